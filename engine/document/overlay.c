@@ -141,13 +141,45 @@ static enum psd_status go_down(const struct setting *setting, unsigned i, struct
 	return PSD_OK;
 }
 
-static void become_value(struct psd_node *node, const struct setting *setting)
+/* One more entry of list: what stands between first and end, without blanks around it. */
+static enum psd_status add_entry(const struct setting *setting, struct psd_node *list, struct psd_node **last,
+				 const char *first, const char *end)
 {
+	struct psd_node *entry = psd_arena_take(setting->arena, sizeof(*entry));
+
+	first += strspn(first, " ");
+	while (end > first && end[-1] == ' ')
+		end--;
+	if (!entry)
+		return out_of_memory(setting->err);
+	entry->kind = PSD_NODE_SCALAR;
+	entry->at = setting->at;
+	entry->text = psd_arena_copy(setting->arena, first, end > first ? (size_t)(end - first) : 0);
+	if (!entry->text)
+		return out_of_memory(setting->err);
+	psd_node_hang(list, last, entry);
+	return PSD_OK;
+}
+
+/* As a file has it, "[a, b]" is a list, but of plain values alone. */
+static enum psd_status become_value(struct psd_node *node, const struct setting *setting)
+{
+	const char *text = setting->value, *end = text + strlen(text), *comma;
+	struct psd_node *last = NULL;
+	enum psd_status status = PSD_OK;
+
 	node->kind = PSD_NODE_SCALAR;
 	node->at = node->key_at = setting->at;
-	node->text = setting->value;
+	node->text = text;
 	node->first = NULL;
 	node->n_children = 0;
+	if (end - text < 2 || text[0] != '[' || end[-1] != ']')
+		return PSD_OK;
+	node->kind = PSD_NODE_SEQUENCE;
+	node->text = NULL;
+	for (text++, end--; !status && (comma = memchr(text, ',', (size_t)(end - text))); text = comma + 1)
+		status = add_entry(setting, node, &last, text, comma);
+	return status ? status : add_entry(setting, node, &last, text, end);
 }
 
 enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, struct psd_arena *arena,
@@ -165,9 +197,9 @@ enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, 
 	*top = **root;
 	for (unsigned i = 0; !status && i < setting.n_steps; i++)
 		status = go_down(&setting, i, &node);
-	if (status)
-		return status;
-	become_value(node, &setting);
-	*root = top;
-	return PSD_OK;
+	if (!status)
+		status = become_value(node, &setting);
+	if (!status)
+		*root = top;
+	return status;
 }

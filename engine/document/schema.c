@@ -277,6 +277,19 @@ static enum psd_status check_list(const struct psd_key *key, const struct psd_no
 	return PSD_OK;
 }
 
+/* A plain value in `list` that an earlier entry equals. */
+static enum psd_status check_once(const struct psd_schema_reader *reader, const struct psd_key *key,
+				  const struct psd_node *node, const char *entries, unsigned n_before)
+{
+	const size_t bytes = psd_value_bytes(key->type);
+
+	for (unsigned i = 0; i < n_before; i++)
+		if (!memcmp(entries + i * bytes, entries + n_before * bytes, bytes))
+			return psd_error_set(reader->err, PSD_EINVAL, node->at, "'%s' has '%.80s' twice", key->name,
+					     node->text);
+	return PSD_OK;
+}
+
 /* A plain value counts as a list of one, so that --set sweep.nodes=8 works. */
 static enum psd_status read_list(const struct psd_schema_reader *reader, void *base, const struct psd_key *key,
 				 const struct psd_node *list)
@@ -288,13 +301,13 @@ static enum psd_status read_list(const struct psd_schema_reader *reader, void *b
 
 	if (is_plain && strchr(list->text, ','))
 		return psd_error_set(reader->err, PSD_EINVAL, list->at,
-				     psd_node_is_set(list)
-					     ? "'%s' is '%.80s', must be one value: lists stand in the scenario"
-					     : "'%s' is '%.80s', must be one value or a list in brackets: [1, 2]",
-				     key->name, list->text);
+				     "'%s' is '%.80s', must be one value or a list in brackets: [1, 2]", key->name,
+				     list->text);
 	*n_entries = 0;
 	for (const struct psd_node *node = is_plain ? list : list->first; node && !status; node = node->next) {
 		status = read_entry(reader, base, (char *)base + key->offset + *n_entries * entry_bytes, key, node);
+		if (!status && key->type != PSD_KEY_SECTION)
+			status = check_once(reader, key, node, (char *)base + key->offset, *n_entries);
 		++*n_entries;
 		if (is_plain)
 			break;

@@ -97,7 +97,7 @@ static const struct psd_key keys[] = {
 	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */
 	 .help = "a slice has at least so much for each shard, and shards share it evenly; a smaller tensor is one "
 		 "slice"},
-	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB",
+	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB", .when = {"sync", OF_SERVERS, 0},
 	 .help = "a tensor moves between workers and shards in equal slices of at most so much, or of `pair` for each "
 		 "shard where that is more; at least `pair`"},
 	{KEY("pipeline", BYTES, pipeline_bytes), .lowest = 4096, .when = {"sync", OF_ALL_REDUCES, 0},

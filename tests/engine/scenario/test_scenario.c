@@ -344,6 +344,23 @@ Test(scenario, a_sweep_can_stand_for_nodes)
 	psd_scenario_release(&scenario);
 }
 
+Test(scenario, a_setting_in_brackets_is_a_list)
+{
+	static const char *const settings[] = {"sweep.nodes=[2,4, 8 ]", "sweep.nodes.1=16", "sweep.bandwidth=[ 1Gbps ]",
+					       NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(parse(&scenario, 5, "", settings, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(scenario.n_sweep_nodes, 3);
+	cr_expect_eq(scenario.sweep_nodes[0], 2);
+	cr_expect_eq(scenario.sweep_nodes[1], 16);
+	cr_expect_eq(scenario.sweep_nodes[2], 8);
+	cr_assert_eq(scenario.n_sweep_bandwidths, 1);
+	cr_expect_eq(scenario.sweep_bandwidth_bps[0], 1e9);
+	psd_scenario_release(&scenario);
+}
+
 Test(scenario, settings_replace_and_add_values)
 {
 	static const char *const settings[] = {
@@ -374,8 +391,14 @@ Test(scenario, bad_settings_name_themselves)
 			     "--set systems.1.sync: '1' is no number of an entry: the list has 1, counted from 0");
 	expect_setting_error("title.x=4", "--set title.x: there is no 'x' below a plain value");
 	expect_setting_error("systems=4", "--set systems: 'systems' must be a list such as [...]");
-	expect_setting_error("sweep.nodes=[2,4]",
-			     "--set sweep.nodes: 'nodes' is '[2,4]', must be one value: lists stand in the scenario");
+	expect_setting_error("sweep.nodes=2,4",
+			     "--set sweep.nodes: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
+	expect_setting_error("sweep.nodes=[2,,4]",
+			     "--set sweep.nodes: 'entry' is empty, must be a whole number from 1 to 65536");
+	expect_setting_error("sweep.nodes=[]",
+			     "--set sweep.nodes: 'entry' is empty, must be a whole number from 1 to 65536");
+	expect_setting_error("sweep.nodes=[2, 4, 2]", "--set sweep.nodes: 'nodes' has '2' twice");
+	expect_setting_error("title=[x]", "--set title: 'title' is a list, must be a text");
 	expect_setting_error(
 		"train.learning_rate=0.1",
 		"--set train.learning_rate: 'learning_rate' has keys of its own, of which one is set, as in "
@@ -698,6 +721,9 @@ Test(scenario, keys_without_effect_are_refused)
 		     "and sacp");
 	expect_error(8, "  - {name: A, sync: ring, pair: 1MB}",
 		     "dir/a.yaml:8:27: 'pair' has no effect where 'sync' is 'ring', only with ps, sfb, adam, hybrid "
+		     "and sacp");
+	expect_error(8, "  - {name: A, sync: ring, slice: 4MB}",
+		     "dir/a.yaml:8:27: 'slice' has no effect where 'sync' is 'ring', only with ps, sfb, adam, hybrid "
 		     "and sacp");
 	expect_error(8, "  - {name: A, slice: 1MB}",
 		     "dir/a.yaml:8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");

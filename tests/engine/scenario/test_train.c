@@ -299,8 +299,8 @@ Test(train, values_are_checked)
 		"dir/a.yaml:12:25: 'momentum' is '1', must be a number from 0 to 0.9999");
 	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: {a: 4}}",
 		"dir/a.yaml:11:64: 'steps' must be a list such as [...]");
-	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: [4, 4]}",
-		"dir/a.yaml:11:68: 'steps' has 4 after 4, must rise");
+	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: [4, 3]}",
+		"dir/a.yaml:11:68: 'steps' has 3 after 4, must rise");
 	refuses("  iterations: 20\n  learning_rate: {policy: poly, base: 1, power: 1, max_iterations: 19}",
 		"dir/a.yaml:11:68: 'max_iterations' is 19, must be 'iterations', 20, or more: the rate is 0 from there "
 		"on");
