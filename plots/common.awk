@@ -82,7 +82,7 @@ function short_bandwidth(bps)
 {
 	if (bps == "")
 		return "own platform"
-	if (bps >= 1e9)
+	if (bps + 0 >= 1e9) # a key of an array is text
 		return sprintf("%g Gb/s", bps / 1e9)
 	return sprintf("%g Mb/s", bps / 1e6)
 }

@@ -215,7 +215,7 @@ END {
 		printf "colour[%d] = \"%s\"\n", series, colour_of(row_system[row]) > settings
 		# so do they tell systems apart for which there is no colour left
 		variant += int((seen["colour", item["system", row_system[row]]] - 1) / n_colours)
-		printf "variant[%d] = %d\n", series, (variant - 1) % 4 + 1 > settings
+		printf "variant[%d] = %d\n", series, variant > settings
 		# a line below those of other systems is wider than them
 		n_over = 0
 		for (other = series + 1; other <= n_series && n_over < most_over; other++)

@@ -50,13 +50,15 @@ eval "set xtics (".workers_tics.")"
 array dash[4] = [1, 4, 5, 3]
 array filled[4] = [7, 9, 11, 13] # the square, 5, is for what was executed
 array hollow[4] = [6, 8, 10, 12]
+dash_of(v) = dash[(v - 1) % 4 + 1]
+mark_of(v) = (v - 1 + int((v - 1) / 4)) % 4 + 1 # another one beside the same dash: 16 variants differ
 
 plot \
 	for [i = 1:n_series] work.sprintf("/series-%d.dat", i) using 1:2 with linespoints \
-		lc rgb colour[i] dt dash[variant[i]] lw 2 + 2.5 * n_over[i] \
-		pt filled[variant[i]] ps 0.6 + 0.3 * n_over[i] title name[i], \
+		lc rgb colour[i] dt dash_of(variant[i]) lw 2 + 2.5 * n_over[i] \
+		pt filled[mark_of(variant[i])] ps 0.6 + 0.3 * n_over[i] title name[i], \
 	for [i = 1:n_published] work.sprintf("/published-%d.dat", number[i]) using 1:2 with points \
-		lc rgb colour[number[i]] lw 1.6 pt hollow[variant[number[i]]] ps 1.35 notitle, \
+		lc rgb colour[number[i]] lw 1.6 pt hollow[mark_of(variant[number[i]])] ps 1.35 notitle, \
 	for [i = 1:(n_published > 0)] NaN with points lc rgb "#555555" lw 1.6 pt 6 ps 1.35 title "published", \
 	for [i = 1:n_executed] work.sprintf("/executed-%d.dat", i) using 1:2 with points \
 		lc rgb executed_colour[i] lw 1.6 pt 5 ps 1.2 title n_series > 0 ? "" : executed_name[i], \

@@ -826,17 +826,12 @@ Test(plot, a_timeline_of_a_run_says_what_a_bar_is)
 	remove(alone.path);
 }
 
-/* A speedup plot of so many systems; to be freed. */
-static char *draw_systems(unsigned n_systems)
+/* The speedup plot of a CSV; to be freed. */
+static char *draw_speedup(const char *csv)
 {
-	char text[4096] = HEAD, command[256], *drawn;
+	char command[256], *drawn;
 	struct folder folder = make_folder();
-
-	for (unsigned s = 0; s < n_systems; s++)
-		for (unsigned workers = 1; workers <= 2; workers++)
-			snprintf(text + strlen(text), sizeof(text) - strlen(text),
-				 "t,s%u,sim-flow,%u,%u,1e9,1,1,%u,0,0,0,0,,,\n", s, workers, workers, workers);
-	struct scratch_file input = scratch_file_write(text);
+	struct scratch_file input = scratch_file_write(csv);
 
 	snprintf(command, sizeof(command), "plots/psd-plot speedup %s -o %s/out.svg 2>&1", input.path, folder.path);
 	struct run run = run_command(command);
@@ -849,6 +844,17 @@ static char *draw_systems(unsigned n_systems)
 	return drawn;
 }
 
+static char *draw_systems(unsigned n_systems)
+{
+	char text[4096] = HEAD;
+
+	for (unsigned s = 0; s < n_systems; s++)
+		for (unsigned workers = 1; workers <= 2; workers++)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text),
+				 "t,s%u,sim-flow,%u,%u,1e9,1,1,%u,0,0,0,0,,,\n", s, workers, workers, workers);
+	return draw_speedup(text);
+}
+
 static unsigned count_dashes(unsigned n_systems)
 {
 	char *drawn = draw_systems(n_systems);
@@ -858,6 +864,15 @@ static unsigned count_dashes(unsigned n_systems)
 		n++;
 	free(drawn);
 	return n;
+}
+
+Test(plot, speedup_names_bandwidths_below_a_gigabit_in_megabits)
+{
+	char *drawn = draw_speedup(HEAD "t,PS,sim-flow,2,2,200000000,2,,1,0.5,0.5,1000,1000,,,\n"
+					"t,PS,sim-flow,2,2,2000000000,1,,1,0.5,0.5,1000,1000,,,\n");
+
+	EXPECT_WORDS(drawn, ">t, 200 Mb/s to 2 Gb/s<", ">PS, 200 Mb/s<", ">PS, 2 Gb/s<");
+	free(drawn);
 }
 
 /* There are eight colours; of the ideal line's dashes there are as many whatever else is drawn. */
