@@ -1,6 +1,7 @@
 /* What halving and doubling sends; that its steps add up is in test_steps.c, its seconds in
  * tests/sim/executor/test_schedules.c. */
 #include <criterion/criterion.h>
+#include <math.h>
 
 #include "engine/schedules/pattern.h"
 
@@ -23,14 +24,36 @@ Test(halving_doubling, of_a_power_of_two_sends_what_a_ring_does)
 		cr_expect_eq(sent_bytes(8, rank), 2 * (4096 / 2 + 4096 / 4 + 4096 / 8), "rank %u", rank);
 }
 
-/* 6 = 4 + 2: ranks 0 and 2 send all of it to 1 and 3 and get it back from them; 4 and 5 have no partner. */
-Test(halving_doubling, of_any_number_folds_the_rest_in_pairs)
+/* 6 = 4 + 2: groups of three. The first two of each send the other a half, then a quarter to the other group and back,
+ * at last the half that they have summed to both others of the group; the third sends each of them its half. */
+Test(halving_doubling, of_any_number_brings_groups_of_three_to_two)
 {
 	const struct psd_members members = {6, 1};
-	const uint64_t among_four = 2 * (4096 / 2 + 4096 / 4);
 
-	cr_expect_eq(psd_halving_doubling.steps(1024, members), 1 + 2 * 2 + 1);
-	cr_expect_eq(sent_bytes(6, 0), 4096);
-	cr_expect_eq(sent_bytes(6, 1), among_four + 4096);
-	cr_expect_eq(sent_bytes(6, 4), among_four);
+	cr_expect_eq(psd_halving_doubling.steps(1024, members), 2 + 2 * 1 + 2);
+	for (unsigned group = 0; group < 2; group++) {
+		cr_expect_eq(sent_bytes(6, 3 * group), 4096 / 2 + 2 * 4096 / 4 + 2 * 4096 / 2);
+		cr_expect_eq(sent_bytes(6, 3 * group + 1), 4096 / 2 + 2 * 4096 / 4 + 2 * 4096 / 2);
+		cr_expect_eq(sent_bytes(6, 3 * group + 2), 2 * 4096 / 2);
+	}
+}
+
+/* With 2^k places, none left over: 2 (1 - 1 / 2^k) of the payload's time on a link. Else each group takes two steps of
+ * a half instead of one, there and back: 2 + 2 (1/4 + ... + 1 / 2^k) = 3 - 2 / 2^k, whatever the groups. */
+Test(halving_doubling, is_at_most_half_as_long_again_for_any_number)
+{
+	const struct psd_ways ways = {.far_bps = 8e3, .near_bps = INFINITY, .between_bps = INFINITY};
+	const struct psd_payload payload = {.pattern = &psd_halving_doubling, .elements = 1000, .value_bytes = 4};
+	const struct {
+		unsigned workers;
+		double payloads;
+	} cases[] = {{2, 1.0},	{3, 2.0},  {4, 1.5},   {5, 2.5},   {6, 2.5},   {7, 2.5},
+		     {8, 1.75}, {9, 2.75}, {11, 2.75}, {12, 2.75}, {15, 2.75}, {16, 1.875}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct psd_layout layout = psd_layout_make(cases[i].workers, 1, 0);
+		const double sec = psd_payload_alone_sec(&payload, &layout, 0.0, &ways);
+
+		cr_expect_float_eq(sec, 4.0 * cases[i].payloads, 0.04, "%u workers: %g s", cases[i].workers, sec);
+	}
 }
