@@ -1,7 +1,7 @@
 /* Sifts entries up and down; knows nothing of what they stand for. */
 #include "engine/base/heap.h"
 
-#include <stdlib.h>
+#include "engine/base/grow.h"
 
 static bool goes_before(const struct psd_heap_entry *a, const struct psd_heap_entry *b)
 {
@@ -10,17 +10,12 @@ static bool goes_before(const struct psd_heap_entry *a, const struct psd_heap_en
 
 bool psd_heap_push(struct psd_heap *heap, struct psd_heap_entry entry)
 {
+	struct psd_heap_entry *grown = psd_grown(heap->entries, heap->n, &heap->room, sizeof(*grown));
 	unsigned at = heap->n;
 
-	if (heap->n == heap->room) {
-		const unsigned room = heap->room ? 2 * heap->room : 8;
-		struct psd_heap_entry *grown = realloc(heap->entries, room * sizeof(*grown));
-
-		if (!grown)
-			return false;
-		heap->entries = grown;
-		heap->room = room;
-	}
+	if (!grown)
+		return false;
+	heap->entries = grown;
 	for (heap->n++; at > 0 && goes_before(&entry, &heap->entries[(at - 1) / 2]); at = (at - 1) / 2)
 		heap->entries[at] = heap->entries[(at - 1) / 2];
 	heap->entries[at] = entry;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/base/grow.h"
 #include "engine/estimate/estimate_parts.h"
 #include "engine/program/cookie.h"
 
@@ -131,17 +132,12 @@ static void start_ends(struct psd_estimate *estimate, unsigned from, unsigned to
 
 static bool has_room_for_flow(struct psd_estimate *estimate)
 {
-	const unsigned room = estimate->flows_room ? 2 * estimate->flows_room : 16;
-	struct psd_fluid_flow *grown;
+	struct psd_fluid_flow *grown =
+		psd_grown(estimate->flows, estimate->n_flows, &estimate->flows_room, sizeof(*grown));
 
-	if (estimate->n_flows < estimate->flows_room)
-		return true;
-	grown = realloc(estimate->flows, room * sizeof(*grown));
-	if (!grown)
-		return false;
-	estimate->flows = grown;
-	estimate->flows_room = room;
-	return true;
+	if (grown)
+		estimate->flows = grown;
+	return grown != NULL;
 }
 
 /* All that the class's flows pass on one side: is_in, that of the receivers. n: of each host there. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/grow.h"
+
 void psd_pool_init(struct psd_pool *pool, double cores)
 {
 	*pool = (struct psd_pool){.cores = cores};
@@ -29,21 +31,17 @@ static bool goes_before(const struct psd_pool_kind *a, const struct psd_pool_kin
 static struct psd_pool_kind *find_kind(struct psd_pool *pool, double most_cores, double copies)
 {
 	const struct psd_pool_kind made = {.most_cores = most_cores, .copies = copies};
+	struct psd_pool_kind *grown;
 	unsigned k = 0;
 
 	while (k < pool->n_kinds && goes_before(&pool->kinds[k], &made))
 		k++;
 	if (k < pool->n_kinds && !goes_before(&made, &pool->kinds[k]))
 		return &pool->kinds[k];
-	if (pool->n_kinds == pool->room) {
-		const unsigned room = pool->room ? 2 * pool->room : 8;
-		struct psd_pool_kind *grown = realloc(pool->kinds, room * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		pool->kinds = grown;
-		pool->room = room;
-	}
+	grown = psd_grown(pool->kinds, pool->n_kinds, &pool->room, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	pool->kinds = grown;
 	memmove(&pool->kinds[k + 1], &pool->kinds[k], (pool->n_kinds++ - k) * sizeof(made));
 	pool->kinds[k] = made;
 	return &pool->kinds[k];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/csv.h"
+#include "engine/base/grow.h"
 #include "engine/base/units.h"
 #include "engine/scenario/scenario.h"
 
@@ -71,19 +72,18 @@ static enum psd_status read_row(struct psd_published_row *row, const struct psd_
 	return status;
 }
 
-static enum psd_status add_row(struct psd_published *published, const struct psd_csv *csv, struct psd_error *err)
+static enum psd_status add_row(struct psd_published *published, uint32_t *room, const struct psd_csv *csv,
+			       struct psd_error *err)
 {
-	const size_t n = published->n_rows;
-	struct psd_published_row row = {.system = NULL}, *larger = published->rows;
+	struct psd_published_row row = {.system = NULL}, *grown;
 	enum psd_status status = read_row(&row, csv, err);
 
 	if (status)
 		return status;
-	if ((n & (n - 1)) == 0) /* a power of two, or none: the room is taken */
-		larger = realloc(published->rows, (n ? 2 * n : 1) * sizeof(*larger));
-	if (!larger)
+	grown = psd_grown(published->rows, published->n_rows, room, sizeof(*grown));
+	if (!grown)
 		return psd_error_set(err, PSD_ENOMEM, csv->at, "out of memory");
-	published->rows = larger;
+	published->rows = grown;
 	published->rows[published->n_rows++] = row;
 	return PSD_OK;
 }
@@ -124,6 +124,7 @@ enum psd_status psd_published_load(struct psd_published *published, const char *
 	struct psd_published fresh = {.rows = NULL};
 	struct psd_csv csv;
 	bool has_line = true, has_header = false;
+	uint32_t room = 0;
 	enum psd_status status = psd_csv_open(&csv, path, err);
 
 	if (status)
@@ -132,7 +133,7 @@ enum psd_status psd_published_load(struct psd_published *published, const char *
 		status = psd_csv_next(&csv, &has_line, err);
 		if (status || !has_line || csv.comment)
 			continue;
-		status = has_header ? add_row(&fresh, &csv, err) : psd_csv_check_header(&csv, header, err);
+		status = has_header ? add_row(&fresh, &room, &csv, err) : psd_csv_check_header(&csv, header, err);
 		has_header = true;
 	}
 	if (!status && !has_header)

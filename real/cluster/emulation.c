@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/base/grow.h"
 #include "engine/base/units.h"
 #include "engine/scenario/scenario.h"
 #include "real/cluster/link.h"
@@ -292,18 +293,12 @@ static _Noreturn void live(struct psd_emulation *emulation, unsigned node, psd_e
 
 static bool has_room(struct psd_emulation *emulation)
 {
-	struct child *grown;
-	unsigned room = emulation->children_room;
+	struct child *grown =
+		psd_grown(emulation->children, emulation->n_children, &emulation->children_room, sizeof(*grown));
 
-	if (emulation->n_children < room)
-		return true;
-	room = room ? 2 * room : 16;
-	grown = realloc(emulation->children, room * sizeof(*grown));
-	if (!grown)
-		return false;
-	emulation->children = grown;
-	emulation->children_room = room;
-	return true;
+	if (grown)
+		emulation->children = grown;
+	return grown != NULL;
 }
 
 static void collect(pid_t pid)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/grow.h"
 #include "real/net/socket.h"
 
 enum { READ_ONCE_BYTES = 1 << 20 }; /* from one connection before the others have their turn */
@@ -21,7 +22,7 @@ static void tell(struct psd_streams *streams, unsigned peer, const struct psd_wi
 /* NULL: none of its chunks was welcome yet, or it has only one. */
 static struct psd_arriving *find_arriving(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
 {
-	for (size_t i = 0; i < streams->n_arriving; i++) {
+	for (unsigned i = 0; i < streams->n_arriving; i++) {
 		struct psd_arriving *arriving = &streams->arriving[i];
 
 		if (arriving->peer == peer && arriving->head.op == head->op &&
@@ -36,15 +37,12 @@ static struct psd_arriving *find_arriving(struct psd_streams *streams, unsigned 
 static struct psd_arriving *add_arriving(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
 					 const struct psd_inlet *inlet)
 {
-	if (streams->n_arriving == streams->arriving_room) {
-		const size_t room = 2 * streams->arriving_room + 8;
-		struct psd_arriving *grown = realloc(streams->arriving, room * sizeof(*grown));
+	struct psd_arriving *grown =
+		psd_grown(streams->arriving, streams->n_arriving, &streams->arriving_room, sizeof(*grown));
 
-		if (!grown)
-			return NULL;
-		streams->arriving = grown;
-		streams->arriving_room = room;
-	}
+	if (!grown)
+		return NULL;
+	streams->arriving = grown;
 	streams->arriving[streams->n_arriving] = (struct psd_arriving){
 		.peer = peer, .head = *head, .inlet = *inlet, .n_missing = psd_wire_chunks(head->length_bytes)};
 	return &streams->arriving[streams->n_arriving++];

@@ -47,7 +47,7 @@ struct psd_streams {
 	struct psd_peer *peers;
 	struct psd_porter **porters; /* one for each of n_lines; NULL: the loop moves all */
 	struct psd_arriving *arriving;
-	size_t n_arriving, arriving_room;
+	unsigned n_arriving, arriving_room;
 	unsigned n_peers, n_lines, n_all;
 	int epoll_fd, wake_fd, timer_fd;
 	unsigned tag_bytes;

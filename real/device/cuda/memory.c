@@ -2,7 +2,7 @@
  * blobs only a few are alive at once. Nothing is taken after load. */
 #include <stdlib.h>
 
-#include "engine/base/units.h"
+#include "engine/base/grow.h"
 #include "real/device/cuda/cuda.h"
 #include "real/device/lives.h"
 
@@ -20,15 +20,12 @@ static uint64_t round_up(uint64_t bytes)
 
 enum psd_status psd_cuda_want(struct psd_device *device, uint64_t bytes, void **slot, struct psd_error *err)
 {
-	if (device->n_wants == device->want_capacity) {
-		const unsigned capacity = 2 * device->want_capacity + 16;
-		struct psd_cuda_wanted *wants = realloc(device->wants, capacity * sizeof(*wants));
+	struct psd_cuda_wanted *grown =
+		psd_grown(device->wants, device->n_wants, &device->want_capacity, sizeof(*grown));
 
-		if (!wants)
-			return psd_cuda_no_memory(err);
-		device->wants = wants;
-		device->want_capacity = capacity;
-	}
+	if (!grown)
+		return psd_cuda_no_memory(err);
+	device->wants = grown;
 	device->wants[device->n_wants++] = (struct psd_cuda_wanted){bytes, slot};
 	return PSD_OK;
 }
