@@ -13,7 +13,8 @@
 #include "real/run_choice.h"
 #include "real/run_parts.h"
 
-bool psd_run_speaks(const struct psd_run *run)
+/* Of the processes of a cluster, worker 0 tells how it went. */
+static bool speaks(const struct psd_run *run)
 {
 	return run->self == 0;
 }
@@ -28,7 +29,8 @@ const struct psd_replay *psd_run_replay(const struct psd_run *run)
 	return run->scenario->has_replay ? &run->replay : NULL;
 }
 
-bool psd_run_has_training(const struct psd_run *run)
+/* Not where all replay. */
+static bool trains(const struct psd_run *run)
 {
 	return psd_worker_use(run->scenario) != PSD_BY_REPLAY;
 }
@@ -89,7 +91,8 @@ enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *
 			     run->scenario->graph_path);
 }
 
-enum psd_status psd_run_check_real_workers(const struct psd_run *run, struct psd_error *err)
+/* Somebody must be left to replay. */
+static enum psd_status check_real_workers(const struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_node *said = psd_node_child(psd_node_child(run->scenario->root, "compute"), "real_workers");
 
@@ -168,7 +171,7 @@ static enum psd_status print_results(const struct psd_run *run, struct psd_error
 static enum psd_status run_systems(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = run->scenario;
-	enum psd_status status = run->options->is_csv && psd_run_speaks(run) ? print_csv_head(err) : PSD_OK,
+	enum psd_status status = run->options->is_csv && speaks(run) ? print_csv_head(err) : PSD_OK,
 			print_status = PSD_OK;
 	struct psd_error print_err;
 
@@ -176,7 +179,7 @@ static enum psd_status run_systems(struct psd_run *run, struct psd_error *err)
 		if (psd_run_is_chosen(run, &scenario->systems[s]))
 			status = psd_run_system(run, &scenario->systems[s], err);
 	/* what was carried out is not lost with what failed after it */
-	if (run->n_rows > 0 && psd_run_speaks(run))
+	if (run->n_rows > 0 && speaks(run))
 		print_status = print_results(run, &print_err);
 	if (!status && print_status)
 		*err = print_err;
@@ -190,7 +193,7 @@ static void remark(const struct psd_run *run)
 	const struct psd_place *snapshot = &run->scenario->train.snapshot_at;
 	struct psd_text text = {.bytes = NULL};
 
-	if (run->options->is_quiet || !psd_run_speaks(run))
+	if (run->options->is_quiet || !speaks(run))
 		return;
 	psd_scenario_add_unheeded(&text, run->scenario, psd_worker_use(run->scenario), PSD_BY_ALL);
 	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
@@ -233,11 +236,11 @@ static enum psd_status check_end(const struct psd_run *run, struct psd_error *er
 static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = run->scenario;
-	const bool has_training = psd_run_has_training(run);
+	const bool has_training = trains(run);
 	enum psd_status status = psd_run_choose_cluster(run, err);
 
 	if (!status)
-		status = psd_run_check_real_workers(run, err);
+		status = check_real_workers(run, err);
 	if (!status && has_training)
 		status = psd_run_choose_device(run, err);
 	if (!status)
@@ -253,7 +256,7 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 	if (!status && run->traced)
 		status = psd_output_open(&run->trace, run->options->trace_path, err);
 	if (!status)
-		status = psd_run_log_open(&run->log, psd_run_speaks(run) ? run->options->log_path : NULL, err);
+		status = psd_run_log_open(&run->log, speaks(run) ? run->options->log_path : NULL, err);
 	if (status)
 		return status;
 	run->rows = calloc(scenario->n_systems, sizeof(*run->rows));

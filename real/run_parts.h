@@ -30,17 +30,11 @@ struct psd_run {
 
 /* ---- run.c ---- */
 
-/* Of the processes of a cluster, worker 0 tells how it went. */
-bool psd_run_speaks(const struct psd_run *run);
 bool psd_run_is_chosen(const struct psd_run *run, const struct psd_system *system);
 /* NULL: the scenario has none. */
 const struct psd_replay *psd_run_replay(const struct psd_run *run);
 uint32_t psd_run_iterations(const struct psd_run *run);
-/* Not where all replay. */
-bool psd_run_has_training(const struct psd_run *run);
 enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* PSD_EINVAL: nobody is left to replay. */
-enum psd_status psd_run_check_real_workers(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_EINVAL: there is no loss to train by. */
 enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -266,7 +266,7 @@ static void add_path(struct psd_text *text, const char *path)
 	free(shortest);
 }
 
-void psd_value_add(struct psd_text *text, const void *value, const struct psd_key *key)
+static void add_value(struct psd_text *text, const void *value, const struct psd_key *key)
 {
 	const char *const *names = key->names ? key->names : psd_value_flag_names;
 
@@ -307,5 +307,5 @@ void psd_value_add_as_written(struct psd_text *text, const void *value, const st
 	    !memcmp(written, value, psd_value_bytes(key->type)))
 		psd_text_add(text, "%s", node->text);
 	else
-		psd_value_add(text, value, key);
+		add_value(text, value, key);
 }

@@ -18,7 +18,6 @@ enum psd_status psd_value_read(void *value, const struct psd_node *node, const s
 			       struct psd_error *err) PSD_MUST_CHECK;
 /* Nothing that a text says stands there: see struct psd_key. */
 bool psd_value_is_absent(const void *value, const struct psd_key *key, bool is_needed);
-void psd_value_add(struct psd_text *text, const void *value, const struct psd_key *key);
 /* A quantity as it stands in the file, as long as it still has that value: in its unit, with its digits. node: may be
  * NULL. */
 void psd_value_add_as_written(struct psd_text *text, const void *value, const struct psd_key *key,

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-const struct psd_layout *psd_classes_layout(const struct psd_classes *classes)
+static const struct psd_layout *layout_of(const struct psd_classes *classes)
 {
 	return &classes->program->plan->layout;
 }
@@ -19,7 +19,7 @@ size_t psd_classes_ways(const struct psd_classes *classes)
 
 bool psd_classes_have_switches(const struct psd_classes *classes)
 {
-	return psd_classes_layout(classes)->workers_per_switch > 0;
+	return layout_of(classes)->workers_per_switch > 0;
 }
 
 bool psd_classes_send(const struct psd_classes *classes, const struct psd_payload *payload, unsigned from, unsigned to,
@@ -29,8 +29,8 @@ bool psd_classes_send(const struct psd_classes *classes, const struct psd_payloa
 	const struct psd_class_peers *peers = &classes->peers[psd_classes_way(classes, from, to, reach)];
 	if (peers->n == 0)
 		return false;
-	return psd_payload_bytes_between(payload, psd_classes_layout(classes), sender, peers->host) > 0 ||
-	       (from == to && psd_payload_bytes_between(payload, psd_classes_layout(classes), peers->host, sender) > 0);
+	return psd_payload_bytes_between(payload, layout_of(classes), sender, peers->host) > 0 ||
+	       (from == to && psd_payload_bytes_between(payload, layout_of(classes), peers->host, sender) > 0);
 }
 
 /* A receive ends when every class that sends to this one has. */
@@ -63,7 +63,7 @@ static unsigned find_roots(const struct psd_program *program, bool *is_root)
 
 static bool is_alike_by_itself(const struct psd_classes *classes, unsigned a, unsigned b)
 {
-	const struct psd_layout *layout = psd_classes_layout(classes);
+	const struct psd_layout *layout = layout_of(classes);
 	if (psd_layout_is_worker(layout, a) != psd_layout_is_worker(layout, b) ||
 	    psd_layout_is_shard(layout, a) != psd_layout_is_shard(layout, b) || classes->is_root[a] ||
 	    classes->is_root[b])
@@ -96,7 +96,7 @@ static unsigned switch_run(const struct psd_layout *layout, unsigned worker, uns
 
 static bool are_switches_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 {
-	const struct psd_layout *layout = psd_classes_layout(classes);
+	const struct psd_layout *layout = layout_of(classes);
 	unsigned n_a, n_b;
 
 	if (!psd_classes_have_switches(classes) || !psd_layout_is_worker(layout, a) || !psd_layout_is_worker(layout, b))
@@ -130,15 +130,15 @@ static bool are_machines_alike(const struct psd_classes *classes, unsigned a, un
 
 	if (machine->cores == 0 || machine->nodes == 0)
 		return true;
-	const unsigned first_a = machine_run(psd_classes_layout(classes), machine->nodes, a, &n_a);
-	const unsigned first_b = machine_run(psd_classes_layout(classes), machine->nodes, b, &n_b);
+	const unsigned first_a = machine_run(layout_of(classes), machine->nodes, a, &n_a);
+	const unsigned first_b = machine_run(layout_of(classes), machine->nodes, b, &n_b);
 	return first_a == first_b || (n_a == n_b && are_runs_alike(classes, first_a, first_b, n_a));
 }
 
 /* Two hosts on nodes, behind switches and on machines whose hosts are alike one by one. */
 static bool is_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 {
-	const struct psd_layout *layout = psd_classes_layout(classes);
+	const struct psd_layout *layout = layout_of(classes);
 	const unsigned node_a = psd_layout_node(layout, a), node_b = psd_layout_node(layout, b);
 	const unsigned n_here = psd_layout_workers_on(layout, node_a);
 	const unsigned g = layout->workers_per_node;
@@ -151,16 +151,16 @@ static bool is_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 
 static void add_to_class(struct psd_classes *classes, unsigned host)
 {
-	const unsigned node = psd_layout_node(psd_classes_layout(classes), host);
+	const unsigned node = psd_layout_node(layout_of(classes), host);
 	unsigned c = 0;
 	while (c < classes->n && !is_alike(classes, classes->of[c].representative, host))
 		c++;
 	struct psd_host_class *class = &classes->of[c];
 	if (c == classes->n)
 		classes->of[classes->n++] = (struct psd_host_class){.n_members = 0};
-	else if (psd_layout_node(psd_classes_layout(classes), class->representative) != node)
+	else if (psd_layout_node(layout_of(classes), class->representative) != node)
 		class->n_here = class->n_behind = 0;
-	else if (psd_layout_reach(psd_classes_layout(classes), class->representative, host) == PSD_REACH_ACROSS)
+	else if (psd_layout_reach(layout_of(classes), class->representative, host) == PSD_REACH_ACROSS)
 		class->n_behind = 0;
 	class->representative = host;
 	class->n_members++;
@@ -171,7 +171,7 @@ static void add_to_class(struct psd_classes *classes, unsigned host)
 
 static void find_peers(struct psd_classes *classes)
 {
-	const struct psd_layout *layout = psd_classes_layout(classes);
+	const struct psd_layout *layout = layout_of(classes);
 	for (unsigned from = 0; from < classes->n; from++) {
 		const unsigned sender = classes->of[from].representative;
 		for (unsigned h = 0; h < psd_layout_hosts(layout); h++) {
@@ -207,7 +207,7 @@ static enum psd_status find_groups(struct psd_classes *classes, struct psd_error
 /* At most so many: a node with a root is like no other, and so may the last one be. */
 static size_t most_classes(const struct psd_classes *classes, unsigned n_roots)
 {
-	const struct psd_layout *layout = psd_classes_layout(classes);
+	const struct psd_layout *layout = layout_of(classes);
 	/* with a shard, beside it, behind another switch, or behind the last one, which may have fewer */
 	const size_t n_kinds = layout->workers_per_switch > 0 ? 4 : layout->workers_per_node > 1 ? 3 : 1;
 	const size_t n_hosts = psd_layout_hosts(layout);
@@ -221,7 +221,7 @@ static size_t most_classes(const struct psd_classes *classes, unsigned n_roots)
  * of one class. So are those of switches. */
 static void find_firsts(struct psd_classes *classes)
 {
-	const struct psd_layout *layout = psd_classes_layout(classes);
+	const struct psd_layout *layout = layout_of(classes);
 
 	for (unsigned c = 0; c < classes->n; c++) {
 		struct psd_host_class *class = &classes->of[c];

@@ -44,7 +44,6 @@ struct psd_classes {
 enum psd_status psd_classes_find(struct psd_classes *classes, const struct psd_program *program, struct psd_error *err);
 void psd_classes_release(struct psd_classes *classes);
 
-const struct psd_layout *psd_classes_layout(const struct psd_classes *classes);
 bool psd_classes_have_switches(const struct psd_classes *classes);
 size_t psd_classes_ways(const struct psd_classes *classes); /* how many */
 size_t psd_classes_way(const struct psd_classes *classes, unsigned from, unsigned to, enum psd_reach reach);

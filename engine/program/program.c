@@ -271,16 +271,11 @@ enum psd_status psd_builder_close(struct psd_builder *b, struct psd_program *pro
 		*program = b->program;
 		b->program = (struct psd_program){0};
 	}
-	psd_builder_release(b);
-	return status;
-}
-
-void psd_builder_release(struct psd_builder *b)
-{
 	free(b->backward_of_layer);
 	free(b->edges);
 	free(b->done);
 	psd_program_release(&b->program);
+	return status;
 }
 
 enum psd_status psd_program_make(struct psd_program *program, const struct psd_plan *plan, struct psd_error *err)

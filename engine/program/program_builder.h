@@ -36,15 +36,13 @@ struct psd_builder {
 	uint32_t gate_pulled;
 };
 
-/* *builder is ready for operations on success, and released by either of the next two. PSD_ENOMEM. */
+/* *builder is ready for operations on success, until psd_builder_close(). PSD_ENOMEM. */
 enum psd_status psd_builder_open(struct psd_builder *builder, const struct psd_plan *plan,
 				 struct psd_error *err) PSD_MUST_CHECK;
 /* Fills *program with what was appended, for psd_program_release(), and releases the builder also where that fails:
  * PSD_ENOMEM, now or in any call before. */
 enum psd_status psd_builder_close(struct psd_builder *builder, struct psd_program *program,
 				  struct psd_error *err) PSD_MUST_CHECK;
-/* Gives up what was appended. */
-void psd_builder_release(struct psd_builder *builder);
 
 /* Appends forward and backward operations of all layers; they come first in a program. Returns the first forward one.
  */

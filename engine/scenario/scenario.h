@@ -284,8 +284,6 @@ extern const char *const psd_sync_names[];	/* of enum psd_sync, then NULL */
 extern const char *const psd_rule_names[];	/* "bytes", "seconds", NULL */
 extern const char *const psd_barrier_names[];	/* "iteration", "layer", NULL */
 extern const char *const psd_priority_names[];	/* "generation", "forward", NULL */
-extern const char *const psd_unit_names[];	/* "layer", "tensor", NULL */
-extern const char *const psd_feedback_names[];	/* "momentum", "full", NULL */
 extern const char *const psd_fidelity_names[];	/* "flow", "message", NULL */
 extern const char *const psd_topology_names[];	/* "star", "racks", "fat-tree", "platform", NULL */
 

@@ -23,8 +23,8 @@ const char *const psd_sync_names[] = {"ps",
 const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
 const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
-const char *const psd_unit_names[] = {"layer", "tensor", NULL};
-const char *const psd_feedback_names[] = {"momentum", "full", NULL};
+static const char *const unit_names[] = {"layer", "tensor", NULL};
+static const char *const feedback_names[] = {"momentum", "full", NULL};
 
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_system, member)
 #define BIT(sync)		(1u << PSD_SYNC_##sync)
@@ -61,7 +61,7 @@ static const struct psd_key sparse_keys[] = {
 	 .help = "gradients in a chunk; chunks end with the exchange that they are in"},
 	{SPARSE("warmup", COUNT, warmup_iterations), .highest = 1e9, .fallback = "0", .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "iterations over which `sparsity` rises from 0; a prediction is of what comes after"},
-	{SPARSE("feedback", CHOICE, feedback), .names = psd_feedback_names, .fallback = "momentum",
+	{SPARSE("feedback", CHOICE, feedback), .names = feedback_names, .fallback = "momentum",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "what is left, an iteration later, of a gradient that is held back: momentum times it, as published, "
 		 "or full: all of it"},
@@ -86,7 +86,7 @@ static const struct psd_key keys[] = {
 	 .help = "what the next iteration waits for: all of this one, or layer by layer"},
 	{KEY("priority", CHOICE, priority), .names = psd_priority_names, .fallback = "generation",
 	 .help = "which gradient goes first: in the order they are made, or the next iteration needs them"},
-	{KEY("unit", CHOICE, unit), .names = psd_unit_names, .fallback = "layer",
+	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
 	 .help = "what one exchange carries; with an all-reduce tensor if not given"},
 	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0}, .word = "auto",
 	 .word_offset = offsetof(struct psd_system, finds_fuse),

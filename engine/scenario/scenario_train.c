@@ -5,7 +5,7 @@
 #include "engine/scenario/scenario_keys.h"
 #include "engine/scenario/train.h"
 
-const char *const psd_data_kind_names[] = {"synthetic", "cifar10", "idx", "packed", NULL};
+static const char *const data_kind_names[] = {"synthetic", "cifar10", "idx", "packed", NULL};
 const char *const psd_rate_policy_names[] = {"fixed", "step", "multistep", "inv", "exp", "poly", NULL};
 const char *const psd_layer_arithmetic_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
 static const char *const device_names[] = {"cpu", "cuda", "auto", NULL};
@@ -21,7 +21,7 @@ static const char *const optimiser_names[] = {"sgd", "lars", NULL};
 #define OF_FILES      (OF_DATA(CIFAR10) | OF_DATA(IDX) | OF_DATA(PACKED))
 
 static const struct psd_key data_keys[] = {
-	{DATA("kind", CHOICE, kind), .names = psd_data_kind_names, .fallback = "synthetic",
+	{DATA("kind", CHOICE, kind), .names = data_kind_names, .fallback = "synthetic",
 	 .help = "synthetic: made up from the seed, learnable; cifar10: the binary version; idx: MNIST's; packed: by "
 		 "psd-run pack"},
 	{DATA("path", PATH, path), .when = {"kind", OF_FILES, OF_FILES}, .help = "a folder; of packed the file"},

@@ -114,7 +114,6 @@ enum psd_status psd_train_parse_solver(struct psd_train *train, const char *path
 unsigned psd_train_least_streams(const struct psd_train *train);
 
 extern const char *const psd_layer_arithmetic_names[]; /* "fp32", "tf32", "fp16", "bf16", NULL */
-extern const char *const psd_data_kind_names[];	       /* "synthetic", "cifar10", "idx", "packed", NULL */
 extern const char *const psd_rate_policy_names[];      /* "fixed", "step", "multistep", "inv", "exp", "poly", NULL */
 
 #endif

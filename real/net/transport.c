@@ -2,11 +2,8 @@
 
 #include <unistd.h>
 
-const struct psd_transport *const psd_transports[] = {
-	&psd_transport_shared,
-	&psd_transport_tcp,
-	NULL,
-};
+/* What is better first. */
+static const struct psd_transport *const transports[] = {&psd_transport_shared, &psd_transport_tcp, NULL};
 
 void psd_carrier_close(struct psd_carrier *carrier)
 {
@@ -26,8 +23,8 @@ enum psd_status psd_transport_join(const struct psd_transport_join *join, struct
 
 	for (unsigned i = 0; i < n_carriers; i++)
 		carriers[i] = (struct psd_carrier){.fd = join->fds[i]};
-	for (unsigned t = 0; psd_transports[t] && !status; t++)
-		status = psd_transports[t]->join(join, carriers, err);
+	for (unsigned t = 0; transports[t] && !status; t++)
+		status = transports[t]->join(join, carriers, err);
 	for (unsigned i = 0; status && i < n_carriers; i++)
 		psd_carrier_close(&carriers[i]);
 	return status;

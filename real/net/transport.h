@@ -64,9 +64,8 @@ struct psd_transport {
 	void (*release)(struct psd_carrier *carrier);
 };
 
-extern const struct psd_transport *const psd_transports[]; /* what is better first; NULL is last */
-extern const struct psd_transport psd_transport_shared;	   /* memory that hosts of one node share */
-extern const struct psd_transport psd_transport_tcp;	   /* serves every carrier */
+extern const struct psd_transport psd_transport_shared; /* memory that hosts of one node share */
+extern const struct psd_transport psd_transport_tcp;	/* serves every carrier */
 
 /* Finds a transport for each connection: n_lines carriers for each host, host after host. The descriptors are the
  * carriers' from now on; on failure they are closed. */

@@ -6,7 +6,8 @@
 #include "engine/base/hash.h"
 #include "engine/program/chunks.h"
 
-struct psd_range psd_chosen_range(const struct psd_chosen *chosen, unsigned item, uint32_t chunk)
+/* Elements that a chunk of the item covers. */
+static struct psd_range range_of(const struct psd_chosen *chosen, unsigned item, uint32_t chunk)
 {
 	return psd_chunks_range(chosen->plan->sparse, chosen->plan->items[item].subject.elements, chunk);
 }
@@ -25,7 +26,7 @@ static void complete(const struct psd_chosen *chosen, struct psd_chosen_table *t
 		table->travelling[i] = 0;
 		for (uint32_t c = 0; c < plan->items[i].n_chunks; c++)
 			if (table->is_chosen[plan->items[i].first_chunk + c])
-				table->travelling[i] += psd_chosen_range(chosen, i, c).elements;
+				table->travelling[i] += range_of(chosen, i, c).elements;
 	}
 	table->digest =
 		psd_hash_bytes(chosen->now.digest, table->is_chosen, plan->n_chunks * sizeof(*table->is_chosen));
@@ -73,7 +74,7 @@ static uint32_t lay_out(struct psd_chosen *chosen)
 		for (uint32_t c = 0; c < chosen->plan->items[i].n_chunks; c++) {
 			const uint32_t chunk = chosen->plan->items[i].first_chunk + c;
 
-			if (psd_chosen_range(chosen, i, c).elements == whole_elements)
+			if (range_of(chosen, i, c).elements == whole_elements)
 				chosen->order[n_whole++] = chunk;
 			else
 				chosen->order[chosen->plan->n_chunks - ++n_smaller] = chunk;

@@ -33,7 +33,5 @@ void psd_chosen_draw(struct psd_chosen *chosen, uint64_t seed);
 void psd_chosen_adopt(struct psd_chosen *chosen);
 /* Of the item's elements so many travel; all of them where there is no choice. */
 uint64_t psd_chosen_elements(const struct psd_chosen *chosen, const struct psd_plan *plan, unsigned item);
-/* What a chunk of the item covers, in elements of the item; chunk < the item's n_chunks. */
-struct psd_range psd_chosen_range(const struct psd_chosen *chosen, unsigned item, uint32_t chunk);
 
 #endif

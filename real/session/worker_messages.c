@@ -92,7 +92,7 @@ struct psd_payload psd_worker_payload(const struct psd_worker *worker, struct ps
 	return worker->replay ? psd_payload_scaled(&payload, worker->layout, worker->replay->payload_ratio) : payload;
 }
 
-void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task)
+static void start_messages(struct psd_worker *worker, struct psd_task task)
 {
 	const struct psd_payload payload = psd_worker_payload(worker, task);
 
@@ -129,7 +129,7 @@ bool psd_worker_send(void *context, unsigned host, struct psd_task task)
 	(void)host;
 	if (!has_messages(worker, &payload))
 		return false;
-	psd_worker_start_messages(worker, task);
+	start_messages(worker, task);
 	return true;
 }
 

@@ -354,8 +354,6 @@ void psd_worker_announce(void *context, struct psd_task task);		  /* psd_seam.an
 void psd_worker_choose(void *context, struct psd_task task);		  /* psd_seam.choose: from worker 0 */
 uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
 			     unsigned host); /* psd_arrivals_fn, of the worker */
-/* Sends the messages of a send; an alarm of the NIC is over. */
-void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task);
 /* A loss, to worker 0. */
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
 /* Tells all peers now and then that this loop goes on, and whether something computes here. */

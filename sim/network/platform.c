@@ -17,7 +17,7 @@ unsigned psd_platform_hosts(const struct psd_platform *platform)
 	return platform->workers + platform->servers;
 }
 
-unsigned psd_platform_nodes(const struct psd_platform *platform)
+static unsigned all_nodes(const struct psd_platform *platform)
 {
 	return platform->nodes + platform->servers;
 }
@@ -35,7 +35,7 @@ unsigned psd_platform_node_link(unsigned node, int is_in)
 
 static unsigned leaves(const struct psd_platform *platform)
 {
-	return (psd_platform_nodes(platform) + platform->nodes_per_rack - 1) / platform->nodes_per_rack;
+	return (all_nodes(platform) + platform->nodes_per_rack - 1) / platform->nodes_per_rack;
 }
 
 /* Uplinks of a leaf: one to the core of racks; in a fat tree as many as keep each about as fast as a node's link. */
@@ -52,7 +52,7 @@ static unsigned spines(const struct psd_platform *platform)
  * switches, then leaf by leaf their uplinks. */
 static unsigned first_local(const struct psd_platform *platform)
 {
-	return 2 * psd_platform_nodes(platform);
+	return 2 * all_nodes(platform);
 }
 
 static bool has_local_links(const struct psd_platform *platform)
@@ -124,8 +124,7 @@ void psd_platform_link_name(const struct psd_platform *platform, unsigned link, 
 	if (link < first_local(platform))
 		snprintf(name, PSD_LINK_NAME, "node%u_%s", pair, link % 2 ? "in" : "out");
 	else if (link < first_switch(platform))
-		snprintf(name, PSD_LINK_NAME, "worker%u_%s", pair - psd_platform_nodes(platform),
-			 link % 2 ? "in" : "out");
+		snprintf(name, PSD_LINK_NAME, "worker%u_%s", pair - all_nodes(platform), link % 2 ? "in" : "out");
 	else if (link < first_uplink(platform))
 		snprintf(name, PSD_LINK_NAME, "node%u_switch%u_%s",
 			 (pair - first_switch(platform) / 2) / switches_of_node(platform),

@@ -12,9 +12,9 @@
 
 enum { PSD_ROUTE_LINKS = 8, PSD_LINK_NAME = 48 };
 
-/* Hosts, nodes (of workers and of servers) and links, numbered from 0. Pure, any thread, as is everything below. */
+/* Hosts and links, numbered from 0, as are nodes: those of workers, then those of servers. Pure, any thread, as is
+ * everything below. */
 unsigned psd_platform_hosts(const struct psd_platform *platform);
-unsigned psd_platform_nodes(const struct psd_platform *platform);
 unsigned psd_platform_links(const struct psd_platform *platform);
 unsigned psd_platform_node_of(const struct psd_platform *platform, unsigned host);
 /* A node's way out (is_in: in). */
