@@ -41,9 +41,9 @@ enum psd_status psd_caffe_add_other(const struct psd_caffe_part *part, const cha
 	return add(&other, number, err);
 }
 
-struct psd_shape psd_caffe_shape_of(const struct psd_caffe_part *part, unsigned input)
+struct psd_shape psd_caffe_shape_of(const struct psd_caffe_part *part)
 {
-	return part->build->graph.layers[part->spec->inputs[input]].shape;
+	return part->build->graph.layers[part->spec->inputs[0]].shape;
 }
 
 enum psd_status psd_caffe_check_bottoms(const struct psd_caffe_part *part, unsigned wanted, struct psd_error *err)
@@ -94,7 +94,7 @@ enum psd_status psd_caffe_build_slices(struct psd_caffe_part *part, struct psd_e
 		status = psd_error_set(err, PSD_EINVAL, part->spec->at, "layer '%.80s' has %u tops, must be 1 to %u",
 				       part->spec->name, part->n_tops, PSD_LAYER_INPUTS_MAX);
 	if (!status)
-		status = find_points(part, psd_caffe_shape_of(part, 0).channels, points, err);
+		status = find_points(part, psd_caffe_shape_of(part).channels, points, err);
 	part->result = part->build->graph.n_layers;
 	part->is_one_each = true;
 	for (unsigned t = 0; t < part->n_tops && !status; t++) {
@@ -233,7 +233,7 @@ static void cut_side(uint32_t side, uint32_t n_windows, uint32_t *kernel, uint32
 /* Level l has 2^l x 2^l windows (Caffe's SPPLayer); all are one column in the end. */
 static enum psd_status add_level(struct psd_caffe_part *part, unsigned level, unsigned *number, struct psd_error *err)
 {
-	const struct psd_shape in = psd_caffe_shape_of(part, 0);
+	const struct psd_shape in = psd_caffe_shape_of(part);
 	const uint64_t elements = (uint64_t)in.channels << 2 * level;
 	union psd_layer_settings settings = part->spec->settings;
 	struct psd_window *window = &settings.pool.window;
@@ -282,10 +282,10 @@ enum psd_status psd_caffe_build_loss(struct psd_caffe_part *part, struct psd_err
 	enum psd_status status =
 		psd_caffe_read_numbers(part->message, "ignore_label", INT_MIN, INT_MAX, &label, 1, &n_given, true, err);
 
-	if (!status && part->spec->n_inputs && label >= 0 && label < psd_caffe_shape_of(part, 0).channels)
+	if (!status && part->spec->n_inputs && label >= 0 && label < psd_caffe_shape_of(part).channels)
 		status = psd_error_set(
 			err, PSD_EINVAL, ignored->at,
 			"'ignore_label' is %g, one of the %u classes of layer '%.80s', all of which count", label,
-			psd_caffe_shape_of(part, 0).channels, part->spec->name);
+			psd_caffe_shape_of(part).channels, part->spec->name);
 	return status ? status : psd_caffe_build_one(part, err);
 }

@@ -29,7 +29,7 @@ static enum psd_status turn(struct psd_caffe_part *part, const char *what, struc
 static enum psd_status divide(struct psd_caffe_part *part, double epsilon, struct psd_error *err)
 {
 	const unsigned maps = part->spec->inputs[0];
-	const struct psd_shape shape = psd_caffe_shape_of(part, 0);
+	const struct psd_shape shape = psd_caffe_shape_of(part);
 	const double places = (double)shape.height * shape.width;
 	const union psd_layer_settings none = {.slope = {0}};
 	enum psd_status status = step(part, "square", &psd_layer_power, (union psd_layer_settings){.power = {2}}, err);
@@ -82,7 +82,7 @@ enum psd_status psd_caffe_build_normalize(struct psd_caffe_part *part, struct ps
 		status = psd_caffe_read_numbers(part->message, "eps", 1e-30, 1, &epsilon, 1, &n_given, false, err);
 	if (status)
 		return status;
-	in = psd_caffe_shape_of(part, 0);
+	in = psd_caffe_shape_of(part);
 	places = in.height * in.width;
 	status = reshape(part, "maps",
 			 is_across ? (struct psd_shape){1, in.channels, places}

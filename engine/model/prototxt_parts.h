@@ -109,7 +109,8 @@ enum psd_status psd_caffe_add_other(const struct psd_caffe_part *part, const cha
 				    const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
 				    unsigned left, unsigned right, unsigned *number,
 				    struct psd_error *err) PSD_MUST_CHECK;
-struct psd_shape psd_caffe_shape_of(const struct psd_caffe_part *part, unsigned input);
+/* Of the first bottom. */
+struct psd_shape psd_caffe_shape_of(const struct psd_caffe_part *part);
 enum psd_status psd_caffe_check_bottoms(const struct psd_caffe_part *part, unsigned wanted,
 					struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_one(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;

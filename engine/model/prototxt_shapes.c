@@ -25,8 +25,8 @@ enum psd_status psd_caffe_build_interp(struct psd_caffe_part *part, struct psd_e
 	status = psd_caffe_read_count(part->message, "shrink_factor", 1, PSD_LAYER_SIDE_MAX, &shrink, err);
 	if (!status)
 		status = psd_caffe_read_count(part->message, "zoom_factor", 1, PSD_LAYER_SIDE_MAX, &zoom, err);
-	size->height = interpolated(psd_caffe_shape_of(part, 0).height, shrink, zoom);
-	size->width = interpolated(psd_caffe_shape_of(part, 0).width, shrink, zoom);
+	size->height = interpolated(psd_caffe_shape_of(part).height, shrink, zoom);
+	size->width = interpolated(psd_caffe_shape_of(part).width, shrink, zoom);
 	if (!status)
 		status = psd_caffe_read_count(part->message, "height", 1, PSD_LAYER_SIDE_MAX, &size->height, err);
 	if (!status)
@@ -56,7 +56,7 @@ bool psd_caffe_is_folded(const struct psd_caffe_folds *folds, unsigned layer)
 
 static struct sides sides_of(const struct psd_caffe_part *part)
 {
-	const struct psd_shape shape = psd_caffe_shape_of(part, 0);
+	const struct psd_shape shape = psd_caffe_shape_of(part);
 	const struct psd_caffe_fold *fold = find_fold(part->folds, part->spec->inputs[0]);
 	struct sides sides = {{shape.channels, shape.height, shape.width, 1}, 3};
 
@@ -133,7 +133,7 @@ static enum psd_status add_shape(struct psd_caffe_part *part, const char *what, 
 {
 	const union psd_layer_settings settings = {.shape = shape};
 
-	if (are_same(shape, psd_caffe_shape_of(part, 0)))
+	if (are_same(shape, psd_caffe_shape_of(part)))
 		return PSD_OK;
 	return psd_caffe_add_other(part, what, 0, &psd_layer_reshape, &settings, part->spec->inputs[0], 0,
 				   &part->spec->inputs[0], err);
@@ -203,7 +203,7 @@ static enum psd_status replace_axes(const struct psd_caffe_part *part, const dou
 /* One -1 takes what is left. */
 static struct sides fill_in(const struct psd_caffe_part *part, const double dims[], unsigned n_dims)
 {
-	double left = (double)psd_shape_elements(psd_caffe_shape_of(part, 0));
+	double left = (double)psd_shape_elements(psd_caffe_shape_of(part));
 	struct sides sides = {{1, 1, 1, 1}, n_dims - 1};
 
 	for (unsigned i = 1; i < n_dims; i++)
@@ -264,7 +264,7 @@ enum psd_status psd_caffe_build_tile(struct psd_caffe_part *part, struct psd_err
 		status = psd_caffe_missing(part->message, spec, "tiles", err);
 	if (status)
 		return status;
-	in = psd_caffe_shape_of(part, 0);
+	in = psd_caffe_shape_of(part);
 	if (axis > 1 && (axis == 2 ? in.height : in.width) != 1)
 		return psd_error_set(err, PSD_EINVAL, part->message->at,
 				     "layer '%.80s' tiles axis %d, which must be of one place: its input is %ux%ux%u",
@@ -336,7 +336,7 @@ enum psd_status psd_caffe_build_reduction(struct psd_caffe_part *part, struct ps
 
 	if (status)
 		return status;
-	in = psd_caffe_shape_of(part, 0);
+	in = psd_caffe_shape_of(part);
 	if (operation != MEAN)
 		factor *= (axis == 1 ? in.channels : 1.0) * (axis <= 2 ? in.height : 1.0) * in.width;
 	status = add_summands(part, operation, err);
