@@ -8,7 +8,7 @@
 #include "engine/program/interpreter.h"
 #include "sim/executor/simulate.h"
 
-/* What woke us is told by the cookie: kind, then host or two hosts, then the task. */
+/* What woke us is told by the cookie: the kind, then what is named here. */
 enum psd_wake {
 	PSD_WAKE_WORK,	      /* host, resource */
 	PSD_WAKE_FLOW,	      /* from, to */
@@ -17,10 +17,10 @@ enum psd_wake {
 				 with it */
 	PSD_WAKE_STEPS_END,   /* first member: what its steps wait for is over too */
 	PSD_WAKE_STEPS_BEGIN, /* first member; message fidelity: what its size class adds is over */
-	PSD_WAKE_STEP_SENT,   /* message fidelity: a part of host's message is over */
-	PSD_WAKE_STEP_ARRIVED, /* the message to host is there */
-	PSD_WAKE_LINK,	       /* slowdown index: its link changes */
-	PSD_WAKE_BACKGROUND_SENT,
+	PSD_WAKE_STEP_SENT,   /* host; message fidelity: a part of its message is over */
+	PSD_WAKE_STEP_ARRIVED,	  /* host; the message to it is there */
+	PSD_WAKE_LINK,		  /* node: its link changes */
+	PSD_WAKE_BACKGROUND_SENT, /* index in the scenario, as is the next one */
 	PSD_WAKE_BACKGROUND_DUE,
 	PSD_WAKE_POOL,	   /* pool: some of its work may be over */
 	PSD_WAKE_CROSSING, /* index: one part of it is over */

@@ -49,7 +49,7 @@ struct Transfer {
 	Pair *pair;
 	Transfer *next_idle;
 	unsigned from, to;
-	uint64_t bytes, cookie, seq;
+	uint64_t cookie, seq;
 	bool is_woken; /* its end was told */
 };
 
@@ -85,7 +85,6 @@ struct Network {
 	bool is_stopping, is_waking;
 	bool has_changed;	  /* transfers have begun or ended at this date */
 	struct psd_error failure; /* of a transfer; status PSD_OK: none */
-	std::vector<uint64_t> sent_bytes, received_bytes;
 };
 
 Network *network; /* SimGrid is one per process, and so is this; never freed, SimGrid points into it until the process
@@ -179,7 +178,6 @@ void start_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t cookie)
 {
 	Transfer *transfer = take_transfer(from, to);
 
-	transfer->bytes = bytes;
 	transfer->cookie = cookie;
 	transfer->seq = network->seq++;
 	transfer->is_woken = false;
@@ -208,17 +206,6 @@ void arm(double date_sec)
 	});
 }
 
-void count_bytes(const Transfer *transfer)
-{
-	const unsigned from_node = psd_platform_node_of(&network->backend.platform, transfer->from);
-	const unsigned to_node = psd_platform_node_of(&network->backend.platform, transfer->to);
-
-	if (from_node == to_node)
-		return;
-	network->sent_bytes[from_node] += transfer->bytes;
-	network->received_bytes[to_node] += transfer->bytes;
-}
-
 void wake_alarms()
 {
 	const double now_sec = s4u::Engine::get_clock();
@@ -243,7 +230,6 @@ void wake_ended()
 		Transfer *transfer = ended[i];
 		const uint64_t cookie = transfer->cookie;
 
-		count_bytes(transfer);
 		transfer->is_woken = true;
 		if (transfer != network->ending)
 			keep_for_later(transfer);
@@ -323,15 +309,7 @@ enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_f
 	s4u::Activity::on_completion_cb(on_completion);
 	network->veto = s4u::Comm::sendto_init();
 	s4u::Activity::set_vetoed_activities(&network->vetoes);
-	const size_t n_nodes = psd_platform_node_of(platform, unsigned(network->backend.hosts.size()) - 1) + size_t(1);
-	network->sent_bytes.resize(n_nodes);
-	network->received_bytes.resize(n_nodes);
 	return PSD_OK;
-}
-
-unsigned psd_network_hosts(void)
-{
-	return unsigned(network->backend.hosts.size());
 }
 
 double psd_network_now_sec(void)
@@ -458,14 +436,4 @@ enum psd_status psd_network_run(struct psd_error *err)
 uint64_t psd_network_work(void)
 {
 	return network->n_solved;
-}
-
-uint64_t psd_network_sent_bytes(unsigned node)
-{
-	return network->sent_bytes[node];
-}
-
-uint64_t psd_network_received_bytes(unsigned node)
-{
-	return network->received_bytes[node];
 }

@@ -36,13 +36,12 @@ struct psd_platform {
 
 typedef void (*psd_wake_fn)(void *context, uint64_t cookie);
 
-/* Starts SimGrid with this platform; wake(context, cookie) is called for each completion. *platform may go afterwards,
- * but not its path. PSD_EINVAL: the platform is bad (one line, SimGrid's words), PSD_ERUN: SimGrid gave up. SimGrid may
- * abort() on some bad XML: callers run psd_platform_check() before. */
+/* Starts SimGrid with this platform; wake(context, cookie) is called for each completion. Hosts of a user's file are
+ * numbered in natural order of their names. *platform may go afterwards, but not its path. PSD_EINVAL: the platform is
+ * bad (one line, SimGrid's words), PSD_ERUN: SimGrid gave up. SimGrid may abort() on some bad XML: callers run
+ * psd_platform_check() before. */
 enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context,
 				 struct psd_error *err) PSD_MUST_CHECK;
-/* Hosts 0 to workers + servers - 1 of a generated platform; all hosts of a user's, in natural order of their names. */
-unsigned psd_network_hosts(void);
 double psd_network_now_sec(void);
 /* bytes leave host `from` now; wakes when the last has arrived (no latency). from != to; bytes 0 completes in this
  * instant. A way that does not exist or is down ends the run with PSD_ERUN. */
@@ -62,10 +61,6 @@ enum psd_status psd_network_run(struct psd_error *err) PSD_MUST_CHECK;
 void psd_network_stop(void);
 /* What SimGrid has done so far to find the capacities of transfers, in events. */
 uint64_t psd_network_work(void);
-/* Bytes that crossed each node's link so far, out and in (payload of finished transfers between different nodes). User
- * platforms: the same nodes, by the numbers of their hosts; hosts beyond the workers are a node each. */
-uint64_t psd_network_sent_bytes(unsigned node);
-uint64_t psd_network_received_bytes(unsigned node);
 
 /* Loads the platform in a child process, so that a crash or abort of SimGrid becomes PSD_EINVAL and one line
  * "platform.xml:LINE: words"; also PSD_EINVAL if that takes longer than 30 s. Generated platforms: PSD_OK without a
