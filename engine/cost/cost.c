@@ -39,12 +39,17 @@ struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, c
 					    double bytes, double n_messages, bool is_near)
 {
 	const double way_sec = 8.0 * bytes / (is_near ? rates->local_bps : fmin(rates->send_bps, rates->receive_bps));
-	const double socket_sec = machine->bytes_bps > 0.0 ? 8.0 * bytes / machine->bytes_bps : 0.0;
+	const double socket_sec = psd_cost_bytes_sec(bytes, machine->bytes_bps);
 	const bool is_memory = is_near && isfinite(rates->local_bps);
 	const double moved_sec = is_memory ? fmin(socket_sec, way_sec) : socket_sec;
 	const double sec = moved_sec + machine->message_sec * n_messages;
 
 	return (struct psd_socket_work){sec, sec < way_sec ? sec / way_sec : sec > 0.0 ? 1.0 : 0.0};
+}
+
+double psd_cost_bytes_sec(double bytes, double rate_bps)
+{
+	return rate_bps > 0.0 ? 8.0 * bytes / rate_bps : 0.0;
 }
 
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders)

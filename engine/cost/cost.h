@@ -84,6 +84,9 @@ struct psd_socket_work {
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
 					    double bytes, double n_messages, bool is_near);
 
+/* Seconds of so many bytes at a rate of `host` or `machine`; 0 where the scenario states none. */
+double psd_cost_bytes_sec(double bytes, double rate_bps);
+
 /* FLOPs to rebuild the factors of `senders` workers: 2 K senders M N. */
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders);
 

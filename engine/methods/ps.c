@@ -8,12 +8,11 @@ static const struct psd_route down = {&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WOR
 
 static uint32_t add_reduce(struct psd_builder *b, const struct psd_stage *stage, uint64_t elements)
 {
-	const double reduce_bps = b->plan->system->host.reduce_bps;
 	struct psd_op op = psd_stage_op(stage, PSD_OP_REDUCE, PSD_RESOURCE_CPU, PSD_WHERE_SHARDS);
 	const double part_bytes = (double)elements * b->plan->value_bytes / b->plan->layout.shards;
 
 	op.bytes = (uint64_t)(part_bytes * b->plan->layout.workers);
-	op.work_sec = reduce_bps > 0 ? 8.0 * part_bytes * b->plan->layout.workers / reduce_bps : 0.0;
+	op.work_sec = psd_cost_bytes_sec(part_bytes * b->plan->layout.workers, b->plan->system->host.reduce_bps);
 	return psd_builder_add_op(b, &op);
 }
 

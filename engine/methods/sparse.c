@@ -6,7 +6,6 @@
 /* Reads the gradient, and what was held back, which it writes anew; writes what is chosen. */
 static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
 {
-	const double reduce_bps = b->plan->system->host.reduce_bps;
 	const uint64_t elements = stage->item->subject.elements;
 	struct psd_op op = psd_stage_op(stage, PSD_OP_GATHER, PSD_RESOURCE_CPU, PSD_WHERE_WORKERS);
 
@@ -15,7 +14,7 @@ static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
 	op.bytes = elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_GRADIENT) +
 		   2 * elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_RESIDUAL) +
 		   stage->item->travelling * psd_plan_value_bytes(b->plan, PSD_BUFFER_CHOSEN);
-	op.work_sec = reduce_bps > 0 ? 8.0 * (double)op.bytes / reduce_bps : 0.0;
+	op.work_sec = psd_cost_bytes_sec((double)op.bytes, b->plan->system->host.reduce_bps);
 	const uint32_t gather = psd_builder_add_op(b, &op);
 	psd_builder_after(b, gather, stage->gradient);
 	psd_builder_after(b, gather, b->gate_backward);
@@ -38,12 +37,11 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 /* By all workers' norms; returns what makes the choice. */
 static uint32_t add_choose(struct psd_builder *b, const struct psd_stage *stage, uint32_t sum)
 {
-	const double reduce_bps = b->plan->system->host.reduce_bps;
 	struct psd_op op = psd_stage_op(stage, PSD_OP_CHOOSE, PSD_RESOURCE_CPU, PSD_WHERE_WORKERS);
 
 	op.source = op.target = PSD_BUFFER_NORMS;
 	op.bytes = stage->item->subject.elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_NORMS);
-	op.work_sec = reduce_bps > 0 ? 8.0 * (double)op.bytes / reduce_bps : 0.0;
+	op.work_sec = psd_cost_bytes_sec((double)op.bytes, b->plan->system->host.reduce_bps);
 	const uint32_t choose = psd_builder_add_op(b, &op);
 	psd_builder_after(b, choose, sum);
 	return choose;

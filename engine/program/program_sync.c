@@ -41,12 +41,11 @@ static bool is_apart(const struct psd_builder *b, enum psd_buffer buffer)
 static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffer buffer, uint64_t elements,
 			 uint32_t before)
 {
-	const double copy_bps = b->plan->system->host.copy_bps;
 	if (!is_apart(b, buffer) || elements == 0)
 		return before;
 	op.source = op.target = psd_buffer_on_wire(buffer, b->plan->wire);
 	op.bytes = elements * psd_plan_value_bytes(b->plan, op.source);
-	op.work_sec = copy_bps > 0 ? 8.0 * (double)op.bytes / copy_bps : 0.0;
+	op.work_sec = psd_cost_bytes_sec((double)op.bytes, b->plan->system->host.copy_bps);
 	const uint32_t copy = psd_builder_add_op(b, &op);
 	psd_builder_after(b, copy, before);
 	return copy;
@@ -61,7 +60,6 @@ static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage
 			    enum psd_buffer source, enum psd_buffer target, uint64_t elements, uint32_t before)
 {
 	const struct psd_host *host = &b->plan->system->host;
-	const double rate_bps = is_there ? host->update_bps : host->reduce_bps;
 	struct psd_op op =
 		psd_stage_op(stage, PSD_OP_CONVERT, is_there ? PSD_RESOURCE_DEVICE : PSD_RESOURCE_CPU, where);
 	if (source == target || elements == 0)
@@ -71,7 +69,7 @@ static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage
 	op.source = source;
 	op.target = target;
 	op.bytes = elements * (psd_plan_value_bytes(b->plan, source) + psd_plan_value_bytes(b->plan, target));
-	op.work_sec = rate_bps > 0 ? 8.0 * (double)op.bytes / rate_bps : 0.0;
+	op.work_sec = psd_cost_bytes_sec((double)op.bytes, is_there ? host->update_bps : host->reduce_bps);
 	const uint32_t convert = psd_builder_add_op(b, &op);
 	psd_builder_after(b, convert, before);
 	return convert;
@@ -153,12 +151,12 @@ struct psd_message psd_builder_add_message(struct psd_builder *b, const struct p
 uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
 			       uint32_t gradient)
 {
-	const double update_bps = b->plan->system->host.update_bps;
+	const struct psd_host *host = &b->plan->system->host;
 	struct psd_op op = psd_stage_op(stage, PSD_OP_APPLY, PSD_RESOURCE_DEVICE, where);
 	op.bytes = stage->item->travelling * b->plan->value_bytes;
-	op.work_sec = update_bps > 0 ? 8.0 * (double)op.bytes / update_bps : 0.0;
+	op.work_sec = psd_cost_bytes_sec((double)op.bytes, host->update_bps);
 	if (b->plan->layout.workers > 1)
-		op.work_sec += stage->item->n_tensors * b->plan->system->host.tensor_sec;
+		op.work_sec += stage->item->n_tensors * host->tensor_sec;
 	const uint32_t apply = psd_builder_add_op(b, &op);
 	psd_builder_after(b, apply, gradient);
 	return apply;
