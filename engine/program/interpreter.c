@@ -116,7 +116,7 @@ static void begin_collective(struct psd_interpreter *in, struct psd_collective *
 static void gather(struct psd_interpreter *in)
 {
 	struct psd_collective *collective;
-	while (in->gathering.has_news && (collective = psd_gathering_next(&in->gathering)) != NULL)
+	while ((collective = psd_gathering_next(&in->gathering)) != NULL)
 		begin_collective(in, collective);
 }
 
@@ -139,8 +139,8 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 			note_next(in, task);
 		psd_sched_finish(&host->sched, task);
 	}
-	gather(in); /* of all that became ready together the first by turn: hosts that decide each for itself must agree
-		     */
+	/* of all that became ready together the first by turn: hosts that decide each for itself must agree */
+	gather(in);
 }
 
 /* Starts the task; returns true when it was over at once. */

@@ -43,8 +43,7 @@ enum psd_resource {
 	PSD_RESOURCE_NONE = PSD_RESOURCES
 };
 
-/* Which hosts carry it out. */
-/* The root and the group are the payload's. */
+/* Which hosts carry it out. The root and the group are the payload's. */
 enum psd_where { PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_WHERE_ROOT, PSD_WHERE_GROUP, PSD_WHERE_EVERYWHERE };
 
 struct psd_op {
@@ -57,8 +56,8 @@ struct psd_op {
 	double work_sec; /* device, copy engines, CPU: time on the resource */
 	uint64_t bytes;	 /* payload, for reports: bytes copied, sent in total by the busiest sender, reduced */
 	struct psd_payload payload; /* send, receive, collective */
-	/* The same: what messages are read from where they leave, and written to where they arrive. And of converts and
-	 * copies. */
+	/* What messages are read from where they leave, and written to where they arrive; of converts, copies, gathers
+	 * and choices what they read and write. */
 	enum psd_buffer source, target;
 	uint32_t match; /* receive: its send */
 	int64_t turn;	/* smaller leaves the ready queue first; ties in order of iteration, then operation number */
@@ -106,6 +105,7 @@ struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned lay
  * network. */
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
 
+/* Whether the host is one of those that carry the operation out (op->where). */
 bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, unsigned host);
 
 /* Whether each worker by itself may begin the next collective that is ready there: they become ready in the same order

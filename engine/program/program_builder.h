@@ -81,12 +81,12 @@ struct psd_message {
 	uint32_t send, receive;
 };
 
-/* An operation of the stage, not yet appended. */
-struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind, enum psd_resource resource,
-			   enum psd_where where);
 /* What comes back of a stage. In sequence the replies of all others wait for this host's pushes, so these leave first,
  * else a worker that is behind would keep the others waiting for it, iteration after iteration. */
 struct psd_stage psd_stage_reply(const struct psd_builder *builder, const struct psd_stage *stage);
+/* An operation of the stage, not yet appended. */
+struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind, enum psd_resource resource,
+			   enum psd_where where);
 /* The same of a transfer by the route, carried out where it begins. */
 struct psd_op psd_stage_transfer(const struct psd_builder *builder, const struct psd_stage *stage,
 				 enum psd_op_kind kind, const struct psd_route *route, uint64_t elements);
@@ -101,12 +101,13 @@ uint32_t psd_builder_add_arrival(struct psd_builder *builder, const struct psd_s
 /* A worker's gradient or factors become what travels and leave the device, after the stage's gradient. */
 uint32_t psd_builder_add_departure(struct psd_builder *builder, const struct psd_stage *stage,
 				   const struct psd_route *route, uint64_t elements);
+/* `waits` cannot start before the departure is over, in sequence that of every item. */
 void psd_builder_after_departure(struct psd_builder *builder, uint32_t waits, uint32_t departure);
 /* A send and its receive; both PSD_NO_OP on a single host. */
 struct psd_message psd_builder_add_message(struct psd_builder *builder, const struct psd_stage *stage,
 					   const struct psd_route *route, uint64_t elements);
-/* A host goes on with what it has sent itself as the others have it: both that and theirs must be there, on the hosts
- * `where`; of a root on the item's. */
+/* Joins what has arrived from others with what this host has encoded for them, which it decodes itself, so that all go
+ * on with the same values. Carried out by the hosts `where`; PSD_WHERE_ROOT: the item's. */
 uint32_t psd_builder_add_both(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 			      uint32_t arrived, uint32_t encoded);
 /* Workers sum by the route what has departed; returns what leaves the sums on every worker's device. */

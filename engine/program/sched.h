@@ -24,7 +24,8 @@ struct psd_duties {
 #define PSD_DONE	UINT32_MAX
 #define PSD_GIVEN	(UINT32_MAX - 1) /* to a resource that is a stream, and not done */
 
-/* *duties is filled on success and released by psd_duties_release(). PSD_ENOMEM. */
+/* arrivals is called, with context, for each receive that the host carries out. *duties is filled on success and
+ * released by psd_duties_release(). PSD_ENOMEM. */
 enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
 				psd_arrivals_fn arrivals, const void *context, struct psd_error *err) PSD_MUST_CHECK;
 void psd_duties_release(struct psd_duties *duties);
