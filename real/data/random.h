@@ -2,7 +2,7 @@
 #ifndef PSD_REAL_RANDOM_H
 #define PSD_REAL_RANDOM_H
 
-#include <stdint.h>
+#include "engine/base/random.h"
 
 /* What a draw is for; keys of different purposes never meet. */
 enum psd_random_purpose {
@@ -12,15 +12,6 @@ enum psd_random_purpose {
 	PSD_RANDOM_NOISE,     /* on a synthetic sample */
 	PSD_RANDOM_PARAMETER, /* starting value of a tensor */
 };
-
-/* A bijection, each bit of which depends on all before. Pure, any thread. Source: splitmix64 (Steele et al. 2014). */
-static inline uint64_t psd_random_mix(uint64_t x)
-{
-	x += UINT64_C(0x9e3779b97f4a7c15);
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
 
 /* 64 random bits for (seed, purpose, a, b). Pure, any thread. */
 static inline uint64_t psd_random_key(uint64_t seed, enum psd_random_purpose purpose, uint64_t a, uint64_t b)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "engine/base/random.h"
 #include "tests/cuda/stand_in_operations.h"
 #include "tests/cuda/stand_in_parts.h"
 
@@ -59,15 +60,6 @@ static uint64_t seed_of_run(void)
 	return seed;
 }
 
-/* SplitMix64's mixing of bits (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
-static uint64_t mix(uint64_t bits)
-{
-	bits += UINT64_C(0x9e3779b97f4a7c15);
-	bits = (bits ^ bits >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	bits = (bits ^ bits >> 27) * UINT64_C(0x94d049bb133111eb);
-	return bits ^ bits >> 31;
-}
-
 static void hold(const struct CUstream_st *stream, uint64_t sequence)
 {
 	const uint64_t until_nsec = psd_stand_in_now_nsec() + LONGEST_HOLD_NSEC;
@@ -113,8 +105,8 @@ static void be_late(const struct CUstream_st *stream, uint64_t sequence)
 
 static void delay(struct CUstream_st *stream, uint64_t sequence)
 {
-	const uint64_t of_stream = mix(seed_of_run() ^ mix(stream->number));
-	const uint64_t of_operation = mix(of_stream ^ sequence);
+	const uint64_t of_stream = psd_random_mix(seed_of_run() ^ psd_random_mix(stream->number));
+	const uint64_t of_operation = psd_random_mix(of_stream ^ sequence);
 	const enum pace pace = pace_of(of_stream, of_operation);
 
 	if (pace == PACE_LATE)
