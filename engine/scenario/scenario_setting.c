@@ -1,6 +1,5 @@
 /* A setting whose path begins in the middle: the whole paths that end like it. Entries of lists have numbers, so that
  * keys in them are not offered. */
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/document/schema.h"

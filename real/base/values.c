@@ -1,7 +1,6 @@
 /* Loops of known length are what makes -O2 vectorise. */
 #include "real/base/values.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* Two tables that take turns. */
 #include "real/session/chosen.h"
 
-#include <stdlib.h>
-
 #include "engine/base/hash.h"
 #include "engine/program/chunks.h"
 

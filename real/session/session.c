@@ -8,7 +8,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 
 /* ---- opening ---- */

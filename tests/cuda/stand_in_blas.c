@@ -1,6 +1,5 @@
 /* cuBLAS's functions of the stand-in. Refuses what cuBLAS refuses, and types that psd-run does not use. */
 #include <cublas_v2.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/cuda/stand_in_parts.h"

@@ -1,6 +1,5 @@
 /* The CUDA device besides what it computes: what it refuses and how it says so, marks, memory, factors, states. */
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* What layers begin, recorded as graphs: the same bits as call by call, whatever differs between iterations, and
  * fewer calls. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

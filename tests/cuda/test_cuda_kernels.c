@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"

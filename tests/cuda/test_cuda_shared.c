@@ -1,6 +1,5 @@
 /* Layers that share parameters on the CUDA device, against the CPU: the gradient is the sum of all their parts. */
 #include <criterion/criterion.h>
-#include <math.h>
 #include <string.h>
 
 #include "engine/model/prototxt.h"

@@ -1,7 +1,6 @@
 #include "tests/real/session_contract.h"
 
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdlib.h>
 
 enum { WORKERS = 3, ITERATIONS = 3 };

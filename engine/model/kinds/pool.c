@@ -1,5 +1,4 @@
 /* The largest or the mean value of each window. */
-#include "engine/base/saturate.h"
 #include "engine/model/layer.h"
 
 static const char *const methods[] = {[PSD_POOL_MAX] = "max", [PSD_POOL_AVERAGE] = "average", NULL};

@@ -1,6 +1,5 @@
 /* YAML as a tree with places: what it holds, what it refuses, how each complaint reads. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* A device with memory of its own: what it works on and what travels are copied into each other, and nothing else of
  * either is ever read. It computes as the processor does, so that it must end with the processor's bits. */
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
