@@ -42,13 +42,6 @@ static double distance(const struct training *left, const struct training *right
 	return sqrt(squares);
 }
 
-static void expect_same_on_all(const struct training *training, const char *what, unsigned workers)
-{
-	for (unsigned w = 1; w < workers; w++)
-		cr_expect(training_is_same(training, w, training, 0), "%s: worker %u of %u differs from worker 0", what,
-			  w, workers);
-}
-
 /* By the busiest node, as the program has it. */
 static uint64_t most_sent_bytes(const struct training *training)
 {
@@ -80,7 +73,7 @@ static void check_all_reduce(const char *sync, unsigned workers)
 		struct training *rounded = train(sync, wires[e], workers, 12, "");
 		const double away = distance(rounded, exact);
 
-		expect_same_on_all(rounded, wires[e], workers);
+		training_expect_same_on_all(rounded, wires[e]);
 		cr_expect(away > 0.0 && away <= most_ratio[e] * way, "%s, %s, %u workers: %g of the way", sync,
 			  wires[e], workers, away / way);
 		expect_half_of_the_bytes(rounded, exact, wires[e]);
@@ -127,7 +120,7 @@ static void check_range(const char *sync)
 			*unscaled = train(sync, "bf16", 2, 4, ", loss_scale: 1e9"),
 			*plain = train(sync, "bf16", 2, 4, "");
 
-	expect_same_on_all(more, sync, 2);
+	training_expect_same_on_all(more, sync);
 	cr_expect(training_is_same(few, 0, more, 0), "%s", sync);
 	cr_expect_gt(more->result.n_updates, 0, "%s", sync);
 	cr_expect_eq(more->result.n_left_out, more->result.n_updates, "%s", sync);
@@ -157,20 +150,9 @@ Test(run_encoded, what_leaves_the_range_moves_nothing)
 static double accuracy(const char *sync, const char *wire)
 {
 	char system[64];
-	struct training *training;
-	double ratio;
 
 	snprintf(system, sizeof(system), "sync: %s, wire: %s", sync, wire);
-	training = training_make("cifar10-quick.yaml", system, 2, 1, 16, 1,
-				 "iterations: 100, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: "
-				 "0.003}");
-	training->options.worker.is_tested = true;
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	cr_assert_gt(training->result.test_samples, 0);
-	ratio = (double)training->result.test_correct / (double)training->result.test_samples;
-	training_free(training);
-	return ratio;
+	return training_accuracy(system, 100);
 }
 
 Test(run_encoded, accuracy_is_within_a_point)
@@ -217,7 +199,7 @@ static void check_method(const char *sync, unsigned workers, const char *more)
 		char what[128];
 
 		snprintf(what, sizeof(what), "%s, %s, %u workers%s", sync, wires[e], workers, more);
-		expect_same_on_all(rounded, what, workers);
+		training_expect_same_on_all(rounded, what);
 		cr_expect_lt(most, 0.5 * way, "%s: %g of the way may be missing", what, most / way);
 		cr_expect(away > 0.0 && away <= most, "%s: %g away, %g allowed", what, away, most);
 		cr_expect_float_eq(loss / exact_loss, 1.0, rounding_ratio[e], "%s: loss %g instead of %g", what, loss,
@@ -263,7 +245,7 @@ Test(run_encoded, workers_of_a_node_have_the_same_bits)
 		rounded = training_make("cifar10-quick.yaml", system, 4, 2, 8, 1, job);
 		training_run(rounded);
 		cr_assert_eq(rounded->status, PSD_OK, "%s: %s", system, rounded->err.text);
-		expect_same_on_all(rounded, system, 4);
+		training_expect_same_on_all(rounded, system);
 		cr_expect_eq(rounded->result.sent_bytes_per_node, most_sent_bytes(rounded), "%s", system);
 		training_free(rounded);
 	}
@@ -275,9 +257,9 @@ Test(run_encoded, servers_add_what_arrives_and_factors_are_rebuilt)
 			*broadcast = train("hybrid, barrier: layer", "bf16", 3, 4, ""),
 			*rooted = train("adam, slice: 8KiB, pair: 1KiB, priority: forward", "fp16", 3, 4, "");
 
-	expect_same_on_all(added, "ps", 3);
-	expect_same_on_all(broadcast, "hybrid", 3);
-	expect_same_on_all(rooted, "adam", 3);
+	training_expect_same_on_all(added, "ps");
+	training_expect_same_on_all(broadcast, "hybrid");
+	training_expect_same_on_all(rooted, "adam");
 	training_free(added);
 	training_free(broadcast);
 	training_free(rooted);
@@ -303,7 +285,7 @@ static struct training *train_loud(const char *model, const char *system, double
 	training = training_make(model, system, 2, 1, 8, 1, job);
 	training_run(training);
 	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	expect_same_on_all(training, system, 2);
+	training_expect_same_on_all(training, system);
 	return training;
 }
 

@@ -49,13 +49,6 @@ static double difference_ratio(const struct training *left, const struct trainin
 	return worst_ratio;
 }
 
-static void expect_same_on_all(const struct training *training, const char *what, unsigned workers)
-{
-	for (unsigned w = 1; w < workers; w++)
-		cr_expect(training_is_same(training, w, training, 0), "%s: worker %u of %u differs from worker 0", what,
-			  w, workers);
-}
-
 /* ---- the same as one worker ---- */
 
 static double worst_of(const char *system, const struct training *alone)
@@ -66,7 +59,7 @@ static double worst_of(const char *system, const struct training *alone)
 		struct training *together = train(system, workers, ITERATIONS);
 		const double ratio = difference_ratio(together, alone);
 
-		expect_same_on_all(together, system, workers);
+		training_expect_same_on_all(together, system);
 		cr_expect_leq(ratio, SAME_TOLERANCE_RATIO, "%s, %u workers: %g", system, workers, ratio);
 		worst_ratio = fmax(worst_ratio, ratio);
 		training_free(together);

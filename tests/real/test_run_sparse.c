@@ -25,13 +25,6 @@ static struct training *train(const char *system, unsigned workers, unsigned ite
 	return training;
 }
 
-static void expect_same_on_all(const struct training *training, const char *what, unsigned workers)
-{
-	for (unsigned w = 1; w < workers; w++)
-		cr_expect(training_is_same(training, w, training, 0), "%s: worker %u of %u differs from worker 0", what,
-			  w, workers);
-}
-
 /* The same exchanges, cut in the same parts, so that each sum has the same order. */
 static void check_dense(const char *sync, unsigned workers)
 {
@@ -41,7 +34,7 @@ static void check_dense(const char *sync, unsigned workers)
 	dense = train(sync, workers, 20, "");
 	snprintf(system, sizeof(system), "%s, sparse: {sparsity: 0, chunk: 1000}", sync);
 	sparse = train(system, workers, 20, "");
-	expect_same_on_all(sparse, system, workers);
+	training_expect_same_on_all(sparse, system);
 	cr_expect(training_is_same(sparse, 0, dense, 0), "%s, %u workers", system, workers);
 	training_free(dense);
 	training_free(sparse);
@@ -63,7 +56,7 @@ Test(run_sparse, all_workers_choose_the_same_and_end_with_the_same_bits)
 		struct training *training =
 			train("sync: ring, fuse: 80kB, sparse: {sparsity: 0.85, chunk: 500}", workers, 20, "");
 
-		expect_same_on_all(training, "ring", workers);
+		training_expect_same_on_all(training, "ring");
 		training_free(training);
 	}
 }
@@ -80,7 +73,7 @@ Test(run_sparse, every_all_reduce_schedule_and_encoding_leaves_equal_bits)
 		snprintf(system, sizeof(system), "sync: %s%s, sparse: {sparsity: 0.7, chunk: 700, warmup: 5}",
 			 psd_all_reduces[p]->name, more[p % 4]);
 		training = train(system, 4, 12, "");
-		expect_same_on_all(training, system, 4);
+		training_expect_same_on_all(training, system);
 		training_free(training);
 	}
 }
@@ -116,20 +109,9 @@ Test(run_sparse, what_is_sent_is_what_the_formula_says)
 static double accuracy(const char *more)
 {
 	char system[128];
-	struct training *training;
-	double ratio;
 
 	snprintf(system, sizeof(system), "sync: ring, fuse: 64KiB%s", more);
-	training = training_make("cifar10-quick.yaml", system, 2, 1, 16, 1,
-				 "iterations: 300, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: "
-				 "0.003}");
-	training->options.worker.is_tested = true;
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	cr_assert_gt(training->result.test_samples, 0);
-	ratio = (double)training->result.test_correct / (double)training->result.test_samples;
-	training_free(training);
-	return ratio;
+	return training_accuracy(system, 300);
 }
 
 Test(run_sparse, accuracy_is_within_a_point)

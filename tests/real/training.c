@@ -33,6 +33,15 @@ bool training_is_same(const struct training *left, unsigned left_host, const str
 		      parameter_bytes(left)) == 0;
 }
 
+void training_expect_same_on_all(const struct training *training, const char *what)
+{
+	const unsigned workers = training->made.plan.layout.workers;
+
+	for (unsigned w = 1; w < workers; w++)
+		cr_expect(training_is_same(training, w, training, 0), "%s: worker %u of %u differs from worker 0", what,
+			  w, workers);
+}
+
 static void keep(void *context, unsigned self, const struct psd_memory *memory)
 {
 	const struct training *training = context;
@@ -100,4 +109,22 @@ void training_free(struct training *training)
 	psd_case_release(&training->made);
 	loaded_close(&training->loaded);
 	free(training);
+}
+
+double training_accuracy(const char *system, unsigned iterations)
+{
+	struct training *training;
+	char job[128];
+	double ratio;
+
+	snprintf(job, sizeof(job),
+		 "iterations: %u, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.003}", iterations);
+	training = training_make("cifar10-quick.yaml", system, 2, 1, 16, 1, job);
+	training->options.worker.is_tested = true;
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
+	cr_assert_gt(training->result.test_samples, 0);
+	ratio = (double)training->result.test_correct / (double)training->result.test_samples;
+	training_free(training);
+	return ratio;
 }
