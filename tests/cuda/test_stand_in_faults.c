@@ -126,12 +126,16 @@ Test(stand_in_faults, a_lost_device_fails_all_that_follows)
 Test(stand_in_faults, an_operation_that_fails_is_told_by_a_later_call)
 {
 	struct streams with;
+	sem_t gate;
 
+	sem_init(&gate, 0, 0);
 	open_streams(&with);
-	psd_stand_in_fail_operation(2, cudaErrorIllegalAddress);
+	psd_stand_in_fail_operation(3, cudaErrorIllegalAddress);
+	close_gate(with.first, &gate); /* so that all is queued before it fails: else queueing tells of it */
 	put(with.first, with.values, 1);
 	put(with.first, with.other, 2);
 	must(cudaMemcpyAsync(with.host, with.values, BYTES, cudaMemcpyDeviceToHost, with.first));
+	sem_post(&gate);
 	cr_assert_eq(cudaStreamSynchronize(with.first), cudaErrorIllegalAddress);
 	cr_assert(none_is_a_number(with.host)); /* what was behind it is dropped */
 	drop_streams(&with);
