@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "real/net/socket.h"
 #include "tests/cli_helper.h"
 #include "tests/real/data/jpeg_helper.h"
+#include "tests/real/kept_port.h"
 #include "tests/scratch_folder.h"
 
 #define QUICKSTART "scenarios/quickstart.yaml"
@@ -956,25 +956,13 @@ Test(run_cli, a_parent_that_ignores_its_children_leaves_no_run_waiting, .timeout
 
 /* ---- hosts of a cluster ---- */
 
-static unsigned free_port(void)
-{
-	static const struct psd_socket_options options = {.has_buffers = false};
-	struct psd_error err;
-	uint16_t port;
-	int listener;
-
-	cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &options, &listener, &port, &err), PSD_OK, "%s", err.text);
-	close(listener);
-	return port;
-}
-
 Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
 {
 	const struct scratch_folder folder = make_tiny();
 	char hosts[64], arguments[2 * PATH_MAX], *launched_log, *joined_log, *silent;
 	struct run launched, joined;
 
-	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", free_port(), free_port());
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
 	snprintf(arguments, sizeof(arguments),
 		 "--hosts %s/hosts --rank 1 --csv %s/s.yaml >%s/rank1 2>&1 & OMPI_COMM_WORLD_RANK=0 %s --hosts "
@@ -1013,7 +1001,7 @@ static void expect_disagreement(const char *options, const char *other_options, 
 	char hosts[64], arguments[2 * PATH_MAX], *other;
 	struct run joined;
 
-	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", free_port(), free_port());
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
 	snprintf(arguments, sizeof(arguments),
 		 "--hosts %s/hosts --rank 1 --quiet %s %s/s.yaml 2>%s/rank1 & %s --hosts %s/hosts --rank 0 --quiet %s "
@@ -1052,7 +1040,7 @@ Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
 	char hosts[64], command[4 * PATH_MAX];
 	struct run waiting;
 
-	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", free_port(), free_port());
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
 	snprintf(
 		command, sizeof(command),
@@ -1075,11 +1063,11 @@ Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
 Test(run_cli, a_host_that_is_stopped_says_so, .timeout = 60)
 {
 	const struct scratch_folder folder = make_tiny();
-	const unsigned port = free_port();
+	const unsigned port = keep_port();
 	char hosts[64], command[2 * PATH_MAX];
 	struct run stopped;
 
-	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", port, free_port());
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", port, keep_port());
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
 	snprintf(command, sizeof(command),
 		 "%s --hosts %s/hosts --rank 0 --quiet %s/s.yaml 2>&1 & until grep -q ':%04X 00000000:0000 0A' "
@@ -1113,10 +1101,10 @@ Test(run_cli, nobody_waits_for_who_reads_the_progress, .timeout = 120)
 Test(run_cli, hosts_wait_as_long_as_they_are_told)
 {
 	const struct scratch_folder folder = make_tiny();
-	const unsigned port = free_port();
+	const unsigned port = keep_port();
 	char hosts[64], words[128], arguments[256];
 
-	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", free_port(), port);
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), port);
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
 	snprintf(words, sizeof(words), "psd-run: worker 1 at 127.0.0.1:%u did not join within 0.1 s\n", port);
 	snprintf(arguments, sizeof(arguments), "--quiet --hosts %s/hosts --rank 0 --join-timeout 100ms %s/s.yaml",

@@ -9,8 +9,8 @@
 
 #include "real/cluster/hosts.h"
 #include "real/cluster/join.h"
-#include "real/net/socket.h"
 #include "tests/cli_helper.h"
+#include "tests/real/kept_port.h"
 #include "tests/real/training.h"
 #include "tests/scratch_folder.h"
 
@@ -96,21 +96,13 @@ Test(mpi_rank, trains, .timeout = 120)
 
 static void write_hosts(const struct scratch_folder *folder, unsigned workers)
 {
-	static const struct psd_socket_options options = {.has_buffers = false};
 	char text[TRAINING_MOST_HOSTS * 32] = "";
-	int listeners[TRAINING_MOST_HOSTS];
-	struct psd_error err;
-	uint16_t port;
 
 	for (unsigned w = 0; w < workers; w++) {
 		const size_t length = strlen(text);
 
-		cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &options, &listeners[w], &port, &err), PSD_OK, "%s",
-			     err.text);
-		snprintf(text + length, sizeof(text) - length, "127.0.0.1:%u\n", (unsigned)port);
+		snprintf(text + length, sizeof(text) - length, "127.0.0.1:%u\n", (unsigned)keep_port());
 	}
-	for (unsigned w = 0; w < workers; w++)
-		close(listeners[w]);
 	scratch_folder_write(folder, "hosts", text, strlen(text));
 }
 

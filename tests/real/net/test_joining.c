@@ -12,6 +12,7 @@
 
 #include "real/net/mesh.h"
 #include "real/net/wire.h"
+#include "tests/real/kept_port.h"
 #include "tests/real/waiting_socket.h"
 
 enum { HOSTS = 3, LINES = 2, ROOM = 4096, MANY = 1000 };
@@ -68,7 +69,7 @@ static void open_cluster(struct cluster *cluster)
 			.remark = note,
 			.context = host,
 		};
-		cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &plain, &host->options.listener,
+		cr_assert_eq(psd_socket_listen("127.0.0.1", keep_port(), &plain, &host->options.listener,
 					       &cluster->places[h].port, &err),
 			     PSD_OK, "%s", err.text);
 	}
