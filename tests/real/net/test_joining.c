@@ -30,7 +30,8 @@ struct host {
 	struct psd_error err;
 	char remarks[ROOM]; /* a line each */
 	pthread_t thread;
-	atomic_bool has_ended, has_remarked;
+	atomic_uint n_remarks;
+	atomic_bool has_ended;
 };
 
 struct cluster {
@@ -45,7 +46,13 @@ static void note(void *context, const char *line)
 	const size_t length = strlen(host->remarks);
 
 	snprintf(host->remarks + length, ROOM - length, "%s\n", line);
-	host->has_remarked = true;
+	host->n_remarks++;
+}
+
+static void await_remarks(const struct host *host, unsigned n)
+{
+	while (host->n_remarks < n)
+		(void)poll(NULL, 0, 1);
 }
 
 static void open_cluster(struct cluster *cluster)
@@ -269,8 +276,7 @@ Test(joining, strangers_keep_nobody_out, .timeout = 120)
 		n_fds = send_stranger(&cluster, &strangers[s], fds);
 		/* before the real one comes: a second line may be taken for its, once there is a first one */
 		for (unsigned h = 0; h < HOSTS - 1; h++)
-			while (strangers[s].remark && !cluster.hosts[h].has_remarked)
-				(void)poll(NULL, 0, 1);
+			await_remarks(&cluster.hosts[h], strangers[s].remark ? 1 : 0);
 		start(&cluster, HOSTS - 1, HOSTS);
 		wait_for(&cluster, 0, HOSTS);
 		for (unsigned h = 0; h < HOSTS; h++)
@@ -319,8 +325,7 @@ Test(joining, a_host_without_descriptors_says_so, .timeout = 60)
 		fds[i] = connect_to(&cluster, 0);
 	allow_more_files(HOSTS * LINES);
 	start(&cluster, 0, 1);
-	while (!cluster.hosts[0].has_remarked)
-		(void)poll(NULL, 0, 1);
+	await_remarks(&cluster.hosts[0], 1);
 	allow_files(RLIM_INFINITY);
 	start(&cluster, 1, HOSTS);
 	wait_for(&cluster, 0, HOSTS);
@@ -393,31 +398,69 @@ Test(joining, a_host_comes_once)
 
 /* ---- who is missing ---- */
 
-Test(joining, who_is_missing_is_said_again_and_again)
+static void write_missing(const struct cluster *cluster, char missing[128])
+{
+	snprintf(missing, 128, "worker 1 at 127.0.0.1:%u, worker 2 at 127.0.0.1:%u", cluster->places[1].port,
+		 cluster->places[2].port);
+}
+
+Test(joining, who_is_missing_when_the_time_is_over_is_said)
 {
 	static struct cluster cluster;
 	struct host *host = &cluster.hosts[0];
-	char missing[256], reminder[512], expected[512];
+	char missing[128], expected[256];
+
+	open_cluster(&cluster);
+	host->options.within_sec = 0.02;
+	start(&cluster, 0, 1);
+	wait_for(&cluster, 0, 1);
+	write_missing(&cluster, missing);
+	snprintf(expected, sizeof(expected), "%s did not join within 0.02 s", missing);
+	cr_expect_eq(host->status, PSD_ERUN);
+	cr_expect_str_eq(host->err.text, expected);
+	for (unsigned h = 1; h < HOSTS; h++)
+		close(cluster.hosts[h].options.listener);
+}
+
+/* Until they come, however long that takes. */
+Test(joining, who_is_missing_is_said_again_and_again, .timeout = 60)
+{
+	static struct cluster cluster;
+	struct host *host = &cluster.hosts[0];
+	char missing[128], reminders[512];
+
+	open_cluster(&cluster);
+	host->options.remind_sec = 0.02;
+	start(&cluster, 0, 1);
+	await_remarks(host, 2);
+	start(&cluster, 1, HOSTS);
+	wait_for(&cluster, 0, HOSTS);
+	for (unsigned h = 0; h < HOSTS; h++)
+		cr_expect_eq(cluster.hosts[h].status, PSD_OK, "host %u: %s", h, cluster.hosts[h].err.text);
+	write_missing(&cluster, missing);
+	snprintf(reminders, sizeof(reminders), "still waiting for %s\nstill waiting for %s\n", missing, missing);
+	cr_expect_eq(strncmp(host->remarks, reminders, strlen(reminders)), 0, "%s", host->remarks);
+}
+
+/* Until another one excuses itself, however long that takes. */
+Test(joining, who_greets_too_late_is_refused, .timeout = 60)
+{
+	static struct cluster cluster;
+	struct host *host = &cluster.hosts[0];
 	int fd;
 
 	open_cluster(&cluster);
-	host->options.within_sec = 0.2;
-	host->options.remind_sec = 0.02;
-	host->options.greeting_sec = 0.05;
-	fd = connect_to(&cluster, 0);
-	start(&cluster, 0, 1);
-	wait_for(&cluster, 0, 1);
-	snprintf(missing, sizeof(missing), "worker 1 at 127.0.0.1:%u, worker 2 at 127.0.0.1:%u", cluster.places[1].port,
-		 cluster.places[2].port);
-	snprintf(reminder, sizeof(reminder), "still waiting for %s\n", missing);
-	snprintf(expected, sizeof(expected), "%s did not join within 0.2 s", missing);
-	cr_expect_eq(host->status, PSD_ERUN);
-	cr_expect_str_eq(host->err.text, expected);
-	cr_expect_not_null(strstr(host->remarks, reminder), "%s", host->remarks);
-	cr_expect_not_null(strstr(host->remarks, ": has not greeted in time\n"), "%s", host->remarks);
-	close(fd);
+	host->options.greeting_sec = 0.02;
 	for (unsigned h = 1; h < HOSTS; h++)
 		close(cluster.hosts[h].options.listener);
+	fd = connect_to(&cluster, 0);
+	start(&cluster, 0, 1);
+	await_remarks(host, 1);
+	while (!host->has_ended)
+		psd_mesh_excuse(cluster.places, HOSTS, 1, "there is no data");
+	wait_for(&cluster, 0, 1);
+	cr_expect_not_null(strstr(host->remarks, ": has not greeted in time\n"), "%s", host->remarks);
+	close(fd);
 }
 
 /* Whoever still waits when an excuse is over hears the next. */
