@@ -83,6 +83,7 @@ static int use_scenario(const struct psd_run_options *options)
 	struct psd_error err;
 	enum psd_status status = load_scenario(options, &scenario, &err);
 	const bool is_loaded = !status;
+	unsigned n_joined = 0;
 	int exit_status;
 
 	if (status == PSD_EFILE && access(options->arguments.operands[0], F_OK) &&
@@ -94,13 +95,13 @@ static int use_scenario(const struct psd_run_options *options)
 		status = options->arguments.command == PSD_RUN_SHOW ? print_scenario(&scenario, &err)
 			 : options->arguments.command == PSD_RUN_CALIBRATE
 				 ? psd_run_calibration(options, &scenario, PSD_VERSION, &err)
-				 : psd_run_scenario(options, &scenario, &err);
+				 : psd_run_scenario(options, &scenario, &n_joined, &err);
 	if (is_loaded)
 		psd_scenario_release(&scenario);
 	if (!status)
 		return EXIT_DONE;
 	exit_status = complain(status, &err, !is_loaded || status == PSD_EINVAL || status == PSD_EFILE);
-	psd_run_excuse(options, err.text);
+	psd_run_excuse(options, n_joined, err.text);
 	return exit_status;
 }
 

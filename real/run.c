@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/output.h"
 #include "engine/document/document.h"
@@ -272,10 +273,16 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 }
 
 enum psd_status psd_run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
-				 struct psd_error *err)
+				 unsigned *n_joined, struct psd_error *err)
 {
 	struct psd_run run = {
-		.options = options, .scenario = scenario, .replay = scenario->replay, .train = scenario->train};
+		.options = options,
+		.scenario = scenario,
+		.replay = scenario->replay,
+		.train = scenario->train,
+		.listener = -1,
+		.n_joined = n_joined,
+	};
 	enum psd_status status = psd_worker_check(scenario, err), log_status;
 	struct psd_error log_err;
 
@@ -294,6 +301,8 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 		status = log_status;
 	}
 	psd_outputs_discard();
+	if (run.listener >= 0)
+		close(run.listener);
 	psd_hosts_release(&run.hosts);
 	free(run.rows);
 	psd_subject_matter_release(&run.matter);

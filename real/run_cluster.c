@@ -29,14 +29,14 @@ static enum psd_status load_hosts(const struct psd_run_options *options, struct 
 	return PSD_OK;
 }
 
-void psd_run_excuse(const struct psd_run_options *options, const char *words)
+void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, const char *words)
 {
 	struct psd_hosts hosts = {.n_hosts = 0};
 	struct psd_error err;
 	unsigned self;
 
 	if (!load_hosts(options, &hosts, &self, &err) && hosts.n_hosts)
-		psd_mesh_excuse(hosts.hosts, hosts.n_hosts, self, words);
+		psd_mesh_excuse(hosts.hosts, hosts.n_hosts, self, n_joined, words);
 	psd_hosts_release(&hosts);
 }
 
@@ -61,6 +61,8 @@ static enum psd_status join_hosts(struct psd_run *run, struct psd_error *err)
 	for (unsigned s = 0; s < run->scenario->n_systems && !status; s++)
 		if (psd_run_is_chosen(run, &run->scenario->systems[s]))
 			status = psd_run_check_hosts(&run->scenario->systems[s], &run->point, run->hosts.n_hosts, err);
+	if (!status && run->hosts.n_hosts > 1)
+		status = psd_mesh_listen(&run->hosts.hosts[run->self], &run->listener, err);
 	psd_console_let_signals_end(options->hosts_path);
 	return status;
 }

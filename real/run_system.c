@@ -104,6 +104,8 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.device = run->device,
 		.worker.replay = psd_run_replay(run),
 		.worker.n_iterations = psd_run_iterations(run),
+		.worker.listener = run->listener,
+		.worker.n_joined = *run->n_joined,
 		.ground = run->ground,
 		.worker.connect_sec = run->hosts.n_hosts ? options->join_sec : PSD_LAUNCH_CONNECT_SEC,
 		.worker.remark = options->is_quiet ? NULL : psd_run_remark,
@@ -120,6 +122,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 	if (!status)
 		status = run->hosts.n_hosts ? psd_join(&launch.worker, &run->hosts, run->self, &row->result, err)
 					    : psd_launch(&launch, &row->result, err);
+	*run->n_joined += !status && run->hosts.n_hosts;
 	if (!status && psd_run_replay(run))
 		status = psd_replay_check(&row->result, &run->replay, made->system->name, err);
 	if (!status) {

@@ -7,7 +7,8 @@
 #include "real/session/worker.h"
 
 /* In this process, which is hosts[self] of as many as the case has; who it is, the hosts and the terms are filled in.
- * Statuses as psd_launch(). *result: whole on host 0, elsewhere that host's own. */
+ * options->listener: of psd_mesh_listen(), stays open, so that nobody else takes its place between two cases; -1: there
+ * is none yet. Statuses as psd_launch(). *result: whole on host 0, elsewhere that host's own. */
 enum psd_status psd_join(const struct psd_worker_options *options, const struct psd_hosts *hosts, unsigned self,
 			 struct psd_worker_result *result, struct psd_error *err) PSD_MUST_CHECK;
 

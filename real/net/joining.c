@@ -80,7 +80,7 @@ void psd_joining_write_missing(const struct psd_joining *joining, char text[PSD_
 uint64_t psd_joining_hash(const struct psd_joining *joining)
 {
 	const struct psd_mesh_host *hosts = joining->options->hosts;
-	uint64_t hash = PSD_HASH_START;
+	uint64_t hash = psd_hash_number(PSD_HASH_START, joining->options->n_joined);
 
 	for (unsigned h = 0; h < joining->n_hosts; h++)
 		hash = psd_hash_number(psd_hash_bytes(hash, hosts[h].address, strlen(hosts[h].address)), hosts[h].port);

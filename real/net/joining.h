@@ -63,7 +63,7 @@ bool psd_joining_is_settled(const struct psd_joining *joining, unsigned host);
 /* The first few. */
 void psd_joining_remark(struct psd_joining *joining, const char *what, const char *name, const char *words);
 void psd_joining_write_missing(const struct psd_joining *joining, char text[PSD_MISSING_MAX]);
-/* Of the list of hosts. */
+/* Of the list of hosts, and how often they have joined. */
 uint64_t psd_joining_hash(const struct psd_joining *joining);
 /* Who does not take it closes the connection, and that says enough. */
 void psd_joining_say_failed(const struct psd_joining *joining, int fd, const char *words);

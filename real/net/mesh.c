@@ -107,11 +107,15 @@ static enum psd_status settle_all(struct psd_joining *joining, struct psd_error 
 
 /* ---- from the beginning to the end ---- */
 
+enum psd_status psd_mesh_listen(const struct psd_mesh_host *self, int *listener, struct psd_error *err)
+{
+	uint16_t port; /* the same */
+
+	return psd_socket_listen(self->address, self->port, &socket_options, listener, &port, err);
+}
+
 static enum psd_status open_joining(struct psd_joining *joining, struct psd_error *err)
 {
-	const struct psd_mesh_host *own = &joining->options->hosts[joining->options->self];
-	uint16_t port;
-
 	joining->most_talks = PSD_MOST_STRANGERS + joining->options->self;
 	joining->seats = calloc(joining->n_hosts, sizeof(*joining->seats));
 	joining->talks = calloc(joining->most_talks, sizeof(*joining->talks));
@@ -122,7 +126,7 @@ static enum psd_status open_joining(struct psd_joining *joining, struct psd_erro
 		joining->seats[h].pause_sec = PSD_FIRST_PAUSE_SEC;
 	if (joining->listener >= 0 || joining->n_hosts == 1)
 		return PSD_OK;
-	return psd_socket_listen(own->address, own->port, &socket_options, &joining->listener, &port, err);
+	return psd_mesh_listen(&joining->options->hosts[joining->options->self], &joining->listener, err);
 }
 
 /* Counts the files that may be opened: with too few, hosts would join and be dropped until the time is over. This
@@ -223,7 +227,8 @@ enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[],
 	return status;
 }
 
-void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, const char *words)
+void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, unsigned n_joined,
+		     const char *words)
 {
 	const struct psd_layout layout = psd_layout_make(n_hosts, 1, 0);
 	const struct psd_mesh_options options = {
@@ -232,6 +237,7 @@ void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsig
 		.self = self,
 		.n_lines = 1,
 		.listener = -1,
+		.n_joined = n_joined,
 		.terms = "",
 		.within_sec = EXCUSE_SEC,
 		.greeting_sec = EXCUSE_SEC,

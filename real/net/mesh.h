@@ -24,6 +24,7 @@ struct psd_mesh_options {
 	unsigned self;
 	unsigned n_lines;  /* between two hosts, >= 1 */
 	int listener;	   /* -1: listen on the own address; otherwise it is closed here */
+	unsigned n_joined; /* how often these hosts have joined before: who gives up counts if it has as often */
 	const char *terms; /* what all must have in common, see psd_scenario_add_agreed(); up to PSD_GREETING_TERMS_MAX
 			      bytes */
 	double within_sec;
@@ -45,8 +46,13 @@ struct psd_mesh_clock {
  * tells all who have joined. */
 enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[], struct psd_mesh_clock *clock,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* For a host that has failed: tells those of the others that wait for it, for a second at most. words: what for. */
-void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, const char *words);
+/* Listens where the others look for hosts[self], for psd_mesh_options: the caller closes *listener. PSD_ERUN: it
+ * cannot; PSD_EINVAL, PSD_ENOMEM as psd_socket_listen(). */
+enum psd_status psd_mesh_listen(const struct psd_mesh_host *self, int *listener, struct psd_error *err) PSD_MUST_CHECK;
+/* For a host that has failed: tells those of the others that wait for it, for a second at most. n_joined: as in
+ * psd_mesh_options; words: what for. */
+void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, unsigned n_joined,
+		     const char *words);
 
 #define PSD_MESH_NAME_MAX 128
 /* "worker 2 at 10.0.0.3:7411", or "server 0 at ..."; returns text. */

@@ -160,7 +160,8 @@ static enum psd_status settle(struct psd_joining *joining, struct psd_talk *talk
 	return PSD_OK;
 }
 
-/* Somebody says that a host gives up. It counts if that host is expected, and has this list of hosts. */
+/* Somebody says that a host gives up. It counts if that host is expected, has this list of hosts, and has joined as
+ * often: a run that somebody starts on hosts whose run is under way does not end that. */
 static enum psd_status take_failed(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
 {
 	const struct psd_wire_failed *failed = &talk->greeting.failed;

@@ -81,7 +81,7 @@ struct psd_wire_bye {
 struct psd_wire_failed {
 	uint32_t host; /* of n_hosts: the sender */
 	uint32_t n_hosts;
-	uint64_t hosts_hash;		/* while hosts join: of their addresses, as the sender has them */
+	uint64_t hosts_hash;		/* while hosts join: of their addresses and of how often they have joined */
 	char words[PSD_WIRE_WORDS_MAX]; /* zero-terminated, a line for the user that says who is at fault */
 };
 

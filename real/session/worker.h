@@ -41,6 +41,7 @@ struct psd_worker_options {
 	const struct psd_mesh_host *hosts;
 	const char *terms; /* psd_terms_add(); NULL: all hosts have this one's scenario */
 	int listener;	   /* or -1, see psd_mesh_options */
+	unsigned n_joined; /* of psd_mesh_options */
 	bool has_rate;	   /* shape what this host sends and receives, for nothing else does */
 	double send_bps, receive_bps;
 	/* Of payload: no message is told of before such links have carried it; both 0: they are as they are. */

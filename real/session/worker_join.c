@@ -209,6 +209,7 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 		.self = worker->self,
 		.n_lines = worker->n_lines,
 		.listener = worker->options->listener,
+		.n_joined = worker->options->n_joined,
 		.within_sec = worker->options->connect_sec,
 		.greeting_sec = PSD_MESH_GREETING_SEC,
 		.remind_sec = PSD_MESH_REMIND_SEC,

@@ -1059,6 +1059,35 @@ Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
 	scratch_folder_remove(&folder);
 }
 
+/* The first is held up by its log, which nobody reads before the second is over: it still has a system to join. */
+Test(run_cli, a_second_run_on_hosts_fails_and_the_first_goes_on, .timeout = 60)
+{
+	const struct scratch_folder folder = make_tiny();
+	const unsigned ports[] = {keep_port(), keep_port()};
+	char hosts[64], command[4 * PATH_MAX], in_use[2][128];
+	struct run both;
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", ports[0], ports[1]);
+	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
+	snprintf(
+		command, sizeof(command),
+		"cd %s; mkfifo log; run() { %s --hosts hosts --quiet --iterations 4000 s.yaml --rank \"$@\"; }; "
+		"{ run 1 & run 0 --csv --log log >first; echo $? >status; wait; } & "
+		"{ read head; read line; run 0 --join-timeout 1s 2>&1; run 1 --join-timeout 1s 2>&1; cat >/dev/null; } "
+		"<log; wait; cat status; wc -l <first",
+		folder.path, path_of("psd-run").text);
+	both = run_command(command);
+	for (unsigned h = 0; h < 2; h++) {
+		snprintf(in_use[h], sizeof(in_use[h]),
+			 "psd-run: cannot listen on 127.0.0.1:%u: Address already in use\n", ports[h]);
+		cr_expect(strstr(both.text, in_use[h]), "%s", both.text);
+	}
+	cr_expect_eq(count(both.text, "\n"), 4, "%s", both.text);
+	cr_expect(strstr(both.text, "\n0\n3\n"), "a head and two systems: %s", both.text);
+	free(both.text);
+	scratch_folder_remove(&folder);
+}
+
 /* Once host 0 waits for the other one, as its socket tells. */
 Test(run_cli, a_host_that_is_stopped_says_so, .timeout = 60)
 {

@@ -85,6 +85,7 @@ Test(mpi_rank, trains, .timeout = 120)
 	cr_assert_eq(psd_hosts_find_rank(hosts.n_hosts, &self, &err), PSD_OK, "%s", err.text);
 	if (getenv(VICTIM))
 		training->victim = (unsigned)strtoul(getenv(VICTIM), NULL, 10);
+	training->options.worker.listener = -1;
 	training->status = psd_join(&training->options.worker, &hosts, self, &training->result, &training->err);
 	cr_assert_eq(training->status, PSD_OK, "%s", training->err.text);
 	write_parameters(training, &folder, self);

@@ -88,7 +88,7 @@ static void *join(void *context)
 
 	host->status = psd_mesh_open(&host->options, host->fds, &host->clock, &host->err);
 	if (host->status) /* as psd-run does it */
-		psd_mesh_excuse(host->options.hosts, HOSTS, host->options.self, host->err.text);
+		psd_mesh_excuse(host->options.hosts, HOSTS, host->options.self, host->options.n_joined, host->err.text);
 	host->has_ended = true;
 	return NULL;
 }
@@ -457,7 +457,7 @@ Test(joining, who_greets_too_late_is_refused, .timeout = 60)
 	start(&cluster, 0, 1);
 	await_remarks(host, 1);
 	while (!host->has_ended)
-		psd_mesh_excuse(cluster.places, HOSTS, 1, "there is no data");
+		psd_mesh_excuse(cluster.places, HOSTS, 1, 0, "there is no data");
 	wait_for(&cluster, 0, 1);
 	cr_expect_not_null(strstr(host->remarks, ": has not greeted in time\n"), "%s", host->remarks);
 	close(fd);
@@ -475,7 +475,7 @@ static void check_excuse(unsigned failing)
 	start(&cluster, failing + 1, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h++)
 		while (h != failing && !cluster.hosts[h].has_ended)
-			psd_mesh_excuse(cluster.places, HOSTS, failing, "there is no data");
+			psd_mesh_excuse(cluster.places, HOSTS, failing, 0, "there is no data");
 	wait_for(&cluster, 0, failing);
 	wait_for(&cluster, failing + 1, HOSTS);
 	snprintf(words, sizeof(words), "host %u at 127.0.0.1:%u: there is no data", failing,
@@ -492,6 +492,26 @@ Test(joining, a_host_that_fails_before_it_joins_tells_the_others, .timeout = 60)
 {
 	for (unsigned failing = 0; failing < HOSTS; failing++)
 		check_excuse(failing);
+}
+
+/* As hosts come to their second system somebody starts a run on them, which fails at host 2, once that has gone. */
+Test(joining, a_run_that_fails_does_not_end_one_that_is_under_way, .timeout = 60)
+{
+	static struct cluster cluster;
+
+	open_cluster(&cluster);
+	for (unsigned h = 0; h < HOSTS; h++)
+		cluster.hosts[h].options.n_joined = 1;
+	start(&cluster, 0, HOSTS - 1);
+	psd_mesh_excuse(cluster.places, HOSTS, HOSTS - 1, 0, "there is no data");
+	start(&cluster, HOSTS - 1, HOSTS);
+	wait_for(&cluster, 0, HOSTS);
+	for (unsigned h = 0; h < HOSTS; h++)
+		cr_expect_eq(cluster.hosts[h].status, PSD_OK, "host %u: %s", h, cluster.hosts[h].err.text);
+	for (unsigned h = 0; h < HOSTS - 1; h++)
+		cr_expect(strstr(cluster.hosts[h].remarks,
+				 "says that host 2 of 3 gives up, which this run does not wait for"),
+			  "host %u: '%s'", h, cluster.hosts[h].remarks);
 }
 
 /* Only two of the three hear it from that host; the third from them, at once. */
