@@ -73,6 +73,11 @@ enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made
 	return status;
 }
 
+void psd_terms_add_stall(struct psd_text *text, double stall_sec)
+{
+	psd_text_add(text, "--stall: %.9g s\n", stall_sec);
+}
+
 void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph, const struct psd_program *program)
 {
 	uint64_t hash = psd_hash_number(PSD_HASH_START, program->n_ops);

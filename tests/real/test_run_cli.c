@@ -1030,6 +1030,8 @@ Test(run_cli, hosts_with_other_options_are_refused_on_both_sides)
 			    "'train.iterations' is 4 here, 3 there");
 	expect_disagreement("--system PS", "--system Hybrid", "'systems.name' is \"PS\" here, \"Hybrid\" there",
 			    "'systems.name' is \"Hybrid\" here, \"PS\" there");
+	expect_disagreement("--stall 90s", "", "'--stall' is 90 s here, 60 s there",
+			    "'--stall' is 60 s here, 90 s there");
 }
 
 /* Host 1 fails before it joins, as often as host 0 needs to hear of it. */
