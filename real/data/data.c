@@ -7,7 +7,9 @@
 #include "engine/base/hash.h"
 #include "real/data/data_parts.h"
 
-enum { HASHED_PIECES = 1024, HASHED_BYTES = 64 }; /* of a file, evenly spread */
+#define HASHED_WHOLE_BYTES (UINT64_C(256) << 20)
+/* Of a larger file: evenly spread. The first has a packed file's checksum of labels and images. */
+enum { HASHED_PIECES = 1024, HASHED_BYTES = 128 };
 
 static const struct psd_data_reader *const readers[] = {
 	[PSD_DATA_SYNTHETIC] = &psd_data_synthetic,
@@ -153,7 +155,8 @@ static enum psd_status hash_files(void *context, struct psd_error *err)
 	(void)err;
 	for (unsigned f = 0; f < hashing->files->n_files; f++) {
 		const struct psd_mapping *file = &hashing->files->files[f];
-		const uint64_t stride = file->n_bytes / HASHED_PIECES + 1;
+		const uint64_t stride =
+			file->n_bytes > HASHED_WHOLE_BYTES ? file->n_bytes / HASHED_PIECES : HASHED_BYTES;
 
 		hash = psd_hash_number(hash, file->n_bytes);
 		for (uint64_t at = 0; at < file->n_bytes; at += stride) {

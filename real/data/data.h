@@ -34,7 +34,8 @@ void psd_data_close(struct psd_data *data); /* NULL is allowed */
 /* Training: at least 1. Test: 0 when there are none. */
 uint64_t psd_data_samples(const struct psd_data *data, enum psd_data_part part);
 
-/* Of its files' sizes and of bytes all over them: of other data another, mostly. PSD_ERUN: a file was shortened. */
+/* Of all bytes of its files; of one above 256 MiB of bytes all over it, a packed file's checksum among them.
+ * PSD_ERUN: a file was shortened. */
 enum psd_status psd_data_hash(struct psd_data *data, uint64_t *hash, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Reads one sample (below psd_data_samples()) as the network takes it: image gets (channels, height, width) floats,

@@ -1,4 +1,4 @@
-/* Files count by their contents: small ones as a whole, data by its size and samples of its bytes. */
+/* Files count by their contents: as a whole, large data by some of its bytes. */
 #include "real/session/terms.h"
 
 #include <inttypes.h>

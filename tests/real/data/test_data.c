@@ -54,6 +54,39 @@ static struct psd_data_options cifar_options(const struct scratch_folder *folder
 					 .seed = 1};
 }
 
+static uint64_t hash_of(const struct psd_data_options *options)
+{
+	struct psd_data *data = open_data(options);
+	struct psd_error err;
+	uint64_t hash;
+
+	cr_assert_eq(psd_data_hash(data, &hash, &err), PSD_OK, "%s", err.text);
+	psd_data_close(data);
+	return hash;
+}
+
+/* By which hosts know that their copies are the same. */
+Test(data, a_label_that_differs_makes_another_hash)
+{
+	enum { RECORDS = 100 };
+	static uint8_t records[RECORDS][CIFAR_RECORD];
+	struct scratch_folder folder = scratch_folder_make();
+	const struct psd_data_options options = cifar_options(&folder);
+	uint64_t hash;
+
+	write_cifar(&folder);
+	scratch_folder_write(&folder, "data_batch_1.bin", records, sizeof(records));
+	hash = hash_of(&options);
+	cr_expect_eq(hash_of(&options), hash);
+	for (unsigned r = 0; r < RECORDS; r++) {
+		records[r][0] = 1;
+		scratch_folder_write(&folder, "data_batch_1.bin", records, sizeof(records));
+		cr_expect_neq(hash_of(&options), hash, "record %u", r);
+		records[r][0] = 0;
+	}
+	scratch_folder_remove(&folder);
+}
+
 Test(data, cifar_records_come_in_file_order_less_their_mean)
 {
 	struct scratch_folder folder = scratch_folder_make();
