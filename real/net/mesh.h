@@ -28,7 +28,7 @@ struct psd_mesh_options {
 	const char *terms; /* what all must have in common, see psd_scenario_add_agreed(); up to PSD_GREETING_TERMS_MAX
 			      bytes */
 	double within_sec;
-	double greeting_sec; /* that a connection somebody else has begun may take to greet */
+	double greeting_sec; /* that a connection may take to be made, or to greet where somebody else has begun it */
 	double remind_sec;   /* how often it is said who is missing */
 	void (*remark)(void *context, const char *line); /* may be NULL */
 	void *context;

@@ -111,7 +111,7 @@ static enum psd_status begin_talk(struct psd_joining *joining, unsigned host, st
 	talk->is_ours = talk->is_connecting = seat->is_talking = true;
 	talk->host = host;
 	talk->line = joining->excuse ? 0 : psd_joining_next_line(joining, host);
-	talk->until_sec = INFINITY;
+	talk->until_sec = psd_socket_now_sec() + joining->options->greeting_sec;
 	psd_joining_name(joining, host, talk->name);
 	return error ? lose(joining, talk, error, err) : PSD_OK;
 }
@@ -265,6 +265,7 @@ static enum psd_status finish_connecting(struct psd_joining *joining, struct psd
 	if (error)
 		return lose(joining, talk, error, err);
 	talk->is_connecting = false;
+	talk->until_sec = INFINITY;
 	if (joining->excuse) {
 		psd_joining_say_failed(joining, talk->fd, joining->excuse);
 		joining->seats[talk->host].is_told = true;
@@ -322,11 +323,25 @@ enum psd_status psd_talks_hear_joined(struct psd_joining *joining, unsigned host
 			     psd_wire_decode_failed(bytes + PSD_WIRE_HEAD_BYTES).words);
 }
 
+/* Where nobody answers, the kernel would go on for minutes; the host may have another address. */
+static void give_up_connecting(struct psd_joining *joining, struct psd_talk *talk)
+{
+	try_again_later(joining, talk->host);
+	psd_talk_end(joining, talk);
+}
+
 void psd_talks_drop_silent(struct psd_joining *joining)
 {
 	const double now_sec = psd_socket_now_sec();
 
-	for (unsigned t = joining->n_talks; t-- > 0;)
-		if (now_sec >= joining->talks[t].until_sec)
-			refuse(joining, &joining->talks[t], "has not greeted in time");
+	for (unsigned t = joining->n_talks; t-- > 0;) {
+		struct psd_talk *talk = &joining->talks[t];
+
+		if (now_sec < talk->until_sec)
+			continue;
+		if (talk->is_ours)
+			give_up_connecting(joining, talk);
+		else
+			refuse(joining, talk, "has not greeted in time");
+	}
 }

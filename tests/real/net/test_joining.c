@@ -3,10 +3,12 @@
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -14,8 +16,9 @@
 #include "real/net/wire.h"
 #include "tests/real/kept_port.h"
 #include "tests/real/waiting_socket.h"
+#include "tests/scratch_folder.h"
 
-enum { HOSTS = 3, LINES = 2, ROOM = 4096, MANY = 1000 };
+enum { HOSTS = 3, LINES = 2, ROOM = 4096, MANY = 1000, FULL = 4 };
 
 #define LONG_SEC 1000.0
 #define TERMS	 "seed: 1\nbatch: 8\n"
@@ -394,6 +397,60 @@ Test(joining, a_host_comes_once)
 	cr_expect(!strncmp(cluster.hosts[0].err.text, "worker 1 at 127.0.0.1:", 22), "%s", cluster.hosts[0].err.text);
 	close(fds[1]);
 	close(cluster.hosts[2].options.listener);
+}
+
+/* ---- an address at which nobody answers ---- */
+
+/* For this test alone: a name that has two addresses. */
+static bool know_two_addresses(const struct scratch_folder *folder)
+{
+	static const char names[] = "127.0.0.1 twofold\n127.0.0.2 twofold\n";
+
+	scratch_folder_write(folder, "hosts", names, strlen(names));
+	return !unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount(scratch_folder_path(folder, "hosts").text, "/etc/hosts", NULL, MS_BIND, NULL);
+}
+
+/* What it can keep is there: the kernel drops whoever else tries to connect. */
+static void fill(int listener, uint16_t port, int fds[FULL])
+{
+	struct addrinfo *found;
+	struct psd_error err;
+
+	cr_assert_eq(listen(listener, 0), 0);
+	cr_assert_eq(psd_socket_look_up("127.0.0.1", port, &found, &err), PSD_OK, "%s", err.text);
+	for (unsigned i = 0; i < FULL; i++)
+		cr_assert_eq(psd_socket_connect(found, &plain, &fds[i]), 0);
+	freeaddrinfo(found);
+}
+
+Test(joining, the_next_address_is_tried_where_nobody_answers, .timeout = 60)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	static struct cluster cluster;
+	struct psd_error err;
+	int silent, fds[FULL];
+	uint16_t port;
+
+	open_cluster(&cluster);
+	silent = cluster.hosts[0].options.listener;
+	cr_assert_eq(psd_socket_listen("127.0.0.2", cluster.places[0].port, &plain, &cluster.hosts[0].options.listener,
+				       &port, &err),
+		     PSD_OK, "%s", err.text);
+	fill(silent, port, fds);
+	memcpy(cluster.places[0].address, "twofold", sizeof("twofold"));
+	for (unsigned h = 0; h < HOSTS; h++)
+		cluster.hosts[h].options.greeting_sec = 0.1;
+	if (!know_two_addresses(&folder))
+		cr_skip_test("only root may mount here");
+	start(&cluster, 0, HOSTS);
+	wait_for(&cluster, 0, HOSTS);
+	for (unsigned h = 0; h < HOSTS; h++)
+		cr_expect_eq(cluster.hosts[h].status, PSD_OK, "host %u: %s", h, cluster.hosts[h].err.text);
+	for (unsigned i = 0; i < FULL; i++)
+		close(fds[i]);
+	close(silent);
+	scratch_folder_remove(&folder);
 }
 
 /* ---- who is missing ---- */
