@@ -47,6 +47,22 @@ static enum psd_status calibrate_machine(const struct psd_run *run, const char *
 	return status;
 }
 
+/* Several would measure each other. */
+static enum psd_status check_alone(struct psd_error *err)
+{
+	struct psd_hosts hosts;
+	enum psd_status status = psd_hosts_launched(&hosts, err);
+
+	if (status)
+		return status;
+	if (hosts.n_hosts)
+		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				       "mpirun has started %u processes, psd-run calibrate must be the only one",
+				       hosts.n_hosts);
+	psd_hosts_release(&hosts);
+	return status;
+}
+
 enum psd_status psd_run_calibration(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				    const char *version, struct psd_error *err)
 {
@@ -63,7 +79,9 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 			"'replay' is true, psd-run calibrate measures what is really computed: must be false or "
 			"left out, as in "
 			"'compute: {device: cpu}'");
-	status = psd_subject_matter_load(&run.matter, scenario, err);
+	status = check_alone(err);
+	if (!status)
+		status = psd_subject_matter_load(&run.matter, scenario, err);
 	if (status)
 		return status;
 	status = psd_run_check_loss(&run, err);

@@ -196,12 +196,43 @@ static unsigned read_launched(const char *name)
 	return value && read_number(value, strlen(value), PSD_HOSTS_MAX, &n) ? n : 0;
 }
 
+/* Of Open MPI; of MPICH and its relatives, whose PMI_SIZE also others set. */
+static const struct launcher {
+	const char *sign, *size, *local_size;
+} launchers[] = {
+	{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+	{"MPI_LOCALNRANKS", "PMI_SIZE", "MPI_LOCALNRANKS"},
+};
+
+static const struct launcher *find_launcher(void)
+{
+	const struct launcher *launcher = launchers, *const end = launchers + sizeof(launchers) / sizeof(launchers[0]);
+
+	while (launcher < end && !getenv(launcher->sign))
+		launcher++;
+	return launcher < end ? launcher : NULL;
+}
+
+/* A shell that srun has started is the first of its processes, or the only one: that may have a cluster of its own. */
+static enum psd_status check_srun(struct psd_error *err)
+{
+	const unsigned rank = read_launched("SLURM_PROCID");
+
+	return rank == 0 ? PSD_OK
+			 : psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+					 "srun has started this process as number %u of several: '--hosts' must name "
+					 "their hosts",
+					 rank);
+}
+
 enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *err)
 {
-	const unsigned n = read_launched("OMPI_COMM_WORLD_SIZE"), n_here = read_launched("OMPI_COMM_WORLD_LOCAL_SIZE");
+	const struct launcher *launcher = find_launcher();
+	const unsigned n = launcher ? read_launched(launcher->size) : 0;
+	const unsigned n_here = launcher ? read_launched(launcher->local_size) : 0;
 	struct psd_hosts made = {.n_hosts = 0};
 	const struct reader reader = {.hosts = &made, .err = err};
-	enum psd_status status = PSD_OK;
+	enum psd_status status = launcher ? PSD_OK : check_srun(err);
 
 	if (n > 1 && n_here != n)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,

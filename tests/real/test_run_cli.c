@@ -652,6 +652,18 @@ static double number_after(const char *text, const char *key)
 }
 
 /* What is timed without messages is trained by servers, whose tensors are not gathered. */
+Test(run_cli, processes_of_mpirun_do_not_calibrate_side_by_side)
+{
+	const struct scratch_folder folder = make_tiny();
+
+	setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+	setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+	setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2", 1);
+	expect_complaint(tiny(&folder, "calibrate --quiet -o @/c.yaml").text, 2,
+			 "mpirun has started 2 processes, psd-run calibrate must be the only one\n");
+	scratch_folder_remove(&folder);
+}
+
 Test(run_cli, a_first_system_that_gathers_tensors_is_calibrated)
 {
 	const struct scratch_folder folder = make_tiny();

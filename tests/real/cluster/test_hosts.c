@@ -102,16 +102,24 @@ Test(hosts, a_launcher_says_which_host_this_is)
 	expect_rank(NULL, "", PSD_EINVAL, 0);
 }
 
-static void expect_launched(const char *n, const char *n_here, enum psd_status status, unsigned n_hosts)
+struct launch {
+	const char *size, *local_size;
+};
+
+static const struct launch open_mpi = {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+static const struct launch mpich = {"PMI_SIZE", "MPI_LOCALNRANKS"};
+
+static void expect_launched(const struct launch *launch, const char *n, const char *n_here, enum psd_status status,
+			    unsigned n_hosts)
 {
 	struct psd_hosts hosts = {.n_hosts = 99};
 	struct psd_error err;
 
 	clearenv();
 	if (n)
-		setenv("OMPI_COMM_WORLD_SIZE", n, 1);
+		setenv(launch->size, n, 1);
 	if (n_here)
-		setenv("OMPI_COMM_WORLD_LOCAL_SIZE", n_here, 1);
+		setenv(launch->local_size, n_here, 1);
 	cr_assert_eq(psd_hosts_launched(&hosts, &err), status);
 	if (status)
 		return;
@@ -125,9 +133,30 @@ static void expect_launched(const char *n, const char *n_here, enum psd_status s
 
 Test(hosts, mpirun_on_one_machine_needs_no_file)
 {
-	expect_launched("3", "3", PSD_OK, 3);
-	expect_launched("1", "1", PSD_OK, 0);
-	expect_launched(NULL, NULL, PSD_OK, 0);
-	expect_launched("4", "2", PSD_EINVAL, 0);
-	expect_launched("4", NULL, PSD_EINVAL, 0);
+	expect_launched(&open_mpi, "3", "3", PSD_OK, 3);
+	expect_launched(&open_mpi, "1", "1", PSD_OK, 0);
+	expect_launched(&open_mpi, NULL, NULL, PSD_OK, 0);
+	expect_launched(&open_mpi, "4", "2", PSD_EINVAL, 0);
+	expect_launched(&open_mpi, "4", NULL, PSD_EINVAL, 0);
+	expect_launched(&mpich, "3", "3", PSD_OK, 3);
+	expect_launched(&mpich, "1", "1", PSD_OK, 0);
+	expect_launched(&mpich, "4", "2", PSD_EINVAL, 0);
+	expect_launched(&mpich, "4", NULL, PSD_OK, 0); /* srun may have set it, in a shell */
+}
+
+Test(hosts, only_the_first_of_srun_needs_no_file)
+{
+	struct psd_hosts hosts = {.n_hosts = 99};
+	struct psd_error err = {.text = ""};
+
+	clearenv();
+	setenv("SLURM_PROCID", "0", 1);
+	cr_assert_eq(psd_hosts_launched(&hosts, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(hosts.n_hosts, 0);
+	setenv("SLURM_PROCID", "2", 1);
+	cr_expect_eq(psd_hosts_launched(&hosts, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text,
+			 "srun has started this process as number 2 of several: '--hosts' must name their hosts");
+	setenv("OMPI_COMM_WORLD_SIZE", "1", 1); /* mpirun within */
+	cr_expect_eq(psd_hosts_launched(&hosts, &err), PSD_OK, "%s", err.text);
 }
