@@ -150,9 +150,9 @@ static enum psd_status check_files(struct psd_joining *joining, struct psd_error
 		return PSD_OK;
 	return psd_error_set(
 		err, PSD_ERUN, PSD_NOWHERE,
-		"%u connections with %u other hosts are needed, and this one can open no more than %u files: "
+		"%u files are needed for connections with other hosts, and this one can open no more than %u: "
 		"%s (ulimit -n)",
-		n_needed - joining->options->n_lines, joining->n_hosts - 1, n_opened, strerror(error));
+		n_needed, n_opened, strerror(error));
 }
 
 static void close_joining(struct psd_joining *joining)

@@ -35,11 +35,17 @@ static void try_again_later(struct psd_joining *joining, unsigned host)
 	seat->pause_sec = fmin(2 * seat->pause_sec, MAX_PAUSE_SEC);
 }
 
+/* words: of the one that has connected, who hears by whom it is refused. */
 static void refuse(struct psd_joining *joining, struct psd_talk *talk, const char *words)
 {
+	char name[PSD_MESH_NAME_MAX];
+	struct psd_error line;
+
 	if (!talk->is_refused)
 		psd_joining_remark(joining, "refused", talk->name, words);
-	psd_joining_say_failed(joining, talk->fd, words);
+	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s refused %s: %s",
+		      psd_joining_name(joining, joining->options->self, name), talk->name, words);
+	psd_joining_say_failed(joining, talk->fd, line.text);
 	psd_talk_end(joining, talk);
 }
 

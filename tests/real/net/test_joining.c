@@ -350,8 +350,8 @@ Test(joining, a_host_with_too_few_descriptors_gives_up, .timeout = 60)
 	wait_for(&cluster, 2, HOSTS);
 	cr_expect_eq(cluster.hosts[2].status, PSD_ERUN);
 	cr_expect(strstr(cluster.hosts[2].err.text,
-			 "4 connections with 2 other hosts are needed, and this one can open "
-			 "no more than 5 files: Too many open files (ulimit -n)"),
+			 "6 files are needed for connections with other hosts, and this one can open "
+			 "no more than 5: Too many open files (ulimit -n)"),
 		  "%s", cluster.hosts[2].err.text);
 	for (unsigned h = 0; h < 2; h++)
 		close(cluster.hosts[h].options.listener);
@@ -362,7 +362,7 @@ Test(joining, a_host_comes_once)
 	static struct cluster cluster;
 	struct psd_wire_failed failed = {.words = ""};
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_FAILED_BYTES];
-	char terms[sizeof(TERMS)] = "";
+	char terms[sizeof(TERMS)] = "", refusal[128];
 	struct psd_error err;
 	int fds[2];
 
@@ -388,7 +388,10 @@ Test(joining, a_host_comes_once)
 					 &err),
 		     PSD_OK, "%s", err.text);
 	failed = psd_wire_decode_failed(bytes + PSD_WIRE_HEAD_BYTES);
-	cr_expect_str_eq(failed.words, "opens connection 0 of host 1, the next is 1");
+	snprintf(refusal, sizeof(refusal), "worker 0 at 127.0.0.1:%u refused a connection from 127.0.0.1 port ",
+		 cluster.places[0].port);
+	cr_expect(!strncmp(failed.words, refusal, strlen(refusal)), "%s", failed.words);
+	cr_expect(strstr(failed.words, ": opens connection 0 of host 1, the next is 1"), "%s", failed.words);
 	close(fds[0]); /* it had joined: now the run cannot begin */
 	wait_for(&cluster, 0, 1);
 	cr_expect_eq(cluster.hosts[0].status, PSD_ERUN);
