@@ -40,6 +40,16 @@ void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, co
 	psd_hosts_release(&hosts);
 }
 
+/* Debian has a machine's own name so in its /etc/hosts. */
+static void remark_hidden(const struct psd_run *run)
+{
+	if (!run->options->is_quiet && psd_hosts_is_hidden(&run->hosts, run->self))
+		psd_console_say(
+			"psd-run: %s:%u: '%s' is a loopback address on this machine (/etc/hosts): others cannot "
+			"connect to it, name another",
+			run->options->hosts_path, run->hosts.lines[run->self], run->hosts.hosts[run->self].address);
+}
+
 /* A signal ends this process at once: the others hear of it by their connections. It says so, but not where mpirun
  * started it, which ends all in this way when one has failed. */
 static enum psd_status join_hosts(struct psd_run *run, struct psd_error *err)
@@ -53,6 +63,8 @@ static enum psd_status join_hosts(struct psd_run *run, struct psd_error *err)
 				     "'replay' is for a cluster on this machine, not beside '--hosts' or mpirun");
 	if (options->hosts_path)
 		status = psd_hosts_look_up(&run->hosts, options->hosts_path, run->self, err);
+	if (!status && options->hosts_path)
+		remark_hidden(run);
 	if (!status && options->system_name)
 		status = psd_scenario_find_system(run->scenario, options->system_name, &index, err);
 	if (!status)

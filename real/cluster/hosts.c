@@ -3,6 +3,7 @@
 #include "real/cluster/hosts.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,6 +186,36 @@ enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *pat
 		freeaddrinfo(found);
 	}
 	return PSD_OK;
+}
+
+/* What is not known is none. */
+static bool is_loopback(const struct psd_mesh_host *host, bool *is_known)
+{
+	struct addrinfo *found;
+	struct psd_error err;
+	bool is_loopback = false;
+
+	*is_known = !psd_socket_look_up(host->address, host->port, &found, &err);
+	if (!*is_known)
+		return false;
+	if (found->ai_family == AF_INET)
+		is_loopback = ntohl(((struct sockaddr_in *)(void *)found->ai_addr)->sin_addr.s_addr) >> 24 == 127;
+	else if (found->ai_family == AF_INET6)
+		is_loopback = IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)(void *)found->ai_addr)->sin6_addr);
+	freeaddrinfo(found);
+	return is_loopback;
+}
+
+bool psd_hosts_is_hidden(const struct psd_hosts *hosts, unsigned self)
+{
+	bool is_known;
+
+	if (!is_loopback(&hosts->hosts[self], &is_known))
+		return false;
+	for (unsigned h = 0; h < hosts->n_hosts; h++)
+		if (!is_loopback(&hosts->hosts[h], &is_known) && is_known)
+			return true;
+	return false;
 }
 
 /* Of the environment; 0: it does not say. */

@@ -4,6 +4,7 @@
 #ifndef PSD_REAL_HOSTS_H
 #define PSD_REAL_HOSTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "engine/base/error.h"
@@ -28,6 +29,10 @@ void psd_hosts_release(struct psd_hosts *hosts);
  * to. path: of the file. PSD_EINVAL with place, PSD_ENOMEM. */
 enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *path, unsigned self,
 				  struct psd_error *err) PSD_MUST_CHECK;
+
+/* Whether the name of host `self` stands for a loopback address on this machine, and another host's for none: from
+ * other machines nobody connects to it. Looks names up. */
+bool psd_hosts_is_hidden(const struct psd_hosts *hosts, unsigned self);
 
 /* Those that mpirun has started all on this machine: 127.0.0.1 as often. None where it has started but one, or none. As
  * psd_hosts_parse(); PSD_EINVAL: some are elsewhere, or srun has started more than one. */

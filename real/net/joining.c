@@ -66,12 +66,15 @@ void psd_joining_write_missing(const struct psd_joining *joining, char text[PSD_
 
 	text[0] = '\0';
 	for (unsigned h = 0; h < joining->n_hosts; h++) {
-		char name[PSD_MESH_NAME_MAX];
+		const int error = joining->seats[h].error;
+		char name[PSD_MESH_NAME_MAX], how[48] = "";
 
 		if (psd_joining_is_settled(joining, h) || n_missing++ >= PSD_MOST_MISSING)
 			continue;
-		length += (size_t)snprintf(text + length, PSD_MISSING_MAX - length, "%s%s", n_missing > 1 ? ", " : "",
-					   psd_joining_name(joining, h, name));
+		if (error)
+			snprintf(how, sizeof(how), " (%s)", strerror(error));
+		length += (size_t)snprintf(text + length, PSD_MISSING_MAX - length, "%s%s%s", n_missing > 1 ? ", " : "",
+					   psd_joining_name(joining, h, name), how);
 	}
 	if (n_missing > PSD_MOST_MISSING)
 		snprintf(text + length, PSD_MISSING_MAX - length, " and %u more", n_missing - PSD_MOST_MISSING);

@@ -12,7 +12,7 @@
 
 enum { PSD_MOST_STRANGERS = 1024, PSD_MOST_MISSING = 4 };
 
-#define PSD_MISSING_MAX (PSD_MOST_MISSING * (PSD_MESH_NAME_MAX + 2) + 32)
+#define PSD_MISSING_MAX (PSD_MOST_MISSING * (PSD_MESH_NAME_MAX + 64) + 32)
 #define PSD_FIRST_PAUSE_SEC                                                                                            \
 	1e-3 /* between two attempts to connect; the first are closer, since workers start together */
 
@@ -31,6 +31,7 @@ struct psd_talk {
 struct psd_seat {
 	struct addrinfo *found, *next; /* of a lower host: where it may be, and where to try next */
 	double again_sec, pause_sec;
+	int error;	 /* of a lower host: why the last attempt failed; 0: it has not */
 	bool is_talking; /* of a lower host: an attempt is under way */
 	bool has_more;	 /* on its first line lies what is for later */
 	bool is_told;	 /* that this host gives up */

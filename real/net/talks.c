@@ -27,10 +27,11 @@ void psd_talk_end(struct psd_joining *joining, struct psd_talk *talk)
 	*talk = joining->talks[--joining->n_talks];
 }
 
-static void try_again_later(struct psd_joining *joining, unsigned host)
+static void try_again_later(struct psd_joining *joining, unsigned host, int error)
 {
 	struct psd_seat *seat = &joining->seats[host];
 
+	seat->error = error;
 	seat->again_sec = psd_socket_now_sec() + seat->pause_sec;
 	seat->pause_sec = fmin(2 * seat->pause_sec, MAX_PAUSE_SEC);
 }
@@ -91,7 +92,7 @@ static enum psd_status lose(struct psd_joining *joining, struct psd_talk *talk, 
 	if (talk->is_ours && error && !psd_socket_may_pass(error) && !joining->excuse)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot connect to %s: %s", talk->name, how);
 	if (talk->is_ours)
-		try_again_later(joining, talk->host);
+		try_again_later(joining, talk->host, error);
 	psd_talk_end(joining, talk);
 	return PSD_OK;
 }
@@ -332,7 +333,7 @@ enum psd_status psd_talks_hear_joined(struct psd_joining *joining, unsigned host
 /* Where nobody answers, the kernel would go on for minutes; the host may have another address. */
 static void give_up_connecting(struct psd_joining *joining, struct psd_talk *talk)
 {
-	try_again_later(joining, talk->host);
+	try_again_later(joining, talk->host, ETIMEDOUT);
 	psd_talk_end(joining, talk);
 }
 

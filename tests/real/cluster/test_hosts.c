@@ -80,6 +80,26 @@ Test(hosts, a_host_that_nobody_knows_is_named_with_its_line)
 	psd_hosts_release(&hosts);
 }
 
+static void expect_hidden(const char *text, unsigned self, bool expected)
+{
+	struct psd_hosts hosts;
+	struct psd_error err;
+
+	cr_assert_eq(psd_hosts_parse(&hosts, "h.txt", text, strlen(text), &err), PSD_OK);
+	cr_expect_eq(psd_hosts_is_hidden(&hosts, self), expected, "host %u of '%s'", self, text);
+	psd_hosts_release(&hosts);
+}
+
+/* RFC 5737 keeps 192.0.2.0 for examples. */
+Test(hosts, a_loopback_address_is_hidden_from_other_machines)
+{
+	expect_hidden("127.0.1.1\n192.0.2.7\n", 0, true);
+	expect_hidden("127.0.1.1\n192.0.2.7\n", 1, false);
+	expect_hidden("nobody.invalid\n[::1]\n192.0.2.7\n", 1, true);
+	expect_hidden("127.0.0.1\n127.0.0.2\n", 0, false); /* all on this machine */
+	expect_hidden("127.0.0.1\nnobody.invalid\n", 0, false);
+}
+
 static void expect_rank(const char *name, const char *value, enum psd_status expected_status, unsigned expected)
 {
 	struct psd_error err;

@@ -523,6 +523,25 @@ Test(joining, who_greets_too_late_is_refused, .timeout = 60)
 	close(fd);
 }
 
+/* Nobody listens for host 0. */
+Test(joining, why_a_missing_host_is_not_reached_is_said)
+{
+	static struct cluster cluster;
+	struct host *host = &cluster.hosts[1];
+	char expected[256];
+
+	open_cluster(&cluster);
+	close(cluster.hosts[0].options.listener);
+	host->options.within_sec = 0.2;
+	start(&cluster, 1, 2);
+	wait_for(&cluster, 1, 2);
+	snprintf(expected, sizeof(expected),
+		 "worker 0 at 127.0.0.1:%u (Connection refused), worker 2 at 127.0.0.1:%u did not join within 0.2 s",
+		 cluster.places[0].port, cluster.places[2].port);
+	cr_expect_str_eq(host->err.text, expected);
+	close(cluster.hosts[2].options.listener);
+}
+
 /* Whoever still waits when an excuse is over hears the next. */
 static void check_excuse(unsigned failing)
 {
