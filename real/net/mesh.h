@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/schedules/layout.h"
 
-#define PSD_MESH_ADDRESS_MAX  64
+#define PSD_MESH_ADDRESS_MAX  254  /* the longest name that a resolver takes has 253 */
 #define PSD_MESH_GREETING_SEC 10.0 /* for whoever has connected */
 #define PSD_MESH_REMIND_SEC   10.0
 
@@ -54,7 +54,7 @@ enum psd_status psd_mesh_listen(const struct psd_mesh_host *self, int *listener,
 void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, unsigned n_joined,
 		     const char *words);
 
-#define PSD_MESH_NAME_MAX 128
+#define PSD_MESH_NAME_MAX 320
 /* "worker 2 at 10.0.0.3:7411", or "server 0 at ..."; returns text. */
 char *psd_mesh_name(const struct psd_layout *layout, const struct psd_mesh_host hosts[], unsigned host,
 		    char text[PSD_MESH_NAME_MAX]);

@@ -265,12 +265,13 @@ void psd_worker_say_failed(struct psd_worker *worker, enum psd_status status, co
 	struct psd_wire_failed failed = {.host = worker->self, .n_hosts = worker->n_hosts};
 	uint8_t payload[PSD_WIRE_FAILED_BYTES];
 	char name[PSD_MESH_NAME_MAX];
-	struct psd_error ignored;
+	struct psd_error line, ignored;
 	enum psd_status flushed;
 
 	psd_mesh_name(worker->layout, worker->options->hosts, worker->self, name);
-	snprintf(failed.words, sizeof(failed.words), "%s%s%.360s", worker->is_blamed ? "" : name,
-		 worker->is_blamed ? "" : ": ", err->text);
+	psd_error_set(&line, status, PSD_NOWHERE, "%s%s%s", worker->is_blamed ? "" : name,
+		      worker->is_blamed ? "" : ": ", err->text);
+	snprintf(failed.words, sizeof(failed.words), "%.*s", PSD_WIRE_WORDS_MAX - 1, line.text);
 	psd_wire_encode_failed(&failed, payload);
 	send_small_to_all(worker, &head, payload);
 	flushed = psd_streams_flush(worker->streams, &ignored);

@@ -47,6 +47,24 @@ Test(hosts, every_form_of_a_line_is_read)
 	psd_hosts_release(&hosts);
 }
 
+/* RFC 1035: with its lengths a name has 255 bytes, of which 253 are written. */
+Test(hosts, names_are_as_long_as_a_resolver_takes_them)
+{
+	enum { LONGEST = 253 };
+	char text[LONGEST + 2];
+	struct psd_hosts hosts;
+	struct psd_error err;
+
+	memset(text, 'a', sizeof(text));
+	text[LONGEST] = '\0';
+	cr_assert_eq(parse(&hosts, text, &err), PSD_OK, "%s", err.text);
+	cr_expect_str_eq(hosts.hosts[0].address, text);
+	psd_hosts_release(&hosts);
+	text[LONGEST] = 'a';
+	text[LONGEST + 1] = '\0';
+	cr_expect_eq(parse(&hosts, text, &err), PSD_EINVAL);
+}
+
 Test(hosts, what_is_no_host_is_named_with_its_line)
 {
 	expect_error("", "h.txt: names no host");

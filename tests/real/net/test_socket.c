@@ -147,3 +147,14 @@ Test(socket, a_port_that_is_taken_is_named)
 	snprintf(expected, sizeof(expected), "cannot listen on 127.0.0.1:%u: Address already in use", port);
 	cr_assert_str_eq(err.text, expected);
 }
+
+/* RFC 5737 keeps it for examples. */
+Test(socket, an_address_of_another_machine_is_named)
+{
+	struct psd_error err;
+	uint16_t port;
+	int fd;
+
+	cr_assert_eq(psd_socket_listen("192.0.2.7", 7411, &plain, &fd, &port, &err), PSD_ERUN);
+	cr_assert_str_eq(err.text, "cannot listen on 192.0.2.7:7411: this machine has no such address");
+}
