@@ -398,17 +398,36 @@ float *psd_memory_part(const struct psd_memory *memory, unsigned item, unsigned 
 	return base && is_shard(memory) ? base + part_offset(memory, item, slice) : NULL;
 }
 
+/* A copy of parameters that is no memory of its own: the parameters themselves. */
+static bool is_no_copy(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item)
+{
+	return psd_buffers[buffer].is_copy && !memory->items[item].buffers[buffer].base;
+}
+
 /* Of a shard's own part of a slice: in a memory of its own, or where it lies among the parameters. */
 static unsigned find_part(const struct psd_memory *memory, unsigned item, unsigned slice, struct psd_range range,
 			  struct iovec pieces[PSD_PIECES_MAX])
 {
 	const uint64_t before = range.first - psd_memory_own_part(memory, item, slice).first;
 
-	if (!memory->items[item].buffers[PSD_BUFFER_PART].base)
+	if (is_no_copy(memory, PSD_BUFFER_PART, item))
 		return psd_memory_pieces(memory, memory->parameters, item, range, pieces);
 	pieces[0] =
 		(struct iovec){values_from(memory, PSD_BUFFER_PART, item, 0, part_offset(memory, item, slice) + before),
 			       range.elements * value_bytes(memory, PSD_BUFFER_PART)};
+	return 1;
+}
+
+/* Of all elements of an item: tensor by tensor, or without gaps in a memory of its own. */
+static unsigned find_elements(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item,
+			      uint32_t iteration, struct psd_range range, struct iovec pieces[PSD_PIECES_MAX])
+{
+	if (buffer == PSD_BUFFER_GRADIENT)
+		return psd_memory_pieces(memory, psd_memory_gradients(memory, iteration), item, range, pieces);
+	if (buffer == PSD_BUFFER_PARAMETER || is_no_copy(memory, buffer, item))
+		return psd_memory_pieces(memory, memory->parameters, item, range, pieces);
+	pieces[0] = (struct iovec){values_from(memory, buffer, item, iteration, range.first),
+				   range.elements * value_bytes(memory, buffer)};
 	return 1;
 }
 
@@ -417,38 +436,19 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 			 struct iovec pieces[PSD_PIECES_MAX])
 {
 	const unsigned item = (unsigned)op->item;
-	const uint64_t first = psd_plan_slice(&memory->plan->items[item], op->slice).first + range.first;
-	const struct psd_range of_item = {first, range.elements};
+	const uint64_t slice_first = psd_plan_slice(&memory->plan->items[item], op->slice).first;
+	const struct psd_range of_item = {slice_first + range.first, range.elements};
 
-	switch (buffer) {
-	case PSD_BUFFER_GRADIENT:
-		return psd_memory_pieces(memory, psd_memory_gradients(memory, iteration), item, of_item, pieces);
-	case PSD_BUFFER_PARAMETER: return psd_memory_pieces(memory, memory->parameters, item, of_item, pieces);
-	case PSD_BUFFER_PART: return find_part(memory, item, op->slice, of_item, pieces);
-	case PSD_BUFFER_MASTER:
-		if (!memory->items[item].buffers[buffer].base)
-			return psd_memory_pieces(memory, memory->parameters, item, of_item, pieces);
-		pieces[0] = (struct iovec){values_from(memory, buffer, item, iteration, first),
-					   range.elements * value_bytes(memory, buffer)};
-		return 1;
-	case PSD_BUFFER_FACTORS:
-	case PSD_BUFFER_ENCODED_FACTORS: return find_factors(memory, buffer, item, iteration, sender, pieces);
-	case PSD_BUFFER_RECEIVED:
+	assert(psd_buffers[buffer].on_wire < PSD_BUFFERS);
+	switch (psd_buffers[buffer].extent) {
+	case PSD_EXTENT_ITEM:
+	case PSD_EXTENT_ROOT: return find_elements(memory, buffer, item, iteration, of_item, pieces);
+	case PSD_EXTENT_PART: return find_part(memory, item, op->slice, of_item, pieces);
+	case PSD_EXTENT_EACH_FACTORS: return find_factors(memory, buffer, item, iteration, sender, pieces);
+	case PSD_EXTENT_EACH_PART:
 		pieces[0] = (struct iovec){psd_memory_received(memory, item, op->slice, iteration, sender),
 					   range.elements * value_bytes(memory, buffer)};
 		return 1;
-	case PSD_BUFFER_ENCODED_GRADIENT:
-	case PSD_BUFFER_ENCODED_PARAMETER:
-	case PSD_BUFFER_CHOSEN:
-	case PSD_BUFFER_NORMS:
-		pieces[0] = (struct iovec){values_from(memory, buffer, item, iteration, first),
-					   range.elements * value_bytes(memory, buffer)};
-		return 1;
-	case PSD_BUFFER_HISTORY: /* of no message */
-	case PSD_BUFFER_RESIDUAL:
-	case PSD_BUFFER_PART_HISTORY:
-	case PSD_BUFFERS: break;
 	}
-	assert(false);
 	return 0;
 }

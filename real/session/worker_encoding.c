@@ -109,24 +109,10 @@ static uint64_t elements_of(const struct psd_encoding *wire, const struct iovec 
 /* Gradients are small, parameters are not. Of factors the top one is a gradient. */
 static float ratio_of(enum psd_buffer plain, unsigned piece, float gradient_ratio)
 {
-	switch (plain) {
-	case PSD_BUFFER_PARAMETER:
-	case PSD_BUFFER_MASTER:
-	case PSD_BUFFER_PART: return 1.0f;
-	case PSD_BUFFER_FACTORS: return piece == 0 ? gradient_ratio : 1.0f;
-	case PSD_BUFFER_GRADIENT:
-	case PSD_BUFFER_CHOSEN:
-	case PSD_BUFFER_HISTORY:
-	case PSD_BUFFER_RESIDUAL:
-	case PSD_BUFFER_NORMS:
-	case PSD_BUFFER_PART_HISTORY:
-	case PSD_BUFFER_RECEIVED:
-	case PSD_BUFFER_ENCODED_GRADIENT:
-	case PSD_BUFFER_ENCODED_PARAMETER:
-	case PSD_BUFFER_ENCODED_FACTORS:
-	case PSD_BUFFERS: break;
-	}
-	return gradient_ratio;
+	const enum psd_buffer encoded = psd_buffers[plain].on_wire;
+	const bool is_activation = encoded == PSD_BUFFER_ENCODED_FACTORS && piece > 0;
+
+	return encoded == PSD_BUFFER_ENCODED_PARAMETER || is_activation ? 1.0f : gradient_ratio;
 }
 
 /* No piece of values goes beyond a piece of what they are encoded to. */
