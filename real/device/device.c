@@ -10,11 +10,12 @@
 #endif
 
 static const struct {
+	const char *name;
 	const struct psd_device_kind *kind; /* NULL: this program was built without it */
 	const char *built_by;
 } rows[] = {
-	[PSD_CHOOSE_CPU] = {&psd_device_cpu, "make"},
-	[PSD_CHOOSE_CUDA] = {CUDA, "make CUDA=1"},
+	[PSD_CHOOSE_CPU] = {"cpu", &psd_device_cpu, "make"},
+	[PSD_CHOOSE_CUDA] = {"cuda", CUDA, "make CUDA=1"},
 };
 
 /* The last that the machine has: the processor is the first. */
@@ -31,7 +32,6 @@ static const struct psd_device_kind *find_best(void)
 enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_device_choice choice,
 				  struct psd_place at, struct psd_error *err)
 {
-	static const char *const names[] = {"cpu", "cuda"};
 	const struct psd_device_kind *found;
 	struct psd_error why;
 
@@ -39,7 +39,7 @@ enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_
 		return psd_error_set(err, PSD_EINVAL, at,
 				     "'device' is '%s', this program was built without it: %s builds one with it, or "
 				     "take 'cpu'",
-				     names[choice], rows[choice].built_by);
+				     rows[choice].name, rows[choice].built_by);
 	found = choice == PSD_CHOOSE_AUTO ? find_best() : rows[choice].kind;
 	if (found->count(&why) == 0)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot train on '%s': %s", found->name, why.text);

@@ -1,5 +1,5 @@
-/* What the parts of a worker share. Private to real/worker*.c. The event loop's thread owns everything; jobs, on the
- * two lanes or at once, touch tensors and their own struct psd_job only, and the program's order keeps them apart. */
+/* What the parts of a worker share. Private to real/worker*.c. The event loop's thread owns everything; jobs, on
+ * lanes or at once, touch tensors and their own struct psd_job only, and the program's order keeps them apart. */
 #ifndef PSD_REAL_WORKER_PARTS_H
 #define PSD_REAL_WORKER_PARTS_H
 
@@ -177,7 +177,6 @@ struct psd_worker {
 	struct psd_feed *feed;	      /* NULL: a server */
 	struct psd_fetching fetching;
 	uint64_t global_batch;
-	unsigned end_layer; /* one after the last that forward carries out */
 
 	struct psd_duties duties;
 	struct psd_interpreter interpreter;

@@ -173,7 +173,6 @@ bool psd_worker_take_steps_done(struct psd_worker *worker)
 	return true;
 }
 
-/* The next step from `step` on that brings something from that peer; all steps when there is none. */
 unsigned psd_worker_next_from(const struct psd_worker *worker, struct psd_task task, unsigned peer, unsigned step)
 {
 	const struct psd_payload payload = psd_worker_carried(worker, task);

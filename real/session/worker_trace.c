@@ -22,24 +22,17 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const struct psd_job *job;
 
-	if (worker->options->span && worker->replay)
+	if (!worker->options->span)
+		return;
+	if (worker->replay || op->resource == PSD_RESOURCE_NIC) {
 		record(worker, task, false, op->bytes, start_sec, end_sec);
-	if (!worker->options->span || worker->replay || op->kind == PSD_OP_BARRIER)
 		return;
-	switch (op->resource) {
-	case PSD_RESOURCE_COPY_OUT:
-	case PSD_RESOURCE_COPY_IN:
-	case PSD_RESOURCE_DEVICE:
-	case PSD_RESOURCE_CPU: /* as its thread has measured it: the event loop may hear of it later */
-		if (!worker->jobs[psd_worker_lane(worker, op)].has_lane)
-			return; /* nothing is copied here */
-		job = psd_worker_job(worker, psd_worker_lane(worker, op));
-		record(worker, task, false, op->bytes, job->start_sec, job->start_sec + job->sec);
-		return;
-	case PSD_RESOURCE_NIC:
-	case PSD_RESOURCES: break;
 	}
-	record(worker, task, false, op->bytes, start_sec, end_sec);
+	if (op->kind == PSD_OP_BARRIER || !worker->jobs[psd_worker_lane(worker, op)].has_lane)
+		return; /* nothing is done, or copied, here */
+	job = psd_worker_job(worker, psd_worker_lane(worker, op));
+	/* as its thread has measured it: the event loop may hear of it later */
+	record(worker, task, false, op->bytes, job->start_sec, job->start_sec + job->sec);
 }
 
 void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t op)
