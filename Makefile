@@ -165,9 +165,10 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare \
-	accuracy golden docs gpu-check gpu-check-programs check-static check-static-of check-layers check-headers \
-	check-scripts check-docs selfcheck extremes format-check install clean FORCE
+.PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san tsan tsan-suite fuzz bench \
+	bench-tools compare accuracy golden docs gpu-check gpu-check-programs check-static check-static-of \
+	check-layers check-headers check-scripts check-docs selfcheck extremes format-check install clean \
+	FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile

@@ -41,7 +41,8 @@ struct psd_classes {
 };
 
 /* To be released, also after an error; PSD_ENOMEM. The program outlives the classes. */
-enum psd_status psd_classes_find(struct psd_classes *classes, const struct psd_program *program, struct psd_error *err);
+enum psd_status psd_classes_find(struct psd_classes *classes, const struct psd_program *program,
+				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_classes_release(struct psd_classes *classes);
 
 bool psd_classes_have_switches(const struct psd_classes *classes);

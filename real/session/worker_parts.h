@@ -429,14 +429,15 @@ enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, 
 /* A peer gives up. */
 void psd_worker_told(struct psd_worker *worker, unsigned peer, enum psd_status status);
 /* PSD_ERUN: somebody stands still for longer than psd_worker_options.stall_sec; who, and at what. */
-enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err);
+enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_figures.c ---- */
 
 /* The first iteration that is measured, of so many. */
 uint32_t psd_worker_first_measured(uint32_t n_iterations);
 /* This host's own, once it has carried everything out. PSD_ENOMEM. */
-enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err);
+enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result,
+				   struct psd_error *err) PSD_MUST_CHECK;
 /* The whole cluster's, once everybody has said bye. */
 void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *result);
 
