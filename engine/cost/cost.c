@@ -298,12 +298,6 @@ static double delay_sec_of(const struct psd_payload *payload, const struct psd_l
 	return class_sec(payload, layout, rates, transfer_sec) + beyond_sec;
 }
 
-double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			  const struct psd_rates *rates)
-{
-	return delay_sec_of(payload, layout, rates, psd_cost_transfer_sec(payload, layout, rates), true);
-}
-
 void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
 			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec)
 {

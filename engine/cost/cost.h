@@ -60,15 +60,12 @@ double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd
  * step and its slowdown of the link. */
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
-/* All of a stepwise transfer's time beyond psd_cost_transfer_sec(): its size class, and what its steps wait for. Holds
- * where all members begin together and all links are alike: not between racks, nor with stragglers. Not a number: out
- * of memory. */
-double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			  const struct psd_rates *rates);
-/* Both, of which the second asks for the first. */
+/* All of a stepwise transfer: psd_cost_transfer_sec(), and the delay beyond that, its size class and what its steps
+ * wait for. Holds where all members begin together and all links are alike: not between racks, nor with stragglers. A
+ * delay that is not a number: out of memory. */
 void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
 			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec);
-/* The same behind all its flows, which simulation carries out instead of its steps: behind switches they may take
+/* The delay behind all its flows, which simulation carries out instead of its steps: behind switches they may take
  * longer than psd_cost_transfer_sec() says. */
 double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 				const struct psd_rates *rates);

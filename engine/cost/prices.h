@@ -9,7 +9,7 @@
 struct psd_price {
 	struct psd_payload payload;
 	double transfer_sec; /* psd_cost_transfer_sec() */
-	double delay_sec;    /* psd_cost_delay_sec() step by step, else 0 */
+	double delay_sec;    /* beyond it step by step, else 0 */
 	uint64_t node_bytes; /* psd_price_node_bytes() says it, if it has been asked before */
 	bool has_node_bytes;
 };

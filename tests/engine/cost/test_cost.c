@@ -268,6 +268,14 @@ Test(cost, a_last_node_with_fewer_workers_counts_as_it_is)
 
 /* ---- what a ring adds to its bytes ---- */
 
+static double all_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	double transfer_sec, delay_sec;
+
+	psd_cost_collective(payload, layout, rates, &transfer_sec, &delay_sec);
+	return transfer_sec + delay_sec;
+}
+
 Test(cost, size_classes_add_calls_steps_and_slowdown)
 {
 	const struct psd_host host = {
@@ -285,12 +293,8 @@ Test(cost, size_classes_add_calls_steps_and_slowdown)
 	const double small_sec = 27e-6 + n * 1.1e-6 + n / 4 * 16384 * 4 / B + n * alpha;
 	const double large_sec = 90e-6 + n * 5.6e-6 + n / 4 * 16400 / B + n * alpha;
 
-	expect_near(psd_cost_transfer_sec(&largest_small, &layout, &rates) +
-			    psd_cost_delay_sec(&largest_small, &layout, &rates),
-		    small_sec, "a message as large as its class");
-	expect_near(psd_cost_transfer_sec(&smallest_large, &layout, &rates) +
-			    psd_cost_delay_sec(&smallest_large, &layout, &rates),
-		    large_sec, "a message just above");
+	expect_near(all_sec(&largest_small, &layout, &rates), small_sec, "a message as large as its class");
+	expect_near(all_sec(&smallest_large, &layout, &rates), large_sec, "a message just above");
 }
 
 /* A collective that reaches two thirds of the link is not slowed where the stack moves half of it; one that reaches a

@@ -21,12 +21,14 @@ static double predicted_sec(const struct psd_scenario *scenario, const struct po
 	const struct psd_payload payload = {
 		.pattern = is_ring ? &psd_ring : &psd_two_level, .elements = 256ul * point->kib, .value_bytes = 4};
 	struct psd_error err = {.text = ""};
+	double transfer_sec, delay_sec;
 	unsigned system;
 
 	cr_assert_eq(psd_scenario_find_system(scenario, point->algorithm, &system, &err), PSD_OK, "%s", err.text);
 	const struct psd_rates rates = psd_rates_make(&scenario->systems[system].host, &scenario->network,
 						      scenario->network.bandwidth_bps, 1, 1e12);
-	return psd_cost_transfer_sec(&payload, &layout, &rates) + psd_cost_delay_sec(&payload, &layout, &rates);
+	psd_cost_collective(&payload, &layout, &rates, &transfer_sec, &delay_sec);
+	return transfer_sec + delay_sec;
 }
 
 static bool next_point(FILE *file, struct point *point)

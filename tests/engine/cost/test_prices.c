@@ -19,10 +19,12 @@ Test(prices, are_what_the_cost_functions_say)
 				const struct psd_payload payload = {
 					.pattern = psd_all_reduces[p], .elements = elements, .value_bytes = 4};
 				struct psd_price *price = psd_prices_of(&prices, &payload, &layout, &rates);
+				double transfer_sec, delay_sec;
 
 				cr_assert_not_null(price);
-				cr_expect_eq(price->transfer_sec, psd_cost_transfer_sec(&payload, &layout, &rates));
-				cr_expect_eq(price->delay_sec, psd_cost_delay_sec(&payload, &layout, &rates));
+				psd_cost_collective(&payload, &layout, &rates, &transfer_sec, &delay_sec);
+				cr_expect_eq(price->transfer_sec, transfer_sec);
+				cr_expect_eq(price->delay_sec, delay_sec);
 			}
 	cr_expect_eq(prices.n, 10 * PSD_N_ALL_REDUCES, "equal payloads have one price: %u", prices.n);
 	psd_prices_release(&prices);
