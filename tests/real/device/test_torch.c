@@ -316,41 +316,76 @@ static void check_network(const struct torch *torch, const struct scratch_folder
 	net_release(&net);
 }
 
-/* Those that need gigabytes and half a minute more. */
-static bool is_wanted(const char *model)
+static void skip(const char *why)
 {
-	return getenv("PSD_FULL_TESTS") || (strcmp(model, "vgg11") != 0 && strcmp(model, "alexnet-bn") != 0);
+	fprintf(stderr, "skipped: %s\n", why); /* Criterion itself is silent */
+	cr_skip_test("%s", why);
 }
 
-/* One process for all: importing torch takes longer than most networks. */
-Test(torch, steps_like_pytorch)
+static void compare_network(const char *model, uint32_t batch)
 {
-	static const struct {
-		const char *model;
-		uint32_t batch;
-	} networks[] = {
-		{"cifar10-quick", 10}, {"mlp", 4},	 {"alexnet", 2},  {"alexnet-bn", 4},
-		{"vgg11", 1},	       {"googlenet", 2}, {"resnet50", 4}, {"inception-v3", 2},
-	};
 	struct scratch_folder folder;
 	struct torch torch;
 
-	if (system(PYTHON " -c 'import torch' 2>/dev/null") != 0) {
-		fprintf(stderr,
-			"skipped: python3-torch is not installed (make deps-bench)\n"); /* Criterion itself is silent */
-		cr_skip_test("python3-torch is not installed (make deps-bench)");
-	}
-	/* memory of one network is reused for the next one, here and in python, instead of being given back and cleared
-	 */
+	if (system(PYTHON " -c 'import torch' 2>/dev/null") != 0)
+		skip("python3-torch is not installed (make deps-bench)");
+	/* memory is used again, here and in python, instead of being given back and cleared */
 	setenv("MALLOC_MMAP_THRESHOLD_", "4000000000", 1);
 	setenv("MALLOC_TRIM_THRESHOLD_", "16000000000", 1);
 	mallopt(M_MMAP_THRESHOLD, INT_MAX);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	folder = scratch_folder_make();
 	torch = start_torch();
-	for (unsigned n = 0; n < sizeof(networks) / sizeof(networks[0]); n++)
-		if (is_wanted(networks[n].model))
-			check_network(&torch, &folder, networks[n].model, networks[n].batch);
+	check_network(&torch, &folder, model, batch);
 	stop_torch(&torch);
 	scratch_folder_remove(&folder);
+}
+
+/* A case each, so that none has to be done with all of them within the time limit of one. */
+Test(torch, cifar10_quick_steps_like_pytorch)
+{
+	compare_network("cifar10-quick", 10);
+}
+
+Test(torch, mlp_steps_like_pytorch)
+{
+	compare_network("mlp", 4);
+}
+
+Test(torch, alexnet_steps_like_pytorch)
+{
+	compare_network("alexnet", 2);
+}
+
+Test(torch, googlenet_steps_like_pytorch)
+{
+	compare_network("googlenet", 2);
+}
+
+Test(torch, resnet50_steps_like_pytorch)
+{
+	compare_network("resnet50", 4);
+}
+
+Test(torch, inception_v3_steps_like_pytorch)
+{
+	compare_network("inception-v3", 2);
+}
+
+/* These need gigabytes and half a minute more. */
+static void compare_large_network(const char *model, uint32_t batch)
+{
+	if (!getenv("PSD_FULL_TESTS"))
+		cr_skip_test("only with PSD_FULL_TESTS=1");
+	compare_network(model, batch);
+}
+
+Test(torch, alexnet_with_batch_norm_steps_like_pytorch)
+{
+	compare_large_network("alexnet-bn", 4);
+}
+
+Test(torch, vgg11_steps_like_pytorch)
+{
+	compare_large_network("vgg11", 1);
 }
