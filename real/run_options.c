@@ -65,7 +65,7 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_TEXT, AT(dilation), .commands = OF(TRAIN)},
 	{OPTION("--set", "KEY=VALUE",
 		"replace a value of the scenario, such as cluster.network.bandwidth=10Gbps; "
-		"it replaces a whole list by a single value: sweep.nodes=8"),
+		"a list is written 'sweep.nodes=[8, 64]', or is one value: sweep.nodes=8"),
 	 .kind = PSD_OPTION_SETTING, .commands = OF(TRAIN) | OF(CALIBRATE) | OF(SHOW)},
 	{OPTION("--attempts", "N",
 		"at each measurement; the third and later only if it spreads by over 5 % (if not given: 3)"),

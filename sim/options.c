@@ -40,7 +40,7 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_SETTING, .settings = fidelity_settings, .commands = OF(PREDICT) | OF(SHOW)},
 	{OPTION("--set", "KEY=VALUE",
 		"replace a value of the scenario, such as cluster.network.bandwidth=10Gbps; "
-		"it replaces a whole list by a single value: sweep.nodes=8"),
+		"a list is written 'sweep.nodes=[8, 64]', or is one value: sweep.nodes=8"),
 	 .kind = PSD_OPTION_SETTING, .commands = OF_SCENARIOS},
 	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(PREDICT) | OF(PLAN) | OF(PLATFORM)},
