@@ -277,7 +277,7 @@ static enum psd_status check_list(const struct psd_key *key, const struct psd_no
 	return PSD_OK;
 }
 
-/* A plain value in `list` that an earlier entry equals. */
+/* entries: of a list of plain values, the newest behind n_before others, none of which it may equal. */
 static enum psd_status check_once(const struct psd_schema_reader *reader, const struct psd_key *key,
 				  const struct psd_node *node, const char *entries, unsigned n_before)
 {

@@ -1,3 +1,4 @@
+/* Members that are alike take step after step together, at the time of the busiest link; others are walked. */
 #include "engine/schedules/pairs.h"
 
 #include <math.h>

@@ -35,7 +35,7 @@ enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *pat
 bool psd_hosts_is_hidden(const struct psd_hosts *hosts, unsigned self);
 
 /* Those that mpirun has started all on this machine: 127.0.0.1 as often. None where it has started but one, or none. As
- * psd_hosts_parse(); PSD_EINVAL: some are elsewhere, or srun has started more than one. */
+ * psd_hosts_parse(); PSD_EINVAL: some are elsewhere, or srun has started others before this process. */
 enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *err) PSD_MUST_CHECK;
 /* What a launcher calls this process: OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID of the environment.
  * PSD_EINVAL: there is none, it is no number, or the cluster has no such host. */

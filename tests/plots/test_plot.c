@@ -855,15 +855,41 @@ static char *draw_systems(unsigned n_systems)
 	return draw_speedup(text);
 }
 
-static unsigned count_dashes(unsigned n_systems)
+/* How often a plot, which is freed, has it. */
+static unsigned count_of(char *drawn, const char *what)
 {
-	char *drawn = draw_systems(n_systems);
 	unsigned n = 0;
 
-	for (const char *at = drawn; (at = strstr(at, "stroke-dasharray")); at++)
+	for (const char *at = drawn; (at = strstr(at, what)); at++)
 		n++;
 	free(drawn);
 	return n;
+}
+
+static unsigned count_dashes(unsigned n_systems)
+{
+	return count_of(draw_systems(n_systems), "stroke-dasharray");
+}
+
+/* gnuplot's name of a filled circle, in so many bandwidths of one system. */
+static unsigned count_circles(unsigned n_bandwidths)
+{
+	char text[4096] = HEAD;
+
+	for (unsigned b = 1; b <= n_bandwidths; b++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "t,s,sim-flow,2,2,%ue9,1,1,%u,0,0,0,0,,,\n",
+			 b, b);
+	return count_of(draw_speedup(text), "href='#gpPt6'");
+}
+
+/* There are four dashes: with the first one the fifth bandwidth has another marker than the first. */
+Test(plot, bandwidths_beyond_the_last_dash_have_other_markers)
+{
+	const unsigned n_circles = count_circles(1);
+
+	cr_expect_gt(n_circles, 0);
+	cr_expect_eq(count_circles(4), n_circles);
+	cr_expect_eq(count_circles(5), n_circles);
 }
 
 Test(plot, speedup_names_bandwidths_below_a_gigabit_in_megabits)

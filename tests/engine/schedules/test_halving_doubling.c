@@ -40,7 +40,7 @@ Test(halving_doubling, of_any_number_brings_groups_of_three_to_two)
 
 /* With 2^k places, none left over: 2 (1 - 1 / 2^k) of the payload's time on a link. Else each group takes two steps of
  * a half instead of one, there and back: 2 + 2 (1/4 + ... + 1 / 2^k) = 3 - 2 / 2^k, whatever the groups. */
-Test(halving_doubling, is_at_most_half_as_long_again_for_any_number)
+Test(halving_doubling, of_any_number_takes_the_time_of_one_payload_more)
 {
 	const struct psd_ways ways = {.far_bps = 8e3, .near_bps = INFINITY, .between_bps = INFINITY};
 	const struct psd_payload payload = {.pattern = &psd_halving_doubling, .elements = 1000, .value_bytes = 4};
