@@ -1,0 +1,352 @@
+/* Writes safetensors under another name beside their place, which they take when they are whole. Refuses what
+ * tensor_file.c would not read again. */
+#define _GNU_SOURCE
+#include "real/data/tensor_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/base/text.h"
+#include "real/data/mapping.h"
+
+enum { LENGTH_BYTES = 8, WIDEST_BYTES = 8, MODE = 0666, MODE_BITS = 0777, MOST_TRIES = 100 };
+enum { MOST_BYTES_AT_ONCE = 1 << 30 }; /* Linux takes not quite 2 GiB in a call */
+
+struct part {
+	uint64_t offset; /* in the data, then in the file */
+	uint64_t n_bytes;
+};
+
+struct psd_tensor_writer {
+	char *path;	 /* as it was given */
+	char *place;	 /* behind links */
+	char *part_path; /* PLACE.part */
+	int descriptor;	 /* of the file at part_path, locked; -1: none */
+	bool is_finished;
+	struct part *parts; /* of the tensors, in the caller's order */
+	unsigned n_parts;
+	unsigned current; /* the tensor that comes next; those before it are written */
+	uint64_t n_current_bytes;
+	uint64_t n_data_bytes;
+};
+
+static enum psd_status out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+}
+
+static enum psd_status cannot_write(const struct psd_tensor_writer *writer, enum psd_status status,
+				    struct psd_error *err)
+{
+	return psd_error_set(err, status, (struct psd_place){.path = writer->path}, "cannot be written: %s",
+			     strerror(errno));
+}
+
+/* ---- the header ---- */
+
+/* Wide types first: whatever lies before a value is a multiple of its size. */
+static enum psd_status lay_out(struct psd_tensor_writer *writer, const struct psd_file_tensor tensors[],
+			       struct psd_error *err)
+{
+	for (unsigned i = 0; i < writer->n_parts; i++)
+		if (!psd_file_tensor_bytes(&tensors[i], &writer->parts[i].n_bytes))
+			return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = writer->path},
+					     "tensor '%.80s' has more values than can be counted", tensors[i].name);
+	for (unsigned width = WIDEST_BYTES; width; width /= 2)
+		for (unsigned i = 0; i < writer->n_parts; i++) {
+			struct part *part = &writer->parts[i];
+
+			if (psd_tensor_type_bytes(tensors[i].type) != width)
+				continue;
+			if (part->n_bytes > INT64_MAX / 2 - writer->n_data_bytes)
+				return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = writer->path},
+						     "the tensors are too large for a file");
+			part->offset = writer->n_data_bytes;
+			writer->n_data_bytes += part->n_bytes;
+		}
+	return PSD_OK;
+}
+
+static void add_notes(struct psd_text *header, const struct psd_file_note notes[], unsigned n_notes)
+{
+	if (n_notes == 0)
+		return;
+	psd_text_add(header, "\"__metadata__\":{");
+	for (unsigned i = 0; i < n_notes; i++) {
+		psd_text_add(header, i ? "," : "");
+		psd_text_add_json(header, notes[i].key);
+		psd_text_add(header, ":");
+		psd_text_add_json(header, notes[i].value);
+	}
+	psd_text_add(header, "}");
+}
+
+static void add_tensor(struct psd_text *header, const struct psd_file_tensor *tensor, const struct part *part)
+{
+	psd_text_add_json(header, tensor->name);
+	psd_text_add(header, ":{\"dtype\":\"%s\",\"shape\":[", psd_tensor_type_name(tensor->type));
+	for (unsigned d = 0; d < tensor->n_dims; d++)
+		psd_text_add(header, "%s%" PRIu64, d ? "," : "", tensor->dims[d]);
+	psd_text_add(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", part->offset,
+		     part->offset + part->n_bytes);
+}
+
+/* In the order of their data. */
+static void add_tensors(struct psd_text *header, const struct psd_tensor_writer *writer,
+			const struct psd_file_tensor tensors[])
+{
+	for (unsigned width = WIDEST_BYTES; width; width /= 2)
+		for (unsigned i = 0; i < writer->n_parts; i++)
+			if (psd_tensor_type_bytes(tensors[i].type) == width) {
+				psd_text_add(header, header->length > 1 ? "," : "");
+				add_tensor(header, &tensors[i], &writer->parts[i]);
+			}
+}
+
+/* With its length before it, and checked by reading it. */
+static enum psd_status make_front(struct psd_text *front, struct psd_tensor_writer *writer,
+				  const struct psd_file_tensor tensors[], const struct psd_file_note notes[],
+				  unsigned n_notes, struct psd_error *err)
+{
+	struct psd_text header = {.bytes = NULL};
+	enum psd_status status;
+
+	psd_text_add(&header, "{");
+	add_notes(&header, notes, n_notes);
+	add_tensors(&header, writer, tensors);
+	psd_text_add(&header, "}");
+	while (header.length % WIDEST_BYTES && !header.is_out_of_memory)
+		psd_text_add(&header, " ");
+	for (unsigned i = 0; i < LENGTH_BYTES; i++)
+		psd_text_add_bytes(front, &(char){(char)((uint64_t)header.length >> 8 * i & 0xff)}, 1);
+	psd_text_add_bytes(front, header.bytes, header.length);
+	status = header.is_out_of_memory || front->is_out_of_memory
+			 ? out_of_memory(err)
+			 : psd_tensor_file_check_header(writer->path, header.bytes, header.length, writer->n_data_bytes,
+							err);
+	psd_text_release(&header);
+	return status;
+}
+
+/* ---- the place ---- */
+
+/* A plain file there leaves its mode to the new one. */
+static enum psd_status find_place(struct psd_tensor_writer *writer, bool *is_there, mode_t *mode, struct psd_error *err)
+{
+	struct psd_text part = {.bytes = NULL};
+	struct stat facts;
+
+	*is_there = !stat(writer->path, &facts);
+	*mode = *is_there ? facts.st_mode & MODE_BITS : MODE;
+	if (*is_there && !S_ISREG(facts.st_mode))
+		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = writer->path}, "is no regular file");
+	writer->place = *is_there ? realpath(writer->path, NULL) : psd_mapping_path(NULL, writer->path);
+	if (!writer->place)
+		return *is_there ? cannot_write(writer, PSD_EFILE, err) : out_of_memory(err);
+	psd_text_add(&part, "%s.part", writer->place);
+	writer->part_path = part.bytes;
+	return part.is_out_of_memory ? out_of_memory(err) : PSD_OK;
+}
+
+static bool is_at(int descriptor, const char *path)
+{
+	struct stat opened, there;
+
+	return !fstat(descriptor, &opened) && !lstat(path, &there) && opened.st_dev == there.st_dev &&
+	       opened.st_ino == there.st_ino;
+}
+
+/* The lock keeps two processes from writing into one file. Between open and lock the file may have got another name,
+ * and then it is not to be touched: it is tried again. -1: errno, EWOULDBLOCK if somebody else has the lock. A file
+ * system without locks does without. */
+static int open_locked(const char *path)
+{
+	for (unsigned tries = 0; tries < MOST_TRIES; tries++) {
+		const int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, MODE);
+		bool is_locked;
+
+		if (descriptor < 0)
+			return -1;
+		is_locked = flock(descriptor, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+		if (!is_locked && is_at(descriptor, path))
+			return descriptor;
+		close(descriptor);
+		if (is_locked)
+			break;
+	}
+	errno = EWOULDBLOCK;
+	return -1;
+}
+
+static enum psd_status open_part(struct psd_tensor_writer *writer, struct psd_error *err)
+{
+	bool is_there;
+	mode_t mode;
+	enum psd_status status = find_place(writer, &is_there, &mode, err);
+
+	if (status)
+		return status;
+	writer->descriptor = open_locked(writer->part_path);
+	if (writer->descriptor < 0 && errno == EWOULDBLOCK)
+		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = writer->path},
+				     "is written by another run at this time");
+	if (writer->descriptor < 0 || ftruncate(writer->descriptor, 0))
+		return cannot_write(writer, PSD_EFILE, err);
+	if (is_there)
+		(void)fchmod(writer->descriptor, mode); /* where that is not to be, it has that of a new file */
+	return PSD_OK;
+}
+
+/* False: errno. */
+static bool write_at(int descriptor, uint64_t offset, const void *bytes, uint64_t n_bytes)
+{
+	const uint8_t *at = bytes;
+
+	while (n_bytes) {
+		const size_t wanted = (size_t)(n_bytes < MOST_BYTES_AT_ONCE ? n_bytes : MOST_BYTES_AT_ONCE);
+		const ssize_t n_written = pwrite(descriptor, at, wanted, (off_t)offset);
+
+		if (n_written < 0 && errno != EINTR)
+			return false;
+		if (n_written == 0) {
+			errno = EIO;
+			return false;
+		}
+		if (n_written > 0) {
+			at += n_written;
+			offset += (uint64_t)n_written;
+			n_bytes -= (uint64_t)n_written;
+		}
+	}
+	return true;
+}
+
+/* ---- what callers see ---- */
+
+static enum psd_status begin(struct psd_tensor_writer *writer, const struct psd_file_tensor tensors[],
+			     const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
+{
+	struct psd_text front = {.bytes = NULL};
+	enum psd_status status = lay_out(writer, tensors, err);
+
+	if (!status)
+		status = make_front(&front, writer, tensors, notes, n_notes, err);
+	if (!status)
+		status = open_part(writer, err);
+	if (!status && !write_at(writer->descriptor, 0, front.bytes, front.length))
+		status = cannot_write(writer, PSD_EFILE, err);
+	for (unsigned i = 0; i < writer->n_parts; i++)
+		writer->parts[i].offset += front.length;
+	psd_text_release(&front);
+	return status;
+}
+
+enum psd_status psd_tensor_writer_open(struct psd_tensor_writer **writer, const char *path,
+				       const struct psd_file_tensor tensors[], unsigned n_tensors,
+				       const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
+{
+	struct psd_tensor_writer *fresh = calloc(1, sizeof(*fresh));
+	enum psd_status status = PSD_OK;
+
+	if (!fresh)
+		return out_of_memory(err);
+	fresh->descriptor = -1;
+	fresh->n_parts = n_tensors;
+	fresh->path = psd_mapping_path(NULL, path);
+	fresh->parts = calloc(n_tensors + (size_t)1, sizeof(*fresh->parts));
+	if (!fresh->path || !fresh->parts)
+		status = out_of_memory(err);
+	if (!status)
+		status = begin(fresh, tensors, notes, n_notes, err);
+	if (status)
+		psd_tensor_writer_close(fresh);
+	else
+		*writer = fresh;
+	return status;
+}
+
+enum psd_status psd_tensor_writer_add(struct psd_tensor_writer *writer, const void *values, uint64_t n_bytes,
+				      struct psd_error *err)
+{
+	const uint8_t *from = values;
+
+	while (n_bytes) {
+		const struct part *part = &writer->parts[writer->current];
+		const uint64_t n_left_bytes = part->n_bytes - writer->n_current_bytes;
+		const uint64_t n_piece_bytes = n_bytes < n_left_bytes ? n_bytes : n_left_bytes;
+
+		assert(writer->current < writer->n_parts); /* behind the last one is a part without bytes */
+		if (!write_at(writer->descriptor, part->offset + writer->n_current_bytes, from, n_piece_bytes))
+			return cannot_write(writer, PSD_ERUN, err);
+		from += n_piece_bytes;
+		n_bytes -= n_piece_bytes;
+		writer->n_current_bytes += n_piece_bytes;
+		if (writer->n_current_bytes == part->n_bytes) {
+			writer->current++;
+			writer->n_current_bytes = 0;
+		}
+	}
+	return PSD_OK;
+}
+
+static bool has_all(const struct psd_tensor_writer *writer)
+{
+	for (unsigned i = writer->current; i < writer->n_parts; i++)
+		if (writer->parts[i].n_bytes)
+			return false;
+	return true;
+}
+
+/* So that the new name outlives the machine, too. A folder that may not be read, or a file system that does not know
+ * this, does so when it likes. False: errno. */
+static bool sync_folder(const char *place)
+{
+	char *folder = psd_mapping_path(NULL, place), *slash = folder ? strrchr(folder, '/') : NULL;
+	bool is_synced = true;
+	int descriptor;
+
+	if (!folder)
+		return false;
+	if (slash)
+		slash[slash == folder] = '\0';
+	descriptor = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (descriptor >= 0) {
+		is_synced = !fsync(descriptor) || errno == EINVAL;
+		close(descriptor);
+	}
+	free(folder);
+	return is_synced;
+}
+
+enum psd_status psd_tensor_writer_finish(struct psd_tensor_writer *writer, struct psd_error *err)
+{
+	assert(has_all(writer) && !writer->is_finished);
+	if (fsync(writer->descriptor) || rename(writer->part_path, writer->place))
+		return cannot_write(writer, PSD_ERUN, err);
+	writer->is_finished = true;
+	return sync_folder(writer->place) ? PSD_OK : cannot_write(writer, PSD_ERUN, err);
+}
+
+void psd_tensor_writer_close(struct psd_tensor_writer *writer)
+{
+	if (!writer)
+		return;
+	if (writer->descriptor >= 0) {
+		if (!writer->is_finished)
+			unlink(writer->part_path);
+		close(writer->descriptor);
+	}
+	free(writer->part_path);
+	free(writer->place);
+	free(writer->parts);
+	free(writer->path);
+	free(writer);
+}
