@@ -12,10 +12,14 @@
  * begin at a multiple of 8, and puts wide types first, so that each value lies at a multiple of its size. Source:
  * https://github.com/huggingface/safetensors
  *
- * The header is read as YAML, of which JSON is a part. So a reader refuses a few headers that are right: longer than
- * 16 MiB, names of more than 1,000 characters, more than a hundred thousand tensors or so, characters beyond U+FFFF
- * as two escapes (as themselves they are taken), names with a zero byte. It takes some that are no JSON. Values wait in
- * the file until they are read; the host's memory is little-endian, as everywhere in real/. */
+ * The header is read as YAML, of which JSON is nearly a part. So a few right headers are refused: more than 16 MiB, or
+ * a hundred thousand tensors or so; names and keys of more than 1,000 characters, or with a zero byte; characters
+ * beyond U+FFFF as two escapes (as themselves they are taken); as themselves delete, U+FFFE, U+FFFF and, in names and
+ * keys, what ends a line in Unicode (in texts it may become a blank). So are tensors of more than 8 dimensions, or of
+ * another type than those below. Some headers that are no JSON are taken. Keys that the format does not know say
+ * nothing.
+ *
+ * Values stay in the file until they are read. The host's memory is little-endian, as everywhere in real/. */
 #ifndef PSD_REAL_TENSOR_FILE_H
 #define PSD_REAL_TENSOR_FILE_H
 

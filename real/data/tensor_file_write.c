@@ -56,10 +56,12 @@ static enum psd_status cannot_write(const struct psd_tensor_writer *writer, enum
 static enum psd_status lay_out(struct psd_tensor_writer *writer, const struct psd_file_tensor tensors[],
 			       struct psd_error *err)
 {
-	for (unsigned i = 0; i < writer->n_parts; i++)
+	for (unsigned i = 0; i < writer->n_parts; i++) {
+		assert(tensors[i].n_dims <= PSD_FILE_TENSOR_DIMS);
 		if (!psd_file_tensor_bytes(&tensors[i], &writer->parts[i].n_bytes))
 			return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = writer->path},
 					     "tensor '%.80s' has more values than can be counted", tensors[i].name);
+	}
 	for (unsigned width = WIDEST_BYTES; width; width /= 2)
 		for (unsigned i = 0; i < writer->n_parts; i++) {
 			struct part *part = &writer->parts[i];

@@ -604,6 +604,23 @@ Test(tensor_file, has_one_writer_at_a_time)
 	scratch_folder_remove(&folder);
 }
 
+/* The next one's file has the name that the last one's had. */
+Test(tensor_file, is_left_alone_by_the_last_writer)
+{
+	const struct scratch_folder folder = make_older();
+	struct psd_tensor_writer *last = open_writer(&folder, "out", &pair, 1, NULL, 0), *next;
+	struct psd_error err = {.text = ""};
+
+	add(last, (const float[]){3, 4}, 8);
+	cr_assert_eq(psd_tensor_writer_finish(last, &err), PSD_OK, "%s", err.text);
+	next = open_writer(&folder, "out", &pair, 1, NULL, 0);
+	psd_tensor_writer_close(last);
+	add(next, (const float[]){1, 2}, 8);
+	finish(next);
+	expect_bytes(&folder, "out", pair_bytes, sizeof(pair_bytes) - 1);
+	scratch_folder_remove(&folder);
+}
+
 Test(tensor_file, keeps_mode_and_link_of_the_older_one)
 {
 	const struct scratch_folder folder = make_older();
