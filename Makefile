@@ -117,8 +117,8 @@ REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 any             = @($(subst $(space),|,$(strip $(1))))
 TSAN_SUITES    := lane feed data packed mesh joining streams tube transport shared cpu_run ground load worker \
 	session session_contract session_library apart replay synthetic_method crew emulation emulation_end sparse \
-	stand_in* cuda_$(call any,ahead calibrate contract device engines fetch fused graphs kernels net parameters \
-	seeds several shared staging training wire)
+	stand_in* cuda_$(call any,ahead calibrate checkpoint contract device engines fetch fused graphs kernels net \
+	parameters seeds several shared staging training wire)
 TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
 	run_$(call any,encoded sparse)/!(accuracy*|every_other*) run/!(every_method_$(call any,learns trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
@@ -133,7 +133,7 @@ STAND_IN       := $(BUILD)/stand-in
 CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
 CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) \
 	$(call objects,$(RUNNER) tests/real/net.c tests/real/session_contract.c tests/real/training.c \
-	tests/real/device/reference.c)
+	tests/real/going_on.c tests/real/device/reference.c)
 GPU_CASES      := cuda_net test_cuda_layers test_cuda_net test_cuda_parameters test_cuda_wire
 GPU_TESTS      := $(call objects,tests/plain_runner.c tests/without_criterion.c tests/real/net.c \
 	tests/real/device/reference.c $(GPU_CASES:%=tests/cuda/%.c))

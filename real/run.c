@@ -199,8 +199,8 @@ static void remark(const struct psd_run *run)
 	psd_scenario_add_unheeded(&text, run->scenario, psd_worker_use(run->scenario), PSD_BY_ALL);
 	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
 		psd_console_say("psd-run: %.*s", (int)strcspn(line, "\n"), line);
-	if (snapshot->line)
-		psd_console_say("psd-run: %s:%u:%u: 'snapshot' is not heeded, psd-run writes none", snapshot->path,
+	if (snapshot->line && !run->checkpoints.folder)
+		psd_console_say("psd-run: %s:%u:%u: 'snapshot' is not heeded, see --save", snapshot->path,
 				snapshot->line, snapshot->column);
 	if (psd_run_iterations(run) < psd_worker_warmed_up(1))
 		psd_console_say("psd-run: what is measured here is slower than later iterations are: with --iterations "
@@ -256,6 +256,8 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 		status = psd_worker_count_samples(&run->matter.graph, &scenario->train, &run->training_samples, err);
 	if (!status && run->traced)
 		status = psd_output_open(&run->trace, run->options->trace_path, err);
+	if (!status)
+		status = psd_run_open_checkpoints(run, err);
 	if (!status)
 		status = psd_run_log_open(&run->log, speaks(run) ? run->options->log_path : NULL, err);
 	if (status)

@@ -14,10 +14,9 @@ enum { MOST_NODES = 400, PACKED_SIDE = 256, LEAST_SIDE = 8, ATTEMPTS = 3, MOST_A
 static const struct psd_command commands[] = {
 	[PSD_RUN_TRAIN] =
 		{NULL, "SCENARIO.yaml", false,
-		 "Trains as the scenario says, with each of its systems, in worker processes that exchange gradients "
-		 "over TCP: on this machine, in an emulated cluster whose links have the scenario's rate. Where the "
-		 "scenario asks for a replay, nothing is computed: operations last as long as they are predicted to, "
-		 "only the messages are real."},
+		 "Trains with each of the scenario's systems, in worker processes that exchange gradients over TCP: "
+		 "on this machine, in an emulated cluster whose links have the scenario's rate. A replay computes "
+		 "nothing: operations last as long as they are predicted to, only the messages are real."},
 	[PSD_RUN_CALIBRATE] = {"calibrate", "SCENARIO.yaml", false,
 			       "Measures this machine, and writes the scenario with what psd-sim needs."},
 	[PSD_RUN_PACK] = {"pack", "FOLDER", false,
@@ -39,14 +38,17 @@ static const struct psd_option option_list[] = {
 		"also write the run of one system (the last, or --system) as Chrome trace events, for `psd-plot "
 		"timeline` or ui.perfetto.dev; not with --hosts"),
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(TRAIN)},
-	{OPTION("--log", "FILE",
-		"also write loss, accuracy and elapsed seconds as CSV, a line for each iteration as soon as its loss "
-		"is "
-		"known; with --hosts, host 0 does"),
+	{OPTION("--log", "FILE", "also write loss, accuracy and seconds of each iteration as CSV (host 0)"),
 	 .kind = PSD_OPTION_TEXT, AT(log_path), .commands = OF(TRAIN)},
+	{OPTION("--save", "FOLDER", "keep the last two checkpoints there, and the newest parameters; of one system"),
+	 .kind = PSD_OPTION_TEXT, AT(save_path), .commands = OF(TRAIN)},
+	{OPTION("--save-every", "N", "iterations (if not given: those of an epoch); at the end in any case"),
+	 .kind = PSD_OPTION_COUNT, AT(save_every), .least = 1, .most = PSD_MAX_ITERATIONS, .commands = OF(TRAIN)},
+	{OPTION("--resume", NULL, "go on from the newest checkpoint of --save; begin where there is none"),
+	 .kind = PSD_OPTION_FLAG, AT(resumes), .commands = OF(TRAIN)},
 	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(TRAIN)},
-	{OPTION("--nodes", "N", "on so many nodes (if not given: as the scenario's first cluster of 2 to 4, or of 1)"),
+	{OPTION("--nodes", "N", "nodes of the cluster (if not given: the scenario's first of 2 to 4, or 1)"),
 	 .kind = PSD_OPTION_COUNT, AT(n_nodes), .least = 1, .most = MOST_NODES, .commands = OF(TRAIN)},
 	{OPTION("--iterations", "N", "train so long, whatever the scenario says"), .kind = PSD_OPTION_COUNT,
 	 AT(n_iterations), .least = 1, .most = PSD_MAX_ITERATIONS, .commands = OF(TRAIN)},
@@ -58,8 +60,7 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_COUNT, AT(rank), .least = 0, .most = PSD_HOSTS_MAX - 1, .commands = OF(TRAIN)},
 	{OPTION("--join-timeout", "TIME", "wait so long for the other --hosts (if not given: 120s)"),
 	 .kind = PSD_OPTION_SECONDS, AT(join_sec), .commands = OF(TRAIN)},
-	{OPTION("--stall", "TIME",
-		"give up, naming who it is, when somebody stands still for so long (if not given: 60s)"),
+	{OPTION("--stall", "TIME", "give up, naming who it is, when somebody stands still so long (if not given: 60s)"),
 	 .kind = PSD_OPTION_SECONDS, AT(stall_sec), .commands = OF(TRAIN) | OF(CALIBRATE)},
 	{OPTION("--dilation", "K", "of a replay: so many times as slow, or `auto`: --set emulation.dilation=K"),
 	 .kind = PSD_OPTION_TEXT, AT(dilation), .commands = OF(TRAIN)},
@@ -131,6 +132,14 @@ static enum psd_status check_hosts(const struct psd_run_options *options, struct
 	return options->hosts_path ? psd_run_options_check_joined(options, PSD_NOWHERE, "'--hosts'", err) : PSD_OK;
 }
 
+static enum psd_status check_save(const struct psd_run_options *options, struct psd_error *err)
+{
+	if (!options->save_path && (options->resumes || options->save_every > 0))
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--save'",
+				     options->resumes ? "--resume" : "--save-every");
+	return PSD_OK;
+}
+
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[],
 				      struct psd_error *err)
 {
@@ -140,6 +149,8 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 
 	if (!status && !parsed.about)
 		status = check_hosts(&parsed, err);
+	if (!status && !parsed.about)
+		status = check_save(&parsed, err);
 	if (parsed.join_sec == 0.0) /* none is given: 0s is refused */
 		parsed.join_sec = JOIN_SEC;
 	if (status)

@@ -7,6 +7,7 @@
 #include "real/cluster/hosts.h"
 #include "real/run_options.h"
 #include "real/run_output.h"
+#include "real/session/checkpoint.h"
 #include "real/session/run_log.h"
 
 struct psd_run {
@@ -26,6 +27,8 @@ struct psd_run {
 	struct psd_run_row *rows;
 	unsigned n_rows;
 	struct psd_run_log log;
+	struct psd_checkpoints checkpoints; /* no folder: none */
+	uint32_t first_iteration;	    /* of the system that runs */
 	FILE *trace;
 	const struct psd_system *traced; /* or NULL */
 };
@@ -49,6 +52,14 @@ enum psd_status psd_run_choose_ground(struct psd_run *run, struct psd_error *err
 /* Of each system that runs. PSD_EINVAL: its optimiser cannot serve it, or its processes do not fit into this machine;
  * PSD_ERUN: a replay at this dilation would not be true to its times. */
 enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- run_checkpoints.c ---- */
+
+/* The folder of --checkpoints, if they are asked for. PSD_EINVAL: this run can have none; PSD_EFILE. */
+enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+/* The first iteration of the system, whose checkpoints they are. PSD_EINVAL: what is there is not to go on from. */
+enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made,
+				   struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- run_system.c ---- */
 

@@ -103,7 +103,9 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.train = &run->train,
 		.worker.device = run->device,
 		.worker.replay = psd_run_replay(run),
+		.worker.first_iteration = run->first_iteration,
 		.worker.n_iterations = psd_run_iterations(run),
+		.worker.checkpoints = run->checkpoints.folder ? &run->checkpoints : NULL,
 		.worker.listener = run->listener,
 		.worker.n_joined = *run->n_joined,
 		.ground = run->ground,
@@ -203,6 +205,11 @@ static bool has_rebuilds(const struct psd_program *program)
 	return false;
 }
 
+static bool is_done(const struct psd_run *run)
+{
+	return run->first_iteration >= psd_run_iterations(run);
+}
+
 enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system, struct psd_error *err)
 {
 	struct psd_run_row row = {
@@ -218,6 +225,12 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 		status = find_dilation(run, &made, err);
 	row.replay = run->replay;
 	if (!status)
+		status = psd_run_find_first(run, &made, err);
+	if (!status && is_done(run))
+		psd_console_say("psd-run: %s has been trained for %" PRIu32 " iterations: train for more with "
+				"--iterations",
+				system->name, run->first_iteration);
+	else if (!status)
 		status = launch_again(run, &made, &row, err);
 	psd_case_release(&made);
 	return status;

@@ -132,7 +132,7 @@ static enum psd_status interpret(struct psd_estimate *estimate, const struct psd
 		.context = estimate,
 	};
 	enum psd_status status = psd_interpreter_init(&estimate->interpreter, program, estimate->classes.n, duties,
-						      length.n_iterations, &seam, err);
+						      (struct psd_iterations){0, length.n_iterations}, &seam, err);
 
 	if (status != PSD_OK)
 		return status;

@@ -222,14 +222,14 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 {
 	const unsigned free_resources = find_free_resources(in);
 	in->hosts = calloc(in->n_hosts, sizeof(*in->hosts));
-	in->next_sec = calloc(in->n_iterations, sizeof(*in->next_sec));
-	in->n_next_done = calloc(in->n_iterations, sizeof(*in->n_next_done));
+	in->next_sec = calloc(in->iterations.end, sizeof(*in->next_sec));
+	in->n_next_done = calloc(in->iterations.end, sizeof(*in->n_next_done));
 	if (in->hosts == NULL || in->next_sec == NULL || in->n_next_done == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", in->n_hosts);
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		in->hosts[h].sent_sec = -INFINITY;
 		enum psd_status status =
-			psd_sched_init(&in->hosts[h].sched, in->program, duties[h], in->n_iterations, err);
+			psd_sched_init(&in->hosts[h].sched, in->program, duties[h], in->iterations, err);
 		if (status != PSD_OK)
 			return status;
 		in->hosts[h].sched.free_resources = free_resources;
@@ -239,15 +239,14 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 	}
 	if (psd_gathering_init(&in->gathering, in->program, in->n_hosts, duties, in->seam.choose != NULL, err))
 		return err->status;
-	return psd_account_init(&in->account, in->n_hosts, in->n_iterations, err);
+	return psd_account_init(&in->account, in->n_hosts, in->iterations.end, err);
 }
 
 enum psd_status psd_interpreter_init(struct psd_interpreter *in, const struct psd_program *program, unsigned n_hosts,
-				     const struct psd_duties *const duties[], uint32_t n_iterations,
+				     const struct psd_duties *const duties[], struct psd_iterations iterations,
 				     const struct psd_seam *seam, struct psd_error *err)
 {
-	*in = (struct psd_interpreter){
-		.program = program, .seam = *seam, .n_hosts = n_hosts, .n_iterations = n_iterations};
+	*in = (struct psd_interpreter){.program = program, .seam = *seam, .n_hosts = n_hosts, .iterations = iterations};
 	const enum psd_status status = allocate(in, duties, err);
 	if (status != PSD_OK)
 		psd_interpreter_release(in);
@@ -274,6 +273,17 @@ void psd_interpreter_begin(struct psd_interpreter *in)
 void psd_interpreter_set_fence(struct psd_interpreter *in, unsigned host, uint32_t iteration)
 {
 	psd_sched_set_fence(&in->hosts[host].sched, iteration);
+}
+
+bool psd_interpreter_is_at_fence(const struct psd_interpreter *in, unsigned host)
+{
+	return psd_sched_is_at_fence(&in->hosts[host].sched);
+}
+
+void psd_interpreter_pass_fence(struct psd_interpreter *in, unsigned host, uint32_t next)
+{
+	psd_sched_pass_fence(&in->hosts[host].sched, next);
+	settle(in, host);
 }
 
 void psd_interpreter_finished(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
@@ -368,9 +378,9 @@ enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct p
 
 double psd_interpreter_iteration_sec(const struct psd_interpreter *in, uint32_t first)
 {
-	assert(first < in->n_iterations);
-	const double start_sec = first > 0 ? in->next_sec[first - 1] : 0.0;
-	return (in->next_sec[in->n_iterations - 1] - start_sec) / (in->n_iterations - first);
+	assert(first >= in->iterations.first && first < in->iterations.end);
+	const double start_sec = first > 0 ? in->next_sec[first - 1] : 0.0; /* 0 where nothing was carried out */
+	return (in->next_sec[in->iterations.end - 1] - start_sec) / (in->iterations.end - first);
 }
 
 bool psd_interpreter_has_paused(const struct psd_interpreter *in, unsigned host)
@@ -385,7 +395,7 @@ double psd_interpreter_busy_sec(const struct psd_interpreter *in, enum psd_resou
 	double busiest_sec = 0.0;
 	for (unsigned h = 0; h < in->n_hosts; h++)
 		busiest_sec = fmax(busiest_sec, in->hosts[h].busy_sec[resource]);
-	return busiest_sec / in->n_iterations;
+	return busiest_sec / (in->iterations.end - in->iterations.first);
 }
 
 static double device_sec(const struct psd_parts *parts)
@@ -399,7 +409,7 @@ struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_
 	bool has_worker = false;
 
 	for (unsigned h = 0; h < in->n_hosts; h++) {
-		const struct psd_parts parts = psd_account_parts(&in->account, h, first, in->n_iterations);
+		const struct psd_parts parts = psd_account_parts(&in->account, h, first, in->iterations.end);
 
 		if (!in->hosts[h].is_worker || (has_worker && device_sec(&parts) <= device_sec(&least_waiting)))
 			continue;

@@ -54,8 +54,8 @@ struct psd_interpreter {
 	struct psd_host_state *hosts;
 	unsigned n_hosts;
 	unsigned n_workers; /* here */
-	uint32_t n_iterations;
-	double *next_sec;      /* per iteration: when its NEXT was done on the last worker */
+	struct psd_iterations iterations;
+	double *next_sec;      /* per iteration, from 0: when its NEXT was done on the last worker */
 	uint32_t *n_next_done; /* per iteration */
 	struct psd_account account;
 	struct psd_gathering gathering;
@@ -64,13 +64,16 @@ struct psd_interpreter {
 
 /* hosts: duties[h] for each of n_hosts. Everything borrowed. PSD_ENOMEM. */
 enum psd_status psd_interpreter_init(struct psd_interpreter *interpreter, const struct psd_program *program,
-				     unsigned n_hosts, const struct psd_duties *const duties[], uint32_t n_iterations,
-				     const struct psd_seam *seam, struct psd_error *err) PSD_MUST_CHECK;
+				     unsigned n_hosts, const struct psd_duties *const duties[],
+				     struct psd_iterations iterations, const struct psd_seam *seam,
+				     struct psd_error *err) PSD_MUST_CHECK;
 void psd_interpreter_release(struct psd_interpreter *interpreter);
 
 void psd_interpreter_begin(struct psd_interpreter *interpreter);
-/* host begins nothing of `iteration` before it has completed the one before, as psd_sched_set_fence(). */
+/* As psd_sched_set_fence(), of a host. */
 void psd_interpreter_set_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t iteration);
+bool psd_interpreter_is_at_fence(const struct psd_interpreter *interpreter, unsigned host);
+void psd_interpreter_pass_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t next);
 void psd_interpreter_finished(struct psd_interpreter *interpreter, unsigned host, enum psd_resource resource);
 /* A message is on its way to a host here, for which no NIC here is busy any more, or ever was: it will arrive. */
 void psd_interpreter_departed(struct psd_interpreter *interpreter);

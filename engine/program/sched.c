@@ -85,9 +85,9 @@ static void add_to_list(struct psd_sched *sched, struct psd_task_list *list, str
 static void add_ready(struct psd_sched *sched, struct psd_task task)
 {
 	const struct psd_op *op = &sched->program->ops[task.op];
-	if (task.iteration >= sched->n_iterations)
+	if (task.iteration >= sched->iterations.end)
 		return; /* the run ends before */
-	if (task.iteration >= sched->fence && sched->iteration < sched->fence)
+	if (sched->fence > 0 && task.iteration >= sched->fence)
 		add_to_list(sched, &sched->fenced, task);
 	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE &&
 		 !(sched->free_resources & 1u << op->resource))
@@ -99,17 +99,24 @@ static void add_ready(struct psd_sched *sched, struct psd_task task)
 
 void psd_sched_set_fence(struct psd_sched *sched, uint32_t iteration)
 {
-	assert(iteration > sched->iteration && sched->fenced.n == 0);
+	assert(iteration > sched->iteration && sched->fence == 0 && sched->fenced.n == 0);
 	sched->fence = iteration;
 }
 
-static void pass_fence(struct psd_sched *sched)
+bool psd_sched_is_at_fence(const struct psd_sched *sched)
 {
-	if (sched->iteration != sched->fence)
-		return;
-	for (uint32_t i = 0; i < sched->fenced.n; i++)
-		add_ready(sched, sched->fenced.tasks[i]);
+	return sched->fence > 0 && sched->iteration == sched->fence;
+}
+
+void psd_sched_pass_fence(struct psd_sched *sched, uint32_t next)
+{
+	const uint32_t n_fenced = sched->fenced.n;
+
+	assert(psd_sched_is_at_fence(sched) && (next == 0 || next > sched->fence));
+	sched->fence = next;
 	sched->fenced.n = 0;
+	for (uint32_t i = 0; i < n_fenced; i++) /* what stays takes the place of what has gone */
+		add_ready(sched, sched->fenced.tasks[i]);
 }
 
 static uint32_t *row_of(const struct psd_sched *sched, uint32_t iteration)
@@ -154,7 +161,7 @@ static void start_iteration(struct psd_sched *sched, uint32_t iteration)
 			const struct psd_edge edge = program->dependencies[op->first_dependency + e];
 			if (edge.distance == 0 || sched->duties->waits[edge.op] == PSD_NOT_CARRIED)
 				continue;
-			if (iteration < edge.distance ||
+			if (iteration < sched->iterations.first + edge.distance ||
 			    is_released(sched, i, (struct psd_task){iteration - edge.distance, edge.op}))
 				waiting[i]--;
 		}
@@ -164,9 +171,10 @@ static void start_iteration(struct psd_sched *sched, uint32_t iteration)
 }
 
 enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program *program,
-			       const struct psd_duties *duties, uint32_t n_iterations, struct psd_error *err)
+			       const struct psd_duties *duties, struct psd_iterations iterations, struct psd_error *err)
 {
-	*sched = (struct psd_sched){.program = program, .duties = duties, .n_iterations = n_iterations};
+	*sched = (struct psd_sched){
+		.program = program, .duties = duties, .iterations = iterations, .iteration = iterations.first};
 	sched->waiting = malloc((size_t)program->window * (program->n_ops + 1) * sizeof(*sched->waiting));
 	sched->n_left = calloc(program->window, sizeof(*sched->n_left));
 	if (sched->waiting == NULL || sched->n_left == NULL) {
@@ -174,10 +182,10 @@ enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scheduler of %u operations",
 				     program->n_ops);
 	}
-	for (uint32_t i = 0; i < program->window && i < n_iterations; i++)
+	for (uint32_t i = iterations.first; i < iterations.first + program->window && i < iterations.end; i++)
 		start_iteration(sched, i);
 	if (duties->n_carried == 0)
-		sched->iteration = n_iterations; /* a server that no tensor needs is done before it begins */
+		sched->iteration = iterations.end; /* a server that no tensor needs is done before it begins */
 	return PSD_OK;
 }
 
@@ -194,7 +202,7 @@ void psd_sched_release(struct psd_sched *sched)
 
 static void release_one(struct psd_sched *sched, struct psd_task task)
 {
-	if (task.iteration >= sched->n_iterations)
+	if (task.iteration >= sched->iterations.end)
 		return;
 	/* an iteration's counters exist only while it is in the window; later ones look at what is done when they start
 	 */
@@ -237,11 +245,10 @@ void psd_sched_finish(struct psd_sched *sched, struct psd_task task)
 		release_dependents(sched, task, true);
 	release_dependents(sched, task, false);
 	sched->n_left[task.iteration % window]--;
-	while (sched->iteration < sched->n_iterations && sched->n_left[sched->iteration % window] == 0) {
+	while (sched->iteration < sched->iterations.end && sched->n_left[sched->iteration % window] == 0) {
 		const uint32_t following = sched->iteration + window;
 		sched->iteration++;
-		pass_fence(sched);
-		if (following < sched->n_iterations)
+		if (following < sched->iterations.end)
 			start_iteration(sched, following);
 		else
 			sched->n_left[following % window] = UINT32_MAX; /* never started, never done */
@@ -278,5 +285,5 @@ uint32_t psd_sched_waiting(const struct psd_sched *sched, uint32_t op)
 
 bool psd_sched_is_complete(const struct psd_sched *sched)
 {
-	return sched->iteration >= sched->n_iterations;
+	return sched->iteration >= sched->iterations.end;
 }

@@ -30,6 +30,11 @@ enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_prog
 				psd_arrivals_fn arrivals, const void *context, struct psd_error *err) PSD_MUST_CHECK;
 void psd_duties_release(struct psd_duties *duties);
 
+/* What a run carries out: from `first`, before which all is done, to the last one before `end`. */
+struct psd_iterations {
+	uint32_t first, end;
+};
+
 /* One operation of one iteration. */
 struct psd_task {
 	uint32_t iteration;
@@ -50,7 +55,7 @@ struct psd_task_list {
 struct psd_sched {
 	const struct psd_program *program;
 	const struct psd_duties *duties;
-	uint32_t n_iterations;
+	struct psd_iterations iterations;
 	uint32_t *waiting;	 /* a row of operations for each iteration of the window, in turn; PSD_DONE when done */
 	uint32_t *n_left;	 /* for each row: operations not yet done */
 	uint32_t iteration;	 /* the oldest that is not complete */
@@ -58,7 +63,7 @@ struct psd_sched {
 	unsigned streams; /* bit r: resource r carries out what it is given in that order, see psd_sched_give() */
 	struct psd_task_list
 		instant; /* ready, without a resource of their own, or collectives; the executor takes them */
-	uint32_t fence;	 /* nothing of this iteration or later is ready before the one before is complete; 0: none */
+	uint32_t fence;	 /* nothing of this iteration or later is ready before it is passed; 0: there is none */
 	struct psd_task_list fenced;
 	struct psd_heap queues[PSD_RESOURCES];
 	bool is_out_of_memory;
@@ -66,13 +71,17 @@ struct psd_sched {
 
 /* All borrowed until psd_sched_release(). PSD_ENOMEM. */
 enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program *program,
-			       const struct psd_duties *duties, uint32_t n_iterations,
+			       const struct psd_duties *duties, struct psd_iterations iterations,
 			       struct psd_error *err) PSD_MUST_CHECK;
 void psd_sched_release(struct psd_sched *sched);
 
-/* From `iteration` on nothing starts before all that came before is done. One fence at a time: set the next when this
- * one has been passed, and before any operation of the iteration before `iteration` is done. */
+/* From `iteration` on nothing starts before psd_sched_pass_fence(). The first of a run's fences, one at a time; set
+ * before any operation of the iteration before `iteration` is done. */
 void psd_sched_set_fence(struct psd_sched *sched, uint32_t iteration);
+/* All that comes before the fence is done, and it has not been passed. */
+bool psd_sched_is_at_fence(const struct psd_sched *sched);
+/* What it has kept may start, but from the next fence on; 0: there is none any more. */
+void psd_sched_pass_fence(struct psd_sched *sched, uint32_t next);
 /* The task is given to its resource, which is a stream: what waits for it on the same one becomes ready, and is carried
  * out after it. */
 void psd_sched_give(struct psd_sched *sched, struct psd_task task);

@@ -129,6 +129,9 @@ static const struct psd_key train_keys[] = {
 	 .help = "how parameters follow gradients"},
 	{TRAIN("learning_rate", SECTION, rate), .section = &rate_section, .rival = "solver", .is_required = true,
 	 .help = "how far"},
+	{TRAIN("start", PATH, start_path),
+	 .help = "parameters to start from, by their names: a file of safetensors, such as the one that "
+		 "psd-run --save leaves; those that it lacks start as the model says"},
 	{TRAIN("test_every", COUNT, test_every_epochs), .highest = 1e6, .fallback = "1",
 	 .help = "epochs between two tests; 0: never"},
 	{TRAIN("loss_scale", NUMBER, loss_scale), .lowest = 1e-6, .highest = 1e9, .word = "dynamic",

@@ -193,8 +193,8 @@ enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct
 {
 	const struct buffer *buffer = &feed->buffers[iteration % 2];
 
-	if (iteration == 0)
-		start_reading(feed, 0);
+	if (iteration == feed->options.first_iteration)
+		start_reading(feed, iteration);
 	finish_reading(feed);
 	assert(feed->reading == iteration);
 	feed->is_ahead = false;

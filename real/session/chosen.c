@@ -15,8 +15,7 @@ uint64_t psd_chosen_elements(const struct psd_chosen *chosen, const struct psd_p
 	return chosen->plan ? chosen->now.travelling[item] : plan->items[item].travelling;
 }
 
-/* From is_chosen the rest. */
-static void complete(const struct psd_chosen *chosen, struct psd_chosen_table *table)
+static void count_travelling(const struct psd_chosen *chosen, struct psd_chosen_table *table)
 {
 	const struct psd_plan *plan = chosen->plan;
 
@@ -26,8 +25,20 @@ static void complete(const struct psd_chosen *chosen, struct psd_chosen_table *t
 			if (table->is_chosen[plan->items[i].first_chunk + c])
 				table->travelling[i] += range_of(chosen, i, c).elements;
 	}
-	table->digest =
-		psd_hash_bytes(chosen->now.digest, table->is_chosen, plan->n_chunks * sizeof(*table->is_chosen));
+}
+
+/* From is_chosen the rest. */
+static void complete(const struct psd_chosen *chosen, struct psd_chosen_table *table)
+{
+	count_travelling(chosen, table);
+	table->digest = psd_hash_bytes(chosen->now.digest, table->is_chosen,
+				       chosen->plan->n_chunks * sizeof(*table->is_chosen));
+}
+
+void psd_chosen_go_on(struct psd_chosen *chosen, uint32_t iteration)
+{
+	chosen->iteration = iteration;
+	count_travelling(chosen, &chosen->now);
 }
 
 static bool take_table(struct psd_chosen_table *table, const struct psd_plan *plan, struct psd_arena *arena)

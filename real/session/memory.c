@@ -83,8 +83,7 @@ static uint64_t top_elements(const struct psd_memory *memory, const struct psd_s
 	return (uint64_t)memory->plan->layout.workers * subject->batch * subject->columns;
 }
 
-/* Of an iteration. */
-static uint64_t buffer_elements(const struct psd_memory *memory, unsigned i, enum psd_buffer buffer)
+uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum psd_buffer buffer)
 {
 	const struct psd_plan_item *item = &memory->plan->items[i];
 	const uint64_t tops = top_elements(memory, &item->subject);
@@ -120,7 +119,7 @@ static unsigned value_bytes(const struct psd_memory *memory, enum psd_buffer buf
 
 static void cut_buffer(struct psd_memory *memory, struct cutter *cutter, unsigned i, enum psd_buffer buffer)
 {
-	const uint64_t n_bytes = buffer_elements(memory, i, buffer) * value_bytes(memory, buffer);
+	const uint64_t n_bytes = psd_memory_elements(memory, i, buffer) * value_bytes(memory, buffer);
 	const uint64_t floats = (n_bytes + sizeof(float) - 1) / sizeof(float); /* that take as much room */
 	struct psd_memory_buffer *kept = &memory->items[i].buffers[buffer];
 

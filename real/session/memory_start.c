@@ -36,8 +36,7 @@ static void copy_parameters(const struct psd_memory *memory, unsigned item, stru
 	}
 }
 
-/* What a shard or a root has of its own of the parameters begins as they do. */
-static void fill_own(const struct psd_memory *memory, unsigned item)
+static void fill_item(const struct psd_memory *memory, unsigned item)
 {
 	const struct psd_plan_item *subject = &memory->plan->items[item];
 	float *master = psd_memory_master(memory, item);
@@ -71,6 +70,10 @@ void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 		for (uint64_t e = 0; e < tensor->elements; e++)
 			memory->parameters[t][e] = start_value(tensor, key, e);
 	}
+}
+
+void psd_memory_fill_own(const struct psd_memory *memory)
+{
 	for (unsigned i = 0; i < memory->plan->n_items; i++)
-		fill_own(memory, i);
+		fill_item(memory, i);
 }

@@ -1,17 +1,23 @@
 #define _GNU_SOURCE 1 /* MAP_ANONYMOUS */
 #include "real/session/run_log.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/output.h"
 #include "engine/base/text.h"
 #include "real/base/console.h"
+
+/* Of a line, behind the system. */
+enum { ELAPSED_CELL = 4 };
 
 static enum psd_status refuse(const struct psd_run_log *log, int error_number, struct psd_error *err)
 {
@@ -54,6 +60,69 @@ enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, stru
 	return status;
 }
 
+/* Behind so many commas; NULL: there are fewer. */
+static const char *find_cell(const char *line, unsigned n)
+{
+	while (line && n-- > 0) {
+		line = strchr(line, ',');
+		line = line ? line + 1 : NULL;
+	}
+	return line;
+}
+
+/* An older line, if it is of the system and before that iteration. */
+static enum psd_status take_over(struct psd_run_log *log, const char *line, const struct psd_text *system,
+				 uint32_t first_iteration, struct psd_error *err)
+{
+	const char *iteration = line + system->length, *elapsed;
+	struct psd_text copy = {.bytes = NULL};
+	char *end;
+
+	if (strncmp(line, system->bytes, system->length) != 0 || !isdigit((unsigned char)*iteration) ||
+	    strtoull(iteration, &end, 10) >= first_iteration || *end != ',' || !strchr(line, '\n'))
+		return PSD_OK;
+	elapsed = find_cell(iteration, ELAPSED_CELL);
+	if (elapsed)
+		log->before_sec = strtod(elapsed, NULL);
+	psd_text_add(&copy, "%s", line);
+	return psd_console_write(log->file, &copy) ? PSD_OK : refuse(log, errno, err);
+}
+
+static enum psd_status take_all_over(struct psd_run_log *log, FILE *older, const struct psd_text *system,
+				     uint32_t first_iteration, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+	char *line = NULL;
+	size_t room = 0;
+
+	while (!status && getline(&line, &room, older) > 0)
+		status = take_over(log, line, system, first_iteration, err);
+	free(line);
+	return status;
+}
+
+enum psd_status psd_run_log_go_on(struct psd_run_log *log, const struct psd_system *system, uint32_t first_iteration,
+				  struct psd_error *err)
+{
+	struct psd_text prefix = {.bytes = NULL};
+	enum psd_status status = PSD_OK;
+	struct stat about;
+	FILE *older;
+
+	if (!log->file || stat(log->path, &about) || !S_ISREG(about.st_mode))
+		return PSD_OK;
+	older = fopen(log->path, "re");
+	if (!older)
+		return PSD_OK;
+	psd_text_add_csv(&prefix, system->name);
+	psd_text_add(&prefix, ",");
+	status = prefix.is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
+					 : take_all_over(log, older, &prefix, first_iteration, err);
+	psd_text_release(&prefix);
+	fclose(older);
+	return status;
+}
+
 enum psd_status psd_run_log_begin(struct psd_run_log *log, struct psd_error *err)
 {
 	if (!log->file || log->is_shown)
@@ -80,6 +149,7 @@ static bool add_line(const struct psd_run_log *log, struct psd_text *line)
 enum psd_status psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system,
 				const struct psd_progress *progress, bool has_replay, struct psd_error *err)
 {
+	const double elapsed_sec = log->before_sec + progress->elapsed_sec;
 	struct psd_text line = {.bytes = NULL};
 
 	if (!log->file || *log->write_error_number)
@@ -87,12 +157,12 @@ enum psd_status psd_run_log_add(const struct psd_run_log *log, const struct psd_
 	psd_text_add_csv(&line, system->name);
 	psd_text_add(&line, ",%" PRIu32, progress->iteration);
 	if (has_replay) {
-		psd_text_add(&line, ",,,,%.9g,\n", progress->elapsed_sec);
+		psd_text_add(&line, ",,,,%.9g,\n", elapsed_sec);
 	} else {
 		psd_text_add(&line, ",%.9g,", progress->epochs);
 		if (isfinite(progress->loss))
 			psd_text_add(&line, "%.9g", progress->loss);
-		psd_text_add(&line, ",%.9g,%.9g,", progress->correct_ratio, progress->elapsed_sec);
+		psd_text_add(&line, ",%.9g,%.9g,", progress->correct_ratio, elapsed_sec);
 		if (progress->test_samples > 0)
 			psd_text_add(&line, "%.9g", (double)progress->test_correct / (double)progress->test_samples);
 		psd_text_add(&line, "\n");

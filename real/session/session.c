@@ -31,17 +31,20 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	worker->losses.reports =
 		take(worker, (size_t)worker->losses.window * worker->layout->workers, sizeof(*worker->losses.reports));
 	worker->losses.n_reports = take(worker, worker->losses.window, sizeof(*worker->losses.n_reports));
-	worker->tests.pause_sec = take(worker, n_iterations, sizeof(*worker->tests.pause_sec));
+	worker->pauses.sec = take(worker, n_iterations, sizeof(*worker->pauses.sec));
 	worker->timers.late_sec = take(worker, n_iterations, sizeof(*worker->timers.late_sec));
 	worker->load.beside_sec = take(worker, n_iterations, sizeof(*worker->load.beside_sec));
 	if (!worker->load.beside_sec || !worker->timers.late_sec || !worker->peers || !worker->last_sec ||
-	    !worker->pulse.longest_sec || !worker->losses.reports || !worker->losses.n_reports ||
-	    !worker->tests.pause_sec)
+	    !worker->pulse.longest_sec || !worker->losses.reports || !worker->losses.n_reports || !worker->pauses.sec)
 		return psd_worker_out_of_memory(err);
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		worker->peers[p].ops = take(worker, n_ops, sizeof(*worker->peers[p].ops));
 		if (!worker->peers[p].ops)
 			return psd_worker_out_of_memory(err);
+		for (size_t o = 0; o < n_ops; o++)
+			worker->peers[p].ops[o] =
+				(struct psd_coming){.next_iteration = worker->options->first_iteration,
+						    .next_signal = worker->options->first_iteration};
 	}
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (worker->wake_fd < 0)
@@ -72,12 +75,12 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 		.context = worker,
 	};
 	const struct psd_duties *const duties[] = {&worker->duties};
+	const struct psd_iterations iterations = {worker->options->first_iteration, worker->options->n_iterations};
 	enum psd_status status =
 		psd_duties_make(&worker->duties, worker->program, worker->self, psd_worker_arrivals, worker, err);
 
 	return status ? status
-		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties,
-					     worker->options->n_iterations, &seam, err);
+		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties, iterations, &seam, err);
 }
 
 static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *err)
@@ -149,6 +152,7 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 		.is_beside_others = options->replay && options->replay->real_workers > 0,
 		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
 		.self = options->self,
+		.losses.n_own = options->first_iteration,
 		.n_lines = psd_train_least_streams(options->train),
 		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
 		.global_batch = (uint64_t)options->made->plan.layout.workers *
@@ -208,7 +212,6 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 	struct psd_worker_result *result = &worker->result;
 	const bool is_observed = worker->options->finished && !worker->replay;
 	enum psd_status status = PSD_OK;
-	double begun_sec;
 
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->losses.last;
@@ -219,11 +222,8 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 		return status;
 	if (is_observed)
 		worker->options->finished(worker->options->context, worker->self, &worker->memory);
-	begun_sec = psd_worker_now(worker);
-	if (worker->options->is_tested && worker->self == 0)
-		status = psd_worker_test(worker, &result->test_samples, &result->test_correct, err);
-	if (!status && worker->self == 0)
-		psd_worker_tested(worker, begun_sec, result->test_samples, result->test_correct);
+	if (!worker->replay)
+		status = psd_worker_conclude(worker, result, err);
 	worker->phase = PSD_PHASE_OVER;
 	return status;
 }

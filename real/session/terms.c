@@ -7,6 +7,7 @@
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "engine/scenario/scenario_agree.h"
+#include "real/data/mapping.h"
 #include "real/session/worker.h"
 
 static enum psd_status add_file(struct psd_text *text, const char *path, struct psd_error *err)
@@ -20,6 +21,35 @@ static enum psd_status add_file(struct psd_text *text, const char *path, struct 
 	psd_text_add(text, "contents %016" PRIx64, psd_hash_bytes(PSD_HASH_START, bytes, length));
 	free(bytes);
 	return PSD_OK;
+}
+
+struct contents {
+	const struct psd_mapping *file;
+	uint64_t hash;
+};
+
+static enum psd_status hash_contents(void *context, struct psd_error *err)
+{
+	struct contents *contents = context;
+
+	(void)err;
+	contents->hash = psd_hash_bytes(PSD_HASH_START, contents->file->bytes, contents->file->n_bytes);
+	return PSD_OK;
+}
+
+/* Of any length. */
+static enum psd_status add_large_file(struct psd_text *text, const char *path, struct psd_error *err)
+{
+	struct psd_mapping file;
+	struct contents contents = {.file = &file};
+	enum psd_status status = psd_mapping_open(&file, NULL, path, err);
+
+	if (status)
+		return status;
+	status = psd_mapping_guard(&file, 1, hash_contents, &contents, err);
+	psd_text_add(text, "contents %016" PRIx64, contents.hash);
+	psd_mapping_close(&file);
+	return status;
 }
 
 static enum psd_status add_data(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,
@@ -45,32 +75,39 @@ enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made
 {
 	const struct psd_scenario *scenario = made->matter->scenario;
 	struct psd_text graph = {.bytes = NULL}, profile = {.bytes = NULL}, data = {.bytes = NULL};
-	struct psd_text iterations = {.bytes = NULL};
+	struct psd_text start = {.bytes = NULL}, iterations = {.bytes = NULL};
 	enum psd_status status = add_file(&graph, scenario->graph_path, err);
 
 	if (!status && scenario->profile_path)
 		status = add_file(&profile, scenario->profile_path, err);
 	if (!status && train->data.path)
 		status = add_data(&data, made, train, err);
+	if (!status && train->start_path)
+		status = add_large_file(&start, train->start_path, err);
 	psd_text_add(&iterations, "%" PRIu32, n_iterations);
 	if (!status) {
 		const struct psd_agreed_value instead[] = {
-			{"model.graph", graph.bytes},
-			{"compute.profile", profile.bytes},
-			{"train.data.path", data.bytes},
+			{"model.graph", graph.bytes},		{"compute.profile", profile.bytes},
+			{"train.data.path", data.bytes},	{"train.start", start.bytes},
 			{"train.iterations", iterations.bytes},
 		};
 
 		psd_scenario_add_agreed(text, scenario, made->system, instead, sizeof(instead) / sizeof(instead[0]));
 	}
 	if (!status && (text->is_out_of_memory || graph.is_out_of_memory || profile.is_out_of_memory ||
-			data.is_out_of_memory || iterations.is_out_of_memory))
+			data.is_out_of_memory || start.is_out_of_memory || iterations.is_out_of_memory))
 		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	psd_text_release(&graph);
 	psd_text_release(&profile);
 	psd_text_release(&data);
+	psd_text_release(&start);
 	psd_text_release(&iterations);
 	return status;
+}
+
+void psd_terms_add_start(struct psd_text *text, uint32_t first_iteration)
+{
+	psd_text_add(text, "--resume, iterations that are complete: %" PRIu32 "\n", first_iteration);
 }
 
 void psd_terms_add_stall(struct psd_text *text, double stall_sec)

@@ -102,14 +102,15 @@ static bool blame_silent(struct psd_worker *worker, double limit_sec, struct psd
 
 /* ---- a job without an end: the loop goes on, and its thread does not ---- */
 
-/* A job of a test passes many batches, and a library's sum may wait for worker 0 to do so. */
+/* A pause may pass many batches of a test, and a library's sum may wait for worker 0 to do so. */
 static double limit_sec(const struct psd_worker *worker, const struct psd_job *job)
 {
-	const double stall_sec = worker->options->stall_sec, longest_sec = worker->pulse.longest_sec[job->task.op];
+	const double stall_sec = worker->options->stall_sec,
+		     longest_sec = job->is_pause ? 0.0 : worker->pulse.longest_sec[job->task.op];
 	const double limit =
 		longest_sec > 0.0 ? fmax(stall_sec, MOST_TIMES_LONGEST * longest_sec) : MOST_TIMES_STALL * stall_sec;
 
-	return job->is_after_test || worker->program->ops[job->task.op].kind == PSD_OP_COLLECTIVE
+	return (job->is_pause || worker->program->ops[job->task.op].kind == PSD_OP_COLLECTIVE) && worker->feed
 		       ? limit * (1.0 + (double)psd_feed_samples(worker->feed, PSD_DATA_TEST))
 		       : limit;
 }
@@ -123,6 +124,12 @@ static bool blame_job(struct psd_worker *worker, enum psd_resource resource, str
 
 	if (!jobs->has_lane || !psd_lane_is_busy(&jobs->lane) || sec <= limit_sec(worker, job))
 		return false;
+	if (job->is_pause) {
+		blame(worker, worker->self, err,
+		      "has been at a test or a checkpoint for %.3g s before iteration %" PRIu32, sec,
+		      job->task.iteration);
+		return true;
+	}
 	op = &worker->program->ops[job->task.op];
 	blame(worker, worker->self, err,
 	      "has been at '%s %.60s' for %.3g s in iteration %" PRIu32 ", before %.3g s at most",

@@ -24,12 +24,17 @@ static unsigned slices_before(const struct psd_worker *worker, unsigned item)
 
 static struct psd_scale *make_scales(struct psd_worker *worker)
 {
-	const unsigned n = slices_before(worker, worker->plan->n_items);
+	const unsigned n = psd_worker_count_scales(worker);
 	struct psd_scale *scales = psd_arena_take(&worker->arena, n * sizeof(*scales));
 
 	for (unsigned i = 0; scales && i < n; i++)
 		scales[i] = psd_scale_make(worker->plan->wire, worker->options->train->loss_scale);
 	return scales;
+}
+
+unsigned psd_worker_count_scales(const struct psd_worker *worker)
+{
+	return slices_before(worker, worker->plan->n_items);
 }
 
 enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err)

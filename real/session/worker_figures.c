@@ -6,9 +6,11 @@
 
 enum { WARMUP_ITERATIONS = 2 }; /* not measured: first touches of memory, windows of TCP */
 
-uint32_t psd_worker_first_measured(uint32_t n_iterations)
+uint32_t psd_worker_first_measured(const struct psd_worker *worker)
 {
-	return n_iterations > WARMUP_ITERATIONS ? WARMUP_ITERATIONS : n_iterations - 1;
+	const uint32_t first = worker->options->first_iteration, n = worker->options->n_iterations - first;
+
+	return first + (n > WARMUP_ITERATIONS ? WARMUP_ITERATIONS : n - 1);
 }
 
 uint32_t psd_worker_warmed_up(uint32_t n_measured)
@@ -20,7 +22,7 @@ static uint64_t per_iteration(const struct psd_worker *worker, uint64_t bytes)
 {
 	const uint32_t n = worker->options->n_iterations;
 
-	return bytes / (n - psd_worker_first_measured(n));
+	return bytes / (n - psd_worker_first_measured(worker));
 }
 
 struct iteration {
@@ -35,11 +37,11 @@ static int compare_iterations(const void *left, const void *right)
 	return (one > other) - (one < other);
 }
 
-/* Without what a test, which is no work, kept it waiting. */
+/* Without what a pause, which is no work, kept it waiting. */
 static struct iteration iteration_of(const struct psd_worker *worker, uint32_t i)
 {
 	const struct psd_interpreter *interpreter = &worker->interpreter;
-	const double pause_sec = worker->tests.pause_sec[i];
+	const double pause_sec = worker->pauses.sec[i];
 	struct iteration iteration = {
 		.sec = interpreter->next_sec[i] - (i > 0 ? interpreter->next_sec[i - 1] : 0.0) - pause_sec,
 		.parts = psd_account_parts(&interpreter->account, 0, i, i + 1),
@@ -65,19 +67,19 @@ static struct iteration middle(struct iteration *iterations, uint32_t n)
 		}};
 }
 
-/* Iterations that a test kept waiting are left out, or taken without the wait where there are no others. */
+/* Iterations that a pause kept waiting are left out, or taken without the wait where there are no others. */
 enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
 {
-	const uint32_t n = worker->options->n_iterations, first = psd_worker_first_measured(n);
+	const uint32_t n = worker->options->n_iterations, first = psd_worker_first_measured(worker);
 	struct iteration *iterations = calloc(n, sizeof(*iterations)), typical;
-	uint32_t n_tested = 0, n_measured = 0;
+	uint32_t n_paused = 0, n_measured = 0;
 
 	if (!iterations)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a worker");
 	for (uint32_t i = first; i < n; i++)
-		n_tested += worker->tests.pause_sec[i] > 0.0;
+		n_paused += worker->pauses.sec[i] > 0.0;
 	for (uint32_t i = first; i < n; i++)
-		if (worker->tests.pause_sec[i] <= 0.0 || n_tested == n - first)
+		if (worker->pauses.sec[i] <= 0.0 || n_paused == n - first)
 			iterations[n_measured++] = iteration_of(worker, i);
 	typical = middle(iterations, n_measured);
 	*result = (struct psd_worker_result){

@@ -220,6 +220,7 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 	enum psd_status status;
 
 	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");
+	psd_terms_add_start(&terms, worker->options->first_iteration);
 	psd_terms_add_stall(&terms, worker->options->stall_sec);
 	psd_terms_add_program(&terms, worker->graph, worker->program);
 	mesh.terms = terms.bytes;

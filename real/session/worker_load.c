@@ -23,7 +23,7 @@ void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration)
 		return;
 	while (worker->load.n_watched <= iteration)
 		worker->load.beside_sec[worker->load.n_watched++] = beside_sec(worker);
-	if (worker->load.is_watched || iteration < psd_worker_first_measured(worker->options->n_iterations))
+	if (worker->load.is_watched || iteration < psd_worker_first_measured(worker))
 		return;
 	worker->load.is_watched = true;
 	worker->load.own_from_sec = psd_machine_own_sec();
@@ -34,7 +34,7 @@ void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration)
 /* Of the iterations that are measured. The feed reads ahead, so that what it took is of all. */
 static void measure_beside(struct psd_worker *worker, struct psd_worker_result *result)
 {
-	const uint32_t n = worker->options->n_iterations, first = psd_worker_first_measured(n);
+	const uint32_t n = worker->options->n_iterations, first = psd_worker_first_measured(worker);
 	const double until_sec = beside_sec(worker);
 	double *sec = worker->load.beside_sec;
 	struct psd_summary summary;
@@ -44,7 +44,9 @@ static void measure_beside(struct psd_worker *worker, struct psd_worker_result *
 	for (uint32_t i = first; i < n; i++)
 		sec[i] = fmax(0.0, (i + 1 < n ? sec[i + 1] : until_sec) - sec[i]);
 	summary = psd_fit_summary(sec + first, n - first);
-	result->beside_cpu_sec = summary.median + (worker->feed ? psd_feed_cpu_sec(worker->feed) / n : 0.0);
+	result->beside_cpu_sec =
+		summary.median +
+		(worker->feed ? psd_feed_cpu_sec(worker->feed) / (n - worker->options->first_iteration) : 0.0);
 	result->beside_spread_ratio = summary.spread_ratio;
 }
 

@@ -19,17 +19,11 @@ double psd_worker_now(void *context)
 				      : (psd_socket_now_sec() - worker->start_sec) / worker->dilation_ratio;
 }
 
-/* A job of a lane is over. */
-static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource lane, struct psd_error *err)
+/* An operation is over, on its lane. */
+static void finish_task(struct psd_worker *worker, const struct psd_job *job)
 {
-	const struct psd_job *job = psd_worker_job(worker, lane);
 	const struct psd_op *op = &worker->program->ops[job->task.op];
-	const uint32_t iteration = job->task.iteration;
 
-	if (job->status) {
-		*err = job->err;
-		return job->status;
-	}
 	if (op->kind != PSD_OP_COLLECTIVE) /* messages count as what is beside jobs, whoever sends them */
 		worker->load.jobs_cpu_sec += job->cpu_sec;
 	worker->pulse.longest_sec[job->task.op] = fmax(worker->pulse.longest_sec[job->task.op], job->sec);
@@ -39,18 +33,25 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource l
 		psd_chosen_adopt(&worker->chosen);
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		worker->last_sec[job->task.op] = job->sec;
-	if (job->is_after_test) {
-		worker->tests.pause_sec[iteration] = job->test_sec;
-		psd_worker_fence_test(worker, iteration);
-		psd_worker_tested(worker, job->begun_sec, job->test_samples, job->test_correct);
-	}
 	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
-		psd_worker_report(worker, iteration, worker->kind->loss(worker->device),
+		psd_worker_report(worker, job->task.iteration, worker->kind->loss(worker->device),
 				  worker->kind->correct(worker->device));
 	if (op->kind == PSD_OP_COLLECTIVE) /* either tells of it, and may give the next */
 		psd_worker_summed(worker, job->task);
 	else
 		psd_interpreter_finished(&worker->interpreter, 0, op->resource);
+}
+
+/* A job of a lane is over. */
+static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource lane, struct psd_error *err)
+{
+	const struct psd_job *job = psd_worker_job(worker, lane);
+
+	if (job->status) {
+		*err = job->err;
+		return job->status;
+	}
+	(job->is_pause ? psd_worker_go_on : finish_task)(worker, job);
 	worker->jobs[lane].n_over++;
 	return PSD_OK;
 }
@@ -93,6 +94,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			psd_worker_walked(worker, worker->walk.task);
 			has_news = true;
 		}
+		psd_worker_pause(worker);
 		if (!status && has_news)
 			status = psd_streams_resume(worker->streams, err);
 		*has_moved = *has_moved || has_news;
@@ -126,13 +128,15 @@ enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, st
 
 enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *err)
 {
+	const uint32_t next_pause = psd_worker_next_pause(worker, worker->options->first_iteration);
 	bool has_moved = false;
 	enum psd_status status;
 
 	worker->start_sec = worker->pulse.turned_sec = worker->pulse.awake_sec = psd_socket_now_sec();
 	worker->pulse.last_move_sec = 0.0;
 	worker->phase = PSD_PHASE_GOING;
-	psd_worker_fence_test(worker, 0);
+	if (next_pause > 0)
+		psd_interpreter_set_fence(&worker->interpreter, 0, next_pause);
 	psd_interpreter_begin(&worker->interpreter);
 	status = psd_streams_resume(worker->streams, err);
 	return status ? status : settle(worker, &has_moved, err);

@@ -62,6 +62,7 @@ static enum psd_status open_feed(struct psd_worker *worker, uint32_t batch, stru
 		.batch = batch,
 		.workers = worker->layout->workers,
 		.worker = worker->self,
+		.first_iteration = worker->options->first_iteration,
 		.n_iterations = worker->options->n_iterations,
 	};
 	enum psd_status status = PSD_OK;
@@ -148,6 +149,16 @@ enum psd_status psd_worker_fetch_parameters(struct psd_worker *worker, struct ps
 	return copy_parameters(worker, PSD_STREAM_COPY_OUT, err);
 }
 
+/* Those of this host's memory, wherever else they are. */
+static enum psd_status bring_parameters(struct psd_worker *worker, struct psd_error *err)
+{
+	enum psd_status status;
+
+	psd_memory_fill_own(&worker->memory);
+	status = copy_masters(worker, err);
+	return status ? status : copy_parameters(worker, PSD_STREAM_COPY_IN, err); /* which waits */
+}
+
 static enum psd_status open_memory(struct psd_worker *worker, struct psd_error *err)
 {
 	const bool has_own = worker->kind->has_own_memory;
@@ -167,11 +178,23 @@ static enum psd_status open_memory(struct psd_worker *worker, struct psd_error *
 	if (status)
 		return status;
 	psd_memory_fill_parameters(&worker->memory, worker->options->train->seed);
-	status = copy_masters(worker, err);
-	return status ? status : copy_parameters(worker, PSD_STREAM_COPY_IN, err); /* which waits */
+	return bring_parameters(worker, err);
 }
 
 /* ---- all of it ---- */
+
+/* With what values the first iteration begins, where they are in files. */
+static enum psd_status read_values(struct psd_worker *worker, struct psd_error *err)
+{
+	enum psd_status status;
+
+	if (worker->options->first_iteration > 0)
+		return psd_worker_restore(worker, err);
+	if (!worker->options->train->start_path)
+		return PSD_OK;
+	status = psd_worker_read_start(worker, err);
+	return status ? status : bring_parameters(worker, err);
+}
 
 static enum psd_status open_device(struct psd_worker *worker, struct psd_error *err)
 {
@@ -192,10 +215,12 @@ static enum psd_status open_device(struct psd_worker *worker, struct psd_error *
 		status = psd_worker_open_encoding(worker, err);
 	if (!status && worker->plan->sparse)
 		status = psd_worker_open_chunks(worker, err);
-	if (status || !psd_layout_is_worker(worker->layout, worker->self)) /* a server computes no layer */
-		return status;
-	status = open_feed(worker, batch, err);
-	return status ? status : load_network(worker, batch, err);
+	if (!status && psd_layout_is_worker(worker->layout, worker->self)) { /* a server computes no layer */
+		status = open_feed(worker, batch, err);
+		if (!status)
+			status = load_network(worker, batch, err);
+	}
+	return status ? status : read_values(worker, err);
 }
 
 static void open_job(void *context)

@@ -27,15 +27,13 @@ struct psd_job {
 	struct psd_error err;
 	uint64_t first_mark, mark; /* of an asynchronous device, before and behind what was begun */
 	double given_sec;	   /* of psd_socket_now_sec(): to the lane */
-	double begun_sec;	   /* before the test that it may be after */
 	double start_sec;	   /* of an asynchronous device, by what it took */
 	double sec;
 	double busy_sec; /* of it, that the thread ran, or the device; all of it where more than one thread computes */
-	double cpu_sec;	 /* that the thread ran, with the test */
+	double cpu_sec;	 /* that the thread ran */
 	bool is_marked;
 	bool is_done_at_once; /* by the loop's thread; to be told to the interpreter when that has returned */
-	bool is_after_test;   /* the test samples were passed before; not in sec */
-	double test_sec;
+	bool is_pause; /* of no operation: what is done when all before the task's iteration is (worker_pause.c) */
 	uint64_t test_samples, test_correct;
 };
 
@@ -48,9 +46,10 @@ struct psd_jobs {
 	double over_sec; /* when the last was */
 };
 
-/* Worker 0's tests between iterations, and what is told of an iteration once its reports and its test are there. */
-struct psd_tests {
-	double *pause_sec; /* per iteration: how long a test kept it from beginning */
+/* What is done between iterations, and what is told of one once its reports and its test are there. */
+struct psd_pauses {
+	double *sec; /* per iteration: how long a pause kept it from beginning */
+	bool is_under_way;
 	bool has_progress, has_result;
 	struct psd_progress progress;
 	double begun_sec; /* when the parameters were there that were tested */
@@ -168,6 +167,7 @@ struct psd_worker {
 	const struct psd_memory *on_device;
 	struct psd_device *device;
 	bool has_device;
+	void *staging; /* of the host's memory that the device gave, for checkpoints; NULL: not needed so far */
 	/* of each iteration under way, as the device's memory has them, but NULL where they are rebuilt */
 	float **computed_gradients;
 	struct psd_scale *scales;     /* of each slice of each item, as workers know it */
@@ -205,7 +205,7 @@ struct psd_worker {
 
 	struct psd_losses losses;
 	struct psd_worker_result result; /* once it parts */
-	struct psd_tests tests;
+	struct psd_pauses pauses;
 
 	enum psd_status status; /* of callbacks that cannot return one */
 	struct psd_error *err;
@@ -256,9 +256,8 @@ void psd_worker_finish_job(void *context);
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, const struct psd_op *op);
 /* The oldest job that a lane has been given and that is not over; what it was, once it is. */
 struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);
-/* Passes all test samples that fill batches; in the device lane's thread. */
-enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, uint64_t *correct,
-				struct psd_error *err) PSD_MUST_CHECK;
+/* Layers of the batch that was begun. */
+enum psd_status psd_worker_pass(struct psd_worker *worker, struct psd_pass pass, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_copies.c ---- */
 
@@ -269,6 +268,8 @@ enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task,
 
 /* PSD_ENOMEM. */
 enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Of workers, and as many as those that sum know. */
+unsigned psd_worker_count_scales(const struct psd_worker *worker);
 /* Of the operation's slice, as those know it who carry it out. */
 struct psd_scale *psd_worker_scale(const struct psd_worker *worker, const struct psd_op *op);
 /* Adds up what this worker's scales have counted; a replay has none. */
@@ -328,15 +329,30 @@ void psd_worker_await_alarm(struct psd_worker *worker);
 void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration);
 void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result *result);
 
-/* ---- worker_test.c ---- */
+/* ---- worker_pause.c ---- */
 
-/* Worker 0 passes the test samples after this iteration. */
-bool psd_worker_is_test_due(const struct psd_worker *worker, uint32_t iteration);
-/* Fences the next iteration after `iteration` that a test stands before: it starts when all before is complete. */
-void psd_worker_fence_test(struct psd_worker *worker, uint32_t iteration);
-/* What was found after an iteration: by all workers' reports, by the test. */
+/* The first iteration after `iteration` that a pause stands before; 0: there is none. */
+uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration);
+/* Begins the pause that the interpreter stands before, if it does and that has not begun. */
+void psd_worker_pause(struct psd_worker *worker);
+/* Its job is over: goes on. */
+void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job);
+/* What is done when the last iteration is over. */
+enum psd_status psd_worker_conclude(struct psd_worker *worker, struct psd_worker_result *result,
+				    struct psd_error *err) PSD_MUST_CHECK;
+/* What all workers' reports say of an iteration. */
 void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress);
-void psd_worker_tested(struct psd_worker *worker, double begun_sec, uint64_t samples, uint64_t correct);
+
+/* ---- worker_checkpoint.c ---- */
+
+/* Writes what this host keeps, every iteration before `iteration` being complete, as a checkpoint; in a lane's thread.
+ * PSD_EFILE: it cannot be written; PSD_ENOMEM. */
+enum psd_status psd_worker_save(struct psd_worker *worker, uint32_t iteration, struct psd_error *err) PSD_MUST_CHECK;
+/* Reads the checkpoint that the run goes on from. PSD_EINVAL: it is of another run; PSD_EFILE, PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Reads the parameters and states that training starts from, as far as the file has them. PSD_EINVAL: it has none, or
+ * others; PSD_EFILE, PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_worker_read_start(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_trace.c ---- */
 
@@ -433,8 +449,8 @@ enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_err
 
 /* ---- worker_figures.c ---- */
 
-/* The first iteration that is measured, of so many. */
-uint32_t psd_worker_first_measured(uint32_t n_iterations);
+/* The first iteration that is measured. */
+uint32_t psd_worker_first_measured(const struct psd_worker *worker);
 /* This host's own, once it has carried everything out. PSD_ENOMEM. */
 enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result,
 				   struct psd_error *err) PSD_MUST_CHECK;

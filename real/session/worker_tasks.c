@@ -44,7 +44,7 @@ static enum psd_status fetch_ahead(struct psd_worker *worker, uint32_t iteration
 /* The next samples are read over those of the iteration before, which must have left. */
 static enum psd_status wait_for_fetched(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
 {
-	if (!worker->kind->fetch || iteration == 0)
+	if (!worker->kind->fetch || iteration == worker->options->first_iteration)
 		return PSD_OK;
 	return worker->kind->wait(worker->device, PSD_STREAM_SAMPLES, worker->fetching.marks[(iteration - 1) % 2], err);
 }
@@ -74,7 +74,7 @@ static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t itera
 	return worker->kind->begin(worker->device, &batch, err);
 }
 
-static enum psd_status run_pass(struct psd_worker *worker, struct psd_pass pass, struct psd_error *err)
+enum psd_status psd_worker_pass(struct psd_worker *worker, struct psd_pass pass, struct psd_error *err)
 {
 	const struct psd_device_kind *kind = worker->kind;
 	enum psd_status status = PSD_OK;
@@ -91,7 +91,7 @@ static enum psd_status run_pass(struct psd_worker *worker, struct psd_pass pass,
 static enum psd_status run_forward(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_layers layers = psd_program_layers(worker->graph, worker->program->ops[task.op].layer);
-	const enum psd_status status = run_pass(worker, (struct psd_pass){layers.first, layers.end, false}, err);
+	const enum psd_status status = psd_worker_pass(worker, (struct psd_pass){layers.first, layers.end, false}, err);
 
 	return status ? status : fetch_ahead(worker, task.iteration, err);
 }
@@ -118,7 +118,7 @@ static enum psd_status run_backward(struct psd_worker *worker, struct psd_task t
 {
 	const unsigned named = worker->program->ops[task.op].layer;
 	const struct psd_layers layers = psd_program_layers(worker->graph, named);
-	enum psd_status status = run_pass(worker, (struct psd_pass){layers.first, layers.end, true}, err);
+	enum psd_status status = psd_worker_pass(worker, (struct psd_pass){layers.first, layers.end, true}, err);
 
 	if (!status)
 		status = keep_factors(worker, named, task.iteration, err);
@@ -163,41 +163,6 @@ static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task
 					     gradients[t], history, elements, err);
 		history += elements;
 		master = master ? master + elements : NULL;
-	}
-	return status;
-}
-
-/* ---- accuracy ---- */
-
-static enum psd_status wait_for_compute(struct psd_worker *worker, struct psd_error *err)
-{
-	const uint64_t mark = worker->kind->mark(worker->device, PSD_STREAM_COMPUTE);
-
-	return worker->kind->wait(worker->device, PSD_STREAM_COMPUTE, mark, err);
-}
-
-static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, struct psd_error *err)
-{
-	const uint32_t n = worker->options->made->matter->scenario->batch_per_worker;
-	const uint64_t n_samples = psd_feed_samples(worker->feed, PSD_DATA_TEST);
-	enum psd_status status = PSD_OK;
-
-	for (uint64_t first = 0; first + n <= n_samples && !status; first += n) {
-		struct psd_batch batch = {.is_training = false};
-		struct psd_samples samples;
-
-		status = psd_feed_test(worker->feed, first, &samples, err);
-		if (status)
-			break;
-		batch.images = samples.images;
-		batch.labels = samples.labels;
-		status = worker->kind->begin(worker->device, &batch, err);
-		if (!status)
-			status = run_pass(worker, (struct psd_pass){0, worker->graph->n_layers, false}, err);
-		if (!status && worker->kind->is_asynchronous)
-			status = wait_for_compute(worker, err);
-		job->test_correct += worker->kind->correct(worker->device);
-		job->test_samples += n;
 	}
 	return status;
 }
@@ -287,18 +252,12 @@ static void task_job(void *context)
 	struct psd_worker *worker = job->worker;
 	const enum psd_resource lane = psd_worker_lane(worker, &worker->program->ops[job->task.op]);
 	const double begun_cpu_sec = psd_machine_own_sec();
-	double tested_cpu_sec;
 
-	job->begun_sec = psd_worker_now(worker);
-	if (job->is_after_test)
-		job->status = run_test(worker, job, &job->err);
 	job->start_sec = psd_worker_now(worker);
-	job->test_sec = job->start_sec - job->begun_sec;
-	tested_cpu_sec = psd_machine_own_sec();
 	carry_out(worker, lane, job);
 	job->sec = psd_worker_now(worker) - job->start_sec;
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
-	job->busy_sec = worker->options->train->threads > 1 ? job->sec : begun_cpu_sec + job->cpu_sec - tested_cpu_sec;
+	job->busy_sec = worker->options->train->threads > 1 ? job->sec : job->cpu_sec;
 }
 
 /* What was begun before it was over when it could start, and took what the device took for it: a device without work
@@ -321,13 +280,6 @@ void psd_worker_finish_job(void *context)
 	job->start_sec = fmax(fmax(job->start_sec, jobs->over_sec), over_sec - job->busy_sec);
 	job->sec = over_sec - job->start_sec;
 	jobs->over_sec = over_sec;
-}
-
-/* The first operation after a test that is due; a fence sees to it that the iteration before is complete. */
-static bool is_after_test(const struct psd_worker *worker, struct psd_task task)
-{
-	return is_first(worker, &worker->program->ops[task.op]) && task.iteration > 0 &&
-	       psd_worker_is_test_due(worker, task.iteration - 1);
 }
 
 /* Elements that are read. */
@@ -384,10 +336,7 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 		worker->is_over[resource] = true;
 		return;
 	}
-	*job = (struct psd_job){.worker = worker,
-				.task = task,
-				.given_sec = psd_socket_now_sec(),
-				.is_after_test = is_after_test(worker, task)};
+	*job = (struct psd_job){.worker = worker, .task = task, .given_sec = psd_socket_now_sec()};
 	jobs->n_given++;
 	if (is_done_at_once(worker, op)) {
 		task_job(job);
@@ -395,25 +344,4 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 	} else {
 		psd_lane_start(&jobs->lane, task_job, job);
 	}
-}
-
-static void test_job(void *context)
-{
-	struct psd_job *job = context;
-
-	job->status = run_test(job->worker, job, &job->err);
-}
-
-enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, uint64_t *correct, struct psd_error *err)
-{
-	struct psd_job job = {.worker = worker};
-
-	psd_lane_run(&worker->jobs[PSD_RESOURCE_DEVICE].lane, test_job, &job);
-	if (job.status) {
-		*err = job.err;
-		return job.status;
-	}
-	*samples = job.test_samples;
-	*correct = job.test_correct;
-	return PSD_OK;
 }

@@ -263,7 +263,8 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 		status = psd_network_open(&platform, wake, &sim, err);
 	if (status == PSD_OK)
 		status = psd_interpreter_init(&sim.interpreter, sim.program, psd_layout_hosts(sim.layout),
-					      sim.duties_of_host, length.n_iterations, &seam, err);
+					      sim.duties_of_host, (struct psd_iterations){0, length.n_iterations},
+					      &seam, err);
 	if (status == PSD_OK) {
 		psd_sim_steps_find_latency(&sim);
 		psd_sim_start_disturbances(&sim);

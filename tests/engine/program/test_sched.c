@@ -104,8 +104,8 @@ struct small_program {
 	struct psd_sched sched;
 };
 
-static void small_open(struct small_program *small, uint32_t n_ops, const struct small_edge *edges, uint32_t n_edges,
-		       uint32_t n_iterations)
+static void small_open_from(struct small_program *small, uint32_t n_ops, const struct small_edge *edges,
+			    uint32_t n_edges, struct psd_iterations iterations)
 {
 	struct psd_error err = {.text = ""};
 	uint32_t n_dependencies = 0, n_dependents = 0;
@@ -134,8 +134,14 @@ static void small_open(struct small_program *small, uint32_t n_ops, const struct
 	small->program.dependencies = small->dependencies;
 	small->program.dependents = small->dependents;
 	small->duties = (struct psd_duties){.waits = small->waits, .n_carried = n_ops};
-	cr_assert_eq(psd_sched_init(&small->sched, &small->program, &small->duties, n_iterations, &err), PSD_OK, "%s",
+	cr_assert_eq(psd_sched_init(&small->sched, &small->program, &small->duties, iterations, &err), PSD_OK, "%s",
 		     err.text);
+}
+
+static void small_open(struct small_program *small, uint32_t n_ops, const struct small_edge *edges, uint32_t n_edges,
+		       uint32_t n_iterations)
+{
+	small_open_from(small, n_ops, edges, n_edges, (struct psd_iterations){0, n_iterations});
 }
 
 /* The next task must be this one; it stays undone. */
@@ -274,7 +280,11 @@ Test(sched, a_fence_holds_all_iterations_behind_it)
 	const struct psd_task last = expect_next(&small, 0, 1);
 	psd_sched_finish(&small.sched, expect_next(&small, 1, 1)); /* ready before the fence was there */
 	expect_nothing(&small);
+	cr_expect_not(psd_sched_is_at_fence(&small.sched));
 	psd_sched_finish(&small.sched, last);
+	cr_expect(psd_sched_is_at_fence(&small.sched));
+	expect_nothing(&small); /* until it is passed */
+	psd_sched_pass_fence(&small.sched, 0);
 	psd_sched_finish(&small.sched, expect_next(&small, 1, 0));
 	psd_sched_finish(&small.sched, expect_next(&small, 2, 0));
 	psd_sched_finish(&small.sched, expect_next(&small, 2, 1));
@@ -295,12 +305,53 @@ Test(sched, behind_a_fence_nothing_starts_before_all_is_done)
 	const struct psd_task second = expect_next(&small, 0, 1);
 	expect_nothing(&small);
 	psd_sched_finish(&small.sched, second);
+	psd_sched_pass_fence(&small.sched, 0);
 	psd_sched_finish(&small.sched, expect_next(&small, 1, 0));
 	/* no other fence: iteration 2 may begin while 1 is not complete */
 	const struct psd_task late = expect_next(&small, 1, 1);
 	psd_sched_finish(&small.sched, expect_next(&small, 2, 0));
 	psd_sched_finish(&small.sched, late);
 	psd_sched_finish(&small.sched, expect_next(&small, 2, 1));
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+/* Operation 1 of iteration 2 is kept by the fence of iteration 1, and then by that of iteration 2. */
+Test(sched, the_next_fence_keeps_what_this_one_has_kept)
+{
+	const struct small_edge edges[] = {{0, 0, 1}, {0, 1, 2}};
+	struct small_program small;
+
+	small_open(&small, 2, edges, 2, 3);
+	psd_sched_set_fence(&small.sched, 1);
+	psd_sched_finish(&small.sched, expect_next(&small, 0, 0));
+	psd_sched_finish(&small.sched, expect_next(&small, 0, 1));
+	psd_sched_finish(&small.sched, expect_next(&small, 1, 1)); /* ready before the fence was there */
+	psd_sched_pass_fence(&small.sched, 2);
+	const struct psd_task last = expect_next(&small, 1, 0);
+	expect_nothing(&small);
+	psd_sched_finish(&small.sched, last);
+	expect_nothing(&small);
+	psd_sched_pass_fence(&small.sched, 0);
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 0));
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 1));
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+/* Operation 0 waits for its own of three iterations before: nothing was carried out before the first. */
+Test(sched, a_run_begins_with_its_first_iteration)
+{
+	const struct small_edge edges[] = {{0, 0, 3}, {0, 1, 0}};
+	struct small_program small;
+
+	small_open_from(&small, 2, edges, 2, (struct psd_iterations){7, 9});
+	cr_expect_eq(small.sched.iteration, 7);
+	for (uint32_t i = 7; i < 9; i++) {
+		psd_sched_finish(&small.sched, expect_next(&small, i, 0));
+		psd_sched_finish(&small.sched, expect_next(&small, i, 1));
+	}
+	expect_nothing(&small);
 	cr_expect(psd_sched_is_complete(&small.sched));
 	psd_sched_release(&small.sched);
 }
@@ -510,7 +561,8 @@ static void world_open(struct world *world, const struct psd_program *program, c
 	for (unsigned host = 0; host < world->n_hosts; host++) {
 		cr_assert_eq(psd_duties_make(&world->duties[host], program, host, count_senders, program, &err), PSD_OK,
 			     "%s", err.text);
-		cr_assert_eq(psd_sched_init(&world->scheds[host], program, &world->duties[host], ITERATIONS, &err),
+		cr_assert_eq(psd_sched_init(&world->scheds[host], program, &world->duties[host],
+					    (struct psd_iterations){0, ITERATIONS}, &err),
 			     PSD_OK, "%s", err.text);
 		world->scheds[host].streams = world->n_ahead > 0 ? 1u << PSD_RESOURCE_DEVICE : 0;
 	}

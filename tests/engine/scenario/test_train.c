@@ -224,7 +224,7 @@ Test(train, wrong_keys_are_named)
 		"dir/a.yaml:11:28: unknown key 'gama' in 'learning_rate', did you mean 'gamma'?");
 	refuses("  learning_rate",
 		"dir/a.yaml:10:3: 'train' is plain text, must be a mapping of keys: data, iterations, "
-		"epochs, solver, optimiser, learning_rate, test_every, loss_scale, device, arithmetic, graphs, "
+		"epochs, solver, optimiser, learning_rate, start, test_every, loss_scale, device, arithmetic, graphs, "
 		"threads, readers, streams, deterministic");
 }
 

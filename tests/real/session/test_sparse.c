@@ -65,6 +65,7 @@ static void open_crew(struct crew *crew, const char *feedback, const char *wire)
 			     PSD_OK, "%s", err.text);
 		cr_assert_eq(psd_worker_open_chunks(worker, &err), PSD_OK);
 		psd_memory_fill_parameters(&worker->memory, 1);
+		psd_memory_fill_own(&worker->memory);
 	}
 }
 

@@ -1,0 +1,50 @@
+/* Where checkpoints lie: in FOLDER/iteration-N/host-H-of-P.safetensors what host H keeps when N iterations are done, in
+ * FOLDER/parameters.safetensors the newest parameters, as host 0 has them. Hosts may share the folder, or have one
+ * each. A host goes on when its file is whole, and none completes an iteration without all others: so no host is more
+ * than one checkpoint ahead, and of each the last two are kept. Knows names, not what is in the files. */
+#ifndef PSD_REAL_CHECKPOINT_H
+#define PSD_REAL_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/error.h"
+
+struct psd_checkpoints {
+	const char *folder;
+	uint32_t every_iterations; /* >= 1; after the last one in any case */
+};
+
+struct psd_checkpoint_host {
+	unsigned host, n_hosts;
+};
+
+enum { PSD_CHECKPOINT_PATH_MAX = 4096 };
+
+struct psd_checkpoint_path {
+	char text[PSD_CHECKPOINT_PATH_MAX];
+};
+
+struct psd_checkpoints_found {
+	uint32_t iterations;  /* of the newest that the host, and all whose files are here, can go on from; 0: none */
+	unsigned other_hosts; /* there are files of a run with so many; 0: of none */
+	bool has_any;	      /* some, complete or not */
+};
+
+/* Makes the folder where there is none. PSD_EFILE: nothing can be written there. */
+enum psd_status psd_checkpoints_open(const struct psd_checkpoints *checkpoints, struct psd_error *err) PSD_MUST_CHECK;
+/* host.host == host.n_hosts: all hosts' files are here. PSD_EFILE: the folder cannot be read. */
+enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
+				     struct psd_checkpoints_found *found, struct psd_error *err) PSD_MUST_CHECK;
+/* The host's file. */
+struct psd_checkpoint_path psd_checkpoint_path(const struct psd_checkpoints *checkpoints,
+					       struct psd_checkpoint_host host, uint32_t iterations);
+struct psd_checkpoint_path psd_checkpoint_parameters_path(const struct psd_checkpoints *checkpoints);
+/* Makes the folder of that file. PSD_EFILE. */
+enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,
+				     struct psd_error *err) PSD_MUST_CHECK;
+/* The host's file is there: takes away all others of it but the newest before it. What cannot be taken away stays. */
+void psd_checkpoint_prune(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
+			  uint32_t iterations);
+
+#endif

@@ -1,0 +1,339 @@
+/* One list says what there is, for both ways. */
+#include "real/session/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/grow.h"
+
+enum { STAGING_BYTES = 16 << 20, SHAPE_TEXT_MAX = 80 };
+
+/* ---- the list ---- */
+
+static void add_part(struct psd_state *state, struct psd_state_part part)
+{
+	struct psd_state_part *parts = psd_grown(state->parts, state->n_parts, &state->parts_capacity, sizeof(*parts));
+
+	if (!parts || !part.tensor.name) {
+		state->is_out_of_memory = true;
+		state->parts = parts ? parts : state->parts;
+		return;
+	}
+	state->parts = parts;
+	state->parts[state->n_parts++] = part;
+}
+
+static struct psd_file_tensor tensor_of(const struct psd_tensor *tensor)
+{
+	struct psd_file_tensor made = {.name = tensor->name, .type = PSD_TENSOR_F32, .n_dims = tensor->n_dims};
+
+	for (unsigned d = 0; d < tensor->n_dims; d++)
+		made.dims[d] = tensor->dims[d];
+	return made;
+}
+
+static struct psd_file_tensor vector_of(const char *name, enum psd_tensor_type type, uint64_t n)
+{
+	return (struct psd_file_tensor){.name = name, .type = type, .n_dims = 1, .dims = {n}};
+}
+
+/* What other programs look for in such a file. */
+static void add_plain(struct psd_state *state)
+{
+	const struct psd_worker *worker = state->worker;
+	const struct psd_graph *graph = worker->graph;
+	const bool has_states = psd_layout_is_worker(worker->layout, worker->self);
+
+	for (unsigned t = 0; t < graph->n_tensors; t++)
+		add_part(state, (struct psd_state_part){.tensor = tensor_of(&graph->tensors[t]),
+							.here = worker->memory.parameters[t],
+							.there = worker->on_device == &worker->memory
+									 ? NULL
+									 : worker->apart.parameters[t]});
+	for (unsigned s = 0; s < graph->n_states && has_states; s++)
+		add_part(state,
+			 (struct psd_state_part){.tensor = tensor_of(&graph->states[s]), .state = &graph->states[s]});
+	state->n_plain = state->n_parts;
+}
+
+static char *name_buffer(struct psd_state *state, unsigned item, enum psd_buffer buffer)
+{
+	const struct psd_plan *plan = state->worker->plan;
+	const unsigned first = psd_plan_tensor(plan, &plan->items[item], 0);
+	struct psd_text name = {.bytes = NULL};
+	char *copy;
+
+	psd_text_add(&name, "%s.%s", plan->graph->tensors[first].name, psd_buffers[buffer].name);
+	copy = name.is_out_of_memory ? NULL : psd_arena_copy(&state->arena, name.bytes, strlen(name.bytes));
+	psd_text_release(&name);
+	return copy;
+}
+
+static void *buffer_of(const struct psd_memory *memory, unsigned item, enum psd_buffer buffer)
+{
+	return memory->items[item].buffers[buffer].base;
+}
+
+/* Of all elements of an item, or of this host's parts of it. */
+static void add_buffer(struct psd_state *state, unsigned item, enum psd_buffer buffer)
+{
+	const struct psd_worker *worker = state->worker;
+	const uint64_t elements = psd_memory_elements(&worker->memory, item, buffer);
+	struct psd_state_part part = {.here = buffer_of(&worker->memory, item, buffer)};
+
+	if (worker->on_device != &worker->memory)
+		part.there = buffer_of(worker->on_device, item, buffer);
+	if (elements == 0 || (!part.here && !part.there))
+		return;
+	part.tensor = vector_of(name_buffer(state, item, buffer), PSD_TENSOR_F32, elements);
+	add_part(state, part);
+}
+
+static void add_buffers(struct psd_state *state)
+{
+	for (unsigned i = 0; i < state->worker->plan->n_items; i++)
+		for (unsigned b = 0; b < PSD_BUFFERS; b++)
+			if (psd_buffers[b].life == PSD_LIFE_RUN && b != PSD_BUFFER_PARAMETER)
+				add_buffer(state, i, (enum psd_buffer)b);
+}
+
+/* Those of workers, then those of shards and roots. */
+static void add_scales(struct psd_state *state)
+{
+	const unsigned n = 2 * psd_worker_count_scales(state->worker);
+
+	if (!state->worker->plan->wire->is_scaled)
+		return;
+	state->ratios = psd_arena_take(&state->arena, n * sizeof(*state->ratios));
+	state->n_good = psd_arena_take(&state->arena, n * sizeof(*state->n_good));
+	if (!state->ratios || !state->n_good) {
+		state->is_out_of_memory = true;
+		return;
+	}
+	add_part(state,
+		 (struct psd_state_part){.tensor = vector_of("loss_scales", PSD_TENSOR_F32, n), .here = state->ratios});
+	add_part(state, (struct psd_state_part){.tensor = vector_of("loss_scales.n_good", PSD_TENSOR_I32, n),
+						.here = state->n_good});
+}
+
+static void add_choice(struct psd_state *state)
+{
+	struct psd_chosen *chosen = &state->worker->chosen;
+
+	if (!chosen->plan)
+		return;
+	add_part(state, (struct psd_state_part){.tensor = vector_of("chosen.digest", PSD_TENSOR_U64, 1),
+						.here = &chosen->now.digest});
+	add_part(state, (struct psd_state_part){.tensor = vector_of("chosen.digest_before", PSD_TENSOR_U64, 1),
+						.here = &chosen->digest_before});
+	add_part(state, (struct psd_state_part){.tensor = vector_of("chosen", PSD_TENSOR_BOOL, chosen->plan->n_chunks),
+						.here = chosen->now.is_chosen});
+}
+
+/* Room for copies from and to a device. */
+static enum psd_status take_staging(struct psd_worker *worker, struct psd_error *err)
+{
+	return worker->staging || worker->on_device == &worker->memory
+		       ? PSD_OK
+		       : worker->kind->take_host(worker->device, STAGING_BYTES, &worker->staging, err);
+}
+
+void psd_state_close(struct psd_state *state)
+{
+	free(state->parts);
+	psd_arena_release(&state->arena);
+}
+
+enum psd_status psd_state_open(struct psd_state *state, struct psd_worker *worker, struct psd_error *err)
+{
+	enum psd_status status = take_staging(worker, err);
+
+	if (status)
+		return status;
+	*state = (struct psd_state){.worker = worker};
+	add_plain(state);
+	add_buffers(state);
+	add_scales(state);
+	add_choice(state);
+	if (!state->is_out_of_memory)
+		return PSD_OK;
+	psd_state_close(state);
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint");
+}
+
+static struct psd_scale *scale_at(const struct psd_worker *worker, unsigned i)
+{
+	const unsigned n = psd_worker_count_scales(worker);
+
+	return i < n ? &worker->scales[i] : &worker->sum_scales[i - n];
+}
+
+void psd_state_gather(const struct psd_state *state)
+{
+	for (unsigned i = 0; state->ratios && i < 2 * psd_worker_count_scales(state->worker); i++) {
+		state->ratios[i] = scale_at(state->worker, i)->ratio;
+		state->n_good[i] = (int32_t)scale_at(state->worker, i)->n_good;
+	}
+}
+
+void psd_state_spread(const struct psd_state *state)
+{
+	struct psd_worker *worker = state->worker;
+
+	for (unsigned i = 0; state->ratios && i < 2 * psd_worker_count_scales(worker); i++) {
+		scale_at(worker, i)->ratio = state->ratios[i];
+		scale_at(worker, i)->n_good = (uint32_t)state->n_good[i];
+	}
+	if (worker->chosen.plan)
+		psd_chosen_go_on(&worker->chosen, worker->options->first_iteration);
+}
+
+/* ---- values, wherever they are ---- */
+
+static uint64_t bytes_of(const struct psd_state_part *part)
+{
+	uint64_t n_bytes = 0;
+
+	return psd_file_tensor_bytes(&part->tensor, &n_bytes) ? n_bytes : 0;
+}
+
+static enum psd_status copy(struct psd_worker *worker, enum psd_stream stream, void *to, const void *from,
+			    uint64_t n_bytes, struct psd_error *err)
+{
+	const struct psd_device_kind *kind = worker->kind;
+	enum psd_status status = kind->copy(worker->device, stream, to, from, n_bytes, err);
+
+	if (!status && kind->is_asynchronous)
+		status = kind->wait(worker->device, stream, kind->mark(worker->device, stream), err);
+	return status;
+}
+
+static unsigned state_number(const struct psd_worker *worker, const struct psd_state_part *part)
+{
+	return (unsigned)(part->state - worker->graph->states);
+}
+
+static float *take_values(uint64_t n_bytes, struct psd_error *err)
+{
+	float *values = malloc(n_bytes);
+
+	if (!values)
+		psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint");
+	return values;
+}
+
+static enum psd_status write_state(struct psd_worker *worker, const struct psd_state_part *part,
+				   struct psd_tensor_writer *writer, struct psd_error *err)
+{
+	const uint64_t n_bytes = bytes_of(part);
+	float *values = take_values(n_bytes, err);
+	enum psd_status status = PSD_ENOMEM;
+
+	if (values)
+		status = worker->kind->read_state(worker->device, state_number(worker, part), values, err);
+	if (!status)
+		status = psd_tensor_writer_add(writer, values, n_bytes, err);
+	free(values);
+	return status;
+}
+
+enum psd_status psd_state_write(const struct psd_state *state, const struct psd_state_part *part,
+				struct psd_tensor_writer *writer, struct psd_error *err)
+{
+	struct psd_worker *worker = state->worker;
+	const uint64_t n_bytes = bytes_of(part);
+	enum psd_status status = PSD_OK;
+
+	if (part->state)
+		return write_state(worker, part, writer, err);
+	if (!part->there)
+		return psd_tensor_writer_add(writer, part->here, n_bytes, err);
+	for (uint64_t first = 0; first < n_bytes && !status; first += STAGING_BYTES) {
+		const uint64_t n = n_bytes - first < STAGING_BYTES ? n_bytes - first : STAGING_BYTES;
+
+		status = copy(worker, PSD_STREAM_COPY_OUT, worker->staging, (const char *)part->there + first, n, err);
+		if (!status)
+			status = psd_tensor_writer_add(writer, worker->staging, n, err);
+	}
+	return status;
+}
+
+static enum psd_status read_state(struct psd_worker *worker, const struct psd_state_part *part,
+				  struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
+				  struct psd_error *err)
+{
+	const uint64_t n_bytes = bytes_of(part);
+	float *values = take_values(n_bytes, err);
+	enum psd_status status = PSD_ENOMEM;
+
+	if (values)
+		status = psd_tensor_file_read(file, tensor, 0, n_bytes, values, err);
+	if (!status)
+		status = worker->kind->write_state(worker->device, state_number(worker, part), values, err);
+	free(values);
+	return status;
+}
+
+static enum psd_status read_part(struct psd_worker *worker, const struct psd_state_part *part,
+				 struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
+				 struct psd_error *err)
+{
+	const uint64_t n_bytes = bytes_of(part);
+	enum psd_status status = PSD_OK;
+
+	if (part->state)
+		return read_state(worker, part, file, tensor, err);
+	if (part->here)
+		status = psd_tensor_file_read(file, tensor, 0, n_bytes, part->here, err);
+	for (uint64_t first = 0; part->there && first < n_bytes && !status; first += STAGING_BYTES) {
+		const uint64_t n = n_bytes - first < STAGING_BYTES ? n_bytes - first : STAGING_BYTES;
+
+		status = psd_tensor_file_read(file, tensor, first, n, worker->staging, err);
+		if (!status)
+			status = copy(worker, PSD_STREAM_COPY_IN, (char *)part->there + first, worker->staging, n, err);
+	}
+	return status;
+}
+
+static bool is_alike(const struct psd_file_tensor *one, const struct psd_file_tensor *other)
+{
+	bool is_alike = one->type == other->type && one->n_dims == other->n_dims;
+
+	for (unsigned d = 0; is_alike && d < one->n_dims; d++)
+		is_alike = one->dims[d] == other->dims[d];
+	return is_alike;
+}
+
+static void describe(char text[SHAPE_TEXT_MAX], const struct psd_file_tensor *tensor)
+{
+	const size_t room = SHAPE_TEXT_MAX;
+	size_t n = (size_t)snprintf(text, room, "%s", psd_tensor_type_name(tensor->type));
+
+	for (unsigned d = 0; d < tensor->n_dims && n < room; d++)
+		n += (size_t)snprintf(text + n, room - n, "%s%" PRIu64, d ? " x " : " ", tensor->dims[d]);
+}
+
+static enum psd_status refuse_shape(const char *path, const struct psd_file_tensor *found,
+				    const struct psd_file_tensor *wanted, struct psd_error *err)
+{
+	char there[SHAPE_TEXT_MAX], here[SHAPE_TEXT_MAX];
+
+	describe(there, found);
+	describe(here, wanted);
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "'%.100s' is %s, must be %s",
+			     wanted->name, there, here);
+}
+
+enum psd_status psd_state_read(const struct psd_state *state, const struct psd_state_part *part,
+			       struct psd_tensor_file *file, const char *path, bool *is_found, struct psd_error *err)
+{
+	const struct psd_file_tensor *found = psd_tensor_file_find(file, part->tensor.name);
+
+	*is_found = found;
+	if (!found)
+		return PSD_OK;
+	return is_alike(found, &part->tensor) ? read_part(state->worker, part, file, found, err)
+					      : refuse_shape(path, found, &part->tensor, err);
+}

@@ -1,0 +1,222 @@
+/* What a run goes on from: written between two iterations, read before the first. And what it starts from. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/session/checkpoint.h"
+#include "real/session/state.h"
+#include "real/session/terms.h"
+
+enum { ITERATIONS_TEXT_MAX = 16, MOST_NAMED = 4 };
+
+static struct psd_checkpoint_host host_of(const struct psd_worker *worker)
+{
+	return (struct psd_checkpoint_host){worker->self, worker->n_hosts};
+}
+
+/* What a checkpoint is of: a line that equal programs have. */
+static enum psd_status describe_program(struct psd_text *program, const struct psd_worker *worker,
+					struct psd_error *err)
+{
+	*program = (struct psd_text){.bytes = NULL};
+	psd_terms_add_program(program, worker->graph, worker->program);
+	if (!program->is_out_of_memory)
+		return PSD_OK;
+	psd_text_release(program);
+	return psd_worker_out_of_memory(err);
+}
+
+/* ---- writing ---- */
+
+static enum psd_status write_parts(const struct psd_state *state, unsigned n_parts, struct psd_tensor_writer *writer,
+				   struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned p = 0; p < n_parts && !status; p++)
+		status = psd_state_write(state, &state->parts[p], writer, err);
+	return status ? status : psd_tensor_writer_finish(writer, err);
+}
+
+/* The first so many of them. */
+static enum psd_status write_file(const struct psd_state *state, unsigned n_parts, struct psd_checkpoint_path path,
+				  const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
+{
+	struct psd_file_tensor *tensors = calloc(n_parts + 1u, sizeof(*tensors));
+	struct psd_tensor_writer *writer = NULL;
+	enum psd_status status;
+
+	if (!tensors)
+		return psd_worker_out_of_memory(err);
+	for (unsigned p = 0; p < n_parts; p++)
+		tensors[p] = state->parts[p].tensor;
+	status = psd_tensor_writer_open(&writer, path.text, tensors, n_parts, notes, n_notes, err);
+	if (!status)
+		status = write_parts(state, n_parts, writer, err);
+	psd_tensor_writer_close(writer);
+	free(tensors);
+	return status;
+}
+
+static enum psd_status write_files(const struct psd_state *state, uint32_t iterations, const char *program,
+				   struct psd_error *err)
+{
+	const struct psd_worker *worker = state->worker;
+	const struct psd_checkpoints *checkpoints = worker->options->checkpoints;
+	char number[ITERATIONS_TEXT_MAX];
+	const struct psd_file_note notes[] = {
+		{"format", "pt"}, {"iterations", number}, {"system", worker->plan->system->name}, {"program", program}};
+	const unsigned n_notes = sizeof(notes) / sizeof(notes[0]);
+	enum psd_status status = psd_checkpoint_begin(checkpoints, iterations, err);
+
+	snprintf(number, sizeof(number), "%" PRIu32, iterations);
+	if (!status)
+		status = write_file(state, state->n_parts,
+				    psd_checkpoint_path(checkpoints, host_of(worker), iterations), notes, n_notes, err);
+	if (!status && worker->self == 0)
+		status = write_file(state, state->n_plain, psd_checkpoint_parameters_path(checkpoints), notes,
+				    n_notes - 1, err);
+	if (!status)
+		psd_checkpoint_prune(checkpoints, host_of(worker), iterations);
+	return status;
+}
+
+enum psd_status psd_worker_save(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
+{
+	struct psd_text program;
+	struct psd_state state;
+	enum psd_status status = psd_state_open(&state, worker, err);
+
+	if (status)
+		return status;
+	psd_state_gather(&state);
+	status = describe_program(&program, worker, err);
+	if (!status) {
+		status = write_files(&state, iteration, program.bytes, err);
+		psd_text_release(&program);
+	}
+	psd_state_close(&state);
+	return status;
+}
+
+/* ---- reading ---- */
+
+static enum psd_status check_notes(const struct psd_worker *worker, const struct psd_tensor_file *file,
+				   const char *path, struct psd_error *err)
+{
+	const char *iterations = psd_tensor_file_note(file, "iterations"),
+		   *there = psd_tensor_file_note(file, "program");
+	char number[ITERATIONS_TEXT_MAX];
+	struct psd_text program;
+	enum psd_status status = describe_program(&program, worker, err);
+
+	if (status)
+		return status;
+	snprintf(number, sizeof(number), "%" PRIu32, worker->options->first_iteration);
+	if (!iterations || !there)
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "is no checkpoint");
+	else if (strcmp(iterations, number) != 0)
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				       "is of %.20s iterations, its name says %s", iterations, number);
+	else if (strcmp(there, program.bytes) != 0)
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				       "is of another model, system or cluster, or of another version of psd-run: its "
+				       "parameters alone may be a start, see train.start");
+	psd_text_release(&program);
+	return status;
+}
+
+static enum psd_status read_parts(const struct psd_state *state, struct psd_tensor_file *file, const char *path,
+				  struct psd_error *err)
+{
+	enum psd_status status = check_notes(state->worker, file, path, err);
+
+	for (unsigned p = 0; p < state->n_parts && !status; p++) {
+		bool is_found = false;
+
+		status = psd_state_read(state, &state->parts[p], file, path, &is_found, err);
+		if (!status && !is_found)
+			status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+					       "has no '%.100s', which this run goes on from",
+					       state->parts[p].tensor.name);
+	}
+	return status;
+}
+
+enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *err)
+{
+	const struct psd_checkpoint_path path =
+		psd_checkpoint_path(worker->options->checkpoints, host_of(worker), worker->options->first_iteration);
+	struct psd_tensor_file *file = NULL;
+	struct psd_state state;
+	enum psd_status status = psd_state_open(&state, worker, err);
+
+	if (status)
+		return status;
+	status = psd_tensor_file_open(&file, path.text, err);
+	if (!status)
+		status = read_parts(&state, file, path.text, err);
+	if (!status)
+		psd_state_spread(&state);
+	psd_tensor_file_close(file);
+	psd_state_close(&state);
+	return status;
+}
+
+/* ---- a start ---- */
+
+/* Some of them are named. */
+static void remark_missing(const struct psd_worker *worker, const struct psd_text *names, unsigned n_missing,
+			   unsigned n)
+{
+	struct psd_error line;
+
+	if (n_missing == 0 || worker->self != 0 || !worker->options->remark)
+		return;
+	psd_error_set(&line, PSD_EINVAL, (struct psd_place){.path = worker->options->train->start_path},
+		      "has %u of the model's %u parameters and statistics, others start as without it: %.400s%s",
+		      n - n_missing, n, names->bytes ? names->bytes : "", n_missing > MOST_NAMED ? ", ..." : "");
+	worker->options->remark(worker->options->context, line.text);
+}
+
+static enum psd_status read_start(const struct psd_state *state, struct psd_tensor_file *file, const char *path,
+				  struct psd_error *err)
+{
+	struct psd_text names = {.bytes = NULL};
+	enum psd_status status = PSD_OK;
+	unsigned n_missing = 0;
+
+	for (unsigned p = 0; p < state->n_plain && !status; p++) {
+		bool is_found = true;
+
+		status = psd_state_read(state, &state->parts[p], file, path, &is_found, err);
+		if (!is_found && n_missing++ < MOST_NAMED)
+			psd_text_add(&names, "%s%s", n_missing > 1 ? ", " : "", state->parts[p].tensor.name);
+	}
+	if (!status && n_missing == state->n_plain && n_missing > 0)
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				       "has none of the model's parameters, such as '%.100s'",
+				       state->parts[0].tensor.name);
+	if (!status)
+		remark_missing(state->worker, &names, n_missing, state->n_plain);
+	psd_text_release(&names);
+	return status;
+}
+
+enum psd_status psd_worker_read_start(struct psd_worker *worker, struct psd_error *err)
+{
+	const char *path = worker->options->train->start_path;
+	struct psd_tensor_file *file = NULL;
+	struct psd_state state;
+	enum psd_status status = psd_state_open(&state, worker, err);
+
+	if (status)
+		return status;
+	status = psd_tensor_file_open(&file, path, err);
+	if (!status)
+		status = read_start(&state, file, path, err);
+	psd_tensor_file_close(file);
+	psd_state_close(&state);
+	return status;
+}

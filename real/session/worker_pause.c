@@ -1,0 +1,193 @@
+/* What is done between two iterations: worker 0 passes the test samples, every host writes a checkpoint. The one before
+ * is complete on this host then, and a fence of the interpreter keeps the next one from beginning, so that all that the
+ * host keeps stays as it is. And what is told of each iteration. */
+#include "real/net/socket.h"
+#include "real/session/checkpoint.h"
+#include "real/session/worker_parts.h"
+
+/* ---- what is due ---- */
+
+static bool is_last(const struct psd_worker *worker, uint32_t iteration)
+{
+	return iteration + 1 == worker->options->n_iterations;
+}
+
+/* Worker 0 passes the test samples after this iteration. */
+static bool is_test_due(const struct psd_worker *worker, uint32_t iteration)
+{
+	const uint32_t batch = worker->options->made->matter->scenario->batch_per_worker;
+	uint64_t samples;
+
+	if (worker->self != 0 || !worker->options->is_tested || psd_feed_samples(worker->feed, PSD_DATA_TEST) < batch)
+		return false;
+	if (is_last(worker, iteration))
+		return true;
+	samples = worker->options->train->test_every_epochs * psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
+	return samples > 0 &&
+	       (iteration + UINT64_C(1)) * worker->global_batch / samples > iteration * worker->global_batch / samples;
+}
+
+/* Every host writes a checkpoint after this iteration. */
+static bool is_checkpoint_due(const struct psd_worker *worker, uint32_t iteration)
+{
+	const struct psd_checkpoints *checkpoints = worker->options->checkpoints;
+
+	return checkpoints && (is_last(worker, iteration) || (iteration + 1) % checkpoints->every_iterations == 0);
+}
+
+uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration)
+{
+	while (!is_last(worker, iteration)) {
+		if (is_test_due(worker, iteration) || is_checkpoint_due(worker, iteration))
+			return iteration + 1;
+		iteration++;
+	}
+	return 0;
+}
+
+/* ---- the pause ---- */
+
+static enum psd_status wait_for_compute(struct psd_worker *worker, struct psd_error *err)
+{
+	const uint64_t mark = worker->kind->mark(worker->device, PSD_STREAM_COMPUTE);
+
+	return worker->kind->wait(worker->device, PSD_STREAM_COMPUTE, mark, err);
+}
+
+/* All test samples that fill batches. */
+static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, struct psd_error *err)
+{
+	const uint32_t n = worker->options->made->matter->scenario->batch_per_worker;
+	const uint64_t n_samples = psd_feed_samples(worker->feed, PSD_DATA_TEST);
+	enum psd_status status = PSD_OK;
+
+	for (uint64_t first = 0; first + n <= n_samples && !status; first += n) {
+		struct psd_batch batch = {.is_training = false};
+		struct psd_samples samples;
+
+		status = psd_feed_test(worker->feed, first, &samples, err);
+		if (status)
+			break;
+		batch.images = samples.images;
+		batch.labels = samples.labels;
+		status = worker->kind->begin(worker->device, &batch, err);
+		if (!status)
+			status = psd_worker_pass(worker, (struct psd_pass){0, worker->graph->n_layers, false}, err);
+		if (!status && worker->kind->is_asynchronous)
+			status = wait_for_compute(worker, err);
+		job->test_correct += worker->kind->correct(worker->device);
+		job->test_samples += n;
+	}
+	return status;
+}
+
+/* Before the task's iteration. */
+static void pause_job(void *context)
+{
+	struct psd_job *job = context;
+	struct psd_worker *worker = job->worker;
+	const uint32_t before = job->task.iteration - 1;
+	const double begun_cpu_sec = psd_machine_own_sec();
+
+	job->start_sec = psd_worker_now(worker);
+	if (is_checkpoint_due(worker, before)) /* sooner than the test, whose figures nobody waits for */
+		job->status = psd_worker_save(worker, job->task.iteration, &job->err);
+	if (!job->status && is_test_due(worker, before))
+		job->status = run_test(worker, job, &job->err);
+	job->sec = psd_worker_now(worker) - job->start_sec;
+	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
+}
+
+/* The lane that such jobs are given to, whether the host computes layers or not. */
+static struct psd_jobs *lane_of(struct psd_worker *worker)
+{
+	return &worker->jobs[PSD_RESOURCE_DEVICE];
+}
+
+void psd_worker_pause(struct psd_worker *worker)
+{
+	struct psd_jobs *jobs = lane_of(worker);
+	struct psd_job *job = &jobs->jobs[jobs->n_given % PSD_LANE_JOBS];
+
+	if (worker->pauses.is_under_way || !psd_interpreter_is_at_fence(&worker->interpreter, 0))
+		return;
+	worker->pauses.is_under_way = true;
+	*job = (struct psd_job){.worker = worker,
+				.task.iteration = psd_interpreter_iteration(&worker->interpreter, 0),
+				.given_sec = psd_socket_now_sec(),
+				.is_pause = true};
+	jobs->n_given++;
+	psd_lane_start(&jobs->lane, pause_job, job);
+}
+
+/* ---- what is told ---- */
+
+static void tell_if_complete(struct psd_worker *worker)
+{
+	struct psd_pauses *pauses = &worker->pauses;
+
+	if (!pauses->has_progress || !pauses->has_result)
+		return;
+	pauses->has_progress = pauses->has_result = false;
+	pauses->progress.test_samples = pauses->samples;
+	pauses->progress.test_correct = pauses->correct;
+	if (pauses->samples)
+		pauses->progress.elapsed_sec = pauses->begun_sec;
+	if (worker->options->progress)
+		worker->options->progress(worker->options->context, &pauses->progress);
+}
+
+void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress)
+{
+	struct psd_pauses *pauses = &worker->pauses;
+
+	pauses->progress = *progress;
+	if (worker->feed)
+		pauses->progress.epochs = ((double)progress->iteration + 1.0) * (double)worker->global_batch /
+					  (double)psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
+	pauses->has_progress = true;
+	if (!is_test_due(worker, progress->iteration)) {
+		pauses->samples = pauses->correct = 0;
+		pauses->has_result = true;
+	}
+	tell_if_complete(worker);
+}
+
+static void tell_test(struct psd_worker *worker, const struct psd_job *job)
+{
+	worker->pauses.begun_sec = job->start_sec; /* when the parameters were there */
+	worker->pauses.samples = job->test_samples;
+	worker->pauses.correct = job->test_correct;
+	worker->pauses.has_result = true;
+	tell_if_complete(worker);
+}
+
+/* ---- and after it ---- */
+
+void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job)
+{
+	const uint32_t iteration = job->task.iteration;
+
+	worker->pauses.is_under_way = false;
+	worker->pauses.sec[iteration] = job->sec;
+	worker->load.jobs_cpu_sec += job->cpu_sec;
+	if (is_test_due(worker, iteration - 1))
+		tell_test(worker, job);
+	psd_interpreter_pass_fence(&worker->interpreter, 0, psd_worker_next_pause(worker, iteration));
+}
+
+enum psd_status psd_worker_conclude(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
+{
+	struct psd_job job = {.worker = worker, .task.iteration = worker->options->n_iterations, .is_pause = true};
+
+	psd_lane_run(&lane_of(worker)->lane, pause_job, &job);
+	if (job.status) {
+		*err = job.err;
+		return job.status;
+	}
+	if (is_test_due(worker, job.task.iteration - 1))
+		tell_test(worker, &job);
+	result->test_samples = job.test_samples;
+	result->test_correct = job.test_correct;
+	return PSD_OK;
+}

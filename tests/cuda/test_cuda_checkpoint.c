@@ -1,0 +1,38 @@
+/* Runs on the CUDA device that go on from what it kept in its own memory. */
+#include <criterion/criterion.h>
+
+#include "tests/cuda/stand_in.h"
+#include "tests/real/going_on.h"
+
+TestSuite(cuda_checkpoint, .timeout = 120);
+
+static void check(const char *system, const char *train)
+{
+	going_on_check(system, train, 2, 1, &psd_device_cuda);
+}
+
+Test(cuda_checkpoint, servers_go_on)
+{
+	check("sync: ps", GOING_ON_SGD);
+	check("sync: ps, servers: 1, wire: fp16", GOING_ON_LOUD);
+}
+
+Test(cuda_checkpoint, factors_go_on)
+{
+	check("sync: sfb", GOING_ON_SGD);
+	check("sync: adam", GOING_ON_SGD);
+	check("sync: adam, wire: fp16", GOING_ON_LOUD);
+}
+
+Test(cuda_checkpoint, all_reduces_go_on)
+{
+	check("sync: ring", GOING_ON_SGD);
+	check("sync: ring, wire: fp16", GOING_ON_LOUD);
+	check("sync: ring, fuse: 4KiB, sparse: {sparsity: 0.6, chunk: 256, warmup: 5}", GOING_ON_SGD);
+}
+
+Test(cuda_checkpoint, layers_of_16_bits_go_on)
+{
+	check("sync: ring", GOING_ON_SGD ", arithmetic: fp16");
+	check("sync: ps", GOING_ON_SGD ", arithmetic: bf16");
+}

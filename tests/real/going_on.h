@@ -1,0 +1,16 @@
+/* A run that ends, and one that goes on from its checkpoint, against one that was never cut. */
+#ifndef PSD_TESTS_REAL_GOING_ON_H
+#define PSD_TESTS_REAL_GOING_ON_H
+
+#include "real/device/device.h"
+
+#define GOING_ON_SGD "data: {training_samples: 40, test_samples: 32}, optimiser: {momentum: 0.9}"
+/* With gradients that leave the range of fp16 at first. */
+#define GOING_ON_LOUD "data: {training_samples: 40, test_samples: 32, noise: 90}, optimiser: {momentum: 0.9}"
+
+/* All hosts' checkpoints of the end have the same bytes, and all workers the same parameters. system: the keys of one
+ * system but its name; train: data and optimiser. kind: NULL: the processor. */
+void going_on_check(const char *system, const char *train, unsigned workers, unsigned workers_per_node,
+		    const struct psd_device_kind *kind);
+
+#endif

@@ -1,0 +1,193 @@
+/* Checkpoints: names of files, and runs that go on from them. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "real/session/checkpoint.h"
+#include "tests/real/going_on.h"
+#include "tests/scratch_folder.h"
+
+TestSuite(checkpoint, .timeout = 240);
+TestSuite(checkpoint_files, .timeout = 20);
+
+/* ---- a run that goes on ---- */
+
+Test(checkpoint, servers_go_on)
+{
+	going_on_check("schedule: sequential, sync: ps", GOING_ON_SGD, 2, 1, NULL);
+	going_on_check("sync: ps, barrier: layer, priority: forward, pair: 4KiB, slice: 16KiB", GOING_ON_SGD, 3, 1,
+		       NULL);
+	going_on_check("sync: ps, servers: 2", GOING_ON_SGD, 2, 1, NULL);
+	going_on_check("sync: ps", GOING_ON_SGD, 4, 2, NULL);
+}
+
+Test(checkpoint, factors_go_on)
+{
+	going_on_check("sync: sfb", GOING_ON_SGD, 2, 1, NULL);
+	going_on_check("sync: adam", GOING_ON_SGD, 3, 1, NULL);
+	going_on_check("sync: adam, servers: 2", GOING_ON_SGD, 2, 1, NULL);
+	going_on_check("sync: hybrid", GOING_ON_SGD, 2, 1, NULL);
+}
+
+Test(checkpoint, all_reduces_go_on)
+{
+	going_on_check("sync: ring", GOING_ON_SGD, 1, 1, NULL);
+	going_on_check("sync: ring, barrier: layer", GOING_ON_SGD, 3, 1, NULL);
+	going_on_check("sync: halving-doubling, fuse: 8KiB", GOING_ON_SGD, 2, 1, NULL);
+	going_on_check("sync: two-level", GOING_ON_SGD, 4, 2, NULL);
+}
+
+Test(checkpoint, what_is_held_back_goes_on)
+{
+	going_on_check("sync: ring, fuse: 4KiB, sparse: {sparsity: 0.6, chunk: 256, warmup: 5}", GOING_ON_SGD, 2, 1,
+		       NULL);
+	going_on_check("sync: ring, sparse: {sparsity: 0.6, chunk: 256, feedback: full}", GOING_ON_SGD, 3, 1, NULL);
+}
+
+/* Ratios change. */
+Test(checkpoint, values_of_16_bits_go_on)
+{
+	going_on_check("sync: ps, wire: bf16", GOING_ON_SGD, 2, 1, NULL);
+	going_on_check("sync: ps, servers: 1, wire: fp16", GOING_ON_LOUD, 2, 1, NULL);
+	going_on_check("sync: adam, wire: fp16", GOING_ON_LOUD, 2, 1, NULL);
+	going_on_check("sync: ring, wire: fp16", GOING_ON_LOUD, 2, 1, NULL);
+	going_on_check("sync: ring, wire: fp16", GOING_ON_SGD ", loss_scale: 16", 2, 1, NULL);
+}
+
+Test(checkpoint, an_update_by_norms_goes_on)
+{
+	going_on_check("sync: ring",
+		       "data: {training_samples: 40, test_samples: 32}, optimiser: {kind: lars, trust: 0.01, "
+		       "weight_decay: 0.1}",
+		       2, 1, NULL);
+}
+
+/* ---- files ---- */
+
+static void put(const struct scratch_folder *folder, unsigned iterations, unsigned host, unsigned n_hosts)
+{
+	const struct psd_checkpoints checkpoints = {folder->path, 1};
+	struct psd_error err = {.text = ""};
+	FILE *out;
+
+	cr_assert_eq(psd_checkpoint_begin(&checkpoints, iterations, &err), PSD_OK, "%s", err.text);
+	out = fopen(psd_checkpoint_path(&checkpoints, (struct psd_checkpoint_host){host, n_hosts}, iterations).text,
+		    "w");
+	cr_assert_not_null(out);
+	fclose(out);
+}
+
+static struct psd_checkpoints_found find(const struct scratch_folder *folder, unsigned host, unsigned n_hosts)
+{
+	const struct psd_checkpoints checkpoints = {folder->path, 1};
+	struct psd_checkpoints_found found = {0};
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_checkpoints_find(&checkpoints, (struct psd_checkpoint_host){host, n_hosts}, &found, &err),
+		     PSD_OK, "%s", err.text);
+	return found;
+}
+
+static bool is_there(const struct scratch_folder *folder, const char *name)
+{
+	return !access(scratch_folder_path(folder, name).text, F_OK);
+}
+
+Test(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+
+	cr_expect_eq(find(&folder, 2, 2).iterations, 0);
+	cr_expect_not(find(&folder, 2, 2).has_any);
+	put(&folder, 9, 0, 2);
+	put(&folder, 9, 1, 2);
+	put(&folder, 10, 1, 2);
+	put(&folder, 10, 0, 2);
+	put(&folder, 11, 0, 2);
+	for (unsigned host = 0; host <= 2; host++) /* each alone, who sees the other's; whoever starts all */
+		cr_expect_eq(find(&folder, host, 2).iterations, 10, "host %u", host);
+	scratch_folder_remove(&folder);
+}
+
+Test(checkpoint_files, a_host_that_sees_its_own_alone_goes_by_these)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+
+	put(&folder, 9, 1, 2);
+	put(&folder, 20, 1, 2);
+	cr_expect_eq(find(&folder, 1, 2).iterations, 20);
+	cr_expect_eq(find(&folder, 0, 2).iterations, 0);
+	cr_expect_eq(find(&folder, 2, 2).iterations, 0, "whoever starts all");
+	scratch_folder_remove(&folder);
+}
+
+Test(checkpoint_files, those_of_another_number_of_hosts_are_told_apart)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+
+	put(&folder, 9, 0, 1);
+	cr_expect_eq(find(&folder, 2, 2).iterations, 0);
+	cr_expect_eq(find(&folder, 2, 2).other_hosts, 1);
+	cr_expect(find(&folder, 2, 2).has_any);
+	scratch_folder_remove(&folder);
+}
+
+Test(checkpoint_files, other_names_are_no_checkpoints)
+{
+	static const char *const names[] = {"iteration-0",  "iteration-07", "iteration-7x", "iteration-4294967296",
+					    "iteration--7", "iteration-",   "iteration- 7", "7"};
+	const struct scratch_folder folder = scratch_folder_make();
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char file[64];
+
+		scratch_folder_add(&folder, names[i]);
+		snprintf(file, sizeof(file), "%s/host-0-of-1.safetensors", names[i]);
+		scratch_folder_write(&folder, file, "", 0);
+	}
+	put(&folder, 3, 0, 1);
+	scratch_folder_write(&folder, "iteration-3/host-1-of-1.safetensors", "", 0);
+	scratch_folder_write(&folder, "iteration-3/host-00-of-1.safetensors", "", 0);
+	scratch_folder_write(&folder, "iteration-3/host-0-of-1.safetensors.part", "", 0);
+	cr_expect_eq(find(&folder, 1, 1).iterations, 3);
+	scratch_folder_remove(&folder);
+}
+
+Test(checkpoint_files, the_last_two_of_a_host_stay)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {folder.path, 1};
+
+	for (unsigned i = 4; i <= 8; i++) { /* 8: of a run that went on from 6 */
+		put(&folder, i, 0, 2);
+		if (i != 5)
+			put(&folder, i, 1, 2);
+	}
+	scratch_folder_write(&folder, "iteration-5/host-0-of-2.safetensors.part", "", 0);
+	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){0, 2}, 7);
+	cr_expect(is_there(&folder, "iteration-7/host-0-of-2.safetensors"));
+	cr_expect(is_there(&folder, "iteration-6/host-0-of-2.safetensors"));
+	cr_expect_not(is_there(&folder, "iteration-8/host-0-of-2.safetensors"));
+	cr_expect_not(is_there(&folder, "iteration-5"), "nobody has anything there");
+	cr_expect_not(is_there(&folder, "iteration-4/host-0-of-2.safetensors"));
+	cr_expect(is_there(&folder, "iteration-4/host-1-of-2.safetensors"), "the other host's");
+	cr_expect(is_there(&folder, "iteration-8/host-1-of-2.safetensors"), "the other host's");
+	scratch_folder_remove(&folder);
+}
+
+Test(checkpoint_files, a_folder_that_cannot_be_written_is_refused)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct scratch_path file = scratch_folder_path(&folder, "file"),
+				  below = scratch_folder_path(&folder, "a/b");
+	const struct psd_checkpoints at_file = {file.text, 1}, at_below = {below.text, 1};
+	struct psd_error err = {.text = ""};
+
+	scratch_folder_write(&folder, "file", "", 0);
+	cr_expect_eq(psd_checkpoints_open(&at_file, &err), PSD_EFILE);
+	cr_expect_not_null(strstr(err.text, "no checkpoint can be written there: "), "%s", err.text);
+	cr_expect_eq(psd_checkpoints_open(&at_below, &err), PSD_EFILE);
+	scratch_folder_remove(&folder);
+}
