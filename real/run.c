@@ -47,6 +47,11 @@ uint32_t psd_run_iterations(const struct psd_run *run)
 					 global_batch(run));
 }
 
+bool psd_run_is_done(const struct psd_run *run)
+{
+	return run->first_iteration >= psd_run_iterations(run);
+}
+
 /* Where the scenario says a key of `train`. */
 static struct psd_place find_said(const struct psd_run *run, const char *key)
 {
@@ -248,6 +253,8 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 		status = check_libraries(run, err);
 	if (!status)
 		status = choose_traced(run, err);
+	if (!status)
+		status = psd_run_check_save(run, err);
 	if (!status && has_training)
 		status = psd_run_check_loss(run, err);
 	if (!status)

@@ -26,12 +26,9 @@ static uint64_t epoch_iterations(const struct psd_run *run)
 	return (run->training_samples + batch - 1) / batch;
 }
 
-enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err)
+enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *err)
 {
-	const struct psd_run_options *options = run->options;
-	const uint64_t every = options->save_every ? options->save_every : epoch_iterations(run);
-
-	if (!options->save_path)
+	if (!run->options->save_path)
 		return PSD_OK;
 	if (psd_run_replay(run))
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = run->scenario->path},
@@ -40,6 +37,16 @@ enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = run->scenario->path},
 				     "has %u systems, '--save' is of one: choose it with '--system NAME'",
 				     count_chosen(run));
+	return PSD_OK;
+}
+
+enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err)
+{
+	const struct psd_run_options *options = run->options;
+	const uint64_t every = options->save_every ? options->save_every : epoch_iterations(run);
+
+	if (!options->save_path)
+		return PSD_OK;
 	run->checkpoints.folder = options->save_path;
 	run->checkpoints.every_iterations = every < PSD_MAX_ITERATIONS ? (uint32_t)every : PSD_MAX_ITERATIONS;
 	return psd_checkpoints_open(&run->checkpoints, err);
@@ -65,7 +72,7 @@ static void say_begin(const struct psd_run *run, const struct psd_case *made, co
 	if (run->options->is_quiet || run->self != 0)
 		return;
 	if (found->iterations > 0)
-		psd_console_say("psd-run: %s goes on after iteration %" PRIu32 ", from %s", made->system->name,
+		psd_console_say("psd-run: %s goes on after %" PRIu32 " iterations, from %s", made->system->name,
 				found->iterations, run->checkpoints.folder);
 	else
 		psd_console_say("psd-run: %s: no %scheckpoint to go on from, %s begins at the beginning",
@@ -88,7 +95,8 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 		return found.has_any ? refuse_begin(run, err) : PSD_OK;
 	if (found.iterations == 0 && found.other_hosts > 0)
 		return refuse_other(run, n_hosts, found.other_hosts, err);
-	say_begin(run, made, &found);
 	run->first_iteration = found.iterations;
+	if (!psd_run_is_done(run))
+		say_begin(run, made, &found);
 	return psd_run_log_go_on(&run->log, made->system, found.iterations, err);
 }

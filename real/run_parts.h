@@ -39,6 +39,8 @@ bool psd_run_is_chosen(const struct psd_run *run, const struct psd_system *syste
 /* NULL: the scenario has none. */
 const struct psd_replay *psd_run_replay(const struct psd_run *run);
 uint32_t psd_run_iterations(const struct psd_run *run);
+/* An earlier run has carried out as many as that. */
+bool psd_run_is_done(const struct psd_run *run);
 enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_EINVAL: there is no loss to train by. */
 enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
@@ -55,7 +57,9 @@ enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_erro
 
 /* ---- run_checkpoints.c ---- */
 
-/* The folder of --checkpoints, if they are asked for. PSD_EINVAL: this run can have none; PSD_EFILE. */
+/* PSD_EINVAL: --save is given, and nothing that this run does can be gone on with. */
+enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+/* The folder of --save, if it is given. PSD_EFILE. */
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* The first iteration of the system, whose checkpoints they are. PSD_EINVAL: what is there is not to go on from. */
 enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made,

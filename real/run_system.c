@@ -205,11 +205,6 @@ static bool has_rebuilds(const struct psd_program *program)
 	return false;
 }
 
-static bool is_done(const struct psd_run *run)
-{
-	return run->first_iteration >= psd_run_iterations(run);
-}
-
 enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system, struct psd_error *err)
 {
 	struct psd_run_row row = {
@@ -226,7 +221,7 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 	row.replay = run->replay;
 	if (!status)
 		status = psd_run_find_first(run, &made, err);
-	if (!status && is_done(run))
+	if (!status && psd_run_is_done(run))
 		psd_console_say("psd-run: %s has been trained for %" PRIu32 " iterations: train for more with "
 				"--iterations",
 				system->name, run->first_iteration);

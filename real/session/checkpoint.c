@@ -48,9 +48,13 @@ struct psd_checkpoint_path psd_checkpoint_parameters_path(const struct psd_check
 static enum psd_status make_folder(const char *path, struct psd_error *err)
 {
 	const bool is_made = !mkdir(path, 0777) || errno == EEXIST;
+	struct stat about;
 
-	if (is_made && !access(path, R_OK | W_OK | X_OK))
-		return PSD_OK;
+	if (is_made && !stat(path, &about)) {
+		if (S_ISDIR(about.st_mode) && !access(path, R_OK | W_OK | X_OK))
+			return PSD_OK;
+		errno = S_ISDIR(about.st_mode) ? errno : ENOTDIR;
+	}
 	return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = path}, "no checkpoint can be written there: %s",
 			     strerror(errno));
 }

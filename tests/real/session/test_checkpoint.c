@@ -7,6 +7,7 @@
 
 #include "real/session/checkpoint.h"
 #include "tests/real/going_on.h"
+#include "tests/real/training.h"
 #include "tests/scratch_folder.h"
 
 TestSuite(checkpoint, .timeout = 240);
@@ -62,6 +63,58 @@ Test(checkpoint, an_update_by_norms_goes_on)
 		       "data: {training_samples: 40, test_samples: 32}, optimiser: {kind: lars, trust: 0.01, "
 		       "weight_decay: 0.1}",
 		       2, 1, NULL);
+}
+
+static struct training *make(const struct psd_checkpoints *checkpoints, uint32_t first)
+{
+	struct training *training =
+		training_make("cifar10-quick.yaml", "sync: hybrid", 2, 1, 4, 1,
+			      "iterations: 4, learning_rate: {base: 0.01}, optimiser: {momentum: 0.9}");
+
+	training->options.worker.checkpoints = checkpoints;
+	training->options.worker.first_iteration = first;
+	return training;
+}
+
+/* Worker 0 dies when all losses of its second iteration are known: all had completed the first. */
+Test(checkpoint, a_run_that_was_killed_goes_on)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {folder.path, 1};
+	struct psd_checkpoints_found found = {0};
+	struct psd_error err = {.text = ""};
+	struct training *whole = make(NULL, 0), *killed = make(&checkpoints, 0), *after = make(&checkpoints, 1);
+
+	training_run(whole);
+	cr_assert_eq(whole->status, PSD_OK, "%s", whole->err.text);
+	killed->victim = 0;
+	training_run(killed);
+	cr_expect_eq(killed->status, PSD_ERUN);
+	cr_assert_eq(psd_checkpoints_find(&checkpoints, (struct psd_checkpoint_host){2, 2}, &found, &err), PSD_OK);
+	cr_assert_eq(found.iterations, 1);
+	training_run(after);
+	cr_assert_eq(after->status, PSD_OK, "%s", after->err.text);
+	cr_expect(training_is_same(after, 0, whole, 0));
+	training_free(whole);
+	training_free(killed);
+	training_free(after);
+	scratch_folder_remove(&folder);
+}
+
+/* Nothing of it takes the place of what was there. */
+Test(checkpoint, a_run_that_cannot_write_one_ends)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {folder.path, 2};
+	struct training *training = make(&checkpoints, 0);
+
+	scratch_folder_write(&folder, "iteration-2", "", 0);
+	training_run(training);
+	cr_expect_eq(training->status, PSD_EFILE);
+	cr_expect_not_null(strstr(training->err.text, "/iteration-2: no checkpoint can be written there: Not a dir"),
+			   "%s", training->err.text);
+	training_free(training);
+	scratch_folder_remove(&folder);
 }
 
 /* ---- files ---- */

@@ -1,0 +1,333 @@
+/* psd-run --save and --resume, and train.start: what is begun, gone on with, or refused. */
+#define _GNU_SOURCE 1
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "real/data/tensor_file.h"
+#include "tests/cli_helper.h"
+#include "tests/scratch_folder.h"
+
+TestSuite(run_save, .timeout = 120);
+
+static const char model[] = "name: tiny\ninput: {channels: 16}\nlayers:\n"
+			    "  - {name: fc1, kind: inner-product, outputs: 8}\n"
+			    "  - {name: fc2, kind: inner-product, outputs: 4}\n"
+			    "  - {name: loss, kind: softmax-loss}\n";
+static const char wider[] = "name: wider\ninput: {channels: 16}\nlayers:\n"
+			    "  - {name: fc1, kind: inner-product, outputs: 8}\n"
+			    "  - {name: fc2, kind: inner-product, outputs: 6}\n"
+			    "  - {name: loss, kind: softmax-loss}\n";
+static const char renamed[] = "name: renamed\ninput: {channels: 16}\nlayers:\n"
+			      "  - {name: fc1, kind: inner-product, outputs: 8}\n"
+			      "  - {name: other, kind: inner-product, outputs: 6}\n"
+			      "  - {name: loss, kind: softmax-loss}\n";
+/* Two workers, 8 samples each; an epoch is 4 iterations. */
+static const char scenario[] =
+	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
+	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"systems:\n  - {name: PS, sync: ps}\n  - {name: Ring, sync: ring}\n"
+	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 32}\n  iterations: 10\n"
+	"  learning_rate: {policy: fixed, base: 0.1}\n  optimiser: {momentum: 0.9}\n";
+
+static struct scratch_folder make_folder(void)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+
+	scratch_folder_write(&folder, "tiny.yaml", model, strlen(model));
+	scratch_folder_write(&folder, "wider.yaml", wider, strlen(wider));
+	scratch_folder_write(&folder, "renamed.yaml", renamed, strlen(renamed));
+	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
+	return folder;
+}
+
+struct arguments {
+	char text[1024];
+};
+
+/* psd-run of the scenario there; each @ in the options stands for the folder's path. */
+static struct arguments arguments_of(const struct scratch_folder *folder, const char *options)
+{
+	struct arguments arguments;
+	size_t n = (size_t)snprintf(arguments.text, sizeof(arguments.text), "--no-emulation --quiet %s/s.yaml ",
+				    folder->path);
+
+	for (; *options && n < sizeof(arguments.text) - sizeof(folder->path); options++)
+		n += (size_t)(*options == '@'
+				      ? snprintf(arguments.text + n, sizeof(arguments.text) - n, "%s", folder->path)
+				      : snprintf(arguments.text + n, sizeof(arguments.text) - n, "%c", *options));
+	return arguments;
+}
+
+static void expect_refusal(const struct scratch_folder *folder, int exit_status, const char *options, const char *words)
+{
+	expect_one_line("psd-run", arguments_of(folder, options).text, exit_status, words);
+}
+
+/* Standard error; the options come last, so that --quiet is taken back by none. */
+static char *run(const struct scratch_folder *folder, const char *options)
+{
+	const struct arguments arguments = arguments_of(folder, options);
+	struct run done = run_program("psd-run", arguments.text, "2>&1 >/dev/null");
+
+	cr_assert_eq(done.exit_status, 0, "%s: %s", arguments.text, done.text);
+	return done.text;
+}
+
+static void run_quietly(const struct scratch_folder *folder, const char *options)
+{
+	char *text = run(folder, options);
+
+	cr_expect_str_eq(text, "", "%s", options);
+	free(text);
+}
+
+static void append(const struct scratch_folder *folder, const char *name, const char *text)
+{
+	FILE *out = fopen(scratch_folder_path(folder, name).text, "a");
+
+	cr_assert_not_null(out);
+	cr_assert_geq(fputs(text, out), 0);
+	cr_assert_eq(fclose(out), 0);
+}
+
+static char *read_text(const struct scratch_folder *folder, const char *name)
+{
+	char command[256];
+	struct run read;
+
+	snprintf(command, sizeof(command), "cat %s/%s", folder->path, name);
+	read = run_command(command);
+	cr_assert_eq(read.exit_status, 0, "%s", command);
+	return read.text;
+}
+
+static bool is_same(const struct scratch_folder *folder, const char *one, const char *other)
+{
+	char command[512];
+	struct run compared;
+
+	snprintf(command, sizeof(command), "cmp %s/%s %s/%s 2>&1", folder->path, one, folder->path, other);
+	compared = run_command(command);
+	free(compared.text);
+	return compared.exit_status == 0;
+}
+
+static bool is_there(const struct scratch_folder *folder, const char *name)
+{
+	return !access(scratch_folder_path(folder, name).text, F_OK);
+}
+
+Test(run_save, options_that_do_nothing_are_refused)
+{
+	const struct scratch_folder folder = make_folder();
+
+	expect_refusal(&folder, 2, "--system PS --resume", "'--resume' has no effect without '--save'\n");
+	expect_refusal(&folder, 2, "--system PS --save-every 4", "'--save-every' has no effect without '--save'\n");
+	expect_refusal(&folder, 2, "--save @/c",
+		       "s.yaml: has 2 systems, '--save' is of one: choose it with '--system NAME'\n");
+	expect_refusal(&folder, 2, "--system PS --save @/c --set compute.replay=true",
+		       "s.yaml: 'replay' trains nothing that '--save' could keep\n");
+	expect_refusal(&folder, 2, "--system PS --save @/s.yaml",
+		       "s.yaml: no checkpoint can be written there: Not a directory\n");
+	expect_refusal(&folder, 2, "--system PS --save @/no/c",
+		       "/no/c: no checkpoint can be written there: No such file or directory\n");
+	cr_expect_not(is_there(&folder, "c"));
+	scratch_folder_remove(&folder);
+}
+
+/* With an epoch's iterations between checkpoints: 4 and 8 of 10. */
+Test(run_save, an_epoch_lies_between_checkpoints)
+{
+	const struct scratch_folder folder = make_folder();
+
+	run_quietly(&folder, "--system PS --save @/c --iterations 7");
+	cr_expect(is_there(&folder, "c/iteration-4/host-0-of-2.safetensors"));
+	cr_expect(is_there(&folder, "c/iteration-7/host-1-of-2.safetensors"));
+	cr_expect(is_there(&folder, "c/parameters.safetensors"));
+	run_quietly(&folder, "--system PS --save @/c --resume");
+	cr_expect_not(is_there(&folder, "c/iteration-7"));
+	cr_expect(is_there(&folder, "c/iteration-8/host-0-of-2.safetensors"));
+	cr_expect(is_there(&folder, "c/iteration-10/host-0-of-2.safetensors"));
+	scratch_folder_remove(&folder);
+}
+
+Test(run_save, what_goes_on_ends_as_what_was_never_cut)
+{
+	const struct scratch_folder folder = make_folder();
+
+	run_quietly(&folder, "--system Ring --save @/whole");
+	run_quietly(&folder, "--system Ring --save @/cut --resume --iterations 5");
+	cr_expect_not(is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
+	run_quietly(&folder, "--system Ring --save @/cut --resume");
+	cr_expect(is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
+	scratch_folder_remove(&folder);
+}
+
+Test(run_save, checkpoints_are_not_begun_over)
+{
+	const struct scratch_folder folder = make_folder();
+
+	run_quietly(&folder, "--system PS --save @/c");
+	expect_refusal(&folder, 2, "--system PS --save @/c",
+		       "/c: has checkpoints: go on from them with '--resume', or name another folder\n");
+	expect_refusal(&folder, 2, "--system PS --save @/c --nodes 1 --resume",
+		       "/c: has checkpoints of 2 hosts, this run has 1: its parameters may be a start, in another "
+		       "folder, with --set train.start=");
+	expect_refusal(&folder, 2, "--system Ring --save @/c --resume --iterations 11",
+		       "is of another model, system or cluster, or of another version of psd-run: its parameters "
+		       "alone may be a start, see train.start\n");
+	expect_one_line("psd-run", arguments_of(&folder, "--system PS --save @/c --resume").text, 0,
+			"psd-run: PS has been trained for 10 iterations: train for more with --iterations\n");
+	scratch_folder_remove(&folder);
+}
+
+/* The whole of it, cut or changed; the run does not begin elsewhere. */
+Test(run_save, a_damaged_checkpoint_is_refused)
+{
+	const struct scratch_folder folder = make_folder();
+	char command[256];
+	struct run cut;
+
+	run_quietly(&folder, "--system PS --save @/c --iterations 5");
+	snprintf(command, sizeof(command), "truncate -s -4 %s/c/iteration-5/host-1-of-2.safetensors", folder.path);
+	cut = run_command(command);
+	cr_assert_eq(cut.exit_status, 0);
+	free(cut.text);
+	expect_refusal(&folder, 2, "--system PS --save @/c --resume", "/c/iteration-5/host-1-of-2.safetensors");
+	scratch_folder_write(&folder, "c/iteration-5/host-1-of-2.safetensors", "", 0);
+	expect_refusal(&folder, 2, "--system PS --save @/c --resume", "/c/iteration-5/host-1-of-2.safetensors");
+	snprintf(command, sizeof(command), "cp %s/c/parameters.safetensors %s/c/iteration-5/host-1-of-2.safetensors",
+		 folder.path, folder.path);
+	cut = run_command(command);
+	cr_assert_eq(cut.exit_status, 0);
+	free(cut.text);
+	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
+		       "/c/iteration-5/host-1-of-2.safetensors: is no checkpoint\n");
+	scratch_folder_remove(&folder);
+}
+
+/* Lines of the log up to the checkpoint stay, those after it are written again; seconds go on. */
+Test(run_save, the_log_goes_on)
+{
+	const struct scratch_folder folder = make_folder();
+	double last_sec = 0.0;
+	unsigned n = 0;
+	char *log;
+
+	run_quietly(&folder, "--system Ring --save @/c --log @/log --iterations 6");
+	append(&folder, "log", "Ring,6,1,1,1,99,\nRing,7,1,1,1,99,\nRing,3"); /* a run that was killed later */
+	run_quietly(&folder, "--system Ring --save @/c --log @/log --resume");
+	log = read_text(&folder, "log");
+	for (const char *line = strchr(log, '\n'); line && line[1]; line = strchr(line + 1, '\n'), n++) {
+		unsigned iteration;
+		double epoch, loss, ratio, sec;
+
+		cr_assert_eq(sscanf(line + 1, "Ring,%u,%lf,%lf,%lf,%lf,", &iteration, &epoch, &loss, &ratio, &sec), 5,
+			     "%s", line + 1);
+		cr_expect_eq(iteration, n);
+		cr_expect_gt(sec, last_sec);
+		last_sec = sec;
+	}
+	cr_expect_eq(n, 10, "%s", log);
+	free(log);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_save, without_a_checkpoint_it_begins_and_says_so)
+{
+	const struct scratch_folder folder = make_folder();
+	char arguments[512];
+	struct run done;
+
+	snprintf(arguments, sizeof(arguments), "--no-emulation --system PS --save %s/c --resume %s/s.yaml", folder.path,
+		 folder.path);
+	done = run_program("psd-run", arguments, "2>&1 >/dev/null");
+	cr_expect_eq(done.exit_status, 0);
+	cr_expect_not_null(strstr(done.text, "/c: no checkpoint to go on from, PS begins at the beginning\n"), "%s",
+			   done.text);
+	free(done.text);
+	snprintf(arguments, sizeof(arguments),
+		 "--no-emulation --system PS --save %s/c --resume --iterations 14 %s/s.yaml", folder.path, folder.path);
+	done = run_program("psd-run", arguments, "2>&1 >/dev/null");
+	cr_expect_eq(done.exit_status, 0);
+	cr_expect_not_null(strstr(done.text, "psd-run: PS goes on after 10 iterations, from "), "%s", done.text);
+	cr_expect_not_null(strstr(done.text, "PS: iteration 11 of 14, "), "%s", done.text);
+	cr_expect_null(strstr(done.text, "PS: iteration 10 of 14, "), "%s", done.text);
+	free(done.text);
+	scratch_folder_remove(&folder);
+}
+
+/* ---- train.start ---- */
+
+/* Norm of the difference between the parameters of two runs. */
+static double distance(const struct scratch_folder *folder, const char *one, const char *other)
+{
+	const char *const names[] = {one, other};
+	struct psd_error err = {.text = ""};
+	struct psd_tensor_file *files[2];
+	double squares = 0.0;
+
+	for (unsigned f = 0; f < 2; f++)
+		cr_assert_eq(psd_tensor_file_open(&files[f], scratch_folder_path(folder, names[f]).text, &err), PSD_OK,
+			     "%s", err.text);
+	for (unsigned t = 0; psd_tensor_file_at(files[0], t); t++) {
+		const struct psd_file_tensor *tensor = psd_tensor_file_at(files[0], t);
+		uint64_t n_bytes;
+		float values[2][256];
+
+		cr_assert(psd_file_tensor_bytes(tensor, &n_bytes) && n_bytes <= sizeof(values[0]));
+		for (unsigned f = 0; f < 2; f++)
+			cr_assert_eq(psd_tensor_file_read(files[f], psd_tensor_file_find(files[f], tensor->name), 0,
+							  n_bytes, values[f], &err),
+				     PSD_OK, "%s", err.text);
+		for (unsigned i = 0; i < n_bytes / sizeof(float); i++)
+			squares += pow((double)values[0][i] - (double)values[1][i], 2);
+	}
+	psd_tensor_file_close(files[0]);
+	psd_tensor_file_close(files[1]);
+	return sqrt(squares);
+}
+
+/* On another number of workers, by another method, at a rate at which parameters stay where they are but for their last
+ * bits. */
+Test(run_save, training_starts_from_a_file)
+{
+	const struct scratch_folder folder = make_folder();
+
+	run_quietly(&folder, "--system PS --save @/a");
+	run_quietly(&folder, "--system Ring --nodes 1 --save @/b --iterations 1 "
+			     "--set train.start=@/a/parameters.safetensors --set train.learning_rate.base=1e-6");
+	run_quietly(&folder, "--system Ring --nodes 1 --save @/c --iterations 1 --set train.learning_rate.base=1e-6");
+	cr_expect_lt(distance(&folder, "a/parameters.safetensors", "b/parameters.safetensors"), 1e-4);
+	cr_expect_gt(distance(&folder, "a/parameters.safetensors", "c/parameters.safetensors"), 0.1);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_save, a_start_that_does_not_fit_is_refused)
+{
+	const struct scratch_folder folder = make_folder();
+	char arguments[512];
+	struct run done;
+
+	run_quietly(&folder, "--system PS --save @/a --iterations 1");
+	expect_refusal(&folder, 2,
+		       "--system PS --set train.start=@/a/parameters.safetensors --set model.graph=@/wider.yaml",
+		       "/a/parameters.safetensors: 'fc2.weight' is F32 4 x 8, must be F32 6 x 8\n");
+	expect_refusal(&folder, 2, "--system PS --set train.start=@/nowhere", "/nowhere: ");
+	expect_refusal(&folder, 2, "--system PS --set train.start=@/s.yaml", "/s.yaml: ");
+	snprintf(arguments, sizeof(arguments),
+		 "--no-emulation --system PS --iterations 1 --set train.start=%s/a/parameters.safetensors "
+		 "--set model.graph=%s/renamed.yaml %s/s.yaml",
+		 folder.path, folder.path, folder.path);
+	done = run_program("psd-run", arguments, "2>&1 >/dev/null");
+	cr_expect_eq(done.exit_status, 0);
+	cr_expect_not_null(strstr(done.text, "/a/parameters.safetensors: has 2 of the model's 4 parameters and "
+					     "statistics, others start as without it: other.weight, other.bias\n"),
+			   "%s", done.text);
+	free(done.text);
+	scratch_folder_remove(&folder);
+}
