@@ -12,7 +12,7 @@ set -u
 export LC_ALL=C
 run=$1/psd-run tests=$1/psd-gpu-tests csv=$2
 shift 2
-all_rows="layers updates faults losses images workers sanitizer prediction nccl nccl_inside compiled"
+all_rows="layers updates faults goes_on losses images workers sanitizer prediction nccl nccl_inside compiled"
 for rows in "$@"; do
 	case " $all_rows " in
 	*" $rows "*) ;;
@@ -555,6 +555,28 @@ faults() {
 		expect_line "wrong driver" "driver" env LD_LIBRARY_PATH="$work/stub" "$run" "$@" $scenario
 	fi
 	absent "GPU lost in mid-run" "one line; status 1" "a GPU that can be lost; cuda_faults shows it on the stand-in"
+}
+
+# saves FOLDER END [OPTION...]: two workers train until END
+saves() {
+	folder=$work/$1 end=$2
+	shift 2
+	train "$work/saves" cifar10-quick 8 fp32 Hybrid 2 "$end" --save "$folder" "$@"
+}
+
+# Parameters and momentum, in the memory of GPU and hosts, as of a run that was never cut.
+goes_on() {
+	what="a run goes on from its checkpoint"
+	if saves whole 7 && saves cut 4 && saves cut 7 --resume; then
+		differing=0
+		for host in 0 1; do
+			cmp -s "$work/whole/iteration-7/host-$host-of-2.safetensors" \
+				"$work/cut/iteration-7/host-$host-of-2.safetensors" || differing=$((differing + 1))
+		done
+		row "$what" "<= 0" $differing "of 2 checkpoints differ"
+	else
+		failed "$what" "<= 0" "$work/err"
+	fi
 }
 
 for rows in $wanted; do
