@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <criterion/options.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
