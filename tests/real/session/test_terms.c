@@ -223,7 +223,7 @@ Test(terms, every_key_that_matters_is_refused_and_named_by_both_hosts)
 
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, check_row, &tally);
 	cr_expect_gt(tally.n_rows, 50);
-	cr_expect_eq(tally.n_paths, 3, "the files of the next tests");
+	cr_expect_eq(tally.n_paths, 4, "the files of the next tests");
 }
 
 /* So that a new key is not forgotten: what training heeds and hosts need not agree on, each with its reason. */
@@ -295,7 +295,7 @@ static const char profile[] =
 static const char job[] = "model: {graph: m.yaml, batch_per_worker: 8}\ncompute: {profile: p.csv}\n"
 			  "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 			  "systems:\n  - {name: A, sync: hybrid, rule: seconds}\n"
-			  "train: {iterations: 4, learning_rate: {base: 1}, data: {kind: idx, path: .}}\n";
+			  "train: {iterations: 4, start: w, learning_rate: {base: 1}, data: {kind: idx, path: .}}\n";
 
 /* Two images each of four pixels; `pixel` is the last of the training samples. */
 static void write_data(const struct scratch_folder *folder, uint8_t pixel)
@@ -329,22 +329,25 @@ static struct psd_text terms_of(const struct scratch_folder *folder, uint32_t n_
 	return terms;
 }
 
-static struct scratch_folder write_host(const char *model_text, const char *profile_text, uint8_t pixel)
+/* Its data end with that pixel, its start is that text. */
+static struct scratch_folder write_host(const char *model_text, const char *profile_text, uint8_t pixel,
+					const char *start)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 
 	scratch_folder_write(&folder, "m.yaml", model_text, strlen(model_text));
 	scratch_folder_write(&folder, "p.csv", profile_text, strlen(profile_text));
 	scratch_folder_write(&folder, "s.yaml", job, strlen(job));
+	scratch_folder_write(&folder, "w", start, strlen(start));
 	write_data(&folder, pixel);
 	return folder;
 }
 
-static void expect_contents_named(const char *model_text, const char *profile_text, uint8_t pixel,
+static void expect_contents_named(const char *model_text, const char *profile_text, uint8_t pixel, const char *start,
 				  uint32_t n_iterations, const char *path)
 {
-	const struct scratch_folder ours = write_host(model, profile, 8),
-				    theirs = write_host(model_text, profile_text, pixel);
+	const struct scratch_folder ours = write_host(model, profile, 8, "w"),
+				    theirs = write_host(model_text, profile_text, pixel, start);
 	struct psd_text our_terms = terms_of(&ours, 4), their_terms = terms_of(&theirs, n_iterations);
 
 	expect_named(&our_terms, &their_terms, path);
@@ -356,7 +359,8 @@ static void expect_contents_named(const char *model_text, const char *profile_te
 
 Test(terms, the_contents_of_files_count_and_not_their_names)
 {
-	const struct scratch_folder ours = write_host(model, profile, 8), theirs = write_host(model, profile, 8);
+	const struct scratch_folder ours = write_host(model, profile, 8, "w"),
+				    theirs = write_host(model, profile, 8, "w");
 	struct psd_text our_terms = terms_of(&ours, 4), their_terms = terms_of(&theirs, 4);
 	char text[sizeof(model)];
 
@@ -368,17 +372,18 @@ Test(terms, the_contents_of_files_count_and_not_their_names)
 
 	memcpy(text, model, sizeof(text));
 	memcpy(strstr(text, "tiny"), "slim", 4);
-	expect_contents_named(text, profile, 8, 4, "model.graph");
+	expect_contents_named(text, profile, 8, "w", 4, "model.graph");
 	expect_contents_named(
 		model,
 		"# origin: a test\n# batch: 8\n# kind: measured\n# device: cpu\n# gemm_flops_per_sec: 1GFLOPS\n"
 		"layer,forward_sec,backward_sec\nfc1,0.001,0.003\nact,0.001,0.002\n"
 		"fc2,0.001,0.002\nloss,0.001,0.002\n",
-		8, 4, "compute.profile");
-	expect_contents_named(model, profile, 9, 4, "train.data.path");
+		8, "w", 4, "compute.profile");
+	expect_contents_named(model, profile, 9, "w", 4, "train.data.path");
+	expect_contents_named(model, profile, 8, "v", 4, "train.start");
 }
 
 Test(terms, an_option_counts_like_the_key_it_stands_for)
 {
-	expect_contents_named(model, profile, 8, 5, "train.iterations");
+	expect_contents_named(model, profile, 8, "w", 5, "train.iterations");
 }
