@@ -34,6 +34,7 @@ struct psd_job {
 	bool is_marked;
 	bool is_done_at_once; /* by the loop's thread; to be told to the interpreter when that has returned */
 	bool is_pause; /* of no operation: what is done when all before the task's iteration is (worker_pause.c) */
+	bool is_test;  /* that is a test; otherwise a checkpoint */
 	uint64_t test_samples, test_correct;
 };
 
@@ -50,6 +51,7 @@ struct psd_jobs {
 struct psd_pauses {
 	double *sec; /* per iteration: how long a pause kept it from beginning */
 	bool is_under_way;
+	bool is_test_over; /* the checkpoint of the same pause comes next */
 	bool has_progress, has_result;
 	struct psd_progress progress;
 	double begun_sec; /* when the parameters were there that were tested */

@@ -86,14 +86,11 @@ static void pause_job(void *context)
 {
 	struct psd_job *job = context;
 	struct psd_worker *worker = job->worker;
-	const uint32_t before = job->task.iteration - 1;
 	const double begun_cpu_sec = psd_machine_own_sec();
 
 	job->start_sec = psd_worker_now(worker);
-	if (is_checkpoint_due(worker, before)) /* sooner than the test, whose figures nobody waits for */
-		job->status = psd_worker_save(worker, job->task.iteration, &job->err);
-	if (!job->status && is_test_due(worker, before))
-		job->status = run_test(worker, job, &job->err);
+	job->status = job->is_test ? run_test(worker, job, &job->err)
+				   : psd_worker_save(worker, job->task.iteration, &job->err);
 	job->sec = psd_worker_now(worker) - job->start_sec;
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
 }
@@ -104,18 +101,21 @@ static struct psd_jobs *lane_of(struct psd_worker *worker)
 	return &worker->jobs[PSD_RESOURCE_DEVICE];
 }
 
+/* First the test: a run that goes on from the checkpoint does not test again what its log must tell. */
 void psd_worker_pause(struct psd_worker *worker)
 {
 	struct psd_jobs *jobs = lane_of(worker);
 	struct psd_job *job = &jobs->jobs[jobs->n_given % PSD_LANE_JOBS];
+	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
 
 	if (worker->pauses.is_under_way || !psd_interpreter_is_at_fence(&worker->interpreter, 0))
 		return;
 	worker->pauses.is_under_way = true;
 	*job = (struct psd_job){.worker = worker,
-				.task.iteration = psd_interpreter_iteration(&worker->interpreter, 0),
+				.task.iteration = iteration,
 				.given_sec = psd_socket_now_sec(),
-				.is_pause = true};
+				.is_pause = true,
+				.is_test = !worker->pauses.is_test_over && is_test_due(worker, iteration - 1)};
 	jobs->n_given++;
 	psd_lane_start(&jobs->lane, pause_job, job);
 }
@@ -169,25 +169,40 @@ void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job)
 	const uint32_t iteration = job->task.iteration;
 
 	worker->pauses.is_under_way = false;
-	worker->pauses.sec[iteration] = job->sec;
+	worker->pauses.sec[iteration] += job->sec;
 	worker->load.jobs_cpu_sec += job->cpu_sec;
-	if (is_test_due(worker, iteration - 1))
+	if (job->is_test)
 		tell_test(worker, job);
-	psd_interpreter_pass_fence(&worker->interpreter, 0, psd_worker_next_pause(worker, iteration));
+	worker->pauses.is_test_over = job->is_test && is_checkpoint_due(worker, iteration - 1);
+	if (!worker->pauses.is_test_over)
+		psd_interpreter_pass_fence(&worker->interpreter, 0, psd_worker_next_pause(worker, iteration));
+}
+
+static enum psd_status run_last(struct psd_worker *worker, struct psd_job *job, struct psd_error *err)
+{
+	psd_lane_run(&lane_of(worker)->lane, pause_job, job);
+	if (job->status)
+		*err = job->err;
+	return job->status;
 }
 
 enum psd_status psd_worker_conclude(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
 {
-	struct psd_job job = {.worker = worker, .task.iteration = worker->options->n_iterations, .is_pause = true};
+	const uint32_t n_iterations = worker->options->n_iterations;
+	struct psd_job test = {.worker = worker, .task.iteration = n_iterations, .is_pause = true, .is_test = true},
+		       save = {.worker = worker, .task.iteration = n_iterations, .is_pause = true};
+	enum psd_status status = PSD_OK;
 
-	psd_lane_run(&lane_of(worker)->lane, pause_job, &job);
-	if (job.status) {
-		*err = job.err;
-		return job.status;
+	if (is_test_due(worker, n_iterations - 1)) {
+		status = run_last(worker, &test, err);
+		if (!status)
+			tell_test(worker, &test);
 	}
-	if (is_test_due(worker, job.task.iteration - 1))
-		tell_test(worker, &job);
-	result->test_samples = job.test_samples;
-	result->test_correct = job.test_correct;
+	if (!status && is_checkpoint_due(worker, n_iterations - 1))
+		status = run_last(worker, &save, err);
+	if (status)
+		return status;
+	result->test_samples = test.test_samples;
+	result->test_correct = test.test_correct;
 	return PSD_OK;
 }
