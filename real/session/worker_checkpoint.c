@@ -71,12 +71,13 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 	enum psd_status status = psd_checkpoint_begin(checkpoints, iterations, err);
 
 	snprintf(number, sizeof(number), "%" PRIu32, iterations);
-	if (!status)
-		status = write_file(state, state->n_parts,
-				    psd_checkpoint_path(checkpoints, host_of(worker), iterations), notes, n_notes, err);
+	/* parameters first: a run whose last checkpoint is whole is not carried out again, and must have left them */
 	if (!status && worker->self == 0)
 		status = write_file(state, state->n_plain, psd_checkpoint_parameters_path(checkpoints), notes,
 				    n_notes - 1, err);
+	if (!status)
+		status = write_file(state, state->n_parts,
+				    psd_checkpoint_path(checkpoints, host_of(worker), iterations), notes, n_notes, err);
 	if (!status)
 		psd_checkpoint_prune(checkpoints, host_of(worker), iterations);
 	return status;
