@@ -118,6 +118,7 @@ struct search {
 	struct psd_checkpoint_host host;
 	struct psd_checkpoints_found found;
 	uint32_t newest_own, newest_complete; /* of this host; of all */
+	unsigned n_iterations;		      /* that any of this run's hosts has */
 	bool has_others;		      /* files of this run's other hosts */
 };
 
@@ -153,6 +154,7 @@ static void look_into(void *context, int parent_fd, uint32_t iterations)
 		if (one.host == search->host.host && iterations > search->newest_own)
 			search->newest_own = iterations;
 	}
+	search->n_iterations += n_here > 0;
 	if (n_here == search->host.n_hosts && iterations > search->newest_complete)
 		search->newest_complete = iterations;
 	closedir(entries);
@@ -168,6 +170,7 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 				     "cannot be searched for checkpoints: %s", strerror(errno));
 	*found = search.found;
 	found->iterations = search.has_others ? search.newest_complete : search.newest_own;
+	found->has_lost = found->iterations == 0 && search.n_iterations > 1;
 	return PSD_OK;
 }
 
@@ -175,8 +178,10 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 
 struct own_files {
 	struct psd_checkpoint_host host;
-	uint32_t iterations; /* of the one that was written */
-	uint32_t before;     /* the newest before that */
+	uint32_t iterations; /* of the one that was written, or that the host goes on from */
+	unsigned n_before;
+	uint32_t before[PSD_CHECKPOINTS_MOST]; /* the newest before that, in this order; 0: there are fewer */
+	int error_number;		       /* why one stayed; 0: none did */
 };
 
 static void name_own(const struct own_files *own, uint32_t iterations, const char *suffix,
@@ -192,31 +197,69 @@ static void find_before(void *context, int parent_fd, uint32_t iterations)
 	char name[2 * NAME_MAX_BYTES];
 
 	name_own(own, iterations, "", name);
-	if (iterations < own->iterations && iterations > own->before && !faccessat(parent_fd, name, F_OK, 0))
-		own->before = iterations;
+	if (iterations >= own->iterations || faccessat(parent_fd, name, F_OK, 0))
+		return;
+	for (unsigned i = 0; i < own->n_before; i++)
+		if (iterations > own->before[i]) {
+			const uint32_t older = own->before[i];
+
+			own->before[i] = iterations;
+			iterations = older;
+		}
 }
 
 /* The folder goes with the last host's file. */
-static void remove_other(void *context, int parent_fd, uint32_t iterations)
+static void remove_own(struct own_files *own, int parent_fd, uint32_t iterations)
 {
-	const struct own_files *own = context;
 	char name[2 * NAME_MAX_BYTES];
 
-	if (iterations == own->iterations || iterations == own->before)
-		return;
 	name_own(own, iterations, "", name);
-	(void)unlinkat(parent_fd, name, 0);
+	if (unlinkat(parent_fd, name, 0) && errno != ENOENT && errno != ENOTDIR)
+		own->error_number = errno;
 	name_own(own, iterations, ".part", name); /* of a writer that was killed */
 	(void)unlinkat(parent_fd, name, 0);
 	snprintf(name, sizeof(name), ITERATION_NAME, iterations);
 	(void)unlinkat(parent_fd, name, AT_REMOVEDIR);
 }
 
-void psd_checkpoint_prune(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
-			  uint32_t iterations)
+static void remove_other(void *context, int parent_fd, uint32_t iterations)
 {
-	struct own_files own = {.host = host, .iterations = iterations};
+	struct own_files *own = context;
+	bool is_kept = iterations == own->iterations;
+
+	for (unsigned i = 0; i < own->n_before; i++)
+		is_kept = is_kept || iterations == own->before[i];
+	if (!is_kept)
+		remove_own(own, parent_fd, iterations);
+}
+
+void psd_checkpoint_prune(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
+			  uint32_t iterations, unsigned n_kept)
+{
+	struct own_files own = {.host = host, .iterations = iterations, .n_before = n_kept - 1};
 
 	if (visit_iterations(checkpoints->folder, find_before, &own))
 		(void)visit_iterations(checkpoints->folder, remove_other, &own);
+}
+
+static void remove_later(void *context, int parent_fd, uint32_t iterations)
+{
+	struct own_files *own = context;
+
+	if (iterations > own->iterations)
+		remove_own(own, parent_fd, iterations);
+}
+
+enum psd_status psd_checkpoint_drop_later(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
+					  uint32_t iterations, struct psd_error *err)
+{
+	struct own_files own = {.host = host, .iterations = iterations};
+
+	if (!visit_iterations(checkpoints->folder, remove_later, &own))
+		own.error_number = errno;
+	return own.error_number == 0
+		       ? PSD_OK
+		       : psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
+				       "host %u's checkpoints of later iterations cannot be taken away: %s", host.host,
+				       strerror(own.error_number));
 }

@@ -1,7 +1,9 @@
 /* Where checkpoints lie: in FOLDER/iteration-N/host-H-of-P.safetensors what host H keeps when N iterations are done, in
  * FOLDER/parameters.safetensors the newest parameters, as host 0 has them. Hosts may share the folder, or have one
- * each. A host goes on when its file is whole, and none completes an iteration without all others: so no host is more
- * than one checkpoint ahead, and of each the last two are kept. Knows names, not what is in the files. */
+ * each. A host goes on when its file is whole. No worker completes an iteration without all other hosts: so none is
+ * more than one checkpoint ahead, and of each the last two are kept. A separate server needs the workers alone, and may
+ * be two ahead of another server: where there are any, the last three are kept. Knows names, not what is in the files.
+ */
 #ifndef PSD_REAL_CHECKPOINT_H
 #define PSD_REAL_CHECKPOINT_H
 
@@ -29,6 +31,7 @@ struct psd_checkpoints_found {
 	uint32_t iterations;  /* of the newest that the host, and all whose files are here, can go on from; 0: none */
 	unsigned other_hosts; /* there are files of a run with so many; 0: of none */
 	bool has_any;	      /* some, complete or not */
+	bool has_lost;	      /* hosts have been through a checkpoint here, and none is complete */
 };
 
 /* Makes the folder where there is none. PSD_EFILE: nothing can be written there. */
@@ -43,8 +46,15 @@ struct psd_checkpoint_path psd_checkpoint_parameters_path(const struct psd_check
 /* Makes the folder of that file. PSD_EFILE. */
 enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* The host's file is there: takes away all others of it but the newest before it. What cannot be taken away stays. */
+enum { PSD_CHECKPOINTS_MOST = 3 };
+
+/* The host's file is there: takes away all others of it but the newest before it, so that n_kept of
+ * 1..PSD_CHECKPOINTS_MOST stay. What cannot be taken away stays as well. */
 void psd_checkpoint_prune(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
-			  uint32_t iterations);
+			  uint32_t iterations, unsigned n_kept);
+/* The host begins after so many iterations: takes away what an earlier run kept of later ones, so that a file of that
+ * run never stands beside this one's. PSD_EFILE: it cannot be taken away. */
+enum psd_status psd_checkpoint_drop_later(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
+					  uint32_t iterations, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -83,6 +83,14 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties, iterations, &seam, err);
 }
 
+/* It is done before the others begin, and has no iterations that they could all go on from. */
+static enum psd_status refuse_idle(const struct psd_worker *worker, struct psd_error *err)
+{
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = worker->options->made->matter->scenario->path},
+			     "server %u of '%.80s' keeps no tensor: with '--save' each must, give fewer 'servers'",
+			     worker->self - worker->layout->workers, worker->plan->system->name);
+}
+
 static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *err)
 {
 	enum psd_status status = allocate(worker, err);
@@ -91,7 +99,11 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 		status = worker->replay ? psd_worker_open_replay(worker, err) : psd_worker_open_training(worker, err);
 	if (!status)
 		status = open_interpreter(worker, err);
-	return status ? status : psd_worker_join(worker, err);
+	if (!status && worker->options->checkpoints && worker->duties.n_carried == 0)
+		status = refuse_idle(worker, err);
+	if (!status)
+		status = psd_worker_join(worker, err);
+	return status || !worker->options->checkpoints ? status : psd_worker_begin_saving(worker, err);
 }
 
 /* What they are at ends first. */

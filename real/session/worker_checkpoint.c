@@ -79,7 +79,8 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 		status = write_file(state, state->n_parts,
 				    psd_checkpoint_path(checkpoints, host_of(worker), iterations), notes, n_notes, err);
 	if (!status)
-		psd_checkpoint_prune(checkpoints, host_of(worker), iterations);
+		psd_checkpoint_prune(checkpoints, host_of(worker), iterations,
+				     worker->n_hosts > worker->layout->workers ? 3 : 2);
 	return status;
 }
 
@@ -99,6 +100,12 @@ enum psd_status psd_worker_save(struct psd_worker *worker, uint32_t iteration, s
 	}
 	psd_state_close(&state);
 	return status;
+}
+
+enum psd_status psd_worker_begin_saving(struct psd_worker *worker, struct psd_error *err)
+{
+	return psd_checkpoint_drop_later(worker->options->checkpoints, host_of(worker),
+					 worker->options->first_iteration, err);
 }
 
 /* ---- reading ---- */

@@ -350,6 +350,9 @@ void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progr
 /* Writes what this host keeps, every iteration before `iteration` being complete, as a checkpoint; in a lane's thread.
  * PSD_EFILE: it cannot be written; PSD_ENOMEM. */
 enum psd_status psd_worker_save(struct psd_worker *worker, uint32_t iteration, struct psd_error *err) PSD_MUST_CHECK;
+/* Once all hosts have agreed where they begin, before the first iteration. PSD_EFILE: an earlier run's files are in the
+ * way. */
+enum psd_status psd_worker_begin_saving(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Reads the checkpoint that the run goes on from. PSD_EINVAL: it is of another run; PSD_EFILE, PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Reads the parameters and states that training starts from, as far as the file has them. PSD_EINVAL: it has none, or

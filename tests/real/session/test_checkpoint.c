@@ -219,7 +219,7 @@ Test(checkpoint_files, the_last_two_of_a_host_stay)
 			put(&folder, i, 1, 2);
 	}
 	scratch_folder_write(&folder, "iteration-5/host-0-of-2.safetensors.part", "", 0);
-	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){0, 2}, 7);
+	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){0, 2}, 7, 2);
 	cr_expect(is_there(&folder, "iteration-7/host-0-of-2.safetensors"));
 	cr_expect(is_there(&folder, "iteration-6/host-0-of-2.safetensors"));
 	cr_expect_not(is_there(&folder, "iteration-8/host-0-of-2.safetensors"));
@@ -227,6 +227,54 @@ Test(checkpoint_files, the_last_two_of_a_host_stay)
 	cr_expect_not(is_there(&folder, "iteration-4/host-0-of-2.safetensors"));
 	cr_expect(is_there(&folder, "iteration-4/host-1-of-2.safetensors"), "the other host's");
 	cr_expect(is_there(&folder, "iteration-8/host-1-of-2.safetensors"), "the other host's");
+	scratch_folder_remove(&folder);
+}
+
+/* Server 1 completes iteration 3 with what workers send when they have completed 2, while server 2 still writes 2. */
+Test(checkpoint_files, of_separate_servers_the_last_three_stay)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {folder.path, 1};
+
+	put(&folder, 1, 0, 3);
+	put(&folder, 2, 0, 3);
+	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){0, 3}, 2, 3);
+	for (unsigned i = 0; i <= 3; i++) {
+		if (i > 0)
+			put(&folder, i, 1, 3);
+		psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){1, 3}, i, 3);
+	}
+	put(&folder, 1, 2, 3);
+	cr_expect_eq(find(&folder, 3, 3).iterations, 1);
+	put(&folder, 4, 1, 3);
+	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){1, 3}, 4, 3);
+	cr_expect_not(is_there(&folder, "iteration-1/host-1-of-3.safetensors"));
+	cr_expect(is_there(&folder, "iteration-2/host-1-of-3.safetensors"));
+	scratch_folder_remove(&folder);
+}
+
+Test(checkpoint_files, later_ones_of_a_host_are_dropped)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {folder.path, 1};
+	struct psd_error err = {.text = ""};
+
+	put(&folder, 4, 0, 2);
+	put(&folder, 6, 0, 2);
+	put(&folder, 8, 0, 2);
+	put(&folder, 8, 1, 2);
+	scratch_folder_write(&folder, "iteration-6/host-0-of-2.safetensors.part", "", 0);
+	cr_assert_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 2}, 4, &err), PSD_OK, "%s",
+		     err.text);
+	cr_expect(is_there(&folder, "iteration-4/host-0-of-2.safetensors"));
+	cr_expect_not(is_there(&folder, "iteration-6"));
+	cr_expect_not(is_there(&folder, "iteration-8/host-0-of-2.safetensors"));
+	cr_expect(is_there(&folder, "iteration-8/host-1-of-2.safetensors"), "the other host's");
+	scratch_folder_add(&folder, "iteration-5");
+	scratch_folder_add(&folder, "iteration-5/host-0-of-2.safetensors");
+	cr_expect_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 2}, 4, &err), PSD_EFILE);
+	cr_expect_not_null(strstr(err.text, ": host 0's checkpoints of later iterations cannot be taken away: "), "%s",
+			   err.text);
 	scratch_folder_remove(&folder);
 }
 
