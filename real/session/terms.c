@@ -105,9 +105,18 @@ enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made
 	return status;
 }
 
-void psd_terms_add_start(struct psd_text *text, uint32_t first_iteration)
+void psd_terms_add_start(struct psd_text *text, uint32_t first_iteration, uint64_t run_hash)
 {
 	psd_text_add(text, "--resume, iterations that are complete: %" PRIu32 "\n", first_iteration);
+	psd_text_add(text, "--resume, run of the checkpoint: %016" PRIx64 "\n", run_hash);
+}
+
+void psd_terms_add_save(struct psd_text *text, uint32_t every_iterations)
+{
+	if (every_iterations > 0)
+		psd_text_add(text, "--save, iterations between checkpoints: %" PRIu32 "\n", every_iterations);
+	else
+		psd_text_add(text, "--save, iterations between checkpoints: none\n");
 }
 
 void psd_terms_add_stall(struct psd_text *text, double stall_sec)

@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/hash.h"
 #include "real/session/checkpoint.h"
 #include "real/session/state.h"
 #include "real/session/terms.h"
 
-enum { ITERATIONS_TEXT_MAX = 16, MOST_NAMED = 4 };
+enum { ITERATIONS_TEXT_MAX = 16, HOST_TEXT_MAX = 32, RUN_TEXT_MAX = 20, MOST_NAMED = 4 };
 
 static struct psd_checkpoint_host host_of(const struct psd_worker *worker)
 {
@@ -25,6 +26,21 @@ static enum psd_status describe_program(struct psd_text *program, const struct p
 		return PSD_OK;
 	psd_text_release(program);
 	return psd_worker_out_of_memory(err);
+}
+
+static void describe_host(char text[HOST_TEXT_MAX], const struct psd_worker *worker)
+{
+	snprintf(text, HOST_TEXT_MAX, "%u of %u", worker->self, worker->n_hosts);
+}
+
+/* Files of one run have the same, on all hosts: where hosts have folders of their own, those of two runs may lie in
+ * them. A run that goes on as before has what it had, but for its own terms once more. */
+static uint64_t run_hash(const struct psd_worker *worker)
+{
+	const char *terms = worker->options->terms;
+
+	return terms ? psd_hash_bytes(psd_hash_number(PSD_HASH_START, worker->run_hash), terms, strlen(terms))
+		     : worker->run_hash;
 }
 
 /* ---- writing ---- */
@@ -64,20 +80,23 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 {
 	const struct psd_worker *worker = state->worker;
 	const struct psd_checkpoints *checkpoints = worker->options->checkpoints;
-	char number[ITERATIONS_TEXT_MAX];
+	char number[ITERATIONS_TEXT_MAX], host[HOST_TEXT_MAX], run[RUN_TEXT_MAX];
 	const struct psd_file_note notes[] = {
-		{"format", "pt"}, {"iterations", number}, {"system", worker->plan->system->name}, {"program", program}};
-	const unsigned n_notes = sizeof(notes) / sizeof(notes[0]);
+		{"format", "pt"},     {"iterations", number}, {"system", worker->plan->system->name},
+		{"program", program}, {"host", host},	      {"run", run}};
+	enum { N_NOTES = sizeof(notes) / sizeof(notes[0]), N_PLAIN_NOTES = 3 };
 	enum psd_status status = psd_checkpoint_begin(checkpoints, iterations, err);
 
 	snprintf(number, sizeof(number), "%" PRIu32, iterations);
+	snprintf(run, sizeof(run), "%016" PRIx64, run_hash(worker));
+	describe_host(host, worker);
 	/* parameters first: a run whose last checkpoint is whole is not carried out again, and must have left them */
 	if (!status && worker->self == 0)
 		status = write_file(state, state->n_plain, psd_checkpoint_parameters_path(checkpoints), notes,
-				    n_notes - 1, err);
+				    N_PLAIN_NOTES, err);
 	if (!status)
 		status = write_file(state, state->n_parts,
-				    psd_checkpoint_path(checkpoints, host_of(worker), iterations), notes, n_notes, err);
+				    psd_checkpoint_path(checkpoints, host_of(worker), iterations), notes, N_NOTES, err);
 	if (!status)
 		psd_checkpoint_prune(checkpoints, host_of(worker), iterations,
 				     worker->n_hosts > worker->layout->workers ? 3 : 2);
@@ -110,27 +129,34 @@ enum psd_status psd_worker_begin_saving(struct psd_worker *worker, struct psd_er
 
 /* ---- reading ---- */
 
-static enum psd_status check_notes(const struct psd_worker *worker, const struct psd_tensor_file *file,
-				   const char *path, struct psd_error *err)
+static enum psd_status check_notes(struct psd_worker *worker, const struct psd_tensor_file *file, const char *path,
+				   struct psd_error *err)
 {
 	const char *iterations = psd_tensor_file_note(file, "iterations"),
-		   *there = psd_tensor_file_note(file, "program");
-	char number[ITERATIONS_TEXT_MAX];
+		   *there = psd_tensor_file_note(file, "program"), *host = psd_tensor_file_note(file, "host"),
+		   *run = psd_tensor_file_note(file, "run");
+	char number[ITERATIONS_TEXT_MAX], self[HOST_TEXT_MAX];
 	struct psd_text program;
 	enum psd_status status = describe_program(&program, worker, err);
 
 	if (status)
 		return status;
 	snprintf(number, sizeof(number), "%" PRIu32, worker->options->first_iteration);
-	if (!iterations || !there)
+	describe_host(self, worker);
+	if (!iterations || !there || !host || !run)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "is no checkpoint");
 	else if (strcmp(iterations, number) != 0)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
 				       "is of %.20s iterations, its name says %s", iterations, number);
+	else if (strcmp(host, self) != 0)
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				       "is of host %.20s, its name says %s", host, self);
 	else if (strcmp(there, program.bytes) != 0)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
 				       "is of another model, system or cluster, or of another version of psd-run: its "
 				       "parameters alone may be a start, see train.start");
+	if (!status)
+		worker->run_hash = strtoull(run, NULL, 16);
 	psd_text_release(&program);
 	return status;
 }

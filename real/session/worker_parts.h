@@ -208,6 +208,7 @@ struct psd_worker {
 	struct psd_losses losses;
 	struct psd_worker_result result; /* once it parts */
 	struct psd_pauses pauses;
+	uint64_t run_hash; /* of the checkpoint that the run goes on from: what hosts agreed on, run after run; or 0 */
 
 	enum psd_status status; /* of callbacks that cannot return one */
 	struct psd_error *err;
