@@ -67,6 +67,14 @@ static enum psd_status refuse_other(const struct psd_run *run, unsigned n_hosts,
 			     other_hosts, n_hosts, psd_checkpoint_parameters_path(&run->checkpoints).text);
 }
 
+/* A run that was killed at its first checkpoint begins again by itself, what was written for long does not. */
+static enum psd_status refuse_lost(const struct psd_run *run, struct psd_error *err)
+{
+	return psd_error_set(err, PSD_EINVAL, place_of(run),
+			     "has checkpoints, but none of all hosts: bring back the missing files, or name another "
+			     "folder to begin anew");
+}
+
 static void say_begin(const struct psd_run *run, const struct psd_case *made, const struct psd_checkpoints_found *found)
 {
 	if (run->options->is_quiet || run->self != 0)
@@ -95,6 +103,8 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 		return found.has_any ? refuse_begin(run, err) : PSD_OK;
 	if (found.iterations == 0 && found.other_hosts > 0)
 		return refuse_other(run, n_hosts, found.other_hosts, err);
+	if (found.has_lost)
+		return refuse_lost(run, err);
 	run->first_iteration = found.iterations;
 	if (!psd_run_is_done(run))
 		say_begin(run, made, &found);
