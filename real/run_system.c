@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/units.h"
 #include "real/base/console.h"
@@ -205,6 +206,25 @@ static bool has_rebuilds(const struct psd_program *program)
 	return false;
 }
 
+/* It joins nobody: a host whose newest checkpoint is an older one would wait for it. */
+static void say_done(struct psd_run *run, const struct psd_system *system)
+{
+	struct psd_error words;
+
+	psd_error_set(&words, PSD_ERUN, PSD_NOWHERE,
+		      "%s has been trained for %" PRIu32 " iterations: train for more with --iterations", system->name,
+		      run->first_iteration);
+	psd_console_say("psd-run: %s", words.text);
+	if (run->hosts.n_hosts < 2)
+		return;
+	if (run->listener >= 0)
+		close(run->listener);
+	run->listener = -1;
+	psd_error_set(&words, PSD_ERUN, PSD_NOWHERE,
+		      "has a checkpoint of %" PRIu32 " iterations, with which the run ends", run->first_iteration);
+	psd_mesh_excuse(run->hosts.hosts, run->hosts.n_hosts, run->self, *run->n_joined, words.text);
+}
+
 enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system, struct psd_error *err)
 {
 	struct psd_run_row row = {
@@ -222,9 +242,7 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 	if (!status)
 		status = psd_run_find_first(run, &made, err);
 	if (!status && psd_run_is_done(run))
-		psd_console_say("psd-run: %s has been trained for %" PRIu32 " iterations: train for more with "
-				"--iterations",
-				system->name, run->first_iteration);
+		say_done(run, system);
 	else if (!status)
 		status = launch_again(run, &made, &row, err);
 	psd_case_release(&made);
