@@ -9,6 +9,7 @@
 
 #include "real/data/tensor_file.h"
 #include "tests/cli_helper.h"
+#include "tests/real/kept_port.h"
 #include "tests/scratch_folder.h"
 
 TestSuite(run_save, .timeout = 120);
@@ -29,7 +30,7 @@ static const char renamed[] = "name: renamed\ninput: {channels: 16}\nlayers:\n"
 static const char scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
 	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-	"systems:\n  - {name: PS, sync: ps}\n  - {name: Ring, sync: ring}\n"
+	"systems:\n  - {name: PS, sync: ps}\n  - {name: Ring, sync: ring}\n  - {name: Adam, sync: adam}\n"
 	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 32}\n  iterations: 10\n"
 	"  learning_rate: {policy: fixed, base: 0.1}\n  optimiser: {momentum: 0.9}\n";
 
@@ -68,13 +69,18 @@ static void expect_refusal(const struct scratch_folder *folder, int exit_status,
 }
 
 /* Standard error; the options come last, so that --quiet is taken back by none. */
-static char *run(const struct scratch_folder *folder, const char *options)
+static char *run_that_fails(const struct scratch_folder *folder, int exit_status, const char *options)
 {
 	const struct arguments arguments = arguments_of(folder, options);
 	struct run done = run_program("psd-run", arguments.text, "2>&1 >/dev/null");
 
-	cr_assert_eq(done.exit_status, 0, "%s: %s", arguments.text, done.text);
+	cr_assert_eq(done.exit_status, exit_status, "%s: %s", arguments.text, done.text);
 	return done.text;
+}
+
+static char *run(const struct scratch_folder *folder, const char *options)
+{
+	return run_that_fails(folder, 0, options);
 }
 
 static void run_quietly(const struct scratch_folder *folder, const char *options)
@@ -128,7 +134,7 @@ Test(run_save, options_that_do_nothing_are_refused)
 	expect_refusal(&folder, 2, "--system PS --resume", "'--resume' has no effect without '--save'\n");
 	expect_refusal(&folder, 2, "--system PS --save-every 4", "'--save-every' has no effect without '--save'\n");
 	expect_refusal(&folder, 2, "--save @/c",
-		       "s.yaml: has 2 systems, '--save' is of one: choose it with '--system NAME'\n");
+		       "s.yaml: has 3 systems, '--save' is of one: choose it with '--system NAME'\n");
 	expect_refusal(&folder, 2, "--system PS --save @/c --set compute.replay=true",
 		       "s.yaml: 'replay' trains nothing that '--save' could keep\n");
 	expect_refusal(&folder, 2, "--system PS --save @/s.yaml",
@@ -258,6 +264,179 @@ Test(run_save, without_a_checkpoint_it_begins_and_says_so)
 	cr_expect_not_null(strstr(done.text, "PS: iteration 11 of 14, "), "%s", done.text);
 	cr_expect_null(strstr(done.text, "PS: iteration 10 of 14, "), "%s", done.text);
 	free(done.text);
+	scratch_folder_remove(&folder);
+}
+
+/* Whoever goes on from the checkpoint does not test again. */
+Test(run_save, a_test_is_in_the_log_before_its_checkpoint)
+{
+	const struct scratch_folder folder = make_folder();
+	char *log, *line;
+
+	scratch_folder_add(&folder, "c");
+	scratch_folder_add(&folder, "c/parameters.safetensors"); /* worker 0 can write no checkpoint */
+	free(run_that_fails(&folder, 2, "--system PS --save @/c --log @/log"));
+	log = read_text(&folder, "log");
+	line = strstr(log, "\nPS,3,");
+	cr_assert_not_null(line, "%s", log);
+	cr_expect(!strchr(line + 1, '\n')[1] && strchr(line + 1, '\n')[-1] != ',', "the last line, tested: %s", log);
+	free(log);
+	scratch_folder_remove(&folder);
+}
+
+/* Where the last checkpoint is whole nobody would write the parameters later. */
+Test(run_save, parameters_are_there_before_the_checkpoint)
+{
+	const struct scratch_folder folder = make_folder();
+	char *text;
+
+	scratch_folder_add(&folder, "c");
+	scratch_folder_add(&folder, "c/parameters.safetensors");
+	text = run_that_fails(&folder, 2, "--system PS --save @/c --iterations 3");
+	cr_expect_not_null(strstr(text, "/c/parameters.safetensors: is no regular file\n"), "%s", text);
+	cr_expect_not(is_there(&folder, "c/iteration-3/host-0-of-2.safetensors"));
+	free(text);
+	scratch_folder_remove(&folder);
+}
+
+static void shell(const struct scratch_folder *folder, const char *command)
+{
+	char line[512];
+	struct run done;
+
+	snprintf(line, sizeof(line), "cd %s && %s", folder->path, command);
+	done = run_command(line);
+	cr_assert_eq(done.exit_status, 0, "%s: %s", line, done.text);
+	free(done.text);
+}
+
+/* Of a run that was killed at its checkpoint 8 one file is there. It must not stand beside the next run's others. */
+Test(run_save, what_an_earlier_run_has_left_is_taken_away)
+{
+	const struct scratch_folder folder = make_folder();
+
+	run_quietly(&folder, "--system PS --save @/c --iterations 8");
+	shell(&folder, "rm c/iteration-8/host-1-of-2.safetensors");
+	scratch_folder_write(&folder, "c/iteration-6", "", 0);
+	free(run_that_fails(&folder, 2,
+			    "--system PS --save @/c --resume --save-every 2 --set train.learning_rate.base=0.2"));
+	cr_expect(is_there(&folder, "c/iteration-4/host-0-of-2.safetensors"));
+	cr_expect_not(is_there(&folder, "c/iteration-8"));
+	scratch_folder_remove(&folder);
+}
+
+Test(run_save, a_file_of_another_host_is_refused)
+{
+	const struct scratch_folder folder = make_folder();
+
+	run_quietly(&folder, "--system PS --save @/c --iterations 4");
+	shell(&folder, "cp c/iteration-4/host-0-of-2.safetensors c/iteration-4/host-1-of-2.safetensors");
+	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
+		       "/c/iteration-4/host-1-of-2.safetensors: is of host 0 of 2, its name says 1 of 2\n");
+	scratch_folder_remove(&folder);
+}
+
+/* What was written for long is not begun again, and not taken away. */
+Test(run_save, lost_files_are_told)
+{
+	const struct scratch_folder folder = make_folder();
+
+	run_quietly(&folder, "--system PS --save @/c --iterations 8");
+	shell(&folder, "rm c/iteration-4/host-1-of-2.safetensors c/iteration-8/host-0-of-2.safetensors");
+	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
+		       "/c: has checkpoints, but none of all hosts: bring back the missing files, or name another "
+		       "folder to begin anew\n");
+	cr_expect(is_there(&folder, "c/iteration-8/host-1-of-2.safetensors"));
+	scratch_folder_remove(&folder);
+}
+
+/* More servers than tensors. */
+Test(run_save, a_server_that_keeps_nothing_is_refused)
+{
+	const struct scratch_folder folder = make_folder();
+
+	expect_refusal(&folder, 2, "--system Adam --save @/c --set systems.2.servers=9",
+		       "of 'Adam' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
+	scratch_folder_remove(&folder);
+}
+
+/* ---- hosts of their own ---- */
+
+static void add_hosts(const struct scratch_folder *folder)
+{
+	char hosts[64];
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
+	scratch_folder_write(folder, "hosts", hosts, strlen(hosts));
+}
+
+/* Both hosts, each with options of its own; their status as digits, and what they say to rank0 and rank1. */
+static void run_hosts(const struct scratch_folder *folder, const char *options, const char *others,
+		      const char *expected_status)
+{
+	const char *program = path_of("psd-run").text;
+	char line[4 * PATH_MAX];
+	struct run done;
+
+	snprintf(line, sizeof(line),
+		 "cd %s; run() { %s --hosts hosts --quiet --system PS s.yaml --rank \"$@\"; }; (run 1 %s >rank1 2>&1; "
+		 "echo $? "
+		 ">status1) & run 0 %s >rank0 2>&1; printf $?; wait; cat status1",
+		 folder->path, program, others, options);
+	done = run_command(line);
+	cr_expect_eq(strncmp(done.text, expected_status, 2), 0, "%s and %s: %s", options, others, done.text);
+	free(done.text);
+}
+
+static void expect_words(const struct scratch_folder *folder, const char *name, const char *words)
+{
+	char *text = read_text(folder, name);
+
+	cr_expect_not_null(strstr(text, words), "%s", text);
+	free(text);
+}
+
+Test(run_save, hosts_agree_on_what_is_saved)
+{
+	const struct scratch_folder folder = make_folder();
+
+	add_hosts(&folder);
+	run_hosts(&folder, "--save c", "", "11");
+	expect_words(&folder, "rank0", "'--save, iterations between checkpoints' is 4 here, none there\n");
+	run_hosts(&folder, "--save c --save-every 5", "--save c --save-every 7", "11");
+	expect_words(&folder, "rank1", "'--save, iterations between checkpoints' is 7 here, 5 there\n");
+	scratch_folder_remove(&folder);
+}
+
+/* Each in its own folder: of two runs, which ended after as many iterations. */
+Test(run_save, hosts_go_on_from_one_run_alone)
+{
+	const struct scratch_folder folder = make_folder();
+
+	add_hosts(&folder);
+	run_hosts(&folder, "--save c0 --iterations 4", "--save c1 --iterations 4", "00");
+	run_hosts(&folder, "--save d0 --iterations 4 --set train.learning_rate.base=0.2",
+		  "--save d1 --iterations 4 --set train.learning_rate.base=0.2", "00");
+	run_hosts(&folder, "--save c0 --resume", "--save d1 --resume", "11");
+	expect_words(&folder, "rank0", "'--resume, run of the checkpoint' is ");
+	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "00");
+	scratch_folder_remove(&folder);
+}
+
+/* The last checkpoint is one host's alone: it keeps the other from waiting for it. */
+Test(run_save, a_host_that_is_done_says_so, .timeout = 60)
+{
+	const struct scratch_folder folder = make_folder();
+
+	add_hosts(&folder);
+	run_hosts(&folder, "--save c0", "--save c1", "00");
+	shell(&folder, "rm -r c1/iteration-10");
+	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "01");
+	expect_words(&folder, "rank0", "PS has been trained for 10 iterations: train for more with --iterations\n");
+	expect_words(&folder, "rank1", ": has a checkpoint of 10 iterations, with which the run ends\n");
+	shell(&folder, "rm -r c0/iteration-10");
+	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "00");
+	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "00");
 	scratch_folder_remove(&folder);
 }
 
