@@ -290,6 +290,7 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 		.replay = scenario->replay,
 		.train = scenario->train,
 		.listener = -1,
+		.checkpoints_lock = -1,
 		.n_joined = n_joined,
 	};
 	enum psd_status status = psd_worker_check(scenario, err), log_status;
@@ -312,6 +313,8 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 	psd_outputs_discard();
 	if (run.listener >= 0)
 		close(run.listener);
+	if (run.checkpoints_lock >= 0)
+		close(run.checkpoints_lock);
 	psd_hosts_release(&run.hosts);
 	free(run.rows);
 	psd_subject_matter_release(&run.matter);

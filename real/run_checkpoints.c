@@ -44,12 +44,14 @@ enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *
 {
 	const struct psd_run_options *options = run->options;
 	const uint64_t every = options->save_every ? options->save_every : epoch_iterations(run);
+	enum psd_status status;
 
 	if (!options->save_path)
 		return PSD_OK;
 	run->checkpoints.folder = options->save_path;
 	run->checkpoints.every_iterations = every < PSD_MAX_ITERATIONS ? (uint32_t)every : PSD_MAX_ITERATIONS;
-	return psd_checkpoints_open(&run->checkpoints, err);
+	status = psd_checkpoints_open(&run->checkpoints, err);
+	return status || run->self != 0 ? status : psd_checkpoints_lock(&run->checkpoints, &run->checkpoints_lock, err);
 }
 
 static enum psd_status refuse_begin(const struct psd_run *run, struct psd_error *err)

@@ -28,6 +28,7 @@ struct psd_run {
 	unsigned n_rows;
 	struct psd_run_log log;
 	struct psd_checkpoints checkpoints; /* no folder: none */
+	int checkpoints_lock;		    /* -1: none */
 	uint32_t first_iteration;	    /* of the system that runs */
 	FILE *trace;
 	const struct psd_system *traced; /* or NULL */

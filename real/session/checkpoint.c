@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +18,8 @@
 
 /* The longest of those names, with what a writer puts behind it. */
 enum { NAME_MAX_BYTES = 64 };
+/* The processes of a run that was killed end within that. */
+enum { LOCK_TRIES = 20, LOCK_TRY_MS = 100 };
 
 /* ---- paths ---- */
 
@@ -62,8 +66,30 @@ static enum psd_status make_folder(const char *path, struct psd_error *err)
 enum psd_status psd_checkpoints_open(const struct psd_checkpoints *checkpoints, struct psd_error *err)
 {
 	if (strlen(checkpoints->folder) + (size_t)2 * NAME_MAX_BYTES >= PSD_CHECKPOINT_PATH_MAX)
-		return psd_error_set(err, PSD_EFILE, PSD_NOWHERE, "the name of the folder for checkpoints is too long");
+		return psd_error_set(err, PSD_EFILE, PSD_NOWHERE,
+				     "'--save' names a folder of %zu characters, must have fewer than %d",
+				     strlen(checkpoints->folder), PSD_CHECKPOINT_PATH_MAX - 2 * NAME_MAX_BYTES);
 	return make_folder(checkpoints->folder, err);
+}
+
+enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, int *descriptor, struct psd_error *err)
+{
+	const int folder = open(checkpoints->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool is_locked;
+
+	for (unsigned tries = 0; folder >= 0 && tries < LOCK_TRIES; tries++) {
+		is_locked = !flock(folder, LOCK_EX | LOCK_NB);
+		if (is_locked || errno != EWOULDBLOCK)
+			break;
+		(void)poll(NULL, 0, LOCK_TRY_MS);
+	}
+	if (folder < 0 || is_locked || errno != EWOULDBLOCK) {
+		*descriptor = folder;
+		return PSD_OK;
+	}
+	close(folder);
+	return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
+			     "another run keeps its checkpoints there at this time");
 }
 
 enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,

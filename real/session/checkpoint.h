@@ -36,6 +36,11 @@ struct psd_checkpoints_found {
 
 /* Makes the folder where there is none. PSD_EFILE: nothing can be written there. */
 enum psd_status psd_checkpoints_open(const struct psd_checkpoints *checkpoints, struct psd_error *err) PSD_MUST_CHECK;
+/* Keeps other runs out of the folder until the caller closes *descriptor, and all processes that have it from him; -1:
+ * its file system has no such locks. Once, by host 0, since hosts may share the folder. Waits a moment for a run that
+ * was killed. PSD_EFILE: another run has it. */
+enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, int *descriptor,
+				     struct psd_error *err) PSD_MUST_CHECK;
 /* host.host == host.n_hosts: all hosts' files are here. PSD_EFILE: the folder cannot be read. */
 enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
 				     struct psd_checkpoints_found *found, struct psd_error *err) PSD_MUST_CHECK;

@@ -350,6 +350,27 @@ Test(run_save, lost_files_are_told)
 	scratch_folder_remove(&folder);
 }
 
+/* And whoever goes on from a run that was killed need not wait for it. */
+Test(run_save, two_runs_have_two_folders)
+{
+	const struct scratch_folder folder = make_folder();
+	char line[4 * PATH_MAX];
+	struct run done;
+
+	snprintf(line, sizeof(line),
+		 "cd %s; run() { exec %s --no-emulation --quiet --system PS --save c s.yaml \"$@\" 2>&1 >/dev/null; }; "
+		 "run --iterations 1000000 --save-every 1 & first=$!; until [ -e c/parameters.safetensors ]; do :; "
+		 "done; "
+		 "(run --resume); printf $?; kill -9 $first; wait $first; (run --resume --iterations 1); printf $?",
+		 folder.path, path_of("psd-run").text);
+	done = run_command(line);
+	cr_expect_not_null(strstr(done.text, "c: another run keeps its checkpoints there at this time\n2"), "%s",
+			   done.text);
+	cr_expect_not_null(strstr(done.text, ": train for more with --iterations\n0"), "%s", done.text);
+	free(done.text);
+	scratch_folder_remove(&folder);
+}
+
 /* More servers than tensors. */
 Test(run_save, a_server_that_keeps_nothing_is_refused)
 {
