@@ -234,7 +234,7 @@ static void find_before(void *context, int parent_fd, uint32_t iterations)
 		}
 }
 
-/* The folder goes with the last host's file. */
+/* An older one's folder goes with the last host's file. A later one stays: another host may be about to write there. */
 static void remove_own(struct own_files *own, int parent_fd, uint32_t iterations)
 {
 	char name[2 * NAME_MAX_BYTES];
@@ -245,7 +245,8 @@ static void remove_own(struct own_files *own, int parent_fd, uint32_t iterations
 	name_own(own, iterations, ".part", name); /* of a writer that was killed */
 	(void)unlinkat(parent_fd, name, 0);
 	snprintf(name, sizeof(name), ITERATION_NAME, iterations);
-	(void)unlinkat(parent_fd, name, AT_REMOVEDIR);
+	if (iterations < own->iterations)
+		(void)unlinkat(parent_fd, name, AT_REMOVEDIR);
 }
 
 static void remove_other(void *context, int parent_fd, uint32_t iterations)

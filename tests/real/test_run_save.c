@@ -321,7 +321,7 @@ Test(run_save, what_an_earlier_run_has_left_is_taken_away)
 	free(run_that_fails(&folder, 2,
 			    "--system PS --save @/c --resume --save-every 2 --set train.learning_rate.base=0.2"));
 	cr_expect(is_there(&folder, "c/iteration-4/host-0-of-2.safetensors"));
-	cr_expect_not(is_there(&folder, "c/iteration-8"));
+	cr_expect_not(is_there(&folder, "c/iteration-8/host-0-of-2.safetensors"));
 	scratch_folder_remove(&folder);
 }
 

@@ -267,7 +267,8 @@ Test(checkpoint_files, later_ones_of_a_host_are_dropped)
 	cr_assert_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 2}, 4, &err), PSD_OK, "%s",
 		     err.text);
 	cr_expect(is_there(&folder, "iteration-4/host-0-of-2.safetensors"));
-	cr_expect_not(is_there(&folder, "iteration-6"));
+	cr_expect_not(is_there(&folder, "iteration-6/host-0-of-2.safetensors"));
+	cr_expect_not(is_there(&folder, "iteration-6/host-0-of-2.safetensors.part"));
 	cr_expect_not(is_there(&folder, "iteration-8/host-0-of-2.safetensors"));
 	cr_expect(is_there(&folder, "iteration-8/host-1-of-2.safetensors"), "the other host's");
 	scratch_folder_add(&folder, "iteration-5");
@@ -275,6 +276,25 @@ Test(checkpoint_files, later_ones_of_a_host_are_dropped)
 	cr_expect_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 2}, 4, &err), PSD_EFILE);
 	cr_expect_not_null(strstr(err.text, ": host 0's checkpoints of later iterations cannot be taken away: "), "%s",
 			   err.text);
+	scratch_folder_remove(&folder);
+}
+
+/* A server may be ahead of this host: between its folder and its file nobody takes the folder away. */
+Test(checkpoint_files, what_another_host_begins_stays)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {folder.path, 1};
+	struct psd_error err = {.text = ""};
+
+	put(&folder, 4, 0, 3);
+	cr_assert_eq(psd_checkpoint_begin(&checkpoints, 5, &err), PSD_OK);
+	cr_assert_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 3}, 4, &err), PSD_OK);
+	cr_expect(is_there(&folder, "iteration-5"));
+	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){0, 3}, 4, 3);
+	cr_expect(is_there(&folder, "iteration-5"));
+	put(&folder, 6, 0, 3);
+	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){0, 3}, 6, 3);
+	cr_expect_not(is_there(&folder, "iteration-5"), "nobody is behind by so much");
 	scratch_folder_remove(&folder);
 }
 
