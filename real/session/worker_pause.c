@@ -1,48 +1,62 @@
-/* What is done between two iterations: worker 0 passes the test samples, every host writes a checkpoint. The one before
- * is complete on this host then, and a fence of the interpreter keeps the next one from beginning, so that all that the
- * host keeps stays as it is. And what is told of each iteration. */
+/* What is done between two iterations: worker 0 passes the test samples, every host writes a checkpoint. By then the
+ * iteration before is complete on this host, and a fence of the interpreter keeps the next one from beginning: all that
+ * the host keeps stays as it is. Both are a job of the device's lane; all else here is the loop's thread's. The second
+ * half tells of each iteration. */
 #include "real/net/socket.h"
 #include "real/session/checkpoint.h"
 #include "real/session/worker_parts.h"
 
 /* ---- what is due ---- */
 
-static bool is_last(const struct psd_worker *worker, uint32_t iteration)
+/* What is due at the latest when the run ends. */
+static uint64_t end_or_sooner(const struct psd_worker *worker, uint64_t iteration)
 {
-	return iteration + 1 == worker->options->n_iterations;
+	return iteration < worker->options->n_iterations ? iteration : worker->options->n_iterations;
 }
 
-/* Worker 0 passes the test samples after this iteration. */
-static bool is_test_due(const struct psd_worker *worker, uint32_t iteration)
+/* Worker 0 passes the test samples before that iteration, the first such one after `iteration`; UINT64_MAX: never. */
+static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
 {
 	const uint32_t batch = worker->options->made->matter->scenario->batch_per_worker;
-	uint64_t samples;
+	uint64_t samples, times;
 
 	if (worker->self != 0 || !worker->options->is_tested || psd_feed_samples(worker->feed, PSD_DATA_TEST) < batch)
-		return false;
-	if (is_last(worker, iteration))
-		return true;
+		return UINT64_MAX;
 	samples = worker->options->train->test_every_epochs * psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
-	return samples > 0 &&
-	       (iteration + UINT64_C(1)) * worker->global_batch / samples > iteration * worker->global_batch / samples;
+	if (samples == 0)
+		return worker->options->n_iterations;
+	times = iteration * worker->global_batch / samples + 1; /* that many samples are gone through, rounded up */
+	return end_or_sooner(worker, (times * samples + worker->global_batch - 1) / worker->global_batch);
 }
 
-/* Every host writes a checkpoint after this iteration. */
-static bool is_checkpoint_due(const struct psd_worker *worker, uint32_t iteration)
+/* The same of checkpoints, which every host writes. */
+static uint64_t next_checkpoint(const struct psd_worker *worker, uint32_t iteration)
 {
 	const struct psd_checkpoints *checkpoints = worker->options->checkpoints;
 
-	return checkpoints && (is_last(worker, iteration) || (iteration + 1) % checkpoints->every_iterations == 0);
+	if (!checkpoints)
+		return UINT64_MAX;
+	return end_or_sooner(worker,
+			     (iteration / checkpoints->every_iterations + UINT64_C(1)) * checkpoints->every_iterations);
+}
+
+/* Right after `iteration`. */
+static bool is_test_due(const struct psd_worker *worker, uint32_t iteration)
+{
+	return next_test(worker, iteration) == iteration + UINT64_C(1);
+}
+
+static bool is_checkpoint_due(const struct psd_worker *worker, uint32_t iteration)
+{
+	return next_checkpoint(worker, iteration) == iteration + UINT64_C(1);
 }
 
 uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration)
 {
-	while (!is_last(worker, iteration)) {
-		if (is_test_due(worker, iteration) || is_checkpoint_due(worker, iteration))
-			return iteration + 1;
-		iteration++;
-	}
-	return 0;
+	const uint64_t test = next_test(worker, iteration), checkpoint = next_checkpoint(worker, iteration);
+	const uint64_t next = test < checkpoint ? test : checkpoint;
+
+	return next < worker->options->n_iterations ? (uint32_t)next : 0;
 }
 
 /* ---- the pause ---- */
