@@ -113,7 +113,8 @@ enum psd_status psd_run_log_go_on(struct psd_run_log *log, const struct psd_syst
 		return PSD_OK;
 	older = fopen(log->path, "re");
 	if (!older)
-		return PSD_OK;
+		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = log->path}, "cannot be read: %s",
+				     strerror(errno));
 	psd_text_add_csv(&prefix, system->name);
 	psd_text_add(&prefix, ",");
 	status = prefix.is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")

@@ -18,7 +18,7 @@ struct psd_run_log {
 	bool is_shown;
 	int *write_error_number; /* shared by the processes: of the first line that could not be written, or 0 */
 	off_t kept_bytes;
-	double before_sec; /* that a run took which this one goes on from */
+	double before_sec; /* what the runs took that this one goes on from */
 };
 
 /* Writes the head of the columns. path is borrowed until the end; NULL: there is no log, and the others do nothing. As
@@ -26,8 +26,9 @@ struct psd_run_log {
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* Before the first line, more than once too: the file comes into its place. PSD_ERUN: it cannot. */
 enum psd_status psd_run_log_begin(struct psd_run_log *log, struct psd_error *err) PSD_MUST_CHECK;
-/* Before it begins: takes over the lines of the older file about the system's iterations before the first, and counts
- * seconds on from there. PSD_ERUN: they cannot be written. */
+/* Before psd_run_log_begin(): takes over the older file's lines of the system and of iterations before first_iteration,
+ * and counts seconds on from the last of them. PSD_EFILE: that file cannot be read; PSD_ERUN: the lines cannot be
+ * written; PSD_ENOMEM. */
 enum psd_status psd_run_log_go_on(struct psd_run_log *log, const struct psd_system *system, uint32_t first_iteration,
 				  struct psd_error *err) PSD_MUST_CHECK;
 /* A line. PSD_ERUN: it could not be written, and no further one is; psd_run_log_close() tells it again. */
