@@ -37,6 +37,10 @@ static void complete(const struct psd_chosen *chosen, struct psd_chosen_table *t
 
 void psd_chosen_go_on(struct psd_chosen *chosen, uint32_t iteration)
 {
+	const uint8_t *bytes = (const uint8_t *)chosen->now.is_chosen; /* a file may have any in them */
+
+	for (uint32_t c = 0; c < chosen->plan->n_chunks; c++)
+		chosen->now.is_chosen[c] = bytes[c] != 0;
 	chosen->iteration = iteration;
 	count_travelling(chosen, &chosen->now);
 }

@@ -31,7 +31,7 @@ void psd_chosen_prepare(struct psd_chosen *chosen, const float norms[]);
 void psd_chosen_draw(struct psd_chosen *chosen, uint64_t seed);
 /* It holds from now on. */
 void psd_chosen_adopt(struct psd_chosen *chosen);
-/* now.is_chosen and the digests have been read: the choice holds for that iteration. */
+/* The bytes of now.is_chosen and both digests come from a file: the choice holds for that iteration. */
 void psd_chosen_go_on(struct psd_chosen *chosen, uint32_t iteration);
 /* Of the item's elements so many travel; all of them where there is no choice. */
 uint64_t psd_chosen_elements(const struct psd_chosen *chosen, const struct psd_plan *plan, unsigned item);
