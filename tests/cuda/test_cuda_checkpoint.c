@@ -1,4 +1,4 @@
-/* Runs on the CUDA device that go on from what it kept in its own memory. */
+/* Runs on the CUDA device that go on from what it kept in its own memory, or start from what another run has learnt. */
 #include <criterion/criterion.h>
 
 #include "tests/cuda/stand_in.h"
@@ -35,4 +35,12 @@ Test(cuda_checkpoint, layers_of_16_bits_go_on)
 {
 	check("sync: ring", GOING_ON_SGD ", arithmetic: fp16");
 	check("sync: ps", GOING_ON_SGD ", arithmetic: bf16");
+}
+
+/* What a root keeps beside its rounded parameters starts from the file, too. */
+Test(cuda_checkpoint, a_run_starts_from_a_file)
+{
+	going_on_check_start("sync: ring", &psd_device_cuda);
+	going_on_check_start("sync: adam, wire: bf16", &psd_device_cuda);
+	going_on_check_start("sync: ps, servers: 1, wire: bf16", &psd_device_cuda);
 }

@@ -2,6 +2,7 @@
 #include "tests/real/going_on.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,20 +13,27 @@
 #include "tests/real/training.h"
 #include "tests/scratch_folder.h"
 
-/* The cut is none of the checkpoints that are due by their number, and no multiple of what keeps turns. An epoch and
- * its test end between checkpoints and with them. */
+/* The cut is no multiple of EVERY, nor of the two iterations whose samples and choices take turns in memory. An epoch,
+ * and its test, ends with a checkpoint where there are 3 workers, and between two where there are 2 or 4. */
 enum { BATCH = 4, EVERY = 2, CUT = 3, BEFORE_END = 6, END = 7 };
+
+#define RATE "learning_rate: {policy: exp, base: 0.05, gamma: 0.9, warmup_iterations: 4}, "
+
+/* At this rate a parameter stays as it is but for its last bits. bf16 keeps 8 bits of it. */
+#define NO_RATE		"learning_rate: {policy: fixed, base: 1e-9}, "
+#define PARAMETER_RATIO (1.0 / 256.0)
+#define PARAMETER_LEAST 1e-6
+/* An iteration changes running statistics by a tenth of what they are from a batch's, and those by less. */
+#define STATE_RATIO 0.4
 
 static struct training *run(const char *system, const char *train, unsigned workers, unsigned workers_per_node,
 			    const struct psd_device_kind *kind, const struct psd_checkpoints *checkpoints,
 			    uint32_t first, uint32_t end)
 {
 	struct training *training;
-	char job[512];
+	char job[768];
 
-	snprintf(job, sizeof(job),
-		 "iterations: %u, learning_rate: {policy: exp, base: 0.05, gamma: 0.9, warmup_iterations: 4}, %s", end,
-		 train);
+	snprintf(job, sizeof(job), "iterations: %u, %s", end, train);
 	training = training_make("../../tests/data/stateful.yaml", system, workers, workers_per_node, BATCH, 3, job);
 	if (kind) {
 		psd_case_release(&training->made);
@@ -87,11 +95,15 @@ void going_on_check(const char *system, const char *train, unsigned workers, uns
 {
 	const struct scratch_folder whole = scratch_folder_make(), cut = scratch_folder_make();
 	const struct psd_checkpoints whole_checkpoints = {whole.path, EVERY}, cut_checkpoints = {cut.path, EVERY};
-	struct training *once = run(system, train, workers, workers_per_node, kind, &whole_checkpoints, 0, END);
-	struct training *before = run(system, train, workers, workers_per_node, kind, &cut_checkpoints, 0, CUT);
-	struct training *after = run(system, train, workers, workers_per_node, kind, &cut_checkpoints, CUT, END);
-	const unsigned n_hosts = psd_layout_hosts(&once->made.plan.layout);
+	struct training *once, *before, *after;
+	unsigned n_hosts;
+	char job[512];
 
+	snprintf(job, sizeof(job), RATE "%s", train);
+	once = run(system, job, workers, workers_per_node, kind, &whole_checkpoints, 0, END);
+	before = run(system, job, workers, workers_per_node, kind, &cut_checkpoints, 0, CUT);
+	after = run(system, job, workers, workers_per_node, kind, &cut_checkpoints, CUT, END);
+	n_hosts = psd_layout_hosts(&once->made.plan.layout);
 	cr_expect_not(training_is_same(before, 0, once, 0), "%s: nothing was learnt behind the cut", system);
 	for (unsigned w = 0; w < workers; w++)
 		cr_expect(training_is_same(after, w, once, w), "%s: worker %u has other parameters", system, w);
@@ -106,4 +118,70 @@ void going_on_check(const char *system, const char *train, unsigned workers, uns
 	training_free(after);
 	scratch_folder_remove(&whole);
 	scratch_folder_remove(&cut);
+}
+
+/* ---- a start ---- */
+
+static float *read_values(struct psd_tensor_file *file, const struct psd_tensor *tensor)
+{
+	const struct psd_file_tensor *found = psd_tensor_file_find(file, tensor->name);
+	const uint64_t n_bytes = tensor->elements * sizeof(float);
+	float *values = malloc(n_bytes);
+	struct psd_error err = {.text = ""};
+
+	cr_assert(found && values, "%s", tensor->name);
+	cr_assert_eq(psd_tensor_file_read(file, found, 0, n_bytes, values, &err), PSD_OK, "%s", err.text);
+	return values;
+}
+
+/* By the norm of their difference. */
+static void expect_near(struct psd_tensor_file *const files[2], const struct psd_tensor *tensor, double ratio,
+			const char *system)
+{
+	float *one = read_values(files[0], tensor), *other = read_values(files[1], tensor);
+	double squares = 0.0, apart = 0.0;
+
+	for (uint64_t e = 0; e < tensor->elements; e++) {
+		squares += pow((double)one[e], 2);
+		apart += pow((double)other[e] - (double)one[e], 2);
+	}
+	cr_expect_leq(sqrt(apart), ratio * sqrt(squares) + PARAMETER_LEAST, "%s: %s of norm %g is off by %g", system,
+		      tensor->name, sqrt(squares), sqrt(apart));
+	free(one);
+	free(other);
+}
+
+static void expect_near_files(const struct psd_graph *graph, const char *one, const char *other, const char *system)
+{
+	const char *const paths[] = {one, other};
+	struct psd_error err = {.text = ""};
+	struct psd_tensor_file *files[2];
+
+	for (unsigned f = 0; f < 2; f++)
+		cr_assert_eq(psd_tensor_file_open(&files[f], paths[f], &err), PSD_OK, "%s", err.text);
+	for (unsigned t = 0; t < graph->n_tensors; t++)
+		expect_near(files, &graph->tensors[t], PARAMETER_RATIO, system);
+	for (unsigned s = 0; s < graph->n_states; s++)
+		expect_near(files, &graph->states[s], STATE_RATIO, system);
+	psd_tensor_file_close(files[0]);
+	psd_tensor_file_close(files[1]);
+}
+
+void going_on_check_start(const char *system, const struct psd_device_kind *kind)
+{
+	const struct scratch_folder learnt = scratch_folder_make(), started = scratch_folder_make();
+	const struct psd_checkpoints learnt_checkpoints = {learnt.path, END}, started_checkpoints = {started.path, END};
+	const struct psd_checkpoint_path file = psd_checkpoint_parameters_path(&learnt_checkpoints);
+	struct training *before = run("sync: ps", RATE GOING_ON_SGD, 2, 1, NULL, &learnt_checkpoints, 0, END), *after;
+	char job[512];
+
+	snprintf(job, sizeof(job), NO_RATE GOING_ON_SGD ", start: %.200s", file.text);
+	after = run(system, job, 3, 1, kind, &started_checkpoints, 0, 1);
+	training_expect_same_on_all(after, system);
+	expect_near_files(&after->loaded.matter.graph, file.text,
+			  psd_checkpoint_parameters_path(&started_checkpoints).text, system);
+	training_free(before);
+	training_free(after);
+	scratch_folder_remove(&learnt);
+	scratch_folder_remove(&started);
 }

@@ -1,4 +1,5 @@
-/* A run that ends, and one that goes on from its checkpoint, against one that was never cut. */
+/* A run that ends, and one that goes on from its checkpoint, against one that was never cut. And runs that start from
+ * another one's parameters. */
 #ifndef PSD_TESTS_REAL_GOING_ON_H
 #define PSD_TESTS_REAL_GOING_ON_H
 
@@ -12,5 +13,8 @@
  * system but its name; train: data and optimiser. kind: NULL: the processor. */
 void going_on_check(const char *system, const char *train, unsigned workers, unsigned workers_per_node,
 		    const struct psd_device_kind *kind);
+/* Two workers on the processor learn; three of the system, on that kind of device, start from their parameters and
+ * statistics and have about these after an iteration at next to no rate. */
+void going_on_check_start(const char *system, const struct psd_device_kind *kind);
 
 #endif

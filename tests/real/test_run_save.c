@@ -26,6 +26,9 @@ static const char renamed[] = "name: renamed\ninput: {channels: 16}\nlayers:\n"
 			      "  - {name: fc1, kind: inner-product, outputs: 8}\n"
 			      "  - {name: other, kind: inner-product, outputs: 6}\n"
 			      "  - {name: loss, kind: softmax-loss}\n";
+static const char without_parameters[] = "name: without\ninput: {channels: 4}\nlayers:\n"
+					 "  - {name: relu, kind: relu}\n"
+					 "  - {name: loss, kind: softmax-loss}\n";
 /* Two workers, 8 samples each; an epoch is 4 iterations. */
 static const char scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
@@ -41,6 +44,7 @@ static struct scratch_folder make_folder(void)
 	scratch_folder_write(&folder, "tiny.yaml", model, strlen(model));
 	scratch_folder_write(&folder, "wider.yaml", wider, strlen(wider));
 	scratch_folder_write(&folder, "renamed.yaml", renamed, strlen(renamed));
+	scratch_folder_write(&folder, "without.yaml", without_parameters, strlen(without_parameters));
 	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
 	return folder;
 }
@@ -529,5 +533,42 @@ Test(run_save, a_start_that_does_not_fit_is_refused)
 					     "statistics, others start as without it: other.weight, other.bias\n"),
 			   "%s", done.text);
 	free(done.text);
+	scratch_folder_remove(&folder);
+}
+
+/* The start is of the run that begins; what goes on has its own parameters. */
+Test(run_save, a_run_that_started_from_a_file_goes_on)
+{
+	const struct scratch_folder folder = make_folder();
+	const char start[] = "--set train.start=@/a/parameters.safetensors";
+	char options[256];
+
+	run_quietly(&folder, "--system PS --save @/a --iterations 3");
+	snprintf(options, sizeof(options), "--system Ring --save @/whole %s", start);
+	run_quietly(&folder, options);
+	snprintf(options, sizeof(options), "--system Ring --save @/cut --resume --iterations 5 %s", start);
+	run_quietly(&folder, options);
+	snprintf(options, sizeof(options), "--system Ring --save @/cut --resume %s", start);
+	run_quietly(&folder, options);
+	cr_expect(is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
+	scratch_folder_remove(&folder);
+}
+
+/* ---- odd cases ---- */
+
+Test(run_save, a_model_without_parameters_goes_on)
+{
+	const struct scratch_folder folder = make_folder();
+	const char train[] = "--system Ring --set model.graph=@/without.yaml";
+	char options[256];
+
+	snprintf(options, sizeof(options), "%s --save @/c --iterations 5", train);
+	run_quietly(&folder, options);
+	snprintf(options, sizeof(options), "%s --save @/c --resume --set train.start=@/c/parameters.safetensors",
+		 train);
+	run_quietly(&folder, options);
+	cr_expect(is_there(&folder, "c/iteration-10/host-1-of-2.safetensors"));
+	snprintf(options, sizeof(options), "%s --set train.start=@/c/parameters.safetensors", train);
+	run_quietly(&folder, options);
 	scratch_folder_remove(&folder);
 }

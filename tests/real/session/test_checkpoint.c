@@ -101,6 +101,13 @@ Test(checkpoint, a_run_that_was_killed_goes_on)
 	scratch_folder_remove(&folder);
 }
 
+Test(checkpoint, a_run_starts_from_a_file)
+{
+	going_on_check_start("sync: ring", NULL);
+	going_on_check_start("sync: adam, wire: bf16", NULL);
+	going_on_check_start("sync: ps, servers: 1, wire: bf16", NULL);
+}
+
 /* Nothing of it takes the place of what was there. */
 Test(checkpoint, a_run_that_cannot_write_one_ends)
 {
