@@ -49,7 +49,7 @@ enum psd_width {
 };
 
 struct psd_buffer_row {
-	const char *name;  /* in checkpoints */
+	const char *name;  /* in checkpoints; with another name older ones cannot be read */
 	bool is_on_device; /* else in its host's memory: to reach another host, it is copied there and back */
 	/* Of the parameters on a device: nothing of its own where a host has these in its memory or they in its
 	 * device's, and nothing is lost on the way. */

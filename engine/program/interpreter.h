@@ -70,7 +70,7 @@ enum psd_status psd_interpreter_init(struct psd_interpreter *interpreter, const 
 void psd_interpreter_release(struct psd_interpreter *interpreter);
 
 void psd_interpreter_begin(struct psd_interpreter *interpreter);
-/* As psd_sched_set_fence(), of a host. */
+/* Fences of one host, as in sched.h; what may start begins at once. */
 void psd_interpreter_set_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t iteration);
 bool psd_interpreter_is_at_fence(const struct psd_interpreter *interpreter, unsigned host);
 void psd_interpreter_pass_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t next);

@@ -30,7 +30,7 @@ enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_prog
 				psd_arrivals_fn arrivals, const void *context, struct psd_error *err) PSD_MUST_CHECK;
 void psd_duties_release(struct psd_duties *duties);
 
-/* What a run carries out: from `first`, before which all is done, to the last one before `end`. */
+/* The iterations that a run carries out: from `first`, before which all are complete, to `end` - 1. */
 struct psd_iterations {
 	uint32_t first, end;
 };
@@ -75,12 +75,13 @@ enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program
 			       struct psd_error *err) PSD_MUST_CHECK;
 void psd_sched_release(struct psd_sched *sched);
 
-/* From `iteration` on nothing starts before psd_sched_pass_fence(). The first of a run's fences, one at a time; set
- * before any operation of the iteration before `iteration` is done. */
+/* From `iteration` on nothing starts before psd_sched_pass_fence(). For the first fence of a run, which that function
+ * follows with the next: there is one at a time. `iteration` is not complete, nor has an operation of the one before it
+ * been done; so a host without duties, which is complete from the beginning, has no fences. */
 void psd_sched_set_fence(struct psd_sched *sched, uint32_t iteration);
-/* All that comes before the fence is done, and it has not been passed. */
+/* All before the fence is done, and it has not been passed. */
 bool psd_sched_is_at_fence(const struct psd_sched *sched);
-/* What it has kept may start, but from the next fence on; 0: there is none any more. */
+/* For a host at its fence. What the fence has kept may start, up to `next`, a later iteration; 0: no fence follows. */
 void psd_sched_pass_fence(struct psd_sched *sched, uint32_t next);
 /* The task is given to its resource, which is a stream: what waits for it on the same one becomes ready, and is carried
  * out after it. */

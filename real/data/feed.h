@@ -10,7 +10,7 @@ struct psd_feed_options {
 	unsigned n_readers;	      /* threads, >= 1, each of an equal share of a batch */
 	uint32_t batch;		      /* samples of this worker */
 	unsigned workers, worker;
-	uint32_t first_iteration, n_iterations; /* from the first to n_iterations - 1 */
+	uint32_t first_iteration, n_iterations; /* first_iteration to n_iterations - 1 are read, at least one */
 	/* Of psd_feed_bytes(), aligned to 64 bytes, that batches are read into, until close; NULL: the feed's own. */
 	void *memory;
 };

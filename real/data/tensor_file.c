@@ -1,5 +1,5 @@
-/* Reads safetensors. Whatever the bytes are, every tensor that is offered lies in the file, and no two share a byte.
- * Refuses to convert values. */
+/* Reads safetensors. Whatever the bytes of a file are, every tensor that is found lies in it, and no two share a byte.
+ */
 #include "real/data/tensor_file.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* Writes safetensors under another name beside their place, which they take when they are whole. Refuses what
- * tensor_file.c would not read again. */
+/* Writes safetensors to PATH.part, which is renamed when it is whole. Refuses what tensor_file.c would not read again.
+ */
 #define _GNU_SOURCE
 #include "real/data/tensor_file.h"
 
@@ -140,7 +140,7 @@ static enum psd_status make_front(struct psd_text *front, struct psd_tensor_writ
 
 /* ---- the place ---- */
 
-/* A plain file there leaves its mode to the new one. */
+/* The new file gets the mode of the one that it replaces. */
 static enum psd_status find_place(struct psd_tensor_writer *writer, bool *is_there, mode_t *mode, struct psd_error *err)
 {
 	struct psd_text part = {.bytes = NULL};
@@ -203,7 +203,7 @@ static enum psd_status open_part(struct psd_tensor_writer *writer, struct psd_er
 	if (writer->descriptor < 0 || ftruncate(writer->descriptor, 0))
 		return cannot_write(writer, PSD_EFILE, err);
 	if (is_there)
-		(void)fchmod(writer->descriptor, mode); /* where that is not to be, it has that of a new file */
+		(void)fchmod(writer->descriptor, mode); /* not allowed: it has the mode of a new file */
 	return PSD_OK;
 }
 
@@ -307,8 +307,8 @@ static bool has_all(const struct psd_tensor_writer *writer)
 	return true;
 }
 
-/* So that the new name outlives the machine, too. A folder that may not be read, or a file system that does not know
- * this, does so when it likes. False: errno. */
+/* So that the new name survives a crash of the machine. A folder that may not be read, or a file system that cannot do
+ * this, keeps no such promise. False: errno. */
 static bool sync_folder(const char *place)
 {
 	char *folder = psd_mapping_path(NULL, place), *slash = folder ? strrchr(folder, '/') : NULL;

@@ -78,7 +78,8 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 			 struct iovec pieces[PSD_PIECES_MAX]);
 /* This host's part of a slice of a PS item, in elements of the item; the host is a shard. */
 struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned item, unsigned slice);
-/* Of a buffer of the item, on this host, in an iteration; whether it has it or not. */
+/* Elements of the item's buffer on this host, of one iteration and with gaps between slices, whether its method keeps
+ * the buffer or not. */
 uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned item, enum psd_buffer buffer);
 /* What an iteration has of a buffer that the item's method keeps. */
 float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration);
@@ -100,7 +101,7 @@ struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned 
  * Glorot and Bengio 2010); biases within +-sqrt(1 / inputs) (PyTorch's default); factors of normalisations 1, their
  * shifts 0. */
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed);
-/* What a shard or a root has of its own of the parameters becomes as they are. */
+/* Where a shard or a root keeps parameters beside those that it computes with, they become equal to these. */
 void psd_memory_fill_own(const struct psd_memory *memory);
 
 #endif

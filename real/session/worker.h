@@ -38,9 +38,10 @@ struct psd_worker_options {
 	/* NULL: computes; else nothing is, tested or finished; device and all of train but streams do not count, but
 	 * for its real workers, who compute on what others make up. */
 	const struct psd_replay *replay;
-	uint32_t first_iteration; /* 0, or this host goes on from its checkpoint of so many iterations */
-	uint32_t n_iterations;	  /* of the whole job, with those before the first */
-	const struct psd_checkpoints *checkpoints; /* NULL: none are written */
+	/* first_iteration to n_iterations - 1 are carried out, at least one. Not 0: this host's checkpoint of so many
+	 * iterations is read, and `checkpoints` says where it lies. */
+	uint32_t first_iteration, n_iterations;
+	const struct psd_checkpoints *checkpoints; /* borrowed; NULL: none are written */
 	unsigned self;
 	const struct psd_mesh_host *hosts;
 	const char *terms; /* psd_terms_add(); NULL: all hosts have this one's scenario */

@@ -1,5 +1,6 @@
-/* What the parts of a worker share. Private to real/worker*.c. The event loop's thread owns everything; jobs, on
- * lanes or at once, touch tensors and their own struct psd_job only, and the program's order keeps them apart. */
+/* What the parts of a worker share. Private to real/session/. The event loop's thread owns everything; jobs, on lanes
+ * or at once, touch tensors and their own struct psd_job only, and the program's order keeps them apart. While the job
+ * of a pause runs no other does: it reads scales and the choice of chunks, too. */
 #ifndef PSD_REAL_WORKER_PARTS_H
 #define PSD_REAL_WORKER_PARTS_H
 
@@ -33,9 +34,10 @@ struct psd_job {
 	double cpu_sec;	 /* that the thread ran */
 	bool is_marked;
 	bool is_done_at_once; /* by the loop's thread; to be told to the interpreter when that has returned */
-	bool is_pause; /* of no operation: what is done when all before the task's iteration is (worker_pause.c) */
-	bool is_test;  /* that is a test; otherwise a checkpoint */
-	uint64_t test_samples, test_correct;
+	/* Of no operation, but of a pause before the task's iteration (worker_pause.c). */
+	bool is_pause;
+	bool is_test;			     /* that is a test; otherwise a checkpoint */
+	uint64_t test_samples, test_correct; /* 0: not tested */
 };
 
 /* What a resource has been given, the oldest first. */
@@ -47,12 +49,13 @@ struct psd_jobs {
 	double over_sec; /* when the last was */
 };
 
-/* What is done between iterations, and what is told of one once its reports and its test are there. */
+/* Tests and checkpoints between iterations, and what is told of an iteration once its reports and its test are there
+ * (worker_pause.c). */
 struct psd_pauses {
-	double *sec; /* per iteration: how long a pause kept it from beginning */
-	bool is_under_way;
-	bool is_test_over; /* the checkpoint of the same pause comes next */
-	bool has_progress, has_result;
+	double *sec;		       /* per iteration: how long a pause kept it from beginning */
+	bool is_under_way;	       /* the lane has its job */
+	bool is_test_over;	       /* the checkpoint of the same pause comes next */
+	bool has_progress, has_result; /* of an iteration: all reports; its test, or that there is none */
 	struct psd_progress progress;
 	double begun_sec; /* when the parameters were there that were tested */
 	uint64_t samples, correct;
@@ -169,7 +172,7 @@ struct psd_worker {
 	const struct psd_memory *on_device;
 	struct psd_device *device;
 	bool has_device;
-	void *staging; /* of the host's memory that the device gave, for checkpoints; NULL: not needed so far */
+	void *staging; /* room in the host's memory for copies of a checkpoint, the device's; NULL: not needed so far */
 	/* of each iteration under way, as the device's memory has them, but NULL where they are rebuilt */
 	float **computed_gradients;
 	struct psd_scale *scales;     /* of each slice of each item, as workers know it */
@@ -259,7 +262,7 @@ void psd_worker_finish_job(void *context);
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, const struct psd_op *op);
 /* The oldest job that a lane has been given and that is not over; what it was, once it is. */
 struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);
-/* Layers of the batch that was begun. */
+/* Forward or backward through layers, with the batch that was begun; in the device lane's thread. As the device. */
 enum psd_status psd_worker_pass(struct psd_worker *worker, struct psd_pass pass, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_copies.c ---- */
@@ -271,7 +274,7 @@ enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task,
 
 /* PSD_ENOMEM. */
 enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Of workers, and as many as those that sum know. */
+/* The length of scales, and of sum_scales: the slices of all items. */
 unsigned psd_worker_count_scales(const struct psd_worker *worker);
 /* Of the operation's slice, as those know it who carry it out. */
 struct psd_scale *psd_worker_scale(const struct psd_worker *worker, const struct psd_op *op);
@@ -334,30 +337,36 @@ void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result
 
 /* ---- worker_pause.c ---- */
 
+/* All are called by the loop's thread. */
+
 /* The first iteration after `iteration` that a pause stands before; 0: there is none. */
 uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration);
-/* Begins the pause that the interpreter stands before, if it does and that has not begun. */
+/* Gives the device's lane the job of a pause, if the interpreter stands at its fence and the job was not given yet. */
 void psd_worker_pause(struct psd_worker *worker);
-/* Its job is over: goes on. */
+/* The job is over, without an error: passes the fence. */
 void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job);
-/* What is done when the last iteration is over. */
+/* Does what is due after the last iteration, and waits for it; its test is in *result. As the device, or
+ * psd_worker_save(). */
 enum psd_status psd_worker_conclude(struct psd_worker *worker, struct psd_worker_result *result,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* What all workers' reports say of an iteration. */
+/* All workers' reports of an iteration are there: tells what they say, after its test if one is due. */
 void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress);
 
 /* ---- worker_checkpoint.c ---- */
 
-/* Writes what this host keeps, every iteration before `iteration` being complete, as a checkpoint; in a lane's thread.
- * PSD_EFILE: it cannot be written; PSD_ENOMEM. */
+/* All in the device lane's thread. */
+
+/* Writes what this host keeps before `iteration` as a checkpoint, host 0 the parameters as well. PSD_EFILE: a file
+ * cannot be begun; PSD_ERUN: it cannot be written; PSD_EINVAL: a tensor's name is too long for a file; PSD_ENOMEM. */
 enum psd_status psd_worker_save(struct psd_worker *worker, uint32_t iteration, struct psd_error *err) PSD_MUST_CHECK;
 /* Once all hosts have agreed where they begin, before the first iteration. PSD_EFILE: an earlier run's files are in the
  * way. */
 enum psd_status psd_worker_begin_saving(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads the checkpoint that the run goes on from. PSD_EINVAL: it is of another run; PSD_EFILE, PSD_ENOMEM, PSD_ERUN. */
+/* Reads the checkpoint that the run goes on from, options->first_iteration. PSD_EINVAL: it is damaged, or of another
+ * run; PSD_EFILE: it cannot be opened; PSD_ENOMEM, PSD_ERUN as psd_state_read(). */
 enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads the parameters and states that training starts from, as far as the file has them. PSD_EINVAL: it has none, or
- * others; PSD_EFILE, PSD_ENOMEM, PSD_ERUN. */
+/* Reads the parameters and states that training starts from, as far as the file of train.start has them; host 0 names
+ * those that it lacks. PSD_EINVAL: it has none, or of other shapes; else as psd_worker_restore(). */
 enum psd_status psd_worker_read_start(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_trace.c ---- */
