@@ -29,7 +29,7 @@ struct psd_run {
 	struct psd_run_log log;
 	struct psd_checkpoints checkpoints; /* no folder: none */
 	int checkpoints_lock;		    /* -1: none */
-	uint32_t first_iteration;	    /* of the system that runs */
+	uint32_t first_iteration;	    /* of the system that runs; 0: it begins */
 	FILE *trace;
 	const struct psd_system *traced; /* or NULL */
 };
@@ -40,7 +40,7 @@ bool psd_run_is_chosen(const struct psd_run *run, const struct psd_system *syste
 /* NULL: the scenario has none. */
 const struct psd_replay *psd_run_replay(const struct psd_run *run);
 uint32_t psd_run_iterations(const struct psd_run *run);
-/* An earlier run has carried out as many as that. */
+/* Earlier runs have carried out so many iterations, or more: none is left. */
 bool psd_run_is_done(const struct psd_run *run);
 enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_EINVAL: there is no loss to train by. */
@@ -58,11 +58,14 @@ enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_erro
 
 /* ---- run_checkpoints.c ---- */
 
-/* PSD_EINVAL: --save is given, and nothing that this run does can be gone on with. */
+/* PSD_EINVAL: --save is given to a replay, which trains nothing, or to several systems at once. */
 enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* The folder of --save, if it is given. PSD_EFILE. */
+/* Fills run->checkpoints, and makes the folder of --save if there is none. Once the training samples are counted.
+ * PSD_EFILE: nothing can be written there. */
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* The first iteration of the system, whose checkpoints they are. PSD_EINVAL: what is there is not to go on from. */
+/* Finds run->first_iteration in that folder, and takes over what an older log has of the iterations before. PSD_EINVAL:
+ * there are checkpoints without --resume, or of another number of hosts; PSD_EFILE: the
+ * folder or the log cannot be read; PSD_ERUN, PSD_ENOMEM as psd_run_log_go_on(). */
 enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
