@@ -8,8 +8,8 @@
 /* Lines of psd_scenario_add_agreed(). Reads the graph's and the profile's file, opens the data set: errors as there. */
 enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,
 			      uint32_t n_iterations, struct psd_error *err) PSD_MUST_CHECK;
-/* Lines: hosts that go on from other checkpoints than each other, by iterations or by the run that wrote them, would wait
- * for each other without end, or train with parameters of their own. */
+/* Lines: hosts that go on from other checkpoints than each other, by iterations or by the run that wrote them, would
+ * wait for each other without end, or train with parameters of their own. */
 void psd_terms_add_start(struct psd_text *text, uint32_t first_iteration, uint64_t run_hash);
 /* A line: hosts go on from checkpoints that all have. every_iterations: 0: none are written. */
 void psd_terms_add_save(struct psd_text *text, uint32_t every_iterations);
