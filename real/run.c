@@ -204,8 +204,8 @@ static void remark(const struct psd_run *run)
 	psd_scenario_add_unheeded(&text, run->scenario, psd_worker_use(run->scenario), PSD_BY_ALL);
 	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
 		psd_console_say("psd-run: %.*s", (int)strcspn(line, "\n"), line);
-	if (snapshot->line && !run->checkpoints.folder)
-		psd_console_say("psd-run: %s:%u:%u: 'snapshot' is not heeded, see --save", snapshot->path,
+	if (run->scenario->train.snapshot_iterations > 0 && !run->checkpoints.folder)
+		psd_console_say("psd-run: %s:%u:%u: 'snapshot' is not heeded without --save", snapshot->path,
 				snapshot->line, snapshot->column);
 	if (psd_run_iterations(run) < psd_worker_warmed_up(1))
 		psd_console_say("psd-run: what is measured here is slower than later iterations are: with --iterations "

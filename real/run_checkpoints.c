@@ -18,11 +18,15 @@ static unsigned count_chosen(const struct psd_run *run)
 	return n;
 }
 
-/* Those of an epoch, the last of which may begin the next. */
-static uint64_t epoch_iterations(const struct psd_run *run)
+/* By the command line, the solver's file, or those of an epoch, the last of which may begin the next. */
+static uint64_t every_iterations(const struct psd_run *run)
 {
 	const uint64_t batch = (uint64_t)run->point.workers * run->scenario->batch_per_worker;
 
+	if (run->options->save_every > 0)
+		return run->options->save_every;
+	if (run->train.snapshot_iterations > 0)
+		return run->train.snapshot_iterations;
 	return (run->training_samples + batch - 1) / batch;
 }
 
@@ -43,7 +47,7 @@ enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_run_options *options = run->options;
-	const uint64_t every = options->save_every ? options->save_every : epoch_iterations(run);
+	const uint64_t every = every_iterations(run);
 	enum psd_status status;
 
 	if (!options->save_path)

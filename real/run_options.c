@@ -42,7 +42,7 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_TEXT, AT(log_path), .commands = OF(TRAIN)},
 	{OPTION("--save", "FOLDER", "keep the last two checkpoints there, and the newest parameters; of one system"),
 	 .kind = PSD_OPTION_TEXT, AT(save_path), .commands = OF(TRAIN)},
-	{OPTION("--save-every", "N", "iterations from one to the next (if not given: an epoch's); also at the end"),
+	{OPTION("--save-every", "N", "iterations between two (if not given: the solver's `snapshot`, or an epoch's)"),
 	 .kind = PSD_OPTION_COUNT, AT(save_every), .least = 1, .most = PSD_MAX_ITERATIONS, .commands = OF(TRAIN)},
 	{OPTION("--resume", NULL, "go on from the newest checkpoint of --save; begin where there is none"),
 	 .kind = PSD_OPTION_FLAG, AT(resumes), .commands = OF(TRAIN)},

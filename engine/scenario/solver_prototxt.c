@@ -103,6 +103,7 @@ static enum psd_status read_fields(struct values *values, const struct psd_node 
 	if (!status)
 		status = psd_schema_read(&reader, &(struct psd_key){.name = "solver", .section = &section}, root);
 	if (!status && values->snapshot_iterations) {
+		values->train.snapshot_iterations = values->snapshot_iterations;
 		values->train.snapshot_at = psd_node_child(root, "snapshot")->key_at;
 		values->train.snapshot_at.path = values->train.solver_path; /* the document's does not last */
 	}

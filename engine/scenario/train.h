@@ -84,7 +84,8 @@ struct psd_train {
 	const char *solver_path; /* what optimiser and rate are to be taken from by psd_train_load_solver(); NULL: they
 				    are here */
 	const char *start_path;	 /* a safetensors file that parameters start from; NULL: as the model says */
-	struct psd_place snapshot_at; /* where the solver asks for snapshots, which nobody writes; line 0: nowhere */
+	uint64_t snapshot_iterations; /* between two checkpoints, as the solver asks for them; 0: it does not */
+	struct psd_place snapshot_at; /* where it does */
 	uint64_t test_every_epochs;   /* 0: never */
 	/* What gradients travel times in an encoding of narrower range than fp32's; 0: dynamic, said or not. */
 	double loss_scale;

@@ -587,7 +587,7 @@ Test(run_cli, a_snapshot_that_is_not_written_is_said)
 	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
 	done = run(tiny(&folder, "").text, "2>&1 >/dev/null");
 	cr_expect_eq(done.exit_status, 0);
-	cr_expect_not_null(strstr(done.text, "solver.prototxt:3:1: 'snapshot' is not heeded, see --save\n"), "%s",
+	cr_expect_not_null(strstr(done.text, "solver.prototxt:3:1: 'snapshot' is not heeded without --save\n"), "%s",
 			   done.text);
 	free(done.text);
 	scratch_folder_remove(&folder);

@@ -165,6 +165,28 @@ Test(run_save, an_epoch_lies_between_checkpoints)
 	scratch_folder_remove(&folder);
 }
 
+/* As Caffe writes its snapshots; the command line goes before. */
+Test(run_save, a_solver_says_how_often)
+{
+	static const char solver[] = "base_lr: 0.1\nlr_policy: 'fixed'\nsnapshot: 3\nmax_iter: 5\n";
+	static const char solved[] =
+		"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
+		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"systems: [{name: PS, sync: ps}]\n"
+		"train: {data: {kind: synthetic}, solver: solver.prototxt}\n";
+	const struct scratch_folder folder = make_folder();
+
+	scratch_folder_write(&folder, "solver.prototxt", solver, strlen(solver));
+	scratch_folder_write(&folder, "s.yaml", solved, strlen(solved));
+	run_quietly(&folder, "--save @/c");
+	cr_expect(is_there(&folder, "c/iteration-3/host-0-of-2.safetensors"));
+	cr_expect(is_there(&folder, "c/iteration-5/host-0-of-2.safetensors"));
+	run_quietly(&folder, "--save @/d --save-every 4");
+	cr_expect_not(is_there(&folder, "d/iteration-3"));
+	cr_expect(is_there(&folder, "d/iteration-4/host-0-of-2.safetensors"));
+	scratch_folder_remove(&folder);
+}
+
 Test(run_save, what_goes_on_ends_as_what_was_never_cut)
 {
 	const struct scratch_folder folder = make_folder();

@@ -351,6 +351,7 @@ Test(train, a_solver_as_caffe_ships_it_is_read)
 	const struct psd_train train = read_solver(silent, lenet);
 
 	cr_expect_eq(train.iterations, 10000);
+	cr_expect_eq(train.snapshot_iterations, 5000);
 	cr_expect_eq(train.optimiser.momentum, 0.9);
 	cr_expect_eq(train.optimiser.weight_decay, 0.0005);
 	cr_expect_not(train.optimiser.is_nesterov);
