@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/base/file.h"
 #include "engine/base/hash.h"
@@ -128,6 +129,8 @@ void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph,
 {
 	uint64_t hash = psd_hash_number(PSD_HASH_START, program->n_ops);
 
+	for (unsigned l = 0; l < graph->n_layers; l++)
+		hash = psd_hash_bytes(hash, graph->layers[l].kind->name, strlen(graph->layers[l].kind->name));
 	for (unsigned t = 0; t < graph->n_tensors; t++)
 		hash = psd_hash_number(hash, graph->tensors[t].elements);
 	for (uint32_t i = 0; i < program->n_ops; i++) {

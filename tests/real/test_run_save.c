@@ -351,6 +351,24 @@ Test(run_save, what_an_earlier_run_has_left_is_taken_away)
 	scratch_folder_remove(&folder);
 }
 
+/* With tensors of the same shapes. */
+Test(run_save, layers_of_other_kinds_are_refused)
+{
+	const struct scratch_folder folder = make_folder();
+	char bent[sizeof(model) + 64];
+
+	snprintf(bent, sizeof(bent), "%.*s  - {name: bend, kind: relu}\n%s",
+		 (int)(strstr(model, "  - {name: fc2") - model), model, strstr(model, "  - {name: fc2"));
+	scratch_folder_write(&folder, "relu.yaml", bent, strlen(bent));
+	memcpy(strstr(bent, "relu"), "tanh", 4);
+	scratch_folder_write(&folder, "tanh.yaml", bent, strlen(bent));
+	run_quietly(&folder, "--system PS --save @/c --iterations 4 --set model.graph=@/relu.yaml");
+	expect_refusal(&folder, 2, "--system PS --save @/c --resume --set model.graph=@/tanh.yaml",
+		       "is of another model, system or cluster, or of another version of psd-run: ");
+	run_quietly(&folder, "--system PS --save @/c --resume --set model.graph=@/relu.yaml");
+	scratch_folder_remove(&folder);
+}
+
 Test(run_save, a_file_of_another_host_is_refused)
 {
 	const struct scratch_folder folder = make_folder();
