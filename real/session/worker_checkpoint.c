@@ -9,7 +9,7 @@
 #include "real/session/state.h"
 #include "real/session/terms.h"
 
-enum { ITERATIONS_TEXT_MAX = 16, HOST_TEXT_MAX = 32, RUN_TEXT_MAX = 20, MOST_NAMED = 4 };
+enum { ITERATIONS_TEXT_MAX = 16, HOST_TEXT_MAX = 32, HASH_TEXT_MAX = 20, MOST_NAMED = 4 };
 
 static struct psd_checkpoint_host host_of(const struct psd_worker *worker)
 {
@@ -33,14 +33,22 @@ static void describe_host(char text[HOST_TEXT_MAX], const struct psd_worker *wor
 	snprintf(text, HOST_TEXT_MAX, "%u of %u", worker->self, worker->n_hosts);
 }
 
-/* Files of one run have the same, on all hosts: where hosts have folders of their own, those of two runs may lie in
- * them. A run that goes on as before has what it had, but for its own terms once more. */
-static uint64_t run_hash(const struct psd_worker *worker)
+static uint64_t hash_terms(const struct psd_worker *worker)
 {
 	const char *terms = worker->options->terms;
 
-	return terms ? psd_hash_bytes(psd_hash_number(PSD_HASH_START, worker->run_hash), terms, strlen(terms))
-		     : worker->run_hash;
+	return terms ? psd_hash_bytes(PSD_HASH_START, terms, strlen(terms)) : worker->saved.terms_hash;
+}
+
+/* Files of one run have the same, on all hosts: where hosts have folders of their own, those of two runs may lie in
+ * them. A run that goes on by the terms that it had is the same run. */
+static uint64_t hash_run(const struct psd_worker *worker)
+{
+	const uint64_t terms_hash = hash_terms(worker);
+
+	return terms_hash == worker->saved.terms_hash
+		       ? worker->saved.run_hash
+		       : psd_hash_number(psd_hash_number(PSD_HASH_START, worker->saved.run_hash), terms_hash);
 }
 
 /* ---- writing ---- */
@@ -80,15 +88,17 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 {
 	const struct psd_worker *worker = state->worker;
 	const struct psd_checkpoints *checkpoints = worker->options->checkpoints;
-	char number[ITERATIONS_TEXT_MAX], host[HOST_TEXT_MAX], run[RUN_TEXT_MAX];
+	char number[ITERATIONS_TEXT_MAX], host[HOST_TEXT_MAX], run[HASH_TEXT_MAX], terms[HASH_TEXT_MAX];
 	const struct psd_file_note notes[] = {
 		{"format", "pt"},     {"iterations", number}, {"system", worker->plan->system->name},
-		{"program", program}, {"host", host},	      {"run", run}};
+		{"program", program}, {"host", host},	      {"run", run},
+		{"terms", terms}};
 	enum { N_NOTES = sizeof(notes) / sizeof(notes[0]), N_PLAIN_NOTES = 3 };
 	enum psd_status status = psd_checkpoint_begin(checkpoints, iterations, err);
 
 	snprintf(number, sizeof(number), "%" PRIu32, iterations);
-	snprintf(run, sizeof(run), "%016" PRIx64, run_hash(worker));
+	snprintf(run, sizeof(run), "%016" PRIx64, hash_run(worker));
+	snprintf(terms, sizeof(terms), "%016" PRIx64, hash_terms(worker));
 	describe_host(host, worker);
 	/* parameters first: a run whose last checkpoint is whole is not carried out again, and must have left them */
 	if (!status && worker->self == 0)
@@ -134,7 +144,7 @@ static enum psd_status check_notes(struct psd_worker *worker, const struct psd_t
 {
 	const char *iterations = psd_tensor_file_note(file, "iterations"),
 		   *there = psd_tensor_file_note(file, "program"), *host = psd_tensor_file_note(file, "host"),
-		   *run = psd_tensor_file_note(file, "run");
+		   *run = psd_tensor_file_note(file, "run"), *terms = psd_tensor_file_note(file, "terms");
 	char number[ITERATIONS_TEXT_MAX], self[HOST_TEXT_MAX];
 	struct psd_text program;
 	enum psd_status status = describe_program(&program, worker, err);
@@ -143,7 +153,7 @@ static enum psd_status check_notes(struct psd_worker *worker, const struct psd_t
 		return status;
 	snprintf(number, sizeof(number), "%" PRIu32, worker->options->first_iteration);
 	describe_host(self, worker);
-	if (!iterations || !there || !host || !run)
+	if (!iterations || !there || !host || !run || !terms)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "is no checkpoint");
 	else if (strcmp(iterations, number) != 0)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
@@ -156,7 +166,7 @@ static enum psd_status check_notes(struct psd_worker *worker, const struct psd_t
 				       "is of another model, system or cluster, or of another version of psd-run: its "
 				       "parameters alone may be a start, see train.start");
 	if (!status)
-		worker->run_hash = strtoull(run, NULL, 16);
+		worker->saved = (struct psd_saved){strtoull(run, NULL, 16), strtoull(terms, NULL, 16)};
 	psd_text_release(&program);
 	return status;
 }

@@ -221,7 +221,7 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 	enum psd_status status;
 
 	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");
-	psd_terms_add_start(&terms, worker->options->first_iteration, worker->run_hash);
+	psd_terms_add_start(&terms, worker->options->first_iteration, worker->saved.run_hash);
 	psd_terms_add_save(&terms, worker->options->checkpoints ? worker->options->checkpoints->every_iterations : 0);
 	psd_terms_add_stall(&terms, worker->options->stall_sec);
 	psd_terms_add_program(&terms, worker->graph, worker->program);

@@ -49,6 +49,12 @@ struct psd_jobs {
 	double over_sec; /* when the last was */
 };
 
+/* What the checkpoint says that the run goes on from; 0, 0 where it begins. */
+struct psd_saved {
+	uint64_t run_hash;   /* of the terms of all runs that led to it */
+	uint64_t terms_hash; /* of the last one's */
+};
+
 /* Tests and checkpoints between iterations, and what is told of an iteration once its reports and its test are there
  * (worker_pause.c). */
 struct psd_pauses {
@@ -211,7 +217,7 @@ struct psd_worker {
 	struct psd_losses losses;
 	struct psd_worker_result result; /* once it parts */
 	struct psd_pauses pauses;
-	uint64_t run_hash; /* of the checkpoint that the run goes on from: what hosts agreed on, run after run; or 0 */
+	struct psd_saved saved;
 
 	enum psd_status status; /* of callbacks that cannot return one */
 	struct psd_error *err;

@@ -488,6 +488,25 @@ Test(run_save, hosts_go_on_from_one_run_alone)
 	scratch_folder_remove(&folder);
 }
 
+/* To the byte, as if they had never been cut: at a checkpoint that host 1 cannot write. */
+Test(run_save, hosts_of_their_own_go_on)
+{
+	const struct scratch_folder folder = make_folder();
+
+	add_hosts(&folder);
+	run_hosts(&folder, "--save c0", "--save c1", "00");
+	scratch_folder_add(&folder, "d1");
+	scratch_folder_write(&folder, "d1/iteration-8", "", 0);
+	run_hosts(&folder, "--save d0", "--save d1", "22");
+	shell(&folder, "rm -rf d0/iteration-8 d1/iteration-8");
+	run_hosts(&folder, "--save d0 --resume", "--save d1 --resume", "00");
+	cr_expect(
+		is_same(&folder, "c0/iteration-10/host-0-of-2.safetensors", "d0/iteration-10/host-0-of-2.safetensors"));
+	cr_expect(
+		is_same(&folder, "c1/iteration-10/host-1-of-2.safetensors", "d1/iteration-10/host-1-of-2.safetensors"));
+	scratch_folder_remove(&folder);
+}
+
 /* The last checkpoint is one host's alone: it keeps the other from waiting for it. */
 Test(run_save, a_host_that_is_done_says_so, .timeout = 60)
 {
