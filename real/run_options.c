@@ -40,7 +40,7 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(TRAIN)},
 	{OPTION("--log", "FILE", "also write loss, accuracy and seconds of each iteration as CSV (host 0)"),
 	 .kind = PSD_OPTION_TEXT, AT(log_path), .commands = OF(TRAIN)},
-	{OPTION("--save", "FOLDER", "keep the last two checkpoints there, and the newest parameters; of one system"),
+	{OPTION("--save", "FOLDER", "keep the last checkpoints there, and the newest parameters; of one system"),
 	 .kind = PSD_OPTION_TEXT, AT(save_path), .commands = OF(TRAIN)},
 	{OPTION("--save-every", "N", "iterations between two (if not given: the solver's `snapshot`, or an epoch's)"),
 	 .kind = PSD_OPTION_COUNT, AT(save_every), .least = 1, .most = PSD_MAX_ITERATIONS, .commands = OF(TRAIN)},
