@@ -31,7 +31,7 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	worker->losses.reports =
 		take(worker, (size_t)worker->losses.window * worker->layout->workers, sizeof(*worker->losses.reports));
 	worker->losses.n_reports = take(worker, worker->losses.window, sizeof(*worker->losses.n_reports));
-	worker->pauses.sec = take(worker, n_iterations, sizeof(*worker->pauses.sec));
+	worker->pauses.sec = take(worker, n_iterations + (size_t)1, sizeof(*worker->pauses.sec));
 	worker->timers.late_sec = take(worker, n_iterations, sizeof(*worker->timers.late_sec));
 	worker->load.beside_sec = take(worker, n_iterations, sizeof(*worker->load.beside_sec));
 	if (!worker->load.beside_sec || !worker->timers.late_sec || !worker->peers || !worker->last_sec ||
@@ -227,6 +227,8 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->losses.last;
+	result->test_samples = worker->pauses.samples;
+	result->test_correct = worker->pauses.correct;
 	remark_detour(worker);
 	if (is_observed)
 		status = psd_worker_fetch_parameters(worker, err);
@@ -234,15 +236,15 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 		return status;
 	if (is_observed)
 		worker->options->finished(worker->options->context, worker->self, &worker->memory);
-	if (!worker->replay)
-		status = psd_worker_conclude(worker, result, err);
 	worker->phase = PSD_PHASE_OVER;
 	return status;
 }
 
+/* With the pause after the last iteration. */
 static bool is_complete(const struct psd_worker *worker)
 {
-	return psd_interpreter_host_is_complete(&worker->interpreter, 0);
+	return psd_interpreter_host_is_complete(&worker->interpreter, 0) &&
+	       !psd_interpreter_is_at_fence(&worker->interpreter, 0);
 }
 
 static bool have_all_left(const struct psd_worker *worker)

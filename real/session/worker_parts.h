@@ -58,9 +58,9 @@ struct psd_saved {
 /* Tests and checkpoints between iterations, and what is told of an iteration once its reports and its test are there
  * (worker_pause.c). */
 struct psd_pauses {
-	double *sec;		       /* per iteration: how long a pause kept it from beginning */
-	bool is_under_way;	       /* the lane has its job */
-	bool is_test_over;	       /* the checkpoint of the same pause comes next */
+	double *sec;	   /* per iteration: how long a pause kept it from beginning; one more: after the last */
+	bool is_under_way; /* the lane has its job */
+	bool is_test_over; /* the checkpoint of the same pause comes next */
 	bool has_progress, has_result; /* of an iteration: all reports; its test, or that there is none */
 	struct psd_progress progress;
 	double begun_sec; /* when the parameters were there that were tested */
@@ -351,10 +351,6 @@ uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iterati
 void psd_worker_pause(struct psd_worker *worker);
 /* The job is over, without an error: passes the fence. */
 void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job);
-/* Does what is due after the last iteration, and waits for it; its test is in *result. As the device, or
- * psd_worker_save(). */
-enum psd_status psd_worker_conclude(struct psd_worker *worker, struct psd_worker_result *result,
-				    struct psd_error *err) PSD_MUST_CHECK;
 /* All workers' reports of an iteration are there: tells what they say, after its test if one is due. */
 void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress);
 

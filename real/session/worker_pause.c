@@ -1,7 +1,7 @@
-/* What is done between two iterations: worker 0 passes the test samples, every host writes a checkpoint. By then the
- * iteration before is complete on this host, and a fence of the interpreter keeps the next one from beginning: all that
- * the host keeps stays as it is. Both are a job of the device's lane; all else here is the loop's thread's. The second
- * half tells of each iteration. */
+/* What is done between two iterations, and after the last: worker 0 passes the test samples, every host writes a
+ * checkpoint. By then the iteration before is complete on this host, and a fence of the interpreter keeps the next one
+ * from beginning: all that the host keeps stays as it is. Both are a job of the device's lane; all else here is the
+ * loop's thread's. The second half tells of each iteration. */
 #include "real/net/socket.h"
 #include "real/session/checkpoint.h"
 #include "real/session/worker_parts.h"
@@ -56,7 +56,7 @@ uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iterati
 	const uint64_t test = next_test(worker, iteration), checkpoint = next_checkpoint(worker, iteration);
 	const uint64_t next = test < checkpoint ? test : checkpoint;
 
-	return next < worker->options->n_iterations ? (uint32_t)next : 0;
+	return iteration < worker->options->n_iterations && next <= worker->options->n_iterations ? (uint32_t)next : 0;
 }
 
 /* ---- the pause ---- */
@@ -190,33 +190,4 @@ void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job)
 	worker->pauses.is_test_over = job->is_test && is_checkpoint_due(worker, iteration - 1);
 	if (!worker->pauses.is_test_over)
 		psd_interpreter_pass_fence(&worker->interpreter, 0, psd_worker_next_pause(worker, iteration));
-}
-
-static enum psd_status run_last(struct psd_worker *worker, struct psd_job *job, struct psd_error *err)
-{
-	psd_lane_run(&lane_of(worker)->lane, pause_job, job);
-	if (job->status)
-		*err = job->err;
-	return job->status;
-}
-
-enum psd_status psd_worker_conclude(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
-{
-	const uint32_t n_iterations = worker->options->n_iterations;
-	struct psd_job test = {.worker = worker, .task.iteration = n_iterations, .is_pause = true, .is_test = true},
-		       save = {.worker = worker, .task.iteration = n_iterations, .is_pause = true};
-	enum psd_status status = PSD_OK;
-
-	if (is_test_due(worker, n_iterations - 1)) {
-		status = run_last(worker, &test, err);
-		if (!status)
-			tell_test(worker, &test);
-	}
-	if (!status && is_checkpoint_due(worker, n_iterations - 1))
-		status = run_last(worker, &save, err);
-	if (status)
-		return status;
-	result->test_samples = test.test_samples;
-	result->test_correct = test.test_correct;
-	return PSD_OK;
 }

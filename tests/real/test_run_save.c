@@ -474,6 +474,23 @@ Test(run_save, hosts_agree_on_what_is_saved)
 }
 
 /* Each in its own folder: of two runs, which ended after as many iterations. */
+/* Nobody has left before all have their last checkpoint. */
+Test(run_save, no_host_is_done_while_another_cannot_save)
+{
+	const struct scratch_folder folder = make_folder();
+	char *said;
+
+	add_hosts(&folder);
+	scratch_folder_add(&folder, "c1");
+	scratch_folder_write(&folder, "c1/iteration-10", "", 0);
+	run_hosts(&folder, "--save c0 --save-every 20", "--save c1 --save-every 20", "22");
+	said = read_text(&folder, "rank0");
+	cr_expect_not_null(strstr(said, "c1/iteration-10: no checkpoint can be written there: Not a directory\n"), "%s",
+			   said);
+	free(said);
+	scratch_folder_remove(&folder);
+}
+
 Test(run_save, hosts_go_on_from_one_run_alone)
 {
 	const struct scratch_folder folder = make_folder();
