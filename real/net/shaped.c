@@ -104,6 +104,13 @@ static bool is_ready(struct psd_carrier *carrier, bool reads, bool sends)
 						 sends && shaped->send_sec <= 0.0);
 }
 
+static bool holds(const struct psd_carrier *carrier)
+{
+	const struct shaped *shaped = carrier->own;
+
+	return psd_carrier_holds(&shaped->inner);
+}
+
 static void hear(struct psd_carrier *carrier)
 {
 	struct shaped *shaped = carrier->own;
@@ -140,6 +147,7 @@ static const struct psd_transport transport_shaped = {
 	.receive = receive_pieces,
 	.events = events,
 	.is_ready = is_ready,
+	.holds = holds,
 	.again_sec = again_sec,
 	.hear = hear,
 	.set_low_water = set_low_water,

@@ -54,8 +54,9 @@ bool psd_streams_has_queue(const struct psd_streams *streams)
 	for (unsigned i = 0; i < streams->n_all; i++) {
 		const struct psd_line *line = &streams->lines[i];
 
-		if (line->carrier.fd >= 0 && (has_chunks(streams, line) || !psd_outlet_is_idle(&line->out) ||
-					      line->sending.state == PSD_ERRAND_GIVEN))
+		if (line->carrier.fd >= 0 &&
+		    (has_chunks(streams, line) || !psd_outlet_is_idle(&line->out) ||
+		     psd_carrier_holds(&line->carrier) || line->sending.state == PSD_ERRAND_GIVEN))
 			return true;
 	}
 	return false;

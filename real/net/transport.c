@@ -5,6 +5,11 @@
 /* What is better first. */
 static const struct psd_transport *const transports[] = {&psd_transport_shared, &psd_transport_tcp, NULL};
 
+bool psd_carrier_holds(const struct psd_carrier *carrier)
+{
+	return carrier->fd >= 0 && carrier->transport->holds && carrier->transport->holds(carrier);
+}
+
 void psd_carrier_close(struct psd_carrier *carrier)
 {
 	if (carrier->fd < 0)

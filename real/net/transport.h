@@ -44,7 +44,7 @@ struct psd_transport {
 				struct psd_error *err);
 	/* As sendmsg and recvmsg: how many bytes, at least one; -1 with EAGAIN: none now. send has copied them when it
 	 * returns; EPIPE, ECONNRESET: nobody reads any more. receive returns 0 once all has been read that the peer
-	 * sent before it went. */
+	 * sent before it went; another errno: what comes is not what was sent. */
 	ssize_t (*send)(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces);
 	ssize_t (*receive)(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces);
 	/* Before the loop waits for the descriptor: which events of epoll it is to wait for. */
@@ -52,6 +52,9 @@ struct psd_transport {
 	/* And whether it is not to wait, since there is what the descriptor will not tell of. Whatever comes from then
 	 * on the descriptor does tell. */
 	bool (*is_ready)(struct psd_carrier *carrier, bool reads, bool sends);
+	/* Whether some of what send has taken waits here for room, of which events() has the descriptor tell and which
+	 * hear() makes use of. It is lost if the carrier is closed. NULL: never. */
+	bool (*holds)(const struct psd_carrier *carrier);
 	/* When what the descriptor does not tell of comes by itself, of psd_socket_now_sec(); INFINITY: never. NULL:
 	 * always so. */
 	double (*again_sec)(const struct psd_carrier *carrier, bool reads, bool sends);
@@ -72,6 +75,8 @@ extern const struct psd_transport psd_transport_tcp;	/* serves every carrier */
 enum psd_status psd_transport_join(const struct psd_transport_join *join, struct psd_carrier carriers[],
 				   struct psd_error *err) PSD_MUST_CHECK;
 
+/* As its `holds`. */
+bool psd_carrier_holds(const struct psd_carrier *carrier);
 /* The descriptor is closed, too. Nothing happens to one that is over. */
 void psd_carrier_close(struct psd_carrier *carrier);
 

@@ -509,6 +509,36 @@ BOTH_WAYS(who_goes_is_told)
 	close_side(&pair.to);
 }
 
+static bool holds_something;
+
+static bool holds(const struct psd_carrier *carrier)
+{
+	(void)carrier;
+	return holds_something;
+}
+
+/* Whoever closes a connection waits for it. */
+Test(streams, what_a_carrier_holds_is_in_the_queue)
+{
+	struct psd_transport holding = *watched_tcp();
+	struct pair pair;
+
+	holding.holds = holds;
+	carried_by = &holding;
+	open_pair(&pair, as_they_are);
+	cr_expect_not(psd_streams_has_queue(pair.from.streams));
+	holds_something = true;
+	cr_expect(psd_streams_has_queue(pair.from.streams));
+	close_side(&pair.to);
+	while (pair.from.n_lost < LINES) {
+		struct psd_error err;
+
+		cr_assert_eq(turn(&pair.from, 1000, &err), PSD_OK);
+	}
+	cr_expect_not(psd_streams_has_queue(pair.from.streams), "nobody is left to take it");
+	close_side(&pair.from);
+}
+
 /* Sends a header by hand; what the receiver says must hold the words. */
 static void check_refused(unsigned line, const struct psd_wire_head *head, int first_byte, const char *words)
 {
