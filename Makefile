@@ -1,7 +1,8 @@
 # Builds, tests and shows psd. `make help` lists the targets. Nothing here needs a network once the packages are there.
 
 # ---- what a machine needs (Debian 12 names; this list is the only one) ----
-DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libdnnl-dev libturbojpeg0-dev libcriterion-dev gnuplot-nox
+DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libdnnl-dev libturbojpeg0-dev libssl-dev libcriterion-dev \
+	gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
 DEPS_STYLE := clang-format shellcheck
 # What the benchmarks compare with; without them they say what they skip.
@@ -70,7 +71,11 @@ SIM_LIBS     := -lsimgrid -lyaml -lm
 # STATIC=1: only the C library is needed to start; what real/base/libraries.c lists is found when it is used.
 STATIC_LIBS  := -Wl,-Bstatic -lturbojpeg -lyaml $(if $(CUDA),-lcudart_static -lstdc++) -Wl,-Bdynamic -static-libgcc \
 	-lm -ldl -lrt -lpthread
-REAL_LIBS    := $(if $(STATIC),,-ldnnl -lgomp -lturbojpeg -lyaml -lm -lpthread)
+# OpenSSL, where real/net/secret.h says that it is here: asked when something is linked, once the packages are there.
+TLS_LIBS      = $(if $(findstring here,$(shell printf '%b' \
+	'\043include "real/net/secret.h"\n\043ifdef PSD_HAS_TLS\nhere\n\043endif\n' | \
+	$(CC) $(ALL_CPPFLAGS) -E -P -x c - | tail -n 1)),-lssl -lcrypto)
+REAL_LIBS     = $(if $(STATIC),,-ldnnl -lgomp -lturbojpeg -lyaml $(TLS_LIBS) -lm -lpthread)
 ifneq ($(CUDA),)
 CUDA_FOLDER  := $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v $(NVCC))))
 CUDA_HAS     := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -115,7 +120,7 @@ REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 # The suites with threads, but for training runs of more than half a minute, and waits that are left out: each of these
 # is the data race that it must be, which would be counted. any(PATTERN...): as Criterion's filter writes it.
 any             = @($(subst $(space),|,$(strip $(1))))
-TSAN_SUITES    := lane feed data packed mesh joining streams tube transport shared cpu_run ground load worker \
+TSAN_SUITES    := lane feed data packed mesh joining secret streams tube transport shared cpu_run ground load worker \
 	session session_contract session_library apart checkpoint replay synthetic_method crew emulation \
 	emulation_end sparse stand_in* cuda_$(call any,ahead calibrate checkpoint contract device engines fetch \
 	fused graphs kernels net parameters seeds several shared staging training wire)

@@ -36,7 +36,7 @@ void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, co
 	unsigned self;
 
 	if (!load_hosts(options, &hosts, &self, &err) && hosts.n_hosts)
-		psd_mesh_excuse(hosts.hosts, hosts.n_hosts, self, n_joined, words);
+		psd_mesh_excuse(hosts.hosts, hosts.n_hosts, self, n_joined, NULL, words);
 	psd_hosts_release(&hosts);
 }
 

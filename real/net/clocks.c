@@ -8,19 +8,20 @@
 
 enum { CLOCK_ROUNDS = 8 };
 
-static enum psd_status send_clock(const char *peer, int fd, const struct psd_wire_clock *clock, struct psd_error *err)
+static enum psd_status send_clock(const char *peer, int fd, struct psd_secret *secret,
+				  const struct psd_wire_clock *clock, struct psd_error *err)
 {
 	uint8_t bytes[PSD_WIRE_CLOCK_BYTES];
 
 	psd_wire_encode_clock(clock, bytes);
-	return psd_frame_send(peer, fd, PSD_WIRE_CLOCK, bytes, sizeof(bytes), err);
+	return psd_frame_send(peer, fd, secret, PSD_WIRE_CLOCK, bytes, sizeof(bytes), err);
 }
 
-static enum psd_status read_clock(const char *peer, int fd, double until_sec, struct psd_wire_clock *clock,
-				  struct psd_error *err)
+static enum psd_status read_clock(const char *peer, int fd, struct psd_secret *secret, double until_sec,
+				  struct psd_wire_clock *clock, struct psd_error *err)
 {
 	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
-	const enum psd_status status = psd_frame_read(peer, fd, PSD_WIRE_CLOCK, bytes, until_sec, err);
+	const enum psd_status status = psd_frame_read(peer, fd, secret, PSD_WIRE_CLOCK, bytes, until_sec, err);
 
 	if (!status)
 		*clock = psd_wire_decode_clock(bytes);
@@ -28,7 +29,8 @@ static enum psd_status read_clock(const char *peer, int fd, double until_sec, st
 }
 
 /* On host 0: the peer's clock is read half way between asking and hearing, best when that was quick (Cristian 1989). */
-static enum psd_status compare_clock(const char *peer, int fd, double until_sec, double *rtt_sec, struct psd_error *err)
+static enum psd_status compare_clock(const char *peer, int fd, struct psd_secret *secret, double until_sec,
+				     double *rtt_sec, struct psd_error *err)
 {
 	struct psd_wire_clock told = {.rtt_sec = INFINITY, .is_last = 1};
 	enum psd_status status = PSD_OK;
@@ -38,9 +40,9 @@ static enum psd_status compare_clock(const char *peer, int fd, double until_sec,
 		struct psd_wire_clock answer;
 		double now_sec;
 
-		status = send_clock(peer, fd, &question, err);
+		status = send_clock(peer, fd, secret, &question, err);
 		if (!status)
-			status = read_clock(peer, fd, until_sec, &answer, err);
+			status = read_clock(peer, fd, secret, until_sec, &answer, err);
 		now_sec = psd_socket_now_sec();
 		if (status || now_sec - question.sec >= told.rtt_sec)
 			continue;
@@ -53,15 +55,15 @@ static enum psd_status compare_clock(const char *peer, int fd, double until_sec,
 		told.sec = 0.0;
 	if (told.rtt_sec < *rtt_sec)
 		*rtt_sec = told.rtt_sec;
-	return send_clock(peer, fd, &told, err);
+	return send_clock(peer, fd, secret, &told, err);
 }
 
-static enum psd_status answer_clock(const char *peer, int fd, double until_sec, struct psd_mesh_clock *clock,
-				    struct psd_error *err)
+static enum psd_status answer_clock(const char *peer, int fd, struct psd_secret *secret, double until_sec,
+				    struct psd_mesh_clock *clock, struct psd_error *err)
 {
 	for (;;) {
 		struct psd_wire_clock told, answer = {.sec = 0.0};
-		enum psd_status status = read_clock(peer, fd, until_sec, &told, err);
+		enum psd_status status = read_clock(peer, fd, secret, until_sec, &told, err);
 
 		if (status)
 			return status;
@@ -70,7 +72,7 @@ static enum psd_status answer_clock(const char *peer, int fd, double until_sec, 
 			return PSD_OK;
 		}
 		answer.sec = psd_socket_now_sec();
-		status = send_clock(peer, fd, &answer, err);
+		status = send_clock(peer, fd, secret, &answer, err);
 		if (status)
 			return status;
 	}
@@ -85,11 +87,11 @@ enum psd_status psd_clocks_compare(const struct psd_mesh_options *options, const
 	enum psd_status status = PSD_OK;
 
 	if (options->self > 0)
-		return answer_clock(psd_mesh_name(options->layout, options->hosts, 0, name), fds[0], until_sec, clock,
-				    err);
+		return answer_clock(psd_mesh_name(options->layout, options->hosts, 0, name), fds[0], options->secret,
+				    until_sec, clock, err);
 	for (unsigned h = 1; h < n_hosts && !status; h++)
 		status = compare_clock(psd_mesh_name(options->layout, options->hosts, h, name),
-				       fds[h * options->n_lines], until_sec, &compared.rtt_sec, err);
+				       fds[h * options->n_lines], options->secret, until_sec, &compared.rtt_sec, err);
 	if (!status)
 		*clock = compared;
 	return status;

@@ -1,12 +1,14 @@
 #include "real/net/frame.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
+#include "real/net/secret.h"
 #include "real/net/socket.h"
 
-enum psd_status psd_frame_send(const char *peer, int fd, enum psd_wire_kind kind, const uint8_t *payload,
-			       size_t n_bytes, struct psd_error *err)
+enum psd_status psd_frame_send(const char *peer, int fd, struct psd_secret *secret, enum psd_wire_kind kind,
+			       const uint8_t *payload, size_t n_bytes, struct psd_error *err)
 {
 	const struct psd_wire_head head = {.kind = kind, .length_bytes = n_bytes};
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_SMALL_BYTES];
@@ -14,13 +16,31 @@ enum psd_status psd_frame_send(const char *peer, int fd, enum psd_wire_kind kind
 	assert(n_bytes <= PSD_WIRE_SMALL_BYTES);
 	psd_wire_encode(&head, bytes);
 	memcpy(bytes + PSD_WIRE_HEAD_BYTES, payload, n_bytes);
-	return psd_socket_send_small(fd, bytes, PSD_WIRE_HEAD_BYTES + n_bytes)
+	return psd_secret_send(secret, fd, bytes, PSD_WIRE_HEAD_BYTES + n_bytes)
 		       ? PSD_OK
 		       : psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s has gone while hosts were joining", peer);
 }
 
-enum psd_status psd_frame_read(const char *peer, int fd, enum psd_wire_kind kind, uint8_t *payload, double until_sec,
-			       struct psd_error *err)
+enum psd_status psd_frame_read_all(const char *peer, int fd, struct psd_secret *secret, uint8_t *bytes, size_t n_bytes,
+				   double until_sec, struct psd_error *err)
+{
+	for (size_t at = 0; at < n_bytes;) {
+		const ssize_t n_read = psd_secret_receive(secret, fd, bytes + at, n_bytes - at);
+
+		if (n_read == 0)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+					     "%s closed the connection while hosts were joining", peer);
+		if (n_read < 0 && errno != EAGAIN && errno != EINTR)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: %s", peer, strerror(errno));
+		at += n_read > 0 ? (size_t)n_read : 0;
+		if (n_read < 0 && !psd_socket_await(fd, until_sec))
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s connected and said nothing", peer);
+	}
+	return PSD_OK;
+}
+
+enum psd_status psd_frame_read(const char *peer, int fd, struct psd_secret *secret, enum psd_wire_kind kind,
+			       uint8_t *payload, double until_sec, struct psd_error *err)
 {
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
 	struct psd_wire_head head;
@@ -28,7 +48,7 @@ enum psd_status psd_frame_read(const char *peer, int fd, enum psd_wire_kind kind
 	enum psd_status status;
 
 	assert(kind != PSD_WIRE_DATA); /* may be of any length */
-	status = psd_socket_read_all(peer, fd, bytes, sizeof(bytes), until_sec, err);
+	status = psd_frame_read_all(peer, fd, secret, bytes, sizeof(bytes), until_sec, err);
 
 	if (!status && psd_wire_decode(bytes, &head, &cause))
 		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s %s", peer, cause.text);
@@ -37,7 +57,7 @@ enum psd_status psd_frame_read(const char *peer, int fd, enum psd_wire_kind kind
 				       "%s sent a message of kind %u while hosts were joining", peer,
 				       (unsigned)head.kind);
 	if (!status)
-		status = psd_socket_read_all(peer, fd, payload, (size_t)head.length_bytes, until_sec, err);
+		status = psd_frame_read_all(peer, fd, secret, payload, (size_t)head.length_bytes, until_sec, err);
 	if (!status && head.kind == PSD_WIRE_FAILED)
 		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s", psd_wire_decode_failed(payload).words);
 	return status;

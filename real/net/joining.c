@@ -7,6 +7,7 @@
 
 #include "engine/base/hash.h"
 #include "engine/scenario/scenario_agree.h"
+#include "real/net/secret.h"
 
 enum { MOST_REMARKS = 10 };
 
@@ -90,16 +91,26 @@ uint64_t psd_joining_hash(const struct psd_joining *joining)
 	return hash;
 }
 
-void psd_joining_say_failed(const struct psd_joining *joining, int fd, const char *words)
+static void say(struct psd_secret *secret, int fd, struct psd_wire_failed failed, const char *words)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_FAILED, .length_bytes = PSD_WIRE_FAILED_BYTES};
-	struct psd_wire_failed failed = {joining->options->self, joining->n_hosts, psd_joining_hash(joining), ""};
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_FAILED_BYTES];
 
 	snprintf(failed.words, sizeof(failed.words), "%s", words);
 	psd_wire_encode(&head, bytes);
 	psd_wire_encode_failed(&failed, bytes + PSD_WIRE_HEAD_BYTES);
-	(void)psd_socket_send_small(fd, bytes, sizeof(bytes));
+	(void)psd_secret_send(secret, fd, bytes, sizeof(bytes));
+}
+
+void psd_joining_say_failed(const struct psd_joining *joining, int fd, const char *words)
+{
+	say(joining->options->secret, fd,
+	    (struct psd_wire_failed){joining->options->self, joining->n_hosts, psd_joining_hash(joining), ""}, words);
+}
+
+void psd_joining_say_refused(int fd, const char *words)
+{
+	say(NULL, fd, (struct psd_wire_failed){.words = ""}, words);
 }
 
 bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned line)
@@ -111,8 +122,8 @@ bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned line)
 
 	psd_wire_encode(&head, bytes);
 	psd_wire_encode_hello(&hello, bytes + PSD_WIRE_HEAD_BYTES);
-	return psd_socket_send_small(fd, bytes, sizeof(bytes)) &&
-	       psd_socket_send_small(fd, (const uint8_t *)terms, strlen(terms));
+	return psd_secret_send(joining->options->secret, fd, bytes, sizeof(bytes)) &&
+	       psd_secret_send(joining->options->secret, fd, (const uint8_t *)terms, strlen(terms));
 }
 
 bool psd_joining_find_difference(const struct psd_joining *joining, unsigned host, const char *terms,

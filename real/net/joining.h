@@ -21,6 +21,7 @@ struct psd_talk {
 	int fd;
 	bool is_ours; /* this host has begun it */
 	bool is_connecting;
+	bool is_proving;     /* ours: connected, until the other end has proved that it knows the secret */
 	bool is_refused;     /* the other's terms are different: it is to say that it gives up */
 	unsigned host, line; /* ours: with whom, and which connection */
 	double until_sec;
@@ -66,8 +67,10 @@ void psd_joining_remark(struct psd_joining *joining, const char *what, const cha
 void psd_joining_write_missing(const struct psd_joining *joining, char text[PSD_MISSING_MAX]);
 /* Of the list of hosts, and how often they have joined. */
 uint64_t psd_joining_hash(const struct psd_joining *joining);
-/* Who does not take it closes the connection, and that says enough. */
+/* To whoever knows the secret, where there is one. Who does not take it closes the connection, and that says enough. */
 void psd_joining_say_failed(const struct psd_joining *joining, int fd, const char *words);
+/* To whoever does not know the secret: no more than the words. */
+void psd_joining_say_refused(int fd, const char *words);
 bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned line);
 bool psd_joining_find_difference(const struct psd_joining *joining, unsigned host, const char *terms,
 				 struct psd_error *err);

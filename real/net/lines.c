@@ -25,8 +25,8 @@ static enum psd_status send_lines(const struct psd_mesh_options *mesh, unsigned 
 	char name[PSD_MESH_NAME_MAX];
 
 	psd_wire_encode_lines(lines, bytes);
-	return psd_frame_send(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd, PSD_WIRE_LINES, bytes,
-			      sizeof(bytes), err);
+	return psd_frame_send(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd, mesh->secret, PSD_WIRE_LINES,
+			      bytes, sizeof(bytes), err);
 }
 
 static enum psd_status read_lines(const struct psd_mesh_options *mesh, unsigned host, int fd, double until_sec,
@@ -35,7 +35,7 @@ static enum psd_status read_lines(const struct psd_mesh_options *mesh, unsigned 
 	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
 	char name[PSD_MESH_NAME_MAX];
 	const enum psd_status status = psd_frame_read(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd,
-						      PSD_WIRE_LINES, bytes, until_sec, err);
+						      mesh->secret, PSD_WIRE_LINES, bytes, until_sec, err);
 
 	if (!status)
 		*lines = psd_wire_decode_lines(bytes);

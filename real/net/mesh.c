@@ -12,6 +12,7 @@
 
 #include "real/net/clocks.h"
 #include "real/net/joining.h"
+#include "real/net/secret.h"
 
 #define EXCUSE_SEC 1.0 /* several attempts of those who try to connect */
 
@@ -186,6 +187,7 @@ static void give_up(struct psd_joining *joining, const struct psd_error *err)
 			continue;
 		if (i % joining->options->n_lines == 0)
 			psd_joining_say_failed(joining, joining->fds[i], words.text);
+		psd_secret_end(joining->options->secret, joining->fds[i]);
 		close(joining->fds[i]);
 		joining->fds[i] = -1;
 	}
@@ -228,7 +230,7 @@ enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[],
 }
 
 void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, unsigned n_joined,
-		     const char *words)
+		     struct psd_secret *secret, const char *words)
 {
 	const struct psd_layout layout = psd_layout_make(n_hosts, 1, 0);
 	const struct psd_mesh_options options = {
@@ -236,6 +238,7 @@ void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsig
 		.hosts = hosts,
 		.self = self,
 		.n_lines = 1,
+		.secret = secret,
 		.listener = -1,
 		.n_joined = n_joined,
 		.terms = "",

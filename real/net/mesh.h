@@ -13,6 +13,8 @@
 #define PSD_MESH_GREETING_SEC 10.0 /* for whoever has connected */
 #define PSD_MESH_REMIND_SEC   10.0
 
+struct psd_secret;
+
 struct psd_mesh_host {
 	char address[PSD_MESH_ADDRESS_MAX];
 	uint16_t port;
@@ -22,8 +24,9 @@ struct psd_mesh_options {
 	const struct psd_layout *layout;
 	const struct psd_mesh_host *hosts; /* psd_layout_hosts() of them */
 	unsigned self;
-	unsigned n_lines;  /* between two hosts, >= 1 */
-	int listener;	   /* -1: listen on the own address; otherwise it is closed here */
+	unsigned n_lines;	   /* between two hosts, >= 1 */
+	struct psd_secret *secret; /* that all hosts have, see real/net/secret.h; NULL: none */
+	int listener;		   /* -1: listen on the own address; otherwise it is closed here */
 	unsigned n_joined; /* how often these hosts have joined before: who gives up counts if it has as often */
 	const char *terms; /* what all must have in common, see psd_scenario_add_agreed(); up to PSD_GREETING_TERMS_MAX
 			      bytes */
@@ -50,9 +53,10 @@ enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[],
  * cannot; PSD_EINVAL, PSD_ENOMEM as psd_socket_listen(). */
 enum psd_status psd_mesh_listen(const struct psd_mesh_host *self, int *listener, struct psd_error *err) PSD_MUST_CHECK;
 /* For a host that has failed: tells those of the others that wait for it, for a second at most. n_joined: as in
- * psd_mesh_options; words: what for. */
+ * psd_mesh_options; words: what for; secret: NULL, or
+ * that of all hosts. */
 void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, unsigned n_joined,
-		     const char *words);
+		     struct psd_secret *secret, const char *words);
 
 #define PSD_MESH_NAME_MAX 320
 /* "worker 2 at 10.0.0.3:7411", or "server 0 at ..."; returns text. */

@@ -227,14 +227,15 @@ static enum psd_status say(const struct meeting *meeting, bool is_yes, const str
 	uint8_t words[PSD_WIRE_WAY_BYTES] = {is_yes};
 
 	memcpy(words + 1, key, sizeof(*key)); /* machines of another byte order have no memory in common */
-	return psd_frame_send(meeting->peer, meeting->carrier->fd, PSD_WIRE_WAY, words, sizeof(words), err);
+	return psd_frame_send(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret, PSD_WIRE_WAY, words,
+			      sizeof(words), err);
 }
 
 static enum psd_status listen_to(const struct meeting *meeting, bool *is_yes, struct key *key, struct psd_error *err)
 {
 	uint8_t words[PSD_WIRE_SMALL_BYTES];
-	const enum psd_status status =
-		psd_frame_read(meeting->peer, meeting->carrier->fd, PSD_WIRE_WAY, words, meeting->join->until_sec, err);
+	const enum psd_status status = psd_frame_read(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret,
+						      PSD_WIRE_WAY, words, meeting->join->until_sec, err);
 
 	if (status)
 		return status;

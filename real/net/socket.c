@@ -36,20 +36,6 @@ double psd_socket_now_sec(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* poll, until until_sec at most, through interruptions; rounds up, so as not to spin. Returns poll's result. */
-static int poll_until(int fd, short events, double until_sec)
-{
-	struct pollfd polled = {.fd = fd, .events = events};
-
-	for (;;) {
-		const double left_ms = 1000 * (until_sec - psd_socket_now_sec());
-		const int n_ready = poll(&polled, 1, left_ms <= 0 ? 0 : left_ms < 1e9 ? (int)left_ms + 1 : 1000000000);
-
-		if (n_ready >= 0 || errno != EINTR)
-			return n_ready;
-	}
-}
-
 char *psd_socket_congestion(int fd, char text[PSD_SOCKET_CONGESTION_MAX])
 {
 	char name[PSD_SOCKET_CONGESTION_MAX] = "";
@@ -244,23 +230,27 @@ int psd_socket_accept(int listener, const struct psd_socket_options *options, in
 
 /* ---- talking before the streams take over ---- */
 
-enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, size_t n_bytes, double until_sec,
-				    struct psd_error *err)
+bool psd_socket_await(int fd, double until_sec)
 {
-	for (size_t at = 0; at < n_bytes;) {
-		ssize_t n_read;
+	struct pollfd polled = {.fd = fd, .events = POLLIN};
 
-		if (poll_until(fd, POLLIN, until_sec) == 0)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s connected and said nothing", peer);
-		n_read = recv(fd, bytes + at, n_bytes - at, 0);
-		if (n_read == 0)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-					     "%s closed the connection while hosts were joining", peer);
-		if (n_read < 0 && errno != EAGAIN && errno != EINTR)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: %s", peer, strerror(errno));
-		at += n_read > 0 ? (size_t)n_read : 0;
+	for (;;) {
+		const double left_ms = 1000 * (until_sec - psd_socket_now_sec());
+		const int n_ready = poll(&polled, 1, left_ms <= 0 ? 0 : left_ms < 1e9 ? (int)left_ms + 1 : 1000000000);
+
+		if (n_ready >= 0 || errno != EINTR) /* rounds up, so as not to spin */
+			return n_ready != 0;
 	}
-	return PSD_OK;
+}
+
+bool psd_socket_is_to_itself(int fd)
+{
+	struct sockaddr_storage own = {.ss_family = AF_UNSPEC}, other = {.ss_family = AF_UNSPEC};
+	socklen_t own_bytes = sizeof(own), other_bytes = sizeof(other);
+
+	return getsockname(fd, (struct sockaddr *)&own, &own_bytes) == 0 &&
+	       getpeername(fd, (struct sockaddr *)&other, &other_bytes) == 0 && own_bytes == other_bytes &&
+	       memcmp(&own, &other, own_bytes) == 0;
 }
 
 bool psd_socket_send_small(int fd, const uint8_t *bytes, size_t n_bytes)

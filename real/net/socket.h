@@ -41,10 +41,10 @@ bool psd_socket_may_pass(int error);
 /* The clock of all deadlines here: CLOCK_MONOTONIC, which all processes of a machine share. */
 double psd_socket_now_sec(void);
 
-/* Waits until n_bytes are read, at most until until_sec. peer: who sends them. PSD_ERUN: it went away or said nothing.
- */
-enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, size_t n_bytes, double until_sec,
-				    struct psd_error *err) PSD_MUST_CHECK;
+/* Until something can be read, or has ended. False: until_sec has come. */
+bool psd_socket_await(int fd, double until_sec);
+/* By chance TCP has given this end the port that it looks for. */
+bool psd_socket_is_to_itself(int fd);
 /* Sends some bytes on a connection whose buffer is empty, and so takes them at once. False: it does not. */
 bool psd_socket_send_small(int fd, const uint8_t *bytes, size_t n_bytes);
 

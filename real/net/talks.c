@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "real/net/joining.h"
+#include "real/net/secret.h"
 
 #define MAX_PAUSE_SEC 0.1
+#define STRANGE	      "does not know this run's secret: '--secret' must name the same bytes on all hosts, or on none"
 
 static const struct psd_socket_options socket_options = {.has_buffers = false};
 
@@ -19,6 +21,7 @@ static const struct psd_socket_options socket_options = {.has_buffers = false};
 
 void psd_talk_end(struct psd_joining *joining, struct psd_talk *talk)
 {
+	psd_secret_end(joining->options->secret, talk->fd);
 	if (talk->fd >= 0)
 		close(talk->fd);
 	if (talk->is_ours)
@@ -47,6 +50,19 @@ static void refuse(struct psd_joining *joining, struct psd_talk *talk, const cha
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s refused %s: %s",
 		      psd_joining_name(joining, joining->options->self, name), talk->name, words);
 	psd_joining_say_failed(joining, talk->fd, line.text);
+	psd_talk_end(joining, talk);
+}
+
+/* A stranger, who hears no more than that. */
+static void refuse_strange(struct psd_joining *joining, struct psd_talk *talk)
+{
+	char name[PSD_MESH_NAME_MAX];
+	struct psd_error line;
+
+	psd_joining_remark(joining, "refused", talk->name, STRANGE);
+	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s refused %s: it " STRANGE,
+		      psd_joining_name(joining, joining->options->self, name), talk->name);
+	psd_joining_say_refused(talk->fd, line.text);
 	psd_talk_end(joining, talk);
 }
 
@@ -82,11 +98,24 @@ static struct psd_talk *add_talk(struct psd_joining *joining, int fd)
 	return talk;
 }
 
-/* error: 0 where it was closed. */
+/* error: 0 where it was closed; EACCES where the other end does not know the secret. */
 static enum psd_status lose(struct psd_joining *joining, struct psd_talk *talk, int error, struct psd_error *err)
 {
 	const char *how = error ? strerror(error) : "closed the connection before greeting";
 
+	if (error == EACCES && joining->options->secret && !talk->is_connecting) {
+		if (!talk->is_ours) {
+			refuse_strange(joining, talk);
+			return PSD_OK;
+		}
+		if (joining->excuse) {
+			joining->seats[talk->host].is_told = true; /* as far as it can be */
+			psd_talk_end(joining, talk);
+			return PSD_OK;
+		}
+		if (!psd_socket_is_to_itself(talk->fd))
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s " STRANGE, talk->name);
+	}
 	if (!talk->is_ours && !talk->is_refused)
 		psd_joining_remark(joining, "dropped", talk->name, how);
 	if (talk->is_ours && error && !psd_socket_may_pass(error) && !joining->excuse)
@@ -152,6 +181,8 @@ enum psd_status psd_talks_accept(struct psd_joining *joining, struct psd_error *
 		talk = add_talk(joining, fd);
 		talk->until_sec = psd_socket_now_sec() + joining->options->greeting_sec;
 		snprintf(talk->name, sizeof(talk->name), "a connection from %s", from);
+		if (!psd_secret_begin(joining->options->secret, fd, joining->options->self, false, 0))
+			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a connection");
 	}
 	return PSD_OK;
 }
@@ -265,14 +296,16 @@ static enum psd_status take_while_excusing(struct psd_joining *joining, struct p
 	return PSD_OK;
 }
 
-static enum psd_status finish_connecting(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
+/* Ours, where there is a secret; else there is nothing to prove. */
+static enum psd_status finish_proving(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
 {
-	const int error = psd_socket_error(talk->fd);
+	const int error = psd_secret_prove(joining->options->secret, talk->fd);
 
+	if (error == EAGAIN)
+		return PSD_OK;
 	if (error)
 		return lose(joining, talk, error, err);
-	talk->is_connecting = false;
-	talk->until_sec = INFINITY;
+	talk->is_proving = false;
 	if (joining->excuse) {
 		psd_joining_say_failed(joining, talk->fd, joining->excuse);
 		joining->seats[talk->host].is_told = true;
@@ -282,15 +315,32 @@ static enum psd_status finish_connecting(struct psd_joining *joining, struct psd
 	return psd_joining_greet(joining, talk->fd, talk->line) ? PSD_OK : lose(joining, talk, 0, err);
 }
 
+static enum psd_status finish_connecting(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
+{
+	const int error = psd_socket_error(talk->fd);
+
+	if (error)
+		return lose(joining, talk, error, err);
+	talk->is_connecting = false;
+	talk->until_sec = INFINITY;
+	if (!psd_secret_begin(joining->options->secret, talk->fd, joining->options->self, true, talk->host))
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a connection");
+	talk->is_proving = true;
+	return finish_proving(joining, talk, err);
+}
+
 enum psd_status psd_talk_hear(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
 {
 	struct psd_error cause;
 
 	if (talk->is_connecting)
 		return finish_connecting(joining, talk, err);
+	if (talk->is_proving)
+		return finish_proving(joining, talk, err);
 	while (!psd_greeting_is_complete(&talk->greeting)) {
 		const struct iovec room = psd_greeting_room(&talk->greeting);
-		const ssize_t n_read = recv(talk->fd, room.iov_base, room.iov_len, 0);
+		const ssize_t n_read =
+			psd_secret_receive(joining->options->secret, talk->fd, room.iov_base, room.iov_len);
 
 		if (n_read < 0 && (errno == EAGAIN || errno == EINTR))
 			return PSD_OK;
@@ -311,7 +361,8 @@ enum psd_status psd_talk_hear(struct psd_joining *joining, struct psd_talk *talk
 enum psd_status psd_talks_hear_joined(struct psd_joining *joining, unsigned host, struct psd_error *err)
 {
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_FAILED_BYTES];
-	const ssize_t n_read = recv(*psd_joining_first_line(joining, host), bytes, sizeof(bytes), MSG_PEEK);
+	const ssize_t n_read =
+		psd_secret_peek(joining->options->secret, *psd_joining_first_line(joining, host), bytes, sizeof(bytes));
 	char name[PSD_MESH_NAME_MAX];
 	struct psd_wire_head head;
 	struct psd_error cause;

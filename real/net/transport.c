@@ -3,7 +3,8 @@
 #include <unistd.h>
 
 /* What is better first. */
-static const struct psd_transport *const transports[] = {&psd_transport_shared, &psd_transport_tcp, NULL};
+static const struct psd_transport *const transports[] = {&psd_transport_shared, &psd_transport_tls, &psd_transport_tcp,
+							 NULL};
 
 bool psd_carrier_holds(const struct psd_carrier *carrier)
 {

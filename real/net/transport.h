@@ -68,6 +68,7 @@ struct psd_transport {
 };
 
 extern const struct psd_transport psd_transport_shared; /* memory that hosts of one node share */
+extern const struct psd_transport psd_transport_tls;	/* serves every carrier of hosts that share a secret */
 extern const struct psd_transport psd_transport_tcp;	/* serves every carrier */
 
 /* Finds a transport for each connection: n_lines carriers for each host, host after host. The descriptors are the

@@ -71,12 +71,13 @@ static enum psd_status exchange_invitation(const struct psd_worker *worker, cons
 
 	if (worker->self != ranks.first)
 		return psd_frame_read(psd_mesh_name(worker->layout, mesh->hosts, ranks.first, name),
-				      fds[ranks.first * mesh->n_lines], PSD_WIRE_INVITATION, invitation, until_sec,
-				      err);
+				      fds[ranks.first * mesh->n_lines], mesh->secret, PSD_WIRE_INVITATION, invitation,
+				      until_sec, err);
 	status = worker->library_kind->invite(invitation, err);
 	for (unsigned h = ranks.first + 1; h < ranks.first + ranks.n && !status; h++)
 		status = psd_frame_send(psd_mesh_name(worker->layout, mesh->hosts, h, name), fds[h * mesh->n_lines],
-					PSD_WIRE_INVITATION, invitation, PSD_LIBRARY_INVITATION_BYTES, err);
+					mesh->secret, PSD_WIRE_INVITATION, invitation, PSD_LIBRARY_INVITATION_BYTES,
+					err);
 	return status;
 }
 

@@ -2,6 +2,7 @@
  * without them, and say whom they refused. Limits of time are so long that who waits for a stranger never ends. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -12,9 +13,11 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "real/net/frame.h"
 #include "real/net/mesh.h"
 #include "real/net/wire.h"
 #include "tests/real/kept_port.h"
+#include "tests/real/secret_helper.h"
 #include "tests/real/waiting_socket.h"
 #include "tests/scratch_folder.h"
 
@@ -91,7 +94,8 @@ static void *join(void *context)
 
 	host->status = psd_mesh_open(&host->options, host->fds, &host->clock, &host->err);
 	if (host->status) /* as psd-run does it */
-		psd_mesh_excuse(host->options.hosts, HOSTS, host->options.self, host->options.n_joined, host->err.text);
+		psd_mesh_excuse(host->options.hosts, HOSTS, host->options.self, host->options.n_joined,
+				host->options.secret, host->err.text);
 	host->has_ended = true;
 	return NULL;
 }
@@ -373,19 +377,19 @@ Test(joining, a_host_comes_once)
 		const int fd = connect_to(&cluster, 0);
 
 		greet(fd, (struct psd_wire_hello){1, HOSTS, 0, strlen(TERMS)}, TERMS);
-		cr_assert_eq(psd_socket_read_all("host 0", fd, bytes, PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES,
-						 psd_socket_now_sec() + LONG_SEC, &err),
+		cr_assert_eq(psd_frame_read_all("host 0", fd, NULL, bytes, PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES,
+						psd_socket_now_sec() + LONG_SEC, &err),
 			     PSD_OK, "%s", err.text);
 		fds[i] = fd;
 		if (i == 0)
-			cr_assert_eq(psd_socket_read_all("host 0", fd, (uint8_t *)terms, strlen(TERMS),
-							 psd_socket_now_sec() + LONG_SEC, &err),
+			cr_assert_eq(psd_frame_read_all("host 0", fd, NULL, (uint8_t *)terms, strlen(TERMS),
+							psd_socket_now_sec() + LONG_SEC, &err),
 				     PSD_OK, "%s", err.text);
 	}
 	cr_assert_str_eq(terms, TERMS);
-	cr_assert_eq(psd_socket_read_all("host 0", fds[1], bytes + PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES,
-					 PSD_WIRE_FAILED_BYTES - PSD_WIRE_HELLO_BYTES, psd_socket_now_sec() + LONG_SEC,
-					 &err),
+	cr_assert_eq(psd_frame_read_all("host 0", fds[1], NULL, bytes + PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES,
+					PSD_WIRE_FAILED_BYTES - PSD_WIRE_HELLO_BYTES, psd_socket_now_sec() + LONG_SEC,
+					&err),
 		     PSD_OK, "%s", err.text);
 	failed = psd_wire_decode_failed(bytes + PSD_WIRE_HEAD_BYTES);
 	snprintf(refusal, sizeof(refusal), "worker 0 at 127.0.0.1:%u refused a connection from 127.0.0.1 port ",
@@ -517,7 +521,7 @@ Test(joining, who_greets_too_late_is_refused, .timeout = 60)
 	start(&cluster, 0, 1);
 	await_remarks(host, 1);
 	while (!host->has_ended)
-		psd_mesh_excuse(cluster.places, HOSTS, 1, 0, "there is no data");
+		psd_mesh_excuse(cluster.places, HOSTS, 1, 0, NULL, "there is no data");
 	wait_for(&cluster, 0, 1);
 	cr_expect_not_null(strstr(host->remarks, ": has not greeted in time\n"), "%s", host->remarks);
 	close(fd);
@@ -554,7 +558,7 @@ static void check_excuse(unsigned failing)
 	start(&cluster, failing + 1, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h++)
 		while (h != failing && !cluster.hosts[h].has_ended)
-			psd_mesh_excuse(cluster.places, HOSTS, failing, 0, "there is no data");
+			psd_mesh_excuse(cluster.places, HOSTS, failing, 0, NULL, "there is no data");
 	wait_for(&cluster, 0, failing);
 	wait_for(&cluster, failing + 1, HOSTS);
 	snprintf(words, sizeof(words), "host %u at 127.0.0.1:%u: there is no data", failing,
@@ -582,7 +586,7 @@ Test(joining, a_run_that_fails_does_not_end_one_that_is_under_way, .timeout = 60
 	for (unsigned h = 0; h < HOSTS; h++)
 		cluster.hosts[h].options.n_joined = 1;
 	start(&cluster, 0, HOSTS - 1);
-	psd_mesh_excuse(cluster.places, HOSTS, HOSTS - 1, 0, "there is no data");
+	psd_mesh_excuse(cluster.places, HOSTS, HOSTS - 1, 0, NULL, "there is no data");
 	start(&cluster, HOSTS - 1, HOSTS);
 	wait_for(&cluster, 0, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h++)
@@ -607,4 +611,207 @@ Test(joining, a_host_with_other_terms_ends_the_run_for_all, .timeout = 60)
 		cr_expect(strstr(cluster.hosts[h].err.text, "has another scenario or other options: 'batch' is "),
 			  "host %u: %s", h, cluster.hosts[h].err.text);
 	}
+}
+
+/* ---- with a secret ---- */
+
+#define SECRET	"what hosts of this run know"
+#define STRANGE ": does not know this run's secret: '--secret' must name the same bytes on all hosts, or on none\n"
+
+/* Each a copy of its own, as processes have; NULL: none. */
+static void open_with_secrets(struct cluster *cluster, const char *first, const char *second, const char *third)
+{
+	const char *const words[HOSTS] = {first, second, third};
+
+	open_cluster(cluster);
+	for (unsigned h = 0; h < HOSTS; h++)
+		cluster->hosts[h].options.secret = words[h] ? make_secret(words[h]) : NULL;
+}
+
+static void free_secrets(struct cluster *cluster)
+{
+	for (unsigned h = 0; h < HOSTS; h++)
+		psd_secret_free(cluster->hosts[h].options.secret);
+}
+
+static void expect_joined(const struct cluster *cluster, const char *name)
+{
+	for (unsigned h = 0; h < HOSTS; h++)
+		cr_expect_eq(cluster->hosts[h].status, PSD_OK, "%s, host %u: %s", name, h, cluster->hosts[h].err.text);
+}
+
+static void greet_perfectly(int fd)
+{
+	greet(fd, (struct psd_wire_hello){2, HOSTS, 0, strlen(TERMS)}, TERMS);
+}
+
+/* The first bytes of TLS, and then none of it. */
+static void speak_half_of_tls(int fd)
+{
+	static const uint8_t garbage[64] = {0x16, 0x03, 0x01, 0x00, 0x3b, 0x01, 0x00, 0x00, 0x37, 0x03, 0x03};
+
+	say(fd, garbage, sizeof(garbage));
+}
+
+static void know_another_secret(int fd)
+{
+	struct psd_secret *other = make_secret("what hosts of another run know");
+
+	cr_assert(psd_secret_begin(other, fd, 2, true, 0));
+	cr_assert_eq(psd_secret_prove(other, fd), EAGAIN);
+	psd_secret_free(other);
+}
+
+static const struct stranger strange[] = {
+	{"greets perfectly", greet_perfectly, false, false, 1, STRANGE},
+	{"HTTP", speak_http, false, false, 1, STRANGE},
+	{"half a greeting", say_half, false, false, 1, STRANGE},
+	{"other terms", have_other_terms, true, false, 1, STRANGE},
+	{"gives up", give_up, false, false, 1, STRANGE},
+	{"another secret", know_another_secret, false, false, 1, STRANGE},
+	{"half of TLS", speak_half_of_tls, false, false, 1, STRANGE},
+	{"scan", say_nothing, true, false, 1, ": closed the connection before greeting\n"},
+	{"silence", say_nothing, false, false, 1, NULL},
+	{"many", say_nothing, false, false, MANY, NULL},
+};
+
+/* All that a host has said to a stranger, until it closed the connection. */
+static void expect_no_terms(int fd, const char *name)
+{
+	uint8_t heard[ROOM];
+	size_t n_heard = 0;
+	ssize_t n_read;
+
+	do {
+		struct pollfd watched = {.fd = fd, .events = POLLIN};
+
+		cr_assert_eq(poll(&watched, 1, 60000), 1, "%s is not dropped", name);
+		n_read = recv(fd, heard + n_heard, sizeof(heard) - n_heard, 0);
+		n_heard += n_read > 0 ? (size_t)n_read : 0;
+	} while (n_read > 0);
+	cr_expect_not(memmem(heard, n_heard, "batch", 5), "%s", name);
+}
+
+Test(joining, strangers_to_the_secret_keep_nobody_out_and_learn_nothing, .timeout = 120)
+{
+	static int fds[2 * MANY];
+	static struct cluster cluster;
+
+	psd_socket_allow_many();
+	for (size_t s = 0; s < sizeof(strange) / sizeof(strange[0]); s++) {
+		unsigned n_fds;
+
+		open_with_secrets(&cluster, SECRET, SECRET, SECRET);
+		start(&cluster, 0, HOSTS - 1);
+		n_fds = send_stranger(&cluster, &strange[s], fds);
+		for (unsigned h = 0; h < HOSTS - 1; h++)
+			await_remarks(&cluster.hosts[h], strange[s].remark ? 1 : 0);
+		for (unsigned i = 0; i < n_fds && strange[s].remark; i++)
+			expect_no_terms(fds[i], strange[s].name);
+		start(&cluster, HOSTS - 1, HOSTS);
+		wait_for(&cluster, 0, HOSTS);
+		expect_joined(&cluster, strange[s].name);
+		for (unsigned h = 0; h < HOSTS - 1 && strange[s].remark; h++)
+			cr_expect(strstr(cluster.hosts[h].remarks, strange[s].remark), "%s: '%s'", strange[s].name,
+				  cluster.hosts[h].remarks);
+		for (unsigned i = 0; i < n_fds; i++)
+			close(fds[i]);
+		free_secrets(&cluster);
+	}
+}
+
+/* It has the list of hosts and knows how often they have joined: without the secret that ended the run. */
+Test(joining, a_stranger_to_the_secret_cannot_give_up_for_a_host, .timeout = 60)
+{
+	static struct cluster cluster;
+
+	open_with_secrets(&cluster, SECRET, SECRET, SECRET);
+	start(&cluster, 0, HOSTS - 1);
+	psd_mesh_excuse(cluster.places, HOSTS, HOSTS - 1, 0, NULL, "there is no data");
+	for (unsigned h = 0; h < HOSTS - 1; h++)
+		await_remarks(&cluster.hosts[h], 1);
+	start(&cluster, HOSTS - 1, HOSTS);
+	wait_for(&cluster, 0, HOSTS);
+	expect_joined(&cluster, "gives up");
+	free_secrets(&cluster);
+}
+
+/* Whoever has the secret can. */
+Test(joining, a_host_that_fails_before_it_joins_tells_those_who_know_its_secret, .timeout = 60)
+{
+	static struct cluster cluster;
+
+	open_with_secrets(&cluster, SECRET, SECRET, SECRET);
+	close(cluster.hosts[1].options.listener);
+	start(&cluster, 0, 1);
+	start(&cluster, 2, HOSTS);
+	for (unsigned h = 0; h < HOSTS; h += 2)
+		while (!cluster.hosts[h].has_ended)
+			psd_mesh_excuse(cluster.places, HOSTS, 1, 0, cluster.hosts[1].options.secret,
+					"there is no data");
+	wait_for(&cluster, 0, 1);
+	wait_for(&cluster, 2, HOSTS);
+	for (unsigned h = 0; h < HOSTS; h += 2)
+		cr_expect(strstr(cluster.hosts[h].err.text, ": there is no data"), "host %u: %s", h,
+			  cluster.hosts[h].err.text);
+	free_secrets(&cluster);
+}
+
+/* Host 2 is not as the others: it ends at once with `words`; they have a remark, and wait for one that is. */
+static void expect_left_out(const char *all, const char *third, const char *words, const char *remark)
+{
+	static struct cluster cluster;
+	struct psd_error err;
+	uint16_t port;
+
+	open_with_secrets(&cluster, all, all, third);
+	start(&cluster, 0, HOSTS);
+	wait_for(&cluster, HOSTS - 1, HOSTS);
+	cr_expect_eq(cluster.hosts[2].status, PSD_ERUN);
+	cr_expect(strstr(cluster.hosts[2].err.text, words), "%s", cluster.hosts[2].err.text);
+	psd_secret_free(cluster.hosts[2].options.secret);
+	cluster.hosts[2].options.secret = all ? make_secret(all) : NULL;
+	cr_assert_eq(psd_socket_listen("127.0.0.1", cluster.places[2].port, &plain, &cluster.hosts[2].options.listener,
+				       &port, &err),
+		     PSD_OK, "%s", err.text);
+	start(&cluster, HOSTS - 1, HOSTS);
+	wait_for(&cluster, 0, HOSTS);
+	expect_joined(&cluster, words);
+	cr_expect(strstr(cluster.hosts[0].remarks, remark), "%s", cluster.hosts[0].remarks);
+	free_secrets(&cluster);
+}
+
+Test(joining, a_host_with_another_secret_is_left_out_and_says_so, .timeout = 60)
+{
+	expect_left_out(
+		SECRET, "what hosts of another run know",
+		" does not know this run's secret: '--secret' must name the same bytes on all hosts, or on none",
+		STRANGE);
+}
+
+Test(joining, a_host_without_the_secret_is_left_out_and_says_so, .timeout = 60)
+{
+	expect_left_out(SECRET, NULL, ": it does not know this run's secret: ", STRANGE);
+}
+
+Test(joining, a_host_with_a_secret_of_its_own_is_left_out_and_says_so, .timeout = 60)
+{
+	expect_left_out(
+		NULL, SECRET, " does not know this run's secret: ",
+		": has a secret, this run has none: '--secret' must name the same bytes on all hosts, or on none");
+}
+
+/* As without a secret, in the same words. */
+Test(joining, a_host_with_other_terms_ends_the_run_for_all_who_share_a_secret, .timeout = 60)
+{
+	static struct cluster cluster;
+
+	open_with_secrets(&cluster, SECRET, SECRET, SECRET);
+	cluster.hosts[1].options.terms = "seed: 1\nbatch: 9\n";
+	start(&cluster, 0, HOSTS);
+	wait_for(&cluster, 0, HOSTS);
+	for (unsigned h = 0; h < HOSTS; h++)
+		cr_expect(strstr(cluster.hosts[h].err.text, "has another scenario or other options: 'batch' is "),
+			  "host %u: %s", h, cluster.hosts[h].err.text);
+	free_secrets(&cluster);
 }

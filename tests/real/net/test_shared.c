@@ -340,7 +340,7 @@ static void say(const struct hand *hand, bool is_yes, const uint64_t key[4])
 	struct psd_error err;
 
 	memcpy(words + 1, key, 4 * sizeof(*key));
-	cr_assert_eq(psd_frame_send("the host", hand->fd, PSD_WIRE_WAY, words, sizeof(words), &err), PSD_OK, "%s",
+	cr_assert_eq(psd_frame_send("the host", hand->fd, NULL, PSD_WIRE_WAY, words, sizeof(words), &err), PSD_OK, "%s",
 		     err.text);
 }
 
@@ -349,7 +349,8 @@ static bool hear(const struct hand *hand, uint64_t key[4])
 	uint8_t words[PSD_WIRE_SMALL_BYTES];
 	struct psd_error err;
 
-	cr_assert_eq(psd_frame_read("the host", hand->fd, PSD_WIRE_WAY, words, psd_socket_now_sec() + WITHIN_SEC, &err),
+	cr_assert_eq(psd_frame_read("the host", hand->fd, NULL, PSD_WIRE_WAY, words, psd_socket_now_sec() + WITHIN_SEC,
+				    &err),
 		     PSD_OK, "%s", err.text);
 	memcpy(key, words + 1, 4 * sizeof(*key));
 	return words[0];

@@ -13,7 +13,9 @@
 
 #include "real/net/socket.h"
 #include "real/net/transport.h"
+#include "tests/real/secret_helper.h"
 
+enum { RENEW_BYTES = 1 << 19 }; /* of keys: several for LONG_BYTES */
 enum { LONG_BYTES = 5 * (1 << 20) + 12345, CHUNK_BYTES = 7919 };
 
 struct pair {
@@ -63,6 +65,41 @@ static void open_shared(struct pair *pair, int fds[2])
 	cr_assert(pair->from.transport == &psd_transport_shared && pair->to.transport == &psd_transport_shared);
 }
 
+static struct psd_carrier take_session(int fd, unsigned self, struct psd_secret *secret)
+{
+	const struct psd_layout layout = psd_layout_make(2, 1, 0);
+	const struct psd_mesh_options mesh = {.layout = &layout, .self = self, .n_lines = 1, .secret = secret};
+	const struct psd_transport_join join = {.mesh = &mesh};
+	struct psd_carrier carriers[2] = {{.fd = -1}, {.fd = -1}};
+	struct psd_error err;
+
+	carriers[1 - self].fd = fd;
+	cr_assert_eq(psd_transport_tls.join(&join, carriers, &err), PSD_OK);
+	cr_assert_eq(carriers[1 - self].transport, &psd_transport_tls);
+	return carriers[1 - self];
+}
+
+static void open_tls(struct pair *pair, int fds[2])
+{
+	struct psd_secret *secret = make_secret("as many bytes as it takes");
+	int error = EAGAIN;
+	uint8_t byte;
+
+	psd_secret_renew_after(secret, RENEW_BYTES);
+	cr_assert(psd_secret_begin(secret, fds[0], 1, true, 0) && psd_secret_begin(secret, fds[1], 0, false, 0));
+	while (error == EAGAIN) {
+		error = psd_secret_prove(secret, fds[0]);
+		if (error == EAGAIN)
+			cr_assert_eq(psd_secret_receive(secret, fds[1], &byte, 1), -1);
+	}
+	cr_assert_eq(error, 0);
+	cr_assert(psd_secret_send(secret, fds[0], (const uint8_t *)"", 1));
+	cr_assert_eq(psd_secret_receive(secret, fds[1], &byte, 1), 1);
+	pair->from = take_session(fds[0], 1, secret);
+	pair->to = take_session(fds[1], 0, secret);
+	psd_secret_free(secret);
+}
+
 typedef void open_fn(struct pair *pair, int fds[2]);
 
 /* One body, a test for each transport. */
@@ -75,6 +112,10 @@ typedef void open_fn(struct pair *pair, int fds[2]);
 	Test(transport, name##_by_shared_memory)                                                                       \
 	{                                                                                                              \
 		check_##name(open_shared);                                                                             \
+	}                                                                                                              \
+	Test(transport, name##_by_tls)                                                                                 \
+	{                                                                                                              \
+		check_##name(open_tls);                                                                                \
 	}                                                                                                              \
 	static void check_##name(open_fn *open)
 

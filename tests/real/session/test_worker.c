@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/schedules/pattern.h"
+#include "real/net/frame.h"
 #include "real/net/wire.h"
 #include "real/session/worker.h"
 #include "tests/loaded_helper.h"
@@ -77,15 +78,15 @@ static void greet(struct meeting *meeting)
 	uint8_t terms[4096];
 	struct psd_error err;
 
-	cr_assert_eq(psd_socket_read_all("the worker", meeting->fd, bytes, sizeof(bytes),
-					 psd_socket_now_sec() + WITHIN_SEC, &err),
+	cr_assert_eq(psd_frame_read_all("the worker", meeting->fd, NULL, bytes, sizeof(bytes),
+					psd_socket_now_sec() + WITHIN_SEC, &err),
 		     PSD_OK, "%s", err.text);
 	hello = psd_wire_decode_hello(bytes + PSD_WIRE_HEAD_BYTES);
 	cr_assert_eq(hello.host, 1);
 	cr_assert_eq(hello.n_hosts, HOSTS);
 	cr_assert_lt(hello.terms_bytes, sizeof(terms));
-	cr_assert_eq(psd_socket_read_all("the worker", meeting->fd, terms, hello.terms_bytes,
-					 psd_socket_now_sec() + WITHIN_SEC, &err),
+	cr_assert_eq(psd_frame_read_all("the worker", meeting->fd, NULL, terms, hello.terms_bytes,
+					psd_socket_now_sec() + WITHIN_SEC, &err),
 		     PSD_OK, "%s", err.text);
 	hello.host = 0;
 	psd_wire_encode_hello(&hello, payload);
