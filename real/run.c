@@ -11,6 +11,7 @@
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario_heed.h"
 #include "real/base/console.h"
+#include "real/net/secret.h"
 #include "real/run_choice.h"
 #include "real/run_parts.h"
 
@@ -126,10 +127,17 @@ static enum psd_status check_libraries(const struct psd_run *run, struct psd_err
 {
 	enum psd_status status = PSD_OK;
 
-	for (unsigned s = 0; s < run->scenario->n_systems && !status; s++)
-		if (psd_run_is_chosen(run, &run->scenario->systems[s]))
-			status = psd_worker_check_library(&run->scenario->systems[s], run->point.workers,
+	for (unsigned s = 0; s < run->scenario->n_systems && !status; s++) {
+		const struct psd_system *system = &run->scenario->systems[s];
+
+		if (!psd_run_is_chosen(run, system))
+			continue;
+		if (run->secret)
+			status = psd_worker_check_secret(system, run->point.nodes, run->device, err);
+		if (!status)
+			status = psd_worker_check_library(system, run->point.workers,
 							  psd_run_replay(run) ? NULL : run->device, err);
+	}
 	return status;
 }
 
@@ -315,6 +323,7 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 		close(run.listener);
 	if (run.checkpoints_lock >= 0)
 		close(run.checkpoints_lock);
+	psd_secret_free(run.secret);
 	psd_hosts_release(&run.hosts);
 	free(run.rows);
 	psd_subject_matter_release(&run.matter);

@@ -6,6 +6,7 @@
 #include "real/base/console.h"
 #include "real/base/machine.h"
 #include "real/cluster/room.h"
+#include "real/net/secret.h"
 #include "real/run.h"
 #include "real/run_choice.h"
 #include "real/run_parts.h"
@@ -32,11 +33,17 @@ static enum psd_status load_hosts(const struct psd_run_options *options, struct 
 void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, const char *words)
 {
 	struct psd_hosts hosts = {.n_hosts = 0};
+	struct psd_secret *secret = NULL;
 	struct psd_error err;
+	bool is_exposed;
 	unsigned self;
+	enum psd_status status = load_hosts(options, &hosts, &self, &err);
 
-	if (!load_hosts(options, &hosts, &self, &err) && hosts.n_hosts)
-		psd_mesh_excuse(hosts.hosts, hosts.n_hosts, self, n_joined, NULL, words);
+	if (!status && hosts.n_hosts && options->secret_path)
+		status = psd_secret_load(options->secret_path, &secret, &is_exposed, &err);
+	if (!status && hosts.n_hosts)
+		psd_mesh_excuse(hosts.hosts, hosts.n_hosts, self, n_joined, secret, words);
+	psd_secret_free(secret);
 	psd_hosts_release(&hosts);
 }
 
@@ -50,6 +57,17 @@ static void remark_hidden(const struct psd_run *run)
 			run->options->hosts_path, run->hosts.lines[run->self], run->hosts.hosts[run->self].address);
 }
 
+static enum psd_status load_secret(struct psd_run *run, struct psd_error *err)
+{
+	const char *path = run->options->secret_path;
+	bool is_exposed = false;
+	const enum psd_status status = path ? psd_secret_load(path, &run->secret, &is_exposed, err) : PSD_OK;
+
+	if (!status && is_exposed && !run->options->is_quiet)
+		psd_console_say("psd-run: %s: others on this machine can read this secret: chmod 600", path);
+	return status;
+}
+
 /* A signal ends this process at once: the others hear of it by their connections. It says so, but not where mpirun
  * started it, which ends all in this way when one has failed. */
 static enum psd_status join_hosts(struct psd_run *run, struct psd_error *err)
@@ -61,7 +79,8 @@ static enum psd_status join_hosts(struct psd_run *run, struct psd_error *err)
 	if (run->scenario->has_replay)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = run->scenario->path},
 				     "'replay' is for a cluster on this machine, not beside '--hosts' or mpirun");
-	if (options->hosts_path)
+	status = load_secret(run, err);
+	if (!status && options->hosts_path)
 		status = psd_hosts_look_up(&run->hosts, options->hosts_path, run->self, err);
 	if (!status && options->hosts_path)
 		remark_hidden(run);

@@ -56,11 +56,13 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_FLAG, AT(has_no_emulation), .commands = OF(TRAIN) | OF(CALIBRATE)},
 	{OPTION("--hosts", "FILE", "on these hosts, one ADDRESS[:PORT] a line; psd-run is to be started on each"),
 	 .kind = PSD_OPTION_TEXT, AT(hosts_path), .commands = OF(TRAIN)},
+	{OPTION("--secret", "FILE", "of --hosts: who does not have its bytes is kept out, and all is encrypted"),
+	 .kind = PSD_OPTION_TEXT, AT(secret_path), .commands = OF(TRAIN)},
 	{OPTION("--rank", "N", "of --hosts this is host N, from 0 (if not given: as mpirun or srun says)"),
 	 .kind = PSD_OPTION_COUNT, AT(rank), .least = 0, .most = PSD_HOSTS_MAX - 1, .commands = OF(TRAIN)},
 	{OPTION("--join-timeout", "TIME", "wait so long for the other --hosts (if not given: 120s)"),
 	 .kind = PSD_OPTION_SECONDS, AT(join_sec), .commands = OF(TRAIN)},
-	{OPTION("--stall", "TIME", "give up, naming who it is, when somebody stands still so long (if not given: 60s)"),
+	{OPTION("--stall", "TIME", "give up when somebody stands still so long, naming who (if not given: 60s)"),
 	 .kind = PSD_OPTION_SECONDS, AT(stall_sec), .commands = OF(TRAIN) | OF(CALIBRATE)},
 	{OPTION("--dilation", "K", "of a replay: so many times as slow, or `auto`: --set emulation.dilation=K"),
 	 .kind = PSD_OPTION_TEXT, AT(dilation), .commands = OF(TRAIN)},
@@ -126,9 +128,13 @@ enum psd_status psd_run_options_check_joined(const struct psd_run_options *optio
 
 static enum psd_status check_hosts(const struct psd_run_options *options, struct psd_error *err)
 {
-	if (!options->hosts_path && (options->rank != UINT64_MAX || options->join_sec > 0.0))
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--hosts'",
-				     options->rank != UINT64_MAX ? "--rank" : "--join-timeout");
+	const char *const other = options->rank != UINT64_MAX ? "--rank"
+				  : options->join_sec > 0.0   ? "--join-timeout"
+				  : options->secret_path      ? "--secret"
+							      : NULL;
+
+	if (!options->hosts_path && other)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--hosts'", other);
 	return options->hosts_path ? psd_run_options_check_joined(options, PSD_NOWHERE, "'--hosts'", err) : PSD_OK;
 }
 

@@ -30,6 +30,7 @@ struct psd_run_options {
 	bool is_markdown;
 	bool has_no_emulation;
 	const char *hosts_path;	 /* or NULL: all on this machine */
+	const char *secret_path; /* or NULL: connections are plain */
 	uint64_t rank;		 /* of the hosts, this process; UINT64_MAX: the environment says it */
 	const char *system_name; /* or NULL: all */
 	uint64_t n_nodes;	 /* 0: the scenario's */

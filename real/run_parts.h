@@ -17,11 +17,12 @@ struct psd_run {
 	const struct psd_device_kind *device; /* NULL: nothing is computed */
 	struct psd_point point;
 	enum psd_ground ground;
-	struct psd_hosts hosts;	  /* none: all processes are started here */
-	unsigned self;		  /* of hosts */
-	int listener;		  /* where the others find this one, from system to system; -1: there are none */
-	unsigned *n_joined;	  /* systems that have been carried out with them */
-	struct psd_replay replay; /* of the system that runs, where the scenario has one */
+	struct psd_hosts hosts;	   /* none: all processes are started here */
+	unsigned self;		   /* of hosts */
+	struct psd_secret *secret; /* of the hosts; NULL: none */
+	int listener;		   /* where the others find this one, from system to system; -1: there are none */
+	unsigned *n_joined;	   /* systems that have been carried out with them */
+	struct psd_replay replay;  /* of the system that runs, where the scenario has one */
 	uint64_t training_samples;
 	struct psd_train train; /* the scenario's; poly ends with the job */
 	struct psd_run_row *rows;

@@ -107,6 +107,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.first_iteration = run->first_iteration,
 		.worker.n_iterations = psd_run_iterations(run),
 		.worker.checkpoints = run->checkpoints.folder ? &run->checkpoints : NULL,
+		.worker.secret = run->secret,
 		.worker.listener = run->listener,
 		.worker.n_joined = *run->n_joined,
 		.ground = run->ground,
@@ -222,7 +223,7 @@ static void say_done(struct psd_run *run, const struct psd_system *system)
 	run->listener = -1;
 	psd_error_set(&words, PSD_ERUN, PSD_NOWHERE,
 		      "has a checkpoint of %" PRIu32 " iterations, with which the run ends", run->first_iteration);
-	psd_mesh_excuse(run->hosts.hosts, run->hosts.n_hosts, run->self, *run->n_joined, words.text);
+	psd_mesh_excuse(run->hosts.hosts, run->hosts.n_hosts, run->self, *run->n_joined, run->secret, words.text);
 }
 
 enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system, struct psd_error *err)

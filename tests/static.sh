@@ -29,6 +29,12 @@ for file in $(ldd "$program" | grep -o '/[^ ]*'); do
 done
 mkdir "$root/tmp" && cp "$program" "$root" && cp -r scenarios "$root" || exit 1
 
+# It has no OpenSSL, and says so in one line.
+printf '127.0.0.1\n' >"$root/hosts"
+line=$("$program" --hosts "$root/hosts" --rank 0 --secret "$root/hosts" scenarios/quickstart.yaml 2>&1)
+expected="$root/hosts: '--secret' needs a psd-run that was built with OpenSSL 3 (libssl-dev), this one was not"
+[ "$line" = "$expected" ] || fail "does not refuse --secret: $line"
+
 # says DEVICE WORDS: alone with the C library, one line with those words, and status 1
 says() {
 	line=$($inside "$root" /psd-run --quiet --no-emulation --nodes 1 --iterations 1 --set "train.device=$1" \

@@ -401,8 +401,8 @@ struct ssl_st *psd_secret_take(struct psd_secret *secret, int fd)
 
 enum psd_status psd_secret_load(const char *path, struct psd_secret **secret, bool *is_exposed, struct psd_error *err)
 {
-	(void)path, (void)secret, (void)is_exposed;
-	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+	(void)secret, (void)is_exposed;
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
 			     "'--secret' needs a psd-run that was built with OpenSSL 3 (libssl-dev), this one was not");
 }
 

@@ -44,10 +44,11 @@ struct psd_worker_options {
 	const struct psd_checkpoints *checkpoints; /* borrowed; NULL: none are written */
 	unsigned self;
 	const struct psd_mesh_host *hosts;
-	const char *terms; /* psd_terms_add(); NULL: all hosts have this one's scenario */
-	int listener;	   /* or -1, see psd_mesh_options */
-	unsigned n_joined; /* of psd_mesh_options */
-	bool has_rate;	   /* shape what this host sends and receives, for nothing else does */
+	const char *terms;	   /* psd_terms_add(); NULL: all hosts have this one's scenario */
+	struct psd_secret *secret; /* of psd_mesh_options */
+	int listener;		   /* or -1, see psd_mesh_options */
+	unsigned n_joined;	   /* of psd_mesh_options */
+	bool has_rate;		   /* shape what this host sends and receives, for nothing else does */
 	double send_bps, receive_bps;
 	/* Of payload: no message is told of before such links have carried it; both 0: they are as they are. */
 	double pace_send_bps, pace_receive_bps;
@@ -111,6 +112,11 @@ enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct p
  * replay. */
 enum psd_status psd_worker_check_library(const struct psd_system *system, unsigned workers,
 					 const struct psd_device_kind *device, struct psd_error *err) PSD_MUST_CHECK;
+
+/* PSD_EINVAL with the system's place: hosts that share a secret would leave sums between nodes to a library, which does
+ * not encrypt them. */
+enum psd_status psd_worker_check_secret(const struct psd_system *system, unsigned n_nodes,
+					const struct psd_device_kind *device, struct psd_error *err) PSD_MUST_CHECK;
 
 /* The data of a training job, as the network takes it. */
 struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, const struct psd_train *train);

@@ -29,13 +29,13 @@ static void close_all(int fds[], size_t n_fds)
 	}
 }
 
-/* An emulated link is no faster by two, nor is memory. */
+/* An emulated link is no faster by two, nor is memory. What is tried is not encrypted. */
 static bool wants_several(const struct psd_worker *worker)
 {
 	const struct psd_worker_options *options = worker->options;
 	const bool has_links = worker->layout->workers_per_node < worker->n_hosts;
 
-	return has_links && !worker->replay && !options->has_rate && !options->has_latency &&
+	return has_links && !worker->replay && !options->secret && !options->has_rate && !options->has_latency &&
 	       psd_affinity_count() >= LEAST_PROCESSORS;
 }
 
@@ -209,6 +209,7 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 		.hosts = worker->options->hosts,
 		.self = worker->self,
 		.n_lines = worker->n_lines,
+		.secret = worker->options->secret,
 		.listener = worker->options->listener,
 		.n_joined = worker->options->n_joined,
 		.within_sec = worker->options->connect_sec,

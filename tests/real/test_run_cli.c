@@ -112,6 +112,7 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--csv=1 " QUICKSTART, "'--csv' takes no value"},
 		{"--rank 0 " QUICKSTART, "'--rank' has no effect without '--hosts'"},
 		{"--join-timeout 9s " QUICKSTART, "'--join-timeout' has no effect without '--hosts'"},
+		{"--secret s " QUICKSTART, "'--secret' has no effect without '--hosts'"},
 		{"--hosts h --nodes 2 " QUICKSTART, "'--nodes' is for a cluster on this machine, not beside '--hosts'"},
 		{"--hosts h --trace t " QUICKSTART, "'--trace' is for a cluster on this machine, not beside '--hosts'"},
 		{"-o x " QUICKSTART,
@@ -148,7 +149,7 @@ Test(run_cli, an_option_of_another_command_is_refused)
 		  "--version"}},
 		{"calibrate -o x " QUICKSTART,
 		 {"--csv", "--trace=t", "--log=l", "--nodes=2", "--iterations=2", "--system=PS", "--dilation=2",
-		  "--hosts=h", "--side=64"}},
+		  "--hosts=h", "--secret=s", "--side=64"}},
 	};
 
 	for (size_t c = 0; c < sizeof(others) / sizeof(others[0]); c++)
