@@ -1,8 +1,8 @@
 #!/bin/sh
-# tests/bench/real/bench_allreduce.sh BUILD: all-reduce of 64 MiB by psd's ring, Gloo and Open MPI between the nodes of
-# an emulated cluster, links of 1 Gbit/s and as fast as the machine. Implementations take turns, so that a neighbour on
-# the machine meets them all. An operation takes what it takes the rank that joins last. CSV: median and lowest of all
-# rounds' operations, processor seconds per rank and operation.
+# tests/bench/real/bench_allreduce.sh BUILD: all-reduce of 64 MiB by psd's ring, without and with --secret, Gloo and
+# Open MPI between the nodes of an emulated cluster, links of 1 Gbit/s and as fast as the machine. Implementations take
+# turns, so that a neighbour on the machine meets them all. An operation takes what it takes the rank that joins last.
+# CSV: median and lowest of all rounds' operations, processor seconds per rank and operation.
 # shellcheck source=tests/bench/real/helper.sh
 . tests/bench/real/helper.sh
 
@@ -15,6 +15,10 @@ run() {
 	shift 4
 	scratch=$(mktemp -d "$folder/XXXXXX")
 	case $name in
+	psd-secret)
+		set -- "$@" -- env SECRET="$folder/secret" "$build/bench/exchange" none Ring "$operations" "$result" \
+			$here/allreduce.yaml
+		;;
 	psd) set -- "$@" -- "$build/bench/exchange" none Ring "$operations" "$result" $here/allreduce.yaml ;;
 	gloo-*)
 		set -- "$@" -- "$build/bench/allreduce-gloo" "${name#gloo-}" $bytes "$operations" "$scratch" "$result"
@@ -47,7 +51,8 @@ measure() {
 	done | awk -v ranks="$1" -v bandwidth_bps="$2" -v bytes=$bytes -f $here/allreduce.awk
 }
 
-names=psd
+names='psd psd-secret'
+(umask 077 && head -c 32 /dev/urandom >"$folder/secret")
 if [ -x "$build/bench/allreduce-gloo" ]; then
 	names="$names gloo-ring-chunked gloo-halving-doubling"
 else

@@ -1,7 +1,7 @@
 /* psd's ring of the one matrix of allreduce.yaml, REPEATS times, in a node of in-cluster: one line for each on every
  * rank, "SECONDS CPU_SECONDS". A whole worker as in psd-run, but for its device, which only writes and checks the
- * gradient. CPU is that of the thread that sends, receives and adds. Exits 1 if a sum is wrong. For
- * tests/bench/real/bench_allreduce.sh. */
+ * gradient. SECRET in the environment is as --secret. CPU is that of the thread that sends, receives and adds. Exits 1
+ * if a sum is wrong. For tests/bench/real/bench_allreduce.sh. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include "engine/case/case.h"
 #include "engine/scenario/scenario.h"
 #include "real/cluster/emulation.h"
+#include "real/net/secret.h"
 #include "real/session/worker.h"
 
 #define FIRST_PORT  7411
@@ -143,7 +144,10 @@ static enum psd_status run_worker(const struct psd_case *made, const struct psd_
 				  struct measured *measured, struct psd_worker_result *result, struct psd_error *err)
 {
 	struct psd_mesh_host *const hosts = calloc(n_workers, sizeof(*hosts));
-	enum psd_status status;
+	const char *const secret_path = getenv("SECRET");
+	struct psd_secret *secret = NULL;
+	bool is_exposed;
+	enum psd_status status = PSD_OK;
 
 	if (!hosts)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
@@ -151,21 +155,26 @@ static enum psd_status run_worker(const struct psd_case *made, const struct psd_
 		psd_emulation_address(h, hosts[h].address);
 		hosts[h].port = (uint16_t)(FIRST_PORT + h);
 	}
-	status = psd_worker_run(
-		&(struct psd_worker_options){
-			.made = made,
-			.train = &made->matter->scenario->train,
-			.device = kind,
-			.n_iterations = repeats,
-			.self = rank,
-			.hosts = hosts,
-			.listener = -1,
-			.connect_sec = CONNECT_SEC,
-			.stall_sec = CONNECT_SEC,
-			.span = take_span,
-			.span_context = measured,
-		},
-		result, err);
+	if (secret_path)
+		status = psd_secret_load(secret_path, &secret, &is_exposed, err);
+	if (!status)
+		status = psd_worker_run(
+			&(struct psd_worker_options){
+				.made = made,
+				.train = &made->matter->scenario->train,
+				.device = kind,
+				.n_iterations = repeats,
+				.self = rank,
+				.hosts = hosts,
+				.secret = secret,
+				.listener = -1,
+				.connect_sec = CONNECT_SEC,
+				.stall_sec = CONNECT_SEC,
+				.span = take_span,
+				.span_context = measured,
+			},
+			result, err);
+	psd_secret_free(secret);
 	free(hosts);
 	return status;
 }
