@@ -37,7 +37,7 @@ static bool trains(const struct psd_run *run)
 	return psd_worker_use(run->scenario) != PSD_BY_REPLAY;
 }
 
-static uint64_t global_batch(const struct psd_run *run)
+uint64_t psd_run_global_batch(const struct psd_run *run)
 {
 	return (uint64_t)run->point.workers * run->scenario->batch_per_worker;
 }
@@ -45,7 +45,7 @@ static uint64_t global_batch(const struct psd_run *run)
 uint32_t psd_run_iterations(const struct psd_run *run)
 {
 	return psd_run_choose_iterations(run->scenario, run->options->n_iterations, run->training_samples,
-					 global_batch(run));
+					 psd_run_global_batch(run));
 }
 
 bool psd_run_is_done(const struct psd_run *run)
@@ -229,7 +229,7 @@ static void settle_end(struct psd_run *run)
 {
 	if (run->train.rate.max_iterations == 0)
 		run->train.rate.max_iterations =
-			psd_worker_iterations(&run->train, run->training_samples, global_batch(run));
+			psd_worker_iterations(&run->train, run->training_samples, psd_run_global_batch(run));
 }
 
 /* Nobody trains on at rate 0. */

@@ -21,7 +21,7 @@ static unsigned count_chosen(const struct psd_run *run)
 /* By the command line, the solver's file, or those of an epoch, the last of which may begin the next. */
 static uint64_t every_iterations(const struct psd_run *run)
 {
-	const uint64_t batch = (uint64_t)run->point.workers * run->scenario->batch_per_worker;
+	const uint64_t batch = psd_run_global_batch(run);
 
 	if (run->options->save_every > 0)
 		return run->options->save_every;

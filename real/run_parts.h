@@ -40,6 +40,8 @@ struct psd_run {
 bool psd_run_is_chosen(const struct psd_run *run, const struct psd_system *system);
 /* NULL: the scenario has none. */
 const struct psd_replay *psd_run_replay(const struct psd_run *run);
+/* Samples of all workers in an iteration. */
+uint64_t psd_run_global_batch(const struct psd_run *run);
 uint32_t psd_run_iterations(const struct psd_run *run);
 /* Earlier runs have carried out so many iterations, or more: none is left. */
 bool psd_run_is_done(const struct psd_run *run);

@@ -206,8 +206,9 @@ struct own_files {
 	struct psd_checkpoint_host host;
 	uint32_t iterations; /* of the one that was written, or that the host goes on from */
 	unsigned n_before;
-	uint32_t before[PSD_CHECKPOINTS_MOST]; /* the newest before that, in this order; 0: there are fewer */
-	int error_number;		       /* why one stayed; 0: none did */
+	/* The newest before that, in this order; 0: there are fewer. */
+	uint32_t before[PSD_CHECKPOINTS_KEPT_WITH_SERVERS];
+	int error_number; /* why one stayed; 0: none did */
 };
 
 static void name_own(const struct own_files *own, uint32_t iterations, const char *suffix,

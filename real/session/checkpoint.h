@@ -21,6 +21,9 @@ struct psd_checkpoint_host {
 	unsigned host, n_hosts;
 };
 
+/* Of a host: as many as it keeps, see above. */
+enum { PSD_CHECKPOINTS_KEPT = 2, PSD_CHECKPOINTS_KEPT_WITH_SERVERS = 3 };
+
 enum { PSD_CHECKPOINT_PATH_MAX = 4096 };
 
 struct psd_checkpoint_path {
@@ -51,10 +54,8 @@ struct psd_checkpoint_path psd_checkpoint_parameters_path(const struct psd_check
 /* Makes the folder of that file. PSD_EFILE. */
 enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,
 				     struct psd_error *err) PSD_MUST_CHECK;
-enum { PSD_CHECKPOINTS_MOST = 3 };
-
 /* The host's file is there: takes away all others of it but the newest before it, so that n_kept of
- * 1..PSD_CHECKPOINTS_MOST stay. What cannot be taken away stays as well. */
+ * them stay, PSD_CHECKPOINTS_KEPT or PSD_CHECKPOINTS_KEPT_WITH_SERVERS. What cannot be taken away stays as well. */
 void psd_checkpoint_prune(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
 			  uint32_t iterations, unsigned n_kept);
 /* The host begins after so many iterations: takes away what an earlier run kept of later ones, so that a file of that

@@ -2,27 +2,12 @@
 #include "real/session/terms.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/file.h"
 #include "engine/base/hash.h"
 #include "engine/scenario/scenario_agree.h"
 #include "real/data/mapping.h"
 #include "real/session/worker.h"
-
-static enum psd_status add_file(struct psd_text *text, const char *path, struct psd_error *err)
-{
-	char *bytes;
-	size_t length;
-	const enum psd_status status = psd_file_read(&bytes, &length, path, err);
-
-	if (status)
-		return status;
-	psd_text_add(text, "contents %016" PRIx64, psd_hash_bytes(PSD_HASH_START, bytes, length));
-	free(bytes);
-	return PSD_OK;
-}
 
 struct contents {
 	const struct psd_mapping *file;
@@ -38,8 +23,7 @@ static enum psd_status hash_contents(void *context, struct psd_error *err)
 	return PSD_OK;
 }
 
-/* Of any length. */
-static enum psd_status add_large_file(struct psd_text *text, const char *path, struct psd_error *err)
+static enum psd_status add_file(struct psd_text *text, const char *path, struct psd_error *err)
 {
 	struct psd_mapping file;
 	struct contents contents = {.file = &file};
@@ -84,7 +68,7 @@ enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made
 	if (!status && train->data.path)
 		status = add_data(&data, made, train, err);
 	if (!status && train->start_path)
-		status = add_large_file(&start, train->start_path, err);
+		status = add_file(&start, train->start_path, err);
 	psd_text_add(&iterations, "%" PRIu32, n_iterations);
 	if (!status) {
 		const struct psd_agreed_value instead[] = {

@@ -109,7 +109,8 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 				    psd_checkpoint_path(checkpoints, host_of(worker), iterations), notes, N_NOTES, err);
 	if (!status)
 		psd_checkpoint_prune(checkpoints, host_of(worker), iterations,
-				     worker->n_hosts > worker->layout->workers ? 3 : 2);
+				     worker->layout->has_separate_servers ? PSD_CHECKPOINTS_KEPT_WITH_SERVERS
+									  : PSD_CHECKPOINTS_KEPT);
 	return status;
 }
 
