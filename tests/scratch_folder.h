@@ -6,10 +6,12 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct scratch_folder {
 	char path[64];
@@ -49,6 +51,59 @@ static inline void scratch_folder_write(const struct scratch_folder *folder, con
 	cr_assert_not_null(out);
 	cr_assert_eq(fwrite(bytes, 1, n_bytes, out), n_bytes);
 	cr_assert_eq(fclose(out), 0);
+}
+
+/* All of a file as text, which the caller frees. */
+static inline char *scratch_folder_read(const struct scratch_folder *folder, const char *name)
+{
+	FILE *in = fopen(scratch_folder_path(folder, name).text, "r");
+	char *text = calloc(1, 1 << 20);
+
+	cr_assert(in && text, "%s", name);
+	cr_assert_lt(fread(text, 1, (1 << 20) - 1, in), (1 << 20) - 1);
+	fclose(in);
+	return text;
+}
+
+/* Whether two files have the same bytes. */
+static inline bool scratch_folder_is_same(const struct scratch_folder *folder, const char *one, const char *other)
+{
+	FILE *left = fopen(scratch_folder_path(folder, one).text, "rb"),
+	     *right = fopen(scratch_folder_path(folder, other).text, "rb");
+	int byte = EOF;
+	bool is_same = true;
+
+	cr_assert(left && right, "%s, %s", one, other);
+	do {
+		byte = getc(left);
+		is_same = getc(right) == byte;
+	} while (is_same && byte != EOF);
+	fclose(left);
+	fclose(right);
+	return is_same;
+}
+
+static inline bool scratch_folder_has(const struct scratch_folder *folder, const char *name)
+{
+	return !access(scratch_folder_path(folder, name).text, F_OK);
+}
+
+struct scratch_options {
+	char text[768];
+};
+
+/* Each @ in the options of a command stands for the folder's path. */
+static inline struct scratch_options scratch_folder_spell(const struct scratch_folder *folder, const char *options)
+{
+	struct scratch_options spelt;
+	size_t n = 0;
+
+	for (; *options && n < sizeof(spelt.text) - sizeof(folder->path); options++)
+		n += (size_t)(*options == '@' ? snprintf(spelt.text + n, sizeof(spelt.text) - n, "%s", folder->path)
+					      : snprintf(spelt.text + n, sizeof(spelt.text) - n, "%c", *options));
+	cr_assert_eq(*options, 0, "too long");
+	spelt.text[n] = 0;
+	return spelt;
 }
 
 /* Entries, hidden ones too. */

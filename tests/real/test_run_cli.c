@@ -49,18 +49,16 @@ static struct scratch_folder make_tiny(void)
 }
 
 struct arguments {
-	char text[512];
+	char text[1024];
 };
 
-/* psd-run in the folder; @ in the options, once, stands for its path. */
+/* psd-run in the folder. */
 static struct arguments emulated(const struct scratch_folder *folder, const char *options)
 {
 	struct arguments arguments;
-	const char *place = strchr(options, '@');
-	const int before = place ? (int)(place - options) : (int)strlen(options);
 
-	snprintf(arguments.text, sizeof(arguments.text), "%.*s%s%s %s/s.yaml", before, options,
-		 place ? folder->path : "", place ? place + 1 : "", folder->path);
+	snprintf(arguments.text, sizeof(arguments.text), "%s %s/s.yaml", scratch_folder_spell(folder, options).text,
+		 folder->path);
 	return arguments;
 }
 
@@ -71,17 +69,6 @@ static struct arguments tiny(const struct scratch_folder *folder, const char *op
 
 	strncat(arguments.text, " --no-emulation", sizeof(arguments.text) - strlen(arguments.text) - 1);
 	return arguments;
-}
-
-static char *read_text(const struct scratch_folder *folder, const char *name)
-{
-	FILE *in = fopen(scratch_folder_path(folder, name).text, "r");
-	char *text = calloc(1, 1 << 20);
-
-	cr_assert(in && text);
-	cr_assert_lt(fread(text, 1, (1 << 20) - 1, in), (1 << 20) - 1);
-	fclose(in);
-	return text;
 }
 
 static unsigned count(const char *text, const char *what)
@@ -334,7 +321,7 @@ Test(run_cli, log_has_every_iteration_and_a_test_for_each_epoch)
 {
 	const struct scratch_folder folder = make_tiny();
 	struct run done = run(tiny(&folder, "--quiet --log @/log.csv").text, "2>&1 >/dev/null");
-	char *log = read_text(&folder, "log.csv");
+	char *log = scratch_folder_read(&folder, "log.csv");
 	unsigned n_tested = 0;
 
 	cr_expect_eq(done.exit_status, 0);
@@ -369,7 +356,7 @@ Test(run_cli, both_systems_log_the_same_training)
 	const struct scratch_folder folder = make_tiny();
 	struct run done =
 		run(tiny(&folder, "--quiet --set train.test_every=0 --log @/log.csv").text, "2>&1 >/dev/null");
-	char *log = read_text(&folder, "log.csv");
+	char *log = scratch_folder_read(&folder, "log.csv");
 	double first[10], sum = 0.0;
 	unsigned i = 0;
 
@@ -424,8 +411,8 @@ Test(run_cli, tests_between_iterations_do_not_change_the_training)
 		done = run(tiny(&folder, options).text, "2>&1 >/dev/null");
 		cr_assert_eq(done.exit_status, 0, "%s", done.text);
 		free(done.text);
-		tested = read_text(&folder, "1.csv");
-		untested = read_text(&folder, "2.csv");
+		tested = scratch_folder_read(&folder, "1.csv");
+		untested = scratch_folder_read(&folder, "2.csv");
 		cr_expect_eq(count(tested, "\n"), 11);
 		for (const char *one = strchr(tested, '\n') + 1, *other = strchr(untested, '\n') + 1; *one && *other;
 		     one = strchr(one, '\n') + 1, other = strchr(other, '\n') + 1) {
@@ -445,7 +432,7 @@ Test(run_cli, trace_shows_all_workers_from_zero_on)
 {
 	const struct scratch_folder folder = make_tiny();
 	struct run done = run(tiny(&folder, "--trace @/t.json").text, "2>&1 >/dev/null");
-	char *trace = read_text(&folder, "t.json");
+	char *trace = scratch_folder_read(&folder, "t.json");
 
 	cr_expect_eq(done.exit_status, 0);
 	cr_expect_not_null(strstr(done.text, "psd-run: the trace is of Hybrid\n"), "%s", done.text);
@@ -476,7 +463,7 @@ Test(run_cli, a_failed_run_leaves_the_old_trace)
 
 	scratch_folder_write(&folder, "t.json", "old", 3);
 	failed = run(tiny(&folder, "--quiet --trace @/t.json --log /dev/full").text, "2>&1 >/dev/null");
-	trace = read_text(&folder, "t.json");
+	trace = scratch_folder_read(&folder, "t.json");
 	cr_expect_eq(failed.exit_status, 1, "%s", failed.text);
 	cr_expect_str_eq(trace, "old");
 	cr_expect_eq(scratch_folder_count(&folder), 3, "the network, the scenario and the older trace");
@@ -697,9 +684,9 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 
 	cr_assert_eq(done.exit_status, 0, "%s", done.text);
 	cr_expect_not_null(strstr(done.text, "machine.bytes"), "%s", done.text);
-	calibrated = read_text(&folder, "c.yaml");
-	profile = read_text(&folder, "c-profile.csv");
-	points = read_text(&folder, "c-points.csv");
+	calibrated = scratch_folder_read(&folder, "c.yaml");
+	profile = scratch_folder_read(&folder, "c-profile.csv");
+	points = scratch_folder_read(&folder, "c-points.csv");
 	cr_expect_not_null(strstr(calibrated, "  profile: \"c-profile.csv\"\n"), "%s", calibrated);
 	cr_expect_gt(number_after(calibrated, "reduce: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "update: "), 0.0);
@@ -849,7 +836,7 @@ Test(run_cli, a_killed_run_leaves_the_older_trace_alone, .timeout = 60)
 		;
 	fclose(errors);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
-	trace = read_text(&folder, "t.json");
+	trace = scratch_folder_read(&folder, "t.json");
 	cr_expect_str_eq(trace, "older");
 	cr_expect_eq(scratch_folder_count(&folder), 3, "the network, the scenario and the trace");
 	free(trace);
@@ -989,11 +976,11 @@ Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
 	cr_expect_eq(count(joined.text, "\n"), 3, "%s", joined.text); /* a head, two systems */
 	cr_expect_eq(count(joined.text, ",real-cpu,2,2,1000000000,"), 2, "the scenario says what the links are: %s",
 		     joined.text);
-	silent = read_text(&folder, "rank1");
+	silent = scratch_folder_read(&folder, "rank1");
 	cr_expect_str_eq(silent, "", "only host 0 tells");
 	free(silent);
-	joined_log = read_text(&folder, "joined.csv");
-	launched_log = read_text(&folder, "launched.csv");
+	joined_log = scratch_folder_read(&folder, "joined.csv");
+	launched_log = scratch_folder_read(&folder, "launched.csv");
 	cr_expect_eq(count(joined_log, "\n"), count(launched_log, "\n"));
 	/* the last loss of the last system, bit for bit: the first four fields of the last line */
 	cr_expect(strncmp(strstr(joined_log, "\nHybrid,9,"), strstr(launched_log, "\nHybrid,9,"),
@@ -1022,7 +1009,7 @@ static void expect_disagreement(const char *options, const char *other_options, 
 		 folder.path, other_options, folder.path, folder.path, path_of("psd-run").text, folder.path, options,
 		 folder.path);
 	joined = run(arguments, "2>&1; status=$?; wait; exit $status");
-	other = read_text(&folder, "rank1");
+	other = scratch_folder_read(&folder, "rank1");
 	cr_expect_eq(joined.exit_status, 1);
 	cr_expect(strstr(joined.text, words), "%s", joined.text);
 	cr_expect(strstr(other, other_words), "%s", other);

@@ -53,17 +53,13 @@ struct arguments {
 	char text[1024];
 };
 
-/* psd-run of the scenario there; each @ in the options stands for the folder's path. */
+/* psd-run of the scenario there. */
 static struct arguments arguments_of(const struct scratch_folder *folder, const char *options)
 {
 	struct arguments arguments;
-	size_t n = (size_t)snprintf(arguments.text, sizeof(arguments.text), "--no-emulation --quiet %s/s.yaml ",
-				    folder->path);
 
-	for (; *options && n < sizeof(arguments.text) - sizeof(folder->path); options++)
-		n += (size_t)(*options == '@'
-				      ? snprintf(arguments.text + n, sizeof(arguments.text) - n, "%s", folder->path)
-				      : snprintf(arguments.text + n, sizeof(arguments.text) - n, "%c", *options));
+	snprintf(arguments.text, sizeof(arguments.text), "--no-emulation --quiet %s/s.yaml %s", folder->path,
+		 scratch_folder_spell(folder, options).text);
 	return arguments;
 }
 
@@ -104,33 +100,6 @@ static void append(const struct scratch_folder *folder, const char *name, const 
 	cr_assert_eq(fclose(out), 0);
 }
 
-static char *read_text(const struct scratch_folder *folder, const char *name)
-{
-	char command[256];
-	struct run read;
-
-	snprintf(command, sizeof(command), "cat %s/%s", folder->path, name);
-	read = run_command(command);
-	cr_assert_eq(read.exit_status, 0, "%s", command);
-	return read.text;
-}
-
-static bool is_same(const struct scratch_folder *folder, const char *one, const char *other)
-{
-	char command[512];
-	struct run compared;
-
-	snprintf(command, sizeof(command), "cmp %s/%s %s/%s 2>&1", folder->path, one, folder->path, other);
-	compared = run_command(command);
-	free(compared.text);
-	return compared.exit_status == 0;
-}
-
-static bool is_there(const struct scratch_folder *folder, const char *name)
-{
-	return !access(scratch_folder_path(folder, name).text, F_OK);
-}
-
 Test(run_save, options_that_do_nothing_are_refused)
 {
 	const struct scratch_folder folder = make_folder();
@@ -145,7 +114,7 @@ Test(run_save, options_that_do_nothing_are_refused)
 		       "s.yaml: no checkpoint can be written there: Not a directory\n");
 	expect_refusal(&folder, 2, "--system PS --save @/no/c",
 		       "/no/c: no checkpoint can be written there: No such file or directory\n");
-	cr_expect_not(is_there(&folder, "c"));
+	cr_expect_not(scratch_folder_has(&folder, "c"));
 	scratch_folder_remove(&folder);
 }
 
@@ -155,13 +124,13 @@ Test(run_save, an_epoch_lies_between_checkpoints)
 	const struct scratch_folder folder = make_folder();
 
 	run_quietly(&folder, "--system PS --save @/c --iterations 7");
-	cr_expect(is_there(&folder, "c/iteration-4/host-0-of-2.safetensors"));
-	cr_expect(is_there(&folder, "c/iteration-7/host-1-of-2.safetensors"));
-	cr_expect(is_there(&folder, "c/parameters.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-4/host-0-of-2.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-7/host-1-of-2.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "c/parameters.safetensors"));
 	run_quietly(&folder, "--system PS --save @/c --resume");
-	cr_expect_not(is_there(&folder, "c/iteration-7"));
-	cr_expect(is_there(&folder, "c/iteration-8/host-0-of-2.safetensors"));
-	cr_expect(is_there(&folder, "c/iteration-10/host-0-of-2.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "c/iteration-7"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-8/host-0-of-2.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-10/host-0-of-2.safetensors"));
 	scratch_folder_remove(&folder);
 }
 
@@ -179,11 +148,11 @@ Test(run_save, a_solver_says_how_often)
 	scratch_folder_write(&folder, "solver.prototxt", solver, strlen(solver));
 	scratch_folder_write(&folder, "s.yaml", solved, strlen(solved));
 	run_quietly(&folder, "--save @/c");
-	cr_expect(is_there(&folder, "c/iteration-3/host-0-of-2.safetensors"));
-	cr_expect(is_there(&folder, "c/iteration-5/host-0-of-2.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-3/host-0-of-2.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-5/host-0-of-2.safetensors"));
 	run_quietly(&folder, "--save @/d --save-every 4");
-	cr_expect_not(is_there(&folder, "d/iteration-3"));
-	cr_expect(is_there(&folder, "d/iteration-4/host-0-of-2.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "d/iteration-3"));
+	cr_expect(scratch_folder_has(&folder, "d/iteration-4/host-0-of-2.safetensors"));
 	scratch_folder_remove(&folder);
 }
 
@@ -193,9 +162,9 @@ Test(run_save, what_goes_on_ends_as_what_was_never_cut)
 
 	run_quietly(&folder, "--system Ring --save @/whole");
 	run_quietly(&folder, "--system Ring --save @/cut --resume --iterations 5");
-	cr_expect_not(is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
+	cr_expect_not(scratch_folder_is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
 	run_quietly(&folder, "--system Ring --save @/cut --resume");
-	cr_expect(is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
+	cr_expect(scratch_folder_is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
 	scratch_folder_remove(&folder);
 }
 
@@ -253,7 +222,7 @@ Test(run_save, the_log_goes_on)
 	run_quietly(&folder, "--system Ring --save @/c --log @/log --iterations 6");
 	append(&folder, "log", "Ring,6,1,1,1,99,\nRing,7,1,1,1,99,\nRing,3"); /* a run that was killed later */
 	run_quietly(&folder, "--system Ring --save @/c --log @/log --resume");
-	log = read_text(&folder, "log");
+	log = scratch_folder_read(&folder, "log");
 	for (const char *line = strchr(log, '\n'); line && line[1]; line = strchr(line + 1, '\n'), n++) {
 		unsigned iteration;
 		double epoch, loss, ratio, sec;
@@ -302,7 +271,7 @@ Test(run_save, a_test_is_in_the_log_before_its_checkpoint)
 	scratch_folder_add(&folder, "c");
 	scratch_folder_add(&folder, "c/parameters.safetensors"); /* worker 0 can write no checkpoint */
 	free(run_that_fails(&folder, 2, "--system PS --save @/c --log @/log"));
-	log = read_text(&folder, "log");
+	log = scratch_folder_read(&folder, "log");
 	line = strstr(log, "\nPS,3,");
 	cr_assert_not_null(line, "%s", log);
 	cr_expect(!strchr(line + 1, '\n')[1] && strchr(line + 1, '\n')[-1] != ',', "the last line, tested: %s", log);
@@ -320,7 +289,7 @@ Test(run_save, parameters_are_there_before_the_checkpoint)
 	scratch_folder_add(&folder, "c/parameters.safetensors");
 	text = run_that_fails(&folder, 2, "--system PS --save @/c --iterations 3");
 	cr_expect_not_null(strstr(text, "/c/parameters.safetensors: is no regular file\n"), "%s", text);
-	cr_expect_not(is_there(&folder, "c/iteration-3/host-0-of-2.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "c/iteration-3/host-0-of-2.safetensors"));
 	free(text);
 	scratch_folder_remove(&folder);
 }
@@ -346,8 +315,8 @@ Test(run_save, what_an_earlier_run_has_left_is_taken_away)
 	scratch_folder_write(&folder, "c/iteration-6", "", 0);
 	free(run_that_fails(&folder, 2,
 			    "--system PS --save @/c --resume --save-every 2 --set train.learning_rate.base=0.2"));
-	cr_expect(is_there(&folder, "c/iteration-4/host-0-of-2.safetensors"));
-	cr_expect_not(is_there(&folder, "c/iteration-8/host-0-of-2.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-4/host-0-of-2.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "c/iteration-8/host-0-of-2.safetensors"));
 	scratch_folder_remove(&folder);
 }
 
@@ -390,7 +359,7 @@ Test(run_save, lost_files_are_told)
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
 		       "/c: has checkpoints, but none of all hosts: bring back the missing files, or name another "
 		       "folder to begin anew\n");
-	cr_expect(is_there(&folder, "c/iteration-8/host-1-of-2.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-8/host-1-of-2.safetensors"));
 	scratch_folder_remove(&folder);
 }
 
@@ -455,7 +424,7 @@ static void run_hosts(const struct scratch_folder *folder, const char *options, 
 
 static void expect_words(const struct scratch_folder *folder, const char *name, const char *words)
 {
-	char *text = read_text(folder, name);
+	char *text = scratch_folder_read(folder, name);
 
 	cr_expect_not_null(strstr(text, words), "%s", text);
 	free(text);
@@ -484,7 +453,7 @@ Test(run_save, no_host_is_done_while_another_cannot_save)
 	scratch_folder_add(&folder, "c1");
 	scratch_folder_write(&folder, "c1/iteration-10", "", 0);
 	run_hosts(&folder, "--save c0 --save-every 20", "--save c1 --save-every 20", "22");
-	said = read_text(&folder, "rank0");
+	said = scratch_folder_read(&folder, "rank0");
 	cr_expect_not_null(strstr(said, "c1/iteration-10: no checkpoint can be written there: Not a directory\n"), "%s",
 			   said);
 	free(said);
@@ -517,10 +486,10 @@ Test(run_save, hosts_of_their_own_go_on)
 	run_hosts(&folder, "--save d0", "--save d1", "22");
 	shell(&folder, "rm -rf d0/iteration-8 d1/iteration-8");
 	run_hosts(&folder, "--save d0 --resume", "--save d1 --resume", "00");
-	cr_expect(
-		is_same(&folder, "c0/iteration-10/host-0-of-2.safetensors", "d0/iteration-10/host-0-of-2.safetensors"));
-	cr_expect(
-		is_same(&folder, "c1/iteration-10/host-1-of-2.safetensors", "d1/iteration-10/host-1-of-2.safetensors"));
+	cr_expect(scratch_folder_is_same(&folder, "c0/iteration-10/host-0-of-2.safetensors",
+					 "d0/iteration-10/host-0-of-2.safetensors"));
+	cr_expect(scratch_folder_is_same(&folder, "c1/iteration-10/host-1-of-2.safetensors",
+					 "d1/iteration-10/host-1-of-2.safetensors"));
 	scratch_folder_remove(&folder);
 }
 
@@ -626,7 +595,7 @@ Test(run_save, a_run_that_started_from_a_file_goes_on)
 	run_quietly(&folder, options);
 	snprintf(options, sizeof(options), "--system Ring --save @/cut --resume %s", start);
 	run_quietly(&folder, options);
-	cr_expect(is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
+	cr_expect(scratch_folder_is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
 	scratch_folder_remove(&folder);
 }
 
@@ -643,7 +612,7 @@ Test(run_save, a_model_without_parameters_goes_on)
 	snprintf(options, sizeof(options), "%s --save @/c --resume --set train.start=@/c/parameters.safetensors",
 		 train);
 	run_quietly(&folder, options);
-	cr_expect(is_there(&folder, "c/iteration-10/host-1-of-2.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-10/host-1-of-2.safetensors"));
 	snprintf(options, sizeof(options), "%s --set train.start=@/c/parameters.safetensors", train);
 	run_quietly(&folder, options);
 	scratch_folder_remove(&folder);

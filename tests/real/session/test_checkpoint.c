@@ -150,11 +150,6 @@ static struct psd_checkpoints_found find(const struct scratch_folder *folder, un
 	return found;
 }
 
-static bool is_there(const struct scratch_folder *folder, const char *name)
-{
-	return !access(scratch_folder_path(folder, name).text, F_OK);
-}
-
 Test(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have)
 {
 	const struct scratch_folder folder = scratch_folder_make();
@@ -227,13 +222,13 @@ Test(checkpoint_files, the_last_two_of_a_host_stay)
 	}
 	scratch_folder_write(&folder, "iteration-5/host-0-of-2.safetensors.part", "", 0);
 	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){0, 2}, 7, 2);
-	cr_expect(is_there(&folder, "iteration-7/host-0-of-2.safetensors"));
-	cr_expect(is_there(&folder, "iteration-6/host-0-of-2.safetensors"));
-	cr_expect_not(is_there(&folder, "iteration-8/host-0-of-2.safetensors"));
-	cr_expect_not(is_there(&folder, "iteration-5"), "nobody has anything there");
-	cr_expect_not(is_there(&folder, "iteration-4/host-0-of-2.safetensors"));
-	cr_expect(is_there(&folder, "iteration-4/host-1-of-2.safetensors"), "the other host's");
-	cr_expect(is_there(&folder, "iteration-8/host-1-of-2.safetensors"), "the other host's");
+	cr_expect(scratch_folder_has(&folder, "iteration-7/host-0-of-2.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "iteration-6/host-0-of-2.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "iteration-8/host-0-of-2.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "iteration-5"), "nobody has anything there");
+	cr_expect_not(scratch_folder_has(&folder, "iteration-4/host-0-of-2.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "iteration-4/host-1-of-2.safetensors"), "the other host's");
+	cr_expect(scratch_folder_has(&folder, "iteration-8/host-1-of-2.safetensors"), "the other host's");
 	scratch_folder_remove(&folder);
 }
 
@@ -255,8 +250,8 @@ Test(checkpoint_files, of_separate_servers_the_last_three_stay)
 	cr_expect_eq(find(&folder, 3, 3).iterations, 1);
 	put(&folder, 4, 1, 3);
 	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){1, 3}, 4, 3);
-	cr_expect_not(is_there(&folder, "iteration-1/host-1-of-3.safetensors"));
-	cr_expect(is_there(&folder, "iteration-2/host-1-of-3.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "iteration-1/host-1-of-3.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "iteration-2/host-1-of-3.safetensors"));
 	scratch_folder_remove(&folder);
 }
 
@@ -273,11 +268,11 @@ Test(checkpoint_files, later_ones_of_a_host_are_dropped)
 	scratch_folder_write(&folder, "iteration-6/host-0-of-2.safetensors.part", "", 0);
 	cr_assert_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 2}, 4, &err), PSD_OK, "%s",
 		     err.text);
-	cr_expect(is_there(&folder, "iteration-4/host-0-of-2.safetensors"));
-	cr_expect_not(is_there(&folder, "iteration-6/host-0-of-2.safetensors"));
-	cr_expect_not(is_there(&folder, "iteration-6/host-0-of-2.safetensors.part"));
-	cr_expect_not(is_there(&folder, "iteration-8/host-0-of-2.safetensors"));
-	cr_expect(is_there(&folder, "iteration-8/host-1-of-2.safetensors"), "the other host's");
+	cr_expect(scratch_folder_has(&folder, "iteration-4/host-0-of-2.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "iteration-6/host-0-of-2.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "iteration-6/host-0-of-2.safetensors.part"));
+	cr_expect_not(scratch_folder_has(&folder, "iteration-8/host-0-of-2.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "iteration-8/host-1-of-2.safetensors"), "the other host's");
 	scratch_folder_add(&folder, "iteration-5");
 	scratch_folder_add(&folder, "iteration-5/host-0-of-2.safetensors");
 	cr_expect_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 2}, 4, &err), PSD_EFILE);
@@ -296,12 +291,12 @@ Test(checkpoint_files, what_another_host_begins_stays)
 	put(&folder, 4, 0, 3);
 	cr_assert_eq(psd_checkpoint_begin(&checkpoints, 5, &err), PSD_OK);
 	cr_assert_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 3}, 4, &err), PSD_OK);
-	cr_expect(is_there(&folder, "iteration-5"));
+	cr_expect(scratch_folder_has(&folder, "iteration-5"));
 	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){0, 3}, 4, 3);
-	cr_expect(is_there(&folder, "iteration-5"));
+	cr_expect(scratch_folder_has(&folder, "iteration-5"));
 	put(&folder, 6, 0, 3);
 	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){0, 3}, 6, 3);
-	cr_expect_not(is_there(&folder, "iteration-5"), "nobody is behind by so much");
+	cr_expect_not(scratch_folder_has(&folder, "iteration-5"), "nobody is behind by so much");
 	scratch_folder_remove(&folder);
 }
 
