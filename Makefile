@@ -39,7 +39,8 @@ GOLDEN := \
 	poseidon-2015/alexnet \
 	poseidon-atc17/vgg19-22k-10gbe \
 	poseidon-atc17/vgg19-22k-40gbe \
-	gradientflow/resnet50-cluster-p
+	gradientflow/resnet50-cluster-p \
+	eight-gpus-a-node
 
 DEMO_SCENARIO := scenarios/poseidon-atc17/vgg19-22k-40gbe.yaml
 

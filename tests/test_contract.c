@@ -42,6 +42,8 @@ enum { TEXT_MAX = 4096 };
 	"systems:\n"                                                                                                   \
 	"  - {name: ps, sync: ps}\n"                                                                                   \
 	"  - {name: ps sequential, sync: ps, schedule: sequential}\n"                                                  \
+	"  - {name: two-level ps, sync: two-level-ps}\n"                                                               \
+	"  - {name: two-level ps sequential, sync: two-level-ps, schedule: sequential}\n"                              \
 	"  - {name: sfb, sync: sfb}\n"                                                                                 \
 	"  - {name: sfb sequential, sync: sfb, schedule: sequential}\n"                                                \
 	"  - {name: adam, sync: adam}\n"                                                                               \
@@ -245,6 +247,7 @@ Test(contract, size_classes_of_collectives_agree)
 	"  - {name: ps 1, sync: ps, servers: 1}\n"                                                                     \
 	"  - {name: ps 4, sync: ps, servers: 4}\n"                                                                     \
 	"  - {name: ps 4 sequential, sync: ps, servers: 4, schedule: sequential}\n"                                    \
+	"  - {name: two-level ps 3, sync: two-level-ps, servers: 3}\n"                                                 \
 	"  - {name: adam 1, sync: adam, servers: 1}\n"                                                                 \
 	"  - {name: adam 4, sync: adam, servers: 4}\n"                                                                 \
 	"  - {name: hybrid 4, sync: hybrid, servers: 4}\n"                                                             \
@@ -280,6 +283,12 @@ Test(contract, barriers_and_priorities_agree)
 			 "sweep: {nodes: [1, 2, 8, 18, 32]}\n");
 	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_BARRIER_AND_PRIORITY
 			 "sweep: {nodes: [2, 8]}\nfidelity: message\n");
+}
+
+Test(contract, separate_servers_of_four_workers_on_a_node_agree)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
+			 ", " HOST "}\n" SEPARATE_SERVERS "sweep: {nodes: [1, 2, 5]}\n");
 }
 
 Test(contract, four_workers_on_a_node_agree)
@@ -360,6 +369,26 @@ Test(contract, an_encoding_of_what_has_2_bytes_is_refused_with_its_place)
 	cr_expect(strstr(err.text, "'wire' of system 'a' is 'bf16', must be 'fp32' where 'precision' is"), "%s",
 		  err.text);
 	cr_expect(strstr(err.text, ":5:"), "%s", err.text);
+	loaded_close(&loaded);
+}
+
+/* Leaders would have to round what they have summed. */
+Test(contract, an_encoding_that_a_method_does_not_take_is_refused_with_its_place)
+{
+	static const char text[] = "model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64}\n"
+				   "compute: {device: v100}\ncluster: {nodes: 2, workers_per_node: 2, " NETWORK
+				   "}\nsystems:\n  - {name: a, sync: two-level-ps, wire: bf16}\n";
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_error err = {.text = ""};
+
+	loaded_open(&loaded, text);
+	cr_expect_eq(psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
+				   psd_scenario_point(&loaded.scenario, 0), &err),
+		     PSD_EINVAL);
+	cr_expect(strstr(err.text, ":5:") &&
+			  strstr(err.text, "must be 'fp32' where tensors go by method 'two-level ps'"),
+		  "%s", err.text);
 	loaded_close(&loaded);
 }
 

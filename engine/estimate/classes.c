@@ -65,6 +65,7 @@ static bool is_alike_by_itself(const struct psd_classes *classes, unsigned a, un
 {
 	const struct psd_layout *layout = layout_of(classes);
 	if (psd_layout_is_worker(layout, a) != psd_layout_is_worker(layout, b) ||
+	    psd_layout_is_leader(layout, a) != psd_layout_is_leader(layout, b) ||
 	    psd_layout_is_shard(layout, a) != psd_layout_is_shard(layout, b) || classes->is_root[a] ||
 	    classes->is_root[b])
 		return false;

@@ -1,61 +1,95 @@
-/* Parameter server: gradients to the shards, each of which sums and applies its part; parameters back. */
+/* Parameter server: gradients to the shards, each of which sums and applies its part; parameters back. By two levels a
+ * node's workers are one to the shards: their leader sums their gradients, and hands on the parameters that it gets. */
 #include "engine/program/program_builder.h"
 
-static const struct psd_route up = {&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT,
-				    PSD_BUFFER_RECEIVED};
-static const struct psd_route down = {&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_BUFFER_PART,
-				      PSD_BUFFER_PARAMETER};
+/* Between shards and those who speak to them. */
+struct ways {
+	struct psd_route up, down;
+};
 
-static uint32_t add_reduce(struct psd_builder *b, const struct psd_stage *stage, uint64_t elements)
+static const struct ways of_workers = {
+	{&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT, PSD_BUFFER_RECEIVED},
+	{&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_BUFFER_PART, PSD_BUFFER_PARAMETER},
+};
+
+static const struct ways of_leaders = {
+	{&psd_leader_push, PSD_WHERE_LEADERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT, PSD_BUFFER_RECEIVED},
+	{&psd_leader_pull, PSD_WHERE_SHARDS, PSD_WHERE_LEADERS, PSD_BUFFER_PART, PSD_BUFFER_PARAMETER},
+};
+
+static const struct psd_route to_leader = {&psd_to_leader, PSD_WHERE_WORKERS, PSD_WHERE_LEADERS, PSD_BUFFER_GRADIENT,
+					   PSD_BUFFER_MEMBERS};
+static const struct psd_route from_leader = {&psd_from_leader, PSD_WHERE_LEADERS, PSD_WHERE_WORKERS,
+					     PSD_BUFFER_PARAMETER, PSD_BUFFER_PARAMETER};
+
+/* A sum of so many gradients' bytes. */
+static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
+			enum psd_where where, double bytes)
 {
-	struct psd_op op = psd_stage_op(stage, PSD_OP_REDUCE, PSD_RESOURCE_CPU, PSD_WHERE_SHARDS);
-	const double part_bytes = (double)elements * b->plan->value_bytes / b->plan->layout.shards;
+	struct psd_op op = psd_stage_op(stage, kind, PSD_RESOURCE_CPU, where);
 
-	op.bytes = (uint64_t)(part_bytes * b->plan->layout.workers);
-	op.work_sec = psd_cost_bytes_sec(part_bytes * b->plan->layout.workers, b->plan->system->host.reduce_bps);
+	op.bytes = (uint64_t)bytes;
+	op.work_sec = psd_cost_bytes_sec(bytes, b->plan->system->host.reduce_bps);
 	return psd_builder_add_op(b, &op);
 }
 
-/* Gradients leave, and come together at the shards; returns what makes new parameters ready to leave. */
-static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, uint64_t elements)
-{
-	const unsigned shards = b->plan->layout.shards;
-	const uint64_t part_elements = (elements + shards - 1) / shards; /* of the largest */
-	const uint32_t out = psd_builder_add_departure(b, stage, &up, elements);
-	const struct psd_message push = psd_builder_add_message(b, stage, &up, elements);
-	psd_builder_after_departure(b, push.send, out);
-	const uint32_t reduce = add_reduce(b, stage, elements);
+/* ---- between shards and those who speak to them ---- */
 
+/* Gradients come together at the shards, from so many, each when `out`, and `summed` if it has to be; returns what
+ * makes new parameters ready to leave. */
+static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, const struct ways *ways,
+			 unsigned n_speakers, uint32_t out, uint32_t summed)
+{
+	const struct psd_layout *layout = &b->plan->layout;
+	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
+	const uint64_t part_elements = (elements + layout->shards - 1) / layout->shards; /* of the largest */
+	const struct psd_message push = psd_builder_add_message(b, stage, &ways->up, elements);
+	const double part_bytes = (double)elements * b->plan->value_bytes / layout->shards;
+
+	psd_builder_after_departure(b, push.send, out);
+	psd_builder_after(b, push.send, summed);
+	const uint32_t reduce = add_sum(b, stage, PSD_OP_REDUCE, PSD_WHERE_SHARDS, part_bytes * n_speakers);
 	psd_builder_after(b, reduce, push.receive);
 	psd_builder_after_departure(b, reduce, out);
+	psd_builder_after(b, reduce, summed);
 	psd_builder_after(b, b->gate_pushed, reduce);
-	return psd_builder_add_leaving(b, stage, &down, part_elements, reduce, PSD_NO_OP);
+	return psd_builder_add_leaving(b, stage, &ways->down, part_elements, reduce, PSD_NO_OP);
 }
 
-/* A worker's own shard never crosses the network: both must be there. */
-static uint32_t add_both(struct psd_builder *b, uint32_t received, uint32_t reduced)
+/* A speaker's own shard never crosses the network: both must be there. */
+static uint32_t add_both(struct psd_builder *b, enum psd_where where, uint32_t received, uint32_t reduced)
 {
 	if (received == PSD_NO_OP)
 		return reduced;
 	if (b->plan->layout.has_separate_servers)
 		return received;
-	const uint32_t both = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+	const uint32_t both = psd_builder_add_gate(b, where);
 	psd_builder_after(b, both, received);
 	psd_builder_after(b, both, reduced);
 	return both;
+}
+
+/* Returns what new parameters have arrived by. */
+static uint32_t add_pull(struct psd_builder *b, const struct psd_stage *reply, const struct ways *ways, uint32_t ready)
+{
+	const uint64_t elements = psd_plan_slice(reply->item, reply->slice).elements;
+	const struct psd_message pull = psd_builder_add_message(b, reply, &ways->down, elements);
+
+	psd_builder_after(b, pull.send, ready);
+	psd_builder_after(b, pull.send, b->gate_pushed);
+	return add_both(b, ways->down.to, pull.receive, ready);
 }
 
 static void unroll_slice(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_stage reply = psd_stage_reply(b, stage);
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
-	const uint32_t ready = add_push(b, stage, elements);
-	const struct psd_message pull = psd_builder_add_message(b, &reply, &down, elements);
+	const uint32_t out = psd_builder_add_departure(b, stage, &of_workers.up, elements);
+	const uint32_t ready = add_push(b, stage, &of_workers, b->plan->layout.workers, out, PSD_NO_OP);
+	const uint32_t arrived = add_pull(b, &reply, &of_workers, ready);
 
-	psd_builder_after(b, pull.send, ready);
-	psd_builder_after(b, pull.send, b->gate_pushed);
-	const uint32_t arrived = add_both(b, pull.receive, ready);
-	psd_builder_add_done(b, stage, psd_builder_add_arrival(b, stage, &down, elements, arrived, b->gate_pulled));
+	psd_builder_add_done(b, stage,
+			     psd_builder_add_arrival(b, stage, &of_workers.down, elements, arrived, b->gate_pulled));
 }
 
 static void unroll(struct psd_builder *b, const struct psd_stage *whole)
@@ -64,6 +98,61 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 
 	for (stage.slice = 0; stage.slice < whole->item->n_slices; stage.slice++)
 		unroll_slice(b, &stage);
+}
+
+/* ---- inside nodes ---- */
+
+/* Returns what makes each leader's gradient that of its node. */
+static uint32_t add_node_sum(struct psd_builder *b, const struct psd_stage *stage, uint32_t out)
+{
+	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
+	const struct psd_message message = psd_builder_add_message(b, stage, &to_leader, elements);
+	const double bytes = (double)elements * b->plan->value_bytes;
+
+	psd_builder_after_departure(b, message.send, out);
+	const uint32_t sum =
+		add_sum(b, stage, PSD_OP_SUM, PSD_WHERE_LEADERS, bytes * psd_layout_workers_on(&b->plan->layout, 0));
+	psd_builder_after(b, sum, message.receive);
+	psd_builder_after_departure(b, sum, out);
+	return sum;
+}
+
+/* Returns what all workers have new parameters by, when their leaders have. */
+static uint32_t add_handing_on(struct psd_builder *b, const struct psd_stage *reply, uint32_t arrived)
+{
+	const uint64_t elements = psd_plan_slice(reply->item, reply->slice).elements;
+	const struct psd_message message = psd_builder_add_message(b, reply, &from_leader, elements);
+	const uint32_t all = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+
+	psd_builder_after(b, message.send, arrived);
+	psd_builder_after(b, all, message.receive);
+	psd_builder_after(b, all, arrived);
+	return all;
+}
+
+static void unroll_slice_by_leaders(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const struct psd_stage reply = psd_stage_reply(b, stage);
+	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
+	const uint32_t out = psd_builder_add_departure(b, stage, &to_leader, elements);
+	const uint32_t summed = add_node_sum(b, stage, out);
+	const uint32_t ready = add_push(b, stage, &of_leaders, b->plan->layout.nodes, out, summed);
+	const uint32_t arrived = add_handing_on(b, &reply, add_pull(b, &reply, &of_leaders, ready));
+
+	psd_builder_add_done(b, stage,
+			     psd_builder_add_arrival(b, stage, &from_leader, elements, arrived, b->gate_pulled));
+}
+
+static void unroll_by_leaders(struct psd_builder *b, const struct psd_stage *whole)
+{
+	struct psd_stage stage = *whole;
+
+	if (psd_layout_workers_on(&b->plan->layout, 0) == 1) { /* nobody else is on any node */
+		unroll(b, whole);
+		return;
+	}
+	for (stage.slice = 0; stage.slice < whole->item->n_slices; stage.slice++)
+		unroll_slice_by_leaders(b, &stage);
 }
 
 const struct psd_method psd_method_ps = {
@@ -76,4 +165,17 @@ const struct psd_method psd_method_ps = {
 		  [PSD_BUFFER_ENCODED_PARAMETER] = true},
 	.slicing = PSD_SLICED,
 	.unroll = unroll,
+};
+
+/* Leaders sum values as they are: nothing encoded is kept. */
+const struct psd_method psd_method_two_level_ps = {
+	.name = "two-level ps",
+	.pattern = &psd_leader_push,
+	.keeps = {[PSD_BUFFER_PART] = true,
+		  [PSD_BUFFER_PART_HISTORY] = true,
+		  [PSD_BUFFER_MEMBERS] = true,
+		  [PSD_BUFFER_RECEIVED] = true},
+	.slicing = PSD_SLICED,
+	.joins_nodes = true,
+	.unroll = unroll_by_leaders,
 };

@@ -19,6 +19,7 @@ enum psd_buffer {
 	PSD_BUFFER_MASTER,	 /* at an item's root: the parameters that it updates */
 	PSD_BUFFER_PART,	 /* at a shard: the parameters that it updates */
 	PSD_BUFFER_PART_HISTORY, /* and what the solver remembers of them */
+	PSD_BUFFER_MEMBERS,	 /* at a leader: the gradients of its node's other workers */
 	PSD_BUFFER_RECEIVED,	 /* at a shard: every worker's gradient of its part, or their sum */
 	PSD_BUFFER_ENCODED_GRADIENT, /* these three as they travel: on the way out, and as they have arrived */
 	PSD_BUFFER_ENCODED_PARAMETER,
@@ -31,6 +32,7 @@ enum psd_extent {
 	PSD_EXTENT_ROOT,	 /* the same on the item's root, nothing elsewhere */
 	PSD_EXTENT_PART,	 /* a shard's part of each slice, nothing elsewhere */
 	PSD_EXTENT_EACH_PART,	 /* so much for each worker */
+	PSD_EXTENT_EACH_MEMBER,	 /* at a leader, all elements for each other worker of its node; nothing elsewhere */
 	PSD_EXTENT_EACH_FACTORS, /* the two small matrices of each worker */
 };
 

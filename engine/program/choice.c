@@ -18,6 +18,7 @@ static bool sacp_takes_sfb(const struct psd_subject *subject, unsigned workers, 
 
 static const struct choice choices[] = {
 	[PSD_SYNC_PS] = {.dense = &psd_method_ps, .matrix = &psd_method_ps},
+	[PSD_SYNC_TWO_LEVEL_PS] = {.dense = &psd_method_two_level_ps, .matrix = &psd_method_two_level_ps},
 	[PSD_SYNC_SFB] = {.dense = &psd_method_ps, .matrix = &psd_method_sfb},
 	[PSD_SYNC_ADAM] = {.dense = &psd_method_ps, .matrix = &psd_method_adam},
 	[PSD_SYNC_HYBRID] = {.dense = &psd_method_ps,
@@ -64,6 +65,13 @@ static bool has_factors(const struct psd_plan_item *item)
 	return item->subject.rows > 0;
 }
 
+/* One that joins nodes has none to join, unless a system asks for it. */
+static bool may_be_weighed(const struct psd_plan *plan, const struct psd_method *method)
+{
+	return !method->joins_nodes || psd_layout_workers_on(&plan->layout, 0) > 1 ||
+	       choice_of(plan->system, plan->sparse).dense == method;
+}
+
 #define ADDRESS(identifier) &psd_method_##identifier,
 void psd_choice_candidates(struct psd_plan *plan)
 {
@@ -71,7 +79,8 @@ void psd_choice_candidates(struct psd_plan *plan)
 	const bool is_auto = plan->system->sync == PSD_SYNC_AUTO;
 
 	for (unsigned m = 0; !is_auto && m < sizeof(rows) / sizeof(*rows); m++)
-		plan->candidates[plan->n_candidates++] = rows[m];
+		if (may_be_weighed(plan, rows[m]))
+			plan->candidates[plan->n_candidates++] = rows[m];
 	for (unsigned m = 0; is_auto && m < PSD_N_ALL_REDUCES; m++)
 		plan->candidates[plan->n_candidates++] = all_reduces_of(plan->sparse) + m;
 	if (!is_auto)

@@ -22,13 +22,14 @@ struct psd_method {
 	 * keeps nothing encoded takes no lossy encoding. */
 	bool keeps[PSD_BUFFERS];
 	enum psd_slicing slicing;
-	bool has_root; /* an item belongs to the host of one shard; shards take turns */
+	bool joins_nodes; /* the workers of a node are one to others: another method where none has several */
+	bool has_root;	  /* an item belongs to the host of one shard; shards take turns */
 	/* Appends the operations that synchronise an item, and says which of them end it. */
 	void (*unroll)(struct psd_builder *builder, const struct psd_stage *whole);
 };
 
 /* One row each, in the order in which plans show them. */
-#define PSD_METHODS(ROW) ROW(ps) ROW(sfb) ROW(adam)
+#define PSD_METHODS(ROW) ROW(ps) ROW(two_level_ps) ROW(sfb) ROW(adam)
 
 #define PSD_DECLARE_METHOD(identifier) extern const struct psd_method psd_method_##identifier;
 PSD_METHODS(PSD_DECLARE_METHOD)

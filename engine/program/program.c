@@ -7,8 +7,8 @@
 #include "engine/base/grow.h"
 
 const char *const psd_op_kind_names[PSD_OP_KINDS + 1] = {
-	"forward",    "backward", "copy",    "copy",	"send",	  "receive", "reduce", "rebuild", "apply",
-	"collective", "gate",	  "barrier", "convert", "gather", "choose",  "next",   NULL,
+	"forward", "backward",	 "copy", "copy",    "send",    "receive", "reduce", "reduce", "rebuild",
+	"apply",   "collective", "gate", "barrier", "convert", "gather",  "choose", "next",   NULL,
 };
 
 static void *grow(struct psd_builder *b, void *array, uint32_t n, uint32_t *capacity, size_t entry_bytes)
@@ -302,6 +302,7 @@ bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, un
 {
 	switch (op->where) {
 	case PSD_WHERE_WORKERS: return psd_layout_is_worker(layout, host);
+	case PSD_WHERE_LEADERS: return psd_layout_is_leader(layout, host);
 	case PSD_WHERE_SHARDS: return psd_layout_is_shard(layout, host);
 	case PSD_WHERE_ROOT: return host == op->payload.root;
 	case PSD_WHERE_GROUP: return psd_payload_has_member(&op->payload, layout, host);

@@ -17,7 +17,8 @@ enum psd_op_kind {
 	PSD_OP_COPY_IN,	   /* host to device */
 	PSD_OP_SEND,	   /* this host's messages of one pattern */
 	PSD_OP_RECEIVE,	   /* done when all messages of operation `match` to this host have arrived */
-	PSD_OP_REDUCE,	   /* shard sums the gradients of all workers and applies the update */
+	PSD_OP_SUM,	   /* leader adds the gradients of its node's other workers to its own */
+	PSD_OP_REDUCE,	   /* shard sums the gradients of all workers, or leaders, and applies the update */
 	PSD_OP_FACTOR,	   /* rebuild of a gradient from received factors by GEMM, and its update */
 	PSD_OP_APPLY,	   /* the update of parameters from a gradient that is complete on this host */
 	PSD_OP_COLLECTIVE, /* all-reduce; the members of its group begin together, one at a time on a host */
@@ -29,7 +30,7 @@ enum psd_op_kind {
 	PSD_OP_NEXT,   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
 	PSD_OP_KINDS
 };
-/* The one list of their names, for messages, traces and plots. Copies share one. */
+/* The one list of their names, for messages, traces and plots. Neighbours may share one: copies, and sums. */
 extern const char *const psd_op_kind_names[PSD_OP_KINDS + 1];
 
 /* What an operation occupies while it runs; one operation at a time on each. */
@@ -44,7 +45,14 @@ enum psd_resource {
 };
 
 /* Which hosts carry it out. The root and the group are the payload's. */
-enum psd_where { PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_WHERE_ROOT, PSD_WHERE_GROUP, PSD_WHERE_EVERYWHERE };
+enum psd_where {
+	PSD_WHERE_WORKERS,
+	PSD_WHERE_LEADERS, /* the first worker of each node */
+	PSD_WHERE_SHARDS,
+	PSD_WHERE_ROOT,
+	PSD_WHERE_GROUP,
+	PSD_WHERE_EVERYWHERE
+};
 
 struct psd_op {
 	enum psd_op_kind kind;

@@ -30,6 +30,7 @@ enum psd_schedule { PSD_SCHEDULE_SEQUENTIAL, PSD_SCHEDULE_WAIT_FREE };
 /* What synchronises tensors; the hybrids choose per tensor. */
 enum psd_sync {
 	PSD_SYNC_PS,
+	PSD_SYNC_TWO_LEVEL_PS,
 	PSD_SYNC_SFB,
 	PSD_SYNC_ADAM,
 	PSD_SYNC_HYBRID,

@@ -14,6 +14,7 @@ enum { NAME_MAX_BYTES = 64 };
 const char *const psd_schedule_names[] = {"sequential", "wait-free", NULL};
 #define ALL_REDUCE_NAME(identifier, name) name,
 const char *const psd_sync_names[] = {"ps",
+				      "two-level-ps",
 				      "sfb",
 				      "adam",
 				      "hybrid",
@@ -29,7 +30,7 @@ static const char *const feedback_names[] = {"momentum", "full", NULL};
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_system, member)
 #define BIT(sync)		(1u << PSD_SYNC_##sync)
 #define OF_HYBRIDS		(BIT(HYBRID) | BIT(SACP))
-#define OF_SERVERS		(BIT(PS) | BIT(SFB) | BIT(ADAM) | OF_HYBRIDS)
+#define OF_SERVERS		(BIT(PS) | BIT(TWO_LEVEL_PS) | BIT(SFB) | BIT(ADAM) | OF_HYBRIDS)
 #define OF_OWN_ALL_REDUCES	(((1u << (PSD_N_ALL_REDUCES + 1)) - 1) << PSD_SYNC_ALL_REDUCE)
 #define OF_ALL_REDUCES		(OF_OWN_ALL_REDUCES | ((1u << PSD_N_LIBRARIES) - 1) << PSD_SYNC_LIBRARY)
 
@@ -75,7 +76,9 @@ static const struct psd_key keys[] = {
 	 .help = "wait-free: a layer is synchronised as soon as its gradient is there; sequential: after the backward "
 		 "pass, pushes before replies"},
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
-	 .help = "ps: parameter server; sfb: factors broadcast between workers; adam: factors to the server, matrices "
+	 .help = "ps: parameter server; two-level-ps: the same, but one worker of each node sums its gradients and "
+		 "speaks "
+		 "for it; sfb: factors broadcast between workers; adam: factors to the server, matrices "
 		 "back; hybrid, sacp: servers or factors, for each tensor; auto: of the "
 		 "all-reduces the quickest on this cluster, for each tensor; mpi, nccl: the all-reduce of that "
 		 "library, for comparison, predicted as a ring; nccl-two-level: NCCL inside nodes and a ring between "

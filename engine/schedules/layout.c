@@ -26,6 +26,11 @@ bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host)
 	return host < layout->workers;
 }
 
+bool psd_layout_is_leader(const struct psd_layout *layout, unsigned host)
+{
+	return psd_layout_is_worker(layout, host) && host % layout->workers_per_node == 0;
+}
+
 bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host)
 {
 	return layout->has_separate_servers ? host >= layout->workers : host % layout->workers_per_node == 0;

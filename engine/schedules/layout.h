@@ -28,6 +28,8 @@ enum psd_reach {
 struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers);
 unsigned psd_layout_hosts(const struct psd_layout *layout);
 bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host);
+/* The first worker of a node, who may speak for all of it. */
+bool psd_layout_is_leader(const struct psd_layout *layout, unsigned host);
 bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host);
 unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard);
 /* The shard on a host that has one. */

@@ -124,6 +124,12 @@ extern const struct psd_pattern psd_broadcast; /* every worker to every other wo
 extern const struct psd_pattern psd_to_root;   /* every worker to the root: all of it */
 extern const struct psd_pattern psd_from_root; /* the root to every worker: all of it */
 
+/* By way of leaders, the first worker of each node. */
+extern const struct psd_pattern psd_to_leader;	 /* every other worker to its node's leader: all of it */
+extern const struct psd_pattern psd_from_leader; /* every leader to the others of its node: all of it */
+extern const struct psd_pattern psd_leader_push; /* every leader to every shard: that shard's part of the slice */
+extern const struct psd_pattern psd_leader_pull; /* every shard to every leader: its part */
+
 /* The all-reduces that a scenario may name, one row each: identifier and name. */
 #define PSD_ALL_REDUCES(ROW)                                                                                           \
 	ROW(ring, "ring")                                                                                              \

@@ -77,6 +77,16 @@ static uint64_t each_part_offset(const struct psd_memory *memory, unsigned item,
 	return elements;
 }
 
+/* The other workers of this host's node, if it is their leader. */
+static unsigned n_members(const struct psd_memory *memory)
+{
+	const struct psd_layout *layout = &memory->plan->layout;
+
+	return psd_layout_is_leader(layout, memory->host)
+		       ? psd_layout_workers_on(layout, psd_layout_node(layout, memory->host)) - 1
+		       : 0;
+}
+
 /* Elements of all workers' top factors; the bottom ones lie behind. */
 static uint64_t top_elements(const struct psd_memory *memory, const struct psd_subject *subject)
 {
@@ -93,6 +103,7 @@ uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum p
 	case PSD_EXTENT_ROOT: return memory->host == item->root ? item->subject.elements : 0;
 	case PSD_EXTENT_PART: return is_shard(memory) ? part_offset(memory, i, item->n_slices) : 0;
 	case PSD_EXTENT_EACH_PART: return is_shard(memory) ? each_part_offset(memory, i, item->n_slices) : 0;
+	case PSD_EXTENT_EACH_MEMBER: return n_members(memory) * spaced(item->subject.elements);
 	case PSD_EXTENT_EACH_FACTORS:
 		return spaced(tops) + (uint64_t)memory->plan->layout.workers * item->subject.batch * item->subject.rows;
 	}
@@ -356,6 +367,16 @@ void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsign
 				   part * spaced(psd_memory_own_part(memory, item, slice).elements));
 }
 
+void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
+			unsigned worker)
+{
+	const struct psd_plan_item *subject = &memory->plan->items[item];
+	const unsigned before = worker - memory->host - 1; /* leaders are the first of their nodes */
+
+	return values_from(memory, PSD_BUFFER_MEMBERS, item, iteration,
+			   before * spaced(subject->subject.elements) + psd_plan_slice(subject, slice).first);
+}
+
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice)
 {
 	return psd_memory_buffer(memory, PSD_BUFFER_PART_HISTORY, item, 0) + part_offset(memory, item, slice);
@@ -444,6 +465,10 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	case PSD_EXTENT_ROOT: return find_elements(memory, buffer, item, iteration, of_item, pieces);
 	case PSD_EXTENT_PART: return find_part(memory, item, op->slice, of_item, pieces);
 	case PSD_EXTENT_EACH_FACTORS: return find_factors(memory, buffer, item, iteration, sender, pieces);
+	case PSD_EXTENT_EACH_MEMBER:
+		pieces[0] = (struct iovec){psd_memory_member(memory, item, op->slice, iteration, sender),
+					   range.elements * value_bytes(memory, buffer)};
+		return 1;
 	case PSD_EXTENT_EACH_PART:
 		pieces[0] = (struct iovec){psd_memory_received(memory, item, op->slice, iteration, sender),
 					   range.elements * value_bytes(memory, buffer)};

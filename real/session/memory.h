@@ -86,6 +86,9 @@ float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer
 /* Where a worker's gradient of that part arrives in an iteration, as it travels, or is added, as floats. */
 void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
 			  unsigned worker);
+/* Where the gradient of another worker of a leader's node arrives, of a slice; this host is the leader. */
+void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
+			unsigned worker);
 /* The parameters that the item's root updates, tensor by tensor without gaps; NULL: those that it computes with. */
 float *psd_memory_master(const struct psd_memory *memory, unsigned item);
 /* What a shard keeps of that part beside the parameters that it computes with, as floats; NULL: nothing. */

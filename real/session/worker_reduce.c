@@ -1,8 +1,10 @@
-/* What a shard does when all workers' gradients of its part of a slice are there: one sum in fp32 of whatever they came
- * as, and the update of what it keeps. Refuses to round: what leaves it is encoded afterwards. */
+/* What a leader does when the gradients of its node are there: it adds them to its own. And what a shard does when all
+ * gradients of its part of a slice are there: one sum in fp32 of whatever they came as, and the update of what it
+ * keeps. Refuses to round: what leaves it is encoded afterwards. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "real/base/values.h"
 #include "real/session/shard.h"
 #include "real/session/worker_parts.h"
 
@@ -26,6 +28,16 @@ static struct psd_shard_part find_arrived(const struct psd_worker *worker, struc
 	return part;
 }
 
+/* Whether it sends this shard a gradient: every worker does, or every leader. */
+static bool is_heard(const struct psd_worker *worker, struct psd_task task, unsigned sender)
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const struct psd_payload push = {.pattern = worker->plan->items[op->item].method->pattern,
+					 .elements = worker->layout->shards}; /* of which each shard has a part */
+
+	return push.pattern->range(&push, worker->layout, sender, worker->self).elements > 0;
+}
+
 /* What is to be summed of a slice's part from `offset` on, in order of rank; own: this worker's. */
 static unsigned find_parts(const struct psd_worker *worker, struct psd_task task, const void *own, uint64_t offset,
 			   struct psd_shard_part parts[])
@@ -38,7 +50,7 @@ static unsigned find_parts(const struct psd_worker *worker, struct psd_task task
 	for (unsigned w = 0; w < worker->layout->workers; w++) {
 		if (w == worker->self)
 			parts[n_parts++] = (struct psd_shard_part){own, encoding_of(worker)};
-		else if (!has_sum)
+		else if (!has_sum && is_heard(worker, task, w))
 			parts[n_parts++] = find_arrived(worker, task, w, offset);
 	}
 	return n_parts;
@@ -130,4 +142,27 @@ enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task tas
 		       elements * sizeof(float));
 	free(parts);
 	return PSD_OK;
+}
+
+void psd_worker_sum_node(struct psd_worker *worker, struct psd_task task)
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const unsigned item = (unsigned)op->item;
+	const struct psd_range slice = {0, psd_plan_slice(&worker->plan->items[item], op->slice).elements};
+	const unsigned end =
+		worker->self + psd_layout_workers_on(worker->layout, psd_layout_node(worker->layout, worker->self));
+	struct iovec own[PSD_PIECES_MAX];
+	const unsigned n_own =
+		psd_memory_find(&worker->memory, PSD_BUFFER_GRADIENT, op, task.iteration, slice, worker->self, own);
+
+	for (unsigned w = worker->self + 1; w < end; w++) {
+		const float *theirs = psd_memory_member(&worker->memory, item, op->slice, task.iteration, w);
+
+		for (unsigned i = 0; i < n_own; i++) {
+			const uint64_t elements = own[i].iov_len / sizeof(float);
+
+			psd_values_add_to_floats(&psd_encoding_fp32, own[i].iov_base, theirs, elements);
+			theirs += elements;
+		}
+	}
 }

@@ -6,7 +6,7 @@
 
 enum { BATCH = 4 };
 
-struct training *cuda_run_make(const char *system, unsigned workers, uint32_t iterations,
+struct training *cuda_run_make(const char *system, unsigned workers, unsigned workers_per_node, uint32_t iterations,
 			       const struct psd_device_kind *kind)
 {
 	struct training *training;
@@ -16,7 +16,7 @@ struct training *cuda_run_make(const char *system, unsigned workers, uint32_t it
 		 "iterations: %u, optimiser: {momentum: 0.9, weight_decay: 0.004}, "
 		 "learning_rate: {policy: fixed, base: 0.05}",
 		 iterations);
-	training = training_make("../../tests/data/smooth.yaml", system, workers, 1, BATCH, 1, job);
+	training = training_make("../../tests/data/smooth.yaml", system, workers, workers_per_node, BATCH, 1, job);
 	psd_case_release(&training->made);
 	psd_subject_matter_compute_on(&training->loaded.matter, true);
 	loaded_case(&training->made, &training->loaded, 0, 0);
@@ -24,9 +24,10 @@ struct training *cuda_run_make(const char *system, unsigned workers, uint32_t it
 	return training;
 }
 
-struct training *cuda_run(const char *system, unsigned workers, uint32_t iterations, const struct psd_device_kind *kind)
+struct training *cuda_run(const char *system, unsigned workers, unsigned workers_per_node, uint32_t iterations,
+			  const struct psd_device_kind *kind)
 {
-	struct training *training = cuda_run_make(system, workers, iterations, kind);
+	struct training *training = cuda_run_make(system, workers, workers_per_node, iterations, kind);
 
 	training_run(training);
 	cr_assert_eq(training->status, PSD_OK, "%s, %u workers: %s", system, workers, training->err.text);

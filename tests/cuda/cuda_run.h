@@ -7,10 +7,10 @@
 
 /* With the program of a device that has memory of its own, on any kind (NULL: the processor, which takes no notice of
  * copies). Ended by training_free(). */
-struct training *cuda_run_make(const char *system, unsigned workers, uint32_t iterations,
+struct training *cuda_run_make(const char *system, unsigned workers, unsigned workers_per_node, uint32_t iterations,
 			       const struct psd_device_kind *kind);
 /* The same carried out; fails the test unless it is done. */
-struct training *cuda_run(const char *system, unsigned workers, uint32_t iterations,
+struct training *cuda_run(const char *system, unsigned workers, unsigned workers_per_node, uint32_t iterations,
 			  const struct psd_device_kind *kind);
 
 #endif

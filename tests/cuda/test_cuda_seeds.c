@@ -16,18 +16,18 @@ static unsigned n_seeds(void)
 	return text ? (unsigned)strtoul(text, NULL, 10) : DEFAULT_SEEDS;
 }
 
-static struct training *run(const char *system, unsigned seed)
+static struct training *run(const char *system, unsigned workers_per_node, unsigned seed)
 {
 	psd_stand_in_set_seed(seed);
-	return cuda_run(system, WORKERS, ITERATIONS, &psd_device_cuda);
+	return cuda_run(system, WORKERS, workers_per_node, ITERATIONS, &psd_device_cuda);
 }
 
-static void check(const char *system)
+static void check_on_nodes(const char *system, unsigned workers_per_node)
 {
-	struct training *at_once = run(system, 0);
+	struct training *at_once = run(system, workers_per_node, 0);
 
 	for (unsigned seed = 1; seed <= n_seeds(); seed++) {
-		struct training *behind = run(system, seed);
+		struct training *behind = run(system, workers_per_node, seed);
 
 		for (unsigned w = 0; w < WORKERS; w++)
 			cr_expect(training_is_same(behind, w, at_once, w), "%s, seed %u: worker %u differs", system,
@@ -38,11 +38,21 @@ static void check(const char *system)
 	training_free(at_once);
 }
 
+static void check(const char *system)
+{
+	check_on_nodes(system, 1);
+}
+
 TestSuite(cuda_seeds, .timeout = 600); /* with hundreds of them */
 
 Test(cuda_seeds, of_servers)
 {
 	check("schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB");
+}
+
+Test(cuda_seeds, of_leaders)
+{
+	check_on_nodes("schedule: wait-free, sync: two-level-ps, pair: 1KiB, slice: 4KiB", 2);
 }
 
 Test(cuda_seeds, of_stages)

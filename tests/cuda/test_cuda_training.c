@@ -31,11 +31,11 @@ static double distance_ratio(const struct training *left, const struct training 
 	return worst_ratio;
 }
 
-static void check_within(const char *system, double most_ratio)
+static void check_on_nodes(const char *system, unsigned workers_per_node, double most_ratio)
 {
 	for (unsigned workers = 1; workers <= MOST_WORKERS; workers *= 2) {
-		struct training *on_gpu = cuda_run(system, workers, ITERATIONS, &psd_device_cuda);
-		struct training *here = cuda_run(system, workers, ITERATIONS, NULL);
+		struct training *on_gpu = cuda_run(system, workers, workers_per_node, ITERATIONS, &psd_device_cuda);
+		struct training *here = cuda_run(system, workers, workers_per_node, ITERATIONS, NULL);
 
 		for (unsigned w = 0; w < workers; w++) {
 			const double ratio = distance_ratio(on_gpu, here, w);
@@ -46,6 +46,11 @@ static void check_within(const char *system, double most_ratio)
 	}
 }
 
+static void check_within(const char *system, double most_ratio)
+{
+	check_on_nodes(system, 1, most_ratio);
+}
+
 static void check(const char *system)
 {
 	check_within(system, TOLERANCE_RATIO);
@@ -53,8 +58,8 @@ static void check(const char *system)
 
 Test(cuda_training, goes_a_long_way)
 {
-	struct training *begun = cuda_run("sync: ring", 1, 1, NULL);
-	struct training *ended = cuda_run("sync: ring", 1, ITERATIONS, NULL);
+	struct training *begun = cuda_run("sync: ring", 1, 1, 1, NULL);
+	struct training *ended = cuda_run("sync: ring", 1, 1, ITERATIONS, NULL);
 
 	cr_expect_gt(distance_ratio(begun, ended, 0), LEAST_WAY_RATIO);
 	training_free(begun);
@@ -65,6 +70,12 @@ Test(cuda_training, servers_end_as_on_the_processor)
 {
 	check("schedule: sequential, sync: ps");
 	check("schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB");
+}
+
+Test(cuda_training, leaders_end_as_on_the_processor)
+{
+	check_on_nodes("schedule: sequential, sync: two-level-ps", 2, TOLERANCE_RATIO);
+	check_on_nodes("schedule: wait-free, sync: two-level-ps, pair: 1KiB, slice: 4KiB", 2, TOLERANCE_RATIO);
 }
 
 Test(cuda_training, servers_of_2_byte_values_end_as_on_the_processor)

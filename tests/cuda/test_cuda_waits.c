@@ -118,7 +118,7 @@ struct outcome {
 /* nth: the wait that is left out, 0: none. */
 static struct outcome run(const char *system, const struct psd_device_kind *kind, unsigned nth)
 {
-	struct outcome outcome = {.training = cuda_run_make(system, WORKERS, ITERATIONS, kind)};
+	struct outcome outcome = {.training = cuda_run_make(system, WORKERS, 1, ITERATIONS, kind)};
 
 	outcome.training->options.worker.progress = keep_loss;
 	outcome.training->options.worker.stall_sec = STALL_SEC;

@@ -89,6 +89,10 @@ Test(run_nodes, methods_train_as_with_one_worker_a_node)
 	check_same("schedule: wait-free, sync: sfb", true);
 	check_same("schedule: wait-free, sync: adam", true);
 	check_same("schedule: wait-free, sync: hybrid", true);
+	check_same("schedule: wait-free, sync: two-level-ps", false);
+	check_same("schedule: sequential, sync: two-level-ps", false);
+	check_same("schedule: wait-free, sync: two-level-ps, pair: 512B, slice: 8KiB, barrier: layer", false);
+	check_same("schedule: wait-free, sync: two-level-ps, servers: 2", false);
 	check_same("schedule: wait-free, sync: ring", true);
 	check_same("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.85, chunk: 1000}", true);
 }
@@ -114,6 +118,20 @@ static void check_sent(const char *system, uint64_t sent_bytes)
 	training_free(training);
 }
 
+/* A leader pushes the other node's half, and as a server sends its own there: parts of ten tensors may be an element
+ * more. Every worker for itself would push twice as much, and be sent as much. */
+static void expect_halves_sent(void)
+{
+	const uint64_t all_bytes = sizeof(float) * (uint64_t)PARAMETERS;
+	struct training *leaders = train("sync: two-level-ps", A_NODE), *workers = train("sync: ps", A_NODE);
+
+	cr_expect_geq(leaders->result.sent_bytes_per_node, all_bytes);
+	cr_expect_leq(leaders->result.sent_bytes_per_node, all_bytes + 10 * sizeof(float));
+	cr_expect_geq(workers->result.sent_bytes_per_node, 2 * all_bytes);
+	training_free(leaders);
+	training_free(workers);
+}
+
 /* Two-level: a ring of the two leaders, 2 (2 - 1) / 2 of all there is. A ring of the four crosses each link in each of
  * its 2 (4 - 1) steps, with a quarter of each of ten tensors, which may be an element more. */
 Test(run_nodes, two_levels_send_what_the_formula_says)
@@ -123,6 +141,8 @@ Test(run_nodes, two_levels_send_what_the_formula_says)
 
 	check_sent("sync: two-level", all_bytes);
 	check_sent("sync: two-level, fuse: 1MiB", all_bytes);
+	check_sent("sync: two-level-ps, servers: 1", all_bytes * 2); /* to both nodes: the server is the busiest */
+	expect_halves_sent();
 	cr_expect_geq(ring->result.sent_bytes_per_node, 3 * all_bytes / 2);
 	cr_expect_leq(ring->result.sent_bytes_per_node, 3 * all_bytes / 2 + 10 * 6 * sizeof(float));
 	training_free(ring);
@@ -157,8 +177,8 @@ static char *take_field(const char *csv, unsigned row, const char *column)
 /* All but sparse ones, whose chunks a prediction does not know. */
 Test(run_nodes, a_prediction_counts_the_same_bytes)
 {
-	static const char *const syncs[] = {"ps",   "ps, servers: 2",  "sfb", "adam", "hybrid",
-					    "ring", "ring, wire: bf16"};
+	static const char *const syncs[] = {"ps",   "ps, servers: 2", "two-level-ps", "two-level-ps, servers: 1", "sfb",
+					    "adam", "hybrid",	      "ring",	      "ring, wire: bf16"};
 	const struct scratch_folder folder = scratch_folder_make();
 	char systems[2048] = "", text[4096], path[PATH_MAX], *here = realpath(".", NULL);
 	unsigned n_systems = 0;

@@ -218,8 +218,9 @@ static double busiest_port_sec(const struct psd_payload *payload, const struct p
 /* 27720 elements: every number of workers and shards here divides them. */
 static void expect_busiest_port(unsigned workers, unsigned workers_per_node, unsigned servers, double local_bps)
 {
-	static const struct psd_pattern *const patterns[] = {&psd_push,	   &psd_pull,	   &psd_broadcast,
-							     &psd_to_root, &psd_from_root, &psd_ring};
+	static const struct psd_pattern *const patterns[] = {
+		&psd_push, &psd_pull,	   &psd_broadcast,   &psd_to_root,     &psd_from_root,
+		&psd_ring, &psd_to_leader, &psd_from_leader, &psd_leader_push, &psd_leader_pull};
 	const struct psd_network with_local = {.bandwidth_bps = 10e9, .payload_ratio = 1, .local_bps = local_bps};
 	const struct psd_host host = {.transport_bps = 10e9,
 				      .incast_ratio = 0.1}; /* receiving is slower than sending */

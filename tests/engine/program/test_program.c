@@ -34,16 +34,29 @@ static void check_case(const struct loaded *loaded, const struct psd_system *sys
 	psd_case_release(&made);
 }
 
-/* All ways to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, 1, 2 and 8 workers, 0 or 3
- * servers apart, where there are none items of one tensor or of several layers; as they are or rounded for the way; all
- * of them or chunks. */
-static void for_each_program(check_fn check)
+static const char shared_nodes[] = "title: t\n"
+				   "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+				   "compute: {device: k20}\n"
+				   "cluster: {workers_per_node: 3, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+				   "systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
+				   "sweep: {workers: [1, 3, 7]}\n";
+
+/* What keeps nothing encoded is refused with a lossy wire. */
+static bool takes_wire(unsigned sync)
+{
+	return sync != PSD_SYNC_TWO_LEVEL_PS;
+}
+
+/* All ways from `first` to `last` to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, each
+ * number of workers, 0 or 3 servers apart, where there are none items of one tensor or of several layers; as they are
+ * or rounded for the way; all of them or chunks. */
+static void for_each_of(const char *scenario, unsigned first, unsigned last, check_fn check)
 {
 	struct loaded loaded;
 
-	loaded_open(&loaded, cifar10_quick);
+	loaded_open(&loaded, scenario);
 	for (unsigned bits = 0; bits < 1u << 7; bits++)
-		for (unsigned sync = PSD_SYNC_PS; sync < PSD_SYNC_LIBRARY + PSD_N_LIBRARIES; sync++) {
+		for (unsigned sync = first; sync <= last; sync++) {
 			struct psd_system system = loaded.scenario.systems[0];
 			system.sync = (enum psd_sync)sync;
 			system.schedule = bits & 1 ? PSD_SCHEDULE_WAIT_FREE : PSD_SCHEDULE_SEQUENTIAL;
@@ -61,12 +74,21 @@ static void for_each_program(check_fn check)
 				system.fuse_bytes = bits & 16 ? 48 * 1024 : 0;
 			else
 				system.servers = bits & 16 ? 3 : 0;
+			if (bits & 32 && !takes_wire(sync))
+				continue;
 			if (bits & 32)
 				system.wire = 1;
 			for (unsigned point = 0; point < psd_scenario_points(&loaded.scenario); point++)
 				check_case(&loaded, &system, point, check);
 		}
 	loaded_close(&loaded);
+}
+
+/* One worker a node, 1, 2 and 8 of them; and where nodes have several, what they speak to servers by. */
+static void for_each_program(check_fn check)
+{
+	for_each_of(cifar10_quick, PSD_SYNC_PS, PSD_SYNC_LIBRARY + PSD_N_LIBRARIES - 1, check);
+	for_each_of(shared_nodes, PSD_SYNC_PS, PSD_SYNC_TWO_LEVEL_PS, check);
 }
 
 static struct psd_edge dependency(const struct psd_program *program, uint32_t op, uint32_t e)
@@ -178,6 +200,11 @@ static void add_elements(struct count *counts, const struct psd_op *op)
 	counts->elements += op->payload.elements;
 }
 
+static bool is_updated_by_servers(const struct psd_plan_item *item)
+{
+	return item->method == &psd_method_ps || item->method == &psd_method_two_level_ps;
+}
+
 /* All bytes of an item are pushed and pulled, whatever the slices. */
 static void check_elements(const struct psd_program *program, const char *name)
 {
@@ -185,16 +212,20 @@ static void check_elements(const struct psd_program *program, const char *name)
 
 	for (unsigned i = 0; i < plan->n_items && psd_layout_hosts(&plan->layout) > 1; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
-		struct count counts[] = {{&psd_push, 0},      {&psd_pull, 0},
-					 {&psd_broadcast, 0}, {&psd_to_root, 0},
-					 {&psd_from_root, 0}, {plan->candidates[plan->n_candidates - 1]->pattern, 0}};
+		struct count counts[] = {{&psd_push, 0},	{&psd_pull, 0},
+					 {&psd_broadcast, 0},	{&psd_to_root, 0},
+					 {&psd_from_root, 0},	{&psd_to_leader, 0},
+					 {&psd_leader_push, 0}, {&psd_leader_pull, 0},
+					 {&psd_from_leader, 0}, {plan->candidates[plan->n_candidates - 1]->pattern, 0}};
 		for (uint32_t o = 0; o < program->n_ops; o++) {
 			const struct psd_op *op = &program->ops[o];
 			if (op->item == (int)i && (op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE))
 				add_elements(counts, op);
 		}
 		const uint64_t factors = (uint64_t)item->subject.batch * (item->subject.rows + item->subject.columns);
-		const bool is_ps = item->method == &psd_method_ps;
+		const bool is_shared = psd_layout_workers_on(&plan->layout, 0) > 1;
+		const bool is_by_leaders = item->method == &psd_method_two_level_ps && is_shared;
+		const bool is_ps = is_updated_by_servers(item) && !is_by_leaders;
 		const bool is_adam = item->method == &psd_method_adam;
 		const bool has_peers = plan->layout.workers > 1;
 		cr_assert_eq(counts[0].elements, is_ps ? item->subject.elements : 0, "%s: item %u", name, i);
@@ -203,7 +234,10 @@ static void check_elements(const struct psd_program *program, const char *name)
 			     "%s: item %u", name, i);
 		cr_assert_eq(counts[3].elements, is_adam ? factors : 0, "%s: item %u", name, i);
 		cr_assert_eq(counts[4].elements, is_adam ? item->subject.elements : 0, "%s: item %u", name, i);
-		cr_assert_eq(counts[5].elements,
+		for (unsigned way = 5; way < 9; way++)
+			cr_assert_eq(counts[way].elements, is_by_leaders ? item->subject.elements : 0, "%s: item %u",
+				     name, i);
+		cr_assert_eq(counts[9].elements,
 			     item->method->pattern == plan->candidates[plan->n_candidates - 1]->pattern && has_peers
 				     ? item->travelling
 				     : 0,
@@ -315,6 +349,19 @@ static bool is_decoding(const struct psd_op *op)
 	return op->kind == PSD_OP_CONVERT && psd_buffers[op->source].is_encoded;
 }
 
+/* From servers to workers, at once or by way of leaders. */
+static bool brings_parts(const struct psd_op *op)
+{
+	return op->payload.pattern == &psd_pull || op->payload.pattern == &psd_leader_pull ||
+	       op->payload.pattern == &psd_from_leader;
+}
+
+/* After what its leader receives, which is no edge. */
+static bool is_handed_on(const struct psd_op *op)
+{
+	return op->kind == PSD_OP_RECEIVE && op->payload.pattern == &psd_from_leader;
+}
+
 /* Nothing is pulled, broadcast or summed before the gradient that it carries is final. */
 static void check_causality(const struct psd_program *program, const char *name)
 {
@@ -327,7 +374,7 @@ static void check_causality(const struct psd_program *program, const char *name)
 		const uint32_t backward = find_op(program, PSD_OP_BACKWARD, op->layer);
 		bool *is_before_send = needs_send ? all_before(program, op->match) : NULL;
 		cr_assert((needs_send ? is_before_send : is_before)[backward] ||
-				  (op->kind == PSD_OP_SEND && op->payload.pattern == &psd_pull) ||
+				  (op->kind == PSD_OP_SEND && brings_parts(op)) || is_handed_on(op) ||
 				  op->kind == PSD_OP_COPY_IN || is_decoding(op),
 			  "%s: '%s' of layer %u does not wait for its gradient", name, psd_op_kind_names[op->kind],
 			  op->layer);
@@ -339,6 +386,44 @@ static void check_causality(const struct psd_program *program, const char *name)
 Test(program, nothing_moves_before_its_gradient_is_final)
 {
 	for_each_program(check_causality);
+}
+
+/* Whether `waits` waits, in its iteration, for such an operation of the same slice. */
+static bool is_after(const struct psd_program *program, uint32_t waits, enum psd_op_kind kind,
+		     const struct psd_pattern *pattern)
+{
+	const struct psd_op *of = &program->ops[waits];
+	bool *is_before = all_before(program, waits), is_found = false;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+
+		is_found = is_found || (is_before[i] && op->kind == kind && op->item == of->item &&
+					op->slice == of->slice && op->payload.pattern == pattern);
+	}
+	free(is_before);
+	return is_found;
+}
+
+/* A leader speaks for its node when it has heard all of it, and hands on what it has heard from all servers. */
+static void check_leaders(const struct psd_program *program, const char *name)
+{
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		const struct psd_pattern *pattern = op->kind == PSD_OP_SEND ? op->payload.pattern : NULL;
+
+		if (op->kind == PSD_OP_SUM)
+			cr_assert(is_after(program, i, PSD_OP_RECEIVE, &psd_to_leader), "%s: sum %u", name, i);
+		if (pattern == &psd_leader_push)
+			cr_assert(is_after(program, i, PSD_OP_SUM, NULL), "%s: push %u", name, i);
+		if (pattern == &psd_from_leader)
+			cr_assert(is_after(program, i, PSD_OP_RECEIVE, &psd_leader_pull), "%s: handing on %u", name, i);
+	}
+}
+
+Test(program, a_leader_speaks_for_its_node_when_it_has_heard_all)
+{
+	for_each_of(shared_nodes, PSD_SYNC_TWO_LEVEL_PS, PSD_SYNC_TWO_LEVEL_PS, check_leaders);
 }
 
 /* ---- buffers ---- */
@@ -374,8 +459,8 @@ static bool is_of_device(enum psd_buffer buffer)
 }
 
 /* What leaves a device's memory is copied out before, what arrives for it is copied in after: of factors all others',
- * and where they are rounded on the way one's own as well.
- */
+ * and where they are rounded on the way one's own as well. What a leader pushes has been copied out for the sum; what
+ * it gets is copied in with what it hands on. */
 static void check_copies(const struct psd_program *program, const char *name)
 {
 	const unsigned n_senders = program->plan->layout.workers - !program->plan->wire->is_lossy;
@@ -392,11 +477,11 @@ static void check_copies(const struct psd_program *program, const char *name)
 		const uint64_t out_bytes = op->payload.elements * op->payload.value_bytes; /* a device encodes */
 		const bool are_factors = op->target == PSD_BUFFER_FACTORS || op->target == PSD_BUFFER_ENCODED_FACTORS;
 		const uint64_t in_bytes = are_factors ? n_senders * out_bytes : out_bytes;
-		if (is_of_device(op->source) && op->payload.pattern != &psd_pull) {
+		if (is_of_device(op->source) && !brings_parts(op) && op->payload.pattern != &psd_leader_push) {
 			n_expected++;
 			cr_assert(is_copied(program, i, PSD_OP_COPY_OUT, out_bytes), "%s: operation %u", name, i);
 		}
-		if (is_of_device(op->target) && in_bytes > 0) {
+		if (is_of_device(op->target) && in_bytes > 0 && op->payload.pattern != &psd_leader_pull) {
 			n_expected++;
 			cr_assert(is_copied(program, op->kind == PSD_OP_SEND ? i + 1 : i, PSD_OP_COPY_IN, in_bytes),
 				  "%s: operation %u", name, i);
@@ -603,7 +688,7 @@ Test(program, a_barrier_per_layer_waits_for_that_layer_alone)
 static bool is_reply(const struct psd_op *op)
 {
 	return (op->kind == PSD_OP_SEND || op->kind == PSD_OP_RECEIVE) &&
-	       (op->payload.pattern == &psd_pull || op->payload.pattern == &psd_from_root);
+	       (brings_parts(op) || op->payload.pattern == &psd_from_root);
 }
 
 /* Whose turn is before the turn of layers, whatever its item. */
@@ -700,7 +785,7 @@ static void check_updates(const struct psd_program *program, const char *name)
 	double work_sec = 0.0;
 
 	for (unsigned i = 0; i < program->plan->n_items; i++)
-		if (program->plan->items[i].method != &psd_method_ps && program->plan->items[i].n_tensors > 0)
+		if (!is_updated_by_servers(&program->plan->items[i]) && program->plan->items[i].n_tensors > 0)
 			own_bytes += program->plan->items[i].travelling * program->plan->value_bytes;
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		if (program->ops[i].kind == PSD_OP_APPLY) {

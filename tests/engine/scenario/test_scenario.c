@@ -667,7 +667,8 @@ Test(scenario, wrong_values_are_quoted)
 		     "dir/a.yaml:6:30: 'payload' has no effect where 'topology' is 'platform', only with star, racks "
 		     "and fat-tree");
 	expect_error(8, "  - {name: A, sync: pss}",
-		     "dir/a.yaml:8:21: 'sync' is 'pss', must be one of: ps, sfb, adam, hybrid, sacp, ring, two-level, "
+		     "dir/a.yaml:8:21: 'sync' is 'pss', must be one of: ps, two-level-ps, sfb, adam, hybrid, sacp, "
+		     "ring, two-level, "
 		     "halving-doubling, recursive-doubling, double-tree, torus, auto, mpi, nccl, nccl-two-level");
 	expect_error(8, "  - {name: A, sync: mpi, sparse: {sparsity: 0.5}}",
 		     "dir/a.yaml:8:26: 'sparse' has no effect where 'sync' is 'mpi', only with ring, two-level, "
@@ -717,13 +718,16 @@ Test(scenario, keys_without_effect_are_refused)
 	expect_error(8, "  - {name: A, sync: ps, rule: bytes}",
 		     "dir/a.yaml:8:25: 'rule' has no effect where 'sync' is 'ps', only with hybrid and sacp");
 	expect_error(8, "  - {name: A, sync: ring, servers: 1}",
-		     "dir/a.yaml:8:27: 'servers' has no effect where 'sync' is 'ring', only with ps, sfb, adam, hybrid "
+		     "dir/a.yaml:8:27: 'servers' has no effect where 'sync' is 'ring', only with ps, two-level-ps, "
+		     "sfb, adam, hybrid "
 		     "and sacp");
 	expect_error(8, "  - {name: A, sync: ring, pair: 1MB}",
-		     "dir/a.yaml:8:27: 'pair' has no effect where 'sync' is 'ring', only with ps, sfb, adam, hybrid "
+		     "dir/a.yaml:8:27: 'pair' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
+		     "adam, hybrid "
 		     "and sacp");
 	expect_error(8, "  - {name: A, sync: ring, slice: 4MB}",
-		     "dir/a.yaml:8:27: 'slice' has no effect where 'sync' is 'ring', only with ps, sfb, adam, hybrid "
+		     "dir/a.yaml:8:27: 'slice' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
+		     "adam, hybrid "
 		     "and sacp");
 	expect_error(8, "  - {name: A, slice: 1MB}",
 		     "dir/a.yaml:8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");

@@ -22,9 +22,10 @@ static struct psd_layout layout_of(const struct shape *shape)
 	return psd_layout_make(shape->workers, shape->workers_per_node, shape->separate_servers);
 }
 
-enum { N_PATTERNS = 6 };
-static const struct psd_pattern *const patterns[N_PATTERNS] = {&psd_push,    &psd_pull,	     &psd_broadcast,
-							       &psd_to_root, &psd_from_root, &psd_ring};
+enum { N_PATTERNS = 10 };
+static const struct psd_pattern *const patterns[N_PATTERNS] = {
+	&psd_push, &psd_pull,	   &psd_broadcast,   &psd_to_root,     &psd_from_root,
+	&psd_ring, &psd_to_leader, &psd_from_leader, &psd_leader_push, &psd_leader_pull};
 
 typedef void (*check_fn)(const struct psd_payload *payload, const struct psd_layout *layout);
 
@@ -300,12 +301,14 @@ Test(layout, pairs_into_a_node_count_every_connection_that_is_used)
 		unsigned expected;
 	} cases[] = {
 		{8, 1, 0, &psd_push, 7}, /* all others to a shard */
-		{2, 1, 0, &psd_pull, 1},      {2, 1, 4, &psd_push, 2},
-		{2, 1, 4, &psd_pull, 4},				    /* every server to a worker */
-		{6, 3, 0, &psd_push, 3},				    /* the other node's workers to one shard */
-		{6, 3, 0, &psd_broadcast, 9},				    /* three to three */
-		{6, 3, 0, &psd_to_root, 3},   {6, 3, 0, &psd_from_root, 3}, /* the root to three on the other node */
-		{6, 3, 0, &psd_ring, 1},      {3, 3, 0, &psd_broadcast, 0}, /* one node */
+		{2, 1, 0, &psd_pull, 1},	{2, 1, 4, &psd_push, 2},
+		{2, 1, 4, &psd_pull, 4},      /* every server to a worker */
+		{6, 3, 0, &psd_push, 3},      /* the other node's workers to one shard */
+		{6, 3, 0, &psd_broadcast, 9}, /* three to three */
+		{6, 3, 0, &psd_to_root, 3},	{6, 3, 0, &psd_from_root, 3}, /* the root to three on the other node */
+		{6, 3, 0, &psd_ring, 1},	{3, 3, 0, &psd_broadcast, 0}, /* one node */
+		{6, 3, 0, &psd_to_leader, 0},	{9, 3, 0, &psd_leader_push, 2}, /* both other leaders to one */
+		{6, 3, 4, &psd_leader_pull, 4},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -212,11 +212,12 @@ static void check_switches(const struct psd_payload *payload, const struct psd_l
 
 Test(steps, the_busiest_links_behind_switches_are_known)
 {
-	static const struct psd_pattern *const at_once[] = {&psd_push, &psd_pull, &psd_broadcast, &psd_to_root,
-							    &psd_from_root};
+	static const struct psd_pattern *const at_once[] = {&psd_push,	      &psd_pull,	&psd_broadcast,
+							    &psd_to_root,     &psd_from_root,	&psd_to_leader,
+							    &psd_from_leader, &psd_leader_push, &psd_leader_pull};
 
 	for_each_case(check_switches);
-	for (unsigned i = 0; i < 5; i++)
+	for (unsigned i = 0; i < sizeof(at_once) / sizeof(at_once[0]); i++)
 		for (unsigned workers = 2; workers <= WORKERS_MAX; workers++)
 			for (unsigned per_node = 1; per_node <= PER_NODE_MAX; per_node++) {
 				const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
@@ -300,15 +301,17 @@ Test(steps, bytes_to_a_run_of_hosts_are_those_to_each)
 /* What a host sends and receives is the sum over all others, on its node or not. */
 Test(steps, elements_of_a_host_are_those_between_it_and_each)
 {
-	static const struct psd_pattern *const patterns[] = {&psd_push, &psd_pull, &psd_broadcast, &psd_to_root,
-							     &psd_from_root};
+	static const struct psd_pattern *const patterns[] = {&psd_push,	       &psd_pull,	 &psd_broadcast,
+							     &psd_to_root,     &psd_from_root,	 &psd_to_leader,
+							     &psd_from_leader, &psd_leader_push, &psd_leader_pull};
 
-	for (unsigned i = 0; i < 5 * 3 * 4 * ELEMENTS_MAX; i++) {
-		const struct psd_layout layout = psd_layout_make(5 + i % 3, 1 + i / 3 % 4, i / 60 % 5);
-		const struct psd_payload payload = {.pattern = patterns[i % 5],
-						    .elements = i / 60,
+	for (unsigned i = 0; i < 9 * 3 * 4 * 5 * ELEMENTS_MAX; i++) {
+		const unsigned l = i / 9;
+		const struct psd_layout layout = psd_layout_make(5 + l % 3, 1 + l / 3 % 4, l / 12 % 5);
+		const struct psd_payload payload = {.pattern = patterns[i % 9],
+						    .elements = l / 60,
 						    .value_bytes = 1,
-						    .root = psd_layout_shard_host(&layout, i % layout.shards)};
+						    .root = psd_layout_shard_host(&layout, l % layout.shards)};
 
 		for (unsigned host = 0; host < psd_layout_hosts(&layout); host++) {
 			const struct psd_traffic said = payload.pattern->host_elements(&payload, &layout, host);
@@ -331,12 +334,14 @@ Test(steps, elements_of_a_host_are_those_between_it_and_each)
 /* Whom a root's pattern sends to is counted without a look at every pair. */
 Test(steps, receivers_are_those_who_get_bytes)
 {
-	static const struct psd_pattern *const patterns[] = {&psd_to_root, &psd_from_root, &psd_push, &psd_pull};
+	static const struct psd_pattern *const patterns[] = {&psd_to_root,     &psd_from_root,	&psd_push,
+							     &psd_pull,	       &psd_to_leader,	&psd_from_leader,
+							     &psd_leader_push, &psd_leader_pull};
 
-	for (unsigned i = 0; i < 4 * 8; i++) {
-		const struct psd_layout layout = psd_layout_make(4 + i % 3, 1 + i % 2, i % 5);
-		const struct psd_payload payload = {.pattern = patterns[i % 4],
-						    .elements = i / 4,
+	for (unsigned i = 0; i < 8 * 30; i++) {
+		const struct psd_layout layout = psd_layout_make(4 + i / 8 % 3, 1 + i / 8 % 2, i / 8 % 5);
+		const struct psd_payload payload = {.pattern = patterns[i % 8],
+						    .elements = i / 8,
 						    .value_bytes = 4,
 						    .root = psd_layout_shard_host(&layout, i % layout.shards)};
 

@@ -36,7 +36,7 @@ static struct psd_device_kind apart(void)
 }
 
 /* With the program of a device that has memory of its own, on either kind: a processor takes no notice of copies. */
-static struct training *train(const char *system, unsigned workers, const char *loss_scale,
+static struct training *train(const char *system, unsigned workers, unsigned per_node, const char *loss_scale,
 			      const struct psd_device_kind *kind)
 {
 	char text[256];
@@ -46,7 +46,7 @@ static struct training *train(const char *system, unsigned workers, const char *
 		 "iterations: 4, optimiser: {momentum: 0.9, weight_decay: 0.01}, "
 		 "learning_rate: {policy: fixed, base: 0.001}%s",
 		 loss_scale);
-	training = training_make("cifar10-quick.yaml", system, workers, 1, 4, 3, text);
+	training = training_make("cifar10-quick.yaml", system, workers, per_node, 4, 3, text);
 
 	psd_case_release(&training->made);
 	psd_subject_matter_compute_on(&training->loaded.matter, true);
@@ -57,11 +57,11 @@ static struct training *train(const char *system, unsigned workers, const char *
 	return training;
 }
 
-static void check(const char *system, unsigned workers, const char *loss_scale)
+static void check(const char *system, unsigned workers, unsigned per_node, const char *loss_scale)
 {
 	const struct psd_device_kind kind = apart();
-	struct training *own = train(system, workers, loss_scale, &kind),
-			*shared = train(system, workers, loss_scale, NULL);
+	struct training *own = train(system, workers, per_node, loss_scale, &kind),
+			*shared = train(system, workers, per_node, loss_scale, NULL);
 
 	for (unsigned w = 0; w < workers; w++)
 		cr_expect(training_is_same(own, w, shared, w), "%s, worker %u of %u", system, w, workers);
@@ -97,7 +97,14 @@ Test(apart, every_method_ends_with_the_bits_of_shared_memory)
 {
 	for (size_t s = 0; s < sizeof(systems) / sizeof(systems[0]); s++)
 		for (unsigned workers = 1; workers <= 3; workers += 2)
-			check(systems[s], workers, "");
+			check(systems[s], workers, 1, "");
+}
+
+Test(apart, leaders_end_with_the_bits_of_shared_memory)
+{
+	check("schedule: sequential, sync: two-level-ps", 4, 2, "");
+	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB", 5, 3, "");
+	check("schedule: wait-free, sync: two-level-ps, servers: 1", 4, 2, "");
 }
 
 /* Of some slices gradients leave the range, of others none: both kinds are found, by whoever has them. */
@@ -112,7 +119,7 @@ Test(apart, updates_are_left_out_as_in_shared_memory)
 	};
 
 	for (size_t s = 0; s < sizeof(scaled) / sizeof(scaled[0]); s++) {
-		check(scaled[s], 3, ", loss_scale: 3e6");
-		check(scaled[s], 3, ", loss_scale: 1e9");
+		check(scaled[s], 3, 1, ", loss_scale: 3e6");
+		check(scaled[s], 3, 1, ", loss_scale: 1e9");
 	}
 }

@@ -22,6 +22,7 @@ Test(checkpoint, servers_go_on)
 		       NULL);
 	going_on_check("sync: ps, servers: 2", GOING_ON_SGD, 2, 1, NULL);
 	going_on_check("sync: ps", GOING_ON_SGD, 4, 2, NULL);
+	going_on_check("sync: two-level-ps", GOING_ON_SGD, 4, 2, NULL);
 }
 
 Test(checkpoint, factors_go_on)

@@ -79,7 +79,7 @@ static void release(struct replayed *replayed)
 static const char *const systems[] = {
 	"schedule: sequential, sync: ps",  "schedule: wait-free, sync: ps, servers: 2",
 	"schedule: wait-free, sync: sfb",  "schedule: wait-free, sync: adam",
-	"schedule: wait-free, sync: ring",
+	"schedule: wait-free, sync: ring", "schedule: wait-free, sync: two-level-ps",
 };
 enum { N_SYSTEMS = sizeof(systems) / sizeof(systems[0]) };
 
