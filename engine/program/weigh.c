@@ -55,9 +55,10 @@ static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 	price = price_of(plan, op);
 	if (!price)
 		return NAN;
+	if (is_send && psd_payload_fan_in(&op->payload, &plan->layout) == 0) /* nothing leaves a node */
+		return price->transfer_sec + rates->local_latency_sec;
 	if (is_send)
-		return price->transfer_sec +
-		       (psd_layout_nodes(&plan->layout) > 1 ? rates->latency_sec : rates->local_latency_sec);
+		return price->transfer_sec + rates->latency_sec;
 	return price->transfer_sec + price->delay_sec;
 }
 

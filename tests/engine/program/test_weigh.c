@@ -27,7 +27,7 @@ static struct psd_rates free_rates(void)
 	return psd_rates_make(&free_host, &network, 10e9, 1, 1e12);
 }
 
-enum { PS, SFB, ADAM, RING };
+enum { PS, SFB, ADAM, RING, BY_LEADERS = 1 }; /* the last where nodes have several workers, before SFB */
 
 static struct psd_alternative weighed(unsigned candidate, const struct psd_subject *subject,
 				      const struct psd_layout *layout, const struct psd_rates *rates)
@@ -195,6 +195,30 @@ Test(weigh, shards_on_the_workers_keep_their_own_part)
 		expect_near(seconds(PS, &subject, &layout, &rates), 2 * (P - 1.0) / P * bytes / B + 2 * alpha,
 			    "parameter server");
 	}
+}
+
+/* Of N nodes with g workers: the others to their leader inside the node, a pair of pushes between the nodes, and back.
+ * Inside nodes latency is another. */
+Test(weigh, leaders_pay_for_both_levels)
+{
+	const struct psd_network with_inside = {.bandwidth_bps = 10e9,
+						.payload_ratio = 1,
+						.latency_sec = 50e-6,
+						.local_bps = 80e9,
+						.local_latency_sec = 5e-6};
+	const struct psd_rates rates = psd_rates_make(&free_host, &with_inside, 10e9, 1, 1e12);
+	const struct psd_subject subject = matrix(32, 1680, 1000);
+	const double bytes = 4.0 * 1680 * 1000;
+
+	for (unsigned N = 2; N <= 8; N++)
+		for (unsigned g = 2; g <= 4; g++) {
+			const struct psd_layout layout = psd_layout_make(N * g, g, 0);
+			const double inside_sec = (g - 1) * bytes / (80e9 / 8) + 5e-6;
+			const double between_sec = (N - 1.0) / N * bytes / B + alpha;
+
+			expect_near(seconds(BY_LEADERS, &subject, &layout, &rates), 2 * (inside_sec + between_sec),
+				    "two-level ps");
+		}
 }
 
 /* Factors to every peer, then a product of (K (P-1)) terms; its own K are no more than backward saves. */
