@@ -337,6 +337,7 @@ Test(contract, half_precision_agrees)
 	"systems:\n"                                                                                                   \
 	"  - {name: ps, sync: ps, wire: bf16}\n"                                                                       \
 	"  - {name: ps sequential, sync: ps, schedule: sequential, wire: fp16}\n"                                      \
+	"  - {name: two-level ps, sync: two-level-ps, wire: fp16}\n"                                                   \
 	"  - {name: sfb, sync: sfb, wire: fp16}\n"                                                                     \
 	"  - {name: hybrid, sync: hybrid, wire: bf16}\n"                                                               \
 	"  - {name: adam, sync: adam, wire: fp16}\n"                                                                   \
@@ -351,6 +352,8 @@ Test(contract, rounded_values_agree)
 			 "sweep: {nodes: [1, 2, 8, 18]}\n");
 	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_ENCODED_METHOD
 			 "sweep: {nodes: [2, 8]}\nfidelity: message\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 3, " NETWORK ", " HOST
+			 "}\n" EVERY_ENCODED_METHOD "sweep: {workers: [3, 6, 11]}\n");
 }
 
 Test(contract, an_encoding_of_what_has_2_bytes_is_refused_with_its_place)
@@ -372,12 +375,12 @@ Test(contract, an_encoding_of_what_has_2_bytes_is_refused_with_its_place)
 	loaded_close(&loaded);
 }
 
-/* Leaders would have to round what they have summed. */
+/* MPI sums floats. */
 Test(contract, an_encoding_that_a_method_does_not_take_is_refused_with_its_place)
 {
 	static const char text[] = "model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64}\n"
 				   "compute: {device: v100}\ncluster: {nodes: 2, workers_per_node: 2, " NETWORK
-				   "}\nsystems:\n  - {name: a, sync: two-level-ps, wire: bf16}\n";
+				   "}\nsystems:\n  - {name: a, sync: mpi, wire: bf16}\n";
 	struct loaded loaded;
 	struct psd_case made;
 	struct psd_error err = {.text = ""};
@@ -386,9 +389,8 @@ Test(contract, an_encoding_that_a_method_does_not_take_is_refused_with_its_place
 	cr_expect_eq(psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
 				   psd_scenario_point(&loaded.scenario, 0), &err),
 		     PSD_EINVAL);
-	cr_expect(strstr(err.text, ":5:") &&
-			  strstr(err.text, "must be 'fp32' where tensors go by method 'two-level ps'"),
-		  "%s", err.text);
+	cr_expect(strstr(err.text, ":5:") && strstr(err.text, "must be 'fp32' where tensors go by method 'mpi'"), "%s",
+		  err.text);
 	loaded_close(&loaded);
 }
 

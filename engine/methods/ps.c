@@ -167,14 +167,15 @@ const struct psd_method psd_method_ps = {
 	.unroll = unroll,
 };
 
-/* Leaders sum values as they are: nothing encoded is kept. */
 const struct psd_method psd_method_two_level_ps = {
 	.name = "two-level ps",
 	.pattern = &psd_leader_push,
 	.keeps = {[PSD_BUFFER_PART] = true,
 		  [PSD_BUFFER_PART_HISTORY] = true,
 		  [PSD_BUFFER_MEMBERS] = true,
-		  [PSD_BUFFER_RECEIVED] = true},
+		  [PSD_BUFFER_RECEIVED] = true,
+		  [PSD_BUFFER_ENCODED_GRADIENT] = true,
+		  [PSD_BUFFER_ENCODED_PARAMETER] = true},
 	.slicing = PSD_SLICED,
 	.joins_nodes = true,
 	.unroll = unroll_by_leaders,

@@ -59,6 +59,7 @@ const struct psd_buffer_row psd_buffers[PSD_BUFFERS] = {
 				     .life = PSD_LIFE_RUN,
 				     .on_wire = PSD_BUFFERS},
 	[PSD_BUFFER_MEMBERS] = {.name = "members",
+				.width = PSD_WIDTH_WIRE,
 				.extent = PSD_EXTENT_EACH_MEMBER,
 				.life = PSD_LIFE_UNDER_WAY,
 				.on_wire = PSD_BUFFER_MEMBERS},

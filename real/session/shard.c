@@ -49,3 +49,20 @@ void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_pa
 		psd_update_apply(update, weight + e, sum, history + e, n);
 	}
 }
+
+void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, void *to, uint64_t elements)
+{
+	const struct psd_encoding *encoding = parts[0].encoding;
+	float sum[BLOCK_ELEMENTS];
+
+	for (uint64_t e = 0; e < elements; e += BLOCK_ELEMENTS) {
+		const uint64_t n = elements - e < BLOCK_ELEMENTS ? elements - e : BLOCK_ELEMENTS;
+		void *here = (char *)to + e * encoding->value_bytes;
+
+		sum_block(sum, parts, n_parts, 1.0f, e, n);
+		if (encoding->is_lossy)
+			psd_values_encode(encoding, here, sum, 1.0f, n);
+		else
+			memcpy(here, sum, n * sizeof(*sum));
+	}
+}

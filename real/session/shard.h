@@ -1,4 +1,5 @@
-/* What a server does with the workers' gradients of its part. Pure but for what it writes, any thread. */
+/* What a server does with the workers' gradients of its part, and a leader with those of its node. Pure but for what
+ * it writes, any thread. */
 #ifndef PSD_REAL_SHARD_H
 #define PSD_REAL_SHARD_H
 
@@ -25,5 +26,9 @@ bool psd_shard_part_is_nan(const struct psd_shard_part *part);
  * in the first-level cache. */
 void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_part parts[], unsigned n_parts,
 		      float ratio, float *weight, float *history, uint64_t elements);
+
+/* The parts, all of one encoding, summed as floats and in order of rank, and rounded to it once; `to` may be where one
+ * of them is. n_parts >= 1. */
+void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, void *to, uint64_t elements);
 
 #endif

@@ -298,8 +298,10 @@ void psd_worker_judge_arrival(struct psd_worker *worker, struct psd_task task);
 
 /* ---- worker_reduce.c ---- */
 
+/* A leader adds the gradients of its node's other workers to its own, of a slice; in a lane's thread. PSD_ENOMEM. */
+enum psd_status psd_worker_sum_node(struct psd_worker *worker, struct psd_task task,
+				    struct psd_error *err) PSD_MUST_CHECK;
 /* This shard's part of a slice: sums the workers' gradients, and updates parameters; in a lane's thread. PSD_ENOMEM. */
-void psd_worker_sum_node(struct psd_worker *worker, struct psd_task task);
 enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task task,
 				  struct psd_error *err) PSD_MUST_CHECK;
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/base/values.h"
 #include "real/session/shard.h"
 #include "real/session/worker_parts.h"
 
@@ -144,25 +143,46 @@ enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task tas
 	return PSD_OK;
 }
 
-void psd_worker_sum_node(struct psd_worker *worker, struct psd_task task)
+/* In order of rank and as floats, then rounded once, if values travel so. Where they have left their range all of the
+ * slice goes on as NaNs, like a worker's own. */
+static enum psd_status sum_members(struct psd_worker *worker, struct psd_task task, struct psd_shard_part parts[],
+				   unsigned n_parts, struct psd_error *err)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
+	const struct psd_encoding *encoding = encoding_of(worker);
 	const unsigned item = (unsigned)op->item;
 	const struct psd_range slice = {0, psd_plan_slice(&worker->plan->items[item], op->slice).elements};
-	const unsigned end =
-		worker->self + psd_layout_workers_on(worker->layout, psd_layout_node(worker->layout, worker->self));
 	struct iovec own[PSD_PIECES_MAX];
 	const unsigned n_own =
-		psd_memory_find(&worker->memory, PSD_BUFFER_GRADIENT, op, task.iteration, slice, worker->self, own);
+		psd_memory_find(&worker->memory, psd_buffer_on_wire(PSD_BUFFER_GRADIENT, worker->plan->wire), op,
+				task.iteration, slice, worker->self, own);
 
-	for (unsigned w = worker->self + 1; w < end; w++) {
-		const float *theirs = psd_memory_member(&worker->memory, item, op->slice, task.iteration, w);
+	for (unsigned p = 1; p < n_parts; p++)
+		parts[p] = (struct psd_shard_part){
+			psd_memory_member(&worker->memory, item, op->slice, task.iteration, worker->self + p),
+			encoding};
+	for (unsigned i = 0; i < n_own; i++) {
+		const uint64_t elements = own[i].iov_len / encoding->value_bytes;
 
-		for (unsigned i = 0; i < n_own; i++) {
-			const uint64_t elements = own[i].iov_len / sizeof(float);
-
-			psd_values_add_to_floats(&psd_encoding_fp32, own[i].iov_base, theirs, elements);
-			theirs += elements;
-		}
+		parts[0] = (struct psd_shard_part){own[i].iov_base, encoding};
+		psd_shard_sum(parts, n_parts, own[i].iov_base, elements);
+		for (unsigned p = 1; p < n_parts; p++)
+			parts[p].values = psd_shard_part_at(&parts[p], elements);
 	}
+	return worker->plan->wire->is_scaled
+		       ? psd_device_spoil_here(worker->device, encoding, own[0].iov_base, slice.elements, false, err)
+		       : PSD_OK;
+}
+
+enum psd_status psd_worker_sum_node(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
+{
+	const unsigned n_here = psd_layout_workers_on(worker->layout, psd_layout_node(worker->layout, worker->self));
+	struct psd_shard_part *parts = calloc(n_here, sizeof(*parts));
+	enum psd_status status;
+
+	if (!parts)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a node's sum");
+	status = sum_members(worker, task, parts, n_here, err);
+	free(parts);
+	return status;
 }

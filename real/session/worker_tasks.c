@@ -184,7 +184,7 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	case PSD_OP_GATHER: return psd_worker_gather_chunks(worker, task, err);
 	case PSD_OP_CHOOSE: psd_worker_choose_chunks(worker, task); return PSD_OK;
 	case PSD_OP_CONVERT: return psd_worker_convert(worker, task, err);
-	case PSD_OP_SUM: psd_worker_sum_node(worker, task); return PSD_OK;
+	case PSD_OP_SUM: return psd_worker_sum_node(worker, task, err);
 	case PSD_OP_REDUCE: return psd_worker_reduce(worker, task, err);
 	case PSD_OP_COPY_OUT:
 	case PSD_OP_COPY_IN: return psd_worker_copy(worker, task, err);

@@ -84,6 +84,12 @@ Test(cuda_training, servers_of_2_byte_values_end_as_on_the_processor)
 	check("schedule: wait-free, sync: hybrid, wire: bf16");
 }
 
+Test(cuda_training, leaders_of_2_byte_values_end_as_on_the_processor)
+{
+	check_on_nodes("schedule: wait-free, sync: two-level-ps, wire: fp16", 2, FP16_RATIO);
+	check_on_nodes("schedule: sequential, sync: two-level-ps, wire: bf16", 2, BF16_RATIO);
+}
+
 Test(cuda_training, factors_end_as_on_the_processor)
 {
 	check("schedule: wait-free, sync: sfb");

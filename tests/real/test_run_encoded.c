@@ -18,18 +18,24 @@
 static const char quick[] = "optimiser: {momentum: 0.9, weight_decay: 0.004}, learning_rate: {policy: fixed, base: "
 			    "0.001}";
 
-static struct training *train(const char *sync, const char *wire, unsigned workers, unsigned iterations,
-			      const char *more)
+static struct training *train_on_nodes(const char *sync, const char *wire, unsigned workers, unsigned workers_per_node,
+				       unsigned iterations, const char *more)
 {
 	struct training *training;
 	char system[128], job[256];
 
 	snprintf(system, sizeof(system), "schedule: wait-free, sync: %s, wire: %s", sync, wire);
 	snprintf(job, sizeof(job), "iterations: %u, %s%s", iterations, quick, more);
-	training = training_make("cifar10-quick.yaml", system, workers, 1, 32 / workers, workers, job);
+	training = training_make("cifar10-quick.yaml", system, workers, workers_per_node, 32 / workers, workers, job);
 	training_run(training);
 	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
 	return training;
+}
+
+static struct training *train(const char *sync, const char *wire, unsigned workers, unsigned iterations,
+			      const char *more)
+{
+	return train_on_nodes(sync, wire, workers, 1, iterations, more);
 }
 
 static double distance(const struct training *left, const struct training *right)
@@ -112,13 +118,14 @@ Test(run_encoded, one_worker_rounds_nothing)
 }
 
 /* Every exchange has a gradient that 10^9 takes out of fp16's range, in every iteration: 65504 / 10^9 is far below. */
-static void check_range(const char *sync)
+static void check_range(const char *sync, unsigned workers, unsigned workers_per_node)
 {
-	struct training *few = train(sync, "fp16", 2, 1, ", loss_scale: 1e9"),
-			*more = train(sync, "fp16", 2, 4, ", loss_scale: 1e9"),
-			*moved = train(sync, "fp16", 2, 4, ", loss_scale: 1024"),
-			*unscaled = train(sync, "bf16", 2, 4, ", loss_scale: 1e9"),
-			*plain = train(sync, "bf16", 2, 4, "");
+	const unsigned P = workers, g = workers_per_node;
+	struct training *few = train_on_nodes(sync, "fp16", P, g, 1, ", loss_scale: 1e9"),
+			*more = train_on_nodes(sync, "fp16", P, g, 4, ", loss_scale: 1e9"),
+			*moved = train_on_nodes(sync, "fp16", P, g, 4, ", loss_scale: 1024"),
+			*unscaled = train_on_nodes(sync, "bf16", P, g, 4, ", loss_scale: 1e9"),
+			*plain = train_on_nodes(sync, "bf16", P, g, 4, "");
 
 	training_expect_same_on_all(more, sync);
 	cr_expect(training_is_same(few, 0, more, 0), "%s", sync);
@@ -144,7 +151,30 @@ Test(run_encoded, what_leaves_the_range_moves_nothing)
 		"sfb",	"adam", "hybrid",	  "adam, pair: 512B, slice: 8KiB, servers: 1"};
 
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++)
-		check_range(syncs[s]);
+		check_range(syncs[s], 2, 1);
+}
+
+Test(run_encoded, what_leaves_the_range_of_a_node_moves_nothing)
+{
+	check_range("two-level-ps", 4, 2);
+	check_range("two-level-ps, servers: 2, pair: 512B, slice: 8KiB", 4, 2);
+}
+
+/* Of each exchange one scale takes the sum out of the range, where no worker's own gradient leaves it: in one shard's
+ * part. All shards leave the update out. */
+Test(run_encoded, what_only_the_sum_of_a_node_takes_out_of_the_range_moves_nothing)
+{
+	for (unsigned doublings = 14; doublings < 30; doublings++) {
+		char more[64];
+		struct training *training;
+
+		snprintf(more, sizeof(more), ", loss_scale: %u", 1U << doublings);
+		training = train_on_nodes("two-level-ps", "fp16", 4, 2, 2, more);
+		training_expect_same_on_all(training, more);
+		for (uint64_t e = 0; e < training->loaded.matter.graph.parameters; e++)
+			cr_assert(isfinite(training_parameters(training, 0)[e]), "%s: parameter %lu", more, e);
+		training_free(training);
+	}
 }
 
 static double accuracy(const char *sync, const char *wire)
@@ -183,18 +213,19 @@ static double norm(const struct training *training)
 
 /* Of what a server keeps a worker has the nearest value that there is, as often as it came: that alone is as far as the
  * rounding goes. What the server keeps goes its way by gradients, each rounded once. */
-static void check_method(const char *sync, unsigned workers, const char *more)
+static void check_method_on_nodes(const char *sync, unsigned workers, unsigned workers_per_node, const char *more)
 {
 	enum { ITERATIONS = 30 }; /* so far that no way at all is not near enough */
-	struct training *begun = train(sync, "fp32", workers, 1, more),
-			*exact = train(sync, "fp32", workers, ITERATIONS, more);
+	struct training *begun = train_on_nodes(sync, "fp32", workers, workers_per_node, 1, more),
+			*exact = train_on_nodes(sync, "fp32", workers, workers_per_node, ITERATIONS, more);
+	const unsigned sums = workers_per_node > 1 ? exact->made.plan.layout.nodes : 0; /* leaders round theirs, too */
 	static const char *const wires[] = {"fp16", "bf16"};
 	static const double rounding_ratio[] = {FP16_ROUNDING_RATIO, BF16_ROUNDING_RATIO};
 
 	for (unsigned e = 0; e < 2; e++) {
-		struct training *rounded = train(sync, wires[e], workers, ITERATIONS, more);
+		struct training *rounded = train_on_nodes(sync, wires[e], workers, workers_per_node, ITERATIONS, more);
 		const double away = distance(rounded, exact), way = distance(begun, exact);
-		const double most = rounding_ratio[e] * (norm(exact) + workers * way);
+		const double most = rounding_ratio[e] * (norm(exact) + (workers + sums) * way);
 		const double loss = rounded->result.last_loss, exact_loss = exact->result.last_loss;
 		char what[128];
 
@@ -209,6 +240,18 @@ static void check_method(const char *sync, unsigned workers, const char *more)
 	}
 	training_free(begun);
 	training_free(exact);
+}
+
+static void check_method(const char *sync, unsigned workers, const char *more)
+{
+	check_method_on_nodes(sync, workers, 1, more);
+}
+
+Test(run_encoded, leaders_train_nearly_as_of_exact_values)
+{
+	check_method_on_nodes("two-level-ps", 4, 2, "");
+	check_method_on_nodes("two-level-ps, servers: 1, pair: 512B, slice: 8KiB", 3, 3, "");
+	check_method_on_nodes("two-level-ps, slice: 8KiB, pair: 512B", 4, 2, ", deterministic: false");
 }
 
 Test(run_encoded, every_other_method_trains_nearly_as_of_exact_values)
@@ -234,7 +277,7 @@ Test(run_encoded, every_other_place_of_servers_trains_nearly_as_of_exact_values)
 /* A shard for each node, which not all of its workers have. */
 Test(run_encoded, workers_of_a_node_have_the_same_bits)
 {
-	static const char *const syncs[] = {"ps", "adam", "hybrid"};
+	static const char *const syncs[] = {"ps", "adam", "hybrid", "two-level-ps"};
 
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
 		char system[64], job[160];

@@ -41,12 +41,6 @@ static const char shared_nodes[] = "title: t\n"
 				   "systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
 				   "sweep: {workers: [1, 3, 7]}\n";
 
-/* What keeps nothing encoded is refused with a lossy wire. */
-static bool takes_wire(unsigned sync)
-{
-	return sync != PSD_SYNC_TWO_LEVEL_PS;
-}
-
 /* All ways from `first` to `last` to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, each
  * number of workers, 0 or 3 servers apart, where there are none items of one tensor or of several layers; as they are
  * or rounded for the way; all of them or chunks. */
@@ -74,8 +68,6 @@ static void for_each_of(const char *scenario, unsigned first, unsigned last, che
 				system.fuse_bytes = bits & 16 ? 48 * 1024 : 0;
 			else
 				system.servers = bits & 16 ? 3 : 0;
-			if (bits & 32 && !takes_wire(sync))
-				continue;
 			if (bits & 32)
 				system.wire = 1;
 			for (unsigned point = 0; point < psd_scenario_points(&loaded.scenario); point++)

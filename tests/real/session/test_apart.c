@@ -105,6 +105,8 @@ Test(apart, leaders_end_with_the_bits_of_shared_memory)
 	check("schedule: sequential, sync: two-level-ps", 4, 2, "");
 	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB", 5, 3, "");
 	check("schedule: wait-free, sync: two-level-ps, servers: 1", 4, 2, "");
+	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB, wire: fp16", 5, 3, "");
+	check("schedule: wait-free, sync: two-level-ps, servers: 1, wire: bf16", 4, 2, "");
 }
 
 /* Of some slices gradients leave the range, of others none: both kinds are found, by whoever has them. */
@@ -122,4 +124,8 @@ Test(apart, updates_are_left_out_as_in_shared_memory)
 		check(scaled[s], 3, 1, ", loss_scale: 3e6");
 		check(scaled[s], 3, 1, ", loss_scale: 1e9");
 	}
+	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB, wire: fp16", 4, 2,
+	      ", loss_scale: 1e6");
+	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB, wire: fp16", 4, 2,
+	      ", loss_scale: 1e9");
 }
