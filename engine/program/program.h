@@ -17,7 +17,6 @@ enum psd_op_kind {
 	PSD_OP_COPY_IN,	   /* host to device */
 	PSD_OP_SEND,	   /* this host's messages of one pattern */
 	PSD_OP_RECEIVE,	   /* done when all messages of operation `match` to this host have arrived */
-	PSD_OP_SUM,	   /* leader adds the gradients of its node's other workers to its own */
 	PSD_OP_REDUCE,	   /* shard sums the gradients of all workers, or leaders, and applies the update */
 	PSD_OP_FACTOR,	   /* rebuild of a gradient from received factors by GEMM, and its update */
 	PSD_OP_APPLY,	   /* the update of parameters from a gradient that is complete on this host */
@@ -27,10 +26,11 @@ enum psd_op_kind {
 	PSD_OP_CONVERT,	   /* values of `source` become those of `target`: as they travel, or what they were before */
 	PSD_OP_GATHER, /* a gradient joins what was held back of earlier ones; the chosen chunks leave it to travel */
 	PSD_OP_CHOOSE, /* by all workers' norms: which chunks travel in the next iteration */
+	PSD_OP_SUM,    /* leader adds the gradients of its node's other workers to its own */
 	PSD_OP_NEXT,   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
 	PSD_OP_KINDS
 };
-/* The one list of their names, for messages, traces and plots. Neighbours may share one: copies, and sums. */
+/* The one list of their names, for messages, traces and plots. Copies share one. */
 extern const char *const psd_op_kind_names[PSD_OP_KINDS + 1];
 
 /* What an operation occupies while it runs; one operation at a time on each. */

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Rows of a process; 1 to 5 are enum psd_resource plus one. */
 enum { ROW_NETWORK_IN = PSD_RESOURCES + 1 };
@@ -30,7 +29,7 @@ static void add_kinds(struct psd_text *text)
 {
 	psd_text_add(text, ",\"kinds\":\"%s", psd_op_kind_names[0]);
 	for (unsigned k = 1; k < PSD_OP_KINDS; k++)
-		if (strcmp(psd_op_kind_names[k], psd_op_kind_names[k - 1]) && k != PSD_OP_GATE && k != PSD_OP_NEXT)
+		if (k != PSD_OP_COPY_IN && k != PSD_OP_GATE && k != PSD_OP_NEXT)
 			psd_text_add(text, " %s", psd_op_kind_names[k]);
 	psd_text_add(text, "\"");
 }

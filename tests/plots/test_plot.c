@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/program/program.h"
 #include "tests/cli_helper.h"
 #include "tests/scratch_file.h"
 
@@ -824,6 +825,37 @@ Test(plot, a_timeline_of_a_run_says_what_a_bar_is)
 	free(predicted);
 	free(sends_nothing);
 	remove(alone.path);
+}
+
+/* In the order in which a trace names them. */
+Test(plot, a_timeline_has_a_colour_for_every_kind)
+{
+	char kinds[512] = "", events[4096] = "", text[8192], arguments[256], *drawn;
+	unsigned n_kinds = 0;
+
+	for (unsigned k = 0; k < PSD_OP_KINDS; k++) {
+		const char *kind = psd_op_kind_names[k];
+
+		if (k == PSD_OP_COPY_IN || k == PSD_OP_GATE || k == PSD_OP_NEXT)
+			continue;
+		snprintf(kinds + strlen(kinds), sizeof(kinds) - strlen(kinds), "%s%s", n_kinds ? " " : "", kind);
+		snprintf(events + strlen(events), sizeof(events) - strlen(events),
+			 ",\n{\"name\":\"%s x\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":%u,\"dur\":9,"
+			 "\"args\":{\"iteration\":0}}",
+			 kind, kind, 10 * n_kinds++);
+	}
+	snprintf(text, sizeof(text),
+		 "{\"otherData\":{\"scenario\":\"t\",\"system\":\"s\",\"executor\":\"sim-flow\",\"nodes\":1,"
+		 "\"kinds\":\"%s\"},\"traceEvents\":[\n"
+		 "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"args\":{\"name\":\"worker 0\"}},\n"
+		 "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":1,\"args\":{\"name\":\"compute\"}}%s\n]}\n",
+		 kinds, events);
+	struct scratch_file trace = scratch_file_write(text);
+	snprintf(arguments, sizeof(arguments), "timeline %s", trace.path);
+	drawn = draw(arguments);
+	EXPECT_WORDS(drawn, ">forward<", ">gather<", ">choose<", ">sum<");
+	free(drawn);
+	remove(trace.path);
 }
 
 /* The speedup plot of a CSV; to be freed. */
