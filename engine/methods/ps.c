@@ -1,18 +1,19 @@
-/* Parameter server: gradients to the shards, each of which sums and applies its part; parameters back. By two levels a
- * node's workers are one to the shards: their leader sums their gradients, and hands on the parameters that it gets. */
+/* Parameter server: gradients to the shards, each of which sums and applies its part; parameters back. With two
+ * levels the leader of a node alone sends to the shards: it sums the gradients of its node, and hands on the parameters
+ * that it gets. */
 #include "engine/program/program_builder.h"
 
-/* Between shards and those who speak to them. */
-struct ways {
+/* Between shards and who sends them gradients. */
+struct routes {
 	struct psd_route up, down;
 };
 
-static const struct ways of_workers = {
+static const struct routes of_workers = {
 	{&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT, PSD_BUFFER_RECEIVED},
 	{&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_BUFFER_PART, PSD_BUFFER_PARAMETER},
 };
 
-static const struct ways of_leaders = {
+static const struct routes of_leaders = {
 	{&psd_leader_push, PSD_WHERE_LEADERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT, PSD_BUFFER_RECEIVED},
 	{&psd_leader_pull, PSD_WHERE_SHARDS, PSD_WHERE_LEADERS, PSD_BUFFER_PART, PSD_BUFFER_PARAMETER},
 };
@@ -22,7 +23,7 @@ static const struct psd_route to_leader = {&psd_to_leader, PSD_WHERE_WORKERS, PS
 static const struct psd_route from_leader = {&psd_from_leader, PSD_WHERE_LEADERS, PSD_WHERE_WORKERS,
 					     PSD_BUFFER_PARAMETER, PSD_BUFFER_PARAMETER};
 
-/* A sum of so many gradients' bytes. */
+/* Sums so many bytes of gradients. */
 static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
 			enum psd_where where, double bytes)
 {
@@ -33,30 +34,30 @@ static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, en
 	return psd_builder_add_op(b, &op);
 }
 
-/* ---- between shards and those who speak to them ---- */
+/* ---- between shards and their senders ---- */
 
-/* Gradients come together at the shards, from so many, each when `out`, and `summed` if it has to be; returns what
- * makes new parameters ready to leave. */
-static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, const struct ways *ways,
-			 unsigned n_speakers, uint32_t out, uint32_t summed)
+/* So many senders push, each after `out`, and after `summed` unless that is PSD_NO_OP; returns what makes new
+ * parameters ready to leave the shards. */
+static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, const struct routes *routes,
+			 unsigned n_senders, uint32_t out, uint32_t summed)
 {
 	const struct psd_layout *layout = &b->plan->layout;
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
 	const uint64_t part_elements = (elements + layout->shards - 1) / layout->shards; /* of the largest */
-	const struct psd_message push = psd_builder_add_message(b, stage, &ways->up, elements);
+	const struct psd_message push = psd_builder_add_message(b, stage, &routes->up, elements);
 	const double part_bytes = (double)elements * b->plan->value_bytes / layout->shards;
 
 	psd_builder_after_departure(b, push.send, out);
 	psd_builder_after(b, push.send, summed);
-	const uint32_t reduce = add_sum(b, stage, PSD_OP_REDUCE, PSD_WHERE_SHARDS, part_bytes * n_speakers);
+	const uint32_t reduce = add_sum(b, stage, PSD_OP_REDUCE, PSD_WHERE_SHARDS, part_bytes * n_senders);
 	psd_builder_after(b, reduce, push.receive);
 	psd_builder_after_departure(b, reduce, out);
 	psd_builder_after(b, reduce, summed);
 	psd_builder_after(b, b->gate_pushed, reduce);
-	return psd_builder_add_leaving(b, stage, &ways->down, part_elements, reduce, PSD_NO_OP);
+	return psd_builder_add_leaving(b, stage, &routes->down, part_elements, reduce, PSD_NO_OP);
 }
 
-/* A speaker's own shard never crosses the network: both must be there. */
+/* A sender's own shard never crosses the network: both must be there. */
 static uint32_t add_both(struct psd_builder *b, enum psd_where where, uint32_t received, uint32_t reduced)
 {
 	if (received == PSD_NO_OP)
@@ -70,14 +71,15 @@ static uint32_t add_both(struct psd_builder *b, enum psd_where where, uint32_t r
 }
 
 /* Returns what new parameters have arrived by. */
-static uint32_t add_pull(struct psd_builder *b, const struct psd_stage *reply, const struct ways *ways, uint32_t ready)
+static uint32_t add_pull(struct psd_builder *b, const struct psd_stage *reply, const struct routes *routes,
+			 uint32_t ready)
 {
 	const uint64_t elements = psd_plan_slice(reply->item, reply->slice).elements;
-	const struct psd_message pull = psd_builder_add_message(b, reply, &ways->down, elements);
+	const struct psd_message pull = psd_builder_add_message(b, reply, &routes->down, elements);
 
 	psd_builder_after(b, pull.send, ready);
 	psd_builder_after(b, pull.send, b->gate_pushed);
-	return add_both(b, ways->down.to, pull.receive, ready);
+	return add_both(b, routes->down.to, pull.receive, ready);
 }
 
 static void unroll_slice(struct psd_builder *b, const struct psd_stage *stage)
@@ -102,7 +104,7 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 
 /* ---- inside nodes ---- */
 
-/* Returns what makes each leader's gradient that of its node. */
+/* Returns what makes each leader's gradient that of its node: priced as on the fullest one. */
 static uint32_t add_node_sum(struct psd_builder *b, const struct psd_stage *stage, uint32_t out)
 {
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;

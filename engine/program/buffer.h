@@ -20,7 +20,7 @@ enum psd_buffer {
 	PSD_BUFFER_PART,	 /* at a shard: the parameters that it updates */
 	PSD_BUFFER_PART_HISTORY, /* and what the solver remembers of them */
 	PSD_BUFFER_MEMBERS,	 /* at a leader: the gradients of its node's other workers */
-	PSD_BUFFER_RECEIVED,	 /* at a shard: every worker's gradient of its part, or their sum */
+	PSD_BUFFER_RECEIVED,	 /* at a shard: every worker's gradient of its part, or leader's, or their sum */
 	PSD_BUFFER_ENCODED_GRADIENT, /* these three as they travel: on the way out, and as they have arrived */
 	PSD_BUFFER_ENCODED_PARAMETER,
 	PSD_BUFFER_ENCODED_FACTORS,

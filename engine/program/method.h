@@ -22,7 +22,7 @@ struct psd_method {
 	 * keeps nothing encoded takes no lossy encoding. */
 	bool keeps[PSD_BUFFERS];
 	enum psd_slicing slicing;
-	bool joins_nodes; /* the workers of a node are one to others: another method where none has several */
+	bool joins_nodes; /* leaders send for their nodes; where none has several workers it is another method */
 	bool has_root;	  /* an item belongs to the host of one shard; shards take turns */
 	/* Appends the operations that synchronise an item, and says which of them end it. */
 	void (*unroll)(struct psd_builder *builder, const struct psd_stage *whole);

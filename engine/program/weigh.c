@@ -55,10 +55,12 @@ static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 	price = price_of(plan, op);
 	if (!price)
 		return NAN;
-	if (is_send && psd_payload_fan_in(&op->payload, &plan->layout) == 0) /* nothing leaves a node */
-		return price->transfer_sec + rates->local_latency_sec;
-	if (is_send)
+	if (is_send && psd_payload_fan_in(&op->payload, &plan->layout) > 0)
 		return price->transfer_sec + rates->latency_sec;
+	if (is_send) /* nothing leaves a node; or moves at all */
+		return psd_payload_local_elements(&op->payload, &plan->layout) > 0.0
+			       ? price->transfer_sec + rates->local_latency_sec
+			       : 0.0;
 	return price->transfer_sec + price->delay_sec;
 }
 

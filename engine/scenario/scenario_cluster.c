@@ -98,7 +98,7 @@ static const struct psd_section class_section = {.tables = {class_keys}};
 static const struct psd_key host_keys[] = {
 	{HOST("copy", RATE, copy_bps),
 	 .help = "between a device with memory of its own (not `cpu`) and its host, each direction its own engine"},
-	{HOST("reduce", RATE, reduce_bps), .help = "gradient bytes that a server sums and applies"},
+	{HOST("reduce", RATE, reduce_bps), .help = "gradient bytes that a server sums and applies, or a leader sums"},
 	{HOST("update", RATE, update_bps), .help = "gradient bytes that a worker applies where no server does"},
 	{HOST("transport", RATE, transport_bps), .help = "what the stack moves in or out of a node, each direction"},
 	{HOST("local", RATE, local_bps), .uses = PSD_BY_SIM | PSD_BY_CHOICE,

@@ -77,9 +77,8 @@ static const struct psd_key keys[] = {
 		 "pass, pushes before replies"},
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
 	 .help = "ps: parameter server; two-level-ps: the same, but one worker of each node sums its gradients and "
-		 "speaks "
-		 "for it; sfb: factors broadcast between workers; adam: factors to the server, matrices "
-		 "back; hybrid, sacp: servers or factors, for each tensor; auto: of the "
+		 "speaks for it; sfb: factors broadcast between workers; adam: factors to the server, matrices back; "
+		 "hybrid, sacp: servers or factors, for each tensor; auto: of the "
 		 "all-reduces the quickest on this cluster, for each tensor; mpi, nccl: the all-reduce of that "
 		 "library, for comparison, predicted as a ring; nccl-two-level: NCCL inside nodes and a ring between "
 		 "them, predicted as two-level; the others: all-reduce"},

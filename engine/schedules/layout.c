@@ -31,6 +31,12 @@ bool psd_layout_is_leader(const struct psd_layout *layout, unsigned host)
 	return psd_layout_is_worker(layout, host) && host % layout->workers_per_node == 0;
 }
 
+unsigned psd_layout_n_led(const struct psd_layout *layout, unsigned host)
+{
+	return psd_layout_is_leader(layout, host) ? psd_layout_workers_on(layout, psd_layout_node(layout, host)) - 1
+						  : 0;
+}
+
 bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host)
 {
 	return layout->has_separate_servers ? host >= layout->workers : host % layout->workers_per_node == 0;

@@ -30,6 +30,8 @@ unsigned psd_layout_hosts(const struct psd_layout *layout);
 bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host);
 /* The first worker of a node, who may speak for all of it. */
 bool psd_layout_is_leader(const struct psd_layout *layout, unsigned host);
+/* The other workers of its node; 0 for who is no leader. */
+unsigned psd_layout_n_led(const struct psd_layout *layout, unsigned host);
 bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host);
 unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard);
 /* The shard on a host that has one. */

@@ -19,17 +19,11 @@ static struct psd_range from_leader_range(const struct psd_payload *payload, con
 	return to_leader_range(payload, layout, to, from);
 }
 
-/* Whom the leader of a host's node leads. */
-static unsigned n_led(const struct psd_layout *layout, unsigned host)
-{
-	return psd_layout_workers_on(layout, psd_layout_node(layout, host)) - 1;
-}
-
 static struct psd_traffic to_leader_host(const struct psd_payload *payload, const struct psd_layout *layout,
 					 unsigned host)
 {
 	if (psd_layout_is_leader(layout, host))
-		return (struct psd_traffic){0, n_led(layout, host) * payload->elements};
+		return (struct psd_traffic){0, psd_layout_n_led(layout, host) * payload->elements};
 	return (struct psd_traffic){psd_layout_is_worker(layout, host) ? payload->elements : 0, 0};
 }
 
@@ -47,7 +41,7 @@ static struct psd_traffic from_leader_host(const struct psd_payload *payload, co
 static unsigned to_leader_senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to)
 {
 	(void)payload;
-	return psd_layout_is_leader(layout, to) ? n_led(layout, to) : 0;
+	return psd_layout_n_led(layout, to);
 }
 
 static unsigned from_leader_senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to)
@@ -64,7 +58,7 @@ static struct psd_traffic nothing(const struct psd_payload *payload, const struc
 
 static double inside_elements(const struct psd_payload *payload, const struct psd_layout *layout)
 {
-	return (double)n_led(layout, 0) * (double)payload->elements;
+	return (double)psd_layout_n_led(layout, 0) * (double)payload->elements;
 }
 
 static unsigned nobody(const struct psd_layout *layout)
@@ -95,7 +89,7 @@ const struct psd_pattern psd_from_leader = {
 
 /* ---- between leaders and shards ---- */
 
-/* The cluster as if leaders were all its workers. */
+/* The cluster as if leaders were all its workers: each host there has the number of its node. */
 static struct psd_layout leaders_of(const struct psd_layout *layout)
 {
 	return psd_layout_make(layout->nodes, 1, layout->has_separate_servers ? layout->shards : 0);
@@ -106,12 +100,6 @@ static bool takes_part(const struct psd_layout *layout, unsigned host)
 	return psd_layout_is_leader(layout, host) || psd_layout_is_shard(layout, host);
 }
 
-/* The number of one of those there: nodes have one host each. */
-static unsigned there(const struct psd_layout *layout, unsigned host)
-{
-	return psd_layout_node(layout, host);
-}
-
 static struct psd_range range_by(const struct psd_pattern *pattern, const struct psd_payload *payload,
 				 const struct psd_layout *layout, unsigned from, unsigned to)
 {
@@ -119,7 +107,7 @@ static struct psd_range range_by(const struct psd_pattern *pattern, const struct
 
 	if (!takes_part(layout, from) || !takes_part(layout, to))
 		return (struct psd_range){0, 0};
-	return pattern->range(payload, &leaders, there(layout, from), there(layout, to));
+	return pattern->range(payload, &leaders, psd_layout_node(layout, from), psd_layout_node(layout, to));
 }
 
 static struct psd_range push_range(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
@@ -154,7 +142,7 @@ static struct psd_traffic push_host(const struct psd_payload *payload, const str
 
 	if (!takes_part(layout, host))
 		return (struct psd_traffic){0, 0};
-	return psd_push.host_elements(payload, &leaders, there(layout, host));
+	return psd_push.host_elements(payload, &leaders, psd_layout_node(layout, host));
 }
 
 static struct psd_traffic pull_host(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
@@ -167,7 +155,7 @@ static unsigned senders_by(const struct psd_pattern *pattern, const struct psd_p
 {
 	const struct psd_layout leaders = leaders_of(layout);
 
-	return takes_part(layout, to) ? pattern->senders(payload, &leaders, there(layout, to)) : 0;
+	return takes_part(layout, to) ? pattern->senders(payload, &leaders, psd_layout_node(layout, to)) : 0;
 }
 
 static unsigned push_senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to)
@@ -200,6 +188,7 @@ static unsigned pull_fan_in(const struct psd_layout *layout)
 	return psd_pull.fan_in(&leaders);
 }
 
+/* Ranges are cut as those of push are, but leaders are not hosts one after the other: is_cut is of such runs. */
 const struct psd_pattern psd_leader_push = {
 	.name = "leader push",
 	.range = push_range,

@@ -61,30 +61,32 @@ static uint64_t part_offset(const struct psd_memory *memory, unsigned item, unsi
 	return elements;
 }
 
-/* How many workers' gradients a shard keeps apart. */
-static unsigned received_parts(const struct psd_memory *memory)
+/* How many gradients a shard keeps apart: every worker's, or every leader's. */
+static unsigned received_parts(const struct psd_memory *memory, unsigned item)
 {
-	return memory->adds_arrivals ? 1 : memory->plan->layout.workers;
+	const struct psd_layout *layout = &memory->plan->layout;
+
+	if (memory->adds_arrivals)
+		return 1;
+	return memory->plan->items[item].method->joins_nodes ? layout->nodes : layout->workers;
 }
 
-/* Elements of an iteration's areas that every worker's part of the slices before one takes. */
+/* Which of them is this worker's. */
+static unsigned received_part(const struct psd_memory *memory, unsigned item, unsigned worker)
+{
+	if (memory->adds_arrivals)
+		return 0;
+	return memory->plan->items[item].method->joins_nodes ? psd_layout_node(&memory->plan->layout, worker) : worker;
+}
+
+/* Elements of an iteration's areas that all parts of the slices before one take. */
 static uint64_t each_part_offset(const struct psd_memory *memory, unsigned item, unsigned slice)
 {
 	uint64_t elements = 0;
 
 	for (unsigned s = 0; s < slice; s++)
-		elements += received_parts(memory) * spaced(psd_memory_own_part(memory, item, s).elements);
+		elements += received_parts(memory, item) * spaced(psd_memory_own_part(memory, item, s).elements);
 	return elements;
-}
-
-/* The other workers of this host's node, if it is their leader. */
-static unsigned n_members(const struct psd_memory *memory)
-{
-	const struct psd_layout *layout = &memory->plan->layout;
-
-	return psd_layout_is_leader(layout, memory->host)
-		       ? psd_layout_workers_on(layout, psd_layout_node(layout, memory->host)) - 1
-		       : 0;
 }
 
 /* Elements of all workers' top factors; the bottom ones lie behind. */
@@ -103,7 +105,8 @@ uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum p
 	case PSD_EXTENT_ROOT: return memory->host == item->root ? item->subject.elements : 0;
 	case PSD_EXTENT_PART: return is_shard(memory) ? part_offset(memory, i, item->n_slices) : 0;
 	case PSD_EXTENT_EACH_PART: return is_shard(memory) ? each_part_offset(memory, i, item->n_slices) : 0;
-	case PSD_EXTENT_EACH_MEMBER: return n_members(memory) * spaced(item->subject.elements);
+	case PSD_EXTENT_EACH_MEMBER:
+		return psd_layout_n_led(&memory->plan->layout, memory->host) * spaced(item->subject.elements);
 	case PSD_EXTENT_EACH_FACTORS:
 		return spaced(tops) + (uint64_t)memory->plan->layout.workers * item->subject.batch * item->subject.rows;
 	}
@@ -360,7 +363,7 @@ static void *values_from(const struct psd_memory *memory, enum psd_buffer buffer
 void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
 			  unsigned worker)
 {
-	const uint64_t part = memory->adds_arrivals ? 0 : worker;
+	const uint64_t part = received_part(memory, item, worker);
 
 	return values_from(memory, PSD_BUFFER_RECEIVED, item, iteration,
 			   each_part_offset(memory, item, slice) +

@@ -1,6 +1,6 @@
-/* What a leader does when the gradients of its node are there: it adds them to its own. And what a shard does when all
- * gradients of its part of a slice are there: one sum in fp32 of whatever they came as, and the update of what it
- * keeps. Refuses to round: what leaves it is encoded afterwards. */
+/* What a leader does when the gradients of its node are there: it adds them to its own, and rounds the sum to what they
+ * travel as. And what a shard does when all gradients of its part of a slice are there: one sum in fp32 of whatever
+ * they came as, and the update of what it keeps; what leaves it is encoded afterwards. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,7 +176,7 @@ static enum psd_status sum_members(struct psd_worker *worker, struct psd_task ta
 
 enum psd_status psd_worker_sum_node(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
-	const unsigned n_here = psd_layout_workers_on(worker->layout, psd_layout_node(worker->layout, worker->self));
+	const unsigned n_here = psd_layout_n_led(worker->layout, worker->self) + 1;
 	struct psd_shard_part *parts = calloc(n_here, sizeof(*parts));
 	enum psd_status status;
 

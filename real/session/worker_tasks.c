@@ -286,10 +286,14 @@ void psd_worker_finish_job(void *context)
 /* Elements that are read. */
 static uint64_t elements_of(const struct psd_worker *worker, const struct psd_op *op)
 {
+	const struct psd_plan_item *item = &worker->plan->items[op->item];
+
 	if (op->kind == PSD_OP_REDUCE)
 		return psd_memory_own_part(&worker->memory, (unsigned)op->item, op->slice).elements *
-		       worker->layout->workers;
-	return worker->plan->items[op->item].subject.elements;
+		       (item->method->joins_nodes ? worker->layout->nodes : worker->layout->workers);
+	if (op->kind == PSD_OP_SUM)
+		return psd_plan_slice(item, op->slice).elements * (psd_layout_n_led(worker->layout, worker->self) + 1);
+	return item->subject.elements;
 }
 
 /* Layers go by what they took the last time; never the first one, which may wait for its batch, nor where OpenMP would
