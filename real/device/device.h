@@ -14,6 +14,7 @@
 #include "engine/model/graph.h"
 #include "engine/scenario/train.h"
 #include "real/device/chunks.h"
+#include "real/device/drift.h"
 #include "real/device/update.h"
 #include "real/library/library.h"
 
@@ -164,6 +165,8 @@ struct psd_device_kind {
 	/* Begins psd_update_apply() of a tensor, with psd_update_by_norms() before it. */
 	enum psd_status (*apply)(struct psd_device *device, const struct psd_update *update, float *weight,
 				 const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+	/* Begins psd_drift_take_step(). */
+	enum psd_status (*drift)(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
 	/* Begins to convert values to what travels, or what has arrived to values, where the device works: as
 	 * psd_values_encode() and psd_values_decode(). */
 	enum psd_status (*convert)(struct psd_device *device, const struct psd_conversion *conversion,
@@ -192,6 +195,7 @@ enum { PSD_MOST_MARKS = 4096 };
 /* Slots of devices that work in their host's memory, on this processor. */
 enum psd_status psd_device_apply_here(struct psd_device *device, const struct psd_update *update, float *weight,
 				      const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+enum psd_status psd_device_drift_here(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
 enum psd_status psd_device_convert_here(struct psd_device *device, const struct psd_conversion *conversion,
 					struct psd_error *err);
 enum psd_status psd_device_spoil_here(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,

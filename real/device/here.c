@@ -14,6 +14,13 @@ enum psd_status psd_device_apply_here(struct psd_device *device, const struct ps
 	return PSD_OK;
 }
 
+enum psd_status psd_device_drift_here(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err)
+{
+	(void)device, (void)err;
+	psd_drift_take_step(drift);
+	return PSD_OK;
+}
+
 enum psd_status psd_device_convert_here(struct psd_device *device, const struct psd_conversion *conversion,
 					struct psd_error *err)
 {

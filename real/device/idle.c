@@ -105,6 +105,7 @@ const struct psd_device_kind psd_device_idle = {
 	.rebuild = rebuild,
 	.memory_bytes = memory_bytes,
 	.apply = psd_device_apply_here,
+	.drift = psd_device_drift_here,
 	.convert = psd_device_convert_here,
 	.spoil = psd_device_spoil_here,
 	.gather = psd_device_gather_here,

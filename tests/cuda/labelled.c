@@ -159,6 +159,11 @@ static enum psd_status spoil(struct psd_device *device, const struct psd_encodin
 	BEGIN(PSD_STREAM_COMPUTE, "spoil", spoil(device, encoding, values, elements, in_any_case, err));
 }
 
+static enum psd_status drift(struct psd_device *device, const struct psd_drift *step, struct psd_error *err)
+{
+	BEGIN(PSD_STREAM_COMPUTE, "drift", drift(device, step, err));
+}
+
 static enum psd_status gather(struct psd_device *device, const struct psd_chunks *chunks, struct psd_error *err)
 {
 	BEGIN(PSD_STREAM_COMPUTE, "gather", gather(device, chunks, err));
@@ -212,6 +217,7 @@ struct psd_device_kind labelled_device(void)
 	kind.keep_factors = keep_factors;
 	kind.rebuild = rebuild;
 	kind.apply = apply;
+	kind.drift = drift;
 	kind.convert = convert;
 	kind.spoil = spoil;
 	kind.gather = gather;

@@ -96,6 +96,38 @@ Test(cuda_parameters, rates_by_norms_are_the_hosts)
 	check_update(update, 7);
 }
 
+/* ---- drifts ---- */
+
+static void check_drift(enum psd_drift_step step, uint64_t count)
+{
+	struct psd_device *device = open_device();
+	float *values[] = {make(count, 1), make(count, 2), make(count, 3)};
+	float *own[3];
+	struct psd_drift here = {.step = step, .elements = count, .ratio = 1.0f / 3.0f}, there = here;
+	struct psd_error err = {0};
+
+	for (unsigned v = 0; v < 3; v++)
+		own[v] = cuda_net_take(device, values[v], count);
+	here.weight = values[0], here.start = values[1], here.gradient = values[2];
+	there.weight = own[0], there.start = own[1], there.gradient = own[2];
+	psd_drift_take_step(&here);
+	cr_assert_eq(psd_device_cuda.drift(device, &there, &err), PSD_OK, "%s", err.text);
+	cuda_net_wait(device, PSD_STREAM_COMPUTE);
+	for (unsigned v = 0; v < 3; v++) {
+		check_equal(device, own[v], values[v], count, 0, "weight, start, gradient");
+		free(values[v]);
+	}
+	psd_device_cuda.close(device);
+}
+
+Test(cuda_parameters, drifts_have_the_bits_of_the_hosts)
+{
+	check_drift(PSD_DRIFT_BEGINS, 5000);
+	check_drift(PSD_DRIFT_ENDS, 777);
+	check_drift(PSD_DRIFT_JOINS, 3001);
+	check_drift(PSD_DRIFT_JOINS, 1);
+}
+
 /* ---- chunks ---- */
 
 enum { MOST_TENSORS = 200 };

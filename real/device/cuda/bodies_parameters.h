@@ -84,6 +84,11 @@ PSD_BODY void psd_update_at(uint64_t i, const struct psd_cuda_update *of)
 	psd_step_at(&of->step, &of->weight[i], of->gradient[i], &of->history[i]);
 }
 
+PSD_BODY void psd_difference_at(uint64_t i, const struct psd_cuda_difference *of)
+{
+	of->difference[i] = of->from[i] - of->ratio * of->what[i];
+}
+
 /* ---- chunks ---- */
 
 /* Of a chunk in a launch: where its parts' sums lie. */

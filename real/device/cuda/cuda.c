@@ -512,6 +512,7 @@ const struct psd_device_kind psd_device_cuda = {
 	.detour = psd_cuda_detour,
 	.memory_bytes = get_memory_bytes,
 	.apply = psd_cuda_apply,
+	.drift = psd_cuda_drift,
 	.convert = psd_cuda_convert_wire,
 	.spoil = psd_cuda_spoil_wire,
 	.gather = psd_cuda_gather_chunks,

@@ -419,6 +419,7 @@ uint32_t psd_cuda_correct_of(const struct psd_cuda_layer *layer);
 
 enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_update *update, float *weight,
 			       const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+enum psd_status psd_cuda_drift(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
 enum psd_status psd_cuda_convert_wire(struct psd_device *device, const struct psd_conversion *conversion,
 				      struct psd_error *err);
 enum psd_status psd_cuda_spoil_wire(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,

@@ -37,6 +37,7 @@
 	ROW(look_fold)                                                                                                 \
 	ROW(spoil)                                                                                                     \
 	ROW(update)                                                                                                    \
+	ROW(difference)                                                                                                \
 	ROW(gather)                                                                                                    \
 	ROW(apply_chunks)                                                                                              \
 	ROW(chunk_norms)
@@ -383,6 +384,13 @@ struct psd_cuda_update {
 	struct psd_cuda_step step;
 	float *weight, *history;
 	const float *gradient;
+};
+
+/* difference = from - ratio * what. */
+struct psd_cuda_difference {
+	float *difference;
+	const float *from, *what;
+	float ratio;
 };
 
 /* ---- chunks; of a chunk's PSD_CUDA_CHUNK_PARTS indices each has every so manieth element ---- */

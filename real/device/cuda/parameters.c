@@ -1,5 +1,5 @@
-/* Updates of parameters, by tensors and by chunks of many, and what travels of them: what update.c, chunks.c and
- * base/values.c do on a host. */
+/* Updates of parameters, by tensors and by chunks of many, and what travels of them: what update.c, drift.c,
+ * chunks.c and base/values.c do on a host. */
 #include <math.h>
 
 #include "real/device/cuda/cuda.h"
@@ -50,6 +50,22 @@ enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_updat
 	if (!status && is_by_norms)
 		status = find_rate(device, update, weight, gradient, elements, err);
 	return status ? status : psd_cuda_run_update(device, &run, elements, err);
+}
+
+enum psd_status psd_cuda_drift(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err)
+{
+	const struct psd_cuda_difference runs[] = {
+		[PSD_DRIFT_ENDS] = {drift->gradient, drift->start, drift->weight, 1.0f},
+		[PSD_DRIFT_JOINS] = {drift->weight, drift->start, drift->gradient, drift->ratio},
+	};
+	const enum psd_status status = psd_cuda_enter(device, err);
+
+	if (status)
+		return status;
+	return drift->step == PSD_DRIFT_BEGINS
+		       ? psd_cuda_copy(device, PSD_STREAM_COMPUTE, drift->start, drift->weight,
+				       drift->elements * sizeof(float), err)
+		       : psd_cuda_run_difference(device, &runs[drift->step], drift->elements, err);
 }
 
 /* ---- what travels ---- */
