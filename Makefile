@@ -122,11 +122,11 @@ REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 # is the data race that it must be, which would be counted. any(PATTERN...): as Criterion's filter writes it.
 any             = @($(subst $(space),|,$(strip $(1))))
 TSAN_SUITES    := lane feed data packed mesh joining secret streams tube transport shared cpu_run ground load worker \
-	session session_contract session_library apart checkpoint replay synthetic_method crew emulation \
+	session session_contract session_library apart checkpoint replay synthetic_method crew emulation local \
 	emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract device engines \
 	fetch fused graphs kernels net parameters seeds several shared staging training wire)
 TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
-	run_$(call any,encoded sparse)/!(accuracy*|every_other*) run/!(every_method_$(call any,learns trains)*))
+	run_$(call any,encoded local sparse)/!(accuracy*|every_other*) run/!(every_method_$(call any,learns trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
 cuda_folder     = $(firstword $(foreach folder,$(CUDA_PLACES),$(if $(wildcard $(folder)/$(1)),$(folder))))

@@ -62,6 +62,17 @@ enum psd_status psd_run_check_hosts(const struct psd_system *system, const struc
 			     system->name, point->workers + system->servers, point->workers, system->servers, n_hosts);
 }
 
+/* One period to warm up and two to measure, of those who have the longest. */
+static uint32_t at_least_periods(const struct psd_scenario *scenario, uint32_t n)
+{
+	uint64_t steps = 1;
+
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		if (scenario->systems[s].is_local && scenario->systems[s].local_sgd.steps > steps)
+			steps = scenario->systems[s].local_sgd.steps;
+	return steps > 1 && n < 3 * steps ? (uint32_t)(3 * steps) : n;
+}
+
 uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
 				   uint64_t global_batch)
 {
@@ -69,5 +80,6 @@ uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t
 		return (uint32_t)n_asked;
 	if (!scenario->has_replay)
 		return psd_worker_iterations(&scenario->train, training_samples, global_batch);
-	return scenario->iterations ? psd_worker_warmed_up(scenario->iterations) : REPLAYED_ITERATIONS;
+	return at_least_periods(scenario, scenario->iterations ? psd_worker_warmed_up(scenario->iterations)
+							       : REPLAYED_ITERATIONS);
 }

@@ -713,15 +713,22 @@ static void expect_equal(const char *name, const struct psd_outcome *a, const st
 	cr_expect_eq(a->n_iterations, b->n_iterations, "%s", name);
 }
 
+static struct outcomes outcomes_at(const struct loaded *loaded, unsigned system, unsigned point)
+{
+	struct psd_case made;
+
+	loaded_case(&made, loaded, system, point);
+	const struct outcomes outcomes = {estimated(&made), simulated(&made)};
+	psd_case_release(&made);
+	return outcomes;
+}
+
 static struct outcomes outcomes_of(const char *text)
 {
 	struct loaded loaded;
-	struct psd_case made;
 
 	loaded_open(&loaded, text);
-	loaded_case(&made, &loaded, 0, 0);
-	const struct outcomes outcomes = {estimated(&made), simulated(&made)};
-	psd_case_release(&made);
+	const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
 	loaded_close(&loaded);
 	return outcomes;
 }
@@ -1159,6 +1166,140 @@ Test(contract, background_traffic_takes_its_fair_share)
 			   plain_sec, shared_sec);
 }
 
+/* ---- local steps ---- */
+
+#define LOCAL_STEPS "local_sgd: {steps: 4}"
+#define LOCAL_SYSTEMS                                                                                                  \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps, sync: ps, " LOCAL_STEPS "}\n"                                                                  \
+	"  - {name: ps sequential, sync: ps, schedule: sequential, " LOCAL_STEPS "}\n"                                 \
+	"  - {name: ps layer, sync: ps, barrier: layer, " LOCAL_STEPS "}\n"                                            \
+	"  - {name: ps bf16, sync: ps, wire: bf16, " LOCAL_STEPS "}\n"                                                 \
+	"  - {name: ps 3, sync: ps, servers: 3, " LOCAL_STEPS "}\n"                                                    \
+	"  - {name: ps 3 sequential, sync: ps, servers: 3, schedule: sequential, " LOCAL_STEPS "}\n"                   \
+	"  - {name: ps 3 layer, sync: ps, servers: 3, barrier: layer, " LOCAL_STEPS "}\n"                              \
+	"  - {name: two-level ps, sync: two-level-ps, " LOCAL_STEPS "}\n"                                              \
+	"  - {name: two-level ps 3, sync: two-level-ps, servers: 3, " LOCAL_STEPS "}\n"                                \
+	"  - {name: ring, sync: ring, " LOCAL_STEPS "}\n"                                                              \
+	"  - {name: ring layer, sync: ring, barrier: layer, " LOCAL_STEPS "}\n"                                        \
+	"  - {name: nccl, sync: nccl, " LOCAL_STEPS "}\n"                                                              \
+	"  - {name: auto, sync: auto, " LOCAL_STEPS "}\n"
+#define UPDATING_HOST "host: {copy: 6GBps, reduce: 8GBps, update: 20GBps, tensor: 30us, iteration: 3ms}"
+
+Test(contract, local_steps_agree)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " UPDATING_HOST "}\n" LOCAL_SYSTEMS
+			 "sweep: {nodes: [1, 2, 3, 8, 18, 32]}\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " UPDATING_HOST "}\n" LOCAL_SYSTEMS
+			 "sweep: {nodes: [2, 3, 8]}\nfidelity: message\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
+			 ", " UPDATING_HOST "}\n" LOCAL_SYSTEMS "sweep: {nodes: [1, 2, 3]}\n");
+}
+
+/* A node that has what an exchange brings goes on to the next one, while what it sends then may be for a host that is
+ * not done with this one. */
+Test(contract, local_steps_do_not_wait_for_who_is_behind)
+{
+	static const char *const rest[] = {
+		"compute: {device: k20}\ncluster:\n  " NETWORK "\n  " HOST "\n"
+		"  slow: [{node: 1, compute: 20%}, {node: 0, link: 50%}]\nsweep: {nodes: [3, 8]}\n" LOCAL_SYSTEMS,
+		"compute: {device: k20, jitter: 100%}\ncluster: {" NETWORK ", " HOST
+		"}\niterations: 24\nsweep: {nodes: [3, "
+		"8]}\n" LOCAL_SYSTEMS,
+	};
+
+	for (unsigned t = 0; t < sizeof(rest) / sizeof(rest[0]); t++)
+		for (unsigned f = 0; f < 2; f++) {
+			struct loaded loaded;
+			char text[TEXT_MAX];
+
+			snprintf(
+				text, sizeof(text),
+				"title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+				"%sfidelity: %s\n",
+				rest[t], f ? "message" : "flow");
+			loaded_open(&loaded, text);
+			for (unsigned s = 0; s < loaded.scenario.n_systems; s++)
+				for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
+					struct psd_case made;
+
+					loaded_case(&made, &loaded, s, p);
+					cr_expect_gt(simulated(&made).iteration_sec, loaded.matter.costs.compute_sec);
+					psd_case_release(&made);
+				}
+			loaded_close(&loaded);
+		}
+}
+
+/* Of N iterations N - 1 compute and end, and one is as without local steps. */
+static void expect_mean(const struct loaded *loaded, const struct psd_outcome *local,
+			const struct psd_outcome *synchronous, double steps, double end_sec)
+{
+	const double alone_sec = loaded->matter.costs.compute_sec + end_sec;
+	const double expected_sec = ((steps - 1.0) * alone_sec + synchronous->iteration_sec) / steps;
+
+	cr_expect_float_eq(local->iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec, "%.9g s, not %.9g s",
+			   local->iteration_sec, expected_sec);
+	cr_expect_eq(local->sent_bytes_per_node, synchronous->sent_bytes_per_node / (uint64_t)steps);
+	cr_expect_eq(local->received_bytes_per_node, synchronous->received_bytes_per_node / (uint64_t)steps);
+	cr_expect_gt(synchronous->sent_bytes_per_node, 0);
+}
+
+/* Updates that take no time, and a barrier per iteration: an exchange begins and ends inside its iteration. Iterations
+ * end after 3 ms of the stack's. */
+Test(contract, an_exchange_is_spread_over_its_local_steps)
+{
+	static const char *const syncs[] = {
+		"ps", "ps, schedule: sequential", "two-level-ps", "ring", "ps, servers: 3", "two-level-ps, servers: 2",
+	};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		struct loaded loaded;
+		char text[TEXT_MAX];
+
+		snprintf(text, sizeof(text),
+			 "title: t\n" VGG19 "cluster: {workers_per_node: 2, " NETWORK ", " HOST
+			 "}\nsweep: {nodes: [2, 5]}\nsystems:\n"
+			 "  - {name: synchronous, sync: %s}\n"
+			 "  - {name: four, sync: %s, local_sgd: {steps: 4}}\n"
+			 "  - {name: five, sync: %s, local_sgd: {steps: 5}}\n"
+			 "  - {name: one, sync: %s, local_sgd: {steps: 1}}\n"
+			 "  - {name: adapting, sync: %s, local_sgd: {steps: 12, window: 16}}\n",
+			 syncs[s], syncs[s], syncs[s], syncs[s], syncs[s]);
+		loaded_open(&loaded, text);
+		for (unsigned point = 0; point < 2; point++) {
+			const struct outcomes synchronous = outcomes_at(&loaded, 0, point);
+
+			for (unsigned local = 1; local <= 4; local++) {
+				const double steps = (const double[]){0, 4, 5, 1, 12}[local];
+				const struct outcomes both = outcomes_at(&loaded, local, point);
+
+				cr_expect_eq(both.simulation.n_iterations, steps);
+				expect_mean(&loaded, &both.estimate, &synchronous.estimate, steps, 3e-3);
+				expect_mean(&loaded, &both.simulation, &synchronous.simulation, steps, 3e-3);
+			}
+		}
+		loaded_close(&loaded);
+	}
+}
+
+/* Of 25 iterations asked for 36 are carried out, in twelves: that 16 is the window changes nothing of a prediction. */
+Test(contract, a_prediction_is_of_the_steps_in_the_beginning)
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded, "title: t\n" VGG19 "cluster: {nodes: 3, " NETWORK ", " HOST "}\niterations: 25\nsystems:\n"
+			     "  - {name: synchronous, sync: ps}\n"
+			     "  - {name: adapting, sync: ps, local_sgd: {steps: 12, window: 16}}\n");
+	const struct outcomes synchronous = outcomes_at(&loaded, 0, 0), both = outcomes_at(&loaded, 1, 0);
+
+	cr_expect_eq(both.estimate.n_iterations, 36);
+	cr_expect_eq(both.simulation.n_iterations, 36);
+	expect_mean(&loaded, &both.estimate, &synchronous.estimate, 12, 3e-3);
+	expect_mean(&loaded, &both.simulation, &synchronous.simulation, 12, 3e-3);
+	loaded_close(&loaded);
+}
+
 /* Nothing is sent: there are as many events as operations, whose ends are none of their own. */
 Test(contract, an_operation_of_a_simulation_counts_once)
 {
@@ -1174,6 +1315,36 @@ Test(contract, an_operation_of_a_simulation_counts_once)
 	cr_expect_eq(outcome.n_events, 3 * made.program.n_ops);
 	psd_case_release(&made);
 	loaded_close(&loaded);
+}
+
+static uint64_t events_of_local_steps(unsigned steps, uint32_t *n_local)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	char text[TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		 "title: t\n" ONE_LAYER "cluster: {nodes: 2, " NETWORK "}\nsystems: [{name: one, sync: ps, local_sgd: "
+		 "{steps: %u}}]\n",
+		 steps);
+	loaded_open(&loaded, text);
+	loaded_case(&made, &loaded, 0, 0);
+	const uint64_t n_events = simulated(&made).n_events;
+	*n_local = 0;
+	for (uint32_t op = 0; op < made.program.n_ops; op++)
+		*n_local += !made.program.ops[op].is_exchange;
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return n_events;
+}
+
+/* Of one exchange in 4 iterations and in 9, on two hosts: the 5 between add no more than what they carry out. */
+Test(contract, local_steps_count_what_they_carry_out)
+{
+	uint32_t n_local;
+	const uint64_t of_four = events_of_local_steps(4, &n_local), of_nine = events_of_local_steps(9, &n_local);
+
+	cr_expect_eq(of_nine - of_four, 5 * 2 * n_local, "%lu and %lu", of_four, of_nine);
 }
 
 /* Four workers alone have more operations than that. */

@@ -87,13 +87,15 @@ static void fill_outcome(const struct psd_estimate *estimate, struct psd_run_len
 /* Of every node: hosts of a class take equally long, but in a tree they do not send equally much. */
 static void add_traffic(const struct psd_program *program, struct psd_outcome *outcome)
 {
+	const uint32_t steps = psd_plan_steps(program->plan);
+
 	for (unsigned node = 0; node < psd_layout_nodes(&program->plan->layout); node++) {
 		const struct psd_traffic traffic = psd_program_traffic(program, node);
 
-		if (traffic.sent_bytes > outcome->sent_bytes_per_node)
-			outcome->sent_bytes_per_node = traffic.sent_bytes;
-		if (traffic.received_bytes > outcome->received_bytes_per_node)
-			outcome->received_bytes_per_node = traffic.received_bytes;
+		if (traffic.sent_bytes / steps > outcome->sent_bytes_per_node)
+			outcome->sent_bytes_per_node = traffic.sent_bytes / steps;
+		if (traffic.received_bytes / steps > outcome->received_bytes_per_node)
+			outcome->received_bytes_per_node = traffic.received_bytes / steps;
 	}
 }
 
@@ -131,8 +133,9 @@ static enum psd_status interpret(struct psd_estimate *estimate, const struct psd
 		.collective = psd_estimate_collective,
 		.context = estimate,
 	};
-	enum psd_status status = psd_interpreter_init(&estimate->interpreter, program, estimate->classes.n, duties,
-						      (struct psd_iterations){0, length.n_iterations}, &seam, err);
+	enum psd_status status =
+		psd_interpreter_init(&estimate->interpreter, program, estimate->classes.n, duties,
+				     (struct psd_iterations){.first = 0, .end = length.n_iterations}, &seam, err);
 
 	if (status != PSD_OK)
 		return status;

@@ -12,6 +12,7 @@ enum psd_buffer {
 	PSD_BUFFER_PARAMETER,	 /* of every item, as is its gradient */
 	PSD_BUFFER_GRADIENT,	 /* on a device that updates it: of all workers, when the transfers are over */
 	PSD_BUFFER_HISTORY,	 /* what the solver remembers of the updates of a device */
+	PSD_BUFFER_START,	 /* with local steps: the parameters that the last exchange has left */
 	PSD_BUFFER_FACTORS,	 /* every worker's, side by side */
 	PSD_BUFFER_RESIDUAL,	 /* of gradients that were held back, what is left for later ones */
 	PSD_BUFFER_CHOSEN,	 /* the chunks of a gradient that travel, without gaps; of all workers, in the end */

@@ -65,9 +65,11 @@ static bool has_factors(const struct psd_plan_item *item)
 	return item->subject.rows > 0;
 }
 
-/* One that joins nodes has none to join, unless a system asks for it. */
+/* One that joins nodes has none to join, unless a system asks for it. Factors are those of one iteration. */
 static bool may_be_weighed(const struct psd_plan *plan, const struct psd_method *method)
 {
+	if (plan->local && method->keeps[PSD_BUFFER_FACTORS])
+		return false;
 	return !method->joins_nodes || psd_layout_workers_on(&plan->layout, 0) > 1 ||
 	       choice_of(plan->system, plan->sparse).dense == method;
 }

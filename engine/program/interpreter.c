@@ -267,6 +267,8 @@ void psd_interpreter_release(struct psd_interpreter *in)
 
 void psd_interpreter_begin(struct psd_interpreter *in)
 {
+	for (unsigned h = 0; h < in->n_hosts; h++)
+		psd_sched_begin(&in->hosts[h].sched);
 	settle_all(in);
 }
 
@@ -284,6 +286,22 @@ void psd_interpreter_pass_fence(struct psd_interpreter *in, unsigned host, uint3
 {
 	psd_sched_pass_fence(&in->hosts[host].sched, next);
 	settle(in, host);
+}
+
+const struct psd_period *psd_interpreter_period(const struct psd_interpreter *in, unsigned host)
+{
+	return &in->hosts[host].sched.period;
+}
+
+void psd_interpreter_set_steps(struct psd_interpreter *in, uint32_t window_number, uint32_t steps)
+{
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		struct psd_sched *sched = &in->hosts[h].sched;
+
+		assert(psd_sched_is_complete(sched) || sched->iteration + UINT64_C(1) * in->program->window <=
+							       UINT64_C(1) * window_number * sched->period.window);
+		psd_period_set_steps(&sched->period, window_number, steps);
+	}
 }
 
 void psd_interpreter_finished(struct psd_interpreter *in, unsigned h, enum psd_resource resource)

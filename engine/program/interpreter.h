@@ -74,6 +74,10 @@ void psd_interpreter_begin(struct psd_interpreter *interpreter);
 void psd_interpreter_set_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t iteration);
 bool psd_interpreter_is_at_fence(const struct psd_interpreter *interpreter, unsigned host);
 void psd_interpreter_pass_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t next);
+/* When the host's workers exchange. */
+const struct psd_period *psd_interpreter_period(const struct psd_interpreter *interpreter, unsigned host);
+/* psd_period_set_steps() of all hosts here, for a window of which none has an iteration in its program's window. */
+void psd_interpreter_set_steps(struct psd_interpreter *interpreter, uint32_t window_number, uint32_t steps);
 void psd_interpreter_finished(struct psd_interpreter *interpreter, unsigned host, enum psd_resource resource);
 /* A message is on its way to a host here, for which no NIC here is busy any more, or ever was: it will arrive. */
 void psd_interpreter_departed(struct psd_interpreter *interpreter);

@@ -18,7 +18,7 @@ struct psd_outcome {
 
 /* Iterations to carry out and how many of the first not to measure: with a barrier per iteration and without jitter all
  * are equal, so one does; with a barrier per layer the first ones fill the pipeline, and a sparse system's first one
- * waits for no norms. requested 0: chosen here. */
+ * waits for no norms. Of local steps whole periods. requested 0: chosen here. */
 struct psd_run_length {
 	uint32_t n_iterations;
 	uint32_t first_measured;

@@ -188,6 +188,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.value_bytes = input->is_half ? 2 : 4,
 		.wire = wire_of(input),
 		.sparse = input->system->is_sparse && input->layout.workers > 1 ? &input->system->sparse : NULL,
+		.local = input->system->is_local && input->layout.workers > 1 ? &input->system->local_sgd : NULL,
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
@@ -219,6 +220,17 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	else
 		*plan = made;
 	return status;
+}
+
+bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer)
+{
+	return item->method->keeps[buffer] ||
+	       (plan->local && (buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_HISTORY));
+}
+
+uint32_t psd_plan_steps(const struct psd_plan *plan)
+{
+	return plan->local ? (uint32_t)plan->local->steps : 1;
 }
 
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer)

@@ -44,6 +44,9 @@ struct psd_plan {
 	unsigned value_bytes;		 /* as the model's precision has it */
 	const struct psd_encoding *wire; /* as what values travel; fp32: as the precision has it */
 	const struct psd_sparse *sparse; /* or NULL: gradients travel as a whole */
+	/* Or NULL: workers have the same parameters. Else what travels as a gradient is how far a worker's own
+	 * parameters have gone since the last exchange. */
+	const struct psd_local_sgd *local;
 	uint32_t n_chunks;
 	/* Of the graph those whose parameters change, in generation order: last layer first. */
 	unsigned *tensors;
@@ -84,6 +87,11 @@ bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item 
 /* In how many parts the item moves by its method; more than a plan may have are no more than one too many. Pure. */
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
 
+/* Whether hosts have the buffer for the item, beside parameters and gradients. Pure. */
+bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
+/* Iterations from one exchange to the next; 1 without local steps, and of steps that follow the loss those of the
+ * beginning. Pure. */
+uint32_t psd_plan_steps(const struct psd_plan *plan);
 /* How wide a value is in a buffer. Pure. */
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer);
 

@@ -27,6 +27,7 @@ enum psd_op_kind {
 	PSD_OP_GATHER, /* a gradient joins what was held back of earlier ones; the chosen chunks leave it to travel */
 	PSD_OP_CHOOSE, /* by all workers' norms: which chunks travel in the next iteration */
 	PSD_OP_SUM,    /* leader adds the gradients of its node's other workers to its own */
+	PSD_OP_STEP,   /* a worker applies its own gradient; where it exchanges, how far it has gone takes its place */
 	PSD_OP_NEXT,   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
 	PSD_OP_KINDS
 };
@@ -67,8 +68,9 @@ struct psd_op {
 	/* What messages are read from where they leave, and written to where they arrive; of converts, copies, gathers
 	 * and choices what they read and write. */
 	enum psd_buffer source, target;
-	uint32_t match; /* receive: its send */
-	int64_t turn;	/* smaller leaves the ready queue first; ties in order of iteration, then operation number */
+	uint32_t match;	  /* receive: its send */
+	bool is_exchange; /* carried out in iterations that exchange alone (struct psd_period) */
+	int64_t turn;	  /* smaller leaves the ready queue first; ties in order of iteration, then operation number */
 	uint32_t first_dependency;
 	uint32_t n_dependencies;
 	uint32_t first_dependent;
@@ -121,7 +123,7 @@ bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, un
  * decide for all. */
 bool psd_program_orders_collectives(const struct psd_program *program);
 
-/* Bytes a node sends to and receives from other nodes per iteration. */
+/* Bytes a node sends to and receives from other nodes in an iteration that exchanges. */
 struct psd_traffic psd_program_traffic(const struct psd_program *program, unsigned node);
 
 #endif

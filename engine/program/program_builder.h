@@ -116,6 +116,8 @@ uint32_t psd_builder_add_all_reduce(struct psd_builder *builder, const struct ps
 /* The update, where the whole gradient is on the host's own device. */
 uint32_t psd_builder_add_apply(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 			       uint32_t gradient);
+/* A local step of the worker; returns what leaves in the gradient's place how far its parameters have gone. */
+uint32_t psd_builder_add_step(struct psd_builder *builder, const struct psd_stage *stage);
 /* All of the synchronisation, where a single worker has nobody to hear from. */
 void psd_builder_add_lone_worker(struct psd_builder *builder, const struct psd_stage *stage);
 /* Factors leave every worker by the route and arrive, copied to the device; returns what a rebuild waits for. */

@@ -172,6 +172,21 @@ uint32_t psd_builder_add_all_reduce(struct psd_builder *b, const struct psd_stag
 	return psd_builder_add_arrival(b, stage, route, elements, sum, PSD_NO_OP);
 }
 
+/* Before the layers that are still to come: what travels waits for it. */
+uint32_t psd_builder_add_step(struct psd_builder *b, const struct psd_stage *stage)
+{
+	struct psd_op op = psd_stage_op(stage, PSD_OP_STEP, PSD_RESOURCE_DEVICE, PSD_WHERE_WORKERS);
+
+	op.turn = TURN_BEFORE_LAYERS;
+	op.bytes = stage->item->travelling * b->plan->value_bytes;
+	op.work_sec = psd_cost_bytes_sec((double)op.bytes, b->plan->system->host.update_bps);
+	const uint32_t step = psd_builder_add_op(b, &op);
+	psd_builder_after(b, step, stage->gradient);
+	psd_builder_after(b, step, b->gate_backward);
+	psd_builder_add_done(b, stage, step);
+	return step;
+}
+
 void psd_builder_add_lone_worker(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const uint32_t apply = psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, stage->gradient);
@@ -245,6 +260,18 @@ uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *
 	return psd_builder_add_apply(b, stage, where, rebuild);
 }
 
+/* The method's operations take for a gradient what local steps have made of it. */
+static void unroll_exchange(struct psd_builder *b, const struct psd_stage *whole)
+{
+	struct psd_stage stage = *whole;
+
+	stage.gradient = psd_builder_add_step(b, whole);
+	const uint32_t first = b->program.n_ops;
+	whole->item->method->unroll(b, &stage);
+	for (uint32_t i = first; i < b->program.n_ops && !b->is_out_of_memory; i++)
+		b->program.ops[i].is_exchange = true;
+}
+
 void psd_builder_add_synchronisation(struct psd_builder *b)
 {
 	const bool is_forward = b->plan->system->priority == PSD_PRIORITY_FORWARD;
@@ -257,6 +284,9 @@ void psd_builder_add_synchronisation(struct psd_builder *b)
 			.turn = is_forward ? (int64_t)item->layer : (int64_t)i,
 			.gradient = b->backward_of_layer[item->layer],
 		};
-		item->method->unroll(b, &whole);
+		if (b->plan->local)
+			unroll_exchange(b, &whole);
+		else
+			item->method->unroll(b, &whole);
 	}
 }

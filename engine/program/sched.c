@@ -9,29 +9,51 @@
 
 /* ---- duties ---- */
 
-enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
-				psd_arrivals_fn arrivals, const void *context, struct psd_error *err)
+/* is_local: in an iteration that does not exchange. */
+static bool is_carried_out(const struct psd_op *op, const struct psd_layout *layout, unsigned host, bool is_local)
+{
+	return psd_op_runs_on(op, layout, host) && !(is_local && op->is_exchange);
+}
+
+/* Returns how many operations the host carries out. */
+static uint32_t count_waits(uint32_t *waits, const struct psd_program *program, unsigned host, bool is_local,
+			    psd_arrivals_fn arrivals, const void *context)
 {
 	const struct psd_layout *layout = &program->plan->layout;
-	uint32_t *waits = malloc((program->n_ops + 1) * sizeof(*waits));
-	if (waits == NULL)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the duties of %u operations",
-				     program->n_ops);
 	uint32_t n_carried = 0;
+
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
-		if (!psd_op_runs_on(op, layout, host)) {
+		if (!is_carried_out(op, layout, host, is_local)) {
 			waits[i] = PSD_NOT_CARRIED;
 			continue;
 		}
 		n_carried++;
 		waits[i] = op->kind == PSD_OP_RECEIVE ? arrivals(context, op, host) : 0;
-		for (uint32_t e = 0; e < op->n_dependencies; e++)
-			waits[i] += psd_op_runs_on(&program->ops[program->dependencies[op->first_dependency + e].op],
-						   layout, host);
+		for (uint32_t e = 0; e < op->n_dependencies; e++) {
+			const struct psd_edge edge = program->dependencies[op->first_dependency + e];
+			/* an earlier iteration may be of the other kind: what is not carried out there is done */
+			waits[i] +=
+				is_carried_out(&program->ops[edge.op], layout, host, is_local && edge.distance == 0);
+		}
 	}
-	duties->waits = waits;
-	duties->n_carried = n_carried;
+	return n_carried;
+}
+
+enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
+				psd_arrivals_fn arrivals, const void *context, struct psd_error *err)
+{
+	const bool is_local = psd_plan_steps(program->plan) > 1;
+	uint32_t *waits = malloc((is_local ? 2 : 1) * (program->n_ops + 1) * sizeof(*waits));
+	if (waits == NULL)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the duties of %u operations",
+				     program->n_ops);
+	duties->waits = duties->local_waits = waits;
+	duties->n_carried = duties->n_local = count_waits(waits, program, host, false, arrivals, context);
+	if (is_local) {
+		duties->local_waits = waits + program->n_ops + 1;
+		duties->n_local = count_waits(duties->local_waits, program, host, true, arrivals, context);
+	}
 	return PSD_OK;
 }
 
@@ -108,22 +130,18 @@ bool psd_sched_is_at_fence(const struct psd_sched *sched)
 	return sched->fence > 0 && sched->iteration == sched->fence;
 }
 
-void psd_sched_pass_fence(struct psd_sched *sched, uint32_t next)
-{
-	const uint32_t n_fenced = sched->fenced.n;
-
-	assert(psd_sched_is_at_fence(sched) && (next == 0 || next > sched->fence));
-	sched->fence = next;
-	sched->fenced.n = 0;
-	for (uint32_t i = 0; i < n_fenced; i++) /* what stays takes the place of what has gone */
-		add_ready(sched, sched->fenced.tasks[i]);
-}
-
 static uint32_t *row_of(const struct psd_sched *sched, uint32_t iteration)
 {
 	return &sched->waiting[(size_t)(iteration % sched->program->window) * sched->program->n_ops];
 }
 
+/* By this host, in that iteration of the window. */
+static bool is_carried(const struct psd_sched *sched, struct psd_task task)
+{
+	return sched->row_waits[task.iteration % sched->program->window][task.op] != PSD_NOT_CARRIED;
+}
+
+/* What is not carried out is done. */
 static bool is_done(const struct psd_sched *sched, struct psd_task task)
 {
 	return row_of(sched, task.iteration)[task.op] == PSD_DONE;
@@ -151,8 +169,11 @@ static void start_iteration(struct psd_sched *sched, uint32_t iteration)
 {
 	const struct psd_program *program = sched->program;
 	uint32_t *waiting = row_of(sched, iteration);
-	memcpy(waiting, sched->duties->waits, program->n_ops * sizeof(*waiting));
-	sched->n_left[iteration % program->window] = sched->duties->n_carried;
+	const bool is_exchange = psd_period_exchanges(&sched->period, iteration);
+	const uint32_t *waits = is_exchange ? sched->duties->waits : sched->duties->local_waits;
+	memcpy(waiting, waits, program->n_ops * sizeof(*waiting));
+	sched->row_waits[iteration % program->window] = waits;
+	sched->n_left[iteration % program->window] = is_exchange ? sched->duties->n_carried : sched->duties->n_local;
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
 		if (waiting[i] == PSD_NOT_CARRIED)
@@ -170,14 +191,33 @@ static void start_iteration(struct psd_sched *sched, uint32_t iteration)
 	}
 }
 
+/* A window ends with an exchange where the steps may follow the loss: not in a prediction. */
+static struct psd_period period_of(const struct psd_plan *plan, struct psd_iterations iterations)
+{
+	struct psd_period period = psd_period_make(psd_plan_steps(plan), 0, iterations.end);
+
+	if (iterations.steps[0] == 0)
+		return period;
+	period.window = plan->local ? (uint32_t)plan->local->window : 0;
+	for (uint32_t w = 0; w < 2; w++)
+		psd_period_set_steps(&period, w, iterations.steps[w]);
+	return period;
+}
+
 enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program *program,
 			       const struct psd_duties *duties, struct psd_iterations iterations, struct psd_error *err)
 {
 	*sched = (struct psd_sched){
-		.program = program, .duties = duties, .iterations = iterations, .iteration = iterations.first};
+		.program = program,
+		.duties = duties,
+		.iterations = iterations,
+		.period = period_of(program->plan, iterations),
+		.iteration = iterations.first,
+	};
 	sched->waiting = malloc((size_t)program->window * (program->n_ops + 1) * sizeof(*sched->waiting));
 	sched->n_left = calloc(program->window, sizeof(*sched->n_left));
-	if (sched->waiting == NULL || sched->n_left == NULL) {
+	sched->row_waits = calloc(program->window, sizeof(*sched->row_waits));
+	if (sched->waiting == NULL || sched->n_left == NULL || sched->row_waits == NULL) {
 		psd_sched_release(sched);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scheduler of %u operations",
 				     program->n_ops);
@@ -193,7 +233,9 @@ void psd_sched_release(struct psd_sched *sched)
 {
 	free(sched->waiting);
 	free(sched->n_left);
+	free(sched->row_waits);
 	free(sched->instant.tasks);
+	free(sched->early.tasks);
 	free(sched->fenced.tasks);
 	for (unsigned r = 0; r < PSD_RESOURCES; r++)
 		free(sched->queues[r].entries);
@@ -209,11 +251,59 @@ static void release_one(struct psd_sched *sched, struct psd_task task)
 	if (task.iteration >= sched->iteration + sched->program->window)
 		return;
 	uint32_t *waiting = &row_of(sched, task.iteration)[task.op];
-	if (sched->duties->waits[task.op] == PSD_NOT_CARRIED)
+	if (!is_carried(sched, task))
 		return;
 	assert(*waiting > 0 && *waiting < PSD_GIVEN);
 	if (--*waiting == 0)
 		add_ready(sched, task);
+}
+
+/* What arrived before the iteration was in the window. */
+static void take_early(struct psd_sched *sched, uint32_t iteration)
+{
+	const uint32_t n_early = sched->early.n;
+
+	sched->early.n = 0;
+	for (uint32_t i = 0; i < n_early; i++) /* what stays takes the place of what has gone */
+		if (sched->early.tasks[i].iteration == iteration)
+			release_one(sched, sched->early.tasks[i]);
+		else
+			sched->early.tasks[sched->early.n++] = sched->early.tasks[i];
+}
+
+/* Goes on to the first iteration that is not done, or to the fence: what is behind it may be decided there. */
+static void complete(struct psd_sched *sched)
+{
+	const uint32_t window = sched->program->window;
+
+	while (sched->iteration < sched->iterations.end && sched->n_left[sched->iteration % window] == 0 &&
+	       !psd_sched_is_at_fence(sched)) {
+		const uint32_t following = sched->iteration + window;
+		sched->iteration++;
+		if (following < sched->iterations.end) {
+			start_iteration(sched, following);
+			take_early(sched, following);
+		} else {
+			sched->n_left[following % window] = UINT32_MAX; /* never started, never done */
+		}
+	}
+}
+
+void psd_sched_begin(struct psd_sched *sched)
+{
+	complete(sched);
+}
+
+void psd_sched_pass_fence(struct psd_sched *sched, uint32_t next)
+{
+	const uint32_t n_fenced = sched->fenced.n;
+
+	assert(psd_sched_is_at_fence(sched) && (next == 0 || next > sched->fence));
+	sched->fence = next;
+	sched->fenced.n = 0;
+	for (uint32_t i = 0; i < n_fenced; i++) /* what stays takes the place of what has gone */
+		add_ready(sched, sched->fenced.tasks[i]);
+	complete(sched);
 }
 
 /* Those that follow it in a stream, or all others. */
@@ -245,20 +335,15 @@ void psd_sched_finish(struct psd_sched *sched, struct psd_task task)
 		release_dependents(sched, task, true);
 	release_dependents(sched, task, false);
 	sched->n_left[task.iteration % window]--;
-	while (sched->iteration < sched->iterations.end && sched->n_left[sched->iteration % window] == 0) {
-		const uint32_t following = sched->iteration + window;
-		sched->iteration++;
-		if (following < sched->iterations.end)
-			start_iteration(sched, following);
-		else
-			sched->n_left[following % window] = UINT32_MAX; /* never started, never done */
-	}
+	complete(sched);
 }
 
 void psd_sched_arrive(struct psd_sched *sched, struct psd_task receive)
 {
-	assert(receive.iteration < sched->iteration + sched->program->window);
-	release_one(sched, receive);
+	if (receive.iteration < sched->iteration + sched->program->window)
+		release_one(sched, receive);
+	else
+		add_to_list(sched, &sched->early, receive);
 }
 
 bool psd_sched_take_instant(struct psd_sched *sched, struct psd_task *task)

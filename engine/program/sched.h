@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
+#include "engine/program/period.h"
 #include "engine/program/program.h"
 
 /* Number of arrivals that end a receive operation on `host`. */
@@ -16,9 +17,10 @@ typedef uint32_t (*psd_arrivals_fn)(const void *context, const struct psd_op *re
 
 /* What each operation waits for on hosts of one kind; hosts with the same duties share the table. */
 struct psd_duties {
-	uint32_t *waits; /* per operation: dependencies carried out here, plus arrivals; PSD_NOT_CARRIED: not carried
-			    out here */
-	uint32_t n_carried;
+	/* Per operation: dependencies carried out here, plus arrivals; PSD_NOT_CARRIED: not carried out here. Of
+	 * iterations that exchange, and of those that do not: the same where all do. */
+	uint32_t *waits, *local_waits;
+	uint32_t n_carried, n_local;
 };
 #define PSD_NOT_CARRIED UINT32_MAX
 #define PSD_DONE	UINT32_MAX
@@ -33,6 +35,8 @@ void psd_duties_release(struct psd_duties *duties);
 /* The iterations that a run carries out: from `first`, before which all are complete, to `end` - 1. */
 struct psd_iterations {
 	uint32_t first, end;
+	uint32_t
+		steps[2]; /* of struct psd_period, where they may follow the loss; 0: as the plan has them, all along */
 };
 
 /* One operation of one iteration. */
@@ -56,15 +60,18 @@ struct psd_sched {
 	const struct psd_program *program;
 	const struct psd_duties *duties;
 	struct psd_iterations iterations;
-	uint32_t *waiting;	 /* a row of operations for each iteration of the window, in turn; PSD_DONE when done */
-	uint32_t *n_left;	 /* for each row: operations not yet done */
-	uint32_t iteration;	 /* the oldest that is not complete */
+	struct psd_period period;
+	uint32_t *waiting; /* a row of operations for each iteration of the window, in turn; PSD_DONE when done */
+	uint32_t *n_left;  /* for each row: operations not yet done */
+	const uint32_t **row_waits; /* for each row: the duties' waits that it began with */
+	uint32_t iteration;	    /* the oldest that is not complete */
 	unsigned free_resources; /* bit r: what is to be done on resource r takes no time, so that it needs no turn */
 	unsigned streams; /* bit r: resource r carries out what it is given in that order, see psd_sched_give() */
 	struct psd_task_list
 		instant; /* ready, without a resource of their own, or collectives; the executor takes them */
 	uint32_t fence;	 /* nothing of this iteration or later is ready before it is passed; 0: there is none */
 	struct psd_task_list fenced;
+	struct psd_task_list early; /* what has arrived of iterations behind the window */
 	struct psd_heap queues[PSD_RESOURCES];
 	bool is_out_of_memory;
 };
@@ -75,6 +82,8 @@ enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program
 			       struct psd_error *err) PSD_MUST_CHECK;
 void psd_sched_release(struct psd_sched *sched);
 
+/* Before anything is taken: iterations in which there is nothing to do here, before the first fence, are complete. */
+void psd_sched_begin(struct psd_sched *sched);
 /* From `iteration` on nothing starts before psd_sched_pass_fence(). For the first fence of a run, which that function
  * follows with the next: there is one at a time. `iteration` is not complete, nor has an operation of the one before it
  * been done; so a host without duties, which is complete from the beginning, has no fences. */
@@ -88,7 +97,8 @@ void psd_sched_pass_fence(struct psd_sched *sched, uint32_t next);
 void psd_sched_give(struct psd_sched *sched, struct psd_task task);
 /* The task is done: what waited only for it becomes ready. */
 void psd_sched_finish(struct psd_sched *sched, struct psd_task task);
-/* One message of a receive operation arrived; its iteration is in the window. */
+/* One message of a receive operation arrived. It counts from when its iteration is in the window: with local steps who
+ * has what an exchange brings may be at the next one before others are done with this one. */
 void psd_sched_arrive(struct psd_sched *sched, struct psd_task receive);
 /* Takes a ready task that needs no resource or is a collective; false when there is none. */
 bool psd_sched_take_instant(struct psd_sched *sched, struct psd_task *task);

@@ -1,6 +1,7 @@
 /* The arithmetic of results. */
 #include "engine/result/result.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "engine/encodings/encoding.h"
@@ -94,6 +95,13 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 		add_note(text, system);
 		psd_text_add(text, "' rounds what it sends to %s, and so trains with other values\n",
 			     psd_encodings[system->wire]->name);
+	}
+	if (system->is_local && system->local_sgd.steps > 1) {
+		add_note(text, system);
+		psd_text_add(text,
+			     "' lets workers train by themselves and averages their parameters every %" PRIu64
+			     " iterations%s, and so trains with other values\n",
+			     system->local_sgd.steps, system->local_sgd.window ? " in the beginning" : "");
 	}
 	if (system->is_sparse && system->sparse.sparsity > 0.0) {
 		add_note(text, system);

@@ -24,6 +24,7 @@ enum {
 	PSD_MAX_COLLECTIVE_CLASSES = 16,
 	PSD_MAX_EVENTS = 256,
 	PSD_MAX_CORES = 65536,
+	PSD_MAX_LOCAL_STEPS = 10000,
 };
 
 enum psd_schedule { PSD_SCHEDULE_SEQUENTIAL, PSD_SCHEDULE_WAIT_FREE };
@@ -144,6 +145,14 @@ struct psd_sparse {
 	enum psd_feedback feedback;
 };
 
+/* Workers update parameters of their own, and average them every so many iterations. Steps that follow the loss: Wang
+ * and Joshi 2019, AdaComm (arXiv 1810.08313). */
+struct psd_local_sgd {
+	uint64_t steps;	  /* iterations from one exchange to the next; where they follow the loss, in the beginning */
+	uint64_t window;  /* iterations after which they follow the loss; 0: they stay */
+	double gap_ratio; /* above the lowest loss of a window, that a later one may have; 0: no bound */
+};
+
 struct psd_system {
 	const char *name;
 	enum psd_schedule schedule;
@@ -161,9 +170,11 @@ struct psd_system {
 	unsigned wire;		 /* the number of an encoding: as what values travel */
 	bool is_sparse;
 	struct psd_sparse sparse; /* if it is */
-	struct psd_host host;	  /* the cluster's host, overlaid with the system's own */
-	unsigned number;	  /* among the scenario's systems */
-	struct psd_workload own;  /* in place of the scenario's; psd_scenario_workload() says what holds */
+	bool is_local;
+	struct psd_local_sgd local_sgd; /* if it is */
+	struct psd_host host;		/* the cluster's host, overlaid with the system's own */
+	unsigned number;		/* among the scenario's systems */
+	struct psd_workload own;	/* in place of the scenario's; psd_scenario_workload() says what holds */
 	struct psd_place at;
 };
 

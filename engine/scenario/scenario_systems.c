@@ -9,7 +9,10 @@
 #include "engine/scenario/scenario_keys.h"
 #include "engine/schedules/pattern.h"
 
-enum { NAME_MAX_BYTES = 64 };
+enum {
+	NAME_MAX_BYTES = 64,
+	LEAST_WINDOW = 16, /* a window has its steps before hosts begin its first iterations, some ahead of others */
+};
 
 const char *const psd_schedule_names[] = {"sequential", "wait-free", NULL};
 #define ALL_REDUCE_NAME(identifier, name) name,
@@ -33,6 +36,7 @@ static const char *const feedback_names[] = {"momentum", "full", NULL};
 #define OF_SERVERS		(BIT(PS) | BIT(TWO_LEVEL_PS) | BIT(SFB) | BIT(ADAM) | OF_HYBRIDS)
 #define OF_OWN_ALL_REDUCES	(((1u << (PSD_N_ALL_REDUCES + 1)) - 1) << PSD_SYNC_ALL_REDUCE)
 #define OF_ALL_REDUCES		(OF_OWN_ALL_REDUCES | ((1u << PSD_N_LIBRARIES) - 1) << PSD_SYNC_LIBRARY)
+#define OF_DENSE		(BIT(PS) | BIT(TWO_LEVEL_PS) | OF_ALL_REDUCES)
 
 static const struct psd_key model_keys[] = {
 	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
@@ -69,6 +73,38 @@ static const struct psd_key sparse_keys[] = {
 	{.name = NULL},
 };
 static const struct psd_section sparse = {.tables = {sparse_keys}};
+
+#define LOCAL(text, kind, member)                                                                                      \
+	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_local_sgd, member)
+
+static const struct psd_key local_keys[] = {
+	{LOCAL("steps", COUNT, steps), .lowest = 1, .highest = PSD_MAX_LOCAL_STEPS, .is_required = true,
+	 .help = "iterations from one exchange to the next; with `window` those of the beginning; predictions are of "
+		 "whole rounds of so many"},
+	{LOCAL("window", COUNT, window), .lowest = LEAST_WINDOW, .highest = 1e9, .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "iterations after which the steps become as many as the loss asks for, fewer and fewer; a prediction "
+		 "is of `steps`"},
+	{LOCAL("gap", RATIO, gap_ratio), .highest = 10, .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "when a window's loss is higher than the lowest so far by more than that, workers exchange in each "
+		 "iteration from then on"},
+	{.name = NULL},
+};
+
+static enum psd_status check_local(const struct psd_schema_reader *reader, void *base, const struct psd_node *node)
+{
+	const struct psd_local_sgd *local = base;
+	const struct psd_node *window = psd_node_child(node, "window"), *gap = psd_node_child(node, "gap");
+
+	if (window && local->window < local->steps)
+		return psd_error_set(reader->err, PSD_EINVAL, window->at,
+				     "'window' is '%.80s', must be at least 'steps', %" PRIu64, window->text,
+				     local->steps);
+	if (gap && !window)
+		return psd_error_set(reader->err, PSD_EINVAL, gap->key_at, "'gap' has no effect without 'window'");
+	return PSD_OK;
+}
+
+static const struct psd_section local_sgd = {.tables = {local_keys}, .check = check_local};
 
 static const struct psd_key keys[] = {
 	{KEY("name", TEXT, name), .is_required = true, .help = "of its rows, for --system and `baseline`"},
@@ -112,6 +148,10 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "only the chunks of gradients with the largest norms travel, the same of all workers; the others "
 		 "wait"},
+	{KEY("local_sgd", SECTION, local_sgd), .section = &local_sgd,
+	 .has_offset = offsetof(struct psd_system, is_local), .when = {"sync", OF_DENSE | BIT(HYBRID), 0},
+	 .help = "workers update parameters of their own, and average them at the end of every so many iterations; a "
+		 "hybrid then needs `rule: seconds`, and takes no factors"},
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .inherits = "cluster.host", .help = "the cluster's, but for what stands here"},
 	{.name = "model",
@@ -185,11 +225,37 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 	return PSD_OK;
 }
 
+static enum psd_status check_local_beside(const struct psd_system *system, const struct psd_node *entry,
+					  struct psd_error *err)
+{
+	const struct psd_node *local = psd_node_child(entry, "local_sgd");
+
+	if (system->is_local && system->sync == PSD_SYNC_HYBRID && system->rule != PSD_RULE_SECONDS)
+		return psd_error_set(err, PSD_EINVAL, local->key_at,
+				     "'local_sgd' of system '%s' cannot stand beside a hybrid by bytes, which sends "
+				     "the factors of one iteration: must be 'rule: seconds'",
+				     system->name);
+	if (system->is_local && system->is_sparse)
+		return psd_error_set(err, PSD_EINVAL, local->key_at,
+				     "'local_sgd' of system '%s' cannot stand beside 'sparse': what is held back is of "
+				     "one iteration's gradients",
+				     system->name);
+	if (system->is_local && psd_encodings[system->wire]->is_scaled)
+		return psd_error_set(err, PSD_EINVAL, local->key_at,
+				     "'local_sgd' of system '%s' cannot stand beside 'wire: %s', must be fp32 or bf16: "
+				     "many steps of a worker would be lost with a sum that leaves its range",
+				     system->name, psd_encodings[system->wire]->name);
+	return PSD_OK;
+}
+
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
 	const struct psd_scenario *scenario = reader->base;
 	const struct psd_system *system = base;
-	const enum psd_status status = check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err);
+	enum psd_status status = check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err);
+
+	if (!status)
+		status = check_local_beside(system, entry, reader->err);
 
 	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,

@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     11
+#define PSD_WIRE_VERSION     12
 #define PSD_WIRE_HEAD_BYTES  32
 #define PSD_WIRE_TAG_BYTES   8	 /* at most, behind the header of a message of tensors, see real/net/streams.h */
 #define PSD_WIRE_SMALL_BYTES 512 /* the longest payload that is not a tensor */
@@ -32,6 +32,7 @@ enum psd_wire_kind {
 	PSD_WIRE_LINES,	     /* between host 0 and each other before they begin: struct psd_wire_lines */
 	PSD_WIRE_INVITATION, /* from host 0 before they begin: PSD_WIRE_INVITATION_BYTES by which a library's ranks
 				meet */
+	PSD_WIRE_STEPS,	     /* from worker 0, without a payload: the window `iteration` has `part` local steps */
 	PSD_WIRE_FAILED,     /* instead of anything: the sender gives up: struct psd_wire_failed */
 	PSD_WIRE_KINDS
 };

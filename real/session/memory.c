@@ -148,12 +148,13 @@ static bool travels_as_it_is(const struct psd_memory *memory, enum psd_buffer bu
 	return psd_buffers[buffer].on_wire < PSD_BUFFERS && psd_buffer_on_wire(buffer, memory->plan->wire) == buffer;
 }
 
-static bool has_buffer(const struct psd_memory *memory, const struct psd_method *method, enum psd_buffer buffer)
+static bool has_buffer(const struct psd_memory *memory, unsigned item, enum psd_buffer buffer)
 {
 	const struct psd_buffer_row *row = &psd_buffers[buffer];
 
 	/* a copy of parameters is the host's own, but where these are rounded on their way */
-	if (!method->keeps[buffer] || ((row->is_copy || row->is_encoded) && !memory->plan->wire->is_lossy))
+	if (!psd_plan_keeps(memory->plan, &memory->plan->items[item], buffer) ||
+	    ((row->is_copy || row->is_encoded) && !memory->plan->wire->is_lossy))
 		return false;
 	switch (memory->place) {
 	case PSD_MEMORY_SHARED: return true;
@@ -166,7 +167,7 @@ static bool has_buffer(const struct psd_memory *memory, const struct psd_method 
 static void cut_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
 {
 	for (unsigned b = 0; b < PSD_BUFFERS; b++)
-		if (has_buffer(memory, memory->plan->items[i].method, (enum psd_buffer)b))
+		if (has_buffer(memory, i, (enum psd_buffer)b))
 			cut_buffer(memory, cutter, i, (enum psd_buffer)b);
 }
 

@@ -23,8 +23,8 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	const uint32_t n_iterations = worker->options->n_iterations;
 	const size_t n_ops = worker->program->n_ops;
 
-	/* a peer is at most two windows ahead; as much again for what comes late on other connections */
-	worker->losses.window = 4 * worker->program->window;
+	/* a peer is at most two windows ahead, and local steps; as much again for what comes late elsewhere */
+	worker->losses.window = 4 * worker->program->window + 2 * (psd_plan_steps(worker->plan) - 1);
 	worker->peers = take(worker, worker->n_hosts, sizeof(*worker->peers));
 	worker->last_sec = take(worker, n_ops, sizeof(*worker->last_sec));
 	worker->pulse.longest_sec = take(worker, n_ops, sizeof(*worker->pulse.longest_sec));
@@ -75,7 +75,9 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 		.context = worker,
 	};
 	const struct psd_duties *const duties[] = {&worker->duties};
-	const struct psd_iterations iterations = {worker->options->first_iteration, worker->options->n_iterations};
+	const struct psd_iterations iterations = {.first = worker->options->first_iteration,
+						  .end = worker->options->n_iterations,
+						  .steps = {worker->quality.steps[0], worker->quality.steps[1]}};
 	enum psd_status status =
 		psd_duties_make(&worker->duties, worker->program, worker->self, psd_worker_arrivals, worker, err);
 
@@ -95,6 +97,8 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 {
 	enum psd_status status = allocate(worker, err);
 
+	if (!status)
+		status = psd_worker_open_local(worker, err);
 	if (!status)
 		status = worker->replay ? psd_worker_open_replay(worker, err) : psd_worker_open_training(worker, err);
 	if (!status)

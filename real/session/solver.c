@@ -40,6 +40,21 @@ double psd_solver_rate(const struct psd_learning_rate *rate, uint64_t iteration)
 		       (1.0 - rate->warmup_start_ratio) * ((double)(iteration + 1) / (double)rate->warmup_iterations));
 }
 
+bool psd_solver_drops(const struct psd_learning_rate *rate, uint64_t first, uint64_t end)
+{
+	const uint64_t before = first > 0 ? first - 1 : 0;
+
+	switch (rate->policy) {
+	case PSD_RATE_STEP: return before / rate->step_iterations != (end - 1) / rate->step_iterations;
+	case PSD_RATE_MULTISTEP: return steps_passed(rate, before) != steps_passed(rate, end - 1);
+	case PSD_RATE_FIXED:
+	case PSD_RATE_INV:
+	case PSD_RATE_EXP:
+	case PSD_RATE_POLY: break;
+	}
+	return false;
+}
+
 struct psd_update psd_solver_update(const struct psd_train *train, uint64_t global_batch, uint64_t iteration)
 {
 	const uint64_t for_batch = train->rate.for_batch ? train->rate.for_batch : global_batch;
@@ -52,6 +67,23 @@ struct psd_update psd_solver_update(const struct psd_train *train, uint64_t glob
 		.is_nesterov = train->optimiser.is_nesterov,
 		.trust_ratio = train->optimiser.kind == PSD_OPTIMISER_LARS ? train->optimiser.trust_ratio : 0.0,
 	};
+}
+
+struct psd_update psd_solver_own_update(const struct psd_train *train, unsigned workers, uint64_t global_batch,
+					uint64_t iteration)
+{
+	struct psd_update update = psd_solver_update(train, global_batch, iteration);
+
+	/* rate (n gradient + decay weight) = n rate (gradient + decay / n weight), and norms go the same way */
+	update.rate *= (float)workers;
+	update.weight_decay /= (float)workers;
+	update.trust_ratio /= workers;
+	return update;
+}
+
+struct psd_update psd_solver_mean(unsigned workers)
+{
+	return (struct psd_update){.rate = 1.0f / (float)workers};
 }
 
 struct psd_update psd_solver_update_of(struct psd_update update, const struct psd_tensor *tensor)

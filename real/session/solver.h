@@ -2,6 +2,7 @@
 #ifndef PSD_REAL_SOLVER_H
 #define PSD_REAL_SOLVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/model/graph.h"
@@ -13,8 +14,19 @@
  * Goyal et al. 2017 §2.2. */
 double psd_solver_rate(const struct psd_learning_rate *rate, uint64_t iteration);
 
+/* Whether it falls by a step of its policy somewhere from iteration `first` to end - 1. Pure, any thread. */
+bool psd_solver_drops(const struct psd_learning_rate *rate, uint64_t first, uint64_t end);
+
 /* The update of an iteration over so many samples. Pure, any thread. */
 struct psd_update psd_solver_update(const struct psd_train *train, uint64_t global_batch, uint64_t iteration);
+
+/* The same of one of so many workers by its own gradient, which is divided by the global batch: as if it had been
+ * divided by the worker's. Pure, any thread. */
+struct psd_update psd_solver_own_update(const struct psd_train *train, unsigned workers, uint64_t global_batch,
+					uint64_t iteration);
+
+/* Not an optimiser's: a sum of so many workers' is taken off as its mean. Pure, any thread. */
+struct psd_update psd_solver_mean(unsigned workers);
 
 /* The same for one tensor, with its ratios. */
 struct psd_update psd_solver_update_of(struct psd_update update, const struct psd_tensor *tensor);

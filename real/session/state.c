@@ -91,11 +91,12 @@ static void add_buffer(struct psd_state *state, unsigned item, enum psd_buffer b
 	add_part(state, part);
 }
 
+/* Between two exchanges none is written: a start is then what the parameters are. */
 static void add_buffers(struct psd_state *state)
 {
 	for (unsigned i = 0; i < state->worker->plan->n_items; i++)
 		for (unsigned b = 0; b < PSD_BUFFERS; b++)
-			if (psd_buffers[b].life == PSD_LIFE_RUN && b != PSD_BUFFER_PARAMETER)
+			if (psd_buffers[b].life == PSD_LIFE_RUN && b != PSD_BUFFER_PARAMETER && b != PSD_BUFFER_START)
 				add_buffer(state, i, (enum psd_buffer)b);
 }
 
@@ -132,6 +133,15 @@ static void add_choice(struct psd_state *state)
 						.here = chosen->now.is_chosen});
 }
 
+static void add_quality(struct psd_state *state)
+{
+	const unsigned n = psd_worker_quality_values(state->worker);
+
+	if (n > 0)
+		add_part(state, (struct psd_state_part){.tensor = vector_of("local_sgd", PSD_TENSOR_F64, n),
+							.here = state->worker->quality.saved});
+}
+
 /* Room for copies from and to a device. */
 static enum psd_status take_staging(struct psd_worker *worker, struct psd_error *err)
 {
@@ -157,6 +167,7 @@ enum psd_status psd_state_open(struct psd_state *state, struct psd_worker *worke
 	add_buffers(state);
 	add_scales(state);
 	add_choice(state);
+	add_quality(state);
 	if (!state->is_out_of_memory)
 		return PSD_OK;
 	psd_state_close(state);
@@ -172,13 +183,14 @@ static struct psd_scale *scale_at(const struct psd_worker *worker, unsigned i)
 
 void psd_state_gather(const struct psd_state *state)
 {
+	psd_worker_save_quality(state->worker);
 	for (unsigned i = 0; state->ratios && i < 2 * psd_worker_count_scales(state->worker); i++) {
 		state->ratios[i] = scale_at(state->worker, i)->ratio;
 		state->n_good[i] = (int32_t)scale_at(state->worker, i)->n_good;
 	}
 }
 
-void psd_state_spread(const struct psd_state *state)
+enum psd_status psd_state_spread(const struct psd_state *state, const char *path, struct psd_error *err)
 {
 	struct psd_worker *worker = state->worker;
 
@@ -188,6 +200,7 @@ void psd_state_spread(const struct psd_state *state)
 	}
 	if (worker->chosen.plan)
 		psd_chosen_go_on(&worker->chosen, worker->options->first_iteration);
+	return psd_worker_restore_quality(worker, path, err);
 }
 
 /* ---- values, wherever they are ---- */

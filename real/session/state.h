@@ -35,8 +35,9 @@ void psd_state_close(struct psd_state *state);
 
 /* Before parts are written: the ratios of the worker's scales become values of a part. */
 void psd_state_gather(const struct psd_state *state);
-/* After all parts have been read, the other way: the worker has its ratios, and the choice of its first iteration. */
-void psd_state_spread(const struct psd_state *state);
+/* After all parts have been read, the other way: the worker has its ratios, its local steps, and the choice of its
+ * first iteration. PSD_EINVAL: the file at `path` has steps that this system cannot have. */
+enum psd_status psd_state_spread(const struct psd_state *state, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* The part's values are the writer's next ones. As psd_tensor_writer_add(); PSD_ENOMEM; PSD_ERUN: the device failed. */
 enum psd_status psd_state_write(const struct psd_state *state, const struct psd_state_part *part,
 				struct psd_tensor_writer *writer, struct psd_error *err) PSD_MUST_CHECK;

@@ -46,12 +46,19 @@ static bool is_in_window(const struct psd_worker *worker, uint32_t iteration)
 	       iteration < psd_interpreter_iteration(&worker->interpreter, 0) + worker->program->window;
 }
 
+static const struct psd_period *period_of(const struct psd_worker *worker)
+{
+	return psd_interpreter_period(&worker->interpreter, 0);
+}
+
 /* A peer that sends of an iteration has all it needs of the one window - 1 before, so this host had begun that, and so
- * had what it needed of the one window - 1 before that. */
+ * had what it needed of the one window - 1 before that. With local steps the same is true of exchanges. */
 static bool is_out_of_turn(const struct psd_worker *worker, uint32_t iteration, uint32_t next)
 {
-	return iteration < next || iteration >= next + 2 * (worker->program->window - 1) ||
-	       iteration >= worker->options->n_iterations;
+	return iteration < next ||
+	       iteration >= next + 2 * (worker->program->window - 1) * psd_plan_steps(worker->plan) ||
+	       iteration >= worker->options->n_iterations ||
+	       (is_in_window(worker, iteration) && !psd_period_exchanges(period_of(worker), iteration));
 }
 
 /* READY comes to worker 0 from a worker; BEGIN from worker 0 to one that is ready. */
@@ -64,8 +71,11 @@ static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, 
 			      worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE;
 
 	if (!is_known || to != 0 || !psd_op_runs_on(&worker->program->ops[head->op], worker->layout, from) ||
-	    head->iteration >= worker->options->n_iterations ||
-	    head->iteration != worker->peers[peer].ops[head->op].next_signal)
+	    head->iteration >= worker->options->n_iterations)
+		return refuse(worker, peer, head, "a signal that nobody expects", err);
+	if (!psd_worker_knows_steps(worker, head->iteration)) /* when this host is there */
+		return PSD_WELCOME_LATER;
+	if (head->iteration != psd_period_next(period_of(worker), worker->peers[peer].ops[head->op].next_signal))
 		return refuse(worker, peer, head, "a signal that nobody expects", err);
 	if (!is_ready && head->iteration >= worker->peers[worker->self].ops[head->op].next_signal)
 		return refuse(worker, peer, head, "the beginning of what is not ready", err);
@@ -81,7 +91,9 @@ static enum psd_welcome expect_turn(struct psd_worker *worker, unsigned peer, co
 	if (is_out_of_turn(worker, head->iteration, next))
 		return refuse(worker, peer, head, "a message out of turn", err);
 	/* the one before is there, but its latency is not over yet, or a chunk of it is on another connection */
-	return head->iteration > next || !is_in_window(worker, head->iteration) ? PSD_WELCOME_LATER : PSD_WELCOME_NOW;
+	return !is_in_window(worker, head->iteration) || head->iteration > psd_period_next(period_of(worker), next)
+		       ? PSD_WELCOME_LATER
+		       : PSD_WELCOME_NOW;
 }
 
 static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
@@ -163,6 +175,17 @@ static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, co
 	return refuse(worker, peer, head, "a message that the program does not have", err);
 }
 
+/* The host may be at the fence that this is for, or before it. */
+static enum psd_welcome expect_steps(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				     struct psd_error *err)
+{
+	const bool is_known = psd_worker_next_steps(worker) <= worker->options->n_iterations && peer == 0 &&
+			      head->iteration == worker->quality.n_known && worker->quality.heard == 0 &&
+			      head->part >= 1 && head->part <= psd_plan_steps(worker->plan);
+
+	return is_known ? PSD_WELCOME_NOW : refuse(worker, peer, head, "steps that nobody expects", err);
+}
+
 static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
 			       struct psd_error *err)
 {
@@ -172,6 +195,7 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 	case PSD_WIRE_DATA: return expect_data(worker, peer, head, inlet, err);
 	case PSD_WIRE_READY:
 	case PSD_WIRE_BEGIN: return expect_signal(worker, peer, head, err);
+	case PSD_WIRE_STEPS: return expect_steps(worker, peer, head, err);
 	case PSD_WIRE_ALIVE: return PSD_WELCOME_NOW;
 	case PSD_WIRE_REPORT:
 	case PSD_WIRE_BYE:
@@ -191,7 +215,7 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 static void arrived_message(struct psd_worker *worker, struct psd_peer *from, unsigned peer,
 			    const struct psd_wire_head *head)
 {
-	from->ops[head->op].next_iteration++;
+	from->ops[head->op].next_iteration = head->iteration + 1;
 	psd_worker_record_arrival(worker, peer, (struct psd_task){head->iteration, head->op}, head->length_bytes);
 	psd_interpreter_arrived(&worker->interpreter, 0, (struct psd_task){head->iteration, head->op});
 }
@@ -224,14 +248,15 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 	switch (head->kind) {
 	case PSD_WIRE_DATA: arrived_data(worker, from, peer, head); break;
 	case PSD_WIRE_READY:
-		from->ops[head->op].next_signal++;
+		from->ops[head->op].next_signal = head->iteration + 1;
 		psd_interpreter_announced(&worker->interpreter, task);
 		break;
 	case PSD_WIRE_BEGIN:
-		from->ops[head->op].next_signal++;
+		from->ops[head->op].next_signal = head->iteration + 1;
 		psd_interpreter_chosen(&worker->interpreter, task);
 		break;
 	case PSD_WIRE_REPORT: arrived_report(worker, peer, head); break;
+	case PSD_WIRE_STEPS: psd_worker_hear_steps(worker, head->part); break;
 	case PSD_WIRE_BYE:
 		from->bye = psd_wire_decode_bye(from->small);
 		from->has_said_bye = true;

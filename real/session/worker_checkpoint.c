@@ -203,7 +203,7 @@ enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *
 	if (!status)
 		status = read_parts(&state, file, path.text, err);
 	if (!status)
-		psd_state_spread(&state);
+		status = psd_state_spread(&state, path.text, err);
 	psd_tensor_file_close(file);
 	psd_state_close(&state);
 	return status;

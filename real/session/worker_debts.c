@@ -19,8 +19,9 @@ enum { MOST_TIMES_LONGEST = 10, MOST_TIMES_STALL = 10 };
 static uint32_t find_owed(const struct psd_worker *worker, unsigned peer)
 {
 	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
+	const bool exchanges = psd_period_exchanges(psd_interpreter_period(&worker->interpreter, 0), iteration);
 
-	for (uint32_t i = 0; i < worker->program->n_ops; i++) {
+	for (uint32_t i = 0; exchanges && i < worker->program->n_ops; i++) {
 		const struct psd_op *op = &worker->program->ops[i];
 
 		if ((op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) &&

@@ -6,11 +6,27 @@
 
 enum { WARMUP_ITERATIONS = 2 }; /* not measured: first touches of memory, windows of TCP */
 
+/* Iterations that are measured as one: with local steps not all are alike. */
+static uint32_t unit_of(const struct psd_worker *worker)
+{
+	const struct psd_local_sgd *local = worker->plan->local;
+
+	if (!local)
+		return 1;
+	return (uint32_t)(psd_worker_follows_loss(worker) ? local->window : local->steps);
+}
+
+static uint32_t most(uint32_t one, uint32_t other)
+{
+	return one > other ? one : other;
+}
+
 uint32_t psd_worker_first_measured(const struct psd_worker *worker)
 {
-	const uint32_t first = worker->options->first_iteration, n = worker->options->n_iterations - first;
+	const uint32_t first = worker->options->first_iteration, end = worker->options->n_iterations;
+	const uint32_t unit = unit_of(worker), warm = (first + WARMUP_ITERATIONS + unit - 1) / unit * unit;
 
-	return first + (n > WARMUP_ITERATIONS ? WARMUP_ITERATIONS : n - 1);
+	return most(first, warm < end ? warm : (end - 1) / unit * unit);
 }
 
 uint32_t psd_worker_warmed_up(uint32_t n_measured)
@@ -37,14 +53,34 @@ static int compare_iterations(const void *left, const void *right)
 	return (one > other) - (one < other);
 }
 
-/* Without what a pause, which is no work, kept it waiting. */
-static struct iteration iteration_of(const struct psd_worker *worker, uint32_t i)
+static double paused_sec(const struct psd_worker *worker, struct psd_iterations those)
+{
+	double sec = 0.0;
+
+	for (uint32_t i = those.first; i < those.end; i++)
+		sec += worker->pauses.sec[i];
+	return sec;
+}
+
+/* Those that are measured as one, from `first` on. */
+static struct psd_iterations measured_as_one(const struct psd_worker *worker, uint32_t first)
+{
+	const uint32_t end = worker->options->n_iterations, unit = unit_of(worker);
+	const uint32_t next = (first / unit + 1) * unit;
+
+	return (struct psd_iterations){.first = first, .end = next < end ? next : end};
+}
+
+/* Their mean, without what a pause, which is no work, kept it waiting. */
+static struct iteration iteration_of(const struct psd_worker *worker, struct psd_iterations those)
 {
 	const struct psd_interpreter *interpreter = &worker->interpreter;
-	const double pause_sec = worker->pauses.sec[i];
+	const double n = those.end - those.first,
+		     before_sec = those.first > 0 ? interpreter->next_sec[those.first - 1] : 0.0;
+	const double pause_sec = paused_sec(worker, those) / n;
 	struct iteration iteration = {
-		.sec = interpreter->next_sec[i] - (i > 0 ? interpreter->next_sec[i - 1] : 0.0) - pause_sec,
-		.parts = psd_account_parts(&interpreter->account, 0, i, i + 1),
+		.sec = (interpreter->next_sec[those.end - 1] - before_sec) / n - pause_sec,
+		.parts = psd_account_parts(&interpreter->account, 0, those.first, those.end),
 	};
 
 	iteration.parts.other_waiting_sec -= pause_sec;
@@ -72,15 +108,17 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 {
 	const uint32_t n = worker->options->n_iterations, first = psd_worker_first_measured(worker);
 	struct iteration *iterations = calloc(n, sizeof(*iterations)), typical;
-	uint32_t n_paused = 0, n_measured = 0;
+	uint32_t n_all = 0, n_paused = 0, n_measured = 0;
 
 	if (!iterations)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a worker");
-	for (uint32_t i = first; i < n; i++)
-		n_paused += worker->pauses.sec[i] > 0.0;
-	for (uint32_t i = first; i < n; i++)
-		if (worker->pauses.sec[i] <= 0.0 || n_paused == n - first)
-			iterations[n_measured++] = iteration_of(worker, i);
+	for (uint32_t i = first; i < n; i = measured_as_one(worker, i).end) {
+		n_paused += paused_sec(worker, measured_as_one(worker, i)) > 0.0;
+		n_all++;
+	}
+	for (uint32_t i = first; i < n; i = measured_as_one(worker, i).end)
+		if (paused_sec(worker, measured_as_one(worker, i)) <= 0.0 || n_paused == n_all)
+			iterations[n_measured++] = iteration_of(worker, measured_as_one(worker, i));
 	typical = middle(iterations, n_measured);
 	*result = (struct psd_worker_result){
 		.iteration_sec = typical.sec,

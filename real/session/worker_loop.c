@@ -94,7 +94,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			psd_worker_walked(worker, worker->walk.task);
 			has_news = true;
 		}
-		psd_worker_pause(worker);
+		has_news = psd_worker_pause(worker) || has_news;
 		if (!status && has_news)
 			status = psd_streams_resume(worker->streams, err);
 		*has_moved = *has_moved || has_news;

@@ -154,7 +154,7 @@ void psd_worker_announce(void *context, struct psd_task task)
 	struct psd_worker *worker = context;
 	const struct psd_wire_head head = {.kind = PSD_WIRE_READY, .op = task.op, .iteration = task.iteration};
 
-	worker->peers[worker->self].ops[task.op].next_signal++;
+	worker->peers[worker->self].ops[task.op].next_signal = task.iteration + 1;
 	send_small(worker, 0, &head, NULL);
 }
 
@@ -208,6 +208,7 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 	}
 	progress.correct_ratio = (double)correct / (double)worker->global_batch;
 	worker->losses.last = progress.loss;
+	psd_worker_follow_loss(worker, iteration, progress.loss);
 	psd_worker_tell(worker, &progress);
 }
 
@@ -244,6 +245,13 @@ static void send_small_to_all(struct psd_worker *worker, const struct psd_wire_h
 	for (unsigned p = 0; p < worker->n_hosts; p++)
 		if (p != worker->self)
 			send_small(worker, p, head, payload);
+}
+
+void psd_worker_say_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_STEPS, .iteration = window_number, .part = steps};
+
+	send_small_to_all(worker, &head, NULL);
 }
 
 void psd_worker_say_alive(struct psd_worker *worker, bool is_computing)

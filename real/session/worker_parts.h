@@ -67,6 +67,18 @@ struct psd_pauses {
 	uint64_t samples, correct;
 };
 
+/* Local steps that follow the loss: all hosts know the steps, worker 0 alone the losses (worker_local.c). */
+struct psd_quality {
+	uint32_t steps[2]; /* of windows with even and odd numbers; 0: they stay as the plan has them */
+	uint32_t n_known;  /* windows that have their steps */
+	uint32_t heard;	   /* of the next window, which it gets at the fence before it; 0: not told yet */
+	uint32_t n_told;   /* iterations whose losses are known */
+	double first_loss, lowest_loss;
+	double sum; /* of n losses since the last choice */
+	uint32_t n;
+	double *saved; /* room for all that as a checkpoint has it; NULL: steps stay as they are */
+};
+
 /* Replay: what stands for an operation, or for what a stack does before bytes move. Seconds of psd_worker_now(). */
 struct psd_alarm {
 	bool is_set;
@@ -215,6 +227,7 @@ struct psd_worker {
 	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes, in measured iterations */
 
 	struct psd_losses losses;
+	struct psd_quality quality;
 	struct psd_worker_result result; /* once it parts */
 	struct psd_pauses pauses;
 	struct psd_saved saved;
@@ -305,6 +318,43 @@ enum psd_status psd_worker_sum_node(struct psd_worker *worker, struct psd_task t
 enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task task,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
+/* ---- worker_local.c ---- */
+
+/* A local step of an item, which begins and ends a drift where its iteration does; in a lane's thread, as are the next
+ * two. As the device. */
+enum psd_status psd_worker_step_alone(struct psd_worker *worker, struct psd_task task,
+				      struct psd_error *err) PSD_MUST_CHECK;
+/* All workers' drifts are there: parameters become the start and the mean of these. As the device. */
+enum psd_status psd_worker_join_steps(struct psd_worker *worker, struct psd_task task,
+				      struct psd_error *err) PSD_MUST_CHECK;
+/* Before a shard updates its part of a slice: where that lies among the parameters of a worker's own, it becomes the
+ * start again. */
+void psd_worker_take_start(const struct psd_worker *worker, struct psd_task task, const struct iovec weights[],
+			   unsigned n_weights);
+
+/* PSD_ENOMEM. */
+enum psd_status psd_worker_open_local(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Local steps become fewer as the loss falls: not where some replay, who have none. */
+bool psd_worker_follows_loss(const struct psd_worker *worker);
+/* Nothing of that iteration begins before the steps of another window are known; UINT64_MAX: they are. */
+uint64_t psd_worker_next_steps(const struct psd_worker *worker);
+/* At the fence before that iteration: they are not known yet, or not all that goes with them. */
+bool psd_worker_awaits_steps(const struct psd_worker *worker, uint32_t iteration);
+/* On worker 0: the loss of an iteration is there, of all workers. */
+void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, double loss);
+/* Its window has steps. */
+bool psd_worker_knows_steps(const struct psd_worker *worker, uint32_t iteration);
+/* The next window will have so many steps: from the fence before it on, whatever this host is at now. */
+void psd_worker_hear_steps(struct psd_worker *worker, uint32_t steps);
+/* At the fence before that iteration, which awaits no steps: if they are decided here, the next window has them. */
+void psd_worker_take_steps(struct psd_worker *worker, uint32_t iteration);
+/* What a checkpoint keeps of it: quality.saved has so many values, which are filled, and taken. PSD_EINVAL: those of
+ * the file at `path` are none of this run's. */
+unsigned psd_worker_quality_values(const struct psd_worker *worker);
+void psd_worker_save_quality(struct psd_worker *worker);
+enum psd_status psd_worker_restore_quality(struct psd_worker *worker, const char *path,
+					   struct psd_error *err) PSD_MUST_CHECK;
+
 /* ---- worker_sparse.c ---- */
 
 /* PSD_ENOMEM. */
@@ -350,8 +400,9 @@ void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result
 
 /* The first iteration after `iteration` that a pause stands before; 0: there is none. */
 uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration);
-/* Gives the device's lane the job of a pause, if the interpreter stands at its fence and the job was not given yet. */
-void psd_worker_pause(struct psd_worker *worker);
+/* Gives the device's lane the job of a pause, if the interpreter stands at its fence and the job was not given yet;
+ * passes the fence where there is none. False: nothing has happened. */
+bool psd_worker_pause(struct psd_worker *worker);
 /* The job is over, without an error: passes the fence. */
 void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job);
 /* All workers' reports of an iteration are there: tells what they say, after its test if one is due. */
@@ -391,6 +442,8 @@ uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
 			     unsigned host); /* psd_arrivals_fn, of the worker */
 /* A loss, to worker 0. */
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
+/* From worker 0: steps of a window. */
+void psd_worker_say_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps);
 /* Tells all peers now and then that this loop goes on, and whether something computes here. */
 void psd_worker_say_alive(struct psd_worker *worker, bool is_computing);
 /* Tells all peers that this host gives up, and why. */

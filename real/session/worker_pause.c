@@ -8,10 +8,21 @@
 
 /* ---- what is due ---- */
 
-/* What is due at the latest when the run ends. */
-static uint64_t end_or_sooner(const struct psd_worker *worker, uint64_t iteration)
+/* What is due before an iteration is done when the workers have the same parameters: right after an exchange, and when
+ * the run ends. */
+static uint64_t once_exchanged(const struct psd_worker *worker, uint64_t iteration)
 {
-	return iteration < worker->options->n_iterations ? iteration : worker->options->n_iterations;
+	const struct psd_period *period = psd_interpreter_period(&worker->interpreter, 0);
+
+	return iteration < worker->options->n_iterations
+		       ? psd_period_next(period, (uint32_t)iteration - 1) + UINT64_C(1)
+		       : worker->options->n_iterations;
+}
+
+/* What was due up to here has been done. */
+static uint64_t last_exchanged(const struct psd_worker *worker, uint32_t iteration)
+{
+	return psd_period_first(psd_interpreter_period(&worker->interpreter, 0), iteration);
 }
 
 /* Worker 0 passes the test samples before that iteration, the first such one after `iteration`; UINT64_MAX: never. */
@@ -25,19 +36,21 @@ static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
 	samples = worker->options->train->test_every_epochs * psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
 	if (samples == 0)
 		return worker->options->n_iterations;
-	times = iteration * worker->global_batch / samples + 1; /* that many samples are gone through, rounded up */
-	return end_or_sooner(worker, (times * samples + worker->global_batch - 1) / worker->global_batch);
+	/* that many samples are gone through, rounded up */
+	times = last_exchanged(worker, iteration) * worker->global_batch / samples + 1;
+	return once_exchanged(worker, (times * samples + worker->global_batch - 1) / worker->global_batch);
 }
 
 /* The same of checkpoints, which every host writes. */
 static uint64_t next_checkpoint(const struct psd_worker *worker, uint32_t iteration)
 {
 	const struct psd_checkpoints *checkpoints = worker->options->checkpoints;
+	uint64_t times;
 
 	if (!checkpoints)
 		return UINT64_MAX;
-	return end_or_sooner(worker,
-			     (iteration / checkpoints->every_iterations + UINT64_C(1)) * checkpoints->every_iterations);
+	times = last_exchanged(worker, iteration) / checkpoints->every_iterations + UINT64_C(1);
+	return once_exchanged(worker, times * checkpoints->every_iterations);
 }
 
 /* Right after `iteration`. */
@@ -54,7 +67,8 @@ static bool is_checkpoint_due(const struct psd_worker *worker, uint32_t iteratio
 uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration)
 {
 	const uint64_t test = next_test(worker, iteration), checkpoint = next_checkpoint(worker, iteration);
-	const uint64_t next = test < checkpoint ? test : checkpoint;
+	const uint64_t steps = psd_worker_next_steps(worker), pause = test < checkpoint ? test : checkpoint;
+	const uint64_t next = steps < pause ? steps : pause;
 
 	return iteration < worker->options->n_iterations && next <= worker->options->n_iterations ? (uint32_t)next : 0;
 }
@@ -116,14 +130,20 @@ static struct psd_jobs *lane_of(struct psd_worker *worker)
 }
 
 /* First the test: a run that goes on from the checkpoint does not test again what its log must tell. */
-void psd_worker_pause(struct psd_worker *worker)
+bool psd_worker_pause(struct psd_worker *worker)
 {
 	struct psd_jobs *jobs = lane_of(worker);
 	struct psd_job *job = &jobs->jobs[jobs->n_given % PSD_LANE_JOBS];
 	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
 
-	if (worker->pauses.is_under_way || !psd_interpreter_is_at_fence(&worker->interpreter, 0))
-		return;
+	if (worker->pauses.is_under_way || !psd_interpreter_is_at_fence(&worker->interpreter, 0) ||
+	    psd_worker_awaits_steps(worker, iteration))
+		return false;
+	psd_worker_take_steps(worker, iteration);
+	if (!is_test_due(worker, iteration - 1) && !is_checkpoint_due(worker, iteration - 1)) {
+		psd_interpreter_pass_fence(&worker->interpreter, 0, psd_worker_next_pause(worker, iteration));
+		return true;
+	}
 	worker->pauses.is_under_way = true;
 	*job = (struct psd_job){.worker = worker,
 				.task.iteration = iteration,
@@ -132,6 +152,7 @@ void psd_worker_pause(struct psd_worker *worker)
 				.is_test = !worker->pauses.is_test_over && is_test_due(worker, iteration - 1)};
 	jobs->n_given++;
 	psd_lane_start(&jobs->lane, pause_job, job);
+	return true;
 }
 
 /* ---- what is told ---- */

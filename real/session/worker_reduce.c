@@ -96,8 +96,10 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, struct p
 	const struct psd_range part = psd_memory_own_part(memory, item, op->slice);
 	const struct psd_range of_slice = {part.first - psd_plan_slice(&worker->plan->items[item], op->slice).first,
 					   part.elements};
+	const bool is_local = worker->plan->local;
 	const struct psd_update update =
-		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
+		is_local ? psd_solver_mean(worker->layout->workers)
+			 : psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
 	struct psd_scale *scale = psd_worker_scale(worker, op);
 	const float ratio = 1.0f / scale->ratio;
 	float *history = psd_memory_part_history(memory, item, op->slice);
@@ -112,11 +114,12 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, struct p
 
 	if (is_left_out(worker, scale, parts, find_parts(worker, task, own[0].iov_base, 0, parts)))
 		return;
+	psd_worker_take_start(worker, task, weights, n_weights);
 	for (unsigned i = 0; i < n_tensors; i++) {
 		const unsigned n_parts = find_parts(worker, task, own[at_own].iov_base, offset, parts);
 		const uint64_t elements = tensors[i].iov_len / sizeof(float);
 		const struct psd_update of_tensor =
-			psd_solver_update_of(update, tensor_at(worker, item, tensors[i].iov_base));
+			is_local ? update : psd_solver_update_of(update, tensor_at(worker, item, tensors[i].iov_base));
 
 		psd_shard_reduce(&of_tensor, parts, n_parts, ratio, weights[at_weight].iov_base, history + offset,
 				 elements);

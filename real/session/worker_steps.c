@@ -86,7 +86,7 @@ static void take_step(struct psd_worker *worker)
 	const unsigned peer = psd_worker_step(worker, walk->task, worker->self, walk->next_receive).from;
 
 	if (psd_worker_next_from(worker, walk->task, peer, walk->next_receive + 1) == walk->n_steps)
-		worker->peers[peer].ops[walk->task.op].next_iteration++;
+		worker->peers[peer].ops[walk->task.op].next_iteration = walk->task.iteration + 1;
 	walk->next_receive =
 		psd_payload_next_step(&payload, worker->layout, worker->self, walk->next_receive + 1, false);
 }

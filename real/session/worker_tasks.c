@@ -174,13 +174,23 @@ static bool is_of_chunks(const struct psd_worker *worker, struct psd_task task)
 	return worker->plan->items[worker->program->ops[task.op].item].method->keeps[PSD_BUFFER_CHOSEN];
 }
 
+typedef enum psd_status run_fn(struct psd_worker *worker, struct psd_task task, struct psd_error *err);
+
+static run_fn *applier_of(const struct psd_worker *worker, struct psd_task task)
+{
+	if (worker->plan->local)
+		return psd_worker_join_steps;
+	return is_of_chunks(worker, task) ? psd_worker_apply_chunks : run_apply;
+}
+
 static enum psd_status run_task(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	switch (worker->program->ops[task.op].kind) {
 	case PSD_OP_FORWARD: return run_forward(worker, task, err);
 	case PSD_OP_BACKWARD: return run_backward(worker, task, err);
 	case PSD_OP_FACTOR: return run_factor(worker, task, err);
-	case PSD_OP_APPLY: return (is_of_chunks(worker, task) ? psd_worker_apply_chunks : run_apply)(worker, task, err);
+	case PSD_OP_APPLY: return applier_of(worker, task)(worker, task, err);
+	case PSD_OP_STEP: return psd_worker_step_alone(worker, task, err);
 	case PSD_OP_GATHER: return psd_worker_gather_chunks(worker, task, err);
 	case PSD_OP_CHOOSE: psd_worker_choose_chunks(worker, task); return PSD_OK;
 	case PSD_OP_CONVERT: return psd_worker_convert(worker, task, err);
@@ -312,7 +322,8 @@ static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		return is_small_layer(worker, op);
 	return (op->kind == PSD_OP_SUM || op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY ||
-		op->kind == PSD_OP_CONVERT || op->kind == PSD_OP_GATHER || op->kind == PSD_OP_CHOOSE) &&
+		op->kind == PSD_OP_STEP || op->kind == PSD_OP_CONVERT || op->kind == PSD_OP_GATHER ||
+		op->kind == PSD_OP_CHOOSE) &&
 	       elements_of(worker, op) <= SMALL_ELEMENTS;
 }
 

@@ -125,14 +125,18 @@ static enum psd_status out_of_memory(const struct psd_simulation *sim, struct ps
 static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_length length, struct psd_error *err)
 {
 	const struct psd_program *program = sim->program;
-	const double most = (double)sim->scenario->most_events / length.n_iterations;
-	const double n_operations = (double)psd_layout_hosts(sim->layout) * program->n_ops;
-	double n_events = n_operations;
-	for (uint32_t i = 0; i < program->n_ops && n_events <= most; i++)
-		n_events += psd_sim_transfer_events(sim, &program->ops[i]);
-	if (n_events > most)
+	const double most = (double)sim->scenario->most_events;
+	const uint32_t n_exchanges = length.n_iterations / psd_plan_steps(program->plan);
+	double n_operations = 0.0, n_messages = 0.0;
+	for (uint32_t i = 0; i < program->n_ops && n_operations + n_messages <= most; i++) {
+		const struct psd_op *op = &program->ops[i];
+		const double times = op->is_exchange ? n_exchanges : length.n_iterations;
+		n_operations += times * psd_layout_hosts(sim->layout);
+		n_messages += times * psd_sim_transfer_events(sim, op);
+	}
+	if (n_operations + n_messages > most)
 		return psd_refuse_length(sim->simulated->system, sim->layout->workers, sim->scenario->most_events, err);
-	sim->n_events = (uint64_t)(n_operations * length.n_iterations);
+	sim->n_events = (uint64_t)n_operations;
 	return PSD_OK;
 }
 
@@ -262,9 +266,9 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 	if (status == PSD_OK)
 		status = psd_network_open(&platform, wake, &sim, err);
 	if (status == PSD_OK)
-		status = psd_interpreter_init(&sim.interpreter, sim.program, psd_layout_hosts(sim.layout),
-					      sim.duties_of_host, (struct psd_iterations){0, length.n_iterations},
-					      &seam, err);
+		status = psd_interpreter_init(
+			&sim.interpreter, sim.program, psd_layout_hosts(sim.layout), sim.duties_of_host,
+			(struct psd_iterations){.first = 0, .end = length.n_iterations}, &seam, err);
 	if (status == PSD_OK) {
 		psd_sim_steps_find_latency(&sim);
 		psd_sim_start_disturbances(&sim);

@@ -249,9 +249,13 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 		fputs("one worker: there is nobody to exchange with\n", out);
 		return PSD_OK;
 	}
-	fputs("MB sent plus received by the busiest node an iteration, ms of the tensor alone on the cluster; * is the "
-	      "one chosen\n\n",
-	      out);
+	fprintf(out,
+		"MB sent plus received by the busiest node %s, ms of the tensor alone on the cluster; * is the one "
+		"chosen\n\n",
+		planned->plan.local ? "an exchange" : "an iteration");
+	if (planned->plan.local)
+		fprintf(out, "local_sgd: an exchange every %u iterations\n\n",
+			(unsigned)psd_plan_steps(&planned->plan));
 	if (planned->system->finds_fuse)
 		fprintf(out, "fuse is auto: exchanges of %s or more, %u in all\n\n",
 			psd_units_write_bytes(planned->plan.fuse_bytes, rate), planned->plan.n_items);

@@ -31,6 +31,13 @@ Test(cuda_checkpoint, all_reduces_go_on)
 	check("sync: ring, fuse: 4KiB, sparse: {sparsity: 0.6, chunk: 256, warmup: 5}", GOING_ON_SGD);
 }
 
+/* Checkpoints wait for the next exchange; a run that ends makes one, so that its cut is to be one in any case. */
+Test(cuda_checkpoint, local_steps_go_on)
+{
+	check("sync: ps, local_sgd: {steps: 3}", GOING_ON_SGD);
+	check("sync: ring, barrier: layer, local_sgd: {steps: 3}", GOING_ON_SGD);
+}
+
 Test(cuda_checkpoint, layers_of_16_bits_go_on)
 {
 	check("sync: ring", GOING_ON_SGD ", arithmetic: fp16");

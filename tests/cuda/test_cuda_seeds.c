@@ -89,3 +89,9 @@ Test(cuda_seeds, of_chunks)
 {
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 1}");
 }
+
+Test(cuda_seeds, of_local_steps)
+{
+	check("schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB, local_sgd: {steps: 2}");
+	check("schedule: wait-free, sync: ring, barrier: layer, local_sgd: {steps: 2}");
+}

@@ -122,6 +122,15 @@ Test(cuda_training, chunks_end_as_on_the_processor)
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 2}");
 }
 
+Test(cuda_training, local_steps_end_as_on_the_processor)
+{
+	check("schedule: wait-free, sync: ps, local_sgd: {steps: 4}");
+	check("schedule: sequential, sync: ring, local_sgd: {steps: 1}");
+	check("schedule: wait-free, sync: ring, fuse: 2KiB, barrier: layer, local_sgd: {steps: 3}");
+	check_on_nodes("schedule: wait-free, sync: two-level-ps, local_sgd: {steps: 5}", 2, TOLERANCE_RATIO);
+	check_within("schedule: wait-free, sync: ps, wire: bf16, local_sgd: {steps: 4}", BF16_RATIO);
+}
+
 enum { UNEQUAL = 2 }; /* the stand-in's engine for gradients that are not of equal bits */
 
 /* Few, so that what differs by rounding stays near. */

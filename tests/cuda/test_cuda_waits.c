@@ -90,6 +90,9 @@ static const struct cover of_rounded[] = {{"backward", 0}, {"convert", 1}, {NULL
 /* Chunks are gathered on the compute stream; their norms and they themselves are copied one after the other. */
 static const struct cover of_chunks[] = {{"backward", 0}, {"copy out", 1}, {"copy in", 1}, {NULL, 0}};
 
+/* What leaves is what the last step on the compute stream has made of parameters; what comes in follows there. */
+static const struct cover of_local_steps[] = {{"backward", 0}, {"drift", 1}, {NULL, 0}};
+
 static const struct cover *find_cover(const struct cover covers[], const char *name)
 {
 	while (covers->name && strcmp(covers->name, name) != 0)
@@ -226,6 +229,11 @@ Test(cuda_waits, rounded_values_need_each)
 Test(cuda_waits, chunks_need_each)
 {
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 1}", of_chunks);
+}
+
+Test(cuda_waits, local_steps_need_each)
+{
+	check("schedule: wait-free, sync: ring, local_sgd: {steps: 2}", of_local_steps);
 }
 
 /* ---- a device alone ---- */

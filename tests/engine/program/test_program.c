@@ -26,10 +26,11 @@ static void check_case(const struct loaded *loaded, const struct psd_system *sys
 
 	cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, point), &err),
 		     PSD_OK, "%s", err.text);
-	snprintf(name, sizeof(name), "%s, %s, barrier %s, priority %s, %s, %s, %u workers, %u servers",
+	snprintf(name, sizeof(name), "%s, %s, barrier %s, priority %s, %s, %s, %u workers, %u servers%s",
 		 psd_sync_names[system->sync], psd_schedule_names[system->schedule], psd_barrier_names[system->barrier],
 		 psd_priority_names[system->priority], loaded->matter.costs.has_own_memory ? "copies" : "no copies",
-		 psd_encoding_names[system->wire], made.plan.layout.workers, system->servers);
+		 psd_encoding_names[system->wire], made.plan.layout.workers, system->servers,
+		 system->is_local ? ", local steps" : "");
 	check(&made.program, name);
 	psd_case_release(&made);
 }
@@ -41,9 +42,15 @@ static const char shared_nodes[] = "title: t\n"
 				   "systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
 				   "sweep: {workers: [1, 3, 7]}\n";
 
+/* What sends gradients as they are. */
+static bool takes_local_steps(enum psd_sync sync)
+{
+	return sync == PSD_SYNC_PS || sync == PSD_SYNC_TWO_LEVEL_PS || sync >= PSD_SYNC_ALL_REDUCE;
+}
+
 /* All ways from `first` to `last` to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, each
  * number of workers, 0 or 3 servers apart, where there are none items of one tensor or of several layers; as they are
- * or rounded for the way; all of them or chunks. */
+ * or rounded for the way; all of them or chunks; where a method takes them also local steps. */
 static void for_each_of(const char *scenario, unsigned first, unsigned last, check_fn check)
 {
 	struct loaded loaded;
@@ -71,6 +78,11 @@ static void for_each_of(const char *scenario, unsigned first, unsigned last, che
 			if (bits & 32)
 				system.wire = 1;
 			for (unsigned point = 0; point < psd_scenario_points(&loaded.scenario); point++)
+				check_case(&loaded, &system, point, check);
+			system.is_local = !system.is_sparse && takes_local_steps(system.sync);
+			system.local_sgd = (struct psd_local_sgd){.steps = 4};
+			for (unsigned point = 0; system.is_local && point < psd_scenario_points(&loaded.scenario);
+			     point++)
 				check_case(&loaded, &system, point, check);
 		}
 	loaded_close(&loaded);
@@ -397,6 +409,116 @@ static bool is_after(const struct psd_program *program, uint32_t waits, enum psd
 	return is_found;
 }
 
+static uint32_t find_kind(const struct psd_program *program, enum psd_op_kind kind)
+{
+	uint32_t op = 0;
+
+	while (program->ops[op].kind != kind)
+		op++;
+	return op;
+}
+
+static uint32_t find_step(const struct psd_program *program, int item)
+{
+	for (uint32_t op = 0; op < program->n_ops; op++)
+		if (program->ops[op].kind == PSD_OP_STEP && program->ops[op].item == item)
+			return op;
+	cr_assert(false, "item %d has no step", item);
+	return 0;
+}
+
+/* What an item's synchronisation consists of beside its step: of workers and others. */
+static bool is_of_exchange(const struct psd_op *op)
+{
+	return op->item >= 0 && op->kind != PSD_OP_STEP;
+}
+
+/* Whether `op` comes after the step, in its iteration: where it receives, whether what is sent does. Parameters that
+ * come back do so by what others send. */
+static bool is_after_step(const struct psd_program *program, uint32_t op, uint32_t step)
+{
+	const struct psd_op *of = &program->ops[op];
+	bool *is_before = all_before(program, of->kind == PSD_OP_RECEIVE ? of->match : op);
+	const bool is_after = is_before[step];
+
+	free(is_before);
+	return is_after || (of->kind == PSD_OP_SEND && brings_parts(of)) || is_handed_on(of) ||
+	       (of->kind == PSD_OP_RECEIVE && brings_parts(of)) || of->kind == PSD_OP_COPY_IN || is_decoding(of);
+}
+
+/* Every item has one step, which is carried out in every iteration, and what comes of it is not. */
+static void check_steps(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+	unsigned n_steps = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+
+		n_steps += op->kind == PSD_OP_STEP;
+		if (!plan->local) {
+			cr_assert_not(op->is_exchange, "%s: operation %u", name, i);
+			continue;
+		}
+		if (op->kind != PSD_OP_GATE) /* of which the schedule has some, and the methods others */
+			cr_assert_eq(op->is_exchange, is_of_exchange(op), "%s: operation %u, '%s'", name, i,
+				     psd_op_kind_names[op->kind]);
+		if (is_of_exchange(op))
+			cr_assert(is_after_step(program, i, find_step(program, op->item)), "%s: '%s' %u", name,
+				  psd_op_kind_names[op->kind], i);
+	}
+	/* alone a worker exchanges nothing */
+	cr_assert_eq(n_steps, plan->system->is_local && plan->layout.workers > 1 ? plan->n_items : 0, "%s", name);
+}
+
+Test(program, what_exchanges_comes_after_a_local_step)
+{
+	for_each_program(check_steps);
+}
+
+/* Of an operation of the iteration so many before. */
+static bool has_dependency(const struct psd_program *program, uint32_t op, uint32_t before, uint32_t distance)
+{
+	for (uint32_t e = 0; e < program->ops[op].n_dependencies; e++)
+		if (dependency(program, op, e).op == before && dependency(program, op, e).distance == distance)
+			return true;
+	return false;
+}
+
+/* A step waits for its own layer's gradient, in sequence for that of all; the next forward of the layer waits for the
+ * step, at once or by the end of the iteration. */
+static void check_step_edges(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+	const uint32_t last_backward = find_op(program, PSD_OP_BACKWARD, plan->items[plan->n_items - 1].layer);
+	bool *is_before_end = all_before(program, find_kind(program, PSD_OP_BARRIER));
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+
+		if (op->kind != PSD_OP_STEP)
+			continue;
+		bool *is_before = all_before(program, i);
+		cr_assert(is_before[find_op(program, PSD_OP_BACKWARD, op->layer)], "%s: step %u", name, i);
+		cr_assert_eq(is_before[last_backward] && op->layer != plan->items[plan->n_items - 1].layer,
+			     plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL &&
+				     op->layer != plan->items[plan->n_items - 1].layer,
+			     "%s: step %u", name, i);
+		if (plan->system->barrier == PSD_BARRIER_ITERATION)
+			cr_assert(is_before_end[i], "%s: step %u", name, i);
+		else
+			cr_assert(has_dependency(program, find_op(program, PSD_OP_FORWARD, op->layer), i, 1),
+				  "%s: step %u", name, i);
+		free(is_before);
+	}
+	free(is_before_end);
+}
+
+Test(program, a_step_waits_for_its_gradient_and_the_next_forward_for_it)
+{
+	for_each_program(check_step_edges);
+}
+
 /* A leader speaks for its node when it has heard all of it, and hands on what it has heard from all servers. */
 static void check_leaders(const struct psd_program *program, const char *name)
 {
@@ -491,7 +613,7 @@ Test(program, what_crosses_between_hosts_is_copied_where_devices_have_memory_of_
 static bool keeps(const struct psd_op *op, const struct psd_program *program, enum psd_buffer buffer)
 {
 	return buffer == PSD_BUFFER_PARAMETER || buffer == PSD_BUFFER_GRADIENT ||
-	       program->plan->items[op->item].method->keeps[buffer];
+	       psd_plan_keeps(program->plan, &program->plan->items[op->item], buffer);
 }
 
 static void check_kept(const struct psd_program *program, const char *name)
@@ -576,15 +698,6 @@ static void check_lone_worker(const struct psd_program *program, const char *nam
 Test(program, a_lone_worker_waits_for_its_device_alone)
 {
 	for_each_program(check_lone_worker);
-}
-
-static uint32_t find_kind(const struct psd_program *program, enum psd_op_kind kind)
-{
-	uint32_t op = 0;
-
-	while (program->ops[op].kind != kind)
-		op++;
-	return op;
 }
 
 /* The end of an iteration as the next one's first forward waits for it: the barrier, and the end of all forward. */
@@ -683,10 +796,11 @@ static bool is_reply(const struct psd_op *op)
 	       (brings_parts(op) || op->payload.pattern == &psd_from_root);
 }
 
-/* Whose turn is before the turn of layers, whatever its item. */
-static bool is_encoding_of_device(const struct psd_op *op)
+/* Whose turn is before the turn of layers, whatever its item: on the device, what others wait for. */
+static bool goes_before_layers(const struct psd_op *op)
 {
-	return op->kind == PSD_OP_CONVERT && op->resource == PSD_RESOURCE_DEVICE && !psd_buffers[op->source].is_encoded;
+	return op->kind == PSD_OP_STEP || (op->kind == PSD_OP_CONVERT && op->resource == PSD_RESOURCE_DEVICE &&
+					   !psd_buffers[op->source].is_encoded);
 }
 
 static void check_turns(const struct psd_program *program, const char *name)
@@ -700,9 +814,11 @@ static void check_turns(const struct psd_program *program, const char *name)
 		const int64_t expected =
 			plan->system->priority == PSD_PRIORITY_FORWARD ? (int64_t)op->layer : (int64_t)op->item;
 
-		if (op->item < 0 || is_encoding_of_device(op))
+		if (op->item < 0)
 			continue;
-		if (is_reply(op) && is_sequential)
+		if (goes_before_layers(op))
+			cr_assert_lt(op->turn, program->ops[0].turn, "%s: operation %u", name, i);
+		else if (is_reply(op) && is_sequential)
 			first_reply = op->turn < first_reply ? op->turn : first_reply;
 		else
 			cr_assert_eq(op->turn, expected, "%s: operation %u", name, i);
@@ -769,23 +885,36 @@ Test(program, a_backward_that_is_rebuilt_takes_no_less_than_nothing)
 	}
 }
 
+/* Bytes that operations of that kind apply, each at the rate of updates. */
+static uint64_t updated_bytes(const struct psd_program *program, enum psd_op_kind kind, const char *name)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].kind == kind) {
+			bytes += program->ops[i].bytes;
+			cr_assert_float_eq(program->ops[i].work_sec, 8.0 * (double)program->ops[i].bytes / UPDATE_BPS,
+					   1e-12, "%s: operation %u", name, i);
+		}
+	return bytes;
+}
+
 /* Every element that travels is applied once on a worker that has its own gradient of it; servers do it as part of
- * their reduction. */
+ * their reduction. A local step is an update more, of every element, whoever does that of the exchange. */
 static void check_updates(const struct psd_program *program, const char *name)
 {
-	uint64_t applied_bytes = 0, own_bytes = 0;
-	double work_sec = 0.0;
+	uint64_t own_bytes = 0, step_bytes = 0;
 
-	for (unsigned i = 0; i < program->plan->n_items; i++)
-		if (!is_updated_by_servers(&program->plan->items[i]) && program->plan->items[i].n_tensors > 0)
-			own_bytes += program->plan->items[i].travelling * program->plan->value_bytes;
-	for (uint32_t i = 0; i < program->n_ops; i++)
-		if (program->ops[i].kind == PSD_OP_APPLY) {
-			applied_bytes += program->ops[i].bytes;
-			work_sec += program->ops[i].work_sec;
-		}
-	cr_assert_eq(applied_bytes, own_bytes, "%s", name);
-	cr_assert_float_eq(work_sec, 8.0 * (double)own_bytes / UPDATE_BPS, 1e-12, "%s", name);
+	for (unsigned i = 0; i < program->plan->n_items; i++) {
+		const struct psd_plan_item *item = &program->plan->items[i];
+
+		if (!is_updated_by_servers(item) && item->n_tensors > 0)
+			own_bytes += item->travelling * program->plan->value_bytes;
+		if (program->plan->local)
+			step_bytes += item->subject.elements * program->plan->value_bytes;
+	}
+	cr_assert_eq(updated_bytes(program, PSD_OP_APPLY, name), own_bytes, "%s", name);
+	cr_assert_eq(updated_bytes(program, PSD_OP_STEP, name), step_bytes, "%s", name);
 }
 
 Test(program, updates_take_their_bytes_over_the_rate)

@@ -95,10 +95,12 @@ struct small_edge {
 
 /* Operations on the device of one host, all of turn 0. Scheduler and edges point into it: must not move. */
 struct small_program {
+	struct psd_plan plan;
+	struct psd_local_sgd local;
 	struct psd_op ops[SMALL_OPS];
 	struct psd_edge dependencies[SMALL_EDGES];
 	struct psd_edge dependents[SMALL_EDGES];
-	uint32_t waits[SMALL_OPS];
+	uint32_t waits[SMALL_OPS], local_waits[SMALL_OPS];
 	struct psd_program program;
 	struct psd_duties duties;
 	struct psd_sched sched;
@@ -110,8 +112,8 @@ static void small_open_from(struct small_program *small, uint32_t n_ops, const s
 	struct psd_error err = {.text = ""};
 	uint32_t n_dependencies = 0, n_dependents = 0;
 
-	*small =
-		(struct small_program){.program = {.ops = small->ops, .n_ops = n_ops, .n_edges = n_edges, .window = 2}};
+	*small = (struct small_program){
+		.program = {.plan = &small->plan, .ops = small->ops, .n_ops = n_ops, .n_edges = n_edges, .window = 2}};
 	for (uint32_t e = 0; e < n_edges; e++)
 		if (small->program.window <= edges[e].distance)
 			small->program.window = edges[e].distance + 1;
@@ -133,7 +135,8 @@ static void small_open_from(struct small_program *small, uint32_t n_ops, const s
 	}
 	small->program.dependencies = small->dependencies;
 	small->program.dependents = small->dependents;
-	small->duties = (struct psd_duties){.waits = small->waits, .n_carried = n_ops};
+	small->duties = (struct psd_duties){
+		.waits = small->waits, .local_waits = small->waits, .n_carried = n_ops, .n_local = n_ops};
 	cr_assert_eq(psd_sched_init(&small->sched, &small->program, &small->duties, iterations, &err), PSD_OK, "%s",
 		     err.text);
 }
@@ -141,7 +144,7 @@ static void small_open_from(struct small_program *small, uint32_t n_ops, const s
 static void small_open(struct small_program *small, uint32_t n_ops, const struct small_edge *edges, uint32_t n_edges,
 		       uint32_t n_iterations)
 {
-	small_open_from(small, n_ops, edges, n_edges, (struct psd_iterations){0, n_iterations});
+	small_open_from(small, n_ops, edges, n_edges, (struct psd_iterations){.first = 0, .end = n_iterations});
 }
 
 /* The next task must be this one; it stays undone. */
@@ -345,7 +348,7 @@ Test(sched, a_run_begins_with_its_first_iteration)
 	const struct small_edge edges[] = {{0, 0, 3}, {0, 1, 0}};
 	struct small_program small;
 
-	small_open_from(&small, 2, edges, 2, (struct psd_iterations){7, 9});
+	small_open_from(&small, 2, edges, 2, (struct psd_iterations){.first = 7, .end = 9});
 	cr_expect_eq(small.sched.iteration, 7);
 	for (uint32_t i = 7; i < 9; i++) {
 		psd_sched_finish(&small.sched, expect_next(&small, i, 0));
@@ -415,6 +418,134 @@ Test(sched, what_is_given_before_an_iteration_begins_counts_in_its_stream)
 	psd_sched_release(&small.sched);
 }
 
+/* ---- local steps ---- */
+
+/* A server by hand, of one operation that it carries out where iterations exchange: every third one, of n_iterations.
+ */
+static void server_open(struct small_program *small, struct psd_iterations iterations)
+{
+	small_open(small, 1, NULL, 0, 1);
+	psd_sched_release(&small->sched);
+	small->local = (struct psd_local_sgd){.steps = 3, .window = 4};
+	small->plan.local = &small->local;
+	small->local_waits[0] = PSD_NOT_CARRIED;
+	small->duties.local_waits = small->local_waits;
+	small->duties.n_local = 0;
+	cr_assert_eq(psd_sched_init(&small->sched, &small->program, &small->duties, iterations,
+				    &(struct psd_error){.text = ""}),
+		     PSD_OK);
+}
+
+/* Iterations 2 and 5 exchange, and the run's last one, 6. */
+Test(sched, a_host_with_nothing_to_do_in_local_steps_goes_on_to_the_exchange)
+{
+	struct small_program small;
+
+	server_open(&small, (struct psd_iterations){.first = 0, .end = 7});
+	psd_sched_begin(&small.sched);
+	for (uint32_t e = 0; e < 3; e++) {
+		const uint32_t exchange = (const uint32_t[]){2, 5, 6}[e];
+
+		cr_expect_eq(small.sched.iteration, exchange);
+		cr_expect_not(psd_sched_is_complete(&small.sched));
+		psd_sched_finish(&small.sched, expect_next(&small, exchange, 0));
+	}
+	expect_nothing(&small);
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+/* Fences before 1, where there is nothing to do on either side, before 4, and before 5, an exchange. */
+Test(sched, a_host_with_nothing_to_do_stops_at_each_fence)
+{
+	struct small_program small;
+
+	server_open(&small, (struct psd_iterations){.first = 0, .end = 7});
+	psd_sched_set_fence(&small.sched, 1);
+	psd_sched_begin(&small.sched);
+	cr_expect_eq(small.sched.iteration, 1);
+	cr_expect(psd_sched_is_at_fence(&small.sched));
+	expect_nothing(&small);
+	psd_sched_pass_fence(&small.sched, 4);
+	cr_expect_eq(small.sched.iteration, 2, "iteration 1 is done, 2 exchanges");
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 0));
+	cr_expect_eq(small.sched.iteration, 4);
+	cr_expect(psd_sched_is_at_fence(&small.sched));
+	psd_sched_pass_fence(&small.sched, 5);
+	cr_expect_eq(small.sched.iteration, 5);
+	cr_expect(psd_sched_is_at_fence(&small.sched));
+	expect_nothing(&small);
+	psd_sched_pass_fence(&small.sched, 0);
+	psd_sched_finish(&small.sched, expect_next(&small, 5, 0));
+	psd_sched_finish(&small.sched, expect_next(&small, 6, 0));
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+/* Windows of 4 with 2 steps where their number is even, and 1 where it is odd: 1, 3; 4, 5, 6, 7; 9, and the end. */
+Test(sched, steps_that_are_known_are_of_windows)
+{
+	struct small_program small;
+
+	server_open(&small, (struct psd_iterations){.first = 0, .end = 11, .steps = {2, 1}});
+	psd_sched_begin(&small.sched);
+	for (uint32_t e = 0; e < 8; e++)
+		psd_sched_finish(&small.sched, expect_next(&small, (const uint32_t[]){1, 3, 4, 5, 6, 7, 9, 10}[e], 0));
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+/* Iteration 6 has begun while window 1 had 3 steps, in which it exchanges. Window 3 takes its place, with 4 steps, in
+ * which it would not: what has begun stays as it is. */
+Test(sched, an_iteration_stays_what_it_was_when_it_began)
+{
+	const struct small_edge edges[] = {{0, 1, 0}};
+	struct small_program small;
+
+	small_open(&small, 2, edges, 1, 1);
+	psd_sched_release(&small.sched);
+	small.local = (struct psd_local_sgd){.steps = 3, .window = 4};
+	small.plan.local = &small.local;
+	small.local_waits[1] = PSD_NOT_CARRIED; /* operation 0 is carried out in every iteration */
+	small.duties.local_waits = small.local_waits;
+	small.duties.n_local = 1;
+	cr_assert_eq(psd_sched_init(&small.sched, &small.program, &small.duties,
+				    (struct psd_iterations){.first = 6, .end = 16, .steps = {3, 3}},
+				    &(struct psd_error){.text = ""}),
+		     PSD_OK);
+	psd_sched_begin(&small.sched);
+	psd_period_set_steps(&small.sched.period, 3, 4);
+	cr_expect_not(psd_period_exchanges(&small.sched.period, 6));
+	psd_sched_finish(&small.sched, expect_next(&small, 6, 0));
+	psd_sched_finish(&small.sched, expect_next(&small, 6, 1));
+	cr_expect_eq(small.sched.iteration, 7);
+	psd_sched_release(&small.sched);
+}
+
+/* Operation 1 waits for two messages. The window is two iterations, so that 2 and 3 are behind it at first. */
+Test(sched, what_arrives_early_counts_when_its_iteration_begins)
+{
+	const struct small_edge edges[] = {{1, 0, 1}};
+	struct small_program small;
+
+	small_open(&small, 2, edges, 1, 1);
+	psd_sched_release(&small.sched);
+	small.waits[1] = 2;
+	cr_assert_eq(psd_sched_init(&small.sched, &small.program, &small.duties,
+				    (struct psd_iterations){.first = 0, .end = 4}, &(struct psd_error){.text = ""}),
+		     PSD_OK);
+	for (uint32_t i = 0; i < 4; i++) /* the later first */
+		psd_sched_arrive(&small.sched, (struct psd_task){3 - i, 1});
+	for (uint32_t i = 0; i < 4; i++) {
+		psd_sched_finish(&small.sched, expect_next(&small, i, 0));
+		expect_nothing(&small); /* one message of two is there */
+		psd_sched_arrive(&small.sched, (struct psd_task){i, 1});
+		psd_sched_finish(&small.sched, expect_next(&small, i, 1));
+	}
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
 Test(sched, a_host_without_operations_is_complete_at_once)
 {
 	struct small_program small;
@@ -427,7 +558,7 @@ Test(sched, a_host_without_operations_is_complete_at_once)
 
 /* ---- real programs in random orders ---- */
 
-enum { HOSTS_MAX = 12, ITERATIONS = 4 };
+enum { HOSTS_MAX = 12, ITERATIONS = 4, LOCAL_ITERATIONS = 11 };
 
 /* Every host's scheduler, with tasks taken and messages delivered in any order that the rules allow. */
 struct world {
@@ -435,6 +566,7 @@ struct world {
 	struct psd_duties duties[HOSTS_MAX];
 	struct psd_sched scheds[HOSTS_MAX];
 	unsigned n_hosts;
+	uint32_t n_iterations;
 	uint32_t *n_done;	/* per host, iteration and operation */
 	uint32_t *n_collective; /* per iteration and operation: workers on which it is ready */
 	struct {
@@ -469,7 +601,8 @@ static void add_pending(struct world *world, unsigned host, struct psd_task task
 
 static void finish(struct world *world, unsigned host, struct psd_task task)
 {
-	uint32_t *n_done = &world->n_done[(host * ITERATIONS + task.iteration) * world->program->n_ops + task.op];
+	uint32_t *n_done =
+		&world->n_done[(host * world->n_iterations + task.iteration) * world->program->n_ops + task.op];
 
 	cr_assert_eq(++*n_done, 1, "%s, seed %lu: host %u does operation %u of iteration %u twice", world->name,
 		     world->seed, host, task.op, task.iteration);
@@ -554,16 +687,18 @@ static void world_open(struct world *world, const struct psd_program *program, c
 	*world = (struct world){.program = program, .name = name, .seed = seed, .random = seed};
 	world->n_ahead = seed % 2 ? 0 : PSD_MOST_AHEAD;
 	world->n_hosts = psd_layout_hosts(&program->plan->layout);
+	world->n_iterations = program->plan->local ? LOCAL_ITERATIONS : ITERATIONS;
 	cr_assert_leq(world->n_hosts, HOSTS_MAX);
-	world->n_done = calloc((size_t)world->n_hosts * ITERATIONS * program->n_ops, sizeof(*world->n_done));
-	world->n_collective = calloc((size_t)ITERATIONS * program->n_ops, sizeof(*world->n_collective));
+	world->n_done = calloc((size_t)world->n_hosts * world->n_iterations * program->n_ops, sizeof(*world->n_done));
+	world->n_collective = calloc((size_t)world->n_iterations * program->n_ops, sizeof(*world->n_collective));
 	cr_assert(world->n_done != NULL && world->n_collective != NULL);
 	for (unsigned host = 0; host < world->n_hosts; host++) {
 		cr_assert_eq(psd_duties_make(&world->duties[host], program, host, count_senders, program, &err), PSD_OK,
 			     "%s", err.text);
 		cr_assert_eq(psd_sched_init(&world->scheds[host], program, &world->duties[host],
-					    (struct psd_iterations){0, ITERATIONS}, &err),
+					    (struct psd_iterations){.first = 0, .end = world->n_iterations}, &err),
 			     PSD_OK, "%s", err.text);
+		psd_sched_begin(&world->scheds[host]);
 		world->scheds[host].streams = world->n_ahead > 0 ? 1u << PSD_RESOURCE_DEVICE : 0;
 	}
 }
@@ -576,6 +711,17 @@ static void world_close(struct world *world)
 	}
 	free(world->n_collective);
 	free(world->n_done);
+}
+
+/* Whether the host carries out the operation in that iteration: what exchanges, at the end of a period or the run. */
+static bool has_to_do(const struct world *world, unsigned host, struct psd_task task)
+{
+	const struct psd_plan *plan = world->program->plan;
+	const struct psd_op *op = &world->program->ops[task.op];
+	const bool is_exchange = !plan->local || (task.iteration + 1) % plan->local->steps == 0 ||
+				 task.iteration + 1 == world->n_iterations;
+
+	return psd_op_runs_on(op, &plan->layout, host) && (is_exchange || !op->is_exchange);
 }
 
 static void carry_out(struct world *world, const struct psd_program *program, const char *name, uint64_t seed)
@@ -597,10 +743,11 @@ static void carry_out(struct world *world, const struct psd_program *program, co
 	for (unsigned host = 0; host < world->n_hosts; host++) {
 		cr_assert(psd_sched_is_complete(&world->scheds[host]), "%s, seed %lu: host %u stops in iteration %u",
 			  name, seed, host, world->scheds[host].iteration);
-		for (uint32_t i = 0; i < ITERATIONS * program->n_ops; i++) {
-			const bool is_carried = world->duties[host].waits[i % program->n_ops] != PSD_NOT_CARRIED;
-			cr_assert_eq(world->n_done[host * ITERATIONS * program->n_ops + i], is_carried,
-				     "%s, seed %lu: host %u, operation %u", name, seed, host, i % program->n_ops);
+		for (uint32_t i = 0; i < world->n_iterations * program->n_ops; i++) {
+			const struct psd_task task = {i / program->n_ops, i % program->n_ops};
+			cr_assert_eq(world->n_done[host * world->n_iterations * program->n_ops + i],
+				     has_to_do(world, host, task), "%s, seed %lu: host %u, iteration %u, operation %u",
+				     name, seed, host, task.iteration, task.op);
 		}
 	}
 	world_close(world);
@@ -617,12 +764,13 @@ static const char cifar10_quick[] =
 
 static void carry_out_variant(const struct loaded *loaded, const struct psd_system *system, struct world *world)
 {
-	char name[96];
+	char name[128];
 	struct psd_case made;
 	struct psd_error err = {.text = ""};
 
-	snprintf(name, sizeof(name), "%s, %s, barrier %s, %u servers", psd_sync_names[system->sync],
-		 psd_schedule_names[system->schedule], psd_barrier_names[system->barrier], system->servers);
+	snprintf(name, sizeof(name), "%s, %s, barrier %s, %u servers, %u steps", psd_sync_names[system->sync],
+		 psd_schedule_names[system->schedule], psd_barrier_names[system->barrier], system->servers,
+		 system->is_local ? (unsigned)system->local_sgd.steps : 0);
 	for (unsigned point = 0; point < psd_scenario_points(&loaded->scenario); point++) {
 		cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, point),
 					   &err),
@@ -652,4 +800,53 @@ Test(sched, every_operation_is_done_once_in_every_iteration_on_every_host)
 		}
 	loaded_close(&loaded);
 	free(world);
+}
+
+static void carry_out_local(const struct loaded *loaded, enum psd_sync sync, unsigned bits, struct world *world)
+{
+	static const uint64_t steps[] = {1, 2, 4, LOCAL_ITERATIONS, 2 * LOCAL_ITERATIONS};
+	struct psd_system system = loaded->scenario.systems[0];
+
+	system.sync = sync;
+	system.schedule = bits & 1 ? PSD_SCHEDULE_WAIT_FREE : PSD_SCHEDULE_SEQUENTIAL;
+	system.barrier = bits & 2 ? PSD_BARRIER_LAYER : PSD_BARRIER_ITERATION;
+	system.servers = bits & 4 ? 3 : 0;
+	system.is_local = true;
+	for (unsigned s = 0; s < sizeof(steps) / sizeof(steps[0]); s++) {
+		system.local_sgd = (struct psd_local_sgd){.steps = steps[s]};
+		carry_out_variant(loaded, &system, world);
+	}
+}
+
+/* Also of hosts that are ahead of others by several local steps: messages reach hosts that are not done with the
+ * exchange before. */
+static void expect_local_steps(const char *scenario)
+{
+	static const enum psd_sync syncs[] = {PSD_SYNC_PS, PSD_SYNC_TWO_LEVEL_PS, PSD_SYNC_ALL_REDUCE};
+	struct world *world = malloc(sizeof(*world));
+	struct loaded loaded;
+
+	cr_assert_not_null(world);
+	loaded_open(&loaded, scenario);
+	for (unsigned bits = 0; bits < 1u << 3; bits++)
+		for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++)
+			if (syncs[s] < PSD_SYNC_ALL_REDUCE || bits < 4)
+				carry_out_local(&loaded, syncs[s], bits, world);
+	loaded_close(&loaded);
+	free(world);
+}
+
+Test(sched, with_local_steps_what_exchanges_is_done_at_the_end_of_each_period)
+{
+	expect_local_steps(cifar10_quick);
+}
+
+Test(sched, with_local_steps_leaders_exchange_at_the_end_of_each_period)
+{
+	expect_local_steps("title: t\n"
+			   "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+			   "compute: {device: k20}\n"
+			   "cluster: {workers_per_node: 3, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+			   "systems: [{name: varied, sync: ps, pair: 64KiB, slice: 256KiB}]\n"
+			   "sweep: {workers: [3, 7]}\n");
 }

@@ -10,6 +10,7 @@
 #include "engine/model/graph.h"
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
+#include "engine/scenario/scenario_agree.h"
 
 /* Lines are replaced by number below, so each stands on its own. */
 static const char *const base_lines[] = {
@@ -615,6 +616,123 @@ Test(scenario, switches_inside_a_node_share_its_workers)
 		snprintf(text, sizeof(text), "%s%s", rows[i].before, rows[i].local);
 		expect_error(6, text, rows[i].expected);
 	}
+}
+
+/* ---- local steps ---- */
+
+Test(scenario, local_steps_arrive_in_their_place)
+{
+	struct psd_scenario scenario =
+		read_with(8, "  - {name: A, sync: ps, local_sgd: {steps: 16, window: 100, gap: 5%}}\n"
+			     "  - {name: B, sync: ring, wire: bf16, local_sgd: {steps: 10000}}\n"
+			     "  - {name: C, sync: two-level-ps, local_sgd: {steps: 16, window: 16}}\n"
+			     "  - {name: D}");
+
+	cr_expect(scenario.systems[0].is_local);
+	cr_expect_eq(scenario.systems[0].local_sgd.steps, 16);
+	cr_expect_eq(scenario.systems[0].local_sgd.window, 100);
+	cr_expect_float_eq(scenario.systems[0].local_sgd.gap_ratio, 0.05, 1e-12);
+	cr_expect_eq(scenario.systems[1].local_sgd.steps, 10000);
+	cr_expect_eq(scenario.systems[1].local_sgd.window, 0, "the steps stay");
+	cr_expect_eq(scenario.systems[1].local_sgd.gap_ratio, 0.0, "no bound");
+	cr_expect(scenario.systems[2].is_local);
+	cr_expect_not(scenario.systems[3].is_local);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, wrong_local_steps_are_named_with_their_place)
+{
+	expect_error(8, "  - {name: A, local_sgd: {}}", "dir/a.yaml:8:26: 'local_sgd' needs 'steps'");
+	expect_error(8, "  - {name: A, local_sgd: {window: 100}}", "dir/a.yaml:8:26: 'local_sgd' needs 'steps'");
+	expect_error(8, "  - {name: A, local_sgd: {steps: 0}}",
+		     "dir/a.yaml:8:34: 'steps' is '0', must be a whole number from 1 to 10000");
+	expect_error(8, "  - {name: A, local_sgd: {steps: 10001}}",
+		     "dir/a.yaml:8:34: 'steps' is '10001', must be a whole number from 1 to 10000");
+	expect_error(8, "  - {name: A, local_sgd: {steps: 4, window: 15}}",
+		     "dir/a.yaml:8:45: 'window' is '15', must be a whole number from 16 to 1000000000");
+	expect_error(8, "  - {name: A, local_sgd: {steps: 40, window: 39}}",
+		     "dir/a.yaml:8:46: 'window' is '39', must be at least 'steps', 40");
+	expect_error(8, "  - {name: A, local_sgd: {steps: 4, gap: 5%}}",
+		     "dir/a.yaml:8:37: 'gap' has no effect without 'window'");
+	expect_error(8, "  - {name: A, local_sgd: {steps: 4, period: 2}}",
+		     "dir/a.yaml:8:37: unknown key 'period' in 'local_sgd', known are steps, window, gap");
+}
+
+Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
+{
+	static const char *const syncs[] = {"sfb", "adam", "sacp"};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		char line[128], expected[256];
+
+		snprintf(line, sizeof(line), "  - {name: A, sync: %s, local_sgd: {steps: 4}}", syncs[s]);
+		snprintf(expected, sizeof(expected),
+			 "dir/a.yaml:8:%zu: 'local_sgd' has no effect where 'sync' is '%s', only with ",
+			 strlen("  - {name: A, sync: , ") + strlen(syncs[s]) + 1, syncs[s]);
+		struct psd_scenario scenario;
+		struct psd_error err = {.text = "accepted"};
+
+		cr_expect_eq(parse(&scenario, 8, line, NULL, &err), PSD_EINVAL, "%s", line);
+		cr_expect_eq(strncmp(err.text, expected, strlen(expected)), 0, "%s, expected %s", err.text, expected);
+	}
+	expect_error(
+		8, "  - {name: A, sync: hybrid, local_sgd: {steps: 4}}",
+		"dir/a.yaml:8:29: 'local_sgd' of system 'A' cannot stand beside a hybrid by bytes, which sends the "
+		"factors of one iteration: must be 'rule: seconds'");
+	expect_error(8, "  - {name: A, sync: ring, sparse: {sparsity: 50%}, local_sgd: {steps: 4}}",
+		     "dir/a.yaml:8:52: 'local_sgd' of system 'A' cannot stand beside 'sparse': what is held back is of "
+		     "one iteration's gradients");
+	expect_error(8, "  - {name: A, sync: ps, wire: fp16, local_sgd: {steps: 4}}",
+		     "dir/a.yaml:8:37: 'local_sgd' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or "
+		     "bf16: many steps of a worker would be lost with a sum that leaves its range");
+}
+
+Test(scenario, local_steps_read_back_as_printed)
+{
+	static const char *const printed[] = {"local_sgd: {steps: 4}", "local_sgd: {steps: 4, window: 100}",
+					      "local_sgd: {steps: 4, window: 100, gap: 5%}"};
+
+	for (unsigned i = 0; i < sizeof(printed) / sizeof(printed[0]); i++) {
+		struct psd_text first = {.bytes = NULL}, second = {.bytes = NULL};
+		struct psd_error err = {.text = ""};
+		struct psd_scenario scenario, again;
+		char line[128];
+
+		snprintf(line, sizeof(line), "  - {name: A, sync: ps, %s}", printed[i]);
+		scenario = read_with(8, line);
+		psd_scenario_add_text(&first, &scenario);
+		cr_expect_not_null(strstr(first.bytes, printed[i]), "'%s' in\n%s", printed[i], first.bytes);
+		cr_assert_eq(psd_scenario_parse(&again, "b.yaml", first.bytes, first.length, NULL, &err), PSD_OK, "%s",
+			     err.text);
+		psd_scenario_add_text(&second, &again);
+		cr_expect_str_eq(first.bytes, second.bytes);
+		psd_text_release(&first);
+		psd_text_release(&second);
+		psd_scenario_release(&scenario);
+		psd_scenario_release(&again);
+	}
+}
+
+static void expect_agreed(const char *system, const char *const lines[3])
+{
+	struct psd_text terms = {.bytes = NULL};
+	struct psd_scenario scenario = read_with(8, system);
+
+	psd_scenario_add_agreed(&terms, &scenario, &scenario.systems[0], NULL, 0);
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_not_null(strstr(terms.bytes, lines[i]), "'%s' in\n%s", lines[i], terms.bytes);
+	psd_text_release(&terms);
+	psd_scenario_release(&scenario);
+}
+
+/* What all hosts must say before they train together. */
+Test(scenario, local_steps_are_agreed)
+{
+	expect_agreed(
+		"  - {name: A, sync: ps, local_sgd: {steps: 4, window: 100, gap: 5%}}",
+		(const char *const[]){"local_sgd.steps: 4\n", "local_sgd.window: 100\n", "local_sgd.gap: 0.05\n"});
+	expect_agreed("  - {name: A, sync: ps, local_sgd: {steps: 4}}",
+		      (const char *const[]){"local_sgd.steps: 4\n", "local_sgd.window: -\n", "local_sgd.gap: -\n"});
 }
 
 Test(scenario, missing_keys_are_named)

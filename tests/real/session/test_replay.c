@@ -239,6 +239,25 @@ static double forward_and_backward_sec(const struct psd_program *program)
 	return sec;
 }
 
+/* Of four iterations two are measured, and one of these exchanges. */
+Test(replay, local_steps_send_what_one_of_them_does)
+{
+	static const char *const syncs[] = {"ps", "ps, servers: 2", "two-level-ps", "ring", "double-tree"};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		struct replayed replayed;
+		char system[64];
+
+		snprintf(system, sizeof(system), "sync: %s, local_sgd: {steps: 2}", syncs[s]);
+		replay(&replayed, system, s % 2 ? "" : "emulation: {payload_scale: 1%}");
+		cr_expect_eq(replayed.result.sent_bytes_per_node, most_sent_bytes(&replayed.made) / 2, "%s: %lu",
+			     syncs[s], (unsigned long)replayed.result.sent_bytes_per_node);
+		cr_expect_geq(replayed.result.iteration_sec, replayed.loaded.matter.costs.compute_sec);
+		expect_whole(&replayed.result);
+		release(&replayed);
+	}
+}
+
 /* On loopback the network takes no time of its own, so the compute and the barrier are what an iteration cannot be
  * shorter than. */
 Test(replay, takes_as_long_as_predicted_in_the_seconds_of_the_cluster)

@@ -121,6 +121,35 @@ Test(solver, warm_up_may_start_at_a_share)
 	expect_rate(&rate, 4, 0.4);
 }
 
+/* Iterations whose rate is less than that of the one before, but for policies whose rate always falls a little. */
+static void expect_drops(const struct psd_learning_rate *rate)
+{
+	for (uint64_t first = 0; first < 60; first++)
+		for (uint64_t end = first + 1; end < 60; end++) {
+			bool drops = false;
+
+			for (uint64_t i = first > 1 ? first : 1; i < end; i++)
+				drops = drops || psd_solver_rate(rate, i) < psd_solver_rate(rate, i - 1);
+			cr_assert_eq(psd_solver_drops(rate, first, end), drops, "%lu to %lu", (unsigned long)first,
+				     (unsigned long)end);
+		}
+}
+
+Test(solver, a_rate_drops_where_it_falls_by_a_step)
+{
+	const struct psd_learning_rate step = {
+		.policy = PSD_RATE_STEP, .base = 0.01, .gamma = 0.1, .step_iterations = 20};
+	const struct psd_learning_rate multistep = {
+		.policy = PSD_RATE_MULTISTEP, .base = 0.5, .gamma = 0.5, .steps_at = {10, 11, 50}, .n_steps = 3};
+	const struct psd_learning_rate fixed = {.policy = PSD_RATE_FIXED, .base = 0.5};
+	const struct psd_learning_rate exp = {.policy = PSD_RATE_EXP, .base = 2, .gamma = 0.5};
+
+	expect_drops(&step);
+	expect_drops(&multistep);
+	expect_drops(&fixed);
+	cr_expect_not(psd_solver_drops(&exp, 0, 100), "it falls by no step");
+}
+
 /* ---- updates ---- */
 
 Test(solver, an_update_takes_its_numbers_from_the_job)
@@ -170,4 +199,52 @@ Test(solver, without_lars_norms_count_nothing)
 	const float weight[] = {3}, gradient[] = {6};
 
 	cr_expect_eq(psd_update_by_norms(psd_solver_update(&train, 1, 0), weight, gradient, 1).rate, 2.0f);
+}
+
+/* ---- one of several workers ---- */
+
+/* Powers of two, so that nothing is rounded. A batch of 8 by 4 workers: the gradient (6, -8) of one, divided by its own
+ * 2 samples, comes to the update as (1.5, -2), divided by 8. rate (gradient + decay weight) = 0.5 ((6, -8) + 0.25 (16,
+ * 64)) = (5, 4), and so do the 4 times as many of a quarter. */
+Test(solver, a_workers_own_update_is_by_its_own_gradient)
+{
+	const struct psd_train train = {.rate = {.policy = PSD_RATE_FIXED, .base = 0.5},
+					.optimiser = {.momentum = 0.5, .weight_decay = 0.25}};
+	const struct psd_update update = psd_solver_own_update(&train, 4, 8, 0);
+	const float gradient[] = {1.5f, -2.0f};
+	float weight[] = {16, 64}, history[] = {2, 4};
+
+	psd_update_apply(&update, weight, gradient, history, 2);
+	cr_expect_eq(history[0], 1 + 5.0f);
+	cr_expect_eq(history[1], 2 + 4.0f);
+	cr_expect_eq(weight[0], 16 - 6.0f);
+	cr_expect_eq(weight[1], 64 - 6.0f);
+}
+
+/* As above; norm(6, -8) = 10, norm(3, 4) = 5: the rate is 2 * 0.5 * 5 / (10 + 0.5 * 5) = 0.4, and each steps by it
+ * times (6, -8) + 0.5 (3, 4) = (7.5, -6). */
+Test(solver, a_workers_own_update_has_its_own_norms)
+{
+	const struct psd_train train = {
+		.rate = {.policy = PSD_RATE_FIXED, .base = 2},
+		.optimiser = {.kind = PSD_OPTIMISER_LARS, .trust_ratio = 0.5, .weight_decay = 0.5}};
+	const float gradient[] = {1.5f, -2.0f};
+	float weight[] = {3, 4}, history[] = {0, 0};
+	const struct psd_update update =
+		psd_update_by_norms(psd_solver_own_update(&train, 4, 8, 0), weight, gradient, 2);
+
+	psd_update_apply(&update, weight, gradient, history, 2);
+	cr_expect_float_eq(weight[0], 3 - 0.4 * 7.5, 1e-6);
+	cr_expect_float_eq(weight[1], 4 + 0.4 * 6, 1e-6);
+}
+
+/* 8 less (1 + 2 + 5) / 4, whatever the job says of momentum and decay. */
+Test(solver, a_mean_is_taken_off)
+{
+	const struct psd_update update = psd_solver_mean(4);
+	const float sum[] = {1 + 2 + 5};
+	float weight[] = {8}, history[] = {99};
+
+	psd_update_apply(&update, weight, sum, history, 1);
+	cr_expect_eq(weight[0], 6.0f);
 }

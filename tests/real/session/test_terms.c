@@ -35,6 +35,11 @@ struct change {
 		"sync: ps", "sync: ring, sparse: {sparsity: 0.25}"                                                     \
 	}
 
+#define LOCAL_SGD                                                                                                      \
+	{                                                                                                              \
+		"sync: ps", "sync: ps, local_sgd: {steps: 4, window: 32}"                                              \
+	}
+
 #define FOUR_WORKERS(local)                                                                                            \
 	{                                                                                                              \
 		"nodes: 2", "nodes: 2\n  workers_per_node: 4\n  local: " local                                         \
@@ -57,6 +62,9 @@ static const struct special {
 	{"systems.sparse.chunk", SPARSE, {NULL, NULL}, NULL},
 	{"systems.sparse.warmup", SPARSE, {NULL, NULL}, NULL},
 	{"systems.sparse.feedback", SPARSE, {NULL, NULL}, NULL},
+	{"systems.local_sgd.steps", LOCAL_SGD, {NULL, NULL}, NULL},
+	{"systems.local_sgd.window", LOCAL_SGD, {NULL, NULL}, NULL},
+	{"systems.local_sgd.gap", LOCAL_SGD, {NULL, NULL}, NULL},
 	{"systems.pair", {NULL, NULL}, {NULL, NULL}, "1MB"},
 	{"systems.slice", {NULL, NULL}, {NULL, NULL}, "64MiB"},
 	{"emulation.dilation", {"device: cpu", "device: cpu, replay: true"}, {NULL, NULL}, NULL},

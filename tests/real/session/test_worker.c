@@ -15,7 +15,7 @@
 #include "tests/loaded_helper.h"
 #include "tests/real/waiting_socket.h"
 
-enum { HOSTS = 2, N_ITERATIONS = 3, BATCH = 2 };
+enum { HOSTS = 2, N_ITERATIONS = 20, BATCH = 2 };
 
 #define WITHIN_SEC 20.0
 
@@ -222,6 +222,73 @@ Test(worker, refuses_signals_that_nobody_expects)
 	check_frame("ps", PSD_OP_FORWARD,
 		    (struct psd_wire_head){.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES},
 		    "sent a second greeting");
+}
+
+/* Window 0 has the steps of the system, 5; those of window 1 are for worker 0 to say, which is us. */
+Test(worker, refuses_steps_that_nobody_expects)
+{
+	static const char follows[] = "ring, local_sgd: {steps: 5, window: 16}",
+			  stays[] = "ring, local_sgd: {steps: 5}";
+	static const char words[] = "sent steps that nobody expects";
+
+	check_frame(follows, PSD_OP_STEP, (struct psd_wire_head){.kind = PSD_WIRE_STEPS, .iteration = 0, .part = 5},
+		    words);
+	check_frame(follows, PSD_OP_STEP, (struct psd_wire_head){.kind = PSD_WIRE_STEPS, .iteration = 2, .part = 5},
+		    words);
+	check_frame(follows, PSD_OP_STEP, (struct psd_wire_head){.kind = PSD_WIRE_STEPS, .iteration = 1, .part = 0},
+		    words);
+	check_frame(follows, PSD_OP_STEP, (struct psd_wire_head){.kind = PSD_WIRE_STEPS, .iteration = 1, .part = 6},
+		    words);
+	check_frame(stays, PSD_OP_STEP, (struct psd_wire_head){.kind = PSD_WIRE_STEPS, .iteration = 1, .part = 5},
+		    words);
+	check_frame("ring", PSD_OP_COLLECTIVE,
+		    (struct psd_wire_head){.kind = PSD_WIRE_STEPS, .iteration = 1, .part = 1}, words);
+}
+
+Test(worker, refuses_steps_that_it_has_been_told)
+{
+	struct psd_wire_head head = {.kind = PSD_WIRE_STEPS, .iteration = 1, .part = 5};
+	struct meeting meeting;
+
+	meet(&meeting, "ring, local_sgd: {steps: 5, window: 16}");
+	send_frame(&meeting, &head, NULL, 0);
+	head.part = 4;
+	send_frame(&meeting, &head, NULL, 0);
+	part(&meeting);
+	check_words(&meeting, "sent steps that nobody expects");
+}
+
+/* Iteration 4 is the first that exchanges. */
+Test(worker, refuses_messages_of_iterations_that_do_not_exchange)
+{
+	static const char *const syncs[] = {"ring, local_sgd: {steps: 5}", "ps, local_sgd: {steps: 5}"};
+	static const enum psd_op_kind kinds[] = {PSD_OP_COLLECTIVE, PSD_OP_SEND};
+
+	for (unsigned s = 0; s < 2; s++) {
+		struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .iteration = 0};
+		struct meeting meeting;
+
+		meet(&meeting, syncs[s]);
+		head.op = find_op(&meeting, kinds[s]);
+		const struct psd_payload *payload = &meeting.made.program.ops[head.op].payload;
+		const struct psd_layout *layout = &meeting.made.plan.layout;
+		head.length_bytes = s == 0 ? psd_payload_step(payload, layout, 0, 0).sent.elements * sizeof(float)
+					   : psd_payload_bytes_between(payload, layout, 0, 1);
+		send_frame(&meeting, &head, NULL, 0);
+		part(&meeting);
+		check_words(&meeting, "sent a message out of turn");
+	}
+}
+
+/* What is said of iteration 0 is of one that does not exchange; 4 is not ready there. */
+Test(worker, refuses_signals_of_iterations_that_do_not_exchange)
+{
+	static const char sync[] = "ring, priority: forward, local_sgd: {steps: 5}";
+
+	check_frame(sync, PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 0},
+		    "sent a signal that nobody expects");
+	check_frame(sync, PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 4},
+		    "sent the beginning of what is not ready");
 }
 
 Test(worker, says_whom_it_waited_for)

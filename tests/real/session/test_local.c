@@ -1,0 +1,265 @@
+/* What workers do to parameters of their own, against the same written plainly in double precision: gradients that
+ * differ from worker to worker, updates by each one's own, the mean of all where they exchange. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/session/worker_parts.h"
+#include "tests/loaded_helper.h"
+
+enum { WORKERS = 3, STEPS = 3, ITERATIONS = 7, BATCH = 4 };
+#define RATE	   0.5
+#define MOMENTUM   0.9
+#define DECAY	   0.01
+#define TRUST	   0.05
+#define NEAR_RATIO 1e-5 /* of a tensor's norm: floats against doubles, over all iterations */
+
+static const char scenario[] =
+	"title: t\n"
+	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: %d}\n"
+	"compute: {device: k20}\n"
+	"cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"systems: [{name: s, sync: ring, fuse: 1MB, local_sgd: {steps: %d}}]\n"
+	"train: {data: {kind: synthetic}, iterations: %d, optimiser: {%smomentum: 0.9, weight_decay: 0.01}, "
+	"learning_rate: {policy: fixed, base: 0.5}}\n";
+
+/* Several workers of one program, whose sums are made here; and what they should have. */
+struct crew {
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_worker_options options;
+	struct psd_worker workers[WORKERS];
+	uint32_t step, apply; /* operations */
+	double *weight[WORKERS], *history[WORKERS];
+};
+
+static double *zeros(uint64_t n)
+{
+	double *values = calloc(n, sizeof(*values));
+
+	cr_assert(values);
+	return values;
+}
+
+static void open_worker(struct crew *crew, unsigned w)
+{
+	const struct psd_iterations iterations = {.end = ITERATIONS};
+	struct psd_worker *worker = &crew->workers[w];
+	const struct psd_duties *const duties[] = {&worker->duties};
+	struct psd_error err = {.text = ""};
+
+	*worker = (struct psd_worker){.options = &crew->options,
+				      .program = &crew->made.program,
+				      .plan = &crew->made.plan,
+				      .layout = &crew->made.plan.layout,
+				      .graph = &crew->loaded.matter.graph,
+				      .self = w,
+				      .kind = &psd_device_cpu,
+				      .on_device = &worker->memory,
+				      .global_batch = WORKERS * BATCH};
+	cr_assert_eq(psd_memory_init(&worker->memory, worker->program, &(struct psd_memory_options){.host = w}, &err),
+		     PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_duties_make(&worker->duties, worker->program, w, psd_worker_arrivals, worker, &err), PSD_OK);
+	cr_assert_eq(psd_interpreter_init(&worker->interpreter, worker->program, 1, duties, iterations,
+					  &(struct psd_seam){.now = NULL}, &err),
+		     PSD_OK);
+	psd_memory_fill_parameters(&worker->memory, 1);
+	psd_memory_fill_own(&worker->memory);
+}
+
+static uint32_t find_op(const struct crew *crew, enum psd_op_kind kind)
+{
+	uint32_t op = 0;
+
+	while (op < crew->made.program.n_ops && crew->made.program.ops[op].kind != kind)
+		op++;
+	cr_assert_lt(op, crew->made.program.n_ops);
+	return op;
+}
+
+static struct crew *open_crew(const char *kind)
+{
+	struct crew *crew = calloc(1, sizeof(*crew));
+	char text[1024];
+
+	cr_assert(crew);
+	snprintf(text, sizeof(text), scenario, BATCH, WORKERS, STEPS, ITERATIONS, kind);
+	loaded_open(&crew->loaded, text);
+	loaded_case(&crew->made, &crew->loaded, 0, 0);
+	crew->options = (struct psd_worker_options){
+		.made = &crew->made, .train = &crew->loaded.scenario.train, .n_iterations = ITERATIONS};
+	cr_assert_eq(crew->made.plan.n_items, 1);
+	crew->step = find_op(crew, PSD_OP_STEP);
+	crew->apply = find_op(crew, PSD_OP_APPLY);
+	for (unsigned w = 0; w < WORKERS; w++) {
+		const struct psd_graph *graph = &crew->loaded.matter.graph;
+		uint64_t at = 0;
+
+		open_worker(crew, w);
+		crew->weight[w] = zeros(graph->parameters);
+		crew->history[w] = zeros(graph->parameters);
+		for (unsigned t = 0; t < graph->n_tensors; t++)
+			for (uint64_t e = 0; e < graph->tensors[t].elements; e++)
+				crew->weight[w][at++] = (double)crew->workers[w].memory.parameters[t][e];
+	}
+	return crew;
+}
+
+static void close_crew(struct crew *crew)
+{
+	for (unsigned w = 0; w < WORKERS; w++) {
+		psd_interpreter_release(&crew->workers[w].interpreter);
+		psd_duties_release(&crew->workers[w].duties);
+		psd_memory_release(&crew->workers[w].memory);
+		free(crew->weight[w]);
+		free(crew->history[w]);
+	}
+	psd_case_release(&crew->made);
+	loaded_close(&crew->loaded);
+	free(crew);
+}
+
+/* Divided by the global batch, as all gradients are. A worker's are larger than another's. */
+static float gradient_at(unsigned worker, unsigned iteration, unsigned tensor, uint64_t e)
+{
+	const uint64_t hash = (e * 2654435761u + worker * 40503u + iteration * 69069u + tensor * 7919u) >> 7;
+
+	return (float)((int)(hash % 15) - 7) * 0x1p-12f * (float)(1 + worker);
+}
+
+/* ---- what the program does ---- */
+
+static void sum_gradients(struct crew *crew, uint32_t iteration, unsigned t)
+{
+	for (uint64_t e = 0; e < crew->loaded.matter.graph.tensors[t].elements; e++) {
+		float sum = 0.0f;
+
+		for (unsigned w = 0; w < WORKERS; w++)
+			sum += psd_memory_gradients(&crew->workers[w].memory, iteration)[t][e];
+		for (unsigned w = 0; w < WORKERS; w++)
+			psd_memory_gradients(&crew->workers[w].memory, iteration)[t][e] = sum;
+	}
+}
+
+static void run_iteration(struct crew *crew, uint32_t iteration, bool is_exchange)
+{
+	const struct psd_graph *graph = &crew->loaded.matter.graph;
+	struct psd_error err = {.text = ""};
+
+	for (unsigned w = 0; w < WORKERS; w++) {
+		struct psd_worker *worker = &crew->workers[w];
+
+		for (unsigned t = 0; t < graph->n_tensors; t++)
+			for (uint64_t e = 0; e < graph->tensors[t].elements; e++)
+				psd_memory_gradients(&worker->memory, iteration)[t][e] =
+					gradient_at(w, iteration, t, e);
+		cr_assert_eq(psd_worker_step_alone(worker, (struct psd_task){iteration, crew->step}, &err), PSD_OK);
+	}
+	if (!is_exchange)
+		return;
+	for (unsigned t = 0; t < graph->n_tensors; t++)
+		sum_gradients(crew, iteration, t);
+	for (unsigned w = 0; w < WORKERS; w++)
+		cr_assert_eq(psd_worker_join_steps(&crew->workers[w], (struct psd_task){iteration, crew->apply}, &err),
+			     PSD_OK);
+}
+
+/* ---- what it should do ---- */
+
+static double norm_of(const double *values, uint64_t n)
+{
+	double squares = 0.0;
+
+	for (uint64_t e = 0; e < n; e++)
+		squares += values[e] * values[e];
+	return sqrt(squares);
+}
+
+/* A tensor, by the mean gradient over the worker's own samples. */
+static void step_plainly(double *weight, double *history, const double *gradient, uint64_t n, bool is_lars)
+{
+	const double weight_norm = norm_of(weight, n);
+	const double rate = is_lars ? RATE * TRUST * weight_norm / (norm_of(gradient, n) + DECAY * weight_norm) : RATE;
+
+	for (uint64_t e = 0; e < n; e++) {
+		history[e] = MOMENTUM * history[e] + rate * (gradient[e] + DECAY * weight[e]);
+		weight[e] -= history[e];
+	}
+}
+
+static void expect_iteration(struct crew *crew, uint32_t iteration, bool is_exchange, bool is_lars)
+{
+	const struct psd_graph *graph = &crew->loaded.matter.graph;
+	double *gradient = zeros(graph->parameters);
+
+	for (unsigned w = 0; w < WORKERS; w++) {
+		uint64_t at = 0;
+
+		for (unsigned t = 0; t < graph->n_tensors; at += graph->tensors[t++].elements) {
+			for (uint64_t e = 0; e < graph->tensors[t].elements; e++)
+				gradient[e] = WORKERS * (double)gradient_at(w, iteration, t, e);
+			step_plainly(crew->weight[w] + at, crew->history[w] + at, gradient, graph->tensors[t].elements,
+				     is_lars);
+		}
+	}
+	for (uint64_t e = 0; e < graph->parameters && is_exchange; e++) {
+		double sum = 0.0;
+
+		for (unsigned w = 0; w < WORKERS; w++)
+			sum += crew->weight[w][e];
+		for (unsigned w = 0; w < WORKERS; w++)
+			crew->weight[w][e] = sum / WORKERS;
+	}
+	free(gradient);
+}
+
+static void compare(const struct crew *crew, unsigned w, uint32_t iteration)
+{
+	const struct psd_graph *graph = &crew->loaded.matter.graph;
+	uint64_t at = 0;
+
+	for (unsigned t = 0; t < graph->n_tensors; at += graph->tensors[t++].elements) {
+		const uint64_t n = graph->tensors[t].elements;
+		double squares = 0.0;
+
+		for (uint64_t e = 0; e < n; e++)
+			squares += pow((double)crew->workers[w].memory.parameters[t][e] - crew->weight[w][at + e], 2);
+		cr_expect_leq(sqrt(squares), NEAR_RATIO * norm_of(crew->weight[w] + at, n),
+			      "iteration %u, worker %u: %s is off by %g of %g", iteration, w, graph->tensors[t].name,
+			      sqrt(squares), norm_of(crew->weight[w] + at, n));
+	}
+}
+
+/* Two whole periods, and one of a single iteration that the end of the run cuts. */
+static void check(const char *kind, bool is_lars)
+{
+	struct crew *crew = open_crew(kind);
+
+	for (uint32_t i = 0; i < ITERATIONS; i++) {
+		const bool is_exchange = i == 2 || i == 5 || i == 6;
+
+		run_iteration(crew, i, is_exchange);
+		expect_iteration(crew, i, is_exchange, is_lars);
+		for (unsigned w = 0; w < WORKERS; w++)
+			compare(crew, w, i);
+		for (unsigned t = 0; t < crew->loaded.matter.graph.n_tensors && is_exchange; t++)
+			for (unsigned w = 1; w < WORKERS; w++)
+				cr_expect_eq(memcmp(crew->workers[w].memory.parameters[t],
+						    crew->workers[0].memory.parameters[t],
+						    crew->loaded.matter.graph.tensors[t].elements * sizeof(float)),
+					     0, "iteration %u, worker %u", i, w);
+	}
+	close_crew(crew);
+}
+
+Test(local, workers_step_by_their_own_gradients_and_join)
+{
+	check("", false);
+}
+
+Test(local, norms_are_of_a_workers_own_gradient)
+{
+	check("kind: lars, trust: 0.05, ", true);
+}
