@@ -21,12 +21,14 @@ static uint32_t most(uint32_t one, uint32_t other)
 	return one > other ? one : other;
 }
 
-uint32_t psd_worker_first_measured(const struct psd_worker *worker)
+/* Whole units where there are any: the last exchange of a run may come before it is time. */
+struct psd_iterations psd_worker_measured(const struct psd_worker *worker)
 {
-	const uint32_t first = worker->options->first_iteration, end = worker->options->n_iterations;
-	const uint32_t unit = unit_of(worker), warm = (first + WARMUP_ITERATIONS + unit - 1) / unit * unit;
+	const uint32_t begin = worker->options->first_iteration, end = worker->options->n_iterations;
+	const uint32_t unit = unit_of(worker), warm = (begin + WARMUP_ITERATIONS + unit - 1) / unit * unit;
+	const uint32_t first = most(begin, warm < end ? warm : (end - 1) / unit * unit), whole_end = end / unit * unit;
 
-	return most(first, warm < end ? warm : (end - 1) / unit * unit);
+	return (struct psd_iterations){.first = first, .end = whole_end > first ? whole_end : end};
 }
 
 uint32_t psd_worker_warmed_up(uint32_t n_measured)
@@ -36,9 +38,9 @@ uint32_t psd_worker_warmed_up(uint32_t n_measured)
 
 static uint64_t per_iteration(const struct psd_worker *worker, uint64_t bytes)
 {
-	const uint32_t n = worker->options->n_iterations;
+	const struct psd_iterations measured = psd_worker_measured(worker);
 
-	return bytes / (n - psd_worker_first_measured(worker));
+	return bytes / (measured.end - measured.first);
 }
 
 struct iteration {
@@ -106,7 +108,7 @@ static struct iteration middle(struct iteration *iterations, uint32_t n)
 /* Iterations that a pause kept waiting are left out, or taken without the wait where there are no others. */
 enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
 {
-	const uint32_t n = worker->options->n_iterations, first = psd_worker_first_measured(worker);
+	const uint32_t first = psd_worker_measured(worker).first, n = psd_worker_measured(worker).end;
 	struct iteration *iterations = calloc(n, sizeof(*iterations)), typical;
 	uint32_t n_all = 0, n_paused = 0, n_measured = 0;
 

@@ -23,7 +23,7 @@ void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration)
 		return;
 	while (worker->load.n_watched <= iteration)
 		worker->load.beside_sec[worker->load.n_watched++] = beside_sec(worker);
-	if (worker->load.is_watched || iteration < psd_worker_first_measured(worker))
+	if (worker->load.is_watched || iteration < psd_worker_measured(worker).first)
 		return;
 	worker->load.is_watched = true;
 	worker->load.own_from_sec = psd_machine_own_sec();
@@ -34,7 +34,7 @@ void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration)
 /* Of the iterations that are measured. The feed reads ahead, so that what it took is of all. */
 static void measure_beside(struct psd_worker *worker, struct psd_worker_result *result)
 {
-	const uint32_t n = worker->options->n_iterations, first = psd_worker_first_measured(worker);
+	const uint32_t n = worker->options->n_iterations, first = psd_worker_measured(worker).first;
 	const double until_sec = beside_sec(worker);
 	double *sec = worker->load.beside_sec;
 	struct psd_summary summary;

@@ -25,7 +25,9 @@ uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct 
 
 bool psd_worker_is_counted(const struct psd_worker *worker, unsigned peer, uint32_t iteration)
 {
-	return iteration >= psd_worker_first_measured(worker) && !psd_worker_is_near(worker, peer);
+	const struct psd_iterations measured = psd_worker_measured(worker);
+
+	return iteration >= measured.first && iteration < measured.end && !psd_worker_is_near(worker, peer);
 }
 
 void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)

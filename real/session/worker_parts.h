@@ -522,8 +522,8 @@ enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_err
 
 /* ---- worker_figures.c ---- */
 
-/* The first iteration that is measured. */
-uint32_t psd_worker_first_measured(const struct psd_worker *worker);
+/* The iterations that are measured. */
+struct psd_iterations psd_worker_measured(const struct psd_worker *worker);
 /* This host's own, once it has carried everything out. PSD_ENOMEM. */
 enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result,
 				   struct psd_error *err) PSD_MUST_CHECK;
