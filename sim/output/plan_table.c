@@ -134,10 +134,10 @@ static void write_seconds_rule(FILE *out, const struct weighed *weighed, unsigne
 				psd_units_write_seconds(alternatives[m].isolated_sec, sec));
 }
 
-/* All-reduces are chosen by seconds alone. */
+/* All-reduces are chosen by seconds alone, and so is what local steps exchange: not by factors. */
 static bool has_bytes_rule(const struct psd_plan *plan)
 {
-	return plan->system->sync != PSD_SYNC_AUTO;
+	return plan->system->sync != PSD_SYNC_AUTO && !plan->local;
 }
 
 /* The choice by seconds takes less than that by bytes: equal times are no disagreement. */

@@ -711,6 +711,32 @@ Test(output, plan_gives_the_rule_in_words_with_its_figures)
 	release_fixture(&fixture);
 }
 
+/* Factors are no candidate, which the rule in bytes would take here. */
+Test(output, plan_of_local_steps_gives_the_rule_in_seconds_alone)
+{
+	struct fixture fixture;
+	struct memory memory;
+	struct psd_case made;
+	struct psd_error err;
+
+	make_fixture(&fixture);
+	fixture.scenario.systems[1].rule = PSD_RULE_SECONDS;
+	fixture.scenario.systems[1].is_local = true;
+	fixture.scenario.systems[1].local_sgd.steps = 4;
+	cr_assert_eq(psd_case_make(&made, &fixture.matter, &fixture.scenario.systems[1],
+				   psd_scenario_point(&fixture.scenario, 0), &err),
+		     PSD_OK);
+	open_memory(&memory);
+	cr_assert_eq(psd_output_plan(memory.out, &made, "point 1 of 1", &err), PSD_OK);
+	text_of(&memory);
+	cr_expect_not_null(strstr(memory.text, "fc2: ps, as ps takes "), "%s", memory.text);
+	cr_expect_null(strstr(memory.text, "sfb"), "%s", memory.text);
+	cr_expect_null(strstr(memory.text, "the rule in bytes"), "%s", memory.text);
+	free(memory.text);
+	psd_case_release(&made);
+	release_fixture(&fixture);
+}
+
 Test(output, printed_scenario_reads_back_as_the_same)
 {
 	struct fixture fixture;
