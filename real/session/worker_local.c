@@ -167,30 +167,34 @@ static uint32_t steps_of_last(const struct psd_quality *quality)
 	return quality->steps[(quality->n_known - 1) % 2];
 }
 
+/* The learning rate does, by a step, in the next window that has no steps yet. */
+static bool rate_falls(const struct psd_worker *worker)
+{
+	const uint64_t window = worker->plan->local->window, first = worker->quality.n_known * window;
+
+	return psd_solver_drops(&worker->options->train->rate, first, first + window);
+}
+
 static uint32_t choose_steps(const struct psd_worker *worker, double loss)
 {
-	const struct psd_local_sgd *local = worker->plan->local;
 	const struct psd_quality *quality = &worker->quality;
 	const struct psd_losses_seen losses = {quality->first_loss, quality->lowest_loss, loss};
-	const uint64_t first = quality->n_known * local->window;
 
-	return psd_quality_steps(local, &losses, steps_of_last(quality),
-				 psd_solver_drops(&worker->options->train->rate, first, first + local->window));
+	return psd_quality_steps(worker->plan->local, &losses, steps_of_last(quality), rate_falls(worker));
 }
 
 static void remark_steps(const struct psd_worker *worker, uint32_t steps, double loss)
 {
-	char line[160];
+	char why[64] = "the learning rate falls", line[160];
 	const uint64_t first = worker->quality.n_known * worker->plan->local->window;
 
 	if (!worker->options->remark || steps == steps_of_last(&worker->quality) ||
 	    first >= worker->options->n_iterations)
 		return;
-	snprintf(line, sizeof(line),
-		 "the loss is %.4g after %.4g at first: from iteration %" PRIu64 " on %" PRIu32
-		 " local step%s instead of %" PRIu32,
-		 loss, worker->quality.first_loss, first, steps, steps == 1 ? "" : "s",
-		 steps_of_last(&worker->quality));
+	if (!rate_falls(worker))
+		snprintf(why, sizeof(why), "the loss is %.4g after %.4g at first", loss, worker->quality.first_loss);
+	snprintf(line, sizeof(line), "after %" PRIu64 " iterations %" PRIu32 " local step%s instead of %" PRIu32 ": %s",
+		 first, steps, steps == 1 ? "" : "s", steps_of_last(&worker->quality), why);
 	worker->options->remark(worker->options->context, line);
 }
 

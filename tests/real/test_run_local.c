@@ -298,7 +298,8 @@ enum { WINDOW = 24, WINDOWS = 4, FOLLOWED = WINDOW * WINDOWS - 3, STEPS = WINDOW
 /* What worker 0 says of a run, in memory that the processes share. */
 static struct seen {
 	double losses[FOLLOWED];
-	uint32_t steps[WINDOWS]; /* as remarked */
+	uint32_t steps[WINDOWS]; /* as remarked, and why */
+	bool rate_falls[WINDOWS];
 } * seen;
 
 static void see_loss(void *context, const struct psd_progress *progress)
@@ -312,9 +313,10 @@ static void see_steps(void *context, const char *line)
 	unsigned iteration, steps;
 
 	(void)context;
-	if (sscanf(line, "the loss is %*g after %*g at first: from iteration %u on %u local step", &iteration,
-		   &steps) == 2)
+	if (sscanf(line, "after %u iterations %u local step", &iteration, &steps) == 2) {
 		seen->steps[iteration / WINDOW] = steps;
+		seen->rate_falls[iteration / WINDOW] = strstr(line, ": the learning rate falls") != NULL;
+	}
 }
 
 static struct training *follow(const struct local_case *of, const char *gap, const char *learn)
@@ -396,7 +398,9 @@ Test(run_local, a_rate_that_falls_ends_local_steps)
 					   "0.05, gamma: 0.1, steps: [56]}");
 
 	cr_expect_gt(seen->steps[1], 1);
+	cr_expect(!seen->rate_falls[1]);
 	cr_expect_eq(seen->steps[2], 1);
+	cr_expect(seen->rate_falls[2]);
 	cr_expect_eq(seen->steps[3], 0);
 	training_free(training);
 }
