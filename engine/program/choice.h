@@ -8,7 +8,7 @@
  * method unrolls to, in one slice or in those that `pipeline` makes. */
 struct psd_alternative {
 	bool is_possible;    /* the method takes such an item */
-	uint64_t node_bytes; /* sent plus received by the busiest node per iteration */
+	uint64_t node_bytes; /* sent plus received by the busiest node in an iteration that exchanges */
 	double isolated_sec; /* from the gradient being final to its last operation */
 };
 

@@ -35,8 +35,8 @@ void psd_duties_release(struct psd_duties *duties);
 /* The iterations that a run carries out: from `first`, before which all are complete, to `end` - 1. */
 struct psd_iterations {
 	uint32_t first, end;
-	uint32_t
-		steps[2]; /* of struct psd_period, where they may follow the loss; 0: as the plan has them, all along */
+	/* Of struct psd_period, where they may follow the loss; 0: as the plan has them, all along. */
+	uint32_t steps[2];
 };
 
 /* One operation of one iteration. */

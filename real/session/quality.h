@@ -10,7 +10,7 @@
 struct psd_losses_seen {
 	double first;  /* of the run's first iteration */
 	double lowest; /* of the means up to now, but for the last; INFINITY: there is none */
-	double last;   /* mean of as many iterations as a window has, before the choice */
+	double last;   /* mean of the iterations since the last choice: of the first one since the run began */
 };
 
 /* From 1 to local->steps. before: steps of the window before, in the same range; drops: the learning rate falls by a
