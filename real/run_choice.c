@@ -62,17 +62,6 @@ enum psd_status psd_run_check_hosts(const struct psd_system *system, const struc
 			     system->name, point->workers + system->servers, point->workers, system->servers, n_hosts);
 }
 
-/* One period to warm up and two to measure, of those who have the longest. */
-static uint32_t at_least_periods(const struct psd_scenario *scenario, uint32_t n)
-{
-	uint64_t steps = 1;
-
-	for (unsigned s = 0; s < scenario->n_systems; s++)
-		if (scenario->systems[s].is_local && scenario->systems[s].local_sgd.steps > steps)
-			steps = scenario->systems[s].local_sgd.steps;
-	return steps > 1 && n < 3 * steps ? (uint32_t)(3 * steps) : n;
-}
-
 uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
 				   uint64_t global_batch)
 {
@@ -80,6 +69,12 @@ uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t
 		return (uint32_t)n_asked;
 	if (!scenario->has_replay)
 		return psd_worker_iterations(&scenario->train, training_samples, global_batch);
-	return at_least_periods(scenario, scenario->iterations ? psd_worker_warmed_up(scenario->iterations)
-							       : REPLAYED_ITERATIONS);
+	return scenario->iterations ? psd_worker_warmed_up(scenario->iterations) : REPLAYED_ITERATIONS;
+}
+
+uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t steps)
+{
+	const uint32_t warm = psd_worker_warmed_up(0), n_measured = n_iterations > warm ? n_iterations - warm : 1;
+
+	return steps == 1 ? n_iterations : (1 + (n_measured + steps - 1) / steps) * steps;
 }

@@ -22,5 +22,8 @@ enum psd_status psd_run_check_hosts(const struct psd_system *system, const struc
  * psd_worker_iterations(); a replay, which trains nothing, measures as many as a prediction would, or a few. Pure. */
 uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
 				   uint64_t global_batch);
+/* Of a replay that nobody asked for so many of, by a system with these steps from one exchange to the next: whole
+ * periods, behind one that warms up. Pure. */
+uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t steps);
 
 #endif

@@ -7,6 +7,7 @@
 #include "engine/base/units.h"
 #include "real/base/console.h"
 #include "real/cluster/join.h"
+#include "real/run_choice.h"
 #include "real/run_parts.h"
 #include "real/session/replay.h"
 
@@ -92,6 +93,16 @@ static void say_stolen(const struct psd_run *run, const struct psd_case *made, c
 				made->system->name, 100.0 * stolen_ratio);
 }
 
+/* Those that nobody counts may be more: a replay measures what a prediction would. */
+static uint32_t iterations_of(const struct psd_run *run, const struct psd_case *made)
+{
+	const uint32_t n = psd_run_iterations(run);
+
+	return psd_run_replay(run) && run->options->n_iterations == 0
+		       ? psd_run_whole_periods(n, psd_plan_steps(&made->plan))
+		       : n;
+}
+
 static enum psd_status launch_case(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
 				   struct psd_error *err)
 {
@@ -105,7 +116,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.device = run->device,
 		.worker.replay = psd_run_replay(run),
 		.worker.first_iteration = run->first_iteration,
-		.worker.n_iterations = psd_run_iterations(run),
+		.worker.n_iterations = iterations_of(run, made),
 		.worker.checkpoints = run->checkpoints.folder ? &run->checkpoints : NULL,
 		.worker.secret = run->secret,
 		.worker.listener = run->listener,

@@ -79,14 +79,16 @@ static const struct psd_section sparse = {.tables = {sparse_keys}};
 
 static const struct psd_key local_keys[] = {
 	{LOCAL("steps", COUNT, steps), .lowest = 1, .highest = PSD_MAX_LOCAL_STEPS, .is_required = true,
-	 .help = "iterations from one exchange to the next; with `window` those of the beginning; predictions are of "
-		 "whole rounds of so many"},
+	 .help = "iterations from one exchange to the next, a period; with `window` those of the beginning. "
+		 "Predictions and "
+		 "replays measure whole periods"},
 	{LOCAL("window", COUNT, window), .lowest = LEAST_WINDOW, .highest = 1e9, .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "iterations after which the steps become as many as the loss asks for, fewer and fewer; a prediction "
-		 "is of `steps`"},
-	{LOCAL("gap", RATIO, gap_ratio), .highest = 10, .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "iterations after which the steps become as many as the loss asks for, fewer and fewer; at least "
+		 "`steps`. A "
+		 "prediction is of `steps`"},
+	{LOCAL("gap", RATIO, gap_ratio), .lowest = 1e-6, .highest = 10, .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "when a window's loss is higher than the lowest so far by more than that, workers exchange in each "
-		 "iteration from then on"},
+		 "iteration from then on; only with `window`"},
 	{.name = NULL},
 };
 

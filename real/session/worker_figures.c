@@ -16,19 +16,19 @@ static uint32_t unit_of(const struct psd_worker *worker)
 	return (uint32_t)(psd_worker_follows_loss(worker) ? local->window : local->steps);
 }
 
-static uint32_t most(uint32_t one, uint32_t other)
-{
-	return one > other ? one : other;
-}
-
-/* Whole units where there are any: the last exchange of a run may come before it is time. */
+/* Behind the warm-up, and whole units: the last exchange of a run may come before it is time. Where that leaves
+ * nothing, of a run with local steps all that is whole, or all there is; else the last iteration. */
 struct psd_iterations psd_worker_measured(const struct psd_worker *worker)
 {
 	const uint32_t begin = worker->options->first_iteration, end = worker->options->n_iterations;
-	const uint32_t unit = unit_of(worker), warm = (begin + WARMUP_ITERATIONS + unit - 1) / unit * unit;
-	const uint32_t first = most(begin, warm < end ? warm : (end - 1) / unit * unit), whole_end = end / unit * unit;
+	const uint32_t unit = unit_of(worker), whole_end = end / unit * unit;
+	const uint32_t warm = (begin + WARMUP_ITERATIONS + unit - 1) / unit * unit;
 
-	return (struct psd_iterations){.first = first, .end = whole_end > first ? whole_end : end};
+	if (warm < whole_end)
+		return (struct psd_iterations){.first = warm, .end = whole_end};
+	if (unit == 1)
+		return (struct psd_iterations){.first = end - 1, .end = end};
+	return (struct psd_iterations){.first = begin, .end = begin < whole_end ? whole_end : end};
 }
 
 uint32_t psd_worker_warmed_up(uint32_t n_measured)

@@ -115,7 +115,7 @@ void psd_worker_take_start(const struct psd_worker *worker, struct psd_task task
 /* ---- steps that follow the loss ---- */
 
 /* Values of a checkpoint's tensor "local_sgd". */
-enum { STEPS_EVEN, STEPS_ODD, FIRST_LOSS, LOWEST_LOSS, SUM_OF_LOSSES, N_LOSSES, VALUES };
+enum { WINDOW, STEPS_EVEN, STEPS_ODD, FIRST_LOSS, LOWEST_LOSS, SUM_OF_LOSSES, N_LOSSES, VALUES };
 
 bool psd_worker_follows_loss(const struct psd_worker *worker)
 {
@@ -250,6 +250,7 @@ void psd_worker_save_quality(struct psd_worker *worker)
 
 	if (!saved)
 		return;
+	saved[WINDOW] = (double)worker->plan->local->window;
 	saved[STEPS_EVEN] = quality->steps[0];
 	saved[STEPS_ODD] = quality->steps[1];
 	saved[FIRST_LOSS] = quality->first_loss;
@@ -266,10 +267,17 @@ enum psd_status psd_worker_restore_quality(struct psd_worker *worker, const char
 
 	if (!saved)
 		return PSD_OK;
+	if (saved[WINDOW] != (double)worker->plan->local->window)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				     "'local_sgd' is of a window of %g iterations, must be %" PRIu64, saved[WINDOW],
+				     worker->plan->local->window);
 	for (unsigned s = STEPS_EVEN; s <= STEPS_ODD; s++)
 		if (!(saved[s] >= 1.0 && saved[s] <= most))
 			return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
 					     "'local_sgd' has %g steps, must be 1 to %g", saved[s], most);
+	if (!(saved[N_LOSSES] >= 0.0 && saved[N_LOSSES] <= saved[WINDOW]))
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				     "'local_sgd' has %g losses, must be 0 to %g", saved[N_LOSSES], saved[WINDOW]);
 	quality->steps[0] = (uint32_t)saved[STEPS_EVEN];
 	quality->steps[1] = (uint32_t)saved[STEPS_ODD];
 	quality->first_loss = saved[FIRST_LOSS];

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "real/run_choice.h"
 #include "real/session/checkpoint.h"
 #include "tests/real/going_on.h"
 #include "tests/real/training.h"
@@ -291,6 +292,32 @@ Test(run_local, a_period_sends_what_an_iteration_does)
 	}
 }
 
+/* Too short to warm up: of 5 iterations the whole period counts, of 3 all with their one exchange. */
+Test(run_local, a_short_run_counts_what_there_is)
+{
+	struct training *gradients = train_case(&cases[0], "", 3, 96, LEARN);
+	struct training *five = train_case(&cases[0], ", local_sgd: {steps: 4}", 5, 96, LEARN);
+	struct training *three = train_case(&cases[0], ", local_sgd: {steps: 4}", 3, 96, LEARN);
+	const uint64_t bytes = gradients->result.sent_bytes_per_node;
+
+	cr_expect_eq(five->result.sent_bytes_per_node, bytes / 4, "%lu of %lu", five->result.sent_bytes_per_node,
+		     bytes);
+	cr_expect_eq(three->result.sent_bytes_per_node, bytes / 3, "%lu of %lu", three->result.sent_bytes_per_node,
+		     bytes);
+	training_free(gradients);
+	training_free(five);
+	training_free(three);
+}
+
+/* Two warm up: of 3 steps 3, and then as many as measure at least what is asked for. */
+Test(run_local, a_replay_measures_whole_periods)
+{
+	cr_expect_eq(psd_run_whole_periods(6, 1), 6);
+	cr_expect_eq(psd_run_whole_periods(6, 3), 9);	/* 4 are 6 */
+	cr_expect_eq(psd_run_whole_periods(14, 4), 16); /* 12 are 12 */
+	cr_expect_eq(psd_run_whole_periods(1, 16), 32);
+}
+
 /* ---- steps that follow the loss ---- */
 
 enum { WINDOW = 24, WINDOWS = 4, FOLLOWED = WINDOW * WINDOWS - 3, STEPS = WINDOW };
@@ -514,21 +541,28 @@ Test(run_local, a_checkpoint_waits_for_the_exchange)
 	scratch_folder_remove(&folder);
 }
 
-/* Of 7 steps in the beginning; a system of 2 cannot go on with those. */
+static void expect_not_to_go_on(const char *system, const struct psd_checkpoints *checkpoints, const char *words)
+{
+	struct training *training = make(&(struct job){system, 3, 1, 8, 9, 48, LEARN});
+
+	training->options.worker.checkpoints = checkpoints;
+	training->options.worker.first_iteration = 7;
+	training_run(training);
+	cr_expect_eq(training->status, PSD_EINVAL, "%s", system);
+	cr_expect(strstr(training->err.text, words), "%s: %s", system, training->err.text);
+	training_free(training);
+}
+
+/* Of 7 steps in the beginning and windows of 16. */
 Test(run_local, steps_of_another_system_are_refused)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 7};
-	struct training *training = go("sync: ring, local_sgd: {steps: 7, window: 16}", &checkpoints, 0, 7);
 
-	training_free(training);
-	training = make(&(struct job){"sync: ring, local_sgd: {steps: 2, window: 16}", 3, 1, 8, 9, 48, LEARN});
-	training->options.worker.checkpoints = &checkpoints;
-	training->options.worker.first_iteration = 7;
-	training_run(training);
-	cr_expect_eq(training->status, PSD_EINVAL);
-	cr_expect(strstr(training->err.text, "of-3.safetensors: 'local_sgd' has 7 steps, must be 1 to 2"), "%s",
-		  training->err.text);
-	training_free(training);
+	training_free(go("sync: ring, local_sgd: {steps: 7, window: 16}", &checkpoints, 0, 7));
+	expect_not_to_go_on("sync: ring, local_sgd: {steps: 2, window: 16}", &checkpoints,
+			    "of-3.safetensors: 'local_sgd' has 7 steps, must be 1 to 2");
+	expect_not_to_go_on("sync: ring, local_sgd: {steps: 7, window: 32}", &checkpoints,
+			    "of-3.safetensors: 'local_sgd' is of a window of 16 iterations, must be 32");
 	scratch_folder_remove(&folder);
 }
