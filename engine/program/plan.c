@@ -224,8 +224,10 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer)
 {
-	return item->method->keeps[buffer] ||
-	       (plan->local && (buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_HISTORY));
+	if (!plan->local)
+		return item->method->keeps[buffer];
+	return buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_HISTORY ||
+	       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART_HISTORY);
 }
 
 uint32_t psd_plan_steps(const struct psd_plan *plan)

@@ -87,7 +87,8 @@ bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item 
 /* In how many parts the item moves by its method; more than a plan may have are no more than one too many. Pure. */
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
 
-/* Whether hosts have the buffer for the item, beside parameters and gradients. Pure. */
+/* Whether hosts have the buffer for the item, beside parameters and gradients: as its method says, but that with local
+ * steps devices remember updates and starts, and shards nothing. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
 /* Iterations from one exchange to the next; 1 without local steps, and of steps that follow the loss those of the
  * beginning. Pure. */

@@ -50,6 +50,20 @@ void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_pa
 	}
 }
 
+void psd_shard_join(const struct psd_shard_part parts[], unsigned n_parts, float ratio, const float *start,
+		    float *weight, uint64_t elements)
+{
+	float sum[BLOCK_ELEMENTS];
+
+	for (uint64_t e = 0; e < elements; e += BLOCK_ELEMENTS) {
+		const uint64_t n = elements - e < BLOCK_ELEMENTS ? elements - e : BLOCK_ELEMENTS;
+
+		sum_block(sum, parts, n_parts, ratio, e, n);
+		for (uint64_t i = 0; i < n; i++)
+			weight[e + i] = start[e + i] - sum[i];
+	}
+}
+
 void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, void *to, uint64_t elements)
 {
 	const struct psd_encoding *encoding = parts[0].encoding;

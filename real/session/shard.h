@@ -27,6 +27,10 @@ bool psd_shard_part_is_nan(const struct psd_shard_part *part);
 void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_part parts[], unsigned n_parts,
 		      float ratio, float *weight, float *history, uint64_t elements);
 
+/* The same sum of drifts: weight = start - ratio sum; start may be weight. */
+void psd_shard_join(const struct psd_shard_part parts[], unsigned n_parts, float ratio, const float *start,
+		    float *weight, uint64_t elements);
+
 /* The parts, all of one encoding, summed as floats and in order of rank, and rounded to it once; `to` may be where one
  * of them is. n_parts >= 1. */
 void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, void *to, uint64_t elements);

@@ -81,11 +81,6 @@ struct psd_update psd_solver_own_update(const struct psd_train *train, unsigned 
 	return update;
 }
 
-struct psd_update psd_solver_mean(unsigned workers)
-{
-	return (struct psd_update){.rate = 1.0f / (float)workers};
-}
-
 struct psd_update psd_solver_update_of(struct psd_update update, const struct psd_tensor *tensor)
 {
 	update.rate *= tensor->rate_ratio;

@@ -25,9 +25,6 @@ struct psd_update psd_solver_update(const struct psd_train *train, uint64_t glob
 struct psd_update psd_solver_own_update(const struct psd_train *train, unsigned workers, uint64_t global_batch,
 					uint64_t iteration);
 
-/* Not an optimiser's: a sum of so many workers' is taken off as its mean. Pure, any thread. */
-struct psd_update psd_solver_mean(unsigned workers);
-
 /* The same for one tensor, with its ratios. */
 struct psd_update psd_solver_update_of(struct psd_update update, const struct psd_tensor *tensor);
 

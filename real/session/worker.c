@@ -50,8 +50,8 @@ enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct p
 		return psd_error_set(err, PSD_EINVAL, made->system->at,
 				     "system '%s' is 'sparse', optimiser 'lars' needs whole gradients",
 				     made->system->name);
-	for (unsigned i = 0; i < made->plan.n_items && !made->plan.local; i++)
-		if (made->plan.items[i].method->keeps[PSD_BUFFER_PART_HISTORY])
+	for (unsigned i = 0; i < made->plan.n_items; i++)
+		if (psd_plan_keeps(&made->plan, &made->plan.items[i], PSD_BUFFER_PART_HISTORY))
 			return psd_error_set(err, PSD_EINVAL, made->system->at,
 					     "system '%s' updates parts of tensors at servers, optimiser 'lars' needs "
 					     "whole ones, as an all-reduce has them",

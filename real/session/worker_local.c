@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "real/session/quality.h"
 #include "real/session/solver.h"
@@ -93,23 +92,17 @@ enum psd_status psd_worker_join_steps(struct psd_worker *worker, struct psd_task
 
 /* ---- at a shard ---- */
 
-void psd_worker_take_start(const struct psd_worker *worker, struct psd_task task, const struct iovec weights[],
-			   unsigned n_weights)
+const float *psd_worker_own_start(const struct psd_worker *worker, struct psd_task task)
 {
 	const struct psd_memory *memory = &worker->memory;
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const unsigned item = (unsigned)op->item;
-	const float *start;
 
-	if (!worker->plan->local || worker->on_device != memory || psd_memory_part(memory, item, op->slice) ||
+	if (worker->on_device != memory || psd_memory_part(memory, item, op->slice) ||
 	    !psd_layout_is_worker(worker->layout, worker->self))
-		return;
-	start = psd_memory_buffer(memory, PSD_BUFFER_START, item, task.iteration) +
-		psd_memory_own_part(memory, item, op->slice).first;
-	for (unsigned w = 0; w < n_weights; w++) {
-		memcpy(weights[w].iov_base, start, weights[w].iov_len);
-		start += weights[w].iov_len / sizeof(*start);
-	}
+		return NULL;
+	return psd_memory_buffer(memory, PSD_BUFFER_START, item, task.iteration) +
+	       psd_memory_own_part(memory, item, op->slice).first;
 }
 
 /* ---- steps that follow the loss ---- */

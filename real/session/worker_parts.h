@@ -327,10 +327,9 @@ enum psd_status psd_worker_step_alone(struct psd_worker *worker, struct psd_task
 /* All workers' drifts are there: parameters become the start and the mean of these. As the device. */
 enum psd_status psd_worker_join_steps(struct psd_worker *worker, struct psd_task task,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Before a shard updates its part of a slice: where that lies among the parameters of a worker's own, it becomes the
- * start again. */
-void psd_worker_take_start(const struct psd_worker *worker, struct psd_task task, const struct iovec weights[],
-			   unsigned n_weights);
+/* Where the start of a shard's part of a slice is kept; NULL: in the part itself. That of a worker may lie among the
+ * parameters of its own. */
+const float *psd_worker_own_start(const struct psd_worker *worker, struct psd_task task);
 
 /* PSD_ENOMEM. */
 enum psd_status psd_worker_open_local(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;

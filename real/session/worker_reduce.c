@@ -87,6 +87,34 @@ static bool is_left_out(struct psd_worker *worker, struct psd_scale *scale, cons
 	return !is_finite;
 }
 
+/* One of a shard's part: its tensor, and what of it is to be summed. */
+struct piece {
+	const struct psd_tensor *tensor;
+	const struct psd_shard_part *parts;
+	unsigned n_parts;
+	float *weight;
+	uint64_t first, elements; /* in the part */
+};
+
+static void update_piece(const struct psd_worker *worker, struct psd_task task, const struct piece *piece, float ratio)
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const struct psd_update update = psd_solver_update_of(
+		psd_solver_update(worker->options->train, worker->global_batch, task.iteration), piece->tensor);
+	float *history = psd_memory_part_history(&worker->memory, (unsigned)op->item, op->slice);
+
+	psd_shard_reduce(&update, piece->parts, piece->n_parts, ratio, piece->weight, history + piece->first,
+			 piece->elements);
+}
+
+static void join_piece(const struct psd_worker *worker, struct psd_task task, const struct piece *piece, float ratio)
+{
+	const float *start = psd_worker_own_start(worker, task);
+
+	psd_shard_join(piece->parts, piece->n_parts, ratio / (float)worker->layout->workers,
+		       start ? start + piece->first : piece->weight, piece->weight, piece->elements);
+}
+
 /* Sums and applies this shard's part tensor by tensor. */
 static void run_reduce(struct psd_worker *worker, struct psd_task task, struct psd_shard_part parts[])
 {
@@ -96,13 +124,8 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, struct p
 	const struct psd_range part = psd_memory_own_part(memory, item, op->slice);
 	const struct psd_range of_slice = {part.first - psd_plan_slice(&worker->plan->items[item], op->slice).first,
 					   part.elements};
-	const bool is_local = worker->plan->local;
-	const struct psd_update update =
-		is_local ? psd_solver_mean(worker->layout->workers)
-			 : psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
 	struct psd_scale *scale = psd_worker_scale(worker, op);
 	const float ratio = 1.0f / scale->ratio;
-	float *history = psd_memory_part_history(memory, item, op->slice);
 	struct iovec tensors[PSD_PIECES_MAX], weights[PSD_PIECES_MAX], own[PSD_PIECES_MAX];
 	const unsigned n_tensors = psd_memory_pieces(memory, memory->parameters, item, part, tensors);
 	const unsigned n_weights =
@@ -114,18 +137,20 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, struct p
 
 	if (is_left_out(worker, scale, parts, find_parts(worker, task, own[0].iov_base, 0, parts)))
 		return;
-	psd_worker_take_start(worker, task, weights, n_weights);
 	for (unsigned i = 0; i < n_tensors; i++) {
-		const unsigned n_parts = find_parts(worker, task, own[at_own].iov_base, offset, parts);
-		const uint64_t elements = tensors[i].iov_len / sizeof(float);
-		const struct psd_update of_tensor =
-			is_local ? update : psd_solver_update_of(update, tensor_at(worker, item, tensors[i].iov_base));
+		const struct piece piece = {
+			.tensor = tensor_at(worker, item, tensors[i].iov_base),
+			.parts = parts,
+			.n_parts = find_parts(worker, task, own[at_own].iov_base, offset, parts),
+			.weight = weights[at_weight].iov_base,
+			.first = offset,
+			.elements = tensors[i].iov_len / sizeof(float),
+		};
 
-		psd_shard_reduce(&of_tensor, parts, n_parts, ratio, weights[at_weight].iov_base, history + offset,
-				 elements);
-		psd_pieces_advance(weights, n_weights, &at_weight, elements * sizeof(float));
-		psd_pieces_advance(own, n_own, &at_own, elements * encoding_of(worker)->value_bytes);
-		offset += elements;
+		(worker->plan->local ? join_piece : update_piece)(worker, task, &piece, ratio);
+		psd_pieces_advance(weights, n_weights, &at_weight, piece.elements * sizeof(float));
+		psd_pieces_advance(own, n_own, &at_own, piece.elements * encoding_of(worker)->value_bytes);
+		offset += piece.elements;
 	}
 }
 

@@ -76,3 +76,32 @@ Test(shard, a_part_of_nothing_is_found)
 	cr_expect(psd_shard_part_is_nan(&nothing));
 	cr_expect_not(psd_shard_part_is_nan(&infinite));
 }
+
+/* 8 - (1 + 2 + 5) / 4 beyond a block, from a start elsewhere and in place. */
+Test(shard, a_mean_is_taken_off_the_start)
+{
+	float *const values[PARTS] = {calloc(N, sizeof(float)), calloc(N, sizeof(float)), calloc(N, sizeof(float))};
+	float *start = calloc(N, sizeof(*start)), *weight = calloc(N, sizeof(*weight));
+	struct psd_shard_part parts[PARTS];
+
+	cr_assert(values[0] && values[1] && values[2] && start && weight);
+	for (unsigned p = 0; p < PARTS; p++)
+		parts[p] = (struct psd_shard_part){values[p], &psd_encoding_fp32};
+	for (unsigned i = 0; i < N; i++) {
+		values[0][i] = 1.0f;
+		values[1][i] = 2.0f;
+		values[2][i] = 5.0f;
+		start[i] = 8.0f + (float)i;
+		weight[i] = -99.0f;
+	}
+	psd_shard_join(parts, PARTS, 0.25f, start, weight, N);
+	psd_shard_join(parts, PARTS, 0.25f, start, start, N);
+	for (unsigned i = 0; i < N; i++) {
+		cr_assert_eq(weight[i], 6.0f + (float)i, "%u: %g", i, (double)weight[i]);
+		cr_assert_eq(start[i], weight[i], "%u: %g", i, (double)start[i]);
+	}
+	for (unsigned p = 0; p < PARTS; p++)
+		free(values[p]);
+	free(start);
+	free(weight);
+}

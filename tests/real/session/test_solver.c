@@ -237,14 +237,3 @@ Test(solver, a_workers_own_update_has_its_own_norms)
 	cr_expect_float_eq(weight[0], 3 - 0.4 * 7.5, 1e-6);
 	cr_expect_float_eq(weight[1], 4 + 0.4 * 6, 1e-6);
 }
-
-/* 8 less (1 + 2 + 5) / 4, whatever the job says of momentum and decay. */
-Test(solver, a_mean_is_taken_off)
-{
-	const struct psd_update update = psd_solver_mean(4);
-	const float sum[] = {1 + 2 + 5};
-	float weight[] = {8}, history[] = {99};
-
-	psd_update_apply(&update, weight, sum, history, 1);
-	cr_expect_eq(weight[0], 6.0f);
-}
