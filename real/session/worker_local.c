@@ -153,6 +153,8 @@ void psd_worker_take_steps(struct psd_worker *worker, uint32_t iteration)
 void psd_worker_hear_steps(struct psd_worker *worker, uint32_t steps)
 {
 	worker->quality.heard = steps;
+	if (worker->duties.n_carried == 0) /* it stands at no fence */
+		psd_worker_take_steps(worker, (uint32_t)decided_before(worker));
 }
 
 static uint32_t steps_of_last(const struct psd_quality *quality)

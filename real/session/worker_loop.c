@@ -135,7 +135,7 @@ enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *er
 	worker->start_sec = worker->pulse.turned_sec = worker->pulse.awake_sec = psd_socket_now_sec();
 	worker->pulse.last_move_sec = 0.0;
 	worker->phase = PSD_PHASE_GOING;
-	if (next_pause > 0)
+	if (next_pause > 0 && worker->duties.n_carried > 0)
 		psd_interpreter_set_fence(&worker->interpreter, 0, next_pause);
 	psd_interpreter_begin(&worker->interpreter);
 	status = psd_streams_resume(worker->streams, err);

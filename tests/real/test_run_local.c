@@ -432,6 +432,19 @@ Test(run_local, a_rate_that_falls_ends_local_steps)
 	training_free(training);
 }
 
+/* Where a ring is quicker for each tensor the server has nothing to do, and stands at no fence: it hears of two more
+ * windows all the same. */
+Test(run_local, a_server_without_tensors_hears_of_steps)
+{
+	static const struct local_case idle = {"sync: hybrid, rule: seconds, servers: 1", 2, 1};
+	struct training *training = train_case(&idle, ", local_sgd: {steps: 4, window: 24}", 3 * WINDOW, 48, LEARN);
+
+	for (unsigned i = 0; i < training->made.plan.n_items; i++)
+		cr_assert(training->made.plan.items[i].method->pattern->steps, "item %u", i);
+	training_expect_same_on_all(training, idle.system);
+	training_free(training);
+}
+
 /* A run that ends where steps would be decided, an iteration before and one behind. */
 Test(run_local, a_run_may_end_at_a_decision)
 {
