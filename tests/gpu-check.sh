@@ -211,7 +211,8 @@ layers() {
 
 # Updates, chunks and what travels, beside the processor's.
 updates() {
-	timeout -k 5 "$(within 60)" "$tests" --filter '@(cuda_parameters|cuda_wire)/*' >"$work/updates" 2>&1
+	timeout -k 5 "$(within 60)" "$tests" --filter '@(cuda_packing|cuda_parameters|cuda_wire)/*' \
+		>"$work/updates" 2>&1
 	ended $?
 	what="updates, chunks and wire as the processor's"
 	passed=$(sed -n 's/.*Tested: \([0-9]*\) | Passing: \([0-9]*\).*/\1 \2/p' "$work/updates")
@@ -465,7 +466,7 @@ sanitize() {
 	shift
 	if "$program" --help 2>&1 | grep -q -e --kernel-name; then set -- --kernel-name kns=_of_each "$@"; fi
 	timeout -k 5 "$most_sec" "$program" --tool "$tool" "$@" "$tests" --here \
-		--filter '@(cuda_parameters|cuda_wire|cuda_layers)/*' >"$work/sanitizer" 2>&1
+		--filter '@(cuda_packing|cuda_parameters|cuda_wire|cuda_layers)/*' >"$work/sanitizer" 2>&1
 	status=$?
 	found=$(sed -n 's/.*SUMMARY: \([0-9]*\) \(error\|hazard\).*/\1/p' "$work/sanitizer" |
 		awk '{ sum += $1; n++ } END { if (n) print sum }')

@@ -15,6 +15,7 @@
 #include "engine/scenario/train.h"
 #include "real/device/chunks.h"
 #include "real/device/drift.h"
+#include "real/device/packing.h"
 #include "real/device/update.h"
 #include "real/library/library.h"
 
@@ -178,6 +179,9 @@ struct psd_device_kind {
 	enum psd_status (*gather)(struct psd_device *device, const struct psd_chunks *chunks, struct psd_error *err);
 	enum psd_status (*apply_chunks)(struct psd_device *device, const struct psd_chunks *chunks,
 					struct psd_error *err);
+	/* Begin psd_packing_pack() and psd_packing_unpack(), with the same bits. */
+	enum psd_status (*pack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
+	enum psd_status (*unpack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
 
 	/* ---- when work is over ---- */
 
@@ -204,6 +208,10 @@ enum psd_status psd_device_gather_here(struct psd_device *device, const struct p
 				       struct psd_error *err);
 enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const struct psd_chunks *chunks,
 					     struct psd_error *err);
+enum psd_status psd_device_pack_here(struct psd_device *device, const struct psd_packing *packing,
+				     struct psd_error *err);
+enum psd_status psd_device_unpack_here(struct psd_device *device, const struct psd_packing *packing,
+				       struct psd_error *err);
 
 /* The device that a training job asks for, at that place; of several the best that the machine has. PSD_EINVAL: this
  * program was built without it; PSD_ERUN: the machine has none. */

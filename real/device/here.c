@@ -60,3 +60,19 @@ enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const st
 	psd_chunks_apply(chunks);
 	return PSD_OK;
 }
+
+enum psd_status psd_device_pack_here(struct psd_device *device, const struct psd_packing *packing,
+				     struct psd_error *err)
+{
+	(void)device, (void)err;
+	psd_packing_pack(packing);
+	return PSD_OK;
+}
+
+enum psd_status psd_device_unpack_here(struct psd_device *device, const struct psd_packing *packing,
+				       struct psd_error *err)
+{
+	(void)device, (void)err;
+	psd_packing_unpack(packing);
+	return PSD_OK;
+}

@@ -174,6 +174,16 @@ static enum psd_status apply_chunks(struct psd_device *device, const struct psd_
 	BEGIN(PSD_STREAM_COMPUTE, "apply chunks", apply_chunks(device, chunks, err));
 }
 
+static enum psd_status pack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err)
+{
+	BEGIN(PSD_STREAM_COMPUTE, "pack", pack(device, packing, err));
+}
+
+static enum psd_status unpack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err)
+{
+	BEGIN(PSD_STREAM_COMPUTE, "unpack", unpack(device, packing, err));
+}
+
 static enum psd_status read_state(struct psd_device *device, unsigned state, float *values, struct psd_error *err)
 {
 	CALL("read state", read_state(device, state, values, err));
@@ -222,6 +232,8 @@ struct psd_device_kind labelled_device(void)
 	kind.spoil = spoil;
 	kind.gather = gather;
 	kind.apply_chunks = apply_chunks;
+	kind.pack = pack;
+	kind.unpack = unpack;
 	kind.read_state = read_state;
 	kind.write_state = write_state;
 	kind.mark = mark;

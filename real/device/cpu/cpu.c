@@ -309,4 +309,6 @@ const struct psd_device_kind psd_device_cpu = {
 	.spoil = psd_device_spoil_here,
 	.gather = psd_device_gather_here,
 	.apply_chunks = psd_device_apply_chunks_here,
+	.pack = psd_device_pack_here,
+	.unpack = psd_device_unpack_here,
 };

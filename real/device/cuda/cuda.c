@@ -54,7 +54,7 @@ static void close_device(struct psd_device *device)
 	free(device);
 }
 
-/* What updates and rebuilds work with, whatever the network. */
+/* What updates, rebuilds and compression work with, whatever the network. */
 static enum psd_status take_scratch(struct psd_device *device, struct psd_error *err)
 {
 	const uint64_t bytes[] = {
@@ -67,6 +67,9 @@ static enum psd_status take_scratch(struct psd_device *device, struct psd_error 
 		PSD_CUDA_LOOK_PARTS * sizeof(uint32_t),
 		(PSD_CUDA_LOOK_GROUPS + 1) * sizeof(uint32_t),
 		2 * sizeof(uint32_t), /* counters */
+		2 * PSD_CUDA_BLOCKS * PSD_BLOCK_LANES * sizeof(float),
+		PSD_CUDA_BLOCKS * sizeof(uint32_t),
+		PSD_CUDA_BLOCKS * PSD_CUDA_DIGITS * PSD_BLOCK_LANES * sizeof(uint16_t),
 	};
 	char *places[sizeof(bytes) / sizeof(bytes[0])];
 	uint64_t all_bytes = 0;
@@ -91,6 +94,9 @@ static enum psd_status take_scratch(struct psd_device *device, struct psd_error 
 	device->found = (void *)places[6];
 	device->folded = (void *)places[7];
 	device->counters = (void *)places[8];
+	device->lane_sums = (void *)places[9];
+	device->lowest_keys = (void *)places[10];
+	device->lane_counts = (void *)places[11];
 	return PSD_OK;
 }
 
@@ -517,6 +523,8 @@ const struct psd_device_kind psd_device_cuda = {
 	.spoil = psd_cuda_spoil_wire,
 	.gather = psd_cuda_gather_chunks,
 	.apply_chunks = psd_cuda_update_chunks,
+	.pack = psd_cuda_pack,
+	.unpack = psd_cuda_unpack,
 	.mark = psd_cuda_mark,
 	.wait = psd_cuda_wait,
 	.between_sec = psd_cuda_between_sec,

@@ -134,6 +134,11 @@ struct psd_device {
 	double *chunk_folded; /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
 	uint32_t *counters;   /* of the first sample and the iteration */
 
+	/* of blocks that are compressed */
+	float *lane_sums;      /* (2, PSD_CUDA_BLOCKS, PSD_BLOCK_LANES) */
+	uint16_t *lane_counts; /* (PSD_CUDA_BLOCKS, PSD_CUDA_DIGITS, PSD_BLOCK_LANES) */
+	uint32_t *lowest_keys; /* (PSD_CUDA_BLOCKS) */
+
 	/* the network */
 	const struct psd_graph *graph;
 	struct psd_network_options network;
@@ -428,6 +433,11 @@ enum psd_status psd_cuda_gather_chunks(struct psd_device *device, const struct p
 				       struct psd_error *err);
 enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct psd_chunks *chunks,
 				       struct psd_error *err);
+
+/* ---- what travels compressed (packing.c): slots of struct psd_device_kind ---- */
+
+enum psd_status psd_cuda_pack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
+enum psd_status psd_cuda_unpack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
 
 /* ---- sums between GPUs (nccl.c) ---- */
 

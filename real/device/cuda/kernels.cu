@@ -6,6 +6,7 @@
 extern "C" {
 #include "real/device/cuda/bodies_layers.h"
 #include "real/device/cuda/bodies_neighbours.h"
+#include "real/device/cuda/bodies_packing.h"
 #include "real/device/cuda/bodies_parameters.h"
 #include "real/device/cuda/cuda.h"
 }

@@ -40,7 +40,14 @@
 	ROW(difference)                                                                                                \
 	ROW(gather)                                                                                                    \
 	ROW(apply_chunks)                                                                                              \
-	ROW(chunk_norms)
+	ROW(chunk_norms)                                                                                               \
+	ROW(one_bit_look)                                                                                              \
+	ROW(one_bit_fold)                                                                                              \
+	ROW(one_bit_add)                                                                                               \
+	ROW(top_k_count)                                                                                               \
+	ROW(top_k_choose)                                                                                              \
+	ROW(top_k_take)                                                                                                \
+	ROW(top_k_put)
 
 /* Those that do four neighbouring elements for an index where these lie so that one access has them all. */
 #define PSD_CUDA_FOUR_KERNELS(ROW)                                                                                     \
@@ -437,6 +444,85 @@ struct psd_cuda_chunk_norms {
 	uint32_t first_chunk;
 	double divisor;
 	bool is_left_out[PSD_CUDA_CHUNKS];
+};
+
+/* ---- blocks that travel compressed; they, their lanes and units are those of engine/encodings/compression.h ---- */
+
+enum { PSD_CUDA_BLOCKS = 4096, PSD_CUDA_BLOCK_SPANS = 40 }; /* a large GPU has as many threads as these have lanes */
+
+/* What a launch has of one tensor: whole blocks, of which the last may have fewer values. */
+struct psd_cuda_block_span {
+	float *gradient; /* of the tensor, from the span on */
+	const float *weight;
+	uint64_t first; /* of the launch's residual */
+	uint64_t elements;
+	uint32_t end; /* of the launch's blocks */
+	float weight_decay;
+};
+
+/* Blocks of a launch, PSD_CUDA_BLOCKS at most. Indices are blocks, or all their lanes, or lanes of all their units. */
+struct psd_cuda_blocks {
+	struct psd_cuda_block_span spans[PSD_CUDA_BLOCK_SPANS];
+	uint32_t elements, kept, packed_bytes; /* of a block */
+	float *residual;		       /* from the first block on, as are the next */
+	float *velocity;		       /* NULL: gradients travel without momentum */
+	char *packed;
+	float momentum;
+	bool is_nesterov;
+};
+
+/* residual += what is to travel, and the words and sums of that; indices: lanes. */
+struct psd_cuda_one_bit_look {
+	struct psd_cuda_blocks of;
+	float *sums;	 /* (2, PSD_CUDA_BLOCKS, lanes): of values below 0, and of the others */
+	uint16_t *n_low; /* (PSD_CUDA_BLOCKS, lanes) */
+};
+
+/* A block's means; indices: blocks. */
+struct psd_cuda_one_bit_fold {
+	struct psd_cuda_blocks of;
+	const float *sums;
+	const uint16_t *n_low;
+};
+
+/* residual += ratio times what travels, or gradient = that; indices: lanes of units. */
+struct psd_cuda_one_bit_add {
+	struct psd_cuda_blocks of;
+	float ratio;
+	bool is_to_residual;
+};
+
+/* Magnitudes are compared by keys. The lowest key that travels of each block is found digit by digit, from the first
+ * one on: lanes count, then the block chooses. When it is known lanes count once more, for what each of them takes. */
+enum { PSD_CUDA_KEY_BITS = 15, PSD_CUDA_DIGIT_BITS = 3, PSD_CUDA_DIGITS = (1 << PSD_CUDA_DIGIT_BITS) - 1 };
+
+struct psd_cuda_keys {
+	struct psd_cuda_blocks of;
+	uint32_t shift;	  /* of the digit that is looked for */
+	bool is_first;	  /* no digit is known; residual += what is to travel comes before the count */
+	bool is_last;	  /* all are known */
+	uint32_t *lowest; /* (PSD_CUDA_BLOCKS): digits that are known, then zeros */
+	/* (PSD_CUDA_BLOCKS, PSD_CUDA_DIGITS, lanes): of keys with the digit 1 or above, 2 or above, ...; in the end of
+	 * keys from the lowest on, and of those above it, and of no use */
+	uint16_t *counts;
+};
+
+struct psd_cuda_top_k_count { /* indices: lanes */
+	struct psd_cuda_keys keys;
+};
+
+struct psd_cuda_top_k_choose { /* indices: blocks */
+	struct psd_cuda_keys keys;
+};
+
+/* What travels leaves the residual; indices: lanes. */
+struct psd_cuda_top_k_take {
+	struct psd_cuda_keys keys;
+};
+
+/* gradient, which is 0, = what travels; indices: what is kept of all blocks. */
+struct psd_cuda_top_k_put {
+	struct psd_cuda_blocks of;
 };
 
 struct psd_device;

@@ -1,0 +1,259 @@
+/* What the kernels of compressed blocks do for one index; what each struct means is in kernels.h. Sums go in the order
+ * of one_bit.c, values in that of top_k.c: equal bits, but for which NaN a NaN is. */
+#ifndef PSD_REAL_CUDA_BODIES_PACKING_H
+#define PSD_REAL_CUDA_BODIES_PACKING_H
+
+#include "engine/encodings/compression.h"
+#include "real/device/cuda/values.h"
+
+struct psd_one_block {
+	float *gradient, *residual, *velocity;
+	const float *weight;
+	char *packed;
+	uint32_t n; /* values, 1 or more */
+	float weight_decay;
+};
+
+PSD_BODY uint32_t psd_lesser(uint32_t left, uint32_t right)
+{
+	return left < right ? left : right;
+}
+
+/* Of a launch. */
+PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uint32_t block)
+{
+	const struct psd_cuda_block_span *span = of->spans;
+	struct psd_one_block one;
+	uint32_t first = 0;
+
+	for (; block >= span->end; span++)
+		first = span->end;
+	const uint64_t begin = (uint64_t)(block - first) * of->elements, left = span->elements - begin;
+
+	one.gradient = span->gradient + begin;
+	one.weight = span->weight + begin;
+	one.weight_decay = span->weight_decay;
+	one.residual = of->residual + span->first + begin;
+	one.velocity = of->velocity ? of->velocity + span->first + begin : NULL;
+	one.packed = of->packed + (uint64_t)block * of->packed_bytes;
+	one.n = left < of->elements ? (uint32_t)left : of->elements;
+	return one;
+}
+
+/* What is to travel of one gradient. */
+PSD_BODY float psd_moved(const struct psd_cuda_blocks *of, const struct psd_one_block *one, uint32_t e)
+{
+	if (!one->velocity)
+		return one->gradient[e];
+	const float slope = one->gradient[e] + one->weight_decay * one->weight[e];
+	const float velocity = of->momentum * one->velocity[e] + slope;
+
+	one->velocity[e] = velocity;
+	return of->is_nesterov ? slope + of->momentum * velocity : velocity;
+}
+
+/* residual += that, of one value, which is returned. */
+PSD_BODY float psd_collect(const struct psd_cuda_blocks *of, const struct psd_one_block *one, uint32_t e)
+{
+	const float whole = one->residual[e] + psd_moved(of, one, e);
+
+	one->residual[e] = whole;
+	return whole;
+}
+
+/* ---- one bit ---- */
+
+PSD_BODY uint32_t *psd_words_of(const struct psd_one_block *one)
+{
+	return (uint32_t *)(void *)one->packed + 2;
+}
+
+/* A lane's sums over a block, and its words of all units: also of those that a shorter block does not have. */
+PSD_BODY void psd_one_bit_look_at(uint64_t i, const struct psd_cuda_one_bit_look *of)
+{
+	const uint32_t lane = (uint32_t)i % PSD_BLOCK_LANES;
+	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i / PSD_BLOCK_LANES);
+	float low = 0.0f, high = 0.0f;
+	uint32_t n_low = 0;
+
+	for (uint32_t unit = 0; unit < of->of.elements; unit += PSD_BLOCK_UNIT) {
+		uint32_t word = 0, bit = 0;
+
+		for (uint32_t e = unit + lane; e < psd_lesser(unit + PSD_BLOCK_UNIT, one.n); e += PSD_BLOCK_LANES) {
+			const float value = psd_collect(&of->of, &one, e);
+			const uint32_t is_low = value < 0.0f;
+
+			low += is_low ? value : 0.0f;
+			high += is_low ? 0.0f : value;
+			n_low += is_low;
+			word |= is_low << bit++;
+		}
+		psd_words_of(&one)[unit / PSD_BLOCK_LANES + lane] = word;
+	}
+	of->sums[i] = low;
+	of->sums[PSD_CUDA_BLOCKS * PSD_BLOCK_LANES + i] = high;
+	of->n_low[i] = (uint16_t)n_low;
+}
+
+PSD_BODY float psd_mean_of(const float *sums, uint32_t n)
+{
+	float sum = 0.0f;
+
+	for (uint32_t lane = 0; lane < PSD_BLOCK_LANES; lane++)
+		sum += sums[lane];
+	return n ? sum / (float)n : 0.0f;
+}
+
+PSD_BODY void psd_one_bit_fold_at(uint64_t i, const struct psd_cuda_one_bit_fold *of)
+{
+	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i);
+	float *means = (float *)(void *)one.packed;
+	uint32_t n_low = 0;
+
+	for (uint32_t lane = 0; lane < PSD_BLOCK_LANES; lane++)
+		n_low += of->n_low[i * PSD_BLOCK_LANES + lane];
+	means[0] = psd_mean_of(of->sums + i * PSD_BLOCK_LANES, n_low);
+	means[1] = psd_mean_of(of->sums + (PSD_CUDA_BLOCKS + i) * PSD_BLOCK_LANES, one.n - n_low);
+}
+
+/* A lane of a unit has one word. */
+PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_cuda_one_bit_add *of)
+{
+	const uint32_t n_words = of->of.elements / PSD_BLOCK_LANES, place = (uint32_t)i % n_words;
+	const uint32_t unit = place / PSD_BLOCK_LANES * PSD_BLOCK_UNIT;
+	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i / n_words);
+	const float *means = (const float *)(const void *)one.packed;
+	const float low = of->ratio * means[0], high = of->ratio * means[1];
+	float *to = of->is_to_residual ? one.residual : one.gradient;
+	uint32_t word = psd_words_of(&one)[place];
+
+	for (uint32_t e = unit + place % PSD_BLOCK_LANES; e < psd_lesser(unit + PSD_BLOCK_UNIT, one.n);
+	     e += PSD_BLOCK_LANES) {
+		to[e] = (of->is_to_residual ? to[e] : 0.0f) + (word & 1 ? low : high);
+		word >>= 1;
+	}
+}
+
+/* ---- top-k ---- */
+
+/* What magnitudes are compared by. */
+PSD_BODY uint32_t psd_key_of(float value)
+{
+	return psd_bits(value) >> 16 & 0x7fff;
+}
+
+/* Of a block's lanes. */
+PSD_BODY uint16_t *psd_counts_of(const struct psd_cuda_keys *keys, uint32_t block, uint32_t digit)
+{
+	return keys->counts + ((uint64_t)block * PSD_CUDA_DIGITS + digit) * PSD_BLOCK_LANES;
+}
+
+/* Lanes side by side read values side by side; in the end each has neighbours, for what it takes goes in order. With
+ * all digits, that end and the taking, a residual is read seven times. */
+PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_top_k_count *of)
+{
+	const struct psd_cuda_keys *keys = &of->keys;
+	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
+	const struct psd_one_block one = psd_block_of(&keys->of, block);
+	const uint32_t share = keys->of.elements / PSD_BLOCK_LANES, step = keys->is_last ? 1 : PSD_BLOCK_LANES;
+	const uint32_t begin = keys->is_last ? lane * share : lane;
+	const uint32_t end = keys->is_last ? psd_lesser(begin + share, one.n) : one.n;
+	const uint32_t lowest = (keys->is_first ? 0 : keys->lowest[block]) + (keys->is_last ? 0 : 1u << keys->shift);
+	uint32_t counts[PSD_CUDA_DIGITS] = {0};
+
+	for (uint32_t e = begin; e < end; e += step) {
+		const uint32_t key = psd_key_of(keys->is_first ? psd_collect(&keys->of, &one, e) : one.residual[e]);
+
+		for (uint32_t digit = 0; digit < PSD_CUDA_DIGITS; digit++)
+			counts[digit] += key >= lowest + (digit << keys->shift);
+	}
+	for (uint32_t digit = 0; digit < PSD_CUDA_DIGITS; digit++)
+		psd_counts_of(keys, block, digit)[lane] = (uint16_t)counts[digit];
+}
+
+/* The k-th largest has the digit d where the counts of the digits 1 to d are k or more. Where a shorter block has fewer
+ * than k values, digits are 0, and all go. */
+PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_top_k_choose *of)
+{
+	const struct psd_cuda_keys *keys = &of->keys;
+	uint32_t chosen = 0;
+
+	for (uint32_t digit = 0; digit < PSD_CUDA_DIGITS; digit++) {
+		const uint16_t *counts = psd_counts_of(keys, (uint32_t)i, digit);
+		uint32_t n = 0;
+
+		for (uint32_t lane = 0; lane < PSD_BLOCK_LANES; lane++)
+			n += counts[lane];
+		chosen += n >= keys->of.kept;
+	}
+	keys->lowest[i] = (keys->is_first ? 0 : keys->lowest[i]) + (chosen << keys->shift);
+}
+
+/* Where a lane is in what the block sends. */
+struct psd_taken {
+	uint32_t n_kept;  /* have gone, of this lane and those before it */
+	uint32_t n_equal; /* of the lowest key may still go */
+};
+
+/* Of equal keys the first go, as many as those above leave room for. */
+PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uint32_t block, uint32_t lane,
+					   uint32_t kept)
+{
+	const uint16_t *from = psd_counts_of(keys, block, 0), *above = psd_counts_of(keys, block, 1);
+	uint32_t n_above = 0, n_above_before = 0, n_equal_before = 0;
+	struct psd_taken taken;
+
+	for (uint32_t l = 0; l < PSD_BLOCK_LANES; l++) {
+		n_above += above[l];
+		n_above_before += l < lane ? above[l] : 0u;
+		n_equal_before += l < lane ? (uint32_t)from[l] - above[l] : 0u;
+	}
+	n_equal_before = psd_lesser(n_equal_before, kept - n_above);
+	taken.n_kept = n_above_before + n_equal_before;
+	taken.n_equal = kept - n_above - n_equal_before;
+	return taken;
+}
+
+PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_top_k_take *of)
+{
+	const struct psd_cuda_keys *keys = &of->keys;
+	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
+	const struct psd_one_block one = psd_block_of(&keys->of, block);
+	const uint32_t share = keys->of.elements / PSD_BLOCK_LANES, lowest = keys->lowest[block];
+	const uint32_t kept = psd_lesser(keys->of.kept, one.n);
+	float *values = (float *)(void *)one.packed;
+	uint16_t *places = (uint16_t *)(void *)(values + keys->of.kept);
+	struct psd_taken taken = psd_taken_before(keys, block, lane, kept);
+
+	for (uint32_t e = lane * share; e < psd_lesser((lane + 1) * share, one.n); e++) {
+		const float value = one.residual[e];
+		const uint32_t key = psd_key_of(value);
+
+		if (key < lowest || (key == lowest && taken.n_equal == 0))
+			continue;
+		taken.n_equal -= key == lowest;
+		values[taken.n_kept] = value;
+		places[taken.n_kept++] = (uint16_t)e;
+		one.residual[e] = 0.0f;
+	}
+	for (uint32_t k = kept + lane; k < keys->of.kept; k += PSD_BLOCK_LANES) {
+		values[k] = 0.0f;
+		places[k] = UINT16_MAX; /* nowhere: a shorter block */
+	}
+	if (lane == 0 && keys->of.kept % 2)
+		places[keys->of.kept] = 0; /* to a multiple of 4 bytes */
+}
+
+/* A sum with 0, so that -0 becomes 0. Places that no pack() has made may be anywhere, and several be the same. */
+PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_top_k_put *of)
+{
+	const uint32_t k = (uint32_t)i % of->of.kept;
+	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i / of->of.kept);
+	const float *values = (const float *)(const void *)one.packed;
+	const uint16_t *places = (const uint16_t *)(const void *)(values + of->of.kept);
+
+	if (places[k] < one.n)
+		one.gradient[places[k]] = 0.0f + values[k];
+}
+
+#endif
