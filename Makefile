@@ -124,9 +124,10 @@ any             = @($(subst $(space),|,$(strip $(1))))
 TSAN_SUITES    := lane feed data packed mesh joining secret streams tube transport shared cpu_run ground load worker \
 	session session_contract session_library apart checkpoint replay synthetic_method crew emulation local \
 	emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract device engines \
-	fetch fused graphs kernels net parameters seeds several shared staging training wire)
+	fetch fused graphs kernels net packing parameters seeds several shared staging training wire)
 TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
-	run_$(call any,encoded local sparse)/!(accuracy*|every_other*) run/!(every_method_$(call any,learns trains)*))
+	run_$(call any,encoded local packed sparse)/!(accuracy*|every_other*) \
+	run/!(every_method_$(call any,learns trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
 cuda_folder     = $(firstword $(foreach folder,$(CUDA_PLACES),$(if $(wildcard $(folder)/$(1)),$(folder))))
@@ -140,7 +141,7 @@ CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
 CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) \
 	$(call objects,$(RUNNER) tests/real/net.c tests/real/session_contract.c tests/real/training.c \
 	tests/real/going_on.c tests/real/device/reference.c)
-GPU_CASES      := cuda_net test_cuda_layers test_cuda_net test_cuda_parameters test_cuda_wire
+GPU_CASES      := cuda_net test_cuda_layers test_cuda_net test_cuda_packing test_cuda_parameters test_cuda_wire
 GPU_TESTS      := $(call objects,tests/plain_runner.c tests/without_criterion.c tests/real/net.c \
 	tests/real/device/reference.c $(GPU_CASES:%=tests/cuda/%.c))
 CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)

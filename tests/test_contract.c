@@ -9,6 +9,7 @@
 
 #define AGREEMENT_RATIO	  0.02
 #define SHARED_RATIO	  0.05 /* hosts of one kind that share cores do not all end together */
+#define FEW_BLOCKS_RATIO  0.1  /* shards have a block or none */
 #define RING_RATIO	  0.001
 #define RECEIVER_RATIO	  0.01
 #define CLOSED_FORM_RATIO 1e-6 /* the network ends what is within 1 ns of now */
@@ -1298,6 +1299,107 @@ Test(contract, a_prediction_is_of_the_steps_in_the_beginning)
 	expect_mean(&loaded, &both.estimate, &synchronous.estimate, 12, 3e-3);
 	expect_mean(&loaded, &both.simulation, &synchronous.simulation, 12, 3e-3);
 	loaded_close(&loaded);
+}
+
+/* ---- compression ---- */
+
+#define BY_SIGNS  "compress: {by: one-bit}"
+#define BY_LARGE  "compress: {by: top-k, kept: 0.5%, block: 4096}"
+#define BY_MATRIX "compress: {by: one-bit, block: 2048, tensors: matrices}"
+#define COMPRESSED_SYSTEMS                                                                                             \
+	"systems:\n"                                                                                                   \
+	"  - {name: bits, sync: ps, " BY_SIGNS "}\n"                                                                   \
+	"  - {name: bits sequential, sync: ps, schedule: sequential, " BY_SIGNS "}\n"                                  \
+	"  - {name: bits layer, sync: ps, barrier: layer, " BY_SIGNS "}\n"                                             \
+	"  - {name: bits layer forward, sync: ps, barrier: layer, priority: forward, " BY_SIGNS "}\n"                  \
+	"  - {name: bits 3, sync: ps, servers: 3, " BY_SIGNS "}\n"                                                     \
+	"  - {name: bits 3 sequential, sync: ps, servers: 3, schedule: sequential, " BY_SIGNS "}\n"                    \
+	"  - {name: bits 3 layer, sync: ps, servers: 3, barrier: layer, " BY_SIGNS "}\n"                               \
+	"  - {name: bits local, sync: ps, " LOCAL_STEPS ", " BY_SIGNS "}\n"                                            \
+	"  - {name: bits 3 local, sync: ps, servers: 3, barrier: layer, " LOCAL_STEPS ", " BY_SIGNS "}\n"              \
+	"  - {name: large, sync: ps, unit: tensor, " BY_LARGE "}\n"                                                    \
+	"  - {name: large sequential, sync: ps, schedule: sequential, " BY_LARGE "}\n"                                 \
+	"  - {name: large 3, sync: ps, servers: 3, " BY_LARGE "}\n"                                                    \
+	"  - {name: all, sync: ps, compress: {by: top-k, kept: 100%}}\n"                                               \
+	"  - {name: matrices, sync: ps, " BY_MATRIX "}\n"                                                              \
+	"  - {name: matrices sequential, sync: ps, schedule: sequential, " BY_MATRIX "}\n"                             \
+	"  - {name: matrices layer, sync: ps, barrier: layer, " BY_MATRIX "}\n"                                        \
+	"  - {name: matrices 3, sync: ps, servers: 3, " BY_MATRIX "}\n"
+
+Test(contract, compressed_gradients_agree)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " UPDATING_HOST "}\n" COMPRESSED_SYSTEMS
+			 "sweep: {nodes: [1, 2, 3, 8, 18, 32]}\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " UPDATING_HOST "}\n" COMPRESSED_SYSTEMS
+			 "sweep: {nodes: [2, 3, 8]}\nfidelity: message\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
+			 ", " UPDATING_HOST "}\n" COMPRESSED_SYSTEMS "sweep: {nodes: [1, 2, 3]}\n");
+}
+
+/* Tensors of fewer blocks than shards, so that some shards have none. At a hundredth of the bandwidth that is most of
+ * an iteration, and an estimate takes all shards for one. */
+Test(contract, compressed_gradients_of_few_blocks_agree)
+{
+	expect_agreement("title: t\n" CIFAR10_QUICK "cluster: {" NETWORK ", " UPDATING_HOST "}\n" COMPRESSED_SYSTEMS
+			 "sweep: {nodes: [2, 3, 8, 18, 64]}\n");
+	expect_agreement("title: t\n" CIFAR10_QUICK "cluster: {" NETWORK ", " UPDATING_HOST "}\n" COMPRESSED_SYSTEMS
+			 "sweep: {nodes: [2, 16]}\nfidelity: message\n");
+	expect_agreement_within("title: t\n" CIFAR10_QUICK
+				"cluster: {network: {bandwidth: 100Mbps, latency: 50us}, " UPDATING_HOST
+				"}\n" COMPRESSED_SYSTEMS "sweep: {nodes: [2, 3, 8, 18, 64]}\n",
+				FEW_BLOCKS_RATIO);
+	expect_agreement_within("title: t\n" CIFAR10_QUICK
+				"cluster: {network: {bandwidth: 100Mbps, latency: 50us}, " UPDATING_HOST
+				"}\n" COMPRESSED_SYSTEMS "sweep: {nodes: [2, 16]}\nfidelity: message\n",
+				FEW_BLOCKS_RATIO);
+}
+
+Test(contract, compressed_gradients_of_half_precision_agree)
+{
+	expect_agreement("title: t\n"
+			 "model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
+			 "compute: {device: v100}\ncluster: {" NETWORK ", " UPDATING_HOST "}\n" COMPRESSED_SYSTEMS
+			 "sweep: {nodes: [2, 8]}\n");
+}
+
+/* One matrix of 4096 x 4096: each of two nodes has half its blocks, which cross the link twice, each time late. Blocks
+ * of top-k keep 1 % of 1024 values, 11 of them, with 12 places of 2 bytes. Two servers have a half each, of both
+ * workers. */
+Test(contract, a_compressed_exchange_takes_what_its_blocks_take)
+{
+	const double n_blocks = 4096.0 * 4096.0 / 1024.0, bps = 10e9, latency_sec = 50e-6;
+	const struct {
+		const char *system;
+		double link_bytes;
+	} rows[] = {
+		{"compress: {by: one-bit}", n_blocks / 2 * (2 * 4 + 1024 / 8)},
+		{"compress: {by: one-bit, tensors: matrices}", n_blocks / 2 * (2 * 4 + 1024 / 8)},
+		{"compress: {by: top-k}", n_blocks / 2 * (11 * 4 + 12 * 2)},
+		{"compress: {by: one-bit}, servers: 2", n_blocks * (2 * 4 + 1024 / 8)},
+		{"compress: {by: one-bit}, schedule: sequential", n_blocks / 2 * (2 * 4 + 1024 / 8)},
+	};
+
+	for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		struct loaded loaded;
+		char text[TEXT_MAX];
+
+		snprintf(text, sizeof(text),
+			 "title: t\n" ONE_LAYER_64MIB "cluster: {nodes: 2, " NETWORK
+			 "}\nsystems: [{name: A, sync: ps, %s}]\n",
+			 rows[r].system);
+		loaded_open(&loaded, text);
+		const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
+		const double expected_sec =
+			loaded.matter.costs.compute_sec + 2 * (8 * rows[r].link_bytes / bps + latency_sec);
+
+		cr_expect_float_eq(outcomes.estimate.iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec,
+				   "%s: estimate %.9g s, expected %.9g", rows[r].system,
+				   outcomes.estimate.iteration_sec, expected_sec);
+		cr_expect_float_eq(outcomes.simulation.iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec,
+				   "%s: %.9g s, expected %.9g", rows[r].system, outcomes.simulation.iteration_sec,
+				   expected_sec);
+		loaded_close(&loaded);
+	}
 }
 
 /* Nothing is sent: there are as many events as operations, whose ends are none of their own. */

@@ -73,6 +73,34 @@ const struct psd_buffer_row psd_buffers[PSD_BUFFERS] = {
 				 .extent = PSD_EXTENT_EACH_PART,
 				 .life = PSD_LIFE_UNDER_WAY,
 				 .on_wire = PSD_BUFFER_RECEIVED},
+	[PSD_BUFFER_VELOCITY] = {.name = "velocity",
+				 .is_on_device = true,
+				 .width = PSD_WIDTH_FP32,
+				 .extent = PSD_EXTENT_ITEM,
+				 .life = PSD_LIFE_RUN,
+				 .on_wire = PSD_BUFFERS},
+	[PSD_BUFFER_PACKED] = {.name = "packed",
+			       .is_on_device = true,
+			       .width = PSD_WIDTH_BLOCK,
+			       .extent = PSD_EXTENT_BLOCKS,
+			       .life = PSD_LIFE_UNDER_WAY,
+			       .on_wire = PSD_BUFFER_PACKED},
+	[PSD_BUFFER_PACKED_PARTS] = {.name = "packed_parts",
+				     .width = PSD_WIDTH_BLOCK,
+				     .extent = PSD_EXTENT_EACH_BLOCK_PART,
+				     .life = PSD_LIFE_UNDER_WAY,
+				     .on_wire = PSD_BUFFER_PACKED_PARTS},
+	[PSD_BUFFER_PART_RESIDUAL] = {.name = "part_residual",
+				      .width = PSD_WIDTH_FP32,
+				      .extent = PSD_EXTENT_BLOCK_PART,
+				      .life = PSD_LIFE_RUN,
+				      .on_wire = PSD_BUFFERS},
+	[PSD_BUFFER_PACKED_SUM] = {.name = "packed_sum",
+				   .is_on_device = true,
+				   .width = PSD_WIDTH_BLOCK,
+				   .extent = PSD_EXTENT_BLOCKS,
+				   .life = PSD_LIFE_UNDER_WAY,
+				   .on_wire = PSD_BUFFER_PACKED_SUM},
 	[PSD_BUFFER_ENCODED_GRADIENT] = {.name = "encoded_gradient",
 					 .is_encoded = true,
 					 .width = PSD_WIDTH_WIRE,
@@ -93,14 +121,15 @@ const struct psd_buffer_row psd_buffers[PSD_BUFFERS] = {
 					.on_wire = PSD_BUFFER_ENCODED_FACTORS},
 };
 
-unsigned psd_buffer_value_bytes(enum psd_buffer buffer, unsigned precision_bytes, const struct psd_encoding *wire)
+unsigned psd_buffer_value_bytes(enum psd_buffer buffer, const struct psd_widths *widths)
 {
 	switch (psd_buffers[buffer].width) {
 	case PSD_WIDTH_PRECISION: break;
 	case PSD_WIDTH_FP32: return sizeof(float);
-	case PSD_WIDTH_WIRE: return wire->is_lossy ? wire->value_bytes : precision_bytes;
+	case PSD_WIDTH_WIRE: return widths->wire->is_lossy ? widths->wire->value_bytes : widths->precision_bytes;
+	case PSD_WIDTH_BLOCK: return widths->block_bytes;
 	}
-	return precision_bytes;
+	return widths->precision_bytes;
 }
 
 enum psd_buffer psd_buffer_on_wire(enum psd_buffer buffer, const struct psd_encoding *wire)

@@ -9,19 +9,24 @@
 #include "engine/encodings/encoding.h"
 
 enum psd_buffer {
-	PSD_BUFFER_PARAMETER,	 /* of every item, as is its gradient */
-	PSD_BUFFER_GRADIENT,	 /* on a device that updates it: of all workers, when the transfers are over */
-	PSD_BUFFER_HISTORY,	 /* what the solver remembers of the updates of a device */
-	PSD_BUFFER_START,	 /* with local steps: the parameters that the last exchange has left */
-	PSD_BUFFER_FACTORS,	 /* every worker's, side by side */
-	PSD_BUFFER_RESIDUAL,	 /* of gradients that were held back, what is left for later ones */
-	PSD_BUFFER_CHOSEN,	 /* the chunks of a gradient that travel, without gaps; of all workers, in the end */
-	PSD_BUFFER_NORMS,	 /* of each chunk; of all workers, in the end */
-	PSD_BUFFER_MASTER,	 /* at an item's root: the parameters that it updates */
-	PSD_BUFFER_PART,	 /* at a shard: the parameters that it updates */
-	PSD_BUFFER_PART_HISTORY, /* and what the solver remembers of them */
-	PSD_BUFFER_MEMBERS,	 /* at a leader: the gradients of its node's other workers */
-	PSD_BUFFER_RECEIVED,	 /* at a shard: every worker's gradient of its part, or leader's, or their sum */
+	PSD_BUFFER_PARAMETER,	  /* of every item, as is its gradient */
+	PSD_BUFFER_GRADIENT,	  /* on a device that updates it: of all workers, when the transfers are over */
+	PSD_BUFFER_HISTORY,	  /* what the solver remembers of the updates of a device */
+	PSD_BUFFER_START,	  /* with local steps: the parameters that the last exchange has left */
+	PSD_BUFFER_FACTORS,	  /* every worker's, side by side */
+	PSD_BUFFER_RESIDUAL,	  /* of gradients that were held back, what is left for later ones */
+	PSD_BUFFER_CHOSEN,	  /* the chunks of a gradient that travel, without gaps; of all workers, in the end */
+	PSD_BUFFER_NORMS,	  /* of each chunk; of all workers, in the end */
+	PSD_BUFFER_MASTER,	  /* at an item's root: the parameters that it updates */
+	PSD_BUFFER_PART,	  /* at a shard: the parameters that it updates */
+	PSD_BUFFER_PART_HISTORY,  /* and what the solver remembers of them */
+	PSD_BUFFER_MEMBERS,	  /* at a leader: the gradients of its node's other workers */
+	PSD_BUFFER_RECEIVED,	  /* at a shard: every worker's gradient of its part, or leader's, or their sum */
+	PSD_BUFFER_VELOCITY,	  /* what momentum has made of a worker's gradients before they are compressed */
+	PSD_BUFFER_PACKED,	  /* a compressed gradient */
+	PSD_BUFFER_PACKED_PARTS,  /* at a shard: every worker's of its part */
+	PSD_BUFFER_PART_RESIDUAL, /* and what was lost of the sums of its part, for later ones */
+	PSD_BUFFER_PACKED_SUM,	  /* the compressed sum of all workers' gradients; a shard makes its part of it */
 	PSD_BUFFER_ENCODED_GRADIENT, /* these three as they travel: on the way out, and as they have arrived */
 	PSD_BUFFER_ENCODED_PARAMETER,
 	PSD_BUFFER_ENCODED_FACTORS,
@@ -29,12 +34,15 @@ enum psd_buffer {
 };
 
 enum psd_extent {
-	PSD_EXTENT_ITEM,	 /* all elements of an item */
-	PSD_EXTENT_ROOT,	 /* the same on the item's root, nothing elsewhere */
-	PSD_EXTENT_PART,	 /* a shard's part of each slice, nothing elsewhere */
-	PSD_EXTENT_EACH_PART,	 /* so much for each worker */
-	PSD_EXTENT_EACH_MEMBER,	 /* at a leader, all elements for each other worker of its node; nothing elsewhere */
-	PSD_EXTENT_EACH_FACTORS, /* the two small matrices of each worker */
+	PSD_EXTENT_ITEM,	    /* all elements of an item */
+	PSD_EXTENT_ROOT,	    /* the same on the item's root, nothing elsewhere */
+	PSD_EXTENT_PART,	    /* a shard's part of each slice, nothing elsewhere */
+	PSD_EXTENT_EACH_PART,	    /* so much for each worker */
+	PSD_EXTENT_EACH_MEMBER,	    /* at a leader, all elements for each other worker of its node; nothing elsewhere */
+	PSD_EXTENT_BLOCKS,	    /* all blocks of an item */
+	PSD_EXTENT_BLOCK_PART,	    /* the elements of a shard's part of the blocks, nothing elsewhere */
+	PSD_EXTENT_EACH_BLOCK_PART, /* that part of the blocks for each worker */
+	PSD_EXTENT_EACH_FACTORS,    /* the two small matrices of each worker */
 };
 
 /* Of how many iterations it is there at a time, each of its own. */
@@ -48,7 +56,8 @@ enum psd_life {
 enum psd_width {
 	PSD_WIDTH_PRECISION, /* as the scenario's precision */
 	PSD_WIDTH_FP32,
-	PSD_WIDTH_WIRE, /* as they travel */
+	PSD_WIDTH_WIRE,	 /* as they travel */
+	PSD_WIDTH_BLOCK, /* compressed blocks stand for values */
 };
 
 struct psd_buffer_row {
@@ -67,8 +76,14 @@ struct psd_buffer_row {
 
 extern const struct psd_buffer_row psd_buffers[PSD_BUFFERS];
 
-/* precision_bytes: a value's in the scenario's precision. Pure. */
-unsigned psd_buffer_value_bytes(enum psd_buffer buffer, unsigned precision_bytes, const struct psd_encoding *wire);
+/* What says it for the buffers of a plan. */
+struct psd_widths {
+	unsigned precision_bytes; /* a value's in the scenario's precision */
+	const struct psd_encoding *wire;
+	unsigned block_bytes; /* a compressed block's */
+};
+/* Pure. */
+unsigned psd_buffer_value_bytes(enum psd_buffer buffer, const struct psd_widths *widths);
 /* What is read or written in its place where messages are made or arrive. Pure. */
 enum psd_buffer psd_buffer_on_wire(enum psd_buffer buffer, const struct psd_encoding *wire);
 

@@ -52,11 +52,23 @@ static const struct psd_method *named_by(const struct psd_system *system, const 
 	return all_reduces_of(sparse) + all_reduce_of(system);
 }
 
-static struct choice choice_of(const struct psd_system *system, const struct psd_sparse *sparse)
+/* Of gradients that travel compressed to the shards: of all items, or of those with factors. */
+static struct choice packed_by(const struct psd_compress *compress)
 {
+	const struct psd_method *packed = &psd_method_packed[compress->by];
+	const bool is_of_all = compress->tensors == PSD_COMPRESSED_ALL;
+
+	return (struct choice){.dense = is_of_all ? packed : &psd_method_ps, .matrix = packed};
+}
+
+/* plan: NULL, or of this system. */
+static struct choice choice_of(const struct psd_system *system, const struct psd_plan *plan)
+{
+	if (plan && plan->compress)
+		return packed_by(plan->compress);
 	if (system->sync < PSD_SYNC_ALL_REDUCE)
 		return choices[system->sync];
-	const struct psd_method *named = named_by(system, sparse);
+	const struct psd_method *named = named_by(system, plan ? plan->sparse : NULL);
 	return (struct choice){.dense = named, .matrix = named, .takes_any = system->sync == PSD_SYNC_AUTO};
 }
 
@@ -71,7 +83,7 @@ static bool may_be_weighed(const struct psd_plan *plan, const struct psd_method 
 	if (plan->local && method->keeps[PSD_BUFFER_FACTORS])
 		return false;
 	return !method->joins_nodes || psd_layout_workers_on(&plan->layout, 0) > 1 ||
-	       choice_of(plan->system, plan->sparse).dense == method;
+	       choice_of(plan->system, plan).dense == method;
 }
 
 #define ADDRESS(identifier) &psd_method_##identifier,
@@ -83,6 +95,8 @@ void psd_choice_candidates(struct psd_plan *plan)
 	for (unsigned m = 0; !is_auto && m < sizeof(rows) / sizeof(*rows); m++)
 		if (may_be_weighed(plan, rows[m]))
 			plan->candidates[plan->n_candidates++] = rows[m];
+	if (plan->compress)
+		plan->candidates[plan->n_candidates++] = &psd_method_packed[plan->compress->by];
 	for (unsigned m = 0; is_auto && m < PSD_N_ALL_REDUCES; m++)
 		plan->candidates[plan->n_candidates++] = all_reduces_of(plan->sparse) + m;
 	if (!is_auto)
@@ -119,7 +133,7 @@ bool psd_choice_takes_wire(const struct psd_plan *plan, const struct psd_method 
 
 const struct psd_method *psd_choice_by_bytes(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
-	const struct choice choice = choice_of(plan->system, plan->sparse);
+	const struct choice choice = choice_of(plan->system, plan);
 
 	if (!has_factors(item))
 		return choice.dense;
@@ -138,7 +152,7 @@ static bool may_take(const struct choice *choice, const struct psd_plan_item *it
 unsigned psd_choice_by_seconds(const struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
 			       const struct psd_plan_item *item)
 {
-	const struct choice choice = choice_of(plan->system, plan->sparse);
+	const struct choice choice = choice_of(plan->system, plan);
 	unsigned best = PSD_CANDIDATES;
 
 	for (unsigned m = 0; m < plan->n_candidates; m++)

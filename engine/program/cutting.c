@@ -15,6 +15,8 @@ static void add_tensor(struct psd_plan *plan, struct psd_plan_item *item)
 	item->travelling = plan->sparse ? psd_chunks_expected(plan->sparse, item->subject.elements,
 							      psd_chunks_evenly(plan->sparse))
 					: item->subject.elements;
+	if (plan->compress)
+		item->n_blocks += psd_block_count(&plan->block, tensor->elements);
 	if (tensor->rows == 0 && is_one_layer)
 		return;
 	item->subject.rows = is_one_layer ? tensor->rows : 0;

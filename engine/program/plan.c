@@ -1,6 +1,7 @@
 /* Makes the plan: chooses each item's method by the system's rule, its slices and its root. */
 #include "engine/program/plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/program/choice.h"
@@ -177,6 +178,14 @@ static enum psd_status add_norms(struct psd_plan *plan, struct psd_error *err)
 	return psd_choice_make_norms(&norms->method, plan, norms, err);
 }
 
+static void set_compression(struct psd_plan *plan, const struct psd_compress *compress)
+{
+	plan->compress = compress;
+	plan->compression = psd_compressions[compress->by];
+	plan->block.elements = (uint32_t)compress->block_elements;
+	plan->block.kept = (uint32_t)ceil((double)compress->block_elements * compress->kept_ratio);
+}
+
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
 {
 	struct psd_plan made = {
@@ -192,6 +201,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
+	if (input->system->is_compressed && input->layout.workers > 1)
+		set_compression(&made, &input->system->compress);
 	psd_choice_candidates(&made);
 	enum psd_status status = check_size(&made, input, err);
 	if (status == PSD_OK)
@@ -224,6 +235,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer)
 {
+	if (buffer == PSD_BUFFER_VELOCITY)
+		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
 	if (!plan->local)
 		return item->method->keeps[buffer];
 	return buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_HISTORY ||
@@ -237,7 +250,13 @@ uint32_t psd_plan_steps(const struct psd_plan *plan)
 
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer)
 {
-	return psd_buffer_value_bytes(buffer, plan->value_bytes, plan->wire);
+	const struct psd_widths widths = {
+		.precision_bytes = plan->value_bytes,
+		.wire = plan->wire,
+		.block_bytes = plan->compression ? plan->compression->bytes(&plan->block) : 0,
+	};
+
+	return psd_buffer_value_bytes(buffer, &widths);
 }
 
 struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice)

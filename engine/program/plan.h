@@ -9,6 +9,7 @@
 #include "engine/cost/cost.h"
 #include "engine/cost/costs.h"
 #include "engine/cost/prices.h"
+#include "engine/encodings/compression.h"
 #include "engine/model/graph.h"
 #include "engine/program/method.h"
 #include "engine/scenario/scenario.h"
@@ -25,6 +26,7 @@ struct psd_plan_item {
 	unsigned n_slices;		/* parts that move as one operation each */
 	uint64_t travelling;		/* of its elements; of a sparse plan's, as many as are expected to be chosen */
 	uint32_t first_chunk, n_chunks; /* of a sparse plan's */
+	uint64_t n_blocks;		/* of a plan that compresses */
 };
 
 struct psd_plan {
@@ -40,10 +42,13 @@ struct psd_plan {
 	struct psd_prices *prices; /* by those, of what has been weighed; the input's, or the plan's own */
 	bool has_own_prices;
 	struct psd_machine machine;
-	uint64_t fuse_bytes;		 /* tensors are gathered to so much: the system's, or what was found */
-	unsigned value_bytes;		 /* as the model's precision has it */
-	const struct psd_encoding *wire; /* as what values travel; fp32: as the precision has it */
-	const struct psd_sparse *sparse; /* or NULL: gradients travel as a whole */
+	uint64_t fuse_bytes;		     /* tensors are gathered to so much: the system's, or what was found */
+	unsigned value_bytes;		     /* as the model's precision has it */
+	const struct psd_encoding *wire;     /* as what values travel; fp32: as the precision has it */
+	const struct psd_sparse *sparse;     /* or NULL: gradients travel as a whole */
+	const struct psd_compress *compress; /* or NULL: as they are */
+	const struct psd_compression *compression; /* by which; NULL without the former */
+	struct psd_block block;
 	/* Or NULL: workers have the same parameters. Else what travels as a gradient is how far a worker's own
 	 * parameters have gone since the last exchange. */
 	const struct psd_local_sgd *local;
@@ -88,7 +93,8 @@ bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item 
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
 
 /* Whether hosts have the buffer for the item, beside parameters and gradients: as its method says, but that with local
- * steps devices remember updates and starts, and shards nothing. Pure. */
+ * steps devices remember updates and starts, and shards nothing, and velocities are where momentum comes before
+ * compression. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
 /* Iterations from one exchange to the next; 1 without local steps, and of steps that follow the loss those of the
  * beginning. Pure. */

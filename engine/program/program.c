@@ -7,8 +7,9 @@
 #include "engine/base/grow.h"
 
 const char *const psd_op_kind_names[PSD_OP_KINDS + 1] = {
-	"forward", "backward", "copy",	  "copy",   "send",   "receive", "reduce", "rebuild", "apply", "collective",
-	"gate",	   "barrier",  "convert", "gather", "choose", "sum",	 "step",   "next",    NULL,
+	"forward", "backward",	 "copy",   "copy",    "send",	 "receive", "reduce", "rebuild",
+	"apply",   "collective", "gate",   "barrier", "convert", "gather",  "choose", "sum",
+	"step",	   "pack",	 "repack", "unpack",  "next",	 NULL,
 };
 
 static void *grow(struct psd_builder *b, void *array, uint32_t n, uint32_t *capacity, size_t entry_bytes)

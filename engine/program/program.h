@@ -28,6 +28,9 @@ enum psd_op_kind {
 	PSD_OP_CHOOSE, /* by all workers' norms: which chunks travel in the next iteration */
 	PSD_OP_SUM,    /* leader adds the gradients of its node's other workers to its own */
 	PSD_OP_STEP,   /* a worker applies its own gradient; where it exchanges, how far it has gone takes its place */
+	PSD_OP_PACK,   /* a gradient joins what was lost of earlier ones, and is compressed to travel */
+	PSD_OP_REPACK, /* shard sums the compressed gradients of all workers, and compresses the sum */
+	PSD_OP_UNPACK, /* the compressed sum becomes the gradient */
 	PSD_OP_NEXT,   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
 	PSD_OP_KINDS
 };

@@ -7,6 +7,9 @@
 
 #define PSD_NO_OP UINT32_MAX
 
+/* Of what leaves a device: layers, whose turn is -1, are always ready while backward goes on, and would keep it. */
+enum { PSD_TURN_BEFORE_LAYERS = -2 };
+
 /* `waits` cannot start before `before`, of so many iterations earlier, is done. */
 struct psd_builder_edge {
 	uint32_t before, waits, distance;

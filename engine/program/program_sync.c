@@ -51,9 +51,6 @@ static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffe
 	return copy;
 }
 
-/* Of what leaves a device: layers, whose turn is -1, are always ready while backward goes on, and would keep it. */
-enum { TURN_BEFORE_LAYERS = -2 };
-
 /* The values of one buffer become those of the other: on a device that has them, at the rate of its updates, else on
  * the host's processor, at the rate of a sum. */
 static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where, bool is_there,
@@ -65,7 +62,7 @@ static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage
 	if (source == target || elements == 0)
 		return before;
 	if (is_there && psd_buffers[target].is_encoded)
-		op.turn = TURN_BEFORE_LAYERS;
+		op.turn = PSD_TURN_BEFORE_LAYERS;
 	op.source = source;
 	op.target = target;
 	op.bytes = elements * (psd_plan_value_bytes(b->plan, source) + psd_plan_value_bytes(b->plan, target));
@@ -177,7 +174,7 @@ uint32_t psd_builder_add_step(struct psd_builder *b, const struct psd_stage *sta
 {
 	struct psd_op op = psd_stage_op(stage, PSD_OP_STEP, PSD_RESOURCE_DEVICE, PSD_WHERE_WORKERS);
 
-	op.turn = TURN_BEFORE_LAYERS;
+	op.turn = PSD_TURN_BEFORE_LAYERS;
 	op.bytes = stage->item->travelling * b->plan->value_bytes;
 	op.work_sec = psd_cost_bytes_sec((double)op.bytes, b->plan->system->host.update_bps);
 	const uint32_t step = psd_builder_add_op(b, &op);

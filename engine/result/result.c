@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "engine/encodings/compression.h"
 #include "engine/encodings/encoding.h"
 
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec)
@@ -95,6 +96,14 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 		add_note(text, system);
 		psd_text_add(text, "' rounds what it sends to %s, and so trains with other values\n",
 			     psd_encodings[system->wire]->name);
+	}
+	if (system->is_compressed && system->compress.kept_ratio < 1.0) {
+		add_note(text, system);
+		psd_text_add(text,
+			     "' sends gradients%s compressed (%s), adds what is lost to later ones, and so trains with "
+			     "other values\n",
+			     system->compress.tensors == PSD_COMPRESSED_MATRICES ? " of matrices" : "",
+			     psd_compression_names[system->compress.by]);
 	}
 	if (system->is_local && system->local_sgd.steps > 1) {
 		add_note(text, system);

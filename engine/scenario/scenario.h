@@ -153,6 +153,20 @@ struct psd_local_sgd {
 	double gap_ratio; /* above the lowest loss of a window, that a later one may have; 0: no bound */
 };
 
+enum psd_compressed { PSD_COMPRESSED_ALL, PSD_COMPRESSED_MATRICES };
+enum psd_momentum { PSD_MOMENTUM_AFTER, PSD_MOMENTUM_BEFORE };
+
+/* Gradients travel to the shards, and their sums back, far smaller and not equal to what they were; what is lost is
+ * added to the next. Source: Seide et al. 2014 (1-bit SGD); Tang et al. 2019, DoubleSqueeze (arXiv 1905.05957);
+ * momentum before compression: Lin et al. 2018 (arXiv 1712.01887), section 3.2. */
+struct psd_compress {
+	unsigned by;		 /* the number of a compression */
+	uint64_t block_elements; /* values that are compressed together */
+	double kept_ratio;	 /* of top-k, the share of a block that travels */
+	enum psd_compressed tensors;
+	enum psd_momentum momentum; /* of the sum, or of each worker's gradient, which then travels with it */
+};
+
 struct psd_system {
 	const char *name;
 	enum psd_schedule schedule;
@@ -170,6 +184,8 @@ struct psd_system {
 	unsigned wire;		 /* the number of an encoding: as what values travel */
 	bool is_sparse;
 	struct psd_sparse sparse; /* if it is */
+	bool is_compressed;
+	struct psd_compress compress; /* if it is */
 	bool is_local;
 	struct psd_local_sgd local_sgd; /* if it is */
 	struct psd_host host;		/* the cluster's host, overlaid with the system's own */

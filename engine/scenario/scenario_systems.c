@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/encodings/compression.h"
 #include "engine/encodings/encoding.h"
 #include "engine/scenario/device.h"
 #include "engine/scenario/scenario.h"
@@ -29,6 +30,8 @@ const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
 static const char *const unit_names[] = {"layer", "tensor", NULL};
 static const char *const feedback_names[] = {"momentum", "full", NULL};
+static const char *const compressed_names[] = {"all", "matrices", NULL};
+static const char *const momentum_names[] = {"after", "before", NULL};
 
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_system, member)
 #define BIT(sync)		(1u << PSD_SYNC_##sync)
@@ -73,6 +76,41 @@ static const struct psd_key sparse_keys[] = {
 	{.name = NULL},
 };
 static const struct psd_section sparse = {.tables = {sparse_keys}};
+
+#define COMPRESS(text, kind, member)                                                                                   \
+	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_compress, member)
+#define NUMBER_OF(identifier, text) NUMBER_##identifier,
+enum { PSD_COMPRESSIONS(NUMBER_OF) };
+
+static const struct psd_key compress_keys[] = {
+	{COMPRESS("by", CHOICE, by), .names = psd_compression_names, .is_required = true,
+	 .help = "one-bit: the sign of each value, and two means of a block; top-k: of each block the values of the "
+		 "largest magnitude"},
+	{COMPRESS("block", COUNT, block_elements), .lowest = PSD_BLOCK_UNIT, .highest = PSD_BLOCK_MAX,
+	 .fallback = "1024", .help = "values in a block, a multiple of 1024; the last of a tensor may have fewer"},
+	{COMPRESS("kept", RATIO, kept_ratio), .lowest = 1e-5, .highest = 1, .fallback = "0.01",
+	 .when = {"by", 1u << NUMBER_top_k, 0}, .help = "the share of a block that travels, one value at least"},
+	{COMPRESS("tensors", CHOICE, tensors), .names = compressed_names, .fallback = "all",
+	 .help = "which: all, or matrices, those of fully connected layers and, unless `unit` is tensor, their biases, "
+		 "while the others travel as they are"},
+	{COMPRESS("momentum", CHOICE, momentum), .names = momentum_names, .fallback = "after",
+	 .help = "after: of the sum, as in dense training; before: each worker's gradient gathers momentum and weight "
+		 "decay before it is compressed, which trains more steadily where little travels"},
+	{.name = NULL},
+};
+
+static enum psd_status check_compress(const struct psd_schema_reader *reader, void *base, const struct psd_node *node)
+{
+	const struct psd_compress *compress = base;
+	const struct psd_node *block = psd_node_child(node, "block");
+
+	if (block && compress->block_elements % PSD_BLOCK_UNIT)
+		return psd_error_set(reader->err, PSD_EINVAL, block->at, "'block' is '%.80s', must be a multiple of %d",
+				     block->text, PSD_BLOCK_UNIT);
+	return PSD_OK;
+}
+
+static const struct psd_section compress = {.tables = {compress_keys}, .check = check_compress};
 
 #define LOCAL(text, kind, member)                                                                                      \
 	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_local_sgd, member)
@@ -150,6 +188,10 @@ static const struct psd_key keys[] = {
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "only the chunks of gradients with the largest norms travel, the same of all workers; the others "
 		 "wait"},
+	{KEY("compress", SECTION, compress), .section = &compress,
+	 .has_offset = offsetof(struct psd_system, is_compressed), .when = {"sync", BIT(PS), 0},
+	 .help = "gradients go to the shards compressed, and their sums come back so; what is lost either way is added "
+		 "to the next gradient or sum"},
 	{KEY("local_sgd", SECTION, local_sgd), .section = &local_sgd,
 	 .has_offset = offsetof(struct psd_system, is_local), .when = {"sync", OF_DENSE | BIT(HYBRID), 0},
 	 .help = "workers update parameters of their own, and average them at the end of every so many iterations; a "
@@ -250,6 +292,20 @@ static enum psd_status check_local_beside(const struct psd_system *system, const
 	return PSD_OK;
 }
 
+/* Local steps have a momentum of their own, and what travels then is no gradient. */
+static enum psd_status check_compress_beside(const struct psd_system *system, const struct psd_node *entry,
+					     struct psd_error *err)
+{
+	const bool is_before = system->is_compressed && system->compress.momentum == PSD_MOMENTUM_BEFORE;
+
+	if (!is_before || !system->is_local)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, psd_node_child(psd_node_child(entry, "compress"), "momentum")->key_at,
+			     "'momentum: before' of system '%s' cannot stand beside 'local_sgd', whose steps have a "
+			     "momentum of their own",
+			     system->name);
+}
+
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
 	const struct psd_scenario *scenario = reader->base;
@@ -258,6 +314,8 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 
 	if (!status)
 		status = check_local_beside(system, entry, reader->err);
+	if (!status)
+		status = check_compress_beside(system, entry, reader->err);
 
 	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,

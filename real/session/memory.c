@@ -95,6 +95,13 @@ static uint64_t top_elements(const struct psd_memory *memory, const struct psd_s
 	return (uint64_t)memory->plan->layout.workers * subject->batch * subject->columns;
 }
 
+struct psd_range psd_memory_own_blocks(const struct psd_memory *memory, unsigned item)
+{
+	const struct psd_layout *layout = &memory->plan->layout;
+
+	return psd_layout_part(layout, memory->plan->items[item].n_blocks, psd_layout_shard(layout, memory->host));
+}
+
 uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum psd_buffer buffer)
 {
 	const struct psd_plan_item *item = &memory->plan->items[i];
@@ -107,6 +114,13 @@ uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum p
 	case PSD_EXTENT_EACH_PART: return is_shard(memory) ? each_part_offset(memory, i, item->n_slices) : 0;
 	case PSD_EXTENT_EACH_MEMBER:
 		return psd_layout_n_led(&memory->plan->layout, memory->host) * spaced(item->subject.elements);
+	case PSD_EXTENT_BLOCKS: return item->n_blocks;
+	case PSD_EXTENT_BLOCK_PART:
+		return is_shard(memory) ? psd_memory_own_blocks(memory, i).elements * memory->plan->block.elements : 0;
+	case PSD_EXTENT_EACH_BLOCK_PART:
+		return is_shard(memory)
+			       ? memory->plan->layout.workers * spaced(psd_memory_own_blocks(memory, i).elements)
+			       : 0;
 	case PSD_EXTENT_EACH_FACTORS:
 		return spaced(tops) + (uint64_t)memory->plan->layout.workers * item->subject.batch * item->subject.rows;
 	}
@@ -371,6 +385,18 @@ void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsign
 				   part * spaced(psd_memory_own_part(memory, item, slice).elements));
 }
 
+void *psd_memory_packed_part(const struct psd_memory *memory, unsigned item, uint32_t iteration, unsigned worker)
+{
+	return values_from(memory, PSD_BUFFER_PACKED_PARTS, item, iteration,
+			   worker * spaced(psd_memory_own_blocks(memory, item).elements));
+}
+
+void *psd_memory_blocks(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
+			uint64_t first)
+{
+	return values_from(memory, buffer, item, iteration, first);
+}
+
 void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
 			unsigned worker)
 {
@@ -469,6 +495,15 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	case PSD_EXTENT_ROOT: return find_elements(memory, buffer, item, iteration, of_item, pieces);
 	case PSD_EXTENT_PART: return find_part(memory, item, op->slice, of_item, pieces);
 	case PSD_EXTENT_EACH_FACTORS: return find_factors(memory, buffer, item, iteration, sender, pieces);
+	case PSD_EXTENT_BLOCKS:
+		pieces[0] = (struct iovec){psd_memory_blocks(memory, buffer, item, iteration, range.first),
+					   range.elements * value_bytes(memory, buffer)};
+		return 1;
+	case PSD_EXTENT_EACH_BLOCK_PART:
+		pieces[0] = (struct iovec){psd_memory_packed_part(memory, item, iteration, sender),
+					   range.elements * value_bytes(memory, buffer)};
+		return 1;
+	case PSD_EXTENT_BLOCK_PART: break; /* never travels */
 	case PSD_EXTENT_EACH_MEMBER:
 		pieces[0] = (struct iovec){psd_memory_member(memory, item, op->slice, iteration, sender),
 					   range.elements * value_bytes(memory, buffer)};

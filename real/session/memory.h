@@ -78,6 +78,8 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 			 struct iovec pieces[PSD_PIECES_MAX]);
 /* This host's part of a slice of a PS item, in elements of the item; the host is a shard. */
 struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned item, unsigned slice);
+/* The same in blocks of a compressed item. */
+struct psd_range psd_memory_own_blocks(const struct psd_memory *memory, unsigned item);
 /* Elements of the item's buffer on this host, of one iteration and with gaps between slices, whether its method keeps
  * the buffer or not. */
 uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned item, enum psd_buffer buffer);
@@ -86,6 +88,11 @@ float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer
 /* Where a worker's gradient of that part arrives in an iteration, as it travels, or is added, as floats. */
 void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
 			  unsigned worker);
+/* Where a worker's compressed gradient of this shard's part arrives in an iteration. */
+void *psd_memory_packed_part(const struct psd_memory *memory, unsigned item, uint32_t iteration, unsigned worker);
+/* A buffer of all blocks of an item, from one of them on. */
+void *psd_memory_blocks(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
+			uint64_t first);
 /* Where the gradient of another worker of a leader's node arrives, of a slice; this host is the leader. */
 void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
 			unsigned worker);

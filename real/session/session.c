@@ -85,6 +85,19 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties, iterations, &seam, err);
 }
 
+/* A server that no worker sends anything: it may have parts of nothing to sum, as often as it likes. */
+static bool is_idle(const struct psd_worker *worker)
+{
+	const struct psd_program *program = worker->program;
+	bool is_idle = !psd_layout_is_worker(worker->layout, worker->self);
+
+	for (uint32_t o = 0; o < program->n_ops && is_idle; o++)
+		is_idle = program->ops[o].kind != PSD_OP_RECEIVE ||
+			  !psd_op_runs_on(&program->ops[o], worker->layout, worker->self) ||
+			  psd_worker_arrivals(worker, &program->ops[o], worker->self) == 0;
+	return is_idle;
+}
+
 /* It is done before the others begin, and has no iterations that they could all go on from. */
 static enum psd_status refuse_idle(const struct psd_worker *worker, struct psd_error *err)
 {
@@ -103,7 +116,7 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 		status = worker->replay ? psd_worker_open_replay(worker, err) : psd_worker_open_training(worker, err);
 	if (!status)
 		status = open_interpreter(worker, err);
-	if (!status && worker->options->checkpoints && worker->duties.n_carried == 0)
+	if (!status && worker->options->checkpoints && is_idle(worker))
 		status = refuse_idle(worker, err);
 	if (!status)
 		status = psd_worker_join(worker, err);

@@ -50,6 +50,10 @@ enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct p
 		return psd_error_set(err, PSD_EINVAL, made->system->at,
 				     "system '%s' is 'sparse', optimiser 'lars' needs whole gradients",
 				     made->system->name);
+	if (made->plan.compress && made->plan.compress->momentum == PSD_MOMENTUM_BEFORE)
+		return psd_error_set(err, PSD_EINVAL, made->system->at,
+				     "system '%s' has 'momentum: before', optimiser 'lars' needs gradients without",
+				     made->system->name);
 	for (unsigned i = 0; i < made->plan.n_items; i++)
 		if (psd_plan_keeps(&made->plan, &made->plan.items[i], PSD_BUFFER_PART_HISTORY))
 			return psd_error_set(err, PSD_EINVAL, made->system->at,

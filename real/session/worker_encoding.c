@@ -80,6 +80,8 @@ struct psd_range psd_worker_range(const struct psd_worker *worker, const struct 
 
 		return (struct psd_range){part.first - slice.first, part.elements};
 	}
+	if (psd_buffers[op->source].extent == PSD_EXTENT_BLOCKS)
+		return (struct psd_range){0, item->n_blocks};
 	if (item->method->keeps[PSD_BUFFER_CHOSEN])
 		return (struct psd_range){0, psd_chosen_elements(&worker->chosen, worker->plan, (unsigned)op->item)};
 	return (struct psd_range){0, slice.elements};

@@ -197,6 +197,7 @@ struct psd_worker {
 	struct psd_scale *sum_scales; /* as a shard or a root that sums it knows it */
 	struct psd_chosen chosen;     /* of a sparse plan; nothing where all replay: they send what is expected */
 	struct psd_chunks *chunks;    /* of each item, what the device is to do with them */
+	struct psd_packing *packings; /* the same of a plan that compresses; NULL: it does not */
 	struct psd_feed *feed;	      /* NULL: a server */
 	struct psd_fetching fetching;
 	uint64_t global_batch;
@@ -353,6 +354,18 @@ unsigned psd_worker_quality_values(const struct psd_worker *worker);
 void psd_worker_save_quality(struct psd_worker *worker);
 enum psd_status psd_worker_restore_quality(struct psd_worker *worker, const char *path,
 					   struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- worker_packed.c ---- */
+
+/* PSD_ENOMEM. */
+enum psd_status psd_worker_open_packings(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* A gradient is compressed to travel; in a lane's thread, as are the next two. */
+enum psd_status psd_worker_pack(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
+/* The compressed sum becomes the gradient. */
+enum psd_status psd_worker_unpack(struct psd_worker *worker, struct psd_task task,
+				  struct psd_error *err) PSD_MUST_CHECK;
+/* What a shard does when all workers' compressed gradients of its part are there. */
+void psd_worker_repack(struct psd_worker *worker, struct psd_task task);
 
 /* ---- worker_sparse.c ---- */
 

@@ -141,12 +141,22 @@ static enum psd_status run_factor(struct psd_worker *worker, struct psd_task tas
 				     item->n_tensors > 1 ? gradients[1] : NULL, err);
 }
 
+/* What has had its momentum and weight decay before it travelled has no other. */
+static struct psd_update update_of(const struct psd_worker *worker, const struct psd_plan_item *item,
+				   uint32_t iteration)
+{
+	struct psd_update update = psd_solver_update(worker->options->train, worker->global_batch, iteration);
+
+	if (psd_plan_keeps(worker->plan, item, PSD_BUFFER_VELOCITY))
+		return (struct psd_update){.rate = update.rate};
+	return update;
+}
+
 static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
-	const struct psd_update update =
-		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
+	const struct psd_update update = update_of(worker, item, task.iteration);
 	float *const *gradients = psd_memory_gradients(worker->on_device, task.iteration);
 	float *history = psd_memory_buffer(worker->on_device, PSD_BUFFER_HISTORY, i, task.iteration);
 	float *master = psd_memory_master(worker->on_device, i);
@@ -194,6 +204,9 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	case PSD_OP_GATHER: return psd_worker_gather_chunks(worker, task, err);
 	case PSD_OP_CHOOSE: psd_worker_choose_chunks(worker, task); return PSD_OK;
 	case PSD_OP_CONVERT: return psd_worker_convert(worker, task, err);
+	case PSD_OP_PACK: return psd_worker_pack(worker, task, err);
+	case PSD_OP_UNPACK: return psd_worker_unpack(worker, task, err);
+	case PSD_OP_REPACK: psd_worker_repack(worker, task); return PSD_OK;
 	case PSD_OP_SUM: return psd_worker_sum_node(worker, task, err);
 	case PSD_OP_REDUCE: return psd_worker_reduce(worker, task, err);
 	case PSD_OP_COPY_OUT:
@@ -301,6 +314,9 @@ static uint64_t elements_of(const struct psd_worker *worker, const struct psd_op
 	if (op->kind == PSD_OP_REDUCE)
 		return psd_memory_own_part(&worker->memory, (unsigned)op->item, op->slice).elements *
 		       (item->method->joins_nodes ? worker->layout->nodes : worker->layout->workers);
+	if (op->kind == PSD_OP_REPACK)
+		return psd_memory_own_blocks(&worker->memory, (unsigned)op->item).elements *
+		       worker->plan->block.elements * worker->layout->workers;
 	if (op->kind == PSD_OP_SUM)
 		return psd_plan_slice(item, op->slice).elements * (psd_layout_n_led(worker->layout, worker->self) + 1);
 	return item->subject.elements;
@@ -323,7 +339,8 @@ static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op
 		return is_small_layer(worker, op);
 	return (op->kind == PSD_OP_SUM || op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY ||
 		op->kind == PSD_OP_STEP || op->kind == PSD_OP_CONVERT || op->kind == PSD_OP_GATHER ||
-		op->kind == PSD_OP_CHOOSE) &&
+		op->kind == PSD_OP_CHOOSE || op->kind == PSD_OP_PACK || op->kind == PSD_OP_REPACK ||
+		op->kind == PSD_OP_UNPACK) &&
 	       elements_of(worker, op) <= SMALL_ELEMENTS;
 }
 

@@ -38,6 +38,13 @@ Test(cuda_checkpoint, local_steps_go_on)
 	check("sync: ring, barrier: layer, local_sgd: {steps: 3}", GOING_ON_SGD);
 }
 
+/* What was lost of gradients and what momentum has made of them are on the device, what was lost of sums is not. */
+Test(cuda_checkpoint, compressed_gradients_go_on)
+{
+	check("sync: ps, compress: {by: one-bit, momentum: before}", GOING_ON_SGD);
+	check("sync: ps, compress: {by: top-k, kept: 2%}", GOING_ON_SGD);
+}
+
 Test(cuda_checkpoint, layers_of_16_bits_go_on)
 {
 	check("sync: ring", GOING_ON_SGD ", arithmetic: fp16");

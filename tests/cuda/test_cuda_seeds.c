@@ -95,3 +95,9 @@ Test(cuda_seeds, of_local_steps)
 	check("schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB, local_sgd: {steps: 2}");
 	check("schedule: wait-free, sync: ring, barrier: layer, local_sgd: {steps: 2}");
 }
+
+Test(cuda_seeds, of_compressed_gradients)
+{
+	check("schedule: wait-free, sync: ps, compress: {by: one-bit, momentum: before}");
+	check("schedule: wait-free, sync: ps, barrier: layer, compress: {by: top-k, kept: 5%}");
+}

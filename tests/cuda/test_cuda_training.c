@@ -131,6 +131,17 @@ Test(cuda_training, local_steps_end_as_on_the_processor)
 	check_within("schedule: wait-free, sync: ps, wire: bf16, local_sgd: {steps: 4}", BF16_RATIO);
 }
 
+/* From gradients of equal bits: else a sign or a choice may turn. */
+Test(cuda_training, compressed_gradients_end_as_on_the_processor)
+{
+	check("schedule: wait-free, sync: ps, compress: {by: one-bit}");
+	check("schedule: sequential, sync: ps, compress: {by: top-k, kept: 5%}");
+	check("schedule: wait-free, sync: ps, barrier: layer, compress: {by: top-k, kept: 5%, momentum: before}");
+	check("schedule: wait-free, sync: ps, compress: {by: one-bit, tensors: matrices, momentum: before}");
+	check_on_nodes("schedule: wait-free, sync: ps, compress: {by: one-bit}, local_sgd: {steps: 2}", 2,
+		       TOLERANCE_RATIO);
+}
+
 enum { UNEQUAL = 2 }; /* the stand-in's engine for gradients that are not of equal bits */
 
 /* Few, so that what differs by rounding stays near. */

@@ -63,7 +63,7 @@ enum { ITERATIONS = 2, WORKERS = 2, STALL_SEC = 20 };
 static const char *const redundant[] = {
 	/* What comes next on the compute stream follows by itself, and nothing else needs them. They are waited for so
 	 * that the session knows when each operation was over. */
-	"forward", "rebuild", "apply", "apply chunks", "nothing",
+	"forward", "rebuild", "apply", "apply chunks", "unpack", "nothing",
 	/* The device's own waits, where the session has waited for all that they keep apart: a device alone needs them,
 	 * see below. */
 	"open", "load", "begin", "fetch", "close",
@@ -92,6 +92,9 @@ static const struct cover of_chunks[] = {{"backward", 0}, {"copy out", 1}, {"cop
 
 /* What leaves is what the last step on the compute stream has made of parameters; what comes in follows there. */
 static const struct cover of_local_steps[] = {{"backward", 0}, {"drift", 1}, {NULL, 0}};
+
+/* Blocks are packed where gradients are made, and unpacked there when they have come in. */
+static const struct cover of_packed[] = {{"backward", 0}, {"pack", 1}, {"copy in", 1}, {NULL, 0}};
 
 static const struct cover *find_cover(const struct cover covers[], const char *name)
 {
@@ -234,6 +237,11 @@ Test(cuda_waits, chunks_need_each)
 Test(cuda_waits, local_steps_need_each)
 {
 	check("schedule: wait-free, sync: ring, local_sgd: {steps: 2}", of_local_steps);
+}
+
+Test(cuda_waits, compressed_gradients_need_each)
+{
+	check("schedule: wait-free, sync: ps, compress: {by: one-bit}", of_packed);
 }
 
 /* ---- a device alone ---- */

@@ -1,6 +1,7 @@
 /* What travels together, by which method, in which parts. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "engine/program/choice.h"
@@ -33,6 +34,14 @@ static void for_each_plan(const char *text, void (*check)(const struct psd_plan 
 	loaded_close(&loaded);
 }
 
+static void weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
+		  const struct psd_plan_item *item)
+{
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_choice_weigh(alternatives, plan, item, &err), PSD_OK, "%s", err.text);
+}
+
 /* ---- encodings ---- */
 
 Test(plan, a_method_without_encoded_buffers_takes_no_lossy_encoding)
@@ -45,6 +54,247 @@ Test(plan, a_method_without_encoded_buffers_takes_no_lossy_encoding)
 	cr_expect_not(psd_choice_takes_wire(&plan, &method));
 	plan.wire = &psd_encoding_fp32;
 	cr_expect(psd_choice_takes_wire(&plan, &method));
+}
+
+/* ---- compression ---- */
+
+#define COMPRESSED_NETWORK(model)                                                                                      \
+	"title: t\nmodel: {graph: " model ", batch_per_worker: 32}\ncompute: {device: titan-x}\n"                      \
+	"cluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
+#define COMPRESSED_SYSTEMS                                                                                             \
+	"systems:\n"                                                                                                   \
+	"  - {name: one-bit, sync: ps, compress: {by: one-bit}}\n"                                                     \
+	"  - {name: matrices, sync: ps, compress: {by: one-bit, tensors: matrices, block: 32768}}\n"                   \
+	"  - {name: top-k, sync: ps, compress: {by: top-k, block: 2048}}\n"                                            \
+	"  - {name: top-k matrices, sync: ps, unit: tensor, compress: {by: top-k, tensors: matrices}}\n"               \
+	"  - {name: apart, sync: ps, servers: 3, slice: 4MB, compress: {by: top-k, kept: 100%, block: 3072}}\n"
+
+static uint64_t blocks_of(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	uint64_t n = 0;
+
+	for (unsigned t = 0; t < item->n_tensors; t++)
+		n += (uint64_t)ceil((double)plan->graph->tensors[psd_plan_tensor(plan, item, t)].elements /
+				    (double)plan->system->compress.block_elements);
+	return n;
+}
+
+/* All, or what has factors: with a unit of layers a matrix and its bias. */
+static void check_compressed(const struct psd_plan *plan)
+{
+	const struct psd_compress *compress = &plan->system->compress;
+	const bool is_of_all = compress->tensors == PSD_COMPRESSED_ALL;
+
+	cr_assert_eq(plan->compress, compress, "%s", plan->system->name);
+	cr_expect_eq(plan->compression, psd_compressions[compress->by]);
+	cr_expect_eq(plan->block.elements, compress->block_elements);
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		const struct psd_tensor *first = &plan->graph->tensors[psd_plan_tensor(plan, item, 0)];
+		const bool is_matrix = layer_of(plan, item)->kind == &psd_layer_inner_product && first->rows > 0;
+		const bool is_packed = is_of_all || is_matrix;
+
+		cr_expect_eq(item->method, is_packed ? &psd_method_packed[compress->by] : &psd_method_ps, "%s: '%s'",
+			     plan->system->name, first->name);
+		cr_expect_eq(item->n_blocks, blocks_of(plan, item), "%s: '%s'", plan->system->name, first->name);
+		cr_expect(!is_packed || item->n_slices == 1, "%s: '%s'", plan->system->name, first->name);
+	}
+}
+
+Test(plan, all_tensors_travel_compressed_or_matrices_alone)
+{
+	for_each_plan(VGG19 COMPRESSED_SYSTEMS "sweep: {nodes: [2, 8]}\n", check_compressed);
+	for_each_plan(COMPRESSED_NETWORK("scenarios/models/cifar10-quick.yaml") COMPRESSED_SYSTEMS
+		      "sweep: {nodes: [2, 8]}\n",
+		      check_compressed);
+}
+
+/* (25088, 4096), (4096, 4096) and (4096, 1000) values with a bias each: matrices in whole blocks of 1024, the biases
+ * of 4096 too; that of 1000 in one. Convolutions in blocks of their own: the first has 1728 weights and 64 biases. */
+static void check_blocks(const struct psd_plan *plan)
+{
+	cr_expect_eq(plan->items[2].n_blocks, 25088 * 4 + 4);
+	cr_expect_eq(plan->items[1].n_blocks, 4096 * 4 + 4);
+	cr_expect_eq(plan->items[0].n_blocks, 4 * 1000 + 1);
+	cr_expect_eq(plan->items[plan->n_items - 1].n_blocks, 2 + 1);
+}
+
+Test(plan, blocks_are_cut_from_each_tensor_anew)
+{
+	for_each_plan(VGG19 "systems: [{name: A, sync: ps, compress: {by: one-bit}}]\nsweep: {nodes: [2]}\n",
+		      check_blocks);
+}
+
+/* As without the key, but for its own name. */
+static void check_as_without(const struct psd_plan *plan)
+{
+	struct psd_system system = *plan->system;
+	struct psd_plan_input input = {.graph = plan->graph,
+				       .costs = plan->costs,
+				       .system = &system,
+				       .network = &(struct psd_network){.latency_sec = 50e-6},
+				       .layout = plan->layout,
+				       .link_bps = 10e9,
+				       .batch = 32,
+				       .machine = plan->machine};
+	struct psd_plan without;
+	struct psd_error err = {.text = ""};
+
+	system.is_compressed = false;
+	cr_assert_eq(psd_plan_make(&without, &input, &err), PSD_OK, "%s", err.text);
+	cr_expect_null(plan->compress);
+	cr_expect_null(plan->compression);
+	cr_expect_eq(plan->n_candidates, without.n_candidates);
+	cr_expect_arr_eq(plan->candidates, without.candidates, sizeof(without.candidates));
+	cr_assert_eq(plan->n_items, without.n_items);
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		cr_expect_eq(plan->items[i].method, &psd_method_ps);
+		cr_expect_eq(plan->items[i].method, without.items[i].method);
+		cr_expect_eq(plan->items[i].n_slices, without.items[i].n_slices);
+		cr_expect_eq(plan->items[i].n_blocks, 0);
+	}
+	psd_plan_release(&without);
+}
+
+Test(plan, one_worker_compresses_nothing)
+{
+	for_each_plan(VGG19 COMPRESSED_SYSTEMS "sweep: {nodes: [1]}\n", check_as_without);
+}
+
+/* 1 % of 1024 are 10.24; one value at least. */
+Test(plan, what_is_kept_of_a_block_is_rounded_up)
+{
+	static const struct {
+		const char *keys;
+		uint32_t elements, kept;
+	} rows[] = {
+		{"", 1024, 11},
+		{"kept: 1%, block: 32768", 32768, 328},
+		{"kept: 0.001%", 1024, 1},
+		{"kept: 25%", 1024, 256},
+		{"kept: 50.01%, block: 2048", 2048, 1025},
+		{"kept: 100%, block: 5120", 5120, 5120},
+	};
+
+	for (unsigned r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
+		struct loaded loaded;
+		struct psd_case made;
+		char text[1024];
+
+		snprintf(text, sizeof(text),
+			 VGG19 "systems: [{name: A, sync: ps, compress: {by: top-k%s%s}}]\nsweep: {nodes: [2]}\n",
+			 *rows[r].keys ? ", " : "", rows[r].keys);
+		loaded_open(&loaded, text);
+		loaded_case(&made, &loaded, 0, 0);
+		cr_expect_eq(made.plan.block.elements, rows[r].elements, "%s", rows[r].keys);
+		cr_expect_eq(made.plan.block.kept, rows[r].kept, "%s: %u are kept", rows[r].keys, made.plan.block.kept);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}
+
+/* A block's bytes stand for a value's where blocks travel; what is lost has 4 bytes a value whatever the precision. */
+static void check_widths(const struct psd_plan *plan)
+{
+	static const enum psd_buffer of_blocks[] = {PSD_BUFFER_PACKED, PSD_BUFFER_PACKED_PARTS, PSD_BUFFER_PACKED_SUM};
+
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_eq(psd_plan_value_bytes(plan, of_blocks[i]), 2 * 4 + 2048 / 8);
+	cr_expect_eq(psd_plan_value_bytes(plan, PSD_BUFFER_GRADIENT), 2);
+	cr_expect_eq(psd_plan_value_bytes(plan, PSD_BUFFER_RESIDUAL), 4);
+	cr_expect_eq(psd_plan_value_bytes(plan, PSD_BUFFER_PART_RESIDUAL), 4);
+}
+
+Test(plan, blocks_are_as_wide_in_mixed_precision)
+{
+	for_each_plan("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
+		      "compute: {device: v100}\ncluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
+		      "systems: [{name: A, sync: ps, compress: {by: one-bit, block: 2048}}]\nsweep: {nodes: [2, 8]}\n",
+		      check_widths);
+}
+
+/* What a system of a network of a matrix, or of none, is refused with at so many nodes; "" where it is not. */
+static void expect_wire(const char *model, const char *system, unsigned nodes, const char *expected)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_error err = {.text = ""};
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		 "model: {graph: %s, batch_per_worker: 64}\ncompute: {device: v100}\n"
+		 "cluster: {nodes: %u, network: {bandwidth: 10Gbps, latency: 50us}}\nsystems:\n  - {name: a, sync: ps, "
+		 "%s}\n",
+		 model, nodes, system);
+	loaded_open(&loaded, text);
+	const enum psd_status status = psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
+						     psd_scenario_point(&loaded.scenario, 0), &err);
+	cr_expect_eq(status, *expected ? PSD_EINVAL : PSD_OK, "%s", system);
+	cr_expect_str_eq(err.text, expected);
+	if (status == PSD_OK)
+		psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
+Test(plan, compressed_gradients_are_not_rounded_on_top)
+{
+	static const char model[] = "scenarios/models/cifar10-quick.yaml";
+
+	expect_wire(model, "wire: fp16, compress: {by: one-bit}", 2,
+		    "test.yaml:5:5: 'wire' of system 'a' is 'fp16', must be 'fp32' where tensors go by method 'one-bit "
+		    "ps'");
+	expect_wire(
+		model, "wire: bf16, compress: {by: top-k}", 8,
+		"test.yaml:5:5: 'wire' of system 'a' is 'bf16', must be 'fp32' where tensors go by method 'top-k ps'");
+	expect_wire(model, "wire: bf16, compress: {by: one-bit, tensors: matrices}", 2,
+		    "test.yaml:5:5: 'wire' of system 'a' is 'bf16', must be 'fp32' where tensors go by method 'one-bit "
+		    "ps'");
+	expect_wire(model, "wire: fp32, compress: {by: one-bit}", 2, "");
+	/* nothing travels, or nothing compressed does */
+	expect_wire(model, "wire: fp16, compress: {by: one-bit}", 1, "");
+	expect_wire(model, "wire: fp16, servers: 2, compress: {by: one-bit}", 1, "");
+}
+
+/* Beside what could be without the key, behind the methods with rows of their own and in front of the ring. */
+static void check_candidates(const struct psd_plan *plan)
+{
+	const struct psd_method *const expected[] = {&psd_method_ps, &psd_method_sfb, &psd_method_adam,
+						     &psd_method_packed[plan->system->compress.by],
+						     &psd_method_all_reduces[0]};
+
+	cr_assert_eq(plan->n_candidates, sizeof(expected) / sizeof(*expected));
+	cr_expect_arr_eq(plan->candidates, expected, sizeof(expected));
+	cr_expect_str_eq(expected[3]->name, plan->system->compress.by ? "top-k ps" : "one-bit ps");
+}
+
+Test(plan, what_is_compressed_is_weighed_beside_the_others)
+{
+	for_each_plan(VGG19 COMPRESSED_SYSTEMS "sweep: {nodes: [2, 8]}\n", check_candidates);
+}
+
+/* A worker sends the blocks that are not of its own shard, and its shard as many as it has to each of the others; it
+ * receives as many. Busiest is who has the most blocks, of which parts differ by one. */
+static void check_packed_bytes(const struct psd_plan *plan)
+{
+	const uint64_t P = plan->layout.workers, block_bytes = plan->system->compress.by ? 11 * 6 + 2 : 8 + 1024 / 8;
+
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const uint64_t B = plan->items[i].n_blocks, most = (B + P - 1) / P;
+		struct psd_alternative alternatives[PSD_CANDIDATES];
+
+		weigh(alternatives, plan, &plan->items[i]);
+		cr_expect(alternatives[3].is_possible);
+		cr_expect_eq(alternatives[3].node_bytes, 2 * (B - most + (P - 1) * most) * block_bytes,
+			     "%s of %lu workers: item %u", plan->system->name, P, i);
+		cr_expect_lt(alternatives[3].isolated_sec, alternatives[0].isolated_sec);
+	}
+}
+
+Test(plan, compressed_alternatives_carry_whole_blocks)
+{
+	for_each_plan(VGG19 "systems:\n  - {name: one-bit, sync: ps, compress: {by: one-bit, tensors: matrices}}\n"
+			    "  - {name: top-k, sync: ps, compress: {by: top-k}}\nsweep: {nodes: [2, 3, 8]}\n",
+		      check_packed_bytes);
 }
 
 /* ---- items ---- */
@@ -239,14 +489,6 @@ Test(plan, hybrid_leaves_factors_where_they_outgrow_the_matrix)
 	for_each_plan(VGG19
 		      "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [1, 2, 50, 51, 128, 129, 220, 221]}\n",
 		      check_thresholds);
-}
-
-static void weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
-		  const struct psd_plan_item *item)
-{
-	struct psd_error err = {.text = ""};
-
-	cr_assert_eq(psd_choice_weigh(alternatives, plan, item, &err), PSD_OK, "%s", err.text);
 }
 
 static void check_alone(const struct psd_plan *plan)

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "engine/encodings/compression.h"
 #include "tests/simulate_helper.h"
 
 static const char cifar10_quick[] = "title: t\n"
@@ -26,11 +27,12 @@ static void check_case(const struct loaded *loaded, const struct psd_system *sys
 
 	cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, point), &err),
 		     PSD_OK, "%s", err.text);
-	snprintf(name, sizeof(name), "%s, %s, barrier %s, priority %s, %s, %s, %u workers, %u servers%s",
+	snprintf(name, sizeof(name), "%s, %s, barrier %s, priority %s, %s, %s, %u workers, %u servers%s%s%s",
 		 psd_sync_names[system->sync], psd_schedule_names[system->schedule], psd_barrier_names[system->barrier],
 		 psd_priority_names[system->priority], loaded->matter.costs.has_own_memory ? "copies" : "no copies",
 		 psd_encoding_names[system->wire], made.plan.layout.workers, system->servers,
-		 system->is_local ? ", local steps" : "");
+		 system->is_local ? ", local steps" : "", system->is_compressed ? ", " : "",
+		 system->is_compressed ? psd_compression_names[system->compress.by] : "");
 	check(&made.program, name);
 	psd_case_release(&made);
 }
@@ -48,9 +50,45 @@ static bool takes_local_steps(enum psd_sync sync)
 	return sync == PSD_SYNC_PS || sync == PSD_SYNC_TWO_LEVEL_PS || sync >= PSD_SYNC_ALL_REDUCE;
 }
 
+static void check_points(const struct loaded *loaded, const struct psd_system *system, check_fn check)
+{
+	for (unsigned point = 0; point < psd_scenario_points(&loaded->scenario); point++)
+		check_case(loaded, system, point, check);
+}
+
+/* As the system is, and where a method takes them with local steps. */
+static void check_steps_of(const struct loaded *loaded, const struct psd_system *system, check_fn check)
+{
+	struct psd_system local = *system;
+
+	check_points(loaded, system, check);
+	local.is_local = true;
+	local.local_sgd = (struct psd_local_sgd){.steps = 4};
+	if (!system->is_sparse && takes_local_steps(system->sync))
+		check_points(loaded, &local, check);
+}
+
+/* All gradients as bits, and those of matrices as few of their values. */
+static void check_compressed(const struct loaded *loaded, const struct psd_system *system, check_fn check)
+{
+	static const struct psd_compress compressions[] = {
+		{.by = 0, .block_elements = 1024, .tensors = PSD_COMPRESSED_ALL},
+		{.by = 1, .block_elements = 2048, .kept_ratio = 0.01, .tensors = PSD_COMPRESSED_MATRICES},
+	};
+
+	for (unsigned c = 0; c < sizeof(compressions) / sizeof(compressions[0]); c++) {
+		struct psd_system compressed = *system;
+
+		compressed.is_compressed = true;
+		compressed.compress = compressions[c];
+		check_steps_of(loaded, &compressed, check);
+	}
+}
+
 /* All ways from `first` to `last` to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, each
  * number of workers, 0 or 3 servers apart, where there are none items of one tensor or of several layers; as they are
- * or rounded for the way; all of them or chunks; where a method takes them also local steps. */
+ * or rounded for the way; all of them or chunks; where a method takes them also local steps; to servers also
+ * compressed. */
 static void for_each_of(const char *scenario, unsigned first, unsigned last, check_fn check)
 {
 	struct loaded loaded;
@@ -77,13 +115,9 @@ static void for_each_of(const char *scenario, unsigned first, unsigned last, che
 				system.servers = bits & 16 ? 3 : 0;
 			if (bits & 32)
 				system.wire = 1;
-			for (unsigned point = 0; point < psd_scenario_points(&loaded.scenario); point++)
-				check_case(&loaded, &system, point, check);
-			system.is_local = !system.is_sparse && takes_local_steps(system.sync);
-			system.local_sgd = (struct psd_local_sgd){.steps = 4};
-			for (unsigned point = 0; system.is_local && point < psd_scenario_points(&loaded.scenario);
-			     point++)
-				check_case(&loaded, &system, point, check);
+			check_steps_of(&loaded, &system, check);
+			if (sync == PSD_SYNC_PS && !(bits & 32))
+				check_compressed(&loaded, &system, check);
 		}
 	loaded_close(&loaded);
 }
@@ -204,12 +238,17 @@ static void add_elements(struct count *counts, const struct psd_op *op)
 	counts->elements += op->payload.elements;
 }
 
+static bool is_compressed(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	return plan->compress && item->method == &psd_method_packed[plan->compress->by];
+}
+
 static bool is_updated_by_servers(const struct psd_plan_item *item)
 {
 	return item->method == &psd_method_ps || item->method == &psd_method_two_level_ps;
 }
 
-/* All bytes of an item are pushed and pulled, whatever the slices. */
+/* All bytes of an item are pushed and pulled, whatever the slices; or all its blocks. */
 static void check_elements(const struct psd_program *program, const char *name)
 {
 	const struct psd_plan *plan = program->plan;
@@ -232,8 +271,9 @@ static void check_elements(const struct psd_program *program, const char *name)
 		const bool is_ps = is_updated_by_servers(item) && !is_by_leaders;
 		const bool is_adam = item->method == &psd_method_adam;
 		const bool has_peers = plan->layout.workers > 1;
-		cr_assert_eq(counts[0].elements, is_ps ? item->subject.elements : 0, "%s: item %u", name, i);
-		cr_assert_eq(counts[1].elements, is_ps ? item->subject.elements : 0, "%s: item %u", name, i);
+		const uint64_t pushed = is_compressed(plan, item) ? item->n_blocks : is_ps ? item->subject.elements : 0;
+		cr_assert_eq(counts[0].elements, pushed, "%s: item %u", name, i);
+		cr_assert_eq(counts[1].elements, pushed, "%s: item %u", name, i);
 		cr_assert_eq(counts[2].elements, item->method == &psd_method_sfb && has_peers ? factors : 0,
 			     "%s: item %u", name, i);
 		cr_assert_eq(counts[3].elements, is_adam ? factors : 0, "%s: item %u", name, i);
@@ -799,8 +839,9 @@ static bool is_reply(const struct psd_op *op)
 /* Whose turn is before the turn of layers, whatever its item: on the device, what others wait for. */
 static bool goes_before_layers(const struct psd_op *op)
 {
-	return op->kind == PSD_OP_STEP || (op->kind == PSD_OP_CONVERT && op->resource == PSD_RESOURCE_DEVICE &&
-					   !psd_buffers[op->source].is_encoded);
+	return op->kind == PSD_OP_STEP || op->kind == PSD_OP_PACK ||
+	       (op->kind == PSD_OP_CONVERT && op->resource == PSD_RESOURCE_DEVICE &&
+		!psd_buffers[op->source].is_encoded);
 }
 
 static void check_turns(const struct psd_program *program, const char *name)
@@ -934,7 +975,8 @@ static void check_encoded(const struct psd_program *program, const char *name)
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
 
-		if ((op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) && op->source != PSD_BUFFER_NORMS) {
+		if ((op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) && op->source != PSD_BUFFER_NORMS &&
+		    !is_compressed(plan, &plan->items[op->item])) {
 			cr_assert_eq(op->payload.value_bytes, plan->wire->value_bytes, "%s", name);
 			cr_assert_eq(psd_plan_value_bytes(plan, op->target), plan->wire->value_bytes, "%s", name);
 		}

@@ -1,7 +1,9 @@
 /* What is told of a system that trains with other values. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "engine/encodings/compression.h"
 #include "engine/result/result.h"
 
 static void expect_note(const struct psd_system *system, const char *expected)
@@ -33,4 +35,47 @@ Test(result, one_step_is_as_none)
 {
 	expect_note(&(struct psd_system){.name = "A", .is_local = true, .local_sgd = {.steps = 1}}, "");
 	expect_note(&(struct psd_system){.name = "A", .is_local = true, .local_sgd = {.steps = 1, .window = 100}}, "");
+}
+
+/* The numbers of one-bit and top-k. */
+enum { ONE_BIT, TOP_K };
+
+Test(result, compressed_gradients_train_with_other_values)
+{
+	static const char rest[] = ", adds what is lost to later ones, and so trains with other values\n";
+	char expected[256];
+
+	for (unsigned by = ONE_BIT; by <= TOP_K; by++)
+		for (unsigned tensors = 0; tensors < 2; tensors++) {
+			snprintf(expected, sizeof(expected), "note: 'A' sends gradients%s compressed (%s)%s",
+				 tensors == PSD_COMPRESSED_MATRICES ? " of matrices" : "",
+				 by == ONE_BIT ? "one-bit" : "top-k", rest);
+			expect_note(&(struct psd_system){.name = "A",
+							 .is_compressed = true,
+							 .compress = {.by = by,
+								      .kept_ratio = 0.01,
+								      .tensors = (enum psd_compressed)tensors}},
+				    expected);
+		}
+}
+
+Test(result, top_k_of_all_values_is_as_none)
+{
+	expect_note(
+		&(struct psd_system){.name = "A", .is_compressed = true, .compress = {.by = TOP_K, .kept_ratio = 1}},
+		"");
+}
+
+Test(result, every_loss_has_its_note)
+{
+	const struct psd_system system = {.name = "A",
+					  .is_compressed = true,
+					  .compress = {.by = ONE_BIT},
+					  .is_local = true,
+					  .local_sgd = {.steps = 16}};
+
+	expect_note(&system, "note: 'A' sends gradients compressed (one-bit), adds what is lost to later ones, and so "
+			     "trains with other values\n"
+			     "note: 'A' lets workers train by themselves and averages their parameters every 16 "
+			     "iterations, and so trains with other values\n");
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/cost/costs.h"
+#include "engine/encodings/compression.h"
 #include "engine/model/graph.h"
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
@@ -721,6 +722,140 @@ Test(scenario, local_steps_are_agreed)
 		(const char *const[]){"local_sgd.steps: 4\n", "local_sgd.window: 100\n", "local_sgd.gap: 0.05\n"});
 	expect_agreed("  - {name: A, sync: ps, local_sgd: {steps: 4}}",
 		      (const char *const[]){"local_sgd.steps: 4\n", "local_sgd.window: -\n", "local_sgd.gap: -\n"});
+}
+
+/* ---- compression ---- */
+
+Test(scenario, compression_arrives_in_its_place)
+{
+	struct psd_scenario scenario =
+		read_with(8, "  - {name: A, sync: ps, compress: {by: top-k, block: 32768, kept: 5%, "
+			     "tensors: matrices, momentum: before}}\n"
+			     "  - {name: B, sync: ps, compress: {by: one-bit}}\n"
+			     "  - {name: C, sync: ps, compress: {by: top-k}}\n"
+			     "  - {name: D, sync: ps}");
+
+	cr_expect(scenario.systems[0].is_compressed);
+	cr_expect_str_eq(psd_compression_names[scenario.systems[0].compress.by], "top-k");
+	cr_expect_eq(scenario.systems[0].compress.block_elements, 32768);
+	cr_expect_float_eq(scenario.systems[0].compress.kept_ratio, 0.05, 1e-12);
+	cr_expect_eq(scenario.systems[0].compress.tensors, PSD_COMPRESSED_MATRICES);
+	cr_expect_eq(scenario.systems[0].compress.momentum, PSD_MOMENTUM_BEFORE);
+	cr_expect_eq(scenario.systems[1].compress.momentum, PSD_MOMENTUM_AFTER);
+	cr_expect(scenario.systems[1].is_compressed);
+	cr_expect_str_eq(psd_compression_names[scenario.systems[1].compress.by], "one-bit");
+	for (unsigned s = 1; s <= 2; s++) {
+		cr_expect_eq(scenario.systems[s].compress.block_elements, 1024);
+		cr_expect_eq(scenario.systems[s].compress.tensors, PSD_COMPRESSED_ALL);
+	}
+	cr_expect_float_eq(scenario.systems[2].compress.kept_ratio, 0.01, 1e-12);
+	cr_expect_not(scenario.systems[3].is_compressed);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, wrong_compression_is_named_with_its_place)
+{
+	static const struct {
+		const char *keys, *expected;
+	} rows[] = {
+		{"{}", "35: 'compress' needs 'by'"},
+		{"{block: 2048}", "35: 'compress' needs 'by'"},
+		{"top-k",
+		 "35: 'compress' is plain text, must be a mapping of keys: by, block, kept, tensors, momentum"},
+		{"{by: 1-bit}", "40: 'by' is '1-bit', must be one of: one-bit, top-k"},
+		{"{by: one-bit, block: 0}", "56: 'block' is '0', must be a whole number from 1024 to 32768"},
+		{"{by: one-bit, block: 512}", "56: 'block' is '512', must be a whole number from 1024 to 32768"},
+		{"{by: one-bit, block: 33792}", "56: 'block' is '33792', must be a whole number from 1024 to 32768"},
+		{"{by: one-bit, block: 1025}", "56: 'block' is '1025', must be a multiple of 1024"},
+		{"{by: top-k, block: 32767}", "54: 'block' is '32767', must be a multiple of 1024"},
+		{"{by: one-bit, kept: 1%}", "49: 'kept' has no effect where 'by' is 'one-bit', only with top-k"},
+		{"{by: top-k, kept: 0}", "53: 'kept' is '0', must be a ratio such as 0.15 or 15% from 1e-05 to 1"},
+		{"{by: top-k, kept: 101%}",
+		 "53: 'kept' is '101%', must be a ratio such as 0.15 or 15% from 1e-05 to 1"},
+		{"{by: top-k, tensors: biases}", "56: 'tensors' is 'biases', must be one of: all, matrices"},
+		{"{by: top-k, chunk: 4}",
+		 "47: unknown key 'chunk' in 'compress', known are by, block, kept, tensors, momentum"},
+	};
+
+	for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		char line[128], expected[256];
+
+		snprintf(line, sizeof(line), "  - {name: A, sync: ps, compress: %s}", rows[r].keys);
+		snprintf(expected, sizeof(expected), "dir/a.yaml:8:%s", rows[r].expected);
+		expect_error(8, line, expected);
+	}
+}
+
+/* A hybrid by default, and every other. */
+Test(scenario, compression_is_of_parameter_servers)
+{
+	for (unsigned s = PSD_SYNC_PS + 1; psd_sync_names[s]; s++) {
+		char line[128], expected[256];
+
+		snprintf(line, sizeof(line), "  - {name: A, sync: %s, compress: {by: one-bit}}", psd_sync_names[s]);
+		snprintf(expected, sizeof(expected),
+			 "dir/a.yaml:8:%zu: 'compress' has no effect where 'sync' is '%s', only with ps",
+			 strlen("  - {name: A, sync: , ") + strlen(psd_sync_names[s]) + 1, psd_sync_names[s]);
+		expect_error(8, line, expected);
+	}
+	expect_error(8, "  - {name: A, compress: {by: one-bit}}",
+		     "dir/a.yaml:8:15: 'compress' has no effect where 'sync' is 'hybrid', only with ps");
+}
+
+Test(scenario, compression_stands_beside_what_says_when)
+{
+	struct psd_scenario scenario = read_with(
+		8,
+		"  - {name: A, sync: ps, compress: {by: one-bit}, local_sgd: {steps: 4}, servers: 2, barrier: layer, "
+		"priority: forward, schedule: sequential}");
+
+	cr_expect(scenario.systems[0].is_compressed && scenario.systems[0].is_local);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, momentum_comes_before_compression_or_with_local_steps)
+{
+	expect_error(8, "  - {name: A, sync: ps, local_sgd: {steps: 4}, compress: {by: top-k, momentum: before}}",
+		     "dir/a.yaml:8:70: 'momentum: before' of system 'A' cannot stand beside 'local_sgd', whose steps "
+		     "have a momentum of their own");
+}
+
+Test(scenario, compression_reads_back_as_printed)
+{
+	static const char *const printed[] = {
+		"compress: {by: one-bit, block: 1024, tensors: all, momentum: after}",
+		"compress: {by: one-bit, block: 32768, tensors: matrices, momentum: before}",
+		"compress: {by: top-k, block: 2048, kept: 0.1%, tensors: all, momentum: before}",
+		"compress: {by: top-k, block: 1024, kept: 100%, tensors: matrices, momentum: after}",
+	};
+
+	for (unsigned i = 0; i < sizeof(printed) / sizeof(printed[0]); i++) {
+		char line[128];
+
+		snprintf(line, sizeof(line), "  - {name: A, sync: ps, %s}", printed[i]);
+		expect_reads_back(8, line, printed[i]);
+	}
+}
+
+Test(scenario, settings_reach_into_compression)
+{
+	const char *const settings[] = {"systems.0.compress.by=top-k", "systems.0.compress.kept=2%", NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(parse(&scenario, NONE, "", settings, &err), PSD_OK, "%s", err.text);
+	cr_expect(scenario.systems[0].is_compressed);
+	cr_expect_float_eq(scenario.systems[0].compress.kept_ratio, 0.02, 1e-12);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, compression_is_agreed)
+{
+	expect_agreed("  - {name: A, sync: ps, compress: {by: top-k, block: 2048, kept: 5%, tensors: matrices}}",
+		      (const char *const[]){"compress.block: 2048\n", "compress.kept: 0.05\n",
+					    "compress.tensors: matrices\n"});
+	expect_agreed("  - {name: A, sync: ps, compress: {by: one-bit}}",
+		      (const char *const[]){"compress.by: one-bit\n", "compress.block: 1024\n", "compress.kept: -\n"});
 }
 
 Test(scenario, missing_keys_are_named)

@@ -91,6 +91,10 @@ static const char *const systems[] = {
 	"schedule: sequential, sync: hybrid, wire: bf16",
 	"schedule: wait-free, sync: adam, pair: 16KiB, slice: 64KiB, wire: bf16",
 	"schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 700, warmup: 2}",
+	"schedule: wait-free, sync: ps, compress: {by: one-bit}",
+	"schedule: wait-free, sync: ps, servers: 2, compress: {by: top-k, kept: 5%}",
+	"schedule: sequential, sync: ps, compress: {by: one-bit, block: 2048, tensors: matrices}",
+	"schedule: wait-free, sync: ps, compress: {by: top-k}, local_sgd: {steps: 3}",
 };
 
 Test(apart, every_method_ends_with_the_bits_of_shared_memory)

@@ -64,6 +64,8 @@ Test(real_workers, every_method_sends_the_bytes_of_a_run_in_which_all_compute)
 		"sync: adam, wire: bf16",
 		"sync: ring, priority: forward, fuse: 4KiB",
 		"schedule: sequential, sync: double-tree, wire: fp16",
+		"sync: ps, compress: {by: one-bit}",
+		"sync: ps, servers: 2, compress: {by: top-k, tensors: matrices}",
 	};
 
 	for (size_t s = 0; s < sizeof(systems) / sizeof(systems[0]); s++)

@@ -77,9 +77,14 @@ static void release(struct replayed *replayed)
 }
 
 static const char *const systems[] = {
-	"schedule: sequential, sync: ps",  "schedule: wait-free, sync: ps, servers: 2",
-	"schedule: wait-free, sync: sfb",  "schedule: wait-free, sync: adam",
-	"schedule: wait-free, sync: ring", "schedule: wait-free, sync: two-level-ps",
+	"schedule: sequential, sync: ps",
+	"schedule: wait-free, sync: ps, servers: 2",
+	"schedule: wait-free, sync: sfb",
+	"schedule: wait-free, sync: adam",
+	"schedule: wait-free, sync: ring",
+	"schedule: wait-free, sync: two-level-ps",
+	"schedule: wait-free, sync: ps, compress: {by: one-bit}",
+	"schedule: sequential, sync: ps, servers: 2, compress: {by: top-k, kept: 5%, tensors: matrices}",
 };
 enum { N_SYSTEMS = sizeof(systems) / sizeof(systems[0]) };
 

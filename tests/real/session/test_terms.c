@@ -40,6 +40,11 @@ struct change {
 		"sync: ps", "sync: ps, local_sgd: {steps: 4, window: 32}"                                              \
 	}
 
+#define COMPRESS(by)                                                                                                   \
+	{                                                                                                              \
+		"sync: ps", "sync: ps, compress: {by: " by "}"                                                         \
+	}
+
 #define FOUR_WORKERS(local)                                                                                            \
 	{                                                                                                              \
 		"nodes: 2", "nodes: 2\n  workers_per_node: 4\n  local: " local                                         \
@@ -65,6 +70,11 @@ static const struct special {
 	{"systems.local_sgd.steps", LOCAL_SGD, {NULL, NULL}, NULL},
 	{"systems.local_sgd.window", LOCAL_SGD, {NULL, NULL}, NULL},
 	{"systems.local_sgd.gap", LOCAL_SGD, {NULL, NULL}, NULL},
+	{"systems.compress.by", COMPRESS("one-bit"), {NULL, NULL}, "top-k"},
+	{"systems.compress.block", COMPRESS("one-bit"), {NULL, NULL}, "2048"},
+	{"systems.compress.kept", COMPRESS("top-k"), {NULL, NULL}, NULL},
+	{"systems.compress.tensors", COMPRESS("one-bit"), {NULL, NULL}, NULL},
+	{"systems.compress.momentum", COMPRESS("one-bit"), {NULL, NULL}, NULL},
 	{"systems.pair", {NULL, NULL}, {NULL, NULL}, "1MB"},
 	{"systems.slice", {NULL, NULL}, {NULL, NULL}, "64MiB"},
 	{"emulation.dilation", {"device: cpu", "device: cpu, replay: true"}, {NULL, NULL}, NULL},
@@ -190,7 +200,8 @@ static void check_key(const char *path, const struct psd_key *key, bool is_by_se
 	memcpy(changed, text, sizeof(changed));
 	apply(changed, &special->one);
 	if (!special->one.from) {
-		write_other(key, value);
+		if (!special->value)
+			write_other(key, value);
 		snprintf(setting, sizeof(setting), "%s%s=%s", is_of_system ? "systems.0." : "",
 			 is_of_system ? path + strlen("systems.") : path, special->value ? special->value : value);
 	}

@@ -16,6 +16,7 @@
 #include "sim/output/json.h"
 #include "sim/output/output.h"
 #include "sim/output/trace.h"
+#include "tests/loaded_helper.h"
 
 static const double tolerance_ratio = 1e-12;
 
@@ -737,6 +738,43 @@ Test(output, plan_of_local_steps_gives_the_rule_in_seconds_alone)
 	release_fixture(&fixture);
 }
 
+/* Matrices in blocks, the others by servers as they are, and a column of what blocks would cost each. A worker alone
+ * has none. */
+Test(output, plan_of_compressed_gradients_has_a_column_of_them)
+{
+	static const char text[] =
+		"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\ncompute: {device: k20}\n"
+		"cluster: {network: {bandwidth: 1Gbps, latency: 50us}}\nsweep: {nodes: [1, 4]}\n"
+		"systems: [{name: A, sync: ps, servers: 2, compress: {by: one-bit, tensors: matrices}}]\n";
+	static const char *const expected[] = {"ip1    weight, bias  0.262  one-bit ps  ",
+					       "conv3  weight, bias  0.205  ps  ",
+					       "sync is ps: the system leaves no choice\n"};
+
+	for (unsigned point = 0; point < 2; point++) {
+		struct loaded loaded;
+		struct psd_case made;
+		struct memory memory;
+		struct psd_error err;
+
+		loaded_open(&loaded, text);
+		loaded_case(&made, &loaded, 0, point);
+		open_memory(&memory);
+		cr_assert_eq(psd_output_plan(memory.out, &made, "point 1 of 1", &err), PSD_OK);
+		text_of(&memory);
+		const char *heads = strstr(memory.text, " adam ");
+		cr_assert_not_null(heads, "%s", memory.text);
+		const char *packed = strstr(heads, " one-bit ps ");
+		cr_expect_eq(packed && packed < strchr(heads, '\n'), point == 1, "%s", memory.text);
+		for (unsigned i = 0; point == 1 && i < sizeof(expected) / sizeof(expected[0]); i++)
+			cr_expect_not_null(strstr(memory.text, expected[i]), "'%s' in\n%s", expected[i], memory.text);
+		if (point == 0)
+			cr_expect_null(strstr(memory.text, "one-bit"), "%s", memory.text);
+		free(memory.text);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}
+
 Test(output, printed_scenario_reads_back_as_the_same)
 {
 	struct fixture fixture;
@@ -955,7 +993,8 @@ Test(output, trace_is_json_with_one_event_a_line)
 		"comma\",\"system\":\"first\","
 		"\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,\"bandwidth_bps\":1000000000,"
 		"\"kinds\":\"forward backward copy send "
-		"receive reduce rebuild apply collective barrier convert gather choose sum step\"},\"traceEvents\":[\n";
+		"receive reduce rebuild apply collective barrier convert gather choose sum step pack repack "
+		"unpack\"},\"traceEvents\":[\n";
 
 	cr_expect_eq(strncmp(text.bytes, head, strlen(head)), 0, "%s", text.bytes);
 	cr_expect_not_null(strstr(

@@ -1,0 +1,131 @@
+/* Parameter server with compression both ways: workers send compressed gradients to the shards, each of which sums its
+ * part, compresses the sum, and sends that to all; workers apply it. What is lost at either end is added to what comes
+ * next there. Source: Seide et al. 2014 (1-bit SGD); Tang et al. 2019, DoubleSqueeze (arXiv 1905.05957). */
+#include "engine/program/program_builder.h"
+
+static const struct psd_route up = {&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_PACKED,
+				    PSD_BUFFER_PACKED_PARTS};
+static const struct psd_route down = {&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_BUFFER_PACKED_SUM,
+				      PSD_BUFFER_PACKED_SUM};
+
+static uint64_t whole_bytes(const struct psd_builder *b, const struct psd_stage *stage, enum psd_buffer buffer)
+{
+	return stage->item->subject.elements * psd_plan_value_bytes(b->plan, buffer);
+}
+
+static uint64_t packed_bytes(const struct psd_builder *b, const struct psd_stage *stage)
+{
+	return stage->item->n_blocks * psd_plan_value_bytes(b->plan, PSD_BUFFER_PACKED);
+}
+
+/* On the device, at the rate of an update, which is that of its gradients' bytes alone. */
+static struct psd_op device_op(const struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
+			       uint64_t bytes)
+{
+	struct psd_op op = psd_stage_op(stage, kind, PSD_RESOURCE_DEVICE, PSD_WHERE_WORKERS);
+
+	op.bytes = bytes;
+	op.work_sec = psd_cost_bytes_sec((double)bytes, b->plan->system->host.update_bps);
+	return op;
+}
+
+/* Before the layers that are still to come: what travels waits for it. */
+static uint32_t add_pack(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const uint64_t velocity_bytes = psd_plan_keeps(b->plan, stage->item, PSD_BUFFER_VELOCITY)
+						? whole_bytes(b, stage, PSD_BUFFER_VELOCITY)
+						: 0;
+	struct psd_op op =
+		device_op(b, stage, PSD_OP_PACK,
+			  whole_bytes(b, stage, PSD_BUFFER_GRADIENT) + whole_bytes(b, stage, PSD_BUFFER_RESIDUAL) +
+				  velocity_bytes + packed_bytes(b, stage));
+
+	op.turn = PSD_TURN_BEFORE_LAYERS;
+	op.source = PSD_BUFFER_GRADIENT;
+	op.target = PSD_BUFFER_PACKED;
+	const uint32_t pack = psd_builder_add_op(b, &op);
+	psd_builder_after(b, pack, stage->gradient);
+	psd_builder_after(b, pack, b->gate_backward);
+	return pack;
+}
+
+/* Of the largest part, whose blocks are full if the item has so many values: every worker's is added to what was lost,
+ * and what is lost of the sum stays. */
+static uint32_t add_repack(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const struct psd_plan *plan = b->plan;
+	const uint64_t blocks = (stage->item->n_blocks + plan->layout.shards - 1) / plan->layout.shards;
+	const uint64_t most = blocks * plan->block.elements, all = stage->item->subject.elements;
+	const uint64_t sum_bytes = (most < all ? most : all) * psd_plan_value_bytes(plan, PSD_BUFFER_PART_RESIDUAL);
+	const uint64_t part_bytes = blocks * psd_plan_value_bytes(plan, PSD_BUFFER_PACKED_PARTS);
+	const uint64_t added_bytes = plan->compression->adds_all ? sum_bytes : part_bytes;
+	struct psd_op op = psd_stage_op(stage, PSD_OP_REPACK, PSD_RESOURCE_CPU, PSD_WHERE_SHARDS);
+
+	op.source = PSD_BUFFER_PACKED_PARTS;
+	op.target = PSD_BUFFER_PACKED_SUM;
+	op.bytes = plan->layout.workers * added_bytes + sum_bytes;
+	op.work_sec = psd_cost_bytes_sec((double)op.bytes, plan->system->host.reduce_bps);
+	return psd_builder_add_op(b, &op);
+}
+
+static uint32_t add_unpack(struct psd_builder *b, const struct psd_stage *stage, uint32_t arrived)
+{
+	struct psd_op op =
+		device_op(b, stage, PSD_OP_UNPACK, whole_bytes(b, stage, PSD_BUFFER_GRADIENT) + packed_bytes(b, stage));
+
+	op.source = PSD_BUFFER_PACKED_SUM;
+	op.target = PSD_BUFFER_GRADIENT;
+	const uint32_t unpack = psd_builder_add_op(b, &op);
+	psd_builder_after(b, unpack, arrived);
+	psd_builder_after(b, unpack, b->gate_pulled);
+	return unpack;
+}
+
+/* Returns what a shard's part of the sum is ready by. */
+static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage)
+{
+	struct psd_stage packed = *stage;
+
+	packed.gradient = add_pack(b, stage);
+	const uint32_t out = psd_builder_add_departure(b, &packed, &up, stage->item->n_blocks);
+	const struct psd_message push = psd_builder_add_message(b, stage, &up, stage->item->n_blocks);
+	psd_builder_after_departure(b, push.send, out);
+	const uint32_t repack = add_repack(b, stage);
+	psd_builder_after(b, repack, push.receive);
+	psd_builder_after_departure(b, repack, out);
+	psd_builder_after(b, b->gate_pushed, repack);
+	return repack;
+}
+
+/* A worker's own shard never sends to it: both must be there. */
+static uint32_t add_pull(struct psd_builder *b, const struct psd_stage *stage, uint32_t ready)
+{
+	const struct psd_stage reply = psd_stage_reply(b, stage);
+	const struct psd_message pull = psd_builder_add_message(b, &reply, &down, stage->item->n_blocks);
+
+	psd_builder_after(b, pull.send, ready);
+	psd_builder_after(b, pull.send, b->gate_pushed);
+	return psd_builder_add_both(b, stage, PSD_WHERE_WORKERS, pull.receive, ready);
+}
+
+static void unroll(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const uint32_t arrived = add_pull(b, stage, add_push(b, stage));
+	const uint32_t in = psd_builder_add_arrival(b, stage, &down, stage->item->n_blocks, arrived, b->gate_pulled);
+	const uint32_t sum = add_unpack(b, stage, in);
+
+	psd_builder_add_done(b, stage, psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, sum));
+}
+
+#define BY_COMPRESSION(identifier, text)                                                                               \
+	{.name = text " ps",                                                                                           \
+	 .pattern = &psd_push,                                                                                         \
+	 .keeps = {[PSD_BUFFER_HISTORY] = true,                                                                        \
+		   [PSD_BUFFER_VELOCITY] = true,                                                                       \
+		   [PSD_BUFFER_RESIDUAL] = true,                                                                       \
+		   [PSD_BUFFER_PACKED] = true,                                                                         \
+		   [PSD_BUFFER_PACKED_PARTS] = true,                                                                   \
+		   [PSD_BUFFER_PART_RESIDUAL] = true,                                                                  \
+		   [PSD_BUFFER_PACKED_SUM] = true},                                                                    \
+	 .unroll = unroll},
+const struct psd_method psd_method_packed[] = {PSD_COMPRESSIONS(BY_COMPRESSION)};
