@@ -122,9 +122,10 @@ void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph,
 				       (uint64_t)program->ops[i].item);
 		hash = psd_hash_number(hash, (uint64_t)program->ops[i].turn);
 	}
-	if (program->plan->compress) { /* which says what residuals are of, and operations do not */
+	if (program->plan->compress) { /* which says what residuals and velocities are of, and operations do not */
 		hash = psd_hash_bytes(hash, program->plan->compression->name, strlen(program->plan->compression->name));
 		hash = psd_hash_number(hash, program->plan->block.elements);
+		hash = psd_hash_number(hash, (uint64_t)program->plan->compress->momentum);
 	}
 	psd_text_add(text, "program: %016" PRIx64 "\n", hash);
 }

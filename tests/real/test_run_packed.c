@@ -642,7 +642,8 @@ static void expect_refusal(const struct scratch_folder *folder, const char *opti
 	free(text);
 }
 
-/* A shard's residual is of its blocks. What of a block travels may change: the rest is what is left, whichever way. */
+/* A shard's residual is of its blocks, and velocities are of workers. What of a block travels may change: the rest is
+ * what is left, whichever way. */
 Test(run_packed, residuals_of_another_system_are_refused)
 {
 	static const char another[] = "is of another model, system or cluster, or of another version of psd-run: ";
@@ -655,6 +656,12 @@ Test(run_packed, residuals_of_another_system_are_refused)
 	expect_refusal(&folder, "--system Packed --save @/c --resume --set systems.1.compress.block=2048 @/s.yaml",
 		       another);
 	expect_refusal(&folder, "--system Packed --save @/c --resume @/top.yaml", another);
+	expect_refusal(&folder, "--system Packed --save @/c --resume --set systems.1.compress.momentum=before @/s.yaml",
+		       another);
+	free(run_that_ends(&folder, 0,
+			   "--system Packed --save @/b --iterations 4 --set systems.1.compress.momentum=before "
+			   "@/s.yaml"));
+	expect_refusal(&folder, "--system Packed --save @/b --resume @/s.yaml", another);
 	free(run_that_ends(&folder, 0, "--system Packed --save @/c --resume @/s.yaml"));
 	free(run_that_ends(&folder, 0, "--system Packed --save @/t --iterations 4 @/top.yaml"));
 	free(run_that_ends(&folder, 0,
