@@ -118,9 +118,7 @@ uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum p
 	case PSD_EXTENT_BLOCK_PART:
 		return is_shard(memory) ? psd_memory_own_blocks(memory, i).elements * memory->plan->block.elements : 0;
 	case PSD_EXTENT_EACH_BLOCK_PART:
-		return is_shard(memory)
-			       ? memory->plan->layout.workers * spaced(psd_memory_own_blocks(memory, i).elements)
-			       : 0;
+		return is_shard(memory) ? memory->plan->layout.workers * psd_memory_own_blocks(memory, i).elements : 0;
 	case PSD_EXTENT_EACH_FACTORS:
 		return spaced(tops) + (uint64_t)memory->plan->layout.workers * item->subject.batch * item->subject.rows;
 	}
@@ -385,16 +383,16 @@ void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsign
 				   part * spaced(psd_memory_own_part(memory, item, slice).elements));
 }
 
-void *psd_memory_packed_part(const struct psd_memory *memory, unsigned item, uint32_t iteration, unsigned worker)
-{
-	return values_from(memory, PSD_BUFFER_PACKED_PARTS, item, iteration,
-			   worker * spaced(psd_memory_own_blocks(memory, item).elements));
-}
-
 void *psd_memory_blocks(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
 			uint64_t first)
 {
 	return values_from(memory, buffer, item, iteration, first);
+}
+
+void *psd_memory_packed_part(const struct psd_memory *memory, unsigned item, uint32_t iteration, unsigned worker)
+{
+	return psd_memory_blocks(memory, PSD_BUFFER_PACKED_PARTS, item, iteration,
+				 worker * psd_memory_own_blocks(memory, item).elements);
 }
 
 void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,

@@ -325,7 +325,7 @@ Test(worker_packed, a_shard_has_room_for_its_blocks)
 		cr_expect_eq(room(crew, h, fc1, PSD_BUFFER_PACKED_SUM), 4);
 		cr_expect_eq(room(crew, h, fc1, PSD_BUFFER_RESIDUAL), 2870);
 		cr_expect_eq(room(crew, h, fc1, PSD_BUFFER_PART_RESIDUAL), parts[h] * BLOCK);
-		cr_expect_geq(room(crew, h, fc1, PSD_BUFFER_PACKED_PARTS), WORKERS * parts[h]);
+		cr_expect_eq(room(crew, h, fc1, PSD_BUFFER_PACKED_PARTS), WORKERS * parts[h]);
 		cr_expect_eq(psd_memory_own_blocks(&crew->hosts[h].memory, fc1).elements, parts[h]);
 	}
 	close_crew(crew);
