@@ -27,7 +27,8 @@ struct psd_packing {
 	void *packed; /* block after block; each tensor begins a new one */
 };
 
-/* residual += what is to travel, and is packed; what is lost of it stays there. That is the gradient, or with velocity
+/* residual += what is to travel. The residual is packed, and what is lost of it stays there. What is to travel is the
+ * gradient, or with a velocity
  *     slope = gradient + weight_decay * weight,  velocity = momentum * velocity + slope,
  * and then the velocity, or by Nesterov slope + momentum * velocity. Any thread. */
 void psd_packing_pack(const struct psd_packing *packing);
