@@ -12,3 +12,8 @@ uint64_t psd_block_count(const struct psd_block *block, uint64_t elements)
 {
 	return elements == 0 ? 0 : (elements - 1) / block->elements + 1;
 }
+
+uint32_t psd_block_next(const struct psd_block *block, uint64_t left)
+{
+	return left < block->elements ? (uint32_t)left : block->elements;
+}

@@ -44,5 +44,7 @@ extern const char *const psd_compression_names[];
 
 /* Blocks of a tensor. Pure. */
 uint64_t psd_block_count(const struct psd_block *block, uint64_t elements);
+/* Values of the next block, where so many of a tensor are left. Pure. */
+uint32_t psd_block_next(const struct psd_block *block, uint64_t left);
 
 #endif

@@ -95,7 +95,7 @@ static const struct psd_key compress_keys[] = {
 		 "while the others travel as they are"},
 	{COMPRESS("momentum", CHOICE, momentum), .names = momentum_names, .fallback = "after",
 	 .help = "after: of the sum, as in dense training; before: each worker's gradient gathers momentum and weight "
-		 "decay before it is compressed, which trains more steadily where little travels"},
+		 "decay before it is compressed, after which one-bit trains more steadily"},
 	{.name = NULL},
 };
 

@@ -7,11 +7,6 @@
 
 enum { ROW = 16 };
 
-static uint32_t block_elements(const struct psd_packing *packing, uint64_t left)
-{
-	return left < packing->block.elements ? (uint32_t)left : packing->block.elements;
-}
-
 #define INLINE static inline __attribute__((always_inline)) /* so that the known trip count gets there */
 
 /* Of a block, from `first` of a tensor on. */
@@ -74,7 +69,7 @@ void psd_packing_pack(const struct psd_packing *packing)
 		uint32_t n;
 
 		for (uint64_t e = 0; e < tensor->elements; e += n) {
-			n = block_elements(packing, tensor->elements - e);
+			n = psd_block_next(&packing->block, tensor->elements - e);
 			join(packing, tensor, e, n, residual);
 			packing->compression->pack(&packing->block, residual, n, packed);
 			residual += n;
@@ -93,7 +88,7 @@ void psd_packing_unpack(const struct psd_packing *packing)
 		uint32_t n;
 
 		for (uint64_t e = 0; e < tensor->elements; e += n) {
-			n = block_elements(packing, tensor->elements - e);
+			n = psd_block_next(&packing->block, tensor->elements - e);
 			memset(tensor->gradient + e, 0, n * sizeof(float));
 			packing->compression->add(&packing->block, packed, n, tensor->gradient + e);
 			packed += packed_bytes;

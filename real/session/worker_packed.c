@@ -107,13 +107,10 @@ static void repack_tensor(const struct psd_worker *worker, struct psd_task task,
 	const uint64_t n_blocks = psd_block_count(block, elements);
 
 	for (uint64_t b = part.first > before ? part.first - before : 0;
-	     b < n_blocks && before + b < part.first + part.elements; b++) {
-		const uint64_t left = elements - b * block->elements;
-
+	     b < n_blocks && before + b < part.first + part.elements; b++)
 		repack_block(worker, task,
 			     (struct own_block){before + b - part.first,
-						left < block->elements ? (uint32_t)left : block->elements});
-	}
+						psd_block_next(block, elements - b * block->elements)});
 }
 
 void psd_worker_repack(struct psd_worker *worker, struct psd_task task)
