@@ -105,4 +105,35 @@ static inline void expect_one_line(const char *program, const char *arguments, i
 	free(output.text);
 }
 
+/* A CSV's column in the row of that number, from 1; the caller frees it. */
+static inline char *csv_field(const char *csv, unsigned row, const char *column)
+{
+	char *copy = strdup(csv), *head = copy, *line = strchr(copy, '\n') + 1, *field;
+	unsigned at = 0;
+
+	line[-1] = '\0';
+	for (char *name = strsep(&head, ","); name && strcmp(name, column); name = strsep(&head, ","))
+		at++;
+	for (unsigned r = 1; r < row; r++)
+		line = strchr(line, '\n') + 1;
+	line[strcspn(line, "\n")] = '\0';
+	for (unsigned i = 0; i < at; i++)
+		(void)strsep(&line, ",");
+	field = strdup(strsep(&line, ","));
+	free(copy);
+	return field;
+}
+
+/* Both CSVs have the same there, of so many characters at least. */
+static inline void expect_same_field(const char *executed, const char *predicted, unsigned row, const char *column,
+				     size_t least)
+{
+	char *counted = csv_field(executed, row, column), *foretold = csv_field(predicted, row, column);
+
+	cr_expect_str_eq(counted, foretold, "%s of row %u: %s, predicted %s", column, row, counted, foretold);
+	cr_expect_geq(strlen(counted), least, "%s of row %u: %s", column, row, counted);
+	free(counted);
+	free(foretold);
+}
+
 #endif

@@ -41,4 +41,17 @@ static inline void loaded_case(struct psd_case *made, const struct loaded *loade
 		     PSD_OK, "%s", err.text);
 }
 
+/* By the node that sends most, in an iteration that exchanges. */
+static inline uint64_t most_sent_bytes(const struct psd_case *made)
+{
+	uint64_t most = 0;
+
+	for (unsigned node = 0; node < psd_layout_nodes(&made->plan.layout); node++) {
+		const uint64_t bytes = psd_program_traffic(&made->program, node).sent_bytes;
+
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
 #endif

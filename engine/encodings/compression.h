@@ -1,6 +1,6 @@
 /* Compressions: as what blocks of values travel where far fewer bits leave than values have. What is lost of a block
  * stays behind, to travel with what comes next ("error feedback"). A compression is a row in a file of its own; devices
- * with memory of their own do the same to the bit. Pure functions, any thread. */
+ * with memory of their own do the same to the bit, but for which NaN a NaN becomes. Pure functions, any thread. */
 #ifndef PSD_COMPRESSION_H
 #define PSD_COMPRESSION_H
 

@@ -179,7 +179,7 @@ struct psd_device_kind {
 	enum psd_status (*gather)(struct psd_device *device, const struct psd_chunks *chunks, struct psd_error *err);
 	enum psd_status (*apply_chunks)(struct psd_device *device, const struct psd_chunks *chunks,
 					struct psd_error *err);
-	/* Begin psd_packing_pack() and psd_packing_unpack(), with the same bits. */
+	/* Begin psd_packing_pack() and psd_packing_unpack(), with the same bits but for which NaN a NaN becomes. */
 	enum psd_status (*pack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
 	enum psd_status (*unpack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
 

@@ -53,13 +53,8 @@ static struct training *run(const struct contract_device *device, const char *sy
 void contract_sends_the_bytes(const struct contract_device *device, const char *system)
 {
 	struct training *training = run(device, system, NULL);
-	uint64_t most_bytes = 0;
+	const uint64_t most_bytes = most_sent_bytes(&training->made);
 
-	for (unsigned node = 0; node < WORKERS; node++) {
-		const uint64_t bytes = psd_program_traffic(&training->made.program, node).sent_bytes;
-
-		most_bytes = bytes > most_bytes ? bytes : most_bytes;
-	}
 	cr_expect_eq(training->result.sent_bytes_per_node, most_bytes, "%s, %s: %llu bytes, must be %llu", device->name,
 		     system, (unsigned long long)training->result.sent_bytes_per_node, (unsigned long long)most_bytes);
 	training_free(training);

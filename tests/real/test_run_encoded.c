@@ -48,24 +48,11 @@ static double distance(const struct training *left, const struct training *right
 	return sqrt(squares);
 }
 
-/* By the busiest node, as the program has it. */
-static uint64_t most_sent_bytes(const struct training *training)
-{
-	uint64_t most_bytes = 0;
-
-	for (unsigned node = 0; node < psd_layout_nodes(&training->made.plan.layout); node++) {
-		const uint64_t bytes = psd_program_traffic(&training->made.program, node).sent_bytes;
-
-		most_bytes = bytes > most_bytes ? bytes : most_bytes;
-	}
-	return most_bytes;
-}
-
 static void expect_half_of_the_bytes(const struct training *rounded, const struct training *exact, const char *what)
 {
 	cr_expect_eq(2 * rounded->result.sent_bytes_per_node, exact->result.sent_bytes_per_node, "%s", what);
 	cr_expect_eq(2 * rounded->result.received_bytes_per_node, exact->result.received_bytes_per_node, "%s", what);
-	cr_expect_eq(rounded->result.sent_bytes_per_node, most_sent_bytes(rounded), "%s", what);
+	cr_expect_eq(rounded->result.sent_bytes_per_node, most_sent_bytes(&rounded->made), "%s", what);
 }
 
 static void check_all_reduce(const char *sync, unsigned workers)
@@ -289,7 +276,7 @@ Test(run_encoded, workers_of_a_node_have_the_same_bits)
 		training_run(rounded);
 		cr_assert_eq(rounded->status, PSD_OK, "%s: %s", system, rounded->err.text);
 		training_expect_same_on_all(rounded, system);
-		cr_expect_eq(rounded->result.sent_bytes_per_node, most_sent_bytes(rounded), "%s", system);
+		cr_expect_eq(rounded->result.sent_bytes_per_node, most_sent_bytes(&rounded->made), "%s", system);
 		training_free(rounded);
 	}
 }

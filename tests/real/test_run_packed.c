@@ -149,19 +149,6 @@ static const char *const compressions[] = {
 };
 enum { N_COMPRESSIONS = sizeof(compressions) / sizeof(compressions[0]) };
 
-/* Of the node that sends most. */
-static uint64_t predicted_bytes(const struct training *training)
-{
-	uint64_t most = 0;
-
-	for (unsigned node = 0; node < psd_layout_nodes(&training->made.plan.layout); node++) {
-		const uint64_t bytes = psd_program_traffic(&training->made.program, node).sent_bytes;
-
-		most = bytes > most ? bytes : most;
-	}
-	return most;
-}
-
 static void check_same(const struct layout_case *of, const char *compress, const char *learn)
 {
 	struct training *training = train_layout(of, compress, learn);
@@ -170,8 +157,9 @@ static void check_same(const struct layout_case *of, const char *compress, const
 	snprintf(what, sizeof(what), "%s%s, %u workers%s", compress, of->keys, of->workers, learn);
 	training_expect_same_on_all(training, what);
 	if (!training->made.plan.local) /* whole periods of which are measured below */
-		cr_expect_eq(training->result.sent_bytes_per_node, predicted_bytes(training), "%s: %lu, must be %lu",
-			     what, training->result.sent_bytes_per_node, predicted_bytes(training));
+		cr_expect_eq(training->result.sent_bytes_per_node, most_sent_bytes(&training->made),
+			     "%s: %lu, must be %lu", what, training->result.sent_bytes_per_node,
+			     most_sent_bytes(&training->made));
 	training_free(training);
 }
 
@@ -273,35 +261,6 @@ Test(run_packed, tensors_that_stay_as_they_are_do_not_travel)
 	scratch_folder_remove(&folder);
 }
 
-/* A CSV's column in the row of that number, from 1; the caller frees it. */
-static char *take_field(const char *csv, unsigned row, const char *column)
-{
-	char *copy = strdup(csv), *head = copy, *line = strchr(copy, '\n') + 1, *field;
-	unsigned at = 0;
-
-	line[-1] = '\0';
-	for (char *name = strsep(&head, ","); name && strcmp(name, column); name = strsep(&head, ","))
-		at++;
-	for (unsigned r = 1; r < row; r++)
-		line = strchr(line, '\n') + 1;
-	line[strcspn(line, "\n")] = '\0';
-	for (unsigned i = 0; i < at; i++)
-		(void)strsep(&line, ",");
-	field = strdup(strsep(&line, ","));
-	free(copy);
-	return field;
-}
-
-static void expect_same_fields(const char *predicted, const char *executed, unsigned row, const char *column)
-{
-	char *foretold = take_field(predicted, row, column), *counted = take_field(executed, row, column);
-
-	cr_expect_str_eq(counted, foretold, "%s of system %u: %s, predicted %s", column, row - 1, counted, foretold);
-	cr_expect_geq(strlen(counted), 3, "%s of system %u: %s", column, row - 1, counted);
-	free(foretold);
-	free(counted);
-}
-
 /* Of 14 iterations whole periods of 4 are measured. */
 Test(run_packed, a_prediction_counts_the_same_bytes)
 {
@@ -328,8 +287,8 @@ Test(run_packed, a_prediction_counts_the_same_bytes)
 	executed = run_program("psd-run", arguments, "2>&1");
 	cr_assert(predicted.exit_status == 0 && executed.exit_status == 0, "%s%s", predicted.text, executed.text);
 	for (unsigned s = 1; s <= n_systems; s++) {
-		expect_same_fields(predicted.text, executed.text, s, "tx_bytes_per_node");
-		expect_same_fields(predicted.text, executed.text, s, "rx_bytes_per_node");
+		expect_same_field(executed.text, predicted.text, s, "tx_bytes_per_node", 3);
+		expect_same_field(executed.text, predicted.text, s, "rx_bytes_per_node", 3);
 	}
 	free(predicted.text);
 	free(executed.text);
@@ -337,69 +296,58 @@ Test(run_packed, a_prediction_counts_the_same_bytes)
 	scratch_folder_remove(&folder);
 }
 
-/* ---- local steps ---- */
+/* ---- the same way ---- */
 
-/* At a fixed rate and without momentum what a worker has gone is the rate times its gradient, and what is lost of it
- * the rate times what is lost of the gradient: a run by gradients, but for rounding. */
-static double local_apart_ratio(const char *compress)
-{
-	static const char learn[] = ", learning_rate: {policy: fixed, base: 0.1}";
-	static const struct layout_case of = {"", 3, 1};
-	char local_compress[160];
-	struct training *begun = train_layout(&of, compress, ", learning_rate: {policy: fixed, base: 1e-9}");
-	struct training *gradients = train_layout(&of, compress, learn), *local;
-	const uint64_t elements = begun->loaded.matter.graph.parameters;
-	double ratio;
-
-	snprintf(local_compress, sizeof(local_compress), "%s, local_sgd: {steps: 1}", compress);
-	local = train_layout(&of, local_compress, learn);
-	training_expect_same_on_all(local, local_compress);
-	ratio = distance(training_parameters(local, 0), training_parameters(gradients, 0), elements) /
-		distance(training_parameters(begun, 0), training_parameters(gradients, 0), elements);
-	training_free(begun);
-	training_free(gradients);
-	training_free(local);
-	return ratio;
-}
-
-Test(run_packed, one_local_step_is_an_exchange_of_gradients)
-{
-	cr_expect_lt(local_apart_ratio(", compress: {by: top-k, kept: 100%}"), SAME_WAY_RATIO);
-	cr_expect_lt(local_apart_ratio(", compress: {by: one-bit}"), TURNED_RATIO);
-	cr_expect_lt(local_apart_ratio(", compress: {by: one-bit, tensors: matrices}"), TURNED_RATIO);
-}
-
-/* ---- momentum before compression ---- */
-
-static double before_apart_ratio(const char *optimiser)
+/* How far a run ends from another one that it should be but for rounding, of the other's way from the start. */
+static double apart_ratio(const char *compress, const char *other_compress, const char *optimiser)
 {
 	static const struct layout_case of = {"", 3, 1};
 	char learn[160];
-	struct training *begun = train_layout(&of, "", ", learning_rate: {policy: fixed, base: 1e-9}"), *plain, *moved;
+	struct training *begun = train_layout(&of, "", ", learning_rate: {policy: fixed, base: 1e-9}"), *run, *other;
 	const uint64_t elements = begun->loaded.matter.graph.parameters;
 	double ratio;
 
 	snprintf(learn, sizeof(learn), "%s, learning_rate: {policy: fixed, base: 0.1}", optimiser);
-	plain = train_layout(&of, "", learn);
-	moved = train_layout(&of, ", compress: {by: top-k, kept: 100%, momentum: before}", learn);
-	training_expect_same_on_all(moved, optimiser);
-	ratio = distance(training_parameters(moved, 0), training_parameters(plain, 0), elements) /
-		distance(training_parameters(begun, 0), training_parameters(plain, 0), elements);
+	run = train_layout(&of, compress, learn);
+	other = train_layout(&of, other_compress, learn);
+	training_expect_same_on_all(run, compress);
+	ratio = distance(training_parameters(run, 0), training_parameters(other, 0), elements) /
+		distance(training_parameters(begun, 0), training_parameters(other, 0), elements);
 	training_free(begun);
-	training_free(plain);
-	training_free(moved);
+	training_free(run);
+	training_free(other);
 	return ratio;
 }
+
+/* ---- local steps ---- */
+
+/* At a fixed rate and without momentum what a worker has gone is the rate times its gradient, and what is lost of it
+ * the rate times what is lost of the gradient: a run by gradients, but for rounding. */
+Test(run_packed, one_local_step_is_an_exchange_of_gradients)
+{
+	cr_expect_lt(apart_ratio(", compress: {by: top-k, kept: 100%}, local_sgd: {steps: 1}",
+				 ", compress: {by: top-k, kept: 100%}", ""),
+		     SAME_WAY_RATIO);
+	cr_expect_lt(apart_ratio(", compress: {by: one-bit}, local_sgd: {steps: 1}", ", compress: {by: one-bit}", ""),
+		     TURNED_RATIO);
+	cr_expect_lt(apart_ratio(", compress: {by: one-bit, tensors: matrices}, local_sgd: {steps: 1}",
+				 ", compress: {by: one-bit, tensors: matrices}", ""),
+		     TURNED_RATIO);
+}
+
+/* ---- momentum before compression ---- */
 
 /* Of P workers each has u = m u + g + (d / P) w, and all of it travels: the sum is U = m U + G + d w, and w -= rate U.
  * Without compression h = m h + rate (G + d w) is rate U where the rate stays, and w -= h. By Nesterov s + m U, with
  * s = G + d w, travels, and there w -= (1 + m) h - m (h before), which is rate (s + m U), too. */
 Test(run_packed, momentum_before_is_momentum_where_all_travels)
 {
-	cr_expect_lt(before_apart_ratio(", optimiser: {momentum: 0.9, weight_decay: 0.01}"), SAME_WAY_RATIO);
-	cr_expect_lt(before_apart_ratio(", optimiser: {nesterov: true, momentum: 0.9, weight_decay: 0.01}"),
+	static const char before[] = ", compress: {by: top-k, kept: 100%, momentum: before}";
+
+	cr_expect_lt(apart_ratio(before, "", ", optimiser: {momentum: 0.9, weight_decay: 0.01}"), SAME_WAY_RATIO);
+	cr_expect_lt(apart_ratio(before, "", ", optimiser: {nesterov: true, momentum: 0.9, weight_decay: 0.01}"),
 		     SAME_WAY_RATIO);
-	cr_expect_lt(before_apart_ratio(", optimiser: {momentum: 0}"), SAME_WAY_RATIO);
+	cr_expect_lt(apart_ratio(before, "", ", optimiser: {momentum: 0}"), SAME_WAY_RATIO);
 }
 
 Test(run_packed, lars_needs_gradients_without_momentum)

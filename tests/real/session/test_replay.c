@@ -88,18 +88,6 @@ static const char *const systems[] = {
 };
 enum { N_SYSTEMS = sizeof(systems) / sizeof(systems[0]) };
 
-static uint64_t most_sent_bytes(const struct psd_case *made)
-{
-	uint64_t most = 0;
-
-	for (unsigned node = 0; node < psd_layout_nodes(&made->plan.layout); node++) {
-		const uint64_t bytes = psd_program_traffic(&made->program, node).sent_bytes;
-
-		most = bytes > most ? bytes : most;
-	}
-	return most;
-}
-
 /* ---- bytes and times ---- */
 
 static void expect_bytes_of_system(const char *system, const char *emulation)
