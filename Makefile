@@ -65,7 +65,8 @@ C_WARNINGS   := $(WARNINGS) -Wstrict-prototypes -Wmissing-prototypes -Wvla
 SANITIZERS   := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CPPFLAGS := -I. $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(if $(CUDA),-DPSD_HAS_CUDA) \
 	$(if $(STATIC),-DPSD_STATIC) $(CPPFLAGS)
-ALL_CFLAGS   := -std=c11 $(C_WARNINGS) -include engine/base/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
+# Nobody asks for errno after a root, and without it a vector has its roots at once.
+ALL_CFLAGS   := -std=c11 -fno-math-errno $(C_WARNINGS) -include engine/base/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
 ALL_CXXFLAGS := -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
 ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
 SIM_LIBS     := -lsimgrid -lyaml -lm
@@ -126,7 +127,7 @@ TSAN_SUITES    := lane feed data packed mesh joining secret streams tube transpo
 	emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract device engines \
 	fetch fused graphs kernels net packing parameters seeds several shared staging training wire)
 TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
-	run_$(call any,encoded local packed sparse)/!(accuracy*|every_other*|a_prediction*) \
+	run_$(call any,adaptive encoded local packed sparse)/!(accuracy*|every_other*|a_prediction*) \
 	run/!(every_method_$(call any,learns trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)

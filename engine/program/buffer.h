@@ -12,6 +12,7 @@ enum psd_buffer {
 	PSD_BUFFER_PARAMETER,	  /* of every item, as is its gradient */
 	PSD_BUFFER_GRADIENT,	  /* on a device that updates it: of all workers, when the transfers are over */
 	PSD_BUFFER_HISTORY,	  /* what the solver remembers of the updates of a device */
+	PSD_BUFFER_SQUARES,	  /* and, of an adaptive one, of the squares of gradients */
 	PSD_BUFFER_START,	  /* with local steps: the parameters that the last exchange has left */
 	PSD_BUFFER_FACTORS,	  /* every worker's, side by side */
 	PSD_BUFFER_RESIDUAL,	  /* of gradients that were held back, what is left for later ones */
@@ -20,6 +21,7 @@ enum psd_buffer {
 	PSD_BUFFER_MASTER,	  /* at an item's root: the parameters that it updates */
 	PSD_BUFFER_PART,	  /* at a shard: the parameters that it updates */
 	PSD_BUFFER_PART_HISTORY,  /* and what the solver remembers of them */
+	PSD_BUFFER_PART_SQUARES,  /* squares of their gradients, too */
 	PSD_BUFFER_MEMBERS,	  /* at a leader: the gradients of its node's other workers */
 	PSD_BUFFER_RECEIVED,	  /* at a shard: every worker's gradient of its part, or leader's, or their sum */
 	PSD_BUFFER_VELOCITY,	  /* what momentum has made of a worker's gradients before they are compressed */

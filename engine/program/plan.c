@@ -198,6 +198,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.wire = wire_of(input),
 		.sparse = input->system->is_sparse && input->layout.workers > 1 ? &input->system->sparse : NULL,
 		.local = input->system->is_local && input->layout.workers > 1 ? &input->system->local_sgd : NULL,
+		.is_adaptive = input->is_adaptive,
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
@@ -235,6 +236,10 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer)
 {
+	if (buffer == PSD_BUFFER_SQUARES || buffer == PSD_BUFFER_PART_SQUARES)
+		return plan->is_adaptive &&
+		       psd_plan_keeps(plan, item,
+				      buffer == PSD_BUFFER_SQUARES ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY);
 	if (buffer == PSD_BUFFER_VELOCITY)
 		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
 	if (!plan->local)

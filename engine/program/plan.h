@@ -52,6 +52,7 @@ struct psd_plan {
 	/* Or NULL: workers have the same parameters. Else what travels as a gradient is how far a worker's own
 	 * parameters have gone since the last exchange. */
 	const struct psd_local_sgd *local;
+	bool is_adaptive; /* the solver remembers squares of gradients, too */
 	uint32_t n_chunks;
 	/* Of the graph those whose parameters change, in generation order: last layer first. */
 	unsigned *tensors;
@@ -72,7 +73,8 @@ struct psd_plan_input {
 	double link_bps;
 	uint64_t fuse_bytes; /* psd_system_fuse_bytes() at the plan's point */
 	uint32_t batch;
-	bool is_half; /* values travel as 2 bytes */
+	bool is_half;	  /* values travel as 2 bytes */
+	bool is_adaptive; /* the solver remembers squares of gradients, too */
 	struct psd_machine machine;
 	struct psd_prices
 		*prices; /* shared by plans that differ in what is gathered alone; NULL: the plan has its own */
@@ -93,8 +95,8 @@ bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item 
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
 
 /* Whether hosts have the buffer for the item, beside parameters and gradients: as its method says, but that with local
- * steps devices remember updates and starts, and shards nothing, and velocities are where momentum comes before
- * compression. Pure. */
+ * steps devices remember updates and starts, and shards nothing, velocities are where momentum comes before
+ * compression, and squares where the solver is adaptive. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
 /* Iterations from one exchange to the next; 1 without local steps, and of steps that follow the loss those of the
  * beginning. Pure. */

@@ -9,7 +9,7 @@ static const char *const data_kind_names[] = {"synthetic", "cifar10", "idx", "pa
 const char *const psd_rate_policy_names[] = {"fixed", "step", "multistep", "inv", "exp", "poly", NULL};
 const char *const psd_layer_arithmetic_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
 static const char *const device_names[] = {"cpu", "cuda", "auto", NULL};
-static const char *const optimiser_names[] = {"sgd", "lars", NULL};
+const char *const psd_optimiser_names[] = {"sgd", "lars", "adamw", NULL};
 
 #define KEY(of, text, kind, member)   .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct of, member)
 #define DATA(text, kind, member)      KEY(psd_data_source, text, kind, member)
@@ -41,15 +41,27 @@ static const struct psd_section data = {.tables = {data_keys}};
 
 /* ---- optimiser ---- */
 
+#define WITH_MOMENTUM (1u << PSD_OPTIMISER_SGD | 1u << PSD_OPTIMISER_LARS)
+
 static const struct psd_key optimiser_keys[] = {
-	{OPTIMISER("kind", CHOICE, kind), .names = optimiser_names, .fallback = "sgd",
+	{OPTIMISER("kind", CHOICE, kind), .names = psd_optimiser_names, .fallback = "sgd",
 	 .help = "sgd: stochastic gradient descent; lars: each tensor's rate times trust norm(weight) / "
-		 "(norm(gradient) "
-		 "+ weight_decay norm(weight))"},
+		 "(norm(gradient) + weight_decay norm(weight)); adamw: Adam, with weight decay beside the gradients "
+		 "and not in them"},
 	{OPTIMISER("trust", NUMBER, trust_ratio), .lowest = 1e-9, .highest = 1, .fallback = "0.001",
 	 .when = {"kind", 1u << PSD_OPTIMISER_LARS, 0}, .help = "see `kind`"},
-	{OPTIMISER("momentum", NUMBER, momentum), .highest = 0.9999, .fallback = "0", .help = "of the last update"},
-	{OPTIMISER("nesterov", FLAG, is_nesterov), .fallback = "false", .help = "looks ahead; with `momentum`"},
+	{OPTIMISER("momentum", NUMBER, momentum), .highest = 0.9999, .fallback = "0",
+	 .when = {"kind", WITH_MOMENTUM, 0}, .help = "of the last update"},
+	{OPTIMISER("nesterov", FLAG, is_nesterov), .fallback = "false", .when = {"kind", WITH_MOMENTUM, 0},
+	 .help = "looks ahead; with `momentum`"},
+	{OPTIMISER("beta1", NUMBER, beta1), .highest = 0.999999, .fallback = "0.9",
+	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0},
+	 .help = "how much of the mean of gradients stays in each iteration"},
+	{OPTIMISER("beta2", NUMBER, beta2), .highest = 0.999999, .fallback = "0.999",
+	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0}, .help = "the same of the mean of their squares"},
+	{OPTIMISER("epsilon", NUMBER, epsilon), .lowest = 1e-30, .highest = 1, .fallback = "0.00000001",
+	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0},
+	 .help = "what is added to the root of that mean, by which the mean of gradients is divided"},
 	{OPTIMISER("weight_decay", NUMBER, weight_decay), .highest = 1, .fallback = "0",
 	 .help = "of every tensor, biases too"},
 	{.name = NULL},

@@ -50,13 +50,14 @@ enum psd_device_choice { PSD_CHOOSE_CPU, PSD_CHOOSE_CUDA, PSD_CHOOSE_AUTO };
 /* In what layers compute; parameters, gradients and updates are fp32 whatever it is. */
 enum psd_layer_arithmetic { PSD_LAYERS_FP32, PSD_LAYERS_TF32, PSD_LAYERS_FP16, PSD_LAYERS_BF16 };
 
-enum psd_optimiser_kind { PSD_OPTIMISER_SGD, PSD_OPTIMISER_LARS };
+enum psd_optimiser_kind { PSD_OPTIMISER_SGD, PSD_OPTIMISER_LARS, PSD_OPTIMISER_ADAMW };
 
 struct psd_optimiser { /* stochastic gradient descent; all zero: without momentum and decay */
 	enum psd_optimiser_kind kind;
-	double trust_ratio; /* lars: how far a tensor moves at a rate of 1, of its own norm */
-	double momentum;
-	double weight_decay; /* of every tensor, biases too */
+	double trust_ratio;	      /* lars: how far a tensor moves at a rate of 1, of its own norm */
+	double momentum;	      /* of adamw 0 */
+	double beta1, beta2, epsilon; /* adamw */
+	double weight_decay;	      /* of every tensor, biases too */
 	bool is_nesterov;
 };
 
@@ -115,6 +116,7 @@ enum psd_status psd_train_parse_solver(struct psd_train *train, const char *path
 /* The streams that there are in any case. Pure. */
 unsigned psd_train_least_streams(const struct psd_train *train);
 
+extern const char *const psd_optimiser_names[];	       /* "sgd", "lars", "adamw", NULL */
 extern const char *const psd_layer_arithmetic_names[]; /* "fp32", "tf32", "fp16", "bf16", NULL */
 extern const char *const psd_rate_policy_names[];      /* "fixed", "step", "multistep", "inv", "exp", "poly", NULL */
 

@@ -281,7 +281,8 @@ static unsigned parts_of(const struct psd_calibration *calibration)
 
 /* Each (HOST_ELEMENTS). */
 struct arrays {
-	float *weight, *history;
+	float *weight;
+	struct psd_moments moments;
 	const float *parts[MOST_PARTS];
 };
 
@@ -289,9 +290,10 @@ static bool take_arrays(struct arrays *arrays, unsigned n_parts)
 {
 	bool is_complete;
 
-	*arrays = (struct arrays){.weight = psd_layer_times_values(HOST_ELEMENTS, 0.02f),
-				  .history = psd_layer_times_values(HOST_ELEMENTS, 0.02f)};
-	is_complete = arrays->weight && arrays->history;
+	*arrays = (struct arrays){
+		.weight = psd_layer_times_values(HOST_ELEMENTS, 0.02f),
+		.moments = {psd_layer_times_values(HOST_ELEMENTS, 0.02f), calloc(HOST_ELEMENTS, sizeof(float))}};
+	is_complete = arrays->weight && arrays->moments.history && arrays->moments.squares;
 	for (unsigned p = 0; p < n_parts; p++) {
 		arrays->parts[p] = psd_layer_times_values(HOST_ELEMENTS, 0.02f);
 		is_complete = is_complete && arrays->parts[p];
@@ -304,7 +306,8 @@ static void give_arrays(struct arrays *arrays)
 	for (unsigned p = 0; p < MOST_PARTS; p++)
 		free((void *)(uintptr_t)arrays->parts[p]);
 	free(arrays->weight);
-	free(arrays->history);
+	free(arrays->moments.history);
+	free(arrays->moments.squares);
 }
 
 /* Seconds of a reduction, then of an update; of processors, which others on the machine disturb less. */
@@ -317,11 +320,11 @@ static void time_arrays(const struct psd_board *board, const struct arrays *arra
 	for (unsigned p = 0; p < MOST_PARTS; p++)
 		parts[p] = (struct psd_shard_part){arrays->parts[p], &psd_encoding_fp32};
 	start_sec = psd_machine_own_sec();
-	psd_shard_reduce(&update, parts, parts_of(board->calibration), 1.0f, arrays->weight, arrays->history,
+	psd_shard_reduce(&update, parts, parts_of(board->calibration), 1.0f, arrays->weight, arrays->moments,
 			 HOST_ELEMENTS);
 	values[0] = psd_machine_own_sec() - start_sec;
 	start_sec = psd_machine_own_sec();
-	psd_update_apply(&update, arrays->weight, arrays->parts[0], arrays->history, HOST_ELEMENTS);
+	psd_update_apply(&update, arrays->weight, arrays->parts[0], arrays->moments, HOST_ELEMENTS);
 	values[REPEATS] = psd_machine_own_sec() - start_sec;
 }
 

@@ -26,7 +26,7 @@ struct bench {
 	struct psd_stopwatch watch;
 	const struct psd_device_kind *kind;
 	struct psd_device *device;
-	void *here, *there; /* MOST_BYTES each, room for the three arrays of an update */
+	void *here, *there; /* MOST_BYTES each, room for the four arrays of an update */
 };
 
 static uint64_t bytes_of(unsigned size)
@@ -63,10 +63,11 @@ static enum psd_status time_copies(struct bench *bench, double *values, struct p
 static enum psd_status time_update(struct bench *bench, const struct psd_update *update, double *sec,
 				   struct psd_error *err)
 {
-	float *weight = bench->there, *history = weight + UPDATE_ELEMENTS, *gradient = history + UPDATE_ELEMENTS;
+	float *weight = bench->there, *gradient = weight + UPDATE_ELEMENTS;
+	const struct psd_moments moments = {gradient + UPDATE_ELEMENTS, gradient + 2 * UPDATE_ELEMENTS};
 	const uint64_t from = psd_stopwatch_mark(&bench->watch, PSD_STREAM_COMPUTE);
 	enum psd_status status =
-		bench->kind->apply(bench->device, update, weight, gradient, history, UPDATE_ELEMENTS, err);
+		bench->kind->apply(bench->device, update, weight, gradient, moments, UPDATE_ELEMENTS, err);
 	const uint64_t to = psd_stopwatch_mark(&bench->watch, PSD_STREAM_COMPUTE);
 
 	if (!status)

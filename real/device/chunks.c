@@ -101,7 +101,8 @@ static void update(const struct psd_chunks *chunks, struct span chunk, const flo
 
 		if (part.first < part.end)
 			psd_update_apply(&tensor->update, tensor->weight + (part.first - first),
-					 sum + (part.first - chunk.first), chunks->history + part.first,
+					 sum + (part.first - chunk.first),
+					 (struct psd_moments){.history = chunks->history + part.first},
 					 part.end - part.first);
 		first += tensor->elements;
 	}

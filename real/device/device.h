@@ -165,7 +165,8 @@ struct psd_device_kind {
 
 	/* Begins psd_update_apply() of a tensor, with psd_update_by_norms() before it. */
 	enum psd_status (*apply)(struct psd_device *device, const struct psd_update *update, float *weight,
-				 const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+				 const float *gradient, struct psd_moments moments, uint64_t elements,
+				 struct psd_error *err);
 	/* Begins psd_drift_take_step(). */
 	enum psd_status (*drift)(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
 	/* Begins to convert values to what travels, or what has arrived to values, where the device works: as
@@ -198,7 +199,8 @@ enum { PSD_MOST_MARKS = 4096 };
 
 /* Slots of devices that work in their host's memory, on this processor. */
 enum psd_status psd_device_apply_here(struct psd_device *device, const struct psd_update *update, float *weight,
-				      const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+				      const float *gradient, struct psd_moments moments, uint64_t elements,
+				      struct psd_error *err);
 enum psd_status psd_device_drift_here(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
 enum psd_status psd_device_convert_here(struct psd_device *device, const struct psd_conversion *conversion,
 					struct psd_error *err);

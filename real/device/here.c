@@ -5,12 +5,13 @@
 #include "real/device/device.h"
 
 enum psd_status psd_device_apply_here(struct psd_device *device, const struct psd_update *update, float *weight,
-				      const float *gradient, float *history, uint64_t elements, struct psd_error *err)
+				      const float *gradient, struct psd_moments moments, uint64_t elements,
+				      struct psd_error *err)
 {
 	const struct psd_update own = psd_update_by_norms(*update, weight, gradient, elements);
 
 	(void)device, (void)err;
-	psd_update_apply(&own, weight, gradient, history, elements);
+	psd_update_apply(&own, weight, gradient, moments, elements);
 	return PSD_OK;
 }
 

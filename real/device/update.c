@@ -62,19 +62,39 @@ INLINE void apply_nesterov(struct psd_update update, float *restrict weight, con
 	}
 }
 
-void psd_update_apply(const struct psd_update *update, float *weight, const float *gradient, float *history,
+INLINE void apply_adaptive(struct psd_update update, float *restrict weight, const float *restrict gradient,
+			   float *restrict history, float *restrict squares, unsigned elements)
+{
+	const struct psd_adaptive by = update.adaptive;
+
+	for (unsigned i = 0; i < elements; i++) {
+		history[i] = by.beta1 * history[i] + (1.0f - by.beta1) * gradient[i];
+		squares[i] = by.beta2 * squares[i] + (1.0f - by.beta2) * (gradient[i] * gradient[i]);
+		weight[i] -=
+			update.rate * (by.mean_ratio * history[i] / (by.root_ratio * sqrtf(squares[i]) + by.epsilon) +
+				       update.weight_decay * weight[i]);
+	}
+}
+
+/* Of the elements from `first` on. */
+INLINE void apply(struct psd_update update, float *weight, const float *gradient, struct psd_moments moments,
+		  uint64_t first, unsigned elements)
+{
+	if (update.adaptive.epsilon > 0.0f)
+		apply_adaptive(update, weight + first, gradient + first, moments.history + first,
+			       moments.squares + first, elements);
+	else if (update.is_nesterov)
+		apply_nesterov(update, weight + first, gradient + first, moments.history + first, elements);
+	else
+		apply_sgd(update, weight + first, gradient + first, moments.history + first, elements);
+}
+
+void psd_update_apply(const struct psd_update *update, float *weight, const float *gradient, struct psd_moments moments,
 		      uint64_t elements)
 {
 	const uint64_t in_blocks = elements - elements % BLOCK;
-	const unsigned rest = (unsigned)(elements % BLOCK);
 
-	if (update->is_nesterov) {
-		for (uint64_t i = 0; i < in_blocks; i += BLOCK)
-			apply_nesterov(*update, weight + i, gradient + i, history + i, BLOCK);
-		apply_nesterov(*update, weight + in_blocks, gradient + in_blocks, history + in_blocks, rest);
-	} else {
-		for (uint64_t i = 0; i < in_blocks; i += BLOCK)
-			apply_sgd(*update, weight + i, gradient + i, history + i, BLOCK);
-		apply_sgd(*update, weight + in_blocks, gradient + in_blocks, history + in_blocks, rest);
-	}
+	for (uint64_t i = 0; i < in_blocks; i += BLOCK)
+		apply(*update, weight, gradient, moments, i, BLOCK);
+	apply(*update, weight, gradient, moments, in_blocks, (unsigned)(elements % BLOCK));
 }

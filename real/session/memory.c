@@ -405,9 +405,19 @@ void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned
 			   before * spaced(subject->subject.elements) + psd_plan_slice(subject, slice).first);
 }
 
-float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice)
+struct psd_moments psd_memory_moments(const struct psd_memory *memory, unsigned item)
 {
-	return psd_memory_buffer(memory, PSD_BUFFER_PART_HISTORY, item, 0) + part_offset(memory, item, slice);
+	const struct psd_memory_buffer *buffers = memory->items[item].buffers;
+
+	return (struct psd_moments){buffers[PSD_BUFFER_HISTORY].base, buffers[PSD_BUFFER_SQUARES].base};
+}
+
+struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsigned item, unsigned slice)
+{
+	const struct psd_memory_buffer *buffers = memory->items[item].buffers;
+	const struct psd_moments whole = {buffers[PSD_BUFFER_PART_HISTORY].base, buffers[PSD_BUFFER_PART_SQUARES].base};
+
+	return psd_moments_from(whole, part_offset(memory, item, slice));
 }
 
 /* Top and bottom. */

@@ -100,8 +100,9 @@ void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned
 float *psd_memory_master(const struct psd_memory *memory, unsigned item);
 /* What a shard keeps of that part beside the parameters that it computes with, as floats; NULL: nothing. */
 float *psd_memory_part(const struct psd_memory *memory, unsigned item, unsigned slice);
-/* The optimiser state of that part. */
-float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice);
+/* What the solver remembers of an item, and of that part. */
+struct psd_moments psd_memory_moments(const struct psd_memory *memory, unsigned item);
+struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* A worker's factors of an item in an iteration. */
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
 				      unsigned worker);

@@ -38,7 +38,7 @@ static void sum_block(float *sum, const struct psd_shard_part parts[], unsigned 
 }
 
 void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_part parts[], unsigned n_parts,
-		      float ratio, float *weight, float *history, uint64_t elements)
+		      float ratio, float *weight, struct psd_moments moments, uint64_t elements)
 {
 	float sum[BLOCK_ELEMENTS];
 
@@ -46,7 +46,7 @@ void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_pa
 		const uint64_t n = elements - e < BLOCK_ELEMENTS ? elements - e : BLOCK_ELEMENTS;
 
 		sum_block(sum, parts, n_parts, ratio, e, n);
-		psd_update_apply(update, weight + e, sum, history + e, n);
+		psd_update_apply(update, weight + e, sum, psd_moments_from(moments, e), n);
 	}
 }
 

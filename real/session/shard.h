@@ -21,11 +21,11 @@ const void *psd_shard_part_at(const struct psd_shard_part *part, uint64_t elemen
 /* Its first value is none. */
 bool psd_shard_part_is_nan(const struct psd_shard_part *part);
 
-/* Sums the parts, `elements` each, as floats and in order of rank, and updates weights and history with the sum times
+/* Sums the parts, `elements` each, as floats and in order of rank, and updates weights and moments with the sum times
  * ratio as psd_update_apply() does. n_parts >= 1; nothing overlaps. Sum and update go block by block, each while it is
  * in the first-level cache. */
 void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_part parts[], unsigned n_parts,
-		      float ratio, float *weight, float *history, uint64_t elements);
+		      float ratio, float *weight, struct psd_moments moments, uint64_t elements);
 
 /* The same sum of drifts: weight = start - ratio sum; start may be weight. */
 void psd_shard_join(const struct psd_shard_part parts[], unsigned n_parts, float ratio, const float *start,

@@ -55,18 +55,37 @@ bool psd_solver_drops(const struct psd_learning_rate *rate, uint64_t first, uint
 	return false;
 }
 
+/* Means that begin with 0 are too small in the beginning, by as much as is left of that 0: with betas as they are
+ * applied, for 1 - beta2 loses much where it is rounded. */
+static struct psd_adaptive adaptive_at(const struct psd_optimiser *optimiser, uint64_t iteration)
+{
+	const float beta1 = (float)optimiser->beta1, beta2 = (float)optimiser->beta2;
+	const double steps = (double)iteration + 1.0;
+
+	return (struct psd_adaptive){
+		.beta1 = beta1,
+		.beta2 = beta2,
+		.mean_ratio = (float)(1.0 / (1.0 - pow((double)beta1, steps))),
+		.root_ratio = (float)(1.0 / sqrt(1.0 - pow((double)beta2, steps))),
+		.epsilon = (float)optimiser->epsilon,
+	};
+}
+
 struct psd_update psd_solver_update(const struct psd_train *train, uint64_t global_batch, uint64_t iteration)
 {
 	const uint64_t for_batch = train->rate.for_batch ? train->rate.for_batch : global_batch;
 	const double batch_ratio = (double)global_batch / (double)for_batch;
-
-	return (struct psd_update){
+	struct psd_update update = {
 		.rate = (float)(psd_solver_rate(&train->rate, iteration) * batch_ratio),
 		.momentum = (float)train->optimiser.momentum,
 		.weight_decay = (float)train->optimiser.weight_decay,
 		.is_nesterov = train->optimiser.is_nesterov,
 		.trust_ratio = train->optimiser.kind == PSD_OPTIMISER_LARS ? train->optimiser.trust_ratio : 0.0,
 	};
+
+	if (train->optimiser.kind == PSD_OPTIMISER_ADAMW)
+		update.adaptive = adaptive_at(&train->optimiser, iteration);
+	return update;
 }
 
 struct psd_update psd_solver_own_update(const struct psd_train *train, unsigned workers, uint64_t global_batch,
@@ -74,6 +93,10 @@ struct psd_update psd_solver_own_update(const struct psd_train *train, unsigned 
 {
 	struct psd_update update = psd_solver_update(train, global_batch, iteration);
 
+	if (train->optimiser.kind == PSD_OPTIMISER_ADAMW) { /* n gradients by the root of their squares: n falls out */
+		update.adaptive.epsilon /= (float)workers;
+		return update;
+	}
 	/* rate (n gradient + decay weight) = n rate (gradient + decay / n weight), and norms go the same way */
 	update.rate *= (float)workers;
 	update.weight_decay /= (float)workers;

@@ -43,18 +43,20 @@ enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd
 enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = made->matter->scenario;
+	const enum psd_optimiser_kind kind = scenario->train.optimiser.kind;
+	const char *name = psd_optimiser_names[kind];
 
-	if (psd_worker_use(scenario) == PSD_BY_REPLAY || scenario->train.optimiser.kind != PSD_OPTIMISER_LARS)
+	if (psd_worker_use(scenario) == PSD_BY_REPLAY || kind == PSD_OPTIMISER_SGD)
 		return PSD_OK;
 	if (made->plan.sparse)
 		return psd_error_set(err, PSD_EINVAL, made->system->at,
-				     "system '%s' is 'sparse', optimiser 'lars' needs whole gradients",
-				     made->system->name);
+				     "system '%s' is 'sparse', optimiser '%s' needs whole gradients",
+				     made->system->name, name);
 	if (made->plan.compress && made->plan.compress->momentum == PSD_MOMENTUM_BEFORE)
 		return psd_error_set(err, PSD_EINVAL, made->system->at,
-				     "system '%s' has 'momentum: before', optimiser 'lars' needs gradients without",
-				     made->system->name);
-	for (unsigned i = 0; i < made->plan.n_items; i++)
+				     "system '%s' has 'momentum: before', optimiser '%s' needs gradients without",
+				     made->system->name, name);
+	for (unsigned i = 0; kind == PSD_OPTIMISER_LARS && i < made->plan.n_items; i++)
 		if (psd_plan_keeps(&made->plan, &made->plan.items[i], PSD_BUFFER_PART_HISTORY))
 			return psd_error_set(err, PSD_EINVAL, made->system->at,
 					     "system '%s' updates parts of tensors at servers, optimiser 'lars' needs "

@@ -163,9 +163,10 @@ static enum psd_status check_notes(struct psd_worker *worker, const struct psd_t
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
 				       "is of host %.20s, its name says %s", host, self);
 	else if (strcmp(there, program.bytes) != 0)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				       "is of another model, system or cluster, or of another version of psd-run: its "
-				       "parameters alone may be a start, see train.start");
+		status = psd_error_set(
+			err, PSD_EINVAL, (struct psd_place){.path = path},
+			"is of another model, optimiser, system or cluster, or of another version of psd-run: its "
+			"parameters alone may be a start, see train.start");
 	if (!status)
 		worker->saved = (struct psd_saved){strtoull(run, NULL, 16), strtoull(terms, NULL, 16)};
 	psd_text_release(&program);

@@ -55,7 +55,7 @@ enum psd_status psd_worker_step_alone(struct psd_worker *worker, struct psd_task
 	const bool ends = psd_period_exchanges(psd_interpreter_period(&worker->interpreter, 0), task.iteration);
 	const struct psd_update update = psd_solver_own_update(worker->options->train, worker->layout->workers,
 							       worker->global_batch, task.iteration);
-	float *history = psd_memory_buffer(worker->on_device, PSD_BUFFER_HISTORY, item, task.iteration);
+	const struct psd_moments moments = psd_memory_moments(worker->on_device, item);
 	enum psd_status status = PSD_OK;
 	uint64_t offset = 0;
 
@@ -67,7 +67,7 @@ enum psd_status psd_worker_step_alone(struct psd_worker *worker, struct psd_task
 			status = drift(worker, &own.drift, PSD_DRIFT_BEGINS, err);
 		if (!status)
 			status = worker->kind->apply(worker->device, &of_tensor, own.drift.weight, own.drift.gradient,
-						     history + offset, own.drift.elements, err);
+						     psd_moments_from(moments, offset), own.drift.elements, err);
 		if (!status && ends)
 			status = drift(worker, &own.drift, PSD_DRIFT_ENDS, err);
 		offset += own.drift.elements;

@@ -101,10 +101,10 @@ static void update_piece(const struct psd_worker *worker, struct psd_task task, 
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const struct psd_update update = psd_solver_update_of(
 		psd_solver_update(worker->options->train, worker->global_batch, task.iteration), piece->tensor);
-	float *history = psd_memory_part_history(&worker->memory, (unsigned)op->item, op->slice);
+	const struct psd_moments moments = psd_memory_part_moments(&worker->memory, (unsigned)op->item, op->slice);
 
-	psd_shard_reduce(&update, piece->parts, piece->n_parts, ratio, piece->weight, history + piece->first,
-			 piece->elements);
+	psd_shard_reduce(&update, piece->parts, piece->n_parts, ratio, piece->weight,
+			 psd_moments_from(moments, piece->first), piece->elements);
 }
 
 static void join_piece(const struct psd_worker *worker, struct psd_task task, const struct piece *piece, float ratio)

@@ -158,7 +158,7 @@ static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task
 	const struct psd_plan_item *item = &worker->plan->items[i];
 	const struct psd_update update = update_of(worker, item, task.iteration);
 	float *const *gradients = psd_memory_gradients(worker->on_device, task.iteration);
-	float *history = psd_memory_buffer(worker->on_device, PSD_BUFFER_HISTORY, i, task.iteration);
+	struct psd_moments moments = psd_memory_moments(worker->on_device, i);
 	float *master = psd_memory_master(worker->on_device, i);
 	enum psd_status status = PSD_OK;
 
@@ -170,8 +170,8 @@ static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task
 		const struct psd_update own = psd_solver_update_of(update, &worker->graph->tensors[t]);
 
 		status = worker->kind->apply(worker->device, &own, master ? master : worker->on_device->parameters[t],
-					     gradients[t], history, elements, err);
-		history += elements;
+					     gradients[t], moments, elements, err);
+		moments = psd_moments_from(moments, elements);
 		master = master ? master + elements : NULL;
 	}
 	return status;

@@ -142,9 +142,10 @@ static enum psd_status rebuild(struct psd_device *device, const struct psd_facto
 }
 
 static enum psd_status apply(struct psd_device *device, const struct psd_update *update, float *weight,
-			     const float *gradient, float *history, uint64_t elements, struct psd_error *err)
+			     const float *gradient, struct psd_moments moments, uint64_t elements,
+			     struct psd_error *err)
 {
-	BEGIN(PSD_STREAM_COMPUTE, "apply", apply(device, update, weight, gradient, history, elements, err));
+	BEGIN(PSD_STREAM_COMPUTE, "apply", apply(device, update, weight, gradient, moments, elements, err));
 }
 
 static enum psd_status convert(struct psd_device *device, const struct psd_conversion *conversion,

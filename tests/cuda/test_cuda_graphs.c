@@ -152,7 +152,8 @@ static void learn(struct cuda_net *cuda, float *const gradients[], float *const 
 
 	for (unsigned t = 0; t < graph->n_tensors; t++)
 		cr_assert_eq(psd_device_cuda.apply(cuda->device, &update, cuda->parameters[t], gradients[t],
-						   histories[t], graph->tensors[t].elements, &err),
+						   (struct psd_moments){.history = histories[t]},
+						   graph->tensors[t].elements, &err),
 			     PSD_OK, "%s", err.text);
 }
 

@@ -386,7 +386,8 @@ static void train(struct net *net, struct cuda_net *cuda)
 		for (unsigned t = 0; t < net->graph->n_tensors; t++) {
 			descend(net->parameters[t], net->gradients[t], net->graph->tensors[t].elements);
 			cr_assert_eq(psd_device_cuda.apply(cuda->device, &update, cuda->parameters[t],
-							   cuda->gradients[t], histories[t],
+							   cuda->gradients[t],
+							   (struct psd_moments){.history = histories[t]},
 							   net->graph->tensors[t].elements, &err),
 				     PSD_OK, "%s", err.text);
 		}

@@ -56,8 +56,11 @@ static void check_equal(struct psd_device *device, const float *own, const float
 static void check_update(struct psd_update update, uint64_t count)
 {
 	struct psd_device *device = open_device();
-	float *weight = make(count, 1), *gradient = make(count, 2), *history = make(count, 3);
-	float *own_weight = cuda_net_take(device, weight, count), *own_history = cuda_net_take(device, history, count);
+	float *weight = make(count, 1), *gradient = make(count, 2), *squares = calloc(count, sizeof(*squares));
+	const struct psd_moments moments = {make(count, 3), squares};
+	float *own_weight = cuda_net_take(device, weight, count);
+	const struct psd_moments own_moments = {cuda_net_take(device, moments.history, count),
+						cuda_net_take(device, squares, count)};
 	const float *own_gradient = cuda_net_take(device, gradient, count);
 	const double tolerance_ratio = update.trust_ratio > 0 ? NORM_TOLERANCE_RATIO : 0;
 	struct psd_error err = {0};
@@ -65,17 +68,19 @@ static void check_update(struct psd_update update, uint64_t count)
 	for (unsigned step = 0; step < 2; step++) {
 		const struct psd_update own = psd_update_by_norms(update, weight, gradient, count);
 
-		psd_update_apply(&own, weight, gradient, history, count);
-		cr_assert_eq(psd_device_cuda.apply(device, &update, own_weight, own_gradient, own_history, count, &err),
+		psd_update_apply(&own, weight, gradient, moments, count);
+		cr_assert_eq(psd_device_cuda.apply(device, &update, own_weight, own_gradient, own_moments, count, &err),
 			     PSD_OK, "%s", err.text);
 	}
 	cuda_net_wait(device, PSD_STREAM_COMPUTE);
 	check_equal(device, own_weight, weight, count, tolerance_ratio, "weight");
-	check_equal(device, own_history, history, count, tolerance_ratio, "history");
+	check_equal(device, own_moments.history, moments.history, count, tolerance_ratio, "history");
+	check_equal(device, own_moments.squares, squares, count, 0, "squares");
 	psd_device_cuda.close(device);
 	free(weight);
 	free(gradient);
-	free(history);
+	free(moments.history);
+	free(squares);
 }
 
 Test(cuda_parameters, updates_have_the_bits_of_the_hosts)
@@ -84,6 +89,14 @@ Test(cuda_parameters, updates_have_the_bits_of_the_hosts)
 	check_update((struct psd_update){.rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .is_nesterov = true},
 		     777);
 	check_update((struct psd_update){.rate = 0.3f}, 1);
+	check_update((struct psd_update){.rate = 0.1f,
+					 .weight_decay = 0.01f,
+					 .adaptive = {.beta1 = 0.9f,
+						      .beta2 = 0.999f,
+						      .epsilon = 1e-8f,
+						      .mean_ratio = 1.5f,
+						      .root_ratio = 20}},
+		     5001);
 }
 
 /* 3,000,000 elements have as many parts as there may be, 7 a single one. */

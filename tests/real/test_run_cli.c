@@ -676,7 +676,7 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 {
 	const struct scratch_folder folder = make_tiny();
 	static const char options[] = "calibrate --attempts 1 --quiet -o @/c.yaml --set cluster.network.payload=90% "
-				      "--set cluster.workers_per_node=2 "
+				      "--set cluster.workers_per_node=2 --set train.optimiser.kind=adamw "
 				      "--set calibration.workers=8 --set calibration.bandwidth=2Gbps";
 	struct run done = run(tiny(&folder, options).text, "2>&1"), predicted, trained;
 	char *calibrated, *profile, *points;
@@ -700,6 +700,7 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	cr_expect_null(strstr(calibrated, "bandwidth: 2Gbps"), "%s", calibrated);
 	cr_expect_gt(number_after(calibrated, "\ncalibration:\n  spread: "), 0.0);
 	cr_expect_not_null(strstr(calibrated, "payload: 1}"), "%s", calibrated);
+	cr_expect_not_null(strstr(calibrated, "optimiser: {kind: adamw, "), "%s", calibrated);
 	cr_expect_gt(number_after(profile, "\nfc1,"), 0.0);
 	cr_expect_eq(count(points, "\n"), 2);
 	cr_expect_not_null(strstr(points, "\ntiny,PS,real-idle,2,2,,"), "%s", points);

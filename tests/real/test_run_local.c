@@ -181,6 +181,18 @@ Test(run_local, lars_goes_by_a_workers_own_norms)
 	training_free(alone);
 }
 
+/* So are its means. What is added to the root is large here: half of it, or twice as much, would show. */
+Test(run_local, adamw_goes_by_a_workers_own_means)
+{
+	static const char learn[] = ", optimiser: {kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 0.02, weight_decay: "
+				    "0.1}, learning_rate: {policy: fixed, base: 0.02}";
+	struct training *alone = train_alone(learn);
+
+	for (unsigned c = 0; c < N_CASES; c++)
+		check_alone(alone, &cases[c], learn);
+	training_free(alone);
+}
+
 /* Distance of n local iterations from as many that exchange gradients, and the way of these. */
 static double measure_apart(double rate, double *way)
 {
@@ -472,6 +484,9 @@ Test(run_local, what_goes_on_ends_as_what_was_never_cut)
 	going_on_check("sync: ps, local_sgd: {steps: 3}", LEARN_ON, 3, 1, NULL);
 	going_on_check("sync: ps, servers: 2, wire: bf16, local_sgd: {steps: 3}", LEARN_ON, 2, 1, NULL);
 	going_on_check("sync: two-level-ps, barrier: layer, local_sgd: {steps: 3}", LEARN_ON, 4, 2, NULL);
+	going_on_check("sync: ps, local_sgd: {steps: 3}",
+		       "data: {training_samples: 40, test_samples: 32}, optimiser: {kind: adamw, weight_decay: 0.1}", 2,
+		       1, NULL);
 }
 
 /* The end of a run cuts a period, and what goes on begins another: from the parameters there, which at next to no rate

@@ -15,6 +15,7 @@
 #include "tests/real/going_on.h"
 #include "tests/real/kept_port.h"
 #include "tests/real/plain_compression.h"
+#include "tests/real/plain_softmax.h"
 #include "tests/real/training.h"
 #include "tests/scratch_folder.h"
 
@@ -365,7 +366,7 @@ Test(run_packed, lars_needs_gradients_without_momentum)
 
 /* ---- the whole algorithm ---- */
 
-enum { INPUTS = 150, CLASSES = 10, N = (INPUTS + 1) * CLASSES, REFERENCE_WORKERS = 2, BLOCK = 1024 };
+enum { INPUTS = PLAIN_INPUTS, CLASSES = PLAIN_CLASSES, N = PLAIN_PARAMETERS, REFERENCE_WORKERS = 2, BLOCK = 1024 };
 #define RATE	 0.25
 #define MOMENTUM 0.9
 #define DECAY	 0.01
@@ -379,27 +380,6 @@ struct reference {
 	double parameters[N], history[N], residual[REFERENCE_WORKERS][N], sum_residual[N], sum[N];
 	struct psd_data *data;
 };
-
-/* Adds that of a sample, divided by the global batch. */
-static void add_gradient(const struct reference *of, const float *image, int32_t label, double *gradient)
-{
-	double scores[CLASSES], sum = 0.0;
-
-	for (unsigned c = 0; c < CLASSES; c++) {
-		scores[c] = of->parameters[INPUTS * CLASSES + c];
-		for (unsigned i = 0; i < INPUTS; i++)
-			scores[c] += of->parameters[c * INPUTS + i] * (double)image[i];
-		sum += exp(scores[c]);
-	}
-	for (unsigned c = 0; c < CLASSES; c++) {
-		const double dscore =
-			(exp(scores[c]) / sum - (c == (unsigned)label)) / (double)(REFERENCE_WORKERS * BATCH);
-
-		for (unsigned i = 0; i < INPUTS; i++)
-			gradient[c * INPUTS + i] += dscore * (double)image[i];
-		gradient[INPUTS * CLASSES + c] += dscore;
-	}
-}
 
 /* Blocks of the weight, and the bias. */
 static void compress(const struct reference *of, double *values, double *sent)
@@ -421,7 +401,8 @@ static void go_worker(struct reference *of, unsigned worker, unsigned iteration)
 	cr_assert_eq(psd_data_read_batch(of->data, PSD_DATA_TRAINING, first, BATCH, images, labels, &err), PSD_OK, "%s",
 		     err.text);
 	for (unsigned s = 0; s < BATCH; s++)
-		add_gradient(of, images + s * INPUTS, labels[s], of->residual[worker]);
+		plain_softmax_add(of->parameters, images + s * INPUTS, labels[s], REFERENCE_WORKERS * BATCH,
+				  of->residual[worker]);
 	compress(of, of->residual[worker], sent);
 	for (unsigned e = 0; e < N; e++)
 		of->sum_residual[e] += sent[e];
@@ -438,9 +419,7 @@ static void go(struct reference *of, unsigned iteration)
 	}
 }
 
-static const char softmax[] = "name: softmax\ninput: {channels: 150}\nlayers:\n"
-			      "  - {name: fc, kind: inner-product, outputs: 10}\n"
-			      "  - {name: loss, kind: softmax-loss}\n";
+static const char softmax[] = PLAIN_SOFTMAX;
 
 static struct training *train_softmax(const struct scratch_folder *folder, const char *system, unsigned iterations,
 				      double rate)
@@ -594,7 +573,8 @@ static void expect_refusal(const struct scratch_folder *folder, const char *opti
  * what is left, whichever way. */
 Test(run_packed, residuals_of_another_system_are_refused)
 {
-	static const char another[] = "is of another model, system or cluster, or of another version of psd-run: ";
+	static const char another[] =
+		"is of another model, optimiser, system or cluster, or of another version of psd-run: ";
 	const struct scratch_folder folder = make_folder();
 
 	free(run_that_ends(&folder, 0, "--system Packed --save @/c --iterations 4 @/s.yaml"));

@@ -84,6 +84,18 @@ PSD_BODY void psd_update_at(uint64_t i, const struct psd_cuda_update *of)
 	psd_step_at(&of->step, &of->weight[i], of->gradient[i], &of->history[i]);
 }
 
+PSD_BODY void psd_adaptive_at(uint64_t i, const struct psd_cuda_adaptive *of)
+{
+	const float gradient = of->gradient[i];
+	const float history = of->beta1 * of->history[i] + (1.0f - of->beta1) * gradient;
+	const float squares = of->beta2 * of->squares[i] + (1.0f - of->beta2) * (gradient * gradient);
+
+	of->history[i] = history;
+	of->squares[i] = squares;
+	of->weight[i] -= of->rate * (of->mean_ratio * history / (of->root_ratio * sqrtf(squares) + of->epsilon) +
+				     of->weight_decay * of->weight[i]);
+}
+
 PSD_BODY void psd_difference_at(uint64_t i, const struct psd_cuda_difference *of)
 {
 	of->difference[i] = of->from[i] - of->ratio * of->what[i];

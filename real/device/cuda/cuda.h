@@ -423,7 +423,8 @@ uint32_t psd_cuda_correct_of(const struct psd_cuda_layer *layer);
 /* ---- parameters (parameters.c): slots of struct psd_device_kind ---- */
 
 enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_update *update, float *weight,
-			       const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+			       const float *gradient, struct psd_moments moments, uint64_t elements,
+			       struct psd_error *err);
 enum psd_status psd_cuda_drift(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
 enum psd_status psd_cuda_convert_wire(struct psd_device *device, const struct psd_conversion *conversion,
 				      struct psd_error *err);

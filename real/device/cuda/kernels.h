@@ -37,6 +37,7 @@
 	ROW(look_fold)                                                                                                 \
 	ROW(spoil)                                                                                                     \
 	ROW(update)                                                                                                    \
+	ROW(adaptive)                                                                                                  \
 	ROW(difference)                                                                                                \
 	ROW(gather)                                                                                                    \
 	ROW(apply_chunks)                                                                                              \
@@ -390,6 +391,14 @@ struct psd_cuda_step {
 struct psd_cuda_update {
 	struct psd_cuda_step step;
 	float *weight, *history;
+	const float *gradient;
+};
+
+/* psd_update_apply() of an adaptive update, bit for bit. */
+struct psd_cuda_adaptive {
+	float rate, weight_decay;
+	float beta1, beta2, epsilon, mean_ratio, root_ratio;
+	float *weight, *history, *squares;
 	const float *gradient;
 };
 

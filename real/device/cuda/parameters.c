@@ -37,16 +37,38 @@ static enum psd_status find_rate(struct psd_device *device, const struct psd_upd
 	return status ? status : psd_cuda_run_trust(device, &trust, 1, err);
 }
 
+static enum psd_status apply_adaptive(struct psd_device *device, const struct psd_update *update, float *weight,
+				      const float *gradient, struct psd_moments moments, uint64_t elements,
+				      struct psd_error *err)
+{
+	const struct psd_cuda_adaptive run = {.rate = update->rate,
+					      .weight_decay = update->weight_decay,
+					      .beta1 = update->adaptive.beta1,
+					      .beta2 = update->adaptive.beta2,
+					      .epsilon = update->adaptive.epsilon,
+					      .mean_ratio = update->adaptive.mean_ratio,
+					      .root_ratio = update->adaptive.root_ratio,
+					      .weight = weight,
+					      .history = moments.history,
+					      .squares = moments.squares,
+					      .gradient = gradient};
+
+	return psd_cuda_run_adaptive(device, &run, elements, err);
+}
+
 enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_update *update, float *weight,
-			       const float *gradient, float *history, uint64_t elements, struct psd_error *err)
+			       const float *gradient, struct psd_moments moments, uint64_t elements,
+			       struct psd_error *err)
 {
 	const bool is_by_norms = update->trust_ratio > 0.0;
 	const struct psd_cuda_update run = {.step = step_of(update, is_by_norms ? device->own_rate : NULL),
 					    .weight = weight,
-					    .history = history,
+					    .history = moments.history,
 					    .gradient = gradient};
 	enum psd_status status = psd_cuda_enter(device, err);
 
+	if (!status && update->adaptive.epsilon > 0.0f)
+		return apply_adaptive(device, update, weight, gradient, moments, elements, err);
 	if (!status && is_by_norms)
 		status = find_rate(device, update, weight, gradient, elements, err);
 	return status ? status : psd_cuda_run_update(device, &run, elements, err);

@@ -136,6 +136,29 @@ Test(train, every_key_arrives_in_its_place)
 	psd_scenario_release(&scenario);
 }
 
+Test(train, adamw_has_the_numbers_of_its_authors_unless_told_otherwise)
+{
+	struct psd_scenario scenario =
+		read_train("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adamw}");
+	const struct psd_optimiser *optimiser = &scenario.train.optimiser;
+
+	cr_expect_eq(optimiser->kind, PSD_OPTIMISER_ADAMW);
+	cr_expect_eq(optimiser->beta1, 0.9);
+	cr_expect_eq(optimiser->beta2, 0.999);
+	cr_expect_eq(optimiser->epsilon, 1e-8);
+	cr_expect_eq(optimiser->weight_decay, 0);
+	cr_expect_eq(optimiser->momentum, 0);
+	cr_expect_not(optimiser->is_nesterov);
+	psd_scenario_release(&scenario);
+	scenario = read_train("  epochs: 1\n  learning_rate: {base: 1}\n"
+			      "  optimiser: {kind: adamw, beta1: 0, beta2: 0.95, epsilon: 1e-6, weight_decay: 0.1}");
+	cr_expect_eq(optimiser->beta1, 0);
+	cr_expect_eq(optimiser->beta2, 0.95);
+	cr_expect_eq(optimiser->epsilon, 1e-6);
+	cr_expect_eq(optimiser->weight_decay, 0.1);
+	psd_scenario_release(&scenario);
+}
+
 Test(train, synthetic_data_can_be_sized)
 {
 	struct psd_scenario scenario =
@@ -271,6 +294,14 @@ Test(train, keys_without_effect_are_refused)
 		"exp");
 	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, step: 3, steps: [4]}",
 		"dir/a.yaml:11:57: 'step' has no effect where 'policy' is 'multistep', only with step");
+	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adamw, momentum: 0.9}",
+		"dir/a.yaml:12:28: 'momentum' has no effect where 'kind' is 'adamw', only with sgd and lars");
+	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adamw, nesterov: true}",
+		"dir/a.yaml:12:28: 'nesterov' has no effect where 'kind' is 'adamw', only with sgd and lars");
+	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {beta1: 0.9}",
+		"dir/a.yaml:12:15: 'beta1' has no effect where 'kind' is 'sgd', only with adamw");
+	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: lars, epsilon: 1e-8}",
+		"dir/a.yaml:12:27: 'epsilon' has no effect where 'kind' is 'lars', only with adamw");
 	refuses("  solver: s.prototxt\n  learning_rate: {base: 1}",
 		"dir/a.yaml:11:3: 'learning_rate' cannot stand beside 'solver', must be one of them");
 	refuses("  solver: s.prototxt\n  optimiser: {momentum: 0.9}",
@@ -294,9 +325,15 @@ Test(train, values_are_checked)
 	refuses("  epochs: 1\n  learning_rate: {policy: sigmoid, base: 1}",
 		"dir/a.yaml:11:27: 'policy' is 'sigmoid', must be one of: fixed, step, multistep, inv, exp, poly");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adam}",
-		"dir/a.yaml:12:21: 'kind' is 'adam', must be one of: sgd, lars");
+		"dir/a.yaml:12:21: 'kind' is 'adam', must be one of: sgd, lars, adamw");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {momentum: 1}",
 		"dir/a.yaml:12:25: 'momentum' is '1', must be a number from 0 to 0.9999");
+	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adamw, beta1: 1}",
+		"dir/a.yaml:12:35: 'beta1' is '1', must be a number from 0 to 0.999999");
+	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adamw, beta2: 1}",
+		"dir/a.yaml:12:35: 'beta2' is '1', must be a number from 0 to 0.999999");
+	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adamw, epsilon: 0}",
+		"dir/a.yaml:12:37: 'epsilon' is '0', must be a number from 1e-30 to 1");
 	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: {a: 4}}",
 		"dir/a.yaml:11:64: 'steps' must be a list such as [...]");
 	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: [4, 3]}",

@@ -228,7 +228,7 @@ static void step(float rate, float *weight, float *gradient, float *history, uns
 {
 	const struct psd_update update = {.rate = rate, .momentum = 0.9f};
 
-	psd_update_apply(&update, weight, gradient, history, elements);
+	psd_update_apply(&update, weight, gradient, (struct psd_moments){.history = history}, elements);
 	memset(gradient, 0, elements * sizeof(*gradient));
 }
 

@@ -70,7 +70,8 @@ static double train(struct net *net, const struct psd_train *job, bool is_tested
 			const struct psd_tensor *tensor = &net->graph->tensors[t];
 			const struct psd_update own = psd_solver_update_of(update, tensor);
 
-			psd_update_apply(&own, net->parameters[t], net->gradients[t], histories[t], tensor->elements);
+			psd_update_apply(&own, net->parameters[t], net->gradients[t],
+					 (struct psd_moments){.history = histories[t]}, tensor->elements);
 		}
 	}
 	for (unsigned t = 0; t < net->graph->n_tensors; t++)

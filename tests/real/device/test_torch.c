@@ -247,7 +247,8 @@ static void compare_steps(const struct net *net, float *const histories[], FILE 
 		const struct psd_tensor *tensor = &net->graph->tensors[t];
 		double ratio;
 
-		psd_update_apply(&update, net->parameters[t], net->gradients[t], histories[t], tensor->elements);
+		psd_update_apply(&update, net->parameters[t], net->gradients[t],
+				 (struct psd_moments){.history = histories[t]}, tensor->elements);
 		ratio = step_error_ratio(in, histories[t], tensor->elements);
 		worst_ratio = fmax(worst_ratio, ratio);
 		cr_expect_lt(ratio, tolerance_ratio, "%s: the step of %s is off by %g, PyTorch's float by up to %g",

@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/real/going_on.h"
 #include "tests/real/training.h"
+
+#define SGD   "optimiser: {momentum: 0.9, weight_decay: 0.01}"
+#define ADAMW "optimiser: {kind: adamw, weight_decay: 0.01}"
 
 static enum psd_status take_apart(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err)
 {
@@ -36,16 +40,13 @@ static struct psd_device_kind apart(void)
 }
 
 /* With the program of a device that has memory of its own, on either kind: a processor takes no notice of copies. */
-static struct training *train(const char *system, unsigned workers, unsigned per_node, const char *loss_scale,
+static struct training *train(const char *system, unsigned workers, unsigned per_node, const char *keys,
 			      const struct psd_device_kind *kind)
 {
 	char text[256];
 	struct training *training;
 
-	snprintf(text, sizeof(text),
-		 "iterations: 4, optimiser: {momentum: 0.9, weight_decay: 0.01}, "
-		 "learning_rate: {policy: fixed, base: 0.001}%s",
-		 loss_scale);
+	snprintf(text, sizeof(text), "iterations: 4, learning_rate: {policy: fixed, base: 0.001}, %s", keys);
 	training = training_make("cifar10-quick.yaml", system, workers, per_node, 4, 3, text);
 
 	psd_case_release(&training->made);
@@ -57,11 +58,11 @@ static struct training *train(const char *system, unsigned workers, unsigned per
 	return training;
 }
 
-static void check(const char *system, unsigned workers, unsigned per_node, const char *loss_scale)
+static void check(const char *system, unsigned workers, unsigned per_node, const char *keys)
 {
 	const struct psd_device_kind kind = apart();
-	struct training *own = train(system, workers, per_node, loss_scale, &kind),
-			*shared = train(system, workers, per_node, loss_scale, NULL);
+	struct training *own = train(system, workers, per_node, keys, &kind),
+			*shared = train(system, workers, per_node, keys, NULL);
 
 	for (unsigned w = 0; w < workers; w++)
 		cr_expect(training_is_same(own, w, shared, w), "%s, worker %u of %u", system, w, workers);
@@ -101,16 +102,16 @@ Test(apart, every_method_ends_with_the_bits_of_shared_memory)
 {
 	for (size_t s = 0; s < sizeof(systems) / sizeof(systems[0]); s++)
 		for (unsigned workers = 1; workers <= 3; workers += 2)
-			check(systems[s], workers, 1, "");
+			check(systems[s], workers, 1, SGD);
 }
 
 Test(apart, leaders_end_with_the_bits_of_shared_memory)
 {
-	check("schedule: sequential, sync: two-level-ps", 4, 2, "");
-	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB", 5, 3, "");
-	check("schedule: wait-free, sync: two-level-ps, servers: 1", 4, 2, "");
-	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB, wire: fp16", 5, 3, "");
-	check("schedule: wait-free, sync: two-level-ps, servers: 1, wire: bf16", 4, 2, "");
+	check("schedule: sequential, sync: two-level-ps", 4, 2, SGD);
+	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB", 5, 3, SGD);
+	check("schedule: wait-free, sync: two-level-ps, servers: 1", 4, 2, SGD);
+	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB, wire: fp16", 5, 3, SGD);
+	check("schedule: wait-free, sync: two-level-ps, servers: 1, wire: bf16", 4, 2, SGD);
 }
 
 /* Of some slices gradients leave the range, of others none: both kinds are found, by whoever has them. */
@@ -125,11 +126,38 @@ Test(apart, updates_are_left_out_as_in_shared_memory)
 	};
 
 	for (size_t s = 0; s < sizeof(scaled) / sizeof(scaled[0]); s++) {
-		check(scaled[s], 3, 1, ", loss_scale: 3e6");
-		check(scaled[s], 3, 1, ", loss_scale: 1e9");
+		check(scaled[s], 3, 1, SGD ", loss_scale: 3e6");
+		check(scaled[s], 3, 1, SGD ", loss_scale: 1e9");
 	}
 	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB, wire: fp16", 4, 2,
-	      ", loss_scale: 1e6");
+	      SGD ", loss_scale: 1e6");
 	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB, wire: fp16", 4, 2,
-	      ", loss_scale: 1e9");
+	      SGD ", loss_scale: 1e9");
+}
+
+static const char *const by_adamw[] = {
+	"schedule: sequential, sync: ps",
+	"schedule: wait-free, sync: ps, pair: 16KiB, slice: 64KiB, wire: fp16",
+	"schedule: wait-free, sync: ring, fuse: 1MiB",
+	"schedule: wait-free, sync: hybrid, wire: bf16",
+	"schedule: wait-free, sync: adam",
+	"schedule: wait-free, sync: ps, compress: {by: one-bit}",
+	"schedule: wait-free, sync: ps, local_sgd: {steps: 3}",
+};
+
+Test(apart, adamw_ends_with_the_bits_of_shared_memory)
+{
+	for (size_t s = 0; s < sizeof(by_adamw) / sizeof(by_adamw[0]); s++)
+		check(by_adamw[s], 3, 1, ADAMW);
+	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB", 5, 3, ADAMW);
+}
+
+/* Squares of devices are in their memory, those of shards in their hosts'. */
+Test(apart, adamw_goes_on)
+{
+	static const char train[] = "data: {training_samples: 40, test_samples: 32}, " ADAMW;
+	const struct psd_device_kind kind = apart();
+
+	going_on_check("sync: ring, fuse: 8KiB", train, 2, 1, &kind);
+	going_on_check("sync: ps", train, 2, 1, &kind);
 }

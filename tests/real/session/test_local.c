@@ -14,16 +14,18 @@ enum { WORKERS = 3, STEPS = 3, ITERATIONS = 7, BATCH = 4 };
 #define MOMENTUM   0.9
 #define DECAY	   0.01
 #define TRUST	   0.05
-#define NEAR_RATIO 1e-5 /* of a tensor's norm: floats against doubles, over all iterations */
+#define BETA1	   0.8
+#define BETA2	   0.9
+#define EPSILON	   0.001 /* of a gradient's size */
+#define NEAR_RATIO 1e-5	 /* of a tensor's norm: floats against doubles, over all iterations */
 
-static const char scenario[] =
-	"title: t\n"
-	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: %d}\n"
-	"compute: {device: k20}\n"
-	"cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-	"systems: [{name: s, sync: ring, fuse: 1MB, local_sgd: {steps: %d}}]\n"
-	"train: {data: {kind: synthetic}, iterations: %d, optimiser: {%smomentum: 0.9, weight_decay: 0.01}, "
-	"learning_rate: {policy: fixed, base: 0.5}}\n";
+static const char scenario[] = "title: t\n"
+			       "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: %d}\n"
+			       "compute: {device: k20}\n"
+			       "cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			       "systems: [{name: s, sync: ring, fuse: 1MB, local_sgd: {steps: %d}}]\n"
+			       "train: {data: {kind: synthetic}, iterations: %d, optimiser: {%sweight_decay: 0.01}, "
+			       "learning_rate: {policy: fixed, base: 0.5}}\n";
 
 /* Several workers of one program, whose sums are made here; and what they should have. */
 struct crew {
@@ -32,7 +34,7 @@ struct crew {
 	struct psd_worker_options options;
 	struct psd_worker workers[WORKERS];
 	uint32_t step, apply; /* operations */
-	double *weight[WORKERS], *history[WORKERS];
+	double *weight[WORKERS], *history[WORKERS], *squares[WORKERS];
 };
 
 static double *zeros(uint64_t n)
@@ -79,13 +81,13 @@ static uint32_t find_op(const struct crew *crew, enum psd_op_kind kind)
 	return op;
 }
 
-static struct crew *open_crew(const char *kind)
+static struct crew *open_crew(const char *optimiser)
 {
 	struct crew *crew = calloc(1, sizeof(*crew));
 	char text[1024];
 
 	cr_assert(crew);
-	snprintf(text, sizeof(text), scenario, BATCH, WORKERS, STEPS, ITERATIONS, kind);
+	snprintf(text, sizeof(text), scenario, BATCH, WORKERS, STEPS, ITERATIONS, optimiser);
 	loaded_open(&crew->loaded, text);
 	loaded_case(&crew->made, &crew->loaded, 0, 0);
 	crew->options = (struct psd_worker_options){
@@ -100,6 +102,7 @@ static struct crew *open_crew(const char *kind)
 		open_worker(crew, w);
 		crew->weight[w] = zeros(graph->parameters);
 		crew->history[w] = zeros(graph->parameters);
+		crew->squares[w] = zeros(graph->parameters);
 		for (unsigned t = 0; t < graph->n_tensors; t++)
 			for (uint64_t e = 0; e < graph->tensors[t].elements; e++)
 				crew->weight[w][at++] = (double)crew->workers[w].memory.parameters[t][e];
@@ -115,6 +118,7 @@ static void close_crew(struct crew *crew)
 		psd_memory_release(&crew->workers[w].memory);
 		free(crew->weight[w]);
 		free(crew->history[w]);
+		free(crew->squares[w]);
 	}
 	psd_case_release(&crew->made);
 	loaded_close(&crew->loaded);
@@ -177,21 +181,40 @@ static double norm_of(const double *values, uint64_t n)
 	return sqrt(squares);
 }
 
-/* A tensor, by the mean gradient over the worker's own samples. */
-static void step_plainly(double *weight, double *history, const double *gradient, uint64_t n, bool is_lars)
-{
-	const double weight_norm = norm_of(weight, n);
-	const double rate = is_lars ? RATE * TRUST * weight_norm / (norm_of(gradient, n) + DECAY * weight_norm) : RATE;
+/* What a worker has of a tensor. */
+struct plain {
+	double *weight, *history, *squares;
+	uint64_t n;
+};
 
-	for (uint64_t e = 0; e < n; e++) {
-		history[e] = MOMENTUM * history[e] + rate * (gradient[e] + DECAY * weight[e]);
-		weight[e] -= history[e];
+/* By the mean gradient over the worker's own samples. */
+static void step_plainly(const struct plain *of, const double *gradient, bool is_lars)
+{
+	const double weight_norm = norm_of(of->weight, of->n);
+	const double rate =
+		is_lars ? RATE * TRUST * weight_norm / (norm_of(gradient, of->n) + DECAY * weight_norm) : RATE;
+
+	for (uint64_t e = 0; e < of->n; e++) {
+		of->history[e] = MOMENTUM * of->history[e] + rate * (gradient[e] + DECAY * of->weight[e]);
+		of->weight[e] -= of->history[e];
 	}
 }
 
-static void expect_iteration(struct crew *crew, uint32_t iteration, bool is_exchange, bool is_lars)
+/* As in Loshchilov and Hutter 2019, algorithm 2, in iteration t from 1. */
+static void step_adaptively(const struct plain *of, const double *gradient, unsigned t)
+{
+	for (uint64_t e = 0; e < of->n; e++) {
+		of->history[e] = BETA1 * of->history[e] + (1 - BETA1) * gradient[e];
+		of->squares[e] = BETA2 * of->squares[e] + (1 - BETA2) * gradient[e] * gradient[e];
+		const double mean = of->history[e] / (1 - pow(BETA1, t)), square = of->squares[e] / (1 - pow(BETA2, t));
+		of->weight[e] -= RATE * (mean / (sqrt(square) + EPSILON) + DECAY * of->weight[e]);
+	}
+}
+
+static void expect_iteration(struct crew *crew, uint32_t iteration, bool is_exchange)
 {
 	const struct psd_graph *graph = &crew->loaded.matter.graph;
+	const enum psd_optimiser_kind kind = crew->loaded.scenario.train.optimiser.kind;
 	double *gradient = zeros(graph->parameters);
 
 	for (unsigned w = 0; w < WORKERS; w++) {
@@ -200,8 +223,12 @@ static void expect_iteration(struct crew *crew, uint32_t iteration, bool is_exch
 		for (unsigned t = 0; t < graph->n_tensors; at += graph->tensors[t++].elements) {
 			for (uint64_t e = 0; e < graph->tensors[t].elements; e++)
 				gradient[e] = WORKERS * (double)gradient_at(w, iteration, t, e);
-			step_plainly(crew->weight[w] + at, crew->history[w] + at, gradient, graph->tensors[t].elements,
-				     is_lars);
+			const struct plain of = {crew->weight[w] + at, crew->history[w] + at, crew->squares[w] + at,
+						 graph->tensors[t].elements};
+			if (kind == PSD_OPTIMISER_ADAMW)
+				step_adaptively(&of, gradient, iteration + 1);
+			else
+				step_plainly(&of, gradient, kind == PSD_OPTIMISER_LARS);
 		}
 	}
 	for (uint64_t e = 0; e < graph->parameters && is_exchange; e++) {
@@ -233,15 +260,15 @@ static void compare(const struct crew *crew, unsigned w, uint32_t iteration)
 }
 
 /* Two whole periods, and one of a single iteration that the end of the run cuts. */
-static void check(const char *kind, bool is_lars)
+static void check(const char *optimiser)
 {
-	struct crew *crew = open_crew(kind);
+	struct crew *crew = open_crew(optimiser);
 
 	for (uint32_t i = 0; i < ITERATIONS; i++) {
 		const bool is_exchange = i == 2 || i == 5 || i == 6;
 
 		run_iteration(crew, i, is_exchange);
-		expect_iteration(crew, i, is_exchange, is_lars);
+		expect_iteration(crew, i, is_exchange);
 		for (unsigned w = 0; w < WORKERS; w++)
 			compare(crew, w, i);
 		for (unsigned t = 0; t < crew->loaded.matter.graph.n_tensors && is_exchange; t++)
@@ -256,10 +283,16 @@ static void check(const char *kind, bool is_lars)
 
 Test(local, workers_step_by_their_own_gradients_and_join)
 {
-	check("", false);
+	check("momentum: 0.9, ");
 }
 
 Test(local, norms_are_of_a_workers_own_gradient)
 {
-	check("kind: lars, trust: 0.05, ", true);
+	check("kind: lars, trust: 0.05, momentum: 0.9, ");
+}
+
+/* Which no exchange touches: each goes on with its own. */
+Test(local, means_are_of_a_workers_own_gradient)
+{
+	check("kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 0.001, ");
 }

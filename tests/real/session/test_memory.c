@@ -12,27 +12,44 @@ static const char scenario[] = "title: t\n"
 			       "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 2}\n"
 			       "compute: {device: cpu}\n"
 			       "cluster: {nodes: 2, workers_per_node: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			       "systems: [{name: s, sync: %s}]\n";
+			       "systems: [{name: s, sync: %s}]\n"
+			       "train: {iterations: 1, optimiser: {%s}, learning_rate: {base: 1}}\n";
+
+/* A host's memory and what it is of. */
+struct opened {
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_memory memory;
+};
+
+static void open_memory(struct opened *opened, const char *sync, unsigned host, const char *optimiser)
+{
+	const struct psd_memory_options options = {.host = host};
+	struct psd_error err = {.text = ""};
+	char text[768];
+
+	snprintf(text, sizeof(text), scenario, sync, optimiser);
+	loaded_open(&opened->loaded, text);
+	loaded_case(&opened->made, &opened->loaded, 0, 0);
+	cr_assert_eq(psd_memory_init(&opened->memory, &opened->made.program, &options, &err), PSD_OK, "%s", err.text);
+}
+
+static void close_memory(struct opened *opened)
+{
+	psd_memory_release(&opened->memory);
+	psd_case_release(&opened->made);
+	loaded_close(&opened->loaded);
+}
 
 /* Elements that a host has of the buffer, of the first item. */
 static uint64_t room(const char *sync, unsigned host, enum psd_buffer buffer)
 {
-	const struct psd_memory_options options = {.host = host};
-	struct psd_error err = {.text = ""};
-	struct psd_memory memory;
-	struct psd_case made;
-	struct loaded loaded;
-	char text[512];
+	struct opened opened;
 	uint64_t elements;
 
-	snprintf(text, sizeof(text), scenario, sync);
-	loaded_open(&loaded, text);
-	loaded_case(&made, &loaded, 0, 0);
-	cr_assert_eq(psd_memory_init(&memory, &made.program, &options, &err), PSD_OK, "%s", err.text);
-	elements = psd_memory_elements(&memory, 0, buffer);
-	psd_memory_release(&memory);
-	psd_case_release(&made);
-	loaded_close(&loaded);
+	open_memory(&opened, sync, host, "momentum: 0.9");
+	elements = psd_memory_elements(&opened.memory, 0, buffer);
+	close_memory(&opened);
 	return elements;
 }
 
@@ -51,4 +68,83 @@ Test(memory, a_leader_has_room_for_the_others_of_its_node)
 
 	cr_expect_geq(room("two-level-ps", ON_NODE, PSD_BUFFER_MEMBERS), (ON_NODE - 1) * elements);
 	cr_expect_eq(room("two-level-ps", ON_NODE + 1, PSD_BUFFER_MEMBERS), 0);
+}
+
+/* ---- what the solver remembers ---- */
+
+static bool is_apart(const float *one, const float *other, uint64_t elements)
+{
+	return one + elements <= other || other + elements <= one;
+}
+
+/* Whole items at a device; none of those of shards. */
+static void check_items(const char *sync)
+{
+	struct opened opened;
+	const struct psd_memory *memory = &opened.memory;
+
+	open_memory(&opened, sync, 1, "kind: adamw");
+	for (unsigned i = 0; i < opened.made.plan.n_items; i++) {
+		const struct psd_moments moments = psd_memory_moments(memory, i);
+
+		cr_assert(moments.history && moments.squares, "%s", sync);
+		cr_expect_eq(memory->items[i].buffers[PSD_BUFFER_SQUARES].apart,
+			     memory->items[i].buffers[PSD_BUFFER_HISTORY].apart);
+		cr_expect(is_apart(moments.history, moments.squares, opened.made.plan.items[i].subject.elements), "%s",
+			  sync);
+		cr_expect_null(memory->items[i].buffers[PSD_BUFFER_PART_HISTORY].base);
+		cr_expect_null(memory->items[i].buffers[PSD_BUFFER_PART_SQUARES].base);
+	}
+	close_memory(&opened);
+}
+
+/* Slice behind slice, each this shard's part of it. */
+static void check_parts(const char *sync, unsigned host)
+{
+	struct opened opened;
+	const struct psd_memory *memory = &opened.memory;
+	unsigned n_cut = 0;
+
+	open_memory(&opened, sync, host, "kind: adamw");
+	for (unsigned i = 0; i < opened.made.plan.n_items; i++) {
+		const struct psd_moments whole = psd_memory_part_moments(memory, i, 0);
+		uint64_t elements = 0;
+
+		cr_assert(whole.history && whole.squares, "%s", sync);
+		for (unsigned s = 0; s < opened.made.plan.items[i].n_slices; s++) {
+			const struct psd_moments moments = psd_memory_part_moments(memory, i, s);
+
+			cr_expect_eq(moments.history, whole.history + elements, "%s: slice %u", sync, s);
+			cr_expect_eq(moments.squares, whole.squares + elements, "%s: slice %u", sync, s);
+			elements += psd_memory_own_part(memory, i, s).elements;
+			n_cut += s > 0;
+		}
+		cr_expect_eq(psd_memory_elements(memory, i, PSD_BUFFER_PART_SQUARES), elements);
+		cr_expect(is_apart(whole.history, whole.squares, elements), "%s", sync);
+		cr_expect_null(memory->items[i].buffers[PSD_BUFFER_SQUARES].base);
+	}
+	cr_expect_gt(n_cut, 0, "%s: nothing is sliced", sync);
+	close_memory(&opened);
+}
+
+Test(memory, squares_lie_as_histories_do)
+{
+	check_items("ring");
+	check_items("ring, fuse: 1MB");
+	check_items("ps, local_sgd: {steps: 2}");
+	check_parts("ps, pair: 512B, slice: 8KiB", 0);
+	check_parts("ps, pair: 512B, slice: 8KiB", ON_NODE);
+}
+
+Test(memory, without_an_adaptive_solver_there_are_no_squares)
+{
+	struct opened ring, ps;
+
+	open_memory(&ring, "ring", 0, "momentum: 0.9");
+	open_memory(&ps, "ps", 0, "momentum: 0.9");
+	cr_expect(psd_memory_moments(&ring.memory, 0).history && !psd_memory_moments(&ring.memory, 0).squares);
+	cr_expect(psd_memory_part_moments(&ps.memory, 0, 0).history);
+	cr_expect_null(psd_memory_part_moments(&ps.memory, 0, 0).squares);
+	close_memory(&ring);
+	close_memory(&ps);
 }

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "real/session/shard.h"
 
@@ -30,7 +31,7 @@ static void check_sum(const struct psd_encoding *encoding, float large, float ra
 	float *weight = calloc(N, sizeof(*weight)), *history = calloc(N, sizeof(*history));
 
 	cr_assert(weight && history);
-	psd_shard_reduce(&plain, parts, PARTS, ratio, weight, history, N);
+	psd_shard_reduce(&plain, parts, PARTS, ratio, weight, (struct psd_moments){.history = history}, N);
 	for (unsigned i = 0; i < N; i++)
 		cr_assert_eq(weight[i], -ratio * (large + 2.0f), "%s: %g", encoding->name, (double)weight[i]);
 	for (unsigned p = 0; p < PARTS; p++)
@@ -56,10 +57,10 @@ Test(shard, sums_in_order_of_rank)
 		{&one, &psd_encoding_fp32}, {&one, &psd_encoding_fp32}, {&large, &psd_encoding_fp32}};
 	float weight = 0.0f, history = 0.0f;
 
-	psd_shard_reduce(&plain, falling, PARTS, 1.0f, &weight, &history, 1);
+	psd_shard_reduce(&plain, falling, PARTS, 1.0f, &weight, (struct psd_moments){.history = &history}, 1);
 	cr_expect_eq(weight, -0x1p24f);
 	weight = history = 0.0f;
-	psd_shard_reduce(&plain, rising, PARTS, 1.0f, &weight, &history, 1);
+	psd_shard_reduce(&plain, rising, PARTS, 1.0f, &weight, (struct psd_moments){.history = &history}, 1);
 	cr_expect_eq(weight, -(0x1p24f + 2.0f));
 }
 
@@ -75,6 +76,45 @@ Test(shard, a_part_of_nothing_is_found)
 	cr_expect(psd_shard_part_is_nan(&none));
 	cr_expect(psd_shard_part_is_nan(&nothing));
 	cr_expect_not(psd_shard_part_is_nan(&infinite));
+}
+
+struct remembered {
+	float weight[N], history[N], squares[N];
+};
+
+/* Of one part, a sum is the part: bit for bit the update of the whole. */
+static void check_blocks(const struct psd_update *update)
+{
+	struct remembered *whole = calloc(1, sizeof(*whole)), *blocks = calloc(1, sizeof(*blocks));
+	float *gradient = calloc(N, sizeof(*gradient));
+	const struct psd_shard_part part = {gradient, &psd_encoding_fp32};
+
+	cr_assert(whole && blocks && gradient);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < N; i++)
+			gradient[i] = (float)((i * 2654435761u + round) % 1021) * 0x1p-9f - 1.0f;
+		psd_update_apply(update, whole->weight, gradient, (struct psd_moments){whole->history, whole->squares},
+				 N);
+		psd_shard_reduce(update, &part, 1, 1.0f, blocks->weight,
+				 (struct psd_moments){blocks->history, blocks->squares}, N);
+	}
+	cr_expect_eq(memcmp(whole->weight, blocks->weight, sizeof(whole->weight)), 0);
+	cr_expect_eq(memcmp(whole->history, blocks->history, sizeof(whole->history)), 0);
+	cr_expect_eq(memcmp(whole->squares, blocks->squares, sizeof(whole->squares)), 0);
+	free(whole);
+	free(blocks);
+	free(gradient);
+}
+
+Test(shard, each_block_has_its_own_moments)
+{
+	const struct psd_update momentum = {.rate = 0.1f, .momentum = 0.9f};
+	const struct psd_update adaptive = {
+		.rate = 0.1f,
+		.adaptive = {.beta1 = 0.5f, .beta2 = 0.75f, .epsilon = 0.01f, .mean_ratio = 1, .root_ratio = 1}};
+
+	check_blocks(&momentum);
+	check_blocks(&adaptive);
 }
 
 /* 8 - (1 + 2 + 5) / 4 beyond a block, from a start elsewhere and in place. */

@@ -1,5 +1,6 @@
 /* Learning rates against their formulas in caffe.proto, updates that take their numbers from the job. */
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -214,11 +215,56 @@ Test(solver, a_workers_own_update_is_by_its_own_gradient)
 	const float gradient[] = {1.5f, -2.0f};
 	float weight[] = {16, 64}, history[] = {2, 4};
 
-	psd_update_apply(&update, weight, gradient, history, 2);
+	psd_update_apply(&update, weight, gradient, (struct psd_moments){.history = history}, 2);
 	cr_expect_eq(history[0], 1 + 5.0f);
 	cr_expect_eq(history[1], 2 + 4.0f);
 	cr_expect_eq(weight[0], 16 - 6.0f);
 	cr_expect_eq(weight[1], 64 - 6.0f);
+}
+
+/* In the third step, with betas whose powers are exact: 1 / (1 - 1/8), 1 / sqrt(1 - 1/64). Neither the samples nor, in
+ * a worker's own update, the number of workers change how far it goes but by what is added to the root. */
+Test(solver, an_adaptive_update_undoes_that_means_begin_with_0)
+{
+	const struct psd_train train = {.rate = {.policy = PSD_RATE_FIXED, .base = 0.5},
+					.optimiser = {.kind = PSD_OPTIMISER_ADAMW,
+						      .beta1 = 0.5,
+						      .beta2 = 0.25,
+						      .epsilon = 0.125,
+						      .weight_decay = 0.25}};
+	const struct psd_update update = psd_solver_update(&train, 8, 2), own = psd_solver_own_update(&train, 4, 8, 2);
+
+	cr_expect_eq(update.adaptive.beta1, 0.5f);
+	cr_expect_eq(update.adaptive.beta2, 0.25f);
+	cr_expect_eq(update.adaptive.epsilon, 0.125f);
+	cr_expect_eq(update.adaptive.mean_ratio, (float)(8.0 / 7.0));
+	cr_expect_eq(update.adaptive.root_ratio, (float)(8.0 / sqrt(63.0)));
+	cr_expect_eq(own.rate, 0.5f);
+	cr_expect_eq(own.weight_decay, 0.25f);
+	cr_expect_eq(own.adaptive.epsilon, 0.125f / 4);
+	cr_expect_eq(own.adaptive.mean_ratio, update.adaptive.mean_ratio);
+}
+
+/* From zeros both means are the gradient's own once they are divided by what they lack, so that each parameter goes by
+ * the rate: also where 1 - beta is rounded by a thousandth of itself. */
+Test(solver, the_first_adaptive_step_is_as_long_as_the_rate)
+{
+	static const double betas[] = {0, 0.9, 0.999, 0.999999};
+	const double rate = 0.5, tolerance = rate * 8 * (double)FLT_EPSILON;
+
+	for (unsigned b = 0; b < sizeof(betas) / sizeof(betas[0]); b++) {
+		const struct psd_train train = {
+			.rate = {.policy = PSD_RATE_FIXED, .base = rate},
+			.optimiser = {
+				.kind = PSD_OPTIMISER_ADAMW, .beta1 = betas[b], .beta2 = betas[b], .epsilon = 1e-12}};
+		const struct psd_update update = psd_solver_update(&train, 8, 0);
+		const float gradient[] = {0.37f, -0.0021f};
+		float weight[] = {0, 0}, history[] = {0, 0}, squares[] = {0, 0};
+
+		psd_update_apply(&update, weight, gradient, (struct psd_moments){history, squares}, 2);
+		cr_expect_float_eq((double)weight[0], -rate, tolerance, "%g: %.9g", betas[b], (double)weight[0]);
+		cr_expect_float_eq((double)weight[1], rate, tolerance, "%g: %.9g", betas[b], (double)weight[1]);
+	}
 }
 
 /* As above; norm(6, -8) = 10, norm(3, 4) = 5: the rate is 2 * 0.5 * 5 / (10 + 0.5 * 5) = 0.4, and each steps by it
@@ -233,7 +279,7 @@ Test(solver, a_workers_own_update_has_its_own_norms)
 	const struct psd_update update =
 		psd_update_by_norms(psd_solver_own_update(&train, 4, 8, 0), weight, gradient, 2);
 
-	psd_update_apply(&update, weight, gradient, history, 2);
+	psd_update_apply(&update, weight, gradient, (struct psd_moments){.history = history}, 2);
 	cr_expect_float_eq(weight[0], 3 - 0.4 * 7.5, 1e-6);
 	cr_expect_float_eq(weight[1], 4 + 0.4 * 6, 1e-6);
 }

@@ -45,6 +45,11 @@ struct change {
 		"sync: ps", "sync: ps, compress: {by: " by "}"                                                         \
 	}
 
+#define ADAMW                                                                                                          \
+	{                                                                                                              \
+		"{momentum: 0.25}", "{kind: adamw}"                                                                    \
+	}
+
 #define FOUR_WORKERS(local)                                                                                            \
 	{                                                                                                              \
 		"nodes: 2", "nodes: 2\n  workers_per_node: 4\n  local: " local                                         \
@@ -88,6 +93,9 @@ static const struct special {
 	{"train.data.kind", {NULL, NULL}, {"kind: synthetic", "kind: idx, path: p"}, NULL},
 	{"train.data.mirror", {"kind: synthetic", "kind: packed, path: p"}, {NULL, NULL}, NULL},
 	{"train.optimiser.trust", {"{momentum", "{kind: lars, momentum"}, {NULL, NULL}, NULL},
+	{"train.optimiser.beta1", ADAMW, {NULL, NULL}, NULL},
+	{"train.optimiser.beta2", ADAMW, {NULL, NULL}, NULL},
+	{"train.optimiser.epsilon", ADAMW, {NULL, NULL}, NULL},
 	{"train.epochs", {"iterations: 4", "epochs: 4"}, {NULL, NULL}, NULL},
 	{"train.learning_rate.policy", {NULL, NULL}, {"base:", "policy: exp, gamma: 0.5, base:"}, NULL},
 	{"train.learning_rate.gamma", {"base:", "policy: exp, gamma: 0.25, base:"}, {NULL, NULL}, NULL},

@@ -1,0 +1,71 @@
+/* Where a plan says that something is remembered of earlier updates. */
+#include <criterion/criterion.h>
+
+#include "tests/loaded_helper.h"
+
+#define SCENARIO(train)                                                                                                \
+	"title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"                         \
+	"compute: {device: cpu}\n"                                                                                     \
+	"cluster: {nodes: 2, workers_per_node: 2, network: {bandwidth: 10Gbps, latency: 50us}}\n"                      \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps, sync: ps}\n"                                                                                   \
+	"  - {name: two-level ps, sync: two-level-ps, servers: 2}\n"                                                   \
+	"  - {name: ring, sync: ring, fuse: 1MB}\n"                                                                    \
+	"  - {name: hybrid, sync: hybrid}\n"                                                                           \
+	"  - {name: adam, sync: adam}\n"                                                                               \
+	"  - {name: packed, sync: ps, compress: {by: one-bit}}\n"                                                      \
+	"  - {name: local ps, sync: ps, local_sgd: {steps: 4}}\n"                                                      \
+	"  - {name: local ring, sync: ring, local_sgd: {steps: 4}}\n"                                                  \
+	"train: {iterations: 8, " train "learning_rate: {base: 0.1}}\n"
+
+/* Who updates: a shard its parts, without local steps; else devices, each all of the item. */
+static void check_remembered(const struct psd_plan *plan, bool has_squares)
+{
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		const bool is_at_shards =
+			!plan->local && (item->method == &psd_method_ps || item->method == &psd_method_two_level_ps);
+		const char *name = plan->system->name;
+
+		cr_expect_eq(psd_plan_keeps(plan, item, PSD_BUFFER_HISTORY), !is_at_shards, "%s", name);
+		cr_expect_eq(psd_plan_keeps(plan, item, PSD_BUFFER_PART_HISTORY), is_at_shards, "%s", name);
+		cr_expect_eq(psd_plan_keeps(plan, item, PSD_BUFFER_SQUARES), has_squares && !is_at_shards, "%s", name);
+		cr_expect_eq(psd_plan_keeps(plan, item, PSD_BUFFER_PART_SQUARES), has_squares && is_at_shards, "%s",
+			     name);
+	}
+}
+
+static void check(const char *text, bool has_squares)
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded, text);
+	for (unsigned s = 0; s < loaded.scenario.n_systems; s++) {
+		struct psd_case made;
+
+		loaded_case(&made, &loaded, s, 0);
+		check_remembered(&made.plan, has_squares);
+		psd_case_release(&made);
+	}
+	loaded_close(&loaded);
+}
+
+Test(keeps, adamw_alone_has_squares_and_where_it_has_histories)
+{
+	check(SCENARIO("optimiser: {kind: adamw}, "), true);
+	check(SCENARIO("optimiser: {momentum: 0.9}, "), false);
+	check(SCENARIO("optimiser: {kind: lars}, "), false);
+	check(SCENARIO(""), false);
+}
+
+/* A mean of 8 bits does not move by a thousandth of itself. */
+Test(keeps, what_is_remembered_is_fp32_whatever_the_precision)
+{
+	static const enum psd_buffer buffers[] = {PSD_BUFFER_HISTORY, PSD_BUFFER_SQUARES, PSD_BUFFER_PART_HISTORY,
+						  PSD_BUFFER_PART_SQUARES};
+	const struct psd_widths halves = {.precision_bytes = 2, .wire = &psd_encoding_bf16};
+
+	for (unsigned b = 0; b < sizeof(buffers) / sizeof(buffers[0]); b++)
+		cr_expect_eq(psd_buffer_value_bytes(buffers[b], &halves), sizeof(float), "%s",
+			     psd_buffers[buffers[b]].name);
+}
