@@ -138,7 +138,7 @@ void psd_run_output_add_csv(struct psd_text *text, const struct psd_run_report *
 static struct psd_result told_result_of(const struct psd_run_report *report, const struct psd_run_row *row)
 {
 	const struct psd_worker_result *measured = &row->result;
-	const double tested = (double)measured->test_samples;
+	const double tested = (double)measured->test_labels;
 	struct psd_result result = result_of(report, row);
 
 	if (row->has_replay) {

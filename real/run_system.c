@@ -25,18 +25,17 @@ static void print_progress(const struct psd_system *system, const struct psd_pro
 {
 	const uint32_t stride = (progress->n_iterations - 1) / MOST_PROGRESS_LINES + 1;
 	const double test_ratio =
-		progress->test_samples ? (double)progress->test_correct / (double)progress->test_samples : 0.0;
+		progress->test_labels ? (double)progress->test_correct / (double)progress->test_labels : 0.0;
 	char test[64] = "", loss[PSD_UNITS_TEXT_MAX];
 
-	if (progress->iteration % stride && progress->iteration + 1 != progress->n_iterations &&
-	    !progress->test_samples)
+	if (progress->iteration % stride && progress->iteration + 1 != progress->n_iterations && !progress->test_labels)
 		return;
 	if (has_replay) {
 		psd_console_say("%s: iteration %u of %u, at %.3f s", system->name, progress->iteration + 1,
 				progress->n_iterations, progress->elapsed_sec);
 		return;
 	}
-	if (progress->test_samples)
+	if (progress->test_labels)
 		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
 	psd_console_say("%s: iteration %u of %u, at %.3f s: loss %s, %.1f %% right%s", system->name,
 			progress->iteration + 1, progress->n_iterations, progress->elapsed_sec,

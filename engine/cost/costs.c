@@ -95,23 +95,25 @@ static double arithmetic_sec(const struct roofline *roofline, const struct psd_l
 	return 0;
 }
 
-/* Parameters are read once for the whole batch, everything else once for each sample. Backward reads the gradient of
- * the output and the input, and writes the gradient of the input; it reads the parameters and writes their gradient. */
+/* Parameters are read once for the whole batch, unless they are rows that a sample names, everything else once for each
+ * sample. Backward reads the gradient of the output and the input, and writes the gradient of the input; it reads the
+ * parameters and writes their gradient. Rows of that are read and written again. */
 static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, unsigned i,
 		       const struct roofline *roofline, unsigned batch)
 {
 	const struct psd_layer *layer = &graph->layers[i];
 	const double parameters = (double)layer->parameters * sizeof(float);
-	const double inputs = fmax((double)layer->read_bytes - parameters, 0) * batch;
+	const double parameters_read = layer->kind->reads_rows ? 0 : parameters;
+	const double inputs = fmax((double)layer->read_bytes - parameters_read, 0) * batch;
 	const double outputs = (double)layer->write_bytes * batch;
 	const double byte_sec = roofline->value_ratio / roofline->bytes_per_sec;
 
 	if (layer->n_inputs == 0)
 		return;
 	costs->forward_sec[i] = fmax(arithmetic_sec(roofline, layer, (double)layer->forward_flops * batch),
-				     (inputs + outputs + parameters) * byte_sec);
+				     (inputs + outputs + parameters_read) * byte_sec);
 	costs->backward_sec[i] = fmax(arithmetic_sec(roofline, layer, (double)layer->backward_flops * batch),
-				      (outputs + 2 * inputs + 2 * parameters) * byte_sec);
+				      (outputs + 2 * inputs + parameters_read + parameters) * byte_sec);
 }
 
 enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph,

@@ -26,6 +26,7 @@ struct psd_layer {
 				    parameters */
 	uint64_t read_bytes;	 /* fp32 bytes of inputs and parameters that forward reads: the memory-bound floor */
 	uint64_t write_bytes;	 /* fp32 bytes of the output */
+	uint64_t kept_bytes;	 /* fp32 bytes that backward needs beside it, such as attention's probabilities */
 	uint64_t parameters;	 /* elements of its tensors, of shared ones too */
 	unsigned first_tensor;
 	unsigned n_tensors; /* 0 for layers without parameters; in the order of its kind: a weight before its bias */
@@ -63,7 +64,11 @@ struct psd_graph {
 	uint64_t parameters;	/* sum of elements of the tensors */
 	uint64_t forward_flops; /* sum over layers */
 	uint64_t backward_flops;
-	uint64_t activation_bytes; /* fp32 outputs of all layers for one sample; in-place layers count nothing */
+	/* fp32 outputs of all layers for one sample, and what they keep beside them; in place, no output */
+	uint64_t activation_bytes;
+	uint64_t labels;     /* of a sample: one for each place of the last loss; 0: it has no loss */
+	uint32_t classes;    /* that a label may be; 0: it has no loss */
+	uint32_t vocabulary; /* values of its first input are whole numbers below this; 0: any */
 };
 
 /* What element e of a tensor starts with whose last two dims are windows that interpolate between values in steps of

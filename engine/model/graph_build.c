@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/base/saturate.h"
+#include "engine/base/text.h"
 #include "engine/model/layer.h"
 
 static enum psd_status out_of_memory(struct psd_place at, struct psd_error *err)
@@ -145,14 +146,64 @@ static bool declare(struct psd_graph_build *build, struct psd_layer *layer)
 	return true;
 }
 
+static const char *role_of(const struct psd_graph *graph, const struct psd_tensor *tensor)
+{
+	return tensor->name + strlen(graph->layers[tensor->layer].name) + 1;
+}
+
+/* Sides of 1 at the end count for nothing: a table of vectors is as well the weight of a convolution of single places.
+ */
+static bool lie_alike(const struct psd_graph *graph, const struct psd_tensor *one, const struct psd_tensor *other)
+{
+	bool are = !strcmp(role_of(graph, one), role_of(graph, other));
+
+	for (unsigned i = 0; i < PSD_TENSOR_DIMS_MAX; i++)
+		are = are && (one->dims[i] ? one->dims[i] : 1) == (other->dims[i] ? other->dims[i] : 1);
+	return are;
+}
+
 static bool are_alike(const struct psd_graph *graph, const struct psd_layer *layer, const struct psd_layer *owner)
 {
 	bool are = layer->n_tensors == owner->n_tensors && layer->n_states == 0;
 
 	for (unsigned i = 0; i < layer->n_tensors && are; i++)
-		are = !memcmp(graph->tensors[layer->first_tensor + i].dims,
-			      graph->tensors[owner->first_tensor + i].dims, sizeof(graph->tensors->dims));
+		are = lie_alike(graph, &graph->tensors[layer->first_tensor + i],
+				&graph->tensors[owner->first_tensor + i]);
 	return are;
+}
+
+/* "weight 16x8, bias 16" */
+static void list_tensors(struct psd_text *text, const struct psd_graph *graph, const struct psd_layer *layer)
+{
+	for (unsigned i = 0; i < layer->n_tensors; i++) {
+		const struct psd_tensor *tensor = &graph->tensors[layer->first_tensor + i];
+
+		psd_text_add(text, "%s%s ", i ? ", " : "", role_of(graph, tensor));
+		for (unsigned d = 0; d < tensor->n_dims; d++)
+			psd_text_add(text, "%s%u", d ? "x" : "", tensor->dims[d]);
+	}
+}
+
+static enum psd_status refuse_to_share(const struct psd_graph *graph, const struct psd_layer *layer,
+				       const struct psd_layer *owner, struct psd_place at, struct psd_error *err)
+{
+	struct psd_text own = {.bytes = NULL}, others = {.bytes = NULL};
+	enum psd_status status = PSD_EINVAL;
+
+	list_tensors(&own, graph, layer);
+	list_tensors(&others, graph, owner);
+	if (own.is_out_of_memory || others.is_out_of_memory)
+		status = out_of_memory(at, err);
+	else if (layer->n_states > 0 || layer->n_tensors == 0)
+		psd_error_set(err, PSD_EINVAL, at, "layer '%.80s' (%s) cannot share parameters", layer->name,
+			      layer->kind->name);
+	else
+		psd_error_set(err, PSD_EINVAL, at,
+			      "layer '%.80s' has the parameters %s, must have those of '%.80s' to share them: %s",
+			      layer->name, own.bytes, owner->name, others.bytes);
+	psd_text_release(&own);
+	psd_text_release(&others);
+	return status;
 }
 
 /* A file that says 1 need not mean it: that is the default. */
@@ -170,9 +221,7 @@ static enum psd_status share(struct psd_graph *graph, struct psd_layer *layer, c
 	const struct psd_layer *owner = &graph->layers[spec->owner];
 
 	if (!are_alike(graph, layer, owner))
-		return psd_error_set(err, PSD_EINVAL, spec->at,
-				     "layer '%.80s' cannot share the parameters of '%.80s', which are unlike its own",
-				     layer->name, owner->name);
+		return refuse_to_share(graph, layer, owner, spec->at, err);
 	for (unsigned i = 0; i < layer->n_tensors; i++) {
 		struct psd_tensor *tensor = &graph->tensors[owner->first_tensor + i];
 
@@ -196,7 +245,8 @@ static enum psd_status share(struct psd_graph *graph, struct psd_layer *layer, c
 static enum psd_status add_totals(struct psd_graph *graph, const struct psd_layer *layer, struct psd_place at,
 				  struct psd_error *err)
 {
-	const uint64_t kept_bytes = layer->kind->is_in_place ? 0 : layer->write_bytes;
+	const uint64_t kept_bytes =
+		psd_saturated_add(layer->kind->is_in_place ? 0 : layer->write_bytes, layer->kept_bytes);
 
 	graph->forward_flops = psd_saturated_add(graph->forward_flops, layer->forward_flops);
 	graph->backward_flops = psd_saturated_add(graph->backward_flops, layer->backward_flops);
@@ -279,6 +329,22 @@ enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct 
 	return work_out(build, spec, err);
 }
 
+/* What samples have to be. */
+static void note_samples(struct psd_graph *graph)
+{
+	for (unsigned l = 0; l < graph->n_layers; l++) {
+		const struct psd_layer *layer = &graph->layers[l];
+
+		if (layer->kind->is_loss) {
+			graph->labels = (uint64_t)layer->shape.height * layer->shape.width;
+			graph->classes = layer->shape.channels;
+		}
+		if (layer->kind->reads_rows && layer->inputs[0] == 0 &&
+		    (!graph->vocabulary || layer->settings.embedding.vocabulary < graph->vocabulary))
+			graph->vocabulary = layer->settings.embedding.vocabulary;
+	}
+}
+
 enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *name, struct psd_place at,
 				     struct psd_graph *graph, struct psd_error *err)
 {
@@ -293,6 +359,7 @@ enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *
 	build->graph.name = copy_text(name);
 	if (!build->graph.name)
 		return out_of_memory(at, err);
+	note_samples(&build->graph);
 	*graph = build->graph;
 	build->graph = (struct psd_graph){0};
 	psd_graph_build_release(build);

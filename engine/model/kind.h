@@ -18,6 +18,7 @@
 	ROW(global_pool)                                                                                               \
 	ROW(lrn)                                                                                                       \
 	ROW(batch_norm)                                                                                                \
+	ROW(layer_norm)                                                                                                \
 	ROW(scale)                                                                                                     \
 	ROW(relu)                                                                                                      \
 	ROW(prelu)                                                                                                     \
@@ -30,9 +31,13 @@
 	ROW(exp)                                                                                                       \
 	ROW(log)                                                                                                       \
 	ROW(softplus)                                                                                                  \
+	ROW(gelu)                                                                                                      \
 	ROW(power)                                                                                                     \
 	ROW(dropout)                                                                                                   \
 	ROW(inner_product)                                                                                             \
+	ROW(embedding)                                                                                                 \
+	ROW(position)                                                                                                  \
+	ROW(attention)                                                                                                 \
 	ROW(concat)                                                                                                    \
 	ROW(slice)                                                                                                     \
 	ROW(add)                                                                                                       \
@@ -58,6 +63,7 @@ struct psd_layer_work {
 	uint64_t forward_flops;
 	uint64_t data_flops;	  /* backward, of the gradients of the inputs */
 	uint64_t parameter_flops; /* backward, of the gradients of the parameters */
+	uint64_t kept_values;	  /* beside the output, from forward to backward */
 };
 
 struct psd_layer_kind {
@@ -66,6 +72,7 @@ struct psd_layer_kind {
 	bool takes_more_inputs;
 	bool is_in_place; /* the output takes the place of the input */
 	bool is_loss;	  /* it compares with the labels: backward begins here */
+	bool reads_rows;  /* of its parameters no more than it puts out, those that its input names */
 	enum psd_arithmetic arithmetic;
 	const struct psd_key *keys;	   /* of model files, into the settings; NULL: none */
 	union psd_layer_settings defaults; /* where a key is absent */

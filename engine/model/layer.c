@@ -3,7 +3,9 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
+#include "engine/base/hash.h"
 #include "engine/base/saturate.h"
 
 #define ROW(kind) &psd_layer_##kind,
@@ -29,6 +31,27 @@ enum psd_status psd_layer_read_keys(void *settings, const struct psd_node *mappi
 uint64_t psd_shape_elements(struct psd_shape shape)
 {
 	return (uint64_t)shape.channels * shape.height * shape.width;
+}
+
+/* ---- what it is told ---- */
+
+static size_t size_of(enum psd_key_type type)
+{
+	switch (type) {
+	case PSD_KEY_FLAG: return sizeof(bool);
+	case PSD_KEY_NUMBER: return sizeof(double);
+	case PSD_KEY_PAIR: return sizeof(struct psd_sides);
+	default: return sizeof(unsigned);
+	}
+}
+
+uint64_t psd_layer_hash(const struct psd_layer *layer, uint64_t hash)
+{
+	hash = psd_hash_bytes(hash, layer->kind->name, strlen(layer->kind->name));
+	hash = psd_hash_bytes(hash, layer->inputs, layer->n_inputs * sizeof(*layer->inputs));
+	for (const struct psd_key *key = layer->kind->keys; key && key->name; key++)
+		hash = psd_hash_bytes(hash, (const char *)&layer->settings + key->offset, size_of(key->type));
+	return hash;
 }
 
 /* ---- shapes ---- */
@@ -173,12 +196,13 @@ void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layer
 		layer->kind->count
 			? layer->kind->count(layer, in)
 			: psd_layer_work_per_element(layer, each.forward_flops, each.data_flops, each.parameter_flops);
-	uint64_t read = layer->parameters;
+	uint64_t read = layer->kind->reads_rows ? psd_shape_elements(layer->shape) : layer->parameters;
 
 	for (unsigned i = 0; i < layer->n_inputs; i++)
 		read = psd_saturated_add(read, psd_shape_elements(layers[layer->inputs[i]].shape));
 	layer->read_bytes = psd_saturated_mul(read, sizeof(float));
 	layer->write_bytes = psd_shape_elements(layer->shape) * sizeof(float);
+	layer->kept_bytes = psd_saturated_mul(work.kept_values, sizeof(float));
 	layer->forward_flops = work.forward_flops;
 	layer->backward_flops = psd_saturated_add(work.parameter_flops, has_data_gradient ? work.data_flops : 0);
 }

@@ -16,6 +16,10 @@
 #define PSD_LAYER_CHANNELS_MAX (1u << 24) /* channels and outputs */
 #define PSD_LAYER_FIGURE_MAX   (UINT64_C(1) << 60)
 
+/* Of the normal values that tables of vectors start with. Source: Radford et al., "Improving language understanding by
+ * generative pre-training", 2018, section 4.1. */
+#define PSD_LAYER_EMBEDDING_DEVIATION 0.02f
+
 /* 1x1, stride 1, no pad, dense. */
 #define PSD_WINDOW_DEFAULT                                                                                             \
 	{                                                                                                              \
@@ -41,6 +45,9 @@ struct psd_shape psd_layer_input_shape(const struct psd_layer *layer, const stru
 /* Sets the FLOPs and bytes, after the shape and the tensors. has_data_gradient: gradients must reach its inputs. Never
  * fails. */
 void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layers, bool has_data_gradient);
+
+/* `hash` with all that the layer is told: its inputs, and the settings that its kind has keys of. Pure. */
+uint64_t psd_layer_hash(const struct psd_layer *layer, uint64_t hash);
 
 /* ---- for the kinds ---- */
 

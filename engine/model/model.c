@@ -101,11 +101,38 @@ static enum psd_status read_inputs(const struct loader *loader, const struct psd
 	return status;
 }
 
+/* ---- another layer's parameters ---- */
+
+static enum psd_status read_owner(const struct loader *loader, const struct psd_node *layer,
+				  struct psd_layer_spec *spec)
+{
+	const struct psd_node *node = psd_node_child(layer, "shares");
+	const struct psd_graph *graph = &loader->build.graph;
+	const char *name;
+	enum psd_status status;
+
+	if (!node)
+		return PSD_OK;
+	status = psd_node_text(node, &name, loader->err);
+	if (status)
+		return status;
+	if (!psd_names_find(&loader->numbers, name, &spec->owner) || spec->owner >= graph->n_layers)
+		return psd_error_set(loader->err, PSD_EINVAL, node->at,
+				     "layer '%.80s' shares the parameters of '%.80s', must be a layer above it",
+				     spec->name, name);
+	if (!graph->layers[spec->owner].n_tensors)
+		return psd_error_set(loader->err, PSD_EINVAL, node->at,
+				     "layer '%.80s' shares the parameters of '%.80s', which has none of its own",
+				     spec->name, name);
+	spec->is_sharing = true;
+	return PSD_OK;
+}
+
 /* ---- the file ---- */
 
 static enum psd_status add_layer(struct loader *loader, const struct psd_node *layer)
 {
-	static const char *const common[] = {"name", "kind", "input", "inputs", NULL};
+	static const char *const common[] = {"name", "kind", "input", "inputs", "shares", NULL};
 	/* the first pass checked the name */
 	struct psd_layer_spec spec = {.at = layer->at, .name = psd_node_child(layer, "name")->text};
 	enum psd_status status = read_kind(layer, &spec, loader->err);
@@ -114,6 +141,8 @@ static enum psd_status add_layer(struct loader *loader, const struct psd_node *l
 		status = psd_layer_read_keys(&spec.settings, layer, spec.name, common, spec.kind->keys, loader->err);
 	if (!status)
 		status = read_inputs(loader, layer, &spec);
+	if (!status)
+		status = read_owner(loader, layer, &spec);
 	return status ? status : psd_graph_build_add(&loader->build, &spec, loader->err);
 }
 

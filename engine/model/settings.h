@@ -44,13 +44,13 @@ struct psd_inner_product_settings {
 	bool has_bias;
 };
 
-/* Of a batch norm or scale. */
+/* Of a batch norm, layer norm or scale. */
 struct psd_affine_settings {
 	bool has_scale; /* the learned factor (gamma) */
 	bool has_shift; /* the learned summand (beta) */
+	double epsilon; /* beside the variance */
 	/* of a batch norm: */
 	bool is_fixed;	   /* training too goes by the running statistics, and leaves them alone */
-	double epsilon;	   /* beside the variance */
 	double kept_ratio; /* what a batch leaves of the running statistics */
 	bool is_average;   /* they begin with the first batch, as Caffe's do, not with mean 0 and variance 1 */
 };
@@ -94,6 +94,16 @@ struct psd_shuffle_settings {
 	uint32_t groups;
 };
 
+struct psd_embedding_settings {
+	uint32_t vocabulary; /* rows of the table */
+	uint32_t outputs;    /* channels */
+};
+
+struct psd_attention_settings {
+	uint32_t heads;
+	bool is_causal;
+};
+
 struct psd_loss_settings {
 	double weight; /* of it in the sum of losses */
 };
@@ -115,6 +125,8 @@ union psd_layer_settings {
 	struct psd_permute_settings permute;
 	struct psd_shuffle_settings shuffle;
 	struct psd_sides size; /* of a resize */
+	struct psd_embedding_settings embedding;
+	struct psd_attention_settings attention;
 	struct psd_loss_settings loss;
 };
 

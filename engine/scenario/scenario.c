@@ -33,7 +33,7 @@ static const struct psd_key compute_keys[] = {
 	{KEY("device", NAME, device_name), .is_required = true, .rival = "profile", .plain = "cpu",
 	 .names = psd_device_names, .help = "makers' figures and assumed efficiencies stand for a profile"},
 	{KEY("images_per_sec", NUMBER, images_per_sec), .lowest = 0.001, .highest = 1e9,
-	 .help = "measured on one worker: scales all layers alike"},
+	 .help = "measured on one worker: scales all layers alike; a sequence counts as one"},
 	{KEY("jitter", RATIO, jitter_ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
 	 .help = "standard deviation of a layer's time, for each node and iteration, as a share"},
 	{KEY("replay", FLAG, has_replay), .fallback = "false", .uses = PSD_BY_PSD_RUN | PSD_AGREED,

@@ -5,7 +5,7 @@
 #include "engine/scenario/scenario_keys.h"
 #include "engine/scenario/train.h"
 
-static const char *const data_kind_names[] = {"synthetic", "cifar10", "idx", "packed", NULL};
+static const char *const data_kind_names[] = {"synthetic", "cifar10", "idx", "packed", "text", "tokens", NULL};
 const char *const psd_rate_policy_names[] = {"fixed", "step", "multistep", "inv", "exp", "poly", NULL};
 const char *const psd_layer_arithmetic_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
 static const char *const device_names[] = {"cpu", "cuda", "auto", NULL};
@@ -18,21 +18,24 @@ const char *const psd_optimiser_names[] = {"sgd", "lars", "adamw", NULL};
 #define TRAIN(text, kind, member)     KEY(psd_train, text, kind, member)
 
 #define OF_DATA(kind) 1u << PSD_DATA_##kind
-#define OF_FILES      (OF_DATA(CIFAR10) | OF_DATA(IDX) | OF_DATA(PACKED))
+#define OF_PAIRS      (OF_DATA(PACKED) | OF_DATA(TEXT) | OF_DATA(TOKENS)) /* a file each for training and test */
+#define OF_FILES      (OF_DATA(CIFAR10) | OF_DATA(IDX) | OF_PAIRS)
 
 static const struct psd_key data_keys[] = {
 	{DATA("kind", CHOICE, kind), .names = data_kind_names, .fallback = "synthetic",
 	 .help = "synthetic: made up from the seed, learnable; cifar10: the binary version; idx: MNIST's; packed: by "
-		 "psd-run pack"},
-	{DATA("path", PATH, path), .when = {"kind", OF_FILES, OF_FILES}, .help = "a folder; of packed the file"},
-	{DATA("test", PATH, test_path), .when = {"kind", OF_DATA(PACKED), 0}, .uses = PSD_BY_RUN,
+		 "psd-run pack; text: each byte is a token; tokens: numbers of 16 bits, little-endian"},
+	{DATA("path", PATH, path), .when = {"kind", OF_FILES, OF_FILES},
+	 .help = "a folder; of packed, text and tokens the file"},
+	{DATA("test", PATH, test_path), .when = {"kind", OF_PAIRS, 0}, .uses = PSD_BY_RUN,
 	 .help = "the file of test samples"},
 	{DATA("training_samples", COUNT, training_samples), .lowest = 1, .highest = PSD_MAX_SYNTHETIC_SAMPLES,
 	 .fallback = "4096", .when = {"kind", OF_DATA(SYNTHETIC), 0}, .help = "of an epoch"},
 	{DATA("test_samples", COUNT, test_samples), .highest = PSD_MAX_SYNTHETIC_SAMPLES, .fallback = "512",
 	 .when = {"kind", OF_DATA(SYNTHETIC), 0}, .help = "of a test"},
 	{DATA("noise", RATIO, noise_ratio), .highest = 100, .fallback = "0.5", .when = {"kind", OF_DATA(SYNTHETIC), 0},
-	 .help = "standard deviation, the classes' patterns being within -1 and 1"},
+	 .help = "standard deviation, the classes' patterns being within -1 and 1; of a network that looks up tokens "
+		 "the chance that one is not the successor of the one before but any, from 1 on always"},
 	{DATA("mirror", FLAG, is_mirrored), .fallback = "true", .when = {"kind", OF_DATA(PACKED), 0},
 	 .help = "every other training sample is seen from behind"},
 	{.name = NULL},

@@ -21,6 +21,8 @@ enum psd_data_kind {
 	PSD_DATA_CIFAR10,   /* the folder of CIFAR-10's binary version */
 	PSD_DATA_IDX,	    /* the folder of MNIST's or Fashion-MNIST's four files, unpacked */
 	PSD_DATA_PACKED,    /* a file that psd-run pack made */
+	PSD_DATA_TEXT,	    /* a file whose bytes are tokens */
+	PSD_DATA_TOKENS,    /* a file of tokens of 16 bits, little-endian */
 };
 
 /* Names and formulas are Caffe's (caffe.proto, SolverParameter.lr_policy). */
@@ -36,12 +38,13 @@ enum psd_rate_policy {
 struct psd_data_source {
 	enum psd_data_kind kind;
 	const char *path;	   /* folder or file, relative to the working directory; NULL: synthetic */
-	const char *test_path;	   /* packed: the file of test samples; NULL: none */
+	const char *test_path;	   /* packed, text, tokens: the file of test samples; NULL: none */
 	uint64_t training_samples; /* synthetic */
 	uint64_t test_samples;	   /* synthetic */
-	double noise_ratio; /* synthetic: standard deviation of the noise, the classes' patterns being within -1 and 1
-			     */
-	bool is_mirrored;   /* packed: every other training sample is seen from behind */
+	/* synthetic: standard deviation of the noise, the classes' patterns being within -1 and 1; of tokens the chance
+	 * that one is not the successor of the one before but any, from 1 on always */
+	double noise_ratio;
+	bool is_mirrored; /* packed: every other training sample is seen from behind */
 };
 
 /* What computes; auto: the first other device that this machine has, else the processor. */

@@ -132,6 +132,8 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	FUNCTION(dnnl_eltwise_forward_desc_init)                                                                       \
 	FUNCTION(dnnl_engine_create)                                                                                   \
 	FUNCTION(dnnl_engine_destroy)                                                                                  \
+	FUNCTION(dnnl_layer_normalization_backward_desc_init)                                                          \
+	FUNCTION(dnnl_layer_normalization_forward_desc_init)                                                           \
 	FUNCTION(dnnl_lrn_backward_desc_init)                                                                          \
 	FUNCTION(dnnl_lrn_forward_desc_init)                                                                           \
 	FUNCTION(dnnl_memory_create)                                                                                   \
@@ -175,6 +177,7 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	FUNCTION(cublasCreate_v2)                                                                                      \
 	FUNCTION(cublasDestroy_v2)                                                                                     \
 	FUNCTION(cublasGemmEx)                                                                                         \
+	FUNCTION(cublasGemmStridedBatchedEx)                                                                           \
 	FUNCTION(cublasGetStatusName)                                                                                  \
 	FUNCTION(cublasSetMathMode)                                                                                    \
 	FUNCTION(cublasSetStream_v2)                                                                                   \

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "real/base/fit.h"
+#include "real/data/random.h"
 
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 #define REBUILD_WORKERS PSD_LAYER_TIMES_REBUILD_WORKERS
@@ -82,17 +83,29 @@ static enum psd_status fill_tensors(struct psd_layer_times *times, struct psd_er
 	return status;
 }
 
+/* For a network that looks up tokens, numbers all over its vocabulary: few rows would stay in the caches. NULL: no
+ * memory. */
+static float *make_images(const struct psd_graph *graph, uint64_t elements)
+{
+	float *images = psd_layer_times_values(elements, 1.0f);
+
+	for (uint64_t i = 0; images && graph->vocabulary > 0 && i < elements; i++)
+		images[i] = (float)psd_random_below(psd_random_mix(i), graph->vocabulary);
+	return images;
+}
+
 /* Where copies to the device begin at full speed, if it has memory of its own. */
 static enum psd_status take_samples(struct psd_layer_times *times, struct psd_error *err)
 {
 	const struct psd_shape shape = times->graph->layers[0].shape;
 	const uint64_t elements = (uint64_t)times->options.batch * shape.channels * shape.height * shape.width;
+	const uint64_t n_labels = times->options.batch * times->graph->labels;
 	const struct psd_device_kind *kind = times->options.kind;
 	void *block;
 	enum psd_status status;
 
-	times->images = psd_layer_times_values(elements, 1.0f);
-	times->labels = calloc(times->options.batch, sizeof(*times->labels));
+	times->images = make_images(times->graph, elements);
+	times->labels = calloc(n_labels, sizeof(*times->labels));
 	if (!times->images || !times->labels)
 		return out_of_memory(err);
 	if (!kind->fetch)
@@ -101,8 +114,9 @@ static enum psd_status take_samples(struct psd_layer_times *times, struct psd_er
 	if (status)
 		return status;
 	times->fetched_images = memcpy(block, times->images, elements * sizeof(float));
-	status = kind->take_host(times->device, times->options.batch * sizeof(int32_t), &block, err);
-	times->fetched_labels = block;
+	status = kind->take_host(times->device, n_labels * sizeof(int32_t), &block, err);
+	if (!status)
+		times->fetched_labels = memcpy(block, times->labels, n_labels * sizeof(int32_t));
 	return status;
 }
 

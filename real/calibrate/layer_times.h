@@ -39,8 +39,8 @@ struct psd_layer_times {
 	double whole_ratio;		    /* of an iteration's median to the sum of the layers' */
 	/* where the device works: one for each tensor, the ones behind the others */
 	float **parameters, **gradients;
-	float *images;	 /* (batch, channels, height, width), in the host's memory */
-	int32_t *labels; /* (batch) */
+	float *images;	 /* (batch, channels, height, width), in the host's memory; tokens of a network with some */
+	int32_t *labels; /* (batch, graph->labels) */
 	/* the same, that the device gave to copy from; NULL: it copies nothing */
 	float *fetched_images;
 	int32_t *fetched_labels;

@@ -2,6 +2,7 @@
 #include "real/data/data.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "engine/base/hash.h"
@@ -16,6 +17,8 @@ static const struct psd_data_reader *const readers[] = {
 	[PSD_DATA_CIFAR10] = &psd_data_cifar,
 	[PSD_DATA_IDX] = &psd_data_idx,
 	[PSD_DATA_PACKED] = &psd_data_packed,
+	[PSD_DATA_TEXT] = &psd_data_tokens,
+	[PSD_DATA_TOKENS] = &psd_data_tokens,
 };
 
 static enum psd_status out_of_memory(struct psd_error *err)
@@ -41,6 +44,14 @@ enum psd_status psd_data_map(struct psd_data_files *files, const char *folder, c
 	return status;
 }
 
+enum psd_status psd_data_map_pair(struct psd_data_files *files, const struct psd_data_source *source,
+				  struct psd_error *err)
+{
+	const enum psd_status status = psd_data_map(files, NULL, source->path, err);
+
+	return status || !source->test_path ? status : psd_data_map(files, NULL, source->test_path, err);
+}
+
 enum psd_status psd_data_check_shape(const struct psd_data *data, const struct psd_mapping *file,
 				     struct psd_shape shape, struct psd_error *err)
 {
@@ -62,6 +73,36 @@ enum psd_status psd_data_check_classes(const struct psd_data *data, const struct
 			     "holds %u classes, the network has %u", classes, data->options.classes);
 }
 
+uint64_t psd_data_places(const struct psd_data *data)
+{
+	return (uint64_t)data->options.shape.height * data->options.shape.width;
+}
+
+/* Images for a network of images, tokens for one that looks them up, and labels where it has them. */
+static enum psd_status check_network(const struct psd_data *data, struct psd_error *err)
+{
+	const struct psd_place at = {.path = data->files.n_files ? data->files.files[0].path : NULL};
+	const uint64_t labels = data->options.labels, places = psd_data_places(data);
+	const bool takes_tokens = data->options.vocabulary > 0;
+
+	if (takes_tokens && !data->reader->has_tokens)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "holds images, the network looks up tokens of a vocabulary of %" PRIu32,
+				     data->options.vocabulary);
+	if (!takes_tokens && !data->reader->has_images)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "holds tokens, the network takes images: its input feeds no embedding");
+	if (!takes_tokens && labels != 1)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "an image has one label, the network labels %" PRIu64 " places of it", labels);
+	if (labels != 1 && labels != places)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "a sequence of %" PRIu64 " tokens has as many labels or one, the network labels "
+				     "%" PRIu64 " places of it",
+				     places, labels);
+	return PSD_OK;
+}
+
 enum psd_status psd_data_take_state(struct psd_data *data, size_t state_bytes, struct psd_error *err)
 {
 	data->state = calloc(1, state_bytes);
@@ -71,8 +112,9 @@ enum psd_status psd_data_take_state(struct psd_data *data, size_t state_bytes, s
 static enum psd_status open_reader(void *context, struct psd_error *err)
 {
 	struct psd_data *data = context;
+	const enum psd_status status = check_network(data, err);
 
-	return data->reader->open(data, err);
+	return status ? status : data->reader->open(data, err);
 }
 
 enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_data_options *options,
@@ -82,6 +124,7 @@ enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_da
 	enum psd_status status;
 
 	assert(options->shape.channels && options->shape.height && options->shape.width && options->classes);
+	assert(options->labels && (!options->vocabulary || options->shape.channels == 1));
 	if (!fresh) {
 		close_files(files);
 		return out_of_memory(err);
@@ -185,22 +228,22 @@ struct reading {
 	enum psd_data_part part;
 	uint64_t epoch, sample;
 	float *image;
-	int32_t *label;
+	int32_t *labels;
 };
 
 static enum psd_status read_sample(void *context, struct psd_error *err)
 {
 	const struct reading *r = context;
 
-	return r->data->reader->read(r->data, r->part, r->epoch, r->sample, r->image, r->label, err);
+	return r->data->reader->read(r->data, r->part, r->epoch, r->sample, r->image, r->labels, err);
 }
 
 enum psd_status psd_data_read(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
-			      float *image, int32_t *label, struct psd_error *err)
+			      float *image, int32_t *labels, struct psd_error *err)
 {
 	assert(sample < data->n_samples[part]);
 	return psd_mapping_guard(data->files.files, data->files.n_files, read_sample,
-				 &(struct reading){data, part, epoch, sample, image, label}, err);
+				 &(struct reading){data, part, epoch, sample, image, labels}, err);
 }
 
 enum psd_status psd_data_read_batch(struct psd_data *data, enum psd_data_part part, uint64_t first, uint32_t batch,
@@ -208,13 +251,15 @@ enum psd_status psd_data_read_batch(struct psd_data *data, enum psd_data_part pa
 {
 	const struct psd_shape shape = data->options.shape;
 	const uint64_t elements = (uint64_t)shape.channels * shape.height * shape.width;
+	const uint64_t n_labels = data->options.labels;
 	enum psd_status status = PSD_OK;
 
 	for (uint32_t i = 0; !status && i < batch; i++) {
 		const struct psd_draw draw = part == PSD_DATA_TRAINING ? psd_sampler_draw(&data->sampler, first + i)
 								       : (struct psd_draw){0, first + i};
 
-		status = psd_data_read(data, part, draw.epoch, draw.sample, images + i * elements, &labels[i], err);
+		status = psd_data_read(data, part, draw.epoch, draw.sample, images + i * elements,
+				       labels + i * n_labels, err);
 	}
 	return status;
 }

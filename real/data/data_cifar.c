@@ -107,7 +107,7 @@ static enum psd_status open_cifar(struct psd_data *data, struct psd_error *err)
 }
 
 static enum psd_status read_cifar(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
-				  float *image, int32_t *label, struct psd_error *err)
+				  float *image, int32_t *labels, struct psd_error *err)
 {
 	const struct cifar *cifar = data->state;
 	const struct psd_mapping *file = data->files.files;
@@ -120,10 +120,11 @@ static enum psd_status read_cifar(struct psd_data *data, enum psd_data_part part
 	for (; sample >= n_records(file); file++)
 		sample -= n_records(file);
 	record = file->bytes + sample * RECORD_BYTES;
-	*label = record[0];
+	labels[0] = record[0];
 	for (unsigned i = 0; i < N_PIXELS; i++)
 		image[i] = (float)record[1 + i] - cifar->mean[i];
 	return PSD_OK;
 }
 
-const struct psd_data_reader psd_data_cifar = {.map = map_cifar, .open = open_cifar, .read = read_cifar};
+const struct psd_data_reader psd_data_cifar = {
+	.has_images = true, .map = map_cifar, .open = open_cifar, .read = read_cifar};

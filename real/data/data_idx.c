@@ -100,7 +100,7 @@ static enum psd_status open_idx(struct psd_data *data, struct psd_error *err)
 }
 
 static enum psd_status read_idx(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
-				float *image, int32_t *label, struct psd_error *err)
+				float *image, int32_t *labels, struct psd_error *err)
 {
 	const struct psd_mapping *images = &data->files.files[2 * (unsigned)part];
 	const uint64_t elements = (uint64_t)data->options.shape.height * data->options.shape.width;
@@ -108,10 +108,10 @@ static enum psd_status read_idx(struct psd_data *data, enum psd_data_part part, 
 
 	(void)epoch;
 	(void)err;
-	*label = images[1].bytes[LABELS_HEAD_BYTES + sample];
+	labels[0] = images[1].bytes[LABELS_HEAD_BYTES + sample];
 	for (uint64_t i = 0; i < elements; i++)
 		image[i] = (float)pixels[i] * (1.0f / 256.0f);
 	return PSD_OK;
 }
 
-const struct psd_data_reader psd_data_idx = {.map = map_idx, .open = open_idx, .read = read_idx};
+const struct psd_data_reader psd_data_idx = {.has_images = true, .map = map_idx, .open = open_idx, .read = read_idx};

@@ -20,14 +20,6 @@ struct cut {
 	bool is_mirrored;
 };
 
-static enum psd_status map_packed(struct psd_data_files *files, const struct psd_data_source *source,
-				  struct psd_error *err)
-{
-	enum psd_status status = psd_data_map(files, NULL, source->path, err);
-
-	return status || !source->test_path ? status : psd_data_map(files, NULL, source->test_path, err);
-}
-
 static enum psd_status check_fit(const struct psd_data *data, const struct psd_pack *pack, struct psd_error *err)
 {
 	const struct psd_shape shape = data->options.shape;
@@ -122,7 +114,7 @@ static void cut_out(float *image, struct psd_shape shape, const uint8_t *pixels,
 }
 
 static enum psd_status read_packed(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
-				   float *image, int32_t *label, struct psd_error *err)
+				   float *image, int32_t *labels, struct psd_error *err)
 {
 	struct packed *packed = data->state;
 	const struct psd_pack *pack = &packed->packs[part];
@@ -147,9 +139,9 @@ static enum psd_status read_packed(struct psd_data *data, enum psd_data_part par
 	cut_out(image, shape, packed->pixels, width,
 		choose_cut(data, part, epoch, sample, height - shape.height, width - shape.width),
 		packed->packs[PSD_DATA_TRAINING].mean);
-	*label = (int32_t)record.label;
+	labels[0] = (int32_t)record.label;
 	return PSD_OK;
 }
 
 const struct psd_data_reader psd_data_packed = {
-	.map = map_packed, .open = open_packed, .read = read_packed, .close = close_packed};
+	.has_images = true, .map = psd_data_map_pair, .open = open_packed, .read = read_packed, .close = close_packed};

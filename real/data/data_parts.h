@@ -25,6 +25,7 @@ struct psd_data {
 
 /* One for each psd_data_kind. Every slot is called from the thread that calls the data set. */
 struct psd_data_reader {
+	bool has_images, has_tokens; /* what networks it is for; synthetic is for both */
 	/* Maps the data set's files; NULL: it has none. On failure what is mapped already stays in *files. */
 	enum psd_status (*map)(struct psd_data_files *files, const struct psd_data_source *source,
 			       struct psd_error *err);
@@ -32,16 +33,19 @@ struct psd_data_reader {
 	enum psd_status (*open)(struct psd_data *data, struct psd_error *err);
 	/* As psd_data_read(). */
 	enum psd_status (*read)(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
-				float *image, int32_t *label, struct psd_error *err);
+				float *image, int32_t *labels, struct psd_error *err);
 	/* Releases what state owns; state may be NULL and is freed by the caller. NULL: nothing to do. */
 	void (*close)(struct psd_data *data);
 };
 
-extern const struct psd_data_reader psd_data_synthetic, psd_data_cifar, psd_data_idx, psd_data_packed;
+extern const struct psd_data_reader psd_data_synthetic, psd_data_cifar, psd_data_idx, psd_data_packed, psd_data_tokens;
 
 /* Maps folder/name behind the others. */
 enum psd_status psd_data_map(struct psd_data_files *files, const char *folder, const char *name,
 			     struct psd_error *err) PSD_MUST_CHECK;
+/* psd_data_reader.map of a file of training samples and, if the source has one, another of test samples. */
+enum psd_status psd_data_map_pair(struct psd_data_files *files, const struct psd_data_source *source,
+				  struct psd_error *err) PSD_MUST_CHECK;
 /* psd_data_open() on files that are mapped already; takes them over, also when it fails. */
 enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_data_options *options,
 				     struct psd_data_files *files, struct psd_error *err) PSD_MUST_CHECK;
@@ -51,6 +55,8 @@ enum psd_status psd_data_check_shape(const struct psd_data *data, const struct p
 /* Complains, naming file, unless the network has this many classes. */
 enum psd_status psd_data_check_classes(const struct psd_data *data, const struct psd_mapping *file, uint32_t classes,
 				       struct psd_error *err) PSD_MUST_CHECK;
+/* Height times width of the network's input. Pure. */
+uint64_t psd_data_places(const struct psd_data *data);
 /* state_bytes of zeros as data->state. */
 enum psd_status psd_data_take_state(struct psd_data *data, size_t state_bytes, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,7 +1,8 @@
-/* A data set made of nothing but its seed: each class has a pattern, each sample is its class's pattern plus noise. The
- * pattern is the sum of two: coarse blocks that tell where (a linear layer separates classes by them) and a small tile
- * that repeats everywhere (a convolution does, also below a global pooling). Nothing is stored, so any number of
- * classes costs no memory. Refuses to be hard: more noise makes it harder. */
+/* A data set made of nothing but its seed. Of images: each class has a pattern, each sample is its class's pattern plus
+ * noise. The pattern is the sum of two: coarse blocks that tell where (a linear layer separates classes by them) and a
+ * small tile that repeats everywhere (a convolution does, also below a global pooling). Of sequences: each token has a
+ * successor. Nothing is stored, so any number of classes costs no memory. Refuses to be hard: more noise makes it
+ * harder. */
 #include <math.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@ enum {
 /* They add up to 1. A linear layer would learn any mixture; a convolution below a global pooling sees the blocks as
  * noise, and with this one it still learns within 100 small batches. */
 static const float tile_share = 0.75f, block_share = 0.25f;
+
+/* ---- images ---- */
 
 /* A hash's bits as a number in -1 .. 1. */
 static float signed_unit(uint64_t bits)
@@ -105,34 +108,85 @@ static void draw_plane(float *plane, struct psd_shape shape, uint64_t pattern)
 	}
 }
 
+static void draw_image(const struct psd_data *data, enum psd_data_part part, uint64_t sample, float *image,
+		       int32_t *label)
+{
+	const struct psd_shape shape = data->options.shape;
+	const uint64_t seed = data->options.seed, number = sample % data->options.classes;
+	const uint64_t elements = (uint64_t)shape.channels * shape.height * shape.width;
+
+	for (uint32_t channel = 0; channel < shape.channels; channel++)
+		draw_plane(image + (uint64_t)channel * shape.height * shape.width, shape,
+			   psd_random_key(seed, PSD_RANDOM_PATTERN, number, channel));
+	add_noise(image, elements, data->state, psd_random_key(seed, PSD_RANDOM_NOISE, (uint64_t)part, sample));
+	*label = (int32_t)number;
+}
+
+/* ---- sequences ---- */
+
+/* Tokens that the network takes and can say. */
+static uint32_t count_tokens(const struct psd_data *data)
+{
+	return data->options.vocabulary < data->options.classes ? data->options.vocabulary : data->options.classes;
+}
+
+/* The successor is by a permutation: no token is rarer than another, as it would be by a hash, which has values without
+ * an origin. `bits` decide whether it comes, by their lower half, and what comes instead. */
+static uint32_t next_token(const struct psd_data *data, uint32_t token, uint64_t bits)
+{
+	/* not that of the samples, which their order is by */
+	const uint64_t seed = psd_random_key(data->options.seed, PSD_RANDOM_PATTERN, 0, 0);
+	const struct psd_sampler successors = {.seed = seed, .n_samples = count_tokens(data)};
+	const double random_ratio = fmin(data->options.source.noise_ratio, 1.0);
+
+	if ((double)(uint32_t)bits * 0x1p-32 < random_ratio)
+		return psd_random_below(bits, count_tokens(data));
+	return (uint32_t)psd_sampler_sample(&successors, 0, token);
+}
+
+static void draw_sequence(const struct psd_data *data, enum psd_data_part part, uint64_t sample, float *values,
+			  int32_t *labels)
+{
+	const uint64_t key = psd_random_key(data->options.seed, PSD_RANDOM_NOISE, (uint64_t)part, sample);
+	const uint64_t places = psd_data_places(data), first_labelled = places - data->options.labels;
+	uint32_t token = psd_random_below(psd_random_mix(key), count_tokens(data));
+
+	for (uint64_t i = 0; i < places; i++) {
+		values[i] = (float)token;
+		token = next_token(data, token, psd_random_mix(key + i + 1));
+		if (i >= first_labelled)
+			labels[i - first_labelled] = (int32_t)token;
+	}
+}
+
+/* ---- the reader ---- */
+
 static enum psd_status open_synthetic(struct psd_data *data, struct psd_error *err)
 {
 	const struct psd_data_source *source = &data->options.source;
-	enum psd_status status = psd_data_take_state(data, sizeof(struct noise), err);
+	const bool has_images = data->options.vocabulary == 0;
+	const enum psd_status status = has_images ? psd_data_take_state(data, sizeof(struct noise), err) : PSD_OK;
 
 	if (status)
 		return status;
-	fill_noise(data->state, source->noise_ratio);
+	if (has_images)
+		fill_noise(data->state, source->noise_ratio);
 	data->n_samples[PSD_DATA_TRAINING] = source->training_samples;
 	data->n_samples[PSD_DATA_TEST] = source->test_samples;
 	return PSD_OK;
 }
 
 static enum psd_status read_synthetic(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
-				      float *image, int32_t *label, struct psd_error *err)
+				      float *image, int32_t *labels, struct psd_error *err)
 {
-	const struct psd_shape shape = data->options.shape;
-	const uint64_t seed = data->options.seed, number = sample % data->options.classes;
-	const uint64_t elements = (uint64_t)shape.channels * shape.height * shape.width;
-
 	(void)epoch;
 	(void)err;
-	for (uint32_t channel = 0; channel < shape.channels; channel++)
-		draw_plane(image + (uint64_t)channel * shape.height * shape.width, shape,
-			   psd_random_key(seed, PSD_RANDOM_PATTERN, number, channel));
-	add_noise(image, elements, data->state, psd_random_key(seed, PSD_RANDOM_NOISE, (uint64_t)part, sample));
-	*label = (int32_t)number;
+	if (data->options.vocabulary > 0)
+		draw_sequence(data, part, sample, image, labels);
+	else
+		draw_image(data, part, sample, image, labels);
 	return PSD_OK;
 }
 
-const struct psd_data_reader psd_data_synthetic = {.open = open_synthetic, .read = read_synthetic};
+const struct psd_data_reader psd_data_synthetic = {
+	.has_images = true, .has_tokens = true, .open = open_synthetic, .read = read_synthetic};

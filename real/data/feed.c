@@ -3,6 +3,7 @@
 #include "real/data/feed.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "real/base/lane.h"
@@ -58,7 +59,7 @@ static uint64_t image_bytes(const struct psd_feed_options *options)
 
 static uint64_t batch_bytes(const struct psd_feed_options *options)
 {
-	return image_bytes(options) + round_up(options->batch * sizeof(int32_t));
+	return image_bytes(options) + round_up(options->batch * options->data.labels * sizeof(int32_t));
 }
 
 uint64_t psd_feed_bytes(const struct psd_feed_options *options)
@@ -96,6 +97,17 @@ static enum psd_status open_parts(struct psd_feed *feed, struct psd_error *err)
 	return open_readers(feed, err);
 }
 
+/* So that 32 bits count what is right of a batch. */
+static enum psd_status check_labels(const struct psd_feed_options *options, struct psd_error *err)
+{
+	if (options->data.labels <= UINT32_MAX / options->batch)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+			     "a batch of %" PRIu32 " samples has %" PRIu64 " labels for each, must have fewer than "
+			     "2^32 in all",
+			     options->batch, options->data.labels);
+}
+
 enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_options *options, struct psd_error *err)
 {
 	struct psd_feed *opened = calloc(1, sizeof(*opened));
@@ -106,7 +118,9 @@ enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_opti
 	opened->options = *options;
 	if (options->n_readers > options->batch)
 		opened->options.n_readers = options->batch;
-	status = open_parts(opened, err);
+	status = check_labels(options, err);
+	if (!status)
+		status = open_parts(opened, err);
 	if (status)
 		psd_feed_close(opened);
 	else
@@ -141,9 +155,10 @@ static void read_share(void *context)
 
 	reader->status = reader->data ? PSD_OK : psd_data_view(&reader->data, feed->readers[0].data, &reader->err);
 	if (!reader->status)
-		reader->status = psd_data_read_batch(
-			reader->data, feed->wanted.part, feed->wanted.first + begin, (uint32_t)(end - begin),
-			feed->wanted.to->images + begin * elements, feed->wanted.to->labels + begin, &reader->err);
+		reader->status =
+			psd_data_read_batch(reader->data, feed->wanted.part, feed->wanted.first + begin,
+					    (uint32_t)(end - begin), feed->wanted.to->images + begin * elements,
+					    feed->wanted.to->labels + begin * options->data.labels, &reader->err);
 }
 
 static void start_readers(struct psd_feed *feed, enum psd_data_part part, uint64_t first, const struct buffer *to)

@@ -19,14 +19,15 @@ struct psd_feed;
 
 /* Memory for its batches. Pure. */
 uint64_t psd_feed_bytes(const struct psd_feed_options *options);
-/* *feed is owned by the caller until psd_feed_close(). As psd_data_open(); PSD_ENOMEM; PSD_ERUN: no thread. */
+/* *feed is owned by the caller until psd_feed_close(). As psd_data_open(); PSD_EINVAL: a batch of 2^32 labels or more;
+ * PSD_ENOMEM; PSD_ERUN: no thread. */
 enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_options *options,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_feed_close(struct psd_feed *feed); /* NULL is allowed */
 
 struct psd_samples {
 	const float *images;
-	const int32_t *labels;
+	const int32_t *labels; /* (batch, options.data.labels) */
 };
 
 /* The batch of an iteration, in order, borrowed until the next call; reads the one after. As psd_data_read_batch(). */

@@ -50,6 +50,11 @@ static inline uint32_t psd_big_u32(const uint8_t *bytes)
 	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
+static inline uint32_t psd_little_u16(const uint8_t *bytes)
+{
+	return (uint32_t)bytes[1] << 8 | bytes[0];
+}
+
 static inline uint32_t psd_little_u32(const uint8_t *bytes)
 {
 	return (uint32_t)bytes[3] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];

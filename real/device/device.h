@@ -30,12 +30,13 @@ struct psd_device_options {
 struct psd_network_options {
 	uint32_t batch;	     /* samples this worker computes per iteration */
 	uint64_t seed;	     /* of dropout masks */
-	double loss_divisor; /* of the sum of losses: the global batch, so that summing workers averages */
+	double loss_divisor; /* of the sum of samples' losses: the global batch, so that summing workers averages */
 };
 
-/* One iteration's samples, in the host's memory. images: (batch, channels, height, width) floats; labels: batch class
- * numbers. Borrowed until the iteration's last backward is over. first_sample: the global number of the first in this
- * iteration over all workers, so that dropout masks depend on seed, iteration, sample and layer, and not on the worker.
+/* One iteration's samples, in the host's memory. images: (batch, channels, height, width) floats; labels: class
+ * numbers, (batch, graph->labels). Borrowed until the iteration's last backward is over. first_sample: the global
+ * number of the first in this iteration over all workers, so that dropout masks depend on seed, iteration, sample and
+ * layer, and not on the worker.
  */
 struct psd_batch {
 	const float *images;
@@ -136,8 +137,8 @@ struct psd_device_kind {
 	enum psd_status (*backward)(struct psd_device *device, unsigned layer, struct psd_error *err);
 	/* Begins these of several layers: the same, with fewer calls of the device. NULL: it gains nothing by it. */
 	enum psd_status (*pass)(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err);
-	/* When the last forward is over: the batch's losses / loss_divisor; how many samples are classed as their
-	 * label. */
+	/* When the last forward is over: the batch's losses / loss_divisor, of which a sample's is the mean of its
+	 * places'; how many places are classed as their label. */
 	double (*loss)(const struct psd_device *device);
 	uint32_t (*correct)(const struct psd_device *device);
 	/* Begins to copy the factors that the last backward of an inner product left. */

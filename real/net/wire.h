@@ -61,8 +61,8 @@ struct psd_wire_clock {
 
 struct psd_wire_report {
 	double loss;
-	uint32_t correct;
-	uint64_t digest; /* of all choices of chunks up to the iteration before */
+	uint32_t correct; /* of the labels of the sender's batch, of which psd_feed_open() refuses 2^32 */
+	uint64_t digest;  /* of all choices of chunks up to the iteration before */
 };
 
 #define PSD_WIRE_LINES_TRIED 3

@@ -164,8 +164,8 @@ enum psd_status psd_run_log_add(const struct psd_run_log *log, const struct psd_
 		if (isfinite(progress->loss))
 			psd_text_add(&line, "%.9g", progress->loss);
 		psd_text_add(&line, ",%.9g,%.9g,", progress->correct_ratio, elapsed_sec);
-		if (progress->test_samples > 0)
-			psd_text_add(&line, "%.9g", (double)progress->test_correct / (double)progress->test_samples);
+		if (progress->test_labels > 0)
+			psd_text_add(&line, "%.9g", (double)progress->test_correct / (double)progress->test_labels);
 		psd_text_add(&line, "\n");
 	}
 	if (add_line(log, &line))

@@ -244,7 +244,7 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->losses.last;
-	result->test_samples = worker->pauses.samples;
+	result->test_labels = worker->pauses.labels;
 	result->test_correct = worker->pauses.correct;
 	remark_detour(worker);
 	if (is_observed)

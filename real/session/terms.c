@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/hash.h"
+#include "engine/model/layer.h"
 #include "engine/scenario/scenario_agree.h"
 #include "real/data/mapping.h"
 #include "real/session/worker.h"
@@ -114,7 +115,7 @@ void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph,
 	uint64_t hash = psd_hash_number(PSD_HASH_START, program->n_ops);
 
 	for (unsigned l = 0; l < graph->n_layers; l++)
-		hash = psd_hash_bytes(hash, graph->layers[l].kind->name, strlen(graph->layers[l].kind->name));
+		hash = psd_layer_hash(&graph->layers[l], hash);
 	for (unsigned t = 0; t < graph->n_tensors; t++)
 		hash = psd_hash_number(hash, graph->tensors[t].elements);
 	for (uint32_t i = 0; i < program->n_ops; i++) {

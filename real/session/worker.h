@@ -23,10 +23,10 @@ struct psd_progress {
 	uint32_t iteration;
 	uint32_t n_iterations;
 	double loss;	      /* mean over the global batch */
-	double correct_ratio; /* of the global batch, before the update */
+	double correct_ratio; /* of the global batch's labels, before the update */
 	double elapsed_sec;   /* since training began: when the losses were known, or the parameters that were tested */
 	double epochs;	      /* passes over the training samples up to the end of this iteration */
-	uint64_t test_samples; /* after the update; 0: not tested */
+	uint64_t test_labels; /* of all test samples, after the update; 0: not tested */
 	uint64_t test_correct;
 };
 
@@ -76,7 +76,7 @@ struct psd_worker_result {
 	uint64_t sent_bytes_per_node; /* per iteration, to other nodes, of the node with most */
 	uint64_t received_bytes_per_node;
 	double last_loss;
-	uint64_t test_samples; /* 0: not tested */
+	uint64_t test_labels; /* 0: not tested */
 	uint64_t test_correct;
 	/* Of an encoding with a ratio: updates, of slices; of them those whose gradients were beyond its range. */
 	uint64_t n_updates, n_left_out;

@@ -201,6 +201,7 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 		.n_iterations = worker->options->n_iterations,
 		.elapsed_sec = psd_worker_now(worker),
 	};
+	const double labels = (double)worker->global_batch * (double)worker->graph->labels; /* 0: of some replays */
 	uint64_t correct = 0;
 
 	check_choices(worker, row, iteration);
@@ -208,7 +209,7 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 		progress.loss += worker->losses.reports[row + w].loss;
 		correct += worker->losses.reports[row + w].correct;
 	}
-	progress.correct_ratio = (double)correct / (double)worker->global_batch;
+	progress.correct_ratio = labels > 0.0 ? (double)correct / labels : 0.0;
 	worker->losses.last = progress.loss;
 	psd_worker_follow_loss(worker, iteration, progress.loss);
 	psd_worker_tell(worker, &progress);

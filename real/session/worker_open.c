@@ -8,20 +8,14 @@ enum { MOST_READERS = 16, PROCESSORS_BESIDE_READERS = 2 };
 
 /* ---- data ---- */
 
-static uint32_t classes_of(const struct psd_graph *graph)
-{
-	for (unsigned l = graph->n_layers; l-- > 0;)
-		if (graph->layers[l].kind->is_loss)
-			return graph->layers[l].shape.channels;
-	return 0;
-}
-
 struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, const struct psd_train *train)
 {
 	return (struct psd_data_options){
 		.source = train->data,
 		.shape = graph->layers[0].shape,
-		.classes = classes_of(graph),
+		.classes = graph->classes,
+		.labels = graph->labels,
+		.vocabulary = graph->vocabulary,
 		.seed = train->seed,
 	};
 }

@@ -36,8 +36,8 @@ struct psd_job {
 	bool is_done_at_once; /* by the loop's thread; to be told to the interpreter when that has returned */
 	/* Of no operation, but of a pause before the task's iteration (worker_pause.c). */
 	bool is_pause;
-	bool is_test;			     /* that is a test; otherwise a checkpoint */
-	uint64_t test_samples, test_correct; /* 0: not tested */
+	bool is_test;			    /* that is a test; otherwise a checkpoint */
+	uint64_t test_labels, test_correct; /* 0: not tested */
 };
 
 /* What a resource has been given, the oldest first. */
@@ -64,7 +64,7 @@ struct psd_pauses {
 	bool has_progress, has_result; /* of an iteration: all reports; its test, or that there is none */
 	struct psd_progress progress;
 	double begun_sec; /* when the parameters were there that were tested */
-	uint64_t samples, correct;
+	uint64_t labels, correct;
 };
 
 /* Local steps that follow the loss: all hosts know the steps, worker 0 alone the losses (worker_local.c). */

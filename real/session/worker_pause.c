@@ -104,7 +104,7 @@ static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, 
 		if (!status && worker->kind->is_asynchronous)
 			status = wait_for_compute(worker, err);
 		job->test_correct += worker->kind->correct(worker->device);
-		job->test_samples += n;
+		job->test_labels += n * worker->graph->labels;
 	}
 	return status;
 }
@@ -164,9 +164,9 @@ static void tell_if_complete(struct psd_worker *worker)
 	if (!pauses->has_progress || !pauses->has_result)
 		return;
 	pauses->has_progress = pauses->has_result = false;
-	pauses->progress.test_samples = pauses->samples;
+	pauses->progress.test_labels = pauses->labels;
 	pauses->progress.test_correct = pauses->correct;
-	if (pauses->samples)
+	if (pauses->labels)
 		pauses->progress.elapsed_sec = pauses->begun_sec;
 	if (worker->options->progress)
 		worker->options->progress(worker->options->context, &pauses->progress);
@@ -182,7 +182,7 @@ void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progr
 					  (double)psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
 	pauses->has_progress = true;
 	if (!is_test_due(worker, progress->iteration)) {
-		pauses->samples = pauses->correct = 0;
+		pauses->labels = pauses->correct = 0;
 		pauses->has_result = true;
 	}
 	tell_if_complete(worker);
@@ -191,7 +191,7 @@ void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progr
 static void tell_test(struct psd_worker *worker, const struct psd_job *job)
 {
 	worker->pauses.begun_sec = job->start_sec; /* when the parameters were there */
-	worker->pauses.samples = job->test_samples;
+	worker->pauses.labels = job->test_labels;
 	worker->pauses.correct = job->test_correct;
 	worker->pauses.has_result = true;
 	tell_if_complete(worker);

@@ -71,7 +71,8 @@ static void write_layer(FILE *out, const struct psd_layer *layer, struct widths 
 		layer->kind->name, widths.shape, write_shape(layer->shape, shape), widths.parameters,
 		write_cell(layer->n_shared ? 0 : layer->parameters, parameters),
 		write_mflops(layer->forward_flops, mflops),
-		layer->kind->is_in_place ? "in place" : psd_units_write_bytes(layer->write_bytes, bytes));
+		layer->kind->is_in_place ? "in place"
+					 : psd_units_write_bytes(layer->write_bytes + layer->kept_bytes, bytes));
 }
 
 static void write_rule(FILE *out, struct widths widths)

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "tests/cuda/cuda_net.h"
 
@@ -42,6 +43,50 @@ static inline void calm(struct net *net)
 	for (unsigned t = 0; t < net->graph->n_tensors; t++)
 		for (uint64_t i = 0; i < net->graph->tensors[t].elements; i++)
 			net->parameters[t][i] *= 0.4f;
+}
+
+/* Running statistics after two iterations. */
+static inline void compare_states(const struct cuda_net *cuda, const struct arithmetic *arithmetic)
+{
+	const struct psd_graph *graph = cuda->net->graph;
+	struct psd_error err = {0};
+
+	for (unsigned s = 0; s < graph->n_states; s++) {
+		const uint64_t count = graph->states[s].elements;
+		float *own = calloc(count, sizeof(*own)), *expected = calloc(count, sizeof(*expected));
+
+		cr_assert(own && expected);
+		cr_assert_eq(psd_device_cuda.read_state(cuda->device, s, own, &err), PSD_OK, "%s", err.text);
+		cr_assert_eq(psd_device_cpu.read_state(cuda->net->device, s, expected, &err), PSD_OK, "%s", err.text);
+		cr_expect_lt(cuda_net_distance(own, expected, count), arithmetic->gradient_tolerance_ratio, "%s: %s",
+			     arithmetic->name, graph->states[s].name);
+		free(own);
+		free(expected);
+	}
+}
+
+/* The second iteration finds memory as the first one left it. */
+static inline void check_net_in(const char *text, uint32_t batch, const struct arithmetic *arithmetic)
+{
+	struct net net = net_make(text, batch);
+	struct cuda_net cuda;
+	double loss;
+
+	calm(&net);
+	cuda = cuda_net_open(&net, arithmetic->arithmetic);
+	(void)cuda_net_run(&cuda);
+	loss = cuda_net_run(&cuda);
+	(void)net_run(&net);
+	compare(&cuda, loss, net_run(&net), arithmetic, text);
+	compare_states(&cuda, arithmetic);
+	if (arithmetic->arithmetic == PSD_LAYERS_FP32)
+		cr_expect_eq(psd_device_cuda.correct(cuda.device), psd_device_cpu.correct(net.device));
+	net.batch.is_training = false;
+	loss = cuda_net_run_forward(&cuda);
+	cr_expect_lt(fabs(loss / net_run_forward(&net) - 1), arithmetic->loss_tolerance_ratio,
+		     "%s outside of training: %s", arithmetic->name, text);
+	cuda_net_close(&cuda);
+	net_release(&net);
 }
 
 /* The iteration in which engines are timed is as any. */

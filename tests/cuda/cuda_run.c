@@ -9,14 +9,23 @@ enum { BATCH = 4 };
 struct training *cuda_run_make(const char *system, unsigned workers, unsigned workers_per_node, uint32_t iterations,
 			       const struct psd_device_kind *kind)
 {
-	struct training *training;
 	char job[160];
 
 	snprintf(job, sizeof(job),
 		 "iterations: %u, optimiser: {momentum: 0.9, weight_decay: 0.004}, "
 		 "learning_rate: {policy: fixed, base: 0.05}",
 		 iterations);
-	training = training_make("../../tests/data/smooth.yaml", system, workers, workers_per_node, BATCH, 1, job);
+	return cuda_run_make_job("smooth.yaml", job, system, workers, workers_per_node, kind);
+}
+
+struct training *cuda_run_make_job(const char *model, const char *job, const char *system, unsigned workers,
+				   unsigned workers_per_node, const struct psd_device_kind *kind)
+{
+	struct training *training;
+	char path[80];
+
+	snprintf(path, sizeof(path), "../../tests/data/%s", model);
+	training = training_make(path, system, workers, workers_per_node, BATCH, 1, job);
 	psd_case_release(&training->made);
 	psd_subject_matter_compute_on(&training->loaded.matter, true);
 	loaded_case(&training->made, &training->loaded, 0, 0);

@@ -119,7 +119,7 @@ const char *cublasGetStatusString(cublasStatus_t status)
 
 /* ---- products ---- */
 
-static cudaError_t queue_product(cublasHandle_t handle, struct psd_stand_in_product *product)
+static cudaError_t prepare(cublasHandle_t handle, struct psd_stand_in_product *product)
 {
 	if (!psd_stand_in_is_stored(&product->a) || !psd_stand_in_is_stored(&product->b) ||
 	    !psd_stand_in_is_stored(&product->c))
@@ -128,7 +128,13 @@ static cudaError_t queue_product(cublasHandle_t handle, struct psd_stand_in_prod
 		return cudaErrorInvalidResourceHandle;
 	product->workspace = handle->workspace;
 	product->workspace_bytes = handle->workspace_bytes;
-	return psd_stand_in_queue_work(handle->stream, psd_stand_in_run_product, product, sizeof(*product));
+	return cudaSuccess;
+}
+
+static void choose_tf32(cublasHandle_t handle, struct psd_stand_in_product *product, bool is_asked_for)
+{
+	product->is_tf32 =
+		product->a.number == PSD_STAND_IN_FLOAT && (is_asked_for || handle->math == CUBLAS_TF32_TENSOR_OP_MATH);
 }
 
 static cublasStatus_t multiply(const char *function, cublasHandle_t handle, struct psd_stand_in_product *product,
@@ -136,10 +142,11 @@ static cublasStatus_t multiply(const char *function, cublasHandle_t handle, stru
 {
 	cudaError_t error = psd_stand_in_begin(function);
 
-	product->is_tf32 = product->a.number == PSD_STAND_IN_FLOAT &&
-			   (is_tf32_asked_for || handle->math == CUBLAS_TF32_TENSOR_OP_MATH);
+	choose_tf32(handle, product, is_tf32_asked_for);
 	if (error == cudaSuccess)
-		error = queue_product(handle, product);
+		error = prepare(handle, product);
+	if (error == cudaSuccess)
+		error = psd_stand_in_queue_work(handle->stream, psd_stand_in_run_product, product, sizeof(*product));
 	return end(error);
 }
 
@@ -158,28 +165,86 @@ cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t a_operation,
 	return multiply("cublasSgemm", handle, &product, false);
 }
 
+/* Of types that go together; otherwise what is refused with. */
+static cublasStatus_t describe(struct psd_stand_in_product *product, cublasOperation_t a_operation,
+			       cublasOperation_t b_operation, const cudaDataType types[3], const int strides[3],
+			       const void *const values[3], cublasComputeType_t compute)
+{
+	const int m = (int)product->m, n = (int)product->n, k = (int)product->k;
+	enum psd_stand_in_number numbers[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		if (!psd_stand_in_blas_number(types[i], &numbers[i]))
+			return CUBLAS_STATUS_NOT_SUPPORTED;
+	if (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_PEDANTIC &&
+	    compute != CUBLAS_COMPUTE_32F_FAST_TF32)
+		return CUBLAS_STATUS_NOT_SUPPORTED;
+	product->a = psd_stand_in_matrix_of(values[0], numbers[0], a_operation, m, k, strides[0]);
+	product->b = psd_stand_in_matrix_of(values[1], numbers[1], b_operation, k, n, strides[1]);
+	product->c = psd_stand_in_matrix_of(values[2], numbers[2], CUBLAS_OP_N, m, n, strides[2]);
+	return psd_stand_in_go_together(product) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+/* Sums are float, and so are their factors. */
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int m,
 			    int n, int k, const void *alpha, const void *a, cudaDataType a_type, int a_stride,
 			    const void *b, cudaDataType b_type, int b_stride, const void *beta, void *c,
 			    cudaDataType c_type, int c_stride, cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
 {
-	struct psd_stand_in_product product = {.m = (size_t)m, .n = (size_t)n, .k = (size_t)k};
-	enum psd_stand_in_number numbers[3];
+	struct psd_stand_in_product product = {.m = (size_t)m,
+					       .n = (size_t)n,
+					       .k = (size_t)k,
+					       .alpha = *(const float *)alpha,
+					       .beta = *(const float *)beta};
+	cublasStatus_t status;
 
 	(void)algorithm;
 	if (m < 0 || n < 0 || k < 0)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	if (!psd_stand_in_blas_number(a_type, &numbers[0]) || !psd_stand_in_blas_number(b_type, &numbers[1]) ||
-	    !psd_stand_in_blas_number(c_type, &numbers[2]) ||
-	    (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_PEDANTIC &&
-	     compute != CUBLAS_COMPUTE_32F_FAST_TF32))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	product.alpha = *(const float *)alpha; /* sums are float, and so are their factors */
-	product.beta = *(const float *)beta;
-	product.a = psd_stand_in_matrix_of(a, numbers[0], a_operation, m, k, a_stride);
-	product.b = psd_stand_in_matrix_of(b, numbers[1], b_operation, k, n, b_stride);
-	product.c = psd_stand_in_matrix_of(c, numbers[2], CUBLAS_OP_N, m, n, c_stride);
-	if (!psd_stand_in_go_together(&product))
-		return CUBLAS_STATUS_NOT_SUPPORTED;
-	return multiply("cublasGemmEx", handle, &product, compute == CUBLAS_COMPUTE_32F_FAST_TF32);
+	status = describe(&product, a_operation, b_operation, (const cudaDataType[]){a_type, b_type, c_type},
+			  (const int[]){a_stride, b_stride, c_stride}, (const void *const[]){a, b, c}, compute);
+	return status != CUBLAS_STATUS_SUCCESS
+		       ? status
+		       : multiply("cublasGemmEx", handle, &product, compute == CUBLAS_COMPUTE_32F_FAST_TF32);
+}
+
+/* What cuBLAS leaves undefined is refused here: results that have elements in common. */
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t a_operation,
+					  cublasOperation_t b_operation, int m, int n, int k, const void *alpha,
+					  const void *a, cudaDataType a_type, int a_stride, long long a_next,
+					  const void *b, cudaDataType b_type, int b_stride, long long b_next,
+					  const void *beta, void *c, cudaDataType c_type, int c_stride,
+					  long long c_next, int count, cublasComputeType_t compute,
+					  cublasGemmAlgo_t algorithm)
+{
+	struct psd_stand_in_products products = {
+		.first = {.m = (size_t)m,
+			  .n = (size_t)n,
+			  .k = (size_t)k,
+			  .alpha = *(const float *)alpha,
+			  .beta = *(const float *)beta},
+		.a_next = a_next,
+		.b_next = b_next,
+		.c_next = c_next,
+		.count = (size_t)count,
+	};
+	cudaError_t error;
+	cublasStatus_t status;
+
+	(void)algorithm;
+	if (m < 0 || n < 0 || k < 0 || count < 0)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	status = describe(&products.first, a_operation, b_operation, (const cudaDataType[]){a_type, b_type, c_type},
+			  (const int[]){a_stride, b_stride, c_stride}, (const void *const[]){a, b, c}, compute);
+	if (status != CUBLAS_STATUS_SUCCESS)
+		return status;
+	error = psd_stand_in_begin("cublasGemmStridedBatchedEx");
+	choose_tf32(handle, &products.first, compute == CUBLAS_COMPUTE_32F_FAST_TF32);
+	if (error == cudaSuccess && !psd_stand_in_lie_apart(&products))
+		error = cudaErrorInvalidValue;
+	if (error == cudaSuccess)
+		error = prepare(handle, &products.first);
+	if (error == cudaSuccess)
+		error = psd_stand_in_queue_work(handle->stream, psd_stand_in_run_products, &products, sizeof(products));
+	return end(error);
 }

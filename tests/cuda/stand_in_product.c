@@ -118,6 +118,39 @@ void psd_stand_in_run_product(void *arguments)
 	free(a);
 }
 
+static struct psd_stand_in_matrix later(struct psd_stand_in_matrix matrix, long long elements)
+{
+	matrix.values = (char *)matrix.values + elements * (long long)psd_stand_in_number_bytes(matrix.number);
+	return matrix;
+}
+
+void psd_stand_in_run_products(void *arguments)
+{
+	const struct psd_stand_in_products *const products = arguments;
+
+	for (size_t i = 0; i < products->count; i++) {
+		struct psd_stand_in_product one = products->first;
+
+		one.a = later(one.a, (long long)i * products->a_next);
+		one.b = later(one.b, (long long)i * products->b_next);
+		one.c = later(one.c, (long long)i * products->c_next);
+		psd_stand_in_run_product(&one);
+	}
+}
+
+/* Each behind the last column of the one before, or all within the gaps between columns. */
+bool psd_stand_in_lie_apart(const struct psd_stand_in_products *products)
+{
+	const struct psd_stand_in_matrix *const c = &products->first.c;
+	const size_t next = (size_t)(products->c_next < 0 ? -products->c_next : products->c_next);
+
+	if (products->count < 2 || c->rows == 0 || c->columns == 0)
+		return true;
+	if (next >= c->stride * (c->columns - 1) + c->rows)
+		return true;
+	return next >= c->rows && next * (products->count - 1) + c->rows <= c->stride;
+}
+
 bool psd_stand_in_blas_number(cudaDataType type, enum psd_stand_in_number *number)
 {
 	switch ((int)type) {

@@ -31,6 +31,13 @@ struct psd_stand_in_product {
 	size_t workspace_bytes;
 };
 
+/* As many of equal shapes, their matrices so many elements apart. */
+struct psd_stand_in_products {
+	struct psd_stand_in_product first;
+	long long a_next, b_next, c_next;
+	size_t count;
+};
+
 /* false: not one of those that psd-run uses. */
 bool psd_stand_in_blas_number(cudaDataType type, enum psd_stand_in_number *number);
 /* rows, columns: of op(matrix). */
@@ -39,8 +46,11 @@ struct psd_stand_in_matrix psd_stand_in_matrix_of(const void *values, enum psd_s
 bool psd_stand_in_is_stored(const struct psd_stand_in_matrix *matrix);
 /* Which types of A, B and C go together where sums are float: both inputs alike, C float or like them. */
 bool psd_stand_in_go_together(const struct psd_stand_in_product *product);
-/* An operation of a stream; product: struct psd_stand_in_product. */
+/* Operations of a stream; product: struct psd_stand_in_product, products: struct psd_stand_in_products. */
 void psd_stand_in_run_product(void *product);
+void psd_stand_in_run_products(void *products);
+/* Whether no two results have an element in common. */
+bool psd_stand_in_lie_apart(const struct psd_stand_in_products *products);
 
 cublasStatus_t psd_stand_in_blas_status(cudaError_t error);
 

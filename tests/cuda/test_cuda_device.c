@@ -107,11 +107,22 @@ static void refuses(const char *text, enum psd_status status, const char *messag
 	psd_graph_release(&graph);
 }
 
+/* Of 2 x 32768 x 32768 probabilities. */
 Test(cuda_device, layers_it_cannot_do_are_refused_by_name)
 {
 	refuses("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"
-		"  - {name: c, kind: conv, outputs: 4, kernel: 1}\n  - {name: loss, kind: softmax-loss}\n",
-		PSD_EINVAL, "layer 'loss' (softmax-loss) has an input of 7x6 places, cuda needs 1x1");
+		"  - {name: c, kind: conv, outputs: 4, kernel: 1}\n  - {name: aside, kind: softmax-loss}\n"
+		"  - {name: top, kind: inner-product, input: c, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n",
+		PSD_EINVAL, "layer 'aside' (softmax-loss) has 42 places, the last loss has labels for 1");
+	refuses("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"
+		"  - {name: c, kind: conv, outputs: 4, kernel: 1}\n  - {name: loss, kind: softmax-loss}\n"
+		"  - {name: top, kind: gelu}\n",
+		PSD_EINVAL, "layer 'top' reads the loss 'loss', above which cuda has nothing");
+	refuses("name: m\ninput: {channels: 1, height: 32768}\nlayers:\n"
+		"  - {name: base, kind: embedding, vocabulary: 2, outputs: 3}\n"
+		"  - {name: a, kind: attention, heads: 1}\n" TAIL,
+		PSD_EINVAL,
+		"layer 'a' (attention) has 2147483648 probabilities in a batch of 2, cuda does less than 2147483648");
 }
 
 /* The one weight gradient that gives equal bits works in more than a convolution should, as those of very large batches

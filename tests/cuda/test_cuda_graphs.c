@@ -1,6 +1,8 @@
 /* What layers begin, recorded as graphs: the same bits as call by call, whatever differs between iterations, and
  * fewer calls. */
 #include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@
 #include "real/device/cuda/cuda.h"
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/stand_in.h"
+#include "tests/real/transformer_helper.h"
 
 enum { BATCH = 2, ITERATIONS = 7, TESTED_AFTER = 3, ROWS = 3, SEEDS = 3 };
 
@@ -77,7 +80,7 @@ static void begin(struct cuda_net *cuda, const struct psd_batch *batch)
 
 /* ---- two ways beside each other ---- */
 
-enum { MOST_TENSORS = 16 };
+enum { MOST_TENSORS = 32 };
 
 /* Where gradients go in turn, and last of all the update's history. */
 static void take_rows(struct cuda_net *cuda, float *rows[ROWS + 1][MOST_TENSORS])
@@ -90,6 +93,13 @@ static void take_rows(struct cuda_net *cuda, float *rows[ROWS + 1][MOST_TENSORS]
 			rows[row][t] = cuda_net_take(cuda->device, cuda->net->gradients[t], graph->tensors[t].elements);
 }
 
+/* Another token, or an image of another brightness. */
+static float change_value(const struct psd_graph *graph, float value, unsigned iteration)
+{
+	return graph->vocabulary ? (float)(((unsigned)value + iteration) % graph->vocabulary)
+				 : value * (float)(iteration + 1) / ITERATIONS;
+}
+
 /* All that may differ between iterations does. */
 static struct psd_batch change(struct net *net, unsigned iteration, float *images[ITERATIONS])
 {
@@ -97,12 +107,12 @@ static struct psd_batch change(struct net *net, unsigned iteration, float *image
 	struct psd_batch batch = net->batch;
 
 	for (uint64_t i = 0; i < count; i++)
-		images[iteration][i] = net->images[i] * (float)(iteration + 1) / ITERATIONS;
+		images[iteration][i] = change_value(net->graph, net->images[i], iteration);
 	batch.images = images[iteration];
 	batch.iteration = iteration;
 	batch.first_sample = 4 * iteration;
-	for (uint32_t i = 0; i < BATCH; i++)
-		net->labels[i] = (int32_t)((i + iteration) % 3);
+	for (uint64_t i = 0; i < BATCH * net->graph->labels; i++)
+		net->labels[i] = (int32_t)((i + iteration) % net->graph->classes);
 	return batch;
 }
 
@@ -195,9 +205,9 @@ static struct outcome train(struct net *net, enum psd_layer_arithmetic arithmeti
 	return outcome;
 }
 
-static void check_same_bits(enum psd_layer_arithmetic arithmetic)
+static void check_same_bits(const char *text, enum psd_layer_arithmetic arithmetic)
 {
-	struct net net = net_make_apart(wide_text, BATCH);
+	struct net net = net_make_apart(text, BATCH);
 
 	for (unsigned seed = 0; seed < SEEDS; seed++) {
 		struct outcome plain;
@@ -219,18 +229,24 @@ static void check_same_bits(enum psd_layer_arithmetic arithmetic)
 
 Test(cuda_graphs, have_the_bits_of_calls_in_fp32)
 {
-	check_same_bits(PSD_LAYERS_FP32);
+	check_same_bits(wide_text, PSD_LAYERS_FP32);
 }
 
 Test(cuda_graphs, have_the_bits_of_calls_in_tf32)
 {
-	check_same_bits(PSD_LAYERS_TF32);
+	check_same_bits(wide_text, PSD_LAYERS_TF32);
 }
 
 Test(cuda_graphs, have_the_bits_of_calls_in_16_bits)
 {
-	check_same_bits(PSD_LAYERS_FP16);
-	check_same_bits(PSD_LAYERS_BF16);
+	check_same_bits(wide_text, PSD_LAYERS_FP16);
+	check_same_bits(wide_text, PSD_LAYERS_BF16);
+}
+
+Test(cuda_graphs, of_a_transformer_have_the_bits_of_calls)
+{
+	check_same_bits(TRANSFORMER, PSD_LAYERS_FP32);
+	check_same_bits(TRANSFORMER, PSD_LAYERS_BF16);
 }
 
 /* ---- masks ---- */
@@ -412,11 +428,11 @@ Test(cuda_graphs, are_not_more_than_enough)
 	net_release(&net);
 }
 
-/* What the host looks at each time it does look at: labels in an iteration whose forward is recorded. */
-Test(cuda_graphs, do_not_hide_a_label_beyond_the_classes)
+/* What the host looks at each time it does look at, in an iteration whose forward is recorded. */
+static void check_refused(const char *text, float image, int32_t label, const char *why)
 {
-	struct net net = net_make_apart(MASKED, BATCH);
-	struct cuda_net cuda = cuda_net_open(&net, PSD_LAYERS_FP32);
+	struct net net = net_make_apart(text, BATCH);
+	struct cuda_net cuda = cuda_net_open(&net, PSD_LAYERS_BF16);
 	const struct psd_pass all = {.end = net.graph->n_layers};
 	struct psd_error err = {0};
 
@@ -424,10 +440,33 @@ Test(cuda_graphs, do_not_hide_a_label_beyond_the_classes)
 		begin(&cuda, &net.batch);
 		cr_assert_eq(psd_device_cuda.pass(cuda.device, &all, &err), PSD_OK, "%s", err.text);
 	}
-	net.labels[1] = 3;
+	net.images[2 * net_image_elements(&net) - 1] = image;
+	net.labels[2 * net.graph->labels - 1] = label;
 	begin(&cuda, &net.batch);
 	cr_assert_eq(psd_device_cuda.pass(cuda.device, &all, &err), PSD_EINVAL);
-	cr_assert_str_eq(err.text, "sample 9 has label 3, must be 0 to 2");
+	cr_expect_str_eq(err.text, why);
 	cuda_net_close(&cuda);
 	net_release(&net);
+}
+
+Test(cuda_graphs, do_not_hide_a_label_beyond_the_classes)
+{
+	check_refused(MASKED, 0, 3, "sample 9 has label 3, must be 0 to 2");
+	check_refused(TRANSFORMER, 0, -1, "sample 9 has label -1, must be 0 to 10");
+}
+
+/* 10.001 would be a token once it is rounded to 16 bits. */
+Test(cuda_graphs, do_not_hide_a_token_beyond_the_vocabulary)
+{
+	static const char rest[] = "must be a whole number from 0 to 10";
+	const struct {
+		float token;
+		const char *text;
+	} cases[] = {{11, "11"}, {-1, "-1"}, {10.001f, "10.001"}, {NAN, "nan"}, {INFINITY, "inf"}};
+	char why[128];
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(why, sizeof(why), "layer 'table': sample 9 has token %s, %s", cases[i].text, rest);
+		check_refused(TRANSFORMER, cases[i].token, 0, why);
+	}
 }

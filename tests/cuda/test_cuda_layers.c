@@ -10,6 +10,7 @@
 
 #include "tests/cuda/cuda_net.h"
 #include "tests/real/device/reference.h"
+#include "tests/real/transformer_helper.h"
 
 /* Of a tensor's norm, and of the loss. */
 static const struct arithmetic {
@@ -23,6 +24,7 @@ static const struct arithmetic {
 	{"bf16", PSD_LAYERS_BF16, 1e-2},
 };
 
+#define ALL  (sizeof(arithmetics) / sizeof(arithmetics[0]))
 #define STEP 1e-5 /* of central differences */
 
 #define FIRST                                                                                                          \
@@ -39,6 +41,11 @@ static float draw(uint32_t *state)
 {
 	*state = *state * 1664525u + 1013904223u;
 	return (float)((int)(*state >> 24) - 127) / 128.0f;
+}
+
+static float draw_token(uint32_t *state, uint32_t vocabulary)
+{
+	return floorf((float)vocabulary * (draw(state) + 127.0f / 128.0f) / 2.0f);
 }
 
 static uint32_t first_state(void)
@@ -60,9 +67,9 @@ static void fill(struct net *net)
 			net->parameters[t][i] = 0.25f * draw(&state);
 	}
 	for (uint64_t i = 0; i < net->options.batch * net_image_elements(net); i++)
-		net->images[i] = draw(&state);
+		net->images[i] = net->graph->vocabulary ? draw_token(&state, net->graph->vocabulary) : draw(&state);
 	/* Of one class: sums over samples have terms of one sign, so that their error is not that of a difference. */
-	for (uint32_t n = 0; n < net->options.batch; n++)
+	for (uint64_t n = 0; n < net->options.batch * net->graph->labels; n++)
 		net->labels[n] = 0;
 }
 
@@ -153,7 +160,7 @@ static void check(const char *kind, const char *text, unsigned n_arithmetics)
 	{                                                                                                              \
 		check(#suffix, FIRST layers LAST, n_arithmetics);                                                      \
 	}
-#define KIND(suffix, layers) KIND_IN(sizeof(arithmetics) / sizeof(arithmetics[0]), suffix, layers)
+#define KIND(suffix, layers) KIND_IN(ALL, suffix, layers)
 #define BRANCH		     "  - {name: other, kind: conv, outputs: 8, kernel: 1, input: base}\n"
 
 KIND(conv, "  - {name: x, kind: conv, outputs: 6, kernel: 3, stride: 2, pad: 1}\n")
@@ -190,6 +197,70 @@ KIND(permute, "  - {name: x, kind: permute, channels: 3, rows: 1, columns: 2}\n"
 KIND(shuffle, "  - {name: x, kind: shuffle, groups: 4}\n")
 KIND(resize, "  - {name: x, kind: resize, height: 9, width: 4}\n")
 KIND(softmax_loss, "")
+KIND(gelu, "  - {name: x, kind: gelu}\n")
+KIND(position, "  - {name: x, kind: position}\n")
+KIND(shared_position, "  - {name: x, kind: position}\n  - {name: y, kind: add, inputs: [base, x]}\n")
+KIND(layer_norm, "  - {name: x, kind: layer-norm}\n")
+KIND(plain_layer_norm, "  - {name: x, kind: layer-norm, scale: false, bias: false, epsilon: 0.1}\n")
+KIND(shared_layer_norm, "  - {name: x, kind: layer-norm}\n  - {name: y, kind: add, inputs: [base, x]}\n")
+
+/* ---- sequences ---- */
+
+/* Large enough for probabilities that differ: equal ones would all be rounded to the same side. */
+#define QKV                                                                                                            \
+	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                \
+	"  - {name: base, kind: conv, outputs: 24, kernel: 3, pad: 1, bias: false}\n"                                  \
+	"  - {name: q, kind: linear, factor: 2}\n"
+
+/* With fewer heads than samples, and with more of them. */
+Test(cuda_layers, attention)
+{
+	check("attention", QKV "  - {name: x, kind: attention, heads: 2}\n" LAST, ALL);
+}
+
+Test(cuda_layers, causal_attention)
+{
+	check("causal_attention", QKV "  - {name: x, kind: attention, heads: 8, causal: true}\n" LAST, ALL);
+}
+
+Test(cuda_layers, shared_attention)
+{
+	check("shared_attention",
+	      QKV "  - {name: x, kind: attention, heads: 2, causal: true}\n"
+		  "  - {name: s, kind: slice, input: q, first: 4, channels: 8}\n"
+		  "  - {name: y, kind: add, inputs: [s, x]}\n" LAST,
+	      ALL);
+}
+
+#define TOKENS(vocabulary)                                                                                             \
+	"name: m\ninput: {channels: 1, height: 9}\nlayers:\n"                                                          \
+	"  - {name: base, kind: embedding, vocabulary: " #vocabulary ", outputs: 8}\n"
+
+/* Some tokens several times. */
+Test(cuda_layers, embedding)
+{
+	check("embedding", TOKENS(7) LAST, ALL);
+}
+
+/* Numbers of tokens that 16 bits would round. */
+Test(cuda_layers, embedding_of_many)
+{
+	check("embedding_of_many", TOKENS(3000) LAST, ALL);
+}
+
+#define SCORES                                                                                                         \
+	"  - {name: top, kind: conv, outputs: 35, kernel: 1, bias: false}\n  - {name: loss, kind: softmax-loss}\n"
+
+/* Of more classes than a place has indices. */
+Test(cuda_layers, loss_of_places)
+{
+	check("loss_of_places", FIRST SCORES, ALL);
+}
+
+Test(cuda_layers, transformer)
+{
+	check("transformer", TRANSFORMER, ALL);
+}
 
 /* A convolution's weight has a gradient of 4 * 64 * 64 terms of one sign. Added up in 16 bits, those of bf16 would stop
  * to count at 2^8 times one of them, and those of fp16 at 2^11: both are far below the sum. */
@@ -203,7 +274,7 @@ Test(cuda_layers, weight_gradients_of_long_sums)
 	fill(&net);
 	for (uint64_t i = 0; i < net.options.batch * net_image_elements(&net); i++)
 		net.images[i] = fabsf(net.images[i]);
-	check_net("weight_gradients_of_long_sums", &net, sizeof(arithmetics) / sizeof(arithmetics[0]));
+	check_net("weight_gradients_of_long_sums", &net, ALL);
 	net_release(&net);
 }
 
@@ -256,7 +327,7 @@ Test(cuda_layers, running_statistics)
 	fill(&net);
 	for (uint64_t i = 0; i < net.options.batch * net_image_elements(&net); i++)
 		net.images[i] += 1.0f; /* exact in 8 bits; else a mean may be nearly 0 */
-	for (unsigned a = 0; a < sizeof(arithmetics) / sizeof(arithmetics[0]); a++)
+	for (unsigned a = 0; a < ALL; a++)
 		check_statistics(&net, &arithmetics[a]);
 	net_release(&net);
 }

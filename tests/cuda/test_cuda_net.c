@@ -9,61 +9,18 @@
 #include "engine/model/model.h"
 #include "real/device/cuda/cuda.h"
 #include "tests/cuda/compare_helper.h"
-
-/* Running statistics after two iterations. */
-static void compare_states(const struct cuda_net *cuda, const struct arithmetic *arithmetic)
-{
-	const struct psd_graph *graph = cuda->net->graph;
-	struct psd_error err = {0};
-
-	for (unsigned s = 0; s < graph->n_states; s++) {
-		const uint64_t count = graph->states[s].elements;
-		float *own = calloc(count, sizeof(*own)), *expected = calloc(count, sizeof(*expected));
-
-		cr_assert(own && expected);
-		cr_assert_eq(psd_device_cuda.read_state(cuda->device, s, own, &err), PSD_OK, "%s", err.text);
-		cr_assert_eq(psd_device_cpu.read_state(cuda->net->device, s, expected, &err), PSD_OK, "%s", err.text);
-		cr_expect_lt(cuda_net_distance(own, expected, count), arithmetic->gradient_tolerance_ratio, "%s: %s",
-			     arithmetic->name, graph->states[s].name);
-		free(own);
-		free(expected);
-	}
-}
-
-/* The second iteration finds memory as the first one left it. */
-static void check_in(const char *text, uint32_t batch, const struct arithmetic *arithmetic)
-{
-	struct net net = net_make(text, batch);
-	struct cuda_net cuda;
-	double loss;
-
-	calm(&net);
-	cuda = cuda_net_open(&net, arithmetic->arithmetic);
-	(void)cuda_net_run(&cuda);
-	loss = cuda_net_run(&cuda);
-	(void)net_run(&net);
-	compare(&cuda, loss, net_run(&net), arithmetic, text);
-	compare_states(&cuda, arithmetic);
-	if (arithmetic->arithmetic == PSD_LAYERS_FP32)
-		cr_expect_eq(psd_device_cuda.correct(cuda.device), psd_device_cpu.correct(net.device));
-	net.batch.is_training = false;
-	loss = cuda_net_run_forward(&cuda);
-	cr_expect_lt(fabs(loss / net_run_forward(&net) - 1), arithmetic->loss_tolerance_ratio,
-		     "%s outside of training: %s", arithmetic->name, text);
-	cuda_net_close(&cuda);
-	net_release(&net);
-}
+#include "tests/real/transformer_helper.h"
 
 static void check(const char *text, uint32_t batch)
 {
 	for (unsigned a = 0; a < sizeof(arithmetics) / sizeof(arithmetics[0]); a++)
-		check_in(text, batch, &arithmetics[a]);
+		check_net_in(text, batch, &arithmetics[a]);
 }
 
 /* Where 16 bits say little: which one of nearly equal numbers is the largest. */
 static void check_floats(const char *text, uint32_t batch)
 {
-	check_in(text, batch, &arithmetics[0]);
+	check_net_in(text, batch, &arithmetics[0]);
 }
 
 /* Below a batch norm a bias changes nothing: its gradient is rounding and says nothing. */
@@ -437,4 +394,9 @@ Test(cuda_net, cifar10_quick_ends_as_on_the_cpu)
 
 	calm(&net);
 	check_training(net);
+}
+
+Test(cuda_net, a_transformer_ends_as_on_the_cpu)
+{
+	check_training(net_make(TRANSFORMER, 3));
 }

@@ -142,6 +142,61 @@ Test(cuda_training, compressed_gradients_end_as_on_the_processor)
 		       TOLERANCE_RATIO);
 }
 
+/* ---- other jobs ---- */
+
+static struct training *run_job(const char *model, const char *job, const char *system, unsigned workers,
+				const struct psd_device_kind *kind)
+{
+	struct training *training = cuda_run_make_job(model, job, system, workers, 1, kind);
+
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s, %s: %s", model, system, training->err.text);
+	return training;
+}
+
+static void check_job(const char *model, const char *job, const char *system)
+{
+	for (unsigned workers = 1; workers <= 2; workers++) {
+		struct training *on_gpu = run_job(model, job, system, workers, &psd_device_cuda);
+		struct training *here = run_job(model, job, system, workers, NULL);
+
+		for (unsigned w = 0; w < workers; w++) {
+			const double ratio = distance_ratio(on_gpu, here, w);
+			cr_expect_leq(ratio, TOLERANCE_RATIO, "%s, %s, worker %u of %u: %g", model, system, w, workers,
+				      ratio);
+		}
+		training_free(on_gpu);
+		training_free(here);
+	}
+}
+
+Test(cuda_training, a_transformer_ends_as_on_the_processor)
+{
+#define JOB(n) "iterations: " n ", optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.05}"
+	struct training *begun = run_job("transformer.yaml", JOB("1"), "sync: ring", 1, NULL);
+	struct training *ended = run_job("transformer.yaml", JOB("10"), "sync: ring", 1, NULL);
+
+	cr_expect_gt(distance_ratio(begun, ended, 0), LEAST_WAY_RATIO);
+	check_job("transformer.yaml", JOB("10"), "schedule: wait-free, sync: ps, pair: 256B, slice: 1KiB");
+	check_job("transformer.yaml", JOB("10"), "schedule: wait-free, sync: ring, fuse: 2KiB");
+	training_free(begun);
+	training_free(ended);
+#undef JOB
+}
+
+/* What is added to the root keeps a gradient that is nothing but rounding from becoming a step. */
+Test(cuda_training, adaptive_updates_end_as_on_the_processor)
+{
+#define JOB                                                                                                            \
+	"iterations: 10, optimiser: {kind: adamw, epsilon: 0.01, weight_decay: 0.01}, "                                \
+	"learning_rate: {policy: fixed, base: 0.01}"
+	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB");
+	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: ring, fuse: 2KiB");
+	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: ring, local_sgd: {steps: 3}");
+	check_job("transformer.yaml", JOB, "schedule: wait-free, sync: hybrid");
+#undef JOB
+}
+
 enum { UNEQUAL = 2 }; /* the stand-in's engine for gradients that are not of equal bits */
 
 /* Few, so that what differs by rounding stays near. */

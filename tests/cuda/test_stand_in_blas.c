@@ -93,6 +93,77 @@ Test(stand_in_blas, products_are_those_of_onednn)
 	close_blas(&blas);
 }
 
+/* Three of them: A's lie behind each other, all have one B, C's columns lie between each other's. */
+static void check_products(const struct blas *blas, bool is_a_transposed, bool is_b_transposed, float beta)
+{
+	enum { M = 2, N = 3, K = 4, COUNT = 3, A_STRIDE = 5, A_NEXT = 20, B_STRIDE = 6, C_STRIDE = 8, C_NEXT = 3 };
+	const float alpha = 0.5F;
+	float a[MOST], b[MOST], c[MOST], expected[MOST];
+
+	fill(a, MOST, 1);
+	fill(b, MOST, 100);
+	fill(expected, MOST, 200);
+	to_device(blas, blas->a, a, sizeof(a));
+	to_device(blas, blas->b, b, sizeof(b));
+	to_device(blas, blas->c, expected, sizeof(expected));
+	cr_assert_eq(cublasGemmStridedBatchedEx(blas->handle, is_a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+						is_b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, M, N, K, &alpha, blas->a,
+						CUDA_R_32F, A_STRIDE, A_NEXT, blas->b, CUDA_R_32F, B_STRIDE, 0, &beta,
+						blas->c, CUDA_R_32F, C_STRIDE, C_NEXT, COUNT, CUBLAS_COMPUTE_32F,
+						CUBLAS_GEMM_DEFAULT),
+		     CUBLAS_STATUS_SUCCESS);
+	to_host(blas, c, blas->c, sizeof(c));
+	for (size_t i = 0; i < COUNT; i++)
+		cr_assert_eq(dnnl_sgemm(is_b_transposed ? 'T' : 'N', is_a_transposed ? 'T' : 'N', N, M, K, alpha, b,
+					B_STRIDE, a + i * A_NEXT, A_STRIDE, beta, expected + i * C_NEXT, C_STRIDE),
+			     dnnl_success);
+	for (unsigned i = 0; i < MOST; i++)
+		cr_assert_float_eq(c[i], expected[i], rounding * 20, "%u", i);
+}
+
+Test(stand_in_blas, several_products_are_those_of_onednn)
+{
+	struct blas blas;
+
+	open_blas(&blas);
+	for (unsigned which = 0; which < 4; which++) {
+		check_products(&blas, which & 1, which & 2, 0);
+		check_products(&blas, which & 1, which & 2, 1);
+	}
+	close_blas(&blas);
+}
+
+/* Two of (2 x 1) (1 x 3), with such distances of columns and of matrices. */
+static cublasStatus_t multiply_two(const struct blas *blas, int a_stride, int b_stride, int c_stride, long long c_next,
+				   int count)
+{
+	const float one = 1;
+
+	return cublasGemmStridedBatchedEx(blas->handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 3, 1, &one, blas->a, CUDA_R_32F,
+					  a_stride, 2, blas->b, CUDA_R_32F, b_stride, 3, &one, blas->c, CUDA_R_32F,
+					  c_stride, c_next, count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+}
+
+Test(stand_in_blas, several_products_are_refused_as_one_is)
+{
+	struct blas blas;
+
+	open_blas(&blas);
+	cr_expect_eq(multiply_two(&blas, 2, 1, 2, 6, 2), CUBLAS_STATUS_SUCCESS);
+	cr_expect_eq(multiply_two(&blas, 1, 1, 2, 6, 2), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(&blas, 2, 0, 2, 6, 2), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(&blas, 2, 1, 1, 6, 2), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(&blas, 2, 1, 2, 6, -1), CUBLAS_STATUS_INVALID_VALUE);
+	/* the second result begins in the first one; between its columns there is room for one more, not for two */
+	cr_expect_eq(multiply_two(&blas, 2, 1, 2, 5, 2), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(&blas, 2, 1, 4, 1, 2), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(&blas, 2, 1, 4, 2, 2), CUBLAS_STATUS_SUCCESS);
+	cr_expect_eq(multiply_two(&blas, 2, 1, 4, 2, 3), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(&blas, 2, 1, 2, 0, 1), CUBLAS_STATUS_SUCCESS);
+	cr_expect_eq(cudaStreamSynchronize(blas.stream), cudaSuccess);
+	close_blas(&blas);
+}
+
 /* (2 x 1) (1 x 1): what is not asked for is not read, and no value beyond the matrix is written. */
 Test(stand_in_blas, a_result_that_is_overwritten_may_be_no_number)
 {

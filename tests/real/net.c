@@ -30,16 +30,23 @@ uint64_t net_image_elements(const struct net *net)
 	return (uint64_t)shape.channels * shape.height * shape.width;
 }
 
+/* A token, some of them several times, where the network looks them up. */
+static float value_of_input(const struct psd_graph *graph, float drawn)
+{
+	return graph->vocabulary ? floorf((drawn + 1.0f) / 2.0f * (float)graph->vocabulary) : drawn;
+}
+
 /* Gradients start as nonsense: a device that adds to what it should overwrite is found out. */
 static void fill(struct net *net)
 {
-	const uint32_t classes = net->graph->layers[net->graph->n_layers - 1].shape.channels;
+	const uint64_t n_labels = net->options.batch * (net->graph->labels ? net->graph->labels : 1);
+	const uint32_t classes = net->graph->classes ? net->graph->classes : 1;
 	uint32_t state = NET_SEED;
 
 	net->parameters = calloc(net->graph->n_tensors + 1u, sizeof(*net->parameters));
 	net->gradients = calloc(net->graph->n_tensors + 1u, sizeof(*net->gradients));
 	net->images = take(net->options.batch * net_image_elements(net));
-	net->labels = calloc(net->options.batch, sizeof(*net->labels));
+	net->labels = calloc(n_labels, sizeof(*net->labels));
 	cr_assert(net->parameters && net->gradients && net->labels);
 	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
 		const uint64_t count = net->graph->tensors[t].elements;
@@ -52,8 +59,8 @@ static void fill(struct net *net)
 		}
 	}
 	for (uint64_t i = 0; i < net->options.batch * net_image_elements(net); i++)
-		net->images[i] = draw(&state);
-	for (uint32_t i = 0; i < net->options.batch; i++)
+		net->images[i] = value_of_input(net->graph, draw(&state));
+	for (uint64_t i = 0; i < n_labels; i++)
 		net->labels[i] = (int32_t)(i % classes);
 	net->batch = (struct psd_batch){
 		.images = net->images, .labels = net->labels, .iteration = 3, .first_sample = 8, .is_training = true};

@@ -123,8 +123,8 @@ double training_accuracy(const char *system, unsigned iterations)
 	training->options.worker.is_tested = true;
 	training_run(training);
 	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	cr_assert_gt(training->result.test_samples, 0);
-	ratio = (double)training->result.test_correct / (double)training->result.test_samples;
+	cr_assert_gt(training->result.test_labels, 0);
+	ratio = (double)training->result.test_correct / (double)training->result.test_labels;
 	training_free(training);
 	return ratio;
 }

@@ -19,6 +19,11 @@ dnnl_memory_desc_t psd_cpu_plain(const struct psd_cpu_layer *self)
 	return describe(self, dnnl_nchw);
 }
 
+dnnl_memory_desc_t psd_cpu_channels_last(const struct psd_cpu_layer *self)
+{
+	return describe(self, dnnl_nhwc);
+}
+
 dnnl_memory_desc_t psd_cpu_any(const struct psd_cpu_layer *self)
 {
 	return describe(self, dnnl_format_tag_any);

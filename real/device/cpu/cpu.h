@@ -22,8 +22,8 @@ void omp_set_num_threads(int n_threads);
 enum psd_cpu_scratch_role {
 	PSD_CPU_SCRATCH_PRIMITIVE, /* oneDNN's own */
 	PSD_CPU_SCRATCH_SOURCE,	   /* a bottom or its gradient in another format */
-	PSD_CPU_SCRATCH_WEIGHT,	   /* a weight or its gradient in another format */
-	PSD_CPU_SCRATCH_RESULT,	   /* a top's gradient in another format */
+	PSD_CPU_SCRATCH_WEIGHT,	   /* a weight or its gradient in another format; attention's scores' gradient */
+	PSD_CPU_SCRATCH_RESULT,	   /* a top's gradient in another format, or a bottom's where SOURCE has the bottom */
 	PSD_CPU_SCRATCH_BRANCH,	   /* one reader's share of a gradient, before it is added to the others' */
 	PSD_CPU_SCRATCH_ROLES
 };
@@ -146,6 +146,8 @@ enum psd_status psd_cpu_place(struct psd_device *device, struct psd_error *err) 
 
 /* (batch, channels, height, width) of the layer, rows of width adjacent. */
 dnnl_memory_desc_t psd_cpu_plain(const struct psd_cpu_layer *self);
+/* The same places and channels, the channels of a place adjacent. */
+dnnl_memory_desc_t psd_cpu_channels_last(const struct psd_cpu_layer *self);
 dnnl_memory_desc_t psd_cpu_any(const struct psd_cpu_layer *self);
 /* The elements lie as in the plain format, though the description may differ (blocks of channels of 1x1 maps). */
 bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc);

@@ -1,32 +1,44 @@
-/* Softmax with the multinomial logistic loss. Sums are double: they are few, and the loss is compared between runs. */
+/* Softmax with the multinomial logistic loss, the mean of it over a sample's places, whose channels lie side by side
+ * here. Sums are double: they are few, and the loss is compared between runs. */
 #include <math.h>
 
 #include "real/device/cpu/cpu.h"
 
 struct softmax_loss {
 	struct psd_cpu_op scores_in, diff_out;
-	void *const *scores; /* (batch, classes), plain */
+	void *const *scores; /* (batch, places, classes) */
 	void *const *share;
 };
 
+static uint64_t count_places(const struct psd_cpu_layer *self)
+{
+	return (uint64_t)self->model->shape.height * self->model->shape.width;
+}
+
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const struct psd_layer *model = self->model;
-	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
+	const dnnl_memory_desc_t format = psd_cpu_channels_last(self);
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	struct softmax_loss *loss = self->details;
 	enum psd_status status;
 
-	if (model->shape.height != 1 || model->shape.width != 1)
+	if (count_places(self) != self->device->graph->labels)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' (softmax-loss) has an input of %ux%u places, the cpu needs 1x1",
-				     model->name, model->shape.height, model->shape.width);
-	status = psd_cpu_op_convert(&loss->scores_in, self, psd_cpu_value(in), &plain, PSD_CPU_SCRATCH_SOURCE,
+				     "layer '%.80s' (softmax-loss) has %llu places, the last loss has labels for %llu",
+				     self->model->name, (unsigned long long)count_places(self),
+				     (unsigned long long)self->device->graph->labels);
+	status = psd_cpu_op_convert(&loss->scores_in, self, psd_cpu_value(in), &format, PSD_CPU_SCRATCH_SOURCE,
 				    &loss->scores, err);
 	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&loss->diff_out, self, psd_cpu_share(in), &plain, PSD_CPU_SCRATCH_SOURCE,
+		status = psd_cpu_op_deliver(&loss->diff_out, self, psd_cpu_share(in), &format, PSD_CPU_SCRATCH_SOURCE,
 					    &loss->share, err);
-	return status ? status : psd_cpu_declare(self, &plain, err);
+	return status ? status : psd_cpu_declare(self, &format, err);
+}
+
+/* Of the sum of all places' losses. */
+static double divisor_of(const struct psd_cpu_layer *self)
+{
+	return self->device->options.loss_divisor * (double)count_places(self);
 }
 
 static uint32_t find_largest(const float *scores, uint32_t classes)
@@ -57,6 +69,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 {
 	const struct psd_layer *model = self->model;
 	const uint32_t classes = model->shape.channels;
+	const uint64_t n_places = count_places(self);
 	struct softmax_loss *loss = self->details;
 	float *probabilities = self->blob->value;
 	enum psd_status status = psd_cpu_op_run(&loss->scores_in, self, err);
@@ -65,26 +78,26 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	if (status)
 		return status;
 	self->device->correct = 0; /* with several losses, the last one's */
-	for (uint32_t i = 0; i < self->device->options.batch; i++) {
-		const float *scores = (const float *)*loss->scores + (size_t)i * classes;
+	for (uint64_t i = 0; i < self->device->options.batch * n_places; i++) {
+		const float *scores = (const float *)*loss->scores + i * classes;
 		const int32_t label = self->device->batch.labels[i];
 		const uint32_t largest = find_largest(scores, classes);
 
 		if (label < 0 || (uint32_t)label >= classes)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "sample %llu has label %ld, must be 0 to %u",
-					     (unsigned long long)self->device->batch.first_sample + i, (long)label,
-					     classes - 1);
-		sum += normalise(probabilities + (size_t)i * classes, scores, classes, largest, (uint32_t)label);
+					     (unsigned long long)self->device->batch.first_sample + i / n_places,
+					     (long)label, classes - 1);
+		sum += normalise(probabilities + i * classes, scores, classes, largest, (uint32_t)label);
 		self->device->correct += largest == (uint32_t)label;
 	}
-	self->device->loss += model->settings.loss.weight * sum / self->device->options.loss_divisor;
+	self->device->loss += model->settings.loss.weight * sum / divisor_of(self);
 	return PSD_OK;
 }
 
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const uint32_t classes = self->model->shape.channels;
-	const float weight = (float)(self->model->settings.loss.weight / self->device->options.loss_divisor);
+	const float weight = (float)(self->model->settings.loss.weight / divisor_of(self));
 	struct softmax_loss *loss = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const float *probabilities = self->blob->value;
@@ -95,8 +108,8 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 		return PSD_OK;
 	psd_cpu_share_begin(self, in);
 	dscores = *loss->share;
-	for (uint32_t i = 0; i < self->device->options.batch; i++) {
-		const size_t first = (size_t)i * classes;
+	for (uint64_t i = 0; i < self->device->options.batch * count_places(self); i++) {
+		const size_t first = i * classes;
 
 		for (uint32_t c = 0; c < classes; c++)
 			dscores[first + c] = weight * (probabilities[first + c] -

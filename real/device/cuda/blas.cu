@@ -94,6 +94,24 @@ enum psd_status psd_cuda_multiply_matrices(struct psd_device *device, const stru
 		     "to multiply matrices", err);
 }
 
+enum psd_status psd_cuda_multiply_several(struct psd_device *device, const struct psd_cuda_products *products,
+					  struct psd_error *err)
+{
+	const struct psd_cuda_product *first = &products->first;
+	const float alpha = first->alpha, beta = first->adds ? 1.0f : 0.0f;
+
+	return check(cublasGemmStridedBatchedEx(
+			     device->blas, first->is_right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+			     first->is_left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, (int)first->columns,
+			     (int)first->rows, (int)first->depth, &alpha, first->right.data, type_of(first->right),
+			     (int)products->right_apart, (long long)products->right_stride, first->left.data,
+			     type_of(first->left), (int)products->left_apart, (long long)products->left_stride, &beta,
+			     first->result.data, type_of(first->result), (int)products->result_apart,
+			     (long long)products->result_stride, (int)products->n, arithmetic_of(device, first),
+			     CUBLAS_GEMM_DEFAULT),
+		     "to multiply matrices", err);
+}
+
 /* ---- products with an epilogue ---- */
 
 /* Its right matrix is cuBLASLt's first one, and the result's columns are its rows. */

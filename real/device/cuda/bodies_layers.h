@@ -1,4 +1,5 @@
-/* What the kernels of layers do for one index, but for those of neighbours; what each struct means is in kernels.h. */
+/* What the kernels of layers do for one index, but for those of neighbours and sequences; what each struct means is in
+ * kernels.h. */
 #ifndef PSD_REAL_CUDA_BODIES_LAYERS_H
 #define PSD_REAL_CUDA_BODIES_LAYERS_H
 
@@ -37,11 +38,6 @@ PSD_BODY void psd_add_from(uint64_t i, const struct psd_cuda_add *of, int n)
 }
 PSD_BODIES(add)
 
-PSD_BODY float psd_entry(const float *vector, uint32_t i, float absent)
-{
-	return vector ? vector[i] : absent;
-}
-
 /* Four are of one channel, or where channels come last of four. */
 PSD_BODY void psd_affine_from(uint64_t i, const struct psd_cuda_affine *of, int n)
 {
@@ -66,8 +62,10 @@ PSD_BODY void psd_inverse_at(uint64_t i, const struct psd_cuda_inverse *of)
 	of->inverse[i] = 1.0f / sqrtf(of->variance[i] + of->epsilon);
 }
 
-PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uint32_t at)
+/* Of element k of the output, which lies there. */
+PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uint32_t k, uint32_t at)
 {
+	const uint32_t entry = of->summand == PSD_CUDA_SUM_NORMALISED_PLACES ? k : channel;
 	const float left = psd_get(of->left, at);
 	float right;
 
@@ -78,7 +76,7 @@ PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uin
 		return left * right;
 	if (of->summand == PSD_CUDA_SUM_BELOW_ZERO)
 		return right > 0.0f ? 0.0f : left * right;
-	return left * (right - psd_entry(of->mean, channel, 0.0f)) * psd_entry(of->inverse, channel, 1.0f);
+	return left * (right - psd_entry(of->mean, entry, 0.0f)) * psd_entry(of->inverse, entry, 1.0f);
 }
 
 /* Neighbouring indices read neighbouring values: parts of an output, or outputs where channels come last. */
@@ -105,10 +103,10 @@ PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
 				sum += values[next];
 		}
 		for (; k < of->count; k += of->n_parts)
-			sum += psd_summand(of, channel, start + k * of->inner_stride);
+			sum += psd_summand(of, channel, k, start + k * of->inner_stride);
 	} else {
 		for (uint32_t k = part; k < of->count; k += of->n_parts)
-			sum += psd_summand(of, channel,
+			sum += psd_summand(of, channel, k,
 					   start + k / of->inner * of->outer_stride + k % of->inner * of->inner_stride);
 	}
 	of->partial[(uint64_t)part * of->n_outputs + output] = sum;
@@ -125,6 +123,12 @@ PSD_BODY void psd_sums_end_at(uint64_t i, const struct psd_cuda_sums_end *of)
 
 /* ---- functions of one element ---- */
 
+/* The share of a standard normal distribution below x; near 0 it has more digits than 1 + erf. */
+PSD_BODY float psd_normal_below(float x)
+{
+	return 0.5f * erfcf(-0.70710678f * x);
+}
+
 PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, float beta, float x)
 {
 	switch (kind) {
@@ -139,6 +143,7 @@ PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, fl
 	case PSD_CUDA_LOG: return logf(x);
 	case PSD_CUDA_SOFTPLUS: return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
 	case PSD_CUDA_POWER: return powf(x, alpha);
+	case PSD_CUDA_GELU: return x * psd_normal_below(x);
 	}
 	return x;
 }
@@ -157,6 +162,8 @@ PSD_BODY float psd_derivative_by(enum psd_cuda_function_kind kind, float alpha, 
 	case PSD_CUDA_LOG: return 1.0f / known;
 	case PSD_CUDA_SOFTPLUS: return 1.0f / (1.0f + expf(-known));
 	case PSD_CUDA_POWER: return alpha * powf(known, alpha - 1.0f);
+	case PSD_CUDA_GELU:
+		return psd_normal_below(known) + known * 0.39894228f * expf(-0.5f * known * known); /* 1 / sqrt(2 pi) */
 	}
 	return 1.0f;
 }
@@ -257,81 +264,6 @@ PSD_BODY void psd_counters_at(uint64_t i, const struct psd_cuda_counters *of)
 	(void)i;
 	of->to[0] = of->first_sample;
 	of->to[1] = of->iteration;
-}
-
-/* ---- softmax and its loss ---- */
-
-PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss_largest *of)
-{
-	const struct psd_cuda_loss *loss = &of->loss;
-	const uint64_t first = i / PSD_CUDA_LOSS_PARTS * loss->classes;
-	uint32_t place = (uint32_t)(i % PSD_CUDA_LOSS_PARTS);
-	float largest = -INFINITY;
-
-	for (uint32_t c = place; c < loss->classes; c += PSD_CUDA_LOSS_PARTS) {
-		const float score = psd_get(loss->scores, first + c);
-
-		if (score > largest) {
-			largest = score;
-			place = c;
-		}
-	}
-	loss->largest[i] = largest;
-	loss->places[i] = place;
-}
-
-/* Of a sample's parts the one with its largest score; of equal ones that of the lowest class. */
-PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint64_t sample)
-{
-	const uint64_t first = sample * PSD_CUDA_LOSS_PARTS;
-	uint64_t best = first;
-
-	for (uint64_t p = first + 1; p < first + PSD_CUDA_LOSS_PARTS; p++)
-		if (loss->largest[p] > loss->largest[best] ||
-		    (loss->largest[p] == loss->largest[best] && loss->places[p] < loss->places[best]))
-			best = p;
-	return best;
-}
-
-PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss_exponents *of)
-{
-	const struct psd_cuda_loss *loss = &of->loss;
-	const uint64_t sample = i / PSD_CUDA_LOSS_PARTS, first = sample * loss->classes;
-	const float largest = loss->largest[psd_largest_part(loss, sample)];
-	double sum = 0.0;
-
-	for (uint32_t c = (uint32_t)(i % PSD_CUDA_LOSS_PARTS); c < loss->classes; c += PSD_CUDA_LOSS_PARTS) {
-		const float exponent = expf(psd_get(loss->scores, first + c) - largest);
-
-		loss->exponents[first + c] = exponent;
-		sum += (double)exponent;
-	}
-	loss->partial_sums[i] = sum;
-}
-
-PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss_end *of)
-{
-	const struct psd_cuda_loss *loss = &of->loss;
-	const uint64_t best = psd_largest_part(loss, i);
-	const uint32_t label = (uint32_t)loss->labels[i];
-	double sum = 0.0;
-
-	for (uint32_t p = 0; p < PSD_CUDA_LOSS_PARTS; p++)
-		sum += loss->partial_sums[i * PSD_CUDA_LOSS_PARTS + p];
-	loss->sums[i] = sum;
-	loss->losses[i] =
-		log(sum) - ((double)psd_get(loss->scores, i * loss->classes + label) - (double)loss->largest[best]);
-	loss->is_correct[i] = loss->places[best] == label;
-}
-
-PSD_BODY void psd_loss_back_at(uint64_t i, const struct psd_cuda_loss_back *of)
-{
-	const uint64_t sample = i / of->loss.classes;
-	const uint32_t class_number = (uint32_t)(i % of->loss.classes);
-	const float probability = (float)((double)of->loss.exponents[i] / of->loss.sums[sample]);
-	const float wanted = class_number == (uint32_t)of->loss.labels[sample] ? 1.0f : 0.0f;
-
-	psd_give(of->to, i, of->weight * (probability - wanted), of->adds);
 }
 
 #endif

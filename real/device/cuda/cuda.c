@@ -161,9 +161,15 @@ static uint64_t get_memory_bytes(const struct psd_device *device)
 
 /* ---- load ---- */
 
-/* Scores' gradients of a sample are below so much in fp16, whose numbers reach from 6e-8 to 65504. A loss divided by
- * 256 and scaled by 1024, as is common, makes it 4. */
-#define FP16_SAMPLE_SCALE 4.0
+/* Scores' gradients of a place with a label are below so much in fp16, whose numbers reach from 6e-8 to 65504. A loss
+ * divided by 256 and scaled by 1024, as is common, makes it 4. */
+#define FP16_LABEL_SCALE 4.0
+
+/* Of all samples that the loss is divided by. */
+static double count_labels(const struct psd_device *device)
+{
+	return device->network.loss_divisor * fmax(1.0, (double)device->graph->labels);
+}
 
 static void choose_types(struct psd_device *device)
 {
@@ -175,7 +181,7 @@ static void choose_types(struct psd_device *device)
 	device->is_channels_last = arithmetic != PSD_LAYERS_FP32; /* as tensor cores want it */
 	device->diff_scale = 1.0f;
 	if (arithmetic == PSD_LAYERS_FP16)
-		device->diff_scale = exp2f(floorf(log2f((float)(FP16_SAMPLE_SCALE * device->network.loss_divisor))));
+		device->diff_scale = exp2f(floorf(log2f((float)(FP16_LABEL_SCALE * count_labels(device)))));
 }
 
 static enum psd_status take_tables(struct psd_device *device, float *const parameters[], float *const gradients[],
@@ -213,6 +219,11 @@ static enum psd_status link_layers(struct psd_device *device, struct psd_error *
 					     model->name, model->kind->name);
 		layer->reads_samples = l == 0 || model->kind->is_loss;
 		for (unsigned i = 0; i < model->n_inputs; i++) {
+			if (graph->layers[model->inputs[i]].kind->is_loss)
+				return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+						     "layer '%.80s' reads the loss '%.80s', above which cuda has "
+						     "nothing",
+						     model->name, graph->layers[model->inputs[i]].name);
 			layer->reads_samples |= model->inputs[i] == 0;
 			device->layers[model->inputs[i]].n_readers++;
 			device->layers[model->inputs[i]].last_reader = l;
@@ -247,6 +258,11 @@ static enum psd_status prepare_layer(struct psd_cuda_layer *layer, struct psd_er
 	return layer->details ? layer->kind->prepare(layer, err) : psd_cuda_no_memory(err);
 }
 
+static uint64_t label_bytes(const struct psd_device *device)
+{
+	return device->network.batch * device->graph->labels * sizeof(int32_t);
+}
+
 static enum psd_status want_samples(struct psd_device *device, struct psd_error *err)
 {
 	const struct psd_shape shape = device->graph->layers[0].shape;
@@ -256,8 +272,7 @@ static enum psd_status want_samples(struct psd_device *device, struct psd_error 
 	for (unsigned s = 0; s < PSD_CUDA_SLOTS && !status; s++) {
 		status = psd_cuda_want(device, elements * sizeof(float), &device->slots[s].images, err);
 		if (!status)
-			status = psd_cuda_want(device, device->network.batch * sizeof(int32_t),
-					       &device->slots[s].labels, err);
+			status = psd_cuda_want(device, label_bytes(device), &device->slots[s].labels, err);
 	}
 	return status;
 }
@@ -358,8 +373,8 @@ static enum psd_status bring_samples(struct psd_device *device, const struct psd
 		status = psd_cuda_copy(device, PSD_STREAM_SAMPLES, slot->images, batch->images,
 				       device->network.batch * image_bytes, err);
 	if (!status)
-		status = psd_cuda_copy(device, PSD_STREAM_SAMPLES, slot->labels, batch->labels,
-				       device->network.batch * sizeof(*batch->labels), err);
+		status = psd_cuda_copy(device, PSD_STREAM_SAMPLES, slot->labels, batch->labels, label_bytes(device),
+				       err);
 	return status ? status : psd_cuda_record(device, PSD_STREAM_SAMPLES, slot->arrived, err);
 }
 

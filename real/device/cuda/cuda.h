@@ -152,7 +152,7 @@ struct psd_device {
 	struct psd_cuda_wanted *wants;
 	unsigned n_wants, want_capacity;
 	/* slots of what all layers share, each with the most that one of them wants */
-	void *workspace; /* of convolutions */
+	void *workspace; /* of convolutions and attention */
 	uint64_t workspace_bytes;
 	void *sums; /* partial ones, floats */
 	uint64_t n_sums;
@@ -259,6 +259,18 @@ void psd_cuda_stop_blas(struct psd_device *device);
 /* is_rebuild: beside the network's, perhaps from another thread. */
 enum psd_status psd_cuda_multiply_matrices(struct psd_device *device, const struct psd_cuda_product *product,
 					   bool is_rebuild, struct psd_error *err) PSD_MUST_CHECK;
+
+/* Products of equal shapes. Stored rows may be further apart than they are long, so that a matrix is a part of others'
+ * rows. Results have no element in common. */
+struct psd_cuda_products {
+	struct psd_cuda_product first;
+	uint32_t left_apart, right_apart, result_apart;	   /* from a stored row to the next one, in elements */
+	uint64_t left_stride, right_stride, result_stride; /* from a product to the next one, in elements */
+	uint32_t n;
+};
+
+enum psd_status psd_cuda_multiply_several(struct psd_device *device, const struct psd_cuda_products *products,
+					  struct psd_error *err) PSD_MUST_CHECK;
 
 /* What a product does beside itself, with a vector of floats or of the result's type. */
 enum psd_cuda_epilogue {

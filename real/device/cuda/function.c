@@ -86,3 +86,4 @@ KIND(abs, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_ABS, .needs_input = true);
 KIND(log, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_LOG, .needs_input = true);
 KIND(softplus, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_SOFTPLUS, .needs_input = true);
 KIND(power, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_POWER, .alpha = SETTING(power, exponent), .needs_input = true);
+KIND(gelu, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_GELU, .needs_input = true);

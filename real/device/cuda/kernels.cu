@@ -8,6 +8,7 @@ extern "C" {
 #include "real/device/cuda/bodies_neighbours.h"
 #include "real/device/cuda/bodies_packing.h"
 #include "real/device/cuda/bodies_parameters.h"
+#include "real/device/cuda/bodies_sequences.h"
 #include "real/device/cuda/cuda.h"
 }
 

@@ -30,6 +30,20 @@
 	ROW(loss_exponents)                                                                                            \
 	ROW(loss_end)                                                                                                  \
 	ROW(loss_back)                                                                                                 \
+	ROW(embedding)                                                                                                 \
+	ROW(token_chains)                                                                                              \
+	ROW(embedding_back)                                                                                            \
+	ROW(position)                                                                                                  \
+	ROW(position_back)                                                                                             \
+	ROW(layer_norm_sums)                                                                                           \
+	ROW(layer_norm_squares)                                                                                        \
+	ROW(layer_norm_end)                                                                                            \
+	ROW(layer_norm_dots)                                                                                           \
+	ROW(layer_norm_back)                                                                                           \
+	ROW(attention_sums)                                                                                            \
+	ROW(attention_end)                                                                                             \
+	ROW(attention_dots)                                                                                            \
+	ROW(attention_back)                                                                                            \
 	ROW(norms)                                                                                                     \
 	ROW(norms_fold)                                                                                                \
 	ROW(trust)                                                                                                     \
@@ -130,9 +144,10 @@ struct psd_cuda_inverse {
 
 enum psd_cuda_summand {
 	PSD_CUDA_SUM_LEFT,
-	PSD_CUDA_SUM_PRODUCT,	 /* left right */
-	PSD_CUDA_SUM_BELOW_ZERO, /* left right where right is at most 0 */
-	PSD_CUDA_SUM_NORMALISED, /* left (right - mean) inverse, vectors by channel, NULL: 0 and 1 */
+	PSD_CUDA_SUM_PRODUCT,		/* left right */
+	PSD_CUDA_SUM_BELOW_ZERO,	/* left right where right is at most 0 */
+	PSD_CUDA_SUM_NORMALISED,	/* left (right - mean) inverse, vectors by channel, NULL: 0 and 1 */
+	PSD_CUDA_SUM_NORMALISED_PLACES, /* the same, vectors by element k */
 };
 
 /* Partial sums of each output over `count` elements. Output o is channel o % channels of group o / channels; element k
@@ -169,7 +184,8 @@ enum psd_cuda_function_kind {
 	PSD_CUDA_ABS,
 	PSD_CUDA_LOG,
 	PSD_CUDA_SOFTPLUS,
-	PSD_CUDA_POWER /* alpha: exponent */
+	PSD_CUDA_POWER, /* alpha: exponent */
+	PSD_CUDA_GELU
 };
 
 struct psd_cuda_function {
@@ -293,21 +309,22 @@ struct psd_cuda_softmax_back {
 	bool adds;
 };
 
-/* ---- softmax and its loss; of a sample's PSD_CUDA_LOSS_PARTS indices each has every so manieth class ---- */
+/* ---- softmax's loss: a label for each place of each sample, whose channels are its scores of the classes ---- */
 
-enum { PSD_CUDA_LOSS_PARTS = 32 };
+/* Of a place's so many indices each has every so manieth channel. */
+enum { PSD_CUDA_PARTS = 32 };
 
 struct psd_cuda_loss {
-	struct psd_cuda_values scores; /* (batch, classes) */
-	const int32_t *labels;
-	uint32_t classes;
-	float *largest;	      /* (batch, parts) */
-	uint32_t *places;     /* their classes, the lowest among equals */
-	float *exponents;     /* (batch, classes): of scores less the sample's largest */
-	double *partial_sums; /* (batch, parts) of them */
-	double *sums;	      /* (batch) */
-	double *losses;	      /* (batch) */
-	uint32_t *is_correct; /* (batch) */
+	struct psd_cuda_values scores;
+	struct psd_cuda_channel channel;
+	const int32_t *labels;	  /* (places) */
+	float *largest;		  /* (places, parts) */
+	uint32_t *likely_classes; /* theirs, the lowest among equals */
+	float *exponents;	  /* as scores: of these less the place's largest */
+	double *partial_sums;	  /* (places, parts) of them */
+	double *sums;		  /* (places) */
+	double *losses;		  /* (places) */
+	uint32_t *is_correct;	  /* (places) */
 };
 
 struct psd_cuda_loss_largest {
@@ -318,16 +335,126 @@ struct psd_cuda_loss_exponents {
 	struct psd_cuda_loss loss;
 };
 
-struct psd_cuda_loss_end { /* indices: of samples */
+struct psd_cuda_loss_end { /* indices: places */
 	struct psd_cuda_loss loss;
 };
 
-/* to = weight (probability - 1 for the label); indices: batch * classes. */
+/* to = weight (probability - 1 for the label); indices: of the scores. */
 struct psd_cuda_loss_back {
 	struct psd_cuda_loss loss;
 	struct psd_cuda_values to;
 	float weight;
 	bool adds;
+};
+
+/* ---- sequences ---- */
+
+/* The row of the table that each place's token names. Tokens are whole numbers within the table. */
+struct psd_cuda_embedding {
+	struct psd_cuda_values to;
+	struct psd_cuda_channel channel;
+	const float *tokens, *table; /* (places), (tokens, channels) */
+};
+
+/* Places that have the same token, as chains; indices: places. */
+struct psd_cuda_token_chains {
+	const float *tokens;
+	uint32_t n_places;
+	uint32_t *next;	    /* the next place, or n_places */
+	uint32_t *is_first; /* of its chain */
+};
+
+/* A row of dtable = scale times the sum of diff along the chain; others stay. Indices: of diff; those at the first
+ * place of a chain follow it. */
+struct psd_cuda_embedding_back {
+	struct psd_cuda_values diff;
+	struct psd_cuda_channel channel;
+	const float *tokens;
+	const uint32_t *next, *is_first;
+	uint32_t n_places;
+	float *dtable;
+	float scale;
+};
+
+/* Plus the weight, which is the same for all samples and lies in the plain order. */
+struct psd_cuda_position {
+	struct psd_cuda_values from, to;
+	struct psd_cuda_channel channel;
+	uint32_t places; /* of a sample */
+	const float *weight;
+};
+
+/* dweight = scale times the sum of diff over the samples; indices: of one sample. */
+struct psd_cuda_position_back {
+	struct psd_cuda_values diff;
+	struct psd_cuda_channel channel;
+	uint32_t places, batch;
+	float *dweight;
+	float scale;
+};
+
+/* Normalisation over the channels of a place, in steps; of its PSD_CUDA_PARTS indices each has every so manieth
+ * channel. gamma and beta by channel, NULL: 1 and 0. */
+struct psd_cuda_layer_norm {
+	struct psd_cuda_values from;
+	struct psd_cuda_channel channel;
+	const float *gamma, *beta;
+	float epsilon;
+	float *mean, *inverse; /* (places): 1 / sqrt(variance + epsilon) */
+	float *partial[2];     /* (places, parts) */
+};
+
+struct psd_cuda_layer_norm_sums { /* of values, the first partial ones */
+	struct psd_cuda_layer_norm norm;
+};
+
+struct psd_cuda_layer_norm_squares { /* the mean; of squared differences from it, the second partial sums */
+	struct psd_cuda_layer_norm norm;
+};
+
+struct psd_cuda_layer_norm_end { /* the inverse and the result */
+	struct psd_cuda_layer_norm norm;
+	struct psd_cuda_values to;
+};
+
+/* Partial sums of diff times gamma, and of that times the normalised value. */
+struct psd_cuda_layer_norm_dots {
+	struct psd_cuda_layer_norm norm;
+	struct psd_cuda_values diff;
+};
+
+struct psd_cuda_layer_norm_back {
+	struct psd_cuda_layer_norm norm;
+	struct psd_cuda_values diff, to;
+	bool adds;
+};
+
+/* Rows of scores, which become probabilities in place: a row for each place, head and sample, with a column for each
+ * place. Of a row's PSD_CUDA_PARTS indices each has every so manieth column. */
+struct psd_cuda_attention {
+	struct psd_cuda_values rows;
+	uint32_t places;
+	bool is_causal;	   /* columns of later places than the row's own become 0 */
+	float *partial[2]; /* (rows, parts) */
+};
+
+struct psd_cuda_attention_sums { /* each part's largest score, and the sum of exponents of scores less that one */
+	struct psd_cuda_attention attention;
+};
+
+struct psd_cuda_attention_end { /* the probabilities */
+	struct psd_cuda_attention attention;
+};
+
+struct psd_cuda_attention_dots { /* partial sums of probability times diff */
+	struct psd_cuda_attention attention;
+	struct psd_cuda_values diff;
+};
+
+/* diff becomes that of the scores, in place: probability (diff - the row's sum). */
+struct psd_cuda_attention_back {
+	struct psd_cuda_attention attention;
+	struct psd_cuda_values diff;
 };
 
 /* ---- what travels, in 16 bits ---- */

@@ -97,6 +97,11 @@ PSD_BODY void psd_give(struct psd_cuda_values values, uint64_t i, float value, b
 	psd_put(values, i, adds ? psd_get(values, i) + value : value);
 }
 
+PSD_BODY float psd_entry(const float *vector, uint32_t i, float absent)
+{
+	return vector ? vector[i] : absent;
+}
+
 /* ---- one value, or four neighbours ---- */
 
 /* n is 1 or 4, known where this is compiled; four begin where one access has them all. */
@@ -226,6 +231,41 @@ PSD_BODY uint32_t psd_at(struct psd_cuda_maps maps, struct psd_spot place)
 PSD_BODY uint32_t psd_channel_of(struct psd_cuda_channel channel, uint32_t i)
 {
 	return i / channel.inner % channel.channels;
+}
+
+/* The place of an element, places of the samples before counted. */
+PSD_BODY uint32_t psd_place_number(struct psd_cuda_channel channel, uint32_t i)
+{
+	return i / channel.inner / channel.channels * channel.inner + i % channel.inner;
+}
+
+/* Where the first channel of such a place is; the next ones are channel.inner apart. */
+PSD_BODY uint32_t psd_first_at(struct psd_cuda_channel channel, uint32_t place)
+{
+	return place / channel.inner * channel.inner * channel.channels + place % channel.inner;
+}
+
+/* Which of a place's PSD_CUDA_PARTS an index does: neighbouring indices read neighbouring elements. */
+struct psd_part {
+	uint32_t place, number;
+};
+
+PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i)
+{
+	const uint64_t all = (uint64_t)channel.inner * PSD_CUDA_PARTS; /* of a sample */
+	struct psd_part part = {(uint32_t)(i / PSD_CUDA_PARTS), (uint32_t)(i % PSD_CUDA_PARTS)};
+
+	if (channel.inner > 1) { /* long divisions are slow */
+		part.place = (uint32_t)(i / all * channel.inner + i % channel.inner);
+		part.number = (uint32_t)(i % all / channel.inner);
+	}
+	return part;
+}
+
+/* Where it leaves what it finds. */
+PSD_BODY uint64_t psd_part_at(struct psd_part part)
+{
+	return (uint64_t)part.place * PSD_CUDA_PARTS + part.number;
 }
 
 PSD_BODY uint32_t psd_seen_at(const struct psd_cuda_view *view, uint32_t i)

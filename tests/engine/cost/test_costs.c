@@ -17,6 +17,15 @@ static void expect_near(double actual, double expected)
 	cr_expect_float_eq(actual, expected, relative_tolerance * expected, "%.17g is not %.17g", actual, expected);
 }
 
+static struct psd_graph graph_of(const char *text)
+{
+	struct psd_graph graph;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_model_parse(&graph, "m.yaml", text, strlen(text), &err), PSD_OK, "%s", err.text);
+	return graph;
+}
+
 static struct psd_graph tiny_graph(void)
 {
 	static const char text[] = "name: tiny\n"
@@ -26,10 +35,8 @@ static struct psd_graph tiny_graph(void)
 				   "  - {name: relu, kind: relu}\n"
 				   "  - {name: fc, kind: inner-product, outputs: 10}\n"
 				   "  - {name: loss, kind: softmax-loss}\n";
-	struct psd_graph graph;
-	struct psd_error err = {.text = ""};
+	struct psd_graph graph = graph_of(text);
 
-	cr_assert_eq(psd_model_parse(&graph, "tiny.yaml", text, strlen(text), &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(graph.n_layers, N_LAYERS);
 	return graph;
 }
@@ -112,6 +119,47 @@ Test(costs, memory_carries_values_per_sample_and_parameters_once)
 	expect_near(costs.backward_sec[RELU], BATCH * (map + 2 * map) / 1e9);
 	expect_near(costs.backward_sec[FC], (BATCH * (classes + 2 * map) + 2 * fc_parameters) / 1e9);
 	psd_costs_release(&costs);
+	psd_graph_release(&graph);
+}
+
+/* 6 tokens of 50: a sample reads them and its rows and writes those, and not the table. Backward reads the gradient of
+ * the output, and reads and writes rows of the table's gradient; by the rule for all inputs the tokens, too. It clears
+ * that gradient once for the batch. */
+Test(costs, an_embedding_reads_rows_and_clears_a_table)
+{
+	static const char text[] = "name: m\ninput: {channels: 1, height: 6}\nlayers:\n"
+				   "  - {name: e, kind: embedding, vocabulary: 50, outputs: 8}\n";
+	const double tokens = 4.0 * 6, rows = 4.0 * 6 * 8, table = 4.0 * 50 * 8; /* bytes */
+	struct psd_graph graph = graph_of(text);
+	struct psd_costs memory = costs_on(&graph, &fast_arithmetic, false, 0),
+			 arithmetic = costs_on(&graph, &fast_memory, false, 0);
+
+	expect_near(memory.forward_sec[1], BATCH * (tokens + rows + rows) / 1e9);
+	expect_near(memory.backward_sec[1], (BATCH * (rows + 2 * (tokens + rows)) + table) / 1e9);
+	cr_expect_lt(arithmetic.backward_sec[1], 1e-20); /* additions wait for memory alone */
+	psd_costs_release(&arithmetic);
+	psd_costs_release(&memory);
+	psd_graph_release(&graph);
+}
+
+/* L = 6 places of d = 4 channels in 2 heads: forward two products of 2 L L d and 6 for each of 2 L L scores, backward
+ * four and 5, at the rate of matrix products. */
+Test(costs, an_attention_runs_at_the_rate_of_products)
+{
+	static const char text[] = "name: m\ninput: {channels: 12, height: 6}\nlayers:\n"
+				   "  - {name: p, kind: position}\n  - {name: a, kind: attention, heads: 2}\n";
+	const double product = 2.0 * 6 * 6 * 4, scores = 2.0 * 6 * 6;
+	const double in = 4.0 * 12 * 6, out = 4.0 * 4 * 6; /* bytes */
+	struct psd_graph graph = graph_of(text);
+	struct psd_costs arithmetic = costs_on(&graph, &fast_memory, false, 0),
+			 memory = costs_on(&graph, &fast_arithmetic, false, 0);
+
+	expect_near(arithmetic.forward_sec[2], BATCH * (2 * product + 6 * scores) / (1e12 * 0.8));
+	expect_near(arithmetic.backward_sec[2], BATCH * (4 * product + 5 * scores) / (1e12 * 0.8));
+	expect_near(memory.forward_sec[2], BATCH * (in + out) / 1e9);
+	expect_near(memory.backward_sec[2], BATCH * (out + 2 * in) / 1e9);
+	psd_costs_release(&memory);
+	psd_costs_release(&arithmetic);
 	psd_graph_release(&graph);
 }
 

@@ -312,6 +312,8 @@ static const struct published models[] = {
 	{"scenarios/models/inception-v3.yaml", 27161264, 5.7, 5.8},
 	{"scenarios/models/resnet50.yaml", 25549352, 3.8, 4.1},
 	{"scenarios/models/resnet152.yaml", 60192808, 11.3, 11.6},
+	{"scenarios/models/gpt2.yaml", 124439808, 145, 147},
+	{"scenarios/models/vit-b16.yaml", 86566120, 17.3, 17.6}, /* torchvision: 17.6 GMAC with the class token */
 	{"scenarios/models/mlp.yaml", 3 * (4096 * 4096 + 4096), 0.050, 0.051},
 };
 
@@ -399,16 +401,15 @@ Test(graph, keys_are_checked_kind_by_kind)
 	refuses_layer("name: b, kind: conv, output: 3",
 		      "m.yaml:5:27: unknown key 'output' in 'b', did you mean 'outputs'?");
 	refuses_layer("name: b, kind: relu, kernel: 3",
-		      "m.yaml:5:27: unknown key 'kernel' in 'b', known are name, kind, input, inputs, slope");
+		      "m.yaml:5:27: unknown key 'kernel' in 'b', known are name, kind, input, inputs, shares, slope");
 	refuses_layer("name: b, kind: conv, outputs: 3", "m.yaml:5:5: 'b' needs 'kernel'");
 	refuses_layer("name: b", "m.yaml:5:5: 'b' has no 'kind'");
 	refuses_layer("kind: relu", "m.yaml:5:5: a layer must be a mapping with a 'name'");
 	refuses_layer("name: b, kind: pooling",
 		      "m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, deconv, pool, global-pool, lrn, "
-		      "batch-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, linear, abs, exp, "
-		      "log, softplus, power, dropout, inner-product, concat, slice, add, multiply, reshape, permute, "
-		      "shuffle, "
-		      "resize, softmax, softmax-loss");
+		      "batch-norm, layer-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, linear, abs, exp, "
+		      "log, softplus, gelu, power, dropout, inner-product, embedding, position, attention, concat, "
+		      "slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss");
 	refuses_layer("name: b, kind: input", "m.yaml:5:21: the input is given by 'input' above 'layers'");
 	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' needs 'input'");
 	refuses(HEAD "  []\n", "m.yaml:1:1: the model has no layers above its input");

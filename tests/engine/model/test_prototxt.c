@@ -553,7 +553,9 @@ Test(prototxt, what_cannot_be_shared_is_refused)
 	refuses(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "4", "param: 'b' param: 'w'"),
 		"n.prototxt:3:73: layer 'two' must share all parameters of 'one' in their order, or none");
 	refuses(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "8", BOTH),
-		"n.prototxt:3:7: layer 'two' cannot share the parameters of 'one', which are unlike its own");
+		"n.prototxt:3:7: layer 'two' has the parameters weight 8x4x3x3, bias 8, must have those of 'one' to "
+		"share "
+		"them: weight 4x4x3x3, bias 4");
 	refuses(FOUR NAMED("one", "data", "4", BOTH)
 			NAMED("two", "one", "4", "param { name: 'w' lr_mult: 3 } param: 'b'"),
 		"n.prototxt:3:7: layer 'two' learns 'one.weight' at another rate or decay than 'one' does");

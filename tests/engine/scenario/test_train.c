@@ -172,6 +172,28 @@ Test(train, synthetic_data_can_be_sized)
 	psd_scenario_release(&scenario);
 }
 
+Test(train, texts_and_tokens_have_a_file_each_for_training_and_test)
+{
+	static const struct {
+		const char *name;
+		enum psd_data_kind kind;
+	} kinds[] = {{"text", PSD_DATA_TEXT}, {"tokens", PSD_DATA_TOKENS}};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct psd_scenario scenario;
+		char text[256];
+
+		snprintf(text, sizeof(text),
+			 "  epochs: 1\n  learning_rate: {base: 1}\n  data: {kind: %s, path: /a, test: b}",
+			 kinds[i].name);
+		scenario = read_train(text);
+		cr_expect_eq(scenario.train.data.kind, kinds[i].kind);
+		cr_expect_str_eq(scenario.train.data.path, "/a");
+		cr_expect_str_eq(scenario.train.data.test_path, "dir/b");
+		psd_scenario_release(&scenario);
+	}
+}
+
 Test(train, paths_count_from_the_scenario)
 {
 	struct psd_scenario scenario =
@@ -257,6 +279,8 @@ Test(train, missing_keys_are_named)
 	refuses("  epochs: 1", "dir/a.yaml:10:3: 'train' needs 'learning_rate' or 'solver'");
 	refuses("  epochs: 1\n  learning_rate: {policy: fixed}", "dir/a.yaml:11:18: 'learning_rate' needs 'base'");
 	refuses("  epochs: 1\n  data: {kind: idx}", "dir/a.yaml:11:9: 'data' needs 'path' where 'kind' is 'idx'");
+	refuses("  epochs: 1\n  data: {kind: tokens, test: x}",
+		"dir/a.yaml:11:9: 'data' needs 'path' where 'kind' is 'tokens'");
 	refuses("  epochs: 1\n  learning_rate: {policy: step, base: 1, gamma: 0.1}",
 		"dir/a.yaml:11:18: 'learning_rate' needs 'step' where 'policy' is 'step'");
 	refuses("  epochs: 1\n  learning_rate: {policy: inv, base: 1, gamma: 0.1}",
@@ -282,13 +306,15 @@ Test(train, keys_without_effect_are_refused)
 	refuses("  epochs: 1\n  iterations: 1",
 		"dir/a.yaml:10:3: 'epochs' cannot stand beside 'iterations', must be one of them");
 	refuses("  epochs: 1\n  data: {path: x}", "dir/a.yaml:11:10: 'path' has no effect where 'kind' is 'synthetic', "
-						  "only with cifar10, idx and packed");
+						  "only with cifar10, idx, packed, text and tokens");
 	refuses("  epochs: 1\n  data: {kind: cifar10, path: x, noise: 1}",
 		"dir/a.yaml:11:34: 'noise' has no effect where 'kind' is 'cifar10', only with synthetic");
 	refuses("  epochs: 1\n  data: {kind: cifar10, path: x, mirror: true}",
 		"dir/a.yaml:11:34: 'mirror' has no effect where 'kind' is 'cifar10', only with packed");
 	refuses("  epochs: 1\n  data: {kind: idx, path: x, test: y}",
-		"dir/a.yaml:11:30: 'test' has no effect where 'kind' is 'idx', only with packed");
+		"dir/a.yaml:11:30: 'test' has no effect where 'kind' is 'idx', only with packed, text and tokens");
+	refuses("  epochs: 1\n  data: {kind: text, path: x, mirror: true}",
+		"dir/a.yaml:11:31: 'mirror' has no effect where 'kind' is 'text', only with packed");
 	refuses("  epochs: 1\n  learning_rate: {base: 1, gamma: 2}",
 		"dir/a.yaml:11:28: 'gamma' has no effect where 'policy' is 'fixed', only with step, multistep, inv and "
 		"exp");
@@ -317,7 +343,7 @@ Test(train, values_are_checked)
 	refuses("  epochs: 1\n  deterministic: yes",
 		"dir/a.yaml:11:18: 'deterministic' is 'yes', must be true or false");
 	refuses("  epochs: 1\n  data: {kind: mnist}",
-		"dir/a.yaml:11:16: 'kind' is 'mnist', must be one of: synthetic, cifar10, idx, packed");
+		"dir/a.yaml:11:16: 'kind' is 'mnist', must be one of: synthetic, cifar10, idx, packed, text, tokens");
 	refuses("  epochs: 1\n  data: {kind: packed, path: x, mirror: 1}",
 		"dir/a.yaml:11:41: 'mirror' is '1', must be true or false");
 	refuses("  epochs: 1\n  learning_rate: {base: 0}",
@@ -562,6 +588,8 @@ Test(train, every_section_reads_back_as_it_is_printed)
 		"1e-4}",
 		"  epochs: 1\n  learning_rate: {base: 1}\n  data: {kind: packed, path: /a b, test: /c, mirror: false}",
 		"  epochs: 1\n  learning_rate: {base: 1}\n  data: {kind: cifar10, path: /cifar}",
+		"  epochs: 1\n  learning_rate: {base: 1}\n  data: {kind: text, path: /input.txt}",
+		"  epochs: 1\n  learning_rate: {base: 1}\n  data: {kind: tokens, path: /train.bin, test: /val.bin}",
 		"  epochs: 1\n  learning_rate: {base: 1}\n  data: {training_samples: 9, test_samples: 0, noise: 12.5%}",
 		"  epochs: 1\n  solver: /solver.prototxt",
 	};

@@ -12,15 +12,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MAX_ELEMENTS = 3 * 32 * 32, N_FORMATS = 3 };
+enum { MAX_ELEMENTS = 3 * 32 * 32, N_FORMATS = 5, PACKED = 2, MOST_LABELS = 3 };
 
 static const struct {
 	struct psd_data_options options;
 	unsigned n_files;
 } formats[N_FORMATS] = {
-	{{.source = {.kind = PSD_DATA_CIFAR10}, .shape = {3, 32, 32}, .classes = 10}, 2},
-	{{.source = {.kind = PSD_DATA_IDX}, .shape = {1, 2, 3}, .classes = 10}, 4},
-	{{.source = {.kind = PSD_DATA_PACKED, .is_mirrored = true}, .shape = {3, 8, 8}, .classes = 3}, 2},
+	{{.source = {.kind = PSD_DATA_CIFAR10}, .shape = {3, 32, 32}, .classes = 10, .labels = 1}, 2},
+	{{.source = {.kind = PSD_DATA_IDX}, .shape = {1, 2, 3}, .classes = 10, .labels = 1}, 4},
+	{{.source = {.kind = PSD_DATA_PACKED, .is_mirrored = true}, .shape = {3, 8, 8}, .classes = 3, .labels = 1}, 2},
+	{{.source = {.kind = PSD_DATA_TEXT}, .shape = {1, 3, 1}, .classes = 128, .labels = 3, .vocabulary = 128}, 2},
+	{{.source = {.kind = PSD_DATA_TOKENS}, .shape = {1, 3, 1}, .classes = 999, .labels = 1, .vocabulary = 512}, 2},
 };
 
 static void put_u64(uint8_t *bytes, uint64_t value)
@@ -77,7 +79,7 @@ static void cut_files(struct psd_data_files *files, uint8_t *copies[], unsigned 
 	}
 }
 
-static void read_samples(struct psd_data *data, uint32_t classes)
+static void read_samples(struct psd_data *data, const struct psd_data_options *options)
 {
 	static float image[MAX_ELEMENTS];
 
@@ -85,12 +87,16 @@ static void read_samples(struct psd_data *data, uint32_t classes)
 		for (uint64_t sample = 0; sample < psd_data_samples(data, (enum psd_data_part)part) && sample < 64;
 		     sample++) {
 			struct psd_error err = {.text = ""};
-			int32_t label = -1;
+			int32_t labels[MOST_LABELS] = {0};
 
-			if (psd_data_read(data, (enum psd_data_part)part, 1, sample, image, &label, &err)
-				    ? !*err.text
-				    : label < 0 || label >= (int32_t)classes)
-				abort();
+			if (psd_data_read(data, (enum psd_data_part)part, 1, sample, image, labels, &err)) {
+				if (!*err.text)
+					abort();
+				continue;
+			}
+			for (uint64_t i = 0; i < options->labels; i++)
+				if (labels[i] < 0 || labels[i] >= (int32_t)options->classes)
+					abort();
 		}
 }
 
@@ -104,9 +110,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	cut_files(&files, copies, formats[format].n_files, format == 2 && data[0] & 0x80, data + 1, size - 1);
+	cut_files(&files, copies, formats[format].n_files, format == PACKED && data[0] & 0x80, data + 1, size - 1);
 	if (psd_data_open_mapped(&set, &formats[format].options, &files, &err) == PSD_OK) {
-		read_samples(set, formats[format].options.classes);
+		read_samples(set, &formats[format].options);
 		psd_data_close(set);
 	} else if (!*err.text) {
 		abort();

@@ -2,6 +2,7 @@
  * messages of two workers go. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,6 +11,7 @@
 #include "real/calibrate/calibrate_parts.h"
 #include "real/calibrate/exchange.h"
 #include "real/calibrate/layer_times.h"
+#include "tests/scratch_file.h"
 
 #define ROUNDING 1e-12
 
@@ -67,6 +69,36 @@ Test(calibrate, a_rebuild_is_timed_by_the_samples_of_other_workers)
 		cr_expect(secs[i] > 0.0 && (i == 0 || secs[i] >= secs[i - 1]), "repeat %u: %g s", i, secs[i]);
 	psd_layer_times_release(&times);
 	psd_graph_release(&graph);
+}
+
+/* Of 400 tokens each of 8 is expected 50 times, within five standard errors of sqrt(400 / 8 * 7 / 8) = 6.6. */
+Test(calibrate, layers_of_sequences_are_timed_on_tokens_all_over_the_vocabulary)
+{
+	static const char text[] = "name: m\ninput: {channels: 1, height: 20}\nlayers:\n"
+				   "  - {name: e, kind: embedding, vocabulary: 8, outputs: 4}\n"
+				   "  - {name: c, kind: conv, outputs: 8, kernel: 1}\n"
+				   "  - {name: l, kind: softmax-loss}\n";
+	const struct psd_layer_times_options options = {
+		.kind = &psd_device_cpu, .batch = 20, .n_threads = 1, .n_repeats = 1};
+	struct scratch_file file = scratch_file_write(text);
+	unsigned n_of[8] = {0};
+	struct psd_layer_times times;
+	struct psd_graph graph;
+	struct psd_error err;
+
+	cr_assert_eq(psd_graph_load(&graph, file.path, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_layer_times_open(&times, &graph, &options, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_layer_times_measure(&times, &err), PSD_OK, "%s", err.text);
+	for (unsigned i = 0; i < 20 * 20; i++) {
+		cr_assert(times.images[i] >= 0 && times.images[i] < 8 && floorf(times.images[i]) == times.images[i]);
+		cr_assert_eq(times.labels[i], 0);
+		n_of[(unsigned)times.images[i]]++;
+	}
+	for (unsigned token = 0; token < 8; token++)
+		cr_expect(n_of[token] >= 17 && n_of[token] <= 83, "token %u: %u times", token, n_of[token]);
+	psd_layer_times_release(&times);
+	psd_graph_release(&graph);
+	remove(file.path);
 }
 
 /* ---- between two workers ---- */

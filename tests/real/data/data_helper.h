@@ -18,13 +18,22 @@ static inline struct psd_data *open_data(const struct psd_data_options *options)
 	return data;
 }
 
+/* labels: as many as the network has of a sample. */
+static inline void read_sequence(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
+				 float *values, int32_t *labels)
+{
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_data_read(data, part, epoch, sample, values, labels, &err), PSD_OK, "%s", err.text);
+}
+
+/* Of a network with one label. */
 static inline int32_t read_sample(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
 				  float *image)
 {
-	struct psd_error err = {.text = ""};
 	int32_t label = -1;
 
-	cr_assert_eq(psd_data_read(data, part, epoch, sample, image, &label, &err), PSD_OK, "%s", err.text);
+	read_sequence(data, part, epoch, sample, image, &label);
 	return label;
 }
 

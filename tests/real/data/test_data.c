@@ -51,6 +51,7 @@ static struct psd_data_options cifar_options(const struct scratch_folder *folder
 	return (struct psd_data_options){.source = {.kind = PSD_DATA_CIFAR10, .path = folder->path},
 					 .shape = {3, 32, 32},
 					 .classes = 10,
+					 .labels = 1,
 					 .seed = 1};
 }
 
@@ -175,6 +176,15 @@ Test(data, cifar_fits_only_its_own_networks)
 	options = cifar_options(&folder);
 	options.classes = 1000;
 	expect_refused(&options, &folder, "data_batch_1.bin: holds 10 classes, the network has 1000");
+	options = cifar_options(&folder);
+	options.shape = (struct psd_shape){1, 32, 32};
+	options.vocabulary = 300;
+	expect_refused(&options, &folder,
+		       "data_batch_1.bin: holds images, the network looks up tokens of a vocabulary of 300");
+	options = cifar_options(&folder);
+	options.labels = 14 * 14;
+	expect_refused(&options, &folder,
+		       "data_batch_1.bin: an image has one label, the network labels 196 places of it");
 	scratch_folder_remove(&folder);
 }
 
@@ -257,6 +267,7 @@ static struct psd_data_options idx_options(const struct scratch_folder *folder)
 	return (struct psd_data_options){.source = {.kind = PSD_DATA_IDX, .path = folder->path},
 					 .shape = {1, IDX_ROWS, IDX_COLUMNS},
 					 .classes = 10,
+					 .labels = 1,
 					 .seed = 1};
 }
 
@@ -281,6 +292,22 @@ Test(data, idx_samples_come_in_file_order_scaled)
 		}
 	}
 	psd_data_close(data);
+	scratch_folder_remove(&folder);
+}
+
+Test(data, images_are_no_tokens)
+{
+	struct scratch_folder folder = scratch_folder_make();
+	struct psd_data_options options = idx_options(&folder);
+
+	write_idx(&folder);
+	options.vocabulary = 300;
+	options.labels = IDX_IMAGE;
+	expect_refused(&options, &folder,
+		       "train-images-idx3-ubyte: holds images, the network looks up tokens of a vocabulary of 300");
+	options.vocabulary = 0;
+	expect_refused(&options, &folder,
+		       "train-images-idx3-ubyte: an image has one label, the network labels 15 places of it");
 	scratch_folder_remove(&folder);
 }
 

@@ -98,6 +98,7 @@ static struct psd_data_options packed_options(const char *path, const char *test
 		.source = {.kind = PSD_DATA_PACKED, .path = path, .test_path = test_path, .is_mirrored = true},
 		.shape = {3, CROP, CROP},
 		.classes = CLASSES,
+		.labels = 1,
 		.seed = 1,
 	};
 }
@@ -429,6 +430,13 @@ Test(packed, files_must_fit_the_network_and_each_other)
 	options = packed_options(path.text, NULL);
 	options.classes = 10;
 	expect_refused(&options, &folder, "a.psdpack: holds 5 classes, the network has 10");
+	options = packed_options(path.text, NULL);
+	options.shape = (struct psd_shape){1, CROP, CROP};
+	options.vocabulary = 9;
+	expect_refused(&options, &folder, "a.psdpack: holds images, the network looks up tokens of a vocabulary of 9");
+	options = packed_options(path.text, NULL);
+	options.labels = 2;
+	expect_refused(&options, &folder, "a.psdpack: an image has one label, the network labels 2 places of it");
 	free(one.bytes);
 	free(other.bytes);
 	scratch_folder_remove(&folder);

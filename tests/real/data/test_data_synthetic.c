@@ -1,4 +1,5 @@
-/* The synthetic set: made of its seed only, as noisy as asked, and learnable by a linear layer and by a convolution. */
+/* The synthetic set: made of its seed only, as noisy as asked; images are learnable by a linear layer and by a
+ * convolution, sequences by who counts what follows what. */
 #define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>
 #include <math.h>
@@ -21,6 +22,7 @@ static struct psd_data_options options_with(double noise_ratio, uint64_t seed)
 			   .noise_ratio = noise_ratio},
 		.shape = {CHANNELS, SIDE, SIDE},
 		.classes = CLASSES,
+		.labels = 1,
 		.seed = seed,
 	};
 }
@@ -162,6 +164,172 @@ Test(synthetic, a_pattern_is_blocks_over_a_tile)
 			cr_assert_neq(here, image[(y + 1) * 64 + x]);
 		}
 	psd_data_close(data);
+}
+
+Test(synthetic, an_image_has_one_label)
+{
+	struct psd_data_options options = options_with(0, 1);
+	struct psd_error err = {.text = "accepted"};
+	struct psd_data *data;
+
+	options.labels = SIDE * SIDE;
+	cr_expect_eq(psd_data_open(&data, &options, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "an image has one label, the network labels 256 places of it");
+}
+
+/* ---- sequences ---- */
+
+enum { PLACES = 64, TOKENS = 11, SEQUENCES = 1000, PAIRS = SEQUENCES * PLACES };
+
+static struct psd_data_options sequences_with(double noise_ratio, uint64_t seed)
+{
+	return (struct psd_data_options){
+		.source = {.kind = PSD_DATA_SYNTHETIC,
+			   .training_samples = SEQUENCES,
+			   .test_samples = SEQUENCES,
+			   .noise_ratio = noise_ratio},
+		.shape = {1, PLACES, 1},
+		.classes = TOKENS,
+		.labels = PLACES,
+		.vocabulary = TOKENS + 5,
+		.seed = seed,
+	};
+}
+
+/* How often each token follows each. */
+struct pairs {
+	uint32_t n[TOKENS][TOKENS];
+};
+
+static struct pairs count_pairs(const struct psd_data_options *options)
+{
+	struct psd_data *data = open_data(options);
+	struct pairs pairs = {{{0}}};
+	float values[PLACES + 1];
+	int32_t labels[PLACES];
+
+	for (uint64_t sample = 0; sample < SEQUENCES; sample++) {
+		read_sequence(data, PSD_DATA_TRAINING, 0, sample, values, labels);
+		for (unsigned i = 0; i < PLACES; i++) {
+			cr_assert(values[i] >= 0 && values[i] < TOKENS, "token %g", (double)values[i]);
+			cr_assert(labels[i] >= 0 && labels[i] < TOKENS, "label %d", labels[i]);
+			cr_assert(i + 1 == PLACES || values[i + 1] == (float)labels[i], "a label is what follows");
+			pairs.n[(unsigned)values[i]][labels[i]]++;
+		}
+	}
+	psd_data_close(data);
+	return pairs;
+}
+
+/* Of a set without noise: what follows each token, which must be one. */
+static void find_successors(uint64_t seed, unsigned successors[TOKENS])
+{
+	const struct psd_data_options options = sequences_with(0, seed);
+	const struct pairs pairs = count_pairs(&options);
+
+	for (unsigned token = 0; token < TOKENS; token++) {
+		unsigned n_followers = 0;
+
+		for (unsigned next = 0; next < TOKENS; next++)
+			if (pairs.n[token][next] > 0) {
+				n_followers++;
+				successors[token] = next;
+			}
+		cr_assert_eq(n_followers, 1, "%u different tokens follow token %u", n_followers, token);
+	}
+}
+
+Test(synthetic, a_sequence_depends_on_seed_part_and_number_only)
+{
+	const struct psd_data_options options = sequences_with(0.5, 1), other_options = sequences_with(0.5, 2);
+	struct psd_data *one = open_data(&options), *again = open_data(&options), *other = open_data(&other_options);
+	float values[PLACES], same[PLACES], different[PLACES];
+	int32_t labels[PLACES], same_labels[PLACES];
+
+	read_sequence(one, PSD_DATA_TRAINING, 0, 17, values, labels);
+	read_sequence(again, PSD_DATA_TRAINING, 0, 999, same, same_labels); /* another order of reading */
+	read_sequence(again, PSD_DATA_TRAINING, 5, 17, same, same_labels);
+	cr_expect_eq(memcmp(values, same, sizeof(values)), 0);
+	cr_expect_eq(memcmp(labels, same_labels, sizeof(labels)), 0);
+	read_sequence(other, PSD_DATA_TRAINING, 0, 17, different, same_labels);
+	cr_expect_neq(memcmp(values, different, sizeof(values)), 0, "by seed");
+	read_sequence(one, PSD_DATA_TEST, 0, 17, different, same_labels);
+	cr_expect_neq(memcmp(values, different, sizeof(values)), 0, "test samples are not training samples");
+	read_sequence(one, PSD_DATA_TRAINING, 0, 18, different, same_labels);
+	cr_expect_neq(memcmp(values, different, sizeof(values)), 0, "samples differ");
+	psd_data_close(one);
+	psd_data_close(again);
+	psd_data_close(other);
+}
+
+Test(synthetic, each_token_has_a_successor_of_its_own_and_of_the_seed)
+{
+	unsigned successors[TOKENS], other[TOKENS];
+	bool is_taken[TOKENS] = {false};
+
+	find_successors(1, successors);
+	find_successors(2, other);
+	cr_expect_neq(memcmp(successors, other, sizeof(successors)), 0, "by seed");
+	for (unsigned token = 0; token < TOKENS; token++) {
+		cr_expect_not(is_taken[successors[token]], "token %u follows two", successors[token]);
+		is_taken[successors[token]] = true;
+	}
+}
+
+/* A random token is the successor by chance, too: of n tokens one in n. */
+Test(synthetic, a_successor_comes_unless_noise_does)
+{
+	static const double noise_ratios[] = {0.25, 0.5, 1, 100};
+	unsigned successors[TOKENS];
+
+	find_successors(1, successors);
+	for (unsigned i = 0; i < sizeof(noise_ratios) / sizeof(noise_ratios[0]); i++) {
+		const struct psd_data_options options = sequences_with(noise_ratios[i], 1);
+		const double chance = fmin(noise_ratios[i], 1), expected = 1 - chance + chance / TOKENS;
+		const struct pairs pairs = count_pairs(&options);
+		uint32_t n_right = 0;
+
+		for (unsigned token = 0; token < TOKENS; token++)
+			n_right += pairs.n[token][successors[token]];
+		/* five standard errors */
+		cr_expect_float_eq((double)n_right / PAIRS, expected, 5 * sqrt(expected * (1 - expected) / PAIRS),
+				   "noise %g: %u of %d", noise_ratios[i], n_right, PAIRS);
+	}
+}
+
+/* Five standard errors. A token that is its own successor comes in runs, which makes the variance (1 + 1/2) / (1 - 1/2)
+ * times that of independent draws, and no other token's is larger. */
+Test(synthetic, no_token_is_rarer_than_another)
+{
+	const struct psd_data_options options = sequences_with(0.5, 1);
+	const struct pairs pairs = count_pairs(&options);
+
+	for (unsigned token = 0; token < TOKENS; token++) {
+		uint32_t n = 0;
+
+		for (unsigned next = 0; next < TOKENS; next++)
+			n += pairs.n[token][next];
+		cr_expect_float_eq((double)n / PAIRS, 1.0 / TOKENS, 5 * sqrt(3.0 / TOKENS / PAIRS), "token %u: %u",
+				   token, n);
+	}
+}
+
+Test(synthetic, the_only_label_of_a_sequence_is_the_last)
+{
+	struct psd_data_options options = sequences_with(0.5, 1);
+	struct psd_data *all = open_data(&options), *last;
+	float values[PLACES], same[PLACES];
+	int32_t labels[PLACES];
+
+	options.labels = 1;
+	last = open_data(&options);
+	for (uint64_t sample = 0; sample < 20; sample++) {
+		read_sequence(all, PSD_DATA_TEST, 0, sample, values, labels);
+		cr_expect_eq(read_sample(last, PSD_DATA_TEST, 0, sample, same), labels[PLACES - 1]);
+		cr_expect_eq(memcmp(values, same, sizeof(values)), 0);
+	}
+	psd_data_close(all);
+	psd_data_close(last);
 }
 
 /* ---- learning ---- */

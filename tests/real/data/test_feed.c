@@ -15,19 +15,35 @@ static const struct psd_data_options data_options = {
 	.source = {.kind = PSD_DATA_SYNTHETIC, .training_samples = 20, .test_samples = 7, .noise_ratio = 0.3},
 	.shape = {3, 8, 8},
 	.classes = 4,
+	.labels = 1,
+	.seed = 5,
+};
+
+/* With a label for each of its places. */
+enum { PLACES = 21 };
+static const struct psd_data_options sequence_options = {
+	.source = {.kind = PSD_DATA_SYNTHETIC, .training_samples = 20, .test_samples = 7, .noise_ratio = 0.3},
+	.shape = {1, 7, 3},
+	.classes = 9,
+	.labels = PLACES,
+	.vocabulary = 9,
 	.seed = 5,
 };
 
 struct expected {
+	const struct psd_data_options *options;
 	struct psd_data *data;
 	float images[BATCH * PIXELS];
-	int32_t labels[BATCH];
+	int32_t labels[BATCH * PLACES];
 };
 
 static void check_same(const struct expected *expected, struct psd_samples samples)
 {
-	cr_assert_eq(memcmp(samples.images, expected->images, sizeof(expected->images)), 0);
-	cr_assert_eq(memcmp(samples.labels, expected->labels, sizeof(expected->labels)), 0);
+	const struct psd_shape shape = expected->options->shape;
+	const size_t elements = (size_t)BATCH * shape.channels * shape.height * shape.width;
+
+	cr_assert_eq(memcmp(samples.images, expected->images, elements * sizeof(float)), 0);
+	cr_assert_eq(memcmp(samples.labels, expected->labels, BATCH * expected->options->labels * sizeof(int32_t)), 0);
 }
 
 static void read_expected(struct expected *expected, enum psd_data_part part, uint64_t first)
@@ -38,20 +54,20 @@ static void read_expected(struct expected *expected, enum psd_data_part part, ui
 		     PSD_OK);
 }
 
-static void check_batches(unsigned n_readers)
+static void check_batches(const struct psd_data_options *of, unsigned n_readers)
 {
-	const struct psd_feed_options options = {.data = data_options,
+	const struct psd_feed_options options = {.data = *of,
 						 .n_readers = n_readers,
 						 .batch = BATCH,
 						 .workers = WORKERS,
 						 .worker = 1,
 						 .n_iterations = N_ITERATIONS};
+	struct expected expected = {.options = of};
 	struct psd_samples samples;
-	struct expected expected;
 	struct psd_feed *feed;
 	struct psd_error err;
 
-	cr_assert_eq(psd_data_open(&expected.data, &data_options, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_data_open(&expected.data, of, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_feed_open(&feed, &options, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_feed_samples(feed, PSD_DATA_TEST), 7);
 	for (uint32_t i = 0; i < N_ITERATIONS; i++) {
@@ -75,25 +91,45 @@ static void check_batches(unsigned n_readers)
 Test(feed, batches_come_as_if_read_in_time_with_tests_between)
 {
 	for (unsigned n_readers = 1; n_readers <= 4; n_readers++)
-		check_batches(n_readers);
+		check_batches(&data_options, n_readers);
+}
+
+Test(feed, every_label_of_a_sample_comes_with_it)
+{
+	for (unsigned n_readers = 1; n_readers <= 3; n_readers++)
+		check_batches(&sequence_options, n_readers);
+}
+
+Test(feed, a_batch_has_labels_that_32_bits_count)
+{
+	struct psd_feed_options options = {
+		.data = sequence_options, .n_readers = 1, .batch = 65536, .workers = 1, .n_iterations = 1};
+	struct psd_error err = {.text = "accepted"};
+	struct psd_feed *feed;
+
+	options.data.shape = (struct psd_shape){1, 65536, 1};
+	options.data.labels = 65536;
+	cr_expect_eq(psd_feed_open(&feed, &options, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "a batch of 65536 samples has 65536 labels for each, must have fewer than 2^32 in "
+				   "all");
 }
 
 /* In the caller's memory, and only once it is read; what is seen there stays through a test. */
 Test(feed, the_next_batch_is_seen_before_it_is_asked_for)
 {
-	struct psd_feed_options options = {.data = data_options,
+	struct psd_feed_options options = {.data = sequence_options,
 					   .n_readers = 2,
 					   .batch = BATCH,
 					   .workers = WORKERS,
 					   .worker = 1,
 					   .n_iterations = N_ITERATIONS};
+	struct expected expected = {.options = &sequence_options};
 	struct psd_samples samples, seen, tested;
-	struct expected expected;
 	struct psd_feed *feed;
 	struct psd_error err;
 
 	options.memory = aligned_alloc(64, psd_feed_bytes(&options));
-	cr_assert_eq(psd_data_open(&expected.data, &data_options, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_data_open(&expected.data, &sequence_options, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_feed_open(&feed, &options, &err), PSD_OK, "%s", err.text);
 	cr_assert(!psd_feed_look(feed, &seen), "before the first");
 	for (uint32_t i = 0; i + 1 < N_ITERATIONS; i++) {
@@ -105,7 +141,8 @@ Test(feed, the_next_batch_is_seen_before_it_is_asked_for)
 		read_expected(&expected, PSD_DATA_TRAINING, psd_sampler_first(i + 1, WORKERS, 1, BATCH));
 		check_same(&expected, seen);
 		cr_assert_geq((uintptr_t)seen.images, (uintptr_t)options.memory);
-		cr_assert_leq((uintptr_t)(seen.labels + BATCH), (uintptr_t)options.memory + psd_feed_bytes(&options));
+		cr_assert_leq((uintptr_t)(seen.labels + BATCH * PLACES),
+			      (uintptr_t)options.memory + psd_feed_bytes(&options));
 	}
 	cr_assert_eq(psd_feed_train(feed, N_ITERATIONS - 1, &samples, &err), PSD_OK);
 	cr_assert(!psd_feed_look(feed, &seen), "after the last");
@@ -123,7 +160,8 @@ Test(feed, all_readers_read_the_files_that_were_opened)
 	const struct psd_feed_options options = {
 		.data = {.source = {.kind = PSD_DATA_CIFAR10, .path = folder.path},
 			 .shape = {3, 32, 32},
-			 .classes = 10},
+			 .classes = 10,
+			 .labels = 1},
 		.n_readers = N_READERS,
 		.batch = N_READERS,
 		.workers = 1,

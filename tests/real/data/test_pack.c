@@ -67,6 +67,7 @@ Test(pack, images_are_squared_and_scaled)
 	const struct psd_data_options options = {.source = {.kind = PSD_DATA_PACKED, .path = path.text},
 						 .shape = {3, SIDE, SIDE},
 						 .classes = 2,
+						 .labels = 1,
 						 .seed = 1};
 	static float image[3 * SIDE * SIDE];
 	struct psd_error err = {.text = ""};

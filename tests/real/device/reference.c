@@ -180,6 +180,42 @@ static double batch_norm_at(const struct pass *pass, const struct psd_affine_set
 	return (*at(in, sample, channel, row, column) - mean) / sqrt(variance + affine->epsilon);
 }
 
+static double layer_norm_at(const struct map *in, double epsilon, uint32_t sample, uint32_t channel, uint32_t row,
+			    uint32_t column)
+{
+	const uint32_t channels = in->shape.channels;
+	double mean = 0, variance = 0;
+
+	for (uint32_t c = 0; c < channels; c++)
+		mean += *at(in, sample, c, row, column) / channels;
+	for (uint32_t c = 0; c < channels; c++)
+		variance += pow(*at(in, sample, c, row, column) - mean, 2) / channels;
+	return (*at(in, sample, channel, row, column) - mean) / sqrt(variance + epsilon);
+}
+
+/* The value that a place of the head of this channel has of another place, and how much it counts: Vaswani et al. 2017,
+ * equation 1. */
+static double attended_at(const struct map *in, const struct psd_attention_settings *attention, uint32_t sample,
+			  uint32_t channel, uint32_t place)
+{
+	const uint32_t channels = in->shape.channels / 3, own = channels / attention->heads;
+	const uint32_t first = channel / own * own, places = in->shape.height * in->shape.width;
+	double sum = 0, weights = 0;
+
+	for (uint32_t p = 0; p < places && !(attention->is_causal && p > place); p++) {
+		const double *key = at(in, sample, channels + first, 0, 0) + p,
+			     *query = at(in, sample, first, 0, 0) + place;
+		double score = 0;
+
+		for (uint32_t c = 0; c < own; c++)
+			score += query[(size_t)c * places] * key[(size_t)c * places];
+		score = exp(score / sqrt(own));
+		weights += score;
+		sum += score * at(in, sample, 2 * channels + channel, 0, 0)[p];
+	}
+	return sum / weights;
+}
+
 static double scale_at(const struct pass *pass, const struct psd_layer *layer, uint32_t channel, double value)
 {
 	const struct psd_affine_settings *affine = &layer->settings.affine;
@@ -291,6 +327,8 @@ static double function_at(const struct pass *pass, const struct psd_layer *layer
 		return log(x);
 	if (layer->kind == &psd_layer_softplus)
 		return log1p(exp(x));
+	if (layer->kind == &psd_layer_gelu)
+		return x * (1 + erf(x / sqrt(2))) / 2;
 	if (layer->kind == &psd_layer_power)
 		return pow(x, settings->power.exponent);
 	return x;
@@ -321,6 +359,15 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 		return scale_at(pass, layer, c, batch_norm_at(pass, &layer->settings.affine, in, n, c, y, x));
 	if (layer->kind == &psd_layer_scale)
 		return scale_at(pass, layer, c, in->values[position]);
+	if (layer->kind == &psd_layer_layer_norm)
+		return scale_at(pass, layer, c, layer_norm_at(in, layer->settings.affine.epsilon, n, c, y, x));
+	if (layer->kind == &psd_layer_embedding)
+		return pass->parameters[layer->first_tensor]
+				       [(size_t)*at(in, n, 0, y, x) * layer->settings.embedding.outputs + c];
+	if (layer->kind == &psd_layer_position)
+		return in->values[position] + pass->parameters[layer->first_tensor][element];
+	if (layer->kind == &psd_layer_attention)
+		return attended_at(in, &layer->settings.attention, n, c, y * in->shape.width + x);
 	if (layer->kind == &psd_layer_slice)
 		return *at(in, n, layer->settings.slice.first + c, y, x);
 	if (layer->kind == &psd_layer_multiply)
@@ -346,15 +393,21 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 	return function_at(pass, layer, c, in->values[position]);
 }
 
+/* A sample's loss is the mean of its places'. */
 static void add_loss(struct pass *pass, const struct map *scores, double weight)
 {
-	for (uint32_t n = 0; n < pass->options->batch; n++) {
+	const struct psd_shape shape = scores->shape;
+	const size_t places = (size_t)shape.height * shape.width;
+
+	for (size_t i = 0; i < pass->options->batch * places; i++) {
+		const uint32_t n = (uint32_t)(i / places), y = (uint32_t)(i % places / shape.width),
+			       x = (uint32_t)(i % shape.width);
 		double sum = 0;
 
-		for (uint32_t c = 0; c < scores->shape.channels; c++)
-			sum += exp(*at(scores, n, c, 0, 0));
-		pass->loss += weight * (log(sum) - *at(scores, n, (uint32_t)pass->batch->labels[n], 0, 0)) /
-			      pass->options->loss_divisor;
+		for (uint32_t c = 0; c < shape.channels; c++)
+			sum += exp(*at(scores, n, c, y, x));
+		pass->loss += weight * (log(sum) - *at(scores, n, (uint32_t)pass->batch->labels[i], y, x)) /
+			      (double)places / pass->options->loss_divisor;
 	}
 }
 

@@ -1,6 +1,4 @@
-/* The CPU against a reference in double: losses, and gradients against central differences of the reference's loss.
- * Every layer kind stands above a layer with parameters, whose gradient is right only if the kind's data gradient is.
- */
+/* The CPU against a reference in double: losses, and gradients against central differences of the reference's loss. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,69 +6,10 @@
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"
-#include "tests/real/device/reference.h"
+#include "tests/real/device/gradients_helper.h"
 #include "tests/real/net.h"
 
-#define LOSS_TOLERANCE_RATIO	 2e-6 /* float sums of a few hundred terms */
-#define GRADIENT_TOLERANCE_RATIO 5e-5 /* of a tensor's norm */
-#define SPLIT_TOLERANCE_RATIO	 1e-5
-#define DIFFERENCE_STEP		 1e-5
-
-static void check_loss(const struct net *net, double loss)
-{
-	double **wide = net_widen_parameters(net);
-	const double expected = reference_loss(net->graph, &net->options, &net->batch, wide);
-
-	cr_assert_lt(fabs(loss / expected - 1), LOSS_TOLERANCE_RATIO, "loss %.9g, must be %.9g", loss, expected);
-	net_free_wide(net, wide);
-}
-
-static void check_tensor(const struct net *net, unsigned tensor, double **wide)
-{
-	const uint64_t count = net->graph->tensors[tensor].elements;
-	double *expected = calloc(count, sizeof(*expected));
-	double error_ratio;
-
-	cr_assert(expected);
-	for (uint64_t i = 0; i < count; i++) {
-		const double kept = wide[tensor][i];
-
-		wide[tensor][i] = kept + DIFFERENCE_STEP;
-		expected[i] = reference_loss(net->graph, &net->options, &net->batch, wide);
-		wide[tensor][i] = kept - DIFFERENCE_STEP;
-		expected[i] = (expected[i] - reference_loss(net->graph, &net->options, &net->batch, wide)) /
-			      (2 * DIFFERENCE_STEP);
-		wide[tensor][i] = kept;
-	}
-	error_ratio = net_distance(net->gradients[tensor], expected, count);
-	cr_expect_lt(error_ratio, GRADIENT_TOLERANCE_RATIO, "gradient of %s is off by %g of its norm",
-		     net->graph->tensors[tensor].name, error_ratio);
-	free(expected);
-}
-
-/* Loss and every parameter's gradient. The second iteration finds memory as the first one left it. */
-static void check_network(const char *text, uint32_t batch)
-{
-	struct net net = net_make(text, batch);
-	double **wide = net_widen_parameters(&net);
-
-	(void)net_run(&net);
-	check_loss(&net, net_run(&net));
-	for (unsigned t = 0; t < net.graph->n_tensors; t++)
-		check_tensor(&net, t, wide);
-	net_free_wide(&net, wide);
-	net_release(&net);
-}
-
-#define HEAD                                                                                                           \
-	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: base, kind: conv, outputs: 4, "       \
-	"kernel: 3, pad: "                                                                                             \
-	"1}\n"
-#define TAIL "  - {name: top, kind: inner-product, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n"
-#define BLOCKED                                                                                                        \
-	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n  - {name: base, kind: conv, outputs: 16, "      \
-	"kernel: 3, "                                                                                                  \
-	"pad: 1}\n"
+#define SPLIT_TOLERANCE_RATIO 1e-5
 
 /* Below a batch norm a bias changes nothing: its gradient is rounding and says nothing. */
 #define UNBIASED_HEAD                                                                                                  \
@@ -277,18 +216,6 @@ Test(cpu, sigmoid_has_its_gradient)
 		      3);
 }
 
-/* Below 0 as well as above, in place above a convolution, and beside it where another layer reads the same. */
-static void check_function(const char *keys)
-{
-	char text[1024];
-
-	snprintf(text, sizeof(text), HEAD "  - {name: f, %s}\n" TAIL, keys);
-	check_network(text, 2);
-	snprintf(text, sizeof(text),
-		 BLOCKED "  - {name: f, input: base, %s}\n  - {name: sum, kind: add, inputs: [f, base]}\n" TAIL, keys);
-	check_network(text, 2);
-}
-
 Test(cpu, functions_of_an_element_have_their_gradients)
 {
 	check_function("kind: relu, slope: 0.1");
@@ -305,6 +232,7 @@ Test(cpu, functions_of_an_element_have_their_gradients)
 	check_function("kind: exp");
 	check_function("kind: abs");
 	check_function("kind: softplus");
+	check_function("kind: gelu");
 	check_function("kind: power, exponent: 3");
 }
 
@@ -512,15 +440,15 @@ static struct net make_part(const struct net *net, const char *text, uint32_t fi
 	net_open(&part);
 	memcpy(part.images, net->images + first * net_image_elements(net),
 	       batch * net_image_elements(net) * sizeof(float));
-	memcpy(part.labels, net->labels + first, batch * sizeof(*part.labels));
+	memcpy(part.labels, net->labels + first * net->graph->labels,
+	       batch * net->graph->labels * sizeof(*part.labels));
 	part.batch.first_sample = net->batch.first_sample + first;
 	return part;
 }
 
-Test(cpu, gradients_of_parts_sum_to_the_whole)
+static void check_parts(const char *text)
 {
-	struct net whole = net_make(SPLIT_TEXT, 4),
-		   parts[2] = {make_part(&whole, SPLIT_TEXT, 0, 1), make_part(&whole, SPLIT_TEXT, 1, 3)};
+	struct net whole = net_make(text, 4), parts[2] = {make_part(&whole, text, 0, 1), make_part(&whole, text, 1, 3)};
 	const double loss = net_run(&whole);
 
 	cr_assert_lt(fabs((net_run(&parts[0]) + net_run(&parts[1])) / loss - 1), SPLIT_TOLERANCE_RATIO);
@@ -538,6 +466,15 @@ Test(cpu, gradients_of_parts_sum_to_the_whole)
 	for (unsigned p = 0; p < 2; p++)
 		net_release(&parts[p]);
 	net_release(&whole);
+}
+
+Test(cpu, gradients_of_parts_sum_to_the_whole)
+{
+	check_parts(SPLIT_TEXT);
+	check_parts("name: m\ninput: {channels: 1, height: 5}\nlayers:\n"
+		    "  - {name: table, kind: embedding, vocabulary: 7, outputs: 12}\n  - {name: p, kind: position}\n"
+		    "  - {name: n, kind: layer-norm}\n  - {name: a, kind: attention, heads: 2}\n"
+		    "  - {name: top, kind: conv, outputs: 3, kernel: 1}\n  - {name: loss, kind: softmax-loss}\n");
 }
 
 static const char dropout_text[] =

@@ -19,6 +19,16 @@
 	"1}\n"
 #define TAIL "  - {name: top, kind: inner-product, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n"
 
+/* The head shares the table. */
+static const char sequence_text[] =
+	"name: m\ninput: {channels: 1, height: 12}\nlayers:\n"
+	"  - {name: table, kind: embedding, vocabulary: 20, outputs: 24}\n  - {name: place, kind: position}\n"
+	"  - {name: n, kind: layer-norm}\n  - {name: q, kind: conv, outputs: 72, kernel: 1}\n"
+	"  - {name: a, kind: attention, heads: 3, causal: true}\n  - {name: s, kind: add, inputs: [place, a]}\n"
+	"  - {name: m, kind: layer-norm}\n  - {name: g, kind: gelu}\n"
+	"  - {name: head, kind: conv, outputs: 20, kernel: 1, bias: false, shares: table}\n"
+	"  - {name: loss, kind: softmax-loss}\n";
+
 /* ---- evaluation ---- */
 
 static double reference_of(const struct net *net)
@@ -39,6 +49,20 @@ Test(cpu_run, evaluation_drops_nothing)
 	(void)net_run(&net);
 	net.batch.is_training = false;
 	cr_assert_lt(fabs(net_run_forward(&net) / reference_of(&net) - 1), LOSS_TOLERANCE_RATIO);
+	net_release(&net);
+}
+
+/* Nothing of a sequence is told that it is a test. */
+Test(cpu_run, evaluation_of_a_sequence_is_as_training)
+{
+	struct net net = net_make(sequence_text, 2);
+	const double loss = net_run(&net);
+	const uint32_t correct = psd_device_cpu.correct(net.device);
+
+	net.batch.is_training = false;
+	cr_assert_eq(net_run_forward(&net), loss);
+	cr_assert_eq(psd_device_cpu.correct(net.device), correct);
+	cr_assert_lt(fabs(loss / reference_of(&net) - 1), LOSS_TOLERANCE_RATIO);
 	net_release(&net);
 }
 
@@ -128,9 +152,11 @@ static const char mixed_text[] = HEAD
 	"  - {name: p, kind: pool, method: max, kernel: 2}\n  - {name: l, kind: lrn, size: 5}\n"
 	"  - {name: a, kind: inner-product, outputs: 40}\n  - {name: d, kind: dropout, ratio: 0.5}\n" TAIL;
 
-static struct net make_threaded(unsigned n_threads)
+static const char *const repeated_texts[] = {mixed_text, sequence_text};
+
+static struct net make_threaded(const char *text, unsigned n_threads)
 {
-	struct net net = net_make(mixed_text, 6);
+	struct net net = net_make(text, 6);
 
 	psd_device_cpu.close(net.device);
 	net.device_options.n_threads = n_threads;
@@ -138,9 +164,9 @@ static struct net make_threaded(unsigned n_threads)
 	return net;
 }
 
-static void check_repeats(unsigned n_threads)
+static void check_repeats(const char *text, unsigned n_threads)
 {
-	struct net one = make_threaded(n_threads), other = make_threaded(n_threads);
+	struct net one = make_threaded(text, n_threads), other = make_threaded(text, n_threads);
 
 	cr_assert_eq(net_run(&one), net_run(&other));
 	for (unsigned t = 0; t < one.graph->n_tensors; t++)
@@ -154,13 +180,15 @@ static void check_repeats(unsigned n_threads)
 
 Test(cpu_run, same_input_same_bits)
 {
-	check_repeats(1);
-	check_repeats(2);
+	for (unsigned i = 0; i < 2; i++) {
+		check_repeats(repeated_texts[i], 1);
+		check_repeats(repeated_texts[i], 2);
+	}
 }
 
-Test(cpu_run, threads_change_rounding_only)
+static void check_threads(const char *text)
 {
-	struct net one = make_threaded(1), two = make_threaded(2);
+	struct net one = make_threaded(text, 1), two = make_threaded(text, 2);
 
 	(void)net_run(&one), (void)net_run(&two);
 	for (unsigned t = 0; t < one.graph->n_tensors; t++) {
@@ -172,6 +200,12 @@ Test(cpu_run, threads_change_rounding_only)
 	}
 	net_release(&one);
 	net_release(&two);
+}
+
+Test(cpu_run, threads_change_rounding_only)
+{
+	for (unsigned i = 0; i < 2; i++)
+		check_threads(repeated_texts[i]);
 }
 
 static struct net make_cifar10_quick(uint32_t batch)
@@ -344,8 +378,11 @@ Test(cpu_run, layers_it_cannot_do_are_refused_by_name)
 		"layer 'p' (pool): the cpu does no average over windows that reach beyond the padding, needs pad 0 or "
 		"rounding "
 		"down");
-	refuses(HEAD "  - {name: loss, kind: softmax-loss}\n",
-		"layer 'loss' (softmax-loss) has an input of 7x6 places, the cpu needs 1x1");
+	/* labels are for the last one's single place; the base has 7 x 6 */
+	refuses(HEAD "  - {name: aside, kind: softmax-loss}\n"
+		     "  - {name: top, kind: inner-product, input: base, outputs: 3}\n"
+		     "  - {name: loss, kind: softmax-loss}\n",
+		"layer 'aside' (softmax-loss) has 42 places, the last loss has labels for 1");
 }
 
 /* The bar for a worker: 4 models (parameters, gradients, history and one more) + activations + 64 MiB. Three are not

@@ -8,8 +8,10 @@ and answers "done" on standard output. A description has a word and its values o
     batch SAMPLES CHANNELS HEIGHT WIDTH
     tensor 96x3x11x11                                the dimensions, in order;
                                                      PATH.in holds each one's values and then its history
-    layer KIND INPUTS TENSORS KEY=VALUE...           in order, from 0; INPUTS are layer numbers joined by commas, or -;
-                                                     TENSORS are a count
+    labels PLACES                                    of a sample
+    layer KIND INPUTS FIRST TENSORS KEY=VALUE...     in order, from 0; INPUTS are layer numbers joined by commas, or -;
+                                                     TENSORS are a count, FIRST is the first one's number, which may be
+                                                     another layer's
 
 PATH.in: floats of all tensors, each with its history; images; labels (as floats); the mask of each dropout in order.
 PATH.out: the loss as a double; how far the same step in float is from this one, the worst tensor's ratio of norms, as a
@@ -61,7 +63,29 @@ def pool(x, keys):
 def convolve(x, tensors, keys):
     bias = tensors[1] if len(tensors) > 1 else None
     stride, pad, dilation = pair(keys["stride"]), pair(keys["pad"]), pair(keys["dilation"])
-    return functional.conv2d(x, tensors[0], bias, stride, pad, dilation, int(keys["groups"]))
+    weight = tensors[0] if tensors[0].dim() == 4 else tensors[0][:, :, None, None]
+    return functional.conv2d(x, weight, bias, stride, pad, dilation, int(keys["groups"]))
+
+
+def look_up(x, table):
+    return functional.embedding(x[:, 0].long(), table).permute(0, 3, 1, 2)
+
+
+def normalise_places(x, tensors, keys):
+    scale, shift = normalise(x, tensors, keys)
+    last = x.permute(0, 2, 3, 1)
+    return functional.layer_norm(last, last.shape[3:], scale, shift, eps=1e-5).permute(0, 3, 1, 2)
+
+
+def attend(x, keys):
+    """By the formula: softmax(queries keys^T / sqrt(channels)) values, in heads."""
+    samples, channels, height, width = x.shape
+    heads, places = int(keys["heads"]), height * width
+    queries, others, worth = x.reshape(samples, 3, heads, channels // 3 // heads, places).transpose(3, 4).unbind(1)
+    scores = queries @ others.transpose(2, 3) / queries.shape[3] ** 0.5
+    if keys["causal"] == "1":
+        scores = scores.masked_fill(torch.ones(places, places).triu(1).bool(), float("-inf"))
+    return (scores.softmax(3) @ worth).transpose(2, 3).reshape(samples, channels // 3, height, width)
 
 
 def forward(kind, inputs, tensors, keys, values):
@@ -79,6 +103,16 @@ def forward(kind, inputs, tensors, keys, values):
     if kind == "scale":
         scale, shift = (tensor.view(1, -1, 1, 1) for tensor in normalise(x, tensors, keys))
         return x * scale + shift
+    if kind == "layer-norm":
+        return normalise_places(x, tensors, keys)
+    if kind == "embedding":
+        return look_up(x, tensors[0])
+    if kind == "position":
+        return x + tensors[0]
+    if kind == "attention":
+        return attend(x, keys)
+    if kind == "gelu":
+        return functional.gelu(x)
     if kind == "relu":
         return functional.relu(x)
     if kind == "sigmoid":
@@ -96,25 +130,27 @@ def forward(kind, inputs, tensors, keys, values):
 
 def run(lines, values):
     """The loss and each tensor's new history."""
-    parameters, layers, loss, taken = [], [], 0.0, 0
+    parameters, layers, loss = [], [], 0.0
     for words in lines:
         if words[0] == "step":
             rate, momentum, decay, divisor = (float(word) for word in words[1:])
         elif words[0] == "batch":
             shape = [int(word) for word in words[1:]]
+        elif words[0] == "labels":
+            places = int(words[1])
         elif words[0] == "tensor":
             dims = pair(words[1])
             parameters.append((values.take(*dims).requires_grad_(), values.take(*dims)))
         elif words[1] == "input":
-            images, labels = values.take(*shape), values.take(shape[0]).long()
+            images, labels = values.take(*shape), values.take(shape[0], places).long()
             layers.append(images)
         else:
             inputs = [layers[int(number)] for number in words[2].split(",")]
-            keys = dict(word.split("=") for word in words[4:])
-            own = [parameters[i][0] for i in range(taken, taken + int(words[3]))]
-            taken += len(own)
+            keys = dict(word.split("=") for word in words[5:])
+            own = [parameters[i][0] for i in range(int(words[3]), int(words[3]) + int(words[4]))]
             if words[1] == "softmax-loss":
-                loss = loss + functional.cross_entropy(inputs[0].flatten(1), labels, reduction="sum") / divisor
+                each = functional.cross_entropy(inputs[0].flatten(2), labels, reduction="none")
+                loss = loss + each.mean(1).sum() / divisor
                 layers.append(inputs[0])
             else:
                 layers.append(forward(words[1], inputs, own, keys, values))

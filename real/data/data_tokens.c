@@ -1,0 +1,96 @@
+/* Tokens in a row, without a head: bytes of a text, or numbers of 16 bits, little-endian, as nanoGPT's prepare.py
+ * writes them. Samples lie side by side, each with a token for each place of the network. The label of a place is the
+ * token that follows; what fills no sample at the end is left out. Refuses to make tokens of words. */
+#include <inttypes.h>
+
+#include "real/data/data_parts.h"
+
+static unsigned token_bytes(const struct psd_data *data)
+{
+	return data->options.source.kind == PSD_DATA_TEXT ? 1 : 2;
+}
+
+static uint32_t token_at(const struct psd_data *data, const struct psd_mapping *file, uint64_t number)
+{
+	return token_bytes(data) == 1 ? file->bytes[number] : psd_little_u16(file->bytes + 2 * number);
+}
+
+static uint64_t count_tokens(const struct psd_data *data, const struct psd_mapping *file)
+{
+	return file->n_bytes / token_bytes(data);
+}
+
+static enum psd_status check_length(const struct psd_data *data, const struct psd_mapping *file, struct psd_error *err)
+{
+	const uint64_t rest_bytes = file->n_bytes % token_bytes(data), needed = psd_data_places(data) + 1;
+
+	if (rest_bytes)
+		return psd_mapping_refuse(file, file->n_bytes - rest_bytes, err,
+					  "the last token has 1 byte, must have 2: cut short, or no file of 16-bit "
+					  "numbers");
+	if (count_tokens(data, file) < needed)
+		return psd_mapping_refuse(file, file->n_bytes, err,
+					  "the file ends after %" PRIu64 " tokens, the network takes %" PRIu64
+					  " and the one that follows them",
+					  count_tokens(data, file), needed - 1);
+	return PSD_OK;
+}
+
+/* Each but the first follows a place; where a sequence has one label, it is the one behind it. */
+static bool is_label(const struct psd_data *data, uint64_t token)
+{
+	return token > 0 && (data->options.labels > 1 || token % psd_data_places(data) == 0);
+}
+
+static enum psd_status check_tokens(const struct psd_data *data, const struct psd_mapping *file, struct psd_error *err)
+{
+	const uint32_t vocabulary = data->options.vocabulary, classes = data->options.classes;
+	const uint64_t n_tokens = count_tokens(data, file);
+
+	for (uint64_t i = 0; i < n_tokens; i++) {
+		const uint32_t token = token_at(data, file, i);
+
+		if (token < vocabulary && (token < classes || !is_label(data, i)))
+			continue;
+		return psd_mapping_refuse(file, i * token_bytes(data), err,
+					  "token is %" PRIu32 ", the network %s 0 to %" PRIu32, token,
+					  token >= vocabulary ? "looks up tokens" : "has classes",
+					  (token >= vocabulary ? vocabulary : classes) - 1);
+	}
+	return PSD_OK;
+}
+
+static enum psd_status open_tokens(struct psd_data *data, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; !status && i < data->files.n_files; i++) {
+		const struct psd_mapping *file = &data->files.files[i];
+
+		status = check_length(data, file, err);
+		if (!status && !file->owner) /* whose tokens have been checked */
+			status = check_tokens(data, file, err);
+		if (!status)
+			data->n_samples[i] = (count_tokens(data, file) - 1) / psd_data_places(data);
+	}
+	return status;
+}
+
+static enum psd_status read_tokens(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
+				   float *image, int32_t *labels, struct psd_error *err)
+{
+	const struct psd_mapping *file = &data->files.files[part];
+	const uint64_t places = psd_data_places(data), first = sample * places;
+	const uint64_t first_label = first + places - data->options.labels + 1;
+
+	(void)epoch;
+	(void)err;
+	for (uint64_t i = 0; i < places; i++)
+		image[i] = (float)token_at(data, file, first + i);
+	for (uint64_t i = 0; i < data->options.labels; i++)
+		labels[i] = (int32_t)token_at(data, file, first_label + i);
+	return PSD_OK;
+}
+
+const struct psd_data_reader psd_data_tokens = {
+	.has_tokens = true, .map = psd_data_map_pair, .open = open_tokens, .read = read_tokens};

@@ -1,0 +1,81 @@
+/* Learned values of places, which are added to every sample's. In any format a sample is one piece of memory, and the
+ * values are brought into the format of its input. (oneDNN adds and sums over the batch by its slow reference.) */
+#include <string.h>
+
+#include "real/device/cpu/cpu.h"
+
+struct position {
+	struct psd_cpu_op weight_in, dweight_out, pass; /* pass: the gradient as it is handed on */
+	void *const *weight, *const *dweight;		/* slots, as the input lies */
+	uint64_t elements;				/* of a sample, with what fills up blocks */
+};
+
+static void describe_one(const struct psd_cpu_layer *self, dnnl_memory_desc_t *own, dnnl_memory_desc_t *plain)
+{
+	const struct psd_shape shape = self->model->shape;
+	const dnnl_dims_t dims = {1, shape.channels, shape.height, shape.width};
+
+	dnnl_memory_desc_init_by_tag(plain, 4, dims, dnnl_f32, dnnl_nchw);
+	*own = self->blob->desc; /* as if the batch were 1: its stride comes last */
+	own->dims[0] = own->padded_dims[0] = 1;
+}
+
+static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct position *position = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = &self->own;
+	void *const *weight = &self->device->parameters[self->model->first_tensor];
+	dnnl_memory_desc_t own, plain;
+	enum psd_status status = psd_cpu_declare(self, &in->desc, err);
+
+	if (status)
+		return status;
+	describe_one(self, &own, &plain);
+	position->elements = dnnl_memory_desc_get_size(&own) / sizeof(float);
+	status = psd_cpu_op_convert(&position->weight_in, self, (struct psd_cpu_arg){0, &plain, weight}, &own,
+				    PSD_CPU_SCRATCH_WEIGHT, &position->weight, err);
+	if (!status)
+		status = psd_cpu_op_deliver(&position->dweight_out, self,
+					    (struct psd_cpu_arg){0, &plain, self->gradients}, &own,
+					    PSD_CPU_SCRATCH_WEIGHT, &position->dweight, err);
+	return status || !in->has_diff
+		       ? status
+		       : psd_cpu_op_copy(&position->pass, self, psd_cpu_diff(out), psd_cpu_share(in), err);
+}
+
+static void add(float *restrict to, const float *restrict left, const float *restrict right, uint64_t elements)
+{
+	for (uint64_t e = 0; e < elements; e++)
+		to[e] = left[e] + right[e];
+}
+
+static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct position *position = self->details;
+	const enum psd_status status = psd_cpu_op_run(&position->weight_in, self, err);
+	const float *from = psd_cpu_input(self, 0)->value;
+	float *to = self->blob->value;
+
+	for (uint64_t n = 0; n < self->device->options.batch && !status; n++)
+		add(to + n * position->elements, from + n * position->elements, *position->weight, position->elements);
+	return status;
+}
+
+static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct position *position = self->details;
+	struct psd_cpu_op *const pass[] = {&position->pass};
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+	const float *dout = self->blob->diff;
+	float *dweight = *position->dweight;
+	enum psd_status status;
+
+	memcpy(dweight, dout, position->elements * sizeof(*dweight));
+	for (uint64_t n = 1; n < self->device->options.batch; n++)
+		for (uint64_t e = 0; e < position->elements; e++)
+			dweight[e] += dout[n * position->elements + e];
+	status = psd_cpu_op_run(&position->dweight_out, self, err);
+	return status || !in->has_diff ? status : psd_cpu_op_share_all(pass, 1, self, in, err);
+}
+
+const struct psd_cpu_kind psd_cpu_position = {prepare, forward, backward, .details_bytes = sizeof(struct position)};

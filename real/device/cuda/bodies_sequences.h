@@ -1,0 +1,320 @@
+/* What the kernels of sequences, and of losses of their places, do for one index; what each struct means is in
+ * kernels.h. */
+#ifndef PSD_REAL_CUDA_BODIES_SEQUENCES_H
+#define PSD_REAL_CUDA_BODIES_SEQUENCES_H
+
+#include "real/device/cuda/values.h"
+
+/* All parts of a place or row, in order. */
+PSD_BODY float psd_sum_parts(const float *parts)
+{
+	float sum = 0.0f;
+
+	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
+		sum += parts[p];
+	return sum;
+}
+
+/* ---- softmax's loss ---- */
+
+PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss_largest *of)
+{
+	const struct psd_cuda_loss *loss = &of->loss;
+	const struct psd_part part = psd_part_of(loss->channel, i);
+	const uint32_t first = psd_first_at(loss->channel, part.place);
+	uint32_t likely = part.number;
+	float largest = -INFINITY;
+
+	for (uint32_t c = part.number; c < loss->channel.channels; c += PSD_CUDA_PARTS) {
+		const float score = psd_get(loss->scores, first + c * loss->channel.inner);
+
+		if (score > largest) {
+			largest = score;
+			likely = c;
+		}
+	}
+	loss->largest[psd_part_at(part)] = largest;
+	loss->likely_classes[psd_part_at(part)] = likely;
+}
+
+/* Of a place's parts the one with its largest score; of equal ones that of the lowest class. */
+PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint32_t place)
+{
+	const uint64_t first = (uint64_t)place * PSD_CUDA_PARTS;
+	uint64_t best = first;
+
+	for (uint64_t p = first + 1; p < first + PSD_CUDA_PARTS; p++)
+		if (loss->largest[p] > loss->largest[best] ||
+		    (loss->largest[p] == loss->largest[best] && loss->likely_classes[p] < loss->likely_classes[best]))
+			best = p;
+	return best;
+}
+
+PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss_exponents *of)
+{
+	const struct psd_cuda_loss *loss = &of->loss;
+	const struct psd_part part = psd_part_of(loss->channel, i);
+	const uint32_t first = psd_first_at(loss->channel, part.place);
+	const float largest = loss->largest[psd_largest_part(loss, part.place)];
+	double sum = 0.0;
+
+	for (uint32_t c = part.number; c < loss->channel.channels; c += PSD_CUDA_PARTS) {
+		const uint32_t at = first + c * loss->channel.inner;
+		const float exponent = expf(psd_get(loss->scores, at) - largest);
+
+		loss->exponents[at] = exponent;
+		sum += (double)exponent;
+	}
+	loss->partial_sums[psd_part_at(part)] = sum;
+}
+
+PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss_end *of)
+{
+	const struct psd_cuda_loss *loss = &of->loss;
+	const uint64_t best = psd_largest_part(loss, (uint32_t)i);
+	const uint32_t label = (uint32_t)loss->labels[i];
+	const uint32_t at = psd_first_at(loss->channel, (uint32_t)i) + label * loss->channel.inner;
+	double sum = 0.0;
+
+	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
+		sum += loss->partial_sums[i * PSD_CUDA_PARTS + p];
+	loss->sums[i] = sum;
+	loss->losses[i] = log(sum) - ((double)psd_get(loss->scores, at) - (double)loss->largest[best]);
+	loss->is_correct[i] = loss->likely_classes[best] == label;
+}
+
+PSD_BODY void psd_loss_back_at(uint64_t i, const struct psd_cuda_loss_back *of)
+{
+	const uint32_t place = psd_place_number(of->loss.channel, (uint32_t)i);
+	const uint32_t class_number = psd_channel_of(of->loss.channel, (uint32_t)i);
+	const float probability = (float)((double)of->loss.exponents[i] / of->loss.sums[place]);
+	const float wanted = class_number == (uint32_t)of->loss.labels[place] ? 1.0f : 0.0f;
+
+	psd_give(of->to, i, of->weight * (probability - wanted), of->adds);
+}
+
+/* ---- embedding, position ---- */
+
+PSD_BODY void psd_embedding_at(uint64_t i, const struct psd_cuda_embedding *of)
+{
+	const uint64_t token = (uint64_t)of->tokens[psd_place_number(of->channel, (uint32_t)i)];
+
+	psd_put(of->to, i, of->table[token * of->channel.channels + psd_channel_of(of->channel, (uint32_t)i)]);
+}
+
+PSD_BODY void psd_token_chains_at(uint64_t i, const struct psd_cuda_token_chains *of)
+{
+	const float token = of->tokens[i];
+	uint32_t next = (uint32_t)i + 1, before = 0;
+
+	while (next < of->n_places && of->tokens[next] != token)
+		next++;
+	while (before < i && of->tokens[before] != token)
+		before++;
+	of->next[i] = next;
+	of->is_first[i] = before == i;
+}
+
+PSD_BODY void psd_embedding_back_at(uint64_t i, const struct psd_cuda_embedding_back *of)
+{
+	const uint32_t channel = psd_channel_of(of->channel, (uint32_t)i);
+	uint32_t place = psd_place_number(of->channel, (uint32_t)i);
+	const uint64_t token = (uint64_t)of->tokens[place];
+	float sum = 0.0f;
+
+	if (!of->is_first[place])
+		return;
+	for (; place < of->n_places; place = of->next[place])
+		sum += psd_get(of->diff, psd_first_at(of->channel, place) + channel * of->channel.inner);
+	of->dtable[token * of->channel.channels + channel] = of->scale * sum;
+}
+
+PSD_BODY uint32_t psd_plain_at(struct psd_cuda_channel channel, uint32_t places, uint32_t i)
+{
+	return psd_channel_of(channel, i) * places + psd_place_number(channel, i) % places;
+}
+
+PSD_BODY void psd_position_at(uint64_t i, const struct psd_cuda_position *of)
+{
+	psd_put(of->to, i, psd_get(of->from, i) + of->weight[psd_plain_at(of->channel, of->places, (uint32_t)i)]);
+}
+
+PSD_BODY void psd_position_back_at(uint64_t i, const struct psd_cuda_position_back *of)
+{
+	const uint64_t elements = (uint64_t)of->places * of->channel.channels;
+	float sum = 0.0f;
+
+	for (uint32_t n = 0; n < of->batch; n++)
+		sum += psd_get(of->diff, n * elements + i);
+	of->dweight[psd_plain_at(of->channel, of->places, (uint32_t)i)] = of->scale * sum;
+}
+
+/* ---- normalisation of places ---- */
+
+PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_norm_sums *of)
+{
+	const struct psd_cuda_layer_norm *norm = &of->norm;
+	const struct psd_part part = psd_part_of(norm->channel, i);
+	const uint32_t first = psd_first_at(norm->channel, part.place);
+	float sum = 0.0f;
+
+	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS)
+		sum += psd_get(norm->from, first + c * norm->channel.inner);
+	norm->partial[0][psd_part_at(part)] = sum;
+}
+
+/* The mean of a place by partial sums. */
+PSD_BODY float psd_place_mean(const struct psd_cuda_layer_norm *norm, const float *partial, uint32_t place)
+{
+	return psd_sum_parts(partial + (uint64_t)place * PSD_CUDA_PARTS) / (float)norm->channel.channels;
+}
+
+/* All parts have the same mean, of which one is kept. */
+PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_norm_squares *of)
+{
+	const struct psd_cuda_layer_norm *norm = &of->norm;
+	const struct psd_part part = psd_part_of(norm->channel, i);
+	const uint32_t first = psd_first_at(norm->channel, part.place);
+	const float mean = psd_place_mean(norm, norm->partial[0], part.place);
+	float sum = 0.0f;
+
+	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
+		const float centred = psd_get(norm->from, first + c * norm->channel.inner) - mean;
+
+		sum += centred * centred;
+	}
+	norm->partial[1][psd_part_at(part)] = sum;
+	if (part.number == 0)
+		norm->mean[part.place] = mean;
+}
+
+PSD_BODY void psd_layer_norm_end_at(uint64_t i, const struct psd_cuda_layer_norm_end *of)
+{
+	const struct psd_cuda_layer_norm *norm = &of->norm;
+	const struct psd_part part = psd_part_of(norm->channel, i);
+	const uint32_t first = psd_first_at(norm->channel, part.place);
+	const float mean = norm->mean[part.place];
+	const float inverse = 1.0f / sqrtf(psd_place_mean(norm, norm->partial[1], part.place) + norm->epsilon);
+
+	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
+		const uint32_t at = first + c * norm->channel.inner;
+
+		psd_put(of->to, at,
+			(psd_get(norm->from, at) - mean) * inverse * psd_entry(norm->gamma, c, 1.0f) +
+				psd_entry(norm->beta, c, 0.0f));
+	}
+	if (part.number == 0)
+		norm->inverse[part.place] = inverse;
+}
+
+PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_cuda_layer_norm_dots *of)
+{
+	const struct psd_cuda_layer_norm *norm = &of->norm;
+	const struct psd_part part = psd_part_of(norm->channel, i);
+	const uint32_t first = psd_first_at(norm->channel, part.place);
+	const float mean = norm->mean[part.place], inverse = norm->inverse[part.place];
+	float sum = 0.0f, product = 0.0f;
+
+	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
+		const uint32_t at = first + c * norm->channel.inner;
+		const float scaled = psd_get(of->diff, at) * psd_entry(norm->gamma, c, 1.0f);
+
+		sum += scaled;
+		product += scaled * (psd_get(norm->from, at) - mean) * inverse;
+	}
+	norm->partial[0][psd_part_at(part)] = sum;
+	norm->partial[1][psd_part_at(part)] = product;
+}
+
+/* With x normalised and g = diff gamma: inverse (g - mean(g) - x mean(g x)). */
+PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_cuda_layer_norm_back *of)
+{
+	const struct psd_cuda_layer_norm *norm = &of->norm;
+	const struct psd_part part = psd_part_of(norm->channel, i);
+	const uint32_t first = psd_first_at(norm->channel, part.place);
+	const float mean = norm->mean[part.place], inverse = norm->inverse[part.place];
+	const float mean_diff = psd_place_mean(norm, norm->partial[0], part.place);
+	const float mean_product = psd_place_mean(norm, norm->partial[1], part.place);
+
+	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
+		const uint32_t at = first + c * norm->channel.inner;
+		const float scaled = psd_get(of->diff, at) * psd_entry(norm->gamma, c, 1.0f);
+		const float normalised = (psd_get(norm->from, at) - mean) * inverse;
+
+		psd_give(of->to, at, inverse * (scaled - mean_diff - normalised * mean_product), of->adds);
+	}
+}
+
+/* ---- attention ---- */
+
+/* Columns that a row has: from the first place on. */
+PSD_BODY uint32_t psd_visible_of(const struct psd_cuda_attention *attention, uint64_t row)
+{
+	return attention->is_causal ? (uint32_t)(row % attention->places) + 1 : attention->places;
+}
+
+/* A part of none has the largest -infinity and the sum 0. */
+PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention_sums *of)
+{
+	const struct psd_cuda_attention *attention = &of->attention;
+	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->places;
+	const uint32_t number = (uint32_t)(i % PSD_CUDA_PARTS), visible = psd_visible_of(attention, row);
+	float largest = -INFINITY, sum = 0.0f;
+
+	for (uint32_t c = number; c < visible; c += PSD_CUDA_PARTS)
+		largest = fmaxf(largest, psd_get(attention->rows, first + c));
+	for (uint32_t c = number; c < visible; c += PSD_CUDA_PARTS)
+		sum += expf(psd_get(attention->rows, first + c) - largest);
+	attention->partial[0][i] = largest;
+	attention->partial[1][i] = sum;
+}
+
+/* Every row sees its first column: its largest score is finite. */
+PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention_end *of)
+{
+	const struct psd_cuda_attention *attention = &of->attention;
+	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->places;
+	const uint32_t number = (uint32_t)(i % PSD_CUDA_PARTS), visible = psd_visible_of(attention, row);
+	const float *largests = attention->partial[0] + row * PSD_CUDA_PARTS;
+	const float *sums = attention->partial[1] + row * PSD_CUDA_PARTS;
+	float largest = -INFINITY, sum = 0.0f;
+
+	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
+		largest = fmaxf(largest, largests[p]);
+	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
+		sum += sums[p] * expf(largests[p] - largest);
+	for (uint32_t c = number; c < attention->places; c += PSD_CUDA_PARTS)
+		psd_put(attention->rows, first + c,
+			c < visible ? expf(psd_get(attention->rows, first + c) - largest) / sum : 0.0f);
+}
+
+PSD_BODY void psd_attention_dots_at(uint64_t i, const struct psd_cuda_attention_dots *of)
+{
+	const struct psd_cuda_attention *attention = &of->attention;
+	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->places;
+	const uint32_t visible = psd_visible_of(attention, row);
+	float sum = 0.0f;
+
+	for (uint32_t c = (uint32_t)(i % PSD_CUDA_PARTS); c < visible; c += PSD_CUDA_PARTS)
+		sum += psd_get(attention->rows, first + c) * psd_get(of->diff, first + c);
+	attention->partial[0][i] = sum;
+}
+
+PSD_BODY void psd_attention_back_at(uint64_t i, const struct psd_cuda_attention_back *of)
+{
+	const struct psd_cuda_attention *attention = &of->attention;
+	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->places;
+	const uint32_t visible = psd_visible_of(attention, row);
+	const float sum = psd_sum_parts(attention->partial[0] + row * PSD_CUDA_PARTS);
+
+	for (uint32_t c = (uint32_t)(i % PSD_CUDA_PARTS); c < attention->places; c += PSD_CUDA_PARTS) {
+		const uint64_t at = first + c;
+		float value = 0.0f;
+
+		if (c < visible)
+			value = psd_get(attention->rows, at) * (psd_get(of->diff, at) - sum);
+		psd_put(of->diff, at, value);
+	}
+}
+
+#endif

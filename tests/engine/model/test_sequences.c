@@ -1,0 +1,594 @@
+/* Layers of sequences and parameters that layers share, in the native form: shapes, tensors, work, what samples have to
+ * be, and every complaint with its place. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/model/graph.h"
+#include "engine/model/layer.h"
+#include "engine/model/model.h"
+
+/* The third line of each file is "layers:", so the first layer stands in line 4. */
+#define TOKENS "name: m\ninput: {name: tokens, channels: 1, height: 5, width: 2}\nlayers:\n"
+#define MAP    "name: m\ninput: {channels: 12, height: 5, width: 3}\nlayers:\n"
+
+static struct psd_graph parse(const char *text)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_model_parse(&graph, "m.yaml", text, strlen(text), &err), PSD_OK, "%s", err.text);
+	return graph;
+}
+
+static void refuses(const char *text, const char *message)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_model_parse(&graph, "m.yaml", text, strlen(text), &err), PSD_EINVAL, "must be: %s", message);
+	cr_assert_str_eq(err.text, message);
+}
+
+static bool has_shape(const struct psd_layer *layer, uint32_t channels, uint32_t height, uint32_t width)
+{
+	return layer->shape.channels == channels && layer->shape.height == height && layer->shape.width == width;
+}
+
+static void expect_dims(const struct psd_tensor *tensor, const char *name, unsigned n_dims, const uint32_t dims[])
+{
+	uint64_t elements = 1;
+
+	cr_expect_str_eq(tensor->name, name);
+	cr_assert_eq(tensor->n_dims, n_dims, "%s", name);
+	for (unsigned i = 0; i < n_dims; i++) {
+		cr_expect_eq(tensor->dims[i], dims[i], "%s", name);
+		elements *= dims[i];
+	}
+	cr_expect_eq(tensor->elements, elements, "%s", name);
+}
+
+static void expect_start(const struct psd_tensor *tensor, float value, float deviation)
+{
+	cr_expect_eq(tensor->start_value, value, "%s", tensor->name);
+	cr_expect_eq(tensor->start_deviation, deviation, "%s", tensor->name);
+	cr_expect_eq(tensor->start_bound, 0, "%s", tensor->name);
+}
+
+static void expect_flops(const struct psd_layer *layer, uint64_t forward, uint64_t backward)
+{
+	cr_expect_eq(layer->forward_flops, forward, "%s: %llu, must be %llu", layer->name,
+		     (unsigned long long)layer->forward_flops, (unsigned long long)forward);
+	cr_expect_eq(layer->backward_flops, backward, "%s: backward %llu, must be %llu", layer->name,
+		     (unsigned long long)layer->backward_flops, (unsigned long long)backward);
+}
+
+static void expect_bytes(const struct psd_layer *layer, uint64_t values_read, uint64_t values_written)
+{
+	cr_expect_eq(layer->read_bytes, 4 * values_read, "%s", layer->name);
+	cr_expect_eq(layer->write_bytes, 4 * values_written, "%s", layer->name);
+}
+
+/* ---- kinds ---- */
+
+/* 5 x 2 tokens name rows of 6. Nothing is computed forward; backward adds each row's gradient to the table's. Of the
+ * table no more is read than these rows, of which there may be more than it has. */
+Test(sequences, an_embedding_looks_up_rows)
+{
+	struct psd_graph graph = parse(TOKENS "  - {name: e, kind: embedding, vocabulary: 7, outputs: 6}\n");
+	const struct psd_layer *embedding = &graph.layers[1];
+	const uint64_t tokens = 5 * 2;
+
+	cr_assert(has_shape(embedding, 6, 5, 2));
+	cr_assert_eq(graph.n_tensors, 1);
+	expect_dims(&graph.tensors[0], "e.weight", 2, (const uint32_t[]){7, 6});
+	expect_start(&graph.tensors[0], 0, 0.02f);
+	cr_expect(graph.tensors[0].rows == 0 && graph.tensors[0].columns == 0); /* no factors */
+	cr_expect_eq(graph.parameters, 7 * 6);
+	cr_expect_eq(embedding->parameters, 7 * 6);
+	cr_expect(embedding->is_trained);
+	expect_flops(embedding, 0, tokens * 6);
+	expect_bytes(embedding, tokens + tokens * 6, tokens * 6);
+	cr_expect_eq(graph.activation_bytes, 4 * (tokens + tokens * 6));
+	psd_graph_release(&graph);
+}
+
+/* A sum for each element; backward a sum for each element of the weight's gradient, and the data's is handed on. */
+Test(sequences, a_position_has_a_value_for_each_element)
+{
+	struct psd_graph graph = parse(MAP "  - {name: p, kind: position}\n  - {name: q, kind: position}\n");
+	const uint64_t elements = 12 * 5 * 3;
+
+	cr_assert_eq(graph.n_tensors, 2);
+	expect_dims(&graph.tensors[0], "p.weight", 3, (const uint32_t[]){12, 5, 3});
+	expect_start(&graph.tensors[0], 0, 0.02f);
+	for (unsigned l = 1; l <= 2; l++) { /* with and without a gradient of the data */
+		cr_assert(has_shape(&graph.layers[l], 12, 5, 3));
+		expect_flops(&graph.layers[l], elements, elements);
+		expect_bytes(&graph.layers[l], 2 * elements, elements);
+	}
+	psd_graph_release(&graph);
+}
+
+/* For each value: its part of the mean 1, of the variance 3, normalised 2, scaled 1, shifted 1. Backward: the data's
+ * gradient 6 and the scale 1; gamma's gradient 2, beta's 1. */
+Test(sequences, a_layer_norm_is_of_the_channels)
+{
+	struct psd_graph graph = parse(MAP "  - {name: bare, kind: layer-norm, scale: false, bias: false}\n"
+					   "  - {name: both, kind: layer-norm}\n"
+					   "  - {name: above, kind: layer-norm, epsilon: 0.001}\n"
+					   "  - {name: scale, kind: layer-norm, bias: false}\n"
+					   "  - {name: shift, kind: layer-norm, scale: false}\n"
+					   "  - {name: top, kind: layer-norm, scale: false, bias: false}\n");
+	const uint64_t elements = 12 * 5 * 3;
+	const char *const names[] = {"both.weight", "both.bias",    "above.weight",
+				     "above.bias",  "scale.weight", "shift.bias"};
+
+	cr_assert_eq(graph.n_tensors, 6);
+	for (unsigned t = 0; t < 6; t++) {
+		expect_dims(&graph.tensors[t], names[t], 1, (const uint32_t[]){12});
+		expect_start(&graph.tensors[t], strstr(names[t], "weight") ? 1 : 0, 0);
+	}
+	cr_expect_not(graph.layers[1].is_trained);
+	expect_flops(&graph.layers[1], 6 * elements, 0);
+	expect_flops(&graph.layers[2], 8 * elements, 3 * elements); /* no gradient of the data */
+	expect_flops(&graph.layers[3], 8 * elements, (7 + 3) * elements);
+	expect_flops(&graph.layers[4], 7 * elements, (7 + 2) * elements);
+	expect_flops(&graph.layers[5], 7 * elements, (6 + 1) * elements);
+	expect_flops(&graph.layers[6], 6 * elements, 6 * elements);
+	expect_bytes(&graph.layers[3], elements + 2 * 12, elements);
+	cr_expect_eq(graph.layers[2].settings.affine.epsilon, 1e-5);
+	cr_expect_eq(graph.layers[3].settings.affine.epsilon, 1e-3);
+	cr_expect_eq(graph.n_states, 0);
+	psd_graph_release(&graph);
+}
+
+/* x (1 + erf(x / sqrt 2)) / 2: two products, the error function, a sum, a product. Backward (1 + erf(x / sqrt 2)) / 2 +
+ * x exp(-x x / 2) / sqrt(2 pi), times dy: the first term 4; of the second a square, the exponential and a product with
+ * x over a constant; the sum, the product with dy. */
+Test(sequences, a_gelu_counts_five_and_nine)
+{
+	struct psd_graph graph = parse(MAP "  - {name: f, kind: gelu}\n  - {name: p, kind: position}\n"
+					   "  - {name: g, kind: gelu}\n");
+	const uint64_t elements = 12 * 5 * 3;
+
+	cr_assert(has_shape(&graph.layers[3], 12, 5, 3));
+	expect_flops(&graph.layers[1], 5 * elements, 0);
+	expect_flops(&graph.layers[3], 5 * elements, 9 * elements);
+	expect_bytes(&graph.layers[3], elements, elements);
+	cr_expect_eq(graph.n_tensors, 1);
+	psd_graph_release(&graph);
+}
+
+/* L = 5 x 3 places of d = 12 / 3 channels in 2 heads. Forward two products of L x L x d, 2 FLOPs each, and for each
+ * head L x L scores: the scale 1 and the softmax 5. Backward four such products, and of the scores 5. */
+Test(sequences, an_attention_counts_all_pairs)
+{
+	struct psd_graph graph = parse(MAP "  - {name: a, kind: attention, heads: 2}\n"
+					   "  - {name: p, kind: position, input: input}\n"
+					   "  - {name: b, kind: attention, heads: 2, causal: true}\n");
+	const uint64_t places = 5 * 3, pairs = places * places, channels = 12 / 3;
+	const uint64_t product = 2 * pairs * channels, scores = 2 * pairs;
+
+	cr_assert(has_shape(&graph.layers[1], 4, 5, 3));
+	cr_assert(has_shape(&graph.layers[3], 4, 5, 3));
+	expect_flops(&graph.layers[1], 2 * product + 6 * scores, 0);
+	expect_flops(&graph.layers[3], 2 * product + 6 * scores, 4 * product + 5 * scores);
+	expect_bytes(&graph.layers[3], 3 * channels * places, channels * places);
+	cr_expect_eq(graph.layers[1].kept_bytes, 4 * scores, "the probabilities");
+	cr_expect_not(graph.layers[1].settings.attention.is_causal);
+	cr_expect(graph.layers[3].settings.attention.is_causal);
+	cr_expect_eq(graph.layers[1].n_tensors, 0);
+	psd_graph_release(&graph);
+}
+
+/* For each score of each place 5 forward; backward a difference and the weight. */
+Test(sequences, a_loss_counts_every_place)
+{
+	struct psd_graph graph = parse(MAP "  - {name: p, kind: position}\n  - {name: loss, kind: softmax-loss}\n");
+	const uint64_t elements = 12 * 5 * 3;
+
+	cr_assert(has_shape(&graph.layers[2], 12, 5, 3));
+	expect_flops(&graph.layers[2], 5 * elements, 2 * elements);
+	psd_graph_release(&graph);
+}
+
+/* ---- what samples have to be ---- */
+
+static void expect_samples(const char *text, uint64_t labels, uint32_t classes, uint32_t vocabulary)
+{
+	struct psd_graph graph = parse(text);
+
+	cr_expect_eq(graph.labels, labels, "%s: %llu labels", text, (unsigned long long)graph.labels);
+	cr_expect_eq(graph.classes, classes, "%s: %u classes", text, graph.classes);
+	cr_expect_eq(graph.vocabulary, vocabulary, "%s: vocabulary %u", text, graph.vocabulary);
+	psd_graph_release(&graph);
+}
+
+#define EMBEDDING "  - {name: e, kind: embedding, vocabulary: 7, outputs: 6}\n"
+#define LOSS	  "  - {name: loss, kind: softmax-loss}\n"
+
+Test(sequences, a_loss_has_a_label_for_each_of_its_places)
+{
+	expect_samples(MAP "  - {name: f, kind: inner-product, outputs: 9}\n" LOSS, 1, 9, 0); /* an image */
+	expect_samples(MAP "  - {name: c, kind: conv, outputs: 9, kernel: 2}\n" LOSS, 4 * 2, 9, 0);
+	expect_samples(TOKENS EMBEDDING LOSS, 5 * 2, 6, 7);
+	expect_samples(TOKENS EMBEDDING "  - {name: f, kind: inner-product, outputs: 4}\n" LOSS, 1, 4, 7);
+}
+
+Test(sequences, without_a_loss_there_are_no_labels)
+{
+	expect_samples(MAP "  - {name: g, kind: gelu}\n", 0, 0, 0);
+	expect_samples(TOKENS EMBEDDING, 0, 0, 7);
+}
+
+Test(sequences, of_several_losses_the_last_one_counts)
+{
+	expect_samples(MAP "  - {name: c, kind: conv, outputs: 9, kernel: 2}\n  - {name: aside, kind: softmax-loss}\n"
+			   "  - {name: d, kind: conv, input: input, outputs: 2, kernel: 1}\n" LOSS
+			   "  - {name: g, kind: gelu, input: d}\n",
+		       5 * 3, 2, 0);
+}
+
+/* A token is a row of each table. */
+Test(sequences, of_several_tables_the_smallest_vocabulary_counts)
+{
+	static const char smallest_first[] =
+		TOKENS EMBEDDING "  - {name: f, kind: embedding, input: tokens, vocabulary: 8, outputs: 6}\n";
+	static const char smallest_last[] =
+		TOKENS EMBEDDING "  - {name: f, kind: embedding, input: tokens, vocabulary: 5, outputs: 6}\n";
+
+	expect_samples(smallest_first, 0, 0, 7);
+	expect_samples(smallest_last, 0, 0, 5);
+}
+
+/* ---- another layer's parameters ---- */
+
+/* The table of 7 rows of 6 is the weight of a convolution of single places with 7 outputs of 6 inputs. */
+Test(sequences, a_shared_table_counts_once)
+{
+	struct psd_graph graph =
+		parse(TOKENS EMBEDDING "  - {name: p, kind: position}\n"
+				       "  - {name: head, kind: conv, outputs: 7, kernel: 1, bias: false, shares: e}\n"
+				       "  - {name: n, kind: layer-norm}\n"
+				       "  - {name: again, kind: layer-norm, shares: n}\n");
+	const struct psd_layer *head = &graph.layers[3], *norm = &graph.layers[4], *again = &graph.layers[5];
+	const uint64_t places = 5 * 2;
+
+	cr_assert_eq(graph.n_tensors, 4);
+	expect_dims(&graph.tensors[0], "e.weight", 2, (const uint32_t[]){7, 6});
+	expect_dims(&graph.tensors[1], "p.weight", 3, (const uint32_t[]){6, 5, 2});
+	expect_dims(&graph.tensors[2], "n.weight", 1, (const uint32_t[]){7});
+	expect_dims(&graph.tensors[3], "n.bias", 1, (const uint32_t[]){7});
+	cr_expect_eq(graph.parameters, 7 * 6 + 6 * places + 2 * 7);
+	cr_expect(head->n_tensors == 0 && head->n_shared == 1 && head->first_tensor == 0);
+	cr_expect(norm->n_tensors == 2 && norm->n_shared == 0 && norm->first_tensor == 2);
+	cr_expect(again->n_tensors == 0 && again->n_shared == 2 && again->first_tensor == 2);
+	/* a layer works with what it shares as with its own */
+	cr_expect_eq(head->parameters, 7 * 6);
+	cr_expect(head->is_trained);
+	expect_flops(head, 2 * 7 * 6 * places, 2 * 2 * 7 * 6 * places);
+	expect_bytes(head, 6 * places + 7 * 6, 7 * places);
+	psd_graph_release(&graph);
+}
+
+/* Else the owner's gradient would be sent as factors, and the other's part of it would be lost. */
+Test(sequences, a_shared_matrix_has_no_factors)
+{
+	struct psd_graph graph = parse(MAP "  - {name: a, kind: inner-product, outputs: 4}\n"
+					   "  - {name: b, kind: inner-product, outputs: 4}\n"
+					   "  - {name: c, kind: inner-product, outputs: 4, shares: b}\n");
+
+	cr_assert_eq(graph.n_tensors, 4);
+	cr_expect_eq(graph.tensors[0].rows, 12 * 5 * 3);
+	cr_expect_eq(graph.tensors[0].columns, 4);
+	cr_expect(graph.tensors[2].rows == 0 && graph.tensors[2].columns == 0);
+	cr_expect_eq(graph.parameters, 12 * 5 * 3 * 4 + 4 + 4 * 4 + 4);
+	psd_graph_release(&graph);
+}
+
+/* What has no parameters but another's is trained, too: backward has to pass it and reach it. */
+Test(sequences, a_layer_with_shared_parameters_is_trained)
+{
+	struct psd_graph graph = parse(
+		TOKENS EMBEDDING "  - {name: f, kind: embedding, input: tokens, vocabulary: 7, outputs: 6, shares: e}\n"
+				 "  - {name: g, kind: gelu}\n");
+	const uint64_t elements = 6 * 5 * 2;
+
+	cr_expect(graph.layers[2].is_trained);
+	expect_flops(&graph.layers[2], 0, elements);
+	expect_flops(&graph.layers[3], 5 * elements, 9 * elements);
+	expect_bytes(&graph.layers[2], 5 * 2 + elements, elements);
+	cr_expect_eq(graph.vocabulary, 7);
+	psd_graph_release(&graph);
+}
+
+Test(sequences, several_layers_share_with_one)
+{
+	struct psd_graph graph = parse(MAP "  - {name: a, kind: position}\n  - {name: b, kind: position, shares: a}\n"
+					   "  - {name: c, kind: position, shares: a}\n");
+
+	cr_expect_eq(graph.n_tensors, 1);
+	cr_expect_eq(graph.parameters, 12 * 5 * 3);
+	cr_expect(graph.layers[2].n_shared == 1 && graph.layers[3].n_shared == 1);
+	psd_graph_release(&graph);
+}
+
+#define SHARES "m.yaml:5:39: layer 'b' shares the parameters of "
+
+Test(sequences, what_cannot_be_shared_is_refused)
+{
+	refuses(MAP "  - {name: a, kind: position}\n  - {name: b, kind: position, shares: b}\n",
+		SHARES "'b', must be a layer above it");
+	refuses(MAP "  - {name: a, kind: position}\n  - {name: b, kind: position, shares: c}\n"
+		    "  - {name: c, kind: position}\n",
+		SHARES "'c', must be a layer above it");
+	refuses(MAP "  - {name: a, kind: position}\n  - {name: b, kind: position, shares: d}\n",
+		SHARES "'d', must be a layer above it");
+	refuses(MAP "  - {name: a, kind: gelu}\n  - {name: b, kind: position, shares: a}\n",
+		SHARES "'a', which has none of its own");
+	refuses(MAP "  - {name: a, kind: gelu}\n  - {name: b, kind: position, shares: input}\n",
+		SHARES "'input', which has none of its own");
+	refuses(MAP "  - {name: a, kind: position}\n  - {name: b, kind: position, shares: a}\n"
+		    "  - {name: c, kind: position, shares: b}\n",
+		"m.yaml:6:39: layer 'c' shares the parameters of 'b', which has none of its own");
+	refuses(MAP "  - {name: a, kind: position}\n  - {name: b, kind: position, shares: [a]}\n",
+		"m.yaml:5:39: 'shares' is a list, must be a text");
+}
+
+/* The layer has its own parameters until it is known whether it may share others. */
+#define UNLIKE(own, others)                                                                                            \
+	"m.yaml:5:5: layer 'b' has the parameters " own ", must have those of 'a' to share them: " others
+
+/* Of other sizes, more of them, fewer of them, of another meaning; none, and with states, which are not shared. */
+Test(sequences, parameters_that_are_unlike_are_not_shared)
+{
+	refuses(MAP "  - {name: a, kind: conv, outputs: 12, kernel: 1, bias: false}\n"
+		    "  - {name: b, kind: conv, outputs: 11, kernel: 1, bias: false, shares: a}\n",
+		UNLIKE("weight 11x12x1x1", "weight 12x12x1x1"));
+	refuses(MAP "  - {name: a, kind: conv, outputs: 12, kernel: 1, bias: false}\n"
+		    "  - {name: b, kind: conv, outputs: 12, kernel: [1, 2], bias: false, shares: a}\n",
+		UNLIKE("weight 12x12x1x2", "weight 12x12x1x1"));
+	refuses(MAP "  - {name: a, kind: conv, outputs: 12, kernel: 1, bias: false}\n"
+		    "  - {name: b, kind: conv, outputs: 12, kernel: 1, shares: a}\n",
+		UNLIKE("weight 12x12x1x1, bias 12", "weight 12x12x1x1"));
+	refuses(MAP "  - {name: a, kind: layer-norm}\n  - {name: b, kind: layer-norm, bias: false, shares: a}\n",
+		UNLIKE("weight 12", "weight 12, bias 12"));
+	refuses(MAP "  - {name: a, kind: layer-norm, scale: false}\n"
+		    "  - {name: b, kind: layer-norm, bias: false, shares: a}\n",
+		UNLIKE("weight 12", "bias 12"));
+	/* a table turned around */
+	refuses(TOKENS "  - {name: a, kind: embedding, vocabulary: 7, outputs: 6}\n"
+		       "  - {name: b, kind: conv, outputs: 6, kernel: 1, bias: false, shares: a}\n",
+		UNLIKE("weight 6x6x1x1", "weight 7x6"));
+	refuses(MAP "  - {name: a, kind: layer-norm}\n  - {name: b, kind: gelu, shares: a}\n",
+		"m.yaml:5:5: layer 'b' (gelu) cannot share parameters");
+	refuses(MAP "  - {name: a, kind: layer-norm}\n  - {name: b, kind: batch-norm, shares: a}\n",
+		"m.yaml:5:5: layer 'b' (batch-norm) cannot share parameters");
+}
+
+/* ---- what a layer is told ---- */
+
+static uint64_t hash_of(const char *text)
+{
+	struct psd_graph graph = parse(text);
+	uint64_t hash = 1;
+
+	for (unsigned l = 0; l < graph.n_layers; l++)
+		hash = psd_layer_hash(&graph.layers[l], hash);
+	psd_graph_release(&graph);
+	return hash;
+}
+
+/* Each says something else that shows in no size of a tensor. */
+Test(sequences, a_hash_is_of_all_that_layers_are_told)
+{
+	static const char *const texts[] = {
+		MAP "  - {name: b, kind: attention, heads: 2}\n",
+		MAP "  - {name: b, kind: attention, heads: 4}\n",
+		MAP "  - {name: b, kind: attention, heads: 2, causal: true}\n",
+		MAP "  - {name: b, kind: gelu}\n",
+		MAP "  - {name: b, kind: relu}\n",
+		MAP "  - {name: b, kind: relu, slope: 0.5}\n",
+		MAP "  - {name: b, kind: pool, method: max, kernel: 3, pad: 1}\n",
+		MAP "  - {name: b, kind: pool, method: average, kernel: 3, pad: 1}\n",
+		MAP "  - {name: b, kind: pool, method: max, kernel: [3, 1], pad: [1, 0]}\n",
+		MAP "  - {name: b, kind: relu}\n  - {name: c, kind: gelu}\n",
+		MAP "  - {name: b, kind: relu}\n  - {name: c, kind: gelu, input: input}\n",
+	};
+	enum { N = sizeof(texts) / sizeof(texts[0]) };
+
+	for (unsigned i = 0; i < N; i++)
+		for (unsigned j = 0; j < N; j++)
+			cr_expect_eq(hash_of(texts[i]) == hash_of(texts[j]), i == j, "%u, %u", i, j);
+}
+
+/* ---- complaints ---- */
+
+Test(sequences, keys_of_sequences_are_checked)
+{
+	refuses(MAP "  - {name: b, kind: attention}\n", "m.yaml:4:5: 'b' needs 'heads'");
+	refuses(MAP "  - {name: b, kind: attention, heads: 0}\n",
+		"m.yaml:4:39: 'heads' is '0', must be a whole number from 1 to 16777216");
+	refuses(MAP "  - {name: b, kind: attention, heads: 2, masked: true}\n",
+		"m.yaml:4:42: unknown key 'masked' in 'b', known are name, kind, input, inputs, shares, heads, causal");
+	refuses(MAP "  - {name: b, kind: attention, heads: 2, causal: 2}\n",
+		"m.yaml:4:50: 'causal' is '2', must be true or false");
+	refuses(MAP "  - {name: b, kind: position, outputs: 2}\n",
+		"m.yaml:4:31: unknown key 'outputs' in 'b', known are name, kind, input, inputs, shares");
+	refuses(MAP "  - {name: b, kind: gelu, slope: 2}\n",
+		"m.yaml:4:27: unknown key 'slope' in 'b', known are name, kind, input, inputs, shares");
+	refuses(MAP "  - {name: b, kind: layer-norm, shift: true}\n",
+		"m.yaml:4:33: unknown key 'shift' in 'b', known are name, kind, input, inputs, shares, scale, bias, "
+		"epsilon");
+	refuses(MAP "  - {name: b, kind: layer-norm, epsilon: 0}\n",
+		"m.yaml:4:42: 'epsilon' is '0', must be a number from 1e-12 to 1");
+	refuses(TOKENS "  - {name: b, kind: embedding, outputs: 2}\n", "m.yaml:4:5: 'b' needs 'vocabulary'");
+	refuses(TOKENS "  - {name: b, kind: embedding, vocabulary: 2}\n", "m.yaml:4:5: 'b' needs 'outputs'");
+	refuses(TOKENS "  - {name: b, kind: embedding, vocabulary: 0, outputs: 2}\n",
+		"m.yaml:4:44: 'vocabulary' is '0', must be a whole number from 1 to 16777216");
+	/* from 2^24 + 1 on whole numbers are no floats any more */
+	refuses(TOKENS "  - {name: b, kind: embedding, vocabulary: 16777217, outputs: 2}\n",
+		"m.yaml:4:44: 'vocabulary' is '16777217', must be a whole number from 1 to 16777216");
+	refuses(TOKENS "  - {name: b, kind: embedding, vocabulary: 2, outputs: 16777217}\n",
+		"m.yaml:4:56: 'outputs' is '16777217', must be a whole number from 1 to 16777216");
+}
+
+Test(sequences, heads_divide_queries_keys_and_values)
+{
+	refuses(MAP "  - {name: b, kind: attention, heads: 3}\n", "m.yaml:4:5: layer 'b' has an input of 12 channels, "
+								  "must be a multiple of 3 times its 3 heads: queries, "
+								  "keys, values");
+	refuses(MAP "  - {name: c, kind: conv, outputs: 10, kernel: 1}\n  - {name: b, kind: attention, heads: 2}\n",
+		"m.yaml:5:5: layer 'b' has an input of 10 channels, must be a multiple of 3 times its 2 heads: "
+		"queries, "
+		"keys, values");
+	refuses(MAP "  - {name: c, kind: conv, outputs: 10, kernel: 1}\n  - {name: b, kind: attention, heads: 1}\n",
+		"m.yaml:5:5: layer 'b' has an input of 10 channels, must be a multiple of 3 times its 1 heads: "
+		"queries, "
+		"keys, values");
+	/* 3 times 2^24 heads is more than a channel each */
+	refuses(MAP "  - {name: b, kind: attention, heads: 16777216}\n",
+		"m.yaml:4:5: layer 'b' has an input of 12 channels, must be a multiple of 3 times its 16777216 heads: "
+		"queries, keys, values");
+}
+
+Test(sequences, tokens_are_an_input_of_one_channel)
+{
+	refuses(MAP "  - {name: b, kind: embedding, vocabulary: 7, outputs: 6}\n",
+		"m.yaml:4:5: layer 'b' has an input of 12 channels, must be 1");
+	refuses(TOKENS "  - {name: a, kind: relu}\n  - {name: b, kind: embedding, vocabulary: 7, outputs: 6}\n",
+		"m.yaml:5:5: layer 'b' looks up 'a', must look up an input");
+	refuses(TOKENS "  - {name: b, kind: embedding, inputs: [tokens, tokens], vocabulary: 7, outputs: 6}\n",
+		"m.yaml:4:5: layer 'b' (embedding) has 2 inputs, must be 1");
+	refuses(MAP "  - {name: b, kind: attention, heads: 2, inputs: [input, input, input]}\n",
+		"m.yaml:4:5: layer 'b' (attention) has 3 inputs, must be 1");
+}
+
+#define TOO_LARGE "m.yaml:4:5: layer 'b' makes the graph too large: its FLOPs or bytes pass 2^60"
+
+/* Of 2^29 places of one channel and one head: 2 products of 2 x 2^58, which is 2^60 already. Of 2^32 places the pairs
+ * alone are 2^64, which wraps to 0; half as many make 2^62. Of 2^27 places a product is 2 x 2^54 for each channel: 2^64
+ * for 512 of them, and two products are 2^64 for 256. */
+Test(sequences, an_attention_of_too_many_places_is_refused)
+{
+	refuses("name: m\ninput: {channels: 3, height: 65536, width: 8192}\nlayers:\n"
+		"  - {name: b, kind: attention, heads: 1}\n",
+		TOO_LARGE);
+	refuses("name: m\ninput: {channels: 3, height: 65536, width: 32768}\nlayers:\n"
+		"  - {name: b, kind: attention, heads: 1}\n",
+		TOO_LARGE);
+	refuses("name: m\ninput: {channels: 3, height: 65536, width: 65536}\nlayers:\n"
+		"  - {name: b, kind: attention, heads: 1}\n",
+		TOO_LARGE);
+	refuses("name: m\ninput: {channels: 1536, height: 65536, width: 2048}\nlayers:\n"
+		"  - {name: b, kind: attention, heads: 1}\n",
+		TOO_LARGE);
+	refuses("name: m\ninput: {channels: 768, height: 65536, width: 2048}\nlayers:\n"
+		"  - {name: b, kind: attention, heads: 1}\n",
+		TOO_LARGE);
+}
+
+/* Of 2^27 places 4 x 2^54 + 6 x 2^54. */
+Test(sequences, an_attention_of_many_places_is_counted)
+{
+	struct psd_graph graph = parse("name: m\ninput: {channels: 3, height: 65536, width: 2048}\nlayers:\n"
+				       "  - {name: b, kind: attention, heads: 1}\n");
+
+	expect_flops(&graph.layers[1], (UINT64_C(4) << 54) + (UINT64_C(6) << 54), 0);
+	psd_graph_release(&graph);
+}
+
+/* ---- the transformers we ship ---- */
+
+/* Forward FLOPs of a block over L places of d channels: weights of 3 d d, d d, 4 d d and 4 d d meet each place, biases
+ * for 9 d outputs, two layer norms of 8 and two sums of 1 for each of d channels, a gelu of 5 for each of 4 d; of the
+ * attention two products of 2 L L d, and 6 for each of L L scores of each head. */
+static uint64_t block_flops(uint64_t places, uint64_t channels, uint64_t heads)
+{
+	const uint64_t weights = (3 + 1 + 4 + 4) * channels * channels;
+	const uint64_t others = (9 + 2 * 8 + 2 + 5 * 4) * channels;
+
+	return places * (2 * weights + others) + 4 * places * places * channels + 6 * heads * places * places;
+}
+
+/* Weights as above, 9 d biases, two layer norms of 2 d. */
+static uint64_t block_parameters(uint64_t channels)
+{
+	return 12 * channels * channels + 9 * channels + 4 * channels;
+}
+
+static struct psd_graph load(const char *path)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_graph_load(&graph, path, &err), PSD_OK, "%s", err.text);
+	return graph;
+}
+
+static void expect_flops_of(const struct psd_graph *graph, uint64_t forward)
+{
+	cr_expect_eq(graph->forward_flops, forward, "%s: %llu, must be %llu", graph->name,
+		     (unsigned long long)graph->forward_flops, (unsigned long long)forward);
+}
+
+/* Radford et al. 2019; 124,439,808 parameters in 148 tensors are those of OpenAI's checkpoint: tokens, places, 12 for
+ * each block, the last norm's 2. The head is the table once more. */
+Test(sequences, gpt2_has_its_published_parameters)
+{
+	const uint64_t vocabulary = 50257, places = 1024, channels = 768;
+	struct psd_graph graph = load("scenarios/models/gpt2.yaml");
+	const struct psd_layer *head = &graph.layers[graph.n_layers - 2];
+
+	cr_expect_eq(graph.parameters, UINT64_C(124439808));
+	cr_expect_eq(graph.parameters,
+		     (vocabulary + places) * channels + 12 * block_parameters(channels) + 2 * channels);
+	cr_expect_eq(graph.n_tensors, 2 + 12 * 12 + 2);
+	cr_expect_eq(graph.n_tensors, 148);
+	cr_expect(head->n_shared == 1 && head->first_tensor == 0);
+	cr_expect(has_shape(head, (uint32_t)vocabulary, (uint32_t)places, 1));
+	cr_expect(graph.labels == places && graph.classes == vocabulary && graph.vocabulary == vocabulary);
+	/* the position 1 for each value, the last norm 8, the head's products, the loss 5 for each score */
+	expect_flops_of(&graph,
+			12 * block_flops(places, channels, 12) +
+				places * (channels + 8 * channels + 2 * vocabulary * channels + 5 * vocabulary));
+	psd_graph_release(&graph);
+}
+
+Test(sequences, gpt_small_has_four_blocks)
+{
+	const uint64_t vocabulary = 256, places = 64, channels = 128;
+	struct psd_graph graph = load("scenarios/models/gpt-small.yaml");
+
+	cr_expect_eq(graph.parameters,
+		     (2 * vocabulary + places) * channels + 4 * block_parameters(channels) + 2 * channels);
+	cr_expect_eq(graph.parameters, 867072); /* as its file says */
+	cr_expect_eq(graph.n_tensors, 2 + 4 * 12 + 2 + 1);
+	cr_expect(graph.labels == places && graph.classes == vocabulary && graph.vocabulary == vocabulary);
+	for (unsigned l = 0; l < graph.n_layers; l++)
+		cr_expect(graph.layers[l].kind != &psd_layer_attention || graph.layers[l].settings.attention.is_causal);
+	expect_flops_of(&graph,
+			4 * block_flops(places, channels, 4) +
+				places * (channels + 8 * channels + 2 * vocabulary * channels + 5 * vocabulary));
+	psd_graph_release(&graph);
+}
+
+/* torchvision's vit_b_16 has 86,567,656 parameters, of them the class token and its position, 768 each. */
+Test(sequences, vit_b16_has_torchvisions_parameters_without_the_class_token)
+{
+	const uint64_t places = 14 * 14, channels = 768, patch = 3 * 16 * 16, classes = 1000;
+	struct psd_graph graph = load("scenarios/models/vit-b16.yaml");
+
+	cr_expect_eq(graph.parameters, 86567656 - 2 * channels);
+	cr_expect_eq(graph.parameters, patch * channels + channels + places * channels +
+					       12 * block_parameters(channels) + 2 * channels + channels * classes +
+					       classes);
+	cr_expect_eq(graph.n_tensors, 2 + 1 + 12 * 12 + 2 + 2);
+	cr_expect(graph.labels == 1 && graph.classes == classes && graph.vocabulary == 0);
+	/* patches with a bias; the position 1, the last norm 8 and the mean 1 for each value; the head with a bias */
+	expect_flops_of(&graph, places * (2 * patch * channels + channels) + 12 * block_flops(places, channels, 12) +
+					places * (channels + 8 * channels + channels) + 2 * channels * classes +
+					classes + 5 * classes);
+	psd_graph_release(&graph);
+}
