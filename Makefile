@@ -40,7 +40,8 @@ GOLDEN := \
 	poseidon-atc17/vgg19-22k-10gbe \
 	poseidon-atc17/vgg19-22k-40gbe \
 	gradientflow/resnet50-cluster-p \
-	eight-gpus-a-node
+	eight-gpus-a-node \
+	gpt2
 
 DEMO_SCENARIO := scenarios/poseidon-atc17/vgg19-22k-40gbe.yaml
 
