@@ -25,9 +25,9 @@ struct psd_data_options {
 struct psd_data;
 
 /* Opens a data set for a network. Every length, label and token in its files is checked here; of packed images the
- * index, each JPEG when it is read. *data is owned by the caller until psd_data_close(). PSD_EINVAL: the files are not
- * what they should be ("PATH: at byte N: ...") or do not fit the network; PSD_EFILE: one cannot be read;
- * PSD_ENOMEM. */
+ * index, each JPEG when it is read, as is each token of a file above 256 MiB. *data is owned by the caller until
+ * psd_data_close(). PSD_EINVAL: the files are not what they should be ("PATH: at byte N: ...") or do not fit the
+ * network; PSD_EFILE: one cannot be read; PSD_ENOMEM. */
 enum psd_status psd_data_open(struct psd_data **data, const struct psd_data_options *options,
 			      struct psd_error *err) PSD_MUST_CHECK;
 /* *view reads the files that data has open, for a thread of its own. data stays open as long, and may be read beside
@@ -54,7 +54,8 @@ enum psd_status psd_data_hash(struct psd_data *data, uint64_t *hash, struct psd_
  * and, of a network with a vocabulary, which takes no images:
  *   synthetic  numbers, each followed by its successor or, by a chance of `noise_ratio`, by any
  * A network with one label for all places has that of the last.
- * PSD_EINVAL: a packed image is damaged; PSD_ERUN: a file was shortened since it was opened. */
+ * PSD_EINVAL: a packed image is damaged, or a token is beyond the network's; PSD_ERUN: a file was shortened since it
+ * was opened. */
 enum psd_status psd_data_read(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
 			      float *image, int32_t *labels, struct psd_error *err) PSD_MUST_CHECK;
 

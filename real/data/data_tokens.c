@@ -5,6 +5,9 @@
 
 #include "real/data/data_parts.h"
 
+/* Of a larger file tokens are checked when they are read alone: a corpus would be gone through by each process. */
+#define CHECKED_WHOLE_BYTES (UINT64_C(256) << 20)
+
 static unsigned token_bytes(const struct psd_data *data)
 {
 	return data->options.source.kind == PSD_DATA_TEXT ? 1 : 2;
@@ -42,12 +45,12 @@ static bool is_label(const struct psd_data *data, uint64_t token)
 	return token > 0 && (data->options.labels > 1 || token % psd_data_places(data) == 0);
 }
 
-static enum psd_status check_tokens(const struct psd_data *data, const struct psd_mapping *file, struct psd_error *err)
+static enum psd_status check_tokens(const struct psd_data *data, const struct psd_mapping *file, uint64_t first,
+				    uint64_t end, struct psd_error *err)
 {
 	const uint32_t vocabulary = data->options.vocabulary, classes = data->options.classes;
-	const uint64_t n_tokens = count_tokens(data, file);
 
-	for (uint64_t i = 0; i < n_tokens; i++) {
+	for (uint64_t i = first; i < end; i++) {
 		const uint32_t token = token_at(data, file, i);
 
 		if (token < vocabulary && (token < classes || !is_label(data, i)))
@@ -68,8 +71,8 @@ static enum psd_status open_tokens(struct psd_data *data, struct psd_error *err)
 		const struct psd_mapping *file = &data->files.files[i];
 
 		status = check_length(data, file, err);
-		if (!status && !file->owner) /* whose tokens have been checked */
-			status = check_tokens(data, file, err);
+		if (!status && !file->owner && file->n_bytes <= CHECKED_WHOLE_BYTES) /* the owner has checked them */
+			status = check_tokens(data, file, 0, count_tokens(data, file), err);
 		if (!status)
 			data->n_samples[i] = (count_tokens(data, file) - 1) / psd_data_places(data);
 	}
@@ -83,8 +86,11 @@ static enum psd_status read_tokens(struct psd_data *data, enum psd_data_part par
 	const uint64_t places = psd_data_places(data), first = sample * places;
 	const uint64_t first_label = first + places - data->options.labels + 1;
 
+	const enum psd_status status = check_tokens(data, file, first, first + places + 1, err);
+
 	(void)epoch;
-	(void)err;
+	if (status)
+		return status;
 	for (uint64_t i = 0; i < places; i++)
 		image[i] = (float)token_at(data, file, first + i);
 	for (uint64_t i = 0; i < data->options.labels; i++)

@@ -190,6 +190,16 @@ Test(tokens, labels_of_a_batch_stay_with_their_samples)
 
 /* ---- what is refused ---- */
 
+static void put_byte(const char *path, uint64_t at, uint8_t byte)
+{
+	FILE *file = fopen(path, "r+b");
+
+	cr_assert(file);
+	cr_assert_eq(fseek(file, (long)at, SEEK_SET), 0);
+	cr_assert_eq(fputc(byte, file), byte);
+	cr_assert_eq(fclose(file), 0);
+}
+
 /* With token number `i` of the training file or of the test file beyond the network's. */
 static void expect_token_refused(enum psd_data_kind kind, bool is_in_test, unsigned i, uint32_t vocabulary,
 				 uint32_t classes, const char *expected)
@@ -240,6 +250,42 @@ Test(tokens, what_is_no_label_may_be_beyond_the_classes)
 	scratch_folder_write(&tokens.folder, "train", bytes, TOKENS);
 	expect_refused(&tokens.options, &tokens.folder,
 		       "train: at byte 8: token is 201, the network has classes 0 to 199");
+	scratch_folder_remove(&tokens.folder);
+}
+
+/* Zeros but for the last label of the third sample from behind, with which the next one begins. */
+Test(tokens, those_of_a_large_file_are_checked_when_they_are_read)
+{
+	const uint64_t n_bytes = (UINT64_C(256) << 20) + 1, n_samples = (n_bytes - 1) / PLACES;
+	const uint64_t first = (n_samples - 3) * PLACES, bad = first + PLACES;
+	struct tokens tokens = make_tokens(PSD_DATA_TEXT);
+	struct psd_error err = {0};
+	struct psd_data *data;
+	int32_t labels[PLACES];
+	float values[PLACES];
+	char expected[80];
+
+	tokens.options.classes = 128;
+	name_files(&tokens, true);
+	scratch_folder_write(&tokens.folder, "train", "", 0);
+	scratch_folder_write(&tokens.folder, "test", "abcde", 5);
+	cr_assert_eq(truncate(tokens.path.text, (off_t)n_bytes), 0);
+	data = open_data(&tokens.options);
+	cr_assert_eq(psd_data_samples(data, PSD_DATA_TRAINING), n_samples);
+	psd_data_close(data);
+	put_byte(tokens.path.text, bad, 200);
+	data = open_data(&tokens.options);
+	snprintf(expected, sizeof(expected), "at byte %llu: token is 200, the network has classes 0 to 127",
+		 (unsigned long long)bad);
+	for (uint64_t s = n_samples - 4; s < n_samples; s++) {
+		const enum psd_status status = psd_data_read(data, PSD_DATA_TRAINING, 0, s, values, labels, &err);
+
+		const bool has_it = s == n_samples - 3 || s == n_samples - 2;
+
+		cr_expect_eq(status, has_it ? PSD_EINVAL : PSD_OK, "sample %llu", (unsigned long long)s);
+		cr_expect(!has_it || strstr(err.text, expected), "%s", err.text);
+	}
+	psd_data_close(data);
 	scratch_folder_remove(&tokens.folder);
 }
 
