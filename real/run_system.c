@@ -36,7 +36,7 @@ static void print_progress(const struct psd_system *system, const struct psd_pro
 		return;
 	}
 	if (progress->test_labels)
-		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
+		snprintf(test, sizeof(test), "; %.1f %% in the test", 100.0 * test_ratio);
 	psd_console_say("%s: iteration %u of %u, at %.3f s: loss %s, %.1f %% right%s", system->name,
 			progress->iteration + 1, progress->n_iterations, progress->elapsed_sec,
 			psd_units_write_number(progress->loss, loss), 100.0 * progress->correct_ratio, test);
