@@ -172,7 +172,7 @@ static void check_job(const char *model, const char *job, const char *system)
 
 Test(cuda_training, a_transformer_ends_as_on_the_processor)
 {
-#define JOB(n) "iterations: " n ", optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.05}"
+#define JOB(n) "iterations: " n ", optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.02}"
 	struct training *begun = run_job("transformer.yaml", JOB("1"), "sync: ring", 1, NULL);
 	struct training *ended = run_job("transformer.yaml", JOB("10"), "sync: ring", 1, NULL);
 
@@ -189,7 +189,7 @@ Test(cuda_training, adaptive_updates_end_as_on_the_processor)
 {
 #define JOB                                                                                                            \
 	"iterations: 10, optimiser: {kind: adamw, epsilon: 0.01, weight_decay: 0.01}, "                                \
-	"learning_rate: {policy: fixed, base: 0.01}"
+	"learning_rate: {policy: fixed, base: 0.002}"
 	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB");
 	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: ring, fuse: 2KiB");
 	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: ring, local_sgd: {steps: 3}");
