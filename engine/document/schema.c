@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/hash.h"
 #include "engine/base/inputs.h"
 #include "engine/document/value.h"
 
@@ -377,4 +378,10 @@ enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const st
 {
 	set_defaults(reader->base, root->section);
 	return read_section(reader, reader->base, root->section, root->name, mapping);
+}
+
+uint64_t psd_schema_hash_number(uint64_t hash, const void *base, const struct psd_key *key)
+{
+	assert(key->type == PSD_KEY_CHOICE || key->type == PSD_KEY_FLAG || key->type >= PSD_KEY_RATE);
+	return psd_hash_bytes(hash, (const char *)base + key->offset, psd_value_bytes(key->type));
 }

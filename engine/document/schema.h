@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "engine/base/arena.h"
 #include "engine/base/error.h"
@@ -103,6 +104,8 @@ bool psd_schema_is_said(const void *base, const struct psd_section *section, con
 bool psd_schema_is_changed(const void *base, const struct psd_section *section, const struct psd_key *key);
 /* One row's value, lists and sections in flow form; so that it reads back as it is. */
 void psd_schema_add_value(struct psd_text *text, const void *base, const struct psd_key *key);
+/* `hash` with the value at base of a key that is a number, choice, flag or pair. Pure. */
+uint64_t psd_schema_hash_number(uint64_t hash, const void *base, const struct psd_key *key);
 /* All that is said, as a file: the two outer levels in block form. Quantities as they stand in `mapping`, the file that
  * was read, where they still have that value. Without the sections in lists that say what they inherit. */
 void psd_schema_add_text(struct psd_text *text, const void *base, const struct psd_section *section,

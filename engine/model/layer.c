@@ -35,22 +35,12 @@ uint64_t psd_shape_elements(struct psd_shape shape)
 
 /* ---- what it is told ---- */
 
-static size_t size_of(enum psd_key_type type)
-{
-	switch (type) {
-	case PSD_KEY_FLAG: return sizeof(bool);
-	case PSD_KEY_NUMBER: return sizeof(double);
-	case PSD_KEY_PAIR: return sizeof(struct psd_sides);
-	default: return sizeof(unsigned);
-	}
-}
-
 uint64_t psd_layer_hash(const struct psd_layer *layer, uint64_t hash)
 {
 	hash = psd_hash_bytes(hash, layer->kind->name, strlen(layer->kind->name));
 	hash = psd_hash_bytes(hash, layer->inputs, layer->n_inputs * sizeof(*layer->inputs));
 	for (const struct psd_key *key = layer->kind->keys; key && key->name; key++)
-		hash = psd_hash_bytes(hash, (const char *)&layer->settings + key->offset, size_of(key->type));
+		hash = psd_schema_hash_number(hash, &layer->settings, key);
 	return hash;
 }
 

@@ -390,6 +390,8 @@ Test(sequences, a_hash_is_of_all_that_layers_are_told)
 		MAP "  - {name: b, kind: gelu}\n",
 		MAP "  - {name: b, kind: relu}\n",
 		MAP "  - {name: b, kind: relu, slope: 0.5}\n",
+		MAP "  - {name: b, kind: dropout, ratio: 0.5}\n",
+		MAP "  - {name: b, kind: dropout, ratio: 0.25}\n",
 		MAP "  - {name: b, kind: pool, method: max, kernel: 3, pad: 1}\n",
 		MAP "  - {name: b, kind: pool, method: average, kernel: 3, pad: 1}\n",
 		MAP "  - {name: b, kind: pool, method: max, kernel: [3, 1], pad: [1, 0]}\n",
