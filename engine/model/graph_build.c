@@ -339,9 +339,11 @@ static void note_samples(struct psd_graph *graph)
 			graph->labels = (uint64_t)layer->shape.height * layer->shape.width;
 			graph->classes = layer->shape.channels;
 		}
-		if (layer->kind->reads_rows && layer->inputs[0] == 0 &&
-		    (!graph->vocabulary || layer->settings.embedding.vocabulary < graph->vocabulary))
-			graph->vocabulary = layer->settings.embedding.vocabulary;
+		if (layer->kind->reads_rows && layer->inputs[0] == 0) {
+			const uint32_t rows = graph->tensors[layer->first_tensor].dims[0];
+
+			graph->vocabulary = graph->vocabulary && graph->vocabulary < rows ? graph->vocabulary : rows;
+		}
 	}
 }
 
