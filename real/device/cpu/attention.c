@@ -63,7 +63,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	enum psd_status status;
 	uint64_t pairs;
 
-	attention->places = (dnnl_dim_t)shape.height * shape.width;
+	attention->places = (dnnl_dim_t)psd_cpu_places_of(self);
 	attention->channels = shape.channels;
 	attention->heads = self->model->settings.attention.heads;
 	attention->scale = 1.0f / sqrtf((float)(attention->channels / attention->heads));

@@ -14,6 +14,11 @@ static dnnl_memory_desc_t describe(const struct psd_cpu_layer *self, dnnl_format
 	return desc;
 }
 
+uint64_t psd_cpu_places_of(const struct psd_cpu_layer *self)
+{
+	return (uint64_t)self->model->shape.height * self->model->shape.width;
+}
+
 dnnl_memory_desc_t psd_cpu_plain(const struct psd_cpu_layer *self)
 {
 	return describe(self, dnnl_nchw);

@@ -144,6 +144,8 @@ enum psd_status psd_cpu_place(struct psd_device *device, struct psd_error *err) 
 
 /* ---- blobs (blob.c) ---- */
 
+/* Of a map of the layer's output. */
+uint64_t psd_cpu_places_of(const struct psd_cpu_layer *self);
 /* (batch, channels, height, width) of the layer, rows of width adjacent. */
 dnnl_memory_desc_t psd_cpu_plain(const struct psd_cpu_layer *self);
 /* The same places and channels, the channels of a place adjacent. */

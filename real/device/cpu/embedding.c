@@ -11,11 +11,6 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return psd_cpu_declare(self, &format, err);
 }
 
-static uint64_t count_places(const struct psd_cpu_layer *self)
-{
-	return (uint64_t)self->model->shape.height * self->model->shape.width;
-}
-
 static enum psd_status refuse(const struct psd_cpu_layer *self, uint64_t sample, float token, struct psd_error *err)
 {
 	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
@@ -27,7 +22,7 @@ static enum psd_status refuse(const struct psd_cpu_layer *self, uint64_t sample,
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const struct psd_embedding_settings *embedding = &self->model->settings.embedding;
-	const uint64_t n_places = count_places(self), n_tokens = self->device->options.batch * n_places;
+	const uint64_t n_places = psd_cpu_places_of(self), n_tokens = self->device->options.batch * n_places;
 	const float *tokens = psd_cpu_input(self, 0)->value;
 	const float *table = self->device->parameters[self->model->first_tensor];
 	float *out = self->blob->value;
@@ -44,7 +39,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const struct psd_embedding_settings *embedding = &self->model->settings.embedding;
-	const uint64_t n_tokens = self->device->options.batch * count_places(self);
+	const uint64_t n_tokens = self->device->options.batch * psd_cpu_places_of(self);
 	const float *tokens = psd_cpu_input(self, 0)->value, *dout = self->blob->diff;
 	float *dtable = self->gradients[0];
 

@@ -27,7 +27,7 @@ static void find_tensors(const struct psd_cpu_layer *self, struct layer_norm *no
 static void describe(const struct psd_cpu_layer *self, struct layer_norm *norm)
 {
 	const struct psd_shape shape = self->model->shape;
-	const dnnl_dim_t n_places = (dnnl_dim_t)self->device->options.batch * shape.height * shape.width;
+	const dnnl_dim_t n_places = (dnnl_dim_t)(self->device->options.batch * psd_cpu_places_of(self));
 	const dnnl_dims_t places = {n_places, shape.channels}, channels = {shape.channels};
 
 	dnnl_memory_desc_init_by_tag(&norm->places, 2, places, dnnl_f32, dnnl_ab);

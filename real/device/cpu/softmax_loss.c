@@ -10,11 +10,6 @@ struct softmax_loss {
 	void *const *share;
 };
 
-static uint64_t count_places(const struct psd_cpu_layer *self)
-{
-	return (uint64_t)self->model->shape.height * self->model->shape.width;
-}
-
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const dnnl_memory_desc_t format = psd_cpu_channels_last(self);
@@ -22,10 +17,10 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	struct softmax_loss *loss = self->details;
 	enum psd_status status;
 
-	if (count_places(self) != self->device->graph->labels)
+	if (psd_cpu_places_of(self) != self->device->graph->labels)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (softmax-loss) has %llu places, the last loss has labels for %llu",
-				     self->model->name, (unsigned long long)count_places(self),
+				     self->model->name, (unsigned long long)psd_cpu_places_of(self),
 				     (unsigned long long)self->device->graph->labels);
 	status = psd_cpu_op_convert(&loss->scores_in, self, psd_cpu_value(in), &format, PSD_CPU_SCRATCH_SOURCE,
 				    &loss->scores, err);
@@ -38,7 +33,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 /* Of the sum of all places' losses. */
 static double divisor_of(const struct psd_cpu_layer *self)
 {
-	return self->device->options.loss_divisor * (double)count_places(self);
+	return self->device->options.loss_divisor * (double)psd_cpu_places_of(self);
 }
 
 static uint32_t find_largest(const float *scores, uint32_t classes)
@@ -69,7 +64,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 {
 	const struct psd_layer *model = self->model;
 	const uint32_t classes = model->shape.channels;
-	const uint64_t n_places = count_places(self);
+	const uint64_t n_places = psd_cpu_places_of(self);
 	struct softmax_loss *loss = self->details;
 	float *probabilities = self->blob->value;
 	enum psd_status status = psd_cpu_op_run(&loss->scores_in, self, err);
@@ -108,7 +103,7 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 		return PSD_OK;
 	psd_cpu_share_begin(self, in);
 	dscores = *loss->share;
-	for (uint64_t i = 0; i < self->device->options.batch * count_places(self); i++) {
+	for (uint64_t i = 0; i < self->device->options.batch * psd_cpu_places_of(self); i++) {
 		const size_t first = i * classes;
 
 		for (uint32_t c = 0; c < classes; c++)

@@ -96,6 +96,11 @@ uint32_t psd_cuda_places_of(const struct psd_cuda_layer *self)
 	return self->model->shape.height * self->model->shape.width;
 }
 
+uint64_t psd_cuda_places_of_batch(const struct psd_cuda_layer *self)
+{
+	return (uint64_t)self->device->network.batch * psd_cuda_places_of(self);
+}
+
 struct psd_cuda_channel psd_cuda_channel_of(const struct psd_cuda_layer *self)
 {
 	return (struct psd_cuda_channel){self->device->is_channels_last ? 1 : psd_cuda_places_of(self),

@@ -374,7 +374,8 @@ struct psd_cuda_values psd_cuda_diff(const struct psd_cuda_layer *self, const st
 struct psd_cuda_values psd_cuda_floats(const float *data);
 struct psd_cuda_maps psd_cuda_maps_of(const struct psd_cuda_layer *self);
 struct psd_cuda_channel psd_cuda_channel_of(const struct psd_cuda_layer *self);
-uint32_t psd_cuda_places_of(const struct psd_cuda_layer *self); /* of a map */
+uint32_t psd_cuda_places_of(const struct psd_cuda_layer *self);	      /* of a map */
+uint64_t psd_cuda_places_of_batch(const struct psd_cuda_layer *self); /* of all samples' */
 /* Samples, channels, rows and columns as axes: of memory in the plain order, or of the layer's output. */
 struct psd_cuda_view psd_cuda_view_plain(const struct psd_cuda_layer *self);
 struct psd_cuda_view psd_cuda_view_of(const struct psd_cuda_layer *self);

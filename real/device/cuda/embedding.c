@@ -8,21 +8,17 @@ struct embedding {
 	void *next, *is_first; /* slots: chains, of each place */
 };
 
-/* Of the batch: each has a token. */
-static uint32_t count_places(const struct psd_cuda_layer *self)
-{
-	return self->device->network.batch * psd_cuda_places_of(self);
-}
-
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	struct embedding *embedding = self->details;
 	enum psd_status status = psd_cuda_declare(self, err);
 
 	if (!status)
-		status = psd_cuda_want(self->device, count_places(self) * sizeof(uint32_t), &embedding->next, err);
+		status = psd_cuda_want(self->device, psd_cuda_places_of_batch(self) * sizeof(uint32_t),
+				       &embedding->next, err);
 	return status ? status
-		      : psd_cuda_want(self->device, count_places(self) * sizeof(uint32_t), &embedding->is_first, err);
+		      : psd_cuda_want(self->device, psd_cuda_places_of_batch(self) * sizeof(uint32_t),
+				      &embedding->is_first, err);
 }
 
 static enum psd_status check(const struct psd_cuda_layer *self, struct psd_error *err)
@@ -30,7 +26,7 @@ static enum psd_status check(const struct psd_cuda_layer *self, struct psd_error
 	const struct psd_batch *batch = &self->device->batch;
 	const uint32_t vocabulary = self->model->settings.embedding.vocabulary;
 
-	for (uint32_t i = 0; i < count_places(self); i++) {
+	for (uint64_t i = 0; i < psd_cuda_places_of_batch(self); i++) {
 		const float token = batch->images[i];
 
 		if (!(token >= 0 && token < (float)vocabulary && token == floorf(token)))
@@ -65,7 +61,7 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	const struct psd_embedding_settings *settings = &self->model->settings.embedding;
 	const struct embedding *embedding = self->details;
 	const struct psd_cuda_token_chains chains = {.tokens = tokens_of(self),
-						     .n_places = count_places(self),
+						     .n_places = (uint32_t)psd_cuda_places_of_batch(self),
 						     .next = embedding->next,
 						     .is_first = embedding->is_first};
 	const struct psd_cuda_embedding_back run = {.diff = psd_cuda_diff(self, self->blob),

@@ -5,11 +5,6 @@ struct norm {
 	void *mean, *inverse; /* slots: of each place, from forward to backward */
 };
 
-static uint64_t count_places(const struct psd_cuda_layer *self)
-{
-	return (uint64_t)self->device->network.batch * psd_cuda_places_of(self);
-}
-
 static const struct psd_affine_settings *settings_of(const struct psd_cuda_layer *self)
 {
 	return &self->model->settings.affine;
@@ -42,10 +37,12 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	enum psd_status status = psd_cuda_declare(self, err);
 
 	psd_cuda_want_reduction(self, &any);
-	psd_cuda_want_sums(self->device, 2 * count_places(self) * PSD_CUDA_PARTS);
+	psd_cuda_want_sums(self->device, 2 * psd_cuda_places_of_batch(self) * PSD_CUDA_PARTS);
 	if (!status)
-		status = psd_cuda_want(self->device, count_places(self) * sizeof(float), &norm->mean, err);
-	return status ? status : psd_cuda_want(self->device, count_places(self) * sizeof(float), &norm->inverse, err);
+		status = psd_cuda_want(self->device, psd_cuda_places_of_batch(self) * sizeof(float), &norm->mean, err);
+	return status ? status
+		      : psd_cuda_want(self->device, psd_cuda_places_of_batch(self) * sizeof(float), &norm->inverse,
+				      err);
 }
 
 static struct psd_cuda_layer_norm norm_of(const struct psd_cuda_layer *self)
@@ -61,14 +58,14 @@ static struct psd_cuda_layer_norm norm_of(const struct psd_cuda_layer *self)
 					    .epsilon = (float)settings->epsilon,
 					    .mean = norm->mean,
 					    .inverse = norm->inverse,
-					    .partial = {sums, sums + count_places(self) * PSD_CUDA_PARTS}};
+					    .partial = {sums, sums + psd_cuda_places_of_batch(self) * PSD_CUDA_PARTS}};
 }
 
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_layer_norm norm = norm_of(self);
 	const struct psd_cuda_layer_norm_end end = {norm, psd_cuda_value(self, self->blob)};
-	const uint64_t parts = count_places(self) * PSD_CUDA_PARTS;
+	const uint64_t parts = psd_cuda_places_of_batch(self) * PSD_CUDA_PARTS;
 	enum psd_status status =
 		psd_cuda_run_layer_norm_sums(self->device, &(struct psd_cuda_layer_norm_sums){norm}, parts, err);
 
@@ -94,7 +91,7 @@ static enum psd_status differentiate_input(struct psd_cuda_layer *self, struct p
 	const struct psd_cuda_layer_norm_dots dots = {norm, psd_cuda_diff(self, self->blob)};
 	const struct psd_cuda_layer_norm_back back = {
 		.norm = norm, .diff = dots.diff, .to = psd_cuda_diff(self, in), .adds = psd_cuda_share(in)};
-	const uint64_t parts = count_places(self) * PSD_CUDA_PARTS;
+	const uint64_t parts = psd_cuda_places_of_batch(self) * PSD_CUDA_PARTS;
 	const enum psd_status status = psd_cuda_run_layer_norm_dots(self->device, &dots, parts, err);
 
 	return status ? status : psd_cuda_run_layer_norm_back(self->device, &back, parts, err);

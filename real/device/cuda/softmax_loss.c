@@ -7,16 +7,10 @@ struct softmax_loss {
 	void *host_losses, *host_is_correct;							/* (places) */
 };
 
-/* Of the batch: each has a label. */
-static uint64_t count_places(const struct psd_cuda_layer *self)
-{
-	return (uint64_t)self->device->network.batch * psd_cuda_places_of(self);
-}
-
 static enum psd_status want_all(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	struct softmax_loss *loss = self->details;
-	const uint64_t places = count_places(self), parts = places * PSD_CUDA_PARTS;
+	const uint64_t places = psd_cuda_places_of_batch(self), parts = places * PSD_CUDA_PARTS;
 	const struct {
 		void **slot;
 		uint64_t bytes;
@@ -38,7 +32,7 @@ static enum psd_status want_all(struct psd_cuda_layer *self, struct psd_error *e
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	const uint64_t places = count_places(self);
+	const uint64_t places = psd_cuda_places_of_batch(self);
 	struct softmax_loss *loss = self->details;
 	enum psd_status status;
 
@@ -78,7 +72,7 @@ static enum psd_status check(const struct psd_cuda_layer *self, struct psd_error
 	const struct psd_batch *batch = &self->device->batch;
 	const uint32_t classes = self->model->shape.channels;
 
-	for (uint64_t i = 0; i < count_places(self); i++)
+	for (uint64_t i = 0; i < psd_cuda_places_of_batch(self); i++)
 		if (batch->labels[i] < 0 || (uint32_t)batch->labels[i] >= classes)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "sample %llu has label %ld, must be 0 to %u",
 					     (unsigned long long)batch->first_sample + i / psd_cuda_places_of(self),
@@ -91,7 +85,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	struct psd_device *device = self->device;
 	const struct psd_cuda_loss of = loss_of(self);
 	const struct softmax_loss *loss = self->details;
-	const uint64_t places = count_places(self);
+	const uint64_t places = psd_cuda_places_of_batch(self);
 	enum psd_status status =
 		psd_cuda_run_loss_largest(device, &(struct psd_cuda_loss_largest){of}, places * PSD_CUDA_PARTS, err);
 
@@ -120,7 +114,7 @@ double psd_cuda_loss_of(const struct psd_cuda_layer *layer)
 	const double *losses = loss->host_losses;
 	double sum = 0;
 
-	for (uint64_t i = 0; i < count_places(layer); i++)
+	for (uint64_t i = 0; i < psd_cuda_places_of_batch(layer); i++)
 		sum += losses[i];
 	return layer->model->settings.loss.weight * sum / divisor_of(layer);
 }
@@ -132,7 +126,7 @@ uint32_t psd_cuda_correct_of(const struct psd_cuda_layer *layer)
 	const uint32_t *is_correct = loss->host_is_correct;
 	uint32_t correct = 0;
 
-	for (uint64_t i = 0; i < count_places(layer); i++)
+	for (uint64_t i = 0; i < psd_cuda_places_of_batch(layer); i++)
 		correct += is_correct[i];
 	return correct;
 }
