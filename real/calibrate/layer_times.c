@@ -99,7 +99,7 @@ static enum psd_status take_samples(struct psd_layer_times *times, struct psd_er
 {
 	const struct psd_shape shape = times->graph->layers[0].shape;
 	const uint64_t elements = (uint64_t)times->options.batch * shape.channels * shape.height * shape.width;
-	const uint64_t n_labels = times->options.batch * times->graph->labels;
+	const uint64_t n_labels = times->options.batch * times->graph->labels + 1; /* memory, also without a loss */
 	const struct psd_device_kind *kind = times->options.kind;
 	void *block;
 	enum psd_status status;

@@ -3,7 +3,6 @@
 #define PSD_REAL_UPDATE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Of AdamW; all zero: none. */
