@@ -208,6 +208,23 @@ Test(plans, models_have_them)
 	}
 }
 
+/* Sequences, whose convolutions have windows of one place; GPT-2's last one has 50257 outputs. */
+Test(plans, transformers_have_them)
+{
+	const char *const names[] = {"gpt-small", "gpt2", "vit-b16"};
+
+	for (size_t m = 0; m < sizeof(names) / sizeof(names[0]); m++) {
+		struct psd_graph graph;
+		char path[64];
+
+		snprintf(path, sizeof(path), "scenarios/models/%s.yaml", names[m]);
+		load(&graph, path);
+		plan_on(&gpus[H100], false, &graph, 8);
+		plan_on(&gpus[H100], true, &graph, 8);
+		psd_graph_release(&graph);
+	}
+}
+
 /* Whatever a layer may have, and what adds to a gradient that is there. */
 Test(plans, odd_shapes_have_them_on_every_gpu)
 {
