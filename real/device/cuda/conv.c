@@ -22,15 +22,21 @@ static struct psd_cuda_reduction bias_sums(const struct psd_cuda_layer *self)
 					   .scale = 1.0f / self->device->diff_scale};
 }
 
-static enum psd_status want_weights(struct psd_cuda_layer *self, struct conv *conv, struct psd_error *err)
+/* Whether the device's order of weights is the plain one. */
+static bool has_plain_order(const struct psd_cuda_layer *self)
 {
 	const struct psd_sides *kernel = kernel_of(self);
+
+	return !self->device->is_channels_last || (kernel->height == 1 && kernel->width == 1);
+}
+
+static enum psd_status want_weights(struct psd_cuda_layer *self, struct conv *conv, struct psd_error *err)
+{
 	const bool is_float = self->device->type == PSD_CUDA_FLOAT;
 	const uint64_t elements = self->device->graph->tensors[self->model->first_tensor].elements;
 	const uint64_t bytes = elements * (is_float ? sizeof(float) : sizeof(uint16_t));
 
-	conv->is_as_it_lies =
-		is_float && (!self->device->is_channels_last || (kernel->height == 1 && kernel->width == 1));
+	conv->is_as_it_lies = is_float && has_plain_order(self);
 	psd_cuda_want_dweight(self->device, bytes);
 	return conv->is_as_it_lies ? PSD_OK : psd_cuda_want(self->device, bytes, &conv->weight, err);
 }
@@ -71,22 +77,30 @@ static struct psd_cuda_view view_weight(const struct psd_cuda_layer *self, bool 
 	return seen;
 }
 
+/* A weight, or its gradient, whose elements may stay in order: positions take several divisions of each. */
+static enum psd_status convert_weight(struct psd_cuda_layer *self, const struct psd_cuda_move *move,
+				      struct psd_error *err)
+{
+	const struct psd_cuda_convert convert = {.from = move->from, .to = move->to, .scale = move->scale};
+
+	return psd_cuda_run_convert(self->device, &convert, psd_cuda_view_elements(&move->to_view), err);
+}
+
 /* The order of the output is the one that is walked: neighbours are written together. */
 static enum psd_status bring_weight(struct psd_cuda_layer *self, struct conv *conv, const void **weight,
 				    struct psd_error *err)
 {
 	const float *plain = self->device->parameters[self->model->first_tensor];
+	const struct psd_cuda_move move = {.from = psd_cuda_floats(plain),
+					   .to = {conv->weight, self->device->type},
+					   .from_view = view_weight(self, true),
+					   .to_view = view_weight(self, false),
+					   .scale = 1.0f};
 
 	*weight = conv->is_as_it_lies ? (const void *)plain : conv->weight;
 	if (conv->is_as_it_lies)
 		return PSD_OK;
-	return psd_cuda_move_views(self,
-				   (struct psd_cuda_move){.from = psd_cuda_floats(plain),
-							  .to = {conv->weight, self->device->type},
-							  .from_view = view_weight(self, true),
-							  .to_view = view_weight(self, false),
-							  .scale = 1.0f},
-				   err);
+	return has_plain_order(self) ? convert_weight(self, &move, err) : psd_cuda_move_views(self, move, err);
 }
 
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
@@ -118,6 +132,8 @@ static enum psd_status differentiate_weight(struct psd_cuda_layer *self, struct 
 
 	if (status || is_direct)
 		return status;
+	if (has_plain_order(self))
+		return convert_weight(self, &move, err);
 	return psd_cuda_run_move(device, &move, psd_cuda_view_elements(&move.to_view), err);
 }
 
