@@ -224,7 +224,7 @@ static void remark(const struct psd_run *run)
 	psd_text_release(&text);
 }
 
-/* Poly ends with the job where the scenario names no end; --iterations does not move it. */
+/* Poly and cosine end with the job where the scenario names no end; --iterations does not move it. */
 static void settle_end(struct psd_run *run)
 {
 	if (run->train.rate.max_iterations == 0)
@@ -238,12 +238,12 @@ static enum psd_status check_end(const struct psd_run *run, struct psd_error *er
 	const struct psd_learning_rate *rate = &run->train.rate;
 	const uint32_t n_iterations = psd_run_iterations(run);
 
-	if (psd_run_replay(run) || rate->policy != PSD_RATE_POLY || n_iterations <= rate->max_iterations)
+	if (psd_run_replay(run) || !psd_rate_ends_at_zero(rate) || n_iterations <= rate->max_iterations)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = run->scenario->path},
-			     "the run has %" PRIu32 " iterations, 'poly' ends after %" PRIu64
+			     "the run has %" PRIu32 " iterations, '%s' ends after %" PRIu64
 			     ": the rate is 0 from there on",
-			     n_iterations, rate->max_iterations);
+			     n_iterations, psd_rate_policy_names[rate->policy], rate->max_iterations);
 }
 
 /* Everything that can be wrong with paths and data shows before the first system trains. */

@@ -24,7 +24,7 @@ struct psd_run {
 	unsigned *n_joined;	   /* systems that have been carried out with them */
 	struct psd_replay replay;  /* of the system that runs, where the scenario has one */
 	uint64_t training_samples;
-	struct psd_train train; /* the scenario's; poly ends with the job */
+	struct psd_train train; /* the scenario's; poly and cosine end with the job */
 	struct psd_run_row *rows;
 	unsigned n_rows;
 	struct psd_run_log log;

@@ -6,7 +6,7 @@
 #include "engine/scenario/train.h"
 
 static const char *const data_kind_names[] = {"synthetic", "cifar10", "idx", "packed", "text", "tokens", NULL};
-const char *const psd_rate_policy_names[] = {"fixed", "step", "multistep", "inv", "exp", "poly", NULL};
+const char *const psd_rate_policy_names[] = {"fixed", "step", "multistep", "inv", "exp", "poly", "cosine", NULL};
 const char *const psd_layer_arithmetic_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
 static const char *const device_names[] = {"cpu", "cuda", "auto", NULL};
 const char *const psd_optimiser_names[] = {"sgd", "lars", "adamw", NULL};
@@ -88,10 +88,12 @@ static const struct psd_section optimiser_section = {.tables = {optimiser_keys},
 #define OF_RATE(policy) 1u << PSD_RATE_##policy
 #define WITH_GAMMA	(OF_RATE(STEP) | OF_RATE(MULTISTEP) | OF_RATE(INV) | OF_RATE(EXP))
 #define WITH_POWER	(OF_RATE(INV) | OF_RATE(POLY))
+#define WITH_END	(OF_RATE(POLY) | OF_RATE(COSINE))
 
 static const struct psd_key rate_keys[] = {
 	{RATE_OF("policy", CHOICE, policy), .names = psd_rate_policy_names, .fallback = "fixed",
-	 .help = "how it changes from iteration to iteration, see below; names and formulas are Caffe's"},
+	 .help = "how it changes from iteration to iteration, see below; names and formulas are Caffe's, but for "
+		 "cosine"},
 	{RATE_OF("base", NUMBER, base), .is_required = true, .lowest = 1e-9, .highest = 1e6, .help = "the rate"},
 	{RATE_OF("gamma", NUMBER, gamma), .highest = 1e6, .when = {"policy", WITH_GAMMA, WITH_GAMMA},
 	 .help = "see `policy`"},
@@ -104,7 +106,10 @@ static const struct psd_key rate_keys[] = {
 	 .when = {"policy", OF_RATE(MULTISTEP), OF_RATE(MULTISTEP)},
 	 .help = "iterations from which gamma counts once more"},
 	{RATE_OF("max_iterations", COUNT, max_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
-	 .when = {"policy", OF_RATE(POLY), 0}, .help = "where poly is 0; else at the end of the job"},
+	 .when = {"policy", WITH_END, 0},
+	 .help = "where poly is 0 and cosine at its lowest; else at the end of the job"},
+	{RATE_OF("lowest", NUMBER, lowest), .highest = 1e6, .when = {"policy", OF_RATE(COSINE), 0},
+	 .help = "of cosine, the last rate, at most `base`; 0 if not given"},
 	{RATE_OF("warmup_iterations", COUNT, warmup_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
 	 .help = "over which the rate rises in equal steps from warmup_start to all of it"},
 	{RATE_OF("warmup_start", RATIO, warmup_start_ratio), .highest = 1,
@@ -126,6 +131,10 @@ static enum psd_status check_rate(const struct psd_schema_reader *reader, void *
 					     "'steps' has %" PRIu64 " after %" PRIu64 ", must rise", rate->steps_at[i],
 					     rate->steps_at[i - 1]);
 	}
+	if (rate->lowest > rate->base)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(mapping, "lowest")->at,
+				     "'lowest' is '%.80s', must be at most 'base', %g",
+				     psd_node_child(mapping, "lowest")->text, rate->base);
 	return PSD_OK;
 }
 
@@ -196,16 +205,16 @@ static enum psd_status settle_train(const struct psd_schema_reader *reader, void
 	return PSD_OK;
 }
 
-/* Where poly reaches 0: by default at the end of the job, never before it. */
+/* Where poly and cosine end: by default with the job; where the rate is then 0, never before it. */
 static enum psd_status check_end(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
 {
 	struct psd_train *train = base;
 	const struct psd_node *rate = psd_node_child(mapping, "learning_rate");
 	const struct psd_node *end = psd_node_child(rate, "max_iterations");
 
-	if (!rate || train->rate.policy != PSD_RATE_POLY)
+	if (!rate || (train->rate.policy != PSD_RATE_POLY && train->rate.policy != PSD_RATE_COSINE))
 		return PSD_OK;
-	if (end && train->rate.max_iterations < train->iterations)
+	if (end && psd_rate_ends_at_zero(&train->rate) && train->rate.max_iterations < train->iterations)
 		return psd_error_set(reader->err, PSD_EINVAL, end->at,
 				     "'max_iterations' is %" PRIu64 ", must be 'iterations', %" PRIu64
 				     ", or more: the rate is 0 from there on",
@@ -213,6 +222,11 @@ static enum psd_status check_end(const struct psd_schema_reader *reader, void *b
 	if (!end)
 		train->rate.max_iterations = train->iterations;
 	return PSD_OK;
+}
+
+bool psd_rate_ends_at_zero(const struct psd_learning_rate *rate)
+{
+	return rate->policy == PSD_RATE_POLY || (rate->policy == PSD_RATE_COSINE && rate->lowest == 0.0);
 }
 
 const struct psd_section psd_scenario_train = {.tables = {train_keys}, .settle = settle_train, .check = check_end};

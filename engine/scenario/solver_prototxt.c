@@ -32,9 +32,12 @@ static const char *const regularizations[] = {"L2", NULL};
 #define NEEDED(policies) .when = {"lr_policy", ~0u, policies}
 #define OF(policy)	 (1u << PSD_RATE_##policy)
 
+/* Of psd_rate_policy_names those that Caffe has. */
+static const char *const policy_names[] = {"fixed", "step", "multistep", "inv", "exp", "poly", NULL};
+
 static const struct psd_key fields[] = {
 	{FIELD("base_lr", NUMBER, train.rate.base), .lowest = 1e-9, .highest = 1e6, .is_required = true},
-	{FIELD("lr_policy", CHOICE, train.rate.policy), .names = psd_rate_policy_names, .is_required = true},
+	{FIELD("lr_policy", CHOICE, train.rate.policy), .names = policy_names, .is_required = true},
 	{FIELD("gamma", NUMBER, train.rate.gamma), .highest = 1e6,
 	 NEEDED(OF(STEP) | OF(MULTISTEP) | OF(INV) | OF(EXP))},
 	{FIELD("power", NUMBER, train.rate.power), .highest = 100, NEEDED(OF(INV) | OF(POLY))},

@@ -33,6 +33,9 @@ enum psd_rate_policy {
 	PSD_RATE_INV,	    /* base * (1 + gamma * i) ^ -power */
 	PSD_RATE_EXP,	    /* base * gamma ^ i */
 	PSD_RATE_POLY,	    /* base * (1 - i / max_iterations) ^ power, 0 from max_iterations on */
+	/* From base, behind the warm-up, by half a period of a cosine to `lowest` at max_iterations. Source: Loshchilov
+	 * and Hutter 2017 (arXiv 1608.03983), without restarts. */
+	PSD_RATE_COSINE,
 };
 
 struct psd_data_source {
@@ -72,7 +75,8 @@ struct psd_learning_rate {
 	uint64_t step_iterations;	       /* step */
 	uint64_t steps_at[PSD_MAX_RATE_STEPS]; /* multistep: iterations, rising */
 	unsigned n_steps;
-	uint64_t max_iterations; /* poly; 0: where the epochs of the job end */
+	double lowest;		 /* cosine */
+	uint64_t max_iterations; /* poly, cosine; 0: where the epochs of the job end */
 	uint64_t for_batch;	 /* samples of an iteration that the rate is for, it grows with them; 0: of any */
 	uint64_t
 		warmup_iterations; /* over which the rate rises in equal steps to the policy's, with the last of them */
@@ -121,6 +125,9 @@ unsigned psd_train_least_streams(const struct psd_train *train);
 
 extern const char *const psd_optimiser_names[];	       /* "sgd", "lars", "adamw", NULL */
 extern const char *const psd_layer_arithmetic_names[]; /* "fp32", "tf32", "fp16", "bf16", NULL */
-extern const char *const psd_rate_policy_names[];      /* "fixed", "step", "multistep", "inv", "exp", "poly", NULL */
+/* At max_iterations. Pure. */
+bool psd_rate_ends_at_zero(const struct psd_learning_rate *rate);
+extern const char
+	*const psd_rate_policy_names[]; /* "fixed", "step", "multistep", "inv", "exp", "poly", "cosine", NULL */
 
 #endif

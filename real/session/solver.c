@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+static const double pi = 3.14159265358979323846;
+
 static unsigned steps_passed(const struct psd_learning_rate *rate, uint64_t iteration)
 {
 	unsigned passed = 0;
@@ -10,6 +12,16 @@ static unsigned steps_passed(const struct psd_learning_rate *rate, uint64_t iter
 	while (passed < rate->n_steps && rate->steps_at[passed] <= iteration)
 		passed++;
 	return passed;
+}
+
+/* Before the warm-up is over: base. */
+static double cosine_rate(const struct psd_learning_rate *rate, uint64_t iteration)
+{
+	const uint64_t first = rate->warmup_iterations;
+	const double done =
+		iteration > first ? (double)(iteration - first) / (double)(rate->max_iterations - first) : 0.0;
+
+	return rate->lowest + 0.5 * (rate->base - rate->lowest) * (1.0 + cos(pi * done));
 }
 
 static double policy_rate(const struct psd_learning_rate *rate, uint64_t iteration)
@@ -26,6 +38,7 @@ static double policy_rate(const struct psd_learning_rate *rate, uint64_t iterati
 		if (iteration >= rate->max_iterations)
 			return 0.0;
 		return rate->base * pow(1.0 - i / (double)rate->max_iterations, rate->power);
+	case PSD_RATE_COSINE: return iteration < rate->max_iterations ? cosine_rate(rate, iteration) : rate->lowest;
 	}
 	return rate->base;
 }
@@ -50,7 +63,8 @@ bool psd_solver_drops(const struct psd_learning_rate *rate, uint64_t first, uint
 	case PSD_RATE_FIXED:
 	case PSD_RATE_INV:
 	case PSD_RATE_EXP:
-	case PSD_RATE_POLY: break;
+	case PSD_RATE_POLY:
+	case PSD_RATE_COSINE: break;
 	}
 	return false;
 }

@@ -404,7 +404,7 @@ Test(scenario, bad_settings_name_themselves)
 	expect_setting_error(
 		"train.learning_rate=0.1",
 		"--set train.learning_rate: 'learning_rate' has keys of its own, of which one is set, as in "
-		"train.learning_rate.policy=VALUE: policy, base, gamma, power, step, steps, max_iterations, "
+		"train.learning_rate.policy=VALUE: policy, base, gamma, power, step, steps, max_iterations, lowest, "
 		"warmup_iterations, warmup_start, for_batch");
 	expect_error(MORE, "sweep: {nodes: '2,4'}",
 		     "dir/a.yaml:9:16: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");

@@ -211,9 +211,10 @@ Test(train, every_policy_has_its_numbers)
 					    "policy: multistep, base: 0.1, gamma: 0.5, steps: [30]",
 					    "policy: inv, base: 0.1, gamma: 0.5, power: 0.75",
 					    "policy: exp, base: 0.1, gamma: 0.5",
-					    "policy: poly, base: 0.1, power: 0.75, max_iterations: 30"};
+					    "policy: poly, base: 0.1, power: 0.75, max_iterations: 30",
+					    "policy: cosine, base: 0.1, lowest: 0.01, max_iterations: 30"};
 
-	for (unsigned policy = PSD_RATE_FIXED; policy <= PSD_RATE_POLY; policy++) {
+	for (unsigned policy = PSD_RATE_FIXED; policy <= PSD_RATE_COSINE; policy++) {
 		struct psd_scenario scenario;
 		const struct psd_learning_rate *rate = &scenario.train.rate;
 		char text[256];
@@ -224,7 +225,8 @@ Test(train, every_policy_has_its_numbers)
 		cr_expect_eq(rate->gamma, strstr(rates[policy], "gamma") ? 0.5 : 0);
 		cr_expect_eq(rate->power, strstr(rates[policy], "power") ? 0.75 : 0);
 		cr_expect_eq(rate->step_iterations, policy == PSD_RATE_STEP ? 30 : 0);
-		cr_expect_eq(rate->max_iterations, policy == PSD_RATE_POLY ? 30 : 0);
+		cr_expect_eq(rate->max_iterations, strstr(rates[policy], "max") ? 30 : 0);
+		cr_expect_eq(rate->lowest, policy == PSD_RATE_COSINE ? 0.01 : 0);
 		psd_scenario_release(&scenario);
 	}
 }
@@ -239,6 +241,23 @@ Test(train, poly_ends_with_the_job_unless_told_otherwise)
 	scenario = read_train("  epochs: 3\n  learning_rate: {policy: poly, base: 1, power: 2}");
 	cr_expect_eq(scenario.train.rate.max_iterations, 0);
 	psd_scenario_release(&scenario);
+}
+
+Test(train, cosine_ends_with_the_job_unless_told_otherwise)
+{
+	struct psd_scenario scenario = read_train("  iterations: 20\n  learning_rate: {policy: cosine, base: 1}");
+
+	cr_expect_eq(scenario.train.rate.max_iterations, 20);
+	psd_scenario_release(&scenario);
+	scenario = read_train("  iterations: 20\n  learning_rate: {policy: cosine, base: 1, lowest: 0.1, "
+			      "max_iterations: 10}");
+	cr_expect_eq(scenario.train.rate.max_iterations, 10);
+	psd_scenario_release(&scenario);
+	refuses("  iterations: 20\n  learning_rate: {policy: cosine, base: 1, max_iterations: 19}",
+		"dir/a.yaml:11:60: 'max_iterations' is 19, must be 'iterations', 20, or more: the rate is 0 from there "
+		"on");
+	refuses("  iterations: 20\n  learning_rate: {policy: cosine, base: 1, lowest: 2}",
+		"dir/a.yaml:11:52: 'lowest' is '2', must be at most 'base', 1");
 }
 
 Test(train, settings_reach_the_job)
@@ -349,7 +368,8 @@ Test(train, values_are_checked)
 	refuses("  epochs: 1\n  learning_rate: {base: 0}",
 		"dir/a.yaml:11:25: 'base' is '0', must be a number from 1e-09 to 1000000");
 	refuses("  epochs: 1\n  learning_rate: {policy: sigmoid, base: 1}",
-		"dir/a.yaml:11:27: 'policy' is 'sigmoid', must be one of: fixed, step, multistep, inv, exp, poly");
+		"dir/a.yaml:11:27: 'policy' is 'sigmoid', must be one of: fixed, step, multistep, inv, exp, poly, "
+		"cosine");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adam}",
 		"dir/a.yaml:12:21: 'kind' is 'adam', must be one of: sgd, lars, adamw");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {momentum: 1}",

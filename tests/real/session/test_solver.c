@@ -95,6 +95,32 @@ Test(solver, poly_ends_at_zero)
 	expect_rate(&rate, 5000, 0);
 }
 
+/* lowest + (base - lowest) (1 + cos(pi (i - warm-up) / (max - warm-up))) / 2: cos is 1, sqrt(1/2), 0, -1 at 0, 1/4, 1/2
+ * and all of the way from 4 to 12. */
+Test(solver, cosine_falls_behind_the_warm_up)
+{
+	const struct psd_learning_rate rate = {
+		.policy = PSD_RATE_COSINE, .base = 1, .lowest = 0.2, .max_iterations = 12, .warmup_iterations = 4};
+
+	expect_rate(&rate, 0, 0.25);
+	expect_rate(&rate, 3, 1);
+	expect_rate(&rate, 4, 1);
+	expect_rate(&rate, 6, 0.6 + 0.4 * 0.70710678118654752);
+	expect_rate(&rate, 8, 0.6);
+	expect_rate(&rate, 12, 0.2);
+	expect_rate(&rate, 5000, 0.2);
+}
+
+Test(solver, cosine_that_ends_in_its_warm_up_is_at_its_lowest_there)
+{
+	const struct psd_learning_rate rate = {
+		.policy = PSD_RATE_COSINE, .base = 1, .lowest = 0.5, .max_iterations = 2, .warmup_iterations = 4};
+
+	expect_rate(&rate, 1, 0.5);
+	expect_rate(&rate, 2, 0.375); /* three quarters of the lowest */
+	expect_rate(&rate, 4, 0.5);
+}
+
 Test(solver, warm_up_rises_in_equal_steps_to_the_policys_rate)
 {
 	const struct psd_learning_rate fixed = {.policy = PSD_RATE_FIXED, .base = 0.4, .warmup_iterations = 4};

@@ -105,6 +105,7 @@ static const struct special {
 	 {"base:", "policy: multistep, gamma: 0.5, steps: [9], base:"},
 	 {NULL, NULL},
 	 NULL},
+	{"train.learning_rate.lowest", {"base:", "policy: cosine, lowest: 0.0001, base:"}, {NULL, NULL}, "0.01"},
 	{"train.learning_rate.max_iterations", {"base:", "policy: poly, power: 1, base:"}, {NULL, NULL}, "9"},
 };
 
