@@ -1402,6 +1402,112 @@ Test(contract, a_compressed_exchange_takes_what_its_blocks_take)
 	}
 }
 
+/* ---- low rank ---- */
+
+/* Of each all-reduce. */
+#define LOW_RANK_SYSTEMS(identifier, text)                                                                             \
+	"systems:\n"                                                                                                   \
+	"  - {name: wait-free, sync: " text ", low_rank: {rank: 2}}\n"                                                 \
+	"  - {name: sequential, sync: " text ", schedule: sequential, low_rank: {rank: 2}}\n"                          \
+	"  - {name: layer, sync: " text ", barrier: layer, low_rank: {rank: 4}}\n"                                     \
+	"  - {name: forward, sync: " text ", barrier: layer, priority: forward, low_rank: {rank: 4}}\n"                \
+	"  - {name: layer sequential, sync: " text ", barrier: layer, schedule: sequential, low_rank: {rank: 1}}\n"    \
+	"  - {name: units, sync: " text ", unit: layer, low_rank: {rank: 16}}\n"                                       \
+	"  - {name: fused, sync: " text ", fuse: 64KiB, priority: forward, low_rank: {rank: 4}}\n"                     \
+	"  - {name: fused sequential, sync: " text ", fuse: 256KiB, schedule: sequential, low_rank: {rank: 4}}\n"      \
+	"  - {name: found, sync: " text ", fuse: auto, low_rank: {rank: 2}}\n"                                         \
+	"  - {name: local, sync: " text ", " LOCAL_STEPS ", low_rank: {rank: 2}}\n"                                    \
+	"  - {name: local layer, sync: " text ", barrier: layer, " LOCAL_STEPS ", low_rank: {rank: 2}}\n"              \
+	"  - {name: local sequential, sync: " text ", schedule: sequential, " LOCAL_STEPS ", low_rank: {rank: 2}}\n",
+static const char *const low_rank_systems[PSD_N_ALL_REDUCES] = {PSD_ALL_REDUCES(LOW_RANK_SYSTEMS)};
+
+/* head: all but systems. */
+static void expect_low_rank_agreement(const char *head)
+{
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++) {
+		char text[TEXT_MAX];
+
+		snprintf(text, sizeof(text), "%s%s", head, low_rank_systems[p]);
+		expect_agreement(text);
+	}
+}
+
+Test(contract, gradients_of_low_rank_agree)
+{
+	expect_low_rank_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " UPDATING_HOST "}\n"
+				  "sweep: {nodes: [1, 2, 3, 8, 18]}\n");
+	expect_low_rank_agreement("title: t\n" VGG19
+				  "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
+				  ", " UPDATING_HOST "}\nsweep: {nodes: [1, 2, 3]}\n");
+}
+
+Test(contract, gradients_of_low_rank_agree_message_by_message)
+{
+	expect_low_rank_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " UPDATING_HOST "}\n"
+				  "sweep: {nodes: [2, 3, 8]}\nfidelity: message\n");
+}
+
+Test(contract, gradients_of_low_rank_of_small_tensors_agree)
+{
+	expect_low_rank_agreement("title: t\n" CIFAR10_QUICK "cluster: {" NETWORK ", " UPDATING_HOST "}\n"
+				  "sweep: {nodes: [2, 3, 8]}\n");
+	expect_low_rank_agreement("title: t\n" CIFAR10_QUICK
+				  "cluster: {network: {bandwidth: 100Mbps, latency: 50us}, " UPDATING_HOST "}\n"
+				  "sweep: {nodes: [2, 8]}\nfidelity: message\n");
+}
+
+Test(contract, gradients_of_low_rank_and_half_precision_agree)
+{
+	expect_low_rank_agreement(
+		"title: t\nmodel: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
+		"compute: {device: v100}\ncluster: {" NETWORK ", " UPDATING_HOST "}\nsweep: {nodes: [2, 8]}\n");
+}
+
+/* Workers have first sums and second ones ready in orders of their own. */
+Test(contract, fidelities_agree_of_low_rank_with_a_slow_node)
+{
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++) {
+		char text[TEXT_MAX];
+
+		snprintf(text, sizeof(text),
+			 "title: t\n" VGG19 "cluster:\n  " NETWORK "\n  " UPDATING_HOST "\n"
+			 "  slow: [{node: 2, compute: 50%%}, {node: 1, link: 70%%}]\nsweep: {nodes: [4, 8]}\n%s",
+			 low_rank_systems[p]);
+		expect_fidelities_agree(text);
+	}
+}
+
+/* One matrix of 4096 x 4096 in rank 64: P workers sum 4096 * 64 values around the ring, and as many again, each in
+ * 2(P-1) steps. The left matrix, the right one, the rest and the result are a product each. */
+Test(contract, an_exchange_of_low_rank_takes_what_its_narrow_matrices_take)
+{
+	static const char *const schedules[] = {"wait-free", "sequential"};
+	const double P = 4, rank = 64, latency_sec = 50e-6, bps = 10e9;
+	const double sum_sec = 2 * (P - 1) * (latency_sec + 8 * 4 * 4096 * rank / P / bps);
+
+	for (unsigned s = 0; s < 2; s++) {
+		struct loaded loaded;
+		char text[TEXT_MAX];
+
+		snprintf(text, sizeof(text),
+			 "title: t\n" ONE_LAYER_64MIB "cluster: {nodes: 4, " NETWORK
+			 "}\nsystems: [{name: A, sync: ring, schedule: %s, low_rank: {rank: 64}}]\n",
+			 schedules[s]);
+		loaded_open(&loaded, text);
+		const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
+		const double product_sec = 2 * 4096.0 * 4096.0 * rank / loaded.matter.costs.gemm_flops_per_sec;
+		const double expected_sec = loaded.matter.costs.compute_sec + 4 * product_sec + 2 * sum_sec;
+
+		cr_expect_float_eq(outcomes.estimate.iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec,
+				   "%s: estimate %.9g s, expected %.9g", schedules[s], outcomes.estimate.iteration_sec,
+				   expected_sec);
+		cr_expect_float_eq(outcomes.simulation.iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec,
+				   "%s: %.9g s, expected %.9g", schedules[s], outcomes.simulation.iteration_sec,
+				   expected_sec);
+		loaded_close(&loaded);
+	}
+}
+
 /* Nothing is sent: there are as many events as operations, whose ends are none of their own. */
 Test(contract, an_operation_of_a_simulation_counts_once)
 {

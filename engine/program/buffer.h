@@ -29,6 +29,8 @@ enum psd_buffer {
 	PSD_BUFFER_PACKED_PARTS,  /* at a shard: every worker's of its part */
 	PSD_BUFFER_PART_RESIDUAL, /* and what was lost of the sums of its part, for later ones */
 	PSD_BUFFER_PACKED_SUM,	  /* the compressed sum of all workers' gradients; a shard makes its part of it */
+	PSD_BUFFER_LEFT,	  /* of low rank: every worker's own; summed; an orthonormal basis of the sum */
+	PSD_BUFFER_RIGHT, /* and what gradients have in it: a worker's own, then of all; the next one starts there */
 	PSD_BUFFER_ENCODED_GRADIENT, /* these three as they travel: on the way out, and as they have arrived */
 	PSD_BUFFER_ENCODED_PARAMETER,
 	PSD_BUFFER_ENCODED_FACTORS,
@@ -44,6 +46,8 @@ enum psd_extent {
 	PSD_EXTENT_BLOCKS,	    /* all blocks of an item */
 	PSD_EXTENT_BLOCK_PART,	    /* the elements of a shard's part of the blocks, nothing elsewhere */
 	PSD_EXTENT_EACH_BLOCK_PART, /* that part of the blocks for each worker */
+	PSD_EXTENT_LEFT,	    /* the left narrow matrices of an item's tensors, and tensors without */
+	PSD_EXTENT_RIGHT,	    /* the right ones */
 	PSD_EXTENT_EACH_FACTORS,    /* the two small matrices of each worker */
 };
 

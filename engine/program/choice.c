@@ -61,20 +61,29 @@ static struct choice packed_by(const struct psd_compress *compress)
 	return (struct choice){.dense = is_of_all ? packed : &psd_method_ps, .matrix = packed};
 }
 
+/* Of gradients that travel as products of narrow matrices: of items that have some. */
+static struct choice narrowed_by(const struct psd_system *system)
+{
+	return (struct choice){.dense = named_by(system, NULL), .matrix = &psd_method_low_rank[all_reduce_of(system)]};
+}
+
 /* plan: NULL, or of this system. */
 static struct choice choice_of(const struct psd_system *system, const struct psd_plan *plan)
 {
 	if (plan && plan->compress)
 		return packed_by(plan->compress);
+	if (plan && plan->low_rank)
+		return narrowed_by(system);
 	if (system->sync < PSD_SYNC_ALL_REDUCE)
 		return choices[system->sync];
 	const struct psd_method *named = named_by(system, plan ? plan->sparse : NULL);
 	return (struct choice){.dense = named, .matrix = named, .takes_any = system->sync == PSD_SYNC_AUTO};
 }
 
-static bool has_factors(const struct psd_plan_item *item)
+/* It has factors, or narrow matrices. */
+static bool is_matrix(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
-	return item->subject.rows > 0;
+	return plan->low_rank ? item->right > 0 : item->subject.rows > 0;
 }
 
 /* One that joins nodes has none to join, unless a system asks for it. Factors are those of one iteration. */
@@ -97,6 +106,8 @@ void psd_choice_candidates(struct psd_plan *plan)
 			plan->candidates[plan->n_candidates++] = rows[m];
 	if (plan->compress)
 		plan->candidates[plan->n_candidates++] = &psd_method_packed[plan->compress->by];
+	if (plan->low_rank)
+		plan->candidates[plan->n_candidates++] = &psd_method_low_rank[all_reduce_of(plan->system)];
 	for (unsigned m = 0; is_auto && m < PSD_N_ALL_REDUCES; m++)
 		plan->candidates[plan->n_candidates++] = all_reduces_of(plan->sparse) + m;
 	if (!is_auto)
@@ -135,18 +146,18 @@ const struct psd_method *psd_choice_by_bytes(const struct psd_plan *plan, const 
 {
 	const struct choice choice = choice_of(plan->system, plan);
 
-	if (!has_factors(item))
+	if (!is_matrix(plan, item))
 		return choice.dense;
 	return choice.takes_factors && choice.takes_factors(&item->subject, plan->layout.workers, plan->layout.shards)
 		       ? choice.factors
 		       : choice.matrix;
 }
 
-static bool may_take(const struct choice *choice, const struct psd_plan_item *item, const struct psd_method *method)
+static bool may_take(const struct choice *choice, bool is_matrix, const struct psd_method *method)
 {
 	if (choice->takes_any)
 		return true;
-	return has_factors(item) ? method == choice->matrix || method == choice->factors : method == choice->dense;
+	return is_matrix ? method == choice->matrix || method == choice->factors : method == choice->dense;
 }
 
 unsigned psd_choice_by_seconds(const struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
@@ -156,7 +167,7 @@ unsigned psd_choice_by_seconds(const struct psd_alternative alternatives[PSD_CAN
 	unsigned best = PSD_CANDIDATES;
 
 	for (unsigned m = 0; m < plan->n_candidates; m++)
-		if (alternatives[m].is_possible && may_take(&choice, item, plan->candidates[m]) &&
+		if (alternatives[m].is_possible && may_take(&choice, is_matrix(plan, item), plan->candidates[m]) &&
 		    (best == PSD_CANDIDATES || alternatives[m].isolated_sec < alternatives[best].isolated_sec))
 			best = m;
 	return best;

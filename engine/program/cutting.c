@@ -3,6 +3,7 @@
 
 #include "engine/program/choice.h"
 #include "engine/program/chunks.h"
+#include "engine/program/low_rank.h"
 
 /* Adds the next tensor. A run of several layers has no factors of its own. */
 static void add_tensor(struct psd_plan *plan, struct psd_plan_item *item)
@@ -17,6 +18,10 @@ static void add_tensor(struct psd_plan *plan, struct psd_plan_item *item)
 					: item->subject.elements;
 	if (plan->compress)
 		item->n_blocks += psd_block_count(&plan->block, tensor->elements);
+	if (plan->low_rank) {
+		item->left += psd_low_rank_left(tensor, plan->low_rank);
+		item->right += psd_low_rank_right(tensor, plan->low_rank);
+	}
 	if (tensor->rows == 0 && is_one_layer)
 		return;
 	item->subject.rows = is_one_layer ? tensor->rows : 0;
@@ -45,6 +50,8 @@ static bool is_open(const struct psd_plan *plan, const struct psd_plan_item *ite
 	if (next->layer == item->layer &&
 	    (system->unit == PSD_UNIT_LAYER || (item->subject.rows > 0 && psd_choice_may_take_factors(system))))
 		return true;
+	if (item->right > 0)
+		return item->left * psd_plan_value_bytes(plan, PSD_BUFFER_LEFT) < plan->fuse_bytes;
 	return item->travelling * plan->value_bytes < plan->fuse_bytes;
 }
 

@@ -39,11 +39,13 @@ extern const struct psd_method psd_method_sparse[];
 extern const struct psd_method psd_method_norms[];
 /* One for each of PSD_COMPRESSIONS. */
 extern const struct psd_method psd_method_packed[];
+/* The same of psd_all_reduces, for gradients as products of narrow matrices. */
+extern const struct psd_method psd_method_low_rank[];
 /* One for each of PSD_LIBRARIES. */
 extern const struct psd_method psd_method_libraries[];
 
-/* What an item of a system may be weighed by at most: the rows above, a packed one and one all-reduce, or all of those.
- */
+/* What an item of a system may be weighed by at most: the rows above, one packed or of low rank and one all-reduce, or
+ * all of those. */
 #define PSD_COUNT_METHOD(identifier) +1
 enum { PSD_CANDIDATES = PSD_METHODS(PSD_COUNT_METHOD) + PSD_N_ALL_REDUCES };
 

@@ -198,6 +198,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.wire = wire_of(input),
 		.sparse = input->system->is_sparse && input->layout.workers > 1 ? &input->system->sparse : NULL,
 		.local = input->system->is_local && input->layout.workers > 1 ? &input->system->local_sgd : NULL,
+		.low_rank = input->system->is_low_rank && input->layout.workers > 1 ? input->system->low_rank.rank : 0,
 		.is_adaptive = input->is_adaptive,
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),

@@ -27,6 +27,7 @@ struct psd_plan_item {
 	uint64_t travelling;		/* of its elements; of a sparse plan's, as many as are expected to be chosen */
 	uint32_t first_chunk, n_chunks; /* of a sparse plan's */
 	uint64_t n_blocks;		/* of a plan that compresses */
+	uint64_t left, right; /* values of the narrow matrices, of a plan of low rank; right 0: no tensor has any */
 };
 
 struct psd_plan {
@@ -49,6 +50,7 @@ struct psd_plan {
 	const struct psd_compress *compress; /* or NULL: as they are */
 	const struct psd_compression *compression; /* by which; NULL without the former */
 	struct psd_block block;
+	unsigned low_rank; /* of the products that gradients travel as; 0: they travel as they are */
 	/* Or NULL: workers have the same parameters. Else what travels as a gradient is how far a worker's own
 	 * parameters have gone since the last exchange. */
 	const struct psd_local_sgd *local;

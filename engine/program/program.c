@@ -7,9 +7,9 @@
 #include "engine/base/grow.h"
 
 const char *const psd_op_kind_names[PSD_OP_KINDS + 1] = {
-	"forward", "backward",	 "copy",   "copy",    "send",	 "receive", "reduce", "rebuild",
-	"apply",   "collective", "gate",   "barrier", "convert", "gather",  "choose", "sum",
-	"step",	   "pack",	 "repack", "unpack",  "next",	 NULL,
+	"forward",    "backward", "copy",    "copy",	"send",	  "receive", "reduce", "rebuild", "apply",
+	"collective", "gate",	  "barrier", "convert", "gather", "choose",  "sum",    "step",	  "pack",
+	"repack",     "unpack",	  "project", "fit",	"expand", "next",    NULL,
 };
 
 static void *grow(struct psd_builder *b, void *array, uint32_t n, uint32_t *capacity, size_t entry_bytes)
@@ -328,13 +328,14 @@ struct psd_traffic psd_program_traffic(const struct psd_program *program, unsign
 
 /* In another order a worker that is ahead may have one ready that others do not have yet, and so may one that is
  * several iterations ahead. A send may be what another's next collective waits for, through a barrier per layer, and
- * would wait behind one that the sender has begun. */
+ * would wait behind one that the sender has begun. What a device makes of one sum for another is ready sooner or later
+ * than the next gradient, as the device has time. */
 bool psd_program_orders_collectives(const struct psd_program *program)
 {
 	if (program->plan->system->priority != PSD_PRIORITY_GENERATION || program->window > 2)
 		return false;
 	for (uint32_t i = 0; i < program->n_ops; i++)
-		if (program->ops[i].kind == PSD_OP_SEND)
+		if (program->ops[i].kind == PSD_OP_SEND || program->ops[i].kind == PSD_OP_FIT)
 			return false;
 	return true;
 }

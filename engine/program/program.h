@@ -24,14 +24,17 @@ enum psd_op_kind {
 	PSD_OP_GATE,	   /* joins many dependencies; takes no time */
 	PSD_OP_BARRIER,	   /* end-of-iteration work of the stack */
 	PSD_OP_CONVERT,	   /* values of `source` become those of `target`: as they travel, or what they were before */
-	PSD_OP_GATHER, /* a gradient joins what was held back of earlier ones; the chosen chunks leave it to travel */
-	PSD_OP_CHOOSE, /* by all workers' norms: which chunks travel in the next iteration */
-	PSD_OP_SUM,    /* leader adds the gradients of its node's other workers to its own */
-	PSD_OP_STEP,   /* a worker applies its own gradient; where it exchanges, how far it has gone takes its place */
-	PSD_OP_PACK,   /* a gradient joins what was lost of earlier ones, and is compressed to travel */
-	PSD_OP_REPACK, /* shard sums the compressed gradients of all workers, and compresses the sum */
-	PSD_OP_UNPACK, /* the compressed sum becomes the gradient */
-	PSD_OP_NEXT,   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
+	PSD_OP_GATHER,	/* a gradient joins what was held back of earlier ones; the chosen chunks leave it to travel */
+	PSD_OP_CHOOSE,	/* by all workers' norms: which chunks travel in the next iteration */
+	PSD_OP_SUM,	/* leader adds the gradients of its node's other workers to its own */
+	PSD_OP_STEP,	/* a worker applies its own gradient; where it exchanges, how far it has gone takes its place */
+	PSD_OP_PACK,	/* a gradient joins what was lost of earlier ones, and is compressed to travel */
+	PSD_OP_REPACK,	/* shard sums the compressed gradients of all workers, and compresses the sum */
+	PSD_OP_UNPACK,	/* the compressed sum becomes the gradient */
+	PSD_OP_PROJECT, /* a gradient joins what was left of earlier ones; its left narrow matrix is made */
+	PSD_OP_FIT,	/* the sum of the left ones becomes orthonormal; the right one is made, and the rest stays */
+	PSD_OP_EXPAND,	/* the product of both becomes the gradient */
+	PSD_OP_NEXT,	/* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
 	PSD_OP_KINDS
 };
 /* The one list of their names, for messages, traces and plots. Copies share one. */

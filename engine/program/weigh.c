@@ -188,7 +188,8 @@ static enum psd_status weigh_all(struct psd_alternative alternatives[PSD_CANDIDA
 
 		alternatives[m] = (struct psd_alternative){.is_possible = false};
 		if (psd_choice_takes_wire(plan, method) &&
-		    (!method->keeps[PSD_BUFFER_FACTORS] || item->subject.rows > 0))
+		    (!method->keeps[PSD_BUFFER_FACTORS] || item->subject.rows > 0) &&
+		    (!method->keeps[PSD_BUFFER_LEFT] || item->right > 0))
 			status = weigh(&alternatives[m], plan, item, method, counts_bytes, err);
 	}
 	return status;

@@ -105,6 +105,14 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 			     system->compress.tensors == PSD_COMPRESSED_MATRICES ? " of matrices" : "",
 			     psd_compression_names[system->compress.by]);
 	}
+	if (system->is_low_rank) {
+		add_note(text, system);
+		psd_text_add(
+			text,
+			"' sends gradients of matrices as products of rank %u, adds what is lost to later ones, and so "
+			"trains with other values\n",
+			system->low_rank.rank);
+	}
 	if (system->is_local && system->local_sgd.steps > 1) {
 		add_note(text, system);
 		psd_text_add(text,

@@ -167,6 +167,11 @@ struct psd_compress {
 	enum psd_momentum momentum; /* of the sum, or of each worker's gradient, which then travels with it */
 };
 
+/* Gradients travel as products of two narrow matrices. Source: Vogels et al. 2019, PowerSGD (arXiv 1905.13727). */
+struct psd_low_rank {
+	unsigned rank; /* columns of one, rows of the other */
+};
+
 struct psd_system {
 	const char *name;
 	enum psd_schedule schedule;
@@ -186,6 +191,8 @@ struct psd_system {
 	struct psd_sparse sparse; /* if it is */
 	bool is_compressed;
 	struct psd_compress compress; /* if it is */
+	bool is_low_rank;
+	struct psd_low_rank low_rank; /* if it is */
 	bool is_local;
 	struct psd_local_sgd local_sgd; /* if it is */
 	struct psd_host host;		/* the cluster's host, overlaid with the system's own */

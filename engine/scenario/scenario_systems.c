@@ -38,6 +38,7 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 #define OF_HYBRIDS		(BIT(HYBRID) | BIT(SACP))
 #define OF_SERVERS		(BIT(PS) | BIT(TWO_LEVEL_PS) | BIT(SFB) | BIT(ADAM) | OF_HYBRIDS)
 #define OF_OWN_ALL_REDUCES	(((1u << (PSD_N_ALL_REDUCES + 1)) - 1) << PSD_SYNC_ALL_REDUCE)
+#define OF_NAMED_ALL_REDUCES	(((1u << PSD_N_ALL_REDUCES) - 1) << PSD_SYNC_ALL_REDUCE)
 #define OF_ALL_REDUCES		(OF_OWN_ALL_REDUCES | ((1u << PSD_N_LIBRARIES) - 1) << PSD_SYNC_LIBRARY)
 #define OF_DENSE		(BIT(PS) | BIT(TWO_LEVEL_PS) | OF_ALL_REDUCES)
 
@@ -98,6 +99,18 @@ static const struct psd_key compress_keys[] = {
 		 "decay before it is compressed, after which one-bit trains more steadily"},
 	{.name = NULL},
 };
+
+static const struct psd_key low_rank_keys[] = {
+	{.name = "rank",
+	 .type = PSD_KEY_UNSIGNED,
+	 .offset = offsetof(struct psd_low_rank, rank),
+	 .lowest = 1,
+	 .highest = 64,
+	 .is_required = true,
+	 .help = "columns of the one narrow matrix, rows of the other: more say more of a gradient, in more bytes"},
+	{.name = NULL},
+};
+static const struct psd_section low_rank = {.tables = {low_rank_keys}};
 
 static enum psd_status check_compress(const struct psd_schema_reader *reader, void *base, const struct psd_node *node)
 {
@@ -192,6 +205,10 @@ static const struct psd_key keys[] = {
 	 .has_offset = offsetof(struct psd_system, is_compressed), .when = {"sync", BIT(PS), 0},
 	 .help = "gradients go to the shards compressed, and their sums come back so; what is lost either way is added "
 		 "to the next gradient or sum"},
+	{KEY("low_rank", SECTION, low_rank), .section = &low_rank,
+	 .has_offset = offsetof(struct psd_system, is_low_rank), .when = {"sync", OF_NAMED_ALL_REDUCES, 0},
+	 .help = "matrices of gradients (outputs by all that each has) travel as products of two narrow ones where "
+		 "these have fewer values; what is lost is added to the next gradient"},
 	{KEY("local_sgd", SECTION, local_sgd), .section = &local_sgd,
 	 .has_offset = offsetof(struct psd_system, is_local), .when = {"sync", OF_DENSE | BIT(HYBRID), 0},
 	 .help = "workers update parameters of their own, and average them at the end of every so many iterations; a "
@@ -306,6 +323,17 @@ static enum psd_status check_compress_beside(const struct psd_system *system, co
 			     system->name);
 }
 
+static enum psd_status check_low_rank_beside(const struct psd_system *system, const struct psd_node *entry,
+					     struct psd_error *err)
+{
+	if (!system->is_low_rank || !system->is_sparse)
+		return PSD_OK;
+	return psd_error_set(
+		err, PSD_EINVAL, psd_node_child(entry, "low_rank")->key_at,
+		"'low_rank' of system '%s' cannot stand beside 'sparse': each says what of a gradient travels",
+		system->name);
+}
+
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
 	const struct psd_scenario *scenario = reader->base;
@@ -316,6 +344,8 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 		status = check_local_beside(system, entry, reader->err);
 	if (!status)
 		status = check_compress_beside(system, entry, reader->err);
+	if (!status)
+		status = check_low_rank_beside(system, entry, reader->err);
 
 	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,

@@ -15,6 +15,7 @@
 #include "engine/scenario/train.h"
 #include "real/device/chunks.h"
 #include "real/device/drift.h"
+#include "real/device/low_rank.h"
 #include "real/device/packing.h"
 #include "real/device/update.h"
 #include "real/library/library.h"
@@ -184,6 +185,12 @@ struct psd_device_kind {
 	/* Begin psd_packing_pack() and psd_packing_unpack(), with the same bits but for which NaN a NaN becomes. */
 	enum psd_status (*pack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
 	enum psd_status (*unpack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
+	/* Begin psd_low_rank_project(), psd_low_rank_fit() and psd_low_rank_expand(). */
+	enum psd_status (*project)(struct psd_device *device, const struct psd_low_rank_work *work,
+				   struct psd_error *err);
+	enum psd_status (*fit)(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err);
+	enum psd_status (*expand)(struct psd_device *device, const struct psd_low_rank_work *work,
+				  struct psd_error *err);
 
 	/* ---- when work is over ---- */
 
@@ -214,6 +221,12 @@ enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const st
 enum psd_status psd_device_pack_here(struct psd_device *device, const struct psd_packing *packing,
 				     struct psd_error *err);
 enum psd_status psd_device_unpack_here(struct psd_device *device, const struct psd_packing *packing,
+				       struct psd_error *err);
+enum psd_status psd_device_project_here(struct psd_device *device, const struct psd_low_rank_work *work,
+					struct psd_error *err);
+enum psd_status psd_device_fit_here(struct psd_device *device, const struct psd_low_rank_work *work,
+				    struct psd_error *err);
+enum psd_status psd_device_expand_here(struct psd_device *device, const struct psd_low_rank_work *work,
 				       struct psd_error *err);
 
 /* The device that a training job asks for, at that place; of several the best that the machine has. PSD_EINVAL: this

@@ -77,3 +77,24 @@ enum psd_status psd_device_unpack_here(struct psd_device *device, const struct p
 	psd_packing_unpack(packing);
 	return PSD_OK;
 }
+
+enum psd_status psd_device_project_here(struct psd_device *device, const struct psd_low_rank_work *work,
+					struct psd_error *err)
+{
+	(void)device;
+	return psd_low_rank_project(work, err);
+}
+
+enum psd_status psd_device_fit_here(struct psd_device *device, const struct psd_low_rank_work *work,
+				    struct psd_error *err)
+{
+	(void)device;
+	return psd_low_rank_fit(work, err);
+}
+
+enum psd_status psd_device_expand_here(struct psd_device *device, const struct psd_low_rank_work *work,
+				       struct psd_error *err)
+{
+	(void)device;
+	return psd_low_rank_expand(work, err);
+}

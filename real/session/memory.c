@@ -119,6 +119,8 @@ uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum p
 		return is_shard(memory) ? psd_memory_own_blocks(memory, i).elements * memory->plan->block.elements : 0;
 	case PSD_EXTENT_EACH_BLOCK_PART:
 		return is_shard(memory) ? memory->plan->layout.workers * psd_memory_own_blocks(memory, i).elements : 0;
+	case PSD_EXTENT_LEFT: return item->left;
+	case PSD_EXTENT_RIGHT: return item->right;
 	case PSD_EXTENT_EACH_FACTORS:
 		return spaced(tops) + (uint64_t)memory->plan->layout.workers * item->subject.batch * item->subject.rows;
 	}
@@ -503,6 +505,8 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	case PSD_EXTENT_ROOT: return find_elements(memory, buffer, item, iteration, of_item, pieces);
 	case PSD_EXTENT_PART: return find_part(memory, item, op->slice, of_item, pieces);
 	case PSD_EXTENT_EACH_FACTORS: return find_factors(memory, buffer, item, iteration, sender, pieces);
+	case PSD_EXTENT_LEFT:
+	case PSD_EXTENT_RIGHT:
 	case PSD_EXTENT_BLOCKS:
 		pieces[0] = (struct iovec){psd_memory_blocks(memory, buffer, item, iteration, range.first),
 					   range.elements * value_bytes(memory, buffer)};

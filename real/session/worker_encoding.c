@@ -74,14 +74,15 @@ struct psd_range psd_worker_range(const struct psd_worker *worker, const struct 
 {
 	const struct psd_plan_item *item = &worker->plan->items[op->item];
 	const struct psd_range slice = psd_plan_slice(item, op->slice);
+	const enum psd_extent extent = psd_buffers[op->source].extent;
 
-	if (psd_buffers[op->source].extent == PSD_EXTENT_PART) {
+	if (extent == PSD_EXTENT_PART) {
 		const struct psd_range part = psd_memory_own_part(&worker->memory, (unsigned)op->item, op->slice);
 
 		return (struct psd_range){part.first - slice.first, part.elements};
 	}
-	if (psd_buffers[op->source].extent == PSD_EXTENT_BLOCKS)
-		return (struct psd_range){0, item->n_blocks};
+	if (extent == PSD_EXTENT_BLOCKS || extent == PSD_EXTENT_LEFT || extent == PSD_EXTENT_RIGHT)
+		return (struct psd_range){0, psd_memory_elements(&worker->memory, (unsigned)op->item, op->source)};
 	if (item->method->keeps[PSD_BUFFER_CHOSEN])
 		return (struct psd_range){0, psd_chosen_elements(&worker->chosen, worker->plan, (unsigned)op->item)};
 	return (struct psd_range){0, slice.elements};

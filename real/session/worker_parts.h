@@ -193,12 +193,13 @@ struct psd_worker {
 	void *staging; /* room in the host's memory for copies of a checkpoint, the device's; NULL: not needed so far */
 	/* of each iteration under way, as the device's memory has them, but NULL where they are rebuilt */
 	float **computed_gradients;
-	struct psd_scale *scales;     /* of each slice of each item, as workers know it */
-	struct psd_scale *sum_scales; /* as a shard or a root that sums it knows it */
-	struct psd_chosen chosen;     /* of a sparse plan; nothing where all replay: they send what is expected */
-	struct psd_chunks *chunks;    /* of each item, what the device is to do with them */
-	struct psd_packing *packings; /* the same of a plan that compresses; NULL: it does not */
-	struct psd_feed *feed;	      /* NULL: a server */
+	struct psd_scale *scales;	    /* of each slice of each item, as workers know it */
+	struct psd_scale *sum_scales;	    /* as a shard or a root that sums it knows it */
+	struct psd_chosen chosen;	    /* of a sparse plan; nothing where all replay: they send what is expected */
+	struct psd_chunks *chunks;	    /* of each item, what the device is to do with them */
+	struct psd_packing *packings;	    /* the same of a plan that compresses; NULL: it does not */
+	struct psd_low_rank_work *low_rank; /* of a plan of low rank */
+	struct psd_feed *feed;		    /* NULL: a server */
 	struct psd_fetching fetching;
 	uint64_t global_batch;
 
@@ -366,6 +367,19 @@ enum psd_status psd_worker_unpack(struct psd_worker *worker, struct psd_task tas
 				  struct psd_error *err) PSD_MUST_CHECK;
 /* What a shard does when all workers' compressed gradients of its part are there. */
 void psd_worker_repack(struct psd_worker *worker, struct psd_task task);
+
+/* ---- worker_low_rank.c ---- */
+
+/* PSD_ENOMEM. */
+enum psd_status psd_worker_open_low_rank(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* The left narrow matrices of a gradient are made; in a lane's thread, as are the next two. */
+enum psd_status psd_worker_project(struct psd_worker *worker, struct psd_task task,
+				   struct psd_error *err) PSD_MUST_CHECK;
+/* Their sums become a basis; the right ones are made. */
+enum psd_status psd_worker_fit(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
+/* The product of the sums becomes the gradient. */
+enum psd_status psd_worker_expand(struct psd_worker *worker, struct psd_task task,
+				  struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_sparse.c ---- */
 

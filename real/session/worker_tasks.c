@@ -207,6 +207,9 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	case PSD_OP_PACK: return psd_worker_pack(worker, task, err);
 	case PSD_OP_UNPACK: return psd_worker_unpack(worker, task, err);
 	case PSD_OP_REPACK: psd_worker_repack(worker, task); return PSD_OK;
+	case PSD_OP_PROJECT: return psd_worker_project(worker, task, err);
+	case PSD_OP_FIT: return psd_worker_fit(worker, task, err);
+	case PSD_OP_EXPAND: return psd_worker_expand(worker, task, err);
 	case PSD_OP_SUM: return psd_worker_sum_node(worker, task, err);
 	case PSD_OP_REDUCE: return psd_worker_reduce(worker, task, err);
 	case PSD_OP_COPY_OUT:
@@ -331,6 +334,13 @@ static bool is_small_layer(const struct psd_worker *worker, const struct psd_op 
 	return !is_first(worker, op) && worker->options->train->threads == 1 && last_sec > 0.0 && last_sec < SMALL_SEC;
 }
 
+/* Products, for which OpenMP needs no threads of its own. */
+static bool has_products_here(const struct psd_worker *worker, const struct psd_op *op)
+{
+	return (op->kind == PSD_OP_PROJECT || op->kind == PSD_OP_FIT || op->kind == PSD_OP_EXPAND) &&
+	       worker->options->train->threads == 1;
+}
+
 static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op *op)
 {
 	if (psd_worker_lane(worker, op) != op->resource || is_asynchronous(worker, op->resource))
@@ -340,7 +350,7 @@ static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op
 	return (op->kind == PSD_OP_SUM || op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY ||
 		op->kind == PSD_OP_STEP || op->kind == PSD_OP_CONVERT || op->kind == PSD_OP_GATHER ||
 		op->kind == PSD_OP_CHOOSE || op->kind == PSD_OP_PACK || op->kind == PSD_OP_REPACK ||
-		op->kind == PSD_OP_UNPACK) &&
+		op->kind == PSD_OP_UNPACK || has_products_here(worker, op)) &&
 	       elements_of(worker, op) <= SMALL_ELEMENTS;
 }
 

@@ -185,6 +185,21 @@ static enum psd_status unpack(struct psd_device *device, const struct psd_packin
 	BEGIN(PSD_STREAM_COMPUTE, "unpack", unpack(device, packing, err));
 }
 
+static enum psd_status project(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
+{
+	BEGIN(PSD_STREAM_COMPUTE, "project", project(device, work, err));
+}
+
+static enum psd_status fit(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
+{
+	BEGIN(PSD_STREAM_COMPUTE, "fit", fit(device, work, err));
+}
+
+static enum psd_status expand(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
+{
+	BEGIN(PSD_STREAM_COMPUTE, "expand", expand(device, work, err));
+}
+
 static enum psd_status read_state(struct psd_device *device, unsigned state, float *values, struct psd_error *err)
 {
 	CALL("read state", read_state(device, state, values, err));
@@ -235,6 +250,9 @@ struct psd_device_kind labelled_device(void)
 	kind.apply_chunks = apply_chunks;
 	kind.pack = pack;
 	kind.unpack = unpack;
+	kind.project = project;
+	kind.fit = fit;
+	kind.expand = expand;
 	kind.read_state = read_state;
 	kind.write_state = write_state;
 	kind.mark = mark;

@@ -45,6 +45,12 @@ Test(cuda_checkpoint, compressed_gradients_go_on)
 	check("sync: ps, compress: {by: top-k, kept: 2%}", GOING_ON_SGD);
 }
 
+/* So are what narrow matrices have lost of gradients, and the right ones. */
+Test(cuda_checkpoint, gradients_of_low_rank_go_on)
+{
+	check("sync: ring, low_rank: {rank: 2}", GOING_ON_SGD);
+}
+
 Test(cuda_checkpoint, layers_of_16_bits_go_on)
 {
 	check("sync: ring", GOING_ON_SGD ", arithmetic: fp16");

@@ -101,3 +101,9 @@ Test(cuda_seeds, of_compressed_gradients)
 	check("schedule: wait-free, sync: ps, compress: {by: one-bit, momentum: before}");
 	check("schedule: wait-free, sync: ps, barrier: layer, compress: {by: top-k, kept: 5%}");
 }
+
+Test(cuda_seeds, of_gradients_of_low_rank)
+{
+	check("schedule: wait-free, sync: ring, low_rank: {rank: 2}");
+	check("schedule: wait-free, sync: ring, fuse: 1MiB, barrier: layer, low_rank: {rank: 1}");
+}

@@ -142,6 +142,15 @@ Test(cuda_training, compressed_gradients_end_as_on_the_processor)
 		       TOLERANCE_RATIO);
 }
 
+Test(cuda_training, gradients_of_low_rank_end_as_on_the_processor)
+{
+	check("schedule: wait-free, sync: ring, low_rank: {rank: 1}");
+	check("schedule: sequential, sync: halving-doubling, unit: layer, low_rank: {rank: 2}");
+	check("schedule: wait-free, sync: ring, fuse: 1MiB, barrier: layer, low_rank: {rank: 2}");
+	check_on_nodes("schedule: wait-free, sync: two-level, low_rank: {rank: 2}, local_sgd: {steps: 2}", 2,
+		       TOLERANCE_RATIO);
+}
+
 /* ---- other jobs ---- */
 
 static struct training *run_job(const char *model, const char *job, const char *system, unsigned workers,

@@ -96,6 +96,9 @@ static const struct cover of_local_steps[] = {{"backward", 0}, {"drift", 1}, {NU
 /* Blocks are packed where gradients are made, and unpacked there when they have come in. */
 static const struct cover of_packed[] = {{"backward", 0}, {"pack", 1}, {"copy in", 1}, {NULL, 0}};
 
+/* Products are applied on the stream where they are expanded. */
+static const struct cover of_low_rank[] = {{"expand", 0}, {NULL, 0}};
+
 static const struct cover *find_cover(const struct cover covers[], const char *name)
 {
 	while (covers->name && strcmp(covers->name, name) != 0)
@@ -242,6 +245,11 @@ Test(cuda_waits, local_steps_need_each)
 Test(cuda_waits, compressed_gradients_need_each)
 {
 	check("schedule: wait-free, sync: ps, compress: {by: one-bit}", of_packed);
+}
+
+Test(cuda_waits, gradients_of_low_rank_need_each)
+{
+	check("schedule: wait-free, sync: ring, low_rank: {rank: 2}", of_low_rank);
 }
 
 /* ---- a device alone ---- */

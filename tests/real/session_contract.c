@@ -17,6 +17,8 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: adam, wire: bf16",
 	"schedule: wait-free, sync: ring, priority: forward",
 	"schedule: wait-free, sync: halving-doubling, fuse: 1MiB, pipeline: 2KiB, wire: fp16",
+	"schedule: wait-free, sync: ring, low_rank: {rank: 2}",
+	"schedule: sequential, sync: halving-doubling, fuse: 1KiB, low_rank: {rank: 1}",
 };
 
 void contract_check(const struct contract_device devices[], unsigned n_devices,

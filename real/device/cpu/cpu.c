@@ -311,4 +311,7 @@ const struct psd_device_kind psd_device_cpu = {
 	.apply_chunks = psd_device_apply_chunks_here,
 	.pack = psd_device_pack_here,
 	.unpack = psd_device_unpack_here,
+	.project = psd_device_project_here,
+	.fit = psd_device_fit_here,
+	.expand = psd_device_expand_here,
 };

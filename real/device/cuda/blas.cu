@@ -71,7 +71,7 @@ static cudaDataType_t type_of(struct psd_cuda_values values)
 /* What 16 bits hold is exact in TF32: a rebuild from factors that were so loses nothing by it. */
 static cublasComputeType_t arithmetic_of(const struct psd_device *device, const struct psd_cuda_product *product)
 {
-	if (product->left.type == PSD_CUDA_FLOAT && device->options.arithmetic != PSD_LAYERS_FP32)
+	if (product->left.type == PSD_CUDA_FLOAT && !product->is_exact && device->options.arithmetic != PSD_LAYERS_FP32)
 		return CUBLAS_COMPUTE_32F_FAST_TF32;
 	return CUBLAS_COMPUTE_32F;
 }

@@ -64,6 +64,9 @@ static enum psd_status take_scratch(struct psd_device *device, struct psd_error 
 		sizeof(double), /* one rate */
 		PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_PARTS * sizeof(double),
 		PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS * sizeof(double),
+		PSD_MOST_RANK * (PSD_MOST_RANK + 1) / 2 * PSD_CUDA_PRODUCT_LANES * sizeof(double),
+		PSD_MOST_RANK * PSD_MOST_RANK * sizeof(double),
+		PSD_MOST_RANK * PSD_MOST_RANK * sizeof(double),
 		PSD_CUDA_LOOK_PARTS * sizeof(uint32_t),
 		(PSD_CUDA_LOOK_GROUPS + 1) * sizeof(uint32_t),
 		2 * sizeof(uint32_t), /* counters */
@@ -91,12 +94,15 @@ static enum psd_status take_scratch(struct psd_device *device, struct psd_error 
 	device->own_rate = (void *)places[3];
 	device->chunk_parts = (void *)places[4];
 	device->chunk_folded = (void *)places[5];
-	device->found = (void *)places[6];
-	device->folded = (void *)places[7];
-	device->counters = (void *)places[8];
-	device->lane_sums = (void *)places[9];
-	device->lowest_keys = (void *)places[10];
-	device->lane_counts = (void *)places[11];
+	device->column_products = (void *)places[6];
+	device->column_factor = (void *)places[7];
+	device->column_inverse = (void *)places[8];
+	device->found = (void *)places[9];
+	device->folded = (void *)places[10];
+	device->counters = (void *)places[11];
+	device->lane_sums = (void *)places[12];
+	device->lowest_keys = (void *)places[13];
+	device->lane_counts = (void *)places[14];
 	return PSD_OK;
 }
 
@@ -540,6 +546,9 @@ const struct psd_device_kind psd_device_cuda = {
 	.apply_chunks = psd_cuda_update_chunks,
 	.pack = psd_cuda_pack,
 	.unpack = psd_cuda_unpack,
+	.project = psd_cuda_project,
+	.fit = psd_cuda_fit,
+	.expand = psd_cuda_expand,
 	.mark = psd_cuda_mark,
 	.wait = psd_cuda_wait,
 	.between_sec = psd_cuda_between_sec,

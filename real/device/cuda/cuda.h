@@ -139,6 +139,11 @@ struct psd_device {
 	uint16_t *lane_counts; /* (PSD_CUDA_BLOCKS, PSD_CUDA_DIGITS, PSD_BLOCK_LANES) */
 	uint32_t *lowest_keys; /* (PSD_CUDA_BLOCKS) */
 
+	/* of narrow matrices, whose rank is PSD_MOST_RANK at most */
+	double *column_products; /* (pairs, PSD_CUDA_PRODUCT_LANES) */
+	double *column_factor;	 /* (rank, rank), as is its inverse */
+	double *column_inverse;
+
 	/* the network */
 	const struct psd_graph *graph;
 	struct psd_network_options network;
@@ -251,6 +256,7 @@ struct psd_cuda_product {
 	uint32_t rows, columns, depth; /* depth: what is summed over */
 	bool is_left_transposed, is_right_transposed;
 	bool adds;
+	bool is_exact; /* floats are not rounded to TF32 */
 	float alpha;
 };
 
@@ -452,6 +458,13 @@ enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct p
 
 enum psd_status psd_cuda_pack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
 enum psd_status psd_cuda_unpack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
+
+/* ---- narrow matrices (low_rank.c): slots of struct psd_device_kind ---- */
+
+enum psd_status psd_cuda_project(struct psd_device *device, const struct psd_low_rank_work *work,
+				 struct psd_error *err);
+enum psd_status psd_cuda_fit(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err);
+enum psd_status psd_cuda_expand(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err);
 
 /* ---- sums between GPUs (nccl.c) ---- */
 

@@ -5,6 +5,7 @@
 
 extern "C" {
 #include "real/device/cuda/bodies_layers.h"
+#include "real/device/cuda/bodies_low_rank.h"
 #include "real/device/cuda/bodies_neighbours.h"
 #include "real/device/cuda/bodies_packing.h"
 #include "real/device/cuda/bodies_parameters.h"

@@ -62,7 +62,13 @@
 	ROW(top_k_count)                                                                                               \
 	ROW(top_k_choose)                                                                                              \
 	ROW(top_k_take)                                                                                                \
-	ROW(top_k_put)
+	ROW(top_k_put)                                                                                                 \
+	ROW(right_start)                                                                                               \
+	ROW(left_products)                                                                                             \
+	ROW(left_fold)                                                                                                 \
+	ROW(left_factor)                                                                                               \
+	ROW(left_inverse)                                                                                              \
+	ROW(left_basis)
 
 /* Those that do four neighbouring elements for an index where these lie so that one access has them all. */
 #define PSD_CUDA_FOUR_KERNELS(ROW)                                                                                     \
@@ -659,6 +665,52 @@ struct psd_cuda_top_k_take {
 /* gradient, which is 0, = what travels; indices: what is kept of all blocks. */
 struct psd_cuda_top_k_put {
 	struct psd_cuda_blocks of;
+};
+
+/* ---- narrow matrices; what is done to them is in real/device/low_rank.h ---- */
+
+enum { PSD_CUDA_PRODUCT_LANES = 256 };
+
+/* A row of zeros starts anew; indices: rows. */
+struct psd_cuda_right_start {
+	float *right; /* (rank, columns) */
+	uint32_t columns;
+	unsigned number; /* of the tensor */
+};
+
+/* Products of each column with itself and those behind it, of every so manieth row; indices: pairs of columns, of each
+ * all lanes. */
+struct psd_cuda_left_products {
+	const float *left; /* (rows, rank) */
+	uint32_t rows, rank;
+	double *partial; /* (pairs, lanes) */
+};
+
+/* factor[j][k], j <= k, the sums of those; indices: pairs. */
+struct psd_cuda_left_fold {
+	const double *partial;
+	uint32_t rank;
+	double *factor; /* (rank, rank) */
+};
+
+/* They become their Cholesky factor; index 0 alone. */
+struct psd_cuda_left_factor {
+	double *factor;
+	uint32_t rank;
+};
+
+/* Its inverse; indices: columns. */
+struct psd_cuda_left_inverse {
+	const double *factor;
+	double *inverse; /* (rank, rank) */
+	uint32_t rank;
+};
+
+/* left = left times the inverse; indices: rows. */
+struct psd_cuda_left_basis {
+	float *left;
+	const double *inverse;
+	uint32_t rank;
 };
 
 struct psd_device;

@@ -3,9 +3,9 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "engine/base/text.h"
 #include "engine/encodings/compression.h"
 #include "tests/loaded_helper.h"
+#include "tests/operations_helper.h"
 
 enum { TEXT_MAX = 1024, WORKERS = 3 };
 
@@ -46,35 +46,6 @@ static void close_item(struct one_item *item)
 
 /* ---- operations and edges ---- */
 
-static const char *const resource_names[] = {
-	[PSD_RESOURCE_DEVICE] = "device", [PSD_RESOURCE_COPY_OUT] = "way out", [PSD_RESOURCE_COPY_IN] = "way in",
-	[PSD_RESOURCE_CPU] = "processor", [PSD_RESOURCE_NIC] = "network",      [PSD_RESOURCE_NONE] = "nothing",
-};
-
-static const char *const where_names[] = {
-	[PSD_WHERE_WORKERS] = "workers",
-	[PSD_WHERE_SHARDS] = "shards",
-	[PSD_WHERE_EVERYWHERE] = "all",
-};
-
-/* A line: number, kind, on what of whom, from which buffer to which, and what it waits for; -1 is of the iteration
- * before. */
-static void add_op(struct psd_text *text, const struct psd_program *program, uint32_t number)
-{
-	const struct psd_op *op = &program->ops[number];
-
-	psd_text_add(text, "%u %s on %s of %s", number, psd_op_kind_names[op->kind], resource_names[op->resource],
-		     where_names[op->where]);
-	if (op->source != op->target || op->source != PSD_BUFFER_PARAMETER)
-		psd_text_add(text, ", %s to %s", psd_buffers[op->source].name, psd_buffers[op->target].name);
-	for (uint32_t e = 0; e < op->n_dependencies; e++) {
-		const struct psd_edge edge = program->dependencies[op->first_dependency + e];
-
-		psd_text_add(text, "%s%u%s", e ? ", " : " after ", edge.op, edge.distance ? "-1" : "");
-	}
-	psd_text_add(text, "%s\n", op->is_exchange ? ", of exchanges" : "");
-}
-
 static void expect_ops(const char *system, bool has_own_memory, const char *expected)
 {
 	struct psd_text text = {.bytes = NULL};
@@ -82,7 +53,7 @@ static void expect_ops(const char *system, bool has_own_memory, const char *expe
 
 	open_matrix(&item, system, has_own_memory);
 	for (uint32_t i = 0; i < item.made.program.n_ops; i++)
-		add_op(&text, &item.made.program, i);
+		add_operation(&text, &item.made.program, i);
 	cr_assert_not(text.is_out_of_memory);
 	cr_expect_str_eq(text.bytes, expected);
 	psd_text_release(&text);

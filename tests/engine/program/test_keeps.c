@@ -14,6 +14,8 @@
 	"  - {name: hybrid, sync: hybrid}\n"                                                                           \
 	"  - {name: adam, sync: adam}\n"                                                                               \
 	"  - {name: packed, sync: ps, compress: {by: one-bit}}\n"                                                      \
+	"  - {name: low rank, sync: ring, low_rank: {rank: 2}}\n"                                                      \
+	"  - {name: local low rank, sync: ring, low_rank: {rank: 2}, local_sgd: {steps: 4}}\n"                         \
 	"  - {name: local ps, sync: ps, local_sgd: {steps: 4}}\n"                                                      \
 	"  - {name: local ring, sync: ring, local_sgd: {steps: 4}}\n"                                                  \
 	"train: {iterations: 8, " train "learning_rate: {base: 0.1}}\n"

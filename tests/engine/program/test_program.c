@@ -31,8 +31,10 @@ static void check_case(const struct loaded *loaded, const struct psd_system *sys
 		 psd_sync_names[system->sync], psd_schedule_names[system->schedule], psd_barrier_names[system->barrier],
 		 psd_priority_names[system->priority], loaded->matter.costs.has_own_memory ? "copies" : "no copies",
 		 psd_encoding_names[system->wire], made.plan.layout.workers, system->servers,
-		 system->is_local ? ", local steps" : "", system->is_compressed ? ", " : "",
-		 system->is_compressed ? psd_compression_names[system->compress.by] : "");
+		 system->is_local ? ", local steps" : "", system->is_compressed || system->is_low_rank ? ", " : "",
+		 system->is_low_rank	 ? "low rank"
+		 : system->is_compressed ? psd_compression_names[system->compress.by]
+					 : "");
 	check(&made.program, name);
 	psd_case_release(&made);
 }
@@ -85,10 +87,22 @@ static void check_compressed(const struct loaded *loaded, const struct psd_syste
 	}
 }
 
+/* Rank 9 leaves the last layer's weight of 10 x 64 as it is. */
+static void check_low_rank(const struct loaded *loaded, const struct psd_system *system, check_fn check)
+{
+	struct psd_system narrowed = *system;
+
+	narrowed.is_low_rank = true;
+	for (unsigned rank = 2; rank <= 9; rank += 7) {
+		narrowed.low_rank.rank = rank;
+		check_steps_of(loaded, &narrowed, check);
+	}
+}
+
 /* All ways from `first` to `last` to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, each
  * number of workers, 0 or 3 servers apart, where there are none items of one tensor or of several layers; as they are
  * or rounded for the way; all of them or chunks; where a method takes them also local steps; to servers also
- * compressed. */
+ * compressed; by all-reduces also of low rank. */
 static void for_each_of(const char *scenario, unsigned first, unsigned last, check_fn check)
 {
 	struct loaded loaded;
@@ -118,6 +132,8 @@ static void for_each_of(const char *scenario, unsigned first, unsigned last, che
 			check_steps_of(&loaded, &system, check);
 			if (sync == PSD_SYNC_PS && !(bits & 32))
 				check_compressed(&loaded, &system, check);
+			if (sync >= PSD_SYNC_ALL_REDUCE && sync < PSD_SYNC_AUTO && bits < 32)
+				check_low_rank(&loaded, &system, check);
 		}
 	loaded_close(&loaded);
 }
@@ -243,12 +259,19 @@ static bool is_compressed(const struct psd_plan *plan, const struct psd_plan_ite
 	return plan->compress && item->method == &psd_method_packed[plan->compress->by];
 }
 
+/* Of a plan of low rank. */
+static bool is_narrowed(const struct psd_plan_item *item)
+{
+	return item->right > 0;
+}
+
 static bool is_updated_by_servers(const struct psd_plan_item *item)
 {
 	return item->method == &psd_method_ps || item->method == &psd_method_two_level_ps;
 }
 
-/* All bytes of an item are pushed and pulled, whatever the slices; or all its blocks. */
+/* All bytes of an item are pushed and pulled, whatever the slices; or all its blocks; or summed, as they are or as
+ * narrow matrices. */
 static void check_elements(const struct psd_program *program, const char *name)
 {
 	const struct psd_plan *plan = program->plan;
@@ -283,7 +306,7 @@ static void check_elements(const struct psd_program *program, const char *name)
 				     name, i);
 		cr_assert_eq(counts[9].elements,
 			     item->method->pattern == plan->candidates[plan->n_candidates - 1]->pattern && has_peers
-				     ? item->travelling
+				     ? is_narrowed(item) ? item->left + item->right : item->travelling
 				     : 0,
 			     "%s: item %u", name, i);
 	}
@@ -839,7 +862,8 @@ static bool is_reply(const struct psd_op *op)
 /* Whose turn is before the turn of layers, whatever its item: on the device, what others wait for. */
 static bool goes_before_layers(const struct psd_op *op)
 {
-	return op->kind == PSD_OP_STEP || op->kind == PSD_OP_PACK ||
+	return op->kind == PSD_OP_STEP || op->kind == PSD_OP_PACK || op->kind == PSD_OP_PROJECT ||
+	       op->kind == PSD_OP_FIT ||
 	       (op->kind == PSD_OP_CONVERT && op->resource == PSD_RESOURCE_DEVICE &&
 		!psd_buffers[op->source].is_encoded);
 }
@@ -1184,7 +1208,7 @@ static void check_ring(const struct psd_program *program, const char *name)
 	const struct psd_plan *plan = program->plan;
 	uint64_t sent_bytes = 0;
 
-	if (plan->system->sync != PSD_SYNC_ALL_REDUCE || plan->sparse)
+	if (plan->system->sync != PSD_SYNC_ALL_REDUCE || plan->sparse || plan->low_rank)
 		return;
 	for (unsigned node = 0; node < plan->layout.nodes; node++)
 		sent_bytes += psd_program_traffic(program, node).sent_bytes;
@@ -1256,4 +1280,117 @@ static void check_choice(const struct psd_program *program, const char *name)
 Test(program, chunks_are_chosen_once_by_all_sums_of_the_iteration_before)
 {
 	for_each_program(check_choice);
+}
+
+/* ---- low rank ---- */
+
+/* Matrices of 32 x 75, 32 x 800, 64 x 800 and 64 x 1024 are r columns and r rows each, and so is that of 10 x 64 but
+ * for rank 9, where that would be 666 values. Biases have 202. */
+static void check_low_rank_ring(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+	const uint64_t r = plan->low_rank;
+	const uint64_t values = (32 + 75 + 32 + 800 + 64 + 800 + 64 + 1024) * r + (r == 9 ? 640 : (10 + 64) * r) + 202;
+	uint64_t sent_bytes = 0;
+
+	if (plan->system->sync != PSD_SYNC_ALL_REDUCE || !plan->low_rank)
+		return;
+	for (unsigned node = 0; node < plan->layout.nodes; node++)
+		sent_bytes += psd_program_traffic(program, node).sent_bytes;
+	cr_assert_eq(sent_bytes, 2 * (plan->layout.workers - 1) * 4 * values, "%s", name);
+}
+
+Test(program, a_ring_of_low_rank_moves_narrow_matrices_and_all_else)
+{
+	for_each_program(check_low_rank_ring);
+}
+
+/* Of the item: its only operation of that kind, which reads such a buffer; UINT32_MAX where it has none. */
+static uint32_t find_of_item(const struct psd_program *program, unsigned item, enum psd_op_kind kind,
+			     enum psd_buffer source)
+{
+	uint32_t found = UINT32_MAX;
+
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].item == (int)item && program->ops[i].kind == kind &&
+		    program->ops[i].source == source) {
+			cr_assert_eq(found, UINT32_MAX, "item %u: operations %u and %u", item, found, i);
+			found = i;
+		}
+	return found;
+}
+
+/* From the gradient to the update, in the order in which each waits for the one before. */
+static const struct {
+	enum psd_op_kind kind;
+	enum psd_buffer source;
+	bool is_copy;
+} low_rank_path[] = {
+	{PSD_OP_PROJECT, PSD_BUFFER_GRADIENT, false}, {PSD_OP_COPY_OUT, PSD_BUFFER_LEFT, true},
+	{PSD_OP_COLLECTIVE, PSD_BUFFER_LEFT, false},  {PSD_OP_COPY_IN, PSD_BUFFER_LEFT, true},
+	{PSD_OP_FIT, PSD_BUFFER_LEFT, false},	      {PSD_OP_COPY_OUT, PSD_BUFFER_RIGHT, true},
+	{PSD_OP_COLLECTIVE, PSD_BUFFER_RIGHT, false}, {PSD_OP_COPY_IN, PSD_BUFFER_RIGHT, true},
+	{PSD_OP_EXPAND, PSD_BUFFER_RIGHT, false},     {PSD_OP_APPLY, PSD_BUFFER_PARAMETER, false},
+};
+
+static void check_path_of(const struct psd_program *program, unsigned item, const char *name)
+{
+	const bool is_narrow = is_narrowed(&program->plan->items[item]);
+	uint32_t last = UINT32_MAX;
+
+	for (unsigned s = 0; s < sizeof(low_rank_path) / sizeof(low_rank_path[0]); s++) {
+		const uint32_t op = find_of_item(program, item, low_rank_path[s].kind, low_rank_path[s].source);
+		const bool is_expected =
+			is_narrow && (!low_rank_path[s].is_copy || program->plan->costs->has_own_memory);
+
+		if (low_rank_path[s].kind != PSD_OP_APPLY)
+			cr_assert_eq(op != UINT32_MAX, is_expected, "%s: item %u, step %u", name, item, s);
+		if (!is_expected)
+			continue;
+		cr_assert(last == UINT32_MAX || has_dependency(program, op, last, 0), "%s: item %u, step %u", name,
+			  item, s);
+		last = op;
+	}
+}
+
+static void check_low_rank_path(const struct psd_program *program, const char *name)
+{
+	for (unsigned i = 0; i < program->plan->n_items; i++)
+		check_path_of(program, i, name);
+}
+
+Test(program, narrow_matrices_are_made_and_summed_one_after_the_other)
+{
+	for_each_program(check_low_rank_path);
+}
+
+/* In sequence no sum, the right ones' neither, begins before every item has left the device; nor waits for the second
+ * sum of another, which would wait for this one. Else a sum waits for its own item alone. */
+static void check_low_rank_gates(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+	const bool is_sequential = plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
+	const enum psd_op_kind leaving = plan->costs->has_own_memory ? PSD_OP_COPY_OUT : PSD_OP_PROJECT;
+
+	for (uint32_t i = 0; i < program->n_ops && plan->low_rank; i++) {
+		if (program->ops[i].kind != PSD_OP_COLLECTIVE)
+			continue;
+		bool *is_before = all_before(program, i);
+		for (uint32_t o = 0; o < program->n_ops; o++) {
+			const struct psd_op *op = &program->ops[o];
+			const bool is_own = op->item == program->ops[i].item;
+			const bool is_right = op->source == PSD_BUFFER_RIGHT;
+
+			if (op->kind == leaving && !is_own)
+				cr_assert_eq(is_before[o], is_sequential && !is_right, "%s: operation %u", name, i);
+			if (op->kind == PSD_OP_COLLECTIVE && !is_own)
+				cr_assert_not(is_before[o], "%s: operation %u", name, i);
+		}
+		free(is_before);
+	}
+}
+
+Test(program, in_sequence_sums_wait_for_all_left_matrices)
+{
+	for_each_program(check_low_rank_gates);
 }

@@ -66,6 +66,13 @@ Test(result, top_k_of_all_values_is_as_none)
 		"");
 }
 
+Test(result, gradients_of_low_rank_train_with_other_values)
+{
+	expect_note(&(struct psd_system){.name = "A", .is_low_rank = true, .low_rank = {.rank = 4}},
+		    "note: 'A' sends gradients of matrices as products of rank 4, adds what is lost to later ones, and "
+		    "so trains with other values\n");
+}
+
 Test(result, every_loss_has_its_note)
 {
 	const struct psd_system system = {.name = "A",
@@ -76,6 +83,20 @@ Test(result, every_loss_has_its_note)
 
 	expect_note(&system, "note: 'A' sends gradients compressed (one-bit), adds what is lost to later ones, and so "
 			     "trains with other values\n"
+			     "note: 'A' lets workers train by themselves and averages their parameters every 16 "
+			     "iterations, and so trains with other values\n");
+}
+
+Test(result, low_rank_is_told_before_local_steps)
+{
+	const struct psd_system system = {.name = "A",
+					  .is_low_rank = true,
+					  .low_rank = {.rank = 1},
+					  .is_local = true,
+					  .local_sgd = {.steps = 16}};
+
+	expect_note(&system, "note: 'A' sends gradients of matrices as products of rank 1, adds what is lost to later "
+			     "ones, and so trains with other values\n"
 			     "note: 'A' lets workers train by themselves and averages their parameters every 16 "
 			     "iterations, and so trains with other values\n");
 }

@@ -858,6 +858,133 @@ Test(scenario, compression_is_agreed)
 		      (const char *const[]){"compress.by: one-bit\n", "compress.block: 1024\n", "compress.kept: -\n"});
 }
 
+/* ---- low rank ---- */
+
+Test(scenario, low_rank_arrives_in_its_place)
+{
+	struct psd_scenario scenario = read_with(8, "  - {name: A, sync: ring, low_rank: {rank: 1}}\n"
+						    "  - {name: B, sync: torus, low_rank: {rank: 64}}\n"
+						    "  - {name: C, sync: ring}");
+
+	cr_expect(scenario.systems[0].is_low_rank);
+	cr_expect_eq(scenario.systems[0].low_rank.rank, 1);
+	cr_expect(scenario.systems[1].is_low_rank);
+	cr_expect_eq(scenario.systems[1].low_rank.rank, 64);
+	cr_expect_not(scenario.systems[2].is_low_rank);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, wrong_low_rank_is_named_with_its_place)
+{
+	static const struct {
+		const char *keys, *expected;
+	} rows[] = {
+		{"{}", "37: 'low_rank' needs 'rank'"},
+		{"2", "37: 'low_rank' is plain text, must be a mapping of keys: rank"},
+		{"{rank: 0}", "44: 'rank' is '0', must be a whole number from 1 to 64"},
+		{"{rank: 65}", "44: 'rank' is '65', must be a whole number from 1 to 64"},
+		{"{rank: -1}", "44: 'rank' is '-1', must be a whole number from 1 to 64"},
+		{"{rank: 1.5}", "44: 'rank' is '1.5', must be a whole number from 1 to 64"},
+		{"{rank: 2, momentum: before}", "47: unknown key 'momentum' in 'low_rank', known are rank"},
+	};
+
+	for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		char line[128], expected[256];
+
+		snprintf(line, sizeof(line), "  - {name: A, sync: ring, low_rank: %s}", rows[r].keys);
+		snprintf(expected, sizeof(expected), "dir/a.yaml:8:%s", rows[r].expected);
+		expect_error(8, line, expected);
+	}
+}
+
+static bool is_own_all_reduce(unsigned sync)
+{
+	return sync >= PSD_SYNC_ALL_REDUCE && sync < PSD_SYNC_AUTO;
+}
+
+/* Not of auto, which has none of its own, nor of libraries. A hybrid by default. */
+Test(scenario, low_rank_is_of_named_all_reduces)
+{
+	static const char known[] =
+		"only with ring, two-level, halving-doubling, recursive-doubling, double-tree and torus";
+
+	for (unsigned s = 0; psd_sync_names[s]; s++) {
+		char line[128], expected[256];
+
+		snprintf(line, sizeof(line), "  - {name: A, sync: %s, low_rank: {rank: 2}}", psd_sync_names[s]);
+		snprintf(expected, sizeof(expected),
+			 "dir/a.yaml:8:%zu: 'low_rank' has no effect where 'sync' is '%s', %s",
+			 strlen("  - {name: A, sync: , ") + strlen(psd_sync_names[s]) + 1, psd_sync_names[s], known);
+		if (is_own_all_reduce(s)) {
+			struct psd_scenario scenario = read_with(8, line);
+
+			cr_expect(scenario.systems[0].is_low_rank, "%s", line);
+			psd_scenario_release(&scenario);
+		} else {
+			expect_error(8, line, expected);
+		}
+	}
+	expect_error(8, "  - {name: A, low_rank: {rank: 2}}",
+		     "dir/a.yaml:8:15: 'low_rank' has no effect where 'sync' is 'hybrid', only with ring, two-level, "
+		     "halving-doubling, recursive-doubling, double-tree and torus");
+}
+
+Test(scenario, low_rank_does_not_stand_beside_what_also_says_what_travels)
+{
+	expect_error(8, "  - {name: A, sync: ring, sparse: {sparsity: 50%}, low_rank: {rank: 2}}",
+		     "dir/a.yaml:8:52: 'low_rank' of system 'A' cannot stand beside 'sparse': each says what of a "
+		     "gradient travels");
+	expect_error(8, "  - {name: A, sync: ring, low_rank: {rank: 2}, sparse: {sparsity: 50%}}",
+		     "dir/a.yaml:8:27: 'low_rank' of system 'A' cannot stand beside 'sparse': each says what of a "
+		     "gradient travels");
+	expect_error(8, "  - {name: A, sync: ring, low_rank: {rank: 2}, compress: {by: one-bit}}",
+		     "dir/a.yaml:8:48: 'compress' has no effect where 'sync' is 'ring', only with ps");
+}
+
+Test(scenario, low_rank_stands_beside_what_says_when)
+{
+	struct psd_scenario scenario = read_with(
+		8, "  - {name: A, sync: ring, low_rank: {rank: 2}, local_sgd: {steps: 4}, fuse: auto, unit: layer, "
+		   "barrier: layer, priority: forward, schedule: sequential}");
+
+	cr_expect(scenario.systems[0].is_low_rank && scenario.systems[0].is_local && scenario.systems[0].finds_fuse);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, low_rank_reads_back_as_printed)
+{
+	static const char *const printed[] = {"low_rank: {rank: 1}", "low_rank: {rank: 64}"};
+
+	for (unsigned i = 0; i < sizeof(printed) / sizeof(printed[0]); i++) {
+		char line[128];
+
+		snprintf(line, sizeof(line), "  - {name: A, sync: double-tree, %s}", printed[i]);
+		expect_reads_back(8, line, printed[i]);
+	}
+}
+
+Test(scenario, settings_reach_into_low_rank)
+{
+	const char *const settings[] = {"systems.0.sync=ring", "systems.0.low_rank.rank=3", NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(parse(&scenario, NONE, "", settings, &err), PSD_OK, "%s", err.text);
+	cr_expect(scenario.systems[0].is_low_rank);
+	cr_expect_eq(scenario.systems[0].low_rank.rank, 3);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, low_rank_is_agreed)
+{
+	expect_agreed("  - {name: A, sync: ring, low_rank: {rank: 3}}",
+		      (const char *const[]){"systems.low_rank.rank: 3\n", "systems.sync: ring\n",
+					    "systems.local_sgd.steps: -\n"});
+	expect_agreed("  - {name: A, sync: ring}",
+		      (const char *const[]){"systems.low_rank.rank: -\n", "systems.sync: ring\n",
+					    "systems.local_sgd.steps: -\n"});
+}
+
 Test(scenario, missing_keys_are_named)
 {
 	expect_error(2, "", "dir/a.yaml:1:1: 'scenario' needs 'model'");

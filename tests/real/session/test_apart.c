@@ -96,6 +96,9 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: ps, servers: 2, compress: {by: top-k, kept: 5%}",
 	"schedule: sequential, sync: ps, compress: {by: one-bit, block: 2048, tensors: matrices}",
 	"schedule: wait-free, sync: ps, compress: {by: top-k}, local_sgd: {steps: 3}",
+	"schedule: wait-free, sync: ring, low_rank: {rank: 2}",
+	"schedule: sequential, sync: halving-doubling, fuse: 1KiB, pipeline: 200B, low_rank: {rank: 4}",
+	"schedule: wait-free, sync: ring, low_rank: {rank: 1}, local_sgd: {steps: 3}",
 };
 
 Test(apart, every_method_ends_with_the_bits_of_shared_memory)
@@ -108,6 +111,7 @@ Test(apart, every_method_ends_with_the_bits_of_shared_memory)
 Test(apart, leaders_end_with_the_bits_of_shared_memory)
 {
 	check("schedule: sequential, sync: two-level-ps", 4, 2, SGD);
+	check("schedule: wait-free, sync: two-level, fuse: 1KiB, low_rank: {rank: 2}", 4, 2, SGD);
 	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB", 5, 3, SGD);
 	check("schedule: wait-free, sync: two-level-ps, servers: 1", 4, 2, SGD);
 	check("schedule: wait-free, sync: two-level-ps, pair: 16KiB, slice: 64KiB, wire: fp16", 5, 3, SGD);
@@ -142,6 +146,7 @@ static const char *const by_adamw[] = {
 	"schedule: wait-free, sync: hybrid, wire: bf16",
 	"schedule: wait-free, sync: adam",
 	"schedule: wait-free, sync: ps, compress: {by: one-bit}",
+	"schedule: wait-free, sync: ring, low_rank: {rank: 2}",
 	"schedule: wait-free, sync: ps, local_sgd: {steps: 3}",
 };
 
@@ -160,4 +165,5 @@ Test(apart, adamw_goes_on)
 
 	going_on_check("sync: ring, fuse: 8KiB", train, 2, 1, &kind);
 	going_on_check("sync: ps", train, 2, 1, &kind);
+	going_on_check("sync: ring, low_rank: {rank: 2}", train, 2, 1, &kind);
 }

@@ -70,6 +70,20 @@ Test(memory, a_leader_has_room_for_the_others_of_its_node)
 	cr_expect_eq(room("two-level-ps", ON_NODE + 1, PSD_BUFFER_MEMBERS), 0);
 }
 
+/* The first item is the last layer's: 10 outputs of 64 inputs, and a bias. 9 (10 + 64) is more than 640, 8 (10 + 64) is
+ * less. */
+Test(memory, narrow_matrices_have_room_where_they_are)
+{
+	static const char of_two[] = "ring, unit: layer, low_rank: {rank: 2}";
+
+	cr_expect_eq(room(of_two, 0, PSD_BUFFER_LEFT), 2 * 10 + 10);
+	cr_expect_eq(room(of_two, 0, PSD_BUFFER_RIGHT), 2 * 64);
+	cr_expect_eq(room(of_two, ON_NODE, PSD_BUFFER_RESIDUAL), 10 * 64 + 10);
+	cr_expect_eq(room("ring, unit: layer, low_rank: {rank: 8}", 0, PSD_BUFFER_RIGHT), 8 * 64);
+	cr_expect_eq(room("ring, unit: layer, low_rank: {rank: 9}", 0, PSD_BUFFER_RIGHT), 0);
+	cr_expect_eq(room("ring, unit: layer", 0, PSD_BUFFER_RIGHT), 0);
+}
+
 /* ---- what the solver remembers ---- */
 
 static bool is_apart(const float *one, const float *other, uint64_t elements)

@@ -85,6 +85,8 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: two-level-ps",
 	"schedule: wait-free, sync: ps, compress: {by: one-bit}",
 	"schedule: sequential, sync: ps, servers: 2, compress: {by: top-k, kept: 5%, tensors: matrices}",
+	"schedule: wait-free, sync: ring, low_rank: {rank: 2}",
+	"schedule: sequential, sync: two-level, fuse: 64KiB, low_rank: {rank: 4}",
 };
 enum { N_SYSTEMS = sizeof(systems) / sizeof(systems[0]) };
 

@@ -45,6 +45,11 @@ struct change {
 		"sync: ps", "sync: ps, compress: {by: " by "}"                                                         \
 	}
 
+#define LOW_RANK                                                                                                       \
+	{                                                                                                              \
+		"sync: ps", "sync: ring, low_rank: {rank: 2}"                                                          \
+	}
+
 #define ADAMW                                                                                                          \
 	{                                                                                                              \
 		"{momentum: 0.25}", "{kind: adamw}"                                                                    \
@@ -80,6 +85,7 @@ static const struct special {
 	{"systems.compress.kept", COMPRESS("top-k"), {NULL, NULL}, NULL},
 	{"systems.compress.tensors", COMPRESS("one-bit"), {NULL, NULL}, NULL},
 	{"systems.compress.momentum", COMPRESS("one-bit"), {NULL, NULL}, NULL},
+	{"systems.low_rank.rank", LOW_RANK, {NULL, NULL}, NULL},
 	{"systems.pair", {NULL, NULL}, {NULL, NULL}, "1MB"},
 	{"systems.slice", {NULL, NULL}, {NULL, NULL}, "64MiB"},
 	{"emulation.dilation", {"device: cpu", "device: cpu, replay: true"}, {NULL, NULL}, NULL},

@@ -775,6 +775,50 @@ Test(output, plan_of_compressed_gradients_has_a_column_of_them)
 	}
 }
 
+/* Of a layer of 64 x 1024 and 64 biases in rank 9 a node of four sends 2 (4-1)/4, and receives as much: 64 * 9 + 64
+ * left values and 1024 * 9 right ones. That of 10 x 64 has none: 74 * 9 are more than 640. A worker alone has none. */
+Test(output, plan_of_low_rank_has_a_column_of_narrow_matrices)
+{
+	static const char text[] =
+		"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\ncompute: {device: k20}\n"
+		"cluster: {network: {bandwidth: 1Gbps, latency: 50us}}\nsweep: {nodes: [1, 4]}\n"
+		"systems: [{name: A, sync: ring, unit: layer, low_rank: {rank: 9}}]\n";
+	const double ring_bytes = 2 * 2 * 3 / 4.0 * 4 * (64 * 9 + 64 + 1024 * 9);
+	char cell[32];
+
+	snprintf(cell, sizeof(cell), "%.4g ", ring_bytes / 1e6);
+	for (unsigned point = 0; point < 2; point++) {
+		struct loaded loaded;
+		struct psd_case made;
+		struct memory memory;
+		struct psd_error err;
+
+		loaded_open(&loaded, text);
+		loaded_case(&made, &loaded, 0, point);
+		open_memory(&memory);
+		cr_assert_eq(psd_output_plan(memory.out, &made, "point 1 of 1", &err), PSD_OK);
+		text_of(&memory);
+		if (point == 0) {
+			cr_expect_null(strstr(memory.text, "low-rank"), "%s", memory.text);
+		} else {
+			const char *heads = strstr(memory.text, " adam "), *row = strstr(memory.text, "\nip1 ");
+
+			cr_assert(heads && row, "%s", memory.text);
+			const char *narrow = strstr(heads, " low-rank ring "), *value = strstr(row, cell);
+			cr_expect(narrow && narrow < strchr(heads, '\n'), "%s", memory.text);
+			cr_expect_eq(strncmp(row, "\nip1    weight, bias  0.262  low-rank", 37), 0, "%s", row);
+			cr_expect(value && value < strchr(row + 1, '\n'), "%s in %s", cell, row);
+			cr_expect_not_null(strstr(memory.text, "\nip2    weight, bias  0.003  ring  "), "%s",
+					   memory.text);
+			cr_expect_not_null(strstr(memory.text, "sync is ring: the system leaves no choice\n"), "%s",
+					   memory.text);
+		}
+		free(memory.text);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}
+
 Test(output, printed_scenario_reads_back_as_the_same)
 {
 	struct fixture fixture;
@@ -994,7 +1038,7 @@ Test(output, trace_is_json_with_one_event_a_line)
 		"\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,\"bandwidth_bps\":1000000000,"
 		"\"kinds\":\"forward backward copy send "
 		"receive reduce rebuild apply collective barrier convert gather choose sum step pack repack "
-		"unpack\"},\"traceEvents\":[\n";
+		"unpack project fit expand\"},\"traceEvents\":[\n";
 
 	cr_expect_eq(strncmp(text.bytes, head, strlen(head)), 0, "%s", text.bytes);
 	cr_expect_not_null(strstr(

@@ -1,0 +1,82 @@
+/* Gradients of low rank: workers sum, by an all-reduce, the left ones of the narrow matrices that stand for a
+ * gradient; each makes a basis of the sum and its own right matrix in it; these are summed, and each worker applies the
+ * product. Tensors without narrow matrices travel with the left ones. Source: Vogels et al. 2019, PowerSGD
+ * (arXiv 1905.13727). */
+#include "engine/program/program_builder.h"
+
+/* What an operation does to each element of the item. */
+struct work {
+	enum psd_op_kind kind;
+	enum psd_buffer source, target;
+	bool has_gradient, has_residual; /* which of the two it has to do with */
+	double products;		 /* for each rank */
+};
+
+static unsigned element_bytes(const struct psd_plan *plan, const struct work *work)
+{
+	return (work->has_gradient ? psd_plan_value_bytes(plan, PSD_BUFFER_GRADIENT) : 0) +
+	       (work->has_residual ? psd_plan_value_bytes(plan, PSD_BUFFER_RESIDUAL) : 0);
+}
+
+/* At the rate of an update, which is that of its gradients' bytes alone, and of products. */
+static uint32_t add_work(struct psd_builder *b, const struct psd_stage *stage, const struct work *work, uint32_t before)
+{
+	const struct psd_plan *plan = b->plan;
+	const double elements = (double)stage->item->subject.elements;
+	struct psd_op op = psd_stage_op(stage, work->kind, PSD_RESOURCE_DEVICE, PSD_WHERE_WORKERS);
+
+	op.source = work->source;
+	op.target = work->target;
+	op.bytes = stage->item->subject.elements * element_bytes(plan, work);
+	op.work_sec = psd_cost_bytes_sec((double)op.bytes, plan->system->host.update_bps) +
+		      2.0 * work->products * elements * plan->low_rank / plan->costs->gemm_flops_per_sec;
+	const uint32_t added = psd_builder_add_op(b, &op);
+	psd_builder_after(b, added, before);
+	return added;
+}
+
+/* Before the layers that are still to come: what travels waits for it. */
+static void hurry(struct psd_builder *b, uint32_t op)
+{
+	if (!b->is_out_of_memory)
+		b->program.ops[op].turn = PSD_TURN_BEFORE_LAYERS;
+}
+
+static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, enum psd_buffer buffer, uint64_t elements,
+			uint32_t before)
+{
+	const struct psd_route route = {stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, buffer,
+					buffer};
+	const uint32_t out = psd_builder_add_leaving(b, stage, &route, elements, before, PSD_NO_OP);
+
+	if (buffer == PSD_BUFFER_LEFT)
+		psd_builder_after(b, b->gate_copied_out, out);
+	return psd_builder_add_all_reduce(b, stage, &route, elements, out);
+}
+
+static void unroll(struct psd_builder *b, const struct psd_stage *stage)
+{
+	static const struct work project = {PSD_OP_PROJECT, PSD_BUFFER_GRADIENT, PSD_BUFFER_LEFT, true, true, 1.0};
+	static const struct work fit = {PSD_OP_FIT, PSD_BUFFER_LEFT, PSD_BUFFER_RIGHT, false, true, 2.0};
+	static const struct work expand = {PSD_OP_EXPAND, PSD_BUFFER_RIGHT, PSD_BUFFER_GRADIENT, true, false, 1.0};
+	const uint32_t projected = add_work(b, stage, &project, stage->gradient);
+
+	hurry(b, projected);
+	psd_builder_after(b, projected, b->gate_backward);
+	const uint32_t fitted =
+		add_work(b, stage, &fit, add_sum(b, stage, PSD_BUFFER_LEFT, stage->item->left, projected));
+	hurry(b, fitted);
+	const uint32_t expanded =
+		add_work(b, stage, &expand, add_sum(b, stage, PSD_BUFFER_RIGHT, stage->item->right, fitted));
+	psd_builder_add_done(b, stage, psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, expanded));
+}
+
+#define BY_PATTERN(identifier, text)                                                                                   \
+	{.name = "low-rank " text,                                                                                     \
+	 .pattern = &psd_##identifier,                                                                                 \
+	 .keeps = {[PSD_BUFFER_HISTORY] = true,                                                                        \
+		   [PSD_BUFFER_RESIDUAL] = true,                                                                       \
+		   [PSD_BUFFER_LEFT] = true,                                                                           \
+		   [PSD_BUFFER_RIGHT] = true},                                                                         \
+	 .unroll = unroll},
+const struct psd_method psd_method_low_rank[] = {PSD_ALL_REDUCES(BY_PATTERN)};

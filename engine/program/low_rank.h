@@ -1,0 +1,20 @@
+/* Which tensors travel as products of two narrow matrices, and how many values these have. Pure, any thread. */
+#ifndef PSD_LOW_RANK_H
+#define PSD_LOW_RANK_H
+
+#include "engine/model/graph.h"
+
+enum { PSD_MOST_RANK = 64 };
+
+/* A tensor as a matrix: outputs, and all that each has. */
+struct psd_low_rank_shape {
+	uint32_t rows; /* 0: it travels as it is, for the narrow matrices would have no fewer values */
+	uint32_t columns;
+};
+
+struct psd_low_rank_shape psd_low_rank_shape_of(const struct psd_tensor *tensor, unsigned rank);
+/* Values of the left matrix, or of what travels in its place; and of the right one. */
+uint64_t psd_low_rank_left(const struct psd_tensor *tensor, unsigned rank);
+uint64_t psd_low_rank_right(const struct psd_tensor *tensor, unsigned rank);
+
+#endif

@@ -1,0 +1,321 @@
+/* Which tensors have narrow matrices, and which items travel as those. */
+#define _DEFAULT_SOURCE
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/program/choice.h"
+#include "engine/program/low_rank.h"
+#include "engine/schedules/pattern.h"
+#include "tests/loaded_helper.h"
+
+enum { TEXT_MAX = 2048 };
+
+/* ---- shapes ---- */
+
+/* A row: dimensions, 0 behind the last, and the rank; then rows and columns of the matrix, 0 where it has none. */
+struct shape_row {
+	uint32_t dims[4], rank, rows, columns;
+};
+
+static struct psd_tensor tensor_of(const uint32_t dims[4])
+{
+	struct psd_tensor tensor = {.elements = 1};
+
+	for (unsigned d = 0; d < 4 && dims[d]; d++) {
+		tensor.dims[tensor.n_dims++] = dims[d];
+		tensor.elements *= dims[d];
+	}
+	return tensor;
+}
+
+static void expect_shape(const struct shape_row *row)
+{
+	const struct psd_tensor tensor = tensor_of(row->dims);
+	const struct psd_low_rank_shape shape = psd_low_rank_shape_of(&tensor, row->rank);
+	const uint64_t left = row->rows ? (uint64_t)row->rows * row->rank : tensor.elements;
+
+	cr_expect_eq(shape.rows, row->rows, "%u x %u, rank %u: %u rows", row->dims[0], row->dims[1], row->rank,
+		     shape.rows);
+	cr_expect_eq(shape.columns, row->columns, "%u x %u, rank %u: %u columns", row->dims[0], row->dims[1], row->rank,
+		     shape.columns);
+	cr_expect_eq(psd_low_rank_left(&tensor, row->rank), left, "%u x %u, rank %u", row->dims[0], row->dims[1],
+		     row->rank);
+	cr_expect_eq(psd_low_rank_right(&tensor, row->rank), (uint64_t)row->columns * row->rank, "%u x %u, rank %u",
+		     row->dims[0], row->dims[1], row->rank);
+}
+
+static void expect_shapes(const struct shape_row *rows, unsigned n)
+{
+	for (unsigned r = 0; r < n; r++)
+		expect_shape(&rows[r]);
+}
+
+/* (32 + 96) * 24 are 32 * 96 values: as many save nothing. Of a square of n the same is at n / 2. */
+Test(low_rank_shape, narrow_matrices_have_fewer_values)
+{
+	static const struct shape_row rows[] = {
+		{{32, 96}, 1, 32, 96},	    {{32, 96}, 23, 32, 96}, {{32, 96}, 24, 0, 0}, {{32, 96}, 25, 0, 0},
+		{{96, 32}, 23, 96, 32},	    {{96, 32}, 24, 0, 0},   {{4, 4}, 1, 4, 4},	  {{4, 4}, 2, 0, 0},
+		{{128, 128}, 63, 128, 128}, {{128, 128}, 64, 0, 0},
+	};
+
+	expect_shapes(rows, sizeof(rows) / sizeof(*rows));
+}
+
+/* Outputs by all that each has: (64 + 3 * 3 * 3) * 18 are 1638 of 1728 values, with 19 they are 1729. */
+Test(low_rank_shape, weights_of_convolutions_are_outputs_by_the_rest)
+{
+	static const struct shape_row rows[] = {
+		{{64, 3, 3, 3}, 2, 64, 27},   {{64, 3, 3, 3}, 18, 64, 27}, {{64, 3, 3, 3}, 19, 0, 0},
+		{{32, 32, 5, 5}, 4, 32, 800}, {{8, 6, 5}, 6, 8, 30},	   {{8, 6, 5}, 7, 0, 0},
+	};
+
+	expect_shapes(rows, sizeof(rows) / sizeof(*rows));
+}
+
+/* A vector has no columns; n by 1, n + 1 values of rank 1. */
+Test(low_rank_shape, vectors_travel_as_they_are)
+{
+	static const struct shape_row rows[] = {
+		{{1000}, 1, 0, 0},	   {{1}, 1, 0, 0},    {{1000, 1}, 1, 0, 0},
+		{{1, 1000}, 1, 0, 0},	   {{1, 1}, 1, 0, 0}, {{1, 8, 8, 8}, 1, 0, 0},
+		{{512, 1, 1, 1}, 1, 0, 0}, {{2, 2}, 1, 0, 0}, {{2, 3}, 1, 2, 3}, /* 5 of 6 */
+	};
+
+	expect_shapes(rows, sizeof(rows) / sizeof(*rows));
+}
+
+/* Sums beyond 32 bits: (2^31 + 2^31) * 64 values are 2^38, of 2^62. */
+Test(low_rank_shape, large_matrices_are_counted_in_64_bits)
+{
+	static const struct shape_row large = {{1u << 31, 1u << 31}, PSD_MOST_RANK, 1u << 31, 1u << 31};
+
+	expect_shape(&large);
+}
+
+/* ---- items ---- */
+
+typedef void check_fn(const struct psd_plan *plan);
+
+/* systems: a list as YAML. */
+static void for_each_plan(const char *systems, const char *sweep, check_fn *check)
+{
+	struct loaded loaded;
+	char text[TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		 "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\ncompute: {device: k20}\n"
+		 "cluster: {network: {bandwidth: 10Gbps, latency: 50us}}\nsystems: %s\nsweep: %s\n",
+		 systems, sweep);
+	loaded_open(&loaded, text);
+	for (unsigned s = 0; s < loaded.scenario.n_systems; s++)
+		for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
+			struct psd_case made;
+
+			loaded_case(&made, &loaded, s, p);
+			check(&made.plan);
+			psd_case_release(&made);
+		}
+	loaded_close(&loaded);
+}
+
+/* The network's layers, last first: outputs, and inputs of each. */
+static const struct {
+	uint64_t outputs, inputs;
+} layers[] = {{10, 64}, {64, 1024}, {64, 800}, {32, 800}, {32, 75}};
+enum { N_LAYERS = sizeof(layers) / sizeof(layers[0]) };
+
+static void expect_item(const struct psd_plan *plan, unsigned i, uint64_t left, uint64_t right)
+{
+	const struct psd_plan_item *item = &plan->items[i];
+	const unsigned p = plan->system->sync - PSD_SYNC_ALL_REDUCE;
+
+	cr_expect_eq(item->left, left, "%s: item %u has %lu", plan->system->name, i, item->left);
+	cr_expect_eq(item->right, right, "%s: item %u has %lu", plan->system->name, i, item->right);
+	cr_expect_eq(item->method, right ? &psd_method_low_rank[p] : &psd_method_all_reduces[p], "%s: item %u",
+		     plan->system->name, i);
+	cr_expect_eq(item->n_slices, 1);
+	cr_expect_eq(item->travelling, item->subject.elements);
+}
+
+/* Rank 9: (10 + 64) * 9 are more than 640 values, so that the last layer travels as it is. */
+static void check_tensors(const struct psd_plan *plan)
+{
+	const uint64_t rank = plan->system->low_rank.rank;
+
+	cr_assert_eq(plan->low_rank, rank);
+	cr_assert_eq(plan->n_items, 2 * N_LAYERS);
+	for (unsigned l = 0; l < N_LAYERS; l++) {
+		const uint64_t outputs = layers[l].outputs, inputs = layers[l].inputs;
+
+		if (l == 0 && rank == 9)
+			expect_item(plan, 0, outputs * inputs, 0);
+		else
+			expect_item(plan, 2 * l, outputs * rank, inputs * rank);
+		expect_item(plan, 2 * l + 1, outputs, 0); /* the bias */
+	}
+}
+
+Test(low_rank_shape, tensors_with_narrow_matrices_travel_as_these_and_others_by_the_all_reduce)
+{
+	for_each_plan("[{name: two, sync: ring, low_rank: {rank: 2}}, {name: eight, sync: torus, low_rank: {rank: 8}},"
+		      " {name: nine, sync: halving-doubling, low_rank: {rank: 9}}]",
+		      "{nodes: [2, 8]}", check_tensors);
+}
+
+/* A bias travels with the left matrix of its weight. */
+static void check_layers(const struct psd_plan *plan)
+{
+	cr_assert_eq(plan->n_items, N_LAYERS);
+	for (unsigned l = 0; l < N_LAYERS; l++) {
+		expect_item(plan, l, layers[l].outputs * 2 + layers[l].outputs, layers[l].inputs * 2);
+		cr_expect_eq(plan->items[l].subject.elements, layers[l].outputs * (layers[l].inputs + 1));
+	}
+}
+
+Test(low_rank_shape, a_bias_of_a_unit_of_layers_is_among_the_left_values)
+{
+	for_each_plan("[{name: A, sync: ring, unit: layer, low_rank: {rank: 2}}]", "{nodes: [2]}", check_layers);
+}
+
+/* Left values of rank 2, last layer first, a weight's and a bias's: 20 10, 128 64, 128 64, 64 32, 64 32. An item is
+ * complete with what makes it 384 bytes, which are 96 values; without narrow matrices the first weight alone would be
+ * 2560 bytes. */
+static void check_fused(const struct psd_plan *plan)
+{
+	static const unsigned n_tensors[] = {3, 2, 2, 2, 1};
+	static const uint64_t left[] = {20 + 10 + 128, 64 + 128, 64 + 64, 32 + 64, 32};
+	static const uint64_t right[] = {2 * (64 + 1024), 2 * 800, 2 * 800, 2 * 75, 0};
+
+	cr_assert_eq(plan->n_items, 5, "%u items", plan->n_items);
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		cr_expect_eq(plan->items[i].n_tensors, n_tensors[i], "item %u has %u tensors", i,
+			     plan->items[i].n_tensors);
+		expect_item(plan, i, left[i], right[i]);
+	}
+}
+
+Test(low_rank_shape, tensors_are_gathered_by_the_bytes_of_left_matrices)
+{
+	for_each_plan("[{name: A, sync: ring, fuse: 384B, low_rank: {rank: 2}}]", "{nodes: [4]}", check_fused);
+}
+
+/* A byte more than 384: the item of 96 values is open still. */
+static void check_fused_beyond(const struct psd_plan *plan)
+{
+	cr_assert_eq(plan->n_items, 4, "%u items", plan->n_items);
+	expect_item(plan, 3, 32 + 64 + 32, 2 * 75);
+}
+
+Test(low_rank_shape, an_item_is_complete_at_exactly_its_bytes)
+{
+	for_each_plan("[{name: A, sync: ring, fuse: 385B, low_rank: {rank: 2}}]", "{nodes: [4]}", check_fused_beyond);
+}
+
+static void check_as_without(const struct psd_plan *plan)
+{
+	cr_expect_eq(plan->low_rank, 0);
+	cr_expect_eq(plan->candidates[plan->n_candidates - 1], &psd_method_all_reduces[0]);
+	for (unsigned c = 0; c < plan->n_candidates; c++)
+		cr_expect_null(strstr(plan->candidates[c]->name, "low-rank"));
+	cr_assert_eq(plan->n_items, 2 * N_LAYERS);
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		expect_item(plan, i, 0, 0);
+		cr_expect_not(psd_plan_keeps(plan, &plan->items[i], PSD_BUFFER_RIGHT));
+		cr_expect_not(psd_plan_keeps(plan, &plan->items[i], PSD_BUFFER_RESIDUAL));
+	}
+}
+
+Test(low_rank_shape, one_worker_has_no_narrow_matrices)
+{
+	for_each_plan("[{name: A, sync: ring, low_rank: {rank: 2}}]", "{nodes: [1]}", check_as_without);
+	for_each_plan("[{name: A, sync: ring}]", "{nodes: [4]}", check_as_without);
+}
+
+/* ---- alternatives ---- */
+
+/* Behind the methods with rows of their own and in front of the all-reduce, whose name it has. */
+static void check_candidates(const struct psd_plan *plan)
+{
+	const unsigned p = plan->system->sync - PSD_SYNC_ALL_REDUCE;
+	char name[64];
+
+	snprintf(name, sizeof(name), "low-rank %s", psd_all_reduces[p]->name);
+	cr_assert_eq(plan->n_candidates, 5); /* ps, sfb, adam */
+	cr_expect_eq(plan->candidates[3], &psd_method_low_rank[p]);
+	cr_expect_eq(plan->candidates[4], &psd_method_all_reduces[p]);
+	cr_expect_str_eq(psd_method_low_rank[p].name, name);
+	cr_expect_eq(psd_method_low_rank[p].pattern, psd_all_reduces[p]);
+}
+
+Test(low_rank_shape, every_all_reduce_has_a_row_of_its_own)
+{
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++) {
+		char systems[TEXT_MAX];
+
+		snprintf(systems, sizeof(systems), "[{name: A, sync: %s, low_rank: {rank: 2}}]",
+			 psd_all_reduces[p]->name);
+		for_each_plan(systems, "{nodes: [2, 8]}", check_candidates);
+	}
+}
+
+/* P divides the weights' narrow matrices: a node sends and receives 2 (P-1)/P of both. */
+static void check_weighed(const struct psd_plan *plan)
+{
+	const uint64_t P = plan->layout.workers;
+	struct psd_alternative alternatives[PSD_CANDIDATES];
+	struct psd_error err = {.text = ""};
+
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const uint64_t values = 2 * (layers[i / 2].outputs + layers[i / 2].inputs);
+
+		cr_assert_eq(psd_choice_weigh(alternatives, plan, &plan->items[i], &err), PSD_OK, "%s", err.text);
+		cr_expect_eq(alternatives[3].is_possible, i % 2 == 0, "item %u", i);
+		if (i % 2 == 0 && i / 2 < N_LAYERS - 1)
+			cr_expect_eq(alternatives[3].node_bytes, 2 * 2 * (P - 1) * values / P * 4, "item %u", i);
+	}
+}
+
+Test(low_rank_shape, an_alternative_is_weighed_where_there_are_narrow_matrices)
+{
+	for_each_plan("[{name: A, sync: ring, low_rank: {rank: 2}}]", "{nodes: [2, 4]}", check_weighed);
+}
+
+/* ---- encodings ---- */
+
+/* What a system is refused with at so many nodes; "" where it is not. */
+static void expect_refused(const char *system, unsigned nodes, const char *expected)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_error err = {.text = ""};
+	char text[TEXT_MAX];
+
+	snprintf(text, sizeof(text),
+		 "model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64}\ncompute: {device: v100}\n"
+		 "cluster: {nodes: %u, network: {bandwidth: 10Gbps, latency: 50us}}\nsystems:\n  - {name: a, %s}\n",
+		 nodes, system);
+	loaded_open(&loaded, text);
+	const enum psd_status status = psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
+						     psd_scenario_point(&loaded.scenario, 0), &err);
+	cr_expect_eq(status, *expected ? PSD_EINVAL : PSD_OK, "%s", system);
+	cr_expect_str_eq(err.text, expected);
+	if (status == PSD_OK)
+		psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
+Test(low_rank_shape, narrow_matrices_are_not_rounded_on_top)
+{
+	expect_refused("sync: ring, wire: fp16, low_rank: {rank: 63}", 2,
+		       "test.yaml:5:5: 'wire' of system 'a' is 'fp16', must be 'fp32' where tensors go by method "
+		       "'low-rank ring'");
+	expect_refused("sync: torus, wire: bf16, low_rank: {rank: 2}", 8,
+		       "test.yaml:5:5: 'wire' of system 'a' is 'bf16', must be 'fp32' where tensors go by method "
+		       "'low-rank torus'");
+	expect_refused("sync: ring, wire: fp32, low_rank: {rank: 2}", 2, "");
+	/* nothing travels, or nothing narrow does */
+	expect_refused("sync: ring, wire: fp16, low_rank: {rank: 2}", 1, "");
+	expect_refused("sync: ring, wire: fp16, low_rank: {rank: 64}", 2, "");
+}
