@@ -143,7 +143,8 @@ CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
 CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) \
 	$(call objects,$(RUNNER) tests/real/net.c tests/real/session_contract.c tests/real/training.c \
 	tests/real/going_on.c tests/real/device/reference.c)
-GPU_CASES      := cuda_net test_cuda_layers test_cuda_net test_cuda_packing test_cuda_parameters test_cuda_wire
+GPU_CASES      := cuda_net test_cuda_layers test_cuda_low_rank test_cuda_net test_cuda_packing test_cuda_parameters \
+	test_cuda_wire
 GPU_TESTS      := $(call objects,tests/plain_runner.c tests/without_criterion.c tests/real/net.c \
 	tests/real/device/reference.c $(GPU_CASES:%=tests/cuda/%.c))
 CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)

@@ -209,9 +209,10 @@ layers() {
 	[ "$((n_failed + 4 - n_parts))" -eq 0 ] || keep "layers" "$work/layers"
 }
 
-# Updates, chunks and what travels, beside the processor's.
+# Updates, chunks and what travels, beside the processor's. Without oneDNN cases of narrow matrices are skipped, all but
+# those that need no product of the processor's.
 updates() {
-	timeout -k 5 "$(within 60)" "$tests" --filter '@(cuda_packing|cuda_parameters|cuda_wire)/*' \
+	timeout -k 5 "$(within 60)" "$tests" --filter '@(cuda_low_rank|cuda_packing|cuda_parameters|cuda_wire)/*' \
 		>"$work/updates" 2>&1
 	ended $?
 	what="updates, chunks and wire as the processor's"
@@ -466,7 +467,8 @@ sanitize() {
 	shift
 	if "$program" --help 2>&1 | grep -q -e --kernel-name; then set -- --kernel-name kns=_of_each "$@"; fi
 	timeout -k 5 "$most_sec" "$program" --tool "$tool" "$@" "$tests" --here \
-		--filter '@(cuda_packing|cuda_parameters|cuda_wire|cuda_layers)/*' >"$work/sanitizer" 2>&1
+		--filter '@(cuda_@(packing|parameters|wire|layers)/*|cuda_low_rank/@(rows|steps|what)*)' \
+		>"$work/sanitizer" 2>&1
 	status=$?
 	found=$(sed -n 's/.*SUMMARY: \([0-9]*\) \(error\|hazard\).*/\1/p' "$work/sanitizer" |
 		awk '{ sum += $1; n++ } END { if (n) print sum }')

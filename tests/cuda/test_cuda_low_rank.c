@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "real/base/libraries.h"
 #include "tests/cuda/cuda_net.h"
 
-/* Sums of up to some 700 products of floats, in another order; a basis magnifies them by how much its columns have in
- * common, which for drawn values is little. */
+/* Of norms. A sum of n products of floats is off by some sqrt(n) 2^-24 of it, on either side: 1e-5 with the 5000 of the
+ * longest here. A basis magnifies that by how much its columns have in common, which for drawn values is little. What
+ * TF32 rounds is off by 2^-11. */
 #define TOLERANCE_RATIO 1e-5
 
-enum { MOST_TENSORS = 4, FIRST_NUMBER = 3, GUARD = 8, STEPS = 3 };
+enum { MOST_TENSORS = 128, FIRST_NUMBER = 3, GUARD = 8, STEPS = 3 };
 #define GUARD_VALUE 12345.0f
 
 struct shape {
@@ -136,6 +138,15 @@ static void expect_near(const struct sides *sides, const struct block *block, do
 	free(there);
 }
 
+/* What no product is needed for. */
+static void expect_equal(const struct sides *sides, const struct block *block, const char *what)
+{
+	float *there = get(sides, block);
+
+	cr_expect_arr_eq(there, block->here, block->count * sizeof(float), "%s has other bits", what);
+	free(there);
+}
+
 static void expect_same(const struct sides *sides, const struct block *block, const char *what)
 {
 	expect_near(sides, block, norm_of(block), what);
@@ -156,8 +167,8 @@ static void project(struct sides *sides)
 
 	cr_assert_eq(psd_low_rank_project(&sides->here, &err), PSD_OK);
 	cr_assert_eq(psd_device_cuda.project(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
-	expect_same(sides, &sides->residual, "the residual");
-	expect_same(sides, &sides->right, "what a right matrix starts from");
+	expect_equal(sides, &sides->residual, "the residual");
+	expect_equal(sides, &sides->right, "what a right matrix starts from");
 	expect_same(sides, &sides->left, "a left matrix");
 	follow(sides, &sides->left);
 }
@@ -172,16 +183,42 @@ static void fit(struct sides *sides)
 	expect_same(sides, &sides->left, "a basis");
 	expect_same(sides, &sides->right, "a right matrix");
 	expect_near(sides, &sides->residual, whole, "what is lost");
+	follow(sides, &sides->left);
+	follow(sides, &sides->right);
+	follow(sides, &sides->residual);
+}
+
+/* Gradients are overwritten, whatever they were. */
+static void forget_gradients(struct sides *sides)
+{
+	for (unsigned t = 0; t < sides->here.n_tensors; t++) {
+		for (uint64_t e = 0; e < sides->gradients[t].count; e++)
+			sides->gradients[t].here[e] = GUARD_VALUE;
+		put(sides, &sides->gradients[t]);
+	}
 }
 
 static void expand(struct sides *sides)
 {
 	struct psd_error err = {0};
 
+	forget_gradients(sides);
 	cr_assert_eq(psd_low_rank_expand(&sides->here, &err), PSD_OK);
 	cr_assert_eq(psd_device_cuda.expand(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
 	for (unsigned t = 0; t < sides->here.n_tensors; t++)
-		expect_same(sides, &sides->gradients[t], "a gradient");
+		if (sides->tensors_here[t].shape.rows)
+			expect_same(sides, &sides->gradients[t], "a gradient");
+		else
+			expect_equal(sides, &sides->gradients[t], "what travels as it is");
+}
+
+/* Its products are oneDNN's. */
+static void need_processor(void)
+{
+	struct psd_error err = {0};
+
+	if (psd_libraries_need(PSD_LIBRARY_ONEDNN, &err))
+		cr_skip_test("%s", err.text);
 }
 
 static void draw_gradients(struct sides *sides, uint32_t *state)
@@ -192,12 +229,12 @@ static void draw_gradients(struct sides *sides, uint32_t *state)
 	}
 }
 
-static void check(unsigned rank, const struct shape shapes[], unsigned n)
+static void check_steps(unsigned rank, const struct shape shapes[], unsigned n, unsigned steps)
 {
 	struct sides *sides = open_sides(rank, shapes, n);
 	uint32_t state = rank;
 
-	for (unsigned s = 0; s < STEPS; s++) {
+	for (unsigned s = 0; s < steps; s++) {
 		draw_gradients(sides, &state);
 		project(sides);
 		fit(sides);
@@ -206,10 +243,16 @@ static void check(unsigned rank, const struct shape shapes[], unsigned n)
 	close_sides(sides);
 }
 
+static void check(unsigned rank, const struct shape shapes[], unsigned n)
+{
+	check_steps(rank, shapes, n, STEPS);
+}
+
 Test(cuda_low_rank, matrices_are_as_on_the_processor)
 {
 	static const struct shape shapes[] = {{17, 29}, {700, 33}, {8, 650}};
 
+	need_processor();
 	check(1, shapes, 3);
 	check(3, shapes, 3);
 	check(7, shapes, 3);
@@ -219,13 +262,60 @@ Test(cuda_low_rank, the_highest_rank_is_as_on_the_processor)
 {
 	static const struct shape shapes[] = {{300, 280}};
 
+	need_processor();
 	check(PSD_MOST_RANK, shapes, 1);
+}
+
+/* Narrow matrices of these have just fewer values than they. */
+Test(cuda_low_rank, the_smallest_matrices_are_as_on_the_processor)
+{
+	static const struct shape of_one[] = {{2, 3}, {3, 2}}, of_four[] = {{5, 21}, {21, 5}, {8, 9}, {5, 1000}};
+
+	need_processor();
+	check(1, of_one, 2);
+	check(4, of_four, 4);
+}
+
+/* More rows than lanes of products have 16 of. */
+Test(cuda_low_rank, many_rows_are_as_on_the_processor)
+{
+	static const struct shape shapes[] = {{5000, 3}, {4999, 6}};
+
+	need_processor();
+	check(1, shapes, 2);
+	check(2, shapes, 2);
+}
+
+/* ---- more than one launch takes ---- */
+
+/* 96 tensors to copy or to add, 40 matrices, 16 of the highest rank. */
+Test(cuda_low_rank, many_tensors_are_as_on_the_processor)
+{
+	struct shape shapes[MOST_TENSORS];
+
+	need_processor();
+	for (unsigned t = 0; t < MOST_TENSORS; t++)
+		shapes[t] = t % 3 ? (struct shape){1 + 40 * t, 0} : (struct shape){9 + t, 200 - t};
+	check(3, shapes, MOST_TENSORS);
+	check(3, shapes, 3 * 40); /* which launches of matrices just hold */
+	check(3, shapes, 96);
+}
+
+Test(cuda_low_rank, many_matrices_of_the_highest_rank_are_as_on_the_processor)
+{
+	struct shape shapes[17];
+
+	need_processor();
+	for (unsigned t = 0; t < 17; t++)
+		shapes[t] = (struct shape){150 - t, 125 + t};
+	check_steps(PSD_MOST_RANK, shapes, 17, 1);
 }
 
 Test(cuda_low_rank, others_travel_as_they_are)
 {
 	static const struct shape before[] = {{13, 0}, {17, 29}, {5, 0}, {30, 20}}, alone[] = {{1, 0}};
 
+	need_processor();
 	check(2, before, 4);
 	check(2, alone, 1);
 }
@@ -234,6 +324,8 @@ Test(cuda_low_rank, others_travel_as_they_are)
 Test(cuda_low_rank, columns_that_are_none_become_zeros)
 {
 	static const struct shape shapes[] = {{40, 50}};
+
+	need_processor();
 	struct sides *sides = open_sides(4, shapes, 1);
 	float *gradient = sides->gradients[0].here;
 
@@ -251,17 +343,165 @@ Test(cuda_low_rank, columns_that_are_none_become_zeros)
 	close_sides(sides);
 }
 
+/* A step, then one of drawn values, which start anew. */
+Test(cuda_low_rank, a_gradient_of_zeros_stays_zeros)
+{
+	static const struct shape shapes[] = {{40, 50}, {3, 0}, {20, 30}};
+
+	need_processor();
+	struct sides *sides = open_sides(2, shapes, 3);
+	uint32_t state = 1;
+
+	project(sides);
+	fit(sides);
+	expand(sides);
+	for (uint64_t e = 0; e < sides->right.count; e++)
+		cr_expect_eq(sides->right.here[e], 0.0f);
+	for (unsigned e = 0; e < 40 * 50; e++)
+		cr_expect_eq(sides->gradients[0].here[e], 0.0f);
+	draw_gradients(sides, &state);
+	project(sides);
+	fit(sides);
+	expand(sides);
+	close_sides(sides);
+}
+
+/* ---- rows of right ---- */
+
+/* Zeros of either sign alone; a value behind all others; a NaN; a value in front. */
+Test(cuda_low_rank, rows_of_zeros_alone_start_anew)
+{
+	enum { RANK = 6, COLUMNS = 70 };
+	static const struct shape shapes[] = {{50, COLUMNS}};
+	struct sides *sides = open_sides(RANK, shapes, 1);
+	float *right = sides->right.here;
+	struct psd_error err = {0};
+	uint32_t state = 1;
+
+	draw(&sides->right, &state);
+	memset(right + COLUMNS, 0, (RANK - 2) * COLUMNS * sizeof(*right));
+	right[2 * COLUMNS - 1] = 0x1p-149f;
+	for (unsigned c = 0; c < COLUMNS; c++)
+		right[2 * COLUMNS + c] = c % 2 ? -0.0f : 0.0f;
+	right[3 * COLUMNS + 33] = NAN;
+	right[4 * COLUMNS] = -1.0f;
+	put(sides, &sides->right);
+	for (unsigned c = 0; c < COLUMNS; c++)
+		right[2 * COLUMNS + c] = psd_low_rank_start(FIRST_NUMBER, 2, c);
+	cr_assert_eq(psd_device_cuda.project(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
+	expect_equal(sides, &sides->right, "a right matrix");
+	close_sides(sides);
+}
+
+/* ---- by definition, without the processor's products ---- */
+
+/* What the device has, in double. */
+static double *known(const struct sides *sides, const struct block *block)
+{
+	float *there = get(sides, block);
+	double *values = malloc(block->count * sizeof(*values));
+
+	cr_assert(values);
+	for (uint64_t e = 0; e < block->count; e++)
+		values[e] = (double)there[e];
+	free(there);
+	return values;
+}
+
+struct matrix {
+	const double *values;
+	unsigned down, right; /* from a value to the next one */
+};
+
+/* Of the left one's rows with the right one's columns. */
+static double dot(struct matrix left, unsigned row, struct matrix right, unsigned column, unsigned depth)
+{
+	double sum = 0;
+
+	for (unsigned d = 0; d < depth; d++)
+		sum += left.values[row * left.down + d * left.right] *
+		       right.values[d * right.down + column * right.right];
+	return sum;
+}
+
+/* result = plus + ratio left right. */
+static void expect_product(const double *result, const double *plus, double ratio, struct matrix left,
+			   struct matrix right, const unsigned sizes[3], const char *what)
+{
+	double whole = 0, off = 0;
+
+	for (unsigned r = 0; r < sizes[0]; r++)
+		for (unsigned c = 0; c < sizes[1]; c++) {
+			const unsigned at = r * sizes[1] + c;
+			const double product = ratio * dot(left, r, right, c, sizes[2]);
+
+			off += pow(result[at] - product - (plus ? plus[at] : 0), 2);
+			whole += pow(product, 2) + (plus ? pow(plus[at], 2) : 0);
+		}
+	cr_expect(sqrt(off) <= TOLERANCE_RATIO * sqrt(whole), "%s is off by %g of %g", what, sqrt(off), sqrt(whole));
+}
+
+enum { ROWS = 60, COLUMNS = 90, RANK = 5 };
+
+/* Columns of the basis are unit vectors at right angles, and what each began as is made of those up to it. */
+static void expect_basis(const double *basis, const double *before)
+{
+	const struct matrix turned = {basis, 1, RANK}, made = {basis, RANK, 1}, from = {before, RANK, 1};
+
+	for (unsigned j = 0; j < RANK; j++)
+		for (unsigned k = 0; k < RANK; k++) {
+			const double made_of = dot(turned, j, from, k, ROWS);
+
+			cr_expect_float_eq(dot(turned, j, made, k, ROWS), j == k, TOLERANCE_RATIO, "%u with %u", j, k);
+			cr_expect(j == k ? made_of > 0.1 : j < k || fabs(made_of) < 100 * TOLERANCE_RATIO,
+				  "%u is made of %g %u", k, made_of, j);
+		}
+}
+
+Test(cuda_low_rank, steps_are_what_they_are_defined_as)
+{
+	static const struct shape shapes[] = {{ROWS, COLUMNS}};
+	struct sides *sides = open_sides(RANK, shapes, 1);
+	struct psd_error err = {0};
+	uint32_t state = 1;
+
+	draw_gradients(sides, &state);
+	cr_assert_eq(psd_device_cuda.project(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
+	double *start = known(sides, &sides->right), *sum = known(sides, &sides->residual);
+	double *before = known(sides, &sides->left);
+
+	cr_assert_eq(psd_device_cuda.fit(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
+	double *left = known(sides, &sides->left), *right = known(sides, &sides->right);
+	double *lost = known(sides, &sides->residual);
+	const struct matrix left_one = {left, RANK, 1}, right_one = {right, COLUMNS, 1}, whole = {sum, COLUMNS, 1};
+
+	cr_assert_eq(psd_device_cuda.expand(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
+	double *gradient = known(sides, &sides->gradients[0]);
+
+	expect_product(before, NULL, 1, whole, (struct matrix){start, 1, COLUMNS},
+		       (const unsigned[]){ROWS, RANK, COLUMNS}, "a left matrix");
+	expect_basis(left, before);
+	expect_product(right, NULL, 1, (struct matrix){left, 1, RANK}, whole, (const unsigned[]){RANK, COLUMNS, ROWS},
+		       "a right matrix");
+	expect_product(lost, sum, -1, left_one, right_one, (const unsigned[]){ROWS, COLUMNS, RANK}, "what is lost");
+	expect_product(gradient, NULL, 1, left_one, right_one, (const unsigned[]){ROWS, COLUMNS, RANK}, "a gradient");
+	free(start), free(sum), free(before), free(left), free(right), free(lost), free(gradient);
+	close_sides(sides);
+}
+
+/* ---- no numbers ---- */
+
 Test(cuda_low_rank, what_is_no_number_stays_none)
 {
-	static const struct shape shapes[] = {{40, 50}};
+	static const struct shape shapes[] = {{40, 50}, {3, 0}, {20, 30}};
 	static const float wrong[] = {INFINITY, -INFINITY, NAN};
 
 	for (unsigned w = 0; w < 3; w++) {
-		struct sides *sides = open_sides(2, shapes, 1);
+		struct sides *sides = open_sides(2, shapes, 3);
 		uint32_t state = 1;
 		struct psd_error err = {0};
 
-		draw(&sides->gradients[0], &state);
+		draw_gradients(sides, &state);
 		sides->gradients[0].here[77] = wrong[w];
 		put(sides, &sides->gradients[0]);
 		cr_assert_eq(psd_device_cuda.project(sides->device, &sides->there, &err), PSD_OK);
@@ -271,6 +511,10 @@ Test(cuda_low_rank, what_is_no_number_stays_none)
 
 		for (unsigned e = 0; e < 40 * 50; e++)
 			cr_expect(isnan(gradient[e]), "%g ends as %g", (double)wrong[w], (double)gradient[e]);
+		free(gradient);
+		gradient = get(sides, &sides->gradients[2]);
+		for (unsigned e = 0; e < 20 * 30; e++)
+			cr_expect(isfinite(gradient[e]), "beside %g: %g", (double)wrong[w], (double)gradient[e]);
 		free(gradient);
 		close_sides(sides);
 	}
