@@ -1,125 +1,204 @@
-/* What the kernels of narrow matrices do for one index; what each struct means is in kernels.h. As in
- * real/device/low_rank.c, but for the order of sums. */
+/* What the kernels of narrow matrices do for one index; what each struct means is in kernels.h. The rules are those of
+ * real/device/low_rank.c, sums of products go in another order. */
 #ifndef PSD_REAL_CUDA_BODIES_LOW_RANK_H
 #define PSD_REAL_CUDA_BODIES_LOW_RANK_H
 
 #include "real/device/cuda/values.h"
 #include "real/device/low_rank.h"
 
-/* psd_random_mix() */
-PSD_BODY uint64_t psd_mixed(uint64_t x)
+PSD_BODY void psd_low_rank_move_at(uint64_t i, const struct psd_cuda_low_rank_move *of)
 {
-	x += UINT64_C(0x9e3779b97f4a7c15);
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
+	const uint32_t unit = (uint32_t)(i / PSD_CUDA_PARTS);
+	const struct psd_cuda_move_span *span = of->spans;
+	uint32_t first = 0;
+
+	for (; unit >= span->end; span++)
+		first = span->end;
+	const uint64_t begin = (uint64_t)(unit - first) * PSD_CUDA_MOVE_UNIT, whole_end = begin + PSD_CUDA_MOVE_UNIT;
+	const uint64_t end = whole_end < span->elements ? whole_end : span->elements;
+
+	for (uint64_t e = begin + i % PSD_CUDA_PARTS; e < end; e += PSD_CUDA_PARTS)
+		span->to[e] = span->adds ? span->to[e] + span->from[e] : span->from[e];
 }
 
-/* Most rows are told from zeros by their first value. */
-PSD_BODY void psd_right_start_at(uint64_t i, const struct psd_cuda_right_start *of)
-{
-	float *row = of->right + i * of->columns;
+/* ---- rows of zeros ---- */
 
-	for (uint32_t c = 0; c < of->columns; c++)
-		if (row[c] != 0.0f)
-			return;
-	for (uint32_t c = 0; c < of->columns; c++) {
-		const uint64_t bits = psd_mixed((uint64_t)of->number << 40 | i << 32 | c);
-
-		row[c] = (float)(int32_t)(bits >> 32) * 4.656612873077392578125e-10f; /* 2^-31 */
-	}
-}
-
-struct psd_columns {
-	uint32_t j, k; /* j <= k */
+struct psd_right_row {
+	float *values;
+	uint32_t columns, number; /* of the tensor */
+	uint32_t row;
 };
 
-/* Row by row of a triangle. */
-PSD_BODY struct psd_columns psd_pair_of(uint32_t pair, uint32_t rank)
+/* Of the launch's rows. */
+PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *all, uint32_t row)
 {
-	struct psd_columns columns = {0, pair};
+	const struct psd_cuda_matrix *matrix = &all->matrices[row / all->rank];
+	struct psd_right_row one;
 
-	while (columns.k >= rank) {
-		columns.k -= rank - ++columns.j;
-	}
-	return columns;
+	one.row = row % all->rank;
+	one.columns = matrix->columns;
+	one.number = matrix->number;
+	one.values = matrix->right + (uint64_t)one.row * matrix->columns;
+	return one;
 }
 
-PSD_BODY void psd_left_products_at(uint64_t i, const struct psd_cuda_left_products *of)
+/* A NaN is no zero. */
+PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_low_rank_look *of)
 {
-	const struct psd_columns columns = psd_pair_of((uint32_t)(i / PSD_CUDA_PRODUCT_LANES), of->rank);
-	const uint32_t lane = (uint32_t)(i % PSD_CUDA_PRODUCT_LANES);
-	const uint64_t step = (uint64_t)PSD_CUDA_PRODUCT_LANES * of->rank;
-	const float *row = of->left + (uint64_t)lane * of->rank;
+	const struct psd_right_row row = psd_right_row_of(&of->of, (uint32_t)(i / PSD_CUDA_PARTS));
+	uint32_t found = 0;
+
+	for (uint32_t c = (uint32_t)(i % PSD_CUDA_PARTS); c < row.columns && !found; c += PSD_CUDA_PARTS)
+		found = row.values[c] != 0.0f;
+	of->of.found[i] = found;
+}
+
+/* See psd_low_rank_start(): the same on every device. */
+PSD_BODY float psd_start_of(uint32_t number, uint32_t row, uint32_t column)
+{
+	uint64_t bits = ((uint64_t)number << 40 | (uint64_t)row << 32 | column) + UINT64_C(0x9e3779b97f4a7c15);
+
+	bits = (bits ^ bits >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	bits = (bits ^ bits >> 27) * UINT64_C(0x94d049bb133111eb);
+	bits ^= bits >> 31;
+	return (float)(int32_t)(bits >> 32) * 4.656612873077392578125e-10f; /* 2^-31 */
+}
+
+PSD_BODY void psd_low_rank_start_at(uint64_t i, const struct psd_cuda_low_rank_start *of)
+{
+	const struct psd_right_row row = psd_right_row_of(&of->of, (uint32_t)(i / PSD_CUDA_PARTS));
+	const uint32_t *found = of->of.found + i / PSD_CUDA_PARTS * PSD_CUDA_PARTS;
+
+	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
+		if (found[p])
+			return;
+	for (uint32_t c = (uint32_t)(i % PSD_CUDA_PARTS); c < row.columns; c += PSD_CUDA_PARTS)
+		row.values[c] = psd_start_of(row.number, row.row, c);
+}
+
+/* ---- products of columns ---- */
+
+struct psd_pair {
+	uint32_t j, k;
+};
+
+/* Pairs go by j, then by k. */
+PSD_BODY struct psd_pair psd_pair_of(uint32_t rank, uint32_t number)
+{
+	struct psd_pair pair;
+
+	for (pair.j = 0; number >= rank - pair.j; pair.j++)
+		number -= rank - pair.j;
+	pair.k = pair.j + number;
+	return pair;
+}
+
+PSD_BODY uint64_t psd_first_part(const struct psd_cuda_matrices *all, uint32_t matrix)
+{
+	return matrix ? all->matrices[matrix - 1].parts_end : 0;
+}
+
+/* Neighbours have the same rows. */
+PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_low_rank_products *of)
+{
+	const struct psd_cuda_matrices *all = &of->of;
+	uint32_t m = 0;
 	double sum = 0.0;
 
-	for (uint32_t r = lane; r < of->rows; r += PSD_CUDA_PRODUCT_LANES) {
-		sum += (double)row[columns.j] * (double)row[columns.k];
-		row += step;
+	while (i >= all->matrices[m].parts_end)
+		m++;
+	const struct psd_cuda_matrix *matrix = &all->matrices[m];
+	const uint32_t part = (uint32_t)(i - psd_first_part(all, m));
+	const struct psd_pair pair = psd_pair_of(all->rank, part % all->n_pairs);
+
+	for (uint64_t r = part / all->n_pairs; r < matrix->rows; r += matrix->n_lanes) {
+		const float *row = matrix->left + r * all->rank;
+
+		sum += (double)row[pair.j] * (double)row[pair.k];
 	}
-	of->partial[i] = sum;
+	all->parts[i] = sum;
 }
 
-PSD_BODY void psd_left_fold_at(uint64_t i, const struct psd_cuda_left_fold *of)
+/* Of a matrix. */
+PSD_BODY double *psd_square_of(const struct psd_cuda_matrices *all, double *squares, uint32_t matrix)
 {
-	const struct psd_columns columns = psd_pair_of((uint32_t)i, of->rank);
+	return squares + (uint64_t)matrix * all->rank * all->rank;
+}
+
+PSD_BODY void psd_low_rank_fold_at(uint64_t i, const struct psd_cuda_low_rank_fold *of)
+{
+	const struct psd_cuda_matrices *all = &of->of;
+	const uint32_t m = (uint32_t)(i / all->n_pairs), number = (uint32_t)(i % all->n_pairs);
+	const struct psd_pair pair = psd_pair_of(all->rank, number);
+	const double *parts = all->parts + psd_first_part(all, m) + number;
 	double sum = 0.0;
 
-	for (uint32_t lane = 0; lane < PSD_CUDA_PRODUCT_LANES; lane++)
-		sum += of->partial[i * PSD_CUDA_PRODUCT_LANES + lane];
-	of->factor[columns.j * of->rank + columns.k] = sum;
+	for (uint32_t lane = 0; lane < all->matrices[m].n_lanes; lane++)
+		sum += parts[(uint64_t)lane * all->n_pairs];
+	psd_square_of(all, all->products, m)[pair.j * all->rank + pair.k] = sum;
 }
 
-/* What column k has in common with the unit vectors of those before, and the length of the rest; 0: nothing. */
-PSD_BODY void psd_factor_column(double *factor, uint32_t rank, uint32_t k)
+/* ---- unit vectors ---- */
+
+/* Of two columns' product what the unit vectors before `row` leave. */
+PSD_BODY double psd_rest_of(double product, const double *factor, uint32_t rank, uint32_t row, uint32_t column)
 {
-	const double whole = factor[k * rank + k];
-	double rest = whole;
+	for (uint32_t r = 0; r < row; r++)
+		product -= factor[r * rank + row] * factor[r * rank + column];
+	return product;
+}
 
-	for (uint32_t j = 0; j < k; j++) {
-		const double length = factor[j * rank + j];
-		double common = factor[j * rank + k];
+/* Each element finds the length of the row's own column by itself. */
+PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_factor *of)
+{
+	const struct psd_cuda_matrices *all = &of->of;
+	const uint32_t rank = all->rank, row = of->row, n = rank - row;
+	const uint32_t m = (uint32_t)(i / n), column = row + (uint32_t)(i % n);
+	const double *products = psd_square_of(all, all->products, m) + row * rank;
+	double *factor = psd_square_of(all, all->factor, m);
+	const double whole = products[row], left = psd_rest_of(whole, factor, rank, row, row);
+	const double length = left <= PSD_LOW_RANK_LEAST * whole ? 0.0 : sqrt(left);
+	double value = length;
 
-		for (uint32_t before = 0; before < j; before++)
-			common -= factor[before * rank + j] * factor[before * rank + k];
-		common = length == 0.0 ? 0.0 : common / length;
-		factor[j * rank + k] = common;
-		rest -= common * common;
+	if (column > row)
+		value = length == 0.0 ? 0.0 : psd_rest_of(products[column], factor, rank, row, column) / length;
+	factor[row * rank + column] = value;
+}
+
+/* By how much of column j each unit vector from the j-th on is made. */
+PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_low_rank_inverse *of)
+{
+	const struct psd_cuda_matrices *all = &of->of;
+	const uint32_t rank = all->rank, m = (uint32_t)(i / rank), j = (uint32_t)(i % rank);
+	const double *factor = psd_square_of(all, all->factor, m);
+	double *inverse = psd_square_of(all, all->inverse, m) + j * rank;
+
+	for (uint32_t k = j; k < rank; k++) {
+		const double length = factor[k * rank + k];
+		double sum = k == j ? 1.0 : 0.0;
+
+		for (uint32_t c = j; c < k; c++)
+			sum -= inverse[c] * factor[c * rank + k];
+		inverse[k] = length == 0.0 ? 0.0 : sum / length;
 	}
-	factor[k * rank + k] = rest <= PSD_LOW_RANK_LEAST * whole ? 0.0 : sqrt(rest);
 }
 
-PSD_BODY void psd_left_factor_at(uint64_t i, const struct psd_cuda_left_factor *of)
+PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_low_rank_basis *of)
 {
-	for (uint32_t k = 0; i == 0 && k < of->rank; k++)
-		psd_factor_column(of->factor, of->rank, k);
-}
+	const struct psd_cuda_matrices *all = &of->of;
+	uint32_t m = 0;
 
-/* From the last row of the column up; rows of columns that have become zeros are zeros. */
-PSD_BODY void psd_left_inverse_at(uint64_t i, const struct psd_cuda_left_inverse *of)
-{
-	const uint32_t rank = of->rank, k = (uint32_t)i;
+	while (i >= all->matrices[m].rows_end)
+		m++;
+	const uint64_t first = m ? all->matrices[m - 1].rows_end : 0;
+	const double *inverse = psd_square_of(all, all->inverse, m);
+	float *row = all->matrices[m].left + (i - first) * all->rank;
 
-	for (uint32_t j = k + 1; j-- > 0;) {
-		const double length = of->factor[j * rank + j];
-		double rest = j == k ? 1.0 : 0.0;
-
-		for (uint32_t behind = j + 1; behind <= k; behind++)
-			rest -= of->factor[j * rank + behind] * of->inverse[behind * rank + k];
-		of->inverse[j * rank + k] = length == 0.0 ? 0.0 : rest / length;
-	}
-}
-
-/* From the last column, which needs all before as they were. */
-PSD_BODY void psd_left_basis_at(uint64_t i, const struct psd_cuda_left_basis *of)
-{
-	float *row = of->left + i * of->rank;
-
-	for (uint32_t k = of->rank; k-- > 0;) {
+	for (uint32_t k = all->rank; k-- > 0;) { /* from the last, which needs all before as they were */
 		double sum = 0.0;
 
 		for (uint32_t j = 0; j <= k; j++)
-			sum += (double)row[j] * of->inverse[j * of->rank + k];
+			sum += (double)row[j] * inverse[j * all->rank + k];
 		row[k] = (float)sum;
 	}
 }

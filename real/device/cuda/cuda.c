@@ -54,7 +54,7 @@ static void close_device(struct psd_device *device)
 	free(device);
 }
 
-/* What updates, rebuilds and compression work with, whatever the network. */
+/* What updates, rebuilds, compression and narrow matrices work with, whatever the network. */
 static enum psd_status take_scratch(struct psd_device *device, struct psd_error *err)
 {
 	const uint64_t bytes[] = {
@@ -64,9 +64,9 @@ static enum psd_status take_scratch(struct psd_device *device, struct psd_error 
 		sizeof(double), /* one rate */
 		PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_PARTS * sizeof(double),
 		PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS * sizeof(double),
-		PSD_MOST_RANK * (PSD_MOST_RANK + 1) / 2 * PSD_CUDA_PRODUCT_LANES * sizeof(double),
-		PSD_MOST_RANK * PSD_MOST_RANK * sizeof(double),
-		PSD_MOST_RANK * PSD_MOST_RANK * sizeof(double),
+		PSD_CUDA_PRODUCT_PARTS * sizeof(double),
+		3 * PSD_CUDA_SQUARES * sizeof(double),
+		PSD_CUDA_MATRICES * PSD_MOST_RANK * PSD_CUDA_PARTS * sizeof(uint32_t),
 		PSD_CUDA_LOOK_PARTS * sizeof(uint32_t),
 		(PSD_CUDA_LOOK_GROUPS + 1) * sizeof(uint32_t),
 		2 * sizeof(uint32_t), /* counters */
@@ -94,9 +94,9 @@ static enum psd_status take_scratch(struct psd_device *device, struct psd_error 
 	device->own_rate = (void *)places[3];
 	device->chunk_parts = (void *)places[4];
 	device->chunk_folded = (void *)places[5];
-	device->column_products = (void *)places[6];
-	device->column_factor = (void *)places[7];
-	device->column_inverse = (void *)places[8];
+	device->product_parts = (void *)places[6];
+	device->squares = (void *)places[7];
+	device->found_rows = (void *)places[8];
 	device->found = (void *)places[9];
 	device->folded = (void *)places[10];
 	device->counters = (void *)places[11];

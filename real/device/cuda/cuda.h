@@ -139,10 +139,10 @@ struct psd_device {
 	uint16_t *lane_counts; /* (PSD_CUDA_BLOCKS, PSD_CUDA_DIGITS, PSD_BLOCK_LANES) */
 	uint32_t *lowest_keys; /* (PSD_CUDA_BLOCKS) */
 
-	/* of narrow matrices, whose rank is PSD_MOST_RANK at most */
-	double *column_products; /* (pairs, PSD_CUDA_PRODUCT_LANES) */
-	double *column_factor;	 /* (rank, rank), as is its inverse */
-	double *column_inverse;
+	/* of narrow matrices */
+	uint32_t *found_rows;  /* (PSD_CUDA_MATRICES, PSD_MOST_RANK, PSD_CUDA_PARTS) */
+	double *product_parts; /* (PSD_CUDA_PRODUCT_PARTS) */
+	double *squares;       /* (3, PSD_CUDA_SQUARES) */
 
 	/* the network */
 	const struct psd_graph *graph;

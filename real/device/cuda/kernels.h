@@ -63,12 +63,14 @@
 	ROW(top_k_choose)                                                                                              \
 	ROW(top_k_take)                                                                                                \
 	ROW(top_k_put)                                                                                                 \
-	ROW(right_start)                                                                                               \
-	ROW(left_products)                                                                                             \
-	ROW(left_fold)                                                                                                 \
-	ROW(left_factor)                                                                                               \
-	ROW(left_inverse)                                                                                              \
-	ROW(left_basis)
+	ROW(low_rank_move)                                                                                             \
+	ROW(low_rank_look)                                                                                             \
+	ROW(low_rank_start)                                                                                            \
+	ROW(low_rank_products)                                                                                         \
+	ROW(low_rank_fold)                                                                                             \
+	ROW(low_rank_factor)                                                                                           \
+	ROW(low_rank_inverse)                                                                                          \
+	ROW(low_rank_basis)
 
 /* Those that do four neighbouring elements for an index where these lie so that one access has them all. */
 #define PSD_CUDA_FOUR_KERNELS(ROW)                                                                                     \
@@ -667,50 +669,87 @@ struct psd_cuda_top_k_put {
 	struct psd_cuda_blocks of;
 };
 
-/* ---- narrow matrices; what is done to them is in real/device/low_rank.h ---- */
+/* ---- gradients that travel as products of narrow matrices, see real/device/low_rank.h ---- */
 
-enum { PSD_CUDA_PRODUCT_LANES = 256 };
-
-/* A row of zeros starts anew; indices: rows. */
-struct psd_cuda_right_start {
-	float *right; /* (rank, columns) */
-	uint32_t columns;
-	unsigned number; /* of the tensor */
+/* A unit of values has PSD_CUDA_PARTS indices. The matrices of a launch have PSD_CUDA_SQUARES elements of squares of
+ * the rank, and PSD_CUDA_PRODUCT_PARTS partial sums, of PSD_CUDA_PRODUCT_LANES lanes of rows at most each. */
+enum {
+	PSD_CUDA_MOVE_SPANS = 96,
+	PSD_CUDA_MOVE_UNIT = 1024,
+	PSD_CUDA_MATRICES = 40,
+	PSD_CUDA_SQUARES = 1 << 16,
+	PSD_CUDA_PRODUCT_PARTS = 1 << 18,
+	PSD_CUDA_PRODUCT_LANES = 256,
 };
 
-/* Products of each column with itself and those behind it, of every so manieth row; indices: pairs of columns, of each
- * all lanes. */
-struct psd_cuda_left_products {
-	const float *left; /* (rows, rank) */
-	uint32_t rows, rank;
-	double *partial; /* (pairs, lanes) */
+struct psd_cuda_move_span {
+	float *to;
+	const float *from;
+	uint64_t elements;
+	uint32_t end; /* of the launch's units */
+	bool adds;
 };
 
-/* factor[j][k], j <= k, the sums of those; indices: pairs. */
-struct psd_cuda_left_fold {
-	const double *partial;
-	uint32_t rank;
-	double *factor; /* (rank, rank) */
+/* to = from, or to += from, of several tensors; indices: units times PSD_CUDA_PARTS. */
+struct psd_cuda_low_rank_move {
+	struct psd_cuda_move_span spans[PSD_CUDA_MOVE_SPANS];
 };
 
-/* They become their Cholesky factor; index 0 alone. */
-struct psd_cuda_left_factor {
-	double *factor;
-	uint32_t rank;
+struct psd_cuda_matrix {
+	float *left, *right; /* (rows, rank), (rank, columns) */
+	uint32_t rows, columns;
+	uint32_t number;    /* of its tensor */
+	uint32_t n_lanes;   /* each sums products of every so manieth row */
+	uint64_t parts_end; /* of the launch's partial sums */
+	uint64_t rows_end;  /* of the launch's rows */
 };
 
-/* Its inverse; indices: columns. */
-struct psd_cuda_left_inverse {
-	const double *factor;
-	double *inverse; /* (rank, rank) */
-	uint32_t rank;
+/* Of a launch. A pair is of two columns j <= k of a left matrix. */
+struct psd_cuda_matrices {
+	struct psd_cuda_matrix matrices[PSD_CUDA_MATRICES];
+	uint32_t n, rank, n_pairs;
+	uint32_t *found;  /* (n, rank, PSD_CUDA_PARTS) */
+	double *parts;	  /* of each matrix (lanes, pairs) */
+	double *products; /* (n, rank, rank), as are the next; those with j <= k */
+	double *factor;	  /* its transposed times itself is the products */
+	double *inverse;  /* of the factor */
 };
 
-/* left = left times the inverse; indices: rows. */
-struct psd_cuda_left_basis {
-	float *left;
-	const double *inverse;
-	uint32_t rank;
+/* Whether a row of right has anything but zeros. A part looks at every so manieth column, up to the first such value.
+ * Indices: rows times PSD_CUDA_PARTS, as those of the next. */
+struct psd_cuda_low_rank_look {
+	struct psd_cuda_matrices of;
+};
+
+/* Where no part has found anything the row becomes psd_low_rank_start(), bit for bit. */
+struct psd_cuda_low_rank_start {
+	struct psd_cuda_matrices of;
+};
+
+/* Partial sums of products of pairs; indices: the parts of all matrices. */
+struct psd_cuda_low_rank_products {
+	struct psd_cuda_matrices of;
+};
+
+/* These become sums; indices: matrices times pairs. */
+struct psd_cuda_low_rank_fold {
+	struct psd_cuda_matrices of;
+};
+
+/* One row of the factors, from those above it; indices: matrices times elements of the row from the diagonal on. */
+struct psd_cuda_low_rank_factor {
+	struct psd_cuda_matrices of;
+	uint32_t row;
+};
+
+/* Rows of the inverse, of which none needs another; indices: matrices times rank. */
+struct psd_cuda_low_rank_inverse {
+	struct psd_cuda_matrices of;
+};
+
+/* left times the inverse, in place; indices: rows of all matrices. */
+struct psd_cuda_low_rank_basis {
+	struct psd_cuda_matrices of;
 };
 
 struct psd_device;

@@ -1,166 +1,311 @@
-/* Gradients as products of narrow matrices: what real/device/low_rank.c does on a host. */
+/* Gradients that travel as products of narrow matrices: what real/device/low_rank.c does on a host. A launch has
+ * several tensors. The large products are cuBLAS's, one by one. */
 #include "real/device/cuda/cuda.h"
 
-/* A matrix, and its narrow ones. */
-struct matrix {
-	struct psd_low_rank_shape shape;
-	uint32_t rank;
-	uint64_t elements;
-	unsigned number; /* of its tensor */
-	float *gradient, *residual, *left, *right;
+static uint64_t lesser(uint64_t left, uint64_t right)
+{
+	return left < right ? left : right;
+}
+
+/* ---- tensors in order ---- */
+
+/* Where a tensor's values lie. */
+struct place {
+	const struct psd_low_rank_tensor *tensor;
+	float *residual, *left, *right;
 };
 
-static struct psd_cuda_values floats(float *values)
+static struct place first_place(const struct psd_low_rank_work *work)
 {
-	return (struct psd_cuda_values){values, PSD_CUDA_FLOAT};
+	return (struct place){work->tensors, work->residual, work->left, work->right};
 }
 
-/* ---- project ---- */
-
-static enum psd_status project(struct psd_device *device, const struct matrix *of, struct psd_error *err)
+static bool is_there(const struct psd_low_rank_work *work, const struct place *place)
 {
-	const struct psd_cuda_right_start start = {of->right, of->shape.columns, of->number};
-	const struct psd_cuda_difference sum = {of->residual, of->residual, of->gradient, -1.0f};
-	const struct psd_cuda_product left = {.left = floats(of->residual),
-					      .right = floats(of->right),
-					      .result = floats(of->left),
-					      .rows = of->shape.rows,
-					      .columns = of->rank,
-					      .depth = of->shape.columns,
-					      .is_right_transposed = true,
-					      .is_exact = true,
-					      .alpha = 1.0f};
-	enum psd_status status = psd_cuda_run_right_start(device, &start, of->rank, err);
-
-	if (!status)
-		status = psd_cuda_run_difference(device, &sum, of->elements, err);
-	return status ? status : psd_cuda_multiply_matrices(device, &left, false, err);
+	return place->tensor < work->tensors + work->n_tensors;
 }
 
-/* ---- fit ---- */
-
-static enum psd_status make_orthonormal(struct psd_device *device, const struct matrix *of, struct psd_error *err)
+static bool is_matrix(const struct place *place)
 {
-	const uint32_t rank = of->rank;
-	const uint64_t n_pairs = (uint64_t)rank * (rank + 1) / 2;
-	const struct psd_cuda_left_products products = {of->left, of->shape.rows, rank, device->column_products};
-	const struct psd_cuda_left_fold fold = {device->column_products, rank, device->column_factor};
-	const struct psd_cuda_left_factor factor = {device->column_factor, rank};
-	const struct psd_cuda_left_inverse inverse = {device->column_factor, device->column_inverse, rank};
-	const struct psd_cuda_left_basis basis = {of->left, device->column_inverse, rank};
-	enum psd_status status = psd_cuda_run_left_products(device, &products, n_pairs * PSD_CUDA_PRODUCT_LANES, err);
-
-	if (!status)
-		status = psd_cuda_run_left_fold(device, &fold, n_pairs, err);
-	if (!status)
-		status = psd_cuda_run_left_factor(device, &factor, 1, err);
-	if (!status)
-		status = psd_cuda_run_left_inverse(device, &inverse, rank, err);
-	return status ? status : psd_cuda_run_left_basis(device, &basis, of->shape.rows, err);
+	return place->tensor->shape.rows > 0;
 }
 
-/* result = ratio times left times right, or is added. */
-static enum psd_status multiply(struct psd_device *device, const struct matrix *of, float *result, float ratio,
-				bool adds, struct psd_error *err)
+static void move_on(struct place *place, uint64_t rank)
 {
-	const struct psd_cuda_product product = {.left = floats(of->left),
-						 .right = floats(of->right),
-						 .result = floats(result),
-						 .rows = of->shape.rows,
-						 .columns = of->shape.columns,
-						 .depth = of->rank,
-						 .adds = adds,
+	const struct psd_low_rank_tensor *tensor = place->tensor++;
+
+	place->residual += tensor->elements;
+	place->left += tensor->shape.rows ? tensor->shape.rows * rank : tensor->elements;
+	place->right += tensor->shape.columns * rank;
+}
+
+/* ---- copies and sums of tensors, those of a launch at a time ---- */
+
+struct moves {
+	struct psd_cuda_low_rank_move run;
+	unsigned n;
+};
+
+static enum psd_status begin_moves(struct psd_device *device, struct moves *moves, struct psd_error *err)
+{
+	const uint64_t n_units = moves->n ? moves->run.spans[moves->n - 1].end : 0;
+
+	moves->n = 0;
+	return psd_cuda_run_low_rank_move(device, &moves->run, n_units * PSD_CUDA_PARTS, err);
+}
+
+static enum psd_status add_move(struct psd_device *device, struct moves *moves, struct psd_cuda_move_span span,
+				struct psd_error *err)
+{
+	const uint64_t n_units = (span.elements + PSD_CUDA_MOVE_UNIT - 1) / PSD_CUDA_MOVE_UNIT;
+
+	span.end = (uint32_t)n_units + (moves->n ? moves->run.spans[moves->n - 1].end : 0);
+	moves->run.spans[moves->n++] = span;
+	return moves->n == PSD_CUDA_MOVE_SPANS ? begin_moves(device, moves, err) : PSD_OK;
+}
+
+/* Gradients join the residuals, or leave as they are in the place of left matrices. */
+static enum psd_status gather(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
+{
+	struct moves moves = {.n = 0};
+	enum psd_status status = PSD_OK;
+
+	for (struct place at = first_place(work); is_there(work, &at) && !status; move_on(&at, work->rank))
+		status = add_move(device, &moves,
+				  (struct psd_cuda_move_span){.to = is_matrix(&at) ? at.residual : at.left,
+							      .from = at.tensor->gradient,
+							      .elements = at.tensor->elements,
+							      .adds = is_matrix(&at)},
+				  err);
+	return status ? status : begin_moves(device, &moves, err);
+}
+
+/* What came as it is. */
+static enum psd_status arrive(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
+{
+	struct moves moves = {.n = 0};
+	enum psd_status status = PSD_OK;
+
+	for (struct place at = first_place(work); is_there(work, &at) && !status; move_on(&at, work->rank))
+		if (!is_matrix(&at))
+			status = add_move(device, &moves,
+					  (struct psd_cuda_move_span){.to = at.tensor->gradient,
+								      .from = at.left,
+								      .elements = at.tensor->elements},
+					  err);
+	return status ? status : begin_moves(device, &moves, err);
+}
+
+/* ---- what several matrices have in a launch ---- */
+
+typedef enum psd_status launch_fn(struct psd_device *device, const struct psd_cuda_matrices *of, struct psd_error *err);
+
+static uint32_t most_matrices(uint32_t rank)
+{
+	return (uint32_t)lesser(PSD_CUDA_MATRICES, PSD_CUDA_SQUARES / (rank * rank));
+}
+
+static struct psd_cuda_matrices no_matrices(const struct psd_device *device, uint32_t rank)
+{
+	return (struct psd_cuda_matrices){.rank = rank,
+					  .n_pairs = rank * (rank + 1) / 2,
+					  .found = device->found_rows,
+					  .parts = device->product_parts,
+					  .products = device->squares,
+					  .factor = device->squares + PSD_CUDA_SQUARES,
+					  .inverse = device->squares + 2 * PSD_CUDA_SQUARES};
+}
+
+/* A lane has 16 rows or more, where all fit. */
+static uint32_t count_lanes(const struct psd_cuda_matrices *of, uint32_t rows)
+{
+	const uint32_t room = PSD_CUDA_PRODUCT_PARTS / most_matrices(of->rank) / of->n_pairs;
+
+	return (uint32_t)lesser(lesser(PSD_CUDA_PRODUCT_LANES, room), rows / 16 + 1);
+}
+
+static void add_matrix(struct psd_cuda_matrices *of, const struct place *at)
+{
+	const struct psd_low_rank_shape shape = at->tensor->shape;
+	const struct psd_cuda_matrix *last = of->n ? &of->matrices[of->n - 1] : NULL;
+	const uint32_t n_lanes = count_lanes(of, shape.rows);
+
+	of->matrices[of->n++] = (struct psd_cuda_matrix){
+		.left = at->left,
+		.right = at->right,
+		.rows = shape.rows,
+		.columns = shape.columns,
+		.number = at->tensor->number,
+		.n_lanes = n_lanes,
+		.parts_end = (last ? last->parts_end : 0) + (uint64_t)n_lanes * of->n_pairs,
+		.rows_end = (last ? last->rows_end : 0) + shape.rows,
+	};
+}
+
+/* As many at a time as a launch has room for. */
+static enum psd_status for_launches(struct psd_device *device, const struct psd_low_rank_work *work, launch_fn *launch,
+				    struct psd_error *err)
+{
+	struct psd_cuda_matrices of = no_matrices(device, work->rank);
+	enum psd_status status = PSD_OK;
+
+	for (struct place at = first_place(work); is_there(work, &at) && !status; move_on(&at, work->rank)) {
+		if (is_matrix(&at))
+			add_matrix(&of, &at);
+		if (of.n == most_matrices(work->rank)) {
+			status = launch(device, &of, err);
+			of.n = 0;
+		}
+	}
+	return status || of.n == 0 ? status : launch(device, &of, err);
+}
+
+/* Rows of zeros. */
+static enum psd_status start_rows(struct psd_device *device, const struct psd_cuda_matrices *of, struct psd_error *err)
+{
+	const uint64_t n_indices = (uint64_t)of->n * of->rank * PSD_CUDA_PARTS;
+	const enum psd_status status =
+		psd_cuda_run_low_rank_look(device, &(struct psd_cuda_low_rank_look){*of}, n_indices, err);
+
+	return status ? status
+		      : psd_cuda_run_low_rank_start(device, &(struct psd_cuda_low_rank_start){*of}, n_indices, err);
+}
+
+static enum psd_status find_products(struct psd_device *device, const struct psd_cuda_matrices *of,
+				     struct psd_error *err)
+{
+	const enum psd_status status = psd_cuda_run_low_rank_products(device, &(struct psd_cuda_low_rank_products){*of},
+								      of->matrices[of->n - 1].parts_end, err);
+
+	return status ? status
+		      : psd_cuda_run_low_rank_fold(device, &(struct psd_cuda_low_rank_fold){*of},
+						   (uint64_t)of->n * of->n_pairs, err);
+}
+
+/* A row of the factors in a launch: the rows above it are all that it needs. */
+static enum psd_status find_factors(struct psd_device *device, const struct psd_cuda_matrices *of,
+				    struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (uint32_t row = 0; row < of->rank && !status; row++)
+		status = psd_cuda_run_low_rank_factor(device, &(struct psd_cuda_low_rank_factor){*of, row},
+						      (uint64_t)of->n * (of->rank - row), err);
+	return status;
+}
+
+static enum psd_status make_orthonormal(struct psd_device *device, const struct psd_cuda_matrices *of,
+					struct psd_error *err)
+{
+	enum psd_status status = find_products(device, of, err);
+
+	if (!status)
+		status = find_factors(device, of, err);
+	if (!status)
+		status = psd_cuda_run_low_rank_inverse(device, &(struct psd_cuda_low_rank_inverse){*of},
+						       (uint64_t)of->n * of->rank, err);
+	return status ? status
+		      : psd_cuda_run_low_rank_basis(device, &(struct psd_cuda_low_rank_basis){*of},
+						    of->matrices[of->n - 1].rows_end, err);
+}
+
+/* ---- products of one matrix ---- */
+
+typedef enum psd_status product_fn(struct psd_device *device, const struct place *at, uint32_t rank,
+				   struct psd_error *err);
+
+static enum psd_status for_matrices(struct psd_device *device, const struct psd_low_rank_work *work,
+				    product_fn *multiply, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (struct place at = first_place(work); is_there(work, &at) && !status; move_on(&at, work->rank))
+		if (is_matrix(&at))
+			status = multiply(device, &at, work->rank, err);
+	return status;
+}
+
+/* result = left times right, with the matrix's own shape. */
+static struct psd_cuda_product expansion(const struct place *at, uint32_t rank, float *result)
+{
+	return (struct psd_cuda_product){.left = psd_cuda_floats(at->left),
+					 .right = psd_cuda_floats(at->right),
+					 .result = psd_cuda_floats(result),
+					 .rows = at->tensor->shape.rows,
+					 .columns = at->tensor->shape.columns,
+					 .depth = rank,
+					 .is_exact = true,
+					 .alpha = 1.0f};
+}
+
+static enum psd_status project(struct psd_device *device, const struct place *at, uint32_t rank, struct psd_error *err)
+{
+	const struct psd_cuda_product product = {.left = psd_cuda_floats(at->residual),
+						 .right = psd_cuda_floats(at->right),
+						 .result = psd_cuda_floats(at->left),
+						 .rows = at->tensor->shape.rows,
+						 .columns = rank,
+						 .depth = at->tensor->shape.columns,
+						 .is_right_transposed = true,
 						 .is_exact = true,
-						 .alpha = ratio};
+						 .alpha = 1.0f};
 
 	return psd_cuda_multiply_matrices(device, &product, false, err);
 }
 
-static enum psd_status fit(struct psd_device *device, const struct matrix *of, struct psd_error *err)
+static enum psd_status fit(struct psd_device *device, const struct place *at, uint32_t rank, struct psd_error *err)
 {
-	const struct psd_cuda_product right = {.left = floats(of->left),
-					       .right = floats(of->residual),
-					       .result = floats(of->right),
-					       .rows = of->rank,
-					       .columns = of->shape.columns,
-					       .depth = of->shape.rows,
-					       .is_left_transposed = true,
-					       .is_exact = true,
-					       .alpha = 1.0f};
-	enum psd_status status = make_orthonormal(device, of, err);
+	const struct psd_cuda_product product = {.left = psd_cuda_floats(at->left),
+						 .right = psd_cuda_floats(at->residual),
+						 .result = psd_cuda_floats(at->right),
+						 .rows = rank,
+						 .columns = at->tensor->shape.columns,
+						 .depth = at->tensor->shape.rows,
+						 .is_left_transposed = true,
+						 .is_exact = true,
+						 .alpha = 1.0f};
+	struct psd_cuda_product found = expansion(at, rank, at->residual);
+	const enum psd_status status = psd_cuda_multiply_matrices(device, &product, false, err);
 
-	if (!status)
-		status = psd_cuda_multiply_matrices(device, &right, false, err);
-	return status ? status : multiply(device, of, of->residual, -1.0f, true, err);
+	found.alpha = -1.0f;
+	found.adds = true;
+	return status ? status : psd_cuda_multiply_matrices(device, &found, false, err);
 }
 
-/* ---- expand ---- */
-
-static enum psd_status expand(struct psd_device *device, const struct matrix *of, struct psd_error *err)
+static enum psd_status expand(struct psd_device *device, const struct place *at, uint32_t rank, struct psd_error *err)
 {
-	return multiply(device, of, of->gradient, 1.0f, false, err);
+	const struct psd_cuda_product product = expansion(at, rank, at->tensor->gradient);
+
+	return psd_cuda_multiply_matrices(device, &product, false, err);
 }
 
-/* ---- all tensors ---- */
-
-typedef enum psd_status matrix_fn(struct psd_device *device, const struct matrix *of, struct psd_error *err);
-typedef enum psd_status other_fn(struct psd_device *device, float *gradient, float *left, uint64_t elements,
-				 struct psd_error *err);
-
-static enum psd_status leave(struct psd_device *device, float *gradient, float *left, uint64_t elements,
-			     struct psd_error *err)
-{
-	return psd_cuda_copy(device, PSD_STREAM_COMPUTE, left, gradient, elements * sizeof(*left), err);
-}
-
-static enum psd_status arrive(struct psd_device *device, float *gradient, float *left, uint64_t elements,
-			      struct psd_error *err)
-{
-	return psd_cuda_copy(device, PSD_STREAM_COMPUTE, gradient, left, elements * sizeof(*left), err);
-}
-
-static enum psd_status stay(struct psd_device *device, float *gradient, float *left, uint64_t elements,
-			    struct psd_error *err)
-{
-	(void)device, (void)gradient, (void)left, (void)elements, (void)err;
-	return PSD_OK;
-}
-
-static enum psd_status begin_all(struct psd_device *device, const struct psd_low_rank_work *work,
-				 matrix_fn *begin_matrix, other_fn *begin_other, struct psd_error *err)
-{
-	struct matrix matrix = {
-		.rank = work->rank, .residual = work->residual, .left = work->left, .right = work->right};
-	enum psd_status status = psd_cuda_enter(device, err);
-
-	for (unsigned t = 0; t < work->n_tensors && !status; t++) {
-		const struct psd_low_rank_tensor *tensor = &work->tensors[t];
-		const bool is_matrix = tensor->shape.rows > 0;
-
-		matrix.shape = tensor->shape;
-		matrix.elements = tensor->elements;
-		matrix.number = tensor->number;
-		matrix.gradient = tensor->gradient;
-		status = is_matrix ? begin_matrix(device, &matrix, err)
-				   : begin_other(device, tensor->gradient, matrix.left, tensor->elements, err);
-		matrix.residual += tensor->elements;
-		matrix.left += is_matrix ? (uint64_t)tensor->shape.rows * work->rank : tensor->elements;
-		matrix.right += (uint64_t)tensor->shape.columns * work->rank;
-	}
-	return status;
-}
+/* ---- slots ---- */
 
 enum psd_status psd_cuda_project(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
-	return begin_all(device, work, project, leave, err);
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (!status)
+		status = gather(device, work, err);
+	if (!status)
+		status = for_launches(device, work, start_rows, err);
+	return status ? status : for_matrices(device, work, project, err);
 }
 
 enum psd_status psd_cuda_fit(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
-	return begin_all(device, work, fit, stay, err);
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (!status)
+		status = for_launches(device, work, make_orthonormal, err);
+	return status ? status : for_matrices(device, work, fit, err);
 }
 
 enum psd_status psd_cuda_expand(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
-	return begin_all(device, work, expand, arrive, err);
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (!status)
+		status = arrive(device, work, err);
+	return status ? status : for_matrices(device, work, expand, err);
 }
