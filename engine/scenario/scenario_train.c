@@ -109,7 +109,7 @@ static const struct psd_key rate_keys[] = {
 	 .when = {"policy", WITH_END, 0},
 	 .help = "where poly is 0 and cosine at its lowest; else at the end of the job"},
 	{RATE_OF("lowest", NUMBER, lowest), .highest = 1e6, .when = {"policy", OF_RATE(COSINE), 0},
-	 .help = "of cosine, the last rate, at most `base`; 0 if not given"},
+	 .help = "of cosine, the rate at `max_iterations`, at most `base`; 0 if not given"},
 	{RATE_OF("warmup_iterations", COUNT, warmup_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
 	 .help = "over which the rate rises in equal steps from warmup_start to all of it"},
 	{RATE_OF("warmup_start", RATIO, warmup_start_ratio), .highest = 1,
@@ -205,6 +205,17 @@ static enum psd_status settle_train(const struct psd_schema_reader *reader, void
 	return PSD_OK;
 }
 
+/* A cosine begins when the warm-up is over. Of a job in epochs the end is not known yet. */
+static enum psd_status check_warmup(const struct psd_schema_reader *reader, const struct psd_learning_rate *rate,
+				    const struct psd_node *mapping)
+{
+	if (rate->policy != PSD_RATE_COSINE || !rate->max_iterations || rate->warmup_iterations < rate->max_iterations)
+		return PSD_OK;
+	return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(mapping, "warmup_iterations")->at,
+			     "'warmup_iterations' is %" PRIu64 ", must be less than %" PRIu64 ", where the cosine ends",
+			     rate->warmup_iterations, rate->max_iterations);
+}
+
 /* Where poly and cosine end: by default with the job; where the rate is then 0, never before it. */
 static enum psd_status check_end(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
 {
@@ -221,7 +232,7 @@ static enum psd_status check_end(const struct psd_schema_reader *reader, void *b
 				     train->rate.max_iterations, train->iterations);
 	if (!end)
 		train->rate.max_iterations = train->iterations;
-	return PSD_OK;
+	return check_warmup(reader, &train->rate, rate);
 }
 
 bool psd_rate_ends_at_zero(const struct psd_learning_rate *rate)

@@ -120,14 +120,15 @@ enum psd_status psd_train_load_solver(struct psd_train *train, struct psd_error 
 enum psd_status psd_train_parse_solver(struct psd_train *train, const char *path, const char *text, size_t length,
 				       struct psd_error *err) PSD_MUST_CHECK;
 
+/* The rate is 0 from max_iterations on. Pure. */
+bool psd_rate_ends_at_zero(const struct psd_learning_rate *rate);
+
 /* The streams that there are in any case. Pure. */
 unsigned psd_train_least_streams(const struct psd_train *train);
 
 extern const char *const psd_optimiser_names[];	       /* "sgd", "lars", "adamw", NULL */
 extern const char *const psd_layer_arithmetic_names[]; /* "fp32", "tf32", "fp16", "bf16", NULL */
-/* At max_iterations. Pure. */
-bool psd_rate_ends_at_zero(const struct psd_learning_rate *rate);
-extern const char
-	*const psd_rate_policy_names[]; /* "fixed", "step", "multistep", "inv", "exp", "poly", "cosine", NULL */
+/* "fixed", "step", "multistep", "inv", "exp", "poly", "cosine", NULL */
+extern const char *const psd_rate_policy_names[];
 
 #endif

@@ -258,6 +258,8 @@ Test(train, cosine_ends_with_the_job_unless_told_otherwise)
 		"on");
 	refuses("  iterations: 20\n  learning_rate: {policy: cosine, base: 1, lowest: 2}",
 		"dir/a.yaml:11:52: 'lowest' is '2', must be at most 'base', 1");
+	refuses("  iterations: 20\n  learning_rate: {policy: cosine, base: 1, warmup_iterations: 20}",
+		"dir/a.yaml:11:63: 'warmup_iterations' is 20, must be less than 20, where the cosine ends");
 }
 
 Test(train, settings_reach_the_job)
