@@ -4,12 +4,13 @@
  * (arXiv 1905.13727). */
 #include "engine/program/program_builder.h"
 
-/* What an operation does to each element of the item. */
+/* Of an operation. What making the left matrix orthonormal takes is left out: it is little until the rank comes near
+ * the number of columns. */
 struct work {
 	enum psd_op_kind kind;
 	enum psd_buffer source, target;
-	bool has_gradient, has_residual; /* which of the two it has to do with */
-	double products;		 /* for each rank */
+	bool has_gradient, has_residual; /* it reads or writes them, all of the item */
+	double products;		 /* multiplications and additions of an element, for each rank */
 };
 
 static unsigned element_bytes(const struct psd_plan *plan, const struct work *work)

@@ -1,9 +1,9 @@
 /* Which tensors travel together. */
 #include "engine/program/cutting.h"
 
+#include "engine/encodings/low_rank.h"
 #include "engine/program/choice.h"
 #include "engine/program/chunks.h"
-#include "engine/program/low_rank.h"
 
 /* Adds the next tensor. A run of several layers has no factors of its own. */
 static void add_tensor(struct psd_plan *plan, struct psd_plan_item *item)

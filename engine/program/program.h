@@ -31,7 +31,7 @@ enum psd_op_kind {
 	PSD_OP_PACK,	/* a gradient joins what was lost of earlier ones, and is compressed to travel */
 	PSD_OP_REPACK,	/* shard sums the compressed gradients of all workers, and compresses the sum */
 	PSD_OP_UNPACK,	/* the compressed sum becomes the gradient */
-	PSD_OP_PROJECT, /* a gradient joins what was left of earlier ones; its left narrow matrix is made */
+	PSD_OP_PROJECT, /* a gradient joins what was lost of earlier ones; its left narrow matrix is made */
 	PSD_OP_FIT,	/* the sum of the left ones becomes orthonormal; the right one is made, and the rest stays */
 	PSD_OP_EXPAND,	/* the product of both becomes the gradient */
 	PSD_OP_NEXT,	/* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */

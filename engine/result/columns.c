@@ -109,7 +109,7 @@ static const struct column {
 		{"other_work_sec", "other", "work s", SHOW_SEC, NUMBER, AT(outcome.parts.other_work_sec), SEC_DIGITS,
 		 "s",
 		 "of the iteration: the device does something else: rebuilds from factors (of its own samples, too), "
-		 "updates, the stack's end of an iteration",
+		 "compression, narrow matrices, updates, the stack's end of an iteration",
 		 "work ms"},
 	[OTHER_WAITING] = {"other_waiting_sec", "other", "wait s", SHOW_SEC, NUMBER,
 			   AT(outcome.parts.other_waiting_sec), SEC_DIGITS, "s",

@@ -107,11 +107,11 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 	}
 	if (system->is_low_rank) {
 		add_note(text, system);
-		psd_text_add(
-			text,
-			"' sends gradients of matrices as products of rank %u, adds what is lost to later ones, and so "
-			"trains with other values\n",
-			system->low_rank.rank);
+		psd_text_add(text,
+			     "' sends gradients of matrices as products of rank %u where these have fewer values, adds "
+			     "what is lost "
+			     "to later ones, and so trains with other values\n",
+			     system->low_rank.rank);
 	}
 	if (system->is_local && system->local_sgd.steps > 1) {
 		add_note(text, system);

@@ -169,7 +169,7 @@ struct psd_compress {
 
 /* Gradients travel as products of two narrow matrices. Source: Vogels et al. 2019, PowerSGD (arXiv 1905.13727). */
 struct psd_low_rank {
-	unsigned rank; /* columns of one, rows of the other */
+	unsigned rank; /* 1 to PSD_MOST_RANK: columns of one, rows of the other */
 };
 
 struct psd_system {

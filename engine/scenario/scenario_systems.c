@@ -5,6 +5,7 @@
 
 #include "engine/encodings/compression.h"
 #include "engine/encodings/encoding.h"
+#include "engine/encodings/low_rank.h"
 #include "engine/scenario/device.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
@@ -105,7 +106,7 @@ static const struct psd_key low_rank_keys[] = {
 	 .type = PSD_KEY_UNSIGNED,
 	 .offset = offsetof(struct psd_low_rank, rank),
 	 .lowest = 1,
-	 .highest = 64,
+	 .highest = PSD_MOST_RANK,
 	 .is_required = true,
 	 .help = "columns of the one narrow matrix, rows of the other: more say more of a gradient, in more bytes"},
 	{.name = NULL},
@@ -193,7 +194,7 @@ static const struct psd_key keys[] = {
 		 "shard where that is more; at least `pair`"},
 	{KEY("pipeline", BYTES, pipeline_bytes), .lowest = 4096, .when = {"sync", OF_ALL_REDUCES, 0},
 	 .help = "all-reduces sum parts of at most so much, each while the next is copied from the device; all at once "
-		 "if not given"},
+		 "if not given, as chunks of `sparse` and narrow matrices always"},
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
 	 .help = "as what values travel: fp32 is what the precision says; fp16, bf16: 2 bytes, rounded; not with "
 		 "precision mixed"},
@@ -207,8 +208,9 @@ static const struct psd_key keys[] = {
 		 "to the next gradient or sum"},
 	{KEY("low_rank", SECTION, low_rank), .section = &low_rank,
 	 .has_offset = offsetof(struct psd_system, is_low_rank), .when = {"sync", OF_NAMED_ALL_REDUCES, 0},
-	 .help = "matrices of gradients (outputs by all that each has) travel as products of two narrow ones where "
-		 "these have fewer values; what is lost is added to the next gradient"},
+	 .help = "gradients of matrices, and of convolutions (a row for each output), travel as products of two narrow "
+		 "ones where these have fewer values: as fp32, also with precision mixed, and only with `wire` fp32; "
+		 "what is lost is added to the next gradient"},
 	{KEY("local_sgd", SECTION, local_sgd), .section = &local_sgd,
 	 .has_offset = offsetof(struct psd_system, is_local), .when = {"sync", OF_DENSE | BIT(HYBRID), 0},
 	 .help = "workers update parameters of their own, and average them at the end of every so many iterations; a "

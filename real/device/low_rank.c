@@ -150,7 +150,7 @@ static void stay(float *gradient, float *left, uint64_t elements)
 static void move_on(struct matrix *of, const struct psd_low_rank_tensor *tensor)
 {
 	of->residual += tensor->elements;
-	of->left += tensor->shape.rows ? (uint64_t)tensor->shape.rows * (unsigned)of->rank : tensor->elements;
+	of->left += psd_low_rank_left_values(tensor->shape, tensor->elements, (unsigned)of->rank);
 	of->right += (uint64_t)tensor->shape.columns * (unsigned)of->rank;
 }
 

@@ -9,7 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/random.h"
-#include "engine/program/low_rank.h"
+#include "engine/encodings/low_rank.h"
 
 struct psd_low_rank_tensor {
 	float *gradient;
@@ -31,8 +31,8 @@ struct psd_low_rank_work {
 };
 
 /* residual += gradient; left = residual times the transposed of right. A row of zeros in right is first replaced by
- * psd_low_rank_start(). Where tensors travel as they are, left = gradient. Any
- * thread, as are the next two. PSD_ERUN. */
+ * psd_low_rank_start(). Where tensors travel as they are, left = gradient. PSD_ERUN: oneDNN has failed. Any thread, as
+ * with the next two. */
 enum psd_status psd_low_rank_project(const struct psd_low_rank_work *work, struct psd_error *err) PSD_MUST_CHECK;
 /* Left is of all workers, and becomes orthonormal: each column less what it has in common with those before, divided by
  * its length; a column that has no more than rounding left (PSD_LOW_RANK_LEAST of its square) becomes zeros. Then right

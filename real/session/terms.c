@@ -129,7 +129,7 @@ void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph,
 		hash = psd_hash_number(hash, (uint64_t)program->plan->compress->momentum);
 	}
 	if (program->plan->low_rank)
-		hash = psd_hash_number(hash, program->plan->low_rank);
+		hash = psd_hash_number(psd_hash_bytes(hash, "low rank", strlen("low rank")), program->plan->low_rank);
 	if (program->plan->is_adaptive) /* histories are means of gradients */
 		hash = psd_hash_number(hash, 1);
 	psd_text_add(text, "program: %016" PRIx64 "\n", hash);

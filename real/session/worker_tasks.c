@@ -334,11 +334,12 @@ static bool is_small_layer(const struct psd_worker *worker, const struct psd_op 
 	return !is_first(worker, op) && worker->options->train->threads == 1 && last_sec > 0.0 && last_sec < SMALL_SEC;
 }
 
-/* Products, for which OpenMP needs no threads of its own. */
-static bool has_products_here(const struct psd_worker *worker, const struct psd_op *op)
+/* Products of so few, for which OpenMP needs no threads of its own. */
+static bool has_small_products(const struct psd_worker *worker, const struct psd_op *op)
 {
 	return (op->kind == PSD_OP_PROJECT || op->kind == PSD_OP_FIT || op->kind == PSD_OP_EXPAND) &&
-	       worker->options->train->threads == 1;
+	       worker->options->train->threads == 1 &&
+	       elements_of(worker, op) * worker->plan->low_rank <= SMALL_ELEMENTS;
 }
 
 static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op *op)
@@ -350,7 +351,7 @@ static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op
 	return (op->kind == PSD_OP_SUM || op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY ||
 		op->kind == PSD_OP_STEP || op->kind == PSD_OP_CONVERT || op->kind == PSD_OP_GATHER ||
 		op->kind == PSD_OP_CHOOSE || op->kind == PSD_OP_PACK || op->kind == PSD_OP_REPACK ||
-		op->kind == PSD_OP_UNPACK || has_products_here(worker, op)) &&
+		op->kind == PSD_OP_UNPACK || has_small_products(worker, op)) &&
 	       elements_of(worker, op) <= SMALL_ELEMENTS;
 }
 

@@ -661,7 +661,7 @@ static void expect_note(const char *options, const char *words)
 
 Test(run_low_rank, that_something_is_lost_is_said)
 {
-	expect_note("@/s.yaml",
-		    "note: 'Narrow' sends gradients of matrices as products of rank 2, adds what is lost to "
-		    "later ones, and so trains with other values\n");
+	expect_note("@/s.yaml", "note: 'Narrow' sends gradients of matrices as products of rank 2 where these have "
+				"fewer values, adds what is lost to "
+				"later ones, and so trains with other values\n");
 }

@@ -156,8 +156,8 @@ PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_
 	const uint32_t m = (uint32_t)(i / n), column = row + (uint32_t)(i % n);
 	const double *products = psd_square_of(all, all->products, m) + row * rank;
 	double *factor = psd_square_of(all, all->factor, m);
-	const double whole = products[row], left = psd_rest_of(whole, factor, rank, row, row);
-	const double length = left <= PSD_LOW_RANK_LEAST * whole ? 0.0 : sqrt(left);
+	const double whole = products[row], rest = psd_rest_of(whole, factor, rank, row, row);
+	const double length = rest <= PSD_LOW_RANK_LEAST * whole ? 0.0 : sqrt(rest);
 	double value = length;
 
 	if (column > row)

@@ -699,7 +699,7 @@ struct psd_cuda_matrix {
 	float *left, *right; /* (rows, rank), (rank, columns) */
 	uint32_t rows, columns;
 	uint32_t number;    /* of its tensor */
-	uint32_t n_lanes;   /* each sums products of every so manieth row */
+	uint32_t n_lanes;   /* each sums products of every n_lanes-th row */
 	uint64_t parts_end; /* of the launch's partial sums */
 	uint64_t rows_end;  /* of the launch's rows */
 };
@@ -715,8 +715,8 @@ struct psd_cuda_matrices {
 	double *inverse;  /* of the factor */
 };
 
-/* Whether a row of right has anything but zeros. A part looks at every so manieth column, up to the first such value.
- * Indices: rows times PSD_CUDA_PARTS, as those of the next. */
+/* Whether a row of right has anything but zeros. A part looks at every PSD_CUDA_PARTS-th column, up to the first such
+ * value. Indices: rows times PSD_CUDA_PARTS, as those of the next. */
 struct psd_cuda_low_rank_look {
 	struct psd_cuda_matrices of;
 };

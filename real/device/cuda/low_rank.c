@@ -30,13 +30,13 @@ static bool is_matrix(const struct place *place)
 	return place->tensor->shape.rows > 0;
 }
 
-static void move_on(struct place *place, uint64_t rank)
+static void move_on(struct place *place, uint32_t rank)
 {
 	const struct psd_low_rank_tensor *tensor = place->tensor++;
 
 	place->residual += tensor->elements;
-	place->left += tensor->shape.rows ? tensor->shape.rows * rank : tensor->elements;
-	place->right += tensor->shape.columns * rank;
+	place->left += psd_low_rank_left_values(tensor->shape, tensor->elements, rank);
+	place->right += (uint64_t)tensor->shape.columns * rank;
 }
 
 /* ---- copies and sums of tensors, those of a launch at a time ---- */

@@ -1,100 +1,15 @@
-/* Which tensors have narrow matrices, and which items travel as those. */
+/* Which items travel as products of narrow matrices, and by which method the others. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/encodings/low_rank.h"
 #include "engine/program/choice.h"
-#include "engine/program/low_rank.h"
 #include "engine/schedules/pattern.h"
 #include "tests/loaded_helper.h"
 
 enum { TEXT_MAX = 2048 };
-
-/* ---- shapes ---- */
-
-/* A row: dimensions, 0 behind the last, and the rank; then rows and columns of the matrix, 0 where it has none. */
-struct shape_row {
-	uint32_t dims[4], rank, rows, columns;
-};
-
-static struct psd_tensor tensor_of(const uint32_t dims[4])
-{
-	struct psd_tensor tensor = {.elements = 1};
-
-	for (unsigned d = 0; d < 4 && dims[d]; d++) {
-		tensor.dims[tensor.n_dims++] = dims[d];
-		tensor.elements *= dims[d];
-	}
-	return tensor;
-}
-
-static void expect_shape(const struct shape_row *row)
-{
-	const struct psd_tensor tensor = tensor_of(row->dims);
-	const struct psd_low_rank_shape shape = psd_low_rank_shape_of(&tensor, row->rank);
-	const uint64_t left = row->rows ? (uint64_t)row->rows * row->rank : tensor.elements;
-
-	cr_expect_eq(shape.rows, row->rows, "%u x %u, rank %u: %u rows", row->dims[0], row->dims[1], row->rank,
-		     shape.rows);
-	cr_expect_eq(shape.columns, row->columns, "%u x %u, rank %u: %u columns", row->dims[0], row->dims[1], row->rank,
-		     shape.columns);
-	cr_expect_eq(psd_low_rank_left(&tensor, row->rank), left, "%u x %u, rank %u", row->dims[0], row->dims[1],
-		     row->rank);
-	cr_expect_eq(psd_low_rank_right(&tensor, row->rank), (uint64_t)row->columns * row->rank, "%u x %u, rank %u",
-		     row->dims[0], row->dims[1], row->rank);
-}
-
-static void expect_shapes(const struct shape_row *rows, unsigned n)
-{
-	for (unsigned r = 0; r < n; r++)
-		expect_shape(&rows[r]);
-}
-
-/* (32 + 96) * 24 are 32 * 96 values: as many save nothing. Of a square of n the same is at n / 2. */
-Test(low_rank_shape, narrow_matrices_have_fewer_values)
-{
-	static const struct shape_row rows[] = {
-		{{32, 96}, 1, 32, 96},	    {{32, 96}, 23, 32, 96}, {{32, 96}, 24, 0, 0}, {{32, 96}, 25, 0, 0},
-		{{96, 32}, 23, 96, 32},	    {{96, 32}, 24, 0, 0},   {{4, 4}, 1, 4, 4},	  {{4, 4}, 2, 0, 0},
-		{{128, 128}, 63, 128, 128}, {{128, 128}, 64, 0, 0},
-	};
-
-	expect_shapes(rows, sizeof(rows) / sizeof(*rows));
-}
-
-/* Outputs by all that each has: (64 + 3 * 3 * 3) * 18 are 1638 of 1728 values, with 19 they are 1729. */
-Test(low_rank_shape, weights_of_convolutions_are_outputs_by_the_rest)
-{
-	static const struct shape_row rows[] = {
-		{{64, 3, 3, 3}, 2, 64, 27},   {{64, 3, 3, 3}, 18, 64, 27}, {{64, 3, 3, 3}, 19, 0, 0},
-		{{32, 32, 5, 5}, 4, 32, 800}, {{8, 6, 5}, 6, 8, 30},	   {{8, 6, 5}, 7, 0, 0},
-	};
-
-	expect_shapes(rows, sizeof(rows) / sizeof(*rows));
-}
-
-/* A vector has no columns; n by 1, n + 1 values of rank 1. */
-Test(low_rank_shape, vectors_travel_as_they_are)
-{
-	static const struct shape_row rows[] = {
-		{{1000}, 1, 0, 0},	   {{1}, 1, 0, 0},    {{1000, 1}, 1, 0, 0},
-		{{1, 1000}, 1, 0, 0},	   {{1, 1}, 1, 0, 0}, {{1, 8, 8, 8}, 1, 0, 0},
-		{{512, 1, 1, 1}, 1, 0, 0}, {{2, 2}, 1, 0, 0}, {{2, 3}, 1, 2, 3}, /* 5 of 6 */
-	};
-
-	expect_shapes(rows, sizeof(rows) / sizeof(*rows));
-}
-
-/* Sums beyond 32 bits: (2^31 + 2^31) * 64 values are 2^38, of 2^62. */
-Test(low_rank_shape, large_matrices_are_counted_in_64_bits)
-{
-	static const struct shape_row large = {{1u << 31, 1u << 31}, PSD_MOST_RANK, 1u << 31, 1u << 31};
-
-	expect_shape(&large);
-}
-
-/* ---- items ---- */
 
 typedef void check_fn(const struct psd_plan *plan);
 
@@ -157,7 +72,7 @@ static void check_tensors(const struct psd_plan *plan)
 	}
 }
 
-Test(low_rank_shape, tensors_with_narrow_matrices_travel_as_these_and_others_by_the_all_reduce)
+Test(low_rank_plan, tensors_with_narrow_matrices_travel_as_these_and_others_by_the_all_reduce)
 {
 	for_each_plan("[{name: two, sync: ring, low_rank: {rank: 2}}, {name: eight, sync: torus, low_rank: {rank: 8}},"
 		      " {name: nine, sync: halving-doubling, low_rank: {rank: 9}}]",
@@ -174,7 +89,7 @@ static void check_layers(const struct psd_plan *plan)
 	}
 }
 
-Test(low_rank_shape, a_bias_of_a_unit_of_layers_is_among_the_left_values)
+Test(low_rank_plan, a_bias_of_a_unit_of_layers_is_among_the_left_values)
 {
 	for_each_plan("[{name: A, sync: ring, unit: layer, low_rank: {rank: 2}}]", "{nodes: [2]}", check_layers);
 }
@@ -196,7 +111,7 @@ static void check_fused(const struct psd_plan *plan)
 	}
 }
 
-Test(low_rank_shape, tensors_are_gathered_by_the_bytes_of_left_matrices)
+Test(low_rank_plan, tensors_are_gathered_by_the_bytes_of_left_matrices)
 {
 	for_each_plan("[{name: A, sync: ring, fuse: 384B, low_rank: {rank: 2}}]", "{nodes: [4]}", check_fused);
 }
@@ -208,7 +123,7 @@ static void check_fused_beyond(const struct psd_plan *plan)
 	expect_item(plan, 3, 32 + 64 + 32, 2 * 75);
 }
 
-Test(low_rank_shape, an_item_is_complete_at_exactly_its_bytes)
+Test(low_rank_plan, an_item_is_complete_at_exactly_its_bytes)
 {
 	for_each_plan("[{name: A, sync: ring, fuse: 385B, low_rank: {rank: 2}}]", "{nodes: [4]}", check_fused_beyond);
 }
@@ -227,7 +142,7 @@ static void check_as_without(const struct psd_plan *plan)
 	}
 }
 
-Test(low_rank_shape, one_worker_has_no_narrow_matrices)
+Test(low_rank_plan, one_worker_has_no_narrow_matrices)
 {
 	for_each_plan("[{name: A, sync: ring, low_rank: {rank: 2}}]", "{nodes: [1]}", check_as_without);
 	for_each_plan("[{name: A, sync: ring}]", "{nodes: [4]}", check_as_without);
@@ -249,7 +164,7 @@ static void check_candidates(const struct psd_plan *plan)
 	cr_expect_eq(psd_method_low_rank[p].pattern, psd_all_reduces[p]);
 }
 
-Test(low_rank_shape, every_all_reduce_has_a_row_of_its_own)
+Test(low_rank_plan, every_all_reduce_has_a_row_of_its_own)
 {
 	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++) {
 		char systems[TEXT_MAX];
@@ -277,7 +192,7 @@ static void check_weighed(const struct psd_plan *plan)
 	}
 }
 
-Test(low_rank_shape, an_alternative_is_weighed_where_there_are_narrow_matrices)
+Test(low_rank_plan, an_alternative_is_weighed_where_there_are_narrow_matrices)
 {
 	for_each_plan("[{name: A, sync: ring, low_rank: {rank: 2}}]", "{nodes: [2, 4]}", check_weighed);
 }
@@ -306,7 +221,7 @@ static void expect_refused(const char *system, unsigned nodes, const char *expec
 	loaded_close(&loaded);
 }
 
-Test(low_rank_shape, narrow_matrices_are_not_rounded_on_top)
+Test(low_rank_plan, narrow_matrices_are_not_rounded_on_top)
 {
 	expect_refused("sync: ring, wire: fp16, low_rank: {rank: 63}", 2,
 		       "test.yaml:5:5: 'wire' of system 'a' is 'fp16', must be 'fp32' where tensors go by method "

@@ -69,7 +69,8 @@ Test(result, top_k_of_all_values_is_as_none)
 Test(result, gradients_of_low_rank_train_with_other_values)
 {
 	expect_note(&(struct psd_system){.name = "A", .is_low_rank = true, .low_rank = {.rank = 4}},
-		    "note: 'A' sends gradients of matrices as products of rank 4, adds what is lost to later ones, and "
+		    "note: 'A' sends gradients of matrices as products of rank 4 where these have fewer values, adds "
+		    "what is lost to later ones, and "
 		    "so trains with other values\n");
 }
 
@@ -95,7 +96,8 @@ Test(result, low_rank_is_told_before_local_steps)
 					  .is_local = true,
 					  .local_sgd = {.steps = 16}};
 
-	expect_note(&system, "note: 'A' sends gradients of matrices as products of rank 1, adds what is lost to later "
+	expect_note(&system, "note: 'A' sends gradients of matrices as products of rank 1 where these have fewer "
+			     "values, adds what is lost to later "
 			     "ones, and so trains with other values\n"
 			     "note: 'A' lets workers train by themselves and averages their parameters every 16 "
 			     "iterations, and so trains with other values\n");
