@@ -32,6 +32,7 @@
 	ROW(log)                                                                                                       \
 	ROW(softplus)                                                                                                  \
 	ROW(gelu)                                                                                                      \
+	ROW(silu)                                                                                                      \
 	ROW(power)                                                                                                     \
 	ROW(dropout)                                                                                                   \
 	ROW(inner_product)                                                                                             \

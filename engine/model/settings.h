@@ -78,6 +78,12 @@ struct psd_linear_settings { /* of a linear or clip */
 	double summand;
 };
 
+enum psd_gelu_approximation { PSD_GELU_EXACT, PSD_GELU_TANH };
+
+struct psd_gelu_settings {
+	enum psd_gelu_approximation approximation;
+};
+
 struct psd_power_settings {
 	double exponent;
 };
@@ -120,6 +126,7 @@ union psd_layer_settings {
 	struct psd_slope_settings slope;
 	struct psd_prelu_settings prelu;
 	struct psd_linear_settings linear;
+	struct psd_gelu_settings gelu;
 	struct psd_power_settings power;
 	struct psd_slice_settings slice;
 	struct psd_permute_settings permute;

@@ -264,3 +264,35 @@ Test(cuda_kernels, pooling_has_caffes_ties_and_edges)
 	cr_assert_float_eq(to[0], 4.0 / 9, 1e-6);
 	cr_assert_float_eq(to[3], 1.0 / 4, 1e-6);
 }
+
+/* ---- functions of one element ---- */
+
+static double gelu_by_tanh(double x)
+{
+	return x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * pow(x, 3)))) / 2;
+}
+
+static double silu(double x)
+{
+	return x / (1 + exp(-x));
+}
+
+static void check_gated(enum psd_cuda_function_kind kind, double (*function)(double))
+{
+	const double step = 1e-5;
+
+	for (int i = -800; i <= 800; i++) { /* to where exponents of it are no floats */
+		const float x = (float)i / 8;
+		const double wide = (double)x, value = function(wide);
+		const double slope = (function(wide + step) - function(wide - step)) / (2 * step);
+
+		cr_expect_float_eq(psd_function_of(kind, 0, 0, x), value, 1e-6 * (1 + fabs(value)), "%g", wide);
+		cr_expect_float_eq(psd_derivative_by(kind, 0, 0, x), slope, 2e-6, "%g", wide);
+	}
+}
+
+Test(cuda_kernels, gated_functions_are_those_of_their_formulas)
+{
+	check_gated(PSD_CUDA_GELU_TANH, gelu_by_tanh);
+	check_gated(PSD_CUDA_SILU, silu);
+}

@@ -417,10 +417,15 @@ Test(cuda_sequences, positions_are_as_on_the_cpu)
 	check(IMAGES "  - {name: p, kind: position}\n" TAIL, 2);
 }
 
-Test(cuda_sequences, gelu_is_as_on_the_cpu)
+Test(cuda_sequences, gated_functions_are_as_on_the_cpu)
 {
 	check(HEAD "  - {name: g, kind: gelu}\n" TAIL, 2);
-	check(WIDE "  - {name: g, kind: gelu}\n  - {name: s, kind: add, inputs: [g, base]}\n" TAIL, 2);
+	check(HEAD "  - {name: g, kind: gelu, approximate: tanh}\n" TAIL, 2);
+	check(HEAD "  - {name: g, kind: silu}\n" TAIL, 2);
+	check(WIDE "  - {name: g, kind: gelu}\n  - {name: h, kind: gelu, approximate: tanh, input: base}\n"
+		   "  - {name: i, kind: silu, input: base}\n"
+		   "  - {name: s, kind: add, inputs: [g, h, i, base]}\n" TAIL,
+	      2);
 }
 
 #define SEQUENCE                                                                                                       \

@@ -80,6 +80,10 @@ KIND(exp, PSD_KEEPS_ALL, .algorithm = dnnl_eltwise_exp_use_dst_for_bwd);
 KIND(abs, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_abs, .needs_input = true);
 KIND(log, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_log, .needs_input = true);
 KIND(softplus, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_soft_relu, .needs_input = true);
-KIND(gelu, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_gelu_erf, .needs_input = true);
+KIND(gelu, PSD_KEEPS_NOTHING,
+     .algorithm = self->model->settings.gelu.approximation == PSD_GELU_TANH ? dnnl_eltwise_gelu_tanh
+									    : dnnl_eltwise_gelu_erf,
+     .needs_input = true);
+KIND(silu, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_swish, .alpha = 1, .needs_input = true);
 KIND(power, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_pow, .alpha = 1, .beta = SETTING(power, exponent),
      .needs_input = true);

@@ -129,11 +129,22 @@ PSD_BODY float psd_normal_below(float x)
 	return 0.5f * erfcf(-0.70710678f * x);
 }
 
+PSD_BODY float psd_logistic(float x)
+{
+	return 1.0f / (1.0f + expf(-x));
+}
+
+/* The approximation of it by (1 + tanh(u)) / 2, which is the logistic function of 2 u; 2 sqrt(2 / pi) = 1.5957691. */
+PSD_BODY float psd_nearly_normal_below(float x)
+{
+	return psd_logistic(x * (1.5957691f + 0.071354816f * x * x));
+}
+
 PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, float beta, float x)
 {
 	switch (kind) {
 	case PSD_CUDA_RELU: return x > 0.0f ? x : alpha * x;
-	case PSD_CUDA_SIGMOID: return 1.0f / (1.0f + expf(-x));
+	case PSD_CUDA_SIGMOID: return psd_logistic(x);
 	case PSD_CUDA_TANH: return tanhf(x);
 	case PSD_CUDA_ELU: return x > 0.0f ? x : alpha * expm1f(x);
 	case PSD_CUDA_CLIP: return fminf(fmaxf(x, 0.0f), beta);
@@ -144,8 +155,16 @@ PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, fl
 	case PSD_CUDA_SOFTPLUS: return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
 	case PSD_CUDA_POWER: return powf(x, alpha);
 	case PSD_CUDA_GELU: return x * psd_normal_below(x);
+	case PSD_CUDA_GELU_TANH: return x * psd_nearly_normal_below(x);
+	case PSD_CUDA_SILU: return x * psd_logistic(x);
 	}
 	return x;
+}
+
+/* Of x share(x), where share is the logistic function of something whose derivative is `slope`. */
+PSD_BODY float psd_gated_derivative(float x, float share, float slope)
+{
+	return share * (1.0f + x * (1.0f - share) * slope);
 }
 
 PSD_BODY float psd_derivative_by(enum psd_cuda_function_kind kind, float alpha, float beta, float known)
@@ -160,10 +179,14 @@ PSD_BODY float psd_derivative_by(enum psd_cuda_function_kind kind, float alpha, 
 	case PSD_CUDA_EXP: return known;
 	case PSD_CUDA_ABS: return (known > 0.0f ? 1.0f : 0.0f) - (known < 0.0f ? 1.0f : 0.0f);
 	case PSD_CUDA_LOG: return 1.0f / known;
-	case PSD_CUDA_SOFTPLUS: return 1.0f / (1.0f + expf(-known));
+	case PSD_CUDA_SOFTPLUS: return psd_logistic(known);
 	case PSD_CUDA_POWER: return alpha * powf(known, alpha - 1.0f);
 	case PSD_CUDA_GELU:
 		return psd_normal_below(known) + known * 0.39894228f * expf(-0.5f * known * known); /* 1 / sqrt(2 pi) */
+	case PSD_CUDA_GELU_TANH:
+		return psd_gated_derivative(known, psd_nearly_normal_below(known),
+					    1.5957691f + 3.0f * 0.071354816f * known * known);
+	case PSD_CUDA_SILU: return psd_gated_derivative(known, psd_logistic(known), 1.0f);
 	}
 	return 1.0f;
 }

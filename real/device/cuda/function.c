@@ -86,4 +86,7 @@ KIND(abs, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_ABS, .needs_input = true);
 KIND(log, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_LOG, .needs_input = true);
 KIND(softplus, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_SOFTPLUS, .needs_input = true);
 KIND(power, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_POWER, .alpha = SETTING(power, exponent), .needs_input = true);
-KIND(gelu, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_GELU, .needs_input = true);
+KIND(gelu, PSD_KEEPS_NOTHING,
+     .kind = self->model->settings.gelu.approximation == PSD_GELU_TANH ? PSD_CUDA_GELU_TANH : PSD_CUDA_GELU,
+     .needs_input = true);
+KIND(silu, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_SILU, .needs_input = true);

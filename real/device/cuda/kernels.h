@@ -193,7 +193,9 @@ enum psd_cuda_function_kind {
 	PSD_CUDA_LOG,
 	PSD_CUDA_SOFTPLUS,
 	PSD_CUDA_POWER, /* alpha: exponent */
-	PSD_CUDA_GELU
+	PSD_CUDA_GELU,
+	PSD_CUDA_GELU_TANH,
+	PSD_CUDA_SILU
 };
 
 struct psd_cuda_function {

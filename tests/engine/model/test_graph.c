@@ -405,11 +405,12 @@ Test(graph, keys_are_checked_kind_by_kind)
 	refuses_layer("name: b, kind: conv, outputs: 3", "m.yaml:5:5: 'b' needs 'kernel'");
 	refuses_layer("name: b", "m.yaml:5:5: 'b' has no 'kind'");
 	refuses_layer("kind: relu", "m.yaml:5:5: a layer must be a mapping with a 'name'");
-	refuses_layer("name: b, kind: pooling",
-		      "m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, deconv, pool, global-pool, lrn, "
-		      "batch-norm, layer-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, linear, abs, exp, "
-		      "log, softplus, gelu, power, dropout, inner-product, embedding, position, attention, concat, "
-		      "slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss");
+	refuses_layer(
+		"name: b, kind: pooling",
+		"m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, deconv, pool, global-pool, lrn, "
+		"batch-norm, layer-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, linear, abs, exp, "
+		"log, softplus, gelu, silu, power, dropout, inner-product, embedding, position, attention, concat, "
+		"slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss");
 	refuses_layer("name: b, kind: input", "m.yaml:5:21: the input is given by 'input' above 'layers'");
 	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' needs 'input'");
 	refuses(HEAD "  []\n", "m.yaml:1:1: the model has no layers above its input");

@@ -160,6 +160,37 @@ Test(sequences, a_gelu_counts_five_and_nine)
 	psd_graph_release(&graph);
 }
 
+/* By tanh: x (1 + t) / 2 with t = tanh(x (a + b x x)), whose argument has three products and a sum, and which counts 5
+ * as a layer of it does; a sum and two products. Backward t once more, 9, and (1 + t) / 2 + x / 2 (1 - t t) (a + 3 b x
+ * x), times dy: a sum and a product, a product and a difference, a product and a sum, three products, a sum, and dy. */
+Test(sequences, a_gelu_by_tanh_counts_twelve_and_twenty)
+{
+	struct psd_graph graph = parse(MAP "  - {name: p, kind: position}\n"
+					   "  - {name: g, kind: gelu, approximate: tanh}\n"
+					   "  - {name: h, kind: gelu, approximate: none}\n");
+	const uint64_t elements = 12 * 5 * 3;
+
+	expect_flops(&graph.layers[2], 12 * elements, 20 * elements);
+	expect_flops(&graph.layers[3], 5 * elements, 9 * elements);
+	psd_graph_release(&graph);
+}
+
+/* x / (1 + exp(-x)): a sign, an exponential, a sum, a quotient. Backward s = 1 / (1 + exp(-x)) once more, and
+ * s (1 + x (1 - s)), times dy. */
+Test(sequences, a_silu_counts_four_and_nine)
+{
+	struct psd_graph graph = parse(MAP "  - {name: f, kind: silu}\n  - {name: p, kind: position}\n"
+					   "  - {name: s, kind: silu}\n");
+	const uint64_t elements = 12 * 5 * 3;
+
+	cr_assert(has_shape(&graph.layers[3], 12, 5, 3));
+	expect_flops(&graph.layers[1], 4 * elements, 0);
+	expect_flops(&graph.layers[3], 4 * elements, (4 + 5) * elements);
+	expect_bytes(&graph.layers[3], elements, elements);
+	cr_expect_eq(graph.n_tensors, 1);
+	psd_graph_release(&graph);
+}
+
 /* L = 5 x 3 places of d = 12 / 3 channels in 2 heads. Forward two products of L x L x d, 2 FLOPs each, and for each
  * head L x L scores: the scale 1 and the softmax 5. Backward four such products, and of the scores 5. */
 Test(sequences, an_attention_counts_all_pairs)
@@ -388,6 +419,8 @@ Test(sequences, a_hash_is_of_all_that_layers_are_told)
 		MAP "  - {name: b, kind: attention, heads: 4}\n",
 		MAP "  - {name: b, kind: attention, heads: 2, causal: true}\n",
 		MAP "  - {name: b, kind: gelu}\n",
+		MAP "  - {name: b, kind: gelu, approximate: tanh}\n",
+		MAP "  - {name: b, kind: silu}\n",
 		MAP "  - {name: b, kind: relu}\n",
 		MAP "  - {name: b, kind: relu, slope: 0.5}\n",
 		MAP "  - {name: b, kind: dropout, ratio: 0.5}\n",
@@ -419,7 +452,11 @@ Test(sequences, keys_of_sequences_are_checked)
 	refuses(MAP "  - {name: b, kind: position, outputs: 2}\n",
 		"m.yaml:4:31: unknown key 'outputs' in 'b', known are name, kind, input, inputs, shares");
 	refuses(MAP "  - {name: b, kind: gelu, slope: 2}\n",
-		"m.yaml:4:27: unknown key 'slope' in 'b', known are name, kind, input, inputs, shares");
+		"m.yaml:4:27: unknown key 'slope' in 'b', known are name, kind, input, inputs, shares, approximate");
+	refuses(MAP "  - {name: b, kind: gelu, approximate: erf}\n",
+		"m.yaml:4:40: 'approximate' is 'erf', must be one of: none, tanh");
+	refuses(MAP "  - {name: b, kind: silu, beta: 1}\n",
+		"m.yaml:4:27: unknown key 'beta' in 'b', known are name, kind, input, inputs, shares");
 	refuses(MAP "  - {name: b, kind: layer-norm, shift: true}\n",
 		"m.yaml:4:33: unknown key 'shift' in 'b', known are name, kind, input, inputs, shares, scale, bias, "
 		"epsilon");

@@ -327,8 +327,12 @@ static double function_at(const struct pass *pass, const struct psd_layer *layer
 		return log(x);
 	if (layer->kind == &psd_layer_softplus)
 		return log1p(exp(x));
+	if (layer->kind == &psd_layer_gelu && settings->gelu.approximation == PSD_GELU_TANH)
+		return x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * pow(x, 3)))) / 2;
 	if (layer->kind == &psd_layer_gelu)
 		return x * (1 + erf(x / sqrt(2))) / 2;
+	if (layer->kind == &psd_layer_silu)
+		return x / (1 + exp(-x));
 	if (layer->kind == &psd_layer_power)
 		return pow(x, settings->power.exponent);
 	return x;

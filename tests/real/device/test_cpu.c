@@ -233,6 +233,8 @@ Test(cpu, functions_of_an_element_have_their_gradients)
 	check_function("kind: abs");
 	check_function("kind: softplus");
 	check_function("kind: gelu");
+	check_function("kind: gelu, approximate: tanh");
+	check_function("kind: silu");
 	check_function("kind: power, exponent: 3");
 }
 

@@ -98,6 +98,8 @@ static void describe_layer(FILE *out, const struct psd_layer *layer)
 		fprintf(out, " scale=%d bias=%d", settings->affine.has_scale, settings->affine.has_shift);
 	if (layer->kind == &psd_layer_lrn)
 		fprintf(out, " size=%u", settings->lrn.size);
+	if (layer->kind == &psd_layer_gelu)
+		fprintf(out, " approximate=%s", settings->gelu.approximation == PSD_GELU_TANH ? "tanh" : "none");
 	if (layer->kind == &psd_layer_attention)
 		fprintf(out, " heads=%u causal=%d", settings->attention.heads, settings->attention.is_causal);
 	fprintf(out, "\n");

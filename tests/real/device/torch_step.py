@@ -112,7 +112,9 @@ def forward(kind, inputs, tensors, keys, values):
     if kind == "attention":
         return attend(x, keys)
     if kind == "gelu":
-        return functional.gelu(x)
+        return functional.gelu(x, approximate=keys["approximate"])
+    if kind == "silu":
+        return functional.silu(x)
     if kind == "relu":
         return functional.relu(x)
     if kind == "sigmoid":
