@@ -19,6 +19,7 @@
 	ROW(lrn)                                                                                                       \
 	ROW(batch_norm)                                                                                                \
 	ROW(layer_norm)                                                                                                \
+	ROW(rms_norm)                                                                                                  \
 	ROW(scale)                                                                                                     \
 	ROW(relu)                                                                                                      \
 	ROW(prelu)                                                                                                     \

@@ -44,11 +44,11 @@ struct psd_inner_product_settings {
 	bool has_bias;
 };
 
-/* Of a batch norm, layer norm or scale. */
+/* Of a batch norm, layer norm, RMS norm or scale. */
 struct psd_affine_settings {
 	bool has_scale; /* the learned factor (gamma) */
 	bool has_shift; /* the learned summand (beta) */
-	double epsilon; /* beside the variance */
+	double epsilon; /* beside the variance or mean square */
 	/* of a batch norm: */
 	bool is_fixed;	   /* training too goes by the running statistics, and leaves them alone */
 	double kept_ratio; /* what a batch leaves of the running statistics */

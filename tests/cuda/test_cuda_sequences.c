@@ -211,10 +211,11 @@ static void fill_norm(struct layer_norm *norm)
 		norm->from[i] = 100.0f + 4.0f * norm->from[i];
 }
 
-static void run_norm(struct layer_norm *norm, unsigned order, bool has_vectors, bool adds)
+static void run_norm(struct layer_norm *norm, unsigned order, bool is_centred, bool has_vectors, bool adds)
 {
 	const struct psd_cuda_layer_norm of = {floats(norm->from),
 					       orders[order],
+					       is_centred,
 					       has_vectors ? norm->gamma : NULL,
 					       has_vectors ? norm->beta : NULL,
 					       (float)EPSILON,
@@ -225,7 +226,7 @@ static void run_norm(struct layer_norm *norm, unsigned order, bool has_vectors, 
 	const struct psd_cuda_layer_norm_dots dots = {of, floats(norm->diff)};
 	const struct psd_cuda_layer_norm_back back = {of, floats(norm->diff), floats(norm->dfrom), adds};
 
-	for (uint64_t i = 0; i < ALL_PARTS; i++)
+	for (uint64_t i = 0; i < ALL_PARTS && is_centred; i++)
 		psd_layer_norm_sums_at(i, &(struct psd_cuda_layer_norm_sums){of});
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
 		psd_layer_norm_squares_at(i, &(struct psd_cuda_layer_norm_squares){of});
@@ -237,11 +238,12 @@ static void run_norm(struct layer_norm *norm, unsigned order, bool has_vectors, 
 		psd_layer_norm_back_at(i, &back);
 }
 
-static void normalise(double to[CHANNELS], const double from[CHANNELS], const struct layer_norm *norm, bool has_vectors)
+static void normalise(double to[CHANNELS], const double from[CHANNELS], const struct layer_norm *norm, bool is_centred,
+		      bool has_vectors)
 {
 	double mean = 0, variance = EPSILON;
 
-	for (unsigned c = 0; c < CHANNELS; c++)
+	for (unsigned c = 0; c < CHANNELS && is_centred; c++)
 		mean += from[c] / CHANNELS;
 	for (unsigned c = 0; c < CHANNELS; c++)
 		variance += pow(from[c] - mean, 2) / CHANNELS;
@@ -252,14 +254,14 @@ static void normalise(double to[CHANNELS], const double from[CHANNELS], const st
 
 /* Of the sum of the results times diff by one of the values. */
 static double slope_of(double from[CHANNELS], unsigned channel, const double diff[CHANNELS],
-		       const struct layer_norm *norm, bool has_vectors)
+		       const struct layer_norm *norm, bool is_centred, bool has_vectors)
 {
 	const double kept = from[channel];
 	double to[CHANNELS], sum = 0;
 
 	for (int side = -1; side <= 1; side += 2) {
 		from[channel] = kept + side * DIFFERENCE_STEP;
-		normalise(to, from, norm, has_vectors);
+		normalise(to, from, norm, is_centred, has_vectors);
 		for (unsigned c = 0; c < CHANNELS; c++)
 			sum += side * to[c] * diff[c] / (2 * DIFFERENCE_STEP);
 	}
@@ -267,26 +269,26 @@ static double slope_of(double from[CHANNELS], unsigned channel, const double dif
 	return sum;
 }
 
-static void check_norm(unsigned order, bool has_vectors, bool adds)
+static void check_norm(unsigned order, bool is_centred, bool has_vectors, bool adds)
 {
 	static struct layer_norm norm;
 	static float before[ALL];
 
 	fill_norm(&norm);
 	memcpy(before, norm.dfrom, sizeof(before));
-	run_norm(&norm, order, has_vectors, adds);
+	run_norm(&norm, order, is_centred, has_vectors, adds);
 	for (unsigned place = 0; place < ALL_PLACES; place++) {
 		double from[CHANNELS], to[CHANNELS], diff[CHANNELS];
 
 		gather(from, norm.from, order, place);
 		gather(diff, norm.diff, order, place);
-		normalise(to, from, &norm, has_vectors);
+		normalise(to, from, &norm, is_centred, has_vectors);
 		for (unsigned c = 0; c < CHANNELS; c++) {
 			const unsigned i = at(order, place, c);
 
 			cr_expect_float_eq(norm.to[i], to[c], TOLERANCE, "order %u, place %u, %u", order, place, c);
 			cr_expect_float_eq(norm.dfrom[i] - (adds ? before[i] : 0),
-					   slope_of(from, c, diff, &norm, has_vectors), TOLERANCE,
+					   slope_of(from, c, diff, &norm, is_centred, has_vectors), TOLERANCE,
 					   "order %u, place %u, %u", order, place, c);
 		}
 	}
@@ -295,8 +297,10 @@ static void check_norm(unsigned order, bool has_vectors, bool adds)
 Test(cuda_sequences, places_are_normalised)
 {
 	for (unsigned order = 0; order < 2; order++) {
-		check_norm(order, true, false);
-		check_norm(order, false, true);
+		for (unsigned is_centred = 0; is_centred < 2; is_centred++) {
+			check_norm(order, is_centred, true, false);
+			check_norm(order, is_centred, false, true);
+		}
 	}
 }
 
@@ -407,6 +411,14 @@ Test(cuda_sequences, layer_norms_are_as_on_the_cpu)
 	check(WIDE "  - {name: n, kind: layer-norm, bias: false}\n  - {name: s, kind: add, inputs: [n, base]}\n" TAIL,
 	      3);
 	check(IMAGES "  - {name: n, kind: layer-norm}\n" TAIL, 2);
+}
+
+Test(cuda_sequences, rms_norms_are_as_on_the_cpu)
+{
+	check(HEAD "  - {name: n, kind: rms-norm, epsilon: 0.5}\n" TAIL, 2);
+	check(WIDE "  - {name: n, kind: rms-norm, scale: false}\n  - {name: s, kind: add, inputs: [n, base]}\n" TAIL,
+	      3);
+	check(IMAGES "  - {name: n, kind: rms-norm}\n" TAIL, 2);
 }
 
 Test(cuda_sequences, positions_are_as_on_the_cpu)

@@ -175,7 +175,7 @@ PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_
 	const struct psd_cuda_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.place);
-	const float mean = psd_place_mean(norm, norm->partial[0], part.place);
+	const float mean = norm->is_centred ? psd_place_mean(norm, norm->partial[0], part.place) : 0.0f;
 	float sum = 0.0f;
 
 	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
@@ -226,14 +226,14 @@ PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_cuda_layer_nor
 	norm->partial[1][psd_part_at(part)] = product;
 }
 
-/* With x normalised and g = diff gamma: inverse (g - mean(g) - x mean(g x)). */
+/* With x normalised and g = diff gamma: inverse (g - mean(g) - x mean(g x)), without mean(g) where the mean is 0. */
 PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_cuda_layer_norm_back *of)
 {
 	const struct psd_cuda_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.place);
 	const float mean = norm->mean[part.place], inverse = norm->inverse[part.place];
-	const float mean_diff = psd_place_mean(norm, norm->partial[0], part.place);
+	const float mean_diff = norm->is_centred ? psd_place_mean(norm, norm->partial[0], part.place) : 0.0f;
 	const float mean_product = psd_place_mean(norm, norm->partial[1], part.place);
 
 	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {

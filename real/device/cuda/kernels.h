@@ -404,17 +404,19 @@ struct psd_cuda_position_back {
 };
 
 /* Normalisation over the channels of a place, in steps; of its PSD_CUDA_PARTS indices each has every so manieth
- * channel. gamma and beta by channel, NULL: 1 and 0. */
+ * channel. gamma and beta by channel, NULL: 1 and 0. Where it is not centred the mean is 0, and the variance the mean
+ * square: that of RMSNorm. */
 struct psd_cuda_layer_norm {
 	struct psd_cuda_values from;
 	struct psd_cuda_channel channel;
+	bool is_centred;
 	const float *gamma, *beta;
 	float epsilon;
 	float *mean, *inverse; /* (places): 1 / sqrt(variance + epsilon) */
 	float *partial[2];     /* (places, parts) */
 };
 
-struct psd_cuda_layer_norm_sums { /* of values, the first partial ones */
+struct psd_cuda_layer_norm_sums { /* of values, the first partial ones; left out where it is not centred */
 	struct psd_cuda_layer_norm norm;
 };
 

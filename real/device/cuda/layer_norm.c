@@ -1,7 +1,9 @@
-/* Normalisation over the channels of each place, by statistics of its own in training and outside of it. */
+/* Normalisation over the channels of each place, by statistics of its own in training and outside of it: by mean and
+ * variance, or by the mean square alone, which is the same with a mean of 0. */
 #include "real/device/cuda/cuda.h"
 
 struct norm {
+	bool is_centred;
 	void *mean, *inverse; /* slots: of each place, from forward to backward */
 };
 
@@ -30,12 +32,13 @@ static struct psd_cuda_reduction dbeta_sums(const struct psd_cuda_layer *self)
 					   .scale = 1.0f / self->device->diff_scale};
 }
 
-static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
+static enum psd_status prepare(struct psd_cuda_layer *self, bool is_centred, struct psd_error *err)
 {
 	const struct psd_cuda_reduction any = {.scale = 1.0f};
 	struct norm *norm = self->details;
 	enum psd_status status = psd_cuda_declare(self, err);
 
+	norm->is_centred = is_centred;
 	psd_cuda_want_reduction(self, &any);
 	psd_cuda_want_sums(self->device, 2 * psd_cuda_places_of_batch(self) * PSD_CUDA_PARTS);
 	if (!status)
@@ -43,6 +46,16 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	return status ? status
 		      : psd_cuda_want(self->device, psd_cuda_places_of_batch(self) * sizeof(float), &norm->inverse,
 				      err);
+}
+
+static enum psd_status prepare_layer_norm(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	return prepare(self, true, err);
+}
+
+static enum psd_status prepare_rms_norm(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	return prepare(self, false, err);
 }
 
 static struct psd_cuda_layer_norm norm_of(const struct psd_cuda_layer *self)
@@ -53,6 +66,7 @@ static struct psd_cuda_layer_norm norm_of(const struct psd_cuda_layer *self)
 
 	return (struct psd_cuda_layer_norm){.from = psd_cuda_value(self, psd_cuda_input(self, 0)),
 					    .channel = psd_cuda_channel_of(self),
+					    .is_centred = norm->is_centred,
 					    .gamma = settings->has_scale ? tensors[0] : NULL,
 					    .beta = settings->has_shift ? tensors[settings->has_scale] : NULL,
 					    .epsilon = (float)settings->epsilon,
@@ -66,9 +80,11 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	const struct psd_cuda_layer_norm norm = norm_of(self);
 	const struct psd_cuda_layer_norm_end end = {norm, psd_cuda_value(self, self->blob)};
 	const uint64_t parts = psd_cuda_places_of_batch(self) * PSD_CUDA_PARTS;
-	enum psd_status status =
-		psd_cuda_run_layer_norm_sums(self->device, &(struct psd_cuda_layer_norm_sums){norm}, parts, err);
+	enum psd_status status = PSD_OK;
 
+	if (norm.is_centred)
+		status = psd_cuda_run_layer_norm_sums(self->device, &(struct psd_cuda_layer_norm_sums){norm}, parts,
+						      err);
 	if (!status)
 		status = psd_cuda_run_layer_norm_squares(self->device, &(struct psd_cuda_layer_norm_squares){norm},
 							 parts, err);
@@ -105,5 +121,11 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	return status || !in->has_diff ? status : differentiate_input(self, in, err);
 }
 
-const struct psd_cuda_kind psd_cuda_kind_layer_norm = {
-	.prepare = prepare, .forward = forward, .backward = backward, .details_bytes = sizeof(struct norm)};
+#define KIND(name)                                                                                                     \
+	const struct psd_cuda_kind psd_cuda_kind_##name = {.prepare = prepare_##name,                                  \
+							   .forward = forward,                                         \
+							   .backward = backward,                                       \
+							   .details_bytes = sizeof(struct norm)}
+
+KIND(layer_norm);
+KIND(rms_norm);

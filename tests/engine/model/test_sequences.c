@@ -143,6 +143,32 @@ Test(sequences, a_layer_norm_is_of_the_channels)
 	psd_graph_release(&graph);
 }
 
+/* For each value: its part of the mean square 2, divided 1, scaled 1. Backward: its part of the sum of dy x 2, the
+ * difference of dy and x times a factor each 3, the scale 1; gamma's gradient 2. */
+Test(sequences, an_rms_norm_has_a_scale_alone)
+{
+	struct psd_graph graph = parse(MAP "  - {name: bare, kind: rms-norm, scale: false}\n"
+					   "  - {name: low, kind: rms-norm}\n"
+					   "  - {name: high, kind: rms-norm, epsilon: 0.001}\n"
+					   "  - {name: top, kind: rms-norm, scale: false}\n");
+	const uint64_t elements = 12 * 5 * 3;
+
+	cr_assert_eq(graph.n_tensors, 2);
+	expect_dims(&graph.tensors[0], "low.weight", 1, (const uint32_t[]){12});
+	expect_dims(&graph.tensors[1], "high.weight", 1, (const uint32_t[]){12});
+	expect_start(&graph.tensors[1], 1, 0);
+	cr_expect_not(graph.layers[1].is_trained);
+	cr_assert(has_shape(&graph.layers[3], 12, 5, 3));
+	expect_flops(&graph.layers[1], 3 * elements, 0);
+	expect_flops(&graph.layers[2], 4 * elements, 2 * elements); /* no gradient of the data */
+	expect_flops(&graph.layers[3], 4 * elements, (6 + 2) * elements);
+	expect_flops(&graph.layers[4], 3 * elements, 5 * elements);
+	expect_bytes(&graph.layers[3], elements + 12, elements);
+	cr_expect_eq(graph.layers[2].settings.affine.epsilon, 1e-6);
+	cr_expect_eq(graph.layers[3].settings.affine.epsilon, 1e-3);
+	psd_graph_release(&graph);
+}
+
 /* x (1 + erf(x / sqrt 2)) / 2: two products, the error function, a sum, a product. Backward (1 + erf(x / sqrt 2)) / 2 +
  * x exp(-x x / 2) / sqrt(2 pi), times dy: the first term 4; of the second a square, the exponential and a product with
  * x over a constant; the sum, the product with dy. */
@@ -421,6 +447,8 @@ Test(sequences, a_hash_is_of_all_that_layers_are_told)
 		MAP "  - {name: b, kind: gelu}\n",
 		MAP "  - {name: b, kind: gelu, approximate: tanh}\n",
 		MAP "  - {name: b, kind: silu}\n",
+		MAP "  - {name: b, kind: rms-norm}\n",
+		MAP "  - {name: b, kind: rms-norm, epsilon: 0.5}\n",
 		MAP "  - {name: b, kind: relu}\n",
 		MAP "  - {name: b, kind: relu, slope: 0.5}\n",
 		MAP "  - {name: b, kind: dropout, ratio: 0.5}\n",
@@ -462,6 +490,10 @@ Test(sequences, keys_of_sequences_are_checked)
 		"epsilon");
 	refuses(MAP "  - {name: b, kind: layer-norm, epsilon: 0}\n",
 		"m.yaml:4:42: 'epsilon' is '0', must be a number from 1e-12 to 1");
+	refuses(MAP "  - {name: b, kind: rms-norm, bias: true}\n",
+		"m.yaml:4:31: unknown key 'bias' in 'b', known are name, kind, input, inputs, shares, scale, epsilon");
+	refuses(MAP "  - {name: b, kind: rms-norm, epsilon: 2}\n",
+		"m.yaml:4:40: 'epsilon' is '2', must be a number from 1e-12 to 1");
 	refuses(TOKENS "  - {name: b, kind: embedding, outputs: 2}\n", "m.yaml:4:5: 'b' needs 'vocabulary'");
 	refuses(TOKENS "  - {name: b, kind: embedding, vocabulary: 2}\n", "m.yaml:4:5: 'b' needs 'outputs'");
 	refuses(TOKENS "  - {name: b, kind: embedding, vocabulary: 0, outputs: 2}\n",

@@ -180,6 +180,16 @@ static double batch_norm_at(const struct pass *pass, const struct psd_affine_set
 	return (*at(in, sample, channel, row, column) - mean) / sqrt(variance + affine->epsilon);
 }
 
+static double rms_norm_at(const struct map *in, double epsilon, uint32_t sample, uint32_t channel, uint32_t row,
+			  uint32_t column)
+{
+	double mean_square = 0;
+
+	for (uint32_t c = 0; c < in->shape.channels; c++)
+		mean_square += pow(*at(in, sample, c, row, column), 2) / in->shape.channels;
+	return *at(in, sample, channel, row, column) / sqrt(mean_square + epsilon);
+}
+
 static double layer_norm_at(const struct map *in, double epsilon, uint32_t sample, uint32_t channel, uint32_t row,
 			    uint32_t column)
 {
@@ -365,6 +375,8 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 		return scale_at(pass, layer, c, in->values[position]);
 	if (layer->kind == &psd_layer_layer_norm)
 		return scale_at(pass, layer, c, layer_norm_at(in, layer->settings.affine.epsilon, n, c, y, x));
+	if (layer->kind == &psd_layer_rms_norm)
+		return scale_at(pass, layer, c, rms_norm_at(in, layer->settings.affine.epsilon, n, c, y, x));
 	if (layer->kind == &psd_layer_embedding)
 		return pass->parameters[layer->first_tensor]
 				       [(size_t)*at(in, n, 0, y, x) * layer->settings.embedding.outputs + c];

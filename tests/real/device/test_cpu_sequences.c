@@ -54,6 +54,36 @@ Test(cpu_sequences, layer_norm_is_that_of_a_pocket_calculator)
 	net_release(&net);
 }
 
+/* As of the layer norm: with 5, 8 and 20 channels, too, read several times, and where nothing below has parameters. */
+Test(cpu_sequences, rms_norm_has_its_gradients)
+{
+	check_function("kind: rms-norm");
+	check_function("kind: rms-norm, scale: false, epsilon: 0.5");
+	check_network(
+		"name: m\ninput: {channels: 5, height: 3, width: 2}\nlayers:\n  - {name: n, kind: rms-norm}\n" TAIL, 2);
+	check_network(BLOCKED "  - {name: n, kind: rms-norm}\n  - {name: l, kind: rms-norm, input: n}\n"
+			      "  - {name: r, kind: rms-norm, input: n, scale: false}\n"
+			      "  - {name: s, kind: add, inputs: [l, n, r, base]}\n" TAIL,
+		      2);
+	check_network(PART_BLOCK("8") "  - {name: n, kind: rms-norm}\n" MEAN TAIL, 2);
+	check_network(PART_BLOCK("20") "  - {name: n, kind: rms-norm}\n" MEAN TAIL, 1);
+}
+
+/* Channels 1 and 7: mean square 25, divided by 5 where epsilon is next to nothing, scaled by 10 and 5: 2 and 7. */
+Test(cpu_sequences, rms_norm_is_that_of_a_pocket_calculator)
+{
+	struct net net = net_make("name: m\ninput: {channels: 2}\nlayers:\n"
+				  "  - {name: n, kind: rms-norm, epsilon: 1e-12}\n"
+				  "  - {name: loss, kind: softmax-loss}\n",
+				  1);
+
+	net.images[0] = 1, net.images[1] = 7;
+	net.parameters[0][0] = 10, net.parameters[0][1] = 5;
+	net.labels[0] = 0;
+	cr_assert_float_eq(net_run(&net), log(1 + exp(5)), 1e-5);
+	net_release(&net);
+}
+
 /* In either format, and where nothing below has parameters. */
 Test(cpu_sequences, position_has_its_gradients)
 {
@@ -257,6 +287,7 @@ Test(cpu_sequences, what_stands_above_works_in_place)
 	check_network(SEQUENCE "  - {name: r, kind: sigmoid}\n" TAIL, 2);
 	check_network(SEQUENCE "  - {name: p, kind: position}\n  - {name: r, kind: sigmoid}\n" TAIL, 2);
 	check_network(SEQUENCE "  - {name: n, kind: layer-norm}\n  - {name: r, kind: sigmoid}\n" TAIL, 2);
+	check_network(SEQUENCE "  - {name: n, kind: rms-norm}\n  - {name: r, kind: sigmoid}\n" TAIL, 2);
 	check_network(SEQUENCE "  - {name: a, kind: attention, heads: 2}\n  - {name: r, kind: sigmoid}\n" TAIL, 2);
 }
 

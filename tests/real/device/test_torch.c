@@ -96,6 +96,8 @@ static void describe_layer(FILE *out, const struct psd_layer *layer)
 	if (layer->kind == &psd_layer_batch_norm || layer->kind == &psd_layer_layer_norm ||
 	    layer->kind == &psd_layer_scale)
 		fprintf(out, " scale=%d bias=%d", settings->affine.has_scale, settings->affine.has_shift);
+	if (layer->kind == &psd_layer_rms_norm)
+		fprintf(out, " scale=%d epsilon=%.17g", settings->affine.has_scale, settings->affine.epsilon);
 	if (layer->kind == &psd_layer_lrn)
 		fprintf(out, " size=%u", settings->lrn.size);
 	if (layer->kind == &psd_layer_gelu)

@@ -77,6 +77,11 @@ def normalise_places(x, tensors, keys):
     return functional.layer_norm(last, last.shape[3:], scale, shift, eps=1e-5).permute(0, 3, 1, 2)
 
 
+def divide_places(x, tensors, keys):
+    scale, _ = normalise(x, tensors, dict(keys, bias="0"))
+    return x * (x.square().mean(1, keepdim=True) + float(keys["epsilon"])).rsqrt() * scale.view(1, -1, 1, 1)
+
+
 def attend(x, keys):
     """By the formula: softmax(queries keys^T / sqrt(channels)) values, in heads."""
     samples, channels, height, width = x.shape
@@ -105,6 +110,8 @@ def forward(kind, inputs, tensors, keys, values):
         return x * scale + shift
     if kind == "layer-norm":
         return normalise_places(x, tensors, keys)
+    if kind == "rms-norm":
+        return divide_places(x, tensors, keys)
     if kind == "embedding":
         return look_up(x, tensors[0])
     if kind == "position":

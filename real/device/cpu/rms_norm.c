@@ -1,0 +1,134 @@
+/* Division by the root of the mean square of the channels of each place, which lie side by side here: a primitive that
+ * oneDNN has not. */
+#include <math.h>
+#include <string.h>
+
+#include "real/device/cpu/cpu.h"
+
+enum { LANES = 16 }; /* partial sums of a place, which one instruction may add to */
+
+struct rms_norm {
+	struct psd_cpu_op source_in, share_out;
+	void *const *source, *const *share; /* slots */
+	float *inverse;			    /* of each place */
+	uint64_t places, channels;	    /* places: of the batch */
+	bool has_scale;
+};
+
+static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	const dnnl_memory_desc_t format = psd_cpu_channels_last(self);
+	struct rms_norm *norm = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+	enum psd_status status = psd_cpu_declare(self, &format, err);
+
+	norm->places = self->device->options.batch * psd_cpu_places_of(self);
+	norm->channels = self->model->shape.channels;
+	norm->has_scale = self->model->settings.affine.has_scale;
+	norm->inverse = psd_cpu_take(self->device, norm->places * sizeof(*norm->inverse));
+	if (!status && !norm->inverse)
+		return psd_cpu_no_memory(err);
+	if (!status)
+		status = psd_cpu_op_convert(&norm->source_in, self, psd_cpu_value(in), &format, PSD_CPU_SCRATCH_SOURCE,
+					    &norm->source, err);
+	return status || !in->has_diff ? status
+				       : psd_cpu_op_deliver(&norm->share_out, self, psd_cpu_share(in), &format,
+							    PSD_CPU_SCRATCH_RESULT, &norm->share, err);
+}
+
+static const float *gamma_of(const struct psd_cpu_layer *self)
+{
+	const struct rms_norm *norm = self->details;
+
+	return norm->has_scale ? self->device->parameters[self->model->first_tensor] : NULL;
+}
+
+static float total_of(const float lanes[LANES])
+{
+	float sum = 0;
+
+	for (unsigned lane = 0; lane < LANES; lane++)
+		sum += lanes[lane];
+	return sum;
+}
+
+/* left right gamma, summed over the channels; gamma: or NULL. */
+static float dot(const float *left, const float *right, const float *gamma, uint64_t channels)
+{
+	float lanes[LANES] = {0};
+
+	for (uint64_t first = 0; first < channels; first += LANES) {
+		const uint64_t n = channels - first < LANES ? channels - first : LANES;
+
+		for (uint64_t i = 0; i < n; i++)
+			lanes[i] += left[first + i] * right[first + i] * (gamma ? gamma[first + i] : 1);
+	}
+	return total_of(lanes);
+}
+
+static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct rms_norm *norm = self->details;
+	const float epsilon = (float)self->model->settings.affine.epsilon, *gamma = gamma_of(self);
+	const enum psd_status status = psd_cpu_op_run(&norm->source_in, self, err);
+
+	for (uint64_t p = 0; p < norm->places && !status; p++) {
+		const float *from = (const float *)*norm->source + p * norm->channels;
+		float *to = (float *)self->blob->value + p * norm->channels;
+		const float inverse =
+			1 / sqrtf(dot(from, from, NULL, norm->channels) / (float)norm->channels + epsilon);
+
+		norm->inverse[p] = inverse;
+		for (uint64_t c = 0; c < norm->channels; c++)
+			to[c] = from[c] * inverse * (gamma ? gamma[c] : 1);
+	}
+	return status;
+}
+
+static void differentiate_scale(const struct psd_cpu_layer *self)
+{
+	const struct rms_norm *norm = self->details;
+	const float *from = *norm->source, *dto = self->blob->diff;
+	float *dgamma = self->gradients[0];
+
+	memset(dgamma, 0, norm->channels * sizeof(*dgamma));
+	for (uint64_t p = 0; p < norm->places; p++, from += norm->channels, dto += norm->channels)
+		for (uint64_t c = 0; c < norm->channels; c++)
+			dgamma[c] += dto[c] * from[c] * norm->inverse[p];
+}
+
+/* With r the inverse root and g = dto gamma: r (g - r r from mean(g from)). */
+static void differentiate_input(const struct psd_cpu_layer *self)
+{
+	const struct rms_norm *norm = self->details;
+	const float *gamma = gamma_of(self);
+
+	for (uint64_t p = 0; p < norm->places; p++) {
+		const float *from = (const float *)*norm->source + p * norm->channels;
+		const float *dto = (const float *)self->blob->diff + p * norm->channels;
+		float *dfrom = (float *)*norm->share + p * norm->channels;
+		const float inverse = norm->inverse[p];
+		const float mean = dot(dto, from, gamma, norm->channels) / (float)norm->channels;
+
+		for (uint64_t c = 0; c < norm->channels; c++)
+			dfrom[c] = inverse * (dto[c] * (gamma ? gamma[c] : 1) - inverse * inverse * mean * from[c]);
+	}
+}
+
+static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct rms_norm *norm = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+	enum psd_status status = psd_cpu_op_run(&norm->source_in, self, err);
+
+	if (!status && norm->has_scale)
+		differentiate_scale(self);
+	if (status || !in->has_diff)
+		return status;
+	psd_cpu_share_begin(self, in);
+	differentiate_input(self);
+	status = psd_cpu_op_run(&norm->share_out, self, err);
+	return status ? status : psd_cpu_share_end(self, in, err);
+}
+
+const struct psd_cpu_kind psd_cpu_rms_norm = {prepare, forward, backward, .details_bytes = sizeof(struct rms_norm)};
