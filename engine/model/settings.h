@@ -107,7 +107,9 @@ struct psd_embedding_settings {
 
 struct psd_attention_settings {
 	uint32_t heads;
+	uint32_t kv_heads; /* of keys and values; 0: as many as heads, until the shape is known */
 	bool is_causal;
+	double rotary_base; /* of the angles by which queries and keys are turned; 0: by none */
 };
 
 struct psd_loss_settings {

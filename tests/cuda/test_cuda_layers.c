@@ -212,10 +212,11 @@ KIND(shared_layer_norm, "  - {name: x, kind: layer-norm}\n  - {name: y, kind: ad
 /* ---- sequences ---- */
 
 /* Large enough for probabilities that differ: equal ones would all be rounded to the same side. */
-#define QKV                                                                                                            \
-	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                \
+#define QKV_OF(sides)                                                                                                  \
+	"name: m\ninput: {channels: 2, " sides "}\nlayers:\n"                                                          \
 	"  - {name: base, kind: conv, outputs: 24, kernel: 3, pad: 1, bias: false}\n"                                  \
 	"  - {name: q, kind: linear, factor: 2}\n"
+#define QKV QKV_OF("height: 6, width: 5")
 
 /* With fewer heads than samples, and with more of them. */
 Test(cuda_layers, attention)
@@ -233,6 +234,36 @@ Test(cuda_layers, shared_attention)
 	check("shared_attention",
 	      QKV "  - {name: x, kind: attention, heads: 2, causal: true}\n"
 		  "  - {name: s, kind: slice, input: q, first: 4, channels: 8}\n"
+		  "  - {name: y, kind: add, inputs: [s, x]}\n" LAST,
+	      ALL);
+}
+
+/* Heads of keys that are fewer than samples, and more. */
+Test(cuda_layers, grouped_attention)
+{
+	check("grouped_attention", QKV "  - {name: x, kind: attention, heads: 4, kv_heads: 1, causal: true}\n" LAST,
+	      ALL);
+}
+
+Test(cuda_layers, grouped_attention_of_many_heads)
+{
+	check("grouped_attention_of_many_heads", QKV "  - {name: x, kind: attention, heads: 12, kv_heads: 6}\n" LAST,
+	      ALL);
+}
+
+/* The reference finds each angle anew. */
+#define FEW QKV_OF("height: 2, width: 4")
+
+Test(cuda_layers, rotary_attention)
+{
+	check("rotary_attention", FEW "  - {name: x, kind: attention, heads: 2, rotary: 10, causal: true}\n" LAST, ALL);
+}
+
+Test(cuda_layers, shared_rotary_attention)
+{
+	check("shared_rotary_attention",
+	      FEW "  - {name: x, kind: attention, heads: 2, kv_heads: 1, rotary: 10000}\n"
+		  "  - {name: s, kind: slice, input: q, first: 4, channels: 12}\n"
 		  "  - {name: y, kind: add, inputs: [s, x]}\n" LAST,
 	      ALL);
 }

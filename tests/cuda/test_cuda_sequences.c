@@ -393,6 +393,98 @@ Test(cuda_sequences, scores_become_probabilities)
 	check_rows(true);
 }
 
+/* ---- rotation ---- */
+
+Test(cuda_sequences, angles_are_those_of_places)
+{
+	enum { FAR = 70000, HALF = 3 };
+	static float angles[2 * FAR * HALF];
+	const struct psd_cuda_rotary_angles run = {angles, HALF, log(500000)};
+
+	for (uint64_t i = 0; i < FAR * HALF; i++)
+		psd_rotary_angles_at(i, &run);
+	for (unsigned i = 0; i < FAR * HALF; i++) {
+		const double angle = i / HALF * pow(500000, -(double)(i % HALF) / HALF);
+
+		cr_assert_float_eq(angles[2 * i], cos(angle), 1e-7, "%u", i);
+		cr_assert_float_eq(angles[2 * i + 1], sin(angle), 1e-7, "%u", i);
+	}
+}
+
+/* Of 70 channels the first 12 are 3 heads of 4; the result has these alone, by its own order. */
+enum { HEADS = 3, HALF = 2, ROTATED = HEADS * 2 * HALF };
+
+struct rotation {
+	float from[ALL], to[ALL_PLACES * ROTATED], back[ALL], angles[2 * PLACES * HALF];
+};
+
+static unsigned rotated_at(unsigned order, unsigned place, unsigned channel)
+{
+	if (order == 0)
+		return (place / PLACES * ROTATED + channel) * PLACES + place % PLACES;
+	return place * ROTATED + channel;
+}
+
+static void run_rotation(struct rotation *rotation, unsigned order)
+{
+	const struct psd_cuda_channel rotated = {orders[order].inner, ROTATED};
+	const struct psd_cuda_rotary run = {floats(rotation->from),
+					    floats(rotation->to),
+					    orders[order],
+					    rotated,
+					    rotation->angles,
+					    PLACES,
+					    HEADS,
+					    HALF,
+					    false,
+					    false};
+	const struct psd_cuda_rotary back = {floats(rotation->to),
+					     floats(rotation->back),
+					     rotated,
+					     orders[order],
+					     rotation->angles,
+					     PLACES,
+					     HEADS,
+					     HALF,
+					     true,
+					     true};
+
+	for (uint64_t i = 0; i < (uint64_t)PLACES * HALF; i++)
+		psd_rotary_angles_at(i, &(struct psd_cuda_rotary_angles){rotation->angles, HALF, log(100)});
+	for (uint64_t i = 0; i < (uint64_t)ALL_PLACES * HEADS * HALF; i++)
+		psd_rotary_at(i, &run);
+	for (uint64_t i = 0; i < (uint64_t)ALL_PLACES * HEADS * HALF; i++)
+		psd_rotary_at(i, &back);
+}
+
+/* The angles of a place p are p and p / 10. Back again, what was there is doubled; other channels stay. */
+Test(cuda_sequences, channels_are_rotated_and_back)
+{
+	static struct rotation rotation;
+
+	for (unsigned order = 0; order < 2; order++) {
+		fill(rotation.from, ALL, 19);
+		memcpy(rotation.back, rotation.from, sizeof(rotation.from));
+		run_rotation(&rotation, order);
+		for (unsigned place = 0; place < ALL_PLACES; place++)
+			for (unsigned c = 0; c < CHANNELS; c++) {
+				const unsigned pair = c % (2 * HALF) % HALF, real = c - c % (2 * HALF) + pair;
+				const double angle = place % PLACES * pow(100, -(double)pair / HALF);
+				const double x = (double)rotation.from[at(order, place, real)];
+				const double y = (double)rotation.from[at(order, place, (real + HALF) % CHANNELS)];
+
+				cr_expect_float_eq(rotation.back[at(order, place, c)],
+						   (c < ROTATED ? 2 : 1) * rotation.from[at(order, place, c)],
+						   TOLERANCE);
+				if (c < ROTATED)
+					cr_expect_float_eq(rotation.to[rotated_at(order, place, c)],
+							   real == c ? x * cos(angle) - y * sin(angle)
+								     : x * sin(angle) + y * cos(angle),
+							   TOLERANCE, "order %u, place %u, %u", order, place, c);
+			}
+	}
+}
+
 /* ---- networks ---- */
 
 static void check(const char *text, uint32_t batch)
@@ -468,6 +560,29 @@ Test(cuda_sequences, attention_is_as_on_the_cpu)
 		   "  - {name: s, kind: add, inputs: [a, b]}\n" TAIL,
 	      2);
 	check("name: m\ninput: {channels: 3, height: 4, width: 3}\nlayers:\n  - {name: a, kind: attention, heads: 1}\n"
+	      "  - {name: c, kind: conv, outputs: 2, kernel: 1}\n" TAIL,
+	      2);
+}
+
+/* With fewer heads of keys than samples and with more, and where others read the same. Sums over samples that are
+ * nearly 0, such as of a bias, would say nothing in 16 bits. */
+Test(cuda_sequences, grouped_and_rotary_attention_is_as_on_the_cpu)
+{
+	check(SEQUENCE "  - {name: q, kind: conv, outputs: 16, kernel: 1, bias: false}\n"
+		       "  - {name: a, kind: attention, heads: 4, kv_heads: 2, causal: true}\n" TAIL,
+	      3);
+	check(SEQUENCE "  - {name: q, kind: conv, outputs: 24, kernel: 1, bias: false}\n"
+		       "  - {name: a, kind: attention, heads: 6, kv_heads: 3, rotary: 10000}\n" TAIL,
+	      2);
+	check(SEQUENCE "  - {name: a, kind: attention, heads: 1, rotary: 2, causal: true}\n" TAIL, 3);
+	check(WIDE "  - {name: q, kind: conv, input: base, outputs: 32, kernel: 1, bias: false}\n"
+		   "  - {name: a, kind: attention, heads: 4, kv_heads: 2, rotary: 100}\n"
+		   "  - {name: b, kind: attention, heads: 4, kv_heads: 2, input: q}\n"
+		   "  - {name: c, kind: attention, heads: 4, kv_heads: 2, rotary: 3, input: q}\n"
+		   "  - {name: s, kind: add, inputs: [base, a, b, c]}\n" TAIL,
+	      2);
+	check("name: m\ninput: {channels: 6, height: 4, width: 3}\nlayers:\n"
+	      "  - {name: a, kind: attention, heads: 1, rotary: 5}\n"
 	      "  - {name: c, kind: conv, outputs: 2, kernel: 1}\n" TAIL,
 	      2);
 }

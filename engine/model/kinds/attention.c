@@ -1,43 +1,83 @@
 /* Attention of all places to each other, in heads (Vaswani et al. 2017, section 3.2). The channels of its input are the
- * queries, the keys and the values, one behind the other; each head has an equal share of each, in order. Places are
- * counted along rows, so that a sequence is a map of any height and width. Causal: none sees a later one. */
+ * queries, the keys and the values, one behind the other; each head has an equal share of each, in order. Where keys
+ * and values have fewer heads, each of theirs serves as many heads of queries in a row (Ainslie et al. 2023, section
+ * 2.2). Places are counted along rows, so that a sequence is a map of any height and width. Causal: none sees a later
+ * one. Rotary: queries and keys are rotated by their places (Su et al. 2021, section 3.2.2) in Llama's order: of the d
+ * channels of a head, i and i + d / 2 are a pair, rotated by place times base^(-2 i / d). */
 #include "engine/base/saturate.h"
 #include "engine/model/layer.h"
 
 static const struct psd_key keys[] = {
 	PSD_COUNT_KEY("heads", struct psd_attention_settings, heads, PSD_LAYER_CHANNELS_MAX, true),
+	PSD_COUNT_KEY("kv_heads", struct psd_attention_settings, kv_heads, PSD_LAYER_CHANNELS_MAX, false),
 	PSD_FLAG_KEY("causal", struct psd_attention_settings, is_causal),
+	PSD_NUMBER_KEY("rotary", struct psd_attention_settings, rotary_base, 0, 1e12),
 	{.name = NULL},
 };
+
+static enum psd_status check_rotary(const struct psd_layer *layer, struct psd_place at, struct psd_error *err)
+{
+	const struct psd_attention_settings *attention = &layer->settings.attention;
+	const uint32_t depth = layer->shape.channels / attention->heads;
+
+	if (attention->rotary_base > 0 && attention->rotary_base < 1)
+		return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s': 'rotary' is %g, must be 0, or 1 or more",
+				     layer->name, attention->rotary_base);
+	if (attention->rotary_base > 0 && depth % 2)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "layer '%.80s' has %u channels in a head, must be even to be rotated: "
+				     "'rotary' is %g",
+				     layer->name, depth, attention->rotary_base);
+	return PSD_OK;
+}
 
 static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *layers, struct psd_place at,
 			     struct psd_error *err)
 {
+	struct psd_attention_settings *attention = &layer->settings.attention;
 	const struct psd_shape in = psd_layer_input_shape(layer, layers);
-	const uint64_t parts = UINT64_C(3) * layer->settings.attention.heads;
+	uint64_t all_heads;
 
-	layer->shape.channels = in.channels / 3;
-	if (in.channels % parts == 0)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, at,
-			     "layer '%.80s' has an input of %u channels, must be a multiple of 3 times its %u heads: "
-			     "queries, keys, values",
-			     layer->name, in.channels, layer->settings.attention.heads);
+	if (!attention->kv_heads)
+		attention->kv_heads = attention->heads;
+	if (attention->heads % attention->kv_heads)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "layer '%.80s' has %u heads, must be a multiple of its %u kv_heads", layer->name,
+				     attention->heads, attention->kv_heads);
+	all_heads = attention->heads + UINT64_C(2) * attention->kv_heads;
+	if (in.channels % all_heads)
+		return psd_error_set(
+			err, PSD_EINVAL, at,
+			"layer '%.80s' has an input of %u channels, must be a multiple of %llu: %u heads of "
+			"queries, %u of keys, %u of values",
+			layer->name, in.channels, (unsigned long long)all_heads, attention->heads, attention->kv_heads,
+			attention->kv_heads);
+	layer->shape.channels = (uint32_t)(in.channels / all_heads * attention->heads);
+	return check_rotary(layer, at, err);
 }
 
-/* Over L places and d channels of the output: queries times keys and probabilities times values, 2 L L d each; the
- * softmax of L L scores for each head, 5 and the scale's product. Backward the two products' four gradients; of the
- * softmax 4 and a product. All pairs count, also of a causal one: that is what dense products compute. The
- * probabilities are kept; that they are written and read counts nothing, as of kernels that make them anew. */
+/* Over L places and d channels of the output: queries times keys and probabilities times values, 2 L L d each, however
+ * many heads share their keys and values; the softmax of L L scores for each head, 5 and the scale's product. Backward
+ * the two products' four gradients; of the softmax 4 and a product. All pairs count, also of a causal one: that is what
+ * dense products compute. The probabilities are kept; that they are written and read counts nothing, as of kernels that
+ * make them anew.
+ * Of what is rotated, each pair of values is four products, a sum and a difference, 3 for a value. Rotated queries and
+ * keys are not kept: backward rotates them anew, and their gradients back. Angles are those of all samples and heads,
+ * and count nothing. */
 static struct psd_layer_work count(const struct psd_layer *layer, struct psd_shape in)
 {
+	const struct psd_attention_settings *attention = &layer->settings.attention;
 	const uint64_t places = (uint64_t)in.height * in.width, pairs = psd_saturated_mul(places, places);
 	const uint64_t product = psd_saturated_mul(pairs, 2 * (uint64_t)layer->shape.channels);
-	const uint64_t scores = psd_saturated_mul(pairs, layer->settings.attention.heads);
+	const uint64_t scores = psd_saturated_mul(pairs, attention->heads);
+	const uint64_t rotated_channels = ((uint64_t)in.channels + layer->shape.channels) / 2; /* queries and keys */
+	const uint64_t rotation = attention->rotary_base > 0 ? 3 * places * rotated_channels : 0;
+	const uint64_t forward = psd_saturated_add(psd_saturated_mul(product, 2), psd_saturated_mul(scores, 6));
+	const uint64_t data = psd_saturated_add(psd_saturated_mul(product, 4), psd_saturated_mul(scores, 5));
 
 	return (struct psd_layer_work){
-		.forward_flops = psd_saturated_add(psd_saturated_mul(product, 2), psd_saturated_mul(scores, 6)),
-		.data_flops = psd_saturated_add(psd_saturated_mul(product, 4), psd_saturated_mul(scores, 5)),
+		.forward_flops = psd_saturated_add(forward, rotation),
+		.data_flops = psd_saturated_add(data, 2 * rotation),
 		.kept_values = scores,
 	};
 }

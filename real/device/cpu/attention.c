@@ -1,6 +1,7 @@
 /* Attention of all places to each other. The channels of a place lie side by side here: queries, keys and values of a
  * head are matrices (places, channels of the head) whose rows are as far apart as those of all channels. Probabilities
- * of the whole batch are kept, which backward needs. */
+ * of the whole batch are kept, which backward needs. What is rotated is a copy of the
+ * input, made anew each way. */
 #include <math.h>
 
 #include "real/device/cpu/cpu.h"
@@ -8,18 +9,23 @@
 struct attention {
 	struct psd_cpu_op source_in, share_out;
 	struct psd_cpu_op softmax, softmax_back; /* of a sample's rows */
-	void *const *source, *const *share;	 /* slots: (batch, places, 3 channels) */
+	void *const *source, *const *share;	 /* slots: (batch, places, apart) */
 	float *probabilities;			 /* (batch, heads, places, places) */
 	void *rows;				 /* the sample's of these */
 	void *const *drows;			 /* slot: their gradient, then that of the scores */
+	float *cosines, *sines;			 /* (places, depth / 2) of the angles; NULL: nothing is rotated */
 	dnnl_dim_t places, channels, heads;
+	dnnl_dim_t depth;   /* channels of a head */
+	dnnl_dim_t apart;   /* channels of the input */
+	dnnl_dim_t sharers; /* heads in a row that have the same keys and values */
 	float scale;
 };
 
-/* One head of one sample: where its matrices begin. */
+/* Where the matrices of a head begin in those of its sample. */
 struct head {
-	const float *queries, *keys, *values;
-	float *scores; /* or their probabilities, (places, places) */
+	dnnl_dim_t queries, keys, values; /* in the input's, or in its gradient */
+	dnnl_dim_t scores;		  /* or their probabilities, (places, places) */
+	bool is_first;			  /* of its sharers */
 };
 
 static enum psd_status prepare_softmax(struct psd_cpu_layer *self, struct psd_error *err)
@@ -53,20 +59,68 @@ static enum psd_status prepare_softmax(struct psd_cpu_layer *self, struct psd_er
 			       3, err);
 }
 
+/* Each pair of channels has a frequency of its own. */
+static enum psd_status take_angles(struct psd_cpu_layer *self, double base, struct psd_error *err)
+{
+	struct attention *attention = self->details;
+	const dnnl_dim_t half = attention->depth / 2;
+	const uint64_t bytes = (uint64_t)(attention->places * half) * sizeof(float);
+
+	attention->cosines = psd_cpu_take(self->device, bytes);
+	attention->sines = psd_cpu_take(self->device, bytes);
+	if (!attention->cosines || !attention->sines)
+		return psd_cpu_no_memory(err);
+	for (dnnl_dim_t place = 0; place < attention->places; place++)
+		for (dnnl_dim_t i = 0; i < half; i++) {
+			const double angle = (double)place * pow(base, -(double)i / (double)half);
+
+			attention->cosines[place * half + i] = (float)cos(angle);
+			attention->sines[place * half + i] = (float)sin(angle);
+		}
+	return PSD_OK;
+}
+
+/* What is rotated is so in place, and must be a copy. */
+static enum psd_status prepare_source(struct psd_cpu_layer *self, const dnnl_memory_desc_t *format,
+				      struct psd_error *err)
+{
+	struct attention *attention = self->details;
+	const struct psd_cpu_arg from = psd_cpu_value(psd_cpu_input(self, 0));
+
+	if (!attention->cosines)
+		return psd_cpu_op_convert(&attention->source_in, self, from, format, PSD_CPU_SCRATCH_SOURCE,
+					  &attention->source, err);
+	attention->source =
+		psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_SOURCE, dnnl_memory_desc_get_size(format));
+	return psd_cpu_op_copy(&attention->source_in, self, from,
+			       (struct psd_cpu_arg){DNNL_ARG_TO, format, attention->source}, err);
+}
+
+static void measure(struct psd_cpu_layer *self)
+{
+	const struct psd_attention_settings *settings = &self->model->settings.attention;
+	struct attention *attention = self->details;
+
+	attention->places = (dnnl_dim_t)psd_cpu_places_of(self);
+	attention->channels = self->model->shape.channels;
+	attention->heads = settings->heads;
+	attention->depth = attention->channels / attention->heads;
+	attention->apart = psd_cpu_below(self, 0)->model->shape.channels;
+	attention->sharers = settings->heads / settings->kv_heads;
+	attention->scale = 1.0f / sqrtf((float)attention->depth);
+}
+
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const dnnl_memory_desc_t own = psd_cpu_channels_last(self),
 				 below = psd_cpu_channels_last(psd_cpu_below(self, 0));
-	const struct psd_shape shape = self->model->shape;
+	const double base = self->model->settings.attention.rotary_base;
 	struct attention *attention = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	enum psd_status status;
 	uint64_t pairs;
 
-	attention->places = (dnnl_dim_t)psd_cpu_places_of(self);
-	attention->channels = shape.channels;
-	attention->heads = self->model->settings.attention.heads;
-	attention->scale = 1.0f / sqrtf((float)(attention->channels / attention->heads));
+	measure(self);
 	pairs = (uint64_t)attention->places * (uint64_t)attention->places;
 	if (pairs > SIZE_MAX / sizeof(float) / self->device->options.batch / (uint64_t)attention->heads)
 		return psd_cpu_no_memory(err);
@@ -75,9 +129,10 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	if (!attention->probabilities)
 		return psd_cpu_no_memory(err);
 	status = psd_cpu_declare(self, &own, err);
+	if (!status && base > 0)
+		status = take_angles(self, base, err);
 	if (!status)
-		status = psd_cpu_op_convert(&attention->source_in, self, psd_cpu_value(in), &below,
-					    PSD_CPU_SCRATCH_SOURCE, &attention->source, err);
+		status = prepare_source(self, &below, err);
 	if (!status && in->has_diff)
 		status = psd_cpu_op_deliver(&attention->share_out, self, psd_cpu_share(in), &below,
 					    PSD_CPU_SCRATCH_RESULT, &attention->share, err);
@@ -89,18 +144,60 @@ static float *rows_of(const struct attention *attention, uint32_t sample)
 	return attention->probabilities + sample * attention->heads * attention->places * attention->places;
 }
 
-static struct head find_head(const struct attention *attention, uint32_t sample, dnnl_dim_t number)
+static float *source_of(const struct attention *attention, uint32_t sample)
 {
-	const dnnl_dim_t own = attention->channels / attention->heads;
-	const float *first = (const float *)*attention->source + sample * attention->places * 3 * attention->channels;
+	return (float *)*attention->source + sample * attention->places * attention->apart;
+}
+
+static float *share_of(const struct attention *attention, uint32_t sample)
+{
+	return (float *)*attention->share + sample * attention->places * attention->apart;
+}
+
+static struct head find_head(const struct attention *attention, dnnl_dim_t number)
+{
+	const dnnl_dim_t kv_channels = attention->channels / attention->sharers;
+	const dnnl_dim_t kv = number / attention->sharers * attention->depth;
 
 	return (struct head){
-		.queries = first + number * own,
-		.keys = first + attention->channels + number * own,
-		.values = first + 2 * attention->channels + number * own,
-		.scores = rows_of(attention, sample) + number * attention->places * attention->places,
+		.queries = number * attention->depth,
+		.keys = attention->channels + kv,
+		.values = attention->channels + kv_channels + kv,
+		.scores = number * attention->places * attention->places,
+		.is_first = number % attention->sharers == 0,
 	};
 }
+
+/* ---- rotation by places ---- */
+
+/* A head's channels of one place; direction: 1 or -1, which is back. */
+static void rotate(float *restrict first, float *restrict second, const float *restrict cosines,
+		   const float *restrict sines, float direction, dnnl_dim_t half)
+{
+	for (dnnl_dim_t i = 0; i < half; i++) {
+		const float x = first[i], y = second[i], sine = direction * sines[i];
+
+		first[i] = x * cosines[i] - y * sine;
+		second[i] = x * sine + y * cosines[i];
+	}
+}
+
+/* Queries and keys of a sample, which lie side by side. */
+static void rotate_sample(const struct attention *attention, float *rows, float direction)
+{
+	const dnnl_dim_t half = attention->depth / 2;
+	const dnnl_dim_t rotated = attention->channels + attention->channels / attention->sharers;
+
+	for (dnnl_dim_t place = 0; place < attention->places && attention->cosines; place++)
+		for (dnnl_dim_t first = 0; first < rotated; first += attention->depth) {
+			float *head = rows + place * attention->apart + first;
+
+			rotate(head, head + half, attention->cosines + place * half, attention->sines + place * half,
+			       direction, half);
+		}
+}
+
+/* ---- forward ---- */
 
 /* No place sees a later one. */
 static void hide_later(float *scores, dnnl_dim_t places)
@@ -111,16 +208,16 @@ static void hide_later(float *scores, dnnl_dim_t places)
 }
 
 /* scores = scale queries keys^T */
-static dnnl_status_t score(const struct psd_cpu_layer *self, struct head head)
+static dnnl_status_t score(const struct psd_cpu_layer *self, struct head head, const float *source, float *scores)
 {
 	const struct attention *attention = self->details;
-	const dnnl_dim_t places = attention->places, apart = 3 * attention->channels;
+	const dnnl_dim_t places = attention->places, apart = attention->apart;
 	const dnnl_status_t failure =
-		dnnl_sgemm('N', 'T', places, places, attention->channels / attention->heads, attention->scale,
-			   head.queries, apart, head.keys, apart, 0.0f, head.scores, places);
+		dnnl_sgemm('N', 'T', places, places, attention->depth, attention->scale, source + head.queries, apart,
+			   source + head.keys, apart, 0.0f, scores + head.scores, places);
 
 	if (!failure && self->model->settings.attention.is_causal)
-		hide_later(head.scores, places);
+		hide_later(scores + head.scores, places);
 	return failure;
 }
 
@@ -128,24 +225,26 @@ static dnnl_status_t score(const struct psd_cpu_layer *self, struct head head)
 static enum psd_status forward_sample(struct psd_cpu_layer *self, uint32_t sample, struct psd_error *err)
 {
 	struct attention *attention = self->details;
-	const dnnl_dim_t places = attention->places, channels = attention->channels, own = channels / attention->heads;
-	float *top = (float *)self->blob->value + sample * places * channels;
+	const dnnl_dim_t places = attention->places, channels = attention->channels;
+	float *top = (float *)self->blob->value + sample * places * channels, *source = source_of(attention, sample);
+	float *rows = rows_of(attention, sample);
 	dnnl_status_t failure = dnnl_success;
 	enum psd_status status;
 
+	rotate_sample(attention, source, 1);
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++)
-		failure = score(self, find_head(attention, sample, h));
+		failure = score(self, find_head(attention, h), source, rows);
 	if (failure)
 		return psd_cpu_fail(self, "product", failure, err);
-	attention->rows = rows_of(attention, sample);
+	attention->rows = rows;
 	status = psd_cpu_op_run(&attention->softmax, self, err);
 	if (status)
 		return status;
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++) {
-		const struct head head = find_head(attention, sample, h);
+		const struct head head = find_head(attention, h);
 
-		failure = dnnl_sgemm('N', 'N', places, own, places, 1.0f, head.scores, places, head.values,
-				     3 * channels, 0.0f, top + h * own, channels);
+		failure = dnnl_sgemm('N', 'N', places, attention->depth, places, 1.0f, rows + head.scores, places,
+				     source + head.values, attention->apart, 0.0f, top + head.queries, channels);
 	}
 	return failure ? psd_cpu_fail(self, "product", failure, err) : PSD_OK;
 }
@@ -160,45 +259,51 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	return status;
 }
 
+/* ---- backward; keys and values get the sum of their sharers' gradients ---- */
+
 /* dvalues = probabilities^T dtop; dprobabilities = dtop values^T */
-static dnnl_status_t differentiate_values(const struct attention *attention, struct head head, const float *dtop,
-					  float *dvalues, float *dprobabilities)
+static dnnl_status_t differentiate_values(const struct attention *attention, struct head head, uint32_t sample,
+					  const float *dtop)
 {
-	const dnnl_dim_t places = attention->places, channels = attention->channels, own = channels / attention->heads;
-	const dnnl_status_t failure = dnnl_sgemm('T', 'N', places, own, places, 1.0f, head.scores, places, dtop,
-						 channels, 0.0f, dvalues, 3 * channels);
+	const dnnl_dim_t places = attention->places, channels = attention->channels, depth = attention->depth,
+			 apart = attention->apart;
+	float *drows = *attention->drows;
+	const dnnl_status_t failure =
+		dnnl_sgemm('T', 'N', places, depth, places, 1.0f, rows_of(attention, sample) + head.scores, places,
+			   dtop + head.queries, channels, head.is_first ? 0.0f : 1.0f,
+			   share_of(attention, sample) + head.values, apart);
 
 	return failure ? failure
-		       : dnnl_sgemm('N', 'T', places, places, own, 1.0f, dtop, channels, head.values, 3 * channels,
-				    0.0f, dprobabilities, places);
+		       : dnnl_sgemm('N', 'T', places, places, depth, 1.0f, dtop + head.queries, channels,
+				    source_of(attention, sample) + head.values, apart, 0.0f, drows + head.scores,
+				    places);
 }
 
 /* dqueries = scale dscores keys; dkeys = scale dscores^T queries */
-static dnnl_status_t differentiate_scores(const struct attention *attention, struct head head, const float *dscores,
-					  float *dqueries, float *dkeys)
+static dnnl_status_t differentiate_scores(const struct attention *attention, struct head head, uint32_t sample)
 {
-	const dnnl_dim_t places = attention->places, apart = 3 * attention->channels,
-			 own = attention->channels / attention->heads;
-	const dnnl_status_t failure = dnnl_sgemm('N', 'N', places, own, places, attention->scale, dscores, places,
-						 head.keys, apart, 0.0f, dqueries, apart);
+	const dnnl_dim_t places = attention->places, apart = attention->apart, depth = attention->depth;
+	const float *dscores = (const float *)*attention->drows + head.scores, *source = source_of(attention, sample);
+	float *share = share_of(attention, sample);
+	const dnnl_status_t failure = dnnl_sgemm('N', 'N', places, depth, places, attention->scale, dscores, places,
+						 source + head.keys, apart, 0.0f, share + head.queries, apart);
 
 	return failure ? failure
-		       : dnnl_sgemm('T', 'N', places, own, places, attention->scale, dscores, places, head.queries,
-				    apart, 0.0f, dkeys, apart);
+		       : dnnl_sgemm('T', 'N', places, depth, places, attention->scale, dscores, places,
+				    source + head.queries, apart, head.is_first ? 0.0f : 1.0f, share + head.keys,
+				    apart);
 }
 
 static enum psd_status backward_sample(struct psd_cpu_layer *self, uint32_t sample, struct psd_error *err)
 {
 	struct attention *attention = self->details;
-	const dnnl_dim_t places = attention->places, channels = attention->channels, own = channels / attention->heads;
-	const float *dtop = (const float *)self->blob->diff + sample * places * channels;
-	float *share = (float *)*attention->share + sample * places * 3 * channels, *drows = *attention->drows;
+	const float *dtop = (const float *)self->blob->diff + sample * attention->places * attention->channels;
 	dnnl_status_t failure = dnnl_success;
 	enum psd_status status;
 
+	rotate_sample(attention, source_of(attention, sample), 1);
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++)
-		failure = differentiate_values(attention, find_head(attention, sample, h), dtop + h * own,
-					       share + 2 * channels + h * own, drows + h * places * places);
+		failure = differentiate_values(attention, find_head(attention, h), sample, dtop);
 	if (failure)
 		return psd_cpu_fail(self, "data gradient", failure, err);
 	attention->rows = rows_of(attention, sample);
@@ -206,8 +311,8 @@ static enum psd_status backward_sample(struct psd_cpu_layer *self, uint32_t samp
 	if (status)
 		return status;
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++)
-		failure = differentiate_scores(attention, find_head(attention, sample, h), drows + h * places * places,
-					       share + h * own, share + channels + h * own);
+		failure = differentiate_scores(attention, find_head(attention, h), sample);
+	rotate_sample(attention, share_of(attention, sample), -1);
 	return failure ? psd_cpu_fail(self, "data gradient", failure, err) : PSD_OK;
 }
 

@@ -1,13 +1,22 @@
 /* Attention of all places to each other. Queries, keys and values of a head are matrices (places, channels of the
  * head): where channels come last rows of the blob's are parts of them, else they are stored as their transposes.
- * Probabilities of the whole batch are kept, which backward needs. */
+ * Probabilities of the whole batch are kept, which backward needs. Rotated queries and keys lie in the workspace,
+ * anew each way, and so do their gradients until they are rotated back. */
 #include <math.h>
 
 #include "engine/base/saturate.h"
 #include "real/device/cuda/cuda.h"
 
 struct attention {
-	void *probabilities; /* slot: (batch, heads, places, places), of the device's type */
+	void *probabilities;	/* slot: (batch, heads, places, places), of the device's type */
+	void *angles;		/* slot: (places, depth / 2) cosines and sines, floats; if anything is rotated */
+	uint64_t rotated_bytes; /* of the workspace: rotated queries and keys, and again their gradients */
+};
+
+/* Channels of a place, of which a part of each head has some. */
+struct map {
+	struct psd_cuda_values values;
+	uint32_t channels;
 };
 
 /* Of each head of each sample. */
@@ -16,6 +25,7 @@ struct matrices {
 	uint32_t rows, columns;
 	uint32_t apart;		     /* stored rows */
 	uint64_t by_sample, by_head; /* from one to the next */
+	uint32_t sharers;	     /* heads in a row that have the same one */
 	bool is_transposed;	     /* as stored */
 };
 
@@ -29,13 +39,54 @@ static uint64_t count_rows(const struct psd_cuda_layer *self)
 	return (uint64_t)self->device->network.batch * settings_of(self)->heads * psd_cuda_places_of(self);
 }
 
+static uint32_t depth_of(const struct psd_cuda_layer *self)
+{
+	return self->model->shape.channels / settings_of(self)->heads;
+}
+
+static bool is_rotary(const struct psd_cuda_layer *self)
+{
+	return settings_of(self)->rotary_base > 0;
+}
+
+/* Of queries and keys. */
+static uint32_t rotated_heads(const struct psd_cuda_layer *self)
+{
+	return settings_of(self)->heads + settings_of(self)->kv_heads;
+}
+
+static uint64_t value_bytes(const struct psd_cuda_layer *self)
+{
+	return self->device->type == PSD_CUDA_FLOAT ? sizeof(float) : sizeof(uint16_t);
+}
+
+/* What is behind them in the workspace begins as cuBLAS likes it. */
+static uint64_t count_rotated_bytes(const struct psd_cuda_layer *self)
+{
+	const uint64_t channels = (uint64_t)rotated_heads(self) * depth_of(self), alignment = 256;
+	const uint64_t bytes = psd_cuda_places_of_batch(self) * channels * value_bytes(self);
+
+	return is_rotary(self) ? (bytes + alignment - 1) / alignment * alignment : 0;
+}
+
+static enum psd_status want_rotation(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const uint64_t n_angles = (uint64_t)psd_cuda_places_of(self) * (depth_of(self) / 2);
+	struct attention *attention = self->details;
+
+	attention->rotated_bytes = count_rotated_bytes(self);
+	psd_cuda_want_workspace(self->device, attention->rotated_bytes);
+	return is_rotary(self) ? psd_cuda_want(self->device, 2 * n_angles * sizeof(float), &attention->angles, err)
+			       : PSD_OK;
+}
+
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_device *device = self->device;
 	const uint64_t count = psd_saturated_mul(count_rows(self), psd_cuda_places_of(self));
-	const uint64_t bytes = count * (device->type == PSD_CUDA_FLOAT ? sizeof(float) : sizeof(uint16_t));
+	const uint64_t bytes = count * value_bytes(self);
 	struct attention *attention = self->details;
-	const enum psd_status status = psd_cuda_declare(self, err);
+	enum psd_status status = psd_cuda_declare(self, err);
 
 	if (status)
 		return status;
@@ -46,9 +97,10 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 			self->model->name, (unsigned long long)count, device->network.batch,
 			(unsigned long long)PSD_CUDA_MOST_ELEMENTS);
 	psd_cuda_want_sums(self->device, 2 * count_rows(self) * PSD_CUDA_PARTS);
+	status = want_rotation(self, err);
 	if (psd_cuda_input(self, 0)->has_diff)
-		psd_cuda_want_workspace(self->device, bytes);
-	return psd_cuda_want(self->device, bytes, &attention->probabilities, err);
+		psd_cuda_want_workspace(self->device, 2 * attention->rotated_bytes + bytes);
+	return status ? status : psd_cuda_want(self->device, bytes, &attention->probabilities, err);
 }
 
 /* ---- matrices ---- */
@@ -60,20 +112,20 @@ static struct psd_cuda_values later(struct psd_cuda_values values, uint64_t elem
 	return (struct psd_cuda_values){(char *)values.data + bytes, values.type};
 }
 
-/* Those of a map with `parts` times the output's channels: its number-th part. */
-static struct matrices of_map(const struct psd_cuda_layer *self, struct psd_cuda_values map, uint32_t parts,
-			      uint32_t number)
+/* From its first_channel on. */
+static struct matrices of_map(const struct psd_cuda_layer *self, struct map map, uint32_t first_channel,
+			      uint32_t sharers)
 {
-	const uint32_t places = psd_cuda_places_of(self), channels = self->model->shape.channels;
-	const uint32_t own = channels / settings_of(self)->heads;
+	const uint32_t places = psd_cuda_places_of(self), depth = depth_of(self);
 	const bool is_channels_last = self->device->is_channels_last;
 
-	return (struct matrices){.first = later(map, (uint64_t)number * channels * (is_channels_last ? 1 : places)),
+	return (struct matrices){.first = later(map.values, (uint64_t)first_channel * (is_channels_last ? 1 : places)),
 				 .rows = places,
-				 .columns = own,
-				 .apart = is_channels_last ? parts * channels : places,
-				 .by_sample = (uint64_t)parts * channels * places,
-				 .by_head = (uint64_t)own * (is_channels_last ? 1 : places),
+				 .columns = depth,
+				 .apart = is_channels_last ? map.channels : places,
+				 .by_sample = (uint64_t)map.channels * places,
+				 .by_head = (uint64_t)depth * (is_channels_last ? 1 : places),
+				 .sharers = sharers,
 				 .is_transposed = !is_channels_last};
 }
 
@@ -86,7 +138,8 @@ static struct matrices of_places(const struct psd_cuda_layer *self, void *first)
 				 .columns = places,
 				 .apart = places,
 				 .by_sample = (uint64_t)settings_of(self)->heads * places * places,
-				 .by_head = (uint64_t)places * places};
+				 .by_head = (uint64_t)places * places,
+				 .sharers = 1};
 }
 
 static struct matrices turned(struct matrices of)
@@ -113,16 +166,22 @@ static struct factors as_stored(struct factors of)
 	return (struct factors){turned(of.right), turned(of.left), turned(of.result)};
 }
 
-/* Of the heads of one sample, or of all samples' same head: those of the number-th. */
-static struct psd_cuda_products products_of(struct factors of, bool is_by_head, uint32_t number)
+/* Where the matrix of a head begins. */
+static struct psd_cuda_values head_of(struct matrices of, uint32_t sample, uint32_t head)
+{
+	return later(of.first, sample * of.by_sample + head / of.sharers * of.by_head);
+}
+
+/* Of the same head of all samples, or of one sample every `step`-th head from `head` on. */
+static struct psd_cuda_products products_of(struct factors of, bool is_by_head, uint32_t sample, uint32_t head,
+					    uint32_t step)
 {
 	const struct matrices left = of.left, right = of.right, result = of.result;
-	const uint64_t n = number;
 
 	return (struct psd_cuda_products){
-		.first = {.left = later(left.first, n * (is_by_head ? left.by_sample : left.by_head)),
-			  .right = later(right.first, n * (is_by_head ? right.by_sample : right.by_head)),
-			  .result = later(result.first, n * (is_by_head ? result.by_sample : result.by_head)),
+		.first = {.left = head_of(left, sample, head),
+			  .right = head_of(right, sample, head),
+			  .result = head_of(result, sample, head),
 			  .rows = result.rows,
 			  .columns = result.columns,
 			  .depth = left.columns,
@@ -131,26 +190,29 @@ static struct psd_cuda_products products_of(struct factors of, bool is_by_head, 
 		.left_apart = left.apart,
 		.right_apart = right.apart,
 		.result_apart = result.apart,
-		.left_stride = is_by_head ? left.by_head : left.by_sample,
-		.right_stride = is_by_head ? right.by_head : right.by_sample,
-		.result_stride = is_by_head ? result.by_head : result.by_sample,
+		.left_stride = is_by_head ? left.by_head * (step / left.sharers) : left.by_sample,
+		.right_stride = is_by_head ? right.by_head * (step / right.sharers) : right.by_sample,
+		.result_stride = is_by_head ? result.by_head * (step / result.sharers) : result.by_sample,
 	};
 }
 
-/* result = alpha left right, of each head of each sample: of the more of them with one call. */
+/* result = alpha left right, of each head of each sample: of the more of samples and heads of keys with one call, in
+ * which no two have a result in common. A result that heads share is their sum. */
 static enum psd_status multiply(struct psd_cuda_layer *self, struct factors of, float alpha, bool adds,
 				struct psd_error *err)
 {
-	const uint32_t batch = self->device->network.batch, heads = settings_of(self)->heads;
-	const bool is_by_head = heads > batch;
+	const uint32_t batch = self->device->network.batch, kv_heads = settings_of(self)->kv_heads;
+	const uint32_t sharers = settings_of(self)->heads / kv_heads;
+	const bool is_by_head = kv_heads > batch;
 	enum psd_status status = PSD_OK;
 
-	for (uint32_t i = 0; i < (is_by_head ? batch : heads) && !status; i++) {
-		struct psd_cuda_products products = products_of(as_stored(of), is_by_head, i);
+	for (uint32_t i = 0; i < (is_by_head ? batch : kv_heads) * sharers && !status; i++) {
+		const uint32_t head = is_by_head ? i % sharers : i, sample = is_by_head ? i / sharers : 0;
+		struct psd_cuda_products products = products_of(as_stored(of), is_by_head, sample, head, sharers);
 
-		products.n = is_by_head ? heads : batch;
+		products.n = is_by_head ? kv_heads : batch;
 		products.first.alpha = alpha;
-		products.first.adds = adds;
+		products.first.adds = adds || head % of.result.sharers > 0;
 		status = psd_cuda_multiply_several(self->device, &products, err);
 	}
 	return status;
@@ -158,16 +220,98 @@ static enum psd_status multiply(struct psd_cuda_layer *self, struct factors of, 
 
 /* ---- either way ---- */
 
-enum part { QUERIES, KEYS, VALUES, PARTS }; /* of the input's channels */
+enum part { QUERIES, KEYS, VALUES }; /* of the input's channels */
+
+/* Of a map that has the input's channels, or the first of them. */
+static struct matrices of_part(const struct psd_cuda_layer *self, struct map map, enum part part)
+{
+	const struct psd_attention_settings *settings = settings_of(self);
+	const uint32_t before = part == QUERIES ? 0 : part == KEYS ? settings->heads : rotated_heads(self);
+
+	return of_map(self, map, before * depth_of(self), part == QUERIES ? 1 : settings->heads / settings->kv_heads);
+}
+
+static struct map input_map(const struct psd_cuda_layer *self, struct psd_cuda_values values)
+{
+	return (struct map){values, psd_cuda_below(self, 0)->model->shape.channels};
+}
+
+/* Rotated queries and keys, or their gradients. */
+static struct map rotated_map(const struct psd_cuda_layer *self, bool is_gradient)
+{
+	const struct attention *attention = self->details;
+	char *first = self->device->workspace;
+
+	return (struct map){{first + (is_gradient ? attention->rotated_bytes : 0), self->device->type},
+			    rotated_heads(self) * depth_of(self)};
+}
 
 static struct matrices part_of(const struct psd_cuda_layer *self, enum part part)
 {
-	return of_map(self, psd_cuda_value(self, psd_cuda_input(self, 0)), PARTS, part);
+	const bool is_rotated = is_rotary(self) && part != VALUES;
+
+	return of_part(self,
+		       is_rotated ? rotated_map(self, false)
+				  : input_map(self, psd_cuda_value(self, psd_cuda_input(self, 0))),
+		       part);
 }
 
 static struct matrices gradient_of(const struct psd_cuda_layer *self, enum part part)
 {
-	return of_map(self, psd_cuda_diff(self, psd_cuda_input(self, 0)), PARTS, part);
+	const bool is_rotated = is_rotary(self) && part != VALUES;
+
+	return of_part(self,
+		       is_rotated ? rotated_map(self, true)
+				  : input_map(self, psd_cuda_diff(self, psd_cuda_input(self, 0))),
+		       part);
+}
+
+static struct matrices of_output(const struct psd_cuda_layer *self, struct psd_cuda_values values)
+{
+	return of_map(self, (struct map){values, self->model->shape.channels}, 0, 1);
+}
+
+static struct psd_cuda_channel channel_of(const struct psd_cuda_layer *self, struct map map)
+{
+	return (struct psd_cuda_channel){psd_cuda_channel_of(self).inner, map.channels};
+}
+
+static enum psd_status rotate(struct psd_cuda_layer *self, struct map from, struct map to, bool is_back, bool adds,
+			      struct psd_error *err)
+{
+	const struct attention *attention = self->details;
+	const struct psd_cuda_rotary run = {.from = from.values,
+					    .to = to.values,
+					    .from_channel = channel_of(self, from),
+					    .to_channel = channel_of(self, to),
+					    .angles = attention->angles,
+					    .places = psd_cuda_places_of(self),
+					    .heads = rotated_heads(self),
+					    .half = depth_of(self) / 2,
+					    .is_back = is_back,
+					    .adds = adds};
+
+	return psd_cuda_run_rotary(self->device, &run, psd_cuda_places_of_batch(self) * run.heads * run.half, err);
+}
+
+/* Of the input into the workspace, unless nothing is rotated. */
+static enum psd_status rotate_input(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct map input = input_map(self, psd_cuda_value(self, psd_cuda_input(self, 0)));
+
+	return is_rotary(self) ? rotate(self, input, rotated_map(self, false), false, false, err) : PSD_OK;
+}
+
+static enum psd_status find_angles(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct attention *attention = self->details;
+	const struct psd_cuda_rotary_angles run = {.angles = attention->angles,
+						   .half = depth_of(self) / 2,
+						   .base_log = log(settings_of(self)->rotary_base)};
+
+	if (!is_rotary(self))
+		return PSD_OK;
+	return psd_cuda_run_rotary_angles(self->device, &run, (uint64_t)psd_cuda_places_of(self) * run.half, err);
 }
 
 static struct matrices probabilities_of(const struct psd_cuda_layer *self)
@@ -180,7 +324,7 @@ static struct matrices probabilities_of(const struct psd_cuda_layer *self)
 /* By which scores are multiplied. */
 static float scale_of(const struct psd_cuda_layer *self)
 {
-	return 1.0f / sqrtf((float)(self->model->shape.channels / settings_of(self)->heads));
+	return 1.0f / sqrtf((float)depth_of(self));
 }
 
 static struct psd_cuda_attention rows_of(const struct psd_cuda_layer *self)
@@ -198,11 +342,15 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 {
 	const struct psd_cuda_attention rows = rows_of(self);
 	const struct matrices probabilities = probabilities_of(self);
-	const struct matrices top = of_map(self, psd_cuda_value(self, self->blob), 1, 0);
+	const struct matrices top = of_output(self, psd_cuda_value(self, self->blob));
 	const struct factors scores = {part_of(self, QUERIES), turned(part_of(self, KEYS)), probabilities};
 	const uint64_t parts = count_rows(self) * PSD_CUDA_PARTS;
-	enum psd_status status = multiply(self, scores, scale_of(self), false, err);
+	enum psd_status status = find_angles(self, err);
 
+	if (!status)
+		status = rotate_input(self, err);
+	if (!status)
+		status = multiply(self, scores, scale_of(self), false, err);
 	if (!status)
 		status = psd_cuda_run_attention_sums(self->device, &(struct psd_cuda_attention_sums){rows}, parts, err);
 	if (!status)
@@ -225,31 +373,43 @@ static enum psd_status differentiate_softmax(struct psd_cuda_layer *self, struct
 						    err);
 }
 
-/* dvalues = probabilities^T dtop, dprobabilities = dtop values^T; dqueries = scale dscores keys, dkeys = scale
- * dscores^T queries. */
-static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
+/* dqueries = scale dscores keys, dkeys = scale dscores^T queries; adds: to the gradient of the input. */
+static enum psd_status differentiate_scores(struct psd_cuda_layer *self, struct matrices dscores, bool adds,
+					    struct psd_error *err)
 {
-	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
-	const struct matrices dtop = of_map(self, psd_cuda_diff(self, self->blob), 1, 0);
-	const struct matrices dscores = of_places(self, self->device->workspace); /* and dprobabilities before */
-	const struct factors dvalues = {turned(probabilities_of(self)), dtop, gradient_of(self, VALUES)};
-	const struct factors dprobabilities = {dtop, turned(part_of(self, VALUES)), dscores};
 	const struct factors dqueries = {dscores, part_of(self, KEYS), gradient_of(self, QUERIES)};
 	const struct factors dkeys = {turned(dscores), part_of(self, QUERIES), gradient_of(self, KEYS)};
+	const struct map dinput = input_map(self, psd_cuda_diff(self, psd_cuda_input(self, 0)));
+	enum psd_status status = multiply(self, dqueries, scale_of(self), adds && !is_rotary(self), err);
+
+	if (!status)
+		status = multiply(self, dkeys, scale_of(self), adds && !is_rotary(self), err);
+	return status || !is_rotary(self) ? status : rotate(self, rotated_map(self, true), dinput, true, adds, err);
+}
+
+/* dvalues = probabilities^T dtop, dprobabilities = dtop values^T, which become dscores. */
+static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct attention *attention = self->details;
+	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
+	const struct matrices dtop = of_output(self, psd_cuda_diff(self, self->blob));
+	const struct matrices dscores = of_places(self, (char *)self->device->workspace + 2 * attention->rotated_bytes);
+	const struct factors dvalues = {turned(probabilities_of(self)), dtop, gradient_of(self, VALUES)};
+	const struct factors dprobabilities = {dtop, turned(part_of(self, VALUES)), dscores};
 	enum psd_status status;
 	bool adds;
 
 	if (!in->has_diff)
 		return PSD_OK;
 	adds = psd_cuda_share(in);
-	status = multiply(self, dvalues, 1.0f, adds, err);
+	status = rotate_input(self, err);
+	if (!status)
+		status = multiply(self, dvalues, 1.0f, adds, err);
 	if (!status)
 		status = multiply(self, dprobabilities, 1.0f, false, err);
 	if (!status)
 		status = differentiate_softmax(self, dscores.first, err);
-	if (!status)
-		status = multiply(self, dqueries, scale_of(self), adds, err);
-	return status ? status : multiply(self, dkeys, scale_of(self), adds, err);
+	return status ? status : differentiate_scores(self, dscores, adds, err);
 }
 
 const struct psd_cuda_kind psd_cuda_kind_attention = {

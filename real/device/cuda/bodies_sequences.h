@@ -247,6 +247,45 @@ PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_cuda_layer_nor
 
 /* ---- attention ---- */
 
+/* Of an angle of so many rounds, by Taylor's terms to the 11th around the nearest quarter of a round. sinf() and cosf()
+ * would keep numbers in memory for the largest angles. */
+PSD_BODY void psd_cosine_and_sine(double rounds, float to[2])
+{
+	const double quarters = rint(4.0 * rounds), angle = (rounds - quarters / 4.0) * 6.283185307179586;
+	const int quarter = (int)(quarters - 4.0 * floor(quarters / 4.0));
+	double sine = 1.0, cosine = 1.0;
+
+	for (int n = 11; n > 1; n -= 2) {
+		sine = 1.0 - angle * angle / (double)(n * (n - 1)) * sine;
+		cosine = 1.0 - angle * angle / (double)((n - 1) * (n - 2)) * cosine;
+	}
+	sine *= angle;
+	to[0] = (float)(quarter == 0 ? cosine : quarter == 1 ? -sine : quarter == 2 ? -cosine : sine);
+	to[1] = (float)(quarter == 0 ? sine : quarter == 1 ? cosine : quarter == 2 ? -sine : -cosine);
+}
+
+PSD_BODY void psd_rotary_angles_at(uint64_t i, const struct psd_cuda_rotary_angles *of)
+{
+	const double share = (double)(i % of->half) / (double)of->half, place = (double)(i / of->half);
+
+	psd_cosine_and_sine(place * exp(-share * of->base_log) / 6.283185307179586, of->angles + 2 * i);
+}
+
+/* Neighbouring indices read neighbouring elements. */
+PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
+{
+	const uint32_t inner = of->from_channel.inner, rest = (uint32_t)i / inner, k = rest % of->half;
+	const uint32_t place = rest / of->half / of->heads * inner + (uint32_t)i % inner;
+	const uint32_t first = rest / of->half % of->heads * 2 * of->half + k, second = first + of->half;
+	const uint32_t from = psd_first_at(of->from_channel, place), to = psd_first_at(of->to_channel, place);
+	const float *angle = of->angles + 2 * ((uint64_t)(place % of->places) * of->half + k);
+	const float cosine = angle[0], sine = of->is_back ? -angle[1] : angle[1];
+	const float x = psd_get(of->from, from + first * inner), y = psd_get(of->from, from + second * inner);
+
+	psd_give(of->to, to + first * inner, x * cosine - y * sine, of->adds);
+	psd_give(of->to, to + second * inner, x * sine + y * cosine, of->adds);
+}
+
 /* Columns that a row has: from the first place on. */
 PSD_BODY uint32_t psd_visible_of(const struct psd_cuda_attention *attention, uint64_t row)
 {

@@ -40,6 +40,8 @@
 	ROW(layer_norm_end)                                                                                            \
 	ROW(layer_norm_dots)                                                                                           \
 	ROW(layer_norm_back)                                                                                           \
+	ROW(rotary_angles)                                                                                             \
+	ROW(rotary)                                                                                                    \
 	ROW(attention_sums)                                                                                            \
 	ROW(attention_end)                                                                                             \
 	ROW(attention_dots)                                                                                            \
@@ -438,6 +440,26 @@ struct psd_cuda_layer_norm_dots {
 struct psd_cuda_layer_norm_back {
 	struct psd_cuda_layer_norm norm;
 	struct psd_cuda_values diff, to;
+	bool adds;
+};
+
+/* Angle i % half of place i / half is place base^(-i % half / half); indices: places times half. */
+struct psd_cuda_rotary_angles {
+	float *angles; /* of each its cosine and sine */
+	uint32_t half;
+	double base_log; /* base's natural logarithm */
+};
+
+/* Rotates the first `heads` heads of each place by its angles, channel k with channel k + half of the head, or back
+ * again. The channels of from and to go on behind those heads. Indices: places of all samples times heads times half.
+ * */
+struct psd_cuda_rotary {
+	struct psd_cuda_values from, to;
+	struct psd_cuda_channel from_channel, to_channel;
+	const float *angles;
+	uint32_t places; /* of a sample */
+	uint32_t heads, half;
+	bool is_back;
 	bool adds;
 };
 

@@ -239,6 +239,31 @@ Test(sequences, an_attention_counts_all_pairs)
 	psd_graph_release(&graph);
 }
 
+/* 32 channels are 8 for each of 2 heads of queries, 1 of keys and 1 of values: all pairs count as if each head had its
+ * own. The 24 channels of queries and keys are rotated in pairs of 4 products, a sum and a difference, 3 for each
+ * value; backward once more, and their gradients back. */
+Test(sequences, heads_share_keys_and_values_and_are_rotated)
+{
+	struct psd_graph graph =
+		parse("name: m\ninput: {channels: 32, height: 5, width: 3}\nlayers:\n"
+		      "  - {name: p, kind: position}\n"
+		      "  - {name: a, kind: attention, heads: 2, kv_heads: 1}\n"
+		      "  - {name: b, kind: attention, heads: 2, kv_heads: 1, rotary: 10000, input: p}\n"
+		      "  - {name: c, kind: attention, heads: 2, kv_heads: 1, rotary: 0, input: p}\n");
+	const uint64_t places = 5 * 3, pairs = places * places, product = 2 * pairs * 2 * 8, scores = 2 * pairs;
+	const uint64_t forward = 2 * product + 6 * scores, backward = 4 * product + 5 * scores,
+		       rotation = 3 * 24 * places;
+
+	for (unsigned l = 2; l <= 4; l++) {
+		cr_assert(has_shape(&graph.layers[l], 2 * 8, 5, 3));
+		expect_flops(&graph.layers[l], forward + (l == 3 ? rotation : 0),
+			     backward + (l == 3 ? 2 * rotation : 0));
+		expect_bytes(&graph.layers[l], 32 * places, 16 * places);
+		cr_expect_eq(graph.layers[l].kept_bytes, 4 * scores);
+	}
+	psd_graph_release(&graph);
+}
+
 /* For each score of each place 5 forward; backward a difference and the weight. */
 Test(sequences, a_loss_counts_every_place)
 {
@@ -444,6 +469,9 @@ Test(sequences, a_hash_is_of_all_that_layers_are_told)
 		MAP "  - {name: b, kind: attention, heads: 2}\n",
 		MAP "  - {name: b, kind: attention, heads: 4}\n",
 		MAP "  - {name: b, kind: attention, heads: 2, causal: true}\n",
+		MAP "  - {name: b, kind: attention, heads: 2, kv_heads: 1}\n",
+		MAP "  - {name: b, kind: attention, heads: 2, rotary: 10000}\n",
+		MAP "  - {name: b, kind: attention, heads: 2, rotary: 500000}\n",
 		MAP "  - {name: b, kind: gelu}\n",
 		MAP "  - {name: b, kind: gelu, approximate: tanh}\n",
 		MAP "  - {name: b, kind: silu}\n",
@@ -474,7 +502,8 @@ Test(sequences, keys_of_sequences_are_checked)
 	refuses(MAP "  - {name: b, kind: attention, heads: 0}\n",
 		"m.yaml:4:39: 'heads' is '0', must be a whole number from 1 to 16777216");
 	refuses(MAP "  - {name: b, kind: attention, heads: 2, masked: true}\n",
-		"m.yaml:4:42: unknown key 'masked' in 'b', known are name, kind, input, inputs, shares, heads, causal");
+		"m.yaml:4:42: unknown key 'masked' in 'b', known are name, kind, input, inputs, shares, heads, "
+		"kv_heads, causal, rotary");
 	refuses(MAP "  - {name: b, kind: attention, heads: 2, causal: 2}\n",
 		"m.yaml:4:50: 'causal' is '2', must be true or false");
 	refuses(MAP "  - {name: b, kind: position, outputs: 2}\n",
@@ -505,23 +534,44 @@ Test(sequences, keys_of_sequences_are_checked)
 		"m.yaml:4:56: 'outputs' is '16777217', must be a whole number from 1 to 16777216");
 }
 
+#define ATTENTION_OF(channels)                                                                                         \
+	MAP "  - {name: c, kind: conv, outputs: " channels ", kernel: 1}\n  - {name: b, kind: attention, "
+
 Test(sequences, heads_divide_queries_keys_and_values)
 {
-	refuses(MAP "  - {name: b, kind: attention, heads: 3}\n", "m.yaml:4:5: layer 'b' has an input of 12 channels, "
-								  "must be a multiple of 3 times its 3 heads: queries, "
-								  "keys, values");
-	refuses(MAP "  - {name: c, kind: conv, outputs: 10, kernel: 1}\n  - {name: b, kind: attention, heads: 2}\n",
-		"m.yaml:5:5: layer 'b' has an input of 10 channels, must be a multiple of 3 times its 2 heads: "
-		"queries, "
-		"keys, values");
-	refuses(MAP "  - {name: c, kind: conv, outputs: 10, kernel: 1}\n  - {name: b, kind: attention, heads: 1}\n",
-		"m.yaml:5:5: layer 'b' has an input of 10 channels, must be a multiple of 3 times its 1 heads: "
-		"queries, "
-		"keys, values");
+	refuses(MAP "  - {name: b, kind: attention, heads: 3}\n",
+		"m.yaml:4:5: layer 'b' has an input of 12 channels, must be a multiple of 9: 3 heads of queries, 3 of "
+		"keys, 3 of values");
+	refuses(ATTENTION_OF("10") "heads: 1}\n",
+		"m.yaml:5:5: layer 'b' has an input of 10 channels, must be a multiple of 3: 1 heads of queries, 1 of "
+		"keys, 1 of values");
+	refuses(ATTENTION_OF("14") "heads: 4, kv_heads: 2}\n",
+		"m.yaml:5:5: layer 'b' has an input of 14 channels, must be a multiple of 8: 4 heads of queries, 2 of "
+		"keys, 2 of values");
 	/* 3 times 2^24 heads is more than a channel each */
 	refuses(MAP "  - {name: b, kind: attention, heads: 16777216}\n",
-		"m.yaml:4:5: layer 'b' has an input of 12 channels, must be a multiple of 3 times its 16777216 heads: "
-		"queries, keys, values");
+		"m.yaml:4:5: layer 'b' has an input of 12 channels, must be a multiple of 50331648: 16777216 heads of "
+		"queries, 16777216 of keys, 16777216 of values");
+}
+
+Test(sequences, heads_of_keys_divide_those_of_queries)
+{
+	refuses(MAP "  - {name: b, kind: attention, heads: 4, kv_heads: 3}\n",
+		"m.yaml:4:5: layer 'b' has 4 heads, must be a multiple of its 3 kv_heads");
+	refuses(MAP "  - {name: b, kind: attention, heads: 2, kv_heads: 4}\n",
+		"m.yaml:4:5: layer 'b' has 2 heads, must be a multiple of its 4 kv_heads");
+	refuses(MAP "  - {name: b, kind: attention, heads: 2, kv_heads: 0}\n",
+		"m.yaml:4:52: 'kv_heads' is '0', must be a whole number from 1 to 16777216");
+}
+
+Test(sequences, only_pairs_of_channels_are_rotated)
+{
+	refuses(ATTENTION_OF("15") "heads: 1, rotary: 10000}\n",
+		"m.yaml:5:5: layer 'b' has 5 channels in a head, must be even to be rotated: 'rotary' is 10000");
+	refuses(MAP "  - {name: b, kind: attention, heads: 2, rotary: 0.5}\n",
+		"m.yaml:4:5: layer 'b': 'rotary' is 0.5, must be 0, or 1 or more");
+	refuses(MAP "  - {name: b, kind: attention, heads: 2, rotary: -1}\n",
+		"m.yaml:4:50: 'rotary' is '-1', must be a number from 0 to 1000000000000");
 }
 
 Test(sequences, tokens_are_an_input_of_one_channel)

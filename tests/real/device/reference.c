@@ -203,25 +203,47 @@ static double layer_norm_at(const struct map *in, double epsilon, uint32_t sampl
 	return (*at(in, sample, channel, row, column) - mean) / sqrt(variance + epsilon);
 }
 
+/* Channel c of a head whose first one is `first`, at a place: rotated as the complex number whose real part is channel
+ * c and whose imaginary one is channel c + d / 2, or the other way round (Su et al. 2021, equation 14; Llama's pairs).
+ * */
+static double rotated_at(const struct map *in, double base, uint32_t sample, uint32_t first, uint32_t depth, uint32_t c,
+			 uint32_t place)
+{
+	const uint32_t half = depth / 2, pair = c % half;
+	const double angle = place * pow(base, -2.0 * pair / depth);
+	const double real = at(in, sample, first + pair, 0, 0)[place],
+		     imaginary = at(in, sample, first + pair + half, 0, 0)[place];
+
+	return c < half ? real * cos(angle) - imaginary * sin(angle) : real * sin(angle) + imaginary * cos(angle);
+}
+
+static double queried_at(const struct map *in, double base, uint32_t sample, uint32_t first, uint32_t depth, uint32_t c,
+			 uint32_t place)
+{
+	return base > 0 ? rotated_at(in, base, sample, first, depth, c, place) : at(in, sample, first + c, 0, 0)[place];
+}
+
 /* The value that a place of the head of this channel has of another place, and how much it counts: Vaswani et al. 2017,
- * equation 1. */
+ * equation 1. Head h has the keys and values of head h kv_heads / heads of theirs. */
 static double attended_at(const struct map *in, const struct psd_attention_settings *attention, uint32_t sample,
 			  uint32_t channel, uint32_t place)
 {
-	const uint32_t channels = in->shape.channels / 3, own = channels / attention->heads;
-	const uint32_t first = channel / own * own, places = in->shape.height * in->shape.width;
+	const uint32_t heads = attention->heads, kv_heads = attention->kv_heads, all = heads + 2 * kv_heads;
+	const uint32_t depth = in->shape.channels / all, head = channel / depth, kv = head * kv_heads / heads;
+	const uint32_t keys = (heads + kv) * depth, values = (heads + kv_heads + kv) * depth;
+	const uint32_t places = in->shape.height * in->shape.width;
+	const double base = attention->rotary_base;
 	double sum = 0, weights = 0;
 
 	for (uint32_t p = 0; p < places && !(attention->is_causal && p > place); p++) {
-		const double *key = at(in, sample, channels + first, 0, 0) + p,
-			     *query = at(in, sample, first, 0, 0) + place;
 		double score = 0;
 
-		for (uint32_t c = 0; c < own; c++)
-			score += query[(size_t)c * places] * key[(size_t)c * places];
-		score = exp(score / sqrt(own));
+		for (uint32_t c = 0; c < depth; c++)
+			score += queried_at(in, base, sample, head * depth, depth, c, place) *
+				 queried_at(in, base, sample, keys, depth, c, p);
+		score = exp(score / sqrt(depth));
 		weights += score;
-		sum += score * at(in, sample, 2 * channels + channel, 0, 0)[p];
+		sum += score * at(in, sample, values + channel % depth, 0, 0)[p];
 	}
 	return sum / weights;
 }

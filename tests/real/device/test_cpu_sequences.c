@@ -179,6 +179,10 @@ Test(cpu_sequences, other_shared_parameters_have_the_sum_of_gradients)
 		      2);
 }
 
+#define GROUPED(channels)                                                                                              \
+	"name: m\ninput: {channels: 1, height: 5}\nlayers:\n  - {name: base, kind: embedding, vocabulary: 7, "         \
+	"outputs: " channels "}\n"
+
 Test(cpu_sequences, attention_has_its_gradients)
 {
 	check_network(SEQUENCE "  - {name: a, kind: attention, heads: 1}\n" TAIL, 2);
@@ -187,6 +191,42 @@ Test(cpu_sequences, attention_has_its_gradients)
 			      "  - {name: a, kind: attention, heads: 4}\n"
 			      "  - {name: s, kind: add, inputs: [base, a]}\n" TAIL,
 		      2);
+}
+
+#define SMALL_BLOCKED                                                                                                  \
+	"name: m\ninput: {channels: 1, height: 2, width: 2}\nlayers:\n  - {name: base, kind: conv, outputs: 16, "      \
+	"kernel: 1}\n"
+
+/* Two heads of queries for each of keys and values, four for one, and one for each, which is nothing new. */
+Test(cpu_sequences, grouped_attention_has_its_gradients)
+{
+	check_network(GROUPED("8") "  - {name: a, kind: attention, heads: 2, kv_heads: 1, causal: true}\n" TAIL, 2);
+	check_network(GROUPED("12") "  - {name: a, kind: attention, heads: 4, kv_heads: 1}\n" TAIL, 2);
+	check_network(GROUPED("16") "  - {name: a, kind: attention, heads: 4, kv_heads: 2}\n" TAIL, 2);
+	check_network(GROUPED("12") "  - {name: a, kind: attention, heads: 2, kv_heads: 2}\n" TAIL, 2);
+	check_network(SMALL_BLOCKED "  - {name: q, kind: conv, input: base, outputs: 32, kernel: 1}\n"
+				    "  - {name: a, kind: attention, heads: 4, kv_heads: 2}\n"
+				    "  - {name: b, kind: attention, heads: 6, kv_heads: 1, input: q}\n"
+				    "  - {name: c, kind: slice, channels: 16, first: 1, input: b}\n"
+				    "  - {name: s, kind: add, inputs: [base, a, c]}\n" TAIL,
+		      2);
+}
+
+/* Queries and keys are rotated in a copy of what others read, and their gradients beside those of others. */
+Test(cpu_sequences, rotary_attention_has_its_gradients)
+{
+	check_network(GROUPED("12") "  - {name: a, kind: attention, heads: 1, rotary: 10000, causal: true}\n" TAIL, 2);
+	check_network(GROUPED("12") "  - {name: a, kind: attention, heads: 2, rotary: 3}\n" TAIL, 2);
+	check_network(GROUPED("32") "  - {name: a, kind: attention, heads: 4, kv_heads: 2, rotary: 10}\n" TAIL, 2);
+	check_network(SMALL_BLOCKED "  - {name: q, kind: conv, input: base, outputs: 48, kernel: 1}\n"
+				    "  - {name: a, kind: attention, heads: 4, rotary: 100, causal: true}\n"
+				    "  - {name: b, kind: attention, heads: 2, rotary: 1, input: q}\n"
+				    "  - {name: c, kind: attention, heads: 2, input: q}\n"
+				    "  - {name: s, kind: add, inputs: [base, a, b, c]}\n" TAIL,
+		      2);
+	check_network("name: m\ninput: {channels: 6, height: 4}\nlayers:\n  - {name: a, kind: attention, heads: 1, "
+		      "rotary: 9}\n" TAIL,
+		      2); /* where nothing below has parameters */
 }
 
 /* It sees itself alone: the probability is 1, and queries and keys change nothing. */
@@ -268,6 +308,24 @@ Test(cpu_sequences, attention_is_that_of_a_pocket_calculator)
 
 	check_calculator(false, 4 / (1 + exp(-1)), second);
 	check_calculator(true, 0, second);
+}
+
+/* Queries and keys are (1, 0) at both places, values (0, 0) and (4, 0). The second place is rotated by 1 whatever the
+ * base: a query has the score 1 / sqrt 2 with the key of its own place, and cos(1) / sqrt 2 with the other one. */
+Test(cpu_sequences, rotary_attention_is_that_of_a_pocket_calculator)
+{
+	const float images[] = {1, 1, 0, 0, 1, 1, 0, 0, 0, 4, 0, 0}; /* by channels: queries, keys, values */
+	const double near = exp(1 / sqrt(2)), far = exp(cos(1) / sqrt(2));
+	const double first = 4 * far / (near + far), second = 4 * near / (near + far);
+	struct net net = net_make("name: m\ninput: {channels: 6, height: 2}\nlayers:\n"
+				  "  - {name: a, kind: attention, heads: 1, rotary: 10000}\n"
+				  "  - {name: loss, kind: softmax-loss}\n",
+				  1);
+
+	memcpy(net.images, images, sizeof(images));
+	net.labels[0] = net.labels[1] = 0; /* scores: the value and 0 */
+	cr_expect_float_eq(net_run(&net), (log(1 + exp(-first)) + log(1 + exp(-second))) / 2, 1e-6);
+	net_release(&net);
 }
 
 /* Each place has a label. */
