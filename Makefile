@@ -1,8 +1,8 @@
 # Builds, tests and shows psd. `make help` lists the targets. Nothing here needs a network once the packages are there.
 
 # ---- what a machine needs (Debian 12 names; this list is the only one) ----
-DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libdnnl-dev libturbojpeg0-dev libssl-dev libcriterion-dev \
-	gnuplot-nox
+DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libprotobuf-c-dev protobuf-c-compiler libdnnl-dev \
+	libturbojpeg0-dev libssl-dev libcriterion-dev gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
 DEPS_STYLE := clang-format shellcheck
 # What the benchmarks compare with; without them they say what they skip.
@@ -64,21 +64,22 @@ BUILD     := build$(if $(CUDA),/cuda)$(if $(STATIC),/static)$(if $(SANITIZED),/$
 WARNINGS     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(DEV),-Werror)
 C_WARNINGS   := $(WARNINGS) -Wstrict-prototypes -Wmissing-prototypes -Wvla
 SANITIZERS   := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-ALL_CPPFLAGS := -I. $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(if $(CUDA),-DPSD_HAS_CUDA) \
+ALL_CPPFLAGS := -I. -I$(BUILD)/generated $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(if $(CUDA),-DPSD_HAS_CUDA) \
 	$(if $(STATIC),-DPSD_STATIC) $(CPPFLAGS)
 # Nobody asks for errno after a root, and without it a vector has its roots at once.
 ALL_CFLAGS   := -std=c11 -fno-math-errno $(C_WARNINGS) -include engine/base/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
 ALL_CXXFLAGS := -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
 ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
-SIM_LIBS     := -lsimgrid -lyaml -lm
+ENGINE_LIBS  := -lyaml -lprotobuf-c -lm
+SIM_LIBS     := -lsimgrid $(ENGINE_LIBS)
 # STATIC=1: only the C library is needed to start; what real/base/libraries.c lists is found when it is used.
-STATIC_LIBS  := -Wl,-Bstatic -lturbojpeg -lyaml $(if $(CUDA),-lcudart_static -lstdc++) -Wl,-Bdynamic -static-libgcc \
-	-lm -ldl -lrt -lpthread
+STATIC_LIBS  := -Wl,-Bstatic -lturbojpeg -lyaml -lprotobuf-c $(if $(CUDA),-lcudart_static -lstdc++) \
+	-Wl,-Bdynamic -static-libgcc -lm -ldl -lrt -lpthread
 # OpenSSL, where real/net/secret.h says that it is here: asked when something is linked, once the packages are there.
 TLS_LIBS      = $(if $(findstring here,$(shell printf '%b' \
 	'\043include "real/net/secret.h"\n\043ifdef PSD_HAS_TLS\nhere\n\043endif\n' | \
 	$(CC) $(ALL_CPPFLAGS) -E -P -x c - | tail -n 1)),-lssl -lcrypto)
-REAL_LIBS     = $(if $(STATIC),,-ldnnl -lgomp -lturbojpeg -lyaml $(TLS_LIBS) -lm -lpthread)
+REAL_LIBS     = $(if $(STATIC),,-ldnnl -lgomp -lturbojpeg $(TLS_LIBS) $(ENGINE_LIBS) -lpthread)
 ifneq ($(CUDA),)
 CUDA_FOLDER  := $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v $(NVCC))))
 CUDA_HAS     := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -104,7 +105,7 @@ sources = $(sort $(shell find $(1) -type f \( -false $(foreach kind,$(2),-o -nam
 objects = $(addprefix $(BUILD)/,$(addsuffix .o,$(basename $(1))))
 
 ENGINE_SOURCES := $(call sources,engine,c)
-ENGINE_OBJECTS := $(call objects,$(ENGINE_SOURCES))
+ENGINE_OBJECTS := $(call objects,$(ENGINE_SOURCES) generated/engine/model/onnx/onnx.pb-c.c)
 SIM_OBJECTS    := $(call objects,$(call sources,sim,c cpp))
 SIM_MAIN       := $(BUILD)/sim/main.o
 SIM_PARTS      := $(filter-out $(SIM_MAIN),$(SIM_OBJECTS))
@@ -255,6 +256,22 @@ $(STAND_IN)/%.o: %.cu Makefile
 	@mkdir -p $(@D)
 	@echo "  CXX      $< (stand-in)"
 	$(Q)$(CXX) $(ALL_CPPFLAGS) $(STAND_IN_FLAGS) $(ALL_CXXFLAGS) -c -o $@ -x c++ $<
+
+# ONNX's messages, by the compiler of protocol buffers; its code is not ours to mend.
+ONNX_MESSAGES := $(BUILD)/generated/engine/model/onnx/onnx.pb-c
+
+$(ONNX_MESSAGES).c: engine/model/onnx/onnx.proto Makefile | $(WITH_DEPS)
+	@mkdir -p $(@D)
+	@echo "  PROTOC   $<"
+	$(Q)protoc-c --proto_path=$(<D) --c_out=$(@D) $<
+
+$(ONNX_MESSAGES).h: $(ONNX_MESSAGES).c ;
+
+$(ONNX_MESSAGES).o: $(ONNX_MESSAGES).c
+	@echo "  CC       $<"
+	$(Q)$(CC) $(ALL_CPPFLAGS) -std=c11 $(CFLAGS) $(SANITIZERS) -MMD -MP -c -o $@ $<
+
+$(patsubst %.c,$(BUILD)/%.o,$(wildcard engine/model/onnx/*.c)): | $(ONNX_MESSAGES).h
 
 # Rewritten only when they change: programs of other architectures would not start.
 $(BUILD)/cuda-archs: FORCE
@@ -464,7 +481,7 @@ check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not kno
 	@mkdir -p $(BUILD)/check
 	@echo 'int main(void) { return 0; }' >$(BUILD)/check/alone.c
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $(BUILD)/check/alone $(BUILD)/check/alone.c \
-		-Wl,--whole-archive $(ENGINE) -Wl,--no-whole-archive -lyaml -lm
+		-Wl,--whole-archive $(ENGINE) -Wl,--no-whole-archive $(ENGINE_LIBS)
 	@echo "check-layers: the engine links alone"
 
 check-headers: deps ## every header compiles by itself
@@ -492,7 +509,7 @@ selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks 
 
 $(BUILD)/extremes-of: $(BUILD)/tests/extremes.o $(ENGINE)
 	@echo "  LINK     $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lyaml -lm
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ENGINE_LIBS)
 
 extremes: $(BUILD)/extremes-of $(BUILD)/psd-sim
 extremes: deps ## EXTREMES scenarios with extreme values, from SEED on: each ends or is refused in seconds
@@ -507,19 +524,27 @@ format-check: deps-style ## clang-format agrees with every C file, and no line o
 # ---- fuzzing: its own objects (clang, libFuzzer); engine sources, and for what real/ reads its sources too ----
 FUZZ_BUILD   := build/fuzz
 FUZZ_FLAGS   := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -MMD -MP
-FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(ENGINE_SOURCES))
+FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(ENGINE_SOURCES)) $(FUZZ_BUILD)/onnx.pb-c.o
 FUZZ_MAINS   := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(wildcard tests/fuzz/fuzz_*.c tests/fuzz/real/fuzz_*.c))
 FUZZ_REAL    := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(filter-out real/main.c,$(REAL_SOURCES)))
 
-$(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS): $(FUZZ_BUILD)/obj/%.o: %.c Makefile | deps deps-fuzz
+$(filter $(FUZZ_BUILD)/obj/%,$(FUZZ_OBJECTS)) $(FUZZ_REAL) $(FUZZ_MAINS): $(FUZZ_BUILD)/obj/%.o: %.c Makefile \
+		| deps deps-fuzz
 	@mkdir -p $(@D)
 	@echo "  FUZZ-CC  $<"
-	$(Q)$(FUZZ_CC) -I. $(CPPFLAGS) -std=c11 -include engine/base/banned.h $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link \
-		-c -o $@ $<
+	$(Q)$(FUZZ_CC) $(ALL_CPPFLAGS) -std=c11 -include engine/base/banned.h $(FUZZ_FLAGS) \
+		-fsanitize=fuzzer-no-link -c -o $@ $<
+
+$(FUZZ_OBJECTS): | $(ONNX_MESSAGES).h
+
+$(FUZZ_BUILD)/onnx.pb-c.o: $(ONNX_MESSAGES).c
+	@mkdir -p $(@D)
+	@echo "  FUZZ-CC  $<"
+	$(Q)$(FUZZ_CC) $(ALL_CPPFLAGS) -std=c11 $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 
 $(FUZZERS:%=$(FUZZ_BUILD)/%): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 	@echo "  LINK     $@"
-	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lm
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(ENGINE_LIBS)
 
 $(REAL_FUZZERS:%=$(FUZZ_BUILD)/%): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/obj/tests/fuzz/real/fuzz_%.o \
 		$(FUZZ_REAL) $(FUZZ_OBJECTS)

@@ -1,7 +1,8 @@
-/* Whole files, with a limit: an input of this program is written by a person. */
+/* Whole files, with a limit: a text that this program reads is written by a person. */
 #include "engine/base/file.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "engine/base/inputs.h"
 
 /* Doubles the room until the file or the limit ends. Returns the length, or sets *failure to an errno value. */
-static size_t read_all(FILE *in, char **text, int *failure)
+static size_t read_all(FILE *in, char **text, size_t most, int *failure)
 {
 	size_t room = 16384, length = 0;
 
@@ -27,7 +28,7 @@ static size_t read_all(FILE *in, char **text, int *failure)
 		length += fread(*text + length, 1, room - length, in);
 		if (ferror(in))
 			*failure = errno ? errno : EIO;
-		if (length < room || length > PSD_FILE_BYTES_MAX)
+		if (length < room || length > most)
 			return length;
 		room *= 2;
 	}
@@ -50,7 +51,7 @@ static size_t skip_byte_order_mark(char *text, size_t length)
 	return length - mark_length;
 }
 
-enum psd_status psd_file_read(char **text, size_t *length, const char *path, struct psd_error *err)
+enum psd_status psd_file_read_bytes(char **bytes, size_t *length, size_t most, const char *path, struct psd_error *err)
 {
 	const struct psd_place at = {.path = path};
 	FILE *in = fopen(path, "rb");
@@ -61,12 +62,12 @@ enum psd_status psd_file_read(char **text, size_t *length, const char *path, str
 	if (!in)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(errno));
 	psd_inputs_note(path);
-	read_length = read_all(in, &read, &failure);
+	read_length = read_all(in, &read, most, &failure);
 	fclose(in);
-	if (!failure && read_length <= PSD_FILE_BYTES_MAX && !is_utf16(read, read_length)) {
+	if (!failure && read_length <= most) {
 		read[read_length] = '\0';
-		*text = read;
-		*length = skip_byte_order_mark(read, read_length);
+		*bytes = read;
+		*length = read_length;
 		return PSD_OK;
 	}
 	free(read);
@@ -74,7 +75,39 @@ enum psd_status psd_file_read(char **text, size_t *length, const char *path, str
 		return psd_error_set(err, PSD_ENOMEM, at, "out of memory");
 	if (failure)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(failure));
-	if (read_length <= PSD_FILE_BYTES_MAX)
-		return psd_error_set(err, PSD_EINVAL, at, "is UTF-16, must be UTF-8");
-	return psd_error_set(err, PSD_EFILE, at, "is longer than 16 MiB, too long for an input file");
+	return psd_error_set(err, PSD_EFILE, at, "is longer than %zu MiB, too long for an input file", most >> 20);
+}
+
+enum psd_status psd_file_read_part(void *bytes, size_t length, uint64_t offset, const char *path, struct psd_error *err)
+{
+	const struct psd_place at = {.path = path};
+	FILE *in = fopen(path, "rb");
+	size_t read = 0;
+
+	if (!in)
+		return psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(errno));
+	psd_inputs_note(path);
+	if (offset <= LONG_MAX && !fseek(in, (long)offset, SEEK_SET))
+		read = fread(bytes, 1, length, in);
+	fclose(in);
+	if (read == length)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EFILE, at, "ends before byte %llu", (unsigned long long)(offset + length));
+}
+
+enum psd_status psd_file_read(char **text, size_t *length, const char *path, struct psd_error *err)
+{
+	char *read;
+	size_t read_length;
+	enum psd_status status = psd_file_read_bytes(&read, &read_length, PSD_FILE_BYTES_MAX, path, err);
+
+	if (status)
+		return status;
+	if (is_utf16(read, read_length)) {
+		free(read);
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "is UTF-16, must be UTF-8");
+	}
+	*text = read;
+	*length = skip_byte_order_mark(read, read_length);
+	return PSD_OK;
 }

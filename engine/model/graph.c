@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/model/model.h"
+#include "engine/model/onnx/onnx.h"
 #include "engine/model/prototxt.h"
 
 static bool ends_in(const char *text, const char *ending)
@@ -17,6 +18,8 @@ static bool ends_in(const char *text, const char *ending)
 
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err)
 {
+	if (ends_in(path, ".onnx"))
+		return psd_onnx_load(graph, path, err);
 	return ends_in(path, ".prototxt") ? psd_prototxt_load(graph, path, err) : psd_model_load(graph, path, err);
 }
 

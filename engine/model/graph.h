@@ -75,8 +75,8 @@ struct psd_graph {
  * half a window: the weight of its place in its window. Source: Caffe's BilinearFiller. Pure. */
 float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);
 
-/* Loads a model file by its content's form: Caffe prototxt when path ends in ".prototxt", the native YAML form
- * otherwise. *graph is filled on success and released by psd_graph_release(). PSD_EFILE, PSD_EINVAL with place,
+/* Loads a model file by how its path ends: ".prototxt" is Caffe's form, ".onnx" ONNX's, anything else the native YAML.
+ * *graph is filled on success and released by psd_graph_release(). PSD_EFILE, PSD_EINVAL with place,
  * PSD_ENOMEM. */
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 void psd_graph_release(struct psd_graph *graph);

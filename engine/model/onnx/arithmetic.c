@@ -1,0 +1,245 @@
+/* Sums, products, comparisons and choices that are no functions of single elements: of data with data, with what is
+ * learned, with random masks, and of attention's scores. */
+#include <string.h>
+
+#include "engine/model/layer.h"
+#include "engine/model/onnx/parts.h"
+
+/* ---- two inputs ---- */
+
+static enum psd_status put_two(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
+			       const struct psd_onnx_value *one, const struct psd_onnx_value *other)
+{
+	struct psd_layer_spec spec = {.kind = kind, .settings = kind->defaults, .n_inputs = 2};
+	struct psd_onnx_value result = *one;
+	enum psd_status status;
+
+	spec.inputs[0] = one->view.layer;
+	spec.inputs[1] = other->view.layer;
+	status = psd_onnx_add(onnx, &spec, NULL, &result.view.layer);
+	*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
+/* The axis along which the factor has several places, if there is one alone, and the others are 1. False: there is
+ * none, or the factor has another shape. */
+static bool find_factor_axis(const struct psd_onnx_view *data, const struct psd_onnx_view *factor, unsigned *axis)
+{
+	unsigned n = 0;
+
+	if (data->n_axes != factor->n_axes)
+		return false;
+	for (unsigned a = 0; a < data->n_axes; a++) {
+		const uint64_t side = psd_onnx_view_side(factor, a);
+
+		if (side == 1 || psd_onnx_view_has_batch(factor, a))
+			continue;
+		if (side != psd_onnx_view_side(data, a))
+			return false;
+		*axis = a;
+		n++;
+	}
+	return n == 1;
+}
+
+/* A factor for each channel's map. */
+static enum psd_status scale_maps(struct psd_onnx *onnx, struct psd_onnx_value *data, struct psd_onnx_value *factor,
+				  unsigned axis)
+{
+	enum psd_status status = psd_onnx_channels_first(onnx, data, axis);
+
+	if (!status)
+		status = psd_onnx_channels_first(onnx, factor, axis);
+	return status ? status : put_two(onnx, &psd_layer_multiply, data, factor);
+}
+
+static enum psd_status of_two_data(struct psd_onnx *onnx, struct psd_onnx_value *one, struct psd_onnx_value *other)
+{
+	const char *op = onnx->node->op_type;
+	const bool is_product = !strcmp(op, "Mul") || !strcmp(op, "Div");
+	struct psd_onnx_value changed = *other;
+	bool do_match;
+	unsigned axis;
+	enum psd_status status = PSD_OK;
+
+	if (!strcmp(op, "Sub"))
+		status = psd_onnx_negate(onnx, &changed);
+	if (!strcmp(op, "Div"))
+		status = psd_onnx_invert(onnx, &changed);
+	if (!status)
+		status = psd_onnx_settle(onnx, one);
+	if (!status)
+		status = psd_onnx_settle(onnx, &changed);
+	if (!strcmp(op, "Add") || !strcmp(op, "Mul"))
+		*other = changed;
+	if (!status)
+		status = psd_onnx_match(onnx, &one->view, &changed.view, &do_match);
+	if (status)
+		return status;
+	if (do_match)
+		return put_two(onnx, is_product ? &psd_layer_multiply : &psd_layer_add, one, &changed);
+	if (is_product && find_factor_axis(&one->view, &changed.view, &axis))
+		return scale_maps(onnx, one, &changed, axis);
+	if (!strcmp(op, "Mul") && find_factor_axis(&changed.view, &one->view, &axis))
+		return scale_maps(onnx, &changed, one, axis);
+	return psd_onnx_refuse(onnx, "joins samples of different shapes, which is known for factors of maps alone");
+}
+
+/* ---- randomness ---- */
+
+enum psd_status psd_onnx_noise(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *like = psd_onnx_input(onnx, 0);
+	struct psd_onnx_value result = {.kind = PSD_ONNX_NOISE};
+	int64_t sides[PSD_ONNX_AXES_MAX];
+	unsigned n;
+	const enum psd_status status = psd_onnx_integers(onnx, "shape", 0, sides, PSD_ONNX_AXES_MAX, &n);
+
+	if (status)
+		return status;
+	if (like->kind == PSD_ONNX_CONSTANT)
+		result = (struct psd_onnx_value){.kind = PSD_ONNX_NOISE, .n_dims = like->n_dims};
+	for (unsigned d = 0; d < result.n_dims; d++)
+		result.dims[d] = like->dims[d];
+	if (like->kind == PSD_ONNX_DATA) {
+		result.n_dims = like->view.n_axes;
+		for (unsigned a = 0; a < like->view.n_axes; a++)
+			result.dims[a] = psd_onnx_view_side(&like->view, a);
+	}
+	for (unsigned d = 0; like->kind == PSD_ONNX_ABSENT && d < n; d++)
+		result.dims[result.n_dims++] = sides[d] > 0 ? (uint64_t)sides[d] : 1;
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
+/* What becomes of noise: it is compared with the share that is kept, or that share is added before it is cut off. */
+static enum psd_status change_noise(struct psd_onnx *onnx, const struct psd_onnx_value *random,
+				    struct psd_onnx_value *other)
+{
+	const char *op = onnx->node->op_type;
+	struct psd_onnx_value result = *random;
+	double number;
+
+	if (other->kind != PSD_ONNX_ABSENT && !psd_onnx_is_scalar(onnx, other, &number))
+		return psd_onnx_refuse(onnx, "makes of a random mask what is not known here");
+	if (!strcmp(op, "Less") || !strcmp(op, "LessOrEqual") || !strcmp(op, "Add"))
+		result.kept = number;
+	else if (!strcmp(op, "Greater") || !strcmp(op, "GreaterOrEqual"))
+		result.kept = 1 - number;
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
+static enum psd_status put_dropout(struct psd_onnx *onnx, struct psd_onnx_value *data, double ratio)
+{
+	enum psd_status status = psd_onnx_settle(onnx, data);
+
+	if (!(ratio >= 0 && ratio < 1))
+		return psd_onnx_refuse(onnx, "drops %g, must be 0 to less than 1", ratio);
+	if (!status)
+		status = psd_onnx_make_whole(onnx, &data->view);
+	if (!status && ratio == 0) {
+		*psd_onnx_output(onnx, 0) = *data;
+		return PSD_OK;
+	}
+	return status ? status
+		      : psd_onnx_put_layer(onnx, data, &psd_layer_dropout,
+					   &(union psd_layer_settings){.dropout.ratio = ratio});
+}
+
+/* A mask for each value is dropout; one for each sample is left out. */
+static enum psd_status mask_data(struct psd_onnx *onnx, struct psd_onnx_value *data,
+				 const struct psd_onnx_value *random)
+{
+	uint64_t values = 1;
+
+	for (unsigned a = 0; a < data->view.n_axes; a++)
+		values *= psd_onnx_view_side(&data->view, a);
+	if (psd_onnx_elements(random) == values && random->kept > 0)
+		return put_dropout(onnx, data, 1 - random->kept);
+	*psd_onnx_output(onnx, 0) = *data;
+	return PSD_OK;
+}
+
+enum psd_status psd_onnx_dropout(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
+	double ratio = psd_onnx_number(onnx, "ratio", 0.5);
+	enum psd_status status;
+
+	if (data->kind == PSD_ONNX_SCORES) {
+		*psd_onnx_output(onnx, 0) = *data;
+		return PSD_OK;
+	}
+	status = psd_onnx_check_data(onnx, data);
+	(void)psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &ratio);
+	return status ? status : put_dropout(onnx, data, ratio);
+}
+
+/* ---- arithmetic ---- */
+
+/* Whatever is no function of single elements. */
+enum psd_status psd_onnx_arithmetic(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *left = psd_onnx_input(onnx, 0), *right = psd_onnx_input(onnx, 1);
+	const char *op = onnx->node->op_type;
+	const bool is_factor = !strcmp(op, "Mul");
+	struct psd_onnx_value *data = left->kind == PSD_ONNX_DATA || left->kind == PSD_ONNX_SCORES ? left : right;
+	struct psd_onnx_value *other = data == left ? right : left;
+	double number;
+	bool is_done = false;
+
+	if (is_factor && data->kind == PSD_ONNX_DATA && other->kind == PSD_ONNX_CONSTANT) {
+		const enum psd_status status = psd_onnx_match_rotation(onnx, &is_done);
+
+		if (status || is_done)
+			return status;
+	}
+	if (left->kind == PSD_ONNX_NOISE && right->kind != PSD_ONNX_DATA)
+		return change_noise(onnx, left, right);
+	if (right->kind == PSD_ONNX_NOISE && left->kind != PSD_ONNX_DATA)
+		return change_noise(onnx, right, left);
+	if (data->kind == PSD_ONNX_DATA && other->kind == PSD_ONNX_NOISE && is_factor)
+		return mask_data(onnx, data, other);
+	if (data->kind == PSD_ONNX_DATA && other->kind == PSD_ONNX_DATA)
+		return of_two_data(onnx, left, right);
+	if (data->kind == PSD_ONNX_DATA && psd_onnx_is_learned(other) && (is_factor || !strcmp(op, "Add")))
+		return psd_onnx_affine(onnx, data, other, is_factor);
+	if (data->kind == PSD_ONNX_SCORES && !strcmp(op, "Add"))
+		return psd_onnx_mask_scores(onnx, data, other, PSD_ONNX_ADDS, psd_onnx_output(onnx, 0));
+	if (data->kind == PSD_ONNX_SCORES && psd_onnx_is_scalar(onnx, other, &number) && is_factor)
+		return psd_onnx_scale_scores(onnx, data, number, psd_onnx_output(onnx, 0));
+	if (data == left && data->kind == PSD_ONNX_SCORES && psd_onnx_is_scalar(onnx, other, &number) &&
+	    !strcmp(op, "Div"))
+		return psd_onnx_scale_scores(onnx, data, 1 / number, psd_onnx_output(onnx, 0));
+	return psd_onnx_refuse(onnx, "joins samples and constants in a way that is not known");
+}
+
+enum psd_status psd_onnx_compare(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
+
+	if (data->kind == PSD_ONNX_NOISE || psd_onnx_input(onnx, 1)->kind == PSD_ONNX_NOISE)
+		return psd_onnx_arithmetic(onnx);
+	if (strcmp(onnx->node->op_type, "IsNaN") != 0)
+		return psd_onnx_refuse(onnx, "depends on the samples, which no layer does");
+	*psd_onnx_output(onnx, 0) = (struct psd_onnx_value){.kind = PSD_ONNX_NEVER};
+	return PSD_OK;
+}
+
+enum psd_status psd_onnx_where(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *condition = psd_onnx_input(onnx, 0), *yes = psd_onnx_input(onnx, 1);
+	struct psd_onnx_value *no = psd_onnx_input(onnx, 2);
+	double number;
+
+	if (condition->kind == PSD_ONNX_NEVER) {
+		*psd_onnx_output(onnx, 0) = *no;
+		return PSD_OK;
+	}
+	if (yes->kind == PSD_ONNX_SCORES && psd_onnx_is_scalar(onnx, no, &number) && number < -1e4)
+		return psd_onnx_mask_scores(onnx, yes, condition, PSD_ONNX_SEES, psd_onnx_output(onnx, 0));
+	if (no->kind == PSD_ONNX_SCORES && psd_onnx_is_scalar(onnx, yes, &number) && number < -1e4)
+		return psd_onnx_mask_scores(onnx, no, condition, PSD_ONNX_SEES_NOT, psd_onnx_output(onnx, 0));
+	return psd_onnx_refuse(onnx, "chooses between samples, which no layer does");
+}

@@ -1,0 +1,459 @@
+/* What follows from constants alone: computed as ONNX's operators say, in doubles. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/saturate.h"
+#include "engine/model/onnx/parts.h"
+
+/* The result, of the dims that it has, becomes a constant with room for its numbers. */
+static enum psd_status make(struct psd_onnx *onnx, struct psd_onnx_value *result, bool has_fractions, double **numbers)
+{
+	const uint64_t elements = psd_onnx_elements(result);
+
+	if (elements > PSD_ONNX_NUMBERS_MAX)
+		return psd_onnx_refuse(onnx, "computes more than %llu numbers from constants",
+				       (unsigned long long)PSD_ONNX_NUMBERS_MAX);
+	*numbers = psd_arena_take(&onnx->arena, (elements + 1) * sizeof(**numbers));
+	result->kind = PSD_ONNX_CONSTANT;
+	result->is_real = has_fractions;
+	result->origin = NULL;
+	result->is_moved = false;
+	result->numbers = *numbers;
+	return *numbers ? PSD_OK : psd_onnx_no_memory(onnx);
+}
+
+/* The sides that two broadcast to. False: they do not. */
+static bool broadcast(struct psd_onnx_value *result, const struct psd_onnx_value *with)
+{
+	struct psd_onnx_value wide = {.n_dims = result->n_dims > with->n_dims ? result->n_dims : with->n_dims};
+
+	for (unsigned d = 1; d <= wide.n_dims; d++) {
+		const uint64_t one = d <= result->n_dims ? result->dims[result->n_dims - d] : 1;
+		const uint64_t other = d <= with->n_dims ? with->dims[with->n_dims - d] : 1;
+
+		if (one != other && one != 1 && other != 1)
+			return false;
+		wide.dims[wide.n_dims - d] = one == 1 ? other : one;
+	}
+	result->n_dims = wide.n_dims;
+	memcpy(result->dims, wide.dims, sizeof(wide.dims));
+	return true;
+}
+
+/* Where element e of a tensor of `dims` lies in `of`, which is broadcast to it. */
+static uint64_t place_in(const struct psd_onnx_value *of, const struct psd_onnx_value *result, uint64_t e)
+{
+	uint64_t place = 0, step = 1;
+
+	for (unsigned d = 1; d <= result->n_dims; d++) {
+		const uint64_t side = result->dims[result->n_dims - d], i = e % side;
+
+		e /= side;
+		if (d > of->n_dims)
+			continue;
+		if (of->dims[of->n_dims - d] != 1)
+			place += i * step;
+		step *= of->dims[of->n_dims - d];
+	}
+	return place;
+}
+
+typedef double binary_fn(double a, double b);
+
+#define OF_ONE(name, expression)                                                                                       \
+	static double name(double a)                                                                                   \
+	{                                                                                                              \
+		return expression;                                                                                     \
+	}
+#define OF_TWO(name, expression)                                                                                       \
+	static double name(double a, double b)                                                                         \
+	{                                                                                                              \
+		return expression;                                                                                     \
+	}
+
+OF_TWO(sum, a + b)
+OF_TWO(difference, a - b)
+OF_TWO(product, a *b)
+OF_TWO(quotient, a / b)
+OF_TWO(whole_quotient, b != 0 ? trunc(a / b) : 0)
+OF_TWO(remainder_of, b != 0 ? a - floor(a / b) * b : 0)
+OF_TWO(equal, a == b)
+OF_TWO(less, a < b)
+OF_TWO(less_or_equal, a <= b)
+OF_TWO(greater, a > b)
+OF_TWO(greater_or_equal, a >= b)
+OF_TWO(both, a != 0 && b != 0)
+OF_TWO(either, a != 0 || b != 0)
+OF_TWO(not_equal, (a != 0) != (b != 0))
+
+static const struct {
+	const char *op;
+	binary_fn *of;
+	bool is_claim;
+} binaries[] = {
+	{"Add", sum, false},
+	{"Sub", difference, false},
+	{"Mul", product, false},
+	{"Div", quotient, false},
+	{"Mod", remainder_of, false},
+	{"Pow", pow, false},
+	{"Min", fmin, false},
+	{"Max", fmax, false},
+	{"Equal", equal, true},
+	{"Less", less, true},
+	{"LessOrEqual", less_or_equal, true},
+	{"Greater", greater, true},
+	{"GreaterOrEqual", greater_or_equal, true},
+	{"And", both, true},
+	{"Or", either, true},
+	{"Xor", not_equal, true},
+};
+
+OF_ONE(negative, -a)
+OF_ONE(inverse, 1 / a)
+OF_ONE(denied, a == 0)
+OF_ONE(is_nan, isnan(a) != 0)
+OF_ONE(is_infinite, isinf(a) != 0)
+OF_ONE(sigmoid, 1 / (1 + exp(-a)))
+OF_ONE(rectified, fmax(a, 0))
+
+static const struct {
+	const char *op;
+	double (*of)(double a);
+} unaries[] = {
+	{"Neg", negative}, {"Reciprocal", inverse}, {"Sqrt", sqrt},	 {"Exp", exp},	    {"Log", log},
+	{"Abs", fabs},	   {"Floor", floor},	    {"Ceil", ceil},	 {"Round", rint},   {"Sin", sin},
+	{"Cos", cos},	   {"Tanh", tanh},	    {"Not", denied},	 {"IsNaN", is_nan}, {"IsInf", is_infinite},
+	{"Erf", erf},	   {"Sigmoid", sigmoid},    {"Relu", rectified},
+};
+
+static enum psd_status read_inputs(struct psd_onnx *onnx)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < onnx->node->n_input && !status; i++)
+		if (psd_onnx_input(onnx, i)->kind == PSD_ONNX_CONSTANT)
+			status = psd_onnx_read(onnx, psd_onnx_input(onnx, i));
+	return status;
+}
+
+static enum psd_status compute_binary(struct psd_onnx *onnx, binary_fn *of, bool is_claim)
+{
+	const struct psd_onnx_value *a = psd_onnx_input(onnx, 0), *b = psd_onnx_input(onnx, 1);
+	const bool has_fractions = a->is_real || b->is_real;
+	struct psd_onnx_value result = *a;
+	double *numbers;
+	enum psd_status status = read_inputs(onnx);
+
+	if (status)
+		return status;
+	if (b->kind != PSD_ONNX_CONSTANT || !broadcast(&result, b))
+		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+	status = make(onnx, &result, has_fractions && !is_claim, &numbers);
+	if (status)
+		return status;
+	if (of == quotient && !has_fractions)
+		of = whole_quotient;
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
+		numbers[e] = of(a->numbers[place_in(a, &result, e)], b->numbers[place_in(b, &result, e)]);
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
+static enum psd_status compute_unary(struct psd_onnx *onnx, double of(double a))
+{
+	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
+	double *numbers;
+	enum psd_status status = read_inputs(onnx);
+
+	if (!status)
+		status = make(onnx, &result, result.is_real, &numbers);
+	if (status)
+		return status;
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
+		numbers[e] = of(psd_onnx_input(onnx, 0)->numbers[e]);
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
+static enum psd_status compute_where(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *condition = psd_onnx_input(onnx, 0), *yes = psd_onnx_input(onnx, 1);
+	const struct psd_onnx_value *no = psd_onnx_input(onnx, 2);
+	struct psd_onnx_value result = *condition;
+	double *numbers;
+	enum psd_status status = read_inputs(onnx);
+
+	if (status)
+		return status;
+	if (!broadcast(&result, yes) || !broadcast(&result, no))
+		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+	status = make(onnx, &result, yes->is_real, &numbers);
+	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++) {
+		const bool is_met = condition->numbers[place_in(condition, &result, e)] != 0;
+		const struct psd_onnx_value *from = is_met ? yes : no;
+
+		numbers[e] = from->numbers[place_in(from, &result, e)];
+	}
+	if (!status)
+		*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
+static enum psd_status compute_constant(struct psd_onnx *onnx)
+{
+	const Onnx__Attribute *value = psd_onnx_attribute(onnx->node, "value"), *other;
+	struct psd_onnx_value result = {.n_dims = 0};
+	double *numbers;
+	enum psd_status status;
+
+	if (value && value->t)
+		return psd_onnx_constant_of(onnx, value->t, psd_onnx_output(onnx, 0));
+	other = onnx->node->n_attribute ? onnx->node->attribute[0] : NULL;
+	if (!other || !(other->has_i || other->has_f || other->n_ints || other->n_floats))
+		return psd_onnx_refuse(onnx, "has no value of numbers");
+	if (!other->has_i && !other->has_f) {
+		result.n_dims = 1;
+		result.dims[0] = other->n_ints ? other->n_ints : other->n_floats;
+	}
+	status = make(onnx, &result, other->has_f || other->n_floats, &numbers);
+	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
+		numbers[e] = other->has_i    ? (double)other->i
+			     : other->has_f  ? (double)other->f
+			     : other->n_ints ? (double)other->ints[e]
+					     : (double)other->floats[e];
+	if (!status)
+		*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
+static enum psd_status compute_of_shape(struct psd_onnx *onnx)
+{
+	const Onnx__Attribute *attribute = psd_onnx_attribute(onnx->node, "value");
+	struct psd_onnx_value value = {.n_dims = 0}, result = {.n_dims = 0};
+	int64_t sides[PSD_ONNX_AXES_MAX];
+	double *numbers;
+	enum psd_status status = PSD_OK;
+
+	if (attribute && attribute->t) {
+		status = psd_onnx_constant_of(onnx, attribute->t, &value);
+		if (!status)
+			status = psd_onnx_read(onnx, &value);
+	}
+	if (!status)
+		status = read_inputs(onnx);
+	if (!status && psd_onnx_elements(psd_onnx_input(onnx, 0)) > PSD_ONNX_AXES_MAX)
+		status = psd_onnx_refuse(onnx, "has more than %u axes", PSD_ONNX_AXES_MAX);
+	if (status)
+		return status;
+	result.n_dims = (unsigned)psd_onnx_elements(psd_onnx_input(onnx, 0));
+	for (unsigned d = 0; d < result.n_dims; d++) {
+		sides[d] = (int64_t)psd_onnx_input(onnx, 0)->numbers[d];
+		result.dims[d] = sides[d] > 0 ? (uint64_t)sides[d] : 0;
+	}
+	status = make(onnx, &result, value.kind == PSD_ONNX_ABSENT || value.is_real, &numbers);
+	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
+		numbers[e] = value.numbers ? value.numbers[0] : 0;
+	if (!status)
+		*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
+static enum psd_status compute_range(struct psd_onnx *onnx)
+{
+	double start, limit, step, n, *numbers;
+	struct psd_onnx_value result = {.n_dims = 1};
+	enum psd_status status;
+
+	if (!psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 0), &start) ||
+	    !psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &limit) ||
+	    !psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 2), &step) || step == 0)
+		return psd_onnx_refuse(onnx, "must have a start, a limit and a step");
+	n = fmax(0, ceil((limit - start) / step));
+	result.dims[0] = n < (double)UINT32_MAX ? (uint64_t)n : UINT32_MAX;
+	status = make(onnx, &result, psd_onnx_input(onnx, 0)->is_real, &numbers);
+	for (uint64_t e = 0; !status && e < result.dims[0]; e++)
+		numbers[e] = start + (double)e * step;
+	if (!status)
+		*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
+static enum psd_status compute_cast(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), result = *of;
+	const int32_t type = (int32_t)psd_onnx_integer(onnx, "to", PSD_ONNX_FLOAT);
+	const struct psd_onnx_value *like = psd_onnx_input(onnx, 1);
+	const bool to_real = !strcmp(onnx->node->op_type, "CastLike") ? like->kind != PSD_ONNX_CONSTANT || like->is_real
+								      : psd_onnx_is_real(type);
+	double *numbers;
+	enum psd_status status;
+
+	if (to_real && of->is_real) {
+		*psd_onnx_output(onnx, 0) = *of;
+		return PSD_OK;
+	}
+	status = psd_onnx_read(onnx, of);
+	if (!status)
+		status = make(onnx, &result, to_real, &numbers);
+	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
+		numbers[e] = to_real		     ? of->numbers[e]
+			     : type == PSD_ONNX_BOOL ? of->numbers[e] != 0
+						     : trunc(of->numbers[e]);
+	if (!status)
+		*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
+/* What is kept of each matrix: on and below a diagonal, or on and above it. */
+static enum psd_status compute_trilu(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), result = *of;
+	const bool is_upper = psd_onnx_integer(onnx, "upper", 1) != 0;
+	double diagonal = 0, *numbers;
+	enum psd_status status = read_inputs(onnx);
+
+	if (!status && of->n_dims < 2)
+		status = psd_onnx_refuse(onnx, "has an input of %u axes, must have 2", of->n_dims);
+	if (!status)
+		status = make(onnx, &result, of->is_real, &numbers);
+	if (status)
+		return status;
+	(void)psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &diagonal);
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++) {
+		const double column = (double)(e % of->dims[of->n_dims - 1]);
+		const double row = (double)(e / of->dims[of->n_dims - 1] % of->dims[of->n_dims - 2]);
+		const bool is_kept = is_upper ? column >= row + diagonal : column <= row + diagonal;
+
+		numbers[e] = is_kept ? of->numbers[e] : 0;
+	}
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
+/* Of all numbers: of shapes. */
+static enum psd_status compute_product(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
+	struct psd_onnx_value result = {.n_dims = psd_onnx_integer(onnx, "keepdims", 1) ? 1u : 0u, .dims = {1}};
+	double *numbers;
+	enum psd_status status = read_inputs(onnx);
+
+	if (!status && of->n_dims > 1)
+		status = psd_onnx_refuse(onnx, "has an input of %u axes, must have 1", of->n_dims);
+	if (!status)
+		status = make(onnx, &result, of->is_real, &numbers);
+	if (status)
+		return status;
+	numbers[0] = 1;
+	for (uint64_t e = 0; e < psd_onnx_elements(of); e++)
+		numbers[0] *= of->numbers[e];
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
+static enum psd_status compute_concat(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
+	uint64_t inner = 1, outer = 1, at = 0;
+	unsigned axis = 0;
+	double *numbers;
+	enum psd_status status = read_inputs(onnx);
+
+	if (!status)
+		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), result.n_dims, &axis);
+	if (status)
+		return status;
+	result.dims[axis] = 0;
+	for (unsigned i = 0; i < onnx->node->n_input; i++) {
+		const struct psd_onnx_value *input = psd_onnx_input(onnx, i);
+
+		if (input->n_dims != result.n_dims)
+			return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+		for (unsigned d = 0; d < result.n_dims; d++)
+			if (d != axis && input->dims[d] != result.dims[d])
+				return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+		result.dims[axis] += input->dims[axis];
+	}
+	for (unsigned d = 0; d < result.n_dims; d++) {
+		inner = d > axis ? psd_saturated_mul(inner, result.dims[d]) : inner;
+		outer = d < axis ? psd_saturated_mul(outer, result.dims[d]) : outer;
+	}
+	status = make(onnx, &result, result.is_real, &numbers);
+	if (status)
+		return status;
+	for (uint64_t o = 0; o < outer && psd_onnx_elements(&result); o++)
+		for (unsigned i = 0; i < onnx->node->n_input; i++) {
+			const struct psd_onnx_value *input = psd_onnx_input(onnx, i);
+			const uint64_t n = input->dims[axis] * inner;
+
+			memcpy(numbers + at, input->numbers + o * n, n * sizeof(*numbers));
+			at += n;
+		}
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
+/* Along an axis: for each index the number that lies there, all other indices alike. */
+static enum psd_status compute_gather(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0), *indices = psd_onnx_input(onnx, 1);
+	struct psd_onnx_value result = *indices;
+	uint64_t inner = 1;
+	unsigned axis = 0;
+	double *numbers;
+	enum psd_status status = read_inputs(onnx);
+
+	if (!status)
+		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), of->n_dims, &axis);
+	if (!status && indices->n_dims != of->n_dims)
+		status = psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+	for (unsigned d = 0; d < of->n_dims && !status; d++) {
+		if (d != axis && indices->dims[d] != of->dims[d])
+			status = psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+		inner *= d > axis ? of->dims[d] : 1;
+	}
+	if (!status)
+		status = make(onnx, &result, of->is_real, &numbers);
+	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++) {
+		const double side = (double)of->dims[axis];
+		const double index = indices->numbers[e] < 0 ? indices->numbers[e] + side : indices->numbers[e];
+
+		if (!(index >= 0 && index < side))
+			return psd_onnx_refuse(onnx, "takes place %g of %g", index, side);
+		numbers[e] = of->numbers[(e / inner / result.dims[axis] * of->dims[axis] + (uint64_t)index) * inner +
+					 e % inner];
+	}
+	if (!status)
+		*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
+static const struct {
+	const char *op;
+	enum psd_status (*compute)(struct psd_onnx *onnx);
+} others[] = {
+	{"Constant", compute_constant}, {"ConstantOfShape", compute_of_shape},
+	{"Range", compute_range},	{"Cast", compute_cast},
+	{"CastLike", compute_cast},	{"Where", compute_where},
+	{"Trilu", compute_trilu},	{"ReduceProd", compute_product},
+	{"Concat", compute_concat},	{"GatherElements", compute_gather},
+};
+
+enum psd_status psd_onnx_compute(struct psd_onnx *onnx, bool *is_done)
+{
+	const char *op = onnx->node->op_type;
+
+	*is_done = true;
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (!strcmp(op, others[i].op))
+			return others[i].compute(onnx);
+	for (unsigned i = 0; i < sizeof(binaries) / sizeof(binaries[0]); i++)
+		if (!strcmp(op, binaries[i].op) && onnx->node->n_input == 2)
+			return compute_binary(onnx, binaries[i].of, binaries[i].is_claim);
+	for (unsigned i = 0; i < sizeof(unaries) / sizeof(unaries[0]); i++)
+		if (!strcmp(op, unaries[i].op))
+			return compute_unary(onnx, unaries[i].of);
+	*is_done = false;
+	return PSD_OK;
+}

@@ -1,0 +1,495 @@
+/* From views to layers: adding them, naming them, and bringing values into the order that a layer needs. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/model/layer.h"
+#include "engine/model/onnx/parts.h"
+
+/* ---- names ---- */
+
+/* The module that PyTorch says it has made the node of: the last but one of "['', 'layer1', 'layer1.0', 'relu']". */
+static bool module_name(const Onnx__Node *node, char name[PSD_GRAPH_NAME_MAX + 1])
+{
+	const char *scopes = NULL, *from = NULL, *previous = NULL;
+
+	for (size_t i = 0; i < node->n_metadata; i++)
+		if (node->metadata[i]->key && !strcmp(node->metadata[i]->key, "pkg.torch.onnx.name_scopes"))
+			scopes = node->metadata[i]->value;
+	for (const char *at = scopes; at && (at = strchr(at, '\'')) != NULL; at++) {
+		const char *end = strchr(at + 1, '\'');
+
+		if (!end)
+			return false;
+		previous = from;
+		from = at + 1;
+		at = end;
+	}
+	if (!previous || *previous == '\'')
+		return false;
+	snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%.*s", (int)(strchr(previous, '\'') - previous), previous);
+	return true;
+}
+
+/* "layer1.0.conv1" of "layer1.0.conv1.weight", "/layer1/layer1.0/relu/Relu" as "layer1/layer1.0/relu". */
+static void choose_name(const struct psd_onnx *onnx, const char *weight, char name[PSD_GRAPH_NAME_MAX + 1])
+{
+	const Onnx__Node *node = onnx->node;
+	const char *own = node->name && *node->name ? node->name : node->op_type;
+	const char *end = weight ? strrchr(weight, '.') : NULL;
+	const char *path_end = strrchr(own, '/');
+
+	if (end && end != weight)
+		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%.*s", (int)(end - weight), weight);
+	else if (module_name(node, name))
+		return;
+	else if (*own == '/' && path_end > own)
+		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%.*s", (int)(path_end - own - 1), own + 1);
+	else
+		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%s", own);
+}
+
+/* Another layer may have it: then a number follows. */
+static void make_unique(const struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1])
+{
+	const size_t room = PSD_GRAPH_NAME_MAX - 8, length = strlen(name) < room ? strlen(name) : room;
+	unsigned number;
+
+	for (unsigned i = 2; psd_names_find(&onnx->build.names, name, &number); i++)
+		snprintf(name + length, PSD_GRAPH_NAME_MAX + 1 - length, "-%u", i);
+}
+
+/* ---- adding ---- */
+
+enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight, unsigned *number)
+{
+	char name[PSD_GRAPH_NAME_MAX + 1];
+	enum psd_status status;
+
+	choose_name(onnx, weight, name);
+	make_unique(onnx, name);
+	spec->name = name;
+	spec->at = (struct psd_place){.path = onnx->path};
+	status = psd_graph_build_add(&onnx->build, spec, onnx->err);
+	*number = onnx->build.graph.n_layers - 1;
+	return status;
+}
+
+enum psd_status psd_onnx_add_simple(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
+				    const union psd_layer_settings *settings, unsigned input, unsigned *number)
+{
+	struct psd_layer_spec spec = {.kind = kind, .n_inputs = 1};
+
+	spec.settings = settings ? *settings : kind->defaults;
+	spec.inputs[0] = input;
+	return psd_onnx_add(onnx, &spec, NULL, number);
+}
+
+struct psd_shape psd_onnx_shape(const struct psd_onnx *onnx, unsigned layer)
+{
+	return onnx->build.graph.layers[layer].shape;
+}
+
+uint64_t psd_onnx_values_of(const struct psd_onnx *onnx, unsigned layer)
+{
+	return psd_shape_elements(psd_onnx_shape(onnx, layer));
+}
+
+static enum psd_status reshape(struct psd_onnx *onnx, struct psd_shape shape, unsigned *layer)
+{
+	const struct psd_shape now = psd_onnx_shape(onnx, *layer);
+
+	if (now.channels == shape.channels && now.height == shape.height && now.width == shape.width)
+		return PSD_OK;
+	if (shape.channels > PSD_LAYER_CHANNELS_MAX || shape.height > PSD_LAYER_SIDE_MAX ||
+	    shape.width > PSD_LAYER_SIDE_MAX)
+		return psd_onnx_refuse(onnx, "needs values as %ux%ux%u, up to %ux%ux%u are possible", shape.channels,
+				       shape.height, shape.width, PSD_LAYER_CHANNELS_MAX, PSD_LAYER_SIDE_MAX,
+				       PSD_LAYER_SIDE_MAX);
+	return psd_onnx_add_simple(onnx, &psd_layer_reshape, &(union psd_layer_settings){.shape = shape}, *layer,
+				   layer);
+}
+
+/* ---- all values of a layer ---- */
+
+/* Digits of the layer, the longest steps first; not those of the batch. Returns how many. */
+static unsigned in_memory_order(const struct psd_onnx_view *view, unsigned order[PSD_ONNX_DIGITS_MAX])
+{
+	unsigned n = 0;
+
+	for (unsigned d = 0; d < psd_onnx_view_digits(view); d++) {
+		unsigned at = n;
+
+		if (view->digits[d].stride == PSD_ONNX_BATCH)
+			continue;
+		for (; at > 0 && view->digits[order[at - 1]].stride < view->digits[d].stride; at--)
+			order[at] = order[at - 1];
+		order[at] = d;
+		n++;
+	}
+	return n;
+}
+
+/* Takes n of the `extent` places, from `first` on, that are `inner` values apart. */
+static enum psd_status slice(struct psd_onnx *onnx, uint64_t first, uint64_t n, uint64_t extent, uint64_t inner,
+			     unsigned *layer)
+{
+	const struct psd_shape shape = psd_onnx_shape(onnx, *layer);
+	const uint64_t values = psd_onnx_values_of(onnx, *layer), outer = values / (extent * inner);
+	const uint64_t places = (uint64_t)shape.height * shape.width;
+	uint64_t channels = n;
+	enum psd_status status = PSD_OK;
+
+	if (outer == 1 && inner % places == 0) {
+		first *= inner / places;
+		channels *= inner / places;
+	} else {
+		status = reshape(onnx,
+				 outer == 1 ? (struct psd_shape){(uint32_t)extent, (uint32_t)inner, 1}
+					    : (struct psd_shape){(uint32_t)outer, (uint32_t)extent, (uint32_t)inner},
+				 layer);
+		if (!status && outer > 1)
+			status = psd_onnx_add_simple(onnx, &psd_layer_permute,
+						     &(union psd_layer_settings){.permute.order = {2, 1, 3}}, *layer,
+						     layer);
+	}
+	if (status)
+		return status;
+	return psd_onnx_add_simple(
+		onnx, &psd_layer_slice,
+		&(union psd_layer_settings){.slice = {.first = (uint32_t)first, .channels = (uint32_t)channels}},
+		*layer, layer);
+}
+
+/* The longest digits that leave something out: so many places of so many, each `inner` values. */
+struct gap {
+	uint64_t first, n, extent, inner;
+	unsigned from, to; /* the digits of this step and longer, in memory's order */
+};
+
+/* False: the view leaves nothing out. */
+static bool find_gap(const struct psd_onnx_view *view, const unsigned order[], unsigned n, uint64_t values,
+		     struct gap *gap)
+{
+	uint64_t reached = 1; /* what the shorter digits are parts of */
+
+	for (unsigned i = n; i-- > 0;) {
+		const struct psd_onnx_digit digit = view->digits[order[i]];
+
+		if (digit.stride != reached) {
+			/* one of several places is seen, for which there is no digit */
+			*gap = (struct gap){.first = view->offset / reached % (digit.stride / reached),
+					    .n = 1,
+					    .extent = digit.stride / reached,
+					    .inner = reached,
+					    .to = i + 1};
+			return true;
+		}
+		reached = digit.stride * digit.size;
+		if (i > 0 && view->digits[order[i - 1]].stride > reached) {
+			*gap = (struct gap){.first = view->offset / digit.stride %
+						     (view->digits[order[i - 1]].stride / digit.stride),
+					    .n = digit.size,
+					    .extent = view->digits[order[i - 1]].stride / digit.stride,
+					    .inner = digit.stride,
+					    .to = i};
+			return true;
+		}
+	}
+	if (reached == values)
+		return false;
+	*gap = (struct gap){.first = view->offset, .n = 1, .extent = values, .inner = 1};
+	if (n > 0) {
+		gap->inner = view->digits[order[0]].stride;
+		gap->n = view->digits[order[0]].size;
+		gap->extent = values / gap->inner;
+		gap->first = view->offset / gap->inner;
+	}
+	return true;
+}
+
+enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view *view)
+{
+	unsigned order[PSD_ONNX_DIGITS_MAX], n;
+	struct gap gap;
+	enum psd_status status;
+
+	for (unsigned i = 0; i < psd_onnx_view_digits(view); i++)
+		if (view->digits[i].stride == 0)
+			return psd_onnx_refuse(onnx, "repeats values, which no layer does");
+	for (;;) {
+		uint64_t values = psd_onnx_values_of(onnx, view->layer), outer;
+
+		n = in_memory_order(view, order);
+		if (!find_gap(view, order, n, values, &gap))
+			return PSD_OK;
+		if (gap.extent < gap.n || gap.first + gap.n > gap.extent || values % (gap.extent * gap.inner))
+			return psd_onnx_refuse(onnx, "takes values apart in a way that is not known");
+		outer = values / (gap.extent * gap.inner);
+		status = slice(onnx, gap.first, gap.n, gap.extent, gap.inner, &view->layer);
+		if (status)
+			return status;
+		/* longer digits have fewer values between their steps, unless they are now inside of the slice */
+		if (outer == 1 || gap.to == 0) {
+			view->offset -= gap.first * gap.inner;
+			continue;
+		}
+		view->offset = view->offset / (gap.extent * gap.inner) * gap.inner + view->offset % gap.inner;
+		for (unsigned i = 0; i < n; i++) {
+			struct psd_onnx_digit *digit = &view->digits[order[i]];
+
+			if (i < gap.to)
+				digit->stride /= gap.extent;
+			else if (digit->stride >= gap.inner)
+				digit->stride *= outer;
+		}
+	}
+}
+
+/* ---- another order ---- */
+
+static uint64_t size_of(const struct psd_onnx_view *view, const unsigned digits[], unsigned n)
+{
+	uint64_t size = 1;
+
+	for (unsigned i = 0; i < n; i++)
+		size *= view->digits[digits[i]].size;
+	return size;
+}
+
+static enum psd_status permute(struct psd_onnx *onnx, const uint64_t sides[3], const unsigned order[3], unsigned *layer)
+{
+	union psd_layer_settings settings = {.permute.order = {order[0], order[1], order[2]}};
+	enum psd_status status =
+		reshape(onnx, (struct psd_shape){(uint32_t)sides[0], (uint32_t)sides[1], (uint32_t)sides[2]}, layer);
+
+	return status ? status : psd_onnx_add_simple(onnx, &psd_layer_permute, &settings, *layer, layer);
+}
+
+/* Brings the digits of a whole layer from one order into another: the one that is wanted next, with all behind it,
+ * changes places with what is between. */
+static enum psd_status reorder(struct psd_onnx *onnx, struct psd_onnx_view *view, unsigned memory[],
+			       const unsigned wanted[], unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		unsigned from = i, moved[PSD_ONNX_DIGITS_MAX];
+		uint64_t sides[3];
+		enum psd_status status;
+
+		if (memory[i] == wanted[i])
+			continue;
+		while (memory[from] != wanted[i])
+			from++;
+		sides[0] = size_of(view, memory, i);
+		sides[1] = size_of(view, memory + i, from - i);
+		sides[2] = size_of(view, memory + from, n - from);
+		status = i ? permute(onnx, sides, (const unsigned[]){1, 3, 2}, &view->layer)
+			   : permute(onnx, (const uint64_t[]){sides[1], sides[2], 1}, (const unsigned[]){2, 1, 3},
+				     &view->layer);
+		if (status)
+			return status;
+		memcpy(moved, memory + i, (from - i) * sizeof(*moved));
+		memmove(memory + i, memory + from, (n - from) * sizeof(*memory));
+		memcpy(memory + i + n - from, moved, (from - i) * sizeof(*moved));
+	}
+	return PSD_OK;
+}
+
+/* What has been laid out before lies there still. */
+struct psd_onnx_layout {
+	const struct psd_onnx_layout *next;
+	struct psd_onnx_view before, after;
+};
+
+static bool is_same_view(const struct psd_onnx_view *one, const struct psd_onnx_view *other)
+{
+	bool is = one->layer == other->layer && one->offset == other->offset && one->n_axes == other->n_axes &&
+		  !memcmp(one->ends, other->ends, one->n_axes * sizeof(*one->ends));
+
+	for (unsigned d = 0; is && d < psd_onnx_view_digits(one); d++)
+		is = one->digits[d].size == other->digits[d].size && one->digits[d].stride == other->digits[d].stride;
+	return is;
+}
+
+static bool remember(struct psd_onnx *onnx, const struct psd_onnx_view *before, const struct psd_onnx_view *after)
+{
+	struct psd_onnx_layout *layout = psd_arena_take(&onnx->arena, sizeof(*layout));
+
+	if (!layout)
+		return false;
+	*layout = (struct psd_onnx_layout){.next = onnx->layouts, .before = *before, .after = *after};
+	onnx->layouts = layout;
+	return true;
+}
+
+/* Digits in the order of the axes, without the batch's; sides: what each group comes to. Returns how many. */
+static unsigned wanted_order(const struct psd_onnx_view *view, const struct psd_onnx_order *order,
+			     unsigned wanted[PSD_ONNX_DIGITS_MAX], uint64_t sides[3])
+{
+	unsigned n = 0;
+
+	for (unsigned g = 0; g < 3; g++) {
+		const unsigned before = n;
+
+		for (unsigned i = 0; i < order->n[g]; i++) {
+			const unsigned axis = order->axes[g][i];
+
+			for (unsigned d = psd_onnx_view_first(view, axis); d < view->ends[axis]; d++)
+				if (view->digits[d].stride != PSD_ONNX_BATCH)
+					wanted[n++] = d;
+		}
+		sides[g] = size_of(view, wanted + before, n - before);
+	}
+	return n;
+}
+
+/* Of a whole layer; given: the view before, to remember it by. */
+static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_onnx_view *given,
+				      struct psd_onnx_view *view, const unsigned wanted[], unsigned n)
+{
+	unsigned memory[PSD_ONNX_DIGITS_MAX];
+	uint64_t stride = 1;
+	enum psd_status status;
+
+	(void)in_memory_order(view, memory);
+	if (!memcmp(memory, wanted, n * sizeof(*wanted)))
+		return PSD_OK;
+	for (const struct psd_onnx_layout *layout = onnx->layouts; layout; layout = layout->next)
+		if (is_same_view(&layout->before, given)) {
+			(void)in_memory_order(&layout->after, memory);
+			if (!memcmp(memory, wanted, n * sizeof(*wanted))) {
+				*view = layout->after;
+				return PSD_OK;
+			}
+		}
+	(void)in_memory_order(view, memory);
+	status = reorder(onnx, view, memory, wanted, n);
+	for (unsigned i = n; i-- > 0; stride *= view->digits[wanted[i]].size)
+		view->digits[wanted[i]].stride = stride;
+	if (!status && !remember(onnx, given, view))
+		status = psd_onnx_no_memory(onnx);
+	return status;
+}
+
+enum psd_status psd_onnx_lay_out(struct psd_onnx *onnx, struct psd_onnx_view *view, const struct psd_onnx_order *order,
+				 bool is_flat)
+{
+	const struct psd_onnx_view given = *view;
+	unsigned wanted[PSD_ONNX_DIGITS_MAX], memory[PSD_ONNX_DIGITS_MAX], n;
+	uint64_t sides[3];
+	enum psd_status status = psd_onnx_make_whole(onnx, view);
+
+	if (status)
+		return status;
+	n = wanted_order(view, order, wanted, sides);
+	if (in_memory_order(view, memory) != n)
+		return psd_onnx_refuse(onnx, "has axes that are not known here");
+	status = lay_out_digits(onnx, &given, view, wanted, n);
+	if (status || is_flat)
+		return status;
+	if (sides[0] > UINT32_MAX || sides[1] > UINT32_MAX || sides[2] > UINT32_MAX)
+		return psd_onnx_refuse(onnx, "has a side of more than %u", UINT32_MAX);
+	return reshape(onnx, (struct psd_shape){(uint32_t)sides[0], (uint32_t)sides[1], (uint32_t)sides[2]},
+		       &view->layer);
+}
+
+enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one, struct psd_onnx_view *other,
+			       bool *do_match)
+{
+	unsigned order[PSD_ONNX_DIGITS_MAX], n;
+	struct psd_onnx_view given;
+	enum psd_status status = PSD_OK;
+
+	*do_match = one->n_axes == other->n_axes;
+	for (unsigned a = 0; a < one->n_axes && *do_match; a++)
+		*do_match = psd_onnx_view_side(one, a) == psd_onnx_view_side(other, a);
+	if (!*do_match)
+		return PSD_OK;
+	status = psd_onnx_make_whole(onnx, one);
+	if (!status)
+		status = psd_onnx_make_whole(onnx, other);
+	if (status)
+		return status;
+	if (!psd_onnx_view_align(one, other))
+		return psd_onnx_refuse(onnx, "has inputs whose places are counted in ways that do not fit");
+	n = in_memory_order(one, order);
+	given = *other;
+	status = lay_out_digits(onnx, &given, other, order, n);
+	return status ? status : reshape(onnx, psd_onnx_shape(onnx, one->layer), &other->layer);
+}
+
+/* The others become rows, and what is behind the first of them columns, as in a map. */
+static void order_around(const struct psd_onnx_view *view, unsigned axis, struct psd_onnx_order *order)
+{
+	unsigned group = 1;
+
+	*order = (struct psd_onnx_order){.n = {1}, .axes = {{axis}}};
+	for (unsigned a = 0; a < view->n_axes; a++) {
+		if (a == axis || psd_onnx_view_side(view, a) == 1)
+			continue;
+		order->axes[group][order->n[group]++] = a;
+		if (!psd_onnx_view_has_batch(view, a) || psd_onnx_view_count(view, a) > 1)
+			group = 2;
+	}
+}
+
+/* A map's places need not be rows by columns: as they lie already costs nothing. */
+static bool keeps_shape(const struct psd_onnx *onnx, const struct psd_onnx_view *view, unsigned axis)
+{
+	const struct psd_shape shape = psd_onnx_shape(onnx, view->layer);
+
+	return psd_onnx_view_side(view, axis) == shape.channels;
+}
+
+enum psd_status psd_onnx_channels_first(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis)
+{
+	struct psd_onnx_order order;
+	struct psd_onnx_view view;
+	enum psd_status status = psd_onnx_settle(onnx, data);
+
+	if (status)
+		return status;
+	view = data->view;
+	order_around(&view, axis, &order);
+	status = psd_onnx_lay_out(onnx, &view, &order, true);
+	if (!status && !keeps_shape(onnx, &view, axis))
+		status = psd_onnx_lay_out(onnx, &view, &order, false);
+	data->view = view;
+	return status;
+}
+
+void psd_onnx_follow_channels(const struct psd_onnx *onnx, const struct psd_onnx_view *of, unsigned axis,
+			      unsigned layer, struct psd_onnx_value *result)
+{
+	const struct psd_shape shape = psd_onnx_shape(onnx, layer);
+
+	result->kind = PSD_ONNX_DATA;
+	result->view = (struct psd_onnx_view){.layer = layer};
+	for (unsigned a = 0; a < of->n_axes; a++)
+		if (a == axis) {
+			psd_onnx_view_add_axis(&result->view);
+			psd_onnx_view_add_digit(&result->view, shape.channels, (uint64_t)shape.height * shape.width);
+		} else {
+			psd_onnx_view_add_axis_of(&result->view, of, a);
+		}
+}
+
+/* ---- for the operators ---- */
+
+enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx_value *value)
+{
+	if (value->kind == PSD_ONNX_DATA)
+		return PSD_OK;
+	return psd_onnx_refuse(onnx, "must have samples as its input");
+}
+
+/* Adds a layer upon data that lies as it should, whose axes stay as they are. */
+enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
+				   const struct psd_layer_kind *kind, const union psd_layer_settings *settings)
+{
+	struct psd_onnx_value result = *data;
+	const enum psd_status status = psd_onnx_add_simple(onnx, kind, settings, data->view.layer, &result.view.layer);
+
+	*psd_onnx_output(onnx, 0) = result;
+	return status;
+}

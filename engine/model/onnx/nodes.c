@@ -1,0 +1,112 @@
+/* What a node says: its inputs, outputs and attributes. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/model/onnx/parts.h"
+
+enum psd_status psd_onnx_refuse(const struct psd_onnx *onnx, const char *format, ...)
+{
+	const char *name = onnx->node->name ? onnx->node->name : "";
+	char what[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(what, sizeof(what), format, arguments);
+	va_end(arguments);
+	return psd_error_set(onnx->err, PSD_EINVAL, (struct psd_place){.path = onnx->path}, "node '%.100s' (%.40s) %s",
+			     name, onnx->node->op_type, what);
+}
+
+enum psd_status psd_onnx_no_memory(const struct psd_onnx *onnx)
+{
+	return psd_error_set(onnx->err, PSD_ENOMEM, (struct psd_place){.path = onnx->path}, "out of memory");
+}
+
+static struct psd_onnx_value *find(const struct psd_onnx *onnx, char *const names[], size_t n_names, unsigned i)
+{
+	unsigned number = 0; /* value 0 is the one that is absent */
+
+	if (i < n_names && *names[i])
+		psd_names_find(&onnx->names, names[i], &number);
+	return &onnx->values[number];
+}
+
+struct psd_onnx_value *psd_onnx_input(const struct psd_onnx *onnx, unsigned i)
+{
+	return find(onnx, onnx->node->input, onnx->node->n_input, i);
+}
+
+struct psd_onnx_value *psd_onnx_output(const struct psd_onnx *onnx, unsigned i)
+{
+	return find(onnx, onnx->node->output, onnx->node->n_output, i);
+}
+
+const Onnx__Attribute *psd_onnx_attribute(const Onnx__Node *node, const char *name)
+{
+	for (size_t i = 0; i < node->n_attribute; i++)
+		if (node->attribute[i]->name && !strcmp(node->attribute[i]->name, name))
+			return node->attribute[i];
+	return NULL;
+}
+
+int64_t psd_onnx_integer(const struct psd_onnx *onnx, const char *name, int64_t otherwise)
+{
+	const Onnx__Attribute *attribute = psd_onnx_attribute(onnx->node, name);
+
+	return attribute && attribute->has_i ? attribute->i : otherwise;
+}
+
+double psd_onnx_number(const struct psd_onnx *onnx, const char *name, double otherwise)
+{
+	const Onnx__Attribute *attribute = psd_onnx_attribute(onnx->node, name);
+
+	return attribute && attribute->has_f ? (double)attribute->f : otherwise;
+}
+
+bool psd_onnx_text_is(const struct psd_onnx *onnx, const char *name, const char *text)
+{
+	const Onnx__Attribute *attribute = psd_onnx_attribute(onnx->node, name);
+
+	return attribute && attribute->has_s && attribute->s.len == strlen(text) &&
+	       !memcmp(attribute->s.data, text, attribute->s.len);
+}
+
+/* Doubles reach further than whole numbers. */
+static int64_t whole(double number)
+{
+	return number >= 9.2e18 ? INT64_MAX : number <= -9.2e18 ? INT64_MIN : (int64_t)number;
+}
+
+enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsigned i, int64_t integers[],
+				  unsigned most, unsigned *n)
+{
+	const Onnx__Attribute *attribute = psd_onnx_attribute(onnx->node, name);
+	struct psd_onnx_value *value = psd_onnx_input(onnx, i);
+	enum psd_status status = PSD_OK;
+
+	*n = 0;
+	if (attribute && attribute->n_ints > most)
+		return psd_onnx_refuse(onnx, "has %zu '%s', must have up to %u", attribute->n_ints, name, most);
+	for (size_t e = 0; attribute && e < attribute->n_ints; e++)
+		integers[(*n)++] = attribute->ints[e];
+	if (attribute || i == 0 || value->kind == PSD_ONNX_ABSENT)
+		return PSD_OK;
+	if (value->kind != PSD_ONNX_CONSTANT)
+		return psd_onnx_refuse(onnx, "takes '%s' from the samples, must be told it", name);
+	if (psd_onnx_elements(value) > most)
+		return psd_onnx_refuse(onnx, "has %llu '%s', must have up to %u",
+				       (unsigned long long)psd_onnx_elements(value), name, most);
+	status = psd_onnx_read(onnx, value);
+	for (uint64_t e = 0; !status && e < psd_onnx_elements(value); e++)
+		integers[(*n)++] = whole(value->numbers[e]);
+	return status;
+}
+
+enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t given, unsigned n_axes, unsigned *axis)
+{
+	if (given < -(int64_t)n_axes || given >= (int64_t)n_axes)
+		return psd_onnx_refuse(onnx, "has axis %lld of %u", (long long)given, n_axes);
+	*axis = (unsigned)(given < 0 ? given + n_axes : given);
+	return PSD_OK;
+}

@@ -1,0 +1,335 @@
+/* The file: its values by name, which nodes count, its input and its output. */
+#include "engine/model/onnx/onnx.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/file.h"
+#include "engine/model/layer.h"
+#include "engine/model/onnx/parts.h"
+
+/* Protocol buffers end there. */
+#define FILE_BYTES_MAX ((size_t)1 << 31)
+
+static struct psd_place place_of(const struct psd_onnx *onnx)
+{
+	return (struct psd_place){.path = onnx->path};
+}
+
+/* ---- values ---- */
+
+static enum psd_status name_value(struct psd_onnx *onnx, const char *name, unsigned *n_values)
+{
+	unsigned number;
+
+	if (!name || !*name)
+		return PSD_OK;
+	if (psd_names_find(&onnx->names, name, &number))
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the value '%.100s' is made twice", name);
+	return psd_names_put(&onnx->names, name, (*n_values)++) ? PSD_OK : psd_onnx_no_memory(onnx);
+}
+
+static bool is_initializer(const struct psd_onnx *onnx, const char *name)
+{
+	unsigned number;
+
+	return name && psd_names_find(&onnx->names, name, &number);
+}
+
+/* Numbers them: 0 is the one that is absent, then initializers, inputs, outputs of nodes. */
+static enum psd_status name_values(struct psd_onnx *onnx, unsigned *n_values)
+{
+	const Onnx__Graph *graph = onnx->graph;
+	enum psd_status status = PSD_OK;
+
+	*n_values = 1;
+	for (size_t i = 0; i < graph->n_initializer && !status; i++)
+		status = name_value(onnx, graph->initializer[i]->name, n_values);
+	for (size_t i = 0; i < graph->n_input && !status; i++) /* old files list initializers again */
+		if (!is_initializer(onnx, graph->input[i]->name))
+			status = name_value(onnx, graph->input[i]->name, n_values);
+	for (size_t i = 0; i < graph->n_node && !status; i++)
+		for (size_t o = 0; o < graph->node[i]->n_output && !status; o++)
+			status = name_value(onnx, graph->node[i]->output[o], n_values);
+	return status;
+}
+
+static enum psd_status check_nodes(const struct psd_onnx *onnx)
+{
+	const Onnx__Graph *graph = onnx->graph;
+
+	if (!graph->n_output || !graph->output[0]->name || !*graph->output[0]->name)
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network puts nothing out");
+	for (size_t i = 0; i < graph->n_node; i++)
+		if (!graph->node[i]->op_type || !graph->node[i]->n_output)
+			return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+					     "node %zu has no operator or no output", i);
+	return PSD_OK;
+}
+
+/* Backwards from the first output: what it needs, and how often. Nodes are in order, as ONNX wants it. */
+static enum psd_status find_needed(struct psd_onnx *onnx, unsigned n_values)
+{
+	const Onnx__Graph *graph = onnx->graph;
+	bool *is_needed = psd_arena_take(&onnx->arena, n_values * sizeof(*is_needed));
+	unsigned number;
+
+	onnx->uses = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->uses));
+	onnx->readers = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->readers));
+	onnx->is_done = psd_arena_take(&onnx->arena, (graph->n_node + 1) * sizeof(*onnx->is_done));
+	onnx->makers = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->makers));
+	if (!is_needed || !onnx->uses || !onnx->readers || !onnx->makers || !onnx->is_done)
+		return psd_onnx_no_memory(onnx);
+	if (!psd_names_find(&onnx->names, graph->output[0]->name, &number))
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "no node makes the output '%.100s'",
+				     graph->output[0]->name);
+	is_needed[number] = true;
+	for (size_t i = graph->n_node; i-- > 0;) {
+		const Onnx__Node *node = graph->node[i];
+
+		onnx->is_done[i] = true;
+		for (size_t o = 0; o < node->n_output; o++)
+			if (*node->output[o] && psd_names_find(&onnx->names, node->output[o], &number)) {
+				onnx->makers[number] = (unsigned)i + 1;
+				onnx->is_done[i] = onnx->is_done[i] && !is_needed[number];
+			}
+		for (size_t k = 0; !onnx->is_done[i] && k < node->n_input; k++) {
+			if (!*node->input[k])
+				continue;
+			if (!psd_names_find(&onnx->names, node->input[k], &number))
+				return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+						     "node '%.100s' (%.40s) reads '%.100s', which does not exist",
+						     node->name ? node->name : "", node->op_type, node->input[k]);
+			is_needed[number] = true;
+			onnx->uses[number]++;
+			onnx->readers[number] = (unsigned)i;
+		}
+	}
+	return PSD_OK;
+}
+
+/* ---- the input ---- */
+
+/* Nothing but a loss reads it, as its labels. */
+static bool is_labels(const struct psd_onnx *onnx, const Onnx__ValueInfo *input, unsigned number)
+{
+	const Onnx__Node *reader = onnx->uses[number] == 1 ? onnx->graph->node[onnx->readers[number]] : NULL;
+
+	return reader && !strcmp(reader->op_type, "SoftmaxCrossEntropyLoss") && reader->n_input > 1 &&
+	       !strcmp(reader->input[1], input->name);
+}
+
+static enum psd_status read_sides(const struct psd_onnx *onnx, const Onnx__ValueInfo *input, uint64_t sides[4],
+				  unsigned *n)
+{
+	const Onnx__TensorType *type = input->type ? input->type->tensor_type : NULL;
+
+	if (!type || !type->shape || type->shape->n_dim < 2 || type->shape->n_dim > 4)
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+				     "the input '%.100s' must have two to four axes, the first of which is the batch",
+				     input->name);
+	*n = (unsigned)type->shape->n_dim;
+	for (unsigned a = 0; a < *n; a++) {
+		const Onnx__Dim *dim = type->shape->dim[a];
+		const bool is_open = !dim->has_value || dim->value < 1;
+
+		if (a > 0 && (is_open || dim->value > PSD_LAYER_CHANNELS_MAX))
+			return psd_error_set(
+				onnx->err, PSD_EINVAL, place_of(onnx),
+				"the input '%.100s' has side '%.40s' %lld as axis %u: only the batch may be "
+				"open, and sides are up to %u",
+				input->name, dim->param ? dim->param : "", (long long)dim->value, a,
+				PSD_LAYER_CHANNELS_MAX);
+		sides[a] = is_open ? 1 : (uint64_t)dim->value;
+	}
+	if (sides[0] > UINT32_MAX)
+		sides[0] = 1;
+	return PSD_OK;
+}
+
+/* Numbers of tokens become one channel of so many rows; maps whose channels come last, as those of TensorFlow, are
+ * told by there being few. */
+static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *input, struct psd_onnx_value *value)
+{
+	struct psd_layer_spec spec = {.kind = &psd_layer_input, .name = input->name, .at = place_of(onnx)};
+	struct psd_shape *shape = &spec.settings.shape;
+	struct psd_onnx_view view = {.layer = 0};
+	uint64_t sides[4] = {1, 1, 1, 1}, strides[4];
+	unsigned n = 0;
+	enum psd_status status = read_sides(onnx, input, sides, &n);
+	bool is_whole_number, is_last;
+
+	if (status)
+		return status;
+	is_whole_number = !psd_onnx_is_real(input->type->tensor_type->elem_type);
+	is_last = n == 4 && sides[3] <= 4 && sides[1] > 4;
+	*shape = (struct psd_shape){(uint32_t)sides[1], (uint32_t)sides[2], (uint32_t)sides[3]};
+	strides[1] = sides[2] * sides[3];
+	strides[2] = sides[3];
+	strides[3] = 1;
+	if (is_whole_number && n == 2)
+		*shape = (struct psd_shape){1, (uint32_t)sides[1], 1};
+	if (is_last) {
+		*shape = (struct psd_shape){(uint32_t)sides[3], (uint32_t)sides[1], (uint32_t)sides[2]};
+		strides[1] = sides[2];
+		strides[2] = 1;
+		strides[3] = sides[1] * sides[2];
+	}
+	if (shape->height > PSD_LAYER_SIDE_MAX || shape->width > PSD_LAYER_SIDE_MAX)
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+				     "the input '%.100s' has more than %u places", input->name, PSD_LAYER_SIDE_MAX);
+	for (unsigned a = 0; a < n; a++) {
+		psd_onnx_view_add_axis(&view);
+		psd_onnx_view_add_digit(&view, sides[a], a ? strides[a] : PSD_ONNX_BATCH);
+	}
+	*value = (struct psd_onnx_value){.kind = PSD_ONNX_DATA, .view = view, .term = psd_onnx_term_new(onnx)};
+	return value->term ? psd_graph_build_add(&onnx->build, &spec, onnx->err) : psd_onnx_no_memory(onnx);
+}
+
+static enum psd_status add_inputs(struct psd_onnx *onnx)
+{
+	const Onnx__Graph *graph = onnx->graph;
+	const char *first = NULL;
+	enum psd_status status = PSD_OK;
+
+	for (size_t i = 0; i < graph->n_input && !status; i++) {
+		const Onnx__ValueInfo *input = graph->input[i];
+		unsigned number;
+
+		if (!input->name || !psd_names_find(&onnx->names, input->name, &number) ||
+		    onnx->values[number].kind != PSD_ONNX_ABSENT || !onnx->uses[number])
+			continue;
+		if (is_labels(onnx, input, number)) {
+			onnx->values[number].kind = PSD_ONNX_LABELS;
+			continue;
+		}
+		if (first)
+			return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+					     "the network has two inputs, '%.100s' and '%.100s', and psd feeds one: "
+					     "export the others as constants",
+					     first, input->name);
+		first = input->name;
+		status = add_input(onnx, input, &onnx->values[number]);
+	}
+	if (!status && !first)
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network reads no input");
+	return status;
+}
+
+/* ---- all of it ---- */
+
+/* What constants alone make comes first, so that later nodes know it wherever the file has it. */
+static enum psd_status compute_node(struct psd_onnx *onnx, size_t i)
+{
+	struct psd_error *const err = onnx->err;
+	bool is_done = false;
+	enum psd_status status;
+
+	onnx->node = onnx->graph->node[i];
+	for (unsigned k = 0; k < onnx->node->n_input; k++)
+		if (*onnx->node->input[k] && psd_onnx_input(onnx, k)->kind != PSD_ONNX_CONSTANT)
+			return PSD_OK;
+	if (onnx->is_done[i])
+		return PSD_OK;
+	onnx->err = NULL; /* what cannot be computed is told when its turn comes */
+	status = psd_onnx_see(onnx, &is_done);
+	if (!status && !is_done)
+		status = psd_onnx_compute(onnx, &is_done);
+	onnx->err = err;
+	onnx->is_done[i] = !status && is_done;
+	return status == PSD_ENOMEM ? psd_onnx_no_memory(onnx) : PSD_OK;
+}
+
+static enum psd_status operate_node(struct psd_onnx *onnx, size_t i)
+{
+	onnx->node = onnx->graph->node[i];
+	if (onnx->is_done[i])
+		return PSD_OK;
+	for (unsigned k = 0; k < onnx->node->n_input; k++)
+		if (*onnx->node->input[k] && psd_onnx_input(onnx, k)->kind == PSD_ONNX_ABSENT)
+			return psd_onnx_refuse(onnx, "reads '%.100s', which nothing above it makes",
+					       onnx->node->input[k]);
+	return psd_onnx_operate(onnx);
+}
+
+static enum psd_status read_graph(struct psd_onnx *onnx)
+{
+	const Onnx__Graph *graph = onnx->graph;
+	unsigned n_values, output = 0;
+	enum psd_status status = check_nodes(onnx);
+
+	if (!status)
+		status = name_values(onnx, &n_values);
+	if (status)
+		return status;
+	onnx->values = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->values));
+	if (!onnx->values)
+		return psd_onnx_no_memory(onnx);
+	status = find_needed(onnx, n_values);
+	for (unsigned i = 0, v = 1; i < graph->n_initializer && !status; i++)
+		if (graph->initializer[i]->name && *graph->initializer[i]->name)
+			status = psd_onnx_constant_of(onnx, graph->initializer[i], &onnx->values[v++]);
+	if (!status)
+		status = add_inputs(onnx);
+	for (size_t i = 0; i < graph->n_node && !status; i++)
+		status = compute_node(onnx, i);
+	for (size_t i = 0; i < graph->n_node && !status; i++)
+		status = operate_node(onnx, i);
+	if (status || onnx->has_loss)
+		return status;
+	if (!onnx->node || !psd_names_find(&onnx->names, graph->output[0]->name, &output))
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network has no nodes");
+	return psd_onnx_lose(onnx, &onnx->values[output]);
+}
+
+/* The file's name without its folder and ending: exporters call every graph alike. */
+static enum psd_status seal(struct psd_onnx *onnx, struct psd_graph *graph)
+{
+	const char *slash = strrchr(onnx->path, '/'), *base = slash ? slash + 1 : onnx->path;
+	const char *dot = strrchr(base, '.');
+	char *name = psd_arena_copy(&onnx->arena, base, dot && dot != base ? (size_t)(dot - base) : strlen(base));
+
+	return name ? psd_graph_build_seal(&onnx->build, name, place_of(onnx), graph, onnx->err)
+		    : psd_onnx_no_memory(onnx);
+}
+
+enum psd_status psd_onnx_parse(struct psd_graph *graph, const char *path, const void *bytes, size_t length,
+			       struct psd_error *err)
+{
+	Onnx__Model *model = onnx__model__unpack(NULL, length, bytes);
+	struct psd_onnx onnx = {.path = path, .err = err};
+	enum psd_status status;
+
+	if (!model || !model->graph) {
+		if (model)
+			onnx__model__free_unpacked(model, NULL);
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "is no ONNX model");
+	}
+	onnx.graph = model->graph;
+	for (size_t i = 0; i < model->n_opset_import; i++)
+		if (!model->opset_import[i]->domain || !*model->opset_import[i]->domain)
+			onnx.version = model->opset_import[i]->version;
+	status = read_graph(&onnx);
+	if (!status)
+		status = seal(&onnx, graph);
+	psd_graph_build_release(&onnx.build);
+	psd_names_release(&onnx.names);
+	psd_names_release(&onnx.owners);
+	psd_arena_release(&onnx.arena);
+	onnx__model__free_unpacked(model, NULL);
+	return status;
+}
+
+enum psd_status psd_onnx_load(struct psd_graph *graph, const char *path, struct psd_error *err)
+{
+	char *bytes;
+	size_t length;
+	enum psd_status status = psd_file_read_bytes(&bytes, &length, FILE_BYTES_MAX, path, err);
+
+	if (status)
+		return status;
+	status = psd_onnx_parse(graph, path, bytes, length, err);
+	free(bytes);
+	return status;
+}

@@ -1,0 +1,28 @@
+/* Networks in ONNX's form (https://onnx.ai), as PyTorch and others export them. A node becomes the layer that computes
+ * the same; nodes that only reshape or reorder become part of how later ones read a layer (view.h), or a reshape or
+ * permute where there is no other way. Elementwise functions are put together again from the nodes that spell them out
+ * (term.h), as is attention (attention.c). What follows from constants and shapes alone is computed here (constant.c).
+ *
+ * The first input is the network's, its first axis the batch; an input that only a loss reads is the labels. An open
+ * batch counts as 1. Of several outputs the first one counts, and what it does not need is left out. Unless the file
+ * computes a loss, a softmax with the multinomial loss follows, in place of a softmax at the end.
+ *
+ * Parameters are initializers of several values that meet the network's data. Two layers share them where both multiply
+ * by the same matrix; vectors are each layer's own, since exporters write equal ones once. Their values are not read.
+ *
+ * Left out: dropout of attention's probabilities and stochastic depth. Private to the engine. */
+#ifndef PSD_ONNX_H
+#define PSD_ONNX_H
+
+#include <stddef.h>
+
+#include "engine/base/error.h"
+#include "engine/model/graph.h"
+
+/* As psd_graph_load(), for a file, or for length bytes of one, named path in messages, whose external data is looked
+ * for beside it. PSD_EINVAL names the node. */
+enum psd_status psd_onnx_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_onnx_parse(struct psd_graph *graph, const char *path, const void *bytes, size_t length,
+			       struct psd_error *err) PSD_MUST_CHECK;
+
+#endif

@@ -1,0 +1,240 @@
+/* What the parts of the ONNX reader share. Private to this folder. Every function that returns a status has set the
+ * error, with the place of the node that is being read. */
+#ifndef PSD_ONNX_PARTS_H
+#define PSD_ONNX_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/arena.h"
+#include "engine/base/error.h"
+#include "engine/base/names.h"
+#include "engine/model/graph_build.h"
+#include "engine/model/onnx/onnx.pb-c.h"
+#include "engine/model/onnx/view.h"
+
+/* Numbers that are computed here: masks of sequences of 4,096 tokens are the largest. */
+#define PSD_ONNX_NUMBERS_MAX (UINT64_C(1) << 24)
+
+/* Of a tensor's elements, as the file numbers them. */
+enum psd_onnx_type {
+	PSD_ONNX_FLOAT = 1,
+	PSD_ONNX_UINT8,
+	PSD_ONNX_INT8,
+	PSD_ONNX_UINT16,
+	PSD_ONNX_INT16,
+	PSD_ONNX_INT32,
+	PSD_ONNX_INT64,
+	PSD_ONNX_STRING,
+	PSD_ONNX_BOOL,
+	PSD_ONNX_FLOAT16,
+	PSD_ONNX_DOUBLE,
+	PSD_ONNX_UINT32,
+	PSD_ONNX_UINT64,
+	PSD_ONNX_BFLOAT16 = 16,
+};
+
+enum psd_onnx_kind {
+	PSD_ONNX_ABSENT,   /* an optional input that is left out */
+	PSD_ONNX_CONSTANT, /* numbers that no sample changes, parameters among them */
+	PSD_ONNX_DATA,	   /* what a layer puts out, perhaps with functions of its elements still to come */
+	PSD_ONNX_SCORES,   /* of attention, on their way to the values */
+	PSD_ONNX_NOISE,	   /* a random mask: of dropout */
+	PSD_ONNX_LABELS,   /* for the loss alone */
+	PSD_ONNX_NEVER,	   /* false everywhere, such as whether a score is no number */
+};
+
+struct psd_onnx_term;
+struct psd_onnx_scores;
+struct psd_onnx_layout;
+
+struct psd_onnx_value {
+	enum psd_onnx_kind kind;
+	unsigned n_dims; /* of constants and noise */
+	uint64_t dims[PSD_ONNX_AXES_MAX];
+	/* Of a constant. */
+	const double *numbers;	    /* row by row; NULL: not read (yet), or too many */
+	const Onnx__Tensor *origin; /* whose values it has, in another order if is_moved; NULL: it is computed */
+	bool is_moved;
+	bool is_real; /* of a type with fractions */
+	/* Of data. */
+	struct psd_onnx_view view;
+	struct psd_onnx_term *term; /* of the layer's values */
+	struct psd_onnx_scores *scores;
+	double rotary_base; /* of a rotation that is still to come; 0: none */
+	double kept;	    /* of noise: which share it keeps; 0: not known */
+};
+
+struct psd_onnx {
+	const char *path;
+	const Onnx__Graph *graph;
+	const Onnx__Node *node; /* being read */
+	struct psd_arena arena;
+	struct psd_graph_build build;
+	struct psd_names names;	       /* of values, to their numbers */
+	struct psd_onnx_value *values; /* by number */
+	unsigned *uses;		       /* by number: how many inputs of nodes that count it is */
+	unsigned *readers;	       /* by number: the first of these nodes */
+	unsigned *makers;	       /* by number: 1 + the node that makes it; 0: none does */
+	bool *is_done;		       /* of nodes, by number: others have done it along with theirs */
+	bool has_loss;
+	struct psd_names owners;	       /* names of matrices, to the first layer that multiplies by each */
+	const struct psd_onnx_layout *layouts; /* that exist already */
+	int64_t version;		       /* of the operators */
+	struct psd_error *err;
+};
+
+/* ---- nodes (nodes.c) ---- */
+
+/* "path: node 'name' (Op): ..." PSD_EINVAL. */
+enum psd_status psd_onnx_refuse(const struct psd_onnx *onnx, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+enum psd_status psd_onnx_no_memory(const struct psd_onnx *onnx);
+
+/* The node's input or output; a value of kind PSD_ONNX_ABSENT where there is none. */
+struct psd_onnx_value *psd_onnx_input(const struct psd_onnx *onnx, unsigned i);
+struct psd_onnx_value *psd_onnx_output(const struct psd_onnx *onnx, unsigned i);
+
+const Onnx__Attribute *psd_onnx_attribute(const Onnx__Node *node, const char *name); /* NULL: none */
+int64_t psd_onnx_integer(const struct psd_onnx *onnx, const char *name, int64_t otherwise);
+double psd_onnx_number(const struct psd_onnx *onnx, const char *name, double otherwise);
+bool psd_onnx_text_is(const struct psd_onnx *onnx, const char *name, const char *text); /* false: absent, too */
+/* Up to `most` whole numbers of an attribute, or else of input `i` (0: of none, since that is data); *n = 0: neither is
+ * there. */
+enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsigned i, int64_t integers[],
+				  unsigned most, unsigned *n) PSD_MUST_CHECK;
+/* An axis of so many, which may count from behind. */
+enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t given, unsigned n_axes,
+			      unsigned *axis) PSD_MUST_CHECK;
+
+/* ---- constants (constant.c) ---- */
+
+bool psd_onnx_is_real(int32_t type); /* it has fractions */
+/* A tensor of the file, whose numbers are not read yet. */
+enum psd_status psd_onnx_constant_of(struct psd_onnx *onnx, const Onnx__Tensor *tensor,
+				     struct psd_onnx_value *value) PSD_MUST_CHECK;
+uint64_t psd_onnx_elements(const struct psd_onnx_value *constant);
+/* Sets constant->numbers, which stay until the end. */
+enum psd_status psd_onnx_read(struct psd_onnx *onnx, struct psd_onnx_value *constant) PSD_MUST_CHECK;
+bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, double *number);
+/* What is of the file and not computed. Several such values that meet data are learned; a single one may be a number.
+ */
+bool psd_onnx_is_parameter(const struct psd_onnx_value *value);
+bool psd_onnx_is_learned(const struct psd_onnx_value *value);
+
+/* ---- computing (compute.c) ---- */
+
+/* Computes all outputs of a node whose inputs are constants. *is_done false: it is none that can be. */
+enum psd_status psd_onnx_compute(struct psd_onnx *onnx, bool *is_done) PSD_MUST_CHECK;
+
+/* ---- shapes (shapes.c) ---- */
+
+/* Of the node, when it only looks at its input in another way. *is_done false: it does more. */
+enum psd_status psd_onnx_see(struct psd_onnx *onnx, bool *is_done) PSD_MUST_CHECK;
+
+/* ---- layers (layout.c) ---- */
+
+/* Adds a layer named after the weight whose name it is given, or else the node (NULL). inputs: their numbers. */
+enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight,
+			     unsigned *number) PSD_MUST_CHECK;
+/* The same for one of one input. */
+enum psd_status psd_onnx_add_simple(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
+				    const union psd_layer_settings *settings, unsigned input,
+				    unsigned *number) PSD_MUST_CHECK;
+struct psd_shape psd_onnx_shape(const struct psd_onnx *onnx, unsigned layer);
+uint64_t psd_onnx_values_of(const struct psd_onnx *onnx, unsigned layer);
+/* The view becomes one of a whole layer, perhaps a new one, whatever its order. */
+enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view *view) PSD_MUST_CHECK;
+/* The view becomes one of a layer, perhaps a new one, whose channels are the digits of the axes that are named first,
+ * rows those of the next, columns those of the last; each group of axes may be none. All axes are named, but that the
+ * batch may be among them says nothing. is_flat: any shape will do whose values lie in that order. */
+struct psd_onnx_order {
+	unsigned n[3];
+	unsigned axes[3][PSD_ONNX_AXES_MAX];
+};
+enum psd_status psd_onnx_lay_out(struct psd_onnx *onnx, struct psd_onnx_view *view, const struct psd_onnx_order *order,
+				 bool is_flat) PSD_MUST_CHECK;
+/* Both become views of whole layers of one shape, whose values lie alike. False in *do_match: their sides differ. */
+enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one, struct psd_onnx_view *other,
+			       bool *do_match) PSD_MUST_CHECK;
+/* Functions that are still to come become layers, and the view one of these. */
+enum psd_status psd_onnx_settle(struct psd_onnx *onnx, struct psd_onnx_value *data) PSD_MUST_CHECK;
+/* All at once: settled, and with `axis` as channels, the other axes as rows and columns. */
+enum psd_status psd_onnx_channels_first(struct psd_onnx *onnx, struct psd_onnx_value *data,
+					unsigned axis) PSD_MUST_CHECK;
+/* The same axes of another layer with `channels` in place of that axis, which psd_onnx_channels_first() has had. */
+void psd_onnx_follow_channels(const struct psd_onnx *onnx, const struct psd_onnx_view *of, unsigned axis,
+			      unsigned layer, struct psd_onnx_value *result);
+
+/* PSD_EINVAL unless the value is data. */
+enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx_value *value) PSD_MUST_CHECK;
+/* Adds a layer upon data that lies as it should, and binds the node's output to it: its axes stay as they are. */
+enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
+				   const struct psd_layer_kind *kind,
+				   const union psd_layer_settings *settings) PSD_MUST_CHECK;
+
+/* ---- functions of elements (term.c) ---- */
+
+struct psd_onnx_term *psd_onnx_term_new(struct psd_onnx *onnx); /* the identity; NULL without memory */
+/* Of the node, when it is a function of one input's elements. *is_done false: it is none. */
+enum psd_status psd_onnx_apply(struct psd_onnx *onnx, bool *is_done) PSD_MUST_CHECK;
+/* The data with its sign changed, or one divided by it. */
+enum psd_status psd_onnx_negate(struct psd_onnx *onnx, struct psd_onnx_value *data) PSD_MUST_CHECK;
+enum psd_status psd_onnx_invert(struct psd_onnx *onnx, struct psd_onnx_value *data) PSD_MUST_CHECK;
+/* The first is the square of the second, element by element. */
+bool psd_onnx_is_square(const struct psd_onnx_value *square, const struct psd_onnx_value *of);
+/* Only a product with *factor is still to come. */
+bool psd_onnx_term_is_product(const struct psd_onnx_term *term, double *factor);
+
+/* ---- attention (attention.c) ---- */
+
+/* A product of data with data begins it, a product with the values ends it. */
+enum psd_status psd_onnx_begin_scores(struct psd_onnx *onnx, const struct psd_onnx_value *queries,
+				      const struct psd_onnx_value *keys, struct psd_onnx_value *result) PSD_MUST_CHECK;
+enum psd_status psd_onnx_scale_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores, double factor,
+				      struct psd_onnx_value *result) PSD_MUST_CHECK;
+/* What a number for each pair of places says: what is added to its score, that one does see the other or does not. */
+enum psd_onnx_mask { PSD_ONNX_ADDS, PSD_ONNX_SEES, PSD_ONNX_SEES_NOT };
+enum psd_status psd_onnx_mask_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
+				     struct psd_onnx_value *mask, enum psd_onnx_mask says,
+				     struct psd_onnx_value *result) PSD_MUST_CHECK;
+enum psd_status psd_onnx_make_causal(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
+				     struct psd_onnx_value *result) PSD_MUST_CHECK;
+enum psd_status psd_onnx_normalize_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
+					  struct psd_onnx_value *result) PSD_MUST_CHECK;
+enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
+				    const struct psd_onnx_value *values, struct psd_onnx_value *result) PSD_MUST_CHECK;
+
+/* ---- what files spell out (spelt.c) ---- */
+
+/* Does a mean keep the last axis, and is it over that alone? */
+bool psd_onnx_is_over_last(struct psd_onnx *onnx, const Onnx__Node *mean);
+/* Of the node, a mean, and what follows it: all of it becomes one layer. *is_done false: it is something else. */
+enum psd_status psd_onnx_match_norm(struct psd_onnx *onnx, bool *is_done) PSD_MUST_CHECK;
+/* Of the node, a product, and what follows it: data that are rotated. */
+enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done) PSD_MUST_CHECK;
+
+/* ---- operators ---- */
+
+typedef enum psd_status psd_onnx_operator_fn(struct psd_onnx *onnx);
+
+/* The node, whatever it is (operators.c). */
+enum psd_status psd_onnx_operate(struct psd_onnx *onnx) PSD_MUST_CHECK;
+/* Adds the loss of what the network puts out. */
+enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data) PSD_MUST_CHECK;
+
+/* (arithmetic.c) */
+psd_onnx_operator_fn psd_onnx_arithmetic, psd_onnx_compare, psd_onnx_where, psd_onnx_noise, psd_onnx_dropout;
+
+/* (products.c) */
+psd_onnx_operator_fn psd_onnx_conv, psd_onnx_deconv, psd_onnx_gemm, psd_onnx_matmul, psd_onnx_embed;
+/* Data with as much learned for each of one axis's places, or for all places. */
+enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *data,
+				const struct psd_onnx_value *learned, bool is_factor) PSD_MUST_CHECK;
+/* Reads the window of a layer that slides one over maps, and lays the data out for it; kernel: where the node does not
+ * say it. *result gets its axes from psd_onnx_map(), once there is a layer. */
+enum psd_status psd_onnx_window(struct psd_onnx *onnx, struct psd_onnx_value *data, struct psd_sides kernel,
+				struct psd_window *window, struct psd_onnx_value *result) PSD_MUST_CHECK;
+void psd_onnx_map(const struct psd_onnx *onnx, unsigned layer, struct psd_onnx_value *result);
+
+#endif

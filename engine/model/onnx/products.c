@@ -1,0 +1,414 @@
+/* Layers that multiply by what they learn, and what is added to that. */
+#include <string.h>
+
+#include "engine/model/layer.h"
+#include "engine/model/onnx/parts.h"
+
+/* ---- parameters ---- */
+
+static const char *name_of(const struct psd_onnx_value *weight)
+{
+	return weight->origin && weight->origin->name && *weight->origin->name ? weight->origin->name : NULL;
+}
+
+static enum psd_status check_weight(struct psd_onnx *onnx, const struct psd_onnx_value *weight, unsigned least,
+				    unsigned most)
+{
+	bool is_empty = false;
+
+	for (unsigned d = 0; d < weight->n_dims; d++)
+		is_empty = is_empty || weight->dims[d] == 0 || weight->dims[d] > UINT32_MAX;
+	if (weight->kind == PSD_ONNX_CONSTANT && weight->n_dims >= least && weight->n_dims <= most && !is_empty)
+		return PSD_OK;
+	return psd_onnx_refuse(onnx, "must have a weight of its own of %u to %u axes", least, most);
+}
+
+/* A layer that multiplies by a weight, which another may have multiplied by before. One that shares has no bias of its
+ * own: *has_bias says whether it is still to be added. */
+static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec *spec,
+				   const struct psd_onnx_value *weight, bool *has_bias, unsigned *number)
+{
+	const char *name = name_of(weight);
+	enum psd_status status;
+
+	spec->n_inputs = 1;
+	spec->is_sharing = name && psd_names_find(&onnx->owners, name, &spec->owner);
+	if (spec->is_sharing && onnx->build.graph.layers[spec->owner].n_tensors == 2 && *has_bias)
+		*has_bias = false;
+	else if (spec->is_sharing && spec->kind == &psd_layer_inner_product)
+		spec->settings.inner_product.has_bias = false;
+	else if (spec->is_sharing && spec->kind != &psd_layer_embedding)
+		spec->settings.conv.has_bias = false;
+	else
+		*has_bias = false;
+	status = psd_onnx_add(onnx, spec, name, number);
+	if (!status && name && !spec->is_sharing && !psd_names_put(&onnx->owners, name, *number))
+		status = psd_onnx_no_memory(onnx);
+	return status;
+}
+
+/* ---- what is added ---- */
+
+/* The one node that reads the output, if that adds a value for each place of the last axis: it is done along. */
+static const Onnx__Node *find_bias(const struct psd_onnx *onnx, uint64_t outputs)
+{
+	const unsigned value = (unsigned)(psd_onnx_output(onnx, 0) - onnx->values);
+	const unsigned reader = onnx->readers[value];
+	const Onnx__Node *node;
+
+	if (onnx->uses[value] != 1)
+		return NULL;
+	node = onnx->graph->node[reader];
+	if (!node->op_type || strcmp(node->op_type, "Add") != 0 || node->n_input != 2 || node->n_output != 1)
+		return NULL;
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned number;
+		const struct psd_onnx_value *other;
+
+		if (!psd_names_find(&onnx->names, node->input[i], &number))
+			continue;
+		other = &onnx->values[number];
+		if (psd_onnx_is_learned(other) && psd_onnx_elements(other) == outputs && other->n_dims > 0 &&
+		    other->dims[other->n_dims - 1] == outputs)
+			return node;
+	}
+	return NULL;
+}
+
+enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *data,
+				const struct psd_onnx_value *learned, bool is_factor)
+{
+	union psd_layer_settings settings = {
+		.affine = {.has_scale = is_factor, .has_shift = !is_factor, .epsilon = 0, .kept_ratio = 0}};
+	const unsigned n = data->view.n_axes, missing = n - learned->n_dims;
+	unsigned axis = 0, n_axes = 0;
+	bool is_all = true;
+	struct psd_onnx_value result;
+	enum psd_status status;
+
+	if (learned->n_dims > n)
+		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+	for (unsigned a = 0; a < n; a++) {
+		const uint64_t side = a < missing ? 1 : learned->dims[a - missing];
+
+		if (side != 1 && side != psd_onnx_view_side(&data->view, a))
+			return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+		if (psd_onnx_view_has_batch(&data->view, a))
+			continue;
+		is_all = is_all && (side != 1 || psd_onnx_view_side(&data->view, a) == 1);
+		if (side != 1) {
+			axis = a;
+			n_axes++;
+		}
+	}
+	if (n_axes == 1) {
+		status = psd_onnx_channels_first(onnx, data, axis);
+	} else if (is_all && !is_factor) {
+		status = psd_onnx_settle(onnx, data);
+		if (!status)
+			status = psd_onnx_make_whole(onnx, &data->view);
+	} else {
+		return psd_onnx_refuse(
+			onnx, "has learned values for some axes of its input: known are those of one axis, and "
+			      "summands for all");
+	}
+	result = *data;
+	if (!status)
+		status = psd_onnx_add_simple(onnx, n_axes == 1 ? &psd_layer_scale : &psd_layer_position,
+					     n_axes == 1 ? &settings : NULL, data->view.layer, &result.view.layer);
+	*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
+/* ---- convolutions ---- */
+
+static enum psd_status read_sides(struct psd_onnx *onnx, const char *name, unsigned n_sides, uint32_t otherwise,
+				  int64_t lowest, struct psd_sides *sides)
+{
+	int64_t given[2];
+	unsigned n;
+	enum psd_status status = psd_onnx_integers(onnx, name, 0, given, 2, &n);
+
+	*sides = (struct psd_sides){otherwise, n_sides == 2 ? otherwise : lowest ? 1 : 0};
+	if (status || n == 0)
+		return status;
+	for (unsigned i = 0; i < n; i++)
+		if (n != n_sides || given[i] < lowest || given[i] > PSD_LAYER_SIDE_MAX)
+			return psd_onnx_refuse(onnx, "has '%s' %lld, must have %u from %lld to %u", name,
+					       (long long)given[i], n_sides, (long long)lowest, PSD_LAYER_SIDE_MAX);
+	sides->height = (uint32_t)given[0];
+	if (n == 2)
+		sides->width = (uint32_t)given[1];
+	return PSD_OK;
+}
+
+/* So much at each end that there are as many positions as strides. */
+static uint32_t same_pad(uint32_t side, uint32_t kernel, uint32_t stride, uint32_t dilation)
+{
+	const uint64_t positions = (side + stride - 1) / stride;
+	const uint64_t reach = (positions - 1) * stride + (uint64_t)dilation * (kernel - 1) + 1;
+
+	return reach > side ? (uint32_t)(reach - side) : 0;
+}
+
+/* As pool and conv have it: the same at both ends. */
+static enum psd_status read_pads(struct psd_onnx *onnx, unsigned n_sides, struct psd_shape in,
+				 struct psd_window *window)
+{
+	int64_t pads[4] = {0};
+	unsigned n;
+	enum psd_status status = psd_onnx_integers(onnx, "pads", 0, pads, 4, &n);
+	const bool is_same =
+		psd_onnx_text_is(onnx, "auto_pad", "SAME_UPPER") || psd_onnx_text_is(onnx, "auto_pad", "SAME_LOWER");
+
+	if (status)
+		return status;
+	if (is_same) {
+		const uint32_t both[2] = {
+			same_pad(in.height, window->kernel.height, window->stride.height, window->dilation.height),
+			same_pad(in.width, window->kernel.width, window->stride.width, window->dilation.width)};
+
+		for (unsigned i = 0; i < n_sides; i++) {
+			pads[i] = both[i] / 2;
+			pads[i + n_sides] = both[i] - both[i] / 2;
+		}
+		n = 2 * n_sides;
+	}
+	if (n == 0)
+		return PSD_OK;
+	if (n != 2 * n_sides)
+		return psd_onnx_refuse(onnx, "has %u pads, must have %u", n, 2 * n_sides);
+	for (unsigned i = 0; i < n_sides; i++)
+		if (pads[i] != pads[i + n_sides] || pads[i] < 0 || pads[i] > PSD_LAYER_SIDE_MAX)
+			return psd_onnx_refuse(onnx, "has pads of %lld before and %lld behind, must be equal",
+					       (long long)pads[i], (long long)pads[i + n_sides]);
+	window->pad = (struct psd_sides){(uint32_t)pads[0], n_sides == 2 ? (uint32_t)pads[1] : 0};
+	return PSD_OK;
+}
+
+enum psd_status psd_onnx_window(struct psd_onnx *onnx, struct psd_onnx_value *data, struct psd_sides kernel,
+				struct psd_window *window, struct psd_onnx_value *result)
+{
+	const unsigned n_axes = data->view.n_axes, n_sides = n_axes - 2;
+	const struct psd_onnx_order order = {.n = {1, 1, n_sides == 2}, .axes = {{1}, {2}, {3}}};
+	enum psd_status status;
+
+	if (data->kind != PSD_ONNX_DATA || n_axes < 3 || n_axes > 4)
+		return psd_onnx_refuse(onnx, "must have an input of samples, channels and one or two sides");
+	status = psd_onnx_settle(onnx, data);
+	if (!status)
+		status = psd_onnx_lay_out(onnx, &data->view, &order, false);
+	if (!status)
+		status = read_sides(onnx, "kernel_shape", n_sides, 1, 1, &window->kernel);
+	if (!psd_onnx_attribute(onnx->node, "kernel_shape"))
+		window->kernel = kernel;
+	if (!status)
+		status = read_sides(onnx, "strides", n_sides, 1, 1, &window->stride);
+	if (!status)
+		status = read_sides(onnx, "dilations", n_sides, 1, 1, &window->dilation);
+	if (!status)
+		status = read_pads(onnx, n_sides, psd_onnx_shape(onnx, data->view.layer), window);
+	*result = *data;
+	return status;
+}
+
+void psd_onnx_map(const struct psd_onnx *onnx, unsigned layer, struct psd_onnx_value *result)
+{
+	const struct psd_shape shape = psd_onnx_shape(onnx, layer);
+	struct psd_onnx_view view = {.layer = layer};
+
+	psd_onnx_view_add_axis_of(&view, &result->view, 0);
+	psd_onnx_view_add_axis(&view);
+	psd_onnx_view_add_digit(&view, shape.channels, (uint64_t)shape.height * shape.width);
+	psd_onnx_view_add_axis(&view);
+	psd_onnx_view_add_digit(&view, shape.height, shape.width);
+	if (result->view.n_axes == 4) {
+		psd_onnx_view_add_axis(&view);
+		psd_onnx_view_add_digit(&view, shape.width, 1);
+	}
+	result->view = view;
+}
+
+static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_kind *kind)
+{
+	struct psd_onnx_value *data = psd_onnx_input(onnx, 0), result;
+	const struct psd_onnx_value *weight = psd_onnx_input(onnx, 1);
+	const bool is_deconv = kind == &psd_layer_deconv;
+	const int64_t groups = psd_onnx_integer(onnx, "group", 1);
+	struct psd_layer_spec spec = {.kind = kind};
+	struct psd_conv_settings *conv = &spec.settings.conv;
+	struct psd_sides kernel = {1, 1};
+	bool has_bias = psd_onnx_is_parameter(psd_onnx_input(onnx, 2));
+	unsigned layer;
+	enum psd_status status = check_weight(onnx, weight, 3, 4);
+
+	if (status)
+		return status;
+	kernel.height = (uint32_t)weight->dims[2];
+	kernel.width = weight->n_dims == 4 ? (uint32_t)weight->dims[3] : 1;
+	status = psd_onnx_window(onnx, data, kernel, &conv->window, &result);
+	if (status)
+		return status;
+	if (groups < 1 || groups > PSD_LAYER_CHANNELS_MAX ||
+	    (is_deconv ? weight->dims[0] : psd_onnx_view_side(&data->view, 1)) !=
+		    (is_deconv ? psd_onnx_view_side(&data->view, 1) : weight->dims[1] * (uint64_t)groups))
+		return psd_onnx_refuse(onnx, "has a weight that does not fit %llu channels in %lld groups",
+				       (unsigned long long)psd_onnx_view_side(&data->view, 1), (long long)groups);
+	conv->groups = (uint32_t)groups;
+	conv->outputs = (uint32_t)(is_deconv ? weight->dims[1] * (uint64_t)groups : weight->dims[0]);
+	conv->has_bias = has_bias;
+	spec.inputs[0] = data->view.layer;
+	status = add_product(onnx, &spec, weight, &has_bias, &layer);
+	if (status)
+		return status;
+	psd_onnx_map(onnx, layer, &result);
+	*psd_onnx_output(onnx, 0) = result;
+	if (!has_bias)
+		return PSD_OK;
+	status = psd_onnx_add_simple(onnx, &psd_layer_scale, &(union psd_layer_settings){.affine = {.has_shift = true}},
+				     layer, &result.view.layer);
+	*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
+enum psd_status psd_onnx_conv(struct psd_onnx *onnx)
+{
+	return convolve(onnx, &psd_layer_conv);
+}
+
+enum psd_status psd_onnx_deconv(struct psd_onnx *onnx)
+{
+	int64_t more[2] = {0};
+	unsigned n;
+	const enum psd_status status = psd_onnx_integers(onnx, "output_padding", 0, more, 2, &n);
+
+	if (status)
+		return status;
+	if (more[0] || more[1] || psd_onnx_attribute(onnx->node, "output_shape"))
+		return psd_onnx_refuse(onnx, "asks for more places than its input spreads over: not known");
+	return convolve(onnx, &psd_layer_deconv);
+}
+
+/* ---- inner products ---- */
+
+/* The last axis of data times a matrix: where there are places beside it, at each of them. */
+static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *data, const struct psd_onnx_value *weight,
+				uint64_t inputs, uint64_t outputs, bool has_bias)
+{
+	const unsigned axis = data->view.n_axes - 1;
+	const struct psd_onnx_order alone = {.n = {1}, .axes = {{axis}}};
+	struct psd_layer_spec spec = {.kind = &psd_layer_inner_product};
+	struct psd_onnx_value result;
+	const Onnx__Node *adder = has_bias ? NULL : find_bias(onnx, outputs);
+	uint64_t places = 1;
+	unsigned layer, added;
+	bool is_left;
+	enum psd_status status = PSD_OK;
+
+	if (psd_onnx_view_side(&data->view, axis) != inputs)
+		return psd_onnx_refuse(onnx, "multiplies %llu values by a weight for %llu",
+				       (unsigned long long)psd_onnx_view_side(&data->view, axis),
+				       (unsigned long long)inputs);
+	if (outputs > PSD_LAYER_CHANNELS_MAX)
+		return psd_onnx_refuse(onnx, "has %llu outputs, must have up to %u", (unsigned long long)outputs,
+				       PSD_LAYER_CHANNELS_MAX);
+	for (unsigned d = 0; d < psd_onnx_view_first(&data->view, axis); d++)
+		places *= data->view.digits[d].stride == PSD_ONNX_BATCH ? 1 : data->view.digits[d].size;
+	if (places == 1) {
+		status = psd_onnx_settle(onnx, data);
+		if (!status)
+			status = psd_onnx_lay_out(onnx, &data->view, &alone, true);
+		spec.settings.inner_product = (struct psd_inner_product_settings){.outputs = (uint32_t)outputs,
+										  .has_bias = has_bias || adder};
+	} else {
+		status = psd_onnx_channels_first(onnx, data, axis);
+		spec.kind = &psd_layer_conv;
+		spec.settings = spec.kind->defaults;
+		spec.settings.conv.outputs = (uint32_t)outputs;
+		spec.settings.conv.has_bias = has_bias || adder;
+	}
+	if (status)
+		return status;
+	spec.inputs[0] = data->view.layer;
+	is_left = has_bias || adder;
+	status = add_product(onnx, &spec, weight, &is_left, &layer);
+	if (status)
+		return status;
+	result = *data;
+	psd_onnx_follow_channels(onnx, &data->view, axis, layer, &result);
+	if (is_left && has_bias) {
+		status = psd_onnx_add_simple(onnx, &psd_layer_scale,
+					     &(union psd_layer_settings){.affine = {.has_shift = true}}, layer,
+					     &result.view.layer);
+	} else if (adder && !is_left && psd_names_find(&onnx->names, adder->output[0], &added)) {
+		onnx->is_done[onnx->readers[psd_onnx_output(onnx, 0) - onnx->values]] = true;
+		onnx->values[added] = result;
+	}
+	*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
+enum psd_status psd_onnx_gemm(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
+	const struct psd_onnx_value *weight = psd_onnx_input(onnx, 1);
+	const bool is_transposed = psd_onnx_integer(onnx, "transB", 0) != 0;
+	const enum psd_status status = check_weight(onnx, weight, 2, 2);
+
+	if (status)
+		return status;
+	if (data->kind != PSD_ONNX_DATA || data->view.n_axes != 2 || psd_onnx_integer(onnx, "transA", 0) ||
+	    psd_onnx_number(onnx, "alpha", 1) != 1 || psd_onnx_number(onnx, "beta", 1) != 1)
+		return psd_onnx_refuse(onnx, "is known for samples times a weight alone, with factors of 1");
+	return multiply(onnx, data, weight, weight->dims[is_transposed], weight->dims[!is_transposed],
+			psd_onnx_is_parameter(psd_onnx_input(onnx, 2)));
+}
+
+enum psd_status psd_onnx_matmul(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *left = psd_onnx_input(onnx, 0), *right = psd_onnx_input(onnx, 1);
+	enum psd_status status;
+
+	if (left->kind == PSD_ONNX_SCORES && right->kind == PSD_ONNX_DATA)
+		return psd_onnx_end_scores(onnx, left, right, psd_onnx_output(onnx, 0));
+	if (left->kind == PSD_ONNX_DATA && right->kind == PSD_ONNX_DATA)
+		return psd_onnx_begin_scores(onnx, left, right, psd_onnx_output(onnx, 0));
+	if (left->kind != PSD_ONNX_DATA || left->view.n_axes < 1)
+		return psd_onnx_refuse(onnx, "is known for samples times a weight alone, and in attention");
+	status = check_weight(onnx, right, 2, 2);
+	return status ? status : multiply(onnx, left, right, right->dims[0], right->dims[1], false);
+}
+
+/* ---- tables ---- */
+
+/* Rows of what is learned, by the samples' numbers. */
+enum psd_status psd_onnx_embed(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *table = psd_onnx_input(onnx, 0), *tokens = psd_onnx_input(onnx, 1);
+	struct psd_layer_spec spec = {.kind = &psd_layer_embedding};
+	struct psd_onnx_value result = *tokens;
+	bool has_bias = false;
+	double factor;
+	uint64_t places;
+	enum psd_status status = check_weight(onnx, table, 2, 2);
+
+	if (status)
+		return status;
+	if (tokens->kind != PSD_ONNX_DATA || !psd_onnx_term_is_product(tokens->term, &factor) || factor != 1 ||
+	    psd_onnx_integer(onnx, "axis", 0) != 0 ||
+	    !psd_onnx_view_is_whole(&tokens->view, psd_onnx_values_of(onnx, tokens->view.layer)))
+		return psd_onnx_refuse(onnx, "is known for rows of a table by the network's input alone");
+	if (table->dims[0] > PSD_LAYER_CHANNELS_MAX || table->dims[1] > PSD_LAYER_CHANNELS_MAX)
+		return psd_onnx_refuse(onnx, "has a table of more than %u rows or columns", PSD_LAYER_CHANNELS_MAX);
+	spec.settings.embedding = (struct psd_embedding_settings){.vocabulary = (uint32_t)table->dims[0],
+								  .outputs = (uint32_t)table->dims[1]};
+	spec.inputs[0] = tokens->view.layer;
+	places = psd_onnx_values_of(onnx, tokens->view.layer);
+	status = add_product(onnx, &spec, table, &has_bias, &result.view.layer);
+	if (status)
+		return status;
+	if (!psd_onnx_view_add_axis(&result.view) || !psd_onnx_view_add_digit(&result.view, table->dims[1], places))
+		return psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}

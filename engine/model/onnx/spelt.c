@@ -1,0 +1,330 @@
+/* What files spell out in nodes that are no functions of single elements: normalisation over the last axis, and queries
+ * and keys that are rotated by their places. Found from its first node on; the others are done along with it. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/model/layer.h"
+#include "engine/model/onnx/parts.h"
+
+/* ---- from node to node ---- */
+
+enum { CHAIN_MAX = 12 };
+
+/* Nodes that are followed from a value on. */
+struct chain {
+	struct psd_onnx *onnx;
+	const char *value; /* the newest node's output */
+	unsigned nodes[CHAIN_MAX];
+	unsigned n;
+};
+
+static unsigned number_of(const struct psd_onnx *onnx, const char *value)
+{
+	unsigned number = 0;
+
+	if (*value)
+		psd_names_find(&onnx->names, value, &number);
+	return number;
+}
+
+/* The node of that operator, up to two inputs and an output; NULL: it is another. */
+static const Onnx__Node *is_plain(const struct psd_onnx *onnx, unsigned node, const char *op)
+{
+	const Onnx__Node *found = onnx->graph->node[node];
+	const bool is = !strcmp(found->op_type, op) && found->n_input >= 1 && found->n_input <= 2 &&
+			found->n_output == 1 && !onnx->is_done[node];
+
+	return is ? found : NULL;
+}
+
+/* On to the one node that reads the value, if it is such an operator; *other: its other input, "" for none. */
+static bool follow(struct chain *chain, const char *op, const char **other)
+{
+	const unsigned number = number_of(chain->onnx, chain->value);
+	const unsigned reader = chain->onnx->readers[number];
+	const Onnx__Node *node;
+
+	if (chain->onnx->uses[number] != 1 || chain->n == CHAIN_MAX)
+		return false;
+	node = is_plain(chain->onnx, reader, op);
+	if (!node)
+		return false;
+	*other = node->n_input < 2 ? "" : node->input[strcmp(node->input[0], chain->value) == 0];
+	chain->nodes[chain->n++] = reader;
+	chain->value = node->output[0];
+	return true;
+}
+
+static bool follow_scalar(struct chain *chain, const char *op, double *number)
+{
+	const char *other;
+	struct chain next = *chain;
+
+	if (!follow(&next, op, &other) ||
+	    !psd_onnx_is_scalar(chain->onnx, &chain->onnx->values[number_of(chain->onnx, other)], number))
+		return false;
+	*chain = next;
+	return true;
+}
+
+/* The nodes are done, and the last one's output is `result`. */
+static void finish(const struct chain *chain, const struct psd_onnx_value *result)
+{
+	for (unsigned i = 0; i < chain->n; i++)
+		chain->onnx->is_done[chain->nodes[i]] = true;
+	chain->onnx->values[number_of(chain->onnx, chain->value)] = *result;
+}
+
+/* ---- normalisation ---- */
+
+/* What is learned for each place of the last axis, if the next node brings it in. */
+static bool follow_learned(struct chain *chain, const char *op, uint64_t places, const char **name)
+{
+	struct chain next = *chain;
+	const struct psd_onnx_value *learned;
+	const char *other;
+
+	if (!follow(&next, op, &other))
+		return false;
+	learned = &chain->onnx->values[number_of(chain->onnx, other)];
+	if (!psd_onnx_is_parameter(learned) || psd_onnx_elements(learned) != places || learned->n_dims == 0 ||
+	    learned->dims[learned->n_dims - 1] != places)
+		return false;
+	*name = other;
+	*chain = next;
+	return true;
+}
+
+/* 1 / sqrt(mean + epsilon) times what `of` names. */
+static bool follow_root(struct chain *chain, double *epsilon, const char **of)
+{
+	double exponent;
+
+	if (!follow_scalar(chain, "Add", epsilon))
+		return false;
+	if (follow_scalar(chain, "Pow", &exponent))
+		return exponent == -0.5 && follow(chain, "Mul", of);
+	if (!follow(chain, "Sqrt", of))
+		return false;
+	if (follow(chain, "Reciprocal", of))
+		return follow(chain, "Mul", of);
+	return follow(chain, "Div", of) && !strcmp(chain->onnx->graph->node[chain->nodes[chain->n - 1]]->input[0], *of);
+}
+
+static enum psd_status put_norm(struct chain *chain, const struct psd_layer_kind *kind, struct psd_onnx_value data,
+				double epsilon)
+{
+	struct psd_onnx *onnx = chain->onnx;
+	const unsigned axis = data.view.n_axes - 1;
+	const uint64_t places = psd_onnx_view_side(&data.view, axis);
+	struct psd_layer_spec spec = {.kind = kind, .settings = kind->defaults, .n_inputs = 1};
+	const char *scale = NULL, *shift = NULL;
+	enum psd_status status = psd_onnx_channels_first(onnx, &data, axis);
+
+	if (status)
+		return status;
+	spec.settings.affine.epsilon = epsilon;
+	spec.settings.affine.has_scale = follow_learned(chain, "Mul", places, &scale);
+	spec.settings.affine.has_shift = kind == &psd_layer_layer_norm && follow_learned(chain, "Add", places, &shift);
+	spec.inputs[0] = data.view.layer;
+	status = psd_onnx_add(onnx, &spec, NULL, &data.view.layer);
+	finish(chain, &data);
+	return status;
+}
+
+/* x / sqrt(mean of x^2 + epsilon); the node is the mean. */
+static enum psd_status match_rms_norm(struct psd_onnx *onnx, bool *is_done)
+{
+	struct chain chain = {.onnx = onnx, .value = onnx->node->output[0]};
+	const struct psd_onnx_value *squares = psd_onnx_input(onnx, 0), *data;
+	const char *of;
+	double epsilon;
+
+	if (!follow_root(&chain, &epsilon, &of))
+		return PSD_OK;
+	data = &onnx->values[number_of(onnx, of)];
+	*is_done = data->kind == PSD_ONNX_DATA && psd_onnx_is_square(squares, data);
+	return *is_done ? put_norm(&chain, &psd_layer_rms_norm, *data, epsilon) : PSD_OK;
+}
+
+/* (x - mean) / sqrt(mean of (x - mean)^2 + epsilon); the node is the first mean. */
+static enum psd_status match_layer_norm(struct psd_onnx *onnx, bool *is_done)
+{
+	struct chain chain = {.onnx = onnx, .value = onnx->node->output[0]};
+	const char *of, *difference, *root_of;
+	const Onnx__Node *square, *mean;
+	const struct psd_onnx_value *exponent;
+	double epsilon;
+	unsigned number;
+
+	if (!follow(&chain, "Sub", &of) || strcmp(of, onnx->node->input[0]) != 0 || !strcmp(of, onnx->node->output[0]))
+		return PSD_OK;
+	difference = chain.value;
+	number = number_of(onnx, difference);
+	square = is_plain(onnx, onnx->readers[number], "Pow");
+	if (square && onnx->uses[number] == 2 && square->n_input == 2) {
+		exponent = &onnx->values[number_of(onnx, square->input[1])];
+		if (exponent->kind != PSD_ONNX_CONSTANT || !exponent->numbers || exponent->numbers[0] != 2)
+			return PSD_OK;
+	} else {
+		square = is_plain(onnx, onnx->readers[number], "Mul");
+		if (!square || onnx->uses[number] != 3 || square->n_input != 2 ||
+		    strcmp(square->input[0], square->input[1]) != 0)
+			return PSD_OK;
+	}
+	chain.nodes[chain.n++] = onnx->readers[number];
+	chain.value = square->output[0];
+	if (!follow(&chain, "ReduceMean", &of))
+		return PSD_OK;
+	mean = onnx->graph->node[chain.nodes[chain.n - 1]];
+	if (!psd_onnx_is_over_last(onnx, mean) || !follow_root(&chain, &epsilon, &root_of) ||
+	    strcmp(root_of, difference) != 0)
+		return PSD_OK;
+	*is_done = true;
+	return put_norm(&chain, &psd_layer_layer_norm, *psd_onnx_input(onnx, 0), epsilon);
+}
+
+bool psd_onnx_is_over_last(struct psd_onnx *onnx, const Onnx__Node *mean)
+{
+	const Onnx__Node *before = onnx->node;
+	const unsigned n_axes = psd_onnx_input(onnx, 0)->view.n_axes;
+	int64_t axis = 0;
+	unsigned n = 0;
+	bool is;
+
+	onnx->node = mean;
+	is = !psd_onnx_integers(onnx, "axes", 1, &axis, 1, &n) && n == 1 &&
+	     (axis == -1 || axis + 1 == (int64_t)n_axes) && psd_onnx_integer(onnx, "keepdims", 1);
+	onnx->node = before;
+	return is;
+}
+
+enum psd_status psd_onnx_match_norm(struct psd_onnx *onnx, bool *is_done)
+{
+	enum psd_status status;
+
+	*is_done = false;
+	if (!psd_onnx_is_over_last(onnx, onnx->node))
+		return PSD_OK;
+	status = match_rms_norm(onnx, is_done);
+	return status || *is_done ? status : match_layer_norm(onnx, is_done);
+}
+
+/* ---- rotation ---- */
+
+/* A half of the last axis, as that node takes it, which has not come up yet. */
+static bool is_half(struct psd_onnx *onnx, const char *value, const char *of, bool is_second)
+{
+	const unsigned number = number_of(onnx, value);
+	const Onnx__Node *before = onnx->node, *node;
+	const struct psd_onnx_view *view = &psd_onnx_input(onnx, 0)->view;
+	struct psd_onnx_view half, found;
+	const unsigned axis = onnx->values[number_of(onnx, of)].view.n_axes - 1;
+	uint64_t side;
+	bool is_done = false;
+
+	if (!onnx->makers[number] || onnx->uses[number] != 1)
+		return false;
+	node = onnx->graph->node[onnx->makers[number] - 1];
+	if ((strcmp(node->op_type, "Slice") != 0 && strcmp(node->op_type, "Split") != 0) ||
+	    strcmp(node->input[0], of) != 0)
+		return false;
+	onnx->node = node;
+	view = &onnx->values[number_of(onnx, of)].view;
+	half = *view;
+	side = psd_onnx_view_side(view, axis);
+	if (psd_onnx_see(onnx, &is_done) || !is_done) {
+		onnx->node = before;
+		return false;
+	}
+	onnx->node = before;
+	found = onnx->values[number].view;
+	if (side % 2 || !psd_onnx_view_narrow(&half, axis, is_second ? side / 2 : 0, side / 2, 1) ||
+	    half.offset != found.offset || !psd_onnx_view_align(&half, &found))
+		return false;
+	for (unsigned d = 0; d < psd_onnx_view_digits(&half); d++)
+		if (half.digits[d].stride != found.digits[d].stride)
+			return false;
+	return true;
+}
+
+/* Numbers for each place and each of `depth` values, the same for all heads. */
+static bool is_table(struct psd_onnx *onnx, struct psd_onnx_value *table, uint64_t places, uint64_t depth)
+{
+	return table->kind == PSD_ONNX_CONSTANT && table->n_dims >= 2 && table->dims[table->n_dims - 1] == depth &&
+	       table->dims[table->n_dims - 2] == places && psd_onnx_elements(table) == places * depth &&
+	       !psd_onnx_read(onnx, table);
+}
+
+/* Which base makes these tables: 0 for none. */
+static double find_base(const struct psd_onnx_value *cosines, const struct psd_onnx_value *sines, uint64_t places,
+			uint64_t depth)
+{
+	const uint64_t half = depth / 2;
+	double base;
+
+	if (places < 2 || half < 2)
+		return 0;
+	/* at place 1, pair 1 has the angle base^(-2 / depth) */
+	base = pow(atan2(sines->numbers[depth + 1], cosines->numbers[depth + 1]), -(double)depth / 2);
+	base = fabs(base - round(base)) < 1e-3 * base ? round(base) : base;
+	for (uint64_t p = 0; p < places; p++)
+		for (uint64_t i = 0; i < depth; i++) {
+			const double angle = (double)p * pow(base, -2 * (double)(i % half) / (double)depth);
+
+			if (!(fabs(cosines->numbers[p * depth + i] - cos(angle)) < 1e-2 &&
+			      fabs(sines->numbers[p * depth + i] - sin(angle)) < 1e-2))
+				return 0;
+		}
+	return base;
+}
+
+/* x cos + (-second half of x, first half of x) sin; the node is the first product. */
+enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done)
+{
+	struct chain chain = {.onnx = onnx, .value = onnx->node->output[0]};
+	const bool is_second = psd_onnx_input(onnx, 0)->kind == PSD_ONNX_CONSTANT;
+	const char *x = onnx->node->input[is_second], *turned, *sines_name, *negative;
+	struct psd_onnx_value *cosines = psd_onnx_input(onnx, !is_second), *sines, result;
+	const struct psd_onnx_value *data = psd_onnx_input(onnx, is_second);
+	const Onnx__Node *product, *join, *minus;
+	uint64_t places, depth;
+	unsigned product_maker, join_maker, minus_maker, number;
+
+	*is_done = false;
+	if (data->kind != PSD_ONNX_DATA || data->view.n_axes < 3 || !follow(&chain, "Add", &turned))
+		return PSD_OK;
+	places = psd_onnx_view_side(&data->view, data->view.n_axes - 2);
+	depth = psd_onnx_view_side(&data->view, data->view.n_axes - 1);
+	product_maker = onnx->makers[number_of(onnx, turned)];
+	product = product_maker ? is_plain(onnx, product_maker - 1, "Mul") : NULL;
+	if (!product || product->n_input != 2)
+		return PSD_OK;
+	number = number_of(onnx, product->input[0]);
+	sines_name = product->input[onnx->values[number].kind != PSD_ONNX_CONSTANT];
+	number = number_of(onnx, product->input[sines_name == product->input[0]]);
+	join_maker = onnx->makers[number];
+	join = join_maker ? is_plain(onnx, join_maker - 1, "Concat") : NULL;
+	if (!join || join->n_input != 2)
+		return PSD_OK;
+	minus_maker = onnx->makers[number_of(onnx, join->input[0])];
+	minus = minus_maker ? is_plain(onnx, minus_maker - 1, "Neg") : NULL;
+	sines = &onnx->values[number_of(onnx, sines_name)];
+	if (!minus || !is_table(onnx, cosines, places, depth) || !is_table(onnx, sines, places, depth))
+		return PSD_OK;
+	negative = minus->input[0];
+	if (!is_half(onnx, negative, x, true) || !is_half(onnx, join->input[1], x, false))
+		return PSD_OK;
+	result = *data;
+	result.rotary_base = find_base(cosines, sines, places, depth);
+	if (result.rotary_base == 0 || data->rotary_base > 0)
+		return psd_onnx_refuse(onnx, "rotates by angles that are no powers of a base");
+	chain.nodes[chain.n++] = product_maker - 1;
+	chain.nodes[chain.n++] = join_maker - 1;
+	chain.nodes[chain.n++] = minus_maker - 1;
+	finish(&chain, &result);
+	for (unsigned i = 0; i < 2; i++)
+		onnx->is_done[onnx->makers[number_of(onnx, i ? join->input[1] : negative)] - 1] = true;
+	*is_done = true;
+	return PSD_OK;
+}
