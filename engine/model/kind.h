@@ -39,6 +39,7 @@
 	ROW(inner_product)                                                                                             \
 	ROW(embedding)                                                                                                 \
 	ROW(position)                                                                                                  \
+	ROW(prefix)                                                                                                    \
 	ROW(attention)                                                                                                 \
 	ROW(concat)                                                                                                    \
 	ROW(slice)                                                                                                     \

@@ -105,6 +105,10 @@ struct psd_embedding_settings {
 	uint32_t outputs;    /* channels */
 };
 
+struct psd_prefix_settings {
+	uint32_t places;
+};
+
 struct psd_attention_settings {
 	uint32_t heads;
 	uint32_t kv_heads; /* of keys and values; 0: as many as heads, until the shape is known */
@@ -135,6 +139,7 @@ union psd_layer_settings {
 	struct psd_shuffle_settings shuffle;
 	struct psd_sides size; /* of a resize */
 	struct psd_embedding_settings embedding;
+	struct psd_prefix_settings prefix;
 	struct psd_attention_settings attention;
 	struct psd_loss_settings loss;
 };

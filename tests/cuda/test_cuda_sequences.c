@@ -190,6 +190,28 @@ Test(cuda_sequences, positions_lie_in_the_plain_order)
 	}
 }
 
+/* The last of a sample's places has no part in it. */
+Test(cuda_sequences, vectors_get_the_sums_of_their_places)
+{
+	enum { OWN = PLACES - 1 };
+	static float diff[ALL], dweight[CHANNELS * OWN];
+
+	fill(diff, ALL, 20);
+	for (unsigned order = 0; order < 2; order++) {
+		const struct psd_cuda_prefix_back run = {floats(diff), orders[order], PLACES, OWN,
+							 SAMPLES,      dweight,	      0.25f};
+
+		for (uint64_t i = 0; i < (uint64_t)CHANNELS * OWN; i++)
+			psd_prefix_back_at(i, &run);
+		for (unsigned place = 0; place < OWN; place++)
+			for (unsigned c = 0; c < CHANNELS; c++)
+				cr_expect_float_eq(
+					dweight[c * OWN + place],
+					0.25f * (diff[at(order, place, c)] + diff[at(order, PLACES + place, c)]),
+					TOLERANCE);
+	}
+}
+
 /* ---- normalisation of places ---- */
 
 #define EPSILON 0.01
@@ -519,6 +541,15 @@ Test(cuda_sequences, positions_are_as_on_the_cpu)
 	check(WIDE "  - {name: p, kind: position}\n  - {name: s, kind: add, inputs: [p, base]}\n" TAIL, 2);
 	check(WIDE "  - {name: s, kind: sigmoid}\n  - {name: p, kind: position}\n" TAIL, 2);
 	check(IMAGES "  - {name: p, kind: position}\n" TAIL, 2);
+}
+
+Test(cuda_sequences, prefixes_are_as_on_the_cpu)
+{
+	check(HEAD "  - {name: p, kind: prefix}\n" TAIL, 3);
+	check(WIDE "  - {name: p, kind: prefix, places: 3}\n  - {name: q, kind: prefix, places: 3, input: base}\n"
+		   "  - {name: s, kind: add, inputs: [p, q]}\n" TAIL,
+	      2);
+	check(IMAGES "  - {name: p, kind: prefix, places: 2}\n" TAIL, 2);
 }
 
 Test(cuda_sequences, gated_functions_are_as_on_the_cpu)

@@ -93,7 +93,7 @@ PSD_BODY void psd_loss_back_at(uint64_t i, const struct psd_cuda_loss_back *of)
 	psd_give(of->to, i, of->weight * (probability - wanted), of->adds);
 }
 
-/* ---- embedding, position ---- */
+/* ---- embedding, position, prefix ---- */
 
 PSD_BODY void psd_embedding_at(uint64_t i, const struct psd_cuda_embedding *of)
 {
@@ -147,6 +147,17 @@ PSD_BODY void psd_position_back_at(uint64_t i, const struct psd_cuda_position_ba
 	for (uint32_t n = 0; n < of->batch; n++)
 		sum += psd_get(of->diff, n * elements + i);
 	of->dweight[psd_plain_at(of->channel, of->places, (uint32_t)i)] = of->scale * sum;
+}
+
+PSD_BODY void psd_prefix_back_at(uint64_t i, const struct psd_cuda_prefix_back *of)
+{
+	const uint32_t channel = (uint32_t)i / of->own, place = (uint32_t)i % of->own;
+	float sum = 0.0f;
+
+	for (uint32_t n = 0; n < of->batch; n++)
+		sum += psd_get(of->diff,
+			       psd_first_at(of->channel, n * of->places + place) + channel * of->channel.inner);
+	of->dweight[i] = of->scale * sum;
 }
 
 /* ---- normalisation of places ---- */

@@ -35,6 +35,7 @@
 	ROW(embedding_back)                                                                                            \
 	ROW(position)                                                                                                  \
 	ROW(position_back)                                                                                             \
+	ROW(prefix_back)                                                                                               \
 	ROW(layer_norm_sums)                                                                                           \
 	ROW(layer_norm_squares)                                                                                        \
 	ROW(layer_norm_end)                                                                                            \
@@ -401,6 +402,16 @@ struct psd_cuda_position_back {
 	struct psd_cuda_values diff;
 	struct psd_cuda_channel channel;
 	uint32_t places, batch;
+	float *dweight;
+	float scale;
+};
+
+/* dweight (channels, own) = scale times the sum over the samples of diff at the first `own` of their places; indices:
+ * of dweight. */
+struct psd_cuda_prefix_back {
+	struct psd_cuda_values diff;
+	struct psd_cuda_channel channel;
+	uint32_t places, own, batch;
 	float *dweight;
 	float scale;
 };

@@ -409,7 +409,8 @@ Test(graph, keys_are_checked_kind_by_kind)
 		"name: b, kind: pooling",
 		"m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, deconv, pool, global-pool, lrn, "
 		"batch-norm, layer-norm, rms-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, linear, abs, exp, "
-		"log, softplus, gelu, silu, power, dropout, inner-product, embedding, position, attention, concat, "
+		"log, softplus, gelu, silu, power, dropout, inner-product, embedding, position, prefix, attention, "
+		"concat, "
 		"slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss");
 	refuses_layer("name: b, kind: input", "m.yaml:5:21: the input is given by 'input' above 'layers'");
 	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' needs 'input'");

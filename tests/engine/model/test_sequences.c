@@ -110,6 +110,27 @@ Test(sequences, a_position_has_a_value_for_each_element)
 	psd_graph_release(&graph);
 }
 
+/* Nothing is computed forward; backward a sum for each value of the vectors' gradient. */
+Test(sequences, a_prefix_puts_places_in_front)
+{
+	struct psd_graph graph = parse(MAP "  - {name: p, kind: prefix}\n  - {name: q, kind: prefix, places: 3}\n"
+					   "  - {name: s, kind: prefix, shares: q, places: 3}\n");
+	const uint64_t places = 5 * 3;
+
+	cr_assert_eq(graph.n_tensors, 2);
+	expect_dims(&graph.tensors[0], "p.weight", 2, (const uint32_t[]){12, 1});
+	expect_dims(&graph.tensors[1], "q.weight", 2, (const uint32_t[]){12, 3});
+	expect_start(&graph.tensors[1], 0, 0.02f);
+	cr_expect(graph.tensors[1].rows == 0 && graph.tensors[1].columns == 0); /* no factors */
+	cr_assert(has_shape(&graph.layers[1], 12, 5 * 3 + 1, 1));
+	cr_assert(has_shape(&graph.layers[2], 12, 5 * 3 + 1 + 3, 1));
+	cr_assert(has_shape(&graph.layers[3], 12, 5 * 3 + 1 + 3 + 3, 1));
+	expect_flops(&graph.layers[1], 0, 12);
+	expect_flops(&graph.layers[2], 0, 12 * 3);
+	expect_bytes(&graph.layers[2], 12 * (places + 1) + 12 * 3, 12 * (places + 1 + 3));
+	psd_graph_release(&graph);
+}
+
 /* For each value: its part of the mean 1, of the variance 3, normalised 2, scaled 1, shifted 1. Backward: the data's
  * gradient 6 and the scale 1; gamma's gradient 2, beta's 1. */
 Test(sequences, a_layer_norm_is_of_the_channels)
@@ -475,6 +496,8 @@ Test(sequences, a_hash_is_of_all_that_layers_are_told)
 		MAP "  - {name: b, kind: gelu}\n",
 		MAP "  - {name: b, kind: gelu, approximate: tanh}\n",
 		MAP "  - {name: b, kind: silu}\n",
+		MAP "  - {name: b, kind: prefix}\n",
+		MAP "  - {name: b, kind: prefix, places: 2}\n",
 		MAP "  - {name: b, kind: rms-norm}\n",
 		MAP "  - {name: b, kind: rms-norm, epsilon: 0.5}\n",
 		MAP "  - {name: b, kind: relu}\n",
@@ -508,6 +531,12 @@ Test(sequences, keys_of_sequences_are_checked)
 		"m.yaml:4:50: 'causal' is '2', must be true or false");
 	refuses(MAP "  - {name: b, kind: position, outputs: 2}\n",
 		"m.yaml:4:31: unknown key 'outputs' in 'b', known are name, kind, input, inputs, shares");
+	refuses(MAP "  - {name: b, kind: prefix, places: 0}\n",
+		"m.yaml:4:37: 'places' is '0', must be a whole number from 1 to 65536");
+	refuses(MAP "  - {name: b, kind: prefix, places: 65522}\n",
+		"m.yaml:4:5: layer 'b' has 65537 places, must be 1 to 65536");
+	refuses(MAP "  - {name: b, kind: prefix, inputs: [input, input]}\n",
+		"m.yaml:4:5: layer 'b' (prefix) has 2 inputs, must be 1");
 	refuses(MAP "  - {name: b, kind: gelu, slope: 2}\n",
 		"m.yaml:4:27: unknown key 'slope' in 'b', known are name, kind, input, inputs, shares, approximate");
 	refuses(MAP "  - {name: b, kind: gelu, approximate: erf}\n",

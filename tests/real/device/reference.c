@@ -248,6 +248,18 @@ static double attended_at(const struct map *in, const struct psd_attention_setti
 	return sum / weights;
 }
 
+/* The rows of a map and then its columns are places behind the vectors. */
+static double prefixed_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t channel,
+			  uint32_t place)
+{
+	const struct map *in = &pass->maps[layer->inputs[0]];
+	const uint32_t own = layer->settings.prefix.places, width = in->shape.width;
+
+	if (place < own)
+		return pass->parameters[layer->first_tensor][channel * own + place];
+	return *at(in, sample, channel, (place - own) / width, (place - own) % width);
+}
+
 static double scale_at(const struct pass *pass, const struct psd_layer *layer, uint32_t channel, double value)
 {
 	const struct psd_affine_settings *affine = &layer->settings.affine;
@@ -404,6 +416,8 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 				       [(size_t)*at(in, n, 0, y, x) * layer->settings.embedding.outputs + c];
 	if (layer->kind == &psd_layer_position)
 		return in->values[position] + pass->parameters[layer->first_tensor][element];
+	if (layer->kind == &psd_layer_prefix)
+		return prefixed_at(pass, layer, n, c, y);
 	if (layer->kind == &psd_layer_attention)
 		return attended_at(in, &layer->settings.attention, n, c, y * in->shape.width + x);
 	if (layer->kind == &psd_layer_slice)

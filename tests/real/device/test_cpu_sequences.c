@@ -110,6 +110,36 @@ Test(cpu_sequences, position_between_several_readers_has_its_gradients)
 		      2);
 }
 
+/* In either format, read beside others, several of one tensor, and where nothing below has parameters. */
+Test(cpu_sequences, prefix_has_its_gradients)
+{
+	check_network(HEAD "  - {name: p, kind: prefix}\n" TAIL, 2);
+	check_network("name: m\ninput: {channels: 3, height: 2, width: 4}\nlayers:\n"
+		      "  - {name: p, kind: prefix, places: 2}\n" TAIL,
+		      3);
+	check_network(PART_BLOCK("20") "  - {name: p, kind: prefix, places: 3}\n" MEAN TAIL, 1);
+	check_network(BLOCKED
+		      "  - {name: p, kind: prefix, places: 2}\n  - {name: q, kind: prefix, places: 2, input: base, "
+		      "shares: p}\n"
+		      "  - {name: l, kind: conv, input: p, outputs: 16, kernel: 1}\n"
+		      "  - {name: s, kind: add, inputs: [p, l, q]}\n  - {name: g, kind: sigmoid}\n" TAIL,
+		      2);
+}
+
+/* Vectors (3, 5) and (4, 6) in front of the one place (1, 2): by channels 3, 4, 1 and 5, 6, 2. */
+Test(cpu_sequences, prefix_puts_its_vectors_in_front)
+{
+	struct net net = net_make("name: m\ninput: {channels: 2}\nlayers:\n"
+				  "  - {name: p, kind: prefix, places: 2}\n  - {name: loss, kind: softmax-loss}\n",
+				  1);
+
+	net.images[0] = 1, net.images[1] = 2;
+	net.parameters[0][0] = 3, net.parameters[0][1] = 4, net.parameters[0][2] = 5, net.parameters[0][3] = 6;
+	net.labels[0] = net.labels[1] = 1, net.labels[2] = 0;
+	cr_assert_float_eq(net_run(&net), (2 * log(1 + exp(-2)) + log(1 + exp(1))) / 3, 1e-6);
+	net_release(&net);
+}
+
 #define SEQUENCE                                                                                                       \
 	"name: m\ninput: {channels: 1, height: 5}\nlayers:\n  - {name: base, kind: embedding, vocabulary: 7, "         \
 	"outputs: 6}\n"

@@ -96,6 +96,11 @@ static void describe_layer(FILE *out, const struct psd_layer *layer)
 	if (layer->kind == &psd_layer_batch_norm || layer->kind == &psd_layer_layer_norm ||
 	    layer->kind == &psd_layer_scale)
 		fprintf(out, " scale=%d bias=%d", settings->affine.has_scale, settings->affine.has_shift);
+	if (layer->kind == &psd_layer_permute)
+		fprintf(out, " order=%u,%u,%u", settings->permute.order[0], settings->permute.order[1],
+			settings->permute.order[2]);
+	if (layer->kind == &psd_layer_slice)
+		fprintf(out, " first=%u channels=%u", settings->slice.first, settings->slice.channels);
 	if (layer->kind == &psd_layer_rms_norm)
 		fprintf(out, " scale=%d epsilon=%.17g", settings->affine.has_scale, settings->affine.epsilon);
 	if (layer->kind == &psd_layer_lrn)
@@ -103,7 +108,8 @@ static void describe_layer(FILE *out, const struct psd_layer *layer)
 	if (layer->kind == &psd_layer_gelu)
 		fprintf(out, " approximate=%s", settings->gelu.approximation == PSD_GELU_TANH ? "tanh" : "none");
 	if (layer->kind == &psd_layer_attention)
-		fprintf(out, " heads=%u causal=%d", settings->attention.heads, settings->attention.is_causal);
+		fprintf(out, " heads=%u kv_heads=%u causal=%d rotary=%.17g", settings->attention.heads,
+			settings->attention.kv_heads, settings->attention.is_causal, settings->attention.rotary_base);
 	fprintf(out, "\n");
 }
 
@@ -449,6 +455,47 @@ Test(torch, a_short_gpt2_steps_like_pytorch)
 							"false, shares: table}\n"
 							"  - {name: loss, kind: softmax-loss}\n",
 		3);
+}
+
+/* A short ViT with a class token, which alone the head reads: places as channels, of which the first is sliced. */
+Test(torch, a_short_vit_with_a_class_token_steps_like_pytorch)
+{
+	compare_text("name: short ViT\ninput: {channels: 3, height: 48, width: 64}\nlayers:\n"
+		     "  - {name: patches, kind: conv, outputs: 96, kernel: 16, stride: 16}\n"
+		     "  - {name: token, kind: prefix}\n  - {name: place, kind: position}\n" BLOCK(
+			     "b1", "place", "96", "288", "384",
+			     "heads: 6") "  - {name: norm, kind: layer-norm}\n"
+					 "  - {name: places, kind: permute, channels: 2, rows: 1, columns: 3}\n"
+					 "  - {name: first, kind: slice, channels: 1}\n"
+					 "  - {name: head, kind: inner-product, outputs: 10}\n  - {name: loss, kind: "
+					 "softmax-loss}\n",
+		     4);
+}
+
+#define LLAMA_BLOCK(n, below)                                                                                          \
+	"  - {name: " n ".norm1, kind: rms-norm, input: " below "}\n"                                                  \
+	"  - {name: " n ".qkv, kind: conv, outputs: 128, kernel: 1, bias: false}\n"                                    \
+	"  - {name: " n ".attention, kind: attention, heads: 4, kv_heads: 2, causal: true, rotary: 10000}\n"           \
+	"  - {name: " n ".out, kind: conv, outputs: 64, kernel: 1, bias: false}\n"                                     \
+	"  - {name: " n ".sum1, kind: add, inputs: [" below ", " n ".out]}\n"                                          \
+	"  - {name: " n ".norm2, kind: rms-norm}\n"                                                                    \
+	"  - {name: " n ".gate, kind: conv, outputs: 160, kernel: 1, bias: false}\n"                                   \
+	"  - {name: " n ".silu, kind: silu}\n"                                                                         \
+	"  - {name: " n ".up, kind: conv, outputs: 160, kernel: 1, bias: false, input: " n ".norm2}\n"                 \
+	"  - {name: " n ".gated, kind: multiply, inputs: [" n ".silu, " n ".up]}\n"                                    \
+	"  - {name: " n ".down, kind: conv, outputs: 64, kernel: 1, bias: false}\n"                                    \
+	"  - {name: " n ", kind: add, inputs: [" n ".sum1, " n ".down]}\n"
+
+/* tinyllama.yaml with 300 tokens in sequences of 40, and two blocks of 64 channels. */
+Test(torch, a_short_llama_steps_like_pytorch)
+{
+	compare_text("name: short Llama\ninput: {channels: 1, height: 40}\nlayers:\n"
+		     "  - {name: table, kind: embedding, vocabulary: 300, outputs: 64}\n" LLAMA_BLOCK("b1", "table")
+			     LLAMA_BLOCK("b2", "b1") "  - {name: norm, kind: rms-norm, epsilon: 0.00001}\n"
+						     "  - {name: head, kind: conv, outputs: 300, kernel: 1, bias: "
+						     "false}\n"
+						     "  - {name: loss, kind: softmax-loss}\n",
+		     3);
 }
 
 /* These need gigabytes and half a minute more. */

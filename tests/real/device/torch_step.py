@@ -82,15 +82,30 @@ def divide_places(x, tensors, keys):
     return x * (x.square().mean(1, keepdim=True) + float(keys["epsilon"])).rsqrt() * scale.view(1, -1, 1, 1)
 
 
+def rotate(x, base):
+    """Channel i of the d of a head with channel i + d / 2, by place * base^(-2 i / d), as complex numbers."""
+    places, depth = x.shape[2:]
+    exponents = -2.0 * torch.arange(depth // 2, dtype=torch.float64) / depth
+    angles = torch.arange(places, dtype=torch.float64)[:, None] * base**exponents
+    real, imaginary = x.chunk(2, 3)
+    cosines, sines = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    return torch.cat((real * cosines - imaginary * sines, real * sines + imaginary * cosines), 3)
+
+
 def attend(x, keys):
-    """By the formula: softmax(queries keys^T / sqrt(channels)) values, in heads."""
+    """softmax(queries keys^T / sqrt(channels)) values, in heads, some of which may share keys and values."""
     samples, channels, height, width = x.shape
-    heads, places = int(keys["heads"]), height * width
-    queries, others, worth = x.reshape(samples, 3, heads, channels // 3 // heads, places).transpose(3, 4).unbind(1)
-    scores = queries @ others.transpose(2, 3) / queries.shape[3] ** 0.5
+    heads, kv_heads, places = int(keys["heads"]), int(keys["kv_heads"]), height * width
+    depth = channels // (heads + 2 * kv_heads)
+    parts = x.reshape(samples, heads + 2 * kv_heads, depth, places).transpose(2, 3)
+    queries, others, worth = parts.split((heads, kv_heads, kv_heads), 1)
+    if float(keys["rotary"]) > 0:
+        queries, others = rotate(queries, float(keys["rotary"])), rotate(others, float(keys["rotary"]))
+    others, worth = (part.repeat_interleave(heads // kv_heads, 1) for part in (others, worth))
+    scores = queries @ others.transpose(2, 3) / depth**0.5
     if keys["causal"] == "1":
         scores = scores.masked_fill(torch.ones(places, places).triu(1).bool(), float("-inf"))
-    return (scores.softmax(3) @ worth).transpose(2, 3).reshape(samples, channels // 3, height, width)
+    return (scores.softmax(3) @ worth).transpose(2, 3).reshape(samples, heads * depth, height, width)
 
 
 def forward(kind, inputs, tensors, keys, values):
@@ -116,6 +131,8 @@ def forward(kind, inputs, tensors, keys, values):
         return look_up(x, tensors[0])
     if kind == "position":
         return x + tensors[0]
+    if kind == "prefix":
+        return torch.cat((tensors[0].expand(x.shape[0], -1, -1), x.flatten(2)), 2).unsqueeze(3)
     if kind == "attention":
         return attend(x, keys)
     if kind == "gelu":
@@ -132,6 +149,12 @@ def forward(kind, inputs, tensors, keys, values):
         return functional.linear(x.flatten(1), tensors[0], tensors[1] if len(tensors) > 1 else None)[:, :, None, None]
     if kind == "concat":
         return torch.cat(inputs, 1)
+    if kind == "permute":
+        return x.permute(0, *(int(axis) for axis in keys["order"].split(",")))
+    if kind == "slice":
+        return x.narrow(1, int(keys["first"]), int(keys["channels"]))
+    if kind == "multiply":
+        return inputs[0] * inputs[1]
     if kind == "add":
         return sum(inputs[1:], inputs[0])
     raise ValueError("no layer kind '%s'" % kind)
