@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "engine/base/file.h"
 #include "engine/document/overlay.h"
 #include "engine/scenario/device.h"
 #include "engine/scenario/scenario_keys.h"
@@ -18,7 +19,7 @@ const char *const psd_precision_names[] = {"fp32", "mixed", NULL};
 
 static const struct psd_key model_keys[] = {
 	{KEY("graph", PATH, graph_path), .is_required = true, .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "layers: a YAML file, or a Caffe train_val.prototxt"},
+	 .help = "layers: a YAML file, an ONNX model.onnx, or a Caffe train_val.prototxt"},
 	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
 	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "samples of a worker in an iteration"},
 	{KEY("precision", FLAG, is_half), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
@@ -255,25 +256,32 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 	return status;
 }
 
-static bool is_prototxt(const char *path)
+/* What a file with such an ending is, if it is a network; else NULL. */
+static const char *network_of(const char *path)
 {
 	const char *ending = strrchr(path, '.');
 
-	return ending && !strcmp(ending, ".prototxt");
+	if (ending && !strcmp(ending, ".prototxt"))
+		return "a Caffe network";
+	return ending && !strcmp(ending, ".onnx") ? "a network in ONNX's form" : NULL;
 }
 
 enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *path, const char *const settings[],
 				  struct psd_error *err)
 {
+	const char *network = network_of(path);
 	struct psd_document *document;
-	enum psd_status status = psd_document_load(&document, path, err);
+	enum psd_status status;
 
-	if (is_prototxt(path) && (!status || status == PSD_EINVAL)) {
-		if (!status)
-			psd_document_free(document);
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){path, 0, 0},
-				     "is a Caffe network, name it in model.graph of a scenario");
+	if (network) {
+		char none;
+
+		status = psd_file_read_part(&none, 0, 0, path, err);
+		return status ? status
+			      : psd_error_set(err, PSD_EINVAL, (struct psd_place){path, 0, 0},
+					      "is %s, name it in model.graph of a scenario", network);
 	}
+	status = psd_document_load(&document, path, err);
 	return status ? status : read_document(scenario, document, path, settings, err);
 }
 

@@ -229,6 +229,37 @@ static enum psd_status prelu(struct psd_onnx *onnx)
 
 /* ---- joining ---- */
 
+/* Vectors that are learned, in front of the places. */
+static enum psd_status put_prefix(struct psd_onnx *onnx, unsigned axis)
+{
+	const struct psd_onnx_value *learned = psd_onnx_input(onnx, 0);
+	struct psd_onnx_value *data = psd_onnx_input(onnx, 1), result = *data;
+	const unsigned n = data->view.n_axes, last = n - 1;
+	union psd_layer_settings settings = psd_layer_prefix.defaults;
+	struct psd_shape shape;
+	enum psd_status status;
+
+	if (n != 3 || axis != 1 || learned->n_dims != n || learned->dims[2] != psd_onnx_view_side(&data->view, 2) ||
+	    learned->dims[1] > PSD_LAYER_SIDE_MAX)
+		return psd_onnx_refuse(onnx,
+				       "joins samples and constants, which is known for vectors before all places");
+	settings.prefix.places = (uint32_t)learned->dims[1];
+	status = psd_onnx_channels_first(onnx, data, last);
+	if (!status)
+		status = psd_onnx_add_simple(onnx, &psd_layer_prefix, &settings, data->view.layer, &result.view.layer);
+	if (status)
+		return status;
+	shape = psd_onnx_shape(onnx, result.view.layer);
+	result.view = (struct psd_onnx_view){.layer = result.view.layer};
+	psd_onnx_view_add_axis_of(&result.view, &data->view, 0);
+	psd_onnx_view_add_axis(&result.view);
+	psd_onnx_view_add_digit(&result.view, (uint64_t)shape.height * shape.width, 1);
+	psd_onnx_view_add_axis(&result.view);
+	psd_onnx_view_add_digit(&result.view, shape.channels, (uint64_t)shape.height * shape.width);
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
 /* The input with `axis` as its channels, in maps as the first input's. */
 static enum psd_status add_part(struct psd_onnx *onnx, struct psd_layer_spec *spec, struct psd_onnx_value *part,
 				unsigned axis)
@@ -260,6 +291,8 @@ static enum psd_status concat(struct psd_onnx *onnx)
 
 	if (!status)
 		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), data->view.n_axes, &axis);
+	if (!status && psd_onnx_is_parameter(first) && onnx->node->n_input == 2)
+		return put_prefix(onnx, axis);
 	for (unsigned i = 0; i < onnx->node->n_input && !status; i++) {
 		struct psd_onnx_value *part = psd_onnx_input(onnx, i);
 

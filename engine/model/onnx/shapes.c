@@ -285,6 +285,19 @@ static enum psd_status narrow(struct psd_onnx *onnx, struct psd_onnx_view *view,
 			       (unsigned long long)n, axis, (unsigned long long)first);
 }
 
+/* No place of an axis of a constant, as files take it apart that work shapes out. */
+static enum psd_status put_nothing(struct psd_onnx *onnx, unsigned axis)
+{
+	static const double none[1];
+	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
+
+	result.dims[axis] = 0;
+	result.numbers = none;
+	result.origin = NULL;
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
 static enum psd_status slice(struct psd_onnx *onnx)
 {
 	int64_t starts[PSD_ONNX_AXES_MAX], ends[PSD_ONNX_AXES_MAX], axes[PSD_ONNX_AXES_MAX], steps[PSD_ONNX_AXES_MAX];
@@ -313,6 +326,8 @@ static enum psd_status slice(struct psd_onnx *onnx)
 		side = (int64_t)psd_onnx_view_side(&view, axis);
 		first = clamp(starts[i], side);
 		end = clamp(ends[i], side);
+		if (step >= 1 && end <= first && psd_onnx_input(onnx, 0)->kind == PSD_ONNX_CONSTANT)
+			return put_nothing(onnx, axis);
 		if (step < 1 || end <= first)
 			return psd_onnx_refuse(onnx, "takes places from %lld to before %lld by %lld of %lld",
 					       (long long)starts[i], (long long)ends[i], (long long)step,
