@@ -301,6 +301,11 @@ Test(cuda_layers, transformer)
 	check("transformer", TRANSFORMER, ALL);
 }
 
+Test(cuda_layers, llama)
+{
+	check("llama", LLAMA, ALL);
+}
+
 /* A convolution's weight has a gradient of 4 * 64 * 64 terms of one sign. Added up in 16 bits, those of bf16 would stop
  * to count at 2^8 times one of them, and those of fp16 at 2^11: both are far below the sum. */
 Test(cuda_layers, weight_gradients_of_long_sums)

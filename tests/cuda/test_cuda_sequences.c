@@ -633,6 +633,11 @@ Test(cuda_sequences, a_transformer_is_as_on_the_cpu)
 	check(TRANSFORMER, 3);
 }
 
+Test(cuda_sequences, a_llama_is_as_on_the_cpu)
+{
+	check(LLAMA, 3);
+}
+
 /* Tokens come into one slot and the other in turn, and so do labels. */
 Test(cuda_sequences, each_iteration_has_its_own_tokens)
 {

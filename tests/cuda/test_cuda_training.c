@@ -179,18 +179,28 @@ static void check_job(const char *model, const char *job, const char *system)
 	}
 }
 
-Test(cuda_training, a_transformer_ends_as_on_the_processor)
+static void check_transformer(const char *model)
 {
 #define JOB(n) "iterations: " n ", optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.02}"
-	struct training *begun = run_job("transformer.yaml", JOB("1"), "sync: ring", 1, NULL);
-	struct training *ended = run_job("transformer.yaml", JOB("10"), "sync: ring", 1, NULL);
+	struct training *begun = run_job(model, JOB("1"), "sync: ring", 1, NULL);
+	struct training *ended = run_job(model, JOB("10"), "sync: ring", 1, NULL);
 
 	cr_expect_gt(distance_ratio(begun, ended, 0), LEAST_WAY_RATIO);
-	check_job("transformer.yaml", JOB("10"), "schedule: wait-free, sync: ps, pair: 256B, slice: 1KiB");
-	check_job("transformer.yaml", JOB("10"), "schedule: wait-free, sync: ring, fuse: 2KiB");
+	check_job(model, JOB("10"), "schedule: wait-free, sync: ps, pair: 256B, slice: 1KiB");
+	check_job(model, JOB("10"), "schedule: wait-free, sync: ring, fuse: 2KiB");
 	training_free(begun);
 	training_free(ended);
 #undef JOB
+}
+
+Test(cuda_training, a_transformer_ends_as_on_the_processor)
+{
+	check_transformer("transformer.yaml");
+}
+
+Test(cuda_training, a_llama_ends_as_on_the_processor)
+{
+	check_transformer("llama.yaml");
 }
 
 /* What is added to the root keeps a gradient that is nothing but rounding from becoming a step. */

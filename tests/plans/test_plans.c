@@ -211,7 +211,7 @@ Test(plans, models_have_them)
 /* Sequences, whose convolutions have windows of one place; GPT-2's last one has 50257 outputs. */
 Test(plans, transformers_have_them)
 {
-	const char *const names[] = {"gpt-small", "gpt2", "vit-b16"};
+	const char *const names[] = {"gpt-small", "gpt2", "vit-b16", "tinyllama", "llama2-7b"};
 
 	for (size_t m = 0; m < sizeof(names) / sizeof(names[0]); m++) {
 		struct psd_graph graph;

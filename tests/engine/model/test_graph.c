@@ -313,6 +313,8 @@ static const struct published models[] = {
 	{"scenarios/models/resnet50.yaml", 25549352, 3.8, 4.1},
 	{"scenarios/models/resnet152.yaml", 60192808, 11.3, 11.6},
 	{"scenarios/models/gpt2.yaml", 124439808, 145, 147},
+	{"scenarios/models/tinyllama.yaml", 1100048384, 2495, 2510},
+	{"scenarios/models/llama2-7b.yaml", UINT64_C(6738415616), 31450, 31550},
 	{"scenarios/models/vit-b16.yaml", 86566120, 17.3, 17.6}, /* torchvision: 17.6 GMAC with the class token */
 	{"scenarios/models/mlp.yaml", 3 * (4096 * 4096 + 4096), 0.050, 0.051},
 };

@@ -742,3 +742,65 @@ Test(sequences, vit_b16_has_torchvisions_parameters_without_the_class_token)
 					classes + 5 * classes);
 	psd_graph_release(&graph);
 }
+
+struct llama {
+	const char *path;
+	uint64_t places, channels, kv_channels, heads, hidden, blocks, parameters;
+};
+
+/* Forward FLOPs of a block over L places of d channels, k of keys and as many of values, and h hidden ones: weights of
+ * d (d + 2 k), d d and 3 d h meet each place; two norms of 4 and two sums of 1 for each of d channels; queries and keys
+ * are rotated, 3 for each of d + k channels; a silu of 4 and a product for each of h; of the attention as of GPT-2. */
+static uint64_t llama_block_flops(const struct llama *of)
+{
+	const uint64_t d = of->channels, k = of->kv_channels, h = of->hidden, places = of->places;
+	const uint64_t weights = d * (d + 2 * k) + d * d + 3 * d * h;
+	const uint64_t others = (2 * 4 + 2) * d + 3 * (d + k) + (4 + 1) * h;
+
+	return places * (2 * weights + others) + 4 * places * places * d + 6 * of->heads * places * places;
+}
+
+/* Tokens and head with a table each, a last norm; of a block its weights and two norms. */
+static void check_llama(const struct llama *of)
+{
+	const uint64_t d = of->channels, vocabulary = 32000;
+	const uint64_t block = 2 * d * d + 2 * d * of->kv_channels + 3 * d * of->hidden + 2 * d;
+	struct psd_graph graph = load(of->path);
+	const struct psd_layer *attention = &graph.layers[4];
+
+	cr_expect_eq(graph.parameters, of->parameters, "%s", of->path);
+	cr_expect_eq(graph.parameters, 2 * vocabulary * d + of->blocks * block + d, "%s", of->path);
+	cr_expect_eq(graph.n_tensors, 2 + 7 * of->blocks + 1);
+	cr_expect(graph.labels == of->places && graph.classes == vocabulary && graph.vocabulary == vocabulary);
+	cr_expect_eq(attention->kind, &psd_layer_attention);
+	cr_expect_eq(attention->settings.attention.rotary_base, 10000);
+	cr_expect(attention->settings.attention.is_causal);
+	expect_flops_of(&graph, of->blocks * llama_block_flops(of) +
+					of->places * (4 * d + 2 * vocabulary * d + 5 * vocabulary));
+	psd_graph_release(&graph);
+}
+
+/* As transformers counts those of TinyLlama/TinyLlama-1.1B-Chat-v1.0 and of meta-llama/Llama-2-7b-hf. */
+Test(sequences, llamas_have_their_published_parameters)
+{
+	check_llama(&(struct llama){"scenarios/models/tinyllama.yaml", 2048, 2048, 256, 32, 5632, 22, 1100048384});
+	check_llama(&(struct llama){"scenarios/models/llama2-7b.yaml", 4096, 4096, 4096, 32, 11008, 32,
+				    UINT64_C(6738415616)});
+}
+
+/* torchvision's vit_b_16 to the last parameter: vit-b16.yaml with a prefix, one place more, and a head of its token. */
+Test(sequences, a_class_token_makes_vit_b16_torchvisions)
+{
+	struct psd_graph graph = parse("name: m\ninput: {channels: 3, height: 224, width: 224}\nlayers:\n"
+				       "  - {name: patches, kind: conv, outputs: 768, kernel: 16, stride: 16}\n"
+				       "  - {name: token, kind: prefix}\n  - {name: place, kind: position}\n"
+				       "  - {name: norm, kind: layer-norm}\n"
+				       "  - {name: places, kind: permute, channels: 2, rows: 1, columns: 3}\n"
+				       "  - {name: first, kind: slice, channels: 1}\n"
+				       "  - {name: head, kind: inner-product, outputs: 1000}\n" LOSS);
+
+	cr_assert(has_shape(&graph.layers[3], 768, 197, 1));
+	cr_assert(has_shape(&graph.layers[6], 1, 768, 1));
+	cr_expect_eq(graph.parameters + 12 * block_parameters(768), 86567656);
+	psd_graph_release(&graph);
+}

@@ -420,6 +420,11 @@ Test(cpu_sequences, a_transformer_has_its_gradients)
 	check_network(TRANSFORMER, 3);
 }
 
+Test(cpu_sequences, a_llama_has_its_gradients)
+{
+	check_network(LLAMA, 3);
+}
+
 /* The table's rows are (ln 2, 0, 0), (0, ln 2, 0) and (0, 0, ln 2): of a token's own class the probability is 2 / 4, of
  * each other 1 / 4. 8 places of two samples, 5 of which have their token as label. */
 Test(cpu_sequences, correct_counts_places)
