@@ -247,6 +247,8 @@ Test(cuda_graphs, of_a_transformer_have_the_bits_of_calls)
 {
 	check_same_bits(TRANSFORMER, PSD_LAYERS_FP32);
 	check_same_bits(TRANSFORMER, PSD_LAYERS_BF16);
+	check_same_bits(LLAMA, PSD_LAYERS_FP32);
+	check_same_bits(LLAMA, PSD_LAYERS_BF16);
 }
 
 /* ---- masks ---- */
