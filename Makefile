@@ -126,10 +126,9 @@ REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 any             = @($(subst $(space),|,$(strip $(1))))
 TSAN_SUITES    := lane feed data packed mesh joining secret streams tube transport shared cpu_run ground load worker \
 	session session_contract session_library apart checkpoint replay synthetic_method crew emulation local \
-	emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract engines \
+	emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract device engines \
 	fetch fused graphs kernels net packing parameters seeds several shared staging training wire)
-# Devices that are opened again and again have more shadow memory than a small machine has.
-TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_device/!(every_call*) cuda_nccl/a_worker* \
+TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
 	run_$(call any,adaptive encoded local low_rank packed sparse)/!(accuracy*|every_other*|a_prediction*) \
 	run/!(every_method_$(call any,learns trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).

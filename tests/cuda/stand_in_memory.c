@@ -27,6 +27,8 @@
 /* Large blocks are pieces of one file of poison, of which each takes its own pages where they are written: workspaces
  * that nobody writes cost nothing. */
 #define PIECE_BYTES (UINT64_C(1) << 20)
+/* Of addresses, without memory. */
+#define RESERVING (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 enum { MOST_BLOCKS = 1 << 20, MOST_REGISTERED = 1024 };
 
 enum block_state { BLOCK_DEVICE, BLOCK_PINNED, BLOCK_FREED };
@@ -146,14 +148,13 @@ static int make_poison(void)
 static void reserve(void)
 {
 	struct sigaction action = {.sa_sigaction = on_touch, .sa_flags = SA_SIGINFO | SA_NODEFER};
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 	if (arena)
 		return;
 	poison_fd = make_poison();
-	arena = mmap(NULL, ARENA_BYTES, PROT_NONE, flags, -1, 0);
-	blocks = mmap(NULL, MOST_BLOCKS * sizeof(*blocks), PROT_READ | PROT_WRITE, flags, -1, 0);
-	opened = mmap(NULL, MOST_BLOCKS * sizeof(*opened), PROT_READ | PROT_WRITE, flags, -1, 0);
+	arena = mmap(NULL, ARENA_BYTES, PROT_NONE, RESERVING, -1, 0);
+	blocks = mmap(NULL, MOST_BLOCKS * sizeof(*blocks), PROT_READ | PROT_WRITE, RESERVING, -1, 0);
+	opened = mmap(NULL, MOST_BLOCKS * sizeof(*opened), PROT_READ | PROT_WRITE, RESERVING, -1, 0);
 	if (poison_fd < 0 || arena == MAP_FAILED || (void *)blocks == MAP_FAILED || (void *)opened == MAP_FAILED ||
 	    sigaction(SIGSEGV, &action, &inherited_action) != 0) {
 		perror("stand-in");
@@ -269,7 +270,8 @@ static char *take_block(uint64_t bytes, enum block_state state)
 	return block->begin;
 }
 
-/* What is queued finds that it is gone. The address sanitiser forgets it, so that this is told by the processor. */
+/* What is queued finds that it is gone: pages that nobody may touch take its place, and for them the thread sanitiser
+ * keeps no shadow. The address sanitiser forgets it, so that this is told by the processor. */
 static cudaError_t free_block(const void *begin, enum block_state state)
 {
 	struct block *const block = arena ? block_at(begin) : NULL;
@@ -277,8 +279,10 @@ static cudaError_t free_block(const void *begin, enum block_state state)
 	if (!block || block->begin != begin || atomic_load_explicit(&block->state, memory_order_relaxed) != state)
 		return cudaErrorInvalidValue;
 	atomic_store_explicit(&block->state, BLOCK_FREED, memory_order_relaxed);
-	mprotect(block->pages, block->pages_bytes, PROT_NONE);
-	madvise(block->pages, block->pages_bytes, MADV_DONTNEED);
+	if (mmap(block->pages, block->pages_bytes, PROT_NONE, RESERVING | MAP_FIXED, -1, 0) == MAP_FAILED) {
+		perror("stand-in");
+		abort();
+	}
 	ASAN_UNPOISON_MEMORY_REGION(block->pages, block->pages_bytes);
 	if (state == BLOCK_DEVICE)
 		used_bytes -= block->bytes;
