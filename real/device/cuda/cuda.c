@@ -54,55 +54,26 @@ static void close_device(struct psd_device *device)
 	free(device);
 }
 
-/* What updates, rebuilds, compression and narrow matrices work with, whatever the network. */
+/* What calls work with, whatever the network. A rebuild may come beside the others, and counters stay. */
+struct scratch {
+	float rebuild_sums[PSD_CUDA_SUMS_MOST];
+	union psd_cuda_scratch shared;
+	uint32_t counters[2];
+};
+
 static enum psd_status take_scratch(struct psd_device *device, struct psd_error *err)
 {
-	const uint64_t bytes[] = {
-		PSD_CUDA_SUMS_MOST * sizeof(float),
-		2 * PSD_CUDA_NORM_PARTS * sizeof(double),
-		2 * PSD_CUDA_NORM_GROUPS * sizeof(double),
-		sizeof(double), /* one rate */
-		PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_PARTS * sizeof(double),
-		PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS * sizeof(double),
-		PSD_CUDA_PRODUCT_PARTS * sizeof(double),
-		3 * PSD_CUDA_SQUARES * sizeof(double),
-		PSD_CUDA_MATRICES * PSD_MOST_RANK * PSD_CUDA_PARTS * sizeof(uint32_t),
-		PSD_CUDA_LOOK_PARTS * sizeof(uint32_t),
-		(PSD_CUDA_LOOK_GROUPS + 1) * sizeof(uint32_t),
-		2 * sizeof(uint32_t), /* counters */
-		2 * PSD_CUDA_BLOCKS * PSD_BLOCK_LANES * sizeof(float),
-		PSD_CUDA_BLOCKS * sizeof(uint32_t),
-		PSD_CUDA_BLOCKS * PSD_CUDA_DIGITS * PSD_BLOCK_LANES * sizeof(uint16_t),
-	};
-	char *places[sizeof(bytes) / sizeof(bytes[0])];
-	uint64_t all_bytes = 0;
 	void *block;
-	enum psd_status status;
+	const enum psd_status status = psd_cuda_take(device, sizeof(struct scratch), "updates", &block, err);
+	struct scratch *scratch;
 
-	for (unsigned i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
-		all_bytes += bytes[i];
-	status = psd_cuda_take(device, all_bytes, "updates", &block, err);
 	if (status)
 		return status;
-	device->held_bytes += all_bytes;
-	places[0] = block;
-	for (unsigned i = 1; i < sizeof(bytes) / sizeof(bytes[0]); i++)
-		places[i] = places[i - 1] + bytes[i - 1];
-	device->rebuild_sums = (void *)places[0];
-	device->norm_parts = (void *)places[1];
-	device->norms_folded = (void *)places[2];
-	device->own_rate = (void *)places[3];
-	device->chunk_parts = (void *)places[4];
-	device->chunk_folded = (void *)places[5];
-	device->product_parts = (void *)places[6];
-	device->squares = (void *)places[7];
-	device->found_rows = (void *)places[8];
-	device->found = (void *)places[9];
-	device->folded = (void *)places[10];
-	device->counters = (void *)places[11];
-	device->lane_sums = (void *)places[12];
-	device->lowest_keys = (void *)places[13];
-	device->lane_counts = (void *)places[14];
+	scratch = block;
+	device->held_bytes += sizeof(*scratch);
+	device->rebuild_sums = scratch->rebuild_sums;
+	device->scratch = &scratch->shared;
+	device->counters = scratch->counters;
 	return PSD_OK;
 }
 

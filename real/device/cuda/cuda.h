@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
+#include "engine/encodings/compression.h"
+#include "engine/encodings/low_rank.h"
 #include "engine/model/graph.h"
 #include "real/device/cuda/kernels.h"
 #include "real/device/device.h"
@@ -107,6 +109,35 @@ struct psd_cuda_recorded {
 	struct psd_error why; /* the first of them was */
 };
 
+/* In the GPU's memory: what one call works with until what it began is over. Calls that use it come one after the
+ * other, and on the compute stream so does what they begin. */
+union psd_cuda_scratch {
+	struct {
+		double parts[2 * PSD_CUDA_NORM_PARTS];
+		double folded[2 * PSD_CUDA_NORM_GROUPS];
+		float rate;
+	} norms; /* of a weight and its gradient */
+	struct {
+		uint32_t parts[PSD_CUDA_LOOK_PARTS];
+		uint32_t folded[PSD_CUDA_LOOK_GROUPS];
+		uint32_t all;
+	} look; /* at what travels */
+	struct {
+		double parts[PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_PARTS];
+		double folded[PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS];
+	} chunks;
+	struct {
+		float sums[2 * PSD_CUDA_BLOCKS * PSD_BLOCK_LANES];
+		uint32_t lowest[PSD_CUDA_BLOCKS];
+		uint16_t counts[PSD_CUDA_BLOCKS * PSD_CUDA_DIGITS * PSD_BLOCK_LANES];
+	} lanes; /* of blocks that are compressed */
+	struct {
+		double parts[PSD_CUDA_PRODUCT_PARTS];
+		double products[PSD_CUDA_SQUARES], factor[PSD_CUDA_SQUARES], inverse[PSD_CUDA_SQUARES];
+		uint32_t found[PSD_CUDA_MATRICES * PSD_MOST_RANK * PSD_CUDA_PARTS];
+	} matrices; /* that are narrow */
+};
+
 struct psd_device {
 	struct psd_device_options options;
 	int number; /* CUDA's */
@@ -125,24 +156,8 @@ struct psd_device {
 	struct cudnnContext *dnn;
 	void *dnn_properties; /* cuDNN's, of a GPU that is not here, for which it only plans; NULL where dnn is not */
 	float *rebuild_sums;  /* PSD_CUDA_SUMS_MOST */
-	double *norm_parts;   /* (2, PSD_CUDA_NORM_PARTS) */
-	double *norms_folded; /* (2, PSD_CUDA_NORM_GROUPS) */
-	float *own_rate;
-	uint32_t *found;      /* (PSD_CUDA_LOOK_PARTS) */
-	uint32_t *folded;     /* (PSD_CUDA_LOOK_GROUPS), and then one */
-	double *chunk_parts;  /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS) */
-	double *chunk_folded; /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
 	uint32_t *counters;   /* of the first sample and the iteration */
-
-	/* of blocks that are compressed */
-	float *lane_sums;      /* (2, PSD_CUDA_BLOCKS, PSD_BLOCK_LANES) */
-	uint16_t *lane_counts; /* (PSD_CUDA_BLOCKS, PSD_CUDA_DIGITS, PSD_BLOCK_LANES) */
-	uint32_t *lowest_keys; /* (PSD_CUDA_BLOCKS) */
-
-	/* of narrow matrices */
-	uint32_t *found_rows;  /* (PSD_CUDA_MATRICES, PSD_MOST_RANK, PSD_CUDA_PARTS) */
-	double *product_parts; /* (PSD_CUDA_PRODUCT_PARTS) */
-	double *squares;       /* (3, PSD_CUDA_SQUARES) */
+	union psd_cuda_scratch *scratch;
 
 	/* the network */
 	const struct psd_graph *graph;

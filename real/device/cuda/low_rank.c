@@ -109,11 +109,11 @@ static struct psd_cuda_matrices no_matrices(const struct psd_device *device, uin
 {
 	return (struct psd_cuda_matrices){.rank = rank,
 					  .n_pairs = rank * (rank + 1) / 2,
-					  .found = device->found_rows,
-					  .parts = device->product_parts,
-					  .products = device->squares,
-					  .factor = device->squares + PSD_CUDA_SQUARES,
-					  .inverse = device->squares + 2 * PSD_CUDA_SQUARES};
+					  .found = device->scratch->matrices.found,
+					  .parts = device->scratch->matrices.parts,
+					  .products = device->scratch->matrices.products,
+					  .factor = device->scratch->matrices.factor,
+					  .inverse = device->scratch->matrices.inverse};
 }
 
 /* A lane has 16 rows or more, where all fit. */

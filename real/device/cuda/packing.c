@@ -95,8 +95,10 @@ static enum psd_status add_one_bit(struct psd_device *device, const struct walk 
 
 static enum psd_status pack_one_bit(struct psd_device *device, const struct walk *walk, struct psd_error *err)
 {
-	const struct psd_cuda_one_bit_look look = {walk->of, device->lane_sums, device->lane_counts};
-	const struct psd_cuda_one_bit_fold fold = {walk->of, device->lane_sums, device->lane_counts};
+	const struct psd_cuda_one_bit_look look = {walk->of, device->scratch->lanes.sums,
+						   device->scratch->lanes.counts};
+	const struct psd_cuda_one_bit_fold fold = {walk->of, device->scratch->lanes.sums,
+						   device->scratch->lanes.counts};
 	enum psd_status status = psd_cuda_run_one_bit_look(device, &look, lanes_of(walk), err);
 
 	if (!status)
@@ -133,7 +135,7 @@ static enum psd_status find_keys(struct psd_device *device, struct psd_cuda_keys
 static enum psd_status pack_top_k(struct psd_device *device, const struct walk *walk, struct psd_error *err)
 {
 	const struct psd_cuda_keys keys = {
-		.of = walk->of, .lowest = device->lowest_keys, .counts = device->lane_counts};
+		.of = walk->of, .lowest = device->scratch->lanes.lowest, .counts = device->scratch->lanes.counts};
 	const enum psd_status status = find_keys(device, keys, walk, err);
 
 	return status ? status

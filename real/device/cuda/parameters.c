@@ -15,21 +15,24 @@ static uint64_t lesser(uint64_t left, uint64_t right)
 	return left < right ? left : right;
 }
 
-/* The rate by the tensor's norms, in device->own_rate: sums of many parts, then of fewer, in double. */
+/* The rate by the tensor's norms, in the scratch: sums of many parts, then of fewer, in double. */
 static enum psd_status find_rate(struct psd_device *device, const struct psd_update *update, const float *weight,
 				 const float *gradient, uint64_t elements, struct psd_error *err)
 {
 	const uint32_t n_parts = (uint32_t)lesser(PSD_CUDA_NORM_PARTS, elements / 16 + 1);
 	const uint32_t n_groups = (uint32_t)lesser(PSD_CUDA_NORM_GROUPS, n_parts);
-	const struct psd_cuda_norms norms = {
-		.arrays = {weight, gradient}, .elements = elements, .n_parts = n_parts, .partial = device->norm_parts};
-	const struct psd_cuda_norms_fold fold = {device->norm_parts, n_parts, n_groups, device->norms_folded};
-	const struct psd_cuda_trust trust = {.folded = device->norms_folded,
+	const struct psd_cuda_norms norms = {.arrays = {weight, gradient},
+					     .elements = elements,
+					     .n_parts = n_parts,
+					     .partial = device->scratch->norms.parts};
+	const struct psd_cuda_norms_fold fold = {device->scratch->norms.parts, n_parts, n_groups,
+						 device->scratch->norms.folded};
+	const struct psd_cuda_trust trust = {.folded = device->scratch->norms.folded,
 					     .n_groups = n_groups,
 					     .rate = update->rate,
 					     .weight_decay = update->weight_decay,
 					     .trust_ratio = update->trust_ratio,
-					     .own_rate = device->own_rate};
+					     .own_rate = &device->scratch->norms.rate};
 	enum psd_status status = psd_cuda_run_norms(device, &norms, 2 * (uint64_t)n_parts, err);
 
 	if (!status)
@@ -61,7 +64,7 @@ enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_updat
 			       struct psd_error *err)
 {
 	const bool is_by_norms = update->trust_ratio > 0.0;
-	const struct psd_cuda_update run = {.step = step_of(update, is_by_norms ? device->own_rate : NULL),
+	const struct psd_cuda_update run = {.step = step_of(update, is_by_norms ? &device->scratch->norms.rate : NULL),
 					    .weight = weight,
 					    .history = moments.history,
 					    .gradient = gradient};
@@ -116,9 +119,11 @@ static enum psd_status look(struct psd_device *device, const struct psd_encoding
 {
 	const uint32_t n_parts = (uint32_t)lesser(PSD_CUDA_LOOK_PARTS, elements / 8 + 1);
 	const uint32_t n_groups = (uint32_t)lesser(PSD_CUDA_LOOK_GROUPS, n_parts);
-	const struct psd_cuda_look run = {values, elements, encoding->encode(INFINITY), n_parts, device->found};
-	const struct psd_cuda_look_fold groups = {device->found, n_parts, n_groups, device->folded};
-	const struct psd_cuda_look_fold one = {device->folded, n_groups, 1, device->folded + PSD_CUDA_LOOK_GROUPS};
+	const struct psd_cuda_look run = {values, elements, encoding->encode(INFINITY), n_parts,
+					  device->scratch->look.parts};
+	const struct psd_cuda_look_fold groups = {device->scratch->look.parts, n_parts, n_groups,
+						  device->scratch->look.folded};
+	const struct psd_cuda_look_fold one = {device->scratch->look.folded, n_groups, 1, &device->scratch->look.all};
 	enum psd_status status = psd_cuda_run_look(device, &run, n_parts, err);
 
 	if (!status)
@@ -130,7 +135,7 @@ enum psd_status psd_cuda_spoil_wire(struct psd_device *device, const struct psd_
 				    uint64_t elements, bool in_any_case, struct psd_error *err)
 {
 	const struct psd_cuda_spoil run = {values, encoding->encode(NAN),
-					   in_any_case ? NULL : device->folded + PSD_CUDA_LOOK_GROUPS};
+					   in_any_case ? NULL : &device->scratch->look.all};
 	enum psd_status status = psd_cuda_enter(device, err);
 
 	if (!status && !in_any_case)
@@ -203,10 +208,10 @@ static void fill_spans(struct walk *walk, struct psd_cuda_spans *of)
 static enum psd_status find_norms(struct psd_device *device, const struct walk *walk, const struct psd_cuda_spans *of,
 				  double divisor, bool is_of_chosen, struct psd_error *err)
 {
-	const struct psd_cuda_norms_fold fold = {device->chunk_parts, PSD_CUDA_CHUNK_PARTS, PSD_CUDA_CHUNK_GROUPS,
-						 device->chunk_folded};
+	const struct psd_cuda_norms_fold fold = {device->scratch->chunks.parts, PSD_CUDA_CHUNK_PARTS,
+						 PSD_CUDA_CHUNK_GROUPS, device->scratch->chunks.folded};
 	const uint32_t n_ended = walk->chunk - of->first_chunk;
-	struct psd_cuda_chunk_norms norms = {.folded = device->chunk_folded,
+	struct psd_cuda_chunk_norms norms = {.folded = device->scratch->chunks.folded,
 					     .norms = walk->chunks->norms,
 					     .first_chunk = of->first_chunk,
 					     .divisor = divisor};
@@ -231,7 +236,7 @@ enum psd_status psd_cuda_gather_chunks(struct psd_device *device, const struct p
 	struct walk walk = {.chunks = chunks};
 	enum psd_status status = psd_cuda_enter(device, err);
 
-	run.of.partial = device->chunk_parts;
+	run.of.partial = device->scratch->chunks.parts;
 	while (walk.chunk < chunks->n_chunks && !status) {
 		fill_spans(&walk, &run.of);
 		status = psd_cuda_run_gather(device, &run, indices_of(&run.of), err);
@@ -249,7 +254,7 @@ enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct p
 	struct walk walk = {.chunks = chunks};
 	enum psd_status status = psd_cuda_enter(device, err);
 
-	run.of.partial = device->chunk_parts;
+	run.of.partial = device->scratch->chunks.parts;
 	while (walk.chunk < chunks->n_chunks && !status) {
 		fill_spans(&walk, &run.of);
 		status = psd_cuda_run_apply_chunks(device, &run, indices_of(&run.of), err);
