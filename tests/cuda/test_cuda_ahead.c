@@ -43,8 +43,7 @@ static struct training *run(const char *text, const char *system, bool is_tested
 	remarks = mmap(NULL, sizeof(*remarks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(remarks, MAP_FAILED);
 	training->options.worker.remark = keep_remark;
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
+	training_finish(training, system);
 	remove(model.path);
 	return training;
 }

@@ -44,8 +44,7 @@ static void check(const char *library, const char *own, const char *more, unsign
 	on_gpu = make(on_gpu_text, workers, workers_per_node, &psd_device_cuda);
 	training_run(here);
 	cr_assert_eq(here->status, PSD_OK, "%s", here->err.text);
-	training_run(on_gpu);
-	cr_assert_eq(on_gpu->status, PSD_OK, "%s: %s", on_gpu_text, on_gpu->err.text);
+	training_finish(on_gpu, on_gpu_text);
 	for (unsigned w = 0; w < workers; w++) {
 		cr_expect_lt(cuda_net_distance(training_parameters(on_gpu, w), training_parameters(here, w),
 					       here->loaded.matter.graph.parameters),

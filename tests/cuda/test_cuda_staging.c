@@ -68,8 +68,7 @@ static void expect_copied(const char *system, double least_ratio, double most_ra
 	training->options.worker.device = &kind;
 	cr_assert_eq(psd_spans_open(&spans, WORKERS, &err), PSD_OK, "%s", err.text);
 	training->options.spans = &spans;
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
+	training_finish(training, system);
 	cr_assert_eq(psd_spans_tell(&spans, &training->made.program, find_first, &staging, &err), PSD_OK);
 	cr_assert_eq(psd_spans_tell(&spans, &training->made.program, add_copies, &staging, &err), PSD_OK);
 	for (unsigned w = 0; w < WORKERS; w++) {

@@ -44,9 +44,7 @@ static struct training *run(const char *system, const char *train, unsigned work
 	training->options.worker.checkpoints = checkpoints;
 	training->options.worker.first_iteration = first;
 	training->options.worker.is_tested = true;
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	return training;
+	return training_finish(training, system);
 }
 
 static void expect_same_file(const char *one, const char *other, const char *system)

@@ -6,6 +6,8 @@
 #include "real/device/device.h"
 
 #define GOING_ON_SGD "data: {training_samples: 40, test_samples: 32}, optimiser: {momentum: 0.9}"
+#define GOING_ON_ADAMW                                                                                                 \
+	"data: {training_samples: 40, test_samples: 32}, optimiser: {kind: adamw, beta2: 0.95, weight_decay: 0.1}"
 /* With gradients that leave the range of fp16 at first. */
 #define GOING_ON_LOUD "data: {training_samples: 40, test_samples: 32, noise: 90}, optimiser: {momentum: 0.9}"
 

@@ -54,39 +54,12 @@ static struct training *start(const struct job *job, const char *system, unsigne
 			     train);
 }
 
-static void finish(struct training *training, const char *system)
-{
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-}
-
 static struct training *train(const struct job *job, const char *system, unsigned workers, uint64_t seed)
 {
-	struct training *training = start(job, system, workers, seed, job->base);
-
-	finish(training, system);
-	return training;
+	return training_finish(start(job, system, workers, seed, job->base), system);
 }
 
 /* ---- the same as one worker ---- */
-
-static double distance(const float *left, const float *right, uint64_t elements)
-{
-	double squares = 0;
-
-	for (uint64_t e = 0; e < elements; e++)
-		squares += pow((double)left[e] - (double)right[e], 2);
-	return sqrt(squares);
-}
-
-static double norm(const float *values, uint64_t elements)
-{
-	double squares = 0;
-
-	for (uint64_t e = 0; e < elements; e++)
-		squares += pow((double)values[e], 2);
-	return sqrt(squares);
-}
 
 /* One seed's run by one worker, and where it began. */
 struct alone {
@@ -101,7 +74,7 @@ static struct alone train_alone(const struct job *job, uint64_t seed)
 	struct alone alone = {job, seed, start(job, system, 1, seed, 1e-9), NULL}; /* a rate that moves nothing */
 
 	alone.begun->options.worker.n_iterations = 1;
-	finish(alone.begun, system);
+	training_finish(alone.begun, system);
 	alone.trained = train(job, system, 1, seed);
 	return alone;
 }
@@ -121,13 +94,15 @@ static void check_same_tensors(const struct training *together, const struct alo
 
 	for (unsigned t = 0; t < graph->n_tensors; t++) {
 		const uint64_t elements = graph->tensors[t].elements;
-		const double difference = distance(left, right, elements), way = distance(begin, right, elements);
+		const double difference = training_values_distance(left, right, elements);
+		const double way = training_values_distance(begin, right, elements);
+		const double norm = training_values_distance(right, NULL, elements);
 
-		cr_expect_leq(difference, SAME_TOLERANCE_RATIO * norm(right, elements), "%s: %s differs by %g", what,
-			      graph->tensors[t].name, difference / norm(right, elements));
+		cr_expect_leq(difference, SAME_TOLERANCE_RATIO * norm, "%s: %s differs by %g", what,
+			      graph->tensors[t].name, difference / norm);
 		cr_expect_leq(difference, SAME_WAY_RATIO * way, "%s: %s differs by %g of the way it went", what,
 			      graph->tensors[t].name, difference / way);
-		worst_ratio = fmax(worst_ratio, difference / norm(right, elements));
+		worst_ratio = fmax(worst_ratio, difference / norm);
 		left += elements, right += elements, begin += elements;
 	}
 	cr_log_info("%s: no tensor differs by more than %.1e\n", what, worst_ratio);
@@ -315,7 +290,7 @@ static void check_frozen(const char *model, const char *system)
 	double sum = 0, squares = 0;
 	unsigned moved = 0;
 
-	finish(training, system);
+	training_finish(training, system);
 	constant = training_parameters(training, 0);
 	drawn = constant + graph->tensors[0].elements + graph->tensors[1].elements;
 	for (uint64_t e = 0; e < graph->tensors[0].elements; e++)
@@ -502,7 +477,7 @@ Test(run, every_method_learns_the_synthetic_classes)
 			"iterations: 100, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.003}");
 
 		training->options.worker.is_tested = true;
-		finish(training, systems[s]);
+		training_finish(training, systems[s]);
 		cr_assert_gt(training->result.test_labels, 0);
 		cr_expect_gt((double)training->result.test_correct, LEARNT_RATIO * (double)training->result.test_labels,
 			     "%s: only %llu of %llu", systems[s], (unsigned long long)training->result.test_correct,
@@ -539,7 +514,7 @@ Test(run, a_sequence_is_learnt_at_each_of_its_places)
 				 "learning_rate: {policy: fixed, base: 0.5}");
 	training->options.worker.is_tested = true;
 	training->options.worker.progress = keep_ratio;
-	finish(training, "a sequence");
+	training_finish(training, "a sequence");
 	cr_expect_eq(training->result.test_labels, 512 * 16);
 	/* five standard errors; of the last iteration 2 * 16 samples */
 	cr_expect_float_eq((double)training->result.test_correct / (512 * 16), right_ratio,
@@ -575,7 +550,7 @@ Test(run, an_ignored_SIGCHLD_is_no_endless_wait, .timeout = 60)
 
 	training->options.worker.n_iterations = 2;
 	signal(SIGCHLD, SIG_IGN);
-	finish(training, "sync: ps");
+	training_finish(training, "sync: ps");
 	signal(SIGCHLD, SIG_DFL);
 	training_free(training);
 }

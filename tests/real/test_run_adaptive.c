@@ -7,14 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/data/data.h"
-#include "real/data/sampler.h"
-#include "tests/cli_helper.h"
+#include "tests/real/folder_run.h"
 #include "tests/real/going_on.h"
-#include "tests/real/kept_port.h"
-#include "tests/real/plain_softmax.h"
-#include "tests/real/training.h"
-#include "tests/scratch_folder.h"
+#include "tests/real/plain_training.h"
 
 TestSuite(run_adaptive, .timeout = 120);
 
@@ -37,13 +32,6 @@ struct layout_case {
 	unsigned workers, workers_per_node;
 };
 
-static struct training *finish(struct training *training, const char *system)
-{
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	return training;
-}
-
 /* Of SAMPLES in each iteration, whoever has them. */
 static struct training *train(const struct layout_case *of, uint32_t iterations, const char *learn)
 {
@@ -51,20 +39,9 @@ static struct training *train(const struct layout_case *of, uint32_t iterations,
 
 	snprintf(job, sizeof(job), "iterations: %u, data: {kind: synthetic, training_samples: 96}%s", iterations,
 		 learn);
-	return finish(
+	return training_finish(
 		training_make(MODEL, of->system, of->workers, of->workers_per_node, SAMPLES / of->workers, 5, job),
 		of->system);
-}
-
-static double distance(const struct training *one, const struct training *other)
-{
-	const uint64_t elements = one->loaded.matter.graph.parameters;
-	const float *left = training_parameters(one, 0), *right = training_parameters(other, 0);
-	double squares = 0.0;
-
-	for (uint64_t e = 0; e < elements; e++)
-		squares += pow((double)left[e] - (double)right[e], 2);
-	return sqrt(squares);
 }
 
 /* ---- the same as one worker ---- */
@@ -91,11 +68,11 @@ static void release(struct alone *alone)
 static void check_near(const struct alone *alone, const struct layout_case *of, const char *learn, double way_ratio)
 {
 	struct training *together = train(of, ITERATIONS, learn);
-	const double apart = distance(together, alone->trained), way = distance(alone->begun, alone->trained);
+	const double apart_ratio = training_apart_ratio(alone->begun, alone->trained, together);
 
 	training_expect_same_on_all(together, of->system);
-	cr_expect_leq(apart, way_ratio * way, "%s, %u workers: off by %g of the way", of->system, of->workers,
-		      apart / way);
+	cr_expect_leq(apart_ratio, way_ratio, "%s, %u workers: off by %g of the way", of->system, of->workers,
+		      apart_ratio);
 	training_free(together);
 }
 
@@ -175,7 +152,7 @@ Test(run_adaptive, a_run_repeats_exactly)
 
 /* ---- the whole algorithm ---- */
 
-enum { WORKERS = 2, BATCH = 8, N = PLAIN_PARAMETERS };
+enum { WORKERS = 2, N = PLAIN_PARAMETERS };
 
 struct numbers {
 	double rate, beta1, beta2, epsilon, decay;
@@ -187,26 +164,9 @@ static const struct numbers others = {
 	0.05, 0.5, 0.9, 0.01, 0.2, "kind: adamw, beta1: 0.5, beta2: 0.9, epsilon: 0.01, weight_decay: 0.2"};
 
 struct reference {
-	double parameters[N], mean[N], square[N];
-	struct psd_data *data;
+	struct plain_training plain;
+	double mean[N], square[N];
 };
-
-static void add_gradients(const struct reference *of, unsigned iteration, double *gradient)
-{
-	float images[BATCH * PLAIN_INPUTS];
-	int32_t labels[BATCH];
-	struct psd_error err = {.text = ""};
-
-	for (unsigned w = 0; w < WORKERS; w++) {
-		cr_assert_eq(psd_data_read_batch(of->data, PSD_DATA_TRAINING,
-						 psd_sampler_first(iteration, WORKERS, w, BATCH), BATCH, images, labels,
-						 &err),
-			     PSD_OK, "%s", err.text);
-		for (unsigned s = 0; s < BATCH; s++)
-			plain_softmax_add(of->parameters, images + s * PLAIN_INPUTS, labels[s], WORKERS * BATCH,
-					  gradient);
-	}
-}
 
 /* Loshchilov and Hutter 2019, algorithm 2, without restarts: in iteration t, from 1. */
 static void go(struct reference *of, const struct numbers *numbers, unsigned t)
@@ -214,60 +174,31 @@ static void go(struct reference *of, const struct numbers *numbers, unsigned t)
 	const double beta1 = numbers->beta1, beta2 = numbers->beta2;
 	double gradient[N] = {0.0};
 
-	add_gradients(of, t - 1, gradient);
+	for (unsigned w = 0; w < WORKERS; w++)
+		plain_training_add_gradient(&of->plain, w, t - 1, gradient);
 	for (unsigned e = 0; e < N; e++) {
 		of->mean[e] = beta1 * of->mean[e] + (1 - beta1) * gradient[e];
 		of->square[e] = beta2 * of->square[e] + (1 - beta2) * gradient[e] * gradient[e];
 		const double mean = of->mean[e] / (1 - pow(beta1, t)), square = of->square[e] / (1 - pow(beta2, t));
-		of->parameters[e] -=
-			numbers->rate * (mean / (sqrt(square) + numbers->epsilon) + numbers->decay * of->parameters[e]);
+		of->plain.parameters[e] -= numbers->rate * (mean / (sqrt(square) + numbers->epsilon) +
+							    numbers->decay * of->plain.parameters[e]);
 	}
-}
-
-static struct training *train_softmax(const struct scratch_folder *folder, const char *system, unsigned iterations,
-				      double rate, const char *optimiser)
-{
-	char job[256];
-
-	scratch_folder_write(folder, "softmax.yaml", PLAIN_SOFTMAX, strlen(PLAIN_SOFTMAX));
-	snprintf(job, sizeof(job),
-		 "iterations: %u, data: {kind: synthetic, training_samples: 40}, optimiser: {%s}, "
-		 "learning_rate: {policy: fixed, base: %g}",
-		 iterations, optimiser, rate);
-	return finish(
-		training_make(scratch_folder_path(folder, "softmax.yaml").text, system, WORKERS, 1, BATCH, 5, job),
-		system);
 }
 
 static void check_reference(const char *system, const struct numbers *numbers)
 {
-	const struct scratch_folder folder = scratch_folder_make();
-	struct training *begun = train_softmax(&folder, system, 1, 1e-9, "kind: sgd");
-	struct training *training = train_softmax(&folder, system, ITERATIONS, numbers->rate, numbers->optimiser);
-	const struct psd_data_options options =
-		psd_worker_data_options(&begun->loaded.matter.graph, &begun->loaded.scenario.train);
-	const float *begin = training_parameters(begun, 0), *end = training_parameters(training, 0);
 	struct reference *of = calloc(1, sizeof(*of));
-	struct psd_error err = {.text = ""};
-	double apart = 0.0, way = 0.0;
+	double apart_ratio;
 
 	cr_assert(of);
-	for (unsigned e = 0; e < N; e++)
-		of->parameters[e] = (double)begin[e];
-	cr_assert_eq(psd_data_open(&of->data, &options, &err), PSD_OK, "%s", err.text);
-	for (unsigned t = 1; t <= ITERATIONS; t++)
+	plain_training_open(&of->plain, system, WORKERS, 1, numbers->optimiser, numbers->rate);
+	for (unsigned t = 1; t <= PLAIN_ITERATIONS; t++)
 		go(of, numbers, t);
-	for (unsigned e = 0; e < N; e++) {
-		apart += pow((double)end[e] - of->parameters[e], 2);
-		way += pow((double)begin[e] - of->parameters[e], 2);
-	}
-	cr_expect_leq(sqrt(apart / way), SAME_WAY_RATIO, "%s, %s: off by %g of the way", system, numbers->optimiser,
-		      sqrt(apart / way));
-	psd_data_close(of->data);
+	apart_ratio = plain_training_apart_ratio(&of->plain);
+	cr_expect_leq(apart_ratio, SAME_WAY_RATIO, "%s, %s: off by %g of the way", system, numbers->optimiser,
+		      apart_ratio);
+	plain_training_close(&of->plain);
 	free(of);
-	training_free(begun);
-	training_free(training);
-	scratch_folder_remove(&folder);
 }
 
 Test(run_adaptive, it_is_the_published_algorithm)
@@ -306,8 +237,6 @@ Test(run_adaptive, it_learns)
 
 /* ---- runs that go on ---- */
 
-#define GOING_ON_ADAMW                                                                                                 \
-	"data: {training_samples: 40, test_samples: 32}, optimiser: {kind: adamw, beta2: 0.95, weight_decay: 0.1}"
 #define GOING_ON_LOUD_ADAMW                                                                                            \
 	"data: {training_samples: 40, test_samples: 32, noise: 90}, optimiser: {kind: adamw, beta2: 0.95}"
 
@@ -353,11 +282,6 @@ static struct scratch_folder make_folder(void)
 	return folder;
 }
 
-static void expect_refusal(const struct scratch_folder *folder, const char *options, const char *words)
-{
-	expect_one_line("psd-run", scratch_folder_spell(folder, options).text, 2, words);
-}
-
 Test(run_adaptive, systems_without_whole_gradients_are_refused)
 {
 	static const char sparse[] = "s.yaml:8:5: system 'Sparse' is 'sparse', optimiser 'adamw' needs whole gradients",
@@ -365,22 +289,26 @@ Test(run_adaptive, systems_without_whole_gradients_are_refused)
 				     "gradients without";
 	const struct scratch_folder folder = make_folder();
 
-	expect_refusal(&folder, "--no-emulation --quiet --system Sparse @/s.yaml", sparse);
-	expect_refusal(&folder, "--no-emulation --quiet --system Packed @/s.yaml", packed);
-	expect_refusal(&folder, "--hosts @/hosts --rank 1 --quiet --system Sparse @/s.yaml", sparse);
-	expect_refusal(&folder, "--hosts @/hosts --rank 0 --quiet --system Packed @/s.yaml", packed);
+	folder_run_refuses(&folder, "--system Sparse @/s.yaml", sparse);
+	folder_run_refuses(&folder, "--system Packed @/s.yaml", packed);
+	expect_one_line("psd-run",
+			scratch_folder_spell(&folder, "--hosts @/hosts --rank 1 --quiet --system Sparse @/s.yaml").text,
+			2, sparse);
+	expect_one_line("psd-run",
+			scratch_folder_spell(&folder, "--hosts @/hosts --rank 0 --quiet --system Packed @/s.yaml").text,
+			2, packed);
 	scratch_folder_remove(&folder);
 }
 
 static void run_quietly(const struct scratch_folder *folder, const char *options)
 {
-	struct run done = run_program("psd-run", scratch_folder_spell(folder, options).text, "2>&1 >/dev/null");
+	struct run done = run_program("psd-run", folder_run_arguments(folder, options).text, "2>&1 >/dev/null");
 
 	cr_assert(done.exit_status == 0 && !*done.text, "%s: %s", options, done.text);
 	free(done.text);
 }
 
-#define RUN "--no-emulation --quiet @/s.yaml "
+#define RUN "@/s.yaml "
 #define SGD "--set train.optimiser.kind=sgd "
 
 /* By servers, which keep parts, and by devices. */
@@ -394,10 +322,10 @@ Test(run_adaptive, a_checkpoint_of_another_optimiser_is_refused)
 	run_quietly(&folder, RUN "--system Ring --iterations 4 --save @/ring");
 	run_quietly(&folder, RUN SGD "--system PS --iterations 4 --save @/sgd-ps");
 	run_quietly(&folder, RUN SGD "--system Ring --iterations 4 --save @/sgd-ring");
-	expect_refusal(&folder, RUN SGD "--system PS --resume --save @/ps", another);
-	expect_refusal(&folder, RUN SGD "--system Ring --resume --save @/ring", another);
-	expect_refusal(&folder, RUN "--system PS --resume --save @/sgd-ps", another);
-	expect_refusal(&folder, RUN "--system Ring --resume --save @/sgd-ring", another);
+	folder_run_refuses(&folder, RUN SGD "--system PS --resume --save @/ps", another);
+	folder_run_refuses(&folder, RUN SGD "--system Ring --resume --save @/ring", another);
+	folder_run_refuses(&folder, RUN "--system PS --resume --save @/sgd-ps", another);
+	folder_run_refuses(&folder, RUN "--system Ring --resume --save @/sgd-ring", another);
 	run_quietly(&folder, RUN "--system PS --resume --save @/ps");
 	run_quietly(&folder, RUN "--system Ring --resume --save @/ring");
 	scratch_folder_remove(&folder);

@@ -8,10 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/cli_helper.h"
 #include "tests/real/data/jpeg_helper.h"
-#include "tests/real/kept_port.h"
-#include "tests/scratch_folder.h"
+#include "tests/real/folder_run.h"
 
 #define QUICKSTART "scenarios/quickstart.yaml"
 
@@ -994,45 +992,22 @@ Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
 	scratch_folder_remove(&folder);
 }
 
-/* Two processes with options of their own: both fail, in one line that names the key. */
-static void expect_disagreement(const char *options, const char *other_options, const char *words,
-				const char *other_words)
-{
-	const struct scratch_folder folder = make_tiny();
-	char hosts[64], arguments[2 * PATH_MAX], *other;
-	struct run joined;
-
-	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
-	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
-	snprintf(arguments, sizeof(arguments),
-		 "--hosts %s/hosts --rank 1 --quiet %s %s/s.yaml 2>%s/rank1 & %s --hosts %s/hosts --rank 0 --quiet %s "
-		 "%s/s.yaml",
-		 folder.path, other_options, folder.path, folder.path, path_of("psd-run").text, folder.path, options,
-		 folder.path);
-	joined = run(arguments, "2>&1; status=$?; wait; exit $status");
-	other = scratch_folder_read(&folder, "rank1");
-	cr_expect_eq(joined.exit_status, 1);
-	cr_expect(strstr(joined.text, words), "%s", joined.text);
-	cr_expect(strstr(other, other_words), "%s", other);
-	cr_expect_eq(count(joined.text, "\n"), 1, "%s", joined.text);
-	cr_expect_eq(count(other, "\n"), 1, "%s", other);
-	free(joined.text);
-	free(other);
-	scratch_folder_remove(&folder);
-}
-
 Test(run_cli, hosts_with_other_options_are_refused_on_both_sides)
 {
-	expect_disagreement("--set train.learning_rate.warmup_iterations=1",
-			    "--set train.learning_rate.warmup_iterations=1000",
-			    "'train.learning_rate.warmup_iterations' is 1 here, 1000 there",
-			    "'train.learning_rate.warmup_iterations' is 1000 here, 1 there");
-	expect_disagreement("--iterations 3", "--iterations 4", "'train.iterations' is 3 here, 4 there",
-			    "'train.iterations' is 4 here, 3 there");
-	expect_disagreement("--system PS", "--system Hybrid", "'systems.name' is \"PS\" here, \"Hybrid\" there",
-			    "'systems.name' is \"Hybrid\" here, \"PS\" there");
-	expect_disagreement("--stall 90s", "", "'--stall' is 90 s here, 60 s there",
-			    "'--stall' is 60 s here, 90 s there");
+	const struct scratch_folder folder = make_tiny();
+
+	folder_run_disagrees(&folder, "--set train.learning_rate.warmup_iterations=1 s.yaml",
+			     "--set train.learning_rate.warmup_iterations=1000 s.yaml",
+			     "'train.learning_rate.warmup_iterations' is 1 here, 1000 there",
+			     "'train.learning_rate.warmup_iterations' is 1000 here, 1 there");
+	folder_run_disagrees(&folder, "--iterations 3 s.yaml", "--iterations 4 s.yaml",
+			     "'train.iterations' is 3 here, 4 there", "'train.iterations' is 4 here, 3 there");
+	folder_run_disagrees(&folder, "--system PS s.yaml", "--system Hybrid s.yaml",
+			     "'systems.name' is \"PS\" here, \"Hybrid\" there",
+			     "'systems.name' is \"Hybrid\" here, \"PS\" there");
+	folder_run_disagrees(&folder, "--stall 90s s.yaml", "s.yaml", "'--stall' is 90 s here, 60 s there",
+			     "'--stall' is 60 s here, 90 s there");
+	scratch_folder_remove(&folder);
 }
 
 /* Host 1 fails before it joins, as often as host 0 needs to hear of it. */

@@ -27,25 +27,13 @@ static struct training *train_on_nodes(const char *sync, const char *wire, unsig
 	snprintf(system, sizeof(system), "schedule: wait-free, sync: %s, wire: %s", sync, wire);
 	snprintf(job, sizeof(job), "iterations: %u, %s%s", iterations, quick, more);
 	training = training_make("cifar10-quick.yaml", system, workers, workers_per_node, 32 / workers, workers, job);
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	return training;
+	return training_finish(training, system);
 }
 
 static struct training *train(const char *sync, const char *wire, unsigned workers, unsigned iterations,
 			      const char *more)
 {
 	return train_on_nodes(sync, wire, workers, 1, iterations, more);
-}
-
-static double distance(const struct training *left, const struct training *right)
-{
-	const float *l = training_parameters(left, 0), *r = training_parameters(right, 0);
-	double squares = 0.0;
-
-	for (uint64_t e = 0; e < left->loaded.matter.graph.parameters; e++)
-		squares += ((double)l[e] - (double)r[e]) * ((double)l[e] - (double)r[e]);
-	return sqrt(squares);
 }
 
 static void expect_half_of_the_bytes(const struct training *rounded, const struct training *exact, const char *what)
@@ -58,13 +46,13 @@ static void expect_half_of_the_bytes(const struct training *rounded, const struc
 static void check_all_reduce(const char *sync, unsigned workers)
 {
 	struct training *begun = train(sync, "fp32", workers, 1, ""), *exact = train(sync, "fp32", workers, 12, "");
-	const double way = distance(begun, exact);
+	const double way = training_distance(begun, exact);
 	static const char *const wires[] = {"fp16", "bf16"};
 	const double most_ratio[] = {workers * FP16_ROUNDING_RATIO, workers * BF16_ROUNDING_RATIO};
 
 	for (unsigned e = 0; e < 2; e++) {
 		struct training *rounded = train(sync, wires[e], workers, 12, "");
-		const double away = distance(rounded, exact);
+		const double away = training_distance(rounded, exact);
 
 		training_expect_same_on_all(rounded, wires[e]);
 		cr_expect(away > 0.0 && away <= most_ratio[e] * way, "%s, %s, %u workers: %g of the way", sync,
@@ -121,7 +109,7 @@ static void check_range(const char *sync, unsigned workers, unsigned workers_per
 	cr_expect_eq(moved->result.n_updates, more->result.n_updates, "%s", sync);
 	cr_expect_eq(moved->result.n_left_out, 0, "%s", sync);
 	cr_expect_eq(unscaled->result.n_updates, 0, "%s", sync);
-	cr_expect_gt(distance(moved, more), 0.0, "%s", sync);
+	cr_expect_gt(training_distance(moved, more), 0.0, "%s", sync);
 	cr_expect(training_is_same(unscaled, 0, plain, 0), "%s", sync);
 	training_free(few);
 	training_free(more);
@@ -188,16 +176,6 @@ Test(run_encoded, accuracy_is_within_a_point)
 
 /* ---- servers and factors ---- */
 
-static double norm(const struct training *training)
-{
-	const float *values = training_parameters(training, 0);
-	double squares = 0.0;
-
-	for (uint64_t e = 0; e < training->loaded.matter.graph.parameters; e++)
-		squares += (double)values[e] * (double)values[e];
-	return sqrt(squares);
-}
-
 /* Of what a server keeps a worker has the nearest value that there is, as often as it came: that alone is as far as the
  * rounding goes. What the server keeps goes its way by gradients, each rounded once. */
 static void check_method_on_nodes(const char *sync, unsigned workers, unsigned workers_per_node, const char *more)
@@ -211,8 +189,8 @@ static void check_method_on_nodes(const char *sync, unsigned workers, unsigned w
 
 	for (unsigned e = 0; e < 2; e++) {
 		struct training *rounded = train_on_nodes(sync, wires[e], workers, workers_per_node, ITERATIONS, more);
-		const double away = distance(rounded, exact), way = distance(begun, exact);
-		const double most = rounding_ratio[e] * (norm(exact) + (workers + sums) * way);
+		const double away = training_distance(rounded, exact), way = training_distance(begun, exact);
+		const double most = rounding_ratio[e] * (training_distance(exact, NULL) + (workers + sums) * way);
 		const double loss = rounded->result.last_loss, exact_loss = exact->result.last_loss;
 		char what[128];
 
@@ -273,8 +251,7 @@ Test(run_encoded, workers_of_a_node_have_the_same_bits)
 		snprintf(system, sizeof(system), "sync: %s, wire: %s", syncs[s], s % 2 ? "fp16" : "bf16");
 		snprintf(job, sizeof(job), "iterations: 4, %s", quick);
 		rounded = training_make("cifar10-quick.yaml", system, 4, 2, 8, 1, job);
-		training_run(rounded);
-		cr_assert_eq(rounded->status, PSD_OK, "%s: %s", system, rounded->err.text);
+		training_finish(rounded, system);
 		training_expect_same_on_all(rounded, system);
 		cr_expect_eq(rounded->result.sent_bytes_per_node, most_sent_bytes(&rounded->made), "%s", system);
 		training_free(rounded);
@@ -313,8 +290,7 @@ static struct training *train_loud(const char *model, const char *system, double
 
 	snprintf(job, sizeof(job), "iterations: %u, learning_rate: {base: %g}%s", iterations, base, more);
 	training = training_make(model, system, 2, 1, 8, 1, job);
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
+	training_finish(training, system);
 	training_expect_same_on_all(training, system);
 	return training;
 }

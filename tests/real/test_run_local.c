@@ -45,31 +45,15 @@ static struct training *make(const struct job *job)
 	return training_make(MODEL, job->system, job->workers, job->workers_per_node, job->batch, 5, train);
 }
 
-static struct training *finish(struct training *training, const char *system)
-{
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	return training;
-}
-
 static struct training *train(const struct job *job)
 {
-	return finish(make(job), job->system);
+	return training_finish(make(job), job->system);
 }
 
 /* Where every run of the seed begins: a rate that moves nothing. */
 static struct training *train_nothing(void)
 {
 	return train(&(struct job){"sync: ring", 1, 1, 8, 1, 8, ", learning_rate: {policy: fixed, base: 1e-9}"});
-}
-
-static double distance(const float *left, const float *right, uint64_t elements)
-{
-	double squares = 0.0;
-
-	for (uint64_t e = 0; e < elements; e++)
-		squares += pow((double)left[e] - (right ? (double)right[e] : 0.0), 2);
-	return sqrt(squares);
 }
 
 /* Tensor by tensor. */
@@ -84,13 +68,14 @@ static void expect_same(const struct training *one, const struct training *other
 
 	for (unsigned t = 0; t < graph->n_tensors; t++) {
 		const uint64_t elements = graph->tensors[t].elements;
-		const double apart = distance(left, right, elements), norm = distance(right, NULL, elements);
+		const double apart = training_values_distance(left, right, elements);
+		const double norm = training_values_distance(right, NULL, elements);
+		const double way = training_values_distance(begin, right, elements);
 
 		cr_expect_leq(apart, ratio * norm, "%s: %s is off by %g of its norm, at most %g", what,
 			      graph->tensors[t].name, apart / norm, ratio);
-		cr_expect_leq(apart, SAME_WAY_RATIO * distance(begin, right, elements),
-			      "%s: %s is off by %g of its way", what, graph->tensors[t].name,
-			      apart / distance(begin, right, elements));
+		cr_expect_leq(apart, SAME_WAY_RATIO * way, "%s: %s is off by %g of its way", what,
+			      graph->tensors[t].name, apart / way);
 		left += elements, right += elements, begin += elements;
 	}
 	training_free(begun);
@@ -198,15 +183,14 @@ static double measure_apart(double rate, double *way)
 {
 	static const struct local_case ring = {"sync: ring", 3, 1};
 	struct training *begun = train_nothing(), *gradients, *local;
-	const uint64_t elements = begun->loaded.matter.graph.parameters;
 	char learn[96];
 	double apart;
 
 	snprintf(learn, sizeof(learn), ", learning_rate: {policy: fixed, base: %.9f}", rate);
 	gradients = train_case(&ring, "", 4, 96, learn);
 	local = train_case(&ring, ", local_sgd: {steps: 4}", 4, 96, learn);
-	apart = distance(training_parameters(local, 0), training_parameters(gradients, 0), elements);
-	*way = distance(training_parameters(begun, 0), training_parameters(gradients, 0), elements);
+	apart = training_distance(local, gradients);
+	*way = training_distance(begun, gradients);
 	training_free(begun);
 	training_free(gradients);
 	training_free(local);
@@ -372,7 +356,7 @@ static struct training *follow(const struct local_case *of, const char *gap, con
 	memset(seen, 0, sizeof(*seen));
 	training->options.worker.progress = see_loss;
 	training->options.worker.remark = see_steps;
-	return finish(training, system);
+	return training_finish(training, system);
 }
 
 /* Mean loss of the 24 iterations that end so many before the window: as many as the program has under way at a time. */
@@ -498,14 +482,12 @@ static void check_period_cut(const char *system, unsigned workers)
 	const struct psd_checkpoints checkpoints = {folder.path, 2};
 	struct training *before = make(&(struct job){system, workers, 1, 8, 2, 48, LEARN});
 	struct training *after = make(&(struct job){system, workers, 1, 8, 4, 48, stays});
-	const uint64_t elements = before->loaded.matter.graph.parameters;
 
 	before->options.worker.checkpoints = after->options.worker.checkpoints = &checkpoints;
 	after->options.worker.first_iteration = 2;
-	finish(before, system);
-	finish(after, system);
-	cr_expect_leq(distance(training_parameters(after, 0), training_parameters(before, 0), elements),
-		      1e-6 * distance(training_parameters(before, 0), NULL, elements), "%s", system);
+	training_finish(before, system);
+	training_finish(after, system);
+	cr_expect_leq(training_distance(after, before), 1e-6 * training_distance(before, NULL), "%s", system);
 	training_free(before);
 	training_free(after);
 	scratch_folder_remove(&folder);
@@ -522,7 +504,7 @@ static struct training *go(const char *system, const struct psd_checkpoints *che
 
 	training->options.worker.checkpoints = checkpoints;
 	training->options.worker.first_iteration = first;
-	return finish(training, system);
+	return training_finish(training, system);
 }
 
 /* At `cut` there is an exchange in any case. */

@@ -25,9 +25,7 @@ static struct training *train(const char *system, unsigned workers, unsigned ite
 		"0.05}",
 		iterations);
 	training = training_make("../../tests/data/smooth.yaml", system, workers, 1, GLOBAL_BATCH / workers, 1, job);
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	return training;
+	return training_finish(training, system);
 }
 
 /* The largest, over all tensors, of how far the left one's is from the right one's, in the right one's norm. */

@@ -2,22 +2,15 @@
  * precision, against each other, and what psd-sim says of their bytes. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/data/data.h"
-#include "real/data/sampler.h"
 #include "real/device/low_rank.h"
-#include "real/session/checkpoint.h"
-#include "tests/cli_helper.h"
+#include "tests/real/folder_run.h"
 #include "tests/real/going_on.h"
-#include "tests/real/kept_port.h"
 #include "tests/real/plain_low_rank.h"
-#include "tests/real/plain_softmax.h"
-#include "tests/real/training.h"
-#include "tests/scratch_folder.h"
+#include "tests/real/plain_training.h"
 
 TestSuite(run_low_rank, .timeout = 120);
 
@@ -35,13 +28,6 @@ struct layout_case {
 	unsigned workers, workers_per_node;
 };
 
-static struct training *finish(struct training *training, const char *system)
-{
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	return training;
-}
-
 /* keys: of the system, behind those of the layout. */
 static struct training *train(const struct layout_case *of, const char *keys, uint32_t iterations, const char *learn)
 {
@@ -50,17 +36,7 @@ static struct training *train(const struct layout_case *of, const char *keys, ui
 	snprintf(system, sizeof(system), "%s%s", of->system, keys);
 	snprintf(job, sizeof(job), "iterations: %u, data: {kind: synthetic, training_samples: 96}%s", iterations,
 		 learn);
-	return finish(training_make(MODEL, system, of->workers, of->workers_per_node, BATCH, 5, job), system);
-}
-
-static double distance(const struct training *one, const struct training *other)
-{
-	const float *left = training_parameters(one, 0), *right = training_parameters(other, 0);
-	double squares = 0.0;
-
-	for (uint64_t e = 0; e < one->loaded.matter.graph.parameters; e++)
-		squares += pow((double)left[e] - (double)right[e], 2);
-	return sqrt(squares);
+	return training_finish(training_make(MODEL, system, of->workers, of->workers_per_node, BATCH, 5, job), system);
 }
 
 /* ---- the same whichever way ---- */
@@ -100,9 +76,9 @@ enum { N_OTHERS = sizeof(others) / sizeof(others[0]) };
 static void expect_same_way(const struct training *begun, const struct training *one, const struct training *other,
 			    const char *what)
 {
-	const double apart = distance(one, other), way = distance(begun, one);
+	const double apart_ratio = training_apart_ratio(begun, one, other);
 
-	cr_expect_leq(apart, SAME_WAY_RATIO * way, "%s: off by %g of the way", what, apart / way);
+	cr_expect_leq(apart_ratio, SAME_WAY_RATIO, "%s: off by %g of the way", what, apart_ratio);
 }
 
 static struct training *train_transformer(const struct layout_case *of, uint32_t iterations, double rate)
@@ -111,9 +87,9 @@ static struct training *train_transformer(const struct layout_case *of, uint32_t
 
 	snprintf(job, sizeof(job), "iterations: %u, data: {kind: synthetic}, learning_rate: {policy: fixed, base: %g}",
 		 iterations, rate);
-	return finish(training_make("../../tests/data/transformer.yaml", of->system, of->workers, of->workers_per_node,
-				    BATCH, 5, job),
-		      of->system);
+	return training_finish(training_make("../../tests/data/transformer.yaml", of->system, of->workers,
+					     of->workers_per_node, BATCH, 5, job),
+			       of->system);
 }
 
 static void check_ways(const char *keys, const char *learn)
@@ -122,7 +98,7 @@ static void check_ways(const char *keys, const char *learn)
 	struct training *dense = train(&layouts[0], "", ITERATIONS, learn);
 	struct training *first = train(&layouts[0], keys, ITERATIONS, learn);
 
-	cr_expect_gt(distance(first, dense), 10 * SAME_WAY_RATIO * distance(begun, dense), "nothing is lost");
+	cr_expect_gt(training_apart_ratio(begun, dense, first), 10 * SAME_WAY_RATIO, "nothing is lost");
 	for (unsigned l = 1; l < N_LAYOUTS; l++) {
 		struct training *training = train(&layouts[l], keys, ITERATIONS, learn);
 
@@ -180,9 +156,7 @@ static void check_same(const struct layout_case *of, const char *keys, const cha
 	snprintf(what, sizeof(what), "%s%s, %u workers%s", of->system, keys, of->workers, learn);
 	training_expect_same_on_all(training, what);
 	if (!training->made.plan.local) /* whole periods of which are measured below */
-		cr_expect_eq(training->result.sent_bytes_per_node, most_sent_bytes(&training->made),
-			     "%s: %lu, must be %lu", what, training->result.sent_bytes_per_node,
-			     most_sent_bytes(&training->made));
+		training_expect_sent(training, most_sent_bytes(&training->made), what);
 	training_free(training);
 }
 
@@ -259,8 +233,7 @@ static void check_values(const struct layout_case *of, const char *keys, uint64_
 {
 	struct training *training = train(of, keys, ITERATIONS, LEARN);
 
-	cr_expect_eq(training->result.sent_bytes_per_node, values * sizeof(float), "%s%s: %lu bytes, must be %lu",
-		     of->system, keys, training->result.sent_bytes_per_node, values * sizeof(float));
+	training_expect_sent(training, values * sizeof(float), keys);
 	training_free(training);
 }
 
@@ -276,47 +249,26 @@ Test(run_low_rank, what_is_sent_is_what_the_formula_says)
 	check_values(&two, ", low_rank: {rank: 7}", 7 * lengths - 7 * (8 + 27) + 8 * 27 + biases);
 }
 
-static struct training *train_frozen(const struct scratch_folder *folder, const char *system)
-{
-	static const char model[] =
-		"name: 'frozen'\ninput: 'data'\ninput_dim: 1\ninput_dim: 200\ninput_dim: 1\ninput_dim: 1\n"
-		"layer { name: 'fc1' type: 'InnerProduct' bottom: 'data' top: 'fc1' param { lr_mult: 0 } "
-		"param { lr_mult: 2 } inner_product_param { num_output: 30 } }\n"
-		"layer { name: 'fc2' type: 'InnerProduct' bottom: 'fc1' top: 'fc2' param { lr_mult: 1 } "
-		"param { lr_mult: 0 } inner_product_param { num_output: 40 } }\n"
-		"layer { name: 'loss' type: 'Softmax' bottom: 'fc2' top: 'loss' }\n";
-
-	scratch_folder_write(folder, "frozen.prototxt", model, strlen(model));
-	return finish(training_make(scratch_folder_path(folder, "frozen.prototxt").text, system, 2, 1, BATCH, 5,
-				    "iterations: 6" LEARN),
-		      system);
-}
-
 /* A bias of 30 and a weight of (40, 30) do. */
 Test(run_low_rank, tensors_that_stay_as_they_are_do_not_travel)
 {
 	static const char *const systems[] = {"sync: ring, low_rank: {rank: 2}",
 					      "sync: ring, low_rank: {rank: 2}, fuse: 1MB",
 					      "sync: ring, low_rank: {rank: 2}, unit: layer"};
-	const struct scratch_folder folder = scratch_folder_make();
 
 	for (unsigned s = 0; s < sizeof(systems) / sizeof(systems[0]); s++) {
-		struct training *training = train_frozen(&folder, systems[s]);
+		struct training *training = training_frozen(systems[s], "iterations: 6" LEARN);
 
 		training_expect_same_on_all(training, systems[s]);
-		cr_expect_eq(training->result.sent_bytes_per_node, (30 + 2 * (40 + 30)) * sizeof(float), "%s: %lu",
-			     systems[s], training->result.sent_bytes_per_node);
+		training_expect_sent(training, (30 + 2 * (40 + 30)) * sizeof(float), systems[s]);
 		training_free(training);
 	}
-	scratch_folder_remove(&folder);
 }
 
 /* Of 14 iterations whole periods of 4 are measured. */
 Test(run_low_rank, a_prediction_counts_the_same_bytes)
 {
-	const struct scratch_folder folder = scratch_folder_make();
-	char systems[4096] = "", text[6144], arguments[256], *model = realpath("tests/data/maskless.yaml", NULL);
-	struct run predicted, executed;
+	char systems[4096] = "", text[6144], *model = realpath("tests/data/maskless.yaml", NULL);
 
 	for (unsigned l = 0; l < N_LAYOUTS; l++)
 		snprintf(systems + strlen(systems), sizeof(systems) - strlen(systems), "  - {name: s%u, %s%s%s}\n", l,
@@ -326,20 +278,8 @@ Test(run_low_rank, a_prediction_counts_the_same_bytes)
 		 "cluster: {nodes: 2, workers_per_node: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 		 "systems:\n%strain: {iterations: 14, learning_rate: {policy: fixed, base: 0.001}}\n",
 		 model, systems);
-	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
-	snprintf(arguments, sizeof(arguments), "--csv %s/s.yaml", folder.path);
-	predicted = run_program("psd-sim", arguments, "2>&1");
-	snprintf(arguments, sizeof(arguments), "--csv --quiet --no-emulation %s/s.yaml", folder.path);
-	executed = run_program("psd-run", arguments, "2>&1");
-	cr_assert(predicted.exit_status == 0 && executed.exit_status == 0, "%s%s", predicted.text, executed.text);
-	for (unsigned s = 1; s <= N_LAYOUTS; s++) {
-		expect_same_field(executed.text, predicted.text, s, "tx_bytes_per_node", 3);
-		expect_same_field(executed.text, predicted.text, s, "rx_bytes_per_node", 3);
-	}
-	free(predicted.text);
-	free(executed.text);
+	folder_run_sends_as_predicted(text, N_LAYOUTS, 3);
 	free(model);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- local steps ---- */
@@ -364,34 +304,17 @@ Test(run_low_rank, one_local_step_is_an_exchange_of_gradients)
 
 enum { INPUTS = PLAIN_INPUTS, CLASSES = PLAIN_CLASSES, N = PLAIN_PARAMETERS, WEIGHTS = INPUTS * CLASSES };
 enum { MOST_WORKERS = 4, MOST_REFERENCE_RANK = 8 };
-#define RATE	 0.25
-#define MOMENTUM 0.9
-#define DECAY	 0.01
+#define RATE 0.25
 
-/* Softmax of a weight (CLASSES, INPUTS) and a bias, in double precision. Its gradients have no more than 9 ranks, as
- * those of a sample's scores sum to nothing. Vogels et al. 2019, algorithms 1 and 2, but
- * that a worker's own product is what is taken from what it keeps, and momentum comes behind. */
+/* Gradients of the weight, (CLASSES, INPUTS), have no more than 9 ranks, as those of a sample's scores sum to nothing.
+ * Vogels et al. 2019, algorithms 1 and 2, but that a worker's own product is what is taken from what it keeps, and
+ * momentum comes behind. */
 struct reference {
-	unsigned workers;
+	struct plain_training plain;
 	struct plain_shape shape;
-	double parameters[N], history[N], sum[N], residual[MOST_WORKERS][N];
+	double history[N], sum[N], residual[MOST_WORKERS][N];
 	double left[CLASSES * MOST_REFERENCE_RANK], right[MOST_REFERENCE_RANK * INPUTS];
-	struct psd_data *data;
 };
-
-static void add_gradient(struct reference *of, unsigned worker, unsigned iteration)
-{
-	const uint64_t first = psd_sampler_first(iteration, of->workers, worker, BATCH);
-	float images[BATCH * INPUTS];
-	int32_t labels[BATCH];
-	struct psd_error err = {.text = ""};
-
-	cr_assert_eq(psd_data_read_batch(of->data, PSD_DATA_TRAINING, first, BATCH, images, labels, &err), PSD_OK, "%s",
-		     err.text);
-	for (unsigned s = 0; s < BATCH; s++)
-		plain_softmax_add(of->parameters, images + s * INPUTS, labels[s], of->workers * BATCH,
-				  of->residual[worker]);
-}
 
 /* The mean of samples is in the gradients: what would be a mean over workers is a sum. Biases travel as they are. */
 static void add_own(struct reference *of, unsigned worker, double *right)
@@ -414,80 +337,37 @@ static void go(struct reference *of, unsigned iteration)
 
 	memset(of->left, 0, sizeof(of->left));
 	memset(of->sum, 0, sizeof(of->sum));
-	for (unsigned w = 0; w < of->workers; w++) {
-		add_gradient(of, w, iteration);
+	for (unsigned w = 0; w < of->plain.workers; w++) {
+		plain_training_add_gradient(&of->plain, w, iteration, of->residual[w]);
 		plain_project(of->shape, of->residual[w], of->right, of->left);
 	}
 	plain_make_orthonormal(of->shape, of->left);
-	for (unsigned w = 0; w < of->workers; w++)
+	for (unsigned w = 0; w < of->plain.workers; w++)
 		add_own(of, w, right);
 	memcpy(of->right, right, sizeof(right));
 	plain_expand(of->shape, of->left, of->right, 1.0, of->sum);
-	for (unsigned e = 0; e < N; e++) {
-		of->history[e] = MOMENTUM * of->history[e] + RATE * (of->sum[e] + DECAY * of->parameters[e]);
-		of->parameters[e] -= of->history[e];
-	}
-}
-
-static const char softmax[] = PLAIN_SOFTMAX;
-
-static struct training *train_softmax(const struct scratch_folder *folder, const struct layout_case *layout,
-				      unsigned rank, unsigned iterations, double rate)
-{
-	char system[256], job[256];
-
-	scratch_folder_write(folder, "softmax.yaml", softmax, strlen(softmax));
-	snprintf(system, sizeof(system), "%s, low_rank: {rank: %u}", layout->system, rank);
-	snprintf(job, sizeof(job),
-		 "iterations: %u, data: {kind: synthetic, training_samples: 40}, optimiser: {momentum: 0.9, "
-		 "weight_decay: 0.01}, learning_rate: {policy: fixed, base: %g}",
-		 iterations, rate);
-	return finish(training_make(scratch_folder_path(folder, "softmax.yaml").text, system, layout->workers,
-				    layout->workers_per_node, BATCH, 5, job),
-		      system);
-}
-
-static struct reference *open_reference(const struct training *begun, unsigned workers, unsigned rank)
-{
-	const struct psd_data_options options =
-		psd_worker_data_options(&begun->loaded.matter.graph, &begun->loaded.scenario.train);
-	struct reference *of = calloc(1, sizeof(*of));
-	struct psd_error err = {.text = ""};
-
-	cr_assert(of);
-	of->workers = workers;
-	of->shape = (struct plain_shape){CLASSES, INPUTS, rank};
-	for (unsigned e = 0; e < N; e++)
-		of->parameters[e] = (double)training_parameters(begun, 0)[e];
-	for (unsigned e = 0; e < rank * INPUTS; e++) /* tensor 0 */
-		of->right[e] = (double)psd_low_rank_start(0, e / INPUTS, e % INPUTS);
-	cr_assert_eq(psd_data_open(&of->data, &options, &err), PSD_OK, "%s", err.text);
-	return of;
+	plain_training_step(&of->plain, RATE, of->history, of->sum);
 }
 
 static void check_reference(const struct layout_case *layout, unsigned rank)
 {
-	const struct scratch_folder folder = scratch_folder_make();
-	struct training *begun = train_softmax(&folder, layout, rank, 1, 1e-9);
-	struct training *training = train_softmax(&folder, layout, rank, ITERATIONS, RATE);
-	const float *begin = training_parameters(begun, 0), *end = training_parameters(training, 0);
-	struct reference *of = open_reference(begun, layout->workers, rank);
-	double apart = 0.0, way = 0.0;
+	struct reference *of = calloc(1, sizeof(*of));
+	char system[256];
+	double apart_ratio;
 
-	for (unsigned i = 0; i < ITERATIONS; i++)
+	cr_assert(of);
+	snprintf(system, sizeof(system), "%s, low_rank: {rank: %u}", layout->system, rank);
+	plain_training_open(&of->plain, system, layout->workers, layout->workers_per_node, PLAIN_MOMENTUM, RATE);
+	of->shape = (struct plain_shape){CLASSES, INPUTS, rank};
+	for (unsigned e = 0; e < rank * INPUTS; e++) /* tensor 0 */
+		of->right[e] = (double)psd_low_rank_start(0, e / INPUTS, e % INPUTS);
+	for (unsigned i = 0; i < PLAIN_ITERATIONS; i++)
 		go(of, i);
-	for (unsigned e = 0; e < N; e++) {
-		apart += pow((double)end[e] - of->parameters[e], 2);
-		way += pow((double)begin[e] - of->parameters[e], 2);
-	}
-	cr_expect_leq(sqrt(apart / way), SAME_WAY_RATIO, "%s, rank %u: off by %g of the way", layout->system, rank,
-		      sqrt(apart / way));
-	training_expect_same_on_all(training, layout->system);
-	psd_data_close(of->data);
+	apart_ratio = plain_training_apart_ratio(&of->plain);
+	cr_expect_leq(apart_ratio, SAME_WAY_RATIO, "%s: off by %g of the way", system, apart_ratio);
+	training_expect_same_on_all(of->plain.trained, system);
+	plain_training_close(&of->plain);
 	free(of);
-	training_free(begun);
-	training_free(training);
-	scratch_folder_remove(&folder);
 }
 
 Test(run_low_rank, it_is_the_published_algorithm)
@@ -544,9 +424,6 @@ Test(run_low_rank, it_learns_about_as_much)
 
 /* ---- runs that go on ---- */
 
-#define GOING_ON_ADAMW                                                                                                 \
-	"data: {training_samples: 40, test_samples: 32}, optimiser: {kind: adamw, beta2: 0.95, weight_decay: 0.1}"
-
 /* With conv, batch norm and dropout. */
 Test(run_low_rank, what_goes_on_ends_as_what_was_never_cut)
 {
@@ -576,43 +453,26 @@ static struct scratch_folder make_folder(void)
 	const struct scratch_folder folder = scratch_folder_make();
 
 	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
-	scratch_folder_write(&folder, "softmax.yaml", softmax, strlen(softmax));
+	scratch_folder_write(&folder, "softmax.yaml", PLAIN_SOFTMAX, strlen(PLAIN_SOFTMAX));
 	return folder;
-}
-
-/* Standard error. */
-static char *run_that_ends(const struct scratch_folder *folder, int exit_status, const char *options)
-{
-	char arguments[1024];
-	struct run done;
-
-	snprintf(arguments, sizeof(arguments), "--no-emulation --quiet %s", scratch_folder_spell(folder, options).text);
-	done = run_program("psd-run", arguments, "2>&1 >/dev/null");
-	cr_assert_eq(done.exit_status, exit_status, "%s: %s", arguments, done.text);
-	return done.text;
 }
 
 static void expect_refusal(const struct scratch_folder *folder, const char *options)
 {
-	char *text = run_that_ends(folder, 2, options);
-
-	cr_expect_not_null(strstr(text, "is of another model, optimiser, system or cluster, or of another version of "
-					"psd-run: "),
-			   "%s: %s", options, text);
-	cr_expect_eq(strchr(text, '\n'), text + strlen(text) - 1, "%s: %s", options, text);
-	free(text);
+	folder_run_refuses(folder, options,
+			   "is of another model, optimiser, system or cluster, or of another version of psd-run: ");
 }
 
 Test(run_low_rank, what_another_rank_has_left_is_refused)
 {
 	const struct scratch_folder folder = make_folder();
 
-	free(run_that_ends(&folder, 0, "--system Narrow --save @/n --iterations 4 @/s.yaml"));
-	free(run_that_ends(&folder, 0, "--system Ring --save @/r --iterations 4 @/s.yaml"));
+	free(folder_run(&folder, "--system Narrow --save @/n --iterations 4 @/s.yaml"));
+	free(folder_run(&folder, "--system Ring --save @/r --iterations 4 @/s.yaml"));
 	expect_refusal(&folder, "--system Narrow --save @/n --resume --set systems.1.low_rank.rank=3 @/s.yaml");
 	expect_refusal(&folder, "--system Ring --save @/n --resume @/s.yaml");
 	expect_refusal(&folder, "--system Narrow --save @/r --resume @/s.yaml");
-	free(run_that_ends(&folder, 0, "--system Narrow --save @/n --resume @/s.yaml"));
+	free(folder_run(&folder, "--system Narrow --save @/n --resume @/s.yaml"));
 	scratch_folder_remove(&folder);
 }
 
@@ -621,47 +481,20 @@ Test(run_low_rank, what_another_rank_has_left_is_refused)
 Test(run_low_rank, hosts_of_another_rank_are_refused)
 {
 	const struct scratch_folder folder = make_folder();
-	char line[4 * PATH_MAX], hosts[64], *other;
-	struct run done;
 
-	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
-	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
-	snprintf(line, sizeof(line),
-		 "cd %s; run() { %s --hosts hosts --quiet --system Narrow \"$@\" s.yaml; }; "
-		 "run --rank 1 --set systems.1.low_rank.rank=3 2>rank1 & run --rank 0 2>&1; status=$?; wait; exit "
-		 "$status",
-		 folder.path, path_of("psd-run").text);
-	done = run_command(line);
-	other = scratch_folder_read(&folder, "rank1");
-	cr_expect_eq(done.exit_status, 1);
-	cr_expect_not_null(strstr(done.text, "'systems.low_rank.rank' is 2 here, 3 there\n"), "%s", done.text);
-	cr_expect_not_null(strstr(other, "'systems.low_rank.rank' is 3 here, 2 there\n"), "%s", other);
-	free(done.text);
-	free(other);
-	scratch_folder_remove(&folder);
-}
-
-/* Of a run of both systems. words: NULL: there is none. */
-static void expect_note(const char *options, const char *words)
-{
-	const struct scratch_folder folder = make_folder();
-	char arguments[1024];
-	struct run done;
-
-	snprintf(arguments, sizeof(arguments), "--no-emulation --quiet %s",
-		 scratch_folder_spell(&folder, options).text);
-	done = run_program("psd-run", arguments, "2>&1");
-	cr_assert_eq(done.exit_status, 0, "%s: %s", options, done.text);
-	cr_expect(words ? strstr(done.text, words) != NULL : !strstr(done.text, "note: "), "%s: %s", options,
-		  done.text);
-	cr_expect_null(strstr(done.text, "'Ring'"), "%s: %s", options, done.text);
-	free(done.text);
+	folder_run_disagrees(
+		&folder, "--system Narrow s.yaml", "--system Narrow --set systems.1.low_rank.rank=3 s.yaml",
+		"'systems.low_rank.rank' is 2 here, 3 there\n", "'systems.low_rank.rank' is 3 here, 2 there\n");
 	scratch_folder_remove(&folder);
 }
 
 Test(run_low_rank, that_something_is_lost_is_said)
 {
-	expect_note("@/s.yaml", "note: 'Narrow' sends gradients of matrices as products of rank 2 where these have "
-				"fewer values, adds what is lost to "
-				"later ones, and so trains with other values\n");
+	const struct scratch_folder folder = make_folder();
+
+	folder_run_notes(&folder, "@/s.yaml",
+			 "note: 'Narrow' sends gradients of matrices as products of rank 2 where these have fewer "
+			 "values, adds what is lost to later ones, and so trains with other values\n",
+			 "'Ring'");
+	scratch_folder_remove(&folder);
 }

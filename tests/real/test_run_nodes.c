@@ -3,14 +3,12 @@
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/cli_helper.h"
+#include "tests/real/folder_run.h"
 #include "tests/real/training.h"
-#include "tests/scratch_folder.h"
 
 enum { WORKERS = 4, A_NODE = 2, PARAMETERS = 145578 /* of CIFAR-10 quick */ };
 
@@ -25,30 +23,12 @@ static struct training *make(const char *system, unsigned workers_per_node)
 	return training_make("cifar10-quick.yaml", system, WORKERS, workers_per_node, 8, 3, JOB);
 }
 
-static void finish(struct training *training, const char *system)
-{
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-}
-
 static struct training *train(const char *system, unsigned workers_per_node)
 {
-	struct training *training = make(system, workers_per_node);
-
-	finish(training, system);
-	return training;
+	return training_finish(make(system, workers_per_node), system);
 }
 
 /* ---- the same training ---- */
-
-static double norm_of_difference(const float *left, const float *right, uint64_t elements)
-{
-	double squares = 0;
-
-	for (uint64_t e = 0; e < elements; e++)
-		squares += pow((double)left[e] - (right ? (double)right[e] : 0.0), 2);
-	return sqrt(squares);
-}
 
 static void check_close(const struct training *left, const struct training *right, const char *system)
 {
@@ -57,11 +37,11 @@ static void check_close(const struct training *left, const struct training *righ
 
 	for (unsigned t = 0; t < graph->n_tensors; t++) {
 		const uint64_t elements = graph->tensors[t].elements;
+		const double apart = training_values_distance(a, b, elements);
+		const double norm = training_values_distance(b, NULL, elements);
 
-		cr_expect_leq(norm_of_difference(a, b, elements),
-			      SAME_TOLERANCE_RATIO * norm_of_difference(b, NULL, elements), "%s: %s differs by %g",
-			      system, graph->tensors[t].name,
-			      norm_of_difference(a, b, elements) / norm_of_difference(b, NULL, elements));
+		cr_expect_leq(apart, SAME_TOLERANCE_RATIO * norm, "%s: %s differs by %g", system,
+			      graph->tensors[t].name, apart / norm);
 		a += elements, b += elements;
 	}
 }
@@ -159,10 +139,8 @@ Test(run_nodes, a_prediction_counts_the_same_bytes)
 {
 	static const char *const syncs[] = {"ps",   "ps, servers: 2", "two-level-ps", "two-level-ps, servers: 1", "sfb",
 					    "adam", "hybrid",	      "ring",	      "ring, wire: bf16"};
-	const struct scratch_folder folder = scratch_folder_make();
-	char systems[2048] = "", text[4096], path[PATH_MAX], *here = realpath(".", NULL);
+	char systems[2048] = "", text[4096], *here = realpath(".", NULL);
 	unsigned n_systems = 0;
-	struct run predicted, executed;
 
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++, n_systems++)
 		snprintf(systems + strlen(systems), sizeof(systems) - strlen(systems), "  - {name: s%u, sync: %s}\n",
@@ -171,18 +149,8 @@ Test(run_nodes, a_prediction_counts_the_same_bytes)
 		snprintf(systems + strlen(systems), sizeof(systems) - strlen(systems), "  - {name: s%u, sync: %s}\n",
 			 n_systems, psd_all_reduces[p]->name);
 	snprintf(text, sizeof(text), scenario, here, systems);
-	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
-	snprintf(path, sizeof(path), "--csv %s/s.yaml", folder.path);
-	predicted = run_program("psd-sim", path, "2>&1");
-	snprintf(path, sizeof(path), "--csv --quiet --no-emulation %s/s.yaml", folder.path);
-	executed = run_program("psd-run", path, "2>&1");
-	cr_assert(predicted.exit_status == 0 && executed.exit_status == 0, "%s%s", predicted.text, executed.text);
-	for (unsigned s = 1; s <= n_systems; s++)
-		expect_same_field(executed.text, predicted.text, s, "tx_bytes_per_node", 5);
-	free(predicted.text);
-	free(executed.text);
+	folder_run_sends_as_predicted(text, n_systems, 5);
 	free(here);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- inside a node ---- */
@@ -211,7 +179,7 @@ static void check_inside(const char *system)
 	training->options.ground = PSD_GROUND_EMULATED;
 	training->options.worker.finished = note_loopback;
 	memset(loopback_bytes, 0, 2 * sizeof(*loopback_bytes));
-	finish(training, system);
+	training_finish(training, system);
 	for (unsigned node = 0; node < WORKERS / A_NODE; node++) {
 		cr_expect_gt(loopback_bytes[node], 0); /* they greet there */
 		cr_expect_lt(loopback_bytes[node], all_bytes / 2, "%s: node %u: %" PRIu64, system, node,

@@ -2,22 +2,15 @@
  * plain reference in double precision, and what psd-sim says of their bytes. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/data/data.h"
-#include "real/data/sampler.h"
-#include "real/session/checkpoint.h"
-#include "tests/cli_helper.h"
+#include "tests/real/folder_run.h"
 #include "tests/real/going_on.h"
-#include "tests/real/kept_port.h"
 #include "tests/real/plain_compression.h"
-#include "tests/real/plain_softmax.h"
-#include "tests/real/training.h"
-#include "tests/scratch_folder.h"
+#include "tests/real/plain_training.h"
 
 TestSuite(run_packed, .timeout = 120);
 
@@ -50,25 +43,9 @@ static struct training *make(const struct job *job)
 	return training_make(MODEL, job->system, job->workers, job->workers_per_node, BATCH, 5, train);
 }
 
-static struct training *finish(struct training *training, const char *system)
-{
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	return training;
-}
-
 static struct training *train(const struct job *job)
 {
-	return finish(make(job), job->system);
-}
-
-static double distance(const float *left, const float *right, uint64_t elements)
-{
-	double squares = 0.0;
-
-	for (uint64_t e = 0; e < elements; e++)
-		squares += pow((double)left[e] - (right ? (double)right[e] : 0.0), 2);
-	return sqrt(squares);
+	return training_finish(make(job), job->system);
 }
 
 /* ---- nothing lost ---- */
@@ -158,9 +135,7 @@ static void check_same(const struct layout_case *of, const char *compress, const
 	snprintf(what, sizeof(what), "%s%s, %u workers%s", compress, of->keys, of->workers, learn);
 	training_expect_same_on_all(training, what);
 	if (!training->made.plan.local) /* whole periods of which are measured below */
-		cr_expect_eq(training->result.sent_bytes_per_node, most_sent_bytes(&training->made),
-			     "%s: %lu, must be %lu", what, training->result.sent_bytes_per_node,
-			     most_sent_bytes(&training->made));
+		training_expect_sent(training, most_sent_bytes(&training->made), what);
 	training_free(training);
 }
 
@@ -210,8 +185,7 @@ static void check_bytes(const struct layout_case *of, const char *compress, uint
 {
 	struct training *training = train_layout(of, compress, LEARN);
 
-	cr_expect_eq(training->result.sent_bytes_per_node, bytes, "%s%s, %u workers: %lu, must be %lu", compress,
-		     of->keys, of->workers, training->result.sent_bytes_per_node, bytes);
+	training_expect_sent(training, bytes, compress);
 	training_free(training);
 }
 
@@ -229,46 +203,27 @@ Test(run_packed, what_is_sent_is_what_the_formula_says)
 		    6 * ONE_BIT_BYTES + CONV_BYTES);
 }
 
-static struct training *train_frozen(const struct scratch_folder *folder, const char *system)
-{
-	static const char model[] =
-		"name: 'frozen'\ninput: 'data'\ninput_dim: 1\ninput_dim: 200\ninput_dim: 1\ninput_dim: 1\n"
-		"layer { name: 'fc1' type: 'InnerProduct' bottom: 'data' top: 'fc1' param { lr_mult: 0 } "
-		"param { lr_mult: 2 } inner_product_param { num_output: 30 } }\n"
-		"layer { name: 'fc2' type: 'InnerProduct' bottom: 'fc1' top: 'fc2' param { lr_mult: 1 } "
-		"param { lr_mult: 0 } inner_product_param { num_output: 40 } }\n"
-		"layer { name: 'loss' type: 'Softmax' bottom: 'fc2' top: 'loss' }\n";
-
-	scratch_folder_write(folder, "frozen.prototxt", model, strlen(model));
-	return finish(training_make(scratch_folder_path(folder, "frozen.prototxt").text, system, 2, 1, BATCH, 5,
-				    "iterations: 6" LEARN),
-		      system);
-}
-
 /* A bias of 30 is one block, a weight of 1200 two: node 0 pushes two of them and has one sum to send. */
 Test(run_packed, tensors_that_stay_as_they_are_do_not_travel)
 {
-	const struct scratch_folder folder = scratch_folder_make();
-	struct training *plain = train_frozen(&folder, "sync: ps");
-	struct training *whole = train_frozen(&folder, "sync: ps, compress: {by: top-k, kept: 100%}");
-	struct training *signs = train_frozen(&folder, "sync: ps, compress: {by: one-bit}");
+	static const char job[] = "iterations: 6" LEARN;
+	struct training *plain = training_frozen("sync: ps", job);
+	struct training *whole = training_frozen("sync: ps, compress: {by: top-k, kept: 100%}", job);
+	struct training *signs = training_frozen("sync: ps, compress: {by: one-bit}", job);
 
 	cr_expect(training_is_same(whole, 0, plain, 0));
 	training_expect_same_on_all(signs, "one-bit");
-	cr_expect_eq(signs->result.sent_bytes_per_node, 3 * ONE_BIT_BYTES);
+	training_expect_sent(signs, 3 * ONE_BIT_BYTES, "one-bit");
 	training_free(plain);
 	training_free(whole);
 	training_free(signs);
-	scratch_folder_remove(&folder);
 }
 
 /* Of 14 iterations whole periods of 4 are measured. */
 Test(run_packed, a_prediction_counts_the_same_bytes)
 {
-	const struct scratch_folder folder = scratch_folder_make();
-	char systems[4096] = "", text[6144], arguments[256], *model = realpath("tests/data/maskless.yaml", NULL);
+	char systems[4096] = "", text[6144], *model = realpath("tests/data/maskless.yaml", NULL);
 	unsigned n_systems = 0;
-	struct run predicted, executed;
 
 	for (unsigned l = 0; l < N_LAYOUTS; l++)
 		for (unsigned c = l % 2; c < N_COMPRESSIONS - 1; c += 2, n_systems++)
@@ -281,20 +236,8 @@ Test(run_packed, a_prediction_counts_the_same_bytes)
 		 "sweep: {workers: [5]}\nsystems:\n%strain: {iterations: 14, learning_rate: {policy: fixed, base: "
 		 "0.001}}\n",
 		 model, systems);
-	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
-	snprintf(arguments, sizeof(arguments), "--csv %s/s.yaml", folder.path);
-	predicted = run_program("psd-sim", arguments, "2>&1");
-	snprintf(arguments, sizeof(arguments), "--csv --quiet --no-emulation %s/s.yaml", folder.path);
-	executed = run_program("psd-run", arguments, "2>&1");
-	cr_assert(predicted.exit_status == 0 && executed.exit_status == 0, "%s%s", predicted.text, executed.text);
-	for (unsigned s = 1; s <= n_systems; s++) {
-		expect_same_field(executed.text, predicted.text, s, "tx_bytes_per_node", 3);
-		expect_same_field(executed.text, predicted.text, s, "rx_bytes_per_node", 3);
-	}
-	free(predicted.text);
-	free(executed.text);
+	folder_run_sends_as_predicted(text, n_systems, 3);
 	free(model);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- the same way ---- */
@@ -305,15 +248,13 @@ static double apart_ratio(const char *compress, const char *other_compress, cons
 	static const struct layout_case of = {"", 3, 1};
 	char learn[160];
 	struct training *begun = train_layout(&of, "", ", learning_rate: {policy: fixed, base: 1e-9}"), *run, *other;
-	const uint64_t elements = begun->loaded.matter.graph.parameters;
 	double ratio;
 
 	snprintf(learn, sizeof(learn), "%s, learning_rate: {policy: fixed, base: 0.1}", optimiser);
 	run = train_layout(&of, compress, learn);
 	other = train_layout(&of, other_compress, learn);
 	training_expect_same_on_all(run, compress);
-	ratio = distance(training_parameters(run, 0), training_parameters(other, 0), elements) /
-		distance(training_parameters(begun, 0), training_parameters(other, 0), elements);
+	ratio = training_apart_ratio(begun, other, run);
 	training_free(begun);
 	training_free(run);
 	training_free(other);
@@ -366,81 +307,45 @@ Test(run_packed, lars_needs_gradients_without_momentum)
 
 /* ---- the whole algorithm ---- */
 
-enum { INPUTS = PLAIN_INPUTS, CLASSES = PLAIN_CLASSES, N = PLAIN_PARAMETERS, REFERENCE_WORKERS = 2, BLOCK = 1024 };
-#define RATE	 0.25
-#define MOMENTUM 0.9
-#define DECAY	 0.01
+enum { N = PLAIN_PARAMETERS, WEIGHTS = PLAIN_INPUTS * PLAIN_CLASSES, REFERENCE_WORKERS = 2, BLOCK = 1024 };
+#define RATE 0.25
 /* Of how far a parameter goes. */
 #define NEAR_RATIO 0.01
 enum { MOST_TURNED = 4 };
 
-/* Softmax of a weight (CLASSES, INPUTS) and a bias, in double precision. */
 struct reference {
+	struct plain_training plain;
 	uint32_t kept; /* 0: one-bit */
-	double parameters[N], history[N], residual[REFERENCE_WORKERS][N], sum_residual[N], sum[N];
-	struct psd_data *data;
+	double history[N], residual[REFERENCE_WORKERS][N], sum_residual[N], sum[N];
 };
 
 /* Blocks of the weight, and the bias. */
 static void compress(const struct reference *of, double *values, double *sent)
 {
-	for (unsigned first = 0; first < INPUTS * CLASSES; first += BLOCK)
+	for (unsigned first = 0; first < WEIGHTS; first += BLOCK)
 		plain_compress(of->kept, values + first, sent + first,
-			       INPUTS * CLASSES - first < BLOCK ? INPUTS * CLASSES - first : BLOCK);
-	plain_compress(of->kept, values + INPUTS * CLASSES, sent + INPUTS * CLASSES, CLASSES);
-}
-
-static void go_worker(struct reference *of, unsigned worker, unsigned iteration)
-{
-	const uint64_t first = psd_sampler_first(iteration, REFERENCE_WORKERS, worker, BATCH);
-	float images[BATCH * INPUTS];
-	int32_t labels[BATCH];
-	double sent[N];
-	struct psd_error err = {.text = ""};
-
-	cr_assert_eq(psd_data_read_batch(of->data, PSD_DATA_TRAINING, first, BATCH, images, labels, &err), PSD_OK, "%s",
-		     err.text);
-	for (unsigned s = 0; s < BATCH; s++)
-		plain_softmax_add(of->parameters, images + s * INPUTS, labels[s], REFERENCE_WORKERS * BATCH,
-				  of->residual[worker]);
-	compress(of, of->residual[worker], sent);
-	for (unsigned e = 0; e < N; e++)
-		of->sum_residual[e] += sent[e];
+			       WEIGHTS - first < BLOCK ? WEIGHTS - first : BLOCK);
+	plain_compress(of->kept, values + WEIGHTS, sent + WEIGHTS, PLAIN_CLASSES);
 }
 
 static void go(struct reference *of, unsigned iteration)
 {
-	for (unsigned w = 0; w < REFERENCE_WORKERS; w++)
-		go_worker(of, w, iteration);
-	compress(of, of->sum_residual, of->sum);
-	for (unsigned e = 0; e < N; e++) {
-		of->history[e] = MOMENTUM * of->history[e] + RATE * (of->sum[e] + DECAY * of->parameters[e]);
-		of->parameters[e] -= of->history[e];
+	double sent[N];
+
+	for (unsigned w = 0; w < REFERENCE_WORKERS; w++) {
+		plain_training_add_gradient(&of->plain, w, iteration, of->residual[w]);
+		compress(of, of->residual[w], sent);
+		for (unsigned e = 0; e < N; e++)
+			of->sum_residual[e] += sent[e];
 	}
-}
-
-static const char softmax[] = PLAIN_SOFTMAX;
-
-static struct training *train_softmax(const struct scratch_folder *folder, const char *system, unsigned iterations,
-				      double rate)
-{
-	char job[256];
-
-	scratch_folder_write(folder, "softmax.yaml", softmax, strlen(softmax));
-	snprintf(job, sizeof(job),
-		 "iterations: %u, data: {kind: synthetic, training_samples: 40}, optimiser: {momentum: 0.9, "
-		 "weight_decay: 0.01}, learning_rate: {policy: fixed, base: %g}",
-		 iterations, rate);
-	return finish(training_make(scratch_folder_path(folder, "softmax.yaml").text, system, REFERENCE_WORKERS, 1,
-				    BATCH, 5, job),
-		      system);
+	compress(of, of->sum_residual, of->sum);
+	plain_training_step(&of->plain, RATE, of->history, of->sum);
 }
 
 /* But for a value or two whose sign, or place among the largest, rounding has turned around. */
-static void expect_near(const struct reference *of, const struct training *begun, const struct training *training,
-			const char *system)
+static void expect_near(const struct plain_training *of, const char *system)
 {
-	const float *begin = training_parameters(begun, 0), *end = training_parameters(training, 0);
+	const float *begin = training_parameters(of->begun, 0), *end = training_parameters(of->trained, 0);
 	double squares = 0.0;
 	unsigned n_apart = 0;
 
@@ -453,27 +358,16 @@ static void expect_near(const struct reference *of, const struct training *begun
 
 static void check_reference(const char *system, uint32_t kept)
 {
-	const struct scratch_folder folder = scratch_folder_make();
-	struct training *begun = train_softmax(&folder, system, 1, 1e-9);
-	struct training *training = train_softmax(&folder, system, ITERATIONS, RATE);
-	const struct psd_data_options options =
-		psd_worker_data_options(&begun->loaded.matter.graph, &begun->loaded.scenario.train);
 	struct reference *of = calloc(1, sizeof(*of));
-	struct psd_error err = {.text = ""};
 
 	cr_assert(of);
 	of->kept = kept;
-	for (unsigned e = 0; e < N; e++)
-		of->parameters[e] = (double)training_parameters(begun, 0)[e];
-	cr_assert_eq(psd_data_open(&of->data, &options, &err), PSD_OK, "%s", err.text);
-	for (unsigned i = 0; i < ITERATIONS; i++)
+	plain_training_open(&of->plain, system, REFERENCE_WORKERS, 1, PLAIN_MOMENTUM, RATE);
+	for (unsigned i = 0; i < PLAIN_ITERATIONS; i++)
 		go(of, i);
-	expect_near(of, begun, training, system);
-	psd_data_close(of->data);
+	expect_near(&of->plain, system);
+	plain_training_close(&of->plain);
 	free(of);
-	training_free(begun);
-	training_free(training);
-	scratch_folder_remove(&folder);
 }
 
 Test(run_packed, it_is_the_published_algorithm)
@@ -544,29 +438,8 @@ static struct scratch_folder make_folder(void)
 	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
 	snprintf(text, sizeof(text), scenario, "top-k");
 	scratch_folder_write(&folder, "top.yaml", text, strlen(text));
-	scratch_folder_write(&folder, "softmax.yaml", softmax, strlen(softmax));
+	scratch_folder_write(&folder, "softmax.yaml", PLAIN_SOFTMAX, strlen(PLAIN_SOFTMAX));
 	return folder;
-}
-
-/* Standard error. */
-static char *run_that_ends(const struct scratch_folder *folder, int exit_status, const char *options)
-{
-	char arguments[1024];
-	struct run done;
-
-	snprintf(arguments, sizeof(arguments), "--no-emulation --quiet %s", scratch_folder_spell(folder, options).text);
-	done = run_program("psd-run", arguments, "2>&1 >/dev/null");
-	cr_assert_eq(done.exit_status, exit_status, "%s: %s", arguments, done.text);
-	return done.text;
-}
-
-static void expect_refusal(const struct scratch_folder *folder, const char *options, const char *words)
-{
-	char *text = run_that_ends(folder, 2, options);
-
-	cr_expect_not_null(strstr(text, words), "%s: %s", options, text);
-	cr_expect_eq(strchr(text, '\n'), text + strlen(text) - 1, "%s: %s", options, text);
-	free(text);
 }
 
 /* A shard's residual is of its blocks, and velocities are of workers. What of a block travels may change: the rest is
@@ -577,23 +450,22 @@ Test(run_packed, residuals_of_another_system_are_refused)
 		"is of another model, optimiser, system or cluster, or of another version of psd-run: ";
 	const struct scratch_folder folder = make_folder();
 
-	free(run_that_ends(&folder, 0, "--system Packed --save @/c --iterations 4 @/s.yaml"));
-	free(run_that_ends(&folder, 0, "--system PS --save @/ps --iterations 4 @/s.yaml"));
-	expect_refusal(&folder, "--system PS --save @/c --resume @/s.yaml", another);
-	expect_refusal(&folder, "--system Packed --save @/ps --resume @/s.yaml", another);
-	expect_refusal(&folder, "--system Packed --save @/c --resume --set systems.1.compress.block=2048 @/s.yaml",
-		       another);
-	expect_refusal(&folder, "--system Packed --save @/c --resume @/top.yaml", another);
-	expect_refusal(&folder, "--system Packed --save @/c --resume --set systems.1.compress.momentum=before @/s.yaml",
-		       another);
-	free(run_that_ends(&folder, 0,
-			   "--system Packed --save @/b --iterations 4 --set systems.1.compress.momentum=before "
-			   "@/s.yaml"));
-	expect_refusal(&folder, "--system Packed --save @/b --resume @/s.yaml", another);
-	free(run_that_ends(&folder, 0, "--system Packed --save @/c --resume @/s.yaml"));
-	free(run_that_ends(&folder, 0, "--system Packed --save @/t --iterations 4 @/top.yaml"));
-	free(run_that_ends(&folder, 0,
-			   "--system Packed --save @/t --resume --set systems.1.compress.kept=10% @/top.yaml"));
+	free(folder_run(&folder, "--system Packed --save @/c --iterations 4 @/s.yaml"));
+	free(folder_run(&folder, "--system PS --save @/ps --iterations 4 @/s.yaml"));
+	folder_run_refuses(&folder, "--system PS --save @/c --resume @/s.yaml", another);
+	folder_run_refuses(&folder, "--system Packed --save @/ps --resume @/s.yaml", another);
+	folder_run_refuses(&folder, "--system Packed --save @/c --resume --set systems.1.compress.block=2048 @/s.yaml",
+			   another);
+	folder_run_refuses(&folder, "--system Packed --save @/c --resume @/top.yaml", another);
+	folder_run_refuses(&folder,
+			   "--system Packed --save @/c --resume --set systems.1.compress.momentum=before @/s.yaml",
+			   another);
+	free(folder_run(&folder, "--system Packed --save @/b --iterations 4 --set systems.1.compress.momentum=before "
+				 "@/s.yaml"));
+	folder_run_refuses(&folder, "--system Packed --save @/b --resume @/s.yaml", another);
+	free(folder_run(&folder, "--system Packed --save @/c --resume @/s.yaml"));
+	free(folder_run(&folder, "--system Packed --save @/t --iterations 4 @/top.yaml"));
+	free(folder_run(&folder, "--system Packed --save @/t --resume --set systems.1.compress.kept=10% @/top.yaml"));
 	scratch_folder_remove(&folder);
 }
 
@@ -603,73 +475,44 @@ Test(run_packed, a_server_without_blocks_saves_nothing)
 {
 	const struct scratch_folder folder = make_folder();
 
-	expect_refusal(&folder, "--system Packed --save @/c --set systems.1.servers=5 @/s.yaml",
-		       "of 'Packed' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
-	free(run_that_ends(&folder, 0, "--system Packed --set systems.1.servers=5 @/s.yaml"));
-	free(run_that_ends(&folder, 0, "--system Packed --save @/d --set systems.1.servers=3 @/s.yaml"));
+	folder_run_refuses(&folder, "--system Packed --save @/c --set systems.1.servers=5 @/s.yaml",
+			   "of 'Packed' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
+	free(folder_run(&folder, "--system Packed --set systems.1.servers=5 @/s.yaml"));
+	free(folder_run(&folder, "--system Packed --save @/d --set systems.1.servers=3 @/s.yaml"));
 	scratch_folder_remove(&folder);
 }
 
 /* ---- what is said ---- */
 
-/* Both hosts' lines. */
-static void expect_disagreement(const char *file, const char *options, const char *words, const char *other_words)
-{
-	const struct scratch_folder folder = make_folder();
-	char line[4 * PATH_MAX], hosts[64], *other;
-	struct run done;
-
-	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
-	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
-	snprintf(line, sizeof(line),
-		 "cd %s; run() { %s --hosts hosts --quiet --system Packed \"$@\"; }; run --rank 1 %s %s 2>rank1 & "
-		 "run --rank 0 s.yaml 2>&1; status=$?; wait; exit $status",
-		 folder.path, path_of("psd-run").text, options, file);
-	done = run_command(line);
-	other = scratch_folder_read(&folder, "rank1");
-	cr_expect_eq(done.exit_status, 1);
-	cr_expect_not_null(strstr(done.text, words), "%s", done.text);
-	cr_expect_not_null(strstr(other, other_words), "%s", other);
-	free(done.text);
-	free(other);
-	scratch_folder_remove(&folder);
-}
-
 Test(run_packed, hosts_that_compress_otherwise_are_refused)
 {
-	expect_disagreement("top.yaml", "", "'systems.compress.by' is one-bit here, top-k there\n",
-			    "'systems.compress.by' is top-k here, one-bit there\n");
-	expect_disagreement("s.yaml", "--set systems.1.compress.block=2048",
-			    "'systems.compress.block' is 1024 here, 2048 there\n",
-			    "'systems.compress.block' is 2048 here, 1024 there\n");
-	expect_disagreement("s.yaml", "--set systems.1.compress.tensors=matrices",
-			    "'systems.compress.tensors' is all here, matrices there\n",
-			    "'systems.compress.tensors' is matrices here, all there\n");
-}
-
-/* words: NULL: there is none. */
-static void expect_note(const char *options, const char *words)
-{
+	static const char here[] = "--system Packed s.yaml";
 	const struct scratch_folder folder = make_folder();
-	char arguments[1024];
-	struct run done;
 
-	snprintf(arguments, sizeof(arguments), "--no-emulation --quiet %s",
-		 scratch_folder_spell(&folder, options).text);
-	done = run_program("psd-run", arguments, "2>&1");
-	cr_assert_eq(done.exit_status, 0, "%s: %s", options, done.text);
-	cr_expect(words ? strstr(done.text, words) != NULL : !strstr(done.text, "note: "), "%s: %s", options,
-		  done.text);
-	cr_expect_null(strstr(done.text, "'PS'"), "%s: %s", options, done.text);
-	free(done.text);
+	folder_run_disagrees(&folder, here, "--system Packed top.yaml",
+			     "'systems.compress.by' is one-bit here, top-k there\n",
+			     "'systems.compress.by' is top-k here, one-bit there\n");
+	folder_run_disagrees(&folder, here, "--system Packed --set systems.1.compress.block=2048 s.yaml",
+			     "'systems.compress.block' is 1024 here, 2048 there\n",
+			     "'systems.compress.block' is 2048 here, 1024 there\n");
+	folder_run_disagrees(&folder, here, "--system Packed --set systems.1.compress.tensors=matrices s.yaml",
+			     "'systems.compress.tensors' is all here, matrices there\n",
+			     "'systems.compress.tensors' is matrices here, all there\n");
 	scratch_folder_remove(&folder);
 }
 
 Test(run_packed, that_something_is_lost_is_said)
 {
-	expect_note("@/s.yaml", "note: 'Packed' sends gradients compressed (one-bit), adds what is lost to later ones, "
-				"and so trains with other values\n");
-	expect_note("--set systems.1.compress.tensors=matrices @/top.yaml",
-		    "note: 'Packed' sends gradients of matrices compressed (top-k), adds what is lost to later ones, ");
-	expect_note("--set systems.1.compress.kept=100% @/top.yaml", NULL);
+	const struct scratch_folder folder = make_folder();
+
+	folder_run_notes(&folder, "@/s.yaml",
+			 "note: 'Packed' sends gradients compressed (one-bit), adds what is lost to later ones, and so "
+			 "trains with other values\n",
+			 "'PS'");
+	folder_run_notes(&folder, "--set systems.1.compress.tensors=matrices @/top.yaml",
+			 "note: 'Packed' sends gradients of matrices compressed (top-k), adds what is lost to later "
+			 "ones, ",
+			 "'PS'");
+	folder_run_notes(&folder, "--set systems.1.compress.kept=100% @/top.yaml", NULL, "'PS'");
+	scratch_folder_remove(&folder);
 }

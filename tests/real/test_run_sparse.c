@@ -20,9 +20,7 @@ static struct training *train(const char *system, unsigned workers, unsigned ite
 		 "base: 0.001}%s",
 		 iterations, more);
 	training = training_make("cifar10-quick.yaml", system, workers, 1, 32 / workers, workers, job);
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	return training;
+	return training_finish(training, system);
 }
 
 /* The same exchanges, cut in the same parts, so that each sum has the same order. */

@@ -2,11 +2,14 @@
 #include "tests/real/training.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "tests/scratch_folder.h"
 
 #define WITHIN_SEC 60.0
 
@@ -40,6 +43,32 @@ void training_expect_same_on_all(const struct training *training, const char *wh
 	for (unsigned w = 1; w < workers; w++)
 		cr_expect(training_is_same(training, w, training, 0), "%s: worker %u of %u differs from worker 0", what,
 			  w, workers);
+}
+
+void training_expect_sent(const struct training *training, uint64_t bytes, const char *what)
+{
+	cr_expect_eq(training->result.sent_bytes_per_node, bytes, "%s: %lu bytes, must be %lu", what,
+		     training->result.sent_bytes_per_node, bytes);
+}
+
+double training_values_distance(const float *left, const float *right, uint64_t elements)
+{
+	double squares = 0.0;
+
+	for (uint64_t e = 0; e < elements; e++)
+		squares += pow((double)left[e] - (right ? (double)right[e] : 0.0), 2);
+	return sqrt(squares);
+}
+
+double training_distance(const struct training *left, const struct training *right)
+{
+	return training_values_distance(training_parameters(left, 0), right ? training_parameters(right, 0) : NULL,
+					left->loaded.matter.graph.parameters);
+}
+
+double training_apart_ratio(const struct training *begun, const struct training *one, const struct training *other)
+{
+	return training_distance(other, one) / training_distance(begun, one);
 }
 
 static void keep(void *context, unsigned self, const struct psd_memory *memory)
@@ -103,12 +132,37 @@ void training_run(struct training *training)
 	training->status = psd_launch(&training->options, &training->result, &training->err);
 }
 
+struct training *training_finish(struct training *training, const char *what)
+{
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s: %s", what, training->err.text);
+	return training;
+}
+
 void training_free(struct training *training)
 {
 	munmap(training->parameters, shared_bytes(training));
 	psd_case_release(&training->made);
 	loaded_close(&training->loaded);
 	free(training);
+}
+
+struct training *training_frozen(const char *system, const char *train)
+{
+	static const char model[] =
+		"name: 'frozen'\ninput: 'data'\ninput_dim: 1\ninput_dim: 200\ninput_dim: 1\ninput_dim: 1\n"
+		"layer { name: 'fc1' type: 'InnerProduct' bottom: 'data' top: 'fc1' param { lr_mult: 0 } "
+		"param { lr_mult: 2 } inner_product_param { num_output: 30 } }\n"
+		"layer { name: 'fc2' type: 'InnerProduct' bottom: 'fc1' top: 'fc2' param { lr_mult: 1 } "
+		"param { lr_mult: 0 } inner_product_param { num_output: 40 } }\n"
+		"layer { name: 'loss' type: 'Softmax' bottom: 'fc2' top: 'loss' }\n";
+	const struct scratch_folder folder = scratch_folder_make();
+	struct training *training;
+
+	scratch_folder_write(&folder, "frozen.prototxt", model, strlen(model));
+	training = training_make(scratch_folder_path(&folder, "frozen.prototxt").text, system, 2, 1, 8, 5, train);
+	scratch_folder_remove(&folder);
+	return training_finish(training, system);
 }
 
 double training_accuracy(const char *system, unsigned iterations)
@@ -121,8 +175,7 @@ double training_accuracy(const char *system, unsigned iterations)
 		 "iterations: %u, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.003}", iterations);
 	training = training_make("cifar10-quick.yaml", system, 2, 1, 16, 1, job);
 	training->options.worker.is_tested = true;
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
+	training_finish(training, system);
 	cr_assert_gt(training->result.test_labels, 0);
 	ratio = (double)training->result.test_correct / (double)training->result.test_labels;
 	training_free(training);

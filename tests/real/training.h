@@ -24,13 +24,26 @@ struct training {
 struct training *training_make(const char *graph, const char *system, unsigned workers, unsigned workers_per_node,
 			       uint32_t batch, uint64_t seed, const char *train);
 void training_run(struct training *training);
+/* The same, and fails the test if the run does. what: of the run, for messages. Returns the run. */
+struct training *training_finish(struct training *training, const char *what);
 void training_free(struct training *training);
+/* A finished run by two workers of a network of two inner products, in which a bias of 30 and a weight of (40, 30) are
+ * trained and the other weight and bias stay as they are. */
+struct training *training_frozen(const char *system, const char *train);
 
 float *training_parameters(const struct training *training, unsigned host);
 bool training_is_same(const struct training *left, unsigned left_host, const struct training *right,
 		      unsigned right_host);
-/* All workers have the bits of worker 0. what: of the run, for messages. */
+/* All workers have the bits of worker 0. */
 void training_expect_same_on_all(const struct training *training, const char *what);
+/* The node that sends most sends so much in an iteration. */
+void training_expect_sent(const struct training *training, uint64_t bytes, const char *what);
+/* Euclidean. right: NULL: zeros. */
+double training_values_distance(const float *left, const float *right, uint64_t elements);
+/* The same between the parameters of worker 0. */
+double training_distance(const struct training *left, const struct training *right);
+/* Of the way from `begun` to one: how far the other is from one. */
+double training_apart_ratio(const struct training *begun, const struct training *one, const struct training *other);
 /* The share of test samples that a run of CIFAR-10 quick by two workers tells right. system: its keys. */
 double training_accuracy(const char *system, unsigned iterations);
 

@@ -23,9 +23,7 @@ static struct training *run(const char *system, unsigned workers, unsigned worke
 
 	training->options.worker.replay = replay;
 	training->options.worker.n_iterations = ITERATIONS;
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
-	return training;
+	return training_finish(training, system);
 }
 
 static struct psd_replay beside(unsigned real_workers)
