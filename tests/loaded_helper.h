@@ -41,6 +41,40 @@ static inline void loaded_case(struct psd_case *made, const struct loaded *loade
 		     PSD_OK, "%s", err.text);
 }
 
+/* Runs check on the plan of every system of the scenario at every point. */
+static inline void for_each_plan(const char *text, void (*check)(const struct psd_plan *plan))
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded, text);
+	for (unsigned s = 0; s < loaded.scenario.n_systems; s++)
+		for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
+			struct psd_case made;
+
+			loaded_case(&made, &loaded, s, p);
+			check(&made.plan);
+			psd_case_release(&made);
+		}
+	loaded_close(&loaded);
+}
+
+/* What the first system is refused with at the first point; "" where it is not. */
+static inline void loaded_expect_refused(const char *text, const char *expected)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_error err = {.text = ""};
+
+	loaded_open(&loaded, text);
+	const enum psd_status status = psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
+						     psd_scenario_point(&loaded.scenario, 0), &err);
+	cr_expect_eq(status, *expected ? PSD_EINVAL : PSD_OK, "%s", text);
+	cr_expect_str_eq(err.text, expected);
+	if (status == PSD_OK)
+		psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
 /* By the node that sends most, in an iteration that exchanges. */
 static inline uint64_t most_sent_bytes(const struct psd_case *made)
 {

@@ -200,9 +200,6 @@ Test(contract, a_very_slow_network_agrees)
 
 static void expect_refused(const char *system, const char *key)
 {
-	struct loaded loaded;
-	struct psd_case made;
-	struct psd_error err = {.text = ""};
 	char text[TEXT_MAX], expected[TEXT_MAX];
 
 	snprintf(text, sizeof(text),
@@ -210,12 +207,7 @@ static void expect_refused(const char *system, const char *key)
 	snprintf(expected, sizeof(expected),
 		 "test.yaml:5:11: '%s' of system 'fine' cuts its tensors into more than 100000 parts, must be larger",
 		 key);
-	loaded_open(&loaded, text);
-	cr_assert_eq(psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
-				   psd_scenario_point(&loaded.scenario, 0), &err),
-		     PSD_EINVAL);
-	cr_expect_str_eq(err.text, expected);
-	loaded_close(&loaded);
+	loaded_expect_refused(text, expected);
 }
 
 /* 575 MB in parts of 2 or 4 kB. */

@@ -4,8 +4,7 @@
 #include <stdio.h>
 
 #include "engine/schedules/pattern.h"
-#include "tests/loaded_helper.h"
-#include "tests/operations_helper.h"
+#include "tests/engine/methods/item_helper.h"
 
 enum { TEXT_MAX = 1024 };
 
@@ -13,58 +12,16 @@ enum { TEXT_MAX = 1024 };
 static const uint64_t outputs = 32, inputs = 96, rank = 2;
 static const uint64_t elements = 32 * 96, left = 32 * 2, right = 96 * 2;
 
-struct one_item {
-	struct loaded loaded;
-	struct psd_case made;
-};
-
-/* system: all but its name. */
-static void open_item(struct one_item *item, const char *model, unsigned nodes, const char *system, bool has_own_memory)
-{
-	char text[TEXT_MAX];
-
-	snprintf(text, sizeof(text),
-		 "model: {graph: %s, batch_per_worker: 64}\ncompute: {device: v100}\n"
-		 "cluster:\n  nodes: %u\n  network: {bandwidth: 10Gbps, latency: 50us}\n"
-		 "  host: {copy: 1GBps, reduce: 2GBps, update: 4GBps, tensor: 1ms}\n"
-		 "systems: [{name: A, %s}]\n",
-		 model, nodes, system);
-	loaded_open(&item->loaded, text);
-	psd_subject_matter_compute_on(&item->loaded.matter, has_own_memory);
-	loaded_case(&item->made, &item->loaded, 0, 0);
-}
-
 static void open_matrix(struct one_item *item, const char *system, bool has_own_memory)
 {
 	open_item(item, "tests/data/wide_layer.yaml", 3, system, has_own_memory);
 }
 
-static void close_item(struct one_item *item)
-{
-	psd_case_release(&item->made);
-	loaded_close(&item->loaded);
-}
-
 /* ---- operations and edges ---- */
-
-static void expect_ops_of(const char *model, unsigned nodes, const char *system, bool has_own_memory,
-			  const char *expected)
-{
-	struct psd_text text = {.bytes = NULL};
-	struct one_item item;
-
-	open_item(&item, model, nodes, system, has_own_memory);
-	for (uint32_t i = 0; i < item.made.program.n_ops; i++)
-		add_operation(&text, &item.made.program, i);
-	cr_assert_not(text.is_out_of_memory);
-	cr_expect_str_eq(text.bytes, expected, "%s", system);
-	psd_text_release(&text);
-	close_item(&item);
-}
 
 static void expect_ops(const char *system, bool has_own_memory, const char *expected)
 {
-	expect_ops_of("tests/data/wide_layer.yaml", 3, system, has_own_memory, expected);
+	expect_operations("tests/data/wide_layer.yaml", 3, system, has_own_memory, expected);
 }
 
 /* The left matrix is made of a final gradient, the right one of the sum of the left ones, the product of both sums. */
@@ -184,27 +141,27 @@ Test(low_rank, after_a_local_step_all_of_it_is_an_exchange)
 /* 128 x 128 values are as many as two matrices of (128 + 128) * 64 / 2 each: these would save nothing. */
 Test(low_rank, a_tensor_without_narrow_matrices_is_summed_as_it_is)
 {
-	expect_ops_of("tests/data/one_layer.yaml", 3, "sync: ring, low_rank: {rank: 64}", true,
-		      "0 forward on device of workers after 6-1, 8-1\n"
-		      "1 backward on device of workers after 0\n"
-		      "2 copy on way out of workers, gradient to gradient after 1\n"
-		      "3 collective on network of workers, gradient to gradient after 2\n"
-		      "4 copy on way in of workers, gradient to gradient after 3\n"
-		      "5 apply on device of workers after 4\n"
-		      "6 barrier on device of workers after 1, 5\n"
-		      "7 next on nothing of workers after 6\n"
-		      "8 gate on nothing of workers after 0\n");
+	expect_operations("tests/data/one_layer.yaml", 3, "sync: ring, low_rank: {rank: 64}", true,
+			  "0 forward on device of workers after 6-1, 8-1\n"
+			  "1 backward on device of workers after 0\n"
+			  "2 copy on way out of workers, gradient to gradient after 1\n"
+			  "3 collective on network of workers, gradient to gradient after 2\n"
+			  "4 copy on way in of workers, gradient to gradient after 3\n"
+			  "5 apply on device of workers after 4\n"
+			  "6 barrier on device of workers after 1, 5\n"
+			  "7 next on nothing of workers after 6\n"
+			  "8 gate on nothing of workers after 0\n");
 }
 
 Test(low_rank, a_lone_worker_applies_its_own_gradient)
 {
-	expect_ops_of("tests/data/wide_layer.yaml", 1, "sync: ring, low_rank: {rank: 2}", true,
-		      "0 forward on device of workers after 3-1, 5-1\n"
-		      "1 backward on device of workers after 0\n"
-		      "2 apply on device of workers after 1\n"
-		      "3 barrier on device of workers after 1, 2\n"
-		      "4 next on nothing of workers after 3\n"
-		      "5 gate on nothing of workers after 0\n");
+	expect_operations("tests/data/wide_layer.yaml", 1, "sync: ring, low_rank: {rank: 2}", true,
+			  "0 forward on device of workers after 3-1, 5-1\n"
+			  "1 backward on device of workers after 0\n"
+			  "2 apply on device of workers after 1\n"
+			  "3 barrier on device of workers after 1, 2\n"
+			  "4 next on nothing of workers after 3\n"
+			  "5 gate on nothing of workers after 0\n");
 }
 
 static const struct psd_op *find_op(const struct one_item *item, enum psd_op_kind kind, enum psd_buffer source)
@@ -385,21 +342,13 @@ Test(low_rank, hosts_keep_narrow_matrices_and_what_is_lost)
 					       PSD_BUFFER_RIGHT, PSD_BUFFER_START};
 
 	for (unsigned is_local = 0; is_local < 2; is_local++) {
-		const unsigned n_kept = 4 + is_local;
 		struct one_item item;
 
 		open_matrix(&item,
 			    is_local ? "sync: ring, low_rank: {rank: 2}, local_sgd: {steps: 4}"
 				     : "sync: ring, low_rank: {rank: 2}",
 			    true);
-		for (unsigned b = 0; b < PSD_BUFFERS; b++) {
-			bool is_expected = false;
-
-			for (unsigned k = 0; k < n_kept; k++)
-				is_expected = is_expected || kept[k] == b;
-			cr_expect_eq(psd_plan_keeps(&item.made.plan, &item.made.plan.items[0], (enum psd_buffer)b),
-				     is_expected, "%s", psd_buffers[b].name);
-		}
+		expect_kept(&item, kept, 4 + is_local);
 		close_item(&item);
 	}
 	cr_expect_eq(psd_buffers[PSD_BUFFER_RIGHT].life, PSD_LIFE_RUN);

@@ -1,70 +1,32 @@
 /* Compressed gradients to the shards and compressed sums back: every operation of one item, by hand. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
-#include <stdio.h>
 
 #include "engine/encodings/compression.h"
-#include "tests/loaded_helper.h"
-#include "tests/operations_helper.h"
+#include "tests/engine/methods/item_helper.h"
 
-enum { TEXT_MAX = 1024, WORKERS = 3 };
+enum { WORKERS = 3 };
 
 /* One matrix of 128 x 128, which is 16 blocks of 1024 values; at 3 nodes shards have 5, 5 and 6 of them. */
 static const uint64_t matrix_bytes = 4 * 128 * 128, n_blocks = 16, block_bytes = 2 * 4 + 1024 / 8;
-
-struct one_item {
-	struct loaded loaded;
-	struct psd_case made;
-};
-
-/* system: all but its name and `sync`. */
-static void open_item(struct one_item *item, const char *model, unsigned nodes, const char *system, bool has_own_memory)
-{
-	char text[TEXT_MAX];
-
-	snprintf(text, sizeof(text),
-		 "model: {graph: %s, batch_per_worker: 64}\ncompute: {device: v100}\n"
-		 "cluster:\n  nodes: %u\n  network: {bandwidth: 10Gbps, latency: 50us}\n"
-		 "  host: {copy: 1GBps, reduce: 2GBps, update: 4GBps, tensor: 1ms}\n"
-		 "systems: [{name: A, sync: ps, %s}]\n",
-		 model, nodes, system);
-	loaded_open(&item->loaded, text);
-	psd_subject_matter_compute_on(&item->loaded.matter, has_own_memory);
-	loaded_case(&item->made, &item->loaded, 0, 0);
-}
 
 static void open_matrix(struct one_item *item, const char *system, bool has_own_memory)
 {
 	open_item(item, "tests/data/one_layer.yaml", WORKERS, system, has_own_memory);
 }
 
-static void close_item(struct one_item *item)
-{
-	psd_case_release(&item->made);
-	loaded_close(&item->loaded);
-}
-
 /* ---- operations and edges ---- */
 
 static void expect_ops(const char *system, bool has_own_memory, const char *expected)
 {
-	struct psd_text text = {.bytes = NULL};
-	struct one_item item;
-
-	open_matrix(&item, system, has_own_memory);
-	for (uint32_t i = 0; i < item.made.program.n_ops; i++)
-		add_operation(&text, &item.made.program, i);
-	cr_assert_not(text.is_out_of_memory);
-	cr_expect_str_eq(text.bytes, expected);
-	psd_text_release(&text);
-	close_item(&item);
+	expect_operations("tests/data/one_layer.yaml", WORKERS, system, has_own_memory, expected);
 }
 
 /* The gradient is packed when it is final. A shard sums when it has the other workers' blocks, and its own worker's are
  * in its memory. A worker unpacks when it has the other shards' blocks and its own shard's. */
 Test(packed, a_device_in_its_hosts_memory_copies_nothing)
 {
-	expect_ops("compress: {by: one-bit}", false,
+	expect_ops("sync: ps, compress: {by: one-bit}", false,
 		   "0 forward on device of workers after 11-1, 13-1\n"
 		   "1 backward on device of workers after 0\n"
 		   "2 pack on device of workers, gradient to packed after 1\n"
@@ -103,15 +65,15 @@ Test(packed, a_device_with_memory_of_its_own_copies_blocks)
 				       "14 next on nothing of workers after 13\n"
 				       "15 gate on nothing of workers after 0\n";
 
-	expect_ops("compress: {by: one-bit}", true, expected);
-	expect_ops("compress: {by: top-k}", true, expected);
-	expect_ops("compress: {by: top-k, tensors: matrices}", true, expected);
-	expect_ops("compress: {by: one-bit}, servers: 2", true, expected);
+	expect_ops("sync: ps, compress: {by: one-bit}", true, expected);
+	expect_ops("sync: ps, compress: {by: top-k}", true, expected);
+	expect_ops("sync: ps, compress: {by: top-k, tensors: matrices}", true, expected);
+	expect_ops("sync: ps, compress: {by: one-bit}, servers: 2", true, expected);
 }
 
 Test(packed, with_a_barrier_per_layer_the_next_forward_waits_for_the_update)
 {
-	expect_ops("compress: {by: one-bit}, barrier: layer", true,
+	expect_ops("sync: ps, compress: {by: one-bit}, barrier: layer", true,
 		   "0 forward on device of workers after 13-1, 15-1, 12-1\n" COPIED_BLOCKS
 		   "13 barrier on device of workers after 1\n"
 		   "14 next on nothing of workers after 13, 12\n"
@@ -121,7 +83,7 @@ Test(packed, with_a_barrier_per_layer_the_next_forward_waits_for_the_update)
 /* Stages are gates: the end of backward, of copies out, of pushes and of pulls. */
 Test(packed, in_sequence_every_stage_waits_for_the_one_before)
 {
-	expect_ops("compress: {by: one-bit}, schedule: sequential", true,
+	expect_ops("sync: ps, compress: {by: one-bit}, schedule: sequential", true,
 		   "0 forward on device of workers after 17-1, 19-1\n"
 		   "1 backward on device of workers after 0\n"
 		   "2 gate on nothing of workers after 1\n"
@@ -147,7 +109,7 @@ Test(packed, in_sequence_every_stage_waits_for_the_one_before)
 /* What is packed is what the step leaves in the gradient's place. */
 Test(packed, after_a_local_step_all_of_it_is_an_exchange)
 {
-	expect_ops("compress: {by: one-bit}, local_sgd: {steps: 4}", false,
+	expect_ops("sync: ps, compress: {by: one-bit}, local_sgd: {steps: 4}", false,
 		   "0 forward on device of workers after 12-1, 14-1\n"
 		   "1 backward on device of workers after 0\n"
 		   "2 step on device of workers after 1\n"
@@ -180,7 +142,7 @@ Test(packed, a_separate_server_has_the_sums_alone)
 	struct one_item item;
 	unsigned n_ops = 0;
 
-	open_matrix(&item, "compress: {by: one-bit}, servers: 2", true);
+	open_matrix(&item, "sync: ps, compress: {by: one-bit}, servers: 2", true);
 	for (uint32_t i = 0; i < item.made.program.n_ops; i++)
 		n_ops += psd_op_runs_on(&item.made.program.ops[i], &item.made.plan.layout, WORKERS);
 	cr_expect_eq(n_ops, 3);
@@ -195,7 +157,7 @@ Test(packed, what_others_wait_for_goes_before_layers)
 {
 	struct one_item item;
 
-	open_matrix(&item, "compress: {by: one-bit}", true);
+	open_matrix(&item, "sync: ps, compress: {by: one-bit}", true);
 	cr_expect_lt(find_op(&item, PSD_OP_PACK)->turn, find_op(&item, PSD_OP_BACKWARD)->turn);
 	cr_expect_gt(find_op(&item, PSD_OP_UNPACK)->turn, find_op(&item, PSD_OP_BACKWARD)->turn);
 	close_item(&item);
@@ -219,7 +181,7 @@ Test(packed, operations_take_what_they_read_and_write)
 	const uint64_t blocks_bytes = n_blocks * block_bytes, most_blocks = 6;
 	struct one_item item;
 
-	open_matrix(&item, "compress: {by: one-bit}", true);
+	open_matrix(&item, "sync: ps, compress: {by: one-bit}", true);
 	expect_work(&item, PSD_OP_PACK, 2 * matrix_bytes + blocks_bytes, 4e9);
 	expect_work(&item, PSD_OP_COPY_OUT, blocks_bytes, 1e9);
 	expect_work(&item, PSD_OP_COPY_IN, blocks_bytes, 1e9);
@@ -237,7 +199,7 @@ Test(packed, sums_of_few_values_take_those)
 	const uint64_t top_bytes = 11 * (4 + 2) + 2, most_blocks = 6;
 	struct one_item item;
 
-	open_matrix(&item, "compress: {by: top-k}", true);
+	open_matrix(&item, "sync: ps, compress: {by: top-k}", true);
 	expect_work(&item, PSD_OP_PACK, 2 * matrix_bytes + n_blocks * top_bytes, 4e9);
 	expect_work(&item, PSD_OP_REPACK, most_blocks * (WORKERS * top_bytes + 4 * 1024), 2e9);
 	close_item(&item);
@@ -248,7 +210,7 @@ Test(packed, a_shard_of_the_only_block_sums_all_of_it)
 {
 	struct one_item item;
 
-	open_matrix(&item, "compress: {by: one-bit, block: 32768}", true);
+	open_matrix(&item, "sync: ps, compress: {by: one-bit, block: 32768}", true);
 	expect_work(&item, PSD_OP_REPACK, (WORKERS + 1) * matrix_bytes, 2e9);
 	close_item(&item);
 }
@@ -259,7 +221,8 @@ Test(packed, mixed_precision_keeps_what_is_lost_in_4_bytes)
 	const uint64_t blocks_bytes = n_blocks * block_bytes;
 	struct one_item item;
 
-	open_item(&item, "tests/data/one_layer.yaml, precision: mixed", WORKERS, "compress: {by: one-bit}", true);
+	open_item(&item, "tests/data/one_layer.yaml, precision: mixed", WORKERS, "sync: ps, compress: {by: one-bit}",
+		  true);
 	expect_work(&item, PSD_OP_PACK, matrix_bytes / 2 + matrix_bytes + blocks_bytes, 4e9);
 	expect_work(&item, PSD_OP_REPACK, 6 * (WORKERS + 1) * 4 * 1024, 2e9);
 	expect_work(&item, PSD_OP_UNPACK, matrix_bytes / 2 + blocks_bytes, 4e9);
@@ -273,11 +236,11 @@ Test(packed, a_velocity_is_there_where_momentum_comes_before)
 	const uint64_t blocks_bytes = n_blocks * block_bytes;
 	struct one_item item;
 
-	open_matrix(&item, "compress: {by: one-bit, momentum: before}", true);
+	open_matrix(&item, "sync: ps, compress: {by: one-bit, momentum: before}", true);
 	cr_expect(psd_plan_keeps(&item.made.plan, &item.made.plan.items[0], PSD_BUFFER_VELOCITY));
 	expect_work(&item, PSD_OP_PACK, 3 * matrix_bytes + blocks_bytes, 4e9);
 	close_item(&item);
-	open_matrix(&item, "compress: {by: one-bit}", true);
+	open_matrix(&item, "sync: ps, compress: {by: one-bit}", true);
 	cr_expect_not(psd_plan_keeps(&item.made.plan, &item.made.plan.items[0], PSD_BUFFER_VELOCITY));
 	close_item(&item);
 }
@@ -316,22 +279,13 @@ static void expect_parts(const char *system, const uint64_t parts[WORKERS], uint
 
 Test(packed, messages_are_of_whole_blocks)
 {
-	expect_parts("compress: {by: one-bit}", (const uint64_t[]){5, 5, 6}, block_bytes);
-	expect_parts("compress: {by: top-k}", (const uint64_t[]){5, 5, 6}, 11 * 6 + 2);
-	expect_parts("compress: {by: one-bit, block: 8192}", (const uint64_t[]){0, 1, 1}, 8 + 8192 / 8);
-	expect_parts("compress: {by: one-bit, block: 32768}", (const uint64_t[]){0, 0, 1}, 8 + 32768 / 8);
+	expect_parts("sync: ps, compress: {by: one-bit}", (const uint64_t[]){5, 5, 6}, block_bytes);
+	expect_parts("sync: ps, compress: {by: top-k}", (const uint64_t[]){5, 5, 6}, 11 * 6 + 2);
+	expect_parts("sync: ps, compress: {by: one-bit, block: 8192}", (const uint64_t[]){0, 1, 1}, 8 + 8192 / 8);
+	expect_parts("sync: ps, compress: {by: one-bit, block: 32768}", (const uint64_t[]){0, 0, 1}, 8 + 32768 / 8);
 }
 
 /* ---- buffers ---- */
-
-static bool is_among(const enum psd_buffer buffers[], unsigned n, enum psd_buffer buffer)
-{
-	bool is = false;
-
-	for (unsigned i = 0; i < n; i++)
-		is = is || buffers[i] == buffer;
-	return is;
-}
 
 /* What is lost stays for the whole run at both ends. Workers update, and have no parameters of a shard. */
 Test(packed, hosts_keep_blocks_and_what_is_lost)
@@ -344,11 +298,11 @@ Test(packed, hosts_keep_blocks_and_what_is_lost)
 	for (int is_local = 0; is_local < 2; is_local++) {
 		struct one_item item;
 
-		open_matrix(&item, is_local ? "compress: {by: top-k}, local_sgd: {steps: 4}" : "compress: {by: top-k}",
+		open_matrix(&item,
+			    is_local ? "sync: ps, compress: {by: top-k}, local_sgd: {steps: 4}"
+				     : "sync: ps, compress: {by: top-k}",
 			    true);
-		for (int b = 0; b < PSD_BUFFERS; b++)
-			cr_expect_eq(psd_plan_keeps(&item.made.plan, &item.made.plan.items[0], (enum psd_buffer)b),
-				     is_among(kept, n_kept - !is_local, (enum psd_buffer)b), "%s", psd_buffers[b].name);
+		expect_kept(&item, kept, n_kept - !is_local);
 		close_item(&item);
 	}
 	cr_expect_eq(psd_buffers[PSD_BUFFER_RESIDUAL].life, PSD_LIFE_RUN);

@@ -9,31 +9,9 @@
 #include "engine/schedules/pattern.h"
 #include "tests/loaded_helper.h"
 
-enum { TEXT_MAX = 2048 };
-
-typedef void check_fn(const struct psd_plan *plan);
-
-/* systems: a list as YAML. */
-static void for_each_plan(const char *systems, const char *sweep, check_fn *check)
-{
-	struct loaded loaded;
-	char text[TEXT_MAX];
-
-	snprintf(text, sizeof(text),
-		 "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\ncompute: {device: k20}\n"
-		 "cluster: {network: {bandwidth: 10Gbps, latency: 50us}}\nsystems: %s\nsweep: %s\n",
-		 systems, sweep);
-	loaded_open(&loaded, text);
-	for (unsigned s = 0; s < loaded.scenario.n_systems; s++)
-		for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
-			struct psd_case made;
-
-			loaded_case(&made, &loaded, s, p);
-			check(&made.plan);
-			psd_case_release(&made);
-		}
-	loaded_close(&loaded);
-}
+#define NETWORK                                                                                                        \
+	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 32}\ncompute: {device: k20}\n"          \
+	"cluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
 
 /* The network's layers, last first: outputs, and inputs of each. */
 static const struct {
@@ -74,9 +52,12 @@ static void check_tensors(const struct psd_plan *plan)
 
 Test(low_rank_plan, tensors_with_narrow_matrices_travel_as_these_and_others_by_the_all_reduce)
 {
-	for_each_plan("[{name: two, sync: ring, low_rank: {rank: 2}}, {name: eight, sync: torus, low_rank: {rank: 8}},"
-		      " {name: nine, sync: halving-doubling, low_rank: {rank: 9}}]",
-		      "{nodes: [2, 8]}", check_tensors);
+	for_each_plan(NETWORK "systems:\n"
+			      "  - {name: two, sync: ring, low_rank: {rank: 2}}\n"
+			      "  - {name: eight, sync: torus, low_rank: {rank: 8}}\n"
+			      "  - {name: nine, sync: halving-doubling, low_rank: {rank: 9}}\n"
+			      "sweep: {nodes: [2, 8]}\n",
+		      check_tensors);
 }
 
 /* A bias travels with the left matrix of its weight. */
@@ -91,7 +72,9 @@ static void check_layers(const struct psd_plan *plan)
 
 Test(low_rank_plan, a_bias_of_a_unit_of_layers_is_among_the_left_values)
 {
-	for_each_plan("[{name: A, sync: ring, unit: layer, low_rank: {rank: 2}}]", "{nodes: [2]}", check_layers);
+	for_each_plan(NETWORK
+		      "systems: [{name: A, sync: ring, unit: layer, low_rank: {rank: 2}}]\nsweep: {nodes: [2]}\n",
+		      check_layers);
 }
 
 /* Left values of rank 2, last layer first, a weight's and a bias's: 20 10, 128 64, 128 64, 64 32, 64 32. An item is
@@ -113,7 +96,9 @@ static void check_fused(const struct psd_plan *plan)
 
 Test(low_rank_plan, tensors_are_gathered_by_the_bytes_of_left_matrices)
 {
-	for_each_plan("[{name: A, sync: ring, fuse: 384B, low_rank: {rank: 2}}]", "{nodes: [4]}", check_fused);
+	for_each_plan(NETWORK
+		      "systems: [{name: A, sync: ring, fuse: 384B, low_rank: {rank: 2}}]\nsweep: {nodes: [4]}\n",
+		      check_fused);
 }
 
 /* A byte more than 384: the item of 96 values is open still. */
@@ -125,7 +110,9 @@ static void check_fused_beyond(const struct psd_plan *plan)
 
 Test(low_rank_plan, an_item_is_complete_at_exactly_its_bytes)
 {
-	for_each_plan("[{name: A, sync: ring, fuse: 385B, low_rank: {rank: 2}}]", "{nodes: [4]}", check_fused_beyond);
+	for_each_plan(NETWORK
+		      "systems: [{name: A, sync: ring, fuse: 385B, low_rank: {rank: 2}}]\nsweep: {nodes: [4]}\n",
+		      check_fused_beyond);
 }
 
 static void check_as_without(const struct psd_plan *plan)
@@ -144,8 +131,9 @@ static void check_as_without(const struct psd_plan *plan)
 
 Test(low_rank_plan, one_worker_has_no_narrow_matrices)
 {
-	for_each_plan("[{name: A, sync: ring, low_rank: {rank: 2}}]", "{nodes: [1]}", check_as_without);
-	for_each_plan("[{name: A, sync: ring}]", "{nodes: [4]}", check_as_without);
+	for_each_plan(NETWORK "systems: [{name: A, sync: ring, low_rank: {rank: 2}}]\nsweep: {nodes: [1]}\n",
+		      check_as_without);
+	for_each_plan(NETWORK "systems: [{name: A, sync: ring}]\nsweep: {nodes: [4]}\n", check_as_without);
 }
 
 /* ---- alternatives ---- */
@@ -167,11 +155,12 @@ static void check_candidates(const struct psd_plan *plan)
 Test(low_rank_plan, every_all_reduce_has_a_row_of_its_own)
 {
 	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++) {
-		char systems[TEXT_MAX];
+		char text[1024];
 
-		snprintf(systems, sizeof(systems), "[{name: A, sync: %s, low_rank: {rank: 2}}]",
+		snprintf(text, sizeof(text),
+			 NETWORK "systems: [{name: A, sync: %s, low_rank: {rank: 2}}]\nsweep: {nodes: [2, 8]}\n",
 			 psd_all_reduces[p]->name);
-		for_each_plan(systems, "{nodes: [2, 8]}", check_candidates);
+		for_each_plan(text, check_candidates);
 	}
 }
 
@@ -194,7 +183,8 @@ static void check_weighed(const struct psd_plan *plan)
 
 Test(low_rank_plan, an_alternative_is_weighed_where_there_are_narrow_matrices)
 {
-	for_each_plan("[{name: A, sync: ring, low_rank: {rank: 2}}]", "{nodes: [2, 4]}", check_weighed);
+	for_each_plan(NETWORK "systems: [{name: A, sync: ring, low_rank: {rank: 2}}]\nsweep: {nodes: [2, 4]}\n",
+		      check_weighed);
 }
 
 /* ---- encodings ---- */
@@ -202,23 +192,13 @@ Test(low_rank_plan, an_alternative_is_weighed_where_there_are_narrow_matrices)
 /* What a system is refused with at so many nodes; "" where it is not. */
 static void expect_refused(const char *system, unsigned nodes, const char *expected)
 {
-	struct loaded loaded;
-	struct psd_case made;
-	struct psd_error err = {.text = ""};
-	char text[TEXT_MAX];
+	char text[1024];
 
 	snprintf(text, sizeof(text),
 		 "model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64}\ncompute: {device: v100}\n"
 		 "cluster: {nodes: %u, network: {bandwidth: 10Gbps, latency: 50us}}\nsystems:\n  - {name: a, %s}\n",
 		 nodes, system);
-	loaded_open(&loaded, text);
-	const enum psd_status status = psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
-						     psd_scenario_point(&loaded.scenario, 0), &err);
-	cr_expect_eq(status, *expected ? PSD_EINVAL : PSD_OK, "%s", system);
-	cr_expect_str_eq(err.text, expected);
-	if (status == PSD_OK)
-		psd_case_release(&made);
-	loaded_close(&loaded);
+	loaded_expect_refused(text, expected);
 }
 
 Test(low_rank_plan, narrow_matrices_are_not_rounded_on_top)

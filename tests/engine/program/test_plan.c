@@ -18,22 +18,6 @@ static const struct psd_layer *layer_of(const struct psd_plan *plan, const struc
 	return &plan->graph->layers[item->layer];
 }
 
-/* Runs check on the plan of every system of the scenario at every point. */
-static void for_each_plan(const char *text, void (*check)(const struct psd_plan *plan))
-{
-	struct loaded loaded;
-
-	loaded_open(&loaded, text);
-	for (unsigned s = 0; s < loaded.scenario.n_systems; s++)
-		for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
-			struct psd_case made;
-			loaded_case(&made, &loaded, s, p);
-			check(&made.plan);
-			psd_case_release(&made);
-		}
-	loaded_close(&loaded);
-}
-
 static void weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
 		  const struct psd_plan_item *item)
 {
@@ -216,9 +200,6 @@ Test(plan, blocks_are_as_wide_in_mixed_precision)
 /* What a system of a network of a matrix, or of none, is refused with at so many nodes; "" where it is not. */
 static void expect_wire(const char *model, const char *system, unsigned nodes, const char *expected)
 {
-	struct loaded loaded;
-	struct psd_case made;
-	struct psd_error err = {.text = ""};
 	char text[1024];
 
 	snprintf(text, sizeof(text),
@@ -226,14 +207,7 @@ static void expect_wire(const char *model, const char *system, unsigned nodes, c
 		 "cluster: {nodes: %u, network: {bandwidth: 10Gbps, latency: 50us}}\nsystems:\n  - {name: a, sync: ps, "
 		 "%s}\n",
 		 model, nodes, system);
-	loaded_open(&loaded, text);
-	const enum psd_status status = psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
-						     psd_scenario_point(&loaded.scenario, 0), &err);
-	cr_expect_eq(status, *expected ? PSD_EINVAL : PSD_OK, "%s", system);
-	cr_expect_str_eq(err.text, expected);
-	if (status == PSD_OK)
-		psd_case_release(&made);
-	loaded_close(&loaded);
+	loaded_expect_refused(text, expected);
 }
 
 Test(plan, compressed_gradients_are_not_rounded_on_top)

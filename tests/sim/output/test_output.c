@@ -335,6 +335,74 @@ static void release_fixture(struct fixture *fixture)
 	psd_scenario_release(&fixture->scenario);
 }
 
+/* psd_case_release() when done. */
+static void make_case(struct psd_case *made, const struct fixture *fixture, unsigned system)
+{
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_case_make(made, &fixture->matter, &fixture->scenario.systems[system],
+				   psd_scenario_point(&fixture->scenario, 0), &err),
+		     PSD_OK, "%s", err.text);
+}
+
+/* The caller frees it, as those of the next. */
+static char *table_of(const struct psd_report *report)
+{
+	struct memory memory;
+	struct psd_error err = {.text = ""};
+
+	open_memory(&memory);
+	cr_assert_eq(psd_output_table(memory.out, report, &err), PSD_OK, "%s", err.text);
+	text_of(&memory);
+	return memory.text;
+}
+
+static char *plan_of(const struct psd_case *made)
+{
+	struct memory memory;
+	struct psd_error err = {.text = ""};
+
+	open_memory(&memory);
+	cr_assert_eq(psd_output_plan(memory.out, made, "point 1 of 1", &err), PSD_OK, "%s", err.text);
+	text_of(&memory);
+	return memory.text;
+}
+
+/* Of the first system of a scenario. */
+static char *plan_at(const char *text, unsigned point)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	char *plan;
+
+	loaded_open(&loaded, text);
+	loaded_case(&made, &loaded, 0, point);
+	plan = plan_of(&made);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return plan;
+}
+
+static void expect_bottleneck(const struct psd_report *report, const char *words)
+{
+	struct memory memory;
+
+	open_memory(&memory);
+	psd_output_bottlenecks(memory.out, report);
+	cr_expect_not_null(strstr(text_of(&memory), words), "%s", memory.text);
+	free(memory.text);
+}
+
+static void expect_notes(const struct psd_report *report, const char *expected)
+{
+	struct memory memory;
+
+	open_memory(&memory);
+	psd_output_notes(memory.out, report);
+	cr_expect_str_eq(text_of(&memory), expected);
+	free(memory.text);
+}
+
 Test(output, csv_row_has_every_column_and_leaves_absent_ones_empty)
 {
 	struct fixture fixture;
@@ -417,40 +485,35 @@ Test(output, json_holds_results_plan_and_busy_times)
 Test(output, table_marks_calibrated_values_and_names_the_bottleneck)
 {
 	struct fixture fixture;
-	struct memory memory;
-	struct psd_error err;
+	char *table;
 
 	make_fixture(&fixture);
-	open_memory(&memory);
-	cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
-	text_of(&memory);
-	cr_expect_not_null(strstr(memory.text, "-20.0 c\n"));
-	cr_expect_not_null(strstr(memory.text, "\nc: calibrated on this value; not a prediction\n"));
-	cr_expect_not_null(strstr(memory.text, "fidelity flow"));
+	table = table_of(&fixture.report);
+	cr_expect_not_null(strstr(table, "-20.0 c\n"));
+	cr_expect_not_null(strstr(table, "\nc: calibrated on this value; not a prediction\n"));
+	cr_expect_not_null(strstr(table, "fidelity flow"));
 	/* 1.9 s of 2 s are 95 %; 0.25 s are 12.5 %, printed as the even 12, and 0.125 s 6 % */
 	cr_expect_not_null(
-		strstr(memory.text,
+		strstr(table,
 		       "first at 4 nodes: bound by the network, busy for 95 % of an iteration of 2 s: 12 % "
 		       "forward and backward, 6 % other work,\n  75 % exposed communication, 6 % other waiting.\n"),
-		"%s", memory.text);
-	for (const char *line = memory.text; *line; line += strcspn(line, "\n") + 1)
+		"%s", table);
+	for (const char *line = table; *line; line += strcspn(line, "\n") + 1)
 		cr_expect_leq(strcspn(line, "\n"), PSD_GRID_WIDTH);
-	free(memory.text);
+	free(table);
 	release_fixture(&fixture);
 }
 
 Test(output, calibration_legend_stands_only_under_calibrated_tables)
 {
 	struct fixture fixture;
-	struct memory memory;
-	struct psd_error err;
+	char *table;
 
 	make_fixture(&fixture);
 	fixture.results[0].is_fit = false;
-	open_memory(&memory);
-	cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
-	cr_expect_null(strstr(text_of(&memory), "calibrated"));
-	free(memory.text);
+	table = table_of(&fixture.report);
+	cr_expect_null(strstr(table, "calibrated"));
+	free(table);
 	release_fixture(&fixture);
 }
 
@@ -464,8 +527,7 @@ Test(output, table_marks_what_lies_beyond_the_calibration)
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fixture fixture;
-		struct memory memory;
-		struct psd_error err;
+		char *table;
 
 		make_fixture(&fixture);
 		fixture.scenario.calibration = (struct psd_calibrated){
@@ -473,13 +535,11 @@ Test(output, table_marks_what_lies_beyond_the_calibration)
 		for (unsigned r = 0; r < 2; r++)
 			fixture.results[r].beyond =
 				psd_result_beyond(&fixture.scenario.calibration, &fixture.results[r].point);
-		open_memory(&memory);
-		cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
-		text_of(&memory);
-		cr_expect_eq(strstr(memory.text, "beyond") && cases[i].mark, cases[i].mark != NULL, "%s", memory.text);
+		table = table_of(&fixture.report);
+		cr_expect_eq(strstr(table, "beyond") && cases[i].mark, cases[i].mark != NULL, "%s", table);
 		if (cases[i].mark)
-			cr_expect_not_null(strstr(memory.text, cases[i].mark), "%s", memory.text);
-		free(memory.text);
+			cr_expect_not_null(strstr(table, cases[i].mark), "%s", table);
+		free(table);
 		release_fixture(&fixture);
 	}
 }
@@ -501,27 +561,13 @@ Test(output, bottleneck_follows_the_largest_part)
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fixture fixture;
-		struct memory memory;
 
 		make_fixture(&fixture);
 		fixture.scenario.jitter_ratio = 0.1;
 		fixture.results[1].outcome.parts = cases[i].parts;
-		open_memory(&memory);
-		psd_output_bottlenecks(memory.out, &fixture.report);
-		cr_expect_not_null(strstr(text_of(&memory), cases[i].words), "%s", memory.text);
-		free(memory.text);
+		expect_bottleneck(&fixture.report, cases[i].words);
 		release_fixture(&fixture);
 	}
-}
-
-static void expect_bottleneck(const struct psd_report *report, const char *words)
-{
-	struct memory memory;
-
-	open_memory(&memory);
-	psd_output_bottlenecks(memory.out, report);
-	cr_expect_not_null(strstr(text_of(&memory), words), "%s", memory.text);
-	free(memory.text);
 }
 
 /* Links have 1 Gbit/s. Four workers send to one server: it receives at 600 / (1 + 0.25 * 4) Mbit/s. */
@@ -573,7 +619,6 @@ static void expect_note_of(const char *device, const char *network, const char *
 	struct psd_error err = {.text = ""};
 	struct psd_subject_matter matter = {.scenario = &scenario};
 	struct psd_report report = {.matter = &matter};
-	struct memory memory;
 
 	snprintf(text, sizeof(text),
 		 "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: %s}\n"
@@ -582,10 +627,7 @@ static void expect_note_of(const char *device, const char *network, const char *
 	cr_assert_eq(psd_scenario_parse(&scenario, "t.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	report.systems = scenario.systems;
 	report.n_systems = scenario.n_systems;
-	open_memory(&memory);
-	psd_output_notes(memory.out, &report);
-	cr_expect_str_eq(text_of(&memory), words);
-	free(memory.text);
+	expect_notes(&report, words);
 	psd_scenario_release(&scenario);
 }
 
@@ -646,14 +688,10 @@ Test(output, two_that_take_turns_are_both_named)
 Test(output, nothing_busy_is_waiting)
 {
 	struct fixture fixture;
-	struct memory memory;
 
 	make_fixture(&fixture);
 	fixture.results[0].outcome.busy_sec[PSD_RESOURCE_NIC] = 1.0; /* half of the iteration, and wait-free */
-	open_memory(&memory);
-	psd_output_bottlenecks(memory.out, &fixture.report);
-	cr_expect_not_null(strstr(text_of(&memory), "first at 4 nodes: bound by waiting"));
-	free(memory.text);
+	expect_bottleneck(&fixture.report, "first at 4 nodes: bound by waiting");
 	release_fixture(&fixture);
 }
 
@@ -666,22 +704,15 @@ Test(output, estimate_says_what_it_ignores)
 	struct psd_scenario disturbed;
 	struct psd_error err = {.text = ""};
 	struct fixture fixture;
-	struct memory memory;
 
 	make_fixture(&fixture);
 	fixture.report.is_estimate = true;
-	open_memory(&memory);
-	psd_output_notes(memory.out, &fixture.report);
-	cr_expect_str_eq(text_of(&memory), "");
-	free(memory.text);
+	expect_notes(&fixture.report, "");
 	cr_assert_eq(psd_scenario_parse(&disturbed, "a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	fixture.report.matter = &(struct psd_subject_matter){.scenario = &disturbed};
-	open_memory(&memory);
-	psd_output_notes(memory.out, &fixture.report);
-	cr_expect_str_eq(text_of(&memory), "note: heeded only by psd-sim's simulation: 'cluster.network.topology' "
-					   "'cluster.network.nodes_per_rack'\n"
-					   "note: heeded only by psd-sim's simulation and replays: 'compute.jitter'\n");
-	free(memory.text);
+	expect_notes(&fixture.report, "note: heeded only by psd-sim's simulation: 'cluster.network.topology' "
+				      "'cluster.network.nodes_per_rack'\n"
+				      "note: heeded only by psd-sim's simulation and replays: 'compute.jitter'\n");
 	psd_scenario_release(&disturbed);
 	release_fixture(&fixture);
 }
@@ -689,25 +720,20 @@ Test(output, estimate_says_what_it_ignores)
 Test(output, plan_gives_the_rule_in_words_with_its_figures)
 {
 	struct fixture fixture;
-	struct memory memory;
 	struct psd_case made;
-	struct psd_error err;
+	char *plan;
 
 	make_fixture(&fixture);
-	cr_assert_eq(psd_case_make(&made, &fixture.matter, &fixture.scenario.systems[1],
-				   psd_scenario_point(&fixture.scenario, 0), &err),
-		     PSD_OK);
-	open_memory(&memory);
-	cr_assert_eq(psd_output_plan(memory.out, &made, "point 1 of 1", &err), PSD_OK);
-	text_of(&memory);
+	make_case(&made, &fixture, 1);
+	plan = plan_of(&made);
 	/* P = S = 4, K = 32, M = N = 4096 */
 	const unsigned factors = 2 * 32 * 3 * (4096 + 4096), dense = 2 * 4096 * 4096 / 4 * (4 + 4 - 2);
 	char expected[200];
 
 	snprintf(expected, sizeof(expected), "fc2: sfb, as 2 K (P-1)(M+N) = %u <= 2 M N (P+S-2)/S = %u values\n",
 		 factors, dense);
-	cr_expect_not_null(strstr(memory.text, expected), "%s", memory.text);
-	free(memory.text);
+	cr_expect_not_null(strstr(plan, expected), "%s", plan);
+	free(plan);
 	psd_case_release(&made);
 	release_fixture(&fixture);
 }
@@ -716,24 +742,19 @@ Test(output, plan_gives_the_rule_in_words_with_its_figures)
 Test(output, plan_of_local_steps_gives_the_rule_in_seconds_alone)
 {
 	struct fixture fixture;
-	struct memory memory;
 	struct psd_case made;
-	struct psd_error err;
+	char *plan;
 
 	make_fixture(&fixture);
 	fixture.scenario.systems[1].rule = PSD_RULE_SECONDS;
 	fixture.scenario.systems[1].is_local = true;
 	fixture.scenario.systems[1].local_sgd.steps = 4;
-	cr_assert_eq(psd_case_make(&made, &fixture.matter, &fixture.scenario.systems[1],
-				   psd_scenario_point(&fixture.scenario, 0), &err),
-		     PSD_OK);
-	open_memory(&memory);
-	cr_assert_eq(psd_output_plan(memory.out, &made, "point 1 of 1", &err), PSD_OK);
-	text_of(&memory);
-	cr_expect_not_null(strstr(memory.text, "fc2: ps, as ps takes "), "%s", memory.text);
-	cr_expect_null(strstr(memory.text, "sfb"), "%s", memory.text);
-	cr_expect_null(strstr(memory.text, "the rule in bytes"), "%s", memory.text);
-	free(memory.text);
+	make_case(&made, &fixture, 1);
+	plan = plan_of(&made);
+	cr_expect_not_null(strstr(plan, "fc2: ps, as ps takes "), "%s", plan);
+	cr_expect_null(strstr(plan, "sfb"), "%s", plan);
+	cr_expect_null(strstr(plan, "the rule in bytes"), "%s", plan);
+	free(plan);
 	psd_case_release(&made);
 	release_fixture(&fixture);
 }
@@ -751,27 +772,17 @@ Test(output, plan_of_compressed_gradients_has_a_column_of_them)
 					       "sync is ps: the system leaves no choice\n"};
 
 	for (unsigned point = 0; point < 2; point++) {
-		struct loaded loaded;
-		struct psd_case made;
-		struct memory memory;
-		struct psd_error err;
+		char *plan = plan_at(text, point);
+		const char *heads = strstr(plan, " adam ");
 
-		loaded_open(&loaded, text);
-		loaded_case(&made, &loaded, 0, point);
-		open_memory(&memory);
-		cr_assert_eq(psd_output_plan(memory.out, &made, "point 1 of 1", &err), PSD_OK);
-		text_of(&memory);
-		const char *heads = strstr(memory.text, " adam ");
-		cr_assert_not_null(heads, "%s", memory.text);
+		cr_assert_not_null(heads, "%s", plan);
 		const char *packed = strstr(heads, " one-bit ps ");
-		cr_expect_eq(packed && packed < strchr(heads, '\n'), point == 1, "%s", memory.text);
+		cr_expect_eq(packed && packed < strchr(heads, '\n'), point == 1, "%s", plan);
 		for (unsigned i = 0; point == 1 && i < sizeof(expected) / sizeof(expected[0]); i++)
-			cr_expect_not_null(strstr(memory.text, expected[i]), "'%s' in\n%s", expected[i], memory.text);
+			cr_expect_not_null(strstr(plan, expected[i]), "'%s' in\n%s", expected[i], plan);
 		if (point == 0)
-			cr_expect_null(strstr(memory.text, "one-bit"), "%s", memory.text);
-		free(memory.text);
-		psd_case_release(&made);
-		loaded_close(&loaded);
+			cr_expect_null(strstr(plan, "one-bit"), "%s", plan);
+		free(plan);
 	}
 }
 
@@ -788,34 +799,22 @@ Test(output, plan_of_low_rank_has_a_column_of_narrow_matrices)
 
 	snprintf(cell, sizeof(cell), "%.4g ", ring_bytes / 1e6);
 	for (unsigned point = 0; point < 2; point++) {
-		struct loaded loaded;
-		struct psd_case made;
-		struct memory memory;
-		struct psd_error err;
+		char *plan = plan_at(text, point);
 
-		loaded_open(&loaded, text);
-		loaded_case(&made, &loaded, 0, point);
-		open_memory(&memory);
-		cr_assert_eq(psd_output_plan(memory.out, &made, "point 1 of 1", &err), PSD_OK);
-		text_of(&memory);
 		if (point == 0) {
-			cr_expect_null(strstr(memory.text, "low-rank"), "%s", memory.text);
+			cr_expect_null(strstr(plan, "low-rank"), "%s", plan);
 		} else {
-			const char *heads = strstr(memory.text, " adam "), *row = strstr(memory.text, "\nip1 ");
+			const char *heads = strstr(plan, " adam "), *row = strstr(plan, "\nip1 ");
 
-			cr_assert(heads && row, "%s", memory.text);
+			cr_assert(heads && row, "%s", plan);
 			const char *narrow = strstr(heads, " low-rank ring "), *value = strstr(row, cell);
-			cr_expect(narrow && narrow < strchr(heads, '\n'), "%s", memory.text);
+			cr_expect(narrow && narrow < strchr(heads, '\n'), "%s", plan);
 			cr_expect_eq(strncmp(row, "\nip1    weight, bias  0.262  low-rank", 37), 0, "%s", row);
 			cr_expect(value && value < strchr(row + 1, '\n'), "%s in %s", cell, row);
-			cr_expect_not_null(strstr(memory.text, "\nip2    weight, bias  0.003  ring  "), "%s",
-					   memory.text);
-			cr_expect_not_null(strstr(memory.text, "sync is ring: the system leaves no choice\n"), "%s",
-					   memory.text);
+			cr_expect_not_null(strstr(plan, "\nip2    weight, bias  0.003  ring  "), "%s", plan);
+			cr_expect_not_null(strstr(plan, "sync is ring: the system leaves no choice\n"), "%s", plan);
 		}
-		free(memory.text);
-		psd_case_release(&made);
-		loaded_close(&loaded);
+		free(plan);
 	}
 }
 
@@ -1003,13 +1002,10 @@ Test(output, trace_is_json_with_one_event_a_line)
 {
 	struct fixture fixture;
 	struct psd_case made;
-	struct psd_error err;
 	struct psd_text text = {.bytes = NULL};
 
 	make_fixture(&fixture);
-	cr_assert_eq(psd_case_make(&made, &fixture.matter, &fixture.scenario.systems[0],
-				   psd_scenario_point(&fixture.scenario, 0), &err),
-		     PSD_OK);
+	make_case(&made, &fixture, 0);
 	const uint32_t forward = find_op(&made.program, PSD_OP_FORWARD),
 		       receive = find_op(&made.program, PSD_OP_RECEIVE);
 	const uint32_t send = made.program.ops[receive].match;
