@@ -118,7 +118,7 @@ static enum psd_status change_noise(struct psd_onnx *onnx, const struct psd_onnx
 {
 	const char *op = onnx->node->op_type;
 	struct psd_onnx_value result = *random;
-	double number;
+	double number = 0;
 
 	if (other->kind != PSD_ONNX_ABSENT && !psd_onnx_is_scalar(onnx, other, &number))
 		return psd_onnx_refuse(onnx, "makes of a random mask what is not known here");

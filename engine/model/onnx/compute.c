@@ -8,18 +8,11 @@
 /* The result, of the dims that it has, becomes a constant with room for its numbers. */
 static enum psd_status make(struct psd_onnx *onnx, struct psd_onnx_value *result, bool has_fractions, double **numbers)
 {
-	const uint64_t elements = psd_onnx_elements(result);
-
-	if (elements > PSD_ONNX_NUMBERS_MAX)
-		return psd_onnx_refuse(onnx, "computes more than %llu numbers from constants",
-				       (unsigned long long)PSD_ONNX_NUMBERS_MAX);
-	*numbers = psd_arena_take(&onnx->arena, (elements + 1) * sizeof(**numbers));
 	result->kind = PSD_ONNX_CONSTANT;
 	result->is_real = has_fractions;
 	result->origin = NULL;
 	result->is_moved = false;
-	result->numbers = *numbers;
-	return *numbers ? PSD_OK : psd_onnx_no_memory(onnx);
+	return psd_onnx_take_numbers(onnx, result, numbers);
 }
 
 /* The sides that two broadcast to. False: they do not. */
@@ -45,6 +38,10 @@ static uint64_t place_in(const struct psd_onnx_value *of, const struct psd_onnx_
 {
 	uint64_t place = 0, step = 1;
 
+	if (of->n_dims == result->n_dims && !memcmp(of->dims, result->dims, of->n_dims * sizeof(*of->dims)))
+		return e;
+	if (psd_onnx_elements(of) == 1)
+		return 0;
 	for (unsigned d = 1; d <= result->n_dims; d++) {
 		const uint64_t side = result->dims[result->n_dims - d], i = e % side;
 
@@ -127,9 +124,14 @@ static const struct {
 	{"Erf", erf},	   {"Sigmoid", sigmoid},    {"Relu", rectified},
 };
 
-static enum psd_status read_inputs(struct psd_onnx *onnx)
+/* Of these, the first `least` must be there. */
+static enum psd_status read_inputs(struct psd_onnx *onnx, unsigned least)
 {
 	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < least; i++)
+		if (psd_onnx_input(onnx, i)->kind != PSD_ONNX_CONSTANT)
+			return psd_onnx_refuse(onnx, "must have %u inputs", least);
 
 	for (unsigned i = 0; i < onnx->node->n_input && !status; i++)
 		if (psd_onnx_input(onnx, i)->kind == PSD_ONNX_CONSTANT)
@@ -143,11 +145,11 @@ static enum psd_status compute_binary(struct psd_onnx *onnx, binary_fn *of, bool
 	const bool has_fractions = a->is_real || b->is_real;
 	struct psd_onnx_value result = *a;
 	double *numbers;
-	enum psd_status status = read_inputs(onnx);
+	enum psd_status status = read_inputs(onnx, 2);
 
 	if (status)
 		return status;
-	if (b->kind != PSD_ONNX_CONSTANT || !broadcast(&result, b))
+	if (!broadcast(&result, b))
 		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
 	status = make(onnx, &result, has_fractions && !is_claim, &numbers);
 	if (status)
@@ -164,7 +166,7 @@ static enum psd_status compute_unary(struct psd_onnx *onnx, double of(double a))
 {
 	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
 	double *numbers;
-	enum psd_status status = read_inputs(onnx);
+	enum psd_status status = read_inputs(onnx, 1);
 
 	if (!status)
 		status = make(onnx, &result, result.is_real, &numbers);
@@ -182,7 +184,7 @@ static enum psd_status compute_where(struct psd_onnx *onnx)
 	const struct psd_onnx_value *no = psd_onnx_input(onnx, 2);
 	struct psd_onnx_value result = *condition;
 	double *numbers;
-	enum psd_status status = read_inputs(onnx);
+	enum psd_status status = read_inputs(onnx, 3);
 
 	if (status)
 		return status;
@@ -231,7 +233,7 @@ static enum psd_status compute_of_shape(struct psd_onnx *onnx)
 {
 	const Onnx__Attribute *attribute = psd_onnx_attribute(onnx->node, "value");
 	struct psd_onnx_value value = {.n_dims = 0}, result = {.n_dims = 0};
-	int64_t sides[PSD_ONNX_AXES_MAX];
+	const struct psd_onnx_value *shape = psd_onnx_input(onnx, 0);
 	double *numbers;
 	enum psd_status status = PSD_OK;
 
@@ -241,16 +243,14 @@ static enum psd_status compute_of_shape(struct psd_onnx *onnx)
 			status = psd_onnx_read(onnx, &value);
 	}
 	if (!status)
-		status = read_inputs(onnx);
-	if (!status && psd_onnx_elements(psd_onnx_input(onnx, 0)) > PSD_ONNX_AXES_MAX)
+		status = read_inputs(onnx, 1);
+	if (!status && psd_onnx_elements(shape) > PSD_ONNX_AXES_MAX)
 		status = psd_onnx_refuse(onnx, "has more than %u axes", PSD_ONNX_AXES_MAX);
 	if (status)
 		return status;
-	result.n_dims = (unsigned)psd_onnx_elements(psd_onnx_input(onnx, 0));
-	for (unsigned d = 0; d < result.n_dims; d++) {
-		sides[d] = (int64_t)psd_onnx_input(onnx, 0)->numbers[d];
-		result.dims[d] = sides[d] > 0 ? (uint64_t)sides[d] : 0;
-	}
+	result.n_dims = (unsigned)psd_onnx_elements(shape);
+	for (unsigned d = 0; d < result.n_dims; d++)
+		result.dims[d] = shape->numbers[d] > 0 ? (uint64_t)fmin(shape->numbers[d], UINT32_MAX) : 0;
 	status = make(onnx, &result, value.kind == PSD_ONNX_ABSENT || value.is_real, &numbers);
 	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
 		numbers[e] = value.numbers ? value.numbers[0] : 0;
@@ -311,7 +311,7 @@ static enum psd_status compute_trilu(struct psd_onnx *onnx)
 	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), result = *of;
 	const bool is_upper = psd_onnx_integer(onnx, "upper", 1) != 0;
 	double diagonal = 0, *numbers;
-	enum psd_status status = read_inputs(onnx);
+	enum psd_status status = read_inputs(onnx, 1);
 
 	if (!status && of->n_dims < 2)
 		status = psd_onnx_refuse(onnx, "has an input of %u axes, must have 2", of->n_dims);
@@ -337,7 +337,7 @@ static enum psd_status compute_product(struct psd_onnx *onnx)
 	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
 	struct psd_onnx_value result = {.n_dims = psd_onnx_integer(onnx, "keepdims", 1) ? 1u : 0u, .dims = {1}};
 	double *numbers;
-	enum psd_status status = read_inputs(onnx);
+	enum psd_status status = read_inputs(onnx, 1);
 
 	if (!status && of->n_dims > 1)
 		status = psd_onnx_refuse(onnx, "has an input of %u axes, must have 1", of->n_dims);
@@ -358,7 +358,7 @@ static enum psd_status compute_concat(struct psd_onnx *onnx)
 	uint64_t inner = 1, outer = 1, at = 0;
 	unsigned axis = 0;
 	double *numbers;
-	enum psd_status status = read_inputs(onnx);
+	enum psd_status status = read_inputs(onnx, (unsigned)onnx->node->n_input);
 
 	if (!status)
 		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), result.n_dims, &axis);
@@ -402,7 +402,7 @@ static enum psd_status compute_gather(struct psd_onnx *onnx)
 	uint64_t inner = 1;
 	unsigned axis = 0;
 	double *numbers;
-	enum psd_status status = read_inputs(onnx);
+	enum psd_status status = read_inputs(onnx, 2);
 
 	if (!status)
 		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), of->n_dims, &axis);

@@ -27,6 +27,20 @@ bool psd_onnx_is_learned(const struct psd_onnx_value *value)
 	return psd_onnx_is_parameter(value) && psd_onnx_elements(value) > 1;
 }
 
+enum psd_status psd_onnx_take_numbers(struct psd_onnx *onnx, struct psd_onnx_value *constant, double **numbers)
+{
+	const uint64_t elements = psd_onnx_elements(constant);
+
+	if (elements > PSD_ONNX_NUMBERS_MAX || onnx->n_numbers + elements > PSD_ONNX_ALL_NUMBERS_MAX)
+		return psd_onnx_refuse(
+			onnx, "needs more numbers than the %llu that are kept of one constant, or %llu of all",
+			(unsigned long long)PSD_ONNX_NUMBERS_MAX, (unsigned long long)PSD_ONNX_ALL_NUMBERS_MAX);
+	*numbers = psd_arena_take(&onnx->arena, (elements + 1) * sizeof(**numbers));
+	onnx->n_numbers += elements;
+	constant->numbers = *numbers;
+	return *numbers ? PSD_OK : psd_onnx_no_memory(onnx);
+}
+
 /* ---- reading ---- */
 
 static double half(uint16_t bits)
@@ -95,30 +109,29 @@ static double raw_number(const uint8_t *raw, int32_t type)
 	return type == PSD_ONNX_FLOAT16 ? half(bits) : brain_float(bits);
 }
 
-/* From one of the fields of typed numbers. False: too few. */
+static double number_of_int32(int32_t number, int32_t type)
+{
+	return type == PSD_ONNX_FLOAT16	   ? half((uint16_t)number)
+	       : type == PSD_ONNX_BFLOAT16 ? brain_float((uint16_t)number)
+					   : number;
+}
+
+/* From the field of typed numbers that has so many. False: none has. */
 static bool typed_numbers(const Onnx__Tensor *tensor, double *numbers, uint64_t elements)
 {
-	const size_t n = tensor->n_float_data + tensor->n_int32_data + tensor->n_int64_data + tensor->n_double_data +
-			 tensor->n_uint64_data;
+	const size_t n[] = {tensor->n_float_data, tensor->n_int32_data, tensor->n_int64_data, tensor->n_double_data,
+			    tensor->n_uint64_data};
+	unsigned field = 0;
 
-	if (n != elements)
-		return false;
-	for (size_t e = 0; e < elements; e++)
-		if (tensor->n_float_data)
-			numbers[e] = (double)tensor->float_data[e];
-		else if (tensor->n_int32_data && tensor->data_type == PSD_ONNX_FLOAT16)
-			numbers[e] = half((uint16_t)tensor->int32_data[e]);
-		else if (tensor->n_int32_data && tensor->data_type == PSD_ONNX_BFLOAT16)
-			numbers[e] = brain_float((uint16_t)tensor->int32_data[e]);
-		else if (tensor->n_int32_data)
-			numbers[e] = tensor->int32_data[e];
-		else if (tensor->n_int64_data)
-			numbers[e] = (double)tensor->int64_data[e];
-		else if (tensor->n_double_data)
-			numbers[e] = tensor->double_data[e];
-		else
-			numbers[e] = (double)tensor->uint64_data[e];
-	return true;
+	while (field < sizeof(n) / sizeof(n[0]) && n[field] != elements)
+		field++;
+	for (size_t e = 0; e < elements && field < sizeof(n) / sizeof(n[0]); e++)
+		numbers[e] = field == 0	  ? (double)tensor->float_data[e]
+			     : field == 1 ? number_of_int32(tensor->int32_data[e], tensor->data_type)
+			     : field == 2 ? (double)tensor->int64_data[e]
+			     : field == 3 ? tensor->double_data[e]
+					  : (double)tensor->uint64_data[e];
+	return field < sizeof(n) / sizeof(n[0]);
 }
 
 static const char *entry(const Onnx__Tensor *tensor, const char *key)
@@ -137,10 +150,10 @@ static enum psd_status read_external(struct psd_onnx *onnx, const Onnx__Tensor *
 	const int folder = slash ? (int)(slash - onnx->path) + 1 : 0;
 	char path[4096];
 
-	if (!location || *location == '/' || strstr(location, ".."))
+	if (!location || !*location || *location == '/' || strstr(location, ".."))
 		return psd_error_set(onnx->err, PSD_EINVAL, (struct psd_place){.path = onnx->path},
 				     "tensor '%.100s' lies in '%.100s', must lie in a file beside the model",
-				     tensor->name, location ? location : "");
+				     tensor->name ? tensor->name : "", location ? location : "");
 	if (snprintf(path, sizeof(path), "%.*s%s", folder, onnx->path, location) >= (int)sizeof(path))
 		return psd_error_set(onnx->err, PSD_EINVAL, (struct psd_place){.path = onnx->path},
 				     "the path of '%.100s' is too long", location);
@@ -154,6 +167,7 @@ enum psd_status psd_onnx_read(struct psd_onnx *onnx, struct psd_onnx_value *cons
 	const size_t bytes = tensor ? bytes_of(tensor->data_type) : 0;
 	const uint8_t *raw = tensor ? tensor->raw_data.data : NULL;
 	uint8_t *read = NULL;
+	struct psd_onnx_value with_numbers = *constant;
 	double *numbers;
 	enum psd_status status = PSD_OK;
 
@@ -162,9 +176,9 @@ enum psd_status psd_onnx_read(struct psd_onnx *onnx, struct psd_onnx_value *cons
 	if (constant->is_moved || elements > PSD_ONNX_NUMBERS_MAX || !bytes)
 		return psd_onnx_refuse(onnx, "needs the numbers of '%.100s', which are too many or of no such type",
 				       tensor && tensor->name ? tensor->name : "");
-	numbers = psd_arena_take(&onnx->arena, (elements + 1) * sizeof(*numbers));
-	if (!numbers)
-		return psd_onnx_no_memory(onnx);
+	status = psd_onnx_take_numbers(onnx, &with_numbers, &numbers);
+	if (status)
+		return status;
 	if (tensor->data_location == 1) {
 		raw = read = psd_arena_take(&onnx->arena, (elements + 1) * bytes);
 		status = read ? read_external(onnx, tensor, read, elements * bytes) : psd_onnx_no_memory(onnx);
@@ -178,7 +192,7 @@ enum psd_status psd_onnx_read(struct psd_onnx *onnx, struct psd_onnx_value *cons
 	}
 	for (uint64_t e = 0; raw && e < elements; e++)
 		numbers[e] = raw_number(raw + e * bytes, tensor->data_type);
-	constant->numbers = numbers;
+	*constant = with_numbers;
 	return PSD_OK;
 }
 
@@ -192,20 +206,22 @@ bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, dou
 
 enum psd_status psd_onnx_constant_of(struct psd_onnx *onnx, const Onnx__Tensor *tensor, struct psd_onnx_value *value)
 {
-	*value = (struct psd_onnx_value){.kind = PSD_ONNX_CONSTANT,
-					 .origin = tensor,
-					 .n_dims = (unsigned)tensor->n_dims,
-					 .is_real = psd_onnx_is_real(tensor->data_type)};
+	struct psd_onnx_value constant = {.kind = PSD_ONNX_CONSTANT,
+					  .origin = tensor,
+					  .n_dims = (unsigned)tensor->n_dims,
+					  .is_real = psd_onnx_is_real(tensor->data_type)};
+
 	if (tensor->n_dims > PSD_ONNX_AXES_MAX)
 		return psd_error_set(onnx->err, PSD_EINVAL, (struct psd_place){.path = onnx->path},
 				     "tensor '%.100s' has %zu axes, must have up to %u",
 				     tensor->name ? tensor->name : "", tensor->n_dims, PSD_ONNX_AXES_MAX);
-	for (unsigned d = 0; d < value->n_dims; d++) {
+	for (unsigned d = 0; d < constant.n_dims; d++) {
 		if (tensor->dims[d] < 0 || tensor->dims[d] > UINT32_MAX)
 			return psd_error_set(onnx->err, PSD_EINVAL, (struct psd_place){.path = onnx->path},
 					     "tensor '%.100s' has a side of %lld", tensor->name ? tensor->name : "",
 					     (long long)tensor->dims[d]);
-		value->dims[d] = (uint64_t)tensor->dims[d];
+		constant.dims[d] = (uint64_t)tensor->dims[d];
 	}
+	*value = constant;
 	return PSD_OK;
 }

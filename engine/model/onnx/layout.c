@@ -49,14 +49,23 @@ static void choose_name(const struct psd_onnx *onnx, const char *weight, char na
 		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%s", own);
 }
 
-/* Another layer may have it: then a number follows. */
-static void make_unique(const struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1])
+/* Another layer may have it: then a number follows. False: no memory. */
+static bool make_unique(struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1])
 {
 	const size_t room = PSD_GRAPH_NAME_MAX - 8, length = strlen(name) < room ? strlen(name) : room;
-	unsigned number;
+	const char *wanted;
+	unsigned number, repeats = 1;
 
-	for (unsigned i = 2; psd_names_find(&onnx->build.names, name, &number); i++)
-		snprintf(name + length, PSD_GRAPH_NAME_MAX + 1 - length, "-%u", i);
+	if (!psd_names_find(&onnx->build.names, name, &number))
+		return true;
+	wanted = psd_arena_copy(&onnx->arena, name, strlen(name));
+	if (!wanted)
+		return false;
+	(void)psd_names_find(&onnx->repeats, wanted, &repeats);
+	do
+		snprintf(name + length, PSD_GRAPH_NAME_MAX + 1 - length, "-%u", ++repeats);
+	while (psd_names_find(&onnx->build.names, name, &number));
+	return psd_names_put(&onnx->repeats, wanted, repeats);
 }
 
 /* ---- adding ---- */
@@ -67,7 +76,8 @@ enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec,
 	enum psd_status status;
 
 	choose_name(onnx, weight, name);
-	make_unique(onnx, name);
+	if (!make_unique(onnx, name))
+		return psd_onnx_no_memory(onnx);
 	spec->name = name;
 	spec->at = (struct psd_place){.path = onnx->path};
 	status = psd_graph_build_add(&onnx->build, spec, onnx->err);

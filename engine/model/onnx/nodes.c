@@ -72,10 +72,10 @@ bool psd_onnx_text_is(const struct psd_onnx *onnx, const char *name, const char 
 	       !memcmp(attribute->s.data, text, attribute->s.len);
 }
 
-/* Doubles reach further than whole numbers. */
+/* Doubles reach further than whole numbers, and are no number at all, which is taken for the lowest. */
 static int64_t whole(double number)
 {
-	return number >= 9.2e18 ? INT64_MAX : number <= -9.2e18 ? INT64_MIN : (int64_t)number;
+	return number >= 9.2e18 ? INT64_MAX : number > -9.2e18 ? (int64_t)number : INT64_MIN;
 }
 
 enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsigned i, int64_t integers[],

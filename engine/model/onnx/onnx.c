@@ -316,6 +316,7 @@ enum psd_status psd_onnx_parse(struct psd_graph *graph, const char *path, const 
 	psd_graph_build_release(&onnx.build);
 	psd_names_release(&onnx.names);
 	psd_names_release(&onnx.owners);
+	psd_names_release(&onnx.repeats);
 	psd_arena_release(&onnx.arena);
 	onnx__model__free_unpacked(model, NULL);
 	return status;

@@ -15,6 +15,8 @@
 
 /* Numbers that are computed here: masks of sequences of 4,096 tokens are the largest. */
 #define PSD_ONNX_NUMBERS_MAX (UINT64_C(1) << 24)
+/* All of them: they stay until the end. */
+#define PSD_ONNX_ALL_NUMBERS_MAX (UINT64_C(1) << 26)
 
 /* Of a tensor's elements, as the file numbers them. */
 enum psd_onnx_type {
@@ -70,6 +72,7 @@ struct psd_onnx {
 	const Onnx__Graph *graph;
 	const Onnx__Node *node; /* being read */
 	struct psd_arena arena;
+	uint64_t n_numbers; /* that constants have in the arena */
 	struct psd_graph_build build;
 	struct psd_names names;	       /* of values, to their numbers */
 	struct psd_onnx_value *values; /* by number */
@@ -79,6 +82,7 @@ struct psd_onnx {
 	bool *is_done;		       /* of nodes, by number: others have done it along with theirs */
 	bool has_loss;
 	struct psd_names owners;	       /* names of matrices, to the first layer that multiplies by each */
+	struct psd_names repeats;	       /* names that layers were to have, to how many did */
 	const struct psd_onnx_layout *layouts; /* that exist already */
 	int64_t version;		       /* of the operators */
 	struct psd_error *err;
@@ -114,7 +118,10 @@ bool psd_onnx_is_real(int32_t type); /* it has fractions */
 enum psd_status psd_onnx_constant_of(struct psd_onnx *onnx, const Onnx__Tensor *tensor,
 				     struct psd_onnx_value *value) PSD_MUST_CHECK;
 uint64_t psd_onnx_elements(const struct psd_onnx_value *constant);
-/* Sets constant->numbers, which stay until the end. */
+/* Room for the constant's numbers, which becomes constant->numbers and stays until the end. */
+enum psd_status psd_onnx_take_numbers(struct psd_onnx *onnx, struct psd_onnx_value *constant,
+				      double **numbers) PSD_MUST_CHECK;
+/* Sets constant->numbers. */
 enum psd_status psd_onnx_read(struct psd_onnx *onnx, struct psd_onnx_value *constant) PSD_MUST_CHECK;
 bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, double *number);
 /* What is of the file and not computed. Several such values that meet data are learned; a single one may be a number.

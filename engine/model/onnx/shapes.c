@@ -79,16 +79,16 @@ static enum psd_status see(struct psd_onnx *onnx, struct psd_onnx_value *of, con
 		return PSD_OK;
 	}
 	status = psd_onnx_read(onnx, of);
-	if (status)
-		return status;
-	numbers = psd_arena_take(&onnx->arena, (psd_onnx_elements(result) + 1) * sizeof(*numbers));
-	if (!numbers)
-		return psd_onnx_no_memory(onnx);
-	for (uint64_t e = 0; e < psd_onnx_elements(result); e++)
+	if (status && status != PSD_ENOMEM && psd_onnx_is_parameter(of)) { /* of which the dims are enough */
+		result->is_moved = true;
+		return PSD_OK;
+	}
+	if (!status)
+		status = psd_onnx_take_numbers(onnx, result, &numbers);
+	for (uint64_t e = 0; !status && e < psd_onnx_elements(result); e++)
 		numbers[e] = of->numbers[place_of(view, e)];
-	result->numbers = numbers;
 	result->is_moved = true;
-	return PSD_OK;
+	return status;
 }
 
 /* Binds an output to its input seen through a view. */
@@ -385,7 +385,7 @@ static enum psd_status gather_rows(struct psd_onnx *onnx, unsigned axis, struct 
 	for (uint64_t e = 0; e < n; e++) {
 		const double index = indices->numbers[e];
 
-		if (index < -(double)of->dims[axis] || index >= (double)of->dims[axis])
+		if (!(index >= -(double)of->dims[axis] && index < (double)of->dims[axis]))
 			return psd_onnx_refuse(onnx, "takes row %g of %llu", index, (unsigned long long)of->dims[axis]);
 		are_alike = are_alike && index == indices->numbers[0];
 	}
@@ -408,13 +408,10 @@ static enum psd_status gather_rows(struct psd_onnx *onnx, unsigned axis, struct 
 		return PSD_OK;
 	}
 	status = psd_onnx_read(onnx, of);
-	if (!status && psd_onnx_elements(&result) > PSD_ONNX_NUMBERS_MAX)
-		status = psd_onnx_refuse(onnx, "takes too many rows");
+	if (!status)
+		status = psd_onnx_take_numbers(onnx, &result, &numbers);
 	if (status)
 		return status;
-	numbers = psd_arena_take(&onnx->arena, (psd_onnx_elements(&result) + 1) * sizeof(*numbers));
-	if (!numbers)
-		return psd_onnx_no_memory(onnx);
 	for (uint64_t o = 0; o < outer; o++)
 		for (uint64_t e = 0; e < n; e++) {
 			const double index = indices->numbers[e];
@@ -423,7 +420,6 @@ static enum psd_status gather_rows(struct psd_onnx *onnx, unsigned axis, struct 
 			memcpy(numbers + (o * n + e) * inner, of->numbers + (o * of->dims[axis] + row) * inner,
 			       inner * sizeof(*numbers));
 		}
-	result.numbers = numbers;
 	result.origin = NULL;
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;

@@ -153,8 +153,7 @@ static enum psd_status match_layer_norm(struct psd_onnx *onnx, bool *is_done)
 	struct chain chain = {.onnx = onnx, .value = onnx->node->output[0]};
 	const char *of, *difference, *root_of;
 	const Onnx__Node *square, *mean;
-	const struct psd_onnx_value *exponent;
-	double epsilon;
+	double epsilon, exponent;
 	unsigned number;
 
 	if (!follow(&chain, "Sub", &of) || strcmp(of, onnx->node->input[0]) != 0 || !strcmp(of, onnx->node->output[0]))
@@ -163,8 +162,8 @@ static enum psd_status match_layer_norm(struct psd_onnx *onnx, bool *is_done)
 	number = number_of(onnx, difference);
 	square = is_plain(onnx, onnx->readers[number], "Pow");
 	if (square && onnx->uses[number] == 2 && square->n_input == 2) {
-		exponent = &onnx->values[number_of(onnx, square->input[1])];
-		if (exponent->kind != PSD_ONNX_CONSTANT || !exponent->numbers || exponent->numbers[0] != 2)
+		if (!psd_onnx_is_scalar(onnx, &onnx->values[number_of(onnx, square->input[1])], &exponent) ||
+		    exponent != 2)
 			return PSD_OK;
 	} else {
 		square = is_plain(onnx, onnx->readers[number], "Mul");
@@ -226,7 +225,7 @@ static bool is_half(struct psd_onnx *onnx, const char *value, const char *of, bo
 	if (!onnx->makers[number] || onnx->uses[number] != 1)
 		return false;
 	node = onnx->graph->node[onnx->makers[number] - 1];
-	if ((strcmp(node->op_type, "Slice") != 0 && strcmp(node->op_type, "Split") != 0) ||
+	if ((strcmp(node->op_type, "Slice") != 0 && strcmp(node->op_type, "Split") != 0) || node->n_input == 0 ||
 	    strcmp(node->input[0], of) != 0)
 		return false;
 	onnx->node = node;

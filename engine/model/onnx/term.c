@@ -211,7 +211,7 @@ static struct psd_onnx_term *find_argument(const struct psd_onnx_term *term, str
 
 	if (part->left)
 		found = find_argument(term, part->left, i);
-	if (!found && part->right)
+	if (!found && part->right && part->right != part->left)
 		found = find_argument(term, part->right, i);
 	return found || part == term || !is_function_of(term, spelt[i].function, part) ? found : part;
 }
