@@ -11,6 +11,7 @@
 #include "engine/scenario/scenario.h"
 #include "real/base/console.h"
 #include "real/data/pack.h"
+#include "real/data/start_file.h"
 #include "real/run.h"
 #include "real/run_options.h"
 
@@ -130,6 +131,21 @@ static int pack(const struct psd_run_options *options)
 	return status ? complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE) : EXIT_DONE;
 }
 
+static int write_weights(const struct psd_run_options *options)
+{
+	struct psd_start_counts counts;
+	struct psd_error err;
+	const enum psd_status status =
+		psd_start_file_write(options->arguments.operands[0], options->output_path, &counts, &err);
+
+	if (status)
+		return complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE);
+	if (!options->is_quiet)
+		psd_console_say("%s: %u of the model's %u parameters and statistics", options->output_path,
+				counts.n_found, counts.n_all);
+	return EXIT_DONE;
+}
+
 static int tell(const struct psd_run_options *options)
 {
 	const struct psd_reference how = {options->is_markdown, options->arguments.topic, psd_output_terminal_width()};
@@ -161,9 +177,10 @@ int main(int argc, char *argv[])
 	psd_console_open();
 	if (psd_run_options_parse(&options, argc, argv, &err))
 		return complain(PSD_EINVAL, &err, false);
-	exit_status = options.about				  ? tell(&options)
-		      : options.arguments.command == PSD_RUN_PACK ? pack(&options)
-								  : use_scenario(&options);
+	exit_status = options.about				     ? tell(&options)
+		      : options.arguments.command == PSD_RUN_PACK    ? pack(&options)
+		      : options.arguments.command == PSD_RUN_WEIGHTS ? write_weights(&options)
+								     : use_scenario(&options);
 	psd_run_options_release(&options);
 	return exit_status;
 }

@@ -10,7 +10,7 @@
 #include "engine/base/text.h"
 
 /* As psd-run's table has them. */
-enum psd_run_command { PSD_RUN_TRAIN, PSD_RUN_CALIBRATE, PSD_RUN_PACK, PSD_RUN_SHOW };
+enum psd_run_command { PSD_RUN_TRAIN, PSD_RUN_CALIBRATE, PSD_RUN_PACK, PSD_RUN_WEIGHTS, PSD_RUN_SHOW };
 
 /* What is told about psd-run instead. */
 enum psd_run_about {
@@ -44,7 +44,7 @@ struct psd_run_options {
 	const char *save_path;	/* a folder, or NULL */
 	uint64_t save_every;	/* iterations; 0: an epoch */
 	bool resumes;
-	const char *output_path;	/* of `pack` and `calibrate` */
+	const char *output_path;	/* of `pack`, `weights` and `calibrate` */
 	uint64_t side;			/* of packed images, in pixels */
 	struct psd_arguments arguments; /* its command: enum psd_run_command */
 };

@@ -38,9 +38,7 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_FLAG, AT(is_estimate), .commands = OF(PREDICT)},
 	{OPTION("--fidelity", "NAME", "flow or message: what one simulated transfer stands for"),
 	 .kind = PSD_OPTION_SETTING, .settings = fidelity_settings, .commands = OF(PREDICT) | OF(SHOW)},
-	{OPTION("--set", "KEY=VALUE",
-		"replace a value of the scenario, such as cluster.network.bandwidth=10Gbps; "
-		"a list is written 'sweep.nodes=[8, 64]', or is one value: sweep.nodes=8"),
+	{OPTION("--set", "KEY=VALUE", "replace a value of the scenario, as in sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),
 	 .kind = PSD_OPTION_SETTING, .commands = OF_SCENARIOS},
 	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(PREDICT) | OF(PLAN) | OF(PLATFORM)},

@@ -8,11 +8,16 @@
 /* The result, of the dims that it has, becomes a constant with room for its numbers. */
 static enum psd_status make(struct psd_onnx *onnx, struct psd_onnx_value *result, bool has_fractions, double **numbers)
 {
+	enum psd_status status;
+
 	result->kind = PSD_ONNX_CONSTANT;
 	result->is_real = has_fractions;
 	result->origin = NULL;
-	result->is_moved = false;
-	return psd_onnx_take_numbers(onnx, result, numbers);
+	result->is_scattered = false;
+	status = psd_onnx_take_numbers(onnx, result, numbers);
+	result->base = result->numbers;
+	(void)psd_onnx_by_rows(result, &result->view);
+	return status;
 }
 
 /* The sides that two broadcast to. False: they do not. */
@@ -394,6 +399,32 @@ static enum psd_status compute_concat(struct psd_onnx *onnx)
 	return PSD_OK;
 }
 
+/* Along an axis: each number and all before it. */
+static enum psd_status compute_sums(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
+	struct psd_onnx_value result = *of;
+	uint64_t inner = 1;
+	unsigned axis = 0;
+	double given, *numbers;
+	enum psd_status status = read_inputs(onnx, 2);
+
+	if (!status && (!psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &given) ||
+			psd_onnx_integer(onnx, "exclusive", 0) || psd_onnx_integer(onnx, "reverse", 0)))
+		status = psd_onnx_refuse(onnx, "must have one axis, and neither 'exclusive' nor 'reverse'");
+	if (!status)
+		status = psd_onnx_axis(onnx, (int64_t)fmax(-100, fmin(100, given)), of->n_dims, &axis);
+	if (!status)
+		status = make(onnx, &result, of->is_real, &numbers);
+	for (unsigned d = axis + 1; d < of->n_dims; d++)
+		inner *= of->dims[d];
+	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
+		numbers[e] = of->numbers[e] + (e / inner % of->dims[axis] ? numbers[e - inner] : 0);
+	if (!status)
+		*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
 /* Along an axis: for each index the number that lies there, all other indices alike. */
 static enum psd_status compute_gather(struct psd_onnx *onnx)
 {
@@ -438,6 +469,7 @@ static const struct {
 	{"CastLike", compute_cast},	{"Where", compute_where},
 	{"Trilu", compute_trilu},	{"ReduceProd", compute_product},
 	{"Concat", compute_concat},	{"GatherElements", compute_gather},
+	{"CumSum", compute_sums},
 };
 
 enum psd_status psd_onnx_compute(struct psd_onnx *onnx, bool *is_done)

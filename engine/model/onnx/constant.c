@@ -43,6 +43,8 @@ enum psd_status psd_onnx_take_numbers(struct psd_onnx *onnx, struct psd_onnx_val
 
 /* ---- reading ---- */
 
+enum { NO_FIELD = 5 }; /* of numbers of a type */
+
 static double half(uint16_t bits)
 {
 	const int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -116,8 +118,8 @@ static double number_of_int32(int32_t number, int32_t type)
 					   : number;
 }
 
-/* From the field of typed numbers that has so many. False: none has. */
-static bool typed_numbers(const Onnx__Tensor *tensor, double *numbers, uint64_t elements)
+/* The field of typed numbers that has so many, from 0; 5: none has. */
+static unsigned field_of(const Onnx__Tensor *tensor, uint64_t elements)
 {
 	const size_t n[] = {tensor->n_float_data, tensor->n_int32_data, tensor->n_int64_data, tensor->n_double_data,
 			    tensor->n_uint64_data};
@@ -125,13 +127,18 @@ static bool typed_numbers(const Onnx__Tensor *tensor, double *numbers, uint64_t 
 
 	while (field < sizeof(n) / sizeof(n[0]) && n[field] != elements)
 		field++;
-	for (size_t e = 0; e < elements && field < sizeof(n) / sizeof(n[0]); e++)
-		numbers[e] = field == 0	  ? (double)tensor->float_data[e]
-			     : field == 1 ? number_of_int32(tensor->int32_data[e], tensor->data_type)
-			     : field == 2 ? (double)tensor->int64_data[e]
-			     : field == 3 ? tensor->double_data[e]
-					  : (double)tensor->uint64_data[e];
-	return field < sizeof(n) / sizeof(n[0]);
+	return field;
+}
+
+static double typed_number(const Onnx__Tensor *tensor, uint64_t place)
+{
+	if (tensor->n_float_data)
+		return (double)tensor->float_data[place];
+	if (tensor->n_int32_data)
+		return number_of_int32(tensor->int32_data[place], tensor->data_type);
+	if (tensor->n_int64_data)
+		return (double)tensor->int64_data[place];
+	return tensor->n_double_data ? tensor->double_data[place] : (double)tensor->uint64_data[place];
 }
 
 static const char *entry(const Onnx__Tensor *tensor, const char *key)
@@ -143,7 +150,8 @@ static const char *entry(const Onnx__Tensor *tensor, const char *key)
 }
 
 /* Beside the model's file, and nowhere else. */
-static enum psd_status read_external(struct psd_onnx *onnx, const Onnx__Tensor *tensor, uint8_t *raw, size_t bytes)
+static enum psd_status read_external(const struct psd_onnx *onnx, const Onnx__Tensor *tensor, uint8_t *raw,
+				     size_t bytes)
 {
 	const char *location = entry(tensor, "location"), *offset = entry(tensor, "offset");
 	const char *slash = strrchr(onnx->path, '/');
@@ -160,40 +168,106 @@ static enum psd_status read_external(struct psd_onnx *onnx, const Onnx__Tensor *
 	return psd_file_read_part(raw, bytes, offset ? strtoull(offset, NULL, 10) : 0, path, onnx->err);
 }
 
+static uint64_t elements_of(const Onnx__Tensor *tensor)
+{
+	uint64_t elements = 1;
+
+	for (size_t d = 0; d < tensor->n_dims; d++)
+		elements = psd_saturated_mul(elements, tensor->dims[d] > 0 ? (uint64_t)tensor->dims[d] : 0);
+	return elements;
+}
+
+enum psd_status psd_onnx_source_open(struct psd_onnx_source *source, const struct psd_onnx *onnx,
+				     const Onnx__Tensor *tensor)
+{
+	const struct psd_place at = {.path = onnx->path};
+	const char *name = tensor->name ? tensor->name : "";
+	const uint64_t elements = elements_of(tensor), bytes = psd_saturated_mul(elements, bytes_of(tensor->data_type));
+	enum psd_status status;
+
+	*source = (struct psd_onnx_source){.tensor = tensor};
+	if (!bytes_of(tensor->data_type) || bytes >= SIZE_MAX)
+		return psd_error_set(onnx->err, PSD_EINVAL, at, "tensor '%.100s' has no numbers", name);
+	if (tensor->data_location == 1) {
+		source->raw = source->owned = malloc((size_t)bytes + 1);
+		if (!source->raw)
+			return psd_onnx_no_memory(onnx);
+		status = read_external(onnx, tensor, source->owned, (size_t)bytes);
+		if (status)
+			psd_onnx_source_close(source);
+		return status;
+	}
+	if (tensor->raw_data.data && tensor->raw_data.len == bytes)
+		source->raw = tensor->raw_data.data;
+	else if (field_of(tensor, elements) == NO_FIELD)
+		return psd_error_set(onnx->err, PSD_EINVAL, at, "the file leaves out the numbers of '%.100s'", name);
+	return PSD_OK;
+}
+
+double psd_onnx_source_number(const struct psd_onnx_source *source, uint64_t place)
+{
+	const int32_t type = source->tensor->data_type;
+
+	return source->raw ? raw_number(source->raw + place * bytes_of(type), type)
+			   : typed_number(source->tensor, place);
+}
+
+void psd_onnx_source_close(struct psd_onnx_source *source)
+{
+	free(source->owned);
+	*source = (struct psd_onnx_source){0};
+}
+
+bool psd_onnx_by_rows(const struct psd_onnx_value *constant, struct psd_onnx_view *view)
+{
+	uint64_t stride = psd_onnx_elements(constant);
+	bool fits = true;
+
+	*view = (struct psd_onnx_view){.layer = 0};
+	for (unsigned d = 0; d < constant->n_dims && fits; d++) {
+		stride /= constant->dims[d] ? constant->dims[d] : 1;
+		fits = constant->dims[d] && psd_onnx_view_add_axis(view) &&
+		       psd_onnx_view_add_digit(view, constant->dims[d], stride);
+	}
+	return fits;
+}
+
+uint64_t psd_onnx_place(const struct psd_onnx_view *view, uint64_t e)
+{
+	uint64_t place = view->offset;
+
+	for (unsigned d = psd_onnx_view_digits(view); d-- > 0;) {
+		place += e % view->digits[d].size * view->digits[d].stride;
+		e /= view->digits[d].size;
+	}
+	return place;
+}
+
 enum psd_status psd_onnx_read(struct psd_onnx *onnx, struct psd_onnx_value *constant)
 {
-	const Onnx__Tensor *tensor = constant->origin;
 	const uint64_t elements = psd_onnx_elements(constant);
-	const size_t bytes = tensor ? bytes_of(tensor->data_type) : 0;
-	const uint8_t *raw = tensor ? tensor->raw_data.data : NULL;
-	uint8_t *read = NULL;
-	struct psd_onnx_value with_numbers = *constant;
+	struct psd_onnx_value read = *constant;
+	struct psd_onnx_source source = {.tensor = NULL};
 	double *numbers;
 	enum psd_status status = PSD_OK;
 
 	if (constant->numbers)
 		return PSD_OK;
-	if (constant->is_moved || elements > PSD_ONNX_NUMBERS_MAX || !bytes)
-		return psd_onnx_refuse(onnx, "needs the numbers of '%.100s', which are too many or of no such type",
-				       tensor && tensor->name ? tensor->name : "");
-	status = psd_onnx_take_numbers(onnx, &with_numbers, &numbers);
-	if (status)
-		return status;
-	if (tensor->data_location == 1) {
-		raw = read = psd_arena_take(&onnx->arena, (elements + 1) * bytes);
-		status = read ? read_external(onnx, tensor, read, elements * bytes) : psd_onnx_no_memory(onnx);
-		if (status)
-			return status;
-	} else if (!raw || tensor->raw_data.len != elements * bytes) {
-		raw = NULL;
-		if (!typed_numbers(tensor, numbers, elements))
-			return psd_onnx_refuse(onnx, "needs the numbers of '%.100s', which the file leaves out",
-					       tensor->name ? tensor->name : "");
+	if (constant->is_scattered)
+		return psd_onnx_refuse(onnx, "needs numbers that another node has scattered");
+	if (!constant->base)
+		status = psd_onnx_source_open(&source, onnx, constant->origin);
+	if (!status)
+		status = psd_onnx_take_numbers(onnx, &read, &numbers);
+	for (uint64_t e = 0; !status && e < elements; e++) {
+		const uint64_t place = psd_onnx_place(&constant->view, e);
+
+		numbers[e] = constant->base ? constant->base[place] : psd_onnx_source_number(&source, place);
 	}
-	for (uint64_t e = 0; raw && e < elements; e++)
-		numbers[e] = raw_number(raw + e * bytes, tensor->data_type);
-	*constant = with_numbers;
-	return PSD_OK;
+	psd_onnx_source_close(&source);
+	if (!status)
+		constant->numbers = numbers;
+	return status;
 }
 
 bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, double *number)
@@ -222,6 +296,7 @@ enum psd_status psd_onnx_constant_of(struct psd_onnx *onnx, const Onnx__Tensor *
 					     (long long)tensor->dims[d]);
 		constant.dims[d] = (uint64_t)tensor->dims[d];
 	}
+	(void)psd_onnx_by_rows(&constant, &constant.view);
 	*value = constant;
 	return PSD_OK;
 }

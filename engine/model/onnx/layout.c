@@ -31,21 +31,42 @@ static bool module_name(const Onnx__Node *node, char name[PSD_GRAPH_NAME_MAX + 1
 	return true;
 }
 
-/* "layer1.0.conv1" of "layer1.0.conv1.weight", "/layer1/layer1.0/relu/Relu" as "layer1/layer1.0/relu". */
+/* The module of TorchScript's "/features/features.1/features.1.0/block/block.0/Conv": "features.1.0.block.0". A part
+ * that begins as the one before it goes on from there. False: the name is no such path. */
+static bool path_name(const char *path, char name[PSD_GRAPH_NAME_MAX + 1])
+{
+	const char *end = strrchr(path, '/');
+	size_t length = 0, last = 0; /* of the name, and where its last part begins */
+
+	if (*path != '/' || end == path)
+		return false;
+	for (const char *part = path + 1; part < end; part += strcspn(part, "/") + 1) {
+		const size_t n = strcspn(part, "/"), before = length - last;
+		const bool goes_on =
+			before > 0 && n > before && part[before] == '.' && !strncmp(part, name + last, before);
+
+		if (length + n + 2 > PSD_GRAPH_NAME_MAX)
+			return false;
+		if (!goes_on && length > 0)
+			name[length++] = '.';
+		last = goes_on ? last : length;
+		memcpy(name + last, part, n);
+		length = last + n;
+	}
+	name[length] = '\0';
+	return length > 0;
+}
+
+/* "layer1.0.conv1" of "layer1.0.conv1.weight", or of what PyTorch says of the node. */
 static void choose_name(const struct psd_onnx *onnx, const char *weight, char name[PSD_GRAPH_NAME_MAX + 1])
 {
 	const Onnx__Node *node = onnx->node;
 	const char *own = node->name && *node->name ? node->name : node->op_type;
 	const char *end = weight ? strrchr(weight, '.') : NULL;
-	const char *path_end = strrchr(own, '/');
 
 	if (end && end != weight)
 		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%.*s", (int)(end - weight), weight);
-	else if (module_name(node, name))
-		return;
-	else if (*own == '/' && path_end > own)
-		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%.*s", (int)(path_end - own - 1), own + 1);
-	else
+	else if (!module_name(node, name) && !path_name(own, name))
 		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%s", own);
 }
 
@@ -66,6 +87,14 @@ static bool make_unique(struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1]
 		snprintf(name + length, PSD_GRAPH_NAME_MAX + 1 - length, "-%u", ++repeats);
 	while (psd_names_find(&onnx->build.names, name, &number));
 	return psd_names_put(&onnx->repeats, wanted, repeats);
+}
+
+const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx_value *parameter)
+{
+	const bool is_own =
+		parameter->kind == PSD_ONNX_CONSTANT && parameter->origin && onnx->uses[parameter - onnx->values] == 1;
+
+	return is_own ? parameter->origin->name : NULL;
 }
 
 /* ---- adding ---- */
@@ -122,8 +151,7 @@ static enum psd_status reshape(struct psd_onnx *onnx, struct psd_shape shape, un
 
 /* ---- all values of a layer ---- */
 
-/* Digits of the layer, the longest steps first; not those of the batch. Returns how many. */
-static unsigned in_memory_order(const struct psd_onnx_view *view, unsigned order[PSD_ONNX_DIGITS_MAX])
+unsigned psd_onnx_in_memory_order(const struct psd_onnx_view *view, unsigned order[PSD_ONNX_DIGITS_MAX])
 {
 	unsigned n = 0;
 
@@ -230,7 +258,7 @@ enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view 
 	for (;;) {
 		uint64_t values = psd_onnx_values_of(onnx, view->layer), outer;
 
-		n = in_memory_order(view, order);
+		n = psd_onnx_in_memory_order(view, order);
 		if (!find_gap(view, order, n, values, &gap))
 			return PSD_OK;
 		if (gap.extent < gap.n || gap.first + gap.n > gap.extent || values % (gap.extent * gap.inner))
@@ -361,18 +389,18 @@ static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_on
 	uint64_t stride = 1;
 	enum psd_status status;
 
-	(void)in_memory_order(view, memory);
+	(void)psd_onnx_in_memory_order(view, memory);
 	if (!memcmp(memory, wanted, n * sizeof(*wanted)))
 		return PSD_OK;
 	for (const struct psd_onnx_layout *layout = onnx->layouts; layout; layout = layout->next)
 		if (is_same_view(&layout->before, given)) {
-			(void)in_memory_order(&layout->after, memory);
+			(void)psd_onnx_in_memory_order(&layout->after, memory);
 			if (!memcmp(memory, wanted, n * sizeof(*wanted))) {
 				*view = layout->after;
 				return PSD_OK;
 			}
 		}
-	(void)in_memory_order(view, memory);
+	(void)psd_onnx_in_memory_order(view, memory);
 	status = reorder(onnx, view, memory, wanted, n);
 	for (unsigned i = n; i-- > 0; stride *= view->digits[wanted[i]].size)
 		view->digits[wanted[i]].stride = stride;
@@ -392,7 +420,7 @@ enum psd_status psd_onnx_lay_out(struct psd_onnx *onnx, struct psd_onnx_view *vi
 	if (status)
 		return status;
 	n = wanted_order(view, order, wanted, sides);
-	if (in_memory_order(view, memory) != n)
+	if (psd_onnx_in_memory_order(view, memory) != n)
 		return psd_onnx_refuse(onnx, "has axes that are not known here");
 	status = lay_out_digits(onnx, &given, view, wanted, n);
 	if (status || is_flat)
@@ -422,7 +450,7 @@ enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one,
 		return status;
 	if (!psd_onnx_view_align(one, other))
 		return psd_onnx_refuse(onnx, "has inputs whose places are counted in ways that do not fit");
-	n = in_memory_order(one, order);
+	n = psd_onnx_in_memory_order(one, order);
 	given = *other;
 	status = lay_out_digits(onnx, &given, other, order, n);
 	return status ? status : reshape(onnx, psd_onnx_shape(onnx, one->layer), &other->layer);

@@ -294,31 +294,50 @@ static enum psd_status seal(struct psd_onnx *onnx, struct psd_graph *graph)
 		    : psd_onnx_no_memory(onnx);
 }
 
+struct psd_onnx_file {
+	struct psd_onnx onnx;
+	struct psd_graph graph;
+	Onnx__Model *model;
+};
+
+static enum psd_status read_model(struct psd_onnx_file *file, const void *bytes, size_t length)
+{
+	Onnx__Model *model = file->model = onnx__model__unpack(NULL, length, bytes);
+	enum psd_status status;
+
+	if (!model || !model->graph)
+		return psd_error_set(file->onnx.err, PSD_EINVAL, place_of(&file->onnx), "is no ONNX model");
+	file->onnx.graph = model->graph;
+	for (size_t i = 0; i < model->n_opset_import; i++)
+		if (!model->opset_import[i]->domain || !*model->opset_import[i]->domain)
+			file->onnx.version = model->opset_import[i]->version;
+	status = read_graph(&file->onnx);
+	return status ? status : seal(&file->onnx, &file->graph);
+}
+
+static void release(struct psd_onnx_file *file)
+{
+	psd_graph_release(&file->graph);
+	psd_graph_build_release(&file->onnx.build);
+	psd_names_release(&file->onnx.names);
+	psd_names_release(&file->onnx.owners);
+	psd_names_release(&file->onnx.repeats);
+	psd_arena_release(&file->onnx.arena);
+	if (file->model)
+		onnx__model__free_unpacked(file->model, NULL);
+}
+
 enum psd_status psd_onnx_parse(struct psd_graph *graph, const char *path, const void *bytes, size_t length,
 			       struct psd_error *err)
 {
-	Onnx__Model *model = onnx__model__unpack(NULL, length, bytes);
-	struct psd_onnx onnx = {.path = path, .err = err};
-	enum psd_status status;
+	struct psd_onnx_file file = {.onnx = {.path = path, .err = err}};
+	const enum psd_status status = read_model(&file, bytes, length);
 
-	if (!model || !model->graph) {
-		if (model)
-			onnx__model__free_unpacked(model, NULL);
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "is no ONNX model");
+	if (!status) {
+		*graph = file.graph;
+		file.graph = (struct psd_graph){0};
 	}
-	onnx.graph = model->graph;
-	for (size_t i = 0; i < model->n_opset_import; i++)
-		if (!model->opset_import[i]->domain || !*model->opset_import[i]->domain)
-			onnx.version = model->opset_import[i]->version;
-	status = read_graph(&onnx);
-	if (!status)
-		status = seal(&onnx, graph);
-	psd_graph_build_release(&onnx.build);
-	psd_names_release(&onnx.names);
-	psd_names_release(&onnx.owners);
-	psd_names_release(&onnx.repeats);
-	psd_arena_release(&onnx.arena);
-	onnx__model__free_unpacked(model, NULL);
+	release(&file);
 	return status;
 }
 
@@ -333,4 +352,50 @@ enum psd_status psd_onnx_load(struct psd_graph *graph, const char *path, struct 
 	status = psd_onnx_parse(graph, path, bytes, length, err);
 	free(bytes);
 	return status;
+}
+
+/* ---- with its values ---- */
+
+enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, struct psd_error *err)
+{
+	struct psd_onnx_file *opened;
+	char *bytes;
+	size_t length;
+	enum psd_status status = psd_file_read_bytes(&bytes, &length, FILE_BYTES_MAX, path, err);
+
+	if (status)
+		return status;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened) {
+		free(bytes);
+		return psd_error_set(err, PSD_ENOMEM, (struct psd_place){.path = path}, "out of memory");
+	}
+	opened->onnx.path = path;
+	opened->onnx.err = err;
+	status = read_model(opened, bytes, length);
+	free(bytes);
+	if (status)
+		psd_onnx_close(opened);
+	else
+		*file = opened;
+	return status;
+}
+
+const struct psd_graph *psd_onnx_graph(const struct psd_onnx_file *file)
+{
+	return &file->graph;
+}
+
+enum psd_status psd_onnx_values(struct psd_onnx_file *file, const struct psd_tensor *tensor, float values[],
+				bool *is_there, struct psd_error *err)
+{
+	file->onnx.err = err;
+	return psd_onnx_read_weight(&file->onnx, &file->graph, tensor, values, is_there);
+}
+
+void psd_onnx_close(struct psd_onnx_file *file)
+{
+	if (file)
+		release(file);
+	free(file);
 }

@@ -8,12 +8,13 @@
  * computes a loss, a softmax with the multinomial loss follows, in place of a softmax at the end.
  *
  * Parameters are initializers of several values that meet the network's data. Two layers share them where both multiply
- * by the same matrix; vectors are each layer's own, since exporters write equal ones once. Their values are not read.
+ * by the same matrix; vectors are each layer's own, since exporters write equal ones once.
  *
  * Left out: dropout of attention's probabilities and stochastic depth. Private to the engine. */
 #ifndef PSD_ONNX_H
 #define PSD_ONNX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "engine/base/error.h"
@@ -24,5 +25,17 @@
 enum psd_status psd_onnx_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_onnx_parse(struct psd_graph *graph, const char *path, const void *bytes, size_t length,
 			       struct psd_error *err) PSD_MUST_CHECK;
+
+/* The same with the numbers of the file. */
+struct psd_onnx_file;
+
+/* On success *file is the caller's to close; path: borrowed until then. */
+enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, struct psd_error *err) PSD_MUST_CHECK;
+const struct psd_graph *psd_onnx_graph(const struct psd_onnx_file *file); /* borrowed */
+/* What a tensor or state of that graph has in the file, in psd's order. values: as many as its elements; NULL: only
+ * *is_there counts, which is false where the file says nothing of it. PSD_EINVAL: the file leaves its numbers out. */
+enum psd_status psd_onnx_values(struct psd_onnx_file *file, const struct psd_tensor *tensor, float values[],
+				bool *is_there, struct psd_error *err) PSD_MUST_CHECK;
+void psd_onnx_close(struct psd_onnx_file *file); /* NULL is allowed */
 
 #endif

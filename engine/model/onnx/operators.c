@@ -120,9 +120,24 @@ static enum psd_status mean(struct psd_onnx *onnx)
 
 /* ---- normalisation ---- */
 
+/* A layer upon data that lies as it should, named after its scale unless others have that, too. */
+static enum psd_status put_named_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
+				       const struct psd_layer_kind *kind, const union psd_layer_settings *settings)
+{
+	struct psd_layer_spec spec = {.kind = kind, .settings = *settings, .n_inputs = 1};
+	struct psd_onnx_value result = *data;
+	enum psd_status status;
+
+	spec.inputs[0] = data->view.layer;
+	status = psd_onnx_add(onnx, &spec, psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1)), &result.view.layer);
+	*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
+
 static enum psd_status batch_norm(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
+	static const char *const roles[] = {"weight", "bias", "running_mean", "running_variance"};
 	union psd_layer_settings settings = psd_layer_batch_norm.defaults;
 	enum psd_status status = psd_onnx_check_data(onnx, data);
 
@@ -132,7 +147,12 @@ static enum psd_status batch_norm(struct psd_onnx *onnx)
 		status = psd_onnx_channels_first(onnx, data, 1);
 	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
 	settings.affine.kept_ratio = psd_onnx_number(onnx, "momentum", 0.9);
-	return status ? status : psd_onnx_put_layer(onnx, data, &psd_layer_batch_norm, &settings);
+	if (!status)
+		status = put_named_layer(onnx, data, &psd_layer_batch_norm, &settings);
+	for (unsigned i = 0; i < 4 && !status; i++)
+		status = psd_onnx_note(onnx, psd_onnx_output(onnx, 0)->view.layer, roles[i],
+				       psd_onnx_input(onnx, i + 1), NULL);
+	return status;
 }
 
 /* Over the last axis alone. */
@@ -152,7 +172,12 @@ static enum psd_status layer_norm(struct psd_onnx *onnx)
 	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
 	settings.affine.has_scale = psd_onnx_is_parameter(psd_onnx_input(onnx, 1));
 	settings.affine.has_shift = psd_onnx_is_parameter(psd_onnx_input(onnx, 2));
-	return status ? status : psd_onnx_put_layer(onnx, data, &psd_layer_layer_norm, &settings);
+	if (!status)
+		status = put_named_layer(onnx, data, &psd_layer_layer_norm, &settings);
+	for (unsigned i = 0; i < 2 && !status; i++)
+		status = psd_onnx_note(onnx, psd_onnx_output(onnx, 0)->view.layer, i ? "bias" : "weight",
+				       psd_onnx_input(onnx, i + 1), NULL);
+	return status;
 }
 
 static enum psd_status lrn(struct psd_onnx *onnx)
@@ -222,9 +247,10 @@ static enum psd_status prelu(struct psd_onnx *onnx)
 		status = psd_onnx_refuse(onnx, "must have a slope for each channel, or one");
 	if (!status)
 		status = psd_onnx_channels_first(onnx, data, 1);
-	return status ? status
-		      : psd_onnx_put_layer(onnx, data, &psd_layer_prelu,
-					   &(union psd_layer_settings){.prelu.is_shared = is_shared});
+	if (!status)
+		status = psd_onnx_put_layer(onnx, data, &psd_layer_prelu,
+					    &(union psd_layer_settings){.prelu.is_shared = is_shared});
+	return status ? status : psd_onnx_note(onnx, psd_onnx_output(onnx, 0)->view.layer, "weight", slope, NULL);
 }
 
 /* ---- joining ---- */
@@ -234,7 +260,7 @@ static enum psd_status put_prefix(struct psd_onnx *onnx, unsigned axis)
 {
 	const struct psd_onnx_value *learned = psd_onnx_input(onnx, 0);
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 1), result = *data;
-	const unsigned n = data->view.n_axes, last = n - 1;
+	const unsigned n = data->view.n_axes, last = n - 1, by_channels[] = {0, 2, 1};
 	union psd_layer_settings settings = psd_layer_prefix.defaults;
 	struct psd_shape shape;
 	enum psd_status status;
@@ -247,6 +273,9 @@ static enum psd_status put_prefix(struct psd_onnx *onnx, unsigned axis)
 	status = psd_onnx_channels_first(onnx, data, last);
 	if (!status)
 		status = psd_onnx_add_simple(onnx, &psd_layer_prefix, &settings, data->view.layer, &result.view.layer);
+	if (status)
+		return status;
+	status = psd_onnx_note(onnx, result.view.layer, "weight", learned, by_channels);
 	if (status)
 		return status;
 	shape = psd_onnx_shape(onnx, result.view.layer);

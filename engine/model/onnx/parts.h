@@ -49,18 +49,20 @@ enum psd_onnx_kind {
 struct psd_onnx_term;
 struct psd_onnx_scores;
 struct psd_onnx_layout;
+struct psd_onnx_weight;
 
 struct psd_onnx_value {
 	enum psd_onnx_kind kind;
 	unsigned n_dims; /* of constants and noise */
 	uint64_t dims[PSD_ONNX_AXES_MAX];
 	/* Of a constant. */
-	const double *numbers;	    /* row by row; NULL: not read (yet), or too many */
-	const Onnx__Tensor *origin; /* whose values it has, in another order if is_moved; NULL: it is computed */
-	bool is_moved;
-	bool is_real; /* of a type with fractions */
+	const double *numbers;	    /* row by row; NULL: not read yet */
+	const Onnx__Tensor *origin; /* of the file, which it is a view of; NULL: it is computed */
+	const double *base;	    /* numbers that were computed, which it is a view of */
+	bool is_scattered;	    /* it is no view, but its dims are right */
+	bool is_real;		    /* of a type with fractions */
+	struct psd_onnx_view view;  /* of data, too: of a layer's output */
 	/* Of data. */
-	struct psd_onnx_view view;
 	struct psd_onnx_term *term; /* of the layer's values */
 	struct psd_onnx_scores *scores;
 	double rotary_base; /* of a rotation that is still to come; 0: none */
@@ -81,8 +83,9 @@ struct psd_onnx {
 	unsigned *makers;	       /* by number: 1 + the node that makes it; 0: none does */
 	bool *is_done;		       /* of nodes, by number: others have done it along with theirs */
 	bool has_loss;
-	struct psd_names owners;	       /* names of matrices, to the first layer that multiplies by each */
-	struct psd_names repeats;	       /* names that layers were to have, to how many did */
+	struct psd_names owners;  /* names of matrices, to the first layer that multiplies by each */
+	struct psd_names repeats; /* names that layers were to have, to how many did */
+	const struct psd_onnx_weight *weights;
 	const struct psd_onnx_layout *layouts; /* that exist already */
 	int64_t version;		       /* of the operators */
 	struct psd_error *err;
@@ -123,6 +126,21 @@ enum psd_status psd_onnx_take_numbers(struct psd_onnx *onnx, struct psd_onnx_val
 				      double **numbers) PSD_MUST_CHECK;
 /* Sets constant->numbers. */
 enum psd_status psd_onnx_read(struct psd_onnx *onnx, struct psd_onnx_value *constant) PSD_MUST_CHECK;
+/* A view of so many dims, row by row. False: there is none, since one of them is 0. */
+bool psd_onnx_by_rows(const struct psd_onnx_value *constant, struct psd_onnx_view *view);
+/* Where what a view counts e-th, along its axes, lies. */
+uint64_t psd_onnx_place(const struct psd_onnx_view *view, uint64_t e);
+/* Numbers of a tensor of the file, by where they lie. */
+struct psd_onnx_source {
+	const Onnx__Tensor *tensor;
+	const uint8_t *raw; /* NULL: they are in typed fields */
+	uint8_t *owned;
+};
+/* On success the source is the caller's to close. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM. */
+enum psd_status psd_onnx_source_open(struct psd_onnx_source *source, const struct psd_onnx *onnx,
+				     const Onnx__Tensor *tensor) PSD_MUST_CHECK;
+double psd_onnx_source_number(const struct psd_onnx_source *source, uint64_t place);
+void psd_onnx_source_close(struct psd_onnx_source *source);
 bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, double *number);
 /* What is of the file and not computed. Several such values that meet data are learned; a single one may be a number.
  */
@@ -141,6 +159,8 @@ enum psd_status psd_onnx_see(struct psd_onnx *onnx, bool *is_done) PSD_MUST_CHEC
 
 /* ---- layers (layout.c) ---- */
 
+/* The name that a parameter has in the file; NULL: it has none, or other nodes read it, too. */
+const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx_value *parameter);
 /* Adds a layer named after the weight whose name it is given, or else the node (NULL). inputs: their numbers. */
 enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight,
 			     unsigned *number) PSD_MUST_CHECK;
@@ -150,6 +170,8 @@ enum psd_status psd_onnx_add_simple(struct psd_onnx *onnx, const struct psd_laye
 				    unsigned *number) PSD_MUST_CHECK;
 struct psd_shape psd_onnx_shape(const struct psd_onnx *onnx, unsigned layer);
 uint64_t psd_onnx_values_of(const struct psd_onnx *onnx, unsigned layer);
+/* Digits of a view, the longest steps first; not those of the batch. Returns how many. */
+unsigned psd_onnx_in_memory_order(const struct psd_onnx_view *view, unsigned order[PSD_ONNX_DIGITS_MAX]);
 /* The view becomes one of a whole layer, perhaps a new one, whatever its order. */
 enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view *view) PSD_MUST_CHECK;
 /* The view becomes one of a layer, perhaps a new one, whose channels are the digits of the axes that are named first,
@@ -220,6 +242,19 @@ bool psd_onnx_is_over_last(struct psd_onnx *onnx, const Onnx__Node *mean);
 enum psd_status psd_onnx_match_norm(struct psd_onnx *onnx, bool *is_done) PSD_MUST_CHECK;
 /* Of the node, a product, and what follows it: data that are rotated. */
 enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done) PSD_MUST_CHECK;
+
+/* ---- the values of parameters (weights.c) ---- */
+
+/* The tensor or state of that role ("weight") of a layer has the values of a constant: as they lie, or with its axes in
+ * another order (NULL: in their own). role: of static storage. */
+enum psd_status psd_onnx_note(struct psd_onnx *onnx, unsigned layer, const char *role,
+			      const struct psd_onnx_value *value, const unsigned order[]) PSD_MUST_CHECK;
+/* The same for values that are broadcast to data, in the order in which that lies in its layer. */
+enum psd_status psd_onnx_note_as(struct psd_onnx *onnx, unsigned layer, const char *role,
+				 const struct psd_onnx_value *value, const struct psd_onnx_view *data) PSD_MUST_CHECK;
+/* As psd_onnx_values(), of a graph that is sealed. */
+enum psd_status psd_onnx_read_weight(const struct psd_onnx *onnx, const struct psd_graph *graph,
+				     const struct psd_tensor *tensor, float values[], bool *is_there) PSD_MUST_CHECK;
 
 /* ---- operators ---- */
 

@@ -47,10 +47,21 @@ static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec 
 	return status;
 }
 
+/* A bias that is not the layer's own goes into one of its own. */
+static enum psd_status add_bias(struct psd_onnx *onnx, const struct psd_onnx_value *bias, bool is_left, unsigned *layer)
+{
+	const union psd_layer_settings settings = {.affine = {.has_shift = true}};
+	enum psd_status status = PSD_OK;
+
+	if (is_left)
+		status = psd_onnx_add_simple(onnx, &psd_layer_scale, &settings, *layer, layer);
+	return status ? status : psd_onnx_note(onnx, *layer, "bias", bias, NULL);
+}
+
 /* ---- what is added ---- */
 
-/* The one node that reads the output, if that adds a value for each place of the last axis: it is done along. */
-static const Onnx__Node *find_bias(const struct psd_onnx *onnx, uint64_t outputs)
+/* The one node that reads the output, if that adds a value for each place of the last axis: *bias, done along. */
+static const Onnx__Node *find_bias(const struct psd_onnx *onnx, uint64_t outputs, const struct psd_onnx_value **bias)
 {
 	const unsigned value = (unsigned)(psd_onnx_output(onnx, 0) - onnx->values);
 	const unsigned reader = onnx->readers[value];
@@ -69,8 +80,10 @@ static const Onnx__Node *find_bias(const struct psd_onnx *onnx, uint64_t outputs
 			continue;
 		other = &onnx->values[number];
 		if (psd_onnx_is_learned(other) && psd_onnx_elements(other) == outputs && other->n_dims > 0 &&
-		    other->dims[other->n_dims - 1] == outputs)
+		    other->dims[other->n_dims - 1] == outputs) {
+			*bias = other;
 			return node;
+		}
 	}
 	return NULL;
 }
@@ -116,6 +129,10 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 	if (!status)
 		status = psd_onnx_add_simple(onnx, n_axes == 1 ? &psd_layer_scale : &psd_layer_position,
 					     n_axes == 1 ? &settings : NULL, data->view.layer, &result.view.layer);
+	if (!status && n_axes == 1)
+		status = psd_onnx_note(onnx, result.view.layer, is_factor ? "weight" : "bias", learned, NULL);
+	else if (!status)
+		status = psd_onnx_note_as(onnx, result.view.layer, "weight", learned, &data->view);
 	*psd_onnx_output(onnx, 0) = result;
 	return status;
 }
@@ -238,7 +255,8 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 	struct psd_layer_spec spec = {.kind = kind};
 	struct psd_conv_settings *conv = &spec.settings.conv;
 	struct psd_sides kernel = {1, 1};
-	bool has_bias = psd_onnx_is_parameter(psd_onnx_input(onnx, 2));
+	const struct psd_onnx_value *bias = psd_onnx_input(onnx, 2);
+	bool has_bias = psd_onnx_is_parameter(bias);
 	unsigned layer;
 	enum psd_status status = check_weight(onnx, weight, 3, 4);
 
@@ -259,16 +277,15 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 	conv->has_bias = has_bias;
 	spec.inputs[0] = data->view.layer;
 	status = add_product(onnx, &spec, weight, &has_bias, &layer);
+	if (!status)
+		status = psd_onnx_note(onnx, layer, "weight", weight, NULL);
+	if (!status)
+		status = add_bias(onnx, bias, has_bias, &layer);
 	if (status)
 		return status;
 	psd_onnx_map(onnx, layer, &result);
 	*psd_onnx_output(onnx, 0) = result;
-	if (!has_bias)
-		return PSD_OK;
-	status = psd_onnx_add_simple(onnx, &psd_layer_scale, &(union psd_layer_settings){.affine = {.has_shift = true}},
-				     layer, &result.view.layer);
-	*psd_onnx_output(onnx, 0) = result;
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_onnx_conv(struct psd_onnx *onnx)
@@ -291,18 +308,20 @@ enum psd_status psd_onnx_deconv(struct psd_onnx *onnx)
 
 /* ---- inner products ---- */
 
-/* The last axis of data times a matrix: where there are places beside it, at each of them. */
+/* The last axis of data times a matrix of inputs by outputs, or is_turned: outputs by inputs. Where there are places
+ * beside that axis, at each of them. bias: the node's own, or NULL; then that of a node that follows. */
 static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *data, const struct psd_onnx_value *weight,
-				uint64_t inputs, uint64_t outputs, bool has_bias)
+				bool is_turned, const struct psd_onnx_value *bias)
 {
-	const unsigned axis = data->view.n_axes - 1;
+	const unsigned axis = data->view.n_axes - 1, by_outputs[] = {1, 0};
+	const uint64_t inputs = weight->dims[is_turned], outputs = weight->dims[!is_turned];
 	const struct psd_onnx_order alone = {.n = {1}, .axes = {{axis}}};
 	struct psd_layer_spec spec = {.kind = &psd_layer_inner_product};
 	struct psd_onnx_value result;
-	const Onnx__Node *adder = has_bias ? NULL : find_bias(onnx, outputs);
+	const Onnx__Node *adder = bias ? NULL : find_bias(onnx, outputs, &bias);
 	uint64_t places = 1;
 	unsigned layer, added;
-	bool is_left;
+	bool is_left = bias != NULL;
 	enum psd_status status = PSD_OK;
 
 	if (psd_onnx_view_side(&data->view, axis) != inputs)
@@ -318,41 +337,40 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 		status = psd_onnx_settle(onnx, data);
 		if (!status)
 			status = psd_onnx_lay_out(onnx, &data->view, &alone, true);
-		spec.settings.inner_product = (struct psd_inner_product_settings){.outputs = (uint32_t)outputs,
-										  .has_bias = has_bias || adder};
+		spec.settings.inner_product =
+			(struct psd_inner_product_settings){.outputs = (uint32_t)outputs, .has_bias = bias};
 	} else {
 		status = psd_onnx_channels_first(onnx, data, axis);
 		spec.kind = &psd_layer_conv;
 		spec.settings = spec.kind->defaults;
 		spec.settings.conv.outputs = (uint32_t)outputs;
-		spec.settings.conv.has_bias = has_bias || adder;
+		spec.settings.conv.has_bias = bias;
 	}
 	if (status)
 		return status;
 	spec.inputs[0] = data->view.layer;
-	is_left = has_bias || adder;
 	status = add_product(onnx, &spec, weight, &is_left, &layer);
+	if (!status)
+		status = psd_onnx_note(onnx, layer, "weight", weight, is_turned ? NULL : by_outputs);
+	if (!status && bias)
+		status = add_bias(onnx, bias, is_left, &layer);
 	if (status)
 		return status;
 	result = *data;
 	psd_onnx_follow_channels(onnx, &data->view, axis, layer, &result);
-	if (is_left && has_bias) {
-		status = psd_onnx_add_simple(onnx, &psd_layer_scale,
-					     &(union psd_layer_settings){.affine = {.has_shift = true}}, layer,
-					     &result.view.layer);
-	} else if (adder && !is_left && psd_names_find(&onnx->names, adder->output[0], &added)) {
+	*psd_onnx_output(onnx, 0) = result;
+	if (adder && psd_names_find(&onnx->names, adder->output[0], &added)) {
 		onnx->is_done[onnx->readers[psd_onnx_output(onnx, 0) - onnx->values]] = true;
 		onnx->values[added] = result;
 	}
-	*psd_onnx_output(onnx, 0) = result;
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_onnx_gemm(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	const struct psd_onnx_value *weight = psd_onnx_input(onnx, 1);
-	const bool is_transposed = psd_onnx_integer(onnx, "transB", 0) != 0;
+	const struct psd_onnx_value *weight = psd_onnx_input(onnx, 1), *bias = psd_onnx_input(onnx, 2);
+	const bool is_turned = psd_onnx_integer(onnx, "transB", 0) != 0, has_bias = psd_onnx_is_parameter(bias);
 	const enum psd_status status = check_weight(onnx, weight, 2, 2);
 
 	if (status)
@@ -360,8 +378,11 @@ enum psd_status psd_onnx_gemm(struct psd_onnx *onnx)
 	if (data->kind != PSD_ONNX_DATA || data->view.n_axes != 2 || psd_onnx_integer(onnx, "transA", 0) ||
 	    psd_onnx_number(onnx, "alpha", 1) != 1 || psd_onnx_number(onnx, "beta", 1) != 1)
 		return psd_onnx_refuse(onnx, "is known for samples times a weight alone, with factors of 1");
-	return multiply(onnx, data, weight, weight->dims[is_transposed], weight->dims[!is_transposed],
-			psd_onnx_is_parameter(psd_onnx_input(onnx, 2)));
+	if (has_bias && psd_onnx_elements(bias) != weight->dims[!is_turned])
+		return psd_onnx_refuse(onnx, "adds %llu values to %llu outputs",
+				       (unsigned long long)psd_onnx_elements(bias),
+				       (unsigned long long)weight->dims[!is_turned]);
+	return multiply(onnx, data, weight, is_turned, has_bias ? bias : NULL);
 }
 
 enum psd_status psd_onnx_matmul(struct psd_onnx *onnx)
@@ -376,7 +397,7 @@ enum psd_status psd_onnx_matmul(struct psd_onnx *onnx)
 	if (left->kind != PSD_ONNX_DATA || left->view.n_axes < 1)
 		return psd_onnx_refuse(onnx, "is known for samples times a weight alone, and in attention");
 	status = check_weight(onnx, right, 2, 2);
-	return status ? status : multiply(onnx, left, right, right->dims[0], right->dims[1], false);
+	return status ? status : multiply(onnx, left, right, false, NULL);
 }
 
 /* ---- tables ---- */
@@ -405,6 +426,8 @@ enum psd_status psd_onnx_embed(struct psd_onnx *onnx)
 	spec.inputs[0] = tokens->view.layer;
 	places = psd_onnx_values_of(onnx, tokens->view.layer);
 	status = add_product(onnx, &spec, table, &has_bias, &result.view.layer);
+	if (!status)
+		status = psd_onnx_note(onnx, result.view.layer, "weight", table, NULL);
 	if (status)
 		return status;
 	if (!psd_onnx_view_add_axis(&result.view) || !psd_onnx_view_add_digit(&result.view, table->dims[1], places))

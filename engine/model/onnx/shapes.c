@@ -5,90 +5,50 @@
 #include "engine/model/layer.h"
 #include "engine/model/onnx/parts.h"
 
-/* Constants whose numbers are brought into another order at once; larger ones are parameters, of which the dims say
- * all. */
-#define SMALL 4096u
-
 static bool view_of(const struct psd_onnx_value *value, struct psd_onnx_view *view)
 {
-	uint64_t stride = psd_onnx_elements(value);
-	bool fits = true;
-
-	if (value->kind != PSD_ONNX_CONSTANT) {
-		*view = value->view;
-		return value->kind == PSD_ONNX_DATA;
-	}
-	*view = (struct psd_onnx_view){.layer = 0};
-	for (unsigned d = 0; d < value->n_dims && fits; d++) {
-		stride /= value->dims[d] ? value->dims[d] : 1;
-		fits = value->dims[d] && psd_onnx_view_add_axis(view) &&
-		       psd_onnx_view_add_digit(view, value->dims[d], stride);
-	}
-	return fits;
+	*view = value->view;
+	return value->kind == PSD_ONNX_DATA ||
+	       (value->kind == PSD_ONNX_CONSTANT && !value->is_scattered && psd_onnx_elements(value) > 0);
 }
 
-/* The number that is e-th of a view, counted along its axes. */
-static uint64_t place_of(const struct psd_onnx_view *view, uint64_t e)
+static bool are_same_numbers(const struct psd_onnx_view *one, const struct psd_onnx_view *other)
 {
-	uint64_t place = view->offset;
+	struct psd_onnx_view a = *one, b = *other;
+	uint64_t sides = 1;
 
-	for (unsigned d = psd_onnx_view_digits(view); d-- > 0;) {
-		place += e % view->digits[d].size * view->digits[d].stride;
-		e /= view->digits[d].size;
-	}
-	return place;
-}
-
-/* Nothing moves: the digits follow each other. */
-static bool is_in_order(const struct psd_onnx_view *view, uint64_t elements)
-{
-	uint64_t stride = elements;
-
-	for (unsigned d = 0; d < psd_onnx_view_digits(view); d++) {
-		stride /= view->digits[d].size;
-		if (view->digits[d].stride != stride)
+	for (unsigned d = 0; d < psd_onnx_view_digits(&a); d++)
+		sides *= a.digits[d].size;
+	if (a.offset != b.offset || !psd_onnx_view_reshape(&a, &sides, 1) || !psd_onnx_view_reshape(&b, &sides, 1) ||
+	    !psd_onnx_view_align(&a, &b))
+		return false;
+	for (unsigned d = 0; d < psd_onnx_view_digits(&a); d++)
+		if (a.digits[d].stride != b.digits[d].stride)
 			return false;
-	}
-	return stride == 1 && view->offset == 0;
+	return true;
 }
 
 /* The constant seen through a view. */
 static enum psd_status see(struct psd_onnx *onnx, struct psd_onnx_value *of, const struct psd_onnx_view *view,
 			   struct psd_onnx_value *result)
 {
-	const uint64_t elements = psd_onnx_elements(of);
-	double *numbers;
-	enum psd_status status;
-
 	*result = *of;
 	result->n_dims = view->n_axes;
 	for (unsigned a = 0; a < view->n_axes; a++)
 		result->dims[a] = psd_onnx_view_side(view, a);
-	if (psd_onnx_elements(result) == elements && is_in_order(view, elements))
+	result->view = *view;
+	if (are_same_numbers(&of->view, view))
 		return PSD_OK;
-	if (elements == 1) { /* repeated, it is no parameter of its own */
-		status = psd_onnx_read(onnx, of);
-		if (status)
-			return status;
+	result->numbers = NULL;
+	if (psd_onnx_elements(of) == 1) { /* repeated, it is no parameter of its own */
+		const enum psd_status status = psd_onnx_read(onnx, of);
+
+		result->base = of->numbers;
 		result->origin = NULL;
+		result->view.offset = 0;
+		return status;
 	}
-	if (psd_onnx_elements(result) > PSD_ONNX_NUMBERS_MAX ||
-	    (!of->numbers && (of->is_moved || (of->is_real && elements > SMALL)))) {
-		result->is_moved = true;
-		result->numbers = NULL;
-		return PSD_OK;
-	}
-	status = psd_onnx_read(onnx, of);
-	if (status && status != PSD_ENOMEM && psd_onnx_is_parameter(of)) { /* of which the dims are enough */
-		result->is_moved = true;
-		return PSD_OK;
-	}
-	if (!status)
-		status = psd_onnx_take_numbers(onnx, result, &numbers);
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(result); e++)
-		numbers[e] = of->numbers[place_of(view, e)];
-	result->is_moved = true;
-	return status;
+	return PSD_OK;
 }
 
 /* Binds an output to its input seen through a view. */
@@ -292,7 +252,7 @@ static enum psd_status put_nothing(struct psd_onnx *onnx, unsigned axis)
 	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
 
 	result.dims[axis] = 0;
-	result.numbers = none;
+	result.numbers = result.base = none;
 	result.origin = NULL;
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
@@ -370,25 +330,15 @@ static enum psd_status split(struct psd_onnx *onnx)
 	return status;
 }
 
-/* Rows of a constant by the numbers of another. */
-static enum psd_status gather_rows(struct psd_onnx *onnx, unsigned axis, struct psd_onnx_value *indices)
+/* Rows of a constant by the numbers of another, in any order. What is learned is no longer a view then. */
+static enum psd_status scatter_rows(struct psd_onnx *onnx, unsigned axis, const struct psd_onnx_value *indices)
 {
 	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), result = *of;
-	uint64_t inner = 1, outer = 1;
 	const uint64_t n = psd_onnx_elements(indices);
-	bool are_alike = true;
+	uint64_t inner = 1, outer = 1;
 	double *numbers;
-	enum psd_status status = PSD_OK;
+	enum psd_status status;
 
-	if (of->n_dims - 1 + indices->n_dims > PSD_ONNX_AXES_MAX)
-		return psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
-	for (uint64_t e = 0; e < n; e++) {
-		const double index = indices->numbers[e];
-
-		if (!(index >= -(double)of->dims[axis] && index < (double)of->dims[axis]))
-			return psd_onnx_refuse(onnx, "takes row %g of %llu", index, (unsigned long long)of->dims[axis]);
-		are_alike = are_alike && index == indices->numbers[0];
-	}
 	for (unsigned d = 0; d < of->n_dims; d++) {
 		inner *= d > axis ? of->dims[d] : 1;
 		outer *= d < axis ? of->dims[d] : 1;
@@ -399,10 +349,7 @@ static enum psd_status gather_rows(struct psd_onnx *onnx, unsigned axis, struct 
 	for (unsigned d = axis + 1; d < of->n_dims; d++)
 		result.dims[d - 1 + indices->n_dims] = of->dims[d];
 	if (psd_onnx_is_learned(of)) {
-		/* the same row for all of them is one row */
-		for (unsigned d = 0; d < indices->n_dims && are_alike; d++)
-			result.dims[axis + d] = 1;
-		result.is_moved = true;
+		result.is_scattered = true;
 		result.numbers = NULL;
 		*psd_onnx_output(onnx, 0) = result;
 		return PSD_OK;
@@ -420,18 +367,41 @@ static enum psd_status gather_rows(struct psd_onnx *onnx, unsigned axis, struct 
 			memcpy(numbers + (o * n + e) * inner, of->numbers + (o * of->dims[axis] + row) * inner,
 			       inner * sizeof(*numbers));
 		}
+	result.base = numbers;
 	result.origin = NULL;
+	(void)psd_onnx_by_rows(&result, &result.view);
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
 }
 
-/* By indices that are known: of data, places that follow each other. */
+/* How indices go on from the first one. */
+enum run { ALIKE, FOLLOWING, SCATTERED };
+
+static enum psd_status find_run(struct psd_onnx *onnx, const struct psd_onnx_value *indices, uint64_t side,
+				enum run *run)
+{
+	bool are_alike = true, do_follow = true;
+
+	for (uint64_t e = 0; e < psd_onnx_elements(indices); e++) {
+		const double index = indices->numbers[e];
+
+		if (!(index >= -(double)side && index < (double)side))
+			return psd_onnx_refuse(onnx, "takes place %g of %llu", index, (unsigned long long)side);
+		are_alike = are_alike && index == indices->numbers[0];
+		do_follow = do_follow && index == indices->numbers[0] + (double)e;
+	}
+	*run = do_follow ? FOLLOWING : are_alike ? ALIKE : SCATTERED;
+	return psd_onnx_elements(indices) ? PSD_OK : psd_onnx_refuse(onnx, "takes no place");
+}
+
+/* By indices that are known. The same learned row for all of them is one row. */
 static enum psd_status gather(struct psd_onnx *onnx)
 {
-	struct psd_onnx_value *indices = psd_onnx_input(onnx, 1);
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), *indices = psd_onnx_input(onnx, 1);
 	struct psd_onnx_view view;
 	uint64_t side, first, sides[PSD_ONNX_AXES_MAX];
 	unsigned axis = 0, n = 0;
+	enum run run = FOLLOWING;
 	enum psd_status status = read_view(onnx, &view);
 
 	if (!status)
@@ -440,23 +410,24 @@ static enum psd_status gather(struct psd_onnx *onnx)
 		status = psd_onnx_read(onnx, indices);
 	if (status)
 		return status;
-	if (psd_onnx_input(onnx, 0)->kind == PSD_ONNX_CONSTANT)
-		return gather_rows(onnx, axis, indices);
 	side = psd_onnx_view_side(&view, axis);
-	for (uint64_t e = 0; e < psd_onnx_elements(indices); e++)
-		if (indices->numbers[e] != indices->numbers[0] + (double)e)
-			return psd_onnx_refuse(onnx, "takes places of the samples in an order that is not known");
-	if (!psd_onnx_elements(indices) || indices->numbers[0] < -(double)side || indices->numbers[0] >= (double)side ||
-	    view.n_axes - 1 + indices->n_dims > PSD_ONNX_AXES_MAX)
-		return psd_onnx_refuse(onnx, "takes a place that is none of %llu", (unsigned long long)side);
+	status = find_run(onnx, indices, side, &run);
+	if (!status && view.n_axes - 1 + indices->n_dims > PSD_ONNX_AXES_MAX)
+		status = psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
+	if (status)
+		return status;
+	if (of->kind == PSD_ONNX_CONSTANT && (run == SCATTERED || (run == ALIKE && !psd_onnx_is_learned(of))))
+		return scatter_rows(onnx, axis, indices);
+	if (of->kind != PSD_ONNX_CONSTANT && run != FOLLOWING)
+		return psd_onnx_refuse(onnx, "takes places of the samples in an order that is not known");
 	first = (uint64_t)(indices->numbers[0] < 0 ? indices->numbers[0] + (double)side : indices->numbers[0]);
-	status = narrow(onnx, &view, axis, first, psd_onnx_elements(indices), 1);
+	status = narrow(onnx, &view, axis, first, run == ALIKE ? 1 : psd_onnx_elements(indices), 1);
 	if (status)
 		return status;
 	for (unsigned a = 0; a < axis; a++)
 		sides[n++] = psd_onnx_view_side(&view, a);
 	for (unsigned d = 0; d < indices->n_dims; d++)
-		sides[n++] = indices->dims[d];
+		sides[n++] = run == ALIKE ? 1 : indices->dims[d];
 	for (unsigned a = axis + 1; a < view.n_axes; a++)
 		sides[n++] = psd_onnx_view_side(&view, a);
 	return reshape_to(onnx, view, sides, n);
@@ -487,7 +458,8 @@ static enum psd_status shape(struct psd_onnx *onnx)
 	result.n_dims = is_count ? 0 : 1;
 	if (is_count)
 		numbers[0] = count;
-	result.numbers = numbers;
+	result.numbers = result.base = numbers;
+	(void)psd_onnx_by_rows(&result, &result.view);
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
 }

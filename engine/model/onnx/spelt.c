@@ -127,7 +127,13 @@ static enum psd_status put_norm(struct chain *chain, const struct psd_layer_kind
 	spec.settings.affine.has_scale = follow_learned(chain, "Mul", places, &scale);
 	spec.settings.affine.has_shift = kind == &psd_layer_layer_norm && follow_learned(chain, "Add", places, &shift);
 	spec.inputs[0] = data.view.layer;
-	status = psd_onnx_add(onnx, &spec, NULL, &data.view.layer);
+	status =
+		psd_onnx_add(onnx, &spec, scale ? psd_onnx_own_name(onnx, &onnx->values[number_of(onnx, scale)]) : NULL,
+			     &data.view.layer);
+	if (!status && scale)
+		status = psd_onnx_note(onnx, data.view.layer, "weight", &onnx->values[number_of(onnx, scale)], NULL);
+	if (!status && shift)
+		status = psd_onnx_note(onnx, data.view.layer, "bias", &onnx->values[number_of(onnx, shift)], NULL);
 	finish(chain, &data);
 	return status;
 }

@@ -1,0 +1,113 @@
+/* Tensors are listed first, then their values follow one by one. */
+#include "real/data/start_file.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "engine/model/onnx/onnx.h"
+#include "real/data/tensor_file.h"
+
+struct start_file {
+	struct psd_onnx_file *model;
+	const struct psd_tensor **found; /* of the model */
+	struct psd_file_tensor *tensors; /* the same, as they are written */
+	unsigned n;
+};
+
+static struct psd_file_tensor describe(const struct psd_tensor *tensor)
+{
+	struct psd_file_tensor described = {.name = tensor->name, .type = PSD_TENSOR_F32, .n_dims = tensor->n_dims};
+
+	for (unsigned d = 0; d < tensor->n_dims; d++)
+		described.dims[d] = tensor->dims[d];
+	return described;
+}
+
+static enum psd_status find(struct start_file *file, const struct psd_tensor tensors[], unsigned n_tensors,
+			    struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned t = 0; t < n_tensors && !status; t++) {
+		bool is_there;
+
+		status = psd_onnx_values(file->model, &tensors[t], NULL, &is_there, err);
+		if (!status && is_there) {
+			file->found[file->n] = &tensors[t];
+			file->tensors[file->n++] = describe(&tensors[t]);
+		}
+	}
+	return status;
+}
+
+static enum psd_status write_values(struct start_file *file, struct psd_tensor_writer *writer, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned t = 0; t < file->n && !status; t++) {
+		const uint64_t n_bytes = file->found[t]->elements * sizeof(float);
+		float *values = malloc((size_t)n_bytes);
+		bool is_there;
+
+		if (!values)
+			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		status = psd_onnx_values(file->model, file->found[t], values, &is_there, err);
+		if (!status)
+			status = psd_tensor_writer_add(writer, values, n_bytes, err);
+		free(values);
+	}
+	return status;
+}
+
+static enum psd_status write_all(struct start_file *file, const char *path, struct psd_error *err)
+{
+	const struct psd_file_note notes[] = {{"format", "pt"}}; /* values lie as PyTorch's do */
+	struct psd_tensor_writer *writer;
+	enum psd_status status = psd_tensor_writer_open(&writer, path, file->tensors, file->n, notes, 1, err);
+
+	if (status)
+		return status;
+	status = write_values(file, writer, err);
+	if (!status)
+		status = psd_tensor_writer_finish(writer, err);
+	psd_tensor_writer_close(writer);
+	return status;
+}
+
+static enum psd_status use(struct start_file *file, const char *model_path, const char *path,
+			   struct psd_start_counts *counts, struct psd_error *err)
+{
+	const struct psd_graph *graph = psd_onnx_graph(file->model);
+	const unsigned n_all = graph->n_tensors + graph->n_states;
+	enum psd_status status;
+
+	file->found = calloc(n_all + 1, sizeof(*file->found));
+	file->tensors = calloc(n_all + 1, sizeof(*file->tensors));
+	if (!file->found || !file->tensors)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	status = find(file, graph->tensors, graph->n_tensors, err);
+	if (!status)
+		status = find(file, graph->states, graph->n_states, err);
+	if (!status && !file->n)
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = model_path},
+				       "has values of none of its %u parameters and statistics", n_all);
+	if (!status)
+		status = write_all(file, path, err);
+	*counts = (struct psd_start_counts){file->n, n_all};
+	return status;
+}
+
+enum psd_status psd_start_file_write(const char *model_path, const char *path, struct psd_start_counts *counts,
+				     struct psd_error *err)
+{
+	struct start_file file = {.n = 0};
+	enum psd_status status = psd_onnx_open(&file.model, model_path, err);
+
+	if (status)
+		return status;
+	status = use(&file, model_path, path, counts, err);
+	free(file.tensors);
+	free(file.found);
+	psd_onnx_close(file.model);
+	return status;
+}
