@@ -184,7 +184,7 @@ bool psd_onnx_view_narrow(struct psd_onnx_view *view, unsigned axis, uint64_t fi
 	unsigned d;
 
 	psd_onnx_view_merge(&merged);
-	if (first == 0 && n == psd_onnx_view_side(&merged, axis) && step == 1)
+	if (first == 0 && n == psd_onnx_view_side(&merged, axis) && (step == 1 || n == 1))
 		return true;
 	d = psd_onnx_view_first(&merged, axis);
 	if (n == 0 || first + (n - 1) * step >= psd_onnx_view_side(&merged, axis) ||
