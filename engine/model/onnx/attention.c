@@ -29,6 +29,8 @@ static bool count_heads(const struct psd_onnx_value *value, unsigned places, uns
 	const struct psd_onnx_view *view = &value->view;
 	bool is_shared = false;
 
+	if (psd_onnx_view_has_batch(view, places) || psd_onnx_view_has_batch(view, depth))
+		return false;
 	*heads = (struct heads){.heads = 1,
 				.groups = 1,
 				.places = psd_onnx_view_side(view, places),
@@ -118,6 +120,11 @@ enum psd_status psd_onnx_scale_scores(struct psd_onnx *onnx, const struct psd_on
 		return psd_onnx_refuse(onnx, "changes what softmax has made of scores");
 	scaled.factor *= factor;
 	return put(onnx, scaled, result);
+}
+
+unsigned psd_onnx_axes_of_scores(const struct psd_onnx_value *scores)
+{
+	return scores->scores->queries.view.n_axes;
 }
 
 /* Of a square of places, for each matrix of it: all see all, or each sees itself and those before. */

@@ -31,10 +31,12 @@ enum psd_status psd_onnx_take_numbers(struct psd_onnx *onnx, struct psd_onnx_val
 {
 	const uint64_t elements = psd_onnx_elements(constant);
 
-	if (elements > PSD_ONNX_NUMBERS_MAX || onnx->n_numbers + elements > PSD_ONNX_ALL_NUMBERS_MAX)
-		return psd_onnx_refuse(
-			onnx, "needs more numbers than the %llu that are kept of one constant, or %llu of all",
-			(unsigned long long)PSD_ONNX_NUMBERS_MAX, (unsigned long long)PSD_ONNX_ALL_NUMBERS_MAX);
+	if (elements > PSD_ONNX_NUMBERS_MAX)
+		return psd_onnx_refuse(onnx, "needs more than %llu numbers of a constant",
+				       (unsigned long long)PSD_ONNX_NUMBERS_MAX);
+	if (onnx->n_numbers + elements > onnx->most_numbers)
+		return psd_onnx_refuse(onnx, "needs more numbers than the %llu that are kept of a file of this length",
+				       (unsigned long long)onnx->most_numbers);
 	*numbers = psd_arena_take(&onnx->arena, (elements + 1) * sizeof(**numbers));
 	onnx->n_numbers += elements;
 	constant->numbers = *numbers;

@@ -214,6 +214,9 @@ static bool find_gap(const struct psd_onnx_view *view, const unsigned order[], u
 	for (unsigned i = n; i-- > 0;) {
 		const struct psd_onnx_digit digit = view->digits[order[i]];
 
+		*gap = (struct gap){.n = 1};
+		if (digit.stride % reached)
+			return true; /* steps cross each other */
 		if (digit.stride != reached) {
 			/* one of several places is seen, for which there is no digit */
 			*gap = (struct gap){.first = view->offset / reached % (digit.stride / reached),
@@ -276,6 +279,8 @@ enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view 
 		for (unsigned i = 0; i < n; i++) {
 			struct psd_onnx_digit *digit = &view->digits[order[i]];
 
+			if (i < gap.to && digit->stride % (gap.extent * gap.inner))
+				return psd_onnx_refuse(onnx, "takes values apart in a way that is not known");
 			if (i < gap.to)
 				digit->stride /= gap.extent;
 			else if (digit->stride >= gap.inner)
@@ -483,8 +488,10 @@ enum psd_status psd_onnx_channels_first(struct psd_onnx *onnx, struct psd_onnx_v
 {
 	struct psd_onnx_order order;
 	struct psd_onnx_view view;
-	enum psd_status status = psd_onnx_settle(onnx, data);
+	enum psd_status status = psd_onnx_check_inner(onnx, &data->view, axis);
 
+	if (!status)
+		status = psd_onnx_settle(onnx, data);
 	if (status)
 		return status;
 	view = data->view;
@@ -513,6 +520,13 @@ void psd_onnx_follow_channels(const struct psd_onnx *onnx, const struct psd_onnx
 }
 
 /* ---- for the operators ---- */
+
+enum psd_status psd_onnx_check_inner(struct psd_onnx *onnx, const struct psd_onnx_view *view, unsigned axis)
+{
+	if (!psd_onnx_view_has_batch(view, axis))
+		return PSD_OK;
+	return psd_onnx_refuse(onnx, "is over axis %u, which holds the batch: samples do not see each other", axis);
+}
 
 enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx_value *value)
 {

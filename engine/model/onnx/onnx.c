@@ -280,7 +280,16 @@ static enum psd_status read_graph(struct psd_onnx *onnx)
 		return status;
 	if (!onnx->node || !psd_names_find(&onnx->names, graph->output[0]->name, &output))
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network has no nodes");
-	return psd_onnx_lose(onnx, &onnx->values[output]);
+	/* of sequences classes are last, of maps they are channels */
+	return psd_onnx_lose(onnx, &onnx->values[output], onnx->values[output].view.n_axes == 3 ? 2 : 1);
+}
+
+/* A small file that asks for large masks again and again is no network. */
+static uint64_t numbers_of(size_t length)
+{
+	const uint64_t numbers = PSD_ONNX_NUMBERS_MAX + UINT64_C(256) * length;
+
+	return numbers < PSD_ONNX_ALL_NUMBERS_MAX ? numbers : PSD_ONNX_ALL_NUMBERS_MAX;
 }
 
 /* The file's name without its folder and ending: exporters call every graph alike. */
@@ -308,6 +317,7 @@ static enum psd_status read_model(struct psd_onnx_file *file, const void *bytes,
 	if (!model || !model->graph)
 		return psd_error_set(file->onnx.err, PSD_EINVAL, place_of(&file->onnx), "is no ONNX model");
 	file->onnx.graph = model->graph;
+	file->onnx.most_numbers = numbers_of(length);
 	for (size_t i = 0; i < model->n_opset_import; i++)
 		if (!model->opset_import[i]->domain || !*model->opset_import[i]->domain)
 			file->onnx.version = model->opset_import[i]->version;

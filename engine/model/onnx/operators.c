@@ -212,11 +212,16 @@ static enum psd_status softmax(struct psd_onnx *onnx)
 	unsigned axis = 0;
 	enum psd_status status;
 
+	if (!view && (is_log || (given != -1 && given != (int64_t)psd_onnx_axes_of_scores(data) - 1)))
+		return psd_onnx_refuse(onnx, "must be over the last axis of attention's scores, and no logarithm");
 	if (!view)
 		return psd_onnx_normalize_scores(onnx, data, psd_onnx_output(onnx, 0));
 	status = psd_onnx_check_data(onnx, data);
 	if (!status)
 		status = psd_onnx_axis(onnx, given, view->n_axes, &axis);
+	for (unsigned a = axis + 1; a < view->n_axes && !status && onnx->version < 13; a++)
+		if (psd_onnx_view_side(view, a) != 1)
+			status = psd_onnx_refuse(onnx, "is over axis %u and all behind it, must be over one", axis);
 	if (!status && is_last(onnx)) {
 		*psd_onnx_output(onnx, 0) = *data;
 		return PSD_OK;
@@ -343,7 +348,7 @@ static enum psd_status concat(struct psd_onnx *onnx)
 
 /* ---- losses ---- */
 
-enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data)
+enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis)
 {
 	struct psd_layer_spec spec = {.kind = &psd_layer_softmax_loss,
 				      .name = "loss",
@@ -356,8 +361,8 @@ enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data
 
 	if (!status && n < 2)
 		status = psd_onnx_refuse(onnx, "puts out %u axes, must be samples and classes", n);
-	if (!status) /* of sequences classes are last, of maps they are channels */
-		status = psd_onnx_channels_first(onnx, data, n == 3 ? 2 : 1);
+	if (!status)
+		status = psd_onnx_channels_first(onnx, data, axis);
 	if (status)
 		return status;
 	spec.inputs[0] = data->view.layer;
@@ -370,7 +375,7 @@ enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data
 static enum psd_status loss(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	enum psd_status status = psd_onnx_lose(onnx, data);
+	enum psd_status status = psd_onnx_lose(onnx, data, 1);
 
 	*psd_onnx_output(onnx, 0) = *data;
 	return status;

@@ -15,7 +15,7 @@
 
 /* Numbers that are computed here: masks of sequences of 4,096 tokens are the largest. */
 #define PSD_ONNX_NUMBERS_MAX (UINT64_C(1) << 24)
-/* All of them: they stay until the end. */
+/* Of all constants, which stay until the end; a file of few bytes is kept fewer. */
 #define PSD_ONNX_ALL_NUMBERS_MAX (UINT64_C(1) << 26)
 
 /* Of a tensor's elements, as the file numbers them. */
@@ -75,6 +75,7 @@ struct psd_onnx {
 	const Onnx__Node *node; /* being read */
 	struct psd_arena arena;
 	uint64_t n_numbers; /* that constants have in the arena */
+	uint64_t most_numbers;
 	struct psd_graph_build build;
 	struct psd_names names;	       /* of values, to their numbers */
 	struct psd_onnx_value *values; /* by number */
@@ -195,6 +196,9 @@ enum psd_status psd_onnx_channels_first(struct psd_onnx *onnx, struct psd_onnx_v
 void psd_onnx_follow_channels(const struct psd_onnx *onnx, const struct psd_onnx_view *of, unsigned axis,
 			      unsigned layer, struct psd_onnx_value *result);
 
+/* PSD_EINVAL if samples of the batch lie along that axis. */
+enum psd_status psd_onnx_check_inner(struct psd_onnx *onnx, const struct psd_onnx_view *view,
+				     unsigned axis) PSD_MUST_CHECK;
 /* PSD_EINVAL unless the value is data. */
 enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx_value *value) PSD_MUST_CHECK;
 /* Adds a layer upon data that lies as it should, and binds the node's output to it: its axes stay as they are. */
@@ -229,6 +233,7 @@ enum psd_status psd_onnx_mask_scores(struct psd_onnx *onnx, const struct psd_onn
 				     struct psd_onnx_value *result) PSD_MUST_CHECK;
 enum psd_status psd_onnx_make_causal(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
 				     struct psd_onnx_value *result) PSD_MUST_CHECK;
+unsigned psd_onnx_axes_of_scores(const struct psd_onnx_value *scores);
 enum psd_status psd_onnx_normalize_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
 					  struct psd_onnx_value *result) PSD_MUST_CHECK;
 enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
@@ -262,8 +267,8 @@ typedef enum psd_status psd_onnx_operator_fn(struct psd_onnx *onnx);
 
 /* The node, whatever it is (operators.c). */
 enum psd_status psd_onnx_operate(struct psd_onnx *onnx) PSD_MUST_CHECK;
-/* Adds the loss of what the network puts out. */
-enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data) PSD_MUST_CHECK;
+/* Adds the loss of what the network puts out, with that axis as classes. */
+enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis) PSD_MUST_CHECK;
 
 /* (arithmetic.c) */
 psd_onnx_operator_fn psd_onnx_arithmetic, psd_onnx_compare, psd_onnx_where, psd_onnx_noise, psd_onnx_dropout;

@@ -1,6 +1,7 @@
 /* Layers that multiply by what they learn, and what is added to that. */
 #include <string.h>
 
+#include "engine/base/saturate.h"
 #include "engine/model/layer.h"
 #include "engine/model/onnx/parts.h"
 
@@ -29,10 +30,18 @@ static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec 
 				   const struct psd_onnx_value *weight, bool *has_bias, unsigned *number)
 {
 	const char *name = name_of(weight);
-	enum psd_status status;
+	struct psd_onnx_value whole;
+	bool is_whole;
+	enum psd_status status = PSD_OK;
 
+	if (weight->origin)
+		status = psd_onnx_constant_of(onnx, weight->origin, &whole);
+	if (status)
+		return status;
+	/* parts of one are matrices of their own */
+	is_whole = weight->origin && psd_onnx_elements(weight) == psd_onnx_elements(&whole);
 	spec->n_inputs = 1;
-	spec->is_sharing = name && psd_names_find(&onnx->owners, name, &spec->owner);
+	spec->is_sharing = name && is_whole && psd_names_find(&onnx->owners, name, &spec->owner);
 	if (spec->is_sharing && onnx->build.graph.layers[spec->owner].n_tensors == 2 && *has_bias)
 		*has_bias = false;
 	else if (spec->is_sharing && spec->kind == &psd_layer_inner_product)
@@ -42,7 +51,7 @@ static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec 
 	else
 		*has_bias = false;
 	status = psd_onnx_add(onnx, spec, name, number);
-	if (!status && name && !spec->is_sharing && !psd_names_put(&onnx->owners, name, *number))
+	if (!status && name && is_whole && !spec->is_sharing && !psd_names_put(&onnx->owners, name, *number))
 		status = psd_onnx_no_memory(onnx);
 	return status;
 }
@@ -106,6 +115,8 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 
 		if (side != 1 && side != psd_onnx_view_side(&data->view, a))
 			return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+		if (psd_onnx_view_has_batch(&data->view, a) && side != 1)
+			return psd_onnx_refuse(onnx, "has learned values for each sample of the batch");
 		if (psd_onnx_view_has_batch(&data->view, a))
 			continue;
 		is_all = is_all && (side != 1 || psd_onnx_view_side(&data->view, a) == 1);
@@ -254,12 +265,17 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 	const int64_t groups = psd_onnx_integer(onnx, "group", 1);
 	struct psd_layer_spec spec = {.kind = kind};
 	struct psd_conv_settings *conv = &spec.settings.conv;
+	const uint64_t outputs = is_deconv ? psd_saturated_mul(weight->dims[1], (uint64_t)groups) : weight->dims[0];
 	struct psd_sides kernel = {1, 1};
 	const struct psd_onnx_value *bias = psd_onnx_input(onnx, 2);
 	bool has_bias = psd_onnx_is_parameter(bias);
 	unsigned layer;
 	enum psd_status status = check_weight(onnx, weight, 3, 4);
 
+	for (unsigned d = 2; d < weight->n_dims && !status; d++)
+		if (weight->dims[d] > PSD_LAYER_SIDE_MAX)
+			status = psd_onnx_refuse(onnx, "has a window of %llu, must have up to %u",
+						 (unsigned long long)weight->dims[d], PSD_LAYER_SIDE_MAX);
 	if (status)
 		return status;
 	kernel.height = (uint32_t)weight->dims[2];
@@ -267,13 +283,18 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 	status = psd_onnx_window(onnx, data, kernel, &conv->window, &result);
 	if (status)
 		return status;
-	if (groups < 1 || groups > PSD_LAYER_CHANNELS_MAX ||
+	if (conv->window.kernel.height != kernel.height || conv->window.kernel.width != kernel.width ||
+	    weight->n_dims != data->view.n_axes)
+		return psd_onnx_refuse(onnx, "has a weight for a window of %u by %u, and a kernel of %u by %u",
+				       kernel.height, kernel.width, conv->window.kernel.height,
+				       conv->window.kernel.width);
+	if (groups < 1 || groups > PSD_LAYER_CHANNELS_MAX || outputs > PSD_LAYER_CHANNELS_MAX ||
 	    (is_deconv ? weight->dims[0] : psd_onnx_view_side(&data->view, 1)) !=
 		    (is_deconv ? psd_onnx_view_side(&data->view, 1) : weight->dims[1] * (uint64_t)groups))
 		return psd_onnx_refuse(onnx, "has a weight that does not fit %llu channels in %lld groups",
 				       (unsigned long long)psd_onnx_view_side(&data->view, 1), (long long)groups);
 	conv->groups = (uint32_t)groups;
-	conv->outputs = (uint32_t)(is_deconv ? weight->dims[1] * (uint64_t)groups : weight->dims[0]);
+	conv->outputs = (uint32_t)outputs;
 	conv->has_bias = has_bias;
 	spec.inputs[0] = data->view.layer;
 	status = add_product(onnx, &spec, weight, &has_bias, &layer);
@@ -301,6 +322,8 @@ enum psd_status psd_onnx_deconv(struct psd_onnx *onnx)
 
 	if (status)
 		return status;
+	if (psd_onnx_text_is(onnx, "auto_pad", "SAME_UPPER") || psd_onnx_text_is(onnx, "auto_pad", "SAME_LOWER"))
+		return psd_onnx_refuse(onnx, "has 'auto_pad', must have 'pads'");
 	if (more[0] || more[1] || psd_onnx_attribute(onnx->node, "output_shape"))
 		return psd_onnx_refuse(onnx, "asks for more places than its input spreads over: not known");
 	return convolve(onnx, &psd_layer_deconv);
@@ -334,7 +357,9 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 	for (unsigned d = 0; d < psd_onnx_view_first(&data->view, axis); d++)
 		places *= data->view.digits[d].stride == PSD_ONNX_BATCH ? 1 : data->view.digits[d].size;
 	if (places == 1) {
-		status = psd_onnx_settle(onnx, data);
+		status = psd_onnx_check_inner(onnx, &data->view, axis);
+		if (!status)
+			status = psd_onnx_settle(onnx, data);
 		if (!status)
 			status = psd_onnx_lay_out(onnx, &data->view, &alone, true);
 		spec.settings.inner_product =

@@ -199,7 +199,7 @@ bool psd_onnx_is_over_last(struct psd_onnx *onnx, const Onnx__Node *mean)
 
 	onnx->node = mean;
 	is = !psd_onnx_integers(onnx, "axes", 1, &axis, 1, &n) && n == 1 &&
-	     (axis == -1 || axis + 1 == (int64_t)n_axes) && psd_onnx_integer(onnx, "keepdims", 1);
+	     (axis == -1 || axis == (int64_t)n_axes - 1) && psd_onnx_integer(onnx, "keepdims", 1);
 	onnx->node = before;
 	return is;
 }
