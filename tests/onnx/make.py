@@ -1,0 +1,165 @@
+"""Makes NAME.onnx and NAME.csv of this folder: python3 make.py [NAME...] (needs torch, transformers, onnx, onnxscript).
+
+Each network has random weights and is written by one of PyTorch's exporters; the expected values are PyTorch's own, in
+double, for samples that are drawn here.
+"""
+import copy
+import os
+import sys
+
+import onnx
+import torch
+import torch.nn.functional as functional
+from torch import nn
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+KEPT_METADATA = "pkg.torch.onnx.name_scopes"
+NETWORKS = {}
+
+
+def network(name, shape, vocabulary=0, batch=2, **options):
+    """A row of the table: the class makes the network, shape is one sample's."""
+    def add(make):
+        NETWORKS[name] = (make, shape, vocabulary, batch, options)
+        return make
+    return add
+
+
+class SqueezeExcite(nn.Module):
+    def __init__(self, channels, inner):
+        super().__init__()
+        self.down, self.up = nn.Conv2d(channels, inner, 1), nn.Conv2d(inner, channels, 1)
+
+    def forward(self, x):
+        means = functional.adaptive_avg_pool2d(x, 1)
+        return x * functional.hardsigmoid(self.up(functional.relu(self.down(means))))
+
+
+class Maps(nn.Module):
+    """What convolutional networks are made of."""
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, (3, 5), stride=(1, 2), padding=(0, 2), bias=False)
+        self.norm = nn.BatchNorm2d(8, eps=3e-3, momentum=0.25)
+        self.grouped = nn.Conv2d(8, 12, 3, padding=2, dilation=2, groups=4, bias=False)
+        self.norm2 = nn.BatchNorm2d(12)
+        self.excite = SqueezeExcite(12, 5)
+        self.depthwise = nn.Conv2d(6, 6, 3, stride=2, padding=1, groups=6)
+        self.other = nn.Conv2d(6, 4, 1)
+        self.reduce = nn.Conv2d(22, 7, (1, 2), padding=(0, 1))
+        self.spread = nn.ConvTranspose2d(7, 5, 3, stride=2, padding=1)
+        self.head = nn.Linear(5 * 3 * 4, 6)
+
+    def shuffle(self, x):
+        n, channels, height, width = x.shape
+        return x.view(n, 3, channels // 3, height, width).transpose(1, 2).reshape(n, channels, height, width)
+
+    def forward(self, x):
+        x = functional.relu6(self.norm(self.stem(x)) * 3)
+        x = functional.hardswish(self.norm2(self.grouped(x)))
+        x = self.shuffle(self.excite(x))
+        left, right = x.chunk(2, dim=1)
+        left = functional.leaky_relu(self.depthwise(left), 0.15)
+        other, last = self.other(right).split([3, 1], dim=1)
+        parts = [functional.max_pool2d(right, 3, 2, padding=1), other[:, :, -4:, 3:], last[:, :, ::2, :4]]
+        right = torch.cat(parts, 1)
+        mean = functional.avg_pool2d(x[:, 3:9], 3, 2, padding=1)
+        x = torch.cat([functional.silu(left), right, mean], 1)
+        x = functional.avg_pool2d(functional.elu(self.reduce(x), 0.7), 2, 1)
+        x = torch.clamp(self.spread(x), -0.8, 1.1)
+        x = functional.max_pool2d(x, 2, 2, ceil_mode=True)
+        return self.head(torch.flatten(x, 1))
+
+
+@network("maps-torchscript", (3, 9, 14), dynamo=False)
+def maps_torchscript():
+    return Maps()
+
+
+@network("maps-dynamo", (3, 9, 14), dynamo=True)
+def maps_dynamo():
+    return Maps()
+
+
+def draw(model, generator):
+    """Distinct values for all: exporters write equal ones once, and leave out what does nothing."""
+    for name, values in list(model.named_parameters()) + list(model.named_buffers()):
+        if not values.is_floating_point() or "inv_freq" in name:
+            continue
+        drawn = torch.rand(values.shape, generator=generator) * 2 - 1
+        is_factor = values.dim() == 1 and (name.endswith("weight") or name.endswith("running_var"))
+        bound = 0.3 if values.dim() == 1 else 1.5 * values[0].numel()**-0.5
+        values.data = 1 + drawn / 2 if is_factor else drawn * bound
+
+
+def samples(shape, vocabulary, batch, generator):
+    if vocabulary:
+        return torch.randint(0, vocabulary, (batch, *shape), generator=generator)
+    return torch.rand((batch, *shape), generator=generator) * 2 - 1
+
+
+def strip(path, state):
+    model = onnx.load(path)
+    for tensor in model.graph.initializer:  # tracing a network in training moves its statistics
+        if "running" in tensor.name:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(state[tensor.name].numpy(), tensor.name))
+    del model.metadata_props[:], model.graph.metadata_props[:], model.graph.value_info[:], model.functions[:]
+    model.doc_string = model.graph.doc_string = ""
+    for part in [*model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer]:
+        part.doc_string = ""
+        kept = [entry for entry in part.metadata_props if entry.key == KEPT_METADATA]
+        del part.metadata_props[:]
+        part.metadata_props.extend(kept)
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
+
+
+def write(out, name, values):
+    for element, value in enumerate(values.detach().flatten().tolist()):
+        out.write(f"{name},{element},{value:.9g}\n")
+
+
+def expect(out, model, images, labels):
+    """The output of a test, then of one training pass the loss, its gradients and the statistics that it leaves."""
+    model = model.double()
+    images = images.double() if images.is_floating_point() else images
+    model.eval()
+    write(out, "input", images)
+    write(out, "output", model(images))
+    write(out, "label", labels)
+    model.train()
+    scores = model(images)
+    loss = functional.cross_entropy(scores.flatten(0, -2), labels.flatten())
+    loss.backward()
+    write(out, "loss", loss)
+    for name, parameter in model.named_parameters():
+        write(out, "gradient " + name, parameter.grad)
+    for name, state in model.named_buffers():
+        if "running" in name:
+            write(out, "state " + name, state)
+
+
+def make(name):
+    create, shape, vocabulary, batch, options = NETWORKS[name]
+    generator = torch.Generator().manual_seed(20160716)
+    torch.manual_seed(1)
+    model = create()
+    draw(model, generator)
+    images = samples(shape, vocabulary, batch, generator)
+    path = os.path.join(FOLDER, name + ".onnx")
+    if not options["dynamo"]:
+        options = {"training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False, **options}
+    exported = copy.deepcopy(model).train("training" in options)
+    torch.onnx.export(exported, (images[:1],), path, external_data=False, verbose=False, **options)
+    strip(path, model.state_dict())
+    model.eval()
+    with torch.no_grad():
+        scores = model(images)
+    labels = torch.randint(0, scores.shape[-1], scores.shape[:-1], generator=generator)
+    with open(os.path.join(FOLDER, name + ".csv"), "w", encoding="ascii") as out:
+        out.write("tensor,element,value\n")
+        expect(out, model, images, labels)
+
+
+for wanted in sys.argv[1:] or NETWORKS:
+    make(wanted)
