@@ -68,6 +68,7 @@ static const struct psd_hint hints[] = {
 	{"help", "psd-sim --help"},
 	{"run", "psd-run SCENARIO.yaml"},
 	{"calibrate", "psd-run calibrate"},
+	{"weights", "psd-run weights"},
 	{"pack", "psd-run pack"},
 	{NULL, NULL},
 };

@@ -107,10 +107,12 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"pack -o b", "no FOLDER is given, see psd-run pack --help"},
 		{"pack a b -o c", "'b' is one too many, psd-run pack takes one FOLDER"},
 		{"pack a -o b --side 7", "'--side' is '7', must be from 8 to 4096"},
+		{"weights -o b", "no MODEL.onnx is given, see psd-run weights --help"},
+		{"weights a.onnx", "'psd-run weights' needs '-o FILE', see psd-run weights --help"},
 		{"pack a -o b --frobnicate", "unknown option '--frobnicate', see psd-run pack --help"},
 		{"plan " QUICKSTART, "'plan' is no command of psd-run, say psd-sim plan\n"},
-		{"plam", "psd-run: 'plam' is neither a file nor a command, which are calibrate, pack, show, see "
-			 "psd-run --help\n"},
+		{"plam", "psd-run: 'plam' is neither a file nor a command, which are calibrate, pack, weights, show, "
+			 "see psd-run --help\n"},
 		{"calibrate " QUICKSTART, "'psd-run calibrate' needs '-o FILE', see psd-run calibrate --help"},
 		{"calibrate -o x.yaml", "no SCENARIO.yaml is given, see psd-run calibrate --help"},
 		{"calibrate -o x --attempts 0 " QUICKSTART, "'--attempts' is '0', must be from 1 to 100"},
@@ -132,6 +134,7 @@ Test(run_cli, an_option_of_another_command_is_refused)
 		{"pack a -o b",
 		 {"--csv", "--set=seed=1", "--nodes=2", "--stall=60s", "--no-emulation", "--dilation=2", "--attempts=1",
 		  "--version"}},
+		{"weights a -o b", {"--csv", "--set=seed=1", "--nodes=2", "--side=64", "--attempts=1"}},
 		{"calibrate -o x " QUICKSTART,
 		 {"--csv", "--trace=t", "--log=l", "--nodes=2", "--iterations=2", "--system=PS", "--dilation=2",
 		  "--hosts=h", "--secret=s", "--side=64"}},
@@ -171,6 +174,9 @@ Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
 	expect_complaint("--nodes 400 --set model.batch_per_worker=1024 scenarios/execute/alexnet.yaml", 2,
 			 "alexnet.yaml: its processes take at least ");
 	expect_complaint("pack /no/such -o /tmp/psd-never", 2, "/no/such: cannot be listed");
+	expect_complaint("weights /no/such.onnx -o /tmp/psd-never", 2, "/no/such.onnx: cannot be opened");
+	expect_complaint("weights " QUICKSTART " -o /tmp/psd-never", 2, "quickstart.yaml: is no ONNX model");
+	expect_complaint("weights tests/onnx/maps-dynamo.onnx -o /no/such/w", 2, "/no/such/w");
 }
 
 /* psd-sim takes any. */

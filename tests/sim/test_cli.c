@@ -49,6 +49,8 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--systems PS " QUICKSTART, "unknown option '--systems', say --system NAME, see psd-sim --help\n"},
 		{"tests/data/v1.prototxt",
 		 "tests/data/v1.prototxt: is a Caffe network, name it in model.graph of a scenario\n"},
+		{"tests/onnx/maps-dynamo.onnx", "maps-dynamo.onnx: is a network in ONNX's form, name it in model.graph "
+						"of a scenario\n"},
 		{"--nodes 4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, see psd-sim --help\n"},
 		{"--nodes=4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, "},
 		{"plan -o x.csv " QUICKSTART, "unknown option '-o', say --csv >FILE, see psd-sim plan --help\n"},
@@ -56,6 +58,7 @@ Test(cli, misuse_is_one_line_and_status_2)
 		 "psd-sim: 'plam' is neither a file nor a command, which are plan, describe, show, platform, see "
 		 "psd-sim --help\n"},
 		{"calibrate " QUICKSTART, "'calibrate' is no command of psd-sim, say psd-run calibrate\n"},
+		{"weights a.onnx", "'weights' is no command of psd-sim, say psd-run weights\n"},
 		{"help", "'help' is no command of psd-sim, say psd-sim --help\n"},
 	};
 

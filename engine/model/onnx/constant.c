@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/base/file.h"
+#include "engine/base/inputs.h"
 #include "engine/base/saturate.h"
 #include "engine/model/onnx/parts.h"
 
@@ -151,23 +152,47 @@ static const char *entry(const Onnx__Tensor *tensor, const char *key)
 	return NULL;
 }
 
+enum { PATH_ROOM = 4096 };
+
 /* Beside the model's file, and nowhere else. */
-static enum psd_status read_external(const struct psd_onnx *onnx, const Onnx__Tensor *tensor, uint8_t *raw,
-				     size_t bytes)
+static enum psd_status external_path(const struct psd_onnx *onnx, const Onnx__Tensor *tensor, char path[PATH_ROOM])
 {
-	const char *location = entry(tensor, "location"), *offset = entry(tensor, "offset");
+	const char *location = entry(tensor, "location");
 	const char *slash = strrchr(onnx->path, '/');
 	const int folder = slash ? (int)(slash - onnx->path) + 1 : 0;
-	char path[4096];
 
 	if (!location || !*location || *location == '/' || strstr(location, ".."))
 		return psd_error_set(onnx->err, PSD_EINVAL, (struct psd_place){.path = onnx->path},
 				     "tensor '%.100s' lies in '%.100s', must lie in a file beside the model",
 				     tensor->name ? tensor->name : "", location ? location : "");
-	if (snprintf(path, sizeof(path), "%.*s%s", folder, onnx->path, location) >= (int)sizeof(path))
+	if (snprintf(path, PATH_ROOM, "%.*s%s", folder, onnx->path, location) >= PATH_ROOM)
 		return psd_error_set(onnx->err, PSD_EINVAL, (struct psd_place){.path = onnx->path},
 				     "the path of '%.100s' is too long", location);
-	return psd_file_read_part(raw, bytes, offset ? strtoull(offset, NULL, 10) : 0, path, onnx->err);
+	return PSD_OK;
+}
+
+static enum psd_status read_external(const struct psd_onnx *onnx, const Onnx__Tensor *tensor, uint8_t *raw,
+				     size_t bytes)
+{
+	const char *offset = entry(tensor, "offset");
+	char path[PATH_ROOM];
+	const enum psd_status status = external_path(onnx, tensor, path);
+
+	return status ? status
+		      : psd_file_read_part(raw, bytes, offset ? strtoull(offset, NULL, 10) : 0, path, onnx->err);
+}
+
+enum psd_status psd_onnx_note_input(const struct psd_onnx *onnx, const Onnx__Tensor *tensor)
+{
+	char path[PATH_ROOM];
+	enum psd_status status = PSD_OK;
+
+	if (tensor->data_location != 1)
+		return PSD_OK;
+	status = external_path(onnx, tensor, path);
+	if (!status)
+		psd_inputs_note(path);
+	return status;
 }
 
 static uint64_t elements_of(const Onnx__Tensor *tensor)

@@ -140,6 +140,8 @@ struct psd_onnx_source {
 /* On success the source is the caller's to close. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM. */
 enum psd_status psd_onnx_source_open(struct psd_onnx_source *source, const struct psd_onnx *onnx,
 				     const Onnx__Tensor *tensor) PSD_MUST_CHECK;
+/* Notes the file that a tensor's numbers are in, if that is another, as one that is read. PSD_EINVAL. */
+enum psd_status psd_onnx_note_input(const struct psd_onnx *onnx, const Onnx__Tensor *tensor) PSD_MUST_CHECK;
 double psd_onnx_source_number(const struct psd_onnx_source *source, uint64_t place);
 void psd_onnx_source_close(struct psd_onnx_source *source);
 bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, double *number);

@@ -102,7 +102,7 @@ enum psd_status psd_onnx_read_weight(const struct psd_onnx *onnx, const struct p
 		return PSD_OK;
 	*is_there = true;
 	if (!values)
-		return PSD_OK;
+		return psd_onnx_note_input(onnx, weight->value.origin);
 	status = psd_onnx_source_open(&source, onnx, weight->value.origin);
 	if (status)
 		return status;
