@@ -10,17 +10,19 @@ import sys
 import onnx
 import torch
 import torch.nn.functional as functional
+import transformers
 from torch import nn
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 KEPT_METADATA = "pkg.torch.onnx.name_scopes"
+BATCH = 2
 NETWORKS = {}
 
 
-def network(name, shape, vocabulary=0, batch=2, **options):
-    """A row of the table: the class makes the network, shape is one sample's."""
+def network(name, shape, vocabulary=0, gradients=(), **options):
+    """A row of the table. shape: of a sample; gradients: how names of parameters begin whose gradients are kept."""
     def add(make):
-        NETWORKS[name] = (make, shape, vocabulary, batch, options)
+        NETWORKS[name] = (make, shape, vocabulary, gradients, options)
         return make
     return add
 
@@ -71,7 +73,7 @@ class Maps(nn.Module):
         return self.head(torch.flatten(x, 1))
 
 
-@network("maps-torchscript", (3, 9, 14), dynamo=False)
+@network("maps-torchscript", (3, 9, 14), gradients=[""], dynamo=False)
 def maps_torchscript():
     return Maps()
 
@@ -79,6 +81,129 @@ def maps_torchscript():
 @network("maps-dynamo", (3, 9, 14), dynamo=True)
 def maps_dynamo():
     return Maps()
+
+
+class Encoder(nn.Module):
+    """A map in patches, their places, two blocks of attention, the mean over the places."""
+    def __init__(self):
+        super().__init__()
+        self.patches = nn.Conv2d(3, 12, 2, stride=2)
+        self.places = nn.Parameter(torch.zeros(1, 15, 12))
+        self.blocks = nn.ModuleList(
+            nn.TransformerEncoderLayer(12, 3, 20, 0, activation=activation, batch_first=True, norm_first=is_first)
+            for activation, is_first in [("gelu", True), ("relu", False)])
+        self.norm = nn.LayerNorm(12, eps=1e-3)
+        self.head = nn.Linear(12, 5)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2) + self.places
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x).mean(1))
+
+
+@network("encoder-torchscript", (3, 6, 10), gradients=["patches", "blocks.0"], dynamo=False,
+         training=torch.onnx.TrainingMode.EVAL)
+def encoder_torchscript():
+    return Encoder()
+
+
+@network("encoder-dynamo", (3, 6, 10), dynamo=True)
+def encoder_dynamo():
+    return Encoder()
+
+
+@network("encoder-plain", (3, 6, 10), dynamo=True, optimize=False)
+def encoder_plain():
+    return Encoder()
+
+
+class Logits(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens):
+        return self.model(tokens)[0]
+
+
+@network("gpt2", (12,), vocabulary=40, dynamo=True)
+def gpt2():
+    config = transformers.GPT2Config(vocab_size=40, n_positions=12, n_embd=16, n_layer=2, n_head=2, use_cache=False,
+                                     resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
+    return Logits(transformers.GPT2LMHeadModel(config))
+
+
+@network("llama", (10,), vocabulary=40, dynamo=True,
+         gradients=["model.model.layers.0.self_attn.k", "model.model.layers.0.self_attn.v"])
+def llama():
+    config = transformers.LlamaConfig(vocab_size=40, hidden_size=24, intermediate_size=36, num_hidden_layers=2,
+                                      num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=10,
+                                      use_cache=False, rms_norm_eps=1e-4)
+    return Logits(transformers.LlamaForCausalLM(config))
+
+
+class Tied(nn.Module):
+    """The head multiplies by the table of tokens; two heads of queries see one of keys and values, and none ahead."""
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(17, 12), nn.Embedding(9, 12)
+        self.norm = nn.LayerNorm(12)
+        self.queries, self.keys, self.values = nn.Linear(12, 12), nn.Linear(12, 6, bias=False), nn.Linear(12, 6)
+        self.join = nn.Linear(12, 12, bias=False)
+
+    def forward(self, tokens):
+        x = self.tokens(tokens) + self.places(torch.arange(9))
+        y = self.norm(x)
+        queries = self.queries(y).view(*tokens.shape, 4, 3).transpose(1, 2)
+        keys, values = (f(y).view(*tokens.shape, 2, 1, 3).permute(0, 2, 3, 1, 4).expand(-1, -1, 2, -1, -1).flatten(1, 2)
+                        for f in (self.keys, self.values))
+        y = functional.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+        x = x + self.join(y.transpose(1, 2).flatten(2))
+        return functional.linear(torch.tanh(x), self.tokens.weight)
+
+
+@network("tied-torchscript", (9,), vocabulary=17, gradients=["tokens", "queries", "keys", "values"], dynamo=False)
+def tied_torchscript():
+    return Tied()
+
+
+@network("tied-dynamo", (9,), vocabulary=17, gradients=["tokens", "queries", "keys", "values"], dynamo=True,
+         optimize=False)
+def tied_dynamo():
+    return Tied()
+
+
+class ChannelsLast(nn.Module):
+    """As blocks of ConvNeXt: normalised and mixed where channels are last, with a learned factor for each."""
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(2, 8, 2, stride=2)
+        self.stem_norm = nn.LayerNorm(8, eps=1e-6)
+        self.depthwise = nn.Conv2d(8, 8, 3, padding=1, groups=8)
+        self.norm = nn.LayerNorm(8, eps=1e-3)
+        self.wide, self.narrow = nn.Linear(8, 13), nn.Linear(13, 8)
+        self.layer_scale = nn.Parameter(torch.zeros(8, 1, 1))
+        self.last_norm = nn.LayerNorm(8)
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = self.stem_norm(self.stem(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
+        y = self.narrow(functional.gelu(self.wide(y))).permute(0, 3, 1, 2)
+        x = x + self.layer_scale * y
+        x = functional.adaptive_avg_pool2d(x, 1)
+        return self.head(self.last_norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2).flatten(1))
+
+
+@network("channels-last-torchscript", (2, 10, 6), gradients=[""], dynamo=False)
+def channels_last_torchscript():
+    return ChannelsLast()
+
+
+@network("channels-last-dynamo", (2, 10, 6), dynamo=True)
+def channels_last_dynamo():
+    return ChannelsLast()
 
 
 def draw(model, generator):
@@ -116,10 +241,10 @@ def strip(path, state):
 
 def write(out, name, values):
     for element, value in enumerate(values.detach().flatten().tolist()):
-        out.write(f"{name},{element},{value:.9g}\n")
+        out.write(f"{name},{element},{value:.8g}\n")
 
 
-def expect(out, model, images, labels):
+def expect(out, model, images, labels, gradients):
     """The output of a test, then of one training pass the loss, its gradients and the statistics that it leaves."""
     model = model.double()
     images = images.double() if images.is_floating_point() else images
@@ -133,23 +258,24 @@ def expect(out, model, images, labels):
     loss.backward()
     write(out, "loss", loss)
     for name, parameter in model.named_parameters():
-        write(out, "gradient " + name, parameter.grad)
+        if any(name.startswith(begin) for begin in gradients):
+            write(out, "gradient " + name, parameter.grad)
     for name, state in model.named_buffers():
         if "running" in name:
             write(out, "state " + name, state)
 
 
 def make(name):
-    create, shape, vocabulary, batch, options = NETWORKS[name]
+    create, shape, vocabulary, gradients, options = NETWORKS[name]
     generator = torch.Generator().manual_seed(20160716)
     torch.manual_seed(1)
     model = create()
     draw(model, generator)
-    images = samples(shape, vocabulary, batch, generator)
+    images = samples(shape, vocabulary, BATCH, generator)
     path = os.path.join(FOLDER, name + ".onnx")
     if not options["dynamo"]:
         options = {"training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False, **options}
-    exported = copy.deepcopy(model).train("training" in options)
+    exported = copy.deepcopy(model).train(options.get("training") == torch.onnx.TrainingMode.TRAINING)
     torch.onnx.export(exported, (images[:1],), path, external_data=False, verbose=False, **options)
     strip(path, model.state_dict())
     model.eval()
@@ -158,7 +284,7 @@ def make(name):
     labels = torch.randint(0, scores.shape[-1], scores.shape[:-1], generator=generator)
     with open(os.path.join(FOLDER, name + ".csv"), "w", encoding="ascii") as out:
         out.write("tensor,element,value\n")
-        expect(out, model, images, labels)
+        expect(out, model, images, labels, gradients)
 
 
 for wanted in sys.argv[1:] or NETWORKS:
