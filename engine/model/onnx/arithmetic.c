@@ -151,12 +151,17 @@ static enum psd_status put_dropout(struct psd_onnx *onnx, struct psd_onnx_value 
 static enum psd_status mask_data(struct psd_onnx *onnx, struct psd_onnx_value *data,
 				 const struct psd_onnx_value *random)
 {
-	uint64_t values = 1;
+	const uint64_t n = psd_onnx_elements(random);
+	uint64_t values = 1, samples = 1;
 
-	for (unsigned a = 0; a < data->view.n_axes; a++)
+	for (unsigned a = 0; a < data->view.n_axes; a++) {
 		values *= psd_onnx_view_side(&data->view, a);
-	if (psd_onnx_elements(random) == values && random->kept > 0)
+		samples *= psd_onnx_view_has_batch(&data->view, a) ? psd_onnx_view_side(&data->view, a) : 1;
+	}
+	if (n == values && random->kept > 0)
 		return put_dropout(onnx, data, 1 - random->kept);
+	if (n != samples)
+		return psd_onnx_refuse(onnx, "drops several values together, known are single ones and whole samples");
 	*psd_onnx_output(onnx, 0) = *data;
 	return PSD_OK;
 }

@@ -6,6 +6,9 @@
 #include "engine/model/layer.h"
 #include "engine/model/onnx/parts.h"
 
+/* Two roots in float and their product. */
+#define FACTOR_TOLERANCE_RATIO 1e-6
+
 struct psd_onnx_scores {
 	struct psd_onnx_value queries, keys; /* heads x places x depth, each head's place a vector */
 	double factor;
@@ -191,7 +194,7 @@ enum psd_status psd_onnx_normalize_scores(struct psd_onnx *onnx, const struct ps
 	const struct psd_onnx_view *queries = &normalized.queries.view;
 	const double depth = (double)psd_onnx_view_side(queries, queries->n_axes - 1);
 
-	if (fabs(normalized.factor * sqrt(depth) - 1) > 1e-3)
+	if (!(fabs(normalized.factor * sqrt(depth) - 1) < FACTOR_TOLERANCE_RATIO))
 		return psd_onnx_refuse(onnx, "has scores times %g, must be 1 by the root of the depth %g",
 				       normalized.factor, depth);
 	normalized.is_normalized = true;

@@ -305,6 +305,29 @@ bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, dou
 	return true;
 }
 
+bool psd_onnx_is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, double number)
+{
+	if (value->kind != PSD_ONNX_CONSTANT || psd_onnx_read(onnx, value))
+		return false;
+	for (uint64_t e = 0; e < psd_onnx_elements(value); e++)
+		if (value->numbers[e] != number)
+			return false;
+	return true;
+}
+
+enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_value *value, uint64_t channels,
+				      double neutral, bool *is_learned)
+{
+	const uint64_t last = value->n_dims ? value->dims[value->n_dims - 1] : 1;
+
+	*is_learned = psd_onnx_is_parameter(value);
+	if (*is_learned ? psd_onnx_elements(value) == channels && last == channels
+			: value->kind == PSD_ONNX_ABSENT || psd_onnx_is_filled(onnx, value, neutral))
+		return PSD_OK;
+	return psd_onnx_refuse(onnx, "has a factor or summand that is none of %llu values of the file",
+			       (unsigned long long)channels);
+}
+
 enum psd_status psd_onnx_constant_of(struct psd_onnx *onnx, const Onnx__Tensor *tensor, struct psd_onnx_value *value)
 {
 	struct psd_onnx_value constant = {.kind = PSD_ONNX_CONSTANT,

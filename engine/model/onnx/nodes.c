@@ -23,6 +23,11 @@ enum psd_status psd_onnx_no_memory(const struct psd_onnx *onnx)
 	return psd_error_set(onnx->err, PSD_ENOMEM, (struct psd_place){.path = onnx->path}, "out of memory");
 }
 
+bool psd_onnx_is_foreign(const Onnx__Node *node)
+{
+	return node->domain && *node->domain && strcmp(node->domain, "ai.onnx") != 0;
+}
+
 static struct psd_onnx_value *find(const struct psd_onnx *onnx, char *const names[], size_t n_names, unsigned i)
 {
 	unsigned number = 0; /* value 0 is the one that is absent */

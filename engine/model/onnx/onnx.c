@@ -183,7 +183,8 @@ static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *i
 		psd_onnx_view_add_axis(&view);
 		psd_onnx_view_add_digit(&view, sides[a], a ? strides[a] : PSD_ONNX_BATCH);
 	}
-	*value = (struct psd_onnx_value){.kind = PSD_ONNX_DATA, .view = view, .term = psd_onnx_term_new(onnx)};
+	*value = (struct psd_onnx_value){
+		.kind = PSD_ONNX_DATA, .view = view, .is_count = is_whole_number, .term = psd_onnx_term_new(onnx)};
 	return value->term ? psd_graph_build_add(&onnx->build, &spec, onnx->err) : psd_onnx_no_memory(onnx);
 }
 
@@ -230,7 +231,7 @@ static enum psd_status compute_node(struct psd_onnx *onnx, size_t i)
 	for (unsigned k = 0; k < onnx->node->n_input; k++)
 		if (*onnx->node->input[k] && psd_onnx_input(onnx, k)->kind != PSD_ONNX_CONSTANT)
 			return PSD_OK;
-	if (onnx->is_done[i])
+	if (onnx->is_done[i] || psd_onnx_is_foreign(onnx->node))
 		return PSD_OK;
 	onnx->err = NULL; /* what cannot be computed is told when its turn comes */
 	status = psd_onnx_see(onnx, &is_done);
@@ -280,8 +281,7 @@ static enum psd_status read_graph(struct psd_onnx *onnx)
 		return status;
 	if (!onnx->node || !psd_names_find(&onnx->names, graph->output[0]->name, &output))
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network has no nodes");
-	/* of sequences classes are last, of maps they are channels */
-	return psd_onnx_lose(onnx, &onnx->values[output], onnx->values[output].view.n_axes == 3 ? 2 : 1);
+	return psd_onnx_lose(onnx, &onnx->values[output], psd_onnx_class_axis(&onnx->values[output]));
 }
 
 /* A small file that asks for large masks again and again is no network. */

@@ -134,6 +134,14 @@ static enum psd_status put_named_layer(struct psd_onnx *onnx, const struct psd_o
 	return status;
 }
 
+/* Factors and summands, which are inputs 1 and 2. */
+static enum psd_status check_affine(struct psd_onnx *onnx, uint64_t channels, struct psd_affine_settings *affine)
+{
+	enum psd_status status = psd_onnx_check_vector(onnx, psd_onnx_input(onnx, 1), channels, 1, &affine->has_scale);
+
+	return status ? status : psd_onnx_check_vector(onnx, psd_onnx_input(onnx, 2), channels, 0, &affine->has_shift);
+}
+
 static enum psd_status batch_norm(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
@@ -145,6 +153,10 @@ static enum psd_status batch_norm(struct psd_onnx *onnx)
 		status = psd_onnx_refuse(onnx, "must have an input of samples and channels");
 	if (!status)
 		status = psd_onnx_channels_first(onnx, data, 1);
+	if (!status && psd_onnx_integer(onnx, "spatial", 1) != 1)
+		status = psd_onnx_refuse(onnx, "has statistics for each place, must have them for each channel");
+	if (!status)
+		status = check_affine(onnx, psd_onnx_view_side(&data->view, 1), &settings.affine);
 	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
 	settings.affine.kept_ratio = psd_onnx_number(onnx, "momentum", 0.9);
 	if (!status)
@@ -169,9 +181,9 @@ static enum psd_status layer_norm(struct psd_onnx *onnx)
 		status = psd_onnx_refuse(onnx, "is over several axes, must be over the last one");
 	if (!status)
 		status = psd_onnx_channels_first(onnx, data, axis);
+	if (!status)
+		status = check_affine(onnx, psd_onnx_view_side(&data->view, axis), &settings.affine);
 	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
-	settings.affine.has_scale = psd_onnx_is_parameter(psd_onnx_input(onnx, 1));
-	settings.affine.has_shift = psd_onnx_is_parameter(psd_onnx_input(onnx, 2));
 	if (!status)
 		status = put_named_layer(onnx, data, &psd_layer_layer_norm, &settings);
 	for (unsigned i = 0; i < 2 && !status; i++)
@@ -222,6 +234,9 @@ static enum psd_status softmax(struct psd_onnx *onnx)
 	for (unsigned a = axis + 1; a < view->n_axes && !status && onnx->version < 13; a++)
 		if (psd_onnx_view_side(view, a) != 1)
 			status = psd_onnx_refuse(onnx, "is over axis %u and all behind it, must be over one", axis);
+	if (!status && is_last(onnx) && axis != psd_onnx_class_axis(data))
+		status = psd_onnx_refuse(onnx, "is over axis %u of what the network puts out, classes are axis %u",
+					 axis, psd_onnx_class_axis(data));
 	if (!status && is_last(onnx)) {
 		*psd_onnx_output(onnx, 0) = *data;
 		return PSD_OK;
@@ -238,6 +253,19 @@ static enum psd_status softmax(struct psd_onnx *onnx)
 	return status;
 }
 
+/* As it broadcasts; old files say so of vectors alone. */
+static bool is_of_channels(const struct psd_onnx *onnx, const struct psd_onnx_value *slope,
+			   const struct psd_onnx_view *data)
+{
+	const unsigned n = data->n_axes, missing = n - slope->n_dims;
+
+	if (slope->kind != PSD_ONNX_CONSTANT || slope->n_dims > n ||
+	    psd_onnx_elements(slope) != psd_onnx_view_side(data, 1))
+		return false;
+	return (onnx->version < 7 && slope->n_dims == 1) ||
+	       (missing <= 1 && slope->dims[1 - missing] == psd_onnx_view_side(data, 1));
+}
+
 static enum psd_status prelu(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
@@ -247,8 +275,7 @@ static enum psd_status prelu(struct psd_onnx *onnx)
 
 	if (!status && data->view.n_axes < 2)
 		status = psd_onnx_refuse(onnx, "must have an input of samples and channels");
-	if (!status && !is_shared &&
-	    (slope->kind != PSD_ONNX_CONSTANT || psd_onnx_elements(slope) != psd_onnx_view_side(&data->view, 1)))
+	if (!status && !is_shared && !is_of_channels(onnx, slope, &data->view))
 		status = psd_onnx_refuse(onnx, "must have a slope for each channel, or one");
 	if (!status)
 		status = psd_onnx_channels_first(onnx, data, 1);
@@ -348,6 +375,11 @@ static enum psd_status concat(struct psd_onnx *onnx)
 
 /* ---- losses ---- */
 
+unsigned psd_onnx_class_axis(const struct psd_onnx_value *data)
+{
+	return data->view.n_axes == 3 ? 2 : 1;
+}
+
 enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis)
 {
 	struct psd_layer_spec spec = {.kind = &psd_layer_softmax_loss,
@@ -375,8 +407,14 @@ enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data
 static enum psd_status loss(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	enum psd_status status = psd_onnx_lose(onnx, data, 1);
+	const bool is_mean =
+		!psd_onnx_attribute(onnx->node, "reduction") || psd_onnx_text_is(onnx, "reduction", "mean");
+	enum psd_status status;
 
+	if (!is_mean || psd_onnx_input(onnx, 2)->kind != PSD_ONNX_ABSENT ||
+	    psd_onnx_attribute(onnx->node, "ignore_index"))
+		return psd_onnx_refuse(onnx, "is known as the mean over all samples alone, all classes alike");
+	status = psd_onnx_lose(onnx, data, 1);
 	*psd_onnx_output(onnx, 0) = *data;
 	return status;
 }
@@ -507,7 +545,7 @@ enum psd_status psd_onnx_operate(struct psd_onnx *onnx)
 	bool is_done = false;
 	enum psd_status status;
 
-	if (node->domain && *node->domain && strcmp(node->domain, "ai.onnx") != 0)
+	if (psd_onnx_is_foreign(node))
 		return psd_onnx_refuse(onnx, "is of '%.80s', known are operators of ONNX itself", node->domain);
 	status = psd_onnx_see(onnx, &is_done);
 	if (!status && !is_done && are_constants(onnx))

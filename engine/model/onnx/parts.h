@@ -61,6 +61,7 @@ struct psd_onnx_value {
 	const double *base;	    /* numbers that were computed, which it is a view of */
 	bool is_scattered;	    /* it is no view, but its dims are right */
 	bool is_real;		    /* of a type with fractions */
+	bool is_count;		    /* of data: whole numbers, as the network's input has them */
 	struct psd_onnx_view view;  /* of data, too: of a layer's output */
 	/* Of data. */
 	struct psd_onnx_term *term; /* of the layer's values */
@@ -99,6 +100,7 @@ enum psd_status psd_onnx_refuse(const struct psd_onnx *onnx, const char *format,
 	__attribute__((format(printf, 2, 3)));
 enum psd_status psd_onnx_no_memory(const struct psd_onnx *onnx);
 
+bool psd_onnx_is_foreign(const Onnx__Node *node); /* of another domain than ONNX's own */
 /* The node's input or output; a value of kind PSD_ONNX_ABSENT where there is none. */
 struct psd_onnx_value *psd_onnx_input(const struct psd_onnx *onnx, unsigned i);
 struct psd_onnx_value *psd_onnx_output(const struct psd_onnx *onnx, unsigned i);
@@ -145,6 +147,11 @@ enum psd_status psd_onnx_note_input(const struct psd_onnx *onnx, const Onnx__Ten
 double psd_onnx_source_number(const struct psd_onnx_source *source, uint64_t place);
 void psd_onnx_source_close(struct psd_onnx_source *source);
 bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, double *number);
+/* All its numbers are this one. */
+bool psd_onnx_is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, double number);
+/* Of a layer with so many channels: *is_learned; else it is absent, or all its numbers are the neutral one. */
+enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_value *value, uint64_t channels,
+				      double neutral, bool *is_learned) PSD_MUST_CHECK;
 /* What is of the file and not computed. Several such values that meet data are learned; a single one may be a number.
  */
 bool psd_onnx_is_parameter(const struct psd_onnx_value *value);
@@ -256,6 +263,9 @@ enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done) PS
  * another order (NULL: in their own). role: of static storage. */
 enum psd_status psd_onnx_note(struct psd_onnx *onnx, unsigned layer, const char *role,
 			      const struct psd_onnx_value *value, const unsigned order[]) PSD_MUST_CHECK;
+/* That is what has been noted of it: the same values of the file. */
+bool psd_onnx_is_noted(const struct psd_onnx *onnx, unsigned layer, const char *role,
+		       const struct psd_onnx_value *value, const unsigned order[]);
 /* The same for values that are broadcast to data, in the order in which that lies in its layer. */
 enum psd_status psd_onnx_note_as(struct psd_onnx *onnx, unsigned layer, const char *role,
 				 const struct psd_onnx_value *value, const struct psd_onnx_view *data) PSD_MUST_CHECK;
@@ -269,6 +279,8 @@ typedef enum psd_status psd_onnx_operator_fn(struct psd_onnx *onnx);
 
 /* The node, whatever it is (operators.c). */
 enum psd_status psd_onnx_operate(struct psd_onnx *onnx) PSD_MUST_CHECK;
+/* Of what the network puts out: of sequences the last, of maps their channels. */
+unsigned psd_onnx_class_axis(const struct psd_onnx_value *data);
 /* Adds the loss of what the network puts out, with that axis as classes. */
 enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis) PSD_MUST_CHECK;
 

@@ -24,11 +24,19 @@ static enum psd_status check_weight(struct psd_onnx *onnx, const struct psd_onnx
 	return psd_onnx_refuse(onnx, "must have a weight of its own of %u to %u axes", least, most);
 }
 
+/* What a layer multiplies by, in psd's order once its axes are in this one (NULL: in their own), and what it adds
+ * (NULL: nothing). */
+struct product {
+	const struct psd_onnx_value *weight, *bias;
+	const unsigned *order;
+};
+
 /* A layer that multiplies by a weight, which another may have multiplied by before. One that shares has no bias of its
- * own: *has_bias says whether it is still to be added. */
-static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec *spec,
-				   const struct psd_onnx_value *weight, bool *has_bias, unsigned *number)
+ * own but that one's: *has_bias says whether it is still to be added. */
+static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec *spec, struct product product,
+				   bool *has_bias, unsigned *number)
 {
+	const struct psd_onnx_value *weight = product.weight;
 	const char *name = name_of(weight);
 	struct psd_onnx_value whole;
 	bool is_whole;
@@ -42,7 +50,11 @@ static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec 
 	is_whole = weight->origin && psd_onnx_elements(weight) == psd_onnx_elements(&whole);
 	spec->n_inputs = 1;
 	spec->is_sharing = name && is_whole && psd_names_find(&onnx->owners, name, &spec->owner);
-	if (spec->is_sharing && onnx->build.graph.layers[spec->owner].n_tensors == 2 && *has_bias)
+	if (spec->is_sharing && !psd_onnx_is_noted(onnx, spec->owner, "weight", weight, product.order))
+		return psd_onnx_refuse(onnx, "multiplies by '%.100s' in another order than '%.100s' does", name,
+				       onnx->build.graph.layers[spec->owner].name);
+	*has_bias = product.bias != NULL;
+	if (spec->is_sharing && product.bias && psd_onnx_is_noted(onnx, spec->owner, "bias", product.bias, NULL))
 		*has_bias = false;
 	else if (spec->is_sharing && spec->kind == &psd_layer_inner_product)
 		spec->settings.inner_product.has_bias = false;
@@ -267,8 +279,8 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 	struct psd_conv_settings *conv = &spec.settings.conv;
 	const uint64_t outputs = is_deconv ? psd_saturated_mul(weight->dims[1], (uint64_t)groups) : weight->dims[0];
 	struct psd_sides kernel = {1, 1};
-	const struct psd_onnx_value *bias = psd_onnx_input(onnx, 2);
-	bool has_bias = psd_onnx_is_parameter(bias);
+	struct psd_onnx_value *bias = psd_onnx_input(onnx, 2);
+	bool has_bias = false, is_left;
 	unsigned layer;
 	enum psd_status status = check_weight(onnx, weight, 3, 4);
 
@@ -295,13 +307,17 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 				       (unsigned long long)psd_onnx_view_side(&data->view, 1), (long long)groups);
 	conv->groups = (uint32_t)groups;
 	conv->outputs = (uint32_t)outputs;
+	status = psd_onnx_check_vector(onnx, bias, outputs, 0, &has_bias);
+	if (status)
+		return status;
 	conv->has_bias = has_bias;
 	spec.inputs[0] = data->view.layer;
-	status = add_product(onnx, &spec, weight, &has_bias, &layer);
+	status = add_product(onnx, &spec, (struct product){.weight = weight, .bias = has_bias ? bias : NULL}, &is_left,
+			     &layer);
 	if (!status)
 		status = psd_onnx_note(onnx, layer, "weight", weight, NULL);
 	if (!status)
-		status = add_bias(onnx, bias, has_bias, &layer);
+		status = add_bias(onnx, bias, is_left, &layer);
 	if (status)
 		return status;
 	psd_onnx_map(onnx, layer, &result);
@@ -344,7 +360,7 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 	const Onnx__Node *adder = bias ? NULL : find_bias(onnx, outputs, &bias);
 	uint64_t places = 1;
 	unsigned layer, added;
-	bool is_left = bias != NULL;
+	bool is_left;
 	enum psd_status status = PSD_OK;
 
 	if (psd_onnx_view_side(&data->view, axis) != inputs)
@@ -374,7 +390,9 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 	if (status)
 		return status;
 	spec.inputs[0] = data->view.layer;
-	status = add_product(onnx, &spec, weight, &is_left, &layer);
+	status = add_product(onnx, &spec,
+			     (struct product){.weight = weight, .bias = bias, .order = is_turned ? NULL : by_outputs},
+			     &is_left, &layer);
 	if (!status)
 		status = psd_onnx_note(onnx, layer, "weight", weight, is_turned ? NULL : by_outputs);
 	if (!status && bias)
@@ -394,20 +412,19 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 enum psd_status psd_onnx_gemm(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	const struct psd_onnx_value *weight = psd_onnx_input(onnx, 1), *bias = psd_onnx_input(onnx, 2);
-	const bool is_turned = psd_onnx_integer(onnx, "transB", 0) != 0, has_bias = psd_onnx_is_parameter(bias);
-	const enum psd_status status = check_weight(onnx, weight, 2, 2);
+	const struct psd_onnx_value *weight = psd_onnx_input(onnx, 1);
+	struct psd_onnx_value *bias = psd_onnx_input(onnx, 2);
+	const bool is_turned = psd_onnx_integer(onnx, "transB", 0) != 0;
+	bool has_bias;
+	enum psd_status status = check_weight(onnx, weight, 2, 2);
 
 	if (status)
 		return status;
 	if (data->kind != PSD_ONNX_DATA || data->view.n_axes != 2 || psd_onnx_integer(onnx, "transA", 0) ||
 	    psd_onnx_number(onnx, "alpha", 1) != 1 || psd_onnx_number(onnx, "beta", 1) != 1)
 		return psd_onnx_refuse(onnx, "is known for samples times a weight alone, with factors of 1");
-	if (has_bias && psd_onnx_elements(bias) != weight->dims[!is_turned])
-		return psd_onnx_refuse(onnx, "adds %llu values to %llu outputs",
-				       (unsigned long long)psd_onnx_elements(bias),
-				       (unsigned long long)weight->dims[!is_turned]);
-	return multiply(onnx, data, weight, is_turned, has_bias ? bias : NULL);
+	status = psd_onnx_check_vector(onnx, bias, weight->dims[!is_turned], 0, &has_bias);
+	return status ? status : multiply(onnx, data, weight, is_turned, has_bias ? bias : NULL);
 }
 
 enum psd_status psd_onnx_matmul(struct psd_onnx *onnx)
@@ -433,7 +450,7 @@ enum psd_status psd_onnx_embed(struct psd_onnx *onnx)
 	const struct psd_onnx_value *table = psd_onnx_input(onnx, 0), *tokens = psd_onnx_input(onnx, 1);
 	struct psd_layer_spec spec = {.kind = &psd_layer_embedding};
 	struct psd_onnx_value result = *tokens;
-	bool has_bias = false;
+	bool is_left;
 	double factor;
 	uint64_t places;
 	enum psd_status status = check_weight(onnx, table, 2, 2);
@@ -450,7 +467,8 @@ enum psd_status psd_onnx_embed(struct psd_onnx *onnx)
 								  .outputs = (uint32_t)table->dims[1]};
 	spec.inputs[0] = tokens->view.layer;
 	places = psd_onnx_values_of(onnx, tokens->view.layer);
-	status = add_product(onnx, &spec, table, &has_bias, &result.view.layer);
+	result.is_count = false;
+	status = add_product(onnx, &spec, (struct product){.weight = table}, &is_left, &result.view.layer);
 	if (!status)
 		status = psd_onnx_note(onnx, result.view.layer, "weight", table, NULL);
 	if (status)

@@ -239,6 +239,8 @@ static enum psd_status transpose(struct psd_onnx *onnx)
 static enum psd_status narrow(struct psd_onnx *onnx, struct psd_onnx_view *view, unsigned axis, uint64_t first,
 			      uint64_t n, uint64_t step)
 {
+	if (psd_onnx_input(onnx, 0)->rotary_base > 0)
+		return psd_onnx_refuse(onnx, "takes places of what is rotated, which only attention is known to read");
 	if (psd_onnx_view_narrow(view, axis, first, n, step))
 		return PSD_OK;
 	return psd_onnx_refuse(onnx, "takes %llu places of axis %u from %llu on, which cannot be taken apart like this",
@@ -330,6 +332,20 @@ static enum psd_status split(struct psd_onnx *onnx)
 	return status;
 }
 
+/* No row twice, of so many. */
+static bool are_distinct(struct psd_onnx *onnx, const struct psd_onnx_value *indices, uint64_t rows)
+{
+	bool *is_taken = psd_arena_take(&onnx->arena, (rows + 1) * sizeof(*is_taken)), are = is_taken;
+
+	for (uint64_t e = 0; e < psd_onnx_elements(indices) && are; e++) {
+		const double index = indices->numbers[e] < 0 ? indices->numbers[e] + (double)rows : indices->numbers[e];
+
+		are = !is_taken[(uint64_t)index];
+		is_taken[(uint64_t)index] = true;
+	}
+	return are;
+}
+
 /* Rows of a constant by the numbers of another, in any order. What is learned is no longer a view then. */
 static enum psd_status scatter_rows(struct psd_onnx *onnx, unsigned axis, const struct psd_onnx_value *indices)
 {
@@ -348,6 +364,8 @@ static enum psd_status scatter_rows(struct psd_onnx *onnx, unsigned axis, const 
 		result.dims[axis + d] = indices->dims[d];
 	for (unsigned d = axis + 1; d < of->n_dims; d++)
 		result.dims[d - 1 + indices->n_dims] = of->dims[d];
+	if (psd_onnx_is_learned(of) && !are_distinct(onnx, indices, of->dims[axis]))
+		return psd_onnx_refuse(onnx, "takes what is learned several times");
 	if (psd_onnx_is_learned(of)) {
 		result.is_scattered = true;
 		result.numbers = NULL;
@@ -470,6 +488,21 @@ static enum psd_status pass(struct psd_onnx *onnx)
 	return PSD_OK;
 }
 
+/* Samples keep their values: other types do not round here. */
+static enum psd_status cast(struct psd_onnx *onnx)
+{
+	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0), *like = psd_onnx_input(onnx, 1);
+	const int32_t type = (int32_t)psd_onnx_integer(onnx, "to", PSD_ONNX_FLOAT);
+	const bool to_real = like->kind == PSD_ONNX_CONSTANT ? like->is_real : psd_onnx_is_real(type);
+	const bool is_value = data->kind == PSD_ONNX_DATA || data->kind == PSD_ONNX_SCORES;
+	double factor;
+
+	if (is_value && !to_real &&
+	    (!data->is_count || type == PSD_ONNX_BOOL || !psd_onnx_term_is_product(data->term, &factor) || factor != 1))
+		return psd_onnx_refuse(onnx, "makes whole numbers or claims of samples, which no layer does");
+	return pass(onnx);
+}
+
 /* ---- the operators ---- */
 
 static const struct {
@@ -488,8 +521,10 @@ enum psd_status psd_onnx_see(struct psd_onnx *onnx, bool *is_done)
 	const enum psd_onnx_kind kind = psd_onnx_input(onnx, 0)->kind;
 
 	*is_done = true;
-	if (!strcmp(op, "Identity") || (kind != PSD_ONNX_CONSTANT && (!strcmp(op, "Cast") || !strcmp(op, "CastLike"))))
+	if (!strcmp(op, "Identity"))
 		return pass(onnx);
+	if (kind != PSD_ONNX_CONSTANT && (!strcmp(op, "Cast") || !strcmp(op, "CastLike")))
+		return cast(onnx);
 	if (!strcmp(op, "CastLike")) /* a constant, as samples are: with fractions */
 		return psd_onnx_compute(onnx, is_done);
 	if (!strcmp(op, "Gather") && is_known)

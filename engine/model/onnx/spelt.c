@@ -162,7 +162,8 @@ static enum psd_status match_layer_norm(struct psd_onnx *onnx, bool *is_done)
 	double epsilon, exponent;
 	unsigned number;
 
-	if (!follow(&chain, "Sub", &of) || strcmp(of, onnx->node->input[0]) != 0 || !strcmp(of, onnx->node->output[0]))
+	if (!follow(&chain, "Sub", &of) || strcmp(of, onnx->node->input[0]) != 0 ||
+	    !strcmp(of, onnx->node->output[0]) || strcmp(of, onnx->graph->node[chain.nodes[0]]->input[0]) != 0)
 		return PSD_OK;
 	difference = chain.value;
 	number = number_of(onnx, difference);
@@ -261,6 +262,9 @@ static bool is_table(struct psd_onnx *onnx, struct psd_onnx_value *table, uint64
 	       !psd_onnx_read(onnx, table);
 }
 
+/* Of angles in float, of powers in float. */
+#define ANGLE_TOLERANCE_RATIO 2e-6
+
 /* Which base makes these tables: 0 for none. */
 static double find_base(const struct psd_onnx_value *cosines, const struct psd_onnx_value *sines, uint64_t places,
 			uint64_t depth)
@@ -276,9 +280,10 @@ static double find_base(const struct psd_onnx_value *cosines, const struct psd_o
 	for (uint64_t p = 0; p < places; p++)
 		for (uint64_t i = 0; i < depth; i++) {
 			const double angle = (double)p * pow(base, -2 * (double)(i % half) / (double)depth);
+			const double tolerance = ANGLE_TOLERANCE_RATIO * (1 + angle);
 
-			if (!(fabs(cosines->numbers[p * depth + i] - cos(angle)) < 1e-2 &&
-			      fabs(sines->numbers[p * depth + i] - sin(angle)) < 1e-2))
+			if (!(fabs(cosines->numbers[p * depth + i] - cos(angle)) < tolerance &&
+			      fabs(sines->numbers[p * depth + i] - sin(angle)) < tolerance))
 				return 0;
 		}
 	return base;

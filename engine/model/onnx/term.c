@@ -7,8 +7,8 @@
 #include "engine/model/layer.h"
 #include "engine/model/onnx/parts.h"
 
-/* Where functions are compared. */
-static const double points[] = {-4.1, -2.3, -1.2, -0.7, -0.15, 0.2, 0.65, 1.3, 2.4, 3.7};
+/* Where functions are compared; far out, too, where one may be cut off. */
+static const double points[] = {-1e6, -40, -9, -4.1, -2.3, -1.2, -0.7, -0.15, 0.2, 0.65, 1.3, 2.4, 3.7, 9, 40, 1e6};
 enum { POINTS = sizeof(points) / sizeof(points[0]) };
 
 /* How many functions upon each other are looked at together: more than any that is known is spelt out in. */
@@ -311,6 +311,7 @@ enum psd_status psd_onnx_settle(struct psd_onnx *onnx, struct psd_onnx_value *da
 		status = make_layer(onnx, data->term, data->view.layer, &data->view.layer);
 	if (status)
 		return status;
+	data->is_count = false;
 	data->term = psd_onnx_term_new(onnx);
 	return data->term ? PSD_OK : psd_onnx_no_memory(onnx);
 }
@@ -345,10 +346,22 @@ static bool has_limit(struct psd_onnx *onnx, unsigned i, const char *name, doubl
 {
 	const bool has_attribute = psd_onnx_attribute(onnx->node, name) != NULL;
 
+	*limit = 0;
 	if (psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, i), limit))
 		return true;
 	*limit = psd_onnx_number(onnx, name, 0);
 	return has_attribute;
+}
+
+static enum psd_status check_limits(struct psd_onnx *onnx)
+{
+	double limit;
+
+	for (unsigned i = 1; i < 3; i++)
+		if (psd_onnx_input(onnx, i)->kind != PSD_ONNX_ABSENT &&
+		    !psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, i), &limit))
+			return psd_onnx_refuse(onnx, "has a limit that is no number of the file");
+	return PSD_OK;
 }
 
 static struct psd_onnx_term *clip(struct psd_onnx *onnx, struct psd_onnx_term *x)
@@ -406,7 +419,8 @@ static struct psd_onnx_term *unary(struct psd_onnx *onnx, struct psd_onnx_term *
 	if (!strcmp(op, "HardSwish"))
 		return of_two(onnx, PRODUCT, x, hard_sigmoid(onnx, x, 1.0 / 6, 0.5));
 	if (!strcmp(op, "Swish"))
-		return of_two(onnx, PRODUCT, x, upon(onnx, x, SIGMOID, 0, 0));
+		return of_two(onnx, PRODUCT, x,
+			      upon(onnx, upon(onnx, x, LINEAR, psd_onnx_number(onnx, "alpha", 1), 0), SIGMOID, 0, 0));
 	if (!strcmp(op, "Mish"))
 		return of_two(onnx, PRODUCT, x, upon(onnx, upon(onnx, x, SOFTPLUS, 0, 0), TANH, 0, 0));
 	if (!strcmp(op, "Softsign"))
@@ -476,7 +490,9 @@ enum psd_status psd_onnx_apply(struct psd_onnx *onnx, bool *is_done)
 	*is_done = false;
 	if (data->kind != PSD_ONNX_DATA)
 		return PSD_OK;
-	if (data->term->depth > DEPTH)
+	if (!strcmp(onnx->node->op_type, "Clip"))
+		status = check_limits(onnx);
+	if (!status && data->term->depth > DEPTH)
 		status = psd_onnx_settle(onnx, data);
 	if (!status && other->kind == PSD_ONNX_DATA && other->term->depth > DEPTH)
 		status = psd_onnx_settle(onnx, other);
@@ -487,8 +503,8 @@ enum psd_status psd_onnx_apply(struct psd_onnx *onnx, bool *is_done)
 	if (!*is_done && onnx->node->n_input == 2 && psd_onnx_is_scalar(onnx, other, &number) &&
 	    other->n_dims <= data->view.n_axes)
 		term = with_number(onnx, data->term, number, is_second, is_done);
-	if (!*is_done && onnx->node->n_input == 2 && other->kind == PSD_ONNX_DATA &&
-	    are_same_elements(&data->view, &other->view))
+	if (!*is_done && onnx->node->n_input == 2 && other->kind == PSD_ONNX_DATA && data->rotary_base == 0 &&
+	    other->rotary_base == 0 && are_same_elements(&data->view, &other->view))
 		term = with_itself(onnx, data->term, other->term, is_done);
 	if (*is_done && !term)
 		return psd_onnx_no_memory(onnx);

@@ -29,6 +29,28 @@ enum psd_status psd_onnx_note(struct psd_onnx *onnx, unsigned layer, const char 
 	return PSD_OK;
 }
 
+bool psd_onnx_is_noted(const struct psd_onnx *onnx, unsigned layer, const char *role,
+		       const struct psd_onnx_value *value, const unsigned order[])
+{
+	const struct psd_onnx_weight *weight = onnx->weights;
+	const uint64_t elements = psd_onnx_elements(value);
+	struct psd_onnx_view one = value->view, other;
+
+	while (weight && (weight->layer != layer || strcmp(weight->role, role) != 0))
+		weight = weight->next;
+	if (!weight || !value->origin || weight->value.origin != value->origin || value->is_scattered)
+		return false;
+	other = weight->value.view;
+	if ((order && !psd_onnx_view_transpose(&one, order)) || !psd_onnx_view_reshape(&one, &elements, 1) ||
+	    !psd_onnx_view_reshape(&other, &elements, 1) || one.offset != other.offset ||
+	    !psd_onnx_view_align(&one, &other))
+		return false;
+	for (unsigned d = 0; d < psd_onnx_view_digits(&one); d++)
+		if (one.digits[d].stride != other.digits[d].stride)
+			return false;
+	return true;
+}
+
 /* An axis of 1 in front for each that it lacks. */
 static struct psd_onnx_view as_long(const struct psd_onnx_view *view, unsigned n_axes)
 {

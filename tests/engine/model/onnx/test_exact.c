@@ -1,0 +1,177 @@
+/* What no layer computes exactly is refused, and what looks like something known but is not becomes something else. */
+#include <criterion/criterion.h>
+
+#include "tests/engine/model/onnx/onnx_file.h"
+
+#define SAMPLES "input x f32[b,6]\n"
+#define MAPS	"input x f32[b,4,5,5]\n"
+#define PLACES	"input x f32[b,5,4]\n"
+
+/* ---- functions ---- */
+
+/* Between -10 and 10 the clip does nothing: that alone is no reason to leave it out. */
+Test(onnx_exact, a_wide_clip_below_silu_stays)
+{
+	onnx_file_becomes(SAMPLES "low: f32[] = -10\nhigh: f32[] = 10\nc = Clip(x, low, high)\ns = Sigmoid(c)\n"
+				  "y = Mul(c, s)\n",
+			  "input 6, linear 6, clip 6, linear 6, silu 6, softmax-loss 6");
+}
+
+Test(onnx_exact, swish_is_silu_with_a_factor_of_one)
+{
+	onnx_file_becomes("opset 24\n" SAMPLES "y = Swish(x)\n", "input 6, silu 6, softmax-loss 6");
+	onnx_file_becomes("opset 24\n" SAMPLES "y = Swish(x) alpha=1.5\n",
+			  "input 6, linear 6, sigmoid 6, multiply 6, softmax-loss 6");
+}
+
+Test(onnx_exact, limits_are_numbers)
+{
+	onnx_file_refuses(SAMPLES "m = ReduceMean(x) axes=[1]\ny = Clip(x, m)\n",
+			  "node '' (Clip) has a limit that is no number of the file");
+}
+
+Test(onnx_exact, samples_are_not_rounded)
+{
+	onnx_file_refuses(SAMPLES "y = Cast(x) to=7\n",
+			  "node '' (Cast) makes whole numbers or claims of samples, which no layer does");
+	onnx_file_becomes(SAMPLES "y = Cast(x) to=10\n", "input 6, softmax-loss 6");
+	onnx_file_becomes("input x i32[b,6]\nw: f32[9,3]\nt = Cast(x) to=7\ny = Gather(w, t)\n",
+			  "input 1x6, embedding 3x6, softmax-loss 3x6");
+}
+
+/* ---- what is learned ---- */
+
+#define TWO_PRODUCTS(first, second) "input x f32[b,5]\nw: f32[5,5]\na: f32[5]\nc: f32[5]\n" first second
+
+Test(onnx_exact, a_matrix_is_shared_in_one_order)
+{
+	onnx_file_becomes(TWO_PRODUCTS("h = MatMul(x, w)\n", "y = MatMul(h, w)\n"),
+			  "input 5, inner-product 5, inner-product 5, softmax-loss 5");
+	onnx_file_refuses(TWO_PRODUCTS("h = MatMul(x, w)\n", "y = Gemm(h, w) transB=1\n"),
+			  "node '' (Gemm) multiplies by 'w' in another order than 'MatMul' does");
+}
+
+Test(onnx_exact, a_shared_matrix_has_the_bias_of_each)
+{
+	onnx_file_becomes(TWO_PRODUCTS("h = Gemm(x, w, a)\n", "y = Gemm(h, w, a)\n"),
+			  "input 5, inner-product 5, inner-product 5, softmax-loss 5");
+	onnx_file_becomes(TWO_PRODUCTS("h = MatMul(x, w)\n", "y = Gemm(h, w, c)\n"),
+			  "input 5, inner-product 5, inner-product 5, scale 5, softmax-loss 5");
+	onnx_file_refuses(TWO_PRODUCTS("h = Gemm(x, w, a)\n", "y = Gemm(h, w, c)\n"),
+			  "layer 'Gemm-2' has the parameters weight 5x5, must have those of 'Gemm' to share them: "
+			  "weight 5x5, bias 5");
+}
+
+#define NO_VECTOR(n) "has a factor or summand that is none of " #n " values of the file"
+
+Test(onnx_exact, what_is_added_is_of_the_file_or_nothing)
+{
+	onnx_file_becomes(SAMPLES "w: f32[6,3]\nz: f32[3] = 0 0 0\nn = Neg(z)\ny = Gemm(x, w, n)\n",
+			  "input 6, inner-product 3, softmax-loss 3");
+	onnx_file_refuses(SAMPLES "w: f32[6,3]\nz: f32[3] = 1 0 0\nn = Neg(z)\ny = Gemm(x, w, n)\n",
+			  "node '' (Gemm) " NO_VECTOR(3));
+	onnx_file_refuses(SAMPLES "w: f32[6,3]\nc: f32[1]\ny = Gemm(x, w, c)\n", "node '' (Gemm) " NO_VECTOR(3));
+	onnx_file_refuses(MAPS "w: f32[2,4,3,3]\nz: f32[2] = 1 2\nn = Neg(z)\ny = Conv(x, w, n)\n",
+			  "node '' (Conv) " NO_VECTOR(2));
+}
+
+Test(onnx_exact, normalisations_have_factors_of_the_file_or_none)
+{
+	onnx_file_refuses(PLACES "z: f32[4] = 0 1 2 3\no: f32[] = 1\nf = Add(z, o)\ny = LayerNormalization(x, f)\n",
+			  "node '' (LayerNormalization) " NO_VECTOR(4));
+	onnx_file_refuses(MAPS "z: f32[4] = 1 1 1 2\nf = Neg(z)\nb: f32[4]\nm: f32[4]\nv: f32[4]\n"
+			       "y = BatchNormalization(x, f, b, m, v)\n",
+			  "node '' (BatchNormalization) " NO_VECTOR(4));
+	onnx_file_refuses("opset 8\n" MAPS "f: f32[4]\nb: f32[4]\nm: f32[4]\nv: f32[4]\n"
+			  "y = BatchNormalization(x, f, b, m, v) spatial=0\n",
+			  "node '' (BatchNormalization) has statistics for each place, must have them for each "
+			  "channel");
+}
+
+Test(onnx_exact, slopes_broadcast_from_behind)
+{
+	onnx_file_becomes("input x f32[b,5,5]\ns: f32[5,1]\ny = PRelu(x, s)\n",
+			  "input 5x5, prelu 5x5, permute 5x5, softmax-loss 5x5");
+	onnx_file_refuses("input x f32[b,5,5]\ns: f32[5]\ny = PRelu(x, s)\n",
+			  "node '' (PRelu) must have a slope for each channel, or one");
+}
+
+Test(onnx_exact, rows_that_are_taken_twice_are_no_parameters_of_their_own)
+{
+	onnx_file_becomes(PLACES "t: f32[7,4]\ni: i64[5] = 4 3 2 1 0\np = Gather(t, i)\ny = Add(x, p)\n",
+			  "input 5x4, position 5x4, permute 4x5, softmax-loss 4x5");
+	onnx_file_refuses(PLACES "t: f32[7,4]\ni: i64[5] = 4 3 2 1 4\np = Gather(t, i)\ny = Add(x, p)\n",
+			  "node '' (Gather) takes what is learned several times");
+}
+
+/* ---- normalisation that is spelt out ---- */
+
+#define SPELT(difference)                                                                                              \
+	PLACES "two: f32[] = 2\ne: f32[] = 0.001\nm = ReduceMean(x) axes=[-1]\nd = " difference "\np = Pow(d, two)\n"  \
+	       "v = ReduceMean(p) axes=[-1]\ns = Add(v, e)\nr = Sqrt(s)\ny = Div(d, r)\n"
+
+Test(onnx_exact, a_mean_is_subtracted)
+{
+	onnx_file_becomes("opset 17\n" SPELT("Sub(x, m)"), "input 5x4, permute 4x5, layer-norm 4x5, softmax-loss 4x5");
+	onnx_file_refuses("opset 17\n" SPELT("Sub(m, x)"),
+			  "node '' (Sub) joins samples of different shapes, which is known for factors of maps alone");
+}
+
+/* ---- the end ---- */
+
+Test(onnx_exact, a_softmax_at_the_end_is_over_the_classes)
+{
+	onnx_file_becomes(PLACES "y = Softmax(x) axis=2\n", "input 5x4, permute 4x5, softmax-loss 4x5");
+	onnx_file_refuses(PLACES "y = Softmax(x) axis=1\n",
+			  "node '' (Softmax) is over axis 1 of what the network puts out, classes are axis 2");
+}
+
+Test(onnx_exact, a_loss_is_the_mean_of_all)
+{
+	const char message[] =
+		"node '' (SoftmaxCrossEntropyLoss) is known as the mean over all samples alone, all classes alike";
+
+	onnx_file_becomes(SAMPLES "input t i64[b]\ny = SoftmaxCrossEntropyLoss(x, t) reduction=\"mean\"\n",
+			  "input 6, softmax-loss 6");
+	onnx_file_refuses(SAMPLES "input t i64[b]\ny = SoftmaxCrossEntropyLoss(x, t) reduction=\"sum\"\n", message);
+	onnx_file_refuses(SAMPLES "input t i64[b]\ny = SoftmaxCrossEntropyLoss(x, t) ignore_index=0\n", message);
+	onnx_file_refuses(SAMPLES "input t i64[b]\nw: f32[6]\ny = SoftmaxCrossEntropyLoss(x, t, w)\n", message);
+}
+
+/* ---- attention ---- */
+
+/* Two heads of 4 values at 3 places. */
+#define HEADS                                                                                                          \
+	"input x f32[b,3,8]\ns: i64[4] = 0 0 2 4\nr = Reshape(x, s)\nq = Transpose(r) perm=[0,2,1,3]\n"                \
+	"k = Transpose(r) perm=[0,2,3,1]\n"
+#define END                                                                                                            \
+	"p = Softmax(c) axis=-1\no = MatMul(p, q)\nt = Transpose(o) perm=[0,2,1,3]\nback: i64[3] = 0 0 -1\n"           \
+	"y = Reshape(t, back)\n"
+
+Test(onnx_exact, scores_are_divided_by_the_root_of_the_depth)
+{
+	onnx_file_becomes(HEADS "f: f32[] = 0.5\nd = MatMul(q, k)\nc = Mul(d, f)\n" END,
+			  "input 3x8, permute 8x3, permute 8x3, concat 24x3, attention 8x3, "
+			  "softmax-loss 8x3");
+	onnx_file_refuses(HEADS "f: f32[] = 0.5003\nd = MatMul(q, k)\nc = Mul(d, f)\n" END,
+			  "node '' (Softmax) has scores times 0.5003, must be 1 by the root of the depth 4");
+}
+
+/* ---- randomness ---- */
+
+Test(onnx_exact, masks_are_for_values_or_samples)
+{
+#define MASKED(like)                                                                                                   \
+	MAPS "half: f32[] = 0.5\nl: f32" like "\nu = RandomUniformLike(l)\nm = Less(u, half)\nn = Cast(m) to=1\n"      \
+	     "y = Mul(x, n)\n"
+	onnx_file_becomes(MASKED("[1,1,1,1]"), "input 4x5x5, softmax-loss 4x5x5");
+	onnx_file_becomes(MASKED("[1,4,5,5]"), "input 4x5x5, dropout 4x5x5, softmax-loss 4x5x5");
+	onnx_file_refuses(MASKED("[1,4,1,1]"),
+			  "node '' (Mul) drops several values together, known are single ones and whole samples");
+}
+
+Test(onnx_exact, operators_of_others_are_not_computed)
+{
+	onnx_file_refuses(SAMPLES "a: f32[] = 1\nb = Neg(a) @domain=com.example\ny = Add(x, b)\n",
+			  "node '' (Neg) is of 'com.example', known are operators of ONNX itself");
+}
