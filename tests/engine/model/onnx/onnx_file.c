@@ -118,7 +118,7 @@ static void add_number(Onnx__Tensor *tensor, double number)
 {
 	switch (tensor->data_type) {
 	case 1: APPEND(tensor, float_data, (float)number); break;
-	case 7: APPEND(tensor, int64_data, (int64_t)number); break;
+	case 7: APPEND(tensor, int64_data, (int64_t)number); break; /* up to 2^53 */
 	case 11: APPEND(tensor, double_data, number); break;
 	case 12:
 	case 13: APPEND(tensor, uint64_data, (uint64_t)number); break;
@@ -172,6 +172,8 @@ static Onnx__Tensor *take_tensor(const char **at, char *name)
 		for (skip(at); **at && **at != '\n'; skip(at))
 			if (is_raw)
 				add_raw(tensor, strtoll(*at, (char **)at, 10));
+			else if (tensor->data_type == 7)
+				APPEND(tensor, int64_data, (int64_t)strtoll(*at, (char **)at, 10));
 			else
 				add_number(tensor, take_number(at));
 	}

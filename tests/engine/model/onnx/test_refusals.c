@@ -1,0 +1,388 @@
+/* Every complaint about a network in ONNX's form, with its node and what is accepted. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/engine/model/onnx/onnx_file.h"
+
+struct refusal {
+	const char *text, *message;
+};
+
+static void check(const struct refusal *refusals, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		onnx_file_refuses(refusals[i].text, refusals[i].message);
+}
+
+#define CHECK(refusals) check(refusals, sizeof(refusals) / sizeof((refusals)[0]))
+
+#define FLAT   "input x f32[1,12]\n"
+#define ROWS   "input x f32[1,4,6]\n"
+#define MAPS   "input x f32[1,3,8,8]\n"
+#define BATCH  "input x f32[3,4,6]\n"
+#define HEADS  "input x f32[1,2,4,4]\n" /* of 4 places and depth 4 */
+#define SCORES HEADS "k = Transpose(x) perm=[0,1,3,2]\ns = MatMul(x, k)\n"
+#define HALF   "h: f32[] = 0.5\n" /* by the root of the depth */
+
+Test(onnx_refusals, of_the_file_as_a_whole)
+{
+	static const struct refusal refusals[] = {
+		{FLAT "w: f32[12,5]\nw: f32[2]\ny = MatMul(x, w)", "the value 'w' is made twice"},
+		{FLAT "y = Relu(x)\ny = Tanh(x)", "the value 'y' is made twice"},
+		{FLAT "x = Relu(x)", "the value 'x' is made twice"},
+		{FLAT, "the network puts nothing out"},
+		{FLAT "output x", "the network reads no input"},
+		{FLAT "y = Relu(x)\noutput z", "no node makes the output 'z'"},
+		{FLAT "y = Relu(z) @name=n", "node 'n' (Relu) reads 'z', which does not exist"},
+		{FLAT "a = Relu(x)\ny = Add(a, z)\nz = Relu(a)\noutput y",
+		 "node '' (Add) reads 'z', which nothing above it makes"},
+		{FLAT "a = Add(x, b)\nb = Relu(a)", "node '' (Add) reads 'b', which nothing above it makes"},
+		{FLAT "a = Sum(a, x)", "node '' (Sum) reads 'a', which nothing above it makes"},
+		{FLAT "a, m = MaxPool(x)\ny = Relu(m)\noutput m", "node '' (MaxPool) must have an input of samples, "
+								  "channels and one or two sides"},
+		{"input x f32[4]\ny = Relu(x)",
+		 "the input 'x' must have two to four axes, the first of which is the batch"},
+		{"input x f32[1,2,3,4,5]\ny = Relu(x)",
+		 "the input 'x' must have two to four axes, the first of which is the batch"},
+		{"input x f32[1,n]\ny = Relu(x)",
+		 "the input 'x' has side 'n' 0 as axis 1: only the batch may be open, and sides are up to 16777216"},
+		{"input x f32[1,-3]\ny = Relu(x)",
+		 "the input 'x' has side '' -3 as axis 1: only the batch may be open, and sides are up to 16777216"},
+		{"input x f32[1,9223372036854775807]\ny = Relu(x)",
+		 "the input 'x' has side '' 9223372036854775807 as axis 1: only the batch may be open, and sides are "
+		 "up to "
+		 "16777216"},
+		{"input x f32[1,3,65537]\ny = Relu(x)", "the input 'x' has more than 65536 places"},
+		{"input x i64[1,65537]\ny = Relu(x)", "the input 'x' has more than 65536 places"},
+		{FLAT "input z f32[1,12]\ny = Add(x, z)",
+		 "the network has two inputs, 'x' and 'z', and psd feeds one: export the others as constants"},
+		{FLAT "w: f32[2] = 1 2\ny = Neg(w)", "the network reads no input"},
+		{FLAT "y = Relu(x) @domain=com.microsoft @name=n",
+		 "node 'n' (Relu) is of 'com.microsoft', known are operators of ONNX itself"},
+		{FLAT "y = Einsum(x) @name=n", "node 'n' (Einsum) is an operator that psd has no layer for"},
+		{"input x f32[1,16777216,65536,65536]\ny = Relu(x)",
+		 "layer 'x': 16777216x65536x65536 values are too many"},
+	};
+
+	CHECK(refusals);
+}
+
+Test(onnx_refusals, of_constants)
+{
+	static const struct refusal refusals[] = {
+		{FLAT "w: f32[1,1,1,1,1,1,1,1,1]\ny = Add(x, w)", "tensor 'w' has 9 axes, must have up to 8"},
+		{FLAT "w: f32[-1]\ny = Add(x, w)", "tensor 'w' has a side of -1"},
+		{FLAT "w: f32[4294967296]\ny = Add(x, w)", "tensor 'w' has a side of 4294967296"},
+		{FLAT "s: i64[2]\ny = Reshape(x, s)",
+		 "node '' (Reshape) needs the numbers of 's', which the file leaves out"},
+		{FLAT "s: i64[2] = 3\ny = Reshape(x, s)",
+		 "node '' (Reshape) needs the numbers of 's', which the file leaves out"},
+		{FLAT "s: str[2]\ny = Reshape(x, s)",
+		 "node '' (Reshape) needs the numbers of 's', which are too many or of no such type"},
+		{FLAT "s: i64[9] = 1 1 1 1 1 1 1 1 12\ny = Reshape(x, s)",
+		 "node '' (Reshape) has 9 'shape', must have up to 8"},
+		{FLAT "s = Shape(x)\nc = ConstantOfShape(s) value=f32[1,1,1,1,1,1,1,1,1]{2}\ny = Mul(x, c)",
+		 "tensor '' has 9 axes, must have up to 8"},
+		{FLAT "c = Constant() value=f32[1,1,1,1,1,1,1,1,1]{2}\nd = Neg(c)\ny = Mul(x, d)",
+		 "tensor '' has 9 axes, must have up to 8"},
+		{FLAT "c = Constant() value_string=\"a\"\ny = Mul(x, c)", "node '' (Constant) has no value of numbers"},
+		{FLAT "e: f32[2] = external /etc/passwd 0\nt = Neg(e)\ny = Mul(x, t)",
+		 "tensor 'e' lies in '/etc/passwd', must lie in a file beside the model"},
+		{FLAT "e: f32[2] = external ../w.bin 0\nt = Neg(e)\ny = Mul(x, t)",
+		 "tensor 'e' lies in '../w.bin', must lie in a file beside the model"},
+		{FLAT "a: f32[2] = 1 2\nt = Add(a, )\ny = Mul(x, t)", "node '' (Add) must have 2 inputs"},
+		{FLAT "a: f32[2] = 1 2\nt = Add(, a)\ny = Mul(x, t)", "node '' (Add) must have 2 inputs"},
+		{FLAT "t = Neg()\ny = Mul(x, t)", "node '' (Neg) must have 1 inputs"},
+		{FLAT "t = ConstantOfShape()\ny = Mul(x, t)", "node '' (ConstantOfShape) must have 1 inputs"},
+		{FLAT "t = ReduceProd()\ny = Mul(x, t)", "node '' (ReduceProd) must have 1 inputs"},
+		{FLAT "a: f32[2] = 1 2\nt = Where(a, a)\ny = Mul(x, t)", "node '' (Where) must have 3 inputs"},
+		{FLAT "a: f32[2] = 1 2\nt = GatherElements(a)\ny = Mul(x, t)",
+		 "node '' (GatherElements) must have 2 inputs"},
+		{FLAT "a: f32[2] = 1 2\nb: f32[3] = 1 2 3\nt = Add(a, b)\ny = Mul(x, t)",
+		 "node '' (Add) has inputs whose shapes do not fit"},
+		{FLAT "a: f32[2] = 1 2\nb: f32[3] = 1 2 3\nt = Where(a, b, a)\ny = Mul(x, t)",
+		 "node '' (Where) has inputs whose shapes do not fit"},
+		{FLAT "a: f32[2] = 1 2\nb: f32[1,1] = 3\nt = Concat(a, b) axis=0\ny = Mul(x, t)",
+		 "node '' (Concat) has inputs whose shapes do not fit"},
+		{FLAT "a: f32[2,1] = 1 2\nb: f32[3,1] = 1 2 3\nt = Concat(a, b) axis=1\ny = Mul(x, t)",
+		 "node '' (Concat) has inputs whose shapes do not fit"},
+		{FLAT "a: f32[2] = 1 2\nb: i64[1,1] = 0\nt = GatherElements(a, b)\ny = Mul(x, t)",
+		 "node '' (GatherElements) has inputs whose shapes do not fit"},
+		{FLAT "a: f32[2,2] = 1 2 3 4\nb: i64[1,1] = 0\nt = GatherElements(a, b)\ny = Mul(x, t)",
+		 "node '' (GatherElements) has inputs whose shapes do not fit"},
+		{FLAT "a: f32[2] = 1 2\nb: i64[2] = 0 2\nt = GatherElements(a, b)\ny = Mul(x, t)",
+		 "node '' (GatherElements) takes place 2 of 2"},
+		{FLAT "s: i64[9] = 1 1 1 1 1 1 1 1 1\nt = ConstantOfShape(s)\ny = Mul(x, t)",
+		 "node '' (ConstantOfShape) has more than 8 axes"},
+		{FLAT "s: i64[2] = 4097 4096\nt = ConstantOfShape(s)\ny = Mul(x, t)",
+		 "node '' (ConstantOfShape) needs more than 16777216 numbers of a constant"},
+		{FLAT "a: i64[] = 0\nb: i64[] = 3\nt = Range(a, b, a)\ny = Mul(x, t)",
+		 "node '' (Range) must have a start, a limit and a step"},
+		{FLAT "a: f32[2] = 1 2\nt = Trilu(a)\ny = Mul(x, t)",
+		 "node '' (Trilu) has an input of 1 axes, must have 2"},
+		{FLAT "a: f32[2,1] = 1 2\nt = ReduceProd(a)\ny = Mul(x, t)",
+		 "node '' (ReduceProd) has an input of 2 axes, must have 1"},
+		{FLAT "a: f32[2] = 1 2\ni: i64[] = 2\nt = Gather(a, i)\ny = Mul(x, t)",
+		 "node '' (Gather) takes row 2 of 2"},
+		{FLAT "a: f32[2] = 1 2\ni: f32[] = nan\nt = Gather(a, i)\ny = Mul(x, t)",
+		 "node '' (Gather) takes row nan of 2"},
+		{FLAT "a: f32[1,1,1,1,1,1,1,1] = 1\ni: i64[1,1] = 0\nt = Gather(a, i)\ny = Mul(x, t)",
+		 "node '' (Gather) makes more than 8 axes"},
+		{FLAT "a: f32[0] = \nt = Reshape(a, a)\ny = Mul(x, t)",
+		 "node '' (Reshape) has an input that cannot be taken apart"},
+	};
+
+	CHECK(refusals);
+}
+
+Test(onnx_refusals, of_shapes)
+{
+	static const struct refusal refusals[] = {
+		{ROWS "y = Reshape(x, x)", "node '' (Reshape) takes 'shape' from the samples, must be told it"},
+		{ROWS "s: i64[2] = 1 23\ny = Reshape(x, s)",
+		 "node '' (Reshape) makes a shape that its input has not the values for, or not in this order"},
+		{ROWS "s: i64[2] = -1 -1\ny = Reshape(x, s)", "node '' (Reshape) makes side 1 -1"},
+		{ROWS "s: i64[2] = 1 -2\ny = Reshape(x, s)", "node '' (Reshape) makes side 1 -2"},
+		{ROWS "s: i64[4] = 1 4 6 0\ny = Reshape(x, s)", "node '' (Reshape) makes side 3 0"},
+		{ROWS "s: i64[2] = 1 4294967296\ny = Reshape(x, s)", "node '' (Reshape) makes side 1 4294967296"},
+		{ROWS "s: i64[4] = 65536 65536 65536 65536\ny = Reshape(x, s)",
+		 "node '' (Reshape) makes a shape that its input has not the values for, or not in this order"},
+		{ROWS "s: i64[5] = 65536 65536 65536 65536 -1\ny = Reshape(x, s)",
+		 "node '' (Reshape) makes a shape that its input has not the values for, or not in this order"},
+		{ROWS "a: i64[1] = 3\ny = Squeeze(x, a)", "node '' (Squeeze) has axis 3 of 3"},
+		{ROWS "a: i64[1] = -5\ny = Unsqueeze(x, a)", "node '' (Unsqueeze) has axis -5 of 4"},
+		{ROWS "a: i64[6] = 0 1 2 3 4 5\ny = Unsqueeze(x, a)", "node '' (Unsqueeze) makes more than 8 axes"},
+		{ROWS "a: i64[1] = 1\ny = Squeeze(x, a)",
+		 "node '' (Squeeze) makes a shape that its input has not the values for, or not in this order"},
+		{ROWS "s: i64[3] = 1 4 5\ny = Expand(x, s)",
+		 "node '' (Expand) makes a shape that its input cannot be repeated to"},
+		{ROWS "s: i64[3] = 1 4 0\ny = Expand(x, s)",
+		 "node '' (Expand) makes a shape that its input cannot be repeated to"},
+		{ROWS "y = Transpose(x) perm=[0,1]", "node '' (Transpose) has an order that is none of 3 axes"},
+		{ROWS "y = Transpose(x) perm=[0,1,1]", "node '' (Transpose) has an order that is none of 3 axes"},
+		{ROWS "y = Transpose(x) perm=[0,1,-1]", "node '' (Transpose) has an order that is none of 3 axes"},
+		{ROWS "y = Transpose(x) perm=[0,1,2,3,4,5,6,7,8]",
+		 "node '' (Transpose) has 9 'perm', must have up to 8"},
+		{ROWS "o: i64[1] = 1\nt: i64[2] = 1 2\ny = Slice(x, o, t)",
+		 "node '' (Slice) has 1 starts, 2 ends, 0 axes, 0 steps"},
+		{ROWS "o: i64[1] = 2\nt: i64[1] = 2\ny = Slice(x, o, t, o)",
+		 "node '' (Slice) takes places from 2 to before 2 by 1 of 6"},
+		{ROWS "o: i64[1] = 1\nt: i64[1] = 9\nm: i64[1] = -1\ny = Slice(x, o, t, o, m)",
+		 "node '' (Slice) takes places from 1 to before 9 by -1 of 4"},
+		{ROWS "p: i64[3] = 1 2 1\ny, z = Split(x, p) axis=1", "node '' (Split) has 3 parts and 2 outputs"},
+		{ROWS "p: i64[2] = 3 2\ny, z = Split(x, p) axis=1\no = Add(y, z)",
+		 "node '' (Split) takes 2 places of axis 1 from 3 on, which cannot be taken apart like this"},
+		{ROWS "p: i64[2] = 9223372036854775807 9223372036854775807\ny, z = Split(x, p) axis=1",
+		 "node '' (Split) takes 9223372036854775807 places of axis 1 from 0 on, which cannot be taken apart "
+		 "like "
+		 "this"},
+		{BATCH "o: i64[1] = 0\nt: i64[1] = 1\ny = Slice(x, o, t)",
+		 "node '' (Slice) takes 1 places of axis 0 from 0 on, which cannot be taken apart like this"},
+		{ROWS "i: i64[2] = 2 1\ny = Gather(x, i) axis=1",
+		 "node '' (Gather) takes places of the samples in an order that is not known"},
+		{ROWS "i: i64[] = 4\ny = Gather(x, i) axis=1", "node '' (Gather) takes a place that is none of 4"},
+		{ROWS "i: i64[] = -5\ny = Gather(x, i) axis=1", "node '' (Gather) takes a place that is none of 4"},
+		{ROWS "i: i64[0] =\ny = Gather(x, i) axis=1", "node '' (Gather) takes a place that is none of 4"},
+		{ROWS "i: i64[] = 0\ny = Gather(x, i) axis=3", "node '' (Gather) has axis 3 of 3"},
+		{SCORES "a: i64[1] = 0\ny = Squeeze(s, a)",
+		 "node '' (Squeeze) takes attention's scores apart: not known"},
+		/* every second of 5 places */
+		{"input x f32[1,4,5]\no: i64[1] = 0\nt: i64[1] = 4\na: i64[1] = 2\np: i64[1] = 2\nz = Slice(x, o, t, "
+		 "a, p)\n"
+		 "y = Flatten(z)",
+		 "node '' (Flatten) takes values apart in a way that is not known"},
+		{ROWS "s: i64[4] = 1 2 4 6\nz = Expand(x, s)\ny = Flatten(z)",
+		 "node '' (Flatten) repeats values, which no layer does"},
+		/* 6 places as 2 of 3 in one and 3 of 2 in the other, far apart in both */
+		{"input x f32[1,6,6]\ns: i64[5] = 1 2 3 2 3\nr = Reshape(x, s)\nf: i64[3] = 1 6 6\n"
+		 "o = Transpose(r) perm=[0,1,4,3,2]\np = Transpose(r) perm=[0,4,1,2,3]\n"
+		 "a = Reshape(o, f)\nb = Reshape(p, f)\ny = Add(a, b)",
+		 "node '' (Add) has inputs whose places are counted in ways that do not fit"},
+		{"input x f32[1,65536,64]\nt = Transpose(x) perm=[0,2,1]\ns: i64[3] = 1 1 4194304\nr = Reshape(t, s)\n"
+		 "w: f32[2,1,1]\ny = Conv(r, w)",
+		 "node '' (Conv) needs values as 1x4194304x1, up to 16777216x65536x65536 are possible"},
+	};
+
+	CHECK(refusals);
+}
+
+Test(onnx_refusals, of_products)
+{
+	static const struct refusal refusals[] = {
+		{ROWS "w: f32[7,5]\ny = MatMul(x, w)", "node '' (MatMul) multiplies 6 values by a weight for 7"},
+		{ROWS "w: f32[6,16777217]\ny = MatMul(x, w)",
+		 "node '' (MatMul) has 16777217 outputs, must have up to 16777216"},
+		{ROWS "w: f32[6]\ny = MatMul(x, w)", "node '' (MatMul) must have a weight of its own of 2 to 2 axes"},
+		{ROWS "w: f32[6,0]\ny = MatMul(x, w)", "node '' (MatMul) must have a weight of its own of 2 to 2 axes"},
+		{ROWS "y = MatMul(x)", "node '' (MatMul) must have a weight of its own of 2 to 2 axes"},
+		{ROWS "w: f32[4,4]\ny = MatMul(w, x)",
+		 "node '' (MatMul) is known for samples times a weight alone, and in attention"},
+		{FLAT "w: f32[12,5]\ny = Gemm(x, w) alpha=0.5",
+		 "node '' (Gemm) is known for samples times a weight alone, with factors of 1"},
+		{FLAT "w: f32[12,5]\ny = Gemm(x, w) transA=1",
+		 "node '' (Gemm) is known for samples times a weight alone, with factors of 1"},
+		{BATCH "s: i64[2] = 1 72\nr = Reshape(x, s)\nw: f32[72,5]\ny = MatMul(r, w)",
+		 "node '' (MatMul) is over axis 1, which holds the batch: samples do not see each other"},
+		{BATCH "y = Concat(x, x) axis=0",
+		 "node '' (Concat) is over axis 0, which holds the batch: samples do not see each other"},
+		{BATCH "y = Softmax(x) axis=0\nz = Relu(y)",
+		 "node '' (Softmax) is over axis 0, which holds the batch: samples do not see each other"},
+		{FLAT "w: f32[4,12,3]\ny = Conv(x, w)",
+		 "node '' (Conv) must have an input of samples, channels and one or two sides"},
+		{MAPS "w: f32[4,3]\ny = Conv(x, w)", "node '' (Conv) must have a weight of its own of 3 to 4 axes"},
+		{MAPS "w: f32[4,2,3,3]\ny = Conv(x, w)",
+		 "node '' (Conv) has a weight that does not fit 3 channels in 1 groups"},
+		{MAPS "w: f32[4,1,3,3]\ny = Conv(x, w) group=-3",
+		 "node '' (Conv) has a weight that does not fit 3 channels in -3 groups"},
+		{MAPS "w: f32[3,4294967295,1,1]\ny = ConvTranspose(x, w) group=2",
+		 "node '' (ConvTranspose) has a weight that does not fit 3 channels in 2 groups"},
+		{MAPS "w: f32[4,3,65537,1]\ny = Conv(x, w)",
+		 "node '' (Conv) has a window of 65537, must have up to 65536"},
+		{MAPS "w: f32[4,3,3,3]\ny = Conv(x, w) kernel_shape=[5,3]",
+		 "node '' (Conv) has a weight for a window of 3 by 3, and a kernel of 5 by 3"},
+		{ROWS "w: f32[4,4,3,3]\ny = Conv(x, w)",
+		 "node '' (Conv) has a weight for a window of 3 by 3, and a kernel of 3 by 3"},
+		{MAPS "w: f32[4,3,3,3]\ny = Conv(x, w) strides=[0,1]",
+		 "node '' (Conv) has 'strides' 0, must have 2 from 1 to 65536"},
+		{MAPS "w: f32[4,3,3,3]\ny = Conv(x, w) strides=[1]",
+		 "node '' (Conv) has 'strides' 1, must have 2 from 1 to 65536"},
+		{MAPS "w: f32[4,3,3,3]\ny = Conv(x, w) dilations=[1,1,1]",
+		 "node '' (Conv) has 3 'dilations', must have up to 2"},
+		{MAPS "w: f32[4,3,3,3]\ny = Conv(x, w) pads=[1,1]", "node '' (Conv) has 2 pads, must have 4"},
+		{MAPS "w: f32[4,3,3,3]\ny = Conv(x, w) pads=[0,1,1,1]",
+		 "node '' (Conv) has pads of 0 before and 1 behind, must be equal"},
+		{MAPS "w: f32[4,3,3,3]\ny = Conv(x, w) pads=[-1,1,-1,1]",
+		 "node '' (Conv) has pads of -1 before and -1 behind, must be equal"},
+		/* 8 by 2 with windows of 3: one more at one end */
+		{MAPS "w: f32[4,3,3,3]\ny = Conv(x, w) strides=[2,2] auto_pad=\"SAME_UPPER\"",
+		 "node '' (Conv) has pads of 0 before and 1 behind, must be equal"},
+		{MAPS "w: f32[3,4,3,3]\ny = ConvTranspose(x, w) auto_pad=\"SAME_LOWER\"",
+		 "node '' (ConvTranspose) has 'auto_pad', must have 'pads'"},
+		{MAPS "w: f32[3,4,3,3]\ny = ConvTranspose(x, w) output_padding=[1,1]",
+		 "node '' (ConvTranspose) asks for more places than its input spreads over: not known"},
+		{MAPS "y = MaxPool(x) kernel_shape=[2,2] dilations=[2,2]",
+		 "node '' (MaxPool) has 'dilations', must have none"},
+		{MAPS "y = AveragePool(x) kernel_shape=[3,3] pads=[1,1,1,1]",
+		 "node '' (AveragePool) has pads that its mean leaves out, must have 'count_include_pad' 1"},
+		{ROWS "t: f32[7,5]\ny = Gather(t, x) axis=1",
+		 "node '' (Gather) is known for rows of a table by the network's input alone"},
+		{"input x i64[1,4]\nt: f32[16777217,5]\ny = Gather(t, x)",
+		 "node '' (Gather) has a table of more than 16777216 rows or columns"},
+		{"input x i64[1,4]\ns: i64[8] = 1 1 1 1 1 1 1 4\nr = Reshape(x, s)\nt: f32[7,5]\ny = Gather(t, r)",
+		 "node '' (Gather) makes more than 8 axes"},
+	};
+
+	CHECK(refusals);
+}
+
+Test(onnx_refusals, of_other_layers)
+{
+	static const struct refusal refusals[] = {
+		{ROWS "t = Transpose(x) perm=[0,2,1]\ny = Add(x, t)",
+		 "node '' (Add) joins samples of different shapes, which is known for factors of maps alone"},
+		{ROWS "w: f32[1,4,6] = external w.bin 0\ny = Mul(x, w)",
+		 "node '' (Mul) has learned values for some axes of its input: known are those of one axis, and "
+		 "summands for "
+		 "all"},
+		{ROWS "w: f32[5]\ny = Add(x, w)", "node '' (Add) has inputs whose shapes do not fit"},
+		{ROWS "w: f32[1,1,4,6]\ny = Add(x, w)", "node '' (Add) has inputs whose shapes do not fit"},
+		{BATCH "w: f32[3,4,6]\ny = Add(x, w)", "node '' (Add) has learned values for each sample of the batch"},
+		{ROWS "w: f32[6]\ny = Div(x, w)",
+		 "node '' (Div) joins samples and constants in a way that is not known"},
+		{ROWS "y = Add(x)", "node '' (Add) joins samples and constants in a way that is not known"},
+		{ROWS "r = RandomUniformLike(x)\nl = Add(r, x)",
+		 "node '' (Add) joins samples and constants in a way that is not known"},
+		{ROWS "r = RandomUniformLike(x)\nm = Less(r, r)\ny = Mul(x, m)",
+		 "node '' (Less) makes of a random mask what is not known here"},
+		{ROWS "y = Dropout(x) ratio=1.0", "node '' (Dropout) drops 1, must be 0 to less than 1"},
+		{ROWS "y = Dropout(x) ratio=-0.5", "node '' (Dropout) drops -0.5, must be 0 to less than 1"},
+		{ROWS "z: f32[] = 0\ny = Less(x, z)", "node '' (Less) depends on the samples, which no layer does"},
+		{ROWS "c: b8[] = 1\nz: f32[] = 0\ny = Where(c, x, z)",
+		 "node '' (Where) chooses between samples, which no layer does"},
+		{ROWS "y = ReduceMean(x)", "node '' (ReduceMean) must say over which axes"},
+		{BATCH "y = ReduceMean(x) axes=[0]", "node '' (ReduceMean) is over the batch"},
+		{ROWS "y = ReduceMean(x) axes=[3]", "node '' (ReduceMean) has axis 3 of 3"},
+		{ROWS "c: f32[2] = 1 2\nm = ReduceMean(c) axes=[0]\ny = Mul(x, m)",
+		 "node '' (ReduceMean) must have samples as its input"},
+		{ROWS "a: i64[2] = 0 1\nf = Reshape(x, a)",
+		 "node '' (Reshape) makes a shape that its input has not the values for, or not in this order"},
+		{FLAT "s: i64[1] = -1\nf = Reshape(x, s)\ny = BatchNormalization(f, s, s, s, s)",
+		 "node '' (BatchNormalization) must have an input of samples and channels"},
+		{FLAT "s: i64[1] = -1\nf = Reshape(x, s)\ny = PRelu(f, s)",
+		 "node '' (PRelu) must have an input of samples and channels"},
+		{FLAT "s: i64[1] = -1\nf = Reshape(x, s)",
+		 "node '' (Reshape) puts out 1 axes, must be samples and classes"},
+		{ROWS "w: f32[6]\ny = LayerNormalization(x, w) axis=1",
+		 "node '' (LayerNormalization) is over several axes, must be over the last one"},
+		{MAPS "y = LRN(x) size=4", "node '' (LRN) has 'size' 4, must be odd"},
+		{MAPS "y = LRN(x)", "node '' (LRN) has 'size' 0, must be odd"},
+		{MAPS "w: f32[2]\ny = PRelu(x, w)", "node '' (PRelu) must have a slope for each channel, or one"},
+		{"opset 12\n" ROWS "p = Softmax(x) axis=1\ny = Relu(p)",
+		 "node '' (Softmax) is over axis 1 and all behind it, must be over one"},
+		{ROWS "f = Flatten(x)\ny = Concat(x, f) axis=1", "node '' (Concat) has inputs whose shapes do not fit"},
+		{ROWS "c: f32[1,4,6]\ny = Concat(x, c) axis=1", "node '' (Concat) must have samples as its input"},
+		{ROWS "e = Erf(x)\ny = Neg(e)",
+		 "node '' (Erf) needs the error function, which is known as a part of GELU alone"},
+	};
+
+	CHECK(refusals);
+}
+
+Test(onnx_refusals, of_attention)
+{
+	static const struct refusal refusals[] = {
+		{FLAT "y = MatMul(x, x)",
+		 "node '' (MatMul) multiplies samples by samples, which is known as attention of heads alone"},
+		{HEADS "k = Transpose(x) perm=[0,1,3,2]\nr = Relu(k)\ns = MatMul(x, r)",
+		 "node '' (MatMul) has queries or keys that are functions of others, not known here"},
+		{SCORES HALF "t = Mul(s, h)\np = Softmax(t)\nu = Mul(p, h)\ny = MatMul(u, x)",
+		 "node '' (Mul) changes what softmax has made of scores"},
+		{SCORES HALF "t = Mul(s, h)\np = Softmax(t)\nm: f32[4,4]\nu = Add(p, m)\ny = MatMul(u, x)",
+		 "node '' (Add) adds to scores what is no mask of attention"},
+		{SCORES "m: f32[3,3] = 0 0 0 0 0 0 0 0 0\nu = Add(s, m)\ny = MatMul(u, x)",
+		 "node '' (Add) has a mask of another shape than 4 by 4 places"},
+		{SCORES "m: f32[4,4] = 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0\nu = Add(s, m)\ny = MatMul(u, x)",
+		 "node '' (Add) has a mask that is neither causal nor lets all places see all, or adds what is "
+		 "learned: not "
+		 "known"},
+		{SCORES "p = Softmax(s)\ny = MatMul(p, x)",
+		 "node '' (Softmax) has scores times 1, must be 1 by the root of the depth 4"},
+		{SCORES HALF "t = Mul(s, h)\np = Softmax(t) axis=1\ny = MatMul(p, x)",
+		 "node '' (Softmax) must be over the last axis of attention's scores, and no logarithm"},
+		{SCORES HALF "t = Mul(s, h)\np = LogSoftmax(t)\ny = MatMul(p, x)",
+		 "node '' (LogSoftmax) must be over the last axis of attention's scores, and no logarithm"},
+		{SCORES "y = MatMul(s, x)",
+		 "node '' (MatMul) multiplies samples by samples, which is known as attention of heads alone"},
+		{"input x f32[1,2,4,8]\nq, v = Split(x) axis=-1\nk = Transpose(q) perm=[0,1,3,2]\ns = MatMul(q, "
+		 "k)\n" HALF
+		 "t = Mul(s, h)\np = Softmax(t)\nb: i64[1] = 0\ne: i64[1] = 2\na: i64[1] = 3\nw = Slice(v, b, e, a)\n"
+		 "y = MatMul(p, w)",
+		 "node '' (MatMul) attends to other places than its own, or with other heads: not known"},
+		{"input x f32[1,1,4,4]\ne: i64[4] = 1 2 4 4\nq = Expand(x, e)\nk = Transpose(q) perm=[0,1,3,2]\n"
+		 "s = MatMul(q, k)\n" HALF "t = Mul(s, h)\np = Softmax(t)\ny = MatMul(p, q)",
+		 "node '' (MatMul) has queries that repeat"},
+		/* heads that share come before those that do not */
+		{HEADS "u: i64[1] = 1\nz = Unsqueeze(x, u)\ne: i64[5] = 1 2 2 4 4\nq = Expand(z, e)\n"
+		       "k = Transpose(q) perm=[0,1,2,4,3]\ns = MatMul(q, k)\n" HALF
+		       "t = Mul(s, h)\np = Softmax(t)\ny = MatMul(p, q)",
+		 "node '' (MatMul) has heads in an order that is not known"},
+		/* samples as places */
+		{"input x f32[3,2,4,4]\nq = Transpose(x) perm=[1,2,0,3]\nk = Transpose(x) perm=[1,2,3,0]\n"
+		 "s = MatMul(q, k)\n" HALF "t = Mul(s, h)\np = Softmax(t)\ny = MatMul(p, q)",
+		 "node '' (MatMul) has heads in an order that is not known"},
+		{ROWS "y = Attention(x, x, x)", "node '' (Attention) must have inputs of four axes, or three and "
+						"'q_num_heads' that divide the last"},
+		{ROWS "y = Attention(x, x, x) q_num_heads=4 kv_num_heads=4",
+		 "node '' (Attention) must have inputs of four axes, or three and 'q_num_heads' that divide the last"},
+		{ROWS "y = Attention(x, x, x) q_num_heads=2 kv_num_heads=-1",
+		 "node '' (Attention) must have inputs of four axes, or three and 'kv_num_heads' that divide the last"},
+		{ROWS "y = Attention(x, x, x) q_num_heads=2 kv_num_heads=2 softcap=30.0",
+		 "node '' (Attention) has a past or a soft cap: not known"},
+		{ROWS "y = Attention(x, x)", "node '' (Attention) must have inputs of four axes, or three and "
+					     "'q_num_heads' that divide the last"},
+	};
+
+	CHECK(refusals);
+}
