@@ -239,8 +239,8 @@ static bool find_gap(const struct psd_onnx_view *view, const unsigned order[], u
 	}
 	if (reached == values)
 		return false;
-	*gap = (struct gap){.first = view->offset, .n = 1, .extent = values, .inner = 1};
-	if (n > 0) {
+	*gap = (struct gap){.first = view->offset / reached, .n = 1, .extent = values / reached, .inner = reached};
+	if (n > 0 && (view->offset % reached || values % reached)) { /* not one of so many such pieces */
 		gap->inner = view->digits[order[0]].stride;
 		gap->n = view->digits[order[0]].size;
 		gap->extent = values / gap->inner;
