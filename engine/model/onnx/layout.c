@@ -310,30 +310,35 @@ static enum psd_status permute(struct psd_onnx *onnx, const uint64_t sides[3], c
 }
 
 /* Brings the digits of a whole layer from one order into another: the one that is wanted next, with all behind it,
- * changes places with what is between. */
+ * changes places with what is between. At the front, only those move that are wanted one behind the other. */
 static enum psd_status reorder(struct psd_onnx *onnx, struct psd_onnx_view *view, unsigned memory[],
 			       const unsigned wanted[], unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		unsigned from = i, moved[PSD_ONNX_DIGITS_MAX];
-		uint64_t sides[3];
+		unsigned from = i, run = 1, moved[PSD_ONNX_DIGITS_MAX];
+		uint64_t before, between, behind;
 		enum psd_status status;
 
 		if (memory[i] == wanted[i])
 			continue;
 		while (memory[from] != wanted[i])
 			from++;
-		sides[0] = size_of(view, memory, i);
-		sides[1] = size_of(view, memory + i, from - i);
-		sides[2] = size_of(view, memory + from, n - from);
-		status = i ? permute(onnx, sides, (const unsigned[]){1, 3, 2}, &view->layer)
-			   : permute(onnx, (const uint64_t[]){sides[1], sides[2], 1}, (const unsigned[]){2, 1, 3},
-				     &view->layer);
+		while (from + run < n && (i > 0 || memory[from + run] == wanted[run]))
+			run++;
+		before = size_of(view, memory, i);
+		between = size_of(view, memory + i, from - i);
+		behind = size_of(view, memory + from, run);
+		status = i ? permute(onnx, (const uint64_t[]){before, between, behind}, (const unsigned[]){1, 3, 2},
+				     &view->layer)
+			   : permute(onnx,
+				     (const uint64_t[]){between, behind,
+							size_of(view, memory + from + run, n - from - run)},
+				     (const unsigned[]){2, 1, 3}, &view->layer);
 		if (status)
 			return status;
 		memcpy(moved, memory + i, (from - i) * sizeof(*moved));
-		memmove(memory + i, memory + from, (n - from) * sizeof(*memory));
-		memcpy(memory + i + n - from, moved, (from - i) * sizeof(*moved));
+		memmove(memory + i, memory + from, run * sizeof(*memory));
+		memcpy(memory + i + run, moved, (from - i) * sizeof(*moved));
 	}
 	return PSD_OK;
 }
