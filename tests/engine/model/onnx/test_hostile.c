@@ -286,6 +286,29 @@ Test(onnx_hostile, any_operator_takes_any_inputs_or_says_why_not)
 		}
 }
 
+Test(onnx_hostile, node_without_operator_or_output_is_refused)
+{
+	Onnx__Model *model = onnx_file_of("input x f32[1,8]\na = Relu(x)\ny = Tanh(a)");
+	Onnx__Node *node = model->graph->node[1];
+	char *const op = node->op_type;
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	for (unsigned i = 0; i < 2; i++) {
+		size_t length;
+		uint8_t *bytes;
+
+		node->op_type = i ? op : NULL;
+		node->n_output = !i;
+		bytes = onnx_file_pack(model, &length);
+		cr_assert_eq(psd_onnx_parse(&graph, "m.onnx", bytes, length, &err), PSD_EINVAL);
+		cr_assert_str_eq(err.text, "m.onnx: node 1 has no operator or no output");
+		free(bytes);
+	}
+	node->n_output = 1;
+	onnx__model__free_unpacked(model, NULL);
+}
+
 /* ---- long chains ---- */
 
 static char *chain_of(const char *head, unsigned n, const char *format, const char *tail)
@@ -354,7 +377,7 @@ Test(onnx_hostile, masks_without_end_are_refused_before_they_are_made)
 	struct psd_error err = {0};
 
 	cr_assert_eq(onnx_file_parse(text, &graph, &err), PSD_EINVAL);
-	cr_assert_not_null(strstr(err.text, "needs more numbers than the "), "%s", err.text);
+	cr_assert_not_null(strstr(err.text, " that are kept of a file of this length"), "%s", err.text);
 	free(text);
 }
 
@@ -409,7 +432,7 @@ Test(onnx_hostile, numbers_stand_in_one_field)
 
 static void refuses_external(const struct scratch_folder *folder, const char *where, const char *message)
 {
-	char text[512];
+	char text[4400];
 	struct psd_graph graph;
 	struct psd_error err = {0};
 	Onnx__Model *model;
@@ -430,8 +453,12 @@ Test(onnx_hostile, external_data_lies_beside_the_model_and_is_all_there)
 {
 	struct scratch_folder folder = scratch_folder_make();
 	const int64_t numbers[2] = {1, 8};
+	char name[4200];
 
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
 	scratch_folder_write(&folder, "w.bin", numbers, sizeof(numbers));
+	refuses_external(&folder, name, "nnn' is too long");
 	scratch_folder_add(&folder, "sub");
 	refuses_external(&folder, "absent.bin 0", "absent.bin: cannot be opened: ");
 	refuses_external(&folder, "w.bin 1", "w.bin: ends before byte 17");

@@ -313,6 +313,9 @@ Test(onnx_refusals, of_other_layers)
 		 "node '' (LayerNormalization) is over several axes, must be over the last one"},
 		{MAPS "y = LRN(x) size=4", "node '' (LRN) has 'size' 4, must be odd"},
 		{MAPS "y = LRN(x)", "node '' (LRN) has 'size' 0, must be odd"},
+		{"input x f32[1,4,65536,65536]\ns: i64[5] = 1 2 2 65536 65536\nr = Reshape(x, s)\nw: f32[2]\n"
+		 "y = BatchNormalization(r, w, w, w, w)",
+		 "node '' (BatchNormalization) has a side of more than 4294967295"},
 		{MAPS "w: f32[2]\ny = PRelu(x, w)", "node '' (PRelu) must have a slope for each channel, or one"},
 		{"opset 12\n" ROWS "p = Softmax(x) axis=1\ny = Relu(p)",
 		 "node '' (Softmax) is over axis 1 and all behind it, must be over one"},
