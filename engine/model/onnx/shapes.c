@@ -505,6 +505,31 @@ static enum psd_status cast(struct psd_onnx *onnx)
 
 /* ---- the operators ---- */
 
+/* What cannot be said of a constant by a view of the file is said of a copy of its numbers, row by row. */
+static enum psd_status see_or_copy(struct psd_onnx *onnx, psd_onnx_operator_fn *look)
+{
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), given = *of;
+	struct psd_error *const err = onnx->err;
+	enum psd_status status;
+
+	if (of->kind != PSD_ONNX_CONSTANT || of->is_scattered || psd_onnx_elements(of) == 0)
+		return look(onnx);
+	onnx->err = NULL;
+	status = look(onnx);
+	onnx->err = err;
+	if (!status || status == PSD_ENOMEM)
+		return status ? psd_onnx_no_memory(onnx) : PSD_OK;
+	status = psd_onnx_read(onnx, of);
+	if (status)
+		return status;
+	given.numbers = of->base = of->numbers;
+	of->origin = NULL;
+	(void)psd_onnx_by_rows(of, &of->view);
+	status = look(onnx);
+	*of = given;
+	return status;
+}
+
 static const struct {
 	const char *op;
 	enum psd_status (*see)(struct psd_onnx *onnx);
@@ -528,10 +553,10 @@ enum psd_status psd_onnx_see(struct psd_onnx *onnx, bool *is_done)
 	if (!strcmp(op, "CastLike")) /* a constant, as samples are: with fractions */
 		return psd_onnx_compute(onnx, is_done);
 	if (!strcmp(op, "Gather") && is_known)
-		return gather(onnx);
+		return see_or_copy(onnx, gather);
 	for (unsigned i = 0; i < sizeof(shapers) / sizeof(shapers[0]); i++)
 		if (!strcmp(op, shapers[i].op))
-			return shapers[i].see(onnx);
+			return see_or_copy(onnx, shapers[i].see);
 	*is_done = false;
 	return PSD_OK;
 }

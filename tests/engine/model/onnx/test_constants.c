@@ -222,17 +222,17 @@ static void check_names(const char *text, const char *const names[], unsigned n)
 
 Test(onnx_names, layers_are_named_after_weights_modules_paths_and_nodes)
 {
-	check_names("input data f32[1,3,8,8]\nlayer1.0.conv1.weight: f32[4,3,3,3]\n"
-		    "c = Conv(data, layer1.0.conv1.weight) @name=/layer1/other/Conv\n"
-		    "r = Relu(c) @name=/layer1/layer1.0/relu/Relu\n"
-		    "t = Tanh(r) @name=node_tanh @scopes=['', 'layer1', 'layer1.0', 'act', 'tanh']\n"
-		    "s = Sigmoid(t) @name=own\n"
-		    "e = Exp(s)\n"
-		    "a = Abs(e) @name=n @scopes=['tail']\n"
-		    "l = Elu(a) @name=m @scopes=\n",
-		    (const char *const[]){"data", "layer1.0.conv1", "layer1/layer1.0/relu", "act", "own", "Exp", "n",
-					  "m", "loss"},
-		    9);
+	check_names(
+		"input data f32[1,3,8,8]\nlayer1.0.conv1.weight: f32[4,3,3,3]\n"
+		"c = Conv(data, layer1.0.conv1.weight) @name=/layer1/other/Conv\n"
+		"r = Relu(c) @name=/layer1/layer1.0/relu/Relu\n"
+		"t = Tanh(r) @name=node_tanh @scopes=['', 'layer1', 'layer1.0', 'act', 'tanh']\n"
+		"s = Sigmoid(t) @name=own\n"
+		"e = Exp(s)\n"
+		"a = Abs(e) @name=n @scopes=['tail']\n"
+		"l = Elu(a) @name=m @scopes=\n",
+		(const char *const[]){"data", "layer1.0.conv1", "layer1.0.relu", "act", "own", "Exp", "n", "m", "loss"},
+		9);
 }
 
 Test(onnx_names, what_is_taken_gets_a_number)
