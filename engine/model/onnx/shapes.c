@@ -505,14 +505,15 @@ static enum psd_status cast(struct psd_onnx *onnx)
 
 /* ---- the operators ---- */
 
-/* What cannot be said of a constant by a view of the file is said of a copy of its numbers, row by row. */
+/* What cannot be said of a constant by a view of the file is said of a copy of its numbers, row by row; not of what is
+ * learned, which has to be the file's. */
 static enum psd_status see_or_copy(struct psd_onnx *onnx, psd_onnx_operator_fn *look)
 {
 	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), given = *of;
 	struct psd_error *const err = onnx->err;
 	enum psd_status status;
 
-	if (of->kind != PSD_ONNX_CONSTANT || of->is_scattered || psd_onnx_elements(of) == 0)
+	if (of->kind != PSD_ONNX_CONSTANT || of->is_scattered || psd_onnx_elements(of) == 0 || psd_onnx_is_learned(of))
 		return look(onnx);
 	onnx->err = NULL;
 	status = look(onnx);
