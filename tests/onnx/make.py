@@ -108,6 +108,11 @@ def encoder_torchscript():
     return Encoder()
 
 
+@network("encoder-old", (3, 6, 10), dynamo=False, training=torch.onnx.TrainingMode.EVAL, opset_version=14)
+def encoder_old():
+    return Encoder()
+
+
 @network("encoder-dynamo", (3, 6, 10), dynamo=True)
 def encoder_dynamo():
     return Encoder()
@@ -204,6 +209,75 @@ def channels_last_torchscript():
 @network("channels-last-dynamo", (2, 10, 6), dynamo=True)
 def channels_last_dynamo():
     return ChannelsLast()
+
+
+class Moves(nn.Module):
+    """Values that change places: parts along each axis, other orders, and what joins them again."""
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Conv2d(4, 6, 1)
+        self.rows, self.columns = nn.Linear(7, 3), nn.Linear(5, 4)
+        self.factors = nn.Parameter(torch.zeros(5))
+        self.summands = nn.Parameter(torch.zeros(7, 1, 1))
+        self.head = nn.Linear(186, 6)
+
+    def forward(self, x):
+        x = self.mix(x)  # 6 x 7 x 10
+        _, five = x.split([1, 5], dim=1)
+        a = five[:, -3:, 1:-1, 1::2].reshape(x.shape[0], 3, 25).transpose(1, 2)
+        b = x.view(x.shape[0], 2, 3, 7, 10).permute(0, 3, 2, 4, 1).flatten(2)[:, :, 20:60]
+        c = self.columns(x.reshape(x.shape[0], 6, 7, 2, 5) * self.factors + self.summands).select(3, -1)
+        d = self.rows(c.transpose(2, 3))
+        e = torch.cat([c[:, 2:4, :-1], c[:, -2:, 1:]], dim=2) - torch.cat([c[:, :2], c[:, 2:4, :5]], dim=2)
+        f = torch.stack([d[:, :, 0], d[:, :, 2]], dim=1)
+        g = x.mean((2, 3), keepdim=True).flatten(1) / (1.5 + x[:, :, 3, -4].pow(2))
+        parts = [a.mean(2), b.mean(1), c.mean((1, 3)), d.flatten(1), e.mean(3), f.mean(3), g]
+        return self.head(torch.cat([part.flatten(1) for part in parts], 1))
+
+
+@network("moves-torchscript", (4, 7, 10), gradients=["mix", "rows", "columns", "factors", "head"], dynamo=False)
+def moves_torchscript():
+    return Moves()
+
+
+@network("moves-dynamo", (4, 7, 10), dynamo=True)
+def moves_dynamo():
+    return Moves()
+
+
+class Functions(nn.Module):
+    """Each of some channels of their own."""
+    def __init__(self, softplus):
+        super().__init__()
+        self.softplus = softplus
+        self.spread = nn.Conv2d(2, 60, 1)
+        self.slopes, self.slope = nn.PReLU(2), nn.PReLU()
+        self.head = nn.Linear(60, 7)
+
+    def forward(self, x):
+        f = functional
+        functions = [
+            f.relu, f.relu6, lambda x: f.leaky_relu(x, 0.3), lambda x: f.elu(x, 0.4), f.selu, f.gelu,
+            lambda x: f.gelu(x, approximate="tanh"), f.silu, f.mish, self.softplus, f.softsign, torch.sigmoid,
+            torch.tanh, f.hardswish, f.hardsigmoid, lambda x: f.hardtanh(x, -0.3, 0.6), lambda x: torch.exp(-x),
+            self.slopes, lambda x: torch.log(x.abs() + 0.2), lambda x: torch.sqrt(x * x + 0.1),
+            lambda x: 1 / (x.abs() + 0.5), lambda x: x**3 - x, lambda x: 2 - 3 * x,
+            lambda x: x * torch.sigmoid(1.702 * x), self.slope, lambda x: x.clamp(min=-0.1),
+            lambda x: x.clamp(max=0.2), lambda x: f.silu(x.clamp(-0.5, 0.5)), lambda x: x / torch.sqrt(1 + x**2),
+            lambda x: f.relu(x) - 0.3 * f.relu(-x),
+        ]
+        parts = self.spread(x).chunk(30, dim=1)
+        return self.head(torch.cat([g(part) for g, part in zip(functions, parts)], 1).mean((2, 3)))
+
+
+@network("functions-torchscript", (2, 3, 5), gradients=[""], dynamo=False)
+def functions_torchscript():
+    return Functions(functional.softplus)
+
+
+@network("functions-dynamo", (2, 3, 5), dynamo=True)
+def functions_dynamo():
+    return Functions(torch.sigmoid)  # its softplus has a branch
 
 
 def draw(model, generator):

@@ -1,5 +1,7 @@
 /* What no layer computes exactly is refused, and what looks like something known but is not becomes something else. */
 #include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
 
 #include "tests/engine/model/onnx/onnx_file.h"
 
@@ -155,6 +157,41 @@ Test(onnx_exact, scores_are_divided_by_the_root_of_the_depth)
 			  "softmax-loss 8x3");
 	onnx_file_refuses(HEADS "f: f32[] = 0.5003\nd = MatMul(q, k)\nc = Mul(d, f)\n" END,
 			  "node '' (Softmax) has scores times 0.5003, must be 1 by the root of the depth 4");
+}
+
+/* Rotated by angles that `angles` has for each of two pairs, at three places, with the base 100. */
+static void rotated(char text[2048], const double angles[2], double size)
+{
+	size_t n = (size_t)snprintf(text, 2048, "%s", HEADS "f: f32[] = 0.5\ntwo: i64[2] = 2 2\n");
+
+	for (unsigned is_sine = 0; is_sine < 2; is_sine++) {
+		n += (size_t)snprintf(text + n, 2048 - n, "%s: f32[1,1,3,4] =", is_sine ? "sine" : "cosine");
+		for (unsigned e = 0; e < 12; e++) {
+			const double angle = e / 4 * angles[e % 2];
+
+			n += (size_t)snprintf(text + n, 2048 - n, " %.9g", size * (is_sine ? sin(angle) : cos(angle)));
+		}
+		n += (size_t)snprintf(text + n, 2048 - n, "\n");
+	}
+	snprintf(text + n, 2048 - n, "%s",
+		 "g = Mul(q, cosine)\na, b = Split(q, two) axis=3\nm = Neg(b)\nh = Concat(m, a) axis=3\n"
+		 "w = Mul(h, sine)\nz = Add(g, w)\nzt = Transpose(z) perm=[0,1,3,2]\nd = MatMul(z, zt)\n"
+		 "c = Mul(d, f)\n" END);
+}
+
+#define TURNED "node '' (Mul) rotates by angles that are no powers of a base"
+
+/* Longer periods that are stretched, as Llama 3.1's are, or larger cosines, as YaRN's, are other angles. */
+Test(onnx_exact, angles_are_powers_of_a_base)
+{
+	char text[2048];
+
+	rotated(text, (const double[]){1, 0.1}, 1);
+	onnx_file_becomes(text, "input 3x8, permute 8x3, permute 8x3, concat 24x3, attention 8x3, softmax-loss 8x3");
+	rotated(text, (const double[]){1, 0.1}, 1.001);
+	onnx_file_refuses(text, TURNED);
+	rotated(text, (const double[]){0.999, 0.1}, 1);
+	onnx_file_refuses(text, TURNED);
 }
 
 /* ---- randomness ---- */
