@@ -48,9 +48,9 @@ class Maps(nn.Module):
         self.excite = SqueezeExcite(12, 5)
         self.depthwise = nn.Conv2d(6, 6, 3, stride=2, padding=1, groups=6)
         self.other = nn.Conv2d(6, 4, 1)
-        self.reduce = nn.Conv2d(22, 7, (1, 2), padding=(0, 1))
-        self.spread = nn.ConvTranspose2d(7, 5, 3, stride=2, padding=1)
-        self.head = nn.Linear(5 * 3 * 4, 6)
+        self.reduce = nn.Conv2d(22, 8, (1, 2), padding=(0, 1))
+        self.spread = nn.ConvTranspose2d(8, 6, 3, stride=2, padding=1, groups=2)
+        self.head = nn.Linear(6 * 3 * 4, 6)
 
     def shuffle(self, x):
         n, channels, height, width = x.shape
@@ -243,6 +243,34 @@ def moves_torchscript():
 @network("moves-dynamo", (4, 7, 10), dynamo=True)
 def moves_dynamo():
     return Moves()
+
+
+class Windows(nn.Module):
+    """Attention in windows of a map, as Swin's without its biases, then convolutions along one side."""
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(6)
+        self.attend, self.join = nn.Linear(6, 18), nn.Linear(6, 6)
+        self.along = nn.Conv1d(6, 4, 3, padding=1, stride=2)
+        self.head = nn.Linear(4 * 4, 3)
+
+    def forward(self, x):
+        y = x.view(-1, 6, 2, 2, 2, 3).permute(0, 2, 4, 3, 5, 1).reshape(-1, 6, 6)  # 2 x 2 windows of 2 x 3
+        parts = self.attend(self.norm(y)).view(-1, 6, 3, 2, 3).permute(2, 0, 3, 1, 4)
+        scores = torch.softmax(parts[0] * 3**-0.5 @ parts[1].transpose(-2, -1), -1)
+        y = self.join((scores @ parts[2]).transpose(1, 2).reshape(-1, 6, 6))
+        x = x + y.view(-1, 2, 2, 2, 3, 6).permute(0, 5, 1, 3, 2, 4).reshape(-1, 6, 4, 6)
+        return self.head(functional.avg_pool1d(self.along(x.flatten(2)), 3).flatten(1))
+
+
+@network("windows-torchscript", (6, 4, 6), gradients=[""], dynamo=False)
+def windows_torchscript():
+    return Windows()
+
+
+@network("windows-dynamo", (6, 4, 6), dynamo=True)
+def windows_dynamo():
+    return Windows()
 
 
 class Functions(nn.Module):

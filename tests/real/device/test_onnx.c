@@ -525,6 +525,22 @@ Test(onnx, moves_of_dynamo)
 	check("moves-dynamo", names, 0);
 }
 
+Test(onnx, windows_of_torchscript)
+{
+	check("windows-torchscript", NULL, 10);
+}
+
+Test(onnx, windows_of_dynamo)
+{
+	static const struct renamed names[] = {
+		{"attend.weight", "val_15"},
+		{"join.weight", "val_33"},
+		{0},
+	};
+
+	check("windows-dynamo", names, 0);
+}
+
 Test(onnx, functions_of_torchscript)
 {
 	check("functions-torchscript", NULL, 6);
