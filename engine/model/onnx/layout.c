@@ -362,11 +362,12 @@ static bool is_same_view(const struct psd_onnx_view *one, const struct psd_onnx_
 static bool remember(struct psd_onnx *onnx, const struct psd_onnx_view *before, const struct psd_onnx_view *after)
 {
 	struct psd_onnx_layout *layout = psd_arena_take(&onnx->arena, sizeof(*layout));
+	const struct psd_onnx_layout **list = &onnx->layouts[before->layer % PSD_ONNX_LAYOUTS];
 
 	if (!layout)
 		return false;
-	*layout = (struct psd_onnx_layout){.next = onnx->layouts, .before = *before, .after = *after};
-	onnx->layouts = layout;
+	*layout = (struct psd_onnx_layout){.next = *list, .before = *before, .after = *after};
+	*list = layout;
 	return true;
 }
 
@@ -402,7 +403,8 @@ static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_on
 	(void)psd_onnx_in_memory_order(view, memory);
 	if (!memcmp(memory, wanted, n * sizeof(*wanted)))
 		return PSD_OK;
-	for (const struct psd_onnx_layout *layout = onnx->layouts; layout; layout = layout->next)
+	for (const struct psd_onnx_layout *layout = onnx->layouts[given->layer % PSD_ONNX_LAYOUTS]; layout;
+	     layout = layout->next)
 		if (is_same_view(&layout->before, given)) {
 			(void)psd_onnx_in_memory_order(&layout->after, memory);
 			if (!memcmp(memory, wanted, n * sizeof(*wanted))) {

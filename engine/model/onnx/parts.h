@@ -18,6 +18,9 @@
 /* Of all constants, which stay until the end; a file of few bytes is kept fewer. */
 #define PSD_ONNX_ALL_NUMBERS_MAX (UINT64_C(1) << 26)
 
+/* Lists of layouts. */
+#define PSD_ONNX_LAYOUTS 256u
+
 /* Of a tensor's elements, as the file numbers them. */
 enum psd_onnx_type {
 	PSD_ONNX_FLOAT = 1,
@@ -88,8 +91,8 @@ struct psd_onnx {
 	struct psd_names owners;  /* names of matrices, to the first layer that multiplies by each */
 	struct psd_names repeats; /* names that layers were to have, to how many did */
 	const struct psd_onnx_weight *weights;
-	const struct psd_onnx_layout *layouts; /* that exist already */
-	int64_t version;		       /* of the operators */
+	const struct psd_onnx_layout *layouts[PSD_ONNX_LAYOUTS]; /* that exist already, by layer */
+	int64_t version;					 /* of the operators */
 	struct psd_error *err;
 };
 

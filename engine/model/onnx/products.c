@@ -82,7 +82,8 @@ static enum psd_status add_bias(struct psd_onnx *onnx, const struct psd_onnx_val
 /* ---- what is added ---- */
 
 /* The one node that reads the output, if that adds a value for each place of the last axis: *bias, done along. */
-static const Onnx__Node *find_bias(const struct psd_onnx *onnx, uint64_t outputs, const struct psd_onnx_value **bias)
+static const Onnx__Node *find_bias(const struct psd_onnx *onnx, uint64_t outputs, unsigned n_axes,
+				   const struct psd_onnx_value **bias)
 {
 	const unsigned value = (unsigned)(psd_onnx_output(onnx, 0) - onnx->values);
 	const unsigned reader = onnx->readers[value];
@@ -101,7 +102,7 @@ static const Onnx__Node *find_bias(const struct psd_onnx *onnx, uint64_t outputs
 			continue;
 		other = &onnx->values[number];
 		if (psd_onnx_is_learned(other) && psd_onnx_elements(other) == outputs && other->n_dims > 0 &&
-		    other->dims[other->n_dims - 1] == outputs) {
+		    other->n_dims <= n_axes && other->dims[other->n_dims - 1] == outputs) {
 			*bias = other;
 			return node;
 		}
@@ -357,7 +358,7 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 	const struct psd_onnx_order alone = {.n = {1}, .axes = {{axis}}};
 	struct psd_layer_spec spec = {.kind = &psd_layer_inner_product};
 	struct psd_onnx_value result;
-	const Onnx__Node *adder = bias ? NULL : find_bias(onnx, outputs, &bias);
+	const Onnx__Node *adder = bias ? NULL : find_bias(onnx, outputs, data->view.n_axes, &bias);
 	uint64_t places = 1;
 	unsigned layer, added;
 	bool is_left;

@@ -35,6 +35,9 @@ Test(onnx_layers, products_have_their_parameters)
 		{MAPS "w: f32[4,3,3,3]\ny = Conv(x, w)", "input 3x8x8, conv 4x6x6, softmax-loss 4x6x6", 4 * 27},
 		{MAPS "w: f32[4,3,3,3]\nb: f32[4]\ny = Conv(x, w, b)", "input 3x8x8, conv 4x6x6, softmax-loss 4x6x6",
 		 4 * 27 + 4},
+		/* zeros that some exporters compute where there is no bias */
+		{MAPS "w: f32[4,3,3,3]\ns: i64[1] = 4\nb = ConstantOfShape(s)\ny = Conv(x, w, b)",
+		 "input 3x8x8, conv 4x6x6, softmax-loss 4x6x6", 4 * 27},
 		/* 8 + 2 * 2 - (2 * 2 + 1), by 2, + 1 */
 		{MAPS "w: f32[6,1,3,3]\ny = Conv(x, w) group=3 pads=[2,2,2,2] dilations=[2,2] strides=[2,2]",
 		 "input 3x8x8, conv 6x4x4, softmax-loss 6x4x4", 6 * 9},
@@ -305,6 +308,12 @@ Test(onnx_layers, shared_matrices_are_one_and_vectors_are_not)
 	struct psd_graph again =
 		onnx_file_load("input x f32[1,6]\nw: f32[6,6]\np = MatMul(x, w)\nq = Relu(p)\ny = MatMul(q, w)");
 
+	struct psd_graph whole = onnx_file_load(
+		"input x f32[1,6]\nw: f32[6,6]\nb: f32[6]\np = Gemm(x, w, b)\nq = Relu(p)\ny = Gemm(q, w, b)");
+
+	cr_assert_eq(whole.parameters, 36 + 6);
+	cr_assert_eq(whole.n_layers, 5); /* the bias is shared, too, and not added again */
+	psd_graph_release(&whole);
 	cr_assert_eq(tied.parameters, 45);
 	cr_assert_eq(tied.layers[2].n_shared, 1);
 	cr_assert_eq(tied.layers[2].first_tensor, tied.layers[1].first_tensor);
@@ -327,5 +336,10 @@ Test(onnx_layers, parts_of_a_matrix_are_matrices_of_their_own)
 
 	cr_assert_eq(graph.parameters, 72);
 	cr_assert_eq(graph.layers[2].n_shared, 0);
+	psd_graph_release(&graph);
+	/* and not what all of it is */
+	graph = onnx_file_load("input x f32[1,6]\nw: f32[6,6]\nu, v = Split(w) axis=1\np = MatMul(x, w)\n"
+			       "y = MatMul(p, u)");
+	cr_assert_eq(graph.parameters, 36 + 18);
 	psd_graph_release(&graph);
 }

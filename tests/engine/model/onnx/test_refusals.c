@@ -213,6 +213,12 @@ Test(onnx_refusals, of_products)
 		 "node '' (MatMul) is known for samples times a weight alone, and in attention"},
 		{FLAT "w: f32[12,5]\ny = Gemm(x, w) alpha=0.5",
 		 "node '' (Gemm) is known for samples times a weight alone, with factors of 1"},
+		{FLAT "w: f32[12,5]\nb: f32[1]\ny = Gemm(x, w, b)",
+		 "node '' (Gemm) has a factor or summand that is none of 5 values of the file"},
+		{MAPS "w: f32[4,3,3,3]\ns: i64[1] = 4\nb = ConstantOfShape(s) value=f32[1]{1}\ny = Conv(x, w, b)",
+		 "node '' (Conv) has a factor or summand that is none of 4 values of the file"},
+		{FLAT "w: f32[12,5]\nb: f32[1,1,5]\np = MatMul(x, w)\ny = Add(p, b)",
+		 "node '' (Add) has inputs whose shapes do not fit"}, /* it makes an axis */
 		{FLAT "w: f32[12,5]\ny = Gemm(x, w) transA=1",
 		 "node '' (Gemm) is known for samples times a weight alone, with factors of 1"},
 		{BATCH "s: i64[2] = 1 72\nr = Reshape(x, s)\nw: f32[72,5]\ny = MatMul(r, w)",
