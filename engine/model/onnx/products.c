@@ -19,6 +19,8 @@ static enum psd_status check_weight(struct psd_onnx *onnx, const struct psd_onnx
 
 	for (unsigned d = 0; d < weight->n_dims; d++)
 		is_empty = is_empty || weight->dims[d] == 0 || weight->dims[d] > UINT32_MAX;
+	if (weight->kind == PSD_ONNX_CONSTANT && !weight->origin)
+		return psd_onnx_refuse(onnx, "has a weight that is computed, must have one of the file");
 	if (weight->kind == PSD_ONNX_CONSTANT && weight->n_dims >= least && weight->n_dims <= most && !is_empty)
 		return PSD_OK;
 	return psd_onnx_refuse(onnx, "must have a weight of its own of %u to %u axes", least, most);

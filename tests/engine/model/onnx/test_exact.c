@@ -102,8 +102,11 @@ Test(onnx_exact, rows_that_are_taken_twice_are_no_parameters_of_their_own)
 {
 	onnx_file_becomes(PLACES "t: f32[7,4]\ni: i64[5] = 4 3 2 1 0\np = Gather(t, i)\ny = Add(x, p)\n",
 			  "input 5x4, position 5x4, permute 4x5, softmax-loss 4x5");
-	onnx_file_refuses(PLACES "t: f32[7,4]\ni: i64[5] = 4 3 2 1 4\np = Gather(t, i)\ny = Add(x, p)\n",
+	onnx_file_refuses(PLACES "t: f32[3,4] = 1 2 3 4 5 6 7 8 9 10 11 12\ni: i64[5] = 2 1 0 1 2\n"
+				 "p = Gather(t, i)\ny = Add(x, p)\n",
 			  "node '' (Gather) takes what is learned several times");
+	onnx_file_refuses("input x f32[b,3]\nt: f32[3,4] = 1 2 3 4 5 6 7 8 9 10 11 12\nw = Neg(t)\ny = MatMul(x, w)\n",
+			  "node '' (MatMul) has a weight that is computed, must have one of the file");
 }
 
 /* ---- normalisation that is spelt out ---- */
