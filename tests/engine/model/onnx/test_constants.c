@@ -118,6 +118,10 @@ Test(onnx_constants, operators_compute_as_ONNX_says)
 		 "5\n"
 		 "c = Gather(g, j)",
 		 23},
+		/* [[1, 2], [3, 4]] for each of 10 and 20: 20 + 3 */
+		{"a: i64[2,2] = 1 2 3 4\nb: i64[2,1,1] = 10 20\ns = Add(a, b)\nf: i64[1] = -1\ng = Reshape(s, f)\n"
+		 "j: i64[] = 6\nc = Gather(g, j)",
+		 23},
 		{"m: i64[2,3] = 1 2 3 4 5 6\nt = Transpose(m)\nf: i64[1] = -1\ng = Reshape(t, f)\nj: i64[] = 3\n"
 		 "c = Gather(g, j)",
 		 5},

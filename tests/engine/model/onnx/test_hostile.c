@@ -309,6 +309,22 @@ Test(onnx_hostile, node_without_operator_or_output_is_refused)
 	onnx__model__free_unpacked(model, NULL);
 }
 
+/* What would be halves of a rotation are made of nothing. */
+Test(onnx_hostile, halves_of_nothing_are_no_rotation)
+{
+	onnx_file_refuses(
+		"input q f32[1,1,2,4]\nc: f32[2,4] = 1 1 1 1 1 1 1 1\nm = Mul(q, c)\nl, h = Split() axis=-1\n"
+		"n = Neg(h)\nt = Concat(n, l) axis=-1\ns = Mul(t, c)\ny = Add(m, s)",
+		"node '' (Mul) has learned values for some axes of its input: known are those of one axis, and "
+		"summands for all");
+}
+
+Test(onnx_hostile, initializers_without_names_count_for_nothing)
+{
+	onnx_file_becomes(": f32[3]\n: f32[2]\nw: f32[8,5]\ninput x f32[1,8]\ny = MatMul(x, w)",
+			  "input 8, inner-product 5, softmax-loss 5");
+}
+
 /* ---- long chains ---- */
 
 static char *chain_of(const char *head, unsigned n, const char *format, const char *tail)

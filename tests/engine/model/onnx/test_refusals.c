@@ -219,6 +219,8 @@ Test(onnx_refusals, of_products)
 		 "node '' (Conv) has a factor or summand that is none of 4 values of the file"},
 		{FLAT "w: f32[12,5]\nb: f32[1,1,5]\np = MatMul(x, w)\ny = Add(p, b)",
 		 "node '' (Add) has inputs whose shapes do not fit"}, /* it makes an axis */
+		{FLAT "w: f32[12,5]\nb: f32[5,1]\np = MatMul(x, w)\ny = Add(p, b)",
+		 "node '' (Add) has inputs whose shapes do not fit"},
 		{FLAT "w: f32[12,5]\ny = Gemm(x, w) transA=1",
 		 "node '' (Gemm) is known for samples times a weight alone, with factors of 1"},
 		{BATCH "s: i64[2] = 1 72\nr = Reshape(x, s)\nw: f32[72,5]\ny = MatMul(r, w)",
@@ -348,6 +350,10 @@ Test(onnx_refusals, of_attention)
 		 "node '' (Add) has a mask that is neither causal nor lets all places see all, or adds what is "
 		 "learned: not "
 		 "known"},
+		/* -5 does not hide what is masked */
+		{SCORES
+		 "m: b8[4,4] = 1 0 0 0 1 1 0 0 1 1 1 0 1 1 1 1\nl: f32[] = -5\nu = Where(m, s, l)\ny = MatMul(u, x)",
+		 "node '' (Where) chooses between samples, which no layer does"},
 		{SCORES "p = Softmax(s)\ny = MatMul(p, x)",
 		 "node '' (Softmax) has scores times 1, must be 1 by the root of the depth 4"},
 		{SCORES HALF "t = Mul(s, h)\np = Softmax(t) axis=1\ny = MatMul(p, x)",
