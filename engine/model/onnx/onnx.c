@@ -149,7 +149,7 @@ static enum psd_status read_sides(const struct psd_onnx *onnx, const Onnx__Value
 }
 
 /* Numbers of tokens become one channel of so many rows; maps whose channels come last, as those of TensorFlow, are
- * told by there being few. */
+ * told by there being few, on maps that are larger. */
 static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *input, struct psd_onnx_value *value)
 {
 	struct psd_layer_spec spec = {.kind = &psd_layer_input, .name = input->name, .at = place_of(onnx)};
@@ -163,7 +163,7 @@ static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *i
 	if (status)
 		return status;
 	is_whole_number = !psd_onnx_is_real(input->type->tensor_type->elem_type);
-	is_last = n == 4 && sides[3] <= 4 && sides[1] > 4;
+	is_last = n == 4 && sides[3] <= 4 && sides[1] > 4 && sides[2] > 4;
 	*shape = (struct psd_shape){(uint32_t)sides[1], (uint32_t)sides[2], (uint32_t)sides[3]};
 	strides[1] = sides[2] * sides[3];
 	strides[2] = sides[3];

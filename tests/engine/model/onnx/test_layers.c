@@ -235,6 +235,8 @@ Test(onnx_layers, input_is_told_by_type_and_sides)
 	/* channels last, which a transpose brings to the front, as it is in psd */
 	onnx_file_becomes("input x f32[1,8,6,3]\nt = Transpose(x) perm=[0,3,1,2]\nw: f32[4,3,1,1]\ny = Conv(t, w)",
 			  "input 3x8x6, conv 4x8x6, softmax-loss 4x8x6");
+	/* many channels of small maps are none that come last */
+	onnx_file_becomes("input x f32[1,8,4,3]\ny = Relu(x)", "input 8x4x3, relu 8x4x3, softmax-loss 8x4x3");
 	/* an initializer that is listed as an input, as of old */
 	onnx_file_becomes("input x f32[1,12]\ninput w f32[12,5]\nw: f32[12,5]\ny = MatMul(x, w)",
 			  "input 12, inner-product 5, softmax-loss 5");
