@@ -339,10 +339,18 @@ enum psd_status psd_tensor_file_open_mapped(struct psd_tensor_file **file, struc
 
 enum psd_status psd_tensor_file_open(struct psd_tensor_file **file, const char *path, struct psd_error *err)
 {
+	const char *ending = strrchr(path, '.');
 	struct psd_mapping mapping;
 	const enum psd_status status = psd_mapping_open(&mapping, NULL, path, err);
 
-	return status ? status : psd_tensor_file_open_mapped(file, &mapping, err);
+	if (status)
+		return status;
+	if (ending && !strcmp(ending, ".onnx")) {
+		psd_mapping_close(&mapping);
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				     "is a network in ONNX's form, psd-run weights writes what is asked for here");
+	}
+	return psd_tensor_file_open_mapped(file, &mapping, err);
 }
 
 void psd_tensor_file_close(struct psd_tensor_file *file)

@@ -569,6 +569,9 @@ Test(run_save, a_start_that_does_not_fit_is_refused)
 		       "/a/parameters.safetensors: 'fc2.weight' is F32 4 x 8, must be F32 6 x 8\n");
 	expect_refusal(&folder, 2, "--system PS --set train.start=@/nowhere", "/nowhere: ");
 	expect_refusal(&folder, 2, "--system PS --set train.start=@/s.yaml", "/s.yaml: ");
+	scratch_folder_write(&folder, "m.onnx", "m", 1);
+	expect_refusal(&folder, 2, "--system PS --set train.start=@/m.onnx",
+		       "/m.onnx: is a network in ONNX's form, psd-run weights writes what is asked for here");
 	snprintf(arguments, sizeof(arguments),
 		 "--no-emulation --system PS --iterations 1 --set train.start=%s/a/parameters.safetensors "
 		 "--set model.graph=%s/renamed.yaml %s/s.yaml",

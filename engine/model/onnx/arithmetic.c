@@ -160,6 +160,8 @@ static enum psd_status mask_data(struct psd_onnx *onnx, struct psd_onnx_value *d
 	}
 	if (n == values && random->kept > 0)
 		return put_dropout(onnx, data, 1 - random->kept);
+	if (random->kept <= 0)
+		return psd_onnx_refuse(onnx, "multiplies by random numbers, known are masks of dropout");
 	if (n != samples)
 		return psd_onnx_refuse(onnx, "drops several values together, known are single ones and whole samples");
 	*psd_onnx_output(onnx, 0) = *data;

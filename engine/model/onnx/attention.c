@@ -257,7 +257,7 @@ static enum psd_status make_input(struct psd_onnx *onnx, struct psd_onnx_view pa
 			return status;
 		spec.inputs[p] = parts[p].layer;
 	}
-	return psd_onnx_add(onnx, &spec, NULL, layer);
+	return psd_onnx_add_beside(onnx, &spec, layer);
 }
 
 enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,

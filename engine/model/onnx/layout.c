@@ -57,14 +57,17 @@ static bool path_name(const char *path, char name[PSD_GRAPH_NAME_MAX + 1])
 	return length > 0;
 }
 
-/* "layer1.0.conv1" of "layer1.0.conv1.weight", or of what PyTorch says of the node. */
+/* "layer1.0.conv1" of "layer1.0.conv1.weight", "attn.in_proj" of "attn.in_proj_weight", or what PyTorch says of the
+ * node. */
 static void choose_name(const struct psd_onnx *onnx, const char *weight, char name[PSD_GRAPH_NAME_MAX + 1])
 {
 	const Onnx__Node *node = onnx->node;
 	const char *own = node->name && *node->name ? node->name : node->op_type;
-	const char *end = weight ? strrchr(weight, '.') : NULL;
+	const char *end = weight ? strrchr(weight, '.') : NULL, *ending = end ? strstr(end, "_weight") : NULL;
 
-	if (end && end != weight)
+	if (end && end != weight && ending && ending > end + 1 && !ending[strlen("_weight")])
+		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%.*s", (int)(ending - weight), weight);
+	else if (end && end != weight)
 		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%.*s", (int)(end - weight), weight);
 	else if (!module_name(node, name) && !path_name(own, name))
 		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%s", own);
@@ -99,12 +102,10 @@ const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx
 
 /* ---- adding ---- */
 
-enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight, unsigned *number)
+static enum psd_status add_named(struct psd_onnx *onnx, struct psd_layer_spec *spec, char name[], unsigned *number)
 {
-	char name[PSD_GRAPH_NAME_MAX + 1];
 	enum psd_status status;
 
-	choose_name(onnx, weight, name);
 	if (!make_unique(onnx, name))
 		return psd_onnx_no_memory(onnx);
 	spec->name = name;
@@ -112,6 +113,35 @@ enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec,
 	status = psd_graph_build_add(&onnx->build, spec, onnx->err);
 	*number = onnx->build.graph.n_layers - 1;
 	return status;
+}
+
+enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight, unsigned *number)
+{
+	char name[PSD_GRAPH_NAME_MAX + 1];
+
+	choose_name(onnx, weight, name);
+	return add_named(onnx, spec, name, number);
+}
+
+enum psd_status psd_onnx_add_beside(struct psd_onnx *onnx, struct psd_layer_spec *spec, unsigned *number)
+{
+	char name[PSD_GRAPH_NAME_MAX + 1];
+	const size_t room = PSD_GRAPH_NAME_MAX - strlen(spec->kind->name) - 1;
+	size_t length;
+
+	choose_name(onnx, NULL, name);
+	length = strlen(name) < room ? strlen(name) : room;
+	snprintf(name + length, sizeof(name) - length, ".%s", spec->kind->name);
+	return add_named(onnx, spec, name, number);
+}
+
+static enum psd_status move(struct psd_onnx *onnx, const struct psd_layer_kind *kind, union psd_layer_settings settings,
+			    unsigned *layer)
+{
+	struct psd_layer_spec spec = {.kind = kind, .settings = settings, .n_inputs = 1};
+
+	spec.inputs[0] = *layer;
+	return psd_onnx_add_beside(onnx, &spec, layer);
 }
 
 enum psd_status psd_onnx_add_simple(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
@@ -145,8 +175,7 @@ static enum psd_status reshape(struct psd_onnx *onnx, struct psd_shape shape, un
 		return psd_onnx_refuse(onnx, "needs values as %ux%ux%u, up to %ux%ux%u are possible", shape.channels,
 				       shape.height, shape.width, PSD_LAYER_CHANNELS_MAX, PSD_LAYER_SIDE_MAX,
 				       PSD_LAYER_SIDE_MAX);
-	return psd_onnx_add_simple(onnx, &psd_layer_reshape, &(union psd_layer_settings){.shape = shape}, *layer,
-				   layer);
+	return move(onnx, &psd_layer_reshape, (union psd_layer_settings){.shape = shape}, layer);
 }
 
 /* ---- all values of a layer ---- */
@@ -187,16 +216,14 @@ static enum psd_status slice(struct psd_onnx *onnx, uint64_t first, uint64_t n, 
 					    : (struct psd_shape){(uint32_t)outer, (uint32_t)extent, (uint32_t)inner},
 				 layer);
 		if (!status && outer > 1)
-			status = psd_onnx_add_simple(onnx, &psd_layer_permute,
-						     &(union psd_layer_settings){.permute.order = {2, 1, 3}}, *layer,
-						     layer);
+			status = move(onnx, &psd_layer_permute, (union psd_layer_settings){.permute.order = {2, 1, 3}},
+				      layer);
 	}
 	if (status)
 		return status;
-	return psd_onnx_add_simple(
-		onnx, &psd_layer_slice,
-		&(union psd_layer_settings){.slice = {.first = (uint32_t)first, .channels = (uint32_t)channels}},
-		*layer, layer);
+	return move(onnx, &psd_layer_slice,
+		    (union psd_layer_settings){.slice = {.first = (uint32_t)first, .channels = (uint32_t)channels}},
+		    layer);
 }
 
 /* The longest digits that leave something out: so many places of so many, each `inner` values. */
@@ -306,7 +333,7 @@ static enum psd_status permute(struct psd_onnx *onnx, const uint64_t sides[3], c
 	enum psd_status status =
 		reshape(onnx, (struct psd_shape){(uint32_t)sides[0], (uint32_t)sides[1], (uint32_t)sides[2]}, layer);
 
-	return status ? status : psd_onnx_add_simple(onnx, &psd_layer_permute, &settings, *layer, layer);
+	return status ? status : move(onnx, &psd_layer_permute, settings, layer);
 }
 
 /* Brings the digits of a whole layer from one order into another: the one that is wanted next, with all behind it,

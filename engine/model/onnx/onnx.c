@@ -206,10 +206,11 @@ static enum psd_status add_inputs(struct psd_onnx *onnx)
 			continue;
 		}
 		if (first)
-			return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
-					     "the network has two inputs, '%.100s' and '%.100s', and psd feeds one: "
-					     "export the others as constants",
-					     first, input->name);
+			return psd_error_set(
+				onnx->err, PSD_EINVAL, place_of(onnx),
+				"the network has two inputs, '%.100s' and '%.100s', and psd feeds one: export "
+				"it with its parameters, without a loss, and what is no sample as constants",
+				first, input->name);
 		first = input->name;
 		status = add_input(onnx, input, &onnx->values[number]);
 	}
@@ -281,7 +282,7 @@ static enum psd_status read_graph(struct psd_onnx *onnx)
 		return status;
 	if (!onnx->node || !psd_names_find(&onnx->names, graph->output[0]->name, &output))
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network has no nodes");
-	return psd_onnx_lose(onnx, &onnx->values[output], psd_onnx_class_axis(&onnx->values[output]));
+	return psd_onnx_lose(onnx, &onnx->values[output], psd_onnx_class_axis(onnx, &onnx->values[output]));
 }
 
 /* A small file that asks for large masks again and again is no network. */

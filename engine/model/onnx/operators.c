@@ -118,6 +118,50 @@ static enum psd_status mean(struct psd_onnx *onnx)
 	return status ? status : pool_all(onnx, is_over, psd_onnx_integer(onnx, "keepdims", 1) != 0, false);
 }
 
+/* ---- resizing ---- */
+
+/* Between corners that stay corners, as psd does it. */
+static enum psd_status resize(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *data = psd_onnx_input(onnx, 0), *scales = psd_onnx_input(onnx, 2);
+	struct psd_onnx_value *sizes = psd_onnx_input(onnx, 3), result;
+	struct psd_window window = {.pad = {0}};
+	union psd_layer_settings settings = psd_layer_resize.defaults;
+	double to[4];
+	unsigned layer;
+	const bool has_sizes = sizes->kind == PSD_ONNX_CONSTANT;
+	enum psd_status status = psd_onnx_check_data(onnx, data);
+
+	if (!status &&
+	    (!psd_onnx_text_is(onnx, "mode", "linear") ||
+	     !psd_onnx_text_is(onnx, "coordinate_transformation_mode", "align_corners") || data->view.n_axes != 4))
+		status = psd_onnx_refuse(onnx, "is known for maps with 'mode' linear and 'align_corners' alone");
+	if (!status && (has_sizes ? sizes : scales)->kind != PSD_ONNX_CONSTANT)
+		status = psd_onnx_refuse(onnx, "must have sizes or scales that no sample changes");
+	if (!status)
+		status = psd_onnx_read(onnx, has_sizes ? sizes : scales);
+	if (!status && psd_onnx_elements(has_sizes ? sizes : scales) != 4)
+		status = psd_onnx_refuse(onnx, "must have four sizes or scales");
+	for (unsigned a = 0; a < 4 && !status; a++) {
+		const double side = (double)psd_onnx_view_side(&data->view, a);
+
+		to[a] = has_sizes ? sizes->numbers[a] : floor(side * scales->numbers[a]);
+		if (a < 2 ? to[a] != side : !(to[a] >= 1 && to[a] <= PSD_LAYER_SIDE_MAX))
+			status = psd_onnx_refuse(onnx, "makes side %u %g of %g", a, to[a], side);
+	}
+	if (!status)
+		status = psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &window, &result);
+	if (status)
+		return status;
+	settings.size = (struct psd_sides){(uint32_t)to[2], (uint32_t)to[3]};
+	status = psd_onnx_add_simple(onnx, &psd_layer_resize, &settings, data->view.layer, &layer);
+	if (status)
+		return status;
+	psd_onnx_map(onnx, layer, &result);
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
 /* ---- normalisation ---- */
 
 /* A layer upon data that lies as it should, named after its scale unless others have that, too. */
@@ -234,9 +278,9 @@ static enum psd_status softmax(struct psd_onnx *onnx)
 	for (unsigned a = axis + 1; a < view->n_axes && !status && onnx->version < 13; a++)
 		if (psd_onnx_view_side(view, a) != 1)
 			status = psd_onnx_refuse(onnx, "is over axis %u and all behind it, must be over one", axis);
-	if (!status && is_last(onnx) && axis != psd_onnx_class_axis(data))
+	if (!status && is_last(onnx) && axis != psd_onnx_class_axis(onnx, data))
 		status = psd_onnx_refuse(onnx, "is over axis %u of what the network puts out, classes are axis %u",
-					 axis, psd_onnx_class_axis(data));
+					 axis, psd_onnx_class_axis(onnx, data));
 	if (!status && is_last(onnx)) {
 		*psd_onnx_output(onnx, 0) = *data;
 		return PSD_OK;
@@ -325,7 +369,7 @@ static enum psd_status put_prefix(struct psd_onnx *onnx, unsigned axis)
 static enum psd_status add_part(struct psd_onnx *onnx, struct psd_layer_spec *spec, struct psd_onnx_value *part,
 				unsigned axis)
 {
-	union psd_layer_settings settings;
+	struct psd_layer_spec reshape = {.kind = &psd_layer_reshape, .n_inputs = 1};
 	struct psd_shape shape, first;
 	unsigned layer;
 	enum psd_status status = psd_onnx_channels_first(onnx, part, axis);
@@ -335,9 +379,10 @@ static enum psd_status add_part(struct psd_onnx *onnx, struct psd_layer_spec *sp
 	layer = part->view.layer;
 	shape = psd_onnx_shape(onnx, layer);
 	first = spec->n_inputs ? psd_onnx_shape(onnx, spec->inputs[0]) : shape;
-	settings.shape = (struct psd_shape){shape.channels, first.height, first.width};
+	reshape.settings.shape = (struct psd_shape){shape.channels, first.height, first.width};
+	reshape.inputs[0] = layer;
 	if (shape.height != first.height || shape.width != first.width)
-		status = psd_onnx_add_simple(onnx, &psd_layer_reshape, &settings, layer, &layer);
+		status = psd_onnx_add_beside(onnx, &reshape, &layer);
 	return status ? status
 		      : psd_layer_spec_add_input(spec, layer, (struct psd_place){.path = onnx->path}, onnx->err);
 }
@@ -375,9 +420,14 @@ static enum psd_status concat(struct psd_onnx *onnx)
 
 /* ---- losses ---- */
 
-unsigned psd_onnx_class_axis(const struct psd_onnx_value *data)
+unsigned psd_onnx_class_axis(const struct psd_onnx *onnx, const struct psd_onnx_value *data)
 {
-	return data->view.n_axes == 3 ? 2 : 1;
+	const struct psd_onnx_view *view = &data->view;
+	unsigned order[PSD_ONNX_DIGITS_MAX];
+
+	if (data->kind != PSD_ONNX_DATA || view->n_axes != 3)
+		return 1;
+	return onnx->has_lines && psd_onnx_in_memory_order(view, order) && order[0] < view->ends[1] ? 1 : 2;
 }
 
 enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis)
@@ -395,7 +445,7 @@ enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data
 		status = psd_onnx_refuse(onnx, "puts out %u axes, must be samples and classes", n);
 	if (!status)
 		status = psd_onnx_channels_first(onnx, data, axis);
-	if (status)
+	if (status || psd_onnx_view_side(&data->view, axis) == 1) /* one value is no choice of classes */
 		return status;
 	spec.inputs[0] = data->view.layer;
 	if (psd_names_find(&onnx->build.names, spec.name, &number))
@@ -502,6 +552,7 @@ static const struct {
 	{"GlobalAveragePool", global_pool},
 	{"GlobalMaxPool", global_pool},
 	{"ReduceMean", mean},
+	{"Resize", resize},
 	{"BatchNormalization", batch_norm},
 	{"LayerNormalization", layer_norm},
 	{"LRN", lrn},

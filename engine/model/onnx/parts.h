@@ -66,6 +66,7 @@ struct psd_onnx_value {
 	bool is_real;		    /* of a type with fractions */
 	bool is_count;		    /* of data: whole numbers, as the network's input has them */
 	struct psd_onnx_view view;  /* of data, too: of a layer's output */
+	const Onnx__Node *splitter; /* it is a sequence of pieces that this node makes; NULL: it is none */
 	/* Of data. */
 	struct psd_onnx_term *term; /* of the layer's values */
 	struct psd_onnx_scores *scores;
@@ -88,6 +89,7 @@ struct psd_onnx {
 	unsigned *makers;	       /* by number: 1 + the node that makes it; 0: none does */
 	bool *is_done;		       /* of nodes, by number: others have done it along with theirs */
 	bool has_loss;
+	bool has_lines;		  /* maps of one side, which a window slides over */
 	struct psd_names owners;  /* names of matrices, to the first layer that multiplies by each */
 	struct psd_names repeats; /* names that layers were to have, to how many did */
 	const struct psd_onnx_weight *weights;
@@ -177,7 +179,10 @@ const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx
 /* Adds a layer named after the weight whose name it is given, or else the node (NULL). inputs: their numbers. */
 enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight,
 			     unsigned *number) PSD_MUST_CHECK;
-/* The same for one of one input. */
+/* A layer that another node's needs, such as a permute: its name is the node's and its kind's. */
+enum psd_status psd_onnx_add_beside(struct psd_onnx *onnx, struct psd_layer_spec *spec,
+				    unsigned *number) PSD_MUST_CHECK;
+/* As psd_onnx_add(), one of one input. */
 enum psd_status psd_onnx_add_simple(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
 				    const union psd_layer_settings *settings, unsigned input,
 				    unsigned *number) PSD_MUST_CHECK;
@@ -282,8 +287,9 @@ typedef enum psd_status psd_onnx_operator_fn(struct psd_onnx *onnx);
 
 /* The node, whatever it is (operators.c). */
 enum psd_status psd_onnx_operate(struct psd_onnx *onnx) PSD_MUST_CHECK;
-/* Of what the network puts out: of sequences the last, of maps their channels. */
-unsigned psd_onnx_class_axis(const struct psd_onnx_value *data);
+/* Of what the network puts out: of sequences the last; of maps, and of lines that a window has slid over, their
+ * channels. */
+unsigned psd_onnx_class_axis(const struct psd_onnx *onnx, const struct psd_onnx_value *data);
 /* Adds the loss of what the network puts out, with that axis as classes. */
 enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis) PSD_MUST_CHECK;
 

@@ -238,6 +238,7 @@ enum psd_status psd_onnx_window(struct psd_onnx *onnx, struct psd_onnx_value *da
 
 	if (data->kind != PSD_ONNX_DATA || n_axes < 3 || n_axes > 4)
 		return psd_onnx_refuse(onnx, "must have an input of samples, channels and one or two sides");
+	onnx->has_lines = onnx->has_lines || n_axes == 3;
 	status = psd_onnx_settle(onnx, data);
 	if (!status)
 		status = psd_onnx_lay_out(onnx, &data->view, &order, false);

@@ -392,6 +392,82 @@ static enum psd_status scatter_rows(struct psd_onnx *onnx, unsigned axis, const 
 	return PSD_OK;
 }
 
+/* ---- sequences ---- */
+
+/* Pieces that are taken one by one: until then what they are pieces of. */
+static enum psd_status split_to_sequence(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
+	struct psd_onnx_view view;
+	const enum psd_status status = read_view(onnx, &view);
+
+	if (status)
+		return status;
+	result.splitter = onnx->node;
+	*psd_onnx_output(onnx, 0) = result;
+	return PSD_OK;
+}
+
+/* From where on, and how many places, piece i is: of the sizes that are given, or one for all. */
+static enum psd_status find_piece(struct psd_onnx *onnx, uint64_t side, int64_t i, uint64_t *first, uint64_t *n)
+{
+	enum { PIECES_MAX = 1024 };
+	const bool has_sizes = psd_onnx_input(onnx, 1)->kind == PSD_ONNX_CONSTANT;
+	const bool is_list = has_sizes && psd_onnx_input(onnx, 1)->n_dims == 1;
+	int64_t sizes[PIECES_MAX] = {1}, n_pieces;
+	unsigned n_sizes = 0;
+	enum psd_status status = psd_onnx_integers(onnx, "split", 1, sizes, PIECES_MAX, &n_sizes);
+
+	if (status)
+		return status;
+	for (unsigned s = 0; s < n_sizes; s++)
+		if (sizes[s] < 1 || sizes[s] > (int64_t)side)
+			return psd_onnx_refuse(onnx, "makes a piece of %lld of %llu", (long long)sizes[s],
+					       (unsigned long long)side);
+	n_pieces = is_list ? n_sizes : ((int64_t)side + sizes[0] - 1) / sizes[0];
+	if (i < -n_pieces || i >= n_pieces)
+		return psd_onnx_refuse(onnx, "has no piece %lld of %lld", (long long)i, (long long)n_pieces);
+	i = i < 0 ? i + n_pieces : i;
+	*first = is_list ? 0 : (uint64_t)(i * sizes[0]);
+	for (int64_t s = 0; is_list && s < i; s++)
+		*first += (uint64_t)sizes[s];
+	*n = (uint64_t)sizes[is_list ? i : 0];
+	if (*first >= side)
+		return psd_onnx_refuse(onnx, "makes pieces beyond %llu places", (unsigned long long)side);
+	*n = *n < side - *first ? *n : side - *first;
+	return PSD_OK;
+}
+
+static enum psd_status sequence_at(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), piece = *of;
+	const Onnx__Node *node = onnx->node;
+	uint64_t first = 0, n = 0, sides[PSD_ONNX_AXES_MAX];
+	unsigned axis = 0, n_sides = 0;
+	bool keeps_axis;
+	double i;
+	enum psd_status status;
+
+	if (!of->splitter || !psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &i))
+		return psd_onnx_refuse(onnx, "is known for pieces that SplitToSequence makes, by a number");
+	onnx->node = of->splitter;
+	status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), piece.view.n_axes, &axis);
+	if (!status)
+		status = find_piece(onnx, psd_onnx_view_side(&piece.view, axis), (int64_t)i, &first, &n);
+	keeps_axis = psd_onnx_integer(onnx, "keepdims", 1) || psd_onnx_input(onnx, 1)->kind == PSD_ONNX_CONSTANT;
+	onnx->node = node;
+	if (!status)
+		status = narrow(onnx, &piece.view, axis, first, n, 1);
+	if (status)
+		return status;
+	for (unsigned a = 0; a < piece.view.n_axes; a++)
+		if (a != axis || keeps_axis)
+			sides[n_sides++] = psd_onnx_view_side(&piece.view, a);
+	status = reshape_to(onnx, piece.view, sides, n_sides);
+	psd_onnx_output(onnx, 0)->splitter = NULL;
+	return status;
+}
+
 /* How indices go on from the first one. */
 enum run { ALIKE, FOLLOWING, SCATTERED };
 
@@ -535,9 +611,18 @@ static const struct {
 	const char *op;
 	enum psd_status (*see)(struct psd_onnx *onnx);
 } shapers[] = {
-	{"Reshape", reshape}, {"Flatten", flatten}, {"Squeeze", squeeze}, {"Unsqueeze", unsqueeze},
-	{"Expand", expand},   {"Slice", slice},	    {"Split", split},	  {"Transpose", transpose},
-	{"Shape", shape},     {"Size", shape},
+	{"Reshape", reshape},
+	{"Flatten", flatten},
+	{"Squeeze", squeeze},
+	{"Unsqueeze", unsqueeze},
+	{"Expand", expand},
+	{"Slice", slice},
+	{"Split", split},
+	{"Transpose", transpose},
+	{"SplitToSequence", split_to_sequence},
+	{"SequenceAt", sequence_at},
+	{"Shape", shape},
+	{"Size", shape},
 };
 
 enum psd_status psd_onnx_see(struct psd_onnx *onnx, bool *is_done)

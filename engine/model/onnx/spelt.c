@@ -28,7 +28,7 @@ static unsigned number_of(const struct psd_onnx *onnx, const char *value)
 }
 
 /* The node of that operator, up to two inputs and an output; NULL: it is another. */
-static const Onnx__Node *is_plain(const struct psd_onnx *onnx, unsigned node, const char *op)
+static const Onnx__Node *find_plain(const struct psd_onnx *onnx, unsigned node, const char *op)
 {
 	const Onnx__Node *found = onnx->graph->node[node];
 	const bool is = !strcmp(found->op_type, op) && found->n_input >= 1 && found->n_input <= 2 &&
@@ -46,7 +46,7 @@ static bool follow(struct chain *chain, const char *op, const char **other)
 
 	if (chain->onnx->uses[number] != 1 || chain->n == CHAIN_MAX)
 		return false;
-	node = is_plain(chain->onnx, reader, op);
+	node = find_plain(chain->onnx, reader, op);
 	if (!node)
 		return false;
 	*other = node->n_input < 2 ? "" : node->input[strcmp(node->input[0], chain->value) == 0];
@@ -167,13 +167,13 @@ static enum psd_status match_layer_norm(struct psd_onnx *onnx, bool *is_done)
 		return PSD_OK;
 	difference = chain.value;
 	number = number_of(onnx, difference);
-	square = is_plain(onnx, onnx->readers[number], "Pow");
+	square = find_plain(onnx, onnx->readers[number], "Pow");
 	if (square && onnx->uses[number] == 2 && square->n_input == 2) {
 		if (!psd_onnx_is_scalar(onnx, &onnx->values[number_of(onnx, square->input[1])], &exponent) ||
 		    exponent != 2)
 			return PSD_OK;
 	} else {
-		square = is_plain(onnx, onnx->readers[number], "Mul");
+		square = find_plain(onnx, onnx->readers[number], "Mul");
 		if (!square || onnx->uses[number] != 3 || square->n_input != 2 ||
 		    strcmp(square->input[0], square->input[1]) != 0)
 			return PSD_OK;
@@ -223,7 +223,7 @@ static bool is_half(struct psd_onnx *onnx, const char *value, const char *of, bo
 {
 	const unsigned number = number_of(onnx, value);
 	const Onnx__Node *before = onnx->node, *node;
-	const struct psd_onnx_view *view = &psd_onnx_input(onnx, 0)->view;
+	const struct psd_onnx_view *view = &onnx->values[number_of(onnx, of)].view;
 	struct psd_onnx_view half, found;
 	const unsigned axis = onnx->values[number_of(onnx, of)].view.n_axes - 1;
 	uint64_t side;
@@ -236,7 +236,6 @@ static bool is_half(struct psd_onnx *onnx, const char *value, const char *of, bo
 	    strcmp(node->input[0], of) != 0)
 		return false;
 	onnx->node = node;
-	view = &onnx->values[number_of(onnx, of)].view;
 	half = *view;
 	side = psd_onnx_view_side(view, axis);
 	if (psd_onnx_see(onnx, &is_done) || !is_done) {
@@ -307,18 +306,18 @@ enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done)
 	places = psd_onnx_view_side(&data->view, data->view.n_axes - 2);
 	depth = psd_onnx_view_side(&data->view, data->view.n_axes - 1);
 	product_maker = onnx->makers[number_of(onnx, turned)];
-	product = product_maker ? is_plain(onnx, product_maker - 1, "Mul") : NULL;
+	product = product_maker ? find_plain(onnx, product_maker - 1, "Mul") : NULL;
 	if (!product || product->n_input != 2)
 		return PSD_OK;
 	number = number_of(onnx, product->input[0]);
 	sines_name = product->input[onnx->values[number].kind != PSD_ONNX_CONSTANT];
 	number = number_of(onnx, product->input[sines_name == product->input[0]]);
 	join_maker = onnx->makers[number];
-	join = join_maker ? is_plain(onnx, join_maker - 1, "Concat") : NULL;
+	join = join_maker ? find_plain(onnx, join_maker - 1, "Concat") : NULL;
 	if (!join || join->n_input != 2)
 		return PSD_OK;
 	minus_maker = onnx->makers[number_of(onnx, join->input[0])];
-	minus = minus_maker ? is_plain(onnx, minus_maker - 1, "Neg") : NULL;
+	minus = minus_maker ? find_plain(onnx, minus_maker - 1, "Neg") : NULL;
 	sines = &onnx->values[number_of(onnx, sines_name)];
 	if (!minus || !is_table(onnx, cosines, places, depth) || !is_table(onnx, sines, places, depth))
 		return PSD_OK;

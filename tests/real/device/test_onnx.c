@@ -399,10 +399,10 @@ Test(onnx, maps_of_dynamo)
 static const struct renamed encoder_names[] = {
 	{"/Add.weight", "places"},
 	{"node_add.weight", "places"},
-	{"blocks.0.self_attn.weight", "blocks.0.self_attn.in_proj_weight"},
-	{"blocks.0.self_attn.bias", "blocks.0.self_attn.in_proj_bias"},
-	{"blocks.1.self_attn.weight", "blocks.1.self_attn.in_proj_weight"},
-	{"blocks.1.self_attn.bias", "blocks.1.self_attn.in_proj_bias"},
+	{"blocks.0.self_attn.in_proj.weight", "blocks.0.self_attn.in_proj_weight"},
+	{"blocks.0.self_attn.in_proj.bias", "blocks.0.self_attn.in_proj_bias"},
+	{"blocks.1.self_attn.in_proj.weight", "blocks.1.self_attn.in_proj_weight"},
+	{"blocks.1.self_attn.in_proj.bias", "blocks.1.self_attn.in_proj_bias"},
 	{0},
 };
 

@@ -215,3 +215,11 @@ Test(onnx_exact, operators_of_others_are_not_computed)
 	onnx_file_refuses(SAMPLES "a: f32[] = 1\nb = Neg(a) @domain=com.example\ny = Add(x, b)\n",
 			  "node '' (Neg) is of 'com.example', known are operators of ONNX itself");
 }
+
+/* ---- randomness ---- */
+
+Test(onnx_exact, random_numbers_that_are_no_mask_are_refused)
+{
+	onnx_file_refuses(SAMPLES "r = RandomUniformLike(x)\ny = Mul(x, r)\n",
+			  "node '' (Mul) multiplies by random numbers, known are masks of dropout");
+}

@@ -1,6 +1,7 @@
 /* Which layers the operators become, with what settings, shapes and parameters. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/engine/model/onnx/onnx_file.h"
@@ -119,8 +120,7 @@ Test(onnx_layers, sums_products_and_what_is_learned)
 		{ROWS "w: f32[1,4,6]\ny = Add(x, w)", "input 4x6, position 4x6, permute 6x4, softmax-loss 6x4", 24},
 		{MAPS "y = Concat(x, x) axis=1", "input 3x8x8, concat 6x8x8, softmax-loss 6x8x8", 0},
 		{MAPS "y, z = Split(x) axis=1 num_outputs=2\n", "input 3x8x8, slice 2x8x8, softmax-loss 2x8x8", 0},
-		{MAPS "z, y = Split(x) axis=1 num_outputs=2\noutput y", "input 3x8x8, slice 1x8x8, softmax-loss 1x8x8",
-		 0},
+		{MAPS "z, y = Split(x) axis=1 num_outputs=2\noutput y", "input 3x8x8, slice 1x8x8", 0},
 		{MAPS "y = Softmax(x) axis=1\nz = Relu(y)",
 		 "input 3x8x8, softmax 3x8x8, relu 3x8x8, softmax-loss 3x8x8", 0},
 		{FLAT "l = LogSoftmax(x)\ny = Neg(l)", "input 12, softmax 12, log 12, linear 12, softmax-loss 12", 0},
@@ -243,6 +243,70 @@ Test(onnx_layers, input_is_told_by_type_and_sides)
 	/* what nobody reads does not count */
 	onnx_file_becomes("input unused f32[1,2,3,4,5,6]\ninput x f32[1,12]\ny = Relu(x)",
 			  "input 12, relu 12, softmax-loss 12");
+}
+
+Test(onnx_layers, classes_are_channels_of_what_a_window_slides_over)
+{
+	/* of a line, with one side, axis 1; of a sequence the last */
+	onnx_file_becomes("input x f32[1,3,8]\nw: f32[5,3,1]\ny = Conv(x, w)", "input 3x8, conv 5x8, softmax-loss 5x8");
+	onnx_file_becomes("input x f32[1,8,3]\nw: f32[3,5]\ny = MatMul(x, w)",
+			  "input 8x3, permute 3x8, conv 5x8, softmax-loss 5x8");
+}
+
+Test(onnx_layers, one_value_is_no_choice_of_classes)
+{
+	onnx_file_becomes("input x f32[1,12]\nw: f32[12,1]\ny = MatMul(x, w)", "input 12, inner-product 1");
+}
+
+Test(onnx_layers, maps_are_resized_between_their_corners)
+{
+	/* 8 x 6 places become 2.5 times and half as many, rounded down */
+	onnx_file_becomes("input x f32[1,3,8,6]\ns: f32[4] = 1 1 2.5 0.5\n"
+			  "y = Resize(x, , s) mode=\"linear\" coordinate_transformation_mode=\"align_corners\"",
+			  "input 3x8x6, resize 3x20x3, softmax-loss 3x20x3");
+	onnx_file_becomes("input x f32[1,3,8,6]\ns: i64[4] = 1 3 5 7\n"
+			  "y = Resize(x, , , s) mode=\"linear\" coordinate_transformation_mode=\"align_corners\"",
+			  "input 3x8x6, resize 3x5x7, softmax-loss 3x5x7");
+	onnx_file_refuses("input x f32[1,3,8,6]\ns: f32[4] = 1 1 2 2\ny = Resize(x, , s) mode=\"nearest\"",
+			  "node '' (Resize) is known for maps with 'mode' linear and 'align_corners' alone");
+	onnx_file_refuses("input x f32[1,3,8,6]\ns: f32[4] = 1 2 2 2\n"
+			  "y = Resize(x, , s) mode=\"linear\" coordinate_transformation_mode=\"align_corners\"",
+			  "node '' (Resize) makes side 1 6 of 3");
+}
+
+/* 12 places in pieces of 5, 5 and 2, or of 3 and 9. */
+Test(onnx_layers, pieces_of_a_sequence_are_slices)
+{
+	static const struct {
+		const char *text;
+		uint32_t first, channels;
+	} cases[] = {
+		{"n: i64[] = 5\nq = SplitToSequence(x, n) axis=1\ni: i64[] = 0\n", 0, 5},
+		{"n: i64[] = 5\nq = SplitToSequence(x, n) axis=1\ni: i64[] = 2\n", 10, 2},
+		{"n: i64[] = 5\nq = SplitToSequence(x, n) axis=1\ni: i64[] = -2\n", 5, 5},
+		{"n: i64[2] = 3 9\nq = SplitToSequence(x, n) axis=-1\ni: i64[] = 1\n", 3, 9},
+	};
+
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		char text[512];
+		struct psd_graph graph;
+
+		snprintf(text, sizeof(text), "input x f32[1,12]\n%sy = SequenceAt(q, i)", cases[c].text);
+		graph = onnx_file_load(text);
+		cr_assert_eq(graph.layers[1].kind, &psd_layer_slice);
+		cr_expect_eq(graph.layers[1].settings.slice.first, cases[c].first);
+		cr_expect_eq(graph.layers[1].settings.slice.channels, cases[c].channels);
+		psd_graph_release(&graph);
+	}
+	/* each place of an axis that goes with it: 12 of 1, of which the last */
+	onnx_file_becomes("input x f32[1,12,5]\nq = SplitToSequence(x) axis=1 keepdims=0\ni: i64[] = 11\n"
+			  "y = SequenceAt(q, i)",
+			  "input 12x5, slice 1x5, reshape 5, softmax-loss 5");
+	onnx_file_refuses("input x f32[1,12]\nn: i64[] = 5\nq = SplitToSequence(x, n) axis=1\ni: i64[] = 3\n"
+			  "y = SequenceAt(q, i)",
+			  "node '' (SplitToSequence) has no piece 3 of 3");
+	onnx_file_refuses("input x f32[1,12]\ni: i64[] = 3\ny = SequenceAt(x, i)",
+			  "node '' (SequenceAt) is known for pieces that SplitToSequence makes, by a number");
 }
 
 Test(onnx_layers, first_output_counts_and_what_it_needs)

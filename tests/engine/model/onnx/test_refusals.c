@@ -54,7 +54,8 @@ Test(onnx_refusals, of_the_file_as_a_whole)
 		{"input x f32[1,3,65537]\ny = Relu(x)", "the input 'x' has more than 65536 places"},
 		{"input x i64[1,65537]\ny = Relu(x)", "the input 'x' has more than 65536 places"},
 		{FLAT "input z f32[1,12]\ny = Add(x, z)",
-		 "the network has two inputs, 'x' and 'z', and psd feeds one: export the others as constants"},
+		 "the network has two inputs, 'x' and 'z', and psd feeds one: export it with its "
+		 "parameters, without a loss, and what is no sample as constants"},
 		{FLAT "w: f32[2] = 1 2\ny = Neg(w)", "the network reads no input"},
 		{FLAT "y = Relu(x) @domain=com.microsoft @name=n",
 		 "node 'n' (Relu) is of 'com.microsoft', known are operators of ONNX itself"},
