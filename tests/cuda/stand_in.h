@@ -80,6 +80,8 @@ void psd_stand_in_hold_copy(const void *from);
  * CUDA's context is lost, such as cudaErrorLaunchFailure, is returned by all calls after it, and what is queued is
  * dropped. Up to 16 such orders wait at a time. */
 void psd_stand_in_fail(const char *function, unsigned nth, cudaError_t error);
+/* Orders that have not come up are forgotten. */
+void psd_stand_in_fail_no_more(void);
 /* The nth operation from now that runs on the device fails instead, and the context is lost. */
 void psd_stand_in_fail_operation(unsigned nth, cudaError_t error);
 /* Calls that can fail, so far. */

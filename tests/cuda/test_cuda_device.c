@@ -201,6 +201,8 @@ static enum psd_status run_once(struct net *net, unsigned n_iterations, bool has
 		status = iterate(device, net, err);
 	calls->after = psd_stand_in_calls() - n_calls;
 	calls->graphs = device->recorded.graphs;
+	/* how often a wait looks depends on the machine's load: a run may end before the call that was to fail */
+	psd_stand_in_fail_no_more();
 	psd_device_cuda.close(device);
 	return status;
 }
@@ -249,7 +251,7 @@ Test(cuda_device, every_call_that_fails_leaves_nothing)
 			  (int)status);
 		cr_assert(!status || err.text[0], "call %u fails without a word", call);
 		check_nothing_is_held(call);
-		n_failures++;
+		n_failures += status || call <= calls.after; /* else it was over before */
 		n_told += status != PSD_OK;
 		n_avoided += status == PSD_OK && call <= all.before;
 	}
