@@ -144,7 +144,7 @@ static enum psd_status put_dropout(struct psd_onnx *onnx, struct psd_onnx_value 
 	}
 	return status ? status
 		      : psd_onnx_put_layer(onnx, data, &psd_layer_dropout,
-					   &(union psd_layer_settings){.dropout.ratio = ratio});
+					   &(union psd_layer_settings){.dropout.ratio = ratio}, NULL);
 }
 
 /* A mask for each value is dropout; one for each sample is left out. */
@@ -185,6 +185,23 @@ enum psd_status psd_onnx_dropout(struct psd_onnx *onnx)
 
 /* ---- arithmetic ---- */
 
+/* Says what of such inputs would be known. */
+static enum psd_status refuse_inputs(const struct psd_onnx *onnx, const struct psd_onnx_value *data,
+				     const struct psd_onnx_value *other)
+{
+	if (data->kind == PSD_ONNX_SCORES)
+		return psd_onnx_refuse(onnx, "changes attention's scores, known are a mask and a number's product");
+	if (data->kind == PSD_ONNX_DATA && psd_onnx_is_learned(other))
+		return psd_onnx_refuse(onnx, "has samples and values of the file, known are their sums and products: "
+					     "normalise samples outside of the network");
+	if (data->kind == PSD_ONNX_DATA && other->kind == PSD_ONNX_CONSTANT)
+		return psd_onnx_refuse(onnx, "has samples and several numbers that are computed, known are a single "
+					     "one and values of the file");
+	if (other->kind == PSD_ONNX_NOISE)
+		return psd_onnx_refuse(onnx, "has samples and random numbers, known are masks of dropout");
+	return psd_onnx_refuse(onnx, "must have two inputs, and samples as one of them");
+}
+
 /* Whatever is no function of single elements. */
 enum psd_status psd_onnx_arithmetic(struct psd_onnx *onnx)
 {
@@ -219,7 +236,7 @@ enum psd_status psd_onnx_arithmetic(struct psd_onnx *onnx)
 	if (data == left && data->kind == PSD_ONNX_SCORES && psd_onnx_is_scalar(onnx, other, &number) &&
 	    !strcmp(op, "Div"))
 		return psd_onnx_scale_scores(onnx, data, 1 / number, psd_onnx_output(onnx, 0));
-	return psd_onnx_refuse(onnx, "joins samples and constants in a way that is not known");
+	return refuse_inputs(onnx, data, other);
 }
 
 enum psd_status psd_onnx_compare(struct psd_onnx *onnx)

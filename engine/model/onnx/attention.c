@@ -327,3 +327,70 @@ enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx
 	}
 	return status;
 }
+
+/* ---- all of it in one node ---- */
+
+/* Heads x places x depth of samples x places x (heads x depth), where they are not told apart yet. */
+static enum psd_status tell_heads_apart(struct psd_onnx *onnx, struct psd_onnx_value *part, const char *name)
+{
+	const int64_t heads = psd_onnx_integer(onnx, name, 0);
+	uint64_t sides[4] = {1, 1, 1, 1};
+	const unsigned order[4] = {0, 2, 1, 3};
+
+	if (part->view.n_axes == 4)
+		return PSD_OK;
+	if (part->view.n_axes != 3 || heads < 1 || psd_onnx_view_side(&part->view, 2) % (uint64_t)heads)
+		return psd_onnx_refuse(onnx, "must have inputs of four axes, or three and '%s' that divide the last",
+				       name);
+	sides[0] = psd_onnx_view_side(&part->view, 0);
+	sides[1] = psd_onnx_view_side(&part->view, 1);
+	sides[2] = (uint64_t)heads;
+	sides[3] = psd_onnx_view_side(&part->view, 2) / (uint64_t)heads;
+	if (!psd_onnx_view_reshape(&part->view, sides, 4) || !psd_onnx_view_transpose(&part->view, order))
+		return psd_onnx_refuse(onnx, "has heads in an order that is not known");
+	return PSD_OK;
+}
+
+enum psd_status psd_onnx_attention(struct psd_onnx *onnx)
+{
+	struct psd_onnx_value parts[3], scores, *result = psd_onnx_output(onnx, 0), *mask = psd_onnx_input(onnx, 3);
+	static const char *const names[3] = {"q_num_heads", "kv_num_heads", "kv_num_heads"};
+	const unsigned keys_order[4] = {0, 1, 3, 2}, back[4] = {0, 2, 1, 3};
+	const bool is_flat = psd_onnx_input(onnx, 0)->view.n_axes == 3;
+	uint64_t sides[3];
+	double depth;
+	enum psd_status status = PSD_OK;
+
+	for (unsigned p = 0; p < 3 && !status; p++) {
+		parts[p] = *psd_onnx_input(onnx, p);
+		status = psd_onnx_check_data(onnx, &parts[p]);
+		if (!status)
+			status = tell_heads_apart(onnx, &parts[p], names[p]);
+	}
+	if (status)
+		return status;
+	if (psd_onnx_input(onnx, 4)->kind != PSD_ONNX_ABSENT || psd_onnx_number(onnx, "softcap", 0) != 0)
+		return psd_onnx_refuse(onnx, "has a past or a soft cap: not known");
+	depth = (double)psd_onnx_view_side(&parts[0].view, 3);
+	psd_onnx_view_transpose(&parts[1].view, keys_order);
+	status = psd_onnx_begin_scores(onnx, &parts[0], &parts[1], &scores);
+	if (!status)
+		status = psd_onnx_scale_scores(onnx, &scores, psd_onnx_number(onnx, "scale", 1 / sqrt(depth)), &scores);
+	if (!status && mask->kind != PSD_ONNX_ABSENT)
+		status = psd_onnx_mask_scores(onnx, &scores, mask, mask->is_real ? PSD_ONNX_ADDS : PSD_ONNX_SEES,
+					      &scores);
+	if (!status && psd_onnx_integer(onnx, "is_causal", 0))
+		status = psd_onnx_make_causal(onnx, &scores, &scores);
+	if (!status)
+		status = psd_onnx_normalize_scores(onnx, &scores, &scores);
+	if (!status)
+		status = psd_onnx_end_scores(onnx, &scores, &parts[2], result);
+	if (status || !is_flat)
+		return status;
+	sides[0] = psd_onnx_view_side(&result->view, 0);
+	sides[1] = psd_onnx_view_side(&result->view, 2);
+	sides[2] = psd_onnx_view_side(&result->view, 1) * psd_onnx_view_side(&result->view, 3);
+	if (!psd_onnx_view_transpose(&result->view, back) || !psd_onnx_view_reshape(&result->view, sides, 3))
+		return psd_onnx_refuse(onnx, "has heads in an order that is not known");
+	return PSD_OK;
+}

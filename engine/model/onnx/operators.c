@@ -1,182 +1,11 @@
-/* The table of operators, and those of pooling, normalisation, joining, losses and attention. */
+/* The table of operators, and those of normalisation, joining and losses. */
 #include <math.h>
 #include <string.h>
 
 #include "engine/model/layer.h"
 #include "engine/model/onnx/parts.h"
 
-/* ---- pooling ---- */
-
-static enum psd_status pool(struct psd_onnx *onnx)
-{
-	struct psd_onnx_value *data = psd_onnx_input(onnx, 0), result;
-	const bool is_average = !strcmp(onnx->node->op_type, "AveragePool");
-	union psd_layer_settings settings = psd_layer_pool.defaults;
-	struct psd_pool_settings *pooling = &settings.pool;
-	unsigned layer;
-	enum psd_status status = psd_onnx_check_data(onnx, data);
-
-	if (!status)
-		status = psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &pooling->window, &result);
-	if (status)
-		return status;
-	if (pooling->window.dilation.height != 1 || pooling->window.dilation.width != 1)
-		return psd_onnx_refuse(onnx, "has 'dilations', must have none");
-	if (is_average && (pooling->window.pad.height || pooling->window.pad.width) &&
-	    !psd_onnx_integer(onnx, "count_include_pad", 0))
-		return psd_onnx_refuse(onnx, "has pads that its mean leaves out, must have 'count_include_pad' 1");
-	pooling->method = is_average ? PSD_POOL_AVERAGE : PSD_POOL_MAX;
-	pooling->rounding = psd_onnx_integer(onnx, "ceil_mode", 0) ? PSD_POOL_UP : PSD_POOL_DOWN;
-	status = psd_onnx_add_simple(onnx, &psd_layer_pool, &settings, data->view.layer, &layer);
-	if (status)
-		return status;
-	psd_onnx_map(onnx, layer, &result);
-	*psd_onnx_output(onnx, 0) = result;
-	return PSD_OK;
-}
-
-/* Over the axes that is_over names: the others become channels, whose places the layer makes one of. */
-static enum psd_status pool_all(struct psd_onnx *onnx, const bool is_over[], bool keeps_axes, bool is_max)
-{
-	struct psd_onnx_value *data = psd_onnx_input(onnx, 0), result;
-	const unsigned n = data->view.n_axes;
-	struct psd_onnx_order order = {.n = {0}};
-	union psd_layer_settings whole = {.pool = {.window = {.stride = {1, 1}, .dilation = {1, 1}}}};
-	uint64_t channels = 1, stride;
-	unsigned layer;
-	enum psd_status status = psd_onnx_settle(onnx, data);
-
-	for (unsigned a = 0; a < n; a++) {
-		if (is_over[a] && psd_onnx_view_has_batch(&data->view, a))
-			return psd_onnx_refuse(onnx, "is over the batch");
-		order.axes[is_over[a]][order.n[is_over[a]]++] = a;
-		for (unsigned d = psd_onnx_view_first(&data->view, a); !is_over[a] && d < data->view.ends[a]; d++)
-			channels *= data->view.digits[d].stride == PSD_ONNX_BATCH ? 1 : data->view.digits[d].size;
-	}
-	if (!status)
-		status = psd_onnx_lay_out(onnx, &data->view, &order, true);
-	if (!status && psd_onnx_shape(onnx, data->view.layer).channels != channels)
-		status = psd_onnx_lay_out(onnx, &data->view, &order, false);
-	if (!status)
-		status = is_max ? psd_onnx_add_simple(onnx, &psd_layer_pool, &whole, data->view.layer, &layer)
-				: psd_onnx_add_simple(onnx, &psd_layer_global_pool, NULL, data->view.layer, &layer);
-	if (status)
-		return status;
-	result = *data;
-	result.view = (struct psd_onnx_view){.layer = layer};
-	stride = channels;
-	for (unsigned a = 0; a < n; a++) {
-		if (!is_over[a] || keeps_axes)
-			psd_onnx_view_add_axis(&result.view);
-		for (unsigned d = psd_onnx_view_first(&data->view, a); !is_over[a] && d < data->view.ends[a]; d++) {
-			const struct psd_onnx_digit digit = data->view.digits[d];
-			const bool is_batch = digit.stride == PSD_ONNX_BATCH;
-
-			stride /= is_batch ? 1 : digit.size;
-			psd_onnx_view_add_digit(&result.view, digit.size, is_batch ? PSD_ONNX_BATCH : stride);
-		}
-	}
-	*psd_onnx_output(onnx, 0) = result;
-	return PSD_OK;
-}
-
-static enum psd_status global_pool(struct psd_onnx *onnx)
-{
-	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	bool is_over[PSD_ONNX_AXES_MAX] = {false};
-	const enum psd_status status = psd_onnx_check_data(onnx, data);
-
-	for (unsigned a = 2; a < PSD_ONNX_AXES_MAX; a++)
-		is_over[a] = true;
-	return status ? status : pool_all(onnx, is_over, true, !strcmp(onnx->node->op_type, "GlobalMaxPool"));
-}
-
-static enum psd_status mean(struct psd_onnx *onnx)
-{
-	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	int64_t axes[PSD_ONNX_AXES_MAX];
-	bool is_over[PSD_ONNX_AXES_MAX] = {false};
-	unsigned n;
-	bool is_done = false;
-	enum psd_status status = psd_onnx_check_data(onnx, data);
-
-	if (!status)
-		status = psd_onnx_match_norm(onnx, &is_done);
-	if (status || is_done)
-		return status;
-	if (!status)
-		status = psd_onnx_integers(onnx, "axes", 1, axes, PSD_ONNX_AXES_MAX, &n);
-	if (!status && n == 0)
-		status = psd_onnx_refuse(onnx, "must say over which axes");
-	for (unsigned i = 0; i < n && !status; i++) {
-		unsigned axis;
-
-		status = psd_onnx_axis(onnx, axes[i], data->view.n_axes, &axis);
-		if (!status)
-			is_over[axis] = true;
-	}
-	return status ? status : pool_all(onnx, is_over, psd_onnx_integer(onnx, "keepdims", 1) != 0, false);
-}
-
-/* ---- resizing ---- */
-
-/* Between corners that stay corners, as psd does it. */
-static enum psd_status resize(struct psd_onnx *onnx)
-{
-	struct psd_onnx_value *data = psd_onnx_input(onnx, 0), *scales = psd_onnx_input(onnx, 2);
-	struct psd_onnx_value *sizes = psd_onnx_input(onnx, 3), result;
-	struct psd_window window = {.pad = {0}};
-	union psd_layer_settings settings = psd_layer_resize.defaults;
-	double to[4];
-	unsigned layer;
-	const bool has_sizes = sizes->kind == PSD_ONNX_CONSTANT;
-	enum psd_status status = psd_onnx_check_data(onnx, data);
-
-	if (!status &&
-	    (!psd_onnx_text_is(onnx, "mode", "linear") ||
-	     !psd_onnx_text_is(onnx, "coordinate_transformation_mode", "align_corners") || data->view.n_axes != 4))
-		status = psd_onnx_refuse(onnx, "is known for maps with 'mode' linear and 'align_corners' alone");
-	if (!status && (has_sizes ? sizes : scales)->kind != PSD_ONNX_CONSTANT)
-		status = psd_onnx_refuse(onnx, "must have sizes or scales that no sample changes");
-	if (!status)
-		status = psd_onnx_read(onnx, has_sizes ? sizes : scales);
-	if (!status && psd_onnx_elements(has_sizes ? sizes : scales) != 4)
-		status = psd_onnx_refuse(onnx, "must have four sizes or scales");
-	for (unsigned a = 0; a < 4 && !status; a++) {
-		const double side = (double)psd_onnx_view_side(&data->view, a);
-
-		to[a] = has_sizes ? sizes->numbers[a] : floor(side * scales->numbers[a]);
-		if (a < 2 ? to[a] != side : !(to[a] >= 1 && to[a] <= PSD_LAYER_SIDE_MAX))
-			status = psd_onnx_refuse(onnx, "makes side %u %g of %g", a, to[a], side);
-	}
-	if (!status)
-		status = psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &window, &result);
-	if (status)
-		return status;
-	settings.size = (struct psd_sides){(uint32_t)to[2], (uint32_t)to[3]};
-	status = psd_onnx_add_simple(onnx, &psd_layer_resize, &settings, data->view.layer, &layer);
-	if (status)
-		return status;
-	psd_onnx_map(onnx, layer, &result);
-	*psd_onnx_output(onnx, 0) = result;
-	return PSD_OK;
-}
-
 /* ---- normalisation ---- */
-
-/* A layer upon data that lies as it should, named after its scale unless others have that, too. */
-static enum psd_status put_named_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
-				       const struct psd_layer_kind *kind, const union psd_layer_settings *settings)
-{
-	struct psd_layer_spec spec = {.kind = kind, .settings = *settings, .n_inputs = 1};
-	struct psd_onnx_value result = *data;
-	enum psd_status status;
-
-	spec.inputs[0] = data->view.layer;
-	status = psd_onnx_add(onnx, &spec, psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1)), &result.view.layer);
-	*psd_onnx_output(onnx, 0) = result;
-	return status;
-}
 
 /* Factors and summands, which are inputs 1 and 2. */
 static enum psd_status check_affine(struct psd_onnx *onnx, uint64_t channels, struct psd_affine_settings *affine)
@@ -204,7 +33,8 @@ static enum psd_status batch_norm(struct psd_onnx *onnx)
 	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
 	settings.affine.kept_ratio = psd_onnx_number(onnx, "momentum", 0.9);
 	if (!status)
-		status = put_named_layer(onnx, data, &psd_layer_batch_norm, &settings);
+		status = psd_onnx_put_layer(onnx, data, &psd_layer_batch_norm, &settings,
+					    psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1)));
 	for (unsigned i = 0; i < 4 && !status; i++)
 		status = psd_onnx_note(onnx, psd_onnx_output(onnx, 0)->view.layer, roles[i],
 				       psd_onnx_input(onnx, i + 1), NULL);
@@ -229,7 +59,8 @@ static enum psd_status layer_norm(struct psd_onnx *onnx)
 		status = check_affine(onnx, psd_onnx_view_side(&data->view, axis), &settings.affine);
 	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
 	if (!status)
-		status = put_named_layer(onnx, data, &psd_layer_layer_norm, &settings);
+		status = psd_onnx_put_layer(onnx, data, &psd_layer_layer_norm, &settings,
+					    psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1)));
 	for (unsigned i = 0; i < 2 && !status; i++)
 		status = psd_onnx_note(onnx, psd_onnx_output(onnx, 0)->view.layer, i ? "bias" : "weight",
 				       psd_onnx_input(onnx, i + 1), NULL);
@@ -250,7 +81,7 @@ static enum psd_status lrn(struct psd_onnx *onnx)
 		status = psd_onnx_refuse(onnx, "has 'size' %lld, must be odd", (long long)size);
 	if (!status)
 		status = psd_onnx_channels_first(onnx, data, 1);
-	return status ? status : psd_onnx_put_layer(onnx, data, &psd_layer_lrn, &settings);
+	return status ? status : psd_onnx_put_layer(onnx, data, &psd_layer_lrn, &settings, NULL);
 }
 
 static bool is_last(const struct psd_onnx *onnx)
@@ -288,11 +119,11 @@ static enum psd_status softmax(struct psd_onnx *onnx)
 	if (!status)
 		status = psd_onnx_channels_first(onnx, data, axis);
 	if (!status)
-		status = psd_onnx_put_layer(onnx, data, &psd_layer_softmax, NULL);
+		status = psd_onnx_put_layer(onnx, data, &psd_layer_softmax, NULL, NULL);
 	if (!status && is_log) {
 		const struct psd_onnx_value probabilities = *psd_onnx_output(onnx, 0);
 
-		status = psd_onnx_put_layer(onnx, &probabilities, &psd_layer_log, NULL);
+		status = psd_onnx_put_layer(onnx, &probabilities, &psd_layer_log, NULL, NULL);
 	}
 	return status;
 }
@@ -325,7 +156,7 @@ static enum psd_status prelu(struct psd_onnx *onnx)
 		status = psd_onnx_channels_first(onnx, data, 1);
 	if (!status)
 		status = psd_onnx_put_layer(onnx, data, &psd_layer_prelu,
-					    &(union psd_layer_settings){.prelu.is_shared = is_shared});
+					    &(union psd_layer_settings){.prelu.is_shared = is_shared}, NULL);
 	return status ? status : psd_onnx_note(onnx, psd_onnx_output(onnx, 0)->view.layer, "weight", slope, NULL);
 }
 
@@ -469,73 +300,6 @@ static enum psd_status loss(struct psd_onnx *onnx)
 	return status;
 }
 
-/* ---- attention as one operator ---- */
-
-/* Heads x places x depth of samples x places x (heads x depth), where they are not told apart yet. */
-static enum psd_status tell_heads_apart(struct psd_onnx *onnx, struct psd_onnx_value *part, const char *name)
-{
-	const int64_t heads = psd_onnx_integer(onnx, name, 0);
-	uint64_t sides[4] = {1, 1, 1, 1};
-	const unsigned order[4] = {0, 2, 1, 3};
-
-	if (part->view.n_axes == 4)
-		return PSD_OK;
-	if (part->view.n_axes != 3 || heads < 1 || psd_onnx_view_side(&part->view, 2) % (uint64_t)heads)
-		return psd_onnx_refuse(onnx, "must have inputs of four axes, or three and '%s' that divide the last",
-				       name);
-	sides[0] = psd_onnx_view_side(&part->view, 0);
-	sides[1] = psd_onnx_view_side(&part->view, 1);
-	sides[2] = (uint64_t)heads;
-	sides[3] = psd_onnx_view_side(&part->view, 2) / (uint64_t)heads;
-	if (!psd_onnx_view_reshape(&part->view, sides, 4) || !psd_onnx_view_transpose(&part->view, order))
-		return psd_onnx_refuse(onnx, "has heads in an order that is not known");
-	return PSD_OK;
-}
-
-static enum psd_status attention(struct psd_onnx *onnx)
-{
-	struct psd_onnx_value parts[3], scores, *result = psd_onnx_output(onnx, 0), *mask = psd_onnx_input(onnx, 3);
-	static const char *const names[3] = {"q_num_heads", "kv_num_heads", "kv_num_heads"};
-	const unsigned keys_order[4] = {0, 1, 3, 2}, back[4] = {0, 2, 1, 3};
-	const bool is_flat = psd_onnx_input(onnx, 0)->view.n_axes == 3;
-	uint64_t sides[3];
-	double depth;
-	enum psd_status status = PSD_OK;
-
-	for (unsigned p = 0; p < 3 && !status; p++) {
-		parts[p] = *psd_onnx_input(onnx, p);
-		status = psd_onnx_check_data(onnx, &parts[p]);
-		if (!status)
-			status = tell_heads_apart(onnx, &parts[p], names[p]);
-	}
-	if (status)
-		return status;
-	if (psd_onnx_input(onnx, 4)->kind != PSD_ONNX_ABSENT || psd_onnx_number(onnx, "softcap", 0) != 0)
-		return psd_onnx_refuse(onnx, "has a past or a soft cap: not known");
-	depth = (double)psd_onnx_view_side(&parts[0].view, 3);
-	psd_onnx_view_transpose(&parts[1].view, keys_order);
-	status = psd_onnx_begin_scores(onnx, &parts[0], &parts[1], &scores);
-	if (!status)
-		status = psd_onnx_scale_scores(onnx, &scores, psd_onnx_number(onnx, "scale", 1 / sqrt(depth)), &scores);
-	if (!status && mask->kind != PSD_ONNX_ABSENT)
-		status = psd_onnx_mask_scores(onnx, &scores, mask, mask->is_real ? PSD_ONNX_ADDS : PSD_ONNX_SEES,
-					      &scores);
-	if (!status && psd_onnx_integer(onnx, "is_causal", 0))
-		status = psd_onnx_make_causal(onnx, &scores, &scores);
-	if (!status)
-		status = psd_onnx_normalize_scores(onnx, &scores, &scores);
-	if (!status)
-		status = psd_onnx_end_scores(onnx, &scores, &parts[2], result);
-	if (status || !is_flat)
-		return status;
-	sides[0] = psd_onnx_view_side(&result->view, 0);
-	sides[1] = psd_onnx_view_side(&result->view, 2);
-	sides[2] = psd_onnx_view_side(&result->view, 1) * psd_onnx_view_side(&result->view, 3);
-	if (!psd_onnx_view_transpose(&result->view, back) || !psd_onnx_view_reshape(&result->view, sides, 3))
-		return psd_onnx_refuse(onnx, "has heads in an order that is not known");
-	return PSD_OK;
-}
-
 /* ---- the table ---- */
 
 static const struct {
@@ -547,12 +311,12 @@ static const struct {
 	{"Gemm", psd_onnx_gemm},
 	{"MatMul", psd_onnx_matmul},
 	{"Gather", psd_onnx_embed},
-	{"MaxPool", pool},
-	{"AveragePool", pool},
-	{"GlobalAveragePool", global_pool},
-	{"GlobalMaxPool", global_pool},
-	{"ReduceMean", mean},
-	{"Resize", resize},
+	{"MaxPool", psd_onnx_pool},
+	{"AveragePool", psd_onnx_pool},
+	{"GlobalAveragePool", psd_onnx_global_pool},
+	{"GlobalMaxPool", psd_onnx_global_pool},
+	{"ReduceMean", psd_onnx_mean},
+	{"Resize", psd_onnx_resize},
 	{"BatchNormalization", batch_norm},
 	{"LayerNormalization", layer_norm},
 	{"LRN", lrn},
@@ -575,7 +339,7 @@ static const struct {
 	{"RandomUniform", psd_onnx_noise},
 	{"RandomUniformLike", psd_onnx_noise},
 	{"Bernoulli", psd_onnx_noise},
-	{"Attention", attention},
+	{"Attention", psd_onnx_attention},
 	{"SoftmaxCrossEntropyLoss", loss},
 };
 

@@ -171,8 +171,18 @@ enum psd_status psd_onnx_compute(struct psd_onnx *onnx, bool *is_done) PSD_MUST_
 
 /* Of the node, when it only looks at its input in another way. *is_done false: it does more. */
 enum psd_status psd_onnx_see(struct psd_onnx *onnx, bool *is_done) PSD_MUST_CHECK;
+/* How the node's first input lies. PSD_EINVAL where it cannot be taken apart. */
+enum psd_status psd_onnx_read_view(struct psd_onnx *onnx, struct psd_onnx_view *view) PSD_MUST_CHECK;
+/* Binds an output to a value seen through a view. */
+enum psd_status psd_onnx_put_view(struct psd_onnx *onnx, struct psd_onnx_value *of, const struct psd_onnx_view *view,
+				  unsigned output) PSD_MUST_CHECK;
+/* Binds the first output to the first input with these sides. */
+enum psd_status psd_onnx_reshape_to(struct psd_onnx *onnx, struct psd_onnx_view view, const uint64_t sides[],
+				    unsigned n) PSD_MUST_CHECK;
+/* A place that may count from behind, within so many. */
+int64_t psd_onnx_clamp(int64_t place, int64_t side);
 
-/* ---- layers (layout.c) ---- */
+/* ---- layers (layers.c) ---- */
 
 /* The name that a parameter has in the file; NULL: it has none, or other nodes read it, too. */
 const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx_value *parameter);
@@ -182,12 +192,28 @@ enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec,
 /* A layer that another node's needs, such as a permute: its name is the node's and its kind's. */
 enum psd_status psd_onnx_add_beside(struct psd_onnx *onnx, struct psd_layer_spec *spec,
 				    unsigned *number) PSD_MUST_CHECK;
+/* Such a layer that only moves the values of another, which *layer names before and after. */
+enum psd_status psd_onnx_move(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
+			      union psd_layer_settings settings, unsigned *layer) PSD_MUST_CHECK;
 /* As psd_onnx_add(), one of one input. */
 enum psd_status psd_onnx_add_simple(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
 				    const union psd_layer_settings *settings, unsigned input,
 				    unsigned *number) PSD_MUST_CHECK;
 struct psd_shape psd_onnx_shape(const struct psd_onnx *onnx, unsigned layer);
 uint64_t psd_onnx_values_of(const struct psd_onnx *onnx, unsigned layer);
+/* PSD_EINVAL if samples of the batch lie along that axis. */
+enum psd_status psd_onnx_check_inner(struct psd_onnx *onnx, const struct psd_onnx_view *view,
+				     unsigned axis) PSD_MUST_CHECK;
+/* PSD_EINVAL unless the value is data. */
+enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx_value *value) PSD_MUST_CHECK;
+/* Adds a layer upon data that lies as it should, named as psd_onnx_add() does, and binds the node's output to it: its
+ * axes stay as they are. settings: NULL for its kind's. */
+enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
+				   const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
+				   const char *weight) PSD_MUST_CHECK;
+
+/* ---- the order of values (layout.c) ---- */
+
 /* Digits of a view, the longest steps first; not those of the batch. Returns how many. */
 unsigned psd_onnx_in_memory_order(const struct psd_onnx_view *view, unsigned order[PSD_ONNX_DIGITS_MAX]);
 /* The view becomes one of a whole layer, perhaps a new one, whatever its order. */
@@ -212,16 +238,6 @@ enum psd_status psd_onnx_channels_first(struct psd_onnx *onnx, struct psd_onnx_v
 /* The same axes of another layer with `channels` in place of that axis, which psd_onnx_channels_first() has had. */
 void psd_onnx_follow_channels(const struct psd_onnx *onnx, const struct psd_onnx_view *of, unsigned axis,
 			      unsigned layer, struct psd_onnx_value *result);
-
-/* PSD_EINVAL if samples of the batch lie along that axis. */
-enum psd_status psd_onnx_check_inner(struct psd_onnx *onnx, const struct psd_onnx_view *view,
-				     unsigned axis) PSD_MUST_CHECK;
-/* PSD_EINVAL unless the value is data. */
-enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx_value *value) PSD_MUST_CHECK;
-/* Adds a layer upon data that lies as it should, and binds the node's output to it: its axes stay as they are. */
-enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
-				   const struct psd_layer_kind *kind,
-				   const union psd_layer_settings *settings) PSD_MUST_CHECK;
 
 /* ---- functions of elements (term.c) ---- */
 
@@ -292,6 +308,15 @@ enum psd_status psd_onnx_operate(struct psd_onnx *onnx) PSD_MUST_CHECK;
 unsigned psd_onnx_class_axis(const struct psd_onnx *onnx, const struct psd_onnx_value *data);
 /* Adds the loss of what the network puts out, with that axis as classes. */
 enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis) PSD_MUST_CHECK;
+
+/* (pieces.c) Gather by indices that are known. */
+psd_onnx_operator_fn psd_onnx_slice, psd_onnx_split, psd_onnx_gather, psd_onnx_split_to_sequence, psd_onnx_sequence_at;
+
+/* (maps.c) */
+psd_onnx_operator_fn psd_onnx_pool, psd_onnx_global_pool, psd_onnx_mean, psd_onnx_resize;
+
+/* (attention.c) All of it in one node. */
+psd_onnx_operator_fn psd_onnx_attention;
 
 /* (arithmetic.c) */
 psd_onnx_operator_fn psd_onnx_arithmetic, psd_onnx_compare, psd_onnx_where, psd_onnx_noise, psd_onnx_dropout;

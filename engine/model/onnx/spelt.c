@@ -271,8 +271,6 @@ static double find_base(const struct psd_onnx_value *cosines, const struct psd_o
 	const uint64_t half = depth / 2;
 	double base;
 
-	if (places < 2 || half < 2)
-		return 0;
 	/* at place 1, pair 1 has the angle base^(-2 / depth) */
 	base = pow(atan2(sines->numbers[depth + 1], cosines->numbers[depth + 1]), -(double)depth / 2);
 	base = fabs(base - round(base)) < 1e-3 * base ? round(base) : base;
@@ -288,52 +286,84 @@ static double find_base(const struct psd_onnx_value *cosines, const struct psd_o
 	return base;
 }
 
+/* The node of that operator that makes a value; NULL: it is another. */
+static const Onnx__Node *find_maker(const struct psd_onnx *onnx, const char *value, const char *op, unsigned *node)
+{
+	const unsigned maker = onnx->makers[number_of(onnx, value)];
+	const Onnx__Node *found = maker ? find_plain(onnx, maker - 1, op) : NULL;
+
+	*node = found ? maker - 1 : 0;
+	return found;
+}
+
+/* (-second half of something, first half of it) times a table. */
+struct turned {
+	const char *second, *first, *table;
+	unsigned nodes[3];
+};
+
+static bool find_turned(const struct psd_onnx *onnx, const char *value, struct turned *turned)
+{
+	const Onnx__Node *product = find_maker(onnx, value, "Mul", &turned->nodes[0]), *join, *minus;
+	bool is_table_behind;
+
+	if (!product || product->n_input != 2)
+		return false;
+	is_table_behind = onnx->values[number_of(onnx, product->input[0])].kind != PSD_ONNX_CONSTANT;
+	join = find_maker(onnx, product->input[!is_table_behind], "Concat", &turned->nodes[1]);
+	minus = join && join->n_input == 2 ? find_maker(onnx, join->input[0], "Neg", &turned->nodes[2]) : NULL;
+	if (!minus)
+		return false;
+	turned->table = product->input[is_table_behind];
+	turned->second = minus->input[0];
+	turned->first = join->input[1];
+	return true;
+}
+
+static enum psd_status set_base(struct psd_onnx *onnx, const struct psd_onnx_value *cosines,
+				const struct psd_onnx_value *sines, uint64_t places, uint64_t depth,
+				struct psd_onnx_value *rotated)
+{
+	if (places < 2 || depth < 4)
+		return psd_onnx_refuse(onnx, "rotates %llu places of %llu values, must be 2 of 4 to tell by which base",
+				       (unsigned long long)places, (unsigned long long)depth);
+	if (rotated->rotary_base > 0)
+		return psd_onnx_refuse(onnx, "rotates what is rotated already");
+	rotated->rotary_base = find_base(cosines, sines, places, depth);
+	return rotated->rotary_base > 0 ? PSD_OK
+					: psd_onnx_refuse(onnx, "rotates by angles that are no powers of a base");
+}
+
 /* x cos + (-second half of x, first half of x) sin; the node is the first product. */
 enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done)
 {
 	struct chain chain = {.onnx = onnx, .value = onnx->node->output[0]};
 	const bool is_second = psd_onnx_input(onnx, 0)->kind == PSD_ONNX_CONSTANT;
-	const char *x = onnx->node->input[is_second], *turned, *sines_name, *negative;
-	struct psd_onnx_value *cosines = psd_onnx_input(onnx, !is_second), *sines, result;
-	const struct psd_onnx_value *data = psd_onnx_input(onnx, is_second);
-	const Onnx__Node *product, *join, *minus;
+	const char *x = onnx->node->input[is_second], *other;
+	struct psd_onnx_value *cosines = psd_onnx_input(onnx, !is_second), *sines;
+	struct psd_onnx_value rotated = *psd_onnx_input(onnx, is_second);
+	struct turned turned;
 	uint64_t places, depth;
-	unsigned product_maker, join_maker, minus_maker, number;
+	enum psd_status status;
 
 	*is_done = false;
-	if (data->kind != PSD_ONNX_DATA || data->view.n_axes < 3 || !follow(&chain, "Add", &turned))
+	if (rotated.kind != PSD_ONNX_DATA || rotated.view.n_axes < 3 || !follow(&chain, "Add", &other) ||
+	    !find_turned(onnx, other, &turned))
 		return PSD_OK;
-	places = psd_onnx_view_side(&data->view, data->view.n_axes - 2);
-	depth = psd_onnx_view_side(&data->view, data->view.n_axes - 1);
-	product_maker = onnx->makers[number_of(onnx, turned)];
-	product = product_maker ? find_plain(onnx, product_maker - 1, "Mul") : NULL;
-	if (!product || product->n_input != 2)
+	places = psd_onnx_view_side(&rotated.view, rotated.view.n_axes - 2);
+	depth = psd_onnx_view_side(&rotated.view, rotated.view.n_axes - 1);
+	sines = &onnx->values[number_of(onnx, turned.table)];
+	if (!is_table(onnx, cosines, places, depth) || !is_table(onnx, sines, places, depth) ||
+	    !is_half(onnx, turned.second, x, true) || !is_half(onnx, turned.first, x, false))
 		return PSD_OK;
-	number = number_of(onnx, product->input[0]);
-	sines_name = product->input[onnx->values[number].kind != PSD_ONNX_CONSTANT];
-	number = number_of(onnx, product->input[sines_name == product->input[0]]);
-	join_maker = onnx->makers[number];
-	join = join_maker ? find_plain(onnx, join_maker - 1, "Concat") : NULL;
-	if (!join || join->n_input != 2)
-		return PSD_OK;
-	minus_maker = onnx->makers[number_of(onnx, join->input[0])];
-	minus = minus_maker ? find_plain(onnx, minus_maker - 1, "Neg") : NULL;
-	sines = &onnx->values[number_of(onnx, sines_name)];
-	if (!minus || !is_table(onnx, cosines, places, depth) || !is_table(onnx, sines, places, depth))
-		return PSD_OK;
-	negative = minus->input[0];
-	if (!is_half(onnx, negative, x, true) || !is_half(onnx, join->input[1], x, false))
-		return PSD_OK;
-	result = *data;
-	result.rotary_base = find_base(cosines, sines, places, depth);
-	if (result.rotary_base == 0 || data->rotary_base > 0)
-		return psd_onnx_refuse(onnx, "rotates by angles that are no powers of a base");
-	chain.nodes[chain.n++] = product_maker - 1;
-	chain.nodes[chain.n++] = join_maker - 1;
-	chain.nodes[chain.n++] = minus_maker - 1;
-	finish(&chain, &result);
-	for (unsigned i = 0; i < 2; i++)
-		onnx->is_done[onnx->makers[number_of(onnx, i ? join->input[1] : negative)] - 1] = true;
+	status = set_base(onnx, cosines, sines, places, depth, &rotated);
+	if (status)
+		return status;
+	for (unsigned i = 0; i < 3; i++)
+		chain.nodes[chain.n++] = turned.nodes[i];
+	finish(&chain, &rotated);
+	onnx->is_done[onnx->makers[number_of(onnx, turned.second)] - 1] = true;
+	onnx->is_done[onnx->makers[number_of(onnx, turned.first)] - 1] = true;
 	*is_done = true;
 	return PSD_OK;
 }

@@ -291,10 +291,14 @@ Test(onnx_refusals, of_other_layers)
 		{ROWS "w: f32[1,1,4,6]\ny = Add(x, w)", "node '' (Add) has inputs whose shapes do not fit"},
 		{BATCH "w: f32[3,4,6]\ny = Add(x, w)", "node '' (Add) has learned values for each sample of the batch"},
 		{ROWS "w: f32[6]\ny = Div(x, w)",
-		 "node '' (Div) joins samples and constants in a way that is not known"},
-		{ROWS "y = Add(x)", "node '' (Add) joins samples and constants in a way that is not known"},
+		 "node '' (Div) has samples and values of the file, known are their sums and products: normalise "
+		 "samples outside of the network"},
+		{ROWS "i: i64[2] = 6 1\nc = Cast(i) to=1\ny = Mul(x, c)",
+		 "node '' (Mul) has samples and several numbers that are computed, known are a single one and values "
+		 "of the file"},
+		{ROWS "y = Add(x)", "node '' (Add) must have two inputs, and samples as one of them"},
 		{ROWS "r = RandomUniformLike(x)\nl = Add(r, x)",
-		 "node '' (Add) joins samples and constants in a way that is not known"},
+		 "node '' (Add) has samples and random numbers, known are masks of dropout"},
 		{ROWS "r = RandomUniformLike(x)\nm = Less(r, r)\ny = Mul(x, m)",
 		 "node '' (Less) makes of a random mask what is not known here"},
 		{ROWS "y = Dropout(x) ratio=1.0", "node '' (Dropout) drops 1, must be 0 to less than 1"},

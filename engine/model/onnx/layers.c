@@ -1,0 +1,194 @@
+/* Layers of the graph, as nodes need them: named and added. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/model/layer.h"
+#include "engine/model/onnx/parts.h"
+
+/* ---- names ---- */
+
+/* The module that PyTorch says it has made the node of: the last but one of "['', 'layer1', 'layer1.0', 'relu']". */
+static bool module_name(const Onnx__Node *node, char name[PSD_GRAPH_NAME_MAX + 1])
+{
+	const char *scopes = NULL, *from = NULL, *previous = NULL;
+
+	for (size_t i = 0; i < node->n_metadata; i++)
+		if (node->metadata[i]->key && !strcmp(node->metadata[i]->key, "pkg.torch.onnx.name_scopes"))
+			scopes = node->metadata[i]->value;
+	for (const char *at = scopes; at && (at = strchr(at, '\'')) != NULL; at++) {
+		const char *end = strchr(at + 1, '\'');
+
+		if (!end)
+			return false;
+		previous = from;
+		from = at + 1;
+		at = end;
+	}
+	if (!previous || *previous == '\'')
+		return false;
+	snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%.*s", (int)(strchr(previous, '\'') - previous), previous);
+	return true;
+}
+
+/* The module of TorchScript's "/features/features.1/features.1.0/block/block.0/Conv": "features.1.0.block.0". A part
+ * that begins as the one before it goes on from there. False: the name is no such path. */
+static bool path_name(const char *path, char name[PSD_GRAPH_NAME_MAX + 1])
+{
+	const char *end = strrchr(path, '/');
+	size_t length = 0, last = 0; /* of the name, and where its last part begins */
+
+	if (*path != '/' || end == path)
+		return false;
+	for (const char *part = path + 1; part < end; part += strcspn(part, "/") + 1) {
+		const size_t n = strcspn(part, "/"), before = length - last;
+		const bool goes_on =
+			before > 0 && n > before && part[before] == '.' && !strncmp(part, name + last, before);
+
+		if (length + n + 2 > PSD_GRAPH_NAME_MAX)
+			return false;
+		if (!goes_on && length > 0)
+			name[length++] = '.';
+		last = goes_on ? last : length;
+		memcpy(name + last, part, n);
+		length = last + n;
+	}
+	name[length] = '\0';
+	return length > 0;
+}
+
+/* "layer1.0.conv1" of "layer1.0.conv1.weight", "attn.in_proj" of "attn.in_proj_weight", or what PyTorch says of the
+ * node. */
+static void choose_name(const struct psd_onnx *onnx, const char *weight, char name[PSD_GRAPH_NAME_MAX + 1])
+{
+	const Onnx__Node *node = onnx->node;
+	const char *own = node->name && *node->name ? node->name : node->op_type;
+	const char *end = weight ? strrchr(weight, '.') : NULL, *ending = end ? strstr(end, "_weight") : NULL;
+
+	if (end && end != weight && ending && ending > end + 1 && !ending[strlen("_weight")])
+		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%.*s", (int)(ending - weight), weight);
+	else if (end && end != weight)
+		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%.*s", (int)(end - weight), weight);
+	else if (!module_name(node, name) && !path_name(own, name))
+		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%s", own);
+}
+
+/* Another layer may have it: then a number follows. False: no memory. */
+static bool make_unique(struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1])
+{
+	const size_t room = PSD_GRAPH_NAME_MAX - 8, length = strlen(name) < room ? strlen(name) : room;
+	const char *wanted;
+	unsigned number, repeats = 1;
+
+	if (!psd_names_find(&onnx->build.names, name, &number))
+		return true;
+	wanted = psd_arena_copy(&onnx->arena, name, strlen(name));
+	if (!wanted)
+		return false;
+	(void)psd_names_find(&onnx->repeats, wanted, &repeats);
+	do
+		snprintf(name + length, PSD_GRAPH_NAME_MAX + 1 - length, "-%u", ++repeats);
+	while (psd_names_find(&onnx->build.names, name, &number));
+	return psd_names_put(&onnx->repeats, wanted, repeats);
+}
+
+const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx_value *parameter)
+{
+	const bool is_own =
+		parameter->kind == PSD_ONNX_CONSTANT && parameter->origin && onnx->uses[parameter - onnx->values] == 1;
+
+	return is_own ? parameter->origin->name : NULL;
+}
+
+/* ---- adding ---- */
+
+static enum psd_status add_named(struct psd_onnx *onnx, struct psd_layer_spec *spec, char name[], unsigned *number)
+{
+	enum psd_status status;
+
+	if (!make_unique(onnx, name))
+		return psd_onnx_no_memory(onnx);
+	spec->name = name;
+	spec->at = (struct psd_place){.path = onnx->path};
+	status = psd_graph_build_add(&onnx->build, spec, onnx->err);
+	*number = onnx->build.graph.n_layers - 1;
+	return status;
+}
+
+enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight, unsigned *number)
+{
+	char name[PSD_GRAPH_NAME_MAX + 1];
+
+	choose_name(onnx, weight, name);
+	return add_named(onnx, spec, name, number);
+}
+
+enum psd_status psd_onnx_add_beside(struct psd_onnx *onnx, struct psd_layer_spec *spec, unsigned *number)
+{
+	char name[PSD_GRAPH_NAME_MAX + 1];
+	const size_t room = PSD_GRAPH_NAME_MAX - strlen(spec->kind->name) - 1;
+	size_t length;
+
+	choose_name(onnx, NULL, name);
+	length = strlen(name) < room ? strlen(name) : room;
+	snprintf(name + length, sizeof(name) - length, ".%s", spec->kind->name);
+	return add_named(onnx, spec, name, number);
+}
+
+enum psd_status psd_onnx_move(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
+			      union psd_layer_settings settings, unsigned *layer)
+{
+	struct psd_layer_spec spec = {.kind = kind, .settings = settings, .n_inputs = 1};
+
+	spec.inputs[0] = *layer;
+	return psd_onnx_add_beside(onnx, &spec, layer);
+}
+
+enum psd_status psd_onnx_add_simple(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
+				    const union psd_layer_settings *settings, unsigned input, unsigned *number)
+{
+	struct psd_layer_spec spec = {.kind = kind, .n_inputs = 1};
+
+	spec.settings = settings ? *settings : kind->defaults;
+	spec.inputs[0] = input;
+	return psd_onnx_add(onnx, &spec, NULL, number);
+}
+
+struct psd_shape psd_onnx_shape(const struct psd_onnx *onnx, unsigned layer)
+{
+	return onnx->build.graph.layers[layer].shape;
+}
+
+uint64_t psd_onnx_values_of(const struct psd_onnx *onnx, unsigned layer)
+{
+	return psd_shape_elements(psd_onnx_shape(onnx, layer));
+}
+
+/* ---- for the operators ---- */
+
+enum psd_status psd_onnx_check_inner(struct psd_onnx *onnx, const struct psd_onnx_view *view, unsigned axis)
+{
+	if (!psd_onnx_view_has_batch(view, axis))
+		return PSD_OK;
+	return psd_onnx_refuse(onnx, "is over axis %u, which holds the batch: samples do not see each other", axis);
+}
+
+enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx_value *value)
+{
+	if (value->kind == PSD_ONNX_DATA)
+		return PSD_OK;
+	return psd_onnx_refuse(onnx, "must have samples as its input");
+}
+
+enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
+				   const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
+				   const char *weight)
+{
+	struct psd_layer_spec spec = {.kind = kind, .settings = settings ? *settings : kind->defaults, .n_inputs = 1};
+	struct psd_onnx_value result = *data;
+	enum psd_status status;
+
+	spec.inputs[0] = data->view.layer;
+	status = psd_onnx_add(onnx, &spec, weight, &result.view.layer);
+	*psd_onnx_output(onnx, 0) = result;
+	return status;
+}
