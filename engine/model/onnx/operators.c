@@ -290,10 +290,15 @@ static enum psd_status loss(struct psd_onnx *onnx)
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
 	const bool is_mean =
 		!psd_onnx_attribute(onnx->node, "reduction") || psd_onnx_text_is(onnx, "reduction", "mean");
+	const int64_t ignored = psd_onnx_integer(onnx, "ignore_index", -1);
 	enum psd_status status;
 
+	status = psd_onnx_check_data(onnx, data);
+	if (status)
+		return status;
+	/* PyTorch says -100 where none is to be passed over */
 	if (!is_mean || psd_onnx_input(onnx, 2)->kind != PSD_ONNX_ABSENT ||
-	    psd_onnx_attribute(onnx->node, "ignore_index"))
+	    (ignored >= 0 && data->view.n_axes > 1 && ignored < (int64_t)psd_onnx_view_side(&data->view, 1)))
 		return psd_onnx_refuse(onnx, "is known as the mean over all samples alone, all classes alike");
 	status = psd_onnx_lose(onnx, data, 1);
 	*psd_onnx_output(onnx, 0) = *data;

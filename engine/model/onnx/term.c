@@ -423,6 +423,11 @@ static struct psd_onnx_term *unary(struct psd_onnx *onnx, struct psd_onnx_term *
 			      upon(onnx, upon(onnx, x, LINEAR, psd_onnx_number(onnx, "alpha", 1), 0), SIGMOID, 0, 0));
 	if (!strcmp(op, "Mish"))
 		return of_two(onnx, PRODUCT, x, upon(onnx, upon(onnx, x, SOFTPLUS, 0, 0), TANH, 0, 0));
+	if (!strcmp(op, "Celu")) { /* a (e^(x / a) - 1) below 0 */
+		const double a = psd_onnx_number(onnx, "alpha", 1);
+
+		return upon(onnx, upon(onnx, upon(onnx, x, LINEAR, 1 / a, 0), ELU, 1, 0), LINEAR, a, 0);
+	}
 	if (!strcmp(op, "Softsign"))
 		return of_two(onnx, PRODUCT, x,
 			      upon(onnx, upon(onnx, upon(onnx, x, ABS, 0, 0), LINEAR, 1, 1), POWER, -1, 0));

@@ -139,7 +139,13 @@ Test(onnx_exact, a_loss_is_the_mean_of_all)
 	onnx_file_becomes(SAMPLES "input t i64[b]\ny = SoftmaxCrossEntropyLoss(x, t) reduction=\"mean\"\n",
 			  "input 6, softmax-loss 6");
 	onnx_file_refuses(SAMPLES "input t i64[b]\ny = SoftmaxCrossEntropyLoss(x, t) reduction=\"sum\"\n", message);
+	/* no class has the number -100, or 6 */
+	onnx_file_becomes(SAMPLES "input t i64[b]\ny = SoftmaxCrossEntropyLoss(x, t) ignore_index=-100\n",
+			  "input 6, softmax-loss 6");
+	onnx_file_becomes(SAMPLES "input t i64[b]\ny = SoftmaxCrossEntropyLoss(x, t) ignore_index=6\n",
+			  "input 6, softmax-loss 6");
 	onnx_file_refuses(SAMPLES "input t i64[b]\ny = SoftmaxCrossEntropyLoss(x, t) ignore_index=0\n", message);
+	onnx_file_refuses(SAMPLES "input t i64[b]\ny = SoftmaxCrossEntropyLoss(x, t) ignore_index=5\n", message);
 	onnx_file_refuses(SAMPLES "input t i64[b]\nw: f32[6]\ny = SoftmaxCrossEntropyLoss(x, t, w)\n", message);
 }
 

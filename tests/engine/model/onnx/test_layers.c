@@ -153,6 +153,7 @@ Test(onnx_layers, functions_of_elements)
 		{FLAT "y = HardSigmoid(x)", "input 12, linear 12, clip 12, softmax-loss 12", 0},
 		{FLAT "y = HardSwish(x)", "input 12, linear 12, clip 12, multiply 12, softmax-loss 12", 0},
 		{FLAT "y = Mish(x)", "input 12, softplus 12, tanh 12, multiply 12, softmax-loss 12", 0},
+		{FLAT "y = Celu(x) alpha=2.0", "input 12, linear 12, elu 12, linear 12, softmax-loss 12", 0},
 		{FLAT "y = Selu(x)", "input 12, elu 12, linear 12, softmax-loss 12", 0},
 		{FLAT "a: f32[] = 0\nb: f32[] = 6\ny = Clip(x, a, b)", "input 12, clip 12, softmax-loss 12", 0},
 		{FLAT "b: f32[] = 6\ny = Clip(x, , b)", "input 12, linear 12, relu 12, linear 12, softmax-loss 12", 0},
