@@ -1,16 +1,17 @@
 /* Networks in ONNX's form (https://onnx.ai), as PyTorch and others export them. A node becomes the layer that computes
  * the same; nodes that only reshape or reorder become part of how later ones read a layer (view.h), or a reshape or
  * permute where there is no other way. Elementwise functions are put together again from the nodes that spell them out
- * (term.h), as is attention (attention.c). What follows from constants and shapes alone is computed here (constant.c).
+ * (term.c), as are normalisation and rotation (spelt.c), and attention (attention.c). What follows from constants and
+ * shapes alone is computed (compute.c).
  *
  * The first input is the network's, its first axis the batch; an input that only a loss reads is the labels. An open
  * batch counts as 1. Of several outputs the first one counts, and what it does not need is left out. Unless the file
- * computes a loss, a softmax with the multinomial loss follows, in place of a softmax at the end.
+ * computes a loss or puts out one value, a softmax with the multinomial loss follows, in place of a softmax at the end.
  *
  * Parameters are initializers of several values that meet the network's data. Two layers share them where both multiply
  * by the same matrix; vectors are each layer's own, since exporters write equal ones once.
  *
- * Left out: dropout of attention's probabilities and stochastic depth. Private to the engine. */
+ * Left out: dropout of attention's probabilities and stochastic depth. Outside the engine, for a file's numbers. */
 #ifndef PSD_ONNX_H
 #define PSD_ONNX_H
 
