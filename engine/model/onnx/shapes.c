@@ -233,6 +233,69 @@ static enum psd_status transpose(struct psd_onnx *onnx)
 	return psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &view, 0);
 }
 
+/* ---- blocks of places ---- */
+
+/* Channels as blocks of places, or the other way: sides of samples, block rows, block columns, channels, rows and
+ * columns are told apart, brought into another order, and joined. */
+static enum psd_status regroup(struct psd_onnx *onnx, const uint64_t apart[6], const unsigned order[6],
+			       const uint64_t joined[4])
+{
+	struct psd_onnx_view view = psd_onnx_input(onnx, 0)->view;
+
+	if (!psd_onnx_view_reshape(&view, apart, 6) || !psd_onnx_view_transpose(&view, order))
+		return psd_onnx_refuse(onnx, "has an input whose places cannot be taken apart into blocks");
+	return psd_onnx_reshape_to(onnx, view, joined, 4);
+}
+
+static enum psd_status read_blocks(struct psd_onnx *onnx, uint64_t sides[4], uint64_t *block)
+{
+	struct psd_onnx_view view;
+	const int64_t given = psd_onnx_integer(onnx, "blocksize", 0);
+	enum psd_status status = psd_onnx_read_view(onnx, &view);
+
+	if (!status && (view.n_axes != 4 || given < 1 || given > 1024))
+		status = psd_onnx_refuse(onnx, "must have an input of four axes, and a 'blocksize' from 1 to 1024");
+	for (unsigned a = 0; a < 4 && !status; a++)
+		sides[a] = psd_onnx_view_side(&view, a);
+	*block = (uint64_t)given;
+	return status;
+}
+
+static enum psd_status depth_to_space(struct psd_onnx *onnx)
+{
+	const bool is_inner = psd_onnx_text_is(onnx, "mode", "CRD"); /* a channel's values for a block lie together */
+	const unsigned of_inner[6] = {0, 1, 4, 2, 5, 3}, of_outer[6] = {0, 3, 4, 1, 5, 2};
+	uint64_t sides[4], b;
+	enum psd_status status = read_blocks(onnx, sides, &b);
+
+	if (!status && sides[1] % (b * b))
+		status = psd_onnx_refuse(onnx, "makes blocks of %llu values of %llu channels",
+					 (unsigned long long)(b * b), (unsigned long long)sides[1]);
+	if (status)
+		return status;
+	return regroup(onnx,
+		       is_inner ? (const uint64_t[]){sides[0], sides[1] / (b * b), b, b, sides[2], sides[3]}
+				: (const uint64_t[]){sides[0], b, b, sides[1] / (b * b), sides[2], sides[3]},
+		       is_inner ? of_inner : of_outer,
+		       (const uint64_t[]){sides[0], sides[1] / (b * b), sides[2] * b, sides[3] * b});
+}
+
+static enum psd_status space_to_depth(struct psd_onnx *onnx)
+{
+	const unsigned order[6] = {0, 3, 5, 1, 2, 4};
+	uint64_t sides[4], b;
+	enum psd_status status = read_blocks(onnx, sides, &b);
+
+	if (!status && (sides[2] % b || sides[3] % b))
+		status = psd_onnx_refuse(onnx, "makes blocks of %llu by %llu of %llu by %llu places",
+					 (unsigned long long)b, (unsigned long long)b, (unsigned long long)sides[2],
+					 (unsigned long long)sides[3]);
+	if (status)
+		return status;
+	return regroup(onnx, (const uint64_t[]){sides[0], sides[1], sides[2] / b, b, sides[3] / b, b}, order,
+		       (const uint64_t[]){sides[0], sides[1] * b * b, sides[2] / b, sides[3] / b});
+}
+
 /* ---- what shapes say ---- */
 
 static enum psd_status shape(struct psd_onnx *onnx)
@@ -327,6 +390,8 @@ static const struct {
 	{"Transpose", transpose},
 	{"SplitToSequence", psd_onnx_split_to_sequence},
 	{"SequenceAt", psd_onnx_sequence_at},
+	{"DepthToSpace", depth_to_space},
+	{"SpaceToDepth", space_to_depth},
 	{"Shape", shape},
 	{"Size", shape},
 };

@@ -171,6 +171,46 @@ static void take(unsigned of, unsigned axis, unsigned first, unsigned n, unsigne
 		memmove(to->dims + axis, to->dims + axis + 1, (--to->n - axis) * sizeof(*to->dims));
 }
 
+/* Channels as blocks of 2 by 2 places, or the other way; of what has no four axes that divide, a transpose. */
+static void regroup_blocks(unsigned of)
+{
+	const struct tensor *from = &chain.tensors[of];
+	const unsigned *sides = from->dims, kind = random_below(3);
+	struct tensor *to;
+	unsigned index[AXES_MAX];
+
+	if (from->n != 4 || (kind < 2 ? sides[1] % 4 : sides[2] % 2 || sides[3] % 2)) {
+		transpose(of);
+		return;
+	}
+	to = add();
+	to->n = 4;
+	to->dims[0] = sides[0];
+	to->dims[1] = kind < 2 ? sides[1] / 4 : sides[1] * 4;
+	to->dims[2] = kind < 2 ? sides[2] * 2 : sides[2] / 2;
+	to->dims[3] = kind < 2 ? sides[3] * 2 : sides[3] / 2;
+	for (unsigned e = 0; e < elements(to); e++) {
+		unsigned c, block;
+
+		index_of(to, e, index);
+		c = index[1];
+		block = index[2] % 2 * 2 + index[3] % 2; /* of its block's four */
+		if (kind < 2) {
+			index[1] = kind ? c * 4 + block : block * to->dims[1] + c;
+			index[2] /= 2;
+			index[3] /= 2;
+		} else {
+			block = c / sides[1];
+			index[1] = c % sides[1];
+			index[2] = index[2] * 2 + block / 2;
+			index[3] = index[3] * 2 + block % 2;
+		}
+		to->values[e] = value_at(from, index);
+	}
+	say_node(kind < 2 ? "DepthToSpace" : "SpaceToDepth", of, "");
+	append(chain.nodes, " blocksize=2%s\n", kind == 1 ? " mode=\"CRD\"" : "");
+}
+
 static void slice(unsigned of)
 {
 	const struct tensor *from = &chain.tensors[of];
@@ -405,13 +445,13 @@ static void begin(unsigned seed, unsigned batch)
 /* Chains of `most` nodes, mostly upon the newest tensor. */
 static void make_chain(unsigned most)
 {
-	static void (*const nodes[])(unsigned) = {reshape_anyhow, transpose, slice, split,  gather,
-						  squeeze,	  unsqueeze, sum,   concat, concat};
+	static void (*const nodes[])(unsigned) = {reshape_anyhow, transpose, slice,  split,  gather,	    squeeze,
+						  unsqueeze,	  sum,	     concat, concat, regroup_blocks};
 
 	for (chain.n_nodes = 0; chain.n_nodes < most; chain.n_nodes++) {
 		const unsigned of = random_below(3) ? chain.n_tensors - 1 : random_below(chain.n_tensors);
 
-		nodes[random_below(10)](of);
+		nodes[random_below(11)](of);
 	}
 	reshape(chain.n_tensors - 1,
 		(const unsigned[]){chain.batch, elements(&chain.tensors[chain.n_tensors - 1]) / chain.batch}, 2);
