@@ -270,7 +270,7 @@ $(ONNX_MESSAGES).o: $(ONNX_MESSAGES).c
 	@echo "  CC       $<"
 	$(Q)$(CC) $(ALL_CPPFLAGS) -std=c11 $(CFLAGS) $(SANITIZERS) -MMD -MP -c -o $@ $<
 
-$(patsubst %.c,$(BUILD)/%.o,$(wildcard engine/model/onnx/*.c tests/engine/model/onnx/*.c)): | $(ONNX_MESSAGES).h
+$(ENGINE_OBJECTS) $(TEST_OBJECTS) $(REAL_TESTS): | $(ONNX_MESSAGES).h
 
 # Rewritten only when they change: programs of other architectures would not start.
 $(BUILD)/cuda-archs: FORCE
