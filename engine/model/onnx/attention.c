@@ -178,8 +178,8 @@ enum psd_status psd_onnx_mask_scores(struct psd_onnx *onnx, const struct psd_onn
 	return put(onnx, masked, result);
 }
 
-enum psd_status psd_onnx_make_causal(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
-				     struct psd_onnx_value *result)
+static enum psd_status make_causal(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
+				   struct psd_onnx_value *result)
 {
 	struct psd_onnx_scores causal = *scores->scores;
 
@@ -380,7 +380,7 @@ enum psd_status psd_onnx_attention(struct psd_onnx *onnx)
 		status = psd_onnx_mask_scores(onnx, &scores, mask, mask->is_real ? PSD_ONNX_ADDS : PSD_ONNX_SEES,
 					      &scores);
 	if (!status && psd_onnx_integer(onnx, "is_causal", 0))
-		status = psd_onnx_make_causal(onnx, &scores, &scores);
+		status = make_causal(onnx, &scores, &scores);
 	if (!status)
 		status = psd_onnx_normalize_scores(onnx, &scores, &scores);
 	if (!status)

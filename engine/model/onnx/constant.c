@@ -46,8 +46,6 @@ enum psd_status psd_onnx_take_numbers(struct psd_onnx *onnx, struct psd_onnx_val
 
 /* ---- reading ---- */
 
-enum { NO_FIELD = 5 }; /* of numbers of a type */
-
 static double half(uint16_t bits)
 {
 	const int exponent = bits >> 10 & 31, fraction = bits & 1023;
@@ -121,27 +119,29 @@ static double number_of_int32(int32_t number, int32_t type)
 					   : number;
 }
 
-/* The field of typed numbers that has so many, from 0; 5: none has. */
+/* The field of numbers of a type that has so many; FIELDS: none has. Others may have some, which do not count. */
+enum { FLOATS, INT32S, INT64S, DOUBLES, UINT64S, FIELDS };
+
 static unsigned field_of(const Onnx__Tensor *tensor, uint64_t elements)
 {
-	const size_t n[] = {tensor->n_float_data, tensor->n_int32_data, tensor->n_int64_data, tensor->n_double_data,
-			    tensor->n_uint64_data};
+	const size_t n[FIELDS] = {tensor->n_float_data, tensor->n_int32_data, tensor->n_int64_data,
+				  tensor->n_double_data, tensor->n_uint64_data};
 	unsigned field = 0;
 
-	while (field < sizeof(n) / sizeof(n[0]) && n[field] != elements)
+	while (field < FIELDS && n[field] != elements)
 		field++;
 	return field;
 }
 
-static double typed_number(const Onnx__Tensor *tensor, uint64_t place)
+static double typed_number(const Onnx__Tensor *tensor, unsigned field, uint64_t place)
 {
-	if (tensor->n_float_data)
-		return (double)tensor->float_data[place];
-	if (tensor->n_int32_data)
-		return number_of_int32(tensor->int32_data[place], tensor->data_type);
-	if (tensor->n_int64_data)
-		return (double)tensor->int64_data[place];
-	return tensor->n_double_data ? tensor->double_data[place] : (double)tensor->uint64_data[place];
+	switch (field) {
+	case FLOATS: return (double)tensor->float_data[place];
+	case INT32S: return number_of_int32(tensor->int32_data[place], tensor->data_type);
+	case INT64S: return (double)tensor->int64_data[place];
+	case DOUBLES: return tensor->double_data[place];
+	default: return (double)tensor->uint64_data[place];
+	}
 }
 
 static const char *entry(const Onnx__Tensor *tensor, const char *key)
@@ -226,7 +226,8 @@ enum psd_status psd_onnx_source_open(struct psd_onnx_source *source, const struc
 	}
 	if (tensor->raw_data.data && tensor->raw_data.len == bytes)
 		source->raw = tensor->raw_data.data;
-	else if (field_of(tensor, elements) == NO_FIELD)
+	source->field = field_of(tensor, elements);
+	if (!source->raw && source->field == FIELDS)
 		return psd_error_set(onnx->err, PSD_EINVAL, at, "the file leaves out the numbers of '%.100s'", name);
 	return PSD_OK;
 }
@@ -236,7 +237,7 @@ double psd_onnx_source_number(const struct psd_onnx_source *source, uint64_t pla
 	const int32_t type = source->tensor->data_type;
 
 	return source->raw ? raw_number(source->raw + place * bytes_of(type), type)
-			   : typed_number(source->tensor, place);
+			   : typed_number(source->tensor, source->field, place);
 }
 
 void psd_onnx_source_close(struct psd_onnx_source *source)
@@ -305,7 +306,8 @@ bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, dou
 	return true;
 }
 
-bool psd_onnx_is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, double number)
+/* All its numbers are this one. */
+static bool is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, double number)
 {
 	if (value->kind != PSD_ONNX_CONSTANT || psd_onnx_read(onnx, value))
 		return false;
@@ -322,7 +324,7 @@ enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_val
 
 	*is_learned = psd_onnx_is_parameter(value);
 	if (*is_learned ? psd_onnx_elements(value) == channels && last == channels
-			: value->kind == PSD_ONNX_ABSENT || psd_onnx_is_filled(onnx, value, neutral))
+			: value->kind == PSD_ONNX_ABSENT || is_filled(onnx, value, neutral))
 		return PSD_OK;
 	return psd_onnx_refuse(onnx, "has a factor or summand that is none of %llu values of the file",
 			       (unsigned long long)channels);

@@ -94,27 +94,17 @@ enum psd_status psd_onnx_global_pool(struct psd_onnx *onnx)
 enum psd_status psd_onnx_mean(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	int64_t axes[PSD_ONNX_AXES_MAX];
-	bool is_over[PSD_ONNX_AXES_MAX] = {false};
+	bool is_over[PSD_ONNX_AXES_MAX], is_done = false;
 	unsigned n;
-	bool is_done = false;
 	enum psd_status status = psd_onnx_check_data(onnx, data);
 
 	if (!status)
 		status = psd_onnx_match_norm(onnx, &is_done);
 	if (status || is_done)
 		return status;
-	if (!status)
-		status = psd_onnx_integers(onnx, "axes", 1, axes, PSD_ONNX_AXES_MAX, &n);
+	status = psd_onnx_mark_axes(onnx, data->view.n_axes, false, is_over, &n);
 	if (!status && n == 0)
 		status = psd_onnx_refuse(onnx, "must say over which axes");
-	for (unsigned i = 0; i < n && !status; i++) {
-		unsigned axis;
-
-		status = psd_onnx_axis(onnx, axes[i], data->view.n_axes, &axis);
-		if (!status)
-			is_over[axis] = true;
-	}
 	return status ? status : pool_all(onnx, is_over, psd_onnx_integer(onnx, "keepdims", 1) != 0, false);
 }
 

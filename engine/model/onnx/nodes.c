@@ -28,13 +28,23 @@ bool psd_onnx_is_foreign(const Onnx__Node *node)
 	return node->domain && *node->domain && strcmp(node->domain, "ai.onnx") != 0;
 }
 
-static struct psd_onnx_value *find(const struct psd_onnx *onnx, char *const names[], size_t n_names, unsigned i)
+unsigned psd_onnx_number_of(const struct psd_onnx *onnx, const char *name)
 {
 	unsigned number = 0; /* value 0 is the one that is absent */
 
-	if (i < n_names && *names[i])
-		psd_names_find(&onnx->names, names[i], &number);
-	return &onnx->values[number];
+	if (*name)
+		psd_names_find(&onnx->names, name, &number);
+	return number;
+}
+
+struct psd_onnx_value *psd_onnx_named(const struct psd_onnx *onnx, const char *name)
+{
+	return &onnx->values[psd_onnx_number_of(onnx, name)];
+}
+
+static struct psd_onnx_value *find(const struct psd_onnx *onnx, char *const names[], size_t n_names, unsigned i)
+{
+	return psd_onnx_named(onnx, i < n_names ? names[i] : "");
 }
 
 struct psd_onnx_value *psd_onnx_input(const struct psd_onnx *onnx, unsigned i)
@@ -114,4 +124,23 @@ enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t given, unsign
 		return psd_onnx_refuse(onnx, "has axis %lld of %u", (long long)given, n_axes);
 	*axis = (unsigned)(given < 0 ? given + n_axes : given);
 	return PSD_OK;
+}
+
+enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool are_added,
+				   bool is_marked[PSD_ONNX_AXES_MAX], unsigned *n)
+{
+	int64_t given[PSD_ONNX_AXES_MAX];
+	enum psd_status status = psd_onnx_integers(onnx, "axes", 1, given, PSD_ONNX_AXES_MAX, n);
+
+	memset(is_marked, 0, PSD_ONNX_AXES_MAX * sizeof(*is_marked));
+	if (!status && are_added && n_axes + *n > PSD_ONNX_AXES_MAX)
+		status = psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
+	for (unsigned i = 0; !status && i < *n; i++) {
+		unsigned axis = 0;
+
+		status = psd_onnx_axis(onnx, given[i], are_added ? n_axes + *n : n_axes, &axis);
+		if (!status)
+			is_marked[axis] = true;
+	}
+	return status;
 }

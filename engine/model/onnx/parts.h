@@ -46,6 +46,7 @@ enum psd_onnx_kind {
 	PSD_ONNX_SCORES,   /* of attention, on their way to the values */
 	PSD_ONNX_NOISE,	   /* a random mask: of dropout */
 	PSD_ONNX_LABELS,   /* for the loss alone */
+	PSD_ONNX_PIECES,   /* a sequence that a SplitToSequence makes of what else the value is */
 	PSD_ONNX_NEVER,	   /* false everywhere, such as whether a score is no number */
 };
 
@@ -66,7 +67,7 @@ struct psd_onnx_value {
 	bool is_real;		    /* of a type with fractions */
 	bool is_count;		    /* of data: whole numbers, as the network's input has them */
 	struct psd_onnx_view view;  /* of data, too: of a layer's output */
-	const Onnx__Node *splitter; /* it is a sequence of pieces that this node makes; NULL: it is none */
+	const Onnx__Node *splitter; /* of pieces: the node that makes them */
 	/* Of data. */
 	struct psd_onnx_term *term; /* of the layer's values */
 	struct psd_onnx_scores *scores;
@@ -106,6 +107,9 @@ enum psd_status psd_onnx_refuse(const struct psd_onnx *onnx, const char *format,
 enum psd_status psd_onnx_no_memory(const struct psd_onnx *onnx);
 
 bool psd_onnx_is_foreign(const Onnx__Node *node); /* of another domain than ONNX's own */
+/* Of the value that has a name; 0, the absent one's: none has. */
+unsigned psd_onnx_number_of(const struct psd_onnx *onnx, const char *name);
+struct psd_onnx_value *psd_onnx_named(const struct psd_onnx *onnx, const char *name);
 /* The node's input or output; a value of kind PSD_ONNX_ABSENT where there is none. */
 struct psd_onnx_value *psd_onnx_input(const struct psd_onnx *onnx, unsigned i);
 struct psd_onnx_value *psd_onnx_output(const struct psd_onnx *onnx, unsigned i);
@@ -121,6 +125,9 @@ enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsig
 /* An axis of so many, which may count from behind. */
 enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t given, unsigned n_axes,
 			      unsigned *axis) PSD_MUST_CHECK;
+/* Which of so many the node names as 'axes', *n of them; are_added: they come to these. */
+enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool are_added,
+				   bool is_marked[PSD_ONNX_AXES_MAX], unsigned *n) PSD_MUST_CHECK;
 
 /* ---- constants (constant.c) ---- */
 
@@ -141,8 +148,9 @@ uint64_t psd_onnx_place(const struct psd_onnx_view *view, uint64_t e);
 /* Numbers of a tensor of the file, by where they lie. */
 struct psd_onnx_source {
 	const Onnx__Tensor *tensor;
-	const uint8_t *raw; /* NULL: they are in typed fields */
+	const uint8_t *raw; /* NULL: they are in a field of a type */
 	uint8_t *owned;
+	unsigned field;
 };
 /* On success the source is the caller's to close. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM. */
 enum psd_status psd_onnx_source_open(struct psd_onnx_source *source, const struct psd_onnx *onnx,
@@ -152,8 +160,6 @@ enum psd_status psd_onnx_note_input(const struct psd_onnx *onnx, const Onnx__Ten
 double psd_onnx_source_number(const struct psd_onnx_source *source, uint64_t place);
 void psd_onnx_source_close(struct psd_onnx_source *source);
 bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, double *number);
-/* All its numbers are this one. */
-bool psd_onnx_is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, double number);
 /* Of a layer with so many channels: *is_learned; else it is absent, or all its numbers are the neutral one. */
 enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_value *value, uint64_t channels,
 				      double neutral, bool *is_learned) PSD_MUST_CHECK;
@@ -264,8 +270,6 @@ enum psd_onnx_mask { PSD_ONNX_ADDS, PSD_ONNX_SEES, PSD_ONNX_SEES_NOT };
 enum psd_status psd_onnx_mask_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
 				     struct psd_onnx_value *mask, enum psd_onnx_mask says,
 				     struct psd_onnx_value *result) PSD_MUST_CHECK;
-enum psd_status psd_onnx_make_causal(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
-				     struct psd_onnx_value *result) PSD_MUST_CHECK;
 unsigned psd_onnx_axes_of_scores(const struct psd_onnx_value *scores);
 enum psd_status psd_onnx_normalize_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
 					  struct psd_onnx_value *result) PSD_MUST_CHECK;
@@ -274,8 +278,6 @@ enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx
 
 /* ---- what files spell out (spelt.c) ---- */
 
-/* Does a mean keep the last axis, and is it over that alone? */
-bool psd_onnx_is_over_last(struct psd_onnx *onnx, const Onnx__Node *mean);
 /* Of the node, a mean, and what follows it: all of it becomes one layer. *is_done false: it is something else. */
 enum psd_status psd_onnx_match_norm(struct psd_onnx *onnx, bool *is_done) PSD_MUST_CHECK;
 /* Of the node, a product, and what follows it: data that are rotated. */
@@ -287,12 +289,12 @@ enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done) PS
  * another order (NULL: in their own). role: of static storage. */
 enum psd_status psd_onnx_note(struct psd_onnx *onnx, unsigned layer, const char *role,
 			      const struct psd_onnx_value *value, const unsigned order[]) PSD_MUST_CHECK;
-/* That is what has been noted of it: the same values of the file. */
-bool psd_onnx_is_noted(const struct psd_onnx *onnx, unsigned layer, const char *role,
-		       const struct psd_onnx_value *value, const unsigned order[]);
 /* The same for values that are broadcast to data, in the order in which that lies in its layer. */
 enum psd_status psd_onnx_note_as(struct psd_onnx *onnx, unsigned layer, const char *role,
 				 const struct psd_onnx_value *value, const struct psd_onnx_view *data) PSD_MUST_CHECK;
+/* That is what has been noted of it: the same values of the file. */
+bool psd_onnx_is_noted(const struct psd_onnx *onnx, unsigned layer, const char *role,
+		       const struct psd_onnx_value *value, const unsigned order[]);
 /* As psd_onnx_values(), of a graph that is sealed. */
 enum psd_status psd_onnx_read_weight(const struct psd_onnx *onnx, const struct psd_graph *graph,
 				     const struct psd_tensor *tensor, float values[], bool *is_there) PSD_MUST_CHECK;

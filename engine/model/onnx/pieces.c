@@ -170,18 +170,19 @@ enum psd_status psd_onnx_split_to_sequence(struct psd_onnx *onnx)
 
 	if (status)
 		return status;
+	result.kind = PSD_ONNX_PIECES;
 	result.splitter = onnx->node;
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
 }
 
-/* From where on, and how many places, piece i is: of the sizes that are given, or one for all. */
-static enum psd_status find_piece(struct psd_onnx *onnx, uint64_t side, int64_t i, uint64_t *first, uint64_t *n)
+/* From where on, and how many places, a piece is: of the sizes that are given, or one for all. */
+static enum psd_status find_piece(struct psd_onnx *onnx, uint64_t side, double piece, uint64_t *first, uint64_t *n)
 {
 	enum { PIECES_MAX = 1024 };
 	const bool has_sizes = psd_onnx_input(onnx, 1)->kind == PSD_ONNX_CONSTANT;
 	const bool is_list = has_sizes && psd_onnx_input(onnx, 1)->n_dims == 1;
-	int64_t sizes[PIECES_MAX] = {1}, n_pieces;
+	int64_t sizes[PIECES_MAX] = {1}, n_pieces, i;
 	unsigned n_sizes = 0;
 	enum psd_status status = psd_onnx_integers(onnx, "split", 1, sizes, PIECES_MAX, &n_sizes);
 
@@ -192,9 +193,9 @@ static enum psd_status find_piece(struct psd_onnx *onnx, uint64_t side, int64_t 
 			return psd_onnx_refuse(onnx, "makes a piece of %lld of %llu", (long long)sizes[s],
 					       (unsigned long long)side);
 	n_pieces = is_list ? n_sizes : ((int64_t)side + sizes[0] - 1) / sizes[0];
-	if (i < -n_pieces || i >= n_pieces)
-		return psd_onnx_refuse(onnx, "has no piece %lld of %lld", (long long)i, (long long)n_pieces);
-	i = i < 0 ? i + n_pieces : i;
+	if (!(piece >= (double)-n_pieces && piece < (double)n_pieces))
+		return psd_onnx_refuse(onnx, "has no piece %.0f of %lld", piece, (long long)n_pieces);
+	i = (int64_t)piece < 0 ? (int64_t)piece + n_pieces : (int64_t)piece;
 	*first = is_list ? 0 : (uint64_t)(i * sizes[0]);
 	for (int64_t s = 0; is_list && s < i; s++)
 		*first += (uint64_t)sizes[s];
@@ -208,6 +209,7 @@ static enum psd_status find_piece(struct psd_onnx *onnx, uint64_t side, int64_t 
 enum psd_status psd_onnx_sequence_at(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), piece = *of;
+	struct psd_onnx_view view = of->view;
 	const Onnx__Node *node = onnx->node;
 	uint64_t first = 0, n = 0, sides[PSD_ONNX_AXES_MAX];
 	unsigned axis = 0, n_sides = 0;
@@ -215,24 +217,24 @@ enum psd_status psd_onnx_sequence_at(struct psd_onnx *onnx)
 	double i;
 	enum psd_status status;
 
-	if (!of->splitter || !psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &i))
+	if (of->kind != PSD_ONNX_PIECES || !psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &i))
 		return psd_onnx_refuse(onnx, "is known for pieces that SplitToSequence makes, by a number");
+	piece.kind = of->term ? PSD_ONNX_DATA : PSD_ONNX_CONSTANT;
 	onnx->node = of->splitter;
-	status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), piece.view.n_axes, &axis);
+	status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), view.n_axes, &axis);
 	if (!status)
-		status = find_piece(onnx, psd_onnx_view_side(&piece.view, axis), (int64_t)i, &first, &n);
+		status = find_piece(onnx, psd_onnx_view_side(&view, axis), i, &first, &n);
 	keeps_axis = psd_onnx_integer(onnx, "keepdims", 1) || psd_onnx_input(onnx, 1)->kind == PSD_ONNX_CONSTANT;
 	onnx->node = node;
 	if (!status)
-		status = narrow(onnx, &piece.view, axis, first, n, 1);
+		status = narrow(onnx, &view, axis, first, n, 1);
 	if (status)
 		return status;
-	for (unsigned a = 0; a < piece.view.n_axes; a++)
+	for (unsigned a = 0; a < view.n_axes; a++)
 		if (a != axis || keeps_axis)
-			sides[n_sides++] = psd_onnx_view_side(&piece.view, a);
-	status = psd_onnx_reshape_to(onnx, piece.view, sides, n_sides);
-	psd_onnx_output(onnx, 0)->splitter = NULL;
-	return status;
+			sides[n_sides++] = psd_onnx_view_side(&view, a);
+	(void)psd_onnx_view_reshape(&view, sides, n_sides); /* an axis of one place, at most, falls away */
+	return psd_onnx_put_view(onnx, &piece, &view, 0);
 }
 
 /* How indices go on from the first one. */

@@ -97,12 +97,8 @@ static const Onnx__Node *find_bias(const struct psd_onnx *onnx, uint64_t outputs
 	if (!node->op_type || strcmp(node->op_type, "Add") != 0 || node->n_input != 2 || node->n_output != 1)
 		return NULL;
 	for (unsigned i = 0; i < 2; i++) {
-		unsigned number;
-		const struct psd_onnx_value *other;
+		const struct psd_onnx_value *other = psd_onnx_named(onnx, node->input[i]);
 
-		if (!psd_names_find(&onnx->names, node->input[i], &number))
-			continue;
-		other = &onnx->values[number];
 		if (psd_onnx_is_learned(other) && psd_onnx_elements(other) == outputs && other->n_dims > 0 &&
 		    other->n_dims <= n_axes && other->dims[other->n_dims - 1] == outputs) {
 			*bias = other;
@@ -115,8 +111,7 @@ static const Onnx__Node *find_bias(const struct psd_onnx *onnx, uint64_t outputs
 enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *data,
 				const struct psd_onnx_value *learned, bool is_factor)
 {
-	union psd_layer_settings settings = {
-		.affine = {.has_scale = is_factor, .has_shift = !is_factor, .epsilon = 0, .kept_ratio = 0}};
+	union psd_layer_settings settings = {.affine = {.has_scale = is_factor, .has_shift = !is_factor}};
 	const unsigned n = data->view.n_axes, missing = n - learned->n_dims;
 	unsigned axis = 0, n_axes = 0;
 	bool is_all = true;
@@ -363,7 +358,7 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 	struct psd_onnx_value result;
 	const Onnx__Node *adder = bias ? NULL : find_bias(onnx, outputs, data->view.n_axes, &bias);
 	uint64_t places = 1;
-	unsigned layer, added;
+	unsigned layer;
 	bool is_left;
 	enum psd_status status = PSD_OK;
 
@@ -406,9 +401,9 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 	result = *data;
 	psd_onnx_follow_channels(onnx, &data->view, axis, layer, &result);
 	*psd_onnx_output(onnx, 0) = result;
-	if (adder && psd_names_find(&onnx->names, adder->output[0], &added)) {
+	if (adder) {
 		onnx->is_done[onnx->readers[psd_onnx_output(onnx, 0) - onnx->values]] = true;
-		onnx->values[added] = result;
+		*psd_onnx_named(onnx, adder->output[0]) = result;
 	}
 	return PSD_OK;
 }

@@ -140,22 +140,14 @@ static enum psd_status flatten(struct psd_onnx *onnx)
 
 static enum psd_status squeeze(struct psd_onnx *onnx)
 {
-	int64_t axes[PSD_ONNX_AXES_MAX];
 	uint64_t sides[PSD_ONNX_AXES_MAX];
 	struct psd_onnx_view view;
-	bool is_out[PSD_ONNX_AXES_MAX] = {false};
+	bool is_out[PSD_ONNX_AXES_MAX];
 	unsigned n, n_sides = 0;
-	enum psd_status status = psd_onnx_integers(onnx, "axes", 1, axes, PSD_ONNX_AXES_MAX, &n);
+	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
 	if (!status)
-		status = psd_onnx_read_view(onnx, &view);
-	for (unsigned i = 0; i < n && !status; i++) {
-		unsigned axis;
-
-		status = psd_onnx_axis(onnx, axes[i], view.n_axes, &axis);
-		if (!status)
-			is_out[axis] = true;
-	}
+		status = psd_onnx_mark_axes(onnx, view.n_axes, false, is_out, &n);
 	if (status)
 		return status;
 	for (unsigned a = 0; a < view.n_axes; a++)
@@ -166,24 +158,14 @@ static enum psd_status squeeze(struct psd_onnx *onnx)
 
 static enum psd_status unsqueeze(struct psd_onnx *onnx)
 {
-	int64_t axes[PSD_ONNX_AXES_MAX];
 	uint64_t sides[PSD_ONNX_AXES_MAX];
 	struct psd_onnx_view view;
-	bool is_new[PSD_ONNX_AXES_MAX] = {false};
+	bool is_new[PSD_ONNX_AXES_MAX];
 	unsigned n, next = 0;
-	enum psd_status status = psd_onnx_integers(onnx, "axes", 1, axes, PSD_ONNX_AXES_MAX, &n);
+	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
 	if (!status)
-		status = psd_onnx_read_view(onnx, &view);
-	if (!status && view.n_axes + n > PSD_ONNX_AXES_MAX)
-		status = psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
-	for (unsigned i = 0; i < n && !status; i++) {
-		unsigned axis;
-
-		status = psd_onnx_axis(onnx, axes[i], view.n_axes + n, &axis);
-		if (!status)
-			is_new[axis] = true;
-	}
+		status = psd_onnx_mark_axes(onnx, view.n_axes, true, is_new, &n);
 	if (status)
 		return status;
 	for (unsigned a = 0; a < view.n_axes + n; a++)

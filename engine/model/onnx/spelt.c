@@ -18,15 +18,6 @@ struct chain {
 	unsigned n;
 };
 
-static unsigned number_of(const struct psd_onnx *onnx, const char *value)
-{
-	unsigned number = 0;
-
-	if (*value)
-		psd_names_find(&onnx->names, value, &number);
-	return number;
-}
-
 /* The node of that operator, up to two inputs and an output; NULL: it is another. */
 static const Onnx__Node *find_plain(const struct psd_onnx *onnx, unsigned node, const char *op)
 {
@@ -40,7 +31,7 @@ static const Onnx__Node *find_plain(const struct psd_onnx *onnx, unsigned node, 
 /* On to the one node that reads the value, if it is such an operator; *other: its other input, "" for none. */
 static bool follow(struct chain *chain, const char *op, const char **other)
 {
-	const unsigned number = number_of(chain->onnx, chain->value);
+	const unsigned number = psd_onnx_number_of(chain->onnx, chain->value);
 	const unsigned reader = chain->onnx->readers[number];
 	const Onnx__Node *node;
 
@@ -60,8 +51,7 @@ static bool follow_scalar(struct chain *chain, const char *op, double *number)
 	const char *other;
 	struct chain next = *chain;
 
-	if (!follow(&next, op, &other) ||
-	    !psd_onnx_is_scalar(chain->onnx, &chain->onnx->values[number_of(chain->onnx, other)], number))
+	if (!follow(&next, op, &other) || !psd_onnx_is_scalar(chain->onnx, psd_onnx_named(chain->onnx, other), number))
 		return false;
 	*chain = next;
 	return true;
@@ -72,7 +62,7 @@ static void finish(const struct chain *chain, const struct psd_onnx_value *resul
 {
 	for (unsigned i = 0; i < chain->n; i++)
 		chain->onnx->is_done[chain->nodes[i]] = true;
-	chain->onnx->values[number_of(chain->onnx, chain->value)] = *result;
+	*psd_onnx_named(chain->onnx, chain->value) = *result;
 }
 
 /* ---- normalisation ---- */
@@ -86,7 +76,7 @@ static bool follow_learned(struct chain *chain, const char *op, uint64_t places,
 
 	if (!follow(&next, op, &other))
 		return false;
-	learned = &chain->onnx->values[number_of(chain->onnx, other)];
+	learned = psd_onnx_named(chain->onnx, other);
 	if (!psd_onnx_is_parameter(learned) || psd_onnx_elements(learned) != places || learned->n_dims == 0 ||
 	    learned->dims[learned->n_dims - 1] != places)
 		return false;
@@ -127,13 +117,12 @@ static enum psd_status put_norm(struct chain *chain, const struct psd_layer_kind
 	spec.settings.affine.has_scale = follow_learned(chain, "Mul", places, &scale);
 	spec.settings.affine.has_shift = kind == &psd_layer_layer_norm && follow_learned(chain, "Add", places, &shift);
 	spec.inputs[0] = data.view.layer;
-	status =
-		psd_onnx_add(onnx, &spec, scale ? psd_onnx_own_name(onnx, &onnx->values[number_of(onnx, scale)]) : NULL,
-			     &data.view.layer);
+	status = psd_onnx_add(onnx, &spec, scale ? psd_onnx_own_name(onnx, psd_onnx_named(onnx, scale)) : NULL,
+			      &data.view.layer);
 	if (!status && scale)
-		status = psd_onnx_note(onnx, data.view.layer, "weight", &onnx->values[number_of(onnx, scale)], NULL);
+		status = psd_onnx_note(onnx, data.view.layer, "weight", psd_onnx_named(onnx, scale), NULL);
 	if (!status && shift)
-		status = psd_onnx_note(onnx, data.view.layer, "bias", &onnx->values[number_of(onnx, shift)], NULL);
+		status = psd_onnx_note(onnx, data.view.layer, "bias", psd_onnx_named(onnx, shift), NULL);
 	finish(chain, &data);
 	return status;
 }
@@ -148,9 +137,25 @@ static enum psd_status match_rms_norm(struct psd_onnx *onnx, bool *is_done)
 
 	if (!follow_root(&chain, &epsilon, &of))
 		return PSD_OK;
-	data = &onnx->values[number_of(onnx, of)];
+	data = psd_onnx_named(onnx, of);
 	*is_done = data->kind == PSD_ONNX_DATA && psd_onnx_is_square(squares, data);
 	return *is_done ? put_norm(&chain, &psd_layer_rms_norm, *data, epsilon) : PSD_OK;
+}
+
+/* Does a mean keep the last axis, and is it over that alone? */
+static bool is_over_last(struct psd_onnx *onnx, const Onnx__Node *mean)
+{
+	const Onnx__Node *before = onnx->node;
+	const unsigned n_axes = psd_onnx_input(onnx, 0)->view.n_axes;
+	int64_t axis = 0;
+	unsigned n = 0;
+	bool is;
+
+	onnx->node = mean;
+	is = !psd_onnx_integers(onnx, "axes", 1, &axis, 1, &n) && n == 1 &&
+	     (axis == -1 || axis == (int64_t)n_axes - 1) && psd_onnx_integer(onnx, "keepdims", 1);
+	onnx->node = before;
+	return is;
 }
 
 /* (x - mean) / sqrt(mean of (x - mean)^2 + epsilon); the node is the first mean. */
@@ -166,11 +171,10 @@ static enum psd_status match_layer_norm(struct psd_onnx *onnx, bool *is_done)
 	    !strcmp(of, onnx->node->output[0]) || strcmp(of, onnx->graph->node[chain.nodes[0]]->input[0]) != 0)
 		return PSD_OK;
 	difference = chain.value;
-	number = number_of(onnx, difference);
+	number = psd_onnx_number_of(onnx, difference);
 	square = find_plain(onnx, onnx->readers[number], "Pow");
 	if (square && onnx->uses[number] == 2 && square->n_input == 2) {
-		if (!psd_onnx_is_scalar(onnx, &onnx->values[number_of(onnx, square->input[1])], &exponent) ||
-		    exponent != 2)
+		if (!psd_onnx_is_scalar(onnx, psd_onnx_named(onnx, square->input[1]), &exponent) || exponent != 2)
 			return PSD_OK;
 	} else {
 		square = find_plain(onnx, onnx->readers[number], "Mul");
@@ -183,26 +187,10 @@ static enum psd_status match_layer_norm(struct psd_onnx *onnx, bool *is_done)
 	if (!follow(&chain, "ReduceMean", &of))
 		return PSD_OK;
 	mean = onnx->graph->node[chain.nodes[chain.n - 1]];
-	if (!psd_onnx_is_over_last(onnx, mean) || !follow_root(&chain, &epsilon, &root_of) ||
-	    strcmp(root_of, difference) != 0)
+	if (!is_over_last(onnx, mean) || !follow_root(&chain, &epsilon, &root_of) || strcmp(root_of, difference) != 0)
 		return PSD_OK;
 	*is_done = true;
 	return put_norm(&chain, &psd_layer_layer_norm, *psd_onnx_input(onnx, 0), epsilon);
-}
-
-bool psd_onnx_is_over_last(struct psd_onnx *onnx, const Onnx__Node *mean)
-{
-	const Onnx__Node *before = onnx->node;
-	const unsigned n_axes = psd_onnx_input(onnx, 0)->view.n_axes;
-	int64_t axis = 0;
-	unsigned n = 0;
-	bool is;
-
-	onnx->node = mean;
-	is = !psd_onnx_integers(onnx, "axes", 1, &axis, 1, &n) && n == 1 &&
-	     (axis == -1 || axis == (int64_t)n_axes - 1) && psd_onnx_integer(onnx, "keepdims", 1);
-	onnx->node = before;
-	return is;
 }
 
 enum psd_status psd_onnx_match_norm(struct psd_onnx *onnx, bool *is_done)
@@ -210,7 +198,7 @@ enum psd_status psd_onnx_match_norm(struct psd_onnx *onnx, bool *is_done)
 	enum psd_status status;
 
 	*is_done = false;
-	if (!psd_onnx_is_over_last(onnx, onnx->node))
+	if (!is_over_last(onnx, onnx->node))
 		return PSD_OK;
 	status = match_rms_norm(onnx, is_done);
 	return status || *is_done ? status : match_layer_norm(onnx, is_done);
@@ -221,11 +209,11 @@ enum psd_status psd_onnx_match_norm(struct psd_onnx *onnx, bool *is_done)
 /* A half of the last axis, as that node takes it, which has not come up yet. */
 static bool is_half(struct psd_onnx *onnx, const char *value, const char *of, bool is_second)
 {
-	const unsigned number = number_of(onnx, value);
+	const unsigned number = psd_onnx_number_of(onnx, value);
 	const Onnx__Node *before = onnx->node, *node;
-	const struct psd_onnx_view *view = &onnx->values[number_of(onnx, of)].view;
+	const struct psd_onnx_view *view = &psd_onnx_named(onnx, of)->view;
 	struct psd_onnx_view half, found;
-	const unsigned axis = onnx->values[number_of(onnx, of)].view.n_axes - 1;
+	const unsigned axis = psd_onnx_named(onnx, of)->view.n_axes - 1;
 	uint64_t side;
 	bool is_done = false;
 
@@ -289,7 +277,7 @@ static double find_base(const struct psd_onnx_value *cosines, const struct psd_o
 /* The node of that operator that makes a value; NULL: it is another. */
 static const Onnx__Node *find_maker(const struct psd_onnx *onnx, const char *value, const char *op, unsigned *node)
 {
-	const unsigned maker = onnx->makers[number_of(onnx, value)];
+	const unsigned maker = onnx->makers[psd_onnx_number_of(onnx, value)];
 	const Onnx__Node *found = maker ? find_plain(onnx, maker - 1, op) : NULL;
 
 	*node = found ? maker - 1 : 0;
@@ -309,7 +297,7 @@ static bool find_turned(const struct psd_onnx *onnx, const char *value, struct t
 
 	if (!product || product->n_input != 2)
 		return false;
-	is_table_behind = onnx->values[number_of(onnx, product->input[0])].kind != PSD_ONNX_CONSTANT;
+	is_table_behind = psd_onnx_named(onnx, product->input[0])->kind != PSD_ONNX_CONSTANT;
 	join = find_maker(onnx, product->input[!is_table_behind], "Concat", &turned->nodes[1]);
 	minus = join && join->n_input == 2 ? find_maker(onnx, join->input[0], "Neg", &turned->nodes[2]) : NULL;
 	if (!minus)
@@ -352,7 +340,7 @@ enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done)
 		return PSD_OK;
 	places = psd_onnx_view_side(&rotated.view, rotated.view.n_axes - 2);
 	depth = psd_onnx_view_side(&rotated.view, rotated.view.n_axes - 1);
-	sines = &onnx->values[number_of(onnx, turned.table)];
+	sines = psd_onnx_named(onnx, turned.table);
 	if (!is_table(onnx, cosines, places, depth) || !is_table(onnx, sines, places, depth) ||
 	    !is_half(onnx, turned.second, x, true) || !is_half(onnx, turned.first, x, false))
 		return PSD_OK;
@@ -362,8 +350,8 @@ enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done)
 	for (unsigned i = 0; i < 3; i++)
 		chain.nodes[chain.n++] = turned.nodes[i];
 	finish(&chain, &rotated);
-	onnx->is_done[onnx->makers[number_of(onnx, turned.second)] - 1] = true;
-	onnx->is_done[onnx->makers[number_of(onnx, turned.first)] - 1] = true;
+	onnx->is_done[onnx->makers[psd_onnx_number_of(onnx, turned.second)] - 1] = true;
+	onnx->is_done[onnx->makers[psd_onnx_number_of(onnx, turned.first)] - 1] = true;
 	*is_done = true;
 	return PSD_OK;
 }

@@ -1,7 +1,6 @@
 /* Attention of all places to each other. The channels of a place lie side by side here: queries, keys and values of a
  * head are matrices (places, channels of the head) whose rows are as far apart as those of all channels. Probabilities
- * of the whole batch are kept, which backward needs. What is rotated is a copy of the
- * input, made anew each way. */
+ * of the whole batch are kept, which backward needs. What is rotated is a copy of the input, made anew each way. */
 #include <math.h>
 
 #include "real/device/cpu/cpu.h"

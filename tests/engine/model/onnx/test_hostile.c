@@ -446,6 +446,19 @@ Test(onnx_hostile, numbers_stand_in_one_field)
 	onnx__model__free_unpacked(model, NULL);
 }
 
+/* A field of another number of values does not count, and is not read: the sides are (4, 2). */
+Test(onnx_hostile, numbers_are_those_of_the_field_that_has_all)
+{
+	Onnx__Model *model = onnx_file_of("input x f32[1,8]\ns: i64[2] = 4 2\ny = Reshape(x, s)");
+	Onnx__Tensor *tensor = model->graph->initializer[0];
+
+	tensor->float_data = calloc(1, sizeof(*tensor->float_data));
+	tensor->float_data[0] = 8;
+	tensor->n_float_data = 1;
+	cr_assert_eq(parse_model(model), PSD_OK);
+	onnx__model__free_unpacked(model, NULL);
+}
+
 static void refuses_external(const struct scratch_folder *folder, const char *where, const char *message)
 {
 	char text[4400];
