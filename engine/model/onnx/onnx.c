@@ -248,10 +248,16 @@ static enum psd_status operate_node(struct psd_onnx *onnx, size_t i)
 	onnx->node = onnx->graph->node[i];
 	if (onnx->is_done[i])
 		return PSD_OK;
-	for (unsigned k = 0; k < onnx->node->n_input; k++)
-		if (*onnx->node->input[k] && psd_onnx_input(onnx, k)->kind == PSD_ONNX_ABSENT)
+	for (unsigned k = 0; k < onnx->node->n_input; k++) {
+		const enum psd_onnx_kind kind = psd_onnx_input(onnx, k)->kind;
+
+		if (kind == PSD_ONNX_ABSENT && *onnx->node->input[k])
 			return psd_onnx_refuse(onnx, "reads '%.100s', which nothing above it makes",
 					       onnx->node->input[k]);
+		if (kind == PSD_ONNX_PIECES && strcmp(onnx->node->op_type, "SequenceAt") != 0)
+			return psd_onnx_refuse(onnx,
+					       "takes a sequence, of which psd knows single pieces, by SequenceAt");
+	}
 	return psd_onnx_operate(onnx);
 }
 

@@ -306,6 +306,11 @@ Test(onnx_layers, pieces_of_a_sequence_are_slices)
 	onnx_file_refuses("input x f32[1,12]\nn: i64[] = 5\nq = SplitToSequence(x, n) axis=1\ni: i64[] = 3\n"
 			  "y = SequenceAt(q, i)",
 			  "node '' (SplitToSequence) has no piece 3 of 3");
+	onnx_file_refuses("input x f32[1,12]\nn: i64[] = 5\nq = SplitToSequence(x, n) axis=1\ny = Relu(q)",
+			  "node '' (Relu) takes a sequence, of which psd knows single pieces, by SequenceAt");
+	onnx_file_refuses("input x f32[1,12]\nn: i64[] = 5\nc: f32[1,12] = 1\nq = SplitToSequence(c, n) axis=1\n"
+			  "z = Neg(q)\ny = Mul(x, z)",
+			  "node '' (Neg) takes a sequence, of which psd knows single pieces, by SequenceAt");
 	onnx_file_refuses("input x f32[1,12]\ni: i64[] = 3\ny = SequenceAt(x, i)",
 			  "node '' (SequenceAt) is known for pieces that SplitToSequence makes, by a number");
 }
