@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "engine/base/units.h"
+#include "engine/program/outcome.h"
 #include "real/base/console.h"
 #include "real/cluster/join.h"
 #include "real/run_choice.h"
@@ -98,7 +99,7 @@ static uint32_t iterations_of(const struct psd_run *run, const struct psd_case *
 	const uint32_t n = psd_run_iterations(run);
 
 	return psd_run_replay(run) && run->options->n_iterations == 0
-		       ? psd_run_whole_periods(n, psd_plan_steps(&made->plan))
+		       ? psd_run_whole_periods(n, psd_run_unit(made->system))
 		       : n;
 }
 

@@ -1293,6 +1293,107 @@ Test(contract, a_prediction_is_of_the_steps_in_the_beginning)
 	loaded_close(&loaded);
 }
 
+/* ---- late updates ---- */
+
+#define LATE_SYSTEMS                                                                                                   \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps, sync: ps, staleness: 1}\n"                                                                     \
+	"  - {name: ps sequential, sync: ps, schedule: sequential, staleness: 2}\n"                                    \
+	"  - {name: ps layer, sync: ps, barrier: layer, staleness: 3}\n"                                               \
+	"  - {name: ps forward, sync: ps, barrier: layer, priority: forward, staleness: 1}\n"                          \
+	"  - {name: ps bf16, sync: ps, wire: bf16, staleness: 2}\n"                                                    \
+	"  - {name: ps 3, sync: ps, servers: 3, staleness: 1}\n"                                                       \
+	"  - {name: two-level ps, sync: two-level-ps, staleness: 1}\n"                                                 \
+	"  - {name: sfb, sync: sfb, staleness: 2}\n"                                                                   \
+	"  - {name: hybrid, sync: hybrid, staleness: 1}\n"                                                             \
+	"  - {name: ring, sync: ring, staleness: 1}\n"                                                                 \
+	"  - {name: ring sequential, sync: ring, schedule: sequential, staleness: 4}\n"                                \
+	"  - {name: ring layer, sync: ring, barrier: layer, staleness: 2}\n"                                           \
+	"  - {name: halving-doubling, sync: halving-doubling, fuse: 4MB, staleness: 1}\n"                              \
+	"  - {name: auto, sync: auto, staleness: 1}\n"
+
+Test(contract, late_updates_agree)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " UPDATING_HOST "}\n" LATE_SYSTEMS
+			 "sweep: {nodes: [1, 2, 3, 8, 18]}\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " UPDATING_HOST "}\n" LATE_SYSTEMS
+			 "sweep: {nodes: [2, 3, 8]}\nfidelity: message\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
+			 ", " UPDATING_HOST "}\n" LATE_SYSTEMS "sweep: {nodes: [1, 2, 3]}\n");
+}
+
+/* Computing and sending go on beside each other, so that an iteration takes what the slower of both does: of M bytes
+ * shards have 2 (P-1)/P M leave each node and as much come in, a ring the same in 2 (P-1) steps of each tensor; the
+ * stack ends each iteration with 3 ms. */
+Test(contract, late_updates_take_as_long_as_the_slower_of_device_and_links)
+{
+	static const char *const syncs[] = {"ps", "ps, schedule: sequential", "ring", "ring, schedule: sequential"};
+	const double P = 4, latency_sec = 50e-6, end_sec = 3e-3;
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++)
+		for (unsigned staleness = 1; staleness <= 3; staleness++) {
+			struct loaded loaded;
+			char text[TEXT_MAX];
+
+			snprintf(
+				text, sizeof(text),
+				"title: t\n" VGG19 "cluster: {nodes: 4, " NETWORK ", host: {iteration: 3ms}}\n"
+				"sweep: {bandwidth: [1Gbps, 400Gbps]}\nsystems: [{name: A, sync: %s, staleness: %u}]\n",
+				syncs[s], staleness);
+			loaded_open(&loaded, text);
+			for (unsigned point = 0; point < 2; point++) {
+				const struct psd_graph *graph = &loaded.matter.graph;
+				const double bytes = 4.0 * (double)graph->parameters, bps = point ? 400e9 : 1e9;
+				const double steps = s < 2 ? 0.0 : 2 * (P - 1) * graph->n_tensors;
+				const double links_sec = 2 * (P - 1) / P * 8 * bytes / bps + steps * latency_sec;
+				const double device_sec = loaded.matter.costs.compute_sec + end_sec;
+				const struct outcomes outcomes = outcomes_at(&loaded, 0, point);
+
+				cr_expect((point == 0) == (links_sec > device_sec));
+				cr_expect_float_eq(outcomes.estimate.iteration_sec, fmax(links_sec, device_sec),
+						   CLOSED_FORM_RATIO * links_sec,
+						   "%s, %u late: estimate %.9g s, not %.9g", syncs[s], staleness,
+						   outcomes.estimate.iteration_sec, fmax(links_sec, device_sec));
+				cr_expect_float_eq(outcomes.simulation.iteration_sec, fmax(links_sec, device_sec),
+						   CLOSED_FORM_RATIO * links_sec, "%s, %u late: %.9g s, not %.9g",
+						   syncs[s], staleness, outcomes.simulation.iteration_sec,
+						   fmax(links_sec, device_sec));
+			}
+			loaded_close(&loaded);
+		}
+}
+
+/* Whose layers take now longer and now less: the more late updates may be, the less does one wait for the other. */
+Test(contract, late_updates_wait_less_for_who_is_slow_at_times)
+{
+	static const char *const syncs[] = {"ps", "ring", "sfb"};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		double before_sec = INFINITY;
+
+		for (unsigned staleness = 0; staleness <= 4; staleness += 2) {
+			struct loaded loaded;
+			struct psd_case made;
+			char text[TEXT_MAX];
+
+			snprintf(text, sizeof(text),
+				 "title: t\n" CIFAR10_QUICK "cluster: {nodes: 4, " NETWORK "}\niterations: 60\n"
+				 "systems: [{name: A, sync: %s, staleness: %u}]\n",
+				 syncs[s], staleness);
+			loaded_open(&loaded, text);
+			loaded.scenario.jitter_ratio = 0.5;
+			loaded_case(&made, &loaded, 0, 0);
+			const double sec = simulated(&made).iteration_sec;
+			cr_expect_lt(sec, before_sec, "%s, %u late: %g s, before %g", syncs[s], staleness, sec,
+				     before_sec);
+			cr_expect_gt(sec, loaded.matter.costs.compute_sec);
+			before_sec = sec;
+			psd_case_release(&made);
+			loaded_close(&loaded);
+		}
+	}
+}
+
 /* ---- compression ---- */
 
 #define BY_SIGNS  "compress: {by: one-bit}"

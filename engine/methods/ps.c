@@ -1,6 +1,7 @@
 /* Parameter server: gradients to the shards, each of which sums and applies its part; parameters back. With two
  * levels the leader of a node alone sends to the shards: it sums the gradients of its node, and hands on the parameters
- * that it gets. */
+ * that it gets. Where updates come late, workers are ahead of what shards have: sums of gradients come back instead,
+ * which workers apply. */
 #include "engine/program/program_builder.h"
 
 /* Between shards and who sends them gradients. */
@@ -8,20 +9,38 @@ struct routes {
 	struct psd_route up, down;
 };
 
-static const struct routes of_workers = {
-	{&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT, PSD_BUFFER_RECEIVED},
-	{&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_BUFFER_PART, PSD_BUFFER_PARAMETER},
-};
+static struct routes routes_of(const struct psd_builder *b, struct routes routes)
+{
+	if (b->plan->staleness > 0)
+		routes.down.source = routes.down.target = PSD_BUFFER_GRADIENT;
+	return routes;
+}
 
-static const struct routes of_leaders = {
-	{&psd_leader_push, PSD_WHERE_LEADERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT, PSD_BUFFER_RECEIVED},
-	{&psd_leader_pull, PSD_WHERE_SHARDS, PSD_WHERE_LEADERS, PSD_BUFFER_PART, PSD_BUFFER_PARAMETER},
-};
+static struct routes of_workers(const struct psd_builder *b)
+{
+	return routes_of(
+		b, (struct routes){
+			   {&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT, PSD_BUFFER_RECEIVED},
+			   {&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_BUFFER_PART, PSD_BUFFER_PARAMETER}});
+}
+
+static struct routes of_leaders(const struct psd_builder *b)
+{
+	return routes_of(b, (struct routes){{&psd_leader_push, PSD_WHERE_LEADERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT,
+					     PSD_BUFFER_RECEIVED},
+					    {&psd_leader_pull, PSD_WHERE_SHARDS, PSD_WHERE_LEADERS, PSD_BUFFER_PART,
+					     PSD_BUFFER_PARAMETER}});
+}
 
 static const struct psd_route to_leader = {&psd_to_leader, PSD_WHERE_WORKERS, PSD_WHERE_LEADERS, PSD_BUFFER_GRADIENT,
 					   PSD_BUFFER_MEMBERS};
-static const struct psd_route from_leader = {&psd_from_leader, PSD_WHERE_LEADERS, PSD_WHERE_WORKERS,
-					     PSD_BUFFER_PARAMETER, PSD_BUFFER_PARAMETER};
+
+static struct psd_route from_leader(const struct psd_builder *b)
+{
+	const enum psd_buffer buffer = b->plan->staleness > 0 ? PSD_BUFFER_GRADIENT : PSD_BUFFER_PARAMETER;
+
+	return (struct psd_route){&psd_from_leader, PSD_WHERE_LEADERS, PSD_WHERE_WORKERS, buffer, buffer};
+}
 
 /* Sums so many bytes of gradients. */
 static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
@@ -37,7 +56,7 @@ static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, en
 /* ---- between shards and their senders ---- */
 
 /* So many senders push, each after `out`, and after `summed` unless that is PSD_NO_OP; returns what makes new
- * parameters ready to leave the shards. */
+ * parameters ready to leave the shards. Late sums lie where they travel from. */
 static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, const struct routes *routes,
 			 unsigned n_senders, uint32_t out, uint32_t summed)
 {
@@ -54,6 +73,8 @@ static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, c
 	psd_builder_after_departure(b, reduce, out);
 	psd_builder_after(b, reduce, summed);
 	psd_builder_after(b, b->gate_pushed, reduce);
+	if (b->plan->staleness > 0)
+		return reduce;
 	return psd_builder_add_leaving(b, stage, &routes->down, part_elements, reduce, PSD_NO_OP);
 }
 
@@ -70,7 +91,7 @@ static uint32_t add_both(struct psd_builder *b, enum psd_where where, uint32_t r
 	return both;
 }
 
-/* Returns what new parameters have arrived by. */
+/* Returns what new parameters, or late sums, have arrived by. */
 static uint32_t add_pull(struct psd_builder *b, const struct psd_stage *reply, const struct routes *routes,
 			 uint32_t ready)
 {
@@ -79,27 +100,48 @@ static uint32_t add_pull(struct psd_builder *b, const struct psd_stage *reply, c
 
 	psd_builder_after(b, pull.send, ready);
 	psd_builder_after(b, pull.send, b->gate_pushed);
+	if (b->plan->staleness > 0)
+		psd_builder_add_sent(b, reply, pull.send);
 	return add_both(b, routes->down.to, pull.receive, ready);
 }
 
-static void unroll_slice(struct psd_builder *b, const struct psd_stage *stage)
+/* Returns what new parameters, or late sums, of a slice are on every worker's device by. */
+typedef uint32_t add_slice_fn(struct psd_builder *b, const struct psd_stage *stage);
+
+static uint32_t add_slice(struct psd_builder *b, const struct psd_stage *stage)
 {
+	const struct routes routes = of_workers(b);
 	const struct psd_stage reply = psd_stage_reply(b, stage);
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
-	const uint32_t out = psd_builder_add_departure(b, stage, &of_workers.up, elements);
-	const uint32_t ready = add_push(b, stage, &of_workers, b->plan->layout.workers, out, PSD_NO_OP);
-	const uint32_t arrived = add_pull(b, &reply, &of_workers, ready);
+	const uint32_t out = psd_builder_add_departure(b, stage, &routes.up, elements);
+	const uint32_t ready = add_push(b, stage, &routes, b->plan->layout.workers, out, PSD_NO_OP);
+	const uint32_t arrived = add_pull(b, &reply, &routes, ready);
 
-	psd_builder_add_done(b, stage,
-			     psd_builder_add_arrival(b, stage, &of_workers.down, elements, arrived, b->gate_pulled));
+	return psd_builder_add_arrival(b, stage, &routes.down, elements, arrived, b->gate_pulled);
+}
+
+/* New parameters end each slice by itself; sums are applied together, as those of an all-reduce. */
+static void unroll_by(struct psd_builder *b, const struct psd_stage *whole, add_slice_fn *add)
+{
+	const bool is_late = b->plan->staleness > 0;
+	const uint32_t all = is_late ? psd_builder_add_gate(b, PSD_WHERE_WORKERS) : PSD_NO_OP;
+	struct psd_stage stage = *whole;
+
+	for (stage.slice = 0; stage.slice < whole->item->n_slices; stage.slice++) {
+		const uint32_t arrived = add(b, &stage);
+
+		if (is_late)
+			psd_builder_after(b, all, arrived);
+		else
+			psd_builder_add_done(b, &stage, arrived);
+	}
+	if (is_late)
+		psd_builder_add_done(b, whole, psd_builder_add_apply(b, whole, PSD_WHERE_WORKERS, all));
 }
 
 static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 {
-	struct psd_stage stage = *whole;
-
-	for (stage.slice = 0; stage.slice < whole->item->n_slices; stage.slice++)
-		unroll_slice(b, &stage);
+	unroll_by(b, whole, add_slice);
 }
 
 /* ---- inside nodes ---- */
@@ -119,42 +161,41 @@ static uint32_t add_node_sum(struct psd_builder *b, const struct psd_stage *stag
 	return sum;
 }
 
-/* Returns what all workers have new parameters by, when their leaders have. */
-static uint32_t add_handing_on(struct psd_builder *b, const struct psd_stage *reply, uint32_t arrived)
+/* Returns what all workers have by what their leaders have. */
+static uint32_t add_handing_on(struct psd_builder *b, const struct psd_stage *reply, const struct psd_route *route,
+			       uint32_t arrived)
 {
 	const uint64_t elements = psd_plan_slice(reply->item, reply->slice).elements;
-	const struct psd_message message = psd_builder_add_message(b, reply, &from_leader, elements);
+	const struct psd_message message = psd_builder_add_message(b, reply, route, elements);
 	const uint32_t all = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
 
 	psd_builder_after(b, message.send, arrived);
+	if (b->plan->staleness > 0)
+		psd_builder_add_sent(b, reply, message.send);
 	psd_builder_after(b, all, message.receive);
 	psd_builder_after(b, all, arrived);
 	return all;
 }
 
-static void unroll_slice_by_leaders(struct psd_builder *b, const struct psd_stage *stage)
+static uint32_t add_slice_by_leaders(struct psd_builder *b, const struct psd_stage *stage)
 {
+	const struct routes routes = of_leaders(b);
+	const struct psd_route down = from_leader(b);
 	const struct psd_stage reply = psd_stage_reply(b, stage);
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
 	const uint32_t out = psd_builder_add_departure(b, stage, &to_leader, elements);
 	const uint32_t summed = add_node_sum(b, stage, out);
-	const uint32_t ready = add_push(b, stage, &of_leaders, b->plan->layout.nodes, out, summed);
-	const uint32_t arrived = add_handing_on(b, &reply, add_pull(b, &reply, &of_leaders, ready));
+	const uint32_t ready = add_push(b, stage, &routes, b->plan->layout.nodes, out, summed);
+	const uint32_t arrived = add_handing_on(b, &reply, &down, add_pull(b, &reply, &routes, ready));
 
-	psd_builder_add_done(b, stage,
-			     psd_builder_add_arrival(b, stage, &from_leader, elements, arrived, b->gate_pulled));
+	return psd_builder_add_arrival(b, stage, &down, elements, arrived, b->gate_pulled);
 }
 
 static void unroll_by_leaders(struct psd_builder *b, const struct psd_stage *whole)
 {
-	struct psd_stage stage = *whole;
+	const bool has_members = psd_layout_workers_on(&b->plan->layout, 0) > 1;
 
-	if (psd_layout_workers_on(&b->plan->layout, 0) == 1) { /* nobody else is on any node */
-		unroll(b, whole);
-		return;
-	}
-	for (stage.slice = 0; stage.slice < whole->item->n_slices; stage.slice++)
-		unroll_slice_by_leaders(b, &stage);
+	unroll_by(b, whole, has_members ? add_slice_by_leaders : add_slice);
 }
 
 const struct psd_method psd_method_ps = {

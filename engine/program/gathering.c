@@ -54,7 +54,7 @@ void psd_gathering_ready(struct psd_gathering *gathering, struct psd_task task)
 	if (++*n_ready < n_members)
 		return;
 	*n_ready = 0;
-	psd_gathering_add(gathering, gathering->program->ops[task.op].turn, task);
+	psd_gathering_add(gathering, psd_program_turn(gathering->program, task.op, task.iteration), task);
 }
 
 /* ---- what waits: taken mostly from its head, and with priorities added there, too ---- */

@@ -3,12 +3,25 @@
 
 #include "engine/base/units.h"
 
-/* Rounded up: what one exchange takes is spread over as many iterations as it is made for. */
-static uint32_t whole_periods(const struct psd_system *system, uint32_t iterations)
+uint32_t psd_run_unit(const struct psd_system *system)
 {
-	const uint64_t steps = system->is_local ? system->local_sgd.steps : 1;
+	return system->is_local ? (uint32_t)system->local_sgd.steps : system->staleness + 1;
+}
 
-	return (uint32_t)((iterations + steps - 1) / steps * steps);
+/* Rounded up to whole units. */
+static uint32_t whole(const struct psd_system *system, uint32_t iterations)
+{
+	const uint32_t unit = psd_run_unit(system);
+
+	return (iterations + unit - 1) / unit * unit;
+}
+
+/* Where updates are late workers begin ahead of them, and then wait for what is still on its way. */
+static uint32_t first_of(const struct psd_system *system)
+{
+	const uint32_t full = system->barrier == PSD_BARRIER_LAYER ? 3 : system->is_sparse ? 1 : 0;
+
+	return full + (system->staleness > 0 ? 2 * (system->staleness + 1) : 0);
 }
 
 struct psd_run_length psd_run_length_make(const struct psd_system *system, uint32_t requested, double jitter_ratio)
@@ -17,10 +30,9 @@ struct psd_run_length psd_run_length_make(const struct psd_system *system, uint3
 				  : jitter_ratio > 0.0			 ? 20
 				  : system->barrier == PSD_BARRIER_LAYER ? 2
 									 : 1;
-	const uint32_t first = system->barrier == PSD_BARRIER_LAYER ? 3 : system->is_sparse ? 1 : 0;
-	const uint32_t whole_first = whole_periods(system, first);
+	const uint32_t first = whole(system, first_of(system));
 
-	return (struct psd_run_length){whole_first + whole_periods(system, measured), whole_first, UINT64_MAX};
+	return (struct psd_run_length){first + whole(system, measured), first, UINT64_MAX};
 }
 
 enum psd_status psd_refuse_length(const struct psd_system *system, unsigned workers, uint64_t most_events,

@@ -18,13 +18,18 @@ struct psd_outcome {
 
 /* Iterations to carry out and how many of the first not to measure: with a barrier per iteration and without jitter all
  * are equal, so one does; with a barrier per layer the first ones fill the pipeline, and a sparse system's first one
- * waits for no norms. Of local steps whole periods. requested 0: chosen here. */
+ * waits for no norms; with late updates the first ones wait for nothing, and what they have begun delays others. Whole
+ * units are measured. requested 0: chosen here. */
 struct psd_run_length {
 	uint32_t n_iterations;
 	uint32_t first_measured;
 	uint64_t most_events; /* UINT64_MAX: no matter how many */
 };
 struct psd_run_length psd_run_length_make(const struct psd_system *system, uint32_t requested, double jitter_ratio);
+
+/* Iterations that are measured as one: a period of local steps, which ends with an exchange; with late updates all that
+ * are under way at a time, of which some may hurry and others wait. Pure. */
+uint32_t psd_run_unit(const struct psd_system *system);
 
 /* PSD_EINVAL: the system is too much for so many events. */
 enum psd_status psd_refuse_length(const struct psd_system *system, unsigned workers, uint64_t most_events,

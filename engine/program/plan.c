@@ -199,6 +199,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.sparse = input->system->is_sparse && input->layout.workers > 1 ? &input->system->sparse : NULL,
 		.local = input->system->is_local && input->layout.workers > 1 ? &input->system->local_sgd : NULL,
 		.low_rank = input->system->is_low_rank && input->layout.workers > 1 ? input->system->low_rank.rank : 0,
+		.staleness = input->layout.workers > 1 ? input->system->staleness : 0,
 		.is_adaptive = input->is_adaptive,
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
@@ -243,6 +244,10 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 				      buffer == PSD_BUFFER_SQUARES ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY);
 	if (buffer == PSD_BUFFER_VELOCITY)
 		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
+	if (plan->staleness > 0)
+		return buffer == PSD_BUFFER_HISTORY ||
+		       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART && buffer != PSD_BUFFER_PART_HISTORY &&
+			buffer != PSD_BUFFER_ENCODED_PARAMETER);
 	if (!plan->local)
 		return item->method->keeps[buffer];
 	return buffer == PSD_BUFFER_START || buffer == PSD_BUFFER_HISTORY ||

@@ -54,6 +54,9 @@ struct psd_plan {
 	/* Or NULL: workers have the same parameters. Else what travels as a gradient is how far a worker's own
 	 * parameters have gone since the last exchange. */
 	const struct psd_local_sgd *local;
+	/* Iterations that updates come late. Then workers make all of them: what shards send back are sums of
+	 * gradients, and they keep no parameters. 0: none, also of a single worker. */
+	uint32_t staleness;
 	bool is_adaptive; /* the solver remembers squares of gradients, too */
 	uint32_t n_chunks;
 	/* Of the graph those whose parameters change, in generation order: last layer first. */
@@ -97,8 +100,8 @@ bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item 
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
 
 /* Whether hosts have the buffer for the item, beside parameters and gradients: as its method says, but that with local
- * steps devices remember updates and starts, and shards nothing, velocities are where momentum comes before
- * compression, and squares where the solver is adaptive. Pure. */
+ * steps devices remember updates and starts, and shards nothing, with late updates devices remember them, and shards
+ * nothing, velocities are where momentum comes before compression, and squares where the solver is adaptive. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
 /* Iterations from one exchange to the next; 1 without local steps, and of steps that follow the loss those of the
  * beginning. Pure. */

@@ -55,13 +55,23 @@ uint32_t psd_builder_add_gate(struct psd_builder *b, enum psd_where where)
 		b, &(struct psd_op){.kind = PSD_OP_GATE, .resource = PSD_RESOURCE_NONE, .where = where, .item = -1});
 }
 
-void psd_builder_add_done(struct psd_builder *b, const struct psd_stage *stage, uint32_t op)
+static void add_done(struct psd_builder *b, const struct psd_stage *stage, uint32_t op, uint32_t lag)
 {
 	struct psd_builder_done *done = grow(b, b->done, b->n_done, &b->done_capacity, sizeof(*done));
 	if (done == NULL)
 		return;
 	b->done = done;
-	done[b->n_done++] = (struct psd_builder_done){stage->item_index, op};
+	done[b->n_done++] = (struct psd_builder_done){stage->item_index, op, lag};
+}
+
+void psd_builder_add_done(struct psd_builder *b, const struct psd_stage *stage, uint32_t op)
+{
+	add_done(b, stage, op, 0);
+}
+
+void psd_builder_add_sent(struct psd_builder *b, const struct psd_stage *stage, uint32_t send)
+{
+	add_done(b, stage, send, b->plan->staleness);
 }
 
 /* ---- compute ---- */
@@ -162,12 +172,13 @@ static void add_stage_gates(struct psd_builder *b)
 }
 
 /* Forward operations are the first of the program, one a group; those of the item's layers wait for it. */
-static void forward_after(struct psd_builder *b, uint32_t first_forward, const struct psd_plan_item *item,
-			  uint32_t done)
+static void forward_after(struct psd_builder *b, uint32_t first_forward, const struct psd_builder_done *done)
 {
+	const struct psd_plan_item *item = &b->plan->items[done->item];
+
 	for (uint32_t forward = first_forward; b->program.ops[forward].kind == PSD_OP_FORWARD; forward++)
 		if (psd_plan_has_layer(b->plan, item, b->program.ops[forward].layer))
-			psd_builder_after_iterations(b, forward, done, 1);
+			psd_builder_after_iterations(b, forward, done->op, 1 + done->lag);
 }
 
 static uint32_t last_forward(const struct psd_builder *b, uint32_t forward)
@@ -203,14 +214,15 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 	psd_builder_after_iterations(b, first_forward, barrier, 1);
 	psd_builder_after_iterations(b, first_forward, gate, 1);
 	for (uint32_t i = 0; i < b->n_done && !b->is_out_of_memory; i++) {
-		const struct psd_plan_item *item = &b->plan->items[b->done[i].item];
+		const struct psd_builder_done *done = &b->done[i];
+		const struct psd_plan_item *item = &b->plan->items[done->item];
 		if (waits_for_all) {
-			psd_builder_after(b, barrier, b->done[i].op);
+			psd_builder_after_iterations(b, barrier, done->op, done->lag);
 			continue;
 		}
-		forward_after(b, first_forward, item, b->done[i].op);
+		forward_after(b, first_forward, done);
 		if (psd_plan_has_layer(b->plan, item, b->program.ops[first_forward].layer))
-			psd_builder_after(b, next, b->done[i].op);
+			psd_builder_after_iterations(b, next, done->op, done->lag);
 	}
 	b->program.next_op = next;
 }
@@ -252,6 +264,26 @@ static enum psd_status sort_edges(const struct psd_builder *b, struct psd_progra
 	return PSD_OK;
 }
 
+/* ---- turns ---- */
+
+/* With the window of two that a program has otherwise, no two iterations have anything ready on one host at a time that
+ * its turns would not order. */
+static int64_t iteration_turns(const struct psd_program *program)
+{
+	int64_t last = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		last = program->ops[i].turn > last ? program->ops[i].turn : last;
+	return program->window > 2 ? last + 1 : 0;
+}
+
+int64_t psd_program_turn(const struct psd_program *program, uint32_t i, uint32_t iteration)
+{
+	const struct psd_op *op = &program->ops[i];
+
+	return op->resource == PSD_RESOURCE_DEVICE ? op->turn : op->turn + iteration * program->iteration_turns;
+}
+
 /* ---- the whole ---- */
 
 enum psd_status psd_builder_open(struct psd_builder *b, const struct psd_plan *plan, struct psd_error *err)
@@ -270,6 +302,7 @@ enum psd_status psd_builder_close(struct psd_builder *b, struct psd_program *pro
 				    : sort_edges(b, &b->program, err);
 	if (status == PSD_OK) {
 		*program = b->program;
+		program->iteration_turns = iteration_turns(program);
 		b->program = (struct psd_program){0};
 	}
 	free(b->backward_of_layer);

@@ -75,6 +75,7 @@ struct psd_op {
 	 * and choices what they read and write. */
 	enum psd_buffer source, target;
 	uint32_t match;	  /* receive: its send */
+	uint32_t lag;	  /* apply: the gradient is of so many iterations before; the first so many apply none */
 	bool is_exchange; /* carried out in iterations that exchange alone (struct psd_period) */
 	int64_t turn;	  /* smaller leaves the ready queue first; ties in order of iteration, then operation number */
 	uint32_t first_dependency;
@@ -101,6 +102,9 @@ struct psd_program {
 	/* Iterations that a host may have begun and not completed: the largest distance of an edge + 1. A host's
 	 * messages reach others up to as many iterations ahead of theirs. */
 	uint32_t window;
+	/* Added to turns of what is not the device's, for each iteration: where several are under way the oldest goes
+	 * first. 0: turns alone decide. */
+	int64_t iteration_turns;
 	bool has_groups; /* some operation is of some workers only */
 };
 
@@ -120,6 +124,9 @@ struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned lay
 /* The most cores of a machine that an operation uses while it works; 0: it works elsewhere, on a copy engine or the
  * network. */
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
+
+/* A task's place among those that are ready. Pure. */
+int64_t psd_program_turn(const struct psd_program *program, uint32_t op, uint32_t iteration);
 
 /* Whether the host is one of those that carry the operation out (op->where). */
 bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, unsigned host);

@@ -15,10 +15,10 @@ struct psd_builder_edge {
 	uint32_t before, waits, distance;
 };
 
-/* Operation that ends an item's synchronisation on a host. */
+/* Operation that ends an item's synchronisation on a host, so many iterations before. */
 struct psd_builder_done {
 	int item;
-	uint32_t op;
+	uint32_t op, lag;
 };
 
 /* Grows arrays of operations and edges; remembers a failed allocation instead of reporting each. */
@@ -116,7 +116,8 @@ uint32_t psd_builder_add_both(struct psd_builder *builder, const struct psd_stag
 /* Workers sum by the route what has departed; returns what leaves the sums on every worker's device. */
 uint32_t psd_builder_add_all_reduce(struct psd_builder *builder, const struct psd_stage *stage,
 				    const struct psd_route *route, uint64_t elements, uint32_t departure);
-/* The update, where the whole gradient is on the host's own device. */
+/* The update, where the whole gradient is on the host's own device; where updates come late, of an earlier one, behind
+ * the layers that still compute with the old parameters. */
 uint32_t psd_builder_add_apply(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 			       uint32_t gradient);
 /* A local step of the worker; returns what leaves in the gradient's place how far its parameters have gone. */
@@ -133,6 +134,9 @@ uint32_t psd_builder_add_rebuild(struct psd_builder *builder, const struct psd_s
 /* The item's synchronisation on a host is over when all such `op`s are done: its new parameters are on the device, and
  * what it owes to others has left. */
 void psd_builder_add_done(struct psd_builder *builder, const struct psd_stage *stage, uint32_t op);
+/* The same of what is sent: where updates come late the next iteration does not wait for it, but a later one, before
+ * what is read from has new values. */
+void psd_builder_add_sent(struct psd_builder *builder, const struct psd_stage *stage, uint32_t send);
 
 /* ---- for the program ---- */
 

@@ -154,8 +154,14 @@ uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *st
 	op.work_sec = psd_cost_bytes_sec((double)op.bytes, host->update_bps);
 	if (b->plan->layout.workers > 1)
 		op.work_sec += stage->item->n_tensors * host->tensor_sec;
+	op.lag = b->plan->staleness;
 	const uint32_t apply = psd_builder_add_op(b, &op);
-	psd_builder_after(b, apply, gradient);
+	psd_builder_after_iterations(b, apply, gradient, op.lag);
+	if (op.lag > 0) {
+		psd_builder_after(b, apply, stage->gradient);
+		/* follows from the update and the forward pass between the two; so many gradients are under way */
+		psd_builder_after_iterations(b, stage->gradient, gradient, op.lag + 1);
+	}
 	return apply;
 }
 
@@ -212,7 +218,7 @@ uint32_t psd_builder_add_factor_exchange(struct psd_builder *b, const struct psd
 	const struct psd_message message = psd_builder_add_message(b, stage, route, elements);
 	psd_builder_after_departure(b, message.send, out);
 	/* others may still be reading this host's factors when it has theirs: it must not overwrite them */
-	psd_builder_add_done(b, stage, message.send);
+	psd_builder_add_sent(b, stage, message.send);
 	if (!b->plan->wire->is_lossy)
 		return psd_builder_add_arrival(b, stage, route, elements * (workers - 1), message.receive,
 					       b->gate_pushed);

@@ -113,8 +113,9 @@ static void add_ready(struct psd_sched *sched, struct psd_task task)
 		add_to_list(sched, &sched->fenced, task);
 	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE &&
 		 !(sched->free_resources & 1u << op->resource))
-		sched->is_out_of_memory |=
-			!psd_ready_push(&sched->queues[op->resource], (struct psd_ready){op->turn, task});
+		sched->is_out_of_memory |= !psd_ready_push(
+			&sched->queues[op->resource],
+			(struct psd_ready){psd_program_turn(sched->program, task.op, task.iteration), task});
 	else
 		add_to_list(sched, &sched->instant, task);
 }

@@ -71,6 +71,9 @@ struct progress {
 	uint32_t n_waits;
 };
 
+/* The first operation of an item that is unrolled alone. */
+enum { GRADIENT = 0 };
+
 /* Of one item, alone: what is ready first goes first, and a resource does one operation at a time. */
 struct trial {
 	const struct psd_program *program;
@@ -91,6 +94,8 @@ static bool end(struct trial *trial, const struct psd_op *op, double end_sec)
 		const uint32_t waits = trial->program->dependents[op->first_dependent + e].op;
 		struct progress *progress = &trial->of[waits];
 
+		if (waits == GRADIENT)
+			continue;
 		progress->ready_sec = fmax(progress->ready_sec, end_sec);
 		if (--progress->n_waits == 0 && !make_ready(trial, waits))
 			return false;
@@ -99,14 +104,17 @@ static bool end(struct trial *trial, const struct psd_op *op, double end_sec)
 }
 
 /* To the end of the last operation, from when the gradient would be final. The first operation stands for that, and
- * ends earlier by what a rebuild takes over from backward. Not a number: out of memory. */
+ * ends earlier by what a rebuild takes over from backward. A late update counts as if it were of the same iteration.
+ * Not a number: out of memory. */
 static double trial_sec(struct trial *trial)
 {
 	const struct psd_program *program = trial->program;
 	double last_sec = 0.0;
 
 	for (uint32_t i = 0; i < program->n_ops; i++) {
-		trial->of[i] = (struct progress){i ? program->ops[0].work_sec : 0.0, program->ops[i].n_dependencies};
+		trial->of[i] = i == GRADIENT ? (struct progress){0.0, 0}
+					     : (struct progress){program->ops[GRADIENT].work_sec,
+								 program->ops[i].n_dependencies};
 		if (trial->of[i].n_waits == 0 && !make_ready(trial, i))
 			return NAN;
 	}

@@ -120,6 +120,11 @@ void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system
 			     " iterations%s, and so trains with other values\n",
 			     system->local_sgd.steps, system->local_sgd.window ? " in the beginning" : "");
 	}
+	if (system->staleness > 0) {
+		add_note(text, system);
+		psd_text_add(text, "' applies gradients %u iteration%s late, and so trains with other values\n",
+			     system->staleness, system->staleness > 1 ? "s" : "");
+	}
 	if (system->is_sparse && system->sparse.sparsity > 0.0) {
 		add_note(text, system);
 		psd_text_add(text,

@@ -172,6 +172,8 @@ struct psd_low_rank {
 	unsigned rank; /* 1 to PSD_MOST_RANK: columns of one, rows of the other */
 };
 
+enum { PSD_MOST_STALENESS = 16 };
+
 struct psd_system {
 	const char *name;
 	enum psd_schedule schedule;
@@ -186,6 +188,7 @@ struct psd_system {
 	bool finds_fuse;	 /* as much as is quickest on the cluster, instead */
 	uint64_t pipeline_bytes; /* of an all-reduce, the largest part that is copied and summed at a time; 0: all */
 	uint64_t slice_bytes;	 /* and at most so much, unless that is less */
+	unsigned staleness;	 /* iterations that updates come late; up to PSD_MOST_STALENESS */
 	unsigned wire;		 /* the number of an encoding: as what values travel */
 	bool is_sparse;
 	struct psd_sparse sparse; /* if it is */

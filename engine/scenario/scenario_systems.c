@@ -42,6 +42,7 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 #define OF_NAMED_ALL_REDUCES	(((1u << PSD_N_ALL_REDUCES) - 1) << PSD_SYNC_ALL_REDUCE)
 #define OF_ALL_REDUCES		(OF_OWN_ALL_REDUCES | ((1u << PSD_N_LIBRARIES) - 1) << PSD_SYNC_LIBRARY)
 #define OF_DENSE		(BIT(PS) | BIT(TWO_LEVEL_PS) | OF_ALL_REDUCES)
+#define OF_LATE			(BIT(PS) | BIT(TWO_LEVEL_PS) | BIT(SFB) | BIT(HYBRID) | OF_OWN_ALL_REDUCES)
 
 static const struct psd_key model_keys[] = {
 	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
@@ -178,6 +179,10 @@ static const struct psd_key keys[] = {
 	 .help = "what the next iteration waits for: all of this one, or layer by layer"},
 	{KEY("priority", CHOICE, priority), .names = psd_priority_names, .fallback = "generation",
 	 .help = "which gradient goes first: in the order they are made, or the next iteration needs them"},
+	{KEY("staleness", UNSIGNED, staleness), .highest = PSD_MOST_STALENESS, .fallback = "0",
+	 .when = {"sync", OF_LATE, 0},
+	 .help = "an iteration begins with the updates of all but so many before it, whose gradients are still summed "
+		 "meanwhile; 0: with all"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
 	 .help = "what one exchange carries; with an all-reduce tensor if not given"},
 	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0}, .word = "auto",
@@ -311,6 +316,33 @@ static enum psd_status check_local_beside(const struct psd_system *system, const
 	return PSD_OK;
 }
 
+/* What an iteration's sums leave for the next, choices, residuals and bases, cannot be late, nor can parameters that
+ * workers have of their own. */
+static enum psd_status check_staleness_beside(const struct psd_system *system, const struct psd_node *entry,
+					      struct psd_error *err)
+{
+	const struct {
+		bool is;
+		const char *text;
+	} others[] = {{system->is_sparse, "sparse"},
+		      {system->is_compressed, "compress"},
+		      {system->is_low_rank, "low_rank"},
+		      {system->is_local, "local_sgd"}};
+	const struct psd_node *staleness = psd_node_child(entry, "staleness");
+
+	for (unsigned i = 0; system->staleness > 0 && i < sizeof(others) / sizeof(others[0]); i++)
+		if (others[i].is)
+			return psd_error_set(err, PSD_EINVAL, staleness->key_at,
+					     "'staleness' of system '%s' cannot stand beside '%s'", system->name,
+					     others[i].text);
+	if (system->staleness > 0 && psd_encodings[system->wire]->is_scaled)
+		return psd_error_set(err, PSD_EINVAL, staleness->key_at,
+				     "'staleness' of system '%s' cannot stand beside 'wire: %s', must be fp32 or bf16: "
+				     "each sum decides by which ratio the next gradients travel",
+				     system->name, psd_encodings[system->wire]->name);
+	return PSD_OK;
+}
+
 /* Local steps have a momentum of their own, and what travels then is no gradient. */
 static enum psd_status check_compress_beside(const struct psd_system *system, const struct psd_node *entry,
 					     struct psd_error *err)
@@ -348,7 +380,8 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 		status = check_compress_beside(system, entry, reader->err);
 	if (!status)
 		status = check_low_rank_beside(system, entry, reader->err);
-
+	if (!status)
+		status = check_staleness_beside(system, entry, reader->err);
 	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",

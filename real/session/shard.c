@@ -64,9 +64,9 @@ void psd_shard_join(const struct psd_shard_part parts[], unsigned n_parts, float
 	}
 }
 
-void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, void *to, uint64_t elements)
+void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, const struct psd_encoding *encoding, void *to,
+		   uint64_t elements)
 {
-	const struct psd_encoding *encoding = parts[0].encoding;
 	float sum[BLOCK_ELEMENTS];
 
 	for (uint64_t e = 0; e < elements; e += BLOCK_ELEMENTS) {

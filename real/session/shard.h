@@ -31,8 +31,9 @@ void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_pa
 void psd_shard_join(const struct psd_shard_part parts[], unsigned n_parts, float ratio, const float *start,
 		    float *weight, uint64_t elements);
 
-/* The parts, all of one encoding, summed as floats and in order of rank, and rounded to it once; `to` may be where one
- * of them is. n_parts >= 1. */
-void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, void *to, uint64_t elements);
+/* The parts summed as floats and in order of rank, and rounded once to the encoding that `to` has; that may be where
+ * one of them is that has it as well. n_parts >= 1. */
+void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, const struct psd_encoding *encoding, void *to,
+		   uint64_t elements);
 
 #endif

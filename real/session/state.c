@@ -58,17 +58,23 @@ static void add_plain(struct psd_state *state)
 	state->n_plain = state->n_parts;
 }
 
+/* Takes the text. NULL: out of memory. */
+static char *keep_name(struct psd_state *state, struct psd_text *name)
+{
+	char *copy = name->is_out_of_memory ? NULL : psd_arena_copy(&state->arena, name->bytes, strlen(name->bytes));
+
+	psd_text_release(name);
+	return copy;
+}
+
 static char *name_buffer(struct psd_state *state, unsigned item, enum psd_buffer buffer)
 {
 	const struct psd_plan *plan = state->worker->plan;
 	const unsigned first = psd_plan_tensor(plan, &plan->items[item], 0);
 	struct psd_text name = {.bytes = NULL};
-	char *copy;
 
 	psd_text_add(&name, "%s.%s", plan->graph->tensors[first].name, psd_buffers[buffer].name);
-	copy = name.is_out_of_memory ? NULL : psd_arena_copy(&state->arena, name.bytes, strlen(name.bytes));
-	psd_text_release(&name);
-	return copy;
+	return keep_name(state, &name);
 }
 
 static void *buffer_of(const struct psd_memory *memory, unsigned item, enum psd_buffer buffer)
@@ -98,6 +104,35 @@ static void add_buffers(struct psd_state *state)
 		for (unsigned b = 0; b < PSD_BUFFERS; b++)
 			if (psd_buffers[b].life == PSD_LIFE_RUN && b != PSD_BUFFER_PARAMETER && b != PSD_BUFFER_START)
 				add_buffer(state, i, (enum psd_buffer)b);
+}
+
+/* Of the gradients of an iteration, which is so many before the state's. */
+static void add_gradients(struct psd_state *state, uint32_t iteration, uint32_t age)
+{
+	const struct psd_worker *worker = state->worker;
+
+	for (unsigned i = 0; i < worker->plan->n_tensors; i++) {
+		const unsigned t = worker->plan->tensors[i];
+		const struct psd_tensor *tensor = &worker->graph->tensors[t];
+		struct psd_state_part part = {.here = psd_memory_gradients(&worker->memory, iteration)[t]};
+		struct psd_text name = {.bytes = NULL};
+
+		psd_text_add(&name, "%s.%s.%u", tensor->name, psd_buffers[PSD_BUFFER_GRADIENT].name, (unsigned)age);
+		part.tensor = tensor_of(tensor);
+		part.tensor.name = keep_name(state, &name);
+		if (worker->on_device != &worker->memory)
+			part.there = psd_memory_gradients(worker->on_device, iteration)[t];
+		add_part(state, part);
+	}
+}
+
+/* Sums that are complete and come into parameters later. */
+static void add_late(struct psd_state *state, uint32_t iteration)
+{
+	if (!psd_layout_is_worker(state->worker->layout, state->worker->self))
+		return;
+	for (uint32_t age = 1; age <= state->worker->plan->staleness && age <= iteration; age++)
+		add_gradients(state, iteration - age, age);
 }
 
 /* Those of workers, then those of shards and roots. */
@@ -156,7 +191,8 @@ void psd_state_close(struct psd_state *state)
 	psd_arena_release(&state->arena);
 }
 
-enum psd_status psd_state_open(struct psd_state *state, struct psd_worker *worker, struct psd_error *err)
+enum psd_status psd_state_open(struct psd_state *state, struct psd_worker *worker, uint32_t iteration,
+			       struct psd_error *err)
 {
 	enum psd_status status = take_staging(worker, err);
 
@@ -165,6 +201,7 @@ enum psd_status psd_state_open(struct psd_state *state, struct psd_worker *worke
 	*state = (struct psd_state){.worker = worker};
 	add_plain(state);
 	add_buffers(state);
+	add_late(state, iteration);
 	add_scales(state);
 	add_choice(state);
 	add_quality(state);

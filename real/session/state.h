@@ -1,7 +1,7 @@
 /* What a host keeps from one iteration to the next, as the tensors of a file: parameters, what the solver remembers,
- * gradients that were held back, batch norms' statistics, ratios, the choice of chunks. All else is made anew in each
- * iteration. Values may lie in the host's memory or on its device. All calls come from the device lane's thread, while
- * no operation is under way. Private to real/session/worker*.c. */
+ * gradients that were held back or come late, batch norms' statistics, ratios, the choice of chunks. All else is made
+ * anew in each iteration. Values may lie in the host's memory or on its device. All calls come from the device lane's
+ * thread, while no operation is under way. Private to real/session/worker*.c. */
 #ifndef PSD_REAL_STATE_H
 #define PSD_REAL_STATE_H
 
@@ -28,8 +28,9 @@ struct psd_state {
 	bool is_out_of_memory;
 };
 
-/* Once the worker has its memory and its network. psd_state_close() releases *state after success. PSD_ENOMEM. */
-enum psd_status psd_state_open(struct psd_state *state, struct psd_worker *worker,
+/* Before that iteration begins. Once the worker has its memory and its network. psd_state_close() releases *state after
+ * success. PSD_ENOMEM. */
+enum psd_status psd_state_open(struct psd_state *state, struct psd_worker *worker, uint32_t iteration,
 			       struct psd_error *err) PSD_MUST_CHECK;
 void psd_state_close(struct psd_state *state);
 

@@ -118,7 +118,7 @@ enum psd_status psd_worker_save(struct psd_worker *worker, uint32_t iteration, s
 {
 	struct psd_text program;
 	struct psd_state state;
-	enum psd_status status = psd_state_open(&state, worker, err);
+	enum psd_status status = psd_state_open(&state, worker, iteration, err);
 
 	if (status)
 		return status;
@@ -196,7 +196,7 @@ enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *
 		psd_checkpoint_path(worker->options->checkpoints, host_of(worker), worker->options->first_iteration);
 	struct psd_tensor_file *file = NULL;
 	struct psd_state state;
-	enum psd_status status = psd_state_open(&state, worker, err);
+	enum psd_status status = psd_state_open(&state, worker, worker->options->first_iteration, err);
 
 	if (status)
 		return status;
@@ -255,7 +255,7 @@ enum psd_status psd_worker_read_start(struct psd_worker *worker, struct psd_erro
 	const char *path = worker->options->train->start_path;
 	struct psd_tensor_file *file = NULL;
 	struct psd_state state;
-	enum psd_status status = psd_state_open(&state, worker, err);
+	enum psd_status status = psd_state_open(&state, worker, 0, err);
 
 	if (status)
 		return status;

@@ -1,19 +1,18 @@
 /* What a run has measured. */
 #include <stdlib.h>
 
+#include "engine/program/outcome.h"
 #include "real/base/fit.h"
 #include "real/session/worker_parts.h"
 
 enum { WARMUP_ITERATIONS = 2 }; /* not measured: first touches of memory, windows of TCP */
 
-/* Iterations that are measured as one: with local steps not all are alike. */
+/* Iterations that are measured as one: as those of a prediction, or whole windows of steps that follow the loss. */
 static uint32_t unit_of(const struct psd_worker *worker)
 {
-	const struct psd_local_sgd *local = worker->plan->local;
-
-	if (!local)
-		return 1;
-	return (uint32_t)(psd_worker_follows_loss(worker) ? local->window : local->steps);
+	if (psd_worker_follows_loss(worker))
+		return (uint32_t)worker->plan->local->window;
+	return worker->layout->workers > 1 ? psd_run_unit(worker->plan->system) : 1;
 }
 
 /* Behind the warm-up, and whole units: the last exchange of a run may come before it is time. Where that leaves

@@ -1,6 +1,7 @@
 /* What a leader does when the gradients of its node are there: it adds them to its own, and rounds the sum to what they
  * travel as. And what a shard does when all gradients of its part of a slice are there: one sum in fp32 of whatever
- * they came as, and the update of what it keeps; what leaves it is encoded afterwards. */
+ * they came as, and the update of what it keeps; what leaves it is encoded afterwards. Where updates come late it keeps
+ * nothing, and the sum itself leaves it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,30 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, struct p
 	}
 }
 
+/* Late sums go back to workers, who apply them: they take the place of this host's own gradient. */
+static void sum_part(struct psd_worker *worker, struct psd_task task, struct psd_shard_part parts[])
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const unsigned item = (unsigned)op->item;
+	const struct psd_encoding *encoding = encoding_of(worker);
+	const struct psd_range part = psd_memory_own_part(&worker->memory, item, op->slice);
+	const struct psd_range of_slice = {part.first - psd_plan_slice(&worker->plan->items[item], op->slice).first,
+					   part.elements};
+	struct iovec own[PSD_PIECES_MAX];
+	const unsigned n_own =
+		psd_memory_find(&worker->memory, psd_buffer_on_wire(PSD_BUFFER_GRADIENT, worker->plan->wire), op,
+				task.iteration, of_slice, worker->self, own);
+	uint64_t offset = 0;
+
+	for (unsigned i = 0; i < n_own; i++) {
+		const uint64_t elements = own[i].iov_len / encoding->value_bytes;
+		const unsigned n_parts = find_parts(worker, task, own[i].iov_base, offset, parts);
+
+		psd_shard_sum(parts, n_parts, encoding, own[i].iov_base, elements);
+		offset += elements;
+	}
+}
+
 enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
@@ -163,7 +188,7 @@ enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task tas
 	if (!parts)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a reduction");
 	if (elements > 0)
-		run_reduce(worker, task, parts);
+		(worker->plan->staleness > 0 ? sum_part : run_reduce)(worker, task, parts);
 	if (worker->memory.adds_arrivals) /* for a later iteration's; nobody sends them before this is applied */
 		memset(psd_memory_received(&worker->memory, (unsigned)op->item, op->slice, task.iteration, 0), 0,
 		       elements * sizeof(float));
@@ -193,7 +218,7 @@ static enum psd_status sum_members(struct psd_worker *worker, struct psd_task ta
 		const uint64_t elements = own[i].iov_len / encoding->value_bytes;
 
 		parts[0] = (struct psd_shard_part){own[i].iov_base, encoding};
-		psd_shard_sum(parts, n_parts, own[i].iov_base, elements);
+		psd_shard_sum(parts, n_parts, encoding, own[i].iov_base, elements);
 		for (unsigned p = 1; p < n_parts; p++)
 			parts[p].values = psd_shard_part_at(&parts[p], elements);
 	}

@@ -154,15 +154,17 @@ static struct psd_update update_of(const struct psd_worker *worker, const struct
 
 static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
-	const unsigned i = (unsigned)worker->program->ops[task.op].item;
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const unsigned i = (unsigned)op->item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
-	const struct psd_update update = update_of(worker, item, task.iteration);
-	float *const *gradients = psd_memory_gradients(worker->on_device, task.iteration);
+	const uint32_t made = task.iteration - op->lag;
+	const struct psd_update update = update_of(worker, item, made);
+	float *const *gradients = psd_memory_gradients(worker->on_device, made);
 	struct psd_moments moments = psd_memory_moments(worker->on_device, i);
 	float *master = psd_memory_master(worker->on_device, i);
 	enum psd_status status = PSD_OK;
 
-	if (psd_worker_scale(worker, &worker->program->ops[task.op])->is_skipped)
+	if (psd_worker_scale(worker, op)->is_skipped)
 		return PSD_OK;
 	for (unsigned n = 0; n < item->n_tensors && !status; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);
@@ -186,8 +188,17 @@ static bool is_of_chunks(const struct psd_worker *worker, struct psd_task task)
 
 typedef enum psd_status run_fn(struct psd_worker *worker, struct psd_task task, struct psd_error *err);
 
+/* The first updates that come late are of no iteration. */
+static enum psd_status apply_nothing(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
+{
+	(void)worker, (void)task, (void)err;
+	return PSD_OK;
+}
+
 static run_fn *applier_of(const struct psd_worker *worker, struct psd_task task)
 {
+	if (task.iteration < worker->program->ops[task.op].lag)
+		return apply_nothing;
 	if (worker->plan->local)
 		return psd_worker_join_steps;
 	return is_of_chunks(worker, task) ? psd_worker_apply_chunks : run_apply;

@@ -51,6 +51,13 @@ Test(cuda_checkpoint, gradients_of_low_rank_go_on)
 	check("sync: ring, low_rank: {rank: 2}", GOING_ON_SGD);
 }
 
+/* Sums that are not applied yet are on the device. */
+Test(cuda_checkpoint, late_updates_go_on)
+{
+	check("sync: ps, staleness: 2", GOING_ON_SGD);
+	check("sync: ring, barrier: layer, staleness: 1", GOING_ON_SGD);
+}
+
 Test(cuda_checkpoint, layers_of_16_bits_go_on)
 {
 	check("sync: ring", GOING_ON_SGD ", arithmetic: fp16");

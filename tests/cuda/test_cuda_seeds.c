@@ -107,3 +107,9 @@ Test(cuda_seeds, of_gradients_of_low_rank)
 	check("schedule: wait-free, sync: ring, low_rank: {rank: 2}");
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, barrier: layer, low_rank: {rank: 1}");
 }
+
+Test(cuda_seeds, of_late_updates)
+{
+	check("schedule: wait-free, sync: hybrid, pair: 1KiB, slice: 4KiB, staleness: 1");
+	check("schedule: wait-free, sync: ring, fuse: 1MiB, barrier: layer, wire: bf16, staleness: 2");
+}

@@ -151,6 +151,15 @@ Test(cuda_training, gradients_of_low_rank_end_as_on_the_processor)
 		       TOLERANCE_RATIO);
 }
 
+Test(cuda_training, late_updates_end_as_on_the_processor)
+{
+	check("schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB, staleness: 1");
+	check("schedule: sequential, sync: ring, staleness: 2");
+	check("schedule: wait-free, sync: sfb, barrier: layer, staleness: 1");
+	check_on_nodes("schedule: wait-free, sync: two-level-ps, staleness: 3", 2, TOLERANCE_RATIO);
+	check_within("schedule: wait-free, sync: hybrid, wire: bf16, staleness: 1", BF16_RATIO);
+}
+
 /* ---- other jobs ---- */
 
 static struct training *run_job(const char *model, const char *job, const char *system, unsigned workers,

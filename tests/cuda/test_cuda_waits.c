@@ -99,6 +99,9 @@ static const struct cover of_packed[] = {{"backward", 0}, {"pack", 1}, {"copy in
 /* Products are applied on the stream where they are expanded. */
 static const struct cover of_low_rank[] = {{"expand", 0}, {NULL, 0}};
 
+/* The sums of the last iteration are applied by nobody. */
+static const struct cover of_late[] = {{"backward", 1}, {"copy out", 1}, {"copy in", 1}, {NULL, 0}};
+
 static const struct cover *find_cover(const struct cover covers[], const char *name)
 {
 	while (covers->name && strcmp(covers->name, name) != 0)
@@ -250,6 +253,11 @@ Test(cuda_waits, compressed_gradients_need_each)
 Test(cuda_waits, gradients_of_low_rank_need_each)
 {
 	check("schedule: wait-free, sync: ring, low_rank: {rank: 2}", of_low_rank);
+}
+
+Test(cuda_waits, late_updates_need_each)
+{
+	check("schedule: wait-free, sync: ring, staleness: 1", of_late);
 }
 
 /* ---- a device alone ---- */

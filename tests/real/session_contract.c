@@ -19,6 +19,9 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: halving-doubling, fuse: 1MiB, pipeline: 2KiB, wire: fp16",
 	"schedule: wait-free, sync: ring, low_rank: {rank: 2}",
 	"schedule: sequential, sync: halving-doubling, fuse: 1KiB, low_rank: {rank: 1}",
+	"schedule: wait-free, sync: ps, staleness: 1",
+	"schedule: sequential, sync: hybrid, staleness: 2",
+	"schedule: wait-free, sync: ring, barrier: layer, staleness: 1",
 };
 
 void contract_check(const struct contract_device devices[], unsigned n_devices,

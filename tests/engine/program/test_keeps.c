@@ -18,15 +18,18 @@
 	"  - {name: local low rank, sync: ring, low_rank: {rank: 2}, local_sgd: {steps: 4}}\n"                         \
 	"  - {name: local ps, sync: ps, local_sgd: {steps: 4}}\n"                                                      \
 	"  - {name: local ring, sync: ring, local_sgd: {steps: 4}}\n"                                                  \
+	"  - {name: late ps, sync: ps, staleness: 1}\n"                                                                \
+	"  - {name: late hybrid, sync: hybrid, staleness: 2}\n"                                                        \
+	"  - {name: late two-level ps, sync: two-level-ps, servers: 1, staleness: 1}\n"                                \
 	"train: {iterations: 8, " train "learning_rate: {base: 0.1}}\n"
 
-/* Who updates: a shard its parts, without local steps; else devices, each all of the item. */
+/* Who updates: a shard its parts, without local steps or late updates; else devices, each all of the item. */
 static void check_remembered(const struct psd_plan *plan, bool has_squares)
 {
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
-		const bool is_at_shards =
-			!plan->local && (item->method == &psd_method_ps || item->method == &psd_method_two_level_ps);
+		const bool is_at_shards = !plan->local && plan->staleness == 0 &&
+					  (item->method == &psd_method_ps || item->method == &psd_method_two_level_ps);
 		const char *name = plan->system->name;
 
 		cr_expect_eq(psd_plan_keeps(plan, item, PSD_BUFFER_HISTORY), !is_at_shards, "%s", name);

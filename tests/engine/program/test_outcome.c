@@ -65,3 +65,16 @@ Test(outcome, steps_count_where_there_are_any)
 
 	expect_length(&system, 5, 0.0, 0, 5);
 }
+
+/* One iteration in flight more than staleness says; as many again, twice, before any is measured. */
+Test(outcome, late_updates_are_measured_by_what_is_under_way)
+{
+	const struct psd_system one = {.staleness = 1}, three = {.staleness = 3};
+	const struct psd_system layer = {.barrier = PSD_BARRIER_LAYER, .staleness = 1};
+
+	expect_length(&one, 0, 0.0, 4, 2);
+	expect_length(&one, 7, 0.0, 4, 8);
+	expect_length(&three, 0, 0.0, 8, 4);
+	expect_length(&three, 0, 0.1, 8, 20);
+	expect_length(&layer, 0, 0.0, 8, 2); /* 3 and 4, in twos */
+}

@@ -63,6 +63,21 @@ Test(sched, smaller_turns_leave_first_then_older_iterations_then_smaller_operati
 		cr_expect(psd_ready_goes_before(&in_order[i], &in_order[i + 1]), "entry %u", i);
 }
 
+/* Turns of the second program end with 5: six for each iteration. */
+Test(sched, of_more_than_two_iterations_under_way_the_older_goes_first_but_on_devices)
+{
+	struct psd_op ops[] = {{.resource = PSD_RESOURCE_NIC, .turn = 0},
+			       {.resource = PSD_RESOURCE_NIC, .turn = 5},
+			       {.resource = PSD_RESOURCE_DEVICE, .turn = 5}};
+	const struct psd_program two = {.ops = ops, .n_ops = 3, .window = 2},
+				 three = {.ops = ops, .n_ops = 3, .window = 3, .iteration_turns = 6};
+
+	cr_expect_lt(psd_program_turn(&two, 0, 8), psd_program_turn(&two, 1, 7));
+	cr_expect_gt(psd_program_turn(&three, 0, 8), psd_program_turn(&three, 1, 7));
+	cr_expect_lt(psd_program_turn(&three, 0, 7), psd_program_turn(&three, 1, 7));
+	cr_expect_eq(psd_program_turn(&three, 2, 8), 5);
+}
+
 Test(sched, equal_turns_leave_in_order_of_operation_whatever_order_they_came_in)
 {
 	for (uint64_t seed = 1; seed <= 200; seed++) {

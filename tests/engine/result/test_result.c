@@ -74,6 +74,15 @@ Test(result, gradients_of_low_rank_train_with_other_values)
 		    "so trains with other values\n");
 }
 
+Test(result, late_updates_train_with_other_values)
+{
+	expect_note(&(struct psd_system){.name = "A", .staleness = 1},
+		    "note: 'A' applies gradients 1 iteration late, and so trains with other values\n");
+	expect_note(&(struct psd_system){.name = "A", .staleness = 3},
+		    "note: 'A' applies gradients 3 iterations late, and so trains with other values\n");
+	expect_note(&(struct psd_system){.name = "A", .staleness = 0}, "");
+}
+
 Test(result, every_loss_has_its_note)
 {
 	const struct psd_system system = {.name = "A",

@@ -985,6 +985,48 @@ Test(scenario, low_rank_is_agreed)
 					    "systems.local_sgd.steps: -\n"});
 }
 
+Test(scenario, staleness_is_of_servers_factors_and_own_all_reduces)
+{
+	static const char *const others[] = {"adam", "sacp", "mpi", "nccl", "nccl-two-level"};
+	struct psd_scenario scenario = read_with(8, "  - {name: A, sync: ps, staleness: 16}\n"
+						    "  - {name: B, staleness: 1}\n"
+						    "  - {name: C, sync: auto}\n");
+
+	cr_expect_eq(scenario.systems[0].staleness, 16);
+	cr_expect_eq(scenario.systems[1].staleness, 1);
+	cr_expect_eq(scenario.systems[2].staleness, 0);
+	psd_scenario_release(&scenario);
+	for (unsigned s = 0; s < sizeof(others) / sizeof(others[0]); s++) {
+		char line[128], expected[256];
+
+		snprintf(line, sizeof(line), "  - {name: A, sync: %s, staleness: 1}", others[s]);
+		snprintf(expected, sizeof(expected),
+			 "dir/a.yaml:8:%zu: 'staleness' has no effect where 'sync' is '%s', only with ps, "
+			 "two-level-ps, sfb, "
+			 "hybrid, ring, two-level, halving-doubling, recursive-doubling, double-tree, torus and auto",
+			 strlen("  - {name: A, sync: , ") + strlen(others[s]) + 1, others[s]);
+		expect_error(8, line, expected);
+	}
+	expect_error(8, "  - {name: A, staleness: 17}",
+		     "dir/a.yaml:8:26: 'staleness' is '17', must be a whole number from 0 to 16");
+}
+
+Test(scenario, staleness_does_not_stand_beside_what_an_iteration_leaves_for_the_next)
+{
+	expect_error(8, "  - {name: A, sync: ring, staleness: 1, sparse: {sparsity: 50%}}",
+		     "dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'sparse'");
+	expect_error(8, "  - {name: A, sync: ps, compress: {by: one-bit}, staleness: 1}",
+		     "dir/a.yaml:8:50: 'staleness' of system 'A' cannot stand beside 'compress'");
+	expect_error(8, "  - {name: A, sync: ring, staleness: 1, low_rank: {rank: 2}}",
+		     "dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'low_rank'");
+	expect_error(8, "  - {name: A, sync: ring, staleness: 1, local_sgd: {steps: 2}}",
+		     "dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'local_sgd'");
+	expect_error(
+		8, "  - {name: A, sync: ring, staleness: 1, wire: fp16}",
+		"dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or bf16: "
+		"each sum decides by which ratio the next gradients travel");
+}
+
 Test(scenario, missing_keys_are_named)
 {
 	expect_error(2, "", "dir/a.yaml:1:1: 'scenario' needs 'model'");
