@@ -152,6 +152,17 @@ static struct psd_update update_of(const struct psd_worker *worker, const struct
 	return update;
 }
 
+/* Slices are applied together: one that has left its range takes the others with it. */
+static bool is_skipped(const struct psd_worker *worker, const struct psd_op *apply)
+{
+	const struct psd_scale *scales = psd_worker_scale(worker, apply);
+	bool is = false;
+
+	for (unsigned s = 0; s < worker->plan->items[apply->item].n_slices; s++)
+		is = is || scales[s].is_skipped;
+	return is;
+}
+
 static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
@@ -164,7 +175,7 @@ static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task
 	float *master = psd_memory_master(worker->on_device, i);
 	enum psd_status status = PSD_OK;
 
-	if (psd_worker_scale(worker, op)->is_skipped)
+	if (is_skipped(worker, op))
 		return PSD_OK;
 	for (unsigned n = 0; n < item->n_tensors && !status; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);

@@ -135,21 +135,33 @@ Test(run_encoded, what_leaves_the_range_of_a_node_moves_nothing)
 	check_range("two-level-ps, servers: 2, pair: 512B, slice: 8KiB", 4, 2);
 }
 
-/* Of each exchange one scale takes the sum out of the range, where no worker's own gradient leaves it: in one shard's
- * part. All shards leave the update out. */
-Test(run_encoded, what_only_the_sum_of_a_node_takes_out_of_the_range_moves_nothing)
+/* Of each exchange one scale takes a part out of the range, and no other part. */
+static void check_finite_at_every_scale(const char *sync, unsigned workers, unsigned workers_per_node)
 {
 	for (unsigned doublings = 14; doublings < 30; doublings++) {
 		char more[64];
 		struct training *training;
 
 		snprintf(more, sizeof(more), ", loss_scale: %u", 1U << doublings);
-		training = train_on_nodes("two-level-ps", "fp16", 4, 2, 2, more);
+		training = train_on_nodes(sync, "fp16", workers, workers_per_node, 2, more);
 		training_expect_same_on_all(training, more);
 		for (uint64_t e = 0; e < training->loaded.matter.graph.parameters; e++)
-			cr_assert(isfinite(training_parameters(training, 0)[e]), "%s: parameter %lu", more, e);
+			cr_assert(isfinite(training_parameters(training, 0)[e]), "%s, %s: parameter %lu", sync, more,
+				  e);
 		training_free(training);
 	}
+}
+
+/* Where no worker's own gradient leaves it: in one shard's part. All shards leave the update out. */
+Test(run_encoded, what_only_the_sum_of_a_node_takes_out_of_the_range_moves_nothing)
+{
+	check_finite_at_every_scale("two-level-ps", 4, 2);
+}
+
+/* Parts of a tensor are summed one by one, and applied together. */
+Test(run_encoded, a_part_that_leaves_the_range_takes_its_tensor_with_it)
+{
+	check_finite_at_every_scale("ring, pipeline: 4KiB", 2, 1);
 }
 
 static double accuracy(const char *sync, const char *wire)
