@@ -18,13 +18,13 @@ if (terminal_name eq "svg") {
 set output out
 
 # In the order of the trace's kinds.
-array colour[21] = ["#56B4E9", "#0072B2", "#999999", "#E69F00", "#009E73", "#8C510A", \
+array colour[23] = ["#56B4E9", "#0072B2", "#999999", "#E69F00", "#009E73", "#8C510A", \
 	"#CC79A7", "#F0E442", "#D55E00", "#000000", "#117733", "#882255", "#44AA99", "#AA4499", \
 	"#BBCC33", "#EE8866", "#77AADD", "#99DDFF", \
-	"#DDAA33", "#661100", "#6699CC"]
-array ink[21] = [0x000000, 0xffffff, 0x000000, 0x000000, 0xffffff, 0xffffff, \
+	"#DDAA33", "#661100", "#6699CC", "#999933", "#332288"]
+array ink[23] = [0x000000, 0xffffff, 0x000000, 0x000000, 0xffffff, 0xffffff, \
 	0x000000, 0x000000, 0xffffff, 0xffffff, 0xffffff, 0xffffff, 0x000000, 0xffffff, 0x000000, \
-	0x000000, 0x000000, 0x000000, 0x000000, 0xffffff, 0x000000]
+	0x000000, 0x000000, 0x000000, 0x000000, 0xffffff, 0x000000, 0x000000, 0xffffff]
 
 set title plot_title offset 0,-0.3
 # The empty line keeps the legend off the axis.

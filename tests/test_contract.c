@@ -1394,6 +1394,35 @@ Test(contract, late_updates_wait_less_for_who_is_slow_at_times)
 	}
 }
 
+/* ---- clipped gradients ---- */
+
+#define CLIPPING "train: {iterations: 8, optimiser: {clip: 1}, learning_rate: {base: 0.1}}\n"
+
+Test(contract, clipped_gradients_agree)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " UPDATING_HOST "}\n" CLIPPING LATE_SYSTEMS
+			 "sweep: {nodes: [1, 2, 3, 8, 18]}\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
+			 ", " UPDATING_HOST "}\n" CLIPPING LATE_SYSTEMS "sweep: {nodes: [1, 2, 3]}\n");
+}
+
+/* One matrix of 64 MiB, summed by a ring of P; then each device reads it for its norm, and once more to apply it. */
+Test(contract, a_clipped_gradient_is_read_once_more)
+{
+	const double P = 4, bytes = 4.0 * 4096 * 4096, update_bytes_per_sec = 20e9;
+	const double ring_sec = 2 * (P - 1) * (50e-6 + 8 * bytes / P / 10e9);
+	struct loaded loaded;
+
+	loaded_open(&loaded, "title: t\n" ONE_LAYER_64MIB "cluster: {nodes: 4, " NETWORK ", host: {update: 20GBps}}\n"
+			     "systems: [{name: A, sync: ring}]\n" CLIPPING);
+	const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
+	const double expected_sec = loaded.matter.costs.compute_sec + ring_sec + 2 * bytes / update_bytes_per_sec;
+
+	cr_expect_float_eq(outcomes.estimate.iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec);
+	cr_expect_float_eq(outcomes.simulation.iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec);
+	loaded_close(&loaded);
+}
+
 /* ---- compression ---- */
 
 #define BY_SIGNS  "compress: {by: one-bit}"

@@ -220,6 +220,7 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_ma
 		.batch = workload.batch_per_worker,
 		.is_half = psd_workload_is_half(&workload),
 		.is_adaptive = scenario->train.optimiser.kind == PSD_OPTIMISER_ADAMW,
+		.clips = scenario->train.optimiser.most_norm > 0.0,
 		.machine = scenario->machine,
 	};
 	*made = (struct psd_case){.matter = matter, .system = system, .point = point};

@@ -1,7 +1,6 @@
 /* Parameter server: gradients to the shards, each of which sums and applies its part; parameters back. With two
  * levels the leader of a node alone sends to the shards: it sums the gradients of its node, and hands on the parameters
- * that it gets. Where updates come late, workers are ahead of what shards have: sums of gradients come back instead,
- * which workers apply. */
+ * that it gets. Where workers update, sums of gradients come back instead. */
 #include "engine/program/program_builder.h"
 
 /* Between shards and who sends them gradients. */
@@ -11,7 +10,7 @@ struct routes {
 
 static struct routes routes_of(const struct psd_builder *b, struct routes routes)
 {
-	if (b->plan->staleness > 0)
+	if (b->plan->workers_update)
 		routes.down.source = routes.down.target = PSD_BUFFER_GRADIENT;
 	return routes;
 }
@@ -37,7 +36,7 @@ static const struct psd_route to_leader = {&psd_to_leader, PSD_WHERE_WORKERS, PS
 
 static struct psd_route from_leader(const struct psd_builder *b)
 {
-	const enum psd_buffer buffer = b->plan->staleness > 0 ? PSD_BUFFER_GRADIENT : PSD_BUFFER_PARAMETER;
+	const enum psd_buffer buffer = b->plan->workers_update ? PSD_BUFFER_GRADIENT : PSD_BUFFER_PARAMETER;
 
 	return (struct psd_route){&psd_from_leader, PSD_WHERE_LEADERS, PSD_WHERE_WORKERS, buffer, buffer};
 }
@@ -56,7 +55,7 @@ static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, en
 /* ---- between shards and their senders ---- */
 
 /* So many senders push, each after `out`, and after `summed` unless that is PSD_NO_OP; returns what makes new
- * parameters ready to leave the shards. Late sums lie where they travel from. */
+ * parameters ready to leave the shards. Sums lie where they travel from. */
 static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, const struct routes *routes,
 			 unsigned n_senders, uint32_t out, uint32_t summed)
 {
@@ -73,7 +72,7 @@ static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, c
 	psd_builder_after_departure(b, reduce, out);
 	psd_builder_after(b, reduce, summed);
 	psd_builder_after(b, b->gate_pushed, reduce);
-	if (b->plan->staleness > 0)
+	if (b->plan->workers_update)
 		return reduce;
 	return psd_builder_add_leaving(b, stage, &routes->down, part_elements, reduce, PSD_NO_OP);
 }
@@ -91,7 +90,7 @@ static uint32_t add_both(struct psd_builder *b, enum psd_where where, uint32_t r
 	return both;
 }
 
-/* Returns what new parameters, or late sums, have arrived by. */
+/* Returns what new parameters, or sums, have arrived by. */
 static uint32_t add_pull(struct psd_builder *b, const struct psd_stage *reply, const struct routes *routes,
 			 uint32_t ready)
 {
@@ -100,12 +99,12 @@ static uint32_t add_pull(struct psd_builder *b, const struct psd_stage *reply, c
 
 	psd_builder_after(b, pull.send, ready);
 	psd_builder_after(b, pull.send, b->gate_pushed);
-	if (b->plan->staleness > 0)
+	if (b->plan->workers_update)
 		psd_builder_add_sent(b, reply, pull.send);
 	return add_both(b, routes->down.to, pull.receive, ready);
 }
 
-/* Returns what new parameters, or late sums, of a slice are on every worker's device by. */
+/* Returns what new parameters, or sums, of a slice are on every worker's device by. */
 typedef uint32_t add_slice_fn(struct psd_builder *b, const struct psd_stage *stage);
 
 static uint32_t add_slice(struct psd_builder *b, const struct psd_stage *stage)
@@ -123,19 +122,19 @@ static uint32_t add_slice(struct psd_builder *b, const struct psd_stage *stage)
 /* New parameters end each slice by itself; sums are applied together, as those of an all-reduce. */
 static void unroll_by(struct psd_builder *b, const struct psd_stage *whole, add_slice_fn *add)
 {
-	const bool is_late = b->plan->staleness > 0;
-	const uint32_t all = is_late ? psd_builder_add_gate(b, PSD_WHERE_WORKERS) : PSD_NO_OP;
+	const bool is_summed = b->plan->workers_update;
+	const uint32_t all = is_summed ? psd_builder_add_gate(b, PSD_WHERE_WORKERS) : PSD_NO_OP;
 	struct psd_stage stage = *whole;
 
 	for (stage.slice = 0; stage.slice < whole->item->n_slices; stage.slice++) {
 		const uint32_t arrived = add(b, &stage);
 
-		if (is_late)
+		if (is_summed)
 			psd_builder_after(b, all, arrived);
 		else
 			psd_builder_add_done(b, &stage, arrived);
 	}
-	if (is_late)
+	if (is_summed)
 		psd_builder_add_done(b, whole, psd_builder_add_apply(b, whole, PSD_WHERE_WORKERS, all));
 }
 
@@ -170,7 +169,7 @@ static uint32_t add_handing_on(struct psd_builder *b, const struct psd_stage *re
 	const uint32_t all = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
 
 	psd_builder_after(b, message.send, arrived);
-	if (b->plan->staleness > 0)
+	if (b->plan->workers_update)
 		psd_builder_add_sent(b, reply, message.send);
 	psd_builder_after(b, all, message.receive);
 	psd_builder_after(b, all, arrived);

@@ -87,12 +87,12 @@ static bool is_matrix(const struct psd_plan *plan, const struct psd_plan_item *i
 }
 
 /* One that joins nodes has none to join, unless a system asks for it. Factors are those of one iteration. A root sends
- * parameters, which cannot be late. */
+ * parameters that it has updated. */
 static bool may_be_weighed(const struct psd_plan *plan, const struct psd_method *method)
 {
 	if (plan->local && method->keeps[PSD_BUFFER_FACTORS])
 		return false;
-	if (plan->staleness > 0 && method->has_root)
+	if (plan->workers_update && method->has_root)
 		return false;
 	return !method->joins_nodes || psd_layout_workers_on(&plan->layout, 0) > 1 ||
 	       choice_of(plan->system, plan).dense == method;

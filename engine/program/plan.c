@@ -86,6 +86,24 @@ static enum psd_status check_method(const struct psd_plan *plan, const struct ps
 			     plan->system->name, plan->wire->name, method->name);
 }
 
+/* Where workers have no gradient of all workers as a whole, or not before they update. */
+static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error *err)
+{
+	const bool is_before = plan->compress && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
+	const char *what = plan->sparse	 ? "is 'sparse'"
+			   : is_before	 ? "has 'momentum: before'"
+			   : plan->local ? "has 'local_sgd'"
+					 : NULL;
+
+	for (unsigned i = 0; i < plan->n_items && !what; i++)
+		what = plan->items[i].method->has_root ? "updates matrices at servers" : NULL;
+	if (!plan->clips || !what)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+			     "system '%s' %s, 'clip' of the optimiser needs whole gradients at workers",
+			     plan->system->name, what);
+}
+
 /* Bytes are counted in 64 bits, over all nodes and all operations of an iteration. */
 static enum psd_status check_size(const struct psd_plan *plan, const struct psd_plan_input *input,
 				  struct psd_error *err)
@@ -200,10 +218,12 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.local = input->system->is_local && input->layout.workers > 1 ? &input->system->local_sgd : NULL,
 		.low_rank = input->system->is_low_rank && input->layout.workers > 1 ? input->system->low_rank.rank : 0,
 		.staleness = input->layout.workers > 1 ? input->system->staleness : 0,
+		.clips = input->clips,
 		.is_adaptive = input->is_adaptive,
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
+	made.workers_update = made.staleness > 0 || made.clips;
 	if (input->system->is_compressed && input->layout.workers > 1)
 		set_compression(&made, &input->system->compress);
 	psd_choice_candidates(&made);
@@ -227,6 +247,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		status = count_chunks(&made, err);
 	if (status == PSD_OK)
 		status = settle_items(&made, input, err);
+	if (status == PSD_OK)
+		status = check_clip(&made, err);
 	if (status == PSD_OK && made.sparse)
 		status = add_norms(&made, err);
 	if (status != PSD_OK)
@@ -244,7 +266,7 @@ bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *ite
 				      buffer == PSD_BUFFER_SQUARES ? PSD_BUFFER_HISTORY : PSD_BUFFER_PART_HISTORY);
 	if (buffer == PSD_BUFFER_VELOCITY)
 		return item->method->keeps[buffer] && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
-	if (plan->staleness > 0)
+	if (plan->workers_update)
 		return buffer == PSD_BUFFER_HISTORY ||
 		       (item->method->keeps[buffer] && buffer != PSD_BUFFER_PART && buffer != PSD_BUFFER_PART_HISTORY &&
 			buffer != PSD_BUFFER_ENCODED_PARAMETER);

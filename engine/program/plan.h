@@ -54,9 +54,11 @@ struct psd_plan {
 	/* Or NULL: workers have the same parameters. Else what travels as a gradient is how far a worker's own
 	 * parameters have gone since the last exchange. */
 	const struct psd_local_sgd *local;
-	/* Iterations that updates come late. Then workers make all of them: what shards send back are sums of
-	 * gradients, and they keep no parameters. 0: none, also of a single worker. */
-	uint32_t staleness;
+	uint32_t staleness; /* iterations that updates come late; 0: none, also of a single worker */
+	bool clips;	    /* updates go by the norm of all gradients */
+	/* For either workers make all updates: what shards send back are sums of gradients, and they keep no
+	 * parameters. */
+	bool workers_update;
 	bool is_adaptive; /* the solver remembers squares of gradients, too */
 	uint32_t n_chunks;
 	/* Of the graph those whose parameters change, in generation order: last layer first. */
@@ -80,13 +82,14 @@ struct psd_plan_input {
 	uint32_t batch;
 	bool is_half;	  /* values travel as 2 bytes */
 	bool is_adaptive; /* the solver remembers squares of gradients, too */
+	bool clips;	  /* and goes by the norm of all gradients */
 	struct psd_machine machine;
 	struct psd_prices
 		*prices; /* shared by plans that differ in what is gathered alone; NULL: the plan has its own */
 };
 
-/* *plan is filled on success, released by psd_plan_release(). PSD_EINVAL: too many slices or bytes, or an encoding that
- * a method does not take; PSD_ENOMEM. */
+/* *plan is filled on success, released by psd_plan_release(). PSD_EINVAL: too many slices or bytes, an encoding that a
+ * method does not take, or gradients that cannot be clipped; PSD_ENOMEM. */
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_plan_release(struct psd_plan *plan);
@@ -100,7 +103,7 @@ bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item 
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
 
 /* Whether hosts have the buffer for the item, beside parameters and gradients: as its method says, but that with local
- * steps devices remember updates and starts, and shards nothing, with late updates devices remember them, and shards
+ * steps devices remember updates and starts, and shards nothing, where workers update devices remember that, and shards
  * nothing, velocities are where momentum comes before compression, and squares where the solver is adaptive. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
 /* Iterations from one exchange to the next; 1 without local steps, and of steps that follow the loss those of the

@@ -7,9 +7,9 @@
 #include "engine/base/grow.h"
 
 const char *const psd_op_kind_names[PSD_OP_KINDS + 1] = {
-	"forward",    "backward", "copy",    "copy",	"send",	  "receive", "reduce", "rebuild", "apply",
-	"collective", "gate",	  "barrier", "convert", "gather", "choose",  "sum",    "step",	  "pack",
-	"repack",     "unpack",	  "project", "fit",	"expand", "next",    NULL,
+	"forward",    "backward", "copy",    "copy",	"send",	  "receive", "reduce",	"rebuild", "apply",
+	"collective", "gate",	  "barrier", "convert", "gather", "choose",  "sum",	"step",	   "pack",
+	"repack",     "unpack",	  "project", "fit",	"expand", "next",    "measure", "clip",	   NULL,
 };
 
 static void *grow(struct psd_builder *b, void *array, uint32_t n, uint32_t *capacity, size_t entry_bytes)
@@ -72,6 +72,7 @@ void psd_builder_add_done(struct psd_builder *b, const struct psd_stage *stage, 
 void psd_builder_add_sent(struct psd_builder *b, const struct psd_stage *stage, uint32_t send)
 {
 	add_done(b, stage, send, b->plan->staleness);
+	psd_builder_after_iterations(b, b->clip, send, b->plan->staleness); /* which scales in place */
 }
 
 /* ---- compute ---- */
@@ -284,11 +285,22 @@ int64_t psd_program_turn(const struct psd_program *program, uint32_t i, uint32_t
 	return op->resource == PSD_RESOURCE_DEVICE ? op->turn : op->turn + iteration * program->iteration_turns;
 }
 
+/* ---- norms ---- */
+
+static uint32_t add_clip(struct psd_builder *b)
+{
+	return b->plan->clips ? psd_builder_add_op(b, &(struct psd_op){.kind = PSD_OP_CLIP,
+								       .resource = PSD_RESOURCE_DEVICE,
+								       .where = PSD_WHERE_WORKERS,
+								       .item = -1})
+			      : PSD_NO_OP;
+}
+
 /* ---- the whole ---- */
 
 enum psd_status psd_builder_open(struct psd_builder *b, const struct psd_plan *plan, struct psd_error *err)
 {
-	*b = (struct psd_builder){.plan = plan, .program = {.plan = plan}};
+	*b = (struct psd_builder){.plan = plan, .program = {.plan = plan}, .clip = PSD_NO_OP};
 	b->backward_of_layer = calloc(plan->graph->n_layers, sizeof(*b->backward_of_layer));
 	return b->backward_of_layer != NULL
 		       ? PSD_OK
@@ -319,6 +331,7 @@ enum psd_status psd_program_make(struct psd_program *program, const struct psd_p
 		return err->status;
 	const uint32_t first_forward = psd_builder_add_compute(&b);
 	add_stage_gates(&b);
+	b.clip = add_clip(&b);
 	psd_builder_add_synchronisation(&b);
 	psd_builder_add_ends(&b, first_forward);
 	return psd_builder_close(&b, program, err);

@@ -35,6 +35,8 @@ enum psd_op_kind {
 	PSD_OP_FIT,	/* the sum of the left ones becomes orthonormal; the right one is made, and the rest stays */
 	PSD_OP_EXPAND,	/* the product of both becomes the gradient */
 	PSD_OP_NEXT,	/* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
+	PSD_OP_MEASURE, /* squares of a gradient that is complete on this host, added up */
+	PSD_OP_CLIP,	/* by all of these: what gradients are multiplied by before they are applied */
 	PSD_OP_KINDS
 };
 /* The one list of their names, for messages, traces and plots. Copies share one. */
@@ -74,8 +76,8 @@ struct psd_op {
 	/* What messages are read from where they leave, and written to where they arrive; of converts, copies, gathers
 	 * and choices what they read and write. */
 	enum psd_buffer source, target;
-	uint32_t match;	  /* receive: its send */
-	uint32_t lag;	  /* apply: the gradient is of so many iterations before; the first so many apply none */
+	uint32_t match; /* receive: its send */
+	uint32_t lag;	/* apply, measure: the gradient is of so many iterations before; the first so many have none */
 	bool is_exchange; /* carried out in iterations that exchange alone (struct psd_period) */
 	int64_t turn;	  /* smaller leaves the ready queue first; ties in order of iteration, then operation number */
 	uint32_t first_dependency;

@@ -37,6 +37,7 @@ struct psd_builder {
 	uint32_t gate_copied_out;
 	uint32_t gate_pushed;
 	uint32_t gate_pulled;
+	uint32_t clip; /* what every update waits for; PSD_NO_OP: nothing that all have in common */
 };
 
 /* *builder is ready for operations on success, until psd_builder_close(). PSD_ENOMEM. */
@@ -135,7 +136,7 @@ uint32_t psd_builder_add_rebuild(struct psd_builder *builder, const struct psd_s
  * what it owes to others has left. */
 void psd_builder_add_done(struct psd_builder *builder, const struct psd_stage *stage, uint32_t op);
 /* The same of what is sent: where updates come late the next iteration does not wait for it, but a later one, before
- * what is read from has new values. */
+ * what is read from has new values, scaled ones included. */
 void psd_builder_add_sent(struct psd_builder *builder, const struct psd_stage *stage, uint32_t send);
 
 /* ---- for the program ---- */

@@ -145,6 +145,23 @@ struct psd_message psd_builder_add_message(struct psd_builder *b, const struct p
 	return (struct psd_message){send, psd_builder_add_op(b, &op)};
 }
 
+/* Reads the gradient once. */
+static void add_measure(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where, uint32_t gradient)
+{
+	struct psd_op op = psd_stage_op(stage, PSD_OP_MEASURE, PSD_RESOURCE_DEVICE, where);
+
+	if (b->clip == PSD_NO_OP)
+		return;
+	op.bytes = stage->item->travelling * b->plan->value_bytes;
+	op.work_sec = psd_cost_bytes_sec((double)op.bytes, b->plan->system->host.update_bps);
+	op.lag = b->plan->staleness;
+	const uint32_t measure = psd_builder_add_op(b, &op);
+	psd_builder_after_iterations(b, measure, gradient, op.lag);
+	if (op.lag > 0) /* behind what the last iteration made of its squares */
+		psd_builder_after(b, measure, stage->gradient);
+	psd_builder_after(b, b->clip, measure);
+}
+
 uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
 			       uint32_t gradient)
 {
@@ -154,9 +171,11 @@ uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *st
 	op.work_sec = psd_cost_bytes_sec((double)op.bytes, host->update_bps);
 	if (b->plan->layout.workers > 1)
 		op.work_sec += stage->item->n_tensors * host->tensor_sec;
+	add_measure(b, stage, where, gradient);
 	op.lag = b->plan->staleness;
 	const uint32_t apply = psd_builder_add_op(b, &op);
 	psd_builder_after_iterations(b, apply, gradient, op.lag);
+	psd_builder_after(b, apply, b->clip);
 	if (op.lag > 0) {
 		psd_builder_after(b, apply, stage->gradient);
 		/* follows from the update and the forward pass between the two; so many gradients are under way */

@@ -67,6 +67,11 @@ static const struct psd_key optimiser_keys[] = {
 	 .help = "what is added to the root of that mean, by which the mean of gradients is divided"},
 	{OPTIMISER("weight_decay", NUMBER, weight_decay), .highest = 1, .fallback = "0",
 	 .help = "of every tensor, biases too"},
+	{OPTIMISER("clip", NUMBER, most_norm), .lowest = 1e-9, .highest = 1e9,
+	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_RUN | PSD_AGREED,
+	 .help = "the largest norm of the gradient of all tensors together: a longer one is scaled down to it. Then "
+		 "updates wait for all sums, and workers make them. Not with `sync: adam`, `sparse`, `momentum: "
+		 "before` and `local_sgd`"},
 	{.name = NULL},
 };
 

@@ -64,6 +64,7 @@ struct psd_optimiser { /* stochastic gradient descent; all zero: without momentu
 	double momentum;	      /* of adamw 0 */
 	double beta1, beta2, epsilon; /* adamw */
 	double weight_decay;	      /* of every tensor, biases too */
+	double most_norm;	      /* of the gradient of all tensors together; 0: whatever it is */
 	bool is_nesterov;
 };
 

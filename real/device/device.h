@@ -14,6 +14,7 @@
 #include "engine/model/graph.h"
 #include "engine/scenario/train.h"
 #include "real/device/chunks.h"
+#include "real/device/clip.h"
 #include "real/device/drift.h"
 #include "real/device/low_rank.h"
 #include "real/device/packing.h"
@@ -169,6 +170,13 @@ struct psd_device_kind {
 	enum psd_status (*apply)(struct psd_device *device, const struct psd_update *update, float *weight,
 				 const float *gradient, struct psd_moments moments, uint64_t elements,
 				 struct psd_error *err);
+	/* Begin *square = psd_clip_measure(), psd_clip_find() and psd_clip_shrink() by *ratio. Squares and the ratio
+	 * are in the device's memory, like the values. */
+	enum psd_status (*measure)(struct psd_device *device, const float *values, uint64_t elements, double *square,
+				   struct psd_error *err);
+	enum psd_status (*find_clip)(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err);
+	enum psd_status (*shrink)(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
+				  struct psd_error *err);
 	/* Begins psd_drift_take_step(). */
 	enum psd_status (*drift)(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
 	/* Begins to convert values to what travels, or what has arrived to values, where the device works: as
@@ -209,6 +217,12 @@ enum { PSD_MOST_MARKS = 4096 };
 enum psd_status psd_device_apply_here(struct psd_device *device, const struct psd_update *update, float *weight,
 				      const float *gradient, struct psd_moments moments, uint64_t elements,
 				      struct psd_error *err);
+enum psd_status psd_device_measure_here(struct psd_device *device, const float *values, uint64_t elements,
+					double *square, struct psd_error *err);
+enum psd_status psd_device_find_clip_here(struct psd_device *device, const struct psd_clip *clip,
+					  struct psd_error *err);
+enum psd_status psd_device_shrink_here(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
+				       struct psd_error *err);
 enum psd_status psd_device_drift_here(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
 enum psd_status psd_device_convert_here(struct psd_device *device, const struct psd_conversion *conversion,
 					struct psd_error *err);

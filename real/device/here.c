@@ -15,6 +15,29 @@ enum psd_status psd_device_apply_here(struct psd_device *device, const struct ps
 	return PSD_OK;
 }
 
+enum psd_status psd_device_measure_here(struct psd_device *device, const float *values, uint64_t elements,
+					double *square, struct psd_error *err)
+{
+	(void)device, (void)err;
+	*square = psd_clip_measure(values, elements);
+	return PSD_OK;
+}
+
+enum psd_status psd_device_find_clip_here(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err)
+{
+	(void)device, (void)err;
+	psd_clip_find(clip);
+	return PSD_OK;
+}
+
+enum psd_status psd_device_shrink_here(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
+				       struct psd_error *err)
+{
+	(void)device, (void)err;
+	psd_clip_shrink(values, elements, *ratio);
+	return PSD_OK;
+}
+
 enum psd_status psd_device_drift_here(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err)
 {
 	(void)device, (void)err;

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "real/device/clip.h"
+
 /* GCC does not fuse under -std=c11; Clang would where the processor can. */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
@@ -10,28 +12,13 @@
 
 enum { BLOCK = 16 }; /* a known trip count is what makes -O2 vectorise */
 
-/* In so many sums side by side, whatever the machine: one after the other would wait for each addition. */
-static double norm_of(const float *values, uint64_t elements)
-{
-	double squares[BLOCK] = {0.0}, sum = 0.0;
-	uint64_t e = 0;
-
-	for (; e + BLOCK <= elements; e += BLOCK)
-		for (unsigned i = 0; i < BLOCK; i++)
-			squares[i] += (double)values[e + i] * (double)values[e + i];
-	for (unsigned i = 0; e + i < elements; i++)
-		squares[i] += (double)values[e + i] * (double)values[e + i];
-	for (unsigned i = 0; i < BLOCK; i++)
-		sum += squares[i];
-	return sqrt(sum);
-}
-
 struct psd_update psd_update_by_norms(struct psd_update update, const float *weight, const float *gradient,
 				      uint64_t elements)
 {
 	if (update.trust_ratio <= 0.0)
 		return update;
-	const double weight_norm = norm_of(weight, elements), gradient_norm = norm_of(gradient, elements);
+	const double weight_norm = sqrt(psd_clip_measure(weight, elements)),
+		     gradient_norm = sqrt(psd_clip_measure(gradient, elements));
 
 	if (weight_norm > 0.0 && gradient_norm > 0.0)
 		update.rate *= (float)(update.trust_ratio * weight_norm /

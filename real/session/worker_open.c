@@ -213,6 +213,8 @@ static enum psd_status open_device(struct psd_worker *worker, struct psd_error *
 		status = psd_worker_open_packings(worker, err);
 	if (!status && worker->plan->low_rank)
 		status = psd_worker_open_low_rank(worker, err);
+	if (!status && worker->plan->clips)
+		status = psd_worker_open_clip(worker, err);
 	if (!status && psd_layout_is_worker(worker->layout, worker->self)) { /* a server computes no layer */
 		status = open_feed(worker, batch, err);
 		if (!status)

@@ -199,6 +199,8 @@ struct psd_worker {
 	struct psd_chunks *chunks;	    /* of each item, what the device is to do with them */
 	struct psd_packing *packings;	    /* the same of a plan that compresses; NULL: it does not */
 	struct psd_low_rank_work *low_rank; /* of a plan of low rank */
+	struct psd_clip clip;		    /* of a plan that clips, as the device finds it */
+	double *squares;		    /* that it is found by, of the plan's tensors */
 	struct psd_feed *feed;		    /* NULL: a server */
 	struct psd_fetching fetching;
 	uint64_t global_batch;
@@ -277,6 +279,9 @@ enum psd_status psd_worker_fetch_parameters(struct psd_worker *worker, struct ps
 
 /* psd_seam.work */
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
+/* The operation's update is left out. Slices are applied together: one whose sum has left its range takes the others
+ * with it. */
+bool psd_worker_skips(const struct psd_worker *worker, const struct psd_op *op);
 /* What a lane's second stage does with a job (struct psd_job) of an asynchronous device: waits for its end. */
 void psd_worker_finish_job(void *context);
 /* Whose lane carries out an operation: its resource's, or the device's where it works there beside the layers. */
@@ -310,6 +315,15 @@ enum psd_status psd_worker_convert(struct psd_worker *worker, struct psd_task ta
 /* Whether something of what has arrived has left the encoding's range, while it lies in this host's memory: before it
  * is copied to a device, or as it is converted here. */
 void psd_worker_judge_arrival(struct psd_worker *worker, struct psd_task task);
+
+/* ---- worker_clip.c ---- */
+
+/* PSD_ENOMEM; what the device says. */
+enum psd_status psd_worker_open_clip(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Begins to measure the operation's gradients; begins to find what all are multiplied by. */
+enum psd_status psd_worker_measure_gradient(struct psd_worker *worker, struct psd_task task,
+					    struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_worker_find_clip(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_reduce.c ---- */
 

@@ -1,6 +1,6 @@
 /* What a leader does when the gradients of its node are there: it adds them to its own, and rounds the sum to what they
  * travel as. And what a shard does when all gradients of its part of a slice are there: one sum in fp32 of whatever
- * they came as, and the update of what it keeps; what leaves it is encoded afterwards. Where updates come late it keeps
+ * they came as, and the update of what it keeps; what leaves it is encoded afterwards. Where workers update it keeps
  * nothing, and the sum itself leaves it. */
 #include <stdlib.h>
 #include <string.h>
@@ -155,7 +155,7 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, struct p
 	}
 }
 
-/* Late sums go back to workers, who apply them: they take the place of this host's own gradient. */
+/* Sums go back to workers, who apply them: they take the place of this host's own gradient. */
 static void sum_part(struct psd_worker *worker, struct psd_task task, struct psd_shard_part parts[])
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
@@ -188,7 +188,7 @@ enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task tas
 	if (!parts)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a reduction");
 	if (elements > 0)
-		(worker->plan->staleness > 0 ? sum_part : run_reduce)(worker, task, parts);
+		(worker->plan->workers_update ? sum_part : run_reduce)(worker, task, parts);
 	if (worker->memory.adds_arrivals) /* for a later iteration's; nobody sends them before this is applied */
 		memset(psd_memory_received(&worker->memory, (unsigned)op->item, op->slice, task.iteration, 0), 0,
 		       elements * sizeof(float));

@@ -152,13 +152,12 @@ static struct psd_update update_of(const struct psd_worker *worker, const struct
 	return update;
 }
 
-/* Slices are applied together: one that has left its range takes the others with it. */
-static bool is_skipped(const struct psd_worker *worker, const struct psd_op *apply)
+bool psd_worker_skips(const struct psd_worker *worker, const struct psd_op *op)
 {
-	const struct psd_scale *scales = psd_worker_scale(worker, apply);
+	const struct psd_scale *scales = psd_worker_scale(worker, op);
 	bool is = false;
 
-	for (unsigned s = 0; s < worker->plan->items[apply->item].n_slices; s++)
+	for (unsigned s = 0; s < worker->plan->items[op->item].n_slices; s++)
 		is = is || scales[s].is_skipped;
 	return is;
 }
@@ -175,15 +174,19 @@ static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task
 	float *master = psd_memory_master(worker->on_device, i);
 	enum psd_status status = PSD_OK;
 
-	if (is_skipped(worker, op))
+	if (psd_worker_skips(worker, op))
 		return PSD_OK;
 	for (unsigned n = 0; n < item->n_tensors && !status; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);
 		const uint64_t elements = worker->graph->tensors[t].elements;
 		const struct psd_update own = psd_solver_update_of(update, &worker->graph->tensors[t]);
 
-		status = worker->kind->apply(worker->device, &own, master ? master : worker->on_device->parameters[t],
-					     gradients[t], moments, elements, err);
+		if (worker->plan->clips)
+			status = worker->kind->shrink(worker->device, gradients[t], elements, worker->clip.ratio, err);
+		if (!status)
+			status = worker->kind->apply(worker->device, &own,
+						     master ? master : worker->on_device->parameters[t], gradients[t],
+						     moments, elements, err);
 		moments = psd_moments_from(moments, elements);
 		master = master ? master + elements : NULL;
 	}
@@ -222,6 +225,8 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	case PSD_OP_BACKWARD: return run_backward(worker, task, err);
 	case PSD_OP_FACTOR: return run_factor(worker, task, err);
 	case PSD_OP_APPLY: return applier_of(worker, task)(worker, task, err);
+	case PSD_OP_MEASURE: return psd_worker_measure_gradient(worker, task, err);
+	case PSD_OP_CLIP: return psd_worker_find_clip(worker, err);
 	case PSD_OP_STEP: return psd_worker_step_alone(worker, task, err);
 	case PSD_OP_GATHER: return psd_worker_gather_chunks(worker, task, err);
 	case PSD_OP_CHOOSE: psd_worker_choose_chunks(worker, task); return PSD_OK;
@@ -370,10 +375,12 @@ static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op
 		return false;
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		return is_small_layer(worker, op);
+	if (op->kind == PSD_OP_CLIP)
+		return true;
 	return (op->kind == PSD_OP_SUM || op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY ||
-		op->kind == PSD_OP_STEP || op->kind == PSD_OP_CONVERT || op->kind == PSD_OP_GATHER ||
-		op->kind == PSD_OP_CHOOSE || op->kind == PSD_OP_PACK || op->kind == PSD_OP_REPACK ||
-		op->kind == PSD_OP_UNPACK || has_small_products(worker, op)) &&
+		op->kind == PSD_OP_MEASURE || op->kind == PSD_OP_STEP || op->kind == PSD_OP_CONVERT ||
+		op->kind == PSD_OP_GATHER || op->kind == PSD_OP_CHOOSE || op->kind == PSD_OP_PACK ||
+		op->kind == PSD_OP_REPACK || op->kind == PSD_OP_UNPACK || has_small_products(worker, op)) &&
 	       elements_of(worker, op) <= SMALL_ELEMENTS;
 }
 

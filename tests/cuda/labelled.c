@@ -160,6 +160,23 @@ static enum psd_status spoil(struct psd_device *device, const struct psd_encodin
 	BEGIN(PSD_STREAM_COMPUTE, "spoil", spoil(device, encoding, values, elements, in_any_case, err));
 }
 
+static enum psd_status measure(struct psd_device *device, const float *values, uint64_t elements, double *square,
+			       struct psd_error *err)
+{
+	BEGIN(PSD_STREAM_COMPUTE, "measure", measure(device, values, elements, square, err));
+}
+
+static enum psd_status find_clip(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err)
+{
+	BEGIN(PSD_STREAM_COMPUTE, "clip", find_clip(device, clip, err));
+}
+
+static enum psd_status shrink(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
+			      struct psd_error *err)
+{
+	BEGIN(PSD_STREAM_COMPUTE, "shrink", shrink(device, values, elements, ratio, err));
+}
+
 static enum psd_status drift(struct psd_device *device, const struct psd_drift *step, struct psd_error *err)
 {
 	BEGIN(PSD_STREAM_COMPUTE, "drift", drift(device, step, err));
@@ -243,6 +260,9 @@ struct psd_device_kind labelled_device(void)
 	kind.keep_factors = keep_factors;
 	kind.rebuild = rebuild;
 	kind.apply = apply;
+	kind.measure = measure;
+	kind.find_clip = find_clip;
+	kind.shrink = shrink;
 	kind.drift = drift;
 	kind.convert = convert;
 	kind.spoil = spoil;

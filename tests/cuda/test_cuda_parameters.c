@@ -109,6 +109,54 @@ Test(cuda_parameters, rates_by_norms_are_the_hosts)
 	check_update(update, 7);
 }
 
+/* ---- norms of all gradients ---- */
+
+enum { GRADIENTS = 3 };
+
+/* Of that many gradients the last is left out: no elements, whatever was there before. */
+static void check_clip(const uint64_t counts[GRADIENTS], double most_norm)
+{
+	struct psd_device *device = open_device();
+	static const float before[2 * GRADIENTS] = {9, 9, 9, 9, 9, 9}; /* room for as many doubles */
+	double here[GRADIENTS], *there = (double *)(void *)cuda_net_take(device, before, 2 * GRADIENTS);
+	float ratio, *own_ratio = cuda_net_take(device, &(float){0}, 1);
+	const struct psd_clip clip = {here, GRADIENTS, most_norm, &ratio},
+			      own = {there, GRADIENTS, most_norm, own_ratio};
+	float *gradients[GRADIENTS], *owns[GRADIENTS];
+	struct psd_error err = {0};
+
+	for (unsigned g = 0; g < GRADIENTS; g++) {
+		const uint64_t measured = g + 1 < GRADIENTS ? counts[g] : 0;
+
+		gradients[g] = make(counts[g], g + 1);
+		owns[g] = cuda_net_take(device, gradients[g], counts[g]);
+		here[g] = psd_clip_measure(gradients[g], measured);
+		cr_assert_eq(psd_device_cuda.measure(device, owns[g], measured, &there[g], &err), PSD_OK, "%s",
+			     err.text);
+	}
+	psd_clip_find(&clip);
+	cr_assert_eq(psd_device_cuda.find_clip(device, &own, &err), PSD_OK, "%s", err.text);
+	for (unsigned g = 0; g < GRADIENTS; g++) {
+		psd_clip_shrink(gradients[g], counts[g], ratio);
+		cr_assert_eq(psd_device_cuda.shrink(device, owns[g], counts[g], own_ratio, &err), PSD_OK, "%s",
+			     err.text);
+	}
+	cuda_net_wait(device, PSD_STREAM_COMPUTE);
+	for (unsigned g = 0; g < GRADIENTS; g++) {
+		check_equal(device, owns[g], gradients[g], counts[g], ratio < 1 ? NORM_TOLERANCE_RATIO : 0, "gradient");
+		free(gradients[g]);
+	}
+	psd_device_cuda.close(device);
+}
+
+/* Values are within -1 and 1, so that n of them have a norm of about sqrt(n / 3). */
+Test(cuda_parameters, gradients_are_clipped_as_on_the_host)
+{
+	check_clip((const uint64_t[]){3000000, 1000, 500}, 3);
+	check_clip((const uint64_t[]){7, 1, 5000}, 0.01);
+	check_clip((const uint64_t[]){3000, 1000, 500}, 1000);
+}
+
 /* ---- drifts ---- */
 
 static void check_drift(enum psd_drift_step step, uint64_t count)

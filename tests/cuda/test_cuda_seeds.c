@@ -16,18 +16,24 @@ static unsigned n_seeds(void)
 	return text ? (unsigned)strtoul(text, NULL, 10) : DEFAULT_SEEDS;
 }
 
-static struct training *run(const char *system, unsigned workers_per_node, unsigned seed)
+/* job: NULL: that of cuda_run(). */
+static struct training *run(const char *job, const char *system, unsigned workers_per_node, unsigned seed)
 {
+	struct training *training;
+
 	psd_stand_in_set_seed(seed);
-	return cuda_run(system, WORKERS, workers_per_node, ITERATIONS, &psd_device_cuda);
+	if (!job)
+		return cuda_run(system, WORKERS, workers_per_node, ITERATIONS, &psd_device_cuda);
+	training = cuda_run_make_job("smooth.yaml", job, system, WORKERS, workers_per_node, &psd_device_cuda);
+	return training_finish(training, system);
 }
 
-static void check_on_nodes(const char *system, unsigned workers_per_node)
+static void check_job(const char *job, const char *system, unsigned workers_per_node)
 {
-	struct training *at_once = run(system, workers_per_node, 0);
+	struct training *at_once = run(job, system, workers_per_node, 0);
 
 	for (unsigned seed = 1; seed <= n_seeds(); seed++) {
-		struct training *behind = run(system, workers_per_node, seed);
+		struct training *behind = run(job, system, workers_per_node, seed);
 
 		for (unsigned w = 0; w < WORKERS; w++)
 			cr_expect(training_is_same(behind, w, at_once, w), "%s, seed %u: worker %u differs", system,
@@ -36,6 +42,11 @@ static void check_on_nodes(const char *system, unsigned workers_per_node)
 		training_free(behind);
 	}
 	training_free(at_once);
+}
+
+static void check_on_nodes(const char *system, unsigned workers_per_node)
+{
+	check_job(NULL, system, workers_per_node);
 }
 
 static void check(const char *system)
@@ -112,4 +123,13 @@ Test(cuda_seeds, of_late_updates)
 {
 	check("schedule: wait-free, sync: hybrid, pair: 1KiB, slice: 4KiB, staleness: 1");
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, barrier: layer, wire: bf16, staleness: 2");
+}
+
+Test(cuda_seeds, of_clipped_gradients)
+{
+	static const char job[] =
+		"iterations: 3, optimiser: {momentum: 0.9, clip: 0.05}, learning_rate: {policy: fixed, base: 0.05}";
+
+	check_job(job, "schedule: wait-free, sync: ring, barrier: layer", 1);
+	check_job(job, "schedule: wait-free, sync: two-level-ps, pair: 1KiB, slice: 4KiB, staleness: 1", 2);
 }

@@ -225,6 +225,16 @@ Test(cuda_training, adaptive_updates_end_as_on_the_processor)
 #undef JOB
 }
 
+/* To less than a tenth of their length at first. */
+Test(cuda_training, clipped_gradients_end_as_on_the_processor)
+{
+#define JOB "iterations: 10, optimiser: {momentum: 0.9, clip: 0.05}, learning_rate: {policy: fixed, base: 0.05}"
+	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: ring");
+	check_job("smooth.yaml", JOB, "schedule: sequential, sync: ps, pair: 1KiB, slice: 4KiB");
+	check_job("smooth.yaml", JOB, "schedule: wait-free, sync: sfb, staleness: 1");
+#undef JOB
+}
+
 enum { UNEQUAL = 2 }; /* the stand-in's engine for gradients that are not of equal bits */
 
 /* Few, so that what differs by rounding stays near. */

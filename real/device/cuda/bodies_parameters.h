@@ -67,6 +67,22 @@ PSD_BODY void psd_trust_at(uint64_t i, const struct psd_cuda_trust *of)
 			(float)(of->trust_ratio * norms[0] / (norms[1] + (double)of->weight_decay * norms[0]));
 }
 
+PSD_BODY void psd_clip_at(uint64_t i, const struct psd_cuda_clip *of)
+{
+	double sum = 0.0;
+
+	for (uint32_t g = 0; g < of->n_groups; g++)
+		sum += of->folded[g];
+	const double norm = sqrt(sum);
+	of->ratio[i] = norm > of->most_norm ? (float)(of->most_norm / norm) : 1.0f;
+}
+
+PSD_BODY void psd_shrunk_at(uint64_t i, const struct psd_cuda_shrunk *of)
+{
+	if (*of->ratio != 1.0f)
+		of->values[i] *= *of->ratio;
+}
+
 PSD_BODY void psd_step_at(const struct psd_cuda_step *step, float *weight, float gradient, float *history)
 {
 	const float rate = step->own_rate ? *step->own_rate : step->rate;

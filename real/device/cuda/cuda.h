@@ -456,6 +456,11 @@ uint32_t psd_cuda_correct_of(const struct psd_cuda_layer *layer);
 
 /* ---- parameters (parameters.c): slots of struct psd_device_kind ---- */
 
+enum psd_status psd_cuda_measure(struct psd_device *device, const float *values, uint64_t elements, double *square,
+				 struct psd_error *err);
+enum psd_status psd_cuda_find_clip(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err);
+enum psd_status psd_cuda_shrink(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
+				struct psd_error *err);
 enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_update *update, float *weight,
 			       const float *gradient, struct psd_moments moments, uint64_t elements,
 			       struct psd_error *err);

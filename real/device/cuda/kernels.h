@@ -50,6 +50,8 @@
 	ROW(norms)                                                                                                     \
 	ROW(norms_fold)                                                                                                \
 	ROW(trust)                                                                                                     \
+	ROW(clip)                                                                                                      \
+	ROW(shrunk)                                                                                                    \
 	ROW(look)                                                                                                      \
 	ROW(look_fold)                                                                                                 \
 	ROW(spoil)                                                                                                     \
@@ -551,6 +553,20 @@ struct psd_cuda_trust {
 	float rate, weight_decay;
 	double trust_ratio;
 	float *own_rate;
+};
+
+/* The ratio of psd_clip_find(), squares added up group by group; index 0 alone. */
+struct psd_cuda_clip {
+	const double *folded; /* (n_groups) */
+	uint32_t n_groups;
+	double most_norm;
+	float *ratio;
+};
+
+/* psd_clip_shrink(), bit for bit. */
+struct psd_cuda_shrunk {
+	float *values;
+	const float *ratio;
 };
 
 /* psd_update_apply(), bit for bit. */

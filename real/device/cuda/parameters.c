@@ -4,6 +4,8 @@
 
 #include "real/device/cuda/cuda.h"
 
+enum { CLIP_GROUPS = 32 }; /* of tensors, which one thread then adds up */
+
 static struct psd_cuda_step step_of(const struct psd_update *update, const float *own_rate)
 {
 	return (struct psd_cuda_step){own_rate, update->rate, update->momentum, update->weight_decay,
@@ -39,6 +41,51 @@ static enum psd_status find_rate(struct psd_device *device, const struct psd_upd
 		status = psd_cuda_run_norms_fold(device, &fold, 2 * (uint64_t)n_groups, err);
 	return status ? status : psd_cuda_run_trust(device, &trust, 1, err);
 }
+
+/* ---- norms of all gradients ---- */
+
+/* As those of a rate, down to one sum. */
+enum psd_status psd_cuda_measure(struct psd_device *device, const float *values, uint64_t elements, double *square,
+				 struct psd_error *err)
+{
+	const uint32_t n_parts = (uint32_t)lesser(PSD_CUDA_NORM_PARTS, elements / 16 + 1);
+	const uint32_t n_groups = (uint32_t)lesser(PSD_CUDA_NORM_GROUPS, n_parts);
+	const struct psd_cuda_norms norms = {
+		.arrays = {values}, .elements = elements, .n_parts = n_parts, .partial = device->scratch->norms.parts};
+	const struct psd_cuda_norms_fold fold = {device->scratch->norms.parts, n_parts, n_groups,
+						 device->scratch->norms.folded};
+	const struct psd_cuda_norms_fold last = {device->scratch->norms.folded, n_groups, 1, square};
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (!status)
+		status = psd_cuda_run_norms(device, &norms, n_parts, err);
+	if (!status)
+		status = psd_cuda_run_norms_fold(device, &fold, n_groups, err);
+	return status ? status : psd_cuda_run_norms_fold(device, &last, 1, err);
+}
+
+enum psd_status psd_cuda_find_clip(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err)
+{
+	const uint32_t n_groups = (uint32_t)lesser(CLIP_GROUPS, clip->n);
+	const struct psd_cuda_norms_fold fold = {clip->squares, clip->n, n_groups, device->scratch->norms.folded};
+	const struct psd_cuda_clip run = {device->scratch->norms.folded, n_groups, clip->most_norm, clip->ratio};
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (!status && n_groups > 0)
+		status = psd_cuda_run_norms_fold(device, &fold, n_groups, err);
+	return status ? status : psd_cuda_run_clip(device, &run, 1, err);
+}
+
+enum psd_status psd_cuda_shrink(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
+				struct psd_error *err)
+{
+	const struct psd_cuda_shrunk run = {values, ratio};
+	const enum psd_status status = psd_cuda_enter(device, err);
+
+	return status ? status : psd_cuda_run_shrunk(device, &run, elements, err);
+}
+
+/* ---- updates ---- */
 
 static enum psd_status apply_adaptive(struct psd_device *device, const struct psd_update *update, float *weight,
 				      const float *gradient, struct psd_moments moments, uint64_t elements,

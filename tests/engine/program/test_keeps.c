@@ -55,6 +55,36 @@ static void check(const char *text, bool has_squares)
 	loaded_close(&loaded);
 }
 
+/* Then workers update, whatever the system. */
+Test(keeps, what_clips_is_remembered_by_devices)
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded, "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
+			     "compute: {device: cpu}\n"
+			     "cluster: {nodes: 2, workers_per_node: 2, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+			     "systems:\n"
+			     "  - {name: ps, sync: ps}\n"
+			     "  - {name: two-level ps, sync: two-level-ps, servers: 2}\n"
+			     "  - {name: hybrid, sync: hybrid}\n"
+			     "train: {iterations: 8, optimiser: {clip: 1}, learning_rate: {base: 0.1}}\n");
+	for (unsigned s = 0; s < loaded.scenario.n_systems; s++) {
+		struct psd_case made;
+
+		loaded_case(&made, &loaded, s, 0);
+		for (unsigned i = 0; i < made.plan.n_items; i++) {
+			const struct psd_plan_item *item = &made.plan.items[i];
+
+			cr_expect(psd_plan_keeps(&made.plan, item, PSD_BUFFER_HISTORY));
+			cr_expect_not(psd_plan_keeps(&made.plan, item, PSD_BUFFER_PART));
+			cr_expect_not(psd_plan_keeps(&made.plan, item, PSD_BUFFER_PART_HISTORY));
+			cr_expect_not(psd_plan_keeps(&made.plan, item, PSD_BUFFER_ENCODED_PARAMETER));
+		}
+		psd_case_release(&made);
+	}
+	loaded_close(&loaded);
+}
+
 Test(keeps, adamw_alone_has_squares_and_where_it_has_histories)
 {
 	check(SCENARIO("optimiser: {kind: adamw}, "), true);

@@ -708,3 +708,40 @@ Test(plan, a_sweep_says_how_much_is_gathered)
 	}
 	loaded_close(&loaded);
 }
+
+/* Servers that keep matrices, chunks that are held back, momentum that has gone before and local steps. */
+Test(plan, gradients_that_workers_never_have_whole_are_not_clipped)
+{
+	static const struct {
+		const char *system, *what;
+	} refused[] = {
+		{"sync: adam", "updates matrices at servers"},
+		{"sync: ring, sparse: {sparsity: 50%}", "is 'sparse'"},
+		{"sync: ps, compress: {by: one-bit, momentum: before}", "has 'momentum: before'"},
+		{"sync: ring, local_sgd: {steps: 2}", "has 'local_sgd'"},
+	};
+
+	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		struct loaded loaded;
+		struct psd_case made;
+		struct psd_error err = {.text = ""};
+		char text[1024], expected[256];
+
+		snprintf(text, sizeof(text),
+			 "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 4}\n"
+			 "compute: {device: cpu}\n"
+			 "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+			 "systems:\n  - {name: A, %s}\n"
+			 "train: {iterations: 8, optimiser: {momentum: 0.9, clip: 1}, learning_rate: {base: 0.1}}\n",
+			 refused[i].system);
+		snprintf(expected, sizeof(expected),
+			 "test.yaml:6:5: system 'A' %s, 'clip' of the optimiser needs whole gradients at workers",
+			 refused[i].what);
+		loaded_open(&loaded, text);
+		cr_expect_eq(psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
+					   psd_scenario_point(&loaded.scenario, 0), &err),
+			     PSD_EINVAL, "%s", refused[i].system);
+		cr_expect_str_eq(err.text, expected);
+		loaded_close(&loaded);
+	}
+}
