@@ -7,7 +7,8 @@ enum psd_status {
 	PSD_EINVAL, /* the user's input is wrong; text names file:line:column where there is one */
 	PSD_EFILE,  /* a file cannot be read or written */
 	PSD_ENOMEM,
-	PSD_ERUN, /* a run started and did not finish */
+	PSD_ERUN,  /* a run started and did not finish */
+	PSD_ELOST, /* so, because a process, a host or a connection is lost or stands still: another try may succeed */
 };
 
 #define PSD_MUST_CHECK __attribute__((warn_unused_result))

@@ -392,9 +392,9 @@ static enum psd_status wait_all(struct launch *launch, struct psd_error *err)
 static enum psd_status judge(const struct launch *launch, struct psd_worker_result *result, struct psd_error *err)
 {
 	if (launch->has_killed && launch->has_first)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s; %s", launch->killed, launch->first.text);
+		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s; %s", launch->killed, launch->first.text);
 	if (launch->has_killed)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s", launch->killed);
+		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s", launch->killed);
 	if (launch->has_first) {
 		*err = launch->first;
 		return launch->first.status;

@@ -34,8 +34,9 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 					 struct psd_error *err) PSD_MUST_CHECK;
 
 /* Starts all processes, waits for all, ends those that a failed one leaves behind. Call it from the main thread, before
- * starting any. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN: what the first that failed had to say. *result is worker
- * 0's, but for a replay's latest timer and processor times of its hosts, which are of all; written on success. */
+ * starting any. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN, PSD_ELOST: what the first that failed had to say;
+ * PSD_ELOST: which one was killed by a signal. *result is worker 0's, but for a replay's latest timer and processor
+ * times of its hosts, which are of all; written on success. */
 enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_worker_result *result,
 			   struct psd_error *err) PSD_MUST_CHECK;
 

@@ -4,8 +4,8 @@
 
 #include "real/net/mesh.h"
 
-/* Every host at once, with the connections that it has joined by. PSD_ERUN: somebody did not answer until until_sec, or
- * gave up. */
+/* Every host at once, with the connections that it has joined by. PSD_ELOST: somebody did not answer until until_sec;
+ * as psd_frame_read(). */
 enum psd_status psd_clocks_compare(const struct psd_mesh_options *options, const int fds[], double until_sec,
 				   struct psd_mesh_clock *clock, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -18,7 +18,7 @@ enum psd_status psd_frame_send(const char *peer, int fd, struct psd_secret *secr
 	memcpy(bytes + PSD_WIRE_HEAD_BYTES, payload, n_bytes);
 	return psd_secret_send(secret, fd, bytes, PSD_WIRE_HEAD_BYTES + n_bytes)
 		       ? PSD_OK
-		       : psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s has gone while hosts were joining", peer);
+		       : psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s has gone while hosts were joining", peer);
 }
 
 enum psd_status psd_frame_read_all(const char *peer, int fd, struct psd_secret *secret, uint8_t *bytes, size_t n_bytes,
@@ -28,13 +28,13 @@ enum psd_status psd_frame_read_all(const char *peer, int fd, struct psd_secret *
 		const ssize_t n_read = psd_secret_receive(secret, fd, bytes + at, n_bytes - at);
 
 		if (n_read == 0)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+			return psd_error_set(err, PSD_ELOST, PSD_NOWHERE,
 					     "%s closed the connection while hosts were joining", peer);
 		if (n_read < 0 && errno != EAGAIN && errno != EINTR)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: %s", peer, strerror(errno));
+			return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s: %s", peer, strerror(errno));
 		at += n_read > 0 ? (size_t)n_read : 0;
 		if (n_read < 0 && !psd_socket_await(fd, until_sec))
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s connected and said nothing", peer);
+			return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s connected and said nothing", peer);
 	}
 	return PSD_OK;
 }
@@ -59,6 +59,7 @@ enum psd_status psd_frame_read(const char *peer, int fd, struct psd_secret *secr
 	if (!status)
 		status = psd_frame_read_all(peer, fd, secret, payload, (size_t)head.length_bytes, until_sec, err);
 	if (!status && head.kind == PSD_WIRE_FAILED)
-		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s", psd_wire_decode_failed(payload).words);
+		status = psd_error_set(err, psd_wire_status(&head), PSD_NOWHERE, "%s",
+				       psd_wire_decode_failed(payload).words);
 	return status;
 }

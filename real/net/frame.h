@@ -10,15 +10,15 @@
 struct psd_secret;
 
 /* Of a kind whose payload always has n_bytes. peer: who is to read it; secret: of psd_mesh_options, as everywhere here.
- * PSD_ERUN: it has gone. */
+ * PSD_ELOST: it has gone. */
 enum psd_status psd_frame_send(const char *peer, int fd, struct psd_secret *secret, enum psd_wire_kind kind,
 			       const uint8_t *payload, size_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
-/* Waits for it. payload: has room for PSD_WIRE_SMALL_BYTES. PSD_ERUN: the peer went away, said nothing until until_sec,
- * sent anything else, or gives up: then in its own words. */
+/* Waits for it. payload: has room for PSD_WIRE_SMALL_BYTES. PSD_ELOST: the peer went away or said nothing until
+ * until_sec; PSD_ERUN: it sent anything else; it gives up: in its own words, with its own status. */
 enum psd_status psd_frame_read(const char *peer, int fd, struct psd_secret *secret, enum psd_wire_kind kind,
 			       uint8_t *payload, double until_sec, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Waits until n_bytes are read, at most until until_sec. PSD_ERUN: the peer went away or said nothing. */
+/* Waits until n_bytes are read, at most until until_sec. PSD_ELOST: the peer went away or said nothing. */
 enum psd_status psd_frame_read_all(const char *peer, int fd, struct psd_secret *secret, uint8_t *bytes, size_t n_bytes,
 				   double until_sec, struct psd_error *err) PSD_MUST_CHECK;
 

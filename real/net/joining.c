@@ -91,9 +91,11 @@ uint64_t psd_joining_hash(const struct psd_joining *joining)
 	return hash;
 }
 
-static void say(struct psd_secret *secret, int fd, struct psd_wire_failed failed, const char *words)
+static void say(struct psd_secret *secret, int fd, enum psd_status status, struct psd_wire_failed failed,
+		const char *words)
 {
-	const struct psd_wire_head head = {.kind = PSD_WIRE_FAILED, .length_bytes = PSD_WIRE_FAILED_BYTES};
+	const struct psd_wire_head head = {
+		.kind = PSD_WIRE_FAILED, .part = (uint32_t)status, .length_bytes = PSD_WIRE_FAILED_BYTES};
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_FAILED_BYTES];
 
 	snprintf(failed.words, sizeof(failed.words), "%s", words);
@@ -102,15 +104,15 @@ static void say(struct psd_secret *secret, int fd, struct psd_wire_failed failed
 	(void)psd_secret_send(secret, fd, bytes, sizeof(bytes));
 }
 
-void psd_joining_say_failed(const struct psd_joining *joining, int fd, const char *words)
+void psd_joining_say_failed(const struct psd_joining *joining, int fd, enum psd_status status, const char *words)
 {
-	say(joining->options->secret, fd,
+	say(joining->options->secret, fd, status,
 	    (struct psd_wire_failed){joining->options->self, joining->n_hosts, psd_joining_hash(joining), ""}, words);
 }
 
 void psd_joining_say_refused(int fd, const char *words)
 {
-	say(NULL, fd, (struct psd_wire_failed){.words = ""}, words);
+	say(NULL, fd, PSD_ERUN, (struct psd_wire_failed){.words = ""}, words);
 }
 
 bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned line)

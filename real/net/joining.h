@@ -68,14 +68,14 @@ void psd_joining_write_missing(const struct psd_joining *joining, char text[PSD_
 /* Of the list of hosts, and how often they have joined. */
 uint64_t psd_joining_hash(const struct psd_joining *joining);
 /* To whoever knows the secret, where there is one. Who does not take it closes the connection, and that says enough. */
-void psd_joining_say_failed(const struct psd_joining *joining, int fd, const char *words);
+void psd_joining_say_failed(const struct psd_joining *joining, int fd, enum psd_status status, const char *words);
 /* To whoever does not know the secret: no more than the words. */
 void psd_joining_say_refused(int fd, const char *words);
 bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned line);
 bool psd_joining_find_difference(const struct psd_joining *joining, unsigned host, const char *terms,
 				 struct psd_error *err);
 
-/* ---- talks.c; PSD_ERUN, PSD_EINVAL, PSD_ENOMEM: the hosts cannot join ---- */
+/* ---- talks.c; PSD_ERUN, PSD_ELOST, PSD_EINVAL, PSD_ENOMEM: the hosts cannot join ---- */
 
 /* Connects to lower hosts where it is time to. */
 enum psd_status psd_talks_begin(struct psd_joining *joining, struct psd_error *err) PSD_MUST_CHECK;

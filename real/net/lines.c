@@ -196,7 +196,7 @@ static enum psd_status try_number(const struct psd_mesh_options *mesh, const int
 		};
 	error = run_trials(trials, number, bps);
 	free(blocks);
-	return error ? psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot try %u connections between two hosts: %s",
+	return error ? psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "cannot try %u connections between two hosts: %s",
 				     number, strerror(error))
 		     : PSD_OK;
 }

@@ -13,7 +13,7 @@
 enum { PSD_LINES_MOST = 1 << (PSD_WIRE_LINES_TRIED - 1) }; /* 1, 2 and 4 are tried */
 
 /* Whether it is worth trying: all hosts at once, by the one connection that they have. wants_several: this host has the
- * processors for it. PSD_ERUN: somebody has gone or says nothing until until_sec. */
+ * processors for it. PSD_ELOST: somebody has gone or says nothing until until_sec. */
 enum psd_status psd_lines_agree(const struct psd_mesh_options *mesh, const int fds[], bool wants_several,
 				double until_sec, bool *is_tried, struct psd_error *err) PSD_MUST_CHECK;
 /* The number, the same for all hosts, which all call it at once; a node has fewer workers than there are hosts. fds:

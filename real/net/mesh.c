@@ -181,12 +181,12 @@ static void give_up(struct psd_joining *joining, const struct psd_error *err)
 		      err->text);
 	for (unsigned t = 0; t < joining->n_talks; t++)
 		if (!joining->talks[t].is_connecting)
-			psd_joining_say_failed(joining, joining->talks[t].fd, words.text);
+			psd_joining_say_failed(joining, joining->talks[t].fd, err->status, words.text);
 	for (unsigned i = 0; i < n_fds; i++) {
 		if (joining->fds[i] < 0)
 			continue;
 		if (i % joining->options->n_lines == 0)
-			psd_joining_say_failed(joining, joining->fds[i], words.text);
+			psd_joining_say_failed(joining, joining->fds[i], err->status, words.text);
 		psd_secret_end(joining->options->secret, joining->fds[i]);
 		close(joining->fds[i]);
 		joining->fds[i] = -1;

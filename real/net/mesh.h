@@ -44,9 +44,9 @@ struct psd_mesh_clock {
 };
 
 /* fds: n_lines for each host, host after host, -1 for the own; the caller closes them. Blocks until all are there.
- * PSD_ERUN: who is missing, does not fit, has left or gives up. Where terms differ each of the two names the first key
- * that does: the one that connects gives up, the other goes on until that says so or the time is over. Who gives up
- * tells all who have joined. */
+ * PSD_ERUN: who is missing, does not fit or gives up; PSD_ELOST: who has left. Where terms differ each of the two names
+ * the first key that does: the one that connects gives up, the other goes on until that says so or the time is over.
+ * Who gives up tells all who have joined. */
 enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[], struct psd_mesh_clock *clock,
 			      struct psd_error *err) PSD_MUST_CHECK;
 /* Listens where the others look for hosts[self], for psd_mesh_options: the caller closes *listener. PSD_ERUN: it

@@ -49,7 +49,7 @@ static void refuse(struct psd_joining *joining, struct psd_talk *talk, const cha
 		psd_joining_remark(joining, "refused", talk->name, words);
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s refused %s: %s",
 		      psd_joining_name(joining, joining->options->self, name), talk->name, words);
-	psd_joining_say_failed(joining, talk->fd, line.text);
+	psd_joining_say_failed(joining, talk->fd, PSD_ERUN, line.text);
 	psd_talk_end(joining, talk);
 }
 
@@ -210,8 +210,8 @@ static enum psd_status take_failed(struct psd_joining *joining, struct psd_talk 
 		if (failed->host == joining->refused)
 			*err = joining->difference;
 		else
-			psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s", failed->words);
-		return PSD_ERUN;
+			psd_error_set(err, psd_wire_status(&talk->greeting.head), PSD_NOWHERE, "%s", failed->words);
+		return err->status;
 	}
 	snprintf(words, sizeof(words),
 		 "says that host %" PRIu32 " of %" PRIu32 " gives up, which this run does not wait for", failed->host,
@@ -271,7 +271,8 @@ static enum psd_status take_answer(struct psd_joining *joining, struct psd_talk 
 	const struct psd_wire_hello *hello = &talk->greeting.hello;
 
 	if (talk->greeting.head.kind == PSD_WIRE_FAILED)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s", talk->greeting.failed.words);
+		return psd_error_set(err, psd_wire_status(&talk->greeting.head), PSD_NOWHERE, "%s",
+				     talk->greeting.failed.words);
 	if (hello->host == joining->options->self) /* by chance TCP has given this end the port that it looks for */
 		return lose(joining, talk, 0, err);
 	if (hello->host != talk->host || hello->line != talk->line || hello->n_hosts != joining->n_hosts)
@@ -289,7 +290,7 @@ static enum psd_status take_while_excusing(struct psd_joining *joining, struct p
 	const bool has_failed = talk->greeting.head.kind == PSD_WIRE_FAILED;
 	const uint32_t host = has_failed ? talk->greeting.failed.host : talk->greeting.hello.host;
 
-	psd_joining_say_failed(joining, talk->fd, joining->excuse);
+	psd_joining_say_failed(joining, talk->fd, PSD_ERUN, joining->excuse);
 	if (host < joining->n_hosts)
 		joining->seats[host].is_told = true;
 	psd_talk_end(joining, talk);
@@ -307,7 +308,7 @@ static enum psd_status finish_proving(struct psd_joining *joining, struct psd_ta
 		return lose(joining, talk, error, err);
 	talk->is_proving = false;
 	if (joining->excuse) {
-		psd_joining_say_failed(joining, talk->fd, joining->excuse);
+		psd_joining_say_failed(joining, talk->fd, PSD_ERUN, joining->excuse);
 		joining->seats[talk->host].is_told = true;
 		psd_talk_end(joining, talk);
 		return PSD_OK;
@@ -370,14 +371,14 @@ enum psd_status psd_talks_hear_joined(struct psd_joining *joining, unsigned host
 	if (n_read < 0 && (errno == EAGAIN || errno == EINTR))
 		return PSD_OK;
 	if (n_read <= 0)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s closed the connection while hosts were joining",
+		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s closed the connection while hosts were joining",
 				     psd_joining_name(joining, host, name));
 	if (n_read < PSD_WIRE_HEAD_BYTES)
 		return PSD_OK;
 	joining->seats[host].has_more = psd_wire_decode(bytes, &head, &cause) || head.kind != PSD_WIRE_FAILED;
 	if (joining->seats[host].has_more || n_read < (ssize_t)sizeof(bytes))
 		return PSD_OK;
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s",
+	return psd_error_set(err, psd_wire_status(&head), PSD_NOWHERE, "%s",
 			     psd_wire_decode_failed(bytes + PSD_WIRE_HEAD_BYTES).words);
 }
 

@@ -38,7 +38,7 @@ struct psd_transport {
 	/* A call costs more than what a chunk more in it delays. */
 	bool takes_chunks_together;
 	/* Takes those carriers that have no transport yet and that it can serve; both ends decide alike. Called by all
-	 * hosts in the same order, before any has sent a message. PSD_ERUN: a peer has gone or says nothing;
+	 * hosts in the same order, before any has sent a message. PSD_ELOST: a peer has gone or says nothing;
 	 * PSD_ENOMEM. */
 	enum psd_status (*join)(const struct psd_transport_join *join, struct psd_carrier carriers[],
 				struct psd_error *err);

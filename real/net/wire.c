@@ -111,6 +111,11 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 	return PSD_OK;
 }
 
+enum psd_status psd_wire_status(const struct psd_wire_head *head)
+{
+	return head->part > PSD_OK && head->part <= PSD_ELOST ? (enum psd_status)head->part : PSD_ERUN;
+}
+
 void psd_wire_encode_hello(const struct psd_wire_hello *hello, uint8_t bytes[PSD_WIRE_HELLO_BYTES])
 {
 	put(put(put(put(put(bytes, hello->host, 4), hello->n_hosts, 4), hello->line, 4), 0, 4), hello->terms_bytes, 8);

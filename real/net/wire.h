@@ -33,7 +33,7 @@ enum psd_wire_kind {
 	PSD_WIRE_INVITATION, /* from host 0 before they begin: PSD_WIRE_INVITATION_BYTES by which a library's ranks
 				meet */
 	PSD_WIRE_STEPS,	     /* from worker 0, without a payload: the window `iteration` has `part` local steps */
-	PSD_WIRE_FAILED,     /* instead of anything: the sender gives up: struct psd_wire_failed */
+	PSD_WIRE_FAILED,     /* instead of anything: the sender gives up, `part`: its status; struct psd_wire_failed */
 	PSD_WIRE_KINDS
 };
 
@@ -106,6 +106,9 @@ void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HE
  * length; the text has no subject: "speaks version 2, this is version 1". *head is written on success only. */
 enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head,
 				struct psd_error *err) PSD_MUST_CHECK;
+
+/* That the sender of PSD_WIRE_FAILED gives up with; PSD_ERUN where `part` is none. */
+enum psd_status psd_wire_status(const struct psd_wire_head *head);
 
 void psd_wire_encode_hello(const struct psd_wire_hello *hello, uint8_t bytes[PSD_WIRE_HELLO_BYTES]);
 struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_BYTES]);

@@ -92,9 +92,9 @@ struct psd_worker_result {
 	double machine_cpu_sec; /* that it had */
 };
 
-/* PSD_EINVAL: the scenario asks for what this executor cannot do; PSD_EFILE, PSD_ENOMEM; PSD_ERUN: it did not come to
- * its end, the text says who waits for whom. *result is written on success. Starts threads; several may run in one
- * process. */
+/* PSD_EINVAL: the scenario asks for what this executor cannot do; PSD_EFILE, PSD_ENOMEM; PSD_ERUN, PSD_ELOST: it did
+ * not come to its end, the text says who waits for whom. *result is written on success. Starts threads; several may run
+ * in one process. */
 enum psd_status psd_worker_run(const struct psd_worker_options *options, struct psd_worker_result *result,
 			       struct psd_error *err) PSD_MUST_CHECK;
 

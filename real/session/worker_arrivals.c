@@ -261,7 +261,7 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 		from->bye = psd_wire_decode_bye(from->small);
 		from->has_said_bye = true;
 		break;
-	case PSD_WIRE_FAILED: psd_worker_told(worker, peer, (enum psd_status)head->part); break;
+	case PSD_WIRE_FAILED: psd_worker_told(worker, peer, psd_wire_status(head)); break;
 	case PSD_WIRE_ALIVE:
 	case PSD_WIRE_HELLO:
 	case PSD_WIRE_CLOCK:

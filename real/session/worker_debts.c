@@ -61,7 +61,7 @@ static __attribute__((format(printf, 4, 5))) enum psd_status blame(struct psd_wo
 	vsnprintf(what, sizeof(what), format, values);
 	va_end(values);
 	worker->is_blamed = true;
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s %s",
+	return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s %s",
 			     psd_mesh_name(worker->layout, worker->options->hosts, host, name), what);
 }
 
@@ -156,8 +156,7 @@ void psd_worker_told(struct psd_worker *worker, unsigned peer, enum psd_status s
 	if (worker->status)
 		return;
 	worker->is_blamed = true;
-	worker->status = psd_error_set(worker->err, status > PSD_OK && status <= PSD_ERUN ? status : PSD_ERUN,
-				       PSD_NOWHERE, "%s", failed.words);
+	worker->status = psd_error_set(worker->err, status, PSD_NOWHERE, "%s", failed.words);
 }
 
 /* Who closes a connection without a word may have found somebody else silent. */
@@ -169,7 +168,7 @@ enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, 
 	if (worker->status || worker->peers[peer].has_said_bye)
 		return worker->status;
 	if (blame_silent(worker, worker->options->stall_sec / 2, err))
-		return PSD_ERUN;
+		return PSD_ELOST;
 	if (error_number)
 		snprintf(how, sizeof(how), "is gone (%.60s)", strerror(error_number));
 	describe_owed(worker, find_owed(worker, peer), owed, sizeof(owed));
@@ -223,7 +222,7 @@ enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_err
 		worker->pulse.awake_sec = now_sec;
 	worker->pulse.turned_sec = now_sec;
 	if (blame_silent(worker, stall_sec, err) || blame_jobs(worker, err))
-		return PSD_ERUN;
+		return PSD_ELOST;
 	return fmin(still_sec, now_sec - worker->pulse.awake_sec) > stall_sec + LATER_SEC ? blame_debtor(worker, err)
 											  : PSD_OK;
 }

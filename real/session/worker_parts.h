@@ -555,9 +555,9 @@ struct psd_streams_owner psd_worker_owner(struct psd_worker *worker);
 
 /* psd_streams_owner.lost */
 enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err);
-/* A peer gives up. */
+/* A peer gives up, with that status. */
 void psd_worker_told(struct psd_worker *worker, unsigned peer, enum psd_status status);
-/* PSD_ERUN: somebody stands still for longer than psd_worker_options.stall_sec; who, and at what. */
+/* PSD_ELOST: somebody stands still for longer than psd_worker_options.stall_sec; who, and at what. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_figures.c ---- */

@@ -534,7 +534,7 @@ Test(run, a_killed_worker_is_named)
 	training->victim = 0;
 	training->options.worker.n_iterations = 1000;
 	training_run(training);
-	cr_assert_eq(training->status, PSD_ERUN);
+	cr_assert_eq(training->status, PSD_ELOST);
 	cr_assert(strstr(training->err.text, "worker 0 at 127.0.0.1:"), "%s", training->err.text);
 	cr_assert(strstr(training->err.text, "was killed by signal 9, as the kernel does it where memory runs out"),
 		  "%s", training->err.text);

@@ -402,7 +402,7 @@ Test(joining, a_host_comes_once)
 	cr_expect(strstr(failed.words, ": opens connection 0 of host 1, the next is 1"), "%s", failed.words);
 	close(fds[0]); /* it had joined: now the run cannot begin */
 	wait_for(&cluster, 0, 1);
-	cr_expect_eq(cluster.hosts[0].status, PSD_ERUN);
+	cr_expect_eq(cluster.hosts[0].status, PSD_ELOST);
 	cr_expect(strstr(cluster.hosts[0].err.text, " closed the connection while hosts were joining"), "%s",
 		  cluster.hosts[0].err.text);
 	cr_expect(!strncmp(cluster.hosts[0].err.text, "worker 1 at 127.0.0.1:", 22), "%s", cluster.hosts[0].err.text);

@@ -108,7 +108,7 @@ Test(lines, what_flows_too_late_is_too_late)
 
 	do_both(hosts, PSD_LINES_MOST, choosing, try);
 	for (unsigned h = 0; h < HOSTS; h++) {
-		cr_expect_eq(choosing[h].status, PSD_ERUN);
+		cr_expect_eq(choosing[h].status, PSD_ELOST);
 		cr_expect(strstr(choosing[h].err.text, strerror(ETIMEDOUT)), "%s", choosing[h].err.text);
 	}
 }

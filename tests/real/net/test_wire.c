@@ -145,6 +145,16 @@ Test(wire, small_payloads_come_back)
 	cr_assert_eq(psd_wire_decode_bye(bytes).received_bytes, bye.received_bytes);
 }
 
+/* Whatever a newer version or a stranger says is a failure. */
+Test(wire, a_failure_has_its_senders_status)
+{
+	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = PSD_EINVAL}), PSD_EINVAL);
+	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = PSD_ELOST}), PSD_ELOST);
+	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = PSD_OK}), PSD_ERUN);
+	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = PSD_ELOST + 1}), PSD_ERUN);
+	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = UINT32_MAX}), PSD_ERUN);
+}
+
 Test(wire, words_of_a_failure_come_back_and_always_end)
 {
 	struct psd_wire_failed failed = {3, 4, UINT64_C(0x0102030405060708), "worker 3: no data"}, back;

@@ -90,7 +90,7 @@ Test(checkpoint, a_run_that_was_killed_goes_on)
 	cr_assert_eq(whole->status, PSD_OK, "%s", whole->err.text);
 	killed->victim = 0;
 	training_run(killed);
-	cr_expect_eq(killed->status, PSD_ERUN);
+	cr_expect_eq(killed->status, PSD_ELOST);
 	cr_assert_eq(psd_checkpoints_find(&checkpoints, (struct psd_checkpoint_host){2, 2}, &found, &err), PSD_OK);
 	cr_assert_eq(found.iterations, 1);
 	training_run(after);

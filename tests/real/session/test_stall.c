@@ -125,7 +125,7 @@ static void check_named(const char *sync, unsigned seed, enum psd_ground ground)
 	training_run(training);
 	took_sec = psd_socket_now_sec() - *halted_sec;
 	snprintf(name, sizeof(name), "worker %u at ", place.victim);
-	cr_expect_eq(training->status, PSD_ERUN);
+	cr_expect_eq(training->status, PSD_ELOST);
 	cr_expect(!strncmp(training->err.text, name, strlen(name)), "%s, seed %u, halt %d, iteration %llu: %s", sync,
 		  seed, (int)place.halt, (unsigned long long)place.iteration, training->err.text);
 	cr_expect_lt(took_sec, STALL_SEC + LATER_SEC, "%s, seed %u, halt %d: %s", sync, seed, (int)place.halt,

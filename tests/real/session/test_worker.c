@@ -133,9 +133,9 @@ static void part(struct meeting *meeting)
 	loaded_close(&meeting->loaded);
 }
 
-static void check_words(const struct meeting *meeting, const char *words)
+static void check_words(const struct meeting *meeting, enum psd_status status, const char *words)
 {
-	cr_assert_eq(meeting->status, PSD_ERUN);
+	cr_assert_eq(meeting->status, status);
 	cr_assert(strstr(meeting->err.text, words), "'%s' is not in '%s'", words, meeting->err.text);
 	cr_assert(strstr(meeting->err.text, "worker 0 at 127.0.0.1:"), "%s", meeting->err.text);
 }
@@ -161,7 +161,7 @@ static void check_frame(const char *sync, enum psd_op_kind op_kind, struct psd_w
 	head.op = find_op(&meeting, op_kind);
 	send_frame(&meeting, &head, zeros, is_small ? head.length_bytes : 0);
 	part(&meeting);
-	check_words(&meeting, words);
+	check_words(&meeting, PSD_ERUN, words);
 }
 
 Test(worker, refuses_messages_that_the_program_does_not_have)
@@ -199,7 +199,7 @@ Test(worker, refuses_a_step_that_overtakes_the_first)
 		sizeof(float);
 	send_frame(&meeting, &head, NULL, 0);
 	part(&meeting);
-	check_words(&meeting, "sent a step out of turn");
+	check_words(&meeting, PSD_ERUN, "sent a step out of turn");
 }
 
 Test(worker, refuses_signals_that_nobody_expects)
@@ -255,7 +255,7 @@ Test(worker, refuses_steps_that_it_has_been_told)
 	head.part = 4;
 	send_frame(&meeting, &head, NULL, 0);
 	part(&meeting);
-	check_words(&meeting, "sent steps that nobody expects");
+	check_words(&meeting, PSD_ERUN, "sent steps that nobody expects");
 }
 
 /* Iteration 4 is the first that exchanges. */
@@ -276,7 +276,7 @@ Test(worker, refuses_messages_of_iterations_that_do_not_exchange)
 					   : psd_payload_bytes_between(payload, layout, 0, 1);
 		send_frame(&meeting, &head, NULL, 0);
 		part(&meeting);
-		check_words(&meeting, "sent a message out of turn");
+		check_words(&meeting, PSD_ERUN, "sent a message out of turn");
 	}
 }
 
@@ -298,5 +298,5 @@ Test(worker, says_whom_it_waited_for)
 	meet(&meeting, "ps");
 	cr_assert_eq(shutdown(meeting.fd, SHUT_WR), 0);
 	part(&meeting);
-	check_words(&meeting, "closed the connection in iteration 0 while worker 1 waits for its 'push ");
+	check_words(&meeting, PSD_ELOST, "closed the connection in iteration 0 while worker 1 waits for its 'push ");
 }
