@@ -137,6 +137,8 @@ static enum psd_status check_libraries(const struct psd_run *run, struct psd_err
 		if (!status)
 			status = psd_worker_check_library(system, run->point.workers,
 							  psd_run_replay(run) ? NULL : run->device, err);
+		if (!status)
+			status = psd_run_check_restarts(run, system, err);
 	}
 	return status;
 }

@@ -6,7 +6,14 @@
 #include "real/cluster/hosts.h"
 #include "real/data/pack_format.h"
 
-enum { MOST_NODES = 400, PACKED_SIDE = 256, LEAST_SIDE = 8, ATTEMPTS = 3, MOST_ATTEMPTS = 100 };
+enum {
+	MOST_NODES = 400,
+	PACKED_SIDE = 256,
+	LEAST_SIDE = 8,
+	ATTEMPTS = 3,
+	MOST_ATTEMPTS = 100,
+	MOST_RESTARTS = 1000000
+};
 
 #define STALL_SEC 60.0
 #define JOIN_SEC  120.0 /* a cluster starts its processes one after the other */
@@ -47,6 +54,9 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_COUNT, AT(save_every), .least = 1, .most = PSD_MAX_ITERATIONS, .commands = OF(TRAIN)},
 	{OPTION("--resume", NULL, "go on from the newest checkpoint of --save; begin where there is none"),
 	 .kind = PSD_OPTION_FLAG, AT(resumes), .commands = OF(TRAIN)},
+	{OPTION("--restarts", "N",
+		"of --save: resume by itself when a process or host is lost, N times at most (if not given: 0)"),
+	 .kind = PSD_OPTION_COUNT, AT(n_restarts), .least = 0, .most = MOST_RESTARTS, .commands = OF(TRAIN)},
 	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(TRAIN)},
 	{OPTION("--nodes", "N", "nodes of the cluster (if not given: the scenario's first of 2 to 4, or 1)"),
@@ -118,6 +128,7 @@ enum psd_status psd_run_options_check_joined(const struct psd_run_options *optio
 	const char *const other = options->n_nodes	      ? "--nodes"
 				  : options->has_no_emulation ? "--no-emulation"
 				  : options->trace_path	      ? "--trace"
+				  : options->n_restarts > 0   ? "--restarts"
 							      : NULL;
 
 	if (!other)
@@ -139,9 +150,13 @@ static enum psd_status check_hosts(const struct psd_run_options *options, struct
 
 static enum psd_status check_save(const struct psd_run_options *options, struct psd_error *err)
 {
-	if (!options->save_path && (options->resumes || options->save_every > 0))
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--save'",
-				     options->resumes ? "--resume" : "--save-every");
+	const char *const other = options->resumes	    ? "--resume"
+				  : options->save_every > 0 ? "--save-every"
+				  : options->n_restarts > 0 ? "--restarts"
+							    : NULL;
+
+	if (!options->save_path && other)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--save'", other);
 	return PSD_OK;
 }
 
@@ -156,6 +171,7 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 		status = check_hosts(&parsed, err);
 	if (!status && !parsed.about)
 		status = check_save(&parsed, err);
+	parsed.resumes = parsed.resumes || parsed.n_restarts > 0;
 	if (parsed.join_sec == 0.0) /* none is given: 0s is refused */
 		parsed.join_sec = JOIN_SEC;
 	if (status)

@@ -37,13 +37,14 @@ struct psd_run_options {
 	uint64_t n_iterations;	 /* 0: the scenario's */
 	double stall_sec;
 	double join_sec;
-	uint64_t n_attempts;	/* of a calibration */
-	const char *dilation;	/* or NULL: the scenario's */
-	const char *trace_path; /* or NULL */
-	const char *log_path;	/* or NULL */
-	const char *save_path;	/* a folder, or NULL */
-	uint64_t save_every;	/* iterations; 0: an epoch */
-	bool resumes;
+	uint64_t n_attempts;		/* of a calibration */
+	const char *dilation;		/* or NULL: the scenario's */
+	const char *trace_path;		/* or NULL */
+	const char *log_path;		/* or NULL */
+	const char *save_path;		/* a folder, or NULL */
+	uint64_t save_every;		/* iterations; 0: an epoch */
+	bool resumes;			/* also where it restarts: a host that is started again has the same command */
+	uint64_t n_restarts;		/* at most */
 	const char *output_path;	/* of `pack`, `weights` and `calibrate` */
 	uint64_t side;			/* of packed images, in pixels */
 	struct psd_arguments arguments; /* its command: enum psd_run_command */

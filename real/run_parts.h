@@ -31,6 +31,8 @@ struct psd_run {
 	struct psd_checkpoints checkpoints; /* no folder: none */
 	int checkpoints_lock;		    /* -1: none */
 	uint32_t first_iteration;	    /* of the system that runs; 0: it begins */
+	unsigned n_restarts;		    /* of it, so far */
+	struct psd_error lost;		    /* why it was started again */
 	FILE *trace;
 	const struct psd_system *traced; /* or NULL */
 };
@@ -71,6 +73,16 @@ enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *
  * folder or the log cannot be read; PSD_ERUN, PSD_ENOMEM as psd_run_log_go_on(). */
 enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made,
 				   struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- run_restarts.c ---- */
+
+/* PSD_EINVAL with the system's place: --restarts is given, and it cannot be started again. */
+enum psd_status psd_run_check_restarts(const struct psd_run *run, const struct psd_system *system,
+				       struct psd_error *err) PSD_MUST_CHECK;
+/* Whether the system that has failed so is to be started again. Where no restart is left err says that as well. */
+bool psd_run_restarts(struct psd_run *run, struct psd_error *err);
+/* Where it has been lost: why, and from where it goes on; status: whether it does. */
+void psd_run_say_restart(const struct psd_run *run, const struct psd_system *system, enum psd_status status);
 
 /* ---- run_system.c ---- */
 

@@ -78,6 +78,9 @@ static enum psd_status write_trace(struct psd_run *run, const struct psd_case *m
 				last_iteration, PSD_MAX_SPANS);
 	if (!run->options->is_quiet && run->n_rows > 1)
 		psd_console_say("psd-run: the trace is of %s", made->system->name);
+	if (!run->options->is_quiet && run->n_restarts > 0)
+		psd_console_say("psd-run: the trace begins with iteration %" PRIu32 ", at the last restart",
+				run->first_iteration);
 	return PSD_OK;
 }
 
@@ -237,6 +240,21 @@ static void say_done(struct psd_run *run, const struct psd_system *system)
 	psd_mesh_excuse(run->hosts.hosts, run->hosts.n_hosts, run->self, *run->n_joined, run->secret, words.text);
 }
 
+/* From the newest checkpoint on, where there is one. */
+static enum psd_status carry_out(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
+				 struct psd_error *err)
+{
+	const enum psd_status status = psd_run_find_first(run, made, err);
+
+	psd_run_say_restart(run, made->system, status);
+	if (status)
+		return status;
+	if (!psd_run_is_done(run))
+		return launch_again(run, made, row, err);
+	say_done(run, made->system);
+	return PSD_OK;
+}
+
 enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system, struct psd_error *err)
 {
 	struct psd_run_row row = {
@@ -252,11 +270,9 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 		status = find_dilation(run, &made, err);
 	row.replay = run->replay;
 	if (!status)
-		status = psd_run_find_first(run, &made, err);
-	if (!status && psd_run_is_done(run))
-		say_done(run, system);
-	else if (!status)
-		status = launch_again(run, &made, &row, err);
+		status = carry_out(run, &made, &row, err);
+	while (status && psd_run_restarts(run, err))
+		status = carry_out(run, &made, &row, err);
 	psd_case_release(&made);
 	return status;
 }

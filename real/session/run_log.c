@@ -18,6 +18,8 @@
 
 /* Of a line, behind the system. */
 enum { ELAPSED_CELL = 4 };
+/* For "/proc/self/fd/N". */
+enum { OWN_PATH = 32 };
 
 static enum psd_status refuse(const struct psd_run_log *log, int error_number, struct psd_error *err)
 {
@@ -70,20 +72,28 @@ static const char *find_cell(const char *line, unsigned n)
 	return line;
 }
 
-/* An older line, if it is of the system and before that iteration. */
-static enum psd_status take_over(struct psd_run_log *log, const char *line, const struct psd_text *system,
-				 uint32_t first_iteration, struct psd_error *err)
+/* Whether the line is of the system and before that iteration; then its seconds count. */
+static bool stays(struct psd_run_log *log, const char *line, const struct psd_text *system, uint32_t first_iteration)
 {
 	const char *iteration = line + system->length, *elapsed;
-	struct psd_text copy = {.bytes = NULL};
 	char *end;
 
 	if (strncmp(line, system->bytes, system->length) != 0 || !isdigit((unsigned char)*iteration) ||
 	    strtoull(iteration, &end, 10) >= first_iteration || *end != ',' || !strchr(line, '\n'))
-		return PSD_OK;
+		return false;
 	elapsed = find_cell(iteration, ELAPSED_CELL);
 	if (elapsed)
 		log->before_sec = strtod(elapsed, NULL);
+	return true;
+}
+
+static enum psd_status take_over(struct psd_run_log *log, const char *line, const struct psd_text *system,
+				 uint32_t first_iteration, struct psd_error *err)
+{
+	struct psd_text copy = {.bytes = NULL};
+
+	if (!stays(log, line, system, first_iteration))
+		return PSD_OK;
 	psd_text_add(&copy, "%s", line);
 	return psd_console_write(log->file, &copy) ? PSD_OK : refuse(log, errno, err);
 }
@@ -101,6 +111,32 @@ static enum psd_status take_all_over(struct psd_run_log *log, FILE *older, const
 	return status;
 }
 
+/* The head and what stays come first. older: this log itself. */
+static enum psd_status drop_rest(struct psd_run_log *log, FILE *older, const struct psd_text *system,
+				 uint32_t first_iteration, struct psd_error *err)
+{
+	off_t kept_bytes = 0;
+	bool is_head = true;
+	char *line = NULL;
+	size_t room = 0;
+
+	while (getline(&line, &room, older) > 0 && (is_head || stays(log, line, system, first_iteration))) {
+		kept_bytes += (off_t)strlen(line);
+		is_head = false;
+	}
+	free(line);
+	return ftruncate(fileno(log->file), kept_bytes) ? refuse(log, errno, err) : PSD_OK;
+}
+
+/* Read from its beginning, whatever has become of its path. */
+static FILE *open_older(const struct psd_run_log *log)
+{
+	char own[OWN_PATH];
+
+	snprintf(own, sizeof(own), "/proc/self/fd/%d", fileno(log->file));
+	return fopen(log->is_shown ? own : log->path, "re");
+}
+
 enum psd_status psd_run_log_go_on(struct psd_run_log *log, const struct psd_system *system, uint32_t first_iteration,
 				  struct psd_error *err)
 {
@@ -109,16 +145,19 @@ enum psd_status psd_run_log_go_on(struct psd_run_log *log, const struct psd_syst
 	struct stat about;
 	FILE *older;
 
-	if (!log->file || stat(log->path, &about) || !S_ISREG(about.st_mode))
+	if (!log->file || (log->is_shown ? fstat(fileno(log->file), &about) : stat(log->path, &about)) ||
+	    !S_ISREG(about.st_mode))
 		return PSD_OK;
-	older = fopen(log->path, "re");
+	older = open_older(log);
 	if (!older)
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = log->path}, "cannot be read: %s",
 				     strerror(errno));
+	log->before_sec = 0.0;
 	psd_text_add_csv(&prefix, system->name);
 	psd_text_add(&prefix, ",");
-	status = prefix.is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
-					 : take_all_over(log, older, &prefix, first_iteration, err);
+	status = prefix.is_out_of_memory
+			 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
+			 : (log->is_shown ? drop_rest : take_all_over)(log, older, &prefix, first_iteration, err);
 	psd_text_release(&prefix);
 	fclose(older);
 	return status;

@@ -118,6 +118,10 @@ enum psd_status psd_worker_check_library(const struct psd_system *system, unsign
 enum psd_status psd_worker_check_secret(const struct psd_system *system, unsigned n_nodes,
 					const struct psd_device_kind *device, struct psd_error *err) PSD_MUST_CHECK;
 
+/* PSD_EINVAL with the system's place: it leaves sums to a library in which hosts would wait for one that is lost. */
+enum psd_status psd_worker_check_restarts(const struct psd_system *system, const struct psd_device_kind *device,
+					  struct psd_error *err) PSD_MUST_CHECK;
+
 /* The data of a training job, as the network takes it. */
 struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, const struct psd_train *train);
 /* Training samples that the job's data has: opens and closes it. As psd_data_open(). */

@@ -63,6 +63,21 @@ enum psd_status psd_worker_check_secret(const struct psd_system *system, unsigne
 			     system->name, pattern->name, pattern->assumed);
 }
 
+enum psd_status psd_worker_check_restarts(const struct psd_system *system, const struct psd_device_kind *device,
+					  struct psd_error *err)
+{
+	const struct psd_pattern *pattern =
+		system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
+	const struct psd_library_kind *kind = pattern ? find(pattern, device) : NULL;
+
+	if (!kind || kind->abort)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, system->at,
+			     "'sync' of system '%s' is '%s', which cannot be called off for '--restarts': must be this "
+			     "program's own, such as '%s'",
+			     system->name, pattern->name, pattern->assumed);
+}
+
 /* ---- opening ---- */
 
 /* The hosts that are its ranks, in order. */

@@ -378,3 +378,22 @@ Test(session_library, what_no_device_has_is_refused_with_its_place)
 	cr_expect_eq(psd_worker_check_library(&ring, 2, &psd_device_cpu, &err), PSD_OK);
 	cr_expect_eq(psd_worker_check_library(&ring, 2, NULL, &err), PSD_OK);
 }
+
+/* Others would wait for ever in a sum with one who is lost. */
+Test(session_library, restarts_need_one_that_can_be_called_off)
+{
+	static const struct psd_system mpi = {.name = "s", .sync = PSD_SYNC_LIBRARY, .at = {"a.yaml", 4, 5}};
+	static const struct psd_system nccl = {.name = "s", .sync = PSD_SYNC_LIBRARY + 1, .at = {"a.yaml", 4, 5}};
+	static const struct psd_system ring = {.name = "s", .sync = PSD_SYNC_ALL_REDUCE};
+	const struct psd_library_kind *const kinds[] = {&own_kind, NULL};
+	struct psd_device_kind device = psd_device_cpu;
+	struct psd_error err;
+
+	device.libraries = kinds;
+	cr_expect_eq(psd_worker_check_restarts(&mpi, &device, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text,
+			 "a.yaml:4:5: 'sync' of system 's' is 'mpi', which cannot be called off for '--restarts': must "
+			 "be this program's own, such as 'ring'");
+	cr_expect_eq(psd_worker_check_restarts(&nccl, &device, &err), PSD_OK);
+	cr_expect_eq(psd_worker_check_restarts(&ring, &device, &err), PSD_OK);
+}

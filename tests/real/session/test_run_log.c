@@ -82,6 +82,30 @@ Test(run_log, drops_what_is_done_again)
 	remove(file.path);
 }
 
+/* Of a system that is started again, some iterations back: a line that was cut by its writer's end goes, too. */
+Test(run_log, goes_back)
+{
+	struct scratch_file file = scratch_file_write("");
+	struct psd_run_log log = opened(file.path);
+	struct psd_error err;
+
+	begin(&log);
+	add_elsewhere(&log, 1, PSD_OK);
+	add_elsewhere(&log, 2, PSD_OK);
+	add_elsewhere(&log, 3, PSD_OK);
+	cr_assert_eq(fputs("\"A, \"\"b\"\"\",1", log.file) < 0, 0);
+	cr_assert_eq(psd_run_log_go_on(&log, &quoted, 3, &err), PSD_OK, "%s", err.text);
+	assert_text(file.path, HEAD LINE("1") LINE("2"));
+	cr_expect_eq(log.before_sec, 0.5);
+	cr_assert_eq(psd_run_log_go_on(&log, &quoted, 0, &err), PSD_OK, "%s", err.text);
+	assert_text(file.path, HEAD);
+	cr_expect_eq(log.before_sec, 0.0);
+	add_elsewhere(&log, 0, PSD_OK);
+	close_log(&log);
+	assert_text(file.path, HEAD LINE("0"));
+	remove(file.path);
+}
+
 Test(run_log, is_there_when_it_begins_and_stays)
 {
 	struct scratch_file file = scratch_file_write("of another run\n");
