@@ -119,7 +119,15 @@ bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned line)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES};
 	const char *terms = line == 0 ? joining->options->terms : "";
-	const struct psd_wire_hello hello = {joining->options->self, joining->n_hosts, line, strlen(terms)};
+	const struct psd_mesh_attempt *attempt = joining->options->attempt;
+	const struct psd_wire_hello hello = {
+		.host = joining->options->self,
+		.n_hosts = joining->n_hosts,
+		.line = line,
+		.terms_bytes = strlen(terms),
+		.attempt = attempt ? attempt->number : 0,
+		.first_iteration = attempt ? attempt->first_iteration : 0,
+	};
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES];
 
 	psd_wire_encode(&head, bytes);

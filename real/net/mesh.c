@@ -90,8 +90,53 @@ static bool are_all_settled(const struct psd_joining *joining)
 	return true;
 }
 
+/* To everybody who is there; whoever is not may hear it by psd_mesh_excuse(). */
+static void give_up(struct psd_joining *joining, const struct psd_error *err)
+{
+	const unsigned n_fds = joining->n_hosts * joining->options->n_lines;
+	char name[PSD_MESH_NAME_MAX];
+	struct psd_error words;
+
+	psd_error_set(&words, PSD_ERUN, PSD_NOWHERE, "%s: %s", psd_joining_name(joining, joining->options->self, name),
+		      err->text);
+	for (unsigned t = 0; t < joining->n_talks; t++)
+		if (!joining->talks[t].is_connecting)
+			psd_joining_say_failed(joining, joining->talks[t].fd, err->status, words.text);
+	for (unsigned i = 0; i < n_fds; i++) {
+		if (joining->fds[i] < 0)
+			continue;
+		if (i % joining->options->n_lines == 0)
+			psd_joining_say_failed(joining, joining->fds[i], err->status, words.text);
+		psd_secret_end(joining->options->secret, joining->fds[i]);
+		close(joining->fds[i]);
+		joining->fds[i] = -1;
+	}
+}
+
+/* With no connection of the attempt that is over; who has one is told. */
+static void begin_anew(struct psd_joining *joining, const struct psd_error *err)
+{
+	struct psd_mesh_attempt *attempt = joining->options->attempt;
+	const bool is_behind = attempt->next_number > attempt->number + 1;
+	struct psd_error line;
+
+	psd_error_set(&line, PSD_ELOST, PSD_NOWHERE, "%s: joining again", err->text);
+	if (joining->options->remark && !is_behind)
+		joining->options->remark(joining->options->context, line.text);
+	give_up(joining, err);
+	while (joining->n_talks > 0)
+		psd_talk_end(joining, joining->talks);
+	for (unsigned h = 0; h < joining->n_hosts; h++)
+		joining->seats[h] =
+			(struct psd_seat){.found = joining->seats[h].found, .pause_sec = PSD_FIRST_PAUSE_SEC};
+	joining->refused = joining->n_hosts;
+	attempt->number = attempt->next_number;
+	attempt->next_number = attempt->number + 1;
+}
+
 static enum psd_status settle_all(struct psd_joining *joining, struct psd_error *err)
 {
+	const bool waits_again = joining->options->attempt && !joining->options->is_addition;
 	char missing[PSD_MISSING_MAX];
 	enum psd_status status = PSD_OK;
 
@@ -102,6 +147,10 @@ static enum psd_status settle_all(struct psd_joining *joining, struct psd_error 
 					     joining->options->within_sec);
 		}
 		status = turn(joining, err);
+		if (status == PSD_ELOST && waits_again && !joining->is_too_late) {
+			begin_anew(joining, err);
+			status = PSD_OK;
+		}
 	}
 	return status;
 }
@@ -170,29 +219,6 @@ static void close_joining(struct psd_joining *joining)
 	free(joining->polls);
 }
 
-/* To everybody who is there; whoever is not may hear it by psd_mesh_excuse(). */
-static void give_up(struct psd_joining *joining, const struct psd_error *err)
-{
-	const unsigned n_fds = joining->n_hosts * joining->options->n_lines;
-	char name[PSD_MESH_NAME_MAX];
-	struct psd_error words;
-
-	psd_error_set(&words, PSD_ERUN, PSD_NOWHERE, "%s: %s", psd_joining_name(joining, joining->options->self, name),
-		      err->text);
-	for (unsigned t = 0; t < joining->n_talks; t++)
-		if (!joining->talks[t].is_connecting)
-			psd_joining_say_failed(joining, joining->talks[t].fd, err->status, words.text);
-	for (unsigned i = 0; i < n_fds; i++) {
-		if (joining->fds[i] < 0)
-			continue;
-		if (i % joining->options->n_lines == 0)
-			psd_joining_say_failed(joining, joining->fds[i], err->status, words.text);
-		psd_secret_end(joining->options->secret, joining->fds[i]);
-		close(joining->fds[i]);
-		joining->fds[i] = -1;
-	}
-}
-
 static struct psd_joining make_joining(const struct psd_mesh_options *options, int fds[])
 {
 	const double now_sec = psd_socket_now_sec();
@@ -206,6 +232,8 @@ static struct psd_joining make_joining(const struct psd_mesh_options *options, i
 	};
 
 	joining.refused = joining.n_hosts;
+	if (options->attempt)
+		options->attempt->next_number = options->attempt->number + 1;
 	for (unsigned i = 0; i < joining.n_hosts * options->n_lines; i++)
 		fds[i] = -1;
 	return joining;

@@ -4,6 +4,7 @@
 #ifndef PSD_REAL_MESH_H
 #define PSD_REAL_MESH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/base/error.h"
@@ -20,6 +21,15 @@ struct psd_mesh_host {
 	uint16_t port;
 };
 
+/* Hosts that join again when one of them is lost. Connections are of one attempt: who greets with an earlier number is
+ * late, or has been started anew and takes over the other's; who greets with a later one tells that the attempt is
+ * over. All begin with the same iteration: where one cannot begin with as late a one as others, these come again. */
+struct psd_mesh_attempt {
+	uint32_t number;	  /* is raised where another host has a later one */
+	uint32_t next_number;	  /* filled in: of the attempt after this one */
+	uint32_t first_iteration; /* that this host begins with; on PSD_ELOST less, if another one begins with that */
+};
+
 struct psd_mesh_options {
 	const struct psd_layout *layout;
 	const struct psd_mesh_host *hosts; /* psd_layout_hosts() of them */
@@ -30,6 +40,10 @@ struct psd_mesh_options {
 	unsigned n_joined; /* how often these hosts have joined before: who gives up counts if it has as often */
 	const char *terms; /* what all must have in common, see psd_scenario_add_agreed(); up to PSD_GREETING_TERMS_MAX
 			      bytes */
+	/* NULL: hosts join once. Who leaves is waited for again, unless these connections are added to others of the
+	 * same attempt. */
+	struct psd_mesh_attempt *attempt;
+	bool is_addition;
 	double within_sec;
 	double greeting_sec; /* that a connection may take to be made, or to greet where somebody else has begun it */
 	double remind_sec;   /* how often it is said who is missing */

@@ -198,6 +198,34 @@ static enum psd_status settle(struct psd_joining *joining, struct psd_talk *talk
 	return PSD_OK;
 }
 
+/* Who gives up an attempt, and not the run. */
+static bool will_come_again(const struct psd_joining *joining, const struct psd_wire_head *head)
+{
+	return joining->options->attempt && psd_wire_status(head) == PSD_ELOST;
+}
+
+/* Whether a greeting is of this attempt; PSD_ELOST: it says that this one is over. name: of whoever greets. */
+static enum psd_status compare_attempts(struct psd_joining *joining, const struct psd_wire_hello *hello,
+					const char *name, bool *is_of_this, struct psd_error *err)
+{
+	struct psd_mesh_attempt *attempt = joining->options->attempt;
+
+	*is_of_this = !attempt || (hello->attempt == attempt->number &&
+				   (hello->line > 0 || hello->first_iteration == attempt->first_iteration));
+	if (*is_of_this || hello->attempt < attempt->number)
+		return PSD_OK;
+	if (hello->attempt > attempt->number) {
+		attempt->next_number = hello->attempt;
+		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s has begun to join again", name);
+	}
+	if (hello->first_iteration > attempt->first_iteration)
+		return PSD_OK;
+	attempt->first_iteration = hello->first_iteration;
+	joining->is_too_late = true;
+	return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s has no checkpoint of more than %" PRIu32 " iterations",
+			     name, hello->first_iteration);
+}
+
 /* Somebody says that a host gives up. It counts if that host is expected, has this list of hosts, and has joined as
  * often: a run that somebody starts on hosts whose run is under way does not end that. */
 static enum psd_status take_failed(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
@@ -205,6 +233,10 @@ static enum psd_status take_failed(struct psd_joining *joining, struct psd_talk 
 	const struct psd_wire_failed *failed = &talk->greeting.failed;
 	char words[160];
 
+	if (will_come_again(joining, &talk->greeting.head)) {
+		psd_talk_end(joining, talk);
+		return PSD_OK;
+	}
 	if (failed->n_hosts == joining->n_hosts && failed->host < failed->n_hosts &&
 	    !psd_joining_is_settled(joining, failed->host) && failed->hosts_hash == psd_joining_hash(joining)) {
 		if (failed->host == joining->refused)
@@ -220,19 +252,26 @@ static enum psd_status take_failed(struct psd_joining *joining, struct psd_talk 
 	return PSD_OK;
 }
 
-static const char *find_mistake(const struct psd_joining *joining, const struct psd_wire_hello *hello, char text[160])
+static const char *find_strangeness(const struct psd_joining *joining, const struct psd_wire_hello *hello,
+				    char text[160])
 {
-	const struct psd_mesh_options *options = joining->options;
-	const unsigned n_hosts = joining->n_hosts;
+	const unsigned n_hosts = joining->n_hosts, self = joining->options->self;
 
 	if (hello->n_hosts != n_hosts || hello->host >= n_hosts)
 		snprintf(text, 160, "is host %" PRIu32 " of %" PRIu32 ", this run has %u", hello->host, hello->n_hosts,
 			 n_hosts);
-	else if (hello->host <= options->self || psd_joining_next_line(joining, hello->host) == options->n_lines)
+	else if (hello->host <= self)
 		snprintf(text, 160, "says that it is host %" PRIu32 ", which is %s", hello->host,
-			 hello->host == options->self  ? "this one"
-			 : hello->host < options->self ? "to be connected to"
-						       : "here already");
+			 hello->host == self ? "this one" : "to be connected to");
+	else
+		return NULL;
+	return text;
+}
+
+static const char *find_mistake(const struct psd_joining *joining, const struct psd_wire_hello *hello, char text[160])
+{
+	if (psd_joining_next_line(joining, hello->host) == joining->options->n_lines)
+		snprintf(text, 160, "says that it is host %" PRIu32 ", which is here already", hello->host);
 	else if (hello->line != psd_joining_next_line(joining, hello->host))
 		snprintf(text, 160, "opens connection %" PRIu32 " of host %" PRIu32 ", the next is %u", hello->line,
 			 hello->host, psd_joining_next_line(joining, hello->host));
@@ -241,35 +280,71 @@ static const char *find_mistake(const struct psd_joining *joining, const struct 
 	return text;
 }
 
-static enum psd_status take_stranger(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
+/* A host of this run finds out by itself, and says that it gives up, or comes again. */
+static void greet_in_vain(struct psd_joining *joining, struct psd_talk *talk)
+{
+	(void)psd_joining_greet(joining, talk->fd, talk->greeting.hello.line);
+	talk->is_refused = true;
+	psd_greeting_release(&talk->greeting);
+}
+
+/* It is a host of this run. */
+static enum psd_status take_host(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
 {
 	const struct psd_wire_hello hello = talk->greeting.hello;
-	char text[160];
+	char text[160], name[PSD_MESH_NAME_MAX];
 
-	if (talk->greeting.head.kind == PSD_WIRE_FAILED)
-		return take_failed(joining, talk, err);
+	if (hello.line == 0 && joining->options->attempt && *psd_joining_first_line(joining, hello.host) >= 0)
+		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s has been started anew",
+				     psd_joining_name(joining, hello.host, name));
 	if (find_mistake(joining, &hello, text)) {
 		refuse(joining, talk, text);
 		return PSD_OK;
 	}
 	if (hello.line == 0 &&
 	    psd_joining_find_difference(joining, hello.host, talk->greeting.terms, &joining->difference)) {
-		/* a host of this run finds out by itself, and says that it gives up */
 		psd_joining_remark(joining, "refused", talk->name, joining->difference.text);
-		(void)psd_joining_greet(joining, talk->fd, hello.line);
 		joining->refused = hello.host;
-		talk->is_refused = true;
-		psd_greeting_release(&talk->greeting);
+		greet_in_vain(joining, talk);
 		return PSD_OK;
 	}
 	return psd_joining_greet(joining, talk->fd, hello.line) ? settle(joining, talk, hello.host, hello.line)
 								: lose(joining, talk, 0, err);
 }
 
+static enum psd_status take_stranger(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
+{
+	const struct psd_wire_hello hello = talk->greeting.hello;
+	char text[160], name[PSD_MESH_NAME_MAX];
+	bool is_of_this;
+	enum psd_status status;
+
+	if (talk->greeting.head.kind == PSD_WIRE_FAILED)
+		return take_failed(joining, talk, err);
+	if (find_strangeness(joining, &hello, text)) {
+		refuse(joining, talk, text);
+		return PSD_OK;
+	}
+	status = compare_attempts(joining, &hello, psd_joining_name(joining, hello.host, name), &is_of_this, err);
+	if (status)
+		return status;
+	if (is_of_this)
+		return take_host(joining, talk, err);
+	if (hello.line == 0)
+		greet_in_vain(joining, talk);
+	else
+		psd_talk_end(joining, talk);
+	return PSD_OK;
+}
+
 static enum psd_status take_answer(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
 {
 	const struct psd_wire_hello *hello = &talk->greeting.hello;
+	bool is_of_this;
+	enum psd_status status;
 
+	if (talk->greeting.head.kind == PSD_WIRE_FAILED && will_come_again(joining, &talk->greeting.head))
+		return lose(joining, talk, 0, err);
 	if (talk->greeting.head.kind == PSD_WIRE_FAILED)
 		return psd_error_set(err, psd_wire_status(&talk->greeting.head), PSD_NOWHERE, "%s",
 				     talk->greeting.failed.words);
@@ -279,6 +354,11 @@ static enum psd_status take_answer(struct psd_joining *joining, struct psd_talk 
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 				     "%s says that it is host %" PRIu32 " of %" PRIu32 ", connection %" PRIu32,
 				     talk->name, hello->host, hello->n_hosts, hello->line);
+	status = compare_attempts(joining, hello, talk->name, &is_of_this, err);
+	if (status)
+		return status;
+	if (!is_of_this)
+		return lose(joining, talk, 0, err);
 	if (talk->line == 0 && psd_joining_find_difference(joining, talk->host, talk->greeting.terms, err))
 		return PSD_ERUN;
 	return settle(joining, talk, talk->host, talk->line);

@@ -118,7 +118,10 @@ enum psd_status psd_wire_status(const struct psd_wire_head *head)
 
 void psd_wire_encode_hello(const struct psd_wire_hello *hello, uint8_t bytes[PSD_WIRE_HELLO_BYTES])
 {
-	put(put(put(put(put(bytes, hello->host, 4), hello->n_hosts, 4), hello->line, 4), 0, 4), hello->terms_bytes, 8);
+	uint8_t *at = put(put(put(bytes, hello->host, 4), hello->n_hosts, 4), hello->line, 4);
+
+	at = put(put(at, hello->attempt, 4), hello->terms_bytes, 8);
+	put(put(at, hello->first_iteration, 4), 0, 4);
 }
 
 struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_BYTES])
@@ -127,8 +130,9 @@ struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_B
 
 	hello.n_hosts = (uint32_t)get(&bytes, 4);
 	hello.line = (uint32_t)get(&bytes, 4);
-	(void)get(&bytes, 4);
+	hello.attempt = (uint32_t)get(&bytes, 4);
 	hello.terms_bytes = get(&bytes, 8);
+	hello.first_iteration = (uint32_t)get(&bytes, 4);
 	return hello;
 }
 

@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     12
+#define PSD_WIRE_VERSION     13
 #define PSD_WIRE_HEAD_BYTES  32
 #define PSD_WIRE_TAG_BYTES   8	 /* at most, behind the header of a message of tensors, see real/net/streams.h */
 #define PSD_WIRE_SMALL_BYTES 512 /* the longest payload that is not a tensor */
@@ -51,6 +51,8 @@ struct psd_wire_hello {
 	uint32_t n_hosts;
 	uint32_t line;	      /* which of the connections between the two hosts this is */
 	uint64_t terms_bytes; /* of text that follows the frame: what the sender's scenario says, on line 0 */
+	uint32_t attempt;     /* see struct psd_mesh_attempt, as the next; 0: hosts join once */
+	uint32_t first_iteration;
 };
 
 struct psd_wire_clock {
@@ -87,7 +89,7 @@ struct psd_wire_failed {
 };
 
 /* Bytes of the payload of these kinds. */
-#define PSD_WIRE_HELLO_BYTES	  24
+#define PSD_WIRE_HELLO_BYTES	  32
 #define PSD_WIRE_CLOCK_BYTES	  24
 #define PSD_WIRE_WAY_BYTES	  64
 #define PSD_WIRE_INVITATION_BYTES 128

@@ -144,6 +144,11 @@ static void say_frame(int fd, enum psd_wire_kind kind, const uint8_t *payload, s
 	say(fd, payload, n_bytes);
 }
 
+static struct psd_wire_hello hello_of(uint32_t host, uint32_t line, uint64_t terms_bytes)
+{
+	return (struct psd_wire_hello){.host = host, .n_hosts = HOSTS, .line = line, .terms_bytes = terms_bytes};
+}
+
 static void greet(int fd, struct psd_wire_hello hello, const char *terms)
 {
 	uint8_t bytes[PSD_WIRE_HELLO_BYTES];
@@ -176,22 +181,22 @@ static void say_half(int fd)
 
 static void have_other_terms(int fd)
 {
-	greet(fd, (struct psd_wire_hello){2, HOSTS, 0, strlen("seed: 1\nbatch: 9\n")}, "seed: 1\nbatch: 9\n");
+	greet(fd, hello_of(2, 0, strlen("seed: 1\nbatch: 9\n")), "seed: 1\nbatch: 9\n");
 }
 
 static void have_no_such_rank(int fd)
 {
-	greet(fd, (struct psd_wire_hello){7, HOSTS, 0, strlen(TERMS)}, TERMS);
+	greet(fd, hello_of(7, 0, strlen(TERMS)), TERMS);
 }
 
 static void have_its_own_rank(int fd)
 {
-	greet(fd, (struct psd_wire_hello){0, HOSTS, 0, strlen(TERMS)}, TERMS);
+	greet(fd, hello_of(0, 0, strlen(TERMS)), TERMS);
 }
 
 static void open_a_second_line_first(int fd)
 {
-	greet(fd, (struct psd_wire_hello){2, HOSTS, 1, 0}, "");
+	greet(fd, hello_of(2, 1, 0), "");
 }
 
 static void have_another_version(int fd)
@@ -206,7 +211,7 @@ static void have_another_version(int fd)
 
 static void have_endless_terms(int fd)
 {
-	greet(fd, (struct psd_wire_hello){2, HOSTS, 0, UINT64_C(1) << 63}, "");
+	greet(fd, hello_of(2, 0, UINT64_C(1) << 63), "");
 }
 
 static void send_a_tensor(int fd)
@@ -380,7 +385,7 @@ Test(joining, a_host_comes_once)
 	for (unsigned i = 0; i < 2; i++) {
 		const int fd = connect_to(&cluster, 0);
 
-		greet(fd, (struct psd_wire_hello){1, HOSTS, 0, strlen(TERMS)}, TERMS);
+		greet(fd, hello_of(1, 0, strlen(TERMS)), TERMS);
 		cr_assert_eq(psd_frame_read_all("host 0", fd, NULL, bytes, PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES,
 						psd_socket_now_sec() + LONG_SEC, &err),
 			     PSD_OK, "%s", err.text);
@@ -646,7 +651,7 @@ static void expect_joined(const struct cluster *cluster, const char *name)
 
 static void greet_perfectly(int fd)
 {
-	greet(fd, (struct psd_wire_hello){2, HOSTS, 0, strlen(TERMS)}, TERMS);
+	greet(fd, hello_of(2, 0, strlen(TERMS)), TERMS);
 }
 
 /* The first bytes of TLS, and then none of it. */

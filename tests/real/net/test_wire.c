@@ -83,7 +83,7 @@ static void check_refused(unsigned at, uint8_t value, const char *words)
 Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
-	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 13 of the protocol, this is version 12");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 14 of the protocol, this is version 13");
 	check_refused(6, PSD_WIRE_KINDS, "sent a message of unknown kind ");
 }
 
@@ -121,7 +121,7 @@ Test(wire, lengths_that_no_message_has_are_refused)
 
 Test(wire, small_payloads_come_back)
 {
-	const struct psd_wire_hello hello = {3, 8, 2, UINT64_C(0xfedcba9876543210)};
+	const struct psd_wire_hello hello = {3, 8, 2, UINT64_C(0xfedcba9876543210), 7, UINT32_C(0xfedcba98)};
 	const struct psd_wire_clock clock = {-0.5, 1e-6, 1};
 	const struct psd_wire_report report = {2.302585092994046, 17, UINT64_C(0x0102030405060708)};
 	const struct psd_wire_bye bye = {UINT64_C(1) << 40, 9};
@@ -132,6 +132,8 @@ Test(wire, small_payloads_come_back)
 	cr_assert_eq(psd_wire_decode_hello(bytes).n_hosts, hello.n_hosts);
 	cr_assert_eq(psd_wire_decode_hello(bytes).line, hello.line);
 	cr_assert_eq(psd_wire_decode_hello(bytes).terms_bytes, hello.terms_bytes);
+	cr_assert_eq(psd_wire_decode_hello(bytes).attempt, hello.attempt);
+	cr_assert_eq(psd_wire_decode_hello(bytes).first_iteration, hello.first_iteration);
 	psd_wire_encode_clock(&clock, bytes);
 	cr_assert_eq(psd_wire_decode_clock(bytes).sec, clock.sec);
 	cr_assert_eq(psd_wire_decode_clock(bytes).rtt_sec, clock.rtt_sec);
