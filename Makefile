@@ -124,10 +124,10 @@ REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 # The suites with threads, but for training runs of more than half a minute, and waits that are left out: each of these
 # is the data race that it must be, which would be counted. any(PATTERN...): as Criterion's filter writes it.
 any             = @($(subst $(space),|,$(strip $(1))))
-TSAN_SUITES    := lane feed data packed mesh joining secret streams tube transport shared cpu_run ground load worker \
-	session session_contract session_library apart checkpoint replay synthetic_method crew emulation local \
-	emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract device engines \
-	fetch fused graphs kernels net packing parameters seeds several shared staging training wire)
+TSAN_SUITES    := lane feed data packed mesh joining joining_again secret streams tube transport shared cpu_run ground \
+	load worker session session_contract session_library apart checkpoint replay synthetic_method crew emulation \
+	local emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract device \
+	engines fetch fused graphs kernels net packing parameters seeds several shared staging training wire)
 TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
 	run_$(call any,adaptive encoded local low_rank packed sparse)/!(accuracy*|every_other*|a_prediction*) \
 	run/!(every_method_$(call any,learns trains)*))

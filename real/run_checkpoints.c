@@ -83,7 +83,7 @@ static enum psd_status refuse_lost(const struct psd_run *run, struct psd_error *
 
 static void say_begin(const struct psd_run *run, const struct psd_case *made, const struct psd_checkpoints_found *found)
 {
-	if (run->options->is_quiet || run->self != 0 || run->n_restarts > 0)
+	if (run->options->is_quiet || run->self != 0 || run->lost.status)
 		return;
 	if (found->iterations > 0)
 		psd_console_say("psd-run: %s goes on after %" PRIu32 " iterations, from %s", made->system->name,
@@ -102,7 +102,7 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 
 	if (!run->checkpoints.folder)
 		return PSD_OK;
-	status = psd_checkpoints_find(&run->checkpoints, host, &found, err);
+	status = psd_checkpoints_find(&run->checkpoints, host, run->below_iterations, &found, err);
 	if (status)
 		return status;
 	if (!run->options->resumes)

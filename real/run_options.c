@@ -128,7 +128,6 @@ enum psd_status psd_run_options_check_joined(const struct psd_run_options *optio
 	const char *const other = options->n_nodes	      ? "--nodes"
 				  : options->has_no_emulation ? "--no-emulation"
 				  : options->trace_path	      ? "--trace"
-				  : options->n_restarts > 0   ? "--restarts"
 							      : NULL;
 
 	if (!other)

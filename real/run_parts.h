@@ -32,7 +32,9 @@ struct psd_run {
 	int checkpoints_lock;		    /* -1: none */
 	uint32_t first_iteration;	    /* of the system that runs; 0: it begins */
 	unsigned n_restarts;		    /* of it, so far */
-	struct psd_error lost;		    /* why it was started again */
+	struct psd_error lost;		    /* why it was started again; PSD_OK: it was not */
+	struct psd_mesh_attempt attempt;    /* of hosts that join again */
+	uint32_t below_iterations;	    /* of so many and more another host has no checkpoint; 0: it may have */
 	FILE *trace;
 	const struct psd_system *traced; /* or NULL */
 };

@@ -124,6 +124,8 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.secret = run->secret,
 		.worker.listener = run->listener,
 		.worker.n_joined = *run->n_joined,
+		.worker.attempt = options->n_restarts > 0 ? &run->attempt : NULL,
+		.worker.n_restarts = (uint32_t)options->n_restarts,
 		.ground = run->ground,
 		.worker.connect_sec = run->hosts.n_hosts ? options->join_sec : PSD_LAUNCH_CONNECT_SEC,
 		.worker.remark = options->is_quiet ? NULL : psd_run_remark,
@@ -136,6 +138,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 	};
 	enum psd_status status = is_traced ? psd_spans_open(&spans, psd_layout_hosts(&made->plan.layout), err) : PSD_OK;
 
+	run->attempt.first_iteration = run->first_iteration;
 	row->result = (struct psd_worker_result){.iteration_sec = 0.0}; /* of a run that fails nothing is judged */
 	if (!status)
 		status = run->hosts.n_hosts ? psd_join(&launch.worker, &run->hosts, run->self, &row->result, err)

@@ -52,6 +52,7 @@ struct psd_joining {
 	const char *excuse; /* this host gives up: the words for the others; NULL: it joins them */
 	unsigned refused;   /* the last host with other terms; n_hosts: none */
 	struct psd_error difference;
+	bool is_behind;	  /* another host is in a later attempt */
 	bool is_too_late; /* another host begins with an earlier iteration */
 };
 

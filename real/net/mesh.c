@@ -117,11 +117,10 @@ static void give_up(struct psd_joining *joining, const struct psd_error *err)
 static void begin_anew(struct psd_joining *joining, const struct psd_error *err)
 {
 	struct psd_mesh_attempt *attempt = joining->options->attempt;
-	const bool is_behind = attempt->next_number > attempt->number + 1;
 	struct psd_error line;
 
 	psd_error_set(&line, PSD_ELOST, PSD_NOWHERE, "%s: joining again", err->text);
-	if (joining->options->remark && !is_behind)
+	if (joining->options->remark && !joining->is_behind)
 		joining->options->remark(joining->options->context, line.text);
 	give_up(joining, err);
 	while (joining->n_talks > 0)
@@ -130,6 +129,7 @@ static void begin_anew(struct psd_joining *joining, const struct psd_error *err)
 		joining->seats[h] =
 			(struct psd_seat){.found = joining->seats[h].found, .pause_sec = PSD_FIRST_PAUSE_SEC};
 	joining->refused = joining->n_hosts;
+	joining->is_behind = false;
 	attempt->number = attempt->next_number;
 	attempt->next_number = attempt->number + 1;
 }

@@ -216,6 +216,7 @@ static enum psd_status compare_attempts(struct psd_joining *joining, const struc
 		return PSD_OK;
 	if (hello->attempt > attempt->number) {
 		attempt->next_number = hello->attempt;
+		joining->is_behind = true;
 		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s has begun to join again", name);
 	}
 	if (hello->first_iteration > attempt->first_iteration)

@@ -142,6 +142,7 @@ static bool visit_iterations(const char *folder, void (*visit)(void *context, in
 
 struct search {
 	struct psd_checkpoint_host host;
+	uint32_t below_iterations; /* 0: all */
 	struct psd_checkpoints_found found;
 	uint32_t newest_own, newest_complete; /* of this host; of all */
 	unsigned n_iterations;		      /* that any of this run's hosts has */
@@ -151,6 +152,7 @@ struct search {
 static void look_into(void *context, int parent_fd, uint32_t iterations)
 {
 	struct search *search = context;
+	const bool counts = search->below_iterations == 0 || iterations < search->below_iterations;
 	unsigned n_here = 0;
 	char name[NAME_MAX_BYTES];
 	const struct dirent *entry;
@@ -177,19 +179,20 @@ static void look_into(void *context, int parent_fd, uint32_t iterations)
 		}
 		n_here++;
 		search->has_others |= one.host != search->host.host;
-		if (one.host == search->host.host && iterations > search->newest_own)
+		if (counts && one.host == search->host.host && iterations > search->newest_own)
 			search->newest_own = iterations;
 	}
 	search->n_iterations += n_here > 0;
-	if (n_here == search->host.n_hosts && iterations > search->newest_complete)
+	if (counts && n_here == search->host.n_hosts && iterations > search->newest_complete)
 		search->newest_complete = iterations;
 	closedir(entries);
 }
 
 enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
-				     struct psd_checkpoints_found *found, struct psd_error *err)
+				     uint32_t below_iterations, struct psd_checkpoints_found *found,
+				     struct psd_error *err)
 {
-	struct search search = {.host = host};
+	struct search search = {.host = host, .below_iterations = below_iterations};
 
 	if (!visit_iterations(checkpoints->folder, look_into, &search))
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},

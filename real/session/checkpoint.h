@@ -44,9 +44,11 @@ enum psd_status psd_checkpoints_open(const struct psd_checkpoints *checkpoints, 
  * was killed. PSD_EFILE: another run has it. */
 enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, int *descriptor,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* host.host == host.n_hosts: all hosts' files are here. PSD_EFILE: the folder cannot be read. */
+/* host.host == host.n_hosts: all hosts' files are here. below_iterations: of so many and more another host has none; 0:
+ * it may be any. PSD_EFILE: the folder cannot be read. */
 enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
-				     struct psd_checkpoints_found *found, struct psd_error *err) PSD_MUST_CHECK;
+				     uint32_t below_iterations, struct psd_checkpoints_found *found,
+				     struct psd_error *err) PSD_MUST_CHECK;
 /* The host's file. */
 struct psd_checkpoint_path psd_checkpoint_path(const struct psd_checkpoints *checkpoints,
 					       struct psd_checkpoint_host host, uint32_t iterations);

@@ -105,6 +105,11 @@ void psd_terms_add_save(struct psd_text *text, uint32_t every_iterations)
 		psd_text_add(text, "--save, iterations between checkpoints: none\n");
 }
 
+void psd_terms_add_restarts(struct psd_text *text, uint32_t n_restarts)
+{
+	psd_text_add(text, "--restarts: %" PRIu32 "\n", n_restarts);
+}
+
 void psd_terms_add_stall(struct psd_text *text, double stall_sec)
 {
 	psd_text_add(text, "--stall: %.9g s\n", stall_sec);

@@ -13,6 +13,8 @@ enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made
 void psd_terms_add_start(struct psd_text *text, uint32_t first_iteration, uint64_t run_hash);
 /* A line: hosts go on from checkpoints that all have. every_iterations: 0: none are written. */
 void psd_terms_add_save(struct psd_text *text, uint32_t every_iterations);
+/* A line: who does not join again leaves those waiting who do. */
+void psd_terms_add_restarts(struct psd_text *text, uint32_t n_restarts);
 /* A line: who takes a host for silent sooner than that host speaks ends a run that goes on. */
 void psd_terms_add_stall(struct psd_text *text, double stall_sec);
 /* A line of the program, which equal scenarios make equal unless the versions differ. */

@@ -44,11 +44,13 @@ struct psd_worker_options {
 	const struct psd_checkpoints *checkpoints; /* borrowed; NULL: none are written */
 	unsigned self;
 	const struct psd_mesh_host *hosts;
-	const char *terms;	   /* psd_terms_add(); NULL: all hosts have this one's scenario */
-	struct psd_secret *secret; /* of psd_mesh_options */
-	int listener;		   /* or -1, see psd_mesh_options */
-	unsigned n_joined;	   /* of psd_mesh_options */
-	bool has_rate;		   /* shape what this host sends and receives, for nothing else does */
+	const char *terms;		  /* psd_terms_add(); NULL: all hosts have this one's scenario */
+	struct psd_secret *secret;	  /* of psd_mesh_options */
+	int listener;			  /* or -1, see psd_mesh_options */
+	unsigned n_joined;		  /* of psd_mesh_options */
+	struct psd_mesh_attempt *attempt; /* of psd_mesh_options */
+	uint32_t n_restarts;		  /* after which the run ends; all hosts have the same */
+	bool has_rate;			  /* shape what this host sends and receives, for nothing else does */
 	double send_bps, receive_bps;
 	/* Of payload: no message is told of before such links have carried it; both 0: they are as they are. */
 	double pace_send_bps, pace_receive_bps;

@@ -105,6 +105,7 @@ static enum psd_status open_best(struct psd_worker *worker, const struct psd_mes
 	enum psd_status status;
 
 	more.n_lines = PSD_LINES_MOST - 1;
+	more.is_addition = true;
 	more.listener = one->listener < 0 ? -1 : fcntl(one->listener, F_DUPFD_CLOEXEC, 0);
 	status = psd_mesh_open(one, fds, &worker->clock, err);
 	if (!status) {
@@ -212,6 +213,7 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 		.secret = worker->options->secret,
 		.listener = worker->options->listener,
 		.n_joined = worker->options->n_joined,
+		.attempt = worker->options->attempt,
 		.within_sec = worker->options->connect_sec,
 		.greeting_sec = PSD_MESH_GREETING_SEC,
 		.remind_sec = PSD_MESH_REMIND_SEC,
@@ -224,6 +226,7 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");
 	psd_terms_add_start(&terms, worker->options->first_iteration, worker->saved.run_hash);
 	psd_terms_add_save(&terms, worker->options->checkpoints ? worker->options->checkpoints->every_iterations : 0);
+	psd_terms_add_restarts(&terms, worker->options->n_restarts);
 	psd_terms_add_stall(&terms, worker->options->stall_sec);
 	psd_terms_add_program(&terms, worker->graph, worker->program);
 	mesh.terms = terms.bytes;

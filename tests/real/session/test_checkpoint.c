@@ -91,7 +91,7 @@ Test(checkpoint, a_run_that_was_killed_goes_on)
 	killed->victim = 0;
 	training_run(killed);
 	cr_expect_eq(killed->status, PSD_ELOST);
-	cr_assert_eq(psd_checkpoints_find(&checkpoints, (struct psd_checkpoint_host){2, 2}, &found, &err), PSD_OK);
+	cr_assert_eq(psd_checkpoints_find(&checkpoints, (struct psd_checkpoint_host){2, 2}, 0, &found, &err), PSD_OK);
 	cr_assert_eq(found.iterations, 1);
 	training_run(after);
 	cr_assert_eq(after->status, PSD_OK, "%s", after->err.text);
@@ -140,15 +140,22 @@ static void put(const struct scratch_folder *folder, unsigned iterations, unsign
 	fclose(out);
 }
 
-static struct psd_checkpoints_found find(const struct scratch_folder *folder, unsigned host, unsigned n_hosts)
+static struct psd_checkpoints_found find_below(const struct scratch_folder *folder, unsigned host, unsigned n_hosts,
+					       uint32_t below)
 {
 	const struct psd_checkpoints checkpoints = {folder->path, 1};
 	struct psd_checkpoints_found found = {0};
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_checkpoints_find(&checkpoints, (struct psd_checkpoint_host){host, n_hosts}, &found, &err),
-		     PSD_OK, "%s", err.text);
+	cr_assert_eq(
+		psd_checkpoints_find(&checkpoints, (struct psd_checkpoint_host){host, n_hosts}, below, &found, &err),
+		PSD_OK, "%s", err.text);
 	return found;
+}
+
+static struct psd_checkpoints_found find(const struct scratch_folder *folder, unsigned host, unsigned n_hosts)
+{
+	return find_below(folder, host, n_hosts, 0);
 }
 
 Test(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have)
@@ -176,6 +183,26 @@ Test(checkpoint_files, a_host_that_sees_its_own_alone_goes_by_these)
 	cr_expect_eq(find(&folder, 1, 2).iterations, 20);
 	cr_expect_eq(find(&folder, 0, 2).iterations, 0);
 	cr_expect_eq(find(&folder, 2, 2).iterations, 0, "whoever starts all");
+	scratch_folder_remove(&folder);
+}
+
+/* That has its folder elsewhere. Who has but the first checkpoint may begin; who has two has lost what another has. */
+Test(checkpoint_files, a_host_goes_back_to_what_another_has)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+
+	put(&folder, 4, 1, 2);
+	cr_expect_eq(find_below(&folder, 1, 2, 1).iterations, 0);
+	cr_expect_not(find_below(&folder, 1, 2, 1).has_lost);
+	put(&folder, 8, 1, 2);
+	cr_expect_eq(find_below(&folder, 1, 2, 9).iterations, 8);
+	cr_expect_eq(find_below(&folder, 1, 2, 8).iterations, 4);
+	cr_expect_eq(find_below(&folder, 1, 2, 5).iterations, 4);
+	cr_expect_eq(find_below(&folder, 1, 2, 4).iterations, 0);
+	cr_expect(find_below(&folder, 1, 2, 4).has_lost);
+	put(&folder, 4, 0, 2);
+	put(&folder, 8, 0, 2);
+	cr_expect_eq(find_below(&folder, 1, 2, 8).iterations, 4, "and where it sees the other's");
 	scratch_folder_remove(&folder);
 }
 

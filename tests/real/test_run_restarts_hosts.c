@@ -1,0 +1,221 @@
+/* psd-run --hosts --restarts: a host is lost, started again with the same command, and all end with the bits of a run
+ * that was never cut. */
+#define _GNU_SOURCE 1
+#include "real/net/secret.h" /* PSD_HAS_TLS */
+#include "tests/real/kept_port.h"
+#include "tests/real/started.h"
+
+TestSuite(run_restarts_hosts, .timeout = 120);
+
+enum { HOSTS = 3 };
+
+struct cluster {
+	const struct scratch_folder *folder;
+	const char *options; /* that all have */
+	unsigned n_hosts;
+	struct started hosts[HOSTS];
+};
+
+static void add_hosts(const struct scratch_folder *folder, unsigned n_hosts)
+{
+	char hosts[128] = "";
+
+	for (unsigned h = 0; h < n_hosts; h++)
+		snprintf(hosts + strlen(hosts), sizeof(hosts) - strlen(hosts), "127.0.0.1:%u\n", keep_port());
+	scratch_folder_write(folder, "hosts", hosts, strlen(hosts));
+}
+
+/* The command of a host: always the same. With % in the options for its number. */
+static void spell(const struct cluster *cluster, unsigned host, char line[512])
+{
+	size_t n = (size_t)snprintf(line, 512, "--hosts hosts --rank %u ", host);
+
+	for (const char *c = cluster->options; *c && n < 511; c++)
+		line[n++] = *c == '%' ? (char)('0' + host) : *c;
+	line[n] = '\0';
+}
+
+static void start_host(struct cluster *cluster, unsigned host, const char *said)
+{
+	char line[512], name[16];
+
+	spell(cluster, host, line);
+	snprintf(name, sizeof(name), "%s%u", said, host);
+	cluster->hosts[host] = start(cluster->folder, line, name);
+}
+
+static struct cluster start_hosts(const struct scratch_folder *folder, unsigned n_hosts, const char *options)
+{
+	struct cluster cluster = {.folder = folder, .options = options, .n_hosts = n_hosts};
+
+	for (unsigned h = 0; h < n_hosts; h++)
+		start_host(&cluster, h, "said");
+	return cluster;
+}
+
+/* Statuses as digits, host by host. */
+static void expect_ends(struct cluster *cluster, const char *statuses)
+{
+	for (unsigned h = 0; h < cluster->n_hosts; h++) {
+		const int status = finish(&cluster->hosts[h]);
+
+		cr_expect_eq(status, statuses[h] - '0', "host %u ends with %d: %s", h, status,
+			     scratch_folder_read(cluster->folder, cluster->hosts[h].said));
+	}
+}
+
+static void run_hosts(const struct scratch_folder *folder, unsigned n_hosts, const char *options, const char *statuses)
+{
+	struct cluster cluster = start_hosts(folder, n_hosts, options);
+
+	expect_ends(&cluster, statuses);
+}
+
+/* All who are left say who was lost, and from where they go on. */
+static void expect_told(const struct cluster *cluster, const char *system, unsigned lost)
+{
+	const bool is_server = !strcmp(system, "Server") && lost == HOSTS - 1;
+	char words[64];
+
+	snprintf(words, sizeof(words), "psd-run: %s %u at 127.0.0.1:", is_server ? "server" : "worker",
+		 is_server ? 0 : lost);
+	for (unsigned h = 0; h < HOSTS; h++) {
+		if (h == lost)
+			continue;
+		free(await_words(&cluster->hosts[h], ", restart 1 of 2\n"));
+		cr_expect_geq(read_first(cluster->folder, cluster->hosts[h].said, system), 4 * EVERY);
+		expect_said(cluster->folder, cluster->hosts[h].said, words);
+	}
+}
+
+/* A host is killed, and when all others know that, started again. */
+static void check_lost(const char *system, unsigned victim, const char *more)
+{
+	const struct scratch_folder folder = make_folder();
+	const int held = make_pipe(&folder);
+	char options[256];
+	struct cluster cluster;
+
+	add_hosts(&folder, HOSTS);
+	scratch_folder_write(&folder, "secret", "what all hosts know", strlen("what all hosts know"));
+	snprintf(options, sizeof(options), "--quiet --system %s --save-every %d --save whole%s", system, EVERY, more);
+	run_hosts(&folder, HOSTS, options, "000");
+	snprintf(options, sizeof(options), "--system %s --save-every %d --save cut --restarts 2 --log pipe%s", system,
+		 EVERY, more);
+	cluster = start_hosts(&folder, HOSTS, options);
+	await_checkpoint(&cluster.hosts[0], "cut", 5 * EVERY);
+	cr_assert_eq(kill(cluster.hosts[victim].pid, SIGKILL), 0);
+	cr_assert_eq(finish(&cluster.hosts[victim]), 128 + SIGKILL);
+	expect_told(&cluster, system, victim);
+	start_host(&cluster, victim, "again");
+	cluster.hosts[0].held = held;
+	expect_ends(&cluster, "000");
+	for (unsigned h = 0; h < HOSTS; h++)
+		expect_not_said(&folder, cluster.hosts[h].said, "restart 2 of 2");
+	expect_same(&folder, "whole", "cut");
+	scratch_folder_remove(&folder);
+}
+
+Test(run_restarts_hosts, a_lost_host_of_a_ring_comes_again)
+{
+	check_lost("Ring", 1, "");
+	check_lost("Ring", 0, "");
+}
+
+Test(run_restarts_hosts, a_lost_host_with_shards_comes_again)
+{
+	check_lost("PS", 2, " --set train.streams=3");
+}
+
+Test(run_restarts_hosts, a_lost_server_comes_again)
+{
+	check_lost("Server", 2, "");
+}
+
+Test(run_restarts_hosts, a_lost_host_comes_again_by_its_secret)
+{
+#ifndef PSD_HAS_TLS
+	cr_skip_test("built without OpenSSL");
+#endif
+	check_lost("Ring", 1, " --secret secret");
+}
+
+Test(run_restarts_hosts, a_host_that_stays_away_is_waited_for_so_long)
+{
+	const struct scratch_folder folder = make_folder();
+	struct cluster cluster;
+
+	add_hosts(&folder, 2);
+	cluster = start_hosts(&folder, 2,
+			      "--system PS --save cut --save-every 10 --restarts 1 --join-timeout 5s "
+			      "--iterations 1000000");
+	await_checkpoint(&cluster.hosts[0], "cut", 5 * EVERY);
+	cr_assert_eq(kill(cluster.hosts[1].pid, SIGKILL), 0);
+	cr_expect_eq(finish(&cluster.hosts[1]), 128 + SIGKILL);
+	cr_expect_eq(finish(&cluster.hosts[0]), 1);
+	expect_said(&folder, "said0", " did not join within 5 s\n");
+	scratch_folder_remove(&folder);
+}
+
+Test(run_restarts_hosts, hosts_agree_on_how_often)
+{
+	const struct scratch_folder folder = make_folder();
+	struct cluster cluster;
+
+	add_hosts(&folder, 2);
+	cluster = (struct cluster){
+		.folder = &folder, .options = "--quiet --system PS --save c% --restarts 1%", .n_hosts = 2};
+	start_host(&cluster, 0, "said");
+	start_host(&cluster, 1, "said");
+	expect_ends(&cluster, "11");
+	expect_said(&folder, "said0", "'--restarts' is 10 here, 11 there\n");
+	expect_said(&folder, "said1", "'--restarts' is 11 here, 10 there\n");
+	scratch_folder_remove(&folder);
+}
+
+static void remove_all(const struct scratch_folder *folder, const char *names)
+{
+	char line[256];
+	struct run done;
+
+	snprintf(line, sizeof(line), "cd %s && rm -r %s", folder->path, names);
+	done = run_command(line);
+	cr_assert_eq(done.exit_status, 0, "%s", done.text);
+	free(done.text);
+}
+
+/* As where it was killed before it had written the checkpoint that others have. That is none of the restarts. */
+Test(run_restarts_hosts, hosts_go_back_to_a_checkpoint_that_all_have)
+{
+	const struct scratch_folder folder = make_folder();
+
+	add_hosts(&folder, HOSTS);
+	run_hosts(&folder, HOSTS, "--quiet --system PS --save-every 10 --save whole% --iterations 60", "000");
+	run_hosts(&folder, HOSTS, "--quiet --system PS --save-every 10 --save cut% --iterations 30", "000");
+	remove_all(&folder, "cut1/iteration-30");
+	run_hosts(&folder, HOSTS, "--system PS --save-every 10 --save cut% --restarts 1 --iterations 60", "000");
+	expect_said(&folder, "said0",
+		    " has no checkpoint of more than 20 iterations; PS goes on after 20 iterations\n");
+	expect_said(&folder, "said2",
+		    " has no checkpoint of more than 20 iterations; PS goes on after 20 iterations\n");
+	expect_not_said(&folder, "said1", "goes on after");
+	cr_expect(scratch_folder_is_same(&folder, "whole0/parameters.safetensors", "cut0/parameters.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "cut1/iteration-60/host-1-of-3.safetensors"));
+	scratch_folder_remove(&folder);
+}
+
+/* Of a lost disk, say: what others have trained for long is not begun again. */
+Test(run_restarts_hosts, hosts_do_not_go_back_behind_what_all_have_had)
+{
+	const struct scratch_folder folder = make_folder();
+
+	add_hosts(&folder, 2);
+	run_hosts(&folder, 2, "--quiet --system PS --save-every 10 --save c% --iterations 30", "00");
+	remove_all(&folder, "c1");
+	run_hosts(&folder, 2, "--system PS --save-every 10 --save c% --restarts 1 --iterations 60", "21");
+	expect_said(&folder, "said0", " has no checkpoint of more than 0 iterations; PS does not go on\n");
+	expect_said(&folder, "said0", "c0: has checkpoints, but none of all hosts: bring back the missing files");
+	expect_said(&folder, "said1", "c0: has checkpoints, but none of all hosts: bring back the missing files");
+	cr_expect(scratch_folder_has(&folder, "c0/iteration-30/host-0-of-2.safetensors"));
+	scratch_folder_remove(&folder);
+}
