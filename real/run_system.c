@@ -124,7 +124,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.secret = run->secret,
 		.worker.listener = run->listener,
 		.worker.n_joined = *run->n_joined,
-		.worker.attempt = options->n_restarts > 0 ? &run->attempt : NULL,
+		.worker.attempt = run->hosts.n_hosts && options->n_restarts > 0 ? &run->attempt : NULL,
 		.worker.n_restarts = (uint32_t)options->n_restarts,
 		.ground = run->ground,
 		.worker.connect_sec = run->hosts.n_hosts ? options->join_sec : PSD_LAUNCH_CONNECT_SEC,
