@@ -42,10 +42,15 @@ uint64_t psd_run_global_batch(const struct psd_run *run)
 	return (uint64_t)run->point.workers * run->scenario->batch_per_worker;
 }
 
+static struct psd_worker_start start_of(const struct psd_run *run)
+{
+	return (struct psd_worker_start){run->first_iteration, run->first_sample};
+}
+
 uint32_t psd_run_iterations(const struct psd_run *run)
 {
 	return psd_run_choose_iterations(run->scenario, run->options->n_iterations, run->training_samples,
-					 psd_run_global_batch(run));
+					 psd_run_global_batch(run), start_of(run));
 }
 
 bool psd_run_is_done(const struct psd_run *run)
@@ -226,14 +231,6 @@ static void remark(const struct psd_run *run)
 	psd_text_release(&text);
 }
 
-/* Poly and cosine end with the job where the scenario names no end; --iterations does not move it. */
-static void settle_end(struct psd_run *run)
-{
-	if (run->train.rate.max_iterations == 0)
-		run->train.rate.max_iterations =
-			psd_worker_iterations(&run->train, run->training_samples, psd_run_global_batch(run));
-}
-
 /* Nobody trains on at rate 0. */
 static enum psd_status check_end(const struct psd_run *run, struct psd_error *err)
 {
@@ -246,6 +243,15 @@ static enum psd_status check_end(const struct psd_run *run, struct psd_error *er
 			     "the run has %" PRIu32 " iterations, '%s' ends after %" PRIu64
 			     ": the rate is 0 from there on",
 			     n_iterations, psd_rate_policy_names[rate->policy], rate->max_iterations);
+}
+
+/* Poly and cosine end with the job where the scenario names no end; --iterations does not move it. */
+enum psd_status psd_run_settle_end(struct psd_run *run, struct psd_error *err)
+{
+	if (trains(run) && run->scenario->train.rate.max_iterations == 0)
+		run->train.rate.max_iterations = psd_worker_iterations(&run->train, run->training_samples,
+								       psd_run_global_batch(run), start_of(run));
+	return check_end(run, err);
 }
 
 /* Everything that can be wrong with paths and data shows before the first system trains. */
@@ -282,9 +288,8 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 	run->rows = calloc(scenario->n_systems, sizeof(*run->rows));
 	if (!run->rows)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	if (has_training)
-		settle_end(run);
-	status = check_end(run, err);
+	if (!run->options->resumes) /* else it is not known yet where the run begins */
+		status = psd_run_settle_end(run, err);
 	if (status)
 		return status;
 	remark(run);

@@ -1,8 +1,11 @@
 /* Where a run begins that keeps checkpoints. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "real/base/console.h"
 #include "real/run_parts.h"
+#include "real/session/former.h"
+#include "real/session/terms.h"
 
 static struct psd_place place_of(const struct psd_run *run)
 {
@@ -64,13 +67,19 @@ static enum psd_status refuse_begin(const struct psd_run *run, struct psd_error 
 			     "has checkpoints: go on from them with '--resume', or name another folder");
 }
 
-static enum psd_status refuse_other(const struct psd_run *run, unsigned n_hosts, unsigned other_hosts,
-				    struct psd_error *err)
+/* Whatever becomes of the hosts, each must find all that others have written. */
+static enum psd_status refuse_missing(const struct psd_run *run, const struct psd_checkpoint_set *set,
+				      struct psd_error *err)
 {
-	return psd_error_set(err, PSD_EINVAL, place_of(run),
-			     "has checkpoints of %u hosts, this run has %u: its parameters may be a start, in another "
-			     "folder, with --set train.start=%.200s",
-			     other_hosts, n_hosts, psd_checkpoint_parameters_path(&run->checkpoints).text);
+	const struct psd_checkpoint_host missing = {set->missing, set->n_hosts};
+	const struct psd_checkpoint_path path = psd_checkpoint_path(&run->checkpoints, missing, set->iterations);
+	const struct psd_checkpoint_path parameters = psd_checkpoint_parameters_path(&run->checkpoints);
+
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path.text},
+			     "is not there: to go on with other hosts or another system all must find the files of all "
+			     "%u hosts, in a folder that they share; or begin in another one with --set "
+			     "train.start=%.200s",
+			     set->n_hosts, parameters.text);
 }
 
 /* A run that was killed at its first checkpoint begins again by itself, what was written for long does not. */
@@ -81,16 +90,76 @@ static enum psd_status refuse_lost(const struct psd_run *run, struct psd_error *
 			     "folder to begin anew");
 }
 
-static void say_begin(const struct psd_run *run, const struct psd_case *made, const struct psd_checkpoints_found *found)
+static void say_begin(const struct psd_run *run, const struct psd_case *made, bool has_any)
 {
-	if (run->options->is_quiet || run->self != 0 || run->lost.status)
-		return;
-	if (found->iterations > 0)
+	if (run->first_iteration > 0)
 		psd_console_say("psd-run: %s goes on after %" PRIu32 " iterations, from %s", made->system->name,
-				found->iterations, run->checkpoints.folder);
+				run->first_iteration, run->checkpoints.folder);
 	else
 		psd_console_say("psd-run: %s: no %scheckpoint to go on from, %s begins at the beginning",
-				run->checkpoints.folder, found->has_any ? "whole " : "", made->system->name);
+				run->checkpoints.folder, has_any ? "whole " : "", made->system->name);
+}
+
+static void say_other(const struct psd_run *run, const struct psd_case *made, const struct psd_former_about *about)
+{
+	const unsigned n_hosts = psd_layout_hosts(&made->plan.layout), from = run->from_hosts;
+	const bool is_alike = from == n_hosts && !strcmp(about->system, made->system->name);
+
+	if (from > 0)
+		psd_console_say("psd-run: what was a run of %u host%s by '%s' goes on with %u by %s'%s'", from,
+				from == 1 ? "" : "s", about->system, n_hosts, is_alike ? "another " : "",
+				made->system->name);
+}
+
+/* The file that tells of the whole run: this host's own, or where others wrote it the first of them. */
+static struct psd_checkpoint_path told_by(const struct psd_run *run, const struct psd_checkpoint_set *set,
+					  struct psd_checkpoint_host host)
+{
+	const bool is_own = set->n_hosts == host.n_hosts && host.host < host.n_hosts;
+	const struct psd_checkpoint_host one = {is_own ? host.host : 0, set->n_hosts};
+
+	return psd_checkpoint_path(&run->checkpoints, one, set->iterations);
+}
+
+/* How many samples the run has gone through, and whether this is another one. */
+static enum psd_status look_back(struct psd_run *run, const struct psd_case *made, const struct psd_checkpoint_set *set,
+				 struct psd_checkpoint_host host, struct psd_former_about *about, struct psd_error *err)
+{
+	struct psd_text program = {.bytes = NULL};
+	enum psd_status status;
+
+	psd_terms_add_program(&program, &run->matter.graph, &made->program);
+	status = program.is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
+					  : psd_former_look(about, told_by(run, set, host).text, program.bytes, err);
+	psd_text_release(&program);
+	if (status)
+		return status;
+	run->first_sample = about->has_samples ? about->samples : set->iterations * psd_run_global_batch(run);
+	run->from_hosts = set->n_hosts == host.n_hosts && about->is_of_program ? 0 : set->n_hosts;
+	return run->from_hosts == 0 || set->missing == set->n_hosts ? PSD_OK : refuse_missing(run, set, err);
+}
+
+/* Where there is no checkpoint, everything begins. */
+static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made,
+				const struct psd_checkpoints_found *found, struct psd_checkpoint_host host,
+				struct psd_error *err)
+{
+	struct psd_former_about about = {.system = ""};
+	enum psd_status status = PSD_OK;
+
+	run->first_iteration = found->newest.iterations;
+	run->first_sample = 0;
+	run->from_hosts = 0;
+	if (found->newest.iterations > 0)
+		status = look_back(run, made, &found->newest, host, &about, err);
+	if (!status)
+		status = psd_run_settle_end(run, err);
+	if (status || psd_run_is_done(run) || run->options->is_quiet || run->self != 0)
+		return status;
+	if (!run->lost.status) /* else it has been said with the loss */
+		say_begin(run, made, found->has_any);
+	say_other(run, made, &about);
+	return PSD_OK;
 }
 
 enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made, struct psd_error *err)
@@ -107,12 +176,10 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 		return status;
 	if (!run->options->resumes)
 		return found.has_any ? refuse_begin(run, err) : PSD_OK;
-	if (found.iterations == 0 && found.other_hosts > 0)
-		return refuse_other(run, n_hosts, found.other_hosts, err);
+	if (found.newest.iterations == 0 && found.other.iterations > 0)
+		return refuse_missing(run, &found.other, err);
 	if (found.has_lost)
 		return refuse_lost(run, err);
-	run->first_iteration = found.iterations;
-	if (!psd_run_is_done(run))
-		say_begin(run, made, &found);
-	return psd_run_log_go_on(&run->log, made->system, found.iterations, err);
+	status = begin_at(run, made, &found, host, err);
+	return status ? status : psd_run_log_go_on(&run->log, made->system, run->first_iteration, err);
 }

@@ -63,12 +63,12 @@ enum psd_status psd_run_check_hosts(const struct psd_system *system, const struc
 }
 
 uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
-				   uint64_t global_batch)
+				   uint64_t global_batch, struct psd_worker_start start)
 {
 	if (n_asked)
 		return (uint32_t)n_asked;
 	if (!scenario->has_replay)
-		return psd_worker_iterations(&scenario->train, training_samples, global_batch);
+		return psd_worker_iterations(&scenario->train, training_samples, global_batch, start);
 	return scenario->iterations ? psd_worker_warmed_up(scenario->iterations) : REPLAYED_ITERATIONS;
 }
 

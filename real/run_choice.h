@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/scenario/scenario.h"
+#include "real/session/worker.h"
 
 /* n_nodes: that many; 0: the first cluster of several nodes that one machine can be, else the first that it can be.
  * PSD_EINVAL when there is none. */
@@ -18,10 +19,10 @@ enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const 
 /* PSD_EINVAL unless the system has as many hosts there. */
 enum psd_status psd_run_check_hosts(const struct psd_system *system, const struct psd_point *point, unsigned n_hosts,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Iterations to carry out. n_asked: so many; 0: what the training job takes, training_samples as in
+/* With how many iterations the run ends. n_asked: with so many; 0: with what the training job takes, all else as in
  * psd_worker_iterations(); a replay, which trains nothing, measures as many as a prediction would, or a few. Pure. */
 uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
-				   uint64_t global_batch);
+				   uint64_t global_batch, struct psd_worker_start start);
 /* Of a replay that nobody asked for so many of, by a system with these steps from one exchange to the next: whole
  * periods, behind one that warms up. Pure. */
 uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t steps);

@@ -35,6 +35,8 @@ struct psd_run {
 	struct psd_error lost;		    /* why it was started again; PSD_OK: it was not */
 	struct psd_mesh_attempt attempt;    /* of hosts that join again */
 	uint32_t below_iterations;	    /* of so many and more another host has no checkpoint; 0: it may have */
+	uint64_t first_sample;		    /* with which that begins, counted from the start of training */
+	unsigned from_hosts;		    /* see psd_worker_options */
 	FILE *trace;
 	const struct psd_system *traced; /* or NULL */
 };
@@ -49,6 +51,9 @@ uint64_t psd_run_global_batch(const struct psd_run *run);
 uint32_t psd_run_iterations(const struct psd_run *run);
 /* Earlier runs have carried out so many iterations, or more: none is left. */
 bool psd_run_is_done(const struct psd_run *run);
+/* When the rate ends that ends with the job. Once it is known where the run begins. PSD_EINVAL: the run goes on behind
+ * that. */
+enum psd_status psd_run_settle_end(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_EINVAL: there is no loss to train by. */
 enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;

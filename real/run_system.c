@@ -119,6 +119,8 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.device = run->device,
 		.worker.replay = psd_run_replay(run),
 		.worker.first_iteration = run->first_iteration,
+		.worker.first_sample = run->first_sample,
+		.worker.from_hosts = run->from_hosts,
 		.worker.n_iterations = iterations_of(run, made),
 		.worker.checkpoints = run->checkpoints.folder ? &run->checkpoints : NULL,
 		.worker.secret = run->secret,

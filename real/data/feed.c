@@ -192,7 +192,8 @@ static void start_reading(struct psd_feed *feed, uint32_t iteration)
 	feed->reading = iteration;
 	feed->is_reading = feed->is_ahead = true;
 	start_readers(feed, PSD_DATA_TRAINING,
-		      psd_sampler_first(iteration, options->workers, options->worker, options->batch),
+		      options->first_sample + psd_sampler_first(iteration - options->first_iteration, options->workers,
+								options->worker, options->batch),
 		      &feed->buffers[iteration % 2]);
 }
 

@@ -11,6 +11,7 @@ struct psd_feed_options {
 	uint32_t batch;		      /* samples of this worker */
 	unsigned workers, worker;
 	uint32_t first_iteration, n_iterations; /* first_iteration to n_iterations - 1 are read, at least one */
+	uint64_t first_sample; /* of the samplers' order, at which first_iteration begins: all workers' */
 	/* Of psd_feed_bytes(), aligned to 64 bytes, that batches are read into, until close; NULL: the feed's own. */
 	void *memory;
 };

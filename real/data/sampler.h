@@ -22,8 +22,9 @@ uint64_t psd_sampler_sample(const struct psd_sampler *sampler, uint64_t epoch, u
 /* The draw at a position counted from the start of training, over all epochs and workers. Pure, any thread. */
 struct psd_draw psd_sampler_draw(const struct psd_sampler *sampler, uint64_t global_position);
 
-/* The global position of the first of the `batch` samples that a worker (below workers) computes in an iteration. Their
- * batches lie side by side, so P workers with batch b draw what one worker with batch P b draws. Pure, any thread. */
+/* The global position of the first of the `batch` samples that a worker (below workers) computes in an iteration, both
+ * counted from where these workers began. Their batches lie side by side, so P workers with batch b draw what one
+ * worker with batch P b draws. Pure, any thread. */
 uint64_t psd_sampler_first(uint64_t iteration, uint32_t workers, uint32_t worker, uint32_t batch);
 
 #endif

@@ -13,8 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/base/grow.h"
+
 #define ITERATION_NAME "iteration-%" PRIu32
 #define HOST_NAME      "host-%u-of-%u.safetensors"
+#define PART_SUFFIX    ".part"
 
 /* The longest of those names, with what a writer puts behind it. */
 enum { NAME_MAX_BYTES = 64 };
@@ -140,52 +143,127 @@ static bool visit_iterations(const char *folder, void (*visit)(void *context, in
 	return true;
 }
 
+/* Files of hosts in one folder. */
+struct listing {
+	struct psd_checkpoint_host *hosts;
+	uint32_t n, capacity;
+};
+
 struct search {
 	struct psd_checkpoint_host host;
 	uint32_t below_iterations; /* 0: all */
 	struct psd_checkpoints_found found;
-	uint32_t newest_own, newest_complete; /* of this host; of all */
-	unsigned n_iterations;		      /* that any of this run's hosts has */
-	bool has_others;		      /* files of this run's other hosts */
+	struct psd_checkpoint_set own, complete; /* the newest of this host; of all hosts of its number */
+	struct psd_checkpoint_set others;	 /* of all of another number */
+	unsigned n_iterations;			 /* that any of this run's hosts has */
+	bool has_others;			 /* files of this run's other hosts */
+	struct listing listing;
+	bool is_out_of_memory;
 };
 
-static void look_into(void *context, int parent_fd, uint32_t iterations)
+static DIR *open_iteration(int parent_fd, uint32_t iterations)
 {
-	struct search *search = context;
-	const bool counts = search->below_iterations == 0 || iterations < search->below_iterations;
-	unsigned n_here = 0;
 	char name[NAME_MAX_BYTES];
-	const struct dirent *entry;
 	DIR *entries;
 	int fd;
 
 	snprintf(name, sizeof(name), ITERATION_NAME, iterations);
 	fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	entries = fd < 0 ? NULL : fdopendir(fd);
-	if (!entries) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	while ((entry = readdir(entries)) != NULL) {
-		struct psd_checkpoint_host one;
+	if (!entries && fd >= 0)
+		close(fd);
+	return entries;
+}
 
+static int compare_hosts(const void *left, const void *right)
+{
+	const struct psd_checkpoint_host *one = left, *other = right;
+
+	if (one->n_hosts != other->n_hosts)
+		return one->n_hosts < other->n_hosts ? -1 : 1;
+	return one->host == other->host ? 0 : one->host < other->host ? -1 : 1;
+}
+
+/* Whose files are there, by their runs' numbers of hosts. */
+static void list(struct search *search, DIR *entries)
+{
+	struct listing *listing = &search->listing;
+	const struct dirent *entry;
+	struct psd_checkpoint_host one, *hosts;
+
+	listing->n = 0;
+	while ((entry = readdir(entries)) != NULL) {
 		if (!is_host(entry->d_name, &one))
 			continue;
-		search->found.has_any = true;
-		if (one.n_hosts != search->host.n_hosts) {
-			search->found.other_hosts = one.n_hosts;
-			continue;
-		}
-		n_here++;
-		search->has_others |= one.host != search->host.host;
-		if (counts && one.host == search->host.host && iterations > search->newest_own)
-			search->newest_own = iterations;
+		hosts = psd_grown(listing->hosts, listing->n, &listing->capacity, sizeof(*hosts));
+		search->is_out_of_memory |= !hosts;
+		if (!hosts)
+			return;
+		listing->hosts = hosts;
+		hosts[listing->n++] = one;
 	}
-	search->n_iterations += n_here > 0;
-	if (counts && n_here == search->host.n_hosts && iterations > search->newest_complete)
-		search->newest_complete = iterations;
+	if (listing->n > 0)
+		qsort(listing->hosts, listing->n, sizeof(*listing->hosts), compare_hosts);
+}
+
+static void keep_newer(struct psd_checkpoint_set *newest, struct psd_checkpoint_set set)
+{
+	if (set.iterations > newest->iterations)
+		*newest = set;
+}
+
+/* n files, in order, of one number of hosts. */
+static void look_at(struct search *search, uint32_t iterations, const struct psd_checkpoint_host hosts[], uint32_t n)
+{
+	const bool counts = search->below_iterations == 0 || iterations < search->below_iterations;
+	struct psd_checkpoint_set set = {iterations, hosts[0].n_hosts, 0};
+	bool has_own = false;
+
+	while (set.missing < n && hosts[set.missing].host == set.missing)
+		set.missing++;
+	search->found.has_any = true;
+	if (set.n_hosts != search->host.n_hosts) {
+		if (counts)
+			keep_newer(set.missing == set.n_hosts ? &search->others : &search->found.other, set);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		has_own |= hosts[i].host == search->host.host;
+	search->n_iterations++;
+	search->has_others |= n > has_own;
+	if (counts && has_own)
+		keep_newer(&search->own, set);
+	if (counts && set.missing == set.n_hosts)
+		keep_newer(&search->complete, set);
+}
+
+static void look_into(void *context, int parent_fd, uint32_t iterations)
+{
+	struct search *search = context;
+	const struct listing *listing = &search->listing;
+	DIR *entries = open_iteration(parent_fd, iterations);
+
+	if (!entries)
+		return;
+	list(search, entries);
 	closedir(entries);
+	for (uint32_t first = 0, n; first < listing->n; first += n) {
+		n = 1;
+		while (first + n < listing->n && listing->hosts[first + n].n_hosts == listing->hosts[first].n_hosts)
+			n++;
+		look_at(search, iterations, listing->hosts + first, n);
+	}
+}
+
+/* Where all files of some run are here, hosts share the folder. */
+static void choose_newest(struct search *search)
+{
+	struct psd_checkpoints_found *found = &search->found;
+	const bool is_shared = search->has_others || search->others.iterations > 0;
+
+	found->newest = is_shared ? search->complete : search->own;
+	keep_newer(&found->newest, search->others);
+	found->has_lost = found->newest.iterations == 0 && search->n_iterations > 1;
 }
 
 enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
@@ -193,13 +271,17 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 				     struct psd_error *err)
 {
 	struct search search = {.host = host, .below_iterations = below_iterations};
+	const bool is_searched = visit_iterations(checkpoints->folder, look_into, &search);
+	const int error_number = errno;
 
-	if (!visit_iterations(checkpoints->folder, look_into, &search))
+	free(search.listing.hosts);
+	if (!is_searched)
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
-				     "cannot be searched for checkpoints: %s", strerror(errno));
+				     "cannot be searched for checkpoints: %s", strerror(error_number));
+	if (search.is_out_of_memory)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a list of checkpoints");
+	choose_newest(&search);
 	*found = search.found;
-	found->iterations = search.has_others ? search.newest_complete : search.newest_own;
-	found->has_lost = found->iterations == 0 && search.n_iterations > 1;
 	return PSD_OK;
 }
 
@@ -214,22 +296,41 @@ struct own_files {
 	int error_number; /* why one stayed; 0: none did */
 };
 
-static void name_own(const struct own_files *own, uint32_t iterations, const char *suffix,
-		     char name[2 * NAME_MAX_BYTES])
+/* Of a run with another number of hosts each file is one host's. */
+static bool is_own(const struct own_files *own, struct psd_checkpoint_host one)
 {
-	snprintf(name, (size_t)2 * NAME_MAX_BYTES, ITERATION_NAME "/" HOST_NAME "%s", iterations, own->host.host,
-		 own->host.n_hosts, suffix);
+	return one.n_hosts == own->host.n_hosts ? one.host == own->host.host
+						: one.host % own->host.n_hosts == own->host.host;
+}
+
+/* Whether it is what a writer that was killed has left. */
+static bool is_part(const char *name, struct psd_checkpoint_host *host)
+{
+	const size_t length = strlen(name), behind = strlen(PART_SUFFIX);
+	char whole[NAME_MAX_BYTES];
+
+	if (length < behind || length >= sizeof(whole) || strcmp(name + length - behind, PART_SUFFIX) != 0)
+		return false;
+	snprintf(whole, sizeof(whole), "%.*s", (int)(length - behind), name);
+	return is_host(whole, host);
 }
 
 static void find_before(void *context, int parent_fd, uint32_t iterations)
 {
 	struct own_files *own = context;
-	char name[2 * NAME_MAX_BYTES];
+	DIR *entries = iterations < own->iterations ? open_iteration(parent_fd, iterations) : NULL;
+	const struct dirent *entry;
+	bool has_own = false;
 
-	name_own(own, iterations, "", name);
-	if (iterations >= own->iterations || faccessat(parent_fd, name, F_OK, 0))
+	if (!entries)
 		return;
-	for (unsigned i = 0; i < own->n_before; i++)
+	while ((entry = readdir(entries)) != NULL) {
+		struct psd_checkpoint_host one;
+
+		has_own |= is_host(entry->d_name, &one) && is_own(own, one);
+	}
+	closedir(entries);
+	for (unsigned i = 0; i < own->n_before && has_own; i++)
 		if (iterations > own->before[i]) {
 			const uint32_t older = own->before[i];
 
@@ -241,13 +342,22 @@ static void find_before(void *context, int parent_fd, uint32_t iterations)
 /* An older one's folder goes with the last host's file. A later one stays: another host may be about to write there. */
 static void remove_own(struct own_files *own, int parent_fd, uint32_t iterations)
 {
-	char name[2 * NAME_MAX_BYTES];
+	DIR *entries = open_iteration(parent_fd, iterations);
+	const struct dirent *entry;
+	char name[NAME_MAX_BYTES];
 
-	name_own(own, iterations, "", name);
-	if (unlinkat(parent_fd, name, 0) && errno != ENOENT && errno != ENOTDIR)
-		own->error_number = errno;
-	name_own(own, iterations, ".part", name); /* of a writer that was killed */
-	(void)unlinkat(parent_fd, name, 0);
+	while (entries && (entry = readdir(entries)) != NULL) {
+		struct psd_checkpoint_host one;
+
+		if (is_host(entry->d_name, &one) && is_own(own, one)) {
+			if (unlinkat(dirfd(entries), entry->d_name, 0) && errno != ENOENT)
+				own->error_number = errno;
+		} else if (is_part(entry->d_name, &one) && is_own(own, one)) {
+			(void)unlinkat(dirfd(entries), entry->d_name, 0);
+		}
+	}
+	if (entries)
+		closedir(entries);
 	snprintf(name, sizeof(name), ITERATION_NAME, iterations);
 	if (iterations < own->iterations)
 		(void)unlinkat(parent_fd, name, AT_REMOVEDIR);

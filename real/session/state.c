@@ -87,7 +87,8 @@ static void add_buffer(struct psd_state *state, unsigned item, enum psd_buffer b
 {
 	const struct psd_worker *worker = state->worker;
 	const uint64_t elements = psd_memory_elements(&worker->memory, item, buffer);
-	struct psd_state_part part = {.here = buffer_of(&worker->memory, item, buffer)};
+	struct psd_state_part part = {
+		.here = buffer_of(&worker->memory, item, buffer), .is_of_item = true, .item = item, .buffer = buffer};
 
 	if (worker->on_device != &worker->memory)
 		part.there = buffer_of(worker->on_device, item, buffer);
@@ -106,6 +107,11 @@ static void add_buffers(struct psd_state *state)
 				add_buffer(state, i, (enum psd_buffer)b);
 }
 
+void psd_state_name_late(struct psd_text *name, const struct psd_tensor *tensor, uint32_t age)
+{
+	psd_text_add(name, "%s.%s.%" PRIu32, tensor->name, psd_buffers[PSD_BUFFER_GRADIENT].name, age);
+}
+
 /* Of the gradients of an iteration, which is so many before the state's. */
 static void add_gradients(struct psd_state *state, uint32_t iteration, uint32_t age)
 {
@@ -114,10 +120,11 @@ static void add_gradients(struct psd_state *state, uint32_t iteration, uint32_t 
 	for (unsigned i = 0; i < worker->plan->n_tensors; i++) {
 		const unsigned t = worker->plan->tensors[i];
 		const struct psd_tensor *tensor = &worker->graph->tensors[t];
-		struct psd_state_part part = {.here = psd_memory_gradients(&worker->memory, iteration)[t]};
+		struct psd_state_part part = {.here = psd_memory_gradients(&worker->memory, iteration)[t],
+					      .is_late = true};
 		struct psd_text name = {.bytes = NULL};
 
-		psd_text_add(&name, "%s.%s.%u", tensor->name, psd_buffers[PSD_BUFFER_GRADIENT].name, (unsigned)age);
+		psd_state_name_late(&name, tensor, age);
 		part.tensor = tensor_of(tensor);
 		part.tensor.name = keep_name(state, &name);
 		if (worker->on_device != &worker->memory)
@@ -386,4 +393,22 @@ enum psd_status psd_state_read(const struct psd_state *state, const struct psd_s
 		return PSD_OK;
 	return is_alike(found, &part->tensor) ? read_part(state->worker, part, file, found, err)
 					      : refuse_shape(path, found, &part->tensor, err);
+}
+
+enum psd_status psd_state_put(const struct psd_state *state, const struct psd_state_part *part, uint64_t first_byte,
+			      const void *values, uint64_t n_bytes, struct psd_error *err)
+{
+	struct psd_worker *worker = state->worker;
+	enum psd_status status = PSD_OK;
+
+	if (part->here)
+		memcpy((char *)part->here + first_byte, values, n_bytes);
+	for (uint64_t first = 0; part->there && first < n_bytes && !status; first += STAGING_BYTES) {
+		const uint64_t n = n_bytes - first < STAGING_BYTES ? n_bytes - first : STAGING_BYTES;
+
+		memcpy(worker->staging, (const char *)values + first, n);
+		status = copy(worker, PSD_STREAM_COPY_IN, (char *)part->there + first_byte + first, worker->staging, n,
+			      err);
+	}
+	return status;
 }

@@ -14,6 +14,10 @@ struct psd_state_part {
 	 * not there. */
 	void *here, *there;
 	const struct psd_tensor *state; /* of graph->states, whose values the device alone knows; else NULL */
+	bool is_late;			/* a sum of an earlier iteration, that is applied later */
+	bool is_of_item;		/* one of its buffers: */
+	unsigned item;
+	enum psd_buffer buffer;
 };
 
 struct psd_state {
@@ -34,6 +38,9 @@ enum psd_status psd_state_open(struct psd_state *state, struct psd_worker *worke
 			       struct psd_error *err) PSD_MUST_CHECK;
 void psd_state_close(struct psd_state *state);
 
+/* Adds the name of a tensor's sum of so many iterations before the state's. */
+void psd_state_name_late(struct psd_text *name, const struct psd_tensor *tensor, uint32_t age);
+
 /* Before parts are written: the ratios of the worker's scales become values of a part. */
 void psd_state_gather(const struct psd_state *state);
 /* After all parts have been read, the other way: the worker has its ratios, its local steps, and the choice of its
@@ -48,5 +55,10 @@ enum psd_status psd_state_write(const struct psd_state *state, const struct psd_
 enum psd_status psd_state_read(const struct psd_state *state, const struct psd_state_part *part,
 			       struct psd_tensor_file *file, const char *path, bool *is_found,
 			       struct psd_error *err) PSD_MUST_CHECK;
+
+/* Values that come from elsewhere take the place of some of the part's, which is none of graph->states. PSD_ERUN: the
+ * device failed. */
+enum psd_status psd_state_put(const struct psd_state *state, const struct psd_state_part *part, uint64_t first_byte,
+			      const void *values, uint64_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -91,10 +91,14 @@ enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made
 	return status;
 }
 
-void psd_terms_add_start(struct psd_text *text, uint32_t first_iteration, uint64_t run_hash)
+void psd_terms_add_start(struct psd_text *text, uint32_t first_iteration, uint64_t run_hash, unsigned from_hosts)
 {
 	psd_text_add(text, "--resume, iterations that are complete: %" PRIu32 "\n", first_iteration);
 	psd_text_add(text, "--resume, run of the checkpoint: %016" PRIx64 "\n", run_hash);
+	if (from_hosts > 0)
+		psd_text_add(text, "--resume, of another cluster's hosts: %u\n", from_hosts);
+	else
+		psd_text_add(text, "--resume, of another cluster's hosts: none\n");
 }
 
 void psd_terms_add_save(struct psd_text *text, uint32_t every_iterations)
@@ -115,14 +119,24 @@ void psd_terms_add_stall(struct psd_text *text, double stall_sec)
 	psd_text_add(text, "--stall: %.9g s\n", stall_sec);
 }
 
-void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph, const struct psd_program *program)
+static uint64_t hash_graph(const struct psd_graph *graph, uint64_t hash)
 {
-	uint64_t hash = psd_hash_number(PSD_HASH_START, program->n_ops);
-
 	for (unsigned l = 0; l < graph->n_layers; l++)
 		hash = psd_layer_hash(&graph->layers[l], hash);
 	for (unsigned t = 0; t < graph->n_tensors; t++)
 		hash = psd_hash_number(hash, graph->tensors[t].elements);
+	return hash;
+}
+
+uint64_t psd_terms_hash_model(const struct psd_graph *graph)
+{
+	return hash_graph(graph, PSD_HASH_START);
+}
+
+void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph, const struct psd_program *program)
+{
+	uint64_t hash = hash_graph(graph, psd_hash_number(PSD_HASH_START, program->n_ops));
+
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		hash = psd_hash_number(psd_hash_number(hash, (uint64_t)program->ops[i].kind),
 				       (uint64_t)program->ops[i].item);
@@ -133,6 +147,8 @@ void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph,
 		hash = psd_hash_number(hash, program->plan->block.elements);
 		hash = psd_hash_number(hash, (uint64_t)program->plan->compress->momentum);
 	}
+	if (program->plan->staleness) /* so many sums are in a checkpoint */
+		hash = psd_hash_number(psd_hash_bytes(hash, "late", strlen("late")), program->plan->staleness);
 	if (program->plan->low_rank)
 		hash = psd_hash_number(psd_hash_bytes(hash, "low rank", strlen("low rank")), program->plan->low_rank);
 	if (program->plan->is_adaptive) /* histories are means of gradients */

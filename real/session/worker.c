@@ -8,12 +8,15 @@
 #include "real/session/session.h"
 #include "real/session/worker_parts.h"
 
-uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch)
+uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch,
+			       struct psd_worker_start start)
 {
+	const uint64_t samples = train->epochs * training_samples;
+	const uint64_t left = samples > start.samples ? samples - start.samples : 0;
 	uint64_t iterations = train->iterations;
 
 	if (iterations == 0)
-		iterations = (train->epochs * training_samples + global_batch - 1) / global_batch;
+		iterations = start.iterations + (left + global_batch - 1) / global_batch;
 	return iterations < PSD_MAX_ITERATIONS ? (uint32_t)iterations : PSD_MAX_ITERATIONS;
 }
 

@@ -38,9 +38,12 @@ struct psd_worker_options {
 	/* NULL: computes; else nothing is, tested or finished; device and all of train but streams do not count, but
 	 * for its real workers, who compute on what others make up. */
 	const struct psd_replay *replay;
-	/* first_iteration to n_iterations - 1 are carried out, at least one. Not 0: this host's checkpoint of so many
-	 * iterations is read, and `checkpoints` says where it lies. */
+	/* first_iteration to n_iterations - 1 are carried out, at least one. Not 0: a checkpoint of so many iterations
+	 * is read, and `checkpoints` says where it lies. from_hosts: 0: this host's own file; else those of so many
+	 * hosts, of a run of another number of them or another system. */
 	uint32_t first_iteration, n_iterations;
+	unsigned from_hosts;
+	uint64_t first_sample; /* that first_iteration begins with, of all workers' from the start of training on */
 	const struct psd_checkpoints *checkpoints; /* borrowed; NULL: none are written */
 	unsigned self;
 	const struct psd_mesh_host *hosts;
@@ -129,8 +132,15 @@ struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, c
 /* Training samples that the job's data has: opens and closes it. As psd_data_open(). */
 enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train,
 					 uint64_t *samples, struct psd_error *err) PSD_MUST_CHECK;
-/* Iterations that the training job takes; training_samples: of the data set. */
-uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch);
+/* Where a run begins: iterations and samples of all workers that earlier runs have gone through. */
+struct psd_worker_start {
+	uint32_t iterations;
+	uint64_t samples;
+};
+/* With how many iterations the training job ends, those before its start included; training_samples: of the data set.
+ */
+uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch,
+			       struct psd_worker_start start);
 /* Iterations to carry out so that so many are measured. Pure. */
 uint32_t psd_worker_warmed_up(uint32_t n_measured);
 

@@ -6,10 +6,11 @@
 
 #include "engine/base/hash.h"
 #include "real/session/checkpoint.h"
+#include "real/session/former.h"
 #include "real/session/state.h"
 #include "real/session/terms.h"
 
-enum { ITERATIONS_TEXT_MAX = 16, HOST_TEXT_MAX = 32, HASH_TEXT_MAX = 20, MOST_NAMED = 4 };
+enum { NUMBER_TEXT_MAX = 24, HOST_TEXT_MAX = 32, HASH_TEXT_MAX = 20, MOST_NAMED = 4 };
 
 static struct psd_checkpoint_host host_of(const struct psd_worker *worker)
 {
@@ -83,23 +84,69 @@ static enum psd_status write_file(const struct psd_state *state, unsigned n_part
 	return status;
 }
 
-static enum psd_status write_files(const struct psd_state *state, uint32_t iterations, const char *program,
+/* What a host's file says of itself. */
+struct said {
+	struct psd_text program, spread;
+	char iterations[NUMBER_TEXT_MAX], samples[NUMBER_TEXT_MAX], host[HOST_TEXT_MAX];
+	char run[HASH_TEXT_MAX], terms[HASH_TEXT_MAX], model[HASH_TEXT_MAX];
+};
+
+static void release_said(struct said *said)
+{
+	psd_text_release(&said->program);
+	psd_text_release(&said->spread);
+}
+
+static enum psd_status describe_spread(struct psd_text *text, const struct psd_worker *worker, struct psd_error *err)
+{
+	struct psd_spread spread;
+	const enum psd_status status = psd_spread_make(&spread, worker->plan, err);
+
+	if (status)
+		return status;
+	psd_spread_add(text, &spread);
+	psd_spread_release(&spread);
+	return text->is_out_of_memory ? psd_worker_out_of_memory(err) : PSD_OK;
+}
+
+static enum psd_status say(struct said *said, const struct psd_worker *worker, uint32_t iterations,
+			   struct psd_error *err)
+{
+	enum psd_status status;
+
+	*said = (struct said){.spread.bytes = NULL};
+	snprintf(said->iterations, NUMBER_TEXT_MAX, "%" PRIu32, iterations);
+	snprintf(said->samples, NUMBER_TEXT_MAX, "%" PRIu64, psd_worker_samples(worker, iterations));
+	snprintf(said->run, HASH_TEXT_MAX, "%016" PRIx64, hash_run(worker));
+	snprintf(said->terms, HASH_TEXT_MAX, "%016" PRIx64, hash_terms(worker));
+	snprintf(said->model, HASH_TEXT_MAX, "%016" PRIx64, psd_terms_hash_model(worker->graph));
+	describe_host(said->host, worker);
+	status = describe_program(&said->program, worker, err);
+	if (!status)
+		status = describe_spread(&said->spread, worker, err);
+	if (status)
+		release_said(said);
+	return status;
+}
+
+static enum psd_status write_files(const struct psd_state *state, uint32_t iterations, const struct said *said,
 				   struct psd_error *err)
 {
 	const struct psd_worker *worker = state->worker;
 	const struct psd_checkpoints *checkpoints = worker->options->checkpoints;
-	char number[ITERATIONS_TEXT_MAX], host[HOST_TEXT_MAX], run[HASH_TEXT_MAX], terms[HASH_TEXT_MAX];
-	const struct psd_file_note notes[] = {
-		{"format", "pt"},     {"iterations", number}, {"system", worker->plan->system->name},
-		{"program", program}, {"host", host},	      {"run", run},
-		{"terms", terms}};
+	const struct psd_file_note notes[] = {{"format", "pt"},
+					      {"iterations", said->iterations},
+					      {"system", worker->plan->system->name},
+					      {"program", said->program.bytes},
+					      {"host", said->host},
+					      {"run", said->run},
+					      {"terms", said->terms},
+					      {"samples", said->samples},
+					      {"model", said->model},
+					      {"spread", said->spread.bytes}};
 	enum { N_NOTES = sizeof(notes) / sizeof(notes[0]), N_PLAIN_NOTES = 3 };
 	enum psd_status status = psd_checkpoint_begin(checkpoints, iterations, err);
 
-	snprintf(number, sizeof(number), "%" PRIu32, iterations);
-	snprintf(run, sizeof(run), "%016" PRIx64, hash_run(worker));
-	snprintf(terms, sizeof(terms), "%016" PRIx64, hash_terms(worker));
-	describe_host(host, worker);
 	/* parameters first: a run whose last checkpoint is whole is not carried out again, and must have left them */
 	if (!status && worker->self == 0)
 		status = write_file(state, state->n_plain, psd_checkpoint_parameters_path(checkpoints), notes,
@@ -116,17 +163,17 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 
 enum psd_status psd_worker_save(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
 {
-	struct psd_text program;
+	struct said said;
 	struct psd_state state;
 	enum psd_status status = psd_state_open(&state, worker, iteration, err);
 
 	if (status)
 		return status;
 	psd_state_gather(&state);
-	status = describe_program(&program, worker, err);
+	status = say(&said, worker, iteration, err);
 	if (!status) {
-		status = write_files(&state, iteration, program.bytes, err);
-		psd_text_release(&program);
+		status = write_files(&state, iteration, &said, err);
+		release_said(&said);
 	}
 	psd_state_close(&state);
 	return status;
@@ -143,10 +190,8 @@ enum psd_status psd_worker_begin_saving(struct psd_worker *worker, struct psd_er
 static enum psd_status check_notes(struct psd_worker *worker, const struct psd_tensor_file *file, const char *path,
 				   struct psd_error *err)
 {
-	const char *iterations = psd_tensor_file_note(file, "iterations"),
-		   *there = psd_tensor_file_note(file, "program"), *host = psd_tensor_file_note(file, "host"),
-		   *run = psd_tensor_file_note(file, "run"), *terms = psd_tensor_file_note(file, "terms");
-	char number[ITERATIONS_TEXT_MAX], self[HOST_TEXT_MAX];
+	const struct psd_former_notes notes = psd_former_read_notes(file);
+	char number[NUMBER_TEXT_MAX], self[HOST_TEXT_MAX];
 	struct psd_text program;
 	enum psd_status status = describe_program(&program, worker, err);
 
@@ -154,21 +199,21 @@ static enum psd_status check_notes(struct psd_worker *worker, const struct psd_t
 		return status;
 	snprintf(number, sizeof(number), "%" PRIu32, worker->options->first_iteration);
 	describe_host(self, worker);
-	if (!iterations || !there || !host || !run || !terms)
+	if (!notes.iterations || !notes.program || !notes.host || !notes.run || !notes.terms)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "is no checkpoint");
-	else if (strcmp(iterations, number) != 0)
+	else if (strcmp(notes.iterations, number) != 0)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				       "is of %.20s iterations, its name says %s", iterations, number);
-	else if (strcmp(host, self) != 0)
+				       "is of %.20s iterations, its name says %s", notes.iterations, number);
+	else if (strcmp(notes.host, self) != 0)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				       "is of host %.20s, its name says %s", host, self);
-	else if (strcmp(there, program.bytes) != 0)
+				       "is of host %.20s, its name says %s", notes.host, self);
+	else if (strcmp(notes.program, program.bytes) != 0)
 		status = psd_error_set(
 			err, PSD_EINVAL, (struct psd_place){.path = path},
 			"is of another model, optimiser, system or cluster, or of another version of psd-run: its "
 			"parameters alone may be a start, see train.start");
 	if (!status)
-		worker->saved = (struct psd_saved){strtoull(run, NULL, 16), strtoull(terms, NULL, 16)};
+		worker->saved = (struct psd_saved){strtoull(notes.run, NULL, 16), strtoull(notes.terms, NULL, 16)};
 	psd_text_release(&program);
 	return status;
 }

@@ -224,7 +224,8 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 	enum psd_status status;
 
 	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");
-	psd_terms_add_start(&terms, worker->options->first_iteration, worker->saved.run_hash);
+	psd_terms_add_start(&terms, worker->options->first_iteration, worker->saved.run_hash,
+			    worker->options->from_hosts);
 	psd_terms_add_save(&terms, worker->options->checkpoints ? worker->options->checkpoints->every_iterations : 0);
 	psd_terms_add_restarts(&terms, worker->options->n_restarts);
 	psd_terms_add_stall(&terms, worker->options->stall_sec);

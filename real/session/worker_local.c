@@ -202,7 +202,7 @@ void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, doubl
 	quality->n_told = iteration + 1;
 	if (!psd_worker_follows_loss(worker))
 		return;
-	quality->first_loss = iteration == 0 ? loss : quality->first_loss;
+	quality->first_loss = iteration == quality->begun ? loss : quality->first_loss;
 	quality->sum += loss;
 	quality->n++;
 	if (iteration + UINT64_C(1) != decided_before(worker))
@@ -221,8 +221,12 @@ enum psd_status psd_worker_open_local(struct psd_worker *worker, struct psd_erro
 {
 	const uint32_t steps = psd_plan_steps(worker->plan);
 
-	worker->quality =
-		(struct psd_quality){.n_known = 1, .n_told = worker->options->first_iteration, .lowest_loss = INFINITY};
+	worker->quality = (struct psd_quality){
+		.n_known = 1,
+		.n_told = worker->options->first_iteration,
+		.begun = worker->options->from_hosts > 0 ? worker->options->first_iteration : 0,
+		.lowest_loss = INFINITY,
+	};
 	if (!psd_worker_follows_loss(worker))
 		return PSD_OK;
 	worker->quality.steps[0] = worker->quality.steps[1] = steps;

@@ -58,6 +58,7 @@ static enum psd_status open_feed(struct psd_worker *worker, uint32_t batch, stru
 		.worker = worker->self,
 		.first_iteration = worker->options->first_iteration,
 		.n_iterations = worker->options->n_iterations,
+		.first_sample = worker->options->first_sample,
 	};
 	enum psd_status status = PSD_OK;
 
@@ -182,11 +183,11 @@ static enum psd_status read_values(struct psd_worker *worker, struct psd_error *
 {
 	enum psd_status status;
 
-	if (worker->options->first_iteration > 0)
+	if (worker->options->first_iteration > 0 && worker->options->from_hosts == 0)
 		return psd_worker_restore(worker, err);
-	if (!worker->options->train->start_path)
+	if (worker->options->first_iteration == 0 && !worker->options->train->start_path)
 		return PSD_OK;
-	status = psd_worker_read_start(worker, err);
+	status = worker->options->from_hosts > 0 ? psd_worker_reshape(worker, err) : psd_worker_read_start(worker, err);
 	return status ? status : bring_parameters(worker, err);
 }
 

@@ -73,6 +73,7 @@ struct psd_quality {
 	uint32_t n_known;  /* windows that have their steps */
 	uint32_t heard;	   /* of the next window, which it gets at the fence before it; 0: not told yet */
 	uint32_t n_told;   /* iterations whose losses are known */
+	uint32_t begun;	   /* the iteration with the first loss */
 	double first_loss, lowest_loss;
 	double sum; /* of n losses since the last choice */
 	uint32_t n;
@@ -440,6 +441,8 @@ void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result
 
 /* The first iteration after `iteration` that a pause stands before; 0: there is none. */
 uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration);
+/* Samples that all workers have gone through when `iteration` begins, since training began. */
+uint64_t psd_worker_samples(const struct psd_worker *worker, uint64_t iteration);
 /* Gives the device's lane the job of a pause, if the interpreter stands at its fence and the job was not given yet;
  * passes the fence where there is none. False: nothing has happened. */
 bool psd_worker_pause(struct psd_worker *worker);
@@ -461,6 +464,10 @@ enum psd_status psd_worker_begin_saving(struct psd_worker *worker, struct psd_er
 /* Reads the checkpoint that the run goes on from, options->first_iteration. PSD_EINVAL: it is damaged, or of another
  * run; PSD_EFILE: it cannot be opened; PSD_ENOMEM, PSD_ERUN as psd_state_read(). */
 enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Reads the checkpoint of other hosts, options->from_hosts, or of another system (worker_reshape.c). Parameters are in
+ * this host's memory then, and not yet where they are kept beside. Host 0 names what begins anew. As before; PSD_EINVAL
+ * also: it is of another model or kind of optimiser. */
+enum psd_status psd_worker_reshape(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Reads the parameters and states that training starts from, as far as the file of train.start has them; host 0 names
  * those that it lacks. PSD_EINVAL: it has none, or of other shapes; else as psd_worker_restore(). */
 enum psd_status psd_worker_read_start(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;

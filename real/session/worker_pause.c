@@ -25,6 +25,28 @@ static uint64_t last_exchanged(const struct psd_worker *worker, uint32_t iterati
 	return psd_period_first(psd_interpreter_period(&worker->interpreter, 0), iteration);
 }
 
+/* Iterations of the run that this one goes on from count as if it had carried them out. */
+uint64_t psd_worker_samples(const struct psd_worker *worker, uint64_t iteration)
+{
+	const uint64_t first = worker->options->first_iteration, batch = worker->global_batch;
+	const uint64_t begun = worker->options->first_sample;
+
+	if (iteration >= first)
+		return begun + (iteration - first) * batch;
+	return begun > (first - iteration) * batch ? begun - (first - iteration) * batch : 0;
+}
+
+/* The first iteration, from 1 on, that begins with so many samples or more behind it. */
+static uint64_t iteration_behind(const struct psd_worker *worker, uint64_t samples)
+{
+	const uint64_t first = worker->options->first_iteration, batch = worker->global_batch;
+	const uint64_t begun = worker->options->first_sample;
+
+	if (samples >= begun)
+		return first + (samples - begun + batch - 1) / batch;
+	return first > (begun - samples) / batch + 1 ? first - (begun - samples) / batch : 1;
+}
+
 /* Worker 0 passes the test samples before that iteration, the first such one after `iteration`; UINT64_MAX: never. */
 static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
 {
@@ -36,9 +58,8 @@ static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
 	samples = worker->options->train->test_every_epochs * psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
 	if (samples == 0)
 		return worker->options->n_iterations;
-	/* that many samples are gone through, rounded up */
-	times = last_exchanged(worker, iteration) * worker->global_batch / samples + 1;
-	return once_exchanged(worker, (times * samples + worker->global_batch - 1) / worker->global_batch);
+	times = psd_worker_samples(worker, last_exchanged(worker, iteration)) / samples + 1;
+	return once_exchanged(worker, iteration_behind(worker, times * samples));
 }
 
 /* The same of checkpoints, which every host writes. */
@@ -178,7 +199,7 @@ void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progr
 
 	pauses->progress = *progress;
 	if (worker->feed)
-		pauses->progress.epochs = ((double)progress->iteration + 1.0) * (double)worker->global_batch /
+		pauses->progress.epochs = (double)psd_worker_samples(worker, progress->iteration + UINT64_C(1)) /
 					  (double)psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
 	pauses->has_progress = true;
 	if (!is_test_due(worker, progress->iteration)) {

@@ -43,6 +43,7 @@ static struct training *run(const char *system, const char *train, unsigned work
 	}
 	training->options.worker.checkpoints = checkpoints;
 	training->options.worker.first_iteration = first;
+	training->options.worker.first_sample = (uint64_t)first * workers * BATCH;
 	training->options.worker.is_tested = true;
 	return training_finish(training, system);
 }

@@ -485,6 +485,7 @@ static void check_period_cut(const char *system, unsigned workers)
 
 	before->options.worker.checkpoints = after->options.worker.checkpoints = &checkpoints;
 	after->options.worker.first_iteration = 2;
+	after->options.worker.first_sample = (uint64_t)2 * workers * 8;
 	training_finish(before, system);
 	training_finish(after, system);
 	cr_expect_leq(training_distance(after, before), 1e-6 * training_distance(before, NULL), "%s", system);
@@ -504,6 +505,7 @@ static struct training *go(const char *system, const struct psd_checkpoints *che
 
 	training->options.worker.checkpoints = checkpoints;
 	training->options.worker.first_iteration = first;
+	training->options.worker.first_sample = (uint64_t)first * 3 * 8;
 	return training_finish(training, system);
 }
 

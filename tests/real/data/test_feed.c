@@ -87,6 +87,38 @@ static void check_batches(const struct psd_data_options *of, unsigned n_readers)
 	psd_data_close(expected.data);
 }
 
+/* Three workers with batches of 3 behind 13 samples, in the middle of the first of two epochs of 20: what they read is
+ * the rest of it, each sample once, and then the next epoch. */
+Test(feed, what_goes_on_reads_on)
+{
+	enum { FIRST = 5, BEHIND = 13, READERS = 3 };
+	struct expected expected = {.options = &data_options};
+	struct psd_samples samples;
+	struct psd_error err;
+
+	cr_assert_eq(psd_data_open(&expected.data, &data_options, &err), PSD_OK, "%s", err.text);
+	for (unsigned w = 0; w < READERS; w++) {
+		const struct psd_feed_options options = {.data = data_options,
+							 .n_readers = 1,
+							 .batch = BATCH,
+							 .workers = READERS,
+							 .worker = w,
+							 .first_iteration = FIRST,
+							 .n_iterations = FIRST + 3,
+							 .first_sample = BEHIND};
+		struct psd_feed *feed;
+
+		cr_assert_eq(psd_feed_open(&feed, &options, &err), PSD_OK, "%s", err.text);
+		for (uint32_t i = 0; i < 3; i++) {
+			cr_assert_eq(psd_feed_train(feed, FIRST + i, &samples, &err), PSD_OK, "%s", err.text);
+			read_expected(&expected, PSD_DATA_TRAINING, BEHIND + (uint64_t)(i * READERS + w) * BATCH);
+			check_same(&expected, samples);
+		}
+		psd_feed_close(feed);
+	}
+	psd_data_close(expected.data);
+}
+
 /* Two readers have one sample and two, four would have less than one each. */
 Test(feed, batches_come_as_if_read_in_time_with_tests_between)
 {

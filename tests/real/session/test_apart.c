@@ -1,11 +1,14 @@
 /* A device with memory of its own: what it works on and what travels are copied into each other, and nothing else of
  * either is ever read. It computes as the processor does, so that it must end with the processor's bits. */
+#define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/real/going_on.h"
+#include "tests/real/legs.h"
 #include "tests/real/training.h"
+#include "tests/scratch_folder.h"
 
 #define SGD   "optimiser: {momentum: 0.9, weight_decay: 0.01}"
 #define ADAMW "optimiser: {kind: adamw, weight_decay: 0.01}"
@@ -166,4 +169,49 @@ Test(apart, adamw_goes_on)
 	going_on_check("sync: ring, fuse: 8KiB", train, 2, 1, &kind);
 	going_on_check("sync: ps", train, 2, 1, &kind);
 	going_on_check("sync: ring, low_rank: {rank: 2}", train, 2, 1, &kind);
+}
+
+/* From the checkpoint of three workers on the processor. */
+static struct training *go_on_with(struct side is, const char *keys, const struct psd_device_kind *kind)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {folder.path, 2 * LEGS_CUT};
+	const struct side was = {is.system, 3, 1};
+	const struct leg before = legs_before(LEGS_SMOOTH, was, keys);
+	struct training *cut = legs_go(&before, &checkpoints), *after;
+	struct leg behind = legs_behind(LEGS_SMOOTH, was, cut, is, keys, LEGS_CUT + 2);
+
+	behind.kind = kind;
+	after = legs_go(&behind, &checkpoints);
+	training_free(cut);
+	scratch_folder_remove(&folder);
+	return after;
+}
+
+static void check_fewer(const char *system, const char *optimiser)
+{
+	const struct psd_device_kind kind = apart();
+	const struct side is = {system, 2, 1};
+	struct training *own, *shared;
+	char keys[256];
+
+	snprintf(keys, sizeof(keys), LEGS_DATA "learning_rate: {base: 0.01}, %s", optimiser);
+	own = go_on_with(is, keys, &kind);
+	shared = go_on_with(is, keys, NULL);
+	for (unsigned w = 0; w < 2; w++)
+		cr_expect(training_is_same(own, w, shared, w), "%s, worker %u", system, w);
+	training_free(own);
+	training_free(shared);
+}
+
+Test(apart, fewer_go_on_with_the_bits_of_shared_memory)
+{
+	check_fewer("sync: ring, fuse: 8KiB", SGD);
+	check_fewer("sync: ps", ADAMW);
+	check_fewer("sync: adam", SGD);
+	check_fewer("sync: ring, low_rank: {rank: 2}", ADAMW);
+	check_fewer("sync: ps, compress: {by: one-bit}", SGD);
+	check_fewer("sync: ring, sparse: {sparsity: 0.8, chunk: 70}", SGD);
+	check_fewer("sync: ps, wire: bf16", SGD);
+	check_fewer("sync: adam, wire: bf16", SGD);
 }

@@ -74,6 +74,7 @@ static struct training *make(const struct psd_checkpoints *checkpoints, uint32_t
 
 	training->options.worker.checkpoints = checkpoints;
 	training->options.worker.first_iteration = first;
+	training->options.worker.first_sample = (uint64_t)first * 2 * 4;
 	return training;
 }
 
@@ -92,7 +93,7 @@ Test(checkpoint, a_run_that_was_killed_goes_on)
 	training_run(killed);
 	cr_expect_eq(killed->status, PSD_ELOST);
 	cr_assert_eq(psd_checkpoints_find(&checkpoints, (struct psd_checkpoint_host){2, 2}, 0, &found, &err), PSD_OK);
-	cr_assert_eq(found.iterations, 1);
+	cr_assert_eq(found.newest.iterations, 1);
 	training_run(after);
 	cr_assert_eq(after->status, PSD_OK, "%s", after->err.text);
 	cr_expect(training_is_same(after, 0, whole, 0));
@@ -162,7 +163,7 @@ Test(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 
-	cr_expect_eq(find(&folder, 2, 2).iterations, 0);
+	cr_expect_eq(find(&folder, 2, 2).newest.iterations, 0);
 	cr_expect_not(find(&folder, 2, 2).has_any);
 	put(&folder, 9, 0, 2);
 	put(&folder, 9, 1, 2);
@@ -170,7 +171,7 @@ Test(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have)
 	put(&folder, 10, 0, 2);
 	put(&folder, 11, 0, 2);
 	for (unsigned host = 0; host <= 2; host++) /* each alone, who sees the other's; whoever starts all */
-		cr_expect_eq(find(&folder, host, 2).iterations, 10, "host %u", host);
+		cr_expect_eq(find(&folder, host, 2).newest.iterations, 10, "host %u", host);
 	scratch_folder_remove(&folder);
 }
 
@@ -180,9 +181,9 @@ Test(checkpoint_files, a_host_that_sees_its_own_alone_goes_by_these)
 
 	put(&folder, 9, 1, 2);
 	put(&folder, 20, 1, 2);
-	cr_expect_eq(find(&folder, 1, 2).iterations, 20);
-	cr_expect_eq(find(&folder, 0, 2).iterations, 0);
-	cr_expect_eq(find(&folder, 2, 2).iterations, 0, "whoever starts all");
+	cr_expect_eq(find(&folder, 1, 2).newest.iterations, 20);
+	cr_expect_eq(find(&folder, 0, 2).newest.iterations, 0);
+	cr_expect_eq(find(&folder, 2, 2).newest.iterations, 0, "whoever starts all");
 	scratch_folder_remove(&folder);
 }
 
@@ -192,28 +193,132 @@ Test(checkpoint_files, a_host_goes_back_to_what_another_has)
 	const struct scratch_folder folder = scratch_folder_make();
 
 	put(&folder, 4, 1, 2);
-	cr_expect_eq(find_below(&folder, 1, 2, 1).iterations, 0);
+	cr_expect_eq(find_below(&folder, 1, 2, 1).newest.iterations, 0);
 	cr_expect_not(find_below(&folder, 1, 2, 1).has_lost);
 	put(&folder, 8, 1, 2);
-	cr_expect_eq(find_below(&folder, 1, 2, 9).iterations, 8);
-	cr_expect_eq(find_below(&folder, 1, 2, 8).iterations, 4);
-	cr_expect_eq(find_below(&folder, 1, 2, 5).iterations, 4);
-	cr_expect_eq(find_below(&folder, 1, 2, 4).iterations, 0);
+	cr_expect_eq(find_below(&folder, 1, 2, 9).newest.iterations, 8);
+	cr_expect_eq(find_below(&folder, 1, 2, 8).newest.iterations, 4);
+	cr_expect_eq(find_below(&folder, 1, 2, 5).newest.iterations, 4);
+	cr_expect_eq(find_below(&folder, 1, 2, 4).newest.iterations, 0);
 	cr_expect(find_below(&folder, 1, 2, 4).has_lost);
 	put(&folder, 4, 0, 2);
 	put(&folder, 8, 0, 2);
-	cr_expect_eq(find_below(&folder, 1, 2, 8).iterations, 4, "and where it sees the other's");
+	cr_expect_eq(find_below(&folder, 1, 2, 8).newest.iterations, 4, "and where it sees the other's");
 	scratch_folder_remove(&folder);
 }
 
-Test(checkpoint_files, those_of_another_number_of_hosts_are_told_apart)
+static void put_all(const struct scratch_folder *folder, unsigned iterations, unsigned n_hosts)
+{
+	for (unsigned h = 0; h < n_hosts; h++)
+		put(folder, iterations, h, n_hosts);
+}
+
+static void expect_set(struct psd_checkpoint_set set, uint32_t iterations, unsigned n_hosts, unsigned missing)
+{
+	cr_expect_eq(set.iterations, iterations, "%u iterations", set.iterations);
+	cr_expect_eq(set.n_hosts, n_hosts, "%u hosts", set.n_hosts);
+	cr_expect_eq(set.missing, missing, "host %u", set.missing);
+}
+
+Test(checkpoint_files, the_newest_may_be_of_another_number_of_hosts)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 
-	put(&folder, 9, 0, 1);
-	cr_expect_eq(find(&folder, 2, 2).iterations, 0);
-	cr_expect_eq(find(&folder, 2, 2).other_hosts, 1);
+	put_all(&folder, 8, 4);
+	put_all(&folder, 6, 2);
+	put(&folder, 12, 0, 3);
+	for (unsigned host = 0; host <= 2; host++)
+		expect_set(find(&folder, host, 2).newest, 8, 4, 4);
+	expect_set(find(&folder, 0, 2).other, 12, 3, 1);
+	put_all(&folder, 8, 2);
+	expect_set(find(&folder, 2, 2).newest, 8, 2, 2);
+	expect_set(find(&folder, 5, 5).newest, 8, 2, 2);
+	scratch_folder_remove(&folder);
+}
+
+/* Two hosts went on from four, and were killed at their first checkpoint: host 0 sees its own file alone. */
+Test(checkpoint_files, where_all_of_others_are_hosts_share_the_folder)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+
+	put_all(&folder, 8, 4);
+	put(&folder, 10, 0, 2);
+	for (unsigned host = 0; host <= 2; host++)
+		expect_set(find(&folder, host, 2).newest, 8, 4, 4);
+	cr_expect_not(find(&folder, 0, 2).has_lost);
+	scratch_folder_remove(&folder);
+}
+
+Test(checkpoint_files, what_others_lack_is_told)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+
+	put(&folder, 9, 0, 4);
+	put(&folder, 9, 1, 4);
+	put(&folder, 9, 3, 4);
+	put(&folder, 7, 3, 4);
+	expect_set(find(&folder, 2, 2).newest, 0, 0, 0);
+	expect_set(find(&folder, 2, 2).other, 9, 4, 2);
 	cr_expect(find(&folder, 2, 2).has_any);
+	scratch_folder_remove(&folder);
+}
+
+static unsigned count_files(const struct scratch_folder *folder, unsigned iterations, unsigned n_hosts)
+{
+	const struct psd_checkpoints checkpoints = {folder->path, 1};
+	unsigned n = 0;
+
+	for (unsigned h = 0; h < n_hosts; h++)
+		n += !access(
+			psd_checkpoint_path(&checkpoints, (struct psd_checkpoint_host){h, n_hosts}, iterations).text,
+			F_OK);
+	return n;
+}
+
+static void save(const struct scratch_folder *folder, unsigned iterations, unsigned host, unsigned n_hosts)
+{
+	const struct psd_checkpoints checkpoints = {folder->path, 1};
+
+	put(folder, iterations, host, n_hosts);
+	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){host, n_hosts}, iterations, 2);
+}
+
+/* Until all hosts have a first checkpoint of their own. */
+Test(checkpoint_files, those_of_other_hosts_stay_as_long_as_they_are_needed)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+
+	put_all(&folder, 7, 5);
+	put_all(&folder, 8, 5);
+	scratch_folder_write(&folder, "iteration-7/host-3-of-5.safetensors.part", "", 0);
+	save(&folder, 10, 0, 2);
+	cr_expect_eq(count_files(&folder, 7, 5), 2, "hosts 1 and 3 are host 1's");
+	expect_set(find(&folder, 2, 2).newest, 8, 5, 5);
+	save(&folder, 10, 1, 2);
+	cr_expect_not(scratch_folder_has(&folder, "iteration-7"));
+	cr_expect_eq(count_files(&folder, 8, 5), 5);
+	save(&folder, 12, 1, 2);
+	cr_expect_eq(count_files(&folder, 8, 5), 3);
+	expect_set(find(&folder, 2, 2).newest, 10, 2, 2);
+	save(&folder, 12, 0, 2);
+	cr_expect_not(scratch_folder_has(&folder, "iteration-8"));
+	scratch_folder_remove(&folder);
+}
+
+/* One host takes away what was of four, four share what was of one. */
+Test(checkpoint_files, each_file_of_others_is_one_hosts_to_take_away)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+
+	put_all(&folder, 8, 4);
+	save(&folder, 9, 0, 1);
+	cr_expect_eq(count_files(&folder, 8, 4), 4);
+	save(&folder, 10, 0, 1);
+	cr_expect_not(scratch_folder_has(&folder, "iteration-8"));
+	for (unsigned iterations = 11; iterations <= 12; iterations++)
+		for (unsigned h = 0; h < 4; h++)
+			save(&folder, iterations, h, 4);
+	cr_expect_eq(count_files(&folder, 9, 1) + count_files(&folder, 10, 1), 0);
 	scratch_folder_remove(&folder);
 }
 
@@ -234,7 +339,7 @@ Test(checkpoint_files, other_names_are_no_checkpoints)
 	scratch_folder_write(&folder, "iteration-3/host-1-of-1.safetensors", "", 0);
 	scratch_folder_write(&folder, "iteration-3/host-00-of-1.safetensors", "", 0);
 	scratch_folder_write(&folder, "iteration-3/host-0-of-1.safetensors.part", "", 0);
-	cr_expect_eq(find(&folder, 1, 1).iterations, 3);
+	cr_expect_eq(find(&folder, 1, 1).newest.iterations, 3);
 	scratch_folder_remove(&folder);
 }
 
@@ -275,7 +380,7 @@ Test(checkpoint_files, of_separate_servers_the_last_three_stay)
 		psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){1, 3}, i, 3);
 	}
 	put(&folder, 1, 2, 3);
-	cr_expect_eq(find(&folder, 3, 3).iterations, 1);
+	cr_expect_eq(find(&folder, 3, 3).newest.iterations, 1);
 	put(&folder, 4, 1, 3);
 	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){1, 3}, 4, 3);
 	cr_expect_not(scratch_folder_has(&folder, "iteration-1/host-1-of-3.safetensors"));
@@ -301,6 +406,13 @@ Test(checkpoint_files, later_ones_of_a_host_are_dropped)
 	cr_expect_not(scratch_folder_has(&folder, "iteration-6/host-0-of-2.safetensors.part"));
 	cr_expect_not(scratch_folder_has(&folder, "iteration-8/host-0-of-2.safetensors"));
 	cr_expect(scratch_folder_has(&folder, "iteration-8/host-1-of-2.safetensors"), "the other host's");
+	put(&folder, 4, 2, 4);
+	put(&folder, 6, 2, 4);
+	put(&folder, 6, 3, 4);
+	cr_assert_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 2}, 4, &err), PSD_OK, "%s",
+		     err.text);
+	cr_expect_eq(count_files(&folder, 6, 4), 1, "host 3 of 4 is host 1's");
+	cr_expect_eq(count_files(&folder, 4, 4), 1);
 	scratch_folder_add(&folder, "iteration-5");
 	scratch_folder_add(&folder, "iteration-5/host-0-of-2.safetensors");
 	cr_expect_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 2}, 4, &err), PSD_EFILE);

@@ -1,0 +1,243 @@
+/* All files stay open, and mapped: what is read of them is read once. */
+#include "real/session/former.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/session/terms.h"
+
+enum { NUMBER_TEXT_MAX = 24, NAME_MAX_BYTES = 1200 };
+
+static struct psd_place place_of(const char *path)
+{
+	return (struct psd_place){.path = path};
+}
+
+/* ---- what a file says ---- */
+
+struct psd_former_notes psd_former_read_notes(const struct psd_tensor_file *file)
+{
+	return (struct psd_former_notes){
+		.iterations = psd_tensor_file_note(file, "iterations"),
+		.system = psd_tensor_file_note(file, "system"),
+		.program = psd_tensor_file_note(file, "program"),
+		.host = psd_tensor_file_note(file, "host"),
+		.run = psd_tensor_file_note(file, "run"),
+		.terms = psd_tensor_file_note(file, "terms"),
+		.samples = psd_tensor_file_note(file, "samples"),
+		.model = psd_tensor_file_note(file, "model"),
+		.spread = psd_tensor_file_note(file, "spread"),
+	};
+}
+
+enum psd_status psd_former_look(struct psd_former_about *about, const char *path, const char *program,
+				struct psd_error *err)
+{
+	struct psd_tensor_file *file;
+	struct psd_former_notes notes;
+	const enum psd_status status = psd_tensor_file_open(&file, path, err);
+
+	if (status)
+		return status;
+	notes = psd_former_read_notes(file);
+	*about = (struct psd_former_about){
+		.is_of_program = !notes.program || !strcmp(notes.program, program),
+		.has_samples = notes.samples,
+		.samples = notes.samples ? strtoull(notes.samples, NULL, 10) : 0,
+	};
+	snprintf(about->system, sizeof(about->system), "%s", notes.system ? notes.system : "");
+	psd_tensor_file_close(file);
+	return PSD_OK;
+}
+
+/* ---- opening ---- */
+
+struct psd_checkpoint_path psd_former_path(const struct psd_former *former, unsigned host)
+{
+	return psd_checkpoint_path(former->checkpoints, (struct psd_checkpoint_host){host, former->n_hosts},
+				   former->iterations);
+}
+
+/* Of a host's file, whose name is one thing that it says of itself. */
+static enum psd_status check_name(const struct psd_former *former, const struct psd_former_notes *notes, unsigned host,
+				  const char *path, struct psd_error *err)
+{
+	char iterations[NUMBER_TEXT_MAX], self[2 * NUMBER_TEXT_MAX];
+
+	snprintf(iterations, sizeof(iterations), "%" PRIu32, former->iterations);
+	snprintf(self, sizeof(self), "%u of %u", host, former->n_hosts);
+	if (!notes->iterations || !notes->host || !notes->run || !notes->terms || !notes->program)
+		return psd_error_set(err, PSD_EINVAL, place_of(path), "is no checkpoint");
+	if (strcmp(notes->iterations, iterations) != 0)
+		return psd_error_set(err, PSD_EINVAL, place_of(path), "is of %.20s iterations, its name says %s",
+				     notes->iterations, iterations);
+	if (strcmp(notes->host, self) != 0)
+		return psd_error_set(err, PSD_EINVAL, place_of(path), "is of host %.20s, its name says %s", notes->host,
+				     self);
+	if (!notes->model || !notes->samples || !notes->spread)
+		return psd_error_set(err, PSD_EINVAL, place_of(path),
+				     "is of another version of psd-run, which goes on with %u hosts and '%.80s' alone",
+				     former->n_hosts, notes->system ? notes->system : "");
+	return PSD_OK;
+}
+
+static enum psd_status check_model(const struct psd_former_notes *notes, const struct psd_graph *graph,
+				   const char *path, struct psd_error *err)
+{
+	char model[NUMBER_TEXT_MAX];
+
+	snprintf(model, sizeof(model), "%016" PRIx64, psd_terms_hash_model(graph));
+	if (!strcmp(notes->model, model))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, place_of(path),
+			     "is of another model: its parameters alone may be a start, "
+			     "see train.start");
+}
+
+/* Files of two runs may lie beside each other where somebody has put them there. */
+static enum psd_status check_run(const struct psd_former *former, const struct psd_former_notes *notes,
+				 const char *path, struct psd_error *err)
+{
+	const struct psd_former_notes first = psd_former_read_notes(former->files[0]);
+	const bool is_same = !strcmp(notes->run, first.run) && !strcmp(notes->samples, first.samples) &&
+			     !strcmp(notes->program, first.program) && !strcmp(notes->spread, first.spread) &&
+			     !strcmp(notes->model, first.model);
+
+	return is_same ? PSD_OK
+		       : psd_error_set(err, PSD_EINVAL, place_of(path),
+				       "is of another run than that of host 0 beside it");
+}
+
+static enum psd_status open_file(struct psd_former *former, unsigned host, const struct psd_graph *graph,
+				 struct psd_error *err)
+{
+	const struct psd_checkpoint_path path = psd_former_path(former, host);
+	struct psd_former_notes notes;
+	enum psd_status status = psd_tensor_file_open(&former->files[host], path.text, err);
+
+	if (status)
+		return status;
+	notes = psd_former_read_notes(former->files[host]);
+	status = check_name(former, &notes, host, path.text, err);
+	if (!status)
+		status = check_model(&notes, graph, path.text, err);
+	if (!status)
+		status = check_run(former, &notes, path.text, err);
+	if (!status && host == 0)
+		status = psd_spread_parse(&former->spread, graph, notes.spread, place_of(path.text), err);
+	if (!status && psd_layout_hosts(&former->spread.layout) != former->n_hosts)
+		status = psd_error_set(err, PSD_EINVAL, place_of(path.text), "'spread' is of %u hosts, must be %u",
+				       psd_layout_hosts(&former->spread.layout), former->n_hosts);
+	return status;
+}
+
+enum psd_status psd_former_open(struct psd_former *former, const struct psd_checkpoints *checkpoints, unsigned n_hosts,
+				uint32_t iterations, const struct psd_graph *graph, struct psd_error *err)
+{
+	struct psd_former opened = {.checkpoints = checkpoints, .iterations = iterations, .n_hosts = n_hosts};
+	enum psd_status status = PSD_OK;
+
+	opened.files = calloc(n_hosts, sizeof(struct psd_tensor_file *));
+	opened.found = calloc(n_hosts, sizeof(const struct psd_file_tensor *));
+	if (!opened.files || !opened.found)
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint");
+	for (unsigned h = 0; h < n_hosts && !status; h++)
+		status = open_file(&opened, h, graph, err);
+	if (status)
+		psd_former_close(&opened);
+	else
+		*former = opened;
+	return status;
+}
+
+void psd_former_close(struct psd_former *former)
+{
+	for (unsigned h = 0; former->files && h < former->n_hosts; h++)
+		psd_tensor_file_close(former->files[h]);
+	psd_spread_release(&former->spread);
+	free(former->files);
+	free(former->found);
+}
+
+/* ---- values ---- */
+
+unsigned psd_former_root(const struct psd_former *former, unsigned tensor)
+{
+	const struct psd_spread_place *place = &former->spread.places[tensor];
+	const bool has_root = place->is_known && former->spread.items[place->item].has_root;
+
+	return has_root ? former->spread.items[place->item].root : 0;
+}
+
+/* A buffer is called by its item's first tensor. Looked for once, as it is read range by range. */
+static void look(struct psd_former *former, enum psd_buffer buffer, unsigned item)
+{
+	const unsigned first = former->spread.items[item].tensors[0];
+	char name[NAME_MAX_BYTES]; /* no file has a longer one */
+
+	if (former->has_looked && former->buffer == buffer && former->item == item)
+		return;
+	snprintf(name, sizeof(name), "%s.%s", former->spread.graph->tensors[first].name, psd_buffers[buffer].name);
+	for (unsigned h = 0; h < former->n_hosts; h++)
+		former->found[h] = psd_tensor_file_find(former->files[h], name);
+	former->has_looked = true;
+	former->buffer = buffer;
+	former->item = item;
+}
+
+/* Blocks are of what is compressed. */
+static bool may_keep(const struct psd_former *former, enum psd_buffer buffer, unsigned tensor)
+{
+	return former->spread.places[tensor].is_known &&
+	       (psd_buffers[buffer].extent != PSD_EXTENT_BLOCK_PART || former->spread.block.elements > 0);
+}
+
+bool psd_former_keeps(struct psd_former *former, enum psd_buffer buffer, unsigned tensor)
+{
+	bool is_there = false;
+
+	if (!may_keep(former, buffer, tensor))
+		return false;
+	look(former, buffer, former->spread.places[tensor].item);
+	for (unsigned h = 0; h < former->n_hosts && !is_there; h++)
+		is_there = former->found[h];
+	return is_there;
+}
+
+enum psd_status psd_former_read_run(struct psd_former *former, enum psd_buffer buffer, unsigned host, unsigned tensor,
+				    struct psd_range range, float *to, struct psd_error *err)
+{
+	const unsigned item = former->spread.places[tensor].item;
+	const char *name = former->spread.graph->tensors[former->spread.items[item].tensors[0]].name;
+	const struct psd_file_tensor *found;
+
+	look(former, buffer, item);
+	found = former->found[host];
+	if (!found || found->type != PSD_TENSOR_F32 || found->n_dims != 1 || range.first > found->dims[0] ||
+	    range.elements > found->dims[0] - range.first)
+		return psd_error_set(err, PSD_EINVAL, place_of(psd_former_path(former, host).text),
+				     "has no '%.100s.%s' of %" PRIu64 " values, which a run goes on from", name,
+				     psd_buffers[buffer].name, range.first + range.elements);
+	return psd_tensor_file_read(former->files[host], found, range.first * sizeof(float),
+				    range.elements * sizeof(float), to, err);
+}
+
+enum psd_status psd_former_read(struct psd_former *former, enum psd_buffer buffer, unsigned host, unsigned tensor,
+				struct psd_range range, float *to, struct psd_error *err)
+{
+	const enum psd_extent extent = psd_buffers[buffer].extent;
+	const bool is_spread = extent == PSD_EXTENT_PART || extent == PSD_EXTENT_BLOCK_PART;
+	enum psd_status status = PSD_OK;
+
+	for (uint64_t done = 0; done < range.elements && !status;) {
+		const struct psd_spread_run run = psd_spread_find(&former->spread, extent, tensor, range.first + done);
+		const uint64_t left = range.elements - done, n = run.elements < left ? run.elements : left;
+
+		status = psd_former_read_run(former, buffer, is_spread ? run.host : host, tensor,
+					     (struct psd_range){run.first, n}, to + done, err);
+		done += n;
+	}
+	return status;
+}

@@ -1,0 +1,511 @@
+/* How a run goes on from a checkpoint of other hosts, or of another system. Each element of what was kept finds its new
+ * place:
+ *
+ *   parameters     all get the exact ones: of those who keep them exactly for others, else of worker 0
+ *   moments        what the solver remembers of an element: of whoever updated it, to whoever does. Where workers take
+ *                  steps of their own it is the mean of all workers'
+ *   held back      what is left of gradients, and velocities: worker w's goes to worker w modulo the new number, so
+ *                  that all together hold back what they did. What a server holds back stays with servers, where there
+ *                  are any
+ *   statistics     worker w takes those of worker w modulo the old number: each has some, and worker 0, whose are
+ *                  tested, keeps its own
+ *   narrow basis   as many rows as both ranks have
+ *   late sums      those of iterations whose updates are still to come in both systems; where they have come already it
+ *                  is an update by nothing, which goes on as momentum has it
+ *
+ * What has no counterpart starts anew, and is named. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/session/former.h"
+#include "real/session/state.h"
+
+enum { ROOM_ELEMENTS = 1 << 20 };
+
+struct reshaping {
+	struct psd_worker *worker;
+	struct psd_state state;
+	struct psd_spread own; /* of this run */
+	struct psd_former former;
+	float *values, *others; /* room */
+};
+
+typedef enum psd_status read_fn(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
+				struct psd_error *err);
+
+static unsigned self_of(const struct reshaping *of)
+{
+	return of->worker->self;
+}
+
+static bool keeps(const struct reshaping *of, enum psd_buffer buffer, unsigned tensor)
+{
+	const struct psd_spread_place *place = &of->own.places[tensor];
+
+	return place->is_known && psd_plan_keeps(of->worker->plan, &of->worker->plan->items[place->item], buffer);
+}
+
+static void multiply(float *values, uint64_t n, float ratio)
+{
+	for (uint64_t i = 0; i < n && ratio != 1.0f; i++)
+		values[i] *= ratio;
+}
+
+static void clear(float *values, uint64_t n)
+{
+	memset(values, 0, n * sizeof(*values));
+}
+
+/* ---- parameters ---- */
+
+static enum psd_status read_plain(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
+				  struct psd_error *err)
+{
+	const struct psd_tensor *wanted = &of->worker->graph->tensors[tensor];
+	const struct psd_file_tensor *found = psd_tensor_file_find(of->former.files[0], wanted->name);
+	uint64_t n_bytes = 0;
+
+	if (!found || found->type != PSD_TENSOR_F32 || !psd_file_tensor_bytes(found, &n_bytes) ||
+	    n_bytes != wanted->elements * sizeof(*to))
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = psd_former_path(&of->former, 0).text},
+				     "has no '%.100s' of %" PRIu64 " values, which this run goes on from", wanted->name,
+				     wanted->elements);
+	return psd_tensor_file_read(of->former.files[0], found, range.first * sizeof(*to), range.elements * sizeof(*to),
+				    to, err);
+}
+
+static enum psd_status read_parameter(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
+				      struct psd_error *err)
+{
+	struct psd_former *former = &of->former;
+
+	if (psd_former_keeps(former, PSD_BUFFER_PART, tensor))
+		return psd_former_read(former, PSD_BUFFER_PART, 0, tensor, range, to, err);
+	if (psd_former_keeps(former, PSD_BUFFER_MASTER, tensor))
+		return psd_former_read(former, PSD_BUFFER_MASTER, psd_former_root(former, tensor), tensor, range, to,
+				       err);
+	return read_plain(of, tensor, range, to, err);
+}
+
+/* ---- moments ---- */
+
+/* Of gradients that are divided by all workers' samples, so that one worker's alone is as much smaller; power: with
+ * which a moment goes by them. */
+static float adaptive_ratio(const struct reshaping *of, unsigned power)
+{
+	const float was = of->former.spread.is_local ? (float)of->former.spread.layout.workers : 1.0f;
+	const float is = of->own.is_local ? (float)of->own.layout.workers : 1.0f;
+	float ratio = 1.0f;
+
+	for (unsigned i = 0; i < power && of->own.is_adaptive; i++)
+		ratio *= was / is;
+	return ratio;
+}
+
+/* Adds what workers have, of each `stride`-th from the first on. */
+static enum psd_status add_workers(struct reshaping *of, enum psd_buffer buffer, unsigned first, unsigned stride,
+				   unsigned tensor, struct psd_range range, float *to, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned w = first; w < of->former.spread.layout.workers && !status; w += stride) {
+		status = psd_former_read(&of->former, buffer, w, tensor, range, of->others, err);
+		for (uint64_t i = 0; i < range.elements && !status; i++)
+			to[i] += of->others[i];
+	}
+	return status;
+}
+
+/* Where momentum came before compression a history is but the last step. */
+static enum psd_status read_moment(struct reshaping *of, enum psd_buffer whole, enum psd_buffer part, unsigned tensor,
+				   struct psd_range range, float *to, struct psd_error *err)
+{
+	struct psd_former *former = &of->former;
+	enum psd_status status;
+
+	if (psd_former_keeps(former, part, tensor))
+		return psd_former_read(former, part, 0, tensor, range, to, err);
+	clear(to, range.elements);
+	if (psd_former_keeps(former, PSD_BUFFER_VELOCITY, tensor) || !psd_former_keeps(former, whole, tensor))
+		return PSD_OK;
+	if (!former->spread.is_local)
+		return psd_former_read(former, whole, psd_former_root(former, tensor), tensor, range, to, err);
+	status = add_workers(of, whole, 0, 1, tensor, range, to, err);
+	multiply(to, range.elements, 1.0f / (float)former->spread.layout.workers);
+	return status;
+}
+
+static enum psd_status read_history(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
+				    struct psd_error *err)
+{
+	const enum psd_status status =
+		read_moment(of, PSD_BUFFER_HISTORY, PSD_BUFFER_PART_HISTORY, tensor, range, to, err);
+
+	multiply(to, range.elements, adaptive_ratio(of, 1));
+	return status;
+}
+
+static enum psd_status read_squares(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
+				    struct psd_error *err)
+{
+	const enum psd_status status =
+		read_moment(of, PSD_BUFFER_SQUARES, PSD_BUFFER_PART_SQUARES, tensor, range, to, err);
+
+	multiply(to, range.elements, adaptive_ratio(of, 2));
+	return status;
+}
+
+/* ---- what is held back ---- */
+
+/* Velocities are held back instead of gradients where momentum comes before compression, drifts where workers take
+ * steps of their own. */
+static bool holds_alike(struct reshaping *of, unsigned tensor)
+{
+	return of->former.spread.is_local == of->own.is_local &&
+	       psd_former_keeps(&of->former, PSD_BUFFER_VELOCITY, tensor) == keeps(of, PSD_BUFFER_VELOCITY, tensor);
+}
+
+/* A drift goes into a mean over all workers. */
+static float held_ratio(const struct reshaping *of)
+{
+	return of->own.is_local ? (float)of->own.layout.workers / (float)of->former.spread.layout.workers : 1.0f;
+}
+
+static enum psd_status read_worker_held(struct reshaping *of, enum psd_buffer buffer, unsigned tensor,
+					struct psd_range range, float *to, struct psd_error *err)
+{
+	if (!holds_alike(of, tensor) || !psd_former_keeps(&of->former, buffer, tensor))
+		return PSD_OK;
+	return add_workers(of, buffer, self_of(of), of->own.layout.workers, tensor, range, to, err);
+}
+
+static enum psd_status read_velocity(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
+				     struct psd_error *err)
+{
+	clear(to, range.elements);
+	return read_worker_held(of, PSD_BUFFER_VELOCITY, tensor, range, to, err);
+}
+
+static enum psd_status read_part_residual(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
+					  struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	clear(to, range.elements);
+	if (holds_alike(of, tensor) && psd_former_keeps(&of->former, PSD_BUFFER_PART_RESIDUAL, tensor))
+		status = psd_former_read(&of->former, PSD_BUFFER_PART_RESIDUAL, 0, tensor, range, to, err);
+	multiply(to, range.elements, held_ratio(of));
+	return status;
+}
+
+/* Worker 0 takes what servers have held back, where none does now. */
+static enum psd_status read_residual(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
+				     struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	clear(to, range.elements);
+	if (self_of(of) == 0 && !keeps(of, PSD_BUFFER_PART_RESIDUAL, tensor))
+		status = read_part_residual(of, tensor, range, to, err);
+	multiply(to, range.elements, 1.0f / held_ratio(of));
+	if (!status)
+		status = read_worker_held(of, PSD_BUFFER_RESIDUAL, tensor, range, to, err);
+	multiply(to, range.elements, held_ratio(of));
+	return status;
+}
+
+/* ---- to their places ---- */
+
+/* All of a tensor that this host has in a part of the state. */
+static enum psd_status fill_tensor(struct reshaping *of, const struct psd_state_part *part, enum psd_extent extent,
+				   unsigned tensor, read_fn *read, struct psd_error *err)
+{
+	const bool is_spread = extent == PSD_EXTENT_PART || extent == PSD_EXTENT_BLOCK_PART;
+	enum psd_status status = PSD_OK;
+	struct psd_spread_run run;
+
+	for (uint64_t e = 0; e < of->worker->graph->tensors[tensor].elements && !status; e += run.elements) {
+		run = psd_spread_find(&of->own, extent, tensor, e);
+		if (is_spread && run.host != self_of(of))
+			continue;
+		run.elements = run.elements < ROOM_ELEMENTS ? run.elements : ROOM_ELEMENTS;
+		status = read(of, tensor, (struct psd_range){e, run.elements}, of->values, err);
+		if (!status)
+			status = psd_state_put(&of->state, part, run.first * sizeof(float), of->values,
+					       run.elements * sizeof(float), err);
+	}
+	return status;
+}
+
+static enum psd_status fill_parameters(struct reshaping *of, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned t = 0; t < of->worker->graph->n_tensors && !status; t++) {
+		const uint64_t elements = of->worker->graph->tensors[t].elements;
+
+		for (uint64_t e = 0; e < elements && !status; e += ROOM_ELEMENTS) {
+			const uint64_t n = elements - e < ROOM_ELEMENTS ? elements - e : ROOM_ELEMENTS;
+
+			status = read_parameter(of, t, (struct psd_range){e, n}, of->values, err);
+			if (!status)
+				status = psd_state_put(&of->state, &of->state.parts[t], e * sizeof(float), of->values,
+						       n * sizeof(float), err);
+		}
+	}
+	return status;
+}
+
+static enum psd_status fill_states(struct reshaping *of, struct psd_error *err)
+{
+	const unsigned host = self_of(of) % of->former.spread.layout.workers;
+	const struct psd_checkpoint_path path = psd_former_path(&of->former, host);
+	enum psd_status status = PSD_OK;
+
+	for (unsigned p = of->worker->graph->n_tensors; p < of->state.n_plain && !status; p++) {
+		const struct psd_state_part *part = &of->state.parts[p];
+		bool is_found = false;
+
+		status = psd_state_read(&of->state, part, of->former.files[host], path.text, &is_found, err);
+		if (!status && !is_found)
+			status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path.text},
+					       "has no '%.100s', which this run goes on from", part->tensor.name);
+	}
+	return status;
+}
+
+/* Rows of a right narrow matrix lie one behind the other. */
+static enum psd_status fill_right(struct reshaping *of, const struct psd_state_part *part, unsigned tensor,
+				  struct psd_error *err)
+{
+	const struct psd_tensor *about = &of->worker->graph->tensors[tensor];
+	const uint64_t is = psd_low_rank_right(about, of->own.rank), first = of->own.places[tensor].first_right;
+	const uint64_t was = of->former.spread.rank ? psd_low_rank_right(about, of->former.spread.rank) : 0;
+	const uint64_t elements = is < was ? is : was;
+	enum psd_status status = PSD_OK;
+
+	if (!psd_former_keeps(&of->former, PSD_BUFFER_RIGHT, tensor))
+		return PSD_OK;
+	for (uint64_t e = 0; e < elements && !status; e += ROOM_ELEMENTS) {
+		const uint64_t n = elements - e < ROOM_ELEMENTS ? elements - e : ROOM_ELEMENTS;
+		const struct psd_range range = {of->former.spread.places[tensor].first_right + e, n};
+
+		status = psd_former_read_run(&of->former, PSD_BUFFER_RIGHT, 0, tensor, range, of->values, err);
+		if (!status)
+			status = psd_state_put(&of->state, part, (first + e) * sizeof(float), of->values,
+					       n * sizeof(float), err);
+	}
+	return status;
+}
+
+/* NULL: a buffer that is not read from a checkpoint like this. What parameters are copied to follows them. */
+static read_fn *reader_of(enum psd_buffer buffer)
+{
+	switch (buffer) {
+	case PSD_BUFFER_HISTORY:
+	case PSD_BUFFER_PART_HISTORY: return read_history;
+	case PSD_BUFFER_SQUARES:
+	case PSD_BUFFER_PART_SQUARES: return read_squares;
+	case PSD_BUFFER_RESIDUAL: return read_residual;
+	case PSD_BUFFER_PART_RESIDUAL: return read_part_residual;
+	case PSD_BUFFER_VELOCITY: return read_velocity;
+	case PSD_BUFFER_RIGHT: /* is cut by rows */
+	case PSD_BUFFER_PARAMETER:
+	case PSD_BUFFER_MASTER:
+	case PSD_BUFFER_PART:
+	case PSD_BUFFER_START: /* the rest is of an iteration */
+	case PSD_BUFFER_GRADIENT:
+	case PSD_BUFFER_FACTORS:
+	case PSD_BUFFER_CHOSEN:
+	case PSD_BUFFER_NORMS:
+	case PSD_BUFFER_MEMBERS:
+	case PSD_BUFFER_RECEIVED:
+	case PSD_BUFFER_PACKED:
+	case PSD_BUFFER_PACKED_PARTS:
+	case PSD_BUFFER_PACKED_SUM:
+	case PSD_BUFFER_LEFT:
+	case PSD_BUFFER_ENCODED_GRADIENT:
+	case PSD_BUFFER_ENCODED_PARAMETER:
+	case PSD_BUFFER_ENCODED_FACTORS:
+	case PSD_BUFFERS: break;
+	}
+	return NULL;
+}
+
+/* Who has a buffer of a whole item and does not update it leaves it as it is. */
+static bool uses(const struct reshaping *of, const struct psd_state_part *part)
+{
+	const struct psd_plan_item *item = &of->worker->plan->items[part->item];
+
+	if (psd_buffers[part->buffer].extent == PSD_EXTENT_PART ||
+	    psd_buffers[part->buffer].extent == PSD_EXTENT_BLOCK_PART)
+		return true;
+	return item->method->has_root ? item->root == self_of(of)
+				      : psd_layout_is_worker(of->worker->layout, self_of(of));
+}
+
+static enum psd_status fill_part(struct reshaping *of, const struct psd_state_part *part, struct psd_error *err)
+{
+	const struct psd_spread_item *item = &of->own.items[part->item];
+	read_fn *read = reader_of(part->buffer);
+	enum psd_status status = PSD_OK;
+
+	for (unsigned n = 0; n < item->n_tensors && !status && part->buffer == PSD_BUFFER_RIGHT; n++)
+		status = fill_right(of, part, item->tensors[n], err);
+	for (unsigned n = 0; n < item->n_tensors && !status && read; n++)
+		status = fill_tensor(of, part, psd_buffers[part->buffer].extent, item->tensors[n], read, err);
+	return status;
+}
+
+/* All workers have the same. */
+static enum psd_status fill_late(struct reshaping *of, const struct psd_state_part *part, struct psd_error *err)
+{
+	bool is_found = false;
+
+	return psd_state_read(&of->state, part, of->former.files[0], psd_former_path(&of->former, 0).text, &is_found,
+			      err);
+}
+
+static enum psd_status fill(struct reshaping *of, struct psd_error *err)
+{
+	enum psd_status status = fill_parameters(of, err);
+
+	if (!status)
+		status = fill_states(of, err);
+	for (unsigned p = of->state.n_plain; p < of->state.n_parts && !status; p++)
+		if (of->state.parts[p].is_late)
+			status = fill_late(of, &of->state.parts[p], err);
+		else if (of->state.parts[p].is_of_item && uses(of, &of->state.parts[p]))
+			status = fill_part(of, &of->state.parts[p], err);
+	if (!status && of->worker->chosen.plan) /* all chunks travel in the first iteration */
+		psd_chosen_go_on(&of->worker->chosen, of->worker->options->first_iteration);
+	return status;
+}
+
+/* ---- what starts anew ---- */
+
+static bool has_held(struct psd_former *former, unsigned tensor)
+{
+	return psd_former_keeps(former, PSD_BUFFER_RESIDUAL, tensor) ||
+	       psd_former_keeps(former, PSD_BUFFER_PART_RESIDUAL, tensor);
+}
+
+static bool loses_held(struct reshaping *of)
+{
+	bool loses = false;
+
+	for (unsigned t = 0; t < of->worker->graph->n_tensors && !loses; t++)
+		loses = has_held(&of->former, t) && !(keeps(of, PSD_BUFFER_RESIDUAL, t) && holds_alike(of, t));
+	return loses;
+}
+
+static bool loses_momentum(struct reshaping *of)
+{
+	bool loses = false;
+
+	for (unsigned t = 0; t < of->worker->graph->n_tensors && !loses; t++)
+		loses = psd_former_keeps(&of->former, PSD_BUFFER_VELOCITY, t) != keeps(of, PSD_BUFFER_VELOCITY, t);
+	return loses && of->worker->options->train->optimiser.momentum > 0.0;
+}
+
+/* Of an iteration whose update has come already in this system. */
+static bool loses_late(const struct reshaping *of)
+{
+	const struct psd_worker *worker = of->worker;
+	struct psd_text name = {.bytes = NULL};
+	bool loses = false;
+
+	for (unsigned t = 0; t < worker->graph->n_tensors && !loses; t++) {
+		psd_state_name_late(&name, &worker->graph->tensors[t], worker->plan->staleness + 1);
+		loses = name.bytes && psd_tensor_file_find(of->former.files[0], name.bytes);
+		psd_text_release(&name);
+	}
+	return loses;
+}
+
+static bool has_file(const struct reshaping *of, const char *name)
+{
+	return psd_tensor_file_find(of->former.files[0], name);
+}
+
+static void add_loss(struct psd_text *text, bool is_lost, const char *what)
+{
+	if (is_lost)
+		psd_text_add(text, "%s%s", text->bytes ? ", " : "", what);
+}
+
+static void remark_losses(struct reshaping *of)
+{
+	const struct psd_worker *worker = of->worker;
+	struct psd_text text = {.bytes = NULL};
+	struct psd_error line;
+
+	if (worker->self != 0 || !worker->options->remark)
+		return;
+	add_loss(&text, loses_momentum(of), "momentum");
+	add_loss(&text, loses_held(of), "what was held back of gradients");
+	add_loss(&text, loses_late(of), "sums that 'staleness' had not applied");
+	add_loss(&text, worker->plan->wire->is_scaled && has_file(of, "loss_scales"), "ratios of the wire");
+	add_loss(&text, worker->chosen.plan && has_file(of, "chosen"), "the choice of chunks");
+	add_loss(&text, worker->quality.saved && has_file(of, "local_sgd"), "steps that follow the loss");
+	if (text.bytes) {
+		psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "begins anew: %s", text.bytes);
+		worker->options->remark(worker->options->context, line.text);
+	}
+	psd_text_release(&text);
+}
+
+/* ---- all of it ---- */
+
+static enum psd_status check_optimiser(const struct reshaping *of, struct psd_error *err)
+{
+	if (of->former.spread.is_adaptive == of->own.is_adaptive)
+		return PSD_OK;
+	return psd_error_set(
+		err, PSD_EINVAL, (struct psd_place){.path = psd_former_path(&of->former, 0).text},
+		"is of %s 'adamw', which remembers something else: its parameters alone may be a start, see "
+		"train.start",
+		of->former.spread.is_adaptive ? "optimiser" : "another optimiser than");
+}
+
+static enum psd_status reshape(struct reshaping *of, struct psd_error *err)
+{
+	const struct psd_former_notes notes = psd_former_read_notes(of->former.files[0]);
+	enum psd_status status = check_optimiser(of, err);
+
+	of->values = malloc(ROOM_ELEMENTS * sizeof(*of->values));
+	of->others = malloc(ROOM_ELEMENTS * sizeof(*of->others));
+	if (!status && (!of->values || !of->others))
+		status = psd_worker_out_of_memory(err);
+	if (!status)
+		status = fill(of, err);
+	if (!status) {
+		of->worker->saved = (struct psd_saved){strtoull(notes.run, NULL, 16), strtoull(notes.terms, NULL, 16)};
+		remark_losses(of);
+	}
+	free(of->values);
+	free(of->others);
+	return status;
+}
+
+enum psd_status psd_worker_reshape(struct psd_worker *worker, struct psd_error *err)
+{
+	const struct psd_worker_options *options = worker->options;
+	struct reshaping of = {.worker = worker};
+	enum psd_status status = psd_state_open(&of.state, worker, options->first_iteration, err);
+
+	if (status)
+		return status;
+	status = psd_spread_make(&of.own, worker->plan, err);
+	if (!status)
+		status = psd_former_open(&of.former, options->checkpoints, options->from_hosts,
+					 options->first_iteration, worker->graph, err);
+	if (!status) {
+		status = reshape(&of, err);
+		psd_former_close(&of.former);
+	}
+	psd_spread_release(&of.own);
+	psd_state_close(&of.state);
+	return status;
+}

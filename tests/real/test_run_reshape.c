@@ -1,0 +1,371 @@
+/* psd-run --resume with other hosts or another system than a checkpoint has: what it says, refuses and leaves. What
+ * becomes of values is in session/test_reshape.c. */
+#define _GNU_SOURCE 1
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cli_helper.h"
+#include "tests/real/kept_port.h"
+#include "tests/scratch_folder.h"
+
+TestSuite(run_reshape, .timeout = 120);
+
+static const char model[] = "name: tiny\ninput: {channels: 16}\nlayers:\n"
+			    "  - {name: fc1, kind: inner-product, outputs: 8}\n"
+			    "  - {name: fc2, kind: inner-product, outputs: 4}\n"
+			    "  - {name: loss, kind: softmax-loss}\n";
+static const char wider[] = "name: wider\ninput: {channels: 16}\nlayers:\n"
+			    "  - {name: fc1, kind: inner-product, outputs: 8}\n"
+			    "  - {name: fc2, kind: inner-product, outputs: 6}\n"
+			    "  - {name: loss, kind: softmax-loss}\n";
+/* 8 samples a worker; an epoch of four workers is 2 iterations, of two 4. */
+static const char scenario[] =
+	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
+	"cluster: {nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"systems:\n  - {name: PS, sync: ps}\n  - {name: Ring, sync: ring}\n"
+	"  - {name: Held, sync: ring, sparse: {sparsity: 0.5, chunk: 16}}\n"
+	"  - {name: Local, sync: ring, local_sgd: {steps: 4, window: 16}}\n"
+	"  - {name: Half, sync: ring, wire: fp16}\n"
+	"  - {name: Bits, sync: ps, compress: {by: one-bit, momentum: before}}\n"
+	"  - {name: Late, sync: ps, staleness: 2}\n"
+	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 32}\n  iterations: 10\n"
+	"  learning_rate: {policy: fixed, base: 0.1}\n  optimiser: {momentum: 0.9}\n";
+
+static struct scratch_folder make_folder(void)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+
+	scratch_folder_write(&folder, "tiny.yaml", model, strlen(model));
+	scratch_folder_write(&folder, "wider.yaml", wider, strlen(wider));
+	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
+	return folder;
+}
+
+struct arguments {
+	char text[1024];
+};
+
+/* psd-run of the scenario there. */
+static struct arguments arguments_of(const struct scratch_folder *folder, const char *options)
+{
+	struct arguments arguments;
+
+	snprintf(arguments.text, sizeof(arguments.text), "--no-emulation %s/s.yaml --save %s/c --resume %s",
+		 folder->path, folder->path, scratch_folder_spell(folder, options).text);
+	return arguments;
+}
+
+/* What it says. */
+static char *run(const struct scratch_folder *folder, const char *options)
+{
+	const struct arguments arguments = arguments_of(folder, options);
+	struct run done = run_program("psd-run", arguments.text, "2>&1 >/dev/null");
+
+	cr_assert_eq(done.exit_status, 0, "%s: %s", arguments.text, done.text);
+	return done.text;
+}
+
+static void expect_words(const struct scratch_folder *folder, const char *options, const char *words)
+{
+	char *said = run(folder, options);
+
+	cr_expect_not_null(strstr(said, words), "%s: %s", options, said);
+	free(said);
+}
+
+static void expect_refusal(const struct scratch_folder *folder, const char *options, const char *words)
+{
+	char quiet[512];
+
+	snprintf(quiet, sizeof(quiet), "--quiet %s", options);
+	expect_one_line("psd-run", arguments_of(folder, quiet).text, 2, words);
+}
+
+static void shell(const struct scratch_folder *folder, const char *command)
+{
+	char line[768];
+	struct run done;
+
+	snprintf(line, sizeof(line), "cd %s && %s", folder->path, command);
+	done = run_command(line);
+	cr_assert_eq(done.exit_status, 0, "%s: %s", line, done.text);
+	free(done.text);
+}
+
+Test(run_reshape, it_says_what_goes_on)
+{
+	const struct scratch_folder folder = make_folder();
+	char *said;
+
+	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
+	said = run(&folder, "--system PS --nodes 2 --iterations 4");
+	cr_expect_not_null(strstr(said, "psd-run: PS goes on after 2 iterations, from "), "%s", said);
+	cr_expect_not_null(strstr(said, "psd-run: what was a run of 4 hosts by 'PS' goes on with 2 by 'PS'\n"), "%s",
+			   said);
+	cr_expect_null(strstr(said, "begins anew"), "%s", said);
+	free(said);
+	expect_words(&folder, "--system Ring --nodes 1 --iterations 6",
+		     "psd-run: what was a run of 2 hosts by 'PS' goes on with 1 by 'Ring'\n");
+	expect_words(&folder, "--system Ring --nodes 1 --iterations 8 --set systems.1.fuse=1KiB",
+		     "psd-run: what was a run of 1 host by 'Ring' goes on with 1 by another 'Ring'\n");
+	said = run(&folder, "--system Ring --nodes 1 --iterations 9 --set systems.1.fuse=1KiB");
+	cr_expect_null(strstr(said, "what was a run"), "%s", said);
+	free(said);
+	scratch_folder_remove(&folder);
+}
+
+/* What the run before had, and this one would have as well. */
+Test(run_reshape, it_says_what_begins_anew)
+{
+	const struct scratch_folder folder = make_folder();
+
+	free(run(&folder, "--system Held --nodes 4 --iterations 3"));
+	expect_words(&folder, "--system Held --nodes 2 --iterations 5", "psd-run: begins anew: the choice of chunks\n");
+	expect_words(&folder, "--system Ring --nodes 2 --iterations 6",
+		     "psd-run: begins anew: what was held back of gradients\n");
+	free(run(&folder, "--system Half --nodes 2 --iterations 7"));
+	expect_words(&folder, "--system Half --nodes 3 --iterations 8", "psd-run: begins anew: ratios of the wire\n");
+	expect_words(&folder, "--system Bits --nodes 3 --iterations 9", "psd-run: begins anew: momentum\n");
+	expect_words(&folder, "--system Held --nodes 3 --iterations 10",
+		     "psd-run: begins anew: momentum, what was held back of gradients\n");
+	scratch_folder_remove(&folder);
+}
+
+/* By a system that applies fewer of them later. */
+Test(run_reshape, it_says_which_sums_are_lost)
+{
+	const struct scratch_folder folder = make_folder();
+	char *said;
+
+	free(run(&folder, "--system Late --nodes 4 --iterations 3"));
+	said = run(&folder, "--system Late --nodes 2 --iterations 5");
+	cr_expect_null(strstr(said, "begins anew"), "%s", said);
+	free(said);
+	expect_words(&folder, "--system Late --nodes 2 --iterations 6 --set systems.6.staleness=1",
+		     "psd-run: begins anew: sums that 'staleness' had not applied\n");
+	said = run(&folder, "--system Late --nodes 2 --iterations 7 --set systems.6.staleness=3");
+	cr_expect_null(strstr(said, "begins anew"), "%s", said);
+	free(said);
+	expect_words(&folder, "--system Ring --nodes 2 --iterations 8",
+		     "psd-run: begins anew: sums that 'staleness' had not applied\n");
+	scratch_folder_remove(&folder);
+}
+
+/* Steps are counted from the start of all runs; what follows the loss has no loss yet. */
+Test(run_reshape, local_steps_go_on_within_a_window)
+{
+	const struct scratch_folder folder = make_folder();
+
+	free(run(&folder, "--system Local --nodes 2 --iterations 17"));
+	expect_words(&folder, "--system Local --nodes 3 --iterations 50",
+		     "psd-run: begins anew: steps that follow the loss\n");
+	cr_expect(scratch_folder_has(&folder, "c/iteration-50/host-2-of-3.safetensors"));
+	scratch_folder_remove(&folder);
+}
+
+/* Of three epochs four workers go through one and a half, 96 samples in 3 iterations; two need 6 for the others. Each
+ * epoch ends with a test, as does a run. */
+Test(run_reshape, epochs_are_of_samples)
+{
+	const struct scratch_folder folder = make_folder();
+	const char *last;
+	char *log;
+
+	shell(&folder, "sed -i 's/  iterations: 10/  epochs: 3/; s/fixed, base/poly, power: 1, base/' s.yaml");
+	free(run(&folder, "--system PS --nodes 4 --iterations 3 --log @/log"));
+	free(run(&folder, "--system PS --nodes 2 --log @/log"));
+	log = scratch_folder_read(&folder, "log");
+	last = strstr(log, "\nPS,8,3,");
+	cr_expect(last && !strstr(log, "\nPS,9,"), "%s", log);
+	for (const char *line = strchr(log, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+		unsigned iteration;
+		double epoch;
+
+		cr_assert_eq(sscanf(line + 1, "PS,%u,%lf,", &iteration, &epoch), 2, "%s", log);
+		cr_expect_float_eq(epoch, iteration < 3 ? (iteration + 1) / 2.0 : 1.5 + (iteration - 2) / 4.0, 1e-9,
+				   "%s", log);
+		cr_expect_eq(strchr(line + 1, '\n')[-1] != ',',
+			     iteration == 2 || epoch == 1.0 || epoch == 2.0 || epoch == 3.0, "%s", line);
+	}
+	free(log);
+	scratch_folder_remove(&folder);
+}
+
+/* Another number of samples in an iteration, with the same hosts: none is left out, or comes twice. */
+Test(run_reshape, samples_are_counted_on_with_other_batches)
+{
+	const struct scratch_folder folder = make_folder();
+	char *log;
+
+	free(run(&folder, "--system PS --nodes 2 --iterations 3 --log @/log"));
+	free(run(&folder, "--system PS --nodes 2 --iterations 5 --log @/log --set model.batch_per_worker=16"));
+	log = scratch_folder_read(&folder, "log");
+	cr_expect(strstr(log, "\nPS,2,0.75,") && strstr(log, "\nPS,3,1.25,") && strstr(log, "\nPS,4,1.75,"), "%s", log);
+	free(log);
+	scratch_folder_remove(&folder);
+}
+
+/* A rate that ends with the job has no iteration behind it. */
+Test(run_reshape, nobody_goes_on_behind_the_end_of_rates)
+{
+	const struct scratch_folder folder = make_folder();
+
+	shell(&folder, "sed -i 's/  iterations: 10/  epochs: 3/; s/fixed, base/poly, power: 1, base/' s.yaml");
+	free(run(&folder, "--system PS --nodes 4 --iterations 3"));
+	expect_refusal(&folder, "--system PS --nodes 2 --iterations 10",
+		       "s.yaml: the run has 10 iterations, 'poly' ends after 9: the rate is 0 from there on\n");
+	free(run(&folder, "--system PS --nodes 2 --iterations 9"));
+	scratch_folder_remove(&folder);
+}
+
+Test(run_reshape, a_missing_file_is_named)
+{
+	const struct scratch_folder folder = make_folder();
+
+	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
+	shell(&folder, "mv c/iteration-2/host-2-of-4.safetensors kept");
+	expect_refusal(
+		&folder, "--system PS --nodes 2",
+		"/c/iteration-2/host-2-of-4.safetensors: is not there: to go on with other hosts or another system "
+		"all must find the files of all 4 hosts, in a folder that they share; or begin in another one with "
+		"--set train.start=");
+	shell(&folder, "mv kept c/iteration-2/host-2-of-4.safetensors");
+	free(run(&folder, "--system PS --nodes 2"));
+	scratch_folder_remove(&folder);
+}
+
+Test(run_reshape, damaged_files_are_refused)
+{
+	const struct scratch_folder folder = make_folder();
+
+	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
+	shell(&folder, "cp -r c kept; truncate -s -4 c/iteration-2/host-3-of-4.safetensors");
+	expect_refusal(&folder, "--system PS --nodes 2", "/c/iteration-2/host-3-of-4.safetensors");
+	shell(&folder, "cp c/parameters.safetensors c/iteration-2/host-3-of-4.safetensors");
+	expect_refusal(&folder, "--system PS --nodes 2", "/host-3-of-4.safetensors: is no checkpoint\n");
+	shell(&folder, "cp kept/iteration-2/host-1-of-4.safetensors c/iteration-2/host-3-of-4.safetensors");
+	expect_refusal(&folder, "--system PS --nodes 2",
+		       "/host-3-of-4.safetensors: is of host 1 of 4, its name says 3 of 4\n");
+	shell(&folder, "rm -r c && cp -r kept c && mv c/iteration-2 c/iteration-3");
+	expect_refusal(&folder, "--system PS --nodes 2",
+		       "/host-0-of-4.safetensors: is of 2 iterations, its name says 3\n");
+	shell(&folder, "rm -r c && cp -r kept c && sed -i 's/adaptive 0: /adaptive 0:,/' c/iteration-2/*");
+	expect_refusal(&folder, "--system PS --nodes 2",
+		       "/host-0-of-4.safetensors: 'spread' is damaged at ',2,3/1 0,1/1'\n");
+	shell(&folder, "rm -r c && cp -r kept c && sed -i 's/workers 4/workers 5/' c/iteration-2/*");
+	expect_refusal(&folder, "--system PS --nodes 2",
+		       "/host-0-of-4.safetensors: 'spread' is of 5 hosts, must be 4\n");
+	shell(&folder,
+	      "rm -r c && cp -r kept c && sed -i 's/\"fc1.weight.part_/\"fc1.weight.pant_/' c/iteration-2/*-1-*");
+	expect_refusal(&folder, "--system PS --nodes 2",
+		       "/host-1-of-4.safetensors: has no 'fc1.weight.part_history' of ");
+	shell(&folder, "rm -r c && cp -r kept c && sed -i 's/\"samples\"/\"sampler\"/' c/iteration-2/*");
+	expect_refusal(&folder, "--system PS --nodes 2",
+		       "is of another version of psd-run, which goes on with 4 hosts and 'PS' alone\n");
+	free(run(&folder, "--system PS --nodes 4"));
+	scratch_folder_remove(&folder);
+}
+
+Test(run_reshape, files_of_two_runs_are_told_apart)
+{
+	const struct scratch_folder folder = make_folder();
+
+	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
+	shell(&folder, "mv c kept");
+	free(run(&folder, "--system Ring --nodes 4 --iterations 2"));
+	shell(&folder, "cp kept/iteration-2/host-3-of-4.safetensors c/iteration-2");
+	expect_refusal(&folder, "--system Ring --nodes 2",
+		       "/host-3-of-4.safetensors: is of another run than that of host 0 beside it\n");
+	scratch_folder_remove(&folder);
+}
+
+Test(run_reshape, other_models_and_optimisers_are_refused)
+{
+	const struct scratch_folder folder = make_folder();
+
+	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
+	expect_refusal(&folder, "--system PS --nodes 2 --set model.graph=@/wider.yaml",
+		       ": is of another model: its parameters alone may be a start, see train.start\n");
+	shell(&folder, "sed -i 's/momentum: 0.9/kind: adamw/' s.yaml");
+	expect_refusal(
+		&folder, "--system PS --nodes 2",
+		": is of another optimiser than 'adamw', which remembers something else: its parameters alone may "
+		"be a start, see train.start\n");
+	scratch_folder_remove(&folder);
+}
+
+/* Four, then two, who keep two checkpoints as ever, then four again. */
+Test(run_reshape, the_folder_holds_the_last_two_of_all)
+{
+	const struct scratch_folder folder = make_folder();
+
+	free(run(&folder, "--system PS --nodes 4 --iterations 4"));
+	free(run(&folder, "--system Ring --nodes 2 --iterations 5"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-4/host-3-of-4.safetensors"));
+	free(run(&folder, "--system Ring --nodes 2 --iterations 6"));
+	cr_expect_not(scratch_folder_has(&folder, "c/iteration-4"));
+	free(run(&folder, "--system PS --nodes 4 --iterations 7"));
+	free(run(&folder, "--system PS --nodes 4 --iterations 8"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-8/host-3-of-4.safetensors"));
+	cr_expect(scratch_folder_has(&folder, "c/iteration-7/host-0-of-4.safetensors"));
+	cr_expect_not(scratch_folder_has(&folder, "c/iteration-6"));
+	scratch_folder_remove(&folder);
+}
+
+/* ---- hosts of a file ---- */
+
+/* So many hosts, each with its own --rank; true if all have ended well. What they say is in rank0, rank1 ... */
+static void run_hosts(const struct scratch_folder *folder, unsigned n_hosts, const char *options, int status)
+{
+	char hosts[256] = "", line[4 * PATH_MAX];
+	struct run done;
+
+	for (unsigned h = 0; h < n_hosts; h++)
+		snprintf(hosts + strlen(hosts), sizeof(hosts) - strlen(hosts), "127.0.0.1:%u\n", keep_port());
+	scratch_folder_write(folder, "hosts", hosts, strlen(hosts));
+	snprintf(
+		line, sizeof(line),
+		"cd %s; for rank in $(seq 1 %u); do %s --hosts hosts s.yaml --resume --rank $rank %s >rank$rank 2>&1 & "
+		"done; rank=0; %s --hosts hosts s.yaml --resume --rank 0 %s >rank0 2>&1; status=$?; wait; exit $status",
+		folder->path, n_hosts - 1, path_of("psd-run").text, options, path_of("psd-run").text, options);
+	done = run_command(line);
+	cr_expect_eq(done.exit_status, status, "%s: %s", options, done.text);
+	free(done.text);
+}
+
+static void expect_said(const struct scratch_folder *folder, const char *name, const char *words)
+{
+	char *said = scratch_folder_read(folder, name);
+
+	cr_expect_not_null(strstr(said, words), "%s: %s", name, said);
+	free(said);
+}
+
+Test(run_reshape, hosts_that_share_a_folder_go_on)
+{
+	const struct scratch_folder folder = make_folder();
+
+	run_hosts(&folder, 3, "--system PS --save c --iterations 3", 0);
+	run_hosts(&folder, 2, "--system Ring --save c --iterations 6", 0);
+	expect_said(&folder, "rank0", "psd-run: what was a run of 3 hosts by 'PS' goes on with 2 by 'Ring'\n");
+	cr_expect(scratch_folder_has(&folder, "c/iteration-6/host-1-of-2.safetensors"));
+	scratch_folder_remove(&folder);
+}
+
+Test(run_reshape, hosts_with_folders_of_their_own_are_told_what_to_do)
+{
+	const struct scratch_folder folder = make_folder();
+
+	run_hosts(&folder, 3, "--system PS --save c$rank --iterations 3", 0);
+	run_hosts(&folder, 2, "--system PS --save c$rank --iterations 6", 2);
+	expect_said(&folder, "rank0", "/iteration-3/host-1-of-3.safetensors: is not there: to go on with other hosts ");
+	expect_said(&folder, "rank1",
+		    "c1/iteration-3/host-0-of-3.safetensors: is not there: to go on with other hosts ");
+	run_hosts(&folder, 3, "--system Ring --save c$rank --iterations 6", 2);
+	expect_said(&folder, "rank2",
+		    "c2/iteration-3/host-0-of-3.safetensors: is not there: to go on with other hosts ");
+	run_hosts(&folder, 3, "--system PS --save c$rank --iterations 6", 0);
+	scratch_folder_remove(&folder);
+}
