@@ -72,7 +72,7 @@ enum psd_status psd_spread_make(struct psd_spread *spread, const struct psd_plan
 	if (!spread->items || !spread->places)
 		return out_of_memory(spread, err);
 	for (unsigned i = 0; i < plan->n_items; i++) {
-		if (plan->items[i].n_tensors == 0) /* norms of chunks, of one iteration */
+		if (plan->items[i].n_tensors == 0) /* norms of chunks: the last, so that numbers are the plan's */
 			continue;
 		if (!take_item(spread, plan, &plan->items[i]))
 			return out_of_memory(spread, err);
@@ -169,9 +169,9 @@ static void read_head(struct psd_spread *spread, struct reader *reader)
 /* No tensor is in two items, so that there are no more items and tensors than the graph has tensors. */
 static void read_tensor(struct psd_spread *spread, struct psd_spread_item *item, struct reader *reader)
 {
-	const unsigned n_tensors = spread->graph->n_tensors, t = read_number(reader, 0, n_tensors - 1);
+	const unsigned n_tensors = spread->graph->n_tensors, t = read_number(reader, 0, n_tensors);
 
-	reader->is_wrong = reader->is_wrong || spread->places[t].is_known;
+	reader->is_wrong = reader->is_wrong || t == n_tensors || spread->places[t].is_known;
 	if (reader->is_wrong)
 		return;
 	spread->places[t].is_known = true;
@@ -201,7 +201,7 @@ static void read_item(struct psd_spread *spread, unsigned **room, struct reader 
 enum psd_status psd_spread_parse(struct psd_spread *spread, const struct psd_graph *graph, const char *text,
 				 struct psd_place at, struct psd_error *err)
 {
-	struct reader reader = {.next = text, .is_wrong = graph->n_tensors == 0};
+	struct reader reader = {.next = text};
 	unsigned *room;
 
 	*spread = (struct psd_spread){.graph = graph};
