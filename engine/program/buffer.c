@@ -34,7 +34,7 @@ const struct psd_buffer_row psd_buffers[PSD_BUFFERS] = {
 	[PSD_BUFFER_FACTORS] = {.name = "factors",
 				.is_on_device = true,
 				.extent = PSD_EXTENT_EACH_FACTORS,
-				.life = PSD_LIFE_WINDOW,
+				.life = PSD_LIFE_AHEAD,
 				.on_wire = PSD_BUFFER_ENCODED_FACTORS},
 	[PSD_BUFFER_RESIDUAL] = {.name = "residual",
 				 .is_on_device = true,
@@ -140,7 +140,7 @@ const struct psd_buffer_row psd_buffers[PSD_BUFFERS] = {
 					.is_encoded = true,
 					.width = PSD_WIDTH_WIRE,
 					.extent = PSD_EXTENT_EACH_FACTORS,
-					.life = PSD_LIFE_WINDOW,
+					.life = PSD_LIFE_AHEAD,
 					.on_wire = PSD_BUFFER_ENCODED_FACTORS},
 };
 

@@ -55,7 +55,9 @@ enum psd_extent {
 enum psd_life {
 	PSD_LIFE_RUN,	    /* one for all iterations */
 	PSD_LIFE_UNDER_WAY, /* from a forward pass to what becomes of its gradient */
-	PSD_LIFE_WINDOW,    /* as far as peers may be ahead, who write into it */
+	/* Others write into it whether this host is as far or not. What of theirs it has not used is of as many
+	 * iterations as may be under way, and they may be as many ahead: they wait for what it sends in each. */
+	PSD_LIFE_AHEAD,
 };
 
 /* How wide its values are. */

@@ -132,7 +132,7 @@ static uint32_t n_iterations(const struct psd_memory *memory, enum psd_buffer bu
 	switch (psd_buffers[buffer].life) {
 	case PSD_LIFE_RUN: return 1;
 	case PSD_LIFE_UNDER_WAY: return memory->n_under_way;
-	case PSD_LIFE_WINDOW: return memory->window;
+	case PSD_LIFE_AHEAD: return 2 * memory->n_under_way;
 	}
 	return 0;
 }
@@ -291,8 +291,7 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_prog
 				  .place = options->place,
 				  .host = options->host,
 				  .adds_arrivals = options->adds_arrivals,
-				  .n_under_way = program->window - 1,
-				  .window = program->window};
+				  .n_under_way = program->window - 1};
 	struct cutter cutter = {NULL, 0};
 	enum psd_status status = check_tensors(plan, err);
 

@@ -51,7 +51,6 @@ struct psd_memory {
 	 * iterations before, so that no more are under way. */
 	float **gradients;
 	uint32_t n_under_way;
-	uint32_t window;	       /* of the program */
 	struct psd_memory_item *items; /* one for each item of the plan */
 	float *staging;		       /* what comes in a step and may not be added yet; NULL: nobody sends any */
 	void *block;

@@ -84,6 +84,26 @@ Test(memory, narrow_matrices_have_room_where_they_are)
 	cr_expect_eq(room("ring, unit: layer", 0, PSD_BUFFER_RIGHT), 0);
 }
 
+/* Others may be as far ahead of a host as it may be behind with what they have sent: with s late updates s + 1
+ * iterations, either way. */
+Test(memory, factors_that_others_send_ahead_have_room_of_their_own)
+{
+	for (unsigned staleness = 0; staleness <= 3; staleness++) {
+		struct opened opened;
+		const float *first;
+		unsigned n = 1;
+		char sync[64];
+
+		snprintf(sync, sizeof(sync), "sfb, staleness: %u", staleness);
+		open_memory(&opened, sync, 0, "momentum: 0.9");
+		first = psd_memory_buffer(&opened.memory, PSD_BUFFER_FACTORS, 0, 7);
+		while (psd_memory_buffer(&opened.memory, PSD_BUFFER_FACTORS, 0, 7 + n) != first)
+			n++;
+		cr_expect_eq(n, 2 * (staleness + 1), "%u iterations have room with %s", n, sync);
+		close_memory(&opened);
+	}
+}
+
 /* ---- what the solver remembers ---- */
 
 static bool is_apart(const float *one, const float *other, uint64_t elements)
