@@ -314,18 +314,19 @@ static void run_quietly(const struct scratch_folder *folder, const char *options
 /* By servers, which keep parts, and by devices. */
 Test(run_adaptive, a_checkpoint_of_another_optimiser_is_refused)
 {
-	static const char another[] = "is of another model, optimiser, system or cluster, or of another version of "
-				      "psd-run: its parameters alone may be a start, see train.start\n";
+#define ELSE " which remembers something else: its parameters alone may be a start, see train.start\n"
+	static const char adamw[] = "is of optimiser 'adamw'," ELSE,
+			  other[] = "is of another optimiser than 'adamw'," ELSE;
 	const struct scratch_folder folder = make_folder();
 
 	run_quietly(&folder, RUN "--system PS --iterations 4 --save @/ps");
 	run_quietly(&folder, RUN "--system Ring --iterations 4 --save @/ring");
 	run_quietly(&folder, RUN SGD "--system PS --iterations 4 --save @/sgd-ps");
 	run_quietly(&folder, RUN SGD "--system Ring --iterations 4 --save @/sgd-ring");
-	folder_run_refuses(&folder, RUN SGD "--system PS --resume --save @/ps", another);
-	folder_run_refuses(&folder, RUN SGD "--system Ring --resume --save @/ring", another);
-	folder_run_refuses(&folder, RUN "--system PS --resume --save @/sgd-ps", another);
-	folder_run_refuses(&folder, RUN "--system Ring --resume --save @/sgd-ring", another);
+	folder_run_refuses(&folder, RUN SGD "--system PS --resume --save @/ps", adamw);
+	folder_run_refuses(&folder, RUN SGD "--system Ring --resume --save @/ring", adamw);
+	folder_run_refuses(&folder, RUN "--system PS --resume --save @/sgd-ps", other);
+	folder_run_refuses(&folder, RUN "--system Ring --resume --save @/sgd-ring", other);
 	run_quietly(&folder, RUN "--system PS --resume --save @/ps");
 	run_quietly(&folder, RUN "--system Ring --resume --save @/ring");
 	scratch_folder_remove(&folder);
