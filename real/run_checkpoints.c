@@ -181,5 +181,5 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 	if (found.has_lost)
 		return refuse_lost(run, err);
 	status = begin_at(run, made, &found, host, err);
-	return status ? status : psd_run_log_go_on(&run->log, made->system, run->first_iteration, err);
+	return status ? status : psd_run_log_go_on(&run->log, run->first_iteration, err);
 }

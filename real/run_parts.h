@@ -75,9 +75,9 @@ enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *
 /* Fills run->checkpoints, and makes the folder of --save if there is none. Once the training samples are counted.
  * PSD_EFILE: nothing can be written there. */
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Finds run->first_iteration in that folder, and takes over what an older log has of the iterations before. PSD_EINVAL:
- * there are checkpoints without --resume, or of another number of hosts; PSD_EFILE: the
- * folder or the log cannot be read; PSD_ERUN, PSD_ENOMEM as psd_run_log_go_on(). */
+/* Finds in that folder where the run begins, and from whose files, and takes over what an older log has of the
+ * iterations before. PSD_EINVAL: there are checkpoints without --resume, or a file that is needed is missing;
+ * PSD_EFILE: the folder or the log cannot be read; PSD_ERUN as psd_run_log_go_on(); PSD_ENOMEM. */
 enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made,
 				   struct psd_error *err) PSD_MUST_CHECK;
 

@@ -72,14 +72,24 @@ static const char *find_cell(const char *line, unsigned n)
 	return line;
 }
 
-/* Whether the line is of the system and before that iteration; then its seconds count. */
-static bool stays(struct psd_run_log *log, const char *line, const struct psd_text *system, uint32_t first_iteration)
+/* Behind the system's name, which may be quoted (RFC 4180); NULL: there is none. */
+static const char *find_iteration(const char *line)
 {
-	const char *iteration = line + system->length, *elapsed;
+	bool is_quoted = false;
+
+	for (; *line && (is_quoted || *line != ','); line++)
+		is_quoted ^= *line == '"'; /* two of them are one that is meant */
+	return *line ? line + 1 : NULL;
+}
+
+/* Whether the line is before that iteration; then its seconds count. */
+static bool stays(struct psd_run_log *log, const char *line, uint32_t first_iteration)
+{
+	const char *iteration = find_iteration(line), *elapsed;
 	char *end;
 
-	if (strncmp(line, system->bytes, system->length) != 0 || !isdigit((unsigned char)*iteration) ||
-	    strtoull(iteration, &end, 10) >= first_iteration || *end != ',' || !strchr(line, '\n'))
+	if (!iteration || !isdigit((unsigned char)*iteration) || strtoull(iteration, &end, 10) >= first_iteration ||
+	    *end != ',' || !strchr(line, '\n'))
 		return false;
 	elapsed = find_cell(iteration, ELAPSED_CELL);
 	if (elapsed)
@@ -87,40 +97,39 @@ static bool stays(struct psd_run_log *log, const char *line, const struct psd_te
 	return true;
 }
 
-static enum psd_status take_over(struct psd_run_log *log, const char *line, const struct psd_text *system,
-				 uint32_t first_iteration, struct psd_error *err)
+static enum psd_status take_over(struct psd_run_log *log, const char *line, uint32_t first_iteration,
+				 struct psd_error *err)
 {
 	struct psd_text copy = {.bytes = NULL};
 
-	if (!stays(log, line, system, first_iteration))
+	if (!stays(log, line, first_iteration))
 		return PSD_OK;
 	psd_text_add(&copy, "%s", line);
 	return psd_console_write(log->file, &copy) ? PSD_OK : refuse(log, errno, err);
 }
 
-static enum psd_status take_all_over(struct psd_run_log *log, FILE *older, const struct psd_text *system,
-				     uint32_t first_iteration, struct psd_error *err)
+static enum psd_status take_all_over(struct psd_run_log *log, FILE *older, uint32_t first_iteration,
+				     struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 	char *line = NULL;
 	size_t room = 0;
 
 	while (!status && getline(&line, &room, older) > 0)
-		status = take_over(log, line, system, first_iteration, err);
+		status = take_over(log, line, first_iteration, err);
 	free(line);
 	return status;
 }
 
 /* The head and what stays come first. older: this log itself. */
-static enum psd_status drop_rest(struct psd_run_log *log, FILE *older, const struct psd_text *system,
-				 uint32_t first_iteration, struct psd_error *err)
+static enum psd_status drop_rest(struct psd_run_log *log, FILE *older, uint32_t first_iteration, struct psd_error *err)
 {
 	off_t kept_bytes = 0;
 	bool is_head = true;
 	char *line = NULL;
 	size_t room = 0;
 
-	while (getline(&line, &room, older) > 0 && (is_head || stays(log, line, system, first_iteration))) {
+	while (getline(&line, &room, older) > 0 && (is_head || stays(log, line, first_iteration))) {
 		kept_bytes += (off_t)strlen(line);
 		is_head = false;
 	}
@@ -137,11 +146,9 @@ static FILE *open_older(const struct psd_run_log *log)
 	return fopen(log->is_shown ? own : log->path, "re");
 }
 
-enum psd_status psd_run_log_go_on(struct psd_run_log *log, const struct psd_system *system, uint32_t first_iteration,
-				  struct psd_error *err)
+enum psd_status psd_run_log_go_on(struct psd_run_log *log, uint32_t first_iteration, struct psd_error *err)
 {
-	struct psd_text prefix = {.bytes = NULL};
-	enum psd_status status = PSD_OK;
+	enum psd_status status;
 	struct stat about;
 	FILE *older;
 
@@ -153,12 +160,7 @@ enum psd_status psd_run_log_go_on(struct psd_run_log *log, const struct psd_syst
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = log->path}, "cannot be read: %s",
 				     strerror(errno));
 	log->before_sec = 0.0;
-	psd_text_add_csv(&prefix, system->name);
-	psd_text_add(&prefix, ",");
-	status = prefix.is_out_of_memory
-			 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
-			 : (log->is_shown ? drop_rest : take_all_over)(log, older, &prefix, first_iteration, err);
-	psd_text_release(&prefix);
+	status = (log->is_shown ? drop_rest : take_all_over)(log, older, first_iteration, err);
 	fclose(older);
 	return status;
 }

@@ -26,11 +26,11 @@ struct psd_run_log {
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* Before the first line, more than once too: the file comes into its place. PSD_ERUN: it cannot. */
 enum psd_status psd_run_log_begin(struct psd_run_log *log, struct psd_error *err) PSD_MUST_CHECK;
-/* Before psd_run_log_begin(): takes over the older file's lines of the system and of iterations before first_iteration,
- * and counts seconds on from the last of them. Later, when the system is started again: drops its lines from that
- * iteration on; what is no file, a pipe say, keeps them. PSD_EFILE: that file cannot be read; PSD_ERUN: the lines
- * cannot be written or dropped; PSD_ENOMEM. */
-enum psd_status psd_run_log_go_on(struct psd_run_log *log, const struct psd_system *system, uint32_t first_iteration,
+/* Before psd_run_log_begin(): takes over the older file's lines of iterations before first_iteration, and counts
+ * seconds on from the last of them; whatever system they are of, since a run may go on by another. Later, when a run of
+ * one system is started again: drops the lines from that iteration on; what is no file, a pipe say, keeps them.
+ * PSD_EFILE: that file cannot be read; PSD_ERUN: the lines cannot be written or dropped. */
+enum psd_status psd_run_log_go_on(struct psd_run_log *log, uint32_t first_iteration,
 				  struct psd_error *err) PSD_MUST_CHECK;
 /* A line. PSD_ERUN: it could not be written, and no further one is; psd_run_log_close() tells it again. */
 enum psd_status psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system,

@@ -193,6 +193,30 @@ Test(run_reshape, epochs_are_of_samples)
 	scratch_folder_remove(&folder);
 }
 
+/* The whole way is in it, whoever went it. */
+Test(run_reshape, the_log_goes_on)
+{
+	const struct scratch_folder folder = make_folder();
+	const char *line;
+	char *log;
+
+	free(run(&folder, "--system PS --nodes 2 --iterations 3 --log @/log"));
+	free(run(&folder, "--system Ring --nodes 4 --iterations 5 --log @/log"));
+	free(run(&folder, "--system PS --nodes 4 --iterations 6 --log @/log"));
+	log = scratch_folder_read(&folder, "log");
+	line = log;
+	for (unsigned i = 0; i < 6; i++) {
+		char begin[16];
+
+		snprintf(begin, sizeof(begin), "%s,%u,", i == 3 || i == 4 ? "Ring" : "PS", i);
+		line = strchr(line, '\n') + 1;
+		cr_expect_eq(strncmp(line, begin, strlen(begin)), 0, "%s: %s", begin, log);
+	}
+	cr_expect_str_eq(strchr(line, '\n'), "\n");
+	free(log);
+	scratch_folder_remove(&folder);
+}
+
 /* Another number of samples in an iteration, with the same hosts: none is left out, or comes twice. */
 Test(run_reshape, samples_are_counted_on_with_other_batches)
 {

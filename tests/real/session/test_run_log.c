@@ -94,15 +94,33 @@ Test(run_log, goes_back)
 	add_elsewhere(&log, 2, PSD_OK);
 	add_elsewhere(&log, 3, PSD_OK);
 	cr_assert_eq(fputs("\"A, \"\"b\"\"\",1", log.file) < 0, 0);
-	cr_assert_eq(psd_run_log_go_on(&log, &quoted, 3, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_run_log_go_on(&log, 3, &err), PSD_OK, "%s", err.text);
 	assert_text(file.path, HEAD LINE("1") LINE("2"));
 	cr_expect_eq(log.before_sec, 0.5);
-	cr_assert_eq(psd_run_log_go_on(&log, &quoted, 0, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_run_log_go_on(&log, 0, &err), PSD_OK, "%s", err.text);
 	assert_text(file.path, HEAD);
 	cr_expect_eq(log.before_sec, 0.0);
 	add_elsewhere(&log, 0, PSD_OK);
 	close_log(&log);
 	assert_text(file.path, HEAD LINE("0"));
+	remove(file.path);
+}
+
+/* Of a run that has gone on by another system; names that are quoted may have commas. What is no line goes. */
+Test(run_log, keeps_lines_of_earlier_systems)
+{
+	struct scratch_file file =
+		scratch_file_write(HEAD "PS,0,,,,0.25,\n" LINE("1") "PS,2,,,,9,\n"
+								    "\"a,0,\",1,,,,0.75,\n"
+								    "\n,\nPS\nPS,x,\n\"PS,0,,,,1,\nPS,1");
+	struct psd_run_log log = opened(file.path);
+	struct psd_error err;
+
+	cr_assert_eq(psd_run_log_go_on(&log, 2, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(log.before_sec, 0.75);
+	begin(&log);
+	close_log(&log);
+	assert_text(file.path, HEAD "PS,0,,,,0.25,\n" LINE("1") "\"a,0,\",1,,,,0.75,\n");
 	remove(file.path);
 }
 
