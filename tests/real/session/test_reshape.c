@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tests/real/legs.h"
 #include "tests/scratch_folder.h"
@@ -178,4 +179,85 @@ Test(reshape, late_sums_are_applied_by_whoever_goes_on)
 	check_uncut_as(late2, late4, late2, SGD);
 	check_uncut_as(late2, late2, late4, ADAMW);
 	check_uncut_as(late2, late4, served2_late, SGD);
+}
+
+/* ---- nothing new ---- */
+
+static int run_line(const char *line)
+{
+	return system(line);
+}
+
+/* The same hosts and system, with all that was kept taken apart and put together, or as it was. Servers have parameters
+ * that they do not update, and that nobody reads: of another time. */
+static void check_alike(const char *system, unsigned workers, unsigned per_node, const char *train)
+{
+	const struct scratch_folder folder = scratch_folder_make(), other = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {folder.path, END}, others = {other.path, END};
+	const struct side side = {system, workers, per_node};
+	const struct leg before = legs_before(LEGS_SMOOTH, side, train);
+	struct training *cut = legs_go(&before, &checkpoints), *again = legs_go(&before, &others), *reshaped, *kept;
+	struct leg behind = legs_behind(LEGS_SMOOTH, side, cut, side, train, END);
+
+	reshaped = legs_go(&behind, &checkpoints);
+	behind.from_hosts = 0;
+	kept = legs_go(&behind, &others);
+	for (unsigned h = 0; h < workers; h++) {
+		const struct psd_checkpoint_host host = {h, psd_layout_hosts(&cut->made.plan.layout)};
+		char line[2 * PSD_CHECKPOINT_PATH_MAX + 16];
+
+		snprintf(line, sizeof(line), "cmp -s %s %s", psd_checkpoint_path(&checkpoints, host, END).text,
+			 psd_checkpoint_path(&others, host, END).text);
+		cr_expect_eq(run_line(line), 0, "'%s': host %u has another file", system, h);
+	}
+	training_free(cut);
+	training_free(again);
+	training_free(reshaped);
+	training_free(kept);
+	scratch_folder_remove(&folder);
+	scratch_folder_remove(&other);
+}
+
+Test(reshape, nothing_is_new_where_nothing_has_changed)
+{
+	check_alike("sync: ring, fuse: 8KiB", 3, 1, SGD);
+	check_alike("sync: ps, pair: 1KiB, slice: 4KiB", 3, 1, ADAMW);
+	check_alike("sync: ps, servers: 2", 2, 1, SGD);
+	check_alike("sync: two-level-ps", 4, 2, ADAMW);
+	check_alike("sync: adam", 3, 1, ADAMW);
+	check_alike("sync: ring, low_rank: {rank: 2}", 3, 1, SGD);
+	check_alike("sync: ring, fuse: 8KiB, low_rank: {rank: 3}", 2, 1, ADAMW);
+	check_alike("sync: ps, compress: {by: one-bit, momentum: before}", 3, 1, SGD);
+	check_alike("sync: ps, compress: {by: top-k, kept: 5%}, servers: 2", 3, 1, ADAMW);
+}
+
+/* Items of other tensors, which have the same bits where each is summed from two. */
+static void check_cut_anew(const char *was, const char *is, const char *train)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {folder.path, END};
+	const struct side side = {was, 2, 1}, anew = {is, 2, 1};
+	const struct leg before = legs_before(LEGS_SMOOTH, side, train);
+	struct leg whole = legs_before(LEGS_SMOOTH, side, train);
+	struct training *cut = legs_go(&before, &checkpoints), *after, *uncut;
+	const struct leg behind = legs_behind(LEGS_SMOOTH, side, cut, anew, train, END);
+
+	whole.end = END;
+	uncut = legs_go(&whole, NULL);
+	after = legs_go(&behind, &checkpoints);
+	cr_expect(training_is_same(after, 0, uncut, 0), "'%s', then '%s'", was, is);
+	training_free(cut);
+	training_free(after);
+	training_free(uncut);
+	scratch_folder_remove(&folder);
+}
+
+Test(reshape, items_are_cut_anew)
+{
+	check_cut_anew("sync: ring, fuse: 100B, low_rank: {rank: 3}", "sync: ring, fuse: 1MiB, low_rank: {rank: 3}",
+		       SGD);
+	check_cut_anew("sync: ring, fuse: 1MiB, low_rank: {rank: 2}", "sync: ring, fuse: 100B, low_rank: {rank: 2}",
+		       ADAMW);
+	check_cut_anew("sync: ring, fuse: 1MiB", "sync: ps, pair: 1KiB, slice: 4KiB", ADAMW);
+	check_cut_anew("sync: ps, pair: 1KiB, slice: 4KiB", "sync: ps, servers: 3", SGD);
 }
