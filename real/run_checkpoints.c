@@ -125,17 +125,25 @@ static struct psd_checkpoint_path told_by(const struct psd_run *run, const struc
 static enum psd_status look_back(struct psd_run *run, const struct psd_case *made, const struct psd_checkpoint_set *set,
 				 struct psd_checkpoint_host host, struct psd_former_about *about, struct psd_error *err)
 {
-	struct psd_text program = {.bytes = NULL};
-	enum psd_status status;
+	struct psd_text program = {.bytes = NULL}, text = {.bytes = NULL};
+	struct psd_spread spread;
+	enum psd_status status = psd_spread_make(&spread, &made->plan, err);
 
+	if (status)
+		return status;
+	psd_spread_add(&text, &spread);
+	psd_spread_release(&spread);
 	psd_terms_add_program(&program, &run->matter.graph, &made->program);
-	status = program.is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
-					  : psd_former_look(about, told_by(run, set, host).text, program.bytes, err);
+	status = program.is_out_of_memory || text.is_out_of_memory
+			 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
+			 : psd_former_look(about, told_by(run, set, host).text, set->iterations, program.bytes,
+					   text.bytes, err);
 	psd_text_release(&program);
+	psd_text_release(&text);
 	if (status)
 		return status;
 	run->first_sample = about->has_samples ? about->samples : set->iterations * psd_run_global_batch(run);
-	run->from_hosts = set->n_hosts == host.n_hosts && about->is_of_program ? 0 : set->n_hosts;
+	run->from_hosts = set->n_hosts == host.n_hosts && about->is_alike ? 0 : set->n_hosts;
 	return run->from_hosts == 0 || set->missing == set->n_hosts ? PSD_OK : refuse_missing(run, set, err);
 }
 
@@ -156,8 +164,9 @@ static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made
 		status = psd_run_settle_end(run, err);
 	if (status || psd_run_is_done(run) || run->options->is_quiet || run->self != 0)
 		return status;
-	if (!run->lost.status) /* else it has been said with the loss */
-		say_begin(run, made, found->has_any);
+	if (run->lost.status) /* which was said with the loss */
+		return PSD_OK;
+	say_begin(run, made, found->has_any);
 	say_other(run, made, &about);
 	return PSD_OK;
 }

@@ -1,6 +1,8 @@
 /* All files stay open, and mapped: what is read of them is read once. */
 #include "real/session/former.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,24 +34,43 @@ struct psd_former_notes psd_former_read_notes(const struct psd_tensor_file *file
 	};
 }
 
-enum psd_status psd_former_look(struct psd_former_about *about, const char *path, const char *program,
-				struct psd_error *err)
+/* One for each iteration at least, and at most what the largest cluster takes. */
+static enum psd_status read_samples(uint64_t *samples, const char *text, uint32_t iterations, const char *path,
+				    struct psd_error *err)
+{
+	const double most_each = 1e6 * 4194304; /* batch_per_worker times workers */
+	char *end;
+
+	errno = 0;
+	*samples = strtoull(text, &end, 10);
+	if (isdigit((unsigned char)*text) && !*end && !errno && *samples >= iterations &&
+	    (double)*samples <= most_each * iterations)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, place_of(path),
+			     "'samples' is '%.40s', which %" PRIu32 " iterations cannot have gone through", text,
+			     iterations);
+}
+
+enum psd_status psd_former_look(struct psd_former_about *about, const char *path, uint32_t iterations,
+				const char *program, const char *spread, struct psd_error *err)
 {
 	struct psd_tensor_file *file;
 	struct psd_former_notes notes;
-	const enum psd_status status = psd_tensor_file_open(&file, path, err);
+	enum psd_status status = psd_tensor_file_open(&file, path, err);
 
 	if (status)
 		return status;
 	notes = psd_former_read_notes(file);
 	*about = (struct psd_former_about){
-		.is_of_program = !notes.program || !strcmp(notes.program, program),
+		.is_alike = (!notes.program || !strcmp(notes.program, program)) &&
+			    (!notes.spread || !strcmp(notes.spread, spread)),
 		.has_samples = notes.samples,
-		.samples = notes.samples ? strtoull(notes.samples, NULL, 10) : 0,
 	};
+	if (notes.samples)
+		status = read_samples(&about->samples, notes.samples, iterations, path, err);
 	snprintf(about->system, sizeof(about->system), "%s", notes.system ? notes.system : "");
 	psd_tensor_file_close(file);
-	return PSD_OK;
+	return status;
 }
 
 /* ---- opening ---- */

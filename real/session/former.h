@@ -19,13 +19,14 @@ enum { PSD_FORMER_SYSTEM_MAX = 84 };
 /* What of that decides how a run goes on. */
 struct psd_former_about {
 	char system[PSD_FORMER_SYSTEM_MAX]; /* its beginning */
-	bool is_of_program;		    /* of the same; or it does not say of which */
+	bool is_alike;			    /* its program and its spread are the same; or it does not say which */
 	bool has_samples;
 	uint64_t samples; /* that all workers have gone through */
 };
-/* program: as the file would have it. PSD_EINVAL, PSD_EFILE: it is no file of this kind; PSD_ENOMEM, PSD_ERUN. */
-enum psd_status psd_former_look(struct psd_former_about *about, const char *path, const char *program,
-				struct psd_error *err) PSD_MUST_CHECK;
+/* The file of so many iterations. program, spread: as this run would have them. PSD_EINVAL, PSD_EFILE: it is no file of
+ * this kind, or damaged; PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_former_look(struct psd_former_about *about, const char *path, uint32_t iterations,
+				const char *program, const char *spread, struct psd_error *err) PSD_MUST_CHECK;
 
 struct psd_former {
 	const struct psd_checkpoints *checkpoints; /* borrowed */

@@ -133,6 +133,34 @@ Test(run_reshape, it_says_what_begins_anew)
 	scratch_folder_remove(&folder);
 }
 
+/* As many hosts, which keep something else; as many items, of other tensors. */
+Test(run_reshape, another_place_of_values_makes_another_run)
+{
+	const struct scratch_folder folder = make_folder();
+
+	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
+	expect_words(&folder, "--system PS --nodes 2 --set systems.0.servers=2 --iterations 3",
+		     "psd-run: what was a run of 4 hosts by 'PS' goes on with 4 by another 'PS'\n");
+	expect_words(&folder, "--system PS --nodes 3 --set systems.0.servers=1 --iterations 4",
+		     "psd-run: what was a run of 4 hosts by 'PS' goes on with 4 by another 'PS'\n");
+	scratch_folder_remove(&folder);
+}
+
+/* 2 iterations of 4 workers with 8 samples each. */
+Test(run_reshape, samples_that_cannot_be_are_refused)
+{
+	const struct scratch_folder folder = make_folder();
+
+	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
+	shell(&folder, "LC_ALL=C sed -i 's/\"samples\":\"64\"/\"samples\":\"-5\"/' c/iteration-2/host-*");
+	expect_refusal(&folder, "--system PS --nodes 4 --iterations 4",
+		       "'samples' is '-5', which 2 iterations cannot have gone through\n");
+	shell(&folder, "LC_ALL=C sed -i 's/\"samples\":\"-5\"/\"samples\":\" 1\"/' c/iteration-2/host-*");
+	expect_refusal(&folder, "--system PS --nodes 4 --iterations 4",
+		       "'samples' is ' 1', which 2 iterations cannot have gone through\n");
+	scratch_folder_remove(&folder);
+}
+
 /* By a system that applies fewer of them later. */
 Test(run_reshape, it_says_which_sums_are_lost)
 {
