@@ -126,7 +126,7 @@ bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned line)
 		.line = line,
 		.terms_bytes = strlen(terms),
 		.attempt = attempt ? attempt->number : 0,
-		.first_iteration = attempt ? attempt->first_iteration : 0,
+		.first_iteration = attempt ? attempt->first_iteration : PSD_WIRE_NO_ATTEMPT,
 	};
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES];
 

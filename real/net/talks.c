@@ -210,8 +210,10 @@ static enum psd_status compare_attempts(struct psd_joining *joining, const struc
 {
 	struct psd_mesh_attempt *attempt = joining->options->attempt;
 
-	*is_of_this = !attempt || (hello->attempt == attempt->number &&
-				   (hello->line > 0 || hello->first_iteration == attempt->first_iteration));
+	/* who never joins again has other terms, which are compared next */
+	*is_of_this = !attempt || hello->first_iteration == PSD_WIRE_NO_ATTEMPT ||
+		      (hello->attempt == attempt->number &&
+		       (hello->line > 0 || hello->first_iteration == attempt->first_iteration));
 	if (*is_of_this || hello->attempt < attempt->number)
 		return PSD_OK;
 	if (hello->attempt > attempt->number) {

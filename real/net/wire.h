@@ -46,13 +46,15 @@ struct psd_wire_head {
 	uint64_t length_bytes; /* of the whole message */
 };
 
+#define PSD_WIRE_NO_ATTEMPT UINT32_MAX
+
 struct psd_wire_hello {
 	uint32_t host;
 	uint32_t n_hosts;
-	uint32_t line;	      /* which of the connections between the two hosts this is */
-	uint64_t terms_bytes; /* of text that follows the frame: what the sender's scenario says, on line 0 */
-	uint32_t attempt;     /* see struct psd_mesh_attempt, as the next; 0: hosts join once */
-	uint32_t first_iteration;
+	uint32_t line;		  /* which of the connections between the two hosts this is */
+	uint64_t terms_bytes;	  /* of text that follows the frame: what the sender's scenario says, on line 0 */
+	uint32_t attempt;	  /* see struct psd_mesh_attempt, as the next; 0: hosts join once */
+	uint32_t first_iteration; /* PSD_WIRE_NO_ATTEMPT: it never joins again */
 };
 
 struct psd_wire_clock {
