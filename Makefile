@@ -129,7 +129,8 @@ TSAN_SUITES    := lane feed data packed mesh joining joining_again secret stream
 	local emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract device \
 	engines fetch fused graphs kernels net packing parameters seeds several shared staging training wire)
 TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
-	run_$(call any,adaptive clip encoded late local low_rank packed sparse)/!(accuracy*|every_other*|a_prediction*) \
+	run_$(call any,adaptive clip encoded late local low_rank packed \
+	sparse)/!(accuracy*|every_other*|a_prediction*) \
 	run/!(every_method_$(call any,learns trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
