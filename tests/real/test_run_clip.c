@@ -8,39 +8,9 @@
 
 #include "tests/real/going_on.h"
 #include "tests/real/plain_training.h"
+#include "tests/real/update_cases.h"
 
 TestSuite(run_clip, .timeout = 120);
-
-/* Of the way from the start: sums over samples that are rounded elsewhere. */
-#define SAME_WAY_RATIO 1e-5
-/* The same of gradients with 8 bits. */
-#define BF16_WAY_RATIO 0.03
-
-struct clip_case {
-	const char *system;
-	unsigned workers, workers_per_node;
-};
-
-/* Sums by rings and trees, whole and in parts; sums that shards send back, whole and in slices, from workers and from
- * hosts of their own, by leaders; factors; late ones. */
-static const struct clip_case cases[] = {
-	{"sync: ring", 2, 1},
-	{"sync: ring, fuse: 1MB, barrier: layer", 3, 1},
-	{"sync: halving-doubling, schedule: sequential, pipeline: 4KiB", 4, 1},
-	{"sync: two-level", 4, 2},
-	{"sync: ps", 1, 1},
-	{"sync: ps", 2, 1},
-	{"sync: ps", 4, 2},
-	{"sync: ps, schedule: sequential", 3, 1},
-	{"sync: ps, pair: 512B, slice: 1KiB, barrier: layer, priority: forward", 3, 1},
-	{"sync: ps, servers: 2", 3, 1},
-	{"sync: two-level-ps, pair: 512B, slice: 1KiB", 4, 2},
-	{"sync: two-level-ps, servers: 1", 4, 2},
-	{"sync: sfb", 3, 1},
-	{"sync: hybrid", 4, 2},
-	{"sync: hybrid, rule: seconds, barrier: layer", 3, 1},
-};
-enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };
 
 /* ---- the algorithm ---- */
 
@@ -63,7 +33,7 @@ static void clip(struct reference *of, double *gradient, double most_norm)
 		gradient[e] *= most_norm / sqrt(square);
 }
 
-static void check(const struct clip_case *of, unsigned staleness, const char *keys, double way_ratio)
+static void check(const struct update_case *of, unsigned staleness, const char *keys, double way_ratio)
 {
 	/* Some of the norms are below, some above: the more workers, the more samples and the shorter their mean. */
 	const double rate = 0.05, most_norm = (const double[]){0.0, 3.25, 2.45, 2.2, 2.1}[of->workers];
@@ -98,10 +68,16 @@ Test(run_clip, every_system_scales_a_gradient_as_a_whole)
 		check(&cases[c], 0, "", SAME_WAY_RATIO);
 }
 
+Test(run_clip, a_worker_alone_scales_its_own)
+{
+	check(&(struct update_case){"sync: ps", 1, 1}, 0, "", SAME_WAY_RATIO);
+	check(&(struct update_case){"sync: ring", 1, 1}, 0, "", SAME_WAY_RATIO);
+}
+
 Test(run_clip, late_gradients_are_scaled_when_they_are_applied)
 {
 	for (unsigned c = 0; c < N_CASES; c += 2)
-		check(&cases[c], cases[c].workers > 1 ? 1 : 0, "", SAME_WAY_RATIO);
+		check(&cases[c], 1, "", SAME_WAY_RATIO);
 }
 
 Test(run_clip, rounded_gradients_are_scaled_as_they_arrive)
@@ -112,57 +88,28 @@ Test(run_clip, rounded_gradients_are_scaled_as_they_arrive)
 
 /* ---- networks of many layers ---- */
 
-#define MODEL	"../../tests/data/maskless.yaml"
-#define RATE	", learning_rate: {policy: exp, base: 0.02, gamma: 0.9}"
-#define SGD	"momentum: 0.9, weight_decay: 0.01"
-#define ADAMW	"kind: adamw, beta1: 0.8, beta2: 0.95, epsilon: 0.0001"
-#define NOTHING ", learning_rate: {policy: fixed, base: 1e-9}"
-
-/* Of 24 samples in each iteration, whoever has them. wire: a key more of the system. learn: keys of `train`. */
-static struct training *train(const struct clip_case *of, const char *wire, const char *learn)
-{
-	char system[192], job[384];
-
-	snprintf(system, sizeof(system), "%s%s", of->system, wire);
-	snprintf(job, sizeof(job), "iterations: 6, data: {kind: synthetic, training_samples: 96}%s", learn);
-	return training_finish(
-		training_make(MODEL, system, of->workers, of->workers_per_node, 24 / of->workers, 5, job), system);
-}
-
-static void check_alike(const char *learn)
-{
-	struct training *begun = train(&cases[0], "", NOTHING), *first = train(&cases[0], "", learn);
-
-	for (unsigned c = 1; c < N_CASES; c++) {
-		struct training *other = train(&cases[c], "", learn);
-		const double apart_ratio = training_apart_ratio(begun, first, other);
-
-		training_expect_same_on_all(other, cases[c].system);
-		cr_expect_leq(apart_ratio, SAME_WAY_RATIO, "%s: off by %g of the way", cases[c].system, apart_ratio);
-		training_free(other);
-	}
-	training_free(begun);
-	training_free(first);
-}
+#define RATE  ", learning_rate: {policy: exp, base: 0.02, gamma: 0.9}"
+#define SGD   "momentum: 0.9, weight_decay: 0.01"
+#define ADAMW "kind: adamw, beta1: 0.8, beta2: 0.95, epsilon: 0.0001"
 
 Test(run_clip, all_systems_train_alike)
 {
-	check_alike(", optimiser: {" SGD ", clip: 0.3}" RATE);
-	check_alike(", optimiser: {" ADAMW ", clip: 0.3}" RATE);
-	check_alike(", optimiser: {kind: lars, momentum: 0.9, trust: 0.02, clip: 0.3}" RATE);
+	update_cases_check_alike("", ", optimiser: {" SGD ", clip: 0.3}" RATE);
+	update_cases_check_alike("", ", optimiser: {" ADAMW ", clip: 0.3}" RATE);
+	update_cases_check_alike("", ", optimiser: {kind: lars, momentum: 0.9, trust: 0.02, clip: 0.3}" RATE);
 }
 
 Test(run_clip, sums_in_any_order_train_alike)
 {
-	check_alike(", optimiser: {" SGD ", clip: 0.3}" RATE ", deterministic: false");
+	update_cases_check_alike("", ", optimiser: {" SGD ", clip: 0.3}" RATE ", deterministic: false");
 }
 
 /* Bit for bit, where workers update anyway. */
 Test(run_clip, what_is_short_enough_stays_as_it_is)
 {
 	for (unsigned c = 0; c < 4; c++) { /* those of all-reduces */
-		struct training *plain = train(&cases[c], "", ", optimiser: {" SGD "}" RATE),
-				*clipped = train(&cases[c], "", ", optimiser: {" SGD ", clip: 1000}" RATE);
+		struct training *plain = update_case_train(&cases[c], "", ", optimiser: {" SGD "}" RATE),
+				*clipped = update_case_train(&cases[c], "", ", optimiser: {" SGD ", clip: 1000}" RATE);
 
 		cr_expect(training_is_same(plain, 0, clipped, 0), "%s", cases[c].system);
 		training_free(plain);
@@ -172,21 +119,14 @@ Test(run_clip, what_is_short_enough_stays_as_it_is)
 
 Test(run_clip, a_run_repeats_exactly)
 {
-	for (unsigned c = 0; c < N_CASES; c += 3) {
-		struct training *one = train(&cases[c], "", ", optimiser: {" SGD ", clip: 0.3}" RATE),
-				*other = train(&cases[c], "", ", optimiser: {" SGD ", clip: 0.3}" RATE);
-
-		cr_expect(training_is_same(one, 0, other, 0), "%s", cases[c].system);
-		training_free(one);
-		training_free(other);
-	}
+	update_cases_check_repetition("", ", optimiser: {" SGD ", clip: 0.3}" RATE);
 }
 
 /* Each scale takes other gradients out of fp16's range, at the highest all. Those that stay are as without a bound that
  * none of them reaches, which an infinite norm would. */
 Test(run_clip, updates_that_are_left_out_have_no_part_in_the_norm)
 {
-	static const struct clip_case some[] = {
+	static const struct update_case some[] = {
 		{"sync: ring", 2, 1}, {"sync: ring, pipeline: 4KiB", 3, 1}, {"sync: two-level", 4, 2}};
 	unsigned n_partly = 0;
 
@@ -198,8 +138,8 @@ Test(run_clip, updates_that_are_left_out_have_no_part_in_the_norm)
 			for (unsigned l = 0; l < 2; l++)
 				snprintf(learn[l], sizeof(learn[l]), ", optimiser: {" SGD "%s}" RATE ", loss_scale: %u",
 					 l ? ", clip: 1000" : "", 1u << doublings);
-			plain = train(&some[c], ", wire: fp16", learn[0]);
-			clipped = train(&some[c], ", wire: fp16", learn[1]);
+			plain = update_case_train(&some[c], ", wire: fp16", learn[0]);
+			clipped = update_case_train(&some[c], ", wire: fp16", learn[1]);
 			n_partly += plain->result.n_left_out > 0 && plain->result.n_left_out < plain->result.n_updates;
 			cr_expect(training_is_same(plain, 0, clipped, 0), "%s, %u doublings", some[c].system,
 				  doublings);
@@ -213,7 +153,7 @@ Test(run_clip, updates_that_are_left_out_have_no_part_in_the_norm)
 /* And where servers send sums. */
 Test(run_clip, sums_of_servers_that_are_left_out_move_nothing)
 {
-	static const struct clip_case some[] = {{"sync: ps", 2, 1}, {"sync: ps, servers: 1", 2, 1}};
+	static const struct update_case some[] = {{"sync: ps", 2, 1}, {"sync: ps, servers: 1", 2, 1}};
 
 	for (unsigned c = 0; c < sizeof(some) / sizeof(some[0]); c++)
 		for (unsigned doublings = 14; doublings < 30; doublings++) {
@@ -222,7 +162,7 @@ Test(run_clip, sums_of_servers_that_are_left_out_move_nothing)
 
 			snprintf(learn, sizeof(learn), ", optimiser: {" SGD ", clip: 0.3}" RATE ", loss_scale: %u",
 				 1u << doublings);
-			training = train(&some[c], ", wire: fp16", learn);
+			training = update_case_train(&some[c], ", wire: fp16", learn);
 			training_expect_same_on_all(training, some[c].system);
 			for (uint64_t e = 0; e < training->loaded.matter.graph.parameters; e++)
 				cr_assert(isfinite(training_parameters(training, 0)[e]), "%s, %u doublings",

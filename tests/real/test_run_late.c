@@ -7,38 +7,9 @@
 
 #include "tests/real/going_on.h"
 #include "tests/real/plain_training.h"
+#include "tests/real/update_cases.h"
 
 TestSuite(run_late, .timeout = 120);
-
-/* Of the way from the start: sums over samples that are rounded elsewhere. */
-#define SAME_WAY_RATIO 1e-5
-/* The same of gradients with 8 bits. */
-#define BF16_WAY_RATIO 0.03
-
-struct late_case {
-	const char *system;
-	unsigned workers, workers_per_node;
-};
-
-/* Sums by rings and trees; sums that shards send back, whole and in slices, from workers and from hosts of their own,
- * by leaders; factors; and what orders all that. */
-static const struct late_case cases[] = {
-	{"sync: ring", 2, 1},
-	{"sync: ring, fuse: 1MB, barrier: layer", 3, 1},
-	{"sync: halving-doubling, schedule: sequential", 4, 1},
-	{"sync: two-level", 4, 2},
-	{"sync: ps", 2, 1},
-	{"sync: ps", 4, 2},
-	{"sync: ps, schedule: sequential", 3, 1},
-	{"sync: ps, pair: 512B, slice: 1KiB, barrier: layer, priority: forward", 3, 1},
-	{"sync: ps, servers: 2", 3, 1},
-	{"sync: two-level-ps", 4, 2},
-	{"sync: two-level-ps, servers: 1, pair: 512B, slice: 1KiB", 4, 2},
-	{"sync: sfb", 3, 1},
-	{"sync: hybrid", 4, 2},
-	{"sync: hybrid, rule: seconds, barrier: layer", 3, 1},
-};
-enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };
 
 /* ---- the algorithm ---- */
 
@@ -60,7 +31,7 @@ static void go(struct reference *of, unsigned staleness, double rate)
 	}
 }
 
-static void check(const struct late_case *of, unsigned staleness, const char *keys, double way_ratio)
+static void check(const struct update_case *of, unsigned staleness, const char *keys, double way_ratio)
 {
 	const double rate = 0.05;
 	struct reference *reference = calloc(1, sizeof(*reference));
@@ -92,62 +63,41 @@ Test(run_late, rounded_gradients_are_late_as_well)
 
 /* ---- networks of many layers ---- */
 
-#define MODEL "../../tests/data/maskless.yaml"
 #define LEARN ", optimiser: {momentum: 0.9, weight_decay: 0.01}, learning_rate: {policy: exp, base: 0.02, gamma: 0.9}"
+#define LATE  ", staleness: 2"
 
-/* Of 24 samples in each iteration, whoever has them. */
-static struct training *train(const struct late_case *of, unsigned staleness, const char *learn)
+static struct training *train(const struct update_case *of, unsigned staleness)
 {
-	char system[192], job[256];
+	char more[32];
 
-	snprintf(system, sizeof(system), "%s, staleness: %u", of->system, staleness);
-	snprintf(job, sizeof(job), "iterations: 7, data: {kind: synthetic, training_samples: 96}%s", learn);
-	return training_finish(
-		training_make(MODEL, system, of->workers, of->workers_per_node, 24 / of->workers, 5, job), of->system);
-}
-
-static void check_alike(const char *learn)
-{
-	static const struct late_case ring = {"sync: ring", 2, 1};
-	struct training *begun = train(&ring, 1, ", learning_rate: {policy: fixed, base: 1e-9}");
-	struct training *first = train(&ring, 2, learn);
-
-	for (unsigned c = 1; c < N_CASES; c++) {
-		struct training *other = train(&cases[c], 2, learn);
-		const double apart_ratio = training_apart_ratio(begun, first, other);
-
-		training_expect_same_on_all(other, cases[c].system);
-		cr_expect_leq(apart_ratio, SAME_WAY_RATIO, "%s: off by %g of the way", cases[c].system, apart_ratio);
-		training_free(other);
-	}
-	training_free(begun);
-	training_free(first);
+	snprintf(more, sizeof(more), ", staleness: %u", staleness);
+	return update_case_train(of, more, LEARN);
 }
 
 Test(run_late, all_systems_train_alike)
 {
-	check_alike(LEARN);
+	update_cases_check_alike(LATE, LEARN);
 }
 
 Test(run_late, sums_in_any_order_train_alike)
 {
-	check_alike(LEARN ", deterministic: false");
+	update_cases_check_alike(LATE, LEARN ", deterministic: false");
 }
 
 Test(run_late, adaptive_updates_train_alike)
 {
-	check_alike(", optimiser: {kind: adamw, beta1: 0.8, beta2: 0.95, epsilon: 0.0001}, learning_rate: {policy: "
-		    "fixed, base: 0.01}");
+	update_cases_check_alike(
+		LATE, ", optimiser: {kind: adamw, beta1: 0.8, beta2: 0.95, epsilon: 0.0001}, learning_rate: {policy: "
+		      "fixed, base: 0.01}");
 }
 
 /* By one gradient less each: the parameters differ by far more than rounding. */
 Test(run_late, each_staleness_is_another_training)
 {
-	struct training *begun = train(&cases[0], 1, ", learning_rate: {policy: fixed, base: 1e-9}");
+	struct training *begun = update_case_train(&cases[0], "", LEARN_NOTHING);
 
 	for (unsigned staleness = 0; staleness < 3; staleness++) {
-		struct training *one = train(&cases[0], staleness, LEARN),
-				*later = train(&cases[0], staleness + 1, LEARN);
+		struct training *one = train(&cases[0], staleness), *later = train(&cases[0], staleness + 1);
 
 		cr_expect_gt(training_apart_ratio(begun, one, later), 1000 * SAME_WAY_RATIO);
 		training_free(one);
@@ -158,10 +108,10 @@ Test(run_late, each_staleness_is_another_training)
 
 Test(run_late, a_worker_alone_is_never_late)
 {
-	static const struct late_case alone[] = {{"sync: ring", 1, 1}, {"sync: ps", 1, 1}};
+	static const struct update_case alone[] = {{"sync: ring", 1, 1}, {"sync: ps", 1, 1}};
 
 	for (unsigned c = 0; c < sizeof(alone) / sizeof(alone[0]); c++) {
-		struct training *late = train(&alone[c], 3, LEARN), *plain = train(&alone[c], 0, LEARN);
+		struct training *late = train(&alone[c], 3), *plain = train(&alone[c], 0);
 
 		cr_expect(training_is_same(late, 0, plain, 0), "%s", alone[c].system);
 		training_free(late);
@@ -171,13 +121,7 @@ Test(run_late, a_worker_alone_is_never_late)
 
 Test(run_late, a_run_repeats_exactly)
 {
-	for (unsigned c = 0; c < N_CASES; c += 3) {
-		struct training *one = train(&cases[c], 2, LEARN), *other = train(&cases[c], 2, LEARN);
-
-		cr_expect(training_is_same(one, 0, other, 0), "%s", cases[c].system);
-		training_free(one);
-		training_free(other);
-	}
+	update_cases_check_repetition(LATE, LEARN);
 }
 
 /* ---- checkpoints ---- */
