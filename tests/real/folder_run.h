@@ -32,6 +32,16 @@ static inline char *folder_run(const struct scratch_folder *folder, const char *
 	return done.text;
 }
 
+/* It ends well and says nothing beside its results. */
+static inline void folder_run_quietly(const struct scratch_folder *folder, const char *options)
+{
+	struct run done = run_program("psd-run", folder_run_arguments(folder, options).text, "2>&1 >/dev/null");
+
+	cr_assert_eq(done.exit_status, 0, "%s: %s", options, done.text);
+	cr_expect_str_eq(done.text, "", "%s", options);
+	free(done.text);
+}
+
 /* It is refused in one line with these words. */
 static inline void folder_run_refuses(const struct scratch_folder *folder, const char *options, const char *words)
 {

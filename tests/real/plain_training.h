@@ -1,5 +1,6 @@
-/* A whole run by psd-run of the network of plain_softmax.h. Beside it a suite carries out the same algorithm, plainly
- * and in double precision, from the same start and with the same samples. */
+/* Data-parallel training of the network of plain_softmax.h, written plainly and in double precision, from the same
+ * start and with the same samples as a run of psd-run: gradients that are added up, travel as low-rank factors or
+ * compressed, updates that come late, gradients that are clipped, momentum and AdamW. */
 #ifndef PSD_TESTS_REAL_PLAIN_TRAINING_H
 #define PSD_TESTS_REAL_PLAIN_TRAINING_H
 
@@ -8,25 +9,10 @@
 
 enum { PLAIN_BATCH = 8, PLAIN_ITERATIONS = 6 };
 
-struct plain_training {
-	struct training *begun, *trained;    /* psd-run's: where all begins, and its end */
-	double parameters[PLAIN_PARAMETERS]; /* the suite's own; the start, when opened */
-	unsigned workers;
-	struct psd_data *data;
-};
-
-/* Carries out psd-run's. system: its keys; optimiser: its keys; rate: of all iterations. */
-void plain_training_open(struct plain_training *of, const char *system, unsigned workers, unsigned workers_per_node,
-			 const char *optimiser, double rate);
-void plain_training_close(struct plain_training *of);
-/* What the worker's samples of the iteration add to the gradient, at the suite's own parameters. */
-void plain_training_add_gradient(const struct plain_training *of, unsigned worker, unsigned iteration,
-				 double *gradient);
-/* How far psd-run's end is from the suite's own, of the way from the start. */
-double plain_training_apart_ratio(const struct plain_training *of);
-
-/* Momentum with weight decay as an optimiser and, by a gradient, as a step of the suite's own parameters. */
-#define PLAIN_MOMENTUM "momentum: 0.9, weight_decay: 0.01"
-void plain_training_step(struct plain_training *of, double rate, double *history, const double *gradient);
+/* Executes the same algorithm. The run ends within way_ratio of the algorithm's way from the start; one that compresses
+ * its gradients does so in all parameters but a few. begun: a run that learns nothing; trained: the run, of
+ * PLAIN_ITERATIONS iterations; system, learn: its keys, by which the algorithm is chosen. */
+void plain_training_check(const struct training *begun, const struct training *trained, const char *system,
+			  const char *learn, double way_ratio);
 
 #endif

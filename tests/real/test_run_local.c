@@ -1,5 +1,5 @@
-/* Whole runs on loopback whose workers update parameters of their own and exchange these now and then: against runs
- * that exchange gradients, runs of one worker, and the published law of the steps. */
+/* Whole runs on loopback whose workers update parameters of their own and exchange these now and then, against the
+ * published law of the steps; and checkpoints within a period. How others train is in test_run_updates.c. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <float.h>
@@ -10,186 +10,33 @@
 
 #include "real/run_choice.h"
 #include "real/session/checkpoint.h"
-#include "tests/real/going_on.h"
-#include "tests/real/training.h"
+#include "tests/real/matrix_keys.h"
 #include "tests/scratch_folder.h"
 
 TestSuite(run_local, .timeout = 120);
 
-#define MODEL "../../tests/data/maskless.yaml"
-#define LEARN ", optimiser: {momentum: 0.9, weight_decay: 0.01}, learning_rate: {policy: fixed, base: 0.05}"
-
-/* Half of what a float's last bit counts. */
+/* A rounding is half of a float's last bit. */
 #define ROUNDING_RATIO (FLT_EPSILON / 2)
-/* How often a parameter of norm |w| is rounded between two exchanges, when the worker goes and when all join: its step,
- * the difference to the start, the sum of these, and the new parameter; the other run rounds it once. What comes of it
- * in later iterations is less than that again. */
-#define ROUNDINGS (2 * 5)
-/* Of the way from the start: so that runs that learn nothing do not pass. */
-#define SAME_WAY_RATIO 1e-3
+#define LEARN	       FIXED(SGD, 0.05)
 
-struct job {
-	const char *system;
-	unsigned workers, workers_per_node;
-	uint32_t batch, iterations;
-	unsigned training_samples;
-	const char *learn;
+static const struct matrix_subject few_samples = {
+	.graph = "../../tests/data/maskless.yaml",
+	.batch = 8,
+	.seed = 5,
+	.train = ", data: {kind: synthetic, training_samples: 48}",
 };
-
-static struct training *make(const struct job *job)
-{
-	char train[512];
-
-	snprintf(train, sizeof(train), "iterations: %u, data: {kind: synthetic, training_samples: %u}%s",
-		 job->iterations, job->training_samples, job->learn);
-	return training_make(MODEL, job->system, job->workers, job->workers_per_node, job->batch, 5, train);
-}
-
-static struct training *train(const struct job *job)
-{
-	return training_finish(make(job), job->system);
-}
-
-/* Where every run of the seed begins: a rate that moves nothing. */
-static struct training *train_nothing(void)
-{
-	return train(&(struct job){"sync: ring", 1, 1, 8, 1, 8, ", learning_rate: {policy: fixed, base: 1e-9}"});
-}
-
-/* Tensor by tensor. */
-static void expect_same(const struct training *one, const struct training *other, unsigned n_exchanges,
-			const char *what)
-{
-	const struct psd_graph *graph = &one->loaded.matter.graph;
-	const double ratio = ROUNDINGS * (double)n_exchanges * (double)ROUNDING_RATIO;
-	struct training *begun = train_nothing();
-	const float *left = training_parameters(one, 0), *right = training_parameters(other, 0);
-	const float *begin = training_parameters(begun, 0);
-
-	for (unsigned t = 0; t < graph->n_tensors; t++) {
-		const uint64_t elements = graph->tensors[t].elements;
-		const double apart = training_values_distance(left, right, elements);
-		const double norm = training_values_distance(right, NULL, elements);
-		const double way = training_values_distance(begin, right, elements);
-
-		cr_expect_leq(apart, ratio * norm, "%s: %s is off by %g of its norm, at most %g", what,
-			      graph->tensors[t].name, apart / norm, ratio);
-		cr_expect_leq(apart, SAME_WAY_RATIO * way, "%s: %s is off by %g of its way", what,
-			      graph->tensors[t].name, apart / way);
-		left += elements, right += elements, begin += elements;
-	}
-	training_free(begun);
-}
-
-/* ---- one step ---- */
-
-struct local_case {
-	const char *system;
-	unsigned workers, workers_per_node;
-};
-
-static const struct local_case cases[] = {
-	{"sync: ring", 2, 1},
-	{"sync: ring, fuse: 1MB", 3, 1},
-	{"sync: halving-doubling", 4, 2},
-	{"sync: two-level", 4, 2},
-	{"sync: ps", 2, 1},
-	{"sync: ps", 4, 2},
-	{"sync: ps, servers: 2", 3, 1},
-	{"sync: ps, schedule: sequential", 4, 2},
-	{"sync: ps, pair: 512B, slice: 1KiB, barrier: layer, priority: forward", 3, 1},
-	{"sync: two-level-ps", 4, 2},
-	{"sync: two-level-ps, servers: 1", 4, 2},
-};
-enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };
-
-static struct training *train_case(const struct local_case *of, const char *local, uint32_t iterations,
-				   unsigned training_samples, const char *learn)
-{
-	char system[256];
-	const struct job job = {system, of->workers, of->workers_per_node, 8, iterations, training_samples, learn};
-
-	snprintf(system, sizeof(system), "%s%s", of->system, local);
-	return train(&job);
-}
-
-Test(run_local, one_step_is_an_exchange_of_gradients)
-{
-	enum { ITERATIONS = 6 };
-
-	for (unsigned c = 0; c < N_CASES; c++) {
-		struct training *gradients = train_case(&cases[c], "", ITERATIONS, 96, LEARN);
-		struct training *local = train_case(&cases[c], ", local_sgd: {steps: 1}", ITERATIONS, 96, LEARN);
-
-		expect_same(local, gradients, ITERATIONS, cases[c].system);
-		training_free(gradients);
-		training_free(local);
-	}
-}
 
 /* ---- many steps ---- */
 
-/* Where all have the same samples each goes where one worker alone would. 7 iterations: two whole periods and one that
- * the end cuts. */
-static void check_alone(const struct training *alone, const struct local_case *of, const char *learn)
-{
-	struct training *local = train_case(of, ", local_sgd: {steps: 3}", 7, 8, learn);
-
-	training_expect_same_on_all(local, of->system);
-	expect_same(local, alone, 7, of->system);
-	training_free(local);
-}
-
-static struct training *train_alone(const char *learn)
-{
-	return train(&(struct job){"sync: ring", 1, 1, 8, 7, 8, learn});
-}
-
-Test(run_local, workers_with_the_same_samples_go_as_one)
-{
-	struct training *alone = train_alone(LEARN);
-
-	for (unsigned c = 0; c < N_CASES; c++)
-		check_alone(alone, &cases[c], LEARN);
-	training_free(alone);
-}
-
-/* Norms are of a worker's own gradient, as large as that of one alone; at servers, too. */
-Test(run_local, lars_goes_by_a_workers_own_norms)
-{
-	static const char learn[] = ", optimiser: {kind: lars, trust: 0.02, momentum: 0.9, weight_decay: 0.01}, "
-				    "learning_rate: {policy: fixed, base: 1}";
-	struct training *alone = train_alone(learn);
-
-	for (unsigned c = 0; c < N_CASES; c++)
-		check_alone(alone, &cases[c], learn);
-	training_free(alone);
-}
-
-/* So are its means. What is added to the root is large here: half of it, or twice as much, would show. */
-Test(run_local, adamw_goes_by_a_workers_own_means)
-{
-	static const char learn[] = ", optimiser: {kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 0.02, weight_decay: "
-				    "0.1}, learning_rate: {policy: fixed, base: 0.02}";
-	struct training *alone = train_alone(learn);
-
-	for (unsigned c = 0; c < N_CASES; c++)
-		check_alone(alone, &cases[c], learn);
-	training_free(alone);
-}
-
 /* Distance of n local iterations from as many that exchange gradients, and the way of these. */
-static double measure_apart(double rate, double *way)
+static double measure_apart(const char *learn, double *way)
 {
-	static const struct local_case ring = {"sync: ring", 3, 1};
-	struct training *begun = train_nothing(), *gradients, *local;
-	char learn[96];
-	double apart;
+	static const struct matrix_layout ring = {"sync: ring", 3, 1}, ring_of_steps = {"sync: ring" STEPS, 3, 1};
+	struct training *begun = matrix_train(&matrix_maskless, &ring, 1, MATRIX_LEARN_NOTHING),
+			*gradients = matrix_train(&matrix_maskless, &ring, 4, learn),
+			*local = matrix_train(&matrix_maskless, &ring_of_steps, 4, learn);
+	const double apart = training_distance(local, gradients);
 
-	snprintf(learn, sizeof(learn), ", learning_rate: {policy: fixed, base: %.9f}", rate);
-	gradients = train_case(&ring, "", 4, 96, learn);
-	local = train_case(&ring, ", local_sgd: {steps: 4}", 4, 96, learn);
-	apart = training_distance(local, gradients);
 	*way = training_distance(begun, gradients);
 	training_free(begun);
 	training_free(gradients);
@@ -203,106 +50,12 @@ static double measure_apart(double rate, double *way)
 Test(run_local, the_mean_of_small_steps_is_that_of_gradients)
 {
 	double way, short_way;
-	const double apart = measure_apart(0.08, &way), less = measure_apart(0.02, &short_way);
+	const double apart = measure_apart(FIXED("kind: sgd", 0.08), &way),
+		     less = measure_apart(FIXED("kind: sgd", 0.02), &short_way);
 
 	cr_expect_float_eq(way / short_way, 4.0, 0.4, "%g", way / short_way);
 	cr_expect_float_eq(apart / less, 16.0, 4.0, "%g of %g: %g", apart, less, apart / less);
 	cr_expect_gt(less, 10 * (double)ROUNDING_RATIO * short_way, "the term in r^2 must be more than rounding");
-}
-
-/* ---- the same on all ---- */
-
-/* Also at the end of a period that the end of the run cuts: 10 iterations of 4. */
-Test(run_local, all_end_with_the_same_bits)
-{
-	static const struct local_case lossy[] = {
-		{"sync: ring, wire: bf16", 3, 1},
-		{"sync: ps, wire: bf16", 3, 1},
-		{"sync: two-level-ps, wire: bf16", 4, 2},
-		{"sync: ring, barrier: layer, priority: forward", 3, 1},
-		{"sync: double-tree, schedule: sequential, fuse: 4KiB", 4, 1},
-	};
-	static const char *const learns[] = {LEARN, LEARN ", deterministic: false"};
-
-	for (unsigned l = 0; l < 2; l++) {
-		for (unsigned c = 0; c < sizeof(lossy) / sizeof(lossy[0]); c++) {
-			struct training *training = train_case(&lossy[c], ", local_sgd: {steps: 4}", 10, 96, learns[l]);
-
-			training_expect_same_on_all(training, lossy[c].system);
-			training_free(training);
-		}
-		for (unsigned c = 0; c < N_CASES; c++) {
-			struct training *training = train_case(&cases[c], ", local_sgd: {steps: 4}", 10, 96, learns[l]);
-
-			training_expect_same_on_all(training, cases[c].system);
-			training_free(training);
-		}
-	}
-}
-
-Test(run_local, a_run_repeats_exactly)
-{
-	for (unsigned c = 0; c < N_CASES; c += 3) {
-		struct training *one = train_case(&cases[c], ", local_sgd: {steps: 4}", 9, 96, LEARN);
-		struct training *other = train_case(&cases[c], ", local_sgd: {steps: 4}", 9, 96, LEARN);
-
-		cr_expect(training_is_same(one, 0, other, 0), "%s", cases[c].system);
-		training_free(one);
-		training_free(other);
-	}
-}
-
-/* One worker has nobody to exchange with. */
-Test(run_local, a_single_worker_trains_as_without)
-{
-	static const char *const syncs[] = {"sync: ring", "sync: ps", "sync: two-level-ps"};
-
-	for (unsigned s = 0; s < 3; s++) {
-		const struct local_case alone = {syncs[s], 1, 1};
-		struct training *without = train_case(&alone, "", 5, 96, LEARN);
-		struct training *local = train_case(&alone, ", local_sgd: {steps: 4, window: 16}", 5, 96, LEARN);
-
-		cr_expect(training_is_same(local, 0, without, 0), "%s", syncs[s]);
-		training_free(without);
-		training_free(local);
-	}
-}
-
-/* ---- bytes ---- */
-
-/* Of 14 iterations neither the first period is measured nor the last two, which exchange before it is time. */
-Test(run_local, a_period_sends_what_an_iteration_does)
-{
-	for (unsigned c = 0; c < N_CASES; c++) {
-		struct training *gradients = train_case(&cases[c], "", 3, 96, LEARN);
-		struct training *local = train_case(&cases[c], ", local_sgd: {steps: 4}", 14, 96, LEARN);
-
-		cr_expect_eq(local->result.sent_bytes_per_node, gradients->result.sent_bytes_per_node / 4,
-			     "%s: %lu of %lu", cases[c].system, local->result.sent_bytes_per_node,
-			     gradients->result.sent_bytes_per_node);
-		cr_expect_eq(local->result.received_bytes_per_node, gradients->result.received_bytes_per_node / 4,
-			     "%s: %lu of %lu", cases[c].system, local->result.received_bytes_per_node,
-			     gradients->result.received_bytes_per_node);
-		training_free(gradients);
-		training_free(local);
-	}
-}
-
-/* Too short to warm up: of 5 iterations the whole period counts, of 3 all with their one exchange. */
-Test(run_local, a_short_run_counts_what_there_is)
-{
-	struct training *gradients = train_case(&cases[0], "", 3, 96, LEARN);
-	struct training *five = train_case(&cases[0], ", local_sgd: {steps: 4}", 5, 96, LEARN);
-	struct training *three = train_case(&cases[0], ", local_sgd: {steps: 4}", 3, 96, LEARN);
-	const uint64_t bytes = gradients->result.sent_bytes_per_node;
-
-	cr_expect_eq(five->result.sent_bytes_per_node, bytes / 4, "%lu of %lu", five->result.sent_bytes_per_node,
-		     bytes);
-	cr_expect_eq(three->result.sent_bytes_per_node, bytes / 3, "%lu of %lu", three->result.sent_bytes_per_node,
-		     bytes);
-	training_free(gradients);
-	training_free(five);
-	training_free(three);
 }
 
 /* Two warm up: of 3 steps 3, and then as many as measure at least what is asked for. */
@@ -316,9 +69,10 @@ Test(run_local, a_replay_measures_whole_periods)
 
 /* ---- steps that follow the loss ---- */
 
-enum { WINDOW = 24, WINDOWS = 4, FOLLOWED = WINDOW * WINDOWS - 3, STEPS = WINDOW };
+/* Iterations of the window, in which steps are decided anew. */
+enum { WINDOW = 24, WINDOWS = 4, FOLLOWED = WINDOW * WINDOWS - 3, MOST_STEPS = WINDOW };
 
-/* What worker 0 says of a run, in memory that the processes share. */
+/* Remarks and losses of worker 0, in memory that the processes share. */
 static struct seen {
 	double losses[FOLLOWED];
 	uint32_t steps[WINDOWS]; /* as remarked, and why */
@@ -342,21 +96,23 @@ static void see_steps(void *context, const char *line)
 	}
 }
 
-static struct training *follow(const struct local_case *of, const char *gap, const char *learn)
+static struct training *follow(const struct matrix_layout *of, const char *learn)
 {
 	char system[256];
-	const struct job job = {system, of->workers, of->workers_per_node, 8, FOLLOWED, 48, learn};
+	const struct matrix_layout followed = {system, of->workers, of->workers_per_node};
 	struct training *training;
 
-	snprintf(system, sizeof(system), "%s, local_sgd: {steps: %d, window: %d%s}", of->system, STEPS, WINDOW, gap);
-	training = make(&job);
+	snprintf(system, sizeof(system), "%s, local_sgd: {steps: %d, window: %d}", of->system, MOST_STEPS, WINDOW);
+	training = matrix_make(&few_samples, &followed, FOLLOWED, learn);
 	if (!seen)
 		seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq((void *)seen, MAP_FAILED);
 	memset(seen, 0, sizeof(*seen));
 	training->options.worker.progress = see_loss;
 	training->options.worker.remark = see_steps;
-	return training_finish(training, system);
+	training_finish(training, system);
+	training_expect_same_on_all(training, system);
+	return training;
 }
 
 /* Mean loss of the 24 iterations that end so many before the window: as many as the program has under way at a time. */
@@ -373,11 +129,11 @@ static double mean_before(unsigned window, uint32_t under_way)
 /* Without a remark they stay. */
 static void expect_law(const struct training *training, const char *system)
 {
-	uint32_t before = STEPS, n_by_loss = 0;
+	uint32_t before = MOST_STEPS, n_by_loss = 0;
 
 	for (unsigned w = 1; w < WINDOWS; w++) {
 		const double loss = mean_before(w, training->made.program.window);
-		const uint32_t wanted = (uint32_t)ceil(sqrt(loss / seen->losses[0]) * STEPS);
+		const uint32_t wanted = (uint32_t)ceil(sqrt(loss / seen->losses[0]) * MOST_STEPS);
 		const uint32_t expected = wanted < before ? wanted : before > 1 ? before / 2 : 1;
 
 		cr_expect_eq(seen->steps[w] ? seen->steps[w] : before, expected, "%s, window %u: %u, not %u", system, w,
@@ -389,25 +145,38 @@ static void expect_law(const struct training *training, const char *system)
 }
 
 /* Fast enough for a loss that asks for fewer steps in every window, slower than halving would. */
-#define LEARN_FAST ", optimiser: {momentum: 0.9, weight_decay: 0.01}, learning_rate: {policy: fixed, base: 0.4}"
+#define LEARN_FAST FIXED(SGD, 0.4)
 
-Test(run_local, steps_follow_the_loss)
-{
-	for (unsigned c = 0; c < N_CASES; c++) {
-		struct training *training = follow(&cases[c], "", LEARN_FAST);
-
-		expect_law(training, cases[c].system);
-		training_expect_same_on_all(training, cases[c].system);
-		training_free(training);
+#define FOLLOWS(name, ...)                                                                                             \
+	Test(run_local, name)                                                                                          \
+	{                                                                                                              \
+		const struct matrix_layout layouts[] = {__VA_ARGS__};                                                  \
+                                                                                                                       \
+		for (unsigned l = 0; l < sizeof(layouts) / sizeof(layouts[0]); l++) {                                  \
+			struct training *training = follow(&layouts[l], LEARN_FAST);                                   \
+                                                                                                                       \
+			expect_law(training, layouts[l].system);                                                       \
+			training_free(training);                                                                       \
+		}                                                                                                      \
 	}
-}
+FOLLOWS(steps_of_all_reduces_follow_the_loss, {"sync: ring", 2, 1}, {"sync: ring, fuse: 1MB", 3, 1},
+	{"sync: halving-doubling", 4, 2}, {"sync: two-level", 4, 2})
+FOLLOWS(steps_of_servers_follow_the_loss, {"sync: ps", 2, 1}, {"sync: ps", 4, 2}, {"sync: ps, servers: 2", 3, 1},
+	{"sync: ps, schedule: sequential", 4, 2},
+	{"sync: ps, pair: 512B, slice: 1KiB, barrier: layer, priority: forward", 3, 1})
+FOLLOWS(steps_of_leaders_follow_the_loss, {"sync: two-level-ps", 4, 2}, {"sync: two-level-ps, servers: 1", 4, 2})
 
 Test(run_local, steps_that_follow_the_loss_repeat_exactly)
 {
-	for (unsigned c = 0; c < N_CASES; c += 3) {
-		struct training *one = follow(&cases[c], "", LEARN_FAST), *other = follow(&cases[c], "", LEARN_FAST);
+	static const struct matrix_layout layouts[] = {{"sync: ring", 2, 1},
+						       {"sync: two-level", 4, 2},
+						       {"sync: ps, servers: 2", 3, 1},
+						       {"sync: two-level-ps", 4, 2}};
 
-		cr_expect(training_is_same(one, 0, other, 0), "%s differs from run to run", cases[c].system);
+	for (unsigned l = 0; l < sizeof(layouts) / sizeof(layouts[0]); l++) {
+		struct training *one = follow(&layouts[l], LEARN_FAST), *other = follow(&layouts[l], LEARN_FAST);
+
+		cr_expect(training_is_same(one, 0, other, 0), "%s differs from run to run", layouts[l].system);
 		training_free(one);
 		training_free(other);
 	}
@@ -416,7 +185,7 @@ Test(run_local, steps_that_follow_the_loss_repeat_exactly)
 /* Iteration 56 lies in window 2. */
 Test(run_local, a_rate_that_falls_ends_local_steps)
 {
-	struct training *training = follow(&cases[0], "",
+	struct training *training = follow(&(struct matrix_layout){"sync: ring", 2, 1},
 					   ", optimiser: {momentum: 0.9}, learning_rate: {policy: multistep, base: "
 					   "0.05, gamma: 0.1, steps: [56]}");
 
@@ -432,81 +201,66 @@ Test(run_local, a_rate_that_falls_ends_local_steps)
  * windows all the same. */
 Test(run_local, a_server_without_tensors_hears_of_steps)
 {
-	static const struct local_case idle = {"sync: hybrid, rule: seconds, servers: 1", 2, 1};
-	struct training *training = train_case(&idle, ", local_sgd: {steps: 4, window: 24}", 3 * WINDOW, 48, LEARN);
+	static const struct matrix_layout idle = {
+		"sync: hybrid, rule: seconds, servers: 1, local_sgd: {steps: 4, window: 24}", 2, 1};
+	struct training *training = matrix_train(&few_samples, &idle, 3 * WINDOW, LEARN);
 
 	for (unsigned i = 0; i < training->made.plan.n_items; i++)
 		cr_assert(training->made.plan.items[i].method->pattern->steps, "item %u", i);
-	training_expect_same_on_all(training, idle.system);
 	training_free(training);
 }
 
-/* A run that ends where steps would be decided, an iteration before and one behind. */
-Test(run_local, a_run_may_end_at_a_decision)
+/* A run that ends where steps would be decided, up to four iterations before and one behind. */
+#define ROW_ENDS(name, n_iterations)                                                                                   \
+	MATRIX_ROW(run_local, name, matrix_is_same_on_all, .subject = &few_samples, .iterations = (n_iterations),      \
+		   MATRIX_ON({"sync: ring", 2, 1}, {"sync: ps, servers: 1", 2, 1}), .learns = {LEARN},                 \
+		   .keys = {", local_sgd: {steps: 4, window: 24}"})
+ROW_ENDS(a_run_may_end_four_before_a_decision, WINDOW - 4)
+ROW_ENDS(a_run_may_end_three_before_a_decision, WINDOW - 3)
+ROW_ENDS(a_run_may_end_two_before_a_decision, WINDOW - 2)
+ROW_ENDS(a_run_may_end_before_a_decision, WINDOW - 1)
+ROW_ENDS(a_run_may_end_at_a_decision, WINDOW)
+ROW_ENDS(a_run_may_end_after_a_decision, WINDOW + 1)
+
+/* ---- checkpoints ---- */
+
+static struct training *go(const char *system, unsigned workers, const char *learn,
+			   const struct psd_checkpoints *checkpoints, uint32_t first, uint32_t end)
 {
-	static const struct local_case ends[] = {{"sync: ring", 2, 1}, {"sync: ps, servers: 1", 2, 1}};
-
-	for (unsigned c = 0; c < 2; c++)
-		for (uint32_t iterations = WINDOW - 4; iterations <= WINDOW + 1; iterations++) {
-			struct training *training =
-				train_case(&ends[c], ", local_sgd: {steps: 4, window: 24}", iterations, 48, LEARN);
-
-			training_expect_same_on_all(training, ends[c].system);
-			training_free(training);
-		}
-}
-
-/* ---- runs that go on ---- */
-
-#define LEARN_ON "data: {training_samples: 40, test_samples: 32}, optimiser: {momentum: 0.9}"
-
-/* Saved before iterations 3 and 6, where 2 and 4 were asked for. */
-Test(run_local, what_goes_on_ends_as_what_was_never_cut)
-{
-	going_on_check("sync: ring, local_sgd: {steps: 3}", LEARN_ON, 2, 1, NULL);
-	going_on_check("sync: ring, wire: bf16, local_sgd: {steps: 3}", LEARN_ON, 3, 1, NULL);
-	going_on_check("sync: ps, local_sgd: {steps: 3}", LEARN_ON, 3, 1, NULL);
-	going_on_check("sync: ps, servers: 2, wire: bf16, local_sgd: {steps: 3}", LEARN_ON, 2, 1, NULL);
-	going_on_check("sync: two-level-ps, barrier: layer, local_sgd: {steps: 3}", LEARN_ON, 4, 2, NULL);
-	going_on_check("sync: ps, local_sgd: {steps: 3}",
-		       "data: {training_samples: 40, test_samples: 32}, optimiser: {kind: adamw, weight_decay: 0.1}", 2,
-		       1, NULL);
-}
-
-/* The end of a run cuts a period, and what goes on begins another: from the parameters there, which at next to no rate
- * stay what they are. A difference to anything else would be rounded to the 8 bits of bf16. */
-static void check_period_cut(const char *system, unsigned workers)
-{
-	static const char stays[] = ", learning_rate: {policy: fixed, base: 1e-9}";
-	const struct scratch_folder folder = scratch_folder_make();
-	const struct psd_checkpoints checkpoints = {folder.path, 2};
-	struct training *before = make(&(struct job){system, workers, 1, 8, 2, 48, LEARN});
-	struct training *after = make(&(struct job){system, workers, 1, 8, 4, 48, stays});
-
-	before->options.worker.checkpoints = after->options.worker.checkpoints = &checkpoints;
-	after->options.worker.first_iteration = 2;
-	after->options.worker.first_sample = (uint64_t)2 * workers * 8;
-	training_finish(before, system);
-	training_finish(after, system);
-	cr_expect_leq(training_distance(after, before), 1e-6 * training_distance(before, NULL), "%s", system);
-	training_free(before);
-	training_free(after);
-	scratch_folder_remove(&folder);
-}
-
-Test(run_local, what_goes_on_within_a_period_begins_another)
-{
-	check_period_cut("sync: ring, wire: bf16, local_sgd: {steps: 4}", 2);
-}
-
-static struct training *go(const char *system, const struct psd_checkpoints *checkpoints, uint32_t first, uint32_t end)
-{
-	struct training *training = make(&(struct job){system, 3, 1, 8, end, 48, LEARN_FAST});
+	struct training *training = matrix_make(&few_samples, &(struct matrix_layout){system, workers, 1}, end, learn);
 
 	training->options.worker.checkpoints = checkpoints;
 	training->options.worker.first_iteration = first;
-	training->options.worker.first_sample = (uint64_t)first * 3 * 8;
-	return training_finish(training, system);
+	training->options.worker.first_sample = (uint64_t)first * workers * few_samples.batch;
+	training_run(training);
+	return training;
+}
+
+/* Three workers. */
+static struct training *go_on(const char *system, const struct psd_checkpoints *checkpoints, uint32_t first,
+			      uint32_t end)
+{
+	struct training *training = go(system, 3, LEARN_FAST, checkpoints, first, end);
+
+	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
+	return training;
+}
+
+/* The end of a run cuts a period, and a resumed run begins another: from the parameters there, which at next to no rate
+ * stay as they are. A difference to anything else would be rounded to the 8 bits of bf16. */
+Test(run_local, a_run_resumed_within_a_period_begins_another)
+{
+	static const char system[] = "sync: ring, wire: bf16" STEPS;
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {folder.path, 2};
+	struct training *before = go(system, 2, LEARN, &checkpoints, 0, 2),
+			*after = go(system, 2, MATRIX_LEARN_NOTHING, &checkpoints, 2, 4);
+
+	cr_assert(before->status == PSD_OK && after->status == PSD_OK, "%s%s", before->err.text, after->err.text);
+	cr_expect_leq(training_distance(after, before), 1e-6 * training_distance(before, NULL));
+	training_free(before);
+	training_free(after);
+	scratch_folder_remove(&folder);
 }
 
 /* At `cut` there is an exchange in any case. */
@@ -514,8 +268,8 @@ static void check_cut(const char *system, uint32_t every, uint32_t cut)
 {
 	const struct scratch_folder whole = scratch_folder_make(), folder = scratch_folder_make();
 	const struct psd_checkpoints once = {whole.path, every}, twice = {folder.path, every};
-	struct training *uncut = go(system, &once, 0, FOLLOWED), *before = go(system, &twice, 0, cut);
-	struct training *after = go(system, &twice, cut, FOLLOWED);
+	struct training *uncut = go_on(system, &once, 0, FOLLOWED), *before = go_on(system, &twice, 0, cut),
+			*after = go_on(system, &twice, cut, FOLLOWED);
 
 	for (unsigned w = 0; w < 3; w++)
 		cr_expect(training_is_same(after, w, uncut, w), "%s, cut before iteration %u: worker %u differs",
@@ -528,13 +282,17 @@ static void check_cut(const char *system, uint32_t every, uint32_t cut)
 }
 
 /* Of 7 steps in window 0 exchanges end iterations 6, 13 and 15; those of window 1 are decided two iterations before it.
- * Of 24 steps the only one ends 23, then there are 22 in window 1 and so 45 and 47, and 8 in window 2: 55, 63, 71. What
- * window 3 gets depends on losses before and behind a cut at 56. */
-Test(run_local, steps_that_follow_the_loss_go_on)
+ * Of 24 steps the only one ends 23, then there are 22 in window 1 and so 45 and 47, and 8 in window 2: 55, 63, 71. The
+ * steps of window 3 depend on losses before and behind a cut at 56. */
+Test(run_local, short_steps_that_follow_the_loss_resume)
 {
 	check_cut("sync: ring, local_sgd: {steps: 7, window: 16}", 5, 7);
 	check_cut("sync: ring, local_sgd: {steps: 7, window: 16}", 5, 14);
 	check_cut("sync: ps, servers: 1, local_sgd: {steps: 7, window: 16}", 5, 14);
+}
+
+Test(run_local, long_steps_that_follow_the_loss_resume)
+{
 	check_cut("sync: ring, local_sgd: {steps: 24, window: 24}", 5, 24);
 	check_cut("sync: ring, local_sgd: {steps: 24, window: 24}", 5, 46);
 	check_cut("sync: ring, local_sgd: {steps: 24, window: 24}", 50, 56);
@@ -547,19 +305,16 @@ Test(run_local, a_checkpoint_waits_for_the_exchange)
 	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 3};
 
-	training_free(go("sync: ps, local_sgd: {steps: 4}", &checkpoints, 0, 5));
+	training_free(go_on("sync: ps" STEPS, &checkpoints, 0, 5));
 	cr_expect(scratch_folder_has(&folder, "iteration-4/host-2-of-3.safetensors"));
 	cr_expect_not(scratch_folder_has(&folder, "iteration-3"));
 	scratch_folder_remove(&folder);
 }
 
-static void expect_not_to_go_on(const char *system, const struct psd_checkpoints *checkpoints, const char *words)
+static void expect_not_to_resume(const char *system, const struct psd_checkpoints *checkpoints, const char *words)
 {
-	struct training *training = make(&(struct job){system, 3, 1, 8, 9, 48, LEARN});
+	struct training *training = go(system, 3, LEARN, checkpoints, 7, 9);
 
-	training->options.worker.checkpoints = checkpoints;
-	training->options.worker.first_iteration = 7;
-	training_run(training);
 	cr_expect_eq(training->status, PSD_EINVAL, "%s", system);
 	cr_expect(strstr(training->err.text, words), "%s: %s", system, training->err.text);
 	training_free(training);
@@ -571,10 +326,10 @@ Test(run_local, steps_of_another_system_are_refused)
 	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 7};
 
-	training_free(go("sync: ring, local_sgd: {steps: 7, window: 16}", &checkpoints, 0, 7));
-	expect_not_to_go_on("sync: ring, local_sgd: {steps: 2, window: 16}", &checkpoints,
-			    "of-3.safetensors: 'local_sgd' has 7 steps, must be 1 to 2");
-	expect_not_to_go_on("sync: ring, local_sgd: {steps: 7, window: 32}", &checkpoints,
-			    "of-3.safetensors: 'local_sgd' is of a window of 16 iterations, must be 32");
+	training_free(go_on("sync: ring, local_sgd: {steps: 7, window: 16}", &checkpoints, 0, 7));
+	expect_not_to_resume("sync: ring, local_sgd: {steps: 2, window: 16}", &checkpoints,
+			     "of-3.safetensors: 'local_sgd' has 7 steps, must be 1 to 2");
+	expect_not_to_resume("sync: ring, local_sgd: {steps: 7, window: 32}", &checkpoints,
+			     "of-3.safetensors: 'local_sgd' is of a window of 16 iterations, must be 32");
 	scratch_folder_remove(&folder);
 }

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/scratch_folder.h"
-
 #define WITHIN_SEC 60.0
 
 /* Of all hosts; some, also of a network that has none. */
@@ -145,39 +143,4 @@ void training_free(struct training *training)
 	psd_case_release(&training->made);
 	loaded_close(&training->loaded);
 	free(training);
-}
-
-struct training *training_frozen(const char *system, const char *train)
-{
-	static const char model[] =
-		"name: 'frozen'\ninput: 'data'\ninput_dim: 1\ninput_dim: 200\ninput_dim: 1\ninput_dim: 1\n"
-		"layer { name: 'fc1' type: 'InnerProduct' bottom: 'data' top: 'fc1' param { lr_mult: 0 } "
-		"param { lr_mult: 2 } inner_product_param { num_output: 30 } }\n"
-		"layer { name: 'fc2' type: 'InnerProduct' bottom: 'fc1' top: 'fc2' param { lr_mult: 1 } "
-		"param { lr_mult: 0 } inner_product_param { num_output: 40 } }\n"
-		"layer { name: 'loss' type: 'Softmax' bottom: 'fc2' top: 'loss' }\n";
-	const struct scratch_folder folder = scratch_folder_make();
-	struct training *training;
-
-	scratch_folder_write(&folder, "frozen.prototxt", model, strlen(model));
-	training = training_make(scratch_folder_path(&folder, "frozen.prototxt").text, system, 2, 1, 8, 5, train);
-	scratch_folder_remove(&folder);
-	return training_finish(training, system);
-}
-
-double training_accuracy(const char *system, unsigned iterations)
-{
-	struct training *training;
-	char job[128];
-	double ratio;
-
-	snprintf(job, sizeof(job),
-		 "iterations: %u, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.003}", iterations);
-	training = training_make("cifar10-quick.yaml", system, 2, 1, 16, 1, job);
-	training->options.worker.is_tested = true;
-	training_finish(training, system);
-	cr_assert_gt(training->result.test_labels, 0);
-	ratio = (double)training->result.test_correct / (double)training->result.test_labels;
-	training_free(training);
-	return ratio;
 }

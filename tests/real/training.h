@@ -27,9 +27,6 @@ void training_run(struct training *training);
 /* The same, and fails the test if the run does. what: of the run, for messages. Returns the run. */
 struct training *training_finish(struct training *training, const char *what);
 void training_free(struct training *training);
-/* A finished run by two workers of a network of two inner products, in which a bias of 30 and a weight of (40, 30) are
- * trained and the other weight and bias stay as they are. */
-struct training *training_frozen(const char *system, const char *train);
 
 float *training_parameters(const struct training *training, unsigned host);
 bool training_is_same(const struct training *left, unsigned left_host, const struct training *right,
@@ -44,7 +41,5 @@ double training_values_distance(const float *left, const float *right, uint64_t 
 double training_distance(const struct training *left, const struct training *right);
 /* Of the way from `begun` to one: how far the other is from one. */
 double training_apart_ratio(const struct training *begun, const struct training *one, const struct training *other);
-/* The share of test samples that a run of CIFAR-10 quick by two workers tells right. system: its keys. */
-double training_accuracy(const char *system, unsigned iterations);
 
 #endif
