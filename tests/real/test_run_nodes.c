@@ -1,4 +1,4 @@
-/* Several workers a node, for real: every method trains as with one worker a node, what nodes send each other is what
+/* Several workers a node, for real: every method trains as with one worker a node, nodes send each other the bytes that
  * the formulas and psd-sim say, and inside a node no tensor goes over a link. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
@@ -8,124 +8,63 @@
 #include <sys/mman.h>
 
 #include "tests/real/folder_run.h"
-#include "tests/real/training.h"
+#include "tests/real/matrix_keys.h"
 
 enum { WORKERS = 4, A_NODE = 2, PARAMETERS = 145578 /* of CIFAR-10 quick */ };
 
-/* Of a tensor's norm, where sums have another order. */
-#define SAME_TOLERANCE_RATIO 1e-5
-
-#define JOB                                                                                                            \
-	"iterations: 6, optimiser: {momentum: 0.9, weight_decay: 0.004}, learning_rate: {policy: fixed, base: 0.001}"
-
-static struct training *make(const char *system, unsigned workers_per_node)
-{
-	return training_make("cifar10-quick.yaml", system, WORKERS, workers_per_node, 8, 3, JOB);
-}
-
-static struct training *train(const char *system, unsigned workers_per_node)
-{
-	return training_finish(make(system, workers_per_node), system);
-}
+static const struct matrix_subject nodes = {
+	.graph = "cifar10-quick.yaml",
+	.batch = 8,
+	.seed = 3,
+	.iterations = 6,
+	.learn = ", optimiser: {momentum: 0.9, weight_decay: 0.004}, learning_rate: {policy: fixed, base: 0.001}",
+};
 
 /* ---- the same training ---- */
 
-static void check_close(const struct training *left, const struct training *right, const char *system)
-{
-	const struct psd_graph *graph = &left->loaded.matter.graph;
-	const float *a = training_parameters(left, 0), *b = training_parameters(right, 0);
+static const struct matrix_layout one_a_node = {"", WORKERS, 1};
 
-	for (unsigned t = 0; t < graph->n_tensors; t++) {
-		const uint64_t elements = graph->tensors[t].elements;
-		const double apart = training_values_distance(a, b, elements);
-		const double norm = training_values_distance(b, NULL, elements);
-
-		cr_expect_leq(apart, SAME_TOLERANCE_RATIO * norm, "%s: %s differs by %g", system,
-			      graph->tensors[t].name, apart / norm);
-		a += elements, b += elements;
-	}
-}
-
-/* has_order: each sum is taken in the same order however workers lie. */
-static void check_same(const char *system, bool has_order)
-{
-	struct training *apart = train(system, 1), *together = train(system, A_NODE);
-
-	for (unsigned w = 1; w < WORKERS; w++)
-		cr_expect(training_is_same(together, w, together, 0), "%s: worker %u differs from worker 0", system, w);
-	if (has_order)
-		cr_expect(training_is_same(together, 0, apart, 0), "%s differs from one worker a node", system);
-	check_close(together, apart, system);
-	training_free(apart);
-	training_free(together);
-}
-
-/* Servers and owners of factors add in order of rank; a ring and what is chosen of one go around all ranks. */
-Test(run_nodes, methods_train_as_with_one_worker_a_node)
-{
-	check_same("schedule: wait-free, sync: ps", true);
-	check_same("schedule: sequential, sync: ps", true);
-	check_same("schedule: wait-free, sync: ps, servers: 1", true);
-	check_same("schedule: wait-free, sync: sfb", true);
-	check_same("schedule: wait-free, sync: adam", true);
-	check_same("schedule: wait-free, sync: hybrid", true);
-	check_same("schedule: wait-free, sync: two-level-ps", false);
-	check_same("schedule: sequential, sync: two-level-ps", false);
-	check_same("schedule: wait-free, sync: two-level-ps, pair: 512B, slice: 8KiB, barrier: layer", false);
-	check_same("schedule: wait-free, sync: two-level-ps, servers: 2", false);
-	check_same("schedule: wait-free, sync: ring", true);
-	check_same("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.85, chunk: 1000}", true);
-}
-
-Test(run_nodes, all_reduces_train_as_with_one_worker_a_node)
-{
-	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++) {
-		char system[64];
-
-		snprintf(system, sizeof(system), "schedule: wait-free, sync: %s", psd_all_reduces[p]->name);
-		check_same(system, false);
-	}
-}
+#define ROW_NODES(name, claim, ...)                                                                                    \
+	MATRIX_ROW(run_nodes, name, claim, .subject = &nodes, MATRIX_ON({"", WORKERS, A_NODE}),                        \
+		   .other.layout = &one_a_node, .keys = {__VA_ARGS__}, .is_by_tensor = true, .norm_ratio = 1e-5)
+/* Servers and owners of factors add in order of rank; a ring and a sparse one go around all ranks. */
+ROW_NODES(servers_train_as_with_one_worker_a_node, matrix_has_same_bits, "sync: ps", "schedule: sequential, sync: ps",
+	  "sync: ps, servers: 1")
+ROW_NODES(factors_train_as_with_one_worker_a_node, matrix_has_same_bits, "sync: sfb", "sync: adam", "sync: hybrid")
+ROW_NODES(rings_train_as_with_one_worker_a_node, matrix_has_same_bits, "sync: ring",
+	  "sync: ring, fuse: 1MiB, sparse: {sparsity: 0.85, chunk: 1000}")
+/* Sums have another order. */
+ROW_NODES(leaders_train_as_with_one_worker_a_node, matrix_is_near, "sync: two-level-ps",
+	  "schedule: sequential, sync: two-level-ps", "sync: two-level-ps, pair: 512B, slice: 8KiB, barrier: layer",
+	  "sync: two-level-ps, servers: 2")
+#define NAME(identifier, name) "sync: " name,
+ROW_NODES(all_reduces_train_as_with_one_worker_a_node, matrix_is_near, PSD_ALL_REDUCES(NAME))
 
 /* ---- bytes ---- */
 
-static void check_sent(const char *system, uint64_t sent_bytes)
-{
-	struct training *training = train(system, A_NODE);
-
-	cr_expect_eq(training->result.sent_bytes_per_node, sent_bytes, "%s: %" PRIu64 ", must be %" PRIu64, system,
-		     training->result.sent_bytes_per_node, sent_bytes);
-	training_free(training);
-}
-
-/* A leader pushes the other node's half, and as a server sends its own there: parts of ten tensors may be an element
- * more. Every worker for itself would push twice as much, and be sent as much. */
-static void expect_halves_sent(void)
-{
-	const uint64_t all_bytes = sizeof(float) * (uint64_t)PARAMETERS;
-	struct training *leaders = train("sync: two-level-ps", A_NODE), *workers = train("sync: ps", A_NODE);
-
-	cr_expect_geq(leaders->result.sent_bytes_per_node, all_bytes);
-	cr_expect_leq(leaders->result.sent_bytes_per_node, all_bytes + 10 * sizeof(float));
-	cr_expect_geq(workers->result.sent_bytes_per_node, 2 * all_bytes);
-	training_free(leaders);
-	training_free(workers);
-}
-
 /* Two-level: a ring of the two leaders, 2 (2 - 1) / 2 of all there is. A ring of the four crosses each link in each of
- * its 2 (4 - 1) steps, with a quarter of each of ten tensors, which may be an element more. */
-Test(run_nodes, two_levels_send_what_the_formula_says)
-{
-	const uint64_t all_bytes = sizeof(float) * (uint64_t)PARAMETERS;
-	struct training *ring = train("sync: ring", A_NODE);
+ * its 2 (4 - 1) steps, with a quarter of each of ten tensors, which may be an element more. A leader pushes the other
+ * node's half, and as a server sends its own there: parts of ten tensors may be an element more. A server on its own
+ * sends to both nodes: it is the busiest. */
+enum { ALL_BYTES = sizeof(float) * PARAMETERS };
+#define ROW_BYTES(name, system, most_bytes, n_fewer)                                                                   \
+	MATRIX_ROW(run_nodes, name, matrix_sends, .subject = &nodes, MATRIX_ON({system, WORKERS, A_NODE}),             \
+		   .bytes = (most_bytes), .fewer_bytes = (n_fewer))
+ROW_BYTES(two_levels_send_the_bytes_of_the_formula, "sync: two-level", ALL_BYTES, 0)
+ROW_BYTES(gathered_two_levels_send_the_bytes_of_the_formula, "sync: two-level, fuse: 1MiB", ALL_BYTES, 0)
+ROW_BYTES(a_server_sends_the_bytes_of_the_formula, "sync: two-level-ps, servers: 1", 2 * ALL_BYTES, 0)
+ROW_BYTES(leaders_send_the_bytes_of_the_formula, "sync: two-level-ps", ALL_BYTES + 10 * sizeof(float),
+	  10 * sizeof(float))
+ROW_BYTES(a_ring_sends_the_bytes_of_the_formula, "sync: ring", 3 * ALL_BYTES / 2 + 10 * 6 * sizeof(float),
+	  10 * 6 * sizeof(float))
 
-	check_sent("sync: two-level", all_bytes);
-	check_sent("sync: two-level, fuse: 1MiB", all_bytes);
-	check_sent("sync: two-level-ps, servers: 1", all_bytes * 2); /* to both nodes: the server is the busiest */
-	expect_halves_sent();
-	cr_expect_geq(ring->result.sent_bytes_per_node, 3 * all_bytes / 2);
-	cr_expect_leq(ring->result.sent_bytes_per_node, 3 * all_bytes / 2 + 10 * 6 * sizeof(float));
-	training_free(ring);
+/* Every worker for itself pushes twice as many as a leader, and is sent as many. */
+Test(run_nodes, workers_without_leaders_send_twice_the_bytes)
+{
+	struct training *workers = matrix_train(&nodes, &(struct matrix_layout){"sync: ps", WORKERS, A_NODE}, 0, "");
+
+	cr_expect_geq(workers->result.sent_bytes_per_node, 2 * ALL_BYTES);
+	training_free(workers);
 }
 
 static const char *const scenario =
@@ -157,7 +96,7 @@ Test(run_nodes, a_prediction_counts_the_same_bytes)
 
 static uint64_t *loopback_bytes; /* of each node, in memory that the processes share */
 
-/* What has gone over the node's loopback so far, TCP's own and all. */
+/* Bytes over the node's loopback so far, TCP's own and all. */
 static void note_loopback(void *context, unsigned self, const struct psd_memory *memory)
 {
 	FILE *devices = fopen("/proc/self/net/dev", "r");
@@ -174,7 +113,8 @@ static void note_loopback(void *context, unsigned self, const struct psd_memory 
 static void check_inside(const char *system)
 {
 	const uint64_t all_bytes = sizeof(float) * (uint64_t)PARAMETERS;
-	struct training *training = make(system, A_NODE);
+	const struct matrix_layout of = {system, WORKERS, A_NODE};
+	struct training *training = matrix_make(&nodes, &of, 0, "");
 
 	training->options.ground = PSD_GROUND_EMULATED;
 	training->options.worker.finished = note_loopback;
@@ -191,7 +131,7 @@ static void check_inside(const char *system)
 /* Of six iterations, of which each would bring half of all parameters or more. */
 Test(run_nodes, no_tensor_goes_over_a_link_inside_a_node)
 {
-	struct training *training = make("sync: ring", A_NODE);
+	struct training *training = matrix_make(&nodes, &(struct matrix_layout){"sync: ring", WORKERS, A_NODE}, 0, "");
 	struct psd_error err;
 
 	if (psd_launch_try_emulation(&training->made, NULL, &err))
