@@ -21,24 +21,14 @@ struct training *cuda_run_make(const char *system, unsigned workers, unsigned wo
 struct training *cuda_run_make_job(const char *model, const char *job, const char *system, unsigned workers,
 				   unsigned workers_per_node, const struct psd_device_kind *kind)
 {
-	struct training *training;
 	char path[80];
 
 	snprintf(path, sizeof(path), "../../tests/data/%s", model);
-	training = training_make(path, system, workers, workers_per_node, BATCH, 1, job);
-	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
-	loaded_case(&training->made, &training->loaded, 0, 0);
-	training->options.worker.device = kind;
-	return training;
+	return training_on(training_make(path, system, workers, workers_per_node, BATCH, 1, job), kind, true);
 }
 
 struct training *cuda_run(const char *system, unsigned workers, unsigned workers_per_node, uint32_t iterations,
 			  const struct psd_device_kind *kind)
 {
-	struct training *training = cuda_run_make(system, workers, workers_per_node, iterations, kind);
-
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s, %u workers: %s", system, workers, training->err.text);
-	return training;
+	return training_finish(cuda_run_make(system, workers, workers_per_node, iterations, kind), system);
 }

@@ -35,10 +35,7 @@ static struct training *run(const char *text, const char *system, bool is_tested
 			      "data: {kind: synthetic, training_samples: 4, test_samples: 4}, test_every: 1, "
 			      "iterations: 40, learning_rate: {policy: fixed, base: 0.001}");
 
-	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
-	loaded_case(&training->made, &training->loaded, 0, 0);
-	training->options.worker.device = &psd_device_cuda;
+	training_on(training, &psd_device_cuda, true);
 	training->options.worker.is_tested = is_tested;
 	remarks = mmap(NULL, sizeof(*remarks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(remarks, MAP_FAILED);

@@ -45,14 +45,9 @@ static enum psd_status begin_pass(struct psd_device *device, const struct psd_pa
 
 static struct training *make(const char *system, unsigned workers, const struct psd_device_kind *kind)
 {
-	struct training *training = training_make("cifar10-quick.yaml", system, workers, 1, BATCH, 3,
-						  "iterations: 5, learning_rate: {policy: fixed, base: 0.001}");
-
-	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
-	loaded_case(&training->made, &training->loaded, 0, 0);
-	training->options.worker.device = kind;
-	return training;
+	return training_on(training_make("cifar10-quick.yaml", system, workers, 1, BATCH, 3,
+					 "iterations: 5, learning_rate: {policy: fixed, base: 0.001}"),
+			   kind, true);
 }
 
 static void expect_line(const struct training *training, const char *words, const char *what)

@@ -21,15 +21,10 @@ enum { WORKERS = 3, SEEDS = 4 };
 static struct training *make(const char *system, unsigned workers, unsigned workers_per_node,
 			     const struct psd_device_kind *kind)
 {
-	struct training *training = training_make("cifar10-quick.yaml", system, workers, workers_per_node, 4, 3,
-						  "iterations: 4, optimiser: {momentum: 0.9, weight_decay: 0.01}, "
-						  "learning_rate: {policy: fixed, base: 0.001}");
-
-	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, kind != NULL);
-	loaded_case(&training->made, &training->loaded, 0, 0);
-	training->options.worker.device = kind;
-	return training;
+	return training_on(training_make("cifar10-quick.yaml", system, workers, workers_per_node, 4, 3,
+					 "iterations: 4, optimiser: {momentum: 0.9, weight_decay: 0.01}, "
+					 "learning_rate: {policy: fixed, base: 0.001}"),
+			   kind, kind != NULL);
 }
 
 /* own: what this program does by itself, on the processor. Bytes between nodes are as many. */

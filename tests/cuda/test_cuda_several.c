@@ -34,17 +34,12 @@ Test(cuda_several, gpus_are_counted_round)
 
 static struct training *train(unsigned workers, unsigned workers_per_node, const struct psd_device_kind *kind)
 {
-	struct training *training =
-		training_make("cifar10-quick.yaml", "schedule: wait-free, sync: hybrid", workers, workers_per_node, 2,
-			      3, "iterations: 3, learning_rate: {policy: fixed, base: 0.001}");
+	static const char system[] = "schedule: wait-free, sync: hybrid";
 
-	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
-	loaded_case(&training->made, &training->loaded, 0, 0);
-	training->options.worker.device = kind;
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s", training->err.text);
-	return training;
+	return training_finish(training_on(training_make("cifar10-quick.yaml", system, workers, workers_per_node, 2, 3,
+							 "iterations: 3, learning_rate: {policy: fixed, base: 0.001}"),
+					   kind, true),
+			       system);
 }
 
 /* expected: how many workers each GPU has. */

@@ -61,11 +61,8 @@ static void expect_copied(const char *system, double least_ratio, double most_ra
 	struct psd_error err = {.text = ""};
 	struct psd_spans spans;
 
-	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
-	loaded_case(&training->made, &training->loaded, 0, 0);
 	kind.copy = copy_in_turn;
-	training->options.worker.device = &kind;
+	training_on(training, &kind, true);
 	cr_assert_eq(psd_spans_open(&spans, WORKERS, &err), PSD_OK, "%s", err.text);
 	training->options.spans = &spans;
 	training_finish(training, system);

@@ -165,11 +165,7 @@ Test(cuda_training, late_updates_end_as_on_the_processor)
 static struct training *run_job(const char *model, const char *job, const char *system, unsigned workers,
 				const struct psd_device_kind *kind)
 {
-	struct training *training = cuda_run_make_job(model, job, system, workers, 1, kind);
-
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s, %s: %s", model, system, training->err.text);
-	return training;
+	return training_finish(cuda_run_make_job(model, job, system, workers, 1, kind), system);
 }
 
 static void check_job(const char *model, const char *job, const char *system)
@@ -240,16 +236,12 @@ enum { UNEQUAL = 2 }; /* the stand-in's engine for gradients that are not of equ
 /* Few, so that what differs by rounding stays near. */
 static void check_engines(const char *job, bool may_differ)
 {
-	struct training *training = training_make("cifar10-quick.yaml", "sync: ring", 1, 1, 2, 1, job);
+	struct training *training =
+		training_on(training_make("cifar10-quick.yaml", "sync: ring", 1, 1, 2, 1, job), &psd_device_cuda, true);
 
-	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
-	loaded_case(&training->made, &training->loaded, 0, 0);
-	training->options.worker.device = &psd_device_cuda;
 	psd_stand_in_count_engines();
 	psd_stand_in_set_engine_msec(UNEQUAL, 0);
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s", training->err.text);
+	training_finish(training, job);
 	cr_expect_eq(psd_stand_in_engine_runs(UNEQUAL) > 0, may_differ, "%s: %u", job,
 		     psd_stand_in_engine_runs(UNEQUAL));
 	training_free(training);

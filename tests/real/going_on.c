@@ -35,12 +35,8 @@ static struct training *run(const char *system, const char *train, unsigned work
 
 	snprintf(job, sizeof(job), "iterations: %u, %s", end, train);
 	training = training_make("../../tests/data/stateful.yaml", system, workers, workers_per_node, BATCH, 3, job);
-	if (kind) {
-		psd_case_release(&training->made);
-		psd_subject_matter_compute_on(&training->loaded.matter, kind->has_own_memory);
-		loaded_case(&training->made, &training->loaded, 0, 0);
-		training->options.worker.device = kind;
-	}
+	if (kind)
+		training_on(training, kind, kind->has_own_memory);
 	training->options.worker.checkpoints = checkpoints;
 	training->options.worker.first_iteration = first;
 	training->options.worker.first_sample = (uint64_t)first * workers * BATCH;

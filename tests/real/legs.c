@@ -32,12 +32,8 @@ struct training *legs_make(const struct leg *leg, const struct psd_checkpoints *
 	snprintf(job, sizeof(job), "iterations: %u, %s", leg->end, leg->train);
 	training = training_make(leg->graph, leg->side.system, leg->side.workers, leg->side.per_node, leg->batch, SEED,
 				 job);
-	if (leg->kind) {
-		psd_case_release(&training->made);
-		psd_subject_matter_compute_on(&training->loaded.matter, leg->kind->has_own_memory);
-		loaded_case(&training->made, &training->loaded, 0, 0);
-		training->options.worker.device = leg->kind;
-	}
+	if (leg->kind)
+		training_on(training, leg->kind, leg->kind->has_own_memory);
 	training->options.worker.checkpoints = checkpoints;
 	training->options.worker.first_iteration = leg->first;
 	training->options.worker.first_sample = leg->first_sample;

@@ -39,12 +39,8 @@ static struct training *run(const struct contract_device *device, const char *sy
 		.dilation_ratio = 1.0, .payload_ratio = 1.0, .real_workers = device->real_workers};
 	struct training *training = training_make("../../tests/data/smooth.yaml", system, WORKERS, 1, 4, 1,
 						  "iterations: 3, learning_rate: {policy: fixed, base: 0.05}");
-	const bool has_own_memory = device->kind && device->kind->has_own_memory;
 
-	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, has_own_memory);
-	loaded_case(&training->made, &training->loaded, 0, 0);
-	training->options.worker.device = device->kind;
+	training_on(training, device->kind, device->kind && device->kind->has_own_memory);
 	training->options.worker.replay = device->is_replay ? &replay : NULL;
 	training->options.spans = spans;
 	training_run(training);

@@ -125,6 +125,15 @@ struct training *training_make(const char *graph, const char *system, unsigned w
 	return training;
 }
 
+struct training *training_on(struct training *training, const struct psd_device_kind *kind, bool has_own_memory)
+{
+	psd_case_release(&training->made);
+	psd_subject_matter_compute_on(&training->loaded.matter, has_own_memory);
+	loaded_case(&training->made, &training->loaded, 0, 0);
+	training->options.worker.device = kind;
+	return training;
+}
+
 void training_run(struct training *training)
 {
 	training->status = psd_launch(&training->options, &training->result, &training->err);

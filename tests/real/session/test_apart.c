@@ -47,18 +47,11 @@ static struct training *train(const char *system, unsigned workers, unsigned per
 			      const struct psd_device_kind *kind)
 {
 	char text[256];
-	struct training *training;
 
 	snprintf(text, sizeof(text), "iterations: 4, learning_rate: {policy: fixed, base: 0.001}, %s", keys);
-	training = training_make("cifar10-quick.yaml", system, workers, per_node, 4, 3, text);
-
-	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
-	loaded_case(&training->made, &training->loaded, 0, 0);
-	training->options.worker.device = kind;
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s, %u workers: %s", system, workers, training->err.text);
-	return training;
+	return training_finish(
+		training_on(training_make("cifar10-quick.yaml", system, workers, per_node, 4, 3, text), kind, true),
+		system);
 }
 
 static void check(const char *system, unsigned workers, unsigned per_node, const char *keys)

@@ -16,9 +16,7 @@ static struct psd_worker_result run(const struct psd_device_kind *kind, uint32_t
 	struct psd_worker_result result;
 
 	training->options.worker.device = kind;
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s", training->err.text);
-	result = training->result;
+	result = training_finish(training, train)->result;
 	training_free(training);
 	return result;
 }

@@ -139,9 +139,7 @@ static struct training *train(const char *system, unsigned workers, const struct
 
 	if (synthetic)
 		make_synthetic(&training->made, synthetic);
-	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s", training->err.text);
-	return training;
+	return training_finish(training, system);
 }
 
 Test(synthetic_method, without_staleness_all_workers_train_as_by_rings)
