@@ -531,19 +531,10 @@ Test(cuda_device, states_carry_over_to_another_device)
 /* Ten more convolutions hold ten more outputs, and not their gradients, of which two at a time are alive. */
 static uint64_t chain_bytes(unsigned n_convs)
 {
-	char text[2048] = "name: m\ninput: {channels: 16, height: 32, width: 32}\nlayers:\n";
-	size_t length = strlen(text);
-	struct cuda_net cuda;
-	uint64_t held_bytes;
-	struct net net;
+	struct net net = net_make_chain(n_convs);
+	struct cuda_net cuda = cuda_net_open(&net, PSD_LAYERS_FP32);
+	const uint64_t held_bytes = psd_device_cuda.memory_bytes(cuda.device);
 
-	for (unsigned i = 0; i < n_convs; i++)
-		length += (size_t)snprintf(text + length, sizeof(text) - length,
-					   "  - {name: c%u, kind: conv, outputs: 16, kernel: 3, pad: 1}\n", i);
-	snprintf(text + length, sizeof(text) - length, "%s", TAIL);
-	net = net_make(text, 4);
-	cuda = cuda_net_open(&net, PSD_LAYERS_FP32);
-	held_bytes = psd_device_cuda.memory_bytes(cuda.device);
 	cuda_net_close(&cuda);
 	net_release(&net);
 	return held_bytes;

@@ -23,6 +23,18 @@ static inline struct folder_arguments folder_run_arguments(const struct scratch_
 	return arguments;
 }
 
+/* The command, executed in the folder, ends well. */
+static inline void folder_shell(const struct scratch_folder *folder, const char *command)
+{
+	char line[768];
+	struct run done;
+
+	snprintf(line, sizeof(line), "cd %s && %s", folder->path, command);
+	done = run_command(line);
+	cr_assert_eq(done.exit_status, 0, "%s: %s", line, done.text);
+	free(done.text);
+}
+
 /* It ends well. Returns all that it says, which the caller frees. */
 static inline char *folder_run(const struct scratch_folder *folder, const char *options)
 {

@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +113,19 @@ struct net net_make(const char *text, uint32_t batch)
 
 	net_open(&net);
 	return net;
+}
+
+struct net net_make_chain(unsigned n_convs)
+{
+	char text[2048] = "name: m\ninput: {channels: 16, height: 32, width: 32}\nlayers:\n";
+	size_t length = strlen(text);
+
+	for (unsigned i = 0; i < n_convs; i++)
+		length += (size_t)snprintf(text + length, sizeof(text) - length,
+					   "  - {name: c%u, kind: conv, outputs: 16, kernel: 3, pad: 1}\n", i);
+	snprintf(text + length, sizeof(text) - length, "%s",
+		 "  - {name: top, kind: inner-product, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n");
+	return net_make(text, 4);
 }
 
 void net_release(struct net *net)

@@ -22,7 +22,9 @@ struct net {
 
 /* From a model file's text; aborts the test if it is refused. */
 struct net net_make(const char *text, uint32_t batch);
-/* The same, not loaded into the CPU: for another device. */
+/* Convolutions of 16 channels in a row, for 4 samples. */
+struct net net_make_chain(unsigned n_convs);
+/* The same as net_make(), not loaded into the CPU: for another device. */
 struct net net_make_apart(const char *text, uint32_t batch);
 /* As net_make() for a sealed graph, which the net owns then. */
 struct net net_make_graph(struct psd_graph graph, uint32_t batch);

@@ -15,14 +15,11 @@
 #include <unistd.h>
 
 #include "tests/cli_helper.h"
+#include "tests/real/tiny_model.h"
 #include "tests/scratch_folder.h"
 
 enum { MOST_PROCESSES = 8, EVERY = 10, PIPE_BYTES = 4096 };
 
-static const char model[] = "name: tiny\ninput: {channels: 16}\nlayers:\n"
-			    "  - {name: fc1, kind: inner-product, outputs: 8}\n"
-			    "  - {name: fc2, kind: inner-product, outputs: 4}\n"
-			    "  - {name: loss, kind: softmax-loss}\n";
 /* A line of the log for each of 200 iterations, some 50 bytes: more than a pipe of PIPE_BYTES holds, and it holds those
  * of more than 50. Who writes them there comes so far, and not to its end before somebody has read some. */
 static const char scenario[] =
@@ -36,7 +33,7 @@ static inline struct scratch_folder make_folder(void)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 
-	scratch_folder_write(&folder, "tiny.yaml", model, strlen(model));
+	scratch_folder_write(&folder, "tiny.yaml", TINY_MODEL, strlen(TINY_MODEL));
 	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
 	return folder;
 }

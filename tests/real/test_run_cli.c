@@ -10,6 +10,7 @@
 
 #include "tests/real/data/jpeg_helper.h"
 #include "tests/real/folder_run.h"
+#include "tests/real/tiny_model.h"
 
 #define QUICKSTART "scenarios/quickstart.yaml"
 
@@ -22,11 +23,6 @@ static void expect_complaint(const char *arguments, int exit_status, const char 
 {
 	expect_one_line("psd-run", arguments, exit_status, words);
 }
-
-static const char tiny_model[] = "name: tiny\ninput: {channels: 16}\nlayers:\n"
-				 "  - {name: fc1, kind: inner-product, outputs: 8}\n"
-				 "  - {name: fc2, kind: inner-product, outputs: 4}\n"
-				 "  - {name: loss, kind: softmax-loss}\n";
 
 /* Two workers, 8 samples each; an epoch is 4 iterations. */
 static const char tiny_scenario[] =
@@ -41,7 +37,7 @@ static struct scratch_folder make_tiny(void)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 
-	scratch_folder_write(&folder, "tiny.yaml", tiny_model, strlen(tiny_model));
+	scratch_folder_write(&folder, "tiny.yaml", TINY_MODEL, strlen(TINY_MODEL));
 	scratch_folder_write(&folder, "s.yaml", tiny_scenario, strlen(tiny_scenario));
 	return folder;
 }

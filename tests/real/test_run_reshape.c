@@ -6,20 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/cli_helper.h"
-#include "tests/real/kept_port.h"
+#include "tests/real/folder_run.h"
+#include "tests/real/tiny_model.h"
 #include "tests/scratch_folder.h"
 
 TestSuite(run_reshape, .timeout = 120);
 
-static const char model[] = "name: tiny\ninput: {channels: 16}\nlayers:\n"
-			    "  - {name: fc1, kind: inner-product, outputs: 8}\n"
-			    "  - {name: fc2, kind: inner-product, outputs: 4}\n"
-			    "  - {name: loss, kind: softmax-loss}\n";
-static const char wider[] = "name: wider\ninput: {channels: 16}\nlayers:\n"
-			    "  - {name: fc1, kind: inner-product, outputs: 8}\n"
-			    "  - {name: fc2, kind: inner-product, outputs: 6}\n"
-			    "  - {name: loss, kind: softmax-loss}\n";
 /* 8 samples a worker; an epoch of four workers is 2 iterations, of two 4. */
 static const char scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
@@ -37,8 +29,8 @@ static struct scratch_folder make_folder(void)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 
-	scratch_folder_write(&folder, "tiny.yaml", model, strlen(model));
-	scratch_folder_write(&folder, "wider.yaml", wider, strlen(wider));
+	scratch_folder_write(&folder, "tiny.yaml", TINY_MODEL, strlen(TINY_MODEL));
+	scratch_folder_write(&folder, "wider.yaml", WIDER_MODEL, strlen(WIDER_MODEL));
 	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
 	return folder;
 }
@@ -81,17 +73,6 @@ static void expect_refusal(const struct scratch_folder *folder, const char *opti
 
 	snprintf(quiet, sizeof(quiet), "--quiet %s", options);
 	expect_one_line("psd-run", arguments_of(folder, quiet).text, 2, words);
-}
-
-static void shell(const struct scratch_folder *folder, const char *command)
-{
-	char line[768];
-	struct run done;
-
-	snprintf(line, sizeof(line), "cd %s && %s", folder->path, command);
-	done = run_command(line);
-	cr_assert_eq(done.exit_status, 0, "%s: %s", line, done.text);
-	free(done.text);
 }
 
 Test(run_reshape, it_says_what_goes_on)
@@ -152,10 +133,10 @@ Test(run_reshape, samples_that_cannot_be_are_refused)
 	const struct scratch_folder folder = make_folder();
 
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
-	shell(&folder, "LC_ALL=C sed -i 's/\"samples\":\"64\"/\"samples\":\"-5\"/' c/iteration-2/host-*");
+	folder_shell(&folder, "LC_ALL=C sed -i 's/\"samples\":\"64\"/\"samples\":\"-5\"/' c/iteration-2/host-*");
 	expect_refusal(&folder, "--system PS --nodes 4 --iterations 4",
 		       "'samples' is '-5', which 2 iterations cannot have gone through\n");
-	shell(&folder, "LC_ALL=C sed -i 's/\"samples\":\"-5\"/\"samples\":\" 1\"/' c/iteration-2/host-*");
+	folder_shell(&folder, "LC_ALL=C sed -i 's/\"samples\":\"-5\"/\"samples\":\" 1\"/' c/iteration-2/host-*");
 	expect_refusal(&folder, "--system PS --nodes 4 --iterations 4",
 		       "'samples' is ' 1', which 2 iterations cannot have gone through\n");
 	scratch_folder_remove(&folder);
@@ -201,7 +182,7 @@ Test(run_reshape, epochs_are_of_samples)
 	const char *last;
 	char *log;
 
-	shell(&folder, "sed -i 's/  iterations: 10/  epochs: 3/; s/fixed, base/poly, power: 1, base/' s.yaml");
+	folder_shell(&folder, "sed -i 's/  iterations: 10/  epochs: 3/; s/fixed, base/poly, power: 1, base/' s.yaml");
 	free(run(&folder, "--system PS --nodes 4 --iterations 3 --log @/log"));
 	free(run(&folder, "--system PS --nodes 2 --log @/log"));
 	log = scratch_folder_read(&folder, "log");
@@ -264,7 +245,7 @@ Test(run_reshape, nobody_goes_on_behind_the_end_of_rates)
 {
 	const struct scratch_folder folder = make_folder();
 
-	shell(&folder, "sed -i 's/  iterations: 10/  epochs: 3/; s/fixed, base/poly, power: 1, base/' s.yaml");
+	folder_shell(&folder, "sed -i 's/  iterations: 10/  epochs: 3/; s/fixed, base/poly, power: 1, base/' s.yaml");
 	free(run(&folder, "--system PS --nodes 4 --iterations 3"));
 	expect_refusal(&folder, "--system PS --nodes 2 --iterations 10",
 		       "s.yaml: the run has 10 iterations, 'poly' ends after 9: the rate is 0 from there on\n");
@@ -277,13 +258,13 @@ Test(run_reshape, a_missing_file_is_named)
 	const struct scratch_folder folder = make_folder();
 
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
-	shell(&folder, "mv c/iteration-2/host-2-of-4.safetensors kept");
+	folder_shell(&folder, "mv c/iteration-2/host-2-of-4.safetensors kept");
 	expect_refusal(
 		&folder, "--system PS --nodes 2",
 		"/c/iteration-2/host-2-of-4.safetensors: is not there: to go on with other hosts or another system "
 		"all must find the files of all 4 hosts, in a folder that they share; or begin in another one with "
 		"--set train.start=");
-	shell(&folder, "mv kept c/iteration-2/host-2-of-4.safetensors");
+	folder_shell(&folder, "mv kept c/iteration-2/host-2-of-4.safetensors");
 	free(run(&folder, "--system PS --nodes 2"));
 	scratch_folder_remove(&folder);
 }
@@ -293,27 +274,28 @@ Test(run_reshape, damaged_files_are_refused)
 	const struct scratch_folder folder = make_folder();
 
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
-	shell(&folder, "cp -r c kept; truncate -s -4 c/iteration-2/host-3-of-4.safetensors");
+	folder_shell(&folder, "cp -r c kept; truncate -s -4 c/iteration-2/host-3-of-4.safetensors");
 	expect_refusal(&folder, "--system PS --nodes 2", "/c/iteration-2/host-3-of-4.safetensors");
-	shell(&folder, "cp c/parameters.safetensors c/iteration-2/host-3-of-4.safetensors");
+	folder_shell(&folder, "cp c/parameters.safetensors c/iteration-2/host-3-of-4.safetensors");
 	expect_refusal(&folder, "--system PS --nodes 2", "/host-3-of-4.safetensors: is no checkpoint\n");
-	shell(&folder, "cp kept/iteration-2/host-1-of-4.safetensors c/iteration-2/host-3-of-4.safetensors");
+	folder_shell(&folder, "cp kept/iteration-2/host-1-of-4.safetensors c/iteration-2/host-3-of-4.safetensors");
 	expect_refusal(&folder, "--system PS --nodes 2",
 		       "/host-3-of-4.safetensors: is of host 1 of 4, its name says 3 of 4\n");
-	shell(&folder, "rm -r c && cp -r kept c && mv c/iteration-2 c/iteration-3");
+	folder_shell(&folder, "rm -r c && cp -r kept c && mv c/iteration-2 c/iteration-3");
 	expect_refusal(&folder, "--system PS --nodes 2",
 		       "/host-0-of-4.safetensors: is of 2 iterations, its name says 3\n");
-	shell(&folder, "rm -r c && cp -r kept c && sed -i 's/adaptive 0: /adaptive 0:,/' c/iteration-2/*");
+	folder_shell(&folder, "rm -r c && cp -r kept c && sed -i 's/adaptive 0: /adaptive 0:,/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
 		       "/host-0-of-4.safetensors: 'spread' is damaged at ',2,3/1 0,1/1'\n");
-	shell(&folder, "rm -r c && cp -r kept c && sed -i 's/workers 4/workers 5/' c/iteration-2/*");
+	folder_shell(&folder, "rm -r c && cp -r kept c && sed -i 's/workers 4/workers 5/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
 		       "/host-0-of-4.safetensors: 'spread' is of 5 hosts, must be 4\n");
-	shell(&folder,
-	      "rm -r c && cp -r kept c && sed -i 's/\"fc1.weight.part_/\"fc1.weight.pant_/' c/iteration-2/*-1-*");
+	folder_shell(
+		&folder,
+		"rm -r c && cp -r kept c && sed -i 's/\"fc1.weight.part_/\"fc1.weight.pant_/' c/iteration-2/*-1-*");
 	expect_refusal(&folder, "--system PS --nodes 2",
 		       "/host-1-of-4.safetensors: has no 'fc1.weight.part_history' of ");
-	shell(&folder, "rm -r c && cp -r kept c && sed -i 's/\"samples\"/\"sampler\"/' c/iteration-2/*");
+	folder_shell(&folder, "rm -r c && cp -r kept c && sed -i 's/\"samples\"/\"sampler\"/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
 		       "is of another version of psd-run, which goes on with 4 hosts and 'PS' alone\n");
 	free(run(&folder, "--system PS --nodes 4"));
@@ -325,9 +307,9 @@ Test(run_reshape, files_of_two_runs_are_told_apart)
 	const struct scratch_folder folder = make_folder();
 
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
-	shell(&folder, "mv c kept");
+	folder_shell(&folder, "mv c kept");
 	free(run(&folder, "--system Ring --nodes 4 --iterations 2"));
-	shell(&folder, "cp kept/iteration-2/host-3-of-4.safetensors c/iteration-2");
+	folder_shell(&folder, "cp kept/iteration-2/host-3-of-4.safetensors c/iteration-2");
 	expect_refusal(&folder, "--system Ring --nodes 2",
 		       "/host-3-of-4.safetensors: is of another run than that of host 0 beside it\n");
 	scratch_folder_remove(&folder);
@@ -340,7 +322,7 @@ Test(run_reshape, other_models_and_optimisers_are_refused)
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
 	expect_refusal(&folder, "--system PS --nodes 2 --set model.graph=@/wider.yaml",
 		       ": is of another model: its parameters alone may be a start, see train.start\n");
-	shell(&folder, "sed -i 's/momentum: 0.9/kind: adamw/' s.yaml");
+	folder_shell(&folder, "sed -i 's/momentum: 0.9/kind: adamw/' s.yaml");
 	expect_refusal(
 		&folder, "--system PS --nodes 2",
 		": is of another optimiser than 'adamw', which remembers something else: its parameters alone may "

@@ -8,24 +8,12 @@
 #include <unistd.h>
 
 #include "real/data/tensor_file.h"
-#include "tests/cli_helper.h"
-#include "tests/real/kept_port.h"
+#include "tests/real/folder_run.h"
+#include "tests/real/tiny_model.h"
 #include "tests/scratch_folder.h"
 
 TestSuite(run_save, .timeout = 120);
 
-static const char model[] = "name: tiny\ninput: {channels: 16}\nlayers:\n"
-			    "  - {name: fc1, kind: inner-product, outputs: 8}\n"
-			    "  - {name: fc2, kind: inner-product, outputs: 4}\n"
-			    "  - {name: loss, kind: softmax-loss}\n";
-static const char wider[] = "name: wider\ninput: {channels: 16}\nlayers:\n"
-			    "  - {name: fc1, kind: inner-product, outputs: 8}\n"
-			    "  - {name: fc2, kind: inner-product, outputs: 6}\n"
-			    "  - {name: loss, kind: softmax-loss}\n";
-static const char renamed[] = "name: renamed\ninput: {channels: 16}\nlayers:\n"
-			      "  - {name: fc1, kind: inner-product, outputs: 8}\n"
-			      "  - {name: other, kind: inner-product, outputs: 6}\n"
-			      "  - {name: loss, kind: softmax-loss}\n";
 static const char without_parameters[] = "name: without\ninput: {channels: 4}\nlayers:\n"
 					 "  - {name: relu, kind: relu}\n"
 					 "  - {name: loss, kind: softmax-loss}\n";
@@ -41,9 +29,9 @@ static struct scratch_folder make_folder(void)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 
-	scratch_folder_write(&folder, "tiny.yaml", model, strlen(model));
-	scratch_folder_write(&folder, "wider.yaml", wider, strlen(wider));
-	scratch_folder_write(&folder, "renamed.yaml", renamed, strlen(renamed));
+	scratch_folder_write(&folder, "tiny.yaml", TINY_MODEL, strlen(TINY_MODEL));
+	scratch_folder_write(&folder, "wider.yaml", WIDER_MODEL, strlen(WIDER_MODEL));
+	scratch_folder_write(&folder, "renamed.yaml", RENAMED_MODEL, strlen(RENAMED_MODEL));
 	scratch_folder_write(&folder, "without.yaml", without_parameters, strlen(without_parameters));
 	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
 	return folder;
@@ -288,24 +276,13 @@ Test(run_save, parameters_are_there_before_the_checkpoint)
 	scratch_folder_remove(&folder);
 }
 
-static void shell(const struct scratch_folder *folder, const char *command)
-{
-	char line[512];
-	struct run done;
-
-	snprintf(line, sizeof(line), "cd %s && %s", folder->path, command);
-	done = run_command(line);
-	cr_assert_eq(done.exit_status, 0, "%s: %s", line, done.text);
-	free(done.text);
-}
-
 /* Of a run that was killed at its checkpoint 8 one file is there. It must not stand beside the next run's others. */
 Test(run_save, what_an_earlier_run_has_left_is_taken_away)
 {
 	const struct scratch_folder folder = make_folder();
 
 	run_quietly(&folder, "--system PS --save @/c --iterations 8");
-	shell(&folder, "rm c/iteration-8/host-1-of-2.safetensors");
+	folder_shell(&folder, "rm c/iteration-8/host-1-of-2.safetensors");
 	scratch_folder_write(&folder, "c/iteration-6", "", 0);
 	free(run_that_fails(&folder, 2,
 			    "--system PS --save @/c --resume --save-every 2 --set train.learning_rate.base=0.2"));
@@ -318,6 +295,7 @@ Test(run_save, what_an_earlier_run_has_left_is_taken_away)
 Test(run_save, layers_of_other_kinds_are_refused)
 {
 	const struct scratch_folder folder = make_folder();
+	static const char model[] = TINY_MODEL;
 	char bent[sizeof(model) + 64];
 
 	snprintf(bent, sizeof(bent), "%.*s  - {name: bend, kind: relu}\n%s",
@@ -337,7 +315,7 @@ Test(run_save, a_file_of_another_host_is_refused)
 	const struct scratch_folder folder = make_folder();
 
 	run_quietly(&folder, "--system PS --save @/c --iterations 4");
-	shell(&folder, "cp c/iteration-4/host-0-of-2.safetensors c/iteration-4/host-1-of-2.safetensors");
+	folder_shell(&folder, "cp c/iteration-4/host-0-of-2.safetensors c/iteration-4/host-1-of-2.safetensors");
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
 		       "/c/iteration-4/host-1-of-2.safetensors: is of host 0 of 2, its name says 1 of 2\n");
 	scratch_folder_remove(&folder);
@@ -349,7 +327,7 @@ Test(run_save, lost_files_are_told)
 	const struct scratch_folder folder = make_folder();
 
 	run_quietly(&folder, "--system PS --save @/c --iterations 8");
-	shell(&folder, "rm c/iteration-4/host-1-of-2.safetensors c/iteration-8/host-0-of-2.safetensors");
+	folder_shell(&folder, "rm c/iteration-4/host-1-of-2.safetensors c/iteration-8/host-0-of-2.safetensors");
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
 		       "/c: has checkpoints, but none of all hosts: bring back the missing files, or name another "
 		       "folder to begin anew\n");
@@ -478,7 +456,7 @@ Test(run_save, hosts_of_their_own_go_on)
 	scratch_folder_add(&folder, "d1");
 	scratch_folder_write(&folder, "d1/iteration-8", "", 0);
 	run_hosts(&folder, "--save d0", "--save d1", "22");
-	shell(&folder, "rm -rf d0/iteration-8 d1/iteration-8");
+	folder_shell(&folder, "rm -rf d0/iteration-8 d1/iteration-8");
 	run_hosts(&folder, "--save d0 --resume", "--save d1 --resume", "00");
 	cr_expect(scratch_folder_is_same(&folder, "c0/iteration-10/host-0-of-2.safetensors",
 					 "d0/iteration-10/host-0-of-2.safetensors"));
@@ -494,11 +472,11 @@ Test(run_save, a_host_that_is_done_says_so, .timeout = 60)
 
 	add_hosts(&folder);
 	run_hosts(&folder, "--save c0", "--save c1", "00");
-	shell(&folder, "rm -r c1/iteration-10");
+	folder_shell(&folder, "rm -r c1/iteration-10");
 	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "01");
 	expect_words(&folder, "rank0", "PS has been trained for 10 iterations: train for more with --iterations\n");
 	expect_words(&folder, "rank1", ": has a checkpoint of 10 iterations, with which the run ends\n");
-	shell(&folder, "rm -r c0/iteration-10");
+	folder_shell(&folder, "rm -r c0/iteration-10");
 	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "00");
 	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "00");
 	scratch_folder_remove(&folder);

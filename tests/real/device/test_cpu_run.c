@@ -408,17 +408,9 @@ Test(cpu_run, alexnet_holds_less_than_a_model_and_its_activations)
 
 static uint64_t chain_bytes(unsigned n_convs)
 {
-	char text[2048] = "name: m\ninput: {channels: 16, height: 32, width: 32}\nlayers:\n";
-	size_t length = strlen(text);
-	uint64_t held_bytes;
-	struct net net;
+	struct net net = net_make_chain(n_convs);
+	const uint64_t held_bytes = psd_device_cpu.memory_bytes(net.device);
 
-	for (unsigned i = 0; i < n_convs; i++)
-		length += (size_t)snprintf(text + length, sizeof(text) - length,
-					   "  - {name: c%u, kind: conv, outputs: 16, kernel: 3, pad: 1}\n", i);
-	snprintf(text + length, sizeof(text) - length, "%s", TAIL);
-	net = net_make(text, 4);
-	held_bytes = psd_device_cpu.memory_bytes(net.device);
 	net_release(&net);
 	return held_bytes;
 }
