@@ -11,11 +11,13 @@ static const struct psd_op
 	root_rebuild = {.kind = PSD_OP_FACTOR, .resource = PSD_RESOURCE_DEVICE, .where = PSD_WHERE_ROOT},
 	push = {.kind = PSD_OP_SEND, .resource = PSD_RESOURCE_NIC, .where = PSD_WHERE_WORKERS};
 
-static void open_account(struct psd_account *account, unsigned n_hosts, uint32_t n_iterations)
+static struct psd_account open_account(unsigned n_hosts, uint32_t n_iterations)
 {
+	struct psd_account account;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_account_init(account, n_hosts, n_iterations, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_account_init(&account, n_hosts, n_iterations, &err), PSD_OK, "%s", err.text);
+	return account;
 }
 
 static void work(struct psd_account *account, unsigned host, const struct psd_op *op, double from_sec, double until_sec)
@@ -37,9 +39,8 @@ static void expect_parts(struct psd_parts parts, double compute_sec, double othe
 /* Worker 0 computes until 1 and has pushed at 1.5; worker 1 computes until 3; its message is there at 4. */
 Test(account, who_is_quick_waits_for_who_is_slow)
 {
-	struct psd_account account;
+	struct psd_account account = open_account(2, 1);
 
-	open_account(&account, 2, 1);
 	psd_account_begin(&account, 0, &forward, 0);
 	psd_account_begin(&account, 1, &forward, 0);
 	psd_account_end(&account, 0, &forward, 1);
@@ -57,9 +58,8 @@ Test(account, who_is_quick_waits_for_who_is_slow)
 
 Test(account, what_is_on_its_way_beside_work_is_not_exposed)
 {
-	struct psd_account account;
+	struct psd_account account = open_account(1, 1);
 
-	open_account(&account, 1, 1);
 	psd_account_begin(&account, 0, &push, 0);
 	work(&account, 0, &forward, 0, 2);
 	work(&account, 0, &rebuild, 2, 5);
@@ -71,9 +71,8 @@ Test(account, what_is_on_its_way_beside_work_is_not_exposed)
 
 Test(account, a_root_works_for_itself_and_keeps_what_others_wait_for)
 {
-	struct psd_account account;
+	struct psd_account account = open_account(2, 1);
 
-	open_account(&account, 2, 1);
 	work(&account, 0, &root_rebuild, 0, 2);
 	psd_account_mark(&account, 0, 3);
 	expect_parts(psd_account_parts(&account, 0, 0, 1), 0, 2, 0, 1);
@@ -83,9 +82,8 @@ Test(account, a_root_works_for_itself_and_keeps_what_others_wait_for)
 
 Test(account, a_wait_for_a_core_is_no_work)
 {
-	struct psd_account account;
+	struct psd_account account = open_account(1, 1);
 
-	open_account(&account, 1, 1);
 	psd_account_begin(&account, 0, &push, 0);
 	psd_account_begin(&account, 0, &forward, 0);
 	psd_account_worked(&account, 0, 1);
@@ -99,9 +97,8 @@ Test(account, a_wait_for_a_core_is_no_work)
 /* An operation from 1 to 4 and a message from 5 to 8, cut by the ends of iterations at 3 and 6. */
 Test(account, an_iteration_ends_in_the_middle_of_what_goes_on)
 {
-	struct psd_account account;
+	struct psd_account account = open_account(1, 3);
 
-	open_account(&account, 1, 3);
 	psd_account_begin(&account, 0, &rebuild, 1);
 	psd_account_mark(&account, 0, 3);
 	psd_account_end(&account, 0, &rebuild, 4);
@@ -126,9 +123,8 @@ static void worked(struct psd_account *account, const struct psd_op *op, double 
 /* A device that worked from 0 to 1, 1 to 3 and 4 to 6; at 4 one is told of the first two, at 6 of the last. */
 Test(account, what_is_told_late_has_been_work)
 {
-	struct psd_account account;
+	struct psd_account account = open_account(1, 1);
 
-	open_account(&account, 1, 1);
 	worked(&account, &forward, 1, 0, 4);
 	worked(&account, &rebuild, 2, 4, 4);
 	worked(&account, &forward, 2, 4, 6);
@@ -140,9 +136,8 @@ Test(account, what_is_told_late_has_been_work)
 /* The iteration before has ended: what it had left is gone, and nothing counts twice. */
 Test(account, what_is_told_late_stays_in_its_iteration)
 {
-	struct psd_account account;
+	struct psd_account account = open_account(1, 2);
 
-	open_account(&account, 1, 2);
 	worked(&account, &forward, 1, 0, 4);
 	psd_account_mark(&account, 0, 4);
 	worked(&account, &forward, 3, 4, 6);
@@ -154,9 +149,8 @@ Test(account, what_is_told_late_stays_in_its_iteration)
 /* 10 s of work, told when it begins, of which 2 s are over when the iteration is. */
 Test(account, what_goes_on_takes_no_slack)
 {
-	struct psd_account account;
+	struct psd_account account = open_account(1, 1);
 
-	open_account(&account, 1, 1);
 	worked(&account, &forward, 1, 0, 4);
 	psd_account_begin(&account, 0, &forward, 4);
 	psd_account_worked(&account, 0, 10);
