@@ -114,10 +114,11 @@ ROW_ROUNDED_METHOD(ps)
 ROW_ROUNDED_METHOD(sfb)
 ROW_ROUNDED_METHOD(adam)
 ROW_ROUNDED_METHOD(hybrid)
+/* A single worker's values travel as well. */
 ROW_ROUNDED(every_other_position_of_servers_trains_nearly_as_of_exact_values, 30,
-	    MATRIX_ON({"sync: ps, servers: 1", 1, 1}, /* a single worker's values travel as well */
-		      {"sync: ps, servers: 2", 3, 1},
-		      {"sync: ps, pair: 512B, slice: 8KiB, barrier: layer, priority: forward", 4, 1}))
+	    MATRIX_ON({"sync: ps, servers: 1", 1, 1}, {"sync: ps, servers: 2", 3, 1}))
+ROW_ROUNDED(every_other_order_of_slices_trains_nearly_as_of_exact_values, 30,
+	    MATRIX_ON({"sync: ps, pair: 512B, slice: 8KiB, barrier: layer, priority: forward", 4, 1}))
 ROW_ROUNDED(every_other_position_of_roots_trains_nearly_as_of_exact_values, 30,
 	    MATRIX_ON({"sync: adam, servers: 1", 1, 1}, {"sync: adam, servers: 2, pair: 512B, slice: 8KiB", 2, 1}))
 ROW_ROUNDED(every_other_order_of_sums_trains_nearly_as_of_exact_values, 30, .learns = {ANY_ORDER},
@@ -281,16 +282,15 @@ MATRIX_ROW(run_low_rank, a_prediction_counts_the_same_bytes, matrix_sends_as_pre
 MATRIX_ROW(run_low_rank, one_local_step_is_an_exchange_of_gradients, matrix_is_near, .subject = &matrix_maskless,
 	   MATRIX_ON({"sync: ring", 3, 1}), .keys = {RANK(2) ", local_sgd: {steps: 1}"}, .other.keys = RANK(2),
 	   .learns = {FIXED("kind: sgd", 0.1)}, .way_ratio = SAME_WAY_RATIO)
-MATRIX_ROW(run_low_rank, it_is_the_published_algorithm, matrix_follows_the_algorithm, .subject = &matrix_softmax,
-	   MATRIX_ON({"sync: ring", 2, 1}, {"sync: ring, fuse: 1MB", 4, 1}, {"sync: two-level, unit: tensor", 4, 2},
-		     {"sync: halving-doubling, schedule: sequential", 4, 1}),
-	   .keys = {RANK(1), RANK(8)}, .learns = {FIXED(SGD, 0.25)}, .way_ratio = SAME_WAY_RATIO)
-MATRIX_ROW(run_low_rank, it_is_the_published_algorithm_of_other_ranks, matrix_follows_the_algorithm,
-	   .subject = &matrix_softmax,
-	   MATRIX_ON({"sync: ring", 2, 1}, {"sync: ring, fuse: 1MB", 4, 1}, {"sync: two-level, unit: tensor", 4, 2},
-		     {"sync: halving-doubling, schedule: sequential", 4, 1}),
-	   .is_in_turn = true, .keys = {RANK(2), RANK(3), RANK(4), RANK(5)}, .learns = {FIXED(SGD, 0.25)},
-	   .way_ratio = SAME_WAY_RATIO)
+#define ROW_PUBLISHED(name, ...)                                                                                       \
+	MATRIX_ROW(run_low_rank, name, matrix_follows_the_algorithm, .subject = &matrix_softmax,                       \
+		   MATRIX_ON({"sync: ring", 2, 1}, {"sync: ring, fuse: 1MB", 4, 1},                                    \
+			     {"sync: two-level, unit: tensor", 4, 2},                                                  \
+			     {"sync: halving-doubling, schedule: sequential", 4, 1}),                                  \
+		   .learns = {FIXED(SGD, 0.25)}, .way_ratio = SAME_WAY_RATIO, __VA_ARGS__)
+ROW_PUBLISHED(it_is_the_published_algorithm, .keys = {RANK(1), RANK(8)})
+ROW_PUBLISHED(it_is_the_published_algorithm_of_other_ranks, .keys = {RANK(2), RANK(3), RANK(4), RANK(5)},
+	      .is_in_turn = true)
 /* A loss that has fallen to a tenth; of it, as the rest comes later; and of the first loss, with less of each gradient
  * than it has. */
 #define ROW_LEARNS(name, ratio, n_other_iterations, ...)                                                               \
