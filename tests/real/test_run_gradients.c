@@ -101,7 +101,8 @@ ROW_ROUNDED(a_ring_of_eight_trains_nearly_as_of_exact_values, 12, MATRIX_ON({"sy
 ROW_ROUNDED(gathered_tensors_travel_without_gaps, 12,
 	    MATRIX_ON({"sync: ring, fuse: 1MB", 2, 1}, {"sync: ring, fuse: 80kB", 4, 1}))
 #define ROW_ROUNDED_ALL_REDUCE(identifier, name)                                                                       \
-	ROW_ROUNDED(identifier##_of_four_trains_nearly_as_of_exact_values, 12, MATRIX_ON({"sync: " name, 4, 1}))
+	ROW_ROUNDED(every_other_all_reduce_trains_nearly_as_of_exact_values_##identifier, 12,                          \
+		    MATRIX_ON({"sync: " name, 4, 1}))
 PSD_ALL_REDUCES(ROW_ROUNDED_ALL_REDUCE)
 #define ROW_ROUNDED_METHOD(method)                                                                                     \
 	ROW_ROUNDED(every_other_method_trains_nearly_as_of_exact_values_##method##_of_two, 30,                         \

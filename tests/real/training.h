@@ -23,8 +23,8 @@ struct training {
  * `train`. Any mistake fails the test. */
 struct training *training_make(const char *graph, const char *system, unsigned workers, unsigned workers_per_node,
 			       uint32_t batch, uint64_t seed, const char *train);
-/* Before a run: its workers compute on that kind of device. kind: NULL: the processor. has_own_memory: the program is of
- * such a device; a processor takes no notice of its copies. Returns the run. */
+/* Before a run: its workers compute on that kind of device. kind: NULL: the processor. has_own_memory: the program is
+ * that of such a device; a processor takes no notice of its copies. Returns the run. */
 struct training *training_on(struct training *training, const struct psd_device_kind *kind, bool has_own_memory);
 void training_run(struct training *training);
 /* The same, and fails the test if the run does. what: of the run, for messages. Returns the run. */
