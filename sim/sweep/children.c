@@ -5,7 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
+#include <scheduler.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

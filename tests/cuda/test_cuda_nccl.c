@@ -42,7 +42,7 @@ static void check(const char *library, const char *own, const char *more, unsign
 	training_finish(on_gpu, on_gpu_text);
 	for (unsigned w = 0; w < workers; w++) {
 		cr_expect_lt(cuda_net_distance(training_parameters(on_gpu, w), training_parameters(here, w),
-					       here->loaded.matter.graph.parameters),
+					       here->loaded.costed.graph.parameters),
 			     TOLERANCE_RATIO, "%s, worker %u of %u", on_gpu_text, w, workers);
 		cr_expect(training_is_same(on_gpu, w, on_gpu, 0), "%s, worker %u of %u", on_gpu_text, w, workers);
 	}

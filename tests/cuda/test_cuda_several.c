@@ -54,7 +54,7 @@ static void check(unsigned gpus, unsigned workers, unsigned workers_per_node, co
 	gpus_taken_check(gpus, expected);
 	for (unsigned w = 0; w < workers; w++)
 		cr_expect_lt(cuda_net_distance(training_parameters(on_gpus, w), training_parameters(here, w),
-					       here->loaded.matter.graph.parameters),
+					       here->loaded.costed.graph.parameters),
 			     TOLERANCE_RATIO, "worker %u", w);
 	training_free(on_gpus);
 	training_free(here);

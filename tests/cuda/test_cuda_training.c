@@ -19,7 +19,7 @@ enum { ITERATIONS = 10, MOST_WORKERS = 4 };
 
 static double distance_ratio(const struct training *left, const struct training *right, unsigned worker)
 {
-	const struct psd_graph *graph = &right->loaded.matter.graph;
+	const struct psd_graph *graph = &right->loaded.costed.graph;
 	const float *l = training_parameters(left, worker), *r = training_parameters(right, worker);
 	double worst_ratio = 0.0;
 

@@ -71,7 +71,7 @@ static void expect_same_checkpoint(const struct psd_checkpoints *one, const stru
 /* Parameters, and what batch norm keeps. */
 static void expect_all_tensors(const struct training *training, const struct psd_checkpoints *checkpoints)
 {
-	const struct psd_graph *graph = &training->loaded.matter.graph;
+	const struct psd_graph *graph = &training->loaded.costed.graph;
 	struct psd_error err = {.text = ""};
 	struct psd_tensor_file *file;
 
@@ -173,7 +173,7 @@ void going_on_check_start(const char *system, const struct psd_device_kind *kind
 	snprintf(job, sizeof(job), NO_RATE GOING_ON_SGD ", start: %.200s", file.text);
 	after = run(system, job, 3, 1, kind, &started_checkpoints, 0, 1);
 	training_expect_same_on_all(after, system);
-	expect_near_files(&after->loaded.matter.graph, file.text,
+	expect_near_files(&after->loaded.costed.graph, file.text,
 			  psd_checkpoint_parameters_path(&started_checkpoints).text, system);
 	training_free(before);
 	training_free(after);

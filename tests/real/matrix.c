@@ -330,7 +330,7 @@ static double compare(const struct matrix_run *run, const struct training *const
 void matrix_is_near(const struct matrix_run *run)
 {
 	const struct training *const of[] = {matrix_run_it(run), train_other(run), train_nothing(run)};
-	const struct psd_graph *graph = &of[0]->loaded.matter.graph;
+	const struct psd_graph *graph = &of[0]->loaded.costed.graph;
 	double furthest_ratio = 0.0;
 	size_t first = 0;
 
@@ -452,7 +452,7 @@ void matrix_stays_finite(const struct matrix_run *run)
 {
 	const struct training *one = matrix_run_it(run);
 
-	for (uint64_t e = 0; e < one->loaded.matter.graph.parameters; e++)
+	for (uint64_t e = 0; e < one->loaded.costed.graph.parameters; e++)
 		cr_assert(isfinite(training_parameters(one, 0)[e]), "%s: parameter %lu", run->what, e);
 }
 

@@ -138,7 +138,7 @@ static void check_frozen(const char *model, const char *system)
 		training_make(model, system, 3, 1, 4, 7,
 			      "data: {kind: synthetic, training_samples: 48}, iterations: 3, optimiser: "
 			      "{momentum: 0.9, weight_decay: 0.1}, learning_rate: {base: 0.1}");
-	const struct psd_graph *graph = &training->loaded.matter.graph;
+	const struct psd_graph *graph = &training->loaded.costed.graph;
 	const float *constant, *drawn;
 	double sum = 0, squares = 0;
 	unsigned moved = 0;
@@ -190,7 +190,7 @@ Test(run, training_starts_near_chance)
 {
 	struct training *begun =
 		matrix_train(&matrix_quick, &(struct matrix_layout){"sync: ring", 1, 1}, 1, MATRIX_LEARN_NOTHING);
-	const struct psd_graph *graph = &begun->loaded.matter.graph;
+	const struct psd_graph *graph = &begun->loaded.costed.graph;
 	const float *values = training_parameters(begun, 0);
 
 	for (unsigned t = 0; t < graph->n_tensors; t++) {

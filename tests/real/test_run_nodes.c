@@ -116,7 +116,7 @@ static void check_inside(const char *system)
 	const struct matrix_layout of = {system, WORKERS, A_NODE};
 	struct training *training = matrix_make(&nodes, &of, 0, "");
 
-	training->options.ground = PSD_GROUND_EMULATED;
+	training->options.cluster_kind = PSD_CLUSTER_EMULATED;
 	training->options.worker.finished = note_loopback;
 	memset(loopback_bytes, 0, 2 * sizeof(*loopback_bytes));
 	training_finish(training, system);
