@@ -124,7 +124,7 @@ REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 # The suites with threads, but for training runs of more than half a minute, and waits that are left out: each of these
 # is the data race that it must be, which would be counted. any(PATTERN...): as Criterion's filter writes it.
 any             = @($(subst $(space),|,$(strip $(1))))
-TSAN_SUITES    := lane feed data packed mesh joining joining_again secret streams tube transport shared cpu_run ground \
+TSAN_SUITES    := lane feed data packed mesh joining joining_again secret connections ring_buffer transport shared cpu_run cluster_kind \
 	load worker session session_contract session_library apart checkpoint replay synthetic_method crew emulation \
 	local emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract device \
 	engines fetch fused graphs kernels net packing parameters seeds several shared staging training wire)

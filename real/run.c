@@ -85,13 +85,13 @@ enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err
 	if (!status)
 		status = check_arithmetic(run, err);
 	if (!status)
-		psd_subject_matter_compute_on(&run->matter, run->device->has_own_memory);
+		psd_costed_model_compute_on(&run->costed, run->device->has_own_memory);
 	return status;
 }
 
 enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *err)
 {
-	const struct psd_graph *graph = &run->matter.graph;
+	const struct psd_graph *graph = &run->costed.graph;
 	const struct psd_node *file = psd_node_child(psd_node_child(run->scenario->root, "model"), "graph");
 
 	for (unsigned l = 0; l < graph->n_layers; l++)
@@ -172,7 +172,7 @@ static void say_no_speedup(const struct psd_run *run, const struct psd_run_repor
 static enum psd_status print_results(const struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_run_report report = {
-		.matter = &run->matter,
+		.costed = &run->costed,
 		.n_iterations = psd_run_iterations(run),
 		.rows = run->rows,
 		.n_rows = run->n_rows,
@@ -276,7 +276,7 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 	if (!status)
 		status = psd_run_check_systems(run, err);
 	if (!status && has_training)
-		status = psd_worker_count_samples(&run->matter.graph, &scenario->train, &run->training_samples, err);
+		status = psd_worker_count_samples(&run->costed.graph, &scenario->train, &run->training_samples, err);
 	if (!status && run->traced)
 		status = psd_output_open(&run->trace, run->options->trace_path, err);
 	if (!status)
@@ -293,7 +293,7 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 	if (status)
 		return status;
 	remark(run);
-	return psd_run_choose_ground(run, err);
+	return psd_run_choose_cluster_kind(run, err);
 }
 
 enum psd_status psd_run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
@@ -312,7 +312,7 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 	struct psd_error log_err;
 
 	if (!status)
-		status = psd_subject_matter_load(&run.matter, scenario, err);
+		status = psd_costed_model_load(&run.costed, scenario, err);
 	if (status)
 		return status;
 	status = prepare(&run, err);
@@ -333,6 +333,6 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 	psd_secret_free(run.secret);
 	psd_hosts_release(&run.hosts);
 	free(run.rows);
-	psd_subject_matter_release(&run.matter);
+	psd_costed_model_release(&run.costed);
 	return status;
 }

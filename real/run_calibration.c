@@ -17,10 +17,10 @@ static void print_measuring(void *context, const char *line)
 static enum psd_status calibrate_machine(const struct psd_run *run, const char *version, struct psd_error *err)
 {
 	const struct psd_calibrate_options calibrate_options = {
-		.matter = &run->matter,
+		.costed = &run->costed,
 		.device = run->device,
 		.point = run->point,
-		.ground = run->ground,
+		.cluster_kind = run->cluster_kind,
 		.stall_sec = run->options->stall_sec,
 		.most_attempts = (unsigned)run->options->n_attempts,
 		.output_path = run->options->output_path,
@@ -81,7 +81,7 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 			"'compute: {device: cpu}'");
 	status = check_alone(err);
 	if (!status)
-		status = psd_subject_matter_load(&run.matter, scenario, err);
+		status = psd_costed_model_load(&run.costed, scenario, err);
 	if (status)
 		return status;
 	status = psd_run_check_loss(&run, err);
@@ -92,9 +92,9 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 	if (!status)
 		status = psd_run_check_systems(&run, err);
 	if (!status)
-		status = psd_run_choose_ground(&run, err);
+		status = psd_run_choose_cluster_kind(&run, err);
 	if (!status)
 		status = calibrate_machine(&run, version, err);
-	psd_subject_matter_release(&run.matter);
+	psd_costed_model_release(&run.costed);
 	return status;
 }

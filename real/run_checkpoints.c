@@ -4,8 +4,8 @@
 
 #include "real/base/console.h"
 #include "real/run_parts.h"
-#include "real/session/former.h"
-#include "real/session/terms.h"
+#include "real/session/agreed_terms.h"
+#include "real/session/old_checkpoint.h"
 
 static struct psd_place place_of(const struct psd_run *run)
 {
@@ -100,7 +100,8 @@ static void say_begin(const struct psd_run *run, const struct psd_case *made, bo
 				run->checkpoints.folder, has_any ? "whole " : "", made->system->name);
 }
 
-static void say_other(const struct psd_run *run, const struct psd_case *made, const struct psd_former_about *about)
+static void say_other(const struct psd_run *run, const struct psd_case *made,
+		      const struct psd_old_checkpoint_about *about)
 {
 	const unsigned n_hosts = psd_layout_hosts(&made->plan.layout), from = run->from_hosts;
 	const bool is_alike = from == n_hosts && !strcmp(about->system, made->system->name);
@@ -123,21 +124,22 @@ static struct psd_checkpoint_path told_by(const struct psd_run *run, const struc
 
 /* How many samples the run has gone through, and whether this is another one. */
 static enum psd_status look_back(struct psd_run *run, const struct psd_case *made, const struct psd_checkpoint_set *set,
-				 struct psd_checkpoint_host host, struct psd_former_about *about, struct psd_error *err)
+				 struct psd_checkpoint_host host, struct psd_old_checkpoint_about *about,
+				 struct psd_error *err)
 {
 	struct psd_text program = {.bytes = NULL}, text = {.bytes = NULL};
-	struct psd_spread spread;
-	enum psd_status status = psd_spread_make(&spread, &made->plan, err);
+	struct psd_shard_map shard_map;
+	enum psd_status status = psd_shard_map_make(&shard_map, &made->plan, err);
 
 	if (status)
 		return status;
-	psd_spread_add(&text, &spread);
-	psd_spread_release(&spread);
-	psd_terms_add_program(&program, &run->matter.graph, &made->program);
+	psd_shard_map_add(&text, &shard_map);
+	psd_shard_map_release(&shard_map);
+	psd_terms_add_program(&program, &run->costed.graph, &made->program);
 	status = program.is_out_of_memory || text.is_out_of_memory
 			 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
-			 : psd_former_look(about, told_by(run, set, host).text, set->iterations, program.bytes,
-					   text.bytes, err);
+			 : psd_old_checkpoint_look(about, told_by(run, set, host).text, set->iterations, program.bytes,
+						   text.bytes, err);
 	psd_text_release(&program);
 	psd_text_release(&text);
 	if (status)
@@ -152,7 +154,7 @@ static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made
 				const struct psd_checkpoints_found *found, struct psd_checkpoint_host host,
 				struct psd_error *err)
 {
-	struct psd_former_about about = {.system = ""};
+	struct psd_old_checkpoint_about about = {.system = ""};
 	enum psd_status status = PSD_OK;
 
 	run->first_iteration = found->newest.iterations;

@@ -5,7 +5,7 @@
 #include "engine/document/document.h"
 #include "real/base/console.h"
 #include "real/base/machine.h"
-#include "real/cluster/room.h"
+#include "real/cluster/memory_limit.h"
 #include "real/net/secret.h"
 #include "real/run.h"
 #include "real/run_choice.h"
@@ -129,22 +129,22 @@ static enum psd_status check_bandwidth(const struct psd_run *run, struct psd_err
 			     psd_units_write_rate(bps, text));
 }
 
-enum psd_status psd_run_choose_ground(struct psd_run *run, struct psd_error *err)
+enum psd_status psd_run_choose_cluster_kind(struct psd_run *run, struct psd_error *err)
 {
 	struct psd_error reason;
 	struct psd_case made;
 	enum psd_status status;
 
-	run->ground = PSD_GROUND_HOSTS;
+	run->cluster_kind = PSD_CLUSTER_HOSTS;
 	if (run->hosts.n_hosts)
 		return PSD_OK;
-	run->ground = PSD_GROUND_LOOPBACK;
+	run->cluster_kind = PSD_CLUSTER_LOOPBACK;
 	if (run->options->has_no_emulation)
 		return PSD_OK;
-	run->ground = PSD_GROUND_EMULATED;
+	run->cluster_kind = PSD_CLUSTER_EMULATED;
 	status = check_bandwidth(run, err);
 	if (!status)
-		status = psd_case_make(&made, &run->matter, &run->scenario->systems[0], run->point, err);
+		status = psd_case_make(&made, &run->costed, &run->scenario->systems[0], run->point, err);
 	if (status)
 		return status;
 	status = psd_launch_try_emulation(&made, psd_run_replay(run), &reason);
@@ -155,7 +155,7 @@ enum psd_status psd_run_choose_ground(struct psd_run *run, struct psd_error *err
 		*err = reason;
 		return status;
 	}
-	run->ground = PSD_GROUND_SHAPED;
+	run->cluster_kind = PSD_CLUSTER_SHAPED;
 	if (!run->options->is_quiet)
 		psd_console_say(
 			"psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves",
@@ -173,12 +173,12 @@ enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_erro
 
 		if (!psd_run_is_chosen(run, &run->scenario->systems[s]))
 			continue;
-		status = psd_case_make(&made, &run->matter, &run->scenario->systems[s], run->point, err);
+		status = psd_case_make(&made, &run->costed, &run->scenario->systems[s], run->point, err);
 		if (status)
 			return status;
 		status = psd_worker_check_optimiser(&made, err);
 		if (!status && !run->hosts.n_hosts)
-			status = psd_room_check(&made, psd_run_replay(run), available_bytes, err);
+			status = psd_memory_limit_check(&made, psd_run_replay(run), available_bytes, err);
 		if (!status && psd_run_replay(run) && !run->replay.finds_dilation)
 			status = psd_replay_check_messages(&made, run->replay.dilation_ratio, err);
 		psd_case_release(&made);

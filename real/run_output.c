@@ -15,18 +15,18 @@
 #define MOST_OFF_RATIO	    0.1	 /* of the profile's time for a layer's work; with more it is said */
 
 void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device, bool has_replay,
-			   enum psd_ground ground)
+			   enum psd_cluster_kind cluster_kind)
 {
 	snprintf(text, PSD_RUN_EXECUTOR_MAX, "real-%s%s%s", device ? device->name : "",
 		 !has_replay ? ""
 		 : device    ? "-replay"
 			     : "replay",
-		 ground == PSD_GROUND_SHAPED ? "-paced" : "");
+		 cluster_kind == PSD_CLUSTER_SHAPED ? "-paced" : "");
 }
 
 static bool has_bandwidth(const struct psd_run_row *row)
 {
-	return row->ground != PSD_GROUND_LOOPBACK && row->point.bandwidth_bps > 0.0;
+	return row->cluster_kind != PSD_CLUSTER_LOOPBACK && row->point.bandwidth_bps > 0.0;
 }
 
 /* ---- what speedups are over ---- */
@@ -39,7 +39,7 @@ struct baseline {
 /* The scenario's system on one worker, where that is what the run was. */
 static struct baseline named_baseline(const struct psd_run_report *report)
 {
-	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_scenario *scenario = report->costed->scenario;
 	const struct psd_system *system = &scenario->systems[scenario->baseline_system];
 
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++)
@@ -54,11 +54,11 @@ static struct baseline named_baseline(const struct psd_run_report *report)
 static struct baseline compute_baseline(const struct psd_run_report *report)
 {
 	const struct psd_point one = {.workers = 1};
-	const uint32_t batch = report->matter->scenario->batch_per_worker;
+	const uint32_t batch = report->costed->scenario->batch_per_worker;
 	struct baseline quickest = {0.0, NULL};
 
 	if (report->rows[0].has_replay)
-		quickest.images_per_sec = psd_result_images_per_sec(&one, batch, report->matter->costs.compute_sec);
+		quickest.images_per_sec = psd_result_images_per_sec(&one, batch, report->costed->costs.compute_sec);
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
 		const double images_per_sec = psd_result_images_per_sec(&one, batch, row->result.parts.compute_sec);
 
@@ -70,12 +70,12 @@ static struct baseline compute_baseline(const struct psd_run_report *report)
 
 static struct baseline baseline_of(const struct psd_run_report *report)
 {
-	return report->matter->scenario->baseline_system < 0 ? compute_baseline(report) : named_baseline(report);
+	return report->costed->scenario->baseline_system < 0 ? compute_baseline(report) : named_baseline(report);
 }
 
 void psd_run_output_add_no_speedup(struct psd_text *text, const struct psd_run_report *report)
 {
-	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_scenario *scenario = report->costed->scenario;
 
 	if (baseline_of(report).images_per_sec > 0.0)
 		return;
@@ -92,7 +92,7 @@ void psd_run_output_add_no_speedup(struct psd_text *text, const struct psd_run_r
 static void add_speedup_head(struct psd_text *text, const struct psd_run_report *report)
 {
 	const struct baseline baseline = baseline_of(report);
-	const bool is_named = report->matter->scenario->baseline_system >= 0;
+	const bool is_named = report->costed->scenario->baseline_system >= 0;
 
 	psd_text_add(text, "speedup   ");
 	psd_run_output_add_no_speedup(text, report);
@@ -109,7 +109,7 @@ static void add_speedup_head(struct psd_text *text, const struct psd_run_report 
 
 static struct psd_result result_of(const struct psd_run_report *report, const struct psd_run_row *row)
 {
-	const struct psd_result_basis basis = {report->matter->scenario, row->executor, NULL};
+	const struct psd_result_basis basis = {report->costed->scenario, row->executor, NULL};
 	const struct psd_outcome outcome = {
 		.iteration_sec = row->result.iteration_sec,
 		.parts = row->result.parts,
@@ -171,27 +171,27 @@ static void add_replay_head(struct psd_text *text, const struct psd_replay *repl
 static void add_head(struct psd_text *text, const struct psd_run_report *report)
 {
 	static const char *const ground_words[] = {
-		[PSD_GROUND_LOOPBACK] = "processes on loopback, as fast as this machine",
-		[PSD_GROUND_SHAPED] = "processes on loopback that keep to the rate of the links",
-		[PSD_GROUND_EMULATED] = "emulated on this machine",
-		[PSD_GROUND_HOSTS] = "real hosts, links as they are",
+		[PSD_CLUSTER_LOOPBACK] = "processes on loopback, as fast as this machine",
+		[PSD_CLUSTER_SHAPED] = "processes on loopback that keep to the rate of the links",
+		[PSD_CLUSTER_EMULATED] = "emulated on this machine",
+		[PSD_CLUSTER_HOSTS] = "real hosts, links as they are",
 	};
-	const struct psd_graph *graph = &report->matter->graph;
+	const struct psd_graph *graph = &report->costed->graph;
 	const struct psd_point *point = &report->rows[0].point;
 	char count[PSD_UNITS_TEXT_MAX], rate[PSD_UNITS_TEXT_MAX];
 
-	psd_text_add_plain(text, report->matter->scenario->title);
+	psd_text_add_plain(text, report->costed->scenario->title);
 	psd_text_add(text, "\n\nmodel     ");
 	psd_text_add_plain(text, graph->name);
 	psd_text_add(text, ": %s parameters in %u tensors; batch %u per worker\n",
 		     psd_units_write_count(graph->parameters, count), graph->n_tensors,
-		     report->matter->scenario->batch_per_worker);
+		     report->costed->scenario->batch_per_worker);
 	psd_text_add(text, "cluster   %u node%s", point->nodes, point->nodes == 1 ? "" : "s");
 	if (point->workers != point->nodes)
 		psd_text_add(text, ", %u workers", point->workers);
 	if (has_bandwidth(&report->rows[0]))
 		psd_text_add(text, ", %s", psd_units_write_rate(point->bandwidth_bps, rate));
-	psd_text_add(text, "; %s\n", ground_words[report->rows[0].ground]);
+	psd_text_add(text, "; %s\n", ground_words[report->rows[0].cluster_kind]);
 	psd_text_add(text, "executor  %s, %u iteration%s, the median counts\n", report->rows[0].executor,
 		     report->n_iterations, report->n_iterations == 1 ? "" : "s");
 	add_speedup_head(text, report);
@@ -203,7 +203,7 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 /* Those that replay take the times of the profile, whatever those that compute take. */
 static void add_profile_note(struct psd_text *text, const struct psd_run_report *report)
 {
-	const double told_sec = report->matter->costs.compute_sec;
+	const double told_sec = report->costed->costs.compute_sec;
 
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
 		const double sec = row->result.parts.compute_sec;
@@ -233,7 +233,7 @@ static void add_left_out_note(struct psd_text *text, const struct psd_run_report
 			     "' left %" PRIu64 " of %" PRIu64 " updates out, whose gradients were beyond the range of "
 			     "%s on their way%s\n",
 			     result->n_left_out, result->n_updates, psd_encodings[row->system->wire]->name,
-			     report->matter->scenario->train.loss_scale > 0.0
+			     report->costed->scenario->train.loss_scale > 0.0
 				     ? ": a smaller 'loss_scale' is needed, or 'dynamic'"
 				     : "");
 	}

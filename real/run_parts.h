@@ -13,10 +13,10 @@
 struct psd_run {
 	const struct psd_run_options *options;
 	const struct psd_scenario *scenario;
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 	const struct psd_device_kind *device; /* NULL: nothing is computed */
 	struct psd_point point;
-	enum psd_ground ground;
+	enum psd_cluster_kind cluster_kind;
 	struct psd_hosts hosts;	   /* none: all processes are started here */
 	unsigned self;		   /* of hosts */
 	struct psd_secret *secret; /* of the hosts; NULL: none */
@@ -63,7 +63,7 @@ enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *
 /* The hosts of a file or of mpirun, or else the point of the scenario. */
 enum psd_status psd_run_choose_cluster(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* Namespaces where this machine lets us have them; else the processes keep to the links' rate themselves. */
-enum psd_status psd_run_choose_ground(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_run_choose_cluster_kind(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* Of each system that runs. PSD_EINVAL: its optimiser cannot serve it, or its processes do not fit into this machine;
  * PSD_ERUN: a replay at this dilation would not be true to its times. */
 enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;

@@ -69,7 +69,7 @@ static enum psd_status write_trace(struct psd_run *run, const struct psd_case *m
 	uint32_t last_iteration;
 	enum psd_status status;
 
-	psd_run_name_executor(executor, run->device, psd_run_replay(run) != NULL, run->ground);
+	psd_run_name_executor(executor, run->device, psd_run_replay(run) != NULL, run->cluster_kind);
 	status = psd_spans_write(spans, run->trace, made, executor, &last_iteration, err);
 	if (status)
 		return status;
@@ -128,7 +128,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.n_joined = *run->n_joined,
 		.worker.attempt = run->hosts.n_hosts && options->n_restarts > 0 ? &run->attempt : NULL,
 		.worker.n_restarts = (uint32_t)options->n_restarts,
-		.ground = run->ground,
+		.cluster_kind = run->cluster_kind,
 		.worker.connect_sec = run->hosts.n_hosts ? options->join_sec : PSD_LAUNCH_CONNECT_SEC,
 		.worker.remark = options->is_quiet ? NULL : psd_run_remark,
 		.worker.stall_sec = options->stall_sec,
@@ -169,7 +169,7 @@ static enum psd_status find_dilation(struct psd_run *run, const struct psd_case 
 		.worker.train = &run->train,
 		.worker.replay = &run->replay,
 		.worker.n_iterations = SOUNDING_ITERATIONS,
-		.ground = run->ground,
+		.cluster_kind = run->cluster_kind,
 		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
 		.worker.stall_sec = run->options->stall_sec,
 		.stop_signal = &psd_console_stop_signal,
@@ -262,14 +262,16 @@ static enum psd_status carry_out(struct psd_run *run, const struct psd_case *mad
 
 enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system, struct psd_error *err)
 {
-	struct psd_run_row row = {
-		.system = system, .point = run->point, .ground = run->ground, .has_replay = run->scenario->has_replay};
+	struct psd_run_row row = {.system = system,
+				  .point = run->point,
+				  .cluster_kind = run->cluster_kind,
+				  .has_replay = run->scenario->has_replay};
 	struct psd_case made;
-	enum psd_status status = psd_case_make(&made, &run->matter, system, run->point, err);
+	enum psd_status status = psd_case_make(&made, &run->costed, system, run->point, err);
 
 	if (status)
 		return status;
-	psd_run_name_executor(row.executor, run->device, row.has_replay, run->ground);
+	psd_run_name_executor(row.executor, run->device, row.has_replay, run->cluster_kind);
 	row.has_rebuilds = has_rebuilds(&made.program);
 	if (row.has_replay && run->scenario->replay.finds_dilation)
 		status = find_dilation(run, &made, err);

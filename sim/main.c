@@ -14,12 +14,12 @@
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "sim/executor/simulate.h"
+#include "sim/loaded_scenario.h"
 #include "sim/options.h"
 #include "sim/output/describe.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 #include "sim/output/trace.h"
-#include "sim/session.h"
 #include "sim/sweep/children.h"
 #include "sim/sweep/sweep.h"
 
@@ -128,17 +128,17 @@ static enum psd_status choose_system(const struct psd_options *options, const st
 }
 
 /* SimGrid may abort() on a bad platform file, so it is tried before anything else runs. */
-static enum psd_status check_platform(const struct psd_options *options, const struct psd_session *session,
+static enum psd_status check_platform(const struct psd_options *options, const struct psd_loaded_scenario *loaded,
 				      struct psd_error *err)
 {
-	const struct psd_scenario *scenario = &session->scenario;
+	const struct psd_scenario *scenario = &loaded->scenario;
 	struct psd_platform platform;
 	struct psd_case made;
 	enum psd_status status;
 
 	if (options->is_estimate || scenario->network.topology != PSD_TOPOLOGY_PLATFORM)
 		return PSD_OK;
-	status = psd_case_make(&made, &session->matter, &scenario->systems[0], psd_scenario_point(scenario, 0), err);
+	status = psd_case_make(&made, &loaded->costed, &scenario->systems[0], psd_scenario_point(scenario, 0), err);
 	if (status)
 		return status;
 	platform = psd_simulate_platform(&made);
@@ -157,19 +157,20 @@ static enum psd_status write_report(struct command *command, const struct psd_re
 	return PSD_OK;
 }
 
-static enum psd_status run_sweep(struct command *command, const struct psd_session *session, struct psd_error *err)
+static enum psd_status run_sweep(struct command *command, const struct psd_loaded_scenario *loaded,
+				 struct psd_error *err)
 {
 	const struct psd_options *options = command->options;
 	const struct psd_sweep sweep = {
-		.matter = &session->matter,
-		.published = psd_session_published(session),
+		.costed = &loaded->costed,
+		.published = psd_loaded_scenario_published(loaded),
 		.system_name = options->system_name,
 		.is_estimate = options->is_estimate,
 		.n_at_once = options->n_processes ? (unsigned)options->n_processes : psd_children_cores(),
 		.has_progress = !options->is_quiet && isatty(STDERR_FILENO),
 	};
 	struct psd_report report;
-	enum psd_status status = check_platform(options, session, err);
+	enum psd_status status = check_platform(options, loaded, err);
 
 	if (!status)
 		status = psd_sweep_run(&sweep, &report, &command->signal_number, err);
@@ -194,25 +195,27 @@ static void say_what_is_traced(const struct psd_options *options, const struct p
 	fprintf(stderr, " at %s\n", psd_result_point_name(point, text, sizeof(text)));
 }
 
-static enum psd_status run_with_trace(struct command *command, const struct psd_session *session, struct psd_error *err)
+static enum psd_status run_with_trace(struct command *command, const struct psd_loaded_scenario *loaded,
+				      struct psd_error *err)
 {
-	const struct psd_scenario *scenario = &session->scenario;
+	const struct psd_scenario *scenario = &loaded->scenario;
 	const struct psd_point point = psd_scenario_point(scenario, psd_scenario_points(scenario) - 1);
 	const struct psd_system *system;
 	enum psd_status status = choose_system(command->options, scenario, true, &system, err);
 
 	if (!status)
-		status = run_sweep(command, session, err);
+		status = run_sweep(command, loaded, err);
 	if (!status) {
 		say_what_is_traced(command->options, scenario, system, &point);
-		status = psd_trace_run(command->trace, &session->matter, system, point, &command->signal_number, err);
+		status = psd_trace_run(command->trace, &loaded->costed, system, point, &command->signal_number, err);
 	}
 	return status ? status : psd_outputs_commit(err);
 }
 
-static enum psd_status run_session(struct command *command, const struct psd_session *session, struct psd_error *err)
+static enum psd_status run_session(struct command *command, const struct psd_loaded_scenario *loaded,
+				   struct psd_error *err)
 {
-	return command->options->trace_path ? run_with_trace(command, session, err) : run_sweep(command, session, err);
+	return command->options->trace_path ? run_with_trace(command, loaded, err) : run_sweep(command, loaded, err);
 }
 
 static enum psd_status write_csv_head(struct psd_error *err)
@@ -224,7 +227,7 @@ static enum psd_status write_csv_head(struct psd_error *err)
 }
 
 /* A scenario that fails does not keep the others from running, but the status remembers it. */
-static int run_sessions(struct command *command, const struct psd_session *sessions)
+static int run_sessions(struct command *command, const struct psd_loaded_scenario *sessions)
 {
 	const struct psd_options *options = command->options;
 	int exit_status = EXIT_DONE;
@@ -258,14 +261,14 @@ static int run_sessions(struct command *command, const struct psd_session *sessi
 
 /* ---- the other commands ---- */
 
-static enum psd_status write_plan(const struct psd_session *session, const struct psd_system *system,
+static enum psd_status write_plan(const struct psd_loaded_scenario *loaded, const struct psd_system *system,
 				  unsigned point_index, struct psd_error *err)
 {
-	const unsigned n_points = psd_scenario_points(&session->scenario);
+	const unsigned n_points = psd_scenario_points(&loaded->scenario);
 	char point_words[64];
 	struct psd_case made;
-	enum psd_status status = psd_case_make(&made, &session->matter, system,
-					       psd_scenario_point(&session->scenario, point_index), err);
+	enum psd_status status =
+		psd_case_make(&made, &loaded->costed, system, psd_scenario_point(&loaded->scenario, point_index), err);
 
 	if (status)
 		return status;
@@ -276,10 +279,10 @@ static enum psd_status write_plan(const struct psd_session *session, const struc
 	return status;
 }
 
-static enum psd_status write_plans(const struct psd_options *options, const struct psd_session *session,
+static enum psd_status write_plans(const struct psd_options *options, const struct psd_loaded_scenario *loaded,
 				   struct psd_error *err)
 {
-	const struct psd_scenario *scenario = &session->scenario;
+	const struct psd_scenario *scenario = &loaded->scenario;
 	const unsigned n_points = psd_scenario_points(scenario);
 	unsigned only = scenario->n_systems;
 	enum psd_status status = PSD_OK;
@@ -293,22 +296,22 @@ static enum psd_status write_plans(const struct psd_options *options, const stru
 			continue;
 		for (unsigned p = n_points > MOST_PLANS_POINTS ? n_points - 1 : 0; p < n_points && !status; p++) {
 			fputc('\n', stdout);
-			status = write_plan(session, &scenario->systems[s], p, err);
+			status = write_plan(loaded, &scenario->systems[s], p, err);
 		}
 	}
 	return status;
 }
 
-static enum psd_status dump_platform(const struct psd_options *options, const struct psd_session *session,
+static enum psd_status dump_platform(const struct psd_options *options, const struct psd_loaded_scenario *loaded,
 				     struct psd_error *err)
 {
 	const struct psd_system *system;
 	struct psd_platform platform;
 	struct psd_case made;
-	enum psd_status status = choose_system(options, &session->scenario, false, &system, err);
+	enum psd_status status = choose_system(options, &loaded->scenario, false, &system, err);
 
 	if (!status)
-		status = psd_case_make(&made, &session->matter, system, psd_scenario_point(&session->scenario, 0), err);
+		status = psd_case_make(&made, &loaded->costed, system, psd_scenario_point(&loaded->scenario, 0), err);
 	if (status)
 		return status;
 	platform = psd_simulate_platform(&made);
@@ -343,21 +346,21 @@ static enum psd_status write_scenario(const struct psd_scenario *scenario, struc
 	return psd_output_text(stdout, &text, err);
 }
 
-static int show_session(const struct psd_options *options, const struct psd_session *session)
+static int show_session(const struct psd_options *options, const struct psd_loaded_scenario *loaded)
 {
 	struct psd_error err;
 	enum psd_status status = PSD_OK;
 
 	if (options->arguments.command == PSD_SIM_PLAN)
-		status = write_plans(options, session, &err);
+		status = write_plans(options, loaded, &err);
 	else if (options->arguments.command == PSD_SIM_PLATFORM)
-		status = dump_platform(options, session, &err);
+		status = dump_platform(options, loaded, &err);
 	else
-		status = write_scenario(&session->scenario, &err);
+		status = write_scenario(&loaded->scenario, &err);
 	return status ? complain(status, &err, true) : EXIT_DONE;
 }
 
-static int use_sessions(const struct psd_options *options, const struct psd_session *sessions)
+static int use_sessions(const struct psd_options *options, const struct psd_loaded_scenario *sessions)
 {
 	struct command command = {.options = options, .json = {.out = stdout}};
 
@@ -388,8 +391,8 @@ static int complain_of_operand(enum psd_status status, const char *operand, cons
 static int load_and_use(const struct psd_options *options)
 {
 	const struct psd_arguments *arguments = &options->arguments;
-	struct psd_session *sessions = calloc(arguments->n_operands, sizeof(*sessions));
-	const bool with_matter = arguments->command != PSD_SIM_SHOW;
+	struct psd_loaded_scenario *sessions = calloc(arguments->n_operands, sizeof(*sessions));
+	const bool with_costed = arguments->command != PSD_SIM_SHOW;
 	int exit_status = EXIT_DONE;
 	struct psd_error err;
 	unsigned n_loaded = 0;
@@ -399,8 +402,8 @@ static int load_and_use(const struct psd_options *options)
 		return complain(PSD_ENOMEM, &err, false);
 	}
 	while (n_loaded < arguments->n_operands && !exit_status) {
-		const enum psd_status status = psd_session_load(&sessions[n_loaded], arguments->operands[n_loaded],
-								arguments->settings, with_matter, &err);
+		const enum psd_status status = psd_loaded_scenario_load(
+			&sessions[n_loaded], arguments->operands[n_loaded], arguments->settings, with_costed, &err);
 
 		if (status)
 			exit_status = complain_of_operand(status, arguments->operands[n_loaded], &err);
@@ -409,7 +412,7 @@ static int load_and_use(const struct psd_options *options)
 	if (!exit_status)
 		exit_status = use_sessions(options, sessions);
 	for (unsigned i = 0; i < n_loaded; i++)
-		psd_session_release(&sessions[i]);
+		psd_loaded_scenario_release(&sessions[i]);
 	free(sessions);
 	return exit_status;
 }

@@ -61,7 +61,7 @@ folders_in_order() {
 		}'
 }
 {
-	folders_in_order engine base document model schedules encodings scenario cost program methods estimate case \
+	folders_in_order engine base document model collectives encodings scenario cost program methods estimate case \
 		result
 	folders_in_order sim network executor sweep output
 	folders_in_order real base net library device data session cluster calibrate

@@ -10,7 +10,7 @@
 /* A scenario with the graph and the costs that it names; must not move while cases are made of it. */
 struct loaded {
 	struct psd_scenario scenario;
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 };
 
 /* Paths in `text` are relative to the root of the sources. */
@@ -21,13 +21,12 @@ static inline void loaded_open(struct loaded *loaded, const char *text)
 
 	cr_assert_eq(psd_scenario_parse(&loaded->scenario, "test.yaml", text, strlen(text), no_settings, &err), PSD_OK,
 		     "%s\n%s", err.text, text);
-	cr_assert_eq(psd_subject_matter_load(&loaded->matter, &loaded->scenario, &err), PSD_OK, "%s\n%s", err.text,
-		     text);
+	cr_assert_eq(psd_costed_model_load(&loaded->costed, &loaded->scenario, &err), PSD_OK, "%s\n%s", err.text, text);
 }
 
 static inline void loaded_close(struct loaded *loaded)
 {
-	psd_subject_matter_release(&loaded->matter);
+	psd_costed_model_release(&loaded->costed);
 	psd_scenario_release(&loaded->scenario);
 }
 
@@ -36,7 +35,7 @@ static inline void loaded_case(struct psd_case *made, const struct loaded *loade
 {
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_case_make(made, &loaded->matter, &loaded->scenario.systems[system],
+	cr_assert_eq(psd_case_make(made, &loaded->costed, &loaded->scenario.systems[system],
 				   psd_scenario_point(&loaded->scenario, point), &err),
 		     PSD_OK, "%s", err.text);
 }
@@ -66,7 +65,7 @@ static inline void loaded_expect_refused(const char *text, const char *expected)
 	struct psd_error err = {.text = ""};
 
 	loaded_open(&loaded, text);
-	const enum psd_status status = psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
+	const enum psd_status status = psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
 						     psd_scenario_point(&loaded.scenario, 0), &err);
 	cr_expect_eq(status, *expected ? PSD_EINVAL : PSD_OK, "%s", text);
 	cr_expect_str_eq(err.text, expected);

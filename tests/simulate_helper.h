@@ -21,7 +21,7 @@ enum { SIMULATION_CPU_SEC_MAX = 60 };
 
 static inline struct psd_outcome estimated(const struct psd_case *made)
 {
-	const struct psd_scenario *scenario = made->matter->scenario;
+	const struct psd_scenario *scenario = made->costed->scenario;
 	const struct psd_run_length length =
 		psd_run_length_make(made->system, scenario->iterations, scenario->jitter_ratio);
 	struct psd_outcome outcome;
@@ -78,7 +78,7 @@ static inline struct psd_outcome simulated_spans(const struct psd_case *made, ps
 
 /* When the sends of one kind of message were under way; filled by the simulation of simulated_window(). */
 struct window {
-	const struct psd_pattern *pattern; /* in: which */
+	const struct psd_collective *collective; /* in: which */
 	double start_sec;
 	double end_sec;
 };
@@ -88,7 +88,7 @@ static inline void widen_window(void *context, const struct psd_program *program
 	const struct psd_op *op = &program->ops[span->task.op];
 	struct window *window = context;
 
-	if (!span->is_arrival || op->payload.pattern != window->pattern)
+	if (!span->is_arrival || op->payload.collective != window->collective)
 		return;
 	if (window->end_sec == 0.0 || span->start_sec < window->start_sec)
 		window->start_sec = span->start_sec;

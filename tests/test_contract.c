@@ -110,7 +110,7 @@ static void expect_agreement_within(const char *text, double ratio)
 			expect_bytes(&made, &estimate, &simulation);
 			expect_whole(&made, "estimated parts", &estimate);
 			expect_whole(&made, "simulated parts", &simulation);
-			cr_expect_gt(estimate.iteration_sec, loaded.matter.costs.compute_sec * (1.0 - ROUNDING_RATIO));
+			cr_expect_gt(estimate.iteration_sec, loaded.costed.costs.compute_sec * (1.0 - ROUNDING_RATIO));
 			psd_case_release(&made);
 		}
 	}
@@ -362,7 +362,7 @@ static void expect_wire_refused(const char *model, const char *system, const cha
 		 "compute: {device: v100}\ncluster: {nodes: 2, " NETWORK "}\nsystems:\n  - {name: a, %s}\n",
 		 model, system);
 	loaded_open(&loaded, text);
-	cr_expect_eq(psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
+	cr_expect_eq(psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
 				   psd_scenario_point(&loaded.scenario, 0), &err),
 		     PSD_EINVAL);
 	cr_expect(strstr(err.text, words), "%s", err.text);
@@ -580,7 +580,7 @@ Test(contract, eight_workers_fill_the_link_of_their_server)
 		char text[TEXT_MAX];
 		struct loaded loaded;
 		struct psd_case made;
-		struct window push = {.pattern = &psd_push};
+		struct window push = {.collective = &psd_push};
 
 		snprintf(text, sizeof(text),
 			 "title: t\n" ONE_LAYER_100MIB "cluster: {nodes: 8, " NETWORK "}\n"
@@ -616,7 +616,7 @@ Test(contract, a_ring_of_64_takes_its_closed_form)
 		const struct psd_outcome simulation = simulated(&made);
 		/* one collective and nothing to wait for: the way out is held for exactly as long as the ring takes */
 		expect_near(&made, fidelities[f], simulation.busy_sec[PSD_RESOURCE_NIC], ring_sec, RING_RATIO);
-		expect_near(&made, fidelities[f], simulation.iteration_sec, loaded.matter.costs.compute_sec + ring_sec,
+		expect_near(&made, fidelities[f], simulation.iteration_sec, loaded.costed.costs.compute_sec + ring_sec,
 			    RING_RATIO);
 		expect_near(&made, "estimate", estimated(&made).busy_sec[PSD_RESOURCE_NIC], ring_sec, RING_RATIO);
 		psd_case_release(&made);
@@ -855,7 +855,7 @@ static double exchange_sec(const char *sync, unsigned nodes, const char *disturb
 		 nodes, disturbance, sync, sync);
 	loaded_open(&loaded, text);
 	loaded_case(&made, &loaded, 0, 0);
-	const double beside_compute_sec = simulated(&made).iteration_sec - loaded.matter.costs.compute_sec;
+	const double beside_compute_sec = simulated(&made).iteration_sec - loaded.costed.costs.compute_sec;
 	psd_case_release(&made);
 	loaded_close(&loaded);
 	return beside_compute_sec;
@@ -1217,7 +1217,7 @@ Test(contract, local_steps_do_not_wait_for_who_is_behind)
 					struct psd_case made;
 
 					loaded_case(&made, &loaded, s, p);
-					cr_expect_gt(simulated(&made).iteration_sec, loaded.matter.costs.compute_sec);
+					cr_expect_gt(simulated(&made).iteration_sec, loaded.costed.costs.compute_sec);
 					psd_case_release(&made);
 				}
 			loaded_close(&loaded);
@@ -1228,7 +1228,7 @@ Test(contract, local_steps_do_not_wait_for_who_is_behind)
 static void expect_mean(const struct loaded *loaded, const struct psd_outcome *local,
 			const struct psd_outcome *synchronous, double steps, double end_sec)
 {
-	const double alone_sec = loaded->matter.costs.compute_sec + end_sec;
+	const double alone_sec = loaded->costed.costs.compute_sec + end_sec;
 	const double expected_sec = ((steps - 1.0) * alone_sec + synchronous->iteration_sec) / steps;
 
 	cr_expect_float_eq(local->iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec, "%.9g s, not %.9g s",
@@ -1342,11 +1342,11 @@ Test(contract, late_updates_take_as_long_as_the_slower_of_device_and_links)
 				syncs[s], staleness);
 			loaded_open(&loaded, text);
 			for (unsigned point = 0; point < 2; point++) {
-				const struct psd_graph *graph = &loaded.matter.graph;
+				const struct psd_graph *graph = &loaded.costed.graph;
 				const double bytes = 4.0 * (double)graph->parameters, bps = point ? 400e9 : 1e9;
 				const double steps = s < 2 ? 0.0 : 2 * (P - 1) * graph->n_tensors;
 				const double links_sec = 2 * (P - 1) / P * 8 * bytes / bps + steps * latency_sec;
-				const double device_sec = loaded.matter.costs.compute_sec + end_sec;
+				const double device_sec = loaded.costed.costs.compute_sec + end_sec;
 				const struct outcomes outcomes = outcomes_at(&loaded, 0, point);
 
 				cr_expect((point == 0) == (links_sec > device_sec));
@@ -1386,7 +1386,7 @@ Test(contract, late_updates_wait_less_for_who_is_slow_at_times)
 			const double sec = simulated(&made).iteration_sec;
 			cr_expect_lt(sec, before_sec, "%s, %u late: %g s, before %g", syncs[s], staleness, sec,
 				     before_sec);
-			cr_expect_gt(sec, loaded.matter.costs.compute_sec);
+			cr_expect_gt(sec, loaded.costed.costs.compute_sec);
 			before_sec = sec;
 			psd_case_release(&made);
 			loaded_close(&loaded);
@@ -1416,7 +1416,7 @@ Test(contract, a_clipped_gradient_is_read_once_more)
 	loaded_open(&loaded, "title: t\n" ONE_LAYER_64MIB "cluster: {nodes: 4, " NETWORK ", host: {update: 20GBps}}\n"
 			     "systems: [{name: A, sync: ring}]\n" CLIPPING);
 	const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
-	const double expected_sec = loaded.matter.costs.compute_sec + ring_sec + 2 * bytes / update_bytes_per_sec;
+	const double expected_sec = loaded.costed.costs.compute_sec + ring_sec + 2 * bytes / update_bytes_per_sec;
 
 	cr_expect_float_eq(outcomes.estimate.iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec);
 	cr_expect_float_eq(outcomes.simulation.iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec);
@@ -1512,7 +1512,7 @@ Test(contract, a_compressed_exchange_takes_what_its_blocks_take)
 		loaded_open(&loaded, text);
 		const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
 		const double expected_sec =
-			loaded.matter.costs.compute_sec + 2 * (8 * rows[r].link_bytes / bps + latency_sec);
+			loaded.costed.costs.compute_sec + 2 * (8 * rows[r].link_bytes / bps + latency_sec);
 
 		cr_expect_float_eq(outcomes.estimate.iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec,
 				   "%s: estimate %.9g s, expected %.9g", rows[r].system,
@@ -1617,8 +1617,8 @@ Test(contract, an_exchange_of_low_rank_takes_what_its_narrow_matrices_take)
 			 schedules[s]);
 		loaded_open(&loaded, text);
 		const struct outcomes outcomes = outcomes_at(&loaded, 0, 0);
-		const double product_sec = 2 * 4096.0 * 4096.0 * rank / loaded.matter.costs.gemm_flops_per_sec;
-		const double expected_sec = loaded.matter.costs.compute_sec + 4 * product_sec + 2 * sum_sec;
+		const double product_sec = 2 * 4096.0 * 4096.0 * rank / loaded.costed.costs.gemm_flops_per_sec;
+		const double expected_sec = loaded.costed.costs.compute_sec + 4 * product_sec + 2 * sum_sec;
 
 		cr_expect_float_eq(outcomes.estimate.iteration_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec,
 				   "%s: estimate %.9g s, expected %.9g", schedules[s], outcomes.estimate.iteration_sec,

@@ -26,7 +26,7 @@ struct point {
 
 struct comparison {
 	struct psd_scenario scenario;
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 	struct psd_published published;
 	struct point points[MOST_POINTS];
 	unsigned n_points;
@@ -40,7 +40,7 @@ static double predict(const struct comparison *comparison, const struct psd_syst
 	struct psd_outcome outcome;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_case_make(&made, &comparison->matter, system, point, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_case_make(&made, &comparison->costed, system, point, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_estimate(&made.program, length, &outcome, &err), PSD_OK, "%s", err.text);
 	psd_case_release(&made);
 	return psd_result_images_per_sec(&point, workload.batch_per_worker, outcome.iteration_sec);
@@ -54,7 +54,7 @@ static double published_of(const struct comparison *comparison, const struct psd
 
 	return row->has_images_per_sec ? row->images_per_sec
 				       : row->speedup * workload.batch_per_worker /
-						 psd_subject_matter_costs(&comparison->matter, system)->compute_sec;
+						 psd_costed_model_costs(&comparison->costed, system)->compute_sec;
 }
 
 static void add_points(struct comparison *comparison, const struct psd_system *system)
@@ -80,7 +80,7 @@ static void comparison_open(struct comparison *comparison, const char *path)
 
 	*comparison = (struct comparison){.n_points = 0};
 	cr_assert_eq(psd_scenario_load(scenario, path, NULL, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_subject_matter_load(&comparison->matter, scenario, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_costed_model_load(&comparison->costed, scenario, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_published_load(&comparison->published, scenario->published_path, &err), PSD_OK, "%s",
 		     err.text);
 	for (unsigned s = 0; s < scenario->n_systems; s++)
@@ -91,7 +91,7 @@ static void comparison_open(struct comparison *comparison, const char *path)
 static void comparison_close(struct comparison *comparison)
 {
 	psd_published_release(&comparison->published);
-	psd_subject_matter_release(&comparison->matter);
+	psd_costed_model_release(&comparison->costed);
 	psd_scenario_release(&comparison->scenario);
 }
 

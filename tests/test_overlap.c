@@ -61,8 +61,8 @@ Test(overlap, lengthens_the_layers_beside_an_all_reduce_by_its_share)
 		loaded_case(&made, &loaded, 0, 0);
 		const struct psd_outcome simulation = simulated(&made), estimate = estimated(&made);
 
-		expect_outcome(fidelity, &simulation, &loaded.matter.costs, shares[i / 2]);
-		expect_outcome("estimate", &estimate, &loaded.matter.costs, shares[i / 2]);
+		expect_outcome(fidelity, &simulation, &loaded.costed.costs, shares[i / 2]);
+		expect_outcome("estimate", &estimate, &loaded.costed.costs, shares[i / 2]);
 		psd_case_release(&made);
 		loaded_close(&loaded);
 	}
@@ -89,10 +89,10 @@ static void expect_stack(const char *fidelity, bool is_sequential)
 		 agree_sec, tensor_sec, psd_schedule_names[is_sequential ? 0 : 1], fidelity);
 	loaded_open(&loaded, text);
 	loaded_case(&made, &loaded, 0, 0);
-	expect_close("one worker", "iteration", estimated(&made).iteration_sec, loaded.matter.costs.compute_sec);
+	expect_close("one worker", "iteration", estimated(&made).iteration_sec, loaded.costed.costs.compute_sec);
 	psd_case_release(&made);
 	loaded_case(&made, &loaded, 0, 1);
-	const double iteration_sec = loaded.matter.costs.compute_sec + after_sec + 2 * tensor_sec;
+	const double iteration_sec = loaded.costed.costs.compute_sec + after_sec + 2 * tensor_sec;
 
 	expect_close(fidelity, "iteration", simulated(&made).iteration_sec, iteration_sec);
 	expect_close("estimate", "iteration", estimated(&made).iteration_sec, iteration_sec);

@@ -63,13 +63,13 @@ static void expect_parts(const char *text, unsigned first, struct psd_parts expe
 
 static double backward_sec(const struct loaded *loaded, const char *layer)
 {
-	const struct psd_graph *graph = &loaded->matter.graph;
+	const struct psd_graph *graph = &loaded->costed.graph;
 	unsigned l = 0;
 
 	while (l < graph->n_layers && strcmp(graph->layers[l].name, layer))
 		l++;
 	cr_assert_lt(l, graph->n_layers, "no layer '%s'", layer);
-	return loaded->matter.costs.backward_sec[l];
+	return loaded->costed.costs.backward_sec[l];
 }
 
 /* scenarios/quickstart.yaml on four nodes and faster links: each rebuilds three matrices of 4096 x 4096 from the
@@ -88,7 +88,7 @@ Test(parts, rebuilds_from_factors_are_no_communication)
 
 		load(&loaded, text, e);
 		const struct psd_outcome outcome = carry_out(&loaded, e);
-		const struct psd_costs *costs = &loaded.matter.costs;
+		const struct psd_costs *costs = &loaded.costed.costs;
 		const double others_sec = 3 * 2.0 * 32 * 3 * 4096 * 4096 / costs->gemm_flops_per_sec;
 		const double matrix_flops = 2.0 * 4096 * 4096, bias_flops = 4096;
 		const double own_sec = backward_sec(&loaded, "fc1") * matrix_flops / (matrix_flops + bias_flops) +

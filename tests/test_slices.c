@@ -27,7 +27,7 @@ static void check(const char *fidelity, const char *slice, double n)
 		 slice, fidelity);
 	loaded_open(&loaded, text);
 	loaded_case(&made, &loaded, 0, 0);
-	const double expected_sec = loaded.matter.costs.compute_sec + 2 * copy_sec + n * ring_sec;
+	const double expected_sec = loaded.costed.costs.compute_sec + 2 * copy_sec + n * ring_sec;
 	const struct psd_outcome simulation = simulated(&made), estimate = estimated(&made);
 
 	cr_assert_eq(made.plan.items[0].n_slices, (unsigned)n);
@@ -78,7 +78,7 @@ static void check_weighed(const char *pipeline, const char *wire)
 
 		loaded_case(&made, &loaded, p, 0);
 		const double simulated_sec = simulated(&made).iteration_sec;
-		const double weighed_sec = loaded.matter.costs.compute_sec + alternatives[p].isolated_sec;
+		const double weighed_sec = loaded.costed.costs.compute_sec + alternatives[p].isolated_sec;
 
 		cr_expect_float_eq(weighed_sec, simulated_sec, SAME_RATIO * simulated_sec,
 				   "%s%s, %s: %g s, expected %g", made.plan.items[0].method->name, pipeline, wire,

@@ -9,7 +9,7 @@
 struct psd_heap_entry {
 	double at;
 	uint64_t seq;
-	uint64_t cookie; /* the caller's */
+	uint64_t tag; /* the caller's */
 };
 
 struct psd_heap {			/* all zeros: empty */

@@ -19,17 +19,17 @@ static enum psd_status load_costs(struct psd_costs *costs, const struct psd_grap
 				     psd_workload_is_half(workload), workload->images_per_sec, err);
 }
 
-static enum psd_status load_all_costs(struct psd_subject_matter *matter, struct psd_error *err)
+static enum psd_status load_all_costs(struct psd_costed_model *costed, struct psd_error *err)
 {
-	const struct psd_scenario *scenario = matter->scenario;
+	const struct psd_scenario *scenario = costed->scenario;
 	const struct psd_workload common = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
-	enum psd_status status = load_costs(&matter->costs, &matter->graph, &common, err);
+	enum psd_status status = load_costs(&costed->costs, &costed->graph, &common, err);
 
 	for (unsigned s = 0; s < scenario->n_systems && !status; s++) {
 		const struct psd_workload workload = psd_scenario_workload(scenario, &scenario->systems[s]);
 
 		if (psd_system_has_workload(&scenario->systems[s]))
-			status = load_costs(&matter->own_costs[s], &matter->graph, &workload, err);
+			status = load_costs(&costed->own_costs[s], &costed->graph, &workload, err);
 	}
 	return status;
 }
@@ -50,10 +50,10 @@ static enum psd_status load_graph(struct psd_graph *graph, const struct psd_scen
 	return status;
 }
 
-enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
-					struct psd_error *err)
+enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const struct psd_scenario *scenario,
+				      struct psd_error *err)
 {
-	struct psd_subject_matter loaded = {.scenario = scenario};
+	struct psd_costed_model loaded = {.scenario = scenario};
 	enum psd_status status = load_graph(&loaded.graph, scenario, err);
 
 	if (status)
@@ -62,33 +62,32 @@ enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const
 	status = loaded.own_costs ? load_all_costs(&loaded, err)
 				  : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scenario");
 	if (status)
-		psd_subject_matter_release(&loaded);
+		psd_costed_model_release(&loaded);
 	else
-		*matter = loaded;
+		*costed = loaded;
 	return status;
 }
 
-void psd_subject_matter_compute_on(struct psd_subject_matter *matter, bool has_own_memory)
+void psd_costed_model_compute_on(struct psd_costed_model *costed, bool has_own_memory)
 {
-	matter->costs.has_own_memory = has_own_memory;
-	for (unsigned s = 0; matter->own_costs && s < matter->scenario->n_systems; s++)
-		matter->own_costs[s].has_own_memory = has_own_memory;
+	costed->costs.has_own_memory = has_own_memory;
+	for (unsigned s = 0; costed->own_costs && s < costed->scenario->n_systems; s++)
+		costed->own_costs[s].has_own_memory = has_own_memory;
 }
 
-void psd_subject_matter_release(struct psd_subject_matter *matter)
+void psd_costed_model_release(struct psd_costed_model *costed)
 {
-	for (unsigned s = 0; matter->own_costs && s < matter->scenario->n_systems; s++)
-		psd_costs_release(&matter->own_costs[s]);
-	free(matter->own_costs);
-	psd_costs_release(&matter->costs);
-	psd_graph_release(&matter->graph);
-	*matter = (struct psd_subject_matter){0};
+	for (unsigned s = 0; costed->own_costs && s < costed->scenario->n_systems; s++)
+		psd_costs_release(&costed->own_costs[s]);
+	free(costed->own_costs);
+	psd_costs_release(&costed->costs);
+	psd_graph_release(&costed->graph);
+	*costed = (struct psd_costed_model){0};
 }
 
-const struct psd_costs *psd_subject_matter_costs(const struct psd_subject_matter *matter,
-						 const struct psd_system *system)
+const struct psd_costs *psd_costed_model_costs(const struct psd_costed_model *costed, const struct psd_system *system)
 {
-	return psd_system_has_workload(system) ? &matter->own_costs[system->number] : &matter->costs;
+	return psd_system_has_workload(system) ? &costed->own_costs[system->number] : &costed->costs;
 }
 
 /* Without a link rate there is nothing to weigh seconds by. */
@@ -111,17 +110,17 @@ static enum psd_status check_hosts(const struct psd_layout *layout, const struct
 }
 
 /* Where no formula says what an all-reduce's steps add up to, all of them are gone through for each tensor. */
-static enum psd_status check_steps(const struct psd_subject_matter *matter, const struct psd_system *system,
+static enum psd_status check_steps(const struct psd_costed_model *costed, const struct psd_system *system,
 				   const struct psd_layout *layout, struct psd_error *err)
 {
 	const struct psd_members members = {layout->workers, layout->workers_per_node};
-	const double most = (double)matter->scenario->most_events / matter->graph.n_tensors / members.n;
+	const double most = (double)costed->scenario->most_events / costed->graph.n_tensors / members.n;
 
 	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
 		if ((system->sync == PSD_SYNC_ALL_REDUCE + p || system->sync == PSD_SYNC_AUTO) &&
 		    !psd_all_reduces[p]->node_elements &&
-		    psd_all_reduces[p]->steps(matter->graph.parameters, members) > most)
-			return psd_refuse_length(system, layout->workers, matter->scenario->most_events, err);
+		    psd_all_reduces[p]->steps(costed->graph.parameters, members) > most)
+			return psd_refuse_length(system, layout->workers, costed->scenario->most_events, err);
 	return PSD_OK;
 }
 
@@ -204,14 +203,14 @@ static enum psd_status settle_fuse(struct psd_plan_input *input, struct psd_erro
 	return PSD_OK;
 }
 
-enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter,
+enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_model *costed,
 			      const struct psd_system *system, struct psd_point point, struct psd_error *err)
 {
-	const struct psd_scenario *scenario = matter->scenario;
+	const struct psd_scenario *scenario = costed->scenario;
 	const struct psd_workload workload = psd_scenario_workload(scenario, system);
 	struct psd_plan_input input = {
-		.graph = &matter->graph,
-		.costs = psd_subject_matter_costs(matter, system),
+		.graph = &costed->graph,
+		.costs = psd_costed_model_costs(costed, system),
 		.system = system,
 		.network = &scenario->network,
 		.layout = layout_of(scenario, system, point),
@@ -223,10 +222,10 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_ma
 		.clips = scenario->train.optimiser.most_norm > 0.0,
 		.machine = scenario->machine,
 	};
-	*made = (struct psd_case){.matter = matter, .system = system, .point = point};
+	*made = (struct psd_case){.costed = costed, .system = system, .point = point};
 	enum psd_status status = check_rule(system, point, err);
 	if (status == PSD_OK)
-		status = check_steps(matter, system, &input.layout, err);
+		status = check_steps(costed, system, &input.layout, err);
 	if (status == PSD_OK)
 		status = settle_fuse(&input, err);
 	return status ? status : unroll(made, &input, err);

@@ -11,7 +11,7 @@
 #include "engine/scenario/scenario.h"
 
 /* The parts of a scenario that all its cases share. */
-struct psd_subject_matter {
+struct psd_costed_model {
 	const struct psd_scenario *scenario; /* borrowed */
 	struct psd_graph graph;
 	struct psd_costs costs;
@@ -19,19 +19,18 @@ struct psd_subject_matter {
 };
 
 /* What the system's layers cost; borrowed. system: one of the scenario that was loaded. Pure, any thread. */
-const struct psd_costs *psd_subject_matter_costs(const struct psd_subject_matter *matter,
-						 const struct psd_system *system);
+const struct psd_costs *psd_costed_model_costs(const struct psd_costed_model *costed, const struct psd_system *system);
 
 /* Loads the graph and the costs that the scenario and its systems name. *matter is filled on success, released by
- * psd_subject_matter_release(). */
-enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
-					struct psd_error *err) PSD_MUST_CHECK;
-void psd_subject_matter_release(struct psd_subject_matter *matter);
+ * psd_costed_model_release(). */
+enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const struct psd_scenario *scenario,
+				      struct psd_error *err) PSD_MUST_CHECK;
+void psd_costed_model_release(struct psd_costed_model *costed);
 /* What really computes has memory of its own or not, whatever device the costs are of: for cases yet to be made. */
-void psd_subject_matter_compute_on(struct psd_subject_matter *matter, bool has_own_memory);
+void psd_costed_model_compute_on(struct psd_costed_model *costed, bool has_own_memory);
 
 struct psd_case {
-	const struct psd_subject_matter *matter; /* borrowed for the life of the case */
+	const struct psd_costed_model *costed; /* borrowed for the life of the case */
 	const struct psd_system *system;
 	struct psd_point point;
 	struct psd_plan plan;
@@ -40,7 +39,7 @@ struct psd_case {
 
 /* Plans and unrolls one case. The address of *made must not change afterwards: the program points into it. PSD_ENOMEM,
  * PSD_EINVAL when the system cannot run at that point. */
-enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter,
+enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_model *costed,
 			      const struct psd_system *system, struct psd_point point,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_case_release(struct psd_case *made);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/schedules/walk.h"
+#include "engine/collectives/step_times.h"
 
 uint64_t psd_subject_factors(const struct psd_subject *subject)
 {
@@ -57,7 +57,7 @@ double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned sender
 	return 2.0 * subject->batch * senders * (double)subject->rows * (double)subject->columns;
 }
 
-struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps,
+struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec)
 {
 	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
@@ -96,11 +96,11 @@ static double busiest_node_sec(const struct psd_payload *payload, const struct p
 	const unsigned first = group.n > 0 ? psd_layout_node(layout, group.first) : 0;
 	const unsigned last =
 		group.n > 0 ? psd_layout_node(layout, psd_group_host(group, group.n - 1)) : layout->nodes - 1;
-	const bool is_uneven = payload->pattern->is_uneven || !payload->pattern->node_elements;
+	const bool is_uneven = payload->collective->is_uneven || !payload->collective->node_elements;
 	double sec = fmax(node_sec(payload, layout, rates, first), node_sec(payload, layout, rates, last));
 	for (unsigned node = first + 1; node < last && is_uneven; node++)
 		sec = fmax(sec, node_sec(payload, layout, rates, node));
-	if (payload->pattern->has_root) {
+	if (payload->collective->has_root) {
 		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_node(layout, payload->root)));
 		return layout->nodes > 1 ? fmax(sec, node_sec(payload, layout, rates, 1)) : sec;
 	}
@@ -155,7 +155,7 @@ static double slowed_sec(const struct psd_payload *payload, const struct psd_lay
 static double class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			const struct psd_rates *rates, double transfer_sec)
 {
-	const struct psd_host *host = rates->host;
+	const struct psd_host_costs *host = rates->host;
 	const unsigned n_members = psd_payload_members(payload, layout).n;
 	const uint64_t bytes = payload->elements * payload->value_bytes;
 	for (unsigned i = 0; i < host->n_collective_classes && n_members > 1; i++) {
@@ -281,7 +281,7 @@ static double delay_with_processors_sec(const struct psd_payload *payload, const
 
 	ways.processors = &processors;
 	const double alone_sec =
-		psd_walk_sec(payload, psd_payload_members(payload, layout), 8.0 * payload->value_bytes, &ways);
+		psd_step_times_sec(payload, psd_payload_members(payload, layout), 8.0 * payload->value_bytes, &ways);
 	return alone_sec < flows_sec ? 0.0 : alone_sec - flows_sec;
 }
 
@@ -315,6 +315,6 @@ double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct 
 	if (layout->workers_per_switch == 0 || members.n == 1)
 		return delay_sec;
 	const struct psd_ways ways = ways_of(payload, layout, rates);
-	const double more_sec = psd_walk_flows_sec(payload, members, &ways) - transfer_sec;
+	const double more_sec = psd_step_times_flows_sec(payload, members, &ways) - transfer_sec;
 	return delay_sec < more_sec ? 0.0 : delay_sec - more_sec;
 }

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/collectives/collective.h"
 #include "engine/scenario/scenario.h"
-#include "engine/schedules/pattern.h"
 
 /* What a method moves: a dense (M,N) gradient of `elements` values, and for an inner product the factors, K (M+N)
  * values. */
@@ -40,7 +40,7 @@ struct psd_rates {
 	double local_latency_sec; /* inside a node */
 	double agree_sec;	  /* before each stepwise transfer that layers may run beside */
 	double gemm_flops_per_sec;
-	const struct psd_host *host;
+	const struct psd_host_costs *host;
 	struct psd_machine machine; /* its cores, if any, bound the steps of all-reduces inside a node */
 };
 
@@ -48,7 +48,7 @@ struct psd_rates {
 #define PSD_UNLIMITED_BPS 1e18
 
 /* fan_in: senders per receiving node, from psd_payload_fan_in(). */
-struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps,
+struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec);
 
 /* Seconds the network needs to carry one operation when all nodes start it together and nothing else moves: the busiest

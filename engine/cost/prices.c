@@ -8,7 +8,7 @@
 
 static bool are_equal(const struct psd_payload *a, const struct psd_payload *b)
 {
-	return a->pattern == b->pattern && a->elements == b->elements && a->value_bytes == b->value_bytes &&
+	return a->collective == b->collective && a->elements == b->elements && a->value_bytes == b->value_bytes &&
 	       a->root == b->root && psd_group_equals(a->group, b->group);
 }
 
@@ -17,7 +17,7 @@ static struct psd_price price_of(const struct psd_payload *payload, const struct
 {
 	struct psd_price price = {.payload = *payload};
 
-	if (!payload->pattern->steps) {
+	if (!payload->collective->steps) {
 		price.transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
 		return price;
 	}

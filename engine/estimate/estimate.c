@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "engine/estimate/estimate_parts.h"
-#include "engine/program/cookie.h"
+#include "engine/program/event_tag.h"
 
 enum psd_status psd_estimate_out_of_memory(struct psd_error *err)
 {
@@ -14,9 +14,9 @@ enum psd_status psd_estimate_out_of_memory(struct psd_error *err)
 }
 
 /* Equal dates keep their order of creation. */
-void psd_estimate_push(struct psd_estimate *estimate, double at_sec, uint64_t cookie)
+void psd_estimate_push(struct psd_estimate *estimate, double at_sec, uint64_t tag)
 {
-	if (!psd_heap_push(&estimate->events, (struct psd_heap_entry){at_sec, estimate->next_seq++, cookie}))
+	if (!psd_heap_push(&estimate->events, (struct psd_heap_entry){at_sec, estimate->next_seq++, tag}))
 		estimate->is_out_of_memory = true;
 }
 
@@ -25,21 +25,21 @@ static double estimate_now(void *context)
 	return ((struct psd_estimate *)context)->now_sec;
 }
 
-static void apply(struct psd_estimate *estimate, uint64_t cookie)
+static void apply(struct psd_estimate *estimate, uint64_t tag)
 {
 	struct psd_interpreter *interpreter = &estimate->interpreter;
-	const unsigned class = psd_cookie_host(cookie);
+	const unsigned class = psd_event_tag_host(tag);
 
 	estimate->n_events++;
-	switch ((enum psd_estimate_event)psd_cookie_kind(cookie)) {
+	switch ((enum psd_estimate_event)psd_event_tag_kind(tag)) {
 	case PSD_ESTIMATE_FINISHED:
-		if (psd_estimate_work_ends(estimate, class, (enum psd_resource)psd_cookie_rest(cookie)))
-			psd_interpreter_finished(interpreter, class, (enum psd_resource)psd_cookie_rest(cookie));
+		if (psd_estimate_work_ends(estimate, class, (enum psd_resource)psd_event_tag_rest(tag)))
+			psd_interpreter_finished(interpreter, class, (enum psd_resource)psd_event_tag_rest(tag));
 		break;
-	case PSD_ESTIMATE_ARRIVED: psd_interpreter_arrived(interpreter, class, psd_cookie_task(cookie)); break;
-	case PSD_ESTIMATE_MESSAGE_PART: psd_estimate_end_message_part(estimate, psd_cookie_rest(cookie)); break;
+	case PSD_ESTIMATE_ARRIVED: psd_interpreter_arrived(interpreter, class, psd_event_tag_task(tag)); break;
+	case PSD_ESTIMATE_MESSAGE_PART: psd_estimate_end_message_part(estimate, psd_event_tag_rest(tag)); break;
 	case PSD_ESTIMATE_COLLECTIVE_PART: psd_estimate_end_collective_part(estimate, class); break;
-	case PSD_ESTIMATE_COLLECTIVE: psd_estimate_end_collective(estimate, psd_cookie_task(cookie)); break;
+	case PSD_ESTIMATE_COLLECTIVE: psd_estimate_end_collective(estimate, psd_event_tag_task(tag)); break;
 	}
 }
 
@@ -48,15 +48,15 @@ static void run(struct psd_estimate *estimate)
 	psd_interpreter_begin(&estimate->interpreter);
 	while (estimate->n_events <= estimate->most_events) {
 		double pool_sec;
-		uint64_t cookie;
+		uint64_t tag;
 		struct psd_pool *pool = psd_estimate_first_pool(estimate, &pool_sec);
 		const double event_sec = estimate->events.n > 0 ? estimate->events.entries[0].at : INFINITY;
 		const double flow_sec = estimate->n_flows > 0 ? estimate->flow_end_sec : INFINITY;
 
 		if (pool && pool_sec <= event_sec && pool_sec <= flow_sec) {
 			estimate->now_sec = fmax(estimate->now_sec, pool_sec);
-			while (psd_pool_take_ended(pool, estimate->now_sec, &cookie))
-				apply(estimate, cookie);
+			while (psd_pool_take_ended(pool, estimate->now_sec, &tag))
+				apply(estimate, tag);
 		} else if (isfinite(flow_sec) && flow_sec <= event_sec) {
 			estimate->now_sec = flow_sec;
 			psd_estimate_end_flows(estimate);
@@ -64,7 +64,7 @@ static void run(struct psd_estimate *estimate)
 			const struct psd_heap_entry event = psd_heap_pop(&estimate->events);
 
 			estimate->now_sec = event.at;
-			apply(estimate, event.cookie);
+			apply(estimate, event.tag);
 		} else {
 			break;
 		}

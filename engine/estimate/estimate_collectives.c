@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/estimate/estimate_parts.h"
-#include "engine/program/cookie.h"
+#include "engine/program/event_tag.h"
 
 static bool carries(const struct psd_estimate *estimate, unsigned class, const struct psd_op *op)
 {
@@ -81,7 +81,7 @@ static void process_end(struct psd_estimate *estimate, unsigned first, unsigned 
 		return;
 	estimate->collectives[first].n_parts_left++;
 	psd_estimate_process(estimate, class, end.sec, end.most_cores,
-			     psd_cookie(PSD_ESTIMATE_COLLECTIVE_PART, first, 0));
+			     psd_event_tag(PSD_ESTIMATE_COLLECTIVE_PART, first, 0));
 }
 
 /* In events: how often members are looked at, for their steps, for what their nodes send, or, where all are alike, not
@@ -90,11 +90,12 @@ static uint64_t looks(const struct psd_estimate *estimate, const struct psd_payl
 {
 	const struct psd_layout *layout = psd_estimate_layout(estimate);
 	const uint64_t n = psd_payload_members(payload, layout).n;
-	const uint64_t n_walked = payload->pattern->is_walked ? n * psd_payload_steps(payload, layout) : 0;
+	const uint64_t n_timed_steps =
+		payload->collective->is_timed_by_steps ? n * psd_payload_steps(payload, layout) : 0;
 
 	if (estimate->pools)
-		return 8 * n * psd_payload_steps(payload, layout) + n_walked;
-	return (payload->pattern->is_uneven ? 8 * n : 0) + n_walked;
+		return 8 * n * psd_payload_steps(payload, layout) + n_timed_steps;
+	return (payload->collective->is_uneven ? 8 * n : 0) + n_timed_steps;
 }
 
 void psd_estimate_collective(void *context, struct psd_task task)
@@ -115,7 +116,7 @@ void psd_estimate_collective(void *context, struct psd_task task)
 
 	set_beside(estimate, op, true);
 	psd_estimate_push(estimate, estimate->now_sec + price->transfer_sec,
-			  psd_cookie(PSD_ESTIMATE_COLLECTIVE_PART, first, 0));
+			  psd_event_tag(PSD_ESTIMATE_COLLECTIVE_PART, first, 0));
 	estimate->collectives[first] =
 		(struct psd_estimate_collective){.task = task, .n_parts_left = 1, .delay_sec = price->delay_sec};
 	if (estimate->pools)
@@ -135,7 +136,7 @@ void psd_estimate_end_collective_part(struct psd_estimate *estimate, unsigned fi
 
 	if (--collective->n_parts_left == 0)
 		psd_estimate_push(estimate, estimate->now_sec + collective->delay_sec,
-				  psd_cookie_of_task(PSD_ESTIMATE_COLLECTIVE, 0, collective->task));
+				  psd_event_tag_of_task(PSD_ESTIMATE_COLLECTIVE, 0, collective->task));
 }
 
 void psd_estimate_end_collective(struct psd_estimate *estimate, struct psd_task task)

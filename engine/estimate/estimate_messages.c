@@ -5,7 +5,7 @@
 
 #include "engine/base/grow.h"
 #include "engine/estimate/estimate_parts.h"
-#include "engine/program/cookie.h"
+#include "engine/program/event_tag.h"
 
 enum { PORTS_OF_NODE = 0, PORTS_OF_SELF = 2, PORTS_OF_SWITCH = 4, PORTS_OF_CLASS = 6 };
 
@@ -81,10 +81,10 @@ void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t way)
 		return;
 	psd_interpreter_departed(&estimate->interpreter);
 	psd_estimate_push(estimate, estimate->now_sec + latency_sec,
-			  psd_cookie_of_task(PSD_ESTIMATE_ARRIVED, to, task));
+			  psd_event_tag_of_task(PSD_ESTIMATE_ARRIVED, to, task));
 	if (--estimate->n_flows_left[from] > 0)
 		return;
-	psd_estimate_push(estimate, estimate->now_sec, psd_cookie(PSD_ESTIMATE_FINISHED, from, PSD_RESOURCE_NIC));
+	psd_estimate_push(estimate, estimate->now_sec, psd_event_tag(PSD_ESTIMATE_FINISHED, from, PSD_RESOURCE_NIC));
 }
 
 /* Ends the flows that are through: to a nanosecond, and to what the clock can tell apart by now. */
@@ -99,7 +99,7 @@ void psd_estimate_end_flows(struct psd_estimate *estimate)
 			continue;
 		}
 		estimate->flows[f] = estimate->flows[--estimate->n_flows];
-		psd_estimate_end_message_part(estimate, flow.cookie);
+		psd_estimate_end_message_part(estimate, flow.tag);
 	}
 	share_ports(estimate);
 }
@@ -116,7 +116,7 @@ static void start_ends(struct psd_estimate *estimate, unsigned from, unsigned to
 	const bool has_paused = psd_interpreter_has_paused(&estimate->interpreter, from);
 	const struct psd_socket_work end =
 		psd_estimate_socket_work(estimate, bytes, has_paused, reach != PSD_REACH_FAR);
-	const uint64_t cookie = psd_cookie(PSD_ESTIMATE_MESSAGE_PART, 0, way);
+	const uint64_t tag = psd_event_tag(PSD_ESTIMATE_MESSAGE_PART, 0, way);
 	double n_receivers, n_senders;
 
 	estimate->n_parts_left[way] = end.sec > 0 ? 3 : 1;
@@ -125,9 +125,8 @@ static void start_ends(struct psd_estimate *estimate, unsigned from, unsigned to
 	estimate->n_events += psd_layout_hosts(layout); /* who are gone through */
 	n_receivers = psd_payload_receivers_beside(payload, layout, classes->of[from].representative, forth->host);
 	n_senders = psd_payload_senders_beside(payload, layout, back->host, classes->of[to].representative);
-	psd_estimate_process(estimate, from, end.sec * forth->n, end.most_cores * forth->n / fmax(1, n_receivers),
-			     cookie);
-	psd_estimate_process(estimate, to, end.sec * back->n, end.most_cores * back->n / fmax(1, n_senders), cookie);
+	psd_estimate_process(estimate, from, end.sec * forth->n, end.most_cores * forth->n / fmax(1, n_receivers), tag);
+	psd_estimate_process(estimate, to, end.sec * back->n, end.most_cores * back->n / fmax(1, n_senders), tag);
 }
 
 static bool has_room_for_flow(struct psd_estimate *estimate)
@@ -173,7 +172,7 @@ static void start_flow(struct psd_estimate *estimate, unsigned from, unsigned to
 		return;
 	}
 	struct psd_fluid_flow *flow = &estimate->flows[estimate->n_flows++];
-	*flow = (struct psd_fluid_flow){.left_bits = 8.0 * bytes, .cookie = way};
+	*flow = (struct psd_fluid_flow){.left_bits = 8.0 * bytes, .tag = way};
 	add_uses(estimate, flow, from, forth->n, false, reach);
 	add_uses(estimate, flow, to, back->n, true, reach);
 	estimate->n_flows_left[from]++;

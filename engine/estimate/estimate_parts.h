@@ -3,12 +3,12 @@
 #define PSD_ESTIMATE_PARTS_H
 
 #include "engine/base/heap.h"
+#include "engine/collectives/fluid.h"
 #include "engine/cost/prices.h"
 #include "engine/estimate/classes.h"
+#include "engine/estimate/device_share.h"
 #include "engine/estimate/pool.h"
-#include "engine/estimate/yielding.h"
 #include "engine/program/interpreter.h"
-#include "engine/schedules/fluid.h"
 
 /* What is over: by the clock, or on processors. */
 enum psd_estimate_event {
@@ -66,8 +66,8 @@ struct psd_estimate {
 	/* processors and devices */
 	struct psd_pool *pools; /* NULL unless machines are given */
 	unsigned n_pools;
-	struct psd_estimate_share *shares; /* per class, of the pools */
-	struct psd_yielding *yieldings;	   /* per class its device; NULL: all-reduces take nothing of it */
+	struct psd_estimate_share *shares;  /* per class, of the pools */
+	struct psd_device_share *yieldings; /* per class its device; NULL: all-reduces take nothing of it */
 };
 
 static inline const struct psd_layout *psd_estimate_layout(const struct psd_estimate *estimate)
@@ -77,7 +77,7 @@ static inline const struct psd_layout *psd_estimate_layout(const struct psd_esti
 
 enum psd_status psd_estimate_out_of_memory(struct psd_error *err);
 /* Equal dates keep their order of creation. */
-void psd_estimate_push(struct psd_estimate *estimate, double at_sec, uint64_t cookie);
+void psd_estimate_push(struct psd_estimate *estimate, double at_sec, uint64_t tag);
 
 /* ---- processors and devices (estimate_work.c) ---- */
 
@@ -90,8 +90,7 @@ bool psd_estimate_work_ends(struct psd_estimate *estimate, unsigned class, enum 
 /* An all-reduce begins to run beside the work of a class's device, or ends. */
 void psd_estimate_set_beside(struct psd_estimate *estimate, unsigned class, bool is_beside);
 /* Work on a class's processors; its end is the cookie's event. */
-void psd_estimate_process(struct psd_estimate *estimate, unsigned class, double sec, double most_cores,
-			  uint64_t cookie);
+void psd_estimate_process(struct psd_estimate *estimate, unsigned class, double sec, double most_cores, uint64_t tag);
 /* What one end of messages does for them. */
 struct psd_socket_work psd_estimate_socket_work(const struct psd_estimate *estimate, double bytes, double n_messages,
 						bool is_near);

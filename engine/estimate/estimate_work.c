@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/estimate/estimate_parts.h"
-#include "engine/program/cookie.h"
+#include "engine/program/event_tag.h"
 
 /* ---- processors ---- */
 
@@ -60,11 +60,11 @@ static enum psd_status make_pools(struct psd_estimate *estimate, struct psd_erro
 	return PSD_OK;
 }
 
-void psd_estimate_process(struct psd_estimate *estimate, unsigned class, double sec, double most_cores, uint64_t cookie)
+void psd_estimate_process(struct psd_estimate *estimate, unsigned class, double sec, double most_cores, uint64_t tag)
 {
 	const struct psd_estimate_share *share = &estimate->shares[class];
 
-	if (!psd_pool_add(&estimate->pools[share->pool], estimate->now_sec, sec, most_cores, share->copies, cookie))
+	if (!psd_pool_add(&estimate->pools[share->pool], estimate->now_sec, sec, most_cores, share->copies, tag))
 		estimate->is_out_of_memory = true;
 }
 
@@ -88,23 +88,23 @@ static enum psd_status make_yieldings(struct psd_estimate *estimate, struct psd_
 	if (!estimate->yieldings)
 		return psd_estimate_out_of_memory(err);
 	for (unsigned c = 0; c < estimate->classes.n; c++)
-		psd_yielding_init(&estimate->yieldings[c], share_ratio);
+		psd_device_share_init(&estimate->yieldings[c], share_ratio);
 	return PSD_OK;
 }
 
 static void set_alarm(struct psd_estimate *estimate, unsigned class)
 {
-	const double sec = psd_yielding_alarm(&estimate->yieldings[class], estimate->now_sec);
+	const double sec = psd_device_share_alarm(&estimate->yieldings[class], estimate->now_sec);
 
 	if (isfinite(sec))
 		psd_estimate_push(estimate, estimate->now_sec + sec,
-				  psd_cookie(PSD_ESTIMATE_FINISHED, class, PSD_RESOURCE_DEVICE));
+				  psd_event_tag(PSD_ESTIMATE_FINISHED, class, PSD_RESOURCE_DEVICE));
 }
 
 static void begin_yielding(struct psd_estimate *estimate, unsigned class, double sec)
 {
 	psd_interpreter_worked(&estimate->interpreter, class, sec);
-	psd_yielding_begin(&estimate->yieldings[class], estimate->now_sec, sec);
+	psd_device_share_begin(&estimate->yieldings[class], estimate->now_sec, sec);
 	set_alarm(estimate, class);
 }
 
@@ -112,7 +112,7 @@ void psd_estimate_set_beside(struct psd_estimate *estimate, unsigned class, bool
 {
 	if (!estimate->yieldings)
 		return;
-	psd_yielding_set_beside(&estimate->yieldings[class], estimate->now_sec, is_beside);
+	psd_device_share_set_beside(&estimate->yieldings[class], estimate->now_sec, is_beside);
 	set_alarm(estimate, class);
 }
 
@@ -122,23 +122,23 @@ void psd_estimate_work(void *context, unsigned host, enum psd_resource resource,
 	struct psd_estimate *estimate = context;
 	const struct psd_program *program = estimate->program;
 	const double cores = estimate->pools ? psd_op_cores(&program->ops[task.op], &program->plan->machine) : 0.0;
-	const uint64_t cookie = psd_cookie(PSD_ESTIMATE_FINISHED, host, resource);
+	const uint64_t tag = psd_event_tag(PSD_ESTIMATE_FINISHED, host, resource);
 
 	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0)
 		psd_interpreter_worked(&estimate->interpreter, host, sec);
 	if (cores > 0.0)
-		psd_estimate_process(estimate, host, sec * cores, cores, cookie);
+		psd_estimate_process(estimate, host, sec * cores, cores, tag);
 	else if (resource == PSD_RESOURCE_DEVICE && estimate->yieldings)
 		begin_yielding(estimate, host, sec);
 	else
-		psd_estimate_push(estimate, estimate->now_sec + sec, cookie);
+		psd_estimate_push(estimate, estimate->now_sec + sec, tag);
 }
 
 bool psd_estimate_work_ends(struct psd_estimate *estimate, unsigned class, enum psd_resource resource)
 {
 	if (resource != PSD_RESOURCE_DEVICE || !estimate->yieldings)
 		return true;
-	if (psd_yielding_ends(&estimate->yieldings[class], estimate->now_sec))
+	if (psd_device_share_ends(&estimate->yieldings[class], estimate->now_sec))
 		return true;
 	set_alarm(estimate, class);
 	return false;

@@ -82,7 +82,7 @@ static void advance(struct psd_pool *pool, double now_sec)
 
 /* ---- work ---- */
 
-bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most_cores, double copies, uint64_t cookie)
+bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most_cores, double copies, uint64_t tag)
 {
 	struct psd_pool_kind *kind;
 
@@ -91,7 +91,7 @@ bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most
 	kind = find_kind(pool, most_cores, copies);
 	if (!kind)
 		return false;
-	if (psd_heap_push(&kind->works, (struct psd_heap_entry){kind->done_sec + sec, pool->next_seq++, cookie}))
+	if (psd_heap_push(&kind->works, (struct psd_heap_entry){kind->done_sec + sec, pool->next_seq++, tag}))
 		return true;
 	if (kind->works.n == 0)
 		remove_kind(pool, kind);
@@ -113,7 +113,7 @@ double psd_pool_next_sec(struct psd_pool *pool)
 	return next_sec;
 }
 
-bool psd_pool_take_ended(struct psd_pool *pool, double now_sec, uint64_t *cookie)
+bool psd_pool_take_ended(struct psd_pool *pool, double now_sec, uint64_t *tag)
 {
 	const double tolerance_sec = 1e-9 + 1e-14 * now_sec; /* what the clock can tell apart by now */
 	struct psd_pool_kind *first = NULL;
@@ -126,7 +126,7 @@ bool psd_pool_take_ended(struct psd_pool *pool, double now_sec, uint64_t *cookie
 			first = kind;
 	if (!first)
 		return false;
-	*cookie = psd_heap_pop(&first->works).cookie;
+	*tag = psd_heap_pop(&first->works).tag;
 	if (first->works.n == 0)
 		remove_kind(pool, first);
 	pool->is_shared = false;

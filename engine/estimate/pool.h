@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "engine/base/heap.h"
+#include "engine/collectives/layout.h"
 #include "engine/scenario/scenario.h"
-#include "engine/schedules/layout.h"
 
 /* Pieces of work that can use equally many cores have equally many at any time: what one gets, all get. So the order in
  * which they end is known when they begin, and an event costs a step for each kind and not for each piece. */
@@ -34,11 +34,11 @@ void psd_pool_init(struct psd_pool *pool, double cores);
 void psd_pool_release(struct psd_pool *pool);
 
 /* Work of sec > 0 seconds of one core begins. False: out of memory. */
-bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most_cores, double copies, uint64_t cookie);
+bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most_cores, double copies, uint64_t tag);
 /* When the first work that runs now will end, if nothing is added; infinity without any. */
 double psd_pool_next_sec(struct psd_pool *pool);
 /* Takes one that has ended by now, to a nanosecond: true, with its cookie. */
-bool psd_pool_take_ended(struct psd_pool *pool, double now_sec, uint64_t *cookie);
+bool psd_pool_take_ended(struct psd_pool *pool, double now_sec, uint64_t *tag);
 
 /* Which pool a host's work shares, and with how many others. */
 struct psd_pool_place {

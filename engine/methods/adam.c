@@ -48,7 +48,7 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 
 const struct psd_method psd_method_adam = {
 	.name = "adam",
-	.pattern = &psd_to_root,
+	.collective = &psd_to_root,
 	.keeps = {[PSD_BUFFER_FACTORS] = true,
 		  [PSD_BUFFER_HISTORY] = true,
 		  [PSD_BUFFER_MASTER] = true,

@@ -6,7 +6,7 @@ typedef uint32_t add_sum_fn(struct psd_builder *b, const struct psd_stage *stage
 
 static struct psd_route route_of(const struct psd_stage *stage)
 {
-	return (struct psd_route){stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
+	return (struct psd_route){stage->item->method->collective, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
 				  PSD_BUFFER_GRADIENT, PSD_BUFFER_GRADIENT};
 }
 
@@ -65,7 +65,7 @@ static void unroll_on_device(struct psd_builder *b, const struct psd_stage *whol
 
 #define BY_PATTERN(identifier, text)                                                                                   \
 	{.name = (text),                                                                                               \
-	 .pattern = &psd_##identifier,                                                                                 \
+	 .collective = &psd_##identifier,                                                                              \
 	 .keeps = {[PSD_BUFFER_HISTORY] = true, [PSD_BUFFER_ENCODED_GRADIENT] = true},                                 \
 	 .slicing = PSD_SLICED_ON_DEMAND,                                                                              \
 	 .unroll = unroll},
@@ -74,7 +74,7 @@ const struct psd_method psd_method_all_reduces[] = {PSD_ALL_REDUCES(BY_PATTERN)}
 /* Libraries sum floats as they are: none keeps anything encoded. */
 #define OF_LIBRARY(identifier, text, function)                                                                         \
 	{                                                                                                              \
-		.name = (text), .pattern = &psd_##identifier, .keeps = {[PSD_BUFFER_HISTORY] = true},                  \
+		.name = (text), .collective = &psd_##identifier, .keeps = {[PSD_BUFFER_HISTORY] = true},               \
 		.slicing = PSD_SLICED_ON_DEMAND, .unroll = (function)                                                  \
 	}
 const struct psd_method psd_method_libraries[PSD_N_LIBRARIES] = {

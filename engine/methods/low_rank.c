@@ -46,7 +46,7 @@ static void hurry(struct psd_builder *b, uint32_t op)
 static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, enum psd_buffer buffer, uint64_t elements,
 			uint32_t before)
 {
-	const struct psd_route route = {stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, buffer,
+	const struct psd_route route = {stage->item->method->collective, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, buffer,
 					buffer};
 	const uint32_t out = psd_builder_add_leaving(b, stage, &route, elements, before, PSD_NO_OP);
 
@@ -74,7 +74,7 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 
 #define BY_PATTERN(identifier, text)                                                                                   \
 	{.name = "low-rank " text,                                                                                     \
-	 .pattern = &psd_##identifier,                                                                                 \
+	 .collective = &psd_##identifier,                                                                              \
 	 .keeps = {[PSD_BUFFER_HISTORY] = true,                                                                        \
 		   [PSD_BUFFER_RESIDUAL] = true,                                                                       \
 		   [PSD_BUFFER_LEFT] = true,                                                                           \

@@ -119,7 +119,7 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 
 #define BY_COMPRESSION(identifier, text)                                                                               \
 	{.name = text " ps",                                                                                           \
-	 .pattern = &psd_push,                                                                                         \
+	 .collective = &psd_push,                                                                                      \
 	 .keeps = {[PSD_BUFFER_HISTORY] = true,                                                                        \
 		   [PSD_BUFFER_VELOCITY] = true,                                                                       \
 		   [PSD_BUFFER_RESIDUAL] = true,                                                                       \

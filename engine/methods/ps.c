@@ -199,7 +199,7 @@ static void unroll_by_leaders(struct psd_builder *b, const struct psd_stage *who
 
 const struct psd_method psd_method_ps = {
 	.name = "ps",
-	.pattern = &psd_push,
+	.collective = &psd_push,
 	.keeps = {[PSD_BUFFER_PART] = true,
 		  [PSD_BUFFER_PART_HISTORY] = true,
 		  [PSD_BUFFER_RECEIVED] = true,
@@ -211,7 +211,7 @@ const struct psd_method psd_method_ps = {
 
 const struct psd_method psd_method_two_level_ps = {
 	.name = "two-level ps",
-	.pattern = &psd_leader_push,
+	.collective = &psd_leader_push,
 	.keeps = {[PSD_BUFFER_PART] = true,
 		  [PSD_BUFFER_PART_HISTORY] = true,
 		  [PSD_BUFFER_MEMBERS] = true,

@@ -16,7 +16,7 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 
 const struct psd_method psd_method_sfb = {
 	.name = "sfb",
-	.pattern = &psd_broadcast,
+	.collective = &psd_broadcast,
 	.keeps = {[PSD_BUFFER_FACTORS] = true, [PSD_BUFFER_HISTORY] = true, [PSD_BUFFER_ENCODED_FACTORS] = true},
 	.unroll = unroll,
 };

@@ -23,7 +23,7 @@ static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
 
 static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 {
-	const struct psd_route route = {stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
+	const struct psd_route route = {stage->item->method->collective, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
 					PSD_BUFFER_CHOSEN, PSD_BUFFER_CHOSEN};
 	const uint64_t elements = stage->item->travelling;
 	struct psd_stage gathered = *stage;
@@ -51,7 +51,7 @@ static uint32_t add_choose(struct psd_builder *b, const struct psd_stage *stage,
  * next iteration begins meanwhile, whatever the barrier. */
 static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
 {
-	const struct psd_route route = {stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
+	const struct psd_route route = {stage->item->method->collective, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
 					PSD_BUFFER_NORMS, PSD_BUFFER_NORMS};
 	const uint64_t elements = stage->item->subject.elements;
 	const uint32_t n_ops = b->program.n_ops, final = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
@@ -68,7 +68,7 @@ static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
 
 #define BY_PATTERN(identifier, text)                                                                                   \
 	{.name = "sparse " text,                                                                                       \
-	 .pattern = &psd_##identifier,                                                                                 \
+	 .collective = &psd_##identifier,                                                                              \
 	 .keeps = {[PSD_BUFFER_HISTORY] = true,                                                                        \
 		   [PSD_BUFFER_RESIDUAL] = true,                                                                       \
 		   [PSD_BUFFER_CHOSEN] = true,                                                                         \
@@ -78,7 +78,7 @@ const struct psd_method psd_method_sparse[] = {PSD_ALL_REDUCES(BY_PATTERN)};
 
 #define NORMS_BY_PATTERN(identifier, text)                                                                             \
 	{.name = "norms " text,                                                                                        \
-	 .pattern = &psd_##identifier,                                                                                 \
+	 .collective = &psd_##identifier,                                                                              \
 	 .keeps = {[PSD_BUFFER_NORMS] = true},                                                                         \
 	 .unroll = unroll_norms},
 const struct psd_method psd_method_norms[] = {PSD_ALL_REDUCES(NORMS_BY_PATTERN)};

@@ -52,12 +52,12 @@ enum psd_extent {
 };
 
 /* Of how many iterations it is there at a time, each of its own. */
-enum psd_life {
-	PSD_LIFE_RUN,	    /* one for all iterations */
-	PSD_LIFE_UNDER_WAY, /* from a forward pass to what becomes of its gradient */
+enum psd_lifetime {
+	PSD_LIFETIME_RUN,	/* one for all iterations */
+	PSD_LIFETIME_UNDER_WAY, /* from a forward pass to what becomes of its gradient */
 	/* Others write into it whether this host is as far or not. What of theirs it has not used is of as many
 	 * iterations as may be under way, and they may be as many ahead: they wait for what it sends in each. */
-	PSD_LIFE_AHEAD,
+	PSD_LIFETIME_AHEAD,
 };
 
 /* How wide its values are. */
@@ -77,7 +77,7 @@ struct psd_buffer_row {
 	bool is_encoded; /* nothing where values travel as they are; on a device with memory of its own, too */
 	enum psd_width width;
 	enum psd_extent extent;
-	enum psd_life life;
+	enum psd_lifetime life;
 	/* Where its values are as they travel, if their encoding is lossy; PSD_BUFFERS: they do not travel. */
 	enum psd_buffer on_wire;
 };

@@ -133,7 +133,7 @@ bool psd_choice_may_take_steps(const struct psd_system *system)
 {
 	const struct choice choice = choice_of(system, NULL);
 
-	return choice.dense->pattern->steps || (choice.takes_any && system->rule == PSD_RULE_SECONDS);
+	return choice.dense->collective->steps || (choice.takes_any && system->rule == PSD_RULE_SECONDS);
 }
 
 bool psd_choice_takes_wire(const struct psd_plan *plan, const struct psd_method *method)

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 
 struct psd_host_state {
-	struct psd_sched sched;
+	struct psd_scheduler scheduler;
 	bool is_worker;
 	/* What each resource was given: the first runs. */
 	struct {
 		struct psd_task tasks[PSD_MOST_AHEAD + 1];
 		unsigned n;
 	} given[PSD_RESOURCES];
-	struct psd_collective *collective; /* that the NIC is held for, or is to be; or NULL */
+	struct psd_running_collective *collective; /* that the NIC is held for, or is to be; or NULL */
 	double started_sec[PSD_RESOURCES];
 	double sent_sec; /* when the NIC was last busy */
 	double busy_sec[PSD_RESOURCES];
@@ -84,7 +84,7 @@ static void note_next(struct psd_interpreter *in, struct psd_task task)
 
 static bool carries(const struct psd_interpreter *in, unsigned h, struct psd_task task)
 {
-	return in->hosts[h].sched.duties->waits[task.op] != PSD_NOT_CARRIED;
+	return in->hosts[h].scheduler.duties->waits[task.op] != PSD_NOT_CARRIED;
 }
 
 static void join(struct psd_interpreter *in, unsigned h)
@@ -97,13 +97,13 @@ static void join(struct psd_interpreter *in, unsigned h)
 }
 
 /* Its members here join as soon as their NICs are free. */
-static void begin_collective(struct psd_interpreter *in, struct psd_collective *collective)
+static void begin_collective(struct psd_interpreter *in, struct psd_running_collective *collective)
 {
 	const struct psd_task task = collective->task;
 	if (in->seam.choose != NULL)
 		in->seam.choose(in->seam.context, task);
 	if (collective->n_missing == 0) /* carried out by others, who take their turns by themselves */
-		psd_gathering_end(&in->gathering, collective);
+		psd_collective_order_end(&in->order, collective);
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		if (!carries(in, h, task))
 			continue;
@@ -115,8 +115,8 @@ static void begin_collective(struct psd_interpreter *in, struct psd_collective *
 
 static void gather(struct psd_interpreter *in)
 {
-	struct psd_collective *collective;
-	while ((collective = psd_gathering_next(&in->gathering)) != NULL)
+	struct psd_running_collective *collective;
+	while ((collective = psd_collective_order_next(&in->order)) != NULL)
 		begin_collective(in, collective);
 }
 
@@ -126,18 +126,18 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 {
 	struct psd_host_state *host = &in->hosts[h];
 	struct psd_task task;
-	while (psd_sched_take_instant(&host->sched, &task)) {
+	while (psd_scheduler_take_instant(&host->scheduler, &task)) {
 		const struct psd_op *op = op_of(in, task);
 		if (op->kind == PSD_OP_COLLECTIVE) {
 			if (in->seam.announce != NULL)
 				in->seam.announce(in->seam.context, task);
 			else
-				psd_gathering_ready(&in->gathering, task);
+				psd_collective_order_ready(&in->order, task);
 			continue;
 		}
 		if (op->kind == PSD_OP_NEXT)
 			note_next(in, task);
-		psd_sched_finish(&host->sched, task);
+		psd_scheduler_finish(&host->scheduler, task);
 	}
 	/* of all that became ready together the first by turn: hosts that decide each for itself must agree */
 	gather(in);
@@ -149,13 +149,13 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 	struct psd_host_state *host = &in->hosts[h];
 	const struct psd_op *op = op_of(in, task);
 	if (resource != PSD_RESOURCE_NIC && op->work_sec == 0.0 && !in->seam.does_real_work) {
-		psd_sched_finish(&host->sched, task);
+		psd_scheduler_finish(&host->scheduler, task);
 		return true;
 	}
 	give(in, h, resource, task);
 	if (resource != PSD_RESOURCE_NIC) {
-		if (host->sched.streams & 1u << resource)
-			psd_sched_give(&host->sched, task);
+		if (host->scheduler.streams & 1u << resource)
+			psd_scheduler_give(&host->scheduler, task);
 		in->seam.work(in->seam.context, h, resource, task, op->work_sec);
 		return false;
 	}
@@ -163,7 +163,7 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 		return false;
 	(void)take_first(host, resource);
 	psd_account_end(&in->account, h, op, host->started_sec[resource]);
-	psd_sched_finish(&host->sched, task);
+	psd_scheduler_finish(&host->scheduler, task);
 	return true;
 }
 
@@ -184,7 +184,7 @@ static bool dispatch(struct psd_interpreter *in, unsigned h, enum psd_resource r
 		join(in, h);
 		return false;
 	}
-	return psd_sched_take(&host->sched, resource, &task) &&
+	return psd_scheduler_take(&host->scheduler, resource, &task) &&
 	       (start(in, h, resource, task) || has_room(in, host, resource));
 }
 
@@ -229,15 +229,15 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		in->hosts[h].sent_sec = -INFINITY;
 		enum psd_status status =
-			psd_sched_init(&in->hosts[h].sched, in->program, duties[h], in->iterations, err);
+			psd_scheduler_init(&in->hosts[h].scheduler, in->program, duties[h], in->iterations, err);
 		if (status != PSD_OK)
 			return status;
-		in->hosts[h].sched.free_resources = free_resources;
-		in->hosts[h].sched.streams = in->seam.n_ahead > 0 ? 1u << PSD_RESOURCE_DEVICE : 0;
+		in->hosts[h].scheduler.free_resources = free_resources;
+		in->hosts[h].scheduler.streams = in->seam.n_ahead > 0 ? 1u << PSD_RESOURCE_DEVICE : 0;
 		in->hosts[h].is_worker = duties[h]->waits[in->program->next_op] != PSD_NOT_CARRIED;
 		in->n_workers += in->hosts[h].is_worker;
 	}
-	if (psd_gathering_init(&in->gathering, in->program, in->n_hosts, duties, in->seam.choose != NULL, err))
+	if (psd_collective_order_init(&in->order, in->program, in->n_hosts, duties, in->seam.choose != NULL, err))
 		return err->status;
 	return psd_account_init(&in->account, in->n_hosts, in->iterations.end, err);
 }
@@ -256,11 +256,11 @@ enum psd_status psd_interpreter_init(struct psd_interpreter *in, const struct ps
 void psd_interpreter_release(struct psd_interpreter *in)
 {
 	for (unsigned h = 0; in->hosts != NULL && h < in->n_hosts; h++)
-		psd_sched_release(&in->hosts[h].sched);
+		psd_scheduler_release(&in->hosts[h].scheduler);
 	free(in->hosts);
 	free(in->next_sec);
 	free(in->n_next_done);
-	psd_gathering_release(&in->gathering);
+	psd_collective_order_release(&in->order);
 	psd_account_release(&in->account);
 	*in = (struct psd_interpreter){0};
 }
@@ -268,39 +268,40 @@ void psd_interpreter_release(struct psd_interpreter *in)
 void psd_interpreter_begin(struct psd_interpreter *in)
 {
 	for (unsigned h = 0; h < in->n_hosts; h++)
-		psd_sched_begin(&in->hosts[h].sched);
+		psd_scheduler_begin(&in->hosts[h].scheduler);
 	settle_all(in);
 }
 
 void psd_interpreter_set_fence(struct psd_interpreter *in, unsigned host, uint32_t iteration)
 {
-	psd_sched_set_fence(&in->hosts[host].sched, iteration);
+	psd_scheduler_set_fence(&in->hosts[host].scheduler, iteration);
 }
 
 bool psd_interpreter_is_at_fence(const struct psd_interpreter *in, unsigned host)
 {
-	return psd_sched_is_at_fence(&in->hosts[host].sched);
+	return psd_scheduler_is_at_fence(&in->hosts[host].scheduler);
 }
 
 void psd_interpreter_pass_fence(struct psd_interpreter *in, unsigned host, uint32_t next)
 {
-	psd_sched_pass_fence(&in->hosts[host].sched, next);
+	psd_scheduler_pass_fence(&in->hosts[host].scheduler, next);
 	settle(in, host);
 }
 
 const struct psd_period *psd_interpreter_period(const struct psd_interpreter *in, unsigned host)
 {
-	return &in->hosts[host].sched.period;
+	return &in->hosts[host].scheduler.period;
 }
 
 void psd_interpreter_set_steps(struct psd_interpreter *in, uint32_t window_number, uint32_t steps)
 {
 	for (unsigned h = 0; h < in->n_hosts; h++) {
-		struct psd_sched *sched = &in->hosts[h].sched;
+		struct psd_scheduler *scheduler = &in->hosts[h].scheduler;
 
-		assert(psd_sched_is_complete(sched) || sched->iteration + UINT64_C(1) * in->program->window <=
-							       UINT64_C(1) * window_number * sched->period.window);
-		psd_period_set_steps(&sched->period, window_number, steps);
+		assert(psd_scheduler_is_complete(scheduler) ||
+		       scheduler->iteration + UINT64_C(1) * in->program->window <=
+			       UINT64_C(1) * window_number * scheduler->period.window);
+		psd_period_set_steps(&scheduler->period, window_number, steps);
 	}
 }
 
@@ -308,7 +309,7 @@ void psd_interpreter_finished(struct psd_interpreter *in, unsigned h, enum psd_r
 {
 	struct psd_host_state *host = &in->hosts[h];
 	assert(is_busy(host, resource));
-	psd_sched_finish(&host->sched, end_span(in, h, resource));
+	psd_scheduler_finish(&host->scheduler, end_span(in, h, resource));
 	settle(in, h);
 }
 
@@ -327,22 +328,22 @@ void psd_interpreter_arrived(struct psd_interpreter *in, unsigned h, struct psd_
 	const uint32_t receive = send.op + 1; /* a send is followed by its receive */
 	assert(in->program->ops[receive].kind == PSD_OP_RECEIVE && in->program->ops[receive].match == send.op);
 	psd_account_arrive(&in->account, in->seam.now(in->seam.context));
-	psd_sched_arrive(&in->hosts[h].sched, (struct psd_task){send.iteration, receive});
+	psd_scheduler_arrive(&in->hosts[h].scheduler, (struct psd_task){send.iteration, receive});
 	settle(in, h);
 }
 
 void psd_interpreter_collective_finished(struct psd_interpreter *in, struct psd_task task)
 {
-	struct psd_collective *collective = psd_gathering_find(&in->gathering, task);
+	struct psd_running_collective *collective = psd_collective_order_find(&in->order, task);
 	assert(collective->n_missing == 0);
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		if (in->hosts[h].collective != collective)
 			continue;
 		in->hosts[h].collective = NULL;
 		(void)end_span(in, h, PSD_RESOURCE_NIC);
-		psd_sched_finish(&in->hosts[h].sched, task);
+		psd_scheduler_finish(&in->hosts[h].scheduler, task);
 	}
-	psd_gathering_end(&in->gathering, collective);
+	psd_collective_order_end(&in->order, collective);
 	gather(in);
 	for (unsigned h = 0; h < in->n_hosts; h++)
 		if (carries(in, h, task))
@@ -351,42 +352,42 @@ void psd_interpreter_collective_finished(struct psd_interpreter *in, struct psd_
 
 void psd_interpreter_announced(struct psd_interpreter *in, struct psd_task collective)
 {
-	psd_gathering_ready(&in->gathering, collective);
+	psd_collective_order_ready(&in->order, collective);
 	settle_all(in);
 }
 
 void psd_interpreter_chosen(struct psd_interpreter *in, struct psd_task collective)
 {
-	psd_gathering_add(&in->gathering, in->n_chosen++, collective);
+	psd_collective_order_add(&in->order, in->n_chosen++, collective);
 	settle_all(in);
 }
 
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *in, unsigned host)
 {
-	return psd_sched_is_complete(&in->hosts[host].sched);
+	return psd_scheduler_is_complete(&in->hosts[host].scheduler);
 }
 
 uint32_t psd_interpreter_iteration(const struct psd_interpreter *in, unsigned host)
 {
-	return in->hosts[host].sched.iteration;
+	return in->hosts[host].scheduler.iteration;
 }
 
 enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct psd_error *err)
 {
 	for (unsigned h = 0; h < in->n_hosts; h++) {
-		const struct psd_sched *sched = &in->hosts[h].sched;
-		if (sched->is_out_of_memory || in->gathering.is_out_of_memory)
+		const struct psd_scheduler *scheduler = &in->hosts[h].scheduler;
+		if (scheduler->is_out_of_memory || in->order.is_out_of_memory)
 			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory while running");
-		if (psd_sched_is_complete(sched))
+		if (psd_scheduler_is_complete(scheduler))
 			continue;
 		for (uint32_t i = 0; i < in->program->n_ops; i++) {
-			const uint32_t waiting = psd_sched_waiting(sched, i);
-			if (sched->duties->waits[i] == PSD_NOT_CARRIED || waiting == PSD_DONE)
+			const uint32_t waiting = psd_scheduler_waiting(scheduler, i);
+			if (scheduler->duties->waits[i] == PSD_NOT_CARRIED || waiting == PSD_DONE)
 				continue;
 			return psd_error_set(
 				err, PSD_ERUN, PSD_NOWHERE,
 				"host %u did not finish iteration %u: '%s' of layer '%s' waits for %u more", h,
-				sched->iteration, psd_op_kind_names[in->program->ops[i].kind],
+				scheduler->iteration, psd_op_kind_names[in->program->ops[i].kind],
 				in->program->plan->graph->layers[in->program->ops[i].layer].name,
 				waiting == PSD_GIVEN ? 0 : waiting);
 		}

@@ -9,9 +9,9 @@
 
 #include "engine/base/error.h"
 #include "engine/program/account.h"
-#include "engine/program/gathering.h"
+#include "engine/program/collective_order.h"
 #include "engine/program/program.h"
-#include "engine/program/sched.h"
+#include "engine/program/scheduler.h"
 
 /* What an executor provides. No slot may wait for anything, and none may call back into the interpreter before it
  * returns. */
@@ -58,7 +58,7 @@ struct psd_interpreter {
 	double *next_sec;      /* per iteration, from 0: when its NEXT was done on the last worker */
 	uint32_t *n_next_done; /* per iteration */
 	struct psd_account account;
-	struct psd_gathering gathering;
+	struct psd_collective_order order;
 	int64_t n_chosen; /* by the coordinator elsewhere */
 };
 
@@ -70,7 +70,7 @@ enum psd_status psd_interpreter_init(struct psd_interpreter *interpreter, const 
 void psd_interpreter_release(struct psd_interpreter *interpreter);
 
 void psd_interpreter_begin(struct psd_interpreter *interpreter);
-/* Fences of one host, as in sched.h; what may start begins at once. */
+/* Fences of one host, as in scheduler.h; what may start begins at once. */
 void psd_interpreter_set_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t iteration);
 bool psd_interpreter_is_at_fence(const struct psd_interpreter *interpreter, unsigned host);
 void psd_interpreter_pass_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t next);

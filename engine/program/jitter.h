@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "engine/program/sched.h"
+#include "engine/program/scheduler.h"
 
 /* What a task's seconds are multiplied by on that host: depends on seed, host and task alone. Log-normal with mean 1
  * and standard deviation `ratio`, so that it is positive and slow tails are longer. 1 where ratio is 0. Pure. */

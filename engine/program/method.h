@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
+#include "engine/collectives/collective.h"
 #include "engine/program/buffer.h"
-#include "engine/schedules/pattern.h"
 
 struct psd_builder;
 struct psd_stage;
@@ -16,8 +16,8 @@ struct psd_stage;
 enum psd_slicing { PSD_SLICED_NEVER, PSD_SLICED_ON_DEMAND, PSD_SLICED };
 
 struct psd_method {
-	const char *name;		   /* in plans */
-	const struct psd_pattern *pattern; /* of its transfers: that in which most nodes send to one at a time */
+	const char *name;			 /* in plans */
+	const struct psd_collective *collective; /* of its transfers: that in which most nodes send to one at a time */
 	/* Beside parameters and gradients. Who keeps factors takes only items whose gradient is made from them; who
 	 * keeps nothing encoded takes no lossy encoding. */
 	bool keeps[PSD_BUFFERS];

@@ -48,8 +48,8 @@ unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item
 
 static unsigned fan_in_of(const struct psd_layout *layout, const struct psd_method *method)
 {
-	return psd_payload_fan_in(&(struct psd_payload){.pattern = method->pattern, .elements = 1, .value_bytes = 1},
-				  layout);
+	return psd_payload_fan_in(
+		&(struct psd_payload){.collective = method->collective, .elements = 1, .value_bytes = 1}, layout);
 }
 
 static struct psd_rates rates_of(const struct psd_plan_input *input, unsigned fan_in)

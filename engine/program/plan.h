@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
+#include "engine/collectives/layout.h"
 #include "engine/cost/cost.h"
 #include "engine/cost/costs.h"
 #include "engine/cost/prices.h"
@@ -13,7 +14,6 @@
 #include "engine/model/graph.h"
 #include "engine/program/method.h"
 #include "engine/scenario/scenario.h"
-#include "engine/schedules/layout.h"
 
 /* One synchronisation: a run of tensors that travel together. */
 struct psd_plan_item {

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/collectives/layout.h"
 #include "engine/program/plan.h"
-#include "engine/schedules/layout.h"
 
 enum psd_op_kind {
 	PSD_OP_FORWARD,	   /* a layer and the parameterless ones after it */

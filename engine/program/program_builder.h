@@ -76,7 +76,7 @@ struct psd_stage {
 
 /* What a message is: between whom, and of what. */
 struct psd_route {
-	const struct psd_pattern *pattern;
+	const struct psd_collective *collective;
 	enum psd_where from, to;
 	enum psd_buffer source, target;
 };

@@ -56,7 +56,7 @@ static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffe
 static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where, bool is_there,
 			    enum psd_buffer source, enum psd_buffer target, uint64_t elements, uint32_t before)
 {
-	const struct psd_host *host = &b->plan->system->host;
+	const struct psd_host_costs *host = &b->plan->system->host;
 	struct psd_op op =
 		psd_stage_op(stage, PSD_OP_CONVERT, is_there ? PSD_RESOURCE_DEVICE : PSD_RESOURCE_CPU, where);
 	if (source == target || elements == 0)
@@ -122,7 +122,7 @@ struct psd_op psd_stage_transfer(const struct psd_builder *b, const struct psd_s
 {
 	struct psd_op op = psd_stage_op(stage, kind, PSD_RESOURCE_NIC, route->from);
 
-	op.payload.pattern = route->pattern;
+	op.payload.collective = route->collective;
 	op.payload.elements = elements;
 	op.source = psd_buffer_on_wire(route->source, b->plan->wire);
 	op.target = psd_buffer_on_wire(route->target, b->plan->wire);
@@ -165,7 +165,7 @@ static void add_measure(struct psd_builder *b, const struct psd_stage *stage, en
 uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
 			       uint32_t gradient)
 {
-	const struct psd_host *host = &b->plan->system->host;
+	const struct psd_host_costs *host = &b->plan->system->host;
 	struct psd_op op = psd_stage_op(stage, PSD_OP_APPLY, PSD_RESOURCE_DEVICE, where);
 	op.bytes = stage->item->travelling * b->plan->value_bytes;
 	op.work_sec = psd_cost_bytes_sec((double)op.bytes, host->update_bps);

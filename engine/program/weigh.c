@@ -122,7 +122,7 @@ static double trial_sec(struct trial *trial)
 		trial->free_sec[r] = -INFINITY;
 	while (trial->ready.n > 0) {
 		const struct psd_heap_entry first = psd_heap_pop(&trial->ready);
-		const struct psd_op *op = &program->ops[first.cookie];
+		const struct psd_op *op = &program->ops[first.tag];
 		double *free_sec = &trial->free_sec[op->resource];
 		const double begin_sec = op->resource == PSD_RESOURCE_NONE ? first.at : fmax(first.at, *free_sec);
 

@@ -82,12 +82,12 @@ void psd_result_add_assumed(struct psd_text *text, const struct psd_system *syst
 {
 	if (system->sync < PSD_SYNC_LIBRARY)
 		return;
-	const struct psd_pattern *pattern = psd_libraries[system->sync - PSD_SYNC_LIBRARY];
+	const struct psd_collective *collective = psd_libraries[system->sync - PSD_SYNC_LIBRARY];
 	add_note(text, system);
 	psd_text_add(text,
 		     "' leaves its sums to a library ('sync: %s') by steps that are not seen here: bytes and predicted "
 		     "times are a %s's\n",
-		     pattern->name, pattern->assumed);
+		     collective->name, collective->assumed);
 }
 
 void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system)

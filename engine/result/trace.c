@@ -39,7 +39,7 @@ void psd_trace_add_head(struct psd_text *text, const struct psd_case *traced, co
 	const struct psd_layout *layout = &traced->plan.layout;
 
 	psd_text_add(text, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":");
-	psd_text_add_json(text, traced->matter->scenario->title);
+	psd_text_add_json(text, traced->costed->scenario->title);
 	psd_text_add(text, ",\"system\":");
 	psd_text_add_json(text, traced->system->name);
 	psd_text_add(text, ",\"executor\":\"%s\",\"nodes\":%u,\"workers\":%u,\"bandwidth_bps\":%.15g", executor,
@@ -56,7 +56,7 @@ void psd_trace_add_head(struct psd_text *text, const struct psd_case *traced, co
 static void add_name(struct psd_text *text, const struct psd_plan *plan, const struct psd_op *op)
 {
 	const struct psd_plan_item *item = op->item >= 0 ? &plan->items[op->item] : NULL;
-	const char *verb = op->payload.pattern ? op->payload.pattern->name : psd_op_kind_names[op->kind];
+	const char *verb = op->payload.collective ? op->payload.collective->name : psd_op_kind_names[op->kind];
 	char name[200];
 
 	if (op->kind == PSD_OP_BARRIER)

@@ -8,7 +8,7 @@
 
 #include "engine/base/text.h"
 #include "engine/case/case.h"
-#include "engine/program/sched.h"
+#include "engine/program/scheduler.h"
 
 /* An operation that held a resource on a host, or, with is_arrival, the receiving side of a transfer. */
 struct psd_span {

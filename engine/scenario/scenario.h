@@ -11,8 +11,8 @@
 #include "engine/base/error.h"
 #include "engine/base/reference.h"
 #include "engine/base/text.h"
+#include "engine/collectives/collective.h"
 #include "engine/scenario/train.h"
-#include "engine/schedules/pattern.h"
 
 enum {
 	PSD_MAX_NODES = 65536,
@@ -61,7 +61,7 @@ struct psd_collective_class {
 };
 
 /* Host side of a software stack. A rate of 0 means: costs nothing. */
-struct psd_host {
+struct psd_host_costs {
 	double copy_bps;      /* device to host and host to device, where the device has memory of its own */
 	double reduce_bps;    /* gradient bytes summed and applied by a server */
 	double update_bps;    /* gradient bytes applied by a worker, where the whole gradient is its own */
@@ -81,7 +81,7 @@ struct psd_network {
 	enum psd_topology topology;
 	double bandwidth_bps;	       /* of a node's link, each direction */
 	double payload_ratio;	       /* of a link's rate: what packet headers leave to tensors */
-	double latency_sec;	       /* from node to node, one way; of the links alone, see struct psd_host */
+	double latency_sec;	       /* from node to node, one way; of the links alone, see struct psd_host_costs */
 	unsigned nodes_per_rack;       /* racks, fat tree: nodes below one leaf switch */
 	double oversubscription_ratio; /* racks, fat tree: sum of a leaf's node links / its uplinks; >= 1 */
 	const char *platform_path;     /* platform: SimGrid XML, already relative to the working directory */
@@ -198,7 +198,7 @@ struct psd_system {
 	struct psd_low_rank low_rank; /* if it is */
 	bool is_local;
 	struct psd_local_sgd local_sgd; /* if it is */
-	struct psd_host host;		/* the cluster's host, overlaid with the system's own */
+	struct psd_host_costs host;	/* the cluster's host, overlaid with the system's own */
 	unsigned number;		/* among the scenario's systems */
 	struct psd_workload own;	/* in place of the scenario's; psd_scenario_workload() says what holds */
 	struct psd_place at;
@@ -239,7 +239,7 @@ struct psd_scenario {
 	unsigned workers_per_node;
 	struct psd_network network;
 	struct psd_machine machine;
-	struct psd_host host;
+	struct psd_host_costs host;
 	struct psd_slowdown slowdowns[PSD_MAX_EVENTS];
 	unsigned n_slowdowns;
 	struct psd_background backgrounds[PSD_MAX_EVENTS];

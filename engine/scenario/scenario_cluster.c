@@ -12,7 +12,7 @@ const char *const psd_topology_names[] = {"star", "racks", "fat-tree", "platform
 
 #define KEY(of, text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct of, member)
 #define NETWORK(text, kind, member) KEY(psd_network, text, kind, member)
-#define HOST(text, kind, member)    KEY(psd_host, text, kind, member)
+#define HOST(text, kind, member)    KEY(psd_host_costs, text, kind, member)
 #define CLUSTER(text, kind, member) KEY(psd_scenario, text, kind, member)
 #define BIT(topology)		    (1u << PSD_TOPOLOGY_##topology)
 #define OF_RACKS		    (BIT(RACKS) | BIT(FAT_TREE))
@@ -118,7 +118,7 @@ static const struct psd_key host_keys[] = {
 	{HOST("overlap", RATIO, overlap_ratio), .highest = 0.99, .fallback = "0", .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "share of a worker's device that an all-reduce takes while it runs"},
 	{HOST("collective", SECTION, collective), .section = &class_section, .most_entries = PSD_MAX_COLLECTIVE_CLASSES,
-	 .n_entries_offset = offsetof(struct psd_host, n_collective_classes),
+	 .n_entries_offset = offsetof(struct psd_host_costs, n_collective_classes),
 	 .entry_bytes = sizeof(struct psd_collective_class),
 	 .help = "what a ring costs beyond bandwidth, of the first class that holds; a system's list replaces the "
 		 "cluster's"},
@@ -128,7 +128,7 @@ static const struct psd_key host_keys[] = {
 /* The last class holds for all others. */
 static enum psd_status check_host(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
 {
-	const struct psd_collective_class *class = ((struct psd_host *)base)->collective;
+	const struct psd_collective_class *class = ((struct psd_host_costs *)base)->collective;
 	const struct psd_node *list = psd_node_child(mapping, "collective");
 
 	for (const struct psd_node *entry = list ? list->first : NULL; entry; entry = entry->next, class ++) {

@@ -23,7 +23,7 @@ extern const struct psd_key psd_scenario_root;
 
 /* Sections below. */
 extern const struct psd_section psd_scenario_cluster;
-extern const struct psd_section psd_scenario_host;   /* struct psd_host */
+extern const struct psd_section psd_scenario_host;   /* struct psd_host_costs */
 extern const struct psd_section psd_scenario_system; /* struct psd_system */
 extern const struct psd_section psd_scenario_sweep;
 extern const struct psd_section psd_scenario_train; /* struct psd_train */

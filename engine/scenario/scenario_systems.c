@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/collectives/collective.h"
 #include "engine/encodings/compression.h"
 #include "engine/encodings/encoding.h"
 #include "engine/encodings/low_rank.h"
 #include "engine/scenario/device.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
-#include "engine/schedules/pattern.h"
 
 enum {
 	NAME_MAX_BYTES = 64,

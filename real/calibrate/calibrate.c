@@ -10,7 +10,7 @@
 #include "real/base/affinity.h"
 #include "real/base/libraries.h"
 #include "real/calibrate/calibrate_parts.h"
-#include "real/cluster/crew.h"
+#include "real/cluster/process_group.h"
 
 #define CALM_RATIO    0.05 /* a spread that calls for no other attempt */
 #define SURE_ATTEMPTS 2	   /* whatever the spread of the first: what drifts from minute to minute is calm for seconds */
@@ -121,13 +121,13 @@ static unsigned count_busy(const struct psd_calibrate_options *options, unsigned
 static enum psd_status open_calibration(struct psd_calibration *calibration,
 					const struct psd_calibrate_options *options, struct psd_error *err)
 {
-	const unsigned n_layers = options->matter->graph.n_layers, cores = psd_affinity_count();
+	const unsigned n_layers = options->costed->graph.n_layers, cores = psd_affinity_count();
 
 	*calibration = (struct psd_calibration){
 		.options = options,
 		.cores = cores,
 		.n_busy = count_busy(options, cores),
-		.device_text = psd_crew_share(PSD_DEVICE_TEXT_MAX),
+		.device_text = psd_process_group_share(PSD_DEVICE_TEXT_MAX),
 		.forward_sec = calloc(n_layers, sizeof(double)),
 		.backward_sec = calloc(n_layers, sizeof(double)),
 	};
@@ -158,6 +158,6 @@ enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struc
 	psd_outputs_discard();
 	free(calibration.forward_sec);
 	free(calibration.backward_sec);
-	psd_crew_unshare(calibration.device_text, PSD_DEVICE_TEXT_MAX);
+	psd_process_group_unshare(calibration.device_text, PSD_DEVICE_TEXT_MAX);
 	return status;
 }

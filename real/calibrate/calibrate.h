@@ -10,10 +10,10 @@
 #include "real/cluster/launch.h"
 
 struct psd_calibrate_options {
-	const struct psd_subject_matter *matter; /* its scenario has 'train' */
+	const struct psd_costed_model *costed; /* its scenario has 'train' */
 	const struct psd_device_kind *device;
 	struct psd_point point; /* how many workers share the machine, and at which rate */
-	enum psd_ground ground;
+	enum psd_cluster_kind cluster_kind;
 	double stall_sec;
 	unsigned most_attempts;	 /* at each measurement: two, and more while it spreads; at least 1 */
 	const char *output_path; /* NAME.yaml; NAME-profile.csv and NAME-points.csv are written beside it */

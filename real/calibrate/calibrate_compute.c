@@ -9,10 +9,10 @@
 #include "real/base/affinity.h"
 #include "real/base/fit.h"
 #include "real/base/machine.h"
-#include "real/calibrate/board.h"
 #include "real/calibrate/calibrate_parts.h"
-#include "real/calibrate/gang.h"
+#include "real/calibrate/core_load.h"
 #include "real/calibrate/layer_times.h"
+#include "real/calibrate/shared_results.h"
 #include "real/cluster/launch.h"
 #include "real/device/cpu/cpu.h"
 #include "real/session/shard.h"
@@ -30,15 +30,15 @@ enum {
 
 static void wait_for_all(void *context)
 {
-	psd_board_meet(context);
+	psd_shared_results_meet(context);
 }
 
 /* Of REPEATS values from `first` on. */
-static struct psd_summary summarise_member(const struct psd_board *board, unsigned member, unsigned first)
+static struct psd_summary summarise_member(const struct psd_shared_results *results, unsigned member, unsigned first)
 {
 	double values[REPEATS];
 
-	memcpy(values, psd_board_values(board, member) + first, sizeof(values));
+	memcpy(values, psd_shared_results_values(results, member) + first, sizeof(values));
 	return psd_fit_summary(values, REPEATS);
 }
 
@@ -63,42 +63,42 @@ static enum psd_status fill_layers(struct psd_layer_times *times, double *values
 
 static enum psd_status time_layers(void *context, unsigned member, struct psd_error *err)
 {
-	struct psd_board *board = context;
-	const struct psd_calibrate_options *options = board->calibration->options;
+	struct psd_shared_results *results = context;
+	const struct psd_calibrate_options *options = results->calibration->options;
 	const struct psd_layer_times_options times_options = {
 		.kind = options->device,
 		.number = member,
-		.arithmetic = options->matter->scenario->train.arithmetic,
-		.is_without_graphs = !options->matter->scenario->train.has_graphs,
-		.may_differ = !options->matter->scenario->train.is_deterministic,
-		.batch = options->matter->scenario->batch_per_worker,
-		.n_threads = options->matter->scenario->train.threads,
+		.arithmetic = options->costed->scenario->train.arithmetic,
+		.is_without_graphs = !options->costed->scenario->train.has_graphs,
+		.may_differ = !options->costed->scenario->train.is_deterministic,
+		.batch = options->costed->scenario->batch_per_worker,
+		.n_threads = options->costed->scenario->train.threads,
 		.n_repeats = REPEATS,
 		.begin = wait_for_all,
-		.context = board,
+		.context = results,
 	};
 	struct psd_layer_times times;
 	enum psd_status status;
 
-	(void)psd_affinity_pin(member, board->calibration->n_busy);
-	status = psd_layer_times_open(&times, &options->matter->graph, &times_options, err);
+	(void)psd_affinity_pin(member, results->calibration->n_busy);
+	status = psd_layer_times_open(&times, &options->costed->graph, &times_options, err);
 	if (status)
 		return status;
-	status = fill_layers(&times, psd_board_values(board, member), err);
+	status = fill_layers(&times, psd_shared_results_values(results, member), err);
 	if (member == 0)
-		options->device->describe(times.device, board->calibration->device_text);
+		options->device->describe(times.device, results->calibration->device_text);
 	psd_layer_times_release(&times);
 	return status;
 }
 
 /* All wait for the worker on the slowest core. */
-static unsigned find_slowest(const struct psd_board *board)
+static unsigned find_slowest(const struct psd_shared_results *results)
 {
 	unsigned slowest = 0;
 	double most_sec = 0.0;
 
-	for (unsigned m = 0; m < board->n_members; m++) {
-		const double sec = summarise_member(board, m, AT_ITERATIONS).median;
+	for (unsigned m = 0; m < results->n_members; m++) {
+		const double sec = summarise_member(results, m, AT_ITERATIONS).median;
 
 		slowest = sec > most_sec ? m : slowest;
 		most_sec = fmax(most_sec, sec);
@@ -108,7 +108,7 @@ static unsigned find_slowest(const struct psd_board *board)
 
 static void keep_layers(const struct psd_calibration *calibration, const double *values)
 {
-	for (unsigned l = 0; l < calibration->options->matter->graph.n_layers; l++) {
+	for (unsigned l = 0; l < calibration->options->costed->graph.n_layers; l++) {
 		calibration->forward_sec[l] = values[AT_LAYERS + 2 * l];
 		calibration->backward_sec[l] = values[AT_LAYERS + 2 * l + 1];
 	}
@@ -117,7 +117,7 @@ static void keep_layers(const struct psd_calibration *calibration, const double 
 /* A scenario's jitter is each operation's own, and cancels out over an iteration by the root of the sum of squares. */
 static double operations_per_iteration(const struct psd_calibration *calibration)
 {
-	const struct psd_graph *graph = &calibration->options->matter->graph;
+	const struct psd_graph *graph = &calibration->options->costed->graph;
 	double sum_sec = 0.0, sum_of_squares = 0.0;
 
 	for (unsigned first = 0, end; first < graph->n_layers; first = end) {
@@ -134,16 +134,17 @@ static double operations_per_iteration(const struct psd_calibration *calibration
 	return sum_of_squares > 0.0 ? sum_sec / sqrt(sum_of_squares) : 1.0;
 }
 
-static void keep_jitter(struct psd_calibration *calibration, const struct psd_board *board)
+static void keep_jitter(struct psd_calibration *calibration, const struct psd_shared_results *results)
 {
-	const double ratio = psd_fit_jitter(board->values + AT_ITERATIONS, board->n_values, board->n_members, REPEATS);
+	const double ratio =
+		psd_fit_jitter(results->values + AT_ITERATIONS, results->n_values, results->n_members, REPEATS);
 	const struct psd_summary jitter = {.median = ratio * operations_per_iteration(calibration),
-					   .n_samples = board->n_members * REPEATS};
+					   .n_samples = results->n_members * REPEATS};
 
 	/* it goes with the seconds of layers that are kept */
 	calibration->measured[PSD_QUANTITY_JITTER_RATIO].is_there = false;
 	psd_calibrate_note(calibration, PSD_QUANTITY_JITTER_RATIO, jitter, "of one operation, %u at a time",
-			   board->n_members);
+			   results->n_members);
 }
 
 /* A rate from the seconds of so much work: the spread stays. */
@@ -155,30 +156,30 @@ static struct psd_summary rate_of(double work, struct psd_summary sec)
 enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err)
 {
 	const struct psd_calibrate_options *options = calibration->options;
-	struct psd_board board = {
+	struct psd_shared_results results = {
 		.calibration = calibration,
 		.n_members = calibration->n_busy,
-		.n_values = AT_LAYERS + 2 * options->matter->graph.n_layers,
+		.n_values = AT_LAYERS + 2 * options->costed->graph.n_layers,
 	};
-	enum psd_status status = psd_board_run(&board, time_layers, err);
+	enum psd_status status = psd_shared_results_run(&results, time_layers, err);
 
 	if (!status) {
-		const unsigned slowest = find_slowest(&board);
-		const struct psd_summary sec = summarise_member(&board, slowest, AT_ITERATIONS);
-		const double flops = board.values[AT_FLOPS];
-		const unsigned batch = options->matter->scenario->batch_per_worker;
+		const unsigned slowest = find_slowest(&results);
+		const struct psd_summary sec = summarise_member(&results, slowest, AT_ITERATIONS);
+		const double flops = results.values[AT_FLOPS];
+		const unsigned batch = options->costed->scenario->batch_per_worker;
 
 		if (psd_calibrate_note(calibration, PSD_QUANTITY_LAYERS_SEC, sec, "batch %u, %u at a time", batch,
-				       board.n_members)) {
-			keep_layers(calibration, psd_board_values(&board, slowest));
-			keep_jitter(calibration, &board);
+				       results.n_members)) {
+			keep_layers(calibration, psd_shared_results_values(&results, slowest));
+			keep_jitter(calibration, &results);
 		}
 		if (flops > 0.0)
 			psd_calibrate_note(calibration, PSD_QUANTITY_REBUILD,
-					   rate_of(flops, summarise_member(&board, slowest, AT_REBUILDS)),
+					   rate_of(flops, summarise_member(&results, slowest, AT_REBUILDS)),
 					   "%u samples more", batch * (PSD_LAYER_TIMES_REBUILD_WORKERS - 1));
 	}
-	psd_board_close(&board);
+	psd_shared_results_close(&results);
 	return status;
 }
 
@@ -200,22 +201,22 @@ static uint32_t training_iterations(const struct psd_calibration *calibration)
 	return (uint32_t)fmin(fmax(n, REPEATS), MOST_ITERATIONS);
 }
 
-static enum psd_status launch_alone(const struct psd_board *board, unsigned member, const struct psd_case *made,
-				    struct psd_error *err)
+static enum psd_status launch_alone(const struct psd_shared_results *results, unsigned member,
+				    const struct psd_case *made, struct psd_error *err)
 {
-	const struct psd_calibrate_options *options = board->calibration->options;
+	const struct psd_calibrate_options *options = results->calibration->options;
 	const struct psd_launch_options launch_options = {
 		.worker.made = made,
-		.worker.train = &made->matter->scenario->train,
+		.worker.train = &made->costed->scenario->train,
 		.worker.device = options->device,
 		.worker.place = member,
-		.worker.n_iterations = psd_worker_warmed_up(training_iterations(board->calibration)),
-		.ground = PSD_GROUND_LOOPBACK,
+		.worker.n_iterations = psd_worker_warmed_up(training_iterations(results->calibration)),
+		.cluster_kind = PSD_CLUSTER_LOOPBACK,
 		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
 		.worker.stall_sec = options->stall_sec,
 		.stop_signal = options->stop_signal,
 	};
-	double *const values = psd_board_values(board, member);
+	double *const values = psd_shared_results_values(results, member);
 	struct psd_worker_result result;
 	const enum psd_status status = psd_launch(&launch_options, &result, err);
 
@@ -227,9 +228,9 @@ static enum psd_status launch_alone(const struct psd_board *board, unsigned memb
 /* A member's values: processor seconds of an iteration beside its operations, and their spread. */
 static enum psd_status time_beside(void *context, unsigned member, struct psd_error *err)
 {
-	struct psd_board *board = context;
-	const struct psd_subject_matter *matter = board->calibration->options->matter;
-	struct psd_system system = matter->scenario->systems[0];
+	struct psd_shared_results *results = context;
+	const struct psd_costed_model *costed = results->calibration->options->costed;
+	struct psd_system system = costed->scenario->systems[0];
 	struct psd_case made;
 	enum psd_status status;
 
@@ -237,36 +238,37 @@ static enum psd_status time_beside(void *context, unsigned member, struct psd_er
 	system.servers = 0;
 	system.finds_fuse = false;
 	system.fuse_bytes = 0;
-	(void)psd_affinity_pin(member, board->calibration->n_busy);
-	status = psd_case_make(&made, matter, &system, alone(board->calibration), err);
+	(void)psd_affinity_pin(member, results->calibration->n_busy);
+	status = psd_case_make(&made, costed, &system, alone(results->calibration), err);
 	if (status)
 		return status;
-	status = launch_alone(board, member, &made, err);
+	status = launch_alone(results, member, &made, err);
 	psd_case_release(&made);
 	return status;
 }
 
-static struct psd_summary summarise_beside(const struct psd_board *board)
+static struct psd_summary summarise_beside(const struct psd_shared_results *results)
 {
-	struct psd_summary summary = {.n_samples = board->n_members * training_iterations(board->calibration)};
+	struct psd_summary summary = {.n_samples = results->n_members * training_iterations(results->calibration)};
 
-	for (unsigned m = 0; m < board->n_members; m++) {
-		summary.median += psd_board_values(board, m)[0] / board->n_members;
-		summary.spread_ratio = fmax(summary.spread_ratio, psd_board_values(board, m)[1]);
+	for (unsigned m = 0; m < results->n_members; m++) {
+		summary.median += psd_shared_results_values(results, m)[0] / results->n_members;
+		summary.spread_ratio = fmax(summary.spread_ratio, psd_shared_results_values(results, m)[1]);
 	}
 	return summary;
 }
 
 enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct psd_error *err)
 {
-	struct psd_board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = 2};
-	enum psd_status status = psd_board_run(&board, time_beside, err);
+	struct psd_shared_results results = {
+		.calibration = calibration, .n_members = calibration->n_busy, .n_values = 2};
+	enum psd_status status = psd_shared_results_run(&results, time_beside, err);
 
 	if (!status)
-		psd_calibrate_note(calibration, PSD_QUANTITY_BESIDE_SEC, summarise_beside(&board),
+		psd_calibrate_note(calibration, PSD_QUANTITY_BESIDE_SEC, summarise_beside(&results),
 				   "%u iterations, %u at a time", (unsigned)training_iterations(calibration),
 				   calibration->n_busy);
-	psd_board_close(&board);
+	psd_shared_results_close(&results);
 	return status;
 }
 
@@ -311,16 +313,17 @@ static void give_arrays(struct arrays *arrays)
 }
 
 /* Seconds of a reduction, then of an update; of processors, which others on the machine disturb less. */
-static void time_arrays(const struct psd_board *board, const struct arrays *arrays, double values[])
+static void time_arrays(const struct psd_shared_results *results, const struct arrays *arrays, double values[])
 {
-	const struct psd_update update = psd_solver_update(&board->calibration->options->matter->scenario->train, 1, 0);
+	const struct psd_update update =
+		psd_solver_update(&results->calibration->options->costed->scenario->train, 1, 0);
 	struct psd_shard_part parts[MOST_PARTS];
 	double start_sec;
 
 	for (unsigned p = 0; p < MOST_PARTS; p++)
 		parts[p] = (struct psd_shard_part){arrays->parts[p], &psd_encoding_fp32};
 	start_sec = psd_machine_own_sec();
-	psd_shard_reduce(&update, parts, parts_of(board->calibration), 1.0f, arrays->weight, arrays->moments,
+	psd_shard_reduce(&update, parts, parts_of(results->calibration), 1.0f, arrays->weight, arrays->moments,
 			 HOST_ELEMENTS);
 	values[0] = psd_machine_own_sec() - start_sec;
 	start_sec = psd_machine_own_sec();
@@ -331,28 +334,28 @@ static void time_arrays(const struct psd_board *board, const struct arrays *arra
 /* Values: REPEATS of reductions, then of updates. */
 static enum psd_status time_host(void *context, unsigned member, struct psd_error *err)
 {
-	const struct psd_board *board = context;
+	const struct psd_shared_results *results = context;
 	struct arrays arrays;
-	const bool is_complete = take_arrays(&arrays, parts_of(board->calibration));
+	const bool is_complete = take_arrays(&arrays, parts_of(results->calibration));
 
-	(void)psd_affinity_pin(member, board->calibration->n_busy);
+	(void)psd_affinity_pin(member, results->calibration->n_busy);
 	for (unsigned i = 0; i < REPEATS && is_complete; i++)
-		time_arrays(board, &arrays, psd_board_values(board, member) + i);
+		time_arrays(results, &arrays, psd_shared_results_values(results, member) + i);
 	give_arrays(&arrays);
 	return is_complete ? PSD_OK
 			   : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of the host");
 }
 
-static void note_host(struct psd_calibration *calibration, const struct psd_board *board)
+static void note_host(struct psd_calibration *calibration, const struct psd_shared_results *results)
 {
 	const double bits = BITS_OF_ELEMENT * HOST_ELEMENTS;
 	const unsigned n_parts = parts_of(calibration);
 
-	psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS, rate_of(n_parts * bits, summarise_member(board, 0, 0)),
-			   "%u gradients of 32 MiB", n_parts);
+	psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS,
+			   rate_of(n_parts * bits, summarise_member(results, 0, 0)), "%u gradients of 32 MiB", n_parts);
 	if (calibration->options->device->has_own_memory)
 		return; /* which applies by itself */
-	psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS, rate_of(bits, summarise_member(board, 0, REPEATS)),
+	psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS, rate_of(bits, summarise_member(results, 0, REPEATS)),
 			   "32 MiB");
 }
 
@@ -361,19 +364,19 @@ static void note_host(struct psd_calibration *calibration, const struct psd_boar
  * Where a device has layers, the other processors are free. */
 enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err)
 {
-	struct psd_board board = {.calibration = calibration, .n_members = 1, .n_values = 2 * REPEATS};
+	struct psd_shared_results results = {.calibration = calibration, .n_members = 1, .n_values = 2 * REPEATS};
 	const unsigned n_cores = calibration->options->device->has_own_memory ? 1 : calibration->n_busy;
-	struct psd_gang neighbours;
-	enum psd_status status = psd_gang_start(&neighbours, 1, n_cores, err);
+	struct psd_core_load neighbours;
+	enum psd_status status = psd_core_load_start(&neighbours, 1, n_cores, err);
 
 	if (status)
 		return status;
-	status = psd_board_run(&board, time_host, err);
+	status = psd_shared_results_run(&results, time_host, err);
 	if (!status)
-		status = psd_gang_check(&neighbours, err);
+		status = psd_core_load_check(&neighbours, err);
 	if (!status)
-		note_host(calibration, &board);
-	psd_board_close(&board);
-	psd_gang_stop(&neighbours);
+		note_host(calibration, &results);
+	psd_shared_results_close(&results);
+	psd_core_load_stop(&neighbours);
 	return status;
 }

@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "real/base/fit.h"
-#include "real/calibrate/board.h"
 #include "real/calibrate/calibrate_parts.h"
+#include "real/calibrate/shared_results.h"
 #include "real/calibrate/stopwatch.h"
 #include "real/session/solver.h"
 
@@ -89,9 +89,9 @@ static enum psd_status time_updates(struct bench *bench, const struct psd_train 
 
 static enum psd_status time_device(void *context, unsigned member, struct psd_error *err)
 {
-	const struct psd_board *board = context;
-	const struct psd_calibrate_options *options = board->calibration->options;
-	const struct psd_train *train = &options->matter->scenario->train;
+	const struct psd_shared_results *results = context;
+	const struct psd_calibrate_options *options = results->calibration->options;
+	const struct psd_train *train = &options->costed->scenario->train;
 	const struct psd_device_options device_options = {.n_threads = train->threads, .arithmetic = train->arithmetic};
 	struct bench bench = {.kind = options->device};
 	enum psd_status status = bench.kind->open(&bench.device, &device_options, err);
@@ -103,9 +103,9 @@ static enum psd_status time_device(void *context, unsigned member, struct psd_er
 	if (!status)
 		status = bench.kind->take_host(bench.device, MOST_BYTES, &bench.here, err);
 	if (!status)
-		status = time_copies(&bench, psd_board_values(board, member), err);
+		status = time_copies(&bench, psd_shared_results_values(results, member), err);
 	if (!status)
-		status = time_updates(&bench, train, psd_board_values(board, member), err);
+		status = time_updates(&bench, train, psd_shared_results_values(results, member), err);
 	bench.kind->close(bench.device);
 	return status;
 }
@@ -147,14 +147,14 @@ static void note(struct psd_calibration *calibration, const double *values)
 
 enum psd_status psd_calibrate_device(struct psd_calibration *calibration, struct psd_error *err)
 {
-	struct psd_board board = {.calibration = calibration, .n_members = 1, .n_values = VALUES};
+	struct psd_shared_results results = {.calibration = calibration, .n_members = 1, .n_values = VALUES};
 	enum psd_status status;
 
 	if (!calibration->options->device->has_own_memory)
 		return PSD_OK;
-	status = psd_board_run(&board, time_device, err);
+	status = psd_shared_results_run(&results, time_device, err);
 	if (!status)
-		note(calibration, psd_board_values(&board, 0));
-	psd_board_close(&board);
+		note(calibration, psd_shared_results_values(&results, 0));
+	psd_shared_results_close(&results);
 	return status;
 }

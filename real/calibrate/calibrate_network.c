@@ -28,7 +28,8 @@ enum {
 
 static bool has_links(const struct psd_calibration *calibration)
 {
-	return calibration->options->ground != PSD_GROUND_LOOPBACK && calibration->options->point.bandwidth_bps > 0.0;
+	return calibration->options->cluster_kind != PSD_CLUSTER_LOOPBACK &&
+	       calibration->options->point.bandwidth_bps > 0.0;
 }
 
 struct psd_exchange_options psd_calibrate_exchange(const struct psd_calibration *calibration, double rate_bps)
@@ -40,8 +41,8 @@ struct psd_exchange_options psd_calibrate_exchange(const struct psd_calibration 
 		.side = 1,
 		.n_streams = 1,
 		.rate_bps = rate_bps,
-		.latency_sec = calibration->options->matter->scenario->network.latency_sec,
-		.ground = calibration->options->ground,
+		.latency_sec = calibration->options->costed->scenario->network.latency_sec,
+		.cluster_kind = calibration->options->cluster_kind,
 		.stall_sec = calibration->options->stall_sec,
 		.stop_signal = calibration->options->stop_signal,
 	};
@@ -52,8 +53,8 @@ static struct psd_exchange_options exchange_of(const struct psd_calibration *cal
 	struct psd_exchange_options options = psd_calibrate_exchange(calibration, rate_bps);
 
 	options.n_servers = 1;
-	if (options.ground == PSD_GROUND_SHAPED && rate_bps == 0.0)
-		options.ground = PSD_GROUND_LOOPBACK;
+	if (options.cluster_kind == PSD_CLUSTER_SHAPED && rate_bps == 0.0)
+		options.cluster_kind = PSD_CLUSTER_LOOPBACK;
 	return options;
 }
 
@@ -257,7 +258,7 @@ static struct psd_exchange_options local_exchange(const struct psd_calibration *
 	struct psd_exchange_options options = psd_calibrate_exchange(calibration, 0.0);
 
 	options.n_workers = options.workers_per_node = 2;
-	options.ground = PSD_GROUND_LOOPBACK;
+	options.cluster_kind = PSD_CLUSTER_LOOPBACK;
 	return options;
 }
 

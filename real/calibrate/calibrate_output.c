@@ -67,7 +67,7 @@ static double told_value(const struct psd_calibration *calibration, unsigned qua
 {
 	const struct psd_measured *measured = calibration->measured;
 	const bool is_of_link = quantity == PSD_QUANTITY_LATENCY_SEC;
-	const double links_sec = is_of_link ? calibration->options->matter->scenario->network.latency_sec : 0.0;
+	const double links_sec = is_of_link ? calibration->options->costed->scenario->network.latency_sec : 0.0;
 
 	if (!is_of_link && quantity != PSD_QUANTITY_LOCAL_LATENCY_SEC)
 		return measured[quantity].value;
@@ -231,8 +231,8 @@ static void add_fits(struct psd_text *text, const struct psd_calibration *calibr
 
 static void add_profile(struct psd_text *text, const struct psd_calibration *calibration)
 {
-	const struct psd_graph *graph = &calibration->options->matter->graph;
-	const struct psd_scenario *scenario = calibration->options->matter->scenario;
+	const struct psd_graph *graph = &calibration->options->costed->graph;
+	const struct psd_scenario *scenario = calibration->options->costed->scenario;
 	const struct psd_measured *rebuild = &calibration->measured[PSD_QUANTITY_REBUILD];
 
 	add_origin(text, calibration);
@@ -256,7 +256,7 @@ static void add_points(struct psd_text *text, const struct psd_calibration *cali
 {
 	const struct psd_calibrate_point *point = &calibration->point;
 	const struct psd_result result = {
-		.scenario = calibration->options->matter->scenario->title,
+		.scenario = calibration->options->costed->scenario->title,
 		.system_name = "PS",
 		.executor = "real-idle",
 		.point = {.nodes = point->workers, .workers = point->workers},
@@ -299,9 +299,9 @@ static double seconds_of(const struct psd_calibration *calibration, enum psd_qua
 }
 
 /* All of it is this machine's: collectives of another stack are left behind, psd-run has none. */
-static void fit_host(struct psd_host *host, const struct psd_calibration *calibration)
+static void fit_host(struct psd_host_costs *host, const struct psd_calibration *calibration)
 {
-	*host = (struct psd_host){
+	*host = (struct psd_host_costs){
 		.reduce_bps = value_of(calibration, PSD_QUANTITY_REDUCE_BPS),
 		.update_bps = value_of(calibration, PSD_QUANTITY_UPDATE_BPS),
 		.copy_bps = value_of(calibration, PSD_QUANTITY_COPY_BPS),
@@ -373,7 +373,7 @@ static void add_scenario(struct psd_text *text, const struct psd_calibration *ca
 	add_path(&profile_path, calibration, PSD_CALIBRATE_PROFILE);
 	text->is_out_of_memory = !scenario || profile_path.is_out_of_memory;
 	if (!text->is_out_of_memory) {
-		*scenario = *calibration->options->matter->scenario;
+		*scenario = *calibration->options->costed->scenario;
 		psd_schema_walk(&psd_scenario_root, scenario, NULL, make_absolute, &paths);
 		fit(scenario, calibration);
 		scenario->profile_path = file_name(profile_path.bytes);

@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 
 #include "real/calibrate/calibrate_parts.h"
+#include "real/calibrate/core_load.h"
 #include "real/calibrate/exchange.h"
-#include "real/calibrate/gang.h"
 
 enum {
 	WORKERS = 2,
@@ -51,7 +51,7 @@ static struct psd_exchange_options exchange_of(const struct psd_calibration *cal
 	struct psd_exchange_options options = psd_calibrate_exchange(calibration, link_bps);
 
 	options.n_workers = WORKERS;
-	options.n_streams = psd_train_least_streams(&calibration->options->matter->scenario->train);
+	options.n_streams = psd_train_least_streams(&calibration->options->costed->scenario->train);
 	return options;
 }
 
@@ -101,11 +101,11 @@ static double reduce_sec(const struct psd_calibration *calibration, const struct
 
 /* ---- the measurement ---- */
 
-static enum psd_status run_between(const struct psd_gang *gang, struct psd_exchange_options options,
+static enum psd_status run_between(const struct psd_core_load *load, struct psd_exchange_options options,
 				   uint32_t n_iterations, double *sec, struct psd_calibrate_point *point,
 				   struct psd_error *err)
 {
-	const double before_sec = children_sec() + psd_gang_kernel_sec(gang);
+	const double before_sec = children_sec() + psd_core_load_kernel_sec(load);
 	struct psd_exchange exchange;
 	enum psd_status status;
 
@@ -113,7 +113,7 @@ static enum psd_status run_between(const struct psd_gang *gang, struct psd_excha
 	status = psd_exchange_run(&exchange, &options, err);
 	if (status)
 		return status;
-	*sec = children_sec() + psd_gang_kernel_sec(gang) - before_sec;
+	*sec = children_sec() + psd_core_load_kernel_sec(load) - before_sec;
 	*point = (struct psd_calibrate_point){
 		.workers = WORKERS,
 		.bandwidth_bps = options.rate_bps,
@@ -124,7 +124,7 @@ static enum psd_status run_between(const struct psd_gang *gang, struct psd_excha
 	return PSD_OK;
 }
 
-static enum psd_status sample_beside(struct psd_gang *gang, const struct psd_exchange_options *options,
+static enum psd_status sample_beside(struct psd_core_load *load, const struct psd_exchange_options *options,
 				     double values[SAMPLES], struct psd_calibrate_point *point, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -132,12 +132,12 @@ static enum psd_status sample_beside(struct psd_gang *gang, const struct psd_exc
 	for (unsigned i = 0; i < SAMPLES && !status; i++) {
 		double short_sec = 0.0, long_sec = 0.0;
 
-		status = run_between(gang, *options, SHORT_ITERATIONS, &short_sec, point, err);
+		status = run_between(load, *options, SHORT_ITERATIONS, &short_sec, point, err);
 		if (!status)
-			status = run_between(gang, *options, SHORT_ITERATIONS + options->n_iterations, &long_sec, point,
+			status = run_between(load, *options, SHORT_ITERATIONS + options->n_iterations, &long_sec, point,
 					     err);
 		if (!status)
-			status = psd_gang_check(gang, err);
+			status = psd_core_load_check(load, err);
 		values[i] = (long_sec - short_sec) / options->n_iterations;
 	}
 	return status;
@@ -148,13 +148,13 @@ static enum psd_status sample(const struct psd_calibration *calibration, const s
 			      double values[SAMPLES], struct psd_calibrate_point *point, struct psd_error *err)
 {
 	const unsigned first_core = calibration->options->device->has_own_memory ? calibration->cores : 0;
-	struct psd_gang gang;
-	enum psd_status status = psd_gang_start(&gang, first_core, calibration->cores, err);
+	struct psd_core_load load;
+	enum psd_status status = psd_core_load_start(&load, first_core, calibration->cores, err);
 
 	if (status)
 		return status;
-	status = sample_beside(&gang, options, values, point, err);
-	psd_gang_stop(&gang);
+	status = sample_beside(&load, options, values, point, err);
+	psd_core_load_stop(&load);
 	return status;
 }
 
@@ -167,7 +167,7 @@ static enum psd_status sample_solo(const struct psd_calibration *calibration, st
 	enum psd_status status;
 
 	options.n_workers = 1;
-	options.ground = PSD_GROUND_LOOPBACK;
+	options.cluster_kind = PSD_CLUSTER_LOOPBACK;
 	status = sample(calibration, &options, values, &point, err);
 	if (!status)
 		*solo_sec = WORKERS * psd_fit_summary(values, SAMPLES).median;

@@ -51,10 +51,10 @@ static enum psd_status parse_scenario(struct psd_scenario *scenario, const struc
 	return status;
 }
 
-static enum psd_status make_matter(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
+static enum psd_status make_matter(struct psd_costed_model *costed, const struct psd_scenario *scenario,
 				   const struct psd_exchange_options *options, struct psd_error *err)
 {
-	struct psd_subject_matter made = {.scenario = scenario};
+	struct psd_costed_model made = {.scenario = scenario};
 	struct psd_text text = {.bytes = NULL};
 	enum psd_status status;
 
@@ -69,7 +69,7 @@ static enum psd_status make_matter(struct psd_subject_matter *matter, const stru
 	if (status)
 		psd_graph_release(&made.graph);
 	else
-		*matter = made;
+		*costed = made;
 	return status;
 }
 
@@ -90,7 +90,7 @@ static void note_span(void *context, const struct psd_program *program, const st
 
 	if (op->kind != PSD_OP_SEND)
 		return;
-	flight->is_push = op->payload.pattern == &psd_push;
+	flight->is_push = op->payload.collective == &psd_push;
 	flight->iteration = span->task.iteration;
 	if (span->is_arrival) {
 		flight->end_sec = fmax(flight->end_sec, span->end_sec);
@@ -122,10 +122,10 @@ static enum psd_status launch(struct psd_exchange *exchange, const struct psd_ca
 	struct psd_spans spans = {.hosts = NULL};
 	const struct psd_launch_options launch_options = {
 		.worker.made = made,
-		.worker.train = &made->matter->scenario->train,
+		.worker.train = &made->costed->scenario->train,
 		.worker.device = &psd_device_idle,
 		.worker.n_iterations = options->n_iterations,
-		.ground = options->ground,
+		.cluster_kind = options->cluster_kind,
 		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
 		.worker.stall_sec = options->stall_sec,
 		.worker.remark = options->remark,
@@ -146,15 +146,15 @@ static enum psd_status launch(struct psd_exchange *exchange, const struct psd_ca
 	return status;
 }
 
-static enum psd_status run_case(struct psd_exchange *exchange, const struct psd_subject_matter *matter,
+static enum psd_status run_case(struct psd_exchange *exchange, const struct psd_costed_model *costed,
 				const struct psd_exchange_options *options, struct psd_error *err)
 {
-	struct psd_point point = psd_scenario_point(matter->scenario, 0);
+	struct psd_point point = psd_scenario_point(costed->scenario, 0);
 	struct psd_case made;
 	enum psd_status status;
 
 	point.bandwidth_bps = options->rate_bps;
-	status = psd_case_make(&made, matter, &matter->scenario->systems[0], point, err);
+	status = psd_case_make(&made, costed, &costed->scenario->systems[0], point, err);
 	if (status)
 		return status;
 	status = launch(exchange, &made, options, err);
@@ -166,16 +166,16 @@ enum psd_status psd_exchange_run(struct psd_exchange *exchange, const struct psd
 				 struct psd_error *err)
 {
 	struct psd_exchange run = {.flights = NULL};
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 	struct psd_scenario scenario;
 	enum psd_status status = parse_scenario(&scenario, options, err);
 
 	if (status)
 		return status;
-	status = make_matter(&matter, &scenario, options, err);
+	status = make_matter(&costed, &scenario, options, err);
 	if (!status) {
-		status = run_case(&run, &matter, options, err);
-		psd_subject_matter_release(&matter);
+		status = run_case(&run, &costed, options, err);
+		psd_costed_model_release(&costed);
 	}
 	psd_scenario_release(&scenario);
 	if (status)

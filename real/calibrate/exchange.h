@@ -17,7 +17,7 @@ struct psd_exchange_options {
 	uint32_t n_iterations;
 	double rate_bps; /* of the links; 0: as fast as the machine */
 	double latency_sec;
-	enum psd_ground ground;
+	enum psd_cluster_kind cluster_kind;
 	double stall_sec;
 	const volatile sig_atomic_t *stop_signal;	 /* as in psd_launch_options */
 	void (*remark)(void *context, const char *line); /* may be NULL: as in psd_worker_options */

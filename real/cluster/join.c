@@ -7,7 +7,7 @@
 
 #include "real/base/affinity.h"
 #include "real/net/socket.h"
-#include "real/session/terms.h"
+#include "real/session/agreed_terms.h"
 
 /* Joining closes what it listens on. */
 static enum psd_status share_listener(struct psd_worker_options *worker, struct psd_error *err)
@@ -24,7 +24,7 @@ enum psd_status psd_join(const struct psd_worker_options *options, const struct 
 {
 	struct psd_text terms = {.bytes = NULL};
 	struct psd_worker_options worker = *options;
-	enum psd_status status = psd_worker_check(worker.made->matter->scenario, err);
+	enum psd_status status = psd_worker_check(worker.made->costed->scenario, err);
 	unsigned n_beside;
 
 	if (!status)

@@ -17,8 +17,8 @@
 
 #include "real/base/affinity.h"
 #include "real/base/machine.h"
-#include "real/cluster/crew.h"
 #include "real/cluster/emulation.h"
+#include "real/cluster/process_group.h"
 #include "real/net/socket.h"
 
 enum { FIRST_PORT = 7411 };
@@ -47,7 +47,7 @@ struct launch {
 	int *listeners; /* loopback; -1 where closed */
 	int pipe_in, pipe_out;
 	struct psd_emulation *emulation; /* or NULL; its children count like hosts, in the order of starts */
-	struct psd_crew crew;		 /* loopback */
+	struct psd_process_group group;	 /* loopback */
 	unsigned self;			 /* in a process: which one it is */
 
 	struct record *records;
@@ -76,7 +76,7 @@ static struct links links_of(const struct psd_case *made, const struct psd_repla
 	const double bandwidth_bps = made->point.bandwidth_bps;
 
 	if (!replay)
-		return (struct links){bandwidth_bps, bandwidth_bps, made->matter->scenario->network.latency_sec};
+		return (struct links){bandwidth_bps, bandwidth_bps, made->costed->scenario->network.latency_sec};
 	return (struct links){
 		.send_bps = rates->send_bps * replay->payload_ratio / replay->dilation_ratio,
 		.receive_bps = rates->receive_bps * replay->payload_ratio / replay->dilation_ratio,
@@ -87,15 +87,16 @@ static struct links links_of(const struct psd_case *made, const struct psd_repla
 /* What messages are held to, because a shaped link lets some pass at once after a pause, as a part of the links' rates:
  * 0 where links are as they are. Workers of one node do not see each other's messages, and together gain a burst after
  * a pause. A training's bandwidth counts headers, a replay's rates do not. */
-static double pace_ratio(enum psd_ground ground, const struct psd_case *made, const struct psd_replay *replay)
+static double pace_ratio(enum psd_cluster_kind cluster_kind, const struct psd_case *made,
+			 const struct psd_replay *replay)
 {
 	if (made->point.bandwidth_bps == 0.0)
 		return 0.0;
-	switch (ground) {
-	case PSD_GROUND_SHAPED: return 1.0 / made->plan.layout.workers_per_node;
-	case PSD_GROUND_EMULATED: return replay ? 1.0 : psd_emulation_payload_ratio(PSD_EMULATION_DEFAULT_MTU);
-	case PSD_GROUND_LOOPBACK:
-	case PSD_GROUND_HOSTS: break;
+	switch (cluster_kind) {
+	case PSD_CLUSTER_SHAPED: return 1.0 / made->plan.layout.workers_per_node;
+	case PSD_CLUSTER_EMULATED: return replay ? 1.0 : psd_emulation_payload_ratio(PSD_EMULATION_DEFAULT_MTU);
+	case PSD_CLUSTER_LOOPBACK:
+	case PSD_CLUSTER_HOSTS: break;
 	}
 	return 0.0;
 }
@@ -114,7 +115,7 @@ static int live(void *context, unsigned node)
 	const struct psd_launch_options *options = launch->options;
 	const struct psd_case *made = options->worker.made;
 	const struct links links = links_of(made, options->worker.replay);
-	const double ratio = pace_ratio(options->ground, made, options->worker.replay);
+	const double ratio = pace_ratio(options->cluster_kind, made, options->worker.replay);
 	struct psd_worker_options worker = options->worker;
 	struct record record = {.host = launch->self};
 	struct psd_error err = {.text = ""};
@@ -124,13 +125,13 @@ static int live(void *context, unsigned node)
 	worker.place = options->worker.place + launch->self;
 	worker.hosts = launch->hosts;
 	worker.listener = launch->listeners[launch->self];
-	worker.has_rate = options->ground == PSD_GROUND_SHAPED && made->point.bandwidth_bps > 0.0;
+	worker.has_rate = options->cluster_kind == PSD_CLUSTER_SHAPED && made->point.bandwidth_bps > 0.0;
 	/* the workers of a node share its link; each keeps to its part, busy or not */
 	worker.send_bps = links.send_bps / launch->layout->workers_per_node;
 	worker.receive_bps = links.receive_bps / launch->layout->workers_per_node;
 	worker.pace_send_bps = ratio * links.send_bps;
 	worker.pace_receive_bps = ratio * links.receive_bps;
-	worker.has_latency = options->ground != PSD_GROUND_LOOPBACK;
+	worker.has_latency = options->cluster_kind != PSD_CLUSTER_LOOPBACK;
 	worker.latency_sec = links.latency_sec;
 	worker.span = options->spans ? record_span : NULL;
 	worker.span_context = options->spans ? &options->spans->hosts[launch->self] : NULL;
@@ -163,7 +164,7 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 		enum psd_status status;
 
 		launch->listeners[h] = -1;
-		if (launch->options->ground == PSD_GROUND_EMULATED) {
+		if (launch->options->cluster_kind == PSD_CLUSTER_EMULATED) {
 			psd_emulation_address(psd_layout_node(launch->layout, h), host->address);
 			host->port = (uint16_t)(FIRST_PORT + h);
 			continue;
@@ -180,21 +181,21 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 static unsigned most_connections(const struct psd_case *made)
 {
 	const struct psd_layout *layout = &made->plan.layout;
-	const struct psd_pattern *last = NULL;
+	const struct psd_collective *last = NULL;
 	unsigned most = 1;
 
 	for (uint32_t i = 0; i < made->program.n_ops; i++) {
 		struct psd_payload payload = made->program.ops[i].payload;
 		unsigned n_pairs;
 
-		if (made->program.ops[i].kind != PSD_OP_SEND || payload.pattern == last)
+		if (made->program.ops[i].kind != PSD_OP_SEND || payload.collective == last)
 			continue;
-		last = payload.pattern;
+		last = payload.collective;
 		payload.elements = psd_layout_hosts(layout); /* some for each shard */
 		n_pairs = psd_payload_pairs_in(&payload, layout);
 		most = n_pairs > most ? n_pairs : most;
 	}
-	return most > 1 ? most * psd_train_least_streams(&made->matter->scenario->train) : 1;
+	return most > 1 ? most * psd_train_least_streams(&made->costed->scenario->train) : 1;
 }
 
 /* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster,
@@ -269,9 +270,9 @@ static enum psd_status start_emulated(struct launch *launch, struct psd_error *e
 
 static enum psd_status start_all(struct launch *launch, struct psd_error *err)
 {
-	const enum psd_status status =
-		launch->emulation ? start_emulated(launch, err)
-				  : psd_crew_start(&launch->crew, launch->n_hosts, live_on_loopback, launch, err);
+	const enum psd_status status = launch->emulation ? start_emulated(launch, err)
+							 : psd_process_group_start(&launch->group, launch->n_hosts,
+										   live_on_loopback, launch, err);
 
 	for (unsigned h = 0; h < launch->n_hosts && !launch->emulation; h++)
 		launch->is_running[h] = !status;
@@ -345,7 +346,7 @@ static void wait_on_loopback(struct launch *launch)
 	int status = 0;
 	unsigned host;
 
-	if (psd_crew_take_end(&launch->crew, &host, &status))
+	if (psd_process_group_take_end(&launch->group, &host, &status))
 		note_end(launch, host, WIFSIGNALED(status),
 			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 	else
@@ -358,7 +359,7 @@ static void kill_all(const struct launch *launch)
 		if (launch->is_running[h] && launch->emulation)
 			psd_emulation_kill(launch->emulation, h, SIGKILL);
 		else if (launch->is_running[h])
-			psd_crew_kill(&launch->crew, h);
+			psd_process_group_kill(&launch->group, h);
 }
 
 static bool is_any_running(const struct launch *launch)
@@ -438,7 +439,7 @@ static enum psd_status allocate(struct launch *launch, struct psd_error *err)
 
 static void release(struct launch *launch)
 {
-	psd_crew_stop(&launch->crew);
+	psd_process_group_stop(&launch->group);
 	psd_emulation_close(launch->emulation);
 	for (unsigned h = 0; launch->listeners && h < launch->n_hosts; h++)
 		if (launch->listeners[h] >= 0)
@@ -464,13 +465,13 @@ enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_
 		.pipe_in = -1,
 		.pipe_out = -1,
 	};
-	enum psd_status status = psd_worker_check(options->worker.made->matter->scenario, err);
+	enum psd_status status = psd_worker_check(options->worker.made->costed->scenario, err);
 
 	if (!status)
 		status = psd_worker_check_optimiser(options->worker.made, err);
 	if (!status)
 		status = allocate(&launch, err);
-	if (!status && options->ground == PSD_GROUND_EMULATED)
+	if (!status && options->cluster_kind == PSD_CLUSTER_EMULATED)
 		status = open_cluster(options->worker.made, options->worker.replay, &launch.emulation, err);
 	if (!status)
 		status = place_hosts(&launch, err);

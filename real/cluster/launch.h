@@ -9,12 +9,12 @@
 #include "real/session/worker.h"
 
 /* What lies between the processes. */
-enum psd_ground {
-	PSD_GROUND_LOOPBACK, /* loopback as it is */
-	PSD_GROUND_SHAPED,   /* loopback; every process itself keeps to the scenario's rate in what it sends and what it
+enum psd_cluster_kind {
+	PSD_CLUSTER_LOOPBACK, /* loopback as it is */
+	PSD_CLUSTER_SHAPED, /* loopback; every process itself keeps to the scenario's rate in what it sends and what it
 				receives */
-	PSD_GROUND_EMULATED, /* network namespaces, links shaped by the kernel */
-	PSD_GROUND_HOSTS,    /* machines of a cluster, see psd_join() */
+	PSD_CLUSTER_EMULATED, /* network namespaces, links shaped by the kernel */
+	PSD_CLUSTER_HOSTS,    /* machines of a cluster, see psd_join() */
 };
 
 #define PSD_LAUNCH_CONNECT_SEC 300.0 /* many on few cores are slow to start; one that ends is noticed without it */
@@ -23,13 +23,13 @@ struct psd_launch_options {
 	/* What all have in common: who each is, its links and its spans are filled in. Its place is the first one's,
 	 * the others' follow. Its functions are called in the processes. */
 	struct psd_worker_options worker;
-	enum psd_ground ground;			  /* the last two have the scenario's latency, too */
+	enum psd_cluster_kind cluster_kind;	  /* the last two have the scenario's latency, too */
 	struct psd_spans *spans;		  /* one recorder for each host; NULL: none are kept */
 	const volatile sig_atomic_t *stop_signal; /* NULL, or not 0 from the signal on that ends the run: PSD_ERUN */
 };
 
 /* Whether this machine can emulate the case's cluster: makes it and takes it away. replay: as above. PSD_ERUN: not
- * possible here, PSD_GROUND_SHAPED is left; PSD_EINVAL, PSD_ENOMEM. */
+ * possible here, PSD_CLUSTER_SHAPED is left; PSD_EINVAL, PSD_ENOMEM. */
 enum psd_status psd_launch_try_emulation(const struct psd_case *made, const struct psd_replay *replay,
 					 struct psd_error *err) PSD_MUST_CHECK;
 

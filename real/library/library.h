@@ -25,7 +25,7 @@ struct psd_library_options {
 
 /* All calls come from one thread at a time, but where it is said. */
 struct psd_library_kind {
-	const char *name;  /* that of its pattern, engine/schedules/pattern.h */
+	const char *name;  /* that of its pattern, engine/collectives/collective.h */
 	bool is_on_device; /* it sums in the device's memory, on PSD_STREAM_SUMS; else in the host's */
 	/* Its ranks are the workers of one node. What they have summed the node's first worker, rank 0, adds up with
 	 * the other nodes' first ones, without the library; spread() brings it back. On devices only. */
@@ -41,11 +41,11 @@ struct psd_library_kind {
 	/* The floats in `pieces`, of as many in total on every rank, become their sums over all ranks. Waits, or begins
 	 * it where the library is on the device. room: for all of them together, in the host's memory; overwritten.
 	 * PSD_ERUN. */
-	enum psd_status (*sum)(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
-			       struct psd_error *err);
+	enum psd_status (*sum)(struct psd_library *library, const struct iovec segments[], unsigned n_segments,
+			       void *room, struct psd_error *err);
 	/* The floats in `pieces` become rank 0's. Begins it; PSD_ERUN. NULL unless is_inside_nodes. */
-	enum psd_status (*spread)(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces,
-				  struct psd_error *err);
+	enum psd_status (*shard_map)(struct psd_library *library, const struct iovec segments[], unsigned n_segments,
+				     struct psd_error *err);
 	/* From any thread: what waits returns, with whatever. NULL: nothing ends a wait but the others. */
 	void (*abort)(struct psd_library *library);
 	/* Nothing is under way. is_orderly: all ranks close it; else some may have gone. NULL is allowed. */

@@ -192,22 +192,22 @@ static enum psd_status sum_in_place(struct psd_library *library, float *values, 
 }
 
 /* Several tensors travel as one, as in the fusion buffer of those who train with MPI. */
-static enum psd_status sum(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
+static enum psd_status sum(struct psd_library *library, const struct iovec segments[], unsigned n_segments, void *room,
 			   struct psd_error *err)
 {
 	char *end_of = room;
 	enum psd_status status;
 
-	if (n_pieces == 1)
-		return sum_in_place(library, pieces[0].iov_base, pieces[0].iov_len / sizeof(float), err);
-	for (unsigned p = 0; p < n_pieces; p++) {
-		memcpy(end_of, pieces[p].iov_base, pieces[p].iov_len);
-		end_of += pieces[p].iov_len;
+	if (n_segments == 1)
+		return sum_in_place(library, segments[0].iov_base, segments[0].iov_len / sizeof(float), err);
+	for (unsigned p = 0; p < n_segments; p++) {
+		memcpy(end_of, segments[p].iov_base, segments[p].iov_len);
+		end_of += segments[p].iov_len;
 	}
 	status = sum_in_place(library, room, (uint64_t)(end_of - (char *)room) / sizeof(float), err);
-	for (unsigned p = n_pieces; p-- > 0 && !status;) {
-		end_of -= pieces[p].iov_len;
-		memcpy(pieces[p].iov_base, end_of, pieces[p].iov_len);
+	for (unsigned p = n_segments; p-- > 0 && !status;) {
+		end_of -= segments[p].iov_len;
+		memcpy(segments[p].iov_base, end_of, segments[p].iov_len);
 	}
 	return status;
 }
@@ -228,10 +228,10 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 	return check(options->n_ranks, err);
 }
 
-static enum psd_status sum(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
+static enum psd_status sum(struct psd_library *library, const struct iovec segments[], unsigned n_segments, void *room,
 			   struct psd_error *err)
 {
-	(void)library, (void)pieces, (void)n_pieces, (void)room, (void)err;
+	(void)library, (void)segments, (void)n_segments, (void)room, (void)err;
 	return PSD_OK; /* none was opened */
 }
 

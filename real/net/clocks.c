@@ -91,7 +91,8 @@ enum psd_status psd_clocks_compare(const struct psd_mesh_options *options, const
 				    until_sec, clock, err);
 	for (unsigned h = 1; h < n_hosts && !status; h++)
 		status = compare_clock(psd_mesh_name(options->layout, options->hosts, h, name),
-				       fds[h * options->n_lines], options->secret, until_sec, &compared.rtt_sec, err);
+				       fds[h * options->n_connections], options->secret, until_sec, &compared.rtt_sec,
+				       err);
 	if (!status)
 		*clock = compared;
 	return status;

@@ -12,7 +12,7 @@
 #include "real/net/socket.h"
 
 struct psd_emulated {
-	struct psd_streams_owner owner; /* who is told in the end */
+	struct psd_connections_owner owner; /* who is told in the end */
 	bool *is_near;
 	double *held_sec; /* per peer: until when the owner has put off what it sent */
 	struct psd_shaper shaper;
@@ -133,18 +133,18 @@ static enum psd_status lost(void *context, unsigned peer, int error_number, stru
 /* ---- from the beginning to the end ---- */
 
 static bool wrap_carriers(struct psd_emulated *emulated, const struct psd_emulated_links *links,
-			  const struct psd_streams_options *options, struct psd_carrier carriers[])
+			  const struct psd_connections_options *options, struct psd_carrier carriers[])
 {
 	psd_shaper_init(&emulated->shaper, links->send_bps, links->receive_bps);
-	for (unsigned i = 0; i < options->n_peers * options->n_lines; i++)
-		if (carriers[i].fd >= 0 && !links->is_near[i / options->n_lines] &&
+	for (unsigned i = 0; i < options->n_peers * options->n_connections; i++)
+		if (carriers[i].fd >= 0 && !links->is_near[i / options->n_connections] &&
 		    !psd_shaped_wrap(&emulated->shaper, &carriers[i]))
 			return false;
 	return true;
 }
 
 static bool fill(struct psd_emulated *emulated, const struct psd_emulated_links *links,
-		 const struct psd_streams_options *options, struct psd_carrier carriers[])
+		 const struct psd_connections_options *options, struct psd_carrier carriers[])
 {
 	emulated->is_near = calloc(options->n_peers + 1u, sizeof(*emulated->is_near));
 	emulated->held_sec = calloc(options->n_peers + 1u, sizeof(*emulated->held_sec));
@@ -159,7 +159,7 @@ static bool fill(struct psd_emulated *emulated, const struct psd_emulated_links 
 }
 
 enum psd_status psd_emulated_open(struct psd_emulated **emulated, const struct psd_emulated_links *links,
-				  struct psd_streams_options *options, struct psd_carrier carriers[],
+				  struct psd_connections_options *options, struct psd_carrier carriers[],
 				  struct psd_error *err)
 {
 	const bool has_pace = links->pace_send_bps > 0.0;
@@ -174,7 +174,7 @@ enum psd_status psd_emulated_open(struct psd_emulated **emulated, const struct p
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for emulated links");
 	}
 	options->tag_bytes = has_pace ? sizeof(double) : 0;
-	options->owner = (struct psd_streams_owner){
+	options->owner = (struct psd_connections_owner){
 		.expect = expect,
 		.arrived = arrived,
 		.left = left,

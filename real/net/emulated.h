@@ -4,7 +4,7 @@
 #ifndef PSD_REAL_EMULATED_H
 #define PSD_REAL_EMULATED_H
 
-#include "real/net/streams.h"
+#include "real/net/connections.h"
 
 struct psd_emulated;
 
@@ -17,10 +17,10 @@ struct psd_emulated_links {
 	double had_latency_sec;			/* that links have by themselves; what is missing is added */
 };
 
-/* Puts itself around the owner in *options and, to shape, around the n_peers * n_lines carriers. *emulated: closed by
+/* Puts itself around the owner in *options and, to shape, around the n_peers * n_connections carriers. *emulated: closed by
  * the caller after the streams; NULL: those links need none, and nothing was changed. PSD_ENOMEM. */
 enum psd_status psd_emulated_open(struct psd_emulated **emulated, const struct psd_emulated_links *links,
-				  struct psd_streams_options *options, struct psd_carrier carriers[],
+				  struct psd_connections_options *options, struct psd_carrier carriers[],
 				  struct psd_error *err) PSD_MUST_CHECK;
 void psd_emulated_close(struct psd_emulated *emulated); /* NULL is allowed */
 

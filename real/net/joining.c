@@ -28,14 +28,14 @@ char *psd_joining_name(const struct psd_joining *joining, unsigned host, char te
 
 int *psd_joining_first_line(const struct psd_joining *joining, unsigned host)
 {
-	return &joining->fds[host * joining->options->n_lines];
+	return &joining->fds[host * joining->options->n_connections];
 }
 
 unsigned psd_joining_next_line(const struct psd_joining *joining, unsigned host)
 {
 	unsigned line = 0;
 
-	while (line < joining->options->n_lines && psd_joining_first_line(joining, host)[line] >= 0)
+	while (line < joining->options->n_connections && psd_joining_first_line(joining, host)[line] >= 0)
 		line++;
 	return line;
 }
@@ -44,7 +44,7 @@ bool psd_joining_is_settled(const struct psd_joining *joining, unsigned host)
 {
 	return host == joining->options->self ||
 	       (joining->excuse ? joining->seats[host].is_told
-				: psd_joining_next_line(joining, host) == joining->options->n_lines);
+				: psd_joining_next_line(joining, host) == joining->options->n_connections);
 }
 
 /* ---- words ---- */

@@ -60,7 +60,7 @@ struct psd_joining {
 
 char *psd_joining_name(const struct psd_joining *joining, unsigned host, char text[PSD_MESH_NAME_MAX]);
 int *psd_joining_first_line(const struct psd_joining *joining, unsigned host);
-/* The next that is to be opened; n_lines: none. */
+/* The next that is to be opened; n_connections: none. */
 unsigned psd_joining_next_line(const struct psd_joining *joining, unsigned host);
 /* Nothing more is to be done with this host. */
 bool psd_joining_is_settled(const struct psd_joining *joining, unsigned host);
@@ -80,13 +80,14 @@ bool psd_joining_find_difference(const struct psd_joining *joining, unsigned hos
 /* ---- talks.c; PSD_ERUN, PSD_ELOST, PSD_EINVAL, PSD_ENOMEM: the hosts cannot join ---- */
 
 /* Connects to lower hosts where it is time to. */
-enum psd_status psd_talks_begin(struct psd_joining *joining, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_talks_accept(struct psd_joining *joining, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_handshakes_begin(struct psd_joining *joining, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_handshakes_accept(struct psd_joining *joining, struct psd_error *err) PSD_MUST_CHECK;
 /* Its connection is ready for what it waits for. The last talk takes the place of one that ends. */
 enum psd_status psd_talk_hear(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err) PSD_MUST_CHECK;
 /* From a host that has joined: it goes, gives up, or is further than this one. */
-enum psd_status psd_talks_hear_joined(struct psd_joining *joining, unsigned host, struct psd_error *err) PSD_MUST_CHECK;
-void psd_talks_drop_silent(struct psd_joining *joining);
+enum psd_status psd_handshakes_hear_joined(struct psd_joining *joining, unsigned host,
+					   struct psd_error *err) PSD_MUST_CHECK;
+void psd_handshakes_drop_silent(struct psd_joining *joining);
 void psd_talk_end(struct psd_joining *joining, struct psd_talk *talk);
 
 #endif

@@ -63,7 +63,7 @@ static void list_polls(const struct psd_joining *joining)
 /* Talks are heard from the last on, for the last takes the place of one that ends. */
 static enum psd_status turn(struct psd_joining *joining, struct psd_error *err)
 {
-	enum psd_status status = psd_talks_begin(joining, err);
+	enum psd_status status = psd_handshakes_begin(joining, err);
 	const unsigned n_talks = joining->n_talks;
 
 	list_polls(joining);
@@ -74,10 +74,10 @@ static enum psd_status turn(struct psd_joining *joining, struct psd_error *err)
 			status = psd_talk_hear(joining, &joining->talks[t], err);
 	for (unsigned h = 0; h < joining->n_hosts && !status; h++)
 		if (joining->polls[n_talks + h].revents)
-			status = psd_talks_hear_joined(joining, h, err);
+			status = psd_handshakes_hear_joined(joining, h, err);
 	if (!status && joining->polls[n_talks + joining->n_hosts].revents)
-		status = psd_talks_accept(joining, err);
-	psd_talks_drop_silent(joining);
+		status = psd_handshakes_accept(joining, err);
+	psd_handshakes_drop_silent(joining);
 	remind(joining);
 	return status;
 }
@@ -93,7 +93,7 @@ static bool are_all_settled(const struct psd_joining *joining)
 /* To everybody who is there; whoever is not may hear it by psd_mesh_excuse(). */
 static void give_up(struct psd_joining *joining, const struct psd_error *err)
 {
-	const unsigned n_fds = joining->n_hosts * joining->options->n_lines;
+	const unsigned n_fds = joining->n_hosts * joining->options->n_connections;
 	char name[PSD_MESH_NAME_MAX];
 	struct psd_error words;
 
@@ -105,7 +105,7 @@ static void give_up(struct psd_joining *joining, const struct psd_error *err)
 	for (unsigned i = 0; i < n_fds; i++) {
 		if (joining->fds[i] < 0)
 			continue;
-		if (i % joining->options->n_lines == 0)
+		if (i % joining->options->n_connections == 0)
 			psd_joining_say_failed(joining, joining->fds[i], err->status, words.text);
 		psd_secret_end(joining->options->secret, joining->fds[i]);
 		close(joining->fds[i]);
@@ -183,7 +183,7 @@ static enum psd_status open_joining(struct psd_joining *joining, struct psd_erro
  * host has no lines to itself; their share is for strangers. */
 static enum psd_status check_files(struct psd_joining *joining, struct psd_error *err)
 {
-	const unsigned n_needed = joining->n_hosts * joining->options->n_lines;
+	const unsigned n_needed = joining->n_hosts * joining->options->n_connections;
 	unsigned n_opened = 0;
 	int error;
 
@@ -234,7 +234,7 @@ static struct psd_joining make_joining(const struct psd_mesh_options *options, i
 	joining.refused = joining.n_hosts;
 	if (options->attempt)
 		options->attempt->next_number = options->attempt->number + 1;
-	for (unsigned i = 0; i < joining.n_hosts * options->n_lines; i++)
+	for (unsigned i = 0; i < joining.n_hosts * options->n_connections; i++)
 		fds[i] = -1;
 	return joining;
 }
@@ -265,7 +265,7 @@ void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsig
 		.layout = &layout,
 		.hosts = hosts,
 		.self = self,
-		.n_lines = 1,
+		.n_connections = 1,
 		.secret = secret,
 		.listener = -1,
 		.n_joined = n_joined,

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
-#include "engine/schedules/layout.h"
+#include "engine/collectives/layout.h"
 
 #define PSD_MESH_ADDRESS_MAX  254  /* the longest name that a resolver takes has 253 */
 #define PSD_MESH_GREETING_SEC 10.0 /* for whoever has connected */
@@ -34,7 +34,7 @@ struct psd_mesh_options {
 	const struct psd_layout *layout;
 	const struct psd_mesh_host *hosts; /* psd_layout_hosts() of them */
 	unsigned self;
-	unsigned n_lines;	   /* between two hosts, >= 1 */
+	unsigned n_connections;	   /* between two hosts, >= 1 */
 	struct psd_secret *secret; /* that all hosts have, see real/net/secret.h; NULL: none */
 	int listener;		   /* -1: listen on the own address; otherwise it is closed here */
 	unsigned n_joined; /* how often these hosts have joined before: who gives up counts if it has as often */
@@ -57,7 +57,7 @@ struct psd_mesh_clock {
 	double rtt_sec;	  /* the shortest round trip to host 0; on host 0 to any other; 0: alone */
 };
 
-/* fds: n_lines for each host, host after host, -1 for the own; the caller closes them. Blocks until all are there.
+/* fds: n_connections for each host, host after host, -1 for the own; the caller closes them. Blocks until all are there.
  * PSD_ERUN: who is missing, does not fit or gives up; PSD_ELOST: who has left. Where terms differ each of the two names
  * the first key that does: the one that connects gives up, the other goes on until that says so or the time is over.
  * Who gives up tells all who have joined. */

@@ -5,12 +5,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "real/net/pieces.h"
+#include "real/net/segments.h"
 #include "real/net/socket.h"
 
 enum {
 	MIN_GRANT_BYTES = 16 * 1024, /* worth a system call */
-	MOST_PIECES = 1 + PSD_PIECES_MAX,
+	MOST_PIECES = 1 + PSD_SEGMENTS_MAX,
 };
 
 #define GRANT_SEC 500e-6 /* bytes pass in bursts of so much line time */
@@ -32,13 +32,13 @@ void psd_shaper_init(struct psd_shaper *shaper, double send_bps, double receive_
 	psd_bucket_init(&shaper->reads, receive_bps, 2 * shaper->grant_bytes, now_sec);
 }
 
-typedef ssize_t move_fn(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces);
+typedef ssize_t move_fn(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments);
 
 /* As `move` of the inner carrier, with no more bytes than the bucket grants now. */
 static ssize_t move_granted(struct shaped *shaped, move_fn *move, struct psd_bucket *bucket, double *again_sec,
-			    const struct iovec pieces[], unsigned n_pieces)
+			    const struct iovec segments[], unsigned n_segments)
 {
-	const uint64_t wanted_bytes = psd_pieces_bytes(pieces, n_pieces);
+	const uint64_t wanted_bytes = psd_segments_bytes(segments, n_segments);
 	const uint64_t most_bytes =
 		wanted_bytes < shaped->shaper->grant_bytes ? wanted_bytes : shaped->shaper->grant_bytes;
 	const double now_sec = psd_socket_now_sec(), ready_sec = psd_bucket_ready_sec(bucket, most_bytes, now_sec);
@@ -53,28 +53,28 @@ static ssize_t move_granted(struct shaped *shaped, move_fn *move, struct psd_buc
 		return -1;
 	}
 	granted_bytes = psd_bucket_take(bucket, most_bytes, now_sec);
-	n_moved = move(&shaped->inner, cut, psd_pieces_cut(pieces, n_pieces, 0, granted_bytes, cut));
+	n_moved = move(&shaped->inner, cut, psd_segments_cut(segments, n_segments, 0, granted_bytes, cut));
 	error = errno;
 	psd_bucket_give_back(bucket, granted_bytes - (n_moved > 0 ? (uint64_t)n_moved : 0));
 	errno = error;
 	return n_moved;
 }
 
-static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
 {
 	struct shaped *shaped = carrier->own;
 
 	shaped->inner.has_more = carrier->has_more;
-	return move_granted(shaped, shaped->inner.transport->send, &shaped->shaper->sends, &shaped->send_sec, pieces,
-			    n_pieces);
+	return move_granted(shaped, shaped->inner.transport->send, &shaped->shaper->sends, &shaped->send_sec, segments,
+			    n_segments);
 }
 
-static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
 {
 	struct shaped *shaped = carrier->own;
 
-	return move_granted(shaped, shaped->inner.transport->receive, &shaped->shaper->reads, &shaped->read_sec, pieces,
-			    n_pieces);
+	return move_granted(shaped, shaped->inner.transport->receive, &shaped->shaper->reads, &shaped->read_sec,
+			    segments, n_segments);
 }
 
 static uint32_t events(const struct psd_carrier *carrier, bool reads, bool sends)

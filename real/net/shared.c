@@ -23,20 +23,20 @@
 #include <unistd.h>
 
 #include "real/net/frame.h"
+#include "real/net/ring_buffer.h"
 #include "real/net/transport.h"
-#include "real/net/tube.h"
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL }; /* who shortens a file kills whoever has mapped it */
 enum { MOST_STRANGERS = 64 };				    /* whose messages are looked at */
 
 /* A carrier's own. */
 struct shared {
-	struct psd_tube *tubes; /* from the lower number to the higher one, and back */
-	struct psd_tube_end out, in;
+	struct psd_ring_buffer *tubes; /* from the lower number to the higher one, and back */
+	struct psd_ring_buffer_end out, in;
 	bool is_over; /* the peer has closed the connection */
 };
 
-enum { MEMORY_BYTES = 2 * sizeof(struct psd_tube) };
+enum { MEMORY_BYTES = 2 * sizeof(struct psd_ring_buffer) };
 
 /* ---- memory ---- */
 
@@ -89,8 +89,8 @@ static struct shared *map_memory(int fd, bool is_lower)
 		free(shared);
 		return NULL;
 	}
-	shared->out.tube = &shared->tubes[is_lower ? 0 : 1];
-	shared->in.tube = &shared->tubes[is_lower ? 1 : 0];
+	shared->out.ring = &shared->tubes[is_lower ? 0 : 1];
+	shared->in.ring = &shared->tubes[is_lower ? 1 : 0];
 	return shared;
 }
 
@@ -322,8 +322,8 @@ static enum psd_status join_node(const struct psd_transport_join *join, struct p
 	bool has_remarked = false;
 	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < psd_layout_hosts(mesh->layout) * mesh->n_lines && !status; i++) {
-		const unsigned host = i / mesh->n_lines;
+	for (unsigned i = 0; i < psd_layout_hosts(mesh->layout) * mesh->n_connections && !status; i++) {
+		const unsigned host = i / mesh->n_connections;
 		char name[PSD_MESH_NAME_MAX];
 		struct meeting meeting = {join, name, &carriers[i], &has_remarked};
 
@@ -343,7 +343,7 @@ static void wake(const struct psd_carrier *carrier)
 	(void)send(carrier->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
 {
 	struct shared *shared = carrier->own;
 	bool wakes = false;
@@ -353,17 +353,17 @@ static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec piece
 		errno = EPIPE;
 		return -1;
 	}
-	n_sent = psd_tube_write(&shared->out, pieces, n_pieces, &wakes);
+	n_sent = psd_ring_buffer_write(&shared->out, segments, n_segments, &wakes);
 	if (wakes)
 		wake(carrier);
 	return n_sent;
 }
 
-static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
 {
 	struct shared *shared = carrier->own;
 	bool wakes = false;
-	const ssize_t n_read = psd_tube_read(&shared->in, pieces, n_pieces, &wakes);
+	const ssize_t n_read = psd_ring_buffer_read(&shared->in, segments, n_segments, &wakes);
 
 	if (wakes)
 		wake(carrier);
@@ -381,8 +381,8 @@ static uint32_t events(const struct psd_carrier *carrier, bool reads, bool sends
 static bool is_ready(struct psd_carrier *carrier, bool reads, bool sends)
 {
 	struct shared *shared = carrier->own;
-	const bool may_read = reads && (shared->is_over || psd_tube_may_read(&shared->in));
-	const bool may_send = sends && !shared->is_over && psd_tube_may_write(&shared->out);
+	const bool may_read = reads && (shared->is_over || psd_ring_buffer_may_read(&shared->in));
+	const bool may_send = sends && !shared->is_over && psd_ring_buffer_may_write(&shared->out);
 
 	return may_read || may_send;
 }

@@ -11,27 +11,27 @@ static enum psd_status take_all(const struct psd_transport_join *join, struct ps
 				struct psd_error *err)
 {
 	(void)err;
-	for (unsigned i = 0; i < psd_layout_hosts(join->mesh->layout) * join->mesh->n_lines; i++)
+	for (unsigned i = 0; i < psd_layout_hosts(join->mesh->layout) * join->mesh->n_connections; i++)
 		if (!carriers[i].transport)
 			carriers[i].transport = &psd_transport_tcp;
 	return PSD_OK;
 }
 
-static struct msghdr message_of(const struct iovec pieces[], unsigned n_pieces)
+static struct msghdr message_of(const struct iovec segments[], unsigned n_segments)
 {
-	return (struct msghdr){.msg_iov = (struct iovec *)pieces, .msg_iovlen = n_pieces}; /* which are only read */
+	return (struct msghdr){.msg_iov = (struct iovec *)segments, .msg_iovlen = n_segments}; /* which are only read */
 }
 
-static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
 {
-	const struct msghdr message = message_of(pieces, n_pieces);
+	const struct msghdr message = message_of(segments, n_segments);
 
 	return sendmsg(carrier->fd, &message, MSG_NOSIGNAL | (carrier->has_more ? MSG_MORE : 0));
 }
 
-static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
 {
-	struct msghdr message = message_of(pieces, n_pieces);
+	struct msghdr message = message_of(segments, n_segments);
 
 	return recvmsg(carrier->fd, &message, 0);
 }

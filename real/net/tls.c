@@ -17,7 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "real/net/pieces.h"
+#include "real/net/segments.h"
 
 enum {
 	RECORD_BYTES = SSL3_RT_MAX_PLAIN_LENGTH,
@@ -70,18 +70,18 @@ static int flush(struct tls *tls, int fd, bool has_more)
 /* ---- sending ---- */
 
 /* The next bytes of the pieces, at most a record, in one place: theirs or that of the carrier. */
-static size_t take_record(struct tls *tls, const struct iovec pieces[], unsigned n_pieces, unsigned *at, size_t *offset,
-			  const uint8_t **record)
+static size_t take_record(struct tls *tls, const struct iovec segments[], unsigned n_segments, unsigned *at,
+			  size_t *offset, const uint8_t **record)
 {
 	size_t n_bytes = 0;
 
-	while (*at < n_pieces && n_bytes < RECORD_BYTES) {
-		const uint8_t *from = (const uint8_t *)pieces[*at].iov_base + *offset;
-		const size_t left_bytes = pieces[*at].iov_len - *offset, room_bytes = RECORD_BYTES - n_bytes;
+	while (*at < n_segments && n_bytes < RECORD_BYTES) {
+		const uint8_t *from = (const uint8_t *)segments[*at].iov_base + *offset;
+		const size_t left_bytes = segments[*at].iov_len - *offset, room_bytes = RECORD_BYTES - n_bytes;
 		const size_t n_taken = left_bytes < room_bytes ? left_bytes : room_bytes;
 
 		*offset += n_taken;
-		if (*offset == pieces[*at].iov_len) {
+		if (*offset == segments[*at].iov_len) {
 			++*at;
 			*offset = 0;
 		}
@@ -113,10 +113,10 @@ static bool seal(struct tls *tls, const uint8_t *bytes, size_t n_bytes)
 }
 
 /* Until the socket takes no more. Returns the bytes, or -1 with errno. */
-static ssize_t send_records(struct tls *tls, const struct psd_carrier *carrier, const struct iovec pieces[],
-			    unsigned n_pieces)
+static ssize_t send_records(struct tls *tls, const struct psd_carrier *carrier, const struct iovec segments[],
+			    unsigned n_segments)
 {
-	const size_t all_bytes = psd_pieces_bytes(pieces, n_pieces);
+	const size_t all_bytes = psd_segments_bytes(segments, n_segments);
 	int error = flush(tls, carrier->fd, carrier->has_more);
 	const uint8_t *record;
 	unsigned at = 0;
@@ -124,13 +124,13 @@ static ssize_t send_records(struct tls *tls, const struct psd_carrier *carrier, 
 	ssize_t n_sent = 0;
 
 	while (!error && waiting_bytes(tls) == 0 &&
-	       (n_bytes = take_record(tls, pieces, n_pieces, &at, &offset, &record)) > 0) {
+	       (n_bytes = take_record(tls, segments, n_segments, &at, &offset, &record)) > 0) {
 		do {
 			n_sent += (ssize_t)n_bytes;
 			if (!seal(tls, record, n_bytes))
 				error = EPROTO;
 		} while (!error && waiting_bytes(tls) < SENT_AT_ONCE_BYTES &&
-			 (n_bytes = take_record(tls, pieces, n_pieces, &at, &offset, &record)) > 0);
+			 (n_bytes = take_record(tls, segments, n_segments, &at, &offset, &record)) > 0);
 		if (!error)
 			error = flush(tls, carrier->fd, carrier->has_more || (size_t)n_sent < all_bytes);
 	}
@@ -138,13 +138,13 @@ static ssize_t send_records(struct tls *tls, const struct psd_carrier *carrier, 
 	return error || n_sent == 0 ? -1 : n_sent;
 }
 
-static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
 {
 	struct tls *tls = carrier->own;
 	ssize_t n_sent;
 
 	pthread_mutex_lock(&tls->mutex);
-	n_sent = send_records(tls, carrier, pieces, n_pieces);
+	n_sent = send_records(tls, carrier, segments, n_segments);
 	pthread_mutex_unlock(&tls->mutex);
 	return n_sent;
 }
@@ -181,13 +181,13 @@ static int fill_piece(struct tls *tls, const struct iovec *piece, ssize_t *n_rea
 	return 0;
 }
 
-static ssize_t receive_records(struct tls *tls, const struct iovec pieces[], unsigned n_pieces)
+static ssize_t receive_records(struct tls *tls, const struct iovec segments[], unsigned n_segments)
 {
 	ssize_t n_read = 0;
 	int error = tls->error_number;
 
-	for (unsigned i = 0; i < n_pieces && !error; i++)
-		error = fill_piece(tls, &pieces[i], &n_read);
+	for (unsigned i = 0; i < n_segments && !error; i++)
+		error = fill_piece(tls, &segments[i], &n_read);
 	tls->is_drained = error == EAGAIN;
 	if (error && error != EAGAIN)
 		tls->error_number = error;
@@ -197,14 +197,14 @@ static ssize_t receive_records(struct tls *tls, const struct iovec pieces[], uns
 	return -1;
 }
 
-static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
 {
 	struct tls *tls = carrier->own;
 	ssize_t n_read;
 	int error;
 
 	pthread_mutex_lock(&tls->mutex);
-	n_read = receive_records(tls, pieces, n_pieces);
+	n_read = receive_records(tls, segments, n_segments);
 	error = errno;
 	(void)flush(tls, carrier->fd, false); /* a new key of the peer's may ask for one of ours */
 	pthread_mutex_unlock(&tls->mutex);
@@ -303,7 +303,7 @@ static enum psd_status take_all(const struct psd_transport_join *join, struct ps
 {
 	struct psd_secret *secret = join->mesh->secret;
 
-	for (unsigned i = 0; secret && i < psd_layout_hosts(join->mesh->layout) * join->mesh->n_lines; i++) {
+	for (unsigned i = 0; secret && i < psd_layout_hosts(join->mesh->layout) * join->mesh->n_connections; i++) {
 		struct ssl_st *ssl;
 
 		if (carriers[i].transport || carriers[i].fd < 0)

@@ -24,7 +24,7 @@ void psd_carrier_close(struct psd_carrier *carrier)
 enum psd_status psd_transport_join(const struct psd_transport_join *join, struct psd_carrier carriers[],
 				   struct psd_error *err)
 {
-	const unsigned n_carriers = psd_layout_hosts(join->mesh->layout) * join->mesh->n_lines;
+	const unsigned n_carriers = psd_layout_hosts(join->mesh->layout) * join->mesh->n_connections;
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < n_carriers; i++)

@@ -45,8 +45,8 @@ struct psd_transport {
 	/* As sendmsg and recvmsg: how many bytes, at least one; -1 with EAGAIN: none now. send has copied them when it
 	 * returns; EPIPE, ECONNRESET: nobody reads any more. receive returns 0 once all has been read that the peer
 	 * sent before it went; another errno: what comes is not what was sent. */
-	ssize_t (*send)(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces);
-	ssize_t (*receive)(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces);
+	ssize_t (*send)(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments);
+	ssize_t (*receive)(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments);
 	/* Before the loop waits for the descriptor: which events of epoll it is to wait for. */
 	uint32_t (*events)(const struct psd_carrier *carrier, bool reads, bool sends);
 	/* And whether it is not to wait, since there is what the descriptor will not tell of. Whatever comes from then
@@ -71,7 +71,7 @@ extern const struct psd_transport psd_transport_shared; /* memory that hosts of 
 extern const struct psd_transport psd_transport_tls;	/* serves every carrier of hosts that share a secret */
 extern const struct psd_transport psd_transport_tcp;	/* serves every carrier */
 
-/* Finds a transport for each connection: n_lines carriers for each host, host after host. The descriptors are the
+/* Finds a transport for each connection: n_connections carriers for each host, host after host. The descriptors are the
  * carriers' from now on; on failure they are closed. */
 enum psd_status psd_transport_join(const struct psd_transport_join *join, struct psd_carrier carriers[],
 				   struct psd_error *err) PSD_MUST_CHECK;

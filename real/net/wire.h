@@ -11,7 +11,7 @@
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
 #define PSD_WIRE_VERSION     13
 #define PSD_WIRE_HEAD_BYTES  32
-#define PSD_WIRE_TAG_BYTES   8	 /* at most, behind the header of a message of tensors, see real/net/streams.h */
+#define PSD_WIRE_TAG_BYTES   8	 /* at most, behind the header of a message of tensors, see real/net/connections.h */
 #define PSD_WIRE_SMALL_BYTES 512 /* the longest payload that is not a tensor */
 
 /* A message of tensors travels in chunks of this, the last one shorter, each with a header of its own: what matters

@@ -130,9 +130,9 @@ uint64_t psd_memory_elements(const struct psd_memory *memory, unsigned i, enum p
 static uint32_t n_iterations(const struct psd_memory *memory, enum psd_buffer buffer)
 {
 	switch (psd_buffers[buffer].life) {
-	case PSD_LIFE_RUN: return 1;
-	case PSD_LIFE_UNDER_WAY: return memory->n_under_way;
-	case PSD_LIFE_AHEAD: return 2 * memory->n_under_way;
+	case PSD_LIFETIME_RUN: return 1;
+	case PSD_LIFETIME_UNDER_WAY: return memory->n_under_way;
+	case PSD_LIFETIME_AHEAD: return 2 * memory->n_under_way;
 	}
 	return 0;
 }
@@ -187,7 +187,7 @@ static void cut_item(struct psd_memory *memory, struct cutter *cutter, unsigned 
 
 static bool is_beyond_pieces(const struct psd_plan_item *item)
 {
-	return item->n_tensors > PSD_PIECES_MAX;
+	return item->n_tensors > PSD_SEGMENTS_MAX;
 }
 
 /* A message may begin and end within any tensor. Where they are too many to be pieces of it they lie without gaps. A
@@ -248,7 +248,7 @@ static enum psd_status check_tensors(const struct psd_plan *plan, struct psd_err
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 					     "layer '%.80s' has %u tensors, psd-run takes up to %d",
 					     plan->graph->layers[plan->items[i].layer].name, plan->items[i].n_tensors,
-					     PSD_PIECES_MAX);
+					     PSD_SEGMENTS_MAX);
 	return PSD_OK;
 }
 
@@ -328,13 +328,13 @@ void psd_memory_release(struct psd_memory *memory)
 	*memory = (struct psd_memory){0};
 }
 
-unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors[], unsigned item,
-			   struct psd_range range, struct iovec pieces[PSD_PIECES_MAX])
+unsigned psd_memory_segments(const struct psd_memory *memory, float *const tensors[], unsigned item,
+			     struct psd_range range, struct iovec segments[PSD_SEGMENTS_MAX])
 {
 	const struct psd_plan_item *subject = &memory->plan->items[item];
 	const uint64_t end = range.first + range.elements;
 	uint64_t first = 0; /* of the tensor, in elements of the item */
-	unsigned n_pieces = 0;
+	unsigned n_segments = 0;
 
 	for (unsigned i = 0; i < subject->n_tensors; i++) {
 		const unsigned t = psd_plan_tensor(memory->plan, subject, i);
@@ -342,16 +342,16 @@ unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors
 		const uint64_t from = range.first > first ? range.first : first;
 		const uint64_t until = end < first + elements ? end : first + elements;
 
-		if (from < until && n_pieces > 0 && is_whole(memory->plan, subject)) {
-			pieces[0].iov_len += (until - from) * sizeof(float);
+		if (from < until && n_segments > 0 && is_whole(memory->plan, subject)) {
+			segments[0].iov_len += (until - from) * sizeof(float);
 		} else if (from < until) {
-			assert(n_pieces < PSD_PIECES_MAX);
-			pieces[n_pieces++] =
+			assert(n_segments < PSD_SEGMENTS_MAX);
+			segments[n_segments++] =
 				(struct iovec){tensors[t] + (from - first), (until - from) * sizeof(float)};
 		}
 		first += elements;
 	}
-	return n_pieces;
+	return n_segments;
 }
 
 float *const *psd_memory_gradients(const struct psd_memory *memory, uint32_t iteration)
@@ -423,26 +423,26 @@ struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsi
 
 /* Top and bottom. */
 static unsigned find_factors(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
-			     unsigned sender, struct iovec pieces[PSD_PIECES_MAX])
+			     unsigned sender, struct iovec segments[PSD_SEGMENTS_MAX])
 {
 	const struct psd_subject *subject = &memory->plan->items[item].subject;
 	const uint64_t tops = subject->batch * subject->columns, bottoms = subject->batch * subject->rows;
 	const uint64_t first_bottom = spaced(top_elements(memory, subject));
 
-	pieces[0] = (struct iovec){values_from(memory, buffer, item, iteration, sender * tops),
-				   tops * value_bytes(memory, buffer)};
-	pieces[1] = (struct iovec){values_from(memory, buffer, item, iteration, first_bottom + sender * bottoms),
-				   bottoms * value_bytes(memory, buffer)};
+	segments[0] = (struct iovec){values_from(memory, buffer, item, iteration, sender * tops),
+				     tops * value_bytes(memory, buffer)};
+	segments[1] = (struct iovec){values_from(memory, buffer, item, iteration, first_bottom + sender * bottoms),
+				     bottoms * value_bytes(memory, buffer)};
 	return 2;
 }
 
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
 				      unsigned worker)
 {
-	struct iovec pieces[PSD_PIECES_MAX];
+	struct iovec segments[PSD_SEGMENTS_MAX];
 
-	find_factors(memory, PSD_BUFFER_FACTORS, item, iteration, worker, pieces);
-	return (struct psd_factors){pieces[0].iov_base, pieces[1].iov_base};
+	find_factors(memory, PSD_BUFFER_FACTORS, item, iteration, worker, segments);
+	return (struct psd_factors){segments[0].iov_base, segments[1].iov_base};
 }
 
 float *psd_memory_master(const struct psd_memory *memory, unsigned item)
@@ -465,13 +465,13 @@ static bool is_no_copy(const struct psd_memory *memory, enum psd_buffer buffer, 
 
 /* Of a shard's own part of a slice: in a memory of its own, or where it lies among the parameters. */
 static unsigned find_part(const struct psd_memory *memory, unsigned item, unsigned slice, struct psd_range range,
-			  struct iovec pieces[PSD_PIECES_MAX])
+			  struct iovec segments[PSD_SEGMENTS_MAX])
 {
 	const uint64_t before = range.first - psd_memory_own_part(memory, item, slice).first;
 
 	if (is_no_copy(memory, PSD_BUFFER_PART, item))
-		return psd_memory_pieces(memory, memory->parameters, item, range, pieces);
-	pieces[0] =
+		return psd_memory_segments(memory, memory->parameters, item, range, segments);
+	segments[0] =
 		(struct iovec){values_from(memory, PSD_BUFFER_PART, item, 0, part_offset(memory, item, slice) + before),
 			       range.elements * value_bytes(memory, PSD_BUFFER_PART)};
 	return 1;
@@ -479,20 +479,20 @@ static unsigned find_part(const struct psd_memory *memory, unsigned item, unsign
 
 /* Of all elements of an item: tensor by tensor, or without gaps in a memory of its own. */
 static unsigned find_elements(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item,
-			      uint32_t iteration, struct psd_range range, struct iovec pieces[PSD_PIECES_MAX])
+			      uint32_t iteration, struct psd_range range, struct iovec segments[PSD_SEGMENTS_MAX])
 {
 	if (buffer == PSD_BUFFER_GRADIENT)
-		return psd_memory_pieces(memory, psd_memory_gradients(memory, iteration), item, range, pieces);
+		return psd_memory_segments(memory, psd_memory_gradients(memory, iteration), item, range, segments);
 	if (buffer == PSD_BUFFER_PARAMETER || is_no_copy(memory, buffer, item))
-		return psd_memory_pieces(memory, memory->parameters, item, range, pieces);
-	pieces[0] = (struct iovec){values_from(memory, buffer, item, iteration, range.first),
-				   range.elements * value_bytes(memory, buffer)};
+		return psd_memory_segments(memory, memory->parameters, item, range, segments);
+	segments[0] = (struct iovec){values_from(memory, buffer, item, iteration, range.first),
+				     range.elements * value_bytes(memory, buffer)};
 	return 1;
 }
 
 unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer, const struct psd_op *op,
 			 uint32_t iteration, struct psd_range range, unsigned sender,
-			 struct iovec pieces[PSD_PIECES_MAX])
+			 struct iovec segments[PSD_SEGMENTS_MAX])
 {
 	const unsigned item = (unsigned)op->item;
 	const uint64_t slice_first = psd_plan_slice(&memory->plan->items[item], op->slice).first;
@@ -501,27 +501,27 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	assert(psd_buffers[buffer].on_wire < PSD_BUFFERS);
 	switch (psd_buffers[buffer].extent) {
 	case PSD_EXTENT_ITEM:
-	case PSD_EXTENT_ROOT: return find_elements(memory, buffer, item, iteration, of_item, pieces);
-	case PSD_EXTENT_PART: return find_part(memory, item, op->slice, of_item, pieces);
-	case PSD_EXTENT_EACH_FACTORS: return find_factors(memory, buffer, item, iteration, sender, pieces);
+	case PSD_EXTENT_ROOT: return find_elements(memory, buffer, item, iteration, of_item, segments);
+	case PSD_EXTENT_PART: return find_part(memory, item, op->slice, of_item, segments);
+	case PSD_EXTENT_EACH_FACTORS: return find_factors(memory, buffer, item, iteration, sender, segments);
 	case PSD_EXTENT_LEFT:
 	case PSD_EXTENT_RIGHT:
 	case PSD_EXTENT_BLOCKS:
-		pieces[0] = (struct iovec){psd_memory_blocks(memory, buffer, item, iteration, range.first),
-					   range.elements * value_bytes(memory, buffer)};
+		segments[0] = (struct iovec){psd_memory_blocks(memory, buffer, item, iteration, range.first),
+					     range.elements * value_bytes(memory, buffer)};
 		return 1;
 	case PSD_EXTENT_EACH_BLOCK_PART:
-		pieces[0] = (struct iovec){psd_memory_packed_part(memory, item, iteration, sender),
-					   range.elements * value_bytes(memory, buffer)};
+		segments[0] = (struct iovec){psd_memory_packed_part(memory, item, iteration, sender),
+					     range.elements * value_bytes(memory, buffer)};
 		return 1;
 	case PSD_EXTENT_BLOCK_PART: break; /* never travels */
 	case PSD_EXTENT_EACH_MEMBER:
-		pieces[0] = (struct iovec){psd_memory_member(memory, item, op->slice, iteration, sender),
-					   range.elements * value_bytes(memory, buffer)};
+		segments[0] = (struct iovec){psd_memory_member(memory, item, op->slice, iteration, sender),
+					     range.elements * value_bytes(memory, buffer)};
 		return 1;
 	case PSD_EXTENT_EACH_PART:
-		pieces[0] = (struct iovec){psd_memory_received(memory, item, op->slice, iteration, sender),
-					   range.elements * value_bytes(memory, buffer)};
+		segments[0] = (struct iovec){psd_memory_received(memory, item, op->slice, iteration, sender),
+					     range.elements * value_bytes(memory, buffer)};
 		return 1;
 	}
 	return 0;

@@ -11,7 +11,7 @@
 
 #include "engine/program/program.h"
 #include "real/device/device.h"
-#include "real/net/pieces.h"
+#include "real/net/segments.h"
 
 /* A buffer of an item, for as many iterations as it lives, in turn. Parts: slice by slice. Of each worker: for each
  * slice, worker by worker, or one sum of them. Factors lie side by side, so that one GEMM rebuilds the sum: of P
@@ -68,13 +68,13 @@ void psd_memory_release(struct psd_memory *memory);
 float *const *psd_memory_gradients(const struct psd_memory *memory, uint32_t iteration);
 /* The pieces of `tensors` (parameters or gradients) that a range of the item's elements covers; returns their number.
  */
-unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors[], unsigned item,
-			   struct psd_range range, struct iovec pieces[PSD_PIECES_MAX]);
+unsigned psd_memory_segments(const struct psd_memory *memory, float *const tensors[], unsigned item,
+			     struct psd_range range, struct iovec segments[PSD_SEGMENTS_MAX]);
 /* Where a range of an operation's message lies on this host, in the buffer that it is read from or written to; `sender`
  * sent it, in that iteration. The range is counted in the operation's slice. Returns the number of pieces. */
 unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer, const struct psd_op *op,
 			 uint32_t iteration, struct psd_range range, unsigned sender,
-			 struct iovec pieces[PSD_PIECES_MAX]);
+			 struct iovec segments[PSD_SEGMENTS_MAX]);
 /* This host's part of a slice of a PS item, in elements of the item; the host is a shard. */
 struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* The same in blocks of a compressed item. */

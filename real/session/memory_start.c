@@ -26,13 +26,13 @@ static float draw_normal(uint64_t key, uint64_t element)
 
 static void copy_parameters(const struct psd_memory *memory, unsigned item, struct psd_range range, void *to)
 {
-	struct iovec pieces[PSD_PIECES_MAX];
-	const unsigned n_pieces = psd_memory_pieces(memory, memory->parameters, item, range, pieces);
+	struct iovec segments[PSD_SEGMENTS_MAX];
+	const unsigned n_segments = psd_memory_segments(memory, memory->parameters, item, range, segments);
 	char *next = to;
 
-	for (unsigned p = 0; p < n_pieces; p++) {
-		memcpy(next, pieces[p].iov_base, pieces[p].iov_len);
-		next += pieces[p].iov_len;
+	for (unsigned p = 0; p < n_segments; p++) {
+		memcpy(next, segments[p].iov_base, segments[p].iov_len);
+		next += segments[p].iov_len;
 	}
 }
 

@@ -77,7 +77,7 @@ static enum psd_status estimate_late(const struct psd_case *made, double late_se
 	enum psd_status status;
 
 	system.host.latency_sec += late_sec;
-	status = psd_case_make(&late, made->matter, &system, made->point, err);
+	status = psd_case_make(&late, made->costed, &system, made->point, err);
 	if (status)
 		return status;
 	status = psd_estimate(&late.program, length, &outcome, err);
@@ -151,7 +151,7 @@ enum psd_status psd_replay_estimate(const struct psd_case *made, double payload_
 
 enum psd_status psd_replay_check_messages(const struct psd_case *made, double dilation_ratio, struct psd_error *err)
 {
-	const bool has_real = made->matter->scenario->replay.real_workers > 0;
+	const bool has_real = made->costed->scenario->replay.real_workers > 0;
 	double plain_sec = 0.0, excess_ratio = 0.0, true_ratio = 1.0;
 	char advice[40];
 	enum psd_status status = estimate_late(made, 0.0, &plain_sec, err);

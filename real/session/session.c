@@ -101,7 +101,7 @@ static bool is_idle(const struct psd_worker *worker)
 /* It is done before the others begin, and has no iterations that they could all go on from. */
 static enum psd_status refuse_idle(const struct psd_worker *worker, struct psd_error *err)
 {
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = worker->options->made->matter->scenario->path},
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = worker->options->made->costed->scenario->path},
 			     "server %u of '%.80s' keeps no tensor: with '--save' each must, give fewer 'servers'",
 			     worker->self - worker->layout->workers, worker->plan->system->name);
 }
@@ -135,7 +135,7 @@ static void close_worker(struct psd_worker *worker, bool is_orderly)
 {
 	close_lanes(worker, PSD_RESOURCE_NONE);
 	psd_worker_close_library(worker, is_orderly);
-	psd_streams_close(worker->streams);
+	psd_connections_close(worker->connections);
 	psd_emulated_close(worker->emulated);
 	psd_interpreter_release(&worker->interpreter);
 	psd_duties_release(&worker->duties);
@@ -144,8 +144,8 @@ static void close_worker(struct psd_worker *worker, bool is_orderly)
 		worker->kind->close(worker->device);
 	psd_memory_release(&worker->memory);
 	psd_memory_release(&worker->apart);
-	psd_folded_close(&worker->folded);
-	psd_folded_close(&worker->zeros);
+	psd_repeated_memory_close(&worker->folded);
+	psd_repeated_memory_close(&worker->zeros);
 	if (worker->wake_fd >= 0)
 		close(worker->wake_fd);
 	psd_arena_release(&worker->arena);
@@ -182,10 +182,10 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
 		.self = options->self,
 		.losses.n_own = options->first_iteration,
-		.n_lines = psd_train_least_streams(options->train),
+		.n_connections = psd_train_least_streams(options->train),
 		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
 		.global_batch = (uint64_t)options->made->plan.layout.workers *
-				options->made->matter->scenario->batch_per_worker,
+				options->made->costed->scenario->batch_per_worker,
 		.wake_fd = -1,
 		.err = err,
 	};
@@ -222,7 +222,7 @@ static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error
 	bye = (struct psd_wire_bye){worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node};
 	worker->phase = PSD_PHASE_PARTING;
 	psd_worker_say_bye(worker, &bye);
-	return psd_streams_flush(worker->streams, err); /* a turn first waits for something to happen */
+	return psd_connections_flush(worker->connections, err); /* a turn first waits for something to happen */
 }
 
 static void remark_detour(const struct psd_worker *worker)
@@ -266,7 +266,7 @@ static bool is_complete(const struct psd_worker *worker)
 
 static bool have_all_left(const struct psd_worker *worker)
 {
-	return have_all_said_bye(worker) && !psd_streams_has_queue(worker->streams);
+	return have_all_said_bye(worker) && !psd_connections_has_queue(worker->connections);
 }
 
 enum psd_status psd_session_step(struct psd_worker *session, double within_sec, bool *is_over,
@@ -289,7 +289,7 @@ enum psd_status psd_session_step(struct psd_worker *session, double within_sec, 
 
 void psd_session_close(struct psd_worker *session, enum psd_status status, const struct psd_error *err)
 {
-	if (status && session->streams)
+	if (status && session->connections)
 		psd_worker_say_failed(session, status, err);
 	if (status && psd_worker_is_held(session)) {
 		close_lanes(session, PSD_RESOURCE_NIC); /* what a library still writes to stays */

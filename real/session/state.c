@@ -103,7 +103,8 @@ static void add_buffers(struct psd_state *state)
 {
 	for (unsigned i = 0; i < state->worker->plan->n_items; i++)
 		for (unsigned b = 0; b < PSD_BUFFERS; b++)
-			if (psd_buffers[b].life == PSD_LIFE_RUN && b != PSD_BUFFER_PARAMETER && b != PSD_BUFFER_START)
+			if (psd_buffers[b].life == PSD_LIFETIME_RUN && b != PSD_BUFFER_PARAMETER &&
+			    b != PSD_BUFFER_START)
 				add_buffer(state, i, (enum psd_buffer)b);
 }
 
@@ -163,16 +164,17 @@ static void add_scales(struct psd_state *state)
 
 static void add_choice(struct psd_state *state)
 {
-	struct psd_chosen *chosen = &state->worker->chosen;
+	struct psd_chunk_selection *selection = &state->worker->selection;
 
-	if (!chosen->plan)
+	if (!selection->plan)
 		return;
 	add_part(state, (struct psd_state_part){.tensor = vector_of("chosen.digest", PSD_TENSOR_U64, 1),
-						.here = &chosen->now.digest});
+						.here = &selection->now.digest});
 	add_part(state, (struct psd_state_part){.tensor = vector_of("chosen.digest_before", PSD_TENSOR_U64, 1),
-						.here = &chosen->digest_before});
-	add_part(state, (struct psd_state_part){.tensor = vector_of("chosen", PSD_TENSOR_BOOL, chosen->plan->n_chunks),
-						.here = chosen->now.is_chosen});
+						.here = &selection->digest_before});
+	add_part(state,
+		 (struct psd_state_part){.tensor = vector_of("chosen", PSD_TENSOR_BOOL, selection->plan->n_chunks),
+					 .here = selection->now.is_chosen});
 }
 
 static void add_quality(struct psd_state *state)
@@ -234,7 +236,7 @@ void psd_state_gather(const struct psd_state *state)
 	}
 }
 
-enum psd_status psd_state_spread(const struct psd_state *state, const char *path, struct psd_error *err)
+enum psd_status psd_state_shard_map(const struct psd_state *state, const char *path, struct psd_error *err)
 {
 	struct psd_worker *worker = state->worker;
 
@@ -242,8 +244,8 @@ enum psd_status psd_state_spread(const struct psd_state *state, const char *path
 		scale_at(worker, i)->ratio = state->ratios[i];
 		scale_at(worker, i)->n_good = (uint32_t)state->n_good[i];
 	}
-	if (worker->chosen.plan)
-		psd_chosen_go_on(&worker->chosen, worker->options->first_iteration);
+	if (worker->selection.plan)
+		psd_chunk_selection_go_on(&worker->selection, worker->options->first_iteration);
 	return psd_worker_restore_quality(worker, path, err);
 }
 

@@ -45,7 +45,8 @@ void psd_state_name_late(struct psd_text *name, const struct psd_tensor *tensor,
 void psd_state_gather(const struct psd_state *state);
 /* After all parts have been read, the other way: the worker has its ratios, its local steps, and the choice of its
  * first iteration. PSD_EINVAL: the file at `path` has steps that this system cannot have. */
-enum psd_status psd_state_spread(const struct psd_state *state, const char *path, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_state_shard_map(const struct psd_state *state, const char *path,
+				    struct psd_error *err) PSD_MUST_CHECK;
 /* The part's values are the writer's next ones. As psd_tensor_writer_add(); PSD_ENOMEM; PSD_ERUN: the device failed. */
 enum psd_status psd_state_write(const struct psd_state *state, const struct psd_state_part *part,
 				struct psd_tensor_writer *writer, struct psd_error *err) PSD_MUST_CHECK;

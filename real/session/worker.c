@@ -45,7 +45,7 @@ enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd
 
 enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct psd_error *err)
 {
-	const struct psd_scenario *scenario = made->matter->scenario;
+	const struct psd_scenario *scenario = made->costed->scenario;
 	const enum psd_optimiser_kind kind = scenario->train.optimiser.kind;
 	const char *name = psd_optimiser_names[kind];
 

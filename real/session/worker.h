@@ -8,7 +8,7 @@
 
 #include "engine/case/case.h"
 #include "engine/program/account.h"
-#include "engine/program/sched.h"
+#include "engine/program/scheduler.h"
 #include "engine/result/trace.h"
 #include "engine/scenario/scenario_keys.h"
 #include "engine/scenario/train.h"

@@ -34,8 +34,8 @@ static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, c
 	if (is_report &&
 	    head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + worker->losses.window / 2)
 		return PSD_WELCOME_LATER;
-	inlet->pieces[0] = (struct iovec){worker->peers[peer].small, head->length_bytes};
-	inlet->n_pieces = 1;
+	inlet->segments[0] = (struct iovec){worker->peers[peer].small, head->length_bytes};
+	inlet->n_segments = 1;
 	return PSD_WELCOME_NOW;
 }
 
@@ -108,8 +108,8 @@ static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer,
 	const enum psd_welcome welcome = expect_turn(worker, peer, head, err);
 	if (welcome != PSD_WELCOME_NOW)
 		return welcome;
-	inlet->n_pieces = psd_worker_pieces(worker, (struct psd_task){head->iteration, head->op}, peer, worker->self,
-					    inlet->pieces);
+	inlet->n_segments = psd_worker_segments(worker, (struct psd_task){head->iteration, head->op}, peer,
+						worker->self, inlet->segments);
 	if (psd_buffers[op->target].extent == PSD_EXTENT_EACH_PART && worker->memory.adds_arrivals) {
 		inlet->added = worker->plan->wire->is_lossy ? worker->plan->wire : &psd_encoding_fp32;
 		inlet->is_of_floats = true;
@@ -124,7 +124,7 @@ static enum psd_welcome expect_early(struct psd_worker *worker, unsigned peer, c
 {
 	const struct psd_task task = {head->iteration, head->op};
 
-	return head->part == psd_worker_next_from(worker, task, peer, 0) || worker->n_lines > 1
+	return head->part == psd_worker_next_from(worker, task, peer, 0) || worker->n_connections > 1
 		       ? PSD_WELCOME_LATER
 		       : refuse(worker, peer, head, "a step out of turn", err);
 }
@@ -132,7 +132,7 @@ static enum psd_welcome expect_early(struct psd_worker *worker, unsigned peer, c
 static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				    struct psd_inlet *inlet, struct psd_error *err)
 {
-	const struct psd_walk *walk = &worker->walk;
+	const struct psd_transfer *transfer = &worker->transfer;
 	const struct psd_task task = {head->iteration, head->op};
 	const struct psd_payload payload = psd_worker_carried(worker, task);
 	const bool is_member = psd_payload_has_member(&payload, worker->layout, worker->self) &&
@@ -151,12 +151,12 @@ static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, co
 	const enum psd_welcome welcome = expect_turn(worker, peer, head, err);
 	if (welcome == PSD_WELCOME_REFUSED)
 		return welcome;
-	if (!walk->is_active || walk->task.op != task.op || walk->task.iteration != task.iteration)
+	if (!transfer->is_active || transfer->task.op != task.op || transfer->task.iteration != task.iteration)
 		return expect_early(worker, peer, head, err);
-	if (head->part < walk->next_receive)
+	if (head->part < transfer->next_receive)
 		return refuse(worker, peer, head, "a step out of turn", err);
 	/* others' messages of earlier steps are missing, or latency of one, or a chunk on another connection */
-	if (head->part > walk->next_receive)
+	if (head->part > transfer->next_receive)
 		return PSD_WELCOME_LATER;
 	psd_worker_step_inlet(worker, task, &step, head->part, inlet);
 	return PSD_WELCOME_NOW;
@@ -277,9 +277,9 @@ static void left(void *context, unsigned peer)
 	struct psd_worker *worker = context;
 
 	(void)peer;
-	if (worker->walk.is_sending) { /* the collective holds the NIC: nothing else was on its way */
-		worker->walk.is_sending = false;
-		worker->walk.has_left = true;
+	if (worker->transfer.is_sending) { /* the collective holds the NIC: nothing else was on its way */
+		worker->transfer.is_sending = false;
+		worker->transfer.has_left = true;
 		psd_worker_advance(worker);
 		return;
 	}
@@ -288,8 +288,8 @@ static void left(void *context, unsigned peer)
 		worker->is_over[PSD_RESOURCE_NIC] = true;
 }
 
-struct psd_streams_owner psd_worker_owner(struct psd_worker *worker)
+struct psd_connections_owner psd_worker_owner(struct psd_worker *worker)
 {
-	return (struct psd_streams_owner){
+	return (struct psd_connections_owner){
 		.expect = expect, .arrived = arrived, .left = left, .lost = psd_worker_lost, .context = worker};
 }

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "engine/base/hash.h"
+#include "real/session/agreed_terms.h"
 #include "real/session/checkpoint.h"
-#include "real/session/former.h"
+#include "real/session/old_checkpoint.h"
 #include "real/session/state.h"
-#include "real/session/terms.h"
 
 enum { NUMBER_TEXT_MAX = 24, HOST_TEXT_MAX = 32, HASH_TEXT_MAX = 20, MOST_NAMED = 4 };
 
@@ -86,7 +86,7 @@ static enum psd_status write_file(const struct psd_state *state, unsigned n_part
 
 /* What a host's file says of itself. */
 struct said {
-	struct psd_text program, spread;
+	struct psd_text program, shard_map;
 	char iterations[NUMBER_TEXT_MAX], samples[NUMBER_TEXT_MAX], host[HOST_TEXT_MAX];
 	char run[HASH_TEXT_MAX], terms[HASH_TEXT_MAX], model[HASH_TEXT_MAX];
 };
@@ -94,18 +94,18 @@ struct said {
 static void release_said(struct said *said)
 {
 	psd_text_release(&said->program);
-	psd_text_release(&said->spread);
+	psd_text_release(&said->shard_map);
 }
 
 static enum psd_status describe_spread(struct psd_text *text, const struct psd_worker *worker, struct psd_error *err)
 {
-	struct psd_spread spread;
-	const enum psd_status status = psd_spread_make(&spread, worker->plan, err);
+	struct psd_shard_map shard_map;
+	const enum psd_status status = psd_shard_map_make(&shard_map, worker->plan, err);
 
 	if (status)
 		return status;
-	psd_spread_add(text, &spread);
-	psd_spread_release(&spread);
+	psd_shard_map_add(text, &shard_map);
+	psd_shard_map_release(&shard_map);
 	return text->is_out_of_memory ? psd_worker_out_of_memory(err) : PSD_OK;
 }
 
@@ -114,7 +114,7 @@ static enum psd_status say(struct said *said, const struct psd_worker *worker, u
 {
 	enum psd_status status;
 
-	*said = (struct said){.spread.bytes = NULL};
+	*said = (struct said){.shard_map.bytes = NULL};
 	snprintf(said->iterations, NUMBER_TEXT_MAX, "%" PRIu32, iterations);
 	snprintf(said->samples, NUMBER_TEXT_MAX, "%" PRIu64, psd_worker_samples(worker, iterations));
 	snprintf(said->run, HASH_TEXT_MAX, "%016" PRIx64, hash_run(worker));
@@ -123,7 +123,7 @@ static enum psd_status say(struct said *said, const struct psd_worker *worker, u
 	describe_host(said->host, worker);
 	status = describe_program(&said->program, worker, err);
 	if (!status)
-		status = describe_spread(&said->spread, worker, err);
+		status = describe_spread(&said->shard_map, worker, err);
 	if (status)
 		release_said(said);
 	return status;
@@ -143,7 +143,7 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 					      {"terms", said->terms},
 					      {"samples", said->samples},
 					      {"model", said->model},
-					      {"spread", said->spread.bytes}};
+					      {"spread", said->shard_map.bytes}};
 	enum { N_NOTES = sizeof(notes) / sizeof(notes[0]), N_PLAIN_NOTES = 3 };
 	enum psd_status status = psd_checkpoint_begin(checkpoints, iterations, err);
 
@@ -190,7 +190,7 @@ enum psd_status psd_worker_begin_saving(struct psd_worker *worker, struct psd_er
 static enum psd_status check_notes(struct psd_worker *worker, const struct psd_tensor_file *file, const char *path,
 				   struct psd_error *err)
 {
-	const struct psd_former_notes notes = psd_former_read_notes(file);
+	const struct psd_old_checkpoint_notes notes = psd_old_checkpoint_read_notes(file);
 	char number[NUMBER_TEXT_MAX], self[HOST_TEXT_MAX];
 	struct psd_text program;
 	enum psd_status status = describe_program(&program, worker, err);
@@ -249,7 +249,7 @@ enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *
 	if (!status)
 		status = read_parts(&state, file, path.text, err);
 	if (!status)
-		status = psd_state_spread(&state, path.text, err);
+		status = psd_state_shard_map(&state, path.text, err);
 	psd_tensor_file_close(file);
 	psd_state_close(&state);
 	return status;

@@ -9,7 +9,7 @@ static enum psd_status copy_of(struct psd_worker *worker, struct psd_task task, 
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const struct psd_range range = psd_worker_range(worker, op);
 	const bool is_out = op->kind == PSD_OP_COPY_OUT;
-	struct iovec here[PSD_PIECES_MAX], there[PSD_PIECES_MAX];
+	struct iovec here[PSD_SEGMENTS_MAX], there[PSD_SEGMENTS_MAX];
 	const unsigned n = psd_memory_find(&worker->memory, op->source, op, task.iteration, range, sender, here);
 	const unsigned n_there =
 		psd_memory_find(worker->on_device, op->source, op, task.iteration, range, sender, there);

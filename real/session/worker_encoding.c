@@ -66,7 +66,7 @@ void psd_worker_count_updates(const struct psd_worker *worker, struct psd_worker
 
 /* One buffer's values beside the other's: `plain` as floats, `encoded` as they travel. */
 struct sides {
-	struct iovec plain[PSD_PIECES_MAX], encoded[PSD_PIECES_MAX];
+	struct iovec plain[PSD_SEGMENTS_MAX], encoded[PSD_SEGMENTS_MAX];
 	unsigned n_plain, n_encoded;
 };
 
@@ -84,7 +84,8 @@ struct psd_range psd_worker_range(const struct psd_worker *worker, const struct 
 	if (extent == PSD_EXTENT_BLOCKS || extent == PSD_EXTENT_LEFT || extent == PSD_EXTENT_RIGHT)
 		return (struct psd_range){0, psd_memory_elements(&worker->memory, (unsigned)op->item, op->source)};
 	if (item->method->keeps[PSD_BUFFER_CHOSEN])
-		return (struct psd_range){0, psd_chosen_elements(&worker->chosen, worker->plan, (unsigned)op->item)};
+		return (struct psd_range){
+			0, psd_chunk_selection_elements(&worker->selection, worker->plan, (unsigned)op->item)};
 	return (struct psd_range){0, slice.elements};
 }
 
@@ -145,8 +146,8 @@ static enum psd_status convert(struct psd_worker *worker, const struct psd_op *o
 
 		status = (works_on_device(op) ? worker->kind->convert : psd_device_convert_here)(worker->device,
 												 &conversion, err);
-		psd_pieces_advance(sides->encoded, sides->n_encoded, &at,
-				   conversion.elements * worker->plan->wire->value_bytes);
+		psd_segments_advance(sides->encoded, sides->n_encoded, &at,
+				     conversion.elements * worker->plan->wire->value_bytes);
 	}
 	return status;
 }
@@ -200,15 +201,15 @@ static bool is_good(const struct psd_worker *worker, struct psd_task task, unsig
 {
 	const struct psd_encoding *wire = worker->plan->wire;
 	const struct psd_op *op = &worker->program->ops[task.op];
-	struct iovec pieces[PSD_PIECES_MAX];
-	const unsigned n_pieces = psd_memory_find(&worker->memory, op->source, op, task.iteration,
-						  psd_worker_range(worker, op), sender, pieces);
+	struct iovec segments[PSD_SEGMENTS_MAX];
+	const unsigned n_segments = psd_memory_find(&worker->memory, op->source, op, task.iteration,
+						    psd_worker_range(worker, op), sender, segments);
 	bool is = true;
 
 	if (op->source == PSD_BUFFER_ENCODED_PARAMETER)
-		return !isnan(wire->decode(*(const uint16_t *)pieces[0].iov_base));
-	for (unsigned p = 0; p < n_pieces && is; p++)
-		is = psd_values_are_finite(wire, pieces[p].iov_base, elements_of(wire, &pieces[p]));
+		return !isnan(wire->decode(*(const uint16_t *)segments[0].iov_base));
+	for (unsigned p = 0; p < n_segments && is; p++)
+		is = psd_values_are_finite(wire, segments[p].iov_base, elements_of(wire, &segments[p]));
 	return is;
 }
 

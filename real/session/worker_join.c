@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "real/base/affinity.h"
-#include "real/net/lines.h"
+#include "real/net/connection_count.h"
 #include "real/net/socket.h"
+#include "real/session/agreed_terms.h"
 #include "real/session/checkpoint.h"
-#include "real/session/terms.h"
 #include "real/session/worker_parts.h"
 
 /* What it takes to profit from several connections: a processor beside those of the loop and of the layers. */
@@ -45,8 +45,8 @@ static void remark_tried(const struct psd_worker *worker, const struct psd_wire_
 
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE,
 		      "%u connection%s between two hosts: all received %.3g Gbps by 1, %.3g by 2, %.3g by 4",
-		      worker->n_lines, worker->n_lines > 1 ? "s" : "", tried->bps[0] / 1e9, tried->bps[1] / 1e9,
-		      tried->bps[2] / 1e9);
+		      worker->n_connections, worker->n_connections > 1 ? "s" : "", tried->bps[0] / 1e9,
+		      tried->bps[1] / 1e9, tried->bps[2] / 1e9);
 	if (worker->self == 0 && worker->options->remark)
 		worker->options->remark(worker->options->context, line.text);
 }
@@ -58,23 +58,26 @@ static enum psd_status keep_best(struct psd_worker *worker, const struct psd_mes
 {
 	const double until_sec = psd_socket_now_sec() + worker->options->connect_sec;
 	struct psd_wire_lines tried;
-	const enum psd_status status = psd_lines_try(mesh, all, TRY_SEC, until_sec, &worker->n_lines, &tried, err);
+	const enum psd_status status =
+		psd_connection_count_try(mesh, all, TRY_SEC, until_sec, &worker->n_connections, &tried, err);
 
 	if (status)
 		return status;
 	for (unsigned h = 0; h < worker->n_hosts; h++) {
-		close_all(all + h * PSD_LINES_MOST + worker->n_lines, PSD_LINES_MOST - worker->n_lines);
-		memmove(all + h * worker->n_lines, all + h * PSD_LINES_MOST, worker->n_lines * sizeof(*all));
+		close_all(all + h * PSD_CONNECTIONS_MOST + worker->n_connections,
+			  PSD_CONNECTIONS_MOST - worker->n_connections);
+		memmove(all + h * worker->n_connections, all + h * PSD_CONNECTIONS_MOST,
+			worker->n_connections * sizeof(*all));
 	}
 	remark_tried(worker, &tried);
 	return PSD_OK;
 }
 
-/* fds: one for each host at first, n_lines for each in the end; with room for most. On failure they are closed. */
+/* fds: one for each host at first, n_connections for each in the end; with room for most. On failure they are closed. */
 static enum psd_status add_lines(struct psd_worker *worker, const struct psd_mesh_options *more, int fds[],
 				 struct psd_error *err)
 {
-	int *added = calloc((size_t)worker->n_hosts * more->n_lines, sizeof(*added));
+	int *added = calloc((size_t)worker->n_hosts * more->n_connections, sizeof(*added));
 	struct psd_mesh_clock ignored;
 	enum psd_status status = added ? psd_mesh_open(more, added, &ignored, err) : psd_worker_out_of_memory(err);
 
@@ -86,13 +89,14 @@ static enum psd_status add_lines(struct psd_worker *worker, const struct psd_mes
 		return status;
 	}
 	for (unsigned h = worker->n_hosts; h-- > 0;) {
-		fds[h * PSD_LINES_MOST] = fds[h];
-		memcpy(fds + h * PSD_LINES_MOST + 1, added + h * more->n_lines, more->n_lines * sizeof(*fds));
+		fds[h * PSD_CONNECTIONS_MOST] = fds[h];
+		memcpy(fds + h * PSD_CONNECTIONS_MOST + 1, added + h * more->n_connections,
+		       more->n_connections * sizeof(*fds));
 	}
 	free(added);
 	status = keep_best(worker, more, fds, err);
 	if (status)
-		close_all(fds, (size_t)worker->n_hosts * PSD_LINES_MOST);
+		close_all(fds, (size_t)worker->n_hosts * PSD_CONNECTIONS_MOST);
 	return status;
 }
 
@@ -104,13 +108,14 @@ static enum psd_status open_best(struct psd_worker *worker, const struct psd_mes
 	bool is_tried = false;
 	enum psd_status status;
 
-	more.n_lines = PSD_LINES_MOST - 1;
+	more.n_connections = PSD_CONNECTIONS_MOST - 1;
 	more.is_addition = true;
 	more.listener = one->listener < 0 ? -1 : fcntl(one->listener, F_DUPFD_CLOEXEC, 0);
 	status = psd_mesh_open(one, fds, &worker->clock, err);
 	if (!status) {
-		status = psd_lines_agree(one, fds, wants_several(worker),
-					 psd_socket_now_sec() + worker->options->connect_sec, &is_tried, err);
+		status =
+			psd_connection_count_agree(one, fds, wants_several(worker),
+						   psd_socket_now_sec() + worker->options->connect_sec, &is_tried, err);
 		if (status)
 			close_all(fds, worker->n_hosts);
 	}
@@ -124,7 +129,7 @@ static enum psd_status open_best(struct psd_worker *worker, const struct psd_mes
 /* ---- streams ---- */
 
 /* What this machine's links are not, where they stand for a cluster's. */
-static enum psd_status emulate_links(struct psd_worker *worker, struct psd_streams_options *streams,
+static enum psd_status emulate_links(struct psd_worker *worker, struct psd_connections_options *connections,
 				     struct psd_carrier carriers[], struct psd_error *err)
 {
 	const struct psd_worker_options *options = worker->options;
@@ -143,7 +148,7 @@ static enum psd_status emulate_links(struct psd_worker *worker, struct psd_strea
 
 	for (unsigned p = 0; is_near && p < worker->n_hosts; p++)
 		is_near[p] = psd_worker_is_near(worker, p);
-	status = is_near ? psd_emulated_open(&worker->emulated, &links, streams, carriers, err)
+	status = is_near ? psd_emulated_open(&worker->emulated, &links, connections, carriers, err)
 			 : psd_worker_out_of_memory(err);
 	free(is_near);
 	return status;
@@ -152,22 +157,22 @@ static enum psd_status emulate_links(struct psd_worker *worker, struct psd_strea
 static enum psd_status open_streams(struct psd_worker *worker, struct psd_carrier carriers[], struct psd_error *err)
 {
 	const double slowness = worker->replay ? worker->replay->dilation_ratio / worker->replay->payload_ratio : 1.0;
-	struct psd_streams_options options = {
+	struct psd_connections_options options = {
 		.n_peers = worker->n_hosts,
-		.n_lines = worker->n_lines,
+		.n_connections = worker->n_connections,
 		.carriers = carriers,
 		.wake_fd = worker->wake_fd,
 		.link_bps = worker->options->made->point.bandwidth_bps / slowness,
-		.has_threads = worker->n_lines > 1,
-		.first_processor = worker->self * worker->n_lines,
+		.has_threads = worker->n_connections > 1,
+		.first_processor = worker->self * worker->n_connections,
 		.is_close_to_link = worker->replay,
 		.owner = psd_worker_owner(worker),
 	};
 	const enum psd_status status = emulate_links(worker, &options, carriers, err);
 
 	if (!status)
-		return psd_streams_open(&worker->streams, &options, err);
-	for (unsigned i = 0; i < options.n_peers * options.n_lines; i++)
+		return psd_connections_open(&worker->connections, &options, err);
+	for (unsigned i = 0; i < options.n_peers * options.n_connections; i++)
 		psd_carrier_close(&carriers[i]);
 	return status;
 }
@@ -186,11 +191,11 @@ static enum psd_status join_by(struct psd_worker *worker, struct psd_mesh_option
 	worker->clock_offset_sec = -worker->clock.ahead_sec;
 	if (status)
 		return status;
-	mesh->n_lines = worker->n_lines;
-	carriers = calloc((size_t)worker->n_hosts * worker->n_lines, sizeof(*carriers));
+	mesh->n_connections = worker->n_connections;
+	carriers = calloc((size_t)worker->n_hosts * worker->n_connections, sizeof(*carriers));
 	status = carriers ? psd_worker_open_library(worker, mesh, fds, until_sec, err) : psd_worker_out_of_memory(err);
 	if (status) {
-		close_all(fds, (size_t)worker->n_hosts * worker->n_lines);
+		close_all(fds, (size_t)worker->n_hosts * worker->n_connections);
 		free(carriers);
 		return status;
 	}
@@ -203,13 +208,14 @@ static enum psd_status join_by(struct psd_worker *worker, struct psd_mesh_option
 
 enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err)
 {
-	const unsigned most_lines = worker->n_lines > PSD_LINES_MOST ? worker->n_lines : PSD_LINES_MOST;
+	const unsigned most_lines =
+		worker->n_connections > PSD_CONNECTIONS_MOST ? worker->n_connections : PSD_CONNECTIONS_MOST;
 	struct psd_text terms = {.bytes = NULL};
 	struct psd_mesh_options mesh = {
 		.layout = worker->layout,
 		.hosts = worker->options->hosts,
 		.self = worker->self,
-		.n_lines = worker->n_lines,
+		.n_connections = worker->n_connections,
 		.secret = worker->options->secret,
 		.listener = worker->options->listener,
 		.n_joined = worker->options->n_joined,

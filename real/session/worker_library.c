@@ -11,12 +11,13 @@
 #include "real/net/frame.h"
 #include "real/session/worker_parts.h"
 
-static const struct psd_library_kind *find(const struct psd_pattern *pattern, const struct psd_device_kind *device)
+static const struct psd_library_kind *find(const struct psd_collective *collective,
+					   const struct psd_device_kind *device)
 {
-	if (!strcmp(psd_library_mpi.name, pattern->name))
+	if (!strcmp(psd_library_mpi.name, collective->name))
 		return &psd_library_mpi;
 	for (size_t i = 0; device->libraries && device->libraries[i]; i++)
-		if (!strcmp(device->libraries[i]->name, pattern->name))
+		if (!strcmp(device->libraries[i]->name, collective->name))
 			return device->libraries[i];
 	return NULL;
 }
@@ -24,58 +25,58 @@ static const struct psd_library_kind *find(const struct psd_pattern *pattern, co
 enum psd_status psd_worker_check_library(const struct psd_system *system, unsigned workers,
 					 const struct psd_device_kind *device, struct psd_error *err)
 {
-	const struct psd_pattern *pattern =
+	const struct psd_collective *collective =
 		system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
-	const struct psd_library_kind *kind = pattern && device ? find(pattern, device) : NULL;
+	const struct psd_library_kind *kind = collective && device ? find(collective, device) : NULL;
 	struct psd_error reason;
 
-	if (!pattern || workers == 1)
+	if (!collective || workers == 1)
 		return PSD_OK;
 	if (!device)
 		return psd_error_set(
 			err, PSD_EINVAL, system->at,
 			"'sync' of system '%s' is '%s', which a replay has none of: must be this program's "
 			"own, such as '%s'",
-			system->name, pattern->name, pattern->assumed);
+			system->name, collective->name, collective->assumed);
 	if (!kind)
 		return psd_error_set(err, PSD_EINVAL, system->at,
 				     "'sync' of system '%s' is '%s', which sums in no memory of device '%s': needs "
 				     "'device: cuda' in 'train'",
-				     system->name, pattern->name, device->name);
+				     system->name, collective->name, device->name);
 	return kind->check(workers, &reason)
 		       ? psd_error_set(err, PSD_EINVAL, system->at, "'sync' of system '%s' is '%s', which %s",
-				       system->name, pattern->name, reason.text)
+				       system->name, collective->name, reason.text)
 		       : PSD_OK;
 }
 
 enum psd_status psd_worker_check_secret(const struct psd_system *system, unsigned n_nodes,
 					const struct psd_device_kind *device, struct psd_error *err)
 {
-	const struct psd_pattern *pattern =
+	const struct psd_collective *collective =
 		system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
-	const struct psd_library_kind *kind = pattern ? find(pattern, device) : NULL;
+	const struct psd_library_kind *kind = collective ? find(collective, device) : NULL;
 
 	if (!kind || kind->is_inside_nodes || n_nodes == 1)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, system->at,
 			     "'sync' of system '%s' is '%s', whose connections '--secret' does not encrypt: must be "
 			     "this program's own, such as '%s'",
-			     system->name, pattern->name, pattern->assumed);
+			     system->name, collective->name, collective->assumed);
 }
 
 enum psd_status psd_worker_check_restarts(const struct psd_system *system, const struct psd_device_kind *device,
 					  struct psd_error *err)
 {
-	const struct psd_pattern *pattern =
+	const struct psd_collective *collective =
 		system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
-	const struct psd_library_kind *kind = pattern ? find(pattern, device) : NULL;
+	const struct psd_library_kind *kind = collective ? find(collective, device) : NULL;
 
 	if (!kind || kind->abort)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, system->at,
 			     "'sync' of system '%s' is '%s', which cannot be called off for '--restarts': must be this "
 			     "program's own, such as '%s'",
-			     system->name, pattern->name, pattern->assumed);
+			     system->name, collective->name, collective->assumed);
 }
 
 /* ---- opening ---- */
@@ -101,13 +102,13 @@ static enum psd_status exchange_invitation(const struct psd_worker *worker, cons
 
 	if (worker->self != ranks.first)
 		return psd_frame_read(psd_mesh_name(worker->layout, mesh->hosts, ranks.first, name),
-				      fds[ranks.first * mesh->n_lines], mesh->secret, PSD_WIRE_INVITATION, invitation,
-				      until_sec, err);
+				      fds[ranks.first * mesh->n_connections], mesh->secret, PSD_WIRE_INVITATION,
+				      invitation, until_sec, err);
 	status = worker->library_kind->invite(invitation, err);
 	for (unsigned h = ranks.first + 1; h < ranks.first + ranks.n && !status; h++)
-		status = psd_frame_send(psd_mesh_name(worker->layout, mesh->hosts, h, name), fds[h * mesh->n_lines],
-					mesh->secret, PSD_WIRE_INVITATION, invitation, PSD_LIBRARY_INVITATION_BYTES,
-					err);
+		status = psd_frame_send(psd_mesh_name(worker->layout, mesh->hosts, h, name),
+					fds[h * mesh->n_connections], mesh->secret, PSD_WIRE_INVITATION, invitation,
+					PSD_LIBRARY_INVITATION_BYTES, err);
 	return status;
 }
 
@@ -149,17 +150,18 @@ static enum psd_status open_lane(struct psd_worker *worker, const uint8_t *invit
 enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct psd_mesh_options *mesh, const int fds[],
 					double until_sec, struct psd_error *err)
 {
-	const struct psd_pattern *pattern = worker->plan->n_items ? worker->plan->items[0].method->pattern : NULL;
+	const struct psd_collective *collective =
+		worker->plan->n_items ? worker->plan->items[0].method->collective : NULL;
 	uint8_t invitation[PSD_WIRE_SMALL_BYTES];
 	enum psd_status status;
 
-	if (!pattern || !pattern->assumed || worker->n_hosts == 1)
+	if (!collective || !collective->assumed || worker->n_hosts == 1)
 		return PSD_OK;
 	status = psd_worker_check_library(worker->plan->system, worker->n_hosts,
 					  worker->options->replay ? NULL : worker->kind, err);
 	if (status)
 		return status;
-	worker->library_kind = find(pattern, worker->kind);
+	worker->library_kind = find(collective, worker->kind);
 	if (!worker->library_kind->invite)
 		return open_lane(worker, NULL, err);
 	status = exchange_invitation(worker, mesh, fds, until_sec, invitation, err);
@@ -201,7 +203,7 @@ static bool is_first_of_node(const struct psd_worker *worker)
 
 struct psd_payload psd_worker_between_nodes(const struct psd_worker *worker, struct psd_payload payload)
 {
-	payload.pattern = &psd_ring;
+	payload.collective = &psd_ring;
 	payload.group = (struct psd_group){0, worker->layout->workers_per_node, worker->layout->nodes};
 	return payload;
 }
@@ -212,12 +214,12 @@ void psd_worker_summed(struct psd_worker *worker, struct psd_task task)
 
 	worker->brings_back = false;
 	if (has_walk)
-		psd_worker_walk(worker, task);
+		psd_worker_begin_transfer(worker, task);
 	else
 		psd_interpreter_collective_finished(&worker->interpreter, task);
 }
 
-void psd_worker_walked(struct psd_worker *worker, struct psd_task task)
+void psd_worker_transfer_is_over(struct psd_worker *worker, struct psd_task task)
 {
 	worker->brings_back = goes_between_nodes(worker);
 	if (worker->brings_back)
@@ -233,27 +235,27 @@ static bool moves_on(struct psd_worker *worker, enum psd_sum_state from, enum ps
 
 /* What is summed, in that memory. */
 static unsigned find_pieces(const struct psd_worker *worker, const struct psd_memory *memory, struct psd_task task,
-			    struct iovec pieces[PSD_PIECES_MAX])
+			    struct iovec segments[PSD_SEGMENTS_MAX])
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
 
 	return psd_memory_find(memory, op->target, op, task.iteration, (struct psd_range){0, op->payload.elements},
-			       worker->self, pieces);
+			       worker->self, segments);
 }
 
 /* Where the session was closed meanwhile this thread has nothing left to return to. */
 static enum psd_status call(struct psd_worker *worker, struct psd_task task, bool is_spread, struct psd_error *err)
 {
 	const struct psd_library_kind *kind = worker->library_kind;
-	struct iovec pieces[PSD_PIECES_MAX];
-	const unsigned n_pieces =
-		find_pieces(worker, kind->is_on_device ? worker->on_device : &worker->memory, task, pieces);
+	struct iovec segments[PSD_SEGMENTS_MAX];
+	const unsigned n_segments =
+		find_pieces(worker, kind->is_on_device ? worker->on_device : &worker->memory, task, segments);
 	enum psd_status status;
 
 	if (!moves_on(worker, PSD_SUM_NONE, PSD_SUM_UNDER_WAY))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "the session is closed");
-	status = is_spread ? kind->spread(worker->library, pieces, n_pieces, err)
-			   : kind->sum(worker->library, pieces, n_pieces, worker->memory.staging, err);
+	status = is_spread ? kind->shard_map(worker->library, segments, n_segments, err)
+			   : kind->sum(worker->library, segments, n_segments, worker->memory.staging, err);
 	while (!moves_on(worker, PSD_SUM_UNDER_WAY, PSD_SUM_NONE))
 		(void)pause();
 	return status;
@@ -262,12 +264,12 @@ static enum psd_status call(struct psd_worker *worker, struct psd_task task, boo
 /* Between the device and its host, in turn with what the library has begun. */
 static enum psd_status copy(struct psd_worker *worker, struct psd_task task, bool is_out, struct psd_error *err)
 {
-	struct iovec here[PSD_PIECES_MAX], there[PSD_PIECES_MAX];
-	const unsigned n_pieces = find_pieces(worker, &worker->memory, task, here);
+	struct iovec here[PSD_SEGMENTS_MAX], there[PSD_SEGMENTS_MAX];
+	const unsigned n_segments = find_pieces(worker, &worker->memory, task, here);
 	enum psd_status status = PSD_OK;
 
 	(void)find_pieces(worker, worker->on_device, task, there);
-	for (unsigned p = 0; p < n_pieces && !status; p++) {
+	for (unsigned p = 0; p < n_segments && !status; p++) {
 		const struct iovec *from = is_out ? &there[p] : &here[p], *to = is_out ? &here[p] : &there[p];
 
 		status = worker->kind->copy(worker->device, PSD_STREAM_SUMS, to->iov_base, from->iov_base,

@@ -30,7 +30,7 @@ static void finish_task(struct psd_worker *worker, const struct psd_job *job)
 	if (op->resource == PSD_RESOURCE_DEVICE)
 		psd_interpreter_worked(&worker->interpreter, 0, job->busy_sec);
 	if (op->kind == PSD_OP_CHOOSE)
-		psd_chosen_adopt(&worker->chosen);
+		psd_chunk_selection_adopt(&worker->selection);
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		worker->last_sec[job->task.op] = job->sec;
 	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
@@ -74,7 +74,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 
 	while (has_news && !status && !worker->status) {
 		has_news = false;
-		status = psd_streams_flush(worker->streams, err);
+		status = psd_connections_flush(worker->connections, err);
 		for (int r = 0; r < PSD_RESOURCES && !status; r++)
 			if (worker->is_over[r]) {
 				worker->is_over[r] = false;
@@ -88,15 +88,15 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 				status = finish_job(worker, (enum psd_resource)r, err);
 				has_news = true;
 			}
-		has_news = has_news || worker->walk.has_left;
-		worker->walk.has_left = false;
+		has_news = has_news || worker->transfer.has_left;
+		worker->transfer.has_left = false;
 		if (!status && psd_worker_take_steps_done(worker)) {
-			psd_worker_walked(worker, worker->walk.task);
+			psd_worker_transfer_is_over(worker, worker->transfer.task);
 			has_news = true;
 		}
 		has_news = psd_worker_pause(worker) || has_news;
 		if (!status && has_news)
-			status = psd_streams_resume(worker->streams, err);
+			status = psd_connections_resume(worker->connections, err);
 		*has_moved = *has_moved || has_news;
 	}
 	psd_worker_await_alarm(worker);
@@ -116,7 +116,7 @@ enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, st
 	const double longest_sec = fmin(worker->options->stall_sec / 10, LONGEST_TURN_SEC);
 	const int within_ms = (int)ceil(1e3 * fmin(within_sec, longest_sec));
 	bool has_moved = false, has_settled = false;
-	enum psd_status status = psd_streams_turn(worker->streams, within_ms, &has_moved, err);
+	enum psd_status status = psd_connections_turn(worker->connections, within_ms, &has_moved, err);
 
 	psd_worker_say_alive(worker, is_computing(worker));
 	if (!status)
@@ -138,6 +138,6 @@ enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *er
 	if (next_pause > 0 && worker->duties.n_carried > 0)
 		psd_interpreter_set_fence(&worker->interpreter, 0, next_pause);
 	psd_interpreter_begin(&worker->interpreter);
-	status = psd_streams_resume(worker->streams, err);
+	status = psd_connections_resume(worker->connections, err);
 	return status ? status : settle(worker, &has_moved, err);
 }

@@ -18,7 +18,7 @@ uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct 
 {
 	const struct psd_payload payload = psd_worker_carried(worker, (struct psd_task){head->iteration, head->op});
 
-	if (payload.pattern->steps)
+	if (payload.collective->steps)
 		return psd_payload_step(&payload, worker->layout, from, head->part).sent.elements * payload.value_bytes;
 	return psd_payload_bytes_between(&payload, worker->layout, from, to);
 }
@@ -45,19 +45,19 @@ static enum psd_status fail(struct psd_worker *worker, enum psd_status status)
 
 /* ---- where the tensors of a message lie, on either side ---- */
 
-unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
-			   struct iovec pieces[PSD_PIECES_MAX])
+unsigned psd_worker_segments(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
+			     struct iovec segments[PSD_SEGMENTS_MAX])
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const struct psd_payload payload = psd_worker_payload(worker, task);
 
 	if (worker->replay) {
-		pieces[0] = (struct iovec){psd_worker_replayed_bytes(worker, from == worker->self),
-					   psd_payload_bytes_between(&payload, worker->layout, from, to)};
+		segments[0] = (struct iovec){psd_worker_replayed_bytes(worker, from == worker->self),
+					     psd_payload_bytes_between(&payload, worker->layout, from, to)};
 		return 1;
 	}
 	return psd_memory_find(&worker->memory, from == worker->self ? op->source : op->target, op, task.iteration,
-			       payload.pattern->range(&payload, worker->layout, from, to), from, pieces);
+			       payload.collective->range(&payload, worker->layout, from, to), from, segments);
 }
 
 /* ---- sends ---- */
@@ -66,12 +66,12 @@ static bool is_of_chunks(const struct psd_worker *worker, struct psd_task task)
 {
 	const int item = worker->program->ops[task.op].item;
 
-	return worker->chosen.plan && item >= 0 && worker->plan->items[item].method->keeps[PSD_BUFFER_CHOSEN];
+	return worker->selection.plan && item >= 0 && worker->plan->items[item].method->keeps[PSD_BUFFER_CHOSEN];
 }
 
 bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task task)
 {
-	return is_of_chunks(worker, task) && task.iteration != worker->chosen.iteration;
+	return is_of_chunks(worker, task) && task.iteration != worker->selection.iteration;
 }
 
 struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct psd_task task)
@@ -80,7 +80,7 @@ struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct ps
 	struct psd_payload payload = op->payload;
 
 	if (is_of_chunks(worker, task))
-		payload.elements = worker->chosen.now.travelling[op->item];
+		payload.elements = worker->selection.now.travelling[op->item];
 	if (op->kind == PSD_OP_COLLECTIVE && worker->library_kind && worker->library_kind->is_inside_nodes)
 		return psd_worker_between_nodes(worker, payload);
 	return payload;
@@ -103,12 +103,12 @@ static void start_messages(struct psd_worker *worker, struct psd_task task)
 		const uint64_t bytes = psd_payload_bytes_between(&payload, worker->layout, worker->self, to);
 		const struct psd_wire_head head = {
 			.kind = PSD_WIRE_DATA, .op = task.op, .iteration = task.iteration, .length_bytes = bytes};
-		struct iovec pieces[PSD_PIECES_MAX];
+		struct iovec segments[PSD_SEGMENTS_MAX];
 
 		if (bytes == 0)
 			continue;
-		psd_streams_send(worker->streams, to, &head, pieces,
-				 psd_worker_pieces(worker, task, worker->self, to, pieces));
+		psd_connections_send(worker->connections, to, &head, segments,
+				     psd_worker_segments(worker, task, worker->self, to, segments));
 		worker->n_leaving++;
 		psd_worker_count_sent(worker, to, &head);
 	}
@@ -144,7 +144,7 @@ uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive, 
 static void send_small(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 		       const uint8_t *payload)
 {
-	if (!psd_streams_send_small(worker->streams, peer, head, payload))
+	if (!psd_connections_send_small(worker->connections, peer, head, payload))
 		fail(worker, psd_error_set(worker->err, PSD_ENOMEM, PSD_NOWHERE,
 					   "out of memory for messages to host %u", peer));
 }
@@ -186,11 +186,11 @@ static void check_choices(struct psd_worker *worker, size_t row, uint32_t iterat
 /* Of all choices up to the iteration before: this one's may still be to come. */
 static uint64_t digest_before(const struct psd_worker *worker, uint32_t iteration)
 {
-	const struct psd_chosen *chosen = &worker->chosen;
+	const struct psd_chunk_selection *selection = &worker->selection;
 
-	if (!chosen->plan || iteration == 0)
+	if (!selection->plan || iteration == 0)
 		return 0;
-	return chosen->iteration == iteration ? chosen->digest_before : chosen->now.digest;
+	return selection->iteration == iteration ? selection->digest_before : selection->now.digest;
 }
 
 static void tell_progress(struct psd_worker *worker, uint32_t iteration)
@@ -284,7 +284,7 @@ void psd_worker_say_failed(struct psd_worker *worker, enum psd_status status, co
 	snprintf(failed.words, sizeof(failed.words), "%.*s", PSD_WIRE_WORDS_MAX - 1, line.text);
 	psd_wire_encode_failed(&failed, payload);
 	send_small_to_all(worker, &head, payload);
-	flushed = psd_streams_flush(worker->streams, &ignored);
+	flushed = psd_connections_flush(worker->connections, &ignored);
 	(void)flushed; /* what does not leave at once does not matter any more */
 }
 

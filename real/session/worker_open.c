@@ -200,7 +200,7 @@ static enum psd_status open_device(struct psd_worker *worker, struct psd_error *
 		.is_without_graphs = !worker->options->train->has_graphs,
 		.may_differ = !worker->options->train->is_deterministic,
 	};
-	const uint32_t batch = worker->options->made->matter->scenario->batch_per_worker;
+	const uint32_t batch = worker->options->made->costed->scenario->batch_per_worker;
 	enum psd_status status = worker->kind->open(&worker->device, &options, err);
 
 	worker->has_device = !status;

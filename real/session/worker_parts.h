@@ -13,11 +13,11 @@
 #include "real/data/feed.h"
 #include "real/device/device.h"
 #include "real/library/library.h"
+#include "real/net/connections.h"
 #include "real/net/emulated.h"
-#include "real/net/streams.h"
 #include "real/net/wire.h"
-#include "real/session/chosen.h"
-#include "real/session/folded.h"
+#include "real/session/chunk_selection.h"
+#include "real/session/repeated_memory.h"
 #include "real/session/scale.h"
 #include "real/session/worker.h"
 
@@ -103,7 +103,7 @@ struct psd_load {
 	struct psd_machine_time machine_from;
 };
 
-/* Whether this worker and the others go on (worker_debts.c). The first is of psd_worker_now(), the others of
+/* Whether this worker and the others go on (worker_stalls.c). The first is of psd_worker_now(), the others of
  * psd_socket_now_sec(). */
 struct psd_pulse {
 	double last_move_sec;
@@ -129,7 +129,7 @@ struct psd_losses {
 };
 
 /* The way through the steps of a transfer. */
-struct psd_walk {
+struct psd_transfer {
 	struct psd_task task;
 	bool is_active;
 	bool is_waiting; /* replay: for an alarm, to begin */
@@ -177,7 +177,7 @@ struct psd_worker {
 	const struct psd_graph *graph;
 	const struct psd_device_kind *kind; /* of its device */
 	unsigned self, n_hosts;
-	unsigned n_lines;		 /* connections between two hosts */
+	unsigned n_connections;		 /* connections between two hosts */
 	const struct psd_replay *replay; /* NULL: computes */
 	bool is_beside_others;		 /* some hosts of this run compute, and some replay */
 	double dilation_ratio;		 /* a second of this worker's clock in seconds of the machine */
@@ -194,9 +194,10 @@ struct psd_worker {
 	void *staging; /* room in the host's memory for copies of a checkpoint, the device's; NULL: not needed so far */
 	/* of each iteration under way, as the device's memory has them, but NULL where they are rebuilt */
 	float **computed_gradients;
-	struct psd_scale *scales;	    /* of each slice of each item, as workers know it */
-	struct psd_scale *sum_scales;	    /* as a shard or a root that sums it knows it */
-	struct psd_chosen chosen;	    /* of a sparse plan; nothing where all replay: they send what is expected */
+	struct psd_scale *scales;     /* of each slice of each item, as workers know it */
+	struct psd_scale *sum_scales; /* as a shard or a root that sums it knows it */
+	struct psd_chunk_selection
+		selection;		    /* of a sparse plan; nothing where all replay: they send what is expected */
 	struct psd_chunks *chunks;	    /* of each item, what the device is to do with them */
 	struct psd_packing *packings;	    /* the same of a plan that compresses; NULL: it does not */
 	struct psd_low_rank_work *low_rank; /* of a plan of low rank */
@@ -211,20 +212,20 @@ struct psd_worker {
 	int wake_fd;
 	struct psd_jobs jobs[PSD_RESOURCES];
 	struct psd_timers timers;
-	struct psd_folded folded; /* replay: where all messages lie */
-	struct psd_folded zeros;  /* replay beside others: what it sends, never written */
+	struct psd_repeated_memory folded; /* replay: where all messages lie */
+	struct psd_repeated_memory zeros;  /* replay beside others: what it sends, never written */
 	struct psd_load load;
 	struct psd_pulse pulse;
 	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
 	double *last_sec;	     /* per op: wall time of its layers when they last ran; 0: they have not */
 
 	struct psd_mesh_clock clock;
-	struct psd_streams *streams;
+	struct psd_connections *connections;
 	struct psd_emulated *emulated; /* NULL: links are as they are */
 	struct psd_peer *peers;
 	unsigned n_leaving;  /* messages of the current send that the kernel does not have yet */
 	bool is_coordinated; /* worker 0 says which collective is next */
-	struct psd_walk walk;
+	struct psd_transfer transfer;
 	const struct psd_library_kind *library_kind; /* that carries collectives out in place of walks; or NULL */
 	struct psd_library *library;
 	_Atomic(enum psd_sum_state) sum_state;
@@ -501,8 +502,8 @@ void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *by
 /* No link lies between: traffic of a node's own. */
 bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
 /* Where a send's message from one host to another lies on this one of the two; returns the number of pieces. */
-unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
-			   struct iovec pieces[PSD_PIECES_MAX]);
+unsigned psd_worker_segments(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
+			     struct iovec segments[PSD_SEGMENTS_MAX]);
 /* On worker 0: one more worker's loss of an iteration. */
 void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
 			    const struct psd_wire_report *report);
@@ -515,7 +516,7 @@ void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struc
 
 void psd_worker_collective(void *context, struct psd_task task); /* psd_seam.collective */
 /* Begins the steps of a transfer. */
-void psd_worker_walk(struct psd_worker *worker, struct psd_task task);
+void psd_worker_begin_transfer(struct psd_worker *worker, struct psd_task task);
 /* The alarm of the NIC is over. */
 void psd_worker_continue(struct psd_worker *worker);
 /* Sends the next step, if it may go. */
@@ -543,7 +544,7 @@ enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct 
 void psd_worker_start_sum(struct psd_worker *worker, struct psd_task task);
 /* The lane's job is over, or a walk is: the collective goes on or is over. */
 void psd_worker_summed(struct psd_worker *worker, struct psd_task task);
-void psd_worker_walked(struct psd_worker *worker, struct psd_task task);
+void psd_worker_transfer_is_over(struct psd_worker *worker, struct psd_task task);
 /* What nodes' first workers carry where a library sums inside nodes. */
 struct psd_payload psd_worker_between_nodes(const struct psd_worker *worker, struct psd_payload payload);
 /* A collective, or its part before or behind the walk, in that lane's thread. */
@@ -556,18 +557,18 @@ void psd_worker_close_library(struct psd_worker *worker, bool is_orderly);
 
 /* ---- worker_arrivals.c ---- */
 
-struct psd_streams_owner psd_worker_owner(struct psd_worker *worker);
+struct psd_connections_owner psd_worker_owner(struct psd_worker *worker);
 
-/* ---- worker_debts.c ---- */
+/* ---- worker_stalls.c ---- */
 
-/* psd_streams_owner.lost */
+/* psd_connections_owner.lost */
 enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err);
 /* A peer gives up, with that status. */
 void psd_worker_told(struct psd_worker *worker, unsigned peer, enum psd_status status);
 /* PSD_ELOST: somebody stands still for longer than psd_worker_options.stall_sec; who, and at what. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_figures.c ---- */
+/* ---- worker_metrics.c ---- */
 
 /* The iterations that are measured. */
 struct psd_iterations psd_worker_measured(const struct psd_worker *worker);

@@ -50,7 +50,7 @@ static uint64_t iteration_behind(const struct psd_worker *worker, uint64_t sampl
 /* Worker 0 passes the test samples before that iteration, the first such one after `iteration`; UINT64_MAX: never. */
 static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
 {
-	const uint32_t batch = worker->options->made->matter->scenario->batch_per_worker;
+	const uint32_t batch = worker->options->made->costed->scenario->batch_per_worker;
 	uint64_t samples, times;
 
 	if (worker->self != 0 || !worker->options->is_tested || psd_feed_samples(worker->feed, PSD_DATA_TEST) < batch)
@@ -106,7 +106,7 @@ static enum psd_status wait_for_compute(struct psd_worker *worker, struct psd_er
 /* All test samples that fill batches. */
 static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, struct psd_error *err)
 {
-	const uint32_t n = worker->options->made->matter->scenario->batch_per_worker;
+	const uint32_t n = worker->options->made->costed->scenario->batch_per_worker;
 	const uint64_t n_samples = psd_feed_samples(worker->feed, PSD_DATA_TEST);
 	enum psd_status status = PSD_OK;
 

@@ -32,10 +32,10 @@ static struct psd_shard_part find_arrived(const struct psd_worker *worker, struc
 static bool is_heard(const struct psd_worker *worker, struct psd_task task, unsigned sender)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
-	const struct psd_payload push = {.pattern = worker->plan->items[op->item].method->pattern,
+	const struct psd_payload push = {.collective = worker->plan->items[op->item].method->collective,
 					 .elements = worker->layout->shards}; /* of which each shard has a part */
 
-	return push.pattern->range(&push, worker->layout, sender, worker->self).elements > 0;
+	return push.collective->range(&push, worker->layout, sender, worker->self).elements > 0;
 }
 
 /* What is to be summed of a slice's part from `offset` on, in order of rank; own: this worker's. */
@@ -127,8 +127,8 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, struct p
 					   part.elements};
 	struct psd_scale *scale = psd_worker_scale(worker, op);
 	const float ratio = 1.0f / scale->ratio;
-	struct iovec tensors[PSD_PIECES_MAX], weights[PSD_PIECES_MAX], own[PSD_PIECES_MAX];
-	const unsigned n_tensors = psd_memory_pieces(memory, memory->parameters, item, part, tensors);
+	struct iovec tensors[PSD_SEGMENTS_MAX], weights[PSD_SEGMENTS_MAX], own[PSD_SEGMENTS_MAX];
+	const unsigned n_tensors = psd_memory_segments(memory, memory->parameters, item, part, tensors);
 	const unsigned n_weights =
 		psd_memory_find(memory, PSD_BUFFER_PART, op, task.iteration, of_slice, worker->self, weights);
 	const unsigned n_own = psd_memory_find(memory, psd_buffer_on_wire(PSD_BUFFER_GRADIENT, worker->plan->wire), op,
@@ -149,8 +149,8 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, struct p
 		};
 
 		(worker->plan->local ? join_piece : update_piece)(worker, task, &piece, ratio);
-		psd_pieces_advance(weights, n_weights, &at_weight, piece.elements * sizeof(float));
-		psd_pieces_advance(own, n_own, &at_own, piece.elements * encoding_of(worker)->value_bytes);
+		psd_segments_advance(weights, n_weights, &at_weight, piece.elements * sizeof(float));
+		psd_segments_advance(own, n_own, &at_own, piece.elements * encoding_of(worker)->value_bytes);
 		offset += piece.elements;
 	}
 }
@@ -164,7 +164,7 @@ static void sum_part(struct psd_worker *worker, struct psd_task task, struct psd
 	const struct psd_range part = psd_memory_own_part(&worker->memory, item, op->slice);
 	const struct psd_range of_slice = {part.first - psd_plan_slice(&worker->plan->items[item], op->slice).first,
 					   part.elements};
-	struct iovec own[PSD_PIECES_MAX];
+	struct iovec own[PSD_SEGMENTS_MAX];
 	const unsigned n_own =
 		psd_memory_find(&worker->memory, psd_buffer_on_wire(PSD_BUFFER_GRADIENT, worker->plan->wire), op,
 				task.iteration, of_slice, worker->self, own);
@@ -205,7 +205,7 @@ static enum psd_status sum_members(struct psd_worker *worker, struct psd_task ta
 	const struct psd_encoding *encoding = encoding_of(worker);
 	const unsigned item = (unsigned)op->item;
 	const struct psd_range slice = {0, psd_plan_slice(&worker->plan->items[item], op->slice).elements};
-	struct iovec own[PSD_PIECES_MAX];
+	struct iovec own[PSD_SEGMENTS_MAX];
 	const unsigned n_own =
 		psd_memory_find(&worker->memory, psd_buffer_on_wire(PSD_BUFFER_GRADIENT, worker->plan->wire), op,
 				task.iteration, slice, worker->self, own);

@@ -27,12 +27,12 @@ enum psd_status psd_worker_open_replay(struct psd_worker *worker, struct psd_err
 {
 	const bool is_sparse = worker->is_beside_others && worker->plan->sparse;
 	enum psd_status status =
-		is_sparse ? psd_chosen_open(&worker->chosen, worker->plan, &worker->arena, err) : PSD_OK;
+		is_sparse ? psd_chunk_selection_open(&worker->selection, worker->plan, &worker->arena, err) : PSD_OK;
 
 	if (!status)
-		status = psd_folded_open(&worker->folded, most_bytes(worker), err);
+		status = psd_repeated_memory_open(&worker->folded, most_bytes(worker), err);
 	if (!status && worker->is_beside_others)
-		status = psd_folded_open(&worker->zeros, most_bytes(worker), err);
+		status = psd_repeated_memory_open(&worker->zeros, most_bytes(worker), err);
 	return status;
 }
 
@@ -45,7 +45,7 @@ void psd_worker_keep_up(struct psd_worker *worker, struct psd_task task)
 {
 	while (psd_worker_awaits_choice(worker, task)) {
 		psd_worker_draw_chunks(worker);
-		psd_chosen_adopt(&worker->chosen);
+		psd_chunk_selection_adopt(&worker->selection);
 	}
 }
 
@@ -61,7 +61,7 @@ void psd_worker_set_alarm(struct psd_worker *worker, enum psd_resource resource,
 void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
 {
 	struct psd_worker *worker = context;
-	const struct psd_scenario *scenario = worker->options->made->matter->scenario;
+	const struct psd_scenario *scenario = worker->options->made->costed->scenario;
 	const enum psd_op_kind kind = worker->program->ops[task.op].kind;
 
 	(void)host; /* the interpreter has this one only */
@@ -95,8 +95,8 @@ void psd_worker_await_alarm(struct psd_worker *worker)
 	const unsigned first = find_first(worker);
 
 	if (first != NO_ALARM)
-		psd_streams_wake_at(worker->streams,
-				    worker->start_sec + worker->timers.alarms[first].due_sec * worker->dilation_ratio);
+		psd_connections_wake_at(worker->connections, worker->start_sec + worker->timers.alarms[first].due_sec *
+											 worker->dilation_ratio);
 }
 
 /* At the end of the last forward operation the others hear that this worker is that far. */

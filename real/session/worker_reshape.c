@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/session/former.h"
+#include "real/session/old_checkpoint.h"
 #include "real/session/state.h"
 
 enum { ROOM_ELEMENTS = 1 << 20 };
@@ -26,8 +26,8 @@ enum { ROOM_ELEMENTS = 1 << 20 };
 struct reshaping {
 	struct psd_worker *worker;
 	struct psd_state state;
-	struct psd_spread own; /* of this run */
-	struct psd_former former;
+	struct psd_shard_map own; /* of this run */
+	struct psd_old_checkpoint old;
 	float *values, *others; /* room */
 };
 
@@ -41,7 +41,7 @@ static unsigned self_of(const struct reshaping *of)
 
 static bool keeps(const struct reshaping *of, enum psd_buffer buffer, unsigned tensor)
 {
-	const struct psd_spread_place *place = &of->own.places[tensor];
+	const struct psd_shard_map_place *place = &of->own.places[tensor];
 
 	return place->is_known && psd_plan_keeps(of->worker->plan, &of->worker->plan->items[place->item], buffer);
 }
@@ -63,28 +63,29 @@ static enum psd_status read_plain(struct reshaping *of, unsigned tensor, struct 
 				  struct psd_error *err)
 {
 	const struct psd_tensor *wanted = &of->worker->graph->tensors[tensor];
-	const struct psd_file_tensor *found = psd_tensor_file_find(of->former.files[0], wanted->name);
+	const struct psd_file_tensor *found = psd_tensor_file_find(of->old.files[0], wanted->name);
 	uint64_t n_bytes = 0;
 
 	if (!found || found->type != PSD_TENSOR_F32 || !psd_file_tensor_bytes(found, &n_bytes) ||
 	    n_bytes != wanted->elements * sizeof(*to))
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = psd_former_path(&of->former, 0).text},
+		return psd_error_set(err, PSD_EINVAL,
+				     (struct psd_place){.path = psd_old_checkpoint_path(&of->old, 0).text},
 				     "has no '%.100s' of %" PRIu64 " values, which this run goes on from", wanted->name,
 				     wanted->elements);
-	return psd_tensor_file_read(of->former.files[0], found, range.first * sizeof(*to), range.elements * sizeof(*to),
+	return psd_tensor_file_read(of->old.files[0], found, range.first * sizeof(*to), range.elements * sizeof(*to),
 				    to, err);
 }
 
 static enum psd_status read_parameter(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
 				      struct psd_error *err)
 {
-	struct psd_former *former = &of->former;
+	struct psd_old_checkpoint *old = &of->old;
 
-	if (psd_former_keeps(former, PSD_BUFFER_PART, tensor))
-		return psd_former_read(former, PSD_BUFFER_PART, 0, tensor, range, to, err);
-	if (psd_former_keeps(former, PSD_BUFFER_MASTER, tensor))
-		return psd_former_read(former, PSD_BUFFER_MASTER, psd_former_root(former, tensor), tensor, range, to,
-				       err);
+	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_PART, tensor))
+		return psd_old_checkpoint_read(old, PSD_BUFFER_PART, 0, tensor, range, to, err);
+	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_MASTER, tensor))
+		return psd_old_checkpoint_read(old, PSD_BUFFER_MASTER, psd_old_checkpoint_root(old, tensor), tensor,
+					       range, to, err);
 	return read_plain(of, tensor, range, to, err);
 }
 
@@ -94,7 +95,7 @@ static enum psd_status read_parameter(struct reshaping *of, unsigned tensor, str
  * which a moment goes by them. */
 static float adaptive_ratio(const struct reshaping *of, unsigned power)
 {
-	const float was = of->former.spread.is_local ? (float)of->former.spread.layout.workers : 1.0f;
+	const float was = of->old.shard_map.is_local ? (float)of->old.shard_map.layout.workers : 1.0f;
 	const float is = of->own.is_local ? (float)of->own.layout.workers : 1.0f;
 	float ratio = 1.0f;
 
@@ -109,8 +110,8 @@ static enum psd_status add_workers(struct reshaping *of, enum psd_buffer buffer,
 {
 	enum psd_status status = PSD_OK;
 
-	for (unsigned w = first; w < of->former.spread.layout.workers && !status; w += stride) {
-		status = psd_former_read(&of->former, buffer, w, tensor, range, of->others, err);
+	for (unsigned w = first; w < of->old.shard_map.layout.workers && !status; w += stride) {
+		status = psd_old_checkpoint_read(&of->old, buffer, w, tensor, range, of->others, err);
 		for (uint64_t i = 0; i < range.elements && !status; i++)
 			to[i] += of->others[i];
 	}
@@ -121,18 +122,19 @@ static enum psd_status add_workers(struct reshaping *of, enum psd_buffer buffer,
 static enum psd_status read_moment(struct reshaping *of, enum psd_buffer whole, enum psd_buffer part, unsigned tensor,
 				   struct psd_range range, float *to, struct psd_error *err)
 {
-	struct psd_former *former = &of->former;
+	struct psd_old_checkpoint *old = &of->old;
 	enum psd_status status;
 
-	if (psd_former_keeps(former, part, tensor))
-		return psd_former_read(former, part, 0, tensor, range, to, err);
+	if (psd_old_checkpoint_keeps(old, part, tensor))
+		return psd_old_checkpoint_read(old, part, 0, tensor, range, to, err);
 	clear(to, range.elements);
-	if (psd_former_keeps(former, PSD_BUFFER_VELOCITY, tensor) || !psd_former_keeps(former, whole, tensor))
+	if (psd_old_checkpoint_keeps(old, PSD_BUFFER_VELOCITY, tensor) || !psd_old_checkpoint_keeps(old, whole, tensor))
 		return PSD_OK;
-	if (!former->spread.is_local)
-		return psd_former_read(former, whole, psd_former_root(former, tensor), tensor, range, to, err);
+	if (!old->shard_map.is_local)
+		return psd_old_checkpoint_read(old, whole, psd_old_checkpoint_root(old, tensor), tensor, range, to,
+					       err);
 	status = add_workers(of, whole, 0, 1, tensor, range, to, err);
-	multiply(to, range.elements, 1.0f / (float)former->spread.layout.workers);
+	multiply(to, range.elements, 1.0f / (float)old->shard_map.layout.workers);
 	return status;
 }
 
@@ -162,20 +164,21 @@ static enum psd_status read_squares(struct reshaping *of, unsigned tensor, struc
  * steps of their own. */
 static bool holds_alike(struct reshaping *of, unsigned tensor)
 {
-	return of->former.spread.is_local == of->own.is_local &&
-	       psd_former_keeps(&of->former, PSD_BUFFER_VELOCITY, tensor) == keeps(of, PSD_BUFFER_VELOCITY, tensor);
+	return of->old.shard_map.is_local == of->own.is_local &&
+	       psd_old_checkpoint_keeps(&of->old, PSD_BUFFER_VELOCITY, tensor) ==
+		       keeps(of, PSD_BUFFER_VELOCITY, tensor);
 }
 
 /* A drift goes into a mean over all workers. */
 static float held_ratio(const struct reshaping *of)
 {
-	return of->own.is_local ? (float)of->own.layout.workers / (float)of->former.spread.layout.workers : 1.0f;
+	return of->own.is_local ? (float)of->own.layout.workers / (float)of->old.shard_map.layout.workers : 1.0f;
 }
 
 static enum psd_status read_worker_held(struct reshaping *of, enum psd_buffer buffer, unsigned tensor,
 					struct psd_range range, float *to, struct psd_error *err)
 {
-	if (!holds_alike(of, tensor) || !psd_former_keeps(&of->former, buffer, tensor))
+	if (!holds_alike(of, tensor) || !psd_old_checkpoint_keeps(&of->old, buffer, tensor))
 		return PSD_OK;
 	return add_workers(of, buffer, self_of(of), of->own.layout.workers, tensor, range, to, err);
 }
@@ -193,8 +196,8 @@ static enum psd_status read_part_residual(struct reshaping *of, unsigned tensor,
 	enum psd_status status = PSD_OK;
 
 	clear(to, range.elements);
-	if (holds_alike(of, tensor) && psd_former_keeps(&of->former, PSD_BUFFER_PART_RESIDUAL, tensor))
-		status = psd_former_read(&of->former, PSD_BUFFER_PART_RESIDUAL, 0, tensor, range, to, err);
+	if (holds_alike(of, tensor) && psd_old_checkpoint_keeps(&of->old, PSD_BUFFER_PART_RESIDUAL, tensor))
+		status = psd_old_checkpoint_read(&of->old, PSD_BUFFER_PART_RESIDUAL, 0, tensor, range, to, err);
 	multiply(to, range.elements, held_ratio(of));
 	return status;
 }
@@ -223,10 +226,10 @@ static enum psd_status fill_tensor(struct reshaping *of, const struct psd_state_
 {
 	const bool is_spread = extent == PSD_EXTENT_PART || extent == PSD_EXTENT_BLOCK_PART;
 	enum psd_status status = PSD_OK;
-	struct psd_spread_run run;
+	struct psd_shard_map_run run;
 
 	for (uint64_t e = 0; e < of->worker->graph->tensors[tensor].elements && !status; e += run.elements) {
-		run = psd_spread_find(&of->own, extent, tensor, e);
+		run = psd_shard_map_find(&of->own, extent, tensor, e);
 		if (is_spread && run.host != self_of(of))
 			continue;
 		run.elements = run.elements < ROOM_ELEMENTS ? run.elements : ROOM_ELEMENTS;
@@ -259,15 +262,15 @@ static enum psd_status fill_parameters(struct reshaping *of, struct psd_error *e
 
 static enum psd_status fill_states(struct reshaping *of, struct psd_error *err)
 {
-	const unsigned host = self_of(of) % of->former.spread.layout.workers;
-	const struct psd_checkpoint_path path = psd_former_path(&of->former, host);
+	const unsigned host = self_of(of) % of->old.shard_map.layout.workers;
+	const struct psd_checkpoint_path path = psd_old_checkpoint_path(&of->old, host);
 	enum psd_status status = PSD_OK;
 
 	for (unsigned p = of->worker->graph->n_tensors; p < of->state.n_plain && !status; p++) {
 		const struct psd_state_part *part = &of->state.parts[p];
 		bool is_found = false;
 
-		status = psd_state_read(&of->state, part, of->former.files[host], path.text, &is_found, err);
+		status = psd_state_read(&of->state, part, of->old.files[host], path.text, &is_found, err);
 		if (!status && !is_found)
 			status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path.text},
 					       "has no '%.100s', which this run goes on from", part->tensor.name);
@@ -281,17 +284,17 @@ static enum psd_status fill_right(struct reshaping *of, const struct psd_state_p
 {
 	const struct psd_tensor *about = &of->worker->graph->tensors[tensor];
 	const uint64_t is = psd_low_rank_right(about, of->own.rank), first = of->own.places[tensor].first_right;
-	const uint64_t was = of->former.spread.rank ? psd_low_rank_right(about, of->former.spread.rank) : 0;
+	const uint64_t was = of->old.shard_map.rank ? psd_low_rank_right(about, of->old.shard_map.rank) : 0;
 	const uint64_t elements = is < was ? is : was;
 	enum psd_status status = PSD_OK;
 
-	if (!psd_former_keeps(&of->former, PSD_BUFFER_RIGHT, tensor))
+	if (!psd_old_checkpoint_keeps(&of->old, PSD_BUFFER_RIGHT, tensor))
 		return PSD_OK;
 	for (uint64_t e = 0; e < elements && !status; e += ROOM_ELEMENTS) {
 		const uint64_t n = elements - e < ROOM_ELEMENTS ? elements - e : ROOM_ELEMENTS;
-		const struct psd_range range = {of->former.spread.places[tensor].first_right + e, n};
+		const struct psd_range range = {of->old.shard_map.places[tensor].first_right + e, n};
 
-		status = psd_former_read_run(&of->former, PSD_BUFFER_RIGHT, 0, tensor, range, of->values, err);
+		status = psd_old_checkpoint_read_run(&of->old, PSD_BUFFER_RIGHT, 0, tensor, range, of->values, err);
 		if (!status)
 			status = psd_state_put(&of->state, part, (first + e) * sizeof(float), of->values,
 					       n * sizeof(float), err);
@@ -347,7 +350,7 @@ static bool uses(const struct reshaping *of, const struct psd_state_part *part)
 
 static enum psd_status fill_part(struct reshaping *of, const struct psd_state_part *part, struct psd_error *err)
 {
-	const struct psd_spread_item *item = &of->own.items[part->item];
+	const struct psd_shard_map_item *item = &of->own.items[part->item];
 	read_fn *read = reader_of(part->buffer);
 	enum psd_status status = PSD_OK;
 
@@ -363,7 +366,7 @@ static enum psd_status fill_late(struct reshaping *of, const struct psd_state_pa
 {
 	bool is_found = false;
 
-	return psd_state_read(&of->state, part, of->former.files[0], psd_former_path(&of->former, 0).text, &is_found,
+	return psd_state_read(&of->state, part, of->old.files[0], psd_old_checkpoint_path(&of->old, 0).text, &is_found,
 			      err);
 }
 
@@ -378,17 +381,17 @@ static enum psd_status fill(struct reshaping *of, struct psd_error *err)
 			status = fill_late(of, &of->state.parts[p], err);
 		else if (of->state.parts[p].is_of_item && uses(of, &of->state.parts[p]))
 			status = fill_part(of, &of->state.parts[p], err);
-	if (!status && of->worker->chosen.plan) /* all chunks travel in the first iteration */
-		psd_chosen_go_on(&of->worker->chosen, of->worker->options->first_iteration);
+	if (!status && of->worker->selection.plan) /* all chunks travel in the first iteration */
+		psd_chunk_selection_go_on(&of->worker->selection, of->worker->options->first_iteration);
 	return status;
 }
 
 /* ---- what starts anew ---- */
 
-static bool has_held(struct psd_former *former, unsigned tensor)
+static bool has_held(struct psd_old_checkpoint *old, unsigned tensor)
 {
-	return psd_former_keeps(former, PSD_BUFFER_RESIDUAL, tensor) ||
-	       psd_former_keeps(former, PSD_BUFFER_PART_RESIDUAL, tensor);
+	return psd_old_checkpoint_keeps(old, PSD_BUFFER_RESIDUAL, tensor) ||
+	       psd_old_checkpoint_keeps(old, PSD_BUFFER_PART_RESIDUAL, tensor);
 }
 
 static bool loses_held(struct reshaping *of)
@@ -396,7 +399,7 @@ static bool loses_held(struct reshaping *of)
 	bool loses = false;
 
 	for (unsigned t = 0; t < of->worker->graph->n_tensors && !loses; t++)
-		loses = has_held(&of->former, t) && !(keeps(of, PSD_BUFFER_RESIDUAL, t) && holds_alike(of, t));
+		loses = has_held(&of->old, t) && !(keeps(of, PSD_BUFFER_RESIDUAL, t) && holds_alike(of, t));
 	return loses;
 }
 
@@ -405,7 +408,7 @@ static bool loses_momentum(struct reshaping *of)
 	bool loses = false;
 
 	for (unsigned t = 0; t < of->worker->graph->n_tensors && !loses; t++)
-		loses = psd_former_keeps(&of->former, PSD_BUFFER_VELOCITY, t) != keeps(of, PSD_BUFFER_VELOCITY, t);
+		loses = psd_old_checkpoint_keeps(&of->old, PSD_BUFFER_VELOCITY, t) != keeps(of, PSD_BUFFER_VELOCITY, t);
 	return loses && of->worker->options->train->optimiser.momentum > 0.0;
 }
 
@@ -418,7 +421,7 @@ static bool loses_late(const struct reshaping *of)
 
 	for (unsigned t = 0; t < worker->graph->n_tensors && !loses; t++) {
 		psd_state_name_late(&name, &worker->graph->tensors[t], worker->plan->staleness + 1);
-		loses = name.bytes && psd_tensor_file_find(of->former.files[0], name.bytes);
+		loses = name.bytes && psd_tensor_file_find(of->old.files[0], name.bytes);
 		psd_text_release(&name);
 	}
 	return loses;
@@ -426,7 +429,7 @@ static bool loses_late(const struct reshaping *of)
 
 static bool has_file(const struct reshaping *of, const char *name)
 {
-	return psd_tensor_file_find(of->former.files[0], name);
+	return psd_tensor_file_find(of->old.files[0], name);
 }
 
 static void add_loss(struct psd_text *text, bool is_lost, const char *what)
@@ -447,7 +450,7 @@ static void remark_losses(struct reshaping *of)
 	add_loss(&text, loses_held(of), "what was held back of gradients");
 	add_loss(&text, loses_late(of), "sums that 'staleness' had not applied");
 	add_loss(&text, worker->plan->wire->is_scaled && has_file(of, "loss_scales"), "ratios of the wire");
-	add_loss(&text, worker->chosen.plan && has_file(of, "chosen"), "the choice of chunks");
+	add_loss(&text, worker->selection.plan && has_file(of, "chosen"), "the choice of chunks");
 	add_loss(&text, worker->quality.saved && has_file(of, "local_sgd"), "steps that follow the loss");
 	if (text.bytes) {
 		psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "begins anew: %s", text.bytes);
@@ -460,18 +463,18 @@ static void remark_losses(struct reshaping *of)
 
 static enum psd_status check_optimiser(const struct reshaping *of, struct psd_error *err)
 {
-	if (of->former.spread.is_adaptive == of->own.is_adaptive)
+	if (of->old.shard_map.is_adaptive == of->own.is_adaptive)
 		return PSD_OK;
 	return psd_error_set(
-		err, PSD_EINVAL, (struct psd_place){.path = psd_former_path(&of->former, 0).text},
+		err, PSD_EINVAL, (struct psd_place){.path = psd_old_checkpoint_path(&of->old, 0).text},
 		"is of %s 'adamw', which remembers something else: its parameters alone may be a start, see "
 		"train.start",
-		of->former.spread.is_adaptive ? "optimiser" : "another optimiser than");
+		of->old.shard_map.is_adaptive ? "optimiser" : "another optimiser than");
 }
 
 static enum psd_status reshape(struct reshaping *of, struct psd_error *err)
 {
-	const struct psd_former_notes notes = psd_former_read_notes(of->former.files[0]);
+	const struct psd_old_checkpoint_notes notes = psd_old_checkpoint_read_notes(of->old.files[0]);
 	enum psd_status status = check_optimiser(of, err);
 
 	of->values = malloc(ROOM_ELEMENTS * sizeof(*of->values));
@@ -497,15 +500,15 @@ enum psd_status psd_worker_reshape(struct psd_worker *worker, struct psd_error *
 
 	if (status)
 		return status;
-	status = psd_spread_make(&of.own, worker->plan, err);
+	status = psd_shard_map_make(&of.own, worker->plan, err);
 	if (!status)
-		status = psd_former_open(&of.former, options->checkpoints, options->from_hosts,
-					 options->first_iteration, worker->graph, err);
+		status = psd_old_checkpoint_open(&of.old, options->checkpoints, options->from_hosts,
+						 options->first_iteration, worker->graph, err);
 	if (!status) {
 		status = reshape(&of, err);
-		psd_former_close(&of.former);
+		psd_old_checkpoint_close(&of.old);
 	}
-	psd_spread_release(&of.own);
+	psd_shard_map_release(&of.own);
 	psd_state_close(&of.state);
 	return status;
 }

@@ -27,7 +27,7 @@ enum psd_status psd_worker_open_chunks(struct psd_worker *worker, struct psd_err
 {
 	const struct psd_plan *plan = worker->plan;
 	const bool is_full = plan->sparse->feedback == PSD_FEEDBACK_FULL;
-	enum psd_status status = psd_chosen_open(&worker->chosen, plan, &worker->arena, err);
+	enum psd_status status = psd_chunk_selection_open(&worker->selection, plan, &worker->arena, err);
 
 	worker->chunks = psd_arena_take(&worker->arena, plan->n_items * sizeof(*worker->chunks));
 	for (unsigned i = 0; worker->chunks && i < plan->n_items; i++) {
@@ -68,7 +68,7 @@ static struct psd_chunks *chunks_of(struct psd_worker *worker, struct psd_task t
 		tensors[n].gradient = gradients[t];
 		tensors[n].update = psd_solver_update_of(update, &worker->graph->tensors[t]);
 	}
-	chunks->is_chosen = worker->chosen.now.is_chosen + item->first_chunk;
+	chunks->is_chosen = worker->selection.now.is_chosen + item->first_chunk;
 	chunks->residual = psd_memory_buffer(memory, PSD_BUFFER_RESIDUAL, i, task.iteration);
 	chunks->history = psd_memory_buffer(memory, PSD_BUFFER_HISTORY, i, task.iteration);
 	chunks->chosen = psd_memory_buffer(memory, PSD_BUFFER_CHOSEN, i, task.iteration);
@@ -89,7 +89,7 @@ enum psd_status psd_worker_apply_chunks(struct psd_worker *worker, struct psd_ta
 
 void psd_worker_draw_chunks(struct psd_worker *worker)
 {
-	psd_chosen_draw(&worker->chosen, worker->options->made->matter->scenario->seed);
+	psd_chunk_selection_draw(&worker->selection, worker->options->made->costed->scenario->seed);
 }
 
 void psd_worker_choose_chunks(struct psd_worker *worker, struct psd_task task)
@@ -99,6 +99,6 @@ void psd_worker_choose_chunks(struct psd_worker *worker, struct psd_task task)
 	if (worker->is_beside_others)
 		psd_worker_draw_chunks(worker);
 	else
-		psd_chosen_prepare(&worker->chosen,
-				   psd_memory_buffer(&worker->memory, PSD_BUFFER_NORMS, norms, task.iteration));
+		psd_chunk_selection_prepare(&worker->selection, psd_memory_buffer(&worker->memory, PSD_BUFFER_NORMS,
+										  norms, task.iteration));
 }

@@ -21,16 +21,16 @@ uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task 
 
 /* Of this worker's own message, or of what comes. */
 static unsigned find_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
-			    bool is_sent, struct iovec pieces[PSD_PIECES_MAX])
+			    bool is_sent, struct iovec segments[PSD_SEGMENTS_MAX])
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
 
 	if (worker->replay) {
-		pieces[0] = (struct iovec){psd_worker_replayed_bytes(worker, is_sent),
-					   psd_worker_step_bytes(worker, task, step)};
+		segments[0] = (struct iovec){psd_worker_replayed_bytes(worker, is_sent),
+					     psd_worker_step_bytes(worker, task, step)};
 		return 1;
 	}
-	return psd_memory_find(&worker->memory, op->target, op, task.iteration, step->sent, worker->self, pieces);
+	return psd_memory_find(&worker->memory, op->target, op, task.iteration, step->sent, worker->self, segments);
 }
 
 /* Of what arrives. */
@@ -52,85 +52,87 @@ void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task
 			   unsigned number, struct psd_inlet *inlet)
 {
 	if (is_staged(worker, task, number)) {
-		inlet->pieces[0] = (struct iovec){worker->memory.staging, psd_worker_step_bytes(worker, task, step)};
-		inlet->n_pieces = 1;
+		inlet->segments[0] = (struct iovec){worker->memory.staging, psd_worker_step_bytes(worker, task, step)};
+		inlet->n_segments = 1;
 		return;
 	}
-	inlet->n_pieces = find_pieces(worker, task, step, false, inlet->pieces);
+	inlet->n_segments = find_pieces(worker, task, step, false, inlet->segments);
 	inlet->added = step->adds && !worker->replay ? encoding_of(worker, task) : NULL;
 }
 
 static void send_step(struct psd_worker *worker)
 {
-	struct psd_walk *walk = &worker->walk;
-	const struct psd_step step = psd_worker_step(worker, walk->task, worker->self, walk->next_send);
+	struct psd_transfer *transfer = &worker->transfer;
+	const struct psd_step step = psd_worker_step(worker, transfer->task, worker->self, transfer->next_send);
 	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA,
-					   .op = walk->task.op,
-					   .iteration = walk->task.iteration,
-					   .part = walk->next_send,
-					   .length_bytes = psd_worker_step_bytes(worker, walk->task, &step)};
-	const struct psd_payload payload = psd_worker_carried(worker, walk->task);
-	struct iovec pieces[PSD_PIECES_MAX];
+					   .op = transfer->task.op,
+					   .iteration = transfer->task.iteration,
+					   .part = transfer->next_send,
+					   .length_bytes = psd_worker_step_bytes(worker, transfer->task, &step)};
+	const struct psd_payload payload = psd_worker_carried(worker, transfer->task);
+	struct iovec segments[PSD_SEGMENTS_MAX];
 
-	psd_streams_send(worker->streams, step.to, &head, pieces, find_pieces(worker, walk->task, &step, true, pieces));
+	psd_connections_send(worker->connections, step.to, &head, segments,
+			     find_pieces(worker, transfer->task, &step, true, segments));
 	psd_worker_count_sent(worker, step.to, &head);
-	walk->next_send = psd_payload_next_step(&payload, worker->layout, worker->self, walk->next_send + 1, true);
-	walk->is_sending = true;
+	transfer->next_send =
+		psd_payload_next_step(&payload, worker->layout, worker->self, transfer->next_send + 1, true);
+	transfer->is_sending = true;
 }
 
 /* What the next step brings is where it belongs. */
 static void take_step(struct psd_worker *worker)
 {
-	struct psd_walk *walk = &worker->walk;
-	const struct psd_payload payload = psd_worker_carried(worker, walk->task);
-	const unsigned peer = psd_worker_step(worker, walk->task, worker->self, walk->next_receive).from;
+	struct psd_transfer *transfer = &worker->transfer;
+	const struct psd_payload payload = psd_worker_carried(worker, transfer->task);
+	const unsigned peer = psd_worker_step(worker, transfer->task, worker->self, transfer->next_receive).from;
 
-	if (psd_worker_next_from(worker, walk->task, peer, walk->next_receive + 1) == walk->n_steps)
-		worker->peers[peer].ops[walk->task.op].next_iteration = walk->task.iteration + 1;
-	walk->next_receive =
-		psd_payload_next_step(&payload, worker->layout, worker->self, walk->next_receive + 1, false);
+	if (psd_worker_next_from(worker, transfer->task, peer, transfer->next_receive + 1) == transfer->n_steps)
+		worker->peers[peer].ops[transfer->task.op].next_iteration = transfer->task.iteration + 1;
+	transfer->next_receive =
+		psd_payload_next_step(&payload, worker->layout, worker->self, transfer->next_receive + 1, false);
 }
 
 static void add_staged(struct psd_worker *worker)
 {
-	const struct psd_walk *walk = &worker->walk;
-	const unsigned peer = psd_worker_step(worker, walk->task, worker->self, walk->next_receive).from;
-	const struct psd_step came = psd_worker_step(worker, walk->task, peer, walk->next_receive);
-	const struct psd_encoding *wire = encoding_of(worker, walk->task);
+	const struct psd_transfer *transfer = &worker->transfer;
+	const unsigned peer = psd_worker_step(worker, transfer->task, worker->self, transfer->next_receive).from;
+	const struct psd_step came = psd_worker_step(worker, transfer->task, peer, transfer->next_receive);
+	const struct psd_encoding *wire = encoding_of(worker, transfer->task);
 	const char *staged = (const char *)worker->memory.staging;
-	struct iovec pieces[PSD_PIECES_MAX];
-	const unsigned n_pieces = find_pieces(worker, walk->task, &came, false, pieces);
+	struct iovec segments[PSD_SEGMENTS_MAX];
+	const unsigned n_segments = find_pieces(worker, transfer->task, &came, false, segments);
 
 	assert(came.adds);
-	for (unsigned p = 0; p < n_pieces; p++) {
-		psd_values_add(wire, pieces[p].iov_base, staged, pieces[p].iov_len / wire->value_bytes);
-		staged += pieces[p].iov_len;
+	for (unsigned p = 0; p < n_segments; p++) {
+		psd_values_add(wire, segments[p].iov_base, staged, segments[p].iov_len / wire->value_bytes);
+		staged += segments[p].iov_len;
 	}
 }
 
 /* A step goes out when the one before has left and all that earlier ones bring is there. */
 void psd_worker_advance(struct psd_worker *worker)
 {
-	struct psd_walk *walk = &worker->walk;
+	struct psd_transfer *transfer = &worker->transfer;
 
-	if (walk->has_staged && !walk->is_sending && walk->next_send > walk->next_receive) {
-		walk->has_staged = false;
+	if (transfer->has_staged && !transfer->is_sending && transfer->next_send > transfer->next_receive) {
+		transfer->has_staged = false;
 		add_staged(worker);
 		take_step(worker);
 	}
-	if (!walk->is_waiting && !walk->is_sending && walk->next_send < walk->n_steps &&
-	    walk->next_receive >= walk->next_send)
+	if (!transfer->is_waiting && !transfer->is_sending && transfer->next_send < transfer->n_steps &&
+	    transfer->next_receive >= transfer->next_send)
 		send_step(worker);
 }
 
 void psd_worker_continue(struct psd_worker *worker)
 {
-	worker->walk.is_waiting = false;
+	worker->transfer.is_waiting = false;
 	psd_worker_advance(worker);
 }
 
 /* What its size class adds comes first, as in a simulation of every message. */
-void psd_worker_walk(struct psd_worker *worker, struct psd_task task)
+void psd_worker_begin_transfer(struct psd_worker *worker, struct psd_task task)
 {
 	if (worker->replay)
 		psd_worker_keep_up(worker, task);
@@ -138,7 +140,7 @@ void psd_worker_walk(struct psd_worker *worker, struct psd_task task)
 	const double class_sec =
 		worker->replay ? psd_cost_class_sec(&payload, worker->layout, &worker->plan->rates) : 0.0;
 
-	worker->walk = (struct psd_walk){
+	worker->transfer = (struct psd_transfer){
 		.task = task,
 		.is_active = true,
 		.is_waiting = class_sec > 0.0,
@@ -159,17 +161,17 @@ void psd_worker_collective(void *context, struct psd_task task)
 	if (worker->library)
 		psd_worker_start_sum(worker, task);
 	else
-		psd_worker_walk(worker, task);
+		psd_worker_begin_transfer(worker, task);
 }
 
 bool psd_worker_take_steps_done(struct psd_worker *worker)
 {
-	struct psd_walk *walk = &worker->walk;
+	struct psd_transfer *transfer = &worker->transfer;
 
-	if (!walk->is_active || walk->is_sending || walk->next_send < walk->n_steps ||
-	    walk->next_receive < walk->n_steps)
+	if (!transfer->is_active || transfer->is_sending || transfer->next_send < transfer->n_steps ||
+	    transfer->next_receive < transfer->n_steps)
 		return false;
-	walk->is_active = false;
+	transfer->is_active = false;
 	return true;
 }
 
@@ -185,8 +187,8 @@ unsigned psd_worker_next_from(const struct psd_worker *worker, struct psd_task t
 
 void psd_worker_step_arrived(struct psd_worker *worker)
 {
-	if (is_staged(worker, worker->walk.task, worker->walk.next_receive))
-		worker->walk.has_staged = true;
+	if (is_staged(worker, worker->transfer.task, worker->transfer.next_receive))
+		worker->transfer.has_staged = true;
 	else
 		take_step(worker);
 	psd_worker_advance(worker);

@@ -53,7 +53,7 @@ static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t itera
 {
 	struct psd_batch batch = {
 		.iteration = iteration,
-		.first_sample = (uint64_t)worker->self * worker->options->made->matter->scenario->batch_per_worker,
+		.first_sample = (uint64_t)worker->self * worker->options->made->costed->scenario->batch_per_worker,
 		.is_training = true,
 		.is_fetched = worker->kind->fetch,
 	};

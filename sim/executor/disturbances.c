@@ -54,7 +54,7 @@ static void send_background(const struct psd_simulation *sim, unsigned index)
 {
 	const struct psd_background *background = &sim->scenario->backgrounds[index];
 	psd_network_transfer(first_host(sim, background->from_node), first_host(sim, background->to_node),
-			     background->bytes, psd_cookie(PSD_WAKE_BACKGROUND_SENT, index, 0));
+			     background->bytes, psd_event_tag(PSD_WAKE_BACKGROUND_SENT, index, 0));
 }
 
 /* One waits for the one before: else they would pile up where the way cannot carry them, and nothing else would ever
@@ -65,7 +65,7 @@ void psd_sim_background_due(struct psd_simulation *sim, unsigned index)
 	if (sim->n_due[index]++ == 0)
 		send_background(sim, index);
 	if (period_sec > 0.0)
-		psd_network_timer(period_sec, psd_cookie(PSD_WAKE_BACKGROUND_DUE, index, 0));
+		psd_network_timer(period_sec, psd_event_tag(PSD_WAKE_BACKGROUND_DUE, index, 0));
 }
 
 void psd_sim_background_sent(struct psd_simulation *sim, unsigned index)
@@ -78,9 +78,9 @@ void psd_sim_start_disturbances(struct psd_simulation *sim)
 {
 	for (unsigned i = 0; i < sim->scenario->n_slowdowns; i++) {
 		const struct psd_slowdown *slowdown = &sim->scenario->slowdowns[i];
-		psd_network_timer(slowdown->from_sec, psd_cookie(PSD_WAKE_LINK, slowdown->node, 0));
+		psd_network_timer(slowdown->from_sec, psd_event_tag(PSD_WAKE_LINK, slowdown->node, 0));
 		if (isfinite(slowdown->until_sec))
-			psd_network_timer(slowdown->until_sec, psd_cookie(PSD_WAKE_LINK, slowdown->node, 0));
+			psd_network_timer(slowdown->until_sec, psd_event_tag(PSD_WAKE_LINK, slowdown->node, 0));
 	}
 	for (unsigned i = 0; i < sim->scenario->n_backgrounds; i++)
 		psd_sim_background_due(sim, i);

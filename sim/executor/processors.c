@@ -46,14 +46,14 @@ static void set_timer(struct psd_simulation *sim, unsigned pool)
 	if (next_sec >= sim->timers_sec[pool])
 		return;
 	sim->timers_sec[pool] = next_sec;
-	psd_network_timer(fmax(0.0, next_sec - psd_network_now_sec()), psd_cookie(PSD_WAKE_POOL, pool, 0));
+	psd_network_timer(fmax(0.0, next_sec - psd_network_now_sec()), psd_event_tag(PSD_WAKE_POOL, pool, 0));
 }
 
-void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t cookie)
+void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t tag)
 {
 	const unsigned pool = sim->places[host].pool;
 
-	if (!psd_pool_add(&sim->pools[pool], psd_network_now_sec(), sec, most_cores, 1, cookie)) {
+	if (!psd_pool_add(&sim->pools[pool], psd_network_now_sec(), sec, most_cores, 1, tag)) {
 		sim->is_out_of_memory = true;
 		psd_network_stop();
 		return;
@@ -65,12 +65,12 @@ void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, doub
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool)
 {
 	const double now_sec = psd_network_now_sec(), clock_error = 1e-14;
-	uint64_t cookie;
+	uint64_t tag;
 
 	if (sim->timers_sec[pool] <= now_sec * (1 + clock_error))
 		sim->timers_sec[pool] = INFINITY;
-	while (psd_pool_take_ended(&sim->pools[pool], now_sec, &cookie))
-		psd_sim_wake(sim, cookie);
+	while (psd_pool_take_ended(&sim->pools[pool], now_sec, &tag))
+		psd_sim_wake(sim, tag);
 	set_timer(sim, pool);
 }
 
@@ -85,7 +85,7 @@ struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uns
 
 /* ---- devices beside all-reduces ---- */
 
-enum psd_status psd_sim_open_yieldings(struct psd_simulation *sim, struct psd_error *err)
+enum psd_status psd_sim_open_device_shares(struct psd_simulation *sim, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 	const double share_ratio = sim->simulated->system->host.overlap_ratio;
@@ -97,22 +97,22 @@ enum psd_status psd_sim_open_yieldings(struct psd_simulation *sim, struct psd_er
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the devices of %u hosts",
 				     n_hosts);
 	for (unsigned h = 0; h < n_hosts; h++)
-		psd_yielding_init(&sim->yieldings[h], share_ratio);
+		psd_device_share_init(&sim->yieldings[h], share_ratio);
 	return PSD_OK;
 }
 
 static void set_alarm(struct psd_simulation *sim, unsigned host)
 {
-	const double sec = psd_yielding_alarm(&sim->yieldings[host], psd_network_now_sec());
+	const double sec = psd_device_share_alarm(&sim->yieldings[host], psd_network_now_sec());
 
 	if (isfinite(sec))
-		psd_network_timer(sec, psd_cookie(PSD_WAKE_WORK, host, PSD_RESOURCE_DEVICE));
+		psd_network_timer(sec, psd_event_tag(PSD_WAKE_WORK, host, PSD_RESOURCE_DEVICE));
 }
 
-void psd_sim_begin_yielding(struct psd_simulation *sim, unsigned host, double sec)
+void psd_sim_begin_device_share(struct psd_simulation *sim, unsigned host, double sec)
 {
 	psd_interpreter_worked(&sim->interpreter, host, sec);
-	psd_yielding_begin(&sim->yieldings[host], psd_network_now_sec(), sec);
+	psd_device_share_begin(&sim->yieldings[host], psd_network_now_sec(), sec);
 	set_alarm(sim, host);
 }
 
@@ -120,7 +120,7 @@ void psd_sim_set_beside(struct psd_simulation *sim, unsigned host, bool is_besid
 {
 	if (!sim->yieldings)
 		return;
-	psd_yielding_set_beside(&sim->yieldings[host], psd_network_now_sec(), is_beside);
+	psd_device_share_set_beside(&sim->yieldings[host], psd_network_now_sec(), is_beside);
 	set_alarm(sim, host);
 }
 
@@ -128,7 +128,7 @@ bool psd_sim_work_ends(struct psd_simulation *sim, unsigned host, enum psd_resou
 {
 	if (resource != PSD_RESOURCE_DEVICE || !sim->yieldings)
 		return true;
-	if (psd_yielding_ends(&sim->yieldings[host], psd_network_now_sec()))
+	if (psd_device_share_ends(&sim->yieldings[host], psd_network_now_sec()))
 		return true;
 	set_alarm(sim, host);
 	return false;

@@ -17,7 +17,7 @@ static double sim_now(void *context)
 static void sim_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
 {
 	struct psd_simulation *sim = context;
-	const uint64_t cookie = psd_cookie(PSD_WAKE_WORK, host, resource);
+	const uint64_t tag = psd_event_tag(PSD_WAKE_WORK, host, resource);
 	const struct psd_op *op = &sim->program->ops[task.op];
 	const double cores = psd_sim_has_processors(sim) ? psd_op_cores(op, &sim->simulated->plan.machine) : 0.0;
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
@@ -27,11 +27,11 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0)
 		psd_interpreter_worked(&sim->interpreter, host, sec);
 	if (cores > 0.0)
-		psd_sim_process(sim, host, sec * cores, cores, cookie);
+		psd_sim_process(sim, host, sec * cores, cores, tag);
 	else if (resource == PSD_RESOURCE_DEVICE && sim->yieldings)
-		psd_sim_begin_yielding(sim, host, sec);
+		psd_sim_begin_device_share(sim, host, sec);
 	else
-		psd_network_timer(sec, cookie);
+		psd_network_timer(sec, tag);
 }
 
 /* Background traffic and slowdowns would keep SimGrid busy for ever: stop when the program is done. */
@@ -47,8 +47,8 @@ static void stop_when_complete(struct psd_simulation *sim)
 
 void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 {
-	const unsigned host = psd_cookie_host(value);
-	const enum psd_wake kind = (enum psd_wake)psd_cookie_kind(value);
+	const unsigned host = psd_event_tag_host(value);
+	const enum psd_wake kind = (enum psd_wake)psd_event_tag_kind(value);
 
 	sim->n_events += kind != PSD_WAKE_WORK; /* an operation counts from the start, its end included */
 	if (sim->n_events + psd_network_work() > sim->scenario->most_events) {
@@ -57,13 +57,13 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 	}
 	switch (kind) {
 	case PSD_WAKE_WORK:
-		if (psd_sim_work_ends(sim, host, (enum psd_resource)psd_cookie_rest(value)))
-			psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_cookie_rest(value));
+		if (psd_sim_work_ends(sim, host, (enum psd_resource)psd_event_tag_rest(value)))
+			psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_event_tag_rest(value));
 		else
 			sim->n_events++;
 		break;
-	case PSD_WAKE_FLOW: psd_sim_end_flow(sim, host, (unsigned)psd_cookie_rest(value)); break;
-	case PSD_WAKE_ARRIVAL: psd_interpreter_arrived(&sim->interpreter, host, psd_cookie_task(value)); break;
+	case PSD_WAKE_FLOW: psd_sim_end_flow(sim, host, (unsigned)psd_event_tag_rest(value)); break;
+	case PSD_WAKE_ARRIVAL: psd_interpreter_arrived(&sim->interpreter, host, psd_event_tag_task(value)); break;
 	case PSD_WAKE_STEP_FLOW: psd_sim_step_flow_done(sim, host); break;
 	case PSD_WAKE_STEPS_END: psd_sim_steps_end(sim, host); break;
 	case PSD_WAKE_STEPS_BEGIN: psd_sim_steps_begin(sim, host); break;
@@ -73,7 +73,7 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 	case PSD_WAKE_BACKGROUND_SENT: psd_sim_background_sent(sim, host); break;
 	case PSD_WAKE_BACKGROUND_DUE: psd_sim_background_due(sim, host); break;
 	case PSD_WAKE_POOL: psd_sim_wake_processors(sim, host); break;
-	case PSD_WAKE_CROSSING: psd_sim_end_crossing(sim, (unsigned)psd_cookie_rest(value)); break;
+	case PSD_WAKE_CROSSING: psd_sim_end_crossing(sim, (unsigned)psd_event_tag_rest(value)); break;
 	}
 	stop_when_complete(sim);
 }
@@ -92,7 +92,7 @@ static void sim_span(void *context, unsigned host, struct psd_task task, double 
 
 struct psd_platform psd_simulate_platform(const struct psd_case *simulated)
 {
-	const struct psd_scenario *scenario = simulated->matter->scenario;
+	const struct psd_scenario *scenario = simulated->costed->scenario;
 	const struct psd_plan *plan = &simulated->plan;
 	return (struct psd_platform){
 		.topology = scenario->network.topology,
@@ -192,7 +192,7 @@ static enum psd_status allocate(struct psd_simulation *sim, struct psd_error *er
 	if (sim->sendings == NULL || sim->walks == NULL || sim->duties_of_host == NULL || sim->sent_bytes == NULL ||
 	    sim->received_bytes == NULL || sim->n_shift_flows_done == NULL || sim->delays_sec == NULL)
 		return out_of_memory(sim, err);
-	if (psd_sim_open_processors(sim, err) || psd_sim_open_yieldings(sim, err))
+	if (psd_sim_open_processors(sim, err) || psd_sim_open_device_shares(sim, err))
 		return err->status;
 	return assign_duties(sim, err);
 }
@@ -238,7 +238,7 @@ static void fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span, void *context,
 			     struct psd_outcome *outcome, struct psd_error *err)
 {
-	const struct psd_scenario *scenario = simulated->matter->scenario;
+	const struct psd_scenario *scenario = simulated->costed->scenario;
 	struct psd_simulation sim = {
 		.simulated = simulated,
 		.scenario = scenario,

@@ -2,9 +2,9 @@
 #ifndef PSD_SIM_SIMULATION_H
 #define PSD_SIM_SIMULATION_H
 
+#include "engine/estimate/device_share.h"
 #include "engine/estimate/pool.h"
-#include "engine/estimate/yielding.h"
-#include "engine/program/cookie.h"
+#include "engine/program/event_tag.h"
 #include "engine/program/interpreter.h"
 #include "sim/executor/simulate.h"
 
@@ -41,7 +41,7 @@ struct psd_crossing {
 };
 
 /* A member's way through the steps of a transfer, in message fidelity but for what belongs to its first member. */
-struct psd_walk {
+struct psd_transfer {
 	struct psd_task task;
 	unsigned n_left; /* first member: of all members, or of flows and their ends */
 	unsigned next_send,
@@ -70,16 +70,16 @@ struct psd_simulation {
 	unsigned n_duties;
 	const struct psd_duties **duties_of_host;
 	struct psd_sending *sendings; /* per host; its NIC sends one operation at a time */
-	struct psd_walk *walks;	      /* per host; its NIC carries one stepwise transfer at a time */
+	struct psd_transfer *walks;   /* per host; its NIC carries one stepwise transfer at a time */
 	double hop_latency_sec;	      /* mean over the hops between neighbours on different nodes */
 	double *delays_sec;	      /* of each operation's steps; not a number: not asked for yet */
 	uint64_t *sent_bytes;	      /* per node */
 	uint64_t *received_bytes;
 	struct psd_pool *pools; /* only where machines are given, as the next three */
 	unsigned n_pools;
-	struct psd_pool_place *places;	/* per host */
-	double *timers_sec;		/* per pool: when it is to be woken, infinity: never */
-	struct psd_yielding *yieldings; /* per host its device; NULL: all-reduces take nothing of it */
+	struct psd_pool_place *places;	    /* per host */
+	double *timers_sec;		    /* per pool: when it is to be woken, infinity: never */
+	struct psd_device_share *yieldings; /* per host its device; NULL: all-reduces take nothing of it */
 	struct psd_crossing *crossings;
 	unsigned n_crossings;
 	unsigned free_crossing;		/* n_crossings: all are in use */
@@ -123,15 +123,15 @@ void psd_sim_close_processors(struct psd_simulation *sim);
 /* Layers, reductions and sockets share cores. */
 bool psd_sim_has_processors(const struct psd_simulation *sim);
 /* So much work of one core begins on host; wakes with cookie when it is over. */
-void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t cookie);
+void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t tag);
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
 /* As psd_cost_socket_work(). */
 struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
 					   double n_messages);
 
 /* Devices of which all-reduces take a share. */
-enum psd_status psd_sim_open_yieldings(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
-void psd_sim_begin_yielding(struct psd_simulation *sim, unsigned host, double sec);
+enum psd_status psd_sim_open_device_shares(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
+void psd_sim_begin_device_share(struct psd_simulation *sim, unsigned host, double sec);
 /* Whether what woke us is the end of the resource's work; else it is looked after. */
 bool psd_sim_work_ends(struct psd_simulation *sim, unsigned host, enum psd_resource resource);
 /* An all-reduce begins to run on a host's device, or ends. */
@@ -139,7 +139,7 @@ void psd_sim_set_beside(struct psd_simulation *sim, unsigned host, bool is_besid
 
 /* ---- simulate.c ---- */
 
-void psd_sim_wake(struct psd_simulation *sim, uint64_t cookie);
+void psd_sim_wake(struct psd_simulation *sim, uint64_t tag);
 
 /* ---- disturbances.c: slowdowns, background traffic ---- */
 

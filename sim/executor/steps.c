@@ -36,7 +36,7 @@ void psd_sim_steps_end(struct psd_simulation *sim, unsigned first)
 
 static const struct psd_step *step_of(struct psd_simulation *sim, unsigned host, unsigned number)
 {
-	struct psd_walk *walk = &sim->walks[host];
+	struct psd_transfer *walk = &sim->walks[host];
 	struct psd_step *step = &walk->steps[number % 2];
 
 	if (walk->at_step[number % 2] != number)
@@ -62,19 +62,19 @@ static void start_end(struct psd_simulation *sim, unsigned sender, unsigned host
 	if (work.sec <= 0.0)
 		return;
 	sim->walks[sender].n_parts_left++;
-	psd_sim_process(sim, host, work.sec, work.most_cores, psd_cookie(PSD_WAKE_STEP_SENT, sender, 0));
+	psd_sim_process(sim, host, work.sec, work.most_cores, psd_event_tag(PSD_WAKE_STEP_SENT, sender, 0));
 }
 
 /* The network and both ends work on it at a time; its receiver waits for it. */
 static void send_message(struct psd_simulation *sim, unsigned host, const struct psd_step *step)
 {
-	struct psd_walk *walk = &sim->walks[host];
+	struct psd_transfer *walk = &sim->walks[host];
 	const uint64_t bytes = step->sent.elements * payload_of(sim, host)->value_bytes;
 	const struct psd_socket_work end = psd_sim_socket_work(sim, host, step->to, bytes, 1.0);
 
 	walk->n_parts_left = 1;
 	walk->to = step->to;
-	psd_network_transfer(host, step->to, bytes, psd_cookie(PSD_WAKE_STEP_SENT, host, 0));
+	psd_network_transfer(host, step->to, bytes, psd_event_tag(PSD_WAKE_STEP_SENT, host, 0));
 	start_end(sim, host, host, end);
 	start_end(sim, host, step->to, end);
 }
@@ -89,7 +89,7 @@ static bool is_awaited(struct psd_simulation *sim, unsigned to, unsigned from, u
 	return awaited >= step;
 }
 
-static void finish_member(struct psd_simulation *sim, struct psd_walk *walk)
+static void finish_member(struct psd_simulation *sim, struct psd_transfer *walk)
 {
 	const unsigned first = psd_payload_group(psd_simulation_payload(sim, walk->task), sim->layout).first;
 
@@ -104,7 +104,7 @@ static void finish_member(struct psd_simulation *sim, struct psd_walk *walk)
  * arrived. */
 static void advance(struct psd_simulation *sim, unsigned host)
 {
-	struct psd_walk *walk = &sim->walks[host];
+	struct psd_transfer *walk = &sim->walks[host];
 
 	if (walk->n_parts_left > 0 || walk->next_receive < walk->next_send)
 		return;
@@ -127,7 +127,7 @@ void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first)
 	for (unsigned rank = 0; rank < group.n; rank++) {
 		const unsigned host = psd_group_host(group, rank);
 
-		sim->walks[host] = (struct psd_walk){
+		sim->walks[host] = (struct psd_transfer){
 			.task = sim->walks[first].task,
 			.n_left = group.n,
 			.at_step = {UINT_MAX, UINT_MAX},
@@ -142,18 +142,18 @@ void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first)
 
 void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host)
 {
-	struct psd_walk *walk = &sim->walks[host];
+	struct psd_transfer *walk = &sim->walks[host];
 
 	if (--walk->n_parts_left > 0)
 		return;
-	psd_network_timer(psd_network_latency_sec(host, walk->to), psd_cookie(PSD_WAKE_STEP_ARRIVED, walk->to, 0));
+	psd_network_timer(psd_network_latency_sec(host, walk->to), psd_event_tag(PSD_WAKE_STEP_ARRIVED, walk->to, 0));
 	advance(sim, host);
 }
 
 /* The next one that it waits for may wait for it. */
 void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host)
 {
-	struct psd_walk *walk = &sim->walks[host];
+	struct psd_transfer *walk = &sim->walks[host];
 
 	walk->next_receive = next_step(sim, host, walk->next_receive + 1, false);
 	const unsigned awaited = walk->next_receive,
@@ -170,7 +170,7 @@ static void start_socket(struct psd_simulation *sim, unsigned first, unsigned ho
 	if (work.sec <= 0.0)
 		return;
 	sim->walks[first].n_left++;
-	psd_sim_process(sim, host, work.sec, work.most_cores, psd_cookie(PSD_WAKE_STEP_FLOW, first, 0));
+	psd_sim_process(sim, host, work.sec, work.most_cores, psd_event_tag(PSD_WAKE_STEP_FLOW, first, 0));
 }
 
 static void start_flow(struct psd_simulation *sim, unsigned first, unsigned host, const struct psd_flow *flow)
@@ -181,7 +181,7 @@ static void start_flow(struct psd_simulation *sim, unsigned first, unsigned host
 	start_socket(sim, first, host, end);
 	start_socket(sim, first, flow->to, end);
 	sim->walks[first].n_left++;
-	psd_network_transfer(host, flow->to, bytes, psd_cookie(PSD_WAKE_STEP_FLOW, first, 0));
+	psd_network_transfer(host, flow->to, bytes, psd_event_tag(PSD_WAKE_STEP_FLOW, first, 0));
 }
 
 static void start_all_flows(struct psd_simulation *sim, const struct psd_payload *payload, struct psd_group group)
@@ -218,7 +218,7 @@ void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first)
 		psd_network_stop();
 		return;
 	}
-	psd_network_timer(sec, psd_cookie(PSD_WAKE_STEPS_END, first, 0));
+	psd_network_timer(sec, psd_event_tag(PSD_WAKE_STEPS_END, first, 0));
 }
 
 /* ---- either ---- */
@@ -230,11 +230,11 @@ void psd_sim_steps_start(void *context, struct psd_task task)
 	const struct psd_group group = psd_payload_group(payload, sim->layout);
 
 	count_bytes(sim, payload);
-	sim->walks[group.first] = (struct psd_walk){.task = task};
+	sim->walks[group.first] = (struct psd_transfer){.task = task};
 	set_beside(sim, group, true);
 	if (sim->is_message_fidelity)
 		psd_network_timer(psd_cost_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
-				  psd_cookie(PSD_WAKE_STEPS_BEGIN, group.first, 0));
+				  psd_event_tag(PSD_WAKE_STEPS_BEGIN, group.first, 0));
 	else
 		start_all_flows(sim, payload, group);
 }

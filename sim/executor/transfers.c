@@ -16,7 +16,7 @@ static bool is_alike_everywhere(const struct psd_scenario *scenario)
 
 unsigned psd_sim_shift_flows(const struct psd_case *simulated)
 {
-	const struct psd_scenario *scenario = simulated->matter->scenario;
+	const struct psd_scenario *scenario = simulated->costed->scenario;
 	const struct psd_program *program = &simulated->program;
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		if (program->ops[i].where == PSD_WHERE_ROOT)
@@ -29,7 +29,7 @@ unsigned psd_sim_shift_flows(const struct psd_case *simulated)
 static bool is_aggregated(const struct psd_simulation *sim, const struct psd_payload *payload)
 {
 	const struct psd_layout *layout = sim->layout;
-	return !sim->is_message_fidelity && !payload->pattern->has_root && !layout->has_separate_servers &&
+	return !sim->is_message_fidelity && !payload->collective->has_root && !layout->has_separate_servers &&
 	       layout->workers_per_node == 1 && layout->workers - 1 > MOST_MESSAGES &&
 	       layout->workers - 1 > sim->n_shift_flows;
 }
@@ -57,7 +57,7 @@ double psd_sim_transfer_events(const struct psd_simulation *sim, const struct ps
 
 	if (op->kind == PSD_OP_COLLECTIVE && sim->is_message_fidelity)
 		return (double)psd_payload_group(payload, sim->layout).n * psd_payload_steps(payload, sim->layout);
-	if (op->kind != PSD_OP_SEND || payload->pattern->has_root || is_aggregated(sim, payload))
+	if (op->kind != PSD_OP_SEND || payload->collective->has_root || is_aggregated(sim, payload))
 		return 0.0;
 	const double n_messages = n_hosts * larger(psd_payload_receivers(payload, sim->layout, 0),
 						   psd_payload_receivers(payload, sim->layout, n_hosts - 1));
@@ -80,7 +80,7 @@ static bool add_crossings(struct psd_simulation *sim)
 static void start_end(struct psd_simulation *sim, unsigned host, struct psd_socket_work work, unsigned n_others,
 		      unsigned crossing)
 {
-	psd_sim_process(sim, host, work.sec, work.most_cores / n_others, psd_cookie(PSD_WAKE_CROSSING, 0, crossing));
+	psd_sim_process(sim, host, work.sec, work.most_cores / n_others, psd_event_tag(PSD_WAKE_CROSSING, 0, crossing));
 }
 
 /* Those on the same way as `to`, between nodes or inside this one; counted once for a send. */
@@ -114,7 +114,7 @@ static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned t
 	}
 	sim->free_crossing = sim->crossings[index].next_free;
 	sim->crossings[index] = (struct psd_crossing){.from = from, .to = to, .n_parts_left = 3};
-	psd_network_transfer(from, to, bytes, psd_cookie(PSD_WAKE_CROSSING, 0, index));
+	psd_network_transfer(from, to, bytes, psd_event_tag(PSD_WAKE_CROSSING, 0, index));
 	start_end(sim, from, end, n_receivers, index);
 	start_end(sim, to, end, n_senders, index);
 }
@@ -145,7 +145,7 @@ static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, u
 	if (end.sec > 0.0)
 		start_crossing(sim, from, to, bytes, end);
 	else
-		psd_network_transfer(from, to, bytes, psd_cookie(PSD_WAKE_FLOW, from, to));
+		psd_network_transfer(from, to, bytes, psd_event_tag(PSD_WAKE_FLOW, from, to));
 }
 
 /* Sender r's peers r+1, r+2, ... in K runs of about equal length; the first of a run carries the bytes of all of it.
@@ -209,7 +209,7 @@ static void start_flows(struct psd_simulation *sim, unsigned from)
 
 	if (is_aggregated(sim, payload))
 		start_shift_flows(sim, from, payload);
-	else if (payload->pattern->has_root && from != payload->root)
+	else if (payload->collective->has_root && from != payload->root)
 		start_flow_of_pair(sim, payload, from, payload->root);
 	else
 		for (unsigned peer = 1; peer < n_hosts; peer++)
@@ -248,7 +248,7 @@ static void arrive(struct psd_simulation *sim, unsigned from, unsigned to, struc
 	const double latency_sec = psd_network_latency_sec(from, to);
 	psd_interpreter_departed(&sim->interpreter);
 	if (latency_sec > 0.0)
-		psd_network_timer(latency_sec, psd_cookie_of_task(PSD_WAKE_ARRIVAL, to, task));
+		psd_network_timer(latency_sec, psd_event_tag_of_task(PSD_WAKE_ARRIVAL, to, task));
 	else
 		psd_interpreter_arrived(&sim->interpreter, to, task);
 }

@@ -49,13 +49,13 @@ struct Transfer {
 	Pair *pair;
 	Transfer *next_idle;
 	unsigned from, to;
-	uint64_t cookie, seq;
+	uint64_t tag, seq;
 	bool is_woken; /* its end was told */
 };
 
 struct Alarm {
 	double date_sec;
-	uint64_t seq, cookie;
+	uint64_t seq, tag;
 	bool operator<(const Alarm &other) const /* std::priority_queue puts the largest on top */
 	{
 		return date_sec != other.date_sec ? date_sec > other.date_sec : seq > other.seq;
@@ -174,11 +174,11 @@ void start_on_users_platform(Transfer *transfer)
 		fail(from, to, "a link on the way is down");
 }
 
-void start_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t cookie)
+void start_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t tag)
 {
 	Transfer *transfer = take_transfer(from, to);
 
-	transfer->cookie = cookie;
+	transfer->tag = tag;
 	transfer->seq = network->seq++;
 	transfer->is_woken = false;
 	transfer->comm->set_payload_size(bytes);
@@ -213,10 +213,10 @@ void wake_alarms()
 	const double due_sec = now_sec + now_sec * 1e-15;
 
 	while (!network->is_stopping && !network->alarms.empty() && network->alarms.top().date_sec <= due_sec) {
-		const uint64_t cookie = network->alarms.top().cookie;
+		const uint64_t tag = network->alarms.top().tag;
 
 		network->alarms.pop();
-		network->wake(network->context, cookie);
+		network->wake(network->context, tag);
 	}
 }
 
@@ -228,12 +228,12 @@ void wake_ended()
 	std::sort(ended.begin(), ended.end(), [](const Transfer *a, const Transfer *b) { return a->seq < b->seq; });
 	for (; i < ended.size() && !network->is_stopping; i++) {
 		Transfer *transfer = ended[i];
-		const uint64_t cookie = transfer->cookie;
+		const uint64_t tag = transfer->tag;
 
 		transfer->is_woken = true;
 		if (transfer != network->ending)
 			keep_for_later(transfer);
-		network->wake(network->context, cookie);
+		network->wake(network->context, tag);
 	}
 	ended.erase(ended.begin(), ended.begin() + std::ptrdiff_t(i));
 }
@@ -317,23 +317,23 @@ double psd_network_now_sec(void)
 	return s4u::Engine::get_clock();
 }
 
-void psd_network_timer(double delay_sec, uint64_t cookie)
+void psd_network_timer(double delay_sec, uint64_t tag)
 {
 	assert(delay_sec >= 0 && std::isfinite(delay_sec));
-	network->alarms.push({s4u::Engine::get_clock() + delay_sec, network->seq++, cookie});
+	network->alarms.push({s4u::Engine::get_clock() + delay_sec, network->seq++, tag});
 	if (!network->is_waking)
 		arm(network->alarms.top().date_sec);
 }
 
-void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t cookie)
+void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t tag)
 {
 	assert(from != to && from < network->backend.hosts.size() && to < network->backend.hosts.size());
 	if (bytes == 0) {
-		psd_network_timer(0, cookie);
+		psd_network_timer(0, tag);
 		return;
 	}
 	try {
-		start_transfer(from, to, bytes, cookie);
+		start_transfer(from, to, bytes, tag);
 	} catch (const std::exception &failure) {
 		fail(from, to, failure.what());
 	}

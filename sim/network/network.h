@@ -34,7 +34,7 @@ struct psd_platform {
 	const char *path; /* PSD_TOPOLOGY_PLATFORM: SimGrid XML of the user */
 };
 
-typedef void (*psd_wake_fn)(void *context, uint64_t cookie);
+typedef void (*psd_wake_fn)(void *context, uint64_t tag);
 
 /* Starts SimGrid with this platform; wake(context, cookie) is called for each completion. Hosts of a user's file are
  * numbered in natural order of their names. *platform may go afterwards, but not its path. PSD_EINVAL: the platform is
@@ -45,9 +45,9 @@ enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_f
 double psd_network_now_sec(void);
 /* bytes leave host `from` now; wakes when the last has arrived (no latency). from != to; bytes 0 completes in this
  * instant. A way that does not exist or is down ends the run with PSD_ERUN. */
-void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t cookie);
+void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t tag);
 /* Wakes at now + delay_sec (>= 0), also in this instant. */
-void psd_network_timer(double delay_sec, uint64_t cookie);
+void psd_network_timer(double delay_sec, uint64_t tag);
 /* One-way latency between two hosts: 0 inside a host, local inside a node, the platform's and what the ends add between
  * nodes (a user's XML: its route's, as the file has it, and what the ends add between the same nodes as below). */
 double psd_network_latency_sec(unsigned from, unsigned to);

@@ -67,10 +67,10 @@ enum psd_status psd_platform_refuse(const char *path, const char *words, struct 
 	return psd_error_set(err, PSD_EINVAL, at, "%.*s", (int)(length < 500 ? length : 500), line);
 }
 
-static void ignore_wake(void *context, uint64_t cookie)
+static void ignore_wake(void *context, uint64_t tag)
 {
 	(void)context;
-	(void)cookie;
+	(void)tag;
 }
 
 /* Never returns. The result goes back as a whole psd_error, which a pipe takes in one piece (1 KiB + 4 < PIPE_BUF). */

@@ -50,14 +50,14 @@ struct stack {
 	bool is_incast; /* receives from many at once: alone it would move more */
 };
 
-static struct stack stack_of(const struct psd_subject_matter *matter, const struct psd_result *result)
+static struct stack stack_of(const struct psd_costed_model *costed, const struct psd_result *result)
 {
-	const double link_bps = result->point.bandwidth_bps * matter->scenario->network.payload_ratio;
+	const double link_bps = result->point.bandwidth_bps * costed->scenario->network.payload_ratio;
 	struct stack stack = {0.0, 0.0, false};
 	struct psd_case made;
 	struct psd_error err;
 
-	if (link_bps == 0.0 || psd_case_make(&made, matter, result->system, result->point, &err))
+	if (link_bps == 0.0 || psd_case_make(&made, costed, result->system, result->point, &err))
 		return stack;
 	if (made.plan.rates.receive_bps < link_bps)
 		stack = (struct stack){made.plan.rates.receive_bps, result->point.bandwidth_bps,
@@ -67,11 +67,11 @@ static struct stack stack_of(const struct psd_subject_matter *matter, const stru
 }
 
 /* Messages last as long as the cores that serve them are busy with them. */
-static void add_network(struct psd_text *sentence, const struct psd_subject_matter *matter,
+static void add_network(struct psd_text *sentence, const struct psd_costed_model *costed,
 			const struct psd_result *result)
 {
-	const struct psd_machine *machine = &matter->scenario->machine;
-	const struct stack stack = stack_of(matter, result);
+	const struct psd_machine *machine = &costed->scenario->machine;
+	const struct stack stack = stack_of(costed, result);
 	char rate[PSD_UNITS_TEXT_MAX], link[PSD_UNITS_TEXT_MAX];
 
 	if (stack.bps > 0.0)
@@ -86,11 +86,11 @@ static void add_network(struct psd_text *sentence, const struct psd_subject_matt
 										    : "");
 }
 
-static void add_resource(struct psd_text *sentence, const struct psd_subject_matter *matter,
+static void add_resource(struct psd_text *sentence, const struct psd_costed_model *costed,
 			 const struct psd_result *result, int resource)
 {
 	if (resource == PSD_RESOURCE_NIC)
-		add_network(sentence, matter, result);
+		add_network(sentence, costed, result);
 	else
 		psd_text_add(sentence, "%s", resource_names[resource]);
 }
@@ -164,8 +164,7 @@ struct verdict {
 	double ratio;
 };
 
-static void find_bound(struct verdict *verdict, const struct psd_subject_matter *matter,
-		       const struct psd_result *result)
+static void find_bound(struct verdict *verdict, const struct psd_costed_model *costed, const struct psd_result *result)
 {
 	struct psd_text *words = &verdict->words;
 	const struct psd_parts *parts = &result->outcome.parts;
@@ -186,16 +185,16 @@ static void find_bound(struct verdict *verdict, const struct psd_subject_matter 
 		verdict->ratio = parts->other_waiting_sec / iteration_sec;
 	} else if (resource != PSD_RESOURCE_DEVICE &&
 		   busy_ratio >= (is_sequential ? sequential_bound_ratio : bound_ratio)) {
-		add_resource(words, matter, result, resource);
+		add_resource(words, costed, result, resource);
 		psd_text_add(words, ", busy for");
 	} else if (is_in_turn(&result->outcome, &other)) {
 		psd_text_add(words, "turns of the device and ");
-		add_resource(words, matter, result, other);
+		add_resource(words, costed, result, other);
 		psd_text_add(words, "; the latter is busy for");
 		verdict->ratio = result->outcome.busy_sec[other] / iteration_sec;
 	} else {
 		psd_text_add(words, "waiting (latency, stages that cannot overlap); busiest is ");
-		add_resource(words, matter, result, resource);
+		add_resource(words, costed, result, resource);
 		psd_text_add(words, ", with");
 	}
 }
@@ -210,7 +209,7 @@ static void find_bounds(const struct psd_report *report, const struct psd_result
 		for (unsigned p = 1; p < report->n_points; p++)
 			if (results[p].point.workers >= largest[s]->point.workers)
 				largest[s] = &results[p];
-		find_bound(&verdicts[s], report->matter, largest[s]);
+		find_bound(&verdicts[s], report->costed, largest[s]);
 	}
 }
 
@@ -242,7 +241,7 @@ static void write_sentence(FILE *out, const struct psd_report *report, unsigned 
 		psd_text_add(&sentence, "%.0f to ", 100.0 * least);
 	psd_text_add(&sentence, "%.0f %%", 100.0 * most);
 	if (has_parts)
-		add_parts(&sentence, report->matter->scenario, largest[s]);
+		add_parts(&sentence, report->costed->scenario, largest[s]);
 	psd_text_add(&sentence, ".");
 	psd_sentence_write(out, &sentence, 2);
 }

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "engine/base/units.h"
+#include "engine/collectives/collective.h"
 #include "engine/program/choice.h"
 #include "engine/scenario/scenario_heed.h"
-#include "engine/schedules/pattern.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
@@ -72,7 +72,7 @@ static void write_links_note(FILE *out, const struct psd_scenario *scenario)
 /* Where the link is not what bounds: whoever tries a faster one would wonder. */
 static void write_transport_note(FILE *out, const struct psd_report *report)
 {
-	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_scenario *scenario = report->costed->scenario;
 	struct psd_text sentence = {.bytes = NULL};
 	double most_link_bps = 0.0, least_bps = INFINITY, most_bps = 0.0;
 	char least[PSD_UNITS_TEXT_MAX], most[PSD_UNITS_TEXT_MAX];
@@ -152,7 +152,7 @@ static void write_strangers(FILE *out, const struct psd_report *report)
 	for (unsigned i = 0; published && i < published->n_rows; i++) {
 		const char *name = published->rows[i].system;
 
-		if (has_system(report->matter->scenario, name) || (i && !strcmp(published->rows[i - 1].system, name)))
+		if (has_system(report->costed->scenario, name) || (i && !strcmp(published->rows[i - 1].system, name)))
 			continue;
 		fputs("note: values are published of '", out);
 		psd_grid_write_text(out, name);
@@ -162,7 +162,7 @@ static void write_strangers(FILE *out, const struct psd_report *report)
 
 void psd_output_notes(FILE *out, const struct psd_report *report)
 {
-	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_scenario *scenario = report->costed->scenario;
 
 	if (report->is_estimate)
 		write_estimate_note(out, scenario);

@@ -75,11 +75,11 @@ static enum psd_status write_item(struct psd_json *json, const struct psd_plan *
 	return PSD_OK;
 }
 
-static enum psd_status write_plan(struct psd_json *json, const struct psd_subject_matter *matter,
+static enum psd_status write_plan(struct psd_json *json, const struct psd_costed_model *costed,
 				  const struct psd_result *result, struct psd_error *err)
 {
 	struct psd_case made;
-	enum psd_status status = psd_case_make(&made, matter, result->system, result->point, err);
+	enum psd_status status = psd_case_make(&made, costed, result->system, result->point, err);
 
 	if (status)
 		return status;
@@ -102,7 +102,7 @@ enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *
 		psd_json_begin(json, NULL, '{');
 		write_fields(json, result);
 		write_busy(json, &result->outcome);
-		status = write_plan(json, report->matter, result, err);
+		status = write_plan(json, report->costed, result, err);
 		psd_json_end(json, '}');
 	}
 	return status;

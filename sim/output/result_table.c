@@ -10,8 +10,8 @@
 
 static void write_model(FILE *out, const struct psd_report *report)
 {
-	const struct psd_scenario *scenario = report->matter->scenario;
-	const struct psd_graph *graph = &report->matter->graph;
+	const struct psd_scenario *scenario = report->costed->scenario;
+	const struct psd_graph *graph = &report->costed->graph;
 	const uint64_t wire_bytes = graph->parameters * (scenario->is_half ? 2 : 4);
 	char count[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX];
 
@@ -53,12 +53,12 @@ static void add_compute(struct psd_text *sentence, const struct psd_workload *wo
 
 static void write_compute(FILE *out, const struct psd_report *report)
 {
-	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_scenario *scenario = report->costed->scenario;
 	const struct psd_workload workload = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
 	struct psd_text sentence = {.bytes = NULL};
 
 	psd_text_add(&sentence, "compute   ");
-	add_compute(&sentence, &workload, &report->matter->costs);
+	add_compute(&sentence, &workload, &report->costed->costs);
 	if (scenario->jitter_ratio > 0.0)
 		psd_text_add(&sentence, ", jitter %.3g %%", 100.0 * scenario->jitter_ratio);
 	psd_sentence_write(out, &sentence, 10);
@@ -67,7 +67,7 @@ static void write_compute(FILE *out, const struct psd_report *report)
 /* A line for each system whose workers compute something else. */
 static void write_own_workloads(FILE *out, const struct psd_report *report)
 {
-	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_scenario *scenario = report->costed->scenario;
 
 	for (const struct psd_system *system = report->systems; system < report->systems + report->n_systems;
 	     system++) {
@@ -78,14 +78,14 @@ static void write_own_workloads(FILE *out, const struct psd_report *report)
 			continue;
 		psd_text_add(&sentence, "          %s: batch %u, %s, ", system->name, workload.batch_per_worker,
 			     workload.precision);
-		add_compute(&sentence, &workload, psd_subject_matter_costs(report->matter, system));
+		add_compute(&sentence, &workload, psd_costed_model_costs(report->costed, system));
 		psd_sentence_write(out, &sentence, 12);
 	}
 }
 
 static void add_extent(struct psd_text *sentence, const struct psd_report *report)
 {
-	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_scenario *scenario = report->costed->scenario;
 	unsigned fewest = psd_scenario_point(scenario, 0).nodes, most = fewest;
 
 	for (unsigned p = 1; p < report->n_points; p++) {
@@ -125,7 +125,7 @@ static void add_network(struct psd_text *sentence, const struct psd_scenario *sc
 
 static void write_cluster(FILE *out, const struct psd_report *report)
 {
-	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_scenario *scenario = report->costed->scenario;
 	struct psd_text sentence = {.bytes = NULL};
 
 	psd_text_add(&sentence, "cluster   ");
@@ -141,7 +141,7 @@ static void write_cluster(FILE *out, const struct psd_report *report)
 
 static void write_executor(FILE *out, const struct psd_report *report)
 {
-	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_scenario *scenario = report->costed->scenario;
 
 	if (report->is_estimate)
 		fputs("executor  estimate, closed form", out);
@@ -182,7 +182,7 @@ enum psd_status psd_output_table(FILE *out, const struct psd_report *report, str
 	struct psd_text table = {.bytes = NULL};
 	enum psd_status status;
 
-	psd_grid_write_text(out, report->matter->scenario->title);
+	psd_grid_write_text(out, report->costed->scenario->title);
 	fputs("\n\n", out);
 	write_model(out, report);
 	write_compute(out, report);
@@ -197,7 +197,7 @@ enum psd_status psd_output_table(FILE *out, const struct psd_report *report, str
 	fputc('\n', out);
 	if (has_fit(report))
 		fputs("c: calibrated on this value; not a prediction\n", out);
-	write_calibration(out, &report->matter->scenario->calibration);
+	write_calibration(out, &report->costed->scenario->calibration);
 	psd_output_notes(out, report);
 	psd_output_bottlenecks(out, report);
 	return PSD_OK;

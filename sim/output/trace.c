@@ -33,7 +33,7 @@ static void write_span(void *context, const struct psd_program *program, const s
 
 struct traced_run {
 	FILE *out;
-	const struct psd_subject_matter *matter;
+	const struct psd_costed_model *costed;
 	const struct psd_system *system;
 	struct psd_point point;
 };
@@ -43,12 +43,12 @@ static enum psd_status trace_in_child(void *context, unsigned job, struct psd_ou
 	const struct traced_run *run = context;
 	struct writer writer = {.out = run->out};
 	struct psd_case made;
-	enum psd_status status = psd_case_make(&made, run->matter, run->system, run->point, err);
+	enum psd_status status = psd_case_make(&made, run->costed, run->system, run->point, err);
 
 	(void)job;
 	if (status)
 		return status;
-	psd_trace_add_head(&writer.text, &made, psd_sim_executor(run->matter->scenario, false));
+	psd_trace_add_head(&writer.text, &made, psd_sim_executor(run->costed->scenario, false));
 	write_text(&writer);
 	status = psd_simulate(&made, write_span, &writer, outcome, err);
 	psd_trace_add_end(&writer.text);
@@ -72,10 +72,10 @@ static void name_run(const void *context, unsigned job, char *text, size_t room)
 		 psd_result_point_name(&run->point, point, sizeof(point)));
 }
 
-enum psd_status psd_trace_run(FILE *out, const struct psd_subject_matter *matter, const struct psd_system *system,
+enum psd_status psd_trace_run(FILE *out, const struct psd_costed_model *costed, const struct psd_system *system,
 			      struct psd_point point, int *signal_number, struct psd_error *err)
 {
-	struct traced_run run = {out, matter, system, point};
+	struct traced_run run = {out, costed, system, point};
 	struct psd_outcome outcome;
 	const struct psd_children children = {
 		.work = trace_in_child,

@@ -9,7 +9,7 @@
 #include "engine/result/trace.h"
 
 /* Simulates the case in a child process and writes its trace to out. As psd_children_run(). */
-enum psd_status psd_trace_run(FILE *out, const struct psd_subject_matter *matter, const struct psd_system *system,
+enum psd_status psd_trace_run(FILE *out, const struct psd_costed_model *costed, const struct psd_system *system,
 			      struct psd_point point, int *signal_number, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

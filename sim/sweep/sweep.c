@@ -12,7 +12,7 @@
 enum { PROCESS_EVENTS = 5000 }; /* what takes as long as a process for a case */
 
 struct job {
-	const struct psd_subject_matter *matter;
+	const struct psd_costed_model *costed;
 	const struct psd_system *system;
 	struct psd_point point;
 };
@@ -27,12 +27,12 @@ struct work_list {
 	unsigned n_points;
 	unsigned n_report_jobs;	   /* n_systems * n_points */
 	struct psd_scenario *calm; /* the scenario without slow nodes and background traffic: what a baseline runs in */
-	struct psd_subject_matter calm_matter; /* borrows the graph and the costs */
+	struct psd_costed_model calm_matter; /* borrows the graph and the costs */
 };
 
 static const struct psd_scenario *scenario_of(const struct psd_sweep *sweep)
 {
-	return sweep->matter->scenario;
+	return sweep->costed->scenario;
 }
 
 /* ---- one case ---- */
@@ -43,7 +43,7 @@ static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *
 	const struct psd_scenario *scenario = scenario_of(sweep);
 	struct psd_run_length length = psd_run_length_make(job->system, scenario->iterations, 0.0);
 	struct psd_case made;
-	enum psd_status status = psd_case_make(&made, job->matter, job->system, job->point, err);
+	enum psd_status status = psd_case_make(&made, job->costed, job->system, job->point, err);
 
 	if (status)
 		return status;
@@ -124,7 +124,7 @@ static enum psd_status make_calm(struct work_list *list, struct psd_error *err)
 	*list->calm = *scenario_of(list->sweep);
 	list->calm->n_slowdowns = 0;
 	list->calm->n_backgrounds = 0;
-	list->calm_matter = *list->sweep->matter;
+	list->calm_matter = *list->sweep->costed;
 	list->calm_matter.scenario = list->calm;
 	return PSD_OK;
 }
@@ -168,7 +168,7 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 	for (unsigned s = first; s < first + list->n_systems; s++)
 		for (unsigned p = 0; p < list->n_points; p++)
 			list->jobs[list->n_jobs++] =
-				(struct job){sweep->matter, &scenario->systems[s], psd_scenario_point(scenario, p)};
+				(struct job){sweep->costed, &scenario->systems[s], psd_scenario_point(scenario, p)};
 	list->n_report_jobs = list->n_jobs;
 	return add_baselines(list, err);
 }
@@ -182,7 +182,7 @@ static enum psd_status check_systems(const struct work_list *list, struct psd_er
 		const struct job *last = &list->jobs[i];
 		struct psd_case made;
 
-		status = psd_case_make(&made, last->matter, last->system, last->point, err);
+		status = psd_case_make(&made, last->costed, last->system, last->point, err);
 		if (!status)
 			psd_case_release(&made);
 	}
@@ -219,15 +219,15 @@ static enum psd_status run_list(struct work_list *list, int *signal_number, stru
 /* Without a baseline system each system's own: a worker that only computes. */
 static double baseline_images_per_sec(const struct work_list *list, const struct job *job)
 {
-	const struct psd_subject_matter *matter = list->sweep->matter;
-	const struct psd_system *baseline = baseline_system(matter->scenario);
-	const struct psd_workload workload = psd_scenario_workload(matter->scenario, baseline ? baseline : job->system);
+	const struct psd_costed_model *costed = list->sweep->costed;
+	const struct psd_system *baseline = baseline_system(costed->scenario);
+	const struct psd_workload workload = psd_scenario_workload(costed->scenario, baseline ? baseline : job->system);
 	const struct psd_point one = {.nodes = 1, .workers_per_node = 1, .workers = 1};
 
 	return psd_result_images_per_sec(
 		&one, workload.batch_per_worker,
 		baseline ? list->outcomes[find_baseline(list, job->point.bandwidth_bps)].iteration_sec
-			 : psd_subject_matter_costs(matter, job->system)->compute_sec);
+			 : psd_costed_model_costs(costed, job->system)->compute_sec);
 }
 
 static enum psd_status fill_report(const struct work_list *list, struct psd_report *report, struct psd_error *err)
@@ -248,7 +248,7 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 					     baseline_images_per_sec(list, job));
 		results[i].beyond = psd_result_beyond(&scenario->calibration, &job->point);
 	}
-	*report = (struct psd_report){.matter = sweep->matter,
+	*report = (struct psd_report){.costed = sweep->costed,
 				      .published = sweep->published,
 				      .is_estimate = sweep->is_estimate,
 				      .systems = list->jobs[0].system,

@@ -11,7 +11,7 @@
 #include "engine/scenario/published.h"
 
 struct psd_sweep {
-	const struct psd_subject_matter *matter;
+	const struct psd_costed_model *costed;
 	const struct psd_published *published; /* or NULL */
 	const char *system_name;	       /* only this system; NULL: all */
 	bool is_estimate;		       /* in this process, else simulated in children */
@@ -21,7 +21,7 @@ struct psd_sweep {
 
 /* What came of it; owns `results` only. */
 struct psd_report {
-	const struct psd_subject_matter *matter;
+	const struct psd_costed_model *costed;
 	const struct psd_published *published; /* or NULL */
 	bool is_estimate;
 	const struct psd_system *systems; /* those that were asked for, a run of the scenario's, borrowed */

@@ -38,13 +38,13 @@ static double cpu_now_sec(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static enum psd_status answer(const struct psd_subject_matter *matter, const struct psd_system *system, unsigned point,
+static enum psd_status answer(const struct psd_costed_model *costed, const struct psd_system *system, unsigned point,
 			      struct measure *measure, struct psd_error *err)
 {
-	const struct psd_scenario *scenario = matter->scenario;
+	const struct psd_scenario *scenario = costed->scenario;
 	struct psd_case made;
 	struct psd_outcome outcome;
-	enum psd_status status = psd_case_make(&made, matter, system, psd_scenario_point(scenario, point), err);
+	enum psd_status status = psd_case_make(&made, costed, system, psd_scenario_point(scenario, point), err);
 
 	if (status != PSD_OK)
 		return status;
@@ -60,7 +60,7 @@ static enum psd_status answer(const struct psd_subject_matter *matter, const str
 }
 
 /* Whole sweeps, until the time is over. */
-static enum psd_status measure_system(const struct psd_subject_matter *matter, const struct psd_system *system,
+static enum psd_status measure_system(const struct psd_costed_model *costed, const struct psd_system *system,
 				      struct measure *measure, struct psd_error *err)
 {
 	const double start_sec = cpu_now_sec();
@@ -68,24 +68,23 @@ static enum psd_status measure_system(const struct psd_subject_matter *matter, c
 
 	*measure = (struct measure){0};
 	while (status == PSD_OK && measure->cpu_sec < MEASURED_SEC) {
-		for (unsigned p = 0; p < psd_scenario_points(matter->scenario) && status == PSD_OK; p++)
-			status = answer(matter, system, p, measure, err);
+		for (unsigned p = 0; p < psd_scenario_points(costed->scenario) && status == PSD_OK; p++)
+			status = answer(costed, system, p, measure, err);
 		measure->cpu_sec = cpu_now_sec() - start_sec;
 	}
 	measure->operations /= measure->points > 0 ? measure->points : 1;
 	return status;
 }
 
-static enum psd_status measure_all(const struct psd_subject_matter *matter, FILE *table, FILE *csv,
-				   struct psd_error *err)
+static enum psd_status measure_all(const struct psd_costed_model *costed, FILE *table, FILE *csv, struct psd_error *err)
 {
-	const struct psd_scenario *scenario = matter->scenario;
+	const struct psd_scenario *scenario = costed->scenario;
 
 	fprintf(table, "%-8s %10s %10s %16s %14s\n", "system", "points", "cpu s", "points per cpu s", "us per point");
 	fprintf(csv, "system,model,points,cpu_sec,points_per_cpu_sec,mean_operations\n");
 	for (unsigned s = 0; s < scenario->n_systems; s++) {
 		struct measure measure;
-		const enum psd_status status = measure_system(matter, &scenario->systems[s], &measure, err);
+		const enum psd_status status = measure_system(costed, &scenario->systems[s], &measure, err);
 		if (status != PSD_OK)
 			return status;
 		fprintf(table, "%-8s %10u %10.3f %16.0f %14.2f\n", scenario->systems[s].name, measure.points,
@@ -100,7 +99,7 @@ int main(int argc, char *argv[])
 {
 	static const char *const no_settings[] = {NULL};
 	struct psd_scenario scenario;
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 	struct psd_error err;
 	FILE *csv = argc > 1 ? fopen(argv[1], "w") : stdout;
 
@@ -111,10 +110,10 @@ int main(int argc, char *argv[])
 	enum psd_status status =
 		psd_scenario_parse(&scenario, "bench.yaml", scenario_text, strlen(scenario_text), no_settings, &err);
 	if (status == PSD_OK) {
-		status = psd_subject_matter_load(&matter, &scenario, &err);
+		status = psd_costed_model_load(&costed, &scenario, &err);
 		if (status == PSD_OK) {
-			status = measure_all(&matter, argc > 1 ? stdout : stderr, csv, &err);
-			psd_subject_matter_release(&matter);
+			status = measure_all(&costed, argc > 1 ? stdout : stderr, csv, &err);
+			psd_costed_model_release(&costed);
 		}
 		psd_scenario_release(&scenario);
 	}

@@ -42,19 +42,19 @@ static double now_sec(void)
 
 static enum psd_status simulate_scenario(const struct psd_scenario *scenario, struct psd_error *err)
 {
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 	struct psd_case made;
 	struct psd_outcome outcome;
-	enum psd_status status = psd_subject_matter_load(&matter, scenario, err);
+	enum psd_status status = psd_costed_model_load(&costed, scenario, err);
 
 	if (status != PSD_OK)
 		return status;
-	status = psd_case_make(&made, &matter, &scenario->systems[0], psd_scenario_point(scenario, 0), err);
+	status = psd_case_make(&made, &costed, &scenario->systems[0], psd_scenario_point(scenario, 0), err);
 	if (status == PSD_OK) {
 		status = psd_simulate(&made, NULL, NULL, &outcome, err);
 		psd_case_release(&made);
 	}
-	psd_subject_matter_release(&matter);
+	psd_costed_model_release(&costed);
 	return status;
 }
 

@@ -51,12 +51,12 @@ static void start_ring(struct ring *ring)
 		start_step(ring, host);
 }
 
-static void wake(void *context, uint64_t cookie)
+static void wake(void *context, uint64_t tag)
 {
 	struct ring *ring = context;
-	const unsigned host = (unsigned)(cookie % ring->hosts), next = (host + 1) % ring->hosts;
+	const unsigned host = (unsigned)(tag % ring->hosts), next = (host + 1) % ring->hosts;
 
-	if (cookie < ring->hosts) {
+	if (tag < ring->hosts) {
 		ring->sent[host]++;
 		psd_network_timer(ring->latency_sec, ring->hosts + next);
 		start_step(ring, host);

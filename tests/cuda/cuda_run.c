@@ -27,7 +27,7 @@ struct training *cuda_run_make_job(const char *model, const char *job, const cha
 	snprintf(path, sizeof(path), "../../tests/data/%s", model);
 	training = training_make(path, system, workers, workers_per_node, BATCH, 1, job);
 	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
+	psd_costed_model_compute_on(&training->loaded.costed, true);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->options.worker.device = kind;
 	return training;

@@ -36,7 +36,7 @@ static struct training *run(const char *text, const char *system, bool is_tested
 			      "iterations: 40, learning_rate: {policy: fixed, base: 0.001}");
 
 	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
+	psd_costed_model_compute_on(&training->loaded.costed, true);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->options.worker.device = &psd_device_cuda;
 	training->options.worker.is_tested = is_tested;

@@ -10,7 +10,7 @@
 
 #include "real/calibrate/calibrate_parts.h"
 #include "real/calibrate/layer_times.h"
-#include "real/cluster/crew.h"
+#include "real/cluster/process_group.h"
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/gpus_taken_helper.h"
 #include "tests/cuda/stand_in.h"
@@ -26,7 +26,7 @@ static const char text[] =
 
 struct made {
 	struct psd_scenario scenario;
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 	struct psd_calibrate_options options;
 	struct psd_calibration calibration;
 };
@@ -37,8 +37,8 @@ static void make(struct made *made, const char *path)
 
 	cr_assert_eq(psd_scenario_parse(&made->scenario, "scenarios/test.yaml", text, strlen(text), NULL, &err), PSD_OK,
 		     "%s", err.text);
-	cr_assert_eq(psd_subject_matter_load(&made->matter, &made->scenario, &err), PSD_OK, "%s", err.text);
-	made->options = (struct psd_calibrate_options){.matter = &made->matter,
+	cr_assert_eq(psd_costed_model_load(&made->costed, &made->scenario, &err), PSD_OK, "%s", err.text);
+	made->options = (struct psd_calibrate_options){.costed = &made->costed,
 						       .device = &psd_device_cuda,
 						       .point = psd_scenario_point(&made->scenario, 0),
 						       .output_path = path,
@@ -48,19 +48,19 @@ static void make(struct made *made, const char *path)
 		.options = &made->options,
 		.cores = 2,
 		.n_busy = 1,
-		.device_text = psd_crew_share(PSD_DEVICE_TEXT_MAX),
-		.forward_sec = calloc(made->matter.graph.n_layers, sizeof(double)),
-		.backward_sec = calloc(made->matter.graph.n_layers, sizeof(double)),
+		.device_text = psd_process_group_share(PSD_DEVICE_TEXT_MAX),
+		.forward_sec = calloc(made->costed.graph.n_layers, sizeof(double)),
+		.backward_sec = calloc(made->costed.graph.n_layers, sizeof(double)),
 	};
 	cr_assert(made->calibration.device_text && made->calibration.forward_sec && made->calibration.backward_sec);
 }
 
 static void release(struct made *made)
 {
-	psd_crew_unshare(made->calibration.device_text, PSD_DEVICE_TEXT_MAX);
+	psd_process_group_unshare(made->calibration.device_text, PSD_DEVICE_TEXT_MAX);
 	free(made->calibration.forward_sec);
 	free(made->calibration.backward_sec);
-	psd_subject_matter_release(&made->matter);
+	psd_costed_model_release(&made->costed);
 	psd_scenario_release(&made->scenario);
 }
 
@@ -90,16 +90,16 @@ static void check_profile(const char *path)
 static void check_scenario(const char *path, const struct psd_calibration *calibration)
 {
 	struct psd_scenario calibrated;
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 	struct psd_error err = {.text = ""};
 
 	cr_assert_eq(psd_scenario_load(&calibrated, path, NULL, &err), PSD_OK, "%s", err.text);
 	cr_expect_float_eq(calibrated.host.copy_bps / calibration->measured[PSD_QUANTITY_COPY_BPS].value, 1.0, 1e-3);
 	cr_expect_float_eq(calibrated.host.update_bps / calibration->measured[PSD_QUANTITY_UPDATE_BPS].value, 1.0,
 			   1e-3);
-	cr_assert_eq(psd_subject_matter_load(&matter, &calibrated, &err), PSD_OK, "%s", err.text);
-	cr_expect(matter.costs.has_own_memory);
-	psd_subject_matter_release(&matter);
+	cr_assert_eq(psd_costed_model_load(&costed, &calibrated, &err), PSD_OK, "%s", err.text);
+	cr_expect(costed.costs.has_own_memory);
+	psd_costed_model_release(&costed);
 	psd_scenario_release(&calibrated);
 }
 
@@ -114,7 +114,7 @@ Test(cuda_calibrate, layers_copies_and_updates_are_the_devices)
 	make(&made, path.text);
 	cr_assert_eq(psd_calibrate_layers(calibration, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_calibrate_device(calibration, &err), PSD_OK, "%s", err.text);
-	for (unsigned l = 1; l < made.matter.graph.n_layers; l++)
+	for (unsigned l = 1; l < made.costed.graph.n_layers; l++)
 		cr_expect_gt(calibration->forward_sec[l], 0.0, "layer %u", l);
 	cr_expect_gt(calibration->measured[PSD_QUANTITY_COPY_BPS].value, 0.0);
 	cr_expect_gt(calibration->measured[PSD_QUANTITY_UPDATE_BPS].value, 0.0);
@@ -174,7 +174,7 @@ Test(cuda_calibrate, processors_are_measured_without_a_product_of_matrices)
 	struct psd_error err = {.text = ""};
 
 	make(&made, NULL);
-	made.options.ground = PSD_GROUND_LOOPBACK;
+	made.options.cluster_kind = PSD_CLUSTER_LOOPBACK;
 	made.calibration.n_busy = 2;
 	has_no_onednn = true;
 	cr_expect_eq(psd_calibrate_host(&made.calibration, &err), PSD_OK, "%s", err.text);

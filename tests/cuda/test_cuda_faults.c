@@ -49,7 +49,7 @@ static struct training *make(const char *system, unsigned workers, const struct 
 						  "iterations: 5, learning_rate: {policy: fixed, base: 0.001}");
 
 	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
+	psd_costed_model_compute_on(&training->loaded.costed, true);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->options.worker.device = kind;
 	return training;

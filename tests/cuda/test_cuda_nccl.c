@@ -26,7 +26,7 @@ static struct training *make(const char *system, unsigned workers, unsigned work
 						  "learning_rate: {policy: fixed, base: 0.001}");
 
 	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, kind != NULL);
+	psd_costed_model_compute_on(&training->loaded.costed, kind != NULL);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->options.worker.device = kind;
 	return training;
@@ -47,7 +47,7 @@ static void check(const char *library, const char *own, const char *more, unsign
 	training_finish(on_gpu, on_gpu_text);
 	for (unsigned w = 0; w < workers; w++) {
 		cr_expect_lt(cuda_net_distance(training_parameters(on_gpu, w), training_parameters(here, w),
-					       here->loaded.matter.graph.parameters),
+					       here->loaded.costed.graph.parameters),
 			     TOLERANCE_RATIO, "%s, worker %u of %u", on_gpu_text, w, workers);
 		cr_expect(training_is_same(on_gpu, w, on_gpu, 0), "%s, worker %u of %u", on_gpu_text, w, workers);
 	}

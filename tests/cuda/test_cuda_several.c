@@ -39,7 +39,7 @@ static struct training *train(unsigned workers, unsigned workers_per_node, const
 			      3, "iterations: 3, learning_rate: {policy: fixed, base: 0.001}");
 
 	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
+	psd_costed_model_compute_on(&training->loaded.costed, true);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->options.worker.device = kind;
 	training_run(training);
@@ -59,7 +59,7 @@ static void check(unsigned gpus, unsigned workers, unsigned workers_per_node, co
 	gpus_taken_check(gpus, expected);
 	for (unsigned w = 0; w < workers; w++)
 		cr_expect_lt(cuda_net_distance(training_parameters(on_gpus, w), training_parameters(here, w),
-					       here->loaded.matter.graph.parameters),
+					       here->loaded.costed.graph.parameters),
 			     TOLERANCE_RATIO, "worker %u", w);
 	training_free(on_gpus);
 	training_free(here);

@@ -62,7 +62,7 @@ static void expect_copied(const char *system, double least_ratio, double most_ra
 	struct psd_spans spans;
 
 	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
+	psd_costed_model_compute_on(&training->loaded.costed, true);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	kind.copy = copy_in_turn;
 	training->options.worker.device = &kind;

@@ -19,7 +19,7 @@ enum { ITERATIONS = 10, MOST_WORKERS = 4 };
 
 static double distance_ratio(const struct training *left, const struct training *right, unsigned worker)
 {
-	const struct psd_graph *graph = &right->loaded.matter.graph;
+	const struct psd_graph *graph = &right->loaded.costed.graph;
 	const float *l = training_parameters(left, worker), *r = training_parameters(right, worker);
 	double worst_ratio = 0.0;
 
@@ -243,7 +243,7 @@ static void check_engines(const char *job, bool may_differ)
 	struct training *training = training_make("cifar10-quick.yaml", "sync: ring", 1, 1, 2, 1, job);
 
 	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
+	psd_costed_model_compute_on(&training->loaded.costed, true);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->options.worker.device = &psd_device_cuda;
 	psd_stand_in_count_engines();

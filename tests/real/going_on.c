@@ -37,7 +37,7 @@ static struct training *run(const char *system, const char *train, unsigned work
 	training = training_make("../../tests/data/stateful.yaml", system, workers, workers_per_node, BATCH, 3, job);
 	if (kind) {
 		psd_case_release(&training->made);
-		psd_subject_matter_compute_on(&training->loaded.matter, kind->has_own_memory);
+		psd_costed_model_compute_on(&training->loaded.costed, kind->has_own_memory);
 		loaded_case(&training->made, &training->loaded, 0, 0);
 		training->options.worker.device = kind;
 	}
@@ -75,7 +75,7 @@ static void expect_same_checkpoint(const struct psd_checkpoints *one, const stru
 /* Parameters, and what batch norm keeps. */
 static void expect_all_tensors(const struct training *training, const struct psd_checkpoints *checkpoints)
 {
-	const struct psd_graph *graph = &training->loaded.matter.graph;
+	const struct psd_graph *graph = &training->loaded.costed.graph;
 	struct psd_error err = {.text = ""};
 	struct psd_tensor_file *file;
 
@@ -177,7 +177,7 @@ void going_on_check_start(const char *system, const struct psd_device_kind *kind
 	snprintf(job, sizeof(job), NO_RATE GOING_ON_SGD ", start: %.200s", file.text);
 	after = run(system, job, 3, 1, kind, &started_checkpoints, 0, 1);
 	training_expect_same_on_all(after, system);
-	expect_near_files(&after->loaded.matter.graph, file.text,
+	expect_near_files(&after->loaded.costed.graph, file.text,
 			  psd_checkpoint_parameters_path(&started_checkpoints).text, system);
 	training_free(before);
 	training_free(after);

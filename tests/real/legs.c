@@ -34,7 +34,7 @@ struct training *legs_make(const struct leg *leg, const struct psd_checkpoints *
 				 job);
 	if (leg->kind) {
 		psd_case_release(&training->made);
-		psd_subject_matter_compute_on(&training->loaded.matter, leg->kind->has_own_memory);
+		psd_costed_model_compute_on(&training->loaded.costed, leg->kind->has_own_memory);
 		loaded_case(&training->made, &training->loaded, 0, 0);
 		training->options.worker.device = leg->kind;
 	}

@@ -39,7 +39,7 @@ void plain_training_open(struct plain_training *of, const char *system, unsigned
 	of->trained = train(of, system, workers_per_node, PLAIN_ITERATIONS, optimiser, rate);
 	for (unsigned e = 0; e < PLAIN_PARAMETERS; e++)
 		of->parameters[e] = (double)training_parameters(of->begun, 0)[e];
-	options = psd_worker_data_options(&of->begun->loaded.matter.graph, &of->begun->loaded.scenario.train);
+	options = psd_worker_data_options(&of->begun->loaded.costed.graph, &of->begun->loaded.scenario.train);
 	cr_assert_eq(psd_data_open(&of->data, &options, &err), PSD_OK, "%s", err.text);
 }
 

@@ -42,7 +42,7 @@ static struct training *run(const struct contract_device *device, const char *sy
 	const bool has_own_memory = device->kind && device->kind->has_own_memory;
 
 	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, has_own_memory);
+	psd_costed_model_compute_on(&training->loaded.costed, has_own_memory);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->options.worker.device = device->kind;
 	training->options.worker.replay = device->is_replay ? &replay : NULL;

@@ -87,7 +87,7 @@ static void release(struct alone *alone)
 
 static void check_same_tensors(const struct training *together, const struct alone *alone, const char *what)
 {
-	const struct psd_graph *graph = &together->loaded.matter.graph;
+	const struct psd_graph *graph = &together->loaded.costed.graph;
 	const float *left = training_parameters(together, 0), *right = training_parameters(alone->trained, 0);
 	const float *begin = training_parameters(alone->begun, 0);
 	double worst_ratio = 0;
@@ -285,7 +285,7 @@ static void check_frozen(const char *model, const char *system)
 		training_make(model, system, 3, 1, 4, 7,
 			      "data: {kind: synthetic, training_samples: 48}, iterations: 3, optimiser: "
 			      "{momentum: 0.9, weight_decay: 0.1}, learning_rate: {base: 0.1}");
-	const struct psd_graph *graph = &training->loaded.matter.graph;
+	const struct psd_graph *graph = &training->loaded.costed.graph;
 	const float *constant, *drawn;
 	double sum = 0, squares = 0;
 	unsigned moved = 0;
@@ -336,7 +336,7 @@ Test(run, tensors_learn_at_their_own_rates)
 Test(run, training_starts_near_chance)
 {
 	struct alone alone = train_alone(&cifar10, 1);
-	const struct psd_graph *graph = &alone.begun->loaded.matter.graph;
+	const struct psd_graph *graph = &alone.begun->loaded.costed.graph;
 	const float *values = training_parameters(alone.begun, 0);
 
 	for (unsigned t = 0; t < graph->n_tensors; t++) {

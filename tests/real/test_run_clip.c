@@ -164,7 +164,7 @@ Test(run_clip, sums_of_servers_that_are_left_out_move_nothing)
 				 1u << doublings);
 			training = update_case_train(&some[c], ", wire: fp16", learn);
 			training_expect_same_on_all(training, some[c].system);
-			for (uint64_t e = 0; e < training->loaded.matter.graph.parameters; e++)
+			for (uint64_t e = 0; e < training->loaded.costed.graph.parameters; e++)
 				cr_assert(isfinite(training_parameters(training, 0)[e]), "%s, %u doublings",
 					  some[c].system, doublings);
 			training_free(training);

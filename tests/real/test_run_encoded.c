@@ -145,7 +145,7 @@ static void check_finite_at_every_scale(const char *sync, unsigned workers, unsi
 		snprintf(more, sizeof(more), ", loss_scale: %u", 1U << doublings);
 		training = train_on_nodes(sync, "fp16", workers, workers_per_node, 2, more);
 		training_expect_same_on_all(training, more);
-		for (uint64_t e = 0; e < training->loaded.matter.graph.parameters; e++)
+		for (uint64_t e = 0; e < training->loaded.costed.graph.parameters; e++)
 			cr_assert(isfinite(training_parameters(training, 0)[e]), "%s, %s: parameter %lu", sync, more,
 				  e);
 		training_free(training);

@@ -60,7 +60,7 @@ static struct training *train_nothing(void)
 static void expect_same(const struct training *one, const struct training *other, unsigned n_exchanges,
 			const char *what)
 {
-	const struct psd_graph *graph = &one->loaded.matter.graph;
+	const struct psd_graph *graph = &one->loaded.costed.graph;
 	const double ratio = ROUNDINGS * (double)n_exchanges * (double)ROUNDING_RATIO;
 	struct training *begun = train_nothing();
 	const float *left = training_parameters(one, 0), *right = training_parameters(other, 0);
@@ -436,7 +436,7 @@ Test(run_local, a_server_without_tensors_hears_of_steps)
 	struct training *training = train_case(&idle, ", local_sgd: {steps: 4, window: 24}", 3 * WINDOW, 48, LEARN);
 
 	for (unsigned i = 0; i < training->made.plan.n_items; i++)
-		cr_assert(training->made.plan.items[i].method->pattern->steps, "item %u", i);
+		cr_assert(training->made.plan.items[i].method->collective->steps, "item %u", i);
 	training_expect_same_on_all(training, idle.system);
 	training_free(training);
 }

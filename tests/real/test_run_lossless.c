@@ -31,7 +31,7 @@ static struct training *train(const char *system, unsigned workers, unsigned ite
 /* The largest, over all tensors, of how far the left one's is from the right one's, in the right one's norm. */
 static double difference_ratio(const struct training *left, const struct training *right)
 {
-	const struct psd_graph *graph = &right->loaded.matter.graph;
+	const struct psd_graph *graph = &right->loaded.costed.graph;
 	const float *l = training_parameters(left, 0), *r = training_parameters(right, 0);
 	double worst_ratio = 0.0;
 
@@ -108,10 +108,10 @@ static void check_all_reduces(const char *more)
 
 Test(run_lossless, every_all_reduce_trains_as_one_worker)
 {
-	static const char *const chosen[] = {"sync: auto"};
+	static const char *const selection[] = {"sync: auto"};
 
 	check_all_reduces("");
-	check_systems(chosen, 1);
+	check_systems(selection, 1);
 }
 
 /* All six tensors in one exchange, then as many as make 1 KiB. */

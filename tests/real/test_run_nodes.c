@@ -32,7 +32,7 @@ static struct training *train(const char *system, unsigned workers_per_node)
 
 static void check_close(const struct training *left, const struct training *right, const char *system)
 {
-	const struct psd_graph *graph = &left->loaded.matter.graph;
+	const struct psd_graph *graph = &left->loaded.costed.graph;
 	const float *a = training_parameters(left, 0), *b = training_parameters(right, 0);
 
 	for (unsigned t = 0; t < graph->n_tensors; t++) {
@@ -176,7 +176,7 @@ static void check_inside(const char *system)
 	const uint64_t all_bytes = sizeof(float) * (uint64_t)PARAMETERS;
 	struct training *training = make(system, A_NODE);
 
-	training->options.ground = PSD_GROUND_EMULATED;
+	training->options.cluster_kind = PSD_CLUSTER_EMULATED;
 	training->options.worker.finished = note_loopback;
 	memset(loopback_bytes, 0, 2 * sizeof(*loopback_bytes));
 	training_finish(training, system);

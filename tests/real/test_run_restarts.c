@@ -6,18 +6,18 @@ TestSuite(run_restarts, .timeout = 120);
 
 /* ---- a cluster of its own ---- */
 
-static void check_killed(const char *system, const char *ground, unsigned victim, const char *name)
+static void check_killed(const char *system, const char *cluster_kind, unsigned victim, const char *name)
 {
 	const struct scratch_folder folder = make_folder();
 	char options[256], words[128];
 	struct started started;
 	unsigned newest, first;
 
-	snprintf(options, sizeof(options), "%s --quiet --system %s --save-every %d --save whole", ground, system,
+	snprintf(options, sizeof(options), "%s --quiet --system %s --save-every %d --save whole", cluster_kind, system,
 		 EVERY);
 	run_uncut(&folder, options);
-	snprintf(options, sizeof(options), "%s --system %s --save-every %d --save cut --restarts 2", ground, system,
-		 EVERY);
+	snprintf(options, sizeof(options), "%s --system %s --save-every %d --save cut --restarts 2", cluster_kind,
+		 system, EVERY);
 	started = start_held(&folder, options, "said");
 	await_checkpoint(&started, "cut", 5 * EVERY);
 	send_signal(&started, victim, SIGKILL);

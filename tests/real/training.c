@@ -16,17 +16,17 @@
 /* Of all hosts; some, also of a network that has none. */
 static size_t shared_bytes(const struct training *training)
 {
-	return (TRAINING_MOST_HOSTS * training->loaded.matter.graph.parameters + 1) * sizeof(*training->parameters);
+	return (TRAINING_MOST_HOSTS * training->loaded.costed.graph.parameters + 1) * sizeof(*training->parameters);
 }
 
 static size_t parameter_bytes(const struct training *training)
 {
-	return training->loaded.matter.graph.parameters * sizeof(*training->parameters);
+	return training->loaded.costed.graph.parameters * sizeof(*training->parameters);
 }
 
 float *training_parameters(const struct training *training, unsigned host)
 {
-	return training->parameters + host * training->loaded.matter.graph.parameters;
+	return training->parameters + host * training->loaded.costed.graph.parameters;
 }
 
 bool training_is_same(const struct training *left, unsigned left_host, const struct training *right,
@@ -63,7 +63,7 @@ double training_values_distance(const float *left, const float *right, uint64_t 
 double training_distance(const struct training *left, const struct training *right)
 {
 	return training_values_distance(training_parameters(left, 0), right ? training_parameters(right, 0) : NULL,
-					left->loaded.matter.graph.parameters);
+					left->loaded.costed.graph.parameters);
 }
 
 double training_apart_ratio(const struct training *begun, const struct training *one, const struct training *other)
@@ -76,9 +76,9 @@ static void keep(void *context, unsigned self, const struct psd_memory *memory)
 	const struct training *training = context;
 	float *to = training_parameters(training, self);
 
-	for (unsigned t = 0; t < training->loaded.matter.graph.n_tensors; t++) {
-		memcpy(to, memory->parameters[t], training->loaded.matter.graph.tensors[t].elements * sizeof(*to));
-		to += training->loaded.matter.graph.tensors[t].elements;
+	for (unsigned t = 0; t < training->loaded.costed.graph.n_tensors; t++) {
+		memcpy(to, memory->parameters[t], training->loaded.costed.graph.tensors[t].elements * sizeof(*to));
+		to += training->loaded.costed.graph.tensors[t].elements;
 	}
 }
 
@@ -114,7 +114,7 @@ struct training *training_make(const char *graph, const char *system, unsigned w
 		.worker.made = &training->made,
 		.worker.train = &training->loaded.scenario.train,
 		.worker.n_iterations = (uint32_t)training->loaded.scenario.train.iterations,
-		.ground = PSD_GROUND_LOOPBACK,
+		.cluster_kind = PSD_CLUSTER_LOOPBACK,
 		.worker.connect_sec = WITHIN_SEC,
 		.worker.stall_sec = WITHIN_SEC,
 		.worker.progress = kill_victim,

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "real/device/cpu/cpu.h"
-#include "real/device/lives.h"
+#include "real/device/lifetimes.h"
 
 #define ALIGNMENT_BYTES	 64u
 #define HUGE_PAGE_BYTES	 (UINT64_C(2) << 20)
@@ -63,7 +63,7 @@ void *const *psd_cpu_scratch_slot(struct psd_device *device, enum psd_cpu_scratc
 
 /* ---- gradients of blobs: alive from the backward of their last reader to that of their owner, in rising steps ---- */
 
-static struct psd_life life_of(const struct psd_device *device, const struct psd_cpu_blob *blob)
+static struct psd_lifetime life_of(const struct psd_device *device, const struct psd_cpu_blob *blob)
 {
 	const unsigned n_layers = device->graph->n_layers;
 	const struct psd_cpu_layer *last = &device->layers[blob->last];
@@ -71,13 +71,13 @@ static struct psd_life life_of(const struct psd_device *device, const struct psd
 	/* factors outlive the iteration */
 	const bool is_factor = device->layers[blob->owner].kind->keeps_diff;
 
-	return (struct psd_life){.owner = blob->owner,
-				 .birth_step = n_layers - 1 - first_touch,
-				 .death_step = is_factor ? n_layers : n_layers - 1 - blob->owner,
-				 .bytes = blob->bytes};
+	return (struct psd_lifetime){.owner = blob->owner,
+				     .birth_step = n_layers - 1 - first_touch,
+				     .death_step = is_factor ? n_layers : n_layers - 1 - blob->owner,
+				     .bytes = blob->bytes};
 }
 
-static enum psd_status place_diffs(struct psd_device *device, struct psd_life lives[], struct psd_error *err)
+static enum psd_status place_diffs(struct psd_device *device, struct psd_lifetime lives[], struct psd_error *err)
 {
 	unsigned n_lives = 0;
 	char *block;
@@ -85,7 +85,7 @@ static enum psd_status place_diffs(struct psd_device *device, struct psd_life li
 	for (unsigned l = 0; l < device->graph->n_layers; l++)
 		if (device->layers[l].blob == &device->layers[l].own && device->layers[l].own.has_diff)
 			lives[n_lives++] = life_of(device, &device->layers[l].own);
-	block = psd_cpu_take(device, psd_lives_place(lives, n_lives, ALIGNMENT_BYTES));
+	block = psd_cpu_take(device, psd_lifetimes_place(lives, n_lives, ALIGNMENT_BYTES));
 	if (!block)
 		return psd_cpu_no_memory(err);
 	for (unsigned i = 0; i < n_lives; i++) {
@@ -98,7 +98,7 @@ static enum psd_status place_diffs(struct psd_device *device, struct psd_life li
 
 enum psd_status psd_cpu_place(struct psd_device *device, struct psd_error *err)
 {
-	struct psd_life *lives = calloc(device->graph->n_layers, sizeof(*lives));
+	struct psd_lifetime *lives = calloc(device->graph->n_layers, sizeof(*lives));
 	enum psd_status status;
 
 	if (!lives)

@@ -4,7 +4,7 @@
 
 #include "engine/base/grow.h"
 #include "real/device/cuda/cuda.h"
-#include "real/device/lives.h"
+#include "real/device/lifetimes.h"
 
 #define ALIGNMENT_BYTES 256u
 
@@ -58,17 +58,17 @@ void psd_cuda_want_ones(struct psd_device *device, uint32_t count)
 }
 
 /* From the backward of its last reader to that of its owner. */
-static struct psd_life life_of(const struct psd_device *device, const struct psd_cuda_blob *blob)
+static struct psd_lifetime life_of(const struct psd_device *device, const struct psd_cuda_blob *blob)
 {
 	const unsigned n_layers = device->graph->n_layers;
 	const struct psd_cuda_layer *last = &device->layers[blob->last];
 	const unsigned first_touch = last->n_readers ? last->last_reader : blob->last;
 	const bool is_factor = device->layers[blob->owner].kind->keeps_diff; /* outlives the iteration */
 
-	return (struct psd_life){.owner = blob->owner,
-				 .birth_step = n_layers - 1 - first_touch,
-				 .death_step = is_factor ? n_layers : n_layers - 1 - blob->owner,
-				 .bytes = blob->bytes};
+	return (struct psd_lifetime){.owner = blob->owner,
+				     .birth_step = n_layers - 1 - first_touch,
+				     .death_step = is_factor ? n_layers : n_layers - 1 - blob->owner,
+				     .bytes = blob->bytes};
 }
 
 /* In whose memory its gradient lies: a sum may hold those of its inputs, another sum its own. */
@@ -80,7 +80,7 @@ static const struct psd_cuda_blob *diff_holder(const struct psd_cuda_blob *blob)
 }
 
 /* Gradients of blobs: their offsets in a block, and its bytes. What others use, too, lives until the last has. */
-static uint64_t place_diffs(const struct psd_device *device, struct psd_life lives[], unsigned *n_lives)
+static uint64_t place_diffs(const struct psd_device *device, struct psd_lifetime lives[], unsigned *n_lives)
 {
 	*n_lives = 0;
 	for (unsigned l = 0; l < device->graph->n_layers; l++) {
@@ -97,7 +97,7 @@ static uint64_t place_diffs(const struct psd_device *device, struct psd_life liv
 			if (lives[i].owner == holder->owner && death_step > lives[i].death_step)
 				lives[i].death_step = death_step;
 	}
-	return psd_lives_place(lives, *n_lives, ALIGNMENT_BYTES);
+	return psd_lifetimes_place(lives, *n_lives, ALIGNMENT_BYTES);
 }
 
 static enum psd_status want_shared(struct psd_device *device, struct psd_error *err)
@@ -129,7 +129,7 @@ static enum psd_status fill_ones(struct psd_device *device, struct psd_error *er
 	return status;
 }
 
-static enum psd_status take_all(struct psd_device *device, struct psd_life lives[], struct psd_error *err)
+static enum psd_status take_all(struct psd_device *device, struct psd_lifetime lives[], struct psd_error *err)
 {
 	unsigned n_lives;
 	const uint64_t diff_bytes = place_diffs(device, lives, &n_lives);
@@ -156,7 +156,7 @@ static enum psd_status take_all(struct psd_device *device, struct psd_life lives
 
 enum psd_status psd_cuda_place(struct psd_device *device, struct psd_error *err)
 {
-	struct psd_life *lives = calloc(device->graph->n_layers, sizeof(*lives));
+	struct psd_lifetime *lives = calloc(device->graph->n_layers, sizeof(*lives));
 	enum psd_status status = lives ? want_shared(device, err) : psd_cuda_no_memory(err);
 
 	if (!status)

@@ -232,7 +232,7 @@ static void leave(struct psd_library *library)
 
 /* Tensors that were gathered go as one operation. */
 static enum psd_status begin_all(struct psd_library *library, struct ncclComm *comm, const struct iovec pieces[],
-				 unsigned n_pieces, begin_fn *begin, struct psd_error *err)
+				 unsigned n_segments, begin_fn *begin, struct psd_error *err)
 {
 	enum psd_status status = psd_cuda_enter(library->device, err);
 	int ended;
@@ -241,13 +241,13 @@ static enum psd_status begin_all(struct psd_library *library, struct ncclComm *c
 		status = judge(nccl.GroupStart(), "to gather tensors", err);
 	if (status)
 		return status;
-	for (unsigned p = 0; p < n_pieces && !status; p++)
+	for (unsigned p = 0; p < n_segments && !status; p++)
 		status = judge(begin(library, comm, &pieces[p]), "to sum", err);
 	ended = nccl.GroupEnd(); /* the thread's next group is one of its own, also after a failure */
 	return status ? status : judge(ended, "to sum", err);
 }
 
-static enum psd_status begin_pieces(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces,
+static enum psd_status begin_pieces(struct psd_library *library, const struct iovec pieces[], unsigned n_segments,
 				    begin_fn *begin, struct psd_error *err)
 {
 	struct ncclComm *comm = enter(library);
@@ -255,22 +255,22 @@ static enum psd_status begin_pieces(struct psd_library *library, const struct io
 
 	if (!comm)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl was called off");
-	status = begin_all(library, comm, pieces, n_pieces, begin, err);
+	status = begin_all(library, comm, pieces, n_segments, begin, err);
 	leave(library);
 	return status;
 }
 
-static enum psd_status sum(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
+static enum psd_status sum(struct psd_library *library, const struct iovec pieces[], unsigned n_segments, void *room,
 			   struct psd_error *err)
 {
 	(void)room;
-	return begin_pieces(library, pieces, n_pieces, begin_sum, err);
+	return begin_pieces(library, pieces, n_segments, begin_sum, err);
 }
 
-static enum psd_status spread(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces,
-			      struct psd_error *err)
+static enum psd_status shard_map(struct psd_library *library, const struct iovec pieces[], unsigned n_segments,
+				 struct psd_error *err)
 {
-	return begin_pieces(library, pieces, n_pieces, begin_spread, err);
+	return begin_pieces(library, pieces, n_segments, begin_spread, err);
 }
 
 #define OF_NCCL                                                                                                        \
@@ -279,6 +279,6 @@ static enum psd_status spread(struct psd_library *library, const struct iovec pi
 
 static const struct psd_library_kind everywhere = {.name = "nccl", OF_NCCL};
 static const struct psd_library_kind inside_nodes = {
-	.name = "nccl-two-level", .is_inside_nodes = true, .spread = spread, OF_NCCL};
+	.name = "nccl-two-level", .is_inside_nodes = true, .shard_map = shard_map, OF_NCCL};
 
 const struct psd_library_kind *const psd_cuda_libraries[] = {&everywhere, &inside_nodes, NULL};

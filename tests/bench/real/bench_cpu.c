@@ -16,7 +16,7 @@
 #include "real/base/affinity.h"
 #include "real/base/fit.h"
 #include "real/calibrate/layer_times.h"
-#include "real/cluster/crew.h"
+#include "real/cluster/process_group.h"
 #include "real/device/cpu/cpu.h"
 
 #define WARM_UPS	      1
@@ -179,7 +179,7 @@ struct team {
 	const char *path;
 	uint32_t batch;
 	unsigned n_workers, n_repeats, n_layers;
-	struct psd_crew_barrier *barrier;
+	struct psd_process_group_barrier *barrier;
 	double *values; /* shared, (n_workers, 2 n_layers + 1): forward and backward of each layer, the rate of rebuilds
 			 */
 };
@@ -188,7 +188,7 @@ static void meet(void *context)
 {
 	const struct team *team = context;
 
-	psd_crew_barrier_wait(team->barrier);
+	psd_process_group_barrier_wait(team->barrier);
 }
 
 static enum psd_status work(void *context, unsigned worker, struct psd_error *err)
@@ -243,14 +243,15 @@ static const double *slowest_of(const struct team *team)
 static void measure_team(struct team *team)
 {
 	struct psd_error err;
-	struct psd_crew crew;
+	struct psd_process_group crew;
 
-	team->values = psd_crew_share((size_t)team->n_workers * (2 * team->n_layers + 1) * sizeof(*team->values));
+	team->values =
+		psd_process_group_share((size_t)team->n_workers * (2 * team->n_layers + 1) * sizeof(*team->values));
 	if (!team->values)
 		abort();
-	check(psd_crew_barrier_open(&team->barrier, team->n_workers, &err), &err);
-	check(psd_crew_start(&crew, team->n_workers, work, team, &err), &err);
-	check(psd_crew_wait(&crew, NULL, &err), &err);
+	check(psd_process_group_barrier_open(&team->barrier, team->n_workers, &err), &err);
+	check(psd_process_group_start(&crew, team->n_workers, work, team, &err), &err);
+	check(psd_process_group_wait(&crew, NULL, &err), &err);
 }
 
 static void print_profile(const char *path, uint32_t batch, unsigned n_workers)
@@ -274,8 +275,8 @@ static void print_profile(const char *path, uint32_t batch, unsigned n_workers)
 		if (run.graph.layers[l].n_inputs > 0)
 			printf("%s,%.7f,%.7f\n", run.graph.layers[l].name, values[2 * l], values[2 * l + 1]);
 	psd_graph_release(&run.graph);
-	psd_crew_barrier_close(team.barrier);
-	psd_crew_unshare(team.values, (size_t)n_workers * (2 * team.n_layers + 1) * sizeof(*team.values));
+	psd_process_group_barrier_close(team.barrier);
+	psd_process_group_unshare(team.values, (size_t)n_workers * (2 * team.n_layers + 1) * sizeof(*team.values));
 }
 
 /* A count of samples or workers. */

@@ -161,7 +161,7 @@ static enum psd_status run_worker(const struct psd_case *made, const struct psd_
 		status = psd_worker_run(
 			&(struct psd_worker_options){
 				.made = made,
-				.train = &made->matter->scenario->train,
+				.train = &made->costed->scenario->train,
 				.device = kind,
 				.n_iterations = repeats,
 				.self = rank,
@@ -196,22 +196,22 @@ static const struct psd_system *find_system(const struct psd_scenario *scenario,
 	return NULL;
 }
 
-static void print_result(const struct psd_subject_matter *matter, const struct psd_worker_result *result)
+static void print_result(const struct psd_costed_model *costed, const struct psd_worker_result *result)
 {
 	uint64_t elements = 0;
 
-	for (unsigned t = 0; t < matter->graph.n_tensors; t++)
-		elements += matter->graph.tensors[t].elements;
+	for (unsigned t = 0; t < costed->graph.n_tensors; t++)
+		elements += costed->graph.tensors[t].elements;
 	printf("iteration_sec,model_bytes,activation_bytes,held_bytes\n%.6f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
 	       result->iteration_sec, elements * sizeof(float),
-	       matter->graph.activation_bytes * matter->scenario->batch_per_worker, held_bytes);
+	       costed->graph.activation_bytes * costed->scenario->batch_per_worker, held_bytes);
 }
 
 static enum psd_status run(const struct psd_scenario *scenario, const struct job *job, struct psd_error *err)
 {
 	struct psd_device_kind kind = job->has_compute ? psd_device_cpu : checking_compute();
 	struct psd_point point = psd_scenario_point(scenario, 0);
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 	struct psd_worker_result result;
 	struct psd_case made;
 	struct measured measured = {.out = job->out};
@@ -220,15 +220,15 @@ static enum psd_status run(const struct psd_scenario *scenario, const struct job
 
 	if (!system)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no system '%.80s'", job->system_name);
-	status = psd_subject_matter_load(&matter, scenario, err);
+	status = psd_costed_model_load(&costed, scenario, err);
 	if (status)
 		return status;
 	if (job->has_compute)
 		kind.close = close_counted;
 	point.nodes = point.workers = n_workers;
-	status = psd_case_make(&made, &matter, system, point, err);
+	status = psd_case_make(&made, &costed, system, point, err);
 	if (!status) {
-		is_ring = made.plan.items[0].method->pattern->steps != NULL;
+		is_ring = made.plan.items[0].method->collective->steps != NULL;
 		status =
 			!job->has_compute && has_factors(&made.plan)
 				? psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%.80s' needs compute", job->system_name)
@@ -236,8 +236,8 @@ static enum psd_status run(const struct psd_scenario *scenario, const struct job
 		psd_case_release(&made);
 	}
 	if (!status && rank == 0)
-		print_result(&matter, &result);
-	psd_subject_matter_release(&matter);
+		print_result(&costed, &result);
+	psd_costed_model_release(&costed);
 	return status;
 }
 

@@ -84,7 +84,7 @@ Test(cost, without_factors_both_rules_keep_full_matrices)
 /* ---- rates ---- */
 
 static const struct psd_network network = {.bandwidth_bps = 10e9, .payload_ratio = 1, .latency_sec = 50e-6};
-static const struct psd_host free_host = {0};
+static const struct psd_host_costs free_host = {0};
 
 static struct psd_rates free_rates(void)
 {
@@ -93,7 +93,7 @@ static struct psd_rates free_rates(void)
 
 Test(cost, incast_slows_receivers_for_each_sender)
 {
-	const struct psd_host host = {.transport_bps = 8e9, .incast_ratio = 0.25};
+	const struct psd_host_costs host = {.transport_bps = 8e9, .incast_ratio = 0.25};
 
 	for (unsigned fan_in = 0; fan_in <= 9; fan_in++) {
 		const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, fan_in, 1e12);
@@ -104,7 +104,7 @@ Test(cost, incast_slows_receivers_for_each_sender)
 
 Test(cost, the_link_bounds_a_fast_transport)
 {
-	const struct psd_host host = {.transport_bps = 30e9, .incast_ratio = 1};
+	const struct psd_host_costs host = {.transport_bps = 30e9, .incast_ratio = 1};
 
 	expect_near(psd_rates_make(&host, &network, 10e9, 1, 1e12).send_bps, 10e9, "send_bps");
 	expect_near(psd_rates_make(&host, &network, 10e9, 1, 1e12).receive_bps, 10e9, "receive_bps of one sender");
@@ -116,7 +116,7 @@ Test(cost, the_link_bounds_a_fast_transport)
 Test(cost, the_slower_of_node_and_stack_bounds_what_stays_inside)
 {
 	const struct psd_network with_local = {.bandwidth_bps = 10e9, .payload_ratio = 1, .local_bps = 80e9};
-	const struct psd_host slow = {.local_bps = 20e9}, fast = {.local_bps = 90e9};
+	const struct psd_host_costs slow = {.local_bps = 20e9}, fast = {.local_bps = 90e9};
 
 	expect_near(psd_rates_make(&free_host, &with_local, 10e9, 1, 1e12).local_bps, 80e9, "local_bps of the node");
 	expect_near(psd_rates_make(&slow, &with_local, 10e9, 1, 1e12).local_bps, 20e9, "local_bps of a slow stack");
@@ -129,7 +129,7 @@ Test(cost, the_slower_of_node_and_stack_bounds_what_stays_inside)
 Test(cost, headers_leave_a_share_of_the_link)
 {
 	const struct psd_network with_headers = {.bandwidth_bps = 10e9, .payload_ratio = 0.9, .latency_sec = 50e-6};
-	const struct psd_host slow = {.transport_bps = 8e9}, fast = {.transport_bps = 9.5e9};
+	const struct psd_host_costs slow = {.transport_bps = 8e9}, fast = {.transport_bps = 9.5e9};
 
 	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12).send_bps, 9e9, "send_bps of the link");
 	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12).receive_bps, 9e9,
@@ -218,12 +218,12 @@ static double busiest_port_sec(const struct psd_payload *payload, const struct p
 /* 27720 elements: every number of workers and shards here divides them. */
 static void expect_busiest_port(unsigned workers, unsigned workers_per_node, unsigned servers, double local_bps)
 {
-	static const struct psd_pattern *const patterns[] = {
+	static const struct psd_collective *const patterns[] = {
 		&psd_push, &psd_pull,	   &psd_broadcast,   &psd_to_root,     &psd_from_root,
 		&psd_ring, &psd_to_leader, &psd_from_leader, &psd_leader_push, &psd_leader_pull};
 	const struct psd_network with_local = {.bandwidth_bps = 10e9, .payload_ratio = 1, .local_bps = local_bps};
-	const struct psd_host host = {.transport_bps = 10e9,
-				      .incast_ratio = 0.1}; /* receiving is slower than sending */
+	const struct psd_host_costs host = {.transport_bps = 10e9,
+					    .incast_ratio = 0.1}; /* receiving is slower than sending */
 	const struct psd_rates rates = psd_rates_make(&host, &with_local, 10e9, 6, 1e12);
 	const struct psd_layout layout = psd_layout_make(workers, workers_per_node, servers);
 
@@ -231,7 +231,7 @@ static void expect_busiest_port(unsigned workers, unsigned workers_per_node, uns
 		for (unsigned last = 0; last < 2; last++) {
 			const unsigned root = psd_layout_shard_host(&layout, last ? layout.shards - 1 : 0);
 			const struct psd_payload payload = {
-				.pattern = patterns[p], .elements = 27720, .value_bytes = 4, .root = root};
+				.collective = patterns[p], .elements = 27720, .value_bytes = 4, .root = root};
 			const double actual_sec = psd_cost_transfer_sec(&payload, &layout, &rates);
 			const double expected_sec = busiest_port_sec(&payload, &layout, &rates);
 			cr_expect_float_eq(actual_sec, expected_sec, 1e-9 * expected_sec,
@@ -279,7 +279,7 @@ static double all_sec(const struct psd_payload *payload, const struct psd_layout
 
 Test(cost, size_classes_add_calls_steps_and_slowdown)
 {
-	const struct psd_host host = {
+	const struct psd_host_costs host = {
 		.collective = {{.up_to_bytes = 16384, .call_sec = 27e-6, .step_sec = 1.1e-6, .slowdown_ratio = 4},
 			       {.call_sec = 90e-6, .step_sec = 5.6e-6, .slowdown_ratio = 1}},
 		.n_collective_classes = 2,
@@ -287,8 +287,9 @@ Test(cost, size_classes_add_calls_steps_and_slowdown)
 	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
 	const struct psd_layout layout = psd_layout_make(4, 1, 0);
 	const double n = 2 * (4 - 1);
-	const struct psd_payload largest_small = {.pattern = &psd_ring, .elements = 16384 / 4, .value_bytes = 4};
-	const struct psd_payload smallest_large = {.pattern = &psd_ring, .elements = 16384 / 4 + 4, .value_bytes = 4};
+	const struct psd_payload largest_small = {.collective = &psd_ring, .elements = 16384 / 4, .value_bytes = 4};
+	const struct psd_payload smallest_large = {
+		.collective = &psd_ring, .elements = 16384 / 4 + 4, .value_bytes = 4};
 	/* call + n step + (n/P) bytes slowdown / B, and the network's latency of each step; the bytes at full speed are
 	 * the transfer */
 	const double small_sec = 27e-6 + n * 1.1e-6 + n / 4 * 16384 * 4 / B + n * alpha;
@@ -303,13 +304,13 @@ Test(cost, size_classes_add_calls_steps_and_slowdown)
 Test(cost, a_stack_and_a_collective_do_not_slow_each_other)
 {
 	const struct psd_layout layout = psd_layout_make(4, 1, 0);
-	const struct psd_payload payload = {.pattern = &psd_ring, .elements = 1000000, .value_bytes = 4};
+	const struct psd_payload payload = {.collective = &psd_ring, .elements = 1000000, .value_bytes = 4};
 	const double bits = 8.0 * 2.0 * 3.0 / 4.0 * 4e6, slowdowns[] = {1.5, 4.0}, expected_bps[] = {5e9, 10e9 / 4};
 
 	for (unsigned i = 0; i < 2; i++) {
-		const struct psd_host host = {.transport_bps = 5e9,
-					      .collective = {{.slowdown_ratio = slowdowns[i]}},
-					      .n_collective_classes = 1};
+		const struct psd_host_costs host = {.transport_bps = 5e9,
+						    .collective = {{.slowdown_ratio = slowdowns[i]}},
+						    .n_collective_classes = 1};
 		const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
 
 		expect_near(psd_cost_transfer_sec(&payload, &layout, &rates) +
@@ -321,7 +322,7 @@ Test(cost, a_stack_and_a_collective_do_not_slow_each_other)
 /* The first class that holds: for 8 workers by the share of each, of larger shares by how many workers there are. */
 Test(cost, classes_hold_by_share_and_by_workers)
 {
-	const struct psd_host host = {
+	const struct psd_host_costs host = {
 		.collective = {{.chunk_bytes = 1024, .call_sec = 1, .slowdown_ratio = 1},
 			       {.workers = 8, .call_sec = 2, .slowdown_ratio = 1},
 			       {.call_sec = 3, .slowdown_ratio = 1}},
@@ -329,7 +330,7 @@ Test(cost, classes_hold_by_share_and_by_workers)
 	};
 	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
 	const struct psd_layout eight = psd_layout_make(8, 1, 0), nine = psd_layout_make(9, 1, 0);
-	struct psd_payload payload = {.pattern = &psd_ring, .elements = 8 * 256, .value_bytes = 4};
+	struct psd_payload payload = {.collective = &psd_ring, .elements = 8 * 256, .value_bytes = 4};
 
 	expect_near(psd_cost_class_sec(&payload, &eight, &rates), 1, "a share of 1 KiB");
 	payload.elements++;

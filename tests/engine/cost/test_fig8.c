@@ -19,7 +19,7 @@ static double predicted_sec(const struct psd_scenario *scenario, const struct po
 	const struct psd_layout layout = psd_layout_make(point->gpus, scenario->workers_per_node, 0);
 	const bool is_ring = !strcmp(point->algorithm, "NCCL");
 	const struct psd_payload payload = {
-		.pattern = is_ring ? &psd_ring : &psd_two_level, .elements = 256ul * point->kib, .value_bytes = 4};
+		.collective = is_ring ? &psd_ring : &psd_two_level, .elements = 256ul * point->kib, .value_bytes = 4};
 	struct psd_error err = {.text = ""};
 	double transfer_sec, delay_sec;
 	unsigned system;

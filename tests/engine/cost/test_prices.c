@@ -3,8 +3,8 @@
 
 #include "engine/cost/prices.h"
 
-static const struct psd_host host = {.collective = {{.call_sec = 1e-3, .slowdown_ratio = 2.0}},
-				     .n_collective_classes = 1};
+static const struct psd_host_costs host = {.collective = {{.call_sec = 1e-3, .slowdown_ratio = 2.0}},
+					   .n_collective_classes = 1};
 static const struct psd_network network = {.latency_sec = 1e-5, .payload_ratio = 1.0, .local_bps = 4e9};
 
 Test(prices, are_what_the_cost_functions_say)
@@ -17,7 +17,7 @@ Test(prices, are_what_the_cost_functions_say)
 		for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
 			for (unsigned elements = 100; elements < 200; elements += 10) {
 				const struct psd_payload payload = {
-					.pattern = psd_all_reduces[p], .elements = elements, .value_bytes = 4};
+					.collective = psd_all_reduces[p], .elements = elements, .value_bytes = 4};
 				struct psd_price *price = psd_prices_of(&prices, &payload, &layout, &rates);
 				double transfer_sec, delay_sec;
 
@@ -35,7 +35,7 @@ Test(prices, know_the_busiest_node)
 {
 	const struct psd_layout layout = psd_layout_make(12, 4, 0);
 	const struct psd_rates rates = psd_rates_make(&host, &network, 1e9, 1, 1e12);
-	const struct psd_payload payload = {.pattern = &psd_ring, .elements = 1200, .value_bytes = 4};
+	const struct psd_payload payload = {.collective = &psd_ring, .elements = 1200, .value_bytes = 4};
 	struct psd_prices prices = {.all = NULL};
 	struct psd_price *price = psd_prices_of(&prices, &payload, &layout, &rates);
 
@@ -50,7 +50,7 @@ Test(prices, differ_between_groups)
 {
 	const struct psd_layout layout = psd_layout_make(12, 4, 0);
 	const struct psd_rates rates = psd_rates_make(&host, &network, 1e9, 1, 1e12);
-	struct psd_payload payload = {.pattern = &psd_ring, .elements = 1200, .value_bytes = 4, .group = {0, 1, 4}};
+	struct psd_payload payload = {.collective = &psd_ring, .elements = 1200, .value_bytes = 4, .group = {0, 1, 4}};
 	struct psd_prices prices = {.all = NULL};
 	const struct psd_price *inside = psd_prices_of(&prices, &payload, &layout, &rates);
 

@@ -9,20 +9,20 @@
 /* Runs until the next work ends: its cookie, and when. */
 static uint64_t run_to_end(struct psd_pool *pool, double *at_sec)
 {
-	uint64_t cookie = UINT64_MAX;
+	uint64_t tag = UINT64_MAX;
 
 	*at_sec = psd_pool_next_sec(pool);
 	cr_assert(isfinite(*at_sec));
-	cr_assert(psd_pool_take_ended(pool, *at_sec, &cookie));
-	return cookie;
+	cr_assert(psd_pool_take_ended(pool, *at_sec, &tag));
+	return tag;
 }
 
-static void expect_end(struct psd_pool *pool, uint64_t cookie, double sec)
+static void expect_end(struct psd_pool *pool, uint64_t tag, double sec)
 {
 	double at_sec;
 
-	cr_expect_eq(run_to_end(pool, &at_sec), cookie);
-	cr_expect_float_eq(at_sec, sec, ROUNDING, "work %u ends at %.9f s, expected %.9f s", (unsigned)cookie, at_sec,
+	cr_expect_eq(run_to_end(pool, &at_sec), tag);
+	cr_expect_float_eq(at_sec, sec, ROUNDING, "work %u ends at %.9f s, expected %.9f s", (unsigned)tag, at_sec,
 			   sec);
 }
 
@@ -185,10 +185,10 @@ static void carry_out(struct piece pieces[N_PIECES], double cores)
 
 static void take_ended(struct psd_pool *pool, double now_sec, double end_sec[N_PIECES])
 {
-	uint64_t cookie;
+	uint64_t tag;
 
-	while (psd_pool_take_ended(pool, now_sec, &cookie))
-		end_sec[cookie] = now_sec;
+	while (psd_pool_take_ended(pool, now_sec, &tag))
+		end_sec[tag] = now_sec;
 }
 
 /* Pieces of five kinds and two numbers of copies, which begin in a seeded order and often together. */

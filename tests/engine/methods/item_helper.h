@@ -56,7 +56,7 @@ static inline void open_item(struct one_item *item, const char *model, unsigned 
 		 "systems: [{name: A, %s}]\n",
 		 model, nodes, system);
 	loaded_open(&item->loaded, text);
-	psd_subject_matter_compute_on(&item->loaded.matter, has_own_memory);
+	psd_costed_model_compute_on(&item->loaded.costed, has_own_memory);
 	loaded_case(&item->made, &item->loaded, 0, 0);
 }
 

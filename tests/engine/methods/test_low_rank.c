@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "engine/schedules/pattern.h"
+#include "engine/collectives/collective.h"
 #include "tests/engine/methods/item_helper.h"
 
 enum { TEXT_MAX = 1024 };
@@ -325,8 +325,10 @@ Test(low_rank, every_all_reduce_moves_both_narrow_matrices)
 		snprintf(system, sizeof(system), "sync: %s, low_rank: {rank: 2}", psd_all_reduces[p]->name);
 		open_item(&item, "tests/data/wide_layer.yaml", (unsigned)P, system, true);
 		cr_expect_eq(item.made.plan.items[0].method, &psd_method_low_rank[p], "%s", system);
-		cr_expect_eq(find_op(&item, PSD_OP_COLLECTIVE, PSD_BUFFER_LEFT)->payload.pattern, psd_all_reduces[p]);
-		cr_expect_eq(find_op(&item, PSD_OP_COLLECTIVE, PSD_BUFFER_RIGHT)->payload.pattern, psd_all_reduces[p]);
+		cr_expect_eq(find_op(&item, PSD_OP_COLLECTIVE, PSD_BUFFER_LEFT)->payload.collective,
+			     psd_all_reduces[p]);
+		cr_expect_eq(find_op(&item, PSD_OP_COLLECTIVE, PSD_BUFFER_RIGHT)->payload.collective,
+			     psd_all_reduces[p]);
 		cr_expect_eq(all_sent_bytes(&item), (sends_all ? P * steps : 2 * (P - 1)) * (left + right) * 4, "%s",
 			     system);
 		close_item(&item);
@@ -351,6 +353,6 @@ Test(low_rank, hosts_keep_narrow_matrices_and_what_is_lost)
 		expect_kept(&item, kept, 4 + is_local);
 		close_item(&item);
 	}
-	cr_expect_eq(psd_buffers[PSD_BUFFER_RIGHT].life, PSD_LIFE_RUN);
-	cr_expect_eq(psd_buffers[PSD_BUFFER_RESIDUAL].life, PSD_LIFE_RUN);
+	cr_expect_eq(psd_buffers[PSD_BUFFER_RIGHT].life, PSD_LIFETIME_RUN);
+	cr_expect_eq(psd_buffers[PSD_BUFFER_RESIDUAL].life, PSD_LIFETIME_RUN);
 }

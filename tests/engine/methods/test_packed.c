@@ -260,13 +260,13 @@ static void expect_parts(const char *system, const uint64_t parts[WORKERS], uint
 		const struct psd_traffic traffic = psd_program_traffic(&item.made.program, shard);
 		uint64_t others = 0;
 
-		pull.pattern = &psd_pull;
+		pull.collective = &psd_pull;
 		for (unsigned worker = 0; worker < WORKERS; worker++) {
 			if (worker == shard)
 				continue;
 			others += parts[worker];
-			cr_expect_eq(push->pattern->range(push, layout, worker, shard).elements, parts[shard]);
-			cr_expect_eq(pull.pattern->range(&pull, layout, shard, worker).elements, parts[shard]);
+			cr_expect_eq(push->collective->range(push, layout, worker, shard).elements, parts[shard]);
+			cr_expect_eq(pull.collective->range(&pull, layout, shard, worker).elements, parts[shard]);
 		}
 		cr_expect_eq(push->value_bytes, bytes);
 		/* as a worker the other shards' blocks, as a shard its own to the other workers */
@@ -305,6 +305,6 @@ Test(packed, hosts_keep_blocks_and_what_is_lost)
 		expect_kept(&item, kept, n_kept - !is_local);
 		close_item(&item);
 	}
-	cr_expect_eq(psd_buffers[PSD_BUFFER_RESIDUAL].life, PSD_LIFE_RUN);
-	cr_expect_eq(psd_buffers[PSD_BUFFER_PART_RESIDUAL].life, PSD_LIFE_RUN);
+	cr_expect_eq(psd_buffers[PSD_BUFFER_RESIDUAL].life, PSD_LIFETIME_RUN);
+	cr_expect_eq(psd_buffers[PSD_BUFFER_PART_RESIDUAL].life, PSD_LIFETIME_RUN);
 }

@@ -1,5 +1,5 @@
 /* Systems whose sums a library carries out: what their programs do, beside this program's own all-reduces. */
-#include "engine/schedules/pattern.h"
+#include "engine/collectives/collective.h"
 #include "tests/loaded_helper.h"
 
 /* On a device with memory of its own. */
@@ -23,11 +23,11 @@ static unsigned count(const struct psd_program *program, enum psd_op_kind kind)
 	return n;
 }
 
-static void expect_sums_of(const struct psd_program *program, const struct psd_pattern *pattern)
+static void expect_sums_of(const struct psd_program *program, const struct psd_collective *collective)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		if (program->ops[i].kind == PSD_OP_COLLECTIVE)
-			cr_expect_eq(program->ops[i].payload.pattern, pattern);
+			cr_expect_eq(program->ops[i].payload.collective, collective);
 }
 
 Test(library, mpi_sums_what_a_ring_would_out_of_the_hosts_memory)
@@ -101,15 +101,15 @@ Test(library, nccl_inside_nodes_goes_between_them_as_two_levels_do)
 Test(library, what_stands_for_its_steps_is_named)
 {
 	for (unsigned l = 0; l < PSD_N_LIBRARIES; l++) {
-		const struct psd_pattern *pattern = psd_libraries[l], *assumed = NULL;
+		const struct psd_collective *collective = psd_libraries[l], *assumed = NULL;
 
 		for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
-			if (!strcmp(psd_all_reduces[p]->name, pattern->assumed))
+			if (!strcmp(psd_all_reduces[p]->name, collective->assumed))
 				assumed = psd_all_reduces[p];
-		cr_assert(assumed, "%s", pattern->name);
+		cr_assert(assumed, "%s", collective->name);
 		cr_expect_null(assumed->assumed);
-		cr_expect_eq(pattern->step, assumed->step);
-		cr_expect_eq(pattern->alone_sec, assumed->alone_sec);
+		cr_expect_eq(collective->step, assumed->step);
+		cr_expect_eq(collective->alone_sec, assumed->alone_sec);
 	}
 }
 
@@ -127,7 +127,7 @@ Test(library, sums_what_was_not_rounded)
 			continue;
 		system.wire = 1;
 		cr_expect_eq(
-			psd_case_make(&made, &loaded.matter, &system, psd_scenario_point(&loaded.scenario, 0), &err),
+			psd_case_make(&made, &loaded.costed, &system, psd_scenario_point(&loaded.scenario, 0), &err),
 			PSD_EINVAL);
 		cr_expect(strstr(err.text, "must be 'fp32' where tensors go by method"), "%s", err.text);
 	}

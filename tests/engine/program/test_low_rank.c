@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/collectives/collective.h"
 #include "engine/encodings/low_rank.h"
 #include "engine/program/choice.h"
-#include "engine/schedules/pattern.h"
 #include "tests/loaded_helper.h"
 
 #define NETWORK                                                                                                        \
@@ -149,7 +149,7 @@ static void check_candidates(const struct psd_plan *plan)
 	cr_expect_eq(plan->candidates[3], &psd_method_low_rank[p]);
 	cr_expect_eq(plan->candidates[4], &psd_method_all_reduces[p]);
 	cr_expect_str_eq(psd_method_low_rank[p].name, name);
-	cr_expect_eq(psd_method_low_rank[p].pattern, psd_all_reduces[p]);
+	cr_expect_eq(psd_method_low_rank[p].collective, psd_all_reduces[p]);
 }
 
 Test(low_rank_plan, every_all_reduce_has_a_row_of_its_own)

@@ -668,10 +668,10 @@ Test(plan, what_does_not_change_is_in_no_item)
 
 		snprintf(text, sizeof(text), VGG19 "systems: [{name: s, sync: %s}]\nsweep: {nodes: 4}\n", syncs[s]);
 		loaded_open(&loaded, text);
-		struct psd_tensor *tensors = loaded.matter.graph.tensors;
-		const unsigned last = loaded.matter.graph.n_tensors - 1;
+		struct psd_tensor *tensors = loaded.costed.graph.tensors;
+		const unsigned last = loaded.costed.graph.n_tensors - 1;
 		tensors[0].rate_ratio = tensors[last].rate_ratio = 0;
-		expected = loaded.matter.graph.parameters - tensors[0].elements - tensors[last].elements;
+		expected = loaded.costed.graph.parameters - tensors[0].elements - tensors[last].elements;
 		loaded_case(&made, &loaded, 0, 0);
 		cr_expect_eq(made.plan.n_tensors, last + 1 - 2);
 		for (unsigned i = 0; i < made.plan.n_items; i++) {
@@ -738,7 +738,7 @@ Test(plan, gradients_that_workers_never_have_whole_are_not_clipped)
 			 "test.yaml:6:5: system 'A' %s, 'clip' of the optimiser needs whole gradients at workers",
 			 refused[i].what);
 		loaded_open(&loaded, text);
-		cr_expect_eq(psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
+		cr_expect_eq(psd_case_make(&made, &loaded.costed, &loaded.scenario.systems[0],
 					   psd_scenario_point(&loaded.scenario, 0), &err),
 			     PSD_EINVAL, "%s", refused[i].system);
 		cr_expect_str_eq(err.text, expected);

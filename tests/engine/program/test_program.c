@@ -25,11 +25,11 @@ static void check_case(const struct loaded *loaded, const struct psd_system *sys
 	struct psd_case made;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, point), &err),
+	cr_assert_eq(psd_case_make(&made, &loaded->costed, system, psd_scenario_point(&loaded->scenario, point), &err),
 		     PSD_OK, "%s", err.text);
 	snprintf(name, sizeof(name), "%s, %s, barrier %s, priority %s, %s, %s, %u workers, %u servers%s%s%s",
 		 psd_sync_names[system->sync], psd_schedule_names[system->schedule], psd_barrier_names[system->barrier],
-		 psd_priority_names[system->priority], loaded->matter.costs.has_own_memory ? "copies" : "no copies",
+		 psd_priority_names[system->priority], loaded->costed.costs.has_own_memory ? "copies" : "no copies",
 		 psd_encoding_names[system->wire], made.plan.layout.workers, system->servers,
 		 system->is_local ? ", local steps" : "", system->is_compressed || system->is_low_rank ? ", " : "",
 		 system->is_low_rank	 ? "low rank"
@@ -115,7 +115,7 @@ static void for_each_of(const char *scenario, unsigned first, unsigned last, che
 			system.schedule = bits & 1 ? PSD_SCHEDULE_WAIT_FREE : PSD_SCHEDULE_SEQUENTIAL;
 			system.barrier = bits & 2 ? PSD_BARRIER_LAYER : PSD_BARRIER_ITERATION;
 			system.priority = bits & 4 ? PSD_PRIORITY_FORWARD : PSD_PRIORITY_GENERATION;
-			loaded.matter.costs.has_own_memory = bits & 8;
+			loaded.costed.costs.has_own_memory = bits & 8;
 			system.host.update_bps = UPDATE_BPS;
 			system.is_sparse = bits & 64;
 			system.sparse = (struct psd_sparse){.sparsity = 0.5, .chunk_elements = 1000};
@@ -228,7 +228,7 @@ static void check_receives(const struct psd_program *program, const char *name)
 		cr_assert_gt(i, 0, "%s", name);
 		cr_assert_eq(op[-1].kind, PSD_OP_SEND, "%s: operation %u", name, i);
 		cr_assert_eq(op->match, i - 1, "%s: operation %u", name, i);
-		cr_assert(op->payload.pattern == op[-1].payload.pattern &&
+		cr_assert(op->payload.collective == op[-1].payload.collective &&
 				  op->payload.elements == op[-1].payload.elements,
 			  "%s: operation %u", name, i);
 	}
@@ -243,13 +243,13 @@ Test(program, a_receive_directly_follows_its_send)
 }
 
 struct count {
-	const struct psd_pattern *pattern;
+	const struct psd_collective *collective;
 	uint64_t elements;
 };
 
 static void add_elements(struct count *counts, const struct psd_op *op)
 {
-	while (counts->pattern != op->payload.pattern)
+	while (counts->collective != op->payload.collective)
 		counts++;
 	counts->elements += op->payload.elements;
 }
@@ -278,11 +278,12 @@ static void check_elements(const struct psd_program *program, const char *name)
 
 	for (unsigned i = 0; i < plan->n_items && psd_layout_hosts(&plan->layout) > 1; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
-		struct count counts[] = {{&psd_push, 0},	{&psd_pull, 0},
-					 {&psd_broadcast, 0},	{&psd_to_root, 0},
-					 {&psd_from_root, 0},	{&psd_to_leader, 0},
-					 {&psd_leader_push, 0}, {&psd_leader_pull, 0},
-					 {&psd_from_leader, 0}, {plan->candidates[plan->n_candidates - 1]->pattern, 0}};
+		struct count counts[] = {
+			{&psd_push, 0},	       {&psd_pull, 0},
+			{&psd_broadcast, 0},   {&psd_to_root, 0},
+			{&psd_from_root, 0},   {&psd_to_leader, 0},
+			{&psd_leader_push, 0}, {&psd_leader_pull, 0},
+			{&psd_from_leader, 0}, {plan->candidates[plan->n_candidates - 1]->collective, 0}};
 		for (uint32_t o = 0; o < program->n_ops; o++) {
 			const struct psd_op *op = &program->ops[o];
 			if (op->item == (int)i && (op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE))
@@ -305,7 +306,8 @@ static void check_elements(const struct psd_program *program, const char *name)
 			cr_assert_eq(counts[way].elements, is_by_leaders ? item->subject.elements : 0, "%s: item %u",
 				     name, i);
 		cr_assert_eq(counts[9].elements,
-			     item->method->pattern == plan->candidates[plan->n_candidates - 1]->pattern && has_peers
+			     item->method->collective == plan->candidates[plan->n_candidates - 1]->collective &&
+					     has_peers
 				     ? is_narrowed(item) ? item->left + item->right : item->travelling
 				     : 0,
 			     "%s: item %u", name, i);
@@ -419,14 +421,14 @@ static bool is_decoding(const struct psd_op *op)
 /* From servers to workers, at once or by way of leaders. */
 static bool brings_parts(const struct psd_op *op)
 {
-	return op->payload.pattern == &psd_pull || op->payload.pattern == &psd_leader_pull ||
-	       op->payload.pattern == &psd_from_leader;
+	return op->payload.collective == &psd_pull || op->payload.collective == &psd_leader_pull ||
+	       op->payload.collective == &psd_from_leader;
 }
 
 /* After what its leader receives, which is no edge. */
 static bool is_handed_on(const struct psd_op *op)
 {
-	return op->kind == PSD_OP_RECEIVE && op->payload.pattern == &psd_from_leader;
+	return op->kind == PSD_OP_RECEIVE && op->payload.collective == &psd_from_leader;
 }
 
 /* Nothing is pulled, broadcast or summed before the gradient that it carries is final. */
@@ -457,7 +459,7 @@ Test(program, nothing_moves_before_its_gradient_is_final)
 
 /* Whether `waits` waits, in its iteration, for such an operation of the same slice. */
 static bool is_after(const struct psd_program *program, uint32_t waits, enum psd_op_kind kind,
-		     const struct psd_pattern *pattern)
+		     const struct psd_collective *collective)
 {
 	const struct psd_op *of = &program->ops[waits];
 	bool *is_before = all_before(program, waits), is_found = false;
@@ -466,7 +468,7 @@ static bool is_after(const struct psd_program *program, uint32_t waits, enum psd
 		const struct psd_op *op = &program->ops[i];
 
 		is_found = is_found || (is_before[i] && op->kind == kind && op->item == of->item &&
-					op->slice == of->slice && op->payload.pattern == pattern);
+					op->slice == of->slice && op->payload.collective == collective);
 	}
 	free(is_before);
 	return is_found;
@@ -587,13 +589,13 @@ static void check_leaders(const struct psd_program *program, const char *name)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
-		const struct psd_pattern *pattern = op->kind == PSD_OP_SEND ? op->payload.pattern : NULL;
+		const struct psd_collective *collective = op->kind == PSD_OP_SEND ? op->payload.collective : NULL;
 
 		if (op->kind == PSD_OP_SUM)
 			cr_assert(is_after(program, i, PSD_OP_RECEIVE, &psd_to_leader), "%s: sum %u", name, i);
-		if (pattern == &psd_leader_push)
+		if (collective == &psd_leader_push)
 			cr_assert(is_after(program, i, PSD_OP_SUM, NULL), "%s: push %u", name, i);
-		if (pattern == &psd_from_leader)
+		if (collective == &psd_from_leader)
 			cr_assert(is_after(program, i, PSD_OP_RECEIVE, &psd_leader_pull), "%s: handing on %u", name, i);
 	}
 }
@@ -648,17 +650,17 @@ static void check_copies(const struct psd_program *program, const char *name)
 		n_copies += is_copy(op);
 		if ((op->kind != PSD_OP_SEND && op->kind != PSD_OP_COLLECTIVE) || !program->plan->costs->has_own_memory)
 			continue;
-		if (op->payload.pattern == &psd_nccl ||
-		    op->payload.pattern == &psd_nccl_two_level) /* read and write there */
+		if (op->payload.collective == &psd_nccl ||
+		    op->payload.collective == &psd_nccl_two_level) /* read and write there */
 			continue;
 		const uint64_t out_bytes = op->payload.elements * op->payload.value_bytes; /* a device encodes */
 		const bool are_factors = op->target == PSD_BUFFER_FACTORS || op->target == PSD_BUFFER_ENCODED_FACTORS;
 		const uint64_t in_bytes = are_factors ? n_senders * out_bytes : out_bytes;
-		if (is_of_device(op->source) && !brings_parts(op) && op->payload.pattern != &psd_leader_push) {
+		if (is_of_device(op->source) && !brings_parts(op) && op->payload.collective != &psd_leader_push) {
 			n_expected++;
 			cr_assert(is_copied(program, i, PSD_OP_COPY_OUT, out_bytes), "%s: operation %u", name, i);
 		}
-		if (is_of_device(op->target) && in_bytes > 0 && op->payload.pattern != &psd_leader_pull) {
+		if (is_of_device(op->target) && in_bytes > 0 && op->payload.collective != &psd_leader_pull) {
 			n_expected++;
 			cr_assert(is_copied(program, op->kind == PSD_OP_SEND ? i + 1 : i, PSD_OP_COPY_IN, in_bytes),
 				  "%s: operation %u", name, i);
@@ -709,7 +711,7 @@ static void expect_same_shape(const struct psd_program *a, const struct psd_prog
 
 Test(program, prices_change_no_operation)
 {
-	static const struct psd_host no_prices;
+	static const struct psd_host_costs no_prices;
 	struct loaded loaded;
 	struct psd_error err;
 
@@ -723,13 +725,13 @@ Test(program, prices_change_no_operation)
 			without.sync = (enum psd_sync)sync;
 			without.host = no_prices;
 			with = without;
-			with.host = (struct psd_host){.copy_bps = 8e9,
-						      .reduce_bps = 8e9,
-						      .update_bps = UPDATE_BPS,
-						      .transport_bps = 8e9,
-						      .iteration_sec = 1e-3};
-			cr_assert_eq(psd_case_make(&made_without, &loaded.matter, &without, at, &err), PSD_OK);
-			cr_assert_eq(psd_case_make(&made_with, &loaded.matter, &with, at, &err), PSD_OK);
+			with.host = (struct psd_host_costs){.copy_bps = 8e9,
+							    .reduce_bps = 8e9,
+							    .update_bps = UPDATE_BPS,
+							    .transport_bps = 8e9,
+							    .iteration_sec = 1e-3};
+			cr_assert_eq(psd_case_make(&made_without, &loaded.costed, &without, at, &err), PSD_OK);
+			cr_assert_eq(psd_case_make(&made_with, &loaded.costed, &with, at, &err), PSD_OK);
 			expect_same_shape(&made_without.program, &made_with.program, psd_sync_names[sync]);
 			psd_case_release(&made_with);
 			psd_case_release(&made_without);
@@ -856,7 +858,7 @@ Test(program, a_barrier_per_layer_waits_for_that_layer_alone)
 static bool is_reply(const struct psd_op *op)
 {
 	return (op->kind == PSD_OP_SEND || op->kind == PSD_OP_RECEIVE) &&
-	       (brings_parts(op) || op->payload.pattern == &psd_from_root);
+	       (brings_parts(op) || op->payload.collective == &psd_from_root);
 }
 
 /* Whose turn is before the turn of layers, whatever its item: on the device, what others wait for. */
@@ -1102,7 +1104,7 @@ static double conversions_sec(const struct loaded *loaded, const struct psd_syst
 	struct psd_error err = {.text = ""};
 	double work_sec = 0.0;
 
-	cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, 1), &err),
+	cr_assert_eq(psd_case_make(&made, &loaded->costed, system, psd_scenario_point(&loaded->scenario, 1), &err),
 		     PSD_OK);
 	for (uint32_t i = 0; i < made.program.n_ops; i++)
 		work_sec += made.program.ops[i].kind == PSD_OP_CONVERT ? made.program.ops[i].work_sec : 0.0;
@@ -1122,10 +1124,10 @@ Test(program, conversions_of_a_ring_read_and_write_every_value_once_at_the_rate_
 	system.wire = 1;
 	system.host.reduce_bps = 8e9;
 	system.host.update_bps = 32e9;
-	bytes = 2 * (4 + 2) * (double)loaded.matter.graph.parameters; /* there and back, 4 bytes and 2 */
-	psd_subject_matter_compute_on(&loaded.matter, false);
+	bytes = 2 * (4 + 2) * (double)loaded.costed.graph.parameters; /* there and back, 4 bytes and 2 */
+	psd_costed_model_compute_on(&loaded.costed, false);
 	cr_expect_float_eq(conversions_sec(&loaded, &system), bytes / 1e9, 1e-12);
-	psd_subject_matter_compute_on(&loaded.matter, true);
+	psd_costed_model_compute_on(&loaded.costed, true);
 	cr_expect_float_eq(conversions_sec(&loaded, &system), bytes / 4e9, 1e-12);
 	loaded_close(&loaded);
 }
@@ -1171,7 +1173,7 @@ Test(program, workers_begin_collectives_by_themselves_where_all_have_one_order)
 		system.sync = PSD_SYNC_ALL_REDUCE;
 		system.priority = (enum psd_priority)priority;
 		cr_assert_eq(
-			psd_case_make(&made, &loaded.matter, &system, psd_scenario_point(&loaded.scenario, 1), &err),
+			psd_case_make(&made, &loaded.costed, &system, psd_scenario_point(&loaded.scenario, 1), &err),
 			PSD_OK);
 		cr_expect_eq(psd_program_orders_collectives(&made.program), priority == PSD_PRIORITY_GENERATION);
 		psd_case_release(&made);

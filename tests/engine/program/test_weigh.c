@@ -20,7 +20,7 @@ static struct psd_subject matrix(uint32_t K, uint64_t M, uint64_t N)
 }
 
 static const struct psd_network network = {.bandwidth_bps = 10e9, .payload_ratio = 1, .latency_sec = 50e-6};
-static const struct psd_host free_host = {0};
+static const struct psd_host_costs free_host = {0};
 
 static struct psd_rates free_rates(void)
 {
@@ -137,7 +137,7 @@ static const char *const names[METHODS] = {"ps", "sfb", "adam", "ring"};
 /* What the ends add to a message's way is like so much more on the links. */
 Test(weigh, latency_of_the_ends_adds_to_that_of_the_links)
 {
-	const struct psd_host host = {.latency_sec = 70e-6};
+	const struct psd_host_costs host = {.latency_sec = 70e-6};
 	const struct psd_network raised = {.bandwidth_bps = 10e9, .payload_ratio = 1, .latency_sec = 50e-6 + 70e-6};
 	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
 	const struct psd_rates expected = psd_rates_make(&free_host, &raised, 10e9, 1, 1e12);
@@ -255,7 +255,7 @@ Test(weigh, adam_pays_for_the_matrix_at_its_root)
 
 Test(weigh, the_stack_adds_copies_and_reduction_or_update)
 {
-	const struct psd_host host = {.copy_bps = 8e9, .reduce_bps = 4e9, .update_bps = 16e9};
+	const struct psd_host_costs host = {.copy_bps = 8e9, .reduce_bps = 4e9, .update_bps = 16e9};
 	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
 	const struct psd_rates without = free_rates();
 	const struct psd_subject subject = matrix(32, 1680, 1000);

@@ -234,7 +234,7 @@ Test(scenario, a_system_overlays_the_clusters_host)
 			   "  - {name: Y}",
 			   settings, &err),
 		     PSD_OK, "%s", err.text);
-	const struct psd_host *x = &scenario.systems[0].host, *y = &scenario.systems[1].host;
+	const struct psd_host_costs *x = &scenario.systems[0].host, *y = &scenario.systems[1].host;
 
 	cr_expect_float_eq(x->copy_bps, 8 * 3e9, 1);
 	cr_expect_float_eq(x->reduce_bps, 8 * 2e9, 1);

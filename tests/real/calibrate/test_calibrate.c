@@ -118,7 +118,7 @@ static struct psd_exchange_options pair(unsigned workers_per_node, double link_b
 		.n_streams = 1,
 		.n_iterations = 1,
 		.rate_bps = link_bps,
-		.ground = PSD_GROUND_SHAPED,
+		.cluster_kind = PSD_CLUSTER_SHAPED,
 		.stall_sec = STALL_SEC,
 	};
 }
@@ -174,7 +174,7 @@ Test(calibrate, workers_that_share_no_memory_say_so)
 	double bytes;
 
 	cr_assert_neq(line, MAP_FAILED);
-	options.ground = PSD_GROUND_LOOPBACK;
+	options.cluster_kind = PSD_CLUSTER_LOOPBACK;
 	options.remark = keep_line;
 	options.context = line;
 	(void)longest_sec(&options, &bytes);

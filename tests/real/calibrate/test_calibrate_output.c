@@ -33,7 +33,7 @@ static void load(struct psd_scenario *scenario)
 
 /* A calibration whose measurements are made up. */
 struct made_up {
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 	struct psd_calibrate_options options;
 	struct psd_calibration calibration;
 	char device_text[PSD_DEVICE_TEXT_MAX];
@@ -45,7 +45,7 @@ static void make_up(struct made_up *made, const struct psd_scenario *scenario, d
 	struct psd_calibration *calibration = &made->calibration;
 	struct psd_error err = {.text = ""};
 
-	made->options = (struct psd_calibrate_options){.matter = &made->matter,
+	made->options = (struct psd_calibrate_options){.costed = &made->costed,
 						       .point = psd_scenario_point(scenario, 0),
 						       .output_path = path,
 						       .version = "test",
@@ -53,10 +53,10 @@ static void make_up(struct made_up *made, const struct psd_scenario *scenario, d
 	snprintf(made->device_text, sizeof(made->device_text), "a library 1.2");
 	*calibration = (struct psd_calibration){
 		.options = &made->options, .cores = 2, .n_busy = 2, .device_text = made->device_text};
-	cr_assert_eq(psd_subject_matter_load(&made->matter, scenario, &err), PSD_OK, "%s", err.text);
-	calibration->forward_sec = calloc(made->matter.graph.n_layers, sizeof(double));
-	calibration->backward_sec = calloc(made->matter.graph.n_layers, sizeof(double));
-	for (unsigned l = 0; l < made->matter.graph.n_layers; l++)
+	cr_assert_eq(psd_costed_model_load(&made->costed, scenario, &err), PSD_OK, "%s", err.text);
+	calibration->forward_sec = calloc(made->costed.graph.n_layers, sizeof(double));
+	calibration->backward_sec = calloc(made->costed.graph.n_layers, sizeof(double));
+	for (unsigned l = 0; l < made->costed.graph.n_layers; l++)
 		calibration->forward_sec[l] = calibration->backward_sec[l] = 1e-3;
 	for (unsigned q = 0; q < PSD_QUANTITIES; q++)
 		calibration->measured[q] = (struct psd_measured){.is_there = true, .value = 1, .n_samples = 1};
@@ -74,7 +74,7 @@ static void release(struct made_up *made)
 {
 	free(made->calibration.forward_sec);
 	free(made->calibration.backward_sec);
-	psd_subject_matter_release(&made->matter);
+	psd_costed_model_release(&made->costed);
 }
 
 /* Reads back what was written into *calibrated; table: NULL, or gets it. */
@@ -113,7 +113,7 @@ static void expect_the_machine_and_the_host_alone(const struct psd_scenario *cal
 	cr_expect_float_eq(calibrated->machine.bytes_bps, rounded_bps, 1.0);
 	cr_expect_float_eq(calibrated->machine.message_sec, MESSAGE_SEC, 1e-12);
 	for (unsigned s = 0; s < calibrated->n_systems; s++) {
-		const struct psd_host *host = &calibrated->systems[s].host;
+		const struct psd_host_costs *host = &calibrated->systems[s].host;
 
 		cr_expect_float_eq(host->iteration_sec, BESIDE_SEC, 1e-12);
 		cr_expect(host->copy_bps == 0 && host->n_collective_classes == 0, "%s", calibrated->systems[s].name);
@@ -199,8 +199,8 @@ Test(calibrate_output, noise_is_marked_and_says_what_to_do)
 {
 	static const double most[] = {1.04, 1.06};
 	const struct psd_scenario scenario = {.network.latency_sec = 0.0};
-	const struct psd_subject_matter matter = {.scenario = &scenario};
-	const struct psd_calibrate_options options = {.matter = &matter};
+	const struct psd_costed_model costed = {.scenario = &scenario};
+	const struct psd_calibrate_options options = {.costed = &costed};
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct psd_calibration calibration = {.options = &options};

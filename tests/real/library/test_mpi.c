@@ -46,7 +46,7 @@ static struct training *make_training(const char *system, unsigned workers)
 
 static uint64_t count_parameters(const struct training *training)
 {
-	return training->loaded.matter.graph.parameters;
+	return training->loaded.costed.graph.parameters;
 }
 
 static struct scratch_path parameters_path(const struct scratch_folder *folder, unsigned rank)

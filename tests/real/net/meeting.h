@@ -28,7 +28,7 @@ static inline void *join(void *context)
 	return NULL;
 }
 
-/* Both at once. hosts[h].options.n_lines and terms are the caller's. */
+/* Both at once. hosts[h].options.n_connections and terms are the caller's. */
 static inline void meet(struct host hosts[HOSTS])
 {
 	static const struct psd_socket_options socket_options = {.has_buffers = false};
@@ -55,7 +55,7 @@ static inline void meet(struct host hosts[HOSTS])
 static inline void part(struct host hosts[HOSTS])
 {
 	for (unsigned h = 0; h < HOSTS; h++)
-		for (unsigned i = 0; !hosts[h].status && i < HOSTS * hosts[h].options.n_lines; i++)
+		for (unsigned i = 0; !hosts[h].status && i < HOSTS * hosts[h].options.n_connections; i++)
 			if (hosts[h].fds[i] >= 0)
 				close(hosts[h].fds[i]);
 }

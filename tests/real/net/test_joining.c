@@ -74,7 +74,7 @@ static void open_cluster(struct cluster *cluster)
 			.layout = &cluster->layout,
 			.hosts = cluster->places,
 			.self = h,
-			.n_lines = LINES,
+			.n_connections = LINES,
 			.terms = TERMS,
 			.within_sec = LONG_SEC,
 			.greeting_sec = LONG_SEC,

@@ -68,7 +68,7 @@ static void open_cluster(struct cluster *cluster, uint32_t number)
 			.layout = &cluster->layout,
 			.hosts = cluster->places,
 			.self = h,
-			.n_lines = LINES,
+			.n_connections = LINES,
 			.terms = TERMS,
 			.attempt = &host->attempt,
 			.within_sec = LONG_SEC,

@@ -4,8 +4,8 @@
 
 Test(mesh, hosts_are_joined_by_every_line)
 {
-	struct host hosts[HOSTS] = {{.options = {.n_lines = 3, .terms = "seed: 1\n"}},
-				    {.options = {.n_lines = 3, .terms = "seed: 1\n"}}};
+	struct host hosts[HOSTS] = {{.options = {.n_connections = 3, .terms = "seed: 1\n"}},
+				    {.options = {.n_connections = 3, .terms = "seed: 1\n"}}};
 
 	meet(hosts);
 	for (unsigned line = 0; line < 3; line++) {
@@ -25,7 +25,8 @@ Test(mesh, hosts_are_joined_by_every_line)
 
 Test(mesh, one_machine_has_one_clock)
 {
-	struct host hosts[HOSTS] = {{.options = {.n_lines = 1, .terms = ""}}, {.options = {.n_lines = 1, .terms = ""}}};
+	struct host hosts[HOSTS] = {{.options = {.n_connections = 1, .terms = ""}},
+				    {.options = {.n_connections = 1, .terms = ""}}};
 
 	meet(hosts);
 	cr_assert_eq(hosts[1].status, PSD_OK, "%s", hosts[1].err.text);
@@ -39,8 +40,8 @@ Test(mesh, one_machine_has_one_clock)
 static void check_refused(const char *ours, const char *theirs, unsigned their_lines, const char *words,
 			  const char *their_words)
 {
-	struct host hosts[HOSTS] = {{.options = {.n_lines = 1, .terms = ours}},
-				    {.options = {.n_lines = their_lines, .terms = theirs}}};
+	struct host hosts[HOSTS] = {{.options = {.n_connections = 1, .terms = ours}},
+				    {.options = {.n_connections = their_lines, .terms = theirs}}};
 
 	meet(hosts);
 	cr_assert_eq(hosts[0].status, PSD_ERUN);

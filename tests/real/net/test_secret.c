@@ -222,7 +222,8 @@ Test(secret, whoever_has_a_certificate_instead_is_not_believed)
 static struct psd_carrier carry(const struct party *party, unsigned self)
 {
 	const struct psd_layout layout = psd_layout_make(2, 1, 0);
-	const struct psd_mesh_options mesh = {.layout = &layout, .self = self, .n_lines = 1, .secret = party->secret};
+	const struct psd_mesh_options mesh = {
+		.layout = &layout, .self = self, .n_connections = 1, .secret = party->secret};
 	const int fds[2] = {self == 1 ? party->fd : -1, self == 0 ? party->fd : -1};
 	const struct psd_transport_join join = {.mesh = &mesh, .fds = fds};
 	struct psd_carrier carriers[2];

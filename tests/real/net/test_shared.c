@@ -15,9 +15,9 @@
 #include <sys/resource.h>
 #include <sys/un.h>
 
+#include "real/net/connections.h"
 #include "real/net/frame.h"
-#include "real/net/streams.h"
-#include "real/net/tube.h"
+#include "real/net/ring_buffer.h"
 #include "tests/real/emulation_helper.h"
 
 enum { MOST_HOSTS = 4, LINES = 2, LONG_BYTES = 6 * (1 << 20) + 77, PIECE_BYTES = 30011, SHARED_PORT = 7411 };
@@ -71,7 +71,7 @@ static int join_and_act(struct meeting *meeting)
 	meeting->options = (struct psd_mesh_options){.layout = &meeting->layout,
 						     .hosts = meeting->hosts,
 						     .self = meeting->self,
-						     .n_lines = LINES,
+						     .n_connections = LINES,
 						     .listener = meeting->listeners[meeting->self],
 						     .terms = "",
 						     .within_sec = WITHIN_SEC,
@@ -308,7 +308,8 @@ static void *join_alone(void *context)
 	static const struct psd_mesh_host hosts[2] = {{"127.0.0.1", 1}, {"127.0.0.1", 2}};
 	struct hand *hand = context;
 	const struct psd_layout layout = psd_layout_make(2, 2, 0);
-	const struct psd_mesh_options mesh = {.layout = &layout, .hosts = hosts, .self = 1 - hand->self, .n_lines = 1};
+	const struct psd_mesh_options mesh = {
+		.layout = &layout, .hosts = hosts, .self = 1 - hand->self, .n_connections = 1};
 	int fds[2] = {-1, -1};
 	const struct psd_transport_join join = {&mesh, fds, psd_socket_now_sec() + WITHIN_SEC};
 	struct psd_carrier carriers[2];
@@ -397,10 +398,10 @@ static int make_memory(size_t n_bytes, int seals)
 }
 
 /* The test has the higher number and passes memory: what comes of it, and the memory. */
-static struct psd_tube *pass_memory(struct hand *hand, size_t n_bytes, int seals, bool is_known, bool *is_taken)
+static struct psd_ring_buffer *pass_memory(struct hand *hand, size_t n_bytes, int seals, bool is_known, bool *is_taken)
 {
 	const int fd = make_memory(n_bytes, seals);
-	struct psd_tube *tubes = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct psd_ring_buffer *tubes = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	uint64_t key[4], ignored[4];
 
 	cr_assert_neq((void *)tubes, MAP_FAILED);
@@ -422,7 +423,7 @@ static void check_memory(size_t n_bytes, int seals, bool is_known, bool is_right
 {
 	struct hand hand;
 	bool is_taken = false;
-	struct psd_tube *tubes = pass_memory(&hand, n_bytes, seals, is_known, &is_taken);
+	struct psd_ring_buffer *tubes = pass_memory(&hand, n_bytes, seals, is_known, &is_taken);
 
 	cr_expect_eq(is_taken, is_right, "%zu bytes, seals %x", n_bytes, (unsigned)seals);
 	close_hand(&hand);
@@ -432,7 +433,7 @@ static void check_memory(size_t n_bytes, int seals, bool is_known, bool is_right
 /* Memory that its maker may shorten, or has made too short, kills whoever reads behind its end. */
 Test(shared, memory_that_may_be_shortened_is_refused)
 {
-	const size_t n_bytes = 2 * sizeof(struct psd_tube);
+	const size_t n_bytes = 2 * sizeof(struct psd_ring_buffer);
 
 	check_memory(n_bytes, F_SEAL_SHRINK, true, true);
 	check_memory(n_bytes, 0, true, false);
@@ -443,7 +444,7 @@ Test(shared, memory_that_may_be_shortened_is_refused)
 
 Test(shared, what_comes_without_the_secret_is_not_mapped)
 {
-	check_memory(2 * sizeof(struct psd_tube), F_SEAL_SHRINK, false, false);
+	check_memory(2 * sizeof(struct psd_ring_buffer), F_SEAL_SHRINK, false, false);
 }
 
 /* ---- and then writes what it likes ---- */
@@ -476,47 +477,48 @@ static enum psd_status lost(void *context, unsigned peer, int error_number, stru
 static int turn_and_tell(struct hand *hand, bool sends)
 {
 	int why = -1;
-	const struct psd_streams_options options = {
+	const struct psd_connections_options options = {
 		.n_peers = 1,
-		.n_lines = 1,
+		.n_connections = 1,
 		.carriers = &hand->carrier,
 		.wake_fd = eventfd(0, EFD_NONBLOCK),
 		.owner = {.expect = expect, .arrived = arrived, .left = left, .lost = lost, .context = &why},
 	};
 	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE};
-	struct psd_streams *streams;
+	struct psd_connections *connections;
 	struct psd_error err;
 	bool has_moved;
 
-	cr_assert_eq(psd_streams_open(&streams, &options, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_connections_open(&connections, &options, &err), PSD_OK, "%s", err.text);
 	hand->carrier.fd = -1; /* the streams' now */
 	if (sends)
-		cr_assert(psd_streams_send_small(streams, 0, &head, NULL));
+		cr_assert(psd_connections_send_small(connections, 0, &head, NULL));
 	for (unsigned t = 0; t < 3; t++)
-		cr_assert_eq(psd_streams_turn(streams, 0, &has_moved, &err), PSD_OK, "%s", err.text);
-	psd_streams_close(streams);
+		cr_assert_eq(psd_connections_turn(connections, 0, &has_moved, &err), PSD_OK, "%s", err.text);
+	psd_connections_close(connections);
 	close(options.wake_fd);
 	return why;
 }
 
-static void check_rubbish(unsigned tube, bool is_written, uint64_t rubbish, bool sends, int why)
+static void check_rubbish(unsigned ring, bool is_written, uint64_t rubbish, bool sends, int why)
 {
 	struct hand hand;
 	bool is_taken;
-	struct psd_tube *tubes = pass_memory(&hand, 2 * sizeof(struct psd_tube), F_SEAL_SHRINK, true, &is_taken);
+	struct psd_ring_buffer *tubes =
+		pass_memory(&hand, 2 * sizeof(struct psd_ring_buffer), F_SEAL_SHRINK, true, &is_taken);
 
 	cr_assert(is_taken);
-	atomic_store(is_written ? &tubes[tube].n_written : &tubes[tube].n_read, rubbish);
-	cr_expect_eq(turn_and_tell(&hand, sends), why, "tube %u: %llu", tube, (unsigned long long)rubbish);
+	atomic_store(is_written ? &tubes[ring].n_written : &tubes[ring].n_read, rubbish);
+	cr_expect_eq(turn_and_tell(&hand, sends), why, "tube %u: %llu", ring, (unsigned long long)rubbish);
 	close(hand.fd);
-	munmap(tubes, 2 * sizeof(struct psd_tube));
+	munmap(tubes, 2 * sizeof(struct psd_ring_buffer));
 }
 
 /* The lower number writes into the first tube and reads from the second. */
 Test(shared, rubbish_in_the_memory_closes_the_connection)
 {
 	check_rubbish(0, false, 0, true, -1);
-	check_rubbish(1, true, PSD_TUBE_ROOM_BYTES + 1, false, EPROTO);
+	check_rubbish(1, true, PSD_RING_BUFFER_BYTES + 1, false, EPROTO);
 	check_rubbish(1, true, UINT64_MAX, false, EPROTO);
 	check_rubbish(0, false, 1, true, EPROTO); /* nothing has been written yet */
 	check_rubbish(0, false, UINT64_C(1) << 40, true, EPROTO);

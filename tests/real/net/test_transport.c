@@ -40,7 +40,8 @@ static void *join_node(void *context)
 	static const struct psd_mesh_host hosts[2] = {{"127.0.0.1", 1}, {"127.0.0.1", 2}};
 	struct joining *joining = context;
 	const struct psd_layout layout = psd_layout_make(2, 2, 0);
-	const struct psd_mesh_options mesh = {.layout = &layout, .hosts = hosts, .self = joining->self, .n_lines = 1};
+	const struct psd_mesh_options mesh = {
+		.layout = &layout, .hosts = hosts, .self = joining->self, .n_connections = 1};
 	const struct psd_transport_join join = {&mesh, NULL, psd_socket_now_sec() + 60.0};
 	struct psd_carrier carriers[2] = {{.fd = -1}, {.fd = -1}};
 	struct psd_error err;
@@ -68,7 +69,7 @@ static void open_shared(struct pair *pair, int fds[2])
 static struct psd_carrier take_session(int fd, unsigned self, struct psd_secret *secret)
 {
 	const struct psd_layout layout = psd_layout_make(2, 1, 0);
-	const struct psd_mesh_options mesh = {.layout = &layout, .self = self, .n_lines = 1, .secret = secret};
+	const struct psd_mesh_options mesh = {.layout = &layout, .self = self, .n_connections = 1, .secret = secret};
 	const struct psd_transport_join join = {.mesh = &mesh};
 	struct psd_carrier carriers[2] = {{.fd = -1}, {.fd = -1}};
 	struct psd_error err;
@@ -143,19 +144,19 @@ static uint8_t byte_at(uint64_t n)
 static ssize_t send_bytes(struct psd_carrier *carrier, uint64_t at, size_t n_bytes)
 {
 	uint8_t bytes[2 * CHUNK_BYTES];
-	const struct iovec pieces[] = {{bytes, n_bytes / 3}, {bytes + n_bytes / 3, n_bytes - n_bytes / 3}};
+	const struct iovec segments[] = {{bytes, n_bytes / 3}, {bytes + n_bytes / 3, n_bytes - n_bytes / 3}};
 
 	for (size_t i = 0; i < n_bytes; i++)
 		bytes[i] = byte_at(at + i);
-	return carrier->transport->send(carrier, pieces, 2);
+	return carrier->transport->send(carrier, segments, 2);
 }
 
 /* Of at most n_bytes; as receive. */
 static ssize_t check_bytes(struct psd_carrier *carrier, uint64_t at, size_t n_bytes)
 {
 	uint8_t bytes[2 * CHUNK_BYTES];
-	const struct iovec pieces[] = {{bytes, n_bytes / 2}, {bytes + n_bytes / 2, n_bytes - n_bytes / 2}};
-	const ssize_t n_read = carrier->transport->receive(carrier, pieces, 2);
+	const struct iovec segments[] = {{bytes, n_bytes / 2}, {bytes + n_bytes / 2, n_bytes - n_bytes / 2}};
+	const ssize_t n_read = carrier->transport->receive(carrier, segments, 2);
 	const int error = errno;
 
 	for (ssize_t i = 0; i < n_read; i++)

@@ -53,7 +53,7 @@ static struct training *train(const char *system, unsigned workers, unsigned per
 	training = training_make("cifar10-quick.yaml", system, workers, per_node, 4, 3, text);
 
 	psd_case_release(&training->made);
-	psd_subject_matter_compute_on(&training->loaded.matter, true);
+	psd_costed_model_compute_on(&training->loaded.costed, true);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->options.worker.device = kind;
 	training_run(training);

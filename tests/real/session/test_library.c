@@ -74,14 +74,14 @@ static void meet(unsigned rank, unsigned *n, unsigned *others)
 		pthread_cond_wait(&common.changed, &common.mutex);
 }
 
-static enum psd_status add_up(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces)
+static enum psd_status add_up(struct psd_library *library, const struct iovec segments[], unsigned n_segments)
 {
 	float *own = common.values[library->rank];
 	uint64_t n = 0;
 
-	for (unsigned p = 0; p < n_pieces; p++) {
-		memcpy(own + n, pieces[p].iov_base, pieces[p].iov_len);
-		n += pieces[p].iov_len / sizeof(float);
+	for (unsigned p = 0; p < n_segments; p++) {
+		memcpy(own + n, segments[p].iov_base, segments[p].iov_len);
+		n += segments[p].iov_len / sizeof(float);
 	}
 	if (common.n_came == 0)
 		common.n_values = n;
@@ -93,9 +93,9 @@ static enum psd_status add_up(struct psd_library *library, const struct iovec pi
 		return PSD_ERUN;
 	}
 	n = 0;
-	for (unsigned p = 0; p < n_pieces; p++)
-		for (size_t i = 0; i < pieces[p].iov_len / sizeof(float); i++, n++)
-			((float *)pieces[p].iov_base)[i] =
+	for (unsigned p = 0; p < n_segments; p++)
+		for (size_t i = 0; i < segments[p].iov_len / sizeof(float); i++, n++)
+			((float *)segments[p].iov_base)[i] =
 				common.values[0][n] + common.values[1][n] + common.values[2][n];
 	meet(library->rank, &common.n_left, &common.n_came);
 	common.n_sums += library->rank == 0;
@@ -112,7 +112,7 @@ static enum psd_status break_down(struct psd_error *err)
 	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "the library is broken");
 }
 
-static enum psd_status sum(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
+static enum psd_status sum(struct psd_library *library, const struct iovec segments[], unsigned n_segments, void *room,
 			   struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -121,7 +121,7 @@ static enum psd_status sum(struct psd_library *library, const struct iovec piece
 	if (++library->n_sums == 2 && library->rank == common.breaks)
 		return break_down(err);
 	pthread_mutex_lock(&common.mutex);
-	status = add_up(library, pieces, n_pieces);
+	status = add_up(library, segments, n_segments);
 	pthread_mutex_unlock(&common.mutex);
 	return status ? psd_error_set(err, status, PSD_NOWHERE, "the sum was called off") : PSD_OK;
 }
@@ -180,7 +180,7 @@ struct cluster {
 static void keep(void *context, unsigned self, const struct psd_memory *memory)
 {
 	struct host *host = context;
-	const struct psd_graph *graph = &host->cluster->loaded.matter.graph;
+	const struct psd_graph *graph = &host->cluster->loaded.costed.graph;
 	float *to = calloc(graph->parameters, sizeof(*to));
 
 	(void)self;
@@ -280,7 +280,7 @@ static void expect_same(const struct cluster *made, const struct cluster *expect
 		const struct host *host = &made->hosts[h], *other = &expected->hosts[h];
 
 		cr_assert_eq(host->status, PSD_OK, "host %u: %s", h, host->err.text);
-		for (uint64_t i = 0; i < made->loaded.matter.graph.parameters; i++)
+		for (uint64_t i = 0; i < made->loaded.costed.graph.parameters; i++)
 			cr_assert_float_eq(host->parameters[i], other->parameters[i], TOLERANCE);
 	}
 	cr_expect_eq(made->hosts[0].result.sent_bytes_per_node, expected->hosts[0].result.sent_bytes_per_node);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "real/base/machine.h"
-#include "real/cluster/crew.h"
+#include "real/cluster/process_group.h"
 #include "tests/real/training.h"
 
 #define BUSY_SEC 0.005 /* of each layer */
@@ -75,7 +75,7 @@ static void expect_by_loop(const char *train, bool is_short_by_loop)
 {
 	struct psd_device_kind kind = psd_device_idle;
 
-	n_by_loop = psd_crew_share(LAYERS * sizeof(*n_by_loop));
+	n_by_loop = psd_process_group_share(LAYERS * sizeof(*n_by_loop));
 	cr_assert_not_null(n_by_loop);
 	kind.forward = note_thread;
 	(void)run(&kind, 1, train);
@@ -83,7 +83,7 @@ static void expect_by_loop(const char *train, bool is_short_by_loop)
 	cr_expect_eq(n_by_loop[LONG_LAYER], 0);
 	cr_expect_eq(n_by_loop[LONG_LAYER + 3] > 0, is_short_by_loop, "%u times by the loop",
 		     n_by_loop[LONG_LAYER + 3]);
-	psd_crew_unshare(n_by_loop, LAYERS * sizeof(*n_by_loop));
+	psd_process_group_unshare(n_by_loop, LAYERS * sizeof(*n_by_loop));
 }
 
 Test(load, the_event_loop_carries_out_short_layers)

@@ -28,7 +28,7 @@ static const char scenario[] = "title: t\n"
 			       "learning_rate: {policy: fixed, base: 0.5}}\n";
 
 /* Several workers of one program, whose sums are made here; and what they should have. */
-struct crew {
+struct group {
 	struct loaded loaded;
 	struct psd_case made;
 	struct psd_worker_options options;
@@ -45,18 +45,18 @@ static double *zeros(uint64_t n)
 	return values;
 }
 
-static void open_worker(struct crew *crew, unsigned w)
+static void open_worker(struct group *group, unsigned w)
 {
 	const struct psd_iterations iterations = {.end = ITERATIONS};
-	struct psd_worker *worker = &crew->workers[w];
+	struct psd_worker *worker = &group->workers[w];
 	const struct psd_duties *const duties[] = {&worker->duties};
 	struct psd_error err = {.text = ""};
 
-	*worker = (struct psd_worker){.options = &crew->options,
-				      .program = &crew->made.program,
-				      .plan = &crew->made.plan,
-				      .layout = &crew->made.plan.layout,
-				      .graph = &crew->loaded.matter.graph,
+	*worker = (struct psd_worker){.options = &group->options,
+				      .program = &group->made.program,
+				      .plan = &group->made.plan,
+				      .layout = &group->made.plan.layout,
+				      .graph = &group->loaded.costed.graph,
 				      .self = w,
 				      .kind = &psd_device_cpu,
 				      .on_device = &worker->memory,
@@ -71,58 +71,58 @@ static void open_worker(struct crew *crew, unsigned w)
 	psd_memory_fill_own(&worker->memory);
 }
 
-static uint32_t find_op(const struct crew *crew, enum psd_op_kind kind)
+static uint32_t find_op(const struct group *group, enum psd_op_kind kind)
 {
 	uint32_t op = 0;
 
-	while (op < crew->made.program.n_ops && crew->made.program.ops[op].kind != kind)
+	while (op < group->made.program.n_ops && group->made.program.ops[op].kind != kind)
 		op++;
-	cr_assert_lt(op, crew->made.program.n_ops);
+	cr_assert_lt(op, group->made.program.n_ops);
 	return op;
 }
 
-static struct crew *open_crew(const char *optimiser)
+static struct group *open_crew(const char *optimiser)
 {
-	struct crew *crew = calloc(1, sizeof(*crew));
+	struct group *group = calloc(1, sizeof(*group));
 	char text[1024];
 
-	cr_assert(crew);
+	cr_assert(group);
 	snprintf(text, sizeof(text), scenario, BATCH, WORKERS, STEPS, ITERATIONS, optimiser);
-	loaded_open(&crew->loaded, text);
-	loaded_case(&crew->made, &crew->loaded, 0, 0);
-	crew->options = (struct psd_worker_options){
-		.made = &crew->made, .train = &crew->loaded.scenario.train, .n_iterations = ITERATIONS};
-	cr_assert_eq(crew->made.plan.n_items, 1);
-	crew->step = find_op(crew, PSD_OP_STEP);
-	crew->apply = find_op(crew, PSD_OP_APPLY);
+	loaded_open(&group->loaded, text);
+	loaded_case(&group->made, &group->loaded, 0, 0);
+	group->options = (struct psd_worker_options){
+		.made = &group->made, .train = &group->loaded.scenario.train, .n_iterations = ITERATIONS};
+	cr_assert_eq(group->made.plan.n_items, 1);
+	group->step = find_op(group, PSD_OP_STEP);
+	group->apply = find_op(group, PSD_OP_APPLY);
 	for (unsigned w = 0; w < WORKERS; w++) {
-		const struct psd_graph *graph = &crew->loaded.matter.graph;
+		const struct psd_graph *graph = &group->loaded.costed.graph;
 		uint64_t at = 0;
 
-		open_worker(crew, w);
-		crew->weight[w] = zeros(graph->parameters);
-		crew->history[w] = zeros(graph->parameters);
-		crew->squares[w] = zeros(graph->parameters);
+		open_worker(group, w);
+		group->weight[w] = zeros(graph->parameters);
+		group->history[w] = zeros(graph->parameters);
+		group->squares[w] = zeros(graph->parameters);
 		for (unsigned t = 0; t < graph->n_tensors; t++)
 			for (uint64_t e = 0; e < graph->tensors[t].elements; e++)
-				crew->weight[w][at++] = (double)crew->workers[w].memory.parameters[t][e];
+				group->weight[w][at++] = (double)group->workers[w].memory.parameters[t][e];
 	}
-	return crew;
+	return group;
 }
 
-static void close_crew(struct crew *crew)
+static void close_crew(struct group *group)
 {
 	for (unsigned w = 0; w < WORKERS; w++) {
-		psd_interpreter_release(&crew->workers[w].interpreter);
-		psd_duties_release(&crew->workers[w].duties);
-		psd_memory_release(&crew->workers[w].memory);
-		free(crew->weight[w]);
-		free(crew->history[w]);
-		free(crew->squares[w]);
+		psd_interpreter_release(&group->workers[w].interpreter);
+		psd_duties_release(&group->workers[w].duties);
+		psd_memory_release(&group->workers[w].memory);
+		free(group->weight[w]);
+		free(group->history[w]);
+		free(group->squares[w]);
 	}
-	psd_case_release(&crew->made);
-	loaded_close(&crew->loaded);
-	free(crew);
+	psd_case_release(&group->made);
+	loaded_close(&group->loaded);
+	free(group);
 }
 
 /* Divided by the global batch, as all gradients are. A worker's are larger than another's. */
@@ -135,39 +135,40 @@ static float gradient_at(unsigned worker, unsigned iteration, unsigned tensor, u
 
 /* ---- what the program does ---- */
 
-static void sum_gradients(struct crew *crew, uint32_t iteration, unsigned t)
+static void sum_gradients(struct group *group, uint32_t iteration, unsigned t)
 {
-	for (uint64_t e = 0; e < crew->loaded.matter.graph.tensors[t].elements; e++) {
+	for (uint64_t e = 0; e < group->loaded.costed.graph.tensors[t].elements; e++) {
 		float sum = 0.0f;
 
 		for (unsigned w = 0; w < WORKERS; w++)
-			sum += psd_memory_gradients(&crew->workers[w].memory, iteration)[t][e];
+			sum += psd_memory_gradients(&group->workers[w].memory, iteration)[t][e];
 		for (unsigned w = 0; w < WORKERS; w++)
-			psd_memory_gradients(&crew->workers[w].memory, iteration)[t][e] = sum;
+			psd_memory_gradients(&group->workers[w].memory, iteration)[t][e] = sum;
 	}
 }
 
-static void run_iteration(struct crew *crew, uint32_t iteration, bool is_exchange)
+static void run_iteration(struct group *group, uint32_t iteration, bool is_exchange)
 {
-	const struct psd_graph *graph = &crew->loaded.matter.graph;
+	const struct psd_graph *graph = &group->loaded.costed.graph;
 	struct psd_error err = {.text = ""};
 
 	for (unsigned w = 0; w < WORKERS; w++) {
-		struct psd_worker *worker = &crew->workers[w];
+		struct psd_worker *worker = &group->workers[w];
 
 		for (unsigned t = 0; t < graph->n_tensors; t++)
 			for (uint64_t e = 0; e < graph->tensors[t].elements; e++)
 				psd_memory_gradients(&worker->memory, iteration)[t][e] =
 					gradient_at(w, iteration, t, e);
-		cr_assert_eq(psd_worker_step_alone(worker, (struct psd_task){iteration, crew->step}, &err), PSD_OK);
+		cr_assert_eq(psd_worker_step_alone(worker, (struct psd_task){iteration, group->step}, &err), PSD_OK);
 	}
 	if (!is_exchange)
 		return;
 	for (unsigned t = 0; t < graph->n_tensors; t++)
-		sum_gradients(crew, iteration, t);
+		sum_gradients(group, iteration, t);
 	for (unsigned w = 0; w < WORKERS; w++)
-		cr_assert_eq(psd_worker_join_steps(&crew->workers[w], (struct psd_task){iteration, crew->apply}, &err),
-			     PSD_OK);
+		cr_assert_eq(
+			psd_worker_join_steps(&group->workers[w], (struct psd_task){iteration, group->apply}, &err),
+			PSD_OK);
 }
 
 /* ---- what it should do ---- */
@@ -211,10 +212,10 @@ static void step_adaptively(const struct plain *of, const double *gradient, unsi
 	}
 }
 
-static void expect_iteration(struct crew *crew, uint32_t iteration, bool is_exchange)
+static void expect_iteration(struct group *group, uint32_t iteration, bool is_exchange)
 {
-	const struct psd_graph *graph = &crew->loaded.matter.graph;
-	const enum psd_optimiser_kind kind = crew->loaded.scenario.train.optimiser.kind;
+	const struct psd_graph *graph = &group->loaded.costed.graph;
+	const enum psd_optimiser_kind kind = group->loaded.scenario.train.optimiser.kind;
 	double *gradient = zeros(graph->parameters);
 
 	for (unsigned w = 0; w < WORKERS; w++) {
@@ -223,7 +224,7 @@ static void expect_iteration(struct crew *crew, uint32_t iteration, bool is_exch
 		for (unsigned t = 0; t < graph->n_tensors; at += graph->tensors[t++].elements) {
 			for (uint64_t e = 0; e < graph->tensors[t].elements; e++)
 				gradient[e] = WORKERS * (double)gradient_at(w, iteration, t, e);
-			const struct plain of = {crew->weight[w] + at, crew->history[w] + at, crew->squares[w] + at,
+			const struct plain of = {group->weight[w] + at, group->history[w] + at, group->squares[w] + at,
 						 graph->tensors[t].elements};
 			if (kind == PSD_OPTIMISER_ADAMW)
 				step_adaptively(&of, gradient, iteration + 1);
@@ -235,16 +236,16 @@ static void expect_iteration(struct crew *crew, uint32_t iteration, bool is_exch
 		double sum = 0.0;
 
 		for (unsigned w = 0; w < WORKERS; w++)
-			sum += crew->weight[w][e];
+			sum += group->weight[w][e];
 		for (unsigned w = 0; w < WORKERS; w++)
-			crew->weight[w][e] = sum / WORKERS;
+			group->weight[w][e] = sum / WORKERS;
 	}
 	free(gradient);
 }
 
-static void compare(const struct crew *crew, unsigned w, uint32_t iteration)
+static void compare(const struct group *group, unsigned w, uint32_t iteration)
 {
-	const struct psd_graph *graph = &crew->loaded.matter.graph;
+	const struct psd_graph *graph = &group->loaded.costed.graph;
 	uint64_t at = 0;
 
 	for (unsigned t = 0; t < graph->n_tensors; at += graph->tensors[t++].elements) {
@@ -252,33 +253,33 @@ static void compare(const struct crew *crew, unsigned w, uint32_t iteration)
 		double squares = 0.0;
 
 		for (uint64_t e = 0; e < n; e++)
-			squares += pow((double)crew->workers[w].memory.parameters[t][e] - crew->weight[w][at + e], 2);
-		cr_expect_leq(sqrt(squares), NEAR_RATIO * norm_of(crew->weight[w] + at, n),
+			squares += pow((double)group->workers[w].memory.parameters[t][e] - group->weight[w][at + e], 2);
+		cr_expect_leq(sqrt(squares), NEAR_RATIO * norm_of(group->weight[w] + at, n),
 			      "iteration %u, worker %u: %s is off by %g of %g", iteration, w, graph->tensors[t].name,
-			      sqrt(squares), norm_of(crew->weight[w] + at, n));
+			      sqrt(squares), norm_of(group->weight[w] + at, n));
 	}
 }
 
 /* Two whole periods, and one of a single iteration that the end of the run cuts. */
 static void check(const char *optimiser)
 {
-	struct crew *crew = open_crew(optimiser);
+	struct group *group = open_crew(optimiser);
 
 	for (uint32_t i = 0; i < ITERATIONS; i++) {
 		const bool is_exchange = i == 2 || i == 5 || i == 6;
 
-		run_iteration(crew, i, is_exchange);
-		expect_iteration(crew, i, is_exchange);
+		run_iteration(group, i, is_exchange);
+		expect_iteration(group, i, is_exchange);
 		for (unsigned w = 0; w < WORKERS; w++)
-			compare(crew, w, i);
-		for (unsigned t = 0; t < crew->loaded.matter.graph.n_tensors && is_exchange; t++)
+			compare(group, w, i);
+		for (unsigned t = 0; t < group->loaded.costed.graph.n_tensors && is_exchange; t++)
 			for (unsigned w = 1; w < WORKERS; w++)
-				cr_expect_eq(memcmp(crew->workers[w].memory.parameters[t],
-						    crew->workers[0].memory.parameters[t],
-						    crew->loaded.matter.graph.tensors[t].elements * sizeof(float)),
+				cr_expect_eq(memcmp(group->workers[w].memory.parameters[t],
+						    group->workers[0].memory.parameters[t],
+						    group->loaded.costed.graph.tensors[t].elements * sizeof(float)),
 					     0, "iteration %u, worker %u", i, w);
 	}
-	close_crew(crew);
+	close_crew(group);
 }
 
 Test(local, workers_step_by_their_own_gradients_and_join)

@@ -31,7 +31,7 @@ static const char scenario[] = "title: t\n"
 			       "systems: [{name: s, sync: ps, %s}]\n";
 
 /* All hosts of one program, between which messages are copied here; and what they should have. */
-struct crew {
+struct group {
 	struct scratch_folder folder;
 	struct loaded loaded;
 	struct psd_case made;
@@ -52,64 +52,64 @@ static double *zeros(uint64_t n)
 	return values;
 }
 
-static void open_host(struct crew *crew, unsigned host)
+static void open_host(struct group *group, unsigned host)
 {
-	struct psd_worker *worker = &crew->hosts[host];
+	struct psd_worker *worker = &group->hosts[host];
 	const struct psd_memory_options options = {.host = host};
 	struct psd_error err = {.text = ""};
 
-	*worker = (struct psd_worker){.options = &crew->options,
-				      .program = &crew->made.program,
-				      .plan = &crew->made.plan,
-				      .layout = &crew->made.plan.layout,
-				      .graph = &crew->loaded.matter.graph,
+	*worker = (struct psd_worker){.options = &group->options,
+				      .program = &group->made.program,
+				      .plan = &group->made.plan,
+				      .layout = &group->made.plan.layout,
+				      .graph = &group->loaded.costed.graph,
 				      .self = host,
-				      .n_hosts = crew->n_hosts,
+				      .n_hosts = group->n_hosts,
 				      .kind = &psd_device_cpu,
 				      .on_device = &worker->memory};
 	cr_assert_eq(psd_memory_init(&worker->memory, worker->program, &options, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_worker_open_packings(worker, &err), PSD_OK, "%s", err.text);
 }
 
-static struct crew *open_crew(const char *keys)
+static struct group *open_crew(const char *keys)
 {
-	struct crew *crew = calloc(1, sizeof(*crew));
+	struct group *group = calloc(1, sizeof(*group));
 	char text[1024];
 
-	cr_assert(crew);
-	crew->folder = scratch_folder_make();
-	scratch_folder_write(&crew->folder, "uneven.yaml", model, strlen(model));
-	snprintf(text, sizeof(text), scenario, scratch_folder_path(&crew->folder, "uneven.yaml").text, keys);
-	loaded_open(&crew->loaded, text);
-	loaded_case(&crew->made, &crew->loaded, 0, 0);
-	crew->options = (struct psd_worker_options){.made = &crew->made, .train = &crew->loaded.scenario.train};
-	crew->n_hosts = psd_layout_hosts(&crew->made.plan.layout);
-	crew->is_top_k = strstr(keys, "top-k");
-	crew->n = crew->loaded.matter.graph.parameters;
-	cr_assert_leq(crew->n_hosts, MOST_HOSTS);
-	for (unsigned h = 0; h < crew->n_hosts; h++)
-		open_host(crew, h);
+	cr_assert(group);
+	group->folder = scratch_folder_make();
+	scratch_folder_write(&group->folder, "uneven.yaml", model, strlen(model));
+	snprintf(text, sizeof(text), scenario, scratch_folder_path(&group->folder, "uneven.yaml").text, keys);
+	loaded_open(&group->loaded, text);
+	loaded_case(&group->made, &group->loaded, 0, 0);
+	group->options = (struct psd_worker_options){.made = &group->made, .train = &group->loaded.scenario.train};
+	group->n_hosts = psd_layout_hosts(&group->made.plan.layout);
+	group->is_top_k = strstr(keys, "top-k");
+	group->n = group->loaded.costed.graph.parameters;
+	cr_assert_leq(group->n_hosts, MOST_HOSTS);
+	for (unsigned h = 0; h < group->n_hosts; h++)
+		open_host(group, h);
 	for (unsigned w = 0; w < WORKERS; w++)
-		crew->residual[w] = zeros(crew->n);
-	crew->sum_residual = zeros(crew->n);
-	crew->sum = zeros(crew->n);
-	return crew;
+		group->residual[w] = zeros(group->n);
+	group->sum_residual = zeros(group->n);
+	group->sum = zeros(group->n);
+	return group;
 }
 
-static void close_crew(struct crew *crew)
+static void close_crew(struct group *group)
 {
-	for (unsigned h = 0; h < crew->n_hosts; h++) {
-		psd_memory_release(&crew->hosts[h].memory);
-		psd_arena_release(&crew->hosts[h].arena);
+	for (unsigned h = 0; h < group->n_hosts; h++) {
+		psd_memory_release(&group->hosts[h].memory);
+		psd_arena_release(&group->hosts[h].arena);
 	}
 	for (unsigned w = 0; w < WORKERS; w++)
-		free(crew->residual[w]);
-	free(crew->sum_residual);
-	free(crew->sum);
-	psd_case_release(&crew->made);
-	loaded_close(&crew->loaded);
-	scratch_folder_remove(&crew->folder);
-	free(crew);
+		free(group->residual[w]);
+	free(group->sum_residual);
+	free(group->sum);
+	psd_case_release(&group->made);
+	loaded_close(&group->loaded);
+	scratch_folder_remove(&group->folder);
+	free(group);
 }
 
 /* Of a few bits, so that top-k adds and compares the same in float and in double; workers' differ in size. */
@@ -123,51 +123,51 @@ static float gradient_at(unsigned worker, unsigned iteration, uint64_t e)
 
 /* ---- what the program does ---- */
 
-static uint32_t find_op(const struct crew *crew, enum psd_op_kind kind, unsigned item, enum psd_buffer source)
+static uint32_t find_op(const struct group *group, enum psd_op_kind kind, unsigned item, enum psd_buffer source)
 {
-	const struct psd_op *ops = crew->made.program.ops;
+	const struct psd_op *ops = group->made.program.ops;
 	uint32_t op = 0;
 
-	while (op < crew->made.program.n_ops &&
+	while (op < group->made.program.n_ops &&
 	       (ops[op].kind != kind || ops[op].item != (int)item || ops[op].source != source))
 		op++;
-	cr_assert_lt(op, crew->made.program.n_ops);
+	cr_assert_lt(op, group->made.program.n_ops);
 	return op;
 }
 
-static void send(struct crew *crew, struct psd_task task, unsigned from, unsigned to)
+static void send(struct group *group, struct psd_task task, unsigned from, unsigned to)
 {
-	const struct psd_payload payload = psd_worker_payload(&crew->hosts[from], task);
-	const uint64_t bytes = psd_payload_bytes_between(&payload, &crew->made.plan.layout, from, to);
-	struct iovec out[PSD_PIECES_MAX], in[PSD_PIECES_MAX];
+	const struct psd_payload payload = psd_worker_payload(&group->hosts[from], task);
+	const uint64_t bytes = psd_payload_bytes_between(&payload, &group->made.plan.layout, from, to);
+	struct iovec out[PSD_SEGMENTS_MAX], in[PSD_SEGMENTS_MAX];
 
 	if (bytes == 0)
 		return;
-	cr_assert_eq(psd_worker_pieces(&crew->hosts[from], task, from, to, out), 1);
-	cr_assert_eq(psd_worker_pieces(&crew->hosts[to], task, from, to, in), 1);
+	cr_assert_eq(psd_worker_segments(&group->hosts[from], task, from, to, out), 1);
+	cr_assert_eq(psd_worker_segments(&group->hosts[to], task, from, to, in), 1);
 	cr_assert_eq(out[0].iov_len, bytes);
 	cr_assert_eq(in[0].iov_len, bytes);
 	memcpy(in[0].iov_base, out[0].iov_base, bytes);
 }
 
-static void send_all(struct crew *crew, struct psd_task task)
+static void send_all(struct group *group, struct psd_task task)
 {
-	for (unsigned from = 0; from < crew->n_hosts; from++)
-		for (unsigned to = 0; to < crew->n_hosts; to++)
+	for (unsigned from = 0; from < group->n_hosts; from++)
+		for (unsigned to = 0; to < group->n_hosts; to++)
 			if (to != from)
-				send(crew, task, from, to);
+				send(group, task, from, to);
 }
 
 /* Of an item; values are numbered through all of them. */
-static void fill_gradients(struct crew *crew, unsigned worker, unsigned i, uint32_t iteration)
+static void fill_gradients(struct group *group, unsigned worker, unsigned i, uint32_t iteration)
 {
-	const struct psd_plan *plan = &crew->made.plan;
-	float *const *gradients = psd_memory_gradients(&crew->hosts[worker].memory, iteration);
+	const struct psd_plan *plan = &group->made.plan;
+	float *const *gradients = psd_memory_gradients(&group->hosts[worker].memory, iteration);
 	uint64_t at = 0;
 
 	for (unsigned t = 0; t < plan->items[i].first + plan->items[i].n_tensors; t++) {
 		const unsigned tensor = plan->tensors[t];
-		const uint64_t elements = crew->loaded.matter.graph.tensors[tensor].elements;
+		const uint64_t elements = group->loaded.costed.graph.tensors[tensor].elements;
 
 		for (uint64_t e = 0; e < elements && t >= plan->items[i].first; e++)
 			gradients[tensor][e] = gradient_at(worker, iteration, at + e);
@@ -175,57 +175,57 @@ static void fill_gradients(struct crew *crew, unsigned worker, unsigned i, uint3
 	}
 }
 
-static void run_item(struct crew *crew, unsigned item, uint32_t iteration)
+static void run_item(struct group *group, unsigned item, uint32_t iteration)
 {
-	const struct psd_layout *layout = &crew->made.plan.layout;
-	const struct psd_task pack = {iteration, find_op(crew, PSD_OP_PACK, item, PSD_BUFFER_GRADIENT)},
-			      push = {iteration, find_op(crew, PSD_OP_SEND, item, PSD_BUFFER_PACKED)},
-			      repack = {iteration, find_op(crew, PSD_OP_REPACK, item, PSD_BUFFER_PACKED_PARTS)},
-			      pull = {iteration, find_op(crew, PSD_OP_SEND, item, PSD_BUFFER_PACKED_SUM)},
-			      unpack = {iteration, find_op(crew, PSD_OP_UNPACK, item, PSD_BUFFER_PACKED_SUM)};
+	const struct psd_layout *layout = &group->made.plan.layout;
+	const struct psd_task pack = {iteration, find_op(group, PSD_OP_PACK, item, PSD_BUFFER_GRADIENT)},
+			      push = {iteration, find_op(group, PSD_OP_SEND, item, PSD_BUFFER_PACKED)},
+			      repack = {iteration, find_op(group, PSD_OP_REPACK, item, PSD_BUFFER_PACKED_PARTS)},
+			      pull = {iteration, find_op(group, PSD_OP_SEND, item, PSD_BUFFER_PACKED_SUM)},
+			      unpack = {iteration, find_op(group, PSD_OP_UNPACK, item, PSD_BUFFER_PACKED_SUM)};
 	struct psd_error err = {.text = ""};
 
 	for (unsigned w = 0; w < WORKERS; w++) {
-		fill_gradients(crew, w, item, iteration);
-		cr_assert_eq(psd_worker_pack(&crew->hosts[w], pack, &err), PSD_OK);
+		fill_gradients(group, w, item, iteration);
+		cr_assert_eq(psd_worker_pack(&group->hosts[w], pack, &err), PSD_OK);
 	}
-	send_all(crew, push);
-	for (unsigned h = 0; h < crew->n_hosts; h++)
+	send_all(group, push);
+	for (unsigned h = 0; h < group->n_hosts; h++)
 		if (psd_layout_is_shard(layout, h))
-			psd_worker_repack(&crew->hosts[h], repack);
-	send_all(crew, pull);
+			psd_worker_repack(&group->hosts[h], repack);
+	send_all(group, pull);
 	for (unsigned w = 0; w < WORKERS; w++)
-		cr_assert_eq(psd_worker_unpack(&crew->hosts[w], unpack, &err), PSD_OK);
+		cr_assert_eq(psd_worker_unpack(&group->hosts[w], unpack, &err), PSD_OK);
 }
 
 /* ---- what it should do ---- */
 
-static void expect_block(struct crew *crew, uint32_t iteration, uint64_t first, uint64_t n)
+static void expect_block(struct group *group, uint32_t iteration, uint64_t first, uint64_t n)
 {
-	const uint32_t kept = crew->is_top_k ? crew->made.plan.block.kept : 0;
+	const uint32_t kept = group->is_top_k ? group->made.plan.block.kept : 0;
 	double sent[BLOCK];
 
 	for (unsigned w = 0; w < WORKERS; w++) {
 		for (uint64_t e = first; e < first + n; e++)
-			crew->residual[w][e] += (double)gradient_at(w, iteration, e);
-		plain_compress(kept, crew->residual[w] + first, sent, n);
+			group->residual[w][e] += (double)gradient_at(w, iteration, e);
+		plain_compress(kept, group->residual[w] + first, sent, n);
 		for (uint64_t e = 0; e < n; e++)
-			crew->sum_residual[first + e] += sent[e];
+			group->sum_residual[first + e] += sent[e];
 	}
-	plain_compress(kept, crew->sum_residual + first, crew->sum + first, n);
+	plain_compress(kept, group->sum_residual + first, group->sum + first, n);
 }
 
 /* Whatever hosts and parts there are. */
-static void expect_iteration(struct crew *crew, uint32_t iteration)
+static void expect_iteration(struct group *group, uint32_t iteration)
 {
-	const struct psd_plan *plan = &crew->made.plan;
+	const struct psd_plan *plan = &group->made.plan;
 	uint64_t at = 0;
 
 	for (unsigned t = 0; t < plan->n_tensors; t++) {
-		const uint64_t elements = crew->loaded.matter.graph.tensors[plan->tensors[t]].elements;
+		const uint64_t elements = group->loaded.costed.graph.tensors[plan->tensors[t]].elements;
 
 		for (uint64_t first = 0; first < elements; first += BLOCK)
-			expect_block(crew, iteration, at + first, elements - first < BLOCK ? elements - first : BLOCK);
+			expect_block(group, iteration, at + first, elements - first < BLOCK ? elements - first : BLOCK);
 		at += elements;
 	}
 }
@@ -241,41 +241,41 @@ static void compare(const float *actual, const double *expected, uint64_t n, con
 				   (unsigned long)e, (double)actual[e], expected[e]);
 }
 
-static void compare_worker(const struct crew *crew, unsigned w, uint32_t iteration)
+static void compare_worker(const struct group *group, unsigned w, uint32_t iteration)
 {
-	const struct psd_plan *plan = &crew->made.plan;
-	float *const *gradients = psd_memory_gradients(&crew->hosts[w].memory, iteration);
+	const struct psd_plan *plan = &group->made.plan;
+	float *const *gradients = psd_memory_gradients(&group->hosts[w].memory, iteration);
 	uint64_t at = 0;
 
 	for (unsigned i = 0; i < plan->n_items; i++) {
-		compare(psd_memory_buffer(&crew->hosts[w].memory, PSD_BUFFER_RESIDUAL, i, iteration),
-			crew->residual[w] + at, plan->items[i].subject.elements, "residual", w, iteration);
+		compare(psd_memory_buffer(&group->hosts[w].memory, PSD_BUFFER_RESIDUAL, i, iteration),
+			group->residual[w] + at, plan->items[i].subject.elements, "residual", w, iteration);
 		for (unsigned n = 0; n < plan->items[i].n_tensors; n++) {
 			const unsigned tensor = psd_plan_tensor(plan, &plan->items[i], n);
 
-			compare(gradients[tensor], crew->sum + at, crew->loaded.matter.graph.tensors[tensor].elements,
+			compare(gradients[tensor], group->sum + at, group->loaded.costed.graph.tensors[tensor].elements,
 				"sum", w, iteration);
 			cr_assert_eq(memcmp(gradients[tensor],
-					    psd_memory_gradients(&crew->hosts[0].memory, iteration)[tensor],
-					    crew->loaded.matter.graph.tensors[tensor].elements * sizeof(float)),
+					    psd_memory_gradients(&group->hosts[0].memory, iteration)[tensor],
+					    group->loaded.costed.graph.tensors[tensor].elements * sizeof(float)),
 				     0, "worker %u unpacks other bits than worker 0", w);
-			at += crew->loaded.matter.graph.tensors[tensor].elements;
+			at += group->loaded.costed.graph.tensors[tensor].elements;
 		}
 	}
 }
 
 static void check(const char *keys)
 {
-	struct crew *crew = open_crew(keys);
+	struct group *group = open_crew(keys);
 
 	for (uint32_t i = 0; i < ITERATIONS; i++) {
-		for (unsigned item = 0; item < crew->made.plan.n_items; item++)
-			run_item(crew, item, i);
-		expect_iteration(crew, i);
+		for (unsigned item = 0; item < group->made.plan.n_items; item++)
+			run_item(group, item, i);
+		expect_iteration(group, i);
 		for (unsigned w = 0; w < WORKERS; w++)
-			compare_worker(crew, w, i);
+			compare_worker(group, w, i);
 	}
-	close_crew(crew);
+	close_crew(group);
 }
 
 /* A shard on each worker: parts of 1, 1 and 2 blocks, and of 0, 1 and 1. */
@@ -308,45 +308,45 @@ Test(worker_packed, tensors_travel_alone)
 
 /* ---- memory ---- */
 
-static uint64_t room(const struct crew *crew, unsigned host, unsigned item, enum psd_buffer buffer)
+static uint64_t room(const struct group *group, unsigned host, unsigned item, enum psd_buffer buffer)
 {
-	return psd_memory_elements(&crew->hosts[host].memory, item, buffer);
+	return psd_memory_elements(&group->hosts[host].memory, item, buffer);
 }
 
 /* The item of fc1: blocks 1, 1 and 2 of its 4. */
 Test(worker_packed, a_shard_has_room_for_its_blocks)
 {
 	static const uint64_t parts[WORKERS] = {1, 1, 2};
-	struct crew *crew = open_crew("compress: {by: one-bit}");
+	struct group *group = open_crew("compress: {by: one-bit}");
 	const unsigned fc1 = 2; /* backward reaches it last */
 
 	for (unsigned h = 0; h < WORKERS; h++) {
-		cr_expect_eq(room(crew, h, fc1, PSD_BUFFER_PACKED), 4);
-		cr_expect_eq(room(crew, h, fc1, PSD_BUFFER_PACKED_SUM), 4);
-		cr_expect_eq(room(crew, h, fc1, PSD_BUFFER_RESIDUAL), 2870);
-		cr_expect_eq(room(crew, h, fc1, PSD_BUFFER_PART_RESIDUAL), parts[h] * BLOCK);
-		cr_expect_eq(room(crew, h, fc1, PSD_BUFFER_PACKED_PARTS), WORKERS * parts[h]);
-		cr_expect_eq(psd_memory_own_blocks(&crew->hosts[h].memory, fc1).elements, parts[h]);
+		cr_expect_eq(room(group, h, fc1, PSD_BUFFER_PACKED), 4);
+		cr_expect_eq(room(group, h, fc1, PSD_BUFFER_PACKED_SUM), 4);
+		cr_expect_eq(room(group, h, fc1, PSD_BUFFER_RESIDUAL), 2870);
+		cr_expect_eq(room(group, h, fc1, PSD_BUFFER_PART_RESIDUAL), parts[h] * BLOCK);
+		cr_expect_eq(room(group, h, fc1, PSD_BUFFER_PACKED_PARTS), WORKERS * parts[h]);
+		cr_expect_eq(psd_memory_own_blocks(&group->hosts[h].memory, fc1).elements, parts[h]);
 	}
-	close_crew(crew);
+	close_crew(group);
 }
 
 Test(worker_packed, who_is_no_shard_has_none)
 {
-	struct crew *crew = open_crew("servers: 1, compress: {by: one-bit}");
+	struct group *group = open_crew("servers: 1, compress: {by: one-bit}");
 
 	for (unsigned w = 0; w < WORKERS; w++) {
-		cr_expect_eq(room(crew, w, 0, PSD_BUFFER_PART_RESIDUAL), 0);
-		cr_expect_eq(room(crew, w, 0, PSD_BUFFER_PACKED_PARTS), 0);
+		cr_expect_eq(room(group, w, 0, PSD_BUFFER_PART_RESIDUAL), 0);
+		cr_expect_eq(room(group, w, 0, PSD_BUFFER_PACKED_PARTS), 0);
 	}
-	cr_expect_eq(room(crew, WORKERS, 2, PSD_BUFFER_PART_RESIDUAL), 4 * BLOCK);
-	close_crew(crew);
+	cr_expect_eq(room(group, WORKERS, 2, PSD_BUFFER_PART_RESIDUAL), 4 * BLOCK);
+	close_crew(group);
 }
 
 /* What lies beside each other in memory: no part reaches into the next, whatever the bytes of a block. */
-static void expect_apart(const struct crew *crew, unsigned host, unsigned item, uint64_t block_bytes)
+static void expect_apart(const struct group *group, unsigned host, unsigned item, uint64_t block_bytes)
 {
-	const struct psd_memory *memory = &crew->hosts[host].memory;
+	const struct psd_memory *memory = &group->hosts[host].memory;
 	const uint64_t part_bytes = psd_memory_own_blocks(memory, item).elements * block_bytes;
 	const char *before = NULL;
 
@@ -372,12 +372,12 @@ Test(worker_packed, parts_of_workers_and_iterations_lie_apart)
 		     {"servers: 2, compress: {by: top-k, kept: 1%}", 11 * 4 + 12 * 2}};
 
 	for (unsigned c = 0; c < 2; c++) {
-		struct crew *crew = open_crew(cases[c].keys);
+		struct group *group = open_crew(cases[c].keys);
 
-		cr_expect_eq(psd_plan_value_bytes(&crew->made.plan, PSD_BUFFER_PACKED), cases[c].block_bytes);
-		for (unsigned h = WORKERS; h < crew->n_hosts; h++)
-			for (unsigned i = 0; i < crew->made.plan.n_items; i++)
-				expect_apart(crew, h, i, cases[c].block_bytes);
-		close_crew(crew);
+		cr_expect_eq(psd_plan_value_bytes(&group->made.plan, PSD_BUFFER_PACKED), cases[c].block_bytes);
+		for (unsigned h = WORKERS; h < group->n_hosts; h++)
+			for (unsigned i = 0; i < group->made.plan.n_items; i++)
+				expect_apart(group, h, i, cases[c].block_bytes);
+		close_crew(group);
 	}
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "engine/program/chunks.h"
-#include "real/session/chosen.h"
+#include "real/session/chunk_selection.h"
 #include "tests/real/training.h"
 
 enum { WORKERS = 3, BATCH = 4, ITERATIONS = 5 };
@@ -99,7 +99,7 @@ Test(real_workers, get_zeros_of_those_who_replay)
 		struct training *training = run(systems[s], WORKERS, 1, &replay);
 		const float *parameters = training_parameters(training, 0);
 
-		for (uint64_t i = 0; i < training->loaded.matter.graph.parameters; i++)
+		for (uint64_t i = 0; i < training->loaded.costed.graph.parameters; i++)
 			cr_assert_eq(parameters[i], 0.0f, "%s: parameter %llu is %g", systems[s], (unsigned long long)i,
 				     (double)parameters[i]);
 		training_free(training);
@@ -123,7 +123,7 @@ Test(real_workers, drawn_chunks_are_those_of_the_seed_and_spread_evenly)
 	const struct psd_plan *plan = &training->made.plan;
 	const uint32_t n = plan->n_chunks;
 	struct psd_arena arena = {.blocks = NULL};
-	struct psd_chosen one, same, other;
+	struct psd_chunk_selection one, same, other;
 	struct psd_error err;
 	unsigned n_times[MOST_CHUNKS] = {0}, n_whole = 0;
 	bool is_whole[MOST_CHUNKS] = {false};
@@ -134,9 +134,9 @@ Test(real_workers, drawn_chunks_are_those_of_the_seed_and_spread_evenly)
 			is_whole[plan->items[i].first_chunk + c] = (c + 1) * 70 <= plan->items[i].subject.elements;
 			n_whole += is_whole[plan->items[i].first_chunk + c];
 		}
-	cr_assert_eq(psd_chosen_open(&one, plan, &arena, &err), PSD_OK);
-	cr_assert_eq(psd_chosen_open(&same, plan, &arena, &err), PSD_OK);
-	cr_assert_eq(psd_chosen_open(&other, plan, &arena, &err), PSD_OK);
+	cr_assert_eq(psd_chunk_selection_open(&one, plan, &arena, &err), PSD_OK);
+	cr_assert_eq(psd_chunk_selection_open(&same, plan, &arena, &err), PSD_OK);
+	cr_assert_eq(psd_chunk_selection_open(&other, plan, &arena, &err), PSD_OK);
 	const double k = (double)psd_chunks_kept(plan->sparse, n, 1), share = k / n_whole;
 	const double most_off = 6.0 * sqrt(DRAWS * share * (1.0 - share));
 
@@ -145,9 +145,9 @@ Test(real_workers, drawn_chunks_are_those_of_the_seed_and_spread_evenly)
 	for (unsigned d = 0; d < DRAWS; d++) {
 		unsigned n_drawn = 0;
 
-		psd_chosen_draw(&one, 1);
-		psd_chosen_draw(&same, 1);
-		psd_chosen_draw(&other, 2);
+		psd_chunk_selection_draw(&one, 1);
+		psd_chunk_selection_draw(&same, 1);
+		psd_chunk_selection_draw(&other, 2);
 		for (uint32_t c = 0; c < n; c++) {
 			n_drawn += one.next.is_chosen[c];
 			n_times[c] += one.next.is_chosen[c];
@@ -155,9 +155,9 @@ Test(real_workers, drawn_chunks_are_those_of_the_seed_and_spread_evenly)
 		cr_assert_eq(n_drawn, (unsigned)k);
 		cr_assert_eq(one.next.digest, same.next.digest);
 		cr_assert_neq(one.next.digest, other.next.digest);
-		psd_chosen_adopt(&one);
-		psd_chosen_adopt(&same);
-		psd_chosen_adopt(&other);
+		psd_chunk_selection_adopt(&one);
+		psd_chunk_selection_adopt(&same);
+		psd_chunk_selection_adopt(&other);
 	}
 	for (uint32_t c = 0; c < n; c++)
 		cr_expect_leq(fabs(n_times[c] - (is_whole[c] ? DRAWS * share : 0.0)), is_whole[c] ? most_off : 0.0,

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "real/cluster/launch.h"
-#include "real/session/folded.h"
+#include "real/session/repeated_memory.h"
 #include "real/session/replay.h"
 #include "tests/cli_helper.h"
 #include "tests/loaded_helper.h"
@@ -42,8 +42,8 @@ static void make(struct replayed *replayed, const char *bandwidth, const char *s
 	loaded_case(&replayed->made, &replayed->loaded, 0, 0);
 }
 
-static void replay_at(const char *bandwidth, enum psd_ground ground, struct replayed *replayed, const char *system,
-		      const char *emulation)
+static void replay_at(const char *bandwidth, enum psd_cluster_kind cluster_kind, struct replayed *replayed,
+		      const char *system, const char *emulation)
 {
 	struct psd_error err = {.text = ""};
 	struct psd_launch_options launch = {
@@ -51,7 +51,7 @@ static void replay_at(const char *bandwidth, enum psd_ground ground, struct repl
 		.worker.train = &replayed->loaded.scenario.train,
 		.worker.replay = &replayed->loaded.scenario.replay,
 		.worker.n_iterations = 4,
-		.ground = ground,
+		.cluster_kind = cluster_kind,
 		.worker.connect_sec = WITHIN_SEC,
 		.worker.stall_sec = WITHIN_SEC,
 	};
@@ -60,14 +60,15 @@ static void replay_at(const char *bandwidth, enum psd_ground ground, struct repl
 	cr_assert_eq(psd_launch(&launch, &replayed->result, &err), PSD_OK, "%s", err.text);
 }
 
-static void replay_on(enum psd_ground ground, struct replayed *replayed, const char *system, const char *emulation)
+static void replay_on(enum psd_cluster_kind cluster_kind, struct replayed *replayed, const char *system,
+		      const char *emulation)
 {
-	replay_at("1Gbps", ground, replayed, system, emulation);
+	replay_at("1Gbps", cluster_kind, replayed, system, emulation);
 }
 
 static void replay(struct replayed *replayed, const char *system, const char *emulation)
 {
-	replay_on(PSD_GROUND_LOOPBACK, replayed, system, emulation);
+	replay_on(PSD_CLUSTER_LOOPBACK, replayed, system, emulation);
 }
 
 static void release(struct replayed *replayed)
@@ -149,7 +150,7 @@ static void check_encoded(const char *sync, const char *wire, const char *emulat
 	}
 	cr_expect_gt(convert_sec, 0.0);
 	cr_expect_geq(rounded.result.iteration_sec,
-		      (1 - SAME_SUM_RATIO) * (rounded.loaded.matter.costs.compute_sec + convert_sec), "%s: %g s",
+		      (1 - SAME_SUM_RATIO) * (rounded.loaded.costed.costs.compute_sec + convert_sec), "%s: %g s",
 		      system, rounded.result.iteration_sec);
 	release(&exact);
 	release(&rounded);
@@ -197,7 +198,7 @@ Test(replay, gathers_tensors_into_few_collectives)
 		.worker.train = &replayed.loaded.scenario.train,
 		.worker.replay = &replayed.loaded.scenario.replay,
 		.worker.n_iterations = n_iterations,
-		.ground = PSD_GROUND_LOOPBACK,
+		.cluster_kind = PSD_CLUSTER_LOOPBACK,
 		.worker.connect_sec = WITHIN_SEC,
 		.worker.stall_sec = WITHIN_SEC,
 		.spans = &spans,
@@ -247,7 +248,7 @@ Test(replay, local_steps_send_what_one_of_them_does)
 		replay(&replayed, system, s % 2 ? "" : "emulation: {payload_scale: 1%}");
 		cr_expect_eq(replayed.result.sent_bytes_per_node, most_sent_bytes(&replayed.made) / 2, "%s: %lu",
 			     syncs[s], (unsigned long)replayed.result.sent_bytes_per_node);
-		cr_expect_geq(replayed.result.iteration_sec, replayed.loaded.matter.costs.compute_sec);
+		cr_expect_geq(replayed.result.iteration_sec, replayed.loaded.costed.costs.compute_sec);
 		expect_whole(&replayed.result);
 		release(&replayed);
 	}
@@ -270,7 +271,7 @@ Test(replay, takes_as_long_as_predicted_in_the_seconds_of_the_cluster)
 					   SAME_SUM_RATIO * compute_sec);
 			expect_whole(&replayed.result);
 			cr_expect_geq(replayed.result.iteration_sec,
-				      (1 - SAME_SUM_RATIO) * (replayed.loaded.matter.costs.compute_sec + 1e-3));
+				      (1 - SAME_SUM_RATIO) * (replayed.loaded.costed.costs.compute_sec + 1e-3));
 			release(&replayed);
 		}
 }
@@ -287,7 +288,7 @@ Test(replay, waits_for_what_a_ring_costs_beside_the_network)
 			ring_sec += 1e-3 + 4 * 100e-6; /* three workers: four steps */
 	cr_expect_gt(ring_sec, 0.0);
 	cr_expect_geq(replayed.result.iteration_sec,
-		      (1 - SAME_SUM_RATIO) * (replayed.loaded.matter.costs.compute_sec + 1e-3 + ring_sec));
+		      (1 - SAME_SUM_RATIO) * (replayed.loaded.costed.costs.compute_sec + 1e-3 + ring_sec));
 	release(&replayed);
 }
 
@@ -299,9 +300,9 @@ Test(replay, has_links_as_slow_as_everything_else)
 	const double link_bps = 1e9;
 	struct replayed replayed;
 
-	replay_on(PSD_GROUND_SHAPED, &replayed, "schedule: sequential, sync: ps",
+	replay_on(PSD_CLUSTER_SHAPED, &replayed, "schedule: sequential, sync: ps",
 		  "emulation: {dilation: 2, payload_scale: 50%}");
-	cr_expect_geq(replayed.result.iteration_sec, replayed.loaded.matter.costs.compute_sec +
+	cr_expect_geq(replayed.result.iteration_sec, replayed.loaded.costed.costs.compute_sec +
 							     8 * (double)most_sent_bytes(&replayed.made) / link_bps);
 	release(&replayed);
 }
@@ -313,10 +314,10 @@ Test(replay, messages_are_as_late_as_the_links_and_ends_of_the_cluster)
 	const double host_latency_sec = 20e-3;
 	struct replayed replayed;
 
-	replay_on(PSD_GROUND_SHAPED, &replayed, "schedule: sequential, sync: ps, host: {latency: 20ms}",
+	replay_on(PSD_CLUSTER_SHAPED, &replayed, "schedule: sequential, sync: ps, host: {latency: 20ms}",
 		  "emulation: {dilation: 2}");
 	cr_expect_geq(replayed.result.iteration_sec,
-		      replayed.loaded.matter.costs.compute_sec + 0.9 * 2 * host_latency_sec);
+		      replayed.loaded.costed.costs.compute_sec + 0.9 * 2 * host_latency_sec);
 	release(&replayed);
 }
 
@@ -336,11 +337,11 @@ Test(replay, bytes_of_a_ring_do_not_hide_behind_its_latencies)
 		cr_skip_test("%s", err.text);
 	}
 	release(&replayed);
-	replay_at("400Mbps", PSD_GROUND_EMULATED, &replayed, system, "emulation: {dilation: 2}");
+	replay_at("400Mbps", PSD_CLUSTER_EMULATED, &replayed, system, "emulation: {dilation: 2}");
 	for (uint32_t i = 0; i < replayed.made.program.n_ops; i++)
 		if (replayed.made.program.ops[i].kind == PSD_OP_COLLECTIVE)
 			ring_sec += 1e-3 + 4 * (100e-6 + 10e-6 + latency_sec);
-	cr_expect_geq(replayed.result.iteration_sec, replayed.loaded.matter.costs.compute_sec + ring_sec +
+	cr_expect_geq(replayed.result.iteration_sec, replayed.loaded.costed.costs.compute_sec + ring_sec +
 							     8 * (double)most_sent_bytes(&replayed.made) / link_bps);
 	release(&replayed);
 }
@@ -350,12 +351,12 @@ Test(replay, bytes_of_a_ring_do_not_hide_behind_its_latencies)
 Test(replay, memory_of_any_length_is_one_small_piece)
 {
 	const uint64_t n_bytes = UINT64_C(8) << 30;
-	struct psd_folded folded;
+	struct psd_repeated_memory folded;
 	struct psd_error err;
 	struct rusage before, after;
 	const char *bytes;
 
-	cr_assert_eq(psd_folded_open(&folded, n_bytes, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_repeated_memory_open(&folded, n_bytes, &err), PSD_OK, "%s", err.text);
 	cr_assert_geq(folded.length_bytes, n_bytes);
 	bytes = folded.base;
 	getrusage(RUSAGE_SELF, &before);
@@ -364,7 +365,7 @@ Test(replay, memory_of_any_length_is_one_small_piece)
 	getrusage(RUSAGE_SELF, &after);
 	cr_expect_eq(bytes[n_bytes - (1 << 20)], 1);
 	cr_expect_lt(after.ru_maxrss - before.ru_maxrss, 64 << 10, "KiB");
-	psd_folded_close(&folded);
+	psd_repeated_memory_close(&folded);
 }
 
 /* ---- is it true ---- */

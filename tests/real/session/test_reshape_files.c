@@ -66,7 +66,7 @@ static void expect_same_states(const struct training *training, const struct psd
 			       const struct psd_checkpoints *other, uint32_t other_iterations, unsigned host,
 			       const char *what)
 {
-	const struct psd_graph *graph = &training->loaded.matter.graph;
+	const struct psd_graph *graph = &training->loaded.costed.graph;
 	const unsigned n_hosts = psd_layout_hosts(&training->made.plan.layout);
 
 	cr_assert_gt(graph->n_states, 0);
@@ -212,7 +212,7 @@ static void check_way(const struct fork *fork, const double *held_before, const 
 		      const char *what)
 {
 	unsigned t;
-	const struct psd_graph *graph = &fork->cut->loaded.matter.graph;
+	const struct psd_graph *graph = &fork->cut->loaded.costed.graph;
 	const uint64_t first = find_tensor(graph, name, &t);
 	const float *from = training_parameters(fork->cut, 0) + first,
 		    *there = training_parameters(fork->after, 0) + first,
@@ -287,7 +287,7 @@ static struct remembered *remember(struct side was, struct side is, const char *
 {
 	struct fork fork = fork_open(was, is, train);
 	const struct psd_checkpoints checkpoints = fork_checkpoints(&fork);
-	const struct psd_graph *graph = &fork.cut->loaded.matter.graph;
+	const struct psd_graph *graph = &fork.cut->loaded.costed.graph;
 	struct remembered *of = calloc(1, sizeof(*of));
 	char name[64];
 	unsigned t;
@@ -383,13 +383,13 @@ static void check_masters(struct side was)
 	unsigned n_finer = 0;
 
 	after = legs_go(&behind, &checkpoints);
-	for (uint64_t e = 0; e < cut->loaded.matter.graph.parameters; e++) {
+	for (uint64_t e = 0; e < cut->loaded.costed.graph.parameters; e++) {
 		const float exact = training_parameters(after, 1)[e], had = training_parameters(cut, 0)[e];
 
 		cr_assert_eq(rounded(exact), had, "%s: parameter %lu", was.system, e);
 		n_finer += exact != had;
 	}
-	cr_expect_gt(n_finer, cut->loaded.matter.graph.parameters / 2, "%s", was.system);
+	cr_expect_gt(n_finer, cut->loaded.costed.graph.parameters / 2, "%s", was.system);
 	training_free(cut);
 	training_free(after);
 	scratch_folder_remove(&folder);
@@ -412,8 +412,8 @@ static void check_kept(struct side is, const char *buffer)
 	struct training *cut = legs_go(&before, &checkpoints), *after;
 	const struct leg behind = legs_behind(LEGS_ODD, ring2, cut, is, NOTHING, LEGS_CUT + 1);
 	unsigned t, n_found = 0;
-	const uint64_t first = find_tensor(&cut->loaded.matter.graph, "fc1.weight", &t);
-	const uint64_t n_bytes = cut->loaded.matter.graph.tensors[t].elements * sizeof(float);
+	const uint64_t first = find_tensor(&cut->loaded.costed.graph, "fc1.weight", &t);
+	const uint64_t n_bytes = cut->loaded.costed.graph.tensors[t].elements * sizeof(float);
 	char name[64];
 
 	snprintf(name, sizeof(name), "fc1.weight.%s", buffer);

@@ -22,7 +22,7 @@ static const char scenario[] = "title: t\n"
 			       "weight_decay: 0.01}, learning_rate: {policy: fixed, base: 0.5}}\n";
 
 /* Several workers of one program, whose sums are made here. */
-struct crew {
+struct group {
 	struct loaded loaded;
 	struct psd_case made;
 	struct psd_worker_options options;
@@ -32,31 +32,31 @@ struct crew {
 	uint32_t ops[PSD_OP_KINDS];
 };
 
-static void open_crew(struct crew *crew, const char *feedback, const char *wire)
+static void open_crew(struct group *group, const char *feedback, const char *wire)
 {
 	struct psd_error err = {.text = ""};
 	char text[1024];
 
 	snprintf(text, sizeof(text), scenario, feedback, wire);
-	loaded_open(&crew->loaded, text);
-	cr_assert_eq(psd_case_make(&crew->made, &crew->loaded.matter, &crew->loaded.scenario.systems[0],
-				   psd_scenario_point(&crew->loaded.scenario, 0), &err),
+	loaded_open(&group->loaded, text);
+	cr_assert_eq(psd_case_make(&group->made, &group->loaded.costed, &group->loaded.scenario.systems[0],
+				   psd_scenario_point(&group->loaded.scenario, 0), &err),
 		     PSD_OK, "%s", err.text);
-	crew->n = crew->loaded.matter.graph.parameters;
-	crew->options = (struct psd_worker_options){.made = &crew->made, .train = &crew->loaded.scenario.train};
-	crew->scales[0] = crew->scales[1] = psd_scale_make(&psd_encoding_fp32, 0);
-	for (uint32_t o = 0; o < crew->made.program.n_ops; o++)
-		crew->ops[crew->made.program.ops[o].kind] = o;
+	group->n = group->loaded.costed.graph.parameters;
+	group->options = (struct psd_worker_options){.made = &group->made, .train = &group->loaded.scenario.train};
+	group->scales[0] = group->scales[1] = psd_scale_make(&psd_encoding_fp32, 0);
+	for (uint32_t o = 0; o < group->made.program.n_ops; o++)
+		group->ops[group->made.program.ops[o].kind] = o;
 	for (unsigned w = 0; w < WORKERS; w++) {
-		struct psd_worker *worker = &crew->workers[w];
+		struct psd_worker *worker = &group->workers[w];
 
-		*worker = (struct psd_worker){.options = &crew->options,
-					      .program = &crew->made.program,
-					      .plan = &crew->made.plan,
-					      .layout = &crew->made.plan.layout,
-					      .graph = &crew->loaded.matter.graph,
+		*worker = (struct psd_worker){.options = &group->options,
+					      .program = &group->made.program,
+					      .plan = &group->made.plan,
+					      .layout = &group->made.plan.layout,
+					      .graph = &group->loaded.costed.graph,
 					      .self = w,
-					      .scales = crew->scales,
+					      .scales = group->scales,
 					      .kind = &psd_device_cpu,
 					      .on_device = &worker->memory,
 					      .global_batch = WORKERS * 4};
@@ -69,14 +69,14 @@ static void open_crew(struct crew *crew, const char *feedback, const char *wire)
 	}
 }
 
-static void close_crew(struct crew *crew)
+static void close_crew(struct group *group)
 {
 	for (unsigned w = 0; w < WORKERS; w++) {
-		psd_memory_release(&crew->workers[w].memory);
-		psd_arena_release(&crew->workers[w].arena);
+		psd_memory_release(&group->workers[w].memory);
+		psd_arena_release(&group->workers[w].arena);
 	}
-	psd_case_release(&crew->made);
-	loaded_close(&crew->loaded);
+	psd_case_release(&group->made);
+	loaded_close(&group->loaded);
 }
 
 /* Sums that a float holds exactly, in whatever order: a few bits each. Larger in some places than in others, which
@@ -90,13 +90,13 @@ static float gradient_at(unsigned worker, unsigned iteration, uint64_t e)
 }
 
 /* The e-th value of the exchange, of one of the lists of tensors in the memory. */
-static float *value_at(const struct crew *crew, float *const tensors[], uint64_t e)
+static float *value_at(const struct group *group, float *const tensors[], uint64_t e)
 {
-	const struct psd_plan_item *item = &crew->made.plan.items[0];
+	const struct psd_plan_item *item = &group->made.plan.items[0];
 
 	for (unsigned i = 0; i < item->n_tensors; i++) {
-		const unsigned t = psd_plan_tensor(&crew->made.plan, item, i);
-		const uint64_t elements = crew->loaded.matter.graph.tensors[t].elements;
+		const unsigned t = psd_plan_tensor(&group->made.plan, item, i);
+		const uint64_t elements = group->loaded.costed.graph.tensors[t].elements;
 
 		if (e < elements)
 			return &tensors[t][e];
@@ -106,41 +106,41 @@ static float *value_at(const struct crew *crew, float *const tensors[], uint64_t
 	return NULL;
 }
 
-static void sum_buffers(struct crew *crew, enum psd_buffer buffer, unsigned item, uint32_t iteration, uint64_t n)
+static void sum_buffers(struct group *group, enum psd_buffer buffer, unsigned item, uint32_t iteration, uint64_t n)
 {
 	for (uint64_t e = 0; e < n; e++) {
 		float sum = 0.0f;
 
 		for (unsigned w = 0; w < WORKERS; w++)
-			sum += psd_memory_buffer(&crew->workers[w].memory, buffer, item, iteration)[e];
+			sum += psd_memory_buffer(&group->workers[w].memory, buffer, item, iteration)[e];
 		for (unsigned w = 0; w < WORKERS; w++)
-			psd_memory_buffer(&crew->workers[w].memory, buffer, item, iteration)[e] = sum;
+			psd_memory_buffer(&group->workers[w].memory, buffer, item, iteration)[e] = sum;
 	}
 }
 
-static void run_iteration(struct crew *crew, uint32_t iteration)
+static void run_iteration(struct group *group, uint32_t iteration)
 {
 	struct psd_error err = {.text = ""};
 
 	for (unsigned w = 0; w < WORKERS; w++) {
-		struct psd_worker *worker = &crew->workers[w];
+		struct psd_worker *worker = &group->workers[w];
 		float *const *gradients = psd_memory_gradients(&worker->memory, iteration);
 
-		for (uint64_t e = 0; e < crew->n; e++)
-			*value_at(crew, gradients, e) = gradient_at(w, iteration, e);
+		for (uint64_t e = 0; e < group->n; e++)
+			*value_at(group, gradients, e) = gradient_at(w, iteration, e);
 		cr_assert_eq(
-			psd_worker_gather_chunks(worker, (struct psd_task){iteration, crew->ops[PSD_OP_GATHER]}, &err),
+			psd_worker_gather_chunks(worker, (struct psd_task){iteration, group->ops[PSD_OP_GATHER]}, &err),
 			PSD_OK);
 	}
-	sum_buffers(crew, PSD_BUFFER_CHOSEN, 0, iteration, crew->workers[0].chosen.now.travelling[0]);
+	sum_buffers(group, PSD_BUFFER_CHOSEN, 0, iteration, group->workers[0].selection.now.travelling[0]);
 	for (unsigned w = 0; w < WORKERS; w++)
-		cr_assert_eq(psd_worker_apply_chunks(&crew->workers[w],
-						     (struct psd_task){iteration, crew->ops[PSD_OP_APPLY]}, &err),
+		cr_assert_eq(psd_worker_apply_chunks(&group->workers[w],
+						     (struct psd_task){iteration, group->ops[PSD_OP_APPLY]}, &err),
 			     PSD_OK);
-	sum_buffers(crew, PSD_BUFFER_NORMS, 1, iteration, crew->made.plan.n_chunks);
+	sum_buffers(group, PSD_BUFFER_NORMS, 1, iteration, group->made.plan.n_chunks);
 	for (unsigned w = 0; w < WORKERS; w++) {
-		psd_worker_choose_chunks(&crew->workers[w], (struct psd_task){iteration, crew->ops[PSD_OP_CHOOSE]});
-		psd_chosen_adopt(&crew->workers[w].chosen);
+		psd_worker_choose_chunks(&group->workers[w], (struct psd_task){iteration, group->ops[PSD_OP_CHOOSE]});
+		psd_chunk_selection_adopt(&group->workers[w].selection);
 	}
 }
 
@@ -204,9 +204,9 @@ static float *zeros(uint64_t n)
 	return values;
 }
 
-static struct reference open_reference(const struct crew *crew)
+static struct reference open_reference(const struct group *group)
 {
-	struct reference reference = {.n = crew->n, .n_chunks = crew->made.plan.n_chunks};
+	struct reference reference = {.n = group->n, .n_chunks = group->made.plan.n_chunks};
 
 	reference.weight = zeros(reference.n);
 	reference.history = zeros(reference.n);
@@ -219,7 +219,7 @@ static struct reference open_reference(const struct crew *crew)
 	for (uint64_t c = 0; c < reference.n_chunks; c++)
 		reference.is_chosen[c] = true;
 	for (uint64_t e = 0; e < reference.n; e++)
-		reference.weight[e] = *value_at(crew, crew->workers[0].memory.parameters, e);
+		reference.weight[e] = *value_at(group, group->workers[0].memory.parameters, e);
 	return reference;
 }
 
@@ -234,40 +234,40 @@ static void close_reference(struct reference *reference)
 	free(reference->is_chosen);
 }
 
-static void compare(const struct crew *crew, const struct reference *reference, uint32_t iteration)
+static void compare(const struct group *group, const struct reference *reference, uint32_t iteration)
 {
 	uint64_t n_apart = 0;
 
 	for (unsigned w = 0; w < WORKERS; w++) {
-		const struct psd_chosen_table *now = &crew->workers[w].chosen.now;
+		const struct psd_chunk_selection_table *now = &group->workers[w].selection.now;
 
 		cr_assert_eq(memcmp(now->is_chosen, reference->is_chosen, reference->n_chunks), 0,
 			     "worker %u chooses other chunks for iteration %u", w, iteration + 1);
 		for (uint64_t e = 0; e < reference->n; e++)
-			n_apart += *value_at(crew, crew->workers[w].memory.parameters, e) != reference->weight[e];
+			n_apart += *value_at(group, group->workers[w].memory.parameters, e) != reference->weight[e];
 	}
 	cr_assert_eq(n_apart, 0, "iteration %u: %lu parameters differ", iteration, n_apart);
 }
 
 static void check(const char *feedback, float kept_ratio)
 {
-	struct crew *crew = calloc(1, sizeof(*crew));
+	struct group *group = calloc(1, sizeof(*group));
 	struct reference reference;
 
-	cr_assert(crew);
-	open_crew(crew, feedback, "fp32");
-	cr_assert_eq(crew->made.plan.n_items, 2);
-	cr_assert_eq(crew->made.plan.n_chunks, 208);
-	reference = open_reference(crew);
+	cr_assert(group);
+	open_crew(group, feedback, "fp32");
+	cr_assert_eq(group->made.plan.n_items, 2);
+	cr_assert_eq(group->made.plan.n_chunks, 208);
+	reference = open_reference(group);
 	for (uint32_t i = 0; i < ITERATIONS; i++) {
-		run_iteration(crew, i);
+		run_iteration(group, i);
 		step(&reference, i, kept_ratio);
 		choose(&reference, i + 1);
-		compare(crew, &reference, i);
+		compare(group, &reference, i);
 	}
 	close_reference(&reference);
-	close_crew(crew);
-	free(crew);
+	close_crew(group);
+	free(group);
 }
 
 Test(sparse, what_is_held_back_shrinks_by_the_momentum)
@@ -283,12 +283,12 @@ Test(sparse, or_is_kept_as_a_whole)
 /* ---- on the way ---- */
 
 /* Of the first step of a ring, from the worker before. */
-static struct psd_inlet first_inlet(struct crew *crew, uint32_t op, uint64_t *elements, uint64_t *bytes)
+static struct psd_inlet first_inlet(struct group *group, uint32_t op, uint64_t *elements, uint64_t *bytes)
 {
-	const struct psd_worker *worker = &crew->workers[0];
+	const struct psd_worker *worker = &group->workers[0];
 	const struct psd_task task = {0, op};
 	const struct psd_step step = psd_worker_step(worker, task, WORKERS - 1, 0);
-	struct psd_inlet inlet = {.n_pieces = 0};
+	struct psd_inlet inlet = {.n_segments = 0};
 
 	cr_assert(step.adds && step.to == 0);
 	psd_worker_step_inlet(worker, task, &step, 0, &inlet);
@@ -299,27 +299,27 @@ static struct psd_inlet first_inlet(struct crew *crew, uint32_t op, uint64_t *el
 
 static void check_way(const char *name, const struct psd_encoding *wire)
 {
-	struct crew *crew = calloc(1, sizeof(*crew));
+	struct group *group = calloc(1, sizeof(*group));
 	unsigned n_sums = 0;
 
-	cr_assert(crew);
-	open_crew(crew, "full", name);
-	for (uint32_t o = 0; o < crew->made.program.n_ops; o++) {
-		const bool is_of_norms = crew->made.program.ops[o].item == 1;
+	cr_assert(group);
+	open_crew(group, "full", name);
+	for (uint32_t o = 0; o < group->made.program.n_ops; o++) {
+		const bool is_of_norms = group->made.program.ops[o].item == 1;
 		uint64_t elements, bytes;
 		struct psd_inlet inlet;
 
-		if (crew->made.program.ops[o].kind != PSD_OP_COLLECTIVE)
+		if (group->made.program.ops[o].kind != PSD_OP_COLLECTIVE)
 			continue;
-		inlet = first_inlet(crew, o, &elements, &bytes);
+		inlet = first_inlet(group, o, &elements, &bytes);
 		cr_expect_eq(inlet.added, is_of_norms ? &psd_encoding_fp32 : wire, "%s, operation %u", name, o);
 		cr_expect_eq(bytes, elements * (is_of_norms ? sizeof(float) : 2), "%s, operation %u", name, o);
-		cr_expect_eq(psd_pieces_bytes(inlet.pieces, inlet.n_pieces), bytes, "%s, operation %u", name, o);
+		cr_expect_eq(psd_segments_bytes(inlet.segments, inlet.n_segments), bytes, "%s, operation %u", name, o);
 		n_sums++;
 	}
 	cr_expect_eq(n_sums, 2);
-	close_crew(crew);
-	free(crew);
+	close_crew(group);
+	free(group);
 }
 
 /* Added as values of 2 bytes the halves of a float would be rubbish, and the same rubbish for all. */

@@ -106,7 +106,7 @@ static struct training *make(const char *sync, const struct psd_device_kind *kin
 	return training;
 }
 
-static void check_named(const char *sync, unsigned seed, enum psd_ground ground)
+static void check_named(const char *sync, unsigned seed, enum psd_cluster_kind cluster_kind)
 {
 	struct psd_device_kind kind = psd_device_cpu;
 	struct training *training = make(sync, &kind);
@@ -119,9 +119,9 @@ static void check_named(const char *sync, unsigned seed, enum psd_ground ground)
 	kind.backward = backward;
 	place.victim = seed % WORKERS;
 	place.iteration = FIRST_ITERATION + draw(&state, 5);
-	place.layer = 1 + draw(&state, training->loaded.matter.graph.n_layers - 1); /* the first is the input */
+	place.layer = 1 + draw(&state, training->loaded.costed.graph.n_layers - 1); /* the first is the input */
 	place.is_backward = draw(&state, 2);
-	training->options.ground = ground;
+	training->options.cluster_kind = cluster_kind;
 	training_run(training);
 	took_sec = psd_socket_now_sec() - *halted_sec;
 	snprintf(name, sizeof(name), "worker %u at ", place.victim);
@@ -144,7 +144,7 @@ static void check_places(const char *sync)
 		place.halt = STOPPED;
 		if ((seed / WORKERS + seed) % 2) /* of each worker in turn */
 			place.halt = STUCK;
-		check_named(sync, seed, PSD_GROUND_LOOPBACK);
+		check_named(sync, seed, PSD_CLUSTER_LOOPBACK);
 	}
 }
 
@@ -170,8 +170,8 @@ Test(stall, the_worker_whose_link_is_cut_is_named)
 	halted_sec = mmap(NULL, sizeof(*halted_sec), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq((void *)halted_sec, MAP_FAILED);
 	place.halt = CUT;
-	check_named("ps", 2, PSD_GROUND_EMULATED);
-	check_named("ring", 1, PSD_GROUND_EMULATED);
+	check_named("ps", 2, PSD_CLUSTER_EMULATED);
+	check_named("ring", 1, PSD_CLUSTER_EMULATED);
 }
 
 /* ---- what only takes long ---- */

@@ -51,7 +51,7 @@ static void replay(const struct synthetic *synthetic, const char *priority, uint
 		.worker.train = &loaded.scenario.train,
 		.worker.replay = &loaded.scenario.replay,
 		.worker.n_iterations = ITERATIONS,
-		.ground = PSD_GROUND_LOOPBACK,
+		.cluster_kind = PSD_CLUSTER_LOOPBACK,
 		.worker.connect_sec = WITHIN_SEC,
 		.worker.stall_sec = WITHIN_SEC,
 		.spans = &spans,

@@ -5,7 +5,7 @@
 
 #include "engine/scenario/scenario_agree.h"
 #include "engine/scenario/scenario_heed.h"
-#include "real/session/terms.h"
+#include "real/session/agreed_terms.h"
 #include "tests/real/net/meeting.h"
 #include "tests/scratch_folder.h"
 
@@ -187,8 +187,8 @@ static struct psd_text make_terms(const char *text, const char *setting)
 /* Both hosts say the key and both values. */
 static void expect_named(const struct psd_text *ours, const struct psd_text *theirs, const char *path)
 {
-	struct host hosts[HOSTS] = {{.options = {.n_lines = 1, .terms = ours->bytes}},
-				    {.options = {.n_lines = 1, .terms = theirs->bytes}}};
+	struct host hosts[HOSTS] = {{.options = {.n_connections = 1, .terms = ours->bytes}},
+				    {.options = {.n_connections = 1, .terms = theirs->bytes}}};
 	char words[128];
 
 	meet(hosts);
@@ -346,19 +346,19 @@ static void write_data(const struct scratch_folder *folder, uint8_t pixel)
 static struct psd_text terms_of(const struct scratch_folder *folder, uint32_t n_iterations)
 {
 	struct psd_scenario scenario;
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 	struct psd_case made;
 	struct psd_error err = {.text = ""};
 	struct psd_text terms = {.bytes = NULL};
 
 	cr_assert_eq(psd_scenario_load(&scenario, scratch_folder_path(folder, "s.yaml").text, NULL, &err), PSD_OK, "%s",
 		     err.text);
-	cr_assert_eq(psd_subject_matter_load(&matter, &scenario, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_case_make(&made, &matter, &scenario.systems[0], psd_scenario_point(&scenario, 0), &err),
+	cr_assert_eq(psd_costed_model_load(&costed, &scenario, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_case_make(&made, &costed, &scenario.systems[0], psd_scenario_point(&scenario, 0), &err),
 		     PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_terms_add(&terms, &made, &scenario.train, n_iterations, &err), PSD_OK, "%s", err.text);
 	psd_case_release(&made);
-	psd_subject_matter_release(&matter);
+	psd_costed_model_release(&costed);
 	psd_scenario_release(&scenario);
 	return terms;
 }

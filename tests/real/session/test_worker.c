@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "engine/schedules/pattern.h"
+#include "engine/collectives/collective.h"
 #include "real/net/frame.h"
 #include "real/net/wire.h"
 #include "real/session/worker.h"

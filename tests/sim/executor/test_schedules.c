@@ -31,7 +31,7 @@ static const char without_switches[] = "bandwidth: 80Gbps";
 
 static double collective_sec(const struct loaded *loaded, const struct psd_outcome *outcome)
 {
-	return outcome->iteration_sec - loaded->matter.costs.compute_sec;
+	return outcome->iteration_sec - loaded->costed.costs.compute_sec;
 }
 
 static double simulated_sec(struct loaded *loaded, const struct psd_case *made, enum psd_fidelity fidelity)
@@ -56,7 +56,7 @@ static void compare(struct loaded *loaded, unsigned point)
 	cr_expect(fabs(by_flow_sec / by_message_sec - 1.0) < CLOSED_FORM_RATIO &&
 			  fabs(estimated_sec / by_message_sec - 1.0) < CLOSED_FORM_RATIO,
 		  "%s of %lu bytes, %u workers, %u a node: messages %g s, flow %g s, estimate %g s",
-		  made.plan.items[0].method->name, 4 * loaded->matter.graph.parameters, made.plan.layout.workers,
+		  made.plan.items[0].method->name, 4 * loaded->costed.graph.parameters, made.plan.layout.workers,
 		  made.plan.layout.workers_per_node, by_message_sec, by_flow_sec, estimated_sec);
 	psd_case_release(&made);
 }

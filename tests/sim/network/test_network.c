@@ -31,21 +31,21 @@ struct log {
 	unsigned n;
 };
 
-static void note(void *context, uint64_t cookie)
+static void note(void *context, uint64_t tag)
 {
 	struct log *log = context;
 
 	cr_assert_lt(log->n, LOG_MAX);
-	log->cookies[log->n] = cookie;
+	log->cookies[log->n] = tag;
 	log->dates_sec[log->n++] = psd_network_now_sec();
 }
 
-static double date_sec(const struct log *log, uint64_t cookie)
+static double date_sec(const struct log *log, uint64_t tag)
 {
 	for (unsigned i = 0; i < log->n; i++)
-		if (log->cookies[i] == cookie)
+		if (log->cookies[i] == tag)
 			return log->dates_sec[i];
-	cr_assert_fail("nobody woke with cookie %llu", (unsigned long long)cookie);
+	cr_assert_fail("nobody woke with tag %llu", (unsigned long long)tag);
 	return 0;
 }
 
@@ -100,12 +100,12 @@ static void start_step(struct ring *ring, unsigned host)
 	psd_network_transfer(host, (host + 1) % ring->hosts, ring->chunk_bytes, host);
 }
 
-static void wake_ring(void *context, uint64_t cookie)
+static void wake_ring(void *context, uint64_t tag)
 {
 	struct ring *ring = context;
-	const unsigned host = (unsigned)(cookie % ring->hosts), next = (host + 1) % ring->hosts;
+	const unsigned host = (unsigned)(tag % ring->hosts), next = (host + 1) % ring->hosts;
 
-	if (cookie < ring->hosts) {
+	if (tag < ring->hosts) {
 		ring->sent[host]++;
 		psd_network_timer(psd_network_latency_sec(host, next), ring->hosts + next);
 	} else {
@@ -190,11 +190,11 @@ Test(network, pairs_are_used_again_with_new_sizes)
 	assert_near(date_sec(&log, 3), seconds(6 * MEBIBYTE, 10e9), FLUID_RATIO);
 }
 
-static void start_same_pair(void *context, uint64_t cookie)
+static void start_same_pair(void *context, uint64_t tag)
 {
-	note(context, cookie);
-	if (cookie < 5)
-		psd_network_transfer(0, 1, MEBIBYTE, cookie + 1);
+	note(context, tag);
+	if (tag < 5)
+		psd_network_transfer(0, 1, MEBIBYTE, tag + 1);
 }
 
 Test(network, a_pair_is_used_again_by_its_own_wake)
@@ -398,12 +398,12 @@ Test(network, what_leaves_a_node_behind_switches_passes_the_workers_link)
 
 /* ---- links that change ---- */
 
-static void scale_on_wake(void *context, uint64_t cookie)
+static void scale_on_wake(void *context, uint64_t tag)
 {
-	note(context, cookie);
-	if (cookie == 100)
+	note(context, tag);
+	if (tag == 100)
 		psd_network_scale_link(0, 0.25);
-	if (cookie == 101)
+	if (tag == 101)
 		psd_network_scale_link(0, 1);
 }
 
@@ -439,10 +439,10 @@ Test(network, a_transfer_that_started_on_a_slow_link_gets_faster_with_it)
 
 /* ---- order ---- */
 
-static void start_more(void *context, uint64_t cookie)
+static void start_more(void *context, uint64_t tag)
 {
-	note(context, cookie);
-	if (cookie == 1) {
+	note(context, tag);
+	if (tag == 1) {
 		psd_network_timer(0, 10);
 		psd_network_timer(0, 11);
 	}
@@ -480,9 +480,9 @@ Test(network, timers_come_before_transfers_of_their_date)
 	cr_assert_eq(log.dates_sec[0], log.dates_sec[1]);
 }
 
-static void stop_at_first(void *context, uint64_t cookie)
+static void stop_at_first(void *context, uint64_t tag)
 {
-	note(context, cookie);
+	note(context, tag);
 	if (((struct log *)context)->n == 1)
 		psd_network_stop();
 }
@@ -507,14 +507,14 @@ Test(network, stop_holds_back_the_rest_until_the_next_run)
 
 /* Cookie 1 stops with 2 told to nobody yet; the timer 3 stops again just before, and 4 is so short that it ends in that
  * very instant. */
-static void stop_twice(void *context, uint64_t cookie)
+static void stop_twice(void *context, uint64_t tag)
 {
-	note(context, cookie);
-	if (cookie == 1) {
+	note(context, tag);
+	if (tag == 1) {
 		psd_network_transfer(2, 3, 1, 4);
 		psd_network_timer(0, 3);
 	}
-	if (cookie == 1 || cookie == 3)
+	if (tag == 1 || tag == 3)
 		psd_network_stop();
 }
 
@@ -544,20 +544,20 @@ Test(network, what_a_stop_held_back_is_told_once_and_used_again)
 }
 
 /* Some transfers between random hosts, each end starting another; the whole log of it. */
-static void start_random(void *context, uint64_t cookie)
+static void start_random(void *context, uint64_t tag)
 {
 	static uint64_t state = 42;
 	unsigned from, to;
 
-	note(context, cookie);
-	if (cookie >= 2000)
+	note(context, tag);
+	if (tag >= 2000)
 		return;
 	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	from = (unsigned)(state >> 60) % 8;
 	to = (from + 1 + (unsigned)(state >> 40) % 7) % 8;
-	psd_network_transfer(from, to, 1000 + (state >> 20) % 5 * 1000, cookie + 1);
+	psd_network_transfer(from, to, 1000 + (state >> 20) % 5 * 1000, tag + 1);
 	if (state >> 63)
-		psd_network_timer(1e-6, cookie + 2);
+		psd_network_timer(1e-6, tag + 2);
 }
 
 static void log_in_child(int fd)

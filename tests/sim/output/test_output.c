@@ -274,7 +274,7 @@ Test(output, published_values_of_other_worker_counts_do_not_count)
 /* The smallest scenario with everything a report needs; results are filled by the tests. */
 struct fixture {
 	struct psd_scenario scenario;
-	struct psd_subject_matter matter;
+	struct psd_costed_model costed;
 	struct psd_result results[2];
 	struct psd_report report;
 };
@@ -295,7 +295,7 @@ static void make_fixture(struct fixture *fixture)
 	cr_assert_eq(psd_scenario_parse(&fixture->scenario, "scenarios/test.yaml", scenario_text, strlen(scenario_text),
 					NULL, &err),
 		     PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_subject_matter_load(&fixture->matter, &fixture->scenario, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_costed_model_load(&fixture->costed, &fixture->scenario, &err), PSD_OK, "%s", err.text);
 	for (unsigned s = 0; s < 2; s++) {
 		const struct psd_outcome outcome = {
 			.iteration_sec = 2.0,
@@ -322,7 +322,7 @@ static void make_fixture(struct fixture *fixture)
 	fixture->results[0].published_speedup = (struct psd_result_value){true, 2.5};
 	fixture->results[0].error_ratio = (struct psd_result_value){true, 2 / 2.5 - 1};
 	fixture->results[0].is_fit = true;
-	fixture->report = (struct psd_report){.matter = &fixture->matter,
+	fixture->report = (struct psd_report){.costed = &fixture->costed,
 					      .systems = fixture->scenario.systems,
 					      .results = fixture->results,
 					      .n_systems = 2,
@@ -331,7 +331,7 @@ static void make_fixture(struct fixture *fixture)
 
 static void release_fixture(struct fixture *fixture)
 {
-	psd_subject_matter_release(&fixture->matter);
+	psd_costed_model_release(&fixture->costed);
 	psd_scenario_release(&fixture->scenario);
 }
 
@@ -340,7 +340,7 @@ static void make_case(struct psd_case *made, const struct fixture *fixture, unsi
 {
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_case_make(made, &fixture->matter, &fixture->scenario.systems[system],
+	cr_assert_eq(psd_case_make(made, &fixture->costed, &fixture->scenario.systems[system],
 				   psd_scenario_point(&fixture->scenario, 0), &err),
 		     PSD_OK, "%s", err.text);
 }
@@ -574,7 +574,7 @@ Test(output, bottleneck_follows_the_largest_part)
 Test(output, a_stack_that_moves_less_than_the_link_is_named)
 {
 	struct fixture fixture;
-	struct psd_host *host;
+	struct psd_host_costs *host;
 
 	make_fixture(&fixture);
 	host = &fixture.scenario.systems[0].host;
@@ -617,8 +617,8 @@ static void expect_note_of(const char *device, const char *network, const char *
 	char text[512];
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = ""};
-	struct psd_subject_matter matter = {.scenario = &scenario};
-	struct psd_report report = {.matter = &matter};
+	struct psd_costed_model costed = {.scenario = &scenario};
+	struct psd_report report = {.costed = &costed};
 
 	snprintf(text, sizeof(text),
 		 "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: %s}\n"
@@ -709,7 +709,7 @@ Test(output, estimate_says_what_it_ignores)
 	fixture.report.is_estimate = true;
 	expect_notes(&fixture.report, "");
 	cr_assert_eq(psd_scenario_parse(&disturbed, "a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
-	fixture.report.matter = &(struct psd_subject_matter){.scenario = &disturbed};
+	fixture.report.costed = &(struct psd_costed_model){.scenario = &disturbed};
 	expect_notes(&fixture.report, "note: heeded only by psd-sim's simulation: 'cluster.network.topology' "
 				      "'cluster.network.nodes_per_rack'\n"
 				      "note: heeded only by psd-sim's simulation and replays: 'compute.jitter'\n");

@@ -1,0 +1,133 @@
+/* Halving and doubling: a reduce-scatter in which the distance doubles and the part halves from step to step, and the
+ * same way back. Source: Rabenseifner 2004. Legend: 2^k places.
+ *
+ * Members who are more than that form 2^(k-1) groups of two to four, of whom the first two have places. Instead of the
+ * first exchange, two steps bring the sum of the whole group to those two, to each the half that it keeps; in neither
+ * step does anybody send or receive more than a half, so that all groups end together. Source, for groups of three:
+ * Rabenseifner and Träff 2004, their 3-2 elimination. */
+#include "engine/collectives/pairs.h"
+
+/* FOLDS steps within groups stand for the first exchange, and as many for the last. */
+enum { FOLDS = 2, GROUP_MOST = 4, NOBODY = -1 };
+
+/* By the members of a group, step by step: to whom each sends a half, the lower one to even members, the upper one to
+ * odd ones. */
+static const int fold_to[GROUP_MOST + 1][FOLDS][GROUP_MOST] = {
+	[2] = {{1, NOBODY}, {NOBODY, 0}},
+	[3] = {{1, NOBODY, 0}, {NOBODY, 0, 1}},
+	[4] = {{1, 0, 3, 2}, {NOBODY, NOBODY, 0, 1}},
+};
+
+/* A member's place in its group. */
+struct seat {
+	unsigned group;
+	unsigned first; /* rank of the group's first member */
+	unsigned n;	/* members of the group */
+	unsigned member;
+};
+
+static unsigned n_groups(struct psd_members members)
+{
+	return 1u << (psd_pairs_bits(members) - 1);
+}
+
+/* The first groups are those that have one member more. */
+static unsigned first_of(struct psd_members members, unsigned group)
+{
+	const unsigned n_larger = members.n % n_groups(members);
+
+	return group * (members.n / n_groups(members)) + (group < n_larger ? group : n_larger);
+}
+
+static struct seat seat_of(struct psd_members members, unsigned rank)
+{
+	const unsigned size = members.n / n_groups(members), n_larger = members.n % n_groups(members);
+	const unsigned in_larger = n_larger * (size + 1);
+	struct seat seat;
+
+	seat.group = rank < in_larger ? rank / (size + 1) : n_larger + (rank - in_larger) / size;
+	seat.first = first_of(members, seat.group);
+	seat.n = seat.group < n_larger ? size + 1 : size;
+	seat.member = rank - seat.first;
+	return seat;
+}
+
+static unsigned steps(uint64_t elements, struct psd_members members)
+{
+	(void)elements;
+	return 2 * psd_pairs_bits(members) + (psd_pairs_take_all(members) ? 0 : 2 * (FOLDS - 1));
+}
+
+/* What a place has after so many halvings: by each bit of its number the lower or the upper half. */
+static struct psd_range part_of(uint64_t elements, unsigned place, unsigned n_halvings)
+{
+	struct psd_range part = {0, elements};
+
+	for (unsigned bit = 0; bit < n_halvings; bit++) {
+		const uint64_t lower = part.elements / 2;
+
+		if (place >> bit & 1)
+			part = (struct psd_range){part.first + lower, part.elements - lower};
+		else
+			part.elements = lower;
+	}
+	return part;
+}
+
+/* Within a group; on the way back whoever has received a half returns it, the last step first. */
+static struct psd_step fold(uint64_t elements, struct seat seat, unsigned number, bool is_back)
+{
+	const int *to = fold_to[seat.n][is_back ? FOLDS - 1 - number : number];
+	const unsigned rank = seat.first + seat.member;
+	struct psd_step step = {.to = rank, .from = rank, .adds = !is_back};
+
+	for (unsigned m = 0; m < seat.n; m++) {
+		if (to[m] == NOBODY)
+			continue;
+		const unsigned keeper = (unsigned)to[m], sender = is_back ? keeper : m;
+		const unsigned receiver = is_back ? m : keeper;
+
+		if (sender == seat.member) {
+			step.to = seat.first + receiver;
+			step.sent = part_of(elements, keeper % 2, 1);
+		}
+		if (receiver == seat.member)
+			step.from = seat.first + sender;
+	}
+	return step;
+}
+
+/* Both send each other what the other keeps; on the way back, what they have. */
+static struct psd_step exchange(uint64_t elements, struct psd_members members, struct seat seat, unsigned number)
+{
+	const unsigned k = psd_pairs_bits(members), place = 2 * seat.group + seat.member;
+	const bool is_back = number >= k;
+	const unsigned bit = is_back ? 2 * k - 1 - number : number, other = place ^ 1u << bit;
+	const unsigned peer = first_of(members, other / 2) + other % 2;
+
+	return (struct psd_step){peer, peer, part_of(elements, is_back ? place : other, bit + 1), !is_back};
+}
+
+static struct psd_step step_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned number)
+{
+	const struct seat seat = seat_of(members, rank);
+	const unsigned n_exchanges = 2 * (psd_pairs_bits(members) - 1); /* of different groups */
+
+	if (psd_pairs_take_all(members))
+		return exchange(elements, members, seat, number);
+	if (number < FOLDS)
+		return fold(elements, seat, number, false);
+	if (number >= FOLDS + n_exchanges)
+		return fold(elements, seat, number - FOLDS - n_exchanges, true);
+	if (seat.member >= 2)
+		return (struct psd_step){.to = rank, .from = rank};
+	return exchange(elements, members, seat, number - FOLDS + 1);
+}
+
+const struct psd_collective psd_halving_doubling = {
+	.name = "halving-doubling",
+	.steps = steps,
+	.step = step_of,
+	.is_timed_by_steps = true,
+	.alone_sec = psd_pairs_alone_sec,
+};

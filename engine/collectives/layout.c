@@ -1,0 +1,102 @@
+/* Placement of workers and shards. Keeps no state. */
+#include "engine/collectives/layout.h"
+
+#include <assert.h>
+
+struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers)
+{
+	assert(workers >= 1 && workers_per_node >= 1);
+	const unsigned nodes = (workers - 1) / workers_per_node + 1;
+	return (struct psd_layout){
+		.workers = workers,
+		.nodes = nodes,
+		.workers_per_node = workers_per_node,
+		.shards = separate_servers > 0 ? separate_servers : nodes,
+		.has_separate_servers = separate_servers > 0,
+	};
+}
+
+unsigned psd_layout_hosts(const struct psd_layout *layout)
+{
+	return layout->workers + (layout->has_separate_servers ? layout->shards : 0);
+}
+
+bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host)
+{
+	return host < layout->workers;
+}
+
+bool psd_layout_is_leader(const struct psd_layout *layout, unsigned host)
+{
+	return psd_layout_is_worker(layout, host) && host % layout->workers_per_node == 0;
+}
+
+unsigned psd_layout_n_led(const struct psd_layout *layout, unsigned host)
+{
+	return psd_layout_is_leader(layout, host) ? psd_layout_workers_on(layout, psd_layout_node(layout, host)) - 1
+						  : 0;
+}
+
+bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host)
+{
+	return layout->has_separate_servers ? host >= layout->workers : host % layout->workers_per_node == 0;
+}
+
+unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard)
+{
+	return layout->has_separate_servers ? layout->workers + shard : shard * layout->workers_per_node;
+}
+
+unsigned psd_layout_shard(const struct psd_layout *layout, unsigned host)
+{
+	return layout->has_separate_servers ? host - layout->workers : host / layout->workers_per_node;
+}
+
+unsigned psd_layout_node(const struct psd_layout *layout, unsigned host)
+{
+	return host < layout->workers ? host / layout->workers_per_node : layout->nodes + (host - layout->workers);
+}
+
+unsigned psd_layout_nodes(const struct psd_layout *layout)
+{
+	return layout->nodes + (layout->has_separate_servers ? layout->shards : 0);
+}
+
+unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node)
+{
+	const unsigned left = node < layout->nodes ? layout->workers - node * layout->workers_per_node : 0;
+
+	return left < layout->workers_per_node ? left : layout->workers_per_node;
+}
+
+unsigned psd_layout_switch(const struct psd_layout *layout, unsigned worker)
+{
+	const unsigned g = layout->workers_per_node, per_switch = layout->workers_per_switch;
+	const unsigned n_of_node = (g - 1) / per_switch + 1;
+
+	return worker / g * n_of_node + worker % g / per_switch;
+}
+
+enum psd_reach psd_layout_reach(const struct psd_layout *layout, unsigned from, unsigned to)
+{
+	if (psd_layout_node(layout, from) != psd_layout_node(layout, to))
+		return PSD_REACH_FAR;
+	if (layout->workers_per_switch == 0 || from >= layout->workers)
+		return PSD_REACH_NEAR;
+	return psd_layout_switch(layout, from) == psd_layout_switch(layout, to) ? PSD_REACH_NEAR : PSD_REACH_ACROSS;
+}
+
+/* q n + r elements: the i-th cut is i q + i r / n, which cannot overflow for any n < 2^32 */
+struct psd_range psd_range_part(uint64_t elements, unsigned n, unsigned i)
+{
+	const uint64_t q = elements / n, r = elements % n;
+
+	if (r == 0) /* as of most tensors; divisions take longer than the rest of a simulated step */
+		return (struct psd_range){i * q, q};
+	return (struct psd_range){i * q + i * r / n, q + (i + UINT64_C(1)) * r / n - i * r / n};
+}
+
+struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard)
+{
+	return psd_range_part(elements, layout->shards, shard);
+}

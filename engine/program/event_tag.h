@@ -1,0 +1,40 @@
+/* By what clocks and networks tell an executor what is over: a kind in 4 bits, a host or class in 20, then 40 bits of
+ * another one, of a resource, or of a task (iteration in 16, operation in 24). */
+#ifndef PSD_EVENT_TAG_H
+#define PSD_EVENT_TAG_H
+
+#include <stdint.h>
+
+#include "engine/program/scheduler.h"
+
+static inline uint64_t psd_event_tag(unsigned kind, unsigned host, uint64_t rest)
+{
+	return (uint64_t)kind << 60 | (uint64_t)host << 40 | rest;
+}
+
+static inline uint64_t psd_event_tag_of_task(unsigned kind, unsigned host, struct psd_task task)
+{
+	return psd_event_tag(kind, host, (uint64_t)(task.iteration & 0xffff) << 24 | (task.op & 0xffffff));
+}
+
+static inline unsigned psd_event_tag_kind(uint64_t tag)
+{
+	return (unsigned)(tag >> 60);
+}
+
+static inline unsigned psd_event_tag_host(uint64_t tag)
+{
+	return (unsigned)(tag >> 40 & 0xfffff);
+}
+
+static inline uint64_t psd_event_tag_rest(uint64_t tag)
+{
+	return tag & 0xffffffffff;
+}
+
+static inline struct psd_task psd_event_tag_task(uint64_t tag)
+{
+	return (struct psd_task){(uint32_t)(tag >> 24 & 0xffff), (uint32_t)(tag & 0xffffff)};
+}
+
+#endif

@@ -1,0 +1,377 @@
+/* Dependency counters and ready queues of one host. */
+#include "engine/program/scheduler.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/grow.h"
+
+/* ---- duties ---- */
+
+/* is_local: in an iteration that does not exchange. */
+static bool is_carried_out(const struct psd_op *op, const struct psd_layout *layout, unsigned host, bool is_local)
+{
+	return psd_op_runs_on(op, layout, host) && !(is_local && op->is_exchange);
+}
+
+/* Returns how many operations the host carries out. */
+static uint32_t count_waits(uint32_t *waits, const struct psd_program *program, unsigned host, bool is_local,
+			    psd_arrivals_fn arrivals, const void *context)
+{
+	const struct psd_layout *layout = &program->plan->layout;
+	uint32_t n_carried = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		if (!is_carried_out(op, layout, host, is_local)) {
+			waits[i] = PSD_NOT_CARRIED;
+			continue;
+		}
+		n_carried++;
+		waits[i] = op->kind == PSD_OP_RECEIVE ? arrivals(context, op, host) : 0;
+		for (uint32_t e = 0; e < op->n_dependencies; e++) {
+			const struct psd_edge edge = program->dependencies[op->first_dependency + e];
+			/* an earlier iteration may be of the other kind: what is not carried out there is done */
+			waits[i] +=
+				is_carried_out(&program->ops[edge.op], layout, host, is_local && edge.distance == 0);
+		}
+	}
+	return n_carried;
+}
+
+enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
+				psd_arrivals_fn arrivals, const void *context, struct psd_error *err)
+{
+	const bool is_local = psd_plan_steps(program->plan) > 1;
+	uint32_t *waits = malloc((is_local ? 2 : 1) * (program->n_ops + 1) * sizeof(*waits));
+	if (waits == NULL)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the duties of %u operations",
+				     program->n_ops);
+	duties->waits = duties->local_waits = waits;
+	duties->n_carried = duties->n_local = count_waits(waits, program, host, false, arrivals, context);
+	if (is_local) {
+		duties->local_waits = waits + program->n_ops + 1;
+		duties->n_local = count_waits(duties->local_waits, program, host, true, arrivals, context);
+	}
+	return PSD_OK;
+}
+
+void psd_duties_release(struct psd_duties *duties)
+{
+	free(duties->waits);
+	*duties = (struct psd_duties){0};
+}
+
+/* ---- ready queues ---- */
+
+bool psd_ready_goes_before(const struct psd_ready *a, const struct psd_ready *b)
+{
+	if (a->turn != b->turn)
+		return a->turn < b->turn;
+	if (a->task.iteration != b->task.iteration)
+		return a->task.iteration < b->task.iteration;
+	return a->task.op < b->task.op;
+}
+
+bool psd_ready_push(struct psd_heap *queue, struct psd_ready entry)
+{
+	return psd_heap_push(queue, (struct psd_heap_entry){
+					    .at = (double)entry.turn,
+					    .seq = (uint64_t)entry.task.iteration << 32 | entry.task.op,
+				    });
+}
+
+bool psd_ready_pop(struct psd_heap *queue, struct psd_ready *entry)
+{
+	if (queue->n == 0)
+		return false;
+	const struct psd_heap_entry first = psd_heap_pop(queue);
+	*entry = (struct psd_ready){(int64_t)first.at, {(uint32_t)(first.seq >> 32), (uint32_t)first.seq}};
+	return true;
+}
+
+/* ---- the scheduler ---- */
+
+static void add_to_list(struct psd_scheduler *scheduler, struct psd_task_list *list, struct psd_task task)
+{
+	struct psd_task *tasks = psd_grown(list->tasks, list->n, &list->capacity, sizeof(*tasks));
+	if (tasks == NULL) {
+		scheduler->is_out_of_memory = true;
+		return;
+	}
+	list->tasks = tasks;
+	list->tasks[list->n++] = task;
+}
+
+static void add_ready(struct psd_scheduler *scheduler, struct psd_task task)
+{
+	const struct psd_op *op = &scheduler->program->ops[task.op];
+	if (task.iteration >= scheduler->iterations.end)
+		return; /* the run ends before */
+	if (scheduler->fence > 0 && task.iteration >= scheduler->fence)
+		add_to_list(scheduler, &scheduler->fenced, task);
+	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE &&
+		 !(scheduler->free_resources & 1u << op->resource))
+		scheduler->is_out_of_memory |= !psd_ready_push(
+			&scheduler->queues[op->resource],
+			(struct psd_ready){psd_program_turn(scheduler->program, task.op, task.iteration), task});
+	else
+		add_to_list(scheduler, &scheduler->instant, task);
+}
+
+void psd_scheduler_set_fence(struct psd_scheduler *scheduler, uint32_t iteration)
+{
+	assert(iteration > scheduler->iteration && scheduler->fence == 0 && scheduler->fenced.n == 0);
+	scheduler->fence = iteration;
+}
+
+bool psd_scheduler_is_at_fence(const struct psd_scheduler *scheduler)
+{
+	return scheduler->fence > 0 && scheduler->iteration == scheduler->fence;
+}
+
+static uint32_t *row_of(const struct psd_scheduler *scheduler, uint32_t iteration)
+{
+	return &scheduler->waiting[(size_t)(iteration % scheduler->program->window) * scheduler->program->n_ops];
+}
+
+/* By this host, in that iteration of the window. */
+static bool is_carried(const struct psd_scheduler *scheduler, struct psd_task task)
+{
+	return scheduler->row_waits[task.iteration % scheduler->program->window][task.op] != PSD_NOT_CARRIED;
+}
+
+/* What is not carried out is done. */
+static bool is_done(const struct psd_scheduler *scheduler, struct psd_task task)
+{
+	return row_of(scheduler, task.iteration)[task.op] == PSD_DONE;
+}
+
+/* One waits for the other in a stream that both are given to. */
+static bool follows(const struct psd_scheduler *scheduler, uint32_t waits, uint32_t before)
+{
+	const struct psd_op *op = &scheduler->program->ops[waits];
+
+	return op->resource != PSD_RESOURCE_NONE && scheduler->streams & 1u << op->resource &&
+	       op->resource == scheduler->program->ops[before].resource;
+}
+
+/* What waits for `before` of an earlier iteration waits no more. */
+static bool is_released(const struct psd_scheduler *scheduler, uint32_t waits, struct psd_task before)
+{
+	return is_done(scheduler, before) ||
+	       (row_of(scheduler, before.iteration)[before.op] == PSD_GIVEN && follows(scheduler, waits, before.op));
+}
+
+/* Sets up the counters of an iteration. Dependencies on earlier iterations that are done by now (or, before the first,
+ * always) do not count. */
+static void start_iteration(struct psd_scheduler *scheduler, uint32_t iteration)
+{
+	const struct psd_program *program = scheduler->program;
+	uint32_t *waiting = row_of(scheduler, iteration);
+	const bool is_exchange = psd_period_exchanges(&scheduler->period, iteration);
+	const uint32_t *waits = is_exchange ? scheduler->duties->waits : scheduler->duties->local_waits;
+	memcpy(waiting, waits, program->n_ops * sizeof(*waiting));
+	scheduler->row_waits[iteration % program->window] = waits;
+	scheduler->n_left[iteration % program->window] =
+		is_exchange ? scheduler->duties->n_carried : scheduler->duties->n_local;
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		if (waiting[i] == PSD_NOT_CARRIED)
+			continue;
+		for (uint32_t e = 0; e < op->n_dependencies && waiting[i] > 0; e++) {
+			const struct psd_edge edge = program->dependencies[op->first_dependency + e];
+			if (edge.distance == 0 || scheduler->duties->waits[edge.op] == PSD_NOT_CARRIED)
+				continue;
+			if (iteration < scheduler->iterations.first + edge.distance ||
+			    is_released(scheduler, i, (struct psd_task){iteration - edge.distance, edge.op}))
+				waiting[i]--;
+		}
+		if (waiting[i] == 0)
+			add_ready(scheduler, (struct psd_task){iteration, i});
+	}
+}
+
+/* A window ends with an exchange where the steps may follow the loss: not in a prediction. */
+static struct psd_period period_of(const struct psd_plan *plan, struct psd_iterations iterations)
+{
+	struct psd_period period = psd_period_make(psd_plan_steps(plan), 0, iterations.end);
+
+	if (iterations.steps[0] == 0)
+		return period;
+	period.window = plan->local ? (uint32_t)plan->local->window : 0;
+	for (uint32_t w = 0; w < 2; w++)
+		psd_period_set_steps(&period, w, iterations.steps[w]);
+	return period;
+}
+
+enum psd_status psd_scheduler_init(struct psd_scheduler *scheduler, const struct psd_program *program,
+				   const struct psd_duties *duties, struct psd_iterations iterations,
+				   struct psd_error *err)
+{
+	*scheduler = (struct psd_scheduler){
+		.program = program,
+		.duties = duties,
+		.iterations = iterations,
+		.period = period_of(program->plan, iterations),
+		.iteration = iterations.first,
+	};
+	scheduler->waiting = malloc((size_t)program->window * (program->n_ops + 1) * sizeof(*scheduler->waiting));
+	scheduler->n_left = calloc(program->window, sizeof(*scheduler->n_left));
+	scheduler->row_waits = calloc(program->window, sizeof(*scheduler->row_waits));
+	if (scheduler->waiting == NULL || scheduler->n_left == NULL || scheduler->row_waits == NULL) {
+		psd_scheduler_release(scheduler);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scheduler of %u operations",
+				     program->n_ops);
+	}
+	for (uint32_t i = iterations.first; i < iterations.first + program->window && i < iterations.end; i++)
+		start_iteration(scheduler, i);
+	if (duties->n_carried == 0)
+		scheduler->iteration = iterations.end; /* a server that no tensor needs is done before it begins */
+	return PSD_OK;
+}
+
+void psd_scheduler_release(struct psd_scheduler *scheduler)
+{
+	free(scheduler->waiting);
+	free(scheduler->n_left);
+	free(scheduler->row_waits);
+	free(scheduler->instant.tasks);
+	free(scheduler->early.tasks);
+	free(scheduler->fenced.tasks);
+	for (unsigned r = 0; r < PSD_RESOURCES; r++)
+		free(scheduler->queues[r].entries);
+	*scheduler = (struct psd_scheduler){0};
+}
+
+static void release_one(struct psd_scheduler *scheduler, struct psd_task task)
+{
+	if (task.iteration >= scheduler->iterations.end)
+		return;
+	/* an iteration's counters exist only while it is in the window; later ones look at what is done when they start
+	 */
+	if (task.iteration >= scheduler->iteration + scheduler->program->window)
+		return;
+	uint32_t *waiting = &row_of(scheduler, task.iteration)[task.op];
+	if (!is_carried(scheduler, task))
+		return;
+	assert(*waiting > 0 && *waiting < PSD_GIVEN);
+	if (--*waiting == 0)
+		add_ready(scheduler, task);
+}
+
+/* What arrived before the iteration was in the window. */
+static void take_early(struct psd_scheduler *scheduler, uint32_t iteration)
+{
+	const uint32_t n_early = scheduler->early.n;
+
+	scheduler->early.n = 0;
+	for (uint32_t i = 0; i < n_early; i++) /* what stays takes the place of what has gone */
+		if (scheduler->early.tasks[i].iteration == iteration)
+			release_one(scheduler, scheduler->early.tasks[i]);
+		else
+			scheduler->early.tasks[scheduler->early.n++] = scheduler->early.tasks[i];
+}
+
+/* Goes on to the first iteration that is not done, or to the fence: what is behind it may be decided there. */
+static void complete(struct psd_scheduler *scheduler)
+{
+	const uint32_t window = scheduler->program->window;
+
+	while (scheduler->iteration < scheduler->iterations.end &&
+	       scheduler->n_left[scheduler->iteration % window] == 0 && !psd_scheduler_is_at_fence(scheduler)) {
+		const uint32_t following = scheduler->iteration + window;
+		scheduler->iteration++;
+		if (following < scheduler->iterations.end) {
+			start_iteration(scheduler, following);
+			take_early(scheduler, following);
+		} else {
+			scheduler->n_left[following % window] = UINT32_MAX; /* never started, never done */
+		}
+	}
+}
+
+void psd_scheduler_begin(struct psd_scheduler *scheduler)
+{
+	complete(scheduler);
+}
+
+void psd_scheduler_pass_fence(struct psd_scheduler *scheduler, uint32_t next)
+{
+	const uint32_t n_fenced = scheduler->fenced.n;
+
+	assert(psd_scheduler_is_at_fence(scheduler) && (next == 0 || next > scheduler->fence));
+	scheduler->fence = next;
+	scheduler->fenced.n = 0;
+	for (uint32_t i = 0; i < n_fenced; i++) /* what stays takes the place of what has gone */
+		add_ready(scheduler, scheduler->fenced.tasks[i]);
+	complete(scheduler);
+}
+
+/* Those that follow it in a stream, or all others. */
+static void release_dependents(struct psd_scheduler *scheduler, struct psd_task task, bool those_that_follow)
+{
+	const struct psd_op *op = &scheduler->program->ops[task.op];
+	const struct psd_edge *dependents = &scheduler->program->dependents[op->first_dependent];
+
+	for (uint32_t e = 0; e < op->n_dependents; e++)
+		if (follows(scheduler, dependents[e].op, task.op) == those_that_follow)
+			release_one(scheduler,
+				    (struct psd_task){task.iteration + dependents[e].distance, dependents[e].op});
+}
+
+void psd_scheduler_give(struct psd_scheduler *scheduler, struct psd_task task)
+{
+	assert(row_of(scheduler, task.iteration)[task.op] == 0);
+	row_of(scheduler, task.iteration)[task.op] = PSD_GIVEN;
+	release_dependents(scheduler, task, true);
+}
+
+void psd_scheduler_finish(struct psd_scheduler *scheduler, struct psd_task task)
+{
+	const uint32_t window = scheduler->program->window;
+	const bool was_given = row_of(scheduler, task.iteration)[task.op] == PSD_GIVEN;
+	assert(!is_done(scheduler, task));
+	row_of(scheduler, task.iteration)[task.op] = PSD_DONE;
+	if (!was_given)
+		release_dependents(scheduler, task, true);
+	release_dependents(scheduler, task, false);
+	scheduler->n_left[task.iteration % window]--;
+	complete(scheduler);
+}
+
+void psd_scheduler_arrive(struct psd_scheduler *scheduler, struct psd_task receive)
+{
+	if (receive.iteration < scheduler->iteration + scheduler->program->window)
+		release_one(scheduler, receive);
+	else
+		add_to_list(scheduler, &scheduler->early, receive);
+}
+
+bool psd_scheduler_take_instant(struct psd_scheduler *scheduler, struct psd_task *task)
+{
+	if (scheduler->instant.n == 0)
+		return false;
+	*task = scheduler->instant.tasks[--scheduler->instant.n];
+	return true;
+}
+
+bool psd_scheduler_take(struct psd_scheduler *scheduler, enum psd_resource resource, struct psd_task *task)
+{
+	struct psd_ready entry;
+	if (!psd_ready_pop(&scheduler->queues[resource], &entry))
+		return false;
+	*task = entry.task;
+	return true;
+}
+
+uint32_t psd_scheduler_waiting(const struct psd_scheduler *scheduler, uint32_t op)
+{
+	return row_of(scheduler, scheduler->iteration)[op];
+}
+
+bool psd_scheduler_is_complete(const struct psd_scheduler *scheduler)
+{
+	return scheduler->iteration >= scheduler->iterations.end;
+}

@@ -1,0 +1,87 @@
+#include "real/cluster/memory_limit.h"
+
+#include "engine/base/units.h"
+#include "engine/model/layer.h"
+#include "real/net/ring_buffer.h"
+
+/* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker beside its tensors; both ends of an idle connection. */
+enum {
+	COPIES = 2, /* of the model: parameters and gradients; what else there is depends on the method */
+	PROCESS_BYTES = 14 << 20,
+	TRAINING_BYTES = 16 << 20, /* more in one that trains: oneDNN's kernels, and samples on their way */
+	CONNECTION_BYTES = 8192,
+};
+
+/* What a worker keeps of a sample in its host's memory: outputs of layers, the gradients of those that factors are made
+ * of, and the sample that is read meanwhile. Gradients of other outputs share memory. Of a device with memory of its
+ * own, only the sample. */
+static uint64_t sample_bytes(const struct psd_graph *graph, bool is_apart)
+{
+	uint64_t values = psd_shape_elements(graph->layers[0].shape);
+
+	if (is_apart)
+		return 2 * sizeof(float) * values; /* that which is computed, too */
+	for (unsigned t = 0; t < graph->n_tensors; t++)
+		values += graph->tensors[t].rows ? graph->tensors[t].columns : 0;
+	return graph->activation_bytes + sizeof(float) * values;
+}
+
+/* On each of the first hosts that rebuilds a matrix, the factors of all workers. */
+static uint64_t factors_bytes(const struct psd_case *made, uint64_t n_hosts)
+{
+	const struct psd_layout *layout = &made->plan.layout;
+	uint64_t bytes = 0;
+
+	for (const struct psd_op *op = made->program.ops; op < made->program.ops + made->program.n_ops; op++)
+		for (unsigned h = 0; op->kind == PSD_OP_FACTOR && h < n_hosts; h++)
+			if (psd_op_runs_on(op, layout, h))
+				bytes += sizeof(float) * layout->workers *
+					 psd_subject_factors(&made->plan.items[op->item].subject);
+	return bytes;
+}
+
+/* Of hosts that share a node, each with each. */
+static uint64_t near_pairs(const struct psd_layout *layout)
+{
+	uint64_t n_pairs = 0;
+
+	for (unsigned node = 0; node < layout->nodes; node++) {
+		const uint64_t n_here = psd_layout_workers_on(layout, node);
+
+		n_pairs += n_here * (n_here - 1) / 2;
+	}
+	return n_pairs;
+}
+
+uint64_t psd_memory_limit_least_bytes(const struct psd_case *made, const struct psd_replay *replay)
+{
+	const struct psd_layout *layout = &made->plan.layout;
+	const struct psd_graph *graph = made->plan.graph;
+	const struct psd_scenario *scenario = made->costed->scenario;
+	const uint64_t n_training = replay ? replay->real_workers : layout->workers;
+	const uint64_t n_hosts = psd_layout_hosts(layout),
+		       n_connections = n_hosts * (n_hosts - 1) / 2 * psd_train_least_streams(&scenario->train);
+	const uint64_t shared_bytes =
+		near_pairs(layout) * psd_train_least_streams(&scenario->train) * 2 * sizeof(struct psd_ring_buffer);
+	const uint64_t worker_bytes =
+		TRAINING_BYTES + COPIES * sizeof(float) * graph->parameters +
+		sample_bytes(graph, made->costed->costs.has_own_memory) * scenario->batch_per_worker;
+
+	return n_hosts * PROCESS_BYTES + n_connections * CONNECTION_BYTES + shared_bytes + n_training * worker_bytes +
+	       factors_bytes(made, replay ? n_training : n_hosts);
+}
+
+enum psd_status psd_memory_limit_check(const struct psd_case *made, const struct psd_replay *replay,
+				       uint64_t available_bytes, struct psd_error *err)
+{
+	const uint64_t least_bytes = psd_memory_limit_least_bytes(made, replay);
+	char least[PSD_UNITS_TEXT_MAX], available[PSD_UNITS_TEXT_MAX];
+
+	if (least_bytes <= available_bytes)
+		return PSD_OK;
+	return psd_error_set(
+		err, PSD_EINVAL, (struct psd_place){made->costed->scenario->path, 0, 0},
+		"its processes take at least %s of memory, this machine has %s left: choose fewer --nodes%s",
+		psd_units_write_bytes(least_bytes, least), psd_units_write_bytes(available_bytes, available),
+		replay ? "" : " or a smaller batch_per_worker, or machines of your own with --hosts");
+}

@@ -1,0 +1,137 @@
+#include "real/net/chunk_sender.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL_ROOM_MAX = 1 << 20 }; /* bytes of small messages that may wait for one peer */
+
+void psd_chunk_sender_release(struct psd_chunk_sender *sender)
+{
+	free(sender->small);
+	*sender = (struct psd_chunk_sender){.is_active = false};
+}
+
+struct psd_parcel psd_parcel_make(const struct psd_wire_head *head, const uint8_t *tag, unsigned tag_bytes,
+				  const struct iovec segments[], unsigned n_segments)
+{
+	struct psd_parcel parcel = {.head_bytes = PSD_WIRE_HEAD_BYTES + tag_bytes, .n_segments = n_segments};
+
+	assert(n_segments <= PSD_SEGMENTS_MAX && tag_bytes <= PSD_WIRE_TAG_BYTES);
+	psd_wire_encode(head, parcel.head);
+	if (tag_bytes > 0)
+		memcpy(parcel.head + PSD_WIRE_HEAD_BYTES, tag, tag_bytes);
+	for (unsigned i = 0; i < n_segments; i++)
+		parcel.segments[i] = segments[i];
+	parcel.bytes = parcel.head_bytes + psd_segments_bytes(segments, n_segments);
+	return parcel;
+}
+
+/* What has not been sent of it, at most 1 + PSD_SEGMENTS_MAX pieces. */
+static unsigned rest_of(const struct psd_parcel *parcel, struct iovec rest[])
+{
+	struct iovec all[1 + PSD_SEGMENTS_MAX] = {
+		{(uint8_t *)parcel->head, parcel->head_bytes}}; /* which is only read */
+
+	for (unsigned i = 0; i < parcel->n_segments; i++)
+		all[1 + i] = parcel->segments[i];
+	return psd_segments_cut(all, 1 + parcel->n_segments, parcel->sent_bytes, parcel->bytes - parcel->sent_bytes,
+				rest);
+}
+
+void psd_chunk_sender_start(struct psd_chunk_sender *sender, const struct psd_parcel *parcel)
+{
+	assert(!sender->is_active);
+	sender->parcel = *parcel;
+	sender->is_active = true;
+}
+
+bool psd_chunk_sender_add_small(struct psd_chunk_sender *sender, const struct psd_wire_head *head,
+				const uint8_t *payload)
+{
+	const size_t bytes = PSD_WIRE_HEAD_BYTES + head->length_bytes;
+
+	if (sender->small_bytes + bytes > sender->small_room) {
+		const size_t room = sender->small_room ? 2 * sender->small_room : 1024;
+		uint8_t *grown = room <= SMALL_ROOM_MAX ? realloc(sender->small, room) : NULL;
+
+		if (!grown)
+			return false;
+		sender->small = grown;
+		sender->small_room = room;
+	}
+	psd_wire_encode(head, sender->small + sender->small_bytes);
+	if (head->length_bytes > 0)
+		memcpy(sender->small + sender->small_bytes + PSD_WIRE_HEAD_BYTES, payload, head->length_bytes);
+	sender->small_bytes += bytes;
+	return true;
+}
+
+bool psd_chunk_sender_is_idle(const struct psd_chunk_sender *sender)
+{
+	return !sender->is_active && sender->small_bytes == 0;
+}
+
+bool psd_chunk_sender_is_between_chunks(const struct psd_chunk_sender *sender)
+{
+	return !sender->is_active || sender->parcel.sent_bytes == 0;
+}
+
+bool psd_chunk_sender_has_small(const struct psd_chunk_sender *sender)
+{
+	return sender->small_bytes > 0;
+}
+
+static ssize_t send_small(struct psd_chunk_sender *sender, struct psd_carrier *carrier)
+{
+	const struct iovec piece = {sender->small + sender->small_sent, sender->small_bytes - sender->small_sent};
+	const ssize_t sent = carrier->transport->send(carrier, &piece, 1);
+
+	if (sent <= 0)
+		return sent;
+	sender->small_sent += (size_t)sent;
+	if (sender->small_sent == sender->small_bytes)
+		sender->small_sent = sender->small_bytes = 0;
+	return sent;
+}
+
+/* Of the outlet's chunk `bytes` or less have gone. Returns how many, and whether it has left. */
+static uint64_t count_sent(struct psd_chunk_sender *sender, uint64_t bytes, unsigned *n_left)
+{
+	struct psd_parcel *parcel = &sender->parcel;
+	const uint64_t rest_bytes = parcel->bytes - parcel->sent_bytes;
+
+	if (bytes < rest_bytes) {
+		parcel->sent_bytes += bytes;
+		return bytes;
+	}
+	sender->is_active = false;
+	++*n_left;
+	return rest_bytes;
+}
+
+/* Small messages first, if no chunk has begun. One of them that is cut short stays in the way of the others. */
+ssize_t psd_chunk_sender_send(struct psd_chunk_sender *sender, struct psd_carrier *carrier,
+			      const struct psd_parcel behind[], unsigned n_behind, unsigned *n_begun, unsigned *n_left)
+{
+	struct iovec segments[PSD_PARCELS_MAX * (1 + PSD_SEGMENTS_MAX)];
+	unsigned n_segments;
+	uint64_t new_bytes;
+	ssize_t sent;
+
+	*n_begun = *n_left = 0;
+	if (psd_chunk_sender_has_small(sender) && psd_chunk_sender_is_between_chunks(sender))
+		return send_small(sender, carrier);
+	n_segments = rest_of(&sender->parcel, segments);
+	for (unsigned i = 0; i < n_behind; i++)
+		n_segments += rest_of(&behind[i], segments + n_segments);
+	sent = carrier->transport->send(carrier, segments, n_segments);
+	if (sent <= 0)
+		return sent;
+	new_bytes = (uint64_t)sent - count_sent(sender, (uint64_t)sent, n_left);
+	while (new_bytes > 0) {
+		psd_chunk_sender_start(sender, &behind[(*n_begun)++]);
+		new_bytes -= count_sent(sender, new_bytes, n_left);
+	}
+	return sent;
+}

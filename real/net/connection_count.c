@@ -1,0 +1,232 @@
+#define _GNU_SOURCE
+#include "real/net/connection_count.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "real/net/frame.h"
+#include "real/net/socket.h"
+
+enum { BLOCK_BYTES = 1 << 18 };
+
+#define GOOD_RATIO 0.9 /* of the best rate: more connections for less than that cost more than they bring */
+
+/* ---- telling each other ---- */
+
+static enum psd_status send_lines(const struct psd_mesh_options *mesh, unsigned host, int fd,
+				  const struct psd_wire_lines *lines, struct psd_error *err)
+{
+	uint8_t bytes[PSD_WIRE_LINES_BYTES];
+	char name[PSD_MESH_NAME_MAX];
+
+	psd_wire_encode_lines(lines, bytes);
+	return psd_frame_send(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd, mesh->secret, PSD_WIRE_LINES,
+			      bytes, sizeof(bytes), err);
+}
+
+static enum psd_status read_lines(const struct psd_mesh_options *mesh, unsigned host, int fd, double until_sec,
+				  struct psd_wire_lines *lines, struct psd_error *err)
+{
+	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
+	char name[PSD_MESH_NAME_MAX];
+	const enum psd_status status = psd_frame_read(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd,
+						      mesh->secret, PSD_WIRE_LINES, bytes, until_sec, err);
+
+	if (!status)
+		*lines = psd_wire_decode_lines(bytes);
+	return status;
+}
+
+/* What each host tells host 0, and that to all: of numbers the smallest, of rates the sum. n_fds: for each host. */
+static enum psd_status gather(const struct psd_mesh_options *mesh, const int fds[], unsigned n_fds, double until_sec,
+			      struct psd_wire_lines *lines, struct psd_error *err)
+{
+	const unsigned n_hosts = psd_layout_hosts(mesh->layout);
+	enum psd_status status = PSD_OK;
+
+	if (mesh->self > 0) {
+		status = send_lines(mesh, 0, fds[0], lines, err);
+		return status ? status : read_lines(mesh, 0, fds[0], until_sec, lines, err);
+	}
+	for (unsigned h = 1; h < n_hosts && !status; h++) {
+		struct psd_wire_lines told = *lines;
+
+		status = read_lines(mesh, h, fds[(size_t)h * n_fds], until_sec, &told, err);
+		lines->number = told.number < lines->number ? told.number : lines->number;
+		for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++)
+			lines->bps[i] += told.bps[i];
+	}
+	for (unsigned h = 1; h < n_hosts && !status; h++)
+		status = send_lines(mesh, h, fds[(size_t)h * n_fds], lines, err);
+	return status;
+}
+
+enum psd_status psd_connection_count_agree(const struct psd_mesh_options *mesh, const int fds[], bool wants_several,
+					   double until_sec, bool *is_tried, struct psd_error *err)
+{
+	struct psd_wire_lines lines = {.number = wants_several ? PSD_CONNECTIONS_MOST : 1};
+	const enum psd_status status = gather(mesh, fds, 1, until_sec, &lines, err);
+
+	if (!status)
+		*is_tried = lines.number > 1;
+	return status;
+}
+
+/* ---- one connection's thread ---- */
+
+/* Blocks, whose first byte says whether one more follows, out and in. */
+struct trial {
+	int out_fd, in_fd;
+	double end_sec, until_sec; /* when the last block begins; when it is too late */
+	uint8_t *blocks;	   /* to send, to receive */
+	uint64_t sent_bytes, received_bytes;
+	bool is_last_out, is_last_in, is_over_out, is_over_in;
+	int error_number;
+};
+
+static bool send_some(struct trial *trial)
+{
+	const size_t at = (size_t)(trial->sent_bytes % BLOCK_BYTES);
+	ssize_t n_sent;
+
+	if (at == 0) {
+		trial->is_last_out = psd_socket_now_sec() >= trial->end_sec;
+		trial->blocks[0] = trial->is_last_out;
+	}
+	n_sent = send(trial->out_fd, trial->blocks + at, BLOCK_BYTES - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n_sent < 0)
+		return errno == EAGAIN || errno == EINTR;
+	trial->sent_bytes += (uint64_t)n_sent;
+	trial->is_over_out = trial->is_last_out && trial->sent_bytes % BLOCK_BYTES == 0;
+	return true;
+}
+
+static bool receive_some(struct trial *trial)
+{
+	const size_t at = (size_t)(trial->received_bytes % BLOCK_BYTES);
+	uint8_t *block = trial->blocks + BLOCK_BYTES;
+	const ssize_t n_read = recv(trial->in_fd, block + at, BLOCK_BYTES - at, MSG_DONTWAIT);
+
+	if (n_read < 0)
+		return errno == EAGAIN || errno == EINTR;
+	if (n_read == 0) {
+		errno = ECONNRESET;
+		return false;
+	}
+	trial->is_last_in = at == 0 ? block[0] != 0 : trial->is_last_in;
+	trial->received_bytes += (uint64_t)n_read;
+	trial->is_over_in = trial->is_last_in && trial->received_bytes % BLOCK_BYTES == 0;
+	return true;
+}
+
+static void *exchange(void *context)
+{
+	struct trial *trial = context;
+
+	while (!trial->error_number && (!trial->is_over_out || !trial->is_over_in)) {
+		struct pollfd polled[] = {
+			{.fd = trial->is_over_out ? -1 : trial->out_fd, .events = POLLOUT},
+			{.fd = trial->is_over_in ? -1 : trial->in_fd, .events = POLLIN},
+		};
+		const int left_ms = (int)(1e3 * fmin(fmax(trial->until_sec - psd_socket_now_sec(), 0.0), 1e6)) + 1;
+		const int n_ready = poll(polled, 2, left_ms);
+
+		if (n_ready < 0 && errno != EINTR)
+			trial->error_number = errno;
+		else if (n_ready == 0 || psd_socket_now_sec() > trial->until_sec)
+			trial->error_number = ETIMEDOUT;
+		else if (n_ready > 0 &&
+			 ((polled[0].revents && !send_some(trial)) || (polled[1].revents && !receive_some(trial))))
+			trial->error_number = errno;
+	}
+	return NULL;
+}
+
+/* ---- all of them ---- */
+
+/* Starts and ends the threads; the first runs in this one. Returns an errno, or 0 with the rate received. */
+static int run_trials(struct trial trials[], unsigned n_trials, double *bps)
+{
+	pthread_t threads[PSD_CONNECTIONS_MOST];
+	const double start_sec = psd_socket_now_sec();
+	uint64_t received_bytes = 0;
+	unsigned n_started = 1;
+	int error = 0;
+
+	while (n_started < n_trials && !error) {
+		error = pthread_create(&threads[n_started], NULL, exchange, &trials[n_started]);
+		n_started += !error;
+	}
+	if (!error)
+		(void)exchange(&trials[0]);
+	for (unsigned i = 1; i < n_started; i++)
+		pthread_join(threads[i], NULL);
+	for (unsigned i = 0; i < n_trials; i++) {
+		error = error ? error : trials[i].error_number;
+		received_bytes += trials[i].received_bytes;
+	}
+	*bps = 8.0 * (double)received_bytes / (psd_socket_now_sec() - start_sec);
+	return error;
+}
+
+static enum psd_status try_number(const struct psd_mesh_options *mesh, const int fds[], unsigned number, double try_sec,
+				  double until_sec, double *bps, struct psd_error *err)
+{
+	const unsigned n_hosts = psd_layout_hosts(mesh->layout);
+	const unsigned hop = mesh->layout->workers_per_node; /* from node to node: within one, memory hides the links */
+	const unsigned next = (mesh->self + hop) % n_hosts, before = (mesh->self + n_hosts - hop) % n_hosts;
+	uint8_t *blocks = calloc(number, 2 * (size_t)BLOCK_BYTES);
+	struct trial trials[PSD_CONNECTIONS_MOST];
+	int error;
+
+	if (!blocks)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for trying connections");
+	for (unsigned i = 0; i < number; i++)
+		trials[i] = (struct trial){
+			.out_fd = fds[next * PSD_CONNECTIONS_MOST + i],
+			.in_fd = fds[before * PSD_CONNECTIONS_MOST + i],
+			.end_sec = psd_socket_now_sec() + try_sec,
+			.until_sec = until_sec,
+			.blocks = blocks + 2 * (size_t)BLOCK_BYTES * i,
+		};
+	error = run_trials(trials, number, bps);
+	free(blocks);
+	return error ? psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "cannot try %u connections between two hosts: %s",
+				     number, strerror(error))
+		     : PSD_OK;
+}
+
+unsigned psd_connection_count_best(const double bps[PSD_WIRE_LINES_TRIED])
+{
+	double best_bps = 0.0;
+	unsigned exponent = 0;
+
+	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++)
+		best_bps = fmax(best_bps, bps[i]);
+	while (bps[exponent] < GOOD_RATIO * best_bps)
+		exponent++;
+	return exponent;
+}
+
+enum psd_status psd_connection_count_try(const struct psd_mesh_options *mesh, const int fds[], double try_sec,
+					 double until_sec, unsigned *n_connections, struct psd_wire_lines *tried,
+					 struct psd_error *err)
+{
+	struct psd_wire_lines lines = {.number = PSD_CONNECTIONS_MOST};
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED && !status; i++)
+		status = try_number(mesh, fds, 1u << i, try_sec, until_sec, &lines.bps[i], err);
+	if (!status)
+		status = gather(mesh, fds, PSD_CONNECTIONS_MOST, until_sec, &lines, err);
+	if (status)
+		return status;
+	*n_connections = 1u << psd_connection_count_best(lines.bps); /* of the same numbers on each host */
+	*tried = lines;
+	return PSD_OK;
+}

@@ -1,0 +1,232 @@
+/* Messages that come in: where a chunk goes, who moves it, and when the whole is there. */
+#define _GNU_SOURCE
+#include "real/net/connections_parts.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/grow.h"
+#include "real/net/socket.h"
+
+enum { READ_ONCE_BYTES = 1 << 20 }; /* from one connection before the others have their turn */
+
+static void tell(struct psd_connections *connections, unsigned peer, const struct psd_wire_head *head,
+		 const uint8_t *tag)
+{
+	connections->has_moved = connections->has_moved || head->kind != PSD_WIRE_ALIVE || head->part > 0;
+	connections->has_told = true;
+	connections->owner.arrived(connections->owner.context, peer, head, tag);
+}
+
+/* NULL: none of its chunks was welcome yet, or it has only one. */
+static struct psd_arriving *find_arriving(struct psd_connections *connections, unsigned peer,
+					  const struct psd_wire_head *head)
+{
+	for (unsigned i = 0; i < connections->n_arriving; i++) {
+		struct psd_arriving *arriving = &connections->arriving[i];
+
+		if (arriving->peer == peer && arriving->head.op == head->op &&
+		    arriving->head.iteration == head->iteration && arriving->head.part == head->part &&
+		    arriving->head.length_bytes == head->length_bytes)
+			return arriving;
+	}
+	return NULL;
+}
+
+/* NULL: no memory. */
+static struct psd_arriving *add_arriving(struct psd_connections *connections, unsigned peer,
+					 const struct psd_wire_head *head, const struct psd_inlet *inlet)
+{
+	struct psd_arriving *grown =
+		psd_grown(connections->arriving, connections->n_arriving, &connections->arriving_room, sizeof(*grown));
+
+	if (!grown)
+		return NULL;
+	connections->arriving = grown;
+	connections->arriving[connections->n_arriving] = (struct psd_arriving){
+		.peer = peer, .head = *head, .inlet = *inlet, .n_missing = psd_wire_chunks(head->length_bytes)};
+	return &connections->arriving[connections->n_arriving++];
+}
+
+void psd_connections_finish_chunk(struct psd_connections *connections, struct psd_line *line)
+{
+	const struct psd_wire_head head = line->in.head;
+	struct psd_arriving *arriving =
+		psd_wire_chunks(head.length_bytes) > 1 ? find_arriving(connections, line->peer, &head) : NULL;
+	uint8_t tag[PSD_WIRE_TAG_BYTES];
+
+	memcpy(tag, line->in.bytes + PSD_WIRE_HEAD_BYTES, sizeof(tag));
+	if (arriving && head.chunk == 0)
+		memcpy(arriving->tag, tag, sizeof(tag));
+	psd_chunk_receiver_reset(&line->in);
+	if (arriving && --arriving->n_missing > 0)
+		return;
+	if (arriving) {
+		memcpy(tag, arriving->tag, sizeof(tag));
+		*arriving = connections->arriving[--connections->n_arriving];
+	}
+	tell(connections, line->peer, &head, tag);
+}
+
+/* A whole header is there: where does what it announces go? */
+static enum psd_welcome find_inlet(struct psd_connections *connections, const struct psd_line *line,
+				   struct psd_inlet *whole, struct psd_error *err)
+{
+	const struct psd_wire_head *head = &line->in.head;
+	const bool is_single = head->kind != PSD_WIRE_DATA || psd_wire_chunks(head->length_bytes) == 1;
+	const struct psd_arriving *arriving = is_single ? NULL : find_arriving(connections, line->peer, head);
+	enum psd_welcome welcome;
+
+	if (arriving) {
+		*whole = arriving->inlet;
+		return PSD_WELCOME_NOW;
+	}
+	*whole = (struct psd_inlet){.n_segments = 0};
+	welcome = connections->owner.expect(connections->owner.context, line->peer, head, whole, err);
+	assert(welcome != PSD_WELCOME_NOW || psd_segments_bytes(whole->segments, whole->n_segments) ==
+						     psd_inlet_widening(whole) * head->length_bytes);
+	if (welcome == PSD_WELCOME_NOW && !is_single && !add_arriving(connections, line->peer, head, whole)) {
+		psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for arrivals");
+		return PSD_WELCOME_REFUSED;
+	}
+	return welcome;
+}
+
+/* A single connection brings the rest of a message. Of several, any may. */
+static uint64_t bytes_behind(const struct psd_connections *connections, const struct psd_wire_head *head)
+{
+	const uint64_t end_byte = (head->chunk + UINT64_C(1)) * PSD_WIRE_CHUNK_BYTES;
+
+	return connections->n_connections == 1 && end_byte < head->length_bytes ? head->length_bytes - end_byte : 0;
+}
+
+/* To the line's porter, where that is worth it. */
+static void give_reading(struct psd_connections *connections, struct psd_line *line)
+{
+	struct psd_io_thread *io_thread =
+		psd_connections_io_thread(connections, line, psd_chunk_receiver_missing_bytes(&line->in));
+
+	if (!io_thread)
+		return;
+	if (line->has_low_water)
+		line->carrier.transport->set_low_water(&line->carrier, 1);
+	line->has_low_water = false;
+	line->reading.carrier = line->carrier;
+	line->reading.in = &line->in;
+	psd_io_thread_give(io_thread, &line->reading);
+}
+
+static enum psd_status open_chunk(struct psd_connections *connections, struct psd_line *line, struct psd_error *err)
+{
+	const struct psd_wire_head *head = &line->in.head;
+	struct psd_inlet whole, inlet;
+	unsigned widening;
+
+	switch (find_inlet(connections, line, &whole, err)) {
+	case PSD_WELCOME_REFUSED: return err->status;
+	case PSD_WELCOME_LATER: line->in.is_held = true; return PSD_OK;
+	case PSD_WELCOME_NOW: break;
+	}
+	widening = psd_inlet_widening(&whole);
+	inlet = whole;
+	inlet.n_segments =
+		psd_segments_cut(whole.segments, whole.n_segments, widening * (head->chunk * PSD_WIRE_CHUNK_BYTES),
+				 widening * psd_wire_chunk_bytes(head->length_bytes, head->chunk), inlet.segments);
+	psd_chunk_receiver_open(&line->in, &inlet);
+	line->coming_bytes = bytes_behind(connections, head);
+	if (psd_chunk_receiver_is_complete(&line->in))
+		psd_connections_finish_chunk(connections, line);
+	else
+		give_reading(connections, line);
+	return PSD_OK;
+}
+
+static ssize_t read_head(struct psd_connections *connections, struct psd_line *line, enum psd_status *status,
+			 struct psd_error *err)
+{
+	struct psd_error cause;
+	const ssize_t n_read =
+		psd_chunk_receiver_read_head(&line->in, &line->carrier, connections->tag_bytes, status, &cause);
+
+	if (n_read > 0 && *status)
+		*status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u %s", line->peer, cause.text);
+	else if (n_read > 0 && line->in.has_head)
+		*status = open_chunk(connections, line, err);
+	return n_read;
+}
+
+static ssize_t read_payload(struct psd_connections *connections, struct psd_line *line)
+{
+	const ssize_t n_read =
+		psd_chunk_receiver_read(&line->in, &line->carrier, READ_ONCE_BYTES, connections->scratch);
+
+	connections->has_moved = connections->has_moved || n_read > 0;
+	if (n_read > 0 && psd_chunk_receiver_is_complete(&line->in))
+		psd_connections_finish_chunk(connections, line);
+	return n_read;
+}
+
+static void set_low_water(const struct psd_connections *connections, struct psd_line *line)
+{
+	uint64_t missing_bytes;
+	bool has;
+
+	if (line->carrier.fd < 0 || line->reading.state == PSD_ERRAND_GIVEN)
+		return;
+	missing_bytes = line->in.has_inlet ? psd_chunk_receiver_missing_bytes(&line->in) : 0;
+	has = missing_bytes + line->coming_bytes >= connections->low_water_bytes;
+
+	if (has == line->has_low_water)
+		return;
+	line->has_low_water = has;
+	line->carrier.transport->set_low_water(&line->carrier, has ? connections->low_water_bytes : 1);
+}
+
+enum psd_status psd_connections_read_line(struct psd_connections *connections, struct psd_line *line,
+					  struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+	size_t n_bytes = 0;
+
+	/* epoll does not tell of what was read ahead */
+	while (!status && line->carrier.fd >= 0 && psd_line_reads(line) &&
+	       (n_bytes < READ_ONCE_BYTES || psd_chunk_receiver_is_ahead(&line->in))) {
+		const ssize_t n_read = line->in.has_inlet ? read_payload(connections, line)
+							  : read_head(connections, line, &status, err);
+
+		if (n_read < 0 && errno == EAGAIN)
+			break;
+		if (n_read < 0 && errno == EINTR)
+			continue;
+		if (n_read <= 0)
+			return psd_connections_lose(connections, line, n_read < 0 ? errno : 0, err);
+		connections->peers[line->peer].heard_sec = psd_socket_now_sec();
+		n_bytes += (size_t)n_read;
+	}
+	set_low_water(connections, line);
+	return status;
+}
+
+static enum psd_status resume_line(struct psd_connections *connections, struct psd_line *line, struct psd_error *err)
+{
+	const enum psd_status status = open_chunk(connections, line, err);
+
+	connections->peers[line->peer].heard_sec = psd_socket_now_sec(); /* what it says now lay behind that */
+	set_low_water(connections, line);
+	return status;
+}
+
+enum psd_status psd_connections_resume(struct psd_connections *connections, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	do { /* what is taken at once may make room for what is held elsewhere */
+		connections->has_told = false;
+		for (unsigned i = 0; i < connections->n_all && !status; i++)
+			if (connections->lines[i].carrier.fd >= 0 && connections->lines[i].in.is_held)
+				status = resume_line(connections, &connections->lines[i], err);
+	} while (!status && connections->has_told);
+	return status;
+}

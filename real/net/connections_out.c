@@ -1,0 +1,188 @@
+/* Messages that go out: chunks to whichever connection has room, small ones between. */
+#define _GNU_SOURCE
+#include "real/net/connections_parts.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "real/net/socket.h"
+
+void psd_connections_send(struct psd_connections *connections, unsigned peer, const struct psd_wire_head *head,
+			  const struct iovec segments[], unsigned n_segments)
+{
+	struct psd_peer *to = &connections->peers[peer];
+
+	assert(to->n_left == to->n_chunks && n_segments <= PSD_SEGMENTS_MAX);
+	to->head = *head;
+	memcpy(to->segments, segments, n_segments * sizeof(*segments));
+	to->n_segments = n_segments;
+	to->n_chunks = psd_wire_chunks(head->length_bytes);
+	to->n_given = to->n_left = 0;
+	if (connections->tag_bytes > 0)
+		connections->owner.stamp(connections->owner.context, peer, head, to->tag);
+}
+
+bool psd_connections_send_small(struct psd_connections *connections, unsigned peer, const struct psd_wire_head *head,
+				const uint8_t *payload)
+{
+	return psd_chunk_sender_add_small(&connections->lines[peer * connections->n_connections].out, head, payload);
+}
+
+double psd_connections_silent_sec(const struct psd_connections *connections, unsigned peer)
+{
+	const struct psd_line *first = &connections->lines[peer * connections->n_connections];
+	double heard_sec = connections->peers[peer].heard_sec;
+
+	if (first->in.is_held)
+		return 0.0;
+	for (unsigned i = 0; i < connections->n_connections; i++)
+		heard_sec = fmax(heard_sec, psd_errand_moved_sec(&first[i].reading));
+	return psd_socket_now_sec() - heard_sec;
+}
+
+static bool has_chunks(const struct psd_connections *connections, const struct psd_line *line)
+{
+	const struct psd_peer *to = &connections->peers[line->peer];
+
+	return to->n_given < to->n_chunks;
+}
+
+bool psd_connections_has_queue(const struct psd_connections *connections)
+{
+	for (unsigned i = 0; i < connections->n_all; i++) {
+		const struct psd_line *line = &connections->lines[i];
+
+		if (line->carrier.fd >= 0 &&
+		    (has_chunks(connections, line) || !psd_chunk_sender_is_idle(&line->out) ||
+		     psd_carrier_holds(&line->carrier) || line->sending.state == PSD_ERRAND_GIVEN))
+			return true;
+	}
+	return false;
+}
+
+/* Of the message to a peer. */
+static struct psd_parcel make_parcel(const struct psd_connections *connections, const struct psd_peer *to,
+				     uint64_t chunk)
+{
+	struct psd_wire_head head = to->head;
+	struct iovec cut[PSD_SEGMENTS_MAX];
+	unsigned n_cut;
+
+	head.chunk = (uint32_t)chunk;
+	n_cut = psd_segments_cut(to->segments, to->n_segments, chunk * PSD_WIRE_CHUNK_BYTES,
+				 psd_wire_chunk_bytes(head.length_bytes, chunk), cut);
+	return psd_parcel_make(&head, to->tag, chunk == 0 ? connections->tag_bytes : 0, cut, n_cut);
+}
+
+/* The next chunk is the line's, and its porter's where it has one and no small message waits. */
+static void give_chunk(struct psd_connections *connections, struct psd_line *line)
+{
+	struct psd_peer *to = &connections->peers[line->peer];
+	const uint64_t chunk_bytes = psd_wire_chunk_bytes(to->head.length_bytes, to->n_given);
+	const struct psd_parcel parcel = make_parcel(connections, to, to->n_given++);
+	struct psd_io_thread *io_thread =
+		psd_chunk_sender_is_idle(&line->out) ? psd_connections_io_thread(connections, line, chunk_bytes) : NULL;
+
+	psd_chunk_sender_start(io_thread ? &line->chunk : &line->out, &parcel);
+	if (!io_thread)
+		return;
+	line->sending.carrier = line->carrier;
+	line->sending.carrier.has_more = false;
+	line->sending.out = &line->chunk;
+	psd_io_thread_give(io_thread, &line->sending);
+}
+
+void psd_connections_take_left(struct psd_connections *connections, unsigned peer)
+{
+	struct psd_peer *to = &connections->peers[peer];
+
+	if (++to->n_left == to->n_chunks)
+		connections->owner.left(connections->owner.context, peer);
+}
+
+/* Chunks that may leave with the line's, in one call. They are nobody's until they begin: with several connections one
+ * that has begun might stand still, so that each takes one at a time; and small messages go before all others. */
+static unsigned make_behind(const struct psd_connections *connections, const struct psd_line *line,
+			    struct psd_parcel behind[])
+{
+	const struct psd_peer *to = &connections->peers[line->peer];
+	unsigned n_behind = 0;
+
+	if (connections->n_connections > 1 || !line->out.is_active || psd_chunk_sender_has_small(&line->out) ||
+	    !line->carrier.transport->takes_chunks_together)
+		return 0;
+	for (; n_behind < PSD_PARCELS_MAX - 1 && to->n_given + n_behind < to->n_chunks; n_behind++)
+		behind[n_behind] = make_parcel(connections, to, to->n_given + n_behind);
+	return n_behind;
+}
+
+/* Each line takes a chunk in its turn: the line that has one now is sure of another if all others can have one, too. */
+static bool sends_again(const struct psd_connections *connections, const struct psd_line *line, unsigned n_behind)
+{
+	const struct psd_peer *to = &connections->peers[line->peer];
+
+	return to->n_chunks - to->n_given - n_behind >= connections->n_connections;
+}
+
+/* Sends once. *has_more: the transport may take more at once. */
+static enum psd_status flush_line(struct psd_connections *connections, struct psd_line *line, bool *has_more,
+				  struct psd_error *err)
+{
+	struct psd_parcel behind[PSD_PARCELS_MAX - 1];
+	unsigned n_behind, n_begun, n_left;
+	bool is_tensor;
+	ssize_t sent;
+
+	*has_more = false;
+	if (line->carrier.fd < 0 || line->sending.state == PSD_ERRAND_GIVEN)
+		return PSD_OK;
+	if (!line->out.is_active && !line->chunk.is_active && has_chunks(connections, line))
+		give_chunk(connections, line);
+	if (psd_chunk_sender_is_idle(&line->out) || line->sending.state == PSD_ERRAND_GIVEN)
+		return PSD_OK;
+	is_tensor = line->out.is_active;
+	n_behind = make_behind(connections, line, behind);
+	line->carrier.has_more = is_tensor && sends_again(connections, line, n_behind);
+	sent = psd_chunk_sender_send(&line->out, &line->carrier, behind, n_behind, &n_begun, &n_left);
+	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+		return PSD_OK;
+	if (sent < 0) {
+		/* what the peer said before it went may explain it: reading comes first */
+		return errno == EPIPE || errno == ECONNRESET ? PSD_OK
+							     : psd_connections_lose(connections, line, errno, err);
+	}
+	connections->has_moved = connections->has_moved || (is_tensor && sent > 0);
+	connections->peers[line->peer].n_given += n_begun;
+	while (n_left-- > 0)
+		psd_connections_take_left(connections, line->peer);
+	/* a full buffer ends it with EAGAIN at the next attempt, which epoll then watches */
+	*has_more = (!psd_chunk_sender_is_idle(&line->out) || has_chunks(connections, line)) &&
+		    psd_chunk_sender_is_between_chunks(&line->out);
+	return PSD_OK;
+}
+
+enum psd_status psd_connections_flush(struct psd_connections *connections, struct psd_error *err)
+{
+	bool has_progress = true;
+
+	while (has_progress) {
+		has_progress = false;
+		for (unsigned i = 0; i < connections->n_all; i++) {
+			bool has_more;
+			const enum psd_status status = flush_line(connections, &connections->lines[i], &has_more, err);
+
+			if (status)
+				return status;
+			has_progress = has_progress || has_more;
+		}
+	}
+	for (unsigned i = 0; i < connections->n_all; i++) {
+		const enum psd_status status = psd_connections_watch(connections, &connections->lines[i], err);
+
+		if (status)
+			return status;
+	}
+	return PSD_OK;
+}

@@ -1,0 +1,265 @@
+/* All files stay open, and mapped: what is read of them is read once. */
+#include "real/session/old_checkpoint.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/session/agreed_terms.h"
+
+enum { NUMBER_TEXT_MAX = 24, NAME_MAX_BYTES = 1200 };
+
+static struct psd_place place_of(const char *path)
+{
+	return (struct psd_place){.path = path};
+}
+
+/* ---- what a file says ---- */
+
+struct psd_old_checkpoint_notes psd_old_checkpoint_read_notes(const struct psd_tensor_file *file)
+{
+	return (struct psd_old_checkpoint_notes){
+		.iterations = psd_tensor_file_note(file, "iterations"),
+		.system = psd_tensor_file_note(file, "system"),
+		.program = psd_tensor_file_note(file, "program"),
+		.host = psd_tensor_file_note(file, "host"),
+		.run = psd_tensor_file_note(file, "run"),
+		.terms = psd_tensor_file_note(file, "terms"),
+		.samples = psd_tensor_file_note(file, "samples"),
+		.model = psd_tensor_file_note(file, "model"),
+		.shard_map = psd_tensor_file_note(file, "spread"),
+	};
+}
+
+/* One for each iteration at least, and at most what the largest cluster takes. */
+static enum psd_status read_samples(uint64_t *samples, const char *text, uint32_t iterations, const char *path,
+				    struct psd_error *err)
+{
+	const double most_each = 1e6 * 4194304; /* batch_per_worker times workers */
+	char *end;
+
+	errno = 0;
+	*samples = strtoull(text, &end, 10);
+	if (isdigit((unsigned char)*text) && !*end && !errno && *samples >= iterations &&
+	    (double)*samples <= most_each * iterations)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, place_of(path),
+			     "'samples' is '%.40s', which %" PRIu32 " iterations cannot have gone through", text,
+			     iterations);
+}
+
+enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, const char *path, uint32_t iterations,
+					const char *program, const char *shard_map, struct psd_error *err)
+{
+	struct psd_tensor_file *file;
+	struct psd_old_checkpoint_notes notes;
+	enum psd_status status = psd_tensor_file_open(&file, path, err);
+
+	if (status)
+		return status;
+	notes = psd_old_checkpoint_read_notes(file);
+	*about = (struct psd_old_checkpoint_about){
+		.is_alike = (!notes.program || !strcmp(notes.program, program)) &&
+			    (!notes.shard_map || !strcmp(notes.shard_map, shard_map)),
+		.has_samples = notes.samples,
+	};
+	if (notes.samples)
+		status = read_samples(&about->samples, notes.samples, iterations, path, err);
+	snprintf(about->system, sizeof(about->system), "%s", notes.system ? notes.system : "");
+	psd_tensor_file_close(file);
+	return status;
+}
+
+/* ---- opening ---- */
+
+struct psd_checkpoint_path psd_old_checkpoint_path(const struct psd_old_checkpoint *old, unsigned host)
+{
+	return psd_checkpoint_path(old->checkpoints, (struct psd_checkpoint_host){host, old->n_hosts}, old->iterations);
+}
+
+/* Of a host's file, whose name is one thing that it says of itself. */
+static enum psd_status check_name(const struct psd_old_checkpoint *old, const struct psd_old_checkpoint_notes *notes,
+				  unsigned host, const char *path, struct psd_error *err)
+{
+	char iterations[NUMBER_TEXT_MAX], self[2 * NUMBER_TEXT_MAX];
+
+	snprintf(iterations, sizeof(iterations), "%" PRIu32, old->iterations);
+	snprintf(self, sizeof(self), "%u of %u", host, old->n_hosts);
+	if (!notes->iterations || !notes->host || !notes->run || !notes->terms || !notes->program)
+		return psd_error_set(err, PSD_EINVAL, place_of(path), "is no checkpoint");
+	if (strcmp(notes->iterations, iterations) != 0)
+		return psd_error_set(err, PSD_EINVAL, place_of(path), "is of %.20s iterations, its name says %s",
+				     notes->iterations, iterations);
+	if (strcmp(notes->host, self) != 0)
+		return psd_error_set(err, PSD_EINVAL, place_of(path), "is of host %.20s, its name says %s", notes->host,
+				     self);
+	if (!notes->model || !notes->samples || !notes->shard_map)
+		return psd_error_set(err, PSD_EINVAL, place_of(path),
+				     "is of another version of psd-run, which goes on with %u hosts and '%.80s' alone",
+				     old->n_hosts, notes->system ? notes->system : "");
+	return PSD_OK;
+}
+
+static enum psd_status check_model(const struct psd_old_checkpoint_notes *notes, const struct psd_graph *graph,
+				   const char *path, struct psd_error *err)
+{
+	char model[NUMBER_TEXT_MAX];
+
+	snprintf(model, sizeof(model), "%016" PRIx64, psd_terms_hash_model(graph));
+	if (!strcmp(notes->model, model))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, place_of(path),
+			     "is of another model: its parameters alone may be a start, "
+			     "see train.start");
+}
+
+/* Files of two runs may lie beside each other where somebody has put them there. */
+static enum psd_status check_run(const struct psd_old_checkpoint *old, const struct psd_old_checkpoint_notes *notes,
+				 const char *path, struct psd_error *err)
+{
+	const struct psd_old_checkpoint_notes first = psd_old_checkpoint_read_notes(old->files[0]);
+	const bool is_same = !strcmp(notes->run, first.run) && !strcmp(notes->samples, first.samples) &&
+			     !strcmp(notes->program, first.program) && !strcmp(notes->shard_map, first.shard_map) &&
+			     !strcmp(notes->model, first.model);
+
+	return is_same ? PSD_OK
+		       : psd_error_set(err, PSD_EINVAL, place_of(path),
+				       "is of another run than that of host 0 beside it");
+}
+
+static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, const struct psd_graph *graph,
+				 struct psd_error *err)
+{
+	const struct psd_checkpoint_path path = psd_old_checkpoint_path(old, host);
+	struct psd_old_checkpoint_notes notes;
+	enum psd_status status = psd_tensor_file_open(&old->files[host], path.text, err);
+
+	if (status)
+		return status;
+	notes = psd_old_checkpoint_read_notes(old->files[host]);
+	status = check_name(old, &notes, host, path.text, err);
+	if (!status)
+		status = check_model(&notes, graph, path.text, err);
+	if (!status)
+		status = check_run(old, &notes, path.text, err);
+	if (!status && host == 0)
+		status = psd_shard_map_parse(&old->shard_map, graph, notes.shard_map, place_of(path.text), err);
+	if (!status && psd_layout_hosts(&old->shard_map.layout) != old->n_hosts)
+		status = psd_error_set(err, PSD_EINVAL, place_of(path.text), "'spread' is of %u hosts, must be %u",
+				       psd_layout_hosts(&old->shard_map.layout), old->n_hosts);
+	return status;
+}
+
+enum psd_status psd_old_checkpoint_open(struct psd_old_checkpoint *old, const struct psd_checkpoints *checkpoints,
+					unsigned n_hosts, uint32_t iterations, const struct psd_graph *graph,
+					struct psd_error *err)
+{
+	struct psd_old_checkpoint opened = {.checkpoints = checkpoints, .iterations = iterations, .n_hosts = n_hosts};
+	enum psd_status status = PSD_OK;
+
+	opened.files = calloc(n_hosts, sizeof(struct psd_tensor_file *));
+	opened.found = calloc(n_hosts, sizeof(const struct psd_file_tensor *));
+	if (!opened.files || !opened.found)
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint");
+	for (unsigned h = 0; h < n_hosts && !status; h++)
+		status = open_file(&opened, h, graph, err);
+	if (status)
+		psd_old_checkpoint_close(&opened);
+	else
+		*old = opened;
+	return status;
+}
+
+void psd_old_checkpoint_close(struct psd_old_checkpoint *old)
+{
+	for (unsigned h = 0; old->files && h < old->n_hosts; h++)
+		psd_tensor_file_close(old->files[h]);
+	psd_shard_map_release(&old->shard_map);
+	free(old->files);
+	free(old->found);
+}
+
+/* ---- values ---- */
+
+unsigned psd_old_checkpoint_root(const struct psd_old_checkpoint *old, unsigned tensor)
+{
+	const struct psd_shard_map_place *place = &old->shard_map.places[tensor];
+	const bool has_root = place->is_known && old->shard_map.items[place->item].has_root;
+
+	return has_root ? old->shard_map.items[place->item].root : 0;
+}
+
+/* A buffer is called by its item's first tensor. Looked for once, as it is read range by range. */
+static void look(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned item)
+{
+	const unsigned first = old->shard_map.items[item].tensors[0];
+	char name[NAME_MAX_BYTES]; /* no file has a longer one */
+
+	if (old->has_looked && old->buffer == buffer && old->item == item)
+		return;
+	snprintf(name, sizeof(name), "%s.%s", old->shard_map.graph->tensors[first].name, psd_buffers[buffer].name);
+	for (unsigned h = 0; h < old->n_hosts; h++)
+		old->found[h] = psd_tensor_file_find(old->files[h], name);
+	old->has_looked = true;
+	old->buffer = buffer;
+	old->item = item;
+}
+
+/* Blocks are of what is compressed. */
+static bool may_keep(const struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned tensor)
+{
+	return old->shard_map.places[tensor].is_known &&
+	       (psd_buffers[buffer].extent != PSD_EXTENT_BLOCK_PART || old->shard_map.block.elements > 0);
+}
+
+bool psd_old_checkpoint_keeps(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned tensor)
+{
+	bool is_there = false;
+
+	if (!may_keep(old, buffer, tensor))
+		return false;
+	look(old, buffer, old->shard_map.places[tensor].item);
+	for (unsigned h = 0; h < old->n_hosts && !is_there; h++)
+		is_there = old->found[h];
+	return is_there;
+}
+
+enum psd_status psd_old_checkpoint_read_run(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned host,
+					    unsigned tensor, struct psd_range range, float *to, struct psd_error *err)
+{
+	const unsigned item = old->shard_map.places[tensor].item;
+	const char *name = old->shard_map.graph->tensors[old->shard_map.items[item].tensors[0]].name;
+	const struct psd_file_tensor *found;
+
+	look(old, buffer, item);
+	found = old->found[host];
+	if (!found || found->type != PSD_TENSOR_F32 || found->n_dims != 1 || range.first > found->dims[0] ||
+	    range.elements > found->dims[0] - range.first)
+		return psd_error_set(err, PSD_EINVAL, place_of(psd_old_checkpoint_path(old, host).text),
+				     "has no '%.100s.%s' of %" PRIu64 " values, which a run goes on from", name,
+				     psd_buffers[buffer].name, range.first + range.elements);
+	return psd_tensor_file_read(old->files[host], found, range.first * sizeof(float),
+				    range.elements * sizeof(float), to, err);
+}
+
+enum psd_status psd_old_checkpoint_read(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned host,
+					unsigned tensor, struct psd_range range, float *to, struct psd_error *err)
+{
+	const enum psd_extent extent = psd_buffers[buffer].extent;
+	const bool is_spread = extent == PSD_EXTENT_PART || extent == PSD_EXTENT_BLOCK_PART;
+	enum psd_status status = PSD_OK;
+
+	for (uint64_t done = 0; done < range.elements && !status;) {
+		const struct psd_shard_map_run run =
+			psd_shard_map_find(&old->shard_map, extent, tensor, range.first + done);
+		const uint64_t left = range.elements - done, n = run.elements < left ? run.elements : left;
+
+		status = psd_old_checkpoint_read_run(old, buffer, is_spread ? run.host : host, tensor,
+						     (struct psd_range){run.first, n}, to + done, err);
+		done += n;
+	}
+	return status;
+}

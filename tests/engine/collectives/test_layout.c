@@ -1,0 +1,352 @@
+/* The closed forms of traffic against sums over every pair of hosts. */
+#include <criterion/criterion.h>
+
+#include "engine/collectives/collective.h"
+
+enum { N_LAYOUTS = 14, N_SIZES = 7 };
+
+struct shape {
+	unsigned workers, workers_per_node, separate_servers;
+};
+
+/* One and many workers, a last node that is not full, more servers than workers and fewer. */
+static const struct shape shapes[N_LAYOUTS] = {
+	{1, 1, 0}, {2, 1, 0}, {3, 1, 0}, {8, 1, 0},  {6, 3, 0}, {9, 3, 0}, {7, 3, 0},
+	{1, 1, 1}, {1, 1, 3}, {8, 1, 1}, {8, 1, 11}, {6, 3, 2}, {7, 3, 4}, {2, 3, 1},
+};
+/* None, fewer than any number of shards above, and sizes that they do not divide. */
+static const uint64_t sizes[N_SIZES] = {0, 1, 2, 5, 13, 1000, UINT64_C(123456789012)};
+
+static struct psd_layout layout_of(const struct shape *shape)
+{
+	return psd_layout_make(shape->workers, shape->workers_per_node, shape->separate_servers);
+}
+
+enum { N_PATTERNS = 10 };
+static const struct psd_collective *const patterns[N_PATTERNS] = {
+	&psd_push, &psd_pull,	   &psd_broadcast,   &psd_to_root,     &psd_from_root,
+	&psd_ring, &psd_to_leader, &psd_from_leader, &psd_leader_push, &psd_leader_pull};
+
+typedef void (*check_fn)(const struct psd_payload *payload, const struct psd_layout *layout);
+
+/* Every layout, size and pattern; roots are the first shard's host and the last one's. */
+static void for_each_case(check_fn check)
+{
+	for (unsigned l = 0; l < N_LAYOUTS; l++) {
+		const struct psd_layout layout = layout_of(&shapes[l]);
+		for (unsigned e = 0; e < N_SIZES; e++)
+			for (unsigned p = 0; p < N_PATTERNS; p++)
+				for (unsigned last = 0; last < 2; last++) {
+					const unsigned root =
+						psd_layout_shard_host(&layout, last ? layout.shards - 1 : 0);
+					const struct psd_payload payload = {.collective = patterns[p],
+									    .elements = sizes[e],
+									    .value_bytes = 4,
+									    .root = root};
+					check(&payload, &layout);
+				}
+	}
+}
+
+static const char *name(const struct psd_payload *payload)
+{
+	return payload->collective->name;
+}
+
+/* ---- hosts and nodes ---- */
+
+Test(layout, shards_share_the_first_worker_of_each_node)
+{
+	const struct psd_layout layout = psd_layout_make(6, 3, 0);
+
+	cr_expect_eq(layout.nodes, 2);
+	cr_expect_eq(layout.shards, 2);
+	cr_expect_eq(psd_layout_hosts(&layout), 6);
+	cr_expect_eq(psd_layout_nodes(&layout), 2);
+	for (unsigned host = 0; host < 6; host++) {
+		cr_expect(psd_layout_is_worker(&layout, host));
+		cr_expect_eq(psd_layout_node(&layout, host), host / 3);
+		cr_expect_eq(psd_layout_is_shard(&layout, host), host == 0 || host == 3, "host %u", host);
+	}
+	cr_expect_eq(psd_layout_shard_host(&layout, 1), 3);
+}
+
+Test(layout, separate_servers_follow_the_workers_on_nodes_of_their_own)
+{
+	const struct psd_layout layout = psd_layout_make(6, 3, 2);
+
+	cr_expect_eq(psd_layout_hosts(&layout), 6 + 2);
+	cr_expect_eq(psd_layout_nodes(&layout), 2 + 2);
+	for (unsigned host = 0; host < 8; host++) {
+		cr_expect_eq(psd_layout_is_worker(&layout, host), host < 6, "host %u", host);
+		cr_expect_eq(psd_layout_is_shard(&layout, host), host >= 6, "host %u", host);
+	}
+	for (unsigned shard = 0; shard < 2; shard++) {
+		cr_expect_eq(psd_layout_shard_host(&layout, shard), 6 + shard);
+		cr_expect_eq(psd_layout_node(&layout, 6 + shard), 2 + shard);
+	}
+}
+
+Test(layout, last_node_holds_the_workers_that_are_left)
+{
+	const struct psd_layout layout = psd_layout_make(7, 3, 0);
+
+	cr_expect_eq(layout.nodes, 3); /* 3 + 3 + 1 */
+	cr_expect_eq(psd_layout_node(&layout, 6), 2);
+	cr_expect(psd_layout_is_shard(&layout, 6));
+}
+
+/* ---- parts ---- */
+
+Test(layout, parts_add_up_to_the_slice)
+{
+	for (unsigned shards = 1; shards <= 70; shards++) {
+		const struct psd_layout layout = psd_layout_make(shards, 1, 0);
+		for (uint64_t elements = 0; elements <= 300; elements++) {
+			uint64_t sum_bytes = 0;
+			for (unsigned shard = 0; shard < shards; shard++) {
+				const uint64_t part_bytes = 2 * psd_layout_part(&layout, elements, shard).elements;
+				const uint64_t smallest_bytes = 2 * (elements / shards);
+				cr_assert(part_bytes == smallest_bytes || part_bytes == smallest_bytes + 2,
+					  "shard %u of %u has %lu bytes of %lu elements", shard, shards, part_bytes,
+					  elements);
+				sum_bytes += part_bytes;
+			}
+			cr_assert_eq(sum_bytes, 2 * elements, "%u shards of %lu elements add up to %lu bytes", shards,
+				     elements, sum_bytes);
+		}
+	}
+}
+
+Test(layout, parts_of_huge_slices_do_not_overflow)
+{
+	const uint64_t elements = UINT64_MAX / 4; /* times a shard number would not fit */
+	const struct psd_layout layout = psd_layout_make(65536, 1, 0);
+	uint64_t sum = 0;
+
+	for (unsigned shard = 0; shard < layout.shards; shard++)
+		sum += psd_layout_part(&layout, elements, shard).elements;
+	cr_expect_eq(sum, elements);
+}
+
+/* ---- traffic ---- */
+
+static void check_traffic(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const unsigned n_hosts = psd_layout_hosts(layout);
+
+	for (unsigned node = 0; node < psd_layout_nodes(layout); node++) {
+		uint64_t sent_bytes = 0, received_bytes = 0;
+		for (unsigned from = 0; from < n_hosts; from++)
+			for (unsigned to = 0; to < n_hosts; to++) {
+				const unsigned from_node = psd_layout_node(layout, from);
+				const unsigned to_node = psd_layout_node(layout, to);
+				if (from_node == to_node)
+					continue;
+				const uint64_t bytes = psd_payload_bytes_between(payload, layout, from, to);
+				sent_bytes += from_node == node ? bytes : 0;
+				received_bytes += to_node == node ? bytes : 0;
+			}
+		const struct psd_traffic traffic = psd_payload_node_traffic(payload, layout, node);
+		cr_assert(traffic.sent_bytes == sent_bytes && traffic.received_bytes == received_bytes,
+			  "%s of %lu elements, %u workers, %u a node, %u shards%s, root %u: node %u sends %lu, "
+			  "receives %lu, "
+			  "expected %lu, %lu",
+			  name(payload), payload->elements, layout->workers, layout->workers_per_node, layout->shards,
+			  layout->has_separate_servers ? " apart" : "", payload->root, node, traffic.sent_bytes,
+			  traffic.received_bytes, sent_bytes, received_bytes);
+	}
+}
+
+Test(layout, traffic_of_a_node_is_the_sum_over_its_hosts)
+{
+	for_each_case(check_traffic);
+}
+
+static void check_senders(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const unsigned n_hosts = psd_layout_hosts(layout);
+
+	for (unsigned to = 0; to < n_hosts && payload->collective->senders; to++) {
+		unsigned n_senders = 0;
+		for (unsigned from = 0; from < n_hosts; from++)
+			n_senders += from != to && psd_payload_bytes_between(payload, layout, from, to) > 0;
+		const unsigned senders = psd_payload_senders(payload, layout, to);
+		cr_assert_eq(senders, n_senders,
+			     "%s of %lu elements, %u workers, %u a node, %u shards%s, root %u: %u send to host %u, "
+			     "expected %u",
+			     name(payload), payload->elements, layout->workers, layout->workers_per_node,
+			     layout->shards, layout->has_separate_servers ? " apart" : "", payload->root, senders, to,
+			     n_senders);
+	}
+}
+
+Test(layout, senders_are_the_hosts_with_bytes_to_send)
+{
+	for_each_case(check_senders);
+}
+
+static bool is_near(const struct psd_layout *layout, unsigned one, unsigned other)
+{
+	return psd_layout_node(layout, one) == psd_layout_node(layout, other);
+}
+
+/* Of those who send to a host, and of those it sends to, who is on its node and who is not. */
+static void check_beside(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const unsigned n_hosts = psd_layout_hosts(layout);
+
+	for (unsigned host = 0; host < n_hosts && payload->collective->senders; host++) {
+		unsigned n_senders[2] = {0, 0}, n_receivers[2] = {0, 0};
+
+		for (unsigned peer = 0; peer < n_hosts; peer++) {
+			if (peer == host)
+				continue;
+			n_senders[is_near(layout, peer, host)] +=
+				psd_payload_bytes_between(payload, layout, peer, host) > 0;
+			n_receivers[is_near(layout, peer, host)] +=
+				psd_payload_bytes_between(payload, layout, host, peer) > 0;
+		}
+		for (unsigned peer = 0; peer < n_hosts; peer++) {
+			if (peer == host)
+				continue;
+			cr_assert_eq(psd_payload_senders_beside(payload, layout, peer, host),
+				     n_senders[is_near(layout, peer, host)], "%s: from %u to %u", name(payload), peer,
+				     host);
+			cr_assert_eq(psd_payload_receivers_beside(payload, layout, host, peer),
+				     n_receivers[is_near(layout, peer, host)], "%s: from %u to %u", name(payload), host,
+				     peer);
+		}
+	}
+}
+
+Test(layout, ways_inside_a_node_are_counted_apart_from_those_between)
+{
+	for_each_case(check_beside);
+}
+
+/* Nodes that send to the node that most nodes send to. */
+static unsigned counted_fan_in(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const unsigned n_hosts = psd_layout_hosts(layout);
+	unsigned most = 0;
+
+	for (unsigned to_node = 0; to_node < psd_layout_nodes(layout); to_node++) {
+		unsigned n_nodes = 0;
+		for (unsigned from_node = 0; from_node < psd_layout_nodes(layout); from_node++) {
+			bool sends = false;
+			for (unsigned from = 0; from < n_hosts; from++)
+				for (unsigned to = 0; to < n_hosts; to++)
+					sends = sends ||
+						(from_node != to_node && psd_layout_node(layout, from) == from_node &&
+						 psd_layout_node(layout, to) == to_node &&
+						 psd_payload_bytes_between(payload, layout, from, to) > 0);
+			n_nodes += sends;
+		}
+		most = n_nodes > most ? n_nodes : most;
+	}
+	return most;
+}
+
+/* The fan-in is that of a payload with something for everybody. */
+static void check_fan_in(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	if (payload->elements != 1000)
+		return;
+	const unsigned fan_in = psd_payload_fan_in(payload, layout);
+	const unsigned expected = counted_fan_in(payload, layout);
+	cr_expect_eq(fan_in, expected, "%s, %u workers, %u a node, %u shards%s, root %u: fan-in %u, expected %u",
+		     name(payload), layout->workers, layout->workers_per_node, layout->shards,
+		     layout->has_separate_servers ? " apart" : "", payload->root, fan_in, expected);
+}
+
+Test(layout, fan_in_counts_the_nodes_that_send_to_one)
+{
+	for_each_case(check_fan_in);
+}
+
+/* Halving and doubling: a worker's partners differ from its number in one bit, and what is above a node's is another
+ * node. Nobody sends twice at a time: a lone worker hears of one node. */
+Test(layout, fan_in_counts_the_steps_that_a_nodes_workers_may_be_at)
+{
+	static const struct {
+		unsigned workers, workers_per_node;
+		const struct psd_collective *collective;
+		unsigned expected;
+	} cases[] = {
+		{8, 8, &psd_halving_doubling, 0},
+		{16, 8, &psd_halving_doubling, 1},
+		{32, 8, &psd_halving_doubling, 2},
+		{64, 8, &psd_halving_doubling, 3},
+		{64, 2, &psd_halving_doubling, 2},
+		{64, 1, &psd_halving_doubling, 1},
+		{64, 8, &psd_ring, 1},
+		{64, 8, &psd_two_level, 1},
+	};
+
+	for (unsigned c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+		const struct psd_layout layout = psd_layout_make(cases[c].workers, cases[c].workers_per_node, 0);
+		const struct psd_payload payload = {
+			.collective = cases[c].collective, .elements = 1000, .value_bytes = 4};
+
+		cr_expect_eq(psd_payload_fan_in(&payload, &layout), cases[c].expected, "case %u: %u", c,
+			     psd_payload_fan_in(&payload, &layout));
+	}
+}
+
+Test(layout, pairs_into_a_node_count_every_connection_that_is_used)
+{
+	static const struct {
+		unsigned workers, workers_per_node, separate_servers;
+		const struct psd_collective *collective;
+		unsigned expected;
+	} cases[] = {
+		{8, 1, 0, &psd_push, 7}, /* all others to a shard */
+		{2, 1, 0, &psd_pull, 1},	{2, 1, 4, &psd_push, 2},
+		{2, 1, 4, &psd_pull, 4},      /* every server to a worker */
+		{6, 3, 0, &psd_push, 3},      /* the other node's workers to one shard */
+		{6, 3, 0, &psd_broadcast, 9}, /* three to three */
+		{6, 3, 0, &psd_to_root, 3},	{6, 3, 0, &psd_from_root, 3}, /* the root to three on the other node */
+		{6, 3, 0, &psd_ring, 1},	{3, 3, 0, &psd_broadcast, 0}, /* one node */
+		{6, 3, 0, &psd_to_leader, 0},	{9, 3, 0, &psd_leader_push, 2}, /* both other leaders to one */
+		{6, 3, 4, &psd_leader_pull, 4},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct psd_layout layout =
+			psd_layout_make(cases[i].workers, cases[i].workers_per_node, cases[i].separate_servers);
+		const struct psd_payload payload = {
+			.collective = cases[i].collective, .elements = 1000, .value_bytes = 4};
+
+		cr_expect_eq(psd_payload_pairs_in(&payload, &layout), cases[i].expected, "case %zu", i);
+	}
+}
+
+Test(layout, what_is_sent_is_received)
+{
+	const struct psd_layout layout = psd_layout_make(7, 3, 4);
+	const struct psd_payload payload = {.collective = &psd_push, .elements = 13, .value_bytes = 4};
+	uint64_t sent_bytes = 0, received_bytes = 0;
+
+	for (unsigned node = 0; node < psd_layout_nodes(&layout); node++) {
+		const struct psd_traffic traffic = psd_payload_node_traffic(&payload, &layout, node);
+		sent_bytes += traffic.sent_bytes;
+		received_bytes += traffic.received_bytes;
+	}
+	cr_expect_eq(sent_bytes, UINT64_C(7) * 13 * 4); /* each worker sends all of it */
+	cr_expect_eq(received_bytes, sent_bytes);
+}
+
+Test(layout, a_scaled_payload_keeps_all_its_parts)
+{
+	const struct psd_layout layout = psd_layout_make(8, 1, 0);
+	const struct psd_payload large = {.collective = &psd_push, .elements = 1000, .value_bytes = 4},
+				 small = {.collective = &psd_push, .elements = 5, .value_bytes = 4};
+
+	cr_expect_eq(psd_payload_scaled(&large, &layout, 1.0).elements, 1000);
+	cr_expect_eq(psd_payload_scaled(&large, &layout, 0.25).elements, 250);
+	cr_expect_eq(psd_payload_scaled(&large, &layout, 0.0621).elements, 63); /* whole ones, upwards */
+	cr_expect_eq(psd_payload_scaled(&large, &layout, 0.001).elements, 8);	/* one for each of 8 shards */
+	cr_expect_eq(psd_payload_scaled(&small, &layout, 0.001).elements, 5);	/* three shards had none before */
+	cr_expect_eq(psd_payload_scaled(&large, &layout, 0.25).value_bytes, 4);
+}

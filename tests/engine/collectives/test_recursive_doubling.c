@@ -1,0 +1,34 @@
+/* What recursive doubling sends; that its steps add up is in test_steps.c, its seconds in
+ * tests/sim/executor/test_schedules.c. */
+#include <criterion/criterion.h>
+
+#include "engine/collectives/collective.h"
+
+static uint64_t sent_bytes(unsigned workers, unsigned rank)
+{
+	const struct psd_layout layout = psd_layout_make(workers, 1, 0);
+	const struct psd_payload payload = {.collective = &psd_recursive_doubling, .elements = 1024, .value_bytes = 4};
+
+	return psd_payload_node_traffic(&payload, &layout, rank).sent_bytes;
+}
+
+/* All of the payload in each of log2 steps. */
+Test(recursive_doubling, of_a_power_of_two_sends_all_at_each_distance)
+{
+	const struct psd_members members = {8, 1};
+
+	cr_expect_eq(psd_recursive_doubling.steps(1024, members), 3);
+	for (unsigned rank = 0; rank < 8; rank++)
+		cr_expect_eq(sent_bytes(8, rank), 3 * 4096, "rank %u", rank);
+}
+
+/* 7 = 4 + 3: ranks 0, 2 and 4 send all of it to 1, 3 and 5 and get it back; 6 has no partner. */
+Test(recursive_doubling, of_any_number_folds_the_rest_in_pairs)
+{
+	const struct psd_members members = {7, 1};
+
+	cr_expect_eq(psd_recursive_doubling.steps(1024, members), 1 + 2 + 1);
+	cr_expect_eq(sent_bytes(7, 0), 4096);
+	cr_expect_eq(sent_bytes(7, 5), 2 * 4096 + 4096);
+	cr_expect_eq(sent_bytes(7, 6), 2 * 4096);
+}

@@ -1,0 +1,358 @@
+/* The steps of every all-reduce, carried out on arrays of integers, and what is said of them in closed form. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/collectives/collective.h"
+
+enum { WORKERS_MAX = 17, ELEMENTS_MAX = 40, PER_NODE_MAX = 5 };
+
+typedef void (*check_fn)(const struct psd_payload *payload, const struct psd_layout *layout);
+
+/* Every all-reduce, 2 workers and more, one and several of them a node, the last node not full, sizes from none on. */
+static void for_each_case(check_fn check)
+{
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
+		for (unsigned workers = 2; workers <= WORKERS_MAX; workers++)
+			for (unsigned per_node = 1; per_node <= PER_NODE_MAX; per_node++)
+				for (uint64_t elements = 0; elements <= ELEMENTS_MAX; elements += 1 + elements / 5) {
+					const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
+					const struct psd_payload payload = {.collective = psd_all_reduces[p],
+									    .elements = elements,
+									    .value_bytes = 4};
+
+					check(&payload, &layout);
+				}
+}
+
+static int start_value(unsigned rank, uint64_t element)
+{
+	return (int)(rank + 1) * 100 + (int)element;
+}
+
+/* What every rank must hold in the end: sum over r of 100 (r + 1) + element. */
+static int sum_of_start_values(unsigned workers, uint64_t element)
+{
+	return 100 * (int)(workers * (workers + 1) / 2) + (int)(workers * element);
+}
+
+struct cluster {
+	int values[WORKERS_MAX][ELEMENTS_MAX];
+	int before[WORKERS_MAX][ELEMENTS_MAX]; /* what leaves in a step is what was there when it began */
+};
+
+static void carry_out(struct cluster *cluster, const struct psd_payload *payload, const struct psd_layout *layout,
+		      unsigned number)
+{
+	memcpy(cluster->before, cluster->values, sizeof(cluster->before));
+	for (unsigned rank = 0; rank < layout->workers; rank++) {
+		const struct psd_step step = psd_payload_step(payload, layout, rank, number);
+
+		if (step.to == rank)
+			continue;
+		cr_assert_eq(psd_payload_step(payload, layout, step.to, number).from, rank,
+			     "%s: step %u of %u workers: who hears rank %u listens to another",
+			     payload->collective->name, number, layout->workers, rank);
+		cr_assert_leq(step.sent.first + step.sent.elements, payload->elements);
+		for (uint64_t e = step.sent.first; e < step.sent.first + step.sent.elements; e++)
+			cluster->values[step.to][e] =
+				(step.adds ? cluster->before[step.to][e] : 0) + cluster->before[rank][e];
+	}
+}
+
+static void check_sum(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	struct cluster *cluster = calloc(1, sizeof(*cluster));
+
+	cr_assert_not_null(cluster);
+	for (unsigned rank = 0; rank < layout->workers; rank++)
+		for (uint64_t e = 0; e < payload->elements; e++)
+			cluster->values[rank][e] = start_value(rank, e);
+	for (unsigned step = 0; step < psd_payload_steps(payload, layout); step++)
+		carry_out(cluster, payload, layout, step);
+	for (unsigned rank = 0; rank < layout->workers; rank++)
+		for (uint64_t e = 0; e < payload->elements; e++)
+			cr_assert_eq(cluster->values[rank][e], sum_of_start_values(layout->workers, e),
+				     "%s, %u workers, %u a node, %lu elements: element %lu of rank %u is %d, expected "
+				     "%d",
+				     payload->collective->name, layout->workers, layout->workers_per_node,
+				     payload->elements, e, rank, cluster->values[rank][e],
+				     sum_of_start_values(layout->workers, e));
+	free(cluster);
+}
+
+Test(steps, leave_the_sum_on_every_rank)
+{
+	for_each_case(check_sum);
+}
+
+/* What a rank sends in a step must not change while it leaves: what comes to the same place is kept until then, which
+ * is for sums alone. */
+static void check_staged(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	for (unsigned number = 0; number < psd_payload_steps(payload, layout); number++)
+		for (unsigned rank = 0; rank < layout->workers; rank++) {
+			const struct psd_step step = psd_payload_step(payload, layout, rank, number);
+			struct psd_step came;
+			bool meets = false;
+
+			if (step.to == rank || step.from == rank)
+				continue;
+			came = psd_payload_step(payload, layout, step.from, number);
+			for (uint64_t e = came.sent.first; e < came.sent.first + came.sent.elements; e++)
+				meets = meets || (e >= step.sent.first && e < step.sent.first + step.sent.elements);
+			cr_assert(!meets || came.adds, "%s, %u workers: step %u of rank %u replaces what it sends",
+				  payload->collective->name, layout->workers, number, rank);
+			cr_assert(!meets || psd_payload_is_staged(payload, layout, rank, number),
+				  "%s, %u workers: step %u of rank %u sends what it receives",
+				  payload->collective->name, layout->workers, number, rank);
+		}
+}
+
+Test(steps, keep_what_is_added_to_what_they_send)
+{
+	for_each_case(check_staged);
+}
+
+/* Between every two hosts the flows carry what the steps do, in as many messages. */
+static void check_flows(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	for (unsigned rank = 0; rank < layout->workers; rank++) {
+		uint64_t by_steps[WORKERS_MAX] = {0}, by_flows[WORKERS_MAX] = {0};
+		unsigned n_messages = 0, n_flow_messages = 0;
+		struct psd_flow flow;
+
+		for (unsigned s = 0; s < psd_payload_steps(payload, layout); s++) {
+			const struct psd_step step = psd_payload_step(payload, layout, rank, s);
+
+			by_steps[step.to] += step.to == rank ? 0 : step.sent.elements;
+			n_messages += step.to != rank;
+		}
+		for (unsigned i = 0; psd_payload_flow(payload, layout, rank, i, &flow); i++) {
+			by_flows[flow.to] += flow.elements;
+			n_flow_messages += flow.to != rank ? flow.n_messages : 0;
+		}
+		cr_assert_arr_eq(by_steps, by_flows, sizeof(by_steps), "%s, %u workers, %u a node, rank %u",
+				 payload->collective->name, layout->workers, layout->workers_per_node, rank);
+		cr_assert_eq(n_flow_messages, n_messages,
+			     "%s, %u workers, %u a node, rank %u: %u messages, %u in flows", payload->collective->name,
+			     layout->workers, layout->workers_per_node, rank, n_messages, n_flow_messages);
+	}
+}
+
+Test(steps, flows_carry_what_the_steps_do)
+{
+	for_each_case(check_flows);
+}
+
+/* No worker moves more inside its node than is said, either way, and one moves that much. */
+static void check_local(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const double said = psd_payload_local_elements(payload, layout);
+	uint64_t sent[WORKERS_MAX] = {0}, received[WORKERS_MAX] = {0};
+	double most = 0.0;
+
+	for (unsigned from = 0; from < layout->workers; from++)
+		for (unsigned to = 0; to < layout->workers; to++) {
+			if (from == to || psd_layout_node(layout, from) != psd_layout_node(layout, to))
+				continue;
+			const uint64_t elements = psd_payload_bytes_between(payload, layout, from, to) / 4;
+			sent[from] += elements;
+			received[to] += elements;
+		}
+	for (unsigned rank = 0; rank < layout->workers; rank++)
+		most = fmax(most, (double)(sent[rank] > received[rank] ? sent[rank] : received[rank]));
+	/* chunks differ by an element, and closed forms count their mean */
+	cr_assert(fabs(said - most) <= 2.0 * WORKERS_MAX, "%s, %u workers, %u a node, %lu elements: %g, expected %g",
+		  payload->collective->name, layout->workers, layout->workers_per_node, payload->elements, said, most);
+}
+
+Test(steps, the_busiest_worker_inside_a_node_is_known)
+{
+	for_each_case(check_local);
+}
+
+/* The same behind switches, where what leaves a node counts as well; and what passes an uplink. */
+static void check_switches(const struct psd_payload *payload, const struct psd_layout *without)
+{
+	struct psd_layout layout = *without;
+
+	for (layout.workers_per_switch = 1; layout.workers_per_switch < PER_NODE_MAX; layout.workers_per_switch++) {
+		double ways[2][WORKERS_MAX] = {{0}}, uplinks[2][2 * WORKERS_MAX] = {{0}};
+		struct psd_inside most = {0.0, 0.0};
+		const struct psd_inside said = psd_payload_inside(payload, &layout);
+
+		for (unsigned from = 0; from < layout.workers; from++)
+			for (unsigned to = 0; to < layout.workers; to++) {
+				const double elements =
+					from == to
+						? 0.0
+						: (double)psd_payload_bytes_between(payload, &layout, from, to) / 4.0;
+				const bool crosses = psd_layout_reach(&layout, from, to) != PSD_REACH_NEAR;
+
+				ways[0][from] += elements;
+				ways[1][to] += elements;
+				uplinks[0][psd_layout_switch(&layout, from)] += crosses ? elements : 0.0;
+				uplinks[1][psd_layout_switch(&layout, to)] += crosses ? elements : 0.0;
+			}
+		for (unsigned i = 0; i < 2 * WORKERS_MAX; i++) {
+			most.switch_elements = fmax(most.switch_elements, fmax(uplinks[0][i], uplinks[1][i]));
+			if (i < WORKERS_MAX)
+				most.worker_elements = fmax(most.worker_elements, fmax(ways[0][i], ways[1][i]));
+		}
+		/* parts differ by an element, and what comes back may be the smaller ones */
+		cr_assert(fabs(said.worker_elements - most.worker_elements) <= WORKERS_MAX &&
+				  fabs(said.switch_elements - most.switch_elements) <= WORKERS_MAX,
+			  "%s, %u workers, %u a node, %u a switch, %lu elements: %g and %g, expected %g and %g",
+			  payload->collective->name, layout.workers, layout.workers_per_node, layout.workers_per_switch,
+			  payload->elements, said.worker_elements, said.switch_elements, most.worker_elements,
+			  most.switch_elements);
+	}
+}
+
+Test(steps, the_busiest_links_behind_switches_are_known)
+{
+	static const struct psd_collective *const at_once[] = {&psd_push,	 &psd_pull,	   &psd_broadcast,
+							       &psd_to_root,	 &psd_from_root,   &psd_to_leader,
+							       &psd_from_leader, &psd_leader_push, &psd_leader_pull};
+
+	for_each_case(check_switches);
+	for (unsigned i = 0; i < sizeof(at_once) / sizeof(at_once[0]); i++)
+		for (unsigned workers = 2; workers <= WORKERS_MAX; workers++)
+			for (unsigned per_node = 1; per_node <= PER_NODE_MAX; per_node++) {
+				const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
+				const struct psd_payload payload = {
+					.collective = at_once[i], .elements = 1000 * layout.shards, .value_bytes = 4};
+
+				check_switches(&payload, &layout);
+			}
+}
+
+/* A node's bytes are those of all pairs of hosts of which one is on it. */
+static void check_nodes(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	for (unsigned node = 0; node < layout->nodes; node++) {
+		const struct psd_traffic said = psd_payload_node_traffic(payload, layout, node);
+		struct psd_traffic sum = {0, 0};
+
+		for (unsigned from = 0; from < layout->workers; from++)
+			for (unsigned to = 0; to < layout->workers; to++) {
+				const bool is_out = psd_layout_node(layout, from) == node;
+				const bool is_in = psd_layout_node(layout, to) == node;
+
+				if (is_out != is_in)
+					*(is_out ? &sum.sent_bytes : &sum.received_bytes) +=
+						psd_payload_bytes_between(payload, layout, from, to);
+			}
+		cr_assert(said.sent_bytes == sum.sent_bytes && said.received_bytes == sum.received_bytes,
+			  "%s, %u workers, %u a node, %lu elements: node %u sends %lu, expected %lu, receives %lu, "
+			  "expected %lu",
+			  payload->collective->name, layout->workers, layout->workers_per_node, payload->elements, node,
+			  said.sent_bytes, sum.sent_bytes, said.received_bytes, sum.received_bytes);
+	}
+}
+
+Test(steps, the_bytes_of_each_node_are_known)
+{
+	for_each_case(check_nodes);
+}
+
+/* ---- the ring ---- */
+
+Test(steps, a_ring_sends_two_shares_of_all_but_its_own)
+{
+	for (unsigned workers = 2; workers <= WORKERS_MAX; workers++) {
+		const uint64_t elements = UINT64_C(1000) * workers;
+		const struct psd_layout layout = psd_layout_make(workers, 1, 0);
+		const struct psd_payload payload = {.collective = &psd_ring, .elements = elements, .value_bytes = 4};
+		const uint64_t expected = 2 * (workers - 1) * elements / workers;
+
+		for (unsigned rank = 0; rank < workers; rank++)
+			cr_assert_eq(psd_payload_bytes_between(&payload, &layout, rank, (rank + 1) % workers),
+				     4 * expected, "%u workers, rank %u", workers, rank);
+	}
+}
+
+/* ---- runs of hosts ---- */
+
+/* What a worker sends to hosts one after the other is the sum of what it sends to each. */
+Test(steps, bytes_to_a_run_of_hosts_are_those_to_each)
+{
+	static const struct psd_collective *const patterns[] = {&psd_push, &psd_pull, &psd_broadcast};
+	const struct psd_layout layout = psd_layout_make(WORKERS_MAX, 1, 0);
+
+	for (unsigned i = 0; i < 3 * ELEMENTS_MAX; i++) {
+		const struct psd_payload payload = {.collective = patterns[i % 3], .elements = i / 3, .value_bytes = 4};
+
+		for (unsigned from = 0; from < WORKERS_MAX; from++)
+			for (unsigned to = 0; to < WORKERS_MAX; to++) {
+				uint64_t sum = 0;
+
+				for (unsigned n = 1; to + n <= WORKERS_MAX && (from < to || from >= to + n); n++) {
+					sum += psd_payload_bytes_between(&payload, &layout, from, to + n - 1);
+					cr_assert_eq(psd_payload_bytes_to_run(&payload, &layout, from, to, n), sum,
+						     "%s of %lu elements: %u to %u hosts from %u on",
+						     payload.collective->name, payload.elements, from, n, to);
+				}
+			}
+	}
+}
+
+/* What a host sends and receives is the sum over all others, on its node or not. */
+Test(steps, elements_of_a_host_are_those_between_it_and_each)
+{
+	static const struct psd_collective *const patterns[] = {&psd_push,	  &psd_pull,	    &psd_broadcast,
+								&psd_to_root,	  &psd_from_root,   &psd_to_leader,
+								&psd_from_leader, &psd_leader_push, &psd_leader_pull};
+
+	for (unsigned i = 0; i < 9 * 3 * 4 * 5 * ELEMENTS_MAX; i++) {
+		const unsigned l = i / 9;
+		const struct psd_layout layout = psd_layout_make(5 + l % 3, 1 + l / 3 % 4, l / 12 % 5);
+		const struct psd_payload payload = {.collective = patterns[i % 9],
+						    .elements = l / 60,
+						    .value_bytes = 1,
+						    .root = psd_layout_shard_host(&layout, l % layout.shards)};
+
+		for (unsigned host = 0; host < psd_layout_hosts(&layout); host++) {
+			const struct psd_traffic said = payload.collective->host_elements(&payload, &layout, host);
+			struct psd_traffic sum = {0, 0};
+
+			for (unsigned peer = 0; peer < psd_layout_hosts(&layout); peer++) {
+				if (peer == host)
+					continue;
+				sum.sent_bytes += psd_payload_bytes_between(&payload, &layout, host, peer);
+				sum.received_bytes += psd_payload_bytes_between(&payload, &layout, peer, host);
+			}
+			cr_assert(said.sent_bytes == sum.sent_bytes && said.received_bytes == sum.received_bytes,
+				  "%s of %lu elements, %u workers, %u servers: host %u", payload.collective->name,
+				  payload.elements, layout.workers, layout.has_separate_servers ? layout.shards : 0,
+				  host);
+		}
+	}
+}
+
+/* Whom a root's pattern sends to is counted without a look at every pair. */
+Test(steps, receivers_are_those_who_get_bytes)
+{
+	static const struct psd_collective *const patterns[] = {&psd_to_root,	  &psd_from_root,  &psd_push,
+								&psd_pull,	  &psd_to_leader,  &psd_from_leader,
+								&psd_leader_push, &psd_leader_pull};
+
+	for (unsigned i = 0; i < 8 * 30; i++) {
+		const struct psd_layout layout = psd_layout_make(4 + i / 8 % 3, 1 + i / 8 % 2, i / 8 % 5);
+		const struct psd_payload payload = {.collective = patterns[i % 8],
+						    .elements = i / 8,
+						    .value_bytes = 4,
+						    .root = psd_layout_shard_host(&layout, i % layout.shards)};
+
+		for (unsigned from = 0; from < psd_layout_hosts(&layout); from++) {
+			unsigned n = 0;
+
+			for (unsigned to = 0; to < psd_layout_hosts(&layout); to++)
+				n += to != from && psd_payload_bytes_between(&payload, &layout, from, to) > 0;
+			cr_assert_eq(psd_payload_receivers(&payload, &layout, from), n, "%s: host %u",
+				     payload.collective->name, from);
+		}
+	}
+}

@@ -1,0 +1,145 @@
+/* Processes of a measurement: who fails is heard, and nobody is waited for who cannot come. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "real/cluster/process_group.h"
+
+TestSuite(process_group, .timeout = 60);
+
+enum { MEMBERS = 3 };
+
+static enum psd_status work(void *context, unsigned member, struct psd_error *err)
+{
+	int *done = context;
+
+	done[member] = 1;
+	return member == 1 ? psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "member %u is out of paper", member) : PSD_OK;
+}
+
+static void expect_first_words(void)
+{
+	int *const done = psd_process_group_share(MEMBERS * sizeof(*done));
+	struct psd_error err = {.text = ""};
+	struct psd_process_group group;
+
+	cr_assert_not_null(done);
+	cr_assert_eq(psd_process_group_start(&group, MEMBERS, work, done, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_process_group_wait(&group, NULL, &err), PSD_ERUN);
+	cr_expect_str_eq(err.text, "member 1 is out of paper");
+	psd_process_group_unshare(done, MEMBERS * sizeof(*done));
+}
+
+Test(process_group, the_first_that_fails_is_heard)
+{
+	expect_first_words();
+}
+
+static enum psd_status work_on(void *context, unsigned member, struct psd_error *err)
+{
+	if (member == 1)
+		return work(context, member, err);
+	for (;;)
+		pause();
+}
+
+Test(process_group, a_failure_is_heard_while_others_work_on)
+{
+	int *const done = psd_process_group_share(MEMBERS * sizeof(*done));
+	struct psd_error err = {.text = ""};
+	struct psd_process_group group;
+
+	cr_assert_not_null(done);
+	cr_assert_eq(psd_process_group_start(&group, MEMBERS, work_on, done, &err), PSD_OK, "%s", err.text);
+	while (!psd_process_group_check(&group, &err))
+		sched_yield();
+	cr_expect_str_eq(err.text, "member 1 is out of paper");
+	psd_process_group_stop(&group);
+	psd_process_group_unshare(done, MEMBERS * sizeof(*done));
+}
+
+static enum psd_status leave(void *context, unsigned member, struct psd_error *err)
+{
+	(void)context;
+	(void)member;
+	(void)err;
+	return PSD_OK;
+}
+
+/* Then the kernel forgets each at once, and how it ended with it. */
+Test(process_group, an_ignored_SIGCHLD_is_a_failure_and_no_endless_wait)
+{
+	struct psd_error err = {.text = ""};
+	struct psd_process_group group;
+
+	signal(SIGCHLD, SIG_IGN);
+	cr_assert_eq(psd_process_group_start(&group, MEMBERS, leave, NULL, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_process_group_wait(&group, NULL, &err), PSD_ERUN);
+	cr_expect_str_eq(err.text, "a process that measured ended without a word");
+	signal(SIGCHLD, SIG_DFL);
+}
+
+struct meeting {
+	struct psd_process_group_barrier *barrier;
+	_Atomic unsigned *n_turns; /* shared; of each member */
+};
+
+/* Between two meetings nobody is a turn ahead or behind. */
+static enum psd_status take_turns(void *context, unsigned member, struct psd_error *err)
+{
+	const struct meeting *meeting = context;
+
+	for (unsigned turn = 1; turn <= 200; turn++) {
+		meeting->n_turns[member] = turn;
+		psd_process_group_barrier_wait(meeting->barrier);
+		for (unsigned m = 0; m < MEMBERS; m++) {
+			const unsigned reached = meeting->n_turns[m];
+
+			if (reached != turn)
+				return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "member %u is at turn %u, not %u", m,
+						     reached, turn);
+		}
+		psd_process_group_barrier_wait(meeting->barrier);
+	}
+	return PSD_OK;
+}
+
+Test(process_group, members_meet_at_a_barrier)
+{
+	struct meeting meeting = {.n_turns = psd_process_group_share(MEMBERS * sizeof(*meeting.n_turns))};
+	struct psd_error err = {.text = ""};
+	struct psd_process_group group;
+
+	cr_assert_not_null((void *)meeting.n_turns);
+	cr_assert_eq(psd_process_group_barrier_open(&meeting.barrier, MEMBERS, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_process_group_start(&group, MEMBERS, take_turns, &meeting, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_process_group_wait(&group, NULL, &err), PSD_OK, "%s", err.text);
+	psd_process_group_barrier_close(meeting.barrier);
+	psd_process_group_unshare((void *)meeting.n_turns, MEMBERS * sizeof(*meeting.n_turns));
+}
+
+static enum psd_status fail_instead_of_meeting(void *context, unsigned member, struct psd_error *err)
+{
+	const struct meeting *meeting = context;
+
+	if (member == 1)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "member 1 is out of paper");
+	psd_process_group_barrier_wait(meeting->barrier);
+	return PSD_OK;
+}
+
+Test(process_group, who_waits_for_one_that_failed_is_ended)
+{
+	struct meeting meeting = {.n_turns = NULL};
+	struct psd_error err = {.text = ""};
+	struct psd_process_group group;
+
+	cr_assert_eq(psd_process_group_barrier_open(&meeting.barrier, MEMBERS, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_process_group_start(&group, MEMBERS, fail_instead_of_meeting, &meeting, &err), PSD_OK, "%s",
+		     err.text);
+	cr_expect_eq(psd_process_group_wait(&group, NULL, &err), PSD_ERUN);
+	cr_expect_str_eq(err.text, "member 1 is out of paper");
+	psd_process_group_barrier_close(meeting.barrier);
+}

@@ -1,0 +1,46 @@
+/* A thread that moves chunks: what becomes of an errand that it cannot do. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "real/net/io_thread.h"
+
+static ssize_t receive_nothing(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
+{
+	(void)carrier, (void)segments, (void)n_segments;
+	errno = EAGAIN;
+	return -1;
+}
+
+/* epoll refuses files: EPERM. It would have to wait for one, since nothing comes at once. */
+Test(io_thread, an_errand_that_cannot_be_watched_comes_home)
+{
+	static const struct psd_transport nothing = {.receive = receive_nothing};
+	uint8_t payload[16];
+	const struct psd_inlet inlet = {.segments = {{payload, sizeof(payload)}}, .n_segments = 1};
+	struct psd_chunk_receiver receiver = {.has_head = true};
+	struct psd_errand errand = {
+		.carrier = {.transport = &nothing, .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)},
+		.in = &receiver,
+	};
+	struct pollfd woken = {.fd = eventfd(0, EFD_CLOEXEC), .events = POLLIN};
+	struct psd_io_thread *io_thread;
+	struct psd_error err;
+
+	cr_assert(errand.carrier.fd >= 0 && woken.fd >= 0);
+	psd_chunk_receiver_open(&receiver, &inlet);
+	cr_assert_eq(psd_io_thread_open(&io_thread, 1, 0, 1, woken.fd, &err), PSD_OK, "%s", err.text);
+	psd_io_thread_give(io_thread, &errand);
+	cr_assert_eq(poll(&woken, 1, 60000), 1, "it waits for ever");
+	cr_assert_eq(psd_io_thread_take(io_thread), &errand);
+	cr_expect_eq(errand.state, PSD_ERRAND_HOME);
+	cr_expect_eq(errand.error_number, EPERM);
+	cr_expect_not(errand.is_complete);
+	psd_io_thread_close(io_thread);
+	close(errand.carrier.fd);
+	close(woken.fd);
+}
