@@ -179,7 +179,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DEFAULT_GOAL := all
 .PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san tsan tsan-suite fuzz bench \
 	bench-tools compare accuracy golden docs gpu-check gpu-check-programs check-static check-static-of \
-	check-layers check-headers check-scripts check-docs selfcheck extremes format-check install clean \
+	check-layers check-headers check-scripts check-words check-docs selfcheck extremes format-check install clean \
 	FORCE
 
 help: ## list the targets
@@ -498,6 +498,9 @@ check-headers: deps ## every header compiles by itself
 check-scripts: deps-style ## shellcheck every script
 	@shellcheck $(SCRIPTS)
 	@echo "check-scripts: $(words $(SCRIPTS)) scripts"
+
+check-words: ## no text begins with what, who or of; the last commit's subject has its form
+	@tests/check-words.sh
 
 check-docs: $(PROGRAMS) deps ## paths and options in READMEs exist, generated parts are current, every command runs
 	@tests/check-docs.sh .

@@ -78,6 +78,36 @@ for file in engine/a.c engine/a.h sim/a.cpp sim/a.hpp real/a.cu plots/psd-plot p
 	must_reject "a line of 121 columns in $file" "^$file:1: 121 columns" tests/check-columns.sh "$work/tree"
 done
 
+must_reject "a tree without texts" "there are no files" tests/check-words.sh "$work/empty"
+# must_reject_words FILE LINE TEXT: FILE has TEXT, whose line LINE begins as no text does; % ends a line, @ is a quote.
+must_reject_words() {
+	rm -rf "$work/tree"
+	mkdir -p "$(dirname "$work/tree/$1")"
+	printf '%s\n' "$3" | tr '%@' '\n"' >"$work/tree/$1"
+	must_reject "$1 with $3" "$1:$2: " tests/check-words.sh "$work/tree"
+}
+must_reject_words engine/a.c 1 '/* Of a ring. */'
+must_reject_words engine/a.c 1 'int a; /* of a ring */'
+must_reject_words engine/a.c 2 '/* Sums a ring.% * Who calls it waits. */'
+must_reject_words engine/a.h 2 '/* Sums. So% * many rings. */'
+must_reject_words engine/a.h 2 '/* Sums a ring% * bytes: as many as it has */'
+must_reject_words real/a.cu 1 'int a; // whose ring'
+must_reject_words sim/a.cpp 1 'char *a = @that of a ring@;'
+must_reject_words sim/a.hpp 1 'char *a = @b: what a ring has@;'
+must_reject_words sim/a.c 1 'char *a = @a ring is none@;'
+must_reject_words sim/a.c 1 'char *a = @a ring is no circle@;'
+must_reject_words tests/a.sh 1 'echo @of a ring@'
+must_reject_words plots/a.awk 1 'a = 1 # what a ring has'
+must_reject_words plots/psd-plot 2 'cat <<EOF%t    --ring    of a ring'
+must_reject_words scenarios/a.yaml 1 'a: 1 # of a ring'
+must_reject_words README.md 1 'A ring turns. What is in it moves.'
+must_reject_words README.md 1 '* **ring**: what turns'
+must_reject_words README.md 2 '| ring |%| of a ring |'
+for subject in 'Late updates' 'real: who is lost' 'net: mended the ring' 'net: the ring turns' 'net: turn.' \
+	'net: turn the ring, and also everything that is not a ring yet'; do
+	must_reject "a commit '$subject'" "commit subject: " tests/check-words.sh --subject "$subject"
+done
+
 # with_cell FILE COLUMN TEXT: records of which the first row of FILE.csv has another cell, or lacks its last one
 records=traces/measured/two-xeon-cores
 with_cell() {
