@@ -79,11 +79,12 @@ for file in engine/a.c engine/a.h sim/a.cpp sim/a.hpp real/a.cu plots/psd-plot p
 done
 
 must_reject "a tree without texts" "there are no files" tests/check-words.sh "$work/empty"
-# must_reject_words FILE LINE TEXT: FILE has TEXT, whose line LINE begins as no text does; % ends a line, @ is a quote.
+# must_reject_words FILE LINE TEXT: line LINE of TEXT, in FILE, begins as no text does. % ends a line, @ is a quote
+# and ~ a #.
 must_reject_words() {
 	rm -rf "$work/tree"
 	mkdir -p "$(dirname "$work/tree/$1")"
-	printf '%s\n' "$3" | tr '%@' '\n"' >"$work/tree/$1"
+	printf '%s\n' "$3" | tr '%@~' '\n"#' >"$work/tree/$1"
 	must_reject "$1 with $3" "$1:$2: " tests/check-words.sh "$work/tree"
 }
 must_reject_words engine/a.c 1 '/* Of a ring. */'
@@ -97,9 +98,9 @@ must_reject_words sim/a.hpp 1 'char *a = @b: what a ring has@;'
 must_reject_words sim/a.c 1 'char *a = @a ring is none@;'
 must_reject_words sim/a.c 1 'char *a = @a ring is no circle@;'
 must_reject_words tests/a.sh 1 'echo @of a ring@'
-must_reject_words plots/a.awk 1 'a = 1 # what a ring has'
+must_reject_words plots/a.awk 1 'a = 1 ~ what a ring has'
 must_reject_words plots/psd-plot 2 'cat <<EOF%t    --ring    of a ring'
-must_reject_words scenarios/a.yaml 1 'a: 1 # of a ring'
+must_reject_words scenarios/a.yaml 1 'a: 1 ~ of a ring'
 must_reject_words README.md 1 'A ring turns. What is in it moves.'
 must_reject_words README.md 1 '* **ring**: what turns'
 must_reject_words README.md 2 '| ring |%| of a ring |'
