@@ -98,7 +98,8 @@ REAL_LIBS    += $(addprefix -L,$(wildcard $(CUDA_FOLDER)/lib64 $(CUDA_FOLDER)/li
 	-lcudart -lcublas -lcublasLt -lcudnn -lstdc++)
 endif
 REAL_LIBS    += $(if $(STATIC),$(STATIC_LIBS))
-VERSION      := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
+COMMIT       := $(if $(wildcard .git),$(shell git describe --always --dirty --exclude='*' 2>/dev/null))
+VERSION      := $(shell cat VERSION)$(if $(COMMIT), (commit $(COMMIT)))
 
 # Every file of those kinds below a folder: sources(FOLDER,KIND...), in order of name, so that links repeat exactly.
 sources = $(sort $(shell find $(1) -type f \( -false $(foreach kind,$(2),-o -name '*.$(kind)') \)))
@@ -445,7 +446,7 @@ bench-tools: $(PROGRAMS) $(BENCH_TOOLS:%=$(BUILD)/bench/%) $(PEER_TOOLS:%=$(BUIL
 
 bench: $(BENCHES:%=$(BUILD)/bench/%) $(REAL_BENCHES:%=$(BUILD)/bench/%) bench-tools
 bench: deps ## run the benchmarks, or BENCH="train ddp" only, into build/bench/*.csv
-	@tests/bench.sh $(BUILD) '$(VERSION)' $(or $(BENCH),$(BENCHES) $(REAL_BENCHES) $(SCRIPT_BENCHES))
+	@tests/bench.sh $(BUILD) '$(or $(COMMIT),unknown)' $(or $(BENCH),$(BENCHES) $(REAL_BENCHES) $(SCRIPT_BENCHES))
 
 compare: $(PROGRAMS) $(BUILD)/bench/cpu
 compare: deps ## predict and execute the same scenarios on this machine, or SCENARIOS="mlp" only, into build/compare/
@@ -564,10 +565,11 @@ fuzz: $(ALL_FUZZERS:%=fuzz-%) ## fuzz every parser for FUZZ_SECONDS each (with -
 # ---- installing ----
 SHARE := $(DESTDIR)$(PREFIX)/share/psd
 
-install: all ## install the programs, scenarios, traces and plots below PREFIX
+install: all ## install the programs, scenarios, traces, plots and licence below PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/plots
 	install -m 755 $(PROGRAMS) plots/psd-plot $(DESTDIR)$(PREFIX)/bin
 	install -m 644 plots/*.gp plots/*.awk $(SHARE)/plots
+	install -m 644 LICENSE $(BUILD)/version $(SHARE)
 	@for file in $$(find scenarios traces -type f); do \
 		install -D -m 644 "$$file" "$(SHARE)/$$file" || exit 1; \
 	done
