@@ -12,7 +12,7 @@ wings='engine|sim|real|scenarios|traces|plots|tests'
 # check FILE: reads lines "NUMBER:PATH"; a pattern must match something.
 check() {
 	folder=$(dirname "$1")
-	awk '{ name = $0; gsub(/README|STYLE/, "", name) } name !~ /:build\/|[A-Z][A-Z]/' |
+	awk '{ name = $0; gsub(/README|CONTRIBUTING|CHANGELOG|LICENSE/, "", name) } name !~ /:build\/|[A-Z][A-Z]/' |
 		while IFS=: read -r line path; do
 			found=
 			for candidate in $path "$folder"/$path; do # a name with * is a pattern
@@ -28,9 +28,10 @@ find . -name '*.md' -not -path './build/*' -not -path './.git/*' | sed 's|^\./||
 	grep -noE '`[A-Za-z0-9_.*-]+/[A-Za-z0-9_./*-]*`|`[A-Za-z0-9_-]+\.(c|h|cpp|hpp|sh|md|py|awk|gp)`' "$file" |
 		tr -d '`' | check "$file"
 	grep -noE '\]\([A-Za-z0-9_./-]+\)' "$file" | sed 's/](//; s/)$//' | check "$file"
+	[ "$file" != CHANGELOG.md ] || continue # it has old options, too
 	# An option between backticks is one that a program prints.
 	# shellcheck disable=SC2016 # backticks are what is looked for
-	grep -noE '`[^`]*`' "$file" | grep -v 'build/psd-tests' | awk -F : '
+	grep -noE '`[^`]*`' "$file" | grep -vE 'build/psd-(real-)?tests|clang-format|tests/' | awk -F : '
 		{
 			while (match($0, /[` ]--[a-z-]+/)) {
 				print $1, substr($0, RSTART + 1, RLENGTH - 1)

@@ -64,8 +64,9 @@ files "$@" | sort -u | grep -E '\.(c|h|cu|cpp|hpp|sh|awk|gp|md|yaml)$|(^|/)(psd-
 	# The part behind "name: ", or "" without a name of three words at most.
 	function behind_label(text) {
 		if (!match(text, /^[^ ,;:()]+(,? [^ ,;:()]+)?(,? [^ ,;:()]+)?: +/)) return ""
+		if (text ~ /^["`]/ && substr(text, 2, RLENGTH) !~ /["`]/) return "" # a quotation goes on
 		text = substr(text, RSTART + RLENGTH)
-		sub(/^["(`*_]+/, "", text)
+		sub(/^[(*_]+/, "", text)
 		return text
 	}
 
@@ -82,12 +83,12 @@ files "$@" | sort -u | grep -E '\.(c|h|cu|cpp|hpp|sh|awk|gp|md|yaml)$|(^|/)(psd-
 			print file ":" number ": hint: " substr(text, 1, 100)
 		if (carried != "") { sub(/^[ \t]+/, "", text); text = carried " " text; carried = ""; at_start = 1 }
 		bare = text
-		sub(/^[^A-Za-z0-9%$\\]+/, "", bare)
+		sub(/^[^A-Za-z0-9%$\\"`]+/, "", bare) # a text that begins with a quotation is none of ours
 		if (bare == "") return
 		if (at_start == 1 || at_start == 2 && bare ~ /^[A-Z]/) begin(bare)
 		else if (is_line && is_refused(behind_label(bare))) report(bare)
 		rest = bare
-		while (match(rest, /[.?!]["\047)`*_]* +["\047(`*_[]*[A-Z]|; [A-Za-z_*`]+: /)) {
+		while (match(rest, /[.?!]["\047)`*_]* +[(*_[]*[A-Z]|; [A-Za-z_*`]+: /)) {
 			if (substr(rest, RSTART, 1) == ";") rest = substr(rest, RSTART + 2)
 			else rest = substr(rest, RSTART + RLENGTH - 1)
 			begin(rest)

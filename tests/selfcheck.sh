@@ -71,7 +71,8 @@ mkdir "$work/empty"
 must_reject "a tree without files" "there are no files" tests/check-columns.sh "$work/empty"
 # A tab and 113 characters in each kind of file.
 for file in engine/a.c engine/a.h sim/a.cpp sim/a.hpp real/a.cu plots/psd-plot plots/a.awk plots/a.gp scenarios/a.yaml \
-	scenarios/README.md tests/a.sh tests/a.py tests/tsan.supp Makefile README.md .ci/run; do
+	scenarios/README.md tests/a.sh tests/a.py tests/tsan.supp Makefile README.md CONTRIBUTING.md CHANGELOG.md \
+	.ci/run; do
 	rm -rf "$work/tree"
 	mkdir -p "$(dirname "$work/tree/$file")"
 	printf '\t%113s\n' x >"$work/tree/$file"
@@ -87,20 +88,20 @@ must_reject_words() {
 	printf '%s\n' "$3" | tr '%@~' '\n"#' >"$work/tree/$1"
 	must_reject "$1 with $3" "$1:$2: " tests/check-words.sh "$work/tree"
 }
-must_reject_words engine/a.c 1 '/* Of a ring. */'
-must_reject_words engine/a.c 1 'int a; /* of a ring */'
-must_reject_words engine/a.c 2 '/* Sums a ring.% * Who calls it waits. */'
-must_reject_words engine/a.h 2 '/* Sums. So% * many rings. */'
-must_reject_words engine/a.h 2 '/* Sums a ring% * bytes: as many as it has */'
-must_reject_words real/a.cu 1 'int a; // whose ring'
-must_reject_words sim/a.cpp 1 'char *a = @that of a ring@;'
-must_reject_words sim/a.hpp 1 'char *a = @b: what a ring has@;'
-must_reject_words sim/a.c 1 'char *a = @a ring is none@;'
-must_reject_words sim/a.c 1 'char *a = @a ring is no circle@;'
-must_reject_words tests/a.sh 1 'echo @of a ring@'
-must_reject_words plots/a.awk 1 'a = 1 ~ what a ring has'
-must_reject_words plots/psd-plot 2 'cat <<EOF%t    --ring    of a ring'
-must_reject_words scenarios/a.yaml 1 'a: 1 ~ of a ring'
+must_reject_words a.c 1 '/* Of a ring. */'
+must_reject_words a.c 1 'int a; /* of a ring */'
+must_reject_words a.c 2 '/* Sums a ring.% * Who calls it waits. */'
+must_reject_words a.h 2 '/* Sums. So% * many rings. */'
+must_reject_words a.h 2 '/* Sums a ring% * bytes: as many as it has */'
+must_reject_words a.cu 1 'int a; // whose ring'
+must_reject_words a.cpp 1 'char *a = @that of a ring@;'
+must_reject_words a.hpp 1 'char *a = @b: what a ring has@;'
+must_reject_words a.c 1 'char *a = @a ring is none@;'
+must_reject_words a.c 1 'char *a = @a ring is no circle@;'
+must_reject_words a.sh 1 'echo @of a ring@'
+must_reject_words a.awk 1 'a = 1 ~ what a ring has'
+must_reject_words psd-plot 2 'cat <<EOF%t    --ring    of a ring'
+must_reject_words a.yaml 1 'a: 1 ~ of a ring'
 must_reject_words README.md 1 'A ring turns. What is in it moves.'
 must_reject_words README.md 1 '* **ring**: what turns'
 must_reject_words README.md 2 '| ring |%| of a ring |'
