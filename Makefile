@@ -180,7 +180,8 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DEFAULT_GOAL := all
 .PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san tsan tsan-suite fuzz bench \
 	bench-tools compare accuracy golden docs gpu-check gpu-check-programs check-static check-static-of \
-	check-layers check-headers check-scripts check-words check-docs selfcheck extremes format-check install clean \
+	check-layers check-headers check-scripts check-words check-budget \
+	check-docs selfcheck extremes format-check install clean \
 	FORCE
 
 help: ## list the targets
@@ -502,6 +503,9 @@ check-scripts: deps-style ## shellcheck every script
 
 check-words: ## no text begins with what, who or of; the last commit's subject has its form
 	@tests/check-words.sh
+
+check-budget: ## no part of the tree has more lines than tests/budget.txt gives it
+	@tests/check-budget.sh .
 
 check-docs: $(PROGRAMS) deps ## paths and options in READMEs exist, generated parts are current, every command runs
 	@tests/check-docs.sh .

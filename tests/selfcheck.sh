@@ -110,6 +110,20 @@ for subject in 'Late updates' 'real: who is lost' 'net: mended the ring' 'net: t
 	must_reject "a commit '$subject'" "commit subject: " tests/check-words.sh --subject "$subject"
 done
 
+# must_reject_budget WHAT PATTERN TEXT: of a tree with three lines in engine/ and TEXT as its budget.
+must_reject_budget() {
+	rm -rf "$work/tree"
+	mkdir -p "$work/tree/engine" "$work/tree/tests"
+	printf '1\n2\n3\n' >"$work/tree/engine/a.c"
+	printf '%b\n' "$3" >"$work/tree/tests/budget.txt"
+	must_reject "$1" "$2" tests/check-budget.sh "$work/tree"
+}
+must_reject_budget "a wing above its budget" "engine has 3 lines, 1 more than its 2" "engine 2"
+must_reject_budget "a wing without a budget" "tests/budget.txt has no line for engine" "sim 5"
+must_reject_budget "a budget without a number" "tests/budget.txt:2: .*must be a wing and its most lines" "engine 5\nsim"
+must_reject_budget "a wing with two budgets" "tests/budget.txt:2: \"engine\" has a line above" "engine 5\nengine 9"
+must_reject "a tree without a budget" "tests/budget.txt is not there" tests/check-budget.sh "$work/empty"
+
 # with_cell FILE COLUMN TEXT: records of which the first row of FILE.csv has another cell, or lacks its last one
 records=traces/measured/two-xeon-cores
 with_cell() {
