@@ -1,7 +1,7 @@
 #!/bin/sh
 # tests/check-columns.sh ROOT: no line of the tree is longer than 120 columns; a tab ends at the next multiple of 8.
-# Data may have longer ones: tables (CSV, .txt, those of READMEs), JSON, networks of Caffe and ONNX, and what fuzzing
-# starts from.
+# Data may have longer ones: tables (CSV, .txt, those of READMEs), JSON, networks of Caffe and ONNX, and corpora of
+# fuzzing.
 set -u
 export LC_ALL=C
 cd "$1" || exit 1
