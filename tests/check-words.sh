@@ -170,12 +170,12 @@ files "$@" | sort -u | grep -E '\.(c|h|cu|cpp|hpp|sh|awk|gp|md|yaml)$|(^|/)(psd-
 
 	# ---- scripts, settings and the Makefile ----
 
-	function hash_line(line, is_script,    all, column, mark) {
+	function hash_line(line, is_script,    all, column, mark, piece) {
 		all = line
 		column = 0
 		if (is_script && line ~ /<<-?\047?EOF/) in_help = 1
 		else if (line == "EOF") in_help = 0
-		else if (in_help && match(line, /^[a-z-]+ ? ? ? ?[^ ].*[^ ]  +/)) { # an option, then its text
+		else if (in_help && match(line, /^[a-z-]+ ? ? ? ? ? ? ?[^ ].*[^ ]  +/)) { # an option, then its text
 			at_start = 1
 			n_texts++
 			scan(substr(line, RLENGTH + 1), 0)
@@ -186,8 +186,9 @@ files "$@" | sort -u | grep -E '\.(c|h|cu|cpp|hpp|sh|awk|gp|md|yaml)$|(^|/)(psd-
 			line = substr(line, RSTART + RLENGTH)
 			if (mark == "\"" || mark == "\047") {
 				if (!match(line, mark == "\"" ? "^([^\"\\\\]|\\\\.)*\"" : "^[^\047]*\047")) continue
-				if (is_script) string(substr(line, 1, RLENGTH - 1), 0)
+				piece = substr(line, 1, RLENGTH - 1)
 				line = substr(line, RLENGTH + 1)
+				if (is_script) string(piece, 0)
 			} else {
 				column = length(all) - length(line)
 				if (column != comment_column) { at_start = 1; n_texts++ } else at_start = comment_start
