@@ -33,7 +33,7 @@ static inline void add_synthetic_item(struct psd_builder *b, const struct synthe
 			.bytes = item->subject.elements * b->plan->value_bytes,
 			.source = PSD_BUFFER_GRADIENT,
 			.target = PSD_BUFFER_GRADIENT,
-			.payload = {.pattern = &psd_ring,
+			.payload = {.collective = &psd_ring,
 				    .elements = item->subject.elements,
 				    .value_bytes = b->plan->value_bytes,
 				    .group = synthetic->groups[g]},

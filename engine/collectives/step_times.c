@@ -36,7 +36,7 @@ struct walk {
 	struct psd_fluid_flow *flows; /* under way; a member has one at most */
 	unsigned n_flows;
 	struct psd_fluid_port *ports; /* out and in: of members, of switches, of nodes */
-	struct psd_heap arrivals;     /* cookie: to whom */
+	struct psd_heap arrivals;     /* tag: to whom */
 	uint64_t next_seq;
 	double now_sec;
 	bool has_changed, is_out_of_memory;

@@ -71,7 +71,7 @@ static struct psd_chunks *chunks_of(struct psd_worker *worker, struct psd_task t
 	chunks->is_chosen = worker->selection.now.is_chosen + item->first_chunk;
 	chunks->residual = psd_memory_buffer(memory, PSD_BUFFER_RESIDUAL, i, task.iteration);
 	chunks->history = psd_memory_buffer(memory, PSD_BUFFER_HISTORY, i, task.iteration);
-	chunks->selection = psd_memory_buffer(memory, PSD_BUFFER_CHOSEN, i, task.iteration);
+	chunks->chosen = psd_memory_buffer(memory, PSD_BUFFER_CHOSEN, i, task.iteration);
 	chunks->norms = norms_of(worker, i, task.iteration);
 	chunks->is_skipped = psd_worker_scale(worker, &worker->program->ops[task.op])->is_skipped;
 	return chunks;

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <scheduler.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -379,7 +379,7 @@ void matrix_rounds_nearly(const struct matrix_run *run)
 {
 	const struct training *rounded = matrix_run_it(run), *exact = train_other(run), *begun = train_nothing(run);
 	const double ratio = strstr(run->of.system, "fp16") ? FP16_ROUNDING_RATIO : BF16_ROUNDING_RATIO;
-	const bool is_kept = !exact->made.plan.items[0].method->pattern->steps;
+	const bool is_kept = !exact->made.plan.items[0].method->collective->steps;
 	const unsigned sums = run->of.workers_per_node > 1 ? exact->made.plan.layout.nodes : 0;
 	const double away = training_distance(rounded, exact), way = training_distance(begun, exact);
 	const double most = ratio * ((is_kept ? training_distance(exact, NULL) : 0.0) + (run->of.workers + sums) * way);

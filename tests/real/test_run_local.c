@@ -206,7 +206,7 @@ Test(run_local, a_server_without_tensors_hears_of_steps)
 	struct training *training = matrix_train(&few_samples, &idle, 3 * WINDOW, LEARN);
 
 	for (unsigned i = 0; i < training->made.plan.n_items; i++)
-		cr_assert(training->made.plan.items[i].method->pattern->steps, "item %u", i);
+		cr_assert(training->made.plan.items[i].method->collective->steps, "item %u", i);
 	training_free(training);
 }
 

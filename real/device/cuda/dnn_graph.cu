@@ -272,16 +272,16 @@ static void keep_few(struct psd_cuda_dnn_way *way)
 /* Makes room for all that will be timed: of what there is to fall back to, too, for that is in no order. */
 static void enlist(const struct psd_device *device, struct psd_cuda_dnn_way *way)
 {
-	const int chosen = way->chosen;
+	const int selection = way->chosen;
 
-	for (int i = chosen, n_timed = 0; i < way->n_choices && n_timed < MOST_TIMED; i++) {
+	for (int i = selection, n_timed = 0; i < way->n_choices && n_timed < MOST_TIMED; i++) {
 		if (take_first(device, way, i, i + 1, most_bytes(device)) != CUDNN_STATUS_SUCCESS)
 			continue;
 		n_timed++;
 		if (way->choices[i].bytes > way->bytes)
 			way->bytes = way->choices[i].bytes;
 	}
-	way->chosen = chosen;
+	way->chosen = selection;
 	way->is_to_be_timed = true;
 }
 

@@ -45,7 +45,7 @@ static double date_sec(const struct log *log, uint64_t tag)
 	for (unsigned i = 0; i < log->n; i++)
 		if (log->cookies[i] == tag)
 			return log->dates_sec[i];
-	cr_assert_fail("nobody woke with cookie %llu", (unsigned long long)tag);
+	cr_assert_fail("nobody woke with tag %llu", (unsigned long long)tag);
 	return 0;
 }
 
