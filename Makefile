@@ -98,7 +98,8 @@ REAL_LIBS    += $(addprefix -L,$(wildcard $(CUDA_FOLDER)/lib64 $(CUDA_FOLDER)/li
 	-lcudart -lcublas -lcublasLt -lcudnn -lstdc++)
 endif
 REAL_LIBS    += $(if $(STATIC),$(STATIC_LIBS))
-VERSION      := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
+COMMIT       := $(if $(wildcard .git),$(shell git describe --always --dirty --exclude='*' 2>/dev/null))
+VERSION      := $(shell cat VERSION)$(if $(COMMIT), (commit $(COMMIT)))
 
 # Every file of those kinds below a folder: sources(FOLDER,KIND...), in order of name, so that links repeat exactly.
 sources = $(sort $(shell find $(1) -type f \( -false $(foreach kind,$(2),-o -name '*.$(kind)') \)))
@@ -179,7 +180,8 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DEFAULT_GOAL := all
 .PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san tsan tsan-suite fuzz bench \
 	bench-tools compare accuracy golden docs gpu-check gpu-check-programs check-static check-static-of \
-	check-layers check-headers check-scripts check-docs selfcheck extremes format-check install clean \
+	check-layers check-headers check-scripts check-words check-budget \
+	check-docs selfcheck extremes format-check install clean \
 	FORCE
 
 help: ## list the targets
@@ -445,7 +447,7 @@ bench-tools: $(PROGRAMS) $(BENCH_TOOLS:%=$(BUILD)/bench/%) $(PEER_TOOLS:%=$(BUIL
 
 bench: $(BENCHES:%=$(BUILD)/bench/%) $(REAL_BENCHES:%=$(BUILD)/bench/%) bench-tools
 bench: deps ## run the benchmarks, or BENCH="train ddp" only, into build/bench/*.csv
-	@tests/bench.sh $(BUILD) '$(VERSION)' $(or $(BENCH),$(BENCHES) $(REAL_BENCHES) $(SCRIPT_BENCHES))
+	@tests/bench.sh $(BUILD) '$(or $(COMMIT),unknown)' $(or $(BENCH),$(BENCHES) $(REAL_BENCHES) $(SCRIPT_BENCHES))
 
 compare: $(PROGRAMS) $(BUILD)/bench/cpu
 compare: deps ## predict and execute the same scenarios on this machine, or SCENARIOS="mlp" only, into build/compare/
@@ -498,6 +500,12 @@ check-headers: deps ## every header compiles by itself
 check-scripts: deps-style ## shellcheck every script
 	@shellcheck $(SCRIPTS)
 	@echo "check-scripts: $(words $(SCRIPTS)) scripts"
+
+check-words: ## no text begins with what, who or of; the last commit's subject has its form
+	@tests/check-words.sh
+
+check-budget: ## no part of the tree has more lines than tests/budget.txt gives it
+	@tests/check-budget.sh .
 
 check-docs: $(PROGRAMS) deps ## paths and options in READMEs exist, generated parts are current, every command runs
 	@tests/check-docs.sh .
@@ -561,10 +569,11 @@ fuzz: $(ALL_FUZZERS:%=fuzz-%) ## fuzz every parser for FUZZ_SECONDS each (with -
 # ---- installing ----
 SHARE := $(DESTDIR)$(PREFIX)/share/psd
 
-install: all ## install the programs, scenarios, traces and plots below PREFIX
+install: all ## install the programs, scenarios, traces, plots and licence below PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/plots
 	install -m 755 $(PROGRAMS) plots/psd-plot $(DESTDIR)$(PREFIX)/bin
 	install -m 644 plots/*.gp plots/*.awk $(SHARE)/plots
+	install -m 644 LICENSE $(BUILD)/version $(SHARE)
 	@for file in $$(find scenarios traces -type f); do \
 		install -D -m 644 "$$file" "$(SHARE)/$$file" || exit 1; \
 	done

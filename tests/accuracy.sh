@@ -1,10 +1,10 @@
 #!/bin/sh
-# tests/accuracy.sh BUILD [KEY=VALUE...]: predicts every iteration that traces/measured/ has on record (its README says
-# in what form), without running anything, and prints how far predictions are off. The settings replace keys of the
-# scenarios, so that the worth of a constant shows: without what messages take of cores,
-# `make accuracy SET=cluster.machine.message=0s`. All errors are in BUILD/accuracy/errors.csv. Fails where half of the
-# points are off by more than 5 %; with status 2 where fewer than 100 points are on record, or one of them cannot be
-# read. MEASURED_DIR: another folder of records.
+# tests/accuracy.sh BUILD [KEY=VALUE...]: predicts every iteration that traces/measured/ has on record, without running
+# anything, and prints how far predictions are off. The README there describes the form of a record. The settings
+# replace keys of the scenarios, so that the worth of a constant shows: `make accuracy SET=cluster.machine.message=0s`
+# predicts without the processor time of messages. All errors are in BUILD/accuracy/errors.csv. The script fails if half
+# of the points are off by more than 5 %. It ends with status 2 if fewer than 100 points are on record, or one of them
+# cannot be read. MEASURED_DIR: another folder of records.
 set -eu
 export LC_ALL=C
 build=$1
@@ -13,7 +13,7 @@ out=$build/accuracy
 records=${MEASURED_DIR:-traces/measured}
 least_points=100
 
-# check_record FILE: every cell that is used, and the row it is in; prints the number of points
+# check_record FILE: checks every cell that is used, and the row it is in; prints the number of points
 check_record() {
 	awk -F , '
 		function refuse(what) {
@@ -62,7 +62,7 @@ for setting in "$@"; do
 	set -- "$@" --set "$setting"
 done
 
-# write_profiles RECORD NAME: a profile of the layers of each of its points, NAME-1.csv and so on
+# write_profiles RECORD NAME: writes a profile of the layers of each of its points, NAME-1.csv and so on
 write_profiles() {
 	awk -F , -v "out=$out/$2" '
 		sub(/^# batch: /, "") { batch = $0; next }
@@ -83,7 +83,7 @@ write_profiles() {
 	' "$1"
 }
 
-# seconds: of the one result of psd-sim --csv; the title, in front of it, may have commas
+# seconds: prints the iteration_sec of the one result of psd-sim --csv; the title, in front of it, may have commas
 seconds() {
 	awk -F , '
 		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "iteration_sec") behind = NF - i }
@@ -91,7 +91,7 @@ seconds() {
 	'
 }
 
-# predict RECORD NAME [OPTION...]: a line of errors.csv for each point
+# predict RECORD NAME [OPTION...]: appends a line to errors.csv for each point
 predict() {
 	record=$1 of=$2 n=0
 	shift 2
@@ -107,7 +107,7 @@ predict() {
 	done <"$out/$of-points.csv" >>"$out/errors.csv"
 }
 
-# table: of errors.csv
+# table: prints the summary of errors.csv
 table() {
 	awk -F , '
 		function magnitude(error) { return error < 0 ? -error : error }
@@ -115,7 +115,7 @@ table() {
 			if (!(group in n)) groups[kind, ++n_groups[kind]] = group
 			errors[group, ++n[group]] = error
 		}
-		# sorted into `sorted`
+		# The result is in `sorted`.
 		function sort(group, sign, i, j, value) {
 			for (i = 1; i <= n[group]; i++) {
 				value = sign ? errors[group, i] : magnitude(errors[group, i])

@@ -1,8 +1,8 @@
 #!/bin/sh
 # tests/bench.sh BUILD COMMIT NAME...: runs each benchmark, the script tests/bench/real/bench_NAME.sh or else the
 # program BUILD/bench/NAME, which prints CSV with units in its header, and keeps it with host and commit in front as
-# BUILD/bench/NAME.csv. Columns named is_... judge a bar; one that is missed, on a busy machine for instance, fails
-# nothing, but is named at the end.
+# BUILD/bench/NAME.csv. Columns named is_... judge a bar. A missed bar, on a busy machine for instance, fails nothing,
+# but is named at the end.
 set -u
 export LC_ALL=C
 build=$1

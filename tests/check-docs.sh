@@ -1,7 +1,7 @@
 #!/bin/sh
 # tests/check-docs.sh ROOT: a path of the tree that a README or a comment names is there, and so is an option that a
-# README names. Paths count from the root or from the file's own folder; a part in capitals, NAME, stands for others,
-# and what is built is no path of the tree.
+# README names. Paths count from the root or from the file's own folder. A part in capitals, NAME, stands for others.
+# Paths in build/ are not looked at.
 set -u
 export LC_ALL=C
 cd "$1" || exit 1
@@ -9,10 +9,10 @@ bad=$(mktemp) || exit 1
 trap 'rm -f "$bad"' EXIT
 wings='engine|sim|real|scenarios|traces|plots|tests'
 
-# check FILE: reads lines "NUMBER:PATH"; a pattern must match something.
+# check FILE: reads lines "NUMBER:PATH"; a pattern must match at least one file.
 check() {
 	folder=$(dirname "$1")
-	awk '{ name = $0; gsub(/README|STYLE/, "", name) } name !~ /:build\/|[A-Z][A-Z]/' |
+	awk '{ name = $0; gsub(/README|CONTRIBUTING|CHANGELOG|LICENSE/, "", name) } name !~ /:build\/|[A-Z][A-Z]/' |
 		while IFS=: read -r line path; do
 			found=
 			for candidate in $path "$folder"/$path; do # a name with * is a pattern
@@ -22,15 +22,16 @@ check() {
 		done
 }
 
-# In READMEs: what stands between backticks and is a path by its form, and targets of links.
+# In READMEs: text between backticks that has the form of a path, and targets of links.
 find . -name '*.md' -not -path './build/*' -not -path './.git/*' | sed 's|^\./||' | sort | while read -r file; do
 	# shellcheck disable=SC2016 # backticks are what is looked for
 	grep -noE '`[A-Za-z0-9_.*-]+/[A-Za-z0-9_./*-]*`|`[A-Za-z0-9_-]+\.(c|h|cpp|hpp|sh|md|py|awk|gp)`' "$file" |
 		tr -d '`' | check "$file"
 	grep -noE '\]\([A-Za-z0-9_./-]+\)' "$file" | sed 's/](//; s/)$//' | check "$file"
+	[ "$file" != CHANGELOG.md ] || continue # it has old options, too
 	# An option between backticks is one that a program prints.
 	# shellcheck disable=SC2016 # backticks are what is looked for
-	grep -noE '`[^`]*`' "$file" | grep -v 'build/psd-tests' | awk -F : '
+	grep -noE '`[^`]*`' "$file" | grep -vE 'build/psd-(real-)?tests|clang-format|tests/' | awk -F : '
 		{
 			while (match($0, /[` ]--[a-z-]+/)) {
 				print $1, substr($0, RSTART + 1, RLENGTH - 1)
@@ -43,7 +44,7 @@ find . -name '*.md' -not -path './build/*' -not -path './.git/*' | sed 's|^\./||
 	done
 done >>"$bad"
 
-# In comments: what begins with a wing and ends as a file does.
+# In comments: words that begin with a wing and end as a file does.
 find engine sim real plots tests scenarios traces Makefile .ci -type f 2>/dev/null |
 	grep -vE '\.(md|csv|json)$|^tests/(data|fuzz/corpus|golden)/' | sort | while read -r file; do
 	sed -E '\#^[[:space:]]*(//|/?\*|\#[^i])|[[:space:]]/\*#!s/.*//' "$file" |

@@ -10,11 +10,11 @@ cd "$root" || exit 1
 bad=$(mktemp) || exit 1
 trap 'rm -f "$bad"' EXIT
 
-# The C library as C11 has it, less what the engine refuses (time, threads, signals, locale).
+# The C library of C11, without the headers that the engine refuses (time, threads, signals, locale).
 c_library='assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib'
 c_library="$c_library|stdnoreturn|string"
 
-# includes FOLDER...: "file:line:header", the header with its quotes or angle brackets.
+# includes FOLDER...: prints "file:line:header", the header with its quotes or angle brackets.
 includes() {
 	find "$@" -name '*.[ch]' -o -name '*.[ch]pp' -o -name '*.cu' 2>/dev/null | sort | while read -r file; do
 		sed -n 's/^[ 	]*#[ 	]*include[ 	]*\([<"][^>"]*[>"]\).*/\1/;t found
@@ -34,8 +34,8 @@ b
 		"POSIX files in engine/base/inputs.c and output.c)" }' >>"$bad"
 [ ! -d sim ] || includes sim | grep -E ':"(\.\./)?real/' | sed 's/$/: sim\/ does not know real\//' >>"$bad"
 [ ! -d real ] || includes real | grep -E ':"(\.\./)?sim/|:<simgrid/' | sed 's/$/: real\/ does not know sim\//' >>"$bad"
-# folders_in_order WING FOLDER...: a file of a folder includes the folders before its own; files of the wing
-# itself include all.
+# folders_in_order WING FOLDER...: checks that a file of a folder includes only its own folder and those before it.
+# Files of the wing itself include all.
 folders_in_order() {
 	wing=$1
 	shift

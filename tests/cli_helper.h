@@ -136,4 +136,22 @@ static inline void expect_same_field(const char *executed, const char *predicted
 	free(foretold);
 }
 
+/* "PROGRAM VERSION (commit C)", VERSION being the file at the root; without git the commit is left out. */
+static inline void expect_version(const char *text, const char *program)
+{
+	char number[32] = "", expected[128];
+	FILE *in = fopen("VERSION", "r");
+	size_t length;
+
+	cr_assert_not_null(in);
+	cr_expect_eq(fscanf(in, "%31s", number), 1);
+	fclose(in);
+	length = (size_t)snprintf(expected, sizeof(expected), "%s %s", program, number);
+	cr_expect_eq(strncmp(text, expected, length), 0, "'%s' is not '%s'", text, expected);
+	if (strcmp(text + length, "\n") == 0)
+		return;
+	cr_expect_eq(strncmp(text + length, " (commit ", 9), 0, "%s", text);
+	cr_expect_str_eq(text + strlen(text) - 2, ")\n");
+}
+
 #endif

@@ -4,13 +4,13 @@
 # compare.svg in BUILD/compare/, beside predicted.csv and measured-NUMBER.csv. The environment may set NODES (2 4),
 # BANDWIDTHS (that of the scenario), SYSTEMS (those of the scenario: commas between them), ROUNDS (3) and the ITERATIONS
 # of a run (6, of which two warm up), the ATTEMPTS at each measurement of a calibration (3), and the CALIBRATIONS (1),
-# each before ROUNDS runs of every point that trains, whose numbers go on; the spread told is then also that between the
-# calibrations.
-# What trains is calibrated first, at the scenario's own bandwidth: the prediction is of the calibrated copy, whatever
+# each before ROUNDS runs of every point that trains. Numbers of runs go on from one calibration to the next; the spread
+# told is then also that between the calibrations.
+# A scenario that trains is calibrated first, at its own bandwidth. The prediction is of the calibrated copy, whatever
 # the bandwidth, and the points that the calibration used do not count. recorded/ gets the runs after the last
-# calibration in the form of traces/measured/. CALIBRATED=yes takes that of the last time. Its layers are measured anew
-# right before and right after each run, and each run has a prediction of its own, by the calibration before it. What is
-# replayed needs neither: its constants are the scenario's.
+# calibration in the form of traces/measured/. CALIBRATED=yes takes the calibration of the last time. Its layers are
+# measured anew right before and right after each run, and each run has a prediction of its own, by the calibration
+# before it. A replay needs neither: its constants are the scenario's.
 # The traces are of the first point, from a run of their own that counts for nothing else.
 set -eu
 export LC_ALL=C
@@ -26,13 +26,13 @@ attempts=${ATTEMPTS:-3}
 calibrated=${CALIBRATED:-no}
 out=$build/compare
 
-# refuse WORDS
+# refuse WORDS: ends with one line and status 2
 refuse() {
 	echo "compare: $1" >&2
 	exit 2
 }
 
-# scenario_file NAME
+# scenario_file NAME: prints the path of the scenario
 scenario_file() {
 	for file in "scenarios/execute/$1.yaml" "scenarios/replay/$1.yaml" "scenarios/$1.yaml"; do
 		if [ -f "$file" ]; then
@@ -43,7 +43,7 @@ scenario_file() {
 	refuse "no scenario '$1' in scenarios/execute, scenarios/replay or scenarios"
 }
 
-# append ROWS FILE: moves the results in ROWS to FILE, which keeps one head
+# append ROWS FILE: moves the results in ROWS to the end of FILE, which keeps one head
 append() {
 	if [ -s "$2" ]; then
 		tail -n +2 "$1" >>"$2"
@@ -53,12 +53,12 @@ append() {
 	rm -f "$1"
 }
 
-# systems_of FILE: the names, a comma behind each
+# systems_of FILE: prints the names, a comma behind each
 systems_of() { sed -n 's/^ *- {*name: *"*\([^",}]*\).*/\1/p' "$1" | tr '\n' ','; }
 
 is_replay() { grep -q 'replay: true' "$1"; }
 
-# check_count NAME VALUE MOST: what psd-run takes
+# check_count NAME VALUE MOST: refuses a number that psd-run would refuse
 check_count() {
 	case $2 in
 	*[!0-9]* | 0* | '' | ???????*) refuse "'$1' is '$2', must be a whole number from 1 to $3" ;;
@@ -66,17 +66,17 @@ check_count() {
 	[ "$2" -le "$3" ] || refuse "'$1' is '$2', must be a whole number from 1 to $3"
 }
 
-# rate_of RATE FILE: in Gbps, so that 1000Mbps is 1Gbps; what is no rate psd-sim refuses
+# rate_of RATE FILE: prints the rate in Gbps, so that 1000Mbps is 1Gbps; psd-sim refuses other text
 rate_of() {
 	"$build/psd-sim" --estimate --csv --quiet --set "cluster.network.bandwidth=$1" --set sweep.nodes=2 "$2" |
 		awk -F , '
-			# the title, in front, may have commas
+			# The title, in front, may have commas.
 			NR == 1 { for (i = 1; i <= NF; i++) if ($i == "bandwidth_bps") behind = NF - i }
 			NR == 2 { printf "%gGbps", 1e-9 * $(NF - behind) }
 		'
 }
 
-# check_once NAME WORD...: a point that is run twice would be predicted by the runs of the other
+# check_once NAME WORD...: refuses a word that comes twice, because its point would be run and predicted twice
 check_once() {
 	words_of=$1
 	shift
@@ -87,7 +87,7 @@ check_once() {
 	done
 }
 
-# check_systems FILE: those of SYSTEMS are in it, each once
+# check_systems FILE: refuses SYSTEMS that are not in the file, or come twice
 check_systems() {
 	left=${SYSTEMS:+$SYSTEMS,}
 	while [ -n "$left" ]; do
@@ -102,7 +102,7 @@ check_systems() {
 	done
 }
 
-# check_copy NAME: CALIBRATED=yes needs one with every constant that this psd-run measures
+# check_copy NAME: refuses CALIBRATED=yes without a copy that has every constant that this psd-run measures
 check_copy() {
 	for part in "$out/$1.yaml" "$out/$1-points.csv"; do
 		[ -f "$part" ] || refuse "'CALIBRATED' is 'yes', but '$part' is missing: a run without it makes one"
@@ -112,7 +112,7 @@ check_copy() {
 		refuse "'CALIBRATED' is 'yes', but '$part' has no machine.message: a run without it makes one that has"
 }
 
-# check SCENARIO...: what can be told before anything of the last time is removed
+# check SCENARIO...: refuses wrong settings before results of the last time are removed
 check() {
 	check_count ROUNDS "$rounds" 999
 	check_count CALIBRATIONS "$calibrations" 999
@@ -151,7 +151,7 @@ remove_last_time() {
 	for left in run run-next run-kept prediction prediction-before prediction-after; do rm -f "$out/$left.csv"; done
 }
 
-# measure_layers FILE NODES PROFILE: a profile of a calibrated copy's layers as they are now
+# measure_layers FILE NODES PROFILE: writes a profile of a calibrated copy's layers, measured now
 measure_layers() {
 	model=$(sed -n "s/^ *graph: *\"*\([^\"]*\)\"*$/\1/p" "$1")
 	batch=$(sed -n "s/^ *batch_per_worker: *//p" "$1")
@@ -161,12 +161,12 @@ measure_layers() {
 	"$build/bench/cpu" --profile "$model" "$batch" "$busy" >"$3"
 }
 
-# ticks: the hundredths of a second that others on this virtual machine's host took from its processors so far, and all
-# that there were
+# ticks: prints two sums in hundredths of a second: those that others on this virtual machine's host took from its
+# processors so far, and all of them
 ticks() { awk '/^cpu / { print $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9 }' /proc/stat; }
 
-# replay_calmly [OPTION...]: psd-run; the results of the calmest run of up to three, until one of which less than 1 %
-# was taken so. A run is not chosen by its own figures.
+# replay_calmly [OPTION...]: runs psd-run up to three times, until a run loses less than 1 % of its ticks to others, and
+# keeps the results of the run that lost least. A run is not chosen by its own figures.
 replay_calmly() {
 	calmest=
 	for _ in 1 2 3; do
@@ -182,7 +182,8 @@ replay_calmly() {
 	rm -f "$out/run-next.csv"
 }
 
-# predict PROFILE RESULT FILE NODES SYSTEM [OPTION...]: psd-sim's result, of a calibrated copy with a profile's layers
+# predict PROFILE RESULT FILE NODES SYSTEM [OPTION...]: writes psd-sim's result for a calibrated copy with a profile's
+# layers
 predict() {
 	layers=$1 result=$2 predicted=$3 cluster_nodes=$4 of_system=$5
 	shift 5
@@ -191,9 +192,9 @@ predict() {
 		"$predicted" >"$result"
 }
 
-# train_calmly FILE NODES SYSTEM [OPTION...]: psd-run and psd-sim; the results of a run during which the machine's speed
-# changed so that the prediction changed by less than 3 %, or of that of up to four during which it changed least: by
-# the layers right before and right after, whose mean the prediction is of. A run is not chosen by its own figures.
+# train_calmly FILE NODES SYSTEM [OPTION...]: runs psd-run up to four times, with the layers measured right before and
+# right after, until the two predictions by these layers lie less than 3 % apart. It keeps the run with the least
+# distance, and predicts it by the mean of both profiles. A run is not chosen by its own figures.
 train_calmly() {
 	trained=$1 at_nodes=$2 trained_system=$3
 	shift 3
@@ -224,7 +225,8 @@ train_calmly() {
 	rm -f "$out/prediction-before.csv" "$out/prediction-after.csv"
 }
 
-# run_point FILE NODES SYSTEM [OPTION...]: ROUNDS runs, and a prediction, or one for each run of what trains
+# run_point FILE NODES SYSTEM [OPTION...]: runs the point ROUNDS times and predicts it: a replay once, training once a
+# run
 run_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
@@ -240,7 +242,7 @@ run_point() {
 	done
 }
 
-# trace_point FILE NODES SYSTEM [OPTION...]
+# trace_point FILE NODES SYSTEM [OPTION...]: writes both traces of the point
 trace_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
@@ -254,7 +256,7 @@ trace_point() {
 	rm -f "$out/traced.csv" "$out/profile-before.csv"
 }
 
-# run_systems FILE NODES WORDS [OPTION...]: a point of each system
+# run_systems FILE NODES WORDS [OPTION...]: runs a point of each system
 run_systems() {
 	of_file=$1 cluster=$2 words=$3
 	shift 3
@@ -268,7 +270,7 @@ run_systems() {
 	done
 }
 
-# run_cluster NAME FILE NODES
+# run_cluster NAME FILE NODES: runs the points of each bandwidth
 run_cluster() {
 	rm -f "$out/profile-before.csv"
 	[ -n "$bandwidths" ] || run_systems "$2" "$3" "$1, $3 nodes"

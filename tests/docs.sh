@@ -1,7 +1,7 @@
 #!/bin/sh
 # tests/docs.sh write|check BUILD: parts of READMEs that programs print stand between two comments, <!-- NAME --> and
-# <!-- end of NAME -->. `write` brings them up to date; `check` changes nothing, and fails where one is not. DOCS in the
-# environment: where the READMEs are, if not here.
+# <!-- end of NAME -->. `write` brings them up to date. `check` changes nothing, and fails if one is not up to date.
+# DOCS in the environment: the folder of the READMEs, if it is not this one.
 set -eu
 export LC_ALL=C
 build=$2
@@ -9,7 +9,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 status=0
 
-# part FILE NAME COMMAND...: the lines that the command prints.
+# part FILE NAME COMMAND...: writes or checks the part NAME of FILE, the lines that the command prints.
 part() {
 	file=${DOCS:-.}/$1 name=$2
 	shift 2

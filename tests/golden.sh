@@ -1,7 +1,8 @@
 #!/bin/sh
 # tests/golden.sh compare|write BUILD SCENARIO...: SCENARIO is a name below scenarios/ without its ending; its CSV is
 # kept as tests/golden/SCENARIO.csv. `compare` prints "golden: same NAME" or "golden: differs NAME" with the differing
-# lines, and fails if one differs; `write` rewrites them. GOLDEN_DIR names another folder of expected files.
+# lines, and fails if one differs; `write` rewrites them. GOLDEN_DIR in the environment names another folder of expected
+# files.
 set -u
 export LC_ALL=C
 verb=$1

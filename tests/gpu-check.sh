@@ -1,13 +1,13 @@
 #!/bin/sh
 # tests/gpu-check.sh FOLDER CSV [ROWS...]: checks and measures psd on this machine's GPU, in less than eight minutes,
-# with FOLDER/psd-run and FOLDER/psd-gpu-tests. Prints one table; writes the same to CSV with card and driver. What is
-# not there is said, and judges nothing. Without a GPU one line, and status 1. Programs on the stand-in
-# (tests/README.md) are taken to try this script: networks are small then, and the table says that it is no GPU's. Rows
-# are in CSV as soon as they are known, so that an end before the end leaves them. Beside it stay what was said where
-# something failed, the calibration of the GPU and the runs that it is to predict; tests/gpu-predict.sh CSV does so
-# where psd-sim is, without a GPU. Rows are functions, listed in all_rows, which call `row` or `absent`; ROWS are some
-# of them, such as those for which there was no time left: `tests/gpu-check.sh build/cuda rest.csv sanitizer
-# prediction`.
+# with FOLDER/psd-run and FOLDER/psd-gpu-tests. It prints one table and writes the same to CSV with card and driver. A
+# row without its tool says "not there" and judges nothing. Without a GPU the script prints one line and ends with
+# status 1. Programs on the stand-in (tests/README.md) are taken to try this script: networks are small then, and the
+# table says that its figures are not a GPU's. Rows are in CSV as soon as they are known, so that an early end leaves
+# them. Files beside CSV have the messages of failures, the calibration of the GPU and the runs that it is to predict;
+# tests/gpu-predict.sh CSV predicts them on a machine with psd-sim, without a GPU. Rows are functions, listed in
+# all_rows, which call `row` or `absent`. ROWS are some of them, such as those without time left: `tests/gpu-check.sh
+# build/cuda rest.csv sanitizer prediction`.
 set -u
 export LC_ALL=C
 run=$1/psd-run tests=$1/psd-gpu-tests csv=$2
@@ -39,7 +39,7 @@ else
 	is_stand_in=no
 	card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
 	driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)
-	# While nobody uses it the driver shuts a GPU down, and each start takes seconds.
+	# The driver shuts an idle GPU down, and each start takes seconds.
 	nvidia-smi --loop=600 >/dev/null 2>&1 &
 	awake=$!
 fi
@@ -63,9 +63,9 @@ fi
 [ "$gpus" -gt 0 ] || gpus=1
 
 left_sec() { echo $((BUDGET_SEC - $(date +%s) + started)); }
-# within SEC: as much of it as ends before eight minutes do
+# within SEC: prints SEC, or less if the eight minutes end before
 within() { most=$(($(left_sec) + 20)); [ $most -gt 1 ] || most=1; echo $(($1 < most ? $1 : most)); }
-# field COLUMN: of CSV on standard input, its last line
+# field COLUMN: prints the cell in the last line of CSV on standard input
 field() {
 	awk -F , -v column="$1" '
 		NR == 1 { for (i = 1; i <= NF; i++) if ($i == column) at = i; next }
@@ -74,7 +74,8 @@ field() {
 }
 compute() { awk "BEGIN { printf \"%.4g\", $1 }"; }
 
-# row WHAT BAR FIGURE UNIT [MET]: BAR is "<=" or ">=" with a number, or nothing; MET overrules the comparison
+# row WHAT BAR FIGURE UNIT [MET]: adds a row. BAR is "<=" or ">=" with a number, or nothing; MET overrules the
+# comparison. UNIT stands behind FIGURE.
 row() {
 	met=${5:-$(awk -v bar="$2" -v figure="$3" 'BEGIN {
 		split(bar, part, " ")
@@ -86,23 +87,23 @@ row() {
 	printf 'gpu-check: %s: %s %s\n' "$1" "$3" "$4" >&2
 }
 absent() { row "$1" "$2" "" "not there: $3" "-"; }
-# keep WHAT FILE: what was said, for who reads CSV where there is no GPU any more
+# keep WHAT FILE: keeps the messages for people who read CSV when the GPU is no longer there
 keep() {
 	echo "== $1"
 	tail -n 100 "$2"
 } >>"$kept-failures.txt"
-# ended STATUS: of a program that was given so much time
+# ended STATUS: notes the status of a program that had a time limit
 ended() {
 	echo "$1" >"$work/status"
 	return "$1"
 }
-# was_late: who ended last; asked once
+# was_late: true if the last program ran into its time limit; forgets it
 was_late() {
 	late=$(cat "$work/status" 2>/dev/null)
 	rm -f "$work/status"
 	[ "$late" = 124 ] || [ "$late" = 137 ]
 }
-# failed WHAT BAR FILE: what was said last. Who was ended because no time was left has not failed.
+# failed WHAT BAR FILE: adds a row with the last message. A program that ended because no time was left has not failed.
 failed() {
 	said=$(tail -n 1 "$3" | tr ',\t' ';  ')
 	if was_late; then
@@ -113,7 +114,7 @@ failed() {
 	keep "$1" "$3"
 }
 
-# train OUT MODEL BATCH ARITHMETIC SYSTEM WORKERS ITERATIONS [OPTION...]: psd-run's CSV to OUT
+# train OUT MODEL BATCH ARITHMETIC SYSTEM WORKERS ITERATIONS [OPTION...]: writes psd-run's CSV to OUT
 train() {
 	out=$1 model=$2 batch=$3 arithmetic=$4 system=$5 workers=$6 iterations=$7
 	shift 7
@@ -124,10 +125,11 @@ train() {
 	ended $?
 }
 
-# ---- is there one ----
+# ---- looking for a GPU ----
 
 first() { train "$work/first" cifar10-quick 4 fp32 Ring 1 2; }
-# Again, by Python's own word on where its packages are, if psd-run did not find them (its python3 may be a script).
+# A second try, with the folders that Python itself names, if psd-run did not find its packages (python3 may be a
+# script).
 first_by_python() {
 	grep -q PSD_LIBRARIES "$work/err" || return 1
 	PSD_LIBRARIES=$(python3 -c 'import glob, sys
@@ -147,7 +149,7 @@ rm -f "$kept-failures.txt"
 echo "row,bar,figure,unit,is_met,card,driver,version" >"$csv"
 echo "gpu-check: $card, driver ${driver:-unknown}, $version, random inputs by seed $seed" >&2
 
-# What fits the stand-in's patience: names of networks stay in the table, so that nothing is taken for the real one.
+# Small networks suit the stand-in. Their names are in the table, so that no figure is taken for one of a GPU.
 if [ $is_stand_in = yes ]; then
 	NETWORKS="cifar10-quick:8:1e-4" LOSS_NETWORKS="" WORKERS_NETWORK=cifar10-quick WORKERS_BATCH=8 ITERATIONS=5
 else
@@ -157,8 +159,8 @@ fi
 
 # ---- rows ----
 
-# One draw in forty makes a gradient that is nearly nothing but bf16's rounding: a few kinds that fail are drawn twice
-# more, and the one in the middle counts. Where more fail, it is no draw.
+# One draw in forty makes a gradient that is nearly nothing but bf16's rounding. A few kinds that fail are drawn twice
+# more, and the middle one counts. If more kinds fail, chance is not the reason.
 draw_again() {
 	failing=$(sed -nE 's/^\[(FAIL|CRASH|TIME)\] //p' "$work/layers")
 	[ "$(echo "$failing" | wc -l)" -le 3 ] || return
@@ -170,7 +172,8 @@ draw_again() {
 	done
 }
 
-# Fresh random inputs. The worst kind of each arithmetic. In parts beside each other, since each case starts CUDA anew.
+# Inputs are fresh random ones. A row has the worst kind of each arithmetic. Parts run beside each other, because each
+# case starts CUDA anew.
 layers() {
 	parts="a-c d-l m-r s-z" processes=
 	for part in $parts; do
@@ -209,8 +212,8 @@ layers() {
 	[ "$((n_failed + 4 - n_parts))" -eq 0 ] || keep "layers" "$work/layers"
 }
 
-# Updates, chunks and what travels, beside the processor's. Without oneDNN cases of narrow matrices are skipped, all but
-# those that need no product of the processor's.
+# Updates, chunks and wire formats, compared with the processor's. Without oneDNN the cases of narrow matrices are
+# skipped that need a product of the processor's.
 updates() {
 	timeout -k 5 "$(within 60)" "$tests" --filter '@(cuda_low_rank|cuda_packing|cuda_parameters|cuda_wire)/*' \
 		>"$work/updates" 2>&1
@@ -225,7 +228,7 @@ updates() {
 	[ "${passed% *}" -eq "${passed#* }" ] || keep "$what" "$work/updates"
 }
 
-# losses_apart A B: the largest difference over the largest loss, of two logs
+# losses_apart A B: prints the largest relative difference between the losses of two logs
 losses_apart() {
 	awk -F , 'FNR == 1 { file++; for (i = 1; i <= NF; i++) if ($i == "loss") at = i; next }
 		file == 1 { first[FNR] = $at; n++; next }
@@ -234,14 +237,14 @@ losses_apart() {
 		END { if (n && n == m) printf "%.3g\n", most }' "$1" "$2"
 }
 
-# first_losses WHAT BAR LOG LOG: a row; few iterations, since training makes what rounding does larger
+# first_losses WHAT BAR LOG LOG: adds a row; few iterations, because training makes differences by rounding larger
 first_losses() {
 	head -n 4 "$3" >"$work/first.left"
 	head -n 4 "$4" >"$work/first.right"
 	row "$1" "$2" "$(losses_apart "$work/first.left" "$work/first.right")" "apart"
 }
 
-# lines_apart A B: lines of two logs that differ in more than the time
+# lines_apart A B: counts the lines of two logs that differ in more than the time
 lines_apart() {
 	awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "elapsed_sec") at = i }
 		{ $at = "" }
@@ -250,7 +253,7 @@ lines_apart() {
 		END { print m == n ? apart + 0 : "lines are missing" }' "$1" "$2"
 }
 
-# train_losses LOG NETWORK:BATCH:RATE DEVICE
+# train_losses LOG NETWORK:BATCH:RATE DEVICE: trains 20 iterations and logs the losses
 train_losses() {
 	log=$1 device=$3
 	IFS=: read -r name batch rate <<-END
@@ -260,8 +263,8 @@ train_losses() {
 		--set "train.device=$device"
 }
 
-# Beside the CPU where this program has it, else beside the losses on record. The rate is one at which training moves
-# losses by more than the bar, and rounding by far less (traces/gpu-check/README.md).
+# Losses are compared with the CPU's if this program has it, else with those on record. At this learning rate training
+# moves losses by more than the bar, and rounding by far less (traces/gpu-check/README.md).
 losses() {
 	for network in $LOSS_NETWORKS; do
 		what="${network%%:*}, 20 losses against the CPU"
@@ -277,7 +280,7 @@ losses() {
 	done
 }
 
-# Its first import may take a minute: it begins when this script does.
+# PyTorch's first import may take a minute: it begins when this script does.
 has_torch() {
 	most_sec=$(within 120)
 	while [ ! -s "$work/torch" ] && [ "$most_sec" -gt 0 ]; do
@@ -287,7 +290,7 @@ has_torch() {
 	[ "$(cat "$work/torch")" = yes ]
 }
 no_torch() { if [ -s "$work/torch" ]; then echo "PyTorch with a GPU"; else echo "an end of PyTorch's import"; fi; }
-# torch_images NETWORK BATCH ARITHMETIC [--compile]
+# torch_images NETWORK BATCH ARITHMETIC [--compile]: prints PyTorch's images/s
 torch_images() {
 	name=$1 batch=$2 arithmetic=$3
 	shift 3
@@ -296,13 +299,13 @@ torch_images() {
 	ended $?
 }
 
-# idle_percent CSV: of an iteration, how long nothing is computed
+# idle_percent CSV: prints the share of an iteration in which nothing is computed
 idle_percent() {
 	idle_sec="$(field exposed_comm_sec <"$1") + $(field other_waiting_sec <"$1")"
 	compute "($idle_sec) / $(field iteration_sec <"$1") * 100"
 }
 
-# beside WHAT BAR OWN NAME BATCH ARITHMETIC RATE: where equal runs give equal bits; what graphs gain there
+# beside WHAT BAR OWN NAME BATCH ARITHMETIC RATE: adds rows for engines that give equal bits, and for the gain by graphs
 beside() {
 	[ "$(left_sec)" -gt 240 ] || { absent "$1, with equal bits" "" "no time left"; return; }
 	what=$1 bar=$2 own=$3
@@ -335,7 +338,7 @@ images() {
 		for judged in tf32:3e-3 bf16:1e-2; do
 			arithmetic=${judged%:*} bar=${judged#*:}
 			what="$name $batch $arithmetic"
-			# As PyTorch does there: what is quickest by measurement, whether or not it gives equal bits.
+			# As PyTorch does there: the engine that measures quickest, with equal bits or not.
 			if ! train "$work/own" "$name" "$batch" "$arithmetic" Ring 1 $ITERATIONS \
 				--set train.deterministic=false --set "train.learning_rate.base=$rate" \
 				--log "$work/own.log"; then
@@ -365,7 +368,7 @@ images() {
 	done
 }
 
-# Last of all, for it takes what time is left.
+# This is the last row, because it takes the time that is left.
 compiled() {
 	[ -f "$work/to-compile" ] ||
 		{ absent "of torch.compile's images/s" "" "PyTorch with a GPU, or images before it"; return; }
@@ -380,8 +383,8 @@ compiled() {
 	done <"$work/to-compile"
 }
 
-# Communication alone is what the sequential schedule does not hide; computation what the wait-free one
-# has of the device.
+# Communication alone is the exposed part of the sequential schedule; computation alone is the device's time in the
+# wait-free one.
 share_gpu() {
 	for workers in 2 4; do
 		what="$workers workers on one GPU"
@@ -401,14 +404,14 @@ share_gpu() {
 	done
 }
 
-# All on one GPU, where there are several, too.
+# All workers share one GPU, even if there are several.
 workers() { (CUDA_VISIBLE_DEVICES=$first_gpu && export CUDA_VISIBLE_DEVICES && share_gpu); }
 
 # NCCL wants a GPU for each worker, and a network interface even inside a machine; neither is psd-run's fault.
 refuses_to_share() { grep -q 'GPU of its own' "$work/err"; }
 has_no_interface() { grep -q 'to say where ranks meet' "$work/err"; }
 
-# Each worker on its own GPU as far as there are enough.
+# Each worker has its own GPU as far as there are enough.
 nccl() {
 	for workers in 2 4; do
 		what="$workers workers, sync: nccl"
@@ -431,8 +434,8 @@ nccl() {
 	done
 }
 
-# Two nodes on this machine, by their addresses alone: what passes between them goes through hosts, inside them from
-# GPU to GPU.
+# Two nodes on this machine differ by their addresses alone: transfers between them go through hosts, transfers inside
+# them from GPU to GPU.
 nccl_inside() {
 	what="2 nodes of 2 workers, sync: nccl-two-level"
 	set -- --nodes 2 --set cluster.workers_per_node=2
@@ -461,7 +464,8 @@ find_sanitizer() {
 	done
 }
 
-# sanitize TOOL [OPTION...]: a row, of psd's own kernels. In one process, for a tool may lose sight of forked ones.
+# sanitize TOOL [OPTION...]: adds a row for psd's own kernels. They run in one process, because a tool may lose sight of
+# forked ones.
 sanitize() {
 	tool=$1 what="compute-sanitizer $1" bar="<= 0" most_sec=$(within 60)
 	shift
@@ -484,7 +488,7 @@ sanitize() {
 	fi
 }
 
-# psd reads the status of every call, and asks for some that may fail: memcheck is not to count those.
+# psd reads the status of every call, and makes some that may fail: memcheck must not count those.
 sanitizer() {
 	program=$(find_sanitizer)
 	if [ $is_stand_in = yes ] || [ -z "$program" ]; then
@@ -497,7 +501,7 @@ sanitizer() {
 	sanitize racecheck
 }
 
-# As many workers as there are GPUs: a prediction has a device for each. What psd-sim needs elsewhere stays beside CSV.
+# Each GPU has one worker, as in a prediction. The files that psd-sim needs elsewhere stay beside CSV.
 prediction() {
 	what="prediction against psd-run, median error"
 	n=$((gpus < 4 ? gpus : 4)) attempts=1
@@ -528,7 +532,7 @@ prediction() {
 	fi
 }
 
-# expect_line WHAT WORDS COMMAND...: fails with status 1 and one line that has the words
+# expect_line WHAT WORDS COMMAND...: adds a row. The command must end with status 1 and one line that has the words.
 expect_line() {
 	what=$1 words=$2
 	shift 2
@@ -567,7 +571,7 @@ saves() {
 	train "$work/saves" cifar10-quick 8 fp32 Hybrid 2 "$end" --save "$folder" "$@"
 }
 
-# Parameters and momentum, in the memory of GPU and hosts, as of a run that was never cut.
+# Parameters and momentum, in the memory of GPU and hosts, are those of a run that was never cut.
 goes_on() {
 	what="a run goes on from its checkpoint"
 	if saves whole 7 && saves cut 4 && saves cut 7 --resume; then
@@ -596,7 +600,7 @@ echo "$card, driver ${driver:-unknown}, $version, seed $seed, $(($(date +%s) - s
 } | awk -F '\t' '
 	{ for (i = 1; i <= 4; i++) { cell[NR, i] = $i; if (length($i) > width[i]) width[i] = length($i) } }
 	END {
-		line = "%-" width[1] "s  %-" width[2] "s  %-3s  %s\n" # what was said may be long: last
+		line = "%-" width[1] "s  %-" width[2] "s  %-3s  %s\n" # messages may be long: last
 		for (r = 1; r <= NR; r++)
 			printf line, cell[r, 1], cell[r, 2], cell[r, 4], cell[r, 3]
 	}'

@@ -1,8 +1,8 @@
 #!/bin/sh
 # tests/gpu-predict.sh CSV [FOLDER]: predicts, with the psd-sim of FOLDER, build/ or PATH, the runs that
-# tests/gpu-check.sh left beside CSV, by the calibration there, and needs no GPU. Prints what was calibrated, then the
-# errors: "median error 3.1 %, worst 5.2 %". Status 1 where the median is above 7 %; 2 where nothing can be predicted,
-# with one line.
+# tests/gpu-check.sh left beside CSV, by the calibration there, and needs no GPU. It prints the origin of the
+# calibration, then the errors: "median error 3.1 %, worst 5.2 %". It ends with status 1 if the median is above 7 %, and
+# with status 2 and one line if nothing can be predicted.
 set -u
 export LC_ALL=C
 kept=${1%.csv}
@@ -22,7 +22,7 @@ done
 [ -f "$kept-calibrated.yaml" ] || refuse "no calibration $kept-calibrated.yaml"
 [ -f "$kept-measured.csv" ] || refuse "no runs $kept-measured.csv"
 
-# Its network lay where it was calibrated.
+# The calibrated scenario names its network in a folder of the machine with the GPU.
 graph=$(sed -n 's/^ *graph: "\(.*\)"$/\1/p' "$kept-calibrated.yaml")
 "$sim" --csv --quiet --set "model.graph=$PWD/scenarios/models/${graph##*/}" "$kept-calibrated.yaml" \
 	>"$work/predicted" 2>"$work/err" || refuse "$(tail -n 1 "$work/err")"

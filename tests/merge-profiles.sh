@@ -1,13 +1,13 @@
 #!/bin/sh
-# tests/merge-profiles.sh PROFILE...: writes a profile whose seconds, layer by layer, and rate are the medians of the
-# given ones of one model; comments and the order of layers are the first one's.
+# tests/merge-profiles.sh PROFILE...: writes a profile with the median seconds of each layer, and the median rate, of
+# profiles of one model. Comments and the order of layers are those of the first profile.
 set -eu
 export LC_ALL=C
 [ $# -gt 0 ] || { echo "merge-profiles: no profiles given" >&2; exit 2; }
 for profile in "$@"; do
 	[ -s "$profile" ] || { echo "merge-profiles: $profile: missing or empty, must be a profile" >&2; exit 2; }
 	shift
-	# or awk takes a=b for no file
+	# Without a folder in front awk takes the name a=b for a variable.
 	case $profile in /*) set -- "$@" "$profile" ;; *) set -- "$@" "./$profile" ;; esac
 done
 awk -F , '

@@ -1,8 +1,8 @@
 #!/bin/sh
 # tests/readme-commands.sh BUILD: runs every command of every README: the blocks marked `sh` of one file in turn, as one
-# script, in a folder that has the tree's own folders and where files may be left. Of `make` it is tried whether it has
-# such a target. A command in an unmarked block is refused, unless a word in capitals in it stands for others. A replay
-# that this machine is too busy for is skipped. ONLY in the environment: this README alone.
+# script, in a folder that has the tree's own folders and where files may be left. A `make` command is only asked
+# whether it has such a target. A command in an unmarked block is refused, unless a word in capitals in it stands for
+# others. A replay that this machine is too busy for is skipped. ONLY in the environment: this README alone.
 set -u
 export LC_ALL=C
 build=$(cd "$1" && pwd)
@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 failed=0
 n_commands=0
 
-# What a fresh machine has to do and what would install something is only looked at.
+# Commands for a fresh machine, and those that would install something, are only looked at.
 cat >"$work/prelude.sh" <<'END'
 set -eu
 make() { command make -n "$@" >/dev/null; }

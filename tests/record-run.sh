@@ -1,13 +1,13 @@
 #!/bin/sh
 # tests/record-run.sh CALIBRATED RESULT PROFILE DRIFT RECORD: adds a run to a record in the form of
-# traces/measured/README.md: its row of psd-run --csv, the layers' profile and by how many thousandths the prediction
-# drifted. A new record has a head first, with the constants of the calibrated scenario.
+# traces/measured/README.md: its row of psd-run --csv, the layers' profile and the drift of the prediction in
+# thousandths. A new record has a head first, with the constants of the calibrated scenario.
 set -eu
 export LC_ALL=C
 [ $# -eq 5 ] || { echo "record-run: $# arguments given, must be 5" >&2; exit 2; }
 calibrated=$1 result=$2 profile=$3 drift=$4 record=$5
 
-# The constants of a printed scenario: its jitter, and those of its cluster but what is different from point to point.
+# head_of FILE: prints the constants of a scenario: its jitter, and those of its cluster that all points share.
 head_of() {
 	sed -n 's/^# machine: /&/p
 		s/^# origin: .*, \([0-9-]*\) [0-9:]* UTC$/# date: \1/p
@@ -30,7 +30,7 @@ if [ ! -s "$record" ]; then
 	head_of "$calibrated" >"$record"
 fi
 awk -F , -v drift="$drift" -v is_new="$is_new" '
-	# of a result; the title, in front, may have commas
+	# Columns of a result count from its end, because the title, in front, may have commas.
 	function cell(column) { return $(NF - behind[column]) }
 	FNR == NR && FNR == 1 { for (i = 1; i <= NF; i++) behind[$i] = NF - i; next }
 	FNR == NR {

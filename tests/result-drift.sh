@@ -1,10 +1,11 @@
 #!/bin/sh
-# tests/result-drift.sh BEFORE AFTER: by how much the iteration of the second file's result is longer or shorter than
-# that of the first file's, in whole thousandths of this. Each is one row under a head, as of psd-sim --csv.
+# tests/result-drift.sh BEFORE AFTER: prints by how much the iteration of the second result is longer or shorter than
+# that of the first one, in whole thousandths of the first one. Each file has one row under a head, as from psd-sim
+# --csv.
 set -eu
 export LC_ALL=C
 [ $# -eq 2 ] || { echo "result-drift: $# results given, must be 2" >&2; exit 2; }
-# iteration RESULT: its seconds
+# iteration RESULT: prints its seconds
 iteration() {
 	awk -F , -v result="$1" '
 		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "iteration_sec") { is_there = 1; behind = NF - i } }

@@ -71,12 +71,59 @@ mkdir "$work/empty"
 must_reject "a tree without files" "there are no files" tests/check-columns.sh "$work/empty"
 # A tab and 113 characters in each kind of file.
 for file in engine/a.c engine/a.h sim/a.cpp sim/a.hpp real/a.cu plots/psd-plot plots/a.awk plots/a.gp scenarios/a.yaml \
-	scenarios/README.md tests/a.sh tests/a.py tests/tsan.supp Makefile README.md .ci/run; do
+	scenarios/README.md tests/a.sh tests/a.py tests/tsan.supp Makefile README.md CONTRIBUTING.md CHANGELOG.md \
+	.ci/run; do
 	rm -rf "$work/tree"
 	mkdir -p "$(dirname "$work/tree/$file")"
 	printf '\t%113s\n' x >"$work/tree/$file"
 	must_reject "a line of 121 columns in $file" "^$file:1: 121 columns" tests/check-columns.sh "$work/tree"
 done
+
+must_reject "a tree without texts" "there are no files" tests/check-words.sh "$work/empty"
+# must_reject_words FILE LINE TEXT: line LINE of TEXT, in FILE, begins as no text does. % ends a line, @ is a quote
+# and ~ a #.
+must_reject_words() {
+	rm -rf "$work/tree"
+	mkdir -p "$(dirname "$work/tree/$1")"
+	printf '%s\n' "$3" | tr '%@~' '\n"#' >"$work/tree/$1"
+	must_reject "$1 with $3" "$1:$2: " tests/check-words.sh "$work/tree"
+}
+must_reject_words a.c 1 '/* Of a ring. */'
+must_reject_words a.c 1 'int a; /* of a ring */'
+must_reject_words a.c 2 '/* Sums a ring.% * Who calls it waits. */'
+must_reject_words a.h 2 '/* Sums. So% * many rings. */'
+must_reject_words a.h 2 '/* Sums a ring% * bytes: as many as it has */'
+must_reject_words a.cu 1 'int a; // whose ring'
+must_reject_words a.cpp 1 'char *a = @that of a ring@;'
+must_reject_words a.hpp 1 'char *a = @b: what a ring has@;'
+must_reject_words a.c 1 'char *a = @a ring is none@;'
+must_reject_words a.c 1 'char *a = @a ring is no circle@;'
+must_reject_words a.sh 1 'echo @of a ring@'
+must_reject_words a.sh 1 'echo @ring, turn@ @of a ring@'
+must_reject_words a.awk 1 'a = 1 ~ what a ring has'
+must_reject_words psd-plot 2 'cat <<EOF%t    --ring    of a ring'
+must_reject_words a.yaml 1 'a: 1 ~ of a ring'
+must_reject_words README.md 1 'A ring turns. What is in it moves.'
+must_reject_words README.md 1 '* **ring**: what turns'
+must_reject_words README.md 2 '| ring |%| of a ring |'
+for subject in 'Late updates' 'real: who is lost' 'net: mended the ring' 'net: the ring turns' 'net: turn.' \
+	'net: turn the ring, and also everything that is not a ring yet'; do
+	must_reject "a commit '$subject'" "commit subject: " tests/check-words.sh --subject "$subject"
+done
+
+# must_reject_budget WHAT PATTERN TEXT: of a tree with three lines in engine/ and TEXT as its budget.
+must_reject_budget() {
+	rm -rf "$work/tree"
+	mkdir -p "$work/tree/engine" "$work/tree/tests"
+	printf '1\n2\n3\n' >"$work/tree/engine/a.c"
+	printf '%b\n' "$3" >"$work/tree/tests/budget.txt"
+	must_reject "$1" "$2" tests/check-budget.sh "$work/tree"
+}
+must_reject_budget "a wing above its budget" "engine has 3 lines, 1 more than its 2" "engine 2"
+must_reject_budget "a wing without a budget" "tests/budget.txt has no line for engine" "sim 5"
+must_reject_budget "a budget without a number" "tests/budget.txt:2: .*must be a wing and its most lines" "engine 5\nsim"
+must_reject_budget "a wing with two budgets" "tests/budget.txt:2: \"engine\" has a line above" "engine 5\nengine 9"
+must_reject "a tree without a budget" "tests/budget.txt is not there" tests/check-budget.sh "$work/empty"
 
 # with_cell FILE COLUMN TEXT: records of which the first row of FILE.csv has another cell, or lacks its last one
 records=traces/measured/two-xeon-cores

@@ -1,6 +1,7 @@
 #!/bin/sh
-# tests/static.sh BUILD: what `make STATIC=1` promises of BUILD/psd-run. It needs the C library alone, starts in a
-# folder that has nothing else and says there in one line what is missing; here it trains with libraries that it finds.
+# tests/static.sh BUILD: checks the promises of `make STATIC=1` for BUILD/psd-run. The program needs the C library
+# alone, starts in a folder that has nothing else and says there in one line which library is missing. Outside that
+# folder it trains with the libraries that it finds.
 set -u
 export LC_ALL=C
 build=$1
@@ -23,19 +24,19 @@ done
 ! readelf -d "$program" | grep -qE '\((RUNPATH|RPATH)\)' ||
 	fail "looks for libraries in folders of the machine that built it"
 
-# The files that the program says it needs, at their places.
+# The files that the program needs, at their paths.
 for file in $(ldd "$program" | grep -o '/[^ ]*'); do
 	mkdir -p "$root$(dirname "$file")" && cp -L "$file" "$root$file"
 done
 mkdir "$root/tmp" && cp "$program" "$root" && cp -r scenarios "$root" || exit 1
 
-# It has no OpenSSL, and says so in one line.
+# The program has no OpenSSL, and says so in one line.
 printf '127.0.0.1\n' >"$root/hosts"
 line=$("$program" --hosts "$root/hosts" --rank 0 --secret "$root/hosts" scenarios/quickstart.yaml 2>&1)
 expected="$root/hosts: '--secret' needs a psd-run that was built with OpenSSL 3 (libssl-dev), this one was not"
 [ "$line" = "$expected" ] || fail "does not refuse --secret: $line"
 
-# says DEVICE WORDS: alone with the C library, one line with those words, and status 1
+# says DEVICE WORDS: checks that the program, alone with the C library, ends with one line with those words and status 1
 says() {
 	line=$($inside "$root" /psd-run --quiet --no-emulation --nodes 1 --iterations 1 --set "train.device=$1" \
 		scenarios/quickstart.yaml 2>&1)

@@ -716,6 +716,15 @@ Test(plot, help_names_every_command)
 	free(run.text);
 }
 
+Test(plot, version_is_the_one_of_the_tree)
+{
+	struct run run = run_command("plots/psd-plot --version 2>/dev/null");
+
+	cr_expect_eq(run.exit_status, 0);
+	expect_version(run.text, "psd-plot");
+	free(run.text);
+}
+
 /* Within 100 columns and a screen, without options of other commands. */
 Test(plot, each_command_has_a_help_of_its_own)
 {

@@ -247,6 +247,7 @@ Test(plot_outputs, an_output_follows_a_link_and_takes_no_input)
 Test(plot_outputs, help_that_cannot_be_written_is_a_failure)
 {
 	static const char *const commands[] = {"plots/psd-plot --help 2>&1 >/dev/full",
+					       "plots/psd-plot --version 2>&1 >/dev/full",
 					       "plots/psd-plot timeline --help 2>&1 >&-"};
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {

@@ -271,7 +271,7 @@ Test(run_cli, help_and_version_go_to_stdout)
 	cr_expect_eq(strncmp(help.text, "usage: psd-run [OPTIONS] SCENARIO.yaml\n", 39), 0);
 	cr_expect_not_null(strstr(help.text, "  --trace FILE "));
 	cr_expect_eq(version.exit_status, 0);
-	cr_expect_eq(strncmp(version.text, "psd-run ", 8), 0);
+	expect_version(version.text, "psd-run");
 	free(help.text);
 	free(version.text);
 }

@@ -9,7 +9,7 @@
 . tests/bench/real/helper.sh
 
 ROUNDS=2
-ITERATIONS=2 # of each round, after two that warm up
+ITERATIONS=2 # measured in each round, after two that warm up
 
 # print_row MODEL BATCH BITS_PER_SEC IMPLEMENTATION SECONDS COMPUTE [RATIO BAR]
 print_row() {

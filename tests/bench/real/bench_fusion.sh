@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/bench/real/bench_fusion.sh BUILD: AlexNet on four workers behind 1 Gbit/s links: what fused buckets, sparse
-# communication and a narrow wire are worth to an all-reduce, beside the hybrid and PyTorch DDP with its buckets of
+# tests/bench/real/bench_fusion.sh BUILD: AlexNet on four workers behind 1 Gbit/s links: the gain of an all-reduce by
+# fused buckets, sparse communication and a narrow wire, beside the hybrid and PyTorch DDP with its buckets of
 # 25 MB, in the same kind of emulated cluster, taking turns. Figures are medians over the rounds. Bars: bytes and
 # exposed communication of sparse communication at 85 % and of bf16 as parts of the dense ring's; the lazy ring's images
 # per second as a part of DDP's. CSV.
@@ -8,7 +8,7 @@
 . tests/bench/real/helper.sh
 
 ROUNDS=3
-ITERATIONS=3 # of each round, after two that warm up
+ITERATIONS=3 # measured in each round, after two that warm up
 WORKERS=4
 BATCH=32
 

@@ -1,14 +1,14 @@
 #!/bin/sh
 # tests/bench/real/bench_nodes.sh BUILD: an all-reduce of 64 MiB among four workers, behind links of 0.2 and 1 Gbit/s:
-# in two levels on two nodes of two workers, who share memory, against a flat ring of the same four, and against a ring
-# of four nodes of one. Link time is what a node sends over the link's rate, of which TCP's payload has 1448 of 1514
-# bytes. The systems take turns. CSV: medians over the rounds.
+# in two levels on two nodes of two workers, which share memory, against a flat ring of the same four, and against a
+# ring of four nodes of one. Link time is what a node sends over the link's rate, of which TCP's payload has 1448 of
+# 1514 bytes. The systems take turns. CSV: medians over the rounds.
 # shellcheck source=tests/bench/real/helper.sh
 . tests/bench/real/helper.sh
 
 ROUNDS=3
-ITERATIONS=5 # of each round, two of which warm up
-LEAST_SPEEDUP=1.3 # of two levels over a flat ring on the same nodes, which sends 1.5 times as much
+ITERATIONS=5 # in each round, two of which warm up
+LEAST_SPEEDUP=1.3 # by two levels, over a flat ring on the same nodes, which sends 1.5 times as much
 
 # run BITS_PER_SEC NODES WORKERS_PER_NODE SYSTEM: appends SECONDS and BYTES to a file of that name
 run() {

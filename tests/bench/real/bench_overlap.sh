@@ -2,17 +2,17 @@
 # tests/bench/real/bench_overlap.sh BUILD: how much of the communication hides behind the computation. AlexNet,
 # parameter servers, two workers behind 1 Gbit/s links: wait-free against the longer one of computation alone (two
 # workers at a time, nothing exchanged) and communication alone (the same exchange, nothing computed), with the
-# sequential schedule beside it. The four take turns; figures are medians over the rounds. What moves the bytes takes
-# processors, too: where computation is the longer one, nothing hides that. So the bar, which is for processors that
-# compute an iteration of 32 images in 0.65 s, is also judged with links slowed as this processor is. CSV.
+# sequential schedule beside it. The four take turns; figures are medians over the rounds. The threads that move bytes
+# take processors, too: where computation is the longer one, nothing hides that. So the bar, which is for processors
+# that compute an iteration of 32 images in 0.65 s, is also judged with links slowed as this processor is. CSV.
 # shellcheck source=tests/bench/real/helper.sh
 . tests/bench/real/helper.sh
 
 COMPUTE_THERE_SEC=0.65 # 49 images/s
 ROUNDS=3
-ITERATIONS=6	       # of each round, two of which warm up
+ITERATIONS=6	       # in each round, two of which warm up
 
-# Those below are given BITS_PER_SEC.
+# The functions below are given BITS_PER_SEC.
 in_cluster() {
 	rate=$1
 	shift

@@ -5,7 +5,7 @@
 . tests/bench/real/helper.sh
 
 ROUNDS=3
-ITERATIONS=4 # of each round, after two that warm up
+ITERATIONS=4 # measured in each round, after two that warm up
 
 # print_row MODEL BATCH IMPLEMENTATION SECONDS [RATIO BAR]
 print_row() {

@@ -1,9 +1,9 @@
-# tests/bench/real/helper.sh: what the benchmarks that are scripts share; sourced by them with the build folder as $1,
-# run in the repository's root.
+# tests/bench/real/helper.sh: functions that the scripts among the benchmarks share. They source it with the build
+# folder as $1, in the repository's root.
 # shellcheck shell=sh disable=SC2034
 set -eu
 export LC_ALL=C
-# What the environment chose for OpenBLAS may be another processor's: PyTorch then computes half as fast as with
+# The environment's choice for OpenBLAS may be that of another processor: PyTorch then computes half as fast as with
 # OpenBLAS's own choice.
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE OPENBLAS_NUM_THREADS GOTO_NUM_THREADS
 build=$1
@@ -32,7 +32,7 @@ has_torch() {
 	[ "${torch_found% *}" = yes ]
 }
 
-# The middle one of the numbers on standard input; nothing of nothing.
+# The middle one of the numbers on standard input; nothing without numbers.
 median() {
 	sort -g | awk '
 		{ value[NR] = $1 }
@@ -54,14 +54,14 @@ is_at_most() {
 	}'
 }
 
-# model_path NAME: of a network in this folder, or of the scenarios'
+# model_path NAME: prints the path of a network in this folder, or among the scenarios'
 model_path() { if [ -f "$here/$1.yaml" ]; then echo "$here/$1.yaml"; else echo "scenarios/models/$1.yaml"; fi; }
 
 parameters_of() {
 	"$build/psd-sim" describe "$(model_path "$1")" | sed -n 's/.* tensors, \([0-9,]*\) parameters.*/\1/p' | tr -d ,
 }
 
-# csv_field COLUMN: of the CSV on standard input, one line for each row
+# csv_field COLUMN: prints the cells of the CSV on standard input, one line for each row
 csv_field() {
 	awk -F , -v column="$1" '
 		NR == 1 { for (i = 1; i <= NF; i++) if ($i == column) at = i; next }
