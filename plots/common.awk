@@ -1,7 +1,7 @@
-# What every reader of psd-plot does the same way: complaints with their place, text for gnuplot, the median. Reads
-# nothing by itself.
+# Functions that all readers of psd-plot share: errors with their place, text for gnuplot, the median. Reads no input by
+# itself.
 
-# What a terminal must not act on.
+# Replaces control characters, on which a terminal would act.
 function printable(text)
 {
 	gsub(/[\001-\037\177]|\302[\200-\237]/, "?", text)
@@ -15,7 +15,7 @@ function complain(what)
 	exit 2
 }
 
-# For what is wrong with no line in particular.
+# Reports an error that belongs to no line.
 function finish_with(what)
 {
 	print printable(what) > "/dev/stderr"
@@ -29,7 +29,7 @@ function quoted(text)
 	return "'" text "'"
 }
 
-# Into least[name] and most[name]; what is empty is none.
+# Widens least[name] and most[name] by a value; ignores an empty one.
 function widen(name, value)
 {
 	if (value != "" && (!(name in least) || value + 0 < least[name]))
@@ -38,7 +38,7 @@ function widen(name, value)
 		most[name] = value + 0
 }
 
-# Of value[1..n], which it sorts; the mean of the middle two where n is even.
+# Median of value[1..n], which it sorts; for an even n the mean of the middle two.
 function median(value, n,    i, j, held)
 {
 	for (i = 2; i <= n; i++) {
@@ -50,8 +50,7 @@ function median(value, n,    i, j, held)
 	return n % 2 ? value[(n + 1) / 2] : (value[n / 2] + value[n / 2 + 1]) / 2
 }
 
-# A title with the bandwidths that "bps" was widened to for the one that it names: --set changes the
-# points', not the title.
+# Replaces a title's bandwidth by those of the points ("bps"): --set changes the points, not the title.
 function title_at(title,    bandwidth, named)
 {
 	if (!("bps" in least))
@@ -67,7 +66,7 @@ function title_at(title,    bandwidth, named)
 	return substr(title, 1, RSTART - 1) bandwidth substr(title, RSTART + RLENGTH)
 }
 
-# 4MiB, as scenarios have it: the largest unit that leaves a whole number.
+# A size as in scenarios, such as 4MiB: in the largest unit that gives a whole number.
 function short_size(bytes,    i, unit)
 {
 	split("GiB MiB KiB GB MB kB", unit, " ")

@@ -1,11 +1,11 @@
-# Reads result CSVs with csv.awk and matches them point by point: the first file is what was predicted, then, where
-# PSD_PLOT_HAS_CALIBRATED is 1, the rows that a calibration used, then what was measured, a row for each run. A point is
-# predicted once, or once for each run, in their order. The arrays named point_... and the summary that it leaves are
-# written by compare_text.awk and compare_page.awk. Refuses a measured row that is not predicted.
+# Reads result CSVs with csv.awk and matches them point by point. The first file has the predictions; the next one, if
+# PSD_PLOT_HAS_CALIBRATED is 1, the rows that a calibration used; all others have measured runs, one per row. A point
+# has one prediction, or one for each run in their order. compare_text.awk and compare_page.awk write the point_...
+# arrays and the summary. Refuses a measured row without a prediction.
 
 # ---- reading ----
 
-# The number in a column; between the ends no quotient, sum or axis overflows.
+# Number in a column. Its limits keep quotients, sums and axes from overflowing.
 function number_in(name, lowest,    text)
 {
 	text = field[at[name]]
@@ -14,7 +14,7 @@ function number_in(name, lowest,    text)
 	return text + 0
 }
 
-# As text, since all digits count: up to 15 of them.
+# Compares text, because all digits count: up to 15 of them.
 function whole_in(name, lowest,    text)
 {
 	text = field[at[name]]
@@ -92,7 +92,7 @@ function add_calibrated()
 		calibrated_workers_max = workers
 }
 
-# The predicted point of the row at hand. Where no prediction has its title, the rest has to name one point.
+# The predicted point of the current row. If no prediction has its title, the other columns must name one point.
 function find_point()
 {
 	if (title in is_predicted_title) {
@@ -184,7 +184,7 @@ FNR == 1 {
 
 # ---- points ----
 
-# Of a figure's predictions or runs.
+# Median over the predictions, or over the runs, of a figure of a point.
 function median_of(values, n_values, f, p,    i, n, value)
 {
 	n = n_values[p]
@@ -193,19 +193,19 @@ function median_of(values, n_values, f, p,    i, n, value)
 	return median(value, n)
 }
 
-# Of a run: the prediction of its own, or that of all.
+# Prediction of a run: its own, or the one for all runs.
 function prediction(f, p, i)
 {
 	return predicted[f, p, n_predictions[p] == 1 ? 1 : i]
 }
 
-# Empty where there is nothing to divide by.
+# Quotient; empty if the divisor is 0.
 function error_of(value, measured)
 {
 	return measured > 0 ? value / measured - 1 : ""
 }
 
-# That of the median of the runs, each over its prediction.
+# Error of the median run, each run over its prediction.
 function error_of_runs(f, p,    i, n, ratio)
 {
 	n = n_runs[p]
@@ -230,8 +230,8 @@ function add_mark(p, mark)
 	point_marks[p] = point_marks[p] (point_marks[p] == "" ? "" : "; ") mark
 }
 
-# What the runs spread over: seconds, and seconds over their prediction, without a quarter of the runs at each end,
-# rounded down, or it would grow with every repeat.
+# Spread of the runs in seconds, and in seconds over their prediction. A quarter of the runs, rounded down, is dropped
+# at each end: otherwise the spread would grow with every repeat.
 function note_spread(p,    i, n, n_left_out, sec, ratio, middle)
 {
 	n = n_runs[p]
@@ -250,7 +250,7 @@ function note_spread(p,    i, n, n_left_out, sec, ratio, middle)
 	point_spread[p] = n > 1 ? (most_ratio[p] - least_ratio[p]) / middle : ""
 }
 
-# A part of which hardly anything was measured: its error, of a microsecond, would be millions of per cent.
+# Drops a part with hardly any measured time: an error of a microsecond would be millions of per cent.
 function is_tiny(f, p)
 {
 	return measured_figure[f, p] < measured_figure[ITERATION, p] / 100
@@ -268,14 +268,14 @@ function measure_point(p,    f)
 	note_spread(p)
 }
 
-# Results have nine digits: what is a bar but for rounding is within it.
+# Results have nine digits: a value above a bar by rounding alone is within the bar.
 function is_beyond(ratio, bar)
 {
 	return ratio + 0 > bar * (1 + 1e-9)
 }
 
-# What a point counts for. The median is held to one bar and a single point to a wider one; noise beyond a bar decides
-# nothing about it.
+# Class of a point. The median has one bar, a single point a wider one. A point with more noise than a bar is not judged
+# by it.
 function judge_point(p,    at_predicted, at_measured)
 {
 	at_predicted = point_key[p] SUBSEP point_title[p]
@@ -324,7 +324,7 @@ function count_point(p)
 		extrapolated_errors[++n_extrapolated] = absolute(point_error[p])
 }
 
-# As a sweep of sizes repeats a system that names none.
+# As in a sweep of sizes, which repeats a system without sizes.
 function are_one_prediction(p,    f, n)
 {
 	for (n = 2; n <= n_predictions[p]; n++)

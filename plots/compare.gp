@@ -1,15 +1,15 @@
-# Left, predicted against measured seconds of an iteration; right, the error of the same points: a colour and marker for
-# each system, filled where the point is counted, hollow where it is calibrated, a cross where it is too noisy; whiskers
-# from the least to the most of the runs. psd-plot sets, before this is loaded:
+# Left: predicted over measured seconds of an iteration. Right: errors of the same points. Each system has a colour and
+# a marker: filled for counted points, hollow for calibrated ones, a cross for noisy ones. Whiskers reach from the least
+# to the most of the runs. Before loading this file psd-plot sets
 #   work, out, plot_title, systems, counted, calibrated and noisy (numbers of all systems and of those with such
 #   points), drawn (names of data), n_systems, longest_name (characters in the legend), sec_low, sec_high, sec_tics,
 #   bar_ratio, error_high (in per cent)
-# and in work lie series.gp (array name of each system) and counted-N.dat, calibrated-N.dat, noisy-N.dat: measured,
+# and writes to work: series.gp (array name of each system) and counted-N.dat, calibrated-N.dat, noisy-N.dat: measured,
 # least, most, predicted, error, least, most.
 set encoding utf8
 load work."/series.gp"
 
-# As gnuplot lays an SVG out: columns of the legend are as wide as its longest entry and 5 characters of 10.5 pixels.
+# Copies gnuplot's layout of an SVG: legend columns are as wide as the longest entry plus 5 characters of 10.5 pixels.
 n_legend = n_systems + (calibrated ne "") + (noisy ne "") + 2
 legend_fit = int(1128 / (10.5 * (longest_name + 5)))
 legend_columns = legend_fit < 1 ? 1 : legend_fit > 5 ? 5 : legend_fit
@@ -21,7 +21,7 @@ set output out
 array colour[8] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C510A"]
 array filled[5] = [7, 5, 9, 13, 11]
 array hollow[5] = [6, 4, 8, 12, 10]
-# gnuplot looks at the text of an empty list, too.
+# gnuplot also evaluates the text of an empty list.
 number(s) = s eq "" ? 1 : int(s)
 colour_of(s) = colour[(number(s) - 1) % 8 + 1]
 filled_of(s) = filled[(number(s) - 1) % 5 + 1]
@@ -39,7 +39,7 @@ set multiplot title plot_title offset 0,-0.2
 set tmargin at screen 1 - up(60)
 set bmargin at screen up(28 * legend_rows + 96)
 
-# Both axes are equally long, so that equality is the diagonal.
+# Both axes have the same length, so that equal values lie on the diagonal.
 set lmargin at screen 0.085
 set rmargin at screen 0.475
 set logscale xy
@@ -77,7 +77,7 @@ plot "+" using 1:(-100 * bar_ratio):(100 * bar_ratio) with filledcurves lc rgb "
 		lc rgb colour_of(s) pt hollow_of(s) ps 1.2 lw 1.8, \
 	for [s in noisy] file("noisy", s) using 1:5 with points lc rgb colour_of(s) pt 2 ps 1.1 lw 1.8
 
-# One legend for both, as wide as the page.
+# One legend for both plots, as wide as the page.
 set lmargin at screen 0.04
 set rmargin at screen 0.98
 set tmargin at screen up(28 * legend_rows + 12)
@@ -92,7 +92,7 @@ set key inside center center vertical maxrows legend_rows Left reverse samplen 2
 legend = 'NaN with filledcurves lc rgb "#e4e4e4" title sprintf("within ±%g %%", 100 * bar_ratio)'
 legend = legend.', NaN with lines lc rgb "#888888" dt 2 lw 1.4 title "predicted = measured"'
 legend = legend.', for [s in systems] NaN with points lc rgb colour_of(s) pt filled_of(s) ps 1.1 title name[number(s)]'
-# A loop over nothing would take a place in the legend.
+# A loop over no data would still take a line of the legend.
 if (calibrated ne "") {
 	legend = legend.', NaN with points lc rgb "#555555" pt 6 ps 1.2 lw 1.8 title "calibrated (hollow)"'
 }

@@ -1,8 +1,8 @@
-# Adds to what compare.awk found the seconds of each kind of operation, from the files that kinds.awk wrote of both
-# traces into the folders predicted and measured of PSD_PLOT_WORK: kind_predicted, kind_measured and kind_error of
-# kind_name[1..n_kinds], and a second table to table.txt.
+# Adds seconds of each kind of operation to the results of compare.awk, from the files that kinds.awk wrote for both
+# traces to the folders predicted and measured of PSD_PLOT_WORK: kind_predicted, kind_measured and kind_error of
+# kind_name[1..n_kinds]. Adds a second table to table.txt.
 
-# The traced point: lines of trace.dat into traced[side, 1..7].
+# Reads the traced point: lines of trace.dat into traced[side, 1..7].
 function read_trace(side,    line, i, word)
 {
 	while ((getline line < (work "/" side "/trace.dat")) > 0)

@@ -1,6 +1,5 @@
-# Writes what compare.awk found as a page of HTML without scripts and references, into the folder PSD_PLOT_WORK:
-# page-1.html up to the plot, page-2.html from there to the timelines, page-3.html the rest. Text of the input is
-# escaped.
+# Writes the results of compare.awk as an HTML page without scripts and references to the folder PSD_PLOT_WORK:
+# page-1.html up to the plot, page-2.html up to the timelines, page-3.html the rest. Escapes text of the input.
 
 function escaped(text)
 {
@@ -16,7 +15,7 @@ function out(text)
 	print text > page
 }
 
-# How large an error is, as a class of the style sheet: within the bar of the median, of a single point, or beyond both.
+# Style class of an error: within the bar of the median, within that of a single point, or beyond both.
 function error_class(ratio)
 {
 	if (ratio == "")
@@ -203,24 +202,24 @@ function write_notes(    i, files)
 		": the median of the runs of a point; read from " escaped(files) ".")
 	if (has_calibrated)
 		define("calibrated", "the calibration measured exchanges of this point, " \
-			"so its error is none of a prediction and is not counted; read from " \
+			"so its error says nothing about predictions and is not counted; read from " \
 			escaped(file_of_role["calibrated"]) ". Extrapolated: more workers than any calibrated point, " \
 			"which had " calibrated_workers_max " at most.")
-	define("error", "predicted / measured - 1: below 0 the prediction is too quick. " \
-		"Where each run has a prediction of its own it is that of the median of their quotients, " \
-		"and need not be that of the medians beside it.")
+	define("error", "predicted / measured - 1: below 0 the prediction is too fast. " \
+		"Where each run has a prediction of its own, it follows from the median of their quotients, " \
+		"and can differ from that of the medians beside it.")
 	define("spread", "range of the runs over their median, each run over its prediction; " \
-		"from four runs on the range of the middle half. - where there was one run.")
+		"with four runs or more, the range of the middle half. - with one run.")
 	define("too noisy", "a point whose runs scatter more than a bar is not judged by it: above " \
 		bar_text(worst_bar_ratio) " it is not counted, above " bar_text(bar_ratio) " not for the median.")
 	define("compute", "seconds of an iteration in which a worker does forward and backward, " \
-		"of psd-run the time of its processor or GPU, of a prediction that of the clock; " \
-		"exposed communication are those in which it waits for something that is on its way.")
+		"measured as time of its processor or GPU, predicted as time of the clock; " \
+		"exposed communication: seconds in which it waits for data on its way.")
 	define("bytes", "sent and received per node and iteration: " \
-		"exact where every run counted as many as predicted, else the errors of both.")
+		"exact if every run counted the predicted number, else the errors of both.")
 	if (n_kinds > 0)
-		define("operations", "what a worker's spans of a kind cover of an iteration, " \
-			"where several overlap once; the mean over the workers, " \
+		define("operations", "seconds of an iteration that a worker's spans of a kind cover, " \
+			"overlaps counted once; the mean over the workers, " \
 			"the median over the iterations without the first two where there are more." \
 			(has_send() ? " Sends have no error: psd-run's end when the kernel has taken the message, " \
 			"psd-sim's when the line has; the line's time is in receive." : ""))

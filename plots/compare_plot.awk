@@ -1,12 +1,12 @@
-# Writes what compare.gp draws, into the folder PSD_PLOT_WORK: settings.gp and, of each system N and state, STATE-N.dat
-# with the columns measured seconds, their least and most, predicted seconds, error in per cent, its least and most.
+# Writes input of compare.gp to the folder PSD_PLOT_WORK: settings.gp and, for each system N and state, STATE-N.dat with
+# the columns measured seconds, their least and most, predicted seconds, error in per cent, its least and most.
 
 function state_of(p)
 {
 	return is_calibrated[p] ? "calibrated" : is_in_worst[p] ? "counted" : "noisy"
 }
 
-# Every axis begins and ends a little beyond the data; its tics are round numbers, more of them the shorter it is.
+# Each axis extends a little beyond the data. Its tics are round numbers; a short axis has more of them.
 function second_tics(low, high,    tics, decade, mantissa, mantissas, i, n)
 {
 	n = split(high / low < 8 ? "1 1.5 2 3 4 5 6 8" : high / low < 200 ? "1 2 5" : "1", mantissas, " ")

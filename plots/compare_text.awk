@@ -1,5 +1,5 @@
-# Writes what compare.awk found, into the folder PSD_PLOT_WORK: table.txt, the aligned table with the summary in words,
-# and points.csv. The cells of the table and the sentences of the summary are those of the page, too.
+# Writes the results of compare.awk to the folder PSD_PLOT_WORK: table.txt (aligned table with a summary in words) and
+# points.csv. The page uses the same cells and sentences.
 
 # ---- figures as text ----
 
@@ -39,7 +39,7 @@ function plural(n, one, many)
 	return n " " (n == 1 ? one : many)
 }
 
-# Columns on the screen, in UTF-8.
+# Number of columns on the screen, of text in UTF-8.
 function width_of(text)
 {
 	gsub(/[\200-\277]/, "", text)
@@ -48,7 +48,7 @@ function width_of(text)
 
 # ---- the table ----
 
-# The next cell of a point's row; its column is described alike by each.
+# Adds the next cell of a point's row; all points describe its column alike.
 function put(p, group, head, is_left, text)
 {
 	column_group[++n_table_columns] = group
@@ -103,7 +103,7 @@ function measure_columns(    c, i)
 	}
 }
 
-# The page has all columns side by side; lines of text would be too long, so parts of the iteration follow below it.
+# The page has all columns side by side. Here lines would be too long, so parts of the iteration follow below.
 function choose_columns(is_of_parts,    c, i)
 {
 	for (c = 1; c <= n_table_columns; c++)
@@ -114,7 +114,7 @@ function choose_columns(is_of_parts,    c, i)
 		is_shown[3] = is_shown[3] || point_workers[measured_point[i]] != point_nodes[measured_point[i]]
 }
 
-# A group's name stands over all of its columns, with a rule up to the end of the last.
+# The name of a group stands above its columns, with a rule up to the end of the last one.
 function group_line(    c, line, width, label)
 {
 	for (c = 1; c <= n_table_columns; c++) {
@@ -166,7 +166,7 @@ function write_table(    i)
 	table_file = work "/table.txt"
 	write_points_text(0)
 	write_points_text(1)
-	print "compute: of psd-run the time of processor or GPU, of a prediction that of the clock. " \
+	print "compute: measured as time of the processor or GPU, predicted as time of the clock. " \
 		"-: less than a hundredth of the iteration." > table_file
 	print "" > table_file
 	for (i = 1; i <= n_sentences; i++)

@@ -1,7 +1,6 @@
-# The CSV of psd-sim and psd-run (RFC 4180, one record a line), field by field, columns by their names.
-# Reads nothing by itself.
+# The CSV of psd-sim and psd-run (RFC 4180, one record a line): fields, and columns by name. Reads no input by itself.
 
-# Splits one record into field[1..]; returns how many, or -1 when a quote is not closed or stands where it may not.
+# Splits one record into field[1..]. Returns their number, or -1 for a quote that is open or out of place.
 function split_csv(line, field,    n, rest, text)
 {
 	n = 0
@@ -36,8 +35,8 @@ function split_csv(line, field,    n, rest, text)
 	}
 }
 
-# The first line of results into at[column]; needed: columns that must be there, between blanks. Others may stand
-# between and behind them.
+# Reads the head line of results into at[column]. needed: names of required columns, separated by blanks; others are
+# allowed.
 function read_head(needed,    i, name)
 {
 	n_columns = split_csv($0, field)
@@ -54,7 +53,7 @@ function read_head(needed,    i, name)
 				"psd-run --csv: 'scenario,system,executor,nodes,workers,...'")
 }
 
-# A row under it into field[].
+# Reads a row into field[].
 function read_fields(    n)
 {
 	n = split_csv($0, field)
@@ -72,7 +71,7 @@ function is_number(text)
 	return text ~ /^[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/
 }
 
-# Bytes to which the row's system gathers tensors; empty where it does not, and in files that do not say so.
+# Bucket size of the row's system in bytes; empty for a system, or a file, without one.
 function fuse_in_row(    fuse)
 {
 	fuse = "fuse_bytes" in at ? field[at["fuse_bytes"]] : ""

@@ -1,7 +1,6 @@
-# Reads either the logs of psd-run --log, or results whose systems gather tensors to sizes that they say or are named
-# by, and writes the data and settings that curve.gp loads into the folder PSD_PLOT_WORK: top-1 over epochs of each
-# system, or seconds over the size for each number of workers. A system without a size stands for no point, but for a
-# level beside the curve.
+# Reads either logs of psd-run --log, or results of systems that differ in bucket size, by a column or by their names.
+# Writes data and settings for curve.gp to the folder PSD_PLOT_WORK: top-1 over epochs for each system, or seconds over
+# the size for each number of workers. A system without a size is drawn as a level.
 
 BEGIN {
 	most_over = 5
@@ -10,7 +9,7 @@ BEGIN {
 	split("1 1000 1000000 1000000000 1024 1048576 1073741824", unit_bytes, " ")
 }
 
-# Bytes of a name such as 64KiB; 0 where it is none.
+# Bytes of a name such as 64KiB; 0 for another name.
 function size_of(name,    i, number)
 {
 	number = name
@@ -30,7 +29,7 @@ function series_of(text)
 	return number_of[text]
 }
 
-# Points stay in order of x.
+# Inserts a point in order of x.
 function add_point(series, x, y,    i)
 {
 	for (i = ++n_points[series]; i > 1 && point_x[series, i - 1] > x; i--) {
@@ -43,7 +42,7 @@ function add_point(series, x, y,    i)
 	widen("y", y)
 }
 
-# Drawn where nobody was tested twice.
+# Training accuracy is drawn if no system was tested twice.
 function remember_training(    accuracy)
 {
 	accuracy = "training_accuracy_ratio" in at ? field[at["training_accuracy_ratio"]] : ""
@@ -54,7 +53,7 @@ function remember_training(    accuracy)
 	trained_accuracy[n_trained] = 100 * accuracy
 }
 
-# Tests become points of their own, in the colours of the lines.
+# Tests become points in the colours of the lines.
 function take_training(    series, i)
 {
 	for (series = 1; series <= n_series; series++)
@@ -74,7 +73,7 @@ function take_training(    series, i)
 	return 1
 }
 
-# Whether no eye tells the curves apart: all that both have at one x lies within a hundredth of the axis.
+# Tells whether two curves look equal: at each common x they differ by less than a hundredth of the axis.
 function do_coincide(one, other,    i, j, n_shared, apart)
 {
 	for (i = 1; i <= n_points[one]; i++)
@@ -89,7 +88,7 @@ function do_coincide(one, other,    i, j, n_shared, apart)
 	return n_shared > 0
 }
 
-# How many later curves lie on it: so much wider it is drawn, that it is seen below them.
+# Number of later curves that cover this one. It is drawn wider by as much, so that it stays visible.
 function curves_over(series,    other, n_over)
 {
 	for (other = series + 1; other <= n_series && n_over < most_over; other++)

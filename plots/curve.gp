@@ -1,8 +1,7 @@
-# Top-1 over epochs, or seconds over the size to which tensors are gathered: lines are curves, dashed levels systems
-# without a size. psd-plot sets, before this is loaded: work, out, terminal_name, plot_title, is_log, is_training,
-# n_series, n_levels, x_min, x_max, y_min, y_max, x_tics and the arrays name, colour, n_over (how many later curves lie
-# on it), level, level_name, level_colour and level_dash; in work lie series-N.dat (x, y) and, where is_training,
-# tests-N.dat.
+# Top-1 over epochs, or seconds over bucket size: lines are curves, dashed levels are systems without a size. Before
+# loading this file psd-plot sets work, out, terminal_name, plot_title, is_log, is_training, n_series, n_levels, x_min,
+# x_max, y_min, y_max, x_tics and the arrays name, colour, n_over (number of later curves that cover this one), level,
+# level_name, level_colour and level_dash. It writes to work: series-N.dat (x, y) and, if is_training, tests-N.dat.
 set encoding utf8
 if (terminal_name eq "svg") {
 	set terminal svg size 960,600 dynamic background rgb "white" font "Helvetica,Arial,sans-serif,15" noenhanced
@@ -34,6 +33,6 @@ plot \
 		lc rgb colour[i] lw 2 + 2.5 * n_over[i] pt 7 ps 0.6 + 0.3 * n_over[i] title name[i], \
 	for [i = 1:is_training * n_series] work.sprintf("/tests-%d.dat", i) using 1:2 with points \
 		lc rgb colour[i] lw 1.6 pt 6 ps 1.6 notitle, \
-	for [i = 1:is_training] NaN with points lc rgb "#555555" lw 1.6 pt 6 ps 1.6 title "of test samples", \
+	for [i = 1:is_training] NaN with points lc rgb "#555555" lw 1.6 pt 6 ps 1.6 title "test samples", \
 	for [i = 1:n_levels] level[i] with lines lc rgb level_colour[i] dt level_dash[i] lw 1.6 title level_name[i]
 set output

@@ -1,6 +1,6 @@
-# An SVG of gnuplot as an element of a page: without its XML declaration and name spaces, which HTML does not need, and
-# without gnuplot's names of curves, which a browser would show; PSD_PLOT_PREFIX stands before its identifiers, so that
-# several of them have their own. Text stays as it is. PSD_PLOT_LABEL, escaped already, says what it shows.
+# Turns an SVG of gnuplot into an element of an HTML page. Removes its XML declaration, name spaces, and gnuplot's curve
+# names, which a browser would show. Puts PSD_PLOT_PREFIX before identifiers, so that those of several plots differ.
+# PSD_PLOT_LABEL, already escaped, describes the plot.
 
 BEGIN { prefix = ENVIRON["PSD_PLOT_PREFIX"] }
 

@@ -1,7 +1,7 @@
-# Of the trace that trace.awk reads: the seconds of an iteration in which a worker is at operations of each kind,
-# however many at a time, the mean over the workers, and of the iterations the median; where there are more than two,
-# the first two are left out, as psd-run does. Writes into the folder PSD_PLOT_WORK kinds.dat (kind, seconds where it
-# occurs) and trace.dat, a line each: scenario, system, executor, nodes, iteration to be drawn, workers, bandwidth_bps.
+# Reads a trace with trace.awk and finds, for each kind of operation, the seconds of an iteration in which a worker runs
+# at least one: the mean over workers, the median over iterations. The first two iterations are left out if there are
+# more, as in psd-run. Writes to the folder PSD_PLOT_WORK kinds.dat (kind, seconds if it occurs) and trace.dat, one line
+# each: scenario, system, executor, nodes, iteration to draw, workers, bandwidth_bps.
 
 of_iteration != "" && (pid in worker_of) {
 	group = kind " " pid " " of_iteration + 0
@@ -11,7 +11,7 @@ of_iteration != "" && (pid in worker_of) {
 	is_iteration[of_iteration + 0] = 1
 }
 
-# Sorts a group's spans by their begin; they are nearly so.
+# Sorts a group's spans by their begin; they are nearly sorted.
 function sort_spans(group,    i, j, from, to)
 {
 	for (i = 2; i <= n_spans[group]; i++) {
@@ -26,7 +26,7 @@ function sort_spans(group,    i, j, from, to)
 	}
 }
 
-# What a group's spans cover: what several share counts once.
+# Seconds that a group's spans cover; an overlap counts once.
 function covered_sec(group,    i, from, until, sum)
 {
 	sort_spans(group)

@@ -1,6 +1,5 @@
-# Reads the CSV of psd-sim and psd-run with csv.awk and writes, into the folder PSD_PLOT_WORK, the data and settings
-# that speedup.gp loads. A series is what the eye follows as one line: a system, and where they differ, its bandwidth,
-# scenario and executor.
+# Reads the CSV of psd-sim and psd-run with csv.awk and writes data and settings for speedup.gp to the folder
+# PSD_PLOT_WORK. A series is one line of the plot: a system and, if they differ, its bandwidth, scenario and executor.
 
 function remember(list, text)
 {
@@ -63,7 +62,7 @@ FNR == 1 {
 	widen("speedup", published)
 	widen("bps", bandwidth)
 	widen("workers", workers)
-	# What was executed stands beside the predictions as published values do: it is no variant of them.
+	# Executed values are drawn beside the predictions, as published ones are, not as variants of them.
 	if (field[at["executor"]] ~ /^real-/) {
 		system_number = row_system[n_rows]
 		executed[system_number] = executed[system_number] workers + 0 " " speedup "\n"
@@ -79,7 +78,7 @@ FNR == 1 {
 	remember("network", row_scenario[n_rows] SUBSEP row_bandwidth[n_rows])
 }
 
-# Of the files, whatever is drawn.
+# Counts over all files, drawn or not.
 function all_systems(    i, text)
 {
 	for (i = 1; i <= count["colour"]; i++)
@@ -92,7 +91,7 @@ function colour_of(system_number)
 	return palette[(seen["colour", item["system", system_number]] - 1) % n_colours + 1]
 }
 
-# Whether the system gathers to several sizes.
+# Tells whether a system occurs with several bucket sizes.
 function has_sizes(system_number,    i, n, part)
 {
 	for (i = 1; i <= count["gathering"]; i++) {
@@ -124,8 +123,8 @@ function series_name(row,    name, variant)
 	return name variant
 }
 
-# What several titles begin and end with stands in the plot's title, not in each of its names: up to a comma, from a
-# blank before a bracket on.
+# Moves the common begin and end of several titles to the plot's title. They end at a comma and begin at a blank or
+# bracket.
 function find_common_ends(    i, first, other, n)
 {
 	first = item["scenario", 1]
@@ -160,7 +159,7 @@ function common_title(    first, title)
 	return title == "" ? "Speedup" : title
 }
 
-# Whether no eye tells the lines apart: as far as both go, nowhere more than 2 % from each other.
+# Tells whether two lines look equal: where both have points they differ by 2 % at most.
 function do_coincide(one, other,    i, j, ratio, n_shared)
 {
 	for (i = 1; i <= n_points[one]; i++)
@@ -175,7 +174,7 @@ function do_coincide(one, other,    i, j, ratio, n_shared)
 	return n_shared > 0
 }
 
-# Inserts row into its series so that workers rise; equal ones keep their order in the files.
+# Inserts a row into its series in order of workers; equal rows keep the order of the files.
 function add_row(series, row,    i)
 {
 	for (i = ++n_points[series]; i > 1 && row_workers[point[series, i - 1]] > row_workers[row]; i--)

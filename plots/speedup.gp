@@ -1,13 +1,13 @@
-# Speedup over workers: one colour per system, lines predicted, hollow markers published, squares executed. psd-plot
-# sets, before this is loaded:
+# Speedup over workers: one colour per system; lines are predicted, hollow markers published, squares executed. Before
+# loading this file psd-plot sets
 #   work, out, terminal_name, is_linear, plot_title, workers_min, workers_max, workers_tics, speedup_min, speedup_max
-# and in work lie series.gp (n_series, n_published, n_executed, has_long_names; arrays name, colour, variant, n_over
-# (how many later lines lie on it) of each series, number of each published one, executed_name and executed_colour) and
-# the data: series-N.dat, published-N.dat, executed-N.dat (workers, speedup).
+# and writes to work: series.gp (n_series, n_published, n_executed, has_long_names; arrays name, colour, variant, n_over
+# (number of later lines that cover this one) of each series, number of each published one, executed_name and
+# executed_colour), and series-N.dat, published-N.dat, executed-N.dat (workers, speedup).
 set encoding utf8
 load work."/series.gp"
 
-# A legend below the plot takes nothing of its height.
+# A legend below the plot does not reduce its height.
 n_legend = n_series + (n_published > 0) + (n_executed > 0) + 1
 height = 600 + (has_long_names ? 25 * (n_legend < 10 ? n_legend : 10) : 0)
 if (terminal_name eq "svg") {
@@ -24,7 +24,7 @@ set ylabel "speedup"
 set border 3 lc rgb "#444444"
 set tics nomirror out scale 0.6
 set grid xtics ytics lt 1 lw 0.6 lc rgb "#dddddd"
-# Outside the plot: no legend lies over data. Long names would leave no room beside it.
+# The legend is outside the plot, so that it covers no data. Long names would need too much width beside the plot.
 if (has_long_names) {
 	set key outside bottom center vertical maxrows 10 Left reverse samplen 4 spacing 1.2
 	set xlabel "workers\n " # the empty line keeps the legend off it

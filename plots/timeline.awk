@@ -1,8 +1,8 @@
-# Writes, of the trace that trace.awk reads, into the folder PSD_PLOT_WORK, the data and settings that timeline.gp
-# loads: a band for each worker, in it a row for each thread that did something. PSD_PLOT_SPAN_MS, where given, is the
-# least width of the time axis: two timelines may share one.
+# Reads a trace with trace.awk and writes data and settings for timeline.gp to the folder PSD_PLOT_WORK: a band for each
+# worker, with a row for each thread that has events. PSD_PLOT_SPAN_MS, if set, is the least width of the time axis, so
+# that two timelines can share one.
 
-# 0-3,7 into wanted[]; the largest worker that psd simulates bounds it.
+# Reads 0-3,7 into wanted[], up to the largest number of workers that psd simulates.
 function read_workers(list,    n, i, range, ends, first, last)
 {
 	n = split(list, range, ",")
@@ -48,7 +48,7 @@ BEGIN {
 		last_ms = box_end[n_boxes]
 }
 
-# What a box of this kind says about itself: the layer, without the verb that its colour shows.
+# Text on a box: the layer without its verb, which the colour shows.
 function short_name(name)
 {
 	sub(/^[^ ]+ /, "", name)
@@ -145,7 +145,7 @@ END {
 	if (executor != "")
 		title = title " (" executor ")"
 	print "plot_title = " quoted(title) > settings
-	# who would take a short send and a long receive for two speeds
+	# otherwise a short send and a long receive look like two speeds
 	is_drawn = (category_number["send"] in has_kind) || (category_number["receive"] in has_kind)
 	note = executor !~ /^real/ || !is_drawn ? "" : \
 		"send: until the network stack has taken the last byte; receive: from the first byte to the last"

@@ -1,9 +1,9 @@
-# Who did what when: a band for each worker, a row for each of its threads, a box for each event. psd-plot sets, before
-# this is loaded:
+# Timeline of a trace: a band for each worker, a row for each of its threads, a box for each event. Before loading this
+# file psd-plot sets
 #   work, out, terminal_name, plot_title, kinds (numbers of the categories that occur), categories (all names),
 #   has_names, n_rows, first_ms, last_ms, note, the tics and labels of rows and bands
-# and in work lie boxes-N.dat (x y left right top bottom) of each category, names.dat (x y text category) of boxes wide
-# enough for one.
+# and writes to work: boxes-N.dat (x y left right top bottom) of each category, names.dat (x y text category) of boxes
+# wide enough for a name.
 set encoding utf8
 
 height = 165 + 24 * n_rows
@@ -17,7 +17,7 @@ if (terminal_name eq "svg") {
 }
 set output out
 
-# In the order of the trace's kinds.
+# Colours, in the order of the trace's kinds.
 array colour[23] = ["#56B4E9", "#0072B2", "#999999", "#E69F00", "#009E73", "#8C510A", \
 	"#CC79A7", "#F0E442", "#D55E00", "#000000", "#117733", "#882255", "#44AA99", "#AA4499", \
 	"#BBCC33", "#EE8866", "#77AADD", "#99DDFF", \
@@ -27,7 +27,7 @@ array ink[23] = [0x000000, 0xffffff, 0x000000, 0x000000, 0xffffff, 0xffffff, \
 	0x000000, 0x000000, 0x000000, 0x000000, 0xffffff, 0x000000, 0x000000, 0xffffff]
 
 set title plot_title offset 0,-0.3
-# The empty line keeps the legend off the axis.
+# The empty line keeps the legend away from the axis.
 set xlabel "time in ms".(strlen(note) ? "      (".note.")" : "")."\n "
 set format x "%g"
 set border 1 lc rgb "#444444"

@@ -1,8 +1,8 @@
-# Reads a trace of psd-sim or psd-run, Chrome trace-event JSON with one event on each line, and checks it; the rules of
-# the reader that follows see spans only, with pid, tid, begin and duration (microseconds), kind (a number of
-# category[]), of_iteration and arguments set. Reads no other layout of JSON.
+# Reads and checks a trace of psd-sim or psd-run: Chrome trace-event JSON with one event per line. The rules of the next
+# reader see only spans, with pid, tid, begin and duration (microseconds), kind (number of category[]), of_iteration and
+# arguments set. Reads no other layout of JSON.
 
-# The text of "key":"..." in json, escapes undone; "" when there is none.
+# Text of "key":"..." in json without escapes; "" if the key is missing.
 function text_of(json, key,    text)
 {
 	if (!match(json, "\"" key "\":\"([^\"\\\\]|\\\\.)*\""))
@@ -15,7 +15,7 @@ function text_of(json, key,    text)
 	return text
 }
 
-# The number of "key":..., "" when there is none.
+# Number of "key":...; "" if the key is missing.
 function number_of(json, key,    text)
 {
 	if (!match(json, "\"" key "\":-?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?[,}]"))

@@ -1,4 +1,4 @@
-/* Loads a scenario and what it names, in that order. */
+/* Loads a scenario, then the files that it names. */
 #include "sim/loaded_scenario.h"
 
 static enum psd_status load_matter(struct psd_loaded_scenario *loaded, struct psd_error *err)

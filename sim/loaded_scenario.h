@@ -1,4 +1,4 @@
-/* One scenario of the command line, loaded with all it names. Refuses to run anything. */
+/* A scenario of the command line with the model, costs and published values that it names. Refuses to run anything. */
 #ifndef PSD_SIM_LOADED_SCENARIO_H
 #define PSD_SIM_LOADED_SCENARIO_H
 
@@ -9,7 +9,7 @@
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
 
-/* Must not move: matter points to scenario. */
+/* Has a fixed address: `costed` points to `scenario`. */
 struct psd_loaded_scenario {
 	struct psd_scenario scenario;
 	struct psd_costed_model costed;
@@ -17,13 +17,13 @@ struct psd_loaded_scenario {
 	bool has_scenario, has_costed, has_published;
 };
 
-/* Loads the scenario at path and, with_matter, its model, costs and published values. On failure *session can be
- * released, too. Statuses of the loaders. */
+/* Loads the scenario at path and, if with_costed, its model, costs and published values. Release *loaded also after a
+ * failure. Returns the statuses of the loaders. */
 enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, const char *path,
 					 const char *const settings[], bool with_costed,
 					 struct psd_error *err) PSD_MUST_CHECK;
 void psd_loaded_scenario_release(struct psd_loaded_scenario *loaded);
-/* NULL when the scenario names none. */
+/* Returns the published values, or NULL when the scenario names none. */
 const struct psd_published *psd_loaded_scenario_published(const struct psd_loaded_scenario *loaded);
 
 #endif

@@ -1,5 +1,5 @@
-/* psd-sim: predicts training on a cluster from scenario files. Prints, and chooses the exit status; everything else is
- * elsewhere. */
+/* psd-sim: predicts training on a cluster from scenario files. Prints, and chooses the exit status; all other work is
+ * done elsewhere. */
 #define _GNU_SOURCE 1
 
 #include <errno.h>
@@ -29,7 +29,7 @@
 
 enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_SIGNAL = 128 };
 
-enum { MOST_PLANS_POINTS = 3 }; /* more points than that: only the last one's plan */
+enum { MOST_PLANS_POINTS = 3 }; /* with more points, `plan` shows the last one only */
 
 /* ---- messages and streams ---- */
 
@@ -40,7 +40,8 @@ static int exit_of(enum psd_status status)
 	return status == PSD_EINVAL || status == PSD_EFILE ? EXIT_BAD_INPUT : EXIT_RUN_FAILED;
 }
 
-/* What names a file and line stands alone, as compilers do it, so that editors find the place. */
+/* Prints the error. One that begins with file and line gets no program name in front, as in compilers, so that editors
+ * find the place. */
 static int complain(enum psd_status status, const struct psd_error *err, bool has_place)
 {
 	fprintf(stderr, "%s%s\n", has_place ? "" : "psd-sim: ", err->text);
@@ -53,7 +54,7 @@ static int end_by_signal(int number)
 	return EXIT_SIGNAL + number;
 }
 
-/* Where psd_children_run() does not note it. */
+/* Ends the process on a signal outside of psd_children_run(), which has a handler of its own. */
 static void end_at_once(int number)
 {
 	psd_outputs_remove();
@@ -61,7 +62,7 @@ static void end_at_once(int number)
 	raise(number);
 }
 
-/* What is ignored, as nohup leaves a hangup, stays so. */
+/* Signals that are ignored at the start, as nohup does with a hangup, stay ignored. */
 static void handle_ends(void)
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
@@ -71,19 +72,19 @@ static void handle_ends(void)
 			signal(ends[i], SIG_IGN);
 }
 
-/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail, not to
- * vanish. */
+/* Opens /dev/null for closed standard streams: a file opened later must not become one of them, and output to a closed
+ * one must fail. */
 static void fill_standard_streams(void)
 {
 	static const int modes[] = {O_WRONLY, O_RDONLY,
-				    O_WRONLY}; /* stdin and stdout the wrong way round: their use fails */
+				    O_WRONLY}; /* wrong direction for stdin and stdout, so that their use fails */
 
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
 			_exit(EXIT_RUN_FAILED);
 }
 
-/* Why standard output could not be written, when that is known: a stream only remembers that it failed. */
+/* errno of the first failed write to standard output; a FILE remembers only that it failed. */
 static int output_errno;
 
 static bool push_output(void)
@@ -106,15 +107,15 @@ static int flush_output(int done)
 
 /* ---- results ---- */
 
-/* What all scenarios of one command share. */
+/* State that all scenarios of one command share. */
 struct command {
 	const struct psd_options *options;
 	struct psd_json json;
-	FILE *trace; /* with --trace */
+	FILE *trace; /* file of --trace */
 	int signal_number;
 };
 
-/* The system to look at where only one can be: the one asked for, else the last or the first. */
+/* Chooses the system where only one can be shown: that of --system, else the last or the first. */
 static enum psd_status choose_system(const struct psd_options *options, const struct psd_scenario *scenario,
 				     bool is_last, const struct psd_system **system, struct psd_error *err)
 {
@@ -127,7 +128,7 @@ static enum psd_status choose_system(const struct psd_options *options, const st
 	return status;
 }
 
-/* SimGrid may abort() on a bad platform file, so it is tried before anything else runs. */
+/* Tries a user's platform file in a child first: SimGrid may abort() on a bad one. */
 static enum psd_status check_platform(const struct psd_options *options, const struct psd_loaded_scenario *loaded,
 				      struct psd_error *err)
 {
@@ -226,14 +227,14 @@ static enum psd_status write_csv_head(struct psd_error *err)
 	return psd_output_text(stdout, &text, err);
 }
 
-/* A scenario that fails does not keep the others from running, but the status remembers it. */
+/* A scenario that fails does not stop the others; the exit status reports it. */
 static int run_sessions(struct command *command, const struct psd_loaded_scenario *sessions)
 {
 	const struct psd_options *options = command->options;
 	int exit_status = EXIT_DONE;
 	struct psd_error err;
 
-	/* before all else: a wrong path costs no sweep */
+	/* before all else: a wrong path must not cost a sweep */
 	if (options->trace_path && psd_output_open(&command->trace, options->trace_path, &err))
 		return complain(err.status, &err, true);
 	if (options->form == PSD_FORM_CSV && write_csv_head(&err))
@@ -319,7 +320,7 @@ static enum psd_status dump_platform(const struct psd_options *options, const st
 	status = psd_platform_write(stdout, &platform, err);
 	if (status == PSD_EFILE) {
 		output_errno = errno;
-		status = PSD_OK; /* flush_output() tells it, as for any other output */
+		status = PSD_OK; /* flush_output() reports it, as for any other output */
 	}
 	psd_case_release(&made);
 	return status;
@@ -377,7 +378,7 @@ static int use_sessions(const struct psd_options *options, const struct psd_load
 	return EXIT_DONE;
 }
 
-/* Why what an operand names could not be loaded: what is not there was perhaps meant as a command. */
+/* Reports an operand that could not be loaded. A word that is no file was perhaps meant as a command. */
 static int complain_of_operand(enum psd_status status, const char *operand, const struct psd_error *err)
 {
 	struct psd_error word_err;
@@ -387,7 +388,7 @@ static int complain_of_operand(enum psd_status status, const char *operand, cons
 	return complain(status, err, true);
 }
 
-/* All are loaded before the first runs: a mistake in the last one shows at once. */
+/* Loads all scenarios before the first runs: a mistake in the last one shows at once. */
 static int load_and_use(const struct psd_options *options)
 {
 	const struct psd_arguments *arguments = &options->arguments;
@@ -458,9 +459,9 @@ int main(int argc, char *argv[])
 
 	fill_standard_streams();
 	setvbuf(stdout, output_buffer, _IOFBF,
-		sizeof(output_buffer)); /* one write for most outputs, whose reason for failing is then known */
+		sizeof(output_buffer)); /* most outputs become one write, so that the reason of a failure is known */
 	signal(SIGPIPE, SIG_IGN);	/* a reader that went away is a failed write like any other */
-	signal(SIGXFSZ, SIG_IGN);	/* as is a limit on the size of files */
+	signal(SIGXFSZ, SIG_IGN);	/* so is a limit on file sizes */
 	handle_ends();
 	status = psd_options_parse(&options, argc, argv, &err);
 	if (status)

@@ -1,4 +1,4 @@
-/* The table of commands and options, and what makes sense only together or not together. */
+/* The table of commands and options, and checks of options that depend on each other. */
 #include "sim/options.h"
 
 #include "engine/scenario/scenario.h"

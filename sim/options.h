@@ -9,10 +9,10 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* As psd-sim's table has them. */
+/* Commands, in the order of psd-sim's table. */
 enum psd_sim_command { PSD_SIM_PREDICT, PSD_SIM_PLAN, PSD_SIM_DESCRIBE, PSD_SIM_SHOW, PSD_SIM_PLATFORM };
 
-/* What is told about psd-sim instead. */
+/* Texts about psd-sim that it prints instead of a prediction. */
 enum psd_about {
 	PSD_ABOUT_NOTHING,
 	PSD_ABOUT_HELP,
@@ -32,13 +32,13 @@ struct psd_options {
 	bool is_quiet;
 	bool is_markdown;
 	uint64_t n_processes;		/* 0: one for each core */
-	const char *trace_path;		/* or NULL */
-	const char *system_name;	/* or NULL: all */
-	struct psd_arguments arguments; /* its command: enum psd_sim_command */
+	const char *trace_path;		/* NULL without --trace */
+	const char *system_name;	/* NULL: all systems */
+	struct psd_arguments arguments; /* its command is an enum psd_sim_command */
 };
 
-/* *options is filled on success and released by psd_options_release(). Where it is about psd-sim the rest is not looked
- * at. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
+/* Fills *options on success; release it with psd_options_release(). With an option that asks for a text about psd-sim,
+ * the others are not checked. Returns PSD_EINVAL with a line for the user, or PSD_ENOMEM. */
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[],
 				  struct psd_error *err) PSD_MUST_CHECK;
 /* As psd_command_table_check_word(). */

@@ -1,4 +1,4 @@
-/* What makes a cluster less than ideal: nodes and links that are slow for a time, traffic of others. */
+/* Disturbances of a cluster: nodes and links that are slow for a time, and background traffic. */
 #include <math.h>
 
 #include "sim/executor/simulation.h"
@@ -18,7 +18,6 @@ static double compute_speed_ratio(const struct psd_simulation *sim, unsigned nod
 	return speed_ratio;
 }
 
-/* Seconds that `sec` of work at full speed take on this node from now on. */
 double psd_sim_slowed_sec(const struct psd_simulation *sim, unsigned node, double sec)
 {
 	const double start_sec = psd_network_now_sec();
@@ -57,8 +56,8 @@ static void send_background(const struct psd_simulation *sim, unsigned index)
 			     background->bytes, psd_event_tag(PSD_WAKE_BACKGROUND_SENT, index, 0));
 }
 
-/* One waits for the one before: else they would pile up where the way cannot carry them, and nothing else would ever
- * get through. */
+/* Each transfer waits for the one before. Otherwise transfers would pile up on a link that cannot carry them, and
+ * starve all others. */
 void psd_sim_background_due(struct psd_simulation *sim, unsigned index)
 {
 	const double period_sec = sim->scenario->backgrounds[index].period_sec;

@@ -1,4 +1,4 @@
-/* Work on cores that layers, reductions and sockets share, and on devices that all-reduces take a share of. */
+/* Work on cores that layers, reductions and sockets share, and on devices of which all-reduces take a share. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -38,7 +38,7 @@ void psd_sim_close_processors(struct psd_simulation *sim)
 	free(sim->places);
 }
 
-/* Timers cannot be taken back: one that comes too early finds nothing, and sets the next. */
+/* A timer cannot be cancelled: one that fires too early finds no work to end and sets the next timer. */
 static void set_timer(struct psd_simulation *sim, unsigned pool)
 {
 	const double next_sec = psd_pool_next_sec(&sim->pools[pool]);
@@ -61,7 +61,7 @@ void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, doub
 	set_timer(sim, pool);
 }
 
-/* One that was set for later may come first after all: only the last one that was set counts. */
+/* An older timer may fire first; only the one that was set last counts. */
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool)
 {
 	const double now_sec = psd_network_now_sec(), clock_error = 1e-14;
@@ -83,7 +83,7 @@ struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uns
 	return psd_cost_socket_work(&plan->machine, &plan->rates, (double)bytes, n_messages, is_near);
 }
 
-/* ---- devices beside all-reduces ---- */
+/* ---- devices that compute during all-reduces ---- */
 
 enum psd_status psd_sim_open_device_shares(struct psd_simulation *sim, struct psd_error *err)
 {

@@ -1,4 +1,4 @@
-/* The interpreter over every host of a case, with SimGrid for a clock and a network. Refuses to print and to fork. */
+/* Runs the interpreter for every host of a case, with SimGrid as clock and network. Refuses to print and to fork. */
 #include "sim/executor/simulate.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 		psd_network_timer(sec, tag);
 }
 
-/* Background traffic and slowdowns would keep SimGrid busy for ever: stop when the program is done. */
+/* Stops SimGrid when the program is done: background traffic and slowdowns would keep it busy for ever. */
 static void stop_when_complete(struct psd_simulation *sim)
 {
 	const struct psd_interpreter *interpreter = &sim->interpreter;
@@ -50,7 +50,7 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 	const unsigned host = psd_event_tag_host(value);
 	const enum psd_wake kind = (enum psd_wake)psd_event_tag_kind(value);
 
-	sim->n_events += kind != PSD_WAKE_WORK; /* an operation counts from the start, its end included */
+	sim->n_events += kind != PSD_WAKE_WORK; /* check_length() has counted operations, ends included */
 	if (sim->n_events + psd_network_work() > sim->scenario->most_events) {
 		psd_network_stop();
 		return;
@@ -121,7 +121,8 @@ static enum psd_status out_of_memory(const struct psd_simulation *sim, struct ps
 			     psd_layout_hosts(sim->layout));
 }
 
-/* What is known before: every operation of every host, which counts from the start, and the messages of transfers. */
+/* Refuses a run whose events are too many by a count made before it: operations of all hosts, and messages of
+ * transfers. */
 static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_length length, struct psd_error *err)
 {
 	const struct psd_program *program = sim->program;

@@ -1,6 +1,6 @@
-/* Transfers that go step by step: in message fidelity every message of every member, in flow fidelity one flow for all
- * that a member sends to another, and at the end what the steps wait for. What belongs to all members is kept with the
- * first. */
+/* Stepwise transfers. Message fidelity simulates every message of every member. Flow fidelity simulates one flow for
+ * all messages from one member to another, then the latencies of the steps as a delay. The first member holds the state
+ * of all members. */
 #include <limits.h>
 #include <math.h>
 
@@ -56,7 +56,7 @@ static unsigned next_step(struct psd_simulation *sim, unsigned host, unsigned nu
 	return number;
 }
 
-/* One end of a member's message. */
+/* Begins the processor work of one end of a message. */
 static void start_end(struct psd_simulation *sim, unsigned sender, unsigned host, struct psd_socket_work work)
 {
 	if (work.sec <= 0.0)
@@ -65,7 +65,7 @@ static void start_end(struct psd_simulation *sim, unsigned sender, unsigned host
 	psd_sim_process(sim, host, work.sec, work.most_cores, psd_event_tag(PSD_WAKE_STEP_SENT, sender, 0));
 }
 
-/* The network and both ends work on it at a time; its receiver waits for it. */
+/* The network and both ends work on a message at the same time. */
 static void send_message(struct psd_simulation *sim, unsigned host, const struct psd_step *step)
 {
 	struct psd_transfer *walk = &sim->walks[host];
@@ -79,7 +79,7 @@ static void send_message(struct psd_simulation *sim, unsigned host, const struct
 	start_end(sim, host, step->to, end);
 }
 
-/* A member takes messages of others in the order of its steps: what comes too early waits at its sender. */
+/* A member receives messages in the order of its steps: an early message waits at its sender. */
 static bool is_awaited(struct psd_simulation *sim, unsigned to, unsigned from, unsigned step)
 {
 	unsigned awaited = sim->walks[to].next_receive;
@@ -100,8 +100,8 @@ static void finish_member(struct psd_simulation *sim, struct psd_transfer *walk)
 		psd_sim_steps_end(sim, first);
 }
 
-/* A step's message goes out when the one before has left, both ends are done with it, and what earlier steps bring has
- * arrived. */
+/* Sends the message of the next step when the previous one has left, both ends have finished it, and the messages of
+ * earlier steps have arrived. */
 static void advance(struct psd_simulation *sim, unsigned host)
 {
 	struct psd_transfer *walk = &sim->walks[host];
@@ -150,7 +150,7 @@ void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host)
 	advance(sim, host);
 }
 
-/* The next one that it waits for may wait for it. */
+/* The member's next sender may be waiting for it. */
 void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host)
 {
 	struct psd_transfer *walk = &sim->walks[host];
@@ -197,8 +197,8 @@ static void start_all_flows(struct psd_simulation *sim, const struct psd_payload
 	}
 }
 
-/* The same in each iteration, and a walk over the steps takes long. A user's platform has latencies of its own, which
- * then replace the scenario's: the mean between nodes. */
+/* Latencies of the operation's steps in sum, cached because timing the steps is slow. On a user's platform the mean
+ * latency between nodes replaces the scenario's. */
 static double delay_sec(struct psd_simulation *sim, uint32_t op)
 {
 	struct psd_rates rates = sim->simulated->plan.rates;
@@ -221,7 +221,7 @@ void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first)
 	psd_network_timer(sec, psd_event_tag(PSD_WAKE_STEPS_END, first, 0));
 }
 
-/* ---- either ---- */
+/* ---- both fidelities ---- */
 
 void psd_sim_steps_start(void *context, struct psd_task task)
 {

@@ -1,11 +1,11 @@
-/* Transfers that send all at once, message by message or as flows that stand for several. */
+/* Transfers that send all messages at once, as single messages or as flows that carry several. */
 #include <stdlib.h>
 
 #include "sim/executor/simulation.h"
 
-/* A dense exchange in flow fidelity: each sender's messages travel in this many flows, shifted around the cluster, once
- * there are more than MOST_MESSAGES of them. One is exact where all nodes and ways are alike; 16 stay within 1.3 % of
- * all P (P-1) messages on other clusters; nodes that own whole matrices are hot spots, which take 64. */
+/* In flow fidelity a dense exchange of more than MOST_MESSAGES messages uses this many shifted flows per sender. One
+ * flow is exact where all nodes and links are alike. 16 flows stay within 1.3 % of all P (P-1) messages on other
+ * clusters. Nodes that own whole matrices are hot spots and take 64. */
 enum { SHIFT_FLOWS_ALIKE = 1, SHIFT_FLOWS = 16, SHIFT_FLOWS_HOT = 64, MOST_MESSAGES = 16 };
 
 static bool is_alike_everywhere(const struct psd_scenario *scenario)
@@ -24,8 +24,7 @@ unsigned psd_sim_shift_flows(const struct psd_case *simulated)
 	return is_alike_everywhere(scenario) ? SHIFT_FLOWS_ALIKE : SHIFT_FLOWS;
 }
 
-/* Flows stand for several messages only where every host is worker and shard alike and there are more peers than flows.
- */
+/* Flows carry several messages only where every host is worker and shard, and has more peers than flows. */
 static bool is_aggregated(const struct psd_simulation *sim, const struct psd_payload *payload)
 {
 	const struct psd_layout *layout = sim->layout;
@@ -38,7 +37,7 @@ uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, uns
 {
 	const struct psd_simulation *sim = context;
 	if (is_aggregated(sim, &receive->payload))
-		return 1; /* of all at once: see end_shift_flow() */
+		return 1; /* end_shift_flow() ends all at once */
 	return psd_payload_senders(&receive->payload, sim->layout, host);
 }
 
@@ -49,7 +48,7 @@ static double larger(unsigned a, unsigned b)
 
 double psd_sim_transfer_events(const struct psd_simulation *sim, const struct psd_op *op)
 {
-	/* so many messages at a time make the solver take twice as long for each: all end together, or not */
+	/* number of concurrent messages at which the solver takes twice as long for each; all end together, or not */
 	const double doubling =
 		is_alike_everywhere(sim->scenario) && sim->scenario->jitter_ratio == 0.0 ? 40000.0 : 250.0;
 	const struct psd_payload *payload = &op->payload;
@@ -83,7 +82,7 @@ static void start_end(struct psd_simulation *sim, unsigned host, struct psd_sock
 	psd_sim_process(sim, host, work.sec, work.most_cores / n_others, psd_event_tag(PSD_WAKE_CROSSING, 0, crossing));
 }
 
-/* Those on the same way as `to`, between nodes or inside this one; counted once for a send. */
+/* Counts, once per send, the receivers that the sender reaches as it reaches `to`: on other nodes, or on its own. */
 static unsigned count_receivers(struct psd_simulation *sim, unsigned from, unsigned to)
 {
 	struct psd_sending *sending = &sim->sendings[from];
@@ -96,7 +95,7 @@ static unsigned count_receivers(struct psd_simulation *sim, unsigned from, unsig
 	return *n_receivers;
 }
 
-/* The network and both ends work on it at a time. An end that has others on the same way is at all of them at once. */
+/* The network and both ends work on a message at the same time. An end with several messages works on all of them. */
 static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
 			   struct psd_socket_work end)
 {
@@ -130,7 +129,7 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
 	psd_sim_end_flow(sim, crossing->from, crossing->to);
 }
 
-/* Of so many parts for as many hosts: the first of them stands for all. */
+/* Starts a flow that carries n equal parts to n hosts, of which `to` is the first. */
 static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, unsigned n_parts)
 {
 	const unsigned from_node = psd_layout_node(sim->layout, from);
@@ -148,8 +147,8 @@ static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, u
 		psd_network_transfer(from, to, bytes, psd_event_tag(PSD_WAKE_FLOW, from, to));
 }
 
-/* Sender r's peers r+1, r+2, ... in K runs of about equal length; the first of a run carries the bytes of all of it.
- * Each host is then the carrier of K senders, and gets as many bytes as it would from all. */
+/* Divides the peers r+1, r+2, ... of sender r into K runs of about equal length. The first peer of a run receives the
+ * bytes of the whole run. So each host receives from K senders as many bytes as it would from all. */
 static unsigned first_peer(const struct psd_simulation *sim, unsigned run)
 {
 	return run * (sim->layout->workers - 1) / sim->n_shift_flows;
@@ -184,7 +183,7 @@ static unsigned run_of(const struct psd_simulation *sim, unsigned from, unsigned
 	return run;
 }
 
-/* What one flow from `from` to `to` carried. */
+/* Bytes carried by the flow between two hosts. */
 static uint64_t flow_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from,
 			   unsigned to)
 {
@@ -253,8 +252,8 @@ static void arrive(struct psd_simulation *sim, unsigned from, unsigned to, struc
 		psd_interpreter_arrived(&sim->interpreter, to, task);
 }
 
-/* Every host waits for something from every sender, and a flow stands for messages to several: so all have theirs when
- * the last flow of all is there. */
+/* Every host waits for a message from every sender, and a flow stands for messages to several hosts. So all messages
+ * arrive with the last flow. */
 static void end_shift_flow(struct psd_simulation *sim, unsigned from, struct psd_task task)
 {
 	const unsigned n_hosts = sim->layout->workers;

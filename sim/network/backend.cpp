@@ -1,6 +1,6 @@
-/* Starts SimGrid, gives it a generated platform or loads a user's, and checks the latter. Ways of a generated platform
- * come from platform.c through one zone of our own: nested star zones cannot choose a spine by the receiver and are
- * slower. Latencies never stay on the links. Refuses to start any transfer. */
+/* Starts SimGrid, gives it a generated platform, or loads and checks a user's. Routes of a generated platform come from
+ * platform.c through a zone class of our own: nested star zones cannot choose a spine by the receiver, and are slower.
+ * Links never keep their latencies. Refuses to start any transfer. */
 #include "sim/network/backend.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace psd
 namespace
 {
 
-/* ---- ways of a generated platform ---- */
+/* ---- routes of a generated platform ---- */
 
 struct Zone : routing::NetZoneImpl {
 	const Backend *backend;
@@ -52,7 +52,7 @@ struct Zone : routing::NetZoneImpl {
 void build_platform(Backend *backend)
 {
 	const struct psd_platform *platform = &backend->platform;
-	auto *zone = new Zone(backend); /* SimGrid's from here on */
+	auto *zone = new Zone(backend); /* SimGrid owns it */
 	char name[PSD_LINK_NAME];
 
 	for (unsigned host = 0; host < psd_platform_hosts(platform); host++) {
@@ -110,8 +110,7 @@ enum psd_status check_platform(const Backend *backend, struct psd_error *err)
 	return PSD_OK;
 }
 
-/* CM02 shares a link in proportion to the round-trip time of its flows; without latencies on the links it shares alike.
- */
+/* Removes latencies from links: CM02 would share a link by the round-trip times of its flows instead of evenly. */
 void take_latencies(Backend *backend)
 {
 	for (s4u::Link *link : backend->engine->get_all_links()) {
@@ -134,14 +133,15 @@ enum psd_status load_platform(Backend *backend, struct psd_error *err)
 	const std::string path = backend->platform.path;
 	const struct psd_place at = {backend->platform.path, 0, 0};
 	FILE *file = fopen(path.c_str(), "r");
-	const bool is_readable = file && (fgetc(file) != EOF || !ferror(file)); /* a folder is opened, not read */
+	const bool is_readable =
+		file && (fgetc(file) != EOF || !ferror(file)); /* a folder can be opened, but not read */
 	enum psd_status status;
 
 	if (file)
 		fclose(file);
 	if (!is_readable)
 		return psd_error_set(err, PSD_EFILE, at, "cannot read this platform");
-	if (ends_with(path, ".so") || ends_with(path, ".dylib")) /* SimGrid would run its code */
+	if (ends_with(path, ".so") || ends_with(path, ".dylib")) /* SimGrid would execute its code */
 		return psd_error_set(err, PSD_EINVAL, at, "a platform must be SimGrid XML");
 	try {
 		backend->engine->load_platform(path);
@@ -162,7 +162,7 @@ enum psd_status load_platform(Backend *backend, struct psd_error *err)
 
 /* ---- starting ---- */
 
-/* SimGrid installs handlers of its own, for SIGINT one that lists all actors. */
+/* Keeps our signal handlers: SimGrid installs its own, and the one for SIGINT lists all actors. */
 struct SignalKeeper {
 	static constexpr int signals[] = {SIGINT, SIGSEGV, SIGBUS};
 	struct sigaction actions[3];
@@ -181,8 +181,8 @@ struct SignalKeeper {
 	SignalKeeper &operator=(const SignalKeeper &) = delete;
 };
 
-/* CM02 without cross traffic and window limits is plain max-min sharing; the defaults add 4 % and cap long fat ways.
- * Options given here win over a <config> in the platform. */
+/* CM02 without cross traffic and window limits is plain max-min sharing. The defaults add 4 % and cap long fast routes.
+ * These options win over a <config> in the platform. */
 void start_simgrid(Backend *backend)
 {
 	static std::string words[] = {"psd-sim", "--cfg=network/model:CM02", "--cfg=network/crosstraffic:no",
@@ -192,7 +192,9 @@ void start_simgrid(Backend *backend)
 	int argc = 5;
 
 	xbt_log_control_set("root.thres:critical");
-	xbt_log_control_set("root.fmt:%m%n"); /* only what comes before an abort() is left: the message alone */
+	xbt_log_control_set(
+		/* the message before an abort() is all that is left, so nothing else is printed with it */
+		"root.fmt:%m%n");
 	backend->engine = new s4u::Engine(&argc, argv);
 }
 

@@ -1,14 +1,13 @@
-/* SimGrid's S4U behind network.h: no actors, everything happens in callbacks on SimGrid's main thread. Refuses to know
- * what a transfer is for. What makes it fast:
+/* SimGrid's S4U behind network.h, without actors: all code runs in callbacks on SimGrid's main thread. Refuses to know
+ * the purpose of a transfer. Two tricks make it fast.
  *
- * Comms are used again, and never stay on SimGrid's list. SimGrid 3.32 puts each new host-to-host comm on one list and
- * searches that whole list when the comm ends, so n comms in flight cost n steps each. Setting an ended comm's state
- * back and starting it again leaves it off the list; a new one is started once over a link that is down, which takes it
- * off while the list is short. Comms are kept by pair of hosts, because a comm cannot change its ends. Timers are a
- * heap of ours behind one kernel timer, so that all that is due at one date is one event of SimGrid's.
+ * Comms are reused and never stay on SimGrid's list. SimGrid 3.32 puts each new host-to-host comm on one list and
+ * searches that whole list when the comm ends, so n comms in flight cost n steps each. Resetting the state of an ended
+ * comm and starting it again keeps it off the list. A new comm is first started over a link that is down, which removes
+ * it while the list is short. Comms are kept by pair of hosts, because a comm cannot change its ends. Timers are a
+ * heap of ours behind one kernel timer, so that all events at one date are one event of SimGrid's.
  *
- * Measured, CPU seconds of a whole process, one core, a new comm for each transfer and the same timers
- * in brackets. Ring of 512 hosts step by step, 523,264 transfers: 0.5 [1.5], 33 MB; the same with jitter, so that no
+ * CPU seconds of a whole process on one core; in brackets with a new comm for each transfer and the same timers. Ring of 512 hosts step by step, 523,264 transfers: 0.5 [1.5], 33 MB; the same with jitter, so that no
  * two transfers end together: 1.0. Ring of 4,096 as one flow each: 0.09, 47 MB. 467 rings of 256 flows in sequence:
  * 0.14. All of 256 hosts to all, 65,280 flows at once: 0.4 [13.7], 135 MB; of 512: 1.8, 450 MB. */
 #include <algorithm>
@@ -37,10 +36,10 @@ constexpr uint64_t MOST_IN_PAGES = 30000; // known to the processor
 
 struct Transfer;
 
-/* What is known of one pair of hosts. Lives for ever: transfers point to it. */
+/* Facts about a pair of hosts. It is never freed: transfers point to it. */
 struct Pair {
 	Transfer *idle = nullptr;
-	double latency_sec = -1; /* below 0: not asked for yet */
+	double latency_sec = -1; /* below 0: unknown yet */
 	bool has_way = false;
 };
 
@@ -50,7 +49,7 @@ struct Transfer {
 	Transfer *next_idle;
 	unsigned from, to;
 	uint64_t tag, seq;
-	bool is_woken; /* its end was told */
+	bool is_woken; /* true: its end was reported */
 };
 
 struct Alarm {
@@ -74,21 +73,20 @@ struct Network {
 	void *context;
 	std::unordered_map<s4u::Link *, ScaledLink> scaled;
 	std::unordered_map<uint64_t, Pair> pairs;
-	std::deque<Transfer> transfers; /* all there are; they stay where they are */
+	std::deque<Transfer> transfers; /* all transfers, at fixed addresses */
 	std::vector<Transfer *> ended;
 	std::priority_queue<Alarm> alarms;
 	Timer *armed;
-	Transfer *ending;		  /* SimGrid still works on this one: not to be used again yet */
-	std::set<s4u::Activity *> vetoes; /* SimGrid's main loop ends when this is not empty */
+	Transfer *ending;		  /* transfer that SimGrid still works on: not free for reuse */
+	std::set<s4u::Activity *> vetoes; /* SimGrid's main loop ends if this is not empty */
 	s4u::CommPtr veto;
 	uint64_t seq, n_in_flight, n_solved;
 	bool is_stopping, is_waking;
-	bool has_changed;	  /* transfers have begun or ended at this date */
-	struct psd_error failure; /* of a transfer; status PSD_OK: none */
+	bool has_changed;	  /* true: transfers have begun or ended at this date */
+	struct psd_error failure; /* first failure of a transfer; PSD_OK: none */
 };
 
-Network *network; /* SimGrid is one per process, and so is this; never freed, SimGrid points into it until the process
-		     ends */
+Network *network; /* SimGrid exists once per process, and so does this; never freed, because SimGrid points into it */
 
 struct psd_place nowhere()
 {
@@ -110,8 +108,8 @@ void fail(unsigned from, unsigned to, const char *why)
 	psd_network_stop();
 }
 
-/* A start that fails takes a new comm off SimGrid's list (see the head). Not on a user's platform, whose ways are not
- * ours to break. */
+/* Removes a new comm from SimGrid's list by a failed start (see the head). Not done on a user's platform, whose links
+ * stay as they are. */
 void take_off_list(s4u::Comm *comm)
 {
 	if (!network->backend.broken)
@@ -127,7 +125,7 @@ Transfer *new_transfer(Pair *pair, unsigned from, unsigned to)
 {
 	Transfer *transfer = &network->transfers.emplace_back();
 
-	/* a comm that gets its ends one after the other is noted as vetoed in between, which would end the main loop */
+	/* a comm that gets its ends one by one is briefly vetoed, which would end the main loop */
 	s4u::Activity::set_vetoed_activities(nullptr);
 	transfer->comm = s4u::Comm::sendto_init(network->backend.hosts[from], network->backend.hosts[to]);
 	s4u::Activity::set_vetoed_activities(&network->vetoes);
@@ -157,8 +155,8 @@ void keep_for_later(Transfer *transfer)
 	transfer->pair->idle = transfer;
 }
 
-/* SimGrid abort()s where a user's platform has no way between two hosts, and a comm that meets a broken link at its
- * start ends without a callback, with nothing left to send. */
+/* Checks the route first: SimGrid abort()s where a user's platform has none. A comm that starts on a broken link ends
+ * without a callback and with no bytes left. */
 void start_on_users_platform(Transfer *transfer)
 {
 	const unsigned from = transfer->from, to = transfer->to;
@@ -209,7 +207,7 @@ void arm(double date_sec)
 void wake_alarms()
 {
 	const double now_sec = s4u::Engine::get_clock();
-	/* sums of the same delays in another order differ in their last bits: one date all the same */
+	/* sums of the same delays in another order differ in their last bits: treated as one date */
 	const double due_sec = now_sec + now_sec * 1e-15;
 
 	while (!network->is_stopping && !network->alarms.empty() && network->alarms.top().date_sec <= due_sec) {
@@ -238,9 +236,9 @@ void wake_ended()
 	ended.erase(ended.begin(), ended.begin() + std::ptrdiff_t(i));
 }
 
-/* At each date that transfers begin or end, SimGrid goes through those that share links with them. An event takes it
- * 0.5 us; a transfer 0.1 us while all are in the processor's cache, as long as an event while it knows their pages,
- * else six times as long. */
+/* Counts SimGrid's work. At each date at which transfers begin or end, SimGrid visits the transfers that share links
+ * with them. An event takes 0.5 us. A visit takes 0.1 us while all transfers fit the processor's cache, 0.5 us while
+ * the TLB covers them, and 3 us otherwise. */
 void count_solving()
 {
 	const uint64_t n = network->n_in_flight;
@@ -250,8 +248,7 @@ void count_solving()
 	network->has_changed = false;
 }
 
-/* Everything due at this date. Callbacks add alarms and start transfers, but no transfer ends before this has returned.
- */
+/* Wakes everything due at this date. Callbacks add alarms and start transfers; no transfer ends before this returns. */
 void wake_due()
 {
 	network->is_waking = true;
@@ -268,9 +265,8 @@ void wake_due()
 		psd_network_stop(); /* a user's platform may change its links for ever */
 }
 
-/* SimGrid calls this for each transfer that ends; all that end at one date are in its model's set before the first
- * call. The last of them wakes the lot. It cannot be used again before SimGrid is done with it, which it is when the
- * next one comes. */
+/* Called by SimGrid for each transfer that ends. All that end at one date are in the model's set before the first call;
+ * the last call wakes all. A comm is free for reuse only when the next one ends. */
 void on_completion(const s4u::Activity &activity)
 {
 	auto *transfer = activity.get_data<Transfer>();
@@ -355,8 +351,8 @@ double psd_network_latency_sec(unsigned from, unsigned to)
 	return pair->latency_sec + ends_sec;
 }
 
-/* Through the solver's hook, because a comm keeps the smallest bandwidth of its links at its start as a bound of its
- * own: a link that was slow then would stay slow for it. Above ratio 1 the bandwidth itself grows. */
+/* Scales a link through the solver: a comm keeps the smallest bandwidth of its links at its start as a bound, so a link
+ * that was slow then would stay slow for it. Above ratio 1 the bandwidth itself grows. */
 static void scale_link(s4u::Link *link, double ratio)
 {
 	const auto inserted = network->scaled.insert({link, {link->get_bandwidth(), 1}});
@@ -368,12 +364,12 @@ static void scale_link(s4u::Link *link, double ratio)
 					 [scaled](double bandwidth, int) { return bandwidth * scaled->ratio; });
 	if (link->get_sharing_policy() == s4u::Link::SharingPolicy::NONLINEAR)
 		link->set_bandwidth(scaled->start_bandwidth *
-				    std::max(ratio, 1.0)); /* also makes SimGrid solve again */
+				    std::max(ratio, 1.0)); /* makes SimGrid solve again, too */
 	else
 		link->set_bandwidth(scaled->start_bandwidth * ratio);
 }
 
-/* A host of a user's platform has no link of its own; the first one out and the last one in serve it. */
+/* Scales the first link out and the last link in: a host of a user's platform has no link of its own. */
 static void scale_users_link(unsigned node, double ratio)
 {
 	const unsigned host = node < network->backend.platform.nodes

@@ -1,5 +1,5 @@
-/* Geometry of the generated platforms, and their XML form. Knows no SimGrid: ways and
- * capacities come from here, network.cpp gives them to SimGrid. */
+/* Geometry of generated platforms, and their XML. Knows no SimGrid: routes and capacities come from here, and
+ * network.cpp gives them to SimGrid. */
 #include "sim/network/platform.h"
 
 #include <assert.h>
@@ -9,8 +9,8 @@
 
 #include "engine/scenario/scenario.h"
 
-#define UNLIMITED_BPS	1e15 /* a link that nobody notices: 100 MB pass in 1 us */
-#define DUMP_PAIR_HOSTS 512  /* 262k ways, 40 MB of XML */
+#define UNLIMITED_BPS	1e15 /* practically no limit: 100 MB pass in 1 us */
+#define DUMP_PAIR_HOSTS 512  /* 262k routes, 40 MB of XML */
 
 unsigned psd_platform_hosts(const struct psd_platform *platform)
 {
@@ -38,7 +38,8 @@ static unsigned leaves(const struct psd_platform *platform)
 	return (all_nodes(platform) + platform->nodes_per_rack - 1) / platform->nodes_per_rack;
 }
 
-/* Uplinks of a leaf: one to the core of racks; in a fat tree as many as keep each about as fast as a node's link. */
+/* Number of uplinks of a leaf. Racks have one to the core; a fat tree has as many as make each about as fast as a
+ * node's link. */
 static unsigned spines(const struct psd_platform *platform)
 {
 	const double uplinks = platform->nodes_per_rack / platform->oversubscription_ratio;
@@ -48,8 +49,8 @@ static unsigned spines(const struct psd_platform *platform)
 	return uplinks < 1.5 ? 1 : (unsigned)(uplinks + 0.5);
 }
 
-/* Links are numbered in pairs (out or up, in or down): nodes, then workers' local links, then uplinks of nodes'
- * switches, then leaf by leaf their uplinks. */
+/* Links are numbered in pairs (out or up, in or down): nodes, workers' local links, uplinks of nodes' switches, then
+ * the uplinks of each leaf. */
 static unsigned first_local(const struct psd_platform *platform)
 {
 	return 2 * all_nodes(platform);
@@ -71,7 +72,7 @@ static unsigned switches_of_node(const struct psd_platform *platform)
 						: 0;
 }
 
-/* The way up from the switch of a worker. */
+/* Uplink of a worker's switch. */
 static unsigned switch_uplink(const struct psd_platform *platform, unsigned worker)
 {
 	const unsigned g = platform->workers_per_node;
@@ -135,7 +136,7 @@ void psd_platform_link_name(const struct psd_platform *platform, unsigned link, 
 			 (pair - first_uplink(platform) / 2) % spines(platform), link % 2 ? "down" : "up");
 }
 
-/* On its way to another node, or to another switch of its own. */
+/* Tells whether a route leaves its node or its switch. */
 static bool passes_switches(const struct psd_platform *platform, unsigned host)
 {
 	return platform->workers_per_switch > 0 && host < platform->workers;
@@ -185,7 +186,7 @@ unsigned psd_platform_route(const struct psd_platform *platform, unsigned from, 
 
 /* ---- names ---- */
 
-/* Both point at digits; moves both behind them. Equal numbers with different leading zeros stay equal here. */
+/* Compares the numbers at *a and *b and moves both behind them. Leading zeros do not count here. */
 static int compare_numbers(const char **a, const char **b)
 {
 	size_t a_digits, b_digits;
@@ -220,7 +221,7 @@ int psd_platform_compare_names(const char *a, const char *b)
 	}
 	if (*a != *b)
 		return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
-	return strcmp(whole_a, whole_b); /* n1 and n01: any order will do, as long as it is always the same */
+	return strcmp(whole_a, whole_b); /* n1 and n01: any fixed order will do */
 }
 
 /* ---- XML ---- */
@@ -279,7 +280,8 @@ static void write_route(FILE *out, const struct psd_platform *platform, unsigned
 	}
 	if (platform->local_latency_sec > 0 &&
 	    psd_platform_node_of(platform, from) == psd_platform_node_of(platform, to))
-		fputs("<link_ctn id=\"inside\"/>", out); /* not on workers' links, which ways out of a node take, too */
+		fputs("<link_ctn id=\"inside\"/>",
+		      out); /* not on workers' links, because routes out of a node take them, too */
 	fputs("</route>\n", out);
 }
 

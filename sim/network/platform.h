@@ -1,10 +1,10 @@
-/* The links of a generated cluster and the way between any two of its hosts: the one truth behind the simulation and
- * the XML dump. Private to sim/. A way takes at most four links between nodes: out of the node, up from its leaf, down
- * to the other leaf, into the node; or the two local links between workers of one node. Where nodes have switches, a
- * worker's local link and its switch's uplink come before and behind: between nodes, and between switches of one. Fat
- * tree: two levels, nodes_per_rack / oversubscription_ratio spines (rounded, at least one), one link from each leaf to
- * each spine and back, the spine chosen by the receiving node (D-mod-k, as SimGrid's FAT_TREE does). The last rack may
- * hold fewer nodes; its leaf is as large as the others. */
+/* Links of a generated cluster, and the route between any two of its hosts, for simulation and XML. Private to sim/. A
+ * route between nodes takes at most four links: out of the node, up from its leaf, down to the other leaf, into the
+ * node. A route inside a node takes the two local links of the workers. Where nodes have switches, the worker's local
+ * link and its switch's uplink come first and last, also between switches of one node. A fat tree has two levels and
+ * nodes_per_rack / oversubscription_ratio spines (rounded, at least one). Each leaf has one link to each spine and
+ * back; the receiving node chooses the spine (D-mod-k, as in SimGrid's FAT_TREE). The last rack may hold fewer nodes;
+ * its leaf is as large as the others. */
 #ifndef PSD_SIM_PLATFORM_H
 #define PSD_SIM_PLATFORM_H
 
@@ -12,27 +12,26 @@
 
 enum { PSD_ROUTE_LINKS = 8, PSD_LINK_NAME = 48 };
 
-/* Hosts and links, numbered from 0, as are nodes: those of workers, then those of servers. Pure, any thread, as is
- * everything below. */
+/* Numbers of hosts and links, from 0. Nodes of workers come before nodes of servers. Pure, any thread, as all functions
+ * below. */
 unsigned psd_platform_hosts(const struct psd_platform *platform);
 unsigned psd_platform_links(const struct psd_platform *platform);
 unsigned psd_platform_node_of(const struct psd_platform *platform, unsigned host);
-/* A node's way out (is_in: in). */
+/* Link out of a node, or into it if is_in. */
 unsigned psd_platform_node_link(unsigned node, int is_in);
 double psd_platform_link_bps(const struct psd_platform *platform, unsigned link);
-/* `name` takes PSD_LINK_NAME bytes. Names of hosts sort naturally in the order of their numbers. */
+/* Writes a link's name; `name` takes PSD_LINK_NAME bytes. Natural order of host names is the order of host numbers. */
 void psd_platform_link_name(const struct psd_platform *platform, unsigned link, char *name);
 void psd_platform_host_name(const struct psd_platform *platform, unsigned host, char *name);
-/* The links from one host to another, in order, into links (PSD_ROUTE_LINKS of them); returns their number. from != to.
- */
+/* Writes the links from one host to another, in order, to links (PSD_ROUTE_LINKS of them) and returns their number.
+ * from != to. */
 unsigned psd_platform_route(const struct psd_platform *platform, unsigned from, unsigned to, unsigned *links);
 
-/* Names in the order a person expects: digits compare as numbers, so n2 comes before n10. Negative, 0 or positive like
- * strcmp(). */
+/* Compares names in natural order: n2 comes before n10. Returns a negative number, 0 or a positive one, as strcmp(). */
 int psd_platform_compare_names(const char *a, const char *b);
 
-/* Fills err with PSD_EINVAL and the meaningful line of what SimGrid said about the file at path; its line number moves
- * to the front. */
+/* Fills err with PSD_EINVAL and the meaningful line of SimGrid's words about the file at path. The line number moves to
+ * the front. */
 enum psd_status psd_platform_refuse(const char *path, const char *words, struct psd_error *err);
 
 #endif

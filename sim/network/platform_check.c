@@ -1,5 +1,5 @@
-/* The check of a user's platform file in a child process, because SimGrid abort()s or crashes on some of them. Refuses
- * to judge what SimGrid accepts beyond what psd_network_open() checks. */
+/* Checks a user's platform file in a child process, because SimGrid abort()s or crashes on some of them. Refuses to
+ * judge beyond psd_network_open(). */
 #define _POSIX_C_SOURCE 200809L
 
 #include <ctype.h>
@@ -16,9 +16,9 @@
 #include "sim/network/platform.h"
 
 #define LOAD_LIMIT_MSEC 30000
-#define WORDS_MAX	65536 /* of a crash: the message comes first, a stack dump follows */
+#define WORDS_MAX	65536 /* bytes kept of a crash: the message comes first, a stack dump follows */
 
-/* The first line with a letter: later ones are the stack dump. Returns its length. */
+/* Finds the first line with a letter; later ones are the stack dump. Returns its length. */
 static size_t meaningful_line(const char *words, const char **line)
 {
 	for (*line = words; **line; *line += strspn(*line, "\n")) {
@@ -32,7 +32,7 @@ static size_t meaningful_line(const char *words, const char **line)
 	return 0;
 }
 
-/* Takes "Parse error at PATH:LINE: " off the front; SimGrid may name the file without its folder. */
+/* Removes "Parse error at PATH:LINE: " from the front; SimGrid may name the file without its folder. */
 static unsigned take_line_number(const char **line, size_t *length)
 {
 	static const char prefix[] = "Parse error at ";
@@ -73,7 +73,8 @@ static void ignore_wake(void *context, uint64_t tag)
 	(void)tag;
 }
 
-/* Never returns. The result goes back as a whole psd_error, which a pipe takes in one piece (1 KiB + 4 < PIPE_BUF). */
+/* Loads the platform and never returns. The result is one psd_error, which a pipe does not split (1 KiB + 4 <
+ * PIPE_BUF). */
 static void load_in_child(const struct psd_platform *platform, int words_fd, int result_fd)
 {
 	static struct psd_error result;
@@ -94,7 +95,8 @@ static long long now_msec(void)
 	return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Reads the child's stderr to its end, keeping what fits. Returns 0 if the child holds it open beyond the limit. */
+/* Reads the child's stderr to its end and keeps the part that fits. Returns 0 if the child holds it open beyond the
+ * limit. */
 static int read_words(int fd, char *words, size_t room)
 {
 	const long long until_msec = now_msec() + LOAD_LIMIT_MSEC;
@@ -122,7 +124,7 @@ static int read_words(int fd, char *words, size_t room)
 	return 1;
 }
 
-/* What became of the child: its own result if it wrote one, else what SimGrid said before it died. */
+/* Judges the child: by the result that it wrote, else by SimGrid's words before it died. */
 static enum psd_status judge(const char *path, int result_fd, const char *words, struct psd_error *err)
 {
 	struct psd_error result;
@@ -165,7 +167,7 @@ enum psd_status psd_platform_check(const struct psd_platform *platform, struct p
 
 	if (platform->topology != PSD_TOPOLOGY_PLATFORM)
 		return PSD_OK;
-	fflush(stdout); /* or the child would write it again */
+	fflush(stdout); /* otherwise the child writes it again */
 	if (pipe(words) || pipe(result) || (child = fork()) < 0) {
 		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot start a process: %s", strerror(errno));
 		goto close_all;

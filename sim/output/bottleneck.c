@@ -1,4 +1,4 @@
-/* One sentence for each system: what bounds it at its largest point, with figures. */
+/* Says in one sentence, with figures, which resource bounds each system at its largest point. */
 #include <math.h>
 #include <string.h>
 
@@ -10,18 +10,18 @@
 static const char *const resource_names[PSD_RESOURCES] = {"the device", "the copy out of the device",
 							  "the copy into the device", "the server CPU", ""};
 
-/* Above this share of the iteration a resource is what the system waits for; below, nothing is used up. Stages that
- * follow one another share the iteration: there the one that takes more than half of it is meant. */
+/* A resource bounds a system if it is busy for more than this share of the iteration. Stages that follow each other
+ * divide the iteration; there more than half of it is enough. */
 static const double bound_ratio = 0.8;
 static const double sequential_bound_ratio = 0.5;
-/* From this share of the iteration on, together, the device and another resource explain it. */
+/* The device and one other resource bound a system in turn if together they take this share of the iteration. */
 static const double in_turn_ratio = 0.9;
-/* Up to this share of an iteration what a device waits for does not bound it. */
+/* A wait of the device up to this share of the iteration bounds nothing. */
 static const double hidden_ratio = 0.1;
-/* Up to this share of an iteration a part of it is not worth words. */
+/* Parts of an iteration up to this share are not mentioned. */
 static const double worth_words_ratio = 0.02;
 
-enum { MOST_SENTENCES_WITH_PARTS = 6 }; /* of more systems the parts are in the table alone */
+enum { MOST_SENTENCES_WITH_PARTS = 6 }; /* with more systems, parts are in the table only */
 
 static int busiest(const struct psd_outcome *outcome)
 {
@@ -33,7 +33,7 @@ static int busiest(const struct psd_outcome *outcome)
 	return most;
 }
 
-/* Whether the device and one resource take the iteration between them, so that each of them waits for the other. */
+/* Tells whether the device and one resource, waiting for each other, take the whole iteration. */
 static bool is_in_turn(const struct psd_outcome *outcome, int *other)
 {
 	*other = -1;
@@ -44,10 +44,10 @@ static bool is_in_turn(const struct psd_outcome *outcome, int *other)
 	       in_turn_ratio * outcome->iteration_sec;
 }
 
-/* Of what the stack moves where that is less than the link would; both 0: it is not. */
+/* Limits of the software stack that are below the link's rate; 0: none. */
 struct stack {
 	double bps, link_bps;
-	bool is_incast; /* receives from many at once: alone it would move more */
+	bool is_incast; /* the limit holds for many senders only */
 };
 
 static struct stack stack_of(const struct psd_costed_model *costed, const struct psd_result *result)
@@ -66,7 +66,7 @@ static struct stack stack_of(const struct psd_costed_model *costed, const struct
 	return stack;
 }
 
-/* Messages last as long as the cores that serve them are busy with them. */
+/* A message takes as long as the cores that handle it. */
 static void add_network(struct psd_text *sentence, const struct psd_costed_model *costed,
 			const struct psd_result *result)
 {
@@ -95,7 +95,7 @@ static void add_resource(struct psd_text *sentence, const struct psd_costed_mode
 		psd_text_add(sentence, "%s", resource_names[resource]);
 }
 
-/* Whether the workers and servers of a machine are more than its cores. */
+/* Tells whether a machine has more workers and servers than cores. */
 static bool shares_cores(const struct psd_scenario *scenario, const struct psd_result *result)
 {
 	const unsigned n_hosts = result->point.workers + result->system->servers;
@@ -105,7 +105,7 @@ static bool shares_cores(const struct psd_scenario *scenario, const struct psd_r
 	       (n_of_machine > 0 && n_of_machine < n_hosts ? n_of_machine : n_hosts) > scenario->machine.cores;
 }
 
-/* Something that this system has, where it explains a part of an iteration. */
+/* A property of a system that explains a part of an iteration. */
 struct cause {
 	bool is_there;
 	const char *words;
@@ -125,7 +125,7 @@ static void add_causes(struct psd_text *sentence, const struct cause causes[], u
 	psd_text_add(sentence, "%s", end);
 }
 
-/* Forward and backward in any case, of the others what is worth words; each with its causes. */
+/* Adds forward and backward, then the other parts that are worth mentioning, each with its causes. */
 static void add_parts(struct psd_text *sentence, const struct psd_scenario *scenario, const struct psd_result *result)
 {
 	const struct psd_parts *parts = &result->outcome.parts;
@@ -158,7 +158,7 @@ static void add_parts(struct psd_text *sentence, const struct psd_scenario *scen
 	}
 }
 
-/* What bounds a system at a point: words that a share of the iteration follows. */
+/* The resource that bounds a system at a point, in words, and its share of the iteration. */
 struct verdict {
 	struct psd_text words;
 	double ratio;
@@ -199,7 +199,7 @@ static void find_bound(struct verdict *verdict, const struct psd_costed_model *c
 	}
 }
 
-/* Finds the verdict on each system's largest point. */
+/* Finds the verdict for each system at its largest point. */
 static void find_bounds(const struct psd_report *report, const struct psd_result *largest[], struct verdict verdicts[])
 {
 	for (unsigned s = 0; s < report->n_systems; s++) {
@@ -218,7 +218,7 @@ static bool is_same(const struct verdict *a, const struct verdict *b)
 	return a->words.bytes && b->words.bytes && strcmp(a->words.bytes, b->words.bytes) == 0;
 }
 
-/* Of this system, and of those behind it of which the same can be said where that makes one sentence of several. */
+/* Writes a sentence for this system and for later ones with the same verdict. */
 static void write_sentence(FILE *out, const struct psd_report *report, unsigned s, const struct psd_result *largest[],
 			   const struct verdict verdicts[])
 {
@@ -246,7 +246,7 @@ static void write_sentence(FILE *out, const struct psd_report *report, unsigned 
 	psd_sentence_write(out, &sentence, 2);
 }
 
-/* Whether an earlier system's sentence has said it. */
+/* Tells whether an earlier system's sentence covers this one. */
 static bool is_said(const struct psd_report *report, unsigned s, const struct verdict verdicts[])
 {
 	for (unsigned i = 0; i < s && report->n_systems > MOST_SENTENCES_WITH_PARTS; i++)

@@ -1,4 +1,4 @@
-/* The layer table of a graph. Column widths come from the graph, so that long names and large counts stay aligned. */
+/* The layer table of a graph. Column widths follow its names and counts, so that cells stay aligned. */
 #include "sim/output/describe.h"
 
 #include <stdint.h>
@@ -24,7 +24,7 @@ static char *write_shape(struct psd_shape shape, char text[SHAPE_MAX])
 	return text;
 }
 
-/* Zero is an empty cell: the eye looks for what is there. */
+/* Writes zero as an empty cell, so that other figures stand out. */
 static char *write_mflops(uint64_t flops, char text[PSD_UNITS_TEXT_MAX])
 {
 	text[0] = '\0';

@@ -1,4 +1,4 @@
-/* Text for people into a stream. */
+/* Text for people, written to a FILE. */
 #include "sim/output/grid.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ void psd_sentence_write(FILE *out, struct psd_text *sentence, int indent)
 		const int n_blanks = (int)strspn(word, " ");
 		char *const begin = word + n_blanks, *end = begin + strcspn(begin, " "), behind;
 
-		if (!strncmp(end, " %", 2)) /* stays with its figure */
+		if (!strncmp(end, " %", 2)) /* a unit stays with its figure */
 			end += 1 + strcspn(end + 1, " ");
 		behind = *end;
 		*end = '\0';

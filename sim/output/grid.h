@@ -1,4 +1,4 @@
-/* Text for people into a stream: titles, sentences. */
+/* Text for people, written to a FILE: titles and sentences. */
 #ifndef PSD_SIM_GRID_H
 #define PSD_SIM_GRID_H
 
@@ -7,10 +7,11 @@
 #include "engine/base/error.h"
 #include "engine/base/grid.h"
 
-/* Writes text with control characters as '?'. */
+/* Writes text, with '?' for control characters. */
 void psd_grid_write_text(FILE *out, const char *text);
 
-/* Writes a sentence in lines of at most PSD_GRID_WIDTH characters, further ones behind `indent` blanks; releases it. */
+/* Writes a sentence in lines of at most PSD_GRID_WIDTH characters and releases it. All lines but the first begin with
+ * `indent` blanks. */
 void psd_sentence_write(FILE *out, struct psd_text *sentence, int indent);
 
 #endif

@@ -1,4 +1,4 @@
-/* JSON as RFC 8259 has it. Refuses numbers that JSON cannot hold: they become null. */
+/* JSON by RFC 8259. Numbers that JSON cannot hold become null. */
 #include "sim/output/json.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 
 #include "engine/base/text.h"
 
-/* A comma where an element came before. */
+/* Writes a comma behind an earlier element. */
 static void begin_value(struct psd_json *json, const char *key)
 {
 	bool *has_element = &json->has_element[json->depth];
@@ -60,7 +60,7 @@ void psd_json_count(struct psd_json *json, const char *key, uint64_t value)
 
 void psd_json_line(struct psd_json *json)
 {
-	/* the comma has to come before the break, so it is written here and not by the next value */
+	/* the comma must precede the line break, so it is written here */
 	if (json->has_element[json->depth])
 		fputc(',', json->out);
 	json->has_element[json->depth] = false;

@@ -1,4 +1,4 @@
-/* A small writer of JSON: puts the commas, escapes strings, leaves line breaks to the caller's psd_json_line(). */
+/* A small JSON writer. It writes commas and escapes strings; callers break lines by psd_json_line(). */
 #ifndef PSD_SIM_JSON_H
 #define PSD_SIM_JSON_H
 
@@ -8,24 +8,25 @@
 
 enum { PSD_JSON_MAX_DEPTH = 16 };
 
-/* Zeros but for the stream, in whose flag write errors stay. */
+/* Begins as zeros with `out` set. Write errors stay in the error flag of `out`. */
 struct psd_json {
 	FILE *out;
 	unsigned depth;
-	bool has_element[PSD_JSON_MAX_DEPTH]; /* of each open object and array */
+	bool has_element[PSD_JSON_MAX_DEPTH]; /* per open object or array */
 };
 
-/* Here and below: key: of the value, in an object; NULL: in an array, or outermost. bracket: '{' or '['. */
+/* Begins an object or array; bracket is '{' or '['. key, here and below, is the key inside an object; NULL in an array
+ * or outermost. */
 void psd_json_begin(struct psd_json *json, const char *key, char bracket);
 void psd_json_end(struct psd_json *json, char bracket);
 void psd_json_string(struct psd_json *json, const char *key, const char *text);
-/* significant: digits of it, 1 to 17. null when value is not finite. */
+/* Writes a number with 1 to 17 significant digits, or null if it is not finite. */
 void psd_json_number(struct psd_json *json, const char *key, double value, int significant);
 void psd_json_count(struct psd_json *json, const char *key, uint64_t value);
-/* A line break before the next element. */
+/* Breaks the line before the next element. */
 void psd_json_line(struct psd_json *json);
 
-/* Writes text between quotes, escaped; bytes that are no UTF-8 as U+FFFD, so that the result is always valid. */
+/* Writes text in quotes, escaped. Bytes that are not UTF-8 become U+FFFD, so that the result is valid. */
 void psd_json_write_string(FILE *out, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a reader has to know before trusting the figures of a report. */
+/* Notes that a reader needs before trusting the figures of a report. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
-#define MOST_SPREAD_RATIO 0.15 /* of a calibration that nobody is warned of */
+#define MOST_SPREAD_RATIO 0.15 /* highest spread of a calibration without a warning */
 
 static bool may_take_steps(const struct psd_report *report)
 {
@@ -19,7 +19,7 @@ static bool may_take_steps(const struct psd_report *report)
 	return false;
 }
 
-/* Links whose capacity changes during a transfer. */
+/* Tells whether links change their capacity during a run. */
 static bool has_changing_links(const struct psd_scenario *scenario)
 {
 	for (unsigned i = 0; i < scenario->n_slowdowns; i++)
@@ -28,7 +28,7 @@ static bool has_changing_links(const struct psd_scenario *scenario)
 	return scenario->n_backgrounds > 0;
 }
 
-/* All that only a simulation heeds. */
+/* Lists the keys that only a simulation heeds. */
 static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
 {
 	struct psd_text text = {.bytes = NULL};
@@ -52,7 +52,7 @@ static void write_system_notes(FILE *out, const struct psd_report *report)
 	psd_text_release(&text);
 }
 
-/* Who means to run what is predicted hears early that psd-run has no such links. */
+/* Warns early that psd-run has no such links. */
 static void write_links_note(FILE *out, const struct psd_scenario *scenario)
 {
 	const unsigned n_points = scenario->has_train && !scenario->has_replay ? psd_scenario_points(scenario) : 0;
@@ -69,7 +69,7 @@ static void write_links_note(FILE *out, const struct psd_scenario *scenario)
 	}
 }
 
-/* Where the link is not what bounds: whoever tries a faster one would wonder. */
+/* Explains why a faster link would not help where the software stack is the limit. */
 static void write_transport_note(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
@@ -116,14 +116,14 @@ static bool has_host(const struct psd_scenario *scenario)
 	return false;
 }
 
-/* A device with memory of its own, whose gradients nobody seems to copy or to sum. */
+/* Warns about devices with memory of their own for which the scenario prices neither copies nor sums. */
 static void write_host_note(FILE *out, const struct psd_scenario *scenario)
 {
 	if (!has_host(scenario) && scenario->device_name && strcmp(scenario->device_name, "cpu") != 0)
 		fputs("note: without 'host' copies and sums cost nothing\n", out);
 }
 
-/* What was measured while others used the machine is told by its spread alone. */
+/* Warns about a calibration on a machine that others used: only its spread shows it. */
 static void write_spread_note(FILE *out, const struct psd_scenario *scenario)
 {
 	const double spread_ratio = scenario->calibration.spread_ratio;
@@ -144,7 +144,8 @@ static bool has_system(const struct psd_scenario *scenario, const char *name)
 	return false;
 }
 
-/* A misspelt name would otherwise look like a system without published values. */
+/* Names published systems that the scenario lacks: a misspelt name would look like a system without published values.
+ * */
 static void write_strangers(FILE *out, const struct psd_report *report)
 {
 	const struct psd_published *published = report->published;
@@ -154,9 +155,9 @@ static void write_strangers(FILE *out, const struct psd_report *report)
 
 		if (has_system(report->costed->scenario, name) || (i && !strcmp(published->rows[i - 1].system, name)))
 			continue;
-		fputs("note: values are published of '", out);
+		fputs("note: published values name system '", out);
 		psd_grid_write_text(out, name);
-		fputs("', which is no system of this scenario\n", out);
+		fputs("', which this scenario lacks\n", out);
 	}
 }
 

@@ -1,5 +1,5 @@
-/* What psd-sim writes to standard output: for people (table, bottlenecks, plan) and for scripts (CSV, JSON), each in a
- * file of its own. Write errors stay in the stream's flag; nothing here looks at it. */
+/* psd-sim's standard output: for people (table, bottlenecks, plan) and for scripts (CSV, JSON), each in a file of its
+ * own. Write errors stay in the error flag of `out`; callers check it. */
 #ifndef PSD_SIM_OUTPUT_H
 #define PSD_SIM_OUTPUT_H
 
@@ -12,23 +12,23 @@
 #include "sim/output/json.h"
 #include "sim/sweep/sweep.h"
 
-/* The table with its head, notes and one sentence for each system. PSD_ENOMEM. */
+/* Writes the table with its head, notes, and one sentence for each system. PSD_ENOMEM. */
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
-/* The sentences alone: what bounds each system at its largest point. */
+/* Writes the sentences alone, about the largest point of each system. */
 void psd_output_bottlenecks(FILE *out, const struct psd_report *report);
-/* "note: ..." lines: where the figures are approximate, and what was left out. */
+/* Writes "note: ..." lines about figures that are approximate and costs that are left out. */
 void psd_output_notes(FILE *out, const struct psd_report *report);
 
-/* Rows of CSV, without their head. PSD_ENOMEM. */
+/* Writes rows of CSV without their head. PSD_ENOMEM. */
 enum psd_status psd_output_csv(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
-/* Writes a text and releases it. PSD_ENOMEM when the text is not complete; then nothing is written. */
+/* Writes a text and releases it. Returns PSD_ENOMEM for an incomplete text, which is not written. */
 enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Adds one object for each result to an open array. PSD_ENOMEM and what psd_case_make() returns. */
+/* Adds one object for each result to an open array. PSD_ENOMEM, and statuses of psd_case_make(). */
 enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report,
 				struct psd_error *err) PSD_MUST_CHECK;
 
-/* The plan of one case with the reason of each choice. point_words: such as "point 6 of 6". PSD_ENOMEM. */
+/* Writes the plan of one case with the reason of each choice. point_words is for example "point 6 of 6". PSD_ENOMEM. */
 enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,
 				struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* The plan of one case as a table, then the reason of each choice in words and figures. Refuses to decide anything: it
- * asks both rules and says where they part. */
+/* The plan of one case as a table, then the reason of each choice in words and figures. Asks both rules and says where
+ * they disagree; decides nothing. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static bool has_factors(const struct psd_plan_item *item)
 
 /* ---- the table ---- */
 
-/* "weight, bias": the names without the layer's in front. */
+/* Writes "weight, bias": tensor names without the layer's name. */
 static void write_tensor_names(const struct psd_plan *plan, const struct psd_plan_item *item, char *text, size_t room)
 {
 	const struct psd_graph *graph = plan->graph;
@@ -37,7 +37,7 @@ static void write_tensor_names(const struct psd_plan *plan, const struct psd_pla
 	}
 }
 
-/* What each item would take by each candidate. */
+/* Seconds and bytes of each item by each candidate method. */
 struct weighed {
 	const struct psd_plan *plan;
 	struct psd_alternative (*items)[PSD_CANDIDATES];
@@ -134,13 +134,13 @@ static void write_seconds_rule(FILE *out, const struct weighed *weighed, unsigne
 				psd_units_write_seconds(alternatives[m].isolated_sec, sec));
 }
 
-/* All-reduces are chosen by seconds alone, and so is what local steps exchange: not by factors. */
+/* Tells whether a bytes rule exists: all-reduces and exchanges of local steps are chosen by seconds only. */
 static bool has_bytes_rule(const struct psd_plan *plan)
 {
 	return plan->system->sync != PSD_SYNC_AUTO && !plan->local;
 }
 
-/* The choice by seconds takes less than that by bytes: equal times are no disagreement. */
+/* Tells whether the choice by seconds is faster than the one by bytes; equal times are no disagreement. */
 static bool do_rules_part(const struct weighed *weighed, unsigned i, unsigned seconds_choice)
 {
 	const struct psd_method *bytes_choice = psd_choice_by_bytes(weighed->plan, &weighed->plan->items[i]);
@@ -177,7 +177,7 @@ static void write_reason(FILE *out, const struct weighed *weighed, unsigned i)
 	fputc('\n', out);
 }
 
-/* Tensors without factors, where the rules part: only counted, since a deep network has hundreds of them. */
+/* Counts disagreements on tensors without factors; a deep network has too many to list. */
 static void write_dense_disagreement(FILE *out, const struct weighed *weighed)
 {
 	const struct psd_plan *plan = weighed->plan;

@@ -1,4 +1,4 @@
-/* Results as JSON: the columns of the CSV by their names, null where those are empty, then plan and busy times. */
+/* Results as JSON: the columns of the CSV by name (null for an empty cell), the plan, and busy times. */
 #include <math.h>
 
 #include "engine/result/columns.h"

@@ -1,4 +1,4 @@
-/* The table of results, one group of rows for each point, so that systems are compared where they compete. */
+/* The table of results, one group of rows for each point, so that systems are compared at equal conditions. */
 #include <string.h>
 
 #include "engine/base/units.h"
@@ -6,7 +6,7 @@
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
-/* ---- above the table: what was computed ---- */
+/* ---- head of the table ---- */
 
 static void write_model(FILE *out, const struct psd_report *report)
 {
@@ -64,7 +64,7 @@ static void write_compute(FILE *out, const struct psd_report *report)
 	psd_sentence_write(out, &sentence, 10);
 }
 
-/* A line for each system whose workers compute something else. */
+/* Writes a line for each system with its own workload. */
 static void write_own_workloads(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
@@ -102,7 +102,7 @@ static void add_extent(struct psd_text *sentence, const struct psd_report *repor
 		psd_text_add(sentence, " of %u workers", scenario->workers_per_node);
 }
 
-/* Several rates have a column of their own. */
+/* Several bandwidths have a column of their own. */
 static void add_network(struct psd_text *sentence, const struct psd_scenario *scenario)
 {
 	const struct psd_network *network = &scenario->network;

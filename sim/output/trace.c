@@ -1,4 +1,4 @@
-/* Trace events into a stream, as they come. */
+/* Writes trace events to a FILE as they occur. */
 #include "sim/output/trace.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 struct writer {
 	FILE *out;
-	struct psd_text text; /* of one event */
+	struct psd_text text; /* text of one event */
 };
 
 static void write_text(struct writer *writer)

@@ -1,4 +1,4 @@
-/* One case's simulation as Chrome trace events, in a file. */
+/* Chrome trace events of one simulated case. */
 #ifndef PSD_SIM_TRACE_H
 #define PSD_SIM_TRACE_H
 
@@ -8,7 +8,7 @@
 #include "engine/case/case.h"
 #include "engine/result/trace.h"
 
-/* Simulates the case in a child process and writes its trace to out. As psd_children_run(). */
+/* Simulates the case in a child process and writes its trace to out. Statuses of psd_children_run(). */
 enum psd_status psd_trace_run(FILE *out, const struct psd_costed_model *costed, const struct psd_system *system,
 			      struct psd_point point, int *signal_number, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,4 +1,5 @@
-/* Forks, watches and reaps. Each child is the leader of a process group, so that what it starts itself ends with it. */
+/* Forks, watches and reaps child processes. Each child leads a process group, so that processes it starts end with it.
+ * */
 #define _GNU_SOURCE 1
 
 #include "sim/sweep/children.h"
@@ -16,12 +17,12 @@
 #include <unistd.h>
 
 enum {
-	NOISE_MAX = 4096, /* what a crashing child said first; a stack dump follows */
+	NOISE_MAX = 4096, /* bytes kept of a crashing child's first words; a stack dump follows them */
 	NOISE_LINES = 3,
 	NAME_ROOM = 160,
 };
 
-/* What a child sends back, in one piece: a pipe takes up to PIPE_BUF (4,096) bytes without splitting them. */
+/* A child's result, written in one piece: pipes do not split up to PIPE_BUF (4,096) bytes. */
 struct record {
 	enum psd_status status;
 	struct psd_outcome outcome;
@@ -46,13 +47,13 @@ struct pool {
 	unsigned next_job;
 	unsigned n_done;
 	uint64_t n_events;
-	unsigned end_job; /* jobs from here on no longer matter: n_jobs, or the first that failed */
+	unsigned end_job; /* jobs from this one on are dropped: n_jobs, or the first failed one */
 	enum psd_status status;
 	struct psd_error *err;
 	sigset_t outer_mask;
 };
 
-/* ---- signals: noted by the handler, let in only while waiting ---- */
+/* ---- signals: noted by the handler, delivered only while waiting ---- */
 
 static const int noted_signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { N_NOTED = sizeof(noted_signals) / sizeof(noted_signals[0]) };
@@ -80,7 +81,7 @@ static void hold_signals(struct signal_state *before)
 	for (unsigned i = 0; i < N_NOTED; i++) {
 		sigaddset(&held, noted_signals[i]);
 		sigaction(noted_signals[i], NULL, &before->actions[i]);
-		if (before->actions[i].sa_handler != SIG_IGN) /* nohup and background jobs keep theirs */
+		if (before->actions[i].sa_handler != SIG_IGN) /* nohup and background jobs ignore signals */
 			sigaction(noted_signals[i], &action, NULL);
 	}
 	sigprocmask(SIG_BLOCK, &held, &before->mask);
@@ -102,7 +103,7 @@ static void do_job(const struct psd_children *children, unsigned job, int result
 	record.status = children->work(children->context, job, &record.outcome, &record.error);
 	if (write(result_fd, &record, sizeof(record)) != (ssize_t)sizeof(record))
 		_exit(1);
-	_exit(0); /* not exit(): the buffers of stdout belong to the parent */
+	_exit(0); /* not exit(): stdout's buffer belongs to the parent */
 }
 
 static void become_child(const struct pool *pool, unsigned job, pid_t parent, int result_fd, int noise_fd)
@@ -114,7 +115,7 @@ static void become_child(const struct pool *pool, unsigned job, pid_t parent, in
 	sigprocmask(SIG_SETMASK, &pool->outer_mask, NULL);
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (!getrlimit(RLIMIT_STACK, &stack)) { /* SimGrid's solver calls itself for each link of a large cluster */
+	if (!getrlimit(RLIMIT_STACK, &stack)) { /* SimGrid's solver recurses once per link of a large cluster */
 		stack.rlim_cur = stack.rlim_max;
 		setrlimit(RLIMIT_STACK, &stack);
 	}
@@ -138,7 +139,7 @@ static enum psd_status start_child(struct pool *pool, struct child *slot, unsign
 	const pid_t parent = getpid();
 	pid_t pid;
 
-	fflush(stdout); /* or the child would write it again */
+	fflush(stdout); /* otherwise the child writes it again */
 	if (pipe(result) || pipe(noise) || (pid = fork()) < 0) {
 		const int reason = errno;
 
@@ -151,7 +152,7 @@ static enum psd_status start_child(struct pool *pool, struct child *slot, unsign
 		close(noise[0]);
 		become_child(pool, job, parent, result[1], noise[1]);
 	}
-	setpgid(pid, pid); /* here too: the child may not have come to it when it is killed */
+	setpgid(pid, pid); /* the parent does it too: the child may be killed before it has */
 	close(result[1]);
 	close(noise[1]);
 	slot->pid = pid;
@@ -182,7 +183,7 @@ static int reap(struct pool *pool, struct child *slot)
 	return wait_status;
 }
 
-/* The first lines that the child printed, joined; "" when it was silent. */
+/* Joins the first lines that the child printed; "" for a silent child. */
 static void summarise_noise(const struct child *slot, char text[NOISE_MAX])
 {
 	size_t length = 0;
@@ -215,7 +216,7 @@ static enum psd_status report_crash(const struct child *slot, const char *name, 
 			     WEXITSTATUS(wait_status), colon, words);
 }
 
-/* A bad input is the same for every job and has its place; what happened in a run needs the job's name. */
+/* A bad input is the same for every job and has its place. A failed run needs the job's name. */
 static enum psd_status report_failure(const struct record *record, const char *name, struct psd_error *err)
 {
 	if (record->status == PSD_ERUN || record->status == PSD_ENOMEM)
@@ -226,7 +227,7 @@ static enum psd_status report_failure(const struct record *record, const char *n
 	return record->status;
 }
 
-/* Earlier jobs go on: one of them may fail, too, and then it is the one to report, in every run alike. */
+/* Earlier jobs continue: if one of them fails too, it is the one to report, so that every run reports the same. */
 static void end_at(struct pool *pool, unsigned job)
 {
 	pool->end_job = job;
@@ -246,7 +247,7 @@ static void take_outcome(struct pool *pool, unsigned job, const struct psd_outco
 	end_at(pool, 0);
 }
 
-/* The child has closed its end: it is over, or about to be. */
+/* The child has closed its end of the pipe: it has ended, or will soon. */
 static void finish_child(struct pool *pool, struct child *slot)
 {
 	const unsigned job = slot->job;
@@ -311,7 +312,7 @@ static void start_children(struct pool *pool)
 			pool->next_job++;
 			continue;
 		}
-		/* fewer processes at a time will do, unless there is none */
+		/* fewer concurrent children will do, as long as there is one */
 		if (pool->n_running == 0) {
 			pool->status = status;
 			pool->end_job = pool->next_job;
@@ -320,7 +321,7 @@ static void start_children(struct pool *pool)
 	}
 }
 
-/* Sleeps until a child says something, ends, or a signal comes; returns false on a signal. */
+/* Sleeps until a child writes, a child ends, or a signal arrives. Returns false on a signal. */
 static bool wait_for_children(struct pool *pool)
 {
 	const unsigned n_slots = pool->children->n_at_once;

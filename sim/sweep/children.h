@@ -1,5 +1,5 @@
-/* Work spread over child processes: SimGrid is one per process and may abort(), so every case runs in a child of its
- * own. Results come back in the order of the jobs, whatever order they end in. */
+/* Runs jobs in child processes: SimGrid exists once per process and may abort(), so each case needs a child. Results
+ * have the order of the jobs, whichever ends first. */
 #ifndef PSD_SIM_CHILDREN_H
 #define PSD_SIM_CHILDREN_H
 
@@ -9,35 +9,36 @@
 #include "engine/base/error.h"
 #include "engine/program/outcome.h"
 
-/* Does job number `job`, in the child. What it prints goes nowhere, except into the message when the child crashes. */
+/* Does job number `job` in the child. Its output is discarded, unless the child crashes: then it is part of the error.
+ * */
 typedef enum psd_status (*psd_child_fn)(void *context, unsigned job, struct psd_outcome *outcome,
 					struct psd_error *err);
-/* Writes the job's name for people into text. */
+/* Writes a name of the job for people into text. */
 typedef void (*psd_child_name_fn)(const void *context, unsigned job, char *text, size_t room);
 
-/* Says why all jobs together are too much. */
+/* Fills err for jobs that have too many events together. */
 typedef enum psd_status (*psd_child_refuse_fn)(const void *context, struct psd_error *err);
 
 struct psd_children {
 	psd_child_fn work;
-	psd_child_refuse_fn refuse; /* or NULL: nothing is too much */
+	psd_child_refuse_fn refuse; /* NULL: no limit */
 	psd_child_name_fn name;
 	void *context;
 	unsigned n_jobs;
 	unsigned n_at_once;   /* >= 1 */
-	uint64_t most_events; /* of all outcomes together; beyond, refuse() gives the status */
-	bool has_progress;    /* a line on standard error that rewrites itself */
+	uint64_t most_events; /* limit for the events of all outcomes in sum; beyond it, refuse() gives the status */
+	bool has_progress;    /* shows a line on standard error that rewrites itself */
 };
 
-/* Runs all jobs; outcomes[job] is filled for each on success. When jobs fail, the first of them in the order of jobs is
- * reported, with its name: its own status (PSD_EINVAL and others with the text as it is), PSD_ERUN when it crashed,
- * with the signal and what it said. SIGINT, SIGTERM or SIGHUP end all children; then *signal_number says which it was,
- * else it is 0. No child is left when this returns, and a child dies when this process does. One thread only.
- * PSD_ENOMEM, PSD_ERUN. */
+/* Runs all jobs and fills outcomes[job] on success. If jobs fail, the first of them in the order of jobs is reported.
+ * An error of the input keeps its status and text; other errors get the job's name. A crash is PSD_ERUN with the signal
+ * and the child's words. SIGINT, SIGTERM and SIGHUP end all children; *signal_number is then the signal, else 0. No
+ * child is left at the return, and children die with this process. Call it from one thread. Returns PSD_ENOMEM,
+ * PSD_ERUN, or the status of a job. */
 enum psd_status psd_children_run(const struct psd_children *children, struct psd_outcome outcomes[], int *signal_number,
 				 struct psd_error *err) PSD_MUST_CHECK;
 
-/* Processor cores that this process may use, at least 1. */
+/* Number of processor cores that this process may use, at least 1. */
 unsigned psd_children_cores(void);
 
 #endif

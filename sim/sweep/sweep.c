@@ -1,4 +1,4 @@
-/* Makes the list of cases, has them run, and turns outcomes into results. */
+/* Lists the cases of a scenario, runs them in children, and turns outcomes into results. */
 #include "sim/sweep/sweep.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "sim/executor/simulate.h"
 #include "sim/sweep/children.h"
 
-enum { PROCESS_EVENTS = 5000 }; /* what takes as long as a process for a case */
+enum { PROCESS_EVENTS = 5000 }; /* events that cost as much as a process for a case */
 
 struct job {
 	const struct psd_costed_model *costed;
@@ -17,7 +17,7 @@ struct job {
 	struct psd_point point;
 };
 
-/* The cases of the report first, in its order, then what only serves as a baseline. */
+/* Cases: those of the report in its order, then those needed only as a baseline. */
 struct work_list {
 	const struct psd_sweep *sweep;
 	struct job *jobs;
@@ -25,9 +25,9 @@ struct work_list {
 	unsigned n_jobs;
 	unsigned n_systems;
 	unsigned n_points;
-	unsigned n_report_jobs;	   /* n_systems * n_points */
-	struct psd_scenario *calm; /* the scenario without slow nodes and background traffic: what a baseline runs in */
-	struct psd_costed_model calm_matter; /* borrows the graph and the costs */
+	unsigned n_report_jobs;		     /* n_systems * n_points */
+	struct psd_scenario *calm;	     /* scenario of baselines: without slow nodes and background traffic */
+	struct psd_costed_model calm_matter; /* borrows graph and costs */
 };
 
 static const struct psd_scenario *scenario_of(const struct psd_sweep *sweep)
@@ -102,8 +102,7 @@ static const struct psd_system *baseline_system(const struct psd_scenario *scena
 	return scenario->baseline_system < 0 ? NULL : &scenario->systems[scenario->baseline_system];
 }
 
-/* The job that is one worker of the baseline system at this bandwidth; n_jobs when there is none. A disturbed one is
- * none. */
+/* Finds the undisturbed job with one worker of the baseline system at this bandwidth; n_jobs if there is none. */
 static unsigned find_baseline(const struct work_list *list, double bandwidth_bps)
 {
 	const struct psd_scenario *scenario = scenario_of(list->sweep);
@@ -173,7 +172,7 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 	return add_baselines(list, err);
 }
 
-/* What forbids a system is said before the first case has run, not after an hour of others. */
+/* Reports a system that cannot run before the first case runs, not after an hour of others. */
 static enum psd_status check_systems(const struct work_list *list, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -216,7 +215,7 @@ static enum psd_status run_list(struct work_list *list, int *signal_number, stru
 	return status;
 }
 
-/* Without a baseline system each system's own: a worker that only computes. */
+/* Without a baseline system, the baseline of each system is a worker that only computes. */
 static double baseline_images_per_sec(const struct work_list *list, const struct job *job)
 {
 	const struct psd_costed_model *costed = list->sweep->costed;

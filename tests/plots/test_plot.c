@@ -185,7 +185,7 @@ Test(plot, compare_has_no_error_of_what_was_hardly_measured)
 	run = run_command(command);
 	EXPECT_WORDS(run.text, "  0.008000  0.000001000      -  exact\n",
 		     "-: less than a hundredth of the iteration.\n",
-		     "compute: of psd-run the time of processor or GPU, ");
+		     "compute: measured as time of the processor or GPU, ");
 	cr_expect_null(strstr(run.text, "799900"), "%s", run.text);
 	free(run.text);
 	run = compare(&folder, PREDICTED " " MEASURED, "2>&1 | sed '/^$/,$d'");
@@ -734,8 +734,8 @@ Test(plot, each_command_has_a_help_of_its_own)
 		{"speedup", "\n  --linear           linear axes", "--workers"},
 		{"curve", "usage: psd-plot curve FILE.csv... -o OUT", "--linear"},
 		{"timeline", "\n  --workers LIST     these workers", "--systems"},
-		{"compare", "\n  -o, --output OUT   the page to write, .html\n", ".png"},
-		{"", "\n  --bar RATIO        compare: what", "no such text"},
+		{"compare", "\n  -o, --output OUT   page to write, .html\n", ".png"},
+		{"", "\n  --bar RATIO        compare: bar of", "no such text"},
 	};
 
 	for (size_t h = 0; h < sizeof(helps) / sizeof(helps[0]); h++) {
@@ -1087,7 +1087,7 @@ Test(plot, curve_draws_training_where_nobody_was_tested_twice)
 			"Ring,0,1,2.3,0.1,1,\nRing,1,2,2,0.5,1,\nRing,2,3,1,0.75,1,0.5\n",
 			0));
 	drawn = read_output(&folder, "out.svg");
-	EXPECT_WORDS(drawn, "Ring", "top-1 of training samples, %", "of test samples<");
+	EXPECT_WORDS(drawn, "Ring", "top-1 of training samples, %", ">test samples<");
 	free(drawn);
 	remove_folder(&folder);
 }
