@@ -11,7 +11,7 @@
 
 #include "engine/base/error.h"
 
-#define PSD_EMULATION_MAX_NODES 400 /* two descriptors each, within the usual limit of 1024 */
+#define PSD_EMULATION_MAX_NODES 400 /* each takes two descriptors; the usual limit is 1024 */
 #define PSD_EMULATION_MIN_MTU	576U
 #define PSD_EMULATION_MAX_MTU	65535U
 
@@ -41,44 +41,22 @@ double psd_emulation_payload_ratio(uint32_t mtu_bytes);
 
 struct psd_emulation;
 
-/* Makes the cluster. *emulation: the caller closes it. Forks: call it, and psd_emulation_start, before starting
- * threads. PSD_EINVAL: options out of range; PSD_ENOMEM; PSD_ERUN: this machine lacks something, the text says what. */
+/* Makes the cluster. *emulation: the caller closes it. Forks a process for a while: call it before threads start.
+ * PSD_EINVAL: an option is out of range; PSD_ENOMEM; PSD_ERUN: this machine lacks something, the text names it. */
 enum psd_status psd_emulation_open(const struct psd_emulation_options *options, struct psd_emulation **emulation,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
-/* Kills (SIGKILL) and collects every process still running, then gives back the rest. NULL is allowed. */
+/* Removes the cluster once no process is left in its nodes. NULL is allowed. */
 void psd_emulation_close(struct psd_emulation *emulation);
 
 #define PSD_EMULATION_ADDRESS_MAX 16
-/* The IPv4 address of a node, 10.0.0.1 for node 0, in text; returns text. Pure, any thread. */
+/* The IPv4 address of a node as text, 10.0.0.1 for node 0; returns text. Pure, any thread. */
 char *psd_emulation_address(unsigned node, char text[PSD_EMULATION_ADDRESS_MAX]);
 
-/* What a process of a node does; its result is the process's exit status (0 to 255). context is as at the fork. */
-typedef int psd_emulation_work_fn(void *context, unsigned node);
-
-/* Starts a process in the node, which calls work(context, node) and then exits without running atexit functions.
- * Several may run in one node. It inherits open descriptors (but none of the emulation's), has default signal actions
- * and an empty signal mask, and is killed when the calling *thread* ends: call it from the main thread. Processes that
- * it starts itself are its own to end. *child: its number, from 0 in the order of starts. Standard output is flushed
- * before the fork and at the end. PSD_EINVAL: no such node; PSD_ENOMEM; PSD_ERUN: it could not be made or moved. */
-enum psd_status psd_emulation_start(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work,
-				    void *context, unsigned *child, struct psd_error *err) PSD_MUST_CHECK;
-
-/* How a process ended. */
-struct psd_emulation_end {
-	unsigned child, node;
-	bool was_killed;    /* by a signal */
-	int exit_or_signal; /* its exit status, or the signal's number if was_killed */
-	double cpu_sec;	    /* user and system time */
-	uint64_t peak_memory_bytes;
-};
-
-/* Waits, at most within_sec, until one of the processes ends or this one handles a signal. *has_ended: false when none
- * ended, or none runs; *end is then left alone. Each is told once. PSD_ENOMEM, PSD_ERUN: cannot wait. */
-enum psd_status psd_emulation_wait(struct psd_emulation *emulation, double within_sec, bool *has_ended,
-				   struct psd_emulation_end *end, struct psd_error *err) PSD_MUST_CHECK;
-
-/* Sends the signal to a child; does nothing if it has ended. */
-void psd_emulation_kill(struct psd_emulation *emulation, unsigned child, int signal_number);
+/* Moves the calling process into a node for good, and closes its descriptors of the cluster. The process must have one
+ * thread; the kernel kills it when its parent's thread ends. Call psd_emulation_close() in the parent alone. PSD_ERUN:
+ * the kernel refuses. */
+enum psd_status psd_emulation_enter(struct psd_emulation *emulation, unsigned node,
+				    struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

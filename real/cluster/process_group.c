@@ -106,10 +106,13 @@ static _Noreturn void live(struct psd_process_group *group, unsigned member, psd
 			   void *context, pid_t parent)
 {
 	enum psd_status status;
+	sigset_t no_signals;
 
+	sigemptyset(&no_signals);
+	(void)sigprocmask(SIG_SETMASK, &no_signals, NULL);
 	(void)signal(SIGINT, SIG_DFL);
 	(void)signal(SIGTERM, SIG_DFL);
-	(void)signal(SIGHUP, SIG_IGN); /* whether it ends anything is for the parent to say */
+	(void)signal(SIGHUP, SIG_IGN); /* the parent decides whether a hangup ends the group */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(1);
 	status = work(context, member, &group->errors[member]);
