@@ -25,23 +25,24 @@
 #define NODE_LINK     1000U
 #define CONGESTION    "cubic" /* BBR, some machines' default, carries half as much over veth pairs as cubic */
 
-/* One batch of TCP segments, MOST_BATCH_BYTES or what a link carries in BATCH_SEC if that is less, crosses the machine
- * as one packet, which keeps 10 Gbit/s affordable: each costs both ends an interrupt, and what passes every 250 us
- * takes 1.5 times the processor time of 500 us, every 100 us twice (tests/bench/real/bench_emulation.c, two cores). A
- * shaper lets pass at once what its burst holds. Processors with other work call a shaper late by up to a scheduler's
- * slice, which is about LATE_SEC whatever the link's rate; what its burst does not hold until then, the link has lost.
- * Measured with a parameter server on two cores, what messages took beyond their links' rate with bursts of 0.5, 1, 2,
- * 4 ms: four workers at 5 Gbit/s 28, 21, 11, 6 %, and 8 ms no less; three at 1 Gbit/s 4.7, 1.2, 0.3, 0.4
- * %. What passes at once after a pause, streams tell of when lines would have carried it. A burst lasts BURST_SEC of
- * the cluster's time at least. */
+/* A batch of TCP segments crosses the machine as one packet: MOST_BATCH_BYTES, or the bytes of BATCH_SEC at the link's
+ * rate if these are fewer. That keeps 10 Gbit/s affordable, since a packet costs both ends an interrupt: batches of 250
+ * us take 1.5 times the processor time of 500 us, those of 100 us twice (tests/bench/real/bench_emulation.c, two
+ * cores). A shaper lets bytes of its burst pass at once. A busy processor calls a shaper late by up to a scheduler's
+ * slice, about LATE_SEC at any rate; if the burst does not hold the bytes of that time, the link has lost them.
+ * Measured with a parameter server on two cores: excess of messages over their time at the link's rate with bursts of
+ * 0.5, 1, 2, 4 ms: four workers at 5 Gbit/s 28, 21, 11, 6 %, and 8 ms no less; three at 1 Gbit/s 4.7, 1.2, 0.3, 0.4 %.
+ * Streams delay bytes that pass at once after a pause (real/net/emulated.h). A burst lasts BURST_SEC of the cluster's
+ * time at least. */
 #define MOST_BATCH_BYTES 65536.0
 #define BATCH_SEC	 500e-6
 #define LATE_SEC	 4e-3
 #define BURST_SEC	 500e-6
 #define MAX_BURST_BYTES	 16e6
-/* As deep as a switch's port. Three senders to one get all of the rate with 2 to 20 ms, which a small message waits. */
+/* The queue of a switch's port. Three senders to one get the full rate with 2 to 20 ms; a small message waits as
+ * long. */
 #define QUEUE_SEC	  5e-3
-#define HEADER_BYTES	  52 /* of a segment: IP, and TCP with time stamps */
+#define HEADER_BYTES	  52 /* IP, and TCP with time stamps */
 #define FRAME_BYTES	  14 /* Ethernet */
 #define MIN_QUEUE_BYTES	  262144
 #define MAX_QUEUE_BYTES	  64e6
@@ -81,7 +82,7 @@ static uint32_t batch_of(const struct psd_emulation *emulation, double rate_bps)
 	return clamp(emulation->dilation_ratio * rate_bps / 8 * BATCH_SEC, emulation->mtu_bytes, MOST_BATCH_BYTES);
 }
 
-/* batch_bytes: of those who send over this link. */
+/* batch_bytes: the senders' batch on this link */
 static struct shape shape_of(const struct psd_emulation *emulation, double rate_bps, uint32_t batch_bytes)
 {
 	const double bytes_per_sec = emulation->dilation_ratio * rate_bps / 8;
@@ -107,7 +108,7 @@ static enum psd_status check_rate(double rate_bps, struct psd_error *err)
 static enum psd_status set_rates(struct psd_emulation *emulation, unsigned node, double send_bps, double receive_bps,
 				 struct psd_error *err)
 {
-	const uint32_t batch_bytes = batch_of(emulation, send_bps); /* all nodes' alike, so what arrives has it, too */
+	const uint32_t batch_bytes = batch_of(emulation, send_bps); /* equal on all nodes, so also on arrival */
 	const struct shape out = shape_of(emulation, send_bps, batch_bytes),
 			   in = shape_of(emulation, receive_bps, batch_bytes);
 	enum psd_status status = check_rate(send_bps, err);
@@ -141,9 +142,9 @@ char *psd_emulation_address(unsigned node, char text[PSD_EMULATION_ADDRESS_MAX])
 	return text;
 }
 
-/* Measured with seven senders on links of 1 Gbit/s: buffers that the kernel chooses serve some of them three times as
- * fast as others, and parameter servers wait for the last; with buffers that together are half a port's queue each gets
- * its share to a tenth, and nothing is lost; with all of the queue some is. */
+/* Measured with seven senders on links of 1 Gbit/s. With the kernel's buffers some senders are three times as fast as
+ * others, and parameter servers wait for the last. With buffers of half a port's queue in total, shares are equal
+ * within a tenth and nothing is lost; with all of the queue something is. */
 static uint32_t buffer_of(const struct psd_emulation *emulation, const struct psd_emulation_options *options)
 {
 	const double receive_bps = options->has_receive_rate ? options->receive_bps : options->rate_bps;

@@ -1,8 +1,8 @@
-/* An emulated cluster on this machine: every node a network namespace with one interface, eth0, all joined by a bridge,
- * each link shaped in both directions, as a switch with full-rate ports. Processes started in a node reach the other
- * nodes at known addresses and nothing else. Nothing has a name in the system: when this process ends, also by SIGKILL,
- * the kernel kills the nodes' processes and removes namespaces, bridge and links. Linux only; neither root nor iproute2
- * is needed. Refuses to know what the nodes compute. */
+/* An emulated cluster on this machine. Every node is a network namespace with one interface, eth0. A bridge joins them
+ * and each link is shaped in both directions, like a switch with full-rate ports. Processes in a node reach the other
+ * nodes at known addresses and nothing else. Nothing has a name in the system: when this process ends, even by SIGKILL,
+ * the kernel kills the nodes' processes and removes namespaces, bridge and links. Linux only; needs neither root nor
+ * iproute2. Refuses to know what the nodes compute. */
 #ifndef PSD_REAL_EMULATION_H
 #define PSD_REAL_EMULATION_H
 
@@ -18,25 +18,25 @@
 struct psd_emulation_options {
 	unsigned n_nodes; /* 1 to PSD_EMULATION_MAX_NODES */
 	bool has_rate;	  /* false: links as fast as the machine */
-	/* Of each node's link, each direction; a frame counts with its Ethernet header of 14 bytes, so that TCP's
-	 * payload gets at most psd_emulation_payload_ratio() of it. */
+	/* Rate of each node's link in each direction. Ethernet's header of 14 bytes counts, so that TCP's payload gets
+	 * psd_emulation_payload_ratio() of it at most. */
 	double rate_bps;
 	bool has_receive_rate; /* false: rate_bps both ways */
 	double receive_bps;    /* into each node */
 	bool has_dilation;     /* false: 1 */
-	double dilation_ratio; /* what shapers hold lasts so many times as long, from 8 on their bursts too; >= 1 */
-	/* That bring messages to one node at a time. From 2 on, where links have a rate, TCP's receive buffers together
-	 * hold half of what the port before a node does, but each at least 32 KiB, so that senders are served alike and
-	 * lose nothing. Else, and where the machine forbids it, they are as the kernel chooses. */
+	double dilation_ratio; /* stretches shapers' queues, and from 8 on their bursts, in time; >= 1 */
+	/* Largest number of connections that bring messages to one node at a time. From 2 on, if links have a rate,
+	 * TCP's receive buffers together hold half of a port's queue, at least 32 KiB each, so that senders get equal
+	 * shares and lose nothing. Otherwise, or if the machine forbids it, the kernel chooses their sizes. */
 	unsigned most_connections;
 	bool has_mtu; /* false: PSD_EMULATION_DEFAULT_MTU */
 	uint32_t mtu_bytes;
 };
 
-/* What Ethernet has unless somebody changed it. Larger ones save nothing: batches of segments pass in one piece. */
+/* Ethernet's default. A larger MTU saves nothing, since batches of segments pass in one piece. */
 #define PSD_EMULATION_DEFAULT_MTU 1500U
 
-/* What TCP's payload is of full frames: (mtu - 52) / (mtu + 14), 95.6 % at 1500, 99.3 % at 9000. Pure, any thread. */
+/* Share of TCP's payload in full frames: (mtu - 52) / (mtu + 14), 95.6 % at 1500, 99.3 % at 9000. Pure, any thread. */
 double psd_emulation_payload_ratio(uint32_t mtu_bytes);
 
 struct psd_emulation;

@@ -1,4 +1,4 @@
-/* Processes and what they tell through one pipe: a record each, short enough to be written in one piece. */
+/* Each process writes one record into a common pipe, short enough to be written in one piece. */
 #define _GNU_SOURCE
 #include "real/cluster/launch.h"
 
@@ -27,8 +27,8 @@ enum { FIRST_PORT = 7411 };
 /* Descriptors that a run opens beside its cluster: pipes, and one for each host's part of a trace. */
 enum { MOST_RUN_FILES = 4 };
 
-#define LOOK_SEC  0.05 /* how often the pipe is emptied while processes run */
-#define GRACE_SEC 1.0  /* after the first failure, for the others to notice it and say so */
+#define LOOK_SEC  0.05 /* longest wait for a record before looking for processes that ended */
+#define GRACE_SEC 1.0  /* time for the others to report after the first failure */
 
 struct record {
 	unsigned host;
@@ -53,23 +53,22 @@ struct launch {
 	struct record *records;
 	bool *has_record;
 	bool has_failed;
-	double give_up_sec; /* once one has failed */
-	bool has_first;	    /* the first failure's words */
+	double give_up_sec; /* when to kill the others, once one has failed */
+	bool has_first;	    /* a record with a failure came */
 	struct psd_error first;
-	bool has_killed; /* one ended by a signal that was not ours */
+	bool has_killed; /* a signal that was not ours ended a process */
 	char killed[160];
 };
 
 /* ---- links ---- */
 
 struct links {
-	double send_bps, receive_bps; /* of payload, out of a node and into it */
+	double send_bps, receive_bps; /* payload out of a node and into it */
 	double latency_sec;
 };
 
-/* In this machine's seconds. A replay's are what its operations' times are predicted beside: the stack's limits, its
- * incast and its latency count as well; a training's own stack has them by itself. Smaller messages take as long over
- * links that are slower by as much. */
+/* Links in this machine's seconds. A replay's links include the predicted stack's limits, incast and latency; a
+ * training has these by itself. A replay with a smaller payload has slower links, so that messages take as long. */
 static struct links links_of(const struct psd_case *made, const struct psd_replay *replay)
 {
 	const struct psd_rates *rates = &made->plan.rates;
@@ -84,9 +83,9 @@ static struct links links_of(const struct psd_case *made, const struct psd_repla
 	};
 }
 
-/* What messages are held to, because a shaped link lets some pass at once after a pause, as a part of the links' rates:
- * 0 where links are as they are. Workers of one node do not see each other's messages, and together gain a burst after
- * a pause. A training's bandwidth counts headers, a replay's rates do not. */
+/* The rate that messages are paced to, as a share of the links' rates, since a shaped link lets a burst pass at once
+ * after a pause; 0: not paced. Workers of one node do not see each other's messages, and together gain one burst. A
+ * training's bandwidth counts headers, a replay's rates do not. */
 static double pace_ratio(enum psd_cluster_kind cluster_kind, const struct psd_case *made,
 			 const struct psd_replay *replay)
 {
@@ -122,7 +121,7 @@ static struct psd_worker_options worker_of(const struct launch *launch, unsigned
 	worker.hosts = launch->hosts;
 	worker.listener = launch->listeners[self];
 	worker.has_rate = options->cluster_kind == PSD_CLUSTER_SHAPED && made->point.bandwidth_bps > 0.0;
-	/* the workers of a node share its link; each keeps to its part, busy or not */
+	/* the workers of a node share its link equally, whether the others are busy or not */
 	worker.send_bps = links.send_bps / launch->layout->workers_per_node;
 	worker.receive_bps = links.receive_bps / launch->layout->workers_per_node;
 	worker.pace_send_bps = ratio * links.send_bps;
@@ -156,7 +155,7 @@ static enum psd_status run_worker(struct launch *launch, unsigned self, struct p
 }
 
 /* A process's whole work. Its record tells the parent how it ended. */
-static enum psd_status live(void *context, unsigned self, struct psd_error *err)
+static enum psd_status run_member(void *context, unsigned self, struct psd_error *err)
 {
 	struct launch *launch = context;
 	struct record record = {.host = self};
@@ -198,7 +197,7 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 	return PSD_OK;
 }
 
-/* That bring messages to one node at a time; who takes steps hears from one at a time. */
+/* Largest number of connections that bring messages to one node at a time; 1 for collectives of steps. */
 static unsigned most_connections(const struct psd_case *made)
 {
 	const struct psd_layout *layout = &made->plan.layout;
@@ -212,15 +211,15 @@ static unsigned most_connections(const struct psd_case *made)
 		if (made->program.ops[i].kind != PSD_OP_SEND || payload.collective == last)
 			continue;
 		last = payload.collective;
-		payload.elements = psd_layout_hosts(layout); /* some for each shard */
+		payload.elements = psd_layout_hosts(layout); /* at least one element for each shard */
 		n_pairs = psd_payload_pairs_in(&payload, layout);
 		most = n_pairs > most ? n_pairs : most;
 	}
 	return most > 1 ? most * psd_train_least_streams(&made->costed->scenario->train) : 1;
 }
 
-/* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster,
- * so its links get their headers on top. */
+/* A scenario's bandwidth includes headers. A replay's rates are those of payload, so headers are added for its
+ * links. */
 static enum psd_status open_cluster(const struct psd_case *made, const struct psd_replay *replay,
 				    struct psd_emulation **emulation, struct psd_error *err)
 {
@@ -264,7 +263,8 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 
 static enum psd_status start_all(struct launch *launch, struct psd_error *err)
 {
-	const enum psd_status status = psd_process_group_start(&launch->group, launch->n_hosts, live, launch, err);
+	const enum psd_status status =
+		psd_process_group_start(&launch->group, launch->n_hosts, run_member, launch, err);
 
 	for (unsigned h = 0; h < launch->n_hosts; h++) {
 		launch->is_running[h] = !status;
@@ -369,7 +369,7 @@ static enum psd_status wait_all(struct launch *launch, struct psd_error *err)
 	return PSD_OK;
 }
 
-/* What killed a worker is the cause, what the others saw of it comes after. */
+/* The signal that killed a process is the cause; errors of other processes follow it. */
 static enum psd_status judge(const struct launch *launch, struct psd_worker_result *result, struct psd_error *err)
 {
 	if (launch->has_killed && launch->has_first)
@@ -382,7 +382,7 @@ static enum psd_status judge(const struct launch *launch, struct psd_worker_resu
 	}
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		if (!launch->has_record[h])
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u ended without a word", h);
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u ended without a result", h);
 	*result = launch->records[0].result;
 	for (unsigned h = 1; h < launch->n_hosts; h++) {
 		result->late_sec = fmax(result->late_sec, launch->records[h].result.late_sec);
@@ -408,12 +408,12 @@ static enum psd_status allocate(struct launch *launch, struct psd_error *err)
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		launch->listeners[h] = -1;
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no pipe: %s", strerror(errno));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot make a pipe: %s", strerror(errno));
 	launch->pipe_out = ends[0];
 	launch->pipe_in = ends[1];
-	/* only the reading end: a process waits until its record is taken */
+	/* the reading end only: a process waits until its record fits */
 	if (fcntl(launch->pipe_out, F_SETFL, O_NONBLOCK) < 0)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no pipe: %s", strerror(errno));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot make a pipe: %s", strerror(errno));
 	return PSD_OK;
 }
 

@@ -1,5 +1,5 @@
-/* What the suites of the emulated cluster share: opening one or skipping, waiting for its processes, simple things for
- * a node to do, and counting what is left. */
+/* Helpers of the emulated cluster's suites: open one or skip the test, wait for processes, simple work for nodes, and
+ * checks that nothing is left. */
 #ifndef PSD_TESTS_EMULATION_HELPER_H
 #define PSD_TESTS_EMULATION_HELPER_H
 

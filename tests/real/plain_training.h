@@ -15,11 +15,11 @@ struct plain_training {
 	struct psd_data *data;
 };
 
-/* Carries out psd-run's. system: its keys; optimiser: its keys; rate: of all iterations. */
+/* Trains by psd-run. system, optimiser: keys of the scenario; rate: learning rate */
 void plain_training_open(struct plain_training *of, const char *system, unsigned workers, unsigned workers_per_node,
 			 const char *optimiser, double rate);
 void plain_training_close(struct plain_training *of);
-/* What the worker's samples of the iteration add to the gradient, at the suite's own parameters. */
+/* Adds the gradient of the worker's samples of the iteration, at the suite's own parameters. */
 void plain_training_add_gradient(const struct plain_training *of, unsigned worker, unsigned iteration,
 				 double *gradient);
 /* How far psd-run's end is from the suite's own, of the way from the start. */

@@ -24,7 +24,7 @@ static const char model[] = "name: tiny\ninput: {channels: 16}\nlayers:\n"
 			    "  - {name: fc2, kind: inner-product, outputs: 4}\n"
 			    "  - {name: loss, kind: softmax-loss}\n";
 /* A line of the log for each of 200 iterations, some 50 bytes: more than a pipe of PIPE_BYTES holds, and it holds those
- * of more than 50. Who writes them there comes so far, and not to its end before somebody has read some. */
+ * of more than 50. A process that writes them gets this far, and cannot end before some are read. */
 static const char scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
 	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
@@ -223,7 +223,7 @@ static inline char *await_words(const struct started *started, const char *words
 	return said;
 }
 
-/* ---- what is left ---- */
+/* ---- remains ---- */
 
 static inline void run_uncut(const struct scratch_folder *folder, const char *options)
 {

@@ -13,11 +13,11 @@
 #include "tests/real/training.h"
 #include "tests/scratch_folder.h"
 
-/* Of a tensor's norm. Sums over samples round differently when the samples are dealt out, and once in some 10^7
+/* Share of a tensor's norm. Sums over samples round differently when workers divide the samples, and once in some 10^7
  * decisions (is this unit below 0, which of these nine is the largest) that turns one around: then a bias moves by 1e-6
  * to 4e-5 of its norm, else by 1e-8. */
 #define SAME_TOLERANCE_RATIO 1e-4
-/* Of the way that a tensor went from its start: so that equal starts alone do not pass. */
+/* Share of the distance of a tensor from its start, so that equal starts alone do not pass. */
 #define SAME_WAY_RATIO 0.1
 #define LEARNT_RATIO   0.95
 
@@ -494,8 +494,8 @@ static void keep_ratio(void *context, const struct psd_progress *progress)
 	*last_ratio = progress->correct_ratio;
 }
 
-/* Who knows the successor of each of 8 tokens is right unless noise comes, and of that one time in 8. A sample has 16
- * labels, which all count. */
+/* A network that knows the successor of each of 8 tokens is right without noise, and with noise one time in 8. All 16
+ * labels of a sample count. */
 Test(run, a_sequence_is_learnt_at_each_of_its_places)
 {
 	static const char text[] = "name: m\ninput: {channels: 1, height: 16}\nlayers:\n"

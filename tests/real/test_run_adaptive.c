@@ -19,7 +19,7 @@ TestSuite(run_adaptive, .timeout = 120);
 	", optimiser: {kind: adamw, beta1: 0.8, beta2: 0.95, epsilon: 0.0001, weight_decay: 0.1}, "                    \
 	"learning_rate: {policy: exp, base: 0.01, gamma: 0.9}"
 
-/* Of the way from the start: sums over samples that are rounded elsewhere. */
+/* Share of the distance from the start: sums over samples are rounded elsewhere. */
 #define SAME_WAY_RATIO 1e-5
 /* The same of gradients with 8 bits, and with 11. */
 #define BF16_WAY_RATIO 0.03
@@ -32,7 +32,7 @@ struct layout_case {
 	unsigned workers, workers_per_node;
 };
 
-/* Of SAMPLES in each iteration, whoever has them. */
+/* A run with SAMPLES in each iteration, divided in any way. */
 static struct training *train(const struct layout_case *of, uint32_t iterations, const char *learn)
 {
 	char job[384];
@@ -259,7 +259,7 @@ Test(run_adaptive, devices_go_on)
 	going_on_check("sync: ring, wire: fp16", GOING_ON_LOUD_ADAMW, 2, 1, NULL);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static const char scenario[] =
 	"title: softmax\nmodel: {graph: softmax.yaml, batch_per_worker: 4}\ncompute: {device: cpu}\n"

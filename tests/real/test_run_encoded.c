@@ -135,7 +135,7 @@ Test(run_encoded, what_leaves_the_range_of_a_node_moves_nothing)
 	check_range("two-level-ps, servers: 2, pair: 512B, slice: 8KiB", 4, 2);
 }
 
-/* Of each exchange one scale takes a part out of the range, and no other part. */
+/* In each exchange one scale takes one part out of the range, and no other part. */
 static void check_finite_at_every_scale(const char *sync, unsigned workers, unsigned workers_per_node)
 {
 	for (unsigned doublings = 14; doublings < 30; doublings++) {
@@ -188,8 +188,8 @@ Test(run_encoded, accuracy_is_within_a_point)
 
 /* ---- servers and factors ---- */
 
-/* Of what a server keeps a worker has the nearest value that there is, as often as it came: that alone is as far as the
- * rounding goes. What the server keeps goes its way by gradients, each rounded once. */
+/* A worker has the nearest encoded value of the server's parameter, so one rounding bounds their distance. The server's
+ * parameter changes by gradients, each rounded once. */
 static void check_method_on_nodes(const char *sync, unsigned workers, unsigned workers_per_node, const char *more)
 {
 	enum { ITERATIONS = 30 }; /* so far that no way at all is not near enough */
@@ -307,7 +307,7 @@ static struct training *train_loud(const char *model, const char *system, double
 	return training;
 }
 
-/* Of the second matrix. */
+/* The second matrix's. */
 static double loud_way(const struct training *from, const struct training *to)
 {
 	enum { FIRST = 30 * 40 + 40, END = FIRST + 40 * 50 };
@@ -355,8 +355,8 @@ Test(run_encoded, a_dynamic_ratio_falls_until_updates_go_through)
 	scratch_folder_remove(&folder);
 }
 
-/* What a worker may not add before its own step has left waits outside; it comes in when that has left, not when a sign
- * of life is next due, a quarter of this limit later. */
+/* Values that a worker may add only after its own step has left wait in the socket. They come in when that has left,
+ * not at the next sign of life, a quarter of this limit later. */
 Test(run_encoded, what_waits_for_a_step_to_leave_comes_in_when_it_has, .timeout = 60)
 {
 	struct training *training =

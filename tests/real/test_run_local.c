@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "real/run_choice.h"
+#include "real/run_parts.h"
 #include "real/session/checkpoint.h"
 #include "tests/real/going_on.h"
 #include "tests/real/training.h"
@@ -22,10 +22,10 @@ TestSuite(run_local, .timeout = 120);
 /* Half of what a float's last bit counts. */
 #define ROUNDING_RATIO (FLT_EPSILON / 2)
 /* How often a parameter of norm |w| is rounded between two exchanges, when the worker goes and when all join: its step,
- * the difference to the start, the sum of these, and the new parameter; the other run rounds it once. What comes of it
- * in later iterations is less than that again. */
+ * the difference to the start, the sum of these, and the new parameter; the other run rounds it once. Its effect in
+ * later iterations is smaller again. */
 #define ROUNDINGS (2 * 5)
-/* Of the way from the start: so that runs that learn nothing do not pass. */
+/* Share of the distance from the start, so that runs that learn nothing do not pass. */
 #define SAME_WAY_RATIO 1e-3
 
 struct job {
@@ -166,7 +166,7 @@ Test(run_local, lars_goes_by_a_workers_own_norms)
 	training_free(alone);
 }
 
-/* So are its means. What is added to the root is large here: half of it, or twice as much, would show. */
+/* So are its means. The number added to the root is large here: half of it, or twice as much, would show. */
 Test(run_local, adamw_goes_by_a_workers_own_means)
 {
 	static const char learn[] = ", optimiser: {kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 0.02, weight_decay: "
@@ -270,7 +270,7 @@ Test(run_local, a_single_worker_trains_as_without)
 
 /* ---- bytes ---- */
 
-/* Of 14 iterations neither the first period is measured nor the last two, which exchange before it is time. */
+/* Among 14 iterations, the first period is not measured, nor the last two, which exchange early. */
 Test(run_local, a_period_sends_what_an_iteration_does)
 {
 	for (unsigned c = 0; c < N_CASES; c++) {
@@ -305,7 +305,7 @@ Test(run_local, a_short_run_counts_what_there_is)
 	training_free(three);
 }
 
-/* Two warm up: of 3 steps 3, and then as many as measure at least what is asked for. */
+/* Two iterations warm up, which are one period of 3 steps; then whole periods measure at least the rest. */
 Test(run_local, a_replay_measures_whole_periods)
 {
 	cr_expect_eq(psd_run_whole_periods(6, 1), 6);
@@ -318,7 +318,7 @@ Test(run_local, a_replay_measures_whole_periods)
 
 enum { WINDOW = 24, WINDOWS = 4, FOLLOWED = WINDOW * WINDOWS - 3, STEPS = WINDOW };
 
-/* What worker 0 says of a run, in memory that the processes share. */
+/* Worker 0's results of a run, in memory that the processes share. */
 static struct seen {
 	double losses[FOLLOWED];
 	uint32_t steps[WINDOWS]; /* as remarked, and why */
@@ -527,9 +527,9 @@ static void check_cut(const char *system, uint32_t every, uint32_t cut)
 	scratch_folder_remove(&folder);
 }
 
-/* Of 7 steps in window 0 exchanges end iterations 6, 13 and 15; those of window 1 are decided two iterations before it.
- * Of 24 steps the only one ends 23, then there are 22 in window 1 and so 45 and 47, and 8 in window 2: 55, 63, 71. What
- * window 3 gets depends on losses before and behind a cut at 56. */
+/* With 7 steps in window 0, exchanges end iterations 6, 13 and 15; the steps of window 1 are decided two iterations
+ * before it. With 24 steps the only exchange ends 23, then window 1 has 22 steps, so 45 and 47, and window 2 has 8: 55,
+ * 63, 71. The steps of window 3 depend on losses before and behind a cut at 56. */
 Test(run_local, steps_that_follow_the_loss_go_on)
 {
 	check_cut("sync: ring, local_sgd: {steps: 7, window: 16}", 5, 7);
@@ -565,7 +565,7 @@ static void expect_not_to_go_on(const char *system, const struct psd_checkpoints
 	training_free(training);
 }
 
-/* Of 7 steps in the beginning and windows of 16. */
+/* A run with 7 steps at first and windows of 16. */
 Test(run_local, steps_of_another_system_are_refused)
 {
 	const struct scratch_folder folder = scratch_folder_make();

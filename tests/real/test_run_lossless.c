@@ -7,8 +7,8 @@
 
 #include "tests/real/training.h"
 
-/* Of a tensor's norm, after 20 updates. A sum of 16 samples is rounded by at most 16 2^-24 = 1e-6 of its parts' norms;
- * what that changes in later gradients is no more where nothing is decided. */
+/* Share of a tensor's norm, after 20 updates. A sum of 16 samples is rounded by at most 16 2^-24 = 1e-6 of its parts'
+ * norms; what that changes in later gradients is no more where nothing is decided. */
 #define SAME_TOLERANCE_RATIO 1e-5
 #define LEAST_WAY_RATIO	     0.05 /* so that equal starts alone do not pass */
 

@@ -18,7 +18,7 @@ TestSuite(run_low_rank, .timeout = 120);
 #define MODEL "../../tests/data/maskless.yaml"
 #define LEARN ", optimiser: {momentum: 0.9, weight_decay: 0.01}, learning_rate: {policy: exp, base: 0.1, gamma: 0.9}"
 
-/* Of the way from the start: floats that are rounded elsewhere, in a few iterations. */
+/* Share of the distance from the start: floats are rounded elsewhere, in a few iterations. */
 #define SAME_WAY_RATIO 1e-5
 
 enum { BATCH = 8, ITERATIONS = 6 };
@@ -28,7 +28,7 @@ struct layout_case {
 	unsigned workers, workers_per_node;
 };
 
-/* keys: of the system, behind those of the layout. */
+/* keys: keys of the system, behind those of the layout */
 static struct training *train(const struct layout_case *of, const char *keys, uint32_t iterations, const char *learn)
 {
 	char system[256], job[512];
@@ -237,7 +237,7 @@ static void check_values(const struct layout_case *of, const char *keys, uint64_
 	training_free(training);
 }
 
-/* Of a ring of 2 each sends as many values as there are: one half, and the sums of the other. */
+/* Each worker of a ring of 2 sends one half, and the sums of the other: as many values as there are. */
 Test(run_low_rank, what_is_sent_is_what_the_formula_says)
 {
 	static const struct layout_case two = {"sync: ring", 2, 1};
@@ -265,7 +265,7 @@ Test(run_low_rank, tensors_that_stay_as_they_are_do_not_travel)
 	}
 }
 
-/* Of 14 iterations whole periods of 4 are measured. */
+/* Whole periods of 4 among 14 iterations are measured. */
 Test(run_low_rank, a_prediction_counts_the_same_bytes)
 {
 	char systems[4096] = "", text[6144], *model = realpath("tests/data/maskless.yaml", NULL);
@@ -386,9 +386,9 @@ Test(run_low_rank, it_is_the_published_algorithm)
 	}
 }
 
-/* Of a loss that has fallen to a tenth: what is lost comes later. */
+/* Share of a loss that has fallen to a tenth: the residual comes later. */
 #define LEARNT_RATIO 2.0
-/* Of the first loss: with less of each gradient than it has. */
+/* Share of the first loss, with a part of each gradient only. */
 #define FALLEN_RATIO 0.5
 
 static double last_loss(const char *keys, uint32_t iterations, const char *optimiser, double rate)
@@ -457,7 +457,7 @@ static struct scratch_folder make_folder(void)
 	return folder;
 }
 
-/* What becomes of what was lost is in session/test_reshape_files.c. */
+/* Residuals after a change of hosts are tested in session/test_reshape_files.c. */
 Test(run_low_rank, another_rank_goes_on)
 {
 	const struct scratch_folder folder = make_folder();
@@ -471,7 +471,7 @@ Test(run_low_rank, another_rank_goes_on)
 	scratch_folder_remove(&folder);
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 Test(run_low_rank, hosts_of_another_rank_are_refused)
 {

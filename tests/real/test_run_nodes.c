@@ -10,9 +10,9 @@
 #include "tests/real/folder_run.h"
 #include "tests/real/training.h"
 
-enum { WORKERS = 4, A_NODE = 2, PARAMETERS = 145578 /* of CIFAR-10 quick */ };
+enum { WORKERS = 4, A_NODE = 2, PARAMETERS = 145578 /* CIFAR-10 quick */ };
 
-/* Of a tensor's norm, where sums have another order. */
+/* Share of a tensor's norm: sums have another order. */
 #define SAME_TOLERANCE_RATIO 1e-5
 
 #define JOB                                                                                                            \
@@ -155,9 +155,9 @@ Test(run_nodes, a_prediction_counts_the_same_bytes)
 
 /* ---- inside a node ---- */
 
-static uint64_t *loopback_bytes; /* of each node, in memory that the processes share */
+static uint64_t *loopback_bytes; /* one for each node, in memory that the processes share */
 
-/* What has gone over the node's loopback so far, TCP's own and all. */
+/* Bytes on the node's loopback so far, TCP's headers included. */
 static void note_loopback(void *context, unsigned self, const struct psd_memory *memory)
 {
 	FILE *devices = fopen("/proc/self/net/dev", "r");
@@ -188,7 +188,7 @@ static void check_inside(const char *system)
 	training_free(training);
 }
 
-/* Of six iterations, of which each would bring half of all parameters or more. */
+/* Bytes of six iterations, each of which would bring half of all parameters or more. */
 Test(run_nodes, no_tensor_goes_over_a_link_inside_a_node)
 {
 	struct training *training = make("sync: ring", A_NODE);

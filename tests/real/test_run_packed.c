@@ -19,7 +19,7 @@ TestSuite(run_packed, .timeout = 120);
 #define MODEL "../../tests/data/maskless.yaml"
 #define LEARN ", optimiser: {momentum: 0.9, weight_decay: 0.01}, learning_rate: {policy: exp, base: 0.1, gamma: 0.9}"
 
-/* Of the way from the start: floats that are rounded elsewhere, in a few iterations. */
+/* Share of the distance from the start: floats are rounded elsewhere, in a few iterations. */
 #define SAME_WAY_RATIO 1e-5
 /* The same where rounding may turn around the sign of a value that is nearly nothing: it travels as a mean of the
  * others, and what is wrong with it a little later. */
@@ -189,8 +189,8 @@ static void check_bytes(const struct layout_case *of, const char *compress, uint
 	training_free(training);
 }
 
-/* Of 2 nodes each pushes the other's half of 8 blocks, and sends its own half as sums. Of 4 node 1 has one block of
- * each item: it pushes the 5 others, and sends its 3 to 3. A server sends all to two workers. */
+/* Each of 2 nodes pushes the other's half of 8 blocks, and sends its own half as sums. With 4 nodes, node 1 has one
+ * block of each item: it pushes the 5 others, and sends its 3 to 3. A server sends all to two workers. */
 Test(run_packed, what_is_sent_is_what_the_formula_says)
 {
 	enum { CONV_BYTES = (216 + 8) * 4 };
@@ -219,7 +219,7 @@ Test(run_packed, tensors_that_stay_as_they_are_do_not_travel)
 	training_free(signs);
 }
 
-/* Of 14 iterations whole periods of 4 are measured. */
+/* Whole periods of 4 among 14 iterations are measured. */
 Test(run_packed, a_prediction_counts_the_same_bytes)
 {
 	char systems[4096] = "", text[6144], *model = realpath("tests/data/maskless.yaml", NULL);
@@ -279,7 +279,7 @@ Test(run_packed, one_local_step_is_an_exchange_of_gradients)
 
 /* ---- momentum before compression ---- */
 
-/* Of P workers each has u = m u + g + (d / P) w, and all of it travels: the sum is U = m U + G + d w, and w -= rate U.
+/* Each of P workers has u = m u + g + (d / P) w, and all of it is sent: the sum is U = m U + G + d w, and w -= rate U.
  * Without compression h = m h + rate (G + d w) is rate U where the rate stays, and w -= h. By Nesterov s + m U, with
  * s = G + d w, travels, and there w -= (1 + m) h - m (h before), which is rate (s + m U), too. */
 Test(run_packed, momentum_before_is_momentum_where_all_travels)
@@ -309,7 +309,7 @@ Test(run_packed, lars_needs_gradients_without_momentum)
 
 enum { N = PLAIN_PARAMETERS, WEIGHTS = PLAIN_INPUTS * PLAIN_CLASSES, REFERENCE_WORKERS = 2, BLOCK = 1024 };
 #define RATE 0.25
-/* Of how far a parameter goes. */
+/* Share of the distance of a parameter from its start. */
 #define NEAR_RATIO 0.01
 enum { MOST_TURNED = 4 };
 
@@ -378,7 +378,7 @@ Test(run_packed, it_is_the_published_algorithm)
 	check_reference("sync: ps, servers: 2, unit: tensor, compress: {by: top-k, kept: 100%}", 1024);
 }
 
-/* Of a loss that has fallen to a twentieth: what is lost comes later. */
+/* Share of a loss that has fallen to a twentieth: the residual comes later. */
 #define LEARNT_RATIO 2.0
 
 static double last_loss(const char *compress, const char *learn)
@@ -454,7 +454,7 @@ Test(run_packed, what_of_a_block_travels_may_change)
 	scratch_folder_remove(&folder);
 }
 
-/* What becomes of what was lost is in session/test_reshape_files.c. */
+/* Residuals after a change of hosts are tested in session/test_reshape_files.c. */
 Test(run_packed, other_blocks_and_systems_go_on)
 {
 	const struct scratch_folder folder = make_folder();
@@ -472,8 +472,8 @@ Test(run_packed, other_blocks_and_systems_go_on)
 	scratch_folder_remove(&folder);
 }
 
-/* Of 5 servers at most 3 have one of 3 blocks. Others would be done before workers begin, and have no checkpoint that
- * all could go on from. */
+/* At most 3 of 5 servers have one of 3 blocks. The others would be done before workers begin, without a checkpoint from
+ * which all could go on. */
 Test(run_packed, a_server_without_blocks_saves_nothing)
 {
 	const struct scratch_folder folder = make_folder();
@@ -485,7 +485,7 @@ Test(run_packed, a_server_without_blocks_saves_nothing)
 	scratch_folder_remove(&folder);
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 Test(run_packed, hosts_that_compress_otherwise_are_refused)
 {

@@ -111,7 +111,7 @@ Test(run_restarts, when_none_is_left_it_fails)
 	scratch_folder_remove(&folder);
 }
 
-/* ---- what is no reason ---- */
+/* ---- failures without a restart ---- */
 
 Test(run_restarts, what_would_fail_again_is_not_tried_again)
 {

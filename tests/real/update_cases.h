@@ -33,7 +33,7 @@ static const struct update_case cases[] = {
 };
 enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };
 
-/* Of the way from the start: sums over samples that are rounded elsewhere. */
+/* Share of the distance from the start: sums over samples are rounded elsewhere. */
 #define SAME_WAY_RATIO 1e-5
 /* The same of gradients with 8 bits. */
 #define BF16_WAY_RATIO 0.03
@@ -41,8 +41,8 @@ enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };
 /* A rate that moves nothing: where all runs begin. */
 #define LEARN_NOTHING ", learning_rate: {policy: fixed, base: 1e-9}"
 
-/* A network of many layers, with 24 samples in each iteration, whoever has them. more: keys of the system; learn: of
- * `train`. */
+/* A network of many layers with 24 samples in each iteration, divided in any way. more: keys of the system; learn: keys
+ * of `train` */
 static inline struct training *update_case_train(const struct update_case *of, const char *more, const char *learn)
 {
 	char system[192], job[384];

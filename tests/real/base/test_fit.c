@@ -67,7 +67,7 @@ Test(fit, one_size_is_no_line)
 	cr_expect_eq(line.constant_sec, 7);
 }
 
-/* What slows all members of a turn alike is no difference between them. */
+/* A disturbance that slows all members of a turn alike is not jitter. */
 Test(fit, what_all_share_is_no_jitter)
 {
 	const double secs[] = {1, 2, 3, 4, 2, 4, 6, 8};

@@ -93,7 +93,7 @@ Test(lane, without_an_eventfd_whoever_starts_a_job_waits_for_it)
 	psd_lane_close(&lane);
 }
 
-/* Of the staged jobs: how far each stage is, and what the first may go on to. */
+/* Progress of each stage, and the limit of the first. */
 struct staged {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;

@@ -16,7 +16,7 @@
 
 TestSuite(emulation, .timeout = 120);
 
-/* ---- what a node is ---- */
+/* ---- a node ---- */
 
 Test(emulation, every_node_has_its_address_and_no_other)
 {
@@ -54,7 +54,7 @@ static int count_neighbours(void *context, unsigned node)
 	return 0;
 }
 
-/* Of neighbours that are asked for the kernel has 1,024 at a time, those of all namespaces: 33 nodes have more. */
+/* The kernel keeps at most 1,024 neighbours found by ARP in all namespaces together: 33 nodes have more. */
 Test(emulation, no_node_asks_where_another_is)
 {
 	struct psd_emulation *const emulation = open_or_skip(3);
@@ -83,7 +83,7 @@ struct shaper {
 	double burst_sec;
 };
 
-#define TICK_SEC 64e-9 /* of the kernel's shapers: PSCHED_SHIFT in net/pkt_sched.h */
+#define TICK_SEC 64e-9 /* tick of the kernel's shapers: PSCHED_SHIFT in net/pkt_sched.h */
 
 /* The shaper in a qdisc's attributes; 0 bytes per second if there is none. */
 static struct shaper read_shaper(const unsigned char *attributes, size_t n_bytes)

@@ -29,7 +29,7 @@ Test(emulation_end, a_process_holds_no_other_nodes_namespace)
 	psd_emulation_close(emulation);
 }
 
-/* ---- what remains ---- */
+/* ---- remains ---- */
 
 /* A network of its own, if it may: others on the machine add interfaces to the common one, and remove them. */
 static void leave_common_network(void)

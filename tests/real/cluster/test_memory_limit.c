@@ -1,4 +1,4 @@
-/* What a cluster takes of this machine's memory at the least. */
+/* The least memory that a cluster takes of this machine. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 enum {
 	WORKERS = 3,
 	BATCH = 8,
-	PARAMETERS = 145578 /* of CIFAR-10 quick */,
+	PARAMETERS = 145578 /* CIFAR-10 quick */,
 	INPUT_BYTES = 4 * 3 * 32 * 32,
 	KEPT_BYTES = 4 * (64 + 10), /* gradients of what its two inner products put out */
 	TRAINING_BYTES = 16 << 20   /* beside tensors */
@@ -33,7 +33,7 @@ Test(memory_limit, every_worker_has_two_copies_and_its_activations)
 		     WORKERS * (TRAINING_BYTES + 2 * 4 * (uint64_t)PARAMETERS +
 				BATCH * (one->loaded.costed.graph.activation_bytes + INPUT_BYTES + KEPT_BYTES)));
 	cr_expect_gt(psd_memory_limit_least_bytes(&two->made, NULL), trained_bytes);
-	cr_expect_lt(trained_bytes, GIB); /* what any machine has */
+	cr_expect_lt(trained_bytes, GIB); /* less than any machine has */
 	training_free(one);
 	training_free(two);
 }

@@ -80,7 +80,7 @@ Test(process_group, an_ignored_SIGCHLD_is_a_failure_and_no_endless_wait)
 	signal(SIGCHLD, SIG_IGN);
 	cr_assert_eq(psd_process_group_start(&group, MEMBERS, leave, NULL, &err), PSD_OK, "%s", err.text);
 	cr_expect_eq(psd_process_group_wait(&group, NULL, &err), PSD_ERUN);
-	cr_expect_str_eq(err.text, "a process that measured ended without a word");
+	cr_expect_str_eq(err.text, "a process that measured ended without a result");
 	signal(SIGCHLD, SIG_DFL);
 }
 
