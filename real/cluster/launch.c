@@ -52,7 +52,7 @@ struct launch {
 
 	struct record *records;
 	bool *has_record;
-	bool has_failed;
+	bool has_failed;    /* a process failed, or ended by a signal */
 	double give_up_sec; /* when to kill the others, once one has failed */
 	bool has_first;	    /* a record with a failure came */
 	struct psd_error first;
@@ -323,9 +323,9 @@ static void note_end(struct launch *launch, unsigned host, int wait_status)
 	note_failure(launch);
 }
 
-/* Until a process has something to tell, or LOOK_SEC. Once all have closed their ends of the pipe, poll() no longer
- * waits: the last one ends within a moment. */
-static void wait_for_news(struct launch *launch)
+/* Waits for a record, LOOK_SEC at most, then notes records and ends. Once all processes have closed the pipe, poll() no
+ * longer waits: the last process ends within a moment. */
+static void wait_for_records(struct launch *launch)
 {
 	const struct timespec moment = {0, 1000000};
 	struct pollfd pipe_out = {.fd = launch->pipe_out, .events = POLLIN};
@@ -361,7 +361,7 @@ static enum psd_status wait_all(struct launch *launch, struct psd_error *err)
 	while (is_any_running(launch)) {
 		if (stop_signal && *stop_signal)
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "stopped by signal %d", (int)*stop_signal);
-		wait_for_news(launch);
+		wait_for_records(launch);
 		if (launch->has_failed && psd_socket_now_sec() >= launch->give_up_sec)
 			kill_all(launch);
 	}

@@ -13,8 +13,8 @@ enum {
 };
 
 /* Memory of a sample on its worker's host: outputs of layers, gradients of the outputs that factors are made of, and
- * the next sample. Gradients of other outputs share memory. A device with memory of its own leaves the samples
- * alone. */
+ * the next sample. Gradients of other outputs share memory. With a device of its own memory the host keeps samples
+ * only. */
 static uint64_t sample_bytes(const struct psd_graph *graph, bool is_apart)
 {
 	uint64_t values = psd_shape_elements(graph->layers[0].shape);

@@ -153,7 +153,7 @@ Test(run_cli, an_option_of_another_command_is_refused)
 		}
 }
 
-Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
+Test(run_cli, a_scenario_that_cannot_run_is_refused_with_its_place)
 {
 	const struct scratch_folder folder = make_tiny();
 	static const struct {
@@ -587,7 +587,7 @@ Test(run_cli, a_snapshot_that_is_not_written_is_said)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, what_is_not_heeded_is_said)
+Test(run_cli, keys_without_effect_are_named)
 {
 	const struct scratch_folder folder = make_tiny();
 	static const struct {

@@ -105,7 +105,7 @@ Test(run_clip, sums_in_any_order_train_alike)
 }
 
 /* Bit for bit, where workers update anyway. */
-Test(run_clip, what_is_short_enough_stays_as_it_is)
+Test(run_clip, a_gradient_below_the_limit_stays_as_it_is)
 {
 	for (unsigned c = 0; c < 4; c++) { /* those of all-reduces */
 		struct training *plain = update_case_train(&cases[c], "", ", optimiser: {" SGD "}" RATE),

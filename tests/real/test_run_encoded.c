@@ -119,7 +119,7 @@ static void check_range(const char *sync, unsigned workers, unsigned workers_per
 }
 
 /* Each of the servers has a part of what left it. */
-Test(run_encoded, what_leaves_the_range_moves_nothing)
+Test(run_encoded, a_gradient_beyond_the_range_moves_nothing)
 {
 	static const char *const syncs[] = {
 		"ring", "ps",	"ps, servers: 2", "ps, pair: 512B, slice: 8KiB",
@@ -129,7 +129,7 @@ Test(run_encoded, what_leaves_the_range_moves_nothing)
 		check_range(syncs[s], 2, 1);
 }
 
-Test(run_encoded, what_leaves_the_range_of_a_node_moves_nothing)
+Test(run_encoded, a_gradient_beyond_the_range_in_a_node_moves_nothing)
 {
 	check_range("two-level-ps", 4, 2);
 	check_range("two-level-ps, servers: 2, pair: 512B, slice: 8KiB", 4, 2);
@@ -153,7 +153,7 @@ static void check_finite_at_every_scale(const char *sync, unsigned workers, unsi
 }
 
 /* Where no worker's own gradient leaves it: in one shard's part. All shards leave the update out. */
-Test(run_encoded, what_only_the_sum_of_a_node_takes_out_of_the_range_moves_nothing)
+Test(run_encoded, a_sum_of_a_node_beyond_the_range_moves_nothing)
 {
 	check_finite_at_every_scale("two-level-ps", 4, 2);
 }
@@ -357,7 +357,7 @@ Test(run_encoded, a_dynamic_ratio_falls_until_updates_go_through)
 
 /* Values that a worker may add only after its own step has left wait in the socket. They come in when that has left,
  * not at the next sign of life, a quarter of this limit later. */
-Test(run_encoded, what_waits_for_a_step_to_leave_comes_in_when_it_has, .timeout = 60)
+Test(run_encoded, values_that_wait_for_a_step_are_added_once_it_has_left, .timeout = 60)
 {
 	struct training *training =
 		training_make("cifar10-quick.yaml", "sync: recursive-doubling, wire: fp16, priority: forward", 4, 1, 8,

@@ -461,7 +461,7 @@ Test(run_local, a_run_may_end_at_a_decision)
 #define LEARN_ON "data: {training_samples: 40, test_samples: 32}, optimiser: {momentum: 0.9}"
 
 /* Saved before iterations 3 and 6, where 2 and 4 were asked for. */
-Test(run_local, what_goes_on_ends_as_what_was_never_cut)
+Test(run_local, a_resumed_run_ends_like_an_uninterrupted_one)
 {
 	going_on_check("sync: ring, local_sgd: {steps: 3}", LEARN_ON, 2, 1, NULL);
 	going_on_check("sync: ring, wire: bf16, local_sgd: {steps: 3}", LEARN_ON, 3, 1, NULL);
@@ -494,7 +494,7 @@ static void check_period_cut(const char *system, unsigned workers)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_local, what_goes_on_within_a_period_begins_another)
+Test(run_local, a_run_resumed_within_a_period_begins_a_new_one)
 {
 	check_period_cut("sync: ring, wire: bf16, local_sgd: {steps: 4}", 2);
 }

@@ -238,7 +238,7 @@ static void check_values(const struct layout_case *of, const char *keys, uint64_
 }
 
 /* Each worker of a ring of 2 sends one half, and the sums of the other: as many values as there are. */
-Test(run_low_rank, what_is_sent_is_what_the_formula_says)
+Test(run_low_rank, sent_bytes_are_those_of_the_formula)
 {
 	static const struct layout_case two = {"sync: ring", 2, 1};
 	const uint64_t lengths = (8 + 27) + (24 + 128) + (10 + 24), biases = 8 + 24 + 10;
@@ -425,7 +425,7 @@ Test(run_low_rank, it_learns_about_as_much)
 /* ---- runs that go on ---- */
 
 /* With conv, batch norm and dropout. */
-Test(run_low_rank, what_goes_on_ends_as_what_was_never_cut)
+Test(run_low_rank, a_resumed_run_ends_like_an_uninterrupted_one)
 {
 	going_on_check("sync: ring, low_rank: {rank: 2}", GOING_ON_SGD, 2, 1, NULL);
 	going_on_check("sync: ring, low_rank: {rank: 1}, fuse: 1KiB", GOING_ON_SGD, 3, 1, NULL);
@@ -483,7 +483,7 @@ Test(run_low_rank, hosts_of_another_rank_are_refused)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_low_rank, that_something_is_lost_is_said)
+Test(run_low_rank, losses_of_precision_are_noted)
 {
 	const struct scratch_folder folder = make_folder();
 

@@ -191,7 +191,7 @@ static void check_bytes(const struct layout_case *of, const char *compress, uint
 
 /* Each of 2 nodes pushes the other's half of 8 blocks, and sends its own half as sums. With 4 nodes, node 1 has one
  * block of each item: it pushes the 5 others, and sends its 3 to 3. A server sends all to two workers. */
-Test(run_packed, what_is_sent_is_what_the_formula_says)
+Test(run_packed, sent_bytes_are_those_of_the_formula)
 {
 	enum { CONV_BYTES = (216 + 8) * 4 };
 
@@ -403,7 +403,7 @@ Test(run_packed, it_learns_about_as_much)
 /* ---- runs that go on ---- */
 
 /* With conv, batch norm and dropout; parts of several blocks, and servers without any of an item. */
-Test(run_packed, what_goes_on_ends_as_what_was_never_cut)
+Test(run_packed, a_resumed_run_ends_like_an_uninterrupted_one)
 {
 	going_on_check("sync: ps, compress: {by: one-bit}", GOING_ON_SGD, 2, 1, NULL);
 	going_on_check("sync: ps, compress: {by: top-k, kept: 2%}", GOING_ON_SGD, 3, 1, NULL);
@@ -443,7 +443,7 @@ static struct scratch_folder make_folder(void)
 }
 
 /* The rest is what is left, whichever way. */
-Test(run_packed, what_of_a_block_travels_may_change)
+Test(run_packed, the_kept_part_of_a_block_may_change)
 {
 	const struct scratch_folder folder = make_folder();
 
@@ -504,7 +504,7 @@ Test(run_packed, hosts_that_compress_otherwise_are_refused)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_packed, that_something_is_lost_is_said)
+Test(run_packed, losses_of_precision_are_noted)
 {
 	const struct scratch_folder folder = make_folder();
 

@@ -156,7 +156,7 @@ Test(run_save, a_solver_says_how_often)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_save, what_goes_on_ends_as_what_was_never_cut)
+Test(run_save, a_resumed_run_ends_like_an_uninterrupted_one)
 {
 	const struct scratch_folder folder = make_folder();
 
@@ -300,7 +300,7 @@ static void shell(const struct scratch_folder *folder, const char *command)
 }
 
 /* A run that was killed at its checkpoint 8 left one file, which must not stay beside the next run's others. */
-Test(run_save, what_an_earlier_run_has_left_is_taken_away)
+Test(run_save, files_of_an_earlier_run_are_removed)
 {
 	const struct scratch_folder folder = make_folder();
 

@@ -146,7 +146,7 @@ Test(run_secret, a_file_that_others_can_read_is_a_remark)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_secret, what_cannot_be_is_one_line)
+Test(run_secret, impossible_options_are_refused_in_one_line)
 {
 	const struct scratch_folder folder = make_folder();
 	static const struct {

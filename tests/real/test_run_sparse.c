@@ -97,7 +97,7 @@ static void check_bytes(const char *wire, uint64_t value_bytes)
 	training_free(training);
 }
 
-Test(run_sparse, what_is_sent_is_what_the_formula_says)
+Test(run_sparse, sent_bytes_are_those_of_the_formula)
 {
 	check_bytes("fp32", 4);
 	check_bytes("fp16", 2);

@@ -68,7 +68,7 @@ Test(fit, one_size_is_no_line)
 }
 
 /* A disturbance that slows all members of a turn alike is not jitter. */
-Test(fit, what_all_share_is_no_jitter)
+Test(fit, a_common_disturbance_is_not_jitter)
 {
 	const double secs[] = {1, 2, 3, 4, 2, 4, 6, 8};
 

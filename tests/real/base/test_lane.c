@@ -140,7 +140,7 @@ Test(lane, a_first_stage_goes_on_while_the_second_waits, .timeout = 60)
 	psd_lane_close(&lane);
 }
 
-Test(lane, what_was_started_is_done_before_it_closes)
+Test(lane, started_jobs_are_done_before_it_closes)
 {
 	unsigned n_done = 0;
 	struct psd_lane lane;

@@ -1,5 +1,5 @@
-/* The emulated cluster's structure: what a node is, whom it reaches, who may have one. How fast its links are is
- * measured by tests/bench/real/bench_emulation.c. */
+/* The emulated cluster's structure: a node's addresses and shaper, the nodes it reaches, the users that may make one.
+ * tests/bench/real/bench_emulation.c measures the speed of links. */
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/pkt_sched.h>
@@ -170,7 +170,7 @@ Test(emulation, a_link_keeps_what_it_could_carry_while_a_processor_has_other_wor
 	cr_assert_float_eq(burst_sec(5e9), 4e-3, 1e-5);
 }
 
-/* ---- whom a node reaches ---- */
+/* ---- connections of a node ---- */
 
 Test(emulation, nodes_connect_to_each_other)
 {

@@ -65,7 +65,7 @@ Test(hosts, names_are_as_long_as_a_resolver_takes_them)
 	cr_expect_eq(parse(&hosts, text, &err), PSD_EINVAL);
 }
 
-Test(hosts, what_is_no_host_is_named_with_its_line)
+Test(hosts, a_line_that_is_not_a_host_is_named)
 {
 	expect_error("", "h.txt: has no host, must name at least one");
 	expect_error("# nobody\n", "h.txt: has no host, must name at least one");

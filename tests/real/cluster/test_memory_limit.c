@@ -77,7 +77,7 @@ Test(memory_limit, workers_of_a_node_share_memory)
 }
 
 /* One of three; and what it keeps of all workers' factors. */
-Test(memory_limit, of_a_replay_real_workers_take_theirs)
+Test(memory_limit, real_workers_of_a_replay_take_their_memory)
 {
 	struct training *training = training_make("cifar10-quick.yaml", "sync: sfb", WORKERS, 1, BATCH, 1, TRAIN);
 	struct psd_replay one = replay;
@@ -90,7 +90,7 @@ Test(memory_limit, of_a_replay_real_workers_take_theirs)
 	training_free(training);
 }
 
-Test(memory_limit, what_does_not_fit_is_refused)
+Test(memory_limit, a_cluster_that_does_not_fit_is_refused)
 {
 	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, 1, BATCH, 1, TRAIN);
 	const uint64_t least_bytes = psd_memory_limit_least_bytes(&training->made, NULL);

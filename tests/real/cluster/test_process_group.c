@@ -1,4 +1,4 @@
-/* Processes of a measurement: who fails is heard, and nobody is waited for who cannot come. */
+/* Groups of processes: a failure is reported, and no process waits for one that cannot come. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <sched.h>
@@ -133,7 +133,7 @@ static enum psd_status fail_instead_of_meeting(void *context, unsigned member, s
 	return PSD_OK;
 }
 
-Test(process_group, who_waits_for_one_that_failed_is_ended)
+Test(process_group, a_member_that_waits_for_a_failed_one_is_killed)
 {
 	struct meeting meeting = {.n_turns = NULL};
 	struct psd_error err = {.text = ""};

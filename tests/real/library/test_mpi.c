@@ -200,7 +200,7 @@ Test(mpi, is_a_row_beside_others_where_mpirun_starts_psd_run, .timeout = 120)
 	free(ranks.text);
 }
 
-Test(mpi, who_was_not_started_by_mpirun_is_told)
+Test(mpi, a_process_without_mpirun_is_refused)
 {
 	static const struct psd_system system = {.name = "s", .sync = PSD_SYNC_LIBRARY, .at = {"a.yaml", 4, 5}};
 	struct psd_error err;
