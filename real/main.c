@@ -1,5 +1,4 @@
-/* psd-run: trains on a cluster of worker processes from a scenario file. Chooses what is done, and the exit status; the
- * rest is elsewhere. */
+/* psd-run: trains on a cluster of worker processes from a scenario file. Chooses the command and the exit status. */
 #define _GNU_SOURCE 1
 
 #include <stdlib.h>
@@ -32,7 +31,7 @@ static int exit_of(enum psd_status status)
 	return status == PSD_EINVAL || status == PSD_EFILE ? EXIT_BAD_INPUT : EXIT_RUN_FAILED;
 }
 
-/* What names a file and line stands alone, as compilers do it, so that editors find the place. */
+/* A message with file and line stands alone, as compilers print it, so that editors find the place. */
 static int complain(enum psd_status status, const struct psd_error *err, bool has_place)
 {
 	if (psd_console_stop_signal) {
@@ -54,7 +53,7 @@ static enum psd_status print_scenario(const struct psd_scenario *scenario, struc
 	return psd_console_print(&text, err);
 }
 
-/* --dilation is the last of the settings. */
+/* --dilation becomes the last of the settings. */
 static enum psd_status load_scenario(const struct psd_run_options *options, struct psd_scenario *scenario,
 				     struct psd_error *err)
 {
@@ -146,7 +145,7 @@ static int write_weights(const struct psd_run_options *options)
 	return EXIT_DONE;
 }
 
-static int tell(const struct psd_run_options *options)
+static int print_about(const struct psd_run_options *options)
 {
 	const struct psd_reference how = {options->is_markdown, options->arguments.topic, psd_output_terminal_width()};
 	struct psd_text text = {.bytes = NULL};
@@ -177,7 +176,7 @@ int main(int argc, char *argv[])
 	psd_console_open();
 	if (psd_run_options_parse(&options, argc, argv, &err))
 		return complain(PSD_EINVAL, &err, false);
-	exit_status = options.about				     ? tell(&options)
+	exit_status = options.about				     ? print_about(&options)
 		      : options.arguments.command == PSD_RUN_PACK    ? pack(&options)
 		      : options.arguments.command == PSD_RUN_WEIGHTS ? write_weights(&options)
 								     : use_scenario(&options);

@@ -1,4 +1,4 @@
-/* The systems of a scenario, one after the other, on one cluster. */
+/* Runs the systems of a scenario, one after the other, on one cluster. */
 #include "real/run.h"
 
 #include <inttypes.h>
@@ -12,110 +12,26 @@
 #include "engine/scenario/scenario_heed.h"
 #include "real/base/console.h"
 #include "real/net/secret.h"
-#include "real/run_choice.h"
 #include "real/run_parts.h"
 
-/* Of the processes of a cluster, worker 0 tells how it went. */
-static bool speaks(const struct psd_run *run)
+/* Worker 0 prints results and remarks for all processes of a cluster. */
+static bool prints_results(const struct psd_run *run)
 {
 	return run->self == 0;
 }
 
-bool psd_run_is_chosen(const struct psd_run *run, const struct psd_system *system)
-{
-	return !run->options->system_name || !strcmp(run->options->system_name, system->name);
-}
-
-const struct psd_replay *psd_run_replay(const struct psd_run *run)
-{
-	return run->scenario->has_replay ? &run->replay : NULL;
-}
-
-/* Not where all replay. */
-static bool trains(const struct psd_run *run)
-{
-	return psd_worker_use(run->scenario) != PSD_BY_REPLAY;
-}
-
-uint64_t psd_run_global_batch(const struct psd_run *run)
-{
-	return (uint64_t)run->point.workers * run->scenario->batch_per_worker;
-}
-
-static struct psd_worker_start start_of(const struct psd_run *run)
-{
-	return (struct psd_worker_start){run->first_iteration, run->first_sample};
-}
-
-uint32_t psd_run_iterations(const struct psd_run *run)
-{
-	return psd_run_choose_iterations(run->scenario, run->options->n_iterations, run->training_samples,
-					 psd_run_global_batch(run), start_of(run));
-}
-
-bool psd_run_is_done(const struct psd_run *run)
-{
-	return run->first_iteration >= psd_run_iterations(run);
-}
-
-/* Where the scenario says a key of `train`. */
-static struct psd_place find_said(const struct psd_run *run, const char *key)
-{
-	const struct psd_node *said = psd_node_child(psd_node_child(run->scenario->root, "train"), key);
-
-	return said ? said->at : PSD_NOWHERE;
-}
-
-static enum psd_status check_arithmetic(const struct psd_run *run, struct psd_error *err)
-{
-	const enum psd_layer_arithmetic arithmetic = run->scenario->train.arithmetic;
-
-	if (arithmetic == PSD_LAYERS_FP32 || !run->device->has_fp32_alone)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, find_said(run, "arithmetic"),
-			     "'arithmetic' is '%s', must be 'fp32' where '%s' computes",
-			     psd_layer_arithmetic_names[arithmetic], run->device->name);
-}
-
-enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err)
-{
-	enum psd_status status =
-		psd_device_choose(&run->device, run->scenario->train.device, find_said(run, "device"), err);
-
-	if (!status)
-		status = check_arithmetic(run, err);
-	if (!status)
-		psd_costed_model_compute_on(&run->costed, run->device->has_own_memory);
-	return status;
-}
-
-enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *err)
-{
-	const struct psd_graph *graph = &run->costed.graph;
-	const struct psd_node *file = psd_node_child(psd_node_child(run->scenario->root, "model"), "graph");
-
-	for (unsigned l = 0; l < graph->n_layers; l++)
-		if (graph->layers[l].kind->is_loss)
-			return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, file->at,
-			     "'graph' is '%.80s', which has no loss to train by: end it with a softmax-loss layer "
-			     "(Caffe: SoftmaxWithLoss)",
-			     run->scenario->graph_path);
-}
-
-/* Somebody must be left to replay. */
 static enum psd_status check_real_workers(const struct psd_run *run, struct psd_error *err)
 {
-	const struct psd_node *said = psd_node_child(psd_node_child(run->scenario->root, "compute"), "real_workers");
+	const struct psd_node *node = psd_node_child(psd_node_child(run->scenario->root, "compute"), "real_workers");
 
 	if (run->scenario->replay.real_workers < run->point.workers || !psd_run_replay(run))
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, said ? said->at : PSD_NOWHERE,
+	return psd_error_set(err, PSD_EINVAL, node ? node->at : PSD_NOWHERE,
 			     "'real_workers' is %u, must be less than the number of workers, %u: the others replay",
 			     run->scenario->replay.real_workers, run->point.workers);
 }
 
-/* Of several, the last is the one that is traced, as with psd-sim. */
+/* Without --system the last system is traced, as with psd-sim. */
 static enum psd_status choose_traced(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = run->scenario;
@@ -127,7 +43,7 @@ static enum psd_status choose_traced(struct psd_run *run, struct psd_error *err)
 	return status;
 }
 
-/* Before anything trains: a run should not end at its last system for what it could know at the first. */
+/* Checks all systems before the first one trains. */
 static enum psd_status check_libraries(const struct psd_run *run, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -168,7 +84,7 @@ static void say_no_speedup(const struct psd_run *run, const struct psd_run_repor
 	psd_text_release(&text);
 }
 
-/* Once all have run: their speedups have one baseline. */
+/* Prints after the last system, since all speedups have one baseline. */
 static enum psd_status print_results(const struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_run_report report = {
@@ -192,15 +108,15 @@ static enum psd_status print_results(const struct psd_run *run, struct psd_error
 static enum psd_status run_systems(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = run->scenario;
-	enum psd_status status = run->options->is_csv && speaks(run) ? print_csv_head(err) : PSD_OK,
+	enum psd_status status = run->options->is_csv && prints_results(run) ? print_csv_head(err) : PSD_OK,
 			print_status = PSD_OK;
 	struct psd_error print_err;
 
 	for (unsigned s = 0; s < scenario->n_systems && !status; s++)
 		if (psd_run_is_chosen(run, &scenario->systems[s]))
 			status = psd_run_system(run, &scenario->systems[s], err);
-	/* what was carried out is not lost with what failed after it */
-	if (run->n_rows > 0 && speaks(run))
+	/* a failure does not lose the results of earlier systems */
+	if (run->n_rows > 0 && prints_results(run))
 		print_status = print_results(run, &print_err);
 	if (!status && print_status)
 		*err = print_err;
@@ -214,7 +130,7 @@ static void remark(const struct psd_run *run)
 	const struct psd_place *snapshot = &run->scenario->train.snapshot_at;
 	struct psd_text text = {.bytes = NULL};
 
-	if (run->options->is_quiet || !speaks(run))
+	if (run->options->is_quiet || !prints_results(run))
 		return;
 	psd_scenario_add_unheeded(&text, run->scenario, psd_worker_use(run->scenario), PSD_BY_ALL);
 	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
@@ -223,42 +139,20 @@ static void remark(const struct psd_run *run)
 		psd_console_say("psd-run: %s:%u:%u: 'snapshot' is not heeded without --save", snapshot->path,
 				snapshot->line, snapshot->column);
 	if (psd_run_iterations(run) < psd_worker_warmed_up(1))
-		psd_console_say("psd-run: what is measured here is slower than later iterations are: with --iterations "
-				"%" PRIu32 " or more the first %" PRIu32 " do not count",
-				psd_worker_warmed_up(1), psd_worker_warmed_up(0));
+		psd_console_say("psd-run: the first %" PRIu32
+				" iterations are slower than later ones: with --iterations "
+				"%" PRIu32 " or more they do not count",
+				psd_worker_warmed_up(0), psd_worker_warmed_up(1));
 	if (run->options->has_no_emulation)
 		psd_console_say("psd-run: no emulation: processes on loopback, links are as fast as the machine");
 	psd_text_release(&text);
 }
 
-/* Nobody trains on at rate 0. */
-static enum psd_status check_end(const struct psd_run *run, struct psd_error *err)
-{
-	const struct psd_learning_rate *rate = &run->train.rate;
-	const uint32_t n_iterations = psd_run_iterations(run);
-
-	if (psd_run_replay(run) || !psd_rate_ends_at_zero(rate) || n_iterations <= rate->max_iterations)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = run->scenario->path},
-			     "the run has %" PRIu32 " iterations, '%s' ends after %" PRIu64
-			     ": the rate is 0 from there on",
-			     n_iterations, psd_rate_policy_names[rate->policy], rate->max_iterations);
-}
-
-/* Poly and cosine end with the job where the scenario names no end; --iterations does not move it. */
-enum psd_status psd_run_settle_end(struct psd_run *run, struct psd_error *err)
-{
-	if (trains(run) && run->scenario->train.rate.max_iterations == 0)
-		run->train.rate.max_iterations = psd_worker_iterations(&run->train, run->training_samples,
-								       psd_run_global_batch(run), start_of(run));
-	return check_end(run, err);
-}
-
-/* Everything that can be wrong with paths and data shows before the first system trains. */
+/* Finds every error in paths and data before the first system trains. */
 static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = run->scenario;
-	const bool has_training = trains(run);
+	const bool has_training = psd_run_trains(run);
 	enum psd_status status = psd_run_choose_cluster(run, err);
 
 	if (!status)
@@ -282,13 +176,13 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 	if (!status)
 		status = psd_run_open_checkpoints(run, err);
 	if (!status)
-		status = psd_run_log_open(&run->log, speaks(run) ? run->options->log_path : NULL, err);
+		status = psd_run_log_open(&run->log, prints_results(run) ? run->options->log_path : NULL, err);
 	if (status)
 		return status;
 	run->rows = calloc(scenario->n_systems, sizeof(*run->rows));
 	if (!run->rows)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	if (!run->options->resumes) /* else it is not known yet where the run begins */
+	if (!run->options->resumes) /* a resumed run does not know its first iteration yet */
 		status = psd_run_settle_end(run, err);
 	if (status)
 		return status;

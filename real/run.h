@@ -1,5 +1,5 @@
-/* What psd-run does with one scenario: trains or replays its systems, or calibrates. Prints results, progress and
- * remarks as the command line asks. */
+/* The commands of psd-run that take a scenario: train or replay its systems, or calibrate. They print results, progress
+ * and remarks as the command line asks. */
 #ifndef PSD_REAL_RUN_H
 #define PSD_REAL_RUN_H
 
@@ -7,14 +7,14 @@
 #include "engine/scenario/scenario.h"
 #include "real/run_options.h"
 
-/* Statuses of everything that a run consists of; results of systems that were done before stay printed. *n_joined is
- * raised by one for each of them, with other hosts. */
+/* Runs the systems. After a failure the results of earlier systems are printed all the same. *n_joined counts the
+ * systems that were completed together with other hosts. Returns the status of the first failure. */
 enum psd_status psd_run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				 unsigned *n_joined, struct psd_error *err) PSD_MUST_CHECK;
-/* For a host of a cluster that has failed, wherever: tells those of the others that wait for it, having joined it as
- * often. */
+/* Sends the reason why this host has failed to the hosts that wait for it. words: the reason; n_joined: as
+ * psd_run_scenario() left it. */
 void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, const char *words);
-/* version: of psd-run, noted in what is written. */
+/* Calibrates. version: psd-run's, noted in the files. */
 enum psd_status psd_run_calibration(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				    const char *version, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,9 +1,8 @@
-/* `psd-run calibrate`: what is measured, and what is told of it. */
+/* `psd-run calibrate`: checks the scenario, measures, and prints the table. */
 #include "engine/document/document.h"
 #include "real/base/console.h"
 #include "real/calibrate/calibrate.h"
 #include "real/run.h"
-#include "real/run_choice.h"
 #include "real/run_parts.h"
 
 static void print_measuring(void *context, const char *line)
@@ -47,7 +46,7 @@ static enum psd_status calibrate_machine(const struct psd_run *run, const char *
 	return status;
 }
 
-/* Several would measure each other. */
+/* Several processes would disturb each other's measurements. */
 static enum psd_status check_alone(struct psd_error *err)
 {
 	struct psd_hosts hosts;
@@ -72,13 +71,12 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 
 	if (!scenario->has_train)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-				     "has no 'train', which calibrating needs");
+				     "has no 'train', which psd-run calibrate needs");
 	if (scenario->has_replay)
 		return psd_error_set(
 			err, PSD_EINVAL, replay->at,
-			"'replay' is true, psd-run calibrate measures what is really computed: must be false or "
-			"left out, as in "
-			"'compute: {device: cpu}'");
+			"'replay' is true, must be false or left out for psd-run calibrate, which measures real "
+			"computation, as in 'compute: {device: cpu}'");
 	status = check_alone(err);
 	if (!status)
 		status = psd_costed_model_load(&run.costed, scenario, err);

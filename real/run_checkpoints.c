@@ -1,4 +1,4 @@
-/* Where a run begins that keeps checkpoints. */
+/* The checkpoint at which a run begins, and restarts after a loss. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -21,7 +21,8 @@ static unsigned count_chosen(const struct psd_run *run)
 	return n;
 }
 
-/* By the command line, the solver's file, or those of an epoch, the last of which may begin the next. */
+/* The interval of the command line, else of the solver's file, else an epoch, whose last iteration may begin the next
+ * one. */
 static uint64_t every_iterations(const struct psd_run *run)
 {
 	const uint64_t batch = psd_run_global_batch(run);
@@ -39,10 +40,10 @@ enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *
 		return PSD_OK;
 	if (psd_run_replay(run))
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = run->scenario->path},
-				     "'replay' trains nothing that '--save' could keep");
+				     "'replay' trains nothing, '--save' needs a run that trains");
 	if (count_chosen(run) > 1)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = run->scenario->path},
-				     "has %u systems, '--save' is of one: choose it with '--system NAME'",
+				     "has %u systems, '--save' is for one: choose it with '--system NAME'",
 				     count_chosen(run));
 	return PSD_OK;
 }
@@ -67,7 +68,6 @@ static enum psd_status refuse_begin(const struct psd_run *run, struct psd_error 
 			     "has checkpoints: go on from them with '--resume', or name another folder");
 }
 
-/* Whatever becomes of the hosts, each must find all that others have written. */
 static enum psd_status refuse_missing(const struct psd_run *run, const struct psd_checkpoint_set *set,
 				      struct psd_error *err)
 {
@@ -75,19 +75,21 @@ static enum psd_status refuse_missing(const struct psd_run *run, const struct ps
 	const struct psd_checkpoint_path path = psd_checkpoint_path(&run->checkpoints, missing, set->iterations);
 	const struct psd_checkpoint_path parameters = psd_checkpoint_parameters_path(&run->checkpoints);
 
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path.text},
-			     "is not there: to go on with other hosts or another system all must find the files of all "
-			     "%u hosts, in a folder that they share; or begin in another one with --set "
-			     "train.start=%.200s",
-			     set->n_hosts, parameters.text);
+	return psd_error_set(
+		err, PSD_EINVAL, (struct psd_place){.path = path.text},
+		"is missing: to go on with other hosts or another system, each host needs the files of all "
+		"%u hosts in a shared folder; or begin in another folder with --set train.start=%.200s",
+		set->n_hosts, parameters.text);
 }
 
-/* A run that was killed at its first checkpoint begins again by itself, what was written for long does not. */
+/* A run that was killed at its first checkpoint begins again by itself. Older checkpoints that lack files are
+ * refused. */
 static enum psd_status refuse_lost(const struct psd_run *run, struct psd_error *err)
 {
-	return psd_error_set(err, PSD_EINVAL, place_of(run),
-			     "has checkpoints, but none of all hosts: bring back the missing files, or name another "
-			     "folder to begin anew");
+	return psd_error_set(
+		err, PSD_EINVAL, place_of(run),
+		"has checkpoints, but none with the files of all hosts: restore the missing files, or name "
+		"another folder to begin anew");
 }
 
 static void say_begin(const struct psd_run *run, const struct psd_case *made, bool has_any)
@@ -107,14 +109,14 @@ static void say_other(const struct psd_run *run, const struct psd_case *made,
 	const bool is_alike = from == n_hosts && !strcmp(about->system, made->system->name);
 
 	if (from > 0)
-		psd_console_say("psd-run: what was a run of %u host%s by '%s' goes on with %u by %s'%s'", from,
+		psd_console_say("psd-run: the run of %u host%s by '%s' goes on with %u by %s'%s'", from,
 				from == 1 ? "" : "s", about->system, n_hosts, is_alike ? "another " : "",
 				made->system->name);
 }
 
-/* The file that tells of the whole run: this host's own, or where others wrote it the first of them. */
-static struct psd_checkpoint_path told_by(const struct psd_run *run, const struct psd_checkpoint_set *set,
-					  struct psd_checkpoint_host host)
+/* The file that describes the whole run: this host's own, or host 0's if other hosts wrote the checkpoint. */
+static struct psd_checkpoint_path about_path(const struct psd_run *run, const struct psd_checkpoint_set *set,
+					     struct psd_checkpoint_host host)
 {
 	const bool is_own = set->n_hosts == host.n_hosts && host.host < host.n_hosts;
 	const struct psd_checkpoint_host one = {is_own ? host.host : 0, set->n_hosts};
@@ -122,7 +124,7 @@ static struct psd_checkpoint_path told_by(const struct psd_run *run, const struc
 	return psd_checkpoint_path(&run->checkpoints, one, set->iterations);
 }
 
-/* How many samples the run has gone through, and whether this is another one. */
+/* Finds the number of samples the run has used, and whether other hosts or another system wrote the checkpoint. */
 static enum psd_status look_back(struct psd_run *run, const struct psd_case *made, const struct psd_checkpoint_set *set,
 				 struct psd_checkpoint_host host, struct psd_old_checkpoint_about *about,
 				 struct psd_error *err)
@@ -138,8 +140,8 @@ static enum psd_status look_back(struct psd_run *run, const struct psd_case *mad
 	psd_terms_add_program(&program, &run->costed.graph, &made->program);
 	status = program.is_out_of_memory || text.is_out_of_memory
 			 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
-			 : psd_old_checkpoint_look(about, told_by(run, set, host).text, set->iterations, program.bytes,
-						   text.bytes, err);
+			 : psd_old_checkpoint_look(about, about_path(run, set, host).text, set->iterations,
+						   program.bytes, text.bytes, err);
 	psd_text_release(&program);
 	psd_text_release(&text);
 	if (status)
@@ -149,7 +151,7 @@ static enum psd_status look_back(struct psd_run *run, const struct psd_case *mad
 	return run->from_hosts == 0 || set->missing == set->n_hosts ? PSD_OK : refuse_missing(run, set, err);
 }
 
-/* Where there is no checkpoint, everything begins. */
+/* Begins at the newest checkpoint, or at iteration 0 without one. */
 static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made,
 				const struct psd_checkpoints_found *found, struct psd_checkpoint_host host,
 				struct psd_error *err)
@@ -166,7 +168,7 @@ static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made
 		status = psd_run_settle_end(run, err);
 	if (status || psd_run_is_done(run) || run->options->is_quiet || run->self != 0)
 		return status;
-	if (run->lost.status) /* which was said with the loss */
+	if (run->lost.status) /* psd_run_say_restart() says it */
 		return PSD_OK;
 	say_begin(run, made, found->has_any);
 	say_other(run, made, &about);
@@ -193,4 +195,63 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 		return refuse_lost(run, err);
 	status = begin_at(run, made, &found, host, err);
 	return status ? status : psd_run_log_go_on(&run->log, run->first_iteration, err);
+}
+
+/* ---- restarts ---- */
+
+enum psd_status psd_run_check_restarts(const struct psd_run *run, const struct psd_system *system,
+				       struct psd_error *err)
+{
+	if (run->options->n_restarts == 0 || psd_run_replay(run))
+		return PSD_OK;
+	return psd_worker_check_restarts(system, run->device, err);
+}
+
+/* PSD_ELOST: a process was killed or stands still, or a host or a link is gone; a new process can take over. An error
+ * that a process reports itself would come again at once, and has another status: wrong input (PSD_EINVAL), files and
+ * checkpoints (PSD_EFILE), memory (PSD_ENOMEM), a device or a full disk (PSD_ERUN). A user who interrupts psd-run wants
+ * it to end. */
+static bool is_worth_a_restart(enum psd_status status)
+{
+	return status == PSD_ELOST && !psd_console_stop_signal;
+}
+
+/* True if this host's newest checkpoint is later than the newest one of another host. */
+static bool is_too_late(const struct psd_run *run)
+{
+	return run->attempt.first_iteration < run->first_iteration;
+}
+
+/* Going back to an earlier checkpoint, which all hosts have, does not count as a restart. */
+bool psd_run_restarts(struct psd_run *run, struct psd_error *err)
+{
+	const struct psd_error lost = *err;
+
+	if (run->options->n_restarts == 0 || !is_worth_a_restart(lost.status))
+		return false;
+	if (run->n_restarts == run->options->n_restarts && !is_too_late(run)) {
+		psd_error_set(err, lost.status, PSD_NOWHERE, "%s; no restart is left after %u", lost.text,
+			      run->n_restarts);
+		return false;
+	}
+	run->below_iterations = is_too_late(run) ? run->attempt.first_iteration + 1 : 0;
+	run->n_restarts += !is_too_late(run);
+	run->attempt.number = run->attempt.next_number;
+	run->lost = lost;
+	return true;
+}
+
+void psd_run_say_restart(const struct psd_run *run, const struct psd_system *system, enum psd_status status)
+{
+	char from[48] = "begins again", nth[64] = "";
+
+	if (!run->lost.status || (run->options->is_quiet && !status))
+		return;
+	if (status)
+		snprintf(from, sizeof(from), "does not go on");
+	else if (run->first_iteration > 0)
+		snprintf(from, sizeof(from), "goes on after %" PRIu32 " iterations", run->first_iteration);
+	if (run->n_restarts > 0)
+		snprintf(nth, sizeof(nth), ", restart %u of %" PRIu64, run->n_restarts, run->options->n_restarts);
+	psd_console_say("psd-run: %s; %s %s%s", run->lost.text, system->name, from, nth);
 }

@@ -1,4 +1,4 @@
-/* On what a run takes place: hosts of a file, or a cluster of this machine's own. */
+/* Chooses the cluster of a run: hosts of a file, or a cluster on this machine. */
 #include <string.h>
 
 #include "engine/base/units.h"
@@ -8,11 +8,10 @@
 #include "real/cluster/memory_limit.h"
 #include "real/net/secret.h"
 #include "real/run.h"
-#include "real/run_choice.h"
 #include "real/run_parts.h"
 #include "real/session/replay.h"
 
-/* The hosts of the file, or of mpirun, and which of them this process is; none where there is neither. */
+/* Loads the hosts of the file or of mpirun, and this process's number among them. Without either there are none. */
 static enum psd_status load_hosts(const struct psd_run_options *options, struct psd_hosts *hosts, unsigned *self,
 				  struct psd_error *err)
 {
@@ -25,7 +24,8 @@ static enum psd_status load_hosts(const struct psd_run_options *options, struct 
 		return psd_hosts_find_rank(hosts->n_hosts, self, err);
 	if (options->rank >= hosts->n_hosts)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = options->hosts_path},
-				     "names %u hosts, has no host %u", hosts->n_hosts, (unsigned)options->rank);
+				     "has %u hosts (0 to %u), there is no host %u", hosts->n_hosts, hosts->n_hosts - 1,
+				     (unsigned)options->rank);
 	*self = (unsigned)options->rank;
 	return PSD_OK;
 }
@@ -47,13 +47,13 @@ void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, co
 	psd_hosts_release(&hosts);
 }
 
-/* Debian has a machine's own name so in its /etc/hosts. */
+/* Debian's /etc/hosts gives the machine's own name a loopback address. */
 static void remark_hidden(const struct psd_run *run)
 {
 	if (!run->options->is_quiet && psd_hosts_is_hidden(&run->hosts, run->self))
 		psd_console_say(
-			"psd-run: %s:%u: '%s' is a loopback address on this machine (/etc/hosts): others cannot "
-			"connect to it, name another",
+			"psd-run: %s:%u: '%s' is a loopback address on this machine (/etc/hosts), other hosts cannot "
+			"connect to it: name another address",
 			run->options->hosts_path, run->hosts.lines[run->self], run->hosts.hosts[run->self].address);
 }
 
@@ -64,12 +64,12 @@ static enum psd_status load_secret(struct psd_run *run, struct psd_error *err)
 	const enum psd_status status = path ? psd_secret_load(path, &run->secret, &is_exposed, err) : PSD_OK;
 
 	if (!status && is_exposed && !run->options->is_quiet)
-		psd_console_say("psd-run: %s: others on this machine can read this secret: chmod 600", path);
+		psd_console_say("psd-run: %s: other users of this machine can read this secret: chmod 600", path);
 	return status;
 }
 
-/* A signal ends this process at once: the others hear of it by their connections. It says so, but not where mpirun
- * started it, which ends all in this way when one has failed. */
+/* From here on a signal ends this process at once; other hosts notice by their connections. With --hosts it prints a
+ * line. mpirun ends all its processes by a signal when one has failed, so there it prints none. */
 static enum psd_status join_hosts(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_run_options *options = run->options;
@@ -77,8 +77,9 @@ static enum psd_status join_hosts(struct psd_run *run, struct psd_error *err)
 	unsigned index = 0;
 
 	if (run->scenario->has_replay)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = run->scenario->path},
-				     "'replay' is for a cluster on this machine, not beside '--hosts' or mpirun");
+		return psd_error_set(
+			err, PSD_EINVAL, (struct psd_place){.path = run->scenario->path},
+			"'replay' is true, must be false with '--hosts' or mpirun: replays run on this machine alone");
 	status = load_secret(run, err);
 	if (!status && options->hosts_path)
 		status = psd_hosts_look_up(&run->hosts, options->hosts_path, run->self, err);
@@ -112,7 +113,7 @@ enum psd_status psd_run_choose_cluster(struct psd_run *run, struct psd_error *er
 	return psd_run_choose_point(run->scenario, run->options->n_nodes, &run->point, err);
 }
 
-/* Whether this machine lets us emulate or not. A replay's links are slower, by its dilation. */
+/* Checked for every kind of cluster. A replay's links are slower by its dilation, so its bandwidth may be larger. */
 static enum psd_status check_bandwidth(const struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_node *root = run->scenario->root;
@@ -125,7 +126,7 @@ static enum psd_status check_bandwidth(const struct psd_run *run, struct psd_err
 	if (run->scenario->has_replay || bps == 0.0 || (bps >= PSD_RUN_MIN_BPS && bps <= PSD_RUN_MAX_BPS))
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, swept ? swept->at : own->at,
-			     "'bandwidth' is %s, psd-run takes links of 100kbps to 400Gbps",
+			     "'bandwidth' is %s, must be 100kbps to 400Gbps for psd-run",
 			     psd_units_write_rate(bps, text));
 }
 

@@ -1,4 +1,4 @@
-/* The table of commands and options, and what makes sense only together or not together. */
+/* The table of commands and options, and the options that need or exclude each other. */
 #include "real/run_options.h"
 
 #include "engine/scenario/scenario.h"
@@ -21,9 +21,10 @@ enum {
 static const struct psd_command commands[] = {
 	[PSD_RUN_TRAIN] =
 		{NULL, "SCENARIO.yaml", false,
-		 "Trains with each of the scenario's systems, in worker processes that exchange gradients over TCP: "
-		 "on this machine, in an emulated cluster whose links have the scenario's rate. A replay computes "
-		 "nothing: operations last as long as they are predicted to, only the messages are real."},
+		 "Trains with each of the scenario's systems, in worker processes that exchange gradients over TCP. "
+		 "They "
+		 "run in an emulated cluster on this machine, whose links have the scenario's rate. In a replay "
+		 "operations last as long as predicted, and only the messages are real."},
 	[PSD_RUN_CALIBRATE] = {"calibrate", "SCENARIO.yaml", false,
 			       "Measures this machine, and writes the scenario with what psd-sim needs."},
 	[PSD_RUN_PACK] = {"pack", "FOLDER", false,
@@ -41,61 +42,62 @@ static const struct psd_command commands[] = {
 #define OPTION(text, value, help_text) .name = (text), .value_name = (value), .help = (help_text)
 
 static const struct psd_option option_list[] = {
-	{OPTION("--csv", NULL, "results as CSV, exact and with units in the column names: those of psd-sim"),
-	 .kind = PSD_OPTION_FLAG, AT(is_csv), .commands = OF(TRAIN)},
-	{OPTION("--trace", "FILE", "a system's run (the last, or --system) as Chrome trace events; not of --hosts"),
+	{OPTION("--csv", NULL, "print results as exact CSV with psd-sim's columns"), .kind = PSD_OPTION_FLAG,
+	 AT(is_csv), .commands = OF(TRAIN)},
+	{OPTION("--trace", "FILE", "write Chrome trace events of --system, or of the last system. Not with --hosts"),
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(TRAIN)},
-	{OPTION("--log", "FILE", "also write loss, accuracy and seconds of each iteration as CSV (host 0)"),
+	{OPTION("--log", "FILE", "write loss, accuracy and seconds of each iteration as CSV, on host 0"),
 	 .kind = PSD_OPTION_TEXT, AT(log_path), .commands = OF(TRAIN)},
-	{OPTION("--save", "FOLDER", "keep the last checkpoints there, and the newest parameters; of one system"),
+	{OPTION("--save", "FOLDER", "keep the last checkpoints and the newest parameters of one system there"),
 	 .kind = PSD_OPTION_TEXT, AT(save_path), .commands = OF(TRAIN)},
-	{OPTION("--save-every", "N", "iterations between two (if not given: the solver's `snapshot`, or an epoch's)"),
+	{OPTION("--save-every", "N", "iterations between checkpoints. Default: the solver's `snapshot`, or an epoch"),
 	 .kind = PSD_OPTION_COUNT, AT(save_every), .least = 1, .most = PSD_MAX_ITERATIONS, .commands = OF(TRAIN)},
-	{OPTION("--resume", NULL, "go on from the newest checkpoint of --save; begin where there is none"),
+	{OPTION("--resume", NULL, "resume from the newest checkpoint of --save. Without one, begin"),
 	 .kind = PSD_OPTION_FLAG, AT(resumes), .commands = OF(TRAIN)},
-	{OPTION("--restarts", "N", "of --save: resume by itself when a host is lost, N times (if not given: 0)"),
+	{OPTION("--restarts", "N", "with --save: resume after the loss of a host, up to N times. Default 0"),
 	 .kind = PSD_OPTION_COUNT, AT(n_restarts), .least = 0, .most = MOST_RESTARTS, .commands = OF(TRAIN)},
-	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
+	{OPTION("--system", "NAME", "run only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(TRAIN)},
-	{OPTION("--nodes", "N", "nodes of the cluster (if not given: the scenario's first of 2 to 4, or 1)"),
+	{OPTION("--nodes", "N", "number of nodes. Default: the scenario's first of 2 to 4 nodes, else 1"),
 	 .kind = PSD_OPTION_COUNT, AT(n_nodes), .least = 1, .most = MOST_NODES, .commands = OF(TRAIN)},
-	{OPTION("--iterations", "N", "train so long, whatever the scenario says"), .kind = PSD_OPTION_COUNT,
+	{OPTION("--iterations", "N", "number of iterations. Default: the scenario's"), .kind = PSD_OPTION_COUNT,
 	 AT(n_iterations), .least = 1, .most = PSD_MAX_ITERATIONS, .commands = OF(TRAIN)},
-	{OPTION("--no-emulation", NULL, "processes on loopback, no link has the scenario's rate"),
+	{OPTION("--no-emulation", NULL,
+		"run the processes on loopback, at the machine's speed, without emulated links"),
 	 .kind = PSD_OPTION_FLAG, AT(has_no_emulation), .commands = OF(TRAIN) | OF(CALIBRATE)},
-	{OPTION("--hosts", "FILE", "on these hosts, one ADDRESS[:PORT] a line; psd-run is to be started on each"),
+	{OPTION("--hosts", "FILE", "run on these hosts, one ADDRESS[:PORT] a line. Start psd-run on each of them"),
 	 .kind = PSD_OPTION_TEXT, AT(hosts_path), .commands = OF(TRAIN)},
-	{OPTION("--secret", "FILE", "of --hosts: who does not have its bytes is kept out, and all is encrypted"),
+	{OPTION("--secret", "FILE", "with --hosts: pre-shared key file; encrypts, and refuses hosts without it"),
 	 .kind = PSD_OPTION_TEXT, AT(secret_path), .commands = OF(TRAIN)},
-	{OPTION("--rank", "N", "of --hosts this is host N, from 0 (if not given: as mpirun or srun says)"),
+	{OPTION("--rank", "N", "with --hosts: number of this host, from 0. Default: its rank in mpirun or srun"),
 	 .kind = PSD_OPTION_COUNT, AT(rank), .least = 0, .most = PSD_HOSTS_MAX - 1, .commands = OF(TRAIN)},
-	{OPTION("--join-timeout", "TIME", "wait so long for the other --hosts (if not given: 120s)"),
+	{OPTION("--join-timeout", "TIME", "with --hosts: longest wait for the other hosts. Default 120s"),
 	 .kind = PSD_OPTION_SECONDS, AT(join_sec), .commands = OF(TRAIN)},
-	{OPTION("--stall", "TIME", "give up when somebody stands still so long, naming who (if not given: 60s)"),
+	{OPTION("--stall", "TIME", "give up when a process has made no progress for TIME, and name it. Default 60s"),
 	 .kind = PSD_OPTION_SECONDS, AT(stall_sec), .commands = OF(TRAIN) | OF(CALIBRATE)},
-	{OPTION("--dilation", "K", "of a replay: so many times as slow, or `auto`: --set emulation.dilation=K"),
+	{OPTION("--dilation", "K", "slow a replay down K times, or `auto`. Short for --set emulation.dilation=K"),
 	 .kind = PSD_OPTION_TEXT, AT(dilation), .commands = OF(TRAIN)},
 	{OPTION("--set", "KEY=VALUE", "replace a value of the scenario, as in sweep.nodes=8 or 'sweep.nodes=[8, 64]'"),
 	 .kind = PSD_OPTION_SETTING, .commands = OF(TRAIN) | OF(CALIBRATE) | OF(SHOW)},
 	{OPTION("--attempts", "N",
-		"at each measurement; the third and later only if it spreads by over 5 % (if not given: 3)"),
+		"most attempts at a measurement; beyond two only if it spreads by over 5 %. Default 3"),
 	 .kind = PSD_OPTION_COUNT, AT(n_attempts), .least = 1, .most = MOST_ATTEMPTS, .commands = OF(CALIBRATE)},
-	{OPTION("--side", "PIXELS", "of packed images, which are square (if not given: 256)"), .kind = PSD_OPTION_COUNT,
+	{OPTION("--side", "PIXELS", "width and height of the packed images. Default 256"), .kind = PSD_OPTION_COUNT,
 	 AT(side), .least = LEAST_SIDE, .most = PSD_PACK_MAX_SIDE, .commands = OF(PACK)},
-	{OPTION("-o", "FILE", "what is written"), .kind = PSD_OPTION_TEXT, AT(output_path), .is_needed = true,
+	{OPTION("-o", "FILE", "file to write"), .kind = PSD_OPTION_TEXT, AT(output_path), .is_needed = true,
 	 .commands = OF(CALIBRATE) | OF(PACK) | OF(WEIGHTS)},
-	{OPTION("--quiet", NULL, "no progress and no remarks on standard error"), .kind = PSD_OPTION_FLAG, AT(is_quiet),
-	 .commands = OF(TRAIN) | OF(CALIBRATE) | OF(PACK) | OF(WEIGHTS)},
+	{OPTION("--quiet", NULL, "print no progress and no remarks on standard error"), .kind = PSD_OPTION_FLAG,
+	 AT(is_quiet), .commands = OF(TRAIN) | OF(CALIBRATE) | OF(PACK) | OF(WEIGHTS)},
 	{OPTION("--markdown", NULL, "before --keys or --columns: as a table in Markdown"), .kind = PSD_OPTION_FLAG,
 	 AT(is_markdown), .commands = OF(TRAIN)},
-	{OPTION("--keys", "[KEY]", "what keys of a scenario mean: all, or those of `network`, of `train.data`"),
+	{OPTION("--keys", "[KEY]", "explain the keys of a scenario: all, or those below KEY, such as `train.data`"),
 	 ABOUT(KEYS), .commands = OF(TRAIN)},
-	{OPTION("--columns", "[NAME]", "what columns of --csv mean: all, or those that begin so"), ABOUT(COLUMNS),
-	 .commands = OF(TRAIN)},
+	{OPTION("--columns", "[NAME]", "explain the columns of --csv: all, or those that begin with NAME"),
+	 ABOUT(COLUMNS), .commands = OF(TRAIN)},
 	{OPTION("--options", NULL, "every command with its options, in Markdown"), ABOUT(OPTIONS),
 	 .commands = OF(TRAIN)},
-	{OPTION("--version", NULL, "the version"), ABOUT(VERSION), .commands = OF(TRAIN)},
-	{OPTION("--help", NULL, "this text"), ABOUT(HELP)},
+	{OPTION("--version", NULL, "print the version"), ABOUT(VERSION), .commands = OF(TRAIN)},
+	{OPTION("--help", NULL, "print this text"), ABOUT(HELP)},
 };
 
 static const struct psd_hint hints[] = {
@@ -119,7 +121,6 @@ static const struct psd_command_table table = {
 	.hints = hints,
 };
 
-/* What stands for a cluster of this machine's own. */
 enum psd_status psd_run_options_check_joined(const struct psd_run_options *options, struct psd_place at,
 					     const char *how, struct psd_error *err)
 {
@@ -130,7 +131,8 @@ enum psd_status psd_run_options_check_joined(const struct psd_run_options *optio
 
 	if (!other)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, at, "'%s' is for a cluster on this machine, not beside %s", other, how);
+	return psd_error_set(err, PSD_EINVAL, at, "'%s' is for a cluster on this machine, must be left out with %s",
+			     other, how);
 }
 
 static enum psd_status check_hosts(const struct psd_run_options *options, struct psd_error *err)
@@ -169,7 +171,7 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 	if (!status && !parsed.about)
 		status = check_save(&parsed, err);
 	parsed.resumes = parsed.resumes || parsed.n_restarts > 0;
-	if (parsed.join_sec == 0.0) /* none is given: 0s is refused */
+	if (parsed.join_sec == 0.0) /* not given: 0s is refused */
 		parsed.join_sec = JOIN_SEC;
 	if (status)
 		psd_run_options_release(&parsed);

@@ -9,10 +9,10 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* As psd-run's table has them. */
+/* The commands in the order of psd-run's table. */
 enum psd_run_command { PSD_RUN_TRAIN, PSD_RUN_CALIBRATE, PSD_RUN_PACK, PSD_RUN_WEIGHTS, PSD_RUN_SHOW };
 
-/* What is told about psd-run instead. */
+/* Texts about psd-run that are printed instead of a command. */
 enum psd_run_about {
 	PSD_RUN_ABOUT_NOTHING,
 	PSD_RUN_ABOUT_HELP,
@@ -31,33 +31,33 @@ struct psd_run_options {
 	bool has_no_emulation;
 	const char *hosts_path;	 /* or NULL: all on this machine */
 	const char *secret_path; /* or NULL: connections are plain */
-	uint64_t rank;		 /* of the hosts, this process; UINT64_MAX: the environment says it */
+	uint64_t rank;		 /* this process's number among the hosts; UINT64_MAX: the environment's */
 	const char *system_name; /* or NULL: all */
 	uint64_t n_nodes;	 /* 0: the scenario's */
 	uint64_t n_iterations;	 /* 0: the scenario's */
 	double stall_sec;
 	double join_sec;
-	uint64_t n_attempts;		/* of a calibration */
+	uint64_t n_attempts;		/* most attempts at a measurement of `calibrate` */
 	const char *dilation;		/* or NULL: the scenario's */
 	const char *trace_path;		/* or NULL */
 	const char *log_path;		/* or NULL */
 	const char *save_path;		/* a folder, or NULL */
 	uint64_t save_every;		/* iterations; 0: an epoch */
-	bool resumes;			/* also where it restarts: a host that is started again has the same command */
-	uint64_t n_restarts;		/* at most */
-	const char *output_path;	/* of `pack`, `weights` and `calibrate` */
-	uint64_t side;			/* of packed images, in pixels */
+	bool resumes;			/* --resume or --restarts: a restarted host has the same command */
+	uint64_t n_restarts;		/* most restarts */
+	const char *output_path;	/* file that `pack`, `weights` or `calibrate` writes */
+	uint64_t side;			/* width and height of packed images, in pixels */
 	struct psd_arguments arguments; /* its command: enum psd_run_command */
 };
 
-/* *options is filled on success and released by psd_run_options_release(). Where it is about psd-run the rest is
- * not looked at. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
+/* Fills *options on success; psd_run_options_release() releases it. With `about` set, the other options are not
+ * checked. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[],
 				      struct psd_error *err) PSD_MUST_CHECK;
 /* As psd_command_table_check_word(). */
 enum psd_status psd_run_options_check_word(const char *word, struct psd_error *err) PSD_MUST_CHECK;
-/* PSD_EINVAL: an option is for a cluster that psd-run makes, where this process joins one. at: of the text;
- * how: by what it joins. */
+/* Checks a process that joins other hosts. PSD_EINVAL: an option is for a cluster on this machine. at: place of the
+ * error; how: the quoted option or program by which it joins. */
 enum psd_status psd_run_options_check_joined(const struct psd_run_options *options, struct psd_place at,
 					     const char *how, struct psd_error *err) PSD_MUST_CHECK;
 void psd_run_options_release(struct psd_run_options *options);

@@ -1,4 +1,4 @@
-/* All speedups of a run have one baseline, that of psd-sim, as far as the run has measured it. */
+/* All speedups of a run have one baseline: psd-sim's, if the run has measured it. */
 #include "real/run_output.h"
 
 #include <inttypes.h>
@@ -11,8 +11,8 @@
 #include "engine/result/columns.h"
 #include "real/session/replay.h"
 
-#define MOST_LEFT_OUT_RATIO 0.01 /* of a run's updates; with more it is said */
-#define MOST_OFF_RATIO	    0.1	 /* of the profile's time for a layer's work; with more it is said */
+#define MOST_LEFT_OUT_RATIO 0.01 /* share of updates left out; a note tells of more */
+#define MOST_OFF_RATIO	    0.1	 /* deviation from the profile's time; a note tells of more */
 
 void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device, bool has_replay,
 			   enum psd_cluster_kind cluster_kind)
@@ -29,14 +29,14 @@ static bool has_bandwidth(const struct psd_run_row *row)
 	return row->cluster_kind != PSD_CLUSTER_LOOPBACK && row->point.bandwidth_bps > 0.0;
 }
 
-/* ---- what speedups are over ---- */
+/* ---- the baseline of speedups ---- */
 
 struct baseline {
-	double images_per_sec;		 /* 0: was not measured */
-	const struct psd_system *system; /* that was; NULL: costs of a replay */
+	double images_per_sec;		 /* 0: not measured */
+	const struct psd_system *system; /* the measured system; NULL: costs of a replay */
 };
 
-/* The scenario's system on one worker, where that is what the run was. */
+/* The scenario's baseline system, if this run had one worker. */
 static struct baseline named_baseline(const struct psd_run_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
@@ -50,7 +50,7 @@ static struct baseline named_baseline(const struct psd_run_report *report)
 	return (struct baseline){0.0, NULL};
 }
 
-/* One worker that only computes: the quickest of those whose forward and backward make all gradients. */
+/* One worker that only computes: the fastest system whose gradients all come from forward and backward. */
 static struct baseline compute_baseline(const struct psd_run_report *report)
 {
 	const struct psd_point one = {.workers = 1};
@@ -84,7 +84,7 @@ void psd_run_output_add_no_speedup(struct psd_text *text, const struct psd_run_r
 				   "with sync: ps");
 		return;
 	}
-	psd_text_add(text, "not known, is over one worker of ");
+	psd_text_add(text, "not known: its baseline is one worker of ");
 	psd_text_add_plain(text, scenario->systems[scenario->baseline_system].name);
 	psd_text_add(text, ", which was not run");
 }
@@ -134,8 +134,8 @@ void psd_run_output_add_csv(struct psd_text *text, const struct psd_run_report *
 
 /* ---- the table ---- */
 
-/* With what only a real run has. */
-static struct psd_result told_result_of(const struct psd_run_report *report, const struct psd_run_row *row)
+/* The result with the values that only a real run has. */
+static struct psd_result full_result_of(const struct psd_run_report *report, const struct psd_run_row *row)
 {
 	const struct psd_worker_result *measured = &row->result;
 	const double tested = (double)measured->test_labels;
@@ -170,7 +170,7 @@ static void add_replay_head(struct psd_text *text, const struct psd_replay *repl
 
 static void add_head(struct psd_text *text, const struct psd_run_report *report)
 {
-	static const char *const ground_words[] = {
+	static const char *const cluster_words[] = {
 		[PSD_CLUSTER_LOOPBACK] = "processes on loopback, as fast as this machine",
 		[PSD_CLUSTER_SHAPED] = "processes on loopback that keep to the rate of the links",
 		[PSD_CLUSTER_EMULATED] = "emulated on this machine",
@@ -191,7 +191,7 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 		psd_text_add(text, ", %u workers", point->workers);
 	if (has_bandwidth(&report->rows[0]))
 		psd_text_add(text, ", %s", psd_units_write_rate(point->bandwidth_bps, rate));
-	psd_text_add(text, "; %s\n", ground_words[report->rows[0].cluster_kind]);
+	psd_text_add(text, "; %s\n", cluster_words[report->rows[0].cluster_kind]);
 	psd_text_add(text, "executor  %s, %u iteration%s, the median counts\n", report->rows[0].executor,
 		     report->n_iterations, report->n_iterations == 1 ? "" : "s");
 	add_speedup_head(text, report);
@@ -200,26 +200,26 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	psd_text_add(text, "\n");
 }
 
-/* Those that replay take the times of the profile, whatever those that compute take. */
+/* Workers that replay take the profile's times, however long the computing workers take. */
 static void add_profile_note(struct psd_text *text, const struct psd_run_report *report)
 {
-	const double told_sec = report->costed->costs.compute_sec;
+	const double profile_sec = report->costed->costs.compute_sec;
 
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
 		const double sec = row->result.parts.compute_sec;
 
-		if (row->replay.real_workers == 0 || fabs(sec / told_sec - 1.0) <= MOST_OFF_RATIO)
+		if (row->replay.real_workers == 0 || fabs(sec / profile_sec - 1.0) <= MOST_OFF_RATIO)
 			continue;
 		psd_text_add(text, "note: '");
 		psd_text_add_plain(text, row->system->name);
 		psd_text_add(text,
 			     "' computed for %.4g s an iteration, those that replay for %.4g s: psd-run calibrate "
 			     "measures a profile of this machine\n",
-			     sec, told_sec);
+			     sec, profile_sec);
 	}
 }
 
-/* A dynamic ratio leaves some out until it has fallen. */
+/* A few are normal: a dynamic loss scale leaves updates out until it has fallen. */
 static void add_left_out_note(struct psd_text *text, const struct psd_run_report *report)
 {
 	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
@@ -247,7 +247,7 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 	if (!results)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table");
 	for (unsigned i = 0; i < report->n_rows; i++)
-		results[i] = told_result_of(report, &report->rows[i]);
+		results[i] = full_result_of(report, &report->rows[i]);
 	add_head(text, report);
 	psd_columns_add_table(text, results, report->n_rows, 1);
 	for (unsigned i = 0; i < report->n_rows; i++)

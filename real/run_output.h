@@ -12,14 +12,14 @@ struct psd_run_row {
 	const struct psd_system *system; /* borrowed from the scenario */
 	struct psd_point point;
 	enum psd_cluster_kind cluster_kind;
-	bool has_rebuilds; /* from factors, so that forward and backward are not all compute of a worker alone */
+	bool has_rebuilds; /* compute lacks gradients that are rebuilt from factors */
 	bool has_replay;
 	char executor[PSD_RUN_EXECUTOR_MAX]; /* psd_run_name_executor() */
-	struct psd_replay replay;	     /* as it was carried out */
+	struct psd_replay replay;	     /* with the dilation that was used */
 	struct psd_worker_result result;
 };
 
-/* What all rows have in common. */
+/* The rows of a run, and their common parts. */
 struct psd_run_report {
 	const struct psd_costed_model *costed;
 	uint32_t n_iterations;
@@ -27,16 +27,16 @@ struct psd_run_report {
 	unsigned n_rows;
 };
 
-/* As the CSV and traces name it: "real-cpu", "real-cuda", "real-replay" where there is no device, "real-cpu-replay"
- * where some workers compute and some replay; "-paced" behind it on PSD_CLUSTER_SHAPED, whose links are no network's. */
+/* The executor's name in CSV and traces: "real-cpu", "real-cuda", "real-replay" without a device, "real-cpu-replay" if
+ * some workers compute and some replay. PSD_CLUSTER_SHAPED adds "-paced": its processes limit their own rate. */
 void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device, bool has_replay,
 			   enum psd_cluster_kind cluster_kind);
 
-/* Rows of CSV, as psd_columns_add_csv(). */
+/* Adds rows of CSV, as psd_columns_add_csv(). */
 void psd_run_output_add_csv(struct psd_text *text, const struct psd_run_report *report);
-/* Why the rows have no speedup, as in "not known ..."; nothing where they have. */
+/* Adds the reason why the rows have no speedup, as in "not known ..."; nothing if they have one. */
 void psd_run_output_add_no_speedup(struct psd_text *text, const struct psd_run_report *report);
-/* PSD_ENOMEM. */
+/* Adds the table for people. PSD_ENOMEM. */
 enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report,
 					 struct psd_error *err) PSD_MUST_CHECK;
 

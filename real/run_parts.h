@@ -1,4 +1,5 @@
-/* What the parts of a run of psd-run share. Private to real/run*.c. */
+/* The state of one call of psd-run, and the functions that its parts call of each other. A part calls parts above it
+ * in this file, never one below. Private to real/run*.c. */
 #ifndef PSD_REAL_RUN_PARTS_H
 #define PSD_REAL_RUN_PARTS_H
 
@@ -14,88 +15,105 @@ struct psd_run {
 	const struct psd_run_options *options;
 	const struct psd_scenario *scenario;
 	struct psd_costed_model costed;
-	const struct psd_device_kind *device; /* NULL: nothing is computed */
+	const struct psd_device_kind *device; /* NULL if nothing is computed */
 	struct psd_point point;
 	enum psd_cluster_kind cluster_kind;
-	struct psd_hosts hosts;	   /* none: all processes are started here */
-	unsigned self;		   /* of hosts */
-	struct psd_secret *secret; /* of the hosts; NULL: none */
-	int listener;		   /* where the others find this one, from system to system; -1: there are none */
-	unsigned *n_joined;	   /* systems that have been carried out with them */
-	struct psd_replay replay;  /* of the system that runs, where the scenario has one */
+	struct psd_hosts hosts;	   /* empty if this process starts all others */
+	unsigned self;		   /* this process's number in hosts */
+	struct psd_secret *secret; /* pre-shared key of the hosts; NULL: connections are plain */
+	int listener;		   /* socket at which other hosts find this one; -1: none */
+	unsigned *n_joined;	   /* systems completed together with the hosts */
+	struct psd_replay replay;  /* the running system's, if the scenario has a replay */
 	uint64_t training_samples;
-	struct psd_train train; /* the scenario's; poly and cosine end with the job */
+	struct psd_train train; /* the scenario's, with the end of poly and cosine filled in */
 	struct psd_run_row *rows;
 	unsigned n_rows;
 	struct psd_run_log log;
-	struct psd_checkpoints checkpoints; /* no folder: none */
+	struct psd_checkpoints checkpoints; /* without a folder none are written */
 	int checkpoints_lock;		    /* -1: none */
-	uint32_t first_iteration;	    /* of the system that runs; 0: it begins */
-	unsigned n_restarts;		    /* of it, so far */
-	struct psd_error lost;		    /* why it was started again; PSD_OK: it was not */
-	struct psd_mesh_attempt attempt;    /* of hosts that join again */
-	uint32_t below_iterations;	    /* of so many and more another host has no checkpoint; 0: it may have */
-	uint64_t first_sample;		    /* with which that begins, counted from the start of training */
+	uint32_t first_iteration;	    /* first iteration of the running system; 0 unless it resumes */
+	unsigned n_restarts;		    /* restarts of the running system so far */
+	struct psd_error lost;		    /* cause of the last restart; PSD_OK: none */
+	struct psd_mesh_attempt attempt;    /* number of the hosts' attempt to join */
+	uint32_t below_iterations;	    /* checkpoints at or above it are not on all hosts; 0: no such limit */
+	uint64_t first_sample;		    /* samples used before first_iteration */
 	unsigned from_hosts;		    /* see psd_worker_options */
 	FILE *trace;
 	const struct psd_system *traced; /* or NULL */
 };
 
-/* ---- run.c ---- */
+/* ---- run_choice.c ---- */
 
 bool psd_run_is_chosen(const struct psd_run *run, const struct psd_system *system);
-/* NULL: the scenario has none. */
+/* NULL if the scenario has no replay. */
 const struct psd_replay *psd_run_replay(const struct psd_run *run);
+/* False if all workers replay. */
+bool psd_run_trains(const struct psd_run *run);
 /* Samples of all workers in an iteration. */
 uint64_t psd_run_global_batch(const struct psd_run *run);
 uint32_t psd_run_iterations(const struct psd_run *run);
-/* Earlier runs have carried out so many iterations, or more: none is left. */
+/* True if the checkpoint that the run would resume from is of its last iteration, or of a later one. */
 bool psd_run_is_done(const struct psd_run *run);
-/* When the rate ends that ends with the job. Once it is known where the run begins. PSD_EINVAL: the run goes on behind
- * that. */
+/* Fills in the end of poly and cosine, which is that of the training job unless the scenario names one; --iterations
+ * does not move it. Call it once first_iteration is known. PSD_EINVAL: the run is longer than its learning rate. */
 enum psd_status psd_run_settle_end(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+/* PSD_EINVAL: the device is unknown, or cannot compute in the scenario's arithmetic. */
 enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* PSD_EINVAL: there is no loss to train by. */
+/* PSD_EINVAL: the graph has no loss. */
 enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+/* Chooses the cluster of n_nodes nodes. 0: the scenario's first cluster of 2 to 4 nodes, else its first of one node.
+ * PSD_EINVAL: there is none. */
+enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64_t n_nodes, struct psd_point *point,
+				     struct psd_error *err) PSD_MUST_CHECK;
+/* Chooses the cluster of a hosts file, whose last hosts are the system's separate servers. PSD_EINVAL: no worker is
+ * left. */
+enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const struct psd_system *system,
+				     unsigned n_hosts, struct psd_point *point, struct psd_error *err) PSD_MUST_CHECK;
+/* PSD_EINVAL: the system's workers and separate servers are not n_hosts. */
+enum psd_status psd_run_check_hosts(const struct psd_system *system, const struct psd_point *point, unsigned n_hosts,
+				    struct psd_error *err) PSD_MUST_CHECK;
+/* Number of iterations at which the run ends: n_asked; if that is 0, those of the training job, as
+ * psd_worker_iterations(), or of a replay those of a prediction, else a few. Pure. */
+uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
+				   uint64_t global_batch, struct psd_worker_start start);
+/* Rounds the iterations of a replay up to whole periods of `steps` iterations, the first of which warms up. Pure. */
+uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t steps);
 
 /* ---- run_cluster.c ---- */
 
-/* The hosts of a file or of mpirun, or else the point of the scenario. */
+/* Chooses the hosts of --hosts or mpirun, or without these the scenario's cluster on this machine. */
 enum psd_status psd_run_choose_cluster(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Namespaces where this machine lets us have them; else the processes keep to the links' rate themselves. */
+/* Chooses namespaces where this machine allows them. Elsewhere the processes keep to the links' rate themselves. */
 enum psd_status psd_run_choose_cluster_kind(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Of each system that runs. PSD_EINVAL: its optimiser cannot serve it, or its processes do not fit into this machine;
- * PSD_ERUN: a replay at this dilation would not be true to its times. */
+/* Checks each chosen system. PSD_EINVAL: its optimiser does not fit its method, or its processes do not fit into this
+ * machine's memory; PSD_ERUN: a replay at this dilation would not be true to its times. */
 enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- run_checkpoints.c ---- */
 
-/* PSD_EINVAL: --save is given to a replay, which trains nothing, or to several systems at once. */
+/* PSD_EINVAL: --save is given for a replay, which trains nothing, or for several systems. */
 enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills run->checkpoints, and makes the folder of --save if there is none. Once the training samples are counted.
- * PSD_EFILE: nothing can be written there. */
+/* Fills run->checkpoints and creates the folder of --save. Needs training_samples. PSD_EFILE: the folder cannot be
+ * written. */
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Finds in that folder where the run begins, and from whose files, and takes over what an older log has of the
- * iterations before. PSD_EINVAL: there are checkpoints without --resume, or a file that is needed is missing;
- * PSD_EFILE: the folder or the log cannot be read; PSD_ERUN as psd_run_log_go_on(); PSD_ENOMEM. */
+/* Finds the checkpoint at which the run begins, and keeps the log's lines before it. PSD_EINVAL: there are checkpoints
+ * but no --resume, or a file is missing; PSD_EFILE: the folder or the log cannot be read; PSD_ERUN as
+ * psd_run_log_go_on(); PSD_ENOMEM. */
 enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made,
 				   struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- run_restarts.c ---- */
-
-/* PSD_EINVAL with the system's place: --restarts is given, and it cannot be started again. */
+/* PSD_EINVAL with the system's place: --restarts is given, but the system cannot be restarted. */
 enum psd_status psd_run_check_restarts(const struct psd_run *run, const struct psd_system *system,
 				       struct psd_error *err) PSD_MUST_CHECK;
-/* Whether the system that has failed so is to be started again. Where no restart is left err says that as well. */
+/* Decides whether to restart the system after this failure. If no restart is left, adds that to err. */
 bool psd_run_restarts(struct psd_run *run, struct psd_error *err);
-/* Where it has been lost: why, and from where it goes on; status: whether it does. */
+/* Says what was lost and where the system goes on; nothing if nothing was lost. status: of psd_run_find_first(). */
 void psd_run_say_restart(const struct psd_run *run, const struct psd_system *system, enum psd_status status);
 
 /* ---- run_system.c ---- */
 
-/* A line for people, whatever the context. */
+/* Prints a line for people. The context is not used. */
 void psd_run_remark(void *context, const char *line);
-/* Carries one system out, and adds its row. */
+/* Executes one system, and adds its row. */
 enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system,
 			       struct psd_error *err) PSD_MUST_CHECK;
 

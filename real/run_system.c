@@ -1,4 +1,4 @@
-/* One system of a run: its processes, what is told of them meanwhile, and how slow a replay of it has to be. */
+/* One system of a run: its processes, progress lines, and the dilation of its replay. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -8,15 +8,14 @@
 #include "engine/program/outcome.h"
 #include "real/base/console.h"
 #include "real/cluster/join.h"
-#include "real/run_choice.h"
 #include "real/run_parts.h"
 #include "real/session/replay.h"
 
-#define MOST_STOLEN_RATIO 0.02 /* of the processors; with more it is said */
+#define MOST_STOLEN_RATIO 0.02 /* share of processor time; a line tells of more */
 
 enum { MOST_PROGRESS_LINES = 20, SOUNDING_ITERATIONS = 2, MOST_TIMES_AGAIN = 2 };
 
-/* What worker 0's process needs for the lines about an iteration. */
+/* The context of progress lines in worker 0's process. */
 struct observer {
 	const struct psd_run *run;
 	const struct psd_system *system;
@@ -90,13 +89,13 @@ static void say_stolen(const struct psd_run *run, const struct psd_case *made, c
 		result->machine_cpu_sec > 0.0 ? result->stolen_cpu_sec / result->machine_cpu_sec : 0.0;
 
 	if (stolen_ratio > MOST_STOLEN_RATIO && !run->options->is_quiet)
-		psd_console_say("psd-run: %s: others on its host took %.0f %% of this virtual machine's processor "
-				"time; without "
-				"them it would be faster",
-				made->system->name, 100.0 * stolen_ratio);
+		psd_console_say(
+			"psd-run: %s: the physical host gave %.0f %% of this virtual machine's processor time to "
+			"others, so the run was slower",
+			made->system->name, 100.0 * stolen_ratio);
 }
 
-/* Those that nobody counts may be more: a replay measures what a prediction would. */
+/* Without --iterations a replay has whole periods, as a prediction measures them. */
 static uint32_t iterations_of(const struct psd_run *run, const struct psd_case *made)
 {
 	const uint32_t n = psd_run_iterations(run);
@@ -141,7 +140,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 	enum psd_status status = is_traced ? psd_spans_open(&spans, psd_layout_hosts(&made->plan.layout), err) : PSD_OK;
 
 	run->attempt.first_iteration = run->first_iteration;
-	row->result = (struct psd_worker_result){.iteration_sec = 0.0}; /* of a run that fails nothing is judged */
+	row->result = (struct psd_worker_result){.iteration_sec = 0.0}; /* a failed run leaves nothing to judge */
 	if (!status)
 		status = run->hosts.n_hosts ? psd_join(&launch.worker, &run->hosts, run->self, &row->result, err)
 					    : psd_launch(&launch, &row->result, err);
@@ -153,7 +152,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		say_stolen(run, made, &row->result);
 	}
 	if (!status && !row->has_replay && !isfinite(row->result.last_loss))
-		psd_console_say("psd-run: %s diverged, its loss is no number any more: the learning rate is too high",
+		psd_console_say("psd-run: %s diverged, its loss is not a number: the learning rate is too high",
 				made->system->name);
 	if (!status && is_traced)
 		status = write_trace(run, made, &spans, err);
@@ -161,7 +160,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 	return status;
 }
 
-/* By short runs; where none is true to its times, the whole would not be either. */
+/* Tries dilations in short runs. If none is true to its times, a whole run would not be either. */
 static enum psd_status find_dilation(struct psd_run *run, const struct psd_case *made, struct psd_error *err)
 {
 	const struct psd_launch_options launch = {
@@ -194,7 +193,7 @@ static enum psd_status find_dilation(struct psd_run *run, const struct psd_case 
 	return status;
 }
 
-/* A whole run may be less true to its times than the soundings before it were. */
+/* A whole run may be less true to its times than the short runs before it, so it is repeated at a larger dilation. */
 static enum psd_status launch_again(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
 				    struct psd_error *err)
 {
@@ -226,7 +225,7 @@ static bool has_rebuilds(const struct psd_program *program)
 	return false;
 }
 
-/* It joins nobody: a host whose newest checkpoint is an older one would wait for it. */
+/* This host joins no other, so a host whose newest checkpoint is older must not wait for it. */
 static void say_done(struct psd_run *run, const struct psd_system *system)
 {
 	struct psd_error words;
@@ -245,9 +244,9 @@ static void say_done(struct psd_run *run, const struct psd_system *system)
 	psd_mesh_excuse(run->hosts.hosts, run->hosts.n_hosts, run->self, *run->n_joined, run->secret, words.text);
 }
 
-/* From the newest checkpoint on, where there is one. */
-static enum psd_status carry_out(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
-				 struct psd_error *err)
+/* Executes the system from its newest checkpoint on. */
+static enum psd_status execute(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
+			       struct psd_error *err)
 {
 	const enum psd_status status = psd_run_find_first(run, made, err);
 
@@ -277,9 +276,9 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 		status = find_dilation(run, &made, err);
 	row.replay = run->replay;
 	if (!status)
-		status = carry_out(run, &made, &row, err);
+		status = execute(run, &made, &row, err);
 	while (status && psd_run_restarts(run, err))
-		status = carry_out(run, &made, &row, err);
+		status = execute(run, &made, &row, err);
 	psd_case_release(&made);
 	return status;
 }

@@ -8,7 +8,7 @@
 /* The kernel refuses a set that is smaller than its own; no machine has as many processors as this. */
 enum { MOST_NUMBERS = 1 << 20 };
 
-/* To be freed by CPU_FREE(); NULL: no memory, or the kernel does not tell. */
+/* The caller frees it by CPU_FREE(). NULL: no memory, or the kernel does not tell. */
 static cpu_set_t *read_allowed(unsigned *n_numbers)
 {
 	for (unsigned n = CPU_SETSIZE; n <= MOST_NUMBERS; n *= 2) {
@@ -50,7 +50,7 @@ unsigned psd_affinity_count(void)
 	return count;
 }
 
-/* Of the processors in the set, those from the nth `first` on, before the nth `end`. */
+/* Keeps the processors `first` to `end` - 1 of those in the set, counted from 0. */
 static void keep_range(cpu_set_t *cpus, unsigned n_numbers, unsigned first, unsigned end)
 {
 	const size_t bytes = CPU_ALLOC_SIZE(n_numbers);

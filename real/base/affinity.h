@@ -4,15 +4,16 @@
 
 #include <stdbool.h>
 
-/* Pins the calling thread, and the threads that it will start, to the host's share of the n_hosts equal ones of the
- * processors that this process may use. False: not pinned, as with more hosts than processors, for it is more even. */
+/* Pins the calling thread, and the threads that it will start, to share `host` of the allowed processors, which are
+ * divided evenly among n_hosts. False: not pinned. More hosts than processors are not pinned: the kernel is fairer. */
 bool psd_affinity_pin(unsigned host, unsigned n_hosts);
-/* Pins the calling thread to one of the processors that this process may use, the number-th, counted round. False: not
- * pinned, for n_threads that do so would leave none to all others. */
+/* Pins the calling thread to one allowed processor: number modulo their count. False: not pinned, since n_threads
+ * pinned threads would leave no processor to the others. */
 bool psd_affinity_pin_to(unsigned number, unsigned n_threads);
-/* How many processors the calling thread may run on; 1 where that is not known. */
+/* Number of processors the calling thread may run on; 1 if unknown. */
 unsigned psd_affinity_count(void);
-/* Whether it may, for each of the processors' numbers below *n_numbers; to be freed. NULL: no memory, or unknown. */
+/* Returns whether the calling thread may run on each processor numbered below *n_numbers; the caller frees it. NULL: no
+ * memory, or unknown. */
 bool *psd_affinity_allowed(unsigned *n_numbers);
 
 #endif

@@ -21,7 +21,7 @@ static void note_signal(int number)
 	psd_console_stop_signal = number;
 }
 
-/* A hangup that is ignored, as nohup leaves it, stays so. */
+/* A hangup that is ignored, as under nohup, stays ignored. */
 static void handle_ends(const struct sigaction *action)
 {
 	struct sigaction hangup;
@@ -42,9 +42,9 @@ static void end_at_once(int number)
 	raise(number);
 }
 
-void psd_console_let_signals_end(bool is_told)
+void psd_console_let_signals_end(bool has_line)
 {
-	for (int number = 1; number <= SIGTERM && is_told; number++)
+	for (int number = 1; number <= SIGTERM && has_line; number++)
 		snprintf(last_words[number], sizeof(last_words[number]), "psd-run: stopped by signal %d (%s)\n", number,
 			 strsignal(number));
 	handle_ends(&(struct sigaction){.sa_handler = end_at_once});
@@ -57,8 +57,8 @@ void psd_console_let_signals_end(bool is_told)
 /* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail. */
 static void fill_standard_streams(void)
 {
-	static const int modes[] = {O_WRONLY, O_RDONLY,
-				    O_WRONLY}; /* stdin and stdout the wrong way round: their use fails */
+	/* stdin is write-only and stdout read-only, so that their use fails */
+	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
 
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
@@ -69,8 +69,8 @@ void psd_console_open(void)
 {
 	fill_standard_streams();
 	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
-	signal(SIGXFSZ, SIG_IGN); /* as is a limit on the size of files */
-	signal(SIGCHLD, SIG_DFL); /* where it is ignored, as some parents leave it, nobody can wait for a process */
+	signal(SIGXFSZ, SIG_IGN); /* so is a limit on the size of files */
+	signal(SIGCHLD, SIG_DFL); /* some parents ignore it, and then no process can be waited for */
 	handle_ends(&(struct sigaction){.sa_handler = note_signal});
 }
 

@@ -1,4 +1,4 @@
-/* What psd-run has of the terminal and the shell: standard streams and the signals that end it. */
+/* psd-run's standard streams, and the signals that end it. */
 #ifndef PSD_REAL_CONSOLE_H
 #define PSD_REAL_CONSOLE_H
 
@@ -9,22 +9,22 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* The number of the signal that asked for an end, 0: none. */
+/* Number of the signal that asks psd-run to end; 0: none. */
 extern volatile sig_atomic_t psd_console_stop_signal;
 
-/* First of all: streams that are closed get a place, and SIGINT, SIGTERM and SIGHUP are noted from now on. */
+/* Opens /dev/null for closed standard streams, and records SIGINT, SIGTERM and SIGHUP from now on. Call it first. */
 void psd_console_open(void);
-/* From now on these signals end the process at once. is_told: which says so. */
-void psd_console_let_signals_end(bool is_told);
+/* Lets these signals end the process at once from now on. has_line: it prints a line about the signal. */
+void psd_console_let_signals_end(bool has_line);
 
-/* A plain line to standard error, which it ends itself. */
+/* Prints a line to standard error, without control characters. The newline is added. */
 void psd_console_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Whether a line to standard error keeps nobody waiting: no terminal that is stopped, no reader that pauses. */
+/* True if a line to standard error would not block, as on a stopped terminal or a full pipe. */
 bool psd_console_takes_more(void);
 
-/* Writes a text and releases it. False when the stream does not take it; then errno says why. */
+/* Writes a text and releases it. False: the stream refuses it, with the reason in errno. */
 bool psd_console_write(FILE *out, struct psd_text *text);
-/* The same to standard output. PSD_ERUN. */
+/* Writes a text to standard output and releases it. PSD_ERUN. */
 enum psd_status psd_console_print(struct psd_text *text, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

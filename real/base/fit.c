@@ -16,13 +16,13 @@ void psd_fit_sort(double values[], unsigned n)
 	qsort(values, n, sizeof(*values), by_value);
 }
 
-/* Of sorted values, that which so much of them is below. */
+/* The quantile of sorted values. */
 static double quantile(const double values[], unsigned n, double below_ratio)
 {
-	const double place = below_ratio * (n - 1.0);
-	const unsigned left = (unsigned)place;
+	const double position = below_ratio * (n - 1.0);
+	const unsigned left = (unsigned)position;
 
-	return left + 1 < n ? values[left] + (place - left) * (values[left + 1] - values[left]) : values[n - 1];
+	return left + 1 < n ? values[left] + (position - left) * (values[left + 1] - values[left]) : values[n - 1];
 }
 
 struct psd_summary psd_fit_summary(double values[], unsigned n)
@@ -35,7 +35,7 @@ struct psd_summary psd_fit_summary(double values[], unsigned n)
 	return (struct psd_summary){median, median > 0.0 ? middle_half / median : middle_half > 0.0 ? 1.0 : 0.0, n};
 }
 
-/* Quartiles of a normal distribution are so many standard deviations apart: 2 x 0.6745. */
+/* Distance of the quartiles of a normal distribution in standard deviations: 2 x 0.6745. */
 #define MIDDLE_HALF_OF_NORMAL 1.349
 
 static double mean_of_turn(const double secs[], size_t stride, unsigned n_members, unsigned turn)
@@ -49,7 +49,7 @@ static double mean_of_turn(const double secs[], size_t stride, unsigned n_member
 
 double psd_fit_jitter(const double secs[], size_t stride, unsigned n_members, unsigned n_turns)
 {
-	/* the mean holds a share of each one's own deviation */
+	/* the mean contains a share of each member's own deviation */
 	const double unshared = n_members > 1 ? sqrt(n_members / (n_members - 1.0)) : 1.0;
 	double sum_ratio = 0.0;
 

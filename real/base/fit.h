@@ -1,25 +1,25 @@
-/* Constants from samples. Pure, any thread; refuses to measure. */
+/* Statistics of samples: medians, lines, jitter. Pure, any thread; refuses to measure. */
 #ifndef PSD_REAL_FIT_H
 #define PSD_REAL_FIT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What many samples of one quantity say. */
+/* Summary of samples of one quantity. */
 struct psd_summary {
 	double median;
-	double spread_ratio; /* (third quartile - first) / median; 1 where only the median is 0 */
+	double spread_ratio; /* (third quartile - first quartile) / median; 1 if only the median is 0 */
 	unsigned n_samples;
 };
 
-/* Ascending, in place. */
+/* Sorts in place, ascending. */
 void psd_fit_sort(double values[], unsigned n);
 
-/* Of n >= 1 values >= 0; sorts them. A quartile between two values is between them in proportion, as the median is. The
- * middle half is what others on the machine disturb least. */
+/* Summarises n >= 1 values >= 0, and sorts them. Quartiles between two values are interpolated. Other programs on the
+ * machine disturb the middle half least. */
 struct psd_summary psd_fit_summary(double values[], unsigned n);
 
-/* A message of so many bytes took so long. */
+/* Size and duration of a message. */
 struct psd_fit_sample {
 	double bytes, sec; /* sec > 0 */
 };
@@ -31,16 +31,16 @@ struct psd_fit_line {
 	double residual_ratio; /* root of the mean square of (line - sample) / sample */
 };
 
-/* The line with the smallest residual_ratio, so that short messages count as much as long ones. n >= 2 samples of at
- * least two sizes, or false and *line left alone. Source: weighted least squares with weights 1 / sec^2. */
+/* Fits the line with the smallest residual_ratio, so that short messages count as much as long ones. False: fewer than
+ * two sizes, *line is left alone. Source: weighted least squares with weights 1 / sec^2. */
 bool psd_fit_line(struct psd_fit_line *line, const struct psd_fit_sample samples[], unsigned n);
 
 enum { PSD_FIT_MOST_TURNS = 64 };
 
-/* How much members that do the same at a time differ: the standard deviation of one's seconds as a share, from the
- * middle halves of what each takes of the mean of its turn; what disturbs all alike is no difference. A lone member is
- * compared with its own median. secs: (n_members, stride), of which the first n_turns are meant, > 0; n_turns from 2 to
- * PSD_FIT_MOST_TURNS. Exact for many normal samples. */
+/* Jitter of members that do the same work at a time: the standard deviation of a member's seconds over the mean of its
+ * turn, estimated from middle halves. A disturbance of all members alike does not count. A lone member is compared with
+ * its own median. secs: (n_members, stride), the first n_turns of each row, > 0. n_turns: 2 to PSD_FIT_MOST_TURNS.
+ * Exact for many normal samples. */
 double psd_fit_jitter(const double secs[], size_t stride, unsigned n_members, unsigned n_turns);
 
 #endif

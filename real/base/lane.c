@@ -1,6 +1,5 @@
-/* One mutex, one condition; the eventfd is written after the job, so that a reader of it finds the job done. For a job
- * and its end nobody is woken with the mutex held: on a processor that both threads share the one that wakes up would
- * run into it and have to be switched to once more. */
+/* One mutex, one condition. The eventfd is written after the job, so that its reader finds the job done. Threads are
+ * woken without the mutex held: on a shared processor the woken thread would block on it, and be switched to twice. */
 #define _GNU_SOURCE
 #include "real/base/lane.h"
 
@@ -14,7 +13,7 @@ static bool is_last(const struct psd_lane_stage *stage)
 	return stage == &stage->lane->stages[stage->lane->n_stages - 1];
 }
 
-/* Jobs that have come as far as this stage. */
+/* Number of jobs that have reached this stage. */
 static uint64_t n_arrived(const struct psd_lane_stage *stage)
 {
 	return stage == stage->lane->stages ? stage->lane->n_started : stage[-1].n_passed;
@@ -41,7 +40,7 @@ static void pass(struct psd_lane_stage *stage)
 	pthread_mutex_lock(&lane->mutex);
 }
 
-static void *live(void *context)
+static void *run_stage(void *context)
 {
 	struct psd_lane_stage *stage = context;
 	struct psd_lane *lane = stage->lane;
@@ -66,11 +65,11 @@ enum psd_status psd_lane_open(struct psd_lane *lane, int wake_fd, psd_lane_job_f
 	*lane = (struct psd_lane){.wake_fd = wake_fd, .finish = finish};
 	pthread_mutex_init(&lane->mutex, NULL);
 	pthread_cond_init(&lane->changed, NULL);
-	lane->n_stages = n_stages; /* which a thread reads */
+	lane->n_stages = n_stages; /* before a thread reads it */
 	for (unsigned s = 0; s < n_stages; s++)
 		lane->stages[s].lane = lane;
 	for (unsigned s = 0; s < n_stages && !error; s++) {
-		error = pthread_create(&lane->stages[s].thread, NULL, live, &lane->stages[s]);
+		error = pthread_create(&lane->stages[s].thread, NULL, run_stage, &lane->stages[s]);
 		if (error) {
 			lane->n_stages = s;
 			psd_lane_close(lane);
@@ -102,7 +101,7 @@ void psd_lane_start(struct psd_lane *lane, psd_lane_job_fn *job, void *context)
 	pthread_cond_broadcast(&lane->changed);
 }
 
-/* With the mutex held. */
+/* The caller holds the mutex. */
 static uint64_t n_done(const struct psd_lane *lane)
 {
 	return lane->stages[lane->n_stages - 1].n_passed;
@@ -119,7 +118,7 @@ bool psd_lane_take_done(struct psd_lane *lane)
 	return was_done;
 }
 
-/* Written by the thread that starts jobs only. */
+/* Only the calling thread writes these fields, so it needs no mutex. */
 bool psd_lane_is_busy(const struct psd_lane *lane)
 {
 	return lane->n_taken < lane->n_started;

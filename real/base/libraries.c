@@ -1,5 +1,5 @@
-/* See libraries.h. Where a library is found late, each function that is called of it is here a jump through a slot,
- * with the function's own name: who calls it need not know, and its types are those of the library's header. */
+/* In a static program each function of a library is a jump through a slot, under the function's own name. Callers use
+ * the library's header as usual. */
 #define _GNU_SOURCE 1
 #include "real/base/libraries.h"
 
@@ -17,11 +17,11 @@
 
 struct search {
 	const char *file_name;
-	void *handle;	 /* NULL: not yet */
-	char words[512]; /* why the last one that is there does not open, else the system's */
+	void *handle;	 /* NULL: not found yet */
+	char words[512]; /* reason of the last file that does not open, else the system's reason */
 };
 
-/* pattern: of folders. */
+/* pattern: a glob of folders */
 static void try_folders(struct search *search, const char *pattern)
 {
 	char path[PATH_MAX];
@@ -39,7 +39,7 @@ static void try_folders(struct search *search, const char *pattern)
 	globfree(&found);
 }
 
-/* `more`: below each folder of the list, whose folders stand between colons. */
+/* list: folders between colons; more: a path below each of them */
 static void try_list(struct search *search, const char *list, const char *more)
 {
 	while (list && *list) {
@@ -61,14 +61,14 @@ static void try_system(struct search *search)
 		snprintf(search->words, sizeof(search->words), "%s", dlerror());
 }
 
-/* Packages of the Python in PREFIX/bin: nvidia/cudnn, nvidia/cu13 and so on. */
+/* Tries the packages of the Python in PREFIX/bin: nvidia/cudnn, nvidia/cu13 and so on. */
 static void try_python(struct search *search, const char *prefix)
 {
 	try_list(search, prefix, "/lib/python3*/site-packages/nvidia/*/lib");
 	try_list(search, prefix, "/lib/python3*/dist-packages/nvidia/*/lib");
 }
 
-/* The folder that has bin/python3 on PATH; its packages lie beside it, whatever it links to. */
+/* Tries the packages of the first python3 on PATH. They are beside the link, whatever it links to. */
 static void try_first_python(struct search *search)
 {
 	for (const char *list = getenv("PATH"); list && *list;) {
@@ -102,8 +102,8 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	try_python(&search, "/usr/local:/usr");
 	if (!search.handle)
 		psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-			      "this machine has no %s that opens (%s): install it, or name its folder in PSD_LIBRARIES",
-			      file_name, search.words);
+			      "cannot open %s (%s): install it, or name its folder in PSD_LIBRARIES", file_name,
+			      search.words);
 	return search.handle;
 }
 
@@ -111,13 +111,13 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 
 #ifdef PSD_STATIC
 
-/* Of those with the header that this program was compiled with. */
+/* Versions of the headers that this program was compiled with. */
 #define ONEDNN_FILE   "libdnnl.so.2"
 #define CUBLAS_FILE   "libcublas.so.13"
 #define CUBLASLT_FILE "libcublasLt.so.13"
 #define CUDNN_FILE    "libcudnn.so.9"
 
-/* What is called of each. One that is missing here does not link. */
+/* The functions that psd calls. A call of any other does not link. */
 #define ONEDNN_FUNCTIONS(FUNCTION)                                                                                     \
 	FUNCTION(dnnl_batch_normalization_backward_desc_init)                                                          \
 	FUNCTION(dnnl_batch_normalization_forward_desc_init)                                                           \
@@ -171,7 +171,7 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	FUNCTION(dnnl_stream_create)                                                                                   \
 	FUNCTION(dnnl_stream_destroy)                                                                                  \
 	FUNCTION(dnnl_version)                                                                                         \
-	FUNCTION(omp_set_num_threads) /* of the libgomp on which it runs */
+	FUNCTION(omp_set_num_threads) /* in oneDNN's libgomp */
 
 #define CUBLAS_FUNCTIONS(FUNCTION)                                                                                     \
 	FUNCTION(cublasCreate_v2)                                                                                      \
@@ -219,7 +219,7 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	FUNCTION(cudnnSetStream)                                                                                       \
 	FUNCTION(cudnnSetTensor4dDescriptor)
 
-/* The jump leaves registers and stack as the caller made them, so that it serves whatever the arguments are. */
+/* The jump leaves registers and stack as the caller set them, so it works for any arguments. */
 #if defined(__x86_64__)
 #define JUMP(name) "\tjmp *psd_slot_" #name "(%rip)\n"
 #elif defined(__aarch64__)

@@ -88,8 +88,8 @@ const char *psd_machine_kill_hint(int signal_number)
 	struct rlimit limit;
 
 	if (signal_number == SIGKILL)
-		return ", as the kernel does it where memory runs out: a smaller batch_per_worker takes less";
+		return ", as the kernel does when memory runs out: a smaller batch_per_worker needs less";
 	if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
-		return ", as happens where `ulimit -v` leaves a library too little memory";
+		return ", as happens when `ulimit -v` leaves a library too little memory";
 	return "";
 }

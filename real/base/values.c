@@ -6,13 +6,11 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#define HAS_F16C() __builtin_cpu_supports("avx2") /* whoever has that has F16C, a name that Clang 14 does not know */
+#define HAS_F16C() __builtin_cpu_supports("avx2") /* AVX2 implies F16C, a name that Clang 14 does not know */
 #define F16C	   __attribute__((target("avx,f16c")))
-#else
-#define HAS_F16C() false
 #endif
 
-#define INLINE static inline __attribute__((always_inline)) /* so that the known length gets there */
+#define INLINE static inline __attribute__((always_inline)) /* so that the known length reaches the loop */
 
 enum { STEP = 16 };
 
@@ -49,7 +47,7 @@ static void add_each_to_floats(const struct psd_encoding *encoding, float *restr
 /* ---- fp16, by the processor ---- */
 
 #ifdef F16C
-/* How many of the n values it took: the rest is for the reference. */
+/* These return the number of values they handled, a multiple of 8; the reference handles the rest. */
 F16C static uint64_t encode_fp16(uint16_t *restrict to, const float *restrict from, float ratio, uint64_t n)
 {
 	const __m256 ratios = _mm256_set1_ps(ratio);
@@ -95,23 +93,6 @@ F16C static uint64_t add_fp16_to_floats(float *restrict sum, const uint16_t *res
 	for (; i + 8 <= n; i += 8)
 		_mm256_storeu_ps(sum + i, _mm256_add_ps(_mm256_loadu_ps(sum + i), load_fp16(part + i)));
 	return i;
-}
-#else
-static uint64_t encode_fp16(uint16_t *to, const float *from, float ratio, uint64_t n)
-{
-	return (void)to, (void)from, (void)ratio, (void)n, 0;
-}
-static uint64_t decode_fp16(float *to, const uint16_t *from, float ratio, uint64_t n)
-{
-	return (void)to, (void)from, (void)ratio, (void)n, 0;
-}
-static uint64_t add_fp16(uint16_t *sum, const uint16_t *part, uint64_t n)
-{
-	return (void)sum, (void)part, (void)n, 0;
-}
-static uint64_t add_fp16_to_floats(float *sum, const uint16_t *part, uint64_t n)
-{
-	return (void)sum, (void)part, (void)n, 0;
 }
 #endif
 
@@ -190,9 +171,8 @@ static void add_floats(float *restrict sum, const float *restrict part, uint64_t
 
 /* ---- any ---- */
 
-/* What is faster than the reference takes as many values as it can, and says how many. */
+/* Functions that are faster than the reference. Each returns the number of values it handled, from the first on. */
 struct fast {
-	const struct psd_encoding *encoding;
 	uint64_t (*encode)(uint16_t *restrict to, const float *restrict from, float ratio, uint64_t n);
 	uint64_t (*decode)(float *restrict to, const uint16_t *restrict from, float ratio, uint64_t n);
 	uint64_t (*add)(uint16_t *restrict sum, const uint16_t *restrict part, uint64_t n);
@@ -201,11 +181,14 @@ struct fast {
 
 static const struct fast *fast_of(const struct psd_encoding *encoding)
 {
-	static const struct fast fp16 = {&psd_encoding_fp16, encode_fp16, decode_fp16, add_fp16, add_fp16_to_floats},
-				 bf16 = {&psd_encoding_bf16, encode_bf16, decode_bf16, add_bf16, add_bf16_to_floats};
+	static const struct fast bf16 = {encode_bf16, decode_bf16, add_bf16, add_bf16_to_floats};
+
+#ifdef F16C
+	static const struct fast fp16 = {encode_fp16, decode_fp16, add_fp16, add_fp16_to_floats};
 
 	if (encoding == &psd_encoding_fp16 && HAS_F16C())
 		return &fp16;
+#endif
 	return encoding == &psd_encoding_bf16 ? &bf16 : NULL;
 }
 

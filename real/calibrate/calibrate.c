@@ -1,4 +1,4 @@
-/* The order of measurements, and their repetition in turn, so that two of one lie apart as two calibrations do. */
+/* The order of measurements. All are made once before any is repeated, so that attempts at one lie minutes apart. */
 #include "real/calibrate/calibrate.h"
 
 #include <math.h>
@@ -12,13 +12,13 @@
 #include "real/calibrate/calibrate_parts.h"
 #include "real/cluster/process_group.h"
 
-#define CALM_RATIO    0.05 /* a spread that calls for no other attempt */
-#define SURE_ATTEMPTS 2	   /* whatever the spread of the first: what drifts from minute to minute is calm for seconds */
+#define CALM_RATIO    0.05 /* a spread that needs no further attempt */
+#define SURE_ATTEMPTS 2	   /* made at any spread: a value that drifts over minutes is calm for seconds */
 
 struct step {
 	const char *words;
 	enum psd_status (*measure)(struct psd_calibration *calibration, struct psd_error *err);
-	enum psd_quantity first, last; /* that must be calm */
+	enum psd_quantity first, last; /* quantities whose spread decides on another attempt */
 };
 
 static const struct step steps[] = {
@@ -74,15 +74,15 @@ static bool is_calm(const struct psd_calibration *calibration, const struct step
 	return true;
 }
 
-/* A device that works in its host's memory copies nothing, and who is alone on a node sends nothing inside it. */
-static bool is_there(const struct psd_calibration *calibration, const struct step *step)
+/* A device that works in its host's memory copies nothing, and a lone worker of a node sends nothing inside it. */
+static bool applies(const struct psd_calibration *calibration, const struct step *step)
 {
 	if (step->measure == psd_calibrate_device)
 		return calibration->options->device->has_own_memory;
 	return step->measure != psd_calibrate_local || calibration->options->point.workers_per_node > 1;
 }
 
-static void tell(const struct psd_calibration *calibration, const struct step *step, unsigned attempt)
+static void report_progress(const struct psd_calibration *calibration, const struct step *step, unsigned attempt)
 {
 	const char *turn = attempt == 0 ? "" : attempt < SURE_ATTEMPTS ? ", a second time" : ", again: they spread";
 	char line[128];
@@ -98,16 +98,16 @@ static enum psd_status measure(struct psd_calibration *calibration, struct psd_e
 
 	for (unsigned attempt = 0; attempt < calibration->options->most_attempts; attempt++)
 		for (unsigned s = 0; s < sizeof(steps) / sizeof(steps[0]) && !status; s++) {
-			if (!is_there(calibration, &steps[s]) ||
+			if (!applies(calibration, &steps[s]) ||
 			    (attempt >= SURE_ATTEMPTS && is_calm(calibration, &steps[s])))
 				continue;
-			tell(calibration, &steps[s], attempt);
+			report_progress(calibration, &steps[s], attempt);
 			status = steps[s].measure(calibration, err);
 		}
 	return status;
 }
 
-/* Of a machine with devices of their own memory, the workers of a node: others would have them in a cluster. */
+/* Devices with their own memory are those of one node: in a cluster, other nodes have their own. */
 static unsigned count_busy(const struct psd_calibrate_options *options, unsigned cores)
 {
 	struct psd_error why;

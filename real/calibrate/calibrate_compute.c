@@ -1,5 +1,5 @@
-/* What the processors do: layers, rebuilds, and what training takes beside them, with as many workers at a time as a
- * run would have on cores of their own; reductions and updates of one of these, while the others compute. */
+/* Measures layers, rebuilds and the rest of an iteration with all workers that a run would have on their own cores, and
+ * reductions and updates of one worker while the others compute. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdlib.h>
@@ -20,11 +20,11 @@
 enum {
 	REPEATS = 7,
 	HOST_ELEMENTS = 8 << 20, /* 32 MiB: no cache keeps them from one repeat to the next */
-	MOST_PARTS = 8,		 /* gradients that are summed; more take as long, each */
+	MOST_PARTS = 8,		 /* gradients that are summed; each further one takes as long */
 	MOST_ITERATIONS = 1000,
 };
 
-#define TRAINING_SEC 1.0 /* of layers */
+#define TRAINING_SEC 1.0 /* seconds of layers in a training */
 
 #define BITS_OF_ELEMENT 32.0
 
@@ -33,7 +33,7 @@ static void wait_for_all(void *context)
 	psd_shared_results_meet(context);
 }
 
-/* Of REPEATS values from `first` on. */
+/* Summary of REPEATS values from `first` on. */
 static struct psd_summary summarise_member(const struct psd_shared_results *results, unsigned member, unsigned first)
 {
 	double values[REPEATS];
@@ -91,7 +91,7 @@ static enum psd_status time_layers(void *context, unsigned member, struct psd_er
 	return status;
 }
 
-/* All wait for the worker on the slowest core. */
+/* The worker on the slowest core, which the others wait for. */
 static unsigned find_slowest(const struct psd_shared_results *results)
 {
 	unsigned slowest = 0;
@@ -114,7 +114,8 @@ static void keep_layers(const struct psd_calibration *calibration, const double 
 	}
 }
 
-/* A scenario's jitter is each operation's own, and cancels out over an iteration by the root of the sum of squares. */
+/* Factor from an iteration's jitter to that of one operation. Jitters of operations are independent, so an iteration's
+ * is the root of the sum of their squares. */
 static double operations_per_iteration(const struct psd_calibration *calibration)
 {
 	const struct psd_graph *graph = &calibration->options->costed->graph;
@@ -141,13 +142,13 @@ static void keep_jitter(struct psd_calibration *calibration, const struct psd_sh
 	const struct psd_summary jitter = {.median = ratio * operations_per_iteration(calibration),
 					   .n_samples = results->n_members * REPEATS};
 
-	/* it goes with the seconds of layers that are kept */
+	/* replaced with the seconds of layers, whatever its spread */
 	calibration->measured[PSD_QUANTITY_JITTER_RATIO].is_there = false;
-	psd_calibrate_note(calibration, PSD_QUANTITY_JITTER_RATIO, jitter, "of one operation, %u at a time",
+	psd_calibrate_note(calibration, PSD_QUANTITY_JITTER_RATIO, jitter, "one operation, %u at a time",
 			   results->n_members);
 }
 
-/* A rate from the seconds of so much work: the spread stays. */
+/* The rate of `work` from its seconds; the spread stays. */
 static struct psd_summary rate_of(double work, struct psd_summary sec)
 {
 	return (struct psd_summary){work / sec.median, sec.spread_ratio, sec.n_samples};
@@ -183,9 +184,9 @@ enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct
 	return status;
 }
 
-/* ---- beside layers ---- */
+/* ---- the rest of an iteration ---- */
 
-/* A cluster of one worker: nothing is sent. */
+/* A cluster of one worker, which sends nothing. */
 static struct psd_point alone(const struct psd_calibration *calibration)
 {
 	struct psd_point point = calibration->options->point;
@@ -288,7 +289,7 @@ struct arrays {
 	const float *parts[MOST_PARTS];
 };
 
-static bool take_arrays(struct arrays *arrays, unsigned n_parts)
+static bool allocate_arrays(struct arrays *arrays, unsigned n_parts)
 {
 	bool is_complete;
 
@@ -303,7 +304,7 @@ static bool take_arrays(struct arrays *arrays, unsigned n_parts)
 	return is_complete;
 }
 
-static void give_arrays(struct arrays *arrays)
+static void free_arrays(struct arrays *arrays)
 {
 	for (unsigned p = 0; p < MOST_PARTS; p++)
 		free((void *)(uintptr_t)arrays->parts[p]);
@@ -312,7 +313,7 @@ static void give_arrays(struct arrays *arrays)
 	free(arrays->moments.squares);
 }
 
-/* Seconds of a reduction, then of an update; of processors, which others on the machine disturb less. */
+/* Measures a reduction, then an update, in processor time, which other programs disturb less than wall time. */
 static void time_arrays(const struct psd_shared_results *results, const struct arrays *arrays, double values[])
 {
 	const struct psd_update update =
@@ -331,17 +332,17 @@ static void time_arrays(const struct psd_shared_results *results, const struct a
 	values[REPEATS] = psd_machine_own_sec() - start_sec;
 }
 
-/* Values: REPEATS of reductions, then of updates. */
+/* The member's values: seconds of REPEATS reductions, then of REPEATS updates. */
 static enum psd_status time_host(void *context, unsigned member, struct psd_error *err)
 {
 	const struct psd_shared_results *results = context;
 	struct arrays arrays;
-	const bool is_complete = take_arrays(&arrays, parts_of(results->calibration));
+	const bool is_complete = allocate_arrays(&arrays, parts_of(results->calibration));
 
 	(void)psd_affinity_pin(member, results->calibration->n_busy);
 	for (unsigned i = 0; i < REPEATS && is_complete; i++)
 		time_arrays(results, &arrays, psd_shared_results_values(results, member) + i);
-	give_arrays(&arrays);
+	free_arrays(&arrays);
 	return is_complete ? PSD_OK
 			   : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of the host");
 }
@@ -354,14 +355,14 @@ static void note_host(struct psd_calibration *calibration, const struct psd_shar
 	psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS,
 			   rate_of(n_parts * bits, summarise_member(results, 0, 0)), "%u gradients of 32 MiB", n_parts);
 	if (calibration->options->device->has_own_memory)
-		return; /* which applies by itself */
+		return; /* the device makes updates itself */
 	psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS, rate_of(bits, summarise_member(results, 0, REPEATS)),
 			   "32 MiB");
 }
 
-/* Of one worker, while the others compute, as neighbours of a worker do that trains wait-free. All at once on two
- * cores, which share their way to memory, take half as long again; in sequence, reductions may come closer to that.
- * Where a device has layers, the other processors are free. */
+/* One worker reduces while the others compute, as in wait-free training. If two cores that share a memory bus reduce at
+ * once, each takes half as long again; a sequential schedule may come closer to that. With layers on a device the other
+ * cores are idle. */
 enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err)
 {
 	struct psd_shared_results results = {.calibration = calibration, .n_members = 1, .n_values = 2 * REPEATS};

@@ -1,5 +1,5 @@
-/* What a device with memory of its own does beside layers: copies from and to its host's memory, updates where no
- * server makes them; by its own events. In one process, since every worker has a device, or all of them one bus. */
+/* Measures a device's own copies from and to its host's memory, and its updates, between its events. One process
+ * measures, since in a cluster every worker has a device. */
 #include <math.h>
 
 #include "real/base/fit.h"
@@ -10,7 +10,7 @@
 
 enum {
 	REPEATS = 7,
-	SIZES = 6,		   /* of copies, each four times the one before */
+	SIZES = 6,		   /* sizes of copies, each four times the one before */
 	UPDATE_ELEMENTS = 4 << 20, /* 16 MiB */
 };
 
@@ -21,12 +21,13 @@ enum {
 /* The member's values: seconds of copies out, then in, a size after the other; then of updates. */
 enum { AT_OUT = 0, AT_IN = SIZES * REPEATS, AT_UPDATES = 2 * SIZES * REPEATS, VALUES = AT_UPDATES + REPEATS };
 
-/* What is measured on. */
+/* The device and its memory during a measurement. */
 struct bench {
 	struct psd_stopwatch watch;
 	const struct psd_device_kind *kind;
 	struct psd_device *device;
-	void *here, *there; /* MOST_BYTES each, room for the four arrays of an update */
+	void *here,
+		*there; /* MOST_BYTES each in the host's and the device's memory; fits the four arrays of an update */
 };
 
 static uint64_t bytes_of(unsigned size)
@@ -110,7 +111,7 @@ static enum psd_status time_device(void *context, unsigned member, struct psd_er
 	return status;
 }
 
-/* The slope of seconds over bytes: a copy's constant is hidden behind the others'. */
+/* The slope of seconds over bytes. A copy's constant overlaps with other copies. */
 static struct psd_summary rate_of(const double *values, double *residual_ratio)
 {
 	struct psd_summary rate = {.n_samples = SIZES * REPEATS};
@@ -119,7 +120,7 @@ static struct psd_summary rate_of(const double *values, double *residual_ratio)
 
 	for (unsigned s = 0; s < SIZES * REPEATS; s++)
 		samples[s] = (struct psd_fit_sample){(double)bytes_of(s / REPEATS), fmax(values[s], 1e-9)};
-	(void)psd_fit_line(&line, samples, SIZES * REPEATS); /* there are two sizes */
+	(void)psd_fit_line(&line, samples, SIZES * REPEATS); /* cannot fail: there are several sizes */
 	rate.median = 8.0 / fmax(line.sec_per_byte, 1e-15);
 	rate.spread_ratio = line.residual_ratio;
 	*residual_ratio = line.residual_ratio;

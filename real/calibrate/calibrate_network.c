@@ -1,5 +1,5 @@
-/* What links carry: a message at a time between a worker and a server of its own, then many and from many. The first
- * iterations do not count: first touches of memory, windows of TCP. */
+/* Measures links: one message at a time between a worker and a separate server, then messages of several workers. The
+ * first iterations do not count, since memory is touched first and TCP's windows grow. */
 #include <math.h>
 
 #include "engine/base/units.h"
@@ -8,21 +8,21 @@
 
 enum {
 	WARM_UPS = 2,
-	GROUPS = 8,	  /* fits of one attempt: samples are dealt out to them in turn */
+	GROUPS = 8,	  /* fits of one attempt, among which samples are divided in turn */
 	MOST_SIZES = 13,  /* 4 bytes to 64 MiB, each four times the one before */
 	MOST_SIDE = 4096, /* 64 MiB */
 	SHORT_SIDE = 32,  /* 4 KiB */
 	SHORT_ITERATIONS = 40,
 	LONG_ITERATIONS = 4,
-	LOCAL_ITERATIONS = 32, /* of messages that take little time, and spread the more */
+	LOCAL_ITERATIONS = 32, /* messages inside a node are short, and spread more */
 	CROWD_ITERATIONS = 6,
 	MOST_SENDERS = 3,
 };
 
-#define LEAST_SEC	  4e-3 /* of long messages on the line */
-#define LONG_SEC	  0.6  /* no longer */
-#define CROWD_SEC	  0.1  /* on the line, of one sender's message */
-#define TRANSPORT_TO_LINK 4.0  /* a link is measured where the machine could move so many times as much */
+#define LEAST_SEC	  4e-3 /* shortest time of a long message on the link */
+#define LONG_SEC	  0.6  /* longest time, four sizes together */
+#define CROWD_SEC	  0.1  /* time of one sender's message on the link */
+#define TRANSPORT_TO_LINK 4.0  /* least ratio of the machine's rate to the measured link's */
 #define FIRST_RATE_BPS	  1e10 /* guess for the sizes on an unshaped link */
 #define NEGLIGIBLE_RATIO  0.02
 
@@ -65,7 +65,7 @@ static bool counts(const struct psd_exchange_flight *flight)
 
 /* ---- a message at a time ---- */
 
-/* Seconds of one size: a median for each group. */
+/* Measures messages of one size: a median for each group. */
 static enum psd_status time_size(const struct psd_exchange_options *options, double secs[GROUPS], unsigned *n_samples,
 				 struct psd_error *err)
 {
@@ -89,7 +89,7 @@ static enum psd_status time_size(const struct psd_exchange_options *options, dou
 	return PSD_OK;
 }
 
-/* One line for each group. */
+/* A fitted line for each group. */
 struct lines {
 	struct psd_fit_line groups[GROUPS];
 	unsigned n_samples;
@@ -113,7 +113,7 @@ static enum psd_status add_size(struct lines *lines, struct psd_fit_sample sampl
 	return status;
 }
 
-/* Through sizes from one side to another. */
+/* Fits a line for each group over all sizes from one side to another. */
 static enum psd_status fit_lines(struct lines *lines, struct psd_exchange_options options, unsigned least_side,
 				 unsigned most_side, struct psd_error *err)
 {
@@ -126,11 +126,12 @@ static enum psd_status fit_lines(struct lines *lines, struct psd_exchange_option
 		status = add_size(lines, samples, n_sizes++, &options, err);
 	for (unsigned g = 0; g < GROUPS && !status; g++)
 		if (!psd_fit_line(&lines->groups[g], samples[g], n_sizes))
-			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "the link's samples give no line");
+			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+					       "the link's samples have one size, a line needs two");
 	return status;
 }
 
-/* The smallest side whose square is on the line for so long. */
+/* The smallest side whose matrix takes `sec` on the link, a power of two. */
 static unsigned side_of(double sec, double rate_bps)
 {
 	unsigned side = 1;
@@ -155,7 +156,8 @@ static double typical_residual(const struct lines *lines)
 	return psd_fit_summary(values, GROUPS).median;
 }
 
-/* Of long messages, on a line on a quiet machine: elsewhere the slope is no rate, however alike the repeats are. */
+/* Rates of long messages. Their spread is at least the residual: if samples do not lie on a line, its slope is not a
+ * rate, even if repeats agree. */
 static struct psd_summary summarise_rates(const struct lines *lines)
 {
 	double values[GROUPS];
@@ -169,7 +171,7 @@ static struct psd_summary summarise_rates(const struct lines *lines)
 	return summary;
 }
 
-/* Long messages give the rate: of short ones a link's queue and burst hide what it carries. */
+/* Long messages give the rate: the link's queue and burst hide it from short ones. */
 static enum psd_status fit_long(struct lines *lines, struct psd_exchange_options options, double rate_bps,
 				unsigned n_iterations, struct psd_error *err)
 {
@@ -251,8 +253,7 @@ enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct p
 
 /* ---- inside a node ---- */
 
-/* Between two workers, the first of which has the node's shard: its own gradient goes nowhere, and no link lies
- * between. */
+/* An exchange between two workers of a node, the first of which has the node's shard. No link is between them. */
 static struct psd_exchange_options local_exchange(const struct psd_calibration *calibration)
 {
 	struct psd_exchange_options options = psd_calibrate_exchange(calibration, 0.0);
@@ -262,7 +263,7 @@ static struct psd_exchange_options local_exchange(const struct psd_calibration *
 	return options;
 }
 
-/* Said once, as every exchange would say it: the line of why two workers share no memory. TCP gives the rate then. */
+/* Prints once, instead of in each exchange, the reason if two workers cannot share memory. TCP then gives the rate. */
 static enum psd_status remark_memory(const struct psd_calibration *calibration, struct psd_error *err)
 {
 	struct psd_exchange_options options = local_exchange(calibration);
@@ -297,7 +298,7 @@ enum psd_status psd_calibrate_local(struct psd_calibration *calibration, struct 
 
 /* ---- many senders ---- */
 
-/* From the first of an iteration's pushes to the last. */
+/* Seconds from the start of an iteration's first push to the end of its last. */
 static double pushes_sec(const struct psd_exchange *exchange, uint32_t iteration)
 {
 	double start_sec = INFINITY, end_sec = 0.0;
@@ -313,7 +314,7 @@ static double pushes_sec(const struct psd_exchange *exchange, uint32_t iteration
 	return end_sec - start_sec;
 }
 
-/* Bits per second that all pushes of an iteration bring to the server, a value for each measured iteration. */
+/* Measures the rate at which all pushes of an iteration reach the server, a value for each iteration. */
 static enum psd_status crowd_rates(struct psd_exchange_options options, double latency_sec,
 				   double rates_bps[CROWD_ITERATIONS], struct psd_error *err)
 {
@@ -349,7 +350,7 @@ static struct psd_summary fit_incast(double rates_bps[MOST_SENDERS][CROWD_ITERAT
 			line.sec_per_byte = 0.0;
 		values[i] = 1.0 + fmax(0.0, line.sec_per_byte / line.constant_sec);
 	}
-	summary = psd_fit_summary(values, CROWD_ITERATIONS); /* of 1 + incast, which is never 0 */
+	summary = psd_fit_summary(values, CROWD_ITERATIONS); /* 1 + incast, since a median of 0 has no spread */
 	summary.median -= 1.0;
 	if (summary.median < NEGLIGIBLE_RATIO)
 		summary.median = 0.0;

@@ -15,9 +15,9 @@
 #include "engine/scenario/scenario_keys.h"
 #include "real/calibrate/calibrate_parts.h"
 
-enum { MOST_PATHS = 16 }; /* that a scenario names */
+enum { MOST_PATHS = 16 }; /* paths in a scenario */
 
-#define UNKNOWN_FLOPS 1e9 /* nothing to rebuild: not used */
+#define UNKNOWN_FLOPS 1e9 /* written, but not used, if nothing can be rebuilt */
 
 enum unit { UNIT_SECONDS, UNIT_RATE, UNIT_FLOP_RATE, UNIT_RATIO };
 
@@ -60,10 +60,10 @@ static const char *write_value(double value, enum unit unit, char text[PSD_UNITS
 	return text;
 }
 
-/* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the receiver's core
- * does meanwhile is counted as the message's, and the sender's not, for a prediction lets both ends work at a time. The
- * rest is the host's latency, or of the way inside a node, which is no link. */
-static double told_value(const struct psd_calibration *calibration, unsigned quantity)
+/* The value for the table and the scenario. A message's constant contains the links' latency, which the scenario has
+ * already, and the receiver's processor time, which machine.message has. The sender's time overlaps with it in a
+ * prediction. The rest is the latency of the host, or of the memory inside a node. */
+static double final_value(const struct psd_calibration *calibration, unsigned quantity)
 {
 	const struct psd_measured *measured = calibration->measured;
 	const bool is_of_link = quantity == PSD_QUANTITY_LATENCY_SEC;
@@ -74,7 +74,7 @@ static double told_value(const struct psd_calibration *calibration, unsigned qua
 	return fmax(0.0, measured[quantity].value - links_sec - measured[PSD_QUANTITY_MESSAGE_SEC].value);
 }
 
-/* Of layers that spread the jitter is a guess. */
+/* The jitter is noisy if the seconds of layers are. */
 static bool is_noisy(const struct psd_calibration *calibration, unsigned quantity)
 {
 	const unsigned judged = quantity == PSD_QUANTITY_JITTER_RATIO ? PSD_QUANTITY_LAYERS_SEC : quantity;
@@ -99,8 +99,8 @@ static void add_row(struct psd_grid *grid, const struct psd_calibration *calibra
 
 	psd_grid_add_row(grid);
 	psd_grid_set(grid, 0, "%s", quantities[quantity].words);
-	psd_grid_set(grid, 1, "%s", write_value(told_value(calibration, quantity), quantities[quantity].unit, value));
-	if (quantity != PSD_QUANTITY_JITTER_RATIO) /* which is one itself */
+	psd_grid_set(grid, 1, "%s", write_value(final_value(calibration, quantity), quantities[quantity].unit, value));
+	if (quantity != PSD_QUANTITY_JITTER_RATIO) /* a spread itself */
 		psd_grid_set(grid, 2, "%.1f %%", 100.0 * psd_calibrate_spread_ratio(measured));
 	if (measured->residual_ratio > 0.0)
 		psd_grid_set(grid, 3, "%.1f %%", 100.0 * measured->residual_ratio);
@@ -160,7 +160,8 @@ struct paths {
 	unsigned n;
 };
 
-/* Wherever the new scenario lies, its paths hold. What cannot be resolved stays, and fails when it is read. */
+/* Makes a path absolute, so that the new scenario may be in any folder. A path that cannot be resolved stays, and fails
+ * when it is read. */
 static bool make_absolute(const struct psd_schema_spot *spot)
 {
 	const char **path = (const char **)((uintptr_t)spot->base + spot->key->offset);
@@ -189,7 +190,7 @@ static void add_processor(struct psd_text *text)
 	psd_text_add_plain(text, name);
 }
 
-/* Comment lines: when, where and with what. */
+/* Comment lines with date, machine and versions. */
 static void add_origin(struct psd_text *text, const struct psd_calibration *calibration)
 {
 	const time_t now = time(NULL);
@@ -217,7 +218,7 @@ static void add_fits(struct psd_text *text, const struct psd_calibration *calibr
 		if (!measured->is_there)
 			continue;
 		psd_text_add(text, "# %s: %s", quantities[q].words,
-			     write_value(told_value(calibration, q), quantities[q].unit, value));
+			     write_value(final_value(calibration, q), quantities[q].unit, value));
 		if (q != PSD_QUANTITY_JITTER_RATIO)
 			psd_text_add(text, ", spread %.1f %%", 100.0 * psd_calibrate_spread_ratio(measured));
 		if (measured->residual_ratio > 0.0)
@@ -251,7 +252,7 @@ static void add_profile(struct psd_text *text, const struct psd_calibration *cal
 
 /* ---- the points ---- */
 
-/* Nobody computes in it: that is its `executor`. */
+/* The executor is "real-idle", since the exchange computes nothing. */
 static void add_points(struct psd_text *text, const struct psd_calibration *calibration)
 {
 	const struct psd_calibrate_point *point = &calibration->point;
@@ -274,7 +275,7 @@ static void add_points(struct psd_text *text, const struct psd_calibration *cali
 
 /* ---- the scenario ---- */
 
-/* Four digits are more than the spread leaves; printed rates stay readable. */
+/* Rounds to four digits, which are more than the spread allows and keep printed rates short. */
 static double rounded(double value)
 {
 	const double step = value > 0.0 ? pow(10.0, floor(log10(value)) - 3.0) : 1.0;
@@ -287,18 +288,18 @@ static double value_of(const struct psd_calibration *calibration, enum psd_quant
 	return rounded(calibration->measured[quantity].value);
 }
 
-/* As they are printed and read, so that rounding leaves no tail of digits. */
+/* Rounds by printing and reading, so that no tail of digits remains. */
 static double seconds_of(const struct psd_calibration *calibration, enum psd_quantity quantity)
 {
-	double sec = told_value(calibration, quantity);
+	double sec = final_value(calibration, quantity);
 	char text[PSD_UNITS_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "%.4gus", 1e6 * sec);
-	(void)psd_units_read_seconds(text, &sec); /* longer than any: stays as it is */
+	(void)psd_units_read_seconds(text, &sec); /* text that is too long leaves sec as it is */
 	return sec;
 }
 
-/* All of it is this machine's: collectives of another stack are left behind, psd-run has none. */
+/* Replaces all of `host`. The key `collective` is of another stack, and dropped. */
 static void fit_host(struct psd_host_costs *host, const struct psd_calibration *calibration)
 {
 	*host = (struct psd_host_costs){
@@ -312,7 +313,7 @@ static void fit_host(struct psd_host_costs *host, const struct psd_calibration *
 	};
 }
 
-/* Where nodes have several workers: whoever they are, their messages go through memory, past all switches. */
+/* Messages between workers of a node pass through memory and no switch. */
 static void fit_local(struct psd_network *network, const struct psd_calibration *calibration)
 {
 	if (!calibration->measured[PSD_QUANTITY_LOCAL_BPS].is_there)
@@ -323,7 +324,7 @@ static void fit_local(struct psd_network *network, const struct psd_calibration 
 	network->between_bps = 0.0;
 }
 
-/* What the scenario had from links of an earlier calibration is not kept beside what was measured without links. */
+/* Without links, a payload ratio of an earlier calibration with links is dropped. */
 static void fit(struct psd_scenario *scenario, const struct psd_calibration *calibration)
 {
 	const struct psd_measured *payload = &calibration->measured[PSD_QUANTITY_PAYLOAD_RATIO];
@@ -366,7 +367,7 @@ static void add_used_points(struct psd_text *text, const struct psd_calibration 
 
 static void add_scenario(struct psd_text *text, const struct psd_calibration *calibration)
 {
-	struct psd_scenario *scenario = malloc(sizeof(*scenario)); /* large; owns nothing, its strings are borrowed */
+	struct psd_scenario *scenario = malloc(sizeof(*scenario)); /* large; its strings are borrowed */
 	struct psd_text profile_path = {.bytes = NULL};
 	struct paths paths = {.n = 0};
 
@@ -406,7 +407,7 @@ enum psd_status psd_calibrate_open(struct psd_calibration *calibration, struct p
 	return status;
 }
 
-/* The scenario, which was opened first, comes last: what it names is there, too. */
+/* The scenario is committed last, since it names the other files. */
 enum psd_status psd_calibrate_write(struct psd_calibration *calibration, struct psd_error *err)
 {
 	static void (*const add[PSD_CALIBRATE_FILES])(struct psd_text *, const struct psd_calibration *) = {
@@ -421,7 +422,7 @@ enum psd_status psd_calibrate_write(struct psd_calibration *calibration, struct 
 
 		add[f](&text, calibration);
 		is_out_of_memory = text.is_out_of_memory;
-		if (!is_out_of_memory) /* the stream's flag tells the commit of a failed write */
+		if (!is_out_of_memory) /* the commit checks the stream's error flag */
 			fwrite(text.bytes, 1, text.length, calibration->files[f]);
 		psd_text_release(&text);
 		if (is_out_of_memory)

@@ -1,4 +1,4 @@
-/* What the parts of a calibration share. Private to real/calibrate*.c. */
+/* The state of a calibration, and the functions that its parts call of each other. Private to real/calibrate/. */
 #ifndef PSD_REAL_CALIBRATE_PARTS_H
 #define PSD_REAL_CALIBRATE_PARTS_H
 
@@ -10,21 +10,21 @@
 #include "real/calibrate/calibrate.h"
 #include "real/calibrate/exchange.h"
 
-/* In the order of the table. Rates are bits or FLOPs per second. */
+/* Quantities in the order of the table. Rates are bits or FLOPs per second. */
 enum psd_quantity {
-	PSD_QUANTITY_LAYERS_SEC,   /* forward and backward, with all workers that fit at a time: of the slowest */
-	PSD_QUANTITY_JITTER_RATIO, /* of a layer, of the attempt at LAYERS that is kept */
-	PSD_QUANTITY_REBUILD,	   /* FLOP/s of gradients from factors */
-	PSD_QUANTITY_BESIDE_SEC,   /* per iteration of training, messages aside: data, and handing over layers */
+	PSD_QUANTITY_LAYERS_SEC,   /* forward and backward of the slowest worker, while all that fit compute */
+	PSD_QUANTITY_JITTER_RATIO, /* jitter of a layer in the kept attempt at LAYERS */
+	PSD_QUANTITY_REBUILD,	   /* FLOP/s of a gradient that is rebuilt from factors */
+	PSD_QUANTITY_BESIDE_SEC,   /* an iteration without layers and messages: data, event loop */
 	PSD_QUANTITY_REDUCE_BPS,   /* gradients summed and applied */
 	PSD_QUANTITY_UPDATE_BPS,   /* gradients applied */
-	PSD_QUANTITY_COPY_BPS,	   /* between a device with memory of its own and its host, of the slower direction */
+	PSD_QUANTITY_COPY_BPS,	   /* copies between device and host, in the slower direction */
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
-	PSD_QUANTITY_LATENCY_SEC, /* a message's constant, links and ends; told: what ends add beside MESSAGE */
+	PSD_QUANTITY_LATENCY_SEC, /* a message's constant; the table subtracts the links' latency and MESSAGE */
 	PSD_QUANTITY_INCAST_RATIO,
 	PSD_QUANTITY_LOCAL_BPS,
-	PSD_QUANTITY_LOCAL_LATENCY_SEC, /* a message's constant between workers of a node; told: as of LATENCY */
+	PSD_QUANTITY_LOCAL_LATENCY_SEC, /* a message's constant inside a node; the table subtracts MESSAGE */
 	PSD_QUANTITY_MESSAGE_SEC,
 	PSD_QUANTITY_BYTES_BPS,
 	PSD_QUANTITIES
@@ -33,14 +33,14 @@ enum psd_quantity {
 struct psd_measured {
 	bool is_there;
 	double value;
-	double attempt_spread_ratio; /* of the attempt that the value is from */
+	double attempt_spread_ratio; /* spread inside the attempt of the value */
 	double least, most;	     /* values of all attempts */
-	double residual_ratio;	     /* of a fitted line; 0: no line */
+	double residual_ratio;	     /* residual of the fitted line; 0: no line */
 	unsigned n_samples;
-	char range[64]; /* where it was measured */
+	char range[64]; /* conditions of the measurement, for the table */
 };
 
-/* An exchange that a value was taken from. */
+/* An exchange that gave a value. */
 struct psd_calibrate_point {
 	unsigned workers;     /* 0: there is none */
 	double bandwidth_bps; /* 0: links as fast as the machine */
@@ -53,23 +53,25 @@ enum psd_calibrate_file { PSD_CALIBRATE_SCENARIO, PSD_CALIBRATE_PROFILE, PSD_CAL
 
 struct psd_calibration {
 	const struct psd_calibrate_options *options;
-	unsigned cores;	   /* that this process may use */
-	unsigned n_busy;   /* workers that compute at a time, each on a core or a device of its own */
-	char *device_text; /* (PSD_DEVICE_TEXT_MAX), shared with children: of psd_device_kind.describe */
-	double link_bps;   /* of the links in the fit; 0: as fast as the machine */
+	unsigned cores;	   /* processor cores that this process may use */
+	unsigned n_busy;   /* workers that compute at a time, each on its own core or device */
+	char *device_text; /* (PSD_DEVICE_TEXT_MAX), text of psd_device_kind.describe; shared with children */
+	double link_bps;   /* rate of the measured links; 0: as fast as the machine */
 	struct psd_measured measured[PSD_QUANTITIES];
 	double *forward_sec, *backward_sec; /* (n_layers) of the profile */
-	struct psd_calibrate_point point;   /* of BYTES, whose value was kept */
+	struct psd_calibrate_point point;   /* exchange of the kept value of BYTES */
 	FILE *files[PSD_CALIBRATE_FILES];
 };
 
-/* Keeps what was measured, unless what is there already has less spread. True: kept. range: as in psd_measured. */
+/* Records an attempt, and keeps its value if it spreads less than the kept one; returns whether it does. range: as in
+ * psd_measured. */
 bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,
 			const char *range, ...) __attribute__((format(printf, 4, 5)));
 
-/* That of the attempt, or how far attempts lie apart, over the value, if that is more; 1 where only the value is 0. */
+/* The spread inside the kept attempt, or the distance of all attempts over the value if that is larger; 1 if only the
+ * value is 0. */
 double psd_calibrate_spread_ratio(const struct psd_measured *measured);
-/* The largest of all that was measured; the jitter, a spread itself, aside. */
+/* The largest spread of all quantities except the jitter. */
 double psd_calibrate_worst_spread_ratio(const struct psd_calibration *calibration);
 
 /* ---- calibrate_compute.c ---- */
@@ -88,7 +90,7 @@ enum psd_status psd_calibrate_device(struct psd_calibration *calibration, struct
 
 /* ---- calibrate_network.c ---- */
 
-/* Of one tensor between a worker and itself, on links of rate_bps; 0: as fast as the machine. */
+/* Options of an exchange of one tensor by one worker, on links of rate_bps; 0: as fast as the machine. */
 struct psd_exchange_options psd_calibrate_exchange(const struct psd_calibration *calibration, double rate_bps);
 
 /* Fills TRANSPORT and chooses link_bps. */
@@ -110,9 +112,10 @@ enum psd_status psd_calibrate_bytes(struct psd_calibration *calibration, struct 
 /* ---- calibrate_output.c ---- */
 
 void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration *calibration);
-/* The three files, before anything is measured. As psd_output_open(); on failure too the caller discards outputs. */
+/* Opens the three files, before anything is measured. The caller discards outputs, also after a failure. Returns
+ * statuses as psd_output_open(). */
 enum psd_status psd_calibrate_open(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Puts them in their places. PSD_ENOMEM, PSD_ERUN. */
+/* Writes the files and commits them. PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_calibrate_write(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

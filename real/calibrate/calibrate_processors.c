@@ -1,8 +1,8 @@
-/* What messages take of processors. Two workers exchange tensors for a short and for a long while: what their processes
- * took of processors in between, while on every core a process multiplies matrices, as in training, and what the kernel
- * took on account of those; nobody multiplies where a device has the layers. One small tensor tells what a message
- * takes that its receiver waits for, large ones what their bytes take. Processor time is chosen over wall time, also
- * over what the products lose to the exchange, as others on the machine disturb it far less. */
+/* Measures the processor time of messages. Two workers exchange tensors for a short and for a long time; the difference
+ * of their processes' times counts, and that of the kernel's time for the load. The load is a process on every core
+ * that multiplies matrices, as in training; with layers on a device there is none. One small tensor gives the time of a
+ * message that its receiver waits for, large ones the time of their bytes. Other programs disturb processor time far
+ * less than wall time, or than the load's loss of products. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sys/resource.h>
@@ -21,12 +21,12 @@ enum {
 	SAMPLES = 4,
 };
 
-/* No core moves more through its memory. This is left where others on the machine hide what an exchange takes. */
+/* No core moves more through its memory. The value if other programs hide an exchange's time. */
 #define MOST_BYTES_BPS	  400e9
-#define WINDOW_SEC	  1.0  /* of an exchange of large tensors */
-#define SMALL_WINDOW_SEC  0.5  /* of one of a small tensor */
-#define SMALL_SEC	  3e-4 /* an iteration of it, beside the links' latency */
-#define TRANSPORT_TO_BUSY 8.0  /* links of two nodes a core that keep it about busy with both their ways */
+#define WINDOW_SEC	  1.0  /* length of an exchange of large tensors */
+#define SMALL_WINDOW_SEC  0.5  /* length of an exchange of a small tensor */
+#define SMALL_SEC	  3e-4 /* an iteration of the latter, without the links' latency */
+#define TRANSPORT_TO_BUSY 8.0  /* ratio of the machine's rate to links that keep a core of two nodes busy */
 
 /* ---- processor time ---- */
 
@@ -35,7 +35,7 @@ static double seconds_of(const struct timeval *time)
 	return (double)time->tv_sec + 1e-6 * (double)time->tv_usec;
 }
 
-/* Of all child processes that have ended. */
+/* Processor seconds of all child processes that have ended. */
 static double children_sec(void)
 {
 	struct rusage usage = {.ru_maxrss = 0};
@@ -64,7 +64,7 @@ static struct psd_exchange_options small_exchange(const struct psd_calibration *
 	return options;
 }
 
-/* On links so fast that processors matter: what slow ones take of them, few bytes at a time, costs no iteration any. */
+/* The links are so fast that processors matter. On slow links the processor time of bytes lengthens no iteration. */
 static struct psd_exchange_options large_exchange(const struct psd_calibration *calibration)
 {
 	const double rate_bps = calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value / TRANSPORT_TO_BUSY;
@@ -86,13 +86,13 @@ static double messages_of(const struct psd_exchange_options *options)
 	return 2.0 * WORKERS * options->n_tensors;
 }
 
-/* Sent and received by the two workers, who are shards as well. */
+/* Bits that the two workers, which are shards as well, send and receive. */
 static double moved_bits(const struct psd_exchange_options *options)
 {
 	return 8.0 * 2.0 * WORKERS * options->n_tensors * PSD_EXCHANGE_BYTES(options->side);
 }
 
-/* All workers' gradients pass through the shards. */
+/* Seconds in which the shards reduce all workers' gradients. */
 static double reduce_sec(const struct psd_calibration *calibration, const struct psd_exchange_options *options)
 {
 	return 8.0 * WORKERS * options->n_tensors * PSD_EXCHANGE_BYTES(options->side) /
@@ -158,7 +158,7 @@ static enum psd_status sample(const struct psd_calibration *calibration, const s
 	return status;
 }
 
-/* What workers take who have nobody to send to. */
+/* Measures workers that have no other worker to send to. */
 static enum psd_status sample_solo(const struct psd_calibration *calibration, struct psd_exchange_options options,
 				   double *solo_sec, struct psd_error *err)
 {
@@ -174,7 +174,7 @@ static enum psd_status sample_solo(const struct psd_calibration *calibration, st
 	return status;
 }
 
-/* Half of it is put down to each end. Its bytes take next to nothing. */
+/* Each end of a message takes half of its time. Its few bytes take almost none. */
 enum psd_status psd_calibrate_message(struct psd_calibration *calibration, struct psd_error *err)
 {
 	const struct psd_exchange_options options = small_exchange(calibration);
@@ -193,7 +193,7 @@ enum psd_status psd_calibrate_message(struct psd_calibration *calibration, struc
 	return PSD_OK;
 }
 
-/* Its messages follow one another at once, and so take their bytes only. */
+/* The messages follow one another at once, so their bytes alone count. */
 enum psd_status psd_calibrate_bytes(struct psd_calibration *calibration, struct psd_error *err)
 {
 	const struct psd_exchange_options options = large_exchange(calibration);

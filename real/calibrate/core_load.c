@@ -1,4 +1,3 @@
-/* Each process is pinned to its core, so that the kernel leaves one on each. */
 #define _GNU_SOURCE
 #include "real/calibrate/core_load.h"
 
@@ -10,7 +9,7 @@
 #include "real/calibrate/layer_times.h"
 #include "real/device/cpu/cpu.h"
 
-enum { SIDE = 384, AREA = SIDE * SIDE }; /* of matrices that a core's caches hold: their product takes 0.5 to 2 ms */
+enum { SIDE = 384, AREA = SIDE * SIDE }; /* a core's caches hold the matrices; their product takes 0.5 to 2 ms */
 
 static double own_kernel_sec(void)
 {
@@ -20,7 +19,7 @@ static double own_kernel_sec(void)
 	return (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
 }
 
-/* Until it is stopped. */
+/* Multiplies until the process is killed. */
 static enum psd_status multiply(void *context, unsigned member, struct psd_error *err)
 {
 	const struct psd_core_load *load = context;

@@ -1,4 +1,4 @@
-/* Processes that multiply matrices, one on each core, beside which others are measured. Refuses to measure them. */
+/* A load: a process on each core that multiplies matrices while other processes are measured. */
 #ifndef PSD_REAL_CORE_LOAD_H
 #define PSD_REAL_CORE_LOAD_H
 
@@ -11,16 +11,16 @@
 struct psd_core_load {
 	struct psd_process_group group;
 	unsigned first_core, n_cores, n_members;
-	_Atomic double *kernel_sec; /* one for each member, shared: on account of it, until its last product */
+	_Atomic double *kernel_sec; /* (n_members), shared: kernel time of each member up to its last product */
 };
 
-/* On each of n_cores equal shares of the cores but the first ones; first_core = n_cores: nobody multiplies. *gang stays
- * where it is until psd_core_load_stop(). PSD_ENOMEM, PSD_ERUN. */
+/* Starts a process on each core from first_core to n_cores - 1, or none if they are equal. *load must not move until
+ * psd_core_load_stop(). PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_core_load_start(struct psd_core_load *load, unsigned first_core, unsigned n_cores,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* PSD_OK as long as none has failed, else what the first that did had to say. */
+/* PSD_OK if no process has failed, else the status and text of the first that did. */
 enum psd_status psd_core_load_check(struct psd_core_load *load, struct psd_error *err) PSD_MUST_CHECK;
-/* Seconds that the kernel took so far on account of them. */
+/* Kernel time of all processes so far. */
 double psd_core_load_kernel_sec(const struct psd_core_load *load);
 void psd_core_load_stop(struct psd_core_load *load);
 

@@ -1,4 +1,4 @@
-/* From a scenario and a graph that are texts made here to the spans of their run. */
+/* Writes the texts of a scenario and a graph, runs them, and collects the spans. */
 #include "real/calibrate/exchange.h"
 
 #include <math.h>
@@ -7,12 +7,12 @@
 #include "engine/base/text.h"
 #include "engine/model/model.h"
 
-#define PATH	    "exchange" /* of texts that are no files */
-#define NO_RATE_BPS 1e9	       /* a scenario must have one: the case leaves it out */
+#define PATH	    "exchange" /* path of the texts, which are not files, in errors */
+#define NO_RATE_BPS 1e9	       /* a scenario needs a bandwidth; the case drops it */
 
 /* ---- the texts ---- */
 
-/* A weight of inputs times outputs, no bias: square ones follow each other. */
+/* A sequence of linear layers with square weights and no bias. */
 static void add_model(struct psd_text *text, const struct psd_exchange_options *options)
 {
 	psd_text_add(text, "name: exchange\ninput: {channels: %u}\nlayers:\n", options->side);
@@ -51,8 +51,8 @@ static enum psd_status parse_scenario(struct psd_scenario *scenario, const struc
 	return status;
 }
 
-static enum psd_status make_matter(struct psd_costed_model *costed, const struct psd_scenario *scenario,
-				   const struct psd_exchange_options *options, struct psd_error *err)
+static enum psd_status make_model(struct psd_costed_model *costed, const struct psd_scenario *scenario,
+				  const struct psd_exchange_options *options, struct psd_error *err)
 {
 	struct psd_costed_model made = {.scenario = scenario};
 	struct psd_text text = {.bytes = NULL};
@@ -80,7 +80,7 @@ struct log {
 	uint32_t n_iterations;
 };
 
-/* An operation and its iteration have one place each; what is no flight stays without bytes. */
+/* Each operation has an entry in each iteration. Entries of operations that send nothing stay without bytes. */
 static void note_span(void *context, const struct psd_program *program, const struct psd_span *span)
 {
 	const struct log *log = context;
@@ -172,7 +172,7 @@ enum psd_status psd_exchange_run(struct psd_exchange *exchange, const struct psd
 
 	if (status)
 		return status;
-	status = make_matter(&costed, &scenario, options, err);
+	status = make_model(&costed, &scenario, options, err);
 	if (!status) {
 		status = run_case(&run, &costed, options, err);
 		psd_costed_model_release(&costed);

@@ -1,4 +1,3 @@
-/* Iterations of a lone worker, each layer between two looks at the clock. */
 #define _DEFAULT_SOURCE
 #include "real/calibrate/layer_times.h"
 
@@ -35,9 +34,9 @@ static enum psd_status out_of_memory(struct psd_error *err)
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of layers");
 }
 
-/* Values where the device works, as psd_layer_times_values(). */
-static enum psd_status take_values(struct psd_layer_times *times, uint64_t elements, float scale, float **values,
-				   struct psd_error *err)
+/* Values as those of psd_layer_times_values(), in the device's memory. */
+static enum psd_status allocate_values(struct psd_layer_times *times, uint64_t elements, float scale, float **values,
+				       struct psd_error *err)
 {
 	const struct psd_device_kind *kind = times->options.kind;
 	const uint64_t bytes = elements * sizeof(float);
@@ -61,8 +60,8 @@ static enum psd_status take_values(struct psd_layer_times *times, uint64_t eleme
 	return status;
 }
 
-/* What the device gave it keeps until it is closed. */
-static void give_values(const struct psd_layer_times *times, float *values)
+/* A device's own memory is freed when it closes. */
+static void free_values(const struct psd_layer_times *times, float *values)
 {
 	if (!times->options.kind->has_own_memory)
 		free(values);
@@ -70,21 +69,20 @@ static void give_values(const struct psd_layer_times *times, float *values)
 
 static enum psd_status fill_tensors(struct psd_layer_times *times, struct psd_error *err)
 {
-	const float parameter_scale = 0.02f; /* small enough for no activation to overflow */
+	const float parameter_scale = 0.02f; /* small, so that no activation overflows */
 	enum psd_status status = PSD_OK;
 
 	for (unsigned t = 0; t < times->graph->n_tensors && !status; t++) {
 		const uint64_t elements = times->graph->tensors[t].elements;
 
-		status = take_values(times, elements, parameter_scale, &times->parameters[t], err);
+		status = allocate_values(times, elements, parameter_scale, &times->parameters[t], err);
 		if (!status)
-			status = take_values(times, elements, parameter_scale, &times->gradients[t], err);
+			status = allocate_values(times, elements, parameter_scale, &times->gradients[t], err);
 	}
 	return status;
 }
 
-/* For a network that looks up tokens, numbers all over its vocabulary: few rows would stay in the caches. NULL: no
- * memory. */
+/* Tokens are drawn from the whole vocabulary: a few rows would stay in the caches. NULL: no memory. */
 static float *make_images(const struct psd_graph *graph, uint64_t elements)
 {
 	float *images = psd_layer_times_values(elements, 1.0f);
@@ -94,12 +92,12 @@ static float *make_images(const struct psd_graph *graph, uint64_t elements)
 	return images;
 }
 
-/* Where copies to the device begin at full speed, if it has memory of its own. */
-static enum psd_status take_samples(struct psd_layer_times *times, struct psd_error *err)
+/* Samples for a device with its own memory lie where it copies from at full speed. */
+static enum psd_status allocate_samples(struct psd_layer_times *times, struct psd_error *err)
 {
 	const struct psd_shape shape = times->graph->layers[0].shape;
 	const uint64_t elements = (uint64_t)times->options.batch * shape.channels * shape.height * shape.width;
-	const uint64_t n_labels = times->options.batch * times->graph->labels + 1; /* memory, also without a loss */
+	const uint64_t n_labels = times->options.batch * times->graph->labels + 1; /* never 0, even without a loss */
 	const struct psd_device_kind *kind = times->options.kind;
 	void *block;
 	enum psd_status status;
@@ -127,7 +125,7 @@ static enum psd_status allocate(struct psd_layer_times *times, struct psd_error 
 
 	if (2 * graph->n_layers >= PSD_MOST_MARKS)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "a graph of %u layers, layers are timed of %u at most", graph->n_layers,
+				     "the graph has %u layers, must have %u at most to be timed", graph->n_layers,
 				     (PSD_MOST_MARKS - 1u) / 2);
 	times->forward_sec = calloc((2 * (size_t)graph->n_layers + 2) * n_repeats, sizeof(*times->forward_sec));
 	times->parameters = calloc(2 * (size_t)graph->n_tensors + 1, sizeof(*times->parameters));
@@ -171,7 +169,7 @@ enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct
 	if (!status)
 		status = fill_tensors(times, err);
 	if (!status)
-		status = take_samples(times, err);
+		status = allocate_samples(times, err);
 	if (!status)
 		status = options->kind->load(times->device, graph, &network_options, times->parameters,
 					     times->gradients, err);
@@ -183,7 +181,7 @@ enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct
 void psd_layer_times_release(struct psd_layer_times *times)
 {
 	for (unsigned t = 0; times->parameters && t < 2 * times->graph->n_tensors; t++)
-		give_values(times, times->parameters[t]);
+		free_values(times, times->parameters[t]);
 	if (times->is_open)
 		times->options.kind->close(times->device);
 	free(times->parameters);
@@ -196,8 +194,7 @@ void psd_layer_times_release(struct psd_layer_times *times)
 
 /* ---- layers ---- */
 
-/* The batch is there when layers begin: where it is copied to a device, training brings it beside the iteration
- * before. */
+/* Waits until the batch is on the device: training copies it during the iteration before. */
 static enum psd_status begin(struct psd_layer_times *times, uint64_t iteration, struct psd_error *err)
 {
 	const struct psd_device_kind *kind = times->options.kind;
@@ -222,8 +219,7 @@ static double pass_sec(struct psd_layer_times *times, unsigned pass)
 	return psd_stopwatch_between_sec(&times->watch, PSD_STREAM_COMPUTE, times->marks[pass], times->marks[pass + 1]);
 }
 
-/* repeat: where the seconds are kept; those of the warm-up are overwritten. Between two marks lies one pass of one
- * layer. */
+/* repeat: index of the seconds, which overwrite those of the warm-up. One pass of one layer is between two marks. */
 static enum psd_status iterate(struct psd_layer_times *times, uint64_t iteration, unsigned repeat,
 			       struct psd_error *err)
 {
@@ -285,7 +281,7 @@ double psd_layer_times_sec(const struct psd_layer_times *times, const double sec
 
 /* ---- rebuilds ---- */
 
-/* Of the tensors that factors can rebuild; NULL without one. */
+/* The largest tensor that factors can rebuild, or NULL. */
 static const struct psd_tensor *find_largest(const struct psd_graph *graph)
 {
 	const struct psd_tensor *largest = NULL;
@@ -315,8 +311,8 @@ static enum psd_status time_rebuild(struct psd_layer_times *times, const struct 
 	return status;
 }
 
-/* Of times in ascending order, those of one rank. Where the machine's noise exceeds what the samples of other workers
- * add, it is taken to be their share of the whole, which is more than they add. */
+/* Differences of sorted times with and without other workers' samples. Where noise is larger than the difference, these
+ * samples' share of the whole counts, an upper bound. */
 static enum psd_status time_rebuilds(struct psd_layer_times *times, const struct psd_tensor *weight,
 				     const struct psd_factors *factors, double own_secs[], double secs[],
 				     struct psd_error *err)
@@ -354,16 +350,16 @@ enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double se
 	if (!weight)
 		return PSD_OK;
 	own_secs = calloc(times->options.n_repeats, sizeof(*own_secs));
-	status = own_secs ? take_values(times, samples * weight->columns, 1.0f, &factors.top_diff, err)
+	status = own_secs ? allocate_values(times, samples * weight->columns, 1.0f, &factors.top_diff, err)
 			  : out_of_memory(err);
 	if (!status)
-		status = take_values(times, samples * weight->rows, 1.0f, &factors.bottom, err);
+		status = allocate_values(times, samples * weight->rows, 1.0f, &factors.bottom, err);
 	if (!status)
 		status = time_rebuilds(times, weight, &factors, own_secs, secs, err);
 	if (!status)
 		*flops = 2.0 * (REBUILD_WORKERS - 1) * times->options.batch * (double)weight->elements;
 	free(own_secs);
-	give_values(times, factors.top_diff);
-	give_values(times, factors.bottom);
+	free_values(times, factors.top_diff);
+	free_values(times, factors.bottom);
 	return status;
 }

@@ -1,5 +1,5 @@
 /* Seconds that a device takes for each layer of a graph, forward and backward, measured on the compute of real runs,
- * with made-up samples. Starts no processes: what workers that share a machine take is measured in several. */
+ * with generated samples. Starts no processes: callers measure workers that share a machine in several processes. */
 #ifndef PSD_REAL_LAYER_TIMES_H
 #define PSD_REAL_LAYER_TIMES_H
 
@@ -13,65 +13,67 @@
 
 struct psd_layer_times_options {
 	const struct psd_device_kind *kind;
-	unsigned number; /* which of them, as in psd_device_options */
+	unsigned number; /* the device's number, as in psd_device_options */
 	enum psd_layer_arithmetic arithmetic;
 	uint32_t batch;		/* samples of an iteration */
-	unsigned n_threads;	/* of a layer, >= 1 */
-	unsigned n_repeats;	/* measured, after one iteration of warm-up; >= 1 */
-	bool is_cpu_time;	/* seconds of the calling thread alone; false: of the wall, or the device's own */
+	unsigned n_threads;	/* threads of a layer, >= 1 */
+	unsigned n_repeats;	/* measured iterations, after one that warms up; >= 1 */
+	bool is_cpu_time;	/* processor time of the calling thread; false: wall time, or the device's own */
 	bool is_without_graphs; /* see struct psd_device_options */
 	bool may_differ;
-	/* May be NULL. Before each iteration, to begin it together with others. */
+	/* Called before each iteration, to begin it together with other processes. May be NULL. */
 	void (*begin)(void *context);
 	void *context;
 };
 
-/* Seconds ascend, but for turn_sec, so that the first is the lowest and the one at n_repeats / 2 the median. */
+/* Seconds are sorted, ascending, except turn_sec. The one at n_repeats / 2 is the median. */
 struct psd_layer_times {
 	struct psd_layer_times_options options;
 	const struct psd_graph *graph; /* borrowed */
 	struct psd_device *device;
 	struct psd_stopwatch watch;
-	uint64_t *marks;		    /* (2 n_layers + 1) of an iteration: before each pass, after the last */
+	uint64_t *marks;		    /* (2 n_layers + 1): before each pass of an iteration, and after the last */
 	double *forward_sec, *backward_sec; /* (n_layers, n_repeats); all seconds lie in one block */
 	double *iteration_sec;		    /* (n_repeats) */
-	double *turn_sec;		    /* (n_repeats): the same in the order of the iterations */
-	double whole_ratio;		    /* of an iteration's median to the sum of the layers' */
-	/* where the device works: one for each tensor, the ones behind the others */
+	double *turn_sec;		    /* (n_repeats): iterations in their own order */
+	double whole_ratio;		    /* median of iterations over the sum of the layers' medians */
+	/* (n_tensors) each, in the device's memory; one block of pointers */
 	float **parameters, **gradients;
-	float *images;	 /* (batch, channels, height, width), in the host's memory; tokens of a network with some */
+	float *images;	 /* (batch, channels, height, width) in the host's memory, or tokens */
 	int32_t *labels; /* (batch, graph->labels) */
-	/* the same, that the device gave to copy from; NULL: it copies nothing */
+	/* copies in memory that the device provides to copy from; NULL: it copies nothing */
 	float *fetched_images;
 	int32_t *fetched_labels;
 	bool is_open;
 };
 
-/* *times is filled on success, all seconds 0, and released by psd_layer_times_release(). PSD_EINVAL: there
- * is no such device, or it does not know a layer; PSD_ENOMEM, PSD_ERUN. */
+/* Opens the device and fills *times, with all seconds 0; psd_layer_times_release() releases it. PSD_EINVAL: the device
+ * does not exist, or does not know a layer; PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct psd_graph *graph,
 				     const struct psd_layer_times_options *options,
 				     struct psd_error *err) PSD_MUST_CHECK;
 void psd_layer_times_release(struct psd_layer_times *times);
 
-/* Fills the seconds. Statuses of the layers. */
+/* Measures, and fills the seconds. Returns statuses of the layers. */
 enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct psd_error *err) PSD_MUST_CHECK;
 
-/* The median of a layer, in secs forward or backward, all stretched alike so that together they are the median of an
- * iteration: what disturbs one layer at a time leaves medians alone, but lengthens every iteration. */
+/* The median of a layer. secs: forward_sec or backward_sec. Medians are scaled so that their sum is the median of an
+ * iteration, since a disturbance of one layer at a time changes no median but lengthens every iteration. */
 double psd_layer_times_sec(const struct psd_layer_times *times, const double secs[], unsigned layer);
 
-/* Seconds that the samples of other workers add where the gradient of the graph's largest inner product, an (N,M)
- * matrix, is rebuilt from the factors of PSD_LAYER_TIMES_REBUILD_WORKERS workers, oneself among them, instead of one's
- * own alone: n_repeats, ascending, to secs; *flops: what they are for, 2 N M for each sample of the others. One product
- * gives the sum, so what it takes however few the samples are (writing the matrix) is part of the layer's own backward.
- * Without inner products *flops is 0 and secs are left alone. PSD_ENOMEM, PSD_ERUN. */
-/* As many as runs on one machine have; more would take longer to measure, fewer leave a difference near the noise. */
+/* Number of workers whose factors are rebuilt: usual for one machine. More take longer, fewer differ by little more
+ * than noise. */
 #define PSD_LAYER_TIMES_REBUILD_WORKERS 4
+/* Measures the time that other workers' samples add when the gradient of the graph's largest linear layer, an (N,M)
+ * matrix, is rebuilt from the factors of PSD_LAYER_TIMES_REBUILD_WORKERS workers instead of one. secs: n_repeats
+ * values, ascending. *flops: 2 N M for each of these samples. The fixed time of a product, such as writing the matrix,
+ * belongs to the layer's backward and cancels out. Without linear layers *flops is 0 and secs are left alone.
+ * PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops,
 					struct psd_error *err) PSD_MUST_CHECK;
 
-/* Floats within [-scale, scale], the same in each run, on huge pages if there are any; to be freed. NULL: no memory. */
+/* Returns floats in [-scale, scale], equal in each run, on huge pages if possible; the caller frees them. NULL: no
+ * memory. */
 float *psd_layer_times_values(uint64_t elements, float scale);
 
 #endif

@@ -1,24 +1,24 @@
-/* When a device reached points in its work: by its own events where it is asynchronous, else by the clock. */
+/* Times between points of a device's work: by its own events if it is asynchronous, else by the clock. */
 #ifndef PSD_REAL_STOPWATCH_H
 #define PSD_REAL_STOPWATCH_H
 
 #include "real/device/device.h"
 
-/* Fields are private to stopwatch.c but for the first three, which whoever makes one fills. */
+/* The caller fills the first three fields. The others are private to stopwatch.c. */
 struct psd_stopwatch {
 	const struct psd_device_kind *kind;
 	struct psd_device *device;
-	bool is_cpu_time; /* of the calling thread, where the clock says it */
+	bool is_cpu_time; /* the clock is the calling thread's processor time */
 	uint64_t n_marks;
 	double clock_sec[PSD_MOST_MARKS];
 };
 
-/* A mark behind what was begun on the stream; PSD_MOST_MARKS of them count at a time. */
+/* Sets a mark behind the work that was started on the stream. The last PSD_MOST_MARKS marks are valid. */
 uint64_t psd_stopwatch_mark(struct psd_stopwatch *watch, enum psd_stream stream);
-/* Until all before the mark is over. PSD_ERUN: the device has failed. */
+/* Waits until the work before the mark is done. PSD_ERUN: the device has failed. */
 enum psd_status psd_stopwatch_wait(struct psd_stopwatch *watch, enum psd_stream stream, uint64_t mark,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* Seconds between two marks of a stream, the later of which was waited for. */
+/* Seconds between two marks of a stream. The caller has waited for the later one. */
 double psd_stopwatch_between_sec(struct psd_stopwatch *watch, enum psd_stream stream, uint64_t from, uint64_t to);
 
 #endif

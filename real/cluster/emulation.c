@@ -5,19 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/types.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/base/grow.h"
 #include "engine/base/units.h"
 #include "engine/scenario/scenario.h"
 #include "real/cluster/link.h"
@@ -30,43 +25,35 @@
 #define NODE_LINK     1000U
 #define CONGESTION    "cubic" /* BBR, some machines' default, carries half as much over veth pairs as cubic */
 
-/* One batch of TCP segments, MOST_BATCH_BYTES or what a link carries in BATCH_SEC if that is less, crosses the machine
- * as one packet, which keeps 10 Gbit/s affordable: each costs both ends an interrupt, and what passes every 250 us
- * takes 1.5 times the processor time of 500 us, every 100 us twice (tests/bench/real/bench_emulation.c, two cores). A
- * shaper lets pass at once what its burst holds. Processors with other work call a shaper late by up to a scheduler's
- * slice, which is about LATE_SEC whatever the link's rate; what its burst does not hold until then, the link has lost.
- * Measured with a parameter server on two cores, what messages took beyond their links' rate with bursts of 0.5, 1, 2,
- * 4 ms: four workers at 5 Gbit/s 28, 21, 11, 6 %, and 8 ms no less; three at 1 Gbit/s 4.7, 1.2, 0.3, 0.4
- * %. What passes at once after a pause, streams tell of when lines would have carried it. A burst lasts BURST_SEC of
- * the cluster's time at least. */
+/* A batch of TCP segments crosses the machine as one packet: MOST_BATCH_BYTES, or the bytes of BATCH_SEC at the link's
+ * rate if these are fewer. That keeps 10 Gbit/s affordable, since a packet costs both ends an interrupt: batches of 250
+ * us take 1.5 times the processor time of 500 us, those of 100 us twice (tests/bench/real/bench_emulation.c, two
+ * cores). A shaper lets bytes of its burst pass at once. A busy processor calls a shaper late by up to a scheduler's
+ * slice, about LATE_SEC at any rate; if the burst does not hold the bytes of that time, the link has lost them.
+ * Measured with a parameter server on two cores: excess of messages over their time at the link's rate with bursts of
+ * 0.5, 1, 2, 4 ms: four workers at 5 Gbit/s 28, 21, 11, 6 %, and 8 ms no less; three at 1 Gbit/s 4.7, 1.2, 0.3, 0.4 %.
+ * Streams delay bytes that pass at once after a pause (real/net/emulated.h). A burst lasts BURST_SEC of the cluster's
+ * time at least. */
 #define MOST_BATCH_BYTES 65536.0
 #define BATCH_SEC	 500e-6
 #define LATE_SEC	 4e-3
 #define BURST_SEC	 500e-6
 #define MAX_BURST_BYTES	 16e6
-/* As deep as a switch's port. Three senders to one get all of the rate with 2 to 20 ms, which a small message waits. */
+/* The queue of a switch's port. Three senders to one get the full rate with 2 to 20 ms; a small message waits as
+ * long. */
 #define QUEUE_SEC	  5e-3
-#define HEADER_BYTES	  52 /* of a segment: IP, and TCP with time stamps */
+#define HEADER_BYTES	  52 /* IP, and TCP with time stamps */
 #define FRAME_BYTES	  14 /* Ethernet */
 #define MIN_QUEUE_BYTES	  262144
 #define MAX_QUEUE_BYTES	  64e6
 #define MIN_RECEIVE_BYTES 32768
-
-struct child {
-	unsigned node;
-	bool is_running; /* or ended and not yet told */
-	pid_t pid;
-	int pidfd;
-};
 
 struct psd_emulation {
 	struct psd_namespaces namespaces; /* [0] the switch, [1 + node] the nodes */
 	unsigned n_nodes;
 	uint32_t mtu_bytes;
 	double dilation_ratio;
-	uint32_t receive_bytes; /* of a connection's buffer; 0: as the kernel chooses */
-	struct child *children; /* [n_children], in the order of starts */
-	unsigned n_children, children_room;
+	uint32_t receive_bytes; /* size of a connection's receive buffer; 0: the kernel's choice */
 };
 
 static struct psd_namespace *switch_of(struct psd_emulation *emulation)
@@ -95,7 +82,7 @@ static uint32_t batch_of(const struct psd_emulation *emulation, double rate_bps)
 	return clamp(emulation->dilation_ratio * rate_bps / 8 * BATCH_SEC, emulation->mtu_bytes, MOST_BATCH_BYTES);
 }
 
-/* batch_bytes: of those who send over this link. */
+/* batch_bytes: the senders' batch on this link */
 static struct shape shape_of(const struct psd_emulation *emulation, double rate_bps, uint32_t batch_bytes)
 {
 	const double bytes_per_sec = emulation->dilation_ratio * rate_bps / 8;
@@ -121,7 +108,7 @@ static enum psd_status check_rate(double rate_bps, struct psd_error *err)
 static enum psd_status set_rates(struct psd_emulation *emulation, unsigned node, double send_bps, double receive_bps,
 				 struct psd_error *err)
 {
-	const uint32_t batch_bytes = batch_of(emulation, send_bps); /* all nodes' alike, so what arrives has it, too */
+	const uint32_t batch_bytes = batch_of(emulation, send_bps); /* equal on all nodes, so also on arrival */
 	const struct shape out = shape_of(emulation, send_bps, batch_bytes),
 			   in = shape_of(emulation, receive_bps, batch_bytes);
 	enum psd_status status = check_rate(send_bps, err);
@@ -155,9 +142,9 @@ char *psd_emulation_address(unsigned node, char text[PSD_EMULATION_ADDRESS_MAX])
 	return text;
 }
 
-/* Measured with seven senders on links of 1 Gbit/s: buffers that the kernel chooses serve some of them three times as
- * fast as others, and parameter servers wait for the last; with buffers that together are half a port's queue each gets
- * its share to a tenth, and nothing is lost; with all of the queue some is. */
+/* Measured with seven senders on links of 1 Gbit/s. With the kernel's buffers some senders are three times as fast as
+ * others, and parameter servers wait for the last. With buffers of half a port's queue in total, shares are equal
+ * within a tenth and nothing is lost; with all of the queue something is. */
 static uint32_t buffer_of(const struct psd_emulation *emulation, const struct psd_emulation_options *options)
 {
 	const double receive_bps = options->has_receive_rate ? options->receive_bps : options->rate_bps;
@@ -237,26 +224,8 @@ enum psd_status psd_emulation_open(const struct psd_emulation_options *options, 
 
 /* ---- processes ---- */
 
-/* The parent's handlers and blocked signals (it may read them from a descriptor) are not the child's. */
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	for (int number = 1; number < NSIG; number++)
-		(void)signal(number, SIG_DFL); /* refused for SIGKILL, SIGSTOP and the C library's own */
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void close_descriptors(struct psd_emulation *emulation)
-{
-	for (unsigned i = 0; i < emulation->n_children; i++)
-		if (emulation->children[i].is_running)
-			close(emulation->children[i].pidfd);
-	psd_namespaces_close(&emulation->namespaces);
-}
-
-/* For each socket made in the node from now on. Where that is forbidden the kernel chooses: slower, not wrong. */
+/* Applies to each socket that is made in the node from now on. Where it is forbidden the kernel's sizes stay: slower,
+ * not wrong. */
 static void limit_buffers(uint32_t receive_bytes)
 {
 	const int fd = receive_bytes ? open("/proc/sys/net/ipv4/tcp_rmem", O_WRONLY | O_CLOEXEC) : -1;
@@ -267,182 +236,30 @@ static void limit_buffers(uint32_t receive_bytes)
 	close(fd);
 }
 
-/* The child's whole life. Tells its errno, or 0 when it is in the node, through `told`. */
-static _Noreturn void live(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work, void *context,
-			   int told, pid_t parent)
+enum psd_status psd_emulation_enter(struct psd_emulation *emulation, unsigned node, struct psd_error *err)
 {
-	int error, result;
+	const pid_t parent = getppid();
+	int error;
 
-	reset_signals();
+	assert(node < emulation->n_nodes);
 	error = psd_namespaces_enter(&emulation->namespaces, 1 + node);
-	/* After entering, for a change of rights may clear it; the parent may have died before. */
+	/* A change of rights clears the death signal, and the parent may have ended meanwhile. */
 	if (!error && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		error = errno;
 	if (getppid() != parent)
 		_exit(1);
-	if (!error)
-		limit_buffers(emulation->receive_bytes);
-	close_descriptors(emulation);
-	if (write(told, &error, sizeof(error)) != (ssize_t)sizeof(error) || error)
-		_exit(1);
-	close(told);
-	result = work(context, node);
-	fflush(NULL);
-	_exit(result);
-}
-
-static bool has_room(struct psd_emulation *emulation)
-{
-	struct child *grown =
-		psd_grown(emulation->children, emulation->n_children, &emulation->children_room, sizeof(*grown));
-
-	if (grown)
-		emulation->children = grown;
-	return grown != NULL;
-}
-
-static void collect(pid_t pid)
-{
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
-/* Waits until the child is in its node. Returns 0 or an errno. */
-static int hear(int told)
-{
-	int error = 0;
-	ssize_t n_bytes;
-
-	do
-		n_bytes = read(told, &error, sizeof(error));
-	while (n_bytes < 0 && errno == EINTR);
-	return n_bytes == (ssize_t)sizeof(error) ? error : ECHILD;
-}
-
-/* Returns 0 or an errno; fills *child but for its node. */
-static int fork_into(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work, void *context,
-		     struct child *child)
-{
-	const pid_t parent = getpid();
-	int ends[2], error;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return errno;
-	fflush(NULL); /* or the child writes it again */
-	child->pid = fork();
-	if (child->pid == 0) {
-		close(ends[0]);
-		live(emulation, node, work, context, ends[1], parent);
-	}
-	error = child->pid < 0 ? errno : 0;
-	close(ends[1]);
-	if (!error) {
-		error = hear(ends[0]);
-		child->pidfd = error ? -1 : (int)syscall(SYS_pidfd_open, child->pid, 0); /* close-on-exec by itself */
-		if (child->pidfd < 0) {
-			error = error ? error : errno;
-			(void)kill(child->pid, SIGKILL);
-			collect(child->pid);
-		}
-	}
-	close(ends[0]);
-	return error;
-}
-
-enum psd_status psd_emulation_start(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work,
-				    void *context, unsigned *child, struct psd_error *err)
-{
-	struct child made = {.node = node, .is_running = true};
-	int error;
-
-	if (node >= emulation->n_nodes)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: no node %u, there are %u", node,
-				     emulation->n_nodes);
-	if (!has_room(emulation))
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	error = fork_into(emulation, node, work, context, &made);
+	psd_namespaces_close(&emulation->namespaces);
 	if (error)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				     "emulated cluster: cannot start a process in node %u: %s", node, strerror(error));
-	emulation->children[emulation->n_children] = made;
-	*child = emulation->n_children++;
+				     "emulated cluster: cannot move a process into node %u: %s", node, strerror(error));
+	limit_buffers(emulation->receive_bytes);
 	return PSD_OK;
-}
-
-static double seconds_of(struct timeval time)
-{
-	return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
-}
-
-/* Collects a child that has ended, waiting for it if it has not. */
-static struct psd_emulation_end take_end(struct psd_emulation *emulation, unsigned index)
-{
-	struct child *const child = &emulation->children[index];
-	struct rusage usage = {0};
-	int status = 0;
-
-	while (wait4(child->pid, &status, 0, &usage) < 0 && errno == EINTR)
-		;
-	close(child->pidfd);
-	child->is_running = false;
-	return (struct psd_emulation_end){.child = index,
-					  .node = child->node,
-					  .was_killed = WIFSIGNALED(status),
-					  .exit_or_signal =
-						  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-					  .cpu_sec = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime),
-					  .peak_memory_bytes = UINT64_C(1024) * (uint64_t)usage.ru_maxrss};
-}
-
-enum psd_status psd_emulation_wait(struct psd_emulation *emulation, double within_sec, bool *has_ended,
-				   struct psd_emulation_end *end, struct psd_error *err)
-{
-	struct pollfd *const polls = calloc(emulation->n_children + 1U, sizeof(*polls));
-	unsigned n_running = 0;
-	int n_ready;
-
-	if (!polls)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	for (unsigned i = 0; i < emulation->n_children; i++) {
-		const bool is_running = emulation->children[i].is_running;
-
-		polls[i] = (struct pollfd){.fd = is_running ? emulation->children[i].pidfd : -1, .events = POLLIN};
-		n_running += is_running;
-	}
-	n_ready = n_running ? poll(polls, emulation->n_children, (int)clamp(1000 * within_sec, 0, 1e9)) : 0;
-	if (n_ready < 0 && errno != EINTR) {
-		free(polls);
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "emulated cluster: cannot wait: %s", strerror(errno));
-	}
-	*has_ended = n_ready > 0;
-	for (unsigned i = 0; n_ready > 0; i++) {
-		assert(i < emulation->n_children);
-		if (polls[i].revents) {
-			*end = take_end(emulation, i);
-			break;
-		}
-	}
-	free(polls);
-	return PSD_OK;
-}
-
-void psd_emulation_kill(struct psd_emulation *emulation, unsigned child, int signal_number)
-{
-	assert(child < emulation->n_children);
-	if (emulation->children[child].is_running) /* not yet collected: the number is still its own */
-		(void)kill(emulation->children[child].pid, signal_number);
 }
 
 void psd_emulation_close(struct psd_emulation *emulation)
 {
 	if (!emulation)
 		return;
-	for (unsigned i = 0; i < emulation->n_children; i++)
-		psd_emulation_kill(emulation, i, SIGKILL);
-	for (unsigned i = 0; i < emulation->n_children; i++)
-		if (emulation->children[i].is_running)
-			(void)take_end(emulation, i);
 	psd_namespaces_close(&emulation->namespaces);
-	free(emulation->children);
 	free(emulation);
 }

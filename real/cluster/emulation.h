@@ -1,8 +1,8 @@
-/* An emulated cluster on this machine: every node a network namespace with one interface, eth0, all joined by a bridge,
- * each link shaped in both directions, as a switch with full-rate ports. Processes started in a node reach the other
- * nodes at known addresses and nothing else. Nothing has a name in the system: when this process ends, also by SIGKILL,
- * the kernel kills the nodes' processes and removes namespaces, bridge and links. Linux only; neither root nor iproute2
- * is needed. Refuses to know what the nodes compute. */
+/* An emulated cluster on this machine. Every node is a network namespace with one interface, eth0. A bridge joins them
+ * and each link is shaped in both directions, like a switch with full-rate ports. Processes in a node reach the other
+ * nodes at known addresses and nothing else. Nothing has a name in the system: when this process ends, even by SIGKILL,
+ * the kernel kills the nodes' processes and removes namespaces, bridge and links. Linux only; needs neither root nor
+ * iproute2. Refuses to know what the nodes compute. */
 #ifndef PSD_REAL_EMULATION_H
 #define PSD_REAL_EMULATION_H
 
@@ -11,74 +11,52 @@
 
 #include "engine/base/error.h"
 
-#define PSD_EMULATION_MAX_NODES 400 /* two descriptors each, within the usual limit of 1024 */
+#define PSD_EMULATION_MAX_NODES 400 /* each takes two descriptors; the usual limit is 1024 */
 #define PSD_EMULATION_MIN_MTU	576U
 #define PSD_EMULATION_MAX_MTU	65535U
 
 struct psd_emulation_options {
 	unsigned n_nodes; /* 1 to PSD_EMULATION_MAX_NODES */
 	bool has_rate;	  /* false: links as fast as the machine */
-	/* Of each node's link, each direction; a frame counts with its Ethernet header of 14 bytes, so that TCP's
-	 * payload gets at most psd_emulation_payload_ratio() of it. */
+	/* Rate of each node's link in each direction. Ethernet's header of 14 bytes counts, so that TCP's payload gets
+	 * psd_emulation_payload_ratio() of it at most. */
 	double rate_bps;
 	bool has_receive_rate; /* false: rate_bps both ways */
 	double receive_bps;    /* into each node */
 	bool has_dilation;     /* false: 1 */
-	double dilation_ratio; /* what shapers hold lasts so many times as long, from 8 on their bursts too; >= 1 */
-	/* That bring messages to one node at a time. From 2 on, where links have a rate, TCP's receive buffers together
-	 * hold half of what the port before a node does, but each at least 32 KiB, so that senders are served alike and
-	 * lose nothing. Else, and where the machine forbids it, they are as the kernel chooses. */
+	double dilation_ratio; /* stretches shapers' queues, and from 8 on their bursts, in time; >= 1 */
+	/* Largest number of connections that bring messages to one node at a time. From 2 on, if links have a rate,
+	 * TCP's receive buffers together hold half of a port's queue, at least 32 KiB each, so that senders get equal
+	 * shares and lose nothing. Otherwise, or if the machine forbids it, the kernel chooses their sizes. */
 	unsigned most_connections;
 	bool has_mtu; /* false: PSD_EMULATION_DEFAULT_MTU */
 	uint32_t mtu_bytes;
 };
 
-/* What Ethernet has unless somebody changed it. Larger ones save nothing: batches of segments pass in one piece. */
+/* Ethernet's default. A larger MTU saves nothing, since batches of segments pass in one piece. */
 #define PSD_EMULATION_DEFAULT_MTU 1500U
 
-/* What TCP's payload is of full frames: (mtu - 52) / (mtu + 14), 95.6 % at 1500, 99.3 % at 9000. Pure, any thread. */
+/* Share of TCP's payload in full frames: (mtu - 52) / (mtu + 14), 95.6 % at 1500, 99.3 % at 9000. Pure, any thread. */
 double psd_emulation_payload_ratio(uint32_t mtu_bytes);
 
 struct psd_emulation;
 
-/* Makes the cluster. *emulation: the caller closes it. Forks: call it, and psd_emulation_start, before starting
- * threads. PSD_EINVAL: options out of range; PSD_ENOMEM; PSD_ERUN: this machine lacks something, the text says what. */
+/* Makes the cluster. *emulation: the caller closes it. Forks a process for a while: call it before threads start.
+ * PSD_EINVAL: an option is out of range; PSD_ENOMEM; PSD_ERUN: this machine lacks something, the text names it. */
 enum psd_status psd_emulation_open(const struct psd_emulation_options *options, struct psd_emulation **emulation,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
-/* Kills (SIGKILL) and collects every process still running, then gives back the rest. NULL is allowed. */
+/* Removes the cluster once no process is left in its nodes. NULL is allowed. */
 void psd_emulation_close(struct psd_emulation *emulation);
 
 #define PSD_EMULATION_ADDRESS_MAX 16
-/* The IPv4 address of a node, 10.0.0.1 for node 0, in text; returns text. Pure, any thread. */
+/* The IPv4 address of a node as text, 10.0.0.1 for node 0; returns text. Pure, any thread. */
 char *psd_emulation_address(unsigned node, char text[PSD_EMULATION_ADDRESS_MAX]);
 
-/* What a process of a node does; its result is the process's exit status (0 to 255). context is as at the fork. */
-typedef int psd_emulation_work_fn(void *context, unsigned node);
-
-/* Starts a process in the node, which calls work(context, node) and then exits without running atexit functions.
- * Several may run in one node. It inherits open descriptors (but none of the emulation's), has default signal actions
- * and an empty signal mask, and is killed when the calling *thread* ends: call it from the main thread. Processes that
- * it starts itself are its own to end. *child: its number, from 0 in the order of starts. Standard output is flushed
- * before the fork and at the end. PSD_EINVAL: no such node; PSD_ENOMEM; PSD_ERUN: it could not be made or moved. */
-enum psd_status psd_emulation_start(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work,
-				    void *context, unsigned *child, struct psd_error *err) PSD_MUST_CHECK;
-
-/* How a process ended. */
-struct psd_emulation_end {
-	unsigned child, node;
-	bool was_killed;    /* by a signal */
-	int exit_or_signal; /* its exit status, or the signal's number if was_killed */
-	double cpu_sec;	    /* user and system time */
-	uint64_t peak_memory_bytes;
-};
-
-/* Waits, at most within_sec, until one of the processes ends or this one handles a signal. *has_ended: false when none
- * ended, or none runs; *end is then left alone. Each is told once. PSD_ENOMEM, PSD_ERUN: cannot wait. */
-enum psd_status psd_emulation_wait(struct psd_emulation *emulation, double within_sec, bool *has_ended,
-				   struct psd_emulation_end *end, struct psd_error *err) PSD_MUST_CHECK;
-
-/* Sends the signal to a child; does nothing if it has ended. */
-void psd_emulation_kill(struct psd_emulation *emulation, unsigned child, int signal_number);
+/* Moves the calling process into a node for good, and closes its descriptors of the cluster. The process must have one
+ * thread; the kernel kills it when its parent's thread ends. Call psd_emulation_close() in the parent alone. PSD_ERUN:
+ * the kernel refuses. */
+enum psd_status psd_emulation_enter(struct psd_emulation *emulation, unsigned node,
+				    struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

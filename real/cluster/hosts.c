@@ -1,4 +1,3 @@
-/* The hosts file, line by line. */
 #define _POSIX_C_SOURCE 200809L
 #include "real/cluster/hosts.h"
 
@@ -41,7 +40,7 @@ unsigned psd_hosts_beside(const struct psd_hosts *hosts, unsigned host, unsigned
 	return n_beside;
 }
 
-/* Digits only, so that no sign or space passes. */
+/* Accepts digits only: no sign, no space. */
 static bool read_number(const char *text, size_t length, unsigned most, unsigned *number)
 {
 	*number = 0;
@@ -59,7 +58,7 @@ static enum psd_status refuse(const struct reader *reader, const char *text, siz
 {
 	return psd_error_set(
 		reader->err, PSD_EINVAL, reader->at,
-		"'%.*s' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to %d",
+		"'%.*s' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to %d",
 		length > 80 ? 80 : (int)length, text, MOST_PORT);
 }
 
@@ -70,7 +69,8 @@ static enum psd_status add(const struct reader *reader, const char *address, siz
 	unsigned *lines;
 
 	if (hosts->n_hosts == PSD_HOSTS_MAX)
-		return psd_error_set(reader->err, PSD_EINVAL, reader->at, "one host more than %d", PSD_HOSTS_MAX);
+		return psd_error_set(reader->err, PSD_EINVAL, reader->at,
+				     "has more than %d hosts, the most that psd-run takes", PSD_HOSTS_MAX);
 	grown = realloc(hosts->hosts, (hosts->n_hosts + 1) * sizeof(*grown));
 	if (!grown)
 		return psd_error_set(reader->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for hosts");
@@ -91,8 +91,9 @@ static enum psd_status add(const struct reader *reader, const char *address, siz
 	}
 	for (unsigned h = 0; h + 1 < hosts->n_hosts; h++)
 		if (grown[h].port == host->port && !strcmp(grown[h].address, host->address))
-			return psd_error_set(reader->err, PSD_EINVAL, reader->at, "host %u is at %s port %u already", h,
-					     host->address, host->port);
+			return psd_error_set(reader->err, PSD_EINVAL, reader->at,
+					     "%s port %u is already the address of host %u, each host needs its own",
+					     host->address, host->port, h);
 	return PSD_OK;
 }
 
@@ -151,7 +152,7 @@ enum psd_status psd_hosts_parse(struct psd_hosts *hosts, const char *path, const
 	}
 	reader.at.line = 0;
 	if (!status && read.n_hosts == 0)
-		status = psd_error_set(err, PSD_EINVAL, reader.at, "names no host");
+		status = psd_error_set(err, PSD_EINVAL, reader.at, "has no host, must name at least one");
 	if (status)
 		psd_hosts_release(&read);
 	else
@@ -188,7 +189,7 @@ enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *pat
 	return PSD_OK;
 }
 
-/* What is not known is none. */
+/* False also if the name is not known. */
 static bool is_loopback(const struct psd_mesh_host *host, bool *is_known)
 {
 	struct addrinfo *found;
@@ -218,7 +219,7 @@ bool psd_hosts_is_hidden(const struct psd_hosts *hosts, unsigned self)
 	return false;
 }
 
-/* Of the environment; 0: it does not say. */
+/* A number in the environment; 0: not set. */
 static unsigned read_launched(const char *name)
 {
 	const char *const value = getenv(name);
@@ -227,7 +228,7 @@ static unsigned read_launched(const char *name)
 	return value && read_number(value, strlen(value), PSD_HOSTS_MAX, &n) ? n : 0;
 }
 
-/* Of Open MPI; of MPICH and its relatives, whose PMI_SIZE also others set. */
+/* Variables of Open MPI, and of MPICH and its relatives. Others also set PMI_SIZE. */
 static const struct launcher {
 	const char *sign, *size, *local_size;
 } launchers[] = {
@@ -244,15 +245,15 @@ static const struct launcher *find_launcher(void)
 	return launcher < end ? launcher : NULL;
 }
 
-/* A shell that srun has started is the first of its processes, or the only one: that may have a cluster of its own. */
+/* The first process of srun, such as a shell, may have a cluster of its own. */
 static enum psd_status check_srun(struct psd_error *err)
 {
 	const unsigned rank = read_launched("SLURM_PROCID");
 
 	return rank == 0 ? PSD_OK
 			 : psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-					 "srun has started this process as number %u of several: '--hosts' must name "
-					 "their hosts",
+					 "srun has started this process as number %u of several: name their hosts with "
+					 "'--hosts'",
 					 rank);
 }
 
@@ -266,10 +267,11 @@ enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *er
 	enum psd_status status = launcher ? PSD_OK : check_srun(err);
 
 	if (n > 1 && n_here != n)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "mpirun has started %u processes, %u of them on this machine: '--hosts' must name "
-				     "their hosts",
-				     n, n_here);
+		return psd_error_set(
+			err, PSD_EINVAL, PSD_NOWHERE,
+			"mpirun has started %u processes, %u of them on this machine: name their hosts with "
+			"'--hosts'",
+			n, n_here);
 	for (unsigned h = 0; h < n && n > 1 && !status; h++)
 		status = add(&reader, LOOPBACK, strlen(LOOPBACK), 0);
 	if (status)
@@ -291,9 +293,10 @@ enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd
 		if (read_number(value, strlen(value), n_hosts - 1, rank))
 			return PSD_OK;
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "--hosts: %s is '%.80s', must be from 0 to %u, a line of the file", names[i],
-				     value, n_hosts - 1);
+				     "--hosts: %s is '%.80s', must be 0 to %u, the number of a host in the file",
+				     names[i], value, n_hosts - 1);
 	}
-	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-			     "--hosts: which one is this? '--rank' must say it, or the environment of mpirun or srun");
+	return psd_error_set(
+		err, PSD_EINVAL, PSD_NOWHERE,
+		"--hosts: this process needs its number, by '--rank' or in the environment of mpirun or srun");
 }

@@ -1,6 +1,6 @@
-/* A file that names the hosts of a cluster, and which of them this process is. A line for each: ADDRESS, ADDRESS:PORT
- * or [IPV6]:PORT; workers first, separate servers after them; '#' begins a comment. Hosts of one address without ports
- * of their own get one each. */
+/* The hosts of a cluster, from a file or mpirun, and the number of this process among them. The file has a line for
+ * each: ADDRESS, ADDRESS:PORT or [IPV6]:PORT; workers first, then separate servers; '#' begins a comment. Hosts that
+ * share an address and have no port get consecutive ports. */
 #ifndef PSD_REAL_HOSTS_H
 #define PSD_REAL_HOSTS_H
 
@@ -14,33 +14,34 @@ enum { PSD_HOSTS_FIRST_PORT = 7411, PSD_HOSTS_MAX = 4096 };
 
 struct psd_hosts {
 	struct psd_mesh_host *hosts;
-	unsigned *lines; /* of the file */
+	unsigned *lines; /* number of each host's line in the file */
 	unsigned n_hosts;
 };
 
-/* *hosts is filled on success, released by psd_hosts_release(). PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
+/* Reads a hosts file. psd_hosts_release() releases *hosts. PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
 enum psd_status psd_hosts_load(struct psd_hosts *hosts, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* The same of a text that stands for the file. */
+/* Reads the text of a hosts file; path: for errors. */
 enum psd_status psd_hosts_parse(struct psd_hosts *hosts, const char *path, const char *text, size_t length,
 				struct psd_error *err) PSD_MUST_CHECK;
 void psd_hosts_release(struct psd_hosts *hosts);
 
-/* Whether the names are known of those that host `self` needs: its own, and those of lower numbers, which it connects
- * to. path: of the file. PSD_EINVAL with place, PSD_ENOMEM. */
+/* Checks that the names which host `self` needs can be resolved: its own, and those of hosts before it, which it
+ * connects to. path: the hosts file. PSD_EINVAL with place, PSD_ENOMEM. */
 enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *path, unsigned self,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
-/* Whether the name of host `self` stands for a loopback address on this machine, and another host's for none: from
- * other machines nobody connects to it. Looks names up. */
+/* True if the name of host `self` resolves to a loopback address and another host's does not: other machines could not
+ * connect to it. Looks names up. */
 bool psd_hosts_is_hidden(const struct psd_hosts *hosts, unsigned self);
 
-/* Those that mpirun has started all on this machine: 127.0.0.1 as often. None where it has started but one, or none. As
- * psd_hosts_parse(); PSD_EINVAL: some are elsewhere, or srun has started others before this process. */
+/* Fills *hosts with a 127.0.0.1 for each process that mpirun has started on this machine; with none if it has started
+ * fewer than two. PSD_EINVAL: mpirun has started some elsewhere, or srun has started others before this process;
+ * PSD_ENOMEM. */
 enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *err) PSD_MUST_CHECK;
-/* What a launcher calls this process: OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID of the environment.
- * PSD_EINVAL: there is none, it is no number, or the cluster has no such host. */
+/* Reads this process's rank from the launcher's environment: OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID.
+ * PSD_EINVAL: none is set, or it is not a number below n_hosts. */
 enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err) PSD_MUST_CHECK;
-/* How many hosts have the address of `host`, and how many of them come before it. */
+/* Returns the number of hosts with the address of `host`. *nth: those before `host`. */
 unsigned psd_hosts_beside(const struct psd_hosts *hosts, unsigned host, unsigned *nth);
 
 #endif

@@ -9,7 +9,7 @@
 #include "real/net/socket.h"
 #include "real/session/agreed_terms.h"
 
-/* Joining closes what it listens on. */
+/* Joining closes its listener, so it gets a copy. */
 static enum psd_status share_listener(struct psd_worker_options *worker, struct psd_error *err)
 {
 	if (worker->listener < 0)

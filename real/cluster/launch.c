@@ -1,4 +1,4 @@
-/* Processes and what they tell through one pipe: a record each, short enough to be written in one piece. */
+/* Each process writes one record into a common pipe, short enough to be written in one piece. */
 #define _GNU_SOURCE
 #include "real/cluster/launch.h"
 
@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,11 +24,11 @@
 
 enum { FIRST_PORT = 7411 };
 
-/* That a run opens beside its cluster: pipes, and for each host its process and its part of a trace. */
-enum { MOST_RUN_FILES = 4, FILES_OF_HOST = 2 };
+/* Descriptors that a run opens beside its cluster: pipes, and one for each host's part of a trace. */
+enum { MOST_RUN_FILES = 4 };
 
-#define LOOK_SEC  0.05 /* how often the pipe is emptied while processes run */
-#define GRACE_SEC 1.0  /* after the first failure, for the others to notice it and say so */
+#define LOOK_SEC  0.05 /* longest wait for a record before looking for processes that ended */
+#define GRACE_SEC 1.0  /* time for the others to report after the first failure */
 
 struct record {
 	unsigned host;
@@ -46,30 +47,28 @@ struct launch {
 	bool *is_running;
 	int *listeners; /* loopback; -1 where closed */
 	int pipe_in, pipe_out;
-	struct psd_emulation *emulation; /* or NULL; its children count like hosts, in the order of starts */
-	struct psd_process_group group;	 /* loopback */
-	unsigned self;			 /* in a process: which one it is */
+	struct psd_emulation *emulation; /* or NULL: processes are on loopback */
+	struct psd_process_group group;
 
 	struct record *records;
 	bool *has_record;
-	bool has_failed;
-	double give_up_sec; /* once one has failed */
-	bool has_first;	    /* the first failure's words */
+	bool has_failed;    /* a process failed, or ended by a signal */
+	double give_up_sec; /* when to kill the others, once one has failed */
+	bool has_first;	    /* a record with a failure came */
 	struct psd_error first;
-	bool has_killed; /* one ended by a signal that was not ours */
+	bool has_killed; /* a signal that was not ours ended a process */
 	char killed[160];
 };
 
 /* ---- links ---- */
 
 struct links {
-	double send_bps, receive_bps; /* of payload, out of a node and into it */
+	double send_bps, receive_bps; /* payload out of a node and into it */
 	double latency_sec;
 };
 
-/* In this machine's seconds. A replay's are what its operations' times are predicted beside: the stack's limits, its
- * incast and its latency count as well; a training's own stack has them by itself. Smaller messages take as long over
- * links that are slower by as much. */
+/* Links in this machine's seconds. A replay's links include the predicted stack's limits, incast and latency; a
+ * training has these by itself. A replay with a smaller payload has slower links, so that messages take as long. */
 static struct links links_of(const struct psd_case *made, const struct psd_replay *replay)
 {
 	const struct psd_rates *rates = &made->plan.rates;
@@ -84,9 +83,9 @@ static struct links links_of(const struct psd_case *made, const struct psd_repla
 	};
 }
 
-/* What messages are held to, because a shaped link lets some pass at once after a pause, as a part of the links' rates:
- * 0 where links are as they are. Workers of one node do not see each other's messages, and together gain a burst after
- * a pause. A training's bandwidth counts headers, a replay's rates do not. */
+/* The rate that messages are paced to, as a share of the links' rates, since a shaped link lets a burst pass at once
+ * after a pause; 0: not paced. Workers of one node do not see each other's messages, and together gain one burst. A
+ * training's bandwidth counts headers, a replay's rates do not. */
 static double pace_ratio(enum psd_cluster_kind cluster_kind, const struct psd_case *made,
 			 const struct psd_replay *replay)
 {
@@ -109,24 +108,20 @@ static void record_span(void *context, const struct psd_program *program, const 
 	psd_recorder_add(context, span);
 }
 
-static int live(void *context, unsigned node)
+static struct psd_worker_options worker_of(const struct launch *launch, unsigned self)
 {
-	struct launch *launch = context;
 	const struct psd_launch_options *options = launch->options;
 	const struct psd_case *made = options->worker.made;
 	const struct links links = links_of(made, options->worker.replay);
 	const double ratio = pace_ratio(options->cluster_kind, made, options->worker.replay);
 	struct psd_worker_options worker = options->worker;
-	struct record record = {.host = launch->self};
-	struct psd_error err = {.text = ""};
 
-	(void)node;
-	worker.self = launch->self;
-	worker.place = options->worker.place + launch->self;
+	worker.self = self;
+	worker.place = options->worker.place + self;
 	worker.hosts = launch->hosts;
-	worker.listener = launch->listeners[launch->self];
+	worker.listener = launch->listeners[self];
 	worker.has_rate = options->cluster_kind == PSD_CLUSTER_SHAPED && made->point.bandwidth_bps > 0.0;
-	/* the workers of a node share its link; each keeps to its part, busy or not */
+	/* the workers of a node share its link equally, whether the others are busy or not */
 	worker.send_bps = links.send_bps / launch->layout->workers_per_node;
 	worker.receive_bps = links.receive_bps / launch->layout->workers_per_node;
 	worker.pace_send_bps = ratio * links.send_bps;
@@ -134,23 +129,48 @@ static int live(void *context, unsigned node)
 	worker.has_latency = options->cluster_kind != PSD_CLUSTER_LOOPBACK;
 	worker.latency_sec = links.latency_sec;
 	worker.span = options->spans ? record_span : NULL;
-	worker.span_context = options->spans ? &options->spans->hosts[launch->self] : NULL;
-	(void)signal(SIGINT, SIG_IGN); /* a terminal sends these to all: whoever started the processes ends them */
-	(void)signal(SIGHUP, SIG_IGN);
-	(void)signal(SIGTERM, SIG_DFL);
-	(void)signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
-	(void)signal(SIGXFSZ, SIG_IGN); /* as is a limit on the size of files */
-	psd_socket_allow_many();
+	worker.span_context = options->spans ? &options->spans->hosts[self] : NULL;
+	return worker;
+}
+
+static enum psd_status run_worker(struct launch *launch, unsigned self, struct psd_worker_result *result,
+				  struct psd_error *err)
+{
+	const struct psd_spans *spans = launch->options->spans;
+	const struct psd_worker_options worker = worker_of(launch, self);
+	enum psd_status status = PSD_OK;
+
 	for (unsigned h = 0; h < launch->n_hosts; h++)
-		if (h != launch->self && launch->listeners[h] >= 0)
+		if (h != self && launch->listeners[h] >= 0)
 			close(launch->listeners[h]);
+	if (launch->emulation)
+		status = psd_emulation_enter(launch->emulation, psd_layout_node(launch->layout, self), err);
 	if (!worker.replay)
-		(void)psd_affinity_pin(launch->self, psd_layout_hosts(launch->layout)); /* unpinned works as well */
-	record.status = psd_worker_run(&worker, &record.result, &err);
-	if (!record.status && options->spans)
-		record.status = psd_recorder_finish(&options->spans->hosts[launch->self], &err);
-	memcpy(record.text, err.text, sizeof(record.text));
-	return write(launch->pipe_in, &record, sizeof(record)) == (ssize_t)sizeof(record) && !record.status ? 0 : 1;
+		(void)psd_affinity_pin(self, launch->n_hosts); /* unpinned works as well */
+	if (!status)
+		status = psd_worker_run(&worker, result, err);
+	if (!status && spans)
+		status = psd_recorder_finish(&spans->hosts[self], err);
+	return status;
+}
+
+/* A process's whole work. Its record tells the parent how it ended. */
+static enum psd_status run_member(void *context, unsigned self, struct psd_error *err)
+{
+	struct launch *launch = context;
+	struct record record = {.host = self};
+
+	close(launch->pipe_out);
+	(void)signal(SIGINT, SIG_IGN);	/* a terminal sends it to all processes; the parent ends its children */
+	(void)signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
+	(void)signal(SIGXFSZ, SIG_IGN); /* so is a limit on the size of files */
+	psd_socket_allow_many();
+	record.status = run_worker(launch, self, &record.result, err);
+	memcpy(record.text, err->text, sizeof(record.text)); /* zeros unless something failed */
+	if (write(launch->pipe_in, &record, sizeof(record)) != (ssize_t)sizeof(record))
+		return PSD_ERUN;
+	fflush(NULL);
+	return record.status;
 }
 
 /* ---- starting ---- */
@@ -177,7 +197,7 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 	return PSD_OK;
 }
 
-/* That bring messages to one node at a time; who takes steps hears from one at a time. */
+/* Largest number of connections that bring messages to one node at a time; 1 for collectives of steps. */
 static unsigned most_connections(const struct psd_case *made)
 {
 	const struct psd_layout *layout = &made->plan.layout;
@@ -191,15 +211,15 @@ static unsigned most_connections(const struct psd_case *made)
 		if (made->program.ops[i].kind != PSD_OP_SEND || payload.collective == last)
 			continue;
 		last = payload.collective;
-		payload.elements = psd_layout_hosts(layout); /* some for each shard */
+		payload.elements = psd_layout_hosts(layout); /* at least one element for each shard */
 		n_pairs = psd_payload_pairs_in(&payload, layout);
 		most = n_pairs > most ? n_pairs : most;
 	}
 	return most > 1 ? most * psd_train_least_streams(&made->costed->scenario->train) : 1;
 }
 
-/* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster,
- * so its links get their headers on top. */
+/* A scenario's bandwidth includes headers. A replay's rates are those of payload, so headers are added for its
+ * links. */
 static enum psd_status open_cluster(const struct psd_case *made, const struct psd_replay *replay,
 				    struct psd_emulation **emulation, struct psd_error *err)
 {
@@ -230,7 +250,7 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
 	tight = limit;
-	tight.rlim_cur -= MOST_RUN_FILES + FILES_OF_HOST * psd_layout_hosts(&made->plan.layout);
+	tight.rlim_cur -= MOST_RUN_FILES + psd_layout_hosts(&made->plan.layout);
 	if (tight.rlim_cur > limit.rlim_cur)
 		tight.rlim_cur = 0;
 	(void)setrlimit(RLIMIT_NOFILE, &tight);
@@ -241,46 +261,17 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 	return status;
 }
 
-static enum psd_status live_on_loopback(void *context, unsigned member, struct psd_error *err)
-{
-	struct launch *launch = context;
-	int exit_status;
-
-	(void)err; /* the record has it */
-	close(launch->pipe_out);
-	launch->self = member;
-	exit_status = live(launch, 0);
-	fflush(NULL);
-	return exit_status ? PSD_ERUN : PSD_OK;
-}
-
-static enum psd_status start_emulated(struct launch *launch, struct psd_error *err)
-{
-	enum psd_status status = PSD_OK;
-	unsigned child;
-
-	for (unsigned h = 0; h < launch->n_hosts && !status; h++) {
-		launch->self = h;
-		status = psd_emulation_start(launch->emulation, psd_layout_node(launch->layout, h), live, launch,
-					     &child, err);
-		launch->is_running[h] = !status;
-	}
-	return status;
-}
-
 static enum psd_status start_all(struct launch *launch, struct psd_error *err)
 {
-	const enum psd_status status = launch->emulation ? start_emulated(launch, err)
-							 : psd_process_group_start(&launch->group, launch->n_hosts,
-										   live_on_loopback, launch, err);
+	const enum psd_status status =
+		psd_process_group_start(&launch->group, launch->n_hosts, run_member, launch, err);
 
-	for (unsigned h = 0; h < launch->n_hosts && !launch->emulation; h++)
+	for (unsigned h = 0; h < launch->n_hosts; h++) {
 		launch->is_running[h] = !status;
-	for (unsigned h = 0; h < launch->n_hosts; h++)
-		if (launch->listeners[h] >= 0) {
+		if (launch->listeners[h] >= 0)
 			close(launch->listeners[h]);
-			launch->listeners[h] = -1;
-		}
+		launch->listeners[h] = -1;
+	}
 	close(launch->pipe_in);
 	launch->pipe_in = -1;
 	return status;
@@ -313,52 +304,45 @@ static void read_records(struct launch *launch)
 	}
 }
 
-static void note_end(struct launch *launch, unsigned host, bool was_killed, int exit_or_signal)
+/* wait_status: as waitpid() gives it */
+static void note_end(struct launch *launch, unsigned host, int wait_status)
 {
+	const bool was_killed = WIFSIGNALED(wait_status);
+
 	launch->is_running[host] = false;
-	if (!was_killed && exit_or_signal == 0)
+	if (!wait_status)
 		return;
 	if (was_killed && !launch->has_killed && !(launch->has_failed && psd_socket_now_sec() >= launch->give_up_sec)) {
 		char name[PSD_MESH_NAME_MAX];
 
 		launch->has_killed = true;
 		snprintf(launch->killed, sizeof(launch->killed), "%s was killed by signal %d%s",
-			 psd_mesh_name(launch->layout, launch->hosts, host, name), exit_or_signal,
-			 psd_machine_kill_hint(exit_or_signal));
+			 psd_mesh_name(launch->layout, launch->hosts, host, name), WTERMSIG(wait_status),
+			 psd_machine_kill_hint(WTERMSIG(wait_status)));
 	}
 	note_failure(launch);
 }
 
-static enum psd_status wait_emulated(struct launch *launch, struct psd_error *err)
+/* Waits for a record, LOOK_SEC at most, then notes records and ends. Once all processes have closed the pipe, poll() no
+ * longer waits: the last process ends within a moment. */
+static void wait_for_records(struct launch *launch)
 {
-	struct psd_emulation_end end;
-	bool has_ended;
-	const enum psd_status status = psd_emulation_wait(launch->emulation, LOOK_SEC, &has_ended, &end, err);
-
-	if (!status && has_ended)
-		note_end(launch, end.child, end.was_killed, end.exit_or_signal);
-	return status;
-}
-
-static void wait_on_loopback(struct launch *launch)
-{
-	const struct timespec pause = {0, 1000000};
-	int status = 0;
+	const struct timespec moment = {0, 1000000};
+	struct pollfd pipe_out = {.fd = launch->pipe_out, .events = POLLIN};
 	unsigned host;
+	int status = 0;
 
-	if (psd_process_group_take_end(&launch->group, &host, &status))
-		note_end(launch, host, WIFSIGNALED(status),
-			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	else
-		nanosleep(&pause, NULL);
+	if (poll(&pipe_out, 1, (int)(1000 * LOOK_SEC)) > 0 && !(pipe_out.revents & POLLIN))
+		nanosleep(&moment, NULL);
+	read_records(launch);
+	while (psd_process_group_take_end(&launch->group, &host, &status))
+		note_end(launch, host, status);
 }
 
 static void kill_all(const struct launch *launch)
 {
-	for (unsigned h = 0; launch->is_running && h < launch->n_hosts; h++)
-		if (launch->is_running[h] && launch->emulation)
-			psd_emulation_kill(launch->emulation, h, SIGKILL);
-		else if (launch->is_running[h])
+	for (unsigned h = 0; h < launch->n_hosts; h++)
+		if (launch->is_running[h])
 			psd_process_group_kill(&launch->group, h);
 }
 
@@ -373,23 +357,19 @@ static bool is_any_running(const struct launch *launch)
 static enum psd_status wait_all(struct launch *launch, struct psd_error *err)
 {
 	const volatile sig_atomic_t *stop_signal = launch->options->stop_signal;
-	enum psd_status status = PSD_OK;
 
-	while (is_any_running(launch) && !status) {
+	while (is_any_running(launch)) {
 		if (stop_signal && *stop_signal)
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "stopped by signal %d", (int)*stop_signal);
-		if (launch->emulation)
-			status = wait_emulated(launch, err);
-		else
-			wait_on_loopback(launch);
-		read_records(launch);
+		wait_for_records(launch);
 		if (launch->has_failed && psd_socket_now_sec() >= launch->give_up_sec)
 			kill_all(launch);
 	}
-	return status;
+	read_records(launch);
+	return PSD_OK;
 }
 
-/* What killed a worker is the cause, what the others saw of it comes after. */
+/* The signal that killed a process is the cause; errors of other processes follow it. */
 static enum psd_status judge(const struct launch *launch, struct psd_worker_result *result, struct psd_error *err)
 {
 	if (launch->has_killed && launch->has_first)
@@ -402,7 +382,7 @@ static enum psd_status judge(const struct launch *launch, struct psd_worker_resu
 	}
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		if (!launch->has_record[h])
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u ended without a word", h);
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u ended without a result", h);
 	*result = launch->records[0].result;
 	for (unsigned h = 1; h < launch->n_hosts; h++) {
 		result->late_sec = fmax(result->late_sec, launch->records[h].result.late_sec);
@@ -428,12 +408,12 @@ static enum psd_status allocate(struct launch *launch, struct psd_error *err)
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		launch->listeners[h] = -1;
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no pipe: %s", strerror(errno));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot make a pipe: %s", strerror(errno));
 	launch->pipe_out = ends[0];
 	launch->pipe_in = ends[1];
-	/* only the reading end: a process waits until its record is taken */
+	/* the reading end only: a process waits until its record fits */
 	if (fcntl(launch->pipe_out, F_SETFL, O_NONBLOCK) < 0)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no pipe: %s", strerror(errno));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot make a pipe: %s", strerror(errno));
 	return PSD_OK;
 }
 

@@ -34,7 +34,7 @@ enum psd_status psd_link_add_bridge(int netlink, unsigned bridge, struct psd_err
 	return psd_netlink_send(netlink, &message, "add a bridge", err);
 }
 
-/* An Ethernet address of nobody else's (its second bit): two bytes, and the IPv4 address. */
+/* A locally administered Ethernet address: two bytes, and the IPv4 address. */
 struct ethernet {
 	unsigned char bytes[6];
 };
@@ -160,7 +160,8 @@ enum psd_status psd_link_set_rate(int netlink, unsigned link, double rate_bps, u
 				   .tcm_handle = TC_H_MAKE(1U << 16, 0U),
 				   .tcm_parent = TC_H_ROOT};
 	const uint64_t rate_bytes_per_sec = (uint64_t)(rate_bps / 8 + 0.5);
-	/* The 32-bit rate is not zero; RATE64 wins when larger. Without a link layer the kernel wants a table. */
+	/* The 32-bit rate must not be 0; RATE64 replaces it when larger. Without a link layer the kernel needs a
+	 * table. */
 	const struct tc_tbf_qopt options = {
 		.rate = {.linklayer = TC_LINKLAYER_ETHERNET,
 			 .rate = rate_bytes_per_sec < UINT32_MAX ? (uint32_t)rate_bytes_per_sec : UINT32_MAX},

@@ -1,5 +1,5 @@
-/* The links of an emulated cluster: a bridge, veth pairs, addresses and shapers, each one request over a netlink socket
- * of the namespace that holds it. Interfaces have numbers of the caller's choice above 999, small ones the kernel's. */
+/* The links of an emulated cluster: a bridge, veth pairs, addresses and shapers. Each function sends one request over a
+ * netlink socket of the namespace that holds the link. The caller numbers interfaces from 1000 on. */
 #ifndef PSD_REAL_LINK_H
 #define PSD_REAL_LINK_H
 
@@ -9,33 +9,34 @@
 
 #define PSD_LINK_LOOPBACK 1 /* the kernel's number for lo in every namespace */
 
-/* All: netlink: an open psd_netlink socket; PSD_ERUN if the kernel refuses, with its reason. */
+/* All functions: netlink is an open psd_netlink socket; PSD_ERUN with the kernel's reason if it refuses. */
 
-/* A bridge without spanning tree, up, so that its ports forward from the start. */
+/* Adds a bridge without spanning tree, set up, so that its ports forward from the start. */
 enum psd_status psd_link_add_bridge(int netlink, unsigned bridge, struct psd_error *err) PSD_MUST_CHECK;
 
-/* A veth pair: `port` here, up, in the bridge; `peer` (called eth0, down) in the namespace of namespace_fd, with the
- * Ethernet address that belongs to this IPv4 address (host byte order). */
+/* Adds a veth pair: `port` here, set up, in the bridge; `peer` (named eth0, down) in the namespace of namespace_fd,
+ * with an Ethernet address made of this IPv4 address (host byte order). */
 enum psd_status psd_link_add_pair(int netlink, unsigned bridge, unsigned port, int namespace_fd, unsigned peer,
 				  uint32_t address, uint32_t mtu_bytes, struct psd_error *err) PSD_MUST_CHECK;
-/* Beyond the link is the peer with that address: nobody asks for it. The kernel keeps 1,024 neighbours that were asked
- * for, those of all namespaces together, and any number of these, from Linux 5.0 on. */
+/* Adds a permanent neighbour with that address, so that ARP never asks for it. The kernel keeps at most 1,024
+ * neighbours found by ARP in all namespaces together, but any number of permanent ones, from Linux 5.0 on. */
 enum psd_status psd_link_add_neighbour(int netlink, unsigned link, uint32_t address,
 				       struct psd_error *err) PSD_MUST_CHECK;
 
 enum psd_status psd_link_set_up(int netlink, unsigned link, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Gives the link, which is up, an IPv4 address (host byte order) and the route to its prefix. Connections over that
- * route use the congestion control `congestion` if the kernel has it, whatever the machine's default. */
+/* Gives a link that is up an IPv4 address (host byte order) and the route to its prefix. Connections over that route
+ * use the congestion control `congestion` if the kernel has it. */
 enum psd_status psd_link_set_address(int netlink, unsigned link, uint32_t address, unsigned prefix_bits,
 				     const char *congestion, struct psd_error *err) PSD_MUST_CHECK;
 
-/* The largest batch of segments that the link's sockets hand down in one piece, for connections made from now on. */
+/* Sets the largest batch of segments that sockets hand to the link in one piece, for connections made from now on. */
 enum psd_status psd_link_set_batch(int netlink, unsigned link, uint32_t batch_bytes,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
-/* Shapes what leaves the link with tbf; again: changes the rate, and keeps what is queued. Bytes count with their
- * Ethernet header of 14 bytes. burst_bytes may leave at once after a pause; beyond limit_bytes queued is dropped. */
+/* Shapes bytes that leave the link with tbf; Ethernet's header of 14 bytes counts. burst_bytes may leave at once after
+ * a pause; a packet beyond limit_bytes in the queue is dropped. Called again, it changes the rate and keeps the
+ * queue. */
 enum psd_status psd_link_set_rate(int netlink, unsigned link, double rate_bps, uint32_t burst_bytes,
 				  uint32_t limit_bytes, struct psd_error *err) PSD_MUST_CHECK;
 

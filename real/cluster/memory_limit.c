@@ -4,29 +4,29 @@
 #include "engine/model/layer.h"
 #include "real/net/ring_buffer.h"
 
-/* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker beside its tensors; both ends of an idle connection. */
+/* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker without its tensors; both ends of an idle connection. */
 enum {
-	COPIES = 2, /* of the model: parameters and gradients; what else there is depends on the method */
+	COPIES = 2, /* parameters and gradients; methods may keep more */
 	PROCESS_BYTES = 14 << 20,
-	TRAINING_BYTES = 16 << 20, /* more in one that trains: oneDNN's kernels, and samples on their way */
+	TRAINING_BYTES = 16 << 20, /* added by training: oneDNN's kernels, and samples that are read */
 	CONNECTION_BYTES = 8192,
 };
 
-/* What a worker keeps of a sample in its host's memory: outputs of layers, the gradients of those that factors are made
- * of, and the sample that is read meanwhile. Gradients of other outputs share memory. Of a device with memory of its
- * own, only the sample. */
+/* Memory of a sample on its worker's host: outputs of layers, gradients of the outputs that factors are made of, and
+ * the next sample. Gradients of other outputs share memory. With a device of its own memory the host keeps samples
+ * only. */
 static uint64_t sample_bytes(const struct psd_graph *graph, bool is_apart)
 {
 	uint64_t values = psd_shape_elements(graph->layers[0].shape);
 
 	if (is_apart)
-		return 2 * sizeof(float) * values; /* that which is computed, too */
+		return 2 * sizeof(float) * values; /* the sample that is computed, and the next one */
 	for (unsigned t = 0; t < graph->n_tensors; t++)
 		values += graph->tensors[t].rows ? graph->tensors[t].columns : 0;
 	return graph->activation_bytes + sizeof(float) * values;
 }
 
-/* On each of the first hosts that rebuilds a matrix, the factors of all workers. */
+/* Memory of all workers' factors on each of the first n_hosts that rebuilds a matrix. */
 static uint64_t factors_bytes(const struct psd_case *made, uint64_t n_hosts)
 {
 	const struct psd_layout *layout = &made->plan.layout;
@@ -40,7 +40,7 @@ static uint64_t factors_bytes(const struct psd_case *made, uint64_t n_hosts)
 	return bytes;
 }
 
-/* Of hosts that share a node, each with each. */
+/* Number of pairs of hosts that share a node. */
 static uint64_t near_pairs(const struct psd_layout *layout)
 {
 	uint64_t n_pairs = 0;

@@ -16,7 +16,7 @@
 
 #include "real/cluster/netlink.h"
 
-/* A child makes the namespaces and hands over their descriptors, for no process can leave a user namespace again. */
+/* A child process makes the namespaces and sends their descriptors, since no process can leave a user namespace. */
 enum step {
 	STEP_DONE,
 	STEP_USER,
@@ -25,7 +25,8 @@ enum step {
 	STEP_SOCKET,
 };
 
-/* One for a user namespace, then one for each network namespace; a failure ends them. Descriptors travel beside it. */
+/* One report for a user namespace, then one for each network namespace, each with descriptors. A failure is the
+ * last. */
 struct report {
 	enum step step;
 	int error;
@@ -77,7 +78,7 @@ static int write_file(const char *path, const char *text)
 	return error;
 }
 
-/* Files keep their owners, seen from inside, and nobody else exists there. */
+/* Maps this user and group to themselves, so that files keep their owners inside. */
 static void make_user_namespace(int channel)
 {
 	const uid_t user = geteuid();
@@ -160,7 +161,7 @@ static struct report receive_report(int channel, int *fds, size_t n_fds)
 	return report;
 }
 
-/* What the child hands over; namespaces->count grows with each, so that close releases what there is. */
+/* Receives the child's descriptors. namespaces->count grows with each, so that close releases those that came. */
 static struct report receive_all(int channel, struct psd_namespaces *namespaces, unsigned count, bool has_user)
 {
 	struct report report = {0};

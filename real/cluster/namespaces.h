@@ -1,6 +1,6 @@
-/* Network namespaces without names: held by file descriptors of this process alone, so that the kernel removes them,
- * with every interface in them, when the last holder is gone, however it ended. Made without privileges where the
- * machine allows user namespaces. Refuses to configure them: real/cluster/link.c does, over the sockets given here. */
+/* Network namespaces without names, held by file descriptors of this process alone. When it ends, in whatever manner,
+ * the kernel removes them with all their interfaces. They need no privileges where the machine allows user namespaces.
+ * Refuses to configure them: real/cluster/link.c does, over the sockets opened here. */
 #ifndef PSD_REAL_NAMESPACES_H
 #define PSD_REAL_NAMESPACES_H
 
@@ -10,20 +10,20 @@
 
 struct psd_namespace {
 	int net_fd;	/* the namespace */
-	int netlink_fd; /* a psd_netlink socket that was opened in it */
+	int netlink_fd; /* a psd_netlink socket opened in it */
 };
 
 struct psd_namespaces {
 	bool has_user;
-	int user_fd; /* if has_user: the user namespace around the others, which this process might not make */
+	int user_fd; /* if has_user: the user namespace around the others */
 	unsigned count;
 	struct psd_namespace *nets; /* [count] */
 };
 
-/* Makes `count` (>= 1) network namespaces. The caller releases with psd_namespaces_close. A process that may (root with
- * CAP_SYS_ADMIN) makes plain network namespaces, so that who enters them keeps its rights over files; another makes a
- * user namespace around them, in which its user and group keep their numbers. PSD_ERUN: the machine forbids it (the
- * text says what and which settings decide); PSD_ENOMEM. Forks a process for a while: call it before threads start. */
+/* Makes `count` (>= 1) network namespaces; psd_namespaces_close() releases them. With CAP_SYS_ADMIN they are plain, and
+ * a process in them keeps its rights over files. Otherwise a user namespace surrounds them, in which user and group
+ * keep their numbers. Forks a process for a while: call it before threads start. PSD_ERUN: the machine forbids it (the
+ * text names the settings that decide); PSD_ENOMEM. */
 enum psd_status psd_namespaces_open(struct psd_namespaces *namespaces, unsigned count,
 				    struct psd_error *err) PSD_MUST_CHECK;
 void psd_namespaces_close(struct psd_namespaces *namespaces);

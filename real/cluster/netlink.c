@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define ANSWER_WITHIN_SEC 10
-/* Answers to older messages (of a send that timed out) that are skipped before giving up. */
+/* Most answers to older messages, which timed out, that are skipped. */
 #define MAX_STALE_ANSWERS 16
 
 static struct nlmsghdr *header_of(struct psd_netlink_message *message)
@@ -20,12 +20,12 @@ static struct nlmsghdr *header_of(struct psd_netlink_message *message)
 
 static void *append(struct psd_netlink_message *message, size_t n_bytes)
 {
-	unsigned char *const place = message->bytes + message->used_bytes;
+	unsigned char *const appended = message->bytes + message->used_bytes;
 
 	assert(message->used_bytes + NLMSG_ALIGN(n_bytes) <= sizeof(message->bytes));
-	memset(place, 0, NLMSG_ALIGN(n_bytes));
+	memset(appended, 0, NLMSG_ALIGN(n_bytes));
 	message->used_bytes += NLMSG_ALIGN(n_bytes);
-	return place;
+	return appended;
 }
 
 void psd_netlink_begin(struct psd_netlink_message *message, uint16_t type, uint16_t flags, const void *head,
@@ -43,10 +43,10 @@ void psd_netlink_begin(struct psd_netlink_message *message, uint16_t type, uint1
 void psd_netlink_put(struct psd_netlink_message *message, uint16_t type, const void *value, size_t value_bytes)
 {
 	const struct nlattr attribute = {.nla_len = (uint16_t)(sizeof(attribute) + value_bytes), .nla_type = type};
-	unsigned char *const place = append(message, sizeof(attribute) + value_bytes);
+	unsigned char *const appended = append(message, sizeof(attribute) + value_bytes);
 
-	memcpy(place, &attribute, sizeof(attribute));
-	memcpy(place + sizeof(attribute), value, value_bytes);
+	memcpy(appended, &attribute, sizeof(attribute));
+	memcpy(appended + sizeof(attribute), value, value_bytes);
 }
 
 void psd_netlink_put_u32(struct psd_netlink_message *message, uint16_t type, uint32_t value)
@@ -91,7 +91,7 @@ int psd_netlink_open(int *fd)
 		close(opened);
 		return error;
 	}
-	/* The kernel's own words with a refusal; kernels before 4.12 have none. */
+	/* Asks for the kernel's words with a refusal; kernels before 4.12 have none. */
 	(void)setsockopt(opened, SOL_NETLINK, NETLINK_EXT_ACK, &is_on, sizeof(is_on));
 	(void)setsockopt(opened, SOL_NETLINK, NETLINK_CAP_ACK, &is_on, sizeof(is_on));
 	*fd = opened;
@@ -120,10 +120,10 @@ static const char *kernel_words(const unsigned char *answer, size_t n_bytes)
 }
 
 /* Reads the answer to the message with this sequence number. Returns its errno, 0 if the kernel agreed. */
-static int read_answer(int fd, uint32_t sequence, unsigned char *answer, size_t room_bytes, size_t *n_bytes)
+static int read_answer(int fd, uint32_t sequence, unsigned char *answer, size_t most_bytes, size_t *n_bytes)
 {
 	for (unsigned i = 0; i < MAX_STALE_ANSWERS; i++) {
-		const ssize_t received = recv(fd, answer, room_bytes, 0);
+		const ssize_t received = recv(fd, answer, most_bytes, 0);
 		struct nlmsghdr header;
 		struct nlmsgerr error;
 
@@ -145,7 +145,7 @@ static int read_answer(int fd, uint32_t sequence, unsigned char *answer, size_t 
 
 enum psd_status psd_netlink_send(int fd, struct psd_netlink_message *message, const char *what, struct psd_error *err)
 {
-	static _Atomic uint32_t last_sequence; /* over all sockets: only difference matters */
+	static _Atomic uint32_t last_sequence; /* shared by all sockets: numbers need only differ */
 	_Alignas(8) unsigned char answer[1024];
 	struct nlmsghdr *const header = header_of(message);
 	const char *words = "";

@@ -1,5 +1,5 @@
-/* Messages to the kernel's network configuration (rtnetlink), one at a time, each answered before the next. Spoken
- * directly, so that an emulated cluster needs neither ip nor tc on the machine. For real/cluster/link.c. */
+/* Messages to the kernel's network configuration (rtnetlink), one at a time, each answered before the next. With them
+ * an emulated cluster needs neither ip nor tc on the machine. For real/cluster/link.c. */
 #ifndef PSD_REAL_NETLINK_H
 #define PSD_REAL_NETLINK_H
 
@@ -8,31 +8,32 @@
 
 #include "engine/base/error.h"
 
-/* The caller's storage of one message, private to netlink.c. No message of real/cluster/link.c is longer (asserted). */
+/* Storage of one message. Fields are private to netlink.c. A longer message fails an assertion. */
 struct psd_netlink_message {
 	_Alignas(8) unsigned char bytes[512];
 	size_t used_bytes;
 };
 
-/* Starts a message. type, flags: RTM_* and NLM_F_* (request and acknowledge are added); head: the type's fixed head. */
+/* Begins a message. type: RTM_*; flags: NLM_F_*, request and acknowledge are added; head: the type's fixed head. */
 void psd_netlink_begin(struct psd_netlink_message *message, uint16_t type, uint16_t flags, const void *head,
 		       size_t head_bytes);
 
-/* Appends an attribute; value is copied. Never fail. */
+/* Appends an attribute and copies its value. Never fails. */
 void psd_netlink_put(struct psd_netlink_message *message, uint16_t type, const void *value, size_t value_bytes);
 void psd_netlink_put_u32(struct psd_netlink_message *message, uint16_t type, uint32_t value);
 void psd_netlink_put_text(struct psd_netlink_message *message, uint16_t type, const char *text);
 
-/* An attribute that holds what is appended until its end; no head: NULL, 0. Returns what nest_end wants. */
+/* Begins an attribute that contains all attributes up to psd_netlink_nest_end(), which takes the returned number. head:
+ * fixed bytes before them, or NULL and 0. */
 size_t psd_netlink_nest_begin(struct psd_netlink_message *message, uint16_t type, const void *head, size_t head_bytes);
 void psd_netlink_nest_end(struct psd_netlink_message *message, size_t nest);
 
-/* A socket that speaks to the network namespace of the calling thread, now and wherever the socket is passed. *fd: the
- * caller closes it; close-on-exec. Returns 0 or an errno. */
+/* Opens a socket to the network namespace of the calling thread, even if another process uses it later. The caller
+ * closes *fd; close-on-exec. Returns 0 or an errno. */
 int psd_netlink_open(int *fd) PSD_MUST_CHECK;
 
-/* Sends the message and waits for the kernel's answer, 10 s at most. what: the words for the error, as in "add a
- * bridge". PSD_ERUN: the kernel refused, with its reason. Any thread, one at a time for each fd. */
+/* Sends the message and waits for the kernel's answer, 10 s at most. what: words for the error, as in "add a bridge".
+ * PSD_ERUN with the kernel's reason. Any thread, one at a time for each fd. */
 enum psd_status psd_netlink_send(int fd, struct psd_netlink_message *message, const char *what,
 				 struct psd_error *err) PSD_MUST_CHECK;
 

@@ -15,7 +15,7 @@
 
 #include "real/base/machine.h"
 
-/* Exited with 1: of a process that was not there to be waited for; its error tells more, if it left one. */
+/* The wait status of an exit with 1, for a process whose end the kernel did not keep. */
 enum { UNKNOWN_END = 1 << 8 };
 
 void *psd_process_group_share(size_t bytes)
@@ -32,11 +32,11 @@ void psd_process_group_unshare(void *shared, size_t bytes)
 }
 
 struct psd_process_group_barrier {
-	pthread_barrier_t meeting;
+	pthread_barrier_t all;
 };
 
 /* Returns 0 or an errno. */
-static int init_meeting(pthread_barrier_t *meeting, unsigned n_members)
+static int init_barrier(pthread_barrier_t *barrier, unsigned n_members)
 {
 	pthread_barrierattr_t shared;
 	int error = pthread_barrierattr_init(&shared);
@@ -45,8 +45,8 @@ static int init_meeting(pthread_barrier_t *meeting, unsigned n_members)
 		return error;
 	error = pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
 	if (!error)
-		error = pthread_barrier_init(meeting, &shared, n_members);
-	(void)pthread_barrierattr_destroy(&shared); /* cannot fail: it was made here */
+		error = pthread_barrier_init(barrier, &shared, n_members);
+	(void)pthread_barrierattr_destroy(&shared); /* cannot fail: made above */
 	return error;
 }
 
@@ -58,11 +58,11 @@ enum psd_status psd_process_group_barrier_open(struct psd_process_group_barrier 
 
 	if (!opened)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
-	error = init_meeting(&opened->meeting, n_members);
+	error = init_barrier(&opened->all, n_members);
 	if (error) {
 		psd_process_group_barrier_close(opened);
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no barrier for %u processes: %s", n_members,
-				     strerror(error));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot make a barrier for %u processes: %s",
+				     n_members, strerror(error));
 	}
 	*barrier = opened;
 	return PSD_OK;
@@ -70,10 +70,10 @@ enum psd_status psd_process_group_barrier_open(struct psd_process_group_barrier 
 
 void psd_process_group_barrier_wait(struct psd_process_group_barrier *barrier)
 {
-	(void)pthread_barrier_wait(&barrier->meeting);
+	(void)pthread_barrier_wait(&barrier->all);
 }
 
-/* Not destroyed: members that were ended may still be counted as waiting. */
+/* The barrier is not destroyed, since it may still count killed members as waiting. */
 void psd_process_group_barrier_close(struct psd_process_group_barrier *barrier)
 {
 	psd_process_group_unshare(barrier, sizeof(*barrier));
@@ -102,14 +102,17 @@ void psd_process_group_stop(struct psd_process_group *group)
 	release(group);
 }
 
-static _Noreturn void live(struct psd_process_group *group, unsigned member, psd_process_group_work_fn *work,
-			   void *context, pid_t parent)
+static _Noreturn void run_member(struct psd_process_group *group, unsigned member, psd_process_group_work_fn *work,
+				 void *context, pid_t parent)
 {
 	enum psd_status status;
+	sigset_t no_signals;
 
+	sigemptyset(&no_signals);
+	(void)sigprocmask(SIG_SETMASK, &no_signals, NULL);
 	(void)signal(SIGINT, SIG_DFL);
 	(void)signal(SIGTERM, SIG_DFL);
-	(void)signal(SIGHUP, SIG_IGN); /* whether it ends anything is for the parent to say */
+	(void)signal(SIGHUP, SIG_IGN); /* the parent decides whether a hangup ends the group */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(1);
 	status = work(context, member, &group->errors[member]);
@@ -133,7 +136,7 @@ enum psd_status psd_process_group_start(struct psd_process_group *group, unsigne
 		const pid_t pid = fork();
 
 		if (pid == 0)
-			live(&started, m, work, context, parent);
+			run_member(&started, m, work, context, parent);
 		if (pid < 0) {
 			psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot start a process: %s", strerror(errno));
 			psd_process_group_stop(&started);
@@ -145,7 +148,7 @@ enum psd_status psd_process_group_start(struct psd_process_group *group, unsigne
 	return PSD_OK;
 }
 
-/* How a member ended that did not end well. */
+/* The error of a member that failed. */
 static enum psd_status judge(const struct psd_process_group *group, unsigned member, int wait_status,
 			     struct psd_error *err)
 {
@@ -153,7 +156,7 @@ static enum psd_status judge(const struct psd_process_group *group, unsigned mem
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a process that measured was killed by signal %d%s",
 				     WTERMSIG(wait_status), psd_machine_kill_hint(WTERMSIG(wait_status)));
 	if (!group->errors[member].status)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a process that measured ended without a word");
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a process that measured ended without a result");
 	*err = group->errors[member];
 	return err->status;
 }

@@ -1,5 +1,5 @@
-/* Open MPI's MPI_Allreduce, among the processes that one mpirun has started. The header says how it is called; the
- * library itself is loaded when it is asked for. MPI is of the process, not of a session: begun once, ended at exit. */
+/* Open MPI's MPI_Allreduce among the processes of one mpirun. The build needs its header alone; the library is loaded
+ * at first use. MPI is initialised once in a process, by its first session, and finalised at exit. */
 #define _GNU_SOURCE
 #include "real/library/library.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIBRARY "libmpi.so.40" /* of Open MPI 2.1 to 5 */
+#define LIBRARY "libmpi.so.40" /* Open MPI 2.1 to 5 */
 
 enum { MOST_AT_ONCE = 1 << 30 }; /* MPI counts values by an int */
 
@@ -25,7 +25,7 @@ enum { MOST_AT_ONCE = 1 << 30 }; /* MPI counts values by an int */
 	ROW(Allreduce)                                                                                                 \
 	ROW(Error_string)
 
-/* Its functions, and what the header's macros take the addresses of. */
+/* The library's functions, and the objects behind the header's macros. */
 static struct {
 	void *handle; /* NULL: not loaded */
 #define MEMBER(name) __typeof__(&MPI_##name) name;
@@ -36,10 +36,10 @@ static struct {
 	MPI_Errhandler return_errors;
 } mpi;
 
-static atomic_bool is_under_way; /* a sum; of whichever session */
+static atomic_bool is_summing; /* in any session */
 
 struct psd_library {
-	MPI_Comm comm; /* of this session: all of the world, in order of the workers */
+	MPI_Comm comm; /* this session's: all processes, in the order of the workers */
 };
 
 /* ---- loading ---- */
@@ -52,7 +52,7 @@ static void *find(void *handle, const char *name, bool *has_all)
 	return found;
 }
 
-/* Its own plug-ins look for its names among all that are loaded. */
+/* RTLD_GLOBAL, since the library's plug-ins look up its names among all that are loaded. */
 static enum psd_status load(struct psd_error *err)
 {
 	void *handle = mpi.handle ? mpi.handle : dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
@@ -73,13 +73,14 @@ static enum psd_status load(struct psd_error *err)
 	mpi.return_errors = find(handle, "ompi_mpi_errors_return", &has_all);
 	if (!has_all) {
 		dlclose(handle);
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs Open MPI, whose names %s has not", LIBRARY);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs Open MPI, but %s lacks some of its functions",
+				     LIBRARY);
 	}
 	mpi.handle = handle;
 	return PSD_OK;
 }
 
-/* By the environment: to ask MPI would begin it. */
+/* Reads the environment, since a question to MPI would initialise it. */
 static enum psd_status check(unsigned n_ranks, struct psd_error *err)
 {
 	const char *size = getenv("OMPI_COMM_WORLD_SIZE");
@@ -91,7 +92,7 @@ static enum psd_status check(unsigned n_ranks, struct psd_error *err)
 	return load(err);
 }
 
-/* ---- its beginning and its end ---- */
+/* ---- initialisation and end ---- */
 
 static enum psd_status judge(int code, const char *what, struct psd_error *err)
 {
@@ -104,29 +105,30 @@ static enum psd_status judge(int code, const char *what, struct psd_error *err)
 	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "mpi failed %s: %.200s", what, words);
 }
 
-/* All processes come to it, unless one of them waits in a sum for ever: then mpirun ends the others. */
-static void end(void)
+/* MPI_Finalize waits for all processes. One that waits in a sum for ever never comes; mpirun then ends the others. */
+static void finalise(void)
 {
-	if (!atomic_load(&is_under_way))
+	if (!atomic_load(&is_summing))
 		(void)mpi.Finalize();
 }
 
-static enum psd_status begin(struct psd_error *err)
+static enum psd_status initialise(struct psd_error *err)
 {
-	int has_begun = 0, provided = 0;
-	enum psd_status status = judge(mpi.Initialized(&has_begun), "to say whether it has begun", err);
+	int is_initialised = 0, provided = 0;
+	enum psd_status status = judge(mpi.Initialized(&is_initialised), "to say whether it is initialised", err);
 
-	if (status || has_begun)
+	if (status || is_initialised)
 		return status;
-	status = judge(mpi.Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided), "to begin", err);
+	status = judge(mpi.Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided), "to initialise", err);
 	if (!status && provided < MPI_THREAD_SERIALIZED)
-		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "mpi takes calls of one thread alone");
-	if (!status && atexit(end))
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the end of mpi");
+		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				       "mpi takes calls of its main thread only, must take calls of any thread");
+	if (!status && atexit(finalise))
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for mpi");
 	return status;
 }
 
-/* mpirun may count the processes otherwise than the hosts file does. */
+/* mpirun may number the processes differently from the hosts file. */
 static enum psd_status join(struct psd_library *library, const struct psd_library_options *options,
 			    struct psd_error *err)
 {
@@ -151,7 +153,7 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 	enum psd_status status = check(options->n_ranks, err);
 
 	if (!status)
-		status = begin(err);
+		status = initialise(err);
 	if (status)
 		return status;
 	opened = calloc(1, sizeof(*opened));
@@ -168,7 +170,7 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 static void close_library(struct psd_library *library, bool is_orderly)
 {
 	if (library && is_orderly)
-		(void)mpi.Comm_free(&library->comm); /* for which it waits until all do */
+		(void)mpi.Comm_free(&library->comm); /* waits for all ranks */
 	free(library);
 }
 
@@ -183,19 +185,19 @@ static enum psd_status sum_in_place(struct psd_library *library, float *values, 
 		const int count = rest < MOST_AT_ONCE ? (int)rest : MOST_AT_ONCE;
 		int code;
 
-		atomic_store(&is_under_way, true);
+		atomic_store(&is_summing, true);
 		code = mpi.Allreduce(MPI_IN_PLACE, values + first, count, mpi.float_type, mpi.sum, library->comm);
-		atomic_store(&is_under_way, false);
+		atomic_store(&is_summing, false);
 		status = judge(code, "to sum", err);
 	}
 	return status;
 }
 
-/* Several tensors travel as one, as in the fusion buffer of those who train with MPI. */
-static enum psd_status sum(struct psd_library *library, const struct iovec segments[], unsigned n_segments, void *room,
-			   struct psd_error *err)
+/* Several tensors are copied into one buffer and summed together, like the fusion buffer of training with MPI. */
+static enum psd_status sum(struct psd_library *library, const struct iovec segments[], unsigned n_segments,
+			   void *scratch, struct psd_error *err)
 {
-	char *end_of = room;
+	char *end_of = scratch;
 	enum psd_status status;
 
 	if (n_segments == 1)
@@ -204,7 +206,7 @@ static enum psd_status sum(struct psd_library *library, const struct iovec segme
 		memcpy(end_of, segments[p].iov_base, segments[p].iov_len);
 		end_of += segments[p].iov_len;
 	}
-	status = sum_in_place(library, room, (uint64_t)(end_of - (char *)room) / sizeof(float), err);
+	status = sum_in_place(library, scratch, (uint64_t)(end_of - (char *)scratch) / sizeof(float), err);
 	for (unsigned p = n_segments; p-- > 0 && !status;) {
 		end_of -= segments[p].iov_len;
 		memcpy(segments[p].iov_base, end_of, segments[p].iov_len);
@@ -218,7 +220,7 @@ static enum psd_status check(unsigned n_ranks, struct psd_error *err)
 {
 	(void)n_ranks;
 	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-			     "needs MPI, this psd-run was built without: install libopenmpi-dev and make again");
+			     "needs MPI, this psd-run was built without it: install libopenmpi-dev and make again");
 }
 
 static enum psd_status open_library(struct psd_library **library, const struct psd_library_options *options,
@@ -228,11 +230,11 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 	return check(options->n_ranks, err);
 }
 
-static enum psd_status sum(struct psd_library *library, const struct iovec segments[], unsigned n_segments, void *room,
-			   struct psd_error *err)
+static enum psd_status sum(struct psd_library *library, const struct iovec segments[], unsigned n_segments,
+			   void *scratch, struct psd_error *err)
 {
-	(void)library, (void)segments, (void)n_segments, (void)room, (void)err;
-	return PSD_OK; /* none was opened */
+	(void)library, (void)segments, (void)n_segments, (void)scratch, (void)err;
+	return PSD_OK; /* never called: no library opens */
 }
 
 static void close_library(struct psd_library *library, bool is_orderly)

@@ -254,7 +254,7 @@ static enum psd_status call(struct psd_worker *worker, struct psd_task task, boo
 
 	if (!moves_on(worker, PSD_SUM_NONE, PSD_SUM_UNDER_WAY))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "the session is closed");
-	status = is_spread ? kind->shard_map(worker->library, segments, n_segments, err)
+	status = is_spread ? kind->spread(worker->library, segments, n_segments, err)
 			   : kind->sum(worker->library, segments, n_segments, worker->memory.staging, err);
 	while (!moves_on(worker, PSD_SUM_UNDER_WAY, PSD_SUM_NONE))
 		(void)pause();

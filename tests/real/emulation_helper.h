@@ -1,5 +1,5 @@
-/* What the suites of the emulated cluster share: opening one or skipping, waiting for its processes, simple things for
- * a node to do, and counting what is left. */
+/* Helpers of the emulated cluster's suites: open one or skip the test, wait for processes, simple work for nodes, and
+ * checks that nothing is left. */
 #ifndef PSD_TESTS_EMULATION_HELPER_H
 #define PSD_TESTS_EMULATION_HELPER_H
 
@@ -16,10 +16,9 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "real/cluster/emulation.h"
+#include "tests/real/node_processes.h"
 #include "tests/real/waiting_socket.h"
 
 #define PORT	   4711
@@ -87,31 +86,12 @@ static inline struct psd_emulation *open_or_skip(unsigned n_nodes)
 	return emulation;
 }
 
-static inline unsigned start(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work, void *context)
+/* A process that checks something ends with a number for the check that failed, or 0. */
+static inline void expect_success(void)
 {
-	struct psd_error err;
-	unsigned child = 0;
+	struct node_end end = {.process = 0};
 
-	cr_assert_eq(psd_emulation_start(emulation, node, work, context, &child, &err), PSD_OK, "%s", err.text);
-	return child;
-}
-
-static inline struct psd_emulation_end wait_one(struct psd_emulation *emulation)
-{
-	struct psd_emulation_end end = {0};
-	struct psd_error err;
-	bool has_ended = false;
-
-	cr_assert_eq(psd_emulation_wait(emulation, WITHIN_SEC, &has_ended, &end, &err), PSD_OK, "%s", err.text);
-	cr_assert(has_ended);
-	return end;
-}
-
-/* A child that checks something tells the line of what was wrong as its exit status, 0 if all was right. */
-static inline void expect_success(struct psd_emulation *emulation)
-{
-	const struct psd_emulation_end end = wait_one(emulation);
-
+	cr_assert(wait_in_nodes(WITHIN_SEC, &end));
 	cr_assert(!end.was_killed && end.exit_or_signal == 0, "node %u: %s %d", end.node,
 		  end.was_killed ? "signal" : "exit status", end.exit_or_signal);
 }
@@ -254,10 +234,10 @@ static inline int be_greeted(void *context, unsigned node)
 
 static inline void expect_greetings(struct psd_emulation *emulation)
 {
-	(void)start(emulation, 1, be_greeted, NULL);
-	(void)start(emulation, 0, greet, NULL);
-	expect_success(emulation);
-	expect_success(emulation);
+	(void)start_in_node(emulation, 1, be_greeted, NULL);
+	(void)start_in_node(emulation, 0, greet, NULL);
+	expect_success();
+	expect_success();
 }
 
 #endif

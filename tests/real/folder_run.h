@@ -13,7 +13,7 @@ struct folder_arguments {
 	char text[1024];
 };
 
-/* Of a run on loopback; options: each @ stands for the folder, as in all below. */
+/* The command of a run on loopback. options: each @ becomes the folder, here and below. */
 static inline struct folder_arguments folder_run_arguments(const struct scratch_folder *folder, const char *options)
 {
 	struct folder_arguments arguments;

@@ -12,7 +12,7 @@ enum { LEGS_BATCH = 4, LEGS_CUT = 3 };
 #define LEGS_ODD    "../../tests/data/odd.yaml"
 #define LEGS_DATA   "data: {training_samples: 40, test_samples: 32}, "
 
-/* What carries a leg out. */
+/* The function that executes a leg. */
 struct side {
 	const char *system; /* its keys */
 	unsigned workers, per_node;
@@ -23,7 +23,7 @@ struct leg {
 	struct side side;
 	uint32_t batch, first, end; /* iterations first to end - 1 */
 	uint64_t first_sample;
-	unsigned from_hosts;		    /* of psd_worker_options */
+	unsigned from_hosts;		    /* see psd_worker_options */
 	const struct psd_device_kind *kind; /* NULL: the processor */
 };
 

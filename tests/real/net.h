@@ -37,7 +37,7 @@ double net_run_forward(struct net *net);
 /* All forwards and backwards; the loss. */
 double net_run(struct net *net);
 
-/* What the last backward of an inner product left; freed by the next. */
+/* Gradient and input of the last backward of a linear layer; the next backward frees them. */
 struct psd_factors net_take_factors(const struct net *net, unsigned layer);
 void net_free_factors(struct psd_factors factors);
 

@@ -18,7 +18,7 @@ static inline void plain_project(struct plain_shape of, const double *wide, cons
 				left[i * of.rank + j] += wide[i * of.columns + c] * right[j * of.columns + c];
 }
 
-/* Of two columns of left. */
+/* Product of two columns of left. */
 static inline double plain_column_product(struct plain_shape of, const double *left, unsigned j, unsigned k)
 {
 	double sum = 0.0;

@@ -1,5 +1,5 @@
-/* What a session does whatever its device: one list of cases, which a suite runs on each row of its table of devices.
- * The programs are those of tests/test_contract.c; what they must come to is read from the program. */
+/* The contract of a session on any device: one list of cases, which a suite runs on each row of its table of devices.
+ * The programs are those of tests/test_contract.c; expected results are read from the program. */
 #ifndef PSD_TESTS_SESSION_CONTRACT_H
 #define PSD_TESTS_SESSION_CONTRACT_H
 

@@ -21,7 +21,7 @@
 enum { MOST_PROCESSES = 8, EVERY = 10, PIPE_BYTES = 4096 };
 
 /* A line of the log for each of 200 iterations, some 50 bytes: more than a pipe of PIPE_BYTES holds, and it holds those
- * of more than 50. Who writes them there comes so far, and not to its end before somebody has read some. */
+ * of more than 50. A process that writes them gets this far, and cannot end before some are read. */
 static const char scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
 	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
@@ -220,7 +220,7 @@ static inline char *await_words(const struct started *started, const char *words
 	return said;
 }
 
-/* ---- what is left ---- */
+/* ---- remains ---- */
 
 static inline void run_uncut(const struct scratch_folder *folder, const char *options)
 {

@@ -94,8 +94,10 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--rank 0 " QUICKSTART, "'--rank' has no effect without '--hosts'"},
 		{"--join-timeout 9s " QUICKSTART, "'--join-timeout' has no effect without '--hosts'"},
 		{"--secret s " QUICKSTART, "'--secret' has no effect without '--hosts'"},
-		{"--hosts h --nodes 2 " QUICKSTART, "'--nodes' is for a cluster on this machine, not beside '--hosts'"},
-		{"--hosts h --trace t " QUICKSTART, "'--trace' is for a cluster on this machine, not beside '--hosts'"},
+		{"--hosts h --nodes 2 " QUICKSTART,
+		 "'--nodes' is for a cluster on this machine, must be left out with '--hosts'"},
+		{"--hosts h --trace t " QUICKSTART,
+		 "'--trace' is for a cluster on this machine, must be left out with '--hosts'"},
 		{"-o x " QUICKSTART,
 		 "'-o' is an option of 'psd-run calibrate', not of 'psd-run', say --csv >FILE, see psd-run --help"},
 		{"--attempts 1 " QUICKSTART, "'--attempts' is an option of 'psd-run calibrate', not of 'psd-run'"},
@@ -147,7 +149,7 @@ Test(run_cli, an_option_of_another_command_is_refused)
 		}
 }
 
-Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
+Test(run_cli, a_scenario_that_cannot_run_is_refused_with_its_place)
 {
 	const struct scratch_folder folder = make_tiny();
 	static const struct {
@@ -181,8 +183,8 @@ Test(run_cli, bandwidths_that_no_link_can_have_are_refused_with_their_place)
 	const struct scratch_folder folder = make_tiny();
 
 	expect_complaint(emulated(&folder, "--quiet --set cluster.network.bandwidth=99kbps").text, 2,
-			 "--set cluster.network.bandwidth: 'bandwidth' is 99 kb/s, psd-run takes links of 100kbps to "
-			 "400Gbps\n");
+			 "--set cluster.network.bandwidth: 'bandwidth' is 99 kb/s, must be 100kbps to 400Gbps for "
+			 "psd-run\n");
 	expect_complaint(emulated(&folder, "--quiet --set sweep.bandwidth=401Gbps").text, 2,
 			 "--set sweep.bandwidth: 'bandwidth' is 401 Gb/s, ");
 	scratch_folder_remove(&folder);
@@ -301,7 +303,7 @@ Test(run_cli, output_that_cannot_be_written_is_a_failure)
 	scratch_folder_remove(&folder);
 }
 
-/* ---- what a run leaves ---- */
+/* ---- remains of a run ---- */
 
 Test(run_cli, csv_has_a_row_for_each_system)
 {
@@ -581,7 +583,7 @@ Test(run_cli, a_snapshot_that_is_not_written_is_said)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, what_is_not_heeded_is_said)
+Test(run_cli, keys_without_effect_are_named)
 {
 	const struct scratch_folder folder = make_tiny();
 	static const struct {
@@ -639,7 +641,7 @@ static double number_after(const char *text, const char *key)
 	return strtod(found + strlen(key), NULL);
 }
 
-/* What is timed without messages is trained by servers, whose tensors are not gathered. */
+/* The training without messages is by servers, without buckets. */
 Test(run_cli, processes_of_mpirun_do_not_calibrate_side_by_side)
 {
 	const struct scratch_folder folder = make_tiny();
@@ -695,7 +697,7 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	cr_expect_gt(number_after(calibrated, "iteration: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "machine: {cores: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "  local: {bandwidth: "), 0.0);
-	/* of links, which there were none of */
+	/* keys of links, which this calibration did not have */
 	cr_expect_null(strstr(calibrated, "workers: 8"), "%s", calibrated);
 	cr_expect_null(strstr(calibrated, "bandwidth: 2Gbps"), "%s", calibrated);
 	cr_expect_gt(number_after(calibrated, "\ncalibration:\n  spread: "), 0.0);
@@ -726,10 +728,8 @@ Test(run_cli, a_replay_is_not_calibrated)
 
 	expect_complaint(
 		tiny(&folder, "calibrate -o @/c.yaml --set compute.replay=true --set compute.device=p100").text, 2,
-		"--set compute.replay: 'replay' is true, psd-run calibrate measures what is really computed: must be "
-		"false "
-		"or left "
-		"out, as in 'compute: {device: cpu}'");
+		"--set compute.replay: 'replay' is true, must be false or left out for psd-run calibrate, which "
+		"measures real computation, as in 'compute: {device: cpu}'");
 	cr_expect_eq(scratch_folder_count(&folder), 2, "the network and the scenario");
 	scratch_folder_remove(&folder);
 }
@@ -885,8 +885,8 @@ Test(run_cli, all_speedups_of_a_run_are_over_one_worker)
 
 Test(run_cli, too_few_iterations_to_leave_out_the_first_are_told)
 {
-	static const char words[] = "psd-run: what is measured here is slower than later iterations are: with "
-				    "--iterations 3 or more the first 2 do not count\n";
+	static const char words[] = "psd-run: the first 2 iterations are slower than later ones: with "
+				    "--iterations 3 or more they do not count\n";
 	const struct scratch_folder folder = make_tiny();
 	struct run few = run(tiny(&folder, "--iterations 2").text, "2>&1"),
 		   enough = run(tiny(&folder, "--iterations 3").text, "2>&1");
@@ -914,7 +914,7 @@ Test(run_cli, a_speedup_over_what_was_not_run_is_left_out_and_said)
 {
 	static const char without[] = " not known without a system that rebuilds no gradients from factors, such as "
 				      "one with sync: ps\n",
-			  not_run[] = " not known, is over one worker of PS, which was not run\n";
+			  not_run[] = " not known: its baseline is one worker of PS, which was not run\n";
 	const struct scratch_folder folder = make_tiny();
 
 	expect_speedup(&folder, "--system Hybrid --iterations 3", "speedup  ", without);
@@ -1032,7 +1032,8 @@ Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
 	cr_expect_eq(waiting.exit_status, 1);
 	cr_expect_not_null(strstr(waiting.text, "psd-run: host 1 at 127.0.0.1:"), "%s", waiting.text);
 	cr_expect_not_null(
-		strstr(waiting.text, "'replay' is for a cluster on this machine, not beside '--hosts' or mpirun\n"),
+		strstr(waiting.text,
+		       "'replay' is true, must be false with '--hosts' or mpirun: replays run on this machine "),
 		"%s", waiting.text);
 	cr_expect_eq(count(waiting.text, "\n"), 1, "%s", waiting.text);
 	free(waiting.text);
@@ -1089,7 +1090,7 @@ Test(run_cli, a_host_that_is_stopped_says_so, .timeout = 60)
 	scratch_folder_remove(&folder);
 }
 
-/* Whose pipe is full long before the end: 1000 tests, a line each. Is read after a minute all the same. */
+/* The pipe is full long before the end of 1000 tests, a line each, and is read after a minute. */
 Test(run_cli, nobody_waits_for_who_reads_the_progress, .timeout = 120)
 {
 	const struct scratch_folder folder = make_tiny();
@@ -1129,9 +1130,9 @@ Test(run_cli, hosts_that_do_not_fit_are_one_line)
 		const char *options, *words;
 	} mistakes[] = {
 		{"--hosts /no/such --rank 0", "/no/such: cannot be opened"},
-		{"--hosts @/hosts --rank 2", "hosts: names 2 hosts, has no host 2"},
+		{"--hosts @/hosts --rank 2", "hosts: has 2 hosts (0 to 1), there is no host 2"},
 		{"--hosts @/hosts",
-		 "--hosts: which one is this? '--rank' must say it, or the environment of mpirun or srun"},
+		 "--hosts: this process needs its number, by '--rank' or in the environment of mpirun or srun"},
 		{"--hosts @/hosts --rank 0 --set systems.0.servers=2",
 		 "system 'PS' has 2 separate servers, the hosts file names 2 hosts: no worker is left"},
 		{"--hosts @/hosts --rank 0 --quiet --set systems.1.servers=1",

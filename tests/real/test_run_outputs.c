@@ -1,4 +1,4 @@
-/* What psd-run writes: never over what it reads, and whole or not at all. */
+/* psd-run's output files: they never overwrite an input, and are written whole or not at all. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <limits.h>
@@ -13,7 +13,7 @@
 #include "tests/scratch_folder.h"
 
 enum {
-	ITERATIONS = 1000, /* of more than 16 KiB of log and of trace */
+	ITERATIONS = 1000, /* give more than 16 KiB of log and of trace */
 	KILLED_ITERATIONS = 50
 };
 
@@ -108,7 +108,7 @@ Test(run_outputs, no_option_that_writes_takes_what_is_read, .timeout = 120)
 	scratch_folder_remove(&folder);
 }
 
-/* What a calibration writes beside its scenario. */
+/* Files that a calibration writes beside its scenario. */
 Test(run_outputs, no_file_beside_the_output_takes_what_is_read)
 {
 	const struct scratch_folder folder = make_inputs();
@@ -139,8 +139,8 @@ Test(run_outputs, two_outputs_are_two_files)
 
 /* ---- data that goes away ---- */
 
-/* The log is a pipe, whose second line says that training has begun. Who meets it first says it, or is named by the
- * worker that it told. */
+/* The log is a pipe, whose second line says that training has begun. The worker that meets it first says
+ * so, or the worker that hears of it names it. */
 static void check_shortened(const char *options)
 {
 	const struct scratch_folder folder = make_inputs();
@@ -268,7 +268,7 @@ Test(run_outputs, a_full_disk_and_a_limit_leave_the_log_so_far)
 }
 
 /* The whole program, which measures for 20 s each time, ten minutes in all, and wants the machine quiet:
- * PSD_FULL_TESTS=1 build/psd-real-tests --filter run_outputs/a_calibration*. What it writes is tested in seconds by
+ * PSD_FULL_TESTS=1 build/psd-real-tests --filter run_outputs/a_calibration*. Its files are tested in seconds by
  * calibrate_output/. */
 Test(run_outputs, a_calibration_leaves_older_files_or_whole_new_ones, .timeout = 3600)
 {

@@ -1,5 +1,5 @@
-/* psd-run --resume with other hosts or another system than a checkpoint has: what it says, refuses and leaves. What
- * becomes of values is in session/test_reshape.c. */
+/* psd-run --resume with other hosts or another system than the checkpoint's: messages, refusals, files. Values are
+ * tested in session/test_reshape.c. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static struct arguments arguments_of(const struct scratch_folder *folder, const 
 	return arguments;
 }
 
-/* What it says. */
+/* Returns its messages. */
 static char *run(const struct scratch_folder *folder, const char *options)
 {
 	const struct arguments arguments = arguments_of(folder, options);
@@ -83,21 +83,20 @@ Test(run_reshape, it_says_what_goes_on)
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
 	said = run(&folder, "--system PS --nodes 2 --iterations 4");
 	cr_expect_not_null(strstr(said, "psd-run: PS goes on after 2 iterations, from "), "%s", said);
-	cr_expect_not_null(strstr(said, "psd-run: what was a run of 4 hosts by 'PS' goes on with 2 by 'PS'\n"), "%s",
-			   said);
+	cr_expect_not_null(strstr(said, "psd-run: the run of 4 hosts by 'PS' goes on with 2 by 'PS'\n"), "%s", said);
 	cr_expect_null(strstr(said, "begins anew"), "%s", said);
 	free(said);
 	expect_words(&folder, "--system Ring --nodes 1 --iterations 6",
-		     "psd-run: what was a run of 2 hosts by 'PS' goes on with 1 by 'Ring'\n");
+		     "psd-run: the run of 2 hosts by 'PS' goes on with 1 by 'Ring'\n");
 	expect_words(&folder, "--system Ring --nodes 1 --iterations 8 --set systems.1.fuse=1KiB",
-		     "psd-run: what was a run of 1 host by 'Ring' goes on with 1 by another 'Ring'\n");
+		     "psd-run: the run of 1 host by 'Ring' goes on with 1 by another 'Ring'\n");
 	said = run(&folder, "--system Ring --nodes 1 --iterations 9 --set systems.1.fuse=1KiB");
-	cr_expect_null(strstr(said, "what was a run"), "%s", said);
+	cr_expect_null(strstr(said, "the run of"), "%s", said);
 	free(said);
 	scratch_folder_remove(&folder);
 }
 
-/* What the run before had, and this one would have as well. */
+/* Values that the run before had, and this one would have as well. */
 Test(run_reshape, it_says_what_begins_anew)
 {
 	const struct scratch_folder folder = make_folder();
@@ -114,16 +113,16 @@ Test(run_reshape, it_says_what_begins_anew)
 	scratch_folder_remove(&folder);
 }
 
-/* As many hosts, which keep something else; as many items, of other tensors. */
+/* Equally many hosts, which keep something else; equally many items, of other tensors. */
 Test(run_reshape, another_place_of_values_makes_another_run)
 {
 	const struct scratch_folder folder = make_folder();
 
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
 	expect_words(&folder, "--system PS --nodes 2 --set systems.0.servers=2 --iterations 3",
-		     "psd-run: what was a run of 4 hosts by 'PS' goes on with 4 by another 'PS'\n");
+		     "psd-run: the run of 4 hosts by 'PS' goes on with 4 by another 'PS'\n");
 	expect_words(&folder, "--system PS --nodes 3 --set systems.0.servers=1 --iterations 4",
-		     "psd-run: what was a run of 4 hosts by 'PS' goes on with 4 by another 'PS'\n");
+		     "psd-run: the run of 4 hosts by 'PS' goes on with 4 by another 'PS'\n");
 	scratch_folder_remove(&folder);
 }
 
@@ -174,8 +173,8 @@ Test(run_reshape, local_steps_go_on_within_a_window)
 	scratch_folder_remove(&folder);
 }
 
-/* Of three epochs four workers go through one and a half, 96 samples in 3 iterations; two need 6 for the others. Each
- * epoch ends with a test, as does a run. */
+/* Four workers train one and a half of three epochs, 96 samples in 3 iterations; two need 6 iterations for the rest.
+ * Each epoch ends with a test, as does a run. */
 Test(run_reshape, epochs_are_of_samples)
 {
 	const struct scratch_folder folder = make_folder();
@@ -261,8 +260,8 @@ Test(run_reshape, a_missing_file_is_named)
 	folder_shell(&folder, "mv c/iteration-2/host-2-of-4.safetensors kept");
 	expect_refusal(
 		&folder, "--system PS --nodes 2",
-		"/c/iteration-2/host-2-of-4.safetensors: is not there: to go on with other hosts or another system "
-		"all must find the files of all 4 hosts, in a folder that they share; or begin in another one with "
+		"/c/iteration-2/host-2-of-4.safetensors: is missing: to go on with other hosts or another system, "
+		"each host needs the files of all 4 hosts in a shared folder; or begin in another folder with "
 		"--set train.start=");
 	folder_shell(&folder, "mv kept c/iteration-2/host-2-of-4.safetensors");
 	free(run(&folder, "--system PS --nodes 2"));
@@ -350,7 +349,7 @@ Test(run_reshape, the_folder_holds_the_last_two_of_all)
 
 /* ---- hosts of a file ---- */
 
-/* So many hosts, each with its own --rank; true if all have ended well. What they say is in rank0, rank1 ... */
+/* Runs n hosts, each with its own --rank; true if all have ended well. Their messages are in rank0, rank1 ... */
 static void run_hosts(const struct scratch_folder *folder, unsigned n_hosts, const char *options, int status)
 {
 	char hosts[256] = "", line[4 * PATH_MAX];
@@ -383,7 +382,7 @@ Test(run_reshape, hosts_that_share_a_folder_go_on)
 
 	run_hosts(&folder, 3, "--system PS --save c --iterations 3", 0);
 	run_hosts(&folder, 2, "--system Ring --save c --iterations 6", 0);
-	expect_said(&folder, "rank0", "psd-run: what was a run of 3 hosts by 'PS' goes on with 2 by 'Ring'\n");
+	expect_said(&folder, "rank0", "psd-run: the run of 3 hosts by 'PS' goes on with 2 by 'Ring'\n");
 	cr_expect(scratch_folder_has(&folder, "c/iteration-6/host-1-of-2.safetensors"));
 	scratch_folder_remove(&folder);
 }
@@ -394,12 +393,10 @@ Test(run_reshape, hosts_with_folders_of_their_own_are_told_what_to_do)
 
 	run_hosts(&folder, 3, "--system PS --save c$rank --iterations 3", 0);
 	run_hosts(&folder, 2, "--system PS --save c$rank --iterations 6", 2);
-	expect_said(&folder, "rank0", "/iteration-3/host-1-of-3.safetensors: is not there: to go on with other hosts ");
-	expect_said(&folder, "rank1",
-		    "c1/iteration-3/host-0-of-3.safetensors: is not there: to go on with other hosts ");
+	expect_said(&folder, "rank0", "/iteration-3/host-1-of-3.safetensors: is missing: to go on with other hosts ");
+	expect_said(&folder, "rank1", "c1/iteration-3/host-0-of-3.safetensors: is missing: to go on with other hosts ");
 	run_hosts(&folder, 3, "--system Ring --save c$rank --iterations 6", 2);
-	expect_said(&folder, "rank2",
-		    "c2/iteration-3/host-0-of-3.safetensors: is not there: to go on with other hosts ");
+	expect_said(&folder, "rank2", "c2/iteration-3/host-0-of-3.safetensors: is missing: to go on with other hosts ");
 	run_hosts(&folder, 3, "--system PS --save c$rank --iterations 6", 0);
 	scratch_folder_remove(&folder);
 }

@@ -58,7 +58,7 @@ Test(run_restarts, an_emulated_cluster_is_made_again)
 	check_killed("Ring", "", 1, "worker 1");
 }
 
-Test(run_restarts, who_is_killed_before_the_first_checkpoint_begins_again)
+Test(run_restarts, a_process_killed_before_the_first_checkpoint_begins_again)
 {
 	const struct scratch_folder folder = make_folder();
 	struct started started;
@@ -73,7 +73,7 @@ Test(run_restarts, who_is_killed_before_the_first_checkpoint_begins_again)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_restarts, who_stands_still_is_started_again)
+Test(run_restarts, a_process_that_stands_still_is_restarted)
 {
 	const struct scratch_folder folder = make_folder();
 	struct started started;
@@ -111,9 +111,9 @@ Test(run_restarts, when_none_is_left_it_fails)
 	scratch_folder_remove(&folder);
 }
 
-/* ---- what is no reason ---- */
+/* ---- failures without a restart ---- */
 
-Test(run_restarts, what_would_fail_again_is_not_tried_again)
+Test(run_restarts, errors_that_would_come_again_are_not_retried)
 {
 	const struct scratch_folder folder = make_folder();
 	struct started started;

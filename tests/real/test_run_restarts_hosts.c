@@ -97,7 +97,7 @@ static void check_lost(const char *system, unsigned victim, const char *more)
 	struct cluster cluster;
 
 	add_hosts(&folder, HOSTS);
-	scratch_folder_write(&folder, "secret", "what all hosts know", strlen("what all hosts know"));
+	scratch_folder_write(&folder, "secret", "bytes that all hosts know", strlen("bytes that all hosts know"));
 	snprintf(options, sizeof(options), "--quiet --system %s --save-every %d --save whole%s", system, EVERY, more);
 	run_hosts(&folder, HOSTS, options, "000");
 	snprintf(options, sizeof(options), "--system %s --save-every %d --save cut --restarts 2 --log pipe%s", system,
@@ -204,7 +204,7 @@ Test(run_restarts_hosts, hosts_go_back_to_a_checkpoint_that_all_have)
 	scratch_folder_remove(&folder);
 }
 
-/* Of a lost disk, say: what others have trained for long is not begun again. */
+/* As after a lost disk: a training that others have checkpoints of is not begun again. */
 Test(run_restarts_hosts, hosts_do_not_go_back_behind_what_all_have_had)
 {
 	const struct scratch_folder folder = make_folder();
@@ -214,8 +214,10 @@ Test(run_restarts_hosts, hosts_do_not_go_back_behind_what_all_have_had)
 	remove_all(&folder, "c1");
 	run_hosts(&folder, 2, "--system PS --save-every 10 --save c% --restarts 1 --iterations 60", "21");
 	expect_said(&folder, "said0", " has no checkpoint of more than 0 iterations; PS does not go on\n");
-	expect_said(&folder, "said0", "c0: has checkpoints, but none of all hosts: bring back the missing files");
-	expect_said(&folder, "said1", "c0: has checkpoints, but none of all hosts: bring back the missing files");
+	expect_said(&folder, "said0",
+		    "c0: has checkpoints, but none with the files of all hosts: restore the missing files");
+	expect_said(&folder, "said1",
+		    "c0: has checkpoints, but none with the files of all hosts: restore the missing files");
 	cr_expect(scratch_folder_has(&folder, "c0/iteration-30/host-0-of-2.safetensors"));
 	scratch_folder_remove(&folder);
 }

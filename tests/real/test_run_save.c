@@ -95,9 +95,9 @@ Test(run_save, options_that_do_nothing_are_refused)
 	expect_refusal(&folder, 2, "--system PS --resume", "'--resume' has no effect without '--save'\n");
 	expect_refusal(&folder, 2, "--system PS --save-every 4", "'--save-every' has no effect without '--save'\n");
 	expect_refusal(&folder, 2, "--save @/c",
-		       "s.yaml: has 3 systems, '--save' is of one: choose it with '--system NAME'\n");
+		       "s.yaml: has 3 systems, '--save' is for one: choose it with '--system NAME'\n");
 	expect_refusal(&folder, 2, "--system PS --save @/c --set compute.replay=true",
-		       "s.yaml: 'replay' trains nothing that '--save' could keep\n");
+		       "s.yaml: 'replay' trains nothing, '--save' needs a run that trains\n");
 	expect_refusal(&folder, 2, "--system PS --save @/s.yaml",
 		       "s.yaml: no checkpoint can be written there: Not a directory\n");
 	expect_refusal(&folder, 2, "--system PS --save @/no/c",
@@ -144,7 +144,7 @@ Test(run_save, a_solver_says_how_often)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_save, what_goes_on_ends_as_what_was_never_cut)
+Test(run_save, a_resumed_run_ends_like_an_uninterrupted_one)
 {
 	const struct scratch_folder folder = make_folder();
 
@@ -276,8 +276,8 @@ Test(run_save, parameters_are_there_before_the_checkpoint)
 	scratch_folder_remove(&folder);
 }
 
-/* Of a run that was killed at its checkpoint 8 one file is there. It must not stand beside the next run's others. */
-Test(run_save, what_an_earlier_run_has_left_is_taken_away)
+/* A run that was killed at its checkpoint 8 left one file, which must not stay beside the next run's others. */
+Test(run_save, files_of_an_earlier_run_are_removed)
 {
 	const struct scratch_folder folder = make_folder();
 
@@ -321,7 +321,7 @@ Test(run_save, a_file_of_another_host_is_refused)
 	scratch_folder_remove(&folder);
 }
 
-/* What was written for long is not begun again, and not taken away. */
+/* A run with older checkpoints is not begun again, and its files are not removed. */
 Test(run_save, lost_files_are_told)
 {
 	const struct scratch_folder folder = make_folder();
@@ -329,8 +329,8 @@ Test(run_save, lost_files_are_told)
 	run_quietly(&folder, "--system PS --save @/c --iterations 8");
 	folder_shell(&folder, "rm c/iteration-4/host-1-of-2.safetensors c/iteration-8/host-0-of-2.safetensors");
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
-		       "/c: has checkpoints, but none of all hosts: bring back the missing files, or name another "
-		       "folder to begin anew\n");
+		       "/c: has checkpoints, but none with the files of all hosts: restore the missing files, or "
+		       "name another folder to begin anew\n");
 	cr_expect(scratch_folder_has(&folder, "c/iteration-8/host-1-of-2.safetensors"));
 	scratch_folder_remove(&folder);
 }

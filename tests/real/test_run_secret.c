@@ -44,7 +44,7 @@ static struct scratch_folder make_folder(void)
 	return folder;
 }
 
-/* What both hosts say; the options of each. Status of host 0. */
+/* Messages of both hosts, with the options of each, and the status of host 0. */
 static struct run run_both(const struct scratch_folder *folder, const char *zero, const char *one)
 {
 	const struct program_path program = path_of("psd-run");
@@ -140,13 +140,13 @@ Test(run_secret, a_file_that_others_can_read_is_a_remark)
 				   "--system PS --iterations 1 --csv --quiet --secret other");
 
 	cr_expect_eq(done.exit_status, 0, "%s", done.text);
-	cr_expect(strstr(done.text, "psd-run: other: others on this machine can read this secret: chmod 600\n"), "%s",
-		  done.text);
+	cr_expect(strstr(done.text, "psd-run: other: other users of this machine can read this secret: chmod 600\n"),
+		  "%s", done.text);
 	free(done.text);
 	scratch_folder_remove(&folder);
 }
 
-Test(run_secret, what_cannot_be_is_one_line)
+Test(run_secret, impossible_options_are_refused_in_one_line)
 {
 	const struct scratch_folder folder = make_folder();
 	static const struct {

@@ -11,7 +11,7 @@
 
 #define WITHIN_SEC 60.0
 
-/* Of all hosts; some, also of a network that has none. */
+/* Parameters of all hosts; never empty, even for a network without any. */
 static size_t shared_bytes(const struct training *training)
 {
 	return (TRAINING_MOST_HOSTS * training->loaded.costed.graph.parameters + 1) * sizeof(*training->parameters);

@@ -7,7 +7,7 @@
 
 enum { TRAINING_MOST_HOSTS = 8 };
 
-/* What a run leaves: every host's parameters, in memory that the processes share. */
+/* Results of a run: every host's parameters, in memory that the processes share. */
 struct training {
 	struct loaded loaded;
 	struct psd_case made;
@@ -42,7 +42,7 @@ void training_expect_sent(const struct training *training, uint64_t bytes, const
 double training_values_distance(const float *left, const float *right, uint64_t elements);
 /* The same between the parameters of worker 0. */
 double training_distance(const struct training *left, const struct training *right);
-/* Of the way from `begun` to one: how far the other is from one. */
+/* Distance of the other from one, as a share of the distance from `begun` to one. */
 double training_apart_ratio(const struct training *begun, const struct training *one, const struct training *other);
 
 #endif

@@ -267,8 +267,8 @@ static enum psd_status sum(struct psd_library *library, const struct iovec piece
 	return begin_pieces(library, pieces, n_segments, begin_sum, err);
 }
 
-static enum psd_status shard_map(struct psd_library *library, const struct iovec pieces[], unsigned n_segments,
-				 struct psd_error *err)
+static enum psd_status spread(struct psd_library *library, const struct iovec pieces[], unsigned n_segments,
+			      struct psd_error *err)
 {
 	return begin_pieces(library, pieces, n_segments, begin_spread, err);
 }
@@ -279,6 +279,6 @@ static enum psd_status shard_map(struct psd_library *library, const struct iovec
 
 static const struct psd_library_kind everywhere = {.name = "nccl", OF_NCCL};
 static const struct psd_library_kind inside_nodes = {
-	.name = "nccl-two-level", .is_inside_nodes = true, .shard_map = shard_map, OF_NCCL};
+	.name = "nccl-two-level", .is_inside_nodes = true, .spread = spread, OF_NCCL};
 
 const struct psd_library_kind *const psd_cuda_libraries[] = {&everywhere, &inside_nodes, NULL};

@@ -16,22 +16,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "real/cluster/emulation.h"
+#include "tests/real/node_processes.h"
 #include "tests/real/waiting_socket.h"
 
-#define STREAM_PORT	   4711
-#define ECHO_PORT	   4712
-#define WARM_UP_SEC	   0.3
-#define COUNT_SEC	   1.0
-#define LIMIT_SEC	   10.0
-#define MAX_PINGS	   2000
-#define CHUNK_BYTES	   ((size_t)1 << 20)
-#define GOOD_RATIO	   0.99 /* no need to try again */
-#define MIN_RATIO	   0.93
-#define MAX_RATIO	   1.01 /* the burst, over COUNT_SEC */
-#define MAX_ATTEMPTS	   3
-#define MAX_SENDERS	   8
-#define FIRST_STREAM_CHILD 2U /* after the two of the ping */
+#define STREAM_PORT	     4711
+#define ECHO_PORT	     4712
+#define WARM_UP_SEC	     0.3
+#define COUNT_SEC	     1.0
+#define LIMIT_SEC	     10.0
+#define MAX_PINGS	     2000
+#define CHUNK_BYTES	     ((size_t)1 << 20)
+#define GOOD_RATIO	     0.99 /* no need to try again */
+#define MIN_RATIO	     0.93
+#define MAX_RATIO	     1.01 /* the burst, over COUNT_SEC */
+#define MAX_ATTEMPTS	     3
+#define MAX_SENDERS	     8
+#define FIRST_STREAM_PROCESS 2U /* after the two of the ping */
 
 struct result {
 	double goodput_bps;
@@ -213,33 +213,26 @@ static int ping(void *context, unsigned node)
 static int run(struct job *job, bool is_streaming)
 {
 	struct psd_emulation *emulation;
-	struct psd_emulation_end end;
+	struct node_end end;
 	struct psd_error err;
-	enum psd_status status;
-	bool has_ended = true;
-	unsigned child;
 	int n_failed = 0;
 
 	*job->results = (struct result){0};
-	status = psd_emulation_open(&job->options, &emulation, &err);
-	if (status != PSD_OK)
+	if (psd_emulation_open(&job->options, &emulation, &err))
 		return complain(&err);
-	status = psd_emulation_start(emulation, 0, echo, job, &child, &err);
-	if (status == PSD_OK)
-		status = psd_emulation_start(emulation, 1, ping, job, &child, &err);
-	if (status == PSD_OK && is_streaming)
-		status = psd_emulation_start(emulation, 0, receive_streams, job, &child, &err);
-	for (unsigned i = 0; status == PSD_OK && is_streaming && i < job->n_senders; i++)
-		status = psd_emulation_start(emulation, 1 + i, send_stream, job, &child, &err);
-	while (status == PSD_OK && has_ended) {
-		status = psd_emulation_wait(emulation, 2 * LIMIT_SEC, &has_ended, &end, &err);
-		if (status != PSD_OK || !has_ended)
-			break;
+	(void)start_in_node(emulation, 0, echo, job);
+	(void)start_in_node(emulation, 1, ping, job);
+	if (is_streaming)
+		(void)start_in_node(emulation, 0, receive_streams, job);
+	for (unsigned i = 0; is_streaming && i < job->n_senders; i++)
+		(void)start_in_node(emulation, 1 + i, send_stream, job);
+	for (unsigned n_left = n_node_processes; n_left > 0 && wait_in_nodes(2 * LIMIT_SEC, &end); n_left--) {
 		n_failed += end.was_killed || end.exit_or_signal;
-		job->results->ends_cpu_sec += end.child >= FIRST_STREAM_CHILD ? end.cpu_sec : 0;
+		job->results->ends_cpu_sec += end.process >= FIRST_STREAM_PROCESS ? end.cpu_sec : 0;
 	}
+	end_in_nodes();
 	psd_emulation_close(emulation);
-	return status == PSD_OK ? n_failed : complain(&err);
+	return n_failed;
 }
 
 /* Returns 0 when the processes did what they should, whether or not the rate is met. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "engine/base/units.h"
-#include "real/cluster/emulation.h"
+#include "tests/real/node_processes.h"
 
 #define MASTER_PORT "29500"
 #define LIMIT_SEC   600.0
@@ -63,7 +63,7 @@ static int live(void *context, unsigned node)
 	return 127;
 }
 
-static void report_end(FILE *report, const struct psd_emulation_end *end)
+static void report_end(FILE *report, const struct node_end *end)
 {
 	if (report)
 		fprintf(report, "%u,%s,%d,%.3f,%llu\n", end->node, end->was_killed ? "signal" : "exit",
@@ -73,19 +73,15 @@ static void report_end(FILE *report, const struct psd_emulation_end *end)
 			end->was_killed ? "killed by signal" : "exit status", end->exit_or_signal);
 }
 
-/* Waits for all; a failed process ends the others, which may wait for it. Returns how many failed, 1 if they did not
- * end in time. */
-static int wait_all(struct psd_emulation *emulation, const struct command *command, FILE *report)
+/* Waits for all; a failed process ends the others, which may wait for it. Returns the number of failed processes, 1 if
+ * they did not end in time. */
+static int wait_all(const struct command *command, FILE *report)
 {
-	struct psd_emulation_end end;
-	struct psd_error err;
-	bool has_ended;
+	struct node_end end;
 	int n_failed = 0;
 
 	for (unsigned n_left = command->options.n_nodes; n_left > 0 && !n_failed; n_left--) {
-		if (psd_emulation_wait(emulation, command->within_sec, &has_ended, &end, &err) != PSD_OK)
-			return complain(&err);
-		if (!has_ended) {
+		if (!wait_in_nodes(command->within_sec, &end)) {
 			fprintf(stderr, "in-cluster: nothing has ended for %g s\n", command->within_sec);
 			return 1;
 		}
@@ -99,19 +95,16 @@ static int run(struct command *command, FILE *report)
 {
 	struct psd_emulation *emulation;
 	struct psd_error err;
-	unsigned child;
 	int n_failed;
 
 	if (psd_emulation_open(&command->options, &emulation, &err) != PSD_OK)
 		return complain(&err);
 	for (unsigned node = 0; node < command->options.n_nodes; node++)
-		if (psd_emulation_start(emulation, node, live, command, &child, &err) != PSD_OK) {
-			psd_emulation_close(emulation);
-			return complain(&err);
-		}
+		(void)start_in_node(emulation, node, live, command);
 	if (report)
 		fputs("node,end,status,cpu_sec,peak_memory_bytes\n", report);
-	n_failed = wait_all(emulation, command, report);
+	n_failed = wait_all(command, report);
+	end_in_nodes();
 	psd_emulation_close(emulation);
 	return n_failed != 0;
 }

@@ -67,8 +67,8 @@ Test(fit, one_size_is_no_line)
 	cr_expect_eq(line.constant_sec, 7);
 }
 
-/* What slows all members of a turn alike is no difference between them. */
-Test(fit, what_all_share_is_no_jitter)
+/* A disturbance that slows all members of a turn alike is not jitter. */
+Test(fit, a_common_disturbance_is_not_jitter)
 {
 	const double secs[] = {1, 2, 3, 4, 2, 4, 6, 8};
 

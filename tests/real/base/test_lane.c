@@ -93,7 +93,7 @@ Test(lane, without_an_eventfd_whoever_starts_a_job_waits_for_it)
 	psd_lane_close(&lane);
 }
 
-/* Of the staged jobs: how far each stage is, and what the first may go on to. */
+/* Progress of each stage, and the limit of the first. */
 struct staged {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
@@ -140,7 +140,7 @@ Test(lane, a_first_stage_goes_on_while_the_second_waits, .timeout = 60)
 	psd_lane_close(&lane);
 }
 
-Test(lane, what_was_started_is_done_before_it_closes)
+Test(lane, started_jobs_are_done_before_it_closes)
 {
 	unsigned n_done = 0;
 	struct psd_lane lane;

@@ -1,4 +1,4 @@
-/* What a machine tells of itself. */
+/* Processor time and memory of this machine. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <string.h>

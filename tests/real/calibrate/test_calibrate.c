@@ -50,8 +50,8 @@ Test(calibrate, a_value_of_nothing_spreads_wholly_once_another_attempt_has_one)
 	cr_expect_float_eq(psd_calibrate_spread_ratio(measured), 1.0, ROUNDING);
 }
 
-/* Of scenarios/models/cifar10-quick.yaml the largest inner product is 64 x 1024: three more workers of 2 samples are 2
- * * 3 * 2 * 64 * 1024 FLOPs. */
+/* The largest linear layer of scenarios/models/cifar10-quick.yaml is 64 x 1024. Three more workers of 2 samples are
+ * 2 * 3 * 2 * 64 * 1024 FLOPs. */
 Test(calibrate, a_rebuild_is_timed_by_the_samples_of_other_workers)
 {
 	const struct psd_layer_times_options options = {
@@ -71,7 +71,7 @@ Test(calibrate, a_rebuild_is_timed_by_the_samples_of_other_workers)
 	psd_graph_release(&graph);
 }
 
-/* Of 400 tokens each of 8 is expected 50 times, within five standard errors of sqrt(400 / 8 * 7 / 8) = 6.6. */
+/* Each of 8 tokens is expected 50 times among 400, within five standard errors of sqrt(400 / 8 * 7 / 8) = 6.6. */
 Test(calibrate, layers_of_sequences_are_timed_on_tokens_all_over_the_vocabulary)
 {
 	static const char text[] = "name: m\ninput: {channels: 1, height: 20}\nlayers:\n"
@@ -152,7 +152,7 @@ Test(calibrate, workers_of_one_node_exchange_past_the_link)
 	/* to the shard and back: from the other worker's memory, for the link would end the run */
 	(void)longest_sec(&options, &bytes);
 	cr_expect_eq(bytes, 2.0 * tensor_bytes);
-	/* of two nodes each has half a shard, and the link lies between */
+	/* each of two nodes has half of a shard, and the link is between them */
 	options = pair(1, LINK_BPS);
 	cr_expect_gt(longest_sec(&options, &bytes), half_sec / 2.0);
 	cr_expect_eq(bytes, 2.0 * tensor_bytes);

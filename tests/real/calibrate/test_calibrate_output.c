@@ -1,4 +1,4 @@
-/* What a calibration writes, from measurements that are made up here. */
+/* The files of a calibration, from invented measurements. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -60,7 +60,7 @@ static void make_up(struct made_up *made, const struct psd_scenario *scenario, d
 		calibration->forward_sec[l] = calibration->backward_sec[l] = 1e-3;
 	for (unsigned q = 0; q < PSD_QUANTITIES; q++)
 		calibration->measured[q] = (struct psd_measured){.is_there = true, .value = 1, .n_samples = 1};
-	calibration->measured[PSD_QUANTITY_COPY_BPS] = (struct psd_measured){.is_there = false}; /* of a cpu */
+	calibration->measured[PSD_QUANTITY_COPY_BPS] = (struct psd_measured){.is_there = false}; /* as on a CPU */
 	calibration->measured[PSD_QUANTITY_REBUILD].value = 1e9; /* a profile has no digits for less than a kFLOPS */
 	calibration->measured[PSD_QUANTITY_LATENCY_SEC].value = constant_sec;
 	calibration->measured[PSD_QUANTITY_LOCAL_BPS].value = LOCAL_BPS;

@@ -1,5 +1,5 @@
-/* What lies between the workers changes when things happen, never what they compute: emulated links, links shaped by
- * the processes themselves, latency, several connections, several collectives at a time. */
+/* The network between workers changes times, never results: emulated links, links shaped by the processes themselves,
+ * latency, several connections, several collectives at a time. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* The emulated cluster's structure: what a node is, whom it reaches, who may have one. How fast its links are is
- * measured by tests/bench/real/bench_emulation.c. */
+/* The emulated cluster's structure: a node's addresses and shaper, the nodes it reaches, the users that may make one.
+ * tests/bench/real/bench_emulation.c measures the speed of links. */
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/pkt_sched.h>
@@ -16,16 +16,16 @@
 
 TestSuite(emulation, .timeout = 120);
 
-/* ---- what a node is ---- */
+/* ---- a node ---- */
 
 Test(emulation, every_node_has_its_address_and_no_other)
 {
 	struct psd_emulation *const emulation = open_or_skip(3);
 
 	for (unsigned node = 0; node < 3; node++)
-		(void)start(emulation, node, check_addresses, NULL);
+		(void)start_in_node(emulation, node, check_addresses, NULL);
 	for (unsigned node = 0; node < 3; node++)
-		expect_success(emulation);
+		expect_success();
 	psd_emulation_close(emulation);
 }
 
@@ -54,15 +54,15 @@ static int count_neighbours(void *context, unsigned node)
 	return 0;
 }
 
-/* Of neighbours that are asked for the kernel has 1,024 at a time, those of all namespaces: 33 nodes have more. */
+/* The kernel keeps at most 1,024 neighbours found by ARP in all namespaces together: 33 nodes have more. */
 Test(emulation, no_node_asks_where_another_is)
 {
 	struct psd_emulation *const emulation = open_or_skip(3);
 	unsigned *const n = share(sizeof(*n));
 
 	for (unsigned node = 0; node < 3; node++) {
-		(void)start(emulation, node, count_neighbours, n);
-		expect_success(emulation);
+		(void)start_in_node(emulation, node, count_neighbours, n);
+		expect_success();
 		cr_expect_eq(*n, 2, "node %u has %u", node, *n);
 	}
 	psd_emulation_close(emulation);
@@ -83,7 +83,7 @@ struct shaper {
 	double burst_sec;
 };
 
-#define TICK_SEC 64e-9 /* of the kernel's shapers: PSCHED_SHIFT in net/pkt_sched.h */
+#define TICK_SEC 64e-9 /* tick of the kernel's shapers: PSCHED_SHIFT in net/pkt_sched.h */
 
 /* The shaper in a qdisc's attributes; 0 bytes per second if there is none. */
 static struct shaper read_shaper(const unsigned char *attributes, size_t n_bytes)
@@ -156,8 +156,8 @@ static double burst_sec(double rate_bps)
 
 	psd_emulation_close(open_or_skip(1));
 	cr_assert_eq(psd_emulation_open(&options, &emulation, &err), PSD_OK, "%s", err.text);
-	(void)start(emulation, 0, tell_shaper, shaper);
-	expect_success(emulation);
+	(void)start_in_node(emulation, 0, tell_shaper, shaper);
+	expect_success();
 	psd_emulation_close(emulation);
 	return shaper->burst_sec;
 }
@@ -170,7 +170,7 @@ Test(emulation, a_link_keeps_what_it_could_carry_while_a_processor_has_other_wor
 	cr_assert_float_eq(burst_sec(5e9), 4e-3, 1e-5);
 }
 
-/* ---- whom a node reaches ---- */
+/* ---- connections of a node ---- */
 
 Test(emulation, nodes_connect_to_each_other)
 {
@@ -241,11 +241,11 @@ Test(emulation, a_program_that_asks_for_nothing_gets_cubic)
 	int ends[2];
 
 	cr_assert_eq(pipe(ends), 0);
-	(void)start(emulation, 1, be_greeted_slowly, &ends[0]);
-	(void)start(emulation, 0, look_at_congestion, NULL);
-	expect_success(emulation);
+	(void)start_in_node(emulation, 1, be_greeted_slowly, &ends[0]);
+	(void)start_in_node(emulation, 0, look_at_congestion, NULL);
+	expect_success();
 	cr_assert_eq(write(ends[1], "1", 1), 1);
-	expect_success(emulation);
+	expect_success();
 	psd_emulation_close(emulation);
 }
 
@@ -263,11 +263,11 @@ Test(emulation, senders_share_what_a_port_holds)
 		cr_skip_test("this machine lets nobody change a node's buffers");
 	cr_assert_eq(psd_emulation_open(&options, &emulation, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(pipe(ends), 0);
-	(void)start(emulation, 1, be_greeted_slowly, &ends[0]);
-	(void)start(emulation, 0, look_at_buffer, (void *)(uintptr_t)&buffer_bytes);
-	expect_success(emulation);
+	(void)start_in_node(emulation, 1, be_greeted_slowly, &ends[0]);
+	(void)start_in_node(emulation, 0, look_at_buffer, (void *)(uintptr_t)&buffer_bytes);
+	expect_success();
 	cr_assert_eq(write(ends[1], "1", 1), 1);
-	expect_success(emulation);
+	expect_success();
 	psd_emulation_close(emulation);
 }
 
@@ -321,8 +321,8 @@ Test(emulation, a_node_does_not_reach_the_outside)
 	cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &(struct psd_socket_options){0}, &listener, &port, &err), PSD_OK,
 		     "%s", err.text);
 	cr_assert_eq(try_to_connect("127.0.0.1", port), 0); /* from here it answers */
-	(void)start(emulation, 0, try_to_leave, &port);
-	expect_success(emulation);
+	(void)start_in_node(emulation, 0, try_to_leave, &port);
+	expect_success();
 	psd_emulation_close(emulation);
 }
 
@@ -344,12 +344,13 @@ Test(emulation, a_user_without_rights_gets_the_same)
 	become_nobody();
 	user = geteuid();
 	emulation = open_or_skip(2);
-	(void)start(emulation, 0, check_addresses, NULL);
-	expect_success(emulation);
-	(void)start(emulation, 0, check_identity, &user);
-	expect_success(emulation);
+	(void)start_in_node(emulation, 0, check_addresses, NULL);
+	expect_success();
+	(void)start_in_node(emulation, 0, check_identity, &user);
+	expect_success();
 	expect_greetings(emulation);
-	(void)start(emulation, 0, sleep_long, NULL);
+	(void)start_in_node(emulation, 0, sleep_long, NULL);
+	end_in_nodes();
 	psd_emulation_close(emulation);
 	expect_nothing_left();
 }

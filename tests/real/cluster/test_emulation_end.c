@@ -1,5 +1,4 @@
-/* The emulated cluster's processes: how their ends are told, and that nothing of the cluster stays, however its parent
- * ends. */
+/* The emulated cluster's end: nothing of it stays, however its parent ends. */
 #define _GNU_SOURCE
 #include <net/if.h>
 #include <sched.h>
@@ -13,71 +12,6 @@ TestSuite(emulation_end, .timeout = 120);
 
 /* ---- processes ---- */
 
-static int return_node_and_seven(void *context, unsigned node)
-{
-	(void)context;
-	return (int)node + 7;
-}
-
-static int crash(void *context, unsigned node)
-{
-	const struct rlimit no_dump = {0};
-
-	(void)context;
-	(void)node;
-	(void)setrlimit(RLIMIT_CORE, &no_dump);
-	signal(SIGABRT, SIG_DFL);
-	abort();
-}
-
-Test(emulation_end, a_failing_process_reports_its_status)
-{
-	struct psd_emulation *const emulation = open_or_skip(2);
-	struct psd_emulation_end end;
-	const unsigned child = start(emulation, 1, return_node_and_seven, NULL);
-
-	end = wait_one(emulation);
-	cr_assert_eq(end.child, child);
-	cr_assert_eq(end.node, 1);
-	cr_assert_not(end.was_killed);
-	cr_assert_eq(end.exit_or_signal, 8);
-	cr_assert_gt(end.peak_memory_bytes, 0);
-	psd_emulation_close(emulation);
-}
-
-Test(emulation_end, a_crashing_process_reports_its_signal)
-{
-	struct psd_emulation *const emulation = open_or_skip(1);
-	struct psd_emulation_end end;
-
-	(void)start(emulation, 0, crash, NULL);
-	end = wait_one(emulation);
-	cr_assert(end.was_killed);
-	cr_assert_eq(end.exit_or_signal, SIGABRT);
-	psd_emulation_close(emulation);
-}
-
-Test(emulation_end, each_end_is_told_once)
-{
-	struct psd_emulation *const emulation = open_or_skip(1);
-	struct psd_emulation_end end;
-	struct psd_error err;
-	bool has_ended = true;
-	const unsigned sleeper = start(emulation, 0, sleep_long, NULL);
-	const unsigned quick = start(emulation, 0, return_node_and_seven, NULL);
-
-	cr_assert_eq(wait_one(emulation).child, quick);
-	cr_assert_eq(psd_emulation_wait(emulation, 0, &has_ended, &end, &err), PSD_OK);
-	cr_assert_not(has_ended); /* the other one runs */
-	psd_emulation_kill(emulation, sleeper, SIGTERM);
-	end = wait_one(emulation);
-	cr_assert_eq(end.child, sleeper);
-	cr_assert_eq(end.exit_or_signal, SIGTERM);
-	cr_assert_eq(psd_emulation_wait(emulation, WITHIN_SEC, &has_ended, &end, &err), PSD_OK);
-	cr_assert_not(has_ended); /* none is left, so it does not wait */
-	psd_emulation_close(emulation);
-}
-
 static int count_namespaces(void *context, unsigned node)
 {
 	(void)context;
@@ -90,38 +24,12 @@ Test(emulation_end, a_process_holds_no_other_nodes_namespace)
 	struct psd_emulation *const emulation = open_or_skip(3);
 
 	cr_assert_geq(count_descriptors(true), 4); /* three nodes and the switch */
-	(void)start(emulation, 1, count_namespaces, NULL);
-	expect_success(emulation);
+	(void)start_in_node(emulation, 1, count_namespaces, NULL);
+	expect_success();
 	psd_emulation_close(emulation);
 }
 
-static int check_signals(void *context, unsigned node)
-{
-	struct sigaction action;
-	sigset_t blocked;
-
-	(void)context;
-	(void)node;
-	if (sigaction(SIGINT, NULL, &action) < 0 || action.sa_handler != SIG_DFL)
-		return 100;
-	return sigprocmask(SIG_BLOCK, NULL, &blocked) < 0 || sigismember(&blocked, SIGTERM) ? 101 : 0;
-}
-
-Test(emulation_end, a_process_does_not_inherit_the_parents_signals)
-{
-	struct psd_emulation *const emulation = open_or_skip(1);
-	sigset_t blocked;
-
-	signal(SIGINT, SIG_IGN);
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGTERM);
-	cr_assert_eq(sigprocmask(SIG_BLOCK, &blocked, NULL), 0);
-	(void)start(emulation, 0, check_signals, NULL);
-	expect_success(emulation);
-	psd_emulation_close(emulation);
-}
-
-/* ---- what remains ---- */
+/* ---- remains ---- */
 
 /* A network of its own, if it may: others on the machine add interfaces to the common one, and remove them. */
 static void leave_common_network(void)
@@ -155,9 +63,10 @@ Test(emulation_end, nothing_is_left_after_close)
 	list_interfaces(before, sizeof(before));
 	emulation = open_or_skip(3);
 	for (unsigned node = 0; node < 3; node++)
-		(void)start(emulation, node, sleep_long, NULL);
+		(void)start_in_node(emulation, node, sleep_long, NULL);
 	list_interfaces(during, sizeof(during));
 	cr_assert_neq(waitpid(-1, NULL, WNOHANG), -1); /* they do run */
+	end_in_nodes();
 	psd_emulation_close(emulation);
 	list_interfaces(after, sizeof(after));
 	expect_nothing_left();
@@ -172,14 +81,12 @@ static _Noreturn void open_and_end(unsigned n_nodes, int signal_number)
 	const struct psd_emulation_options options = {.n_nodes = n_nodes};
 	const struct rlimit no_dump = {0};
 	struct psd_emulation *emulation;
-	unsigned child;
 
 	(void)setrlimit(RLIMIT_CORE, &no_dump);
 	if (psd_emulation_open(&options, &emulation, NULL) != PSD_OK)
 		_exit(100);
 	for (unsigned node = 0; node < n_nodes; node++)
-		if (psd_emulation_start(emulation, node, sleep_long, NULL, &child, NULL) != PSD_OK)
-			_exit(101);
+		(void)start_in_node(emulation, node, sleep_long, NULL);
 	if (signal_number) {
 		signal(signal_number, SIG_DFL);
 		raise(signal_number);

@@ -65,21 +65,24 @@ Test(hosts, names_are_as_long_as_a_resolver_takes_them)
 	cr_expect_eq(parse(&hosts, text, &err), PSD_EINVAL);
 }
 
-Test(hosts, what_is_no_host_is_named_with_its_line)
+Test(hosts, a_line_that_is_not_a_host_is_named)
 {
-	expect_error("", "h.txt: names no host");
-	expect_error("# nobody\n", "h.txt: names no host");
-	expect_error("a\nb:0\n", "h.txt:2: 'b:0' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a "
+	expect_error("", "h.txt: has no host, must name at least one");
+	expect_error("# nobody\n", "h.txt: has no host, must name at least one");
+	expect_error("a\nb:0\n", "h.txt:2: 'b:0' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a "
 				 "port from 1 to 65535");
-	expect_error("b:65536", "h.txt:1: 'b:65536' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a "
-				"port from 1 to 65535");
-	expect_error("b:+1", "h.txt:1: 'b:+1' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port "
-			     "from 1 to 65535");
-	expect_error("[::1", "h.txt:1: '[::1' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port "
-			     "from 1 to 65535");
-	expect_error("a slots=2", "h.txt:1: 'a slots=2' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT "
+	expect_error("b:65536",
+		     "h.txt:1: 'b:65536' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a "
+		     "port from 1 to 65535");
+	expect_error("b:+1",
+		     "h.txt:1: 'b:+1' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port "
+		     "from 1 to 65535");
+	expect_error("[::1",
+		     "h.txt:1: '[::1' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port "
+		     "from 1 to 65535");
+	expect_error("a slots=2", "h.txt:1: 'a slots=2' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT "
 				  "with a port from 1 to 65535");
-	expect_error("a\nb\na:7411", "h.txt:3: host 0 is at a port 7411 already");
+	expect_error("a\nb\na:7411", "h.txt:3: a port 7411 is already the address of host 0, each host needs its own");
 }
 
 /* RFC 2606 keeps the name from ever being one. */
@@ -194,7 +197,7 @@ Test(hosts, only_the_first_of_srun_needs_no_file)
 	setenv("SLURM_PROCID", "2", 1);
 	cr_expect_eq(psd_hosts_launched(&hosts, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text,
-			 "srun has started this process as number 2 of several: '--hosts' must name their hosts");
+			 "srun has started this process as number 2 of several: name their hosts with '--hosts'");
 	setenv("OMPI_COMM_WORLD_SIZE", "1", 1); /* mpirun within */
 	cr_expect_eq(psd_hosts_launched(&hosts, &err), PSD_OK, "%s", err.text);
 }

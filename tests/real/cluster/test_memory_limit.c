@@ -1,4 +1,4 @@
-/* What a cluster takes of this machine's memory at the least. */
+/* The least memory that a cluster takes of this machine. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 enum {
 	WORKERS = 3,
 	BATCH = 8,
-	PARAMETERS = 145578 /* of CIFAR-10 quick */,
+	PARAMETERS = 145578 /* CIFAR-10 quick */,
 	INPUT_BYTES = 4 * 3 * 32 * 32,
 	KEPT_BYTES = 4 * (64 + 10), /* gradients of what its two inner products put out */
 	TRAINING_BYTES = 16 << 20   /* beside tensors */
@@ -33,7 +33,7 @@ Test(memory_limit, every_worker_has_two_copies_and_its_activations)
 		     WORKERS * (TRAINING_BYTES + 2 * 4 * (uint64_t)PARAMETERS +
 				BATCH * (one->loaded.costed.graph.activation_bytes + INPUT_BYTES + KEPT_BYTES)));
 	cr_expect_gt(psd_memory_limit_least_bytes(&two->made, NULL), trained_bytes);
-	cr_expect_lt(trained_bytes, GIB); /* what any machine has */
+	cr_expect_lt(trained_bytes, GIB); /* less than any machine has */
 	training_free(one);
 	training_free(two);
 }
@@ -77,7 +77,7 @@ Test(memory_limit, workers_of_a_node_share_memory)
 }
 
 /* One of three; and what it keeps of all workers' factors. */
-Test(memory_limit, of_a_replay_real_workers_take_theirs)
+Test(memory_limit, real_workers_of_a_replay_take_their_memory)
 {
 	struct training *training = training_make("cifar10-quick.yaml", "sync: sfb", WORKERS, 1, BATCH, 1, TRAIN);
 	struct psd_replay one = replay;
@@ -90,7 +90,7 @@ Test(memory_limit, of_a_replay_real_workers_take_theirs)
 	training_free(training);
 }
 
-Test(memory_limit, what_does_not_fit_is_refused)
+Test(memory_limit, a_cluster_that_does_not_fit_is_refused)
 {
 	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, 1, BATCH, 1, TRAIN);
 	const uint64_t least_bytes = psd_memory_limit_least_bytes(&training->made, NULL);

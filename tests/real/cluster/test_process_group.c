@@ -1,8 +1,11 @@
-/* Processes of a measurement: who fails is heard, and nobody is waited for who cannot come. */
+/* Groups of processes: a failure is reported, and no process waits for one that cannot come. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "real/cluster/process_group.h"
@@ -77,7 +80,7 @@ Test(process_group, an_ignored_SIGCHLD_is_a_failure_and_no_endless_wait)
 	signal(SIGCHLD, SIG_IGN);
 	cr_assert_eq(psd_process_group_start(&group, MEMBERS, leave, NULL, &err), PSD_OK, "%s", err.text);
 	cr_expect_eq(psd_process_group_wait(&group, NULL, &err), PSD_ERUN);
-	cr_expect_str_eq(err.text, "a process that measured ended without a word");
+	cr_expect_str_eq(err.text, "a process that measured ended without a result");
 	signal(SIGCHLD, SIG_DFL);
 }
 
@@ -130,7 +133,7 @@ static enum psd_status fail_instead_of_meeting(void *context, unsigned member, s
 	return PSD_OK;
 }
 
-Test(process_group, who_waits_for_one_that_failed_is_ended)
+Test(process_group, a_member_that_waits_for_a_failed_one_is_killed)
 {
 	struct meeting meeting = {.n_turns = NULL};
 	struct psd_error err = {.text = ""};
@@ -142,4 +145,94 @@ Test(process_group, who_waits_for_one_that_failed_is_ended)
 	cr_expect_eq(psd_process_group_wait(&group, NULL, &err), PSD_ERUN);
 	cr_expect_str_eq(err.text, "member 1 is out of paper");
 	psd_process_group_barrier_close(meeting.barrier);
+}
+
+/* ---- ends, one at a time ---- */
+
+/* Member 0 ends well, member 1 fails, member 2 waits. */
+static enum psd_status end_each_in_its_way(void *context, unsigned member, struct psd_error *err)
+{
+	return member == 0 ? PSD_OK : work_on(context, member, err);
+}
+
+static int wait_for_end(struct psd_process_group *group, unsigned *member)
+{
+	int wait_status = -1;
+
+	while (!psd_process_group_take_end(group, member, &wait_status))
+		sched_yield();
+	return wait_status;
+}
+
+Test(process_group, each_end_is_told_once_with_its_status)
+{
+	int *const done = psd_process_group_share(MEMBERS * sizeof(*done));
+	struct psd_process_group group;
+	struct psd_error err;
+	unsigned member = MEMBERS;
+	int wait_status;
+
+	cr_assert_eq(psd_process_group_start(&group, MEMBERS, end_each_in_its_way, done, &err), PSD_OK, "%s", err.text);
+	for (unsigned n = 0; n < 2; n++) {
+		wait_status = wait_for_end(&group, &member);
+		cr_assert_lt(member, 2);
+		cr_assert(WIFEXITED(wait_status));
+		cr_assert_eq(WEXITSTATUS(wait_status), member);
+	}
+	cr_assert_not(psd_process_group_take_end(&group, &member, &wait_status)); /* member 2 runs */
+	psd_process_group_kill(&group, 2);
+	wait_status = wait_for_end(&group, &member);
+	cr_assert_eq(member, 2);
+	cr_assert(WIFSIGNALED(wait_status));
+	cr_assert_eq(WTERMSIG(wait_status), SIGKILL);
+	cr_assert_not(psd_process_group_take_end(&group, &member, &wait_status)); /* no process is left */
+	psd_process_group_stop(&group);
+	psd_process_group_unshare(done, MEMBERS * sizeof(*done));
+}
+
+static enum psd_status crash(void *context, unsigned member, struct psd_error *err)
+{
+	const struct rlimit no_dump = {0};
+
+	(void)context, (void)member, (void)err;
+	(void)setrlimit(RLIMIT_CORE, &no_dump);
+	signal(SIGABRT, SIG_DFL);
+	abort();
+}
+
+Test(process_group, a_crash_is_told_with_its_signal)
+{
+	struct psd_process_group group;
+	struct psd_error err;
+
+	cr_assert_eq(psd_process_group_start(&group, 1, crash, NULL, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_process_group_wait(&group, NULL, &err), PSD_ERUN);
+	cr_assert_str_eq(err.text, "a process that measured was killed by signal 6");
+}
+
+static enum psd_status check_signals(void *context, unsigned member, struct psd_error *err)
+{
+	struct sigaction action;
+	sigset_t blocked;
+
+	(void)context, (void)member;
+	if (sigaction(SIGINT, NULL, &action) < 0 || action.sa_handler != SIG_DFL)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "SIGINT has the parent's action");
+	if (sigprocmask(SIG_BLOCK, NULL, &blocked) < 0 || sigismember(&blocked, SIGTERM))
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "SIGTERM is blocked as in the parent");
+	return PSD_OK;
+}
+
+Test(process_group, members_do_not_inherit_the_parents_signals)
+{
+	struct psd_process_group group;
+	struct psd_error err;
+	sigset_t blocked;
+
+	signal(SIGINT, SIG_IGN);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTERM);
+	cr_assert_eq(sigprocmask(SIG_BLOCK, &blocked, NULL), 0);
+	cr_assert_eq(psd_process_group_start(&group, 1, check_signals, NULL, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_process_group_wait(&group, NULL, &err), PSD_OK, "%s", err.text);
 }

@@ -107,7 +107,7 @@ static void write_hosts(const struct scratch_folder *folder, unsigned workers)
 	scratch_folder_write(folder, "hosts", text, strlen(text));
 }
 
-/* more: of the environment. */
+/* more: variables for the environment */
 static struct run run_ranks(const struct scratch_folder *folder, const char *system, unsigned workers, const char *more)
 {
 	char command[4 * PATH_MAX];
@@ -194,13 +194,13 @@ Test(mpi, is_a_row_beside_others_where_mpirun_starts_psd_run, .timeout = 120)
 	ranks = run_command(text);
 	cr_expect_eq(ranks.exit_status, 2);
 	cr_expect_not_null(strstr(ranks.text,
-				  "scenarios/quickstart.yaml: '--nodes' is for a cluster on this machine, not "
-				  "beside mpirun\n"),
+				  "scenarios/quickstart.yaml: '--nodes' is for a cluster on this machine, must "
+				  "be left out with mpirun\n"),
 			   "%s", ranks.text);
 	free(ranks.text);
 }
 
-Test(mpi, who_was_not_started_by_mpirun_is_told)
+Test(mpi, a_process_without_mpirun_is_refused)
 {
 	static const struct psd_system system = {.name = "s", .sync = PSD_SYNC_LIBRARY, .at = {"a.yaml", 4, 5}};
 	struct psd_error err;

@@ -285,10 +285,10 @@ Test(shared, hosts_in_other_namespaces_stay_with_tcp)
 	}
 	for (unsigned h = 0; h < 3; h++) {
 		meeting.self = h;
-		(void)start(emulation, h / 2, join_in_node, &meeting);
+		(void)start_in_node(emulation, h / 2, join_in_node, &meeting);
 	}
 	for (unsigned h = 0; h < 3; h++)
-		expect_success(emulation);
+		expect_success();
 	psd_emulation_close(emulation);
 }
 
