@@ -30,7 +30,21 @@ part() {
 }
 
 mode=$1
-part scenarios/README.md keys "$build/psd-sim" --markdown --keys
+# keys: the table of keys, with the first scenario that has each.
+# shellcheck disable=SC2317 # called by part
+keys() {
+	awk -f tests/keys-said.awk scenarios/quickstart.yaml scenarios/examples/*.yaml scenarios/*.yaml \
+		scenarios/[!em]*/*.yaml scenarios/execute/*.yaml >"$work/said"
+	"$build/psd-sim" --markdown --keys | awk '
+		FILENAME != "-" { if (!($1 in files)) files[$1] = substr($2, length("scenarios/") + 1); next }
+		/^\| key/ { print $0 " example |"; next }
+		/^\|-/ { print $0 "---|"; next }
+		{ split($0, parts, "`"); key = parts[2] }
+		!(key in files) { print "docs: no scenario has the key " key >"/dev/stderr"; exit 1 }
+		{ print $0 " [" files[key] "](" files[key] ") |" }' "$work/said" -
+}
+
+part scenarios/README.md keys keys
 part engine/result/README.md columns "$build/psd-sim" --markdown --columns
 part engine/OPTIONS.md "options of psd-sim" "$build/psd-sim" --options
 part engine/OPTIONS.md "options of psd-run" "$build/psd-run" --options

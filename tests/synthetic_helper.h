@@ -1,6 +1,6 @@
-/* A synthetic method, its program made by hand: each group of workers all-reduces every item by itself and applies what
- * it gets, and the first forward waits for that so many iterations later than it must. With it what any executor must
- * keep to, looked for in the spans that it told of. */
+/* A synthetic method, its program made by hand. Each group of workers all-reduces every item by itself, in one round or
+ * several, and applies the sum. The first forward operation waits for that, or for the sum of an earlier iteration. The
+ * rules that every executor must keep are checked on the spans that it reported. */
 #ifndef PSD_TESTS_SYNTHETIC_HELPER_H
 #define PSD_TESTS_SYNTHETIC_HELPER_H
 
@@ -15,6 +15,8 @@ struct synthetic {
 	struct psd_group groups[4]; /* of 0 hosts: all workers, as where no group is named */
 	unsigned n_groups;
 	uint32_t staleness;
+	unsigned
+		n_more_rounds; /* all-reduces of an item behind its first one, each of which waits for the one before */
 };
 
 static inline void add_synthetic_item(struct psd_builder *b, const struct synthetic *synthetic, uint32_t forward,
@@ -38,12 +40,18 @@ static inline void add_synthetic_item(struct psd_builder *b, const struct synthe
 				    .value_bytes = b->plan->value_bytes,
 				    .group = synthetic->groups[g]},
 		};
-		const uint32_t collective = psd_builder_add_op(b, &op);
+		uint32_t before = b->backward_of_layer[item->layer];
+
+		for (unsigned round = 0; round <= synthetic->n_more_rounds; round++) {
+			const uint32_t collective = psd_builder_add_op(b, &op);
+
+			psd_builder_after(b, collective, before);
+			before = collective;
+		}
 		op.kind = PSD_OP_APPLY;
 		op.resource = PSD_RESOURCE_DEVICE;
 		const uint32_t apply = psd_builder_add_op(b, &op);
-		psd_builder_after(b, collective, b->backward_of_layer[item->layer]);
-		psd_builder_after(b, apply, collective);
+		psd_builder_after(b, apply, before);
 		psd_builder_after_iterations(b, forward, apply, 1 + synthetic->staleness);
 	}
 }

@@ -1,5 +1,5 @@
-/* What every executor must agree on where several collectives are under way, and where iterations overlap: a synthetic
- * method, in the estimate and in both fidelities of the simulation. */
+/* All executors agree where several collectives are under way, and where iterations overlap: a synthetic method, in the
+ * estimate and in both fidelities of the simulation. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
@@ -138,6 +138,28 @@ Test(contract_synthetic, ends_of_a_chain_go_before_its_middle)
 	const struct synthetic ends_first = {.groups = {{0, 1, 2}, {2, 1, 2}, {1, 1, 2}}, .n_groups = 3};
 
 	expect_outcomes(&ends_first, 4, 10e9, sequential_sec(2 * ring_sec(2, 10e9)), 2 * ring_bytes(2), NULL);
+}
+
+/* ---- rounds that depend on each other ---- */
+
+Test(contract_synthetic, a_round_begins_when_the_one_before_is_over)
+{
+	const struct synthetic twice = {.groups = {{0}}, .n_groups = 1, .n_more_rounds = 1};
+
+	expect_outcomes(&twice, 4, 10e9, sequential_sec(2 * ring_sec(4, 10e9)), 2 * ring_bytes(4), NULL);
+}
+
+Test(contract_synthetic, workers_begin_collectives_by_themselves_where_none_waits_for_another)
+{
+	for (unsigned n_more_rounds = 0; n_more_rounds < 3; n_more_rounds++) {
+		const struct synthetic all = {.groups = {{0}}, .n_groups = 1, .n_more_rounds = n_more_rounds};
+		struct synthetic_case opened;
+
+		open_case(&opened, &all, 4, 10e9, "flow", "");
+		cr_expect_eq(psd_program_orders_collectives(&opened.made.program), n_more_rounds == 0, "%u more rounds",
+			     n_more_rounds);
+		close_case(&opened);
+	}
 }
 
 /* ---- staleness ---- */

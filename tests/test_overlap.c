@@ -54,7 +54,7 @@ Test(overlap, lengthens_the_layers_beside_an_all_reduce_by_its_share)
 		snprintf(text, sizeof(text),
 			 "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
 			 "compute: {device: p100, images_per_sec: 0.5}\n"
-			 "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {overlap: %g}}\n"
+			 "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {device_share: %g}}\n"
 			 "systems: [{name: ring, sync: ring, unit: layer}]\nfidelity: %s\n",
 			 shares[i / 2], fidelity);
 		loaded_open(&loaded, text);
@@ -131,7 +131,7 @@ static uint64_t find_size(double share, enum psd_schedule schedule, double *leas
 		 "title: t\nmodel: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 64}\n"
 		 "compute: {device: p100, images_per_sec: 172}\n"
 		 "cluster: {nodes: 16, network: {bandwidth: 10Gbps, latency: 50us}, "
-		 "host: {overlap: %g, collective: [{call: 500us}]}}\nsystems:\n",
+		 "host: {device_share: %g, collective: [{call: 500us}]}}\nsystems:\n",
 		 share);
 	add_sizes(text, sizeof(text), schedule);
 	loaded_open(&loaded, text);
@@ -171,11 +171,12 @@ Test(overlap, is_refused_beside_cores)
 	static const char text[] =
 		"model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
 		"cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, machine: {cores: 4}, "
-		"host: {overlap: 10%}}\nsystems:\n  - {name: A, sync: ring}\n";
+		"host: {device_share: 10%}}\nsystems:\n  - {name: A, sync: ring}\n";
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = "accepted"};
 
 	cr_expect_eq(psd_scenario_parse(&scenario, "a.yaml", text, strlen(text), NULL, &err), PSD_EINVAL);
-	cr_expect_str_eq(err.text, "a.yaml:5:5: 'overlap' of system 'A' has no effect beside 'machine', whose cores "
-				   "all share");
+	cr_expect_str_eq(err.text,
+			 "a.yaml:5:5: 'device_share' of system 'A' has no effect beside 'machine', whose cores "
+			 "all share");
 }

@@ -354,7 +354,7 @@ void psd_command_table_add_help(struct psd_text *text, const struct psd_command_
 	for (unsigned i = 0; i < table->n_options; i++) {
 		const struct psd_option *option = &table->options[i];
 
-		if (takes(option, command))
+		if (takes(option, command) && option->help)
 			add_row(text, option->name, option->value_name, option->help);
 	}
 	if (table->commands[command].name)
@@ -378,7 +378,7 @@ void psd_command_table_add_reference(struct psd_text *text, const struct psd_com
 		for (unsigned i = 0; i < table->n_options; i++) {
 			const struct psd_option *option = &table->options[i];
 
-			if (takes(option, c))
+			if (takes(option, c) && option->help)
 				psd_text_add(text, "| `%s%s%s` | %s |\n", option->name, option->value_name ? " " : "",
 					     option->value_name ? option->value_name : "", option->help);
 		}

@@ -32,7 +32,7 @@ struct psd_option {
 	/* A setting whose values these are: "fidelity=flow" for `--fidelity flow`, NULL-terminated; NULL: its value is
 	 * a setting itself. */
 	const char *const *settings;
-	const char *help;
+	const char *help; /* NULL: left out of the help, for the tree's own scripts */
 };
 
 struct psd_command {

@@ -34,7 +34,7 @@ static enum psd_status load_all_costs(struct psd_costed_model *costed, struct ps
 	return status;
 }
 
-/* A file that is not there is told with the line that names it. */
+/* A missing file is reported with the line that names it. */
 static enum psd_status load_graph(struct psd_graph *graph, const struct psd_scenario *scenario, struct psd_error *err)
 {
 	const struct psd_node *named = psd_node_child(psd_node_child(scenario->root, "model"), "graph");
@@ -109,7 +109,7 @@ static enum psd_status check_hosts(const struct psd_layout *layout, const struct
 			     system->name, psd_layout_hosts(layout), (unsigned)PSD_MAX_HOSTS);
 }
 
-/* Where no formula says what an all-reduce's steps add up to, all of them are gone through for each tensor. */
+/* Without a formula for the sum over an all-reduce's steps, all steps are added up for each tensor. */
 static enum psd_status check_steps(const struct psd_costed_model *costed, const struct psd_system *system,
 				   const struct psd_layout *layout, struct psd_error *err)
 {
@@ -150,7 +150,7 @@ static enum psd_status unroll(struct psd_case *made, const struct psd_plan_input
 
 /* ---- how much is gathered ---- */
 
-/* Of an iteration with so much; *is_one: all tensors travel together. */
+/* Estimated seconds of an iteration with buckets of this size; *is_one: all tensors are in one bucket. */
 static enum psd_status try_size(const struct psd_plan_input *input, double *sec, bool *is_one, struct psd_error *err)
 {
 	/* with incast rates depend on the plan's methods */
@@ -168,8 +168,8 @@ static enum psd_status try_size(const struct psd_plan_input *input, double *sec,
 	return status;
 }
 
-/* The size by which an iteration is estimated to be shortest, of those that double from a page on; of equals the
- * smallest. Hosts need not agree on machines, but on what is gathered: machines are left out. */
+/* Finds the size with the shortest estimated iteration, of sizes that double from a page on; the smallest of equals.
+ * Machines are left out: hosts agree on sizes of buckets, not on machines. */
 static enum psd_status find_fuse_bytes(uint64_t *fuse_bytes, const struct psd_plan_input *input, struct psd_error *err)
 {
 	struct psd_prices prices = {.all = NULL};
@@ -192,7 +192,7 @@ static enum psd_status find_fuse_bytes(uint64_t *fuse_bytes, const struct psd_pl
 	return status;
 }
 
-/* What a lone worker updates could not begin early: nothing travels. */
+/* A single worker exchanges nothing, so that an early begin gains nothing: all tensors are in one bucket. */
 static enum psd_status settle_fuse(struct psd_plan_input *input, struct psd_error *err)
 {
 	if (!input->system->finds_fuse)

@@ -15,18 +15,19 @@ struct psd_costed_model {
 	const struct psd_scenario *scenario; /* borrowed */
 	struct psd_graph graph;
 	struct psd_costs costs;
-	struct psd_costs *own_costs; /* of each system that has a workload of its own; of the others empty */
+	struct psd_costs *own_costs; /* an entry for each system, empty where it has no workload of its own */
 };
 
-/* What the system's layers cost; borrowed. system: one of the scenario that was loaded. Pure, any thread. */
+/* Costs of the system's layers, borrowed. system: one of the loaded scenario's. Pure, any thread. */
 const struct psd_costs *psd_costed_model_costs(const struct psd_costed_model *costed, const struct psd_system *system);
 
-/* Loads the graph and the costs that the scenario and its systems name. *matter is filled on success, released by
+/* Loads the graph and the costs that the scenario and its systems name. *costed is filled on success, released by
  * psd_costed_model_release(). */
 enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const struct psd_scenario *scenario,
 				      struct psd_error *err) PSD_MUST_CHECK;
 void psd_costed_model_release(struct psd_costed_model *costed);
-/* What really computes has memory of its own or not, whatever device the costs are of: for cases yet to be made. */
+/* Sets whether the device that really computes has memory of its own, whatever device the costs are for. Affects later
+ * cases. */
 void psd_costed_model_compute_on(struct psd_costed_model *costed, bool has_own_memory);
 
 struct psd_case {

@@ -330,19 +330,30 @@ static enum psd_status read_key(const struct psd_schema_reader *reader, void *ba
 	return read_section(reader, value, key->section, key->name, node);
 }
 
+/* Keys that were renamed. */
+static enum psd_status check_former(const struct psd_key *key, const struct psd_node *mapping, struct psd_error *err)
+{
+	const struct psd_node *node = key->former ? psd_node_child(mapping, key->former) : NULL;
+
+	return node ? psd_error_set(err, PSD_EINVAL, node->key_at, "'%s' is now called '%s'", key->former, key->name)
+		    : PSD_OK;
+}
+
 static enum psd_status check_names(const struct psd_section *section, const char *what, const struct psd_node *mapping,
 				   struct psd_error *err)
 {
 	const char *known[MAX_KEYS + 1];
 	const struct psd_key *key;
+	enum psd_status status = PSD_OK;
 	unsigned n_known = 0;
 
-	for (; (key = psd_section_key(section, n_known)); n_known++) {
+	for (; !status && (key = psd_section_key(section, n_known)); n_known++) {
 		assert(n_known < MAX_KEYS);
 		known[n_known] = key->name;
+		status = check_former(key, mapping, err);
 	}
 	known[n_known] = NULL;
-	return psd_node_check_keys(mapping, what, known, err);
+	return status ? status : psd_node_check_keys(mapping, what, known, err);
 }
 
 static enum psd_status read_keys(const struct psd_schema_reader *reader, void *base, const struct psd_section *section,

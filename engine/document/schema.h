@@ -37,6 +37,7 @@ struct psd_section;
 /* A value for which the row has no default is absent while it is 0, infinite or UINT64_MAX: what no text says. */
 struct psd_key {
 	const char *name;
+	const char *former; /* its name in earlier versions, refused with the new one; NULL: none */
 	enum psd_key_type type;
 	size_t offset;		/* of the value, or of the section's values, in the section's struct */
 	double lowest, highest; /* inclusive; whole numbers for counts */

@@ -80,7 +80,7 @@ struct psd_socket_work psd_estimate_socket_work(const struct psd_estimate *estim
 
 static enum psd_status make_yieldings(struct psd_estimate *estimate, struct psd_error *err)
 {
-	const double share_ratio = estimate->program->plan->system->host.overlap_ratio;
+	const double share_ratio = estimate->program->plan->system->host.device_share_ratio;
 
 	if (share_ratio == 0.0)
 		return PSD_OK;

@@ -1,4 +1,4 @@
-/* Sums of what is over, and since when the rest goes on. */
+/* Sums of finished intervals, and begins of running ones. */
 #include "engine/program/account.h"
 
 #include <assert.h>
@@ -11,8 +11,8 @@ struct psd_device_time {
 	struct psd_parts sum;	 /* without other_waiting_sec, which is what remains */
 	const struct psd_op *op; /* NULL: it waits */
 	double from_sec;	 /* since when */
-	double work_sec;	 /* at most, of op */
-	double slack_sec;	 /* since the last mark, that operations were there and it did not work */
+	double work_sec;	 /* op's work, an upper bound */
+	double slack_sec;	 /* idle time inside operations since the last mark */
 	double on_way_sec;	 /* the account's, when the wait began */
 };
 
@@ -45,7 +45,7 @@ static bool is_compute(const struct psd_op *op)
 	return op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD;
 }
 
-/* The sums as they are now, with what goes on. */
+/* Sums up to now, with running intervals. */
 static struct psd_parts sum_until(const struct psd_account *account, unsigned host, double now_sec)
 {
 	const struct psd_device_time *device = &account->devices[host];
@@ -60,8 +60,8 @@ static struct psd_parts sum_until(const struct psd_account *account, unsigned ho
 	return sum;
 }
 
-/* Who is told late of several operations that are over has known the later ones for less time than they took: the rest
- * is slack that the earlier ones left. */
+/* When several ends are reported late together, later operations were known for less time than they took: the rest is
+ * slack that earlier ones left. */
 static void take_slack(struct psd_device_time *device, double now_sec)
 {
 	const double most_sec = now_sec - device->from_sec + device->slack_sec;
@@ -87,7 +87,7 @@ static void turn_to(struct psd_account *account, unsigned host, const struct psd
 	};
 }
 
-/* What a worker's device does for itself is no transfer; what a root's does is one for everybody else. */
+/* A worker's device works for its own host; a root's device works for all workers. */
 static bool is_transfer(const struct psd_op *op)
 {
 	return op->resource != PSD_RESOURCE_DEVICE || op->where == PSD_WHERE_ROOT;

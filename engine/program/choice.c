@@ -1,13 +1,13 @@
-/* Systems as rows: what they take an item by. */
+/* Systems as rows: their methods for an item. */
 #include "engine/program/choice.h"
 
 struct choice {
-	const struct psd_method *dense;	  /* of items without factors */
-	const struct psd_method *matrix;  /* of items with factors, where the rule says no */
-	const struct psd_method *factors; /* where it says yes */
+	const struct psd_method *dense;	  /* items without factors */
+	const struct psd_method *matrix;  /* items with factors, where the rule says no */
+	const struct psd_method *factors; /* items with factors, where the rule says yes */
 	bool (*takes_factors)(const struct psd_subject *subject, unsigned workers,
-			      unsigned shards); /* NULL: no choice */
-	bool takes_any;				/* by seconds any candidate, else one of the latter two */
+			      unsigned shards); /* the rule; NULL: no choice */
+	bool takes_any;				/* the rule by seconds may take any candidate */
 };
 
 static bool sacp_takes_sfb(const struct psd_subject *subject, unsigned workers, unsigned shards)
@@ -32,7 +32,7 @@ static const struct choice choices[] = {
 			   .takes_factors = sacp_takes_sfb},
 };
 
-/* The all-reduce of a system, or the first. */
+/* The system's all-reduce, by default the first. */
 static unsigned all_reduce_of(const struct psd_system *system)
 {
 	const bool is_named = system->sync >= PSD_SYNC_ALL_REDUCE && system->sync < PSD_SYNC_AUTO;
@@ -52,7 +52,7 @@ static const struct psd_method *named_by(const struct psd_system *system, const 
 	return all_reduces_of(sparse) + all_reduce_of(system);
 }
 
-/* Of gradients that travel compressed to the shards: of all items, or of those with factors. */
+/* Choice for compressed gradients: all items, or items with factors. */
 static struct choice packed_by(const struct psd_compress *compress)
 {
 	const struct psd_method *packed = &psd_method_packed[compress->by];
@@ -61,7 +61,7 @@ static struct choice packed_by(const struct psd_compress *compress)
 	return (struct choice){.dense = is_of_all ? packed : &psd_method_ps, .matrix = packed};
 }
 
-/* Of gradients that travel as products of narrow matrices: of items that have some. */
+/* Choice for low-rank gradients: items that have narrow matrices. */
 static struct choice narrowed_by(const struct psd_system *system)
 {
 	return (struct choice){.dense = named_by(system, NULL), .matrix = &psd_method_low_rank[all_reduce_of(system)]};
@@ -80,14 +80,14 @@ static struct choice choice_of(const struct psd_system *system, const struct psd
 	return (struct choice){.dense = named, .matrix = named, .takes_any = system->sync == PSD_SYNC_AUTO};
 }
 
-/* It has factors, or narrow matrices. */
+/* The item has factors or, in a plan of low rank, narrow matrices. */
 static bool is_matrix(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	return plan->low_rank ? item->right > 0 : item->subject.rows > 0;
 }
 
-/* One that joins nodes has none to join, unless a system asks for it. Factors are those of one iteration. A root sends
- * parameters that it has updated. */
+/* A method that joins nodes needs nodes of several workers, unless the system asks for it. Factors belong to one
+ * iteration. A root sends parameters that it has updated. */
 static bool may_be_weighed(const struct psd_plan *plan, const struct psd_method *method)
 {
 	if (plan->local && method->keeps[PSD_BUFFER_FACTORS])

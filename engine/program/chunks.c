@@ -1,4 +1,4 @@
-/* Which parts of a gradient travel. */
+/* Arithmetic of chunks. */
 #define _GNU_SOURCE
 #include "engine/program/chunks.h"
 

@@ -1,4 +1,4 @@
-/* An ordered list of what waits, scanned from its head whenever something may have changed. */
+/* An ordered list of waiting collectives, scanned from its head whenever something may have changed. */
 #include "engine/program/collective_order.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@ enum psd_status psd_collective_order_init(struct psd_collective_order *order, co
 					  bool is_coordinator, struct psd_error *err)
 {
 	const size_t n_ops = program->n_ops;
-	/* each under way has a host here to itself; one more may be others' alone */
+	/* a collective under way has a host here to itself; one more may be others' alone */
 	*order = (struct psd_collective_order){
 		.program = program, .is_coordinator = is_coordinator, .most_collectives = n_hosts + 1};
 	order->n_members = calloc(n_ops, sizeof(*order->n_members));
@@ -57,15 +57,15 @@ void psd_collective_order_ready(struct psd_collective_order *order, struct psd_t
 	psd_collective_order_add(order, psd_program_turn(order->program, task.op, task.iteration), task);
 }
 
-/* ---- what waits: taken mostly from its head, and with priorities added there, too ---- */
+/* ---- waiting collectives: mostly taken from the head; with priorities also added there ---- */
 
 static struct psd_ready *waiting_at(const struct psd_collective_order *order, unsigned i)
 {
 	return &order->waiting[order->first_waiting + i];
 }
 
-/* For one more before all of them, and for one behind. Where there is none they go to the middle of at least twice as
- * much, so that this happens once in as many additions as there are. */
+/* Makes space for an entry at either end. Where there is none the entries move to the middle of at least twice the
+ * space, so that this happens once in as many additions as there are entries. */
 static bool make_room(struct psd_collective_order *order)
 {
 	const unsigned n = order->n_waiting;
@@ -84,7 +84,7 @@ static bool make_room(struct psd_collective_order *order)
 	return true;
 }
 
-/* How many of those that wait go before it. */
+/* Number of waiting collectives that go before it. */
 static unsigned place_of(const struct psd_collective_order *order, const struct psd_ready *added)
 {
 	unsigned first = 0, end = order->n_waiting;
@@ -135,9 +135,9 @@ static void remove_waiting(struct psd_collective_order *order, unsigned at)
 	}
 }
 
-/* ---- what may begin ---- */
+/* ---- begin ---- */
 
-/* By what is under way, or by what goes before and has to wait itself. */
+/* It shares a host with a collective under way, or with an earlier one that has to wait. */
 static bool has_to_wait(const struct psd_collective_order *order, unsigned at)
 {
 	const struct psd_group group = group_of(order, waiting_at(order, at)->task);

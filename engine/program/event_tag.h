@@ -1,5 +1,5 @@
-/* By what clocks and networks tell an executor what is over: a kind in 4 bits, a host or class in 20, then 40 bits of
- * another one, of a resource, or of a task (iteration in 16, operation in 24). */
+/* Tags by which clocks and networks report events to an executor: a kind in 4 bits, a host or class in 20, then 40 bits
+ * of another host, a resource, or a task (iteration in 16, operation in 24). */
 #ifndef PSD_EVENT_TAG_H
 #define PSD_EVENT_TAG_H
 

@@ -1,4 +1,4 @@
-/* The event-driven interpreter. Each entry point applies one event, then starts everything that it made possible. */
+/* The event-driven interpreter. Each entry point applies one event, then starts everything that has become possible. */
 #include "engine/program/interpreter.h"
 
 #include <assert.h>
@@ -8,12 +8,12 @@
 struct psd_host_state {
 	struct psd_scheduler scheduler;
 	bool is_worker;
-	/* What each resource was given: the first runs. */
+	/* Tasks that each resource was given; the first one runs. */
 	struct {
 		struct psd_task tasks[PSD_MOST_AHEAD + 1];
 		unsigned n;
 	} given[PSD_RESOURCES];
-	struct psd_running_collective *collective; /* that the NIC is held for, or is to be; or NULL */
+	struct psd_running_collective *collective; /* collective for which the NIC is held, or will be; or NULL */
 	double started_sec[PSD_RESOURCES];
 	double sent_sec; /* when the NIC was last busy */
 	double busy_sec[PSD_RESOURCES];
@@ -29,7 +29,7 @@ static bool is_busy(const struct psd_host_state *host, enum psd_resource resourc
 	return host->given[resource].n > 0;
 }
 
-/* The first of what the resource was given runs from now on. */
+/* The resource's first task runs from now on. */
 static void begin_span(struct psd_interpreter *in, unsigned h, enum psd_resource resource, double start_sec)
 {
 	struct psd_host_state *host = &in->hosts[h];
@@ -55,7 +55,7 @@ static struct psd_task take_first(struct psd_host_state *host, enum psd_resource
 	return first;
 }
 
-/* Returns what was running. */
+/* Returns the task that was running. */
 static struct psd_task end_span(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
 {
 	struct psd_host_state *host = &in->hosts[h];
@@ -102,7 +102,7 @@ static void begin_collective(struct psd_interpreter *in, struct psd_running_coll
 	const struct psd_task task = collective->task;
 	if (in->seam.choose != NULL)
 		in->seam.choose(in->seam.context, task);
-	if (collective->n_missing == 0) /* carried out by others, who take their turns by themselves */
+	if (collective->n_missing == 0) /* executed by other hosts, in an order of their own */
 		psd_collective_order_end(&in->order, collective);
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		if (!carries(in, h, task))
@@ -139,7 +139,7 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 			note_next(in, task);
 		psd_scheduler_finish(&host->scheduler, task);
 	}
-	/* of all that became ready together the first by turn: hosts that decide each for itself must agree */
+	/* the first by turn of all that became ready together, so that hosts which decide each for itself agree */
 	gather(in);
 }
 
@@ -167,13 +167,14 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 	return true;
 }
 
-/* It can be given a task more. */
+/* The resource can take another task. */
 static bool has_room(const struct psd_interpreter *in, const struct psd_host_state *host, enum psd_resource resource)
 {
 	return host->given[resource].n <= (resource == PSD_RESOURCE_DEVICE ? in->seam.n_ahead : 0);
 }
 
-/* Gives a resource its next task; returns true when more may be ready: that task was over at once, or more fit. */
+/* Gives a resource its next task. Returns true when more may be ready: the task was over at once, or another one fits.
+ * */
 static bool dispatch(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
 {
 	struct psd_host_state *host = &in->hosts[h];
@@ -207,7 +208,7 @@ static void settle_all(struct psd_interpreter *in)
 		settle(in, h);
 }
 
-/* Such as copy engines and processors of servers where no price is stated. */
+/* Resources without any work, such as copy engines and server processors without a stated cost. */
 static unsigned find_free_resources(const struct psd_interpreter *in)
 {
 	unsigned resources = in->seam.does_real_work ? 0 : ~(1u << PSD_RESOURCE_NIC);

@@ -1,4 +1,4 @@
-/* The random spread of compute times: the same draws wherever a case is carried out. */
+/* Random spread of compute times, with equal draws in every executor. */
 #ifndef PSD_JITTER_H
 #define PSD_JITTER_H
 
@@ -6,8 +6,8 @@
 
 #include "engine/program/scheduler.h"
 
-/* What a task's seconds are multiplied by on that host: depends on seed, host and task alone. Log-normal with mean 1
- * and standard deviation `ratio`, so that it is positive and slow tails are longer. 1 where ratio is 0. Pure. */
+/* Factor on a task's seconds on that host, which depends on seed, host and task alone. Log-normal with mean 1 and
+ * standard deviation `ratio`: positive, with a longer tail of slow values. 1 if ratio is 0. Pure. */
 double psd_jitter_factor(double ratio, uint64_t seed, unsigned host, struct psd_task task);
 
 #endif

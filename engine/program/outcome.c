@@ -1,4 +1,4 @@
-/* How long to run. */
+/* Length of a run. */
 #include "engine/program/outcome.h"
 
 #include "engine/base/units.h"
@@ -16,7 +16,7 @@ static uint32_t whole(const struct psd_system *system, uint32_t iterations)
 	return (iterations + unit - 1) / unit * unit;
 }
 
-/* Where updates are late workers begin ahead of them, and then wait for what is still on its way. */
+/* With late updates, workers begin ahead of them and then wait for data still on their way. */
 static uint32_t first_of(const struct psd_system *system)
 {
 	const uint32_t full = system->barrier == PSD_BARRIER_LAYER ? 3 : system->is_sparse ? 1 : 0;

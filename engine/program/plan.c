@@ -4,11 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/encodings/low_rank.h"
 #include "engine/program/choice.h"
 #include "engine/program/chunks.h"
-#include "engine/program/cutting.h"
 
-/* Parts of all tensors together: more are more operations than a run can hold. */
+/* Limits over all tensors: more would be more operations than a run can hold. */
 enum { MOST_SLICES = 100000, MOST_CHUNKS = 100000000 };
 
 unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned i)
@@ -24,13 +24,82 @@ bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item 
 	return false;
 }
 
+/* ---- buckets: tensors that travel together ---- */
+
+/* Adds the next tensor. A run of several layers has no factors of its own. */
+static void add_tensor(struct psd_plan *plan, struct psd_plan_item *item)
+{
+	const struct psd_tensor *tensor = &plan->graph->tensors[psd_plan_tensor(plan, item, item->n_tensors++)];
+	const bool is_one_layer = tensor->layer == plan->graph->tensors[psd_plan_tensor(plan, item, 0)].layer;
+
+	item->layer = tensor->layer;
+	item->subject.elements += tensor->elements;
+	item->travelling = plan->sparse ? psd_chunks_expected(plan->sparse, item->subject.elements,
+							      psd_chunks_evenly(plan->sparse))
+					: item->subject.elements;
+	if (plan->compress)
+		item->n_blocks += psd_block_count(&plan->block, tensor->elements);
+	if (plan->low_rank) {
+		item->left += psd_low_rank_left(tensor, plan->low_rank);
+		item->right += psd_low_rank_right(tensor, plan->low_rank);
+	}
+	if (tensor->rows == 0 && is_one_layer)
+		return;
+	item->subject.rows = is_one_layer ? tensor->rows : 0;
+	item->subject.columns = is_one_layer ? tensor->columns : 0;
+}
+
+/* Backward reaches the last layer first; within a layer the weight's gradient is sent before the bias's. Tensors that
+ * stay as they start exchange nothing. */
+static void list_tensors(struct psd_plan *plan)
+{
+	for (unsigned l = plan->graph->n_layers; l-- > 0;)
+		for (unsigned i = 0; i < plan->graph->layers[l].n_tensors; i++) {
+			const unsigned t = plan->graph->layers[l].first_tensor + i;
+
+			if (plan->graph->tensors[t].rate_ratio != 0.0f)
+				plan->tensors[plan->n_tensors++] = t;
+		}
+}
+
+/* The next tensor travels with those of the item. A bias does so whenever its weight can travel as factors, since it
+ * goes with the first of them. */
+static bool is_open(const struct psd_plan *plan, const struct psd_plan_item *item, const struct psd_tensor *next)
+{
+	const struct psd_system *system = plan->system;
+
+	if (next->layer == item->layer &&
+	    (system->unit == PSD_UNIT_LAYER || (item->subject.rows > 0 && psd_choice_may_take_factors(system))))
+		return true;
+	if (item->right > 0)
+		return item->left * psd_plan_value_bytes(plan, PSD_BUFFER_LEFT) < plan->fuse_bytes;
+	return item->travelling * plan->value_bytes < plan->fuse_bytes;
+}
+
+/* Fills in tensors and items, but for their methods, slices and roots, by fuse_bytes. */
+static void cut_tensors(struct psd_plan *plan, uint32_t batch)
+{
+	struct psd_plan_item *item = NULL;
+
+	list_tensors(plan);
+	for (unsigned t = 0; t < plan->n_tensors; t++) {
+		if (!item || !is_open(plan, item, &plan->graph->tensors[plan->tensors[t]])) {
+			item = &plan->items[plan->n_items++];
+			*item = (struct psd_plan_item){.first = t,
+						       .subject = {.batch = batch, .value_bytes = plan->value_bytes}};
+		}
+		add_tensor(plan, item);
+	}
+}
+
+/* ---- slices ---- */
+
 static uint64_t divided(uint64_t bytes, uint64_t most_bytes)
 {
 	return bytes == 0 || most_bytes == 0 ? 1 : (bytes - 1) / most_bytes + 1;
 }
 
-/* Shards' slices hold whole runs of pairs, one for each shard at least. All slices of an item are of equal size but for
- * rounding. */
+/* A slice has at least pair_bytes for each shard. All slices of an item are of equal size but for rounding. */
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	const uint64_t row_bytes = plan->system->pair_bytes * plan->layout.shards;
@@ -62,7 +131,7 @@ static struct psd_rates rates_of(const struct psd_plan_input *input, unsigned fa
 	return rates;
 }
 
-/* On a single host nothing travels. */
+/* Nothing travels on a single host. */
 static const struct psd_encoding *wire_of(const struct psd_plan_input *input)
 {
 	return psd_layout_hosts(&input->layout) > 1 ? psd_encodings[input->system->wire] : &psd_encoding_fp32;
@@ -86,7 +155,7 @@ static enum psd_status check_method(const struct psd_plan *plan, const struct ps
 			     plan->system->name, plan->wire->name, method->name);
 }
 
-/* Where workers have no gradient of all workers as a whole, or not before they update. */
+/* Refuses plans in which workers have no whole sum of gradients before they update. */
 static enum psd_status check_clip(const struct psd_plan *plan, struct psd_error *err)
 {
 	const bool is_before = plan->compress && plan->compress->momentum == PSD_MOMENTUM_BEFORE;
@@ -153,7 +222,7 @@ static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan
 	return PSD_OK;
 }
 
-/* Those of a sparse plan, and from them how much of each item is expected to travel. */
+/* Counts the chunks of a sparse plan, and from them the expected elements of each item. */
 static enum psd_status count_chunks(struct psd_plan *plan, struct psd_error *err)
 {
 	uint64_t n_chunks = 0, n_whole = 0;
@@ -242,7 +311,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan of %u tensors",
 				     input->graph->n_tensors);
 	}
-	psd_cutting_make(&made, input->batch);
+	cut_tensors(&made, input->batch);
 	if (made.sparse)
 		status = count_chunks(&made, err);
 	if (status == PSD_OK)

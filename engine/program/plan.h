@@ -1,4 +1,4 @@
-/* The plan: for every gradient tensor its method, slices and reason. */
+/* The plan: method, slices and reason for each gradient tensor. */
 #ifndef PSD_PLAN_H
 #define PSD_PLAN_H
 
@@ -15,19 +15,19 @@
 #include "engine/program/method.h"
 #include "engine/scenario/scenario.h"
 
-/* One synchronisation: a run of tensors that travel together. */
+/* An item (bucket): consecutive tensors that travel together. */
 struct psd_plan_item {
-	unsigned layer; /* the lowest of them, whose gradient comes last */
-	unsigned first; /* in the plan's tensors */
+	unsigned layer; /* lowest layer, whose gradient comes last */
+	unsigned first; /* position in the plan's tensors */
 	unsigned n_tensors;
 	struct psd_subject subject;
 	const struct psd_method *method;
-	unsigned root;			/* the host that owns it, where its method has one */
-	unsigned n_slices;		/* parts that move as one operation each */
-	uint64_t travelling;		/* of its elements; of a sparse plan's, as many as are expected to be chosen */
-	uint32_t first_chunk, n_chunks; /* of a sparse plan's */
-	uint64_t n_blocks;		/* of a plan that compresses */
-	uint64_t left, right; /* values of the narrow matrices, of a plan of low rank; right 0: no tensor has any */
+	unsigned root;			/* host that owns the item, if its method has a root */
+	unsigned n_slices;		/* parts, each moved by one operation */
+	uint64_t travelling;		/* elements that travel; in a sparse plan the number expected to be chosen */
+	uint32_t first_chunk, n_chunks; /* sparse plans */
+	uint64_t n_blocks;		/* plans with compression */
+	uint64_t left, right; /* low-rank plans: values of the narrow matrices; right is 0 where no tensor has any */
 };
 
 struct psd_plan {
@@ -35,42 +35,41 @@ struct psd_plan {
 	const struct psd_costs *costs;
 	const struct psd_system *system;
 	struct psd_layout layout;
-	const struct psd_method *candidates[PSD_CANDIDATES]; /* what an item may be weighed by */
+	const struct psd_method *candidates[PSD_CANDIDATES]; /* methods that an item is weighed by */
 	unsigned n_candidates;
-	struct psd_rates rates; /* with the fan-in of the plan's busiest receiver */
-	struct psd_rates
-		alone_rates;	   /* with a parameter server's, the widest of all: what candidates are weighed with */
-	struct psd_prices *prices; /* by those, of what has been weighed; the input's, or the plan's own */
+	struct psd_rates rates;	      /* with the fan-in of the plan's busiest receiver */
+	struct psd_rates alone_rates; /* with the fan-in of a parameter server, the widest of all: for weighing */
+	struct psd_prices *prices;    /* prices by alone_rates of weighed transfers; the input's, or the plan's own */
 	bool has_own_prices;
 	struct psd_machine machine;
-	uint64_t fuse_bytes;		     /* tensors are gathered to so much: the system's, or what was found */
-	unsigned value_bytes;		     /* as the model's precision has it */
-	const struct psd_encoding *wire;     /* as what values travel; fp32: as the precision has it */
-	const struct psd_sparse *sparse;     /* or NULL: gradients travel as a whole */
-	const struct psd_compress *compress; /* or NULL: as they are */
-	const struct psd_compression *compression; /* by which; NULL without the former */
+	uint64_t fuse_bytes;		     /* smallest size of a bucket: the system's, or the size that was found */
+	unsigned value_bytes;		     /* bytes of a value in the model's precision */
+	const struct psd_encoding *wire;     /* encoding of values that travel; fp32: as the precision says */
+	const struct psd_sparse *sparse;     /* NULL: all chunks of gradients travel */
+	const struct psd_compress *compress; /* NULL: gradients travel uncompressed */
+	const struct psd_compression *compression; /* its compression; NULL without `compress` */
 	struct psd_block block;
-	unsigned low_rank; /* of the products that gradients travel as; 0: they travel as they are */
-	/* Or NULL: workers have the same parameters. Else what travels as a gradient is how far a worker's own
-	 * parameters have gone since the last exchange. */
+	unsigned low_rank; /* rank of low-rank products; 0: gradients travel as they are */
+	/* Local steps: the parameters' change since the last exchange travels in place of a gradient. NULL: workers
+	 * have equal parameters. */
 	const struct psd_local_sgd *local;
-	uint32_t staleness; /* iterations that updates come late; 0: none, also of a single worker */
-	bool clips;	    /* updates go by the norm of all gradients */
-	/* For either workers make all updates: what shards send back are sums of gradients, and they keep no
-	 * parameters. */
+	uint32_t staleness; /* iterations by which updates lag; 0 also on a single worker */
+	bool clips;	    /* updates depend on the norm of all gradients */
+	/* Workers make all updates, since updates lag or depend on that norm. Shards send sums of gradients back, and
+	 * keep no parameters. */
 	bool workers_update;
 	bool is_adaptive; /* the solver remembers squares of gradients, too */
 	uint32_t n_chunks;
-	/* Of the graph those whose parameters change, in generation order: last layer first. */
+	/* The graph's tensors whose parameters change, in generation order: last layer first. */
 	unsigned *tensors;
 	unsigned n_tensors;
-	/* Runs of them, in the same order. Of a sparse plan the last has no tensors: its elements are the norms of all
+	/* Items, in the same order. The last one of a sparse plan has no tensors: its elements are the norms of all
 	 * chunks. */
 	struct psd_plan_item *items;
 	unsigned n_items;
 };
 
-/* What a plan is made for. All borrowed for the life of the plan. */
+/* Input of a plan. All borrowed for the life of the plan. */
 struct psd_plan_input {
 	const struct psd_graph *graph;
 	const struct psd_costs *costs;
@@ -82,10 +81,10 @@ struct psd_plan_input {
 	uint32_t batch;
 	bool is_half;	  /* values travel as 2 bytes */
 	bool is_adaptive; /* the solver remembers squares of gradients, too */
-	bool clips;	  /* and goes by the norm of all gradients */
+	bool clips;	  /* updates depend on the norm of all gradients */
 	struct psd_machine machine;
 	struct psd_prices
-		*prices; /* shared by plans that differ in what is gathered alone; NULL: the plan has its own */
+		*prices; /* shared by plans that differ in the size of buckets alone; NULL: the plan has its own */
 };
 
 /* *plan is filled on success, released by psd_plan_release(). PSD_EINVAL: too many slices or bytes, an encoding that a
@@ -94,25 +93,25 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_plan_release(struct psd_plan *plan);
 
-/* The i-th tensor of an item, i < n_tensors, as the graph counts them. Pure. */
+/* Number in the graph of the item's i-th tensor, i < n_tensors. Pure. */
 unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned i);
-/* Some tensor of the item is the layer's. Pure. */
+/* The item has a tensor of the layer. Pure. */
 bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer);
 
-/* In how many parts the item moves by its method; more than a plan may have are no more than one too many. Pure. */
+/* Number of the item's slices by its method. Above the limit of a plan it is the limit plus one. Pure. */
 unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
 
-/* Whether hosts have the buffer for the item, beside parameters and gradients: as its method says, but that with local
- * steps devices remember updates and starts, and shards nothing, where workers update devices remember that, and shards
- * nothing, velocities are where momentum comes before compression, and squares where the solver is adaptive. Pure. */
+/* Hosts have the buffer for the item, beside parameters and gradients. It is the method's choice, with these
+ * exceptions. With local steps devices keep momentum and starts, and shards keep none. Where workers update, devices
+ * keep momentum, and shards none. Velocities exist where momentum comes before compression, squares where the solver is
+ * adaptive. Pure. */
 bool psd_plan_keeps(const struct psd_plan *plan, const struct psd_plan_item *item, enum psd_buffer buffer);
-/* Iterations from one exchange to the next; 1 without local steps, and of steps that follow the loss those of the
- * beginning. Pure. */
+/* Iterations from one exchange to the next: 1 without local steps; the initial number if the loss decides. Pure. */
 uint32_t psd_plan_steps(const struct psd_plan *plan);
-/* How wide a value is in a buffer. Pure. */
+/* Bytes of a value in a buffer. Pure. */
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer);
 
-/* The elements that a slice of the item covers, counted over the item's tensors in order; slice < n_slices. Pure, any
+/* Elements that a slice of the item covers, counted over the item's tensors in order; slice < n_slices. Pure, any
  * thread. */
 struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice);
 

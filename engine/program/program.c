@@ -1,5 +1,4 @@
-/* Unrolls a plan into operations. The order of operations is the order of generation, so that equal turns fall back on
- * it. */
+/* Unrolls a plan into operations, in the order of generation, so that equal turns fall back on it. */
 #include "engine/program/program_builder.h"
 
 #include <stdlib.h>
@@ -230,7 +229,7 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 
 /* ---- edges into rows ---- */
 
-/* In the order in which they were collected, of each operation. */
+/* Edges of an operation keep the order in which they were collected. */
 static enum psd_status sort_edges(const struct psd_builder *b, struct psd_program *program, struct psd_error *err)
 {
 	program->n_edges = b->n_edges;
@@ -263,6 +262,35 @@ static enum psd_status sort_edges(const struct psd_builder *b, struct psd_progra
 			(struct psd_edge){edge->waits, edge->distance};
 	}
 	return PSD_OK;
+}
+
+/* Marks what the operation leads to within an iteration. Returns whether a mark is new. */
+static bool mark_followers(struct psd_program *program, const struct psd_op *op)
+{
+	bool is_new = false;
+
+	if (op->kind != PSD_OP_COLLECTIVE && !op->follows_collective)
+		return false;
+	for (uint32_t e = 0; e < op->n_dependents; e++) {
+		const struct psd_edge edge = program->dependents[op->first_dependent + e];
+		struct psd_op *waits = &program->ops[edge.op];
+
+		is_new = is_new || (edge.distance == 0 && !waits->follows_collective);
+		waits->follows_collective = waits->follows_collective || edge.distance == 0;
+	}
+	return is_new;
+}
+
+/* Gates alone wait for operations behind them, so that few passes are enough. */
+static void mark_all_followers(struct psd_program *program)
+{
+	bool has_changed = true;
+
+	while (has_changed) {
+		has_changed = false;
+		for (uint32_t i = 0; i < program->n_ops; i++)
+			has_changed = mark_followers(program, &program->ops[i]) || has_changed;
+	}
 }
 
 /* ---- turns ---- */
@@ -315,6 +343,7 @@ enum psd_status psd_builder_close(struct psd_builder *b, struct psd_program *pro
 	if (status == PSD_OK) {
 		*program = b->program;
 		program->iteration_turns = iteration_turns(program);
+		mark_all_followers(program);
 		b->program = (struct psd_program){0};
 	}
 	free(b->backward_of_layer);
@@ -372,16 +401,17 @@ struct psd_traffic psd_program_traffic(const struct psd_program *program, unsign
 	return total;
 }
 
-/* In another order a worker that is ahead may have one ready that others do not have yet, and so may one that is
- * several iterations ahead. A send may be what another's next collective waits for, through a barrier per layer, and
- * would wait behind one that the sender has begun. What a device makes of one sum for another is ready sooner or later
- * than the next gradient, as the device has time. */
+/* With another priority, or several iterations ahead, a worker may have a collective ready that others do not have yet.
+ * Another worker's next collective may wait for a send, through a barrier per layer; the send would wait behind a
+ * collective that its host has begun. A collective that follows another one is ready before the next gradient on a slow
+ * worker, and after it on a quick one. */
 bool psd_program_orders_collectives(const struct psd_program *program)
 {
 	if (program->plan->system->priority != PSD_PRIORITY_GENERATION || program->window > 2)
 		return false;
 	for (uint32_t i = 0; i < program->n_ops; i++)
-		if (program->ops[i].kind == PSD_OP_SEND || program->ops[i].kind == PSD_OP_FIT)
+		if (program->ops[i].kind == PSD_OP_SEND ||
+		    (program->ops[i].kind == PSD_OP_COLLECTIVE && program->ops[i].follows_collective))
 			return false;
 	return true;
 }

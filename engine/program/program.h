@@ -1,6 +1,6 @@
-/* The program: the plan unrolled into the operations of one iteration, the same for every host, with their
- * dependencies. Scheduling choices (wait-free or sequential, barriers, priorities) are edges and turns here and nothing
- * else; estimate, simulation and real execution carry out the same program. */
+/* The program: operations of one iteration, unrolled from the plan, with their dependencies; the same for every host.
+ * Scheduling choices (wait-free or sequential, barriers, priorities) are edges and turns here and nothing else.
+ * Estimate, simulation and real execution execute the same program. */
 #ifndef PSD_PROGRAM_H
 #define PSD_PROGRAM_H
 
@@ -15,34 +15,35 @@ enum psd_op_kind {
 	PSD_OP_BACKWARD,   /* the same layers in reverse; then the layer's gradient is final */
 	PSD_OP_COPY_OUT,   /* device to host */
 	PSD_OP_COPY_IN,	   /* host to device */
-	PSD_OP_SEND,	   /* this host's messages of one pattern */
+	PSD_OP_SEND,	   /* this host's messages of one collective */
 	PSD_OP_RECEIVE,	   /* done when all messages of operation `match` to this host have arrived */
-	PSD_OP_REDUCE,	   /* shard sums the gradients of all workers, or leaders, and applies the update */
-	PSD_OP_FACTOR,	   /* rebuild of a gradient from received factors by GEMM, and its update */
-	PSD_OP_APPLY,	   /* the update of parameters from a gradient that is complete on this host */
+	PSD_OP_REDUCE,	   /* a shard sums the gradients of all workers, or leaders, and applies the update */
+	PSD_OP_FACTOR,	   /* rebuild of a gradient from received factors (GEMM), and its update */
+	PSD_OP_APPLY,	   /* update of parameters from a gradient that is complete on this host */
 	PSD_OP_COLLECTIVE, /* all-reduce; the members of its group begin together, one at a time on a host */
 	PSD_OP_GATE,	   /* joins many dependencies; takes no time */
 	PSD_OP_BARRIER,	   /* end-of-iteration work of the stack */
-	PSD_OP_CONVERT,	   /* values of `source` become those of `target`: as they travel, or what they were before */
-	PSD_OP_GATHER,	/* a gradient joins what was held back of earlier ones; the chosen chunks leave it to travel */
-	PSD_OP_CHOOSE,	/* by all workers' norms: which chunks travel in the next iteration */
-	PSD_OP_SUM,	/* leader adds the gradients of its node's other workers to its own */
-	PSD_OP_STEP,	/* a worker applies its own gradient; where it exchanges, how far it has gone takes its place */
-	PSD_OP_PACK,	/* a gradient joins what was lost of earlier ones, and is compressed to travel */
-	PSD_OP_REPACK,	/* shard sums the compressed gradients of all workers, and compresses the sum */
-	PSD_OP_UNPACK,	/* the compressed sum becomes the gradient */
-	PSD_OP_PROJECT, /* a gradient joins what was lost of earlier ones; its left narrow matrix is made */
-	PSD_OP_FIT,	/* the sum of the left ones becomes orthonormal; the right one is made, and the rest stays */
-	PSD_OP_EXPAND,	/* the product of both becomes the gradient */
+	PSD_OP_CONVERT,	   /* values of `source` are encoded or decoded into `target` */
+	PSD_OP_GATHER,	/* held-back parts of earlier gradients are added to a gradient; its chosen chunks are gathered
+			   to travel */
+	PSD_OP_CHOOSE,	/* choice, by all workers' norms, of the chunks of the next iteration */
+	PSD_OP_SUM,	/* a leader adds the gradients of its node's other workers to its own */
+	PSD_OP_STEP,	/* a worker applies its own gradient; in an exchange the parameters' change replaces it */
+	PSD_OP_PACK,	/* error feedback is added to a gradient, which is compressed to travel */
+	PSD_OP_REPACK,	/* a shard sums the compressed gradients of all workers, and compresses the sum */
+	PSD_OP_UNPACK,	/* the compressed sum is decompressed into the gradient */
+	PSD_OP_PROJECT, /* error feedback is added to a gradient; its left matrix is made */
+	PSD_OP_FIT,	/* the sum of left matrices becomes orthonormal; the right matrix and the residual are made */
+	PSD_OP_EXPAND,	/* the product of both matrices becomes the gradient */
 	PSD_OP_NEXT,	/* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
-	PSD_OP_MEASURE, /* squares of a gradient that is complete on this host, added up */
-	PSD_OP_CLIP,	/* by all of these: what gradients are multiplied by before they are applied */
+	PSD_OP_MEASURE, /* sum of squares of a gradient that is complete on this host */
+	PSD_OP_CLIP,	/* factor on gradients before updates, from all of these sums */
 	PSD_OP_KINDS
 };
-/* The one list of their names, for messages, traces and plots. Copies share one. */
+/* Names for messages, traces and plots. Copies share one. */
 extern const char *const psd_op_kind_names[PSD_OP_KINDS + 1];
 
-/* What an operation occupies while it runs; one operation at a time on each. */
+/* Resource that an operation holds while it runs; one operation at a time on each. */
 enum psd_resource {
 	PSD_RESOURCE_DEVICE,
 	PSD_RESOURCE_COPY_OUT,
@@ -53,7 +54,7 @@ enum psd_resource {
 	PSD_RESOURCE_NONE = PSD_RESOURCES
 };
 
-/* Which hosts carry it out. The root and the group are the payload's. */
+/* Hosts that execute an operation. The root and the group are the payload's. */
 enum psd_where {
 	PSD_WHERE_WORKERS,
 	PSD_WHERE_LEADERS, /* the first worker of each node */
@@ -67,19 +68,21 @@ struct psd_op {
 	enum psd_op_kind kind;
 	enum psd_resource resource;
 	enum psd_where where;
-	unsigned layer; /* index in the graph */
-	int item;	/* index in the plan, -1: none */
+	unsigned layer; /* position in the graph */
+	int item;	/* position in the plan, -1: none */
 	unsigned slice;
-	double work_sec; /* device, copy engines, CPU: time on the resource */
-	uint64_t bytes;	 /* payload, for reports: bytes copied, sent in total by the busiest sender, reduced */
+	double work_sec; /* seconds on a device, copy engine or CPU */
+	uint64_t bytes;	 /* payload for reports: bytes copied, reduced, or sent in total by the busiest sender */
 	struct psd_payload payload; /* send, receive, collective */
-	/* What messages are read from where they leave, and written to where they arrive; of converts, copies, gathers
-	 * and choices what they read and write. */
+	/* Buffers that messages are read from at the sender and written to at the receiver; buffers that converts,
+	 * copies, gathers and choices read and write. */
 	enum psd_buffer source, target;
-	uint32_t match; /* receive: its send */
-	uint32_t lag;	/* apply, measure: the gradient is of so many iterations before; the first so many have none */
-	bool is_exchange; /* carried out in iterations that exchange alone (struct psd_period) */
-	int64_t turn;	  /* smaller leaves the ready queue first; ties in order of iteration, then operation number */
+	uint32_t match;	  /* send of a receive */
+	uint32_t lag;	  /* apply, measure: age of the gradient in iterations; the first `lag` iterations have none */
+	bool is_exchange; /* executed in iterations that exchange alone (struct psd_period) */
+	bool follows_collective; /* waits for a collective of the same iteration, directly or through other operations
+				  */
+	int64_t turn; /* smaller turns leave the ready queue first; then by iteration, then by operation number */
 	uint32_t first_dependency;
 	uint32_t n_dependencies;
 	uint32_t first_dependent;
@@ -87,9 +90,9 @@ struct psd_op {
 };
 
 struct psd_edge {
-	uint32_t op; /* in dependencies: what must be done before; in dependents: what waits */
-	/* The one that waits belongs to the same iteration (0), to the next (1), or to a later one. What belongs to
-	 * an iteration before the first is done. */
+	uint32_t op; /* in dependencies: the operation that must be done before; in dependents: the one that waits */
+	/* Iterations from the first to the waiting one: 0 is the same iteration. Operations before the first iteration
+	 * count as done. */
 	uint32_t distance;
 };
 
@@ -100,42 +103,42 @@ struct psd_program {
 	struct psd_edge *dependencies;
 	struct psd_edge *dependents;
 	uint32_t n_edges;
-	uint32_t next_op; /* the NEXT operation */
-	/* Iterations that a host may have begun and not completed: the largest distance of an edge + 1. A host's
+	uint32_t next_op; /* number of the NEXT operation */
+	/* Iterations that a host may have begun and not completed: the largest distance of an edge plus 1. A host's
 	 * messages reach others up to as many iterations ahead of theirs. */
 	uint32_t window;
-	/* Added to turns of what is not the device's, for each iteration: where several are under way the oldest goes
-	 * first. 0: turns alone decide. */
+	/* Added for each iteration to turns outside the device, so that the oldest of several iterations goes first. 0:
+	 * turns alone decide. */
 	int64_t iteration_turns;
-	bool has_groups; /* some operation is of some workers only */
+	bool has_groups; /* some operation belongs to a part of the workers */
 };
 
-/* Unrolls the plan. Dependencies on operations that a host does not carry out do not bind it. *program is filled on
+/* Unrolls the plan. A dependency binds only hosts that execute the operation it waits for. *program is filled on
  * success and released by psd_program_release(). PSD_ENOMEM. */
 enum psd_status psd_program_make(struct psd_program *program, const struct psd_plan *plan,
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_program_release(struct psd_program *program);
 
-/* The layers that a forward or backward operation named after `layer` carries out: first to end - 1. */
+/* Layers that a forward or backward operation named after `layer` executes: first to end - 1. */
 struct psd_layers {
 	unsigned first;
 	unsigned end;
 };
 struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned layer);
 
-/* The most cores of a machine that an operation uses while it works; 0: it works elsewhere, on a copy engine or the
+/* Largest number of a machine's cores that an operation uses while it works; 0: it works on a copy engine or the
  * network. */
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
 
-/* A task's place among those that are ready. Pure. */
+/* Turn of a task: smaller ones start first of those that are ready. Pure. */
 int64_t psd_program_turn(const struct psd_program *program, uint32_t op, uint32_t iteration);
 
-/* Whether the host is one of those that carry the operation out (op->where). */
+/* The host is one of those that execute the operation (op->where). */
 bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, unsigned host);
 
-/* Whether each worker by itself may begin the next collective that is ready there: they become ready in the same order
- * everywhere, and nothing that others wait for is kept back by one that is begun too early. Elsewhere somebody has to
- * decide for all. */
+/* Workers may each begin the next collective that is ready on them: collectives become ready in the same order
+ * everywhere, and one that begins too early keeps back nothing that others wait for. Otherwise one host has to decide
+ * for all. Pure. */
 bool psd_program_orders_collectives(const struct psd_program *program);
 
 /* Bytes a node sends to and receives from other nodes in an iteration that exchanges. */

@@ -1,5 +1,5 @@
-/* What the methods' operations have in common. Edges alone tell wait-free from sequential: the gates are PSD_NO_OP in
- * one. */
+/* Operations that several methods use. Edges alone distinguish wait-free from sequential schedules: the gates are
+ * PSD_NO_OP in one. */
 #include "engine/program/program_builder.h"
 
 #include <math.h>
@@ -246,7 +246,7 @@ uint32_t psd_builder_add_factor_exchange(struct psd_builder *b, const struct psd
 	return psd_builder_add_arrival(b, stage, route, elements * workers, both, b->gate_pushed);
 }
 
-/* What backward takes for the matrix's gradient of one worker's samples: by its part of the layer's FLOPs. */
+/* Seconds that backward takes for the matrix's gradient of one worker's samples, by its share of the layer's FLOPs. */
 static double own_gradient_sec(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	const struct psd_subject *subject = &item->subject;
@@ -282,7 +282,7 @@ uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *
 	return psd_builder_add_apply(b, stage, where, rebuild);
 }
 
-/* The method's operations take for a gradient what local steps have made of it. */
+/* The method's operations exchange the parameters' change in place of a gradient. */
 static void unroll_exchange(struct psd_builder *b, const struct psd_stage *whole)
 {
 	struct psd_stage stage = *whole;

@@ -9,7 +9,7 @@
 
 /* ---- duties ---- */
 
-/* is_local: in an iteration that does not exchange. */
+/* is_local: the iteration does not exchange. */
 static bool is_carried_out(const struct psd_op *op, const struct psd_layout *layout, unsigned host, bool is_local)
 {
 	return psd_op_runs_on(op, layout, host) && !(is_local && op->is_exchange);
@@ -142,7 +142,7 @@ static bool is_carried(const struct psd_scheduler *scheduler, struct psd_task ta
 	return scheduler->row_waits[task.iteration % scheduler->program->window][task.op] != PSD_NOT_CARRIED;
 }
 
-/* What is not carried out is done. */
+/* An operation that is not executed here counts as done. */
 static bool is_done(const struct psd_scheduler *scheduler, struct psd_task task)
 {
 	return row_of(scheduler, task.iteration)[task.op] == PSD_DONE;
@@ -157,7 +157,7 @@ static bool follows(const struct psd_scheduler *scheduler, uint32_t waits, uint3
 	       op->resource == scheduler->program->ops[before].resource;
 }
 
-/* What waits for `before` of an earlier iteration waits no more. */
+/* Dependents of `before` in an earlier iteration no longer wait for it. */
 static bool is_released(const struct psd_scheduler *scheduler, uint32_t waits, struct psd_task before)
 {
 	return is_done(scheduler, before) ||
@@ -261,20 +261,20 @@ static void release_one(struct psd_scheduler *scheduler, struct psd_task task)
 		add_ready(scheduler, task);
 }
 
-/* What arrived before the iteration was in the window. */
+/* Counts arrivals from before the iteration was in the window. */
 static void take_early(struct psd_scheduler *scheduler, uint32_t iteration)
 {
 	const uint32_t n_early = scheduler->early.n;
 
 	scheduler->early.n = 0;
-	for (uint32_t i = 0; i < n_early; i++) /* what stays takes the place of what has gone */
+	for (uint32_t i = 0; i < n_early; i++) /* compacts the list on the way */
 		if (scheduler->early.tasks[i].iteration == iteration)
 			release_one(scheduler, scheduler->early.tasks[i]);
 		else
 			scheduler->early.tasks[scheduler->early.n++] = scheduler->early.tasks[i];
 }
 
-/* Goes on to the first iteration that is not done, or to the fence: what is behind it may be decided there. */
+/* Advances to the first iteration that is not done, or to the fence: iterations behind it may be decided there. */
 static void complete(struct psd_scheduler *scheduler)
 {
 	const uint32_t window = scheduler->program->window;
@@ -304,12 +304,12 @@ void psd_scheduler_pass_fence(struct psd_scheduler *scheduler, uint32_t next)
 	assert(psd_scheduler_is_at_fence(scheduler) && (next == 0 || next > scheduler->fence));
 	scheduler->fence = next;
 	scheduler->fenced.n = 0;
-	for (uint32_t i = 0; i < n_fenced; i++) /* what stays takes the place of what has gone */
+	for (uint32_t i = 0; i < n_fenced; i++) /* compacts the list on the way */
 		add_ready(scheduler, scheduler->fenced.tasks[i]);
 	complete(scheduler);
 }
 
-/* Those that follow it in a stream, or all others. */
+/* Releases dependents that follow the task in a stream, or all others. */
 static void release_dependents(struct psd_scheduler *scheduler, struct psd_task task, bool those_that_follow)
 {
 	const struct psd_op *op = &scheduler->program->ops[task.op];

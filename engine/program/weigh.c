@@ -1,4 +1,4 @@
-/* Weighs the alternatives of an item: unrolls each alone, adds up what its operations send, and carries them out. */
+/* Weighs the alternatives of an item: unrolls each alone, adds up the bytes of its operations, and executes them. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ static struct psd_price *price_of(const struct psd_plan *plan, const struct psd_
 	return psd_prices_of(plan->prices, &op->payload, &plan->layout, &plan->alone_rates);
 }
 
-/* What all-reduces move is in their prices; others say it by a formula. False: out of memory. */
+/* Prices have the bytes of all-reduces; other collectives have a formula. Returns false when memory runs out. */
 static bool find_busiest_node_bytes(const struct psd_program *program, uint64_t *most_bytes)
 {
 	const struct psd_layout *layout = &program->plan->layout;
@@ -43,7 +43,7 @@ static bool find_busiest_node_bytes(const struct psd_program *program, uint64_t 
 	return true;
 }
 
-/* Not a number: out of memory. */
+/* Returns NaN when memory runs out. */
 static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 {
 	const struct psd_rates *rates = &plan->alone_rates;
@@ -57,14 +57,14 @@ static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 		return NAN;
 	if (is_send && psd_payload_fan_in(&op->payload, &plan->layout) > 0)
 		return price->transfer_sec + rates->latency_sec;
-	if (is_send) /* nothing leaves a node; or moves at all */
+	if (is_send) /* inside a node, or not at all */
 		return psd_payload_local_elements(&op->payload, &plan->layout) > 0.0
 			       ? price->transfer_sec + rates->local_latency_sec
 			       : 0.0;
 	return price->transfer_sec + price->delay_sec;
 }
 
-/* ---- carrying out ---- */
+/* ---- execution ---- */
 
 struct progress {
 	double ready_sec;
@@ -74,7 +74,8 @@ struct progress {
 /* The first operation of an item that is unrolled alone. */
 enum { GRADIENT = 0 };
 
-/* Of one item, alone: what is ready first goes first, and a resource does one operation at a time. */
+/* Execution of one item alone: operations start in the order in which they become ready, one at a time on a resource.
+ * */
 struct trial {
 	const struct psd_program *program;
 	struct progress *of; /* each operation */
@@ -87,7 +88,7 @@ static bool make_ready(struct trial *trial, uint32_t op)
 	return psd_heap_push(&trial->ready, (struct psd_heap_entry){trial->of[op].ready_sec, op, op});
 }
 
-/* False: out of memory. */
+/* Returns false when memory runs out. */
 static bool end(struct trial *trial, const struct psd_op *op, double end_sec)
 {
 	for (uint32_t e = 0; e < op->n_dependents; e++) {
@@ -103,9 +104,9 @@ static bool end(struct trial *trial, const struct psd_op *op, double end_sec)
 	return true;
 }
 
-/* To the end of the last operation, from when the gradient would be final. The first operation stands for that, and
- * ends earlier by what a rebuild takes over from backward. A late update counts as if it were of the same iteration.
- * Not a number: out of memory. */
+/* Seconds from the final gradient to the end of the last operation. The first operation is the gradient; it ends
+ * earlier by the time that a rebuild takes over from backward. A late update counts as if it were of the same
+ * iteration. NaN when memory runs out. */
 static double trial_sec(struct trial *trial)
 {
 	const struct psd_program *program = trial->program;
@@ -134,7 +135,7 @@ static double trial_sec(struct trial *trial)
 	return last_sec;
 }
 
-/* Not a number: out of memory. */
+/* Returns NaN when memory runs out. */
 static double isolated_sec(const struct psd_program *program)
 {
 	struct trial trial = {.program = program, .of = calloc(program->n_ops, sizeof(*trial.of))};

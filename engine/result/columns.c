@@ -1,4 +1,4 @@
-/* One row for each column; whoever writes results goes through them. */
+/* A row for each column, from which CSV, JSON and tables follow. */
 #include "engine/result/columns.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ enum { SEC_DIGITS = 9, RATE_DIGITS = 15, RATIO_DIGITS = 6 };
 
 enum kind { TEXT, COUNT, BYTES, NUMBER, VALUE };
 
-/* How a table shows it. Of the first three all rows have the decimals that the smallest figure needs. */
+/* Form in a table. Every row of the first three forms has the decimals that the smallest figure needs. */
 enum show {
 	SHOW_SEC,
 	SHOW_IMAGES,
@@ -46,7 +46,7 @@ enum column_id {
 	OTHER_WORK,
 	OTHER_WAITING,
 	FUSE,
-	COLUMNS, /* of CSV; the next ones are in tables only */
+	COLUMNS, /* number of columns in CSV; the next ones are in tables only */
 	BEYOND = COLUMNS,
 	LOSS,
 	ACCURACY,
@@ -63,61 +63,63 @@ static const struct column {
 	size_t offset;
 	int digits; /* in CSV; of a percentage: decimals */
 	const char *unit, *meaning;
-	const char *lower_msec; /* of a table in milliseconds */
+	const char *lower_msec; /* head in a table in milliseconds */
 } columns[ALL_COLUMNS] = {
 #define AT(member) offsetof(struct psd_result, member)
 	[SCENARIO] = {"scenario", "", "", SHOW_TEXT, TEXT, AT(scenario), 0, "", "title of the scenario"},
-	[SYSTEM] = {"system", "", "system", SHOW_TEXT, TEXT, AT(system_name), 0, "", "its name in the scenario"},
+	[SYSTEM] = {"system", "", "system", SHOW_TEXT, TEXT, AT(system_name), 0, "",
+		    "name of the system in the scenario"},
 	[EXECUTOR] = {"executor", "", "", SHOW_TEXT, TEXT, AT(executor), 0, "",
-		      "`sim-flow`, `sim-message` or `estimate`; `real-cpu`, `real-cuda` or `real-replay` where it was "
-		      "carried out, `real-cpu-replay` where real workers did beside others that replayed, "
-		      "`-paced` behind it where processes on loopback kept to the links' rates themselves"},
-	[NODES] = {"nodes", "", "nodes", SHOW_COUNT, COUNT, AT(point.nodes), 0, "", "with workers on them"},
-	[WORKERS] = {"workers", "", "workers", SHOW_COUNT, COUNT, AT(point.workers), 0, "", "on all nodes together"},
+		      "executor: `sim-flow`, `sim-message` or `estimate`; `real-cpu`, `real-cuda` or "
+		      "`real-replay` for a real run; `real-cpu-replay` where some workers computed beside others "
+		      "that replayed. `-paced` is appended where processes on loopback limited their rates "
+		      "themselves"},
+	[NODES] = {"nodes", "", "nodes", SHOW_COUNT, COUNT, AT(point.nodes), 0, "", "number of nodes with workers"},
+	[WORKERS] = {"workers", "", "workers", SHOW_COUNT, COUNT, AT(point.workers), 0, "",
+		     "number of workers on all nodes"},
 	[BANDWIDTH] = {"bandwidth_bps", "", "link", SHOW_RATE, VALUE, AT(bandwidth_bps), RATE_DIGITS, "bit/s",
-		       "of a node's link; empty where links are what they are"},
+		       "bandwidth of a node's link; empty where the links are not the scenario's"},
 	[ITERATION] = {"iteration_sec", "iteration", "s", SHOW_SEC, NUMBER, AT(outcome.iteration_sec), SEC_DIGITS, "s",
-		       "an iteration: the mean of the measured ones; of a real run their median", "ms"},
+		       "time of an iteration: mean of the measured ones, in a real run their median", "ms"},
 	[IMAGES] = {"images_per_sec", "", "images/s", SHOW_IMAGES, NUMBER, AT(images_per_sec), SEC_DIGITS, "1/s",
 		    "samples that all workers together train on in a second"},
 	[SPEEDUP] = {"speedup", "", "speedup", SHOW_RATIO, VALUE, AT(speedup), RATIO_DIGITS, "",
-		     "`images_per_sec` over those of the scenario's `baseline` or, without, of one worker that only "
-		     "computes (in "
-		     "a real run the quickest one of a system that rebuilds no gradients from factors); empty where "
-		     "that was "
-		     "not measured"},
+		     "`images_per_sec` over that of the scenario's `baseline`. Default: one worker that only "
+		     "computes; in a real run the quickest one of a system that rebuilds no gradients from "
+		     "factors. Empty where that was not measured"},
 	[COMPUTE] = {"compute_sec", "compute", "s", SHOW_SEC, NUMBER, AT(outcome.parts.compute_sec), SEC_DIGITS, "s",
-		     "of the iteration: the device does forward and backward, but for gradients that are rebuilt from "
-		     "factors",
+		     "part of the iteration: forward and backward on the device, except gradients that are "
+		     "rebuilt from factors",
 		     "ms"},
 	[EXPOSED] = {"exposed_comm_sec", "exposed", "comm s", SHOW_SEC, NUMBER, AT(outcome.parts.exposed_comm_sec),
 		     SEC_DIGITS, "s",
-		     "of the iteration: the device waits while something is on its way or queued: copies between "
-		     "device and host, messages, collectives, sums at servers",
+		     "part of the iteration: the device waits while something is on its way or queued: copies "
+		     "between device and host, messages, collectives, sums at servers",
 		     "comm ms"},
 	[SENT] = {"tx_bytes_per_node", "sent", "MB/node", SHOW_MB, BYTES, AT(outcome.sent_bytes_per_node), 0, "byte",
-		  "sent to other nodes in an iteration, by the node that sends most"},
+		  "bytes sent to other nodes in an iteration, by the node that sends most"},
 	[RECEIVED] = {"rx_bytes_per_node", "", "", SHOW_MB, BYTES, AT(outcome.received_bytes_per_node), 0, "byte",
-		      "received from other nodes in an iteration, by the node that receives most"},
+		      "bytes received from other nodes in an iteration, by the node that receives most"},
 	[PUBLISHED_IMAGES] = {"published_images_per_sec", "published", "images/s", SHOW_IMAGES, VALUE,
-			      AT(published_images_per_sec), SEC_DIGITS, "1/s", "what was published"},
+			      AT(published_images_per_sec), SEC_DIGITS, "1/s", "published value"},
 	[PUBLISHED_SPEEDUP] = {"published_speedup", "published", "speedup", SHOW_RATIO, VALUE, AT(published_speedup),
-			       RATIO_DIGITS, "", "what was published"},
+			       RATIO_DIGITS, "", "published value"},
 	[ERROR] = {"error_ratio", "error", "%  ", SHOW_ERROR, VALUE, AT(error_ratio), RATIO_DIGITS, "",
-		   "predicted / published - 1, of images per second where they are published, else of the speedup"},
-	[OTHER_WORK] =
-		{"other_work_sec", "other", "work s", SHOW_SEC, NUMBER, AT(outcome.parts.other_work_sec), SEC_DIGITS,
-		 "s",
-		 "of the iteration: the device does something else: rebuilds from factors (of its own samples, too), "
-		 "compression, narrow matrices, updates, the stack's end of an iteration",
-		 "work ms"},
+		   "predicted / published - 1, for images per second where they are published, else for the "
+		   "speedup"},
+	[OTHER_WORK] = {"other_work_sec", "other", "work s", SHOW_SEC, NUMBER, AT(outcome.parts.other_work_sec),
+			SEC_DIGITS, "s",
+			"part of the iteration: other operations of the device: rebuilds from factors (its own "
+			"samples, too), compression, narrow matrices, updates, the stack's end of an iteration",
+			"work ms"},
 	[OTHER_WAITING] = {"other_waiting_sec", "other", "wait s", SHOW_SEC, NUMBER,
 			   AT(outcome.parts.other_waiting_sec), SEC_DIGITS, "s",
-			   "of the iteration: the device waits for something that is not on its way, such as a slower "
-			   "worker's layers, or for a core",
+			   "part of the iteration: the device waits for something that is not on its way, such as a "
+			   "slower worker's layers, or for a core",
 			   "wait ms"},
 	[FUSE] = {"fuse_bytes", "gathered", "to", SHOW_SIZE, VALUE, AT(fuse_bytes), RATE_DIGITS, "byte",
-		  "to which the system gathers tensors; empty where it does not, or finds the size itself"},
+		  "smallest size of the system's buckets; empty where it fuses nothing, or finds the size "
+		  "itself"},
 	[BEYOND] = {NULL, "beyond", "calibration", SHOW_TEXT, TEXT, AT(beyond), 0, "", ""},
 	[LOSS] = {NULL, "last", "loss", SHOW_PLAIN, VALUE, AT(last_loss), 0, "", ""},
 	[ACCURACY] = {NULL, "test", "accuracy", SHOW_PERCENT, VALUE, AT(accuracy_ratio), 2, "", ""},

@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/result/result.h"
 
-/* What stands in a column of a result; texts are borrowed. */
+/* Value of a column in a result; texts are borrowed. */
 struct psd_field {
 	const char *name;
 	const char *text; /* NULL: a number */
@@ -17,13 +17,13 @@ struct psd_field {
 /* The fields of a result in the order of the columns; false behind the last. */
 bool psd_result_field(const struct psd_result *result, unsigned column, struct psd_field *field);
 
-/* CSV as RFC 4180 has it, but for the line ends, which are "\n"; what is not there is empty. */
+/* CSV by RFC 4180, but with "\n" line ends; an absent value is empty. */
 void psd_columns_add_csv_head(struct psd_text *text);
 void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result);
 /* A table for people, point by point where there are several. results: systems outermost, as in a report. */
 void psd_columns_add_table(struct psd_text *text, const struct psd_result results[], unsigned n_systems,
 			   unsigned n_points);
-/* What each column of the CSV means. PSD_EINVAL: there is none of that topic. */
+/* Appends the meaning of each column of the CSV. PSD_EINVAL: no column matches the topic. */
 enum psd_status psd_columns_add_reference(struct psd_text *text, const struct psd_reference *how,
 					  struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* A run's spans as the text of Chrome trace events, one event a line: opens in Perfetto, and awk can read it. Whoever
- * carried the program out writes the text to a file. */
+/* Spans of a run as Chrome trace events, one event a line: Perfetto opens them, awk can read them. The executor writes
+ * the text to a file. */
 #ifndef PSD_TRACE_H
 #define PSD_TRACE_H
 
@@ -14,8 +14,8 @@
 struct psd_span {
 	unsigned host;
 	struct psd_task task;
-	bool is_arrival; /* a message's way into `host`; resource NIC is its way out */
-	uint64_t bytes;	 /* of an arrival: what the transfer carried; else the operation's payload */
+	bool is_arrival; /* receiving side of a message on `host`; resource NIC is the sending side */
+	uint64_t bytes;	 /* payload of the transfer that arrived, or of the operation */
 	double start_sec, end_sec;
 };
 typedef void (*psd_span_fn)(void *context, const struct psd_program *program, const struct psd_span *span);

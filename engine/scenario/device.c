@@ -1,8 +1,8 @@
-/* The table of devices. Peaks and bandwidths are the makers' figures. What a device achieves of them is a share for
- * each generation and library, fitted to published iteration times (tests/engine/cost/test_device.c has them all): a
- * share of the memory's bandwidth and a rule for convolutions of little depth, alike for all GPUs, and a share of the
- * peak for convolutions. Inner products reach 0.7 of the fp32 peak by assumption. The source says what is extrapolated.
- * A profile or `images_per_sec` replaces all of it wherever something was measured. */
+/* The table of devices. Peaks and bandwidths are the makers' figures. Efficiencies are shares for each generation and
+ * library, fitted to published iteration times (tests/engine/cost/test_device.c has them all): one share of the
+ * memory's bandwidth and a rule for convolutions of little depth for all GPUs, and a share of the peak for
+ * convolutions. Linear layers reach 0.7 of the fp32 peak by assumption. Each source names its extrapolations. A profile
+ * or `images_per_sec` replaces all of this wherever something was measured. */
 #include <string.h>
 
 #include "engine/scenario/device.h"
@@ -10,8 +10,8 @@
 #define TFLOPS	       1e12
 #define GBYTES_PER_SEC 8e9 /* in bits */
 
-/* Of fp32; of convolutions of fp32 values, which go to the matrix units as TF32 where there are such, as in PyTorch
- * unless told otherwise; of fp16. */
+/* Peaks of fp32, of convolutions of fp32 values, and of fp16. Such convolutions run on the matrix units as TF32 where
+ * there are any, as in PyTorch by default. */
 #define PEAKS(fp32, conv, half)                                                                                        \
 	.peak_flops_per_sec = (fp32)*TFLOPS, .conv_peak_flops_per_sec = (conv)*TFLOPS,                                 \
 	.peak_half_flops_per_sec = (half)*TFLOPS

@@ -11,11 +11,11 @@ struct psd_published_row {
 	const char *system; /* as the scenario names it; borrowed from the struct psd_published */
 	unsigned workers;
 	bool has_images_per_sec;
-	double images_per_sec; /* of all workers together */
+	double images_per_sec; /* all workers together */
 	bool has_speedup;
-	double speedup; /* over the baseline that the scenario names */
-	bool is_fit;	/* a constant of the scenario was chosen to meet this value: no test of a prediction */
-	unsigned line;	/* of the file */
+	double speedup; /* over the scenario's baseline */
+	bool is_fit;	/* a constant of the scenario was fitted to this value, which so tests no prediction */
+	unsigned line;	/* line in the file */
 };
 
 struct psd_published {

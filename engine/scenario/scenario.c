@@ -19,46 +19,50 @@ const char *const psd_precision_names[] = {"fp32", "mixed", NULL};
 
 static const struct psd_key model_keys[] = {
 	{KEY("graph", PATH, graph_path), .is_required = true, .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "layers: a YAML file, an ONNX model.onnx, or a Caffe train_val.prototxt"},
+	 .help = "layers of the network: a YAML file, an ONNX model.onnx, or a Caffe train_val.prototxt"},
 	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
 	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "samples of a worker in an iteration"},
 	{KEY("precision", FLAG, is_half), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
-	 .is_refused = true, .help = "mixed: gradients travel as 16 bits, compute uses matrix units"},
+	 .is_refused = true, .help = "arithmetic. mixed: gradients travel as 16 bits, layers compute on matrix units"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};
 
 static const struct psd_key compute_keys[] = {
 	{KEY("profile", PATH, profile_path), .is_required = true, .rival = "device",
-	 .help = "seconds of each layer on one worker, as traces/profiles/README.md describes"},
+	 .help = "measured seconds of each layer on one worker, see traces/profiles/README.md"},
 	{KEY("device", NAME, device_name), .is_required = true, .rival = "profile", .plain = "cpu",
-	 .names = psd_device_names, .help = "makers' figures and assumed efficiencies stand for a profile"},
+	 .names = psd_device_names,
+	 .help = "device in place of a profile: its maker's figures with assumed efficiencies"},
 	{KEY("images_per_sec", NUMBER, images_per_sec), .lowest = 0.001, .highest = 1e9,
-	 .help = "measured on one worker: scales all layers alike; a sequence counts as one"},
+	 .help = "samples that one worker trained on in a second. Scales the time of all layers alike; a sequence "
+		 "counts as one"},
 	{KEY("jitter", RATIO, jitter_ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
-	 .help = "standard deviation of a layer's time, for each node and iteration, as a share"},
+	 .help = "standard deviation of a layer's time over its mean, drawn for each node and iteration"},
 	{KEY("replay", FLAG, has_replay), .fallback = "false", .uses = PSD_BY_PSD_RUN | PSD_AGREED,
-	 .help = "psd-run computes nothing, operations last as long as predicted, messages are real"},
+	 .help = "emulate in psd-run: operations are timed waits of the predicted length, messages are really sent"},
 	{KEY("real_workers", UNSIGNED, replay.real_workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
 	 .when = {"replay", 1u << true, 0}, .uses = PSD_BY_REPLAY | PSD_AGREED,
-	 .help = "so many, the first, compute all the same, on `train.device`; at dilation 1, with all bytes"},
+	 .help = "the first N workers compute on `train.device` while the others replay. Needs dilation 1 and "
+		 "payload_scale 1"},
 	{.name = NULL},
 };
 static const struct psd_section compute = {.tables = {compute_keys}};
 
-/* Shares below are of no use, and would make a payload of 2^53 bytes one byte. */
+/* Smaller shares are useless, and would make a payload of 2^53 bytes one byte. */
 #define LEAST_PAYLOAD_RATIO 1e-9
 
 static const struct psd_key emulation_keys[] = {
 	{KEY("dilation", NUMBER, replay.dilation_ratio), .lowest = 1, .highest = PSD_MOST_DILATION, .fallback = "1",
 	 .word = "auto", .word_offset = offsetof(struct psd_scenario, replay.finds_dilation),
-	 .help = "a second of the cluster takes so many; auto: the least that this machine can carry out"},
+	 .help = "slow a replay down N times. auto: the smallest N that this machine can execute"},
 	{KEY("payload_scale", RATIO, replay.payload_ratio), .lowest = LEAST_PAYLOAD_RATIO, .highest = 1,
-	 .fallback = "1", .help = "of each message's bytes that are sent, over links that are slower by as much"},
+	 .fallback = "1",
+	 .help = "share of each message's bytes that is sent, over links that are slower by the same ratio"},
 	{.name = NULL},
 };
 
-/* What is really computed takes its time, and what it sends is all there. */
+/* Real workers compute at their own speed, and send whole messages. */
 static enum psd_status check_emulation(const struct psd_schema_reader *reader, void *base,
 				       const struct psd_node *mapping)
 {
@@ -72,7 +76,7 @@ static enum psd_status check_emulation(const struct psd_schema_reader *reader, v
 	if (replay->real_workers == 0 || !said)
 		return PSD_OK;
 	return psd_error_set(reader->err, PSD_EINVAL, said->at,
-			     "'%s' is '%.40s', must be 1 beside 'real_workers', who compute and send what they have",
+			     "'%s' is '%.40s', must be 1 beside 'real_workers', which compute and send whole messages",
 			     name, said->text);
 }
 
@@ -80,14 +84,15 @@ static const struct psd_section emulation = {.tables = {emulation_keys}, .check 
 
 static const struct psd_key calibration_keys[] = {
 	{KEY("workers", UNSIGNED, calibration.workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
-	 .help = "the most with whom constants were fitted; the table marks points beyond"},
-	{KEY("bandwidth", RATE, calibration.bandwidth_bps), .help = "at which they were fitted; with `workers`"},
+	 .help = "largest number of workers in the measurements. The table marks points beyond it"},
+	{KEY("bandwidth", RATE, calibration.bandwidth_bps),
+	 .help = "bandwidth of the links in the measurements; with `workers`"},
 	{KEY("spread", RATIO, calibration.spread_ratio), .highest = PSD_MOST_SPREAD_RATIO,
-	 .help = "the worst of what was measured; above 15% psd-sim says what that means"},
+	 .help = "worst spread of the measurements. Above 15% psd-sim warns"},
 	{.name = NULL},
 };
 
-/* One calibrated without links has neither. */
+/* A calibration without links has neither key. */
 static enum psd_status check_calibration(const struct psd_schema_reader *reader, void *base,
 					 const struct psd_node *mapping)
 {
@@ -105,36 +110,39 @@ static enum psd_status check_calibration(const struct psd_schema_reader *reader,
 static const struct psd_section calibration = {.tables = {calibration_keys}, .check = check_calibration};
 
 static const struct psd_key root_keys[] = {
-	{KEY("title", TEXT, title), .uses = PSD_BY_ALL, .help = "of tables, a cell of the CSV"},
-	{SECTION("model", model), .is_required = true, .help = "what is trained"},
+	{KEY("title", TEXT, title), .uses = PSD_BY_ALL, .help = "title of tables, and a cell of the CSV"},
+	{SECTION("model", model), .is_required = true, .help = "network and batch"},
 	{SECTION("compute", compute), .is_required = true, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
-	 .help = "how fast a worker computes"},
+	 .help = "speed of a worker's layers"},
 	{SECTION("emulation", emulation), .when = {"compute.replay", 1u << true, 0}, .uses = PSD_BY_REPLAY | PSD_AGREED,
-	 .help = "how a replay fits onto this machine"},
-	{SECTION("cluster", psd_scenario_cluster), .is_required = true, .uses = PSD_BY_ALL, .help = "on what"},
+	 .help = "fit of a replay onto this machine"},
+	{SECTION("cluster", psd_scenario_cluster), .is_required = true, .uses = PSD_BY_ALL,
+	 .help = "machines and network"},
 	{KEY("systems", SECTION, systems), .section = &psd_scenario_system, .is_required = true,
 	 .most_entries = PSD_MAX_SYSTEMS, .n_entries_offset = offsetof(struct psd_scenario, n_systems),
 	 .entry_bytes = sizeof(struct psd_system), .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "ways to synchronise gradients, compared side by side"},
-	{SECTION("sweep", psd_scenario_sweep), .uses = PSD_BY_ALL, .help = "a row of the table for each point"},
+	{SECTION("sweep", psd_scenario_sweep), .uses = PSD_BY_ALL, .help = "points of the table, a row for each"},
 	{KEY("fidelity", CHOICE, fidelity), .names = psd_fidelity_names, .fallback = "flow", .uses = PSD_BY_SIMULATION,
-	 .help = "what one simulated transfer stands for: a flow between neighbours, or each message"},
+	 .help = "unit of simulation. flow: all traffic between two neighbours; message: each message"},
 	{KEY("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS,
 	 .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
-	 .help = "how many are measured, after those that fill the pipeline; else one, with jitter 20, of a replay 4"},
+	 .help = "measured iterations, after warm-up. Default: 1; 20 with jitter; 4 in a replay"},
 	{KEY("most_events", COUNT, most_events), .lowest = 1, .highest = 1e15, .fallback = "20000000",
 	 .uses = PSD_BY_SIM,
-	 .help = "a prediction that needs more is refused; a simulation takes half a second for a million"},
+	 .help = "limit on the events of a prediction, which is refused beyond it. A simulation takes half a "
+		 "second for a million"},
 	{KEY("seed", COUNT, seed), .highest = 4294967295.0, .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "of start values, the order of samples and jitter: equal seeds give equal results"},
+	 .help = "seed of initial values, the order of samples and jitter. Equal seeds give equal results"},
 	{KEY("baseline", TEXT, baseline), .fallback = "compute", .uses = PSD_BY_SIM,
-	 .help = "the system whose single worker is speedup 1; compute: a worker that only computes"},
+	 .help = "system that has speedup 1 on a single worker. compute: a worker that only computes"},
 	{KEY("published", PATH, published_path), .uses = PSD_BY_SIM,
-	 .help = "CSV of values to stand beside; left out where --set changes cluster.network.bandwidth"},
-	{SECTION("calibration", calibration), .uses = PSD_BY_SIM, .help = "what psd-run calibrate notes"},
+	 .help = "CSV of published values, shown beside predictions. Left out where --set changes "
+		 "cluster.network.bandwidth"},
+	{SECTION("calibration", calibration), .uses = PSD_BY_SIM, .help = "record that psd-run calibrate makes"},
 	{KEY("train", SECTION, train), .section = &psd_scenario_train,
 	 .has_offset = offsetof(struct psd_scenario, has_train), .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "the training job"},
+	 .help = "training job of psd-run"},
 	{.name = NULL},
 };
 
@@ -211,12 +219,12 @@ const struct psd_key psd_scenario_root = {SECTION("scenario", root_section), .us
 
 /* ---- files ---- */
 
-/* Who confuses files is told what this one is. */
+/* Names the kind of a file that was taken for a scenario. */
 static enum psd_status check_kind(const struct psd_node *root, struct psd_error *err)
 {
 	if (root->kind != PSD_NODE_MAPPING)
 		return psd_error_set(err, PSD_EINVAL, root->at,
-				     "this is no scenario, which has keys such as 'model:' and 'systems:'");
+				     "not a scenario, must have keys such as 'model:' and 'systems:'");
 	if (psd_node_child(root, "layers") && !psd_node_child(root, "model"))
 		return psd_error_set(
 			err, PSD_EINVAL, root->at,
@@ -256,7 +264,7 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 	return status;
 }
 
-/* What a file with such an ending is, if it is a network; else NULL. */
+/* Kind of network by the file's suffix; NULL: none. */
 static const char *network_of(const char *path)
 {
 	const char *ending = strrchr(path, '.');

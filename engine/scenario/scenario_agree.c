@@ -1,5 +1,5 @@
-/* The order of lines is that of causes: another way to synchronise is named before the costs that only it heeds, the
- * cluster's host before a system's that takes it over. */
+/* Causes come first: the method comes before the costs that only it heeds, the cluster's host before a system's that
+ * inherits from it. */
 #include "engine/scenario/scenario_agree.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ struct agreement {
 	const struct psd_system *system;
 	const struct psd_agreed_value *instead;
 	unsigned n_instead;
-	enum { OF_SYSTEM, OF_ALL_ELSE, OF_ITS_SECTIONS, PARTS } part; /* that is gone through this time */
+	enum { OF_SYSTEM, OF_ALL_ELSE, OF_ITS_SECTIONS, PARTS } part; /* part that this pass appends */
 };
 
 static const struct psd_agreed_value *find_instead(const struct agreement *agreement, const char *path)
@@ -68,7 +68,7 @@ void psd_scenario_add_agreed(struct psd_text *text, const struct psd_scenario *s
 
 /* ---- comparing ---- */
 
-/* Of a line "key: value": both lengths, the second without what does not fit into a message. */
+/* Parts of a line "key: value"; the lengths are cut to fit into a message. */
 struct line {
 	int key_length, value_length;
 	const char *value;

@@ -22,22 +22,25 @@ const char *const psd_topology_names[] = {"star", "racks", "fat-tree", "platform
 static const struct psd_key network_keys[] = {
 	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names, .fallback = "star",
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
-	 .help = "star: one switch that never blocks; platform: what `platform` says"},
+	 .help = "shape of the network. star: one switch that never blocks; platform: the file that `platform` "
+		 "names"},
 	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
-	 .uses = PSD_BY_SIMULATION, .is_refused = true, .help = "SimGrid's XML; `host.latency` still counts"},
+	 .uses = PSD_BY_SIMULATION, .is_refused = true,
+	 .help = "platform file of SimGrid (XML). `host.latency` is added to its latencies"},
 	{NETWORK("bandwidth", RATE, bandwidth_bps), .when = {"topology", OF_ALL, OF_SWITCHES},
-	 .help = "of a node's link, each direction; psd-run takes 100kbps to 400Gbps; beside `platform` for planning "
-		 "only"},
+	 .help = "bandwidth of a node's link, each direction. psd-run takes 100kbps to 400Gbps. Beside `platform` "
+		 "it serves the choice of methods only"},
 	{NETWORK("latency", SECONDS, latency_sec), .when = {"topology", OF_ALL, OF_SWITCHES},
-	 .help = "from node to node, one way, of the links alone; beside `platform` for planning only"},
+	 .help = "one-way latency of the links from node to node. Beside `platform` it serves the choice of "
+		 "methods only"},
 	{NETWORK("payload", RATIO, payload_ratio), .lowest = 0.01, .highest = 1, .fallback = "1",
 	 .when = {"topology", OF_SWITCHES, 0}, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
-	 .help = "what packet headers leave of a link's rate to tensors"},
+	 .help = "share of a link's rate that packet headers leave to tensors"},
 	{NETWORK("nodes_per_rack", UNSIGNED, nodes_per_rack), .lowest = 1, .highest = PSD_MAX_NODES,
 	 .when = {"topology", OF_RACKS, OF_RACKS}, .uses = PSD_BY_SIMULATION, .help = "nodes below one leaf switch"},
 	{NETWORK("oversubscription", NUMBER, oversubscription_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
 	 .when = {"topology", OF_RACKS, 0}, .uses = PSD_BY_SIMULATION,
-	 .help = "sum of a leaf's node links over that of its uplinks"},
+	 .help = "bandwidth of all node links below a leaf switch over that of its uplinks"},
 	{.name = NULL},
 };
 
@@ -55,13 +58,14 @@ static enum psd_status settle_network(const struct psd_schema_reader *reader, vo
 static const struct psd_section network = {.tables = {network_keys}, .settle = settle_network};
 
 static const struct psd_key local_keys[] = {
-	{NETWORK("bandwidth", RATE, local_bps), .is_required = true, .help = "of each one's own link, each direction"},
-	{NETWORK("latency", SECONDS, local_latency_sec), .help = "from worker to worker, one way; else none"},
+	{NETWORK("bandwidth", RATE, local_bps), .is_required = true,
+	 .help = "bandwidth of a worker's own link, each direction"},
+	{NETWORK("latency", SECONDS, local_latency_sec), .help = "one-way latency from worker to worker. Default: 0"},
 	{NETWORK("switches", UNSIGNED, local_switches), .lowest = 2, .highest = PSD_MAX_WORKERS_PER_NODE,
-	 .help = "of a node, each with an equal share of its workers, in their order; what leaves the node passes its "
-		 "worker's link and switch, too; else one that never blocks, and what leaves the node passes none"},
+	 .help = "number of PCIe switches in a node; workers are divided evenly, in order. Default: one switch "
+		 "that never blocks. With several, traffic to other nodes passes its worker's link and switch too"},
 	{NETWORK("between", RATE, between_bps),
-	 .help = "of the uplink of each of `switches`, each direction; else as `bandwidth`"},
+	 .help = "bandwidth of each switch's uplink, each direction. Default: `bandwidth`"},
 	{.name = NULL},
 };
 
@@ -83,13 +87,15 @@ static const struct psd_section local = {.tables = {local_keys}, .check = check_
 #define CLASS(text, kind, member) KEY(psd_collective_class, text, kind, member)
 
 static const struct psd_key class_keys[] = {
-	{CLASS("up_to", BYTES, up_to_bytes), .help = "the largest message of this class; the last class has no bound"},
-	{CLASS("chunk", BYTES, chunk_bytes), .help = "the largest share of a message for each worker"},
-	{CLASS("workers", UNSIGNED, workers), .lowest = 1, .highest = PSD_MAX_HOSTS, .help = "the most"},
-	{CLASS("call", SECONDS, call_sec), .fallback = "0s", .help = "of each collective"},
-	{CLASS("step", SECONDS, step_sec), .fallback = "0s", .help = "of each step, beyond latency"},
+	{CLASS("up_to", BYTES, up_to_bytes), .help = "largest message of this class. The last class has no bound"},
+	{CLASS("chunk", BYTES, chunk_bytes), .help = "largest share of a message for each worker"},
+	{CLASS("workers", UNSIGNED, workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
+	 .help = "largest number of workers"},
+	{CLASS("call", SECONDS, call_sec), .fallback = "0s", .help = "fixed time of each collective"},
+	{CLASS("step", SECONDS, step_sec), .fallback = "0s", .help = "time of each step, beyond latency"},
 	{CLASS("slowdown", NUMBER, slowdown_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
-	 .help = "of the bytes, against the links' bandwidth; what `transport` slows is not slowed again"},
+	 .help = "factor on the time that bytes take on the links. Bytes that `transport` slows are not slowed "
+		 "again"},
 	{.name = NULL},
 };
 
@@ -97,31 +103,34 @@ static const struct psd_section class_section = {.tables = {class_keys}};
 
 static const struct psd_key host_keys[] = {
 	{HOST("copy", RATE, copy_bps),
-	 .help = "between a device with memory of its own (not `cpu`) and its host, each direction its own engine"},
-	{HOST("reduce", RATE, reduce_bps), .help = "gradient bytes that a server sums and applies, or a leader sums"},
-	{HOST("update", RATE, update_bps), .help = "gradient bytes that a worker applies where no server does"},
-	{HOST("transport", RATE, transport_bps), .help = "what the stack moves in or out of a node, each direction"},
+	 .help = "rate between a device with memory of its own (not `cpu`) and its host, each direction"},
+	{HOST("reduce", RATE, reduce_bps),
+	 .help = "gradient bytes in a second that a server sums and applies, or that a leader sums"},
+	{HOST("update", RATE, update_bps),
+	 .help = "gradient bytes in a second that a worker applies where no server does"},
+	{HOST("transport", RATE, transport_bps),
+	 .help = "rate of the software stack into or out of a node, each direction"},
 	{HOST("local", RATE, local_bps), .uses = PSD_BY_SIM | PSD_BY_CHOICE,
-	 .help = "what the stack moves out of or into a worker, to or from others of its node"},
+	 .help = "rate of the software stack into or out of a worker, for traffic inside its node"},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10, .fallback = "0",
-	 .help = "each sender slows its receiver: rate = transport / (1 + incast * senders)"},
+	 .help = "slowdown by each sender to the same receiver: rate = transport / (1 + incast * senders)"},
 	{HOST("latency", SECONDS, latency_sec), .fallback = "0s",
-	 .help = "what the two ends add to a message's way, beyond `network.latency`"},
+	 .help = "time that both ends add to a message, beyond `network.latency`"},
 	{HOST("iteration", SECONDS, iteration_sec), .fallback = "0s",
-	 .help = "of each iteration, after synchronisation: bookkeeping, reading data where layers wait for it"},
+	 .help = "time at the end of each iteration for bookkeeping, and for reading data where layers wait for it"},
 	{HOST("agree", SECONDS, agree_sec), .fallback = "0s",
-	 .help = "before each all-reduce of a wait-free schedule: until all workers are known to be ready"},
+	 .help = "time before each all-reduce of a wait-free schedule until all workers are known to be ready"},
 	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s",
-	 .help = "of a worker's device for each tensor whose sum it applies, whatever its bytes: what it launches "
-		 "beyond "
-		 "what a single worker does"},
-	{HOST("overlap", RATIO, overlap_ratio), .highest = 0.99, .fallback = "0", .uses = PSD_BY_SIM | PSD_BY_CHOICE,
+	 .help = "time of a worker's device for each tensor whose sum it applies, whatever its size: kernel "
+		 "launches that a single worker does not have"},
+	{HOST("device_share", RATIO, device_share_ratio), .former = "overlap", .highest = 0.99, .fallback = "0",
+	 .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "share of a worker's device that an all-reduce takes while it runs"},
 	{HOST("collective", SECTION, collective), .section = &class_section, .most_entries = PSD_MAX_COLLECTIVE_CLASSES,
 	 .n_entries_offset = offsetof(struct psd_host_costs, n_collective_classes),
 	 .entry_bytes = sizeof(struct psd_collective_class),
-	 .help = "what a ring costs beyond bandwidth, of the first class that holds; a system's list replaces the "
-		 "cluster's"},
+	 .help = "cost of a ring beyond bandwidth: the first class that holds counts. A system's list replaces "
+		 "the cluster's"},
 	{.name = NULL},
 };
 
@@ -161,25 +170,29 @@ const struct psd_section psd_scenario_host = {.tables = {host_keys}, .check = ch
 
 static const struct psd_key machine_keys[] = {
 	{MACHINE("cores", UNSIGNED, cores), .lowest = 1, .highest = PSD_MAX_CORES, .is_required = true,
-	 .help = "of one machine: each worker and separate server has its share, with fewer cores all share all"},
+	 .help = "processor cores of one machine. Each worker and separate server has its share; where cores are "
+		 "fewer, all share all"},
 	{MACHINE("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .help = "on one machine, in the order of their numbers; else all are on one"},
+	 .help = "nodes on one machine, in order. Default: all nodes are on one machine"},
 	{MACHINE("bytes", RATE, bytes_bps),
-	 .help = "sent plus received, that a core moves through sockets if it does nothing else; through memory inside "
-		 "a node it moves at least what `local` says"},
+	 .help = "bytes in a second, sent plus received, that an otherwise idle core moves through sockets. "
+		 "Memory inside a node moves at least `local`"},
 	{MACHINE("message", SECONDS, message_sec),
-	 .help = "of a core at each end of a message that follows no other at once, its bytes aside"},
+	 .help = "time of a core at each end of a message, its bytes aside. A message that follows another of its "
+		 "sender at once takes none"},
 	{.name = NULL},
 };
 static const struct psd_section machine = {.tables = {machine_keys}};
 
 static const struct psd_key slow_keys[] = {
-	{SLOW("node", UNSIGNED, node), .is_required = true, .highest = PSD_MAX_NODES - 1, .help = "counted from 0"},
+	{SLOW("node", UNSIGNED, node), .is_required = true, .highest = PSD_MAX_NODES - 1,
+	 .help = "number of the node, from 0"},
 	{SLOW("compute", RATIO, compute_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
-	 .help = "of its speed, 50%: half as fast"},
-	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1", .help = "of its link's"},
-	{SLOW("from", SECONDS, from_sec), .fallback = "0s", .help = "since the start of the run"},
-	{SLOW("until", SECONDS, until_sec), .help = "else for good"},
+	 .help = "speed of its workers. 50%: half as fast"},
+	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
+	 .help = "speed of its link. 50%: half as fast"},
+	{SLOW("from", SECONDS, from_sec), .fallback = "0s", .help = "begin, after the start of the run"},
+	{SLOW("until", SECONDS, until_sec), .help = "end, after the start of the run. Default: the node stays slow"},
 	{.name = NULL},
 };
 
@@ -201,11 +214,14 @@ static enum psd_status check_slow(const struct psd_schema_reader *reader, void *
 static const struct psd_section slow_section = {.tables = {slow_keys}, .check = check_slow};
 
 static const struct psd_key background_keys[] = {
-	{BACKGROUND("from", UNSIGNED, from_node), .is_required = true, .highest = PSD_MAX_NODES - 1, .help = "a node"},
+	{BACKGROUND("from", UNSIGNED, from_node), .is_required = true, .highest = PSD_MAX_NODES - 1,
+	 .help = "sending node"},
 	{BACKGROUND("to", UNSIGNED, to_node), .is_required = true, .highest = PSD_MAX_NODES - 1,
-	 .help = "another node"},
-	{BACKGROUND("bytes", BYTES, bytes), .is_required = true, .help = "of a transfer, 10kB or more"},
-	{BACKGROUND("period", SECONDS, period_sec), .help = "10us or more; else one transfer follows the other"},
+	 .help = "receiving node, another one"},
+	{BACKGROUND("bytes", BYTES, bytes), .is_required = true, .help = "size of each transfer, 10kB or more"},
+	{BACKGROUND("period", SECONDS, period_sec),
+	 .help = "time from one transfer to the next, 10us or more. Default: a transfer begins when the one "
+		 "before is over"},
 	{.name = NULL},
 };
 
@@ -234,24 +250,24 @@ static const struct psd_section background_section = {.tables = {background_keys
 
 static const struct psd_key cluster_keys[] = {
 	{CLUSTER("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .help = "where `sweep` does not name them; hosts of a hosts file are as many as it says"},
+	 .help = "number of nodes, where `sweep` does not name it. A hosts file has its own"},
 	{CLUSTER("workers_per_node", UNSIGNED, workers_per_node), .lowest = 1, .highest = PSD_MAX_WORKERS_PER_NODE,
-	 .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED, .help = "who share its link"},
+	 .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED, .help = "workers of a node, which share its link"},
 	{CLUSTER("network", SECTION, network), .section = &network, .is_required = true,
 	 .uses = PSD_BY_ALL | PSD_BY_CHOICE, .help = "links between nodes"},
 	{CLUSTER("local", SECTION, network), .section = &local, .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "links inside a node, from worker to worker"},
 	{CLUSTER("host", SECTION, host), .section = &psd_scenario_host,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
-	 .help = "what a software stack costs; what is left out costs nothing"},
+	 .help = "costs of the software stack. A key that is left out costs nothing"},
 	{CLUSTER("machine", SECTION, machine), .section = &machine, .uses = PSD_BY_SIM,
-	 .help = "processors that compute the layers, and reduce, update and serve the sockets as well"},
+	 .help = "machines with few cores: the same cores compute layers, sum, update and serve sockets"},
 	{CLUSTER("slow", SECTION, slowdowns), .section = &slow_section, .most_entries = PSD_MAX_EVENTS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_slowdowns), .entry_bytes = sizeof(struct psd_slowdown),
-	 .uses = PSD_BY_SIMULATION, .is_refused = true, .help = "nodes that are slow, for a time or for good"},
+	 .uses = PSD_BY_SIMULATION, .is_refused = true, .help = "slow nodes, for a time or for good"},
 	{CLUSTER("background", SECTION, backgrounds), .section = &background_section, .most_entries = PSD_MAX_EVENTS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_backgrounds), .entry_bytes = sizeof(struct psd_background),
-	 .uses = PSD_BY_SIMULATION, .is_refused = true, .help = "traffic of others"},
+	 .uses = PSD_BY_SIMULATION, .is_refused = true, .help = "traffic of other jobs"},
 	{.name = NULL},
 };
 
@@ -299,7 +315,7 @@ static enum psd_status check_swept(const struct psd_schema_reader *reader, const
 	return PSD_OK;
 }
 
-/* A user's platform says itself what is inside a node. */
+/* A platform file describes the inside of a node itself. */
 static enum psd_status check_switches(const struct psd_schema_reader *reader, const struct psd_node *cluster)
 {
 	const struct psd_scenario *scenario = reader->base;
@@ -351,7 +367,7 @@ static double slowest_link_bps(const struct psd_scenario *scenario)
 	return slowest_bps;
 }
 
-/* What a link cannot carry would pile up for as long as the run lasts. */
+/* Traffic beyond the link's rate would pile up during the whole run. */
 static enum psd_status check_amount(const struct psd_schema_reader *reader, const struct psd_background *background,
 				    const struct psd_node *entry)
 {

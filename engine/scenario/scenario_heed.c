@@ -1,16 +1,16 @@
-/* Goes through what a file says, row by row. Required keys are not complained of, for nobody could leave them out,
- * unless their row names a value that would have been plain. */
+/* Visits the keys of a file, row by row. Required keys are not reported, since nobody could leave them out, unless
+ * their row names a value that counts as a default. */
 #include "engine/scenario/scenario_heed.h"
 
 #include <stdio.h>
 #include <string.h>
 
 struct search {
-	unsigned uses; /* of the executor */
+	unsigned uses; /* bits of the executor */
 	struct psd_error *err;
 	enum psd_status status;
 	struct psd_text *text;
-	unsigned users; /* that a line is for */
+	unsigned users; /* bits that a line is for */
 	bool has_line;
 };
 
@@ -43,7 +43,7 @@ static bool is_text(const struct psd_schema_spot *spot, const char *text)
 	return !strcmp(*(const char *const *)((const char *)spot->base + spot->key->offset), text);
 }
 
-/* Whether the file says something here that is not heeded; *goes_on: or may, further below. */
+/* The file sets a key here that is not heeded. *goes_on: keys below may be unheeded, too. */
 static bool is_unheeded(const struct psd_schema_spot *spot, unsigned uses, bool *goes_on)
 {
 	const bool is_said = spot->node && psd_schema_is_changed(spot->base, spot->section, spot->key);

@@ -1,34 +1,33 @@
-/* The rows of a scenario's keys, and what heeds each. All that is known of a key stands in its row; the sections are in
- * the files of their names. */
+/* Rows of a scenario's keys, a table for each section. A row holds all that is known of its key, also which programs
+ * heed it. */
 #ifndef PSD_SCENARIO_KEYS_H
 #define PSD_SCENARIO_KEYS_H
 
 #include "engine/document/schema.h"
 
-/* What heeds a key; bits of psd_key.uses. */
+/* Readers of a key; bits of psd_key.uses. */
 enum psd_use {
 	PSD_BY_SIMULATION = 1,
 	PSD_BY_ESTIMATE = 32,
 	PSD_BY_SIM = PSD_BY_SIMULATION | PSD_BY_ESTIMATE, /* psd-sim, either way */
 	PSD_BY_RUN = 2,					  /* psd-run where it trains */
 	PSD_BY_REPLAY = 4,				  /* psd-run where it replays */
-	PSD_BY_CHOICE = 8, /* who chooses a system's methods by seconds, whatever carries them out */
-	PSD_AGREED = 16,   /* all hosts of a run must have the same; those of PSD_BY_CHOICE where a system chooses so */
+	PSD_BY_CHOICE = 8,				  /* the choice of methods by seconds, in any executor */
+	PSD_AGREED = 16, /* equal on all hosts of a run; with PSD_BY_CHOICE where a system chooses by seconds */
 	PSD_BY_PSD_RUN = PSD_BY_RUN | PSD_BY_REPLAY,
 	PSD_BY_ALL = PSD_BY_SIM | PSD_BY_PSD_RUN,
 };
 
-/* All of a scenario; its struct is psd_scenario. */
+/* The whole scenario, struct psd_scenario. */
 extern const struct psd_key psd_scenario_root;
 
-/* Sections below. */
+/* Its sections. */
 extern const struct psd_section psd_scenario_cluster;
 extern const struct psd_section psd_scenario_host;   /* struct psd_host_costs */
 extern const struct psd_section psd_scenario_system; /* struct psd_system */
 extern const struct psd_section psd_scenario_sweep;
 extern const struct psd_section psd_scenario_train; /* struct psd_train */
 
-/* What rows of several sections must say together: PSD_EINVAL with the place. */
 /* PSD_EINVAL: the path of "path=value" begins with no key of a scenario, but whole paths end like it. */
 enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reader,

@@ -1,4 +1,4 @@
-/* The reference of a scenario's keys, an entry for each row of the schema. */
+/* Reference of a scenario's keys: an entry for each row of the schema. */
 #include "engine/document/value.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_heed.h"
@@ -8,8 +8,8 @@ enum { MOST_SECTIONS = 32 };
 struct reference {
 	struct psd_text *text;
 	const struct psd_reference *how;
-	const struct psd_section *told[MOST_SECTIONS]; /* so that a section that stands in two places is told once */
-	unsigned n_told;
+	const struct psd_section *written[MOST_SECTIONS]; /* a section that two keys name is written once */
+	unsigned n_written;
 };
 
 static void add_absence(struct psd_text *text, const struct psd_key *key)
@@ -22,24 +22,24 @@ static void add_absence(struct psd_text *text, const struct psd_key *key)
 		psd_text_add(text, "required");
 }
 
-/* Where all choices heed the key it is those that need it that are told. */
+/* Names the choices that need the key where all choices allow it. */
 static void add_condition(struct psd_text *text, const struct psd_schema_spot *spot)
 {
 	size_t offset = 0;
 	const struct psd_key *key = spot->key, *chooser = psd_section_find(spot->section, key->when.key, &offset);
 	const bool has_all = key->when.needed && key->when.needed != key->when.choices;
 
-	psd_text_add(text, "; %s `%s` ", has_all ? "required with" : "only with", key->when.key);
+	psd_text_add(text, ". %s with `%s` ", has_all ? "Required" : "Only", key->when.key);
 	psd_value_add_names(text, chooser, has_all ? key->when.needed : key->when.choices);
 }
 
 static bool is_first_time(struct reference *reference, const struct psd_section *section)
 {
-	for (unsigned i = 0; i < reference->n_told; i++)
-		if (reference->told[i] == section)
+	for (unsigned i = 0; i < reference->n_written; i++)
+		if (reference->written[i] == section)
 			return false;
-	if (section && reference->n_told < MOST_SECTIONS)
-		reference->told[reference->n_told++] = section;
+	if (section && reference->n_written < MOST_SECTIONS)
+		reference->written[reference->n_written++] = section;
 	return true;
 }
 

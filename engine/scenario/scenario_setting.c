@@ -1,5 +1,5 @@
-/* A setting whose path begins in the middle: the whole paths that end like it. Entries of lists have numbers, so that
- * keys in them are not offered. */
+/* Suggests whole paths for a setting whose path begins in the middle. Keys in lists are not offered, since entries have
+ * numbers. */
 #include <string.h>
 
 #include "engine/document/schema.h"
@@ -10,7 +10,7 @@ struct search {
 	const char *path; /* up to its '=' */
 	size_t length;
 	struct psd_text found; /* "'cluster.nodes' or 'sweep.nodes'" */
-	bool has_first;	       /* a key of the root begins it */
+	bool has_first;	       /* it begins with a key of the root */
 };
 
 static bool ends_with(const char *whole, const struct search *search)

@@ -1,5 +1,4 @@
-/* The points of a sweep: how many nodes, how many workers, how fast the links, how much is gathered. Refuses to know
- * what else differs between points. */
+/* Points of a sweep: nodes, workers, bandwidth of links, size of buckets. */
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
 
@@ -8,14 +7,15 @@
 	.most_entries = PSD_MAX_SWEEP, .n_entries_offset = offsetof(struct psd_scenario, number)
 
 static const struct psd_key keys[] = {
-	{SWEPT("nodes", COUNT, sweep_nodes, n_sweep_nodes), .lowest = 1, .highest = PSD_MAX_NODES, .help = "nodes"},
+	{SWEPT("nodes", COUNT, sweep_nodes, n_sweep_nodes), .lowest = 1, .highest = PSD_MAX_NODES,
+	 .help = "numbers of nodes"},
 	{SWEPT("workers", COUNT, sweep_workers, n_sweep_workers), .lowest = 1,
 	 .highest = (double)PSD_MAX_NODES * PSD_MAX_WORKERS_PER_NODE, .rival = "nodes",
-	 .help = "workers of all nodes, who fill one after the other"},
+	 .help = "numbers of workers on all nodes, which fill up one after the other"},
 	{SWEPT("bandwidth", RATE, sweep_bandwidth_bps, n_sweep_bandwidths), .uses = PSD_BY_ALL | PSD_BY_CHOICE,
-	 .help = "instead of `cluster.network.bandwidth`"},
+	 .help = "bandwidths in place of `cluster.network.bandwidth`"},
 	{SWEPT("fuse", BYTES, sweep_fuse_bytes, n_sweep_fuses), .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "instead of `systems.fuse`, of the systems that name a size there"},
+	 .help = "sizes in place of `systems.fuse`, in the systems that name a size there"},
 	{.name = NULL},
 };
 

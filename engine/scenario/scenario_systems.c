@@ -48,17 +48,18 @@ static const struct psd_key model_keys[] = {
 	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
 	 .help = "samples of a worker in an iteration"},
 	{KEY("precision", NAME, own.precision), .names = psd_precision_names,
-	 .help = "mixed: gradients travel as 16 bits, compute uses matrix units"},
+	 .help = "arithmetic. mixed: gradients travel as 16 bits, layers compute on matrix units"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};
 
 static const struct psd_key compute_keys[] = {
-	{KEY("profile", PATH, own.profile_path), .rival = "device", .help = "seconds of each layer on one worker"},
+	{KEY("profile", PATH, own.profile_path), .rival = "device",
+	 .help = "measured seconds of each layer on one worker"},
 	{KEY("device", NAME, own.device_name), .names = psd_device_names,
-	 .help = "makers' figures stand for a profile; the scenario's `images_per_sec` is left out beside either"},
+	 .help = "device in place of a profile. Beside either the scenario's `images_per_sec` is left out"},
 	{KEY("images_per_sec", NUMBER, own.images_per_sec), .lowest = 0.001, .highest = 1e9,
-	 .help = "measured on one worker: scales all layers alike"},
+	 .help = "samples that one worker trained on in a second. Scales the time of all layers alike"},
 	{.name = NULL},
 };
 static const struct psd_section compute = {.tables = {compute_keys}};
@@ -67,15 +68,15 @@ static const struct psd_section compute = {.tables = {compute_keys}};
 
 static const struct psd_key sparse_keys[] = {
 	{SPARSE("sparsity", RATIO, sparsity), .highest = 0.9999, .is_required = true,
-	 .help = "the share of chunks that are held back"},
+	 .help = "share of chunks that are held back"},
 	{SPARSE("chunk", COUNT, chunk_elements), .lowest = 1, .highest = 1e9, .fallback = "32000",
-	 .help = "gradients in a chunk; chunks end with the exchange that they are in"},
+	 .help = "gradient values in a chunk. The last chunk of an exchange may have fewer"},
 	{SPARSE("warmup", COUNT, warmup_iterations), .highest = 1e9, .fallback = "0", .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "iterations over which `sparsity` rises from 0; a prediction is of what comes after"},
+	 .help = "iterations over which `sparsity` rises from 0. A prediction is for the iterations after them"},
 	{SPARSE("feedback", CHOICE, feedback), .names = feedback_names, .fallback = "momentum",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "what is left, an iteration later, of a gradient that is held back: momentum times it, as published, "
-		 "or full: all of it"},
+	 .help = "part of a held-back gradient that the next iteration adds (error feedback). momentum: momentum "
+		 "times the gradient, as published; full: all of it"},
 	{.name = NULL},
 };
 static const struct psd_section sparse = {.tables = {sparse_keys}};
@@ -87,18 +88,20 @@ enum { PSD_COMPRESSIONS(NUMBER_OF) };
 
 static const struct psd_key compress_keys[] = {
 	{COMPRESS("by", CHOICE, by), .names = psd_compression_names, .is_required = true,
-	 .help = "one-bit: the sign of each value, and two means of a block; top-k: of each block the values of the "
-		 "largest magnitude"},
+	 .help = "compression. one-bit: the sign of each value and two means of a block; top-k: the values of "
+		 "largest magnitude in each block"},
 	{COMPRESS("block", COUNT, block_elements), .lowest = PSD_BLOCK_UNIT, .highest = PSD_BLOCK_MAX,
-	 .fallback = "1024", .help = "values in a block, a multiple of 1024; the last of a tensor may have fewer"},
+	 .fallback = "1024",
+	 .help = "values in a block, a multiple of 1024. The last block of a tensor may have fewer"},
 	{COMPRESS("kept", RATIO, kept_ratio), .lowest = 1e-5, .highest = 1, .fallback = "0.01",
-	 .when = {"by", 1u << NUMBER_top_k, 0}, .help = "the share of a block that travels, one value at least"},
+	 .when = {"by", 1u << NUMBER_top_k, 0}, .help = "share of a block that travels, at least one value"},
 	{COMPRESS("tensors", CHOICE, tensors), .names = compressed_names, .fallback = "all",
-	 .help = "which: all, or matrices, those of fully connected layers and, unless `unit` is tensor, their biases, "
-		 "while the others travel as they are"},
+	 .help = "compressed tensors. matrices: linear layers alone, with their biases unless `unit` is tensor; "
+		 "the others travel as they are"},
 	{COMPRESS("momentum", CHOICE, momentum), .names = momentum_names, .fallback = "after",
-	 .help = "after: of the sum, as in dense training; before: each worker's gradient gathers momentum and weight "
-		 "decay before it is compressed, after which one-bit trains more steadily"},
+	 .help = "position of momentum. after: on the sum, as in dense training; before: each worker applies "
+		 "momentum and weight decay to its gradient before compression, with which one-bit trains more "
+		 "steadily"},
 	{.name = NULL},
 };
 
@@ -109,7 +112,8 @@ static const struct psd_key low_rank_keys[] = {
 	 .lowest = 1,
 	 .highest = PSD_MOST_RANK,
 	 .is_required = true,
-	 .help = "columns of the one narrow matrix, rows of the other: more say more of a gradient, in more bytes"},
+	 .help = "rank of the product: columns of one narrow matrix, rows of the other. A higher rank keeps more "
+		 "of a gradient, in more bytes"},
 	{.name = NULL},
 };
 static const struct psd_section low_rank = {.tables = {low_rank_keys}};
@@ -132,16 +136,14 @@ static const struct psd_section compress = {.tables = {compress_keys}, .check = 
 
 static const struct psd_key local_keys[] = {
 	{LOCAL("steps", COUNT, steps), .lowest = 1, .highest = PSD_MAX_LOCAL_STEPS, .is_required = true,
-	 .help = "iterations from one exchange to the next, a period; with `window` those of the beginning. "
-		 "Predictions and "
-		 "replays measure whole periods"},
+	 .help = "iterations from one exchange to the next, a period. With `window` the number at the beginning. "
+		 "Predictions and replays measure whole periods"},
 	{LOCAL("window", COUNT, window), .lowest = LEAST_WINDOW, .highest = 1e9, .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "iterations after which the steps become as many as the loss asks for, fewer and fewer; at least "
-		 "`steps`. A "
-		 "prediction is of `steps`"},
+	 .help = "iterations after which the loss decides the number of steps anew, never a larger one; at least "
+		 "`steps`. A prediction is for `steps`"},
 	{LOCAL("gap", RATIO, gap_ratio), .lowest = 1e-6, .highest = 10, .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "when a window's loss is higher than the lowest so far by more than that, workers exchange in each "
-		 "iteration from then on; only with `window`"},
+	 .help = "rise of a window's loss above the lowest so far beyond which workers exchange in each iteration "
+		 "from then on; only with `window`"},
 	{.name = NULL},
 };
 
@@ -162,78 +164,81 @@ static enum psd_status check_local(const struct psd_schema_reader *reader, void 
 static const struct psd_section local_sgd = {.tables = {local_keys}, .check = check_local};
 
 static const struct psd_key keys[] = {
-	{KEY("name", TEXT, name), .is_required = true, .help = "of its rows, for --system and `baseline`"},
+	{KEY("name", TEXT, name), .is_required = true, .help = "name in rows, for --system and for `baseline`"},
 	{KEY("schedule", CHOICE, schedule), .names = psd_schedule_names, .fallback = "wait-free",
-	 .help = "wait-free: a layer is synchronised as soon as its gradient is there; sequential: after the backward "
-		 "pass, pushes before replies"},
+	 .help = "order of communication. wait-free: a layer is synchronised as soon as its gradient is there; "
+		 "sequential: after the backward pass, pushes before replies"},
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
-	 .help = "ps: parameter server; two-level-ps: the same, but one worker of each node sums its gradients and "
-		 "speaks for it; sfb: factors broadcast between workers; adam: factors to the server, matrices back; "
-		 "hybrid, sacp: servers or factors, for each tensor; auto: of the "
-		 "all-reduces the quickest on this cluster, for each tensor; mpi, nccl: the all-reduce of that "
-		 "library, for comparison, predicted as a ring; nccl-two-level: NCCL inside nodes and a ring between "
-		 "them, predicted as two-level; the others: all-reduce"},
+	 .help = "method. ps: parameter server; two-level-ps: parameter server, with one worker of each node "
+		 "summing its gradients; sfb: factors broadcast between workers; adam: factors to the server, "
+		 "matrices back; hybrid, sacp: servers or factors, chosen for each tensor; auto: the quickest "
+		 "all-reduce on this cluster, chosen for each tensor; mpi, nccl: all-reduce of that library, "
+		 "predicted as a ring; nccl-two-level: NCCL inside nodes and a ring between them, predicted as "
+		 "two-level; the others: all-reduce"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
-	 .help = "how the hybrids choose: by bytes, the published rules, or by seconds of this cluster"},
+	 .help = "choice of the hybrids. bytes: the published rules; seconds: the quickest on this cluster"},
 	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",
-	 .help = "what the next iteration waits for: all of this one, or layer by layer"},
+	 .help = "end that the next iteration waits for. iteration: all layers; layer: each layer for itself"},
 	{KEY("priority", CHOICE, priority), .names = psd_priority_names, .fallback = "generation",
-	 .help = "which gradient goes first: in the order they are made, or the next iteration needs them"},
+	 .help = "order of gradients. generation: as the backward pass makes them; forward: as the next iteration "
+		 "needs them"},
 	{KEY("staleness", UNSIGNED, staleness), .highest = PSD_MOST_STALENESS, .fallback = "0",
 	 .when = {"sync", OF_LATE, 0},
-	 .help = "an iteration begins with the updates of all but so many before it, whose gradients are still summed "
-		 "meanwhile; 0: with all"},
+	 .help = "number of iterations by which updates may lag. An iteration computes while gradients of these "
+		 "are still summed"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
-	 .help = "what one exchange carries; with an all-reduce tensor if not given"},
+	 .help = "content of one exchange. With an all-reduce the default is tensor"},
 	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0}, .word = "auto",
 	 .word_offset = offsetof(struct psd_system, finds_fuse),
-	 .help = "tensors are gathered until one exchange carries at least so much; auto: as much as is quickest on "
-		 "this cluster"},
+	 .help = "smallest size of a bucket: tensors are fused until an exchange carries this many bytes. auto: "
+		 "the quickest size on this cluster. Default: tensors are not fused"},
 	{KEY("servers", UNSIGNED, servers), .highest = PSD_MAX_NODES, .fallback = "0", .when = {"sync", OF_SERVERS, 0},
-	 .help = "separate server nodes; 0: a shard on every node"},
+	 .help = "separate server nodes. 0: a shard on every worker node"},
 	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */
-	 .help = "a slice has at least so much for each shard, and shards share it evenly; a smaller tensor is one "
+	 .help = "smallest part of a slice for each shard; shards share a slice evenly. A smaller tensor is one "
 		 "slice"},
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB", .when = {"sync", OF_SERVERS, 0},
-	 .help = "a tensor moves between workers and shards in equal slices of at most so much, or of `pair` for each "
-		 "shard where that is more; at least `pair`"},
+	 .help = "largest part of a tensor that moves as one between workers and shards, at least `pair`. Larger "
+		 "where `pair` for each shard needs it"},
 	{KEY("pipeline", BYTES, pipeline_bytes), .lowest = 4096, .when = {"sync", OF_ALL_REDUCES, 0},
-	 .help = "all-reduces sum parts of at most so much, each while the next is copied from the device; all at once "
-		 "if not given, as chunks of `sparse` and narrow matrices always"},
+	 .help = "largest part that an all-reduce sums at a time, while the next is copied from the device. "
+		 "Default: all at once. Chunks of `sparse` and narrow matrices are always sent at once"},
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
-	 .help = "as what values travel: fp32 is what the precision says; fp16, bf16: 2 bytes, rounded; not with "
-		 "precision mixed"},
+	 .help = "encoding of values that travel. fp32: as the precision says; fp16, bf16: rounded to 2 bytes, "
+		 "not with precision mixed"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
-	 .help = "only the chunks of gradients with the largest norms travel, the same of all workers; the others "
-		 "wait"},
+	 .help = "sparse all-reduce: only the chunks of gradients with the largest norms travel, the same chunks "
+		 "from all workers. The others wait"},
 	{KEY("compress", SECTION, compress), .section = &compress,
 	 .has_offset = offsetof(struct psd_system, is_compressed), .when = {"sync", BIT(PS), 0},
-	 .help = "gradients go to the shards compressed, and their sums come back so; what is lost either way is added "
-		 "to the next gradient or sum"},
+	 .help = "compression of gradients on their way to the shards, and of their sums on the way back. Losses "
+		 "are added to the next gradient or sum (error feedback)"},
 	{KEY("low_rank", SECTION, low_rank), .section = &low_rank,
 	 .has_offset = offsetof(struct psd_system, is_low_rank), .when = {"sync", OF_NAMED_ALL_REDUCES, 0},
-	 .help = "gradients of matrices, and of convolutions (a row for each output), travel as products of two narrow "
-		 "ones where these have fewer values: as fp32, also with precision mixed, and only with `wire` fp32; "
-		 "what is lost is added to the next gradient"},
+	 .help = "low-rank compression: gradients of matrices, and of convolutions (a row for each output), "
+		 "travel as products of two narrow matrices where these have fewer values. The products are fp32, "
+		 "also with precision mixed, and need `wire` fp32. Losses are added to the next gradient (error "
+		 "feedback)"},
 	{KEY("local_sgd", SECTION, local_sgd), .section = &local_sgd,
 	 .has_offset = offsetof(struct psd_system, is_local), .when = {"sync", OF_DENSE | BIT(HYBRID), 0},
-	 .help = "workers update parameters of their own, and average them at the end of every so many iterations; a "
-		 "hybrid then needs `rule: seconds`, and takes no factors"},
+	 .help = "local SGD: workers update their own parameters, and average them at the end of each period. A "
+		 "hybrid needs `rule: seconds` and uses no factors"},
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
-	 .inherits = "cluster.host", .help = "the cluster's, but for what stands here"},
+	 .inherits = "cluster.host",
+	 .help = "costs of this system's software stack. Default: key by key the cluster's"},
 	{.name = "model",
 	 .type = PSD_KEY_SECTION,
 	 .section = &model,
 	 .uses = PSD_BY_SIM,
 	 .is_refused = true,
-	 .help = "the scenario's, but for what stands here"},
+	 .help = "batch and precision of this system. Default: key by key the scenario's"},
 	{.name = "compute",
 	 .type = PSD_KEY_SECTION,
 	 .section = &compute,
 	 .uses = PSD_BY_SIM,
 	 .is_refused = true,
-	 .help = "the scenario's, but for what stands here"},
+	 .help = "speed of this system's layers. Default: key by key the scenario's"},
 	{.name = NULL},
 };
 
@@ -316,8 +321,7 @@ static enum psd_status check_local_beside(const struct psd_system *system, const
 	return PSD_OK;
 }
 
-/* What an iteration's sums leave for the next, choices, residuals and bases, cannot be late, nor can parameters that
- * workers have of their own. */
+/* Choices, residuals and bases of an iteration's sums cannot be late, nor can a worker's own parameters. */
 static enum psd_status check_staleness_beside(const struct psd_system *system, const struct psd_node *entry,
 					      struct psd_error *err)
 {
@@ -343,7 +347,7 @@ static enum psd_status check_staleness_beside(const struct psd_system *system, c
 	return PSD_OK;
 }
 
-/* Local steps have a momentum of their own, and what travels then is no gradient. */
+/* Local steps have their own momentum, and then no gradients travel. */
 static enum psd_status check_compress_beside(const struct psd_system *system, const struct psd_node *entry,
 					     struct psd_error *err)
 {
@@ -391,10 +395,11 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 				     "'transport' of system '%s' has no effect with 'platform', whose links are as its "
 				     "file has them",
 				     system->name);
-	if (!status && system->host.overlap_ratio > 0.0 && scenario->machine.cores)
-		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
-				     "'overlap' of system '%s' has no effect beside 'machine', whose cores all share",
-				     system->name);
+	if (!status && system->host.device_share_ratio > 0.0 && scenario->machine.cores)
+		return psd_error_set(
+			reader->err, PSD_EINVAL, entry->at,
+			"'device_share' of system '%s' has no effect beside 'machine', whose cores all share",
+			system->name);
 	return status;
 }
 

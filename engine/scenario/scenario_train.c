@@ -23,21 +23,22 @@ const char *const psd_optimiser_names[] = {"sgd", "lars", "adamw", NULL};
 
 static const struct psd_key data_keys[] = {
 	{DATA("kind", CHOICE, kind), .names = data_kind_names, .fallback = "synthetic",
-	 .help = "synthetic: made up from the seed, learnable; cifar10: the binary version; idx: MNIST's; packed: by "
-		 "psd-run pack; text: each byte is a token; tokens: numbers of 16 bits, little-endian"},
+	 .help = "source of samples. synthetic: generated from the seed, can be learnt; cifar10: the binary "
+		 "version; idx: files of MNIST; packed: made by psd-run pack; text: each byte is a token; tokens: "
+		 "numbers of 16 bits, little-endian"},
 	{DATA("path", PATH, path), .when = {"kind", OF_FILES, OF_FILES},
-	 .help = "a folder; of packed, text and tokens the file"},
+	 .help = "folder, or file of packed, text and tokens"},
 	{DATA("test", PATH, test_path), .when = {"kind", OF_PAIRS, 0}, .uses = PSD_BY_RUN,
-	 .help = "the file of test samples"},
+	 .help = "file of test samples"},
 	{DATA("training_samples", COUNT, training_samples), .lowest = 1, .highest = PSD_MAX_SYNTHETIC_SAMPLES,
-	 .fallback = "4096", .when = {"kind", OF_DATA(SYNTHETIC), 0}, .help = "of an epoch"},
+	 .fallback = "4096", .when = {"kind", OF_DATA(SYNTHETIC), 0}, .help = "samples of an epoch"},
 	{DATA("test_samples", COUNT, test_samples), .highest = PSD_MAX_SYNTHETIC_SAMPLES, .fallback = "512",
-	 .when = {"kind", OF_DATA(SYNTHETIC), 0}, .help = "of a test"},
+	 .when = {"kind", OF_DATA(SYNTHETIC), 0}, .help = "samples of a test"},
 	{DATA("noise", RATIO, noise_ratio), .highest = 100, .fallback = "0.5", .when = {"kind", OF_DATA(SYNTHETIC), 0},
-	 .help = "standard deviation, the classes' patterns being within -1 and 1; of a network that looks up tokens "
-		 "the chance that one is not the successor of the one before but any, from 1 on always"},
+	 .help = "standard deviation of noise on patterns within -1 and 1. In a network that looks up tokens: "
+		 "probability that a token is random instead of the successor of the one before; from 1 on always"},
 	{DATA("mirror", FLAG, is_mirrored), .fallback = "true", .when = {"kind", OF_DATA(PACKED), 0},
-	 .help = "every other training sample is seen from behind"},
+	 .help = "mirror every other training sample"},
 	{.name = NULL},
 };
 static const struct psd_section data = {.tables = {data_keys}};
@@ -48,30 +49,29 @@ static const struct psd_section data = {.tables = {data_keys}};
 
 static const struct psd_key optimiser_keys[] = {
 	{OPTIMISER("kind", CHOICE, kind), .names = psd_optimiser_names, .fallback = "sgd",
-	 .help = "sgd: stochastic gradient descent; lars: each tensor's rate times trust norm(weight) / "
-		 "(norm(gradient) + weight_decay norm(weight)); adamw: Adam, with weight decay beside the gradients "
-		 "and not in them"},
+	 .help = "optimiser. sgd: stochastic gradient descent; lars: each tensor's rate times trust norm(weight) "
+		 "/ (norm(gradient) + weight_decay norm(weight)); adamw: Adam with decoupled weight decay"},
 	{OPTIMISER("trust", NUMBER, trust_ratio), .lowest = 1e-9, .highest = 1, .fallback = "0.001",
-	 .when = {"kind", 1u << PSD_OPTIMISER_LARS, 0}, .help = "see `kind`"},
+	 .when = {"kind", 1u << PSD_OPTIMISER_LARS, 0}, .help = "factor of lars, see `kind`"},
 	{OPTIMISER("momentum", NUMBER, momentum), .highest = 0.9999, .fallback = "0",
-	 .when = {"kind", WITH_MOMENTUM, 0}, .help = "of the last update"},
+	 .when = {"kind", WITH_MOMENTUM, 0}, .help = "share of the last update that is added to the next"},
 	{OPTIMISER("nesterov", FLAG, is_nesterov), .fallback = "false", .when = {"kind", WITH_MOMENTUM, 0},
-	 .help = "looks ahead; with `momentum`"},
+	 .help = "Nesterov momentum; needs `momentum`"},
 	{OPTIMISER("beta1", NUMBER, beta1), .highest = 0.999999, .fallback = "0.9",
-	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0},
-	 .help = "how much of the mean of gradients stays in each iteration"},
+	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0}, .help = "decay of the mean of gradients, per iteration"},
 	{OPTIMISER("beta2", NUMBER, beta2), .highest = 0.999999, .fallback = "0.999",
-	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0}, .help = "the same of the mean of their squares"},
+	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0},
+	 .help = "decay of the mean of squared gradients, per iteration"},
 	{OPTIMISER("epsilon", NUMBER, epsilon), .lowest = 1e-30, .highest = 1, .fallback = "0.00000001",
 	 .when = {"kind", 1u << PSD_OPTIMISER_ADAMW, 0},
-	 .help = "what is added to the root of that mean, by which the mean of gradients is divided"},
+	 .help = "constant added to the root of the mean of squares, which divides the mean of gradients"},
 	{OPTIMISER("weight_decay", NUMBER, weight_decay), .highest = 1, .fallback = "0",
-	 .help = "of every tensor, biases too"},
+	 .help = "weight decay of every tensor, biases too"},
 	{OPTIMISER("clip", NUMBER, most_norm), .lowest = 1e-9, .highest = 1e9,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_RUN | PSD_AGREED,
-	 .help = "the largest norm of the gradient of all tensors together: a longer one is scaled down to it. Then "
-		 "updates wait for all sums, and workers make them. Not with `sync: adam`, `sparse`, `momentum: "
-		 "before` and `local_sgd`"},
+	 .help = "largest norm of all gradients together; a longer gradient is scaled down to it. Workers then "
+		 "make all updates, after the last sum. Not with `sync: adam`, `sparse`, `momentum: before` and "
+		 "`local_sgd`"},
 	{.name = NULL},
 };
 
@@ -97,13 +97,14 @@ static const struct psd_section optimiser_section = {.tables = {optimiser_keys},
 
 static const struct psd_key rate_keys[] = {
 	{RATE_OF("policy", CHOICE, policy), .names = psd_rate_policy_names, .fallback = "fixed",
-	 .help = "how it changes from iteration to iteration, see below; names and formulas are Caffe's, but for "
-		 "cosine"},
-	{RATE_OF("base", NUMBER, base), .is_required = true, .lowest = 1e-9, .highest = 1e6, .help = "the rate"},
+	 .help = "change of the rate from iteration to iteration, see below. Names and formulas are Caffe's, but "
+		 "for cosine"},
+	{RATE_OF("base", NUMBER, base), .is_required = true, .lowest = 1e-9, .highest = 1e6,
+	 .help = "initial learning rate"},
 	{RATE_OF("gamma", NUMBER, gamma), .highest = 1e6, .when = {"policy", WITH_GAMMA, WITH_GAMMA},
-	 .help = "see `policy`"},
+	 .help = "factor of the policy, see `policy`"},
 	{RATE_OF("power", NUMBER, power), .highest = 100, .when = {"policy", WITH_POWER, WITH_POWER},
-	 .help = "see `policy`"},
+	 .help = "exponent of the policy, see `policy`"},
 	{RATE_OF("step", COUNT, step_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
 	 .when = {"policy", OF_RATE(STEP), OF_RATE(STEP)}, .help = "iterations between two changes"},
 	{RATE_OF("steps", COUNT, steps_at), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
@@ -112,15 +113,15 @@ static const struct psd_key rate_keys[] = {
 	 .help = "iterations from which gamma counts once more"},
 	{RATE_OF("max_iterations", COUNT, max_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
 	 .when = {"policy", WITH_END, 0},
-	 .help = "where poly is 0 and cosine at its lowest; else at the end of the job"},
+	 .help = "iteration at which poly reaches 0 and cosine its lowest rate. Default: the end of the job"},
 	{RATE_OF("lowest", NUMBER, lowest), .highest = 1e6, .when = {"policy", OF_RATE(COSINE), 0},
-	 .help = "of cosine, the rate at `max_iterations`, at most `base`; 0 if not given"},
+	 .help = "rate of cosine at `max_iterations`, at most `base`. Default: 0"},
 	{RATE_OF("warmup_iterations", COUNT, warmup_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
-	 .help = "over which the rate rises in equal steps from warmup_start to all of it"},
+	 .help = "iterations over which the rate rises in equal steps from `warmup_start` to its full value"},
 	{RATE_OF("warmup_start", RATIO, warmup_start_ratio), .highest = 1,
-	 .help = "of the rate, what warm-up rises from; 0 if not given"},
+	 .help = "share of the rate at which warm-up begins. Default: 0"},
 	{RATE_OF("for_batch", COUNT, for_batch), .lowest = 1, .highest = 1e9,
-	 .help = "samples of all workers that the rate is for: with more of them it is larger by as much"},
+	 .help = "samples of all workers that `base` is for. The rate grows in proportion with more of them"},
 	{.name = NULL},
 };
 
@@ -148,51 +149,52 @@ static const struct psd_section rate_section = {.tables = {rate_keys}, .check = 
 /* ---- the job ---- */
 
 static const struct psd_key train_keys[] = {
-	{TRAIN("data", SECTION, data), .section = &data, .help = "what is learnt from"},
-	{TRAIN("iterations", COUNT, iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS, .help = "of the job"},
+	{TRAIN("data", SECTION, data), .section = &data, .help = "training and test samples"},
+	{TRAIN("iterations", COUNT, iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
+	 .help = "iterations of the job"},
 	{TRAIN("epochs", COUNT, epochs), .lowest = 1, .highest = 1e6, .rival = "iterations",
 	 .help = "passes over the training samples"},
 	{TRAIN("solver", PATH, solver_path), .uses = PSD_BY_RUN,
-	 .help = "Caffe's solver.prototxt, for optimiser and learning rate; for iterations and seed if not given"},
+	 .help = "Caffe's solver.prototxt: optimiser and learning rate. It sets iterations and seed too where the "
+		 "scenario does not"},
 	{TRAIN("optimiser", SECTION, optimiser), .section = &optimiser_section, .rival = "solver",
-	 .help = "how parameters follow gradients"},
+	 .help = "update rule"},
 	{TRAIN("learning_rate", SECTION, rate), .section = &rate_section, .rival = "solver", .is_required = true,
-	 .help = "how far"},
+	 .help = "learning rate over the iterations"},
 	{TRAIN("start", PATH, start_path),
-	 .help = "parameters to start from, by their names: a file of safetensors, such as the one that "
-		 "psd-run --save leaves; those that it lacks start as the model says"},
+	 .help = "file of initial parameters by name (safetensors), such as the one that psd-run --save leaves. "
+		 "Parameters that it lacks start as the model says"},
 	{TRAIN("test_every", COUNT, test_every_epochs), .highest = 1e6, .fallback = "1",
-	 .help = "epochs between two tests; 0: never"},
+	 .help = "epochs between two tests. 0: no tests"},
 	{TRAIN("loss_scale", NUMBER, loss_scale), .lowest = 1e-6, .highest = 1e9, .word = "dynamic",
 	 .word_offset = offsetof(struct psd_train, has_dynamic_scale),
-	 .help = "what gradients are multiplied by on their way with `wire: fp16`; if not given dynamic: from 32768 "
-		 "on, for each exchange, halved after one beyond its range, whose update is left out, doubled after "
-		 "2000"},
+	 .help = "loss scale: factor on gradients that travel with `wire: fp16`. dynamic, the default, starts at "
+		 "32768 for each exchange; it is halved after an overflow, for which the update is skipped, and "
+		 "doubled after 2000 iterations"},
 	{TRAIN("device", CHOICE, device), .names = device_names, .fallback = "cpu", .uses = PSD_BY_RUN,
-	 .help = "what computes; auto: a GPU where there is one, else the processor. `compute` says what a prediction "
-		 "is for"},
+	 .help = "device that trains. auto: a GPU where there is one, else the processor. Predictions are for "
+		 "`compute`"},
 	{TRAIN("arithmetic", CHOICE, arithmetic), .names = psd_layer_arithmetic_names, .fallback = "fp32",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "of layers; parameters, gradients and updates are fp32. Others than fp32 need a GPU that has them"},
+	 .help = "arithmetic of layers; parameters, gradients and updates are fp32. All but fp32 need a GPU that "
+		 "has it"},
 	{TRAIN("graphs", FLAG, has_graphs), .fallback = "true", .uses = PSD_BY_RUN,
-	 .help = "of a GPU: what layers begin is recorded once, and begun with one call in each iteration. Without, "
-		 "call "
-		 "by call: the same bits, to see what it gains"},
+	 .help = "record the operations of layers once as a CUDA graph, which one call launches in each "
+		 "iteration. false: launch them one by one, with the same bits"},
 	{TRAIN("threads", UNSIGNED, threads), .lowest = 1, .highest = 1024, .fallback = "1",
-	 .uses = PSD_BY_SIM | PSD_BY_RUN, .help = "of a worker; psd-sim has them with `machine`"},
+	 .uses = PSD_BY_SIM | PSD_BY_RUN, .help = "threads of a worker. psd-sim uses them with `machine`"},
 	{TRAIN("readers", UNSIGNED, readers), .lowest = 1, .highest = 256, .word = "auto",
 	 .word_offset = offsetof(struct psd_train, has_auto_readers), .uses = PSD_BY_RUN,
-	 .help = "threads of a worker that read samples ahead. If not given auto: one beside a processor that "
-		 "computes, "
-		 "with a GPU all but two of the worker's processors, at most 16"},
+	 .help = "threads of a worker that read samples ahead. auto, the default: one where the processor "
+		 "computes; with a GPU all but two of the worker's processors, at most 16"},
 	{TRAIN("streams", UNSIGNED, streams), .lowest = 1, .highest = 64, .word = "auto",
 	 .word_offset = offsetof(struct psd_train, has_auto_streams), .uses = PSD_BY_PSD_RUN | PSD_AGREED,
-	 .help = "connections between two hosts, which share large messages; several have a thread each. If not given "
-		 "auto: of 1, 2 and 4 the number that raises the rate, which at least a second of traffic tells where "
-		 "processors are to spare"},
+	 .help = "connections between two hosts, which share large messages; several have a thread each. auto, "
+		 "the default: 1, 2 or 4, whichever raises the rate in at least a second of traffic where "
+		 "processors are idle"},
 	{TRAIN("deterministic", FLAG, is_deterministic), .fallback = "true",
-	 .help = "equal runs give equal bits. false: sums as they arrive, and of a GPU's convolutions what is quickest "
-		 "by measurement"},
+	 .help = "make equal runs give equal bits. false: sums are made as values arrive, and a GPU's "
+		 "convolutions use the algorithms that are quickest when measured"},
 	{.name = NULL},
 };
 
@@ -210,7 +212,7 @@ static enum psd_status settle_train(const struct psd_schema_reader *reader, void
 	return PSD_OK;
 }
 
-/* A cosine begins when the warm-up is over. Of a job in epochs the end is not known yet. */
+/* A cosine begins when the warm-up is over. The end of a job in epochs is not known yet. */
 static enum psd_status check_warmup(const struct psd_schema_reader *reader, const struct psd_learning_rate *rate,
 				    const struct psd_node *mapping)
 {

@@ -10,7 +10,7 @@
 #include "engine/model/prototxt_parts.h"
 #include "engine/scenario/train.h"
 
-/* What fields are read into. */
+/* Values of the fields. */
 struct values {
 	struct psd_train train;
 	uint64_t iterations; /* 0: not given */
@@ -32,7 +32,7 @@ static const char *const regularizations[] = {"L2", NULL};
 #define NEEDED(policies) .when = {"lr_policy", ~0u, policies}
 #define OF(policy)	 (1u << PSD_RATE_##policy)
 
-/* Of psd_rate_policy_names those that Caffe has. */
+/* Caffe's part of psd_rate_policy_names. */
 static const char *const policy_names[] = {"fixed", "step", "multistep", "inv", "exp", "poly", NULL};
 
 static const struct psd_key fields[] = {
@@ -51,7 +51,7 @@ static const struct psd_key fields[] = {
 	{FIELD("random_seed", COUNT, seed), .highest = UINT32_MAX},
 	{FIELD("iter_size", COUNT, passes), .lowest = 1, .highest = 1},
 	{FIELD("regularization_type", NAME, regularization), .names = regularizations},
-	/* what is printed, tested and saved, and where the network is: the scenario's business */
+	/* fields about output, tests, checkpoints and the network, which the scenario decides */
 	OTHER("net"),
 	OTHER("train_net"),
 	OTHER("test_net"),
@@ -75,7 +75,7 @@ static const struct psd_key fields[] = {
 
 static const struct psd_section section = {.tables = {fields}};
 
-/* stepvalue, repeated. */
+/* Reads each stepvalue. */
 static enum psd_status read_steps(struct psd_learning_rate *rate, const struct psd_node *root, struct psd_error *err)
 {
 	for (const struct psd_node *field = root->first; field; field = field->next) {
@@ -141,7 +141,7 @@ enum psd_status psd_train_parse_solver(struct psd_train *train, const char *path
 	values.train.optimiser = (struct psd_optimiser){0};
 	values.train.rate = (struct psd_learning_rate){.policy = PSD_RATE_FIXED};
 	if (!status) {
-		struct psd_node whole = *root; /* what it lacks has no line */
+		struct psd_node whole = *root; /* a missing field has no line */
 
 		whole.at = (struct psd_place){.path = root->at.path};
 		status = read_fields(&values, &whole, err);

@@ -200,7 +200,7 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 			 "mlp.yaml:3:1: this is a model, not a scenario; a scenario names it, as in 'model: {graph: "
 			 "FILE, batch_per_worker: 32}'\n");
 	expect_complaint("tests/golden/quickstart.csv", 2,
-			 ":1:1: this is no scenario, which has keys such as 'model:' and 'systems:'\n");
+			 ":1:1: not a scenario, must have keys such as 'model:' and 'systems:'\n");
 	/* the second one is looked at before the first one runs */
 	expect_complaint(QUICKSTART " no-such-file.yaml", 2, "no-such-file.yaml: ");
 }
@@ -259,8 +259,8 @@ Test(cli, keys_and_columns_are_explained_in_a_terminals_lines)
 		{"--keys", "\ntrain.data.kind: ", "`"},
 		{"--keys cluster.network", "\ncluster.network.platform: path; required\n", "cluster.nodes"},
 		{"--keys=bandwidth", "\nsweep.bandwidth: list of up to ", "cluster.network.topology"},
-		{"--columns", "tx_bytes_per_node: byte\n    sent to other nodes", "`"},
-		{"--columns published", "published_speedup\n    what was published\n", "tx_bytes"},
+		{"--columns", "tx_bytes_per_node: byte\n    bytes sent to other nodes", "`"},
+		{"--columns published", "published_speedup\n    published value\n", "tx_bytes"},
 	};
 
 	for (size_t p = 0; p < 2; p++)

@@ -53,7 +53,7 @@ Test(gathered, no_other_size_is_quicker_in_simulation)
 		", host: {copy: 3GBps}",
 		", host: {copy: 6GBps, update: 5GBps}",
 		", host: {reduce: 2GBps, agree: 1ms}",
-		", host: {copy: 3GBps, overlap: 30%, agree: 300us, tensor: 50us, iteration: 2ms}",
+		", host: {copy: 3GBps, device_share: 30%, agree: 300us, tensor: 50us, iteration: 2ms}",
 	};
 	static const char *const systems[] = {"sync: ring", "sync: ring, schedule: sequential, wire: bf16",
 					      "sync: ring, barrier: layer, priority: forward",

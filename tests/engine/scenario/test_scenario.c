@@ -75,6 +75,14 @@ static void expect_setting_error(const char *setting, const char *expected)
 	cr_expect_str_eq(err.text, expected);
 }
 
+Test(scenario, a_former_key_is_refused_with_its_new_name)
+{
+	expect_error(5, "  nodes: 8\n  host: {overlap: 0.2}",
+		     "dir/a.yaml:6:10: 'overlap' is now called 'device_share'");
+	expect_setting_error("cluster.host.overlap=0.2",
+			     "--set cluster.host.overlap: 'overlap' is now called 'device_share'");
+}
+
 Test(scenario, the_shortest_file_gets_the_documented_defaults)
 {
 	struct psd_scenario scenario = read_with(8, "  - {name: A}");

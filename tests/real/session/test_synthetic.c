@@ -14,26 +14,33 @@ enum { ITERATIONS = 8, REPLAYED = 4, TRAINED = 3 };
 
 TestSuite(synthetic_method, .timeout = 120);
 
-/* ---- replays: a collective takes 100 ms before its first message, compute 20 ms ---- */
+/* ---- replays ---- */
 
-static void open_replay(struct psd_case *made, struct loaded *loaded, const char *priority)
+/* A collective takes 100 ms before its first message, compute 20 ms. */
+static const char one_layer[] = "model: {graph: tests/data/one_layer.yaml, batch_per_worker: 1}\n"
+				"compute: {device: titan-x, images_per_sec: 50, replay: true}\n"
+				"cluster: {nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}, "
+				"host: {collective: [{call: 100ms}]}}\n";
+
+/* While the last layer's collective is under way some workers end the backward pass and others do not. */
+static const char two_layers[] = "model: {graph: tests/data/odd.yaml, batch_per_worker: 1}\n"
+				 "compute: {device: titan-x, images_per_sec: 10, jitter: 100%, replay: true}\n"
+				 "cluster: {nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}, "
+				 "host: {collective: [{call: 30ms}]}}\n";
+
+static void open_replay(struct psd_case *made, struct loaded *loaded, const char *job, const char *priority)
 {
 	char text[1024];
 
-	snprintf(text, sizeof(text),
-		 "title: t\nmodel: {graph: tests/data/one_layer.yaml, batch_per_worker: 1}\n"
-		 "compute: {device: titan-x, images_per_sec: 50, replay: true}\n"
-		 "cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}, host: {collective: [{call: "
-		 "100ms}]}}\n"
-		 "systems: [{name: s, sync: ring, priority: %s}]\n",
-		 REPLAYED, priority);
+	snprintf(text, sizeof(text), "title: t\n%ssystems: [{name: s, sync: ring, unit: layer, priority: %s}]\n", job,
+		 priority);
 
 	loaded_open(loaded, text);
 	loaded_case(made, loaded, 0, 0);
 }
 
-/* Whoever decides: every worker by itself, or worker 0 for all. */
-static void replay(const struct synthetic *synthetic, const char *priority, uint64_t sent_bytes,
+/* Every worker decides by itself, or worker 0 for all. */
+static void replay(const struct synthetic *synthetic, const char *job, const char *priority, uint64_t sent_bytes,
 		   void (*look)(const struct told *, const struct psd_program *, const struct synthetic *))
 {
 	struct loaded loaded;
@@ -43,7 +50,7 @@ static void replay(const struct synthetic *synthetic, const char *priority, uint
 	struct psd_error err = {.text = ""};
 	static struct told told;
 
-	open_replay(&made, &loaded, priority);
+	open_replay(&made, &loaded, job, priority);
 	make_synthetic(&made, synthetic);
 	cr_assert_eq(psd_spans_open(&spans, REPLAYED, &err), PSD_OK, "%s", err.text);
 	const struct psd_launch_options launch = {
@@ -101,16 +108,16 @@ Test(synthetic_method, replayed_groups_without_a_common_host_are_under_way_at_on
 {
 	const struct synthetic even_and_odd = {.groups = {{0, 2, 2}, {1, 2, 2}}, .n_groups = 2};
 
-	replay(&even_and_odd, "generation", MATRIX_BYTES, look_for_overlap);
-	replay(&even_and_odd, "forward", MATRIX_BYTES, look_for_overlap);
+	replay(&even_and_odd, one_layer, "generation", MATRIX_BYTES, look_for_overlap);
+	replay(&even_and_odd, one_layer, "forward", MATRIX_BYTES, look_for_overlap);
 }
 
 Test(synthetic_method, replayed_chains_of_groups_come_to_an_end_in_one_order)
 {
 	const struct synthetic chain = {.groups = {{0, 1, 2}, {1, 1, 2}, {2, 1, 2}}, .n_groups = 3};
 
-	replay(&chain, "generation", 2 * MATRIX_BYTES, look_for_turns);
-	replay(&chain, "forward", 2 * MATRIX_BYTES, look_for_turns);
+	replay(&chain, one_layer, "generation", 2 * MATRIX_BYTES, look_for_turns);
+	replay(&chain, one_layer, "forward", 2 * MATRIX_BYTES, look_for_turns);
 }
 
 Test(synthetic_method, replayed_iterations_are_ahead_by_the_staleness_and_no_more)
@@ -118,7 +125,7 @@ Test(synthetic_method, replayed_iterations_are_ahead_by_the_staleness_and_no_mor
 	for (uint32_t staleness = 0; staleness <= 3; staleness += 1 + staleness) {
 		const struct synthetic all = {.groups = {{0}}, .n_groups = 1, .staleness = staleness};
 
-		replay(&all, "generation", MATRIX_BYTES * 3 / 2, look_for_staleness);
+		replay(&all, one_layer, "generation", MATRIX_BYTES * 3 / 2, look_for_staleness);
 	}
 }
 
@@ -126,7 +133,25 @@ Test(synthetic_method, replayed_groups_may_be_stale)
 {
 	const struct synthetic even_and_odd = {.groups = {{0, 2, 2}, {1, 2, 2}}, .n_groups = 2, .staleness = 3};
 
-	replay(&even_and_odd, "generation", MATRIX_BYTES, look_for_staleness);
+	replay(&even_and_odd, one_layer, "generation", MATRIX_BYTES, look_for_staleness);
+}
+
+static void look_for_rounds(const struct told *told, const struct psd_program *program,
+			    const struct synthetic *synthetic)
+{
+	for (uint32_t t = 0; t < ITERATIONS; t++)
+		for (unsigned host = 0; host < REPLAYED; host++)
+			cr_expect(
+				find_told(told, program, PSD_OP_COLLECTIVE, host, t, 2 * synthetic->n_more_rounds + 1),
+				"iteration %u, host %u", t, host);
+}
+
+/* Layers of 1,136 and 504 values; a ring of four sends each quarter six times, in both rounds. */
+Test(synthetic_method, replayed_rounds_of_several_layers_come_to_an_end_in_one_order)
+{
+	const struct synthetic twice = {.groups = {{0}}, .n_groups = 1, .n_more_rounds = 1};
+
+	replay(&twice, two_layers, "generation", 2 * 6 * (1136 + 504) / 4 * 4, look_for_rounds);
 }
 
 /* ---- training ---- */
