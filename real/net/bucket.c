@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* Products of rates and times may miss a whole byte by a rounding: so much early it is granted, as ready_sec says. */
+/* Tolerance for rounding: products of rates and times may miss a whole byte. */
 #define ROUNDING_BYTES 1e-6
 
 static double tokens_at(const struct psd_bucket *bucket, double now_sec)
@@ -51,6 +51,6 @@ double psd_bucket_ready_sec(const struct psd_bucket *bucket, uint64_t wanted_byt
 
 	if (missing_bytes <= 0)
 		return now_sec;
-	/* One step up, for a sum rounded down would be too early. */
+	/* Rounds up: a sum that was rounded down would be too early. */
 	return nextafter(fmax(now_sec, bucket->seen_sec) + missing_bytes / bucket->bytes_per_sec, INFINITY);
 }

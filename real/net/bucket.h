@@ -1,29 +1,29 @@
-/* A token bucket in user space: shapes what a worker sends where the kernel may not (no namespaces, loopback only). It
- * counts and tells times; the caller sends, waits and says what time it is. Each bucket: one thread at a time. */
+/* Token bucket in user space: limits the rate at which a worker sends or receives where the kernel cannot. It counts
+ * bytes and computes times; the caller sends, waits and passes the time. One thread at a time for each bucket. */
 #ifndef PSD_REAL_BUCKET_H
 #define PSD_REAL_BUCKET_H
 
 #include <stdint.h>
 
-/* In any interval of t seconds at most rate_bps * t / 8 + burst_bytes are granted. Fields are private to bucket.c. */
+/* Grants at most rate_bps * t / 8 + burst_bytes in any interval of t seconds. Fields are private to shaped.c. */
 struct psd_bucket {
 	double bytes_per_sec;
 	double burst_bytes;
-	double tokens_bytes; /* at seen_sec */
+	double tokens_bytes; /* count at seen_sec */
 	double seen_sec;
 };
 
-/* A full bucket. rate_bps: > 0; burst_bytes: >= 1, the most that one grant can be; now_sec: of any clock that does not
- * go back (a time before the last one seen counts as that). Never fails. */
+/* Fills the bucket. rate_bps: > 0; burst_bytes: >= 1, the largest single grant; now_sec: from a monotonic clock (an
+ * earlier time counts as the last one). Never fails. */
 void psd_bucket_init(struct psd_bucket *bucket, double rate_bps, uint64_t burst_bytes, double now_sec);
 
-/* Grants as many bytes as are there, at most wanted_bytes, and takes them out. */
+/* Takes the available bytes out, at most wanted_bytes, and returns their number. */
 uint64_t psd_bucket_take(struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec);
 
-/* Gives back what was taken and not sent, after a short write. */
+/* Returns bytes that were granted and not sent, after a short write. */
 void psd_bucket_give_back(struct psd_bucket *bucket, uint64_t unsent_bytes);
 
-/* When take will grant wanted_bytes (or the burst, if less), if nothing is taken before; now_sec if it does now. */
+/* Earliest time at which psd_bucket_take() grants wanted_bytes (or the burst, if that is less); now_sec if at once. */
 double psd_bucket_ready_sec(const struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "real/base/values.h"
 
-/* Whether a tag follows is known once the header is there. */
+/* Bytes of the header and its tag. Only a decoded header tells whether a tag follows. */
 static size_t known_bytes(const struct psd_chunk_receiver *receiver, unsigned tag_bytes)
 {
 	const bool has_tag = receiver->n_head_bytes >= PSD_WIRE_HEAD_BYTES && receiver->head.kind == PSD_WIRE_DATA &&
@@ -13,7 +13,7 @@ static size_t known_bytes(const struct psd_chunk_receiver *receiver, unsigned ta
 	return PSD_WIRE_HEAD_BYTES + (has_tag ? tag_bytes : 0);
 }
 
-/* It is the beginning of a header, so that there is room for it. */
+/* The bytes read ahead are the beginning of a header, so there is space for them. */
 static ssize_t take_ahead(struct psd_chunk_receiver *receiver, const struct iovec *room)
 {
 	const size_t n_bytes = receiver->n_ahead_bytes;
@@ -54,8 +54,8 @@ void psd_chunk_receiver_open(struct psd_chunk_receiver *receiver, const struct p
 	receiver->is_held = false;
 }
 
-/* As the carrier, into pieces of payload, with room for one more; where they are the last ones, of a header as well.
- * *n_bytes: of the payload. */
+/* Receives into segments, which have space for one more: behind the last ones the next header is read as well.
+ * *n_bytes: payload bytes received. Returns as the carrier's receive(). */
 static ssize_t receive(struct psd_chunk_receiver *receiver, struct psd_carrier *carrier, struct iovec segments[],
 		       unsigned n_segments, bool are_last, size_t *n_bytes)
 {
@@ -70,7 +70,7 @@ static ssize_t receive(struct psd_chunk_receiver *receiver, struct psd_carrier *
 	return n_read;
 }
 
-/* Adds whole values, keeps the bytes of a split one for the next time. Between two pieces none is split. */
+/* Adds whole values and keeps the bytes of an incomplete one. No value crosses two segments. */
 static ssize_t read_and_add(struct psd_chunk_receiver *receiver, struct psd_carrier *carrier, size_t limit_bytes,
 			    uint8_t *scratch)
 {

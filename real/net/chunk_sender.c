@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_ROOM_MAX = 1 << 20 }; /* bytes of small messages that may wait for one peer */
+enum { SMALL_ROOM_MAX = 1 << 20 }; /* limit for one peer */
 
 void psd_chunk_sender_release(struct psd_chunk_sender *sender)
 {
@@ -27,11 +27,10 @@ struct psd_parcel psd_parcel_make(const struct psd_wire_head *head, const uint8_
 	return parcel;
 }
 
-/* What has not been sent of it, at most 1 + PSD_SEGMENTS_MAX pieces. */
+/* Segments that are still to be sent; returns their number, at most 1 + PSD_SEGMENTS_MAX. */
 static unsigned rest_of(const struct psd_parcel *parcel, struct iovec rest[])
 {
-	struct iovec all[1 + PSD_SEGMENTS_MAX] = {
-		{(uint8_t *)parcel->head, parcel->head_bytes}}; /* which is only read */
+	struct iovec all[1 + PSD_SEGMENTS_MAX] = {{(uint8_t *)parcel->head, parcel->head_bytes}}; /* read only */
 
 	for (unsigned i = 0; i < parcel->n_segments; i++)
 		all[1 + i] = parcel->segments[i];
@@ -95,7 +94,8 @@ static ssize_t send_small(struct psd_chunk_sender *sender, struct psd_carrier *c
 	return sent;
 }
 
-/* Of the outlet's chunk `bytes` or less have gone. Returns how many, and whether it has left. */
+/* Counts up to `bytes` as sent of the current chunk. Returns the bytes counted; adds 1 to *n_left if the chunk is
+ * complete. */
 static uint64_t count_sent(struct psd_chunk_sender *sender, uint64_t bytes, unsigned *n_left)
 {
 	struct psd_parcel *parcel = &sender->parcel;
@@ -110,7 +110,7 @@ static uint64_t count_sent(struct psd_chunk_sender *sender, uint64_t bytes, unsi
 	return rest_bytes;
 }
 
-/* Small messages first, if no chunk has begun. One of them that is cut short stays in the way of the others. */
+/* Small messages go first unless a chunk is partly sent. A small message that is partly sent blocks the others. */
 ssize_t psd_chunk_sender_send(struct psd_chunk_sender *sender, struct psd_carrier *carrier,
 			      const struct psd_parcel behind[], unsigned n_behind, unsigned *n_begun, unsigned *n_left)
 {

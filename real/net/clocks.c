@@ -1,4 +1,4 @@
-/* Questions and answers over connections on which nothing else travels yet; each waits for the other. */
+/* Questions and answers over connections that carry nothing else yet. */
 #include "real/net/clocks.h"
 
 #include <math.h>
@@ -28,7 +28,8 @@ static enum psd_status read_clock(const char *peer, int fd, struct psd_secret *s
 	return status;
 }
 
-/* On host 0: the peer's clock is read half way between asking and hearing, best when that was quick (Cristian 1989). */
+/* On host 0. The peer's clock counts as read half-way between question and answer; the quickest round counts (Cristian
+ * 1989). */
 static enum psd_status compare_clock(const char *peer, int fd, struct psd_secret *secret, double until_sec,
 				     double *rtt_sec, struct psd_error *err)
 {

@@ -1,11 +1,11 @@
-/* How far a host's clock is ahead of host 0's, once all hosts are joined. */
+/* Offset of each host's clock to that of host 0. */
 #ifndef PSD_REAL_CLOCKS_H
 #define PSD_REAL_CLOCKS_H
 
 #include "real/net/mesh.h"
 
-/* Every host at once, with the connections that it has joined by. PSD_ELOST: somebody did not answer until until_sec;
- * as psd_frame_read(). */
+/* All hosts call it at once, with the connections of psd_mesh_open(). PSD_ELOST: a host did not answer until until_sec;
+ * other statuses as psd_frame_read(). */
 enum psd_status psd_clocks_compare(const struct psd_mesh_options *options, const int fds[], double until_sec,
 				   struct psd_mesh_clock *clock, struct psd_error *err) PSD_MUST_CHECK;
 

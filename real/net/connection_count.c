@@ -14,9 +14,7 @@
 
 enum { BLOCK_BYTES = 1 << 18 };
 
-#define GOOD_RATIO 0.9 /* of the best rate: more connections for less than that cost more than they bring */
-
-/* ---- telling each other ---- */
+#define GOOD_RATIO 0.9 /* share of the best rate: a smaller gain does not pay for more connections */
 
 static enum psd_status send_lines(const struct psd_mesh_options *mesh, unsigned host, int fd,
 				  const struct psd_wire_lines *lines, struct psd_error *err)
@@ -42,7 +40,8 @@ static enum psd_status read_lines(const struct psd_mesh_options *mesh, unsigned 
 	return status;
 }
 
-/* What each host tells host 0, and that to all: of numbers the smallest, of rates the sum. n_fds: for each host. */
+/* Host 0 combines all hosts' values and returns the result to them: the smallest number, the sum of rates. n_fds:
+ * connections per host in fds. */
 static enum psd_status gather(const struct psd_mesh_options *mesh, const int fds[], unsigned n_fds, double until_sec,
 			      struct psd_wire_lines *lines, struct psd_error *err)
 {
@@ -77,13 +76,13 @@ enum psd_status psd_connection_count_agree(const struct psd_mesh_options *mesh, 
 	return status;
 }
 
-/* ---- one connection's thread ---- */
+/* ---- the thread of one connection ---- */
 
-/* Blocks, whose first byte says whether one more follows, out and in. */
+/* Sends and receives blocks. The first byte of a block says whether it is the last. */
 struct trial {
 	int out_fd, in_fd;
-	double end_sec, until_sec; /* when the last block begins; when it is too late */
-	uint8_t *blocks;	   /* to send, to receive */
+	double end_sec, until_sec; /* start of the last block; deadline */
+	uint8_t *blocks;	   /* one to send, one to receive */
 	uint64_t sent_bytes, received_bytes;
 	bool is_last_out, is_last_in, is_over_out, is_over_in;
 	int error_number;
@@ -147,9 +146,9 @@ static void *exchange(void *context)
 	return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- trials ---- */
 
-/* Starts and ends the threads; the first runs in this one. Returns an errno, or 0 with the rate received. */
+/* Runs all trials at once, the first in this thread. Returns an errno, or 0 with the rate received. */
 static int run_trials(struct trial trials[], unsigned n_trials, double *bps)
 {
 	pthread_t threads[PSD_CONNECTIONS_MOST];
@@ -178,7 +177,7 @@ static enum psd_status try_number(const struct psd_mesh_options *mesh, const int
 				  double until_sec, double *bps, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(mesh->layout);
-	const unsigned hop = mesh->layout->workers_per_node; /* from node to node: within one, memory hides the links */
+	const unsigned hop = mesh->layout->workers_per_node; /* the next node: inside a node memory hides the links */
 	const unsigned next = (mesh->self + hop) % n_hosts, before = (mesh->self + n_hosts - hop) % n_hosts;
 	uint8_t *blocks = calloc(number, 2 * (size_t)BLOCK_BYTES);
 	struct trial trials[PSD_CONNECTIONS_MOST];
@@ -226,7 +225,7 @@ enum psd_status psd_connection_count_try(const struct psd_mesh_options *mesh, co
 		status = gather(mesh, fds, PSD_CONNECTIONS_MOST, until_sec, &lines, err);
 	if (status)
 		return status;
-	*n_connections = 1u << psd_connection_count_best(lines.bps); /* of the same numbers on each host */
+	*n_connections = 1u << psd_connection_count_best(lines.bps); /* equal on all hosts, as the numbers are */
 	*tried = lines;
 	return PSD_OK;
 }

@@ -1,4 +1,4 @@
-/* Each connection is two small state machines, an outlet and an inflow; this is what drives them. */
+/* Opening, timer and turns of the event loop. Each connection is two small state machines, a sender and a receiver. */
 #define _GNU_SOURCE
 #include "real/net/connections_parts.h"
 
@@ -15,19 +15,19 @@
 enum {
 	MIN_LOW_WATER_BYTES = 1 << 14,
 	MAX_LOW_WATER_BYTES = 1 << 18,
-	/* Close to the link: else what comes behind a message finds the link free that is not. */
+	/* less than elsewhere, so that a message counts as sent only when the link has nearly all of it */
 	CLOSE_UNSENT_BYTES = 1 << 16,
-	ERRAND_BYTES = 1 << 16, /* less is through before a socket thread has heard of it */
+	ERRAND_BYTES = 1 << 16, /* a smaller chunk is moved before an I/O thread has woken up */
 	MAX_EVENTS = 64,
 };
 
-/* A link hands over a few kilobytes at a time, and waking up for each costs more than what is in them: of what is
- * missing of a payload, less than this much line time is not worth it. */
+/* Shortest time on the link that is worth a wake-up: a link delivers a few kilobytes at a time, and a wake-up for each
+ * costs more than its bytes. */
 #define LOW_WATER_SEC 2e-3
 
-#define LATEST_SEC 1e9 /* no machine runs for so long */
+#define LATEST_SEC 1e9 /* longer than any machine runs */
 
-/* In epoll, beside the numbers of lines. */
+/* Numbers in epoll beside those of connections. */
 #define WAKE  UINT32_MAX
 #define TIMER (UINT32_MAX - 1)
 
@@ -108,7 +108,6 @@ static bool fill(struct psd_connections *connections, const struct psd_connectio
 	return true;
 }
 
-/* For the chunk of a line; NULL: the loop moves it. */
 struct psd_io_thread *psd_connections_io_thread(const struct psd_connections *connections, const struct psd_line *line,
 						uint64_t bytes)
 {
@@ -218,7 +217,7 @@ void psd_connections_wake_at(struct psd_connections *connections, double sec)
 {
 	struct itimerspec at = {.it_value = {.tv_nsec = 1}}; /* all zeros would disarm it */
 
-	if (!(sec < connections->timer_sec)) /* INFINITY, and what is no number */
+	if (!(sec < connections->timer_sec)) /* INFINITY and NaN */
 		return;
 	connections->timer_sec = sec;
 	if (sec > 0.0) {
@@ -226,11 +225,9 @@ void psd_connections_wake_at(struct psd_connections *connections, double sec)
 		at.it_value.tv_sec = (time_t)sec;
 		at.it_value.tv_nsec += (long)((sec - floor(sec)) * 999999998);
 	}
-	(void)timerfd_settime(connections->timer_fd, TFD_TIMER_ABSTIME, &at,
-			      NULL); /* fails for impossible times only */
+	(void)timerfd_settime(connections->timer_fd, TFD_TIMER_ABSTIME, &at, NULL); /* fails for invalid times only */
 }
 
-/* The timer has rung. */
 static void take_timer(struct psd_connections *connections)
 {
 	uint64_t count;
@@ -253,7 +250,7 @@ static enum psd_status tell_due(struct psd_connections *connections, struct psd_
 
 /* ---- a turn ---- */
 
-/* A chunk has left, or is there. */
+/* Takes a chunk back that an I/O thread has moved. */
 static enum psd_status take_errand(struct psd_connections *connections, struct psd_line *line,
 				   const struct psd_errand *errand, struct psd_error *err)
 {
@@ -264,7 +261,7 @@ static enum psd_status take_errand(struct psd_connections *connections, struct p
 	if (errand == &line->sending) {
 		if (errand->is_complete)
 			psd_connections_take_left(connections, line->peer);
-		else if (error != EPIPE && error != ECONNRESET) /* as in flush_line() */
+		else if (error != EPIPE && error != ECONNRESET) /* as in flush_connection() */
 			return psd_connections_lose(connections, line, error, err);
 		return PSD_OK;
 	}
@@ -309,12 +306,12 @@ static enum psd_status take_event(struct psd_connections *connections, const str
 	line->carrier.transport->hear(&line->carrier);
 	if (line->in.is_held && (event->events & (EPOLLHUP | EPOLLERR)))
 		return psd_connections_lose(connections, line, 0,
-					    err); /* nobody leaves before all has been taken from it */
+					    err); /* a peer counts as lost only after all its bytes were read */
 	return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? psd_connections_read_line(connections, line, err)
 							       : PSD_OK;
 }
 
-/* Whether some line has what epoll will not tell of; the timer rings when one will. */
+/* True if a connection has something that epoll does not report. Sets the timer for later such events. */
 static bool ask_ready(struct psd_connections *connections)
 {
 	bool is_any = false;
@@ -336,7 +333,7 @@ static bool ask_ready(struct psd_connections *connections)
 	return is_any;
 }
 
-/* Flushing looks at all that may be sent by itself. */
+/* Sending needs no check: a flush tries every connection. */
 static enum psd_status read_ready(struct psd_connections *connections, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -347,7 +344,7 @@ static enum psd_status read_ready(struct psd_connections *connections, struct ps
 	return status;
 }
 
-/* What socket threads move counts at once, not when a chunk is through: on a slow link that is late. */
+/* Counts progress of I/O threads before a chunk is complete, which takes long on a slow link. */
 static void hear_porters(struct psd_connections *connections)
 {
 	double newest_sec = connections->moved_sec;

@@ -1,4 +1,4 @@
-/* Messages that come in: where a chunk goes, who moves it, and when the whole is there. */
+/* Incoming messages: finds where a chunk goes, has it moved, and tells when a message is complete. */
 #define _GNU_SOURCE
 #include "real/net/connections_parts.h"
 
@@ -10,7 +10,7 @@
 #include "engine/base/grow.h"
 #include "real/net/socket.h"
 
-enum { READ_ONCE_BYTES = 1 << 20 }; /* from one connection before the others have their turn */
+enum { READ_ONCE_BYTES = 1 << 20 }; /* limit for one connection before the others get their turn */
 
 static void tell(struct psd_connections *connections, unsigned peer, const struct psd_wire_head *head,
 		 const uint8_t *tag)
@@ -20,7 +20,7 @@ static void tell(struct psd_connections *connections, unsigned peer, const struc
 	connections->owner.arrived(connections->owner.context, peer, head, tag);
 }
 
-/* NULL: none of its chunks was welcome yet, or it has only one. */
+/* Returns NULL if no chunk was accepted so far, or if the message has one chunk. */
 static struct psd_arriving *find_arriving(struct psd_connections *connections, unsigned peer,
 					  const struct psd_wire_head *head)
 {
@@ -35,7 +35,7 @@ static struct psd_arriving *find_arriving(struct psd_connections *connections, u
 	return NULL;
 }
 
-/* NULL: no memory. */
+/* Returns NULL when memory runs out. */
 static struct psd_arriving *add_arriving(struct psd_connections *connections, unsigned peer,
 					 const struct psd_wire_head *head, const struct psd_inlet *inlet)
 {
@@ -70,7 +70,7 @@ void psd_connections_finish_chunk(struct psd_connections *connections, struct ps
 	tell(connections, line->peer, &head, tag);
 }
 
-/* A whole header is there: where does what it announces go? */
+/* Finds the destination of the message that a complete header announces. */
 static enum psd_welcome find_inlet(struct psd_connections *connections, const struct psd_line *line,
 				   struct psd_inlet *whole, struct psd_error *err)
 {
@@ -94,7 +94,7 @@ static enum psd_welcome find_inlet(struct psd_connections *connections, const st
 	return welcome;
 }
 
-/* A single connection brings the rest of a message. Of several, any may. */
+/* Bytes that certainly follow on this connection: the rest of the message if there is only one connection. */
 static uint64_t bytes_behind(const struct psd_connections *connections, const struct psd_wire_head *head)
 {
 	const uint64_t end_byte = (head->chunk + UINT64_C(1)) * PSD_WIRE_CHUNK_BYTES;
@@ -102,7 +102,7 @@ static uint64_t bytes_behind(const struct psd_connections *connections, const st
 	return connections->n_connections == 1 && end_byte < head->length_bytes ? head->length_bytes - end_byte : 0;
 }
 
-/* To the line's porter, where that is worth it. */
+/* Lends the receiver to the connection's I/O thread, where that is worth it. */
 static void give_reading(struct psd_connections *connections, struct psd_line *line)
 {
 	struct psd_io_thread *io_thread =
@@ -190,7 +190,7 @@ enum psd_status psd_connections_read_line(struct psd_connections *connections, s
 	enum psd_status status = PSD_OK;
 	size_t n_bytes = 0;
 
-	/* epoll does not tell of what was read ahead */
+	/* epoll does not report bytes that were read ahead */
 	while (!status && line->carrier.fd >= 0 && psd_line_reads(line) &&
 	       (n_bytes < READ_ONCE_BYTES || psd_chunk_receiver_is_ahead(&line->in))) {
 		const ssize_t n_read = line->in.has_inlet ? read_payload(connections, line)
@@ -213,7 +213,7 @@ static enum psd_status resume_line(struct psd_connections *connections, struct p
 {
 	const enum psd_status status = open_chunk(connections, line, err);
 
-	connections->peers[line->peer].heard_sec = psd_socket_now_sec(); /* what it says now lay behind that */
+	connections->peers[line->peer].heard_sec = psd_socket_now_sec(); /* its next bytes were behind that */
 	set_low_water(connections, line);
 	return status;
 }
@@ -222,7 +222,7 @@ enum psd_status psd_connections_resume(struct psd_connections *connections, stru
 {
 	enum psd_status status = PSD_OK;
 
-	do { /* what is taken at once may make room for what is held elsewhere */
+	do { /* a message accepted at once may make room for one that is held */
 		connections->has_told = false;
 		for (unsigned i = 0; i < connections->n_all && !status; i++)
 			if (connections->lines[i].carrier.fd >= 0 && connections->lines[i].in.is_held)

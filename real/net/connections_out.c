@@ -1,4 +1,4 @@
-/* Messages that go out: chunks to whichever connection has room, small ones between. */
+/* Outgoing messages: chunks over any free connection, small messages between them. */
 #define _GNU_SOURCE
 #include "real/net/connections_parts.h"
 
@@ -62,7 +62,6 @@ bool psd_connections_has_queue(const struct psd_connections *connections)
 	return false;
 }
 
-/* Of the message to a peer. */
 static struct psd_parcel make_parcel(const struct psd_connections *connections, const struct psd_peer *to,
 				     uint64_t chunk)
 {
@@ -76,7 +75,7 @@ static struct psd_parcel make_parcel(const struct psd_connections *connections, 
 	return psd_parcel_make(&head, to->tag, chunk == 0 ? connections->tag_bytes : 0, cut, n_cut);
 }
 
-/* The next chunk is the line's, and its porter's where it has one and no small message waits. */
+/* Starts the next chunk on the connection, in its I/O thread if there is one and no small message waits. */
 static void give_chunk(struct psd_connections *connections, struct psd_line *line)
 {
 	struct psd_peer *to = &connections->peers[line->peer];
@@ -102,8 +101,8 @@ void psd_connections_take_left(struct psd_connections *connections, unsigned pee
 		connections->owner.left(connections->owner.context, peer);
 }
 
-/* Chunks that may leave with the line's, in one call. They are nobody's until they begin: with several connections one
- * that has begun might stand still, so that each takes one at a time; and small messages go before all others. */
+/* Chunks that may be sent in one call with the current one. Only a single connection does so: with several, a chunk
+ * that has begun on a slow one would be stuck. Small messages go first. */
 static unsigned make_behind(const struct psd_connections *connections, const struct psd_line *line,
 			    struct psd_parcel behind[])
 {
@@ -118,7 +117,7 @@ static unsigned make_behind(const struct psd_connections *connections, const str
 	return n_behind;
 }
 
-/* Each line takes a chunk in its turn: the line that has one now is sure of another if all others can have one, too. */
+/* True if this connection surely gets another chunk: there are enough for all connections. */
 static bool sends_again(const struct psd_connections *connections, const struct psd_line *line, unsigned n_behind)
 {
 	const struct psd_peer *to = &connections->peers[line->peer];
@@ -149,7 +148,7 @@ static enum psd_status flush_line(struct psd_connections *connections, struct ps
 	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 		return PSD_OK;
 	if (sent < 0) {
-		/* what the peer said before it went may explain it: reading comes first */
+		/* bytes of the peer may explain it, so they are read first */
 		return errno == EPIPE || errno == ECONNRESET ? PSD_OK
 							     : psd_connections_lose(connections, line, errno, err);
 	}

@@ -1,4 +1,4 @@
-/* Arrivals, told of only when a cluster's links would have brought what this machine's did. Reads no clock. */
+/* Queue of arrivals that are delivered later, when the emulated links would have brought them. Reads no clock. */
 #ifndef PSD_REAL_DELAY_H
 #define PSD_REAL_DELAY_H
 
@@ -12,16 +12,17 @@ struct psd_arrival {
 	struct psd_wire_head head;
 };
 
-/* Fields are private to delay.c; all zeros is empty. */
+/* Fields are private to delay.c; zeros: empty. */
 struct psd_delay {
-	struct psd_arrival *arrivals; /* a ring, in the order in which they are due */
+	struct psd_arrival *arrivals; /* ring, ordered by due_sec */
 	unsigned room, first, n;
 };
 
 void psd_delay_release(struct psd_delay *delay);
-/* Of two that are due at a time the first added comes first. Cheap where due times hardly fall. False: no memory. */
+/* Adds an arrival; among equal times the first one added comes first. Fast if times mostly grow. Returns false when
+ * memory runs out. */
 bool psd_delay_add(struct psd_delay *delay, const struct psd_arrival *arrival);
-/* The one that is due first; NULL: none. Borrowed until the next call. */
+/* Earliest arrival, or NULL; borrowed until the next call. */
 const struct psd_arrival *psd_delay_first(const struct psd_delay *delay);
 void psd_delay_drop_first(struct psd_delay *delay);
 

@@ -47,7 +47,7 @@ enum psd_status psd_frame_read(const char *peer, int fd, struct psd_secret *secr
 	struct psd_error cause;
 	enum psd_status status;
 
-	assert(kind != PSD_WIRE_DATA); /* may be of any length */
+	assert(kind != PSD_WIRE_DATA); /* its length has no limit */
 	status = psd_frame_read_all(peer, fd, secret, bytes, sizeof(bytes), until_sec, err);
 
 	if (!status && psd_wire_decode(bytes, &head, &cause))

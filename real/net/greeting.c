@@ -10,13 +10,13 @@ void psd_greeting_release(struct psd_greeting *greeting)
 	*greeting = (struct psd_greeting){.n_bytes = 0};
 }
 
-/* Without terms; their length is in the frame. */
+/* Length of header and payload, without the terms. */
 static size_t frame_bytes(const struct psd_greeting *greeting)
 {
 	return PSD_WIRE_HEAD_BYTES + (size_t)greeting->head.length_bytes;
 }
 
-/* Where what is known so far ends: the head, then the frame, then the terms. */
+/* End of the part whose length is known: header, then payload, then terms. */
 static size_t known_bytes(const struct psd_greeting *greeting)
 {
 	if (greeting->n_bytes < PSD_WIRE_HEAD_BYTES)

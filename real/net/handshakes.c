@@ -1,5 +1,5 @@
-/* Connections before both ends are sure of each other. What is wrong on one that this host has begun ends the joining;
- * one that somebody else has begun is dropped. */
+/* Connections whose ends do not know each other yet. An error on a connection that this host opened ends the joining; a
+ * faulty one that another process opened is dropped. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 
 static const struct psd_socket_options socket_options = {.has_buffers = false};
 
-/* ---- talks begin and end ---- */
+/* ---- beginning and end ---- */
 
 void psd_talk_end(struct psd_joining *joining, struct psd_talk *talk)
 {
@@ -39,7 +39,7 @@ static void try_again_later(struct psd_joining *joining, unsigned host, int erro
 	seat->pause_sec = fmin(2 * seat->pause_sec, MAX_PAUSE_SEC);
 }
 
-/* words: of the one that has connected, who hears by whom it is refused. */
+/* words: the reason, which the other end is told. */
 static void refuse(struct psd_joining *joining, struct psd_talk *talk, const char *words)
 {
 	char name[PSD_MESH_NAME_MAX];
@@ -53,7 +53,7 @@ static void refuse(struct psd_joining *joining, struct psd_talk *talk, const cha
 	psd_talk_end(joining, talk);
 }
 
-/* A stranger, who hears no more than that. */
+/* Refuses a stranger, which is told nothing else. */
 static void refuse_strange(struct psd_joining *joining, struct psd_talk *talk)
 {
 	char name[PSD_MESH_NAME_MAX];
@@ -66,7 +66,7 @@ static void refuse_strange(struct psd_joining *joining, struct psd_talk *talk)
 	psd_talk_end(joining, talk);
 }
 
-/* False: there is none. words: why it goes. */
+/* Returns false if there is none. words: the reason. */
 static bool drop_oldest_stranger(struct psd_joining *joining, const char *words)
 {
 	struct psd_talk *oldest = NULL;
@@ -79,7 +79,7 @@ static bool drop_oldest_stranger(struct psd_joining *joining, const char *words)
 	return oldest;
 }
 
-/* After an error; true: there is a descriptor more. */
+/* Tries to free a descriptor after an error; true: there is one. */
 static bool make_room(struct psd_joining *joining, int error)
 {
 	return (error == EMFILE || error == ENFILE) &&
@@ -91,14 +91,14 @@ static struct psd_talk *add_talk(struct psd_joining *joining, int fd)
 	struct psd_talk *talk;
 
 	if (joining->n_talks == joining->most_talks)
-		/* there are fewer of ours */
+		/* this host has opened fewer */
 		(void)drop_oldest_stranger(joining, "says nothing, and too many others come");
 	talk = &joining->talks[joining->n_talks++];
 	*talk = (struct psd_talk){.fd = fd};
 	return talk;
 }
 
-/* error: 0 where it was closed; EACCES where the other end does not know the secret. */
+/* error: 0 if the peer closed it; EACCES if it does not know the secret. */
 static enum psd_status lose(struct psd_joining *joining, struct psd_talk *talk, int error, struct psd_error *err)
 {
 	const char *how = error ? strerror(error) : "closed the connection before greeting";
@@ -109,7 +109,7 @@ static enum psd_status lose(struct psd_joining *joining, struct psd_talk *talk, 
 			return PSD_OK;
 		}
 		if (joining->excuse) {
-			joining->seats[talk->host].is_told = true; /* as far as it can be */
+			joining->seats[talk->host].is_told = true; /* as far as possible */
 			psd_talk_end(joining, talk);
 			return PSD_OK;
 		}
@@ -176,7 +176,7 @@ enum psd_status psd_handshakes_accept(struct psd_joining *joining, struct psd_er
 		if (error == EMFILE || error == ENFILE || error == EBADF || error == ENOMEM)
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot accept connections: %s",
 					     strerror(error));
-		if (error) /* nobody, or somebody who has gone again */
+		if (error) /* nobody listens, or the peer has gone again */
 			break;
 		talk = add_talk(joining, fd);
 		talk->until_sec = psd_socket_now_sec() + joining->options->greeting_sec;
@@ -187,7 +187,7 @@ enum psd_status psd_handshakes_accept(struct psd_joining *joining, struct psd_er
 	return PSD_OK;
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static enum psd_status settle(struct psd_joining *joining, struct psd_talk *talk, unsigned host, unsigned line)
 {
@@ -198,19 +198,19 @@ static enum psd_status settle(struct psd_joining *joining, struct psd_talk *talk
 	return PSD_OK;
 }
 
-/* Who gives up an attempt, and not the run. */
+/* True if the peer gives up an attempt, not the run. */
 static bool will_come_again(const struct psd_joining *joining, const struct psd_wire_head *head)
 {
 	return joining->options->attempt && psd_wire_status(head) == PSD_ELOST;
 }
 
-/* Whether a greeting is of this attempt; PSD_ELOST: it says that this one is over. name: of whoever greets. */
+/* Compares a greeting's attempt with this one. PSD_ELOST: this attempt is over. name: of the peer. */
 static enum psd_status compare_attempts(struct psd_joining *joining, const struct psd_wire_hello *hello,
 					const char *name, bool *is_of_this, struct psd_error *err)
 {
 	struct psd_mesh_attempt *attempt = joining->options->attempt;
 
-	/* who never joins again has other terms, which are compared next */
+	/* a host that never joins again has other terms, compared next */
 	*is_of_this = !attempt || hello->first_iteration == PSD_WIRE_NO_ATTEMPT ||
 		      (hello->attempt == attempt->number &&
 		       (hello->line > 0 || hello->first_iteration == attempt->first_iteration));
@@ -229,8 +229,8 @@ static enum psd_status compare_attempts(struct psd_joining *joining, const struc
 			     name, hello->first_iteration);
 }
 
-/* Somebody says that a host gives up. It counts if that host is expected, has this list of hosts, and has joined as
- * often: a run that somebody starts on hosts whose run is under way does not end that. */
+/* A peer says that a host gives up. That counts only if the host is expected, has the same list of hosts, and has
+ * joined as often: another run on the same hosts must not end this one. */
 static enum psd_status take_failed(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
 {
 	const struct psd_wire_failed *failed = &talk->greeting.failed;
@@ -283,7 +283,7 @@ static const char *find_mistake(const struct psd_joining *joining, const struct 
 	return text;
 }
 
-/* A host of this run finds out by itself, and says that it gives up, or comes again. */
+/* Remarks that a host greeted in vain; it will give up or come again. */
 static void greet_in_vain(struct psd_joining *joining, struct psd_talk *talk)
 {
 	(void)psd_joining_greet(joining, talk->fd, talk->greeting.hello.line);
@@ -291,7 +291,7 @@ static void greet_in_vain(struct psd_joining *joining, struct psd_talk *talk)
 	psd_greeting_release(&talk->greeting);
 }
 
-/* It is a host of this run. */
+/* Accepts a greeting of a host of this run. */
 static enum psd_status take_host(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
 {
 	const struct psd_wire_hello hello = talk->greeting.hello;
@@ -351,7 +351,7 @@ static enum psd_status take_answer(struct psd_joining *joining, struct psd_talk 
 	if (talk->greeting.head.kind == PSD_WIRE_FAILED)
 		return psd_error_set(err, psd_wire_status(&talk->greeting.head), PSD_NOWHERE, "%s",
 				     talk->greeting.failed.words);
-	if (hello->host == joining->options->self) /* by chance TCP has given this end the port that it looks for */
+	if (hello->host == joining->options->self) /* by chance TCP has connected this port to itself */
 		return lose(joining, talk, 0, err);
 	if (hello->host != talk->host || hello->line != talk->line || hello->n_hosts != joining->n_hosts)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
@@ -367,7 +367,7 @@ static enum psd_status take_answer(struct psd_joining *joining, struct psd_talk 
 	return settle(joining, talk, talk->host, talk->line);
 }
 
-/* While this host gives up: whoever greets, or gives up as well, knows then. */
+/* Reads while this host gives up: a peer that greets, or gives up as well, has been told. */
 static enum psd_status take_while_excusing(struct psd_joining *joining, struct psd_talk *talk)
 {
 	const bool has_failed = talk->greeting.head.kind == PSD_WIRE_FAILED;
@@ -380,7 +380,7 @@ static enum psd_status take_while_excusing(struct psd_joining *joining, struct p
 	return PSD_OK;
 }
 
-/* Ours, where there is a secret; else there is nothing to prove. */
+/* Ends the proof of the secret on a connection that this host opened. */
 static enum psd_status finish_proving(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
 {
 	const int error = psd_secret_prove(joining->options->secret, talk->fd);
@@ -465,7 +465,7 @@ enum psd_status psd_handshakes_hear_joined(struct psd_joining *joining, unsigned
 			     psd_wire_decode_failed(bytes + PSD_WIRE_HEAD_BYTES).words);
 }
 
-/* Where nobody answers, the kernel would go on for minutes; the host may have another address. */
+/* Gives an attempt up before the kernel does, after minutes; the host may have another address. */
 static void give_up_connecting(struct psd_joining *joining, struct psd_talk *talk)
 {
 	try_again_later(joining, talk->host, ETIMEDOUT);

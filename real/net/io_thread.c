@@ -1,4 +1,4 @@
-/* Two lists and a mutex lie between the loop and the thread; what an errand is about belongs to whoever has it. */
+/* Two lists and a mutex lie between the event loop and the thread. A job belongs to the side that holds it. */
 #define _GNU_SOURCE
 #include "real/net/io_thread.h"
 
@@ -15,11 +15,11 @@
 
 enum { MAX_EVENTS = 64, READ_ONCE_BYTES = 1 << 18 };
 
-#define KICK UINT32_MAX /* in epoll, beside the numbers of slots */
+#define KICK UINT32_MAX /* in epoll, beside slot numbers */
 
 struct slot {
-	struct psd_errand *send, *read; /* under way; NULL: none */
-	uint32_t events;		/* that epoll watches; 0: the connection is not in it */
+	struct psd_errand *send, *read; /* current jobs; NULL: none */
+	uint32_t events;		/* watched by epoll; 0: not in it */
 	int fd;
 };
 
@@ -28,7 +28,7 @@ struct psd_io_thread {
 	bool has_thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	struct psd_errand *given, *over; /* lists, by the mutex; given: the last one first */
+	struct psd_errand *given, *over; /* lists, guarded by the mutex; last one first */
 	bool has_recalled, is_ending;
 	int kick_fd, wake_fd, epoll_fd;
 	struct slot *slots; /* the thread's, as is the rest */
@@ -41,12 +41,13 @@ static void write_count(int fd)
 	const uint64_t one = 1;
 	const ssize_t n_written = write(fd, &one, sizeof(one));
 
-	(void)n_written; /* a counter that is full wakes as well */
+	(void)n_written; /* a full counter wakes as well */
 }
 
 /* ---- the thread ---- */
 
-/* Nothing is watched for nobody: an end would be told again and again. False: errno says why it is not watched. */
+/* Watches only what a job waits for: epoll would report an end of connection again and again. Returns false with
+ * errno. */
 static bool watch(const struct psd_io_thread *io_thread, struct slot *slot)
 {
 	const uint32_t events = (slot->send ? (uint32_t)EPOLLOUT : 0u) | (slot->read ? (uint32_t)EPOLLIN : 0u);
@@ -61,13 +62,13 @@ static bool watch(const struct psd_io_thread *io_thread, struct slot *slot)
 	return true;
 }
 
-/* To the loop, which may close the connection as soon as it has it. */
+/* Returns a job to the loop, which may then close the connection. */
 static void end_errand(struct psd_io_thread *io_thread, struct slot *slot, struct psd_errand **place)
 {
 	struct psd_errand *errand = *place;
 
 	*place = NULL;
-	(void)watch(io_thread, slot); /* to watch less does not fail */
+	(void)watch(io_thread, slot); /* watching less cannot fail */
 	pthread_mutex_lock(&io_thread->mutex);
 	errand->is_over = true;
 	errand->next = io_thread->over;
@@ -77,7 +78,7 @@ static void end_errand(struct psd_io_thread *io_thread, struct slot *slot, struc
 	write_count(io_thread->wake_fd);
 }
 
-/* As the carrier. */
+/* Moves bytes; returns as the carrier. */
 static ssize_t move(const struct psd_io_thread *io_thread, struct psd_errand *errand)
 {
 	unsigned n_begun, n_left;
@@ -95,7 +96,7 @@ static ssize_t move(const struct psd_io_thread *io_thread, struct psd_errand *er
 	return n_moved;
 }
 
-/* Until it is over or would have to wait. */
+/* Moves bytes until the job ends or would block. */
 static void advance(struct psd_io_thread *io_thread, struct slot *slot, struct psd_errand **place)
 {
 	struct psd_errand *errand = *place;
@@ -113,7 +114,7 @@ static void advance(struct psd_io_thread *io_thread, struct slot *slot, struct p
 	}
 }
 
-/* New errands, and those that are to come home. False: all is to end. */
+/* Takes new and recalled jobs. Returns false when the thread is to end. */
 static bool take_kick(struct psd_io_thread *io_thread)
 {
 	struct psd_errand *given;
@@ -181,7 +182,7 @@ static void *carry(void *context)
 	return NULL;
 }
 
-/* ---- the loop ---- */
+/* ---- the event loop ---- */
 
 static bool fill(struct psd_io_thread *io_thread, unsigned n_slots)
 {

@@ -1,4 +1,4 @@
-/* Who is joined and who is not, and the words about it. */
+/* State of the joining, and its messages. */
 #define _POSIX_C_SOURCE 200809L
 #include "real/net/joining.h"
 
@@ -47,7 +47,7 @@ bool psd_joining_is_settled(const struct psd_joining *joining, unsigned host)
 				: psd_joining_next_line(joining, host) == joining->options->n_connections);
 }
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
 void psd_joining_remark(struct psd_joining *joining, const char *what, const char *name, const char *words)
 {

@@ -1,6 +1,5 @@
-/* Everybody listens, and connects to the lower numbers. One loop looks at all connections at once: those that this host
- * has begun, and those that somebody has. Whom it connects to it knows from the list of hosts; whoever connects may be
- * a stranger. */
+/* Every host listens, and connects to the hosts with lower numbers. One loop serves all connections. This host knows
+ * the peers that it connects to; a process that connects here may be a stranger. */
 #define _POSIX_C_SOURCE 200809L
 #include "real/net/mesh.h"
 
@@ -14,7 +13,7 @@
 #include "real/net/joining.h"
 #include "real/net/secret.h"
 
-#define EXCUSE_SEC 1.0 /* several attempts of those who try to connect */
+#define EXCUSE_SEC 1.0 /* time for several attempts to connect */
 
 static const struct psd_socket_options socket_options = {.has_buffers = false};
 
@@ -60,7 +59,7 @@ static void list_polls(const struct psd_joining *joining)
 	*poll = (struct pollfd){.fd = joining->listener, .events = POLLIN};
 }
 
-/* Talks are heard from the last on, for the last takes the place of one that ends. */
+/* Handshakes are served from the last one down, since the last one moves when another ends. */
 static enum psd_status turn(struct psd_joining *joining, struct psd_error *err)
 {
 	enum psd_status status = psd_handshakes_begin(joining, err);
@@ -90,7 +89,7 @@ static bool are_all_settled(const struct psd_joining *joining)
 	return true;
 }
 
-/* To everybody who is there; whoever is not may hear it by psd_mesh_excuse(). */
+/* Tells all connected hosts; psd_mesh_excuse() reaches others. */
 static void give_up(struct psd_joining *joining, const struct psd_error *err)
 {
 	const unsigned n_fds = joining->n_hosts * joining->options->n_connections;
@@ -113,7 +112,7 @@ static void give_up(struct psd_joining *joining, const struct psd_error *err)
 	}
 }
 
-/* With no connection of the attempt that is over; who has one is told. */
+/* Closes all connections of the attempt that is over; peers are told. */
 static void begin_anew(struct psd_joining *joining, const struct psd_error *err)
 {
 	struct psd_mesh_attempt *attempt = joining->options->attempt;
@@ -155,7 +154,7 @@ static enum psd_status settle_all(struct psd_joining *joining, struct psd_error 
 	return status;
 }
 
-/* ---- from the beginning to the end ---- */
+/* ---- opening and closing ---- */
 
 enum psd_status psd_mesh_listen(const struct psd_mesh_host *self, int *listener, struct psd_error *err)
 {
@@ -179,8 +178,8 @@ static enum psd_status open_joining(struct psd_joining *joining, struct psd_erro
 	return psd_mesh_listen(&joining->options->hosts[joining->options->self], &joining->listener, err);
 }
 
-/* Counts the files that may be opened: with too few, hosts would join and be dropped until the time is over. This
- * host has no lines to itself; their share is for strangers. */
+/* Checks the limit of open files: with too few, hosts would join and be dropped until the time is over. This host needs
+ * no connections to itself; strangers get that share. */
 static enum psd_status check_files(struct psd_joining *joining, struct psd_error *err)
 {
 	const unsigned n_needed = joining->n_hosts * joining->options->n_connections;
@@ -286,9 +285,9 @@ void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsig
 	joining = make_joining(&options, fds);
 	joining.excuse = line.text;
 	status = open_joining(&joining, &ignored);
-	if (status != PSD_ENOMEM) /* without a listener those of lower numbers hear it */
+	if (status != PSD_ENOMEM) /* without a listener only lower hosts hear it */
 		status = settle_all(&joining, &ignored);
-	(void)status; /* whoever is not there is not told */
+	(void)status; /* absent hosts are not told */
 	close_joining(&joining);
 	free(fds);
 }

@@ -1,4 +1,4 @@
-/* Byte by byte, so that alignment and the machine's byte order do not matter. */
+/* Fields are written byte by byte, so alignment and byte order of the machine do not matter. */
 #include "real/net/wire.h"
 
 #include <inttypes.h>
@@ -74,7 +74,7 @@ static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
 		[PSD_WIRE_LINES] = PSD_WIRE_LINES_BYTES,   [PSD_WIRE_INVITATION] = PSD_WIRE_INVITATION_BYTES,
 	};
 
-	return kind == PSD_WIRE_DATA || length_bytes == small[kind]; /* the program knows those of tensors */
+	return kind == PSD_WIRE_DATA || length_bytes == small[kind]; /* only the program knows lengths of tensors */
 }
 
 enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head,

@@ -1,4 +1,4 @@
-/* All files stay open, and mapped: what is read of them is read once. */
+/* All files stay open and mapped; values are read once. */
 #include "real/session/old_checkpoint.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@ static struct psd_place place_of(const char *path)
 	return (struct psd_place){.path = path};
 }
 
-/* ---- what a file says ---- */
+/* ---- metadata of a file ---- */
 
 struct psd_old_checkpoint_notes psd_old_checkpoint_read_notes(const struct psd_tensor_file *file)
 {
@@ -34,7 +34,7 @@ struct psd_old_checkpoint_notes psd_old_checkpoint_read_notes(const struct psd_t
 	};
 }
 
-/* One for each iteration at least, and at most what the largest cluster takes. */
+/* At least one sample per iteration, and at most those of the largest cluster. */
 static enum psd_status read_samples(uint64_t *samples, const char *text, uint32_t iterations, const char *path,
 				    struct psd_error *err)
 {
@@ -80,7 +80,7 @@ struct psd_checkpoint_path psd_old_checkpoint_path(const struct psd_old_checkpoi
 	return psd_checkpoint_path(old->checkpoints, (struct psd_checkpoint_host){host, old->n_hosts}, old->iterations);
 }
 
-/* Of a host's file, whose name is one thing that it says of itself. */
+/* Checks the file name against the host that the file names. */
 static enum psd_status check_name(const struct psd_old_checkpoint *old, const struct psd_old_checkpoint_notes *notes,
 				  unsigned host, const char *path, struct psd_error *err)
 {
@@ -116,7 +116,7 @@ static enum psd_status check_model(const struct psd_old_checkpoint_notes *notes,
 			     "see train.start");
 }
 
-/* Files of two runs may lie beside each other where somebody has put them there. */
+/* Files of two runs may be in one folder if somebody copied them there. */
 static enum psd_status check_run(const struct psd_old_checkpoint *old, const struct psd_old_checkpoint_notes *notes,
 				 const char *path, struct psd_error *err)
 {
@@ -192,11 +192,11 @@ unsigned psd_old_checkpoint_root(const struct psd_old_checkpoint *old, unsigned 
 	return has_root ? old->shard_map.items[place->item].root : 0;
 }
 
-/* A buffer is called by its item's first tensor. Looked for once, as it is read range by range. */
+/* Finds a buffer, named after its item's first tensor. The result is kept, since buffers are read range by range. */
 static void look(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned item)
 {
 	const unsigned first = old->shard_map.items[item].tensors[0];
-	char name[NAME_MAX_BYTES]; /* no file has a longer one */
+	char name[NAME_MAX_BYTES]; /* longest name in a file */
 
 	if (old->has_looked && old->buffer == buffer && old->item == item)
 		return;
@@ -208,7 +208,7 @@ static void look(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigne
 	old->item = item;
 }
 
-/* Blocks are of what is compressed. */
+/* Blocks belong to compressed buffers. */
 static bool may_keep(const struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned tensor)
 {
 	return old->shard_map.places[tensor].is_known &&

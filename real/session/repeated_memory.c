@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FOLD_BYTES = 1 << 20 }; /* within a second-level cache: copies out of it and into it cost least */
+enum { FOLD_BYTES = 1 << 20 }; /* fits into a second-level cache, where copies are cheapest */
 
 static bool map_folds(const struct psd_repeated_memory *folded, int fd)
 {
@@ -29,7 +29,7 @@ enum psd_status psd_repeated_memory_open(struct psd_repeated_memory *folded, uin
 		is_made = made.base && map_folds(&made, fd);
 	}
 	if (fd >= 0)
-		close(fd); /* the mapping keeps it */
+		close(fd); /* the mapping keeps the memory */
 	if (!is_made) {
 		psd_repeated_memory_close(&made);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for messages of %.0f MB",

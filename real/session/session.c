@@ -1,4 +1,4 @@
-/* A session's life: join the others, carry the program out, say goodbye, report. */
+/* Life of a session: join the others, execute the program, part, report. */
 #define _GNU_SOURCE
 #include "real/session/session.h"
 
@@ -12,7 +12,7 @@
 
 /* ---- opening ---- */
 
-/* Zeros, until the worker ends. */
+/* Zeroed memory that lives as long as the worker. */
 static void *take(struct psd_worker *worker, size_t n, size_t bytes)
 {
 	return psd_arena_take(&worker->arena, n * bytes);
@@ -23,7 +23,7 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	const uint32_t n_iterations = worker->options->n_iterations;
 	const size_t n_ops = worker->program->n_ops;
 
-	/* a peer is at most two windows ahead, and local steps; as much again for what comes late elsewhere */
+	/* a peer is at most two windows and its local steps ahead; twice that, for late reports of others */
 	worker->losses.window = 4 * worker->program->window + 2 * (psd_plan_steps(worker->plan) - 1);
 	worker->peers = take(worker, worker->n_hosts, sizeof(*worker->peers));
 	worker->last_sec = take(worker, n_ops, sizeof(*worker->last_sec));
@@ -85,7 +85,7 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties, iterations, &seam, err);
 }
 
-/* A server that no worker sends anything: it may have parts of nothing to sum, as often as it likes. */
+/* A server without any part of an item: it has nothing to sum. */
 static bool is_idle(const struct psd_worker *worker)
 {
 	const struct psd_program *program = worker->program;
@@ -98,7 +98,7 @@ static bool is_idle(const struct psd_worker *worker)
 	return is_idle;
 }
 
-/* It is done before the others begin, and has no iterations that they could all go on from. */
+/* Such a server ends before the others begin, and has no iterations to resume together. */
 static enum psd_status refuse_idle(const struct psd_worker *worker, struct psd_error *err)
 {
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = worker->options->made->costed->scenario->path},
@@ -123,7 +123,7 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 	return status || !worker->options->checkpoints ? status : psd_worker_begin_saving(worker, err);
 }
 
-/* What they are at ends first. */
+/* Waits for their current jobs. */
 static void close_lanes(struct psd_worker *worker, enum psd_resource but)
 {
 	for (int r = 0; r < PSD_RESOURCES; r++)
@@ -139,7 +139,7 @@ static void close_worker(struct psd_worker *worker, bool is_orderly)
 	psd_emulated_close(worker->emulated);
 	psd_interpreter_release(&worker->interpreter);
 	psd_duties_release(&worker->duties);
-	psd_feed_close(worker->feed); /* it may read into memory that the device gave */
+	psd_feed_close(worker->feed); /* it may read into memory of the device */
 	if (worker->has_device)
 		worker->kind->close(worker->device);
 	psd_memory_release(&worker->memory);
@@ -151,7 +151,7 @@ static void close_worker(struct psd_worker *worker, bool is_orderly)
 	psd_arena_release(&worker->arena);
 }
 
-/* A separate server works on what arrives, in its host's memory; who replays works on nothing. */
+/* A separate server computes in host memory, a replay not at all. */
 static const struct psd_device_kind *kind_of(const struct psd_worker_options *options)
 {
 	const bool is_worker = psd_layout_is_worker(&options->made->plan.layout, options->self);
@@ -199,7 +199,7 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 	return status;
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
 static bool have_all_said_bye(const struct psd_worker *worker)
 {
@@ -209,7 +209,7 @@ static bool have_all_said_bye(const struct psd_worker *worker)
 	return true;
 }
 
-/* Nobody leaves before everybody has what it needs: who leaves early has failed. */
+/* Sends BYE and waits for all others: a host that leaves early has failed. */
 static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error *err)
 {
 	struct psd_wire_bye bye;
@@ -222,7 +222,7 @@ static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error
 	bye = (struct psd_wire_bye){worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node};
 	worker->phase = PSD_PHASE_PARTING;
 	psd_worker_say_bye(worker, &bye);
-	return psd_connections_flush(worker->connections, err); /* a turn first waits for something to happen */
+	return psd_connections_flush(worker->connections, err); /* otherwise a turn would first wait */
 }
 
 static void remark_detour(const struct psd_worker *worker)
@@ -235,7 +235,7 @@ static void remark_detour(const struct psd_worker *worker)
 		options->remark(options->context, how.text);
 }
 
-/* The parameters are final: what observes them has them now. */
+/* Parameters are final; observers may read them. */
 static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 {
 	struct psd_worker_result *result = &worker->result;
@@ -257,7 +257,7 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 	return status;
 }
 
-/* With the pause after the last iteration. */
+/* Including the pause after the last iteration. */
 static bool is_complete(const struct psd_worker *worker)
 {
 	return psd_interpreter_host_is_complete(&worker->interpreter, 0) &&
@@ -292,7 +292,7 @@ void psd_session_close(struct psd_worker *session, enum psd_status status, const
 	if (status && session->connections)
 		psd_worker_say_failed(session, status, err);
 	if (status && psd_worker_is_held(session)) {
-		close_lanes(session, PSD_RESOURCE_NIC); /* what a library still writes to stays */
+		close_lanes(session, PSD_RESOURCE_NIC); /* a library may still write to its memory */
 		psd_feed_close(session->feed);
 		return;
 	}

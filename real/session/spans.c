@@ -1,4 +1,5 @@
-/* Records and their way into a trace. Files are read twice, for their beginning and for the text, and never held. */
+/* Records, and the trace made of them. Files are read twice, for their beginning and for the text, and never held in
+ * memory. */
 #include "real/session/spans.h"
 
 #include <errno.h>
@@ -74,9 +75,9 @@ enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_p
 
 struct trace {
 	FILE *out;
-	struct psd_text text; /* of one event */
-	double zero_sec;      /* of the first span */
-	unsigned host;	      /* whose spans are told, and how many there were */
+	struct psd_text text; /* one event */
+	double zero_sec;      /* time of the first span */
+	unsigned host;	      /* host of the current spans, and their number */
 	uint64_t n_spans;
 	uint32_t last_iteration; /* see psd_spans_write() */
 };

@@ -1,11 +1,11 @@
-/* What a worker receives. A message is taken only if the program has it: this operation, from this peer, in this
- * iteration, of this length, once; what comes too early waits outside. */
+/* Incoming messages. A message is accepted only if the program expects it: operation, peer, iteration and length, once.
+ * One that is too early waits in its connection. */
 #include <assert.h>
 #include <inttypes.h>
 
 #include "real/session/worker_parts.h"
 
-/* ---- what is expected ---- */
+/* ---- expectations ---- */
 
 static enum psd_welcome refuse(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 			       const char *what, struct psd_error *err)
@@ -30,7 +30,7 @@ static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, c
 	if (is_report && (worker->self != 0 || !psd_layout_is_worker(worker->layout, peer) ||
 			  head->iteration >= worker->options->n_iterations))
 		return refuse(worker, peer, head, "a report that nobody expects", err);
-	/* its row must be free: the iteration that had it before is complete when this host is that far */
+	/* its row must be free, which holds once this host is that far */
 	if (is_report &&
 	    head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + worker->losses.window / 2)
 		return PSD_WELCOME_LATER;
@@ -39,7 +39,7 @@ static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, c
 	return PSD_WELCOME_NOW;
 }
 
-/* Not before this host has room for it. */
+/* True once this host has memory for the iteration. */
 static bool is_in_window(const struct psd_worker *worker, uint32_t iteration)
 {
 	return worker->phase != PSD_PHASE_OPENING &&
@@ -51,8 +51,9 @@ static const struct psd_period *period_of(const struct psd_worker *worker)
 	return psd_interpreter_period(&worker->interpreter, 0);
 }
 
-/* A peer that sends of an iteration has all it needs of the one window - 1 before, so this host had begun that, and so
- * had what it needed of the one window - 1 before that. With local steps the same is true of exchanges. */
+/* True if the iteration is impossible. A peer that sends in an iteration has what it needs of the one window - 1
+ * before, so this host had begun that one, and had what it needed of the one window - 1 before. With local steps this
+ * holds for exchanges. */
 static bool is_out_of_turn(const struct psd_worker *worker, uint32_t iteration, uint32_t next)
 {
 	return iteration < next ||
@@ -61,7 +62,7 @@ static bool is_out_of_turn(const struct psd_worker *worker, uint32_t iteration, 
 	       (is_in_window(worker, iteration) && !psd_period_exchanges(period_of(worker), iteration));
 }
 
-/* READY comes to worker 0 from a worker; BEGIN from worker 0 to one that is ready. */
+/* Accepts READY on worker 0, and BEGIN from worker 0 on a host that is ready. */
 static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				      struct psd_error *err)
 {
@@ -82,7 +83,7 @@ static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, 
 	return is_in_window(worker, head->iteration) ? PSD_WELCOME_NOW : PSD_WELCOME_LATER;
 }
 
-/* A message of an iteration that has its turn, from a peer whose messages come in order. */
+/* Decides about a message of an iteration from a peer whose messages are in order. */
 static enum psd_welcome expect_turn(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				    struct psd_error *err)
 {
@@ -90,7 +91,7 @@ static enum psd_welcome expect_turn(struct psd_worker *worker, unsigned peer, co
 
 	if (is_out_of_turn(worker, head->iteration, next))
 		return refuse(worker, peer, head, "a message out of turn", err);
-	/* the one before is there, but its latency is not over yet, or a chunk of it is on another connection */
+	/* the one before is there but its latency is not over, or a chunk of it is on another connection */
 	return !is_in_window(worker, head->iteration) || head->iteration > psd_period_next(period_of(worker), next)
 		       ? PSD_WELCOME_LATER
 		       : PSD_WELCOME_NOW;
@@ -155,7 +156,7 @@ static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, co
 		return expect_early(worker, peer, head, err);
 	if (head->part < transfer->next_receive)
 		return refuse(worker, peer, head, "a step out of turn", err);
-	/* others' messages of earlier steps are missing, or latency of one, or a chunk on another connection */
+	/* others' messages of earlier steps are missing, or delayed, or have a chunk on another connection */
 	if (head->part > transfer->next_receive)
 		return PSD_WELCOME_LATER;
 	psd_worker_step_inlet(worker, task, &step, head->part, inlet);
@@ -175,7 +176,7 @@ static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, co
 	return refuse(worker, peer, head, "a message that the program does not have", err);
 }
 
-/* The host may be at the fence that this is for, or before it. */
+/* The host may be at the fence of these steps, or before it. */
 static enum psd_welcome expect_steps(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				     struct psd_error *err)
 {
@@ -210,7 +211,7 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 	return refuse(worker, peer, head, "a second greeting", err);
 }
 
-/* ---- what is there ---- */
+/* ---- arrivals ---- */
 
 static void arrived_message(struct psd_worker *worker, struct psd_peer *from, unsigned peer,
 			    const struct psd_wire_head *head)
@@ -277,7 +278,7 @@ static void left(void *context, unsigned peer)
 	struct psd_worker *worker = context;
 
 	(void)peer;
-	if (worker->transfer.is_sending) { /* the collective holds the NIC: nothing else was on its way */
+	if (worker->transfer.is_sending) { /* the collective holds the NIC: nothing else was being sent */
 		worker->transfer.is_sending = false;
 		worker->transfer.has_left = true;
 		psd_worker_advance(worker);

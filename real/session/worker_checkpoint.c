@@ -1,4 +1,4 @@
-/* What a run goes on from: written between two iterations, read before the first. And what it starts from. */
+/* Checkpoints: written between two iterations, read before the first. Also the file of initial parameters. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static struct psd_checkpoint_host host_of(const struct psd_worker *worker)
 	return (struct psd_checkpoint_host){worker->self, worker->n_hosts};
 }
 
-/* What a checkpoint is of: a line that equal programs have. */
+/* A line that is equal for equal programs. */
 static enum psd_status describe_program(struct psd_text *program, const struct psd_worker *worker,
 					struct psd_error *err)
 {
@@ -41,8 +41,8 @@ static uint64_t hash_terms(const struct psd_worker *worker)
 	return terms ? psd_hash_bytes(PSD_HASH_START, terms, strlen(terms)) : worker->saved.terms_hash;
 }
 
-/* Files of one run have the same, on all hosts: where hosts have folders of their own, those of two runs may lie in
- * them. A run that goes on by the terms that it had is the same run. */
+/* Hash of the run, equal on all hosts: folders of hosts may contain files of two runs. A run that resumes with
+ * unchanged terms keeps its hash. */
 static uint64_t hash_run(const struct psd_worker *worker)
 {
 	const uint64_t terms_hash = hash_terms(worker);
@@ -64,7 +64,7 @@ static enum psd_status write_parts(const struct psd_state *state, unsigned n_par
 	return status ? status : psd_tensor_writer_finish(writer, err);
 }
 
-/* The first so many of them. */
+/* Writes the first n_parts parts. */
 static enum psd_status write_file(const struct psd_state *state, unsigned n_parts, struct psd_checkpoint_path path,
 				  const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
 {
@@ -84,7 +84,7 @@ static enum psd_status write_file(const struct psd_state *state, unsigned n_part
 	return status;
 }
 
-/* What a host's file says of itself. */
+/* Metadata of a host's file. */
 struct said {
 	struct psd_text program, shard_map;
 	char iterations[NUMBER_TEXT_MAX], samples[NUMBER_TEXT_MAX], host[HOST_TEXT_MAX];
@@ -147,7 +147,7 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 	enum { N_NOTES = sizeof(notes) / sizeof(notes[0]), N_PLAIN_NOTES = 3 };
 	enum psd_status status = psd_checkpoint_begin(checkpoints, iterations, err);
 
-	/* parameters first: a run whose last checkpoint is whole is not carried out again, and must have left them */
+	/* parameters first: a run whose last checkpoint is complete is not repeated, so they must be there */
 	if (!status && worker->self == 0)
 		status = write_file(state, state->n_plain, psd_checkpoint_parameters_path(checkpoints), notes,
 				    N_PLAIN_NOTES, err);
@@ -255,9 +255,9 @@ enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *
 	return status;
 }
 
-/* ---- a start ---- */
+/* ---- initial parameters ---- */
 
-/* Some of them are named. */
+/* Names some of them. */
 static void remark_missing(const struct psd_worker *worker, const struct psd_text *names, unsigned n_missing,
 			   unsigned n)
 {

@@ -1,9 +1,9 @@
-/* Sums that a library outside carries out in place of the steps of a transfer: which library, its opening over the
- * mesh, and a sum as a job of a lane of its own.
+/* Collectives executed by an external library in place of psd's own transfers: its choice, its opening over the mesh,
+ * and sums as jobs of a lane.
  *
- * A library inside nodes has two jobs on a node's first worker. The first sums the node's gradients and copies the sum
- * to the host; then first workers take the steps of a ring; the second job copies what that gives back to the device
- * and spreads it over the node. Other workers do both parts in one job, whose second part waits on the device. */
+ * A library inside nodes has two jobs on a node's leader. The first sums the node's gradients and copies the sum to the
+ * host; then the leaders execute a ring; the second job copies its result to the device and broadcasts it in the node.
+ * Other workers do both in one job, which waits on the device in between. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <unistd.h>
@@ -113,7 +113,7 @@ static enum psd_status exchange_invitation(const struct psd_worker *worker, cons
 }
 
 struct opening {
-	struct psd_job job; /* the first: what the lane's second stage sees */
+	struct psd_job job; /* first, for the lane's second stage */
 	struct psd_library_options options;
 };
 
@@ -125,7 +125,7 @@ static void open_job(void *context)
 	opening->job.status = worker->library_kind->open(&worker->library, &opening->options, &opening->job.err);
 }
 
-/* In the thread that will sum. */
+/* Runs in the thread that will sum. */
 static enum psd_status open_lane(struct psd_worker *worker, const uint8_t *invitation, struct psd_error *err)
 {
 	struct psd_jobs *jobs = &worker->jobs[PSD_RESOURCE_NIC];
@@ -170,7 +170,7 @@ enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct 
 
 /* ---- sums ---- */
 
-/* What the steps that stand for the library's own would send and bring. */
+/* Counts the bytes that psd's own algorithm would move. */
 static void count_bytes(struct psd_worker *worker, struct psd_task task)
 {
 	const struct psd_payload *payload = &worker->program->ops[task.op].payload;
@@ -183,7 +183,7 @@ static void count_bytes(struct psd_worker *worker, struct psd_task task)
 	}
 }
 
-/* What goes between nodes is counted as it goes where the library is inside them. */
+/* Traffic between nodes is counted as it happens if the library works inside them. */
 void psd_worker_start_sum(struct psd_worker *worker, struct psd_task task)
 {
 	if (!worker->library_kind->is_inside_nodes)
@@ -233,7 +233,7 @@ static bool moves_on(struct psd_worker *worker, enum psd_sum_state from, enum ps
 	return atomic_compare_exchange_strong(&worker->sum_state, &from, to);
 }
 
-/* What is summed, in that memory. */
+/* Segments of the summed values in that memory. */
 static unsigned find_pieces(const struct psd_worker *worker, const struct psd_memory *memory, struct psd_task task,
 			    struct iovec segments[PSD_SEGMENTS_MAX])
 {
@@ -243,7 +243,7 @@ static unsigned find_pieces(const struct psd_worker *worker, const struct psd_me
 			       worker->self, segments);
 }
 
-/* Where the session was closed meanwhile this thread has nothing left to return to. */
+/* Never returns if the session was closed meanwhile: the caller's memory is gone. */
 static enum psd_status call(struct psd_worker *worker, struct psd_task task, bool is_spread, struct psd_error *err)
 {
 	const struct psd_library_kind *kind = worker->library_kind;
@@ -261,7 +261,7 @@ static enum psd_status call(struct psd_worker *worker, struct psd_task task, boo
 	return status;
 }
 
-/* Between the device and its host, in turn with what the library has begun. */
+/* Copies between device and host, ordered after the library's work. */
 static enum psd_status copy(struct psd_worker *worker, struct psd_task task, bool is_out, struct psd_error *err)
 {
 	struct iovec here[PSD_SEGMENTS_MAX], there[PSD_SEGMENTS_MAX];
@@ -290,7 +290,7 @@ enum psd_status psd_worker_sum(struct psd_worker *worker, struct psd_task task, 
 	return call(worker, task, true, err);
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
 bool psd_worker_is_held(struct psd_worker *worker)
 {

@@ -1,5 +1,5 @@
-/* A worker that computes nothing: what is not the network takes as long as it is predicted to, by timers of the event
- * loop. Its clock is the cluster's, slower than the machine's, so that all it says is in the cluster's seconds. */
+/* A worker that computes nothing: everything but the network takes its predicted time, by timers of the event loop. Its
+ * clock is the cluster's, slower than the machine's, so all reports are in the cluster's seconds. */
 #include <math.h>
 
 #include "engine/program/jitter.h"
@@ -9,7 +9,7 @@ enum { NO_ALARM = PSD_RESOURCES };
 
 /* ---- opening ---- */
 
-/* No message is longer. */
+/* Size of the largest message. */
 static uint64_t most_bytes(const struct psd_worker *worker)
 {
 	uint64_t most = 0;
@@ -49,7 +49,7 @@ void psd_worker_keep_up(struct psd_worker *worker, struct psd_task task)
 	}
 }
 
-/* ---- alarms ---- */
+/* ---- timers ---- */
 
 void psd_worker_set_alarm(struct psd_worker *worker, enum psd_resource resource, struct psd_task task, double sec)
 {
@@ -64,7 +64,7 @@ void psd_worker_replay(void *context, unsigned host, enum psd_resource resource,
 	const struct psd_scenario *scenario = worker->options->made->costed->scenario;
 	const enum psd_op_kind kind = worker->program->ops[task.op].kind;
 
-	(void)host; /* the interpreter has this one only */
+	(void)host; /* the interpreter has one host only */
 	psd_worker_watch_load(worker, task.iteration);
 	if (kind == PSD_OP_FORWARD || kind == PSD_OP_BACKWARD)
 		sec *= psd_jitter_factor(scenario->jitter_ratio, scenario->seed, worker->self, task);
@@ -73,7 +73,7 @@ void psd_worker_replay(void *context, unsigned host, enum psd_resource resource,
 		psd_interpreter_worked(&worker->interpreter, 0, sec);
 }
 
-/* The resource whose alarm is due first; NO_ALARM: none is set. */
+/* Resource of the earliest timer; NO_ALARM: none is set. */
 static unsigned find_first(const struct psd_worker *worker)
 {
 	unsigned first = NO_ALARM;
@@ -99,7 +99,7 @@ void psd_worker_await_alarm(struct psd_worker *worker)
 											 worker->dilation_ratio);
 }
 
-/* At the end of the last forward operation the others hear that this worker is that far. */
+/* Reports progress at the end of the last forward operation. */
 static void report_progress(struct psd_worker *worker, const struct psd_alarm *alarm)
 {
 	const struct psd_op *op = &worker->program->ops[alarm->task.op];

@@ -1,4 +1,4 @@
-/* What a worker did when, as spans on the clock that all hosts share. */
+/* Spans of this worker's operations, on the clock that all hosts share. */
 #include "real/session/worker_parts.h"
 
 static void record(struct psd_worker *worker, struct psd_task task, bool is_arrival, uint64_t bytes, double start_sec,
@@ -29,9 +29,9 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 		return;
 	}
 	if (op->kind == PSD_OP_BARRIER || !worker->jobs[psd_worker_lane(worker, op)].has_lane)
-		return; /* nothing is done, or copied, here */
+		return; /* nothing is done or copied here */
 	job = psd_worker_job(worker, psd_worker_lane(worker, op));
-	/* as its thread has measured it: the event loop may hear of it later */
+	/* as measured by its thread: the event loop may be late */
 	record(worker, task, false, op->bytes, job->start_sec, job->start_sec + job->sec);
 }
 
@@ -39,7 +39,7 @@ void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t 
 {
 	double *begun_sec = &worker->peers[peer].ops[op].begun_sec;
 
-	if (*begun_sec > 0.0) /* of several shares, the first */
+	if (*begun_sec > 0.0) /* the first of several shares */
 		return;
 	*begun_sec = psd_worker_now(worker);
 	psd_interpreter_departed(&worker->interpreter);
