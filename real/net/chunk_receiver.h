@@ -13,7 +13,7 @@
 #include "real/net/wire.h"
 
 /* Memory that a message is received into. */
-struct psd_inlet {
+struct psd_destination {
 	struct iovec segments[PSD_SEGMENTS_MAX]; /* size of the message in all, or of its values as floats */
 	unsigned n_segments;
 	const struct psd_encoding *added; /* encoding of values to add; NULL: bytes are stored */
@@ -21,17 +21,17 @@ struct psd_inlet {
 };
 
 /* Bytes of memory for each byte of the message. */
-unsigned psd_inlet_widening(const struct psd_inlet *inlet);
+unsigned psd_destination_widening(const struct psd_destination *destination);
 
 /* The first four fields are public, the others are private to chunk_receiver.c. Zeros: waits for a header. */
 struct psd_chunk_receiver {
 	struct psd_wire_head head; /* valid if has_head */
 	bool has_head;
-	bool has_inlet;
+	bool has_destination;
 	bool is_held;						 /* the payload waits until the caller accepts it */
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES]; /* the header and its tag */
 	size_t n_head_bytes;
-	struct psd_inlet inlet; /* the part still to be received */
+	struct psd_destination destination; /* the part still to be received */
 	unsigned at;
 	unsigned n_carried; /* bytes of an incomplete value */
 	uint8_t carried[sizeof(float)];
@@ -49,7 +49,7 @@ enum {
 ssize_t psd_chunk_receiver_read_head(struct psd_chunk_receiver *receiver, struct psd_carrier *carrier,
 				     unsigned tag_bytes, enum psd_status *status, struct psd_error *err);
 /* Sets the destination of the payload; it is copied. */
-void psd_chunk_receiver_open(struct psd_chunk_receiver *receiver, const struct psd_inlet *inlet);
+void psd_chunk_receiver_open(struct psd_chunk_receiver *receiver, const struct psd_destination *destination);
 /* Reads at most limit_bytes (> 0) of the payload, and behind its end the available bytes of the next header. scratch:
  * PSD_CHUNK_RECEIVER_SCRATCH_BYTES, aligned to 64. Returns as the carrier's receive(). */
 ssize_t psd_chunk_receiver_read(struct psd_chunk_receiver *receiver, struct psd_carrier *carrier, size_t limit_bytes,

@@ -9,7 +9,7 @@
 #include "real/net/mesh.h"
 #include "real/net/wire.h"
 
-enum { PSD_CONNECTIONS_MOST = 1 << (PSD_WIRE_LINES_TRIED - 1) }; /* 1, 2 and 4 are tried */
+enum { PSD_CONNECTIONS_MOST = 1 << (PSD_WIRE_TRIALS - 1) }; /* 1, 2 and 4 are tried */
 
 /* Decides whether to try at all: all hosts call it at once, with one connection each. wants_several: this host has
  * enough processors. PSD_ELOST: a host has gone, or is silent until until_sec. */
@@ -19,9 +19,9 @@ enum psd_status psd_connection_count_agree(const struct psd_mesh_options *mesh, 
  * hosts. fds: PSD_CONNECTIONS_MOST per host, unused so far. try_sec: duration of each trial. tried: on host 0, the
  * summed rates over 1, 2, 4 connections. */
 enum psd_status psd_connection_count_try(const struct psd_mesh_options *mesh, const int fds[], double try_sec,
-					 double until_sec, unsigned *n_connections, struct psd_wire_lines *tried,
+					 double until_sec, unsigned *n_connections, struct psd_wire_rates *tried,
 					 struct psd_error *err) PSD_MUST_CHECK;
 /* Exponent of the smallest number of connections whose rate is at least 90 % of the best. Pure. */
-unsigned psd_connection_count_best(const double bps[PSD_WIRE_LINES_TRIED]);
+unsigned psd_connection_count_best(const double bps[PSD_WIRE_TRIALS]);
 
 #endif

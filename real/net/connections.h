@@ -18,18 +18,18 @@
 
 struct psd_connections;
 
-enum psd_welcome {
-	PSD_WELCOME_NOW,
-	PSD_WELCOME_LATER,   /* read nothing more here until an arrival or psd_connections_resume() */
-	PSD_WELCOME_REFUSED, /* close the connection; err tells why */
+enum psd_acceptance {
+	PSD_ACCEPT_NOW,
+	PSD_ACCEPT_LATER, /* read nothing more here until an arrival or psd_connections_resume() */
+	PSD_ACCEPT_NEVER, /* close the connection; err tells why */
 };
 
 /* Callbacks, called by psd_connections_turn(), _flush() and _resume() only. */
 struct psd_connections_owner {
-	/* A header has arrived: says where the whole message goes. Called until it returns PSD_WELCOME_NOW, once per
+	/* A header has arrived: says where the whole message goes. Called until it returns PSD_ACCEPT_NOW, once per
 	 * message; head->chunk means nothing. */
-	enum psd_welcome (*expect)(void *context, unsigned peer, const struct psd_wire_head *head,
-				   struct psd_inlet *inlet, struct psd_error *err);
+	enum psd_acceptance (*expect)(void *context, unsigned peer, const struct psd_wire_head *head,
+				      struct psd_destination *destination, struct psd_error *err);
 	/* A whole message has arrived. tag: written by the sender's stamp(), for a message of tensors. */
 	void (*arrived)(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag);
 	/* The transport has taken all of a message of psd_connections_send(). */
@@ -40,9 +40,9 @@ struct psd_connections_owner {
 	/* For the decorator in real/net/emulated.h, NULL elsewhere. stamp() writes the tag of an outgoing message of
 	 * tensors. */
 	void (*stamp)(void *context, unsigned peer, const struct psd_wire_head *head, uint8_t tag[]);
-	/* Time of the next deferred arrival, which tell_due() delivers; INFINITY: none. */
+	/* Time of the next deferred arrival, which deliver_due() delivers; INFINITY: none. */
 	double (*due_sec)(void *context);
-	enum psd_status (*tell_due)(void *context, bool *has_told, struct psd_error *err);
+	enum psd_status (*deliver_due)(void *context, bool *has_delivered, struct psd_error *err);
 	void *context;
 };
 

@@ -51,18 +51,19 @@ static void left(void *context, unsigned peer)
 
 /* ---- incoming ---- */
 
-static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
-			       struct psd_error *err)
+static enum psd_acceptance expect(void *context, unsigned peer, const struct psd_wire_head *head,
+				  struct psd_destination *destination, struct psd_error *err)
 {
 	struct psd_emulated *emulated = context;
-	const enum psd_welcome welcome = emulated->owner.expect(emulated->owner.context, peer, head, inlet, err);
+	const enum psd_acceptance acceptance =
+		emulated->owner.expect(emulated->owner.context, peer, head, destination, err);
 
-	if (welcome == PSD_WELCOME_LATER)
+	if (acceptance == PSD_ACCEPT_LATER)
 		emulated->held_sec[peer] = psd_socket_now_sec();
-	return welcome;
+	return acceptance;
 }
 
-static bool is_told_at_once(const struct psd_emulated *emulated, unsigned peer, const struct psd_wire_head *head)
+static bool is_delivered_at_once(const struct psd_emulated *emulated, unsigned peer, const struct psd_wire_head *head)
 {
 	return head->kind != PSD_WIRE_DATA || emulated->is_near[peer];
 }
@@ -89,7 +90,7 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 	struct psd_emulated *emulated = context;
 	struct psd_arrival arrival = {.peer = peer, .head = *head};
 
-	if (is_told_at_once(emulated, peer, head)) {
+	if (is_delivered_at_once(emulated, peer, head)) {
 		emulated->owner.arrived(emulated->owner.context, peer, head, tag);
 		return;
 	}
@@ -105,12 +106,12 @@ static double due_sec(void *context)
 	return first ? first->due_sec : INFINITY;
 }
 
-static enum psd_status tell_due(void *context, bool *has_told, struct psd_error *err)
+static enum psd_status deliver_due(void *context, bool *has_delivered, struct psd_error *err)
 {
 	struct psd_emulated *emulated = context;
 	const struct psd_arrival *first;
 
-	*has_told = false;
+	*has_delivered = false;
 	if (emulated->is_out_of_memory)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for arrivals");
 	while ((first = psd_delay_first(&emulated->delay)) && first->due_sec <= psd_socket_now_sec()) {
@@ -118,7 +119,7 @@ static enum psd_status tell_due(void *context, bool *has_told, struct psd_error 
 
 		psd_delay_drop_first(&emulated->delay);
 		emulated->owner.arrived(emulated->owner.context, due.peer, &due.head, NULL);
-		*has_told = true;
+		*has_delivered = true;
 	}
 	return PSD_OK;
 }
@@ -181,7 +182,7 @@ enum psd_status psd_emulated_open(struct psd_emulated **emulated, const struct p
 		.lost = lost,
 		.stamp = has_pace ? stamp : NULL,
 		.due_sec = due_sec,
-		.tell_due = tell_due,
+		.deliver_due = deliver_due,
 		.context = opened,
 	};
 	*emulated = opened;

@@ -16,19 +16,19 @@ enum { PSD_MOST_STRANGERS = 1024, PSD_MOST_MISSING = 4 };
 #define PSD_FIRST_PAUSE_SEC 1e-3 /* first pause between two attempts; short, since workers start together */
 
 /* A connection whose ends do not know each other yet. */
-struct psd_talk {
+struct psd_handshake {
 	int fd;
 	bool is_ours; /* opened by this host */
 	bool is_connecting;
-	bool is_proving;     /* ours: waits for the peer's proof that it knows the secret */
-	bool is_refused;     /* terms differ: the peer is to give up */
-	unsigned host, line; /* ours: the peer, and the connection's number */
+	bool is_proving;	   /* ours: waits for the peer's proof that it knows the secret */
+	bool is_refused;	   /* terms differ: the peer is to give up */
+	unsigned host, connection; /* ours: the peer, and the connection's number */
 	double until_sec;
 	struct psd_greeting greeting;
 	char name[PSD_MESH_NAME_MAX];
 };
 
-struct psd_seat {
+struct psd_joining_host {
 	struct addrinfo *found, *next; /* lower host: its addresses, and the next to try */
 	double again_sec, pause_sec;
 	int error;	 /* lower host: errno of the last attempt; 0: none */
@@ -43,13 +43,13 @@ struct psd_joining {
 	int *fds;
 	int listener;
 	double until_sec, remind_sec;
-	struct psd_seat *seats;
-	struct psd_talk *talks;
-	unsigned n_talks, most_talks;
+	struct psd_joining_host *states;
+	struct psd_handshake *handshakes;
+	unsigned n_handshakes, most_handshakes;
 	struct pollfd *polls; /* handshakes, hosts' first connections, listener */
 	unsigned n_remarks;
-	const char *excuse; /* reason why this host gives up; NULL: it joins */
-	unsigned refused;   /* last host with other terms; n_hosts: none */
+	const char *failure; /* reason why this host gives up; NULL: it joins */
+	unsigned refused;    /* last host with other terms; n_hosts: none */
 	struct psd_error difference;
 	bool is_behind;	  /* another host is in a later attempt */
 	bool is_too_late; /* another host starts at an earlier iteration */
@@ -58,9 +58,9 @@ struct psd_joining {
 /* ---- joining.c ---- */
 
 char *psd_joining_name(const struct psd_joining *joining, unsigned host, char text[PSD_MESH_NAME_MAX]);
-int *psd_joining_first_line(const struct psd_joining *joining, unsigned host);
+int *psd_joining_first_connection(const struct psd_joining *joining, unsigned host);
 /* Number of the next connection to open; n_connections: none. */
-unsigned psd_joining_next_line(const struct psd_joining *joining, unsigned host);
+unsigned psd_joining_next_connection(const struct psd_joining *joining, unsigned host);
 /* True if nothing is left to do with this host. */
 bool psd_joining_is_settled(const struct psd_joining *joining, unsigned host);
 /* Reports the first few events. */
@@ -73,7 +73,7 @@ uint64_t psd_joining_hash(const struct psd_joining *joining);
 void psd_joining_say_failed(const struct psd_joining *joining, int fd, enum psd_status status, const char *words);
 /* Sends a reason to a peer that may not know the secret. */
 void psd_joining_say_refused(int fd, const char *words);
-bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned line);
+bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned connection);
 bool psd_joining_find_difference(const struct psd_joining *joining, unsigned host, const char *terms,
 				 struct psd_error *err);
 
@@ -83,11 +83,12 @@ bool psd_joining_find_difference(const struct psd_joining *joining, unsigned hos
 enum psd_status psd_handshakes_begin(struct psd_joining *joining, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_handshakes_accept(struct psd_joining *joining, struct psd_error *err) PSD_MUST_CHECK;
 /* Continues a handshake whose descriptor is ready. When one ends, the last one moves to its position. */
-enum psd_status psd_talk_hear(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_handshake_continue(struct psd_joining *joining, struct psd_handshake *handshake,
+				       struct psd_error *err) PSD_MUST_CHECK;
 /* Reads from a joined host: it closes, gives up, or is already further. */
-enum psd_status psd_handshakes_hear_joined(struct psd_joining *joining, unsigned host,
+enum psd_status psd_handshakes_read_joined(struct psd_joining *joining, unsigned host,
 					   struct psd_error *err) PSD_MUST_CHECK;
 void psd_handshakes_drop_silent(struct psd_joining *joining);
-void psd_talk_end(struct psd_joining *joining, struct psd_talk *talk);
+void psd_handshake_end(struct psd_joining *joining, struct psd_handshake *handshake);
 
 #endif

@@ -66,8 +66,8 @@ enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[],
 enum psd_status psd_mesh_listen(const struct psd_mesh_host *self, int *listener, struct psd_error *err) PSD_MUST_CHECK;
 /* Tells the hosts that wait for this one that it has failed; takes a second at most. n_joined, secret: as in
  * psd_mesh_options; words: the reason. */
-void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, unsigned n_joined,
-		     struct psd_secret *secret, const char *words);
+void psd_mesh_report_failure(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, unsigned n_joined,
+			     struct psd_secret *secret, const char *words);
 
 #define PSD_MESH_NAME_MAX 320
 /* Writes "worker 2 at 10.0.0.3:7411" or "server 0 at ..."; returns text. */

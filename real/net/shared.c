@@ -30,7 +30,7 @@ enum { MOST_STRANGERS = 64 };				    /* limit of messages examined */
 
 /* State of one carrier. */
 struct shared {
-	struct psd_ring_buffer *tubes; /* from lower to higher host, and back */
+	struct psd_ring_buffer *rings; /* from lower to higher host, and back */
 	struct psd_ring_buffer_end out, in;
 	bool is_over; /* the peer has closed the connection */
 };
@@ -72,7 +72,7 @@ static bool is_memory(int fd)
 static void unshare_memory(struct shared *shared)
 {
 	if (shared)
-		munmap(shared->tubes, MEMORY_BYTES);
+		munmap(shared->rings, MEMORY_BYTES);
 	free(shared);
 }
 
@@ -83,13 +83,13 @@ static struct shared *map_memory(int fd, bool is_lower)
 
 	if (!shared)
 		return NULL;
-	shared->tubes = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (shared->tubes == MAP_FAILED) {
+	shared->rings = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (shared->rings == MAP_FAILED) {
 		free(shared);
 		return NULL;
 	}
-	shared->out.ring = &shared->tubes[is_lower ? 0 : 1];
-	shared->in.ring = &shared->tubes[is_lower ? 1 : 0];
+	shared->out.ring = &shared->rings[is_lower ? 0 : 1];
+	shared->in.ring = &shared->rings[is_lower ? 1 : 0];
 	return shared;
 }
 
@@ -117,7 +117,7 @@ static int open_socket(void)
 }
 
 /* Opens the local socket. Returns a descriptor, or -1 with errno. */
-static int open_door(struct key *key)
+static int open_local_socket(struct key *key)
 {
 	struct sockaddr_un address;
 	int fd;
@@ -155,14 +155,14 @@ static bool pass(int memory_fd, const struct key *key)
 }
 
 /* Returns a passed descriptor, or -1. *is_known: the secret matched. *is_empty: no message was there. */
-static int take_passed(int door_fd, const struct key *key, bool *is_known, bool *is_empty)
+static int take_passed(int local_fd, const struct key *key, bool *is_known, bool *is_empty)
 {
 	uint64_t secret[2] = {0, 0};
 	struct iovec piece = {secret, sizeof(secret)};
 	union passed passed = {.bytes = {0}};
 	struct msghdr message = {
 		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &passed, .msg_controllen = sizeof(passed)};
-	const ssize_t n_bytes = recvmsg(door_fd, &message, MSG_CMSG_CLOEXEC);
+	const ssize_t n_bytes = recvmsg(local_fd, &message, MSG_CMSG_CLOEXEC);
 	const struct cmsghdr *head = n_bytes < 0 ? NULL : CMSG_FIRSTHDR(&message);
 	int fd = -1;
 
@@ -174,7 +174,7 @@ static int take_passed(int door_fd, const struct key *key, bool *is_known, bool 
 }
 
 /* The peer says that it has sent. Returns NULL with errno on failure. */
-static struct shared *take_memory(int door_fd, const struct key *key)
+static struct shared *take_memory(int local_fd, const struct key *key)
 {
 	bool is_known = false, is_empty = false;
 	struct shared *shared = NULL;
@@ -182,7 +182,7 @@ static struct shared *take_memory(int door_fd, const struct key *key)
 
 	for (unsigned i = 0; i < MOST_STRANGERS && !is_known && !is_empty; i++) {
 		(void)drop(fd);
-		fd = take_passed(door_fd, key, &is_known, &is_empty);
+		fd = take_passed(local_fd, key, &is_known, &is_empty);
 	}
 	if (!is_known)
 		errno = EAGAIN;
@@ -223,18 +223,18 @@ struct meeting {
 
 static enum psd_status say(const struct meeting *meeting, bool is_yes, const struct key *key, struct psd_error *err)
 {
-	uint8_t words[PSD_WIRE_WAY_BYTES] = {is_yes};
+	uint8_t words[PSD_WIRE_TRANSPORT_BYTES] = {is_yes};
 
 	memcpy(words + 1, key, sizeof(*key)); /* machines of another byte order share no memory */
-	return psd_frame_send(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret, PSD_WIRE_WAY, words,
-			      sizeof(words), err);
+	return psd_frame_send(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret, PSD_WIRE_TRANSPORT,
+			      words, sizeof(words), err);
 }
 
 static enum psd_status listen_to(const struct meeting *meeting, bool *is_yes, struct key *key, struct psd_error *err)
 {
 	uint8_t words[PSD_WIRE_SMALL_BYTES];
 	const enum psd_status status = psd_frame_read(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret,
-						      PSD_WIRE_WAY, words, meeting->join->until_sec, err);
+						      PSD_WIRE_TRANSPORT, words, meeting->join->until_sec, err);
 
 	if (status)
 		return status;
@@ -270,25 +270,25 @@ static void settle(const struct meeting *meeting, struct shared *shared, bool ha
 static enum psd_status meet_higher(const struct meeting *meeting, struct psd_error *err)
 {
 	struct key key = no_key, ignored;
-	const int door_fd = open_door(&key);
+	const int local_fd = open_local_socket(&key);
 	struct shared *shared = NULL;
 	bool is_given = false;
 	enum psd_status status;
 
-	if (door_fd < 0)
+	if (local_fd < 0)
 		remark(meeting);
-	status = say(meeting, door_fd >= 0, &key, err);
+	status = say(meeting, local_fd >= 0, &key, err);
 	if (!status)
 		status = listen_to(meeting, &is_given, &ignored, err);
 	if (!status && is_given) {
-		shared = take_memory(door_fd, &key);
+		shared = take_memory(local_fd, &key);
 		if (!shared)
 			remark(meeting);
 	}
 	if (!status)
 		status = say(meeting, shared, &no_key, err);
 	settle(meeting, shared, !status);
-	(void)drop(door_fd);
+	(void)drop(local_fd);
 	return status;
 }
 

@@ -70,8 +70,8 @@ static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
 	static const uint64_t small[PSD_WIRE_KINDS] = {
 		[PSD_WIRE_HELLO] = PSD_WIRE_HELLO_BYTES,   [PSD_WIRE_CLOCK] = PSD_WIRE_CLOCK_BYTES,
 		[PSD_WIRE_REPORT] = PSD_WIRE_REPORT_BYTES, [PSD_WIRE_BYE] = PSD_WIRE_BYE_BYTES,
-		[PSD_WIRE_FAILED] = PSD_WIRE_FAILED_BYTES, [PSD_WIRE_WAY] = PSD_WIRE_WAY_BYTES,
-		[PSD_WIRE_LINES] = PSD_WIRE_LINES_BYTES,   [PSD_WIRE_INVITATION] = PSD_WIRE_INVITATION_BYTES,
+		[PSD_WIRE_FAILED] = PSD_WIRE_FAILED_BYTES, [PSD_WIRE_TRANSPORT] = PSD_WIRE_TRANSPORT_BYTES,
+		[PSD_WIRE_RATES] = PSD_WIRE_RATES_BYTES,   [PSD_WIRE_INVITATION] = PSD_WIRE_INVITATION_BYTES,
 	};
 
 	return kind == PSD_WIRE_DATA || length_bytes == small[kind]; /* only the program knows lengths of tensors */
@@ -118,7 +118,7 @@ enum psd_status psd_wire_status(const struct psd_wire_head *head)
 
 void psd_wire_encode_hello(const struct psd_wire_hello *hello, uint8_t bytes[PSD_WIRE_HELLO_BYTES])
 {
-	uint8_t *at = put(put(put(bytes, hello->host, 4), hello->n_hosts, 4), hello->line, 4);
+	uint8_t *at = put(put(put(bytes, hello->host, 4), hello->n_hosts, 4), hello->connection, 4);
 
 	at = put(put(at, hello->attempt, 4), hello->terms_bytes, 8);
 	put(put(at, hello->first_iteration, 4), 0, 4);
@@ -129,7 +129,7 @@ struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_B
 	struct psd_wire_hello hello = {.host = (uint32_t)get(&bytes, 4)};
 
 	hello.n_hosts = (uint32_t)get(&bytes, 4);
-	hello.line = (uint32_t)get(&bytes, 4);
+	hello.connection = (uint32_t)get(&bytes, 4);
 	hello.attempt = (uint32_t)get(&bytes, 4);
 	hello.terms_bytes = get(&bytes, 8);
 	hello.first_iteration = (uint32_t)get(&bytes, 4);
@@ -165,20 +165,20 @@ struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPOR
 	return report;
 }
 
-void psd_wire_encode_lines(const struct psd_wire_lines *lines, uint8_t bytes[PSD_WIRE_LINES_BYTES])
+void psd_wire_encode_rates(const struct psd_wire_rates *lines, uint8_t bytes[PSD_WIRE_RATES_BYTES])
 {
 	uint8_t *at = put(put(bytes, lines->number, 4), 0, 4);
 
-	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++)
+	for (unsigned i = 0; i < PSD_WIRE_TRIALS; i++)
 		at = put(at, bits_of(lines->bps[i]), 8);
 }
 
-struct psd_wire_lines psd_wire_decode_lines(const uint8_t bytes[PSD_WIRE_LINES_BYTES])
+struct psd_wire_rates psd_wire_decode_rates(const uint8_t bytes[PSD_WIRE_RATES_BYTES])
 {
-	struct psd_wire_lines lines = {.number = (uint32_t)get(&bytes, 4)};
+	struct psd_wire_rates lines = {.number = (uint32_t)get(&bytes, 4)};
 
 	bytes += 4;
-	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++)
+	for (unsigned i = 0; i < PSD_WIRE_TRIALS; i++)
 		lines.bps[i] = double_of(get(&bytes, 8));
 	return lines;
 }

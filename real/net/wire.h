@@ -21,14 +21,14 @@
 enum psd_wire_kind {
 	PSD_WIRE_HELLO,	     /* first on every connection, both ways */
 	PSD_WIRE_CLOCK,	     /* between host 0 and each other host, before they begin */
-	PSD_WIRE_WAY,	     /* between any two hosts: written and read by a transport */
+	PSD_WIRE_TRANSPORT,  /* between any two hosts: written and read by a transport */
 	PSD_WIRE_DATA,	     /* a chunk of a send, or of a step (`part`) of a collective */
 	PSD_WIRE_READY,	     /* to worker 0: ready for a collective; no payload */
 	PSD_WIRE_BEGIN,	     /* from worker 0: execute this collective next; no payload */
 	PSD_WIRE_ALIVE,	     /* heartbeat of the event loop, no payload; part 1: a job executes */
 	PSD_WIRE_REPORT,     /* to worker 0, in each iteration */
 	PSD_WIRE_BYE,	     /* last on every connection: the sender needs nothing more */
-	PSD_WIRE_LINES,	     /* between host 0 and each other host, before they begin */
+	PSD_WIRE_RATES,	     /* between host 0 and each other host, before they begin */
 	PSD_WIRE_INVITATION, /* from host 0 before they begin: by which a library's ranks meet */
 	PSD_WIRE_STEPS,	     /* from worker 0, no payload: window `iteration` has `part` local steps */
 	PSD_WIRE_FAILED,     /* in place of anything: the sender gives up with status `part` */
@@ -49,7 +49,7 @@ struct psd_wire_head {
 struct psd_wire_hello {
 	uint32_t host;
 	uint32_t n_hosts;
-	uint32_t line;		  /* number of the connection between the two hosts */
+	uint32_t connection;	  /* number of the connection between the two hosts */
 	uint64_t terms_bytes;	  /* length of the terms behind the frame, on connection 0 */
 	uint32_t attempt;	  /* see struct psd_mesh_attempt; 0: hosts join once */
 	uint32_t first_iteration; /* PSD_WIRE_NO_ATTEMPT: it never joins again */
@@ -67,11 +67,11 @@ struct psd_wire_report {
 	uint64_t digest;  /* hash of all chunk selections up to the iteration before */
 };
 
-#define PSD_WIRE_LINES_TRIED 3
+#define PSD_WIRE_TRIALS 3
 
-struct psd_wire_lines {
-	uint32_t number;		  /* connections between two hosts */
-	double bps[PSD_WIRE_LINES_TRIED]; /* over 1, 2, 4 connections */
+struct psd_wire_rates {
+	uint32_t number;	     /* connections between two hosts */
+	double bps[PSD_WIRE_TRIALS]; /* over 1, 2, 4 connections */
 };
 
 struct psd_wire_bye {
@@ -91,10 +91,10 @@ struct psd_wire_failed {
 /* Payload sizes of these kinds. */
 #define PSD_WIRE_HELLO_BYTES	  32
 #define PSD_WIRE_CLOCK_BYTES	  24
-#define PSD_WIRE_WAY_BYTES	  64
+#define PSD_WIRE_TRANSPORT_BYTES  64
 #define PSD_WIRE_INVITATION_BYTES 128
 #define PSD_WIRE_REPORT_BYTES	  24
-#define PSD_WIRE_LINES_BYTES	  32
+#define PSD_WIRE_RATES_BYTES	  32
 #define PSD_WIRE_BYE_BYTES	  16
 #define PSD_WIRE_FAILED_BYTES	  (16 + PSD_WIRE_WORDS_MAX)
 
@@ -118,8 +118,8 @@ void psd_wire_encode_clock(const struct psd_wire_clock *clock, uint8_t bytes[PSD
 struct psd_wire_clock psd_wire_decode_clock(const uint8_t bytes[PSD_WIRE_CLOCK_BYTES]);
 void psd_wire_encode_report(const struct psd_wire_report *report, uint8_t bytes[PSD_WIRE_REPORT_BYTES]);
 struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPORT_BYTES]);
-void psd_wire_encode_lines(const struct psd_wire_lines *lines, uint8_t bytes[PSD_WIRE_LINES_BYTES]);
-struct psd_wire_lines psd_wire_decode_lines(const uint8_t bytes[PSD_WIRE_LINES_BYTES]);
+void psd_wire_encode_rates(const struct psd_wire_rates *lines, uint8_t bytes[PSD_WIRE_RATES_BYTES]);
+struct psd_wire_rates psd_wire_decode_rates(const uint8_t bytes[PSD_WIRE_RATES_BYTES]);
 void psd_wire_encode_bye(const struct psd_wire_bye *bye, uint8_t bytes[PSD_WIRE_BYE_BYTES]);
 struct psd_wire_bye psd_wire_decode_bye(const uint8_t bytes[PSD_WIRE_BYE_BYTES]);
 void psd_wire_encode_failed(const struct psd_wire_failed *failed, uint8_t bytes[PSD_WIRE_FAILED_BYTES]);

@@ -14,8 +14,8 @@ struct psd_repeated_memory {
 };
 
 /* Maps at least n_bytes for reading and writing. psd_repeated_memory_close() releases it, or zeros. PSD_ENOMEM. */
-enum psd_status psd_repeated_memory_open(struct psd_repeated_memory *folded, uint64_t n_bytes,
+enum psd_status psd_repeated_memory_open(struct psd_repeated_memory *repeated, uint64_t n_bytes,
 					 struct psd_error *err) PSD_MUST_CHECK;
-void psd_repeated_memory_close(struct psd_repeated_memory *folded);
+void psd_repeated_memory_close(struct psd_repeated_memory *repeated);
 
 #endif

@@ -27,7 +27,7 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	worker->losses.window = 4 * worker->program->window + 2 * (psd_plan_steps(worker->plan) - 1);
 	worker->peers = take(worker, worker->n_hosts, sizeof(*worker->peers));
 	worker->last_sec = take(worker, n_ops, sizeof(*worker->last_sec));
-	worker->pulse.longest_sec = take(worker, n_ops, sizeof(*worker->pulse.longest_sec));
+	worker->liveness.longest_sec = take(worker, n_ops, sizeof(*worker->liveness.longest_sec));
 	worker->losses.reports =
 		take(worker, (size_t)worker->losses.window * worker->layout->workers, sizeof(*worker->losses.reports));
 	worker->losses.n_reports = take(worker, worker->losses.window, sizeof(*worker->losses.n_reports));
@@ -35,7 +35,8 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	worker->timers.late_sec = take(worker, n_iterations, sizeof(*worker->timers.late_sec));
 	worker->load.beside_sec = take(worker, n_iterations, sizeof(*worker->load.beside_sec));
 	if (!worker->load.beside_sec || !worker->timers.late_sec || !worker->peers || !worker->last_sec ||
-	    !worker->pulse.longest_sec || !worker->losses.reports || !worker->losses.n_reports || !worker->pauses.sec)
+	    !worker->liveness.longest_sec || !worker->losses.reports || !worker->losses.n_reports ||
+	    !worker->pauses.sec)
 		return psd_worker_out_of_memory(err);
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		worker->peers[p].ops = take(worker, n_ops, sizeof(*worker->peers[p].ops));
@@ -43,8 +44,8 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 			return psd_worker_out_of_memory(err);
 		for (size_t o = 0; o < n_ops; o++)
 			worker->peers[p].ops[o] =
-				(struct psd_coming){.next_iteration = worker->options->first_iteration,
-						    .next_signal = worker->options->first_iteration};
+				(struct psd_expected){.next_iteration = worker->options->first_iteration,
+						      .next_signal = worker->options->first_iteration};
 	}
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (worker->wake_fd < 0)
@@ -144,7 +145,7 @@ static void close_worker(struct psd_worker *worker, bool is_orderly)
 		worker->kind->close(worker->device);
 	psd_memory_release(&worker->memory);
 	psd_memory_release(&worker->apart);
-	psd_repeated_memory_close(&worker->folded);
+	psd_repeated_memory_close(&worker->repeated);
 	psd_repeated_memory_close(&worker->zeros);
 	if (worker->wake_fd >= 0)
 		close(worker->wake_fd);

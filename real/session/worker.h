@@ -137,7 +137,8 @@ struct psd_worker_start {
 	uint32_t iterations;
 	uint64_t samples;
 };
-/* Iteration at which the training job ends, including those before its start; training_samples: size of the data set. */
+/* Iteration at which the training job ends, including those before its start; training_samples: size of the data
+ * set. */
 uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch,
 			       struct psd_worker_start start);
 /* Iterations to execute so that n_measured are measured. Pure. */

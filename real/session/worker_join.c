@@ -15,7 +15,7 @@
 /* Several connections need a core beside those of the event loop and the layers. */
 enum { LEAST_PROCESSORS = 3 };
 
-#define TRY_SEC (1.0 / PSD_WIRE_LINES_TRIED)
+#define TRY_SEC (1.0 / PSD_WIRE_TRIALS)
 
 /* ---- number of connections ---- */
 
@@ -38,7 +38,7 @@ static bool wants_several(const struct psd_worker *worker)
 	       psd_affinity_count() >= LEAST_PROCESSORS;
 }
 
-static void remark_tried(const struct psd_worker *worker, const struct psd_wire_lines *tried)
+static void remark_tried(const struct psd_worker *worker, const struct psd_wire_rates *tried)
 {
 	struct psd_error line;
 
@@ -56,7 +56,7 @@ static enum psd_status keep_best(struct psd_worker *worker, const struct psd_mes
 				 struct psd_error *err)
 {
 	const double until_sec = psd_socket_now_sec() + worker->options->connect_sec;
-	struct psd_wire_lines tried;
+	struct psd_wire_rates tried;
 	const enum psd_status status =
 		psd_connection_count_try(mesh, all, TRY_SEC, until_sec, &worker->n_connections, &tried, err);
 
@@ -207,7 +207,7 @@ static enum psd_status join_by(struct psd_worker *worker, struct psd_mesh_option
 
 enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err)
 {
-	const unsigned most_lines =
+	const unsigned most_connections =
 		worker->n_connections > PSD_CONNECTIONS_MOST ? worker->n_connections : PSD_CONNECTIONS_MOST;
 	struct psd_text terms = {.bytes = NULL};
 	struct psd_mesh_options mesh = {
@@ -225,7 +225,7 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 		.remark = worker->options->remark,
 		.context = worker->options->context,
 	};
-	int *fds = calloc((size_t)worker->n_hosts * most_lines, sizeof(*fds));
+	int *fds = calloc((size_t)worker->n_hosts * most_connections, sizeof(*fds));
 	enum psd_status status;
 
 	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");

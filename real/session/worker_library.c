@@ -210,10 +210,10 @@ struct psd_payload psd_worker_between_nodes(const struct psd_worker *worker, str
 
 void psd_worker_summed(struct psd_worker *worker, struct psd_task task)
 {
-	const bool has_walk = goes_between_nodes(worker) && is_first_of_node(worker) && !worker->brings_back;
+	const bool has_transfer = goes_between_nodes(worker) && is_first_of_node(worker) && !worker->brings_back;
 
 	worker->brings_back = false;
-	if (has_walk)
+	if (has_transfer)
 		psd_worker_begin_transfer(worker, task);
 	else
 		psd_interpreter_collective_finished(&worker->interpreter, task);

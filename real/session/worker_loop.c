@@ -26,7 +26,7 @@ static void finish_task(struct psd_worker *worker, const struct psd_job *job)
 
 	if (op->kind != PSD_OP_COLLECTIVE) /* messages count as work beside jobs */
 		worker->load.jobs_cpu_sec += job->cpu_sec;
-	worker->pulse.longest_sec[job->task.op] = fmax(worker->pulse.longest_sec[job->task.op], job->sec);
+	worker->liveness.longest_sec[job->task.op] = fmax(worker->liveness.longest_sec[job->task.op], job->sec);
 	if (op->resource == PSD_RESOURCE_DEVICE)
 		psd_interpreter_worked(&worker->interpreter, 0, job->busy_sec);
 	if (op->kind == PSD_OP_CHOOSE)
@@ -81,7 +81,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 				psd_interpreter_finished(&worker->interpreter, 0, (enum psd_resource)r);
 				has_news = true;
 			}
-		if (!status && psd_worker_take_alarm(worker))
+		if (!status && psd_worker_take_timer(worker))
 			has_news = true;
 		for (int r = 0; r < PSD_RESOURCES && !status; r++)
 			if (take_job_done(worker, (enum psd_resource)r)) {
@@ -99,7 +99,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			status = psd_connections_resume(worker->connections, err);
 		*has_moved = *has_moved || has_news;
 	}
-	psd_worker_await_alarm(worker);
+	psd_worker_await_timer(worker);
 	return status ? status : worker->status;
 }
 
@@ -108,7 +108,7 @@ static bool is_computing(const struct psd_worker *worker)
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		if (worker->jobs[r].has_lane && psd_lane_is_busy(&worker->jobs[r].lane))
 			return true;
-	return psd_worker_has_alarm(worker);
+	return psd_worker_has_timer(worker);
 }
 
 enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, struct psd_error *err)
@@ -122,7 +122,7 @@ enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, st
 	if (!status)
 		status = settle(worker, &has_settled, err); /* sends its messages, too */
 	if (has_moved || has_settled || is_computing(worker))
-		worker->pulse.last_move_sec = psd_worker_now(worker);
+		worker->liveness.last_move_sec = psd_worker_now(worker);
 	return status ? status : psd_worker_check_stall(worker, err);
 }
 
@@ -132,8 +132,8 @@ enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *er
 	bool has_moved = false;
 	enum psd_status status;
 
-	worker->start_sec = worker->pulse.turned_sec = worker->pulse.awake_sec = psd_socket_now_sec();
-	worker->pulse.last_move_sec = 0.0;
+	worker->start_sec = worker->liveness.turned_sec = worker->liveness.awake_sec = psd_socket_now_sec();
+	worker->liveness.last_move_sec = 0.0;
 	worker->phase = PSD_PHASE_GOING;
 	if (next_pause > 0 && worker->duties.n_carried > 0)
 		psd_interpreter_set_fence(&worker->interpreter, 0, next_pause);

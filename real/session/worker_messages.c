@@ -262,9 +262,9 @@ void psd_worker_say_alive(struct psd_worker *worker, bool is_computing)
 	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE, .part = is_computing};
 	const double sec = psd_socket_now_sec();
 
-	if (sec - worker->pulse.alive_sec < worker->options->stall_sec / SIGNS_OF_LIFE)
+	if (sec - worker->liveness.alive_sec < worker->options->stall_sec / SIGNS_OF_LIFE)
 		return;
-	worker->pulse.alive_sec = sec;
+	worker->liveness.alive_sec = sec;
 	send_small_to_all(worker, &head, NULL);
 }
 

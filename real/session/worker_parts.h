@@ -81,15 +81,15 @@ struct psd_quality {
 };
 
 /* Replay: timer of an operation, or of the stack before a message. Seconds of psd_worker_now(). */
-struct psd_alarm {
+struct psd_timer {
 	bool is_set;
 	struct psd_task task;
 	double begun_sec, due_sec;
 };
 
 struct psd_timers {
-	struct psd_alarm alarms[PSD_RESOURCES];
-	const struct psd_alarm *ringing; /* the one that fires now, or NULL */
+	struct psd_timer each[PSD_RESOURCES];
+	const struct psd_timer *ringing; /* the one that fires now, or NULL */
 	double *late_sec;		 /* per iteration: the largest lateness */
 };
 
@@ -105,7 +105,7 @@ struct psd_load {
 
 /* Liveness of this worker and the others (worker_stalls.c). First field by psd_worker_now(), others by
  * psd_socket_now_sec(). */
-struct psd_pulse {
+struct psd_liveness {
 	double last_move_sec;
 	double turned_sec;
 	double awake_sec;    /* first turn after this process was suspended */
@@ -114,7 +114,7 @@ struct psd_pulse {
 };
 
 /* Samples on their way to a device with memory of its own. Only the device lane's thread uses it. */
-struct psd_fetching {
+struct psd_sample_copies {
 	bool is_ahead;	   /* the next iteration's copy has begun */
 	uint64_t marks[2]; /* marks behind the samples of even and odd iterations */
 };
@@ -141,14 +141,14 @@ struct psd_transfer {
 };
 
 /* Expected messages of one operation from a peer. */
-struct psd_coming {
+struct psd_expected {
 	uint32_t next_iteration; /* iteration of its next message */
 	uint32_t next_signal;	 /* iteration of its next READY or BEGIN; for oneself: of the next READY sent */
 	double begun_sec;	 /* time at which its arrival began; 0: it has not */
 };
 
 struct psd_peer {
-	struct psd_coming *ops; /* one per operation */
+	struct psd_expected *ops; /* one per operation */
 	uint8_t small[PSD_WIRE_SMALL_BYTES];
 	bool has_said_bye;
 	struct psd_wire_bye bye;
@@ -204,7 +204,7 @@ struct psd_worker {
 	struct psd_clip clip;		    /* clipping by the device, if the plan has it */
 	double *squares;		    /* per tensor of the plan, for the norm */
 	struct psd_feed *feed;		    /* NULL: a server */
-	struct psd_fetching fetching;
+	struct psd_sample_copies sample_copies;
 	uint64_t global_batch;
 
 	struct psd_duties duties;
@@ -212,10 +212,10 @@ struct psd_worker {
 	int wake_fd;
 	struct psd_jobs jobs[PSD_RESOURCES];
 	struct psd_timers timers;
-	struct psd_repeated_memory folded; /* replay: memory of all messages */
-	struct psd_repeated_memory zeros;  /* replay beside real workers: zeros to send, never written */
+	struct psd_repeated_memory repeated; /* replay: memory of all messages */
+	struct psd_repeated_memory zeros;    /* replay beside real workers: zeros to send, never written */
 	struct psd_load load;
-	struct psd_pulse pulse;
+	struct psd_liveness liveness;
 	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter */
 	double *last_sec;	     /* per operation: last wall time of its layers; 0: none */
 
@@ -419,12 +419,12 @@ void psd_worker_keep_up(struct psd_worker *worker, struct psd_task task);
 /* psd_seam.work: takes the predicted time. */
 void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
 /* Keeps the task's resource busy for sec from now on; one timer per resource. */
-void psd_worker_set_alarm(struct psd_worker *worker, enum psd_resource resource, struct psd_task task, double sec);
+void psd_worker_set_timer(struct psd_worker *worker, enum psd_resource resource, struct psd_task task, double sec);
 /* Handles the first due timer; returns false if none is due. */
-bool psd_worker_take_alarm(struct psd_worker *worker);
-bool psd_worker_has_alarm(const struct psd_worker *worker);
+bool psd_worker_take_timer(struct psd_worker *worker);
+bool psd_worker_has_timer(const struct psd_worker *worker);
 /* Ends the loop's next turn when a timer is due. */
-void psd_worker_await_alarm(struct psd_worker *worker);
+void psd_worker_await_timer(struct psd_worker *worker);
 
 /* ---- worker_load.c ---- */
 
@@ -522,8 +522,8 @@ bool psd_worker_take_steps_done(struct psd_worker *worker);
 struct psd_step psd_worker_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step);
 uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step);
 /* Destination of the message that a step receives. */
-void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
-			   unsigned number, struct psd_inlet *inlet);
+void psd_worker_step_destination(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
+				 unsigned number, struct psd_destination *destination);
 /* Next step from `step` on that receives from that peer; the number of steps: none. */
 unsigned psd_worker_next_from(const struct psd_worker *worker, struct psd_task task, unsigned peer, unsigned step);
 /* The message of the next receiving step is there. */

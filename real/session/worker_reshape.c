@@ -87,7 +87,8 @@ static enum psd_status read_parameter(struct reshaping *of, unsigned tensor, str
 
 /* ---- moments ---- */
 
-/* Ratio of one worker's gradient, divided by all workers' samples, to the sum; power: the exponent of the gradient in the moment. */
+/* Ratio of one worker's gradient, divided by all workers' samples, to the sum; power: the exponent of the gradient in
+ * the moment. */
 static float adaptive_ratio(const struct reshaping *of, unsigned power)
 {
 	const float was = of->old.shard_map.is_local ? (float)of->old.shard_map.layout.workers : 1.0f;

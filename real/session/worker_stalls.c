@@ -73,7 +73,7 @@ static double silent_sec(const struct psd_worker *worker, unsigned peer)
 	if (peer == worker->self || worker->peers[peer].has_said_bye)
 		return 0.0;
 	return fmin(psd_connections_silent_sec(worker->connections, peer),
-		    psd_socket_now_sec() - worker->pulse.awake_sec);
+		    psd_socket_now_sec() - worker->liveness.awake_sec);
 }
 
 /* A live event loop sends several heartbeats in half of stall_sec. If several peers are silent, this host is cut
@@ -108,7 +108,7 @@ static bool blame_silent(struct psd_worker *worker, double limit_sec, struct psd
 static double limit_sec(const struct psd_worker *worker, const struct psd_job *job)
 {
 	const double stall_sec = worker->options->stall_sec,
-		     longest_sec = job->is_pause ? 0.0 : worker->pulse.longest_sec[job->task.op];
+		     longest_sec = job->is_pause ? 0.0 : worker->liveness.longest_sec[job->task.op];
 	const double limit =
 		longest_sec > 0.0 ? fmax(stall_sec, MOST_TIMES_LONGEST * longest_sec) : MOST_TIMES_STALL * stall_sec;
 
@@ -121,7 +121,7 @@ static bool blame_job(struct psd_worker *worker, enum psd_resource resource, str
 {
 	const struct psd_jobs *jobs = &worker->jobs[resource];
 	const struct psd_job *job = psd_worker_job(worker, resource);
-	const double sec = psd_socket_now_sec() - fmax(job->given_sec, worker->pulse.awake_sec);
+	const double sec = psd_socket_now_sec() - fmax(job->given_sec, worker->liveness.awake_sec);
 	const struct psd_op *op;
 
 	if (!jobs->has_lane || !psd_lane_is_busy(&jobs->lane) || sec <= limit_sec(worker, job))
@@ -136,7 +136,7 @@ static bool blame_job(struct psd_worker *worker, enum psd_resource resource, str
 	blame(worker, worker->self, err,
 	      "has been at '%s %.60s' for %.3g s in iteration %" PRIu32 ", before %.3g s at most",
 	      psd_op_kind_names[op->kind], worker->graph->layers[op->layer].name, sec, job->task.iteration,
-	      worker->pulse.longest_sec[job->task.op]);
+	      worker->liveness.longest_sec[job->task.op]);
 	return true;
 }
 
@@ -217,13 +217,13 @@ static enum psd_status blame_debtor(struct psd_worker *worker, struct psd_error 
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err)
 {
 	const double now_sec = psd_socket_now_sec(), stall_sec = worker->options->stall_sec;
-	const double still_sec = (psd_worker_now(worker) - worker->pulse.last_move_sec) * worker->dilation_ratio;
+	const double still_sec = (psd_worker_now(worker) - worker->liveness.last_move_sec) * worker->dilation_ratio;
 
-	if (now_sec - worker->pulse.turned_sec > fmax(stall_sec / 2, LONG_TURN_SEC))
-		worker->pulse.awake_sec = now_sec;
-	worker->pulse.turned_sec = now_sec;
+	if (now_sec - worker->liveness.turned_sec > fmax(stall_sec / 2, LONG_TURN_SEC))
+		worker->liveness.awake_sec = now_sec;
+	worker->liveness.turned_sec = now_sec;
 	if (blame_silent(worker, stall_sec, err) || blame_jobs(worker, err))
 		return PSD_ELOST;
-	return fmin(still_sec, now_sec - worker->pulse.awake_sec) > stall_sec + LATER_SEC ? blame_debtor(worker, err)
-											  : PSD_OK;
+	return fmin(still_sec, now_sec - worker->liveness.awake_sec) > stall_sec + LATER_SEC ? blame_debtor(worker, err)
+											     : PSD_OK;
 }

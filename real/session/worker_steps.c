@@ -48,16 +48,17 @@ static bool is_staged(const struct psd_worker *worker, struct psd_task task, uns
 	return !worker->replay && psd_payload_is_staged(&payload, worker->layout, worker->self, number);
 }
 
-void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
-			   unsigned number, struct psd_inlet *inlet)
+void psd_worker_step_destination(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
+				 unsigned number, struct psd_destination *destination)
 {
 	if (is_staged(worker, task, number)) {
-		inlet->segments[0] = (struct iovec){worker->memory.staging, psd_worker_step_bytes(worker, task, step)};
-		inlet->n_segments = 1;
+		destination->segments[0] =
+			(struct iovec){worker->memory.staging, psd_worker_step_bytes(worker, task, step)};
+		destination->n_segments = 1;
 		return;
 	}
-	inlet->n_segments = find_pieces(worker, task, step, false, inlet->segments);
-	inlet->added = step->adds && !worker->replay ? encoding_of(worker, task) : NULL;
+	destination->n_segments = find_pieces(worker, task, step, false, destination->segments);
+	destination->added = step->adds && !worker->replay ? encoding_of(worker, task) : NULL;
 }
 
 static void send_step(struct psd_worker *worker)
@@ -149,7 +150,7 @@ void psd_worker_begin_transfer(struct psd_worker *worker, struct psd_task task)
 		.next_receive = psd_payload_next_step(&payload, worker->layout, worker->self, 0, false),
 	};
 	if (class_sec > 0.0)
-		psd_worker_set_alarm(worker, PSD_RESOURCE_NIC, task, class_sec);
+		psd_worker_set_timer(worker, PSD_RESOURCE_NIC, task, class_sec);
 	else
 		psd_worker_advance(worker);
 }

@@ -26,8 +26,8 @@ static enum psd_status fetch(struct psd_worker *worker, uint32_t iteration, stru
 	const enum psd_status status = worker->kind->fetch(worker->device, &batch, err);
 
 	if (!status)
-		worker->fetching.marks[iteration % 2] = worker->kind->mark(worker->device, PSD_STREAM_SAMPLES);
-	worker->fetching.is_ahead = !status;
+		worker->sample_copies.marks[iteration % 2] = worker->kind->mark(worker->device, PSD_STREAM_SAMPLES);
+	worker->sample_copies.is_ahead = !status;
 	return status;
 }
 
@@ -36,7 +36,7 @@ static enum psd_status fetch_ahead(struct psd_worker *worker, uint32_t iteration
 {
 	struct psd_samples samples;
 
-	if (!worker->kind->fetch || worker->fetching.is_ahead || !psd_feed_look(worker->feed, &samples))
+	if (!worker->kind->fetch || worker->sample_copies.is_ahead || !psd_feed_look(worker->feed, &samples))
 		return PSD_OK;
 	return fetch(worker, iteration + 1, samples, err);
 }
@@ -46,7 +46,8 @@ static enum psd_status wait_for_fetched(struct psd_worker *worker, uint32_t iter
 {
 	if (!worker->kind->fetch || iteration == worker->options->first_iteration)
 		return PSD_OK;
-	return worker->kind->wait(worker->device, PSD_STREAM_SAMPLES, worker->fetching.marks[(iteration - 1) % 2], err);
+	return worker->kind->wait(worker->device, PSD_STREAM_SAMPLES, worker->sample_copies.marks[(iteration - 1) % 2],
+				  err);
 }
 
 static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
@@ -62,11 +63,11 @@ static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t itera
 
 	if (!status)
 		status = psd_feed_train(worker->feed, iteration, &samples, err);
-	if (!status && worker->kind->fetch && !worker->fetching.is_ahead)
+	if (!status && worker->kind->fetch && !worker->sample_copies.is_ahead)
 		status = fetch(worker, iteration, samples, err);
 	if (status)
 		return status;
-	worker->fetching.is_ahead = false;
+	worker->sample_copies.is_ahead = false;
 	batch.images = samples.images;
 	batch.labels = samples.labels;
 	batch.gradients = worker->computed_gradients +

@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)psd_wire_decode_hello(data + PSD_WIRE_HEAD_BYTES);
 		(void)psd_wire_decode_clock(data + PSD_WIRE_HEAD_BYTES);
 		(void)psd_wire_decode_report(data + PSD_WIRE_HEAD_BYTES);
-		(void)psd_wire_decode_lines(data + PSD_WIRE_HEAD_BYTES);
+		(void)psd_wire_decode_rates(data + PSD_WIRE_HEAD_BYTES);
 		(void)psd_wire_decode_bye(data + PSD_WIRE_HEAD_BYTES);
 	}
 	return 0;

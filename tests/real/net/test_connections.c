@@ -36,20 +36,21 @@ struct side {
 	struct psd_wire_head head;
 };
 
-static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
-			       struct psd_error *err)
+static enum psd_acceptance expect(void *context, unsigned peer, const struct psd_wire_head *head,
+				  struct psd_destination *destination, struct psd_error *err)
 {
 	struct side *side = context;
 
 	(void)peer, (void)err;
 	side->n_asked++;
 	if (side->is_later)
-		return PSD_WELCOME_LATER;
-	inlet->added = side->added;
-	inlet->is_of_floats = side->is_of_floats;
-	inlet->segments[0] = (struct iovec){side->memory, psd_inlet_widening(inlet) * head->length_bytes};
-	inlet->n_segments = 1;
-	return PSD_WELCOME_NOW;
+		return PSD_ACCEPT_LATER;
+	destination->added = side->added;
+	destination->is_of_floats = side->is_of_floats;
+	destination->segments[0] =
+		(struct iovec){side->memory, psd_destination_widening(destination) * head->length_bytes};
+	destination->n_segments = 1;
+	return PSD_ACCEPT_NOW;
 }
 
 static void arrived(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag)
@@ -1005,7 +1006,7 @@ enum { WITH_HEAD_BYTES = PSD_WIRE_HEAD_BYTES + (1 << 19) };
 
 Test(connections, chunks_leave_together_over_one_connection)
 {
-	const unsigned n_calls = (BULK_CHUNKS + PSD_PARCELS_MAX - 1) / PSD_PARCELS_MAX;
+	const unsigned n_calls = (BULK_CHUNKS + PSD_FRAMED_CHUNKS_MAX - 1) / PSD_FRAMED_CHUNKS_MAX;
 	struct pair pair;
 	float *bulk;
 

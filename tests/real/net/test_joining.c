@@ -94,8 +94,8 @@ static void *join(void *context)
 
 	host->status = psd_mesh_open(&host->options, host->fds, &host->clock, &host->err);
 	if (host->status) /* as psd-run does it */
-		psd_mesh_excuse(host->options.hosts, HOSTS, host->options.self, host->options.n_joined,
-				host->options.secret, host->err.text);
+		psd_mesh_report_failure(host->options.hosts, HOSTS, host->options.self, host->options.n_joined,
+					host->options.secret, host->err.text);
 	host->has_ended = true;
 	return NULL;
 }
@@ -144,9 +144,10 @@ static void say_frame(int fd, enum psd_wire_kind kind, const uint8_t *payload, s
 	say(fd, payload, n_bytes);
 }
 
-static struct psd_wire_hello hello_of(uint32_t host, uint32_t line, uint64_t terms_bytes)
+static struct psd_wire_hello hello_of(uint32_t host, uint32_t connection, uint64_t terms_bytes)
 {
-	return (struct psd_wire_hello){.host = host, .n_hosts = HOSTS, .line = line, .terms_bytes = terms_bytes};
+	return (struct psd_wire_hello){
+		.host = host, .n_hosts = HOSTS, .connection = connection, .terms_bytes = terms_bytes};
 }
 
 static void greet(int fd, struct psd_wire_hello hello, const char *terms)
@@ -530,7 +531,7 @@ Test(joining, who_greets_too_late_is_refused, .timeout = 60)
 	start(&cluster, 0, 1);
 	await_remarks(host, 1);
 	while (!host->has_ended)
-		psd_mesh_excuse(cluster.places, HOSTS, 1, 0, NULL, "there is no data");
+		psd_mesh_report_failure(cluster.places, HOSTS, 1, 0, NULL, "there is no data");
 	wait_for(&cluster, 0, 1);
 	cr_expect_not_null(strstr(host->remarks, ": has not greeted in time\n"), "%s", host->remarks);
 	close(fd);
@@ -567,7 +568,7 @@ static void check_excuse(unsigned failing)
 	start(&cluster, failing + 1, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h++)
 		while (h != failing && !cluster.hosts[h].has_ended)
-			psd_mesh_excuse(cluster.places, HOSTS, failing, 0, NULL, "there is no data");
+			psd_mesh_report_failure(cluster.places, HOSTS, failing, 0, NULL, "there is no data");
 	wait_for(&cluster, 0, failing);
 	wait_for(&cluster, failing + 1, HOSTS);
 	snprintf(words, sizeof(words), "host %u at 127.0.0.1:%u: there is no data", failing,
@@ -595,7 +596,7 @@ Test(joining, a_run_that_fails_does_not_end_one_that_is_under_way, .timeout = 60
 	for (unsigned h = 0; h < HOSTS; h++)
 		cluster.hosts[h].options.n_joined = 1;
 	start(&cluster, 0, HOSTS - 1);
-	psd_mesh_excuse(cluster.places, HOSTS, HOSTS - 1, 0, NULL, "there is no data");
+	psd_mesh_report_failure(cluster.places, HOSTS, HOSTS - 1, 0, NULL, "there is no data");
 	start(&cluster, HOSTS - 1, HOSTS);
 	wait_for(&cluster, 0, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h++)
@@ -736,7 +737,7 @@ Test(joining, a_stranger_to_the_secret_cannot_give_up_for_a_host, .timeout = 60)
 
 	open_with_secrets(&cluster, SECRET, SECRET, SECRET);
 	start(&cluster, 0, HOSTS - 1);
-	psd_mesh_excuse(cluster.places, HOSTS, HOSTS - 1, 0, NULL, "there is no data");
+	psd_mesh_report_failure(cluster.places, HOSTS, HOSTS - 1, 0, NULL, "there is no data");
 	for (unsigned h = 0; h < HOSTS - 1; h++)
 		await_remarks(&cluster.hosts[h], 1);
 	start(&cluster, HOSTS - 1, HOSTS);
@@ -756,8 +757,8 @@ Test(joining, a_host_that_fails_before_it_joins_tells_those_who_know_its_secret,
 	start(&cluster, 2, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h += 2)
 		while (!cluster.hosts[h].has_ended)
-			psd_mesh_excuse(cluster.places, HOSTS, 1, 0, cluster.hosts[1].options.secret,
-					"there is no data");
+			psd_mesh_report_failure(cluster.places, HOSTS, 1, 0, cluster.hosts[1].options.secret,
+						"there is no data");
 	wait_for(&cluster, 0, 1);
 	wait_for(&cluster, 2, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h += 2)

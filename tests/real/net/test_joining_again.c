@@ -129,10 +129,13 @@ static int connect_to(const struct cluster *cluster, unsigned host)
 	return connect_within("127.0.0.1", cluster->places[host].port, LONG_SEC, &plain);
 }
 
-static int greet(const struct cluster *cluster, uint32_t line, uint32_t attempt)
+static int greet(const struct cluster *cluster, uint32_t connection, uint32_t attempt)
 {
-	const struct psd_wire_hello hello = {
-		.host = 1, .n_hosts = HOSTS, .line = line, .terms_bytes = line ? 0 : strlen(TERMS), .attempt = attempt};
+	const struct psd_wire_hello hello = {.host = 1,
+					     .n_hosts = HOSTS,
+					     .connection = connection,
+					     .terms_bytes = connection ? 0 : strlen(TERMS),
+					     .attempt = attempt};
 	const int fd = connect_to(cluster, 0);
 	uint8_t bytes[PSD_WIRE_HELLO_BYTES];
 	struct psd_error err;

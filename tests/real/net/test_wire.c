@@ -130,7 +130,7 @@ Test(wire, small_payloads_come_back)
 	psd_wire_encode_hello(&hello, bytes);
 	cr_assert_eq(psd_wire_decode_hello(bytes).host, hello.host);
 	cr_assert_eq(psd_wire_decode_hello(bytes).n_hosts, hello.n_hosts);
-	cr_assert_eq(psd_wire_decode_hello(bytes).line, hello.line);
+	cr_assert_eq(psd_wire_decode_hello(bytes).connection, hello.connection);
 	cr_assert_eq(psd_wire_decode_hello(bytes).terms_bytes, hello.terms_bytes);
 	cr_assert_eq(psd_wire_decode_hello(bytes).attempt, hello.attempt);
 	cr_assert_eq(psd_wire_decode_hello(bytes).first_iteration, hello.first_iteration);

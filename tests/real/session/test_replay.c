@@ -351,21 +351,21 @@ Test(replay, bytes_of_a_ring_do_not_hide_behind_its_latencies)
 Test(replay, memory_of_any_length_is_one_small_piece)
 {
 	const uint64_t n_bytes = UINT64_C(8) << 30;
-	struct psd_repeated_memory folded;
+	struct psd_repeated_memory repeated;
 	struct psd_error err;
 	struct rusage before, after;
 	const char *bytes;
 
-	cr_assert_eq(psd_repeated_memory_open(&folded, n_bytes, &err), PSD_OK, "%s", err.text);
-	cr_assert_geq(folded.length_bytes, n_bytes);
-	bytes = folded.base;
+	cr_assert_eq(psd_repeated_memory_open(&repeated, n_bytes, &err), PSD_OK, "%s", err.text);
+	cr_assert_geq(repeated.length_bytes, n_bytes);
+	bytes = repeated.base;
 	getrusage(RUSAGE_SELF, &before);
 	for (uint64_t at = 0; at < n_bytes; at += 1 << 20)
-		((char *)folded.base)[at] = 1;
+		((char *)repeated.base)[at] = 1;
 	getrusage(RUSAGE_SELF, &after);
 	cr_expect_eq(bytes[n_bytes - (1 << 20)], 1);
 	cr_expect_lt(after.ru_maxrss - before.ru_maxrss, 64 << 10, "KiB");
-	psd_repeated_memory_close(&folded);
+	psd_repeated_memory_close(&repeated);
 }
 
 /* ---- is it true ---- */
