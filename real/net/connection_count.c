@@ -19,24 +19,21 @@ enum { BLOCK_BYTES = 1 << 18 };
 static enum psd_status send_rates(const struct psd_mesh_options *mesh, unsigned host, int fd,
 				  const struct psd_wire_rates *rates, struct psd_error *err)
 {
-	uint8_t bytes[PSD_WIRE_RATES_BYTES];
 	char name[PSD_MESH_NAME_MAX];
 
-	psd_wire_encode_rates(rates, bytes);
 	return psd_frame_send(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd, mesh->secret, PSD_WIRE_RATES,
-			      bytes, sizeof(bytes), err);
+			      rates, err);
 }
 
 static enum psd_status read_rates(const struct psd_mesh_options *mesh, unsigned host, int fd, double until_sec,
 				  struct psd_wire_rates *rates, struct psd_error *err)
 {
-	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
+	union psd_wire_payload payload = {.rates = *rates};
 	char name[PSD_MESH_NAME_MAX];
 	const enum psd_status status = psd_frame_read(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd,
-						      mesh->secret, PSD_WIRE_RATES, bytes, until_sec, err);
+						      mesh->secret, PSD_WIRE_RATES, &payload, until_sec, err);
 
-	if (!status)
-		*rates = psd_wire_decode_rates(bytes);
+	*rates = payload.rates;
 	return status;
 }
 

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/net/delay.h"
-#include "real/net/pace.h"
+#include "real/net/link_model.h"
 #include "real/net/shaped.h"
 #include "real/net/socket.h"
 

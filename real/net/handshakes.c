@@ -39,8 +39,8 @@ static void try_again_later(struct psd_joining *joining, unsigned host, int erro
 	state->pause_sec = fmin(2 * state->pause_sec, MAX_PAUSE_SEC);
 }
 
-/* words: the reason, which the other end is told. */
-static void refuse(struct psd_joining *joining, struct psd_handshake *handshake, const char *words)
+/* Ends a handshake, and tells the other end the reason in words. Always returns PSD_OK. */
+static enum psd_status refuse(struct psd_joining *joining, struct psd_handshake *handshake, const char *words)
 {
 	char name[PSD_MESH_NAME_MAX];
 	struct psd_error line;
@@ -51,10 +51,11 @@ static void refuse(struct psd_joining *joining, struct psd_handshake *handshake,
 		      psd_joining_name(joining, joining->options->self, name), handshake->name, words);
 	psd_joining_say_failed(joining, handshake->fd, PSD_ERUN, line.text);
 	psd_handshake_end(joining, handshake);
+	return PSD_OK;
 }
 
-/* Refuses a stranger, which is told nothing else. */
-static void refuse_strange(struct psd_joining *joining, struct psd_handshake *handshake)
+/* Refuses a stranger, which is told nothing else. Always returns PSD_OK. */
+static enum psd_status refuse_strange(struct psd_joining *joining, struct psd_handshake *handshake)
 {
 	char name[PSD_MESH_NAME_MAX];
 	struct psd_error line;
@@ -64,6 +65,7 @@ static void refuse_strange(struct psd_joining *joining, struct psd_handshake *ha
 		      psd_joining_name(joining, joining->options->self, name), handshake->name);
 	psd_joining_say_refused(handshake->fd, line.text);
 	psd_handshake_end(joining, handshake);
+	return PSD_OK;
 }
 
 /* Returns false if there is none. words: the reason. */
@@ -76,7 +78,7 @@ static bool drop_oldest_stranger(struct psd_joining *joining, const char *words)
 		    (!oldest || joining->handshakes[t].until_sec < oldest->until_sec))
 			oldest = &joining->handshakes[t];
 	if (oldest)
-		refuse(joining, oldest, words);
+		(void)refuse(joining, oldest, words);
 	return oldest;
 }
 
@@ -84,7 +86,7 @@ static bool drop_oldest_stranger(struct psd_joining *joining, const char *words)
 static bool make_room(struct psd_joining *joining, int error)
 {
 	return (error == EMFILE || error == ENFILE) &&
-	       drop_oldest_stranger(joining, "says nothing, and this host can open no more files (ulimit -n)");
+	       drop_oldest_stranger(joining, "is silent, and this host can open no more files (ulimit -n)");
 }
 
 static struct psd_handshake *add_handshake(struct psd_joining *joining, int fd)
@@ -93,7 +95,7 @@ static struct psd_handshake *add_handshake(struct psd_joining *joining, int fd)
 
 	if (joining->n_handshakes == joining->most_handshakes)
 		/* this host has opened fewer */
-		(void)drop_oldest_stranger(joining, "says nothing, and too many others come");
+		(void)drop_oldest_stranger(joining, "is silent, and too many others connect");
 	handshake = &joining->handshakes[joining->n_handshakes++];
 	*handshake = (struct psd_handshake){.fd = fd};
 	return handshake;
@@ -106,10 +108,8 @@ static enum psd_status lose(struct psd_joining *joining, struct psd_handshake *h
 	const char *how = error ? strerror(error) : "closed the connection before greeting";
 
 	if (error == EACCES && joining->options->secret && !handshake->is_connecting) {
-		if (!handshake->is_ours) {
-			refuse_strange(joining, handshake);
-			return PSD_OK;
-		}
+		if (!handshake->is_ours)
+			return refuse_strange(joining, handshake);
 		if (joining->failure) {
 			joining->states[handshake->host].is_told = true; /* as far as possible */
 			psd_handshake_end(joining, handshake);
@@ -255,8 +255,7 @@ static enum psd_status take_failed(struct psd_joining *joining, struct psd_hands
 	snprintf(words, sizeof(words),
 		 "says that host %" PRIu32 " of %" PRIu32 " gives up, which this run does not wait for", failed->host,
 		 failed->n_hosts);
-	refuse(joining, handshake, words);
-	return PSD_OK;
+	return refuse(joining, handshake, words);
 }
 
 static const char *find_strangeness(const struct psd_joining *joining, const struct psd_wire_hello *hello,
@@ -303,12 +302,10 @@ static enum psd_status take_host(struct psd_joining *joining, struct psd_handsha
 
 	if (hello.connection == 0 && joining->options->attempt &&
 	    *psd_joining_first_connection(joining, hello.host) >= 0)
-		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s has been started anew",
+		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s was started again",
 				     psd_joining_name(joining, hello.host, name));
-	if (find_mistake(joining, &hello, text)) {
-		refuse(joining, handshake, text);
-		return PSD_OK;
-	}
+	if (find_mistake(joining, &hello, text))
+		return refuse(joining, handshake, text);
 	if (hello.connection == 0 &&
 	    psd_joining_find_difference(joining, hello.host, handshake->greeting.terms, &joining->difference)) {
 		psd_joining_remark(joining, "refused", handshake->name, joining->difference.text);
@@ -331,10 +328,8 @@ static enum psd_status take_stranger(struct psd_joining *joining, struct psd_han
 
 	if (handshake->greeting.head.kind == PSD_WIRE_FAILED)
 		return take_failed(joining, handshake, err);
-	if (find_strangeness(joining, &hello, text)) {
-		refuse(joining, handshake, text);
-		return PSD_OK;
-	}
+	if (find_strangeness(joining, &hello, text))
+		return refuse(joining, handshake, text);
 	status = compare_attempts(joining, &hello, psd_joining_name(joining, hello.host, name), &is_of_this, err);
 	if (status)
 		return status;
@@ -376,12 +371,8 @@ static enum psd_status take_answer(struct psd_joining *joining, struct psd_hands
 	return settle(joining, handshake, handshake->host, handshake->connection);
 }
 
-/* Reads while this host gives up: a peer that greets, or gives up as well, has been told. */
-static enum psd_status take_while_failing(struct psd_joining *joining, struct psd_handshake *handshake)
+static enum psd_status tell_failure(struct psd_joining *joining, struct psd_handshake *handshake, uint32_t host)
 {
-	const bool has_failed = handshake->greeting.head.kind == PSD_WIRE_FAILED;
-	const uint32_t host = has_failed ? handshake->greeting.failed.host : handshake->greeting.hello.host;
-
 	psd_joining_say_failed(joining, handshake->fd, PSD_ERUN, joining->failure);
 	if (host < joining->n_hosts)
 		joining->states[host].is_told = true;
@@ -400,12 +391,8 @@ static enum psd_status finish_proving(struct psd_joining *joining, struct psd_ha
 	if (error)
 		return lose(joining, handshake, error, err);
 	handshake->is_proving = false;
-	if (joining->failure) {
-		psd_joining_say_failed(joining, handshake->fd, PSD_ERUN, joining->failure);
-		joining->states[handshake->host].is_told = true;
-		psd_handshake_end(joining, handshake);
-		return PSD_OK;
-	}
+	if (joining->failure)
+		return tell_failure(joining, handshake, handshake->host);
 	return psd_joining_greet(joining, handshake->fd, handshake->connection) ? PSD_OK
 										: lose(joining, handshake, 0, err);
 }
@@ -447,12 +434,13 @@ enum psd_status psd_handshake_continue(struct psd_joining *joining, struct psd_h
 			continue;
 		if (handshake->is_ours)
 			return psd_error_set(err, cause.status, PSD_NOWHERE, "%s %s", handshake->name, cause.text);
-		refuse(joining, handshake, cause.text);
-		return PSD_OK;
+		return refuse(joining, handshake, cause.text);
 	}
-	return joining->failure	    ? take_while_failing(joining, handshake)
-	       : handshake->is_ours ? take_answer(joining, handshake, err)
-				    : take_stranger(joining, handshake, err);
+	if (joining->failure) /* a peer that greets, or gives up as well, has been told */
+		return tell_failure(joining, handshake,
+				    handshake->greeting.head.kind == PSD_WIRE_FAILED ? handshake->greeting.failed.host
+										     : handshake->greeting.hello.host);
+	return handshake->is_ours ? take_answer(joining, handshake, err) : take_stranger(joining, handshake, err);
 }
 
 enum psd_status psd_handshakes_read_joined(struct psd_joining *joining, unsigned host, struct psd_error *err)
@@ -475,14 +463,7 @@ enum psd_status psd_handshakes_read_joined(struct psd_joining *joining, unsigned
 	if (joining->states[host].has_more || n_read < (ssize_t)sizeof(bytes))
 		return PSD_OK;
 	return psd_error_set(err, psd_wire_status(&head), PSD_NOWHERE, "%s",
-			     psd_wire_decode_failed(bytes + PSD_WIRE_HEAD_BYTES).words);
-}
-
-/* Gives an attempt up before the kernel does, after minutes; the host may have another address. */
-static void give_up_connecting(struct psd_joining *joining, struct psd_handshake *handshake)
-{
-	try_again_later(joining, handshake->host, ETIMEDOUT);
-	psd_handshake_end(joining, handshake);
+			     psd_wire_decode_payload(PSD_WIRE_FAILED, bytes + PSD_WIRE_HEAD_BYTES).failed.words);
 }
 
 void psd_handshakes_drop_silent(struct psd_joining *joining)
@@ -494,9 +475,12 @@ void psd_handshakes_drop_silent(struct psd_joining *joining)
 
 		if (now_sec < handshake->until_sec)
 			continue;
-		if (handshake->is_ours)
-			give_up_connecting(joining, handshake);
-		else
-			refuse(joining, handshake, "has not greeted in time");
+		if (!handshake->is_ours) {
+			(void)refuse(joining, handshake, "has not greeted in time");
+			continue;
+		}
+		/* the kernel would go on for minutes; the host may have another address */
+		try_again_later(joining, handshake->host, ETIMEDOUT);
+		psd_handshake_end(joining, handshake);
 	}
 }

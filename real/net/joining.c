@@ -7,6 +7,7 @@
 
 #include "engine/base/hash.h"
 #include "engine/scenario/scenario_agree.h"
+#include "real/net/frame.h"
 #include "real/net/secret.h"
 
 enum { MOST_REMARKS = 10 };
@@ -57,7 +58,7 @@ void psd_joining_remark(struct psd_joining *joining, const char *what, const cha
 	if (!joining->options->remark || joining->failure || joining->n_remarks++ >= MOST_REMARKS)
 		return;
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s %s: %s%s", what, name, words,
-		      joining->n_remarks == MOST_REMARKS ? " (no more of these are told)" : "");
+		      joining->n_remarks == MOST_REMARKS ? " (no more are shown)" : "");
 	joining->options->remark(joining->options->context, line.text);
 }
 
@@ -101,7 +102,7 @@ static void say(struct psd_secret *secret, int fd, enum psd_status status, struc
 
 	snprintf(failed.words, sizeof(failed.words), "%s", words);
 	psd_wire_encode(&head, bytes);
-	psd_wire_encode_failed(&failed, bytes + PSD_WIRE_HEAD_BYTES);
+	psd_wire_encode_payload(PSD_WIRE_FAILED, &failed, bytes + PSD_WIRE_HEAD_BYTES);
 	(void)psd_secret_send(secret, fd, bytes, sizeof(bytes));
 }
 
@@ -118,7 +119,6 @@ void psd_joining_say_refused(int fd, const char *words)
 
 bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned connection)
 {
-	const struct psd_wire_head head = {.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES};
 	const char *terms = connection == 0 ? joining->options->terms : "";
 	const struct psd_mesh_attempt *attempt = joining->options->attempt;
 	const struct psd_wire_hello hello = {
@@ -129,11 +129,9 @@ bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned conne
 		.attempt = attempt ? attempt->number : 0,
 		.first_iteration = attempt ? attempt->first_iteration : PSD_WIRE_NO_ATTEMPT,
 	};
-	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES];
+	struct psd_error ignored;
 
-	psd_wire_encode(&head, bytes);
-	psd_wire_encode_hello(&hello, bytes + PSD_WIRE_HEAD_BYTES);
-	return psd_secret_send(joining->options->secret, fd, bytes, sizeof(bytes)) &&
+	return !psd_frame_send("", fd, joining->options->secret, PSD_WIRE_HELLO, &hello, &ignored) &&
 	       psd_secret_send(joining->options->secret, fd, (const uint8_t *)terms, strlen(terms));
 }
 

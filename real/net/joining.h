@@ -1,4 +1,4 @@
-/* Shared parts of psd_mesh_open(). Private to mesh.c, joining.c and handshakes.c. */
+/* Shared parts of psd_mesh_open(). Private to mesh.c, joining.c, handshakes.c and clocks.c. */
 #ifndef PSD_REAL_JOINING_H
 #define PSD_REAL_JOINING_H
 
@@ -90,5 +90,12 @@ enum psd_status psd_handshakes_read_joined(struct psd_joining *joining, unsigned
 					   struct psd_error *err) PSD_MUST_CHECK;
 void psd_handshakes_drop_silent(struct psd_joining *joining);
 void psd_handshake_end(struct psd_joining *joining, struct psd_handshake *handshake);
+
+/* ---- clocks.c ---- */
+
+/* Measures this host's clock offset to host 0; all hosts call it at once, with the connections of psd_mesh_open().
+ * PSD_ELOST: a host did not answer until until_sec; other statuses as psd_frame_read(). */
+enum psd_status psd_clocks_compare(const struct psd_mesh_options *options, const int fds[], double until_sec,
+				   struct psd_mesh_clock *clock, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

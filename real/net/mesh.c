@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "real/net/clocks.h"
 #include "real/net/joining.h"
 #include "real/net/secret.h"
 

@@ -3,7 +3,7 @@
 #ifndef PSD_REAL_SHAPED_H
 #define PSD_REAL_SHAPED_H
 
-#include "real/net/bucket.h"
+#include "real/net/link_model.h"
 #include "real/net/transport.h"
 
 /* Shared by all carriers of a host. Fields are private to shaped.c. */

@@ -227,19 +227,19 @@ static enum psd_status say(const struct meeting *meeting, bool is_yes, const str
 
 	memcpy(words + 1, key, sizeof(*key)); /* machines of another byte order share no memory */
 	return psd_frame_send(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret, PSD_WIRE_TRANSPORT,
-			      words, sizeof(words), err);
+			      words, err);
 }
 
 static enum psd_status listen_to(const struct meeting *meeting, bool *is_yes, struct key *key, struct psd_error *err)
 {
-	uint8_t words[PSD_WIRE_SMALL_BYTES];
+	union psd_wire_payload words;
 	const enum psd_status status = psd_frame_read(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret,
-						      PSD_WIRE_TRANSPORT, words, meeting->join->until_sec, err);
+						      PSD_WIRE_TRANSPORT, &words, meeting->join->until_sec, err);
 
 	if (status)
 		return status;
-	*is_yes = words[0] != 0;
-	memcpy(key, words + 1, sizeof(*key));
+	*is_yes = words.raw[0] != 0;
+	memcpy(key, words.raw + 1, sizeof(*key));
 	return PSD_OK;
 }
 

@@ -310,7 +310,7 @@ static enum psd_status take_all(const struct psd_transport_join *join, struct ps
 			continue;
 		ssl = psd_secret_take(secret, carriers[i].fd);
 		if (!ssl)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a connection knows no secret");
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a connection has no TLS session");
 		if (!take(&carriers[i], ssl, psd_secret_renews_after(secret)))
 			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for connections");
 	}

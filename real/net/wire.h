@@ -4,6 +4,7 @@
 #ifndef PSD_REAL_WIRE_H
 #define PSD_REAL_WIRE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "engine/base/error.h"
@@ -88,6 +89,16 @@ struct psd_wire_failed {
 	char words[PSD_WIRE_WORDS_MAX]; /* zero-terminated message that names the cause */
 };
 
+union psd_wire_payload {
+	struct psd_wire_hello hello;
+	struct psd_wire_clock clock;
+	struct psd_wire_report report;
+	struct psd_wire_rates rates;
+	struct psd_wire_bye bye;
+	struct psd_wire_failed failed;
+	uint8_t raw[PSD_WIRE_SMALL_BYTES];
+};
+
 /* Payload sizes of these kinds. */
 #define PSD_WIRE_HELLO_BYTES	  32
 #define PSD_WIRE_CLOCK_BYTES	  24
@@ -112,17 +123,11 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 /* Status of a PSD_WIRE_FAILED message; PSD_ERUN where `part` is not a status. */
 enum psd_status psd_wire_status(const struct psd_wire_head *head);
 
-void psd_wire_encode_hello(const struct psd_wire_hello *hello, uint8_t bytes[PSD_WIRE_HELLO_BYTES]);
-struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_BYTES]);
-void psd_wire_encode_clock(const struct psd_wire_clock *clock, uint8_t bytes[PSD_WIRE_CLOCK_BYTES]);
-struct psd_wire_clock psd_wire_decode_clock(const uint8_t bytes[PSD_WIRE_CLOCK_BYTES]);
-void psd_wire_encode_report(const struct psd_wire_report *report, uint8_t bytes[PSD_WIRE_REPORT_BYTES]);
-struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPORT_BYTES]);
-void psd_wire_encode_rates(const struct psd_wire_rates *lines, uint8_t bytes[PSD_WIRE_RATES_BYTES]);
-struct psd_wire_rates psd_wire_decode_rates(const uint8_t bytes[PSD_WIRE_RATES_BYTES]);
-void psd_wire_encode_bye(const struct psd_wire_bye *bye, uint8_t bytes[PSD_WIRE_BYE_BYTES]);
-struct psd_wire_bye psd_wire_decode_bye(const uint8_t bytes[PSD_WIRE_BYE_BYTES]);
-void psd_wire_encode_failed(const struct psd_wire_failed *failed, uint8_t bytes[PSD_WIRE_FAILED_BYTES]);
-struct psd_wire_failed psd_wire_decode_failed(const uint8_t bytes[PSD_WIRE_FAILED_BYTES]);
+/* Payload size of a kind other than PSD_WIRE_DATA. */
+size_t psd_wire_payload_bytes(enum psd_wire_kind kind);
+/* payload: the struct of that kind; the raw bytes of PSD_WIRE_TRANSPORT and PSD_WIRE_INVITATION. */
+void psd_wire_encode_payload(enum psd_wire_kind kind, const void *payload, uint8_t bytes[]);
+/* Zeros beside the member of that kind. Accepts any bytes; words of a failure always end. */
+union psd_wire_payload psd_wire_decode_payload(enum psd_wire_kind kind, const uint8_t bytes[]);
 
 #endif

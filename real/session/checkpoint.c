@@ -92,7 +92,7 @@ enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, 
 	}
 	close(folder);
 	return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
-			     "another run keeps its checkpoints there at this time");
+			     "another run keeps its checkpoints there now");
 }
 
 enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,
@@ -399,9 +399,8 @@ enum psd_status psd_checkpoint_drop_later(const struct psd_checkpoints *checkpoi
 
 	if (!visit_iterations(checkpoints->folder, remove_later, &own))
 		own.error_number = errno;
-	return own.error_number == 0
-		       ? PSD_OK
-		       : psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
-				       "host %u's checkpoints of later iterations cannot be taken away: %s", host.host,
-				       strerror(own.error_number));
+	return own.error_number == 0 ? PSD_OK
+				     : psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
+						     "host %u's checkpoints of later iterations cannot be removed: %s",
+						     host.host, strerror(own.error_number));
 }

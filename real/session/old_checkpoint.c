@@ -47,8 +47,7 @@ static enum psd_status read_samples(uint64_t *samples, const char *text, uint32_
 	    (double)*samples <= most_each * iterations)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, place_of(path),
-			     "'samples' is '%.40s', which %" PRIu32 " iterations cannot have gone through", text,
-			     iterations);
+			     "'samples' is '%.40s', impossible after %" PRIu32 " iterations", text, iterations);
 }
 
 enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, const char *path, uint32_t iterations,
@@ -80,27 +79,33 @@ struct psd_checkpoint_path psd_old_checkpoint_path(const struct psd_old_checkpoi
 	return psd_checkpoint_path(old->checkpoints, (struct psd_checkpoint_host){host, old->n_hosts}, old->iterations);
 }
 
-/* Checks the file name against the host that the file names. */
-static enum psd_status check_name(const struct psd_old_checkpoint *old, const struct psd_old_checkpoint_notes *notes,
-				  unsigned host, const char *path, struct psd_error *err)
+enum psd_status psd_old_checkpoint_check_name(const struct psd_old_checkpoint_notes *notes,
+					      struct psd_checkpoint_host host, uint32_t iterations, const char *path,
+					      struct psd_error *err)
 {
-	char iterations[NUMBER_TEXT_MAX], self[2 * NUMBER_TEXT_MAX];
+	char number[NUMBER_TEXT_MAX], self[2 * NUMBER_TEXT_MAX];
 
-	snprintf(iterations, sizeof(iterations), "%" PRIu32, old->iterations);
-	snprintf(self, sizeof(self), "%u of %u", host, old->n_hosts);
+	snprintf(number, sizeof(number), "%" PRIu32, iterations);
+	snprintf(self, sizeof(self), "%u of %u", host.host, host.n_hosts);
 	if (!notes->iterations || !notes->host || !notes->run || !notes->terms || !notes->program)
-		return psd_error_set(err, PSD_EINVAL, place_of(path), "is no checkpoint");
-	if (strcmp(notes->iterations, iterations) != 0)
+		return psd_error_set(err, PSD_EINVAL, place_of(path), "has no metadata of a checkpoint");
+	if (strcmp(notes->iterations, number) != 0)
 		return psd_error_set(err, PSD_EINVAL, place_of(path), "is of %.20s iterations, its name says %s",
-				     notes->iterations, iterations);
+				     notes->iterations, number);
 	if (strcmp(notes->host, self) != 0)
 		return psd_error_set(err, PSD_EINVAL, place_of(path), "is of host %.20s, its name says %s", notes->host,
 				     self);
-	if (!notes->model || !notes->samples || !notes->shard_map)
-		return psd_error_set(err, PSD_EINVAL, place_of(path),
-				     "is of another version of psd-run, which goes on with %u hosts and '%.80s' alone",
-				     old->n_hosts, notes->system ? notes->system : "");
 	return PSD_OK;
+}
+
+static enum psd_status check_version(const struct psd_old_checkpoint *old, const struct psd_old_checkpoint_notes *notes,
+				     const char *path, struct psd_error *err)
+{
+	return notes->model && notes->samples && notes->shard_map
+		       ? PSD_OK
+		       : psd_error_set(err, PSD_EINVAL, place_of(path),
+				       "is of another version of psd-run, which resumes with %u hosts and '%.80s' only",
+				       old->n_hosts, notes->system ? notes->system : "");
 }
 
 static enum psd_status check_model(const struct psd_old_checkpoint_notes *notes, const struct psd_graph *graph,
@@ -140,7 +145,10 @@ static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, 
 	if (status)
 		return status;
 	notes = psd_old_checkpoint_read_notes(old->files[host]);
-	status = check_name(old, &notes, host, path.text, err);
+	status = psd_old_checkpoint_check_name(&notes, (struct psd_checkpoint_host){host, old->n_hosts},
+					       old->iterations, path.text, err);
+	if (!status)
+		status = check_version(old, &notes, path.text, err);
 	if (!status)
 		status = check_model(&notes, graph, path.text, err);
 	if (!status)
@@ -239,7 +247,7 @@ enum psd_status psd_old_checkpoint_read_run(struct psd_old_checkpoint *old, enum
 	if (!found || found->type != PSD_TENSOR_F32 || found->n_dims != 1 || range.first > found->dims[0] ||
 	    range.elements > found->dims[0] - range.first)
 		return psd_error_set(err, PSD_EINVAL, place_of(psd_old_checkpoint_path(old, host).text),
-				     "has no '%.100s.%s' of %" PRIu64 " values, which a run goes on from", name,
+				     "has no '%.100s.%s' of %" PRIu64 " values, which a run resumes from", name,
 				     psd_buffers[buffer].name, range.first + range.elements);
 	return psd_tensor_file_read(old->files[host], found, range.first * sizeof(float),
 				    range.elements * sizeof(float), to, err);

@@ -12,6 +12,10 @@ struct psd_old_checkpoint_notes {
 	const char *iterations, *system, *program, *host, *run, *terms, *samples, *model, *shard_map;
 };
 struct psd_old_checkpoint_notes psd_old_checkpoint_read_notes(const struct psd_tensor_file *file);
+/* PSD_EINVAL: the metadata is incomplete, or does not fit the file's name. */
+enum psd_status psd_old_checkpoint_check_name(const struct psd_old_checkpoint_notes *notes,
+					      struct psd_checkpoint_host host, uint32_t iterations, const char *path,
+					      struct psd_error *err) PSD_MUST_CHECK;
 
 enum { PSD_OLD_CHECKPOINT_SYSTEM_MAX = 84 };
 

@@ -120,10 +120,9 @@ static enum psd_status find_for_messages(const struct psd_case *made, double pla
 		status = estimate_excess(made, plain_sec, high, &excess_ratio, err);
 	}
 	if (!status && excess_ratio > MOST_LATE_RATIO)
-		return psd_error_set(
-			err, PSD_ERUN, PSD_NOWHERE,
-			"%s: what this machine adds to messages matters at any dilation up to %.0f, no replay is true",
-			made->system->name, high);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "%s: this machine's latency per message is too long for dilations up to %.0f",
+				     made->system->name, high);
 	while (!status && high - low > 1.0) {
 		const double middle = floor((low + high) / 2.0);
 
@@ -164,7 +163,7 @@ enum psd_status psd_replay_check_messages(const struct psd_case *made, double di
 		return status;
 	snprintf(advice, sizeof(advice), "use --dilation %.0f", true_ratio);
 	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-			     "%s: at dilation %g what this machine adds to messages makes an iteration longer by %.1f "
+			     "%s: at dilation %g this machine's latency per message lengthens an iteration by %.1f "
 			     "%%, must be %.0f %% or less; %s",
 			     made->system->name, dilation_ratio, 100.0 * excess_ratio, 100.0 * MOST_LATE_RATIO,
 			     has_real ? REAL_ADVICE : advice);

@@ -18,7 +18,7 @@ void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err)
 {
 	if (fflush(recorder->file) || ferror(recorder->file))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot keep what the trace needs: %s",
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot write spans of the trace: %s",
 				     strerror(errno));
 	return PSD_OK;
 }
@@ -65,7 +65,7 @@ enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_p
 		while (fread(&found, sizeof(found), 1, file) == 1)
 			span(context, program, &found);
 		if (ferror(file))
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot read what was recorded: %s",
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot read spans of the trace: %s",
 					     strerror(errno));
 	}
 	return PSD_OK;

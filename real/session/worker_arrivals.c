@@ -29,7 +29,7 @@ static enum psd_acceptance expect_small(struct psd_worker *worker, unsigned peer
 		return refuse(worker, peer, head, "something after its last message", err);
 	if (is_report && (worker->self != 0 || !psd_layout_is_worker(worker->layout, peer) ||
 			  head->iteration >= worker->options->n_iterations))
-		return refuse(worker, peer, head, "a report that nobody expects", err);
+		return refuse(worker, peer, head, "an unexpected report", err);
 	/* its row must be free, which holds once this host is that far */
 	if (is_report &&
 	    head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + worker->losses.window / 2)
@@ -73,13 +73,13 @@ static enum psd_acceptance expect_signal(struct psd_worker *worker, unsigned pee
 
 	if (!is_known || to != 0 || !psd_op_runs_on(&worker->program->ops[head->op], worker->layout, from) ||
 	    head->iteration >= worker->options->n_iterations)
-		return refuse(worker, peer, head, "a signal that nobody expects", err);
+		return refuse(worker, peer, head, "an unexpected signal", err);
 	if (!psd_worker_knows_steps(worker, head->iteration)) /* when this host is there */
 		return PSD_ACCEPT_LATER;
 	if (head->iteration != psd_period_next(period_of(worker), worker->peers[peer].ops[head->op].next_signal))
-		return refuse(worker, peer, head, "a signal that nobody expects", err);
+		return refuse(worker, peer, head, "an unexpected signal", err);
 	if (!is_ready && head->iteration >= worker->peers[worker->self].ops[head->op].next_signal)
-		return refuse(worker, peer, head, "the beginning of what is not ready", err);
+		return refuse(worker, peer, head, "a start of an operation that is not ready", err);
 	return is_in_window(worker, head->iteration) ? PSD_ACCEPT_NOW : PSD_ACCEPT_LATER;
 }
 
@@ -183,7 +183,7 @@ static enum psd_acceptance expect_steps(struct psd_worker *worker, unsigned peer
 			      head->iteration == worker->quality.n_known && worker->quality.heard == 0 &&
 			      head->part >= 1 && head->part <= psd_plan_steps(worker->plan);
 
-	return is_known ? PSD_ACCEPT_NOW : refuse(worker, peer, head, "steps that nobody expects", err);
+	return is_known ? PSD_ACCEPT_NOW : refuse(worker, peer, head, "unexpected local steps", err);
 }
 
 static enum psd_acceptance expect(void *context, unsigned peer, const struct psd_wire_head *head,
@@ -233,7 +233,8 @@ static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsig
 
 static void arrived_report(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)
 {
-	const struct psd_wire_report report = psd_wire_decode_report(worker->peers[peer].small);
+	const struct psd_wire_report report =
+		psd_wire_decode_payload(PSD_WIRE_REPORT, worker->peers[peer].small).report;
 
 	psd_worker_take_report(worker, peer, head->iteration, &report);
 }
@@ -258,7 +259,7 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 	case PSD_WIRE_REPORT: arrived_report(worker, peer, head); break;
 	case PSD_WIRE_STEPS: psd_worker_hear_steps(worker, head->part); break;
 	case PSD_WIRE_BYE:
-		from->bye = psd_wire_decode_bye(from->small);
+		from->bye = psd_wire_decode_payload(PSD_WIRE_BYE, from->small).bye;
 		from->has_said_bye = true;
 		break;
 	case PSD_WIRE_FAILED: psd_worker_told(worker, peer, psd_wire_status(head)); break;

@@ -22,25 +22,33 @@ static const struct psd_library_kind *find(const struct psd_collective *collecti
 	return NULL;
 }
 
+/* The system's library; NULL: psd's own algorithms. */
+static const struct psd_collective *library_of(const struct psd_system *system)
+{
+	return system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
+}
+
+static enum psd_status refuse(const struct psd_system *system, const char *why, struct psd_error *err)
+{
+	return psd_error_set(err, PSD_EINVAL, system->at,
+			     "'sync' of system '%s' is '%s', %s: must be this program's own, such as '%s'",
+			     system->name, library_of(system)->name, why, library_of(system)->assumed);
+}
+
 enum psd_status psd_worker_check_library(const struct psd_system *system, unsigned workers,
 					 const struct psd_device_kind *device, struct psd_error *err)
 {
-	const struct psd_collective *collective =
-		system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
+	const struct psd_collective *collective = library_of(system);
 	const struct psd_library_kind *kind = collective && device ? find(collective, device) : NULL;
 	struct psd_error reason;
 
 	if (!collective || workers == 1)
 		return PSD_OK;
 	if (!device)
-		return psd_error_set(
-			err, PSD_EINVAL, system->at,
-			"'sync' of system '%s' is '%s', which a replay has none of: must be this program's "
-			"own, such as '%s'",
-			system->name, collective->name, collective->assumed);
+		return refuse(system, "a library that a replay cannot call", err);
 	if (!kind)
 		return psd_error_set(err, PSD_EINVAL, system->at,
-				     "'sync' of system '%s' is '%s', which sums in no memory of device '%s': needs "
+				     "'sync' of system '%s' is '%s', which cannot sum in memory of device '%s': needs "
 				     "'device: cuda' in 'train'",
 				     system->name, collective->name, device->name);
 	return kind->check(workers, &reason)
@@ -52,31 +60,19 @@ enum psd_status psd_worker_check_library(const struct psd_system *system, unsign
 enum psd_status psd_worker_check_secret(const struct psd_system *system, unsigned n_nodes,
 					const struct psd_device_kind *device, struct psd_error *err)
 {
-	const struct psd_collective *collective =
-		system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
-	const struct psd_library_kind *kind = collective ? find(collective, device) : NULL;
+	const struct psd_library_kind *kind = library_of(system) ? find(library_of(system), device) : NULL;
 
-	if (!kind || kind->is_inside_nodes || n_nodes == 1)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, system->at,
-			     "'sync' of system '%s' is '%s', whose connections '--secret' does not encrypt: must be "
-			     "this program's own, such as '%s'",
-			     system->name, collective->name, collective->assumed);
+	return !kind || kind->is_inside_nodes || n_nodes == 1
+		       ? PSD_OK
+		       : refuse(system, "whose connections '--secret' does not encrypt", err);
 }
 
 enum psd_status psd_worker_check_restarts(const struct psd_system *system, const struct psd_device_kind *device,
 					  struct psd_error *err)
 {
-	const struct psd_collective *collective =
-		system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
-	const struct psd_library_kind *kind = collective ? find(collective, device) : NULL;
+	const struct psd_library_kind *kind = library_of(system) ? find(library_of(system), device) : NULL;
 
-	if (!kind || kind->abort)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, system->at,
-			     "'sync' of system '%s' is '%s', which cannot be called off for '--restarts': must be this "
-			     "program's own, such as '%s'",
-			     system->name, collective->name, collective->assumed);
+	return !kind || kind->abort ? PSD_OK : refuse(system, "which cannot be called off for '--restarts'", err);
 }
 
 /* ---- opening ---- */
@@ -93,7 +89,7 @@ static struct psd_group ranks_of(const struct psd_worker *worker)
 }
 
 static enum psd_status exchange_invitation(const struct psd_worker *worker, const struct psd_mesh_options *mesh,
-					   const int fds[], double until_sec, uint8_t invitation[PSD_WIRE_SMALL_BYTES],
+					   const int fds[], double until_sec, union psd_wire_payload *invitation,
 					   struct psd_error *err)
 {
 	const struct psd_group ranks = ranks_of(worker);
@@ -104,11 +100,11 @@ static enum psd_status exchange_invitation(const struct psd_worker *worker, cons
 		return psd_frame_read(psd_mesh_name(worker->layout, mesh->hosts, ranks.first, name),
 				      fds[ranks.first * mesh->n_connections], mesh->secret, PSD_WIRE_INVITATION,
 				      invitation, until_sec, err);
-	status = worker->library_kind->invite(invitation, err);
+	status = worker->library_kind->invite(invitation->raw, err);
 	for (unsigned h = ranks.first + 1; h < ranks.first + ranks.n && !status; h++)
 		status = psd_frame_send(psd_mesh_name(worker->layout, mesh->hosts, h, name),
 					fds[h * mesh->n_connections], mesh->secret, PSD_WIRE_INVITATION, invitation,
-					PSD_LIBRARY_INVITATION_BYTES, err);
+					err);
 	return status;
 }
 
@@ -152,7 +148,7 @@ enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct 
 {
 	const struct psd_collective *collective =
 		worker->plan->n_items ? worker->plan->items[0].method->collective : NULL;
-	uint8_t invitation[PSD_WIRE_SMALL_BYTES];
+	union psd_wire_payload invitation;
 	enum psd_status status;
 
 	if (!collective || !collective->assumed || worker->n_hosts == 1)
@@ -164,8 +160,8 @@ enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct 
 	worker->library_kind = find(collective, worker->kind);
 	if (!worker->library_kind->invite)
 		return open_lane(worker, NULL, err);
-	status = exchange_invitation(worker, mesh, fds, until_sec, invitation, err);
-	return status ? status : open_lane(worker, invitation, err);
+	status = exchange_invitation(worker, mesh, fds, until_sec, &invitation, err);
+	return status ? status : open_lane(worker, invitation.raw, err);
 }
 
 /* ---- sums ---- */

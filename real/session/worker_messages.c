@@ -239,7 +239,7 @@ void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double los
 		psd_worker_take_report(worker, 0, iteration, &report);
 		return;
 	}
-	psd_wire_encode_report(&report, payload);
+	psd_wire_encode_payload(PSD_WIRE_REPORT, &report, payload);
 	send_small(worker, 0, &head, payload);
 }
 
@@ -282,7 +282,7 @@ void psd_worker_say_failed(struct psd_worker *worker, enum psd_status status, co
 	psd_error_set(&line, status, PSD_NOWHERE, "%s%s%s", worker->is_blamed ? "" : name,
 		      worker->is_blamed ? "" : ": ", err->text);
 	snprintf(failed.words, sizeof(failed.words), "%.*s", PSD_WIRE_WORDS_MAX - 1, line.text);
-	psd_wire_encode_failed(&failed, payload);
+	psd_wire_encode_payload(PSD_WIRE_FAILED, &failed, payload);
 	send_small_to_all(worker, &head, payload);
 	flushed = psd_connections_flush(worker->connections, &ignored);
 	(void)flushed; /* bytes that are not sent at once no longer matter */
@@ -293,6 +293,6 @@ void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *by
 	const struct psd_wire_head head = {.kind = PSD_WIRE_BYE, .length_bytes = PSD_WIRE_BYE_BYTES};
 	uint8_t payload[PSD_WIRE_BYE_BYTES];
 
-	psd_wire_encode_bye(bye, payload);
+	psd_wire_encode_payload(PSD_WIRE_BYE, bye, payload);
 	send_small_to_all(worker, &head, payload);
 }

@@ -1,6 +1,7 @@
 /* Shared parts of a worker. Private to real/session/. The event loop's thread owns everything; a job touches tensors
  * and its own struct psd_job only, and the program's order separates jobs. No other job runs during a pause's job,
- * which also reads scales and chunk selection. */
+ * which also reads scales and chunk selection.
+ * Functions psd_worker_open_...() without a comment return PSD_ENOMEM when memory runs out. */
 #ifndef PSD_REAL_WORKER_PARTS_H
 #define PSD_REAL_WORKER_PARTS_H
 
@@ -298,7 +299,6 @@ enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task,
 
 /* ---- worker_encoding.c ---- */
 
-/* PSD_ENOMEM. */
 enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Length of scales and of sum_scales: the slices of all items. */
 unsigned psd_worker_count_scales(const struct psd_worker *worker);
@@ -345,7 +345,6 @@ enum psd_status psd_worker_join_steps(struct psd_worker *worker, struct psd_task
 /* The start of a shard's part of a slice; NULL: the part itself. A worker's may be among its parameters. */
 const float *psd_worker_own_start(const struct psd_worker *worker, struct psd_task task);
 
-/* PSD_ENOMEM. */
 enum psd_status psd_worker_open_local(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* True if local steps follow the loss; not in a replay. */
 bool psd_worker_follows_loss(const struct psd_worker *worker);
@@ -370,7 +369,6 @@ enum psd_status psd_worker_restore_quality(struct psd_worker *worker, const char
 
 /* ---- worker_packed.c ---- */
 
-/* PSD_ENOMEM. */
 enum psd_status psd_worker_open_packings(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Compresses a gradient to be sent; in a lane's thread, as the next two. */
 enum psd_status psd_worker_pack(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
@@ -382,7 +380,6 @@ void psd_worker_repack(struct psd_worker *worker, struct psd_task task);
 
 /* ---- worker_low_rank.c ---- */
 
-/* PSD_ENOMEM. */
 enum psd_status psd_worker_open_low_rank(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Computes the left low-rank factors of a gradient; in a lane's thread, as the next two. */
 enum psd_status psd_worker_project(struct psd_worker *worker, struct psd_task task,
@@ -395,7 +392,6 @@ enum psd_status psd_worker_expand(struct psd_worker *worker, struct psd_task tas
 
 /* ---- worker_sparse.c ---- */
 
-/* PSD_ENOMEM. */
 enum psd_status psd_worker_open_chunks(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Copies the selected chunks of a gradient for sending; in a lane's thread, as the next two. */
 enum psd_status psd_worker_gather_chunks(struct psd_worker *worker, struct psd_task task,

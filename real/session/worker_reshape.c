@@ -66,7 +66,7 @@ static enum psd_status read_plain(struct reshaping *of, unsigned tensor, struct 
 	    n_bytes != wanted->elements * sizeof(*to))
 		return psd_error_set(err, PSD_EINVAL,
 				     (struct psd_place){.path = psd_old_checkpoint_path(&of->old, 0).text},
-				     "has no '%.100s' of %" PRIu64 " values, which this run goes on from", wanted->name,
+				     "has no '%.100s' of %" PRIu64 " values, which this run resumes from", wanted->name,
 				     wanted->elements);
 	return psd_tensor_file_read(of->old.files[0], found, range.first * sizeof(*to), range.elements * sizeof(*to),
 				    to, err);
@@ -269,7 +269,7 @@ static enum psd_status fill_states(struct reshaping *of, struct psd_error *err)
 		status = psd_state_read(&of->state, part, of->old.files[host], path.text, &is_found, err);
 		if (!status && !is_found)
 			status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path.text},
-					       "has no '%.100s', which this run goes on from", part->tensor.name);
+					       "has no '%.100s', which this run resumes from", part->tensor.name);
 	}
 	return status;
 }
@@ -443,13 +443,13 @@ static void remark_losses(struct reshaping *of)
 	if (worker->self != 0 || !worker->options->remark)
 		return;
 	add_loss(&text, loses_momentum(of), "momentum");
-	add_loss(&text, loses_held(of), "what was held back of gradients");
+	add_loss(&text, loses_held(of), "residuals of gradients");
 	add_loss(&text, loses_late(of), "sums that 'staleness' had not applied");
-	add_loss(&text, worker->plan->wire->is_scaled && has_file(of, "loss_scales"), "ratios of the wire");
-	add_loss(&text, worker->selection.plan && has_file(of, "chosen"), "the choice of chunks");
-	add_loss(&text, worker->quality.saved && has_file(of, "local_sgd"), "steps that follow the loss");
+	add_loss(&text, worker->plan->wire->is_scaled && has_file(of, "loss_scales"), "loss scales");
+	add_loss(&text, worker->selection.plan && has_file(of, "chosen"), "the selection of chunks");
+	add_loss(&text, worker->quality.saved && has_file(of, "local_sgd"), "adaptive local steps");
 	if (text.bytes) {
-		psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "begins anew: %s", text.bytes);
+		psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "starts anew: %s", text.bytes);
 		worker->options->remark(worker->options->context, line.text);
 	}
 	psd_text_release(&text);

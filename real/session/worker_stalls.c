@@ -152,7 +152,8 @@ static bool blame_jobs(struct psd_worker *worker, struct psd_error *err)
 
 void psd_worker_told(struct psd_worker *worker, unsigned peer, enum psd_status status)
 {
-	const struct psd_wire_failed failed = psd_wire_decode_failed(worker->peers[peer].small);
+	const struct psd_wire_failed failed =
+		psd_wire_decode_payload(PSD_WIRE_FAILED, worker->peers[peer].small).failed;
 
 	if (worker->status)
 		return;

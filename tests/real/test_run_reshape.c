@@ -122,14 +122,14 @@ Test(run_reshape, it_says_what_begins_anew)
 	const struct scratch_folder folder = make_folder();
 
 	free(run(&folder, "--system Held --nodes 4 --iterations 3"));
-	expect_words(&folder, "--system Held --nodes 2 --iterations 5", "psd-run: begins anew: the choice of chunks\n");
+	expect_words(&folder, "--system Held --nodes 2 --iterations 5", "psd-run: starts anew: the choice of chunks\n");
 	expect_words(&folder, "--system Ring --nodes 2 --iterations 6",
-		     "psd-run: begins anew: what was held back of gradients\n");
+		     "psd-run: starts anew: residuals of gradients\n");
 	free(run(&folder, "--system Half --nodes 2 --iterations 7"));
-	expect_words(&folder, "--system Half --nodes 3 --iterations 8", "psd-run: begins anew: ratios of the wire\n");
-	expect_words(&folder, "--system Bits --nodes 3 --iterations 9", "psd-run: begins anew: momentum\n");
+	expect_words(&folder, "--system Half --nodes 3 --iterations 8", "psd-run: starts anew: ratios of the wire\n");
+	expect_words(&folder, "--system Bits --nodes 3 --iterations 9", "psd-run: starts anew: momentum\n");
 	expect_words(&folder, "--system Held --nodes 3 --iterations 10",
-		     "psd-run: begins anew: momentum, what was held back of gradients\n");
+		     "psd-run: starts anew: momentum, residuals of gradients\n");
 	scratch_folder_remove(&folder);
 }
 
@@ -154,10 +154,10 @@ Test(run_reshape, samples_that_cannot_be_are_refused)
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
 	shell(&folder, "LC_ALL=C sed -i 's/\"samples\":\"64\"/\"samples\":\"-5\"/' c/iteration-2/host-*");
 	expect_refusal(&folder, "--system PS --nodes 4 --iterations 4",
-		       "'samples' is '-5', which 2 iterations cannot have gone through\n");
+		       "'samples' is '-5', impossible after 2 iterations\n");
 	shell(&folder, "LC_ALL=C sed -i 's/\"samples\":\"-5\"/\"samples\":\" 1\"/' c/iteration-2/host-*");
 	expect_refusal(&folder, "--system PS --nodes 4 --iterations 4",
-		       "'samples' is ' 1', which 2 iterations cannot have gone through\n");
+		       "'samples' is ' 1', impossible after 2 iterations\n");
 	scratch_folder_remove(&folder);
 }
 
@@ -172,12 +172,12 @@ Test(run_reshape, it_says_which_sums_are_lost)
 	cr_expect_null(strstr(said, "begins anew"), "%s", said);
 	free(said);
 	expect_words(&folder, "--system Late --nodes 2 --iterations 6 --set systems.6.staleness=1",
-		     "psd-run: begins anew: sums that 'staleness' had not applied\n");
+		     "psd-run: starts anew: sums that 'staleness' had not applied\n");
 	said = run(&folder, "--system Late --nodes 2 --iterations 7 --set systems.6.staleness=3");
 	cr_expect_null(strstr(said, "begins anew"), "%s", said);
 	free(said);
 	expect_words(&folder, "--system Ring --nodes 2 --iterations 8",
-		     "psd-run: begins anew: sums that 'staleness' had not applied\n");
+		     "psd-run: starts anew: sums that 'staleness' had not applied\n");
 	scratch_folder_remove(&folder);
 }
 
@@ -188,7 +188,7 @@ Test(run_reshape, local_steps_go_on_within_a_window)
 
 	free(run(&folder, "--system Local --nodes 2 --iterations 17"));
 	expect_words(&folder, "--system Local --nodes 3 --iterations 50",
-		     "psd-run: begins anew: steps that follow the loss\n");
+		     "psd-run: starts anew: steps that follow the loss\n");
 	cr_expect(scratch_folder_has(&folder, "c/iteration-50/host-2-of-3.safetensors"));
 	scratch_folder_remove(&folder);
 }
@@ -296,7 +296,7 @@ Test(run_reshape, damaged_files_are_refused)
 	shell(&folder, "cp -r c kept; truncate -s -4 c/iteration-2/host-3-of-4.safetensors");
 	expect_refusal(&folder, "--system PS --nodes 2", "/c/iteration-2/host-3-of-4.safetensors");
 	shell(&folder, "cp c/parameters.safetensors c/iteration-2/host-3-of-4.safetensors");
-	expect_refusal(&folder, "--system PS --nodes 2", "/host-3-of-4.safetensors: is no checkpoint\n");
+	expect_refusal(&folder, "--system PS --nodes 2", "/host-3-of-4.safetensors: has no metadata of a checkpoint\n");
 	shell(&folder, "cp kept/iteration-2/host-1-of-4.safetensors c/iteration-2/host-3-of-4.safetensors");
 	expect_refusal(&folder, "--system PS --nodes 2",
 		       "/host-3-of-4.safetensors: is of host 1 of 4, its name says 3 of 4\n");
@@ -315,7 +315,7 @@ Test(run_reshape, damaged_files_are_refused)
 		       "/host-1-of-4.safetensors: has no 'fc1.weight.part_history' of ");
 	shell(&folder, "rm -r c && cp -r kept c && sed -i 's/\"samples\"/\"sampler\"/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "is of another version of psd-run, which goes on with 4 hosts and 'PS' alone\n");
+		       "is of another version of psd-run, which resumes with 4 hosts and 'PS' only\n");
 	free(run(&folder, "--system PS --nodes 4"));
 	scratch_folder_remove(&folder);
 }

@@ -125,7 +125,7 @@ static int connect_to(const struct cluster *cluster, unsigned host)
 	return connect_within("127.0.0.1", cluster->places[host].port, LONG_SEC, &plain);
 }
 
-/* Who is turned away after its first bytes may find no ear for the next. */
+/* A host that is refused after its first bytes may not read the rest. */
 static void say(int fd, const void *bytes, size_t n_bytes)
 {
 	const ssize_t n_sent = send(fd, bytes, n_bytes, MSG_NOSIGNAL);
@@ -154,7 +154,7 @@ static void greet(int fd, struct psd_wire_hello hello, const char *terms)
 {
 	uint8_t bytes[PSD_WIRE_HELLO_BYTES];
 
-	psd_wire_encode_hello(&hello, bytes);
+	psd_wire_encode_payload(PSD_WIRE_HELLO, &hello, bytes);
 	say_frame(fd, PSD_WIRE_HELLO, bytes, sizeof(bytes));
 	say(fd, terms, strlen(terms));
 }
@@ -222,13 +222,13 @@ static void send_a_tensor(int fd)
 	say_frame(fd, PSD_WIRE_DATA, zeros, sizeof(zeros));
 }
 
-/* Of a run with other hosts. */
+/* A host of a run with other hosts. */
 static void give_up(int fd)
 {
 	const struct psd_wire_failed failed = {2, HOSTS, 4711, "nobody knows me"};
 	uint8_t bytes[PSD_WIRE_FAILED_BYTES];
 
-	psd_wire_encode_failed(&failed, bytes);
+	psd_wire_encode_payload(PSD_WIRE_FAILED, &failed, bytes);
 	say_frame(fd, PSD_WIRE_FAILED, bytes, sizeof(bytes));
 }
 
@@ -237,7 +237,7 @@ static const struct stranger {
 	void (*say)(int fd);
 	bool leaves, resets;
 	unsigned times;
-	const char *remark; /* of host 0; NULL: none, for it only waits */
+	const char *remark; /* host 0's message; NULL: none, for it only waits */
 } strangers[] = {
 	{"scan", say_nothing, true, false, 1, "closed the connection before greeting"},
 	{"reset", say_half, true, true, 1, "Connection reset by peer"},
@@ -250,7 +250,7 @@ static const struct stranger {
 	{"second line", open_a_second_line_first, false, false, 1, "opens connection 1 of host 2, the next is 0"},
 	{"version", have_another_version, false, false, 1, "speaks version"},
 	{"length", have_endless_terms, false, false, 1, "sent terms of 9223372036854775808 bytes"},
-	{"tensor", send_a_tensor, false, false, 1, "sent something else than a greeting"},
+	{"tensor", send_a_tensor, false, false, 1, "sent a message other than a greeting"},
 	{"gives up", give_up, false, false, 1, "says that host 2 of 3 gives up, which this run does not wait for"},
 	{"silence", say_nothing, false, false, 1, NULL},
 	{"half a greeting", say_half, false, false, 1, NULL},
@@ -346,9 +346,8 @@ Test(joining, a_host_without_descriptors_says_so, .timeout = 60)
 	allow_files(RLIM_INFINITY);
 	start(&cluster, 1, HOSTS);
 	wait_for(&cluster, 0, HOSTS);
-	cr_expect(
-		strstr(cluster.hosts[0].remarks, ": says nothing, and this host can open no more files (ulimit -n)\n"),
-		"%s", cluster.hosts[0].remarks);
+	cr_expect(strstr(cluster.hosts[0].remarks, ": is silent, and this host can open no more files (ulimit -n)\n"),
+		  "%s", cluster.hosts[0].remarks);
 	for (unsigned i = 0; i < HOSTS * LINES + 1; i++)
 		close(fds[i]);
 }
@@ -401,7 +400,7 @@ Test(joining, a_host_comes_once)
 					PSD_WIRE_FAILED_BYTES - PSD_WIRE_HELLO_BYTES, psd_socket_now_sec() + LONG_SEC,
 					&err),
 		     PSD_OK, "%s", err.text);
-	failed = psd_wire_decode_failed(bytes + PSD_WIRE_HEAD_BYTES);
+	failed = psd_wire_decode_payload(PSD_WIRE_FAILED, bytes + PSD_WIRE_HEAD_BYTES).failed;
 	snprintf(refusal, sizeof(refusal), "worker 0 at 127.0.0.1:%u refused a connection from 127.0.0.1 port ",
 		 cluster.places[0].port);
 	cr_expect(!strncmp(failed.words, refusal, strlen(refusal)), "%s", failed.words);
@@ -428,7 +427,7 @@ static bool know_two_addresses(const struct scratch_folder *folder)
 	       !mount(scratch_folder_path(folder, "hosts").text, "/etc/hosts", NULL, MS_BIND, NULL);
 }
 
-/* What it can keep is there: the kernel drops whoever else tries to connect. */
+/* The most that it can keep are there: the kernel drops all others that try to connect. */
 static void fill(int listener, uint16_t port, int fds[FULL])
 {
 	struct addrinfo *found;
@@ -470,7 +469,7 @@ Test(joining, the_next_address_is_tried_where_nobody_answers, .timeout = 60)
 	scratch_folder_remove(&folder);
 }
 
-/* ---- who is missing ---- */
+/* ---- missing hosts ---- */
 
 static void write_missing(const struct cluster *cluster, char missing[128])
 {
@@ -625,7 +624,7 @@ Test(joining, a_host_with_other_terms_ends_the_run_for_all, .timeout = 60)
 
 /* ---- with a secret ---- */
 
-#define SECRET	"what hosts of this run know"
+#define SECRET	"secret of this run"
 #define STRANGE ": does not know this run's secret: '--secret' must name the same bytes on all hosts, or on none\n"
 
 /* Each a copy of its own, as processes have; NULL: none. */
@@ -665,7 +664,7 @@ static void speak_half_of_tls(int fd)
 
 static void know_another_secret(int fd)
 {
-	struct psd_secret *other = make_secret("what hosts of another run know");
+	struct psd_secret *other = make_secret("secret of another run");
 
 	cr_assert(psd_secret_begin(other, fd, 2, true, 0));
 	cr_assert_eq(psd_secret_prove(other, fd), EAGAIN);
@@ -794,7 +793,7 @@ static void expect_left_out(const char *all, const char *third, const char *word
 Test(joining, a_host_with_another_secret_is_left_out_and_says_so, .timeout = 60)
 {
 	expect_left_out(
-		SECRET, "what hosts of another run know",
+		SECRET, "secret of another run",
 		" does not know this run's secret: '--secret' must name the same bytes on all hosts, or on none",
 		STRANGE);
 }

@@ -1,5 +1,5 @@
-/* Both ends of a ring in one mapping: nobody who is awake is woken, whoever sleeps is, and counts that cannot be are an
- * error whatever they are. What a transport makes of it is in test_transport.c. */
+/* Both ends of a ring in one mapping: only a sleeping end is woken, and impossible counts are errors. The transport
+ * over it is in test_transport.c. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>

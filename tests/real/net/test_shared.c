@@ -24,7 +24,7 @@ enum { MOST_HOSTS = 4, LINES = 2, LONG_BYTES = 6 * (1 << 20) + 77, PIECE_BYTES =
 
 static const struct psd_socket_options no_options = {.has_buffers = false};
 
-/* What all hosts of a case have in common. A process ends with the line of what was wrong, 0 if all was right. */
+/* Shared by all hosts of a case. A process exits with the line of its first failed check, 0 if none failed. */
 struct meeting {
 	struct psd_layout layout;
 	struct psd_mesh_host hosts[MOST_HOSTS];
@@ -132,7 +132,7 @@ static bool is_joined_by(const struct meeting *meeting, unsigned host, const str
 	return true;
 }
 
-/* ---- what passes ---- */
+/* ---- data ---- */
 
 static uint8_t byte_at(unsigned from, uint64_t n)
 {
@@ -341,20 +341,20 @@ static void say(const struct hand *hand, bool is_yes, const uint64_t key[4])
 	struct psd_error err;
 
 	memcpy(words + 1, key, 4 * sizeof(*key));
-	cr_assert_eq(psd_frame_send("the host", hand->fd, NULL, PSD_WIRE_TRANSPORT, words, sizeof(words), &err), PSD_OK,
-		     "%s", err.text);
+	cr_assert_eq(psd_frame_send("the host", hand->fd, NULL, PSD_WIRE_TRANSPORT, words, &err), PSD_OK, "%s",
+		     err.text);
 }
 
 static bool hear(const struct hand *hand, uint64_t key[4])
 {
-	uint8_t words[PSD_WIRE_SMALL_BYTES];
+	union psd_wire_payload words;
 	struct psd_error err;
 
-	cr_assert_eq(psd_frame_read("the host", hand->fd, NULL, PSD_WIRE_TRANSPORT, words,
+	cr_assert_eq(psd_frame_read("the host", hand->fd, NULL, PSD_WIRE_TRANSPORT, &words,
 				    psd_socket_now_sec() + WITHIN_SEC, &err),
 		     PSD_OK, "%s", err.text);
-	memcpy(key, words + 1, 4 * sizeof(*key));
-	return words[0];
+	memcpy(key, words.raw + 1, 4 * sizeof(*key));
+	return words.raw[0];
 }
 
 static socklen_t address_of(const uint64_t key[4], struct sockaddr_un *address)

@@ -1,4 +1,4 @@
-/* What a worker does to chunks of gradients, against the published algorithm written plainly, value by value. */
+/* Sparse gradients against the published algorithm, written plainly, value by value. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -148,7 +148,7 @@ static void run_iteration(struct group *group, uint32_t iteration)
 
 struct reference {
 	float *weight, *history, *sum, *held[WORKERS];
-	double *norm; /* of each chunk */
+	double *norm; /* norms of each chunk */
 	bool *is_chosen;
 	uint64_t n, n_chunks;
 };
@@ -282,7 +282,7 @@ Test(sparse, or_is_kept_as_a_whole)
 
 /* ---- on the way ---- */
 
-/* Of the first step of a ring, from the worker before. */
+/* First step of a ring, from the worker before. */
 static struct psd_destination first_destination(struct group *group, uint32_t op, uint64_t *elements, uint64_t *bytes)
 {
 	const struct psd_worker *worker = &group->workers[0];
