@@ -127,7 +127,7 @@ static enum psd_status open_io_threads(struct psd_connections *connections,
 		return PSD_OK;
 	connections->io_threads = calloc(connections->n_connections, sizeof(*connections->io_threads));
 	if (!connections->io_threads)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for socket threads");
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for I/O threads");
 	for (unsigned i = 0; i < connections->n_connections && !status; i++)
 		status = psd_io_thread_open(&connections->io_threads[i], connections->n_peers,
 					    options->first_processor + i, connections->n_connections,

@@ -204,7 +204,7 @@ enum psd_status psd_io_thread_open(struct psd_io_thread **io_thread, unsigned n_
 	int error;
 
 	if (!opened)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a socket thread");
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an I/O thread");
 	opened->command_fd = opened->epoll_fd = -1;
 	opened->wake_fd = wake_fd;
 	opened->processor = processor;
@@ -215,7 +215,7 @@ enum psd_status psd_io_thread_open(struct psd_io_thread **io_thread, unsigned n_
 	opened->has_thread = !error;
 	if (error) {
 		psd_io_thread_close(opened);
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no socket thread: %s", strerror(error));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot start an I/O thread: %s", strerror(error));
 	}
 	*io_thread = opened;
 	return PSD_OK;

@@ -14,7 +14,7 @@ enum { PSD_SCALE_PATIENCE = 2000 };
 
 struct psd_scale {
 	float ratio;
-	float taken_ratio; /* scale of the last sum */
+	float last_ratio; /* scale of the last sum */
 	bool is_dynamic;
 	bool is_skipped; /* the last sum's update is skipped */
 	uint32_t n_good; /* sums since the scale changed */

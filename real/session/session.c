@@ -205,7 +205,7 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 static bool have_all_said_bye(const struct psd_worker *worker)
 {
 	for (unsigned p = 0; p < worker->n_hosts; p++)
-		if (p != worker->self && !worker->peers[p].has_said_bye)
+		if (p != worker->self && !worker->peers[p].has_sent_bye)
 			return false;
 	return true;
 }
@@ -222,7 +222,7 @@ static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error
 		return status;
 	bye = (struct psd_wire_bye){worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node};
 	worker->phase = PSD_PHASE_PARTING;
-	psd_worker_say_bye(worker, &bye);
+	psd_worker_send_bye(worker, &bye);
 	return psd_connections_flush(worker->connections, err); /* otherwise a turn would first wait */
 }
 
@@ -291,7 +291,7 @@ enum psd_status psd_session_step(struct psd_worker *session, double within_sec, 
 void psd_session_close(struct psd_worker *session, enum psd_status status, const struct psd_error *err)
 {
 	if (status && session->connections)
-		psd_worker_say_failed(session, status, err);
+		psd_worker_send_failure(session, status, err);
 	if (status && psd_worker_is_held(session)) {
 		close_lanes(session, PSD_RESOURCE_NIC); /* a library may still write to its memory */
 		psd_feed_close(session->feed);

@@ -25,7 +25,7 @@ static enum psd_acceptance expect_small(struct psd_worker *worker, unsigned peer
 {
 	const bool is_report = head->kind == PSD_WIRE_REPORT;
 
-	if (worker->peers[peer].has_said_bye && head->kind != PSD_WIRE_FAILED)
+	if (worker->peers[peer].has_sent_bye && head->kind != PSD_WIRE_FAILED)
 		return refuse(worker, peer, head, "something after its last message", err);
 	if (is_report && (worker->self != 0 || !psd_layout_is_worker(worker->layout, peer) ||
 			  head->iteration >= worker->options->n_iterations))
@@ -180,7 +180,7 @@ static enum psd_acceptance expect_steps(struct psd_worker *worker, unsigned peer
 					struct psd_error *err)
 {
 	const bool is_known = psd_worker_next_steps(worker) <= worker->options->n_iterations && peer == 0 &&
-			      head->iteration == worker->quality.n_known && worker->quality.heard == 0 &&
+			      head->iteration == worker->quality.n_known && worker->quality.received_steps == 0 &&
 			      head->part >= 1 && head->part <= psd_plan_steps(worker->plan);
 
 	return is_known ? PSD_ACCEPT_NOW : refuse(worker, peer, head, "unexpected local steps", err);
@@ -257,12 +257,12 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 		psd_interpreter_chosen(&worker->interpreter, task);
 		break;
 	case PSD_WIRE_REPORT: arrived_report(worker, peer, head); break;
-	case PSD_WIRE_STEPS: psd_worker_hear_steps(worker, head->part); break;
+	case PSD_WIRE_STEPS: psd_worker_receive_steps(worker, head->part); break;
 	case PSD_WIRE_BYE:
 		from->bye = psd_wire_decode_payload(PSD_WIRE_BYE, from->small).bye;
-		from->has_said_bye = true;
+		from->has_sent_bye = true;
 		break;
-	case PSD_WIRE_FAILED: psd_worker_told(worker, peer, psd_wire_status(head)); break;
+	case PSD_WIRE_FAILED: psd_worker_peer_failed(worker, peer, psd_wire_status(head)); break;
 	case PSD_WIRE_ALIVE:
 	case PSD_WIRE_HELLO:
 	case PSD_WIRE_CLOCK:

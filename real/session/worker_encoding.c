@@ -243,7 +243,7 @@ static enum psd_status decode(struct psd_worker *worker, struct psd_task task, s
 	for (unsigned sender = senders.first; sender < senders.end && !status; sender++) {
 		struct sides sides = find_sides(worker, task, sender);
 
-		status = convert(worker, op, &sides, scale->taken_ratio, err);
+		status = convert(worker, op, &sides, scale->last_ratio, err);
 	}
 	return status;
 }

@@ -31,8 +31,8 @@ static const struct psd_collective *library_of(const struct psd_system *system)
 static enum psd_status refuse(const struct psd_system *system, const char *why, struct psd_error *err)
 {
 	return psd_error_set(err, PSD_EINVAL, system->at,
-			     "'sync' of system '%s' is '%s', %s: must be this program's own, such as '%s'",
-			     system->name, library_of(system)->name, why, library_of(system)->assumed);
+			     "'sync' of system '%s' is '%s'%s: must be this program's own, such as '%s'", system->name,
+			     library_of(system)->name, why, library_of(system)->assumed);
 }
 
 enum psd_status psd_worker_check_library(const struct psd_system *system, unsigned workers,
@@ -45,7 +45,7 @@ enum psd_status psd_worker_check_library(const struct psd_system *system, unsign
 	if (!collective || workers == 1)
 		return PSD_OK;
 	if (!device)
-		return refuse(system, "a library that a replay cannot call", err);
+		return refuse(system, ", a library that a replay cannot call", err);
 	if (!kind)
 		return psd_error_set(err, PSD_EINVAL, system->at,
 				     "'sync' of system '%s' is '%s', which cannot sum in memory of device '%s': needs "
@@ -64,7 +64,7 @@ enum psd_status psd_worker_check_secret(const struct psd_system *system, unsigne
 
 	return !kind || kind->is_inside_nodes || n_nodes == 1
 		       ? PSD_OK
-		       : refuse(system, "whose connections '--secret' does not encrypt", err);
+		       : refuse(system, ", whose connections '--secret' does not encrypt", err);
 }
 
 enum psd_status psd_worker_check_restarts(const struct psd_system *system, const struct psd_device_kind *device,
@@ -72,7 +72,7 @@ enum psd_status psd_worker_check_restarts(const struct psd_system *system, const
 {
 	const struct psd_library_kind *kind = library_of(system) ? find(library_of(system), device) : NULL;
 
-	return !kind || kind->abort ? PSD_OK : refuse(system, "which cannot be called off for '--restarts'", err);
+	return !kind || kind->abort ? PSD_OK : refuse(system, ", which cannot be called off for '--restarts'", err);
 }
 
 /* ---- opening ---- */

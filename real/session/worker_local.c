@@ -129,8 +129,9 @@ bool psd_worker_awaits_steps(const struct psd_worker *worker, uint32_t iteration
 {
 	const struct psd_quality *quality = &worker->quality;
 
-	return psd_worker_follows_loss(worker) && ((iteration == decided_before(worker) && quality->heard == 0) ||
-						   (worker->self == 0 && quality->n_told < iteration));
+	return psd_worker_follows_loss(worker) &&
+	       ((iteration == decided_before(worker) && quality->received_steps == 0) ||
+		(worker->self == 0 && quality->n_losses_known < iteration));
 }
 
 bool psd_worker_knows_steps(const struct psd_worker *worker, uint32_t iteration)
@@ -144,14 +145,14 @@ void psd_worker_take_steps(struct psd_worker *worker, uint32_t iteration)
 
 	if (!psd_worker_follows_loss(worker) || iteration != decided_before(worker))
 		return;
-	quality->steps[quality->n_known % 2] = quality->heard;
-	psd_interpreter_set_steps(&worker->interpreter, quality->n_known++, quality->heard);
-	quality->heard = 0;
+	quality->steps[quality->n_known % 2] = quality->received_steps;
+	psd_interpreter_set_steps(&worker->interpreter, quality->n_known++, quality->received_steps);
+	quality->received_steps = 0;
 }
 
-void psd_worker_hear_steps(struct psd_worker *worker, uint32_t steps)
+void psd_worker_receive_steps(struct psd_worker *worker, uint32_t steps)
 {
-	worker->quality.heard = steps;
+	worker->quality.received_steps = steps;
 	if (worker->duties.n_carried == 0) /* it waits at no fence */
 		psd_worker_take_steps(worker, (uint32_t)decided_before(worker));
 }
@@ -198,10 +199,10 @@ void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, doubl
 	double mean;
 	uint32_t steps;
 
-	quality->n_told = iteration + 1;
+	quality->n_losses_known = iteration + 1;
 	if (!psd_worker_follows_loss(worker))
 		return;
-	quality->first_loss = iteration == quality->begun ? loss : quality->first_loss;
+	quality->first_loss = iteration == quality->first_iteration ? loss : quality->first_loss;
 	quality->sum += loss;
 	quality->n++;
 	if (iteration + UINT64_C(1) != decided_before(worker))
@@ -212,8 +213,8 @@ void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, doubl
 	quality->sum = 0.0;
 	quality->n = 0;
 	remark_steps(worker, steps, mean);
-	psd_worker_say_steps(worker, quality->n_known, steps);
-	psd_worker_hear_steps(worker, steps);
+	psd_worker_send_steps(worker, quality->n_known, steps);
+	psd_worker_receive_steps(worker, steps);
 }
 
 enum psd_status psd_worker_open_local(struct psd_worker *worker, struct psd_error *err)
@@ -222,8 +223,8 @@ enum psd_status psd_worker_open_local(struct psd_worker *worker, struct psd_erro
 
 	worker->quality = (struct psd_quality){
 		.n_known = 1,
-		.n_told = worker->options->first_iteration,
-		.begun = worker->options->from_hosts > 0 ? worker->options->first_iteration : 0,
+		.n_losses_known = worker->options->first_iteration,
+		.first_iteration = worker->options->from_hosts > 0 ? worker->options->first_iteration : 0,
 		.lowest_loss = INFINITY,
 	};
 	if (!psd_worker_follows_loss(worker))

@@ -15,8 +15,8 @@ double psd_worker_now(void *context)
 {
 	const struct psd_worker *worker = context;
 
-	return worker->timers.ringing ? worker->timers.ringing->due_sec
-				      : (psd_socket_now_sec() - worker->start_sec) / worker->dilation_ratio;
+	return worker->timers.firing ? worker->timers.firing->due_sec
+				     : (psd_socket_now_sec() - worker->start_sec) / worker->dilation_ratio;
 }
 
 /* Ends an operation of a lane. */
@@ -118,7 +118,7 @@ enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, st
 	bool has_moved = false, has_settled = false;
 	enum psd_status status = psd_connections_turn(worker->connections, within_ms, &has_moved, err);
 
-	psd_worker_say_alive(worker, is_computing(worker));
+	psd_worker_send_heartbeat(worker, is_computing(worker));
 	if (!status)
 		status = settle(worker, &has_settled, err); /* sends its messages, too */
 	if (has_moved || has_settled || is_computing(worker))

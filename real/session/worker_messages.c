@@ -6,7 +6,7 @@
 #include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 
-enum { SIGNS_OF_LIFE = 4 }; /* heartbeats within the stall limit */
+enum { HEARTBEATS = 4 }; /* heartbeats within the stall limit */
 
 bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer)
 {
@@ -212,7 +212,7 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 	progress.correct_ratio = labels > 0.0 ? (double)correct / labels : 0.0;
 	worker->losses.last = progress.loss;
 	psd_worker_follow_loss(worker, iteration, progress.loss);
-	psd_worker_tell(worker, &progress);
+	psd_worker_report_progress(worker, &progress);
 }
 
 void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
@@ -250,25 +250,25 @@ static void send_small_to_all(struct psd_worker *worker, const struct psd_wire_h
 			send_small(worker, p, head, payload);
 }
 
-void psd_worker_say_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps)
+void psd_worker_send_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_STEPS, .iteration = window_number, .part = steps};
 
 	send_small_to_all(worker, &head, NULL);
 }
 
-void psd_worker_say_alive(struct psd_worker *worker, bool is_computing)
+void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE, .part = is_computing};
 	const double sec = psd_socket_now_sec();
 
-	if (sec - worker->liveness.alive_sec < worker->options->stall_sec / SIGNS_OF_LIFE)
+	if (sec - worker->liveness.alive_sec < worker->options->stall_sec / HEARTBEATS)
 		return;
 	worker->liveness.alive_sec = sec;
 	send_small_to_all(worker, &head, NULL);
 }
 
-void psd_worker_say_failed(struct psd_worker *worker, enum psd_status status, const struct psd_error *err)
+void psd_worker_send_failure(struct psd_worker *worker, enum psd_status status, const struct psd_error *err)
 {
 	const struct psd_wire_head head = {
 		.kind = PSD_WIRE_FAILED, .part = (uint32_t)status, .length_bytes = PSD_WIRE_FAILED_BYTES};
@@ -288,7 +288,7 @@ void psd_worker_say_failed(struct psd_worker *worker, enum psd_status status, co
 	(void)flushed; /* bytes that are not sent at once no longer matter */
 }
 
-void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *bye)
+void psd_worker_send_bye(struct psd_worker *worker, const struct psd_wire_bye *bye)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_BYE, .length_bytes = PSD_WIRE_BYE_BYTES};
 	uint8_t payload[PSD_WIRE_BYE_BYTES];

@@ -28,7 +28,7 @@ struct psd_job {
 	enum psd_status status;
 	struct psd_error err;
 	uint64_t first_mark, mark; /* asynchronous device: marks before and behind its work */
-	double given_sec;	   /* time at which the lane got it (psd_socket_now_sec()) */
+	double queued_sec;	   /* time at which the lane got it (psd_socket_now_sec()) */
 	double start_sec;	   /* asynchronous device: start by its duration */
 	double sec;
 	double busy_sec; /* time in the thread or device; all of it if several threads compute */
@@ -44,7 +44,7 @@ struct psd_job {
 /* Jobs of a resource, oldest first. */
 struct psd_jobs {
 	struct psd_job jobs[PSD_LANE_JOBS];
-	uint64_t n_given, n_over;
+	uint64_t n_queued, n_over;
 	struct psd_lane lane;
 	bool has_lane;
 	double over_sec; /* end of the last one */
@@ -64,17 +64,17 @@ struct psd_pauses {
 	bool is_test_over; /* the checkpoint of the same pause is next */
 	bool has_progress, has_result; /* all losses are there; the test is there, or not due */
 	struct psd_progress progress;
-	double begun_sec; /* time at which the tested parameters were there */
+	double start_sec; /* time at which the tested parameters were there */
 	uint64_t labels, correct;
 };
 
 /* Local steps that follow the loss. All hosts know the steps, only worker 0 the losses (worker_local.c). */
 struct psd_quality {
-	uint32_t steps[2]; /* for even and odd windows; 0: as in the plan */
-	uint32_t n_known;  /* windows with known steps */
-	uint32_t heard;	   /* steps received for the next window, valid from its fence on; 0: none */
-	uint32_t n_told;   /* iterations with known losses */
-	uint32_t begun;	   /* iteration of the first loss */
+	uint32_t steps[2];	  /* for even and odd windows; 0: as in the plan */
+	uint32_t n_known;	  /* windows with known steps */
+	uint32_t received_steps;  /* steps received for the next window, valid from its fence on; 0: none */
+	uint32_t n_losses_known;  /* iterations with known losses */
+	uint32_t first_iteration; /* iteration of the first loss */
 	double first_loss, lowest_loss;
 	double sum; /* sum of n losses since the last decision */
 	uint32_t n;
@@ -85,13 +85,13 @@ struct psd_quality {
 struct psd_timer {
 	bool is_set;
 	struct psd_task task;
-	double begun_sec, due_sec;
+	double start_sec, due_sec;
 };
 
 struct psd_timers {
 	struct psd_timer each[PSD_RESOURCES];
-	const struct psd_timer *ringing; /* the one that fires now, or NULL */
-	double *late_sec;		 /* per iteration: the largest lateness */
+	const struct psd_timer *firing; /* the one that fires now, or NULL */
+	double *late_sec;		/* per iteration: the largest lateness */
 };
 
 /* Load of this worker on its machine (worker_load.c). */
@@ -145,13 +145,13 @@ struct psd_transfer {
 struct psd_expected {
 	uint32_t next_iteration; /* iteration of its next message */
 	uint32_t next_signal;	 /* iteration of its next READY or BEGIN; for oneself: of the next READY sent */
-	double begun_sec;	 /* time at which its arrival began; 0: it has not */
+	double start_sec;	 /* time at which its arrival began; 0: it has not */
 };
 
 struct psd_peer {
 	struct psd_expected *ops; /* one per operation */
 	uint8_t small[PSD_WIRE_SMALL_BYTES];
-	bool has_said_bye;
+	bool has_sent_bye;
 	struct psd_wire_bye bye;
 };
 
@@ -287,7 +287,7 @@ bool psd_worker_skips(const struct psd_worker *worker, const struct psd_op *op);
 void psd_worker_finish_job(void *context);
 /* Lane of an operation: its resource's, or the device's for work there beside the layers. */
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, const struct psd_op *op);
-/* Oldest job of a lane that is not over; the next call returns the next one once it is. */
+/* Oldest unfinished job of a lane; a finished one when there is none. */
 struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);
 /* Executes forward or backward of layers on the current batch, in the device lane's thread. As the device. */
 enum psd_status psd_worker_pass(struct psd_worker *worker, struct psd_pass pass, struct psd_error *err) PSD_MUST_CHECK;
@@ -357,7 +357,7 @@ void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, doubl
 /* True if the window has steps. */
 bool psd_worker_knows_steps(const struct psd_worker *worker, uint32_t iteration);
 /* Receives the steps of the next window, valid from its fence on. */
-void psd_worker_hear_steps(struct psd_worker *worker, uint32_t steps);
+void psd_worker_receive_steps(struct psd_worker *worker, uint32_t steps);
 /* At the fence before that iteration, when no steps are missing: sets the next window's if decided here. */
 void psd_worker_take_steps(struct psd_worker *worker, uint32_t iteration);
 /* Number of values in quality.saved for a checkpoint; the next two fill and read them. PSD_EINVAL: those of the file at
@@ -442,7 +442,7 @@ bool psd_worker_pause(struct psd_worker *worker);
 /* The job has ended without error: passes the fence. */
 void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job);
 /* All workers' losses of an iteration are there: reports progress, after its test if one is due. */
-void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress);
+void psd_worker_report_progress(struct psd_worker *worker, const struct psd_progress *progress);
 
 /* All run in the device lane's thread. */
 
@@ -482,13 +482,13 @@ uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
 /* Sends a loss to worker 0. */
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
 /* From worker 0: sends the steps of a window. */
-void psd_worker_say_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps);
+void psd_worker_send_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps);
 /* Sends heartbeats at intervals, with whether a job executes here. */
-void psd_worker_say_alive(struct psd_worker *worker, bool is_computing);
+void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing);
 /* Tells all peers that this host gives up, and why. */
-void psd_worker_say_failed(struct psd_worker *worker, enum psd_status status, const struct psd_error *err);
+void psd_worker_send_failure(struct psd_worker *worker, enum psd_status status, const struct psd_error *err);
 /* Tells all peers that this host is done. */
-void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);
+void psd_worker_send_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);
 
 /* True if both are on the same node. */
 bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
@@ -554,7 +554,7 @@ struct psd_connections_owner psd_worker_owner(struct psd_worker *worker);
 /* psd_connections_owner.lost */
 enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err);
 /* A peer gives up, with that status. */
-void psd_worker_told(struct psd_worker *worker, unsigned peer, enum psd_status status);
+void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_status status);
 /* PSD_ELOST: a host is stalled for longer than psd_worker_options.stall_sec; the text names it and its operation. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 

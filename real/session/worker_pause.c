@@ -153,7 +153,7 @@ static struct psd_jobs *lane_of(struct psd_worker *worker)
 bool psd_worker_pause(struct psd_worker *worker)
 {
 	struct psd_jobs *jobs = lane_of(worker);
-	struct psd_job *job = &jobs->jobs[jobs->n_given % PSD_LANE_JOBS];
+	struct psd_job *job = &jobs->jobs[jobs->n_queued % PSD_LANE_JOBS];
 	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
 
 	if (worker->pauses.is_under_way || !psd_interpreter_is_at_fence(&worker->interpreter, 0) ||
@@ -167,10 +167,10 @@ bool psd_worker_pause(struct psd_worker *worker)
 	worker->pauses.is_under_way = true;
 	*job = (struct psd_job){.worker = worker,
 				.task.iteration = iteration,
-				.given_sec = psd_socket_now_sec(),
+				.queued_sec = psd_socket_now_sec(),
 				.is_pause = true,
 				.is_test = !worker->pauses.is_test_over && is_test_due(worker, iteration - 1)};
-	jobs->n_given++;
+	jobs->n_queued++;
 	psd_lane_start(&jobs->lane, pause_job, job);
 	return true;
 }
@@ -187,12 +187,12 @@ static void tell_if_complete(struct psd_worker *worker)
 	pauses->progress.test_labels = pauses->labels;
 	pauses->progress.test_correct = pauses->correct;
 	if (pauses->labels)
-		pauses->progress.elapsed_sec = pauses->begun_sec;
+		pauses->progress.elapsed_sec = pauses->start_sec;
 	if (worker->options->progress)
 		worker->options->progress(worker->options->context, &pauses->progress);
 }
 
-void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress)
+void psd_worker_report_progress(struct psd_worker *worker, const struct psd_progress *progress)
 {
 	struct psd_pauses *pauses = &worker->pauses;
 
@@ -210,7 +210,7 @@ void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progr
 
 static void tell_test(struct psd_worker *worker, const struct psd_job *job)
 {
-	worker->pauses.begun_sec = job->start_sec; /* the parameters were there */
+	worker->pauses.start_sec = job->start_sec; /* the parameters were there */
 	worker->pauses.labels = job->test_labels;
 	worker->pauses.correct = job->test_correct;
 	worker->pauses.has_result = true;

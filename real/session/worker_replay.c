@@ -108,7 +108,7 @@ static void report_progress(struct psd_worker *worker, const struct psd_timer *t
 		psd_worker_report(worker, timer->task.iteration, 0.0, 0);
 }
 
-static void ring(struct psd_worker *worker, enum psd_resource resource, const struct psd_timer *timer)
+static void fire(struct psd_worker *worker, enum psd_resource resource, const struct psd_timer *timer)
 {
 	const enum psd_op_kind kind = worker->program->ops[timer->task.op].kind;
 
@@ -133,8 +133,8 @@ bool psd_worker_take_timer(struct psd_worker *worker)
 	worker->timers.each[first].is_set = false;
 	late_sec = &worker->timers.late_sec[timer.task.iteration];
 	*late_sec = fmax(*late_sec, now_sec - timer.due_sec);
-	worker->timers.ringing = &timer;
-	ring(worker, (enum psd_resource)first, &timer);
-	worker->timers.ringing = NULL;
+	worker->timers.firing = &timer;
+	fire(worker, (enum psd_resource)first, &timer);
+	worker->timers.firing = NULL;
 	return true;
 }

@@ -70,7 +70,7 @@ static __attribute__((format(printf, 4, 5))) enum psd_status blame(struct psd_wo
 /* Time while this process itself was suspended does not count. */
 static double silent_sec(const struct psd_worker *worker, unsigned peer)
 {
-	if (peer == worker->self || worker->peers[peer].has_said_bye)
+	if (peer == worker->self || worker->peers[peer].has_sent_bye)
 		return 0.0;
 	return fmin(psd_connections_silent_sec(worker->connections, peer),
 		    psd_socket_now_sec() - worker->liveness.awake_sec);
@@ -94,11 +94,11 @@ static bool blame_silent(struct psd_worker *worker, double limit_sec, struct psd
 	if (silent == worker->n_hosts)
 		return false;
 	if (n_silent > 1 && n_silent + 1 == worker->n_hosts)
-		blame(worker, worker->self, err, "has heard from nobody for %.3g s in iteration %" PRIu32, longest_sec,
-		      iteration);
+		blame(worker, worker->self, err, "has received_steps from nobody for %.3g s in iteration %" PRIu32,
+		      longest_sec, iteration);
 	else
-		blame(worker, silent, err, "has not been heard from for %.3g s in iteration %" PRIu32, longest_sec,
-		      iteration);
+		blame(worker, silent, err, "has not been received_steps from for %.3g s in iteration %" PRIu32,
+		      longest_sec, iteration);
 	return true;
 }
 
@@ -121,7 +121,7 @@ static bool blame_job(struct psd_worker *worker, enum psd_resource resource, str
 {
 	const struct psd_jobs *jobs = &worker->jobs[resource];
 	const struct psd_job *job = psd_worker_job(worker, resource);
-	const double sec = psd_socket_now_sec() - fmax(job->given_sec, worker->liveness.awake_sec);
+	const double sec = psd_socket_now_sec() - fmax(job->queued_sec, worker->liveness.awake_sec);
 	const struct psd_op *op;
 
 	if (!jobs->has_lane || !psd_lane_is_busy(&jobs->lane) || sec <= limit_sec(worker, job))
@@ -150,7 +150,7 @@ static bool blame_jobs(struct psd_worker *worker, struct psd_error *err)
 
 /* ---- a peer that leaves or gives up ---- */
 
-void psd_worker_told(struct psd_worker *worker, unsigned peer, enum psd_status status)
+void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_status status)
 {
 	const struct psd_wire_failed failed =
 		psd_wire_decode_payload(PSD_WIRE_FAILED, worker->peers[peer].small).failed;
@@ -167,7 +167,7 @@ enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, 
 	struct psd_worker *worker = context;
 	char self[32], owed[96], how[96] = "closed the connection";
 
-	if (worker->status || worker->peers[peer].has_said_bye)
+	if (worker->status || worker->peers[peer].has_sent_bye)
 		return worker->status;
 	if (blame_silent(worker, worker->options->stall_sec / 2, err))
 		return PSD_ELOST;
@@ -189,7 +189,7 @@ static unsigned find_debtor(const struct psd_worker *worker)
 
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		const uint32_t owed =
-			p != worker->self && !worker->peers[p].has_said_bye ? find_owed(worker, p) : UINT32_MAX;
+			p != worker->self && !worker->peers[p].has_sent_bye ? find_owed(worker, p) : UINT32_MAX;
 
 		if (owed >= earliest || owed == worker->program->n_ops)
 			continue;

@@ -397,7 +397,7 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const enum psd_resource lane = psd_worker_lane(worker, op);
 	struct psd_jobs *jobs = &worker->jobs[lane];
-	struct psd_job *job = &jobs->jobs[jobs->n_given % PSD_LANE_JOBS];
+	struct psd_job *job = &jobs->jobs[jobs->n_queued % PSD_LANE_JOBS];
 	/* a device may still execute earlier work; in this processor's memory there is nothing to copy */
 	const bool is_nothing = !jobs->has_lane || (op->kind == PSD_OP_BARRIER && !is_asynchronous(worker, lane));
 
@@ -409,8 +409,8 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 		worker->is_over[resource] = true;
 		return;
 	}
-	*job = (struct psd_job){.worker = worker, .task = task, .given_sec = psd_socket_now_sec()};
-	jobs->n_given++;
+	*job = (struct psd_job){.worker = worker, .task = task, .queued_sec = psd_socket_now_sec()};
+	jobs->n_queued++;
 	if (is_done_at_once(worker, op)) {
 		task_job(job);
 		job->is_done_at_once = true;

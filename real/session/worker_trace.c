@@ -37,22 +37,22 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 
 void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t op)
 {
-	double *begun_sec = &worker->peers[peer].ops[op].begun_sec;
+	double *start_sec = &worker->peers[peer].ops[op].start_sec;
 
-	if (*begun_sec > 0.0) /* the first of several shares */
+	if (*start_sec > 0.0) /* the first of several shares */
 		return;
-	*begun_sec = psd_worker_now(worker);
+	*start_sec = psd_worker_now(worker);
 	psd_interpreter_departed(&worker->interpreter);
 }
 
 void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct psd_task task, uint64_t bytes)
 {
-	double *begun_sec = &worker->peers[peer].ops[task.op].begun_sec;
+	double *start_sec = &worker->peers[peer].ops[task.op].start_sec;
 
 	if (worker->replay)
 		bytes = psd_payload_bytes_between(&worker->program->ops[task.op].payload, worker->layout, peer,
 						  worker->self);
 	if (worker->options->span)
-		record(worker, task, true, bytes, *begun_sec, psd_worker_now(worker));
-	*begun_sec = 0.0;
+		record(worker, task, true, bytes, *start_sec, psd_worker_now(worker));
+	*start_sec = 0.0;
 }

@@ -104,7 +104,7 @@ Test(run_reshape, it_says_what_goes_on)
 	cr_expect_not_null(strstr(said, "psd-run: PS goes on after 2 iterations, from "), "%s", said);
 	cr_expect_not_null(strstr(said, "psd-run: what was a run of 4 hosts by 'PS' goes on with 2 by 'PS'\n"), "%s",
 			   said);
-	cr_expect_null(strstr(said, "begins anew"), "%s", said);
+	cr_expect_null(strstr(said, "starts anew"), "%s", said);
 	free(said);
 	expect_words(&folder, "--system Ring --nodes 1 --iterations 6",
 		     "psd-run: what was a run of 2 hosts by 'PS' goes on with 1 by 'Ring'\n");
@@ -122,11 +122,12 @@ Test(run_reshape, it_says_what_begins_anew)
 	const struct scratch_folder folder = make_folder();
 
 	free(run(&folder, "--system Held --nodes 4 --iterations 3"));
-	expect_words(&folder, "--system Held --nodes 2 --iterations 5", "psd-run: starts anew: the choice of chunks\n");
+	expect_words(&folder, "--system Held --nodes 2 --iterations 5",
+		     "psd-run: starts anew: the selection of chunks\n");
 	expect_words(&folder, "--system Ring --nodes 2 --iterations 6",
 		     "psd-run: starts anew: residuals of gradients\n");
 	free(run(&folder, "--system Half --nodes 2 --iterations 7"));
-	expect_words(&folder, "--system Half --nodes 3 --iterations 8", "psd-run: starts anew: ratios of the wire\n");
+	expect_words(&folder, "--system Half --nodes 3 --iterations 8", "psd-run: starts anew: loss scales\n");
 	expect_words(&folder, "--system Bits --nodes 3 --iterations 9", "psd-run: starts anew: momentum\n");
 	expect_words(&folder, "--system Held --nodes 3 --iterations 10",
 		     "psd-run: starts anew: momentum, residuals of gradients\n");
@@ -169,12 +170,12 @@ Test(run_reshape, it_says_which_sums_are_lost)
 
 	free(run(&folder, "--system Late --nodes 4 --iterations 3"));
 	said = run(&folder, "--system Late --nodes 2 --iterations 5");
-	cr_expect_null(strstr(said, "begins anew"), "%s", said);
+	cr_expect_null(strstr(said, "starts anew"), "%s", said);
 	free(said);
 	expect_words(&folder, "--system Late --nodes 2 --iterations 6 --set systems.6.staleness=1",
 		     "psd-run: starts anew: sums that 'staleness' had not applied\n");
 	said = run(&folder, "--system Late --nodes 2 --iterations 7 --set systems.6.staleness=3");
-	cr_expect_null(strstr(said, "begins anew"), "%s", said);
+	cr_expect_null(strstr(said, "starts anew"), "%s", said);
 	free(said);
 	expect_words(&folder, "--system Ring --nodes 2 --iterations 8",
 		     "psd-run: starts anew: sums that 'staleness' had not applied\n");
@@ -188,7 +189,7 @@ Test(run_reshape, local_steps_go_on_within_a_window)
 
 	free(run(&folder, "--system Local --nodes 2 --iterations 17"));
 	expect_words(&folder, "--system Local --nodes 3 --iterations 50",
-		     "psd-run: starts anew: steps that follow the loss\n");
+		     "psd-run: starts anew: adaptive local steps\n");
 	cr_expect(scratch_folder_has(&folder, "c/iteration-50/host-2-of-3.safetensors"));
 	scratch_folder_remove(&folder);
 }

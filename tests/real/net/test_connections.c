@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "real/net/connections.h"
-#include "real/net/link_model.h"
 #include "real/net/emulated.h"
+#include "real/net/link_model.h"
 #include "real/net/socket.h"
 
 enum { LINES = 4, LARGE_FLOATS = 300001, SMALL_FLOATS = 5 }; /* large: several chunks, the last one shorter */
@@ -119,7 +119,7 @@ static const struct psd_transport *watched_tcp(void)
 	return &watched;
 }
 
-/* One body, a test in which the loop moves all, and one in which socket threads move large chunks. */
+/* One body, a test in which the loop moves all, and one in which I/O threads move large chunks. */
 #define BOTH_WAYS(name)                                                                                                \
 	static void check_##name(void);                                                                                \
 	Test(connections, name)                                                                                        \

@@ -17,7 +17,7 @@ static ssize_t receive_nothing(struct psd_carrier *carrier, const struct iovec s
 }
 
 /* epoll refuses files: EPERM. It would have to wait for one, since nothing comes at once. */
-Test(io_thread, an_errand_that_cannot_be_watched_comes_home)
+Test(io_thread, a_job_that_cannot_be_watched_is_returned)
 {
 	static const struct psd_transport nothing = {.receive = receive_nothing};
 	uint8_t payload[16];
