@@ -94,11 +94,11 @@ static bool blame_silent(struct psd_worker *worker, double limit_sec, struct psd
 	if (silent == worker->n_hosts)
 		return false;
 	if (n_silent > 1 && n_silent + 1 == worker->n_hosts)
-		blame(worker, worker->self, err, "has received_steps from nobody for %.3g s in iteration %" PRIu32,
-		      longest_sec, iteration);
+		blame(worker, worker->self, err, "has heard from nobody for %.3g s in iteration %" PRIu32, longest_sec,
+		      iteration);
 	else
-		blame(worker, silent, err, "has not been received_steps from for %.3g s in iteration %" PRIu32,
-		      longest_sec, iteration);
+		blame(worker, silent, err, "has not been heard from for %.3g s in iteration %" PRIu32, longest_sec,
+		      iteration);
 	return true;
 }
 
