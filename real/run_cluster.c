@@ -42,7 +42,7 @@ void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, co
 	if (!status && hosts.n_hosts && options->secret_path)
 		status = psd_secret_load(options->secret_path, &secret, &is_exposed, &err);
 	if (!status && hosts.n_hosts)
-		psd_mesh_excuse(hosts.hosts, hosts.n_hosts, self, n_joined, secret, words);
+		psd_mesh_report_failure(hosts.hosts, hosts.n_hosts, self, n_joined, secret, words);
 	psd_secret_free(secret);
 	psd_hosts_release(&hosts);
 }

@@ -241,7 +241,8 @@ static void say_done(struct psd_run *run, const struct psd_system *system)
 	run->listener = -1;
 	psd_error_set(&words, PSD_ERUN, PSD_NOWHERE,
 		      "has a checkpoint of %" PRIu32 " iterations, with which the run ends", run->first_iteration);
-	psd_mesh_excuse(run->hosts.hosts, run->hosts.n_hosts, run->self, *run->n_joined, run->secret, words.text);
+	psd_mesh_report_failure(run->hosts.hosts, run->hosts.n_hosts, run->self, *run->n_joined, run->secret,
+				words.text);
 }
 
 /* Executes the system from its newest checkpoint on. */

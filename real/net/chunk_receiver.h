@@ -1,6 +1,6 @@
-/* The receiving half of a connection: a header, then its payload straight into the memory of tensors, or added to it.
- * The header behind a payload comes with its end: a call of the system for each costs more than the header. Refuses to
- * wait, and to know where a payload belongs. */
+/* Receiver of one connection: reads a header, then its payload straight into tensor memory, or adds it to what is
+ * there. The next header is read together with the end of a payload, which saves a system call. Never waits; the caller
+ * says where a payload goes. */
 #ifndef PSD_REAL_CHUNK_RECEIVER_H
 #define PSD_REAL_CHUNK_RECEIVER_H
 
@@ -12,55 +12,53 @@
 #include "real/net/transport.h"
 #include "real/net/wire.h"
 
-/* Where a message goes. */
-struct psd_inlet {
-	struct iovec
-		segments[PSD_SEGMENTS_MAX]; /* together as long as the message; as its values as floats, if these are */
+/* Memory that a message is received into. */
+struct psd_destination {
+	struct iovec segments[PSD_SEGMENTS_MAX]; /* size of the message in all, or of its values as floats */
 	unsigned n_segments;
-	const struct psd_encoding *added; /* NULL: put there; else values of this encoding are added to what is there */
-	bool is_of_floats;		  /* what they are added to, whatever they are */
+	const struct psd_encoding *added; /* encoding of values to add; NULL: bytes are stored */
+	bool is_of_floats;		  /* the memory holds floats, whatever the encoding */
 };
 
-/* Bytes in its pieces for each byte of the message. */
-unsigned psd_inlet_widening(const struct psd_inlet *inlet);
+/* Bytes of memory for each byte of the message. */
+unsigned psd_destination_widening(const struct psd_destination *destination);
 
-/* Fields are private to chunk_receiver.c but the first four; all zeros waits for a header. */
+/* The first four fields are public, the others are private to chunk_receiver.c. Zeros: waits for a header. */
 struct psd_chunk_receiver {
-	struct psd_wire_head head; /* once it is there */
+	struct psd_wire_head head; /* valid if has_head */
 	bool has_head;
-	bool has_inlet;
-	bool is_held;						 /* the head has come, its payload is not wanted yet */
-	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES]; /* the header, and its tag */
+	bool has_destination;
+	bool is_held;						 /* the payload waits until the caller accepts it */
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES]; /* the header and its tag */
 	size_t n_head_bytes;
-	struct psd_inlet inlet; /* what has come is cut off */
+	struct psd_destination destination; /* the part still to be received */
 	unsigned at;
-	unsigned n_carried; /* bytes of a value that is not complete */
+	unsigned n_carried; /* bytes of an incomplete value */
 	uint8_t carried[sizeof(float)];
-	uint8_t ahead[PSD_WIRE_HEAD_BYTES]; /* of the header behind this payload */
+	uint8_t ahead[PSD_WIRE_HEAD_BYTES]; /* beginning of the next header */
 	size_t n_ahead_bytes;
 };
 
 enum {
-	PSD_CHUNK_RECEIVER_PART_BYTES = 1 << 17, /* stays in the second-level cache between the socket and the sum */
-	PSD_CHUNK_RECEIVER_SCRATCH_BYTES =
-		PSD_CHUNK_RECEIVER_PART_BYTES + 64, /* with a value that is not complete before it */
+	PSD_CHUNK_RECEIVER_PART_BYTES = 1 << 17, /* fits into the second-level cache between the socket and the sum */
+	PSD_CHUNK_RECEIVER_SCRATCH_BYTES = PSD_CHUNK_RECEIVER_PART_BYTES + 64, /* plus an incomplete value in front */
 };
 
-/* Reads of the header and the tag_bytes behind a message's first, and not beyond, as the carrier; first what was read
- * ahead. PSD_ERUN in *status: no header; the text has no subject. */
+/* Reads bytes of a header and its tag, first those read ahead, never bytes behind them. Returns as the carrier's
+ * receive(). *status PSD_ERUN: the header is invalid; the error text has no subject. */
 ssize_t psd_chunk_receiver_read_head(struct psd_chunk_receiver *receiver, struct psd_carrier *carrier,
 				     unsigned tag_bytes, enum psd_status *status, struct psd_error *err);
-/* Where the payload goes from now on; inlet is copied. */
-void psd_chunk_receiver_open(struct psd_chunk_receiver *receiver, const struct psd_inlet *inlet);
-/* Reads at most limit_bytes (> 0) of the payload, and with its end what is there of a header behind it, as the carrier.
- * scratch: PSD_CHUNK_RECEIVER_SCRATCH_BYTES, aligned to 64. */
+/* Sets the destination of the payload; it is copied. */
+void psd_chunk_receiver_open(struct psd_chunk_receiver *receiver, const struct psd_destination *destination);
+/* Reads at most limit_bytes (> 0) of the payload, and behind its end the available bytes of the next header. scratch:
+ * PSD_CHUNK_RECEIVER_SCRATCH_BYTES, aligned to 64. Returns as the carrier's receive(). */
 ssize_t psd_chunk_receiver_read(struct psd_chunk_receiver *receiver, struct psd_carrier *carrier, size_t limit_bytes,
 				uint8_t *scratch);
-/* Of the payload, what has not come. */
+/* Payload bytes still to be received. */
 uint64_t psd_chunk_receiver_missing_bytes(const struct psd_chunk_receiver *receiver);
-/* The whole message is there: head tells which; psd_chunk_receiver_reset() before the next. */
+/* True when the whole chunk is there; call psd_chunk_receiver_reset() before the next one. */
 bool psd_chunk_receiver_is_complete(const struct psd_chunk_receiver *receiver);
-/* What the carrier no longer has and nobody has looked at: psd_chunk_receiver_read_head() takes it. */
+/* True when bytes were read ahead: epoll does not report them, psd_chunk_receiver_read_head() returns them. */
 bool psd_chunk_receiver_is_ahead(const struct psd_chunk_receiver *receiver);
 void psd_chunk_receiver_reset(struct psd_chunk_receiver *receiver);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_ROOM_MAX = 1 << 20 }; /* bytes of small messages that may wait for one peer */
+enum { SMALL_ROOM_MAX = 1 << 20 }; /* limit for one peer */
 
 void psd_chunk_sender_release(struct psd_chunk_sender *sender)
 {
@@ -12,37 +12,36 @@ void psd_chunk_sender_release(struct psd_chunk_sender *sender)
 	*sender = (struct psd_chunk_sender){.is_active = false};
 }
 
-struct psd_parcel psd_parcel_make(const struct psd_wire_head *head, const uint8_t *tag, unsigned tag_bytes,
-				  const struct iovec segments[], unsigned n_segments)
+struct psd_framed_chunk psd_framed_chunk_make(const struct psd_wire_head *head, const uint8_t *tag, unsigned tag_bytes,
+					      const struct iovec segments[], unsigned n_segments)
 {
-	struct psd_parcel parcel = {.head_bytes = PSD_WIRE_HEAD_BYTES + tag_bytes, .n_segments = n_segments};
+	struct psd_framed_chunk framed = {.head_bytes = PSD_WIRE_HEAD_BYTES + tag_bytes, .n_segments = n_segments};
 
 	assert(n_segments <= PSD_SEGMENTS_MAX && tag_bytes <= PSD_WIRE_TAG_BYTES);
-	psd_wire_encode(head, parcel.head);
+	psd_wire_encode(head, framed.head);
 	if (tag_bytes > 0)
-		memcpy(parcel.head + PSD_WIRE_HEAD_BYTES, tag, tag_bytes);
+		memcpy(framed.head + PSD_WIRE_HEAD_BYTES, tag, tag_bytes);
 	for (unsigned i = 0; i < n_segments; i++)
-		parcel.segments[i] = segments[i];
-	parcel.bytes = parcel.head_bytes + psd_segments_bytes(segments, n_segments);
-	return parcel;
+		framed.segments[i] = segments[i];
+	framed.bytes = framed.head_bytes + psd_segments_bytes(segments, n_segments);
+	return framed;
 }
 
-/* What has not been sent of it, at most 1 + PSD_SEGMENTS_MAX pieces. */
-static unsigned rest_of(const struct psd_parcel *parcel, struct iovec rest[])
+/* Segments that are still to be sent; returns their number, at most 1 + PSD_SEGMENTS_MAX. */
+static unsigned rest_of(const struct psd_framed_chunk *framed, struct iovec rest[])
 {
-	struct iovec all[1 + PSD_SEGMENTS_MAX] = {
-		{(uint8_t *)parcel->head, parcel->head_bytes}}; /* which is only read */
+	struct iovec all[1 + PSD_SEGMENTS_MAX] = {{(uint8_t *)framed->head, framed->head_bytes}}; /* read only */
 
-	for (unsigned i = 0; i < parcel->n_segments; i++)
-		all[1 + i] = parcel->segments[i];
-	return psd_segments_cut(all, 1 + parcel->n_segments, parcel->sent_bytes, parcel->bytes - parcel->sent_bytes,
+	for (unsigned i = 0; i < framed->n_segments; i++)
+		all[1 + i] = framed->segments[i];
+	return psd_segments_cut(all, 1 + framed->n_segments, framed->sent_bytes, framed->bytes - framed->sent_bytes,
 				rest);
 }
 
-void psd_chunk_sender_start(struct psd_chunk_sender *sender, const struct psd_parcel *parcel)
+void psd_chunk_sender_start(struct psd_chunk_sender *sender, const struct psd_framed_chunk *framed)
 {
 	assert(!sender->is_active);
-	sender->parcel = *parcel;
+	sender->framed = *framed;
 	sender->is_active = true;
 }
 
@@ -74,7 +73,7 @@ bool psd_chunk_sender_is_idle(const struct psd_chunk_sender *sender)
 
 bool psd_chunk_sender_is_between_chunks(const struct psd_chunk_sender *sender)
 {
-	return !sender->is_active || sender->parcel.sent_bytes == 0;
+	return !sender->is_active || sender->framed.sent_bytes == 0;
 }
 
 bool psd_chunk_sender_has_small(const struct psd_chunk_sender *sender)
@@ -95,14 +94,15 @@ static ssize_t send_small(struct psd_chunk_sender *sender, struct psd_carrier *c
 	return sent;
 }
 
-/* Of the outlet's chunk `bytes` or less have gone. Returns how many, and whether it has left. */
+/* Counts up to `bytes` as sent of the current chunk. Returns the bytes counted; adds 1 to *n_left if the chunk is
+ * complete. */
 static uint64_t count_sent(struct psd_chunk_sender *sender, uint64_t bytes, unsigned *n_left)
 {
-	struct psd_parcel *parcel = &sender->parcel;
-	const uint64_t rest_bytes = parcel->bytes - parcel->sent_bytes;
+	struct psd_framed_chunk *framed = &sender->framed;
+	const uint64_t rest_bytes = framed->bytes - framed->sent_bytes;
 
 	if (bytes < rest_bytes) {
-		parcel->sent_bytes += bytes;
+		framed->sent_bytes += bytes;
 		return bytes;
 	}
 	sender->is_active = false;
@@ -110,11 +110,12 @@ static uint64_t count_sent(struct psd_chunk_sender *sender, uint64_t bytes, unsi
 	return rest_bytes;
 }
 
-/* Small messages first, if no chunk has begun. One of them that is cut short stays in the way of the others. */
+/* Small messages go first unless a chunk is partly sent. A small message that is partly sent blocks the others. */
 ssize_t psd_chunk_sender_send(struct psd_chunk_sender *sender, struct psd_carrier *carrier,
-			      const struct psd_parcel behind[], unsigned n_behind, unsigned *n_begun, unsigned *n_left)
+			      const struct psd_framed_chunk behind[], unsigned n_behind, unsigned *n_begun,
+			      unsigned *n_left)
 {
-	struct iovec segments[PSD_PARCELS_MAX * (1 + PSD_SEGMENTS_MAX)];
+	struct iovec segments[PSD_FRAMED_CHUNKS_MAX * (1 + PSD_SEGMENTS_MAX)];
 	unsigned n_segments;
 	uint64_t new_bytes;
 	ssize_t sent;
@@ -122,7 +123,7 @@ ssize_t psd_chunk_sender_send(struct psd_chunk_sender *sender, struct psd_carrie
 	*n_begun = *n_left = 0;
 	if (psd_chunk_sender_has_small(sender) && psd_chunk_sender_is_between_chunks(sender))
 		return send_small(sender, carrier);
-	n_segments = rest_of(&sender->parcel, segments);
+	n_segments = rest_of(&sender->framed, segments);
 	for (unsigned i = 0; i < n_behind; i++)
 		n_segments += rest_of(&behind[i], segments + n_segments);
 	sent = carrier->transport->send(carrier, segments, n_segments);

@@ -1,4 +1,4 @@
-/* The sending half of a connection: chunks of tensors from their memory, small messages between. No waits. */
+/* Sender of one connection: chunks straight from tensor memory, small messages between two chunks. Never waits. */
 #ifndef PSD_REAL_CHUNK_SENDER_H
 #define PSD_REAL_CHUNK_SENDER_H
 
@@ -9,22 +9,22 @@
 #include "real/net/transport.h"
 #include "real/net/wire.h"
 
-/* A chunk and the header before it. Fields are private to chunk_sender.c. */
-struct psd_parcel {
+/* A chunk with its header. Fields are private to chunk_sender.c. */
+struct psd_framed_chunk {
 	uint8_t head[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES];
 	size_t head_bytes;
 	struct iovec segments[PSD_SEGMENTS_MAX];
 	unsigned n_segments;
-	uint64_t bytes, sent_bytes; /* with the header */
+	uint64_t bytes, sent_bytes; /* including the header */
 };
 
-#define PSD_PARCELS_MAX 32 /* in a call: more than a socket takes at once, as a rule */
+#define PSD_FRAMED_CHUNKS_MAX 32 /* in one call; a socket rarely takes more */
 
-/* Fields are private to chunk_sender.c; all zeros is an idle outlet. */
+/* Fields are private to chunk_sender.c; zeros: idle. */
 struct psd_chunk_sender {
-	struct psd_parcel parcel;
+	struct psd_framed_chunk framed;
 	bool is_active;
-	uint8_t *small; /* bytes of small messages, whole ones */
+	uint8_t *small; /* small messages, one behind the other */
 	size_t small_bytes;
 	size_t small_room;
 	size_t small_sent;
@@ -32,24 +32,25 @@ struct psd_chunk_sender {
 
 void psd_chunk_sender_release(struct psd_chunk_sender *sender);
 
-/* tag: so many bytes that travel behind the header; pieces stay as they are until the chunk has left. */
-struct psd_parcel psd_parcel_make(const struct psd_wire_head *head, const uint8_t *tag, unsigned tag_bytes,
-				  const struct iovec segments[], unsigned n_segments);
-/* The one before has left. */
-void psd_chunk_sender_start(struct psd_chunk_sender *sender, const struct psd_parcel *parcel);
-/* Copies a small message. False: too many wait, or no memory. */
+/* tag: tag_bytes behind the header. The segments must stay valid until the chunk is sent. */
+struct psd_framed_chunk psd_framed_chunk_make(const struct psd_wire_head *head, const uint8_t *tag, unsigned tag_bytes,
+					      const struct iovec segments[], unsigned n_segments);
+/* Starts a chunk; the one before is complete. */
+void psd_chunk_sender_start(struct psd_chunk_sender *sender, const struct psd_framed_chunk *framed);
+/* Copies a small message. Returns false when too many wait or memory runs out. */
 bool psd_chunk_sender_add_small(struct psd_chunk_sender *sender, const struct psd_wire_head *head,
 				const uint8_t *payload);
 
 bool psd_chunk_sender_is_idle(const struct psd_chunk_sender *sender);
-/* No chunk has been sent in part. */
+/* True unless a chunk is partly sent. */
 bool psd_chunk_sender_is_between_chunks(const struct psd_chunk_sender *sender);
 bool psd_chunk_sender_has_small(const struct psd_chunk_sender *sender);
 
-/* Hands to the carrier what that takes, as its send: small messages alone, or else the chunk, and with it those behind
- * it, at most PSD_PARCELS_MAX - 1. *n_begun: how many of those have begun; one that has not left is the outlet's now.
- * *n_left: chunks that have left. */
+/* Sends small messages alone, or else the current chunk and up to PSD_FRAMED_CHUNKS_MAX - 1 chunks behind it. *n_begun:
+ * chunks of `behind` that have begun; the last of them, if incomplete, becomes the current one. *n_left: completed
+ * chunks. Returns as the carrier's send(). */
 ssize_t psd_chunk_sender_send(struct psd_chunk_sender *sender, struct psd_carrier *carrier,
-			      const struct psd_parcel behind[], unsigned n_behind, unsigned *n_begun, unsigned *n_left);
+			      const struct psd_framed_chunk behind[], unsigned n_behind, unsigned *n_begun,
+			      unsigned *n_left);
 
 #endif

@@ -1,5 +1,5 @@
-/* Questions and answers over connections on which nothing else travels yet; each waits for the other. */
-#include "real/net/clocks.h"
+/* Questions and answers over connections that carry nothing else yet. */
+#include "real/net/joining.h"
 
 #include <math.h>
 
@@ -8,71 +8,53 @@
 
 enum { CLOCK_ROUNDS = 8 };
 
-static enum psd_status send_clock(const char *peer, int fd, struct psd_secret *secret,
-				  const struct psd_wire_clock *clock, struct psd_error *err)
-{
-	uint8_t bytes[PSD_WIRE_CLOCK_BYTES];
-
-	psd_wire_encode_clock(clock, bytes);
-	return psd_frame_send(peer, fd, secret, PSD_WIRE_CLOCK, bytes, sizeof(bytes), err);
-}
-
-static enum psd_status read_clock(const char *peer, int fd, struct psd_secret *secret, double until_sec,
-				  struct psd_wire_clock *clock, struct psd_error *err)
-{
-	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
-	const enum psd_status status = psd_frame_read(peer, fd, secret, PSD_WIRE_CLOCK, bytes, until_sec, err);
-
-	if (!status)
-		*clock = psd_wire_decode_clock(bytes);
-	return status;
-}
-
-/* On host 0: the peer's clock is read half way between asking and hearing, best when that was quick (Cristian 1989). */
+/* On host 0. The peer's clock counts as read half-way between question and answer; the quickest round counts (Cristian
+ * 1989). */
 static enum psd_status compare_clock(const char *peer, int fd, struct psd_secret *secret, double until_sec,
 				     double *rtt_sec, struct psd_error *err)
 {
-	struct psd_wire_clock told = {.rtt_sec = INFINITY, .is_last = 1};
+	struct psd_wire_clock message = {.rtt_sec = INFINITY, .is_last = 1};
 	enum psd_status status = PSD_OK;
 
 	for (unsigned round = 0; round < CLOCK_ROUNDS && !status; round++) {
 		const struct psd_wire_clock question = {.sec = psd_socket_now_sec()};
-		struct psd_wire_clock answer;
+		union psd_wire_payload answer;
 		double now_sec;
 
-		status = send_clock(peer, fd, secret, &question, err);
+		status = psd_frame_send(peer, fd, secret, PSD_WIRE_CLOCK, &question, err);
 		if (!status)
-			status = read_clock(peer, fd, secret, until_sec, &answer, err);
+			status = psd_frame_read(peer, fd, secret, PSD_WIRE_CLOCK, &answer, until_sec, err);
 		now_sec = psd_socket_now_sec();
-		if (status || now_sec - question.sec >= told.rtt_sec)
+		if (status || now_sec - question.sec >= message.rtt_sec)
 			continue;
-		told.rtt_sec = now_sec - question.sec;
-		told.sec = answer.sec - (question.sec + now_sec) / 2;
+		message.rtt_sec = now_sec - question.sec;
+		message.sec = answer.clock.sec - (question.sec + now_sec) / 2;
 	}
 	if (status)
 		return status;
-	if (fabs(told.sec) <= told.rtt_sec / 2)
-		told.sec = 0.0;
-	if (told.rtt_sec < *rtt_sec)
-		*rtt_sec = told.rtt_sec;
-	return send_clock(peer, fd, secret, &told, err);
+	if (fabs(message.sec) <= message.rtt_sec / 2)
+		message.sec = 0.0;
+	if (message.rtt_sec < *rtt_sec)
+		*rtt_sec = message.rtt_sec;
+	return psd_frame_send(peer, fd, secret, PSD_WIRE_CLOCK, &message, err);
 }
 
 static enum psd_status answer_clock(const char *peer, int fd, struct psd_secret *secret, double until_sec,
 				    struct psd_mesh_clock *clock, struct psd_error *err)
 {
 	for (;;) {
-		struct psd_wire_clock told, answer = {.sec = 0.0};
-		enum psd_status status = read_clock(peer, fd, secret, until_sec, &told, err);
+		struct psd_wire_clock answer = {.sec = 0.0};
+		union psd_wire_payload message;
+		enum psd_status status = psd_frame_read(peer, fd, secret, PSD_WIRE_CLOCK, &message, until_sec, err);
 
 		if (status)
 			return status;
-		if (told.is_last) {
-			*clock = (struct psd_mesh_clock){told.sec, told.rtt_sec};
+		if (message.clock.is_last) {
+			*clock = (struct psd_mesh_clock){message.clock.sec, message.clock.rtt_sec};
 			return PSD_OK;
 		}
 		answer.sec = psd_socket_now_sec();
-		status = send_clock(peer, fd, secret, &answer, err);
+		status = psd_frame_send(peer, fd, secret, PSD_WIRE_CLOCK, &answer, err);
 		if (status)
 			return status;
 	}

@@ -14,76 +14,72 @@
 
 enum { BLOCK_BYTES = 1 << 18 };
 
-#define GOOD_RATIO 0.9 /* of the best rate: more connections for less than that cost more than they bring */
+#define GOOD_RATIO 0.9 /* share of the best rate: a smaller gain does not pay for more connections */
 
-/* ---- telling each other ---- */
-
-static enum psd_status send_lines(const struct psd_mesh_options *mesh, unsigned host, int fd,
-				  const struct psd_wire_lines *lines, struct psd_error *err)
+static enum psd_status send_rates(const struct psd_mesh_options *mesh, unsigned host, int fd,
+				  const struct psd_wire_rates *rates, struct psd_error *err)
 {
-	uint8_t bytes[PSD_WIRE_LINES_BYTES];
 	char name[PSD_MESH_NAME_MAX];
 
-	psd_wire_encode_lines(lines, bytes);
-	return psd_frame_send(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd, mesh->secret, PSD_WIRE_LINES,
-			      bytes, sizeof(bytes), err);
+	return psd_frame_send(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd, mesh->secret, PSD_WIRE_RATES,
+			      rates, err);
 }
 
-static enum psd_status read_lines(const struct psd_mesh_options *mesh, unsigned host, int fd, double until_sec,
-				  struct psd_wire_lines *lines, struct psd_error *err)
+static enum psd_status read_rates(const struct psd_mesh_options *mesh, unsigned host, int fd, double until_sec,
+				  struct psd_wire_rates *rates, struct psd_error *err)
 {
-	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
+	union psd_wire_payload payload = {.rates = *rates};
 	char name[PSD_MESH_NAME_MAX];
 	const enum psd_status status = psd_frame_read(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd,
-						      mesh->secret, PSD_WIRE_LINES, bytes, until_sec, err);
+						      mesh->secret, PSD_WIRE_RATES, &payload, until_sec, err);
 
-	if (!status)
-		*lines = psd_wire_decode_lines(bytes);
+	*rates = payload.rates;
 	return status;
 }
 
-/* What each host tells host 0, and that to all: of numbers the smallest, of rates the sum. n_fds: for each host. */
+/* Host 0 combines all hosts' values and returns the result to them: the smallest number, the sum of rates. n_fds:
+ * connections per host in fds. */
 static enum psd_status gather(const struct psd_mesh_options *mesh, const int fds[], unsigned n_fds, double until_sec,
-			      struct psd_wire_lines *lines, struct psd_error *err)
+			      struct psd_wire_rates *rates, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(mesh->layout);
 	enum psd_status status = PSD_OK;
 
 	if (mesh->self > 0) {
-		status = send_lines(mesh, 0, fds[0], lines, err);
-		return status ? status : read_lines(mesh, 0, fds[0], until_sec, lines, err);
+		status = send_rates(mesh, 0, fds[0], rates, err);
+		return status ? status : read_rates(mesh, 0, fds[0], until_sec, rates, err);
 	}
 	for (unsigned h = 1; h < n_hosts && !status; h++) {
-		struct psd_wire_lines told = *lines;
+		struct psd_wire_rates received = *rates;
 
-		status = read_lines(mesh, h, fds[(size_t)h * n_fds], until_sec, &told, err);
-		lines->number = told.number < lines->number ? told.number : lines->number;
-		for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++)
-			lines->bps[i] += told.bps[i];
+		status = read_rates(mesh, h, fds[(size_t)h * n_fds], until_sec, &received, err);
+		rates->number = received.number < rates->number ? received.number : rates->number;
+		for (unsigned i = 0; i < PSD_WIRE_TRIALS; i++)
+			rates->bps[i] += received.bps[i];
 	}
 	for (unsigned h = 1; h < n_hosts && !status; h++)
-		status = send_lines(mesh, h, fds[(size_t)h * n_fds], lines, err);
+		status = send_rates(mesh, h, fds[(size_t)h * n_fds], rates, err);
 	return status;
 }
 
 enum psd_status psd_connection_count_agree(const struct psd_mesh_options *mesh, const int fds[], bool wants_several,
 					   double until_sec, bool *is_tried, struct psd_error *err)
 {
-	struct psd_wire_lines lines = {.number = wants_several ? PSD_CONNECTIONS_MOST : 1};
-	const enum psd_status status = gather(mesh, fds, 1, until_sec, &lines, err);
+	struct psd_wire_rates rates = {.number = wants_several ? PSD_CONNECTIONS_MOST : 1};
+	const enum psd_status status = gather(mesh, fds, 1, until_sec, &rates, err);
 
 	if (!status)
-		*is_tried = lines.number > 1;
+		*is_tried = rates.number > 1;
 	return status;
 }
 
-/* ---- one connection's thread ---- */
+/* ---- the thread of one connection ---- */
 
-/* Blocks, whose first byte says whether one more follows, out and in. */
+/* Sends and receives blocks. The first byte of a block says whether it is the last. */
 struct trial {
 	int out_fd, in_fd;
-	double end_sec, until_sec; /* when the last block begins; when it is too late */
-	uint8_t *blocks;	   /* to send, to receive */
+	double end_sec, until_sec; /* start of the last block; deadline */
+	uint8_t *blocks;	   /* one to send, one to receive */
 	uint64_t sent_bytes, received_bytes;
 	bool is_last_out, is_last_in, is_over_out, is_over_in;
 	int error_number;
@@ -147,9 +143,9 @@ static void *exchange(void *context)
 	return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- trials ---- */
 
-/* Starts and ends the threads; the first runs in this one. Returns an errno, or 0 with the rate received. */
+/* Runs all trials at once, the first in this thread. Returns an errno, or 0 with the rate received. */
 static int run_trials(struct trial trials[], unsigned n_trials, double *bps)
 {
 	pthread_t threads[PSD_CONNECTIONS_MOST];
@@ -178,7 +174,7 @@ static enum psd_status try_number(const struct psd_mesh_options *mesh, const int
 				  double until_sec, double *bps, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(mesh->layout);
-	const unsigned hop = mesh->layout->workers_per_node; /* from node to node: within one, memory hides the links */
+	const unsigned hop = mesh->layout->workers_per_node; /* the next node: inside a node memory hides the links */
 	const unsigned next = (mesh->self + hop) % n_hosts, before = (mesh->self + n_hosts - hop) % n_hosts;
 	uint8_t *blocks = calloc(number, 2 * (size_t)BLOCK_BYTES);
 	struct trial trials[PSD_CONNECTIONS_MOST];
@@ -201,12 +197,12 @@ static enum psd_status try_number(const struct psd_mesh_options *mesh, const int
 		     : PSD_OK;
 }
 
-unsigned psd_connection_count_best(const double bps[PSD_WIRE_LINES_TRIED])
+unsigned psd_connection_count_best(const double bps[PSD_WIRE_TRIALS])
 {
 	double best_bps = 0.0;
 	unsigned exponent = 0;
 
-	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++)
+	for (unsigned i = 0; i < PSD_WIRE_TRIALS; i++)
 		best_bps = fmax(best_bps, bps[i]);
 	while (bps[exponent] < GOOD_RATIO * best_bps)
 		exponent++;
@@ -214,19 +210,19 @@ unsigned psd_connection_count_best(const double bps[PSD_WIRE_LINES_TRIED])
 }
 
 enum psd_status psd_connection_count_try(const struct psd_mesh_options *mesh, const int fds[], double try_sec,
-					 double until_sec, unsigned *n_connections, struct psd_wire_lines *tried,
+					 double until_sec, unsigned *n_connections, struct psd_wire_rates *tried,
 					 struct psd_error *err)
 {
-	struct psd_wire_lines lines = {.number = PSD_CONNECTIONS_MOST};
+	struct psd_wire_rates rates = {.number = PSD_CONNECTIONS_MOST};
 	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED && !status; i++)
-		status = try_number(mesh, fds, 1u << i, try_sec, until_sec, &lines.bps[i], err);
+	for (unsigned i = 0; i < PSD_WIRE_TRIALS && !status; i++)
+		status = try_number(mesh, fds, 1u << i, try_sec, until_sec, &rates.bps[i], err);
 	if (!status)
-		status = gather(mesh, fds, PSD_CONNECTIONS_MOST, until_sec, &lines, err);
+		status = gather(mesh, fds, PSD_CONNECTIONS_MOST, until_sec, &rates, err);
 	if (status)
 		return status;
-	*n_connections = 1u << psd_connection_count_best(lines.bps); /* of the same numbers on each host */
-	*tried = lines;
+	*n_connections = 1u << psd_connection_count_best(rates.bps); /* equal on all hosts, as the numbers are */
+	*tried = rates;
 	return PSD_OK;
 }

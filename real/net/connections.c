@@ -1,4 +1,4 @@
-/* Each connection is two small state machines, an outlet and an inflow; this is what drives them. */
+/* Opening, timer and turns of the event loop. Each connection is two small state machines, a sender and a receiver. */
 #define _GNU_SOURCE
 #include "real/net/connections_parts.h"
 
@@ -15,37 +15,39 @@
 enum {
 	MIN_LOW_WATER_BYTES = 1 << 14,
 	MAX_LOW_WATER_BYTES = 1 << 18,
-	/* Close to the link: else what comes behind a message finds the link free that is not. */
+	/* less than elsewhere, so that a message counts as sent only when the link has nearly all of it */
 	CLOSE_UNSENT_BYTES = 1 << 16,
-	ERRAND_BYTES = 1 << 16, /* less is through before a socket thread has heard of it */
+	IO_JOB_BYTES = 1 << 16, /* a smaller chunk is moved before an I/O thread has woken up */
 	MAX_EVENTS = 64,
 };
 
-/* A link hands over a few kilobytes at a time, and waking up for each costs more than what is in them: of what is
- * missing of a payload, less than this much line time is not worth it. */
+/* Shortest time on the link that is worth a wake-up: a link delivers a few kilobytes at a time, and a wake-up for each
+ * costs more than its bytes. */
 #define LOW_WATER_SEC 2e-3
 
-#define LATEST_SEC 1e9 /* no machine runs for so long */
+#define LATEST_SEC 1e9 /* longer than any machine runs */
 
-/* In epoll, beside the numbers of lines. */
+/* Numbers in epoll beside those of connections. */
 #define WAKE  UINT32_MAX
 #define TIMER (UINT32_MAX - 1)
 
-static unsigned line_number(const struct psd_connections *connections, const struct psd_line *line)
+static unsigned connection_number(const struct psd_connections *connections, const struct psd_connection *connection)
 {
-	return (unsigned)(line - connections->lines);
+	return (unsigned)(connection - connections->all);
 }
 
-enum psd_status psd_connections_watch(struct psd_connections *connections, struct psd_line *line, struct psd_error *err)
+enum psd_status psd_connections_watch(struct psd_connections *connections, struct psd_connection *connection,
+				      struct psd_error *err)
 {
-	struct psd_carrier *carrier = &line->carrier;
-	const uint32_t events =
-		carrier->fd < 0 ? 0 : carrier->transport->events(carrier, psd_line_reads(line), psd_line_sends(line));
-	struct epoll_event event = {.events = events, .data.u32 = line_number(connections, line)};
+	struct psd_carrier *carrier = &connection->carrier;
+	const uint32_t events = carrier->fd < 0 ? 0
+						: carrier->transport->events(carrier, psd_connection_reads(connection),
+									     psd_connection_sends(connection));
+	struct epoll_event event = {.events = events, .data.u32 = connection_number(connections, connection)};
 
-	if (carrier->fd < 0 || events == line->events)
+	if (carrier->fd < 0 || events == connection->events)
 		return PSD_OK;
-	line->events = events;
+	connection->events = events;
 	if (epoll_ctl(connections->epoll_fd, EPOLL_CTL_MOD, carrier->fd, &event) < 0)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot watch a connection: %s", strerror(errno));
 	return PSD_OK;
@@ -69,9 +71,9 @@ static bool watch_all(struct psd_connections *connections)
 	    !add_to_epoll(connections, connections->timer_fd, TIMER))
 		return false;
 	for (unsigned i = 0; i < connections->n_all; i++) {
-		connections->lines[i].events = EPOLLIN;
-		if (connections->lines[i].carrier.fd >= 0 &&
-		    !add_to_epoll(connections, connections->lines[i].carrier.fd, i))
+		connections->all[i].events = EPOLLIN;
+		if (connections->all[i].carrier.fd >= 0 &&
+		    !add_to_epoll(connections, connections->all[i].carrier.fd, i))
 			return false;
 	}
 	return true;
@@ -86,51 +88,50 @@ static uint64_t low_water_of(double link_bps)
 
 static bool fill(struct psd_connections *connections, const struct psd_connections_options *options)
 {
-	connections->lines = calloc(connections->n_all + 1u, sizeof(*connections->lines));
+	connections->all = calloc(connections->n_all + 1u, sizeof(*connections->all));
 	connections->peers = calloc(connections->n_peers + 1u, sizeof(*connections->peers));
 	connections->scratch = aligned_alloc(64, PSD_CHUNK_RECEIVER_SCRATCH_BYTES);
-	if (!connections->lines || !connections->peers || !connections->scratch)
+	if (!connections->all || !connections->peers || !connections->scratch)
 		return false;
 	for (unsigned p = 0; p < connections->n_peers; p++)
 		connections->peers[p].heard_sec = psd_socket_now_sec();
 	for (unsigned i = 0; i < connections->n_all; i++) {
-		connections->lines[i].peer = i / connections->n_connections;
-		connections->lines[i].carrier = options->carriers[i];
-		connections->lines[i].sending.number = connections->lines[i].reading.number = i;
-		connections->lines[i].sending.slot = connections->lines[i].reading.slot =
-			i / connections->n_connections;
+		connections->all[i].peer = i / connections->n_connections;
+		connections->all[i].carrier = options->carriers[i];
+		connections->all[i].sending.number = connections->all[i].reading.number = i;
+		connections->all[i].sending.slot = connections->all[i].reading.slot = i / connections->n_connections;
 		if (options->carriers[i].fd >= 0)
 			options->carriers[i].transport->limit_unsent(
-				&connections->lines[i].carrier,
+				&connections->all[i].carrier,
 				options->is_close_to_link ? CLOSE_UNSENT_BYTES : PSD_CONNECTIONS_UNSENT_BYTES);
 	}
 	connections->low_water_bytes = low_water_of(options->link_bps);
 	return true;
 }
 
-/* For the chunk of a line; NULL: the loop moves it. */
-struct psd_io_thread *psd_connections_io_thread(const struct psd_connections *connections, const struct psd_line *line,
-						uint64_t bytes)
+struct psd_io_thread *psd_connections_io_thread(const struct psd_connections *connections,
+						const struct psd_connection *connection, uint64_t bytes)
 {
-	return connections->porters && line->carrier.transport->is_for_threads && bytes >= ERRAND_BYTES
-		       ? connections->porters[line_number(connections, line) % connections->n_connections]
+	return connections->io_threads && connection->carrier.transport->is_for_threads && bytes >= IO_JOB_BYTES
+		       ? connections
+				 ->io_threads[connection_number(connections, connection) % connections->n_connections]
 		       : NULL;
 }
 
-static enum psd_status open_porters(struct psd_connections *connections, const struct psd_connections_options *options,
-				    struct psd_error *err)
+static enum psd_status open_io_threads(struct psd_connections *connections,
+				       const struct psd_connections_options *options, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
 	if (!options->has_threads)
 		return PSD_OK;
-	connections->porters = calloc(connections->n_connections, sizeof(*connections->porters));
-	if (!connections->porters)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for socket threads");
+	connections->io_threads = calloc(connections->n_connections, sizeof(*connections->io_threads));
+	if (!connections->io_threads)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for I/O threads");
 	for (unsigned i = 0; i < connections->n_connections && !status; i++)
-		status =
-			psd_io_thread_open(&connections->porters[i], connections->n_peers, options->first_processor + i,
-					   connections->n_connections, connections->wake_fd, err);
+		status = psd_io_thread_open(&connections->io_threads[i], connections->n_peers,
+					    options->first_processor + i, connections->n_connections,
+					    connections->wake_fd, err);
 	return status;
 }
 
@@ -169,7 +170,7 @@ enum psd_status psd_connections_open(struct psd_connections **connections,
 		psd_connections_close(opened);
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot watch connections: %s", strerror(error));
 	}
-	status = open_porters(opened, options, err);
+	status = open_io_threads(opened, options, err);
 	if (status)
 		psd_connections_close(opened);
 	else
@@ -181,35 +182,35 @@ void psd_connections_close(struct psd_connections *connections)
 {
 	if (!connections)
 		return;
-	for (unsigned i = 0; connections->porters && i < connections->n_connections; i++)
-		psd_io_thread_close(connections->porters[i]);
-	free(connections->porters);
+	for (unsigned i = 0; connections->io_threads && i < connections->n_connections; i++)
+		psd_io_thread_close(connections->io_threads[i]);
+	free(connections->io_threads);
 	for (unsigned i = 0; i < connections->n_all; i++) {
-		psd_carrier_close(&connections->lines[i].carrier);
-		psd_chunk_sender_release(&connections->lines[i].out);
+		psd_carrier_close(&connections->all[i].carrier);
+		psd_chunk_sender_release(&connections->all[i].out);
 	}
 	if (connections->epoll_fd >= 0)
 		close(connections->epoll_fd);
 	if (connections->timer_fd >= 0)
 		close(connections->timer_fd);
-	free(connections->lines);
+	free(connections->all);
 	free(connections->peers);
 	free(connections->arriving);
 	free(connections->scratch);
 	free(connections);
 }
 
-enum psd_status psd_connections_lose(struct psd_connections *connections, struct psd_line *line, int error_number,
-				     struct psd_error *err)
+enum psd_status psd_connections_lose(struct psd_connections *connections, struct psd_connection *connection,
+				     int error_number, struct psd_error *err)
 {
-	struct psd_io_thread *io_thread = psd_connections_io_thread(connections, line, ERRAND_BYTES);
+	struct psd_io_thread *io_thread = psd_connections_io_thread(connections, connection, IO_JOB_BYTES);
 
 	if (io_thread) {
-		psd_io_thread_recall(io_thread, &line->sending);
-		psd_io_thread_recall(io_thread, &line->reading);
+		psd_io_thread_recall(io_thread, &connection->sending);
+		psd_io_thread_recall(io_thread, &connection->reading);
 	}
-	psd_carrier_close(&line->carrier); /* leaves epoll, too */
-	return connections->owner.lost(connections->owner.context, line->peer, error_number, err);
+	psd_carrier_close(&connection->carrier); /* leaves epoll, too */
+	return connections->owner.lost(connections->owner.context, connection->peer, error_number, err);
 }
 
 /* ---- time ---- */
@@ -218,7 +219,7 @@ void psd_connections_wake_at(struct psd_connections *connections, double sec)
 {
 	struct itimerspec at = {.it_value = {.tv_nsec = 1}}; /* all zeros would disarm it */
 
-	if (!(sec < connections->timer_sec)) /* INFINITY, and what is no number */
+	if (!(sec < connections->timer_sec)) /* INFINITY and NaN */
 		return;
 	connections->timer_sec = sec;
 	if (sec > 0.0) {
@@ -226,11 +227,9 @@ void psd_connections_wake_at(struct psd_connections *connections, double sec)
 		at.it_value.tv_sec = (time_t)sec;
 		at.it_value.tv_nsec += (long)((sec - floor(sec)) * 999999998);
 	}
-	(void)timerfd_settime(connections->timer_fd, TFD_TIMER_ABSTIME, &at,
-			      NULL); /* fails for impossible times only */
+	(void)timerfd_settime(connections->timer_fd, TFD_TIMER_ABSTIME, &at, NULL); /* fails for invalid times only */
 }
 
-/* The timer has rung. */
 static void take_timer(struct psd_connections *connections)
 {
 	uint64_t count;
@@ -239,51 +238,51 @@ static void take_timer(struct psd_connections *connections)
 		connections->timer_sec = INFINITY;
 }
 
-static enum psd_status tell_due(struct psd_connections *connections, struct psd_error *err)
+static enum psd_status deliver_due(struct psd_connections *connections, struct psd_error *err)
 {
-	bool has_told = false;
+	bool has_delivered = false;
 	enum psd_status status = PSD_OK;
 
-	if (connections->owner.tell_due)
-		status = connections->owner.tell_due(connections->owner.context, &has_told, err);
-	connections->has_moved = connections->has_moved || has_told;
-	connections->has_told = connections->has_told || has_told;
+	if (connections->owner.deliver_due)
+		status = connections->owner.deliver_due(connections->owner.context, &has_delivered, err);
+	connections->has_moved = connections->has_moved || has_delivered;
+	connections->has_delivered = connections->has_delivered || has_delivered;
 	return status;
 }
 
 /* ---- a turn ---- */
 
-/* A chunk has left, or is there. */
-static enum psd_status take_errand(struct psd_connections *connections, struct psd_line *line,
-				   const struct psd_errand *errand, struct psd_error *err)
+/* Takes a chunk back that an I/O thread has moved. */
+static enum psd_status take_job(struct psd_connections *connections, struct psd_connection *connection,
+				const struct psd_io_job *job, struct psd_error *err)
 {
-	const int error = errand->error_number;
+	const int error = job->error_number;
 
-	if (line->carrier.fd < 0)
+	if (connection->carrier.fd < 0)
 		return PSD_OK;
-	if (errand == &line->sending) {
-		if (errand->is_complete)
-			psd_connections_take_left(connections, line->peer);
-		else if (error != EPIPE && error != ECONNRESET) /* as in flush_line() */
-			return psd_connections_lose(connections, line, error, err);
+	if (job == &connection->sending) {
+		if (job->is_complete)
+			psd_connections_take_left(connections, connection->peer);
+		else if (error != EPIPE && error != ECONNRESET) /* as in flush_connection() */
+			return psd_connections_lose(connections, connection, error, err);
 		return PSD_OK;
 	}
-	connections->peers[line->peer].heard_sec = psd_socket_now_sec();
-	if (!errand->is_complete)
-		return psd_connections_lose(connections, line, error, err);
-	psd_connections_finish_chunk(connections, line);
-	return psd_connections_read_line(connections, line, err);
+	connections->peers[connection->peer].heard_sec = psd_socket_now_sec();
+	if (!job->is_complete)
+		return psd_connections_lose(connections, connection, error, err);
+	psd_connections_finish_chunk(connections, connection);
+	return psd_connections_read(connections, connection, err);
 }
 
-static enum psd_status take_errands(struct psd_connections *connections, struct psd_error *err)
+static enum psd_status take_jobs(struct psd_connections *connections, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; connections->porters && i < connections->n_connections; i++) {
-		struct psd_errand *errand = NULL;
+	for (unsigned i = 0; connections->io_threads && i < connections->n_connections; i++) {
+		struct psd_io_job *job = NULL;
 
-		while (!status && (errand = psd_io_thread_take(connections->porters[i])))
-			status = take_errand(connections, &connections->lines[errand->number], errand, err);
+		while (!status && (job = psd_io_thread_take_back(connections->io_threads[i])))
+			status = take_job(connections, &connections->all[job->number], job, err);
 	}
 	return status;
 }
@@ -291,7 +290,7 @@ static enum psd_status take_errands(struct psd_connections *connections, struct 
 static enum psd_status take_event(struct psd_connections *connections, const struct epoll_event *event,
 				  struct psd_error *err)
 {
-	struct psd_line *line;
+	struct psd_connection *connection;
 	uint64_t count;
 
 	if (event->data.u32 == WAKE) {
@@ -303,60 +302,62 @@ static enum psd_status take_event(struct psd_connections *connections, const str
 		take_timer(connections);
 		return PSD_OK;
 	}
-	line = &connections->lines[event->data.u32];
-	if (line->carrier.fd < 0)
+	connection = &connections->all[event->data.u32];
+	if (connection->carrier.fd < 0)
 		return PSD_OK;
-	line->carrier.transport->hear(&line->carrier);
-	if (line->in.is_held && (event->events & (EPOLLHUP | EPOLLERR)))
-		return psd_connections_lose(connections, line, 0,
-					    err); /* nobody leaves before all has been taken from it */
-	return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? psd_connections_read_line(connections, line, err)
+	connection->carrier.transport->hear(&connection->carrier);
+	if (connection->in.is_held && (event->events & (EPOLLHUP | EPOLLERR)))
+		return psd_connections_lose(connections, connection, 0,
+					    err); /* a peer counts as lost only after all its bytes were read */
+	return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? psd_connections_read(connections, connection, err)
 							       : PSD_OK;
 }
 
-/* Whether some line has what epoll will not tell of; the timer rings when one will. */
+/* True if a connection has something that epoll does not report. Sets the timer for later such events. */
 static bool ask_ready(struct psd_connections *connections)
 {
 	bool is_any = false;
 
 	for (unsigned i = 0; i < connections->n_all; i++) {
-		struct psd_line *line = &connections->lines[i];
+		struct psd_connection *connection = &connections->all[i];
 
-		line->is_ready =
-			line->carrier.fd >= 0 &&
-			line->carrier.transport->is_ready(&line->carrier, psd_line_reads(line), psd_line_sends(line));
-		is_any = is_any || line->is_ready;
-		if (line->carrier.fd >= 0 && line->carrier.transport->again_sec)
+		connection->is_ready =
+			connection->carrier.fd >= 0 &&
+			connection->carrier.transport->is_ready(&connection->carrier, psd_connection_reads(connection),
+								psd_connection_sends(connection));
+		is_any = is_any || connection->is_ready;
+		if (connection->carrier.fd >= 0 && connection->carrier.transport->again_sec)
 			psd_connections_wake_at(connections,
-						line->carrier.transport->again_sec(&line->carrier, psd_line_reads(line),
-										   psd_line_sends(line)));
+						connection->carrier.transport->again_sec(
+							&connection->carrier, psd_connection_reads(connection),
+							psd_connection_sends(connection)));
 	}
 	if (connections->owner.due_sec)
 		psd_connections_wake_at(connections, connections->owner.due_sec(connections->owner.context));
 	return is_any;
 }
 
-/* Flushing looks at all that may be sent by itself. */
+/* Sending needs no check: a flush tries every connection. */
 static enum psd_status read_ready(struct psd_connections *connections, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < connections->n_all && !status; i++)
-		if (connections->lines[i].is_ready && psd_line_reads(&connections->lines[i]))
-			status = psd_connections_read_line(connections, &connections->lines[i], err);
+		if (connections->all[i].is_ready && psd_connection_reads(&connections->all[i]))
+			status = psd_connections_read(connections, &connections->all[i], err);
 	return status;
 }
 
-/* What socket threads move counts at once, not when a chunk is through: on a slow link that is late. */
-static void hear_porters(struct psd_connections *connections)
+/* Counts progress of I/O threads before a chunk is complete, which takes long on a slow link. */
+static void count_progress(struct psd_connections *connections)
 {
 	double newest_sec = connections->moved_sec;
 
-	for (unsigned i = 0; connections->porters && i < connections->n_all; i++) {
-		const struct psd_line *line = &connections->lines[i];
+	for (unsigned i = 0; connections->io_threads && i < connections->n_all; i++) {
+		const struct psd_connection *connection = &connections->all[i];
 
-		newest_sec = fmax(newest_sec,
-				  fmax(psd_errand_moved_sec(&line->sending), psd_errand_moved_sec(&line->reading)));
+		newest_sec = fmax(newest_sec, fmax(psd_io_job_moved_sec(&connection->sending),
+						   psd_io_job_moved_sec(&connection->reading)));
 	}
 	connections->has_moved = connections->has_moved || newest_sec > connections->moved_sec;
 	connections->moved_sec = newest_sec;
@@ -370,22 +371,22 @@ enum psd_status psd_connections_turn(struct psd_connections *connections, int wi
 	const int n_events = epoll_wait(connections->epoll_fd, events, MAX_EVENTS, is_ready ? 0 : within_ms);
 	enum psd_status status = PSD_OK;
 
-	connections->has_moved = connections->has_told = false;
+	connections->has_moved = connections->has_delivered = false;
 	if (n_events < 0 && errno != EINTR)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot wait for connections: %s", strerror(errno));
 	for (int e = 0; e < n_events && !status; e++)
 		status = take_event(connections, &events[e], err);
 	if (!status)
-		status = take_errands(connections, err);
+		status = take_jobs(connections, err);
 	if (!status && is_ready)
 		status = read_ready(connections, err);
 	if (!status)
-		status = tell_due(connections, err);
-	if (!status && connections->has_told)
+		status = deliver_due(connections, err);
+	if (!status && connections->has_delivered)
 		status = psd_connections_resume(connections, err);
 	if (!status)
 		status = psd_connections_flush(connections, err);
-	hear_porters(connections);
+	count_progress(connections);
 	*has_moved = connections->has_moved;
 	return status;
 }

@@ -1,8 +1,8 @@
-/* The streams of messages between this host and its peers, in one epoll loop: out of tensor memory and into it without
- * packing, adding while receiving where a collective reduces. A message travels in chunks; each goes on whichever
- * connection to its peer has room, so that one that stands still delays no more than its own chunk. Small messages go
- * between two chunks. Where a link is faster than a processor, socket threads move chunks. Knows frames, not the
- * program: whoever owns it says where a message belongs, or that it does not. One thread, but for those. */
+/* Connections between this host and its peers, in one epoll loop. Messages travel from tensor memory into tensor memory
+ * without packing, and are added while they arrive where a collective reduces. A message travels in chunks; each takes
+ * any connection to its peer that is free, so a slow connection delays only its own chunk. Small messages go between
+ * two chunks. Where a link is faster than a processor core, I/O threads move the chunks. Knows frames only: the owner
+ * says where a message belongs. All functions are for one thread. */
 #ifndef PSD_REAL_CONNECTIONS_H
 #define PSD_REAL_CONNECTIONS_H
 
@@ -13,83 +13,81 @@
 #include "real/net/chunk_receiver.h"
 #include "real/net/chunk_sender.h"
 
-/* What the kernel may hold of a message beside what it sends: small messages wait for that. */
+/* Limit of a message's unsent bytes in the kernel; small messages wait behind them. */
 #define PSD_CONNECTIONS_UNSENT_BYTES (1 << 18)
 
 struct psd_connections;
 
-enum psd_welcome {
-	PSD_WELCOME_NOW,
-	PSD_WELCOME_LATER,   /* nothing more is read from this connection until something has arrived or
-				psd_connections_resume() */
-	PSD_WELCOME_REFUSED, /* the connection is given up; err says why */
+enum psd_acceptance {
+	PSD_ACCEPT_NOW,
+	PSD_ACCEPT_LATER, /* read nothing more here until an arrival or psd_connections_resume() */
+	PSD_ACCEPT_NEVER, /* close the connection; err tells why */
 };
 
-/* Called from psd_connections_turn(), psd_connections_flush() and psd_connections_resume() only. */
+/* Callbacks, called by psd_connections_turn(), _flush() and _resume() only. */
 struct psd_connections_owner {
-	/* A header has arrived: where does the whole message go? Not asked again once that was told; head->chunk means
-	 * nothing. */
-	enum psd_welcome (*expect)(void *context, unsigned peer, const struct psd_wire_head *head,
-				   struct psd_inlet *inlet, struct psd_error *err);
-	/* A whole message is there. tag: what the sender's stamp() wrote, of a message of tensors. */
+	/* A header has arrived: says where the whole message goes. Called until it returns PSD_ACCEPT_NOW, once per
+	 * message; head->chunk means nothing. */
+	enum psd_acceptance (*expect)(void *context, unsigned peer, const struct psd_wire_head *head,
+				      struct psd_destination *destination, struct psd_error *err);
+	/* A whole message has arrived. tag: written by the sender's stamp(), for a message of tensors. */
 	void (*arrived)(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag);
-	/* The transport has all of a message sent with psd_connections_send(). */
+	/* The transport has taken all of a message of psd_connections_send(). */
 	void (*left)(void *context, unsigned peer);
-	/* The peer is gone. error_number 0: it closed the connection. Returns PSD_OK when that is fine. */
+	/* The connection has ended. error_number 0: the peer closed it. Returns PSD_OK if that is expected. */
 	enum psd_status (*lost)(void *context, unsigned peer, int error_number, struct psd_error *err);
 
-	/* Of a decorator (real/net/emulated.h); NULL elsewhere. A message of tensors is sent: writes what travels with
-	 * it. */
+	/* For the decorator in real/net/emulated.h, NULL elsewhere. stamp() writes the tag of an outgoing message of
+	 * tensors. */
 	void (*stamp)(void *context, unsigned peer, const struct psd_wire_head *head, uint8_t tag[]);
-	/* When tell_due() has something to tell; INFINITY: never. */
+	/* Time of the next deferred arrival, which deliver_due() delivers; INFINITY: none. */
 	double (*due_sec)(void *context);
-	enum psd_status (*tell_due)(void *context, bool *has_told, struct psd_error *err);
+	enum psd_status (*deliver_due)(void *context, bool *has_delivered, struct psd_error *err);
 	void *context;
 };
 
 struct psd_connections_options {
 	unsigned n_peers;
-	unsigned n_connections; /* connections to each, >= 1 */
-	/* n_connections for each peer, peer after peer; owned by the streams from now on, also on failure. */
+	unsigned n_connections; /* per peer, >= 1 */
+	/* Carriers, n_connections per peer; taken over, also on failure. */
 	const struct psd_carrier *carriers;
-	int wake_fd;	 /* an eventfd that ends a turn, borrowed */
-	double link_bps; /* what the slowest link on the way carries; 0: unknown */
-	/* A socket thread for each of the n_connections, which serves that connection of all peers. They are pinned from the
-	 * processor first_processor on, counted round. */
+	int wake_fd;	 /* eventfd that ends a turn; borrowed */
+	double link_bps; /* rate of the slowest link on the path; 0: unknown */
+	/* One I/O thread per connection number, which serves that connection of all peers. They are pinned to
+	 * consecutive processors from first_processor on, modulo their number. */
 	bool has_threads;
 	unsigned first_processor;
-	bool is_close_to_link; /* left() comes when a message is on the link but for little, at the price of more
-				  wake-ups */
-	unsigned tag_bytes;    /* that all hosts' stamp() write; 0: there is none, and nothing of it travels */
+	bool is_close_to_link; /* call left() only when the link has nearly all of a message; costs wake-ups */
+	unsigned tag_bytes;    /* length of the tag that stamp() writes, equal on all hosts; 0: none travels */
 	struct psd_connections_owner owner;
 };
 
-/* *streams: closed by the caller. PSD_ENOMEM, PSD_ERUN. */
+/* The caller closes *connections. PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_connections_open(struct psd_connections **connections,
 				     const struct psd_connections_options *options,
 				     struct psd_error *err) PSD_MUST_CHECK;
 void psd_connections_close(struct psd_connections *connections); /* NULL is allowed */
 
-/* Queues a message, one for each peer, until the next flush. Its pieces stay as they are until left(). */
+/* Queues a message, one at a time for each peer, until the next flush. The segments stay valid until left(). */
 void psd_connections_send(struct psd_connections *connections, unsigned peer, const struct psd_wire_head *head,
 			  const struct iovec segments[], unsigned n_segments);
-/* Queues a small message before all chunks that have not begun; the payload is copied. False: too many wait, or no
- * memory. */
+/* Queues a copy of a small message ahead of all chunks that have not begun. Returns false when too many wait or memory
+ * runs out. */
 bool psd_connections_send_small(struct psd_connections *connections, unsigned peer, const struct psd_wire_head *head,
 				const uint8_t *payload);
-/* For how long nothing has come from a peer; 0 while its first connection waits here with what is for later. */
+/* Seconds since the last byte from a peer; 0 while its first connection holds a message for later. */
 double psd_connections_silent_sec(const struct psd_connections *connections, unsigned peer);
-/* True while anything queued has not left. */
+/* True while a queued message is not sent. */
 bool psd_connections_has_queue(const struct psd_connections *connections);
 
-/* Asks expect() again about the messages that were to come later; they are watched again from the next flush on. */
+/* Asks expect() again about the messages for later. The next flush watches their connections again. */
 enum psd_status psd_connections_resume(struct psd_connections *connections, struct psd_error *err) PSD_MUST_CHECK;
-/* Sends what transports take now, peers in turn. */
+/* Sends all that the transports take now, peers in turn. */
 enum psd_status psd_connections_flush(struct psd_connections *connections, struct psd_error *err) PSD_MUST_CHECK;
-/* The next turn ends at `sec` of psd_socket_now_sec(), if not before. Holds for one end. */
+/* Ends the next turn at `sec` of psd_socket_now_sec() at the latest. Holds for one turn. */
 void psd_connections_wake_at(struct psd_connections *connections, double sec);
-/* Waits until something can be received, sent or told, the eventfd is written, or within_ms are over; receives, sends
- * and tells. *has_moved: a byte of a payload did, or something was told but that a peer is alive and idle. */
+/* Waits until there is something to receive, send or deliver, the eventfd is written, or within_ms are over, and does
+ * it. *has_moved: payload bytes moved, or a message was delivered other than "alive and idle". */
 enum psd_status psd_connections_turn(struct psd_connections *connections, int within_ms, bool *has_moved,
 				     struct psd_error *err) PSD_MUST_CHECK;
 

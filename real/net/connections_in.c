@@ -1,4 +1,4 @@
-/* Messages that come in: where a chunk goes, who moves it, and when the whole is there. */
+/* Incoming messages: finds where a chunk goes, has it moved, and tells when a message is complete. */
 #define _GNU_SOURCE
 #include "real/net/connections_parts.h"
 
@@ -10,17 +10,17 @@
 #include "engine/base/grow.h"
 #include "real/net/socket.h"
 
-enum { READ_ONCE_BYTES = 1 << 20 }; /* from one connection before the others have their turn */
+enum { READ_ONCE_BYTES = 1 << 20 }; /* limit for one connection before the others get their turn */
 
-static void tell(struct psd_connections *connections, unsigned peer, const struct psd_wire_head *head,
-		 const uint8_t *tag)
+static void deliver(struct psd_connections *connections, unsigned peer, const struct psd_wire_head *head,
+		    const uint8_t *tag)
 {
 	connections->has_moved = connections->has_moved || head->kind != PSD_WIRE_ALIVE || head->part > 0;
-	connections->has_told = true;
+	connections->has_delivered = true;
 	connections->owner.arrived(connections->owner.context, peer, head, tag);
 }
 
-/* NULL: none of its chunks was welcome yet, or it has only one. */
+/* Returns NULL if no chunk was accepted so far, or if the message has one chunk. */
 static struct psd_arriving *find_arriving(struct psd_connections *connections, unsigned peer,
 					  const struct psd_wire_head *head)
 {
@@ -35,9 +35,9 @@ static struct psd_arriving *find_arriving(struct psd_connections *connections, u
 	return NULL;
 }
 
-/* NULL: no memory. */
+/* Returns NULL when memory runs out. */
 static struct psd_arriving *add_arriving(struct psd_connections *connections, unsigned peer,
-					 const struct psd_wire_head *head, const struct psd_inlet *inlet)
+					 const struct psd_wire_head *head, const struct psd_destination *destination)
 {
 	struct psd_arriving *grown =
 		psd_grown(connections->arriving, connections->n_arriving, &connections->arriving_room, sizeof(*grown));
@@ -45,56 +45,60 @@ static struct psd_arriving *add_arriving(struct psd_connections *connections, un
 	if (!grown)
 		return NULL;
 	connections->arriving = grown;
-	connections->arriving[connections->n_arriving] = (struct psd_arriving){
-		.peer = peer, .head = *head, .inlet = *inlet, .n_missing = psd_wire_chunks(head->length_bytes)};
+	connections->arriving[connections->n_arriving] =
+		(struct psd_arriving){.peer = peer,
+				      .head = *head,
+				      .destination = *destination,
+				      .n_missing = psd_wire_chunks(head->length_bytes)};
 	return &connections->arriving[connections->n_arriving++];
 }
 
-void psd_connections_finish_chunk(struct psd_connections *connections, struct psd_line *line)
+void psd_connections_finish_chunk(struct psd_connections *connections, struct psd_connection *connection)
 {
-	const struct psd_wire_head head = line->in.head;
+	const struct psd_wire_head head = connection->in.head;
 	struct psd_arriving *arriving =
-		psd_wire_chunks(head.length_bytes) > 1 ? find_arriving(connections, line->peer, &head) : NULL;
+		psd_wire_chunks(head.length_bytes) > 1 ? find_arriving(connections, connection->peer, &head) : NULL;
 	uint8_t tag[PSD_WIRE_TAG_BYTES];
 
-	memcpy(tag, line->in.bytes + PSD_WIRE_HEAD_BYTES, sizeof(tag));
+	memcpy(tag, connection->in.bytes + PSD_WIRE_HEAD_BYTES, sizeof(tag));
 	if (arriving && head.chunk == 0)
 		memcpy(arriving->tag, tag, sizeof(tag));
-	psd_chunk_receiver_reset(&line->in);
+	psd_chunk_receiver_reset(&connection->in);
 	if (arriving && --arriving->n_missing > 0)
 		return;
 	if (arriving) {
 		memcpy(tag, arriving->tag, sizeof(tag));
 		*arriving = connections->arriving[--connections->n_arriving];
 	}
-	tell(connections, line->peer, &head, tag);
+	deliver(connections, connection->peer, &head, tag);
 }
 
-/* A whole header is there: where does what it announces go? */
-static enum psd_welcome find_inlet(struct psd_connections *connections, const struct psd_line *line,
-				   struct psd_inlet *whole, struct psd_error *err)
+/* Finds the destination of the message that a complete header announces. */
+static enum psd_acceptance find_destination(struct psd_connections *connections,
+					    const struct psd_connection *connection, struct psd_destination *whole,
+					    struct psd_error *err)
 {
-	const struct psd_wire_head *head = &line->in.head;
+	const struct psd_wire_head *head = &connection->in.head;
 	const bool is_single = head->kind != PSD_WIRE_DATA || psd_wire_chunks(head->length_bytes) == 1;
-	const struct psd_arriving *arriving = is_single ? NULL : find_arriving(connections, line->peer, head);
-	enum psd_welcome welcome;
+	const struct psd_arriving *arriving = is_single ? NULL : find_arriving(connections, connection->peer, head);
+	enum psd_acceptance acceptance;
 
 	if (arriving) {
-		*whole = arriving->inlet;
-		return PSD_WELCOME_NOW;
+		*whole = arriving->destination;
+		return PSD_ACCEPT_NOW;
 	}
-	*whole = (struct psd_inlet){.n_segments = 0};
-	welcome = connections->owner.expect(connections->owner.context, line->peer, head, whole, err);
-	assert(welcome != PSD_WELCOME_NOW || psd_segments_bytes(whole->segments, whole->n_segments) ==
-						     psd_inlet_widening(whole) * head->length_bytes);
-	if (welcome == PSD_WELCOME_NOW && !is_single && !add_arriving(connections, line->peer, head, whole)) {
+	*whole = (struct psd_destination){.n_segments = 0};
+	acceptance = connections->owner.expect(connections->owner.context, connection->peer, head, whole, err);
+	assert(acceptance != PSD_ACCEPT_NOW || psd_segments_bytes(whole->segments, whole->n_segments) ==
+						       psd_destination_widening(whole) * head->length_bytes);
+	if (acceptance == PSD_ACCEPT_NOW && !is_single && !add_arriving(connections, connection->peer, head, whole)) {
 		psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for arrivals");
-		return PSD_WELCOME_REFUSED;
+		return PSD_ACCEPT_NEVER;
 	}
-	return welcome;
+	return acceptance;
 }
 
-/* A single connection brings the rest of a message. Of several, any may. */
+/* Bytes that certainly follow on this connection: the rest of the message if there is only one connection. */
 static uint64_t bytes_behind(const struct psd_connections *connections, const struct psd_wire_head *head)
 {
 	const uint64_t end_byte = (head->chunk + UINT64_C(1)) * PSD_WIRE_CHUNK_BYTES;
@@ -102,119 +106,122 @@ static uint64_t bytes_behind(const struct psd_connections *connections, const st
 	return connections->n_connections == 1 && end_byte < head->length_bytes ? head->length_bytes - end_byte : 0;
 }
 
-/* To the line's porter, where that is worth it. */
-static void give_reading(struct psd_connections *connections, struct psd_line *line)
+/* Lends the receiver to the connection's I/O thread, where that is worth it. */
+static void give_reading(struct psd_connections *connections, struct psd_connection *connection)
 {
 	struct psd_io_thread *io_thread =
-		psd_connections_io_thread(connections, line, psd_chunk_receiver_missing_bytes(&line->in));
+		psd_connections_io_thread(connections, connection, psd_chunk_receiver_missing_bytes(&connection->in));
 
 	if (!io_thread)
 		return;
-	if (line->has_low_water)
-		line->carrier.transport->set_low_water(&line->carrier, 1);
-	line->has_low_water = false;
-	line->reading.carrier = line->carrier;
-	line->reading.in = &line->in;
-	psd_io_thread_give(io_thread, &line->reading);
+	if (connection->has_low_water)
+		connection->carrier.transport->set_low_water(&connection->carrier, 1);
+	connection->has_low_water = false;
+	connection->reading.carrier = connection->carrier;
+	connection->reading.in = &connection->in;
+	psd_io_thread_lend(io_thread, &connection->reading);
 }
 
-static enum psd_status open_chunk(struct psd_connections *connections, struct psd_line *line, struct psd_error *err)
+static enum psd_status open_chunk(struct psd_connections *connections, struct psd_connection *connection,
+				  struct psd_error *err)
 {
-	const struct psd_wire_head *head = &line->in.head;
-	struct psd_inlet whole, inlet;
+	const struct psd_wire_head *head = &connection->in.head;
+	struct psd_destination whole, destination;
 	unsigned widening;
 
-	switch (find_inlet(connections, line, &whole, err)) {
-	case PSD_WELCOME_REFUSED: return err->status;
-	case PSD_WELCOME_LATER: line->in.is_held = true; return PSD_OK;
-	case PSD_WELCOME_NOW: break;
+	switch (find_destination(connections, connection, &whole, err)) {
+	case PSD_ACCEPT_NEVER: return err->status;
+	case PSD_ACCEPT_LATER: connection->in.is_held = true; return PSD_OK;
+	case PSD_ACCEPT_NOW: break;
 	}
-	widening = psd_inlet_widening(&whole);
-	inlet = whole;
-	inlet.n_segments =
-		psd_segments_cut(whole.segments, whole.n_segments, widening * (head->chunk * PSD_WIRE_CHUNK_BYTES),
-				 widening * psd_wire_chunk_bytes(head->length_bytes, head->chunk), inlet.segments);
-	psd_chunk_receiver_open(&line->in, &inlet);
-	line->coming_bytes = bytes_behind(connections, head);
-	if (psd_chunk_receiver_is_complete(&line->in))
-		psd_connections_finish_chunk(connections, line);
+	widening = psd_destination_widening(&whole);
+	destination = whole;
+	destination.n_segments = psd_segments_cut(
+		whole.segments, whole.n_segments, widening * (head->chunk * PSD_WIRE_CHUNK_BYTES),
+		widening * psd_wire_chunk_bytes(head->length_bytes, head->chunk), destination.segments);
+	psd_chunk_receiver_open(&connection->in, &destination);
+	connection->coming_bytes = bytes_behind(connections, head);
+	if (psd_chunk_receiver_is_complete(&connection->in))
+		psd_connections_finish_chunk(connections, connection);
 	else
-		give_reading(connections, line);
+		give_reading(connections, connection);
 	return PSD_OK;
 }
 
-static ssize_t read_head(struct psd_connections *connections, struct psd_line *line, enum psd_status *status,
-			 struct psd_error *err)
+static ssize_t read_head(struct psd_connections *connections, struct psd_connection *connection,
+			 enum psd_status *status, struct psd_error *err)
 {
 	struct psd_error cause;
-	const ssize_t n_read =
-		psd_chunk_receiver_read_head(&line->in, &line->carrier, connections->tag_bytes, status, &cause);
+	const ssize_t n_read = psd_chunk_receiver_read_head(&connection->in, &connection->carrier,
+							    connections->tag_bytes, status, &cause);
 
 	if (n_read > 0 && *status)
-		*status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u %s", line->peer, cause.text);
-	else if (n_read > 0 && line->in.has_head)
-		*status = open_chunk(connections, line, err);
+		*status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u %s", connection->peer, cause.text);
+	else if (n_read > 0 && connection->in.has_head)
+		*status = open_chunk(connections, connection, err);
 	return n_read;
 }
 
-static ssize_t read_payload(struct psd_connections *connections, struct psd_line *line)
+static ssize_t read_payload(struct psd_connections *connections, struct psd_connection *connection)
 {
 	const ssize_t n_read =
-		psd_chunk_receiver_read(&line->in, &line->carrier, READ_ONCE_BYTES, connections->scratch);
+		psd_chunk_receiver_read(&connection->in, &connection->carrier, READ_ONCE_BYTES, connections->scratch);
 
 	connections->has_moved = connections->has_moved || n_read > 0;
-	if (n_read > 0 && psd_chunk_receiver_is_complete(&line->in))
-		psd_connections_finish_chunk(connections, line);
+	if (n_read > 0 && psd_chunk_receiver_is_complete(&connection->in))
+		psd_connections_finish_chunk(connections, connection);
 	return n_read;
 }
 
-static void set_low_water(const struct psd_connections *connections, struct psd_line *line)
+static void set_low_water(const struct psd_connections *connections, struct psd_connection *connection)
 {
 	uint64_t missing_bytes;
 	bool has;
 
-	if (line->carrier.fd < 0 || line->reading.state == PSD_ERRAND_GIVEN)
+	if (connection->carrier.fd < 0 || connection->reading.state == PSD_IO_JOB_LENT)
 		return;
-	missing_bytes = line->in.has_inlet ? psd_chunk_receiver_missing_bytes(&line->in) : 0;
-	has = missing_bytes + line->coming_bytes >= connections->low_water_bytes;
+	missing_bytes = connection->in.has_destination ? psd_chunk_receiver_missing_bytes(&connection->in) : 0;
+	has = missing_bytes + connection->coming_bytes >= connections->low_water_bytes;
 
-	if (has == line->has_low_water)
+	if (has == connection->has_low_water)
 		return;
-	line->has_low_water = has;
-	line->carrier.transport->set_low_water(&line->carrier, has ? connections->low_water_bytes : 1);
+	connection->has_low_water = has;
+	connection->carrier.transport->set_low_water(&connection->carrier, has ? connections->low_water_bytes : 1);
 }
 
-enum psd_status psd_connections_read_line(struct psd_connections *connections, struct psd_line *line,
-					  struct psd_error *err)
+enum psd_status psd_connections_read(struct psd_connections *connections, struct psd_connection *connection,
+				     struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 	size_t n_bytes = 0;
 
-	/* epoll does not tell of what was read ahead */
-	while (!status && line->carrier.fd >= 0 && psd_line_reads(line) &&
-	       (n_bytes < READ_ONCE_BYTES || psd_chunk_receiver_is_ahead(&line->in))) {
-		const ssize_t n_read = line->in.has_inlet ? read_payload(connections, line)
-							  : read_head(connections, line, &status, err);
+	/* epoll does not report bytes that were read ahead */
+	while (!status && connection->carrier.fd >= 0 && psd_connection_reads(connection) &&
+	       (n_bytes < READ_ONCE_BYTES || psd_chunk_receiver_is_ahead(&connection->in))) {
+		const ssize_t n_read = connection->in.has_destination
+					       ? read_payload(connections, connection)
+					       : read_head(connections, connection, &status, err);
 
 		if (n_read < 0 && errno == EAGAIN)
 			break;
 		if (n_read < 0 && errno == EINTR)
 			continue;
 		if (n_read <= 0)
-			return psd_connections_lose(connections, line, n_read < 0 ? errno : 0, err);
-		connections->peers[line->peer].heard_sec = psd_socket_now_sec();
+			return psd_connections_lose(connections, connection, n_read < 0 ? errno : 0, err);
+		connections->peers[connection->peer].heard_sec = psd_socket_now_sec();
 		n_bytes += (size_t)n_read;
 	}
-	set_low_water(connections, line);
+	set_low_water(connections, connection);
 	return status;
 }
 
-static enum psd_status resume_line(struct psd_connections *connections, struct psd_line *line, struct psd_error *err)
+static enum psd_status resume_connection(struct psd_connections *connections, struct psd_connection *connection,
+					 struct psd_error *err)
 {
-	const enum psd_status status = open_chunk(connections, line, err);
+	const enum psd_status status = open_chunk(connections, connection, err);
 
-	connections->peers[line->peer].heard_sec = psd_socket_now_sec(); /* what it says now lay behind that */
-	set_low_water(connections, line);
+	connections->peers[connection->peer].heard_sec = psd_socket_now_sec(); /* its next bytes were behind that */
+	set_low_water(connections, connection);
 	return status;
 }
 
@@ -222,11 +229,11 @@ enum psd_status psd_connections_resume(struct psd_connections *connections, stru
 {
 	enum psd_status status = PSD_OK;
 
-	do { /* what is taken at once may make room for what is held elsewhere */
-		connections->has_told = false;
+	do { /* a message accepted at once may make room for one that is held */
+		connections->has_delivered = false;
 		for (unsigned i = 0; i < connections->n_all && !status; i++)
-			if (connections->lines[i].carrier.fd >= 0 && connections->lines[i].in.is_held)
-				status = resume_line(connections, &connections->lines[i], err);
-	} while (!status && connections->has_told);
+			if (connections->all[i].carrier.fd >= 0 && connections->all[i].in.is_held)
+				status = resume_connection(connections, &connections->all[i], err);
+	} while (!status && connections->has_delivered);
 	return status;
 }

@@ -1,4 +1,4 @@
-/* Messages that go out: chunks to whichever connection has room, small ones between. */
+/* Outgoing messages: chunks over any free connection, small messages between them. */
 #define _GNU_SOURCE
 #include "real/net/connections_parts.h"
 
@@ -19,7 +19,7 @@ void psd_connections_send(struct psd_connections *connections, unsigned peer, co
 	memcpy(to->segments, segments, n_segments * sizeof(*segments));
 	to->n_segments = n_segments;
 	to->n_chunks = psd_wire_chunks(head->length_bytes);
-	to->n_given = to->n_left = 0;
+	to->n_assigned = to->n_left = 0;
 	if (connections->tag_bytes > 0)
 		connections->owner.stamp(connections->owner.context, peer, head, to->tag);
 }
@@ -27,44 +27,43 @@ void psd_connections_send(struct psd_connections *connections, unsigned peer, co
 bool psd_connections_send_small(struct psd_connections *connections, unsigned peer, const struct psd_wire_head *head,
 				const uint8_t *payload)
 {
-	return psd_chunk_sender_add_small(&connections->lines[peer * connections->n_connections].out, head, payload);
+	return psd_chunk_sender_add_small(&connections->all[peer * connections->n_connections].out, head, payload);
 }
 
 double psd_connections_silent_sec(const struct psd_connections *connections, unsigned peer)
 {
-	const struct psd_line *first = &connections->lines[peer * connections->n_connections];
+	const struct psd_connection *first = &connections->all[peer * connections->n_connections];
 	double heard_sec = connections->peers[peer].heard_sec;
 
 	if (first->in.is_held)
 		return 0.0;
 	for (unsigned i = 0; i < connections->n_connections; i++)
-		heard_sec = fmax(heard_sec, psd_errand_moved_sec(&first[i].reading));
+		heard_sec = fmax(heard_sec, psd_io_job_moved_sec(&first[i].reading));
 	return psd_socket_now_sec() - heard_sec;
 }
 
-static bool has_chunks(const struct psd_connections *connections, const struct psd_line *line)
+static bool has_chunks(const struct psd_connections *connections, const struct psd_connection *connection)
 {
-	const struct psd_peer *to = &connections->peers[line->peer];
+	const struct psd_peer *to = &connections->peers[connection->peer];
 
-	return to->n_given < to->n_chunks;
+	return to->n_assigned < to->n_chunks;
 }
 
 bool psd_connections_has_queue(const struct psd_connections *connections)
 {
 	for (unsigned i = 0; i < connections->n_all; i++) {
-		const struct psd_line *line = &connections->lines[i];
+		const struct psd_connection *connection = &connections->all[i];
 
-		if (line->carrier.fd >= 0 &&
-		    (has_chunks(connections, line) || !psd_chunk_sender_is_idle(&line->out) ||
-		     psd_carrier_holds(&line->carrier) || line->sending.state == PSD_ERRAND_GIVEN))
+		if (connection->carrier.fd >= 0 &&
+		    (has_chunks(connections, connection) || !psd_chunk_sender_is_idle(&connection->out) ||
+		     psd_carrier_holds(&connection->carrier) || connection->sending.state == PSD_IO_JOB_LENT))
 			return true;
 	}
 	return false;
 }
 
-/* Of the message to a peer. */
-static struct psd_parcel make_parcel(const struct psd_connections *connections, const struct psd_peer *to,
-				     uint64_t chunk)
+static struct psd_framed_chunk make_chunk(const struct psd_connections *connections, const struct psd_peer *to,
+					  uint64_t chunk)
 {
 	struct psd_wire_head head = to->head;
 	struct iovec cut[PSD_SEGMENTS_MAX];
@@ -73,25 +72,26 @@ static struct psd_parcel make_parcel(const struct psd_connections *connections, 
 	head.chunk = (uint32_t)chunk;
 	n_cut = psd_segments_cut(to->segments, to->n_segments, chunk * PSD_WIRE_CHUNK_BYTES,
 				 psd_wire_chunk_bytes(head.length_bytes, chunk), cut);
-	return psd_parcel_make(&head, to->tag, chunk == 0 ? connections->tag_bytes : 0, cut, n_cut);
+	return psd_framed_chunk_make(&head, to->tag, chunk == 0 ? connections->tag_bytes : 0, cut, n_cut);
 }
 
-/* The next chunk is the line's, and its porter's where it has one and no small message waits. */
-static void give_chunk(struct psd_connections *connections, struct psd_line *line)
+/* Starts the next chunk on the connection, in its I/O thread if there is one and no small message waits. */
+static void give_chunk(struct psd_connections *connections, struct psd_connection *connection)
 {
-	struct psd_peer *to = &connections->peers[line->peer];
-	const uint64_t chunk_bytes = psd_wire_chunk_bytes(to->head.length_bytes, to->n_given);
-	const struct psd_parcel parcel = make_parcel(connections, to, to->n_given++);
-	struct psd_io_thread *io_thread =
-		psd_chunk_sender_is_idle(&line->out) ? psd_connections_io_thread(connections, line, chunk_bytes) : NULL;
+	struct psd_peer *to = &connections->peers[connection->peer];
+	const uint64_t chunk_bytes = psd_wire_chunk_bytes(to->head.length_bytes, to->n_assigned);
+	const struct psd_framed_chunk framed = make_chunk(connections, to, to->n_assigned++);
+	struct psd_io_thread *io_thread = psd_chunk_sender_is_idle(&connection->out)
+						  ? psd_connections_io_thread(connections, connection, chunk_bytes)
+						  : NULL;
 
-	psd_chunk_sender_start(io_thread ? &line->chunk : &line->out, &parcel);
+	psd_chunk_sender_start(io_thread ? &connection->chunk : &connection->out, &framed);
 	if (!io_thread)
 		return;
-	line->sending.carrier = line->carrier;
-	line->sending.carrier.has_more = false;
-	line->sending.out = &line->chunk;
-	psd_io_thread_give(io_thread, &line->sending);
+	connection->sending.carrier = connection->carrier;
+	connection->sending.carrier.has_more = false;
+	connection->sending.out = &connection->chunk;
+	psd_io_thread_lend(io_thread, &connection->sending);
 }
 
 void psd_connections_take_left(struct psd_connections *connections, unsigned peer)
@@ -102,64 +102,66 @@ void psd_connections_take_left(struct psd_connections *connections, unsigned pee
 		connections->owner.left(connections->owner.context, peer);
 }
 
-/* Chunks that may leave with the line's, in one call. They are nobody's until they begin: with several connections one
- * that has begun might stand still, so that each takes one at a time; and small messages go before all others. */
-static unsigned make_behind(const struct psd_connections *connections, const struct psd_line *line,
-			    struct psd_parcel behind[])
+/* Chunks that may be sent in one call with the current one. Only a single connection does so: with several, a chunk
+ * that has begun on a slow one would be stuck. Small messages go first. */
+static unsigned make_behind(const struct psd_connections *connections, const struct psd_connection *connection,
+			    struct psd_framed_chunk behind[])
 {
-	const struct psd_peer *to = &connections->peers[line->peer];
+	const struct psd_peer *to = &connections->peers[connection->peer];
 	unsigned n_behind = 0;
 
-	if (connections->n_connections > 1 || !line->out.is_active || psd_chunk_sender_has_small(&line->out) ||
-	    !line->carrier.transport->takes_chunks_together)
+	if (connections->n_connections > 1 || !connection->out.is_active ||
+	    psd_chunk_sender_has_small(&connection->out) || !connection->carrier.transport->takes_chunks_together)
 		return 0;
-	for (; n_behind < PSD_PARCELS_MAX - 1 && to->n_given + n_behind < to->n_chunks; n_behind++)
-		behind[n_behind] = make_parcel(connections, to, to->n_given + n_behind);
+	for (; n_behind < PSD_FRAMED_CHUNKS_MAX - 1 && to->n_assigned + n_behind < to->n_chunks; n_behind++)
+		behind[n_behind] = make_chunk(connections, to, to->n_assigned + n_behind);
 	return n_behind;
 }
 
-/* Each line takes a chunk in its turn: the line that has one now is sure of another if all others can have one, too. */
-static bool sends_again(const struct psd_connections *connections, const struct psd_line *line, unsigned n_behind)
+/* True if this connection surely gets another chunk: there are enough for all connections. */
+static bool sends_again(const struct psd_connections *connections, const struct psd_connection *connection,
+			unsigned n_behind)
 {
-	const struct psd_peer *to = &connections->peers[line->peer];
+	const struct psd_peer *to = &connections->peers[connection->peer];
 
-	return to->n_chunks - to->n_given - n_behind >= connections->n_connections;
+	return to->n_chunks - to->n_assigned - n_behind >= connections->n_connections;
 }
 
 /* Sends once. *has_more: the transport may take more at once. */
-static enum psd_status flush_line(struct psd_connections *connections, struct psd_line *line, bool *has_more,
-				  struct psd_error *err)
+static enum psd_status flush_connection(struct psd_connections *connections, struct psd_connection *connection,
+					bool *has_more, struct psd_error *err)
 {
-	struct psd_parcel behind[PSD_PARCELS_MAX - 1];
+	struct psd_framed_chunk behind[PSD_FRAMED_CHUNKS_MAX - 1];
 	unsigned n_behind, n_begun, n_left;
 	bool is_tensor;
 	ssize_t sent;
 
 	*has_more = false;
-	if (line->carrier.fd < 0 || line->sending.state == PSD_ERRAND_GIVEN)
+	if (connection->carrier.fd < 0 || connection->sending.state == PSD_IO_JOB_LENT)
 		return PSD_OK;
-	if (!line->out.is_active && !line->chunk.is_active && has_chunks(connections, line))
-		give_chunk(connections, line);
-	if (psd_chunk_sender_is_idle(&line->out) || line->sending.state == PSD_ERRAND_GIVEN)
+	if (!connection->out.is_active && !connection->chunk.is_active && has_chunks(connections, connection))
+		give_chunk(connections, connection);
+	if (psd_chunk_sender_is_idle(&connection->out) || connection->sending.state == PSD_IO_JOB_LENT)
 		return PSD_OK;
-	is_tensor = line->out.is_active;
-	n_behind = make_behind(connections, line, behind);
-	line->carrier.has_more = is_tensor && sends_again(connections, line, n_behind);
-	sent = psd_chunk_sender_send(&line->out, &line->carrier, behind, n_behind, &n_begun, &n_left);
+	is_tensor = connection->out.is_active;
+	n_behind = make_behind(connections, connection, behind);
+	connection->carrier.has_more = is_tensor && sends_again(connections, connection, n_behind);
+	sent = psd_chunk_sender_send(&connection->out, &connection->carrier, behind, n_behind, &n_begun, &n_left);
 	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 		return PSD_OK;
 	if (sent < 0) {
-		/* what the peer said before it went may explain it: reading comes first */
-		return errno == EPIPE || errno == ECONNRESET ? PSD_OK
-							     : psd_connections_lose(connections, line, errno, err);
+		/* bytes of the peer may explain it, so they are read first */
+		return errno == EPIPE || errno == ECONNRESET
+			       ? PSD_OK
+			       : psd_connections_lose(connections, connection, errno, err);
 	}
 	connections->has_moved = connections->has_moved || (is_tensor && sent > 0);
-	connections->peers[line->peer].n_given += n_begun;
+	connections->peers[connection->peer].n_assigned += n_begun;
 	while (n_left-- > 0)
-		psd_connections_take_left(connections, line->peer);
+		psd_connections_take_left(connections, connection->peer);
 	/* a full buffer ends it with EAGAIN at the next attempt, which epoll then watches */
-	*has_more = (!psd_chunk_sender_is_idle(&line->out) || has_chunks(connections, line)) &&
-		    psd_chunk_sender_is_between_chunks(&line->out);
+	*has_more = (!psd_chunk_sender_is_idle(&connection->out) || has_chunks(connections, connection)) &&
+		    psd_chunk_sender_is_between_chunks(&connection->out);
 	return PSD_OK;
 }
 
@@ -171,7 +173,8 @@ enum psd_status psd_connections_flush(struct psd_connections *connections, struc
 		has_progress = false;
 		for (unsigned i = 0; i < connections->n_all; i++) {
 			bool has_more;
-			const enum psd_status status = flush_line(connections, &connections->lines[i], &has_more, err);
+			const enum psd_status status =
+				flush_connection(connections, &connections->all[i], &has_more, err);
 
 			if (status)
 				return status;
@@ -179,7 +182,7 @@ enum psd_status psd_connections_flush(struct psd_connections *connections, struc
 		}
 	}
 	for (unsigned i = 0; i < connections->n_all; i++) {
-		const enum psd_status status = psd_connections_watch(connections, &connections->lines[i], err);
+		const enum psd_status status = psd_connections_watch(connections, &connections->all[i], err);
 
 		if (status)
 			return status;

@@ -1,20 +1,19 @@
-/* A message arrives at the host behind this when its bytes are there and the pace and the latency of the links allow.
- * Its tag says when the line out of its sender has carried it. */
+/* A message of tensors is delivered when its bytes are there and the rate and latency of the emulated links allow. Its
+ * tag is the time at which the sender's link has carried it. */
 #include "real/net/emulated.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/net/delay.h"
-#include "real/net/pace.h"
+#include "real/net/link_model.h"
 #include "real/net/shaped.h"
 #include "real/net/socket.h"
 
 struct psd_emulated {
-	struct psd_connections_owner owner; /* who is told in the end */
+	struct psd_connections_owner owner; /* the wrapped one */
 	bool *is_near;
-	double *held_sec; /* per peer: until when the owner has put off what it sent */
+	double *held_sec; /* per peer: last time at which the owner deferred a message */
 	struct psd_shaper shaper;
 	struct psd_pace pace;
 	double latency_sec, had_latency_sec;
@@ -29,9 +28,9 @@ static bool is_paced(const struct psd_emulated *emulated)
 	return emulated->pace.send_bps > 0.0;
 }
 
-/* ---- out ---- */
+/* ---- outgoing ---- */
 
-/* Hosts of an emulated cluster share a machine, and so the byte order of numbers. */
+/* All hosts of an emulated cluster share a machine, and so a byte order. */
 static void stamp(void *context, unsigned peer, const struct psd_wire_head *head, uint8_t tag[])
 {
 	struct psd_emulated *emulated = context;
@@ -49,26 +48,27 @@ static void left(void *context, unsigned peer)
 	emulated->owner.left(emulated->owner.context, peer);
 }
 
-/* ---- in ---- */
+/* ---- incoming ---- */
 
-static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
-			       struct psd_error *err)
+static enum psd_acceptance expect(void *context, unsigned peer, const struct psd_wire_head *head,
+				  struct psd_destination *destination, struct psd_error *err)
 {
 	struct psd_emulated *emulated = context;
-	const enum psd_welcome welcome = emulated->owner.expect(emulated->owner.context, peer, head, inlet, err);
+	const enum psd_acceptance acceptance =
+		emulated->owner.expect(emulated->owner.context, peer, head, destination, err);
 
-	if (welcome == PSD_WELCOME_LATER)
+	if (acceptance == PSD_ACCEPT_LATER)
 		emulated->held_sec[peer] = psd_socket_now_sec();
-	return welcome;
+	return acceptance;
 }
 
-static bool is_told_at_once(const struct psd_emulated *emulated, unsigned peer, const struct psd_wire_head *head)
+static bool is_delivered_at_once(const struct psd_emulated *emulated, unsigned peer, const struct psd_wire_head *head)
 {
 	return head->kind != PSD_WIRE_DATA || emulated->is_near[peer];
 }
 
-/* What is sent while what was sent before is put off comes behind that: nobody knows when it was here. Its latency has
- * gone by meanwhile, as far as its way allows. What its receiver waits for is here now. */
+/* Time at which a message counts as arrived. A message sent while an earlier one was deferred queued behind it, so its
+ * real arrival time is unknown: the missing latency has passed meanwhile and is not added. */
 static double due_sec_of(struct psd_emulated *emulated, unsigned peer, const struct psd_wire_head *head,
 			 const uint8_t *tag)
 {
@@ -89,7 +89,7 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 	struct psd_emulated *emulated = context;
 	struct psd_arrival arrival = {.peer = peer, .head = *head};
 
-	if (is_told_at_once(emulated, peer, head)) {
+	if (is_delivered_at_once(emulated, peer, head)) {
 		emulated->owner.arrived(emulated->owner.context, peer, head, tag);
 		return;
 	}
@@ -105,12 +105,12 @@ static double due_sec(void *context)
 	return first ? first->due_sec : INFINITY;
 }
 
-static enum psd_status tell_due(void *context, bool *has_told, struct psd_error *err)
+static enum psd_status deliver_due(void *context, bool *has_delivered, struct psd_error *err)
 {
 	struct psd_emulated *emulated = context;
 	const struct psd_arrival *first;
 
-	*has_told = false;
+	*has_delivered = false;
 	if (emulated->is_out_of_memory)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for arrivals");
 	while ((first = psd_delay_first(&emulated->delay)) && first->due_sec <= psd_socket_now_sec()) {
@@ -118,7 +118,7 @@ static enum psd_status tell_due(void *context, bool *has_told, struct psd_error 
 
 		psd_delay_drop_first(&emulated->delay);
 		emulated->owner.arrived(emulated->owner.context, due.peer, &due.head, NULL);
-		*has_told = true;
+		*has_delivered = true;
 	}
 	return PSD_OK;
 }
@@ -130,7 +130,7 @@ static enum psd_status lost(void *context, unsigned peer, int error_number, stru
 	return emulated->owner.lost(emulated->owner.context, peer, error_number, err);
 }
 
-/* ---- from the beginning to the end ---- */
+/* ---- opening and closing ---- */
 
 static bool wrap_carriers(struct psd_emulated *emulated, const struct psd_emulated_links *links,
 			  const struct psd_connections_options *options, struct psd_carrier carriers[])
@@ -181,7 +181,7 @@ enum psd_status psd_emulated_open(struct psd_emulated **emulated, const struct p
 		.lost = lost,
 		.stamp = has_pace ? stamp : NULL,
 		.due_sec = due_sec,
-		.tell_due = tell_due,
+		.deliver_due = deliver_due,
 		.context = opened,
 	};
 	*emulated = opened;

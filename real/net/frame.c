@@ -8,14 +8,14 @@
 #include "real/net/socket.h"
 
 enum psd_status psd_frame_send(const char *peer, int fd, struct psd_secret *secret, enum psd_wire_kind kind,
-			       const uint8_t *payload, size_t n_bytes, struct psd_error *err)
+			       const void *payload, struct psd_error *err)
 {
+	const size_t n_bytes = psd_wire_payload_bytes(kind);
 	const struct psd_wire_head head = {.kind = kind, .length_bytes = n_bytes};
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_SMALL_BYTES];
 
-	assert(n_bytes <= PSD_WIRE_SMALL_BYTES);
 	psd_wire_encode(&head, bytes);
-	memcpy(bytes + PSD_WIRE_HEAD_BYTES, payload, n_bytes);
+	psd_wire_encode_payload(kind, payload, bytes + PSD_WIRE_HEAD_BYTES);
 	return psd_secret_send(secret, fd, bytes, PSD_WIRE_HEAD_BYTES + n_bytes)
 		       ? PSD_OK
 		       : psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s has gone while hosts were joining", peer);
@@ -34,21 +34,21 @@ enum psd_status psd_frame_read_all(const char *peer, int fd, struct psd_secret *
 			return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s: %s", peer, strerror(errno));
 		at += n_read > 0 ? (size_t)n_read : 0;
 		if (n_read < 0 && !psd_socket_await(fd, until_sec))
-			return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s connected and said nothing", peer);
+			return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s connected and sent nothing", peer);
 	}
 	return PSD_OK;
 }
 
 enum psd_status psd_frame_read(const char *peer, int fd, struct psd_secret *secret, enum psd_wire_kind kind,
-			       uint8_t *payload, double until_sec, struct psd_error *err)
+			       union psd_wire_payload *payload, double until_sec, struct psd_error *err)
 {
-	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
 	struct psd_wire_head head;
 	struct psd_error cause;
 	enum psd_status status;
 
-	assert(kind != PSD_WIRE_DATA); /* may be of any length */
-	status = psd_frame_read_all(peer, fd, secret, bytes, sizeof(bytes), until_sec, err);
+	assert(kind != PSD_WIRE_DATA); /* its length has no limit */
+	status = psd_frame_read_all(peer, fd, secret, bytes, PSD_WIRE_HEAD_BYTES, until_sec, err);
 
 	if (!status && psd_wire_decode(bytes, &head, &cause))
 		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s %s", peer, cause.text);
@@ -57,9 +57,11 @@ enum psd_status psd_frame_read(const char *peer, int fd, struct psd_secret *secr
 				       "%s sent a message of kind %u while hosts were joining", peer,
 				       (unsigned)head.kind);
 	if (!status)
-		status = psd_frame_read_all(peer, fd, secret, payload, (size_t)head.length_bytes, until_sec, err);
-	if (!status && head.kind == PSD_WIRE_FAILED)
-		status = psd_error_set(err, psd_wire_status(&head), PSD_NOWHERE, "%s",
-				       psd_wire_decode_failed(payload).words);
+		status = psd_frame_read_all(peer, fd, secret, bytes, (size_t)head.length_bytes, until_sec, err);
+	if (status)
+		return status;
+	*payload = psd_wire_decode_payload(head.kind, bytes);
+	if (head.kind == PSD_WIRE_FAILED)
+		status = psd_error_set(err, psd_wire_status(&head), PSD_NOWHERE, "%s", payload->failed.words);
 	return status;
 }

@@ -1,5 +1,4 @@
-/* Small messages over a connection on which nothing else travels yet, each of them awaited: what hosts tell each other
- * between greeting and beginning. Refuses to know what is in them. Any thread. */
+/* Small messages between hosts that join, one at a time over connections that carry nothing else yet. Any thread. */
 #ifndef PSD_REAL_FRAME_H
 #define PSD_REAL_FRAME_H
 
@@ -9,16 +8,16 @@
 
 struct psd_secret;
 
-/* Of a kind whose payload always has n_bytes. peer: who is to read it; secret: of psd_mesh_options, as everywhere here.
- * PSD_ELOST: it has gone. */
+/* Sends a message. peer: its name in errors; secret: as in psd_mesh_options; payload: as psd_wire_encode_payload().
+ * PSD_ELOST: the peer has gone. */
 enum psd_status psd_frame_send(const char *peer, int fd, struct psd_secret *secret, enum psd_wire_kind kind,
-			       const uint8_t *payload, size_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
-/* Waits for it. payload: has room for PSD_WIRE_SMALL_BYTES. PSD_ELOST: the peer went away or said nothing until
- * until_sec; PSD_ERUN: it sent anything else; it gives up: in its own words, with its own status. */
+			       const void *payload, struct psd_error *err) PSD_MUST_CHECK;
+/* Waits for a message of that kind. PSD_ELOST: the peer has gone, or is silent until until_sec.
+ * PSD_ERUN: another message came. A peer that gives up: its own text and status. */
 enum psd_status psd_frame_read(const char *peer, int fd, struct psd_secret *secret, enum psd_wire_kind kind,
-			       uint8_t *payload, double until_sec, struct psd_error *err) PSD_MUST_CHECK;
+			       union psd_wire_payload *payload, double until_sec, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Waits until n_bytes are read, at most until until_sec. PSD_ELOST: the peer went away or said nothing. */
+/* Waits for n_bytes. PSD_ELOST: the peer has gone, or is silent until until_sec. */
 enum psd_status psd_frame_read_all(const char *peer, int fd, struct psd_secret *secret, uint8_t *bytes, size_t n_bytes,
 				   double until_sec, struct psd_error *err) PSD_MUST_CHECK;
 

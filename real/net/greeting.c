@@ -10,13 +10,13 @@ void psd_greeting_release(struct psd_greeting *greeting)
 	*greeting = (struct psd_greeting){.n_bytes = 0};
 }
 
-/* Without terms; their length is in the frame. */
+/* Length of header and payload, without the terms. */
 static size_t frame_bytes(const struct psd_greeting *greeting)
 {
 	return PSD_WIRE_HEAD_BYTES + (size_t)greeting->head.length_bytes;
 }
 
-/* Where what is known so far ends: the head, then the frame, then the terms. */
+/* End of the part whose length is known: header, then payload, then terms. */
 static size_t known_bytes(const struct psd_greeting *greeting)
 {
 	if (greeting->n_bytes < PSD_WIRE_HEAD_BYTES)
@@ -51,7 +51,7 @@ static enum psd_status take_head(struct psd_greeting *greeting, struct psd_error
 	if (status)
 		return status;
 	if (greeting->head.kind != PSD_WIRE_HELLO && greeting->head.kind != PSD_WIRE_FAILED)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent something else than a greeting");
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message other than a greeting");
 	return PSD_OK;
 }
 
@@ -60,10 +60,11 @@ static enum psd_status take_frame(struct psd_greeting *greeting, struct psd_erro
 	struct psd_wire_hello hello;
 
 	if (greeting->head.kind == PSD_WIRE_FAILED) {
-		greeting->failed = psd_wire_decode_failed(greeting->frame + PSD_WIRE_HEAD_BYTES);
+		greeting->failed =
+			psd_wire_decode_payload(PSD_WIRE_FAILED, greeting->frame + PSD_WIRE_HEAD_BYTES).failed;
 		return PSD_OK;
 	}
-	hello = psd_wire_decode_hello(greeting->frame + PSD_WIRE_HEAD_BYTES);
+	hello = psd_wire_decode_payload(PSD_WIRE_HELLO, greeting->frame + PSD_WIRE_HEAD_BYTES).hello;
 	if (hello.terms_bytes > PSD_GREETING_TERMS_MAX)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent terms of %" PRIu64 " bytes, at most %d are read",
 				     hello.terms_bytes, PSD_GREETING_TERMS_MAX);

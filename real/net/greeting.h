@@ -1,5 +1,5 @@
-/* What comes first on a connection, read piece by piece: a greeting with its terms, or why a host gives up. Takes any
- * bytes, and never more of them than the frame has. Knows no sockets. */
+/* First message on a connection, read piece by piece: a greeting with its terms, or the reason why a host gives up.
+ * Accepts any bytes, never more than the message has. Knows no sockets. */
 #ifndef PSD_REAL_GREETING_H
 #define PSD_REAL_GREETING_H
 
@@ -11,10 +11,10 @@
 
 #define PSD_GREETING_TERMS_MAX 65536
 
-/* All zero is one of which nothing is there. Of the two payloads that counts which head.kind names. */
+/* Zeros: nothing was read. head.kind says which of the two payloads is valid. */
 struct psd_greeting {
 	uint8_t frame[PSD_WIRE_HEAD_BYTES + PSD_WIRE_SMALL_BYTES];
-	size_t n_bytes; /* that are there, terms included */
+	size_t n_bytes; /* read so far, terms included */
 	struct psd_wire_head head;
 	struct psd_wire_hello hello;
 	struct psd_wire_failed failed;
@@ -22,9 +22,9 @@ struct psd_greeting {
 };
 
 void psd_greeting_release(struct psd_greeting *greeting);
-/* Where the next bytes go, at least one unless it is complete. */
+/* Memory for the next bytes; empty only when the greeting is complete. */
 struct iovec psd_greeting_room(struct psd_greeting *greeting);
-/* So many of them are there. PSD_ERUN: it is no greeting, in words without a subject; PSD_ENOMEM. */
+/* Takes n_bytes that were read there. PSD_ERUN: this is not a greeting; the text has no subject. PSD_ENOMEM. */
 enum psd_status psd_greeting_take(struct psd_greeting *greeting, size_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
 bool psd_greeting_is_complete(const struct psd_greeting *greeting);
 

@@ -1,5 +1,5 @@
-/* Connections before both ends are sure of each other. What is wrong on one that this host has begun ends the joining;
- * one that somebody else has begun is dropped. */
+/* Connections whose ends do not know each other yet. An error on a connection that this host opened ends the joining; a
+ * faulty one that another process opened is dropped. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -17,139 +17,141 @@
 
 static const struct psd_socket_options socket_options = {.has_buffers = false};
 
-/* ---- talks begin and end ---- */
+/* ---- beginning and end ---- */
 
-void psd_talk_end(struct psd_joining *joining, struct psd_talk *talk)
+void psd_handshake_end(struct psd_joining *joining, struct psd_handshake *handshake)
 {
-	psd_secret_end(joining->options->secret, talk->fd);
-	if (talk->fd >= 0)
-		close(talk->fd);
-	if (talk->is_ours)
-		joining->seats[talk->host].is_talking = false;
-	psd_greeting_release(&talk->greeting);
-	*talk = joining->talks[--joining->n_talks];
+	psd_secret_end(joining->options->secret, handshake->fd);
+	if (handshake->fd >= 0)
+		close(handshake->fd);
+	if (handshake->is_ours)
+		joining->states[handshake->host].is_talking = false;
+	psd_greeting_release(&handshake->greeting);
+	*handshake = joining->handshakes[--joining->n_handshakes];
 }
 
 static void try_again_later(struct psd_joining *joining, unsigned host, int error)
 {
-	struct psd_seat *seat = &joining->seats[host];
+	struct psd_joining_host *state = &joining->states[host];
 
-	seat->error = error;
-	seat->again_sec = psd_socket_now_sec() + seat->pause_sec;
-	seat->pause_sec = fmin(2 * seat->pause_sec, MAX_PAUSE_SEC);
+	state->error = error;
+	state->again_sec = psd_socket_now_sec() + state->pause_sec;
+	state->pause_sec = fmin(2 * state->pause_sec, MAX_PAUSE_SEC);
 }
 
-/* words: of the one that has connected, who hears by whom it is refused. */
-static void refuse(struct psd_joining *joining, struct psd_talk *talk, const char *words)
+/* Ends a handshake, and tells the other end the reason in words. Always returns PSD_OK. */
+static enum psd_status refuse(struct psd_joining *joining, struct psd_handshake *handshake, const char *words)
 {
 	char name[PSD_MESH_NAME_MAX];
 	struct psd_error line;
 
-	if (!talk->is_refused)
-		psd_joining_remark(joining, "refused", talk->name, words);
+	if (!handshake->is_refused)
+		psd_joining_remark(joining, "refused", handshake->name, words);
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s refused %s: %s",
-		      psd_joining_name(joining, joining->options->self, name), talk->name, words);
-	psd_joining_say_failed(joining, talk->fd, PSD_ERUN, line.text);
-	psd_talk_end(joining, talk);
-}
-
-/* A stranger, who hears no more than that. */
-static void refuse_strange(struct psd_joining *joining, struct psd_talk *talk)
-{
-	char name[PSD_MESH_NAME_MAX];
-	struct psd_error line;
-
-	psd_joining_remark(joining, "refused", talk->name, STRANGE);
-	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s refused %s: it " STRANGE,
-		      psd_joining_name(joining, joining->options->self, name), talk->name);
-	psd_joining_say_refused(talk->fd, line.text);
-	psd_talk_end(joining, talk);
-}
-
-/* False: there is none. words: why it goes. */
-static bool drop_oldest_stranger(struct psd_joining *joining, const char *words)
-{
-	struct psd_talk *oldest = NULL;
-
-	for (unsigned t = 0; t < joining->n_talks; t++)
-		if (!joining->talks[t].is_ours && (!oldest || joining->talks[t].until_sec < oldest->until_sec))
-			oldest = &joining->talks[t];
-	if (oldest)
-		refuse(joining, oldest, words);
-	return oldest;
-}
-
-/* After an error; true: there is a descriptor more. */
-static bool make_room(struct psd_joining *joining, int error)
-{
-	return (error == EMFILE || error == ENFILE) &&
-	       drop_oldest_stranger(joining, "says nothing, and this host can open no more files (ulimit -n)");
-}
-
-static struct psd_talk *add_talk(struct psd_joining *joining, int fd)
-{
-	struct psd_talk *talk;
-
-	if (joining->n_talks == joining->most_talks)
-		/* there are fewer of ours */
-		(void)drop_oldest_stranger(joining, "says nothing, and too many others come");
-	talk = &joining->talks[joining->n_talks++];
-	*talk = (struct psd_talk){.fd = fd};
-	return talk;
-}
-
-/* error: 0 where it was closed; EACCES where the other end does not know the secret. */
-static enum psd_status lose(struct psd_joining *joining, struct psd_talk *talk, int error, struct psd_error *err)
-{
-	const char *how = error ? strerror(error) : "closed the connection before greeting";
-
-	if (error == EACCES && joining->options->secret && !talk->is_connecting) {
-		if (!talk->is_ours) {
-			refuse_strange(joining, talk);
-			return PSD_OK;
-		}
-		if (joining->excuse) {
-			joining->seats[talk->host].is_told = true; /* as far as it can be */
-			psd_talk_end(joining, talk);
-			return PSD_OK;
-		}
-		if (!psd_socket_is_to_itself(talk->fd))
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s " STRANGE, talk->name);
-	}
-	if (!talk->is_ours && !talk->is_refused)
-		psd_joining_remark(joining, "dropped", talk->name, how);
-	if (talk->is_ours && error && !psd_socket_may_pass(error) && !joining->excuse)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot connect to %s: %s", talk->name, how);
-	if (talk->is_ours)
-		try_again_later(joining, talk->host, error);
-	psd_talk_end(joining, talk);
+		      psd_joining_name(joining, joining->options->self, name), handshake->name, words);
+	psd_joining_say_failed(joining, handshake->fd, PSD_ERUN, line.text);
+	psd_handshake_end(joining, handshake);
 	return PSD_OK;
 }
 
-static enum psd_status begin_talk(struct psd_joining *joining, unsigned host, struct psd_error *err)
+/* Refuses a stranger, which is told nothing else. Always returns PSD_OK. */
+static enum psd_status refuse_strange(struct psd_joining *joining, struct psd_handshake *handshake)
 {
-	struct psd_seat *seat = &joining->seats[host];
+	char name[PSD_MESH_NAME_MAX];
+	struct psd_error line;
+
+	psd_joining_remark(joining, "refused", handshake->name, STRANGE);
+	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s refused %s: it " STRANGE,
+		      psd_joining_name(joining, joining->options->self, name), handshake->name);
+	psd_joining_say_refused(handshake->fd, line.text);
+	psd_handshake_end(joining, handshake);
+	return PSD_OK;
+}
+
+/* Returns false if there is none. words: the reason. */
+static bool drop_oldest_stranger(struct psd_joining *joining, const char *words)
+{
+	struct psd_handshake *oldest = NULL;
+
+	for (unsigned t = 0; t < joining->n_handshakes; t++)
+		if (!joining->handshakes[t].is_ours &&
+		    (!oldest || joining->handshakes[t].until_sec < oldest->until_sec))
+			oldest = &joining->handshakes[t];
+	if (oldest)
+		(void)refuse(joining, oldest, words);
+	return oldest;
+}
+
+/* Tries to free a descriptor after an error; true: there is one. */
+static bool make_room(struct psd_joining *joining, int error)
+{
+	return (error == EMFILE || error == ENFILE) &&
+	       drop_oldest_stranger(joining, "is silent, and this host can open no more files (ulimit -n)");
+}
+
+static struct psd_handshake *add_handshake(struct psd_joining *joining, int fd)
+{
+	struct psd_handshake *handshake;
+
+	if (joining->n_handshakes == joining->most_handshakes)
+		/* this host has opened fewer */
+		(void)drop_oldest_stranger(joining, "is silent, and too many others connect");
+	handshake = &joining->handshakes[joining->n_handshakes++];
+	*handshake = (struct psd_handshake){.fd = fd};
+	return handshake;
+}
+
+/* error: 0 if the peer closed it; EACCES if it does not know the secret. */
+static enum psd_status lose(struct psd_joining *joining, struct psd_handshake *handshake, int error,
+			    struct psd_error *err)
+{
+	const char *how = error ? strerror(error) : "closed the connection before greeting";
+
+	if (error == EACCES && joining->options->secret && !handshake->is_connecting) {
+		if (!handshake->is_ours)
+			return refuse_strange(joining, handshake);
+		if (joining->failure) {
+			joining->states[handshake->host].is_told = true; /* as far as possible */
+			psd_handshake_end(joining, handshake);
+			return PSD_OK;
+		}
+		if (!psd_socket_is_to_itself(handshake->fd))
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s " STRANGE, handshake->name);
+	}
+	if (!handshake->is_ours && !handshake->is_refused)
+		psd_joining_remark(joining, "dropped", handshake->name, how);
+	if (handshake->is_ours && error && !psd_socket_may_pass(error) && !joining->failure)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot connect to %s: %s", handshake->name, how);
+	if (handshake->is_ours)
+		try_again_later(joining, handshake->host, error);
+	psd_handshake_end(joining, handshake);
+	return PSD_OK;
+}
+
+static enum psd_status begin_handshake(struct psd_joining *joining, unsigned host, struct psd_error *err)
+{
+	struct psd_joining_host *state = &joining->states[host];
 	const struct psd_mesh_host *place = &joining->options->hosts[host];
 	enum psd_status status = PSD_OK;
-	struct psd_talk *talk;
+	struct psd_handshake *handshake;
 	int fd = -1, error;
 
-	if (!seat->found)
-		status = psd_socket_look_up(place->address, place->port, &seat->found, err);
+	if (!state->found)
+		status = psd_socket_look_up(place->address, place->port, &state->found, err);
 	if (status)
 		return status;
-	seat->next = seat->next ? seat->next : seat->found;
-	error = psd_socket_connect(seat->next, &socket_options, &fd);
+	state->next = state->next ? state->next : state->found;
+	error = psd_socket_connect(state->next, &socket_options, &fd);
 	if (make_room(joining, error))
 		error = EAGAIN;
-	seat->next = seat->next->ai_next;
-	talk = add_talk(joining, fd);
-	talk->is_ours = talk->is_connecting = seat->is_talking = true;
-	talk->host = host;
-	talk->line = joining->excuse ? 0 : psd_joining_next_line(joining, host);
-	talk->until_sec = psd_socket_now_sec() + joining->options->greeting_sec;
-	psd_joining_name(joining, host, talk->name);
-	return error ? lose(joining, talk, error, err) : PSD_OK;
+	state->next = state->next->ai_next;
+	handshake = add_handshake(joining, fd);
+	handshake->is_ours = handshake->is_connecting = state->is_talking = true;
+	handshake->host = host;
+	handshake->connection = joining->failure ? 0 : psd_joining_next_connection(joining, host);
+	handshake->until_sec = psd_socket_now_sec() + joining->options->greeting_sec;
+	psd_joining_name(joining, host, handshake->name);
+	return error ? lose(joining, handshake, error, err) : PSD_OK;
 }
 
 enum psd_status psd_handshakes_begin(struct psd_joining *joining, struct psd_error *err)
@@ -157,9 +159,9 @@ enum psd_status psd_handshakes_begin(struct psd_joining *joining, struct psd_err
 	enum psd_status status = PSD_OK;
 
 	for (unsigned h = 0; h < joining->options->self && !status; h++)
-		if (!psd_joining_is_settled(joining, h) && !joining->seats[h].is_talking &&
-		    psd_socket_now_sec() >= joining->seats[h].again_sec)
-			status = begin_talk(joining, h, err);
+		if (!psd_joining_is_settled(joining, h) && !joining->states[h].is_talking &&
+		    psd_socket_now_sec() >= joining->states[h].again_sec)
+			status = begin_handshake(joining, h, err);
 	return status;
 }
 
@@ -167,7 +169,7 @@ enum psd_status psd_handshakes_accept(struct psd_joining *joining, struct psd_er
 {
 	for (unsigned i = 0; i < PSD_MOST_STRANGERS; i++) {
 		char from[PSD_SOCKET_PLACE_MAX];
-		struct psd_talk *talk;
+		struct psd_handshake *handshake;
 		int fd;
 		const int error = psd_socket_accept(joining->listener, &socket_options, &fd, from);
 
@@ -176,44 +178,45 @@ enum psd_status psd_handshakes_accept(struct psd_joining *joining, struct psd_er
 		if (error == EMFILE || error == ENFILE || error == EBADF || error == ENOMEM)
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot accept connections: %s",
 					     strerror(error));
-		if (error) /* nobody, or somebody who has gone again */
+		if (error) /* nobody listens, or the peer has gone again */
 			break;
-		talk = add_talk(joining, fd);
-		talk->until_sec = psd_socket_now_sec() + joining->options->greeting_sec;
-		snprintf(talk->name, sizeof(talk->name), "a connection from %s", from);
+		handshake = add_handshake(joining, fd);
+		handshake->until_sec = psd_socket_now_sec() + joining->options->greeting_sec;
+		snprintf(handshake->name, sizeof(handshake->name), "a connection from %s", from);
 		if (!psd_secret_begin(joining->options->secret, fd, joining->options->self, false, 0))
 			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a connection");
 	}
 	return PSD_OK;
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
-static enum psd_status settle(struct psd_joining *joining, struct psd_talk *talk, unsigned host, unsigned line)
+static enum psd_status settle(struct psd_joining *joining, struct psd_handshake *handshake, unsigned host,
+			      unsigned connection)
 {
-	psd_joining_first_line(joining, host)[line] = talk->fd;
-	talk->fd = -1;
-	joining->seats[host].pause_sec = PSD_FIRST_PAUSE_SEC;
-	psd_talk_end(joining, talk);
+	psd_joining_first_connection(joining, host)[connection] = handshake->fd;
+	handshake->fd = -1;
+	joining->states[host].pause_sec = PSD_FIRST_PAUSE_SEC;
+	psd_handshake_end(joining, handshake);
 	return PSD_OK;
 }
 
-/* Who gives up an attempt, and not the run. */
+/* True if the peer gives up an attempt, not the run. */
 static bool will_come_again(const struct psd_joining *joining, const struct psd_wire_head *head)
 {
 	return joining->options->attempt && psd_wire_status(head) == PSD_ELOST;
 }
 
-/* Whether a greeting is of this attempt; PSD_ELOST: it says that this one is over. name: of whoever greets. */
+/* Compares a greeting's attempt with this one. PSD_ELOST: this attempt is over. name: of the peer. */
 static enum psd_status compare_attempts(struct psd_joining *joining, const struct psd_wire_hello *hello,
 					const char *name, bool *is_of_this, struct psd_error *err)
 {
 	struct psd_mesh_attempt *attempt = joining->options->attempt;
 
-	/* who never joins again has other terms, which are compared next */
+	/* a host that never joins again has other terms, compared next */
 	*is_of_this = !attempt || hello->first_iteration == PSD_WIRE_NO_ATTEMPT ||
 		      (hello->attempt == attempt->number &&
-		       (hello->line > 0 || hello->first_iteration == attempt->first_iteration));
+		       (hello->connection > 0 || hello->first_iteration == attempt->first_iteration));
 	if (*is_of_this || hello->attempt < attempt->number)
 		return PSD_OK;
 	if (hello->attempt > attempt->number) {
@@ -229,15 +232,15 @@ static enum psd_status compare_attempts(struct psd_joining *joining, const struc
 			     name, hello->first_iteration);
 }
 
-/* Somebody says that a host gives up. It counts if that host is expected, has this list of hosts, and has joined as
- * often: a run that somebody starts on hosts whose run is under way does not end that. */
-static enum psd_status take_failed(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
+/* A peer says that a host gives up. That counts only if the host is expected, has the same list of hosts, and has
+ * joined as often: another run on the same hosts must not end this one. */
+static enum psd_status take_failed(struct psd_joining *joining, struct psd_handshake *handshake, struct psd_error *err)
 {
-	const struct psd_wire_failed *failed = &talk->greeting.failed;
+	const struct psd_wire_failed *failed = &handshake->greeting.failed;
 	char words[160];
 
-	if (will_come_again(joining, &talk->greeting.head)) {
-		psd_talk_end(joining, talk);
+	if (will_come_again(joining, &handshake->greeting.head)) {
+		psd_handshake_end(joining, handshake);
 		return PSD_OK;
 	}
 	if (failed->n_hosts == joining->n_hosts && failed->host < failed->n_hosts &&
@@ -245,14 +248,14 @@ static enum psd_status take_failed(struct psd_joining *joining, struct psd_talk 
 		if (failed->host == joining->refused)
 			*err = joining->difference;
 		else
-			psd_error_set(err, psd_wire_status(&talk->greeting.head), PSD_NOWHERE, "%s", failed->words);
+			psd_error_set(err, psd_wire_status(&handshake->greeting.head), PSD_NOWHERE, "%s",
+				      failed->words);
 		return err->status;
 	}
 	snprintf(words, sizeof(words),
 		 "says that host %" PRIu32 " of %" PRIu32 " gives up, which this run does not wait for", failed->host,
 		 failed->n_hosts);
-	refuse(joining, talk, words);
-	return PSD_OK;
+	return refuse(joining, handshake, words);
 }
 
 static const char *find_strangeness(const struct psd_joining *joining, const struct psd_wire_hello *hello,
@@ -273,180 +276,178 @@ static const char *find_strangeness(const struct psd_joining *joining, const str
 
 static const char *find_mistake(const struct psd_joining *joining, const struct psd_wire_hello *hello, char text[160])
 {
-	if (psd_joining_next_line(joining, hello->host) == joining->options->n_connections)
+	if (psd_joining_next_connection(joining, hello->host) == joining->options->n_connections)
 		snprintf(text, 160, "says that it is host %" PRIu32 ", which is here already", hello->host);
-	else if (hello->line != psd_joining_next_line(joining, hello->host))
-		snprintf(text, 160, "opens connection %" PRIu32 " of host %" PRIu32 ", the next is %u", hello->line,
-			 hello->host, psd_joining_next_line(joining, hello->host));
+	else if (hello->connection != psd_joining_next_connection(joining, hello->host))
+		snprintf(text, 160, "opens connection %" PRIu32 " of host %" PRIu32 ", the next is %u",
+			 hello->connection, hello->host, psd_joining_next_connection(joining, hello->host));
 	else
 		return NULL;
 	return text;
 }
 
-/* A host of this run finds out by itself, and says that it gives up, or comes again. */
-static void greet_in_vain(struct psd_joining *joining, struct psd_talk *talk)
+/* Remarks that a host greeted in vain; it will give up or come again. */
+static void greet_in_vain(struct psd_joining *joining, struct psd_handshake *handshake)
 {
-	(void)psd_joining_greet(joining, talk->fd, talk->greeting.hello.line);
-	talk->is_refused = true;
-	psd_greeting_release(&talk->greeting);
+	(void)psd_joining_greet(joining, handshake->fd, handshake->greeting.hello.connection);
+	handshake->is_refused = true;
+	psd_greeting_release(&handshake->greeting);
 }
 
-/* It is a host of this run. */
-static enum psd_status take_host(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
+/* Accepts a greeting of a host of this run. */
+static enum psd_status take_host(struct psd_joining *joining, struct psd_handshake *handshake, struct psd_error *err)
 {
-	const struct psd_wire_hello hello = talk->greeting.hello;
+	const struct psd_wire_hello hello = handshake->greeting.hello;
 	char text[160], name[PSD_MESH_NAME_MAX];
 
-	if (hello.line == 0 && joining->options->attempt && *psd_joining_first_line(joining, hello.host) >= 0)
-		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s has been started anew",
+	if (hello.connection == 0 && joining->options->attempt &&
+	    *psd_joining_first_connection(joining, hello.host) >= 0)
+		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s was started again",
 				     psd_joining_name(joining, hello.host, name));
-	if (find_mistake(joining, &hello, text)) {
-		refuse(joining, talk, text);
-		return PSD_OK;
-	}
-	if (hello.line == 0 &&
-	    psd_joining_find_difference(joining, hello.host, talk->greeting.terms, &joining->difference)) {
-		psd_joining_remark(joining, "refused", talk->name, joining->difference.text);
+	if (find_mistake(joining, &hello, text))
+		return refuse(joining, handshake, text);
+	if (hello.connection == 0 &&
+	    psd_joining_find_difference(joining, hello.host, handshake->greeting.terms, &joining->difference)) {
+		psd_joining_remark(joining, "refused", handshake->name, joining->difference.text);
 		joining->refused = hello.host;
-		greet_in_vain(joining, talk);
+		greet_in_vain(joining, handshake);
 		return PSD_OK;
 	}
-	return psd_joining_greet(joining, talk->fd, hello.line) ? settle(joining, talk, hello.host, hello.line)
-								: lose(joining, talk, 0, err);
+	return psd_joining_greet(joining, handshake->fd, hello.connection)
+		       ? settle(joining, handshake, hello.host, hello.connection)
+		       : lose(joining, handshake, 0, err);
 }
 
-static enum psd_status take_stranger(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
+static enum psd_status take_stranger(struct psd_joining *joining, struct psd_handshake *handshake,
+				     struct psd_error *err)
 {
-	const struct psd_wire_hello hello = talk->greeting.hello;
+	const struct psd_wire_hello hello = handshake->greeting.hello;
 	char text[160], name[PSD_MESH_NAME_MAX];
 	bool is_of_this;
 	enum psd_status status;
 
-	if (talk->greeting.head.kind == PSD_WIRE_FAILED)
-		return take_failed(joining, talk, err);
-	if (find_strangeness(joining, &hello, text)) {
-		refuse(joining, talk, text);
-		return PSD_OK;
-	}
+	if (handshake->greeting.head.kind == PSD_WIRE_FAILED)
+		return take_failed(joining, handshake, err);
+	if (find_strangeness(joining, &hello, text))
+		return refuse(joining, handshake, text);
 	status = compare_attempts(joining, &hello, psd_joining_name(joining, hello.host, name), &is_of_this, err);
 	if (status)
 		return status;
 	if (is_of_this)
-		return take_host(joining, talk, err);
-	if (hello.line == 0)
-		greet_in_vain(joining, talk);
+		return take_host(joining, handshake, err);
+	if (hello.connection == 0)
+		greet_in_vain(joining, handshake);
 	else
-		psd_talk_end(joining, talk);
+		psd_handshake_end(joining, handshake);
 	return PSD_OK;
 }
 
-static enum psd_status take_answer(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
+static enum psd_status take_answer(struct psd_joining *joining, struct psd_handshake *handshake, struct psd_error *err)
 {
-	const struct psd_wire_hello *hello = &talk->greeting.hello;
+	const struct psd_wire_hello *hello = &handshake->greeting.hello;
 	bool is_of_this;
 	enum psd_status status;
 
-	if (talk->greeting.head.kind == PSD_WIRE_FAILED && will_come_again(joining, &talk->greeting.head))
-		return lose(joining, talk, 0, err);
-	if (talk->greeting.head.kind == PSD_WIRE_FAILED)
-		return psd_error_set(err, psd_wire_status(&talk->greeting.head), PSD_NOWHERE, "%s",
-				     talk->greeting.failed.words);
-	if (hello->host == joining->options->self) /* by chance TCP has given this end the port that it looks for */
-		return lose(joining, talk, 0, err);
-	if (hello->host != talk->host || hello->line != talk->line || hello->n_hosts != joining->n_hosts)
+	if (handshake->greeting.head.kind == PSD_WIRE_FAILED && will_come_again(joining, &handshake->greeting.head))
+		return lose(joining, handshake, 0, err);
+	if (handshake->greeting.head.kind == PSD_WIRE_FAILED)
+		return psd_error_set(err, psd_wire_status(&handshake->greeting.head), PSD_NOWHERE, "%s",
+				     handshake->greeting.failed.words);
+	if (hello->host == joining->options->self) /* by chance TCP has connected this port to itself */
+		return lose(joining, handshake, 0, err);
+	if (hello->host != handshake->host || hello->connection != handshake->connection ||
+	    hello->n_hosts != joining->n_hosts)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 				     "%s says that it is host %" PRIu32 " of %" PRIu32 ", connection %" PRIu32,
-				     talk->name, hello->host, hello->n_hosts, hello->line);
-	status = compare_attempts(joining, hello, talk->name, &is_of_this, err);
+				     handshake->name, hello->host, hello->n_hosts, hello->connection);
+	status = compare_attempts(joining, hello, handshake->name, &is_of_this, err);
 	if (status)
 		return status;
 	if (!is_of_this)
-		return lose(joining, talk, 0, err);
-	if (talk->line == 0 && psd_joining_find_difference(joining, talk->host, talk->greeting.terms, err))
+		return lose(joining, handshake, 0, err);
+	if (handshake->connection == 0 &&
+	    psd_joining_find_difference(joining, handshake->host, handshake->greeting.terms, err))
 		return PSD_ERUN;
-	return settle(joining, talk, talk->host, talk->line);
+	return settle(joining, handshake, handshake->host, handshake->connection);
 }
 
-/* While this host gives up: whoever greets, or gives up as well, knows then. */
-static enum psd_status take_while_excusing(struct psd_joining *joining, struct psd_talk *talk)
+static enum psd_status tell_failure(struct psd_joining *joining, struct psd_handshake *handshake, uint32_t host)
 {
-	const bool has_failed = talk->greeting.head.kind == PSD_WIRE_FAILED;
-	const uint32_t host = has_failed ? talk->greeting.failed.host : talk->greeting.hello.host;
-
-	psd_joining_say_failed(joining, talk->fd, PSD_ERUN, joining->excuse);
+	psd_joining_say_failed(joining, handshake->fd, PSD_ERUN, joining->failure);
 	if (host < joining->n_hosts)
-		joining->seats[host].is_told = true;
-	psd_talk_end(joining, talk);
+		joining->states[host].is_told = true;
+	psd_handshake_end(joining, handshake);
 	return PSD_OK;
 }
 
-/* Ours, where there is a secret; else there is nothing to prove. */
-static enum psd_status finish_proving(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
+/* Ends the proof of the secret on a connection that this host opened. */
+static enum psd_status finish_proving(struct psd_joining *joining, struct psd_handshake *handshake,
+				      struct psd_error *err)
 {
-	const int error = psd_secret_prove(joining->options->secret, talk->fd);
+	const int error = psd_secret_prove(joining->options->secret, handshake->fd);
 
 	if (error == EAGAIN)
 		return PSD_OK;
 	if (error)
-		return lose(joining, talk, error, err);
-	talk->is_proving = false;
-	if (joining->excuse) {
-		psd_joining_say_failed(joining, talk->fd, PSD_ERUN, joining->excuse);
-		joining->seats[talk->host].is_told = true;
-		psd_talk_end(joining, talk);
-		return PSD_OK;
-	}
-	return psd_joining_greet(joining, talk->fd, talk->line) ? PSD_OK : lose(joining, talk, 0, err);
+		return lose(joining, handshake, error, err);
+	handshake->is_proving = false;
+	if (joining->failure)
+		return tell_failure(joining, handshake, handshake->host);
+	return psd_joining_greet(joining, handshake->fd, handshake->connection) ? PSD_OK
+										: lose(joining, handshake, 0, err);
 }
 
-static enum psd_status finish_connecting(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
+static enum psd_status finish_connecting(struct psd_joining *joining, struct psd_handshake *handshake,
+					 struct psd_error *err)
 {
-	const int error = psd_socket_error(talk->fd);
+	const int error = psd_socket_error(handshake->fd);
 
 	if (error)
-		return lose(joining, talk, error, err);
-	talk->is_connecting = false;
-	talk->until_sec = INFINITY;
-	if (!psd_secret_begin(joining->options->secret, talk->fd, joining->options->self, true, talk->host))
+		return lose(joining, handshake, error, err);
+	handshake->is_connecting = false;
+	handshake->until_sec = INFINITY;
+	if (!psd_secret_begin(joining->options->secret, handshake->fd, joining->options->self, true, handshake->host))
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a connection");
-	talk->is_proving = true;
-	return finish_proving(joining, talk, err);
+	handshake->is_proving = true;
+	return finish_proving(joining, handshake, err);
 }
 
-enum psd_status psd_talk_hear(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err)
+enum psd_status psd_handshake_continue(struct psd_joining *joining, struct psd_handshake *handshake,
+				       struct psd_error *err)
 {
 	struct psd_error cause;
 
-	if (talk->is_connecting)
-		return finish_connecting(joining, talk, err);
-	if (talk->is_proving)
-		return finish_proving(joining, talk, err);
-	while (!psd_greeting_is_complete(&talk->greeting)) {
-		const struct iovec room = psd_greeting_room(&talk->greeting);
+	if (handshake->is_connecting)
+		return finish_connecting(joining, handshake, err);
+	if (handshake->is_proving)
+		return finish_proving(joining, handshake, err);
+	while (!psd_greeting_is_complete(&handshake->greeting)) {
+		const struct iovec room = psd_greeting_room(&handshake->greeting);
 		const ssize_t n_read =
-			psd_secret_receive(joining->options->secret, talk->fd, room.iov_base, room.iov_len);
+			psd_secret_receive(joining->options->secret, handshake->fd, room.iov_base, room.iov_len);
 
 		if (n_read < 0 && (errno == EAGAIN || errno == EINTR))
 			return PSD_OK;
 		if (n_read <= 0)
-			return lose(joining, talk, n_read < 0 ? errno : 0, err);
-		if (!psd_greeting_take(&talk->greeting, (size_t)n_read, &cause))
+			return lose(joining, handshake, n_read < 0 ? errno : 0, err);
+		if (!psd_greeting_take(&handshake->greeting, (size_t)n_read, &cause))
 			continue;
-		if (talk->is_ours)
-			return psd_error_set(err, cause.status, PSD_NOWHERE, "%s %s", talk->name, cause.text);
-		refuse(joining, talk, cause.text);
-		return PSD_OK;
+		if (handshake->is_ours)
+			return psd_error_set(err, cause.status, PSD_NOWHERE, "%s %s", handshake->name, cause.text);
+		return refuse(joining, handshake, cause.text);
 	}
-	return joining->excuse ? take_while_excusing(joining, talk)
-	       : talk->is_ours ? take_answer(joining, talk, err)
-			       : take_stranger(joining, talk, err);
+	if (joining->failure) /* a peer that greets, or gives up as well, has been told */
+		return tell_failure(joining, handshake,
+				    handshake->greeting.head.kind == PSD_WIRE_FAILED ? handshake->greeting.failed.host
+										     : handshake->greeting.hello.host);
+	return handshake->is_ours ? take_answer(joining, handshake, err) : take_stranger(joining, handshake, err);
 }
 
-enum psd_status psd_handshakes_hear_joined(struct psd_joining *joining, unsigned host, struct psd_error *err)
+enum psd_status psd_handshakes_read_joined(struct psd_joining *joining, unsigned host, struct psd_error *err)
 {
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_FAILED_BYTES];
-	const ssize_t n_read =
-		psd_secret_peek(joining->options->secret, *psd_joining_first_line(joining, host), bytes, sizeof(bytes));
+	const ssize_t n_read = psd_secret_peek(joining->options->secret, *psd_joining_first_connection(joining, host),
+					       bytes, sizeof(bytes));
 	char name[PSD_MESH_NAME_MAX];
 	struct psd_wire_head head;
 	struct psd_error cause;
@@ -458,32 +459,28 @@ enum psd_status psd_handshakes_hear_joined(struct psd_joining *joining, unsigned
 				     psd_joining_name(joining, host, name));
 	if (n_read < PSD_WIRE_HEAD_BYTES)
 		return PSD_OK;
-	joining->seats[host].has_more = psd_wire_decode(bytes, &head, &cause) || head.kind != PSD_WIRE_FAILED;
-	if (joining->seats[host].has_more || n_read < (ssize_t)sizeof(bytes))
+	joining->states[host].has_more = psd_wire_decode(bytes, &head, &cause) || head.kind != PSD_WIRE_FAILED;
+	if (joining->states[host].has_more || n_read < (ssize_t)sizeof(bytes))
 		return PSD_OK;
 	return psd_error_set(err, psd_wire_status(&head), PSD_NOWHERE, "%s",
-			     psd_wire_decode_failed(bytes + PSD_WIRE_HEAD_BYTES).words);
-}
-
-/* Where nobody answers, the kernel would go on for minutes; the host may have another address. */
-static void give_up_connecting(struct psd_joining *joining, struct psd_talk *talk)
-{
-	try_again_later(joining, talk->host, ETIMEDOUT);
-	psd_talk_end(joining, talk);
+			     psd_wire_decode_payload(PSD_WIRE_FAILED, bytes + PSD_WIRE_HEAD_BYTES).failed.words);
 }
 
 void psd_handshakes_drop_silent(struct psd_joining *joining)
 {
 	const double now_sec = psd_socket_now_sec();
 
-	for (unsigned t = joining->n_talks; t-- > 0;) {
-		struct psd_talk *talk = &joining->talks[t];
+	for (unsigned t = joining->n_handshakes; t-- > 0;) {
+		struct psd_handshake *handshake = &joining->handshakes[t];
 
-		if (now_sec < talk->until_sec)
+		if (now_sec < handshake->until_sec)
 			continue;
-		if (talk->is_ours)
-			give_up_connecting(joining, talk);
-		else
-			refuse(joining, talk, "has not greeted in time");
+		if (!handshake->is_ours) {
+			(void)refuse(joining, handshake, "has not greeted in time");
+			continue;
+		}
+		/* the kernel would go on for minutes; the host may have another address */
+		try_again_later(joining, handshake->host, ETIMEDOUT);
+		psd_handshake_end(joining, handshake);
 	}
 }

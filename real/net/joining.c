@@ -1,4 +1,4 @@
-/* Who is joined and who is not, and the words about it. */
+/* State of the joining, and its messages. */
 #define _POSIX_C_SOURCE 200809L
 #include "real/net/joining.h"
 
@@ -7,6 +7,7 @@
 
 #include "engine/base/hash.h"
 #include "engine/scenario/scenario_agree.h"
+#include "real/net/frame.h"
 #include "real/net/secret.h"
 
 enum { MOST_REMARKS = 10 };
@@ -26,37 +27,38 @@ char *psd_joining_name(const struct psd_joining *joining, unsigned host, char te
 	return psd_mesh_name(joining->options->layout, joining->options->hosts, host, text);
 }
 
-int *psd_joining_first_line(const struct psd_joining *joining, unsigned host)
+int *psd_joining_first_connection(const struct psd_joining *joining, unsigned host)
 {
 	return &joining->fds[host * joining->options->n_connections];
 }
 
-unsigned psd_joining_next_line(const struct psd_joining *joining, unsigned host)
+unsigned psd_joining_next_connection(const struct psd_joining *joining, unsigned host)
 {
-	unsigned line = 0;
+	unsigned connection = 0;
 
-	while (line < joining->options->n_connections && psd_joining_first_line(joining, host)[line] >= 0)
-		line++;
-	return line;
+	while (connection < joining->options->n_connections &&
+	       psd_joining_first_connection(joining, host)[connection] >= 0)
+		connection++;
+	return connection;
 }
 
 bool psd_joining_is_settled(const struct psd_joining *joining, unsigned host)
 {
 	return host == joining->options->self ||
-	       (joining->excuse ? joining->seats[host].is_told
-				: psd_joining_next_line(joining, host) == joining->options->n_connections);
+	       (joining->failure ? joining->states[host].is_told
+				 : psd_joining_next_connection(joining, host) == joining->options->n_connections);
 }
 
-/* ---- words ---- */
+/* ---- messages ---- */
 
 void psd_joining_remark(struct psd_joining *joining, const char *what, const char *name, const char *words)
 {
 	struct psd_error line;
 
-	if (!joining->options->remark || joining->excuse || joining->n_remarks++ >= MOST_REMARKS)
+	if (!joining->options->remark || joining->failure || joining->n_remarks++ >= MOST_REMARKS)
 		return;
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s %s: %s%s", what, name, words,
-		      joining->n_remarks == MOST_REMARKS ? " (no more of these are told)" : "");
+		      joining->n_remarks == MOST_REMARKS ? " (no more are shown)" : "");
 	joining->options->remark(joining->options->context, line.text);
 }
 
@@ -67,7 +69,7 @@ void psd_joining_write_missing(const struct psd_joining *joining, char text[PSD_
 
 	text[0] = '\0';
 	for (unsigned h = 0; h < joining->n_hosts; h++) {
-		const int error = joining->seats[h].error;
+		const int error = joining->states[h].error;
 		char name[PSD_MESH_NAME_MAX], how[48] = "";
 
 		if (psd_joining_is_settled(joining, h) || n_missing++ >= PSD_MOST_MISSING)
@@ -100,7 +102,7 @@ static void say(struct psd_secret *secret, int fd, enum psd_status status, struc
 
 	snprintf(failed.words, sizeof(failed.words), "%s", words);
 	psd_wire_encode(&head, bytes);
-	psd_wire_encode_failed(&failed, bytes + PSD_WIRE_HEAD_BYTES);
+	psd_wire_encode_payload(PSD_WIRE_FAILED, &failed, bytes + PSD_WIRE_HEAD_BYTES);
 	(void)psd_secret_send(secret, fd, bytes, sizeof(bytes));
 }
 
@@ -115,24 +117,21 @@ void psd_joining_say_refused(int fd, const char *words)
 	say(NULL, fd, PSD_ERUN, (struct psd_wire_failed){.words = ""}, words);
 }
 
-bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned line)
+bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned connection)
 {
-	const struct psd_wire_head head = {.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES};
-	const char *terms = line == 0 ? joining->options->terms : "";
+	const char *terms = connection == 0 ? joining->options->terms : "";
 	const struct psd_mesh_attempt *attempt = joining->options->attempt;
 	const struct psd_wire_hello hello = {
 		.host = joining->options->self,
 		.n_hosts = joining->n_hosts,
-		.line = line,
+		.connection = connection,
 		.terms_bytes = strlen(terms),
 		.attempt = attempt ? attempt->number : 0,
 		.first_iteration = attempt ? attempt->first_iteration : PSD_WIRE_NO_ATTEMPT,
 	};
-	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES];
+	struct psd_error ignored;
 
-	psd_wire_encode(&head, bytes);
-	psd_wire_encode_hello(&hello, bytes + PSD_WIRE_HEAD_BYTES);
-	return psd_secret_send(joining->options->secret, fd, bytes, sizeof(bytes)) &&
+	return !psd_frame_send("", fd, joining->options->secret, PSD_WIRE_HELLO, &hello, &ignored) &&
 	       psd_secret_send(joining->options->secret, fd, (const uint8_t *)terms, strlen(terms));
 }
 

@@ -1,4 +1,4 @@
-/* What the parts of psd_mesh_open() share. Private to mesh.c, joining.c and talks.c. */
+/* Shared parts of psd_mesh_open(). Private to mesh.c, joining.c, handshakes.c and clocks.c. */
 #ifndef PSD_REAL_JOINING_H
 #define PSD_REAL_JOINING_H
 
@@ -12,30 +12,29 @@
 
 enum { PSD_MOST_STRANGERS = 1024, PSD_MOST_MISSING = 4 };
 
-#define PSD_MISSING_MAX (PSD_MOST_MISSING * (PSD_MESH_NAME_MAX + 64) + 32)
-#define PSD_FIRST_PAUSE_SEC                                                                                            \
-	1e-3 /* between two attempts to connect; the first are closer, since workers start together */
+#define PSD_MISSING_MAX	    (PSD_MOST_MISSING * (PSD_MESH_NAME_MAX + 64) + 32)
+#define PSD_FIRST_PAUSE_SEC 1e-3 /* first pause between two attempts; short, since workers start together */
 
-/* A connection before both ends are sure of each other. */
-struct psd_talk {
+/* A connection whose ends do not know each other yet. */
+struct psd_handshake {
 	int fd;
-	bool is_ours; /* this host has begun it */
+	bool is_ours; /* opened by this host */
 	bool is_connecting;
-	bool is_proving;     /* ours: connected, until the other end has proved that it knows the secret */
-	bool is_refused;     /* the other's terms are different: it is to say that it gives up */
-	unsigned host, line; /* ours: with whom, and which connection */
+	bool is_proving;	   /* ours: waits for the peer's proof that it knows the secret */
+	bool is_refused;	   /* terms differ: the peer is to give up */
+	unsigned host, connection; /* ours: the peer, and the connection's number */
 	double until_sec;
 	struct psd_greeting greeting;
 	char name[PSD_MESH_NAME_MAX];
 };
 
-struct psd_seat {
-	struct addrinfo *found, *next; /* of a lower host: where it may be, and where to try next */
+struct psd_joining_host {
+	struct addrinfo *found, *next; /* lower host: its addresses, and the next to try */
 	double again_sec, pause_sec;
-	int error;	 /* of a lower host: why the last attempt failed; 0: it has not */
-	bool is_talking; /* of a lower host: an attempt is under way */
-	bool has_more;	 /* on its first line lies what is for later */
-	bool is_told;	 /* that this host gives up */
+	int error;	 /* lower host: errno of the last attempt; 0: none */
+	bool is_talking; /* lower host: an attempt is under way */
+	bool has_more;	 /* its first connection holds a message for later */
+	bool is_told;	 /* it knows that this host gives up */
 };
 
 struct psd_joining {
@@ -44,50 +43,59 @@ struct psd_joining {
 	int *fds;
 	int listener;
 	double until_sec, remind_sec;
-	struct psd_seat *seats;
-	struct psd_talk *talks;
-	unsigned n_talks, most_talks;
-	struct pollfd *polls; /* of the talks, the hosts' first lines, the listener */
+	struct psd_joining_host *states;
+	struct psd_handshake *handshakes;
+	unsigned n_handshakes, most_handshakes;
+	struct pollfd *polls; /* handshakes, hosts' first connections, listener */
 	unsigned n_remarks;
-	const char *excuse; /* this host gives up: the words for the others; NULL: it joins them */
-	unsigned refused;   /* the last host with other terms; n_hosts: none */
+	const char *failure; /* reason why this host gives up; NULL: it joins */
+	unsigned refused;    /* last host with other terms; n_hosts: none */
 	struct psd_error difference;
 	bool is_behind;	  /* another host is in a later attempt */
-	bool is_too_late; /* another host begins with an earlier iteration */
+	bool is_too_late; /* another host starts at an earlier iteration */
 };
 
 /* ---- joining.c ---- */
 
 char *psd_joining_name(const struct psd_joining *joining, unsigned host, char text[PSD_MESH_NAME_MAX]);
-int *psd_joining_first_line(const struct psd_joining *joining, unsigned host);
-/* The next that is to be opened; n_connections: none. */
-unsigned psd_joining_next_line(const struct psd_joining *joining, unsigned host);
-/* Nothing more is to be done with this host. */
+int *psd_joining_first_connection(const struct psd_joining *joining, unsigned host);
+/* Number of the next connection to open; n_connections: none. */
+unsigned psd_joining_next_connection(const struct psd_joining *joining, unsigned host);
+/* True if nothing is left to do with this host. */
 bool psd_joining_is_settled(const struct psd_joining *joining, unsigned host);
-/* The first few. */
+/* Reports the first few events. */
 void psd_joining_remark(struct psd_joining *joining, const char *what, const char *name, const char *words);
 void psd_joining_write_missing(const struct psd_joining *joining, char text[PSD_MISSING_MAX]);
-/* Of the list of hosts, and how often they have joined. */
+/* Hash of the list of hosts and of how often they have joined. */
 uint64_t psd_joining_hash(const struct psd_joining *joining);
-/* To whoever knows the secret, where there is one. Who does not take it closes the connection, and that says enough. */
+/* Sends a failure to a peer that knows the secret, if there is one. A closed connection tells a peer enough if that
+ * fails. */
 void psd_joining_say_failed(const struct psd_joining *joining, int fd, enum psd_status status, const char *words);
-/* To whoever does not know the secret: no more than the words. */
+/* Sends a reason to a peer that may not know the secret. */
 void psd_joining_say_refused(int fd, const char *words);
-bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned line);
+bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned connection);
 bool psd_joining_find_difference(const struct psd_joining *joining, unsigned host, const char *terms,
 				 struct psd_error *err);
 
-/* ---- talks.c; PSD_ERUN, PSD_ELOST, PSD_EINVAL, PSD_ENOMEM: the hosts cannot join ---- */
+/* ---- handshakes.c; PSD_ERUN, PSD_ELOST, PSD_EINVAL, PSD_ENOMEM: the hosts cannot join ---- */
 
-/* Connects to lower hosts where it is time to. */
+/* Connects to lower hosts whose time has come. */
 enum psd_status psd_handshakes_begin(struct psd_joining *joining, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_handshakes_accept(struct psd_joining *joining, struct psd_error *err) PSD_MUST_CHECK;
-/* Its connection is ready for what it waits for. The last talk takes the place of one that ends. */
-enum psd_status psd_talk_hear(struct psd_joining *joining, struct psd_talk *talk, struct psd_error *err) PSD_MUST_CHECK;
-/* From a host that has joined: it goes, gives up, or is further than this one. */
-enum psd_status psd_handshakes_hear_joined(struct psd_joining *joining, unsigned host,
+/* Continues a handshake whose descriptor is ready. When one ends, the last one moves to its position. */
+enum psd_status psd_handshake_continue(struct psd_joining *joining, struct psd_handshake *handshake,
+				       struct psd_error *err) PSD_MUST_CHECK;
+/* Reads from a joined host: it closes, gives up, or is already further. */
+enum psd_status psd_handshakes_read_joined(struct psd_joining *joining, unsigned host,
 					   struct psd_error *err) PSD_MUST_CHECK;
 void psd_handshakes_drop_silent(struct psd_joining *joining);
-void psd_talk_end(struct psd_joining *joining, struct psd_talk *talk);
+void psd_handshake_end(struct psd_joining *joining, struct psd_handshake *handshake);
+
+/* ---- clocks.c ---- */
+
+/* Measures this host's clock offset to host 0; all hosts call it at once, with the connections of psd_mesh_open().
+ * PSD_ELOST: a host did not answer until until_sec; other statuses as psd_frame_read(). */
+enum psd_status psd_clocks_compare(const struct psd_mesh_options *options, const int fds[], double until_sec,
+				   struct psd_mesh_clock *clock, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

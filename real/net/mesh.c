@@ -1,6 +1,5 @@
-/* Everybody listens, and connects to the lower numbers. One loop looks at all connections at once: those that this host
- * has begun, and those that somebody has. Whom it connects to it knows from the list of hosts; whoever connects may be
- * a stranger. */
+/* Every host listens, and connects to the hosts with lower numbers. One loop serves all connections. This host knows
+ * the peers that it connects to; a process that connects here may be a stranger. */
 #define _POSIX_C_SOURCE 200809L
 #include "real/net/mesh.h"
 
@@ -10,11 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "real/net/clocks.h"
 #include "real/net/joining.h"
 #include "real/net/secret.h"
 
-#define EXCUSE_SEC 1.0 /* several attempts of those who try to connect */
+#define FAILURE_SEC 1.0 /* time for several attempts to connect */
 
 static const struct psd_socket_options socket_options = {.has_buffers = false};
 
@@ -30,7 +28,7 @@ static void remind(struct psd_joining *joining)
 	joining->remind_sec += joining->options->remind_sec;
 	psd_joining_write_missing(joining, missing);
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "still waiting for %s", missing);
-	if (joining->options->remark && !joining->excuse)
+	if (joining->options->remark && !joining->failure)
 		joining->options->remark(joining->options->context, line.text);
 }
 
@@ -38,11 +36,11 @@ static int wait_ms(const struct psd_joining *joining)
 {
 	double wake_sec = fmin(joining->until_sec, joining->remind_sec);
 
-	for (unsigned t = 0; t < joining->n_talks; t++)
-		wake_sec = fmin(wake_sec, joining->talks[t].until_sec);
+	for (unsigned t = 0; t < joining->n_handshakes; t++)
+		wake_sec = fmin(wake_sec, joining->handshakes[t].until_sec);
 	for (unsigned h = 0; h < joining->options->self; h++)
-		if (!psd_joining_is_settled(joining, h) && !joining->seats[h].is_talking)
-			wake_sec = fmin(wake_sec, joining->seats[h].again_sec);
+		if (!psd_joining_is_settled(joining, h) && !joining->states[h].is_talking)
+			wake_sec = fmin(wake_sec, joining->states[h].again_sec);
 	return (int)fmax(fmin(1e3 * (wake_sec - psd_socket_now_sec()), 1e6), 0.0) +
 	       1; /* rounds up, so as not to spin */
 }
@@ -51,31 +49,32 @@ static void list_polls(const struct psd_joining *joining)
 {
 	struct pollfd *poll = joining->polls;
 
-	for (unsigned t = 0; t < joining->n_talks; t++)
-		*poll++ = (struct pollfd){.fd = joining->talks[t].fd,
-					  .events = joining->talks[t].is_connecting ? POLLOUT : POLLIN};
+	for (unsigned t = 0; t < joining->n_handshakes; t++)
+		*poll++ = (struct pollfd){.fd = joining->handshakes[t].fd,
+					  .events = joining->handshakes[t].is_connecting ? POLLOUT : POLLIN};
 	for (unsigned h = 0; h < joining->n_hosts; h++)
-		*poll++ = (struct pollfd){.fd = joining->seats[h].has_more ? -1 : *psd_joining_first_line(joining, h),
+		*poll++ = (struct pollfd){.fd = joining->states[h].has_more ? -1
+									    : *psd_joining_first_connection(joining, h),
 					  .events = POLLIN};
 	*poll = (struct pollfd){.fd = joining->listener, .events = POLLIN};
 }
 
-/* Talks are heard from the last on, for the last takes the place of one that ends. */
+/* Handshakes are served from the last one down, since the last one moves when another ends. */
 static enum psd_status turn(struct psd_joining *joining, struct psd_error *err)
 {
 	enum psd_status status = psd_handshakes_begin(joining, err);
-	const unsigned n_talks = joining->n_talks;
+	const unsigned n_handshakes = joining->n_handshakes;
 
 	list_polls(joining);
-	if (status || poll(joining->polls, n_talks + joining->n_hosts + 1, wait_ms(joining)) < 0)
+	if (status || poll(joining->polls, n_handshakes + joining->n_hosts + 1, wait_ms(joining)) < 0)
 		return status;
-	for (unsigned t = n_talks; t-- > 0 && !status;)
+	for (unsigned t = n_handshakes; t-- > 0 && !status;)
 		if (joining->polls[t].revents)
-			status = psd_talk_hear(joining, &joining->talks[t], err);
+			status = psd_handshake_continue(joining, &joining->handshakes[t], err);
 	for (unsigned h = 0; h < joining->n_hosts && !status; h++)
-		if (joining->polls[n_talks + h].revents)
-			status = psd_handshakes_hear_joined(joining, h, err);
-	if (!status && joining->polls[n_talks + joining->n_hosts].revents)
+		if (joining->polls[n_handshakes + h].revents)
+			status = psd_handshakes_read_joined(joining, h, err);
+	if (!status && joining->polls[n_handshakes + joining->n_hosts].revents)
 		status = psd_handshakes_accept(joining, err);
 	psd_handshakes_drop_silent(joining);
 	remind(joining);
@@ -90,7 +89,7 @@ static bool are_all_settled(const struct psd_joining *joining)
 	return true;
 }
 
-/* To everybody who is there; whoever is not may hear it by psd_mesh_excuse(). */
+/* Tells all connected hosts; psd_mesh_report_failure() reaches others. */
 static void give_up(struct psd_joining *joining, const struct psd_error *err)
 {
 	const unsigned n_fds = joining->n_hosts * joining->options->n_connections;
@@ -99,9 +98,9 @@ static void give_up(struct psd_joining *joining, const struct psd_error *err)
 
 	psd_error_set(&words, PSD_ERUN, PSD_NOWHERE, "%s: %s", psd_joining_name(joining, joining->options->self, name),
 		      err->text);
-	for (unsigned t = 0; t < joining->n_talks; t++)
-		if (!joining->talks[t].is_connecting)
-			psd_joining_say_failed(joining, joining->talks[t].fd, err->status, words.text);
+	for (unsigned t = 0; t < joining->n_handshakes; t++)
+		if (!joining->handshakes[t].is_connecting)
+			psd_joining_say_failed(joining, joining->handshakes[t].fd, err->status, words.text);
 	for (unsigned i = 0; i < n_fds; i++) {
 		if (joining->fds[i] < 0)
 			continue;
@@ -113,7 +112,7 @@ static void give_up(struct psd_joining *joining, const struct psd_error *err)
 	}
 }
 
-/* With no connection of the attempt that is over; who has one is told. */
+/* Closes all connections of the attempt that is over; peers are told. */
 static void begin_anew(struct psd_joining *joining, const struct psd_error *err)
 {
 	struct psd_mesh_attempt *attempt = joining->options->attempt;
@@ -123,11 +122,11 @@ static void begin_anew(struct psd_joining *joining, const struct psd_error *err)
 	if (joining->options->remark && !joining->is_behind)
 		joining->options->remark(joining->options->context, line.text);
 	give_up(joining, err);
-	while (joining->n_talks > 0)
-		psd_talk_end(joining, joining->talks);
+	while (joining->n_handshakes > 0)
+		psd_handshake_end(joining, joining->handshakes);
 	for (unsigned h = 0; h < joining->n_hosts; h++)
-		joining->seats[h] =
-			(struct psd_seat){.found = joining->seats[h].found, .pause_sec = PSD_FIRST_PAUSE_SEC};
+		joining->states[h] =
+			(struct psd_joining_host){.found = joining->states[h].found, .pause_sec = PSD_FIRST_PAUSE_SEC};
 	joining->refused = joining->n_hosts;
 	joining->is_behind = false;
 	attempt->number = attempt->next_number;
@@ -155,7 +154,7 @@ static enum psd_status settle_all(struct psd_joining *joining, struct psd_error 
 	return status;
 }
 
-/* ---- from the beginning to the end ---- */
+/* ---- opening and closing ---- */
 
 enum psd_status psd_mesh_listen(const struct psd_mesh_host *self, int *listener, struct psd_error *err)
 {
@@ -166,21 +165,21 @@ enum psd_status psd_mesh_listen(const struct psd_mesh_host *self, int *listener,
 
 static enum psd_status open_joining(struct psd_joining *joining, struct psd_error *err)
 {
-	joining->most_talks = PSD_MOST_STRANGERS + joining->options->self;
-	joining->seats = calloc(joining->n_hosts, sizeof(*joining->seats));
-	joining->talks = calloc(joining->most_talks, sizeof(*joining->talks));
-	joining->polls = calloc(joining->most_talks + joining->n_hosts + 1, sizeof(*joining->polls));
-	if (!joining->seats || !joining->talks || !joining->polls)
+	joining->most_handshakes = PSD_MOST_STRANGERS + joining->options->self;
+	joining->states = calloc(joining->n_hosts, sizeof(*joining->states));
+	joining->handshakes = calloc(joining->most_handshakes, sizeof(*joining->handshakes));
+	joining->polls = calloc(joining->most_handshakes + joining->n_hosts + 1, sizeof(*joining->polls));
+	if (!joining->states || !joining->handshakes || !joining->polls)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", joining->n_hosts);
 	for (unsigned h = 0; h < joining->n_hosts; h++)
-		joining->seats[h].pause_sec = PSD_FIRST_PAUSE_SEC;
+		joining->states[h].pause_sec = PSD_FIRST_PAUSE_SEC;
 	if (joining->listener >= 0 || joining->n_hosts == 1)
 		return PSD_OK;
 	return psd_mesh_listen(&joining->options->hosts[joining->options->self], &joining->listener, err);
 }
 
-/* Counts the files that may be opened: with too few, hosts would join and be dropped until the time is over. This
- * host has no lines to itself; their share is for strangers. */
+/* Checks the limit of open files: with too few, hosts would join and be dropped until the time is over. This host needs
+ * no connections to itself; strangers get that share. */
 static enum psd_status check_files(struct psd_joining *joining, struct psd_error *err)
 {
 	const unsigned n_needed = joining->n_hosts * joining->options->n_connections;
@@ -207,15 +206,15 @@ static enum psd_status check_files(struct psd_joining *joining, struct psd_error
 
 static void close_joining(struct psd_joining *joining)
 {
-	while (joining->talks && joining->n_talks > 0)
-		psd_talk_end(joining, joining->talks);
-	for (unsigned h = 0; joining->seats && h < joining->n_hosts; h++)
-		if (joining->seats[h].found)
-			freeaddrinfo(joining->seats[h].found);
+	while (joining->handshakes && joining->n_handshakes > 0)
+		psd_handshake_end(joining, joining->handshakes);
+	for (unsigned h = 0; joining->states && h < joining->n_hosts; h++)
+		if (joining->states[h].found)
+			freeaddrinfo(joining->states[h].found);
 	if (joining->listener >= 0)
 		close(joining->listener);
-	free(joining->seats);
-	free(joining->talks);
+	free(joining->states);
+	free(joining->handshakes);
 	free(joining->polls);
 }
 
@@ -257,8 +256,8 @@ enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[],
 	return status;
 }
 
-void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, unsigned n_joined,
-		     struct psd_secret *secret, const char *words)
+void psd_mesh_report_failure(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, unsigned n_joined,
+			     struct psd_secret *secret, const char *words)
 {
 	const struct psd_layout layout = psd_layout_make(n_hosts, 1, 0);
 	const struct psd_mesh_options options = {
@@ -270,8 +269,8 @@ void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsig
 		.listener = -1,
 		.n_joined = n_joined,
 		.terms = "",
-		.within_sec = EXCUSE_SEC,
-		.greeting_sec = EXCUSE_SEC,
+		.within_sec = FAILURE_SEC,
+		.greeting_sec = FAILURE_SEC,
 		.remind_sec = INFINITY,
 	};
 	int *fds = calloc(n_hosts, sizeof(*fds));
@@ -284,11 +283,11 @@ void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsig
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "host %u at %s:%u: %s", self, hosts[self].address, hosts[self].port,
 		      words);
 	joining = make_joining(&options, fds);
-	joining.excuse = line.text;
+	joining.failure = line.text;
 	status = open_joining(&joining, &ignored);
-	if (status != PSD_ENOMEM) /* without a listener those of lower numbers hear it */
+	if (status != PSD_ENOMEM) /* without a listener only lower hosts hear it */
 		status = settle_all(&joining, &ignored);
-	(void)status; /* whoever is not there is not told */
+	(void)status; /* absent hosts are not told */
 	close_joining(&joining);
 	free(fds);
 }

@@ -1,13 +1,15 @@
-/* Who sleeps says so before it looks a last time; who moves bytes counts them before it looks whether somebody sleeps.
- * These four are sequentially consistent, so that one of the two sees what the other did. */
+/* A side announces its sleep before it looks a last time; the other counts its bytes before it looks for a sleeper.
+ * These four accesses are sequentially consistent, so one of the two sees the other. */
 #include "real/net/ring_buffer.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum { WAKE_WRITER_BYTES = PSD_RING_BUFFER_BYTES / 2 }; /* of room: less would be filled at once, and it slept again */
+enum {
+	WAKE_WRITER_BYTES = PSD_RING_BUFFER_BYTES / 2
+}; /* less free space would be filled at once, and the writer slept again */
 
-_Static_assert((PSD_RING_BUFFER_BYTES & (PSD_RING_BUFFER_BYTES - 1)) == 0, "a place in the tube is a count's low bits");
+_Static_assert((PSD_RING_BUFFER_BYTES & (PSD_RING_BUFFER_BYTES - 1)) == 0, "a position in the ring is a count's low bits");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share no lock");
 
 static ssize_t fail(int error)
@@ -21,7 +23,7 @@ static size_t smaller(uint64_t left, uint64_t right)
 	return (size_t)(left < right ? left : right);
 }
 
-/* Between the tube from byte number `at` on and the end's own memory. */
+/* Copies between the ring from byte `at` on and the caller's memory. */
 static void copy(struct psd_ring_buffer *ring, uint64_t at, uint8_t *own, size_t n_bytes, bool is_written)
 {
 	while (n_bytes > 0) {
@@ -36,7 +38,7 @@ static void copy(struct psd_ring_buffer *ring, uint64_t at, uint8_t *own, size_t
 	}
 }
 
-/* Returns how many bytes of the pieces, n_most at most. */
+/* Returns the number of bytes copied, n_most at most. */
 static size_t copy_pieces(const struct psd_ring_buffer_end *end, const struct iovec segments[], unsigned n_segments,
 			  uint64_t n_most, bool is_written)
 {
@@ -84,7 +86,7 @@ ssize_t psd_ring_buffer_read(struct psd_ring_buffer_end *reader, const struct io
 	n_bytes = copy_pieces(reader, segments, n_segments, n_inside, false);
 	reader->n_moved += n_bytes;
 	atomic_store(&ring->n_read, reader->n_moved);
-	/* What has been written since leaves less room than this: a writer may be woken too early, never too late. */
+	/* Bytes written meanwhile leave less space: a writer may wake too early, never too late. */
 	if (PSD_RING_BUFFER_BYTES - (n_inside - n_bytes) >= WAKE_WRITER_BYTES &&
 	    atomic_load(&ring->does_writer_sleep) && atomic_exchange(&ring->does_writer_sleep, 0))
 		*wakes = true;

@@ -1,4 +1,4 @@
-/* Sessions are found by their descriptors: whoever joins hosts knows those alone. */
+/* TLS sessions of connections that are not yet with a transport, found by descriptor. */
 #define _GNU_SOURCE
 #include "real/net/secret.h"
 
@@ -23,17 +23,17 @@
 
 enum { IDENTITY_MAX = 64, KEY_BYTES = 32 };
 
-/* Of a connection before its transport has it. */
+/* A connection that is not yet with a transport. */
 struct session {
 	SSL *ssl;
 	const struct psd_secret *secret;
 	unsigned self;
-	char identity[IDENTITY_MAX]; /* of whoever connects, as TLS says it: it travels in plain text */
+	char identity[IDENTITY_MAX]; /* the connecting host's, in plain text on the wire */
 };
 
 struct psd_secret {
 	SSL_CTX *context;
-	uint8_t bytes[PSD_SECRET_MOST_BYTES + 1]; /* one more tells of a file that is too long */
+	uint8_t bytes[PSD_SECRET_MOST_BYTES + 1]; /* one more byte detects a file that is too long */
 	size_t n_bytes;
 	uint64_t renew_bytes;
 	struct session **sessions; /* by descriptor; NULL: none */
@@ -47,14 +47,14 @@ static void write_identity(unsigned from, unsigned to, char identity[IDENTITY_MA
 	snprintf(identity, IDENTITY_MAX, "psd-run host %u to host %u", from, to);
 }
 
-/* Of one direction between two hosts: HKDF with SHA-256 (RFC 5869). */
+/* Key of one direction between two hosts: HKDF with SHA-256 (RFC 5869). */
 static bool derive_key(const struct psd_secret *secret, const char *identity, uint8_t key[KEY_BYTES])
 {
 	EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
 	EVP_KDF_CTX *context = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
 	const OSSL_PARAM params[] = {
 		OSSL_PARAM_construct_utf8_string("digest", (char[]){"SHA256"}, 0),
-		OSSL_PARAM_construct_octet_string("key", (uint8_t *)secret->bytes, secret->n_bytes), /* only read */
+		OSSL_PARAM_construct_octet_string("key", (uint8_t *)secret->bytes, secret->n_bytes), /* read only */
 		OSSL_PARAM_construct_octet_string("info", (char *)identity, strlen(identity)),
 		OSSL_PARAM_construct_end(),
 	};
@@ -65,7 +65,7 @@ static bool derive_key(const struct psd_secret *secret, const char *identity, ui
 	return is_derived;
 }
 
-/* What TLS takes for a key that both ends have from elsewhere. NULL: out of memory. */
+/* Pre-shared key as TLS expects it. Returns NULL when memory runs out. */
 static SSL_SESSION *make_key(SSL *ssl, const struct psd_secret *secret, const char *identity)
 {
 	static const uint8_t aes_128_gcm_sha256[] = {0x13, 0x01};
@@ -83,20 +83,21 @@ static SSL_SESSION *make_key(SSL *ssl, const struct psd_secret *secret, const ch
 	return NULL;
 }
 
-/* Of whoever connects. */
+/* Callback of the connecting end. */
 static int use_key(SSL *ssl, const EVP_MD *digest, const unsigned char **identity, size_t *n_identity_bytes,
 		   SSL_SESSION **key)
 {
 	const struct session *session = SSL_get_app_data(ssl);
 
-	(void)digest; /* there is one */
+	(void)digest; /* fixed */
 	*identity = (const unsigned char *)session->identity;
 	*n_identity_bytes = strlen(session->identity);
 	*key = make_key(ssl, session->secret, session->identity);
 	return *key ? 1 : 0;
 }
 
-/* Of whoever accepts. The identity is a stranger's: some host that connects to this one, or there is no key. */
+/* Callback of the accepting end. The identity comes from a stranger: no key unless it names a host that connects to
+ * this one. */
 static int find_key(SSL *ssl, const unsigned char *identity, size_t n_identity_bytes, SSL_SESSION **key)
 {
 	const struct session *session = SSL_get_app_data(ssl);
@@ -146,7 +147,7 @@ static enum psd_status read_file(struct psd_secret *secret, const char *path, bo
 	return PSD_OK;
 }
 
-/* Without certificates whoever knows no key is refused. A peer's end is the connection's, as without TLS. */
+/* Without certificates a peer without the key is refused. A closed connection is an end, as without TLS. */
 static SSL_CTX *make_context(void)
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_method());
@@ -154,7 +155,7 @@ static SSL_CTX *make_context(void)
 	if (!context)
 		return NULL;
 	SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
-	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS); /* of a thousand who say nothing */
+	SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS); /* for many silent strangers */
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_psk_use_session_callback(context, use_key);
 	SSL_CTX_set_psk_find_session_callback(context, find_key);
@@ -233,7 +234,7 @@ static bool make_room(struct psd_secret *secret, size_t n_sessions)
 	return true;
 }
 
-/* It reads from the socket and writes to memory, from where it is sent without a signal. */
+/* Reads from the socket and writes to memory, from where it is sent without SIGPIPE. */
 static bool open_session(struct session *session, int fd, bool is_ours)
 {
 	BIO *from = BIO_new_socket(fd, BIO_NOCLOSE), *to = BIO_new(BIO_s_mem());
@@ -249,7 +250,7 @@ static bool open_session(struct session *session, int fd, bool is_ours)
 		SSL_set_accept_state(session->ssl);
 	} else {
 		SSL_set_connect_state(session->ssl);
-		SSL_set_verify(session->ssl, SSL_VERIFY_PEER, NULL); /* no certificate is believed */
+		SSL_set_verify(session->ssl, SSL_VERIFY_PEER, NULL); /* accepts no certificate */
 	}
 	return SSL_set_app_data(session->ssl, session);
 }
@@ -279,7 +280,8 @@ static struct session *find_session(const struct psd_secret *secret, int fd)
 	return fd >= 0 && (size_t)fd < secret->n_sessions ? secret->sessions[fd] : NULL;
 }
 
-/* What it has made, but for an alert: whoever fails is told otherwise. False: the socket does not take it at once. */
+/* Sends TLS output except alerts, since failures are told otherwise. Returns false if the socket does not take it at
+ * once. */
 static bool flush(SSL *ssl, int fd)
 {
 	char *bytes;
@@ -290,7 +292,7 @@ static bool flush(SSL *ssl, int fd)
 	return is_sent;
 }
 
-/* Of a call that has returned `result` <= 0. 0: the other end has gone. */
+/* Errno of a call that returned `result` <= 0. 0: the peer has closed. */
 static int error_of(SSL *ssl, int fd, int result)
 {
 	const int error = errno;
@@ -303,7 +305,7 @@ static int error_of(SSL *ssl, int fd, int result)
 	}
 }
 
-/* The key of the secret was used, no certificate. */
+/* True if the shared key was used, not a certificate. */
 static bool is_proved(const SSL *ssl)
 {
 	return SSL_is_init_finished(ssl) && SSL_session_reused(ssl);
@@ -397,7 +399,7 @@ struct ssl_st *psd_secret_take(struct psd_secret *secret, int fd)
 	return ssl;
 }
 
-#else /* no secret is ever loaded */
+#else /* without TLS no secret is ever loaded */
 
 enum psd_status psd_secret_load(const char *path, struct psd_secret **secret, bool *is_exposed, struct psd_error *err)
 {

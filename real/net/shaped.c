@@ -1,4 +1,4 @@
-/* Who may not pass says when it may: no event of the descriptor is waited for until then. */
+/* A carrier without tokens says when it may continue; its descriptor is not watched until then. */
 #include "real/net/shaped.h"
 
 #include <errno.h>
@@ -13,13 +13,13 @@ enum {
 	MOST_PIECES = 1 + PSD_SEGMENTS_MAX,
 };
 
-#define GRANT_SEC 500e-6 /* bytes pass in bursts of so much line time */
+#define GRANT_SEC 500e-6 /* duration of a burst on the link */
 
-/* A carrier's own. */
+/* State of one carrier. */
 struct shaped {
-	struct psd_carrier inner; /* with the same descriptor */
+	struct psd_carrier inner; /* on the same descriptor */
 	struct psd_shaper *shaper;
-	double send_sec, read_sec; /* not before; 0: now */
+	double send_sec, read_sec; /* earliest time; 0: now */
 };
 
 void psd_shaper_init(struct psd_shaper *shaper, double send_bps, double receive_bps)
@@ -34,7 +34,7 @@ void psd_shaper_init(struct psd_shaper *shaper, double send_bps, double receive_
 
 typedef ssize_t move_fn(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments);
 
-/* As `move` of the inner carrier, with no more bytes than the bucket grants now. */
+/* Calls `move` of the inner carrier with no more bytes than the bucket grants. */
 static ssize_t move_granted(struct shaped *shaped, move_fn *move, struct psd_bucket *bucket, double *again_sec,
 			    const struct iovec segments[], unsigned n_segments)
 {

@@ -1,19 +1,20 @@
-/* A decorator around a carrier: no more bytes pass through it than a rate allows, where neither this machine's links
- * nor its kernel see to that. Nothing is added to what passes. Refuses to know messages. One thread. */
+/* Decorator of a carrier: limits its rate where neither links nor kernel do. Adds no bytes. Knows no messages. One
+ * thread. */
 #ifndef PSD_REAL_SHAPED_H
 #define PSD_REAL_SHAPED_H
 
-#include "real/net/bucket.h"
+#include "real/net/link_model.h"
 #include "real/net/transport.h"
 
-/* What all carriers of a host have together. Fields are private to shaped.c. */
+/* Shared by all carriers of a host. Fields are private to shaped.c. */
 struct psd_shaper {
 	size_t grant_bytes;
 	struct psd_bucket sends, reads;
 };
 
 void psd_shaper_init(struct psd_shaper *shaper, double send_bps, double receive_bps);
-/* Puts the shaper, which outlives it, around a carrier that is not over. False: no memory; it is as it was. */
+/* Wraps an open carrier; the shaper must outlive it. Returns false, with the carrier unchanged, when memory runs
+ * out. */
 bool psd_shaped_wrap(struct psd_shaper *shaper, struct psd_carrier *carrier);
 
 #endif

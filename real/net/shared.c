@@ -1,11 +1,10 @@
-/* Hosts of one node: a tube for each direction in memory that both have mapped. The connection carries a byte now and
- * then, which wakes who sleeps, and tells of the peer's end.
+/* Transport between hosts of one node: a ring buffer for each direction in shared memory. The connection carries single
+ * bytes that wake the peer, and reports its end.
  *
- * How two come by it: the lower number waits at a socket of the machine's own, whose name is drawn by chance, and sends
- * name and secret over the connection. The higher one makes the memory, which has no name anywhere, and passes it there
- * together with the secret, since names can be listed by everybody. That works where both share a network namespace, as
- * processes do that reach each other without a link, whatever else they share. If anything fails both stay with the
- * next transport, and one of them says why. */
+ * Setup: the host with the lower number listens on a local socket with a random abstract name, and sends name and
+ * secret over the connection. The other host creates anonymous memory and passes its descriptor there with the secret,
+ * since all processes can list names. This works if both share a network namespace, as processes without a link between
+ * them do. On any failure both use the next transport, and one of them says why. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -26,12 +25,12 @@
 #include "real/net/ring_buffer.h"
 #include "real/net/transport.h"
 
-enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL }; /* who shortens a file kills whoever has mapped it */
-enum { MOST_STRANGERS = 64 };				    /* whose messages are looked at */
+enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL }; /* shortening mapped memory would kill its users */
+enum { MOST_STRANGERS = 64 };				    /* limit of messages examined */
 
-/* A carrier's own. */
+/* State of one carrier. */
 struct shared {
-	struct psd_ring_buffer *tubes; /* from the lower number to the higher one, and back */
+	struct psd_ring_buffer *rings; /* from lower to higher host, and back */
 	struct psd_ring_buffer_end out, in;
 	bool is_over; /* the peer has closed the connection */
 };
@@ -40,7 +39,7 @@ enum { MEMORY_BYTES = 2 * sizeof(struct psd_ring_buffer) };
 
 /* ---- memory ---- */
 
-/* Closes it, if there is one; errno stays. Returns -1. */
+/* Closes fd if valid and keeps errno. Returns -1. */
 static int drop(int fd)
 {
 	const int error = errno;
@@ -51,7 +50,7 @@ static int drop(int fd)
 	return -1;
 }
 
-/* All of it at once, so that a machine without room says so here. Returns a descriptor, or -1 with errno. */
+/* Allocates all pages at once, so that a lack of memory shows here. Returns a descriptor, or -1 with errno. */
 static int make_memory(void)
 {
 	const int fd = memfd_create("psd", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -64,7 +63,7 @@ static int make_memory(void)
 
 static bool is_memory(int fd)
 {
-	const int seals = fcntl(fd, F_GET_SEALS); /* of such memory only */
+	const int seals = fcntl(fd, F_GET_SEALS); /* such memory only */
 	struct stat file;
 
 	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &file) == 0 && file.st_size == MEMORY_BYTES;
@@ -73,30 +72,30 @@ static bool is_memory(int fd)
 static void unshare_memory(struct shared *shared)
 {
 	if (shared)
-		munmap(shared->tubes, MEMORY_BYTES);
+		munmap(shared->rings, MEMORY_BYTES);
 	free(shared);
 }
 
-/* NULL with errno. */
+/* Returns NULL with errno on failure. */
 static struct shared *map_memory(int fd, bool is_lower)
 {
 	struct shared *shared = calloc(1, sizeof(*shared));
 
 	if (!shared)
 		return NULL;
-	shared->tubes = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (shared->tubes == MAP_FAILED) {
+	shared->rings = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (shared->rings == MAP_FAILED) {
 		free(shared);
 		return NULL;
 	}
-	shared->out.ring = &shared->tubes[is_lower ? 0 : 1];
-	shared->in.ring = &shared->tubes[is_lower ? 1 : 0];
+	shared->out.ring = &shared->rings[is_lower ? 0 : 1];
+	shared->in.ring = &shared->rings[is_lower ? 1 : 0];
 	return shared;
 }
 
-/* ---- passing it ---- */
+/* ---- passing memory ---- */
 
-/* Of one connection; drawn by chance. */
+/* Random key of one connection. */
 struct key {
 	uint64_t name[2], secret[2];
 };
@@ -106,7 +105,7 @@ static const struct key no_key;
 static socklen_t write_address(const struct key *key, struct sockaddr_un *address)
 {
 	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
-	/* a zero first: a name that is no file's, and goes with the socket */
+	/* leading zero: abstract name, gone with the socket */
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
 	       (socklen_t)snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
 				   "psd-%016" PRIx64 "%016" PRIx64, key->name[0], key->name[1]);
@@ -117,8 +116,8 @@ static int open_socket(void)
 	return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Where memory may be passed to. Returns a descriptor, or -1 with errno. */
-static int open_door(struct key *key)
+/* Opens the local socket. Returns a descriptor, or -1 with errno. */
+static int open_local_socket(struct key *key)
 {
 	struct sockaddr_un address;
 	int fd;
@@ -129,7 +128,7 @@ static int open_door(struct key *key)
 	return fd < 0 || bind(fd, (struct sockaddr *)&address, write_address(key, &address)) < 0 ? drop(fd) : fd;
 }
 
-/* Room for one descriptor beside a message, aligned as the kernel wants it. */
+/* Space for one descriptor beside a message, aligned for the kernel. */
 union passed {
 	struct cmsghdr head;
 	char bytes[CMSG_SPACE(sizeof(int))];
@@ -138,7 +137,7 @@ union passed {
 static bool pass(int memory_fd, const struct key *key)
 {
 	struct sockaddr_un address;
-	struct iovec secret = {(void *)key->secret, sizeof(key->secret)}; /* which is only read */
+	struct iovec secret = {(void *)key->secret, sizeof(key->secret)}; /* read only */
 	union passed passed = {.head = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
 	const struct msghdr message = {.msg_name = &address,
 				       .msg_namelen = write_address(key, &address),
@@ -155,15 +154,15 @@ static bool pass(int memory_fd, const struct key *key)
 	return is_passed;
 }
 
-/* What somebody has passed, -1 if nothing. *is_known: together with the secret. *is_empty: nobody has. */
-static int take_passed(int door_fd, const struct key *key, bool *is_known, bool *is_empty)
+/* Returns a passed descriptor, or -1. *is_known: the secret matched. *is_empty: no message was there. */
+static int take_passed(int local_fd, const struct key *key, bool *is_known, bool *is_empty)
 {
 	uint64_t secret[2] = {0, 0};
 	struct iovec piece = {secret, sizeof(secret)};
 	union passed passed = {.bytes = {0}};
 	struct msghdr message = {
 		.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &passed, .msg_controllen = sizeof(passed)};
-	const ssize_t n_bytes = recvmsg(door_fd, &message, MSG_CMSG_CLOEXEC);
+	const ssize_t n_bytes = recvmsg(local_fd, &message, MSG_CMSG_CLOEXEC);
 	const struct cmsghdr *head = n_bytes < 0 ? NULL : CMSG_FIRSTHDR(&message);
 	int fd = -1;
 
@@ -174,8 +173,8 @@ static int take_passed(int door_fd, const struct key *key, bool *is_known, bool 
 	return fd;
 }
 
-/* The peer has said that it is there. NULL with errno. */
-static struct shared *take_memory(int door_fd, const struct key *key)
+/* The peer says that it has sent. Returns NULL with errno on failure. */
+static struct shared *take_memory(int local_fd, const struct key *key)
 {
 	bool is_known = false, is_empty = false;
 	struct shared *shared = NULL;
@@ -183,12 +182,12 @@ static struct shared *take_memory(int door_fd, const struct key *key)
 
 	for (unsigned i = 0; i < MOST_STRANGERS && !is_known && !is_empty; i++) {
 		(void)drop(fd);
-		fd = take_passed(door_fd, key, &is_known, &is_empty);
+		fd = take_passed(local_fd, key, &is_known, &is_empty);
 	}
 	if (!is_known)
 		errno = EAGAIN;
 	else if (fd < 0)
-		errno = EMFILE; /* a process that has no descriptor left is passed none */
+		errno = EMFILE; /* a process without free descriptors receives none */
 	else if (!is_memory(fd))
 		errno = EPROTO;
 	else
@@ -213,7 +212,7 @@ static struct shared *give_memory(const struct key *key)
 	return shared;
 }
 
-/* ---- agreeing ---- */
+/* ---- agreement ---- */
 
 struct meeting {
 	const struct psd_transport_join *join;
@@ -224,27 +223,27 @@ struct meeting {
 
 static enum psd_status say(const struct meeting *meeting, bool is_yes, const struct key *key, struct psd_error *err)
 {
-	uint8_t words[PSD_WIRE_WAY_BYTES] = {is_yes};
+	uint8_t words[PSD_WIRE_TRANSPORT_BYTES] = {is_yes};
 
-	memcpy(words + 1, key, sizeof(*key)); /* machines of another byte order have no memory in common */
-	return psd_frame_send(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret, PSD_WIRE_WAY, words,
-			      sizeof(words), err);
+	memcpy(words + 1, key, sizeof(*key)); /* machines of another byte order share no memory */
+	return psd_frame_send(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret, PSD_WIRE_TRANSPORT,
+			      words, err);
 }
 
 static enum psd_status listen_to(const struct meeting *meeting, bool *is_yes, struct key *key, struct psd_error *err)
 {
-	uint8_t words[PSD_WIRE_SMALL_BYTES];
+	union psd_wire_payload words;
 	const enum psd_status status = psd_frame_read(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret,
-						      PSD_WIRE_WAY, words, meeting->join->until_sec, err);
+						      PSD_WIRE_TRANSPORT, &words, meeting->join->until_sec, err);
 
 	if (status)
 		return status;
-	*is_yes = words[0] != 0;
-	memcpy(key, words + 1, sizeof(*key));
+	*is_yes = words.raw[0] != 0;
+	memcpy(key, words.raw + 1, sizeof(*key));
 	return PSD_OK;
 }
 
-/* Once, and errno says why. */
+/* Once; errno says why. */
 static void remark(const struct meeting *meeting)
 {
 	const struct psd_mesh_options *mesh = meeting->join->mesh;
@@ -257,7 +256,7 @@ static void remark(const struct meeting *meeting)
 	*meeting->has_remarked = true;
 }
 
-/* Ours, if the peer has it, too. */
+/* Uses the memory if the peer has it, too. */
 static void settle(const struct meeting *meeting, struct shared *shared, bool has_peer)
 {
 	if (!shared || !has_peer) {
@@ -271,25 +270,25 @@ static void settle(const struct meeting *meeting, struct shared *shared, bool ha
 static enum psd_status meet_higher(const struct meeting *meeting, struct psd_error *err)
 {
 	struct key key = no_key, ignored;
-	const int door_fd = open_door(&key);
+	const int local_fd = open_local_socket(&key);
 	struct shared *shared = NULL;
 	bool is_given = false;
 	enum psd_status status;
 
-	if (door_fd < 0)
+	if (local_fd < 0)
 		remark(meeting);
-	status = say(meeting, door_fd >= 0, &key, err);
+	status = say(meeting, local_fd >= 0, &key, err);
 	if (!status)
 		status = listen_to(meeting, &is_given, &ignored, err);
 	if (!status && is_given) {
-		shared = take_memory(door_fd, &key);
+		shared = take_memory(local_fd, &key);
 		if (!shared)
 			remark(meeting);
 	}
 	if (!status)
 		status = say(meeting, shared, &no_key, err);
 	settle(meeting, shared, !status);
-	(void)drop(door_fd);
+	(void)drop(local_fd);
 	return status;
 }
 
@@ -313,7 +312,7 @@ static enum psd_status meet_lower(const struct meeting *meeting, struct psd_erro
 	return status;
 }
 
-/* Each host goes through its peers in their order, so that of all pairs still to meet the first one can. */
+/* Every host goes through its peers in order, so the first pair still to agree always can. */
 static enum psd_status join_node(const struct psd_transport_join *join, struct psd_carrier carriers[],
 				 struct psd_error *err)
 {
@@ -335,9 +334,9 @@ static enum psd_status join_node(const struct psd_transport_join *join, struct p
 	return status;
 }
 
-/* ---- carrying ---- */
+/* ---- transfer ---- */
 
-/* A peer whose buffer is full of such bytes is awake; one that is gone hears nothing. */
+/* A peer whose buffer is full of such bytes is awake; a peer that is gone hears nothing. */
 static void wake(const struct psd_carrier *carrier)
 {
 	(void)send(carrier->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -370,14 +369,14 @@ static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec se
 	return n_read < 0 && errno == EAGAIN && shared->is_over ? 0 : n_read;
 }
 
-/* A line that waits for nothing still hears of the end. */
+/* A connection that waits for nothing still reports its end. */
 static uint32_t events(const struct psd_carrier *carrier, bool reads, bool sends)
 {
 	(void)carrier;
 	return reads || sends ? (uint32_t)EPOLLIN : (uint32_t)EPOLLRDHUP;
 }
 
-/* Both ways, whatever the first says: who is to be woken has to say so. */
+/* Calls both: each must announce its sleep. */
 static bool is_ready(struct psd_carrier *carrier, bool reads, bool sends)
 {
 	struct shared *shared = carrier->own;
@@ -387,8 +386,8 @@ static bool is_ready(struct psd_carrier *carrier, bool reads, bool sends)
 	return may_read || may_send;
 }
 
-/* The peer goes without having read what was to wake it: that is its end as well, and no error. Once closed on this
- * side, too, the descriptor tells of it whatever is watched. */
+/* A peer that leaves without reading all wake-up bytes causes ECONNRESET, which is its end and no error. Closing this
+ * side too makes the descriptor report it whatever is watched. */
 static void hear(struct psd_carrier *carrier)
 {
 	struct shared *shared = carrier->own;
@@ -401,7 +400,7 @@ static void hear(struct psd_carrier *carrier)
 	(void)shutdown(carrier->fd, SHUT_RDWR);
 }
 
-/* A tube wakes seldom as it is. */
+/* The ring wakes seldom anyway. */
 static void set_limit(struct psd_carrier *carrier, size_t bytes)
 {
 	(void)carrier, (void)bytes;

@@ -15,7 +15,7 @@
 
 #define BACKLOG 1024
 
-/* Where an error happened: "10.0.0.4:4711", "[fe80::1]:4711", "node17:4711". */
+/* Name of an address in errors: "10.0.0.4:4711", "[fe80::1]:4711", "node17:4711". */
 struct endpoint {
 	char text[300];
 };
@@ -47,8 +47,7 @@ char *psd_socket_congestion(int fd, char text[PSD_SOCKET_CONGESTION_MAX])
 	return text;
 }
 
-/* Whether cubic is there, and everybody may choose it, is the machine's decision; Reno always is, and as good on short
- * ways. */
+/* Prefers cubic, if the machine allows it; Reno always exists, and is as good on short paths. */
 static void choose_congestion(int fd)
 {
 	char name[PSD_SOCKET_CONGESTION_MAX];
@@ -59,7 +58,7 @@ static void choose_congestion(int fd)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 }
 
-/* Before connect or listen, since a connection's window scale follows from its buffer. Returns 0 or an errno. */
+/* Call before connect or listen: the window scale follows from the buffer. Returns 0 or an errno. */
 static int set_options(int fd, const struct psd_socket_options *options)
 {
 	const int is_on = 1, send_bytes = (int)options->send_buffer_bytes,
@@ -194,7 +193,7 @@ int psd_socket_error(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_bytes) < 0 ? errno : error;
 }
 
-/* Nobody listens yet, the interface is not up yet. */
+/* Nobody listens yet, or the interface is not up yet. */
 bool psd_socket_may_pass(int error)
 {
 	return error == ECONNREFUSED || error == ECONNRESET || error == ECONNABORTED || error == EHOSTUNREACH ||
@@ -228,7 +227,7 @@ int psd_socket_accept(int listener, const struct psd_socket_options *options, in
 	return 0;
 }
 
-/* ---- talking before the streams take over ---- */
+/* ---- messages of a few bytes ---- */
 
 bool psd_socket_await(int fd, double until_sec)
 {

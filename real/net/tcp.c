@@ -1,4 +1,4 @@
-/* The kernel does it all; any stream socket will do. */
+/* Transport over the kernel's stream sockets, of any kind. */
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,7 +19,7 @@ static enum psd_status take_all(const struct psd_transport_join *join, struct ps
 
 static struct msghdr message_of(const struct iovec segments[], unsigned n_segments)
 {
-	return (struct msghdr){.msg_iov = (struct iovec *)segments, .msg_iovlen = n_segments}; /* which are only read */
+	return (struct msghdr){.msg_iov = (struct iovec *)segments, .msg_iovlen = n_segments}; /* read only */
 }
 
 static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec segments[], unsigned n_segments)
@@ -53,7 +53,7 @@ static void nothing(struct psd_carrier *carrier)
 	(void)carrier;
 }
 
-/* Without these two all is as right, only dearer. */
+/* An optimisation, as is the next one; errors do not matter. */
 static void set_low_water(struct psd_carrier *carrier, size_t bytes)
 {
 	const int low_water_bytes = (int)bytes;
@@ -65,7 +65,7 @@ static void limit_unsent(struct psd_carrier *carrier, size_t bytes)
 {
 	const int unsent_bytes = (int)bytes;
 
-	/* sockets of tests are no TCP */
+	/* tests use other sockets than TCP */
 	(void)setsockopt(carrier->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof(unsent_bytes));
 }
 

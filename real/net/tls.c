@@ -1,7 +1,7 @@
-/* Between hosts that share a secret (real/net/secret.h): TLS's records instead of plain bytes. A record that TLS has
- * made cannot be taken back. What the socket does not take of it stays here until there is room, and counts as sent.
- * Records are read into TLS's memory, several at a time, so that there may be more to read when the socket is empty.
- * A lock lets one thread send while another receives: a session is one thread's at a time. */
+/* Transport between hosts that share a secret (real/net/secret.h): TLS records in place of plain bytes. A finished
+ * record cannot be withdrawn: bytes that the socket does not take wait here, and count as sent. TLS reads several
+ * records at once, so data may be left when the socket is empty. A lock lets one thread send while another receives,
+ * since a session is for one thread at a time. */
 #define _GNU_SOURCE
 #include "real/net/secret.h"
 #include "real/net/transport.h"
@@ -21,23 +21,23 @@
 
 enum {
 	RECORD_BYTES = SSL3_RT_MAX_PLAIN_LENGTH,
-	SENT_AT_ONCE_BYTES = 4 * RECORD_BYTES, /* a call of the system for each costs as much as its cipher */
+	SENT_AT_ONCE_BYTES = 4 * RECORD_BYTES, /* amortises the system call */
 	READ_AT_ONCE_BYTES = 4 * SSL3_RT_MAX_PACKET_SIZE,
 };
 
-/* A carrier's own. */
+/* State of one carrier. */
 struct tls {
 	pthread_mutex_t mutex;
 	SSL *ssl;
-	size_t n_flushed;     /* of the bytes in its memory */
-	uint64_t renew_bytes; /* that one key may seal */
+	size_t n_flushed;     /* bytes of its memory already sent */
+	uint64_t renew_bytes; /* limit for one key */
 	uint64_t sealed_bytes;
-	bool is_drained;  /* what is left of the last record waits for more from the socket */
-	int error_number; /* of receiving, behind bytes that were right; 0: none */
+	bool is_drained;  /* the rest of a record waits for the socket */
+	int error_number; /* error of receiving, behind valid bytes; 0: none */
 	uint8_t record[RECORD_BYTES];
 };
 
-/* ---- what TLS has made ---- */
+/* ---- TLS output ---- */
 
 static size_t waiting_bytes(const struct tls *tls)
 {
@@ -46,7 +46,7 @@ static size_t waiting_bytes(const struct tls *tls)
 	return (size_t)BIO_get_mem_data(SSL_get_wbio(tls->ssl), &bytes) - tls->n_flushed;
 }
 
-/* As much as the socket takes. Returns an errno of its, or 0. */
+/* Sends all that the socket takes. Returns 0 or an errno. */
 static int flush(struct tls *tls, int fd, bool has_more)
 {
 	char *bytes;
@@ -69,7 +69,7 @@ static int flush(struct tls *tls, int fd, bool has_more)
 
 /* ---- sending ---- */
 
-/* The next bytes of the pieces, at most a record, in one place: theirs or that of the carrier. */
+/* Next bytes of the segments, at most a record, contiguous: in place, or copied to the carrier's buffer. */
 static size_t take_record(struct tls *tls, const struct iovec segments[], unsigned n_segments, unsigned *at,
 			  size_t *offset, const uint8_t **record)
 {
@@ -97,7 +97,7 @@ static size_t take_record(struct tls *tls, const struct iovec segments[], unsign
 	return n_bytes;
 }
 
-/* Both ends go on to the next key here. */
+/* Both ends change to the next key here. */
 static bool seal(struct tls *tls, const uint8_t *bytes, size_t n_bytes)
 {
 	size_t n_written;
@@ -112,7 +112,7 @@ static bool seal(struct tls *tls, const uint8_t *bytes, size_t n_bytes)
 	return SSL_write_ex(tls->ssl, bytes, n_bytes, &n_written) == 1 && n_written == n_bytes;
 }
 
-/* Until the socket takes no more. Returns the bytes, or -1 with errno. */
+/* Sends until the socket takes no more. Returns the bytes, or -1 with errno. */
 static ssize_t send_records(struct tls *tls, const struct psd_carrier *carrier, const struct iovec segments[],
 			    unsigned n_segments)
 {
@@ -151,7 +151,7 @@ static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec segme
 
 /* ---- receiving ---- */
 
-/* 0: as many as were wanted. A peer that goes without a word of TLS has gone as well. */
+/* 0: no error. A peer that closes without a TLS alert has closed as well. */
 static int error_of(const struct tls *tls, int result)
 {
 	const int error = errno;
@@ -206,7 +206,7 @@ static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec se
 	pthread_mutex_lock(&tls->mutex);
 	n_read = receive_records(tls, segments, n_segments);
 	error = errno;
-	(void)flush(tls, carrier->fd, false); /* a new key of the peer's may ask for one of ours */
+	(void)flush(tls, carrier->fd, false); /* a new key of the peer may require one of ours */
 	pthread_mutex_unlock(&tls->mutex);
 	errno = error;
 	return n_read;
@@ -230,7 +230,7 @@ static uint32_t events(const struct psd_carrier *carrier, bool reads, bool sends
 	return (reads ? (uint32_t)EPOLLIN : 0u) | (sends || holds(carrier) ? (uint32_t)EPOLLOUT : 0u);
 }
 
-/* Of a record that is not complete the socket tells when the rest of it comes. */
+/* The socket reports the rest of an incomplete record. */
 static bool is_ready(struct psd_carrier *carrier, bool reads, bool sends)
 {
 	struct tls *tls = carrier->own;
@@ -243,7 +243,7 @@ static bool is_ready(struct psd_carrier *carrier, bool reads, bool sends)
 	return reads && has_more;
 }
 
-/* An error comes again when something is sent or received. */
+/* An error returns with the next send or receive. */
 static void hear(struct psd_carrier *carrier)
 {
 	struct tls *tls = carrier->own;
@@ -253,7 +253,7 @@ static void hear(struct psd_carrier *carrier)
 	pthread_mutex_unlock(&tls->mutex);
 }
 
-/* Up to a record of what is missing may be in TLS's memory already, where the kernel does not count it. */
+/* TLS may hold up to a record already, which the kernel does not count. */
 static void set_low_water(struct psd_carrier *carrier, size_t bytes)
 {
 	psd_transport_tcp.set_low_water(carrier, bytes > SSL3_RT_MAX_PACKET_SIZE ? bytes - SSL3_RT_MAX_PACKET_SIZE : 1);
@@ -264,7 +264,7 @@ static void limit_unsent(struct psd_carrier *carrier, size_t bytes)
 	psd_transport_tcp.limit_unsent(carrier, bytes);
 }
 
-/* ---- from the beginning to the end ---- */
+/* ---- opening and closing ---- */
 
 static void release(struct psd_carrier *carrier)
 {
@@ -277,7 +277,7 @@ static void release(struct psd_carrier *carrier)
 	carrier->own = NULL;
 }
 
-/* False: out of memory. */
+/* Returns false when memory runs out. */
 static bool take(struct psd_carrier *carrier, struct ssl_st *ssl, uint64_t renew_bytes)
 {
 	struct tls *tls = calloc(1, sizeof(*tls));
@@ -297,7 +297,7 @@ static bool take(struct psd_carrier *carrier, struct ssl_st *ssl, uint64_t renew
 	return true;
 }
 
-/* Nobody is carried without: each has had a session since it was connected. */
+/* Every carrier must have a session since it was connected. */
 static enum psd_status take_all(const struct psd_transport_join *join, struct psd_carrier carriers[],
 				struct psd_error *err)
 {
@@ -310,7 +310,7 @@ static enum psd_status take_all(const struct psd_transport_join *join, struct ps
 			continue;
 		ssl = psd_secret_take(secret, carriers[i].fd);
 		if (!ssl)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a connection knows no secret");
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a connection has no TLS session");
 		if (!take(&carriers[i], ssl, psd_secret_renews_after(secret)))
 			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for connections");
 	}
@@ -334,7 +334,7 @@ const struct psd_transport psd_transport_tls = {
 
 #else
 
-/* No secret is ever loaded. */
+/* Without TLS no secret is ever loaded. */
 static enum psd_status take_none(const struct psd_transport_join *join, struct psd_carrier carriers[],
 				 struct psd_error *err)
 {

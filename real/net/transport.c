@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-/* What is better first. */
+/* Preferred transports first. */
 static const struct psd_transport *const transports[] = {&psd_transport_shared, &psd_transport_tls, &psd_transport_tcp,
 							 NULL};
 

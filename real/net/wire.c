@@ -1,8 +1,9 @@
-/* Byte by byte, so that alignment and the machine's byte order do not matter. */
+/* Fields are written byte by byte, so alignment and byte order of the machine do not matter. */
 #include "real/net/wire.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 static uint8_t *put(uint8_t *at, uint64_t value, unsigned n_bytes)
@@ -22,20 +23,59 @@ static uint64_t get(const uint8_t **at, unsigned n_bytes)
 	return value;
 }
 
-static uint64_t bits_of(double number)
+/* A field of a payload: a number of 4 or 8 bytes (a double by its bits), padding, or longer bytes as they are. */
+struct field {
+	unsigned offset, n_bytes; /* n_bytes 0: behind the last one */
+	bool is_padding;
+};
+
+#define FIELD(kind, member, n_bytes)                                                                                   \
+	{                                                                                                              \
+		offsetof(struct psd_wire_##kind, member), n_bytes, false                                               \
+	}
+#define PADDING                                                                                                        \
+	{                                                                                                              \
+		0, 4, true                                                                                             \
+	}
+
+static const struct field hello[] = {FIELD(hello, host, 4),
+				     FIELD(hello, n_hosts, 4),
+				     FIELD(hello, connection, 4),
+				     FIELD(hello, attempt, 4),
+				     FIELD(hello, terms_bytes, 8),
+				     FIELD(hello, first_iteration, 4),
+				     PADDING,
+				     {0}};
+static const struct field clock[] = {
+	FIELD(clock, sec, 8), FIELD(clock, rtt_sec, 8), FIELD(clock, is_last, 4), PADDING, {0}};
+static const struct field report[] = {
+	FIELD(report, loss, 8), FIELD(report, correct, 4), PADDING, FIELD(report, digest, 8), {0}};
+static const struct field rates[] = {FIELD(rates, number, 4), PADDING, FIELD(rates, bps[0], 8), FIELD(rates, bps[1], 8),
+				     FIELD(rates, bps[2], 8), {0}};
+static const struct field bye[] = {FIELD(bye, sent_bytes, 8), FIELD(bye, received_bytes, 8), {0}};
+static const struct field failed[] = {FIELD(failed, host, 4),
+				      FIELD(failed, n_hosts, 4),
+				      FIELD(failed, hosts_hash, 8),
+				      FIELD(failed, words, PSD_WIRE_WORDS_MAX),
+				      {0}};
+static const struct field transport[] = {{0, PSD_WIRE_TRANSPORT_BYTES, false}, {0}};
+static const struct field invitation[] = {{0, PSD_WIRE_INVITATION_BYTES, false}, {0}};
+static const struct field none[] = {{0}};
+
+static const struct field *fields_of(enum psd_wire_kind kind)
 {
-	uint64_t bits;
+	static const struct field *const payloads[PSD_WIRE_KINDS] = {
+		[PSD_WIRE_HELLO] = hello,
+		[PSD_WIRE_CLOCK] = clock,
+		[PSD_WIRE_REPORT] = report,
+		[PSD_WIRE_RATES] = rates,
+		[PSD_WIRE_BYE] = bye,
+		[PSD_WIRE_FAILED] = failed,
+		[PSD_WIRE_TRANSPORT] = transport,
+		[PSD_WIRE_INVITATION] = invitation,
+	};
 
-	memcpy(&bits, &number, sizeof(bits));
-	return bits;
-}
-
-static double double_of(uint64_t bits)
-{
-	double number;
-
-	memcpy(&number, &bits, sizeof(number));
-	return number;
+	return payloads[kind] ? payloads[kind] : none;
 }
 
 uint64_t psd_wire_chunks(uint64_t length_bytes)
@@ -65,16 +105,13 @@ void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HE
 	put(at, head->length_bytes, 8);
 }
 
-static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
+size_t psd_wire_payload_bytes(enum psd_wire_kind kind)
 {
-	static const uint64_t small[PSD_WIRE_KINDS] = {
-		[PSD_WIRE_HELLO] = PSD_WIRE_HELLO_BYTES,   [PSD_WIRE_CLOCK] = PSD_WIRE_CLOCK_BYTES,
-		[PSD_WIRE_REPORT] = PSD_WIRE_REPORT_BYTES, [PSD_WIRE_BYE] = PSD_WIRE_BYE_BYTES,
-		[PSD_WIRE_FAILED] = PSD_WIRE_FAILED_BYTES, [PSD_WIRE_WAY] = PSD_WIRE_WAY_BYTES,
-		[PSD_WIRE_LINES] = PSD_WIRE_LINES_BYTES,   [PSD_WIRE_INVITATION] = PSD_WIRE_INVITATION_BYTES,
-	};
+	size_t n_bytes = 0;
 
-	return kind == PSD_WIRE_DATA || length_bytes == small[kind]; /* the program knows those of tensors */
+	for (const struct field *field = fields_of(kind); field->n_bytes > 0; field++)
+		n_bytes += field->n_bytes;
+	return n_bytes;
 }
 
 enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head,
@@ -100,7 +137,7 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 	if (kind >= PSD_WIRE_KINDS)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of unknown kind %u", kind);
 	decoded.kind = (enum psd_wire_kind)kind;
-	if (!is_length_right(decoded.kind, decoded.length_bytes))
+	if (kind != PSD_WIRE_DATA && decoded.length_bytes != psd_wire_payload_bytes(decoded.kind))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of kind %u with %" PRIu64 " bytes",
 				     kind, decoded.length_bytes);
 	if (decoded.chunk >= (decoded.kind == PSD_WIRE_DATA ? psd_wire_chunks(decoded.length_bytes) : 1))
@@ -116,99 +153,57 @@ enum psd_status psd_wire_status(const struct psd_wire_head *head)
 	return head->part > PSD_OK && head->part <= PSD_ELOST ? (enum psd_status)head->part : PSD_ERUN;
 }
 
-void psd_wire_encode_hello(const struct psd_wire_hello *hello, uint8_t bytes[PSD_WIRE_HELLO_BYTES])
+static uint64_t load(const char *from, unsigned n_bytes)
 {
-	uint8_t *at = put(put(put(bytes, hello->host, 4), hello->n_hosts, 4), hello->line, 4);
+	uint32_t number;
+	uint64_t long_number;
 
-	at = put(put(at, hello->attempt, 4), hello->terms_bytes, 8);
-	put(put(at, hello->first_iteration, 4), 0, 4);
+	if (n_bytes == sizeof(number)) {
+		memcpy(&number, from, sizeof(number));
+		return number;
+	}
+	memcpy(&long_number, from, sizeof(long_number));
+	return long_number;
 }
 
-struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_BYTES])
+static void store(char *to, unsigned n_bytes, uint64_t long_number)
 {
-	struct psd_wire_hello hello = {.host = (uint32_t)get(&bytes, 4)};
+	const uint32_t number = (uint32_t)long_number;
 
-	hello.n_hosts = (uint32_t)get(&bytes, 4);
-	hello.line = (uint32_t)get(&bytes, 4);
-	hello.attempt = (uint32_t)get(&bytes, 4);
-	hello.terms_bytes = get(&bytes, 8);
-	hello.first_iteration = (uint32_t)get(&bytes, 4);
-	return hello;
+	if (n_bytes == sizeof(number))
+		memcpy(to, &number, sizeof(number));
+	else
+		memcpy(to, &long_number, sizeof(long_number));
 }
 
-void psd_wire_encode_clock(const struct psd_wire_clock *clock, uint8_t bytes[PSD_WIRE_CLOCK_BYTES])
+void psd_wire_encode_payload(enum psd_wire_kind kind, const void *payload, uint8_t bytes[])
 {
-	put(put(put(put(bytes, bits_of(clock->sec), 8), bits_of(clock->rtt_sec), 8), clock->is_last, 4), 0, 4);
+	for (const struct field *field = fields_of(kind); field->n_bytes > 0; field++) {
+		const char *from = (const char *)payload + field->offset;
+
+		if (field->n_bytes > sizeof(uint64_t))
+			memcpy(bytes, from, field->n_bytes);
+		else
+			put(bytes, field->is_padding ? 0 : load(from, field->n_bytes), field->n_bytes);
+		bytes += field->n_bytes;
+	}
 }
 
-struct psd_wire_clock psd_wire_decode_clock(const uint8_t bytes[PSD_WIRE_CLOCK_BYTES])
+union psd_wire_payload psd_wire_decode_payload(enum psd_wire_kind kind, const uint8_t bytes[])
 {
-	struct psd_wire_clock clock = {.sec = double_of(get(&bytes, 8))};
+	union psd_wire_payload payload = {.raw = {0}};
 
-	clock.rtt_sec = double_of(get(&bytes, 8));
-	clock.is_last = (uint32_t)get(&bytes, 4);
-	return clock;
-}
+	for (const struct field *field = fields_of(kind); field->n_bytes > 0; field++) {
+		const uint8_t *at = bytes;
+		char *to = (char *)&payload + field->offset;
 
-void psd_wire_encode_report(const struct psd_wire_report *report, uint8_t bytes[PSD_WIRE_REPORT_BYTES])
-{
-	put(put(put(put(bytes, bits_of(report->loss), 8), report->correct, 4), 0, 4), report->digest, 8);
-}
-
-struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPORT_BYTES])
-{
-	struct psd_wire_report report = {.loss = double_of(get(&bytes, 8))};
-
-	report.correct = (uint32_t)get(&bytes, 4);
-	bytes += 4;
-	report.digest = get(&bytes, 8);
-	return report;
-}
-
-void psd_wire_encode_lines(const struct psd_wire_lines *lines, uint8_t bytes[PSD_WIRE_LINES_BYTES])
-{
-	uint8_t *at = put(put(bytes, lines->number, 4), 0, 4);
-
-	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++)
-		at = put(at, bits_of(lines->bps[i]), 8);
-}
-
-struct psd_wire_lines psd_wire_decode_lines(const uint8_t bytes[PSD_WIRE_LINES_BYTES])
-{
-	struct psd_wire_lines lines = {.number = (uint32_t)get(&bytes, 4)};
-
-	bytes += 4;
-	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++)
-		lines.bps[i] = double_of(get(&bytes, 8));
-	return lines;
-}
-
-void psd_wire_encode_bye(const struct psd_wire_bye *bye, uint8_t bytes[PSD_WIRE_BYE_BYTES])
-{
-	put(put(bytes, bye->sent_bytes, 8), bye->received_bytes, 8);
-}
-
-struct psd_wire_bye psd_wire_decode_bye(const uint8_t bytes[PSD_WIRE_BYE_BYTES])
-{
-	struct psd_wire_bye bye;
-
-	bye.sent_bytes = get(&bytes, 8);
-	bye.received_bytes = get(&bytes, 8);
-	return bye;
-}
-
-void psd_wire_encode_failed(const struct psd_wire_failed *failed, uint8_t bytes[PSD_WIRE_FAILED_BYTES])
-{
-	memcpy(put(put(put(bytes, failed->host, 4), failed->n_hosts, 4), failed->hosts_hash, 8), failed->words,
-	       sizeof(failed->words));
-}
-
-struct psd_wire_failed psd_wire_decode_failed(const uint8_t bytes[PSD_WIRE_FAILED_BYTES])
-{
-	struct psd_wire_failed failed = {.host = (uint32_t)get(&bytes, 4)};
-
-	failed.n_hosts = (uint32_t)get(&bytes, 4);
-	failed.hosts_hash = get(&bytes, 8);
-	memcpy(failed.words, bytes, sizeof(failed.words) - 1);
-	return failed;
+		if (field->n_bytes > sizeof(uint64_t))
+			memcpy(to, bytes, field->n_bytes);
+		else if (!field->is_padding)
+			store(to, field->n_bytes, get(&at, field->n_bytes));
+		bytes += field->n_bytes;
+	}
+	if (kind == PSD_WIRE_FAILED)
+		payload.failed.words[PSD_WIRE_WORDS_MAX - 1] = '\0';
+	return payload;
 }

@@ -1,4 +1,4 @@
-/* Files count by their contents: as a whole, large data by some of its bytes. */
+/* Files count by their contents: small ones as a whole, large data by samples of their bytes. */
 #include "real/session/agreed_terms.h"
 
 #include <inttypes.h>
@@ -142,16 +142,16 @@ void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph,
 				       (uint64_t)program->ops[i].item);
 		hash = psd_hash_number(hash, (uint64_t)program->ops[i].turn);
 	}
-	if (program->plan->compress) { /* which says what residuals and velocities are of, and operations do not */
+	if (program->plan->compress) { /* tells what residuals and velocities belong to; operations do not */
 		hash = psd_hash_bytes(hash, program->plan->compression->name, strlen(program->plan->compression->name));
 		hash = psd_hash_number(hash, program->plan->block.elements);
 		hash = psd_hash_number(hash, (uint64_t)program->plan->compress->momentum);
 	}
-	if (program->plan->staleness) /* so many sums are in a checkpoint */
+	if (program->plan->staleness) /* this many sums are in a checkpoint */
 		hash = psd_hash_number(psd_hash_bytes(hash, "late", strlen("late")), program->plan->staleness);
 	if (program->plan->low_rank)
 		hash = psd_hash_number(psd_hash_bytes(hash, "low rank", strlen("low rank")), program->plan->low_rank);
-	if (program->plan->is_adaptive) /* histories are means of gradients */
+	if (program->plan->is_adaptive) /* moments depend on the mean over workers */
 		hash = psd_hash_number(hash, 1);
 	psd_text_add(text, "program: %016" PRIx64 "\n", hash);
 }

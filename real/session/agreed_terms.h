@@ -1,27 +1,27 @@
-/* What hosts must have in common for what they run: keys of the scenario, and contents of the files they name. */
+/* Terms of a run: scenario keys and file contents that must be equal on all hosts. */
 #ifndef PSD_REAL_AGREED_TERMS_H
 #define PSD_REAL_AGREED_TERMS_H
 
 #include "engine/base/text.h"
 #include "engine/case/case.h"
 
-/* Lines of psd_scenario_add_agreed(). Reads the graph's and the profile's file, opens the data set: errors as there. */
+/* Adds the lines of psd_scenario_add_agreed(). Reads the graph's and the profile's file and opens the data set; errors
+ * as there. */
 enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,
 			      uint32_t n_iterations, struct psd_error *err) PSD_MUST_CHECK;
-/* Lines: hosts that go on from other checkpoints than each other, by iterations, by the run that wrote them or by its
- * number of hosts, would wait for each other without end, or train with parameters of their own. from_hosts: 0: they
- * go on from their own. */
+/* Adds the checkpoint that the run resumes from: hosts with different ones would wait for each other for ever, or train
+ * with different parameters. from_hosts: 0: each host has its own file. */
 void psd_terms_add_start(struct psd_text *text, uint32_t first_iteration, uint64_t run_hash, unsigned from_hosts);
-/* A line: hosts go on from checkpoints that all have. every_iterations: 0: none are written. */
+/* Adds the interval of checkpoints, since hosts resume from one that all have. every_iterations: 0: none are
+ * written. */
 void psd_terms_add_save(struct psd_text *text, uint32_t every_iterations);
-/* A line: who does not join again leaves those waiting who do. */
+/* Adds the number of restarts: all hosts must join again, or none. */
 void psd_terms_add_restarts(struct psd_text *text, uint32_t n_restarts);
-/* A line: who takes a host for silent sooner than that host speaks ends a run that goes on. */
+/* Adds the stall limit: a host with a shorter one would end a run that goes on. */
 void psd_terms_add_stall(struct psd_text *text, double stall_sec);
-/* The network whose parameters a checkpoint has: kinds of layers and sizes of tensors, whatever they are called. Pure.
- */
+/* Hash of the model that a checkpoint belongs to: layer kinds and tensor sizes, without names. Pure. */
 uint64_t psd_terms_hash_model(const struct psd_graph *graph);
-/* A line of the program, which equal scenarios make equal unless the versions differ. */
+/* Adds a hash of the program, equal for equal scenarios unless versions differ. */
 void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph, const struct psd_program *program);
 
 #endif

@@ -19,9 +19,9 @@
 #define HOST_NAME      "host-%u-of-%u.safetensors"
 #define PART_SUFFIX    ".part"
 
-/* The longest of those names, with what a writer puts behind it. */
+/* longest name, with the suffix of a temporary file */
 enum { NAME_MAX_BYTES = 64 };
-/* The processes of a run that was killed end within that. */
+/* The processes of a killed run end within this time. */
 enum { LOCK_TRIES = 20, LOCK_TRY_MS = 100 };
 
 /* ---- paths ---- */
@@ -92,7 +92,7 @@ enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, 
 	}
 	close(folder);
 	return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
-			     "another run keeps its checkpoints there at this time");
+			     "another run keeps its checkpoints there now");
 }
 
 enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,
@@ -103,9 +103,9 @@ enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, 
 	return make_folder(path.text, err);
 }
 
-/* ---- what is there ---- */
+/* ---- listing ---- */
 
-/* Whether it is exactly such a name. */
+/* True if the name has exactly this form. */
 static bool is_iteration(const char *name, uint32_t *iterations)
 {
 	char again[NAME_MAX_BYTES];
@@ -126,7 +126,7 @@ static bool is_host(const char *name, struct psd_checkpoint_host *host)
 	return !strcmp(name, again);
 }
 
-/* Calls visit with each folder of an iteration. False: errno. */
+/* Calls visit with each iteration's folder. Returns false with errno. */
 static bool visit_iterations(const char *folder, void (*visit)(void *context, int parent_fd, uint32_t iterations),
 			     void *context)
 {
@@ -153,10 +153,10 @@ struct search {
 	struct psd_checkpoint_host host;
 	uint32_t below_iterations; /* 0: all */
 	struct psd_checkpoints_found found;
-	struct psd_checkpoint_set own, complete; /* the newest of this host; of all hosts of its number */
-	struct psd_checkpoint_set others;	 /* of all of another number */
-	unsigned n_iterations;			 /* that any of this run's hosts has */
-	bool has_others;			 /* files of this run's other hosts */
+	struct psd_checkpoint_set own, complete; /* newest of this host; newest complete one of as many hosts */
+	struct psd_checkpoint_set others;	 /* newest complete one of another number of hosts */
+	unsigned n_iterations;			 /* iterations for which any of this run's hosts has a file */
+	bool has_others;			 /* files of this run's other hosts were found */
 	struct listing listing;
 	bool is_out_of_memory;
 };
@@ -184,7 +184,7 @@ static int compare_hosts(const void *left, const void *right)
 	return one->host == other->host ? 0 : one->host < other->host ? -1 : 1;
 }
 
-/* Whose files are there, by their runs' numbers of hosts. */
+/* Sorts the files by their runs' numbers of hosts. */
 static void list(struct search *search, DIR *entries)
 {
 	struct listing *listing = &search->listing;
@@ -212,7 +212,7 @@ static void keep_newer(struct psd_checkpoint_set *newest, struct psd_checkpoint_
 		*newest = set;
 }
 
-/* n files, in order, of one number of hosts. */
+/* n files, in order, of runs with one number of hosts. */
 static void look_at(struct search *search, uint32_t iterations, const struct psd_checkpoint_host hosts[], uint32_t n)
 {
 	const bool counts = search->below_iterations == 0 || iterations < search->below_iterations;
@@ -255,7 +255,7 @@ static void look_into(void *context, int parent_fd, uint32_t iterations)
 	}
 }
 
-/* Where all files of some run are here, hosts share the folder. */
+/* A complete set of files means that the hosts share the folder. */
 static void choose_newest(struct search *search)
 {
 	struct psd_checkpoints_found *found = &search->found;
@@ -285,25 +285,25 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 	return PSD_OK;
 }
 
-/* ---- what is not needed any more ---- */
+/* ---- removing old files ---- */
 
 struct own_files {
 	struct psd_checkpoint_host host;
-	uint32_t iterations; /* of the one that was written, or that the host goes on from */
+	uint32_t iterations; /* just written, or resumed from */
 	unsigned n_before;
-	/* The newest before that, in this order; 0: there are fewer. */
+	/* The newest before that, in this order; 0: none. */
 	uint32_t before[PSD_CHECKPOINTS_KEPT_WITH_SERVERS];
-	int error_number; /* why one stayed; 0: none did */
+	int error_number; /* error of a file that stayed; 0: none */
 };
 
-/* Of a run with another number of hosts each file is one host's. */
+/* A file of a run with another number of hosts belongs to one host of this run. */
 static bool is_own(const struct own_files *own, struct psd_checkpoint_host one)
 {
 	return one.n_hosts == own->host.n_hosts ? one.host == own->host.host
 						: one.host % own->host.n_hosts == own->host.host;
 }
 
-/* Whether it is what a writer that was killed has left. */
+/* True if a killed writer has left it. */
 static bool is_part(const char *name, struct psd_checkpoint_host *host)
 {
 	const size_t length = strlen(name), behind = strlen(PART_SUFFIX);
@@ -339,7 +339,8 @@ static void find_before(void *context, int parent_fd, uint32_t iterations)
 		}
 }
 
-/* An older one's folder goes with the last host's file. A later one stays: another host may be about to write there. */
+/* An older folder is removed with the last host's file. A later one stays, since another host may be about to write
+ * there. */
 static void remove_own(struct own_files *own, int parent_fd, uint32_t iterations)
 {
 	DIR *entries = open_iteration(parent_fd, iterations);
@@ -398,9 +399,8 @@ enum psd_status psd_checkpoint_drop_later(const struct psd_checkpoints *checkpoi
 
 	if (!visit_iterations(checkpoints->folder, remove_later, &own))
 		own.error_number = errno;
-	return own.error_number == 0
-		       ? PSD_OK
-		       : psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
-				       "host %u's checkpoints of later iterations cannot be taken away: %s", host.host,
-				       strerror(own.error_number));
+	return own.error_number == 0 ? PSD_OK
+				     : psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
+						     "host %u's checkpoints of later iterations cannot be removed: %s",
+						     host.host, strerror(own.error_number));
 }

@@ -28,7 +28,7 @@ static void count_travelling(const struct psd_chunk_selection *selection, struct
 	}
 }
 
-/* From is_chosen the rest. */
+/* Computes the other fields from is_chosen. */
 static void complete(const struct psd_chunk_selection *selection, struct psd_chunk_selection_table *table)
 {
 	count_travelling(selection, table);
@@ -38,7 +38,7 @@ static void complete(const struct psd_chunk_selection *selection, struct psd_chu
 
 void psd_chunk_selection_go_on(struct psd_chunk_selection *selection, uint32_t iteration)
 {
-	const uint8_t *bytes = (const uint8_t *)selection->now.is_chosen; /* a file may have any in them */
+	const uint8_t *bytes = (const uint8_t *)selection->now.is_chosen; /* a file may contain any byte */
 
 	for (uint32_t c = 0; c < selection->plan->n_chunks; c++)
 		selection->now.is_chosen[c] = bytes[c] != 0;
@@ -67,7 +67,7 @@ enum psd_status psd_chunk_selection_open(struct psd_chunk_selection *selection, 
 	return PSD_OK;
 }
 
-/* Of the chunks, in the iteration after the one that the choice holds for. */
+/* Chunks to select for the next iteration. */
 static uint64_t n_kept(const struct psd_chunk_selection *selection)
 {
 	return psd_chunks_kept(selection->plan->sparse, selection->plan->n_chunks, (uint64_t)selection->iteration + 1);
@@ -80,7 +80,7 @@ void psd_chunk_selection_prepare(struct psd_chunk_selection *selection, const fl
 	complete(selection, &selection->next);
 }
 
-/* Whole chunks before smaller ones; returns how many are whole. */
+/* Puts whole chunks before smaller ones; returns the number of whole ones. */
 static uint32_t lay_out(struct psd_chunk_selection *selection)
 {
 	const uint64_t whole_elements = selection->plan->sparse->chunk_elements;
@@ -98,7 +98,7 @@ static uint32_t lay_out(struct psd_chunk_selection *selection)
 	return n_whole;
 }
 
-/* The first of a deck, in which whole chunks and smaller ones are shuffled apart; no more of it is shuffled. */
+/* Shuffles whole and smaller chunks apart, only as far as needed, and takes the first. */
 void psd_chunk_selection_draw(struct psd_chunk_selection *selection, uint64_t seed)
 {
 	const uint32_t n = selection->plan->n_chunks, n_drawn = (uint32_t)n_kept(selection),

@@ -1,39 +1,39 @@
-/* Which chunks of a sparse plan's gradients travel: all workers' choice, which each makes by itself from the same
- * norms. Refuses to touch gradients. */
+/* Selection of the chunks of sparse gradients that are sent. Each worker computes the same one from the same norms.
+ * Does not touch gradients. */
 #ifndef PSD_REAL_CHUNK_SELECTION_H
 #define PSD_REAL_CHUNK_SELECTION_H
 
 #include "engine/base/arena.h"
 #include "engine/program/plan.h"
 
-/* One for the iteration that it holds for, one in the making. */
+/* One for the current iteration, one for the next. */
 struct psd_chunk_selection_table {
-	bool *is_chosen;      /* each chunk */
-	uint64_t *travelling; /* of each item so many elements */
-	uint64_t digest;      /* of all choices so far: equal where these are */
+	bool *is_chosen;      /* per chunk */
+	uint64_t *travelling; /* per item: elements to send */
+	uint64_t digest;      /* hash of all selections so far */
 };
 
 struct psd_chunk_selection {
 	const struct psd_plan *plan; /* borrowed */
-	uint32_t iteration;	     /* that the choice holds for */
+	uint32_t iteration;	     /* iteration of `now` */
 	struct psd_chunk_selection_table now, next;
-	uint64_t digest_before; /* that of the iteration before */
-	uint32_t *order;	/* room */
+	uint64_t digest_before; /* the iteration before's */
+	uint32_t *order;	/* scratch */
 };
 
-/* All chunks travel in the first iteration. Lives in the arena. PSD_ENOMEM. */
+/* Selects all chunks, for the first iteration. Memory comes from the arena. PSD_ENOMEM. */
 enum psd_status psd_chunk_selection_open(struct psd_chunk_selection *selection, const struct psd_plan *plan,
 					 struct psd_arena *arena, struct psd_error *err) PSD_MUST_CHECK;
-/* Makes the choice of the iteration after the one that it holds for, from the chunks' norms; nobody sees it yet. */
+/* Prepares the next iteration's selection from the chunks' norms; psd_chunk_selection_adopt() makes it valid. */
 void psd_chunk_selection_prepare(struct psd_chunk_selection *selection, const float norms[]);
-/* The same at random, alike for all with that seed, whole chunks before smaller ones: for a choice that has no norms,
- * as psd_chunks_whole_first() expects it. */
+/* Prepares a random selection, equal for all hosts with the same seed, for runs without norms. Whole chunks come first,
+ * as psd_chunks_whole_first() expects. */
 void psd_chunk_selection_draw(struct psd_chunk_selection *selection, uint64_t seed);
-/* It holds from now on. */
+/* Makes the prepared selection the current one. */
 void psd_chunk_selection_adopt(struct psd_chunk_selection *selection);
-/* The bytes of now.is_chosen and both digests come from a file: the choice holds for that iteration. */
+/* Completes a selection read from a file (now.is_chosen and both digests), for that iteration. */
 void psd_chunk_selection_go_on(struct psd_chunk_selection *selection, uint32_t iteration);
-/* Of the item's elements so many travel; all of them where there is no choice. */
+/* Elements of the item that are sent; all if there is no selection. */
 uint64_t psd_chunk_selection_elements(const struct psd_chunk_selection *selection, const struct psd_plan *plan,
 				      unsigned item);
 

@@ -1,4 +1,4 @@
-/* One mapping, cut twice by the same code: first to count, then to point. */
+/* One mapping, laid out twice by the same code: first to count, then to set pointers. */
 #define _GNU_SOURCE
 #include "real/session/memory.h"
 
@@ -9,7 +9,7 @@
 
 enum {
 	ALIGNMENT_BYTES = 64,
-	HUGE_BLOCK_BYTES = 16 << 20, /* from here on, huge pages that are touched in part waste little */
+	HUGE_BLOCK_BYTES = 16 << 20, /* above this, huge pages waste little */
 	APART_BYTES = 4096 + ALIGNMENT_BYTES,
 	APART_FROM_BYTES = 256 << 10,
 };
@@ -19,8 +19,8 @@ struct cutter {
 	size_t used_bytes;
 };
 
-/* Elements until the next array may begin. What is read side by side must not lie a power of two apart: measured, an
- * update of three such arrays of 128 MiB runs at 5 GB/s instead of 34. */
+/* Distance to the next array in elements. Arrays that are read together must not be a power of two apart: an update of
+ * three such arrays of 128 MiB was measured at 5 GB/s in place of 34. */
 static uint64_t spaced(uint64_t elements)
 {
 	const uint64_t bytes =
@@ -51,7 +51,7 @@ struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned i
 	return (struct psd_range){whole.first + part.first, part.elements};
 }
 
-/* Elements of this host's parts of the slices before one. */
+/* Elements of this host's parts of the slices before this one. */
 static uint64_t part_offset(const struct psd_memory *memory, unsigned item, unsigned slice)
 {
 	uint64_t elements = 0;
@@ -61,7 +61,7 @@ static uint64_t part_offset(const struct psd_memory *memory, unsigned item, unsi
 	return elements;
 }
 
-/* How many gradients a shard keeps apart: every worker's, or every leader's. */
+/* Gradients that a shard keeps apart: one for each worker, or for each leader. */
 static unsigned received_parts(const struct psd_memory *memory, unsigned item)
 {
 	const struct psd_layout *layout = &memory->plan->layout;
@@ -71,7 +71,7 @@ static unsigned received_parts(const struct psd_memory *memory, unsigned item)
 	return memory->plan->items[item].method->joins_nodes ? layout->nodes : layout->workers;
 }
 
-/* Which of them is this worker's. */
+/* Index of this worker's among them. */
 static unsigned received_part(const struct psd_memory *memory, unsigned item, unsigned worker)
 {
 	if (memory->adds_arrivals)
@@ -79,7 +79,7 @@ static unsigned received_part(const struct psd_memory *memory, unsigned item, un
 	return memory->plan->items[item].method->joins_nodes ? psd_layout_node(&memory->plan->layout, worker) : worker;
 }
 
-/* Elements of an iteration's areas that all parts of the slices before one take. */
+/* Elements of all parts' areas for the slices before this one, in one iteration. */
 static uint64_t each_part_offset(const struct psd_memory *memory, unsigned item, unsigned slice)
 {
 	uint64_t elements = 0;
@@ -89,7 +89,7 @@ static uint64_t each_part_offset(const struct psd_memory *memory, unsigned item,
 	return elements;
 }
 
-/* Elements of all workers' top factors; the bottom ones lie behind. */
+/* Elements of all workers' top factors; the bottom ones follow. */
 static uint64_t top_elements(const struct psd_memory *memory, const struct psd_subject *subject)
 {
 	return (uint64_t)memory->plan->layout.workers * subject->batch * subject->columns;
@@ -137,7 +137,7 @@ static uint32_t n_iterations(const struct psd_memory *memory, enum psd_buffer bu
 	return 0;
 }
 
-/* What is added as it comes is not rounded on the way. */
+/* Values that are added on arrival are not rounded. */
 static unsigned value_bytes(const struct psd_memory *memory, enum psd_buffer buffer)
 {
 	if (psd_buffers[buffer].extent == PSD_EXTENT_EACH_PART && memory->adds_arrivals)
@@ -148,7 +148,7 @@ static unsigned value_bytes(const struct psd_memory *memory, enum psd_buffer buf
 static void cut_buffer(struct psd_memory *memory, struct cutter *cutter, unsigned i, enum psd_buffer buffer)
 {
 	const uint64_t n_bytes = psd_memory_elements(memory, i, buffer) * value_bytes(memory, buffer);
-	const uint64_t floats = (n_bytes + sizeof(float) - 1) / sizeof(float); /* that take as much room */
+	const uint64_t floats = (n_bytes + sizeof(float) - 1) / sizeof(float); /* floats of the same size */
 	struct psd_memory_buffer *kept = &memory->items[i].buffers[buffer];
 
 	kept->apart = spaced(floats);
@@ -166,7 +166,7 @@ static bool has_buffer(const struct psd_memory *memory, unsigned item, enum psd_
 {
 	const struct psd_buffer_row *row = &psd_buffers[buffer];
 
-	/* a copy of parameters is the host's own, but where these are rounded on their way */
+	/* a copy of parameters is the host's own, unless they are rounded to travel */
 	if (!psd_plan_keeps(memory->plan, &memory->plan->items[item], buffer) ||
 	    ((row->is_copy || row->is_encoded) && !memory->plan->wire->is_lossy))
 		return false;
@@ -190,8 +190,8 @@ static bool is_beyond_pieces(const struct psd_plan_item *item)
 	return item->n_tensors > PSD_SEGMENTS_MAX;
 }
 
-/* A message may begin and end within any tensor. Where they are too many to be pieces of it they lie without gaps. A
- * lone host sends none. */
+/* True if the item needs memory without gaps: a message may begin within any tensor, and these are too many to be its
+ * segments. A single host sends none. */
 static bool is_whole(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	return psd_layout_hosts(&plan->layout) > 1 && is_beyond_pieces(item);
@@ -211,7 +211,7 @@ static void cut_gradients(const struct psd_plan *plan, struct cutter *cutter, co
 	}
 }
 
-/* Of tensors in no item: backward computes them, nobody reads them. */
+/* Lays out tensors that belong to no item: backward writes them, nobody reads them. */
 static void cut_unread(const struct psd_graph *graph, struct cutter *cutter, float **gradients)
 {
 	for (unsigned t = 0; t < graph->n_tensors; t++)
@@ -295,7 +295,7 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_prog
 	struct cutter cutter = {NULL, 0};
 	enum psd_status status = check_tensors(plan, err);
 
-	assert(program->window > 1); /* the next iteration's first layer waits for something of this one */
+	assert(program->window > 1); /* the next iteration's first layer waits for this one's update */
 	if (status)
 		return status;
 	made.parameters = calloc(plan->graph->n_tensors + 1u, sizeof(*made.parameters));
@@ -333,7 +333,7 @@ unsigned psd_memory_segments(const struct psd_memory *memory, float *const tenso
 {
 	const struct psd_plan_item *subject = &memory->plan->items[item];
 	const uint64_t end = range.first + range.elements;
-	uint64_t first = 0; /* of the tensor, in elements of the item */
+	uint64_t first = 0; /* first element of the tensor in the item */
 	unsigned n_segments = 0;
 
 	for (unsigned i = 0; i < subject->n_tensors; i++) {
@@ -367,7 +367,7 @@ float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer
 	return kept->base + iteration % n_iterations(memory, buffer) * kept->apart;
 }
 
-/* The buffer's values from one of them on. */
+/* Values of the buffer from `first` on. */
 static void *values_from(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
 			 uint64_t element)
 {
@@ -400,7 +400,7 @@ void *psd_memory_member(const struct psd_memory *memory, unsigned item, unsigned
 			unsigned worker)
 {
 	const struct psd_plan_item *subject = &memory->plan->items[item];
-	const unsigned before = worker - memory->host - 1; /* leaders are the first of their nodes */
+	const unsigned before = worker - memory->host - 1; /* a leader is the first of its node */
 
 	return values_from(memory, PSD_BUFFER_MEMBERS, item, iteration,
 			   before * spaced(subject->subject.elements) + psd_plan_slice(subject, slice).first);
@@ -421,7 +421,7 @@ struct psd_moments psd_memory_part_moments(const struct psd_memory *memory, unsi
 	return psd_moments_from(whole, part_offset(memory, item, slice));
 }
 
-/* Top and bottom. */
+/* The segments of top and bottom factors. */
 static unsigned find_factors(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
 			     unsigned sender, struct iovec segments[PSD_SEGMENTS_MAX])
 {
@@ -457,13 +457,13 @@ float *psd_memory_part(const struct psd_memory *memory, unsigned item, unsigned 
 	return base && is_shard(memory) ? base + part_offset(memory, item, slice) : NULL;
 }
 
-/* A copy of parameters that is no memory of its own: the parameters themselves. */
+/* True for a copy of parameters that is the parameters themselves. */
 static bool is_no_copy(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item)
 {
 	return psd_buffers[buffer].is_copy && !memory->items[item].buffers[buffer].base;
 }
 
-/* Of a shard's own part of a slice: in a memory of its own, or where it lies among the parameters. */
+/* Segments of a shard's own part of a slice, in its own buffer or among the parameters. */
 static unsigned find_part(const struct psd_memory *memory, unsigned item, unsigned slice, struct psd_range range,
 			  struct iovec segments[PSD_SEGMENTS_MAX])
 {
@@ -477,7 +477,7 @@ static unsigned find_part(const struct psd_memory *memory, unsigned item, unsign
 	return 1;
 }
 
-/* Of all elements of an item: tensor by tensor, or without gaps in a memory of its own. */
+/* Segments of all elements of an item: tensor by tensor, or one if the buffer has no gaps. */
 static unsigned find_elements(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item,
 			      uint32_t iteration, struct psd_range range, struct iovec segments[PSD_SEGMENTS_MAX])
 {
@@ -514,7 +514,7 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 		segments[0] = (struct iovec){psd_memory_packed_part(memory, item, iteration, sender),
 					     range.elements * value_bytes(memory, buffer)};
 		return 1;
-	case PSD_EXTENT_BLOCK_PART: break; /* never travels */
+	case PSD_EXTENT_BLOCK_PART: break; /* never sent */
 	case PSD_EXTENT_EACH_MEMBER:
 		segments[0] = (struct iovec){psd_memory_member(memory, item, op->slice, iteration, sender),
 					     range.elements * value_bytes(memory, buffer)};

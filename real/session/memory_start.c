@@ -1,17 +1,17 @@
-/* With what values parameters start, on every machine and in every memory the same. */
+/* Initial values of parameters, the same on every machine and in every memory. */
 #include <string.h>
 
 #include "real/data/random.h"
 #include "real/session/memory.h"
 
-/* In [-1, 1), whatever the machine: a hash of the seed, the tensor and the element. */
+/* Uniform in [-1, 1) on any machine: a hash of seed, tensor and element. */
 static float draw(uint64_t key, uint64_t element)
 {
 	return (float)(int32_t)(psd_random_mix(key + element) >> 32) * 0x1p-31f;
 }
 
-/* Nearly normal, mean 0 and deviation 1: the sum of 12 numbers of 16 bits, each uniform within 1. Every machine has the
- * same bits, unlike with log() and cos(). */
+/* Nearly normal, mean 0 and deviation 1: the sum of 12 uniform numbers of 16 bits. Unlike log() and cos() it has the
+ * same bits on every machine. */
 static float draw_normal(uint64_t key, uint64_t element)
 {
 	int32_t sum = 0;

@@ -1,4 +1,4 @@
-/* All files stay open, and mapped: what is read of them is read once. */
+/* All files stay open and mapped; values are read once. */
 #include "real/session/old_checkpoint.h"
 
 #include <ctype.h>
@@ -17,7 +17,7 @@ static struct psd_place place_of(const char *path)
 	return (struct psd_place){.path = path};
 }
 
-/* ---- what a file says ---- */
+/* ---- metadata of a file ---- */
 
 struct psd_old_checkpoint_notes psd_old_checkpoint_read_notes(const struct psd_tensor_file *file)
 {
@@ -34,7 +34,7 @@ struct psd_old_checkpoint_notes psd_old_checkpoint_read_notes(const struct psd_t
 	};
 }
 
-/* One for each iteration at least, and at most what the largest cluster takes. */
+/* At least one sample per iteration, and at most those of the largest cluster. */
 static enum psd_status read_samples(uint64_t *samples, const char *text, uint32_t iterations, const char *path,
 				    struct psd_error *err)
 {
@@ -47,8 +47,7 @@ static enum psd_status read_samples(uint64_t *samples, const char *text, uint32_
 	    (double)*samples <= most_each * iterations)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, place_of(path),
-			     "'samples' is '%.40s', which %" PRIu32 " iterations cannot have gone through", text,
-			     iterations);
+			     "'samples' is '%.40s', impossible after %" PRIu32 " iterations", text, iterations);
 }
 
 enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, const char *path, uint32_t iterations,
@@ -80,27 +79,33 @@ struct psd_checkpoint_path psd_old_checkpoint_path(const struct psd_old_checkpoi
 	return psd_checkpoint_path(old->checkpoints, (struct psd_checkpoint_host){host, old->n_hosts}, old->iterations);
 }
 
-/* Of a host's file, whose name is one thing that it says of itself. */
-static enum psd_status check_name(const struct psd_old_checkpoint *old, const struct psd_old_checkpoint_notes *notes,
-				  unsigned host, const char *path, struct psd_error *err)
+enum psd_status psd_old_checkpoint_check_name(const struct psd_old_checkpoint_notes *notes,
+					      struct psd_checkpoint_host host, uint32_t iterations, const char *path,
+					      struct psd_error *err)
 {
-	char iterations[NUMBER_TEXT_MAX], self[2 * NUMBER_TEXT_MAX];
+	char number[NUMBER_TEXT_MAX], self[2 * NUMBER_TEXT_MAX];
 
-	snprintf(iterations, sizeof(iterations), "%" PRIu32, old->iterations);
-	snprintf(self, sizeof(self), "%u of %u", host, old->n_hosts);
+	snprintf(number, sizeof(number), "%" PRIu32, iterations);
+	snprintf(self, sizeof(self), "%u of %u", host.host, host.n_hosts);
 	if (!notes->iterations || !notes->host || !notes->run || !notes->terms || !notes->program)
-		return psd_error_set(err, PSD_EINVAL, place_of(path), "is no checkpoint");
-	if (strcmp(notes->iterations, iterations) != 0)
+		return psd_error_set(err, PSD_EINVAL, place_of(path), "has no metadata of a checkpoint");
+	if (strcmp(notes->iterations, number) != 0)
 		return psd_error_set(err, PSD_EINVAL, place_of(path), "is of %.20s iterations, its name says %s",
-				     notes->iterations, iterations);
+				     notes->iterations, number);
 	if (strcmp(notes->host, self) != 0)
 		return psd_error_set(err, PSD_EINVAL, place_of(path), "is of host %.20s, its name says %s", notes->host,
 				     self);
-	if (!notes->model || !notes->samples || !notes->shard_map)
-		return psd_error_set(err, PSD_EINVAL, place_of(path),
-				     "is of another version of psd-run, which goes on with %u hosts and '%.80s' alone",
-				     old->n_hosts, notes->system ? notes->system : "");
 	return PSD_OK;
+}
+
+static enum psd_status check_version(const struct psd_old_checkpoint *old, const struct psd_old_checkpoint_notes *notes,
+				     const char *path, struct psd_error *err)
+{
+	return notes->model && notes->samples && notes->shard_map
+		       ? PSD_OK
+		       : psd_error_set(err, PSD_EINVAL, place_of(path),
+				       "is of another version of psd-run, which resumes with %u hosts and '%.80s' only",
+				       old->n_hosts, notes->system ? notes->system : "");
 }
 
 static enum psd_status check_model(const struct psd_old_checkpoint_notes *notes, const struct psd_graph *graph,
@@ -116,7 +121,7 @@ static enum psd_status check_model(const struct psd_old_checkpoint_notes *notes,
 			     "see train.start");
 }
 
-/* Files of two runs may lie beside each other where somebody has put them there. */
+/* Files of two runs may be in one folder if somebody copied them there. */
 static enum psd_status check_run(const struct psd_old_checkpoint *old, const struct psd_old_checkpoint_notes *notes,
 				 const char *path, struct psd_error *err)
 {
@@ -140,7 +145,10 @@ static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, 
 	if (status)
 		return status;
 	notes = psd_old_checkpoint_read_notes(old->files[host]);
-	status = check_name(old, &notes, host, path.text, err);
+	status = psd_old_checkpoint_check_name(&notes, (struct psd_checkpoint_host){host, old->n_hosts},
+					       old->iterations, path.text, err);
+	if (!status)
+		status = check_version(old, &notes, path.text, err);
 	if (!status)
 		status = check_model(&notes, graph, path.text, err);
 	if (!status)
@@ -192,11 +200,11 @@ unsigned psd_old_checkpoint_root(const struct psd_old_checkpoint *old, unsigned 
 	return has_root ? old->shard_map.items[place->item].root : 0;
 }
 
-/* A buffer is called by its item's first tensor. Looked for once, as it is read range by range. */
+/* Finds a buffer, named after its item's first tensor. The result is kept, since buffers are read range by range. */
 static void look(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned item)
 {
 	const unsigned first = old->shard_map.items[item].tensors[0];
-	char name[NAME_MAX_BYTES]; /* no file has a longer one */
+	char name[NAME_MAX_BYTES]; /* longest name in a file */
 
 	if (old->has_looked && old->buffer == buffer && old->item == item)
 		return;
@@ -208,7 +216,7 @@ static void look(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigne
 	old->item = item;
 }
 
-/* Blocks are of what is compressed. */
+/* Blocks belong to compressed buffers. */
 static bool may_keep(const struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned tensor)
 {
 	return old->shard_map.places[tensor].is_known &&
@@ -239,7 +247,7 @@ enum psd_status psd_old_checkpoint_read_run(struct psd_old_checkpoint *old, enum
 	if (!found || found->type != PSD_TENSOR_F32 || found->n_dims != 1 || range.first > found->dims[0] ||
 	    range.elements > found->dims[0] - range.first)
 		return psd_error_set(err, PSD_EINVAL, place_of(psd_old_checkpoint_path(old, host).text),
-				     "has no '%.100s.%s' of %" PRIu64 " values, which a run goes on from", name,
+				     "has no '%.100s.%s' of %" PRIu64 " values, which a run resumes from", name,
 				     psd_buffers[buffer].name, range.first + range.elements);
 	return psd_tensor_file_read(old->files[host], found, range.first * sizeof(float),
 				    range.elements * sizeof(float), to, err);

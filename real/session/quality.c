@@ -6,7 +6,7 @@ uint32_t psd_quality_steps(const struct psd_local_sgd *local, const struct psd_l
 			   bool drops)
 {
 	const double wanted = ceil(sqrt(losses->last / losses->first) * (double)local->steps);
-	const double steps = wanted < before ? wanted : floor(before / 2.0); /* also where there is no such number */
+	const double steps = wanted < before ? wanted : floor(before / 2.0); /* also where the wanted number is NaN */
 
 	if (drops)
 		return 1;

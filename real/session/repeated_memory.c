@@ -5,18 +5,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FOLD_BYTES = 1 << 20 }; /* within a second-level cache: copies out of it and into it cost least */
+enum { FOLD_BYTES = 1 << 20 }; /* fits into a second-level cache, where copies are cheapest */
 
-static bool map_folds(const struct psd_repeated_memory *folded, int fd)
+static bool map_folds(const struct psd_repeated_memory *repeated, int fd)
 {
-	for (size_t at = 0; at < folded->length_bytes; at += FOLD_BYTES)
-		if (mmap((char *)folded->base + at, FOLD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+	for (size_t at = 0; at < repeated->length_bytes; at += FOLD_BYTES)
+		if (mmap((char *)repeated->base + at, FOLD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 			 0) == MAP_FAILED)
 			return false;
 	return true;
 }
 
-enum psd_status psd_repeated_memory_open(struct psd_repeated_memory *folded, uint64_t n_bytes, struct psd_error *err)
+enum psd_status psd_repeated_memory_open(struct psd_repeated_memory *repeated, uint64_t n_bytes, struct psd_error *err)
 {
 	struct psd_repeated_memory made = {.length_bytes = (n_bytes / FOLD_BYTES + 1) * FOLD_BYTES};
 	const int fd = memfd_create("psd", MFD_CLOEXEC);
@@ -29,19 +29,19 @@ enum psd_status psd_repeated_memory_open(struct psd_repeated_memory *folded, uin
 		is_made = made.base && map_folds(&made, fd);
 	}
 	if (fd >= 0)
-		close(fd); /* the mapping keeps it */
+		close(fd); /* the mapping keeps the memory */
 	if (!is_made) {
 		psd_repeated_memory_close(&made);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for messages of %.0f MB",
 				     1e-6 * (double)n_bytes);
 	}
-	*folded = made;
+	*repeated = made;
 	return PSD_OK;
 }
 
-void psd_repeated_memory_close(struct psd_repeated_memory *folded)
+void psd_repeated_memory_close(struct psd_repeated_memory *repeated)
 {
-	if (folded->base)
-		munmap(folded->base, folded->length_bytes);
-	*folded = (struct psd_repeated_memory){.base = NULL};
+	if (repeated->base)
+		munmap(repeated->base, repeated->length_bytes);
+	*repeated = (struct psd_repeated_memory){.base = NULL};
 }

@@ -1,5 +1,5 @@
-/* A range of addresses as long as wanted, behind which lies one small piece of memory again and again: for bytes that
- * mean nothing, so that tensors of many gigabytes can be sent where there is no room for them. Keeps nothing. */
+/* Large range of addresses that repeats one small piece of memory, for messages without content that are larger than
+ * the machine's memory. Stores nothing. */
 #ifndef PSD_REAL_REPEATED_MEMORY_H
 #define PSD_REAL_REPEATED_MEMORY_H
 
@@ -13,9 +13,9 @@ struct psd_repeated_memory {
 	size_t length_bytes;
 };
 
-/* At least n_bytes to be read and written. psd_repeated_memory_close() releases *folded, or zeros. PSD_ENOMEM. */
-enum psd_status psd_repeated_memory_open(struct psd_repeated_memory *folded, uint64_t n_bytes,
+/* Maps at least n_bytes for reading and writing. psd_repeated_memory_close() releases it, or zeros. PSD_ENOMEM. */
+enum psd_status psd_repeated_memory_open(struct psd_repeated_memory *repeated, uint64_t n_bytes,
 					 struct psd_error *err) PSD_MUST_CHECK;
-void psd_repeated_memory_close(struct psd_repeated_memory *folded);
+void psd_repeated_memory_close(struct psd_repeated_memory *repeated);
 
 #endif

@@ -6,20 +6,20 @@
 #include "engine/estimate/estimate.h"
 #include "real/base/affinity.h"
 
-/* Above, processes wait for each other's processors. */
+/* Above this, processes wait for each other's processors. */
 #define MOST_BUSY_RATIO	  0.70
-#define MOST_LATE_RATIO	  0.02 /* of an iteration */
-#define SAFE_LATE_RATIO	  0.01 /* of a sounding's, since the whole run's may be later than so few */
+#define MOST_LATE_RATIO	  0.02 /* share of an iteration */
+#define SAFE_LATE_RATIO	  0.01 /* for a trial run; a whole run may be later than two iterations */
 #define MOST_SOUNDINGS	  6
-#define MOST_TIMES_LONGER 4.0  /* a whole run that is done again */
-#define LEAST_LEFT_RATIO  0.20 /* that others must leave: with less, how much they do decides, not the dilation */
-/* What links of an emulated cluster carry together on two cores, ends included (tests/bench/real/bench_emulation.c). */
+#define MOST_TIMES_LONGER 4.0  /* limit for repeating a whole run */
+#define LEAST_LEFT_RATIO  0.20 /* that others must leave free: with less, their load decides, not the dilation */
+/* Rate of all links of an emulated cluster on two cores, both ends included (tests/bench/real/bench_emulation.c). */
 #define MACHINE_BYTES_PER_SEC 1e9
-/* What it adds to a message's way, and what each end then takes of a core: on two cores of an AMD EPYC a step in a ring
- * of four hosts (small tensors: scenarios/execute/messages.yaml) takes some 150 us more than its link does. */
+/* Latency that the machine adds to a message, and core time of each end: a step in a ring of four hosts with small
+ * tensors (scenarios/execute/messages.yaml, two cores of an AMD EPYC) takes some 150 us more than its link. */
 #define MACHINE_LATENCY_SEC  55e-6
 #define MACHINE_HANDLING_SEC 25e-6
-/* What is really computed cannot be slower by a dilation. */
+/* Real computation cannot be slowed down by a dilation. */
 #define REAL_ADVICE "real workers take no dilation: use fewer nodes, slower links or larger messages"
 
 static double late_ratio(const struct psd_worker_result *result)
@@ -27,7 +27,7 @@ static double late_ratio(const struct psd_worker_result *result)
 	return result->iteration_sec > 0.0 ? result->late_sec / result->iteration_sec : 0.0;
 }
 
-/* Of what real workers leave, who have machines of their own in the cluster. */
+/* Share of the processor time that is left by real workers, which have machines of their own in the cluster. */
 static double ratio_of(double cpu_sec, const struct psd_worker_result *result)
 {
 	const double left_sec = result->machine_cpu_sec - result->real_cpu_sec;
@@ -50,7 +50,7 @@ bool psd_replay_is_true(const struct psd_worker_result *result)
 	return is_true(result, MOST_LATE_RATIO);
 }
 
-/* A message costs the same at any dilation, so its share of a longer time is smaller by as much; others go on. */
+/* A message costs the same at any dilation, so its share shrinks with a longer time; other load does not. */
 static bool find_true(const struct psd_worker_result *result, double dilation_ratio, double most_late_ratio,
 		      double *true_ratio)
 {
@@ -66,7 +66,7 @@ static bool find_true(const struct psd_worker_result *result, double dilation_ra
 
 /* ---- before the first run ---- */
 
-/* Of an iteration whose messages are so much later. */
+/* Lateness of an iteration whose messages are that much later. */
 static enum psd_status estimate_late(const struct psd_case *made, double late_sec, double *iteration_sec,
 				     struct psd_error *err)
 {
@@ -87,7 +87,7 @@ static enum psd_status estimate_late(const struct psd_case *made, double late_se
 	return status;
 }
 
-/* Every host handles one at a time, with the cores that there are. */
+/* Each host handles one message at a time, on the available cores. */
 static double machine_message_sec(const struct psd_case *made)
 {
 	const double hosts_per_core = (double)psd_layout_hosts(&made->plan.layout) / psd_affinity_count();
@@ -95,7 +95,7 @@ static double machine_message_sec(const struct psd_case *made)
 	return MACHINE_LATENCY_SEC + 2.0 * MACHINE_HANDLING_SEC * fmax(1.0, hosts_per_core);
 }
 
-/* By how much this machine's messages make an iteration longer. */
+/* Time by which this machine's messages lengthen an iteration. */
 static enum psd_status estimate_excess(const struct psd_case *made, double plain_sec, double dilation_ratio,
 				       double *excess_ratio, struct psd_error *err)
 {
@@ -107,7 +107,7 @@ static enum psd_status estimate_excess(const struct psd_case *made, double plain
 	return status;
 }
 
-/* The least whole dilation at which they do not. */
+/* Smallest whole dilation at which messages lengthen it by little enough. */
 static enum psd_status find_for_messages(const struct psd_case *made, double plain_sec, double *dilation_ratio,
 					 struct psd_error *err)
 {
@@ -120,10 +120,9 @@ static enum psd_status find_for_messages(const struct psd_case *made, double pla
 		status = estimate_excess(made, plain_sec, high, &excess_ratio, err);
 	}
 	if (!status && excess_ratio > MOST_LATE_RATIO)
-		return psd_error_set(
-			err, PSD_ERUN, PSD_NOWHERE,
-			"%s: what this machine adds to messages matters at any dilation up to %.0f, no replay is true",
-			made->system->name, high);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "%s: this machine's latency per message is too long for dilations up to %.0f",
+				     made->system->name, high);
 	while (!status && high - low > 1.0) {
 		const double middle = floor((low + high) / 2.0);
 
@@ -164,13 +163,13 @@ enum psd_status psd_replay_check_messages(const struct psd_case *made, double di
 		return status;
 	snprintf(advice, sizeof(advice), "use --dilation %.0f", true_ratio);
 	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-			     "%s: at dilation %g what this machine adds to messages makes an iteration longer by %.1f "
+			     "%s: at dilation %g this machine's latency per message lengthens an iteration by %.1f "
 			     "%%, must be %.0f %% or less; %s",
 			     made->system->name, dilation_ratio, 100.0 * excess_ratio, 100.0 * MOST_LATE_RATIO,
 			     has_real ? REAL_ADVICE : advice);
 }
 
-/* ---- soundings ---- */
+/* ---- trial runs ---- */
 
 bool psd_replay_sound(struct psd_soundings *soundings, const struct psd_worker_result *result)
 {

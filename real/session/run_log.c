@@ -16,9 +16,9 @@
 #include "engine/base/text.h"
 #include "real/base/console.h"
 
-/* Of a line, behind the system. */
+/* Cell of a line, behind the system's name. */
 enum { ELAPSED_CELL = 4 };
-/* For "/proc/self/fd/N". */
+/* Size of "/proc/self/fd/N". */
 enum { OWN_PATH = 32 };
 
 static enum psd_status refuse(const struct psd_run_log *log, int error_number, struct psd_error *err)
@@ -35,7 +35,7 @@ static enum psd_status write_head(const struct psd_run_log *log, struct psd_erro
 	return psd_console_write(log->file, &head) ? PSD_OK : refuse(log, errno, err);
 }
 
-/* A line in one call: two runs with one log do not cut each other's, and nothing is left to be written later. */
+/* Writes whole lines: two runs with one log do not mix theirs, and no line stays in the buffer. */
 static void write_lines(FILE *file)
 {
 	setvbuf(file, NULL, _IONBF, 0);
@@ -62,7 +62,7 @@ enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, stru
 	return status;
 }
 
-/* Behind so many commas; NULL: there are fewer. */
+/* The cell behind n commas; NULL: there are fewer. */
 static const char *find_cell(const char *line, unsigned n)
 {
 	while (line && n-- > 0) {
@@ -72,17 +72,17 @@ static const char *find_cell(const char *line, unsigned n)
 	return line;
 }
 
-/* Behind the system's name, which may be quoted (RFC 4180); NULL: there is none. */
+/* The cell behind the system's name, which may be quoted (RFC 4180); NULL: none. */
 static const char *find_iteration(const char *line)
 {
 	bool is_quoted = false;
 
 	for (; *line && (is_quoted || *line != ','); line++)
-		is_quoted ^= *line == '"'; /* two of them are one that is meant */
+		is_quoted ^= *line == '"'; /* two of them are one inside quotes */
 	return *line ? line + 1 : NULL;
 }
 
-/* Whether the line is before that iteration; then its seconds count. */
+/* True if the line is before that iteration; its seconds then count. */
 static bool stays(struct psd_run_log *log, const char *line, uint32_t first_iteration)
 {
 	const char *iteration = find_iteration(line), *elapsed;
@@ -121,7 +121,7 @@ static enum psd_status take_all_over(struct psd_run_log *log, FILE *older, uint3
 	return status;
 }
 
-/* The head and what stays come first. older: this log itself. */
+/* Keeps the header and the lines that stay. older: this log itself. */
 static enum psd_status drop_rest(struct psd_run_log *log, FILE *older, uint32_t first_iteration, struct psd_error *err)
 {
 	off_t kept_bytes = 0;
@@ -137,7 +137,7 @@ static enum psd_status drop_rest(struct psd_run_log *log, FILE *older, uint32_t 
 	return ftruncate(fileno(log->file), kept_bytes) ? refuse(log, errno, err) : PSD_OK;
 }
 
-/* Read from its beginning, whatever has become of its path. */
+/* Opens the log from its start, even if its path was replaced. */
 static FILE *open_older(const struct psd_run_log *log)
 {
 	char own[OWN_PATH];
@@ -173,7 +173,7 @@ enum psd_status psd_run_log_begin(struct psd_run_log *log, struct psd_error *err
 	return log->is_shown ? PSD_OK : refuse(log, errno, err);
 }
 
-/* False: errno, and nothing of it is left where that can be. */
+/* Returns false with errno, and removes a partial line if possible. */
 static bool add_line(const struct psd_run_log *log, struct psd_text *line)
 {
 	const off_t begin_bytes = lseek(fileno(log->file), 0, SEEK_END);

@@ -1,6 +1,6 @@
-/* The log of --log: CSV, a line for each iteration; of a replay, which learns nothing, only its time. Worker 0's
- * process adds the lines, the one that opened the log and started it hears whether they could be written. It replaces
- * an older file when training begins, and has each line at once: what was learnt is not lost with a run that fails. */
+/* The CSV log of --log: a line per iteration; for a replay only its time. Worker 0's process adds lines; the process
+ * that opened the log and started it learns of write errors. The log replaces an older file when training begins, and
+ * each line is written at once, so a failed run loses none. */
 #ifndef PSD_REAL_RUN_LOG_H
 #define PSD_REAL_RUN_LOG_H
 
@@ -16,33 +16,32 @@ struct psd_run_log {
 	const char *path;
 	FILE *file; /* NULL: no log */
 	bool is_shown;
-	int *write_error_number; /* shared by the processes: of the first line that could not be written, or 0 */
+	int *write_error_number; /* shared by the processes: first error in writing a line, or 0 */
 	off_t kept_bytes;
-	double before_sec; /* what the runs took that this one goes on from */
+	double before_sec; /* duration of the runs that this one resumes */
 };
 
-/* Writes the head of the columns. path is borrowed until the end; NULL: there is no log, and the others do nothing. As
- * psd_output_open(); PSD_ERUN: cannot be written. *log is set on failure too, to one that may be closed. */
+/* Writes the header. path: borrowed until the end; NULL: no log, and the other functions do nothing. As
+ * psd_output_open(); PSD_ERUN: cannot be written. *log can be closed after a failure too. */
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* Before the first line, more than once too: the file comes into its place. PSD_ERUN: it cannot. */
+/* Moves the file to its path, before the first line; may be called again. PSD_ERUN: it cannot. */
 enum psd_status psd_run_log_begin(struct psd_run_log *log, struct psd_error *err) PSD_MUST_CHECK;
-/* Before psd_run_log_begin(): takes over the older file's lines of iterations before first_iteration, and counts
- * seconds on from the last of them; whatever system they are of, since a run may go on by another. Later, when a run of
- * one system is started again: drops the lines from that iteration on; what is no file, a pipe say, keeps them.
- * PSD_EFILE: that file cannot be read; PSD_ERUN: the lines cannot be written or dropped. */
+/* Before psd_run_log_begin(): takes over the older file's lines before first_iteration, of any system, and continues
+ * their seconds. Later, when a run is restarted: drops the lines from that iteration on, except in a pipe. PSD_EFILE:
+ * the file cannot be read; PSD_ERUN: lines cannot be written or dropped. */
 enum psd_status psd_run_log_go_on(struct psd_run_log *log, uint32_t first_iteration,
 				  struct psd_error *err) PSD_MUST_CHECK;
-/* A line. PSD_ERUN: it could not be written, and no further one is; psd_run_log_close() tells it again. */
+/* Adds a line. PSD_ERUN: writing failed; later lines are skipped, and psd_run_log_close() reports it again. */
 enum psd_status psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system,
 				const struct psd_progress *progress, bool has_replay,
 				struct psd_error *err) PSD_MUST_CHECK;
 
-/* What is in the log now stays there. */
+/* Makes the lines so far permanent. */
 void psd_run_log_keep(struct psd_run_log *log);
-/* Drops what was added since, as it is done again. What is no file, a pipe say, has it all the same. */
+/* Drops the lines since psd_run_log_keep(), which are done again; a pipe has them anyway. */
 void psd_run_log_drop(const struct psd_run_log *log);
 
-/* Also of zeros. One that never began is left to psd_outputs_commit(). PSD_ERUN: a line could not be written. */
+/* Closes a log, or zeros. A log that never began is left to psd_outputs_commit(). PSD_ERUN: a line was not written. */
 enum psd_status psd_run_log_close(struct psd_run_log *log, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

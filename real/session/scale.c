@@ -3,14 +3,14 @@
 struct psd_scale psd_scale_make(const struct psd_encoding *encoding, double loss_scale)
 {
 	if (!encoding->is_scaled)
-		return (struct psd_scale){.ratio = 1.0f, .taken_ratio = 1.0f};
+		return (struct psd_scale){.ratio = 1.0f, .last_ratio = 1.0f};
 	return (struct psd_scale){.ratio = loss_scale > 0.0 ? (float)loss_scale : PSD_SCALE_START,
 				  .is_dynamic = loss_scale == 0.0};
 }
 
 void psd_scale_take(struct psd_scale *scale, bool is_finite)
 {
-	scale->taken_ratio = scale->ratio;
+	scale->last_ratio = scale->ratio;
 	scale->is_skipped = !is_finite;
 	scale->n_taken++;
 	scale->n_left_out += !is_finite;

@@ -1,6 +1,6 @@
-/* The ratio by which an item's gradients are larger while they travel, where the encoding's range is narrower than
- * fp32's. What leaves the range is an infinity or a NaN in every worker's sum, so that all of them leave the same
- * updates out and go on with the same ratio, without a word about it. */
+/* Loss scale of an item: factor on its gradients while they travel in an encoding with a smaller range than fp32. An
+ * overflow makes every worker's sum infinite or NaN, so all skip the same updates and keep the same scale without
+ * messages. */
 #ifndef PSD_REAL_SCALE_H
 #define PSD_REAL_SCALE_H
 
@@ -14,17 +14,17 @@ enum { PSD_SCALE_PATIENCE = 2000 };
 
 struct psd_scale {
 	float ratio;
-	float taken_ratio; /* that the last sum came with */
+	float last_ratio; /* scale of the last sum */
 	bool is_dynamic;
-	bool is_skipped; /* the update of the last sum */
-	uint32_t n_good; /* sums since it changed */
+	bool is_skipped; /* the last sum's update is skipped */
+	uint32_t n_good; /* sums since the scale changed */
 	uint32_t n_taken;
-	uint32_t n_left_out; /* of these sums, whose updates were */
+	uint32_t n_left_out; /* skipped updates among them */
 };
 
-/* loss_scale: the ratio, 0: dynamic. Of an encoding that needs none it is 1 for ever. */
+/* loss_scale: constant scale; 0: dynamic. The scale is 1 for an encoding that needs none. */
 struct psd_scale psd_scale_make(const struct psd_encoding *encoding, double loss_scale);
-/* A sum has come. A dynamic ratio halves when that is not finite, and doubles after PSD_SCALE_PATIENCE that were.
+/* Takes a sum into account. A dynamic scale halves after an overflow, and doubles after PSD_SCALE_PATIENCE finite sums.
  * Source: Micikevicius et al., Mixed Precision Training, 2018. */
 void psd_scale_take(struct psd_scale *scale, bool is_finite);
 

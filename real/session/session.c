@@ -1,4 +1,4 @@
-/* A session's life: join the others, carry the program out, say goodbye, report. */
+/* Life of a session: join the others, execute the program, part, report. */
 #define _GNU_SOURCE
 #include "real/session/session.h"
 
@@ -12,7 +12,7 @@
 
 /* ---- opening ---- */
 
-/* Zeros, until the worker ends. */
+/* Zeroed memory that lives as long as the worker. */
 static void *take(struct psd_worker *worker, size_t n, size_t bytes)
 {
 	return psd_arena_take(&worker->arena, n * bytes);
@@ -23,11 +23,11 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	const uint32_t n_iterations = worker->options->n_iterations;
 	const size_t n_ops = worker->program->n_ops;
 
-	/* a peer is at most two windows ahead, and local steps; as much again for what comes late elsewhere */
+	/* a peer is at most two windows and its local steps ahead; twice that, for late reports of others */
 	worker->losses.window = 4 * worker->program->window + 2 * (psd_plan_steps(worker->plan) - 1);
 	worker->peers = take(worker, worker->n_hosts, sizeof(*worker->peers));
 	worker->last_sec = take(worker, n_ops, sizeof(*worker->last_sec));
-	worker->pulse.longest_sec = take(worker, n_ops, sizeof(*worker->pulse.longest_sec));
+	worker->liveness.longest_sec = take(worker, n_ops, sizeof(*worker->liveness.longest_sec));
 	worker->losses.reports =
 		take(worker, (size_t)worker->losses.window * worker->layout->workers, sizeof(*worker->losses.reports));
 	worker->losses.n_reports = take(worker, worker->losses.window, sizeof(*worker->losses.n_reports));
@@ -35,7 +35,8 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	worker->timers.late_sec = take(worker, n_iterations, sizeof(*worker->timers.late_sec));
 	worker->load.beside_sec = take(worker, n_iterations, sizeof(*worker->load.beside_sec));
 	if (!worker->load.beside_sec || !worker->timers.late_sec || !worker->peers || !worker->last_sec ||
-	    !worker->pulse.longest_sec || !worker->losses.reports || !worker->losses.n_reports || !worker->pauses.sec)
+	    !worker->liveness.longest_sec || !worker->losses.reports || !worker->losses.n_reports ||
+	    !worker->pauses.sec)
 		return psd_worker_out_of_memory(err);
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		worker->peers[p].ops = take(worker, n_ops, sizeof(*worker->peers[p].ops));
@@ -43,8 +44,8 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 			return psd_worker_out_of_memory(err);
 		for (size_t o = 0; o < n_ops; o++)
 			worker->peers[p].ops[o] =
-				(struct psd_coming){.next_iteration = worker->options->first_iteration,
-						    .next_signal = worker->options->first_iteration};
+				(struct psd_expected){.next_iteration = worker->options->first_iteration,
+						      .next_signal = worker->options->first_iteration};
 	}
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (worker->wake_fd < 0)
@@ -85,7 +86,7 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties, iterations, &seam, err);
 }
 
-/* A server that no worker sends anything: it may have parts of nothing to sum, as often as it likes. */
+/* A server without any part of an item: it has nothing to sum. */
 static bool is_idle(const struct psd_worker *worker)
 {
 	const struct psd_program *program = worker->program;
@@ -98,7 +99,7 @@ static bool is_idle(const struct psd_worker *worker)
 	return is_idle;
 }
 
-/* It is done before the others begin, and has no iterations that they could all go on from. */
+/* Such a server ends before the others begin, and has no iterations to resume together. */
 static enum psd_status refuse_idle(const struct psd_worker *worker, struct psd_error *err)
 {
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = worker->options->made->costed->scenario->path},
@@ -123,7 +124,7 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 	return status || !worker->options->checkpoints ? status : psd_worker_begin_saving(worker, err);
 }
 
-/* What they are at ends first. */
+/* Waits for their current jobs. */
 static void close_lanes(struct psd_worker *worker, enum psd_resource but)
 {
 	for (int r = 0; r < PSD_RESOURCES; r++)
@@ -139,19 +140,19 @@ static void close_worker(struct psd_worker *worker, bool is_orderly)
 	psd_emulated_close(worker->emulated);
 	psd_interpreter_release(&worker->interpreter);
 	psd_duties_release(&worker->duties);
-	psd_feed_close(worker->feed); /* it may read into memory that the device gave */
+	psd_feed_close(worker->feed); /* it may read into memory of the device */
 	if (worker->has_device)
 		worker->kind->close(worker->device);
 	psd_memory_release(&worker->memory);
 	psd_memory_release(&worker->apart);
-	psd_repeated_memory_close(&worker->folded);
+	psd_repeated_memory_close(&worker->repeated);
 	psd_repeated_memory_close(&worker->zeros);
 	if (worker->wake_fd >= 0)
 		close(worker->wake_fd);
 	psd_arena_release(&worker->arena);
 }
 
-/* A separate server works on what arrives, in its host's memory; who replays works on nothing. */
+/* A separate server computes in host memory, a replay not at all. */
 static const struct psd_device_kind *kind_of(const struct psd_worker_options *options)
 {
 	const bool is_worker = psd_layout_is_worker(&options->made->plan.layout, options->self);
@@ -199,17 +200,17 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 	return status;
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
 static bool have_all_said_bye(const struct psd_worker *worker)
 {
 	for (unsigned p = 0; p < worker->n_hosts; p++)
-		if (p != worker->self && !worker->peers[p].has_said_bye)
+		if (p != worker->self && !worker->peers[p].has_sent_bye)
 			return false;
 	return true;
 }
 
-/* Nobody leaves before everybody has what it needs: who leaves early has failed. */
+/* Sends BYE and waits for all others: a host that leaves early has failed. */
 static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error *err)
 {
 	struct psd_wire_bye bye;
@@ -221,8 +222,8 @@ static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error
 		return status;
 	bye = (struct psd_wire_bye){worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node};
 	worker->phase = PSD_PHASE_PARTING;
-	psd_worker_say_bye(worker, &bye);
-	return psd_connections_flush(worker->connections, err); /* a turn first waits for something to happen */
+	psd_worker_send_bye(worker, &bye);
+	return psd_connections_flush(worker->connections, err); /* otherwise a turn would first wait */
 }
 
 static void remark_detour(const struct psd_worker *worker)
@@ -235,7 +236,7 @@ static void remark_detour(const struct psd_worker *worker)
 		options->remark(options->context, how.text);
 }
 
-/* The parameters are final: what observes them has them now. */
+/* Parameters are final; observers may read them. */
 static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 {
 	struct psd_worker_result *result = &worker->result;
@@ -257,7 +258,7 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 	return status;
 }
 
-/* With the pause after the last iteration. */
+/* Including the pause after the last iteration. */
 static bool is_complete(const struct psd_worker *worker)
 {
 	return psd_interpreter_host_is_complete(&worker->interpreter, 0) &&
@@ -290,9 +291,9 @@ enum psd_status psd_session_step(struct psd_worker *session, double within_sec, 
 void psd_session_close(struct psd_worker *session, enum psd_status status, const struct psd_error *err)
 {
 	if (status && session->connections)
-		psd_worker_say_failed(session, status, err);
+		psd_worker_send_failure(session, status, err);
 	if (status && psd_worker_is_held(session)) {
-		close_lanes(session, PSD_RESOURCE_NIC); /* what a library still writes to stays */
+		close_lanes(session, PSD_RESOURCE_NIC); /* a library may still write to its memory */
 		psd_feed_close(session->feed);
 		return;
 	}

@@ -1,5 +1,5 @@
-/* One host's part in a run, from the outside: whoever has the thread lets it go on, step by step, and may have several.
- * What watches it are the observers of its options: progress, spans, the parameters at the end. */
+/* A host's part in a run, driven step by step by the caller's thread, which may drive several. Observers in its options
+ * get progress, spans and final parameters. */
 #ifndef PSD_REAL_SESSION_H
 #define PSD_REAL_SESSION_H
 
@@ -7,15 +7,15 @@
 
 struct psd_worker;
 
-/* Gets ready and joins the others, for options->connect_sec at most: the one call that waits for them. The options, and
- * all they point to, stay until close. *session is filled on success. Statuses of psd_worker_run(). */
+/* Prepares and joins the others, for at most options->connect_sec; no other call waits for them. The options, with all
+ * they point to, must stay until close. *session is filled on success. Statuses as psd_worker_run(). */
 enum psd_status psd_session_open(struct psd_worker **session, const struct psd_worker_options *options,
 				 struct psd_error *err) PSD_MUST_CHECK;
-/* Waits until something happens, for so long and half a second at most, and carries on. *is_over: this host has all it
- * needs, as the others have, and *result is what it measured; no step follows. After a failure none does, either. */
+/* Waits for an event, within_sec and half a second at most, and handles it. *is_over: this host and the others are
+ * done, and *result is its measurement; call no more steps. Nor after a failure. */
 enum psd_status psd_session_step(struct psd_worker *session, double within_sec, bool *is_over,
 				 struct psd_worker_result *result, struct psd_error *err) PSD_MUST_CHECK;
-/* status, err: what the last step returned; the others hear why this host gives up. */
+/* status, err: from the last step; the others are told why this host gives up. */
 void psd_session_close(struct psd_worker *session, enum psd_status status, const struct psd_error *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include "real/base/values.h"
 
 enum {
-	BLOCK_ELEMENTS = 4096, /* summed and applied while in the first-level cache */
+	BLOCK_ELEMENTS = 4096, /* summed and applied within the first-level cache */
 };
 
 const void *psd_shard_part_at(const struct psd_shard_part *part, uint64_t elements)

@@ -1,4 +1,4 @@
-/* One structure for both sides: what a plan has, and what a checkpoint says. */
+/* One structure for both directions: from a plan, and from a checkpoint. */
 #include "real/session/shard_map.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 #include "engine/encodings/low_rank.h"
 
-/* ---- making ---- */
+/* ---- from a plan ---- */
 
 static enum psd_status out_of_memory(struct psd_shard_map *shard_map, struct psd_error *err)
 {
@@ -16,13 +16,13 @@ static enum psd_status out_of_memory(struct psd_shard_map *shard_map, struct psd
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint");
 }
 
-/* Zeros; at least one, so that NULL is a failure. */
+/* Zeroed memory; at least one byte, so that NULL is a failure. */
 static void *take(struct psd_shard_map *shard_map, size_t n, size_t bytes)
 {
 	return psd_arena_take(&shard_map->arena, (n + 1) * bytes);
 }
 
-/* From an item's tensors its sizes, and where they are. */
+/* Computes an item's sizes and its tensors' positions. */
 static void lay_out(struct psd_shard_map *shard_map, unsigned i)
 {
 	struct psd_shard_map_item *item = &shard_map->items[i];
@@ -72,7 +72,8 @@ enum psd_status psd_shard_map_make(struct psd_shard_map *shard_map, const struct
 	if (!shard_map->items || !shard_map->places)
 		return out_of_memory(shard_map, err);
 	for (unsigned i = 0; i < plan->n_items; i++) {
-		if (plan->items[i].n_tensors == 0) /* norms of chunks: the last, so that numbers are the plan's */
+		if (plan->items[i].n_tensors ==
+		    0) /* the norms of chunks; last, so that numbers are those of the plan */
 			continue;
 		if (!take_item(shard_map, plan, &plan->items[i]))
 			return out_of_memory(shard_map, err);
@@ -110,7 +111,7 @@ void psd_shard_map_add(struct psd_text *text, const struct psd_shard_map *shard_
 	}
 }
 
-/* What is left of a text. */
+/* Rest of a text. */
 struct reader {
 	const char *next;
 	bool is_wrong;
@@ -166,7 +167,7 @@ static void read_head(struct psd_shard_map *shard_map, struct reader *reader)
 	shard_map->layout = psd_layout_make(workers, per_node, servers);
 }
 
-/* No tensor is in two items, so that there are no more items and tensors than the graph has tensors. */
+/* A tensor is in one item at most, which limits items and tensors. */
 static void read_tensor(struct psd_shard_map *shard_map, struct psd_shard_map_item *item, struct reader *reader)
 {
 	const unsigned n_tensors = shard_map->graph->n_tensors, t = read_number(reader, 0, n_tensors);
@@ -178,7 +179,7 @@ static void read_tensor(struct psd_shard_map *shard_map, struct psd_shard_map_it
 	item->tensors[item->n_tensors++] = t;
 }
 
-/* room: of tensors, behind those of the items before. */
+/* room: for tensors, behind those of earlier items. */
 static void read_item(struct psd_shard_map *shard_map, unsigned **room, struct reader *reader)
 {
 	struct psd_shard_map_item item = {.tensors = *room};
@@ -221,7 +222,7 @@ enum psd_status psd_shard_map_parse(struct psd_shard_map *shard_map, const struc
 
 /* ---- elements ---- */
 
-/* Of n parts of so many elements the one that an element is in. */
+/* Finds the one of n equal parts that has the element. */
 static unsigned find_part(uint64_t elements, unsigned n, uint64_t element)
 {
 	unsigned least = 0, most = n - 1;
@@ -238,14 +239,14 @@ static unsigned find_part(uint64_t elements, unsigned n, uint64_t element)
 	return least;
 }
 
-/* The slice of an element; those below `rest` have one more than others. As psd_plan_slice(). */
+/* The slice with an element; slices below `rest` have one element more. As psd_plan_slice(). */
 static struct psd_shard_map_run find_in_slices(const struct psd_shard_map *shard_map,
 					       const struct psd_shard_map_item *item, uint64_t element)
 {
 	const unsigned n = shard_map->layout.shards;
 	const uint64_t small = item->elements / item->n_slices, rest = item->elements % item->n_slices;
 	const bool is_large = element < rest * (small + 1);
-	const uint64_t elements = is_large ? small + 1 : small; /* of the slice */
+	const uint64_t elements = is_large ? small + 1 : small; /* in the slice */
 	const uint64_t behind = is_large ? element : element - rest * (small + 1);
 	const uint64_t larger_before = is_large ? behind / elements : rest;
 	const uint64_t smaller_before = is_large ? 0 : behind / elements;
@@ -261,7 +262,7 @@ static struct psd_shard_map_run find_in_slices(const struct psd_shard_map *shard
 	};
 }
 
-/* Whole blocks lie side by side; a tensor's last one may have fewer elements, and is its run's end. */
+/* Whole blocks are contiguous; a tensor's last block may be shorter and ends its run. */
 static struct psd_shard_map_run find_in_blocks(const struct psd_shard_map *shard_map,
 					       const struct psd_shard_map_item *item,
 					       const struct psd_shard_map_place *place, uint64_t element)

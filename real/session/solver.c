@@ -1,4 +1,4 @@
-/* Learning rates, and the updates that follow from them. */
+/* Learning rates, and the updates with them. */
 #include "real/session/solver.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static unsigned steps_passed(const struct psd_learning_rate *rate, uint64_t iter
 	return passed;
 }
 
-/* Before the warm-up is over: base. */
+/* During warm-up it is base. */
 static double cosine_rate(const struct psd_learning_rate *rate, uint64_t iteration)
 {
 	const uint64_t first = rate->warmup_iterations;
@@ -69,8 +69,7 @@ bool psd_solver_drops(const struct psd_learning_rate *rate, uint64_t first, uint
 	return false;
 }
 
-/* Means that begin with 0 are too small in the beginning, by as much as is left of that 0: with betas as they are
- * applied, for 1 - beta2 loses much where it is rounded. */
+/* Bias correction of means that begin with 0; with betas as applied, since rounding 1 - beta2 loses much. */
 static struct psd_adaptive adaptive_at(const struct psd_optimiser *optimiser, uint64_t iteration)
 {
 	const float beta1 = (float)optimiser->beta1, beta2 = (float)optimiser->beta2;
@@ -107,11 +106,11 @@ struct psd_update psd_solver_own_update(const struct psd_train *train, unsigned 
 {
 	struct psd_update update = psd_solver_update(train, global_batch, iteration);
 
-	if (train->optimiser.kind == PSD_OPTIMISER_ADAMW) { /* n gradients by the root of their squares: n falls out */
+	if (train->optimiser.kind == PSD_OPTIMISER_ADAMW) { /* n gradients over the root of their squares: n cancels */
 		update.adaptive.epsilon /= (float)workers;
 		return update;
 	}
-	/* rate (n gradient + decay weight) = n rate (gradient + decay / n weight), and norms go the same way */
+	/* rate (n gradient + decay weight) = n rate (gradient + decay / n weight); norms scale alike */
 	update.rate *= (float)workers;
 	update.weight_decay /= (float)workers;
 	update.trust_ratio /= workers;

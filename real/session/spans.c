@@ -1,4 +1,5 @@
-/* Records and their way into a trace. Files are read twice, for their beginning and for the text, and never held. */
+/* Records, and the trace made of them. Files are read twice, for their beginning and for the text, and never held in
+ * memory. */
 #include "real/session/spans.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err)
 {
 	if (fflush(recorder->file) || ferror(recorder->file))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot keep what the trace needs: %s",
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot write spans of the trace: %s",
 				     strerror(errno));
 	return PSD_OK;
 }
@@ -64,7 +65,7 @@ enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_p
 		while (fread(&found, sizeof(found), 1, file) == 1)
 			span(context, program, &found);
 		if (ferror(file))
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot read what was recorded: %s",
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot read spans of the trace: %s",
 					     strerror(errno));
 	}
 	return PSD_OK;
@@ -74,9 +75,9 @@ enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_p
 
 struct trace {
 	FILE *out;
-	struct psd_text text; /* of one event */
-	double zero_sec;      /* of the first span */
-	unsigned host;	      /* whose spans are told, and how many there were */
+	struct psd_text text; /* one event */
+	double zero_sec;      /* time of the first span */
+	unsigned host;	      /* host of the current spans, and their number */
 	uint64_t n_spans;
 	uint32_t last_iteration; /* see psd_spans_write() */
 };

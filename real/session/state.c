@@ -1,4 +1,4 @@
-/* One list says what there is, for both ways. */
+/* One list describes the state, for writing and reading. */
 #include "real/session/state.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 enum { STAGING_BYTES = 16 << 20, SHAPE_TEXT_MAX = 80 };
 
-/* ---- the list ---- */
+/* ---- list of parts ---- */
 
 static void add_part(struct psd_state *state, struct psd_state_part part)
 {
@@ -39,7 +39,7 @@ static struct psd_file_tensor vector_of(const char *name, enum psd_tensor_type t
 	return (struct psd_file_tensor){.name = name, .type = type, .n_dims = 1, .dims = {n}};
 }
 
-/* What other programs look for in such a file. */
+/* Tensors that other programs look for in the file. */
 static void add_plain(struct psd_state *state)
 {
 	const struct psd_worker *worker = state->worker;
@@ -58,7 +58,7 @@ static void add_plain(struct psd_state *state)
 	state->n_plain = state->n_parts;
 }
 
-/* Takes the text. NULL: out of memory. */
+/* Takes over the text. Returns NULL when memory runs out. */
 static char *keep_name(struct psd_state *state, struct psd_text *name)
 {
 	char *copy = name->is_out_of_memory ? NULL : psd_arena_copy(&state->arena, name->bytes, strlen(name->bytes));
@@ -82,7 +82,7 @@ static void *buffer_of(const struct psd_memory *memory, unsigned item, enum psd_
 	return memory->items[item].buffers[buffer].base;
 }
 
-/* Of all elements of an item, or of this host's parts of it. */
+/* Adds all elements of an item, or this host's parts of it. */
 static void add_buffer(struct psd_state *state, unsigned item, enum psd_buffer buffer)
 {
 	const struct psd_worker *worker = state->worker;
@@ -98,7 +98,7 @@ static void add_buffer(struct psd_state *state, unsigned item, enum psd_buffer b
 	add_part(state, part);
 }
 
-/* Between two exchanges none is written: a start is then what the parameters are. */
+/* Adds the item's buffers. No start of local steps is written: between exchanges it equals the parameters. */
 static void add_buffers(struct psd_state *state)
 {
 	for (unsigned i = 0; i < state->worker->plan->n_items; i++)
@@ -113,7 +113,7 @@ void psd_state_name_late(struct psd_text *name, const struct psd_tensor *tensor,
 	psd_text_add(name, "%s.%s.%" PRIu32, tensor->name, psd_buffers[PSD_BUFFER_GRADIENT].name, age);
 }
 
-/* Of the gradients of an iteration, which is so many before the state's. */
+/* Adds gradients of an iteration, `late` iterations before the state's. */
 static void add_gradients(struct psd_state *state, uint32_t iteration, uint32_t age)
 {
 	const struct psd_worker *worker = state->worker;
@@ -134,7 +134,7 @@ static void add_gradients(struct psd_state *state, uint32_t iteration, uint32_t 
 	}
 }
 
-/* Sums that are complete and come into parameters later. */
+/* Adds complete sums that are applied later. */
 static void add_late(struct psd_state *state, uint32_t iteration)
 {
 	if (!psd_layout_is_worker(state->worker->layout, state->worker->self))
@@ -143,7 +143,7 @@ static void add_late(struct psd_state *state, uint32_t iteration)
 		add_gradients(state, iteration - age, age);
 }
 
-/* Those of workers, then those of shards and roots. */
+/* Scales of workers, then those of shards and roots. */
 static void add_scales(struct psd_state *state)
 {
 	const unsigned n = 2 * psd_worker_count_scales(state->worker);
@@ -186,7 +186,7 @@ static void add_quality(struct psd_state *state)
 							.here = state->worker->quality.saved});
 }
 
-/* Room for copies from and to a device. */
+/* Allocates memory for copies from and to the device. */
 static enum psd_status take_staging(struct psd_worker *worker, struct psd_error *err)
 {
 	return worker->staging || worker->on_device == &worker->memory
@@ -249,7 +249,7 @@ enum psd_status psd_state_shard_map(const struct psd_state *state, const char *p
 	return psd_worker_restore_quality(worker, path, err);
 }
 
-/* ---- values, wherever they are ---- */
+/* ---- values ---- */
 
 static uint64_t bytes_of(const struct psd_state_part *part)
 {

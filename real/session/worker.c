@@ -1,4 +1,4 @@
-/* A worker as a whole: whether it can do what a scenario asks for, how long, and from its beginning to its end. */
+/* A worker as a whole: checks of the scenario, number of iterations, and its run from start to end. */
 #define _GNU_SOURCE
 #include "real/session/worker.h"
 

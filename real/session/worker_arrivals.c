@@ -1,14 +1,14 @@
-/* What a worker receives. A message is taken only if the program has it: this operation, from this peer, in this
- * iteration, of this length, once; what comes too early waits outside. */
+/* Incoming messages. A message is accepted only if the program expects it: operation, peer, iteration and length, once.
+ * One that is too early waits in its connection. */
 #include <assert.h>
 #include <inttypes.h>
 
 #include "real/session/worker_parts.h"
 
-/* ---- what is expected ---- */
+/* ---- expectations ---- */
 
-static enum psd_welcome refuse(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-			       const char *what, struct psd_error *err)
+static enum psd_acceptance refuse(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				  const char *what, struct psd_error *err)
 {
 	char name[PSD_MESH_NAME_MAX];
 
@@ -17,29 +17,29 @@ static enum psd_welcome refuse(struct psd_worker *worker, unsigned peer, const s
 		      " bytes): gave up the connection",
 		      psd_mesh_name(worker->layout, worker->options->hosts, peer, name), what, head->op,
 		      head->iteration, head->part, head->length_bytes);
-	return PSD_WELCOME_REFUSED;
+	return PSD_ACCEPT_NEVER;
 }
 
-static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-				     struct psd_inlet *inlet, struct psd_error *err)
+static enum psd_acceptance expect_small(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+					struct psd_destination *destination, struct psd_error *err)
 {
 	const bool is_report = head->kind == PSD_WIRE_REPORT;
 
-	if (worker->peers[peer].has_said_bye && head->kind != PSD_WIRE_FAILED)
+	if (worker->peers[peer].has_sent_bye && head->kind != PSD_WIRE_FAILED)
 		return refuse(worker, peer, head, "something after its last message", err);
 	if (is_report && (worker->self != 0 || !psd_layout_is_worker(worker->layout, peer) ||
 			  head->iteration >= worker->options->n_iterations))
-		return refuse(worker, peer, head, "a report that nobody expects", err);
-	/* its row must be free: the iteration that had it before is complete when this host is that far */
+		return refuse(worker, peer, head, "an unexpected report", err);
+	/* its row must be free, which holds once this host is that far */
 	if (is_report &&
 	    head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + worker->losses.window / 2)
-		return PSD_WELCOME_LATER;
-	inlet->segments[0] = (struct iovec){worker->peers[peer].small, head->length_bytes};
-	inlet->n_segments = 1;
-	return PSD_WELCOME_NOW;
+		return PSD_ACCEPT_LATER;
+	destination->segments[0] = (struct iovec){worker->peers[peer].small, head->length_bytes};
+	destination->n_segments = 1;
+	return PSD_ACCEPT_NOW;
 }
 
-/* Not before this host has room for it. */
+/* True once this host has memory for the iteration. */
 static bool is_in_window(const struct psd_worker *worker, uint32_t iteration)
 {
 	return worker->phase != PSD_PHASE_OPENING &&
@@ -51,8 +51,9 @@ static const struct psd_period *period_of(const struct psd_worker *worker)
 	return psd_interpreter_period(&worker->interpreter, 0);
 }
 
-/* A peer that sends of an iteration has all it needs of the one window - 1 before, so this host had begun that, and so
- * had what it needed of the one window - 1 before that. With local steps the same is true of exchanges. */
+/* True if the iteration is impossible. A peer that sends in an iteration has what it needs of the one window - 1
+ * before, so this host had begun that one, and had what it needed of the one window - 1 before. With local steps this
+ * holds for exchanges. */
 static bool is_out_of_turn(const struct psd_worker *worker, uint32_t iteration, uint32_t next)
 {
 	return iteration < next ||
@@ -61,9 +62,9 @@ static bool is_out_of_turn(const struct psd_worker *worker, uint32_t iteration, 
 	       (is_in_window(worker, iteration) && !psd_period_exchanges(period_of(worker), iteration));
 }
 
-/* READY comes to worker 0 from a worker; BEGIN from worker 0 to one that is ready. */
-static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-				      struct psd_error *err)
+/* Accepts READY on worker 0, and BEGIN from worker 0 on a host that is ready. */
+static enum psd_acceptance expect_signal(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+					 struct psd_error *err)
 {
 	const bool is_ready = head->kind == PSD_WIRE_READY;
 	const unsigned from = is_ready ? peer : worker->self, to = is_ready ? worker->self : peer;
@@ -72,32 +73,32 @@ static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, 
 
 	if (!is_known || to != 0 || !psd_op_runs_on(&worker->program->ops[head->op], worker->layout, from) ||
 	    head->iteration >= worker->options->n_iterations)
-		return refuse(worker, peer, head, "a signal that nobody expects", err);
+		return refuse(worker, peer, head, "an unexpected signal", err);
 	if (!psd_worker_knows_steps(worker, head->iteration)) /* when this host is there */
-		return PSD_WELCOME_LATER;
+		return PSD_ACCEPT_LATER;
 	if (head->iteration != psd_period_next(period_of(worker), worker->peers[peer].ops[head->op].next_signal))
-		return refuse(worker, peer, head, "a signal that nobody expects", err);
+		return refuse(worker, peer, head, "an unexpected signal", err);
 	if (!is_ready && head->iteration >= worker->peers[worker->self].ops[head->op].next_signal)
-		return refuse(worker, peer, head, "the beginning of what is not ready", err);
-	return is_in_window(worker, head->iteration) ? PSD_WELCOME_NOW : PSD_WELCOME_LATER;
+		return refuse(worker, peer, head, "a start of an operation that is not ready", err);
+	return is_in_window(worker, head->iteration) ? PSD_ACCEPT_NOW : PSD_ACCEPT_LATER;
 }
 
-/* A message of an iteration that has its turn, from a peer whose messages come in order. */
-static enum psd_welcome expect_turn(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-				    struct psd_error *err)
+/* Decides about a message of an iteration from a peer whose messages are in order. */
+static enum psd_acceptance expect_turn(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				       struct psd_error *err)
 {
 	const uint32_t next = worker->peers[peer].ops[head->op].next_iteration;
 
 	if (is_out_of_turn(worker, head->iteration, next))
 		return refuse(worker, peer, head, "a message out of turn", err);
-	/* the one before is there, but its latency is not over yet, or a chunk of it is on another connection */
+	/* the one before is there but its latency is not over, or a chunk of it is on another connection */
 	return !is_in_window(worker, head->iteration) || head->iteration > psd_period_next(period_of(worker), next)
-		       ? PSD_WELCOME_LATER
-		       : PSD_WELCOME_NOW;
+		       ? PSD_ACCEPT_LATER
+		       : PSD_ACCEPT_NOW;
 }
 
-static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-				       struct psd_inlet *inlet, struct psd_error *err)
+static enum psd_acceptance expect_message(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+					  struct psd_destination *destination, struct psd_error *err)
 {
 	const struct psd_op *op = &worker->program->ops[head->op];
 	const struct psd_payload payload = psd_worker_payload(worker, (struct psd_task){head->iteration, head->op});
@@ -105,32 +106,32 @@ static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer,
 	if (payload.elements == 0 || head->part != 0 || head->length_bytes == 0 ||
 	    head->length_bytes != psd_payload_bytes_between(&payload, worker->layout, peer, worker->self))
 		return refuse(worker, peer, head, "a message that the program does not have", err);
-	const enum psd_welcome welcome = expect_turn(worker, peer, head, err);
-	if (welcome != PSD_WELCOME_NOW)
-		return welcome;
-	inlet->n_segments = psd_worker_segments(worker, (struct psd_task){head->iteration, head->op}, peer,
-						worker->self, inlet->segments);
+	const enum psd_acceptance acceptance = expect_turn(worker, peer, head, err);
+	if (acceptance != PSD_ACCEPT_NOW)
+		return acceptance;
+	destination->n_segments = psd_worker_segments(worker, (struct psd_task){head->iteration, head->op}, peer,
+						      worker->self, destination->segments);
 	if (psd_buffers[op->target].extent == PSD_EXTENT_EACH_PART && worker->memory.adds_arrivals) {
-		inlet->added = worker->plan->wire->is_lossy ? worker->plan->wire : &psd_encoding_fp32;
-		inlet->is_of_floats = true;
+		destination->added = worker->plan->wire->is_lossy ? worker->plan->wire : &psd_encoding_fp32;
+		destination->is_of_floats = true;
 	}
 	psd_worker_record_begin(worker, peer, head->op);
-	return PSD_WELCOME_NOW;
+	return PSD_ACCEPT_NOW;
 }
 
 /* The peer is ahead of this worker in that transfer. On a single connection nothing overtakes its first step. */
-static enum psd_welcome expect_early(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-				     struct psd_error *err)
+static enum psd_acceptance expect_early(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+					struct psd_error *err)
 {
 	const struct psd_task task = {head->iteration, head->op};
 
 	return head->part == psd_worker_next_from(worker, task, peer, 0) || worker->n_connections > 1
-		       ? PSD_WELCOME_LATER
+		       ? PSD_ACCEPT_LATER
 		       : refuse(worker, peer, head, "a step out of turn", err);
 }
 
-static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-				    struct psd_inlet *inlet, struct psd_error *err)
+static enum psd_acceptance expect_step(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				       struct psd_destination *destination, struct psd_error *err)
 {
 	const struct psd_transfer *transfer = &worker->transfer;
 	const struct psd_task task = {head->iteration, head->op};
@@ -140,77 +141,76 @@ static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, co
 	struct psd_step step = {.to = peer};
 
 	if (is_member && psd_worker_awaits_choice(worker, task))
-		return expect_turn(worker, peer, head, err) == PSD_WELCOME_REFUSED ? PSD_WELCOME_REFUSED
-										   : PSD_WELCOME_LATER;
+		return expect_turn(worker, peer, head, err) == PSD_ACCEPT_NEVER ? PSD_ACCEPT_NEVER : PSD_ACCEPT_LATER;
 	if (is_member && head->part < psd_payload_steps(&payload, worker->layout))
 		step = psd_worker_step(worker, task, peer, head->part);
 	if (step.to != worker->self)
 		return refuse(worker, peer, head, "a step that the program does not have", err);
 	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step))
 		return refuse(worker, peer, head, "a step of another length", err);
-	const enum psd_welcome welcome = expect_turn(worker, peer, head, err);
-	if (welcome == PSD_WELCOME_REFUSED)
-		return welcome;
+	const enum psd_acceptance acceptance = expect_turn(worker, peer, head, err);
+	if (acceptance == PSD_ACCEPT_NEVER)
+		return acceptance;
 	if (!transfer->is_active || transfer->task.op != task.op || transfer->task.iteration != task.iteration)
 		return expect_early(worker, peer, head, err);
 	if (head->part < transfer->next_receive)
 		return refuse(worker, peer, head, "a step out of turn", err);
-	/* others' messages of earlier steps are missing, or latency of one, or a chunk on another connection */
+	/* others' messages of earlier steps are missing, or delayed, or have a chunk on another connection */
 	if (head->part > transfer->next_receive)
-		return PSD_WELCOME_LATER;
-	psd_worker_step_inlet(worker, task, &step, head->part, inlet);
-	return PSD_WELCOME_NOW;
+		return PSD_ACCEPT_LATER;
+	psd_worker_step_destination(worker, task, &step, head->part, destination);
+	return PSD_ACCEPT_NOW;
 }
 
-static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-				    struct psd_inlet *inlet, struct psd_error *err)
+static enum psd_acceptance expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				       struct psd_destination *destination, struct psd_error *err)
 {
 	const enum psd_op_kind kind =
 		head->op < worker->program->n_ops ? worker->program->ops[head->op].kind : PSD_OP_GATE;
 
 	if (kind == PSD_OP_SEND)
-		return expect_message(worker, peer, head, inlet, err);
+		return expect_message(worker, peer, head, destination, err);
 	if (kind == PSD_OP_COLLECTIVE)
-		return expect_step(worker, peer, head, inlet, err);
+		return expect_step(worker, peer, head, destination, err);
 	return refuse(worker, peer, head, "a message that the program does not have", err);
 }
 
-/* The host may be at the fence that this is for, or before it. */
-static enum psd_welcome expect_steps(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-				     struct psd_error *err)
+/* The host may be at the fence of these steps, or before it. */
+static enum psd_acceptance expect_steps(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+					struct psd_error *err)
 {
 	const bool is_known = psd_worker_next_steps(worker) <= worker->options->n_iterations && peer == 0 &&
-			      head->iteration == worker->quality.n_known && worker->quality.heard == 0 &&
+			      head->iteration == worker->quality.n_known && worker->quality.received_steps == 0 &&
 			      head->part >= 1 && head->part <= psd_plan_steps(worker->plan);
 
-	return is_known ? PSD_WELCOME_NOW : refuse(worker, peer, head, "steps that nobody expects", err);
+	return is_known ? PSD_ACCEPT_NOW : refuse(worker, peer, head, "unexpected local steps", err);
 }
 
-static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
-			       struct psd_error *err)
+static enum psd_acceptance expect(void *context, unsigned peer, const struct psd_wire_head *head,
+				  struct psd_destination *destination, struct psd_error *err)
 {
 	struct psd_worker *worker = context;
 
 	switch (head->kind) {
-	case PSD_WIRE_DATA: return expect_data(worker, peer, head, inlet, err);
+	case PSD_WIRE_DATA: return expect_data(worker, peer, head, destination, err);
 	case PSD_WIRE_READY:
 	case PSD_WIRE_BEGIN: return expect_signal(worker, peer, head, err);
 	case PSD_WIRE_STEPS: return expect_steps(worker, peer, head, err);
-	case PSD_WIRE_ALIVE: return PSD_WELCOME_NOW;
+	case PSD_WIRE_ALIVE: return PSD_ACCEPT_NOW;
 	case PSD_WIRE_REPORT:
 	case PSD_WIRE_BYE:
-	case PSD_WIRE_FAILED: return expect_small(worker, peer, head, inlet, err);
+	case PSD_WIRE_FAILED: return expect_small(worker, peer, head, destination, err);
 	case PSD_WIRE_HELLO:
 	case PSD_WIRE_CLOCK:
-	case PSD_WIRE_WAY:
-	case PSD_WIRE_LINES:
+	case PSD_WIRE_TRANSPORT:
+	case PSD_WIRE_RATES:
 	case PSD_WIRE_INVITATION:
 	case PSD_WIRE_KINDS: break;
 	}
 	return refuse(worker, peer, head, "a second greeting", err);
 }
 
-/* ---- what is there ---- */
+/* ---- arrivals ---- */
 
 static void arrived_message(struct psd_worker *worker, struct psd_peer *from, unsigned peer,
 			    const struct psd_wire_head *head)
@@ -233,7 +233,8 @@ static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsig
 
 static void arrived_report(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)
 {
-	const struct psd_wire_report report = psd_wire_decode_report(worker->peers[peer].small);
+	const struct psd_wire_report report =
+		psd_wire_decode_payload(PSD_WIRE_REPORT, worker->peers[peer].small).report;
 
 	psd_worker_take_report(worker, peer, head->iteration, &report);
 }
@@ -256,17 +257,17 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 		psd_interpreter_chosen(&worker->interpreter, task);
 		break;
 	case PSD_WIRE_REPORT: arrived_report(worker, peer, head); break;
-	case PSD_WIRE_STEPS: psd_worker_hear_steps(worker, head->part); break;
+	case PSD_WIRE_STEPS: psd_worker_receive_steps(worker, head->part); break;
 	case PSD_WIRE_BYE:
-		from->bye = psd_wire_decode_bye(from->small);
-		from->has_said_bye = true;
+		from->bye = psd_wire_decode_payload(PSD_WIRE_BYE, from->small).bye;
+		from->has_sent_bye = true;
 		break;
-	case PSD_WIRE_FAILED: psd_worker_told(worker, peer, psd_wire_status(head)); break;
+	case PSD_WIRE_FAILED: psd_worker_peer_failed(worker, peer, psd_wire_status(head)); break;
 	case PSD_WIRE_ALIVE:
 	case PSD_WIRE_HELLO:
 	case PSD_WIRE_CLOCK:
-	case PSD_WIRE_WAY:
-	case PSD_WIRE_LINES:
+	case PSD_WIRE_TRANSPORT:
+	case PSD_WIRE_RATES:
 	case PSD_WIRE_INVITATION:
 	case PSD_WIRE_KINDS: break;
 	}
@@ -277,7 +278,7 @@ static void left(void *context, unsigned peer)
 	struct psd_worker *worker = context;
 
 	(void)peer;
-	if (worker->transfer.is_sending) { /* the collective holds the NIC: nothing else was on its way */
+	if (worker->transfer.is_sending) { /* the collective holds the NIC: nothing else was being sent */
 		worker->transfer.is_sending = false;
 		worker->transfer.has_left = true;
 		psd_worker_advance(worker);

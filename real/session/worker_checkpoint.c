@@ -1,4 +1,4 @@
-/* What a run goes on from: written between two iterations, read before the first. And what it starts from. */
+/* Checkpoints: written between two iterations, read before the first. Also the file of initial parameters. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static struct psd_checkpoint_host host_of(const struct psd_worker *worker)
 	return (struct psd_checkpoint_host){worker->self, worker->n_hosts};
 }
 
-/* What a checkpoint is of: a line that equal programs have. */
+/* A line that is equal for equal programs. */
 static enum psd_status describe_program(struct psd_text *program, const struct psd_worker *worker,
 					struct psd_error *err)
 {
@@ -29,11 +29,6 @@ static enum psd_status describe_program(struct psd_text *program, const struct p
 	return psd_worker_out_of_memory(err);
 }
 
-static void describe_host(char text[HOST_TEXT_MAX], const struct psd_worker *worker)
-{
-	snprintf(text, HOST_TEXT_MAX, "%u of %u", worker->self, worker->n_hosts);
-}
-
 static uint64_t hash_terms(const struct psd_worker *worker)
 {
 	const char *terms = worker->options->terms;
@@ -41,8 +36,8 @@ static uint64_t hash_terms(const struct psd_worker *worker)
 	return terms ? psd_hash_bytes(PSD_HASH_START, terms, strlen(terms)) : worker->saved.terms_hash;
 }
 
-/* Files of one run have the same, on all hosts: where hosts have folders of their own, those of two runs may lie in
- * them. A run that goes on by the terms that it had is the same run. */
+/* Hash of the run, equal on all hosts: folders of hosts may contain files of two runs. A run that resumes with
+ * unchanged terms keeps its hash. */
 static uint64_t hash_run(const struct psd_worker *worker)
 {
 	const uint64_t terms_hash = hash_terms(worker);
@@ -64,7 +59,7 @@ static enum psd_status write_parts(const struct psd_state *state, unsigned n_par
 	return status ? status : psd_tensor_writer_finish(writer, err);
 }
 
-/* The first so many of them. */
+/* Writes the first n_parts parts. */
 static enum psd_status write_file(const struct psd_state *state, unsigned n_parts, struct psd_checkpoint_path path,
 				  const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
 {
@@ -84,20 +79,20 @@ static enum psd_status write_file(const struct psd_state *state, unsigned n_part
 	return status;
 }
 
-/* What a host's file says of itself. */
-struct said {
+/* Metadata of a host's file. */
+struct metadata {
 	struct psd_text program, shard_map;
 	char iterations[NUMBER_TEXT_MAX], samples[NUMBER_TEXT_MAX], host[HOST_TEXT_MAX];
 	char run[HASH_TEXT_MAX], terms[HASH_TEXT_MAX], model[HASH_TEXT_MAX];
 };
 
-static void release_said(struct said *said)
+static void release_metadata(struct metadata *metadata)
 {
-	psd_text_release(&said->program);
-	psd_text_release(&said->shard_map);
+	psd_text_release(&metadata->program);
+	psd_text_release(&metadata->shard_map);
 }
 
-static enum psd_status describe_spread(struct psd_text *text, const struct psd_worker *worker, struct psd_error *err)
+static enum psd_status describe_shard_map(struct psd_text *text, const struct psd_worker *worker, struct psd_error *err)
 {
 	struct psd_shard_map shard_map;
 	const enum psd_status status = psd_shard_map_make(&shard_map, worker->plan, err);
@@ -109,45 +104,45 @@ static enum psd_status describe_spread(struct psd_text *text, const struct psd_w
 	return text->is_out_of_memory ? psd_worker_out_of_memory(err) : PSD_OK;
 }
 
-static enum psd_status say(struct said *said, const struct psd_worker *worker, uint32_t iterations,
-			   struct psd_error *err)
+static enum psd_status describe(struct metadata *metadata, const struct psd_worker *worker, uint32_t iterations,
+				struct psd_error *err)
 {
 	enum psd_status status;
 
-	*said = (struct said){.shard_map.bytes = NULL};
-	snprintf(said->iterations, NUMBER_TEXT_MAX, "%" PRIu32, iterations);
-	snprintf(said->samples, NUMBER_TEXT_MAX, "%" PRIu64, psd_worker_samples(worker, iterations));
-	snprintf(said->run, HASH_TEXT_MAX, "%016" PRIx64, hash_run(worker));
-	snprintf(said->terms, HASH_TEXT_MAX, "%016" PRIx64, hash_terms(worker));
-	snprintf(said->model, HASH_TEXT_MAX, "%016" PRIx64, psd_terms_hash_model(worker->graph));
-	describe_host(said->host, worker);
-	status = describe_program(&said->program, worker, err);
+	*metadata = (struct metadata){.shard_map.bytes = NULL};
+	snprintf(metadata->iterations, NUMBER_TEXT_MAX, "%" PRIu32, iterations);
+	snprintf(metadata->samples, NUMBER_TEXT_MAX, "%" PRIu64, psd_worker_samples(worker, iterations));
+	snprintf(metadata->run, HASH_TEXT_MAX, "%016" PRIx64, hash_run(worker));
+	snprintf(metadata->terms, HASH_TEXT_MAX, "%016" PRIx64, hash_terms(worker));
+	snprintf(metadata->model, HASH_TEXT_MAX, "%016" PRIx64, psd_terms_hash_model(worker->graph));
+	snprintf(metadata->host, HOST_TEXT_MAX, "%u of %u", worker->self, worker->n_hosts);
+	status = describe_program(&metadata->program, worker, err);
 	if (!status)
-		status = describe_spread(&said->shard_map, worker, err);
+		status = describe_shard_map(&metadata->shard_map, worker, err);
 	if (status)
-		release_said(said);
+		release_metadata(metadata);
 	return status;
 }
 
-static enum psd_status write_files(const struct psd_state *state, uint32_t iterations, const struct said *said,
+static enum psd_status write_files(const struct psd_state *state, uint32_t iterations, const struct metadata *metadata,
 				   struct psd_error *err)
 {
 	const struct psd_worker *worker = state->worker;
 	const struct psd_checkpoints *checkpoints = worker->options->checkpoints;
 	const struct psd_file_note notes[] = {{"format", "pt"},
-					      {"iterations", said->iterations},
+					      {"iterations", metadata->iterations},
 					      {"system", worker->plan->system->name},
-					      {"program", said->program.bytes},
-					      {"host", said->host},
-					      {"run", said->run},
-					      {"terms", said->terms},
-					      {"samples", said->samples},
-					      {"model", said->model},
-					      {"spread", said->shard_map.bytes}};
+					      {"program", metadata->program.bytes},
+					      {"host", metadata->host},
+					      {"run", metadata->run},
+					      {"terms", metadata->terms},
+					      {"samples", metadata->samples},
+					      {"model", metadata->model},
+					      {"spread", metadata->shard_map.bytes}};
 	enum { N_NOTES = sizeof(notes) / sizeof(notes[0]), N_PLAIN_NOTES = 3 };
 	enum psd_status status = psd_checkpoint_begin(checkpoints, iterations, err);
 
-	/* parameters first: a run whose last checkpoint is whole is not carried out again, and must have left them */
+	/* parameters first: a run whose last checkpoint is complete is not repeated, so they must be there */
 	if (!status && worker->self == 0)
 		status = write_file(state, state->n_plain, psd_checkpoint_parameters_path(checkpoints), notes,
 				    N_PLAIN_NOTES, err);
@@ -163,17 +158,17 @@ static enum psd_status write_files(const struct psd_state *state, uint32_t itera
 
 enum psd_status psd_worker_save(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
 {
-	struct said said;
+	struct metadata metadata;
 	struct psd_state state;
 	enum psd_status status = psd_state_open(&state, worker, iteration, err);
 
 	if (status)
 		return status;
 	psd_state_gather(&state);
-	status = say(&said, worker, iteration, err);
+	status = describe(&metadata, worker, iteration, err);
 	if (!status) {
-		status = write_files(&state, iteration, &said, err);
-		release_said(&said);
+		status = write_files(&state, iteration, &metadata, err);
+		release_metadata(&metadata);
 	}
 	psd_state_close(&state);
 	return status;
@@ -191,23 +186,13 @@ static enum psd_status check_notes(struct psd_worker *worker, const struct psd_t
 				   struct psd_error *err)
 {
 	const struct psd_old_checkpoint_notes notes = psd_old_checkpoint_read_notes(file);
-	char number[NUMBER_TEXT_MAX], self[HOST_TEXT_MAX];
 	struct psd_text program;
 	enum psd_status status = describe_program(&program, worker, err);
 
 	if (status)
 		return status;
-	snprintf(number, sizeof(number), "%" PRIu32, worker->options->first_iteration);
-	describe_host(self, worker);
-	if (!notes.iterations || !notes.program || !notes.host || !notes.run || !notes.terms)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "is no checkpoint");
-	else if (strcmp(notes.iterations, number) != 0)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				       "is of %.20s iterations, its name says %s", notes.iterations, number);
-	else if (strcmp(notes.host, self) != 0)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				       "is of host %.20s, its name says %s", notes.host, self);
-	else if (strcmp(notes.program, program.bytes) != 0)
+	status = psd_old_checkpoint_check_name(&notes, host_of(worker), worker->options->first_iteration, path, err);
+	if (!status && strcmp(notes.program, program.bytes) != 0)
 		status = psd_error_set(
 			err, PSD_EINVAL, (struct psd_place){.path = path},
 			"is of another model, optimiser, system or cluster, or of another version of psd-run: its "
@@ -229,7 +214,7 @@ static enum psd_status read_parts(const struct psd_state *state, struct psd_tens
 		status = psd_state_read(state, &state->parts[p], file, path, &is_found, err);
 		if (!status && !is_found)
 			status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-					       "has no '%.100s', which this run goes on from",
+					       "has no '%.100s', which this run resumes from",
 					       state->parts[p].tensor.name);
 	}
 	return status;
@@ -255,9 +240,9 @@ enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *
 	return status;
 }
 
-/* ---- a start ---- */
+/* ---- initial parameters ---- */
 
-/* Some of them are named. */
+/* Names some of them. */
 static void remark_missing(const struct psd_worker *worker, const struct psd_text *names, unsigned n_missing,
 			   unsigned n)
 {

@@ -1,5 +1,5 @@
-/* Gradients whose norm, of all tensors together, is larger than it may be: a square for each tensor that is updated,
- * and what all are multiplied by, where the device works. Updates that are left out count as zeros. */
+/* Gradient clipping by the norm of all tensors together: a square for each updated tensor, and the common factor,
+ * computed on the device. Skipped updates count as zeros. */
 #include "real/session/worker_parts.h"
 
 static enum psd_status take(struct psd_worker *worker, uint64_t bytes, void **block, struct psd_error *err)

@@ -1,9 +1,9 @@
-/* What is copied between a device's memory and its host's, so that it can travel. */
+/* Copies between the memories of device and host, for data that is sent. */
 #include <assert.h>
 
 #include "real/session/worker_parts.h"
 
-/* What `sender` has of a buffer, or sent of it. */
+/* The copy of what `sender` has of a buffer, or sent of it. */
 static enum psd_status copy_of(struct psd_worker *worker, struct psd_task task, unsigned sender, struct psd_error *err)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
@@ -35,7 +35,7 @@ enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task,
 		psd_worker_judge_arrival(worker, task);
 	if (psd_buffers[op->source].extent != PSD_EXTENT_EACH_FACTORS || op->kind == PSD_OP_COPY_OUT)
 		return copy_of(worker, task, worker->self, err);
-	/* one's own are there already; in a lossy encoding all senders' are taken from the wire */
+	/* own values are there already; in a lossy encoding all are taken as decoded */
 	for (unsigned sender = 0; sender < worker->layout->workers && !status; sender++)
 		if (sender != worker->self || worker->plan->wire->is_lossy)
 			status = copy_of(worker, task, sender, err);

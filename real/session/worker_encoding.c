@@ -1,18 +1,17 @@
-/* What a worker does to values before they leave and after they have arrived, where they travel in a lossy encoding.
- * Whoever makes something that all workers go on with, sum, factors or parameters, takes it as the others have it from
- * the wire, so that all have the same bits.
+/* Lossy encodings of values before sending and after receiving. The host that makes a sum, factors or parameters for
+ * all workers decodes them like the others, so that all have the same bits.
  *
- * What leaves the range of a scaled encoding is an infinity or a NaN in the sum of an all-reduce and in factors, which
- * every worker has as a whole. Where each shard has a part, whoever's gradient it is makes all of the slice NaNs; each
- * shard finds that in its part, and answers with NaNs as parameters, as does a root that finds such factors. So all
- * hosts leave the same updates out. */
+ * An overflow of a scaled encoding shows as infinity or NaN in an all-reduce's sum and in factors, which every worker
+ * has completely. Where shards have parts, the worker with the overflow makes its whole slice NaN; each shard sees that
+ * in its part and answers with NaN parameters, as does a root that finds such factors. So all hosts skip the same
+ * updates. */
 #include <assert.h>
 #include <math.h>
 
 #include "real/base/values.h"
 #include "real/session/worker_parts.h"
 
-/* Slices of the items before. */
+/* Slices of the items before this one. */
 static unsigned slices_before(const struct psd_worker *worker, unsigned item)
 {
 	unsigned n = 0;
@@ -64,7 +63,7 @@ void psd_worker_count_updates(const struct psd_worker *worker, struct psd_worker
 	}
 }
 
-/* One buffer's values beside the other's: `plain` as floats, `encoded` as they travel. */
+/* Two buffers of the same values: `plain` as floats, `encoded` as sent. */
 struct sides {
 	struct iovec plain[PSD_SEGMENTS_MAX], encoded[PSD_SEGMENTS_MAX];
 	unsigned n_plain, n_encoded;
@@ -89,7 +88,7 @@ struct psd_range psd_worker_range(const struct psd_worker *worker, const struct 
 	return (struct psd_range){0, slice.elements};
 }
 
-/* Where the device has them, else in this host's memory. */
+/* True if the device has them; else they are in host memory. */
 static bool works_on_device(const struct psd_op *op)
 {
 	return op->resource == PSD_RESOURCE_DEVICE;
@@ -115,7 +114,7 @@ static uint64_t elements_of(const struct psd_encoding *wire, const struct iovec 
 	return encoded->iov_len / wire->value_bytes;
 }
 
-/* Gradients are small, parameters are not. Of factors the top one is a gradient. */
+/* Scale of a segment: 1 for parameters. Only the top factor is a gradient. */
 static float ratio_of(enum psd_buffer plain, unsigned piece, float gradient_ratio)
 {
 	const enum psd_buffer encoded = psd_buffers[plain].on_wire;
@@ -124,7 +123,7 @@ static float ratio_of(enum psd_buffer plain, unsigned piece, float gradient_rati
 	return encoded == PSD_BUFFER_ENCODED_PARAMETER || is_activation ? 1.0f : gradient_ratio;
 }
 
-/* No piece of values goes beyond a piece of what they are encoded to. */
+/* No segment of plain values crosses two encoded ones. */
 static enum psd_status convert(struct psd_worker *worker, const struct psd_op *op, struct sides *sides,
 			       float gradient_ratio, struct psd_error *err)
 {
@@ -152,10 +151,10 @@ static enum psd_status convert(struct psd_worker *worker, const struct psd_op *o
 	return status;
 }
 
-/* ---- out ---- */
+/* ---- outgoing ---- */
 
-/* No update is to be made of it: the update of its source was left out, or what it is made from has left the range and
- * no other host would see all of that. */
+/* Makes the values NaN, so that nobody updates with them: the source's update was skipped, or the values overflowed
+ * where no other host sees all of them. */
 static enum psd_status spoil(struct psd_worker *worker, const struct psd_op *op, const struct sides *sides,
 			     struct psd_error *err)
 {
@@ -182,9 +181,9 @@ static enum psd_status encode(struct psd_worker *worker, struct psd_task task, s
 	return status ? status : spoil(worker, op, &sides, err);
 }
 
-/* ---- in ---- */
+/* ---- incoming ---- */
 
-/* From whom it comes. */
+/* Senders of the values. */
 struct senders {
 	unsigned first, end;
 };
@@ -196,7 +195,7 @@ static struct senders senders_of(const struct psd_worker *worker, const struct p
 	return (struct senders){worker->self, worker->self + 1};
 }
 
-/* Parameters that were left out are all NaNs. */
+/* Skipped parameters are all NaN. */
 static bool is_good(const struct psd_worker *worker, struct psd_task task, unsigned sender)
 {
 	const struct psd_encoding *wire = worker->plan->wire;
@@ -240,11 +239,11 @@ static enum psd_status decode(struct psd_worker *worker, struct psd_task task, s
 	if (!works_on_device(op) || worker->on_device == &worker->memory)
 		psd_worker_judge_arrival(worker, task);
 	if (scale->is_skipped && op->target == PSD_BUFFER_PARAMETER)
-		return PSD_OK; /* they are as they were */
+		return PSD_OK; /* unchanged */
 	for (unsigned sender = senders.first; sender < senders.end && !status; sender++) {
 		struct sides sides = find_sides(worker, task, sender);
 
-		status = convert(worker, op, &sides, scale->taken_ratio, err);
+		status = convert(worker, op, &sides, scale->last_ratio, err);
 	}
 	return status;
 }

@@ -1,5 +1,4 @@
-/* How a session comes by its streams: connections to all hosts, how many of them, what carries their bytes, and what
- * stands for a cluster's links. */
+/* Connections of a session: to all hosts, their number, their transports, and the emulation of a cluster's links. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,12 +12,12 @@
 #include "real/session/checkpoint.h"
 #include "real/session/worker_parts.h"
 
-/* What it takes to profit from several connections: a processor beside those of the loop and of the layers. */
+/* Several connections need a core beside those of the event loop and the layers. */
 enum { LEAST_PROCESSORS = 3 };
 
-#define TRY_SEC (1.0 / PSD_WIRE_LINES_TRIED)
+#define TRY_SEC (1.0 / PSD_WIRE_TRIALS)
 
-/* ---- how many connections ---- */
+/* ---- number of connections ---- */
 
 static void close_all(int fds[], size_t n_fds)
 {
@@ -29,7 +28,7 @@ static void close_all(int fds[], size_t n_fds)
 	}
 }
 
-/* An emulated link is no faster by two, nor is memory. What is tried is not encrypted. */
+/* Neither an emulated link nor memory is faster with two. Trials are not encrypted. */
 static bool wants_several(const struct psd_worker *worker)
 {
 	const struct psd_worker_options *options = worker->options;
@@ -39,7 +38,7 @@ static bool wants_several(const struct psd_worker *worker)
 	       psd_affinity_count() >= LEAST_PROCESSORS;
 }
 
-static void remark_tried(const struct psd_worker *worker, const struct psd_wire_lines *tried)
+static void remark_tried(const struct psd_worker *worker, const struct psd_wire_rates *tried)
 {
 	struct psd_error line;
 
@@ -51,13 +50,13 @@ static void remark_tried(const struct psd_worker *worker, const struct psd_wire_
 		worker->options->remark(worker->options->context, line.text);
 }
 
-/* Tries them, and keeps the number that the hosts agree on. all: the first line of each host is there, with room for
+/* Tries them, and keeps the number that all hosts agree on. all: has the first connection of each host, and space for
  * most. */
 static enum psd_status keep_best(struct psd_worker *worker, const struct psd_mesh_options *mesh, int all[],
 				 struct psd_error *err)
 {
 	const double until_sec = psd_socket_now_sec() + worker->options->connect_sec;
-	struct psd_wire_lines tried;
+	struct psd_wire_rates tried;
 	const enum psd_status status =
 		psd_connection_count_try(mesh, all, TRY_SEC, until_sec, &worker->n_connections, &tried, err);
 
@@ -73,7 +72,7 @@ static enum psd_status keep_best(struct psd_worker *worker, const struct psd_mes
 	return PSD_OK;
 }
 
-/* fds: one for each host at first, n_connections for each in the end; with room for most. On failure they are closed. */
+/* fds: one per host at first, n_connections per host on return; space for most. Closed on failure. */
 static enum psd_status add_lines(struct psd_worker *worker, const struct psd_mesh_options *more, int fds[],
 				 struct psd_error *err)
 {
@@ -82,7 +81,7 @@ static enum psd_status add_lines(struct psd_worker *worker, const struct psd_mes
 	enum psd_status status = added ? psd_mesh_open(more, added, &ignored, err) : psd_worker_out_of_memory(err);
 
 	if (status) {
-		if (!added && more->listener >= 0) /* else opening has closed it */
+		if (!added && more->listener >= 0) /* otherwise opening has closed it */
 			close(more->listener);
 		close_all(fds, worker->n_hosts);
 		free(added);
@@ -100,7 +99,7 @@ static enum psd_status add_lines(struct psd_worker *worker, const struct psd_mes
 	return status;
 }
 
-/* Where the scenario does not say: one, unless all hosts may profit from more. */
+/* One connection, unless all hosts may profit from more, where the scenario leaves it open. */
 static enum psd_status open_best(struct psd_worker *worker, const struct psd_mesh_options *one, int fds[],
 				 struct psd_error *err)
 {
@@ -126,9 +125,9 @@ static enum psd_status open_best(struct psd_worker *worker, const struct psd_mes
 	return status;
 }
 
-/* ---- streams ---- */
+/* ---- connections and emulation ---- */
 
-/* What this machine's links are not, where they stand for a cluster's. */
+/* Adds what this machine's links lack to emulate the cluster's. */
 static enum psd_status emulate_links(struct psd_worker *worker, struct psd_connections_options *connections,
 				     struct psd_carrier carriers[], struct psd_error *err)
 {
@@ -177,7 +176,7 @@ static enum psd_status open_streams(struct psd_worker *worker, struct psd_carrie
 	return status;
 }
 
-/* fds: with room for the most connections that there may be. */
+/* fds: space for the largest number of connections. */
 static enum psd_status join_by(struct psd_worker *worker, struct psd_mesh_options *mesh, int fds[],
 			       struct psd_error *err)
 {
@@ -208,7 +207,7 @@ static enum psd_status join_by(struct psd_worker *worker, struct psd_mesh_option
 
 enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err)
 {
-	const unsigned most_lines =
+	const unsigned most_connections =
 		worker->n_connections > PSD_CONNECTIONS_MOST ? worker->n_connections : PSD_CONNECTIONS_MOST;
 	struct psd_text terms = {.bytes = NULL};
 	struct psd_mesh_options mesh = {
@@ -226,7 +225,7 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 		.remark = worker->options->remark,
 		.context = worker->options->context,
 	};
-	int *fds = calloc((size_t)worker->n_hosts * most_lines, sizeof(*fds));
+	int *fds = calloc((size_t)worker->n_hosts * most_connections, sizeof(*fds));
 	enum psd_status status;
 
 	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");

@@ -1,9 +1,9 @@
-/* Sums that a library outside carries out in place of the steps of a transfer: which library, its opening over the
- * mesh, and a sum as a job of a lane of its own.
+/* Collectives executed by an external library in place of psd's own transfers: its choice, its opening over the mesh,
+ * and sums as jobs of a lane.
  *
- * A library inside nodes has two jobs on a node's first worker. The first sums the node's gradients and copies the sum
- * to the host; then first workers take the steps of a ring; the second job copies what that gives back to the device
- * and spreads it over the node. Other workers do both parts in one job, whose second part waits on the device. */
+ * A library inside nodes has two jobs on a node's leader. The first sums the node's gradients and copies the sum to the
+ * host; then the leaders execute a ring; the second job copies its result to the device and broadcasts it in the node.
+ * Other workers do both in one job, which waits on the device in between. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <unistd.h>
@@ -22,25 +22,33 @@ static const struct psd_library_kind *find(const struct psd_collective *collecti
 	return NULL;
 }
 
+/* The system's library; NULL: psd's own algorithms. */
+static const struct psd_collective *library_of(const struct psd_system *system)
+{
+	return system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
+}
+
+static enum psd_status refuse(const struct psd_system *system, const char *why, struct psd_error *err)
+{
+	return psd_error_set(err, PSD_EINVAL, system->at,
+			     "'sync' of system '%s' is '%s'%s: must be this program's own, such as '%s'", system->name,
+			     library_of(system)->name, why, library_of(system)->assumed);
+}
+
 enum psd_status psd_worker_check_library(const struct psd_system *system, unsigned workers,
 					 const struct psd_device_kind *device, struct psd_error *err)
 {
-	const struct psd_collective *collective =
-		system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
+	const struct psd_collective *collective = library_of(system);
 	const struct psd_library_kind *kind = collective && device ? find(collective, device) : NULL;
 	struct psd_error reason;
 
 	if (!collective || workers == 1)
 		return PSD_OK;
 	if (!device)
-		return psd_error_set(
-			err, PSD_EINVAL, system->at,
-			"'sync' of system '%s' is '%s', which a replay has none of: must be this program's "
-			"own, such as '%s'",
-			system->name, collective->name, collective->assumed);
+		return refuse(system, ", a library that a replay cannot call", err);
 	if (!kind)
 		return psd_error_set(err, PSD_EINVAL, system->at,
-				     "'sync' of system '%s' is '%s', which sums in no memory of device '%s': needs "
+				     "'sync' of system '%s' is '%s', which cannot sum in memory of device '%s': needs "
 				     "'device: cuda' in 'train'",
 				     system->name, collective->name, device->name);
 	return kind->check(workers, &reason)
@@ -52,31 +60,19 @@ enum psd_status psd_worker_check_library(const struct psd_system *system, unsign
 enum psd_status psd_worker_check_secret(const struct psd_system *system, unsigned n_nodes,
 					const struct psd_device_kind *device, struct psd_error *err)
 {
-	const struct psd_collective *collective =
-		system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
-	const struct psd_library_kind *kind = collective ? find(collective, device) : NULL;
+	const struct psd_library_kind *kind = library_of(system) ? find(library_of(system), device) : NULL;
 
-	if (!kind || kind->is_inside_nodes || n_nodes == 1)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, system->at,
-			     "'sync' of system '%s' is '%s', whose connections '--secret' does not encrypt: must be "
-			     "this program's own, such as '%s'",
-			     system->name, collective->name, collective->assumed);
+	return !kind || kind->is_inside_nodes || n_nodes == 1
+		       ? PSD_OK
+		       : refuse(system, ", whose connections '--secret' does not encrypt", err);
 }
 
 enum psd_status psd_worker_check_restarts(const struct psd_system *system, const struct psd_device_kind *device,
 					  struct psd_error *err)
 {
-	const struct psd_collective *collective =
-		system->sync >= PSD_SYNC_LIBRARY ? psd_libraries[system->sync - PSD_SYNC_LIBRARY] : NULL;
-	const struct psd_library_kind *kind = collective ? find(collective, device) : NULL;
+	const struct psd_library_kind *kind = library_of(system) ? find(library_of(system), device) : NULL;
 
-	if (!kind || kind->abort)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, system->at,
-			     "'sync' of system '%s' is '%s', which cannot be called off for '--restarts': must be this "
-			     "program's own, such as '%s'",
-			     system->name, collective->name, collective->assumed);
+	return !kind || kind->abort ? PSD_OK : refuse(system, ", which cannot be called off for '--restarts'", err);
 }
 
 /* ---- opening ---- */
@@ -93,7 +89,7 @@ static struct psd_group ranks_of(const struct psd_worker *worker)
 }
 
 static enum psd_status exchange_invitation(const struct psd_worker *worker, const struct psd_mesh_options *mesh,
-					   const int fds[], double until_sec, uint8_t invitation[PSD_WIRE_SMALL_BYTES],
+					   const int fds[], double until_sec, union psd_wire_payload *invitation,
 					   struct psd_error *err)
 {
 	const struct psd_group ranks = ranks_of(worker);
@@ -104,16 +100,16 @@ static enum psd_status exchange_invitation(const struct psd_worker *worker, cons
 		return psd_frame_read(psd_mesh_name(worker->layout, mesh->hosts, ranks.first, name),
 				      fds[ranks.first * mesh->n_connections], mesh->secret, PSD_WIRE_INVITATION,
 				      invitation, until_sec, err);
-	status = worker->library_kind->invite(invitation, err);
+	status = worker->library_kind->invite(invitation->raw, err);
 	for (unsigned h = ranks.first + 1; h < ranks.first + ranks.n && !status; h++)
 		status = psd_frame_send(psd_mesh_name(worker->layout, mesh->hosts, h, name),
 					fds[h * mesh->n_connections], mesh->secret, PSD_WIRE_INVITATION, invitation,
-					PSD_LIBRARY_INVITATION_BYTES, err);
+					err);
 	return status;
 }
 
 struct opening {
-	struct psd_job job; /* the first: what the lane's second stage sees */
+	struct psd_job job; /* first, for the lane's second stage */
 	struct psd_library_options options;
 };
 
@@ -125,7 +121,7 @@ static void open_job(void *context)
 	opening->job.status = worker->library_kind->open(&worker->library, &opening->options, &opening->job.err);
 }
 
-/* In the thread that will sum. */
+/* Runs in the thread that will sum. */
 static enum psd_status open_lane(struct psd_worker *worker, const uint8_t *invitation, struct psd_error *err)
 {
 	struct psd_jobs *jobs = &worker->jobs[PSD_RESOURCE_NIC];
@@ -152,7 +148,7 @@ enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct 
 {
 	const struct psd_collective *collective =
 		worker->plan->n_items ? worker->plan->items[0].method->collective : NULL;
-	uint8_t invitation[PSD_WIRE_SMALL_BYTES];
+	union psd_wire_payload invitation;
 	enum psd_status status;
 
 	if (!collective || !collective->assumed || worker->n_hosts == 1)
@@ -164,13 +160,13 @@ enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct 
 	worker->library_kind = find(collective, worker->kind);
 	if (!worker->library_kind->invite)
 		return open_lane(worker, NULL, err);
-	status = exchange_invitation(worker, mesh, fds, until_sec, invitation, err);
-	return status ? status : open_lane(worker, invitation, err);
+	status = exchange_invitation(worker, mesh, fds, until_sec, &invitation, err);
+	return status ? status : open_lane(worker, invitation.raw, err);
 }
 
 /* ---- sums ---- */
 
-/* What the steps that stand for the library's own would send and bring. */
+/* Counts the bytes that psd's own algorithm would move. */
 static void count_bytes(struct psd_worker *worker, struct psd_task task)
 {
 	const struct psd_payload *payload = &worker->program->ops[task.op].payload;
@@ -183,7 +179,7 @@ static void count_bytes(struct psd_worker *worker, struct psd_task task)
 	}
 }
 
-/* What goes between nodes is counted as it goes where the library is inside them. */
+/* Traffic between nodes is counted as it happens if the library works inside them. */
 void psd_worker_start_sum(struct psd_worker *worker, struct psd_task task)
 {
 	if (!worker->library_kind->is_inside_nodes)
@@ -210,10 +206,10 @@ struct psd_payload psd_worker_between_nodes(const struct psd_worker *worker, str
 
 void psd_worker_summed(struct psd_worker *worker, struct psd_task task)
 {
-	const bool has_walk = goes_between_nodes(worker) && is_first_of_node(worker) && !worker->brings_back;
+	const bool has_transfer = goes_between_nodes(worker) && is_first_of_node(worker) && !worker->brings_back;
 
 	worker->brings_back = false;
-	if (has_walk)
+	if (has_transfer)
 		psd_worker_begin_transfer(worker, task);
 	else
 		psd_interpreter_collective_finished(&worker->interpreter, task);
@@ -233,7 +229,7 @@ static bool moves_on(struct psd_worker *worker, enum psd_sum_state from, enum ps
 	return atomic_compare_exchange_strong(&worker->sum_state, &from, to);
 }
 
-/* What is summed, in that memory. */
+/* Segments of the summed values in that memory. */
 static unsigned find_pieces(const struct psd_worker *worker, const struct psd_memory *memory, struct psd_task task,
 			    struct iovec segments[PSD_SEGMENTS_MAX])
 {
@@ -243,7 +239,7 @@ static unsigned find_pieces(const struct psd_worker *worker, const struct psd_me
 			       worker->self, segments);
 }
 
-/* Where the session was closed meanwhile this thread has nothing left to return to. */
+/* Never returns if the session was closed meanwhile: the caller's memory is gone. */
 static enum psd_status call(struct psd_worker *worker, struct psd_task task, bool is_spread, struct psd_error *err)
 {
 	const struct psd_library_kind *kind = worker->library_kind;
@@ -261,7 +257,7 @@ static enum psd_status call(struct psd_worker *worker, struct psd_task task, boo
 	return status;
 }
 
-/* Between the device and its host, in turn with what the library has begun. */
+/* Copies between device and host, ordered after the library's work. */
 static enum psd_status copy(struct psd_worker *worker, struct psd_task task, bool is_out, struct psd_error *err)
 {
 	struct iovec here[PSD_SEGMENTS_MAX], there[PSD_SEGMENTS_MAX];
@@ -290,7 +286,7 @@ enum psd_status psd_worker_sum(struct psd_worker *worker, struct psd_task task, 
 	return call(worker, task, true, err);
 }
 
-/* ---- its end ---- */
+/* ---- end ---- */
 
 bool psd_worker_is_held(struct psd_worker *worker)
 {

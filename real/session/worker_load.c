@@ -1,10 +1,10 @@
-/* What a worker costs its machine while measured: all, which a replay keeps small, and training beside operations. */
+/* Processor time of a worker while measured: all of it for a replay, the part beside operations for training. */
 #include <math.h>
 
 #include "real/base/fit.h"
 #include "real/session/worker_parts.h"
 
-/* The event loop and what hands over operations and takes them back, until now; what operations took is left out. */
+/* Time so far of the event loop and of handing operations over, without the operations. */
 static double beside_sec(const struct psd_worker *worker)
 {
 	double sec = psd_machine_own_sec() - worker->load.jobs_cpu_sec;
@@ -15,8 +15,8 @@ static double beside_sec(const struct psd_worker *worker)
 	return sec;
 }
 
-/* Before anything of a new iteration begins. A processor computes no layer then; of what a device was given ahead, what
- * began it counts in this iteration or in the next one, and a median does not see it. */
+/* Called before anything of a new iteration begins. No layer executes on the processor then; a device's operations
+ * begun ahead count in this iteration or the next, which the median ignores. */
 void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration)
 {
 	if (iteration < worker->load.n_watched)
@@ -31,7 +31,7 @@ void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration)
 	worker->load.has_machine_from = psd_machine_read(&worker->load.machine_from);
 }
 
-/* Of the iterations that are measured. The feed reads ahead, so that what it took is of all. */
+/* Over the measured iterations. The feed reads ahead, so its time is averaged over all. */
 static void measure_beside(struct psd_worker *worker, struct psd_worker_result *result)
 {
 	const uint32_t n = worker->options->n_iterations, first = psd_worker_measured(worker).first;
@@ -60,7 +60,7 @@ void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result
 	if (!worker->load.has_machine_from || !psd_machine_read(&until))
 		return;
 	result->own_cpu_sec = psd_machine_own_sec() - worker->load.own_from_sec;
-	if (worker->self == 0) /* the links are all workers', so one of them counts what they take */
+	if (worker->self == 0) /* one worker counts, since all share the links */
 		result->own_cpu_sec += until.interrupt_sec - worker->load.machine_from.interrupt_sec;
 	if (worker->is_beside_others && !worker->replay)
 		result->real_cpu_sec = psd_machine_process_sec() - worker->load.process_from_sec;

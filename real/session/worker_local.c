@@ -1,6 +1,5 @@
-/* Local steps: a worker updates its parameters by its own gradients alone. Where an iteration exchanges, what has
- * become of them since the last exchange takes the gradient's place, travels as one does, and all go on with the mean
- * of it. */
+/* Local steps: a worker updates its parameters with its own gradients. In an exchange the drift since the last one
+ * takes the gradient's position and is averaged over all workers. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +8,7 @@
 #include "real/session/solver.h"
 #include "real/session/worker_parts.h"
 
-/* ---- on the device ---- */
+/* ---- worker ---- */
 
 static bool begins_period(const struct psd_worker *worker, uint32_t iteration)
 {
@@ -26,7 +25,7 @@ static enum psd_status drift(struct psd_worker *worker, const struct psd_drift *
 	return worker->kind->drift(worker->device, &drift, err);
 }
 
-/* Of a tensor, n-th of an item whose tensors' starts lie one behind the other. */
+/* Tensor n of an item whose tensors' starts are contiguous. */
 struct own {
 	unsigned tensor;
 	struct psd_drift drift; /* its blocks */
@@ -90,7 +89,7 @@ enum psd_status psd_worker_join_steps(struct psd_worker *worker, struct psd_task
 	return status;
 }
 
-/* ---- at a shard ---- */
+/* ---- shard ---- */
 
 const float *psd_worker_own_start(const struct psd_worker *worker, struct psd_task task)
 {
@@ -107,7 +106,7 @@ const float *psd_worker_own_start(const struct psd_worker *worker, struct psd_ta
 
 /* ---- steps that follow the loss ---- */
 
-/* Values of a checkpoint's tensor "local_sgd". */
+/* Values of the tensor "local_sgd" in a checkpoint. */
 enum { WINDOW, STEPS_EVEN, STEPS_ODD, FIRST_LOSS, LOWEST_LOSS, SUM_OF_LOSSES, N_LOSSES, VALUES };
 
 bool psd_worker_follows_loss(const struct psd_worker *worker)
@@ -115,7 +114,7 @@ bool psd_worker_follows_loss(const struct psd_worker *worker)
 	return worker->plan->local && worker->plan->local->window > 0 && !worker->options->replay;
 }
 
-/* Of the next window that has no steps yet. By then nobody has begun an iteration of it, not even to wait. */
+/* Iteration before which the next undecided window must be decided; nobody has begun it by then. */
 static uint64_t decided_before(const struct psd_worker *worker)
 {
 	return worker->quality.n_known * worker->plan->local->window - worker->program->window;
@@ -130,8 +129,9 @@ bool psd_worker_awaits_steps(const struct psd_worker *worker, uint32_t iteration
 {
 	const struct psd_quality *quality = &worker->quality;
 
-	return psd_worker_follows_loss(worker) && ((iteration == decided_before(worker) && quality->heard == 0) ||
-						   (worker->self == 0 && quality->n_told < iteration));
+	return psd_worker_follows_loss(worker) &&
+	       ((iteration == decided_before(worker) && quality->received_steps == 0) ||
+		(worker->self == 0 && quality->n_losses_known < iteration));
 }
 
 bool psd_worker_knows_steps(const struct psd_worker *worker, uint32_t iteration)
@@ -145,15 +145,15 @@ void psd_worker_take_steps(struct psd_worker *worker, uint32_t iteration)
 
 	if (!psd_worker_follows_loss(worker) || iteration != decided_before(worker))
 		return;
-	quality->steps[quality->n_known % 2] = quality->heard;
-	psd_interpreter_set_steps(&worker->interpreter, quality->n_known++, quality->heard);
-	quality->heard = 0;
+	quality->steps[quality->n_known % 2] = quality->received_steps;
+	psd_interpreter_set_steps(&worker->interpreter, quality->n_known++, quality->received_steps);
+	quality->received_steps = 0;
 }
 
-void psd_worker_hear_steps(struct psd_worker *worker, uint32_t steps)
+void psd_worker_receive_steps(struct psd_worker *worker, uint32_t steps)
 {
-	worker->quality.heard = steps;
-	if (worker->duties.n_carried == 0) /* it stands at no fence */
+	worker->quality.received_steps = steps;
+	if (worker->duties.n_carried == 0) /* it waits at no fence */
 		psd_worker_take_steps(worker, (uint32_t)decided_before(worker));
 }
 
@@ -162,7 +162,7 @@ static uint32_t steps_of_last(const struct psd_quality *quality)
 	return quality->steps[(quality->n_known - 1) % 2];
 }
 
-/* The learning rate does, by a step, in the next window that has no steps yet. */
+/* True if the learning rate falls by a step in the next undecided window. */
 static bool rate_falls(const struct psd_worker *worker)
 {
 	const uint64_t window = worker->plan->local->window, first = worker->quality.n_known * window;
@@ -199,10 +199,10 @@ void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, doubl
 	double mean;
 	uint32_t steps;
 
-	quality->n_told = iteration + 1;
+	quality->n_losses_known = iteration + 1;
 	if (!psd_worker_follows_loss(worker))
 		return;
-	quality->first_loss = iteration == quality->begun ? loss : quality->first_loss;
+	quality->first_loss = iteration == quality->first_iteration ? loss : quality->first_loss;
 	quality->sum += loss;
 	quality->n++;
 	if (iteration + UINT64_C(1) != decided_before(worker))
@@ -213,8 +213,8 @@ void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, doubl
 	quality->sum = 0.0;
 	quality->n = 0;
 	remark_steps(worker, steps, mean);
-	psd_worker_say_steps(worker, quality->n_known, steps);
-	psd_worker_hear_steps(worker, steps);
+	psd_worker_send_steps(worker, quality->n_known, steps);
+	psd_worker_receive_steps(worker, steps);
 }
 
 enum psd_status psd_worker_open_local(struct psd_worker *worker, struct psd_error *err)
@@ -223,14 +223,14 @@ enum psd_status psd_worker_open_local(struct psd_worker *worker, struct psd_erro
 
 	worker->quality = (struct psd_quality){
 		.n_known = 1,
-		.n_told = worker->options->first_iteration,
-		.begun = worker->options->from_hosts > 0 ? worker->options->first_iteration : 0,
+		.n_losses_known = worker->options->first_iteration,
+		.first_iteration = worker->options->from_hosts > 0 ? worker->options->first_iteration : 0,
 		.lowest_loss = INFINITY,
 	};
 	if (!psd_worker_follows_loss(worker))
 		return PSD_OK;
 	worker->quality.steps[0] = worker->quality.steps[1] = steps;
-	/* at the fence where steps are decided the next window's are known: a checkpoint is written once they are */
+	/* a checkpoint is written once the next window's steps are known */
 	worker->quality.n_known +=
 		(uint32_t)((worker->options->first_iteration + worker->program->window) / worker->plan->local->window);
 	worker->quality.saved = psd_arena_take(&worker->arena, VALUES * sizeof(*worker->quality.saved));

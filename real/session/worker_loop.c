@@ -1,4 +1,4 @@
-/* The event loop of a worker: what is over is told to the interpreter, which gives what comes next. */
+/* Event loop of a worker: tells the interpreter what is over, and executes what comes next. */
 #include <math.h>
 
 #include "real/net/socket.h"
@@ -15,18 +15,18 @@ double psd_worker_now(void *context)
 {
 	const struct psd_worker *worker = context;
 
-	return worker->timers.ringing ? worker->timers.ringing->due_sec
-				      : (psd_socket_now_sec() - worker->start_sec) / worker->dilation_ratio;
+	return worker->timers.firing ? worker->timers.firing->due_sec
+				     : (psd_socket_now_sec() - worker->start_sec) / worker->dilation_ratio;
 }
 
-/* An operation is over, on its lane. */
+/* Ends an operation of a lane. */
 static void finish_task(struct psd_worker *worker, const struct psd_job *job)
 {
 	const struct psd_op *op = &worker->program->ops[job->task.op];
 
-	if (op->kind != PSD_OP_COLLECTIVE) /* messages count as what is beside jobs, whoever sends them */
+	if (op->kind != PSD_OP_COLLECTIVE) /* messages count as work beside jobs */
 		worker->load.jobs_cpu_sec += job->cpu_sec;
-	worker->pulse.longest_sec[job->task.op] = fmax(worker->pulse.longest_sec[job->task.op], job->sec);
+	worker->liveness.longest_sec[job->task.op] = fmax(worker->liveness.longest_sec[job->task.op], job->sec);
 	if (op->resource == PSD_RESOURCE_DEVICE)
 		psd_interpreter_worked(&worker->interpreter, 0, job->busy_sec);
 	if (op->kind == PSD_OP_CHOOSE)
@@ -36,13 +36,13 @@ static void finish_task(struct psd_worker *worker, const struct psd_job *job)
 	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
 		psd_worker_report(worker, job->task.iteration, worker->kind->loss(worker->device),
 				  worker->kind->correct(worker->device));
-	if (op->kind == PSD_OP_COLLECTIVE) /* either tells of it, and may give the next */
+	if (op->kind == PSD_OP_COLLECTIVE) /* it tells the interpreter itself */
 		psd_worker_summed(worker, job->task);
 	else
 		psd_interpreter_finished(&worker->interpreter, 0, op->resource);
 }
 
-/* A job of a lane is over. */
+/* Ends a job of a lane. */
 static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource lane, struct psd_error *err)
 {
 	const struct psd_job *job = psd_worker_job(worker, lane);
@@ -66,7 +66,7 @@ static bool take_job_done(struct psd_worker *worker, enum psd_resource lane)
 	return true;
 }
 
-/* Tells the interpreter everything that is over; what it starts in turn may be over at once. */
+/* Tells the interpreter all that is over; what it starts may be over at once. */
 static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -81,7 +81,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 				psd_interpreter_finished(&worker->interpreter, 0, (enum psd_resource)r);
 				has_news = true;
 			}
-		if (!status && psd_worker_take_alarm(worker))
+		if (!status && psd_worker_take_timer(worker))
 			has_news = true;
 		for (int r = 0; r < PSD_RESOURCES && !status; r++)
 			if (take_job_done(worker, (enum psd_resource)r)) {
@@ -99,7 +99,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			status = psd_connections_resume(worker->connections, err);
 		*has_moved = *has_moved || has_news;
 	}
-	psd_worker_await_alarm(worker);
+	psd_worker_await_timer(worker);
 	return status ? status : worker->status;
 }
 
@@ -108,7 +108,7 @@ static bool is_computing(const struct psd_worker *worker)
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		if (worker->jobs[r].has_lane && psd_lane_is_busy(&worker->jobs[r].lane))
 			return true;
-	return psd_worker_has_alarm(worker);
+	return psd_worker_has_timer(worker);
 }
 
 enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, struct psd_error *err)
@@ -118,11 +118,11 @@ enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, st
 	bool has_moved = false, has_settled = false;
 	enum psd_status status = psd_connections_turn(worker->connections, within_ms, &has_moved, err);
 
-	psd_worker_say_alive(worker, is_computing(worker));
+	psd_worker_send_heartbeat(worker, is_computing(worker));
 	if (!status)
-		status = settle(worker, &has_settled, err); /* sends that, too */
+		status = settle(worker, &has_settled, err); /* sends its messages, too */
 	if (has_moved || has_settled || is_computing(worker))
-		worker->pulse.last_move_sec = psd_worker_now(worker);
+		worker->liveness.last_move_sec = psd_worker_now(worker);
 	return status ? status : psd_worker_check_stall(worker, err);
 }
 
@@ -132,8 +132,8 @@ enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *er
 	bool has_moved = false;
 	enum psd_status status;
 
-	worker->start_sec = worker->pulse.turned_sec = worker->pulse.awake_sec = psd_socket_now_sec();
-	worker->pulse.last_move_sec = 0.0;
+	worker->start_sec = worker->liveness.turned_sec = worker->liveness.awake_sec = psd_socket_now_sec();
+	worker->liveness.last_move_sec = 0.0;
 	worker->phase = PSD_PHASE_GOING;
 	if (next_pause > 0 && worker->duties.n_carried > 0)
 		psd_interpreter_set_fence(&worker->interpreter, 0, next_pause);

@@ -1,4 +1,4 @@
-/* What a worker does to gradients that travel as products of narrow matrices. */
+/* Low-rank compression of gradients. */
 #include "real/session/worker_parts.h"
 
 static struct psd_low_rank_tensor *take_tensors(struct psd_worker *worker, const struct psd_plan_item *item)
@@ -35,7 +35,7 @@ enum psd_status psd_worker_open_low_rank(struct psd_worker *worker, struct psd_e
 		       : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u items", plan->n_items);
 }
 
-/* As it is in this iteration. The tables stay until the item's next operation. */
+/* Arguments for this iteration. The tables stay valid until the item's next operation. */
 static const struct psd_low_rank_work *work_of(struct psd_worker *worker, struct psd_task task)
 {
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;

@@ -1,4 +1,4 @@
-/* What a worker sends: the tensors of an operation, signals and reports. */
+/* Outgoing messages: tensors of an operation, signals and reports. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 
-enum { SIGNS_OF_LIFE = 4 }; /* within the time after which a stall is one */
+enum { HEARTBEATS = 4 }; /* heartbeats within the stall limit */
 
 bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer)
 {
@@ -43,7 +43,7 @@ static enum psd_status fail(struct psd_worker *worker, enum psd_status status)
 	return status;
 }
 
-/* ---- where the tensors of a message lie, on either side ---- */
+/* ---- memory of a message, on either side ---- */
 
 unsigned psd_worker_segments(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
 			     struct iovec segments[PSD_SEGMENTS_MAX])
@@ -98,7 +98,7 @@ static void start_messages(struct psd_worker *worker, struct psd_task task)
 	const struct psd_payload payload = psd_worker_payload(worker, task);
 
 	assert(worker->n_leaving == 0);
-	for (unsigned step = 1; step < worker->n_hosts; step++) { /* everybody begins with another peer */
+	for (unsigned step = 1; step < worker->n_hosts; step++) { /* each host begins with another peer */
 		const unsigned to = (worker->self + step) % worker->n_hosts;
 		const uint64_t bytes = psd_payload_bytes_between(&payload, worker->layout, worker->self, to);
 		const struct psd_wire_head head = {
@@ -149,7 +149,7 @@ static void send_small(struct psd_worker *worker, unsigned peer, const struct ps
 					   "out of memory for messages to host %u", peer));
 }
 
-/* ---- which collective is next: worker 0 hears who is ready and says ---- */
+/* ---- order of collectives: hosts tell worker 0 that they are ready, and it decides ---- */
 
 void psd_worker_announce(void *context, struct psd_task task)
 {
@@ -172,7 +172,7 @@ void psd_worker_choose(void *context, struct psd_task task)
 
 /* ---- losses ---- */
 
-/* Workers that sum other chunks than each other train on rubbish. */
+/* Workers with different selections would train on garbage. */
 static void check_choices(struct psd_worker *worker, size_t row, uint32_t iteration)
 {
 	for (unsigned w = 1; w < worker->layout->workers; w++)
@@ -183,7 +183,7 @@ static void check_choices(struct psd_worker *worker, size_t row, uint32_t iterat
 						   w, iteration - 1));
 }
 
-/* Of all choices up to the iteration before: this one's may still be to come. */
+/* Digest up to the iteration before, since this one's selection may be missing. */
 static uint64_t digest_before(const struct psd_worker *worker, uint32_t iteration)
 {
 	const struct psd_chunk_selection *selection = &worker->selection;
@@ -201,18 +201,18 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 		.n_iterations = worker->options->n_iterations,
 		.elapsed_sec = psd_worker_now(worker),
 	};
-	const double labels = (double)worker->global_batch * (double)worker->graph->labels; /* 0: of some replays */
+	const double labels = (double)worker->global_batch * (double)worker->graph->labels; /* 0 in some replays */
 	uint64_t correct = 0;
 
 	check_choices(worker, row, iteration);
-	for (unsigned w = 0; w < worker->layout->workers; w++) { /* in order of rank: the sum repeats exactly */
+	for (unsigned w = 0; w < worker->layout->workers; w++) { /* in order of rank, so the sum repeats exactly */
 		progress.loss += worker->losses.reports[row + w].loss;
 		correct += worker->losses.reports[row + w].correct;
 	}
 	progress.correct_ratio = labels > 0.0 ? (double)correct / labels : 0.0;
 	worker->losses.last = progress.loss;
 	psd_worker_follow_loss(worker, iteration, progress.loss);
-	psd_worker_tell(worker, &progress);
+	psd_worker_report_progress(worker, &progress);
 }
 
 void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
@@ -239,7 +239,7 @@ void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double los
 		psd_worker_take_report(worker, 0, iteration, &report);
 		return;
 	}
-	psd_wire_encode_report(&report, payload);
+	psd_wire_encode_payload(PSD_WIRE_REPORT, &report, payload);
 	send_small(worker, 0, &head, payload);
 }
 
@@ -250,25 +250,25 @@ static void send_small_to_all(struct psd_worker *worker, const struct psd_wire_h
 			send_small(worker, p, head, payload);
 }
 
-void psd_worker_say_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps)
+void psd_worker_send_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_STEPS, .iteration = window_number, .part = steps};
 
 	send_small_to_all(worker, &head, NULL);
 }
 
-void psd_worker_say_alive(struct psd_worker *worker, bool is_computing)
+void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE, .part = is_computing};
 	const double sec = psd_socket_now_sec();
 
-	if (sec - worker->pulse.alive_sec < worker->options->stall_sec / SIGNS_OF_LIFE)
+	if (sec - worker->liveness.alive_sec < worker->options->stall_sec / HEARTBEATS)
 		return;
-	worker->pulse.alive_sec = sec;
+	worker->liveness.alive_sec = sec;
 	send_small_to_all(worker, &head, NULL);
 }
 
-void psd_worker_say_failed(struct psd_worker *worker, enum psd_status status, const struct psd_error *err)
+void psd_worker_send_failure(struct psd_worker *worker, enum psd_status status, const struct psd_error *err)
 {
 	const struct psd_wire_head head = {
 		.kind = PSD_WIRE_FAILED, .part = (uint32_t)status, .length_bytes = PSD_WIRE_FAILED_BYTES};
@@ -282,17 +282,17 @@ void psd_worker_say_failed(struct psd_worker *worker, enum psd_status status, co
 	psd_error_set(&line, status, PSD_NOWHERE, "%s%s%s", worker->is_blamed ? "" : name,
 		      worker->is_blamed ? "" : ": ", err->text);
 	snprintf(failed.words, sizeof(failed.words), "%.*s", PSD_WIRE_WORDS_MAX - 1, line.text);
-	psd_wire_encode_failed(&failed, payload);
+	psd_wire_encode_payload(PSD_WIRE_FAILED, &failed, payload);
 	send_small_to_all(worker, &head, payload);
 	flushed = psd_connections_flush(worker->connections, &ignored);
-	(void)flushed; /* what does not leave at once does not matter any more */
+	(void)flushed; /* bytes that are not sent at once no longer matter */
 }
 
-void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *bye)
+void psd_worker_send_bye(struct psd_worker *worker, const struct psd_wire_bye *bye)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_BYE, .length_bytes = PSD_WIRE_BYE_BYTES};
 	uint8_t payload[PSD_WIRE_BYE_BYTES];
 
-	psd_wire_encode_bye(bye, payload);
+	psd_wire_encode_payload(PSD_WIRE_BYE, bye, payload);
 	send_small_to_all(worker, &head, payload);
 }

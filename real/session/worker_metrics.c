@@ -1,13 +1,13 @@
-/* What a run has measured. */
+/* Measurements of a run. */
 #include <stdlib.h>
 
 #include "engine/program/outcome.h"
 #include "real/base/fit.h"
 #include "real/session/worker_parts.h"
 
-enum { WARMUP_ITERATIONS = 2 }; /* not measured: first touches of memory, windows of TCP */
+enum { WARMUP_ITERATIONS = 2 }; /* not measured: first touches of memory, TCP windows */
 
-/* Iterations that are measured as one: as those of a prediction, or whole windows of steps that follow the loss. */
+/* Iterations that are measured as one unit: a period as in a prediction, or whole windows of adaptive local steps. */
 static uint32_t unit_of(const struct psd_worker *worker)
 {
 	if (psd_worker_follows_loss(worker))
@@ -15,8 +15,8 @@ static uint32_t unit_of(const struct psd_worker *worker)
 	return worker->layout->workers > 1 ? psd_run_unit(worker->plan->system) : 1;
 }
 
-/* Behind the warm-up, and whole units: the last exchange of a run may come before it is time. Where that leaves
- * nothing, of a run with local steps all that is whole, or all there is; else the last iteration. */
+/* The measured iterations: whole units after the warm-up, since a run's last exchange may be early. Otherwise all whole
+ * units with local steps, or all iterations; else the last one. */
 struct psd_iterations psd_worker_measured(const struct psd_worker *worker)
 {
 	const uint32_t begin = worker->options->first_iteration, end = worker->options->n_iterations;
@@ -44,7 +44,7 @@ static uint64_t per_iteration(const struct psd_worker *worker, uint64_t bytes)
 
 struct iteration {
 	double sec;
-	struct psd_parts parts; /* of sec */
+	struct psd_parts parts; /* parts of sec */
 };
 
 static int compare_iterations(const void *left, const void *right)
@@ -63,7 +63,7 @@ static double paused_sec(const struct psd_worker *worker, struct psd_iterations 
 	return sec;
 }
 
-/* Those that are measured as one, from `first` on. */
+/* A unit of iterations, from `first` on. */
 static struct psd_iterations measured_as_one(const struct psd_worker *worker, uint32_t first)
 {
 	const uint32_t end = worker->options->n_iterations, unit = unit_of(worker);
@@ -72,7 +72,7 @@ static struct psd_iterations measured_as_one(const struct psd_worker *worker, ui
 	return (struct psd_iterations){.first = first, .end = next < end ? next : end};
 }
 
-/* Their mean, without what a pause, which is no work, kept it waiting. */
+/* Mean of a unit, without the time spent in a pause. */
 static struct iteration iteration_of(const struct psd_worker *worker, struct psd_iterations those)
 {
 	const struct psd_interpreter *interpreter = &worker->interpreter;
@@ -88,7 +88,7 @@ static struct iteration iteration_of(const struct psd_worker *worker, struct psd
 	return iteration;
 }
 
-/* The one in the middle, or the mean of the two there: unlike medians of each part these add up. */
+/* Median, or mean of the middle two: unlike medians of each part, its parts add up. */
 static struct iteration middle(struct iteration *iterations, uint32_t n)
 {
 	const struct iteration *low = &iterations[(n - 1) / 2], *high = &iterations[n / 2];
@@ -104,7 +104,7 @@ static struct iteration middle(struct iteration *iterations, uint32_t n)
 		}};
 }
 
-/* Iterations that a pause kept waiting are left out, or taken without the wait where there are no others. */
+/* Iterations delayed by a pause are left out, or taken without the delay if there are no others. */
 enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
 {
 	const uint32_t first = psd_worker_measured(worker).first, n = psd_worker_measured(worker).end;
@@ -135,7 +135,7 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 	return PSD_OK;
 }
 
-/* The node with most, of the sums over its hosts. */
+/* Takes the node with most, summed over its hosts. */
 void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *result)
 {
 	const struct psd_worker_result own = *result;

@@ -1,4 +1,4 @@
-/* How a host that trains gets ready: threads, device, memory, samples, the network. */
+/* Preparation of a training host: threads, device, memory, samples, network. */
 #include <string.h>
 
 #include "real/base/affinity.h"
@@ -34,8 +34,8 @@ enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const st
 	return PSD_OK;
 }
 
-/* Beside the processor that computes one reader is in time. A GPU takes more samples a second than one processor makes
- * of JPEGs, and leaves the processors alone: all but those that begin its work and carry messages. */
+/* One reader keeps up with computation on a processor. A GPU needs more samples per second and leaves the cores free:
+ * all but the two for its control and for messages. */
 static unsigned count_readers(const struct psd_worker *worker)
 {
 	const unsigned wanted = worker->options->train->readers, n_processors = psd_affinity_count();
@@ -69,7 +69,7 @@ static enum psd_status open_feed(struct psd_worker *worker, uint32_t batch, stru
 
 /* ---- the network ---- */
 
-/* The device computes no gradient that is made from all workers' factors, here or elsewhere. */
+/* The device does not compute gradients that are made from all workers' factors. */
 static enum psd_status make_computed_gradients(struct psd_worker *worker, struct psd_error *err)
 {
 	const size_t n_tensors = worker->graph->n_tensors, n = worker->memory.n_under_way * n_tensors;
@@ -105,7 +105,7 @@ static enum psd_status load_network(struct psd_worker *worker, uint32_t batch, s
 
 /* ---- memory ---- */
 
-/* All parameters, between this host's memory and the device's own. */
+/* Copies all parameters between the memories of host and device. */
 static enum psd_status copy_parameters(struct psd_worker *worker, enum psd_stream stream, struct psd_error *err)
 {
 	const bool is_out = stream == PSD_STREAM_COPY_OUT;
@@ -123,7 +123,7 @@ static enum psd_status copy_parameters(struct psd_worker *worker, enum psd_strea
 	return status;
 }
 
-/* What a root keeps exactly begins on its device as it does here. */
+/* Copies the exact parameters of a root to its device. */
 static enum psd_status copy_masters(struct psd_worker *worker, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -144,14 +144,14 @@ enum psd_status psd_worker_fetch_parameters(struct psd_worker *worker, struct ps
 	return copy_parameters(worker, PSD_STREAM_COPY_OUT, err);
 }
 
-/* Those of this host's memory, wherever else they are. */
+/* Copies this host's parameters to all their other positions. */
 static enum psd_status bring_parameters(struct psd_worker *worker, struct psd_error *err)
 {
 	enum psd_status status;
 
 	psd_memory_fill_own(&worker->memory);
 	status = copy_masters(worker, err);
-	return status ? status : copy_parameters(worker, PSD_STREAM_COPY_IN, err); /* which waits */
+	return status ? status : copy_parameters(worker, PSD_STREAM_COPY_IN, err); /* waits */
 }
 
 static enum psd_status open_memory(struct psd_worker *worker, struct psd_error *err)
@@ -176,9 +176,9 @@ static enum psd_status open_memory(struct psd_worker *worker, struct psd_error *
 	return bring_parameters(worker, err);
 }
 
-/* ---- all of it ---- */
+/* ---- start ---- */
 
-/* With what values the first iteration begins, where they are in files. */
+/* Reads initial values from files. */
 static enum psd_status read_values(struct psd_worker *worker, struct psd_error *err)
 {
 	enum psd_status status;
@@ -231,7 +231,7 @@ static void open_job(void *context)
 	job->status = open_device(job->worker, &job->err);
 }
 
-/* Copies have threads of their own where there is something to copy. */
+/* Copies get threads of their own where they exist. */
 static enum psd_status open_lanes(struct psd_worker *worker, struct psd_error *err)
 {
 	static const enum psd_resource resources[] = {PSD_RESOURCE_DEVICE, PSD_RESOURCE_CPU, PSD_RESOURCE_COPY_OUT,

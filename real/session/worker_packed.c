@@ -1,4 +1,4 @@
-/* What a worker does to gradients that travel compressed, and a shard to their sums. */
+/* Compression of gradients in a worker, and of their sums in a shard. */
 #include "real/session/solver.h"
 #include "real/session/worker_parts.h"
 
@@ -29,7 +29,7 @@ enum psd_status psd_worker_open_packings(struct psd_worker *worker, struct psd_e
 		       : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u items", plan->n_items);
 }
 
-/* As it is in this iteration, with what it travels from or arrives in. The tables stay until the item's next
+/* Arguments for this iteration, with the buffer that is sent or received. The tables stay valid until the item's next
  * operation. */
 static const struct psd_packing *packing_of(struct psd_worker *worker, struct psd_task task, enum psd_buffer packed)
 {
@@ -69,13 +69,13 @@ enum psd_status psd_worker_unpack(struct psd_worker *worker, struct psd_task tas
 
 /* ---- at a shard ---- */
 
-/* A block of its part: which of them, and how many values it has. */
+/* A block of its part: its number, and its elements. */
 struct own_block {
 	uint64_t number;
 	uint32_t elements;
 };
 
-/* Adds all workers' to what was lost, in order of rank; what is lost of the sum stays. */
+/* Adds all workers' blocks to the residual, in order of rank; the sum's loss stays as residual. */
 static void repack_block(const struct psd_worker *worker, struct psd_task task, struct own_block block)
 {
 	const struct psd_plan *plan = worker->plan;
@@ -98,7 +98,7 @@ static void repack_block(const struct psd_worker *worker, struct psd_task task, 
 		psd_memory_blocks(&worker->memory, PSD_BUFFER_PACKED_SUM, item, task.iteration, first + block.number));
 }
 
-/* Those of a tensor that are in the part; the tensor begins with block `before` of the item. */
+/* The tensor's blocks within the part; the tensor begins with block `before` of the item. */
 static void repack_tensor(const struct psd_worker *worker, struct psd_task task, uint64_t before, uint64_t elements)
 {
 	const struct psd_block *block = &worker->plan->block;

@@ -1,15 +1,14 @@
-/* What is done between two iterations, and after the last: worker 0 passes the test samples, every host writes a
- * checkpoint. By then the iteration before is complete on this host, and a fence of the interpreter keeps the next one
- * from beginning: all that the host keeps stays as it is. Both are a job of the device's lane; all else here is the
- * loop's thread's. The second half tells of each iteration. */
+/* Work between two iterations and after the last: worker 0 passes the test samples, every host writes a checkpoint. The
+ * iteration before is complete on this host, and a fence of the interpreter holds the next one, so the state does not
+ * change. Both are jobs of the device's lane; all else here runs in the loop's thread. The second half reports
+ * progress. */
 #include "real/net/socket.h"
 #include "real/session/checkpoint.h"
 #include "real/session/worker_parts.h"
 
-/* ---- what is due ---- */
+/* ---- schedule ---- */
 
-/* What is due before an iteration is done when the workers have the same parameters: right after an exchange, and when
- * the run ends. */
+/* A pause waits until all workers have the same parameters: right after an exchange, or at the end. */
 static uint64_t once_exchanged(const struct psd_worker *worker, uint64_t iteration)
 {
 	const struct psd_period *period = psd_interpreter_period(&worker->interpreter, 0);
@@ -19,13 +18,13 @@ static uint64_t once_exchanged(const struct psd_worker *worker, uint64_t iterati
 		       : worker->options->n_iterations;
 }
 
-/* What was due up to here has been done. */
+/* The exchange that has served everything due up to here. */
 static uint64_t last_exchanged(const struct psd_worker *worker, uint32_t iteration)
 {
 	return psd_period_first(psd_interpreter_period(&worker->interpreter, 0), iteration);
 }
 
-/* Iterations of the run that this one goes on from count as if it had carried them out. */
+/* Iterations of the resumed run count as if this run had executed them. */
 uint64_t psd_worker_samples(const struct psd_worker *worker, uint64_t iteration)
 {
 	const uint64_t first = worker->options->first_iteration, batch = worker->global_batch;
@@ -36,7 +35,7 @@ uint64_t psd_worker_samples(const struct psd_worker *worker, uint64_t iteration)
 	return begun > (first - iteration) * batch ? begun - (first - iteration) * batch : 0;
 }
 
-/* The first iteration, from 1 on, that begins with so many samples or more behind it. */
+/* First iteration, from 1 on, with at least that many samples before it. */
 static uint64_t iteration_behind(const struct psd_worker *worker, uint64_t samples)
 {
 	const uint64_t first = worker->options->first_iteration, batch = worker->global_batch;
@@ -47,7 +46,7 @@ static uint64_t iteration_behind(const struct psd_worker *worker, uint64_t sampl
 	return first > (begun - samples) / batch + 1 ? first - (begun - samples) / batch : 1;
 }
 
-/* Worker 0 passes the test samples before that iteration, the first such one after `iteration`; UINT64_MAX: never. */
+/* First iteration after `iteration` with a test on worker 0 before it; UINT64_MAX: none. */
 static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
 {
 	const uint32_t batch = worker->options->made->costed->scenario->batch_per_worker;
@@ -62,7 +61,7 @@ static uint64_t next_test(const struct psd_worker *worker, uint32_t iteration)
 	return once_exchanged(worker, iteration_behind(worker, times * samples));
 }
 
-/* The same of checkpoints, which every host writes. */
+/* The same for checkpoints, which every host writes. */
 static uint64_t next_checkpoint(const struct psd_worker *worker, uint32_t iteration)
 {
 	const struct psd_checkpoints *checkpoints = worker->options->checkpoints;
@@ -103,7 +102,7 @@ static enum psd_status wait_for_compute(struct psd_worker *worker, struct psd_er
 	return worker->kind->wait(worker->device, PSD_STREAM_COMPUTE, mark, err);
 }
 
-/* All test samples that fill batches. */
+/* Runs all test samples that fill batches. */
 static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, struct psd_error *err)
 {
 	const uint32_t n = worker->options->made->costed->scenario->batch_per_worker;
@@ -144,17 +143,17 @@ static void pause_job(void *context)
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
 }
 
-/* The lane that such jobs are given to, whether the host computes layers or not. */
+/* The lane for such jobs, whether the host computes layers or not. */
 static struct psd_jobs *lane_of(struct psd_worker *worker)
 {
 	return &worker->jobs[PSD_RESOURCE_DEVICE];
 }
 
-/* First the test: a run that goes on from the checkpoint does not test again what its log must tell. */
+/* The test is first: a run that resumes from the checkpoint must not repeat it. */
 bool psd_worker_pause(struct psd_worker *worker)
 {
 	struct psd_jobs *jobs = lane_of(worker);
-	struct psd_job *job = &jobs->jobs[jobs->n_given % PSD_LANE_JOBS];
+	struct psd_job *job = &jobs->jobs[jobs->n_queued % PSD_LANE_JOBS];
 	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
 
 	if (worker->pauses.is_under_way || !psd_interpreter_is_at_fence(&worker->interpreter, 0) ||
@@ -168,15 +167,15 @@ bool psd_worker_pause(struct psd_worker *worker)
 	worker->pauses.is_under_way = true;
 	*job = (struct psd_job){.worker = worker,
 				.task.iteration = iteration,
-				.given_sec = psd_socket_now_sec(),
+				.queued_sec = psd_socket_now_sec(),
 				.is_pause = true,
 				.is_test = !worker->pauses.is_test_over && is_test_due(worker, iteration - 1)};
-	jobs->n_given++;
+	jobs->n_queued++;
 	psd_lane_start(&jobs->lane, pause_job, job);
 	return true;
 }
 
-/* ---- what is told ---- */
+/* ---- progress ---- */
 
 static void tell_if_complete(struct psd_worker *worker)
 {
@@ -188,12 +187,12 @@ static void tell_if_complete(struct psd_worker *worker)
 	pauses->progress.test_labels = pauses->labels;
 	pauses->progress.test_correct = pauses->correct;
 	if (pauses->labels)
-		pauses->progress.elapsed_sec = pauses->begun_sec;
+		pauses->progress.elapsed_sec = pauses->start_sec;
 	if (worker->options->progress)
 		worker->options->progress(worker->options->context, &pauses->progress);
 }
 
-void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress)
+void psd_worker_report_progress(struct psd_worker *worker, const struct psd_progress *progress)
 {
 	struct psd_pauses *pauses = &worker->pauses;
 
@@ -211,14 +210,14 @@ void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progr
 
 static void tell_test(struct psd_worker *worker, const struct psd_job *job)
 {
-	worker->pauses.begun_sec = job->start_sec; /* when the parameters were there */
+	worker->pauses.start_sec = job->start_sec; /* the parameters were there */
 	worker->pauses.labels = job->test_labels;
 	worker->pauses.correct = job->test_correct;
 	worker->pauses.has_result = true;
 	tell_if_complete(worker);
 }
 
-/* ---- and after it ---- */
+/* ---- after the pause ---- */
 
 void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job)
 {

@@ -1,20 +1,19 @@
-/* What a leader does when the gradients of its node are there: it adds them to its own, and rounds the sum to what they
- * travel as. And what a shard does when all gradients of its part of a slice are there: one sum in fp32 of whatever
- * they came as, and the update of what it keeps; what leaves it is encoded afterwards. Where workers update it keeps
- * nothing, and the sum itself leaves it. */
+/* Sums of gradients. A leader adds those of its node's workers to its own and rounds the sum to the encoding. A shard
+ * sums its part of a slice in fp32, whatever the encoding, and updates what it keeps; the result is encoded afterwards.
+ * Where workers update, it sends the sum itself. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "real/session/shard.h"
 #include "real/session/worker_parts.h"
 
-/* As what gradients come here. */
+/* Encoding of gradients that arrive here. */
 static const struct psd_encoding *encoding_of(const struct psd_worker *worker)
 {
 	return worker->plan->wire->is_lossy ? worker->plan->wire : &psd_encoding_fp32;
 }
 
-/* From `offset` on what a worker sent of its gradient, or the sum of what all sent. */
+/* A worker's gradient, or the sum of all, from `offset` on. */
 static struct psd_shard_part find_arrived(const struct psd_worker *worker, struct psd_task task, unsigned sender,
 					  uint64_t offset)
 {
@@ -28,17 +27,17 @@ static struct psd_shard_part find_arrived(const struct psd_worker *worker, struc
 	return part;
 }
 
-/* Whether it sends this shard a gradient: every worker does, or every leader. */
+/* True if the worker sends this shard a gradient: every worker, or every leader. */
 static bool is_heard(const struct psd_worker *worker, struct psd_task task, unsigned sender)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const struct psd_payload push = {.collective = worker->plan->items[op->item].method->collective,
-					 .elements = worker->layout->shards}; /* of which each shard has a part */
+					 .elements = worker->layout->shards}; /* each shard has a part of them */
 
 	return push.collective->range(&push, worker->layout, sender, worker->self).elements > 0;
 }
 
-/* What is to be summed of a slice's part from `offset` on, in order of rank; own: this worker's. */
+/* Summands of a slice's part from `offset` on, in order of rank; own: this worker's. */
 static unsigned find_parts(const struct psd_worker *worker, struct psd_task task, const void *own, uint64_t offset,
 			   struct psd_shard_part parts[])
 {
@@ -56,7 +55,7 @@ static unsigned find_parts(const struct psd_worker *worker, struct psd_task task
 	return n_parts;
 }
 
-/* Of the item's, the tensor that this parameter is of. */
+/* The item's tensor with this parameter. */
 static const struct psd_tensor *tensor_at(const struct psd_worker *worker, unsigned item, const float *parameter)
 {
 	const struct psd_plan_item *subject = &worker->plan->items[item];
@@ -73,8 +72,8 @@ static const struct psd_tensor *tensor_at(const struct psd_worker *worker, unsig
 	return &worker->graph->tensors[t];
 }
 
-/* A worker whose gradient leaves the encoding's range spoils all of its slice, so that every shard leaves its part of
- * the update out. The parts begin with the slice's part. */
+/* True if a worker's gradient overflowed, which spoils its whole slice, so that every shard skips its part. The parts
+ * begin with the slice's part. */
 static bool is_left_out(struct psd_worker *worker, struct psd_scale *scale, const struct psd_shard_part parts[],
 			unsigned n_parts)
 {
@@ -88,7 +87,7 @@ static bool is_left_out(struct psd_worker *worker, struct psd_scale *scale, cons
 	return !is_finite;
 }
 
-/* One of a shard's part: its tensor, and what of it is to be summed. */
+/* A tensor's piece of a shard's part. */
 struct piece {
 	const struct psd_tensor *tensor;
 	const struct psd_shard_part *parts;
@@ -116,7 +115,7 @@ static void join_piece(const struct psd_worker *worker, struct psd_task task, co
 		       start ? start + piece->first : piece->weight, piece->weight, piece->elements);
 }
 
-/* Sums and applies this shard's part tensor by tensor. */
+/* Sums and applies this shard's part, tensor by tensor. */
 static void run_reduce(struct psd_worker *worker, struct psd_task task, struct psd_shard_part parts[])
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
@@ -155,7 +154,7 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, struct p
 	}
 }
 
-/* Sums go back to workers, who apply them: they take the place of this host's own gradient. */
+/* The sum replaces this host's own gradient and returns to the workers, which apply it. */
 static void sum_part(struct psd_worker *worker, struct psd_task task, struct psd_shard_part parts[])
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
@@ -189,15 +188,15 @@ enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task tas
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a reduction");
 	if (elements > 0)
 		(worker->plan->workers_update ? sum_part : run_reduce)(worker, task, parts);
-	if (worker->memory.adds_arrivals) /* for a later iteration's; nobody sends them before this is applied */
+	if (worker->memory.adds_arrivals) /* for a later iteration, sent only after this is applied */
 		memset(psd_memory_received(&worker->memory, (unsigned)op->item, op->slice, task.iteration, 0), 0,
 		       elements * sizeof(float));
 	free(parts);
 	return PSD_OK;
 }
 
-/* In order of rank and as floats, then rounded once, if values travel so. Where they have left their range all of the
- * slice goes on as NaNs, like a worker's own. */
+/* Sums in order of rank as floats, then rounds once to the encoding. After an overflow the slice becomes NaN, like a
+ * worker's own. */
 static enum psd_status sum_members(struct psd_worker *worker, struct psd_task task, struct psd_shard_part parts[],
 				   unsigned n_parts, struct psd_error *err)
 {

@@ -1,19 +1,15 @@
-/* How a run goes on from a checkpoint of other hosts, or of another system. Each element of what was kept finds its new
- * place:
+/* Resuming from a checkpoint of other hosts or of another system. Each kept element gets its new position:
  *
- *   parameters     all get the exact ones: of those who keep them exactly for others, else of worker 0
- *   moments        what the solver remembers of an element: of whoever updated it, to whoever does. Where workers take
- *                  steps of their own it is the mean of all workers'
- *   held back      what is left of gradients, and velocities: worker w's goes to worker w modulo the new number, so
- *                  that all together hold back what they did. What a server holds back stays with servers, where there
- *                  are any
- *   statistics     worker w takes those of worker w modulo the old number: each has some, and worker 0, whose are
- *                  tested, keeps its own
- *   narrow basis   as many rows as both ranks have
- *   late sums      those of iterations whose updates are still to come in both systems; where they have come already it
- *                  is an update by nothing, which goes on as momentum has it
+ *   parameters     all hosts get the exact ones, from the hosts that keep exact copies, else from worker 0
+ *   moments        an element's go from its old updater to its new one; with local steps, the mean over all workers
+ *   residuals      worker w's, velocities included, go to worker w modulo the new number of workers, so the total is
+ *                  the same; servers' go to servers, if there are any
+ *   statistics     worker w takes those of worker w modulo the old number; so worker 0, which tests, keeps its own
+ *   low-rank basis as many rows as both ranks have
+ *   late sums      sums that both systems have yet to apply; a sum that was applied already becomes an empty update,
+ *                  which momentum continues
  *
- * What has no counterpart starts anew, and is named. */
+ * Everything else starts anew, and is named in a remark. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +22,9 @@ enum { ROOM_ELEMENTS = 1 << 20 };
 struct reshaping {
 	struct psd_worker *worker;
 	struct psd_state state;
-	struct psd_shard_map own; /* of this run */
+	struct psd_shard_map own; /* this run's */
 	struct psd_old_checkpoint old;
-	float *values, *others; /* room */
+	float *values, *others; /* scratch */
 };
 
 typedef enum psd_status read_fn(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
@@ -70,7 +66,7 @@ static enum psd_status read_plain(struct reshaping *of, unsigned tensor, struct 
 	    n_bytes != wanted->elements * sizeof(*to))
 		return psd_error_set(err, PSD_EINVAL,
 				     (struct psd_place){.path = psd_old_checkpoint_path(&of->old, 0).text},
-				     "has no '%.100s' of %" PRIu64 " values, which this run goes on from", wanted->name,
+				     "has no '%.100s' of %" PRIu64 " values, which this run resumes from", wanted->name,
 				     wanted->elements);
 	return psd_tensor_file_read(of->old.files[0], found, range.first * sizeof(*to), range.elements * sizeof(*to),
 				    to, err);
@@ -91,8 +87,8 @@ static enum psd_status read_parameter(struct reshaping *of, unsigned tensor, str
 
 /* ---- moments ---- */
 
-/* Of gradients that are divided by all workers' samples, so that one worker's alone is as much smaller; power: with
- * which a moment goes by them. */
+/* Ratio of one worker's gradient, divided by all workers' samples, to the sum; power: the exponent of the gradient in
+ * the moment. */
 static float adaptive_ratio(const struct reshaping *of, unsigned power)
 {
 	const float was = of->old.shard_map.is_local ? (float)of->old.shard_map.layout.workers : 1.0f;
@@ -104,7 +100,7 @@ static float adaptive_ratio(const struct reshaping *of, unsigned power)
 	return ratio;
 }
 
-/* Adds what workers have, of each `stride`-th from the first on. */
+/* Adds the buffers of every `stride`-th worker from the first on. */
 static enum psd_status add_workers(struct reshaping *of, enum psd_buffer buffer, unsigned first, unsigned stride,
 				   unsigned tensor, struct psd_range range, float *to, struct psd_error *err)
 {
@@ -118,7 +114,7 @@ static enum psd_status add_workers(struct reshaping *of, enum psd_buffer buffer,
 	return status;
 }
 
-/* Where momentum came before compression a history is but the last step. */
+/* With momentum before compression the history is only the last step. */
 static enum psd_status read_moment(struct reshaping *of, enum psd_buffer whole, enum psd_buffer part, unsigned tensor,
 				   struct psd_range range, float *to, struct psd_error *err)
 {
@@ -158,10 +154,10 @@ static enum psd_status read_squares(struct reshaping *of, unsigned tensor, struc
 	return status;
 }
 
-/* ---- what is held back ---- */
+/* ---- residuals ---- */
 
-/* Velocities are held back instead of gradients where momentum comes before compression, drifts where workers take
- * steps of their own. */
+/* False if the residual changes its meaning: velocities where momentum comes before compression, drifts with local
+ * steps. */
 static bool holds_alike(struct reshaping *of, unsigned tensor)
 {
 	return of->old.shard_map.is_local == of->own.is_local &&
@@ -169,7 +165,7 @@ static bool holds_alike(struct reshaping *of, unsigned tensor)
 		       keeps(of, PSD_BUFFER_VELOCITY, tensor);
 }
 
-/* A drift goes into a mean over all workers. */
+/* A drift is averaged over all workers. */
 static float held_ratio(const struct reshaping *of)
 {
 	return of->own.is_local ? (float)of->own.layout.workers / (float)of->old.shard_map.layout.workers : 1.0f;
@@ -202,7 +198,7 @@ static enum psd_status read_part_residual(struct reshaping *of, unsigned tensor,
 	return status;
 }
 
-/* Worker 0 takes what servers have held back, where none does now. */
+/* Worker 0 takes the servers' residuals if no server keeps any now. */
 static enum psd_status read_residual(struct reshaping *of, unsigned tensor, struct psd_range range, float *to,
 				     struct psd_error *err)
 {
@@ -218,9 +214,9 @@ static enum psd_status read_residual(struct reshaping *of, unsigned tensor, stru
 	return status;
 }
 
-/* ---- to their places ---- */
+/* ---- filling the state ---- */
 
-/* All of a tensor that this host has in a part of the state. */
+/* Fills all elements of a tensor that this host has in a part of the state. */
 static enum psd_status fill_tensor(struct reshaping *of, const struct psd_state_part *part, enum psd_extent extent,
 				   unsigned tensor, read_fn *read, struct psd_error *err)
 {
@@ -273,12 +269,12 @@ static enum psd_status fill_states(struct reshaping *of, struct psd_error *err)
 		status = psd_state_read(&of->state, part, of->old.files[host], path.text, &is_found, err);
 		if (!status && !is_found)
 			status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path.text},
-					       "has no '%.100s', which this run goes on from", part->tensor.name);
+					       "has no '%.100s', which this run resumes from", part->tensor.name);
 	}
 	return status;
 }
 
-/* Rows of a right narrow matrix lie one behind the other. */
+/* Rows of a right low-rank factor are contiguous. */
 static enum psd_status fill_right(struct reshaping *of, const struct psd_state_part *part, unsigned tensor,
 				  struct psd_error *err)
 {
@@ -302,7 +298,7 @@ static enum psd_status fill_right(struct reshaping *of, const struct psd_state_p
 	return status;
 }
 
-/* NULL: a buffer that is not read from a checkpoint like this. What parameters are copied to follows them. */
+/* Reader of a buffer; NULL: not read from a checkpoint. Copies of parameters follow those. */
 static read_fn *reader_of(enum psd_buffer buffer)
 {
 	switch (buffer) {
@@ -313,11 +309,11 @@ static read_fn *reader_of(enum psd_buffer buffer)
 	case PSD_BUFFER_RESIDUAL: return read_residual;
 	case PSD_BUFFER_PART_RESIDUAL: return read_part_residual;
 	case PSD_BUFFER_VELOCITY: return read_velocity;
-	case PSD_BUFFER_RIGHT: /* is cut by rows */
+	case PSD_BUFFER_RIGHT: /* is divided by rows */
 	case PSD_BUFFER_PARAMETER:
 	case PSD_BUFFER_MASTER:
 	case PSD_BUFFER_PART:
-	case PSD_BUFFER_START: /* the rest is of an iteration */
+	case PSD_BUFFER_START: /* the others live in one iteration */
 	case PSD_BUFFER_GRADIENT:
 	case PSD_BUFFER_FACTORS:
 	case PSD_BUFFER_CHOSEN:
@@ -336,7 +332,7 @@ static read_fn *reader_of(enum psd_buffer buffer)
 	return NULL;
 }
 
-/* Who has a buffer of a whole item and does not update it leaves it as it is. */
+/* False for a buffer of a whole item on a host that does not update it. */
 static bool uses(const struct reshaping *of, const struct psd_state_part *part)
 {
 	const struct psd_plan_item *item = &of->worker->plan->items[part->item];
@@ -381,12 +377,12 @@ static enum psd_status fill(struct reshaping *of, struct psd_error *err)
 			status = fill_late(of, &of->state.parts[p], err);
 		else if (of->state.parts[p].is_of_item && uses(of, &of->state.parts[p]))
 			status = fill_part(of, &of->state.parts[p], err);
-	if (!status && of->worker->selection.plan) /* all chunks travel in the first iteration */
+	if (!status && of->worker->selection.plan) /* all chunks are sent in the first iteration */
 		psd_chunk_selection_go_on(&of->worker->selection, of->worker->options->first_iteration);
 	return status;
 }
 
-/* ---- what starts anew ---- */
+/* ---- parts that start anew ---- */
 
 static bool has_held(struct psd_old_checkpoint *old, unsigned tensor)
 {
@@ -412,7 +408,7 @@ static bool loses_momentum(struct reshaping *of)
 	return loses && of->worker->options->train->optimiser.momentum > 0.0;
 }
 
-/* Of an iteration whose update has come already in this system. */
+/* True for an iteration that this system has already applied. */
 static bool loses_late(const struct reshaping *of)
 {
 	const struct psd_worker *worker = of->worker;
@@ -447,19 +443,19 @@ static void remark_losses(struct reshaping *of)
 	if (worker->self != 0 || !worker->options->remark)
 		return;
 	add_loss(&text, loses_momentum(of), "momentum");
-	add_loss(&text, loses_held(of), "what was held back of gradients");
+	add_loss(&text, loses_held(of), "residuals of gradients");
 	add_loss(&text, loses_late(of), "sums that 'staleness' had not applied");
-	add_loss(&text, worker->plan->wire->is_scaled && has_file(of, "loss_scales"), "ratios of the wire");
-	add_loss(&text, worker->selection.plan && has_file(of, "chosen"), "the choice of chunks");
-	add_loss(&text, worker->quality.saved && has_file(of, "local_sgd"), "steps that follow the loss");
+	add_loss(&text, worker->plan->wire->is_scaled && has_file(of, "loss_scales"), "loss scales");
+	add_loss(&text, worker->selection.plan && has_file(of, "chosen"), "the selection of chunks");
+	add_loss(&text, worker->quality.saved && has_file(of, "local_sgd"), "adaptive local steps");
 	if (text.bytes) {
-		psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "begins anew: %s", text.bytes);
+		psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "starts anew: %s", text.bytes);
 		worker->options->remark(worker->options->context, line.text);
 	}
 	psd_text_release(&text);
 }
 
-/* ---- all of it ---- */
+/* ---- reading all ---- */
 
 static enum psd_status check_optimiser(const struct reshaping *of, struct psd_error *err)
 {

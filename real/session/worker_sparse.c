@@ -1,4 +1,4 @@
-/* What a worker does to the chunks of a sparse plan's gradients. */
+/* Sending and applying the selected chunks of sparse gradients. */
 #include "real/session/solver.h"
 #include "real/session/worker_parts.h"
 
@@ -50,7 +50,7 @@ enum psd_status psd_worker_open_chunks(struct psd_worker *worker, struct psd_err
 	return status;
 }
 
-/* As they are in this iteration. The tables stay until the item's next operation. */
+/* Arguments for this iteration. The tables stay valid until the item's next operation. */
 static struct psd_chunks *chunks_of(struct psd_worker *worker, struct psd_task task)
 {
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
@@ -60,7 +60,8 @@ static struct psd_chunks *chunks_of(struct psd_worker *worker, struct psd_task t
 		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
 	float *const *gradients = psd_memory_gradients(memory, task.iteration);
 	struct psd_chunks *chunks = &worker->chunks[i];
-	struct psd_chunk_tensor *tensors = (struct psd_chunk_tensor *)(uintptr_t)chunks->tensors; /* which are ours */
+	struct psd_chunk_tensor *tensors =
+		(struct psd_chunk_tensor *)(uintptr_t)chunks->tensors; /* owned by this worker */
 
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);

@@ -1,4 +1,4 @@
-/* Who keeps a worker waiting, in words: when a peer goes, and when nothing moves. */
+/* Lost and stalled hosts: finds the host that keeps this one waiting, and names it. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -8,14 +8,14 @@
 #include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 
-/* What an operation may take: so many times its longest so far, and at least stall_sec; the first time it may wait for
- * data and memory. */
+/* Time limit of an operation: a multiple of its longest so far, and stall_sec at least; longer the first time, when
+ * data and memory may be late. */
 enum { MOST_TIMES_LONGEST = 10, MOST_TIMES_STALL = 10 };
 
-#define LONG_TURN_SEC 1.0 /* this process stood still: a busy machine takes less */
-#define LATER_SEC     1.0 /* by which who knows less is the later to give up */
+#define LONG_TURN_SEC 1.0 /* longer turns mean that this process was suspended; load alone takes less */
+#define LATER_SEC     1.0 /* delay for hosts with less knowledge, which give up later */
 
-/* The first message of the current iteration that a peer owes, as an operation; n_ops when it owes none. */
+/* First message of the current iteration that a peer has not sent, as an operation; n_ops: none. */
 static uint32_t find_owed(const struct psd_worker *worker, unsigned peer)
 {
 	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
@@ -50,7 +50,7 @@ static void describe_self(const struct psd_worker *worker, char *text, size_t ro
 		 is_worker ? worker->self : worker->self - worker->layout->workers);
 }
 
-/* Who is at fault is in the text: the others tell it as it is. */
+/* The text names the host at fault; the others repeat it. */
 static __attribute__((format(printf, 4, 5))) enum psd_status blame(struct psd_worker *worker, unsigned host,
 								   struct psd_error *err, const char *format, ...)
 {
@@ -65,19 +65,19 @@ static __attribute__((format(printf, 4, 5))) enum psd_status blame(struct psd_wo
 			     psd_mesh_name(worker->layout, worker->options->hosts, host, name), what);
 }
 
-/* ---- silence: a process that stands still, or a link that is cut ---- */
+/* ---- silence: a suspended process or a broken link ---- */
 
-/* While this process itself stood still, nobody was silent. */
+/* Time while this process itself was suspended does not count. */
 static double silent_sec(const struct psd_worker *worker, unsigned peer)
 {
-	if (peer == worker->self || worker->peers[peer].has_said_bye)
+	if (peer == worker->self || worker->peers[peer].has_sent_bye)
 		return 0.0;
 	return fmin(psd_connections_silent_sec(worker->connections, peer),
-		    psd_socket_now_sec() - worker->pulse.awake_sec);
+		    psd_socket_now_sec() - worker->liveness.awake_sec);
 }
 
-/* Whose loop goes on, tells it several times in half of stall_sec. Where several hear from nobody it is this host that
- * is cut off. */
+/* A live event loop sends several heartbeats in half of stall_sec. If several peers are silent, this host is cut
+ * off. */
 static bool blame_silent(struct psd_worker *worker, double limit_sec, struct psd_error *err)
 {
 	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
@@ -102,13 +102,13 @@ static bool blame_silent(struct psd_worker *worker, double limit_sec, struct psd
 	return true;
 }
 
-/* ---- a job without an end: the loop goes on, and its thread does not ---- */
+/* ---- a job without an end, in a live process ---- */
 
-/* A pause may pass many batches of a test, and a library's sum may wait for worker 0 to do so. */
+/* A pause may test many batches, and a library's sum may wait for worker 0 to do so. */
 static double limit_sec(const struct psd_worker *worker, const struct psd_job *job)
 {
 	const double stall_sec = worker->options->stall_sec,
-		     longest_sec = job->is_pause ? 0.0 : worker->pulse.longest_sec[job->task.op];
+		     longest_sec = job->is_pause ? 0.0 : worker->liveness.longest_sec[job->task.op];
 	const double limit =
 		longest_sec > 0.0 ? fmax(stall_sec, MOST_TIMES_LONGEST * longest_sec) : MOST_TIMES_STALL * stall_sec;
 
@@ -121,7 +121,7 @@ static bool blame_job(struct psd_worker *worker, enum psd_resource resource, str
 {
 	const struct psd_jobs *jobs = &worker->jobs[resource];
 	const struct psd_job *job = psd_worker_job(worker, resource);
-	const double sec = psd_socket_now_sec() - fmax(job->given_sec, worker->pulse.awake_sec);
+	const double sec = psd_socket_now_sec() - fmax(job->queued_sec, worker->liveness.awake_sec);
 	const struct psd_op *op;
 
 	if (!jobs->has_lane || !psd_lane_is_busy(&jobs->lane) || sec <= limit_sec(worker, job))
@@ -136,7 +136,7 @@ static bool blame_job(struct psd_worker *worker, enum psd_resource resource, str
 	blame(worker, worker->self, err,
 	      "has been at '%s %.60s' for %.3g s in iteration %" PRIu32 ", before %.3g s at most",
 	      psd_op_kind_names[op->kind], worker->graph->layers[op->layer].name, sec, job->task.iteration,
-	      worker->pulse.longest_sec[job->task.op]);
+	      worker->liveness.longest_sec[job->task.op]);
 	return true;
 }
 
@@ -150,9 +150,10 @@ static bool blame_jobs(struct psd_worker *worker, struct psd_error *err)
 
 /* ---- a peer that leaves or gives up ---- */
 
-void psd_worker_told(struct psd_worker *worker, unsigned peer, enum psd_status status)
+void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_status status)
 {
-	const struct psd_wire_failed failed = psd_wire_decode_failed(worker->peers[peer].small);
+	const struct psd_wire_failed failed =
+		psd_wire_decode_payload(PSD_WIRE_FAILED, worker->peers[peer].small).failed;
 
 	if (worker->status)
 		return;
@@ -160,13 +161,13 @@ void psd_worker_told(struct psd_worker *worker, unsigned peer, enum psd_status s
 	worker->status = psd_error_set(worker->err, status, PSD_NOWHERE, "%s", failed.words);
 }
 
-/* Who closes a connection without a word may have found somebody else silent. */
+/* A peer that closes its connection may have found another host silent. */
 enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err)
 {
 	struct psd_worker *worker = context;
 	char self[32], owed[96], how[96] = "closed the connection";
 
-	if (worker->status || worker->peers[peer].has_said_bye)
+	if (worker->status || worker->peers[peer].has_sent_bye)
 		return worker->status;
 	if (blame_silent(worker, worker->options->stall_sec / 2, err))
 		return PSD_ELOST;
@@ -178,9 +179,9 @@ enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, 
 		     psd_interpreter_iteration(&worker->interpreter, 0), self, owed);
 }
 
-/* ---- nothing moves, though all loops go on ---- */
+/* ---- no progress, though all event loops are alive ---- */
 
-/* Who owes the earliest operation: others' may wait for it, as a pull does for everybody's push. n_hosts: nobody. */
+/* Host that has not sent the message of the earliest operation, since later ones may wait for it; n_hosts: none. */
 static unsigned find_debtor(const struct psd_worker *worker)
 {
 	uint32_t earliest = UINT32_MAX;
@@ -188,7 +189,7 @@ static unsigned find_debtor(const struct psd_worker *worker)
 
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		const uint32_t owed =
-			p != worker->self && !worker->peers[p].has_said_bye ? find_owed(worker, p) : UINT32_MAX;
+			p != worker->self && !worker->peers[p].has_sent_bye ? find_owed(worker, p) : UINT32_MAX;
 
 		if (owed >= earliest || owed == worker->program->n_ops)
 			continue;
@@ -213,17 +214,17 @@ static enum psd_status blame_debtor(struct psd_worker *worker, struct psd_error 
 		     self, iteration, worker->options->stall_sec);
 }
 
-/* Whoever knows better, for a peer is silent or a job has no end, says so in the meantime. */
+/* A host that knows more, of a silent peer or an endless job, reports first. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err)
 {
 	const double now_sec = psd_socket_now_sec(), stall_sec = worker->options->stall_sec;
-	const double still_sec = (psd_worker_now(worker) - worker->pulse.last_move_sec) * worker->dilation_ratio;
+	const double still_sec = (psd_worker_now(worker) - worker->liveness.last_move_sec) * worker->dilation_ratio;
 
-	if (now_sec - worker->pulse.turned_sec > fmax(stall_sec / 2, LONG_TURN_SEC))
-		worker->pulse.awake_sec = now_sec;
-	worker->pulse.turned_sec = now_sec;
+	if (now_sec - worker->liveness.turned_sec > fmax(stall_sec / 2, LONG_TURN_SEC))
+		worker->liveness.awake_sec = now_sec;
+	worker->liveness.turned_sec = now_sec;
 	if (blame_silent(worker, stall_sec, err) || blame_jobs(worker, err))
 		return PSD_ELOST;
-	return fmin(still_sec, now_sec - worker->pulse.awake_sec) > stall_sec + LATER_SEC ? blame_debtor(worker, err)
-											  : PSD_OK;
+	return fmin(still_sec, now_sec - worker->liveness.awake_sec) > stall_sec + LATER_SEC ? blame_debtor(worker, err)
+											     : PSD_OK;
 }

@@ -1,4 +1,4 @@
-/* A transfer that goes step by step, as its pattern says: what this worker sends in each step, and what it takes. */
+/* Step-by-step transfers of a collective: what this worker sends and receives in each step. */
 #include <assert.h>
 #include <math.h>
 
@@ -19,7 +19,7 @@ uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task 
 	return (uint64_t)ceil((double)step->sent.elements * ratio) * worker->program->ops[task.op].payload.value_bytes;
 }
 
-/* Of this worker's own message, or of what comes. */
+/* Segments of this worker's message, or of the received one. */
 static unsigned find_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
 			    bool is_sent, struct iovec segments[PSD_SEGMENTS_MAX])
 {
@@ -33,7 +33,7 @@ static unsigned find_pieces(const struct psd_worker *worker, struct psd_task tas
 	return psd_memory_find(&worker->memory, op->target, op, task.iteration, step->sent, worker->self, segments);
 }
 
-/* Of what arrives. */
+/* Encoding of received values. */
 static const struct psd_encoding *encoding_of(const struct psd_worker *worker, struct psd_task task)
 {
 	const bool is_encoded = psd_buffers[worker->program->ops[task.op].target].is_encoded;
@@ -48,16 +48,17 @@ static bool is_staged(const struct psd_worker *worker, struct psd_task task, uns
 	return !worker->replay && psd_payload_is_staged(&payload, worker->layout, worker->self, number);
 }
 
-void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
-			   unsigned number, struct psd_inlet *inlet)
+void psd_worker_step_destination(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
+				 unsigned number, struct psd_destination *destination)
 {
 	if (is_staged(worker, task, number)) {
-		inlet->segments[0] = (struct iovec){worker->memory.staging, psd_worker_step_bytes(worker, task, step)};
-		inlet->n_segments = 1;
+		destination->segments[0] =
+			(struct iovec){worker->memory.staging, psd_worker_step_bytes(worker, task, step)};
+		destination->n_segments = 1;
 		return;
 	}
-	inlet->n_segments = find_pieces(worker, task, step, false, inlet->segments);
-	inlet->added = step->adds && !worker->replay ? encoding_of(worker, task) : NULL;
+	destination->n_segments = find_pieces(worker, task, step, false, destination->segments);
+	destination->added = step->adds && !worker->replay ? encoding_of(worker, task) : NULL;
 }
 
 static void send_step(struct psd_worker *worker)
@@ -80,7 +81,7 @@ static void send_step(struct psd_worker *worker)
 	transfer->is_sending = true;
 }
 
-/* What the next step brings is where it belongs. */
+/* The next step's message is in its destination. */
 static void take_step(struct psd_worker *worker)
 {
 	struct psd_transfer *transfer = &worker->transfer;
@@ -110,7 +111,7 @@ static void add_staged(struct psd_worker *worker)
 	}
 }
 
-/* A step goes out when the one before has left and all that earlier ones bring is there. */
+/* A step goes out when the one before is sent and all messages of earlier steps are there. */
 void psd_worker_advance(struct psd_worker *worker)
 {
 	struct psd_transfer *transfer = &worker->transfer;
@@ -131,7 +132,7 @@ void psd_worker_continue(struct psd_worker *worker)
 	psd_worker_advance(worker);
 }
 
-/* What its size class adds comes first, as in a simulation of every message. */
+/* The delay of its size class is first, as in a simulation of every message. */
 void psd_worker_begin_transfer(struct psd_worker *worker, struct psd_task task)
 {
 	if (worker->replay)
@@ -149,7 +150,7 @@ void psd_worker_begin_transfer(struct psd_worker *worker, struct psd_task task)
 		.next_receive = psd_payload_next_step(&payload, worker->layout, worker->self, 0, false),
 	};
 	if (class_sec > 0.0)
-		psd_worker_set_alarm(worker, PSD_RESOURCE_NIC, task, class_sec);
+		psd_worker_set_timer(worker, PSD_RESOURCE_NIC, task, class_sec);
 	else
 		psd_worker_advance(worker);
 }

@@ -1,5 +1,5 @@
-/* What the device and the CPU do for a worker: layers, rebuilds, updates; on their own threads, but for
- * what is done sooner than handed over. */
+/* Work of the device and the CPU: layers, rebuilds, updates. It runs on threads of their own, or at once if that is
+ * faster than handing it over. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <math.h>
@@ -10,15 +10,15 @@
 #include "real/session/solver.h"
 #include "real/session/worker_parts.h"
 
-/* Handing work to a lane and back takes some 30 us (the gaps between operations in a trace of
- * scenarios/execute/cifar10-quick.yaml, two workers on two cores of an AMD EPYC), 9 of them of processors; adding up or
- * updating so many elements some 5. */
+/* Largest work that runs at once: handing it to a lane takes some 30 us, 9 of them of processors (gaps in a trace of
+ * scenarios/execute/cifar10-quick.yaml, two workers on two cores of an AMD EPYC); adding or updating this many elements
+ * some 5. */
 enum { SMALL_ELEMENTS = 8192 };
 #define SMALL_SEC 20e-6
 
 /* ---- layers ---- */
 
-/* Begins to bring an iteration's samples to the device. */
+/* Begins to copy an iteration's samples to the device. */
 static enum psd_status fetch(struct psd_worker *worker, uint32_t iteration, struct psd_samples samples,
 			     struct psd_error *err)
 {
@@ -26,27 +26,28 @@ static enum psd_status fetch(struct psd_worker *worker, uint32_t iteration, stru
 	const enum psd_status status = worker->kind->fetch(worker->device, &batch, err);
 
 	if (!status)
-		worker->fetching.marks[iteration % 2] = worker->kind->mark(worker->device, PSD_STREAM_SAMPLES);
-	worker->fetching.is_ahead = !status;
+		worker->sample_copies.marks[iteration % 2] = worker->kind->mark(worker->device, PSD_STREAM_SAMPLES);
+	worker->sample_copies.is_ahead = !status;
 	return status;
 }
 
-/* The samples of the next iteration, as soon as they have been read. */
+/* Copies the next iteration's samples as soon as they are read. */
 static enum psd_status fetch_ahead(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
 {
 	struct psd_samples samples;
 
-	if (!worker->kind->fetch || worker->fetching.is_ahead || !psd_feed_look(worker->feed, &samples))
+	if (!worker->kind->fetch || worker->sample_copies.is_ahead || !psd_feed_look(worker->feed, &samples))
 		return PSD_OK;
 	return fetch(worker, iteration + 1, samples, err);
 }
 
-/* The next samples are read over those of the iteration before, which must have left. */
+/* The next samples replace those of the iteration before, which must have been copied. */
 static enum psd_status wait_for_fetched(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
 {
 	if (!worker->kind->fetch || iteration == worker->options->first_iteration)
 		return PSD_OK;
-	return worker->kind->wait(worker->device, PSD_STREAM_SAMPLES, worker->fetching.marks[(iteration - 1) % 2], err);
+	return worker->kind->wait(worker->device, PSD_STREAM_SAMPLES, worker->sample_copies.marks[(iteration - 1) % 2],
+				  err);
 }
 
 static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
@@ -62,11 +63,11 @@ static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t itera
 
 	if (!status)
 		status = psd_feed_train(worker->feed, iteration, &samples, err);
-	if (!status && worker->kind->fetch && !worker->fetching.is_ahead)
+	if (!status && worker->kind->fetch && !worker->sample_copies.is_ahead)
 		status = fetch(worker, iteration, samples, err);
 	if (status)
 		return status;
-	worker->fetching.is_ahead = false;
+	worker->sample_copies.is_ahead = false;
 	batch.images = samples.images;
 	batch.labels = samples.labels;
 	batch.gradients = worker->computed_gradients +
@@ -96,7 +97,7 @@ static enum psd_status run_forward(struct psd_worker *worker, struct psd_task ta
 	return status ? status : fetch_ahead(worker, task.iteration, err);
 }
 
-/* A factor outlives its place in the network, which the next forward overwrites while peers may still be reading. */
+/* Copies a factor, since the next forward would overwrite it while it is being sent. */
 static enum psd_status keep_factors(struct psd_worker *worker, unsigned layer, uint32_t iteration,
 				    struct psd_error *err)
 {
@@ -125,23 +126,23 @@ static enum psd_status run_backward(struct psd_worker *worker, struct psd_task t
 	return status ? status : fetch_ahead(worker, task.iteration, err);
 }
 
-/* ---- gradients into parameters ---- */
+/* ---- updates ---- */
 
-/* One GEMM over all workers' samples in order of rank: every host that does it gets the same bits. */
+/* One GEMM over all workers' samples, in order of rank: every host gets the same bits. */
 static enum psd_status run_factor(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
 	const struct psd_factors factors = psd_memory_factors(worker->on_device, i, task.iteration, 0);
 	float *const *gradients = psd_memory_gradients(worker->on_device, task.iteration) +
-				  psd_plan_tensor(worker->plan, item, 0); /* the weight's, and the bias's after it */
+				  psd_plan_tensor(worker->plan, item, 0); /* weight, then bias */
 
 	return worker->kind->rebuild(worker->device, &factors, worker->layout->workers * item->subject.batch,
 				     (uint32_t)item->subject.rows, (uint32_t)item->subject.columns, gradients[0],
 				     item->n_tensors > 1 ? gradients[1] : NULL, err);
 }
 
-/* What has had its momentum and weight decay before it travelled has no other. */
+/* Gradients whose momentum and weight decay were applied before sending get none here. */
 static struct psd_update update_of(const struct psd_worker *worker, const struct psd_plan_item *item,
 				   uint32_t iteration)
 {
@@ -202,7 +203,7 @@ static bool is_of_chunks(const struct psd_worker *worker, struct psd_task task)
 
 typedef enum psd_status run_fn(struct psd_worker *worker, struct psd_task task, struct psd_error *err);
 
-/* The first updates that come late are of no iteration. */
+/* The first late updates belong to no iteration. */
 static enum psd_status apply_nothing(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	(void)worker, (void)task, (void)err;
@@ -252,7 +253,7 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	return PSD_OK;
 }
 
-/* Chunks leave a gradient where it lies: beside the layers, but on the device. */
+/* Gathering chunks runs beside the layers, except on the device. */
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, const struct psd_op *op)
 {
 	return op->kind == PSD_OP_GATHER && worker->kind->has_own_memory ? PSD_RESOURCE_DEVICE : op->resource;
@@ -283,7 +284,7 @@ static bool is_first(const struct psd_worker *worker, const struct psd_op *op)
 	return op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).first == 0;
 }
 
-/* What an asynchronous device does is between two marks; what it waits for samples is before them. */
+/* Work of an asynchronous device is between two marks; its waiting for samples is before them. */
 static void carry_out(struct psd_worker *worker, enum psd_resource lane, struct psd_job *job)
 {
 	const bool is_marked = is_asynchronous(worker, lane);
@@ -299,7 +300,7 @@ static void carry_out(struct psd_worker *worker, enum psd_resource lane, struct 
 	job->is_marked = !job->status && is_marked;
 }
 
-/* Of the whole job where it is over when it returns; of an asynchronous device's, what began it. */
+/* The whole job, or with an asynchronous device the part that begins it. */
 static void task_job(void *context)
 {
 	struct psd_job *job = context;
@@ -314,9 +315,8 @@ static void task_job(void *context)
 	job->busy_sec = worker->options->train->threads > 1 ? job->sec : job->cpu_sec;
 }
 
-/* What was begun before it was over when it could start, and took what the device took for it: a device without work
- * waits. Each is waited for, also where only the next of its stream needs it: spans, measured times and the search for
- * who stands still go by when each operation was over. */
+/* Time of an asynchronous job: a device without work waits, so it began when the one before was over. Every job is
+ * waited for, since spans, measured times and the search for stalled hosts need its end. */
 void psd_worker_finish_job(void *context)
 {
 	struct psd_job *job = context;
@@ -352,8 +352,8 @@ static uint64_t elements_of(const struct psd_worker *worker, const struct psd_op
 	return item->subject.elements;
 }
 
-/* Layers go by what they took the last time; never the first one, which may wait for its batch, nor where OpenMP would
- * need threads of its own for the loop's. Meanwhile nothing is received. */
+/* True for layers that were fast last time; never the first layer, which may wait for its batch, nor where OpenMP would
+ * need threads. Nothing is received meanwhile. */
 static bool is_small_layer(const struct psd_worker *worker, const struct psd_op *op)
 {
 	const double last_sec = worker->last_sec[op - worker->program->ops];
@@ -361,7 +361,7 @@ static bool is_small_layer(const struct psd_worker *worker, const struct psd_op 
 	return !is_first(worker, op) && worker->options->train->threads == 1 && last_sec > 0.0 && last_sec < SMALL_SEC;
 }
 
-/* Products of so few, for which OpenMP needs no threads of its own. */
+/* True for products too small for OpenMP's threads. */
 static bool has_small_products(const struct psd_worker *worker, const struct psd_op *op)
 {
 	return (op->kind == PSD_OP_PROJECT || op->kind == PSD_OP_FIT || op->kind == PSD_OP_EXPAND) &&
@@ -397,20 +397,20 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const enum psd_resource lane = psd_worker_lane(worker, op);
 	struct psd_jobs *jobs = &worker->jobs[lane];
-	struct psd_job *job = &jobs->jobs[jobs->n_given % PSD_LANE_JOBS];
-	/* what a device was given before may not be over; in this processor's memory nothing is to be copied */
+	struct psd_job *job = &jobs->jobs[jobs->n_queued % PSD_LANE_JOBS];
+	/* a device may still execute earlier work; in this processor's memory there is nothing to copy */
 	const bool is_nothing = !jobs->has_lane || (op->kind == PSD_OP_BARRIER && !is_asynchronous(worker, lane));
 
-	(void)host, (void)sec; /* how long it takes is what is measured */
-	/* the device keeps the last loss alone: a gate of the program sees to it that it has been read */
+	(void)host, (void)sec; /* the real time is measured */
+	/* the device keeps the last loss only: a gate of the program ensures that it was read */
 	assert(!is_first(worker, op) || worker->losses.n_own == task.iteration);
 	psd_worker_watch_load(worker, task.iteration);
 	if (is_nothing) {
 		worker->is_over[resource] = true;
 		return;
 	}
-	*job = (struct psd_job){.worker = worker, .task = task, .given_sec = psd_socket_now_sec()};
-	jobs->n_given++;
+	*job = (struct psd_job){.worker = worker, .task = task, .queued_sec = psd_socket_now_sec()};
+	jobs->n_queued++;
 	if (is_done_at_once(worker, op)) {
 		task_job(job);
 		job->is_done_at_once = true;

@@ -1,4 +1,4 @@
-/* What a worker did when, as spans on the clock that all hosts share. */
+/* Spans of this worker's operations, on the clock that all hosts share. */
 #include "real/session/worker_parts.h"
 
 static void record(struct psd_worker *worker, struct psd_task task, bool is_arrival, uint64_t bytes, double start_sec,
@@ -29,30 +29,30 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 		return;
 	}
 	if (op->kind == PSD_OP_BARRIER || !worker->jobs[psd_worker_lane(worker, op)].has_lane)
-		return; /* nothing is done, or copied, here */
+		return; /* nothing is done or copied here */
 	job = psd_worker_job(worker, psd_worker_lane(worker, op));
-	/* as its thread has measured it: the event loop may hear of it later */
+	/* as measured by its thread: the event loop may be late */
 	record(worker, task, false, op->bytes, job->start_sec, job->start_sec + job->sec);
 }
 
 void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t op)
 {
-	double *begun_sec = &worker->peers[peer].ops[op].begun_sec;
+	double *start_sec = &worker->peers[peer].ops[op].start_sec;
 
-	if (*begun_sec > 0.0) /* of several shares, the first */
+	if (*start_sec > 0.0) /* the first of several shares */
 		return;
-	*begun_sec = psd_worker_now(worker);
+	*start_sec = psd_worker_now(worker);
 	psd_interpreter_departed(&worker->interpreter);
 }
 
 void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct psd_task task, uint64_t bytes)
 {
-	double *begun_sec = &worker->peers[peer].ops[task.op].begun_sec;
+	double *start_sec = &worker->peers[peer].ops[task.op].start_sec;
 
 	if (worker->replay)
 		bytes = psd_payload_bytes_between(&worker->program->ops[task.op].payload, worker->layout, peer,
 						  worker->self);
 	if (worker->options->span)
-		record(worker, task, true, bytes, *begun_sec, psd_worker_now(worker));
-	*begun_sec = 0.0;
+		record(worker, task, true, bytes, *start_sec, psd_worker_now(worker));
+	*start_sec = 0.0;
 }

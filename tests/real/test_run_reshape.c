@@ -84,7 +84,7 @@ Test(run_reshape, it_says_what_goes_on)
 	said = run(&folder, "--system PS --nodes 2 --iterations 4");
 	cr_expect_not_null(strstr(said, "psd-run: PS goes on after 2 iterations, from "), "%s", said);
 	cr_expect_not_null(strstr(said, "psd-run: the run of 4 hosts by 'PS' goes on with 2 by 'PS'\n"), "%s", said);
-	cr_expect_null(strstr(said, "begins anew"), "%s", said);
+	cr_expect_null(strstr(said, "starts anew"), "%s", said);
 	free(said);
 	expect_words(&folder, "--system Ring --nodes 1 --iterations 6",
 		     "psd-run: the run of 2 hosts by 'PS' goes on with 1 by 'Ring'\n");
@@ -102,14 +102,15 @@ Test(run_reshape, it_says_what_begins_anew)
 	const struct scratch_folder folder = make_folder();
 
 	free(run(&folder, "--system Held --nodes 4 --iterations 3"));
-	expect_words(&folder, "--system Held --nodes 2 --iterations 5", "psd-run: begins anew: the choice of chunks\n");
+	expect_words(&folder, "--system Held --nodes 2 --iterations 5",
+		     "psd-run: starts anew: the selection of chunks\n");
 	expect_words(&folder, "--system Ring --nodes 2 --iterations 6",
-		     "psd-run: begins anew: what was held back of gradients\n");
+		     "psd-run: starts anew: residuals of gradients\n");
 	free(run(&folder, "--system Half --nodes 2 --iterations 7"));
-	expect_words(&folder, "--system Half --nodes 3 --iterations 8", "psd-run: begins anew: ratios of the wire\n");
-	expect_words(&folder, "--system Bits --nodes 3 --iterations 9", "psd-run: begins anew: momentum\n");
+	expect_words(&folder, "--system Half --nodes 3 --iterations 8", "psd-run: starts anew: loss scales\n");
+	expect_words(&folder, "--system Bits --nodes 3 --iterations 9", "psd-run: starts anew: momentum\n");
 	expect_words(&folder, "--system Held --nodes 3 --iterations 10",
-		     "psd-run: begins anew: momentum, what was held back of gradients\n");
+		     "psd-run: starts anew: momentum, residuals of gradients\n");
 	scratch_folder_remove(&folder);
 }
 
@@ -134,10 +135,10 @@ Test(run_reshape, samples_that_cannot_be_are_refused)
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
 	folder_shell(&folder, "LC_ALL=C sed -i 's/\"samples\":\"64\"/\"samples\":\"-5\"/' c/iteration-2/host-*");
 	expect_refusal(&folder, "--system PS --nodes 4 --iterations 4",
-		       "'samples' is '-5', which 2 iterations cannot have gone through\n");
+		       "'samples' is '-5', impossible after 2 iterations\n");
 	folder_shell(&folder, "LC_ALL=C sed -i 's/\"samples\":\"-5\"/\"samples\":\" 1\"/' c/iteration-2/host-*");
 	expect_refusal(&folder, "--system PS --nodes 4 --iterations 4",
-		       "'samples' is ' 1', which 2 iterations cannot have gone through\n");
+		       "'samples' is ' 1', impossible after 2 iterations\n");
 	scratch_folder_remove(&folder);
 }
 
@@ -149,15 +150,15 @@ Test(run_reshape, it_says_which_sums_are_lost)
 
 	free(run(&folder, "--system Late --nodes 4 --iterations 3"));
 	said = run(&folder, "--system Late --nodes 2 --iterations 5");
-	cr_expect_null(strstr(said, "begins anew"), "%s", said);
+	cr_expect_null(strstr(said, "starts anew"), "%s", said);
 	free(said);
 	expect_words(&folder, "--system Late --nodes 2 --iterations 6 --set systems.6.staleness=1",
-		     "psd-run: begins anew: sums that 'staleness' had not applied\n");
+		     "psd-run: starts anew: sums that 'staleness' had not applied\n");
 	said = run(&folder, "--system Late --nodes 2 --iterations 7 --set systems.6.staleness=3");
-	cr_expect_null(strstr(said, "begins anew"), "%s", said);
+	cr_expect_null(strstr(said, "starts anew"), "%s", said);
 	free(said);
 	expect_words(&folder, "--system Ring --nodes 2 --iterations 8",
-		     "psd-run: begins anew: sums that 'staleness' had not applied\n");
+		     "psd-run: starts anew: sums that 'staleness' had not applied\n");
 	scratch_folder_remove(&folder);
 }
 
@@ -168,7 +169,7 @@ Test(run_reshape, local_steps_go_on_within_a_window)
 
 	free(run(&folder, "--system Local --nodes 2 --iterations 17"));
 	expect_words(&folder, "--system Local --nodes 3 --iterations 50",
-		     "psd-run: begins anew: steps that follow the loss\n");
+		     "psd-run: starts anew: adaptive local steps\n");
 	cr_expect(scratch_folder_has(&folder, "c/iteration-50/host-2-of-3.safetensors"));
 	scratch_folder_remove(&folder);
 }
@@ -276,7 +277,7 @@ Test(run_reshape, damaged_files_are_refused)
 	folder_shell(&folder, "cp -r c kept; truncate -s -4 c/iteration-2/host-3-of-4.safetensors");
 	expect_refusal(&folder, "--system PS --nodes 2", "/c/iteration-2/host-3-of-4.safetensors");
 	folder_shell(&folder, "cp c/parameters.safetensors c/iteration-2/host-3-of-4.safetensors");
-	expect_refusal(&folder, "--system PS --nodes 2", "/host-3-of-4.safetensors: is no checkpoint\n");
+	expect_refusal(&folder, "--system PS --nodes 2", "/host-3-of-4.safetensors: has no metadata of a checkpoint\n");
 	folder_shell(&folder, "cp kept/iteration-2/host-1-of-4.safetensors c/iteration-2/host-3-of-4.safetensors");
 	expect_refusal(&folder, "--system PS --nodes 2",
 		       "/host-3-of-4.safetensors: is of host 1 of 4, its name says 3 of 4\n");
@@ -296,7 +297,7 @@ Test(run_reshape, damaged_files_are_refused)
 		       "/host-1-of-4.safetensors: has no 'fc1.weight.part_history' of ");
 	folder_shell(&folder, "rm -r c && cp -r kept c && sed -i 's/\"samples\"/\"sampler\"/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "is of another version of psd-run, which goes on with 4 hosts and 'PS' alone\n");
+		       "is of another version of psd-run, which resumes with 4 hosts and 'PS' only\n");
 	free(run(&folder, "--system PS --nodes 4"));
 	scratch_folder_remove(&folder);
 }

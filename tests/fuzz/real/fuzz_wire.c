@@ -25,11 +25,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (memcmp(again, data, sizeof(again)) != 0)
 		abort();
 	if (size - PSD_WIRE_HEAD_BYTES >= PSD_WIRE_SMALL_BYTES) {
-		(void)psd_wire_decode_hello(data + PSD_WIRE_HEAD_BYTES);
-		(void)psd_wire_decode_clock(data + PSD_WIRE_HEAD_BYTES);
-		(void)psd_wire_decode_report(data + PSD_WIRE_HEAD_BYTES);
-		(void)psd_wire_decode_lines(data + PSD_WIRE_HEAD_BYTES);
-		(void)psd_wire_decode_bye(data + PSD_WIRE_HEAD_BYTES);
+		(void)psd_wire_decode_payload(PSD_WIRE_HELLO, data + PSD_WIRE_HEAD_BYTES).hello;
+		(void)psd_wire_decode_payload(PSD_WIRE_CLOCK, data + PSD_WIRE_HEAD_BYTES).clock;
+		(void)psd_wire_decode_payload(PSD_WIRE_REPORT, data + PSD_WIRE_HEAD_BYTES).report;
+		(void)psd_wire_decode_payload(PSD_WIRE_RATES, data + PSD_WIRE_HEAD_BYTES).rates;
+		(void)psd_wire_decode_payload(PSD_WIRE_BYE, data + PSD_WIRE_HEAD_BYTES).bye;
 	}
 	return 0;
 }

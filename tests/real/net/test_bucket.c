@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "real/net/bucket.h"
+#include "real/net/link_model.h"
 
 #define RATE_BPS      8e6 /* a byte each microsecond */
 #define BYTES_PER_SEC 1e6

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "real/net/connections.h"
-#include "real/net/delay.h"
 #include "real/net/emulated.h"
+#include "real/net/link_model.h"
 #include "real/net/socket.h"
 
 enum { LINES = 4, LARGE_FLOATS = 300001, SMALL_FLOATS = 5 }; /* large: several chunks, the last one shorter */
@@ -36,20 +36,21 @@ struct side {
 	struct psd_wire_head head;
 };
 
-static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
-			       struct psd_error *err)
+static enum psd_acceptance expect(void *context, unsigned peer, const struct psd_wire_head *head,
+				  struct psd_destination *destination, struct psd_error *err)
 {
 	struct side *side = context;
 
 	(void)peer, (void)err;
 	side->n_asked++;
 	if (side->is_later)
-		return PSD_WELCOME_LATER;
-	inlet->added = side->added;
-	inlet->is_of_floats = side->is_of_floats;
-	inlet->segments[0] = (struct iovec){side->memory, psd_inlet_widening(inlet) * head->length_bytes};
-	inlet->n_segments = 1;
-	return PSD_WELCOME_NOW;
+		return PSD_ACCEPT_LATER;
+	destination->added = side->added;
+	destination->is_of_floats = side->is_of_floats;
+	destination->segments[0] =
+		(struct iovec){side->memory, psd_destination_widening(destination) * head->length_bytes};
+	destination->n_segments = 1;
+	return PSD_ACCEPT_NOW;
 }
 
 static void arrived(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag)
@@ -118,7 +119,7 @@ static const struct psd_transport *watched_tcp(void)
 	return &watched;
 }
 
-/* One body, a test in which the loop moves all, and one in which socket threads move large chunks. */
+/* One body, a test in which the loop moves all, and one in which I/O threads move large chunks. */
 #define BOTH_WAYS(name)                                                                                                \
 	static void check_##name(void);                                                                                \
 	Test(connections, name)                                                                                        \
@@ -615,7 +616,7 @@ Test(connections, delayed_arrivals_keep_their_order)
 	psd_delay_release(&delay);
 }
 
-/* ---- what travels beside payloads ---- */
+/* ---- tags beside payloads ---- */
 
 /* A header for each chunk and nothing else; a time for each message where links are emulated. */
 Test(connections, without_emulation_not_a_byte_travels_for_it)
@@ -644,7 +645,7 @@ Test(connections, without_emulation_not_a_byte_travels_for_it)
 
 enum { BULK_CHUNKS = 40, MOST_TURNS = 100000 };
 
-/* Of the pair's receiver: room for a message of so many chunks. Returns the message, of ones. */
+/* Has the pair's receiver make room for a message of n chunks. Returns the message, all ones. */
 static float *make_bulk(struct pair *pair, uint64_t n_chunks)
 {
 	const size_t n_floats = n_chunks * PSD_WIRE_CHUNK_BYTES / sizeof(float);
@@ -753,8 +754,8 @@ static uint64_t unsent_bytes(const struct pair *pair)
 	return bytes;
 }
 
-/* Bulk that comes between a small message's sending and its arrival, of 64 MiB that wait. What links have by then, or
- * its reader, does not count. */
+/* Bulk bytes that arrive between sending and arrival of a small message, with 64 MiB queued. Bytes that the links or
+ * the reader already have do not count. */
 static uint64_t bytes_before_small(void)
 {
 	const struct psd_wire_head small = {.kind = PSD_WIRE_READY};
@@ -783,7 +784,7 @@ static uint64_t bytes_before_small(void)
 	return before_bytes;
 }
 
-/* What may go before it is a chunk of each connection, and what each socket may hold unsent. */
+/* A chunk of each connection may go before it, and the bytes that each socket may hold unsent. */
 Test(connections, a_small_message_goes_ahead_of_chunks_that_wait)
 {
 	for (n_connections = 1; n_connections <= LINES; n_connections += LINES - 1) {
@@ -821,7 +822,7 @@ Test(connections, a_message_may_be_cut_short_while_threads_move_it)
 
 /* ---- when a turn ends ---- */
 
-/* What is no time is none; a time that is over ends the turn, and those behind it may ring later. */
+/* A NaN sets no time; a time that is over ends the turn, and later ones may still end later turns. */
 Test(connections, a_time_that_is_over_ends_the_turn)
 {
 	struct psd_error err;
@@ -841,7 +842,7 @@ Test(connections, a_time_that_is_over_ends_the_turn)
 	close_pair(&pair);
 }
 
-/* ---- who is heard ---- */
+/* ---- silence of peers ---- */
 
 static bool moves(struct side *side)
 {
@@ -901,7 +902,7 @@ Test(connections, a_peer_that_is_alive_moves_nothing_unless_it_computes)
 	close_pair(&pair);
 }
 
-/* What it says now lies behind that. */
+/* Its next bytes lay behind that. */
 Test(connections, a_peer_that_waits_here_is_not_silent)
 {
 	struct pair pair;
@@ -914,7 +915,7 @@ Test(connections, a_peer_that_waits_here_is_not_silent)
 	close_pair(&pair);
 }
 
-/* ---- what passes in one call ---- */
+/* ---- several chunks in one call ---- */
 
 /* Bytes of one connection in memory. Each call of send takes the next of `takes`, counted round; receive gives all. */
 static struct {
@@ -1005,7 +1006,7 @@ enum { WITH_HEAD_BYTES = PSD_WIRE_HEAD_BYTES + (1 << 19) };
 
 Test(connections, chunks_leave_together_over_one_connection)
 {
-	const unsigned n_calls = (BULK_CHUNKS + PSD_PARCELS_MAX - 1) / PSD_PARCELS_MAX;
+	const unsigned n_calls = (BULK_CHUNKS + PSD_FRAMED_CHUNKS_MAX - 1) / PSD_FRAMED_CHUNKS_MAX;
 	struct pair pair;
 	float *bulk;
 

@@ -1,4 +1,4 @@
-/* A thread that moves chunks: what becomes of an errand that it cannot do. */
+/* A thread that moves chunks: what becomes of a job that it cannot do. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -17,13 +17,13 @@ static ssize_t receive_nothing(struct psd_carrier *carrier, const struct iovec s
 }
 
 /* epoll refuses files: EPERM. It would have to wait for one, since nothing comes at once. */
-Test(io_thread, an_errand_that_cannot_be_watched_comes_home)
+Test(io_thread, a_job_that_cannot_be_watched_is_returned)
 {
 	static const struct psd_transport nothing = {.receive = receive_nothing};
 	uint8_t payload[16];
-	const struct psd_inlet inlet = {.segments = {{payload, sizeof(payload)}}, .n_segments = 1};
+	const struct psd_destination destination = {.segments = {{payload, sizeof(payload)}}, .n_segments = 1};
 	struct psd_chunk_receiver receiver = {.has_head = true};
-	struct psd_errand errand = {
+	struct psd_io_job job = {
 		.carrier = {.transport = &nothing, .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)},
 		.in = &receiver,
 	};
@@ -31,16 +31,16 @@ Test(io_thread, an_errand_that_cannot_be_watched_comes_home)
 	struct psd_io_thread *io_thread;
 	struct psd_error err;
 
-	cr_assert(errand.carrier.fd >= 0 && woken.fd >= 0);
-	psd_chunk_receiver_open(&receiver, &inlet);
+	cr_assert(job.carrier.fd >= 0 && woken.fd >= 0);
+	psd_chunk_receiver_open(&receiver, &destination);
 	cr_assert_eq(psd_io_thread_open(&io_thread, 1, 0, 1, woken.fd, &err), PSD_OK, "%s", err.text);
-	psd_io_thread_give(io_thread, &errand);
+	psd_io_thread_lend(io_thread, &job);
 	cr_assert_eq(poll(&woken, 1, 60000), 1, "it waits for ever");
-	cr_assert_eq(psd_io_thread_take(io_thread), &errand);
-	cr_expect_eq(errand.state, PSD_ERRAND_HOME);
-	cr_expect_eq(errand.error_number, EPERM);
-	cr_expect_not(errand.is_complete);
+	cr_assert_eq(psd_io_thread_take_back(io_thread), &job);
+	cr_expect_eq(job.state, PSD_IO_JOB_IDLE);
+	cr_expect_eq(job.error_number, EPERM);
+	cr_expect_not(job.is_complete);
 	psd_io_thread_close(io_thread);
-	close(errand.carrier.fd);
+	close(job.carrier.fd);
 	close(woken.fd);
 }

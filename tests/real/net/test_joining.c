@@ -94,8 +94,8 @@ static void *join(void *context)
 
 	host->status = psd_mesh_open(&host->options, host->fds, &host->clock, &host->err);
 	if (host->status) /* as psd-run does it */
-		psd_mesh_excuse(host->options.hosts, HOSTS, host->options.self, host->options.n_joined,
-				host->options.secret, host->err.text);
+		psd_mesh_report_failure(host->options.hosts, HOSTS, host->options.self, host->options.n_joined,
+					host->options.secret, host->err.text);
 	host->has_ended = true;
 	return NULL;
 }
@@ -125,7 +125,7 @@ static int connect_to(const struct cluster *cluster, unsigned host)
 	return connect_within("127.0.0.1", cluster->places[host].port, LONG_SEC, &plain);
 }
 
-/* Who is turned away after its first bytes may find no ear for the next. */
+/* A host that is refused after its first bytes may not read the rest. */
 static void say(int fd, const void *bytes, size_t n_bytes)
 {
 	const ssize_t n_sent = send(fd, bytes, n_bytes, MSG_NOSIGNAL);
@@ -144,16 +144,17 @@ static void say_frame(int fd, enum psd_wire_kind kind, const uint8_t *payload, s
 	say(fd, payload, n_bytes);
 }
 
-static struct psd_wire_hello hello_of(uint32_t host, uint32_t line, uint64_t terms_bytes)
+static struct psd_wire_hello hello_of(uint32_t host, uint32_t connection, uint64_t terms_bytes)
 {
-	return (struct psd_wire_hello){.host = host, .n_hosts = HOSTS, .line = line, .terms_bytes = terms_bytes};
+	return (struct psd_wire_hello){
+		.host = host, .n_hosts = HOSTS, .connection = connection, .terms_bytes = terms_bytes};
 }
 
 static void greet(int fd, struct psd_wire_hello hello, const char *terms)
 {
 	uint8_t bytes[PSD_WIRE_HELLO_BYTES];
 
-	psd_wire_encode_hello(&hello, bytes);
+	psd_wire_encode_payload(PSD_WIRE_HELLO, &hello, bytes);
 	say_frame(fd, PSD_WIRE_HELLO, bytes, sizeof(bytes));
 	say(fd, terms, strlen(terms));
 }
@@ -221,13 +222,13 @@ static void send_a_tensor(int fd)
 	say_frame(fd, PSD_WIRE_DATA, zeros, sizeof(zeros));
 }
 
-/* Of a run with other hosts. */
+/* A host of a run with other hosts. */
 static void give_up(int fd)
 {
 	const struct psd_wire_failed failed = {2, HOSTS, 4711, "nobody knows me"};
 	uint8_t bytes[PSD_WIRE_FAILED_BYTES];
 
-	psd_wire_encode_failed(&failed, bytes);
+	psd_wire_encode_payload(PSD_WIRE_FAILED, &failed, bytes);
 	say_frame(fd, PSD_WIRE_FAILED, bytes, sizeof(bytes));
 }
 
@@ -236,7 +237,7 @@ static const struct stranger {
 	void (*say)(int fd);
 	bool leaves, resets;
 	unsigned times;
-	const char *remark; /* of host 0; NULL: none, for it only waits */
+	const char *remark; /* host 0's message; NULL: none, for it only waits */
 } strangers[] = {
 	{"scan", say_nothing, true, false, 1, "closed the connection before greeting"},
 	{"reset", say_half, true, true, 1, "Connection reset by peer"},
@@ -249,7 +250,7 @@ static const struct stranger {
 	{"second line", open_a_second_line_first, false, false, 1, "opens connection 1 of host 2, the next is 0"},
 	{"version", have_another_version, false, false, 1, "speaks version"},
 	{"length", have_endless_terms, false, false, 1, "sent terms of 9223372036854775808 bytes"},
-	{"tensor", send_a_tensor, false, false, 1, "sent something else than a greeting"},
+	{"tensor", send_a_tensor, false, false, 1, "sent a message other than a greeting"},
 	{"gives up", give_up, false, false, 1, "says that host 2 of 3 gives up, which this run does not wait for"},
 	{"silence", say_nothing, false, false, 1, NULL},
 	{"half a greeting", say_half, false, false, 1, NULL},
@@ -345,9 +346,8 @@ Test(joining, a_host_without_descriptors_says_so, .timeout = 60)
 	allow_files(RLIM_INFINITY);
 	start(&cluster, 1, HOSTS);
 	wait_for(&cluster, 0, HOSTS);
-	cr_expect(
-		strstr(cluster.hosts[0].remarks, ": says nothing, and this host can open no more files (ulimit -n)\n"),
-		"%s", cluster.hosts[0].remarks);
+	cr_expect(strstr(cluster.hosts[0].remarks, ": is silent, and this host can open no more files (ulimit -n)\n"),
+		  "%s", cluster.hosts[0].remarks);
 	for (unsigned i = 0; i < HOSTS * LINES + 1; i++)
 		close(fds[i]);
 }
@@ -400,7 +400,7 @@ Test(joining, a_host_comes_once)
 					PSD_WIRE_FAILED_BYTES - PSD_WIRE_HELLO_BYTES, psd_socket_now_sec() + LONG_SEC,
 					&err),
 		     PSD_OK, "%s", err.text);
-	failed = psd_wire_decode_failed(bytes + PSD_WIRE_HEAD_BYTES);
+	failed = psd_wire_decode_payload(PSD_WIRE_FAILED, bytes + PSD_WIRE_HEAD_BYTES).failed;
 	snprintf(refusal, sizeof(refusal), "worker 0 at 127.0.0.1:%u refused a connection from 127.0.0.1 port ",
 		 cluster.places[0].port);
 	cr_expect(!strncmp(failed.words, refusal, strlen(refusal)), "%s", failed.words);
@@ -427,7 +427,7 @@ static bool know_two_addresses(const struct scratch_folder *folder)
 	       !mount(scratch_folder_path(folder, "hosts").text, "/etc/hosts", NULL, MS_BIND, NULL);
 }
 
-/* What it can keep is there: the kernel drops whoever else tries to connect. */
+/* The most that it can keep are there: the kernel drops all others that try to connect. */
 static void fill(int listener, uint16_t port, int fds[FULL])
 {
 	struct addrinfo *found;
@@ -469,7 +469,7 @@ Test(joining, the_next_address_is_tried_where_nobody_answers, .timeout = 60)
 	scratch_folder_remove(&folder);
 }
 
-/* ---- who is missing ---- */
+/* ---- missing hosts ---- */
 
 static void write_missing(const struct cluster *cluster, char missing[128])
 {
@@ -530,7 +530,7 @@ Test(joining, who_greets_too_late_is_refused, .timeout = 60)
 	start(&cluster, 0, 1);
 	await_remarks(host, 1);
 	while (!host->has_ended)
-		psd_mesh_excuse(cluster.places, HOSTS, 1, 0, NULL, "there is no data");
+		psd_mesh_report_failure(cluster.places, HOSTS, 1, 0, NULL, "there is no data");
 	wait_for(&cluster, 0, 1);
 	cr_expect_not_null(strstr(host->remarks, ": has not greeted in time\n"), "%s", host->remarks);
 	close(fd);
@@ -567,7 +567,7 @@ static void check_excuse(unsigned failing)
 	start(&cluster, failing + 1, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h++)
 		while (h != failing && !cluster.hosts[h].has_ended)
-			psd_mesh_excuse(cluster.places, HOSTS, failing, 0, NULL, "there is no data");
+			psd_mesh_report_failure(cluster.places, HOSTS, failing, 0, NULL, "there is no data");
 	wait_for(&cluster, 0, failing);
 	wait_for(&cluster, failing + 1, HOSTS);
 	snprintf(words, sizeof(words), "host %u at 127.0.0.1:%u: there is no data", failing,
@@ -595,7 +595,7 @@ Test(joining, a_run_that_fails_does_not_end_one_that_is_under_way, .timeout = 60
 	for (unsigned h = 0; h < HOSTS; h++)
 		cluster.hosts[h].options.n_joined = 1;
 	start(&cluster, 0, HOSTS - 1);
-	psd_mesh_excuse(cluster.places, HOSTS, HOSTS - 1, 0, NULL, "there is no data");
+	psd_mesh_report_failure(cluster.places, HOSTS, HOSTS - 1, 0, NULL, "there is no data");
 	start(&cluster, HOSTS - 1, HOSTS);
 	wait_for(&cluster, 0, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h++)
@@ -624,7 +624,7 @@ Test(joining, a_host_with_other_terms_ends_the_run_for_all, .timeout = 60)
 
 /* ---- with a secret ---- */
 
-#define SECRET	"what hosts of this run know"
+#define SECRET	"secret of this run"
 #define STRANGE ": does not know this run's secret: '--secret' must name the same bytes on all hosts, or on none\n"
 
 /* Each a copy of its own, as processes have; NULL: none. */
@@ -664,7 +664,7 @@ static void speak_half_of_tls(int fd)
 
 static void know_another_secret(int fd)
 {
-	struct psd_secret *other = make_secret("what hosts of another run know");
+	struct psd_secret *other = make_secret("secret of another run");
 
 	cr_assert(psd_secret_begin(other, fd, 2, true, 0));
 	cr_assert_eq(psd_secret_prove(other, fd), EAGAIN);
@@ -736,7 +736,7 @@ Test(joining, a_stranger_to_the_secret_cannot_give_up_for_a_host, .timeout = 60)
 
 	open_with_secrets(&cluster, SECRET, SECRET, SECRET);
 	start(&cluster, 0, HOSTS - 1);
-	psd_mesh_excuse(cluster.places, HOSTS, HOSTS - 1, 0, NULL, "there is no data");
+	psd_mesh_report_failure(cluster.places, HOSTS, HOSTS - 1, 0, NULL, "there is no data");
 	for (unsigned h = 0; h < HOSTS - 1; h++)
 		await_remarks(&cluster.hosts[h], 1);
 	start(&cluster, HOSTS - 1, HOSTS);
@@ -756,8 +756,8 @@ Test(joining, a_host_that_fails_before_it_joins_tells_those_who_know_its_secret,
 	start(&cluster, 2, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h += 2)
 		while (!cluster.hosts[h].has_ended)
-			psd_mesh_excuse(cluster.places, HOSTS, 1, 0, cluster.hosts[1].options.secret,
-					"there is no data");
+			psd_mesh_report_failure(cluster.places, HOSTS, 1, 0, cluster.hosts[1].options.secret,
+						"there is no data");
 	wait_for(&cluster, 0, 1);
 	wait_for(&cluster, 2, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h += 2)
@@ -793,7 +793,7 @@ static void expect_left_out(const char *all, const char *third, const char *word
 Test(joining, a_host_with_another_secret_is_left_out_and_says_so, .timeout = 60)
 {
 	expect_left_out(
-		SECRET, "what hosts of another run know",
+		SECRET, "secret of another run",
 		" does not know this run's secret: '--secret' must name the same bytes on all hosts, or on none",
 		STRANGE);
 }

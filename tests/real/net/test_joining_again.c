@@ -129,17 +129,17 @@ static int connect_to(const struct cluster *cluster, unsigned host)
 	return connect_within("127.0.0.1", cluster->places[host].port, LONG_SEC, &plain);
 }
 
-static int greet(const struct cluster *cluster, uint32_t line, uint32_t attempt)
+static int greet(const struct cluster *cluster, uint32_t connection, uint32_t attempt)
 {
-	const struct psd_wire_hello hello = {
-		.host = 1, .n_hosts = HOSTS, .line = line, .terms_bytes = line ? 0 : strlen(TERMS), .attempt = attempt};
+	const struct psd_wire_hello hello = {.host = 1,
+					     .n_hosts = HOSTS,
+					     .connection = connection,
+					     .terms_bytes = connection ? 0 : strlen(TERMS),
+					     .attempt = attempt};
 	const int fd = connect_to(cluster, 0);
-	uint8_t bytes[PSD_WIRE_HELLO_BYTES];
 	struct psd_error err;
 
-	psd_wire_encode_hello(&hello, bytes);
-	cr_assert_eq(psd_frame_send("host 0", fd, NULL, PSD_WIRE_HELLO, bytes, sizeof(bytes), &err), PSD_OK, "%s",
-		     err.text);
+	cr_assert_eq(psd_frame_send("host 0", fd, NULL, PSD_WIRE_HELLO, &hello, &err), PSD_OK, "%s", err.text);
 	if (hello.terms_bytes)
 		cr_assert_eq(send(fd, TERMS, strlen(TERMS), MSG_NOSIGNAL), (ssize_t)strlen(TERMS));
 	return fd;
@@ -148,16 +148,17 @@ static int greet(const struct cluster *cluster, uint32_t line, uint32_t attempt)
 /* With which host 0 answers. */
 static uint32_t read_attempt(int fd)
 {
-	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
+	union psd_wire_payload payload;
 	char terms[sizeof(TERMS)] = "";
 	struct psd_error err;
 
-	cr_assert_eq(psd_frame_read("host 0", fd, NULL, PSD_WIRE_HELLO, bytes, psd_socket_now_sec() + LONG_SEC, &err),
-		     PSD_OK, "%s", err.text);
+	cr_assert_eq(
+		psd_frame_read("host 0", fd, NULL, PSD_WIRE_HELLO, &payload, psd_socket_now_sec() + LONG_SEC, &err),
+		PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_frame_read_all("host 0", fd, NULL, (uint8_t *)terms, strlen(TERMS),
 					psd_socket_now_sec() + LONG_SEC, &err),
 		     PSD_OK, "%s", err.text);
-	return psd_wire_decode_hello(bytes).attempt;
+	return payload.hello.attempt;
 }
 
 /* Until the connection ends: the bytes that still come. */
@@ -178,7 +179,7 @@ static size_t read_rest(int fd)
 	return n_bytes;
 }
 
-/* ---- who leaves ---- */
+/* ---- hosts that leave ---- */
 
 Test(joining_again, who_leaves_is_waited_for)
 {
@@ -212,7 +213,7 @@ Test(joining_again, who_comes_anew_takes_over)
 	cr_expect_eq(read_attempt(fd), 4);
 	start(&cluster, 1);
 	expect_joined(&cluster, 5);
-	cr_expect(strstr(cluster.hosts[0].remarks, " has been started anew: joining again\n"), "%s",
+	cr_expect(strstr(cluster.hosts[0].remarks, " was started again: joining again\n"), "%s",
 		  cluster.hosts[0].remarks);
 	close(fd);
 }
@@ -237,7 +238,7 @@ Test(joining_again, an_addition_fails_with_its_attempt)
 		close(cluster.hosts[h].listener);
 }
 
-/* ---- who is of another attempt ---- */
+/* ---- hosts of another attempt ---- */
 
 Test(joining_again, who_is_started_anew_joins_those_who_are_left)
 {
@@ -290,7 +291,7 @@ Test(joining_again, lines_of_two_attempts_do_not_mix)
 	expect_joined(&cluster, 5);
 }
 
-/* ---- who has checkpoints of other iterations ---- */
+/* ---- hosts with checkpoints of other iterations ---- */
 
 Test(joining_again, all_begin_where_all_can)
 {

@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "real/net/pace.h"
+#include "real/net/link_model.h"
 
 #define TOLERANCE_SEC 1e-12
 #define BPS	      8e6 /* a megabyte takes a second */
@@ -28,7 +28,7 @@ Test(pace, a_line_out_carries_one_message_behind_the_other)
 	check_sec(psd_pace_send(&pace, MEGABYTE, 20.0), 21.0);
 }
 
-/* What one sender's line has carried, the line in needs no longer for: each is there a latency later. */
+/* The incoming link does not delay messages that one sender's link has spaced: each arrives a latency later. */
 Test(pace, one_sender_waits_for_its_own_line_only)
 {
 	struct psd_pace sender = both_ways(), receiver = both_ways();

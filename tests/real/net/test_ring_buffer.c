@@ -1,5 +1,5 @@
-/* Both ends of a tube in one mapping: nobody who is awake is woken, whoever sleeps is, and counts that cannot be are an
- * error whatever they are. What a transport makes of it is in test_transport.c. */
+/* Both ends of a ring in one mapping: only a sleeping end is woken, and impossible counts are errors. The transport
+ * over it is in test_transport.c. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -116,7 +116,7 @@ Test(ring_buffer, counts_that_cannot_be_are_errors)
 	check_counts(UINT64_MAX - 3, 2 * room); /* counts may have gone around */
 }
 
-/* A count that can be, though it is wrong, moves bytes of the tube and no others: the pages around it would tell. */
+/* A count that can be, though it is wrong, moves bytes of the ring and no others: the pages around it would tell. */
 Test(ring_buffer, wrong_counts_stay_within_the_tube)
 {
 	uint32_t state = 1;

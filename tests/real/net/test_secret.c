@@ -26,7 +26,7 @@ struct party {
 	int fd, tap;
 };
 
-/* What was passed on in one direction. */
+/* Bytes passed on in one direction. */
 struct passed {
 	uint8_t bytes[PASSED_MAX];
 	size_t n_bytes;
@@ -62,7 +62,7 @@ static void pass(const struct party *from, const struct party *to, struct passed
 	cr_assert_eq(send(to->tap, room, (size_t)n_read, MSG_NOSIGNAL), n_read);
 }
 
-/* What the end that accepts has read at last, as receive; *error of the end that has connected. */
+/* Result of the accepting end's last read, as receive; *error of the connecting end. */
 static ssize_t greet(struct party *from, struct party *to, struct passed passed[2], char word[4], int *error)
 {
 	bool has_greeted = false;
@@ -88,7 +88,7 @@ static bool contains(const struct passed *passed, const void *bytes, size_t n_by
 	return memmem(passed->bytes, passed->n_bytes, bytes, n_bytes);
 }
 
-/* ---- who knows it and who does not ---- */
+/* ---- peers with and without the secret ---- */
 
 /* Plain text is at neither end's wire: neither the words that were sent nor the secret. */
 Test(secret, two_who_know_it_hear_each_other_and_nobody_else_does)
@@ -168,7 +168,7 @@ Test(secret, what_was_said_before_proves_nothing)
 	close_party(&again);
 }
 
-/* ---- who speaks TLS, and has no key ---- */
+/* ---- peers that speak TLS without the key ---- */
 
 /* A certificate for whoever asks. */
 static SSL_CTX *make_certified(void)

@@ -24,7 +24,7 @@ enum { MOST_HOSTS = 4, LINES = 2, LONG_BYTES = 6 * (1 << 20) + 77, PIECE_BYTES =
 
 static const struct psd_socket_options no_options = {.has_buffers = false};
 
-/* What all hosts of a case have in common. A process ends with the line of what was wrong, 0 if all was right. */
+/* Shared by all hosts of a case. A process exits with the line of its first failed check, 0 if none failed. */
 struct meeting {
 	struct psd_layout layout;
 	struct psd_mesh_host hosts[MOST_HOSTS];
@@ -132,7 +132,7 @@ static bool is_joined_by(const struct meeting *meeting, unsigned host, const str
 	return true;
 }
 
-/* ---- what passes ---- */
+/* ---- data ---- */
 
 static uint8_t byte_at(unsigned from, uint64_t n)
 {
@@ -337,24 +337,24 @@ static void close_hand(struct hand *hand)
 
 static void say(const struct hand *hand, bool is_yes, const uint64_t key[4])
 {
-	uint8_t words[PSD_WIRE_WAY_BYTES] = {is_yes};
+	uint8_t words[PSD_WIRE_TRANSPORT_BYTES] = {is_yes};
 	struct psd_error err;
 
 	memcpy(words + 1, key, 4 * sizeof(*key));
-	cr_assert_eq(psd_frame_send("the host", hand->fd, NULL, PSD_WIRE_WAY, words, sizeof(words), &err), PSD_OK, "%s",
+	cr_assert_eq(psd_frame_send("the host", hand->fd, NULL, PSD_WIRE_TRANSPORT, words, &err), PSD_OK, "%s",
 		     err.text);
 }
 
 static bool hear(const struct hand *hand, uint64_t key[4])
 {
-	uint8_t words[PSD_WIRE_SMALL_BYTES];
+	union psd_wire_payload words;
 	struct psd_error err;
 
-	cr_assert_eq(psd_frame_read("the host", hand->fd, NULL, PSD_WIRE_WAY, words, psd_socket_now_sec() + WITHIN_SEC,
-				    &err),
+	cr_assert_eq(psd_frame_read("the host", hand->fd, NULL, PSD_WIRE_TRANSPORT, &words,
+				    psd_socket_now_sec() + WITHIN_SEC, &err),
 		     PSD_OK, "%s", err.text);
-	memcpy(key, words + 1, 4 * sizeof(*key));
-	return words[0];
+	memcpy(key, words.raw + 1, 4 * sizeof(*key));
+	return words.raw[0];
 }
 
 static socklen_t address_of(const uint64_t key[4], struct sockaddr_un *address)
@@ -401,10 +401,10 @@ static int make_memory(size_t n_bytes, int seals)
 static struct psd_ring_buffer *pass_memory(struct hand *hand, size_t n_bytes, int seals, bool is_known, bool *is_taken)
 {
 	const int fd = make_memory(n_bytes, seals);
-	struct psd_ring_buffer *tubes = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct psd_ring_buffer *rings = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	uint64_t key[4], ignored[4];
 
-	cr_assert_neq((void *)tubes, MAP_FAILED);
+	cr_assert_neq((void *)rings, MAP_FAILED);
 	open_hand(hand, 1);
 	cr_assert(hear(hand, key));
 	pass(key, key[2] + 1, fd); /* a stranger's comes first, whose secret is another */
@@ -416,18 +416,18 @@ static struct psd_ring_buffer *pass_memory(struct hand *hand, size_t n_bytes, in
 	cr_assert_eq(hand->status, PSD_OK, "%s", hand->err.text);
 	cr_expect_eq(hand->carrier.transport, *is_taken ? &psd_transport_shared : &psd_transport_tcp);
 	close(fd);
-	return tubes;
+	return rings;
 }
 
 static void check_memory(size_t n_bytes, int seals, bool is_known, bool is_right)
 {
 	struct hand hand;
 	bool is_taken = false;
-	struct psd_ring_buffer *tubes = pass_memory(&hand, n_bytes, seals, is_known, &is_taken);
+	struct psd_ring_buffer *rings = pass_memory(&hand, n_bytes, seals, is_known, &is_taken);
 
 	cr_expect_eq(is_taken, is_right, "%zu bytes, seals %x", n_bytes, (unsigned)seals);
 	close_hand(&hand);
-	munmap(tubes, n_bytes);
+	munmap(rings, n_bytes);
 }
 
 /* Memory that its maker may shorten, or has made too short, kills whoever reads behind its end. */
@@ -449,11 +449,11 @@ Test(shared, what_comes_without_the_secret_is_not_mapped)
 
 /* ---- and then writes what it likes ---- */
 
-static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
-			       struct psd_error *err)
+static enum psd_acceptance expect(void *context, unsigned peer, const struct psd_wire_head *head,
+				  struct psd_destination *destination, struct psd_error *err)
 {
-	(void)context, (void)peer, (void)head, (void)inlet, (void)err;
-	return PSD_WELCOME_NOW;
+	(void)context, (void)peer, (void)head, (void)destination, (void)err;
+	return PSD_ACCEPT_NOW;
 }
 
 static void arrived(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag)
@@ -504,17 +504,17 @@ static void check_rubbish(unsigned ring, bool is_written, uint64_t rubbish, bool
 {
 	struct hand hand;
 	bool is_taken;
-	struct psd_ring_buffer *tubes =
+	struct psd_ring_buffer *rings =
 		pass_memory(&hand, 2 * sizeof(struct psd_ring_buffer), F_SEAL_SHRINK, true, &is_taken);
 
 	cr_assert(is_taken);
-	atomic_store(is_written ? &tubes[ring].n_written : &tubes[ring].n_read, rubbish);
-	cr_expect_eq(turn_and_tell(&hand, sends), why, "tube %u: %llu", ring, (unsigned long long)rubbish);
+	atomic_store(is_written ? &rings[ring].n_written : &rings[ring].n_read, rubbish);
+	cr_expect_eq(turn_and_tell(&hand, sends), why, "ring %u: %llu", ring, (unsigned long long)rubbish);
 	close(hand.fd);
-	munmap(tubes, 2 * sizeof(struct psd_ring_buffer));
+	munmap(rings, 2 * sizeof(struct psd_ring_buffer));
 }
 
-/* The lower number writes into the first tube and reads from the second. */
+/* The lower number writes into the first ring and reads from the second. */
 Test(shared, rubbish_in_the_memory_closes_the_connection)
 {
 	check_rubbish(0, false, 0, true, -1);

@@ -1,6 +1,6 @@
-/* What every transport promises, the same bodies over each: bytes in order whatever their sizes, a wake-up for whoever
- * sleeps, all that was sent before an end, and that end. Two ends in one process; byte number n of a stream is a
- * function of n, so that a byte lost, doubled or moved is seen. */
+/* Promises of every transport, with the same bodies over each: bytes in order whatever their sizes, a wake-up for a
+ * sleeper, all bytes before an end, and that end. Two ends in one process; byte n of a stream is a function of n, so a
+ * lost, doubled or moved byte is seen. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "real/net/transport.h"
 #include "tests/real/secret_helper.h"
 
-enum { RENEW_BYTES = 1 << 19 }; /* of keys: several for LONG_BYTES */
+enum { RENEW_BYTES = 1 << 19 }; /* bytes for each key: several keys for LONG_BYTES */
 enum { LONG_BYTES = 5 * (1 << 20) + 12345, CHUNK_BYTES = 7919 };
 
 struct pair {
@@ -28,7 +28,7 @@ static void open_tcp(struct pair *pair, int fds[2])
 	pair->to = (struct psd_carrier){.transport = &psd_transport_tcp, .fd = fds[1]};
 }
 
-/* What one end of a node of two hosts needs to join. */
+/* Data with which one end of a node of two hosts joins. */
 struct joining {
 	unsigned self;
 	struct psd_carrier *carrier;
@@ -82,7 +82,7 @@ static struct psd_carrier take_session(int fd, unsigned self, struct psd_secret 
 
 static void open_tls(struct pair *pair, int fds[2])
 {
-	struct psd_secret *secret = make_secret("as many bytes as it takes");
+	struct psd_secret *secret = make_secret("a secret of some length");
 	int error = EAGAIN;
 	uint8_t byte;
 
@@ -151,7 +151,7 @@ static ssize_t send_bytes(struct psd_carrier *carrier, uint64_t at, size_t n_byt
 	return carrier->transport->send(carrier, segments, 2);
 }
 
-/* Of at most n_bytes; as receive. */
+/* Reads at most n_bytes; as receive. */
 static ssize_t check_bytes(struct psd_carrier *carrier, uint64_t at, size_t n_bytes)
 {
 	uint8_t bytes[2 * CHUNK_BYTES];

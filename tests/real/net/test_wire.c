@@ -87,7 +87,7 @@ Test(wire, strangers_and_other_versions_are_refused)
 	check_refused(6, PSD_WIRE_KINDS, "sent a message of unknown kind ");
 }
 
-/* Of as many bytes as a chunk has, one; of a byte more, two. */
+/* One chunk holds PSD_WIRE_CHUNK_BYTES; one byte more needs two. */
 Test(wire, chunks_that_a_message_does_not_have_are_refused)
 {
 	struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .chunk = 1, .length_bytes = PSD_WIRE_CHUNK_BYTES + 1};
@@ -127,24 +127,24 @@ Test(wire, small_payloads_come_back)
 	const struct psd_wire_bye bye = {UINT64_C(1) << 40, 9};
 	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
 
-	psd_wire_encode_hello(&hello, bytes);
-	cr_assert_eq(psd_wire_decode_hello(bytes).host, hello.host);
-	cr_assert_eq(psd_wire_decode_hello(bytes).n_hosts, hello.n_hosts);
-	cr_assert_eq(psd_wire_decode_hello(bytes).line, hello.line);
-	cr_assert_eq(psd_wire_decode_hello(bytes).terms_bytes, hello.terms_bytes);
-	cr_assert_eq(psd_wire_decode_hello(bytes).attempt, hello.attempt);
-	cr_assert_eq(psd_wire_decode_hello(bytes).first_iteration, hello.first_iteration);
-	psd_wire_encode_clock(&clock, bytes);
-	cr_assert_eq(psd_wire_decode_clock(bytes).sec, clock.sec);
-	cr_assert_eq(psd_wire_decode_clock(bytes).rtt_sec, clock.rtt_sec);
-	cr_assert_eq(psd_wire_decode_clock(bytes).is_last, clock.is_last);
-	psd_wire_encode_report(&report, bytes);
-	cr_assert_eq(psd_wire_decode_report(bytes).loss, report.loss);
-	cr_assert_eq(psd_wire_decode_report(bytes).correct, report.correct);
-	cr_assert_eq(psd_wire_decode_report(bytes).digest, report.digest);
-	psd_wire_encode_bye(&bye, bytes);
-	cr_assert_eq(psd_wire_decode_bye(bytes).sent_bytes, bye.sent_bytes);
-	cr_assert_eq(psd_wire_decode_bye(bytes).received_bytes, bye.received_bytes);
+	psd_wire_encode_payload(PSD_WIRE_HELLO, &hello, bytes);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_HELLO, bytes).hello.host, hello.host);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_HELLO, bytes).hello.n_hosts, hello.n_hosts);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_HELLO, bytes).hello.connection, hello.connection);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_HELLO, bytes).hello.terms_bytes, hello.terms_bytes);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_HELLO, bytes).hello.attempt, hello.attempt);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_HELLO, bytes).hello.first_iteration, hello.first_iteration);
+	psd_wire_encode_payload(PSD_WIRE_CLOCK, &clock, bytes);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_CLOCK, bytes).clock.sec, clock.sec);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_CLOCK, bytes).clock.rtt_sec, clock.rtt_sec);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_CLOCK, bytes).clock.is_last, clock.is_last);
+	psd_wire_encode_payload(PSD_WIRE_REPORT, &report, bytes);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_REPORT, bytes).report.loss, report.loss);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_REPORT, bytes).report.correct, report.correct);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_REPORT, bytes).report.digest, report.digest);
+	psd_wire_encode_payload(PSD_WIRE_BYE, &bye, bytes);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.sent_bytes, bye.sent_bytes);
+	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.received_bytes, bye.received_bytes);
 }
 
 /* Whatever a newer version or a stranger says is a failure. */
@@ -162,13 +162,13 @@ Test(wire, words_of_a_failure_come_back_and_always_end)
 	struct psd_wire_failed failed = {3, 4, UINT64_C(0x0102030405060708), "worker 3: no data"}, back;
 	uint8_t bytes[PSD_WIRE_FAILED_BYTES];
 
-	psd_wire_encode_failed(&failed, bytes);
-	back = psd_wire_decode_failed(bytes);
+	psd_wire_encode_payload(PSD_WIRE_FAILED, &failed, bytes);
+	back = psd_wire_decode_payload(PSD_WIRE_FAILED, bytes).failed;
 	cr_assert_eq(back.host, failed.host);
 	cr_assert_eq(back.n_hosts, failed.n_hosts);
 	cr_assert_eq(back.hosts_hash, failed.hosts_hash);
 	cr_assert_str_eq(back.words, failed.words);
 	memset(bytes, 'x', sizeof(bytes));
-	back = psd_wire_decode_failed(bytes);
+	back = psd_wire_decode_payload(PSD_WIRE_FAILED, bytes).failed;
 	cr_assert_eq(strlen(back.words), PSD_WIRE_WORDS_MAX - 1);
 }

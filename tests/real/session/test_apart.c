@@ -114,7 +114,7 @@ Test(apart, leaders_end_with_the_bits_of_shared_memory)
 	check("schedule: wait-free, sync: two-level-ps, servers: 1, wire: bf16", 4, 2, SGD);
 }
 
-/* Of some slices gradients leave the range, of others none: both kinds are found, by whoever has them. */
+/* Gradients leave the range in some slices and not in others: every host that has one finds both kinds. */
 Test(apart, updates_are_left_out_as_in_shared_memory)
 {
 	static const char *const scaled[] = {

@@ -187,7 +187,7 @@ Test(checkpoint_files, a_host_that_sees_its_own_alone_goes_by_these)
 	scratch_folder_remove(&folder);
 }
 
-/* That has its folder elsewhere. Who has but the first checkpoint may begin; who has two has lost what another has. */
+/* A host with the first checkpoint alone may begin; one with two has lost a checkpoint that another has. */
 Test(checkpoint_files, a_host_goes_back_to_what_another_has)
 {
 	const struct scratch_folder folder = scratch_folder_make();
@@ -348,7 +348,7 @@ Test(checkpoint_files, the_last_two_of_a_host_stay)
 	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 1};
 
-	for (unsigned i = 4; i <= 8; i++) { /* 8: of a run that went on from 6 */
+	for (unsigned i = 4; i <= 8; i++) { /* 8: belongs to a run that resumed from 6 */
 		put(&folder, i, 0, 2);
 		if (i != 5)
 			put(&folder, i, 1, 2);
@@ -416,7 +416,7 @@ Test(checkpoint_files, later_ones_of_a_host_are_dropped)
 	scratch_folder_add(&folder, "iteration-5");
 	scratch_folder_add(&folder, "iteration-5/host-0-of-2.safetensors");
 	cr_expect_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 2}, 4, &err), PSD_EFILE);
-	cr_expect_not_null(strstr(err.text, ": host 0's checkpoints of later iterations cannot be taken away: "), "%s",
+	cr_expect_not_null(strstr(err.text, ": host 0's checkpoints of later iterations cannot be removed: "), "%s",
 			   err.text);
 	scratch_folder_remove(&folder);
 }

@@ -23,7 +23,7 @@ static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	unsigned n_open, n_orderly, n_came, n_left, n_sums, n_called_off;
-	uint64_t n_values; /* of the sum that is under way */
+	uint64_t n_values; /* number of the sum under way */
 	float values[HOSTS][MOST_VALUES];
 	unsigned breaks; /* the rank whose second sum fails */
 	bool is_aborted[HOSTS];
@@ -126,7 +126,7 @@ static enum psd_status sum(struct psd_library *library, const struct iovec segme
 	return status ? psd_error_set(err, status, PSD_NOWHERE, "the sum was called off") : PSD_OK;
 }
 
-/* The sum of this rank alone: the others say by themselves what they failed with. NULL: of all ranks. */
+/* NULL: ranks of all hosts. */
 static void abort_sum(struct psd_library *library)
 {
 	pthread_mutex_lock(&common.mutex);
@@ -225,7 +225,7 @@ static void place_host(struct cluster *cluster, unsigned h)
 		     PSD_OK, "%s", err.text);
 }
 
-/* has_abort: what waits can be called off. */
+/* has_abort: waiting ranks can be called off. */
 static struct cluster *run(const char *system, bool has_abort)
 {
 	struct cluster *cluster = calloc(1, sizeof(*cluster));
@@ -263,7 +263,7 @@ static void release(struct cluster *cluster)
 	free(cluster);
 }
 
-/* ---- what they do ---- */
+/* ---- sums of such a library ---- */
 
 static unsigned collectives_of(const struct cluster *cluster)
 {
@@ -315,7 +315,7 @@ Test(session_library, takes_tensors_that_are_gathered_and_parts_of_them, .timeou
 	check_system(", fuse: 100kB, pipeline: 150kB, schedule: sequential");
 }
 
-/* Who is ready first differs between workers here: one of them says what is next. */
+/* Workers are ready in different orders here: worker 0 decides which is next. */
 Test(session_library, sums_in_one_order_everywhere, .timeout = 120)
 {
 	check_system(", priority: forward, barrier: layer");
@@ -343,7 +343,7 @@ Test(session_library, a_sum_that_fails_ends_those_who_wait_for_it, .timeout = 60
 	release(cluster);
 }
 
-/* What it sums is still there when it ends after all, and nothing else is touched. */
+/* Its memory is still there when the sum ends after all, and nothing else is touched. */
 Test(session_library, who_cannot_be_called_off_is_left_waiting, .timeout = 60)
 {
 	struct cluster *cluster;
@@ -368,12 +368,13 @@ Test(session_library, what_no_device_has_is_refused_with_its_place)
 
 	cr_expect_eq(psd_worker_check_library(&nccl, 2, &psd_device_cpu, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text,
-			 "a.yaml:4:5: 'sync' of system 's' is 'nccl', which sums in no memory of device 'cpu': "
+			 "a.yaml:4:5: 'sync' of system 's' is 'nccl', which cannot sum in memory of device 'cpu': "
 			 "needs 'device: cuda' in 'train'");
 	cr_expect_eq(psd_worker_check_library(&nccl, 2, NULL, &err), PSD_EINVAL);
-	cr_expect_str_eq(err.text,
-			 "a.yaml:4:5: 'sync' of system 's' is 'nccl', which a replay has none of: must be this "
-			 "program's own, such as 'ring'");
+	cr_expect_str_eq(
+		err.text,
+		"a.yaml:4:5: 'sync' of system 's' is 'nccl', a library that a replay cannot call: must be this "
+		"program's own, such as 'ring'");
 	cr_expect_eq(psd_worker_check_library(&nccl, 1, &psd_device_cpu, &err), PSD_OK, "a lone worker sums nothing");
 	cr_expect_eq(psd_worker_check_library(&ring, 2, &psd_device_cpu, &err), PSD_OK);
 	cr_expect_eq(psd_worker_check_library(&ring, 2, NULL, &err), PSD_OK);

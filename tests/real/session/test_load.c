@@ -1,5 +1,5 @@
-/* What training takes of processors beside its operations: not what they take, but the reading of samples. Processor
- * time, never wall time. And which thread carries them out. */
+/* Processor time of training beside its operations, reading of samples included; never wall time. And the thread that
+ * executes them. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "real/cluster/process_group.h"
 #include "tests/real/training.h"
 
-#define BUSY_SEC 0.005 /* of each layer */
+#define BUSY_SEC 0.005 /* parameters in each layer */
 
 static struct psd_worker_result run(const struct psd_device_kind *kind, uint32_t batch, const char *train)
 {

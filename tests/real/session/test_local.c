@@ -1,5 +1,5 @@
-/* What workers do to parameters of their own, against the same written plainly in double precision: gradients that
- * differ from worker to worker, updates by each one's own, the mean of all where they exchange. */
+/* Local steps against a plain reference in double precision: gradients differ between workers, each updates by its own,
+ * and they average where they exchange. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@ enum { WORKERS = 3, STEPS = 3, ITERATIONS = 7, BATCH = 4 };
 #define TRUST	   0.05
 #define BETA1	   0.8
 #define BETA2	   0.9
-#define EPSILON	   0.001 /* of a gradient's size */
-#define NEAR_RATIO 1e-5	 /* of a tensor's norm: floats against doubles, over all iterations */
+#define EPSILON	   0.001 /* relative to a gradient's size */
+#define NEAR_RATIO 1e-5	 /* relative to a tensor's norm: floats against doubles, over all iterations */
 
 static const char scenario[] = "title: t\n"
 			       "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: %d}\n"
@@ -133,7 +133,7 @@ static float gradient_at(unsigned worker, unsigned iteration, unsigned tensor, u
 	return (float)((int)(hash % 15) - 7) * 0x1p-12f * (float)(1 + worker);
 }
 
-/* ---- what the program does ---- */
+/* ---- the program ---- */
 
 static void sum_gradients(struct group *group, uint32_t iteration, unsigned t)
 {
@@ -171,7 +171,7 @@ static void run_iteration(struct group *group, uint32_t iteration, bool is_excha
 			PSD_OK);
 }
 
-/* ---- what it should do ---- */
+/* ---- the reference ---- */
 
 static double norm_of(const double *values, uint64_t n)
 {
@@ -182,7 +182,7 @@ static double norm_of(const double *values, uint64_t n)
 	return sqrt(squares);
 }
 
-/* What a worker has of a tensor. */
+/* A worker's values of a tensor. */
 struct plain {
 	double *weight, *history, *squares;
 	uint64_t n;

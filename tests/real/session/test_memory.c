@@ -104,7 +104,7 @@ Test(memory, factors_that_others_send_ahead_have_room_of_their_own)
 	}
 }
 
-/* ---- what the solver remembers ---- */
+/* ---- optimiser state ---- */
 
 static bool is_apart(const float *one, const float *other, uint64_t elements)
 {

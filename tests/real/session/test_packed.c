@@ -1,5 +1,5 @@
-/* What workers and shards do to gradients that travel compressed, against the same written plainly in double precision:
- * what is lost at a worker joins its next gradient, what is lost of a sum at its shard the next sum. */
+/* Compressed gradients on workers and shards against a plain reference in double precision: a worker's loss joins its
+ * next gradient, a shard's loss the next sum. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ struct group {
 	unsigned n_hosts;
 	bool is_top_k;
 	uint64_t n;		    /* values of all tensors, in the plan's order */
-	double *residual[WORKERS];  /* of each worker */
+	double *residual[WORKERS];  /* samples of each worker */
 	double *sum_residual, *sum; /* at whichever shard has the block; what workers unpack */
 };
 
@@ -112,7 +112,7 @@ static void close_crew(struct group *group)
 	free(group);
 }
 
-/* Of a few bits, so that top-k adds and compares the same in float and in double; workers' differ in size. */
+/* Values of a few bits, so that top-k adds and compares alike in float and double; workers' differ in size. */
 static float gradient_at(unsigned worker, unsigned iteration, uint64_t e)
 {
 	const uint64_t hash = (e * 2654435761u + worker * 40503u + iteration * 69069u) >> 7;
@@ -121,7 +121,7 @@ static float gradient_at(unsigned worker, unsigned iteration, uint64_t e)
 }
 #define MOST_GRADIENT (125.0 * 0x1p-7 * WORKERS)
 
-/* ---- what the program does ---- */
+/* ---- the program ---- */
 
 static uint32_t find_op(const struct group *group, enum psd_op_kind kind, unsigned item, enum psd_buffer source)
 {
@@ -158,7 +158,7 @@ static void send_all(struct group *group, struct psd_task task)
 				send(group, task, from, to);
 }
 
-/* Of an item; values are numbered through all of them. */
+/* Values of an item, numbered through all of them. */
 static void fill_gradients(struct group *group, unsigned worker, unsigned i, uint32_t iteration)
 {
 	const struct psd_plan *plan = &group->made.plan;
@@ -198,7 +198,7 @@ static void run_item(struct group *group, unsigned item, uint32_t iteration)
 		cr_assert_eq(psd_worker_unpack(&group->hosts[w], unpack, &err), PSD_OK);
 }
 
-/* ---- what it should do ---- */
+/* ---- the reference ---- */
 
 static void expect_block(struct group *group, uint32_t iteration, uint64_t first, uint64_t n)
 {
@@ -343,7 +343,7 @@ Test(worker_packed, who_is_no_shard_has_none)
 	close_crew(group);
 }
 
-/* What lies beside each other in memory: no part reaches into the next, whatever the bytes of a block. */
+/* Neighbours in memory: no part reaches into the next, whatever the bytes of a block. */
 static void expect_apart(const struct group *group, unsigned host, unsigned item, uint64_t block_bytes)
 {
 	const struct psd_memory *memory = &group->hosts[host].memory;

@@ -1,6 +1,6 @@
-/* Real workers beside replayed ones: with every method the bytes of a run in which all compute, the same chunks on all
- * of them, and numbers that change nothing of what computing costs. What any session does is in the contract
- * (tests/real/session/test_session_contract.c). */
+/* Real workers beside replayed ones: with every method they send the bytes of a fully real run, select the same chunks,
+ * and get numbers that do not change the cost of computing. The contract of all sessions is in
+ * tests/real/session/test_session_contract.c. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -114,8 +114,8 @@ static struct training *make_sparse(void)
 			     1, BATCH, 1, "iterations: 5, learning_rate: {policy: fixed, base: 0.05}");
 }
 
-/* Of n chunks those that no norms decide on: in each iteration another k, each whole one as often as any, within six
- * standard deviations of a count that is binomial, and no smaller one, since there are more than k whole ones. */
+/* Chunks drawn without norms: in each iteration another k of n, each whole one as often as any other, within six
+ * standard deviations of a binomial count, and no smaller one, since there are more than k whole ones. */
 Test(real_workers, drawn_chunks_are_those_of_the_seed_and_spread_evenly)
 {
 	enum { DRAWS = 1000, MOST_CHUNKS = 64 };

@@ -15,9 +15,9 @@
 #include "tests/scratch_folder.h"
 
 #define WITHIN_SEC     60.0
-#define SAME_SUM_RATIO 1e-9 /* of the same seconds, added in another order */
+#define SAME_SUM_RATIO 1e-9 /* the same seconds, added in another order */
 
-TestSuite(replay, .timeout = 120); /* of all of them: Criterion leaks where only some of a suite's tests have one */
+TestSuite(replay, .timeout = 120); /* for all of the suite: Criterion leaks where only some of its tests have one */
 
 /* A case, and what its replay on loopback had to say. */
 struct replayed {
@@ -181,8 +181,8 @@ static void count_collective(void *context, const struct psd_program *program, c
 	collectives->bytes += span->bytes;
 }
 
-/* Of 145578 floats in ten tensors, from the last layer on in bytes: 2560, 40, 262144; 256, 204800; 256, 102400, 128,
- * 9600, 128. Each of the first two runs is as long as it must be, the third is what is left. */
+/* 145578 floats in ten tensors, from the last layer on in bytes: 2560, 40, 262144; 256, 204800; 256, 102400, 128, 9600,
+ * 128. Each of the first two runs is as long as it must be, the third is the rest. */
 Test(replay, gathers_tensors_into_few_collectives)
 {
 	const uint32_t n_iterations = 4, n_workers = 3;
@@ -235,7 +235,7 @@ static double forward_and_backward_sec(const struct psd_program *program)
 	return sec;
 }
 
-/* Of four iterations two are measured, and one of these exchanges. */
+/* Two of the four iterations are measured, and one of these exchanges. */
 Test(replay, local_steps_send_what_one_of_them_does)
 {
 	static const char *const syncs[] = {"ps", "ps, servers: 2", "two-level-ps", "ring", "double-tree"};
@@ -351,21 +351,21 @@ Test(replay, bytes_of_a_ring_do_not_hide_behind_its_latencies)
 Test(replay, memory_of_any_length_is_one_small_piece)
 {
 	const uint64_t n_bytes = UINT64_C(8) << 30;
-	struct psd_repeated_memory folded;
+	struct psd_repeated_memory repeated;
 	struct psd_error err;
 	struct rusage before, after;
 	const char *bytes;
 
-	cr_assert_eq(psd_repeated_memory_open(&folded, n_bytes, &err), PSD_OK, "%s", err.text);
-	cr_assert_geq(folded.length_bytes, n_bytes);
-	bytes = folded.base;
+	cr_assert_eq(psd_repeated_memory_open(&repeated, n_bytes, &err), PSD_OK, "%s", err.text);
+	cr_assert_geq(repeated.length_bytes, n_bytes);
+	bytes = repeated.base;
 	getrusage(RUSAGE_SELF, &before);
 	for (uint64_t at = 0; at < n_bytes; at += 1 << 20)
-		((char *)folded.base)[at] = 1;
+		((char *)repeated.base)[at] = 1;
 	getrusage(RUSAGE_SELF, &after);
 	cr_expect_eq(bytes[n_bytes - (1 << 20)], 1);
 	cr_expect_lt(after.ru_maxrss - before.ru_maxrss, 64 << 10, "KiB");
-	psd_repeated_memory_close(&folded);
+	psd_repeated_memory_close(&repeated);
 }
 
 /* ---- is it true ---- */
@@ -492,7 +492,7 @@ Test(replay, that_is_not_true_says_at_which_dilation_it_would_be)
 	}
 }
 
-/* What this machine adds to each of a ring's steps matters, until times are so long that it does not. */
+/* The latency that this machine adds to a ring's steps matters, until times are so long that it does not. */
 Test(replay, dilation_for_messages_is_the_least_that_is_accepted)
 {
 	struct replayed replayed;
@@ -617,7 +617,7 @@ static const char mixed_scenario[] =
 	"systems:\n  - {name: PS, schedule: sequential, sync: ps, host: {iteration: 1s}}\n"
 	"train: {data: {kind: synthetic}, iterations: 3, learning_rate: {policy: fixed, base: 0.1}}\n";
 
-/* No loss: what a worker computes on zeros is no training. */
+/* There is no loss: a worker that computes on zeros does not train. */
 Test(replay, real_workers_leave_a_row_of_their_own_word)
 {
 	struct run csv = run_scenario(mixed_scenario, "--csv", "2>&1");

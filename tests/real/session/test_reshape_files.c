@@ -137,7 +137,7 @@ Test(reshape_files, statistics_stay_with_their_worker)
  * is. */
 #define HELD_RATE 0.05
 #define HELD	  LEGS_DATA "learning_rate: {base: 0.05}, optimiser: {momentum: 0}"
-/* Of gradients, which a difference of parameters gives with errors of 1e-7 / 0.05. */
+/* Relative to gradients, which a difference of parameters gives with errors of 1e-7 / 0.05. */
 #define HELD_RATIO 1e-3
 
 /* A run up to the cut, and two of one iteration behind it, with the same samples: by gradients alone, with a ring that
@@ -185,7 +185,7 @@ static void fork_close(struct fork *fork)
 static const char *const held_tensors[] = {"fc1.weight", "fc2.weight"};
 enum { MOST_HELD = 1 << 15 };
 
-/* Of an item, whose other tensor is its layer's bias; parts of servers, of 1 shard, have them with gaps. */
+/* Adds the residuals of an item, whose other tensor is its layer's bias; servers' parts, of 1 shard, have gaps. */
 static unsigned add_held(double *held, const struct psd_checkpoints *checkpoints, unsigned n_hosts, uint32_t iterations,
 			 const char *tensor)
 {
@@ -228,7 +228,7 @@ static void check_way(const struct fork *fork, const double *held_before, const 
 		held += pow(held_before[e], 2);
 	}
 	cr_expect_gt(held, 0.1 * squares, "%s: nothing to speak of was held back of %s", what, name);
-	cr_expect_leq(sqrt(apart / squares), HELD_RATIO, "%s: of %s %g is lost", what, name, sqrt(apart / squares));
+	cr_expect_leq(sqrt(apart / squares), HELD_RATIO, "%s: %s lost %g", what, name, sqrt(apart / squares));
 }
 
 static void check_held(struct side was, struct side is)
@@ -273,7 +273,7 @@ Test(reshape_files, what_is_held_back_stays_in_all)
 	check_held(rank3, sparse4);
 }
 
-/* ---- what solvers remember ---- */
+/* ---- optimiser state ---- */
 
 /* A tensor's buffer in all files of a checkpoint, summed; and the gradient behind the cut, in the sums' order. */
 struct remembered {
@@ -325,7 +325,7 @@ static void expect_remembered(struct side was, struct side is, const char *train
 	free(of);
 }
 
-/* Of three workers and of two; all velocities together are one. */
+/* From three workers and from two; all velocities together are one. */
 Test(reshape_files, velocities_stay_in_all)
 {
 	const char train[] = LEGS_DATA "learning_rate: {base: 0.05}, optimiser: {momentum: 0.9}";

@@ -67,7 +67,7 @@ static void close_log(struct psd_run_log *log)
 
 Test(run_log, drops_what_is_done_again)
 {
-	struct scratch_file file = scratch_file_write("of another run\n");
+	struct scratch_file file = scratch_file_write("another run's line\n");
 	struct psd_run_log log = opened(file.path);
 
 	begin(&log);
@@ -82,7 +82,7 @@ Test(run_log, drops_what_is_done_again)
 	remove(file.path);
 }
 
-/* Of a system that is started again, some iterations back: a line that was cut by its writer's end goes, too. */
+/* A system is started again, some iterations back: a line that was cut by its writer's end goes. */
 Test(run_log, goes_back)
 {
 	struct scratch_file file = scratch_file_write("");
@@ -106,7 +106,7 @@ Test(run_log, goes_back)
 	remove(file.path);
 }
 
-/* Of a run that has gone on by another system; names that are quoted may have commas. What is no line goes. */
+/* A run resumes with another system; quoted names may have commas. Malformed lines go. */
 Test(run_log, keeps_lines_of_earlier_systems)
 {
 	struct scratch_file file =
@@ -126,10 +126,10 @@ Test(run_log, keeps_lines_of_earlier_systems)
 
 Test(run_log, is_there_when_it_begins_and_stays)
 {
-	struct scratch_file file = scratch_file_write("of another run\n");
+	struct scratch_file file = scratch_file_write("another run's line\n");
 	struct psd_run_log log = opened(file.path);
 
-	assert_text(file.path, "of another run\n");
+	assert_text(file.path, "another run's line\n");
 	begin(&log);
 	assert_text(file.path, HEAD);
 	add_elsewhere(&log, 1, PSD_OK);
@@ -160,12 +160,12 @@ Test(run_log, that_is_taken_away_does_not_come_back)
 
 Test(run_log, that_never_began_comes_with_the_other_outputs)
 {
-	struct scratch_file file = scratch_file_write("of another run\n");
+	struct scratch_file file = scratch_file_write("another run's line\n");
 	struct psd_run_log log = opened(file.path);
 	struct psd_error err = {.text = ""};
 
 	close_log(&log);
-	assert_text(file.path, "of another run\n");
+	assert_text(file.path, "another run's line\n");
 	cr_assert_eq(psd_outputs_commit(&err), PSD_OK, "%s", err.text);
 	assert_text(file.path, HEAD);
 	remove(file.path);

@@ -9,7 +9,7 @@ Test(scale, halves_and_leaves_out_what_is_not_finite)
 
 	cr_expect_eq(scale.ratio, 32768.0f);
 	psd_scale_take(&scale, false);
-	cr_expect_eq(scale.taken_ratio, PSD_SCALE_START); /* what is halved is what comes next */
+	cr_expect_eq(scale.last_ratio, PSD_SCALE_START); /* the next sum is halved */
 	cr_expect(scale.is_skipped);
 	cr_expect_eq(scale.ratio, 16384.0f);
 	psd_scale_take(&scale, true);

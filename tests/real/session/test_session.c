@@ -19,7 +19,7 @@ static const char scenario[] = "title: t\n"
 			       "systems: [{name: s, schedule: wait-free, sync: %s}]\n"
 			       "train: {iterations: 3, learning_rate: {policy: fixed, base: 0.001}}\n";
 
-/* What a host is told of and what becomes of it. */
+/* Events that a host reports, and its end. */
 struct host {
 	struct psd_worker_options options;
 	struct psd_worker *session;

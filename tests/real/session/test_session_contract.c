@@ -1,4 +1,4 @@
-/* What a session does whatever its device, on those that every build has. The CUDA device's is tests/cuda/. */
+/* Contract of a session on the devices that every build has. The CUDA device's is in tests/cuda/. */
 #include <criterion/criterion.h>
 
 #include "tests/real/session_contract.h"

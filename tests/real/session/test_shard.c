@@ -1,4 +1,4 @@
-/* What a shard makes of the workers' gradients: sums in fp32 of whatever they came as, in order of rank. */
+/* A shard's sums of the workers' gradients: in fp32 whatever their encoding, in order of rank. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ struct remembered {
 	float weight[N], history[N], squares[N];
 };
 
-/* Of one part, a sum is the part: bit for bit the update of the whole. */
+/* A sum of one part is the part: bit for bit the update of the whole. */
 static void check_blocks(const struct psd_update *update)
 {
 	struct remembered *whole = calloc(1, sizeof(*whole)), *blocks = calloc(1, sizeof(*blocks));

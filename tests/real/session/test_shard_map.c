@@ -18,7 +18,7 @@ struct spot {
 	uint64_t index;
 };
 
-/* Of each element of an item, by the parts that shards' memory has. */
+/* Position of each element of an item, by the parts in shards' memory. */
 static struct spot *spots_of(const struct training *training, unsigned item, enum psd_extent extent)
 {
 	const struct psd_plan *plan = &training->made.plan;
@@ -137,7 +137,7 @@ Test(shard_map, slices_are_cut_each)
 	}
 }
 
-/* Of 1,024 values and of what is left of a tensor. */
+/* Blocks of 1,024 values, the last one of a tensor shorter. */
 Test(shard_map, blocks_are_cut_from_tensors)
 {
 	check("sync: ps, compress: {by: one-bit, block: 1024}", 3, 1, PSD_EXTENT_BLOCK_PART);

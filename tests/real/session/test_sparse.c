@@ -1,4 +1,4 @@
-/* What a worker does to chunks of gradients, against the published algorithm written plainly, value by value. */
+/* Sparse gradients against the published algorithm, written plainly, value by value. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -148,7 +148,7 @@ static void run_iteration(struct group *group, uint32_t iteration)
 
 struct reference {
 	float *weight, *history, *sum, *held[WORKERS];
-	double *norm; /* of each chunk */
+	double *norm; /* norms of each chunk */
 	bool *is_chosen;
 	uint64_t n, n_chunks;
 };
@@ -282,19 +282,19 @@ Test(sparse, or_is_kept_as_a_whole)
 
 /* ---- on the way ---- */
 
-/* Of the first step of a ring, from the worker before. */
-static struct psd_inlet first_inlet(struct group *group, uint32_t op, uint64_t *elements, uint64_t *bytes)
+/* First step of a ring, from the worker before. */
+static struct psd_destination first_destination(struct group *group, uint32_t op, uint64_t *elements, uint64_t *bytes)
 {
 	const struct psd_worker *worker = &group->workers[0];
 	const struct psd_task task = {0, op};
 	const struct psd_step step = psd_worker_step(worker, task, WORKERS - 1, 0);
-	struct psd_inlet inlet = {.n_segments = 0};
+	struct psd_destination destination = {.n_segments = 0};
 
 	cr_assert(step.adds && step.to == 0);
-	psd_worker_step_inlet(worker, task, &step, 0, &inlet);
+	psd_worker_step_destination(worker, task, &step, 0, &destination);
 	*elements = step.sent.elements;
 	*bytes = psd_worker_step_bytes(worker, task, &step);
-	return inlet;
+	return destination;
 }
 
 static void check_way(const char *name, const struct psd_encoding *wire)
@@ -307,14 +307,15 @@ static void check_way(const char *name, const struct psd_encoding *wire)
 	for (uint32_t o = 0; o < group->made.program.n_ops; o++) {
 		const bool is_of_norms = group->made.program.ops[o].item == 1;
 		uint64_t elements, bytes;
-		struct psd_inlet inlet;
+		struct psd_destination destination;
 
 		if (group->made.program.ops[o].kind != PSD_OP_COLLECTIVE)
 			continue;
-		inlet = first_inlet(group, o, &elements, &bytes);
-		cr_expect_eq(inlet.added, is_of_norms ? &psd_encoding_fp32 : wire, "%s, operation %u", name, o);
+		destination = first_destination(group, o, &elements, &bytes);
+		cr_expect_eq(destination.added, is_of_norms ? &psd_encoding_fp32 : wire, "%s, operation %u", name, o);
 		cr_expect_eq(bytes, elements * (is_of_norms ? sizeof(float) : 2), "%s, operation %u", name, o);
-		cr_expect_eq(psd_segments_bytes(inlet.segments, inlet.n_segments), bytes, "%s, operation %u", name, o);
+		cr_expect_eq(psd_segments_bytes(destination.segments, destination.n_segments), bytes,
+			     "%s, operation %u", name, o);
 		n_sums++;
 	}
 	cr_expect_eq(n_sums, 2);

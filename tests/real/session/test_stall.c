@@ -18,7 +18,7 @@
 enum { WORKERS = 4, BATCH = 2, N_ITERATIONS = 100000, FIRST_ITERATION = 2, N_PLACES = 8, N_PLACES_FULL = 40 };
 
 #define STALL_SEC 2.0
-#define LATER_SEC 60.0 /* what the end may take beyond that on a machine that stands still itself now and then */
+#define LATER_SEC 60.0 /* time that the end may take beyond that on a machine which is suspended now and then */
 
 enum halt { STOPPED, STUCK, CUT, N_HALTS };
 
@@ -136,13 +136,13 @@ static void check_named(const char *sync, unsigned seed, enum psd_cluster_kind c
 static void check_places(const char *sync)
 {
 	const unsigned n_all = getenv("PSD_FULL_TESTS") ? N_PLACES_FULL : N_PLACES,
-		       n_places = n_all / 2; /* of two methods */
+		       n_places = n_all / 2; /* operations of two methods */
 
 	halted_sec = mmap(NULL, sizeof(*halted_sec), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq((void *)halted_sec, MAP_FAILED);
 	for (unsigned seed = 0; seed < n_places; seed++) {
 		place.halt = STOPPED;
-		if ((seed / WORKERS + seed) % 2) /* of each worker in turn */
+		if ((seed / WORKERS + seed) % 2) /* each worker's in turn */
 			place.halt = STUCK;
 		check_named(sync, seed, PSD_CLUSTER_LOOPBACK);
 	}
@@ -174,7 +174,7 @@ Test(stall, the_worker_whose_link_is_cut_is_named)
 	check_named("ring", 1, PSD_CLUSTER_EMULATED);
 }
 
-/* ---- what only takes long ---- */
+/* ---- slow operations ---- */
 
 static enum psd_status slow_forward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {

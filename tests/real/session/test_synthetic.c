@@ -1,5 +1,5 @@
 /* The synthetic method for real: the same order rules as in the estimate and the simulation, by replays and by training
- * on loopback. What is waited for is long enough that no busy machine changes who waits for whom. */
+ * on loopback. Waits are long enough that load on the machine does not change the order. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* What hosts must agree on: each key whose row says so, changed in one of two hosts, is refused by both when they join,
- * and named; so are the contents of files. */
+/* Terms of hosts: each key whose row says so, changed on one of two hosts, is refused and named by both when they join;
+ * so are contents of files. */
 #define _GNU_SOURCE
 #include <stdio.h>
 
@@ -262,16 +262,16 @@ Test(terms, every_key_that_matters_is_refused_and_named_by_both_hosts)
 
 /* So that a new key is not forgotten: what training heeds and hosts need not agree on, each with its reason. */
 static const char *const free_keys[] = {
-	"title",	   /* of tables */
+	"title",	   /* tables' contents */
 	"cluster.nodes",   /* the hosts file says it, and greetings compare that */
 	"sweep.nodes",	   /* likewise */
 	"sweep.workers",   /* likewise */
 	"train.data.test", /* worker 0 alone tests */
 	"train.solver",	   /* counts by what it says */
-	"train.device",	   /* of one host; what it changes of the program is compared */
-	"train.graphs",	   /* of one host; results have the same bits */
-	"train.threads",   /* of one host; sums are in the same order */
-	"train.readers",   /* of one host; samples are the same */
+	"train.device",	   /* one host's; its effect on the program is compared */
+	"train.graphs",	   /* one host's; results have the same bits */
+	"train.threads",   /* one host's; sums are in the same order */
+	"train.readers",   /* one host's; samples are the same */
 };
 
 static bool check_freedom(const struct psd_schema_spot *spot)

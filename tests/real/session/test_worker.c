@@ -81,7 +81,7 @@ static void greet(struct meeting *meeting)
 	cr_assert_eq(psd_frame_read_all("the worker", meeting->fd, NULL, bytes, sizeof(bytes),
 					psd_socket_now_sec() + WITHIN_SEC, &err),
 		     PSD_OK, "%s", err.text);
-	hello = psd_wire_decode_hello(bytes + PSD_WIRE_HEAD_BYTES);
+	hello = psd_wire_decode_payload(PSD_WIRE_HELLO, bytes + PSD_WIRE_HEAD_BYTES).hello;
 	cr_assert_eq(hello.host, 1);
 	cr_assert_eq(hello.n_hosts, HOSTS);
 	cr_assert_lt(hello.terms_bytes, sizeof(terms));
@@ -89,10 +89,10 @@ static void greet(struct meeting *meeting)
 					psd_socket_now_sec() + WITHIN_SEC, &err),
 		     PSD_OK, "%s", err.text);
 	hello.host = 0;
-	psd_wire_encode_hello(&hello, payload);
+	psd_wire_encode_payload(PSD_WIRE_HELLO, &hello, payload);
 	send_frame(meeting, &hello_head, payload, PSD_WIRE_HELLO_BYTES);
 	cr_assert_eq(send(meeting->fd, terms, hello.terms_bytes, MSG_NOSIGNAL), (ssize_t)hello.terms_bytes);
-	psd_wire_encode_clock(&clock, payload);
+	psd_wire_encode_payload(PSD_WIRE_CLOCK, &clock, payload);
 	send_frame(meeting, &clock_head, payload, PSD_WIRE_CLOCK_BYTES);
 }
 
@@ -207,18 +207,17 @@ Test(worker, refuses_signals_that_nobody_expects)
 	/* worker 0 says who begins, it does not tell others that it is ready; and what it begins in iteration 2 is not
 	 * ready in iteration 0 */
 	check_frame("ring, priority: forward", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_READY},
-		    "sent a signal that nobody expects");
+		    "sent an unexpected signal");
 	check_frame("ring", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN},
-		    "sent a signal that nobody expects");
+		    "sent an unexpected signal");
 	check_frame("ring, priority: forward", PSD_OP_COLLECTIVE,
-		    (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 2},
-		    "sent a signal that nobody expects");
+		    (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 2}, "sent an unexpected signal");
 	/* in the order of generation nobody says anything */
 	check_frame("ring", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN},
-		    "sent a signal that nobody expects");
+		    "sent an unexpected signal");
 	check_frame("ps", PSD_OP_FORWARD,
 		    (struct psd_wire_head){.kind = PSD_WIRE_REPORT, .length_bytes = PSD_WIRE_REPORT_BYTES},
-		    "sent a report that nobody expects");
+		    "sent an unexpected report");
 	check_frame("ps", PSD_OP_FORWARD,
 		    (struct psd_wire_head){.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES},
 		    "sent a second greeting");
@@ -229,7 +228,7 @@ Test(worker, refuses_steps_that_nobody_expects)
 {
 	static const char follows[] = "ring, local_sgd: {steps: 5, window: 16}",
 			  stays[] = "ring, local_sgd: {steps: 5}";
-	static const char words[] = "sent steps that nobody expects";
+	static const char words[] = "sent unexpected local steps";
 
 	check_frame(follows, PSD_OP_STEP, (struct psd_wire_head){.kind = PSD_WIRE_STEPS, .iteration = 0, .part = 5},
 		    words);
@@ -255,7 +254,7 @@ Test(worker, refuses_steps_that_it_has_been_told)
 	head.part = 4;
 	send_frame(&meeting, &head, NULL, 0);
 	part(&meeting);
-	check_words(&meeting, PSD_ERUN, "sent steps that nobody expects");
+	check_words(&meeting, PSD_ERUN, "sent unexpected local steps");
 }
 
 /* Iteration 4 is the first that exchanges. */
@@ -280,15 +279,15 @@ Test(worker, refuses_messages_of_iterations_that_do_not_exchange)
 	}
 }
 
-/* What is said of iteration 0 is of one that does not exchange; 4 is not ready there. */
+/* A report of iteration 0 belongs to one that does not exchange; 4 is not ready there. */
 Test(worker, refuses_signals_of_iterations_that_do_not_exchange)
 {
 	static const char sync[] = "ring, priority: forward, local_sgd: {steps: 5}";
 
 	check_frame(sync, PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 0},
-		    "sent a signal that nobody expects");
+		    "sent an unexpected signal");
 	check_frame(sync, PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 4},
-		    "sent the beginning of what is not ready");
+		    "sent a start of an operation that is not ready");
 }
 
 Test(worker, says_whom_it_waited_for)

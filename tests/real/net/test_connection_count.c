@@ -15,7 +15,7 @@ struct choosing {
 	bool wants_several, is_tried;
 	double within_sec;
 	unsigned n_connections;
-	struct psd_wire_lines tried;
+	struct psd_wire_rates tried;
 	enum psd_status status;
 	struct psd_error err;
 };
@@ -81,14 +81,14 @@ static bool are_tried(bool first, bool second)
 	return choosing[0].is_tried;
 }
 
-Test(lines, several_are_tried_where_all_hosts_may_profit)
+Test(connection_count, several_are_tried_where_all_hosts_may_profit)
 {
 	cr_expect(are_tried(true, true));
 	cr_expect_not(are_tried(true, false));
 	cr_expect_not(are_tried(false, true));
 }
 
-Test(lines, all_hosts_choose_the_same)
+Test(connection_count, all_hosts_choose_the_same)
 {
 	struct choosing choosing[HOSTS] = {{.within_sec = WITHIN_SEC}, {.within_sec = WITHIN_SEC}};
 	struct host hosts[HOSTS];
@@ -97,14 +97,14 @@ Test(lines, all_hosts_choose_the_same)
 	check_well(choosing, HOSTS);
 	cr_expect_eq(choosing[0].n_connections, 1u << psd_connection_count_best(choosing[0].tried.bps));
 	cr_expect_eq(choosing[0].n_connections, choosing[1].n_connections);
-	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++) {
+	for (unsigned i = 0; i < PSD_WIRE_TRIALS; i++) {
 		cr_expect_gt(choosing[0].tried.bps[i], 0.0);
 		cr_expect_eq(choosing[0].tried.bps[i], choosing[1].tried.bps[i]);
 	}
 }
 
 /* Connections that carry bytes all the time never make anybody wait for nothing. */
-Test(lines, what_flows_too_late_is_too_late)
+Test(connection_count, what_flows_too_late_is_too_late)
 {
 	struct choosing choosing[HOSTS] = {{.within_sec = -1.0}, {.within_sec = -1.0}};
 	struct host hosts[HOSTS];
@@ -136,7 +136,7 @@ static void connect_nodes(int fds[SPREAD_HOSTS][SPREAD_HOSTS * PSD_CONNECTIONS_M
 			}
 }
 
-Test(lines, links_are_tried_and_not_the_memory_of_a_node)
+Test(connection_count, links_are_tried_and_not_the_memory_of_a_node)
 {
 	const struct psd_layout layout = psd_layout_make(SPREAD_HOSTS, 2, 0);
 	const struct psd_mesh_host places[SPREAD_HOSTS] = {{"a", 1}, {"a", 2}, {"b", 1}, {"b", 2}};
@@ -161,7 +161,7 @@ Test(lines, links_are_tried_and_not_the_memory_of_a_node)
 }
 
 /* 10 as against 10.9 is within a tenth, as against 11.2 not. */
-Test(lines, more_connections_must_be_worth_it)
+Test(connection_count, more_connections_must_be_worth_it)
 {
 	cr_expect_eq(psd_connection_count_best((double[]){10.0, 10.9, 10.5}), 0);
 	cr_expect_eq(psd_connection_count_best((double[]){10.0, 11.2, 11.9}), 1);
