@@ -1,5 +1,4 @@
-/* Fields of a Caffe message. Where Caffe would merge or take the last of two, one of them is refused: nothing is
- * dropped silently. */
+/* Readers of the fields of a Caffe message. A second value, which Caffe would merge or let win, is refused. */
 #include "engine/model/prototxt_parts.h"
 
 #include <math.h>
@@ -17,8 +16,8 @@ enum psd_status psd_caffe_single(const struct psd_node *message, const char *key
 		if (strcmp(child->key, key) != 0)
 			continue;
 		if (*field)
-			return psd_error_set(err, PSD_EINVAL, child->key_at, "'%s' is already in line %u", key,
-					     (*field)->key_at.line);
+			return psd_error_set(err, PSD_EINVAL, child->key_at, "'%s' is given twice, first in line %u",
+					     key, (*field)->key_at.line);
 		*field = child;
 	}
 	return PSD_OK;
