@@ -45,19 +45,12 @@ struct psd_shape psd_caffe_shape_of(const struct psd_caffe_draft *draft)
 	return draft->build->graph.layers[draft->spec->inputs[0]].shape;
 }
 
-enum psd_status psd_caffe_check_bottoms(const struct psd_caffe_draft *draft, unsigned wanted, struct psd_error *err)
-{
-	if (draft->spec->n_inputs == wanted)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, draft->spec->at, "layer '%.80s' has %u bottoms, must be %u",
-			     draft->spec->name, draft->spec->n_inputs, wanted);
-}
-
 /* The top is the bottom: the graph needs no layer. */
 enum psd_status psd_caffe_build_split(struct psd_caffe_draft *draft, struct psd_error *err)
 {
+	(void)err;
 	draft->result = draft->spec->inputs[0];
-	return psd_caffe_check_bottoms(draft, 1, err);
+	return PSD_OK;
 }
 
 /* ---- slices ---- */
@@ -88,13 +81,12 @@ enum psd_status psd_caffe_build_slices(struct psd_caffe_draft *draft, struct psd
 {
 	double points[PSD_LAYER_INPUTS_MAX + 1];
 	unsigned number;
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status;
 
-	if (!status && (draft->n_tops < 1 || draft->n_tops > PSD_LAYER_INPUTS_MAX))
-		status = psd_error_set(err, PSD_EINVAL, draft->spec->at, "layer '%.80s' has %u tops, must be 1 to %u",
-				       draft->spec->name, draft->n_tops, PSD_LAYER_INPUTS_MAX);
-	if (!status)
-		status = find_points(draft, psd_caffe_shape_of(draft).channels, points, err);
+	if (draft->n_tops < 1 || draft->n_tops > PSD_LAYER_INPUTS_MAX)
+		return psd_error_set(err, PSD_EINVAL, draft->spec->at, "layer '%.80s' has %u tops, must be 1 to %u",
+				     draft->spec->name, draft->n_tops, PSD_LAYER_INPUTS_MAX);
+	status = find_points(draft, psd_caffe_shape_of(draft).channels, points, err);
 	draft->result = draft->build->graph.n_layers;
 	draft->is_one_each = true;
 	for (unsigned t = 0; t < draft->n_tops && !status; t++) {
@@ -195,11 +187,9 @@ enum psd_status psd_caffe_build_eltwise(struct psd_caffe_draft *draft, struct ps
 enum psd_status psd_caffe_build_axpy(struct psd_caffe_draft *draft, struct psd_error *err)
 {
 	struct psd_layer_spec *spec = draft->spec;
-	enum psd_status status = psd_caffe_check_bottoms(draft, 3, err);
+	enum psd_status status = psd_caffe_add_other(draft, "product", 0, &psd_layer_multiply, &spec->settings,
+						     spec->inputs[1], spec->inputs[0], &spec->inputs[0], err);
 
-	if (!status)
-		status = psd_caffe_add_other(draft, "product", 0, &psd_layer_multiply, &spec->settings, spec->inputs[1],
-					     spec->inputs[0], &spec->inputs[0], err);
 	spec->inputs[1] = spec->inputs[2];
 	spec->n_inputs = 2;
 	return status ? status : psd_caffe_build_one(draft, err);
@@ -255,10 +245,8 @@ enum psd_status psd_caffe_build_pyramid(struct psd_caffe_draft *draft, struct ps
 	struct psd_layer_spec *spec = draft->spec;
 	uint32_t n_levels = 0;
 	unsigned levels[LEVELS_MAX];
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status = psd_caffe_read_count(draft->message, "pyramid_height", 1, LEVELS_MAX, &n_levels, err);
 
-	if (!status)
-		status = psd_caffe_read_count(draft->message, "pyramid_height", 1, LEVELS_MAX, &n_levels, err);
 	if (!status && !n_levels)
 		status = psd_caffe_missing(draft->message, spec, "pyramid_height", err);
 	for (unsigned l = 0; l < n_levels && !status; l++)

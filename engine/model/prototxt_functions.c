@@ -38,10 +38,8 @@ enum psd_status psd_caffe_build_clip(struct psd_caffe_draft *draft, struct psd_e
 {
 	struct psd_layer_spec *spec = draft->spec;
 	double low = 0, high = 0;
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status = read_number(draft, "min", &low, err);
 
-	if (!status)
-		status = read_number(draft, "min", &low, err);
 	if (!status)
 		status = read_number(draft, "max", &high, err);
 	if (!status && !(high > low))
@@ -61,12 +59,11 @@ enum psd_status psd_caffe_build_clip(struct psd_caffe_draft *draft, struct psd_e
 
 static enum psd_status read_scale(struct psd_caffe_draft *draft, double *scale, double *shift, struct psd_error *err)
 {
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status;
 
 	*scale = 1;
 	*shift = 0;
-	if (!status)
-		status = read_number(draft, "scale", scale, err);
+	status = read_number(draft, "scale", scale, err);
 	return status ? status : read_number(draft, "shift", shift, err);
 }
 
@@ -146,10 +143,8 @@ static enum psd_status add_hard_gate(struct psd_caffe_draft *draft, unsigned *la
 
 enum psd_status psd_caffe_build_hard_sigmoid(struct psd_caffe_draft *draft, struct psd_error *err)
 {
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status = add_hard_gate(draft, &draft->spec->inputs[0], err);
 
-	if (!status)
-		status = add_hard_gate(draft, &draft->spec->inputs[0], err);
 	return status ? status : build_linear(draft, 1.0 / 6, 0, err);
 }
 
@@ -164,10 +159,8 @@ static enum psd_status build_gated(struct psd_caffe_draft *draft, unsigned gate,
 enum psd_status psd_caffe_build_hard_swish(struct psd_caffe_draft *draft, struct psd_error *err)
 {
 	unsigned gate = draft->spec->inputs[0];
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status = add_hard_gate(draft, &gate, err);
 
-	if (!status)
-		status = add_hard_gate(draft, &gate, err);
 	if (!status)
 		status = add_linear(draft, "gate", 1.0 / 6, 0, &gate, err);
 	return status ? status : build_gated(draft, gate, err);
@@ -178,10 +171,8 @@ enum psd_status psd_caffe_build_swish(struct psd_caffe_draft *draft, struct psd_
 {
 	double beta = 1;
 	unsigned gate = draft->spec->inputs[0];
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status = read_number(draft, "beta", &beta, err);
 
-	if (!status)
-		status = read_number(draft, "beta", &beta, err);
 	if (!status)
 		status = add_linear(draft, "beta", beta, 0, &gate, err);
 	if (!status)
@@ -193,10 +184,8 @@ enum psd_status psd_caffe_build_swish(struct psd_caffe_draft *draft, struct psd_
 enum psd_status psd_caffe_build_mish(struct psd_caffe_draft *draft, struct psd_error *err)
 {
 	unsigned gate = draft->spec->inputs[0];
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status = psd_caffe_add_above(draft, "softplus", &psd_layer_softplus, NULL, &gate, err);
 
-	if (!status)
-		status = psd_caffe_add_above(draft, "softplus", &psd_layer_softplus, NULL, &gate, err);
 	if (!status)
 		status = psd_caffe_add_above(draft, "gate", &psd_layer_tanh, NULL, &gate, err);
 	return status ? status : build_gated(draft, gate, err);

@@ -70,10 +70,8 @@ enum psd_status psd_caffe_build_normalize(struct psd_caffe_draft *draft, struct 
 	unsigned n_read = 0;
 	struct psd_shape in;
 	uint32_t positions;
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status = psd_caffe_read_flag(draft->message, "across_spatial", &is_across, err);
 
-	if (!status)
-		status = psd_caffe_read_flag(draft->message, "across_spatial", &is_across, err);
 	if (!status)
 		status = psd_caffe_read_flag(draft->message, "channel_shared", &is_shared, err);
 	if (!status)

@@ -129,8 +129,6 @@ enum psd_status psd_caffe_add_above(const struct psd_caffe_draft *draft, const c
 				    unsigned *layer, struct psd_error *err) PSD_MUST_CHECK;
 /* Shape of the first bottom. */
 struct psd_shape psd_caffe_shape_of(const struct psd_caffe_draft *draft);
-enum psd_status psd_caffe_check_bottoms(const struct psd_caffe_draft *draft, unsigned wanted,
-					struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- the oldest form (prototxt_v0.c) ---- */
 

@@ -20,11 +20,9 @@ enum psd_status psd_caffe_build_interp(struct psd_caffe_draft *draft, struct psd
 {
 	struct psd_sides *size = &draft->spec->settings.size;
 	uint32_t shrink = 1, zoom = 1;
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status =
+		psd_caffe_read_count(draft->message, "shrink_factor", 1, PSD_LAYER_SIDE_MAX, &shrink, err);
 
-	if (status)
-		return status;
-	status = psd_caffe_read_count(draft->message, "shrink_factor", 1, PSD_LAYER_SIDE_MAX, &shrink, err);
 	if (!status)
 		status = psd_caffe_read_count(draft->message, "zoom_factor", 1, PSD_LAYER_SIDE_MAX, &zoom, err);
 	size->height = interpolated(psd_caffe_shape_of(draft).height, shrink, zoom);
@@ -141,10 +139,8 @@ enum psd_status psd_caffe_build_flatten(struct psd_caffe_draft *draft, struct ps
 {
 	int axis = 1, end_axis = -1;
 	struct sides in, flat = {.of = {1, 1, 1, 1}};
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status = read_whole(draft, "axis", 1, PSD_CAFFE_SIDES_MAX, &axis, err);
 
-	if (!status)
-		status = read_whole(draft, "axis", 1, PSD_CAFFE_SIDES_MAX, &axis, err);
 	if (!status)
 		status = read_whole(draft, "end_axis", -1, PSD_CAFFE_SIDES_MAX, &end_axis, err);
 	if (status)
@@ -224,11 +220,9 @@ enum psd_status psd_caffe_build_reshape(struct psd_caffe_draft *draft, struct ps
 	unsigned n_read = 0, n_dims = 0;
 	int axis = 0, n_axes = -1;
 	struct sides sides;
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status =
+		psd_caffe_read_numbers(shape, "dim", -1, PSD_LAYER_CHANNELS_MAX, given, DIMS_MAX, &n_read, true, err);
 
-	if (!status)
-		status = psd_caffe_read_numbers(shape, "dim", -1, PSD_LAYER_CHANNELS_MAX, given, DIMS_MAX, &n_read,
-						true, err);
 	if (!status)
 		status = read_whole(draft, "axis", 0, DIMS_MAX, &axis, err);
 	if (!status)
@@ -252,10 +246,8 @@ enum psd_status psd_caffe_build_tile(struct psd_caffe_draft *draft, struct psd_e
 	uint32_t tiles = 0;
 	struct psd_shape in;
 	int axis = 1;
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status = read_whole(draft, "axis", 1, 3, &axis, err);
 
-	if (!status)
-		status = read_whole(draft, "axis", 1, 3, &axis, err);
 	if (!status)
 		status = psd_caffe_read_count(draft->message, "tiles", 1,
 					      axis == 1 ? PSD_LAYER_INPUTS_MAX : PSD_LAYER_SIDE_MAX, &tiles, err);
@@ -307,10 +299,8 @@ static enum psd_status read_reduction(const struct psd_caffe_draft *draft, int *
 	static const char *const operations[] = {"SUM", "ASUM", "SUMSQ", "MEAN", "1", "2", "3", "4", NULL};
 	const struct psd_node *field;
 	unsigned n_read = 0;
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status = psd_caffe_single(draft->message, "operation", &field, err);
 
-	if (!status)
-		status = psd_caffe_single(draft->message, "operation", &field, err);
 	if (!status && field)
 		status = psd_node_choice(field, operations, operation, err);
 	if (!status)
@@ -414,11 +404,9 @@ enum psd_status psd_caffe_build_permute(struct psd_caffe_draft *draft, struct ps
 {
 	double given[DIMS_MAX] = {0, 1, 2, 3, 4};
 	unsigned n_read = 0, n_dims, order[PSD_CAFFE_SIDES_MAX], axes = 0;
-	enum psd_status status = psd_caffe_check_bottoms(draft, 1, err);
+	enum psd_status status =
+		psd_caffe_read_numbers(draft->message, "order", 0, DIMS_MAX - 1, given, DIMS_MAX, &n_read, true, err);
 
-	if (!status)
-		status = psd_caffe_read_numbers(draft->message, "order", 0, DIMS_MAX - 1, given, DIMS_MAX, &n_read,
-						true, err);
 	if (status)
 		return status;
 	n_dims = sides_of(draft).n + 1;

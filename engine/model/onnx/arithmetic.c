@@ -10,13 +10,13 @@
 static enum psd_status put_join(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
 				const struct psd_onnx_value *one, const struct psd_onnx_value *other)
 {
-	struct psd_layer_spec spec = {.kind = kind, .settings = kind->defaults, .n_inputs = 2};
+	struct psd_layer_spec spec = {.kind = kind,
+				      .settings = kind->defaults,
+				      .n_inputs = 2,
+				      .inputs = {one->view.layer, other->view.layer}};
 	struct psd_onnx_value result = *one;
-	enum psd_status status;
+	const enum psd_status status = psd_onnx_add(onnx, &spec, NULL, &result.view.layer);
 
-	spec.inputs[0] = one->view.layer;
-	spec.inputs[1] = other->view.layer;
-	status = psd_onnx_add(onnx, &spec, NULL, &result.view.layer);
 	*psd_onnx_output(onnx, 0) = result;
 	return status;
 }
@@ -62,10 +62,8 @@ static enum psd_status join_data(struct psd_onnx *onnx, struct psd_onnx_value *o
 	unsigned axis;
 	enum psd_status status = PSD_OK;
 
-	if (!strcmp(op, "Sub"))
-		status = psd_onnx_negate(onnx, &changed);
-	if (!strcmp(op, "Div"))
-		status = psd_onnx_invert(onnx, &changed);
+	if (!strcmp(op, "Sub") || !strcmp(op, "Div"))
+		status = psd_onnx_invert(onnx, &changed, is_product);
 	if (!status)
 		status = psd_onnx_materialize(onnx, one);
 	if (!status)

@@ -160,15 +160,6 @@ enum psd_status psd_onnx_mask_scores(struct psd_onnx *onnx, const struct psd_onn
 	return put(onnx, masked, result);
 }
 
-static enum psd_status make_causal(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
-				   struct psd_onnx_value *result)
-{
-	struct psd_onnx_scores causal = *scores->scores;
-
-	causal.is_causal = true;
-	return put(onnx, causal, result);
-}
-
 enum psd_status psd_onnx_normalize_scores(struct psd_onnx *onnx, const struct psd_onnx_value *scores,
 					  struct psd_onnx_value *result)
 {
@@ -354,7 +345,7 @@ enum psd_status psd_onnx_attention(struct psd_onnx *onnx)
 		status = psd_onnx_mask_scores(onnx, &scores, mask,
 					      mask->is_real ? PSD_ONNX_MASK_ADDS : PSD_ONNX_MASK_SHOWS, &scores);
 	if (!status && psd_onnx_integer(onnx, "is_causal", 0))
-		status = make_causal(onnx, &scores, &scores);
+		scores.scores->is_causal = true;
 	if (!status)
 		status = psd_onnx_normalize_scores(onnx, &scores, &scores);
 	if (!status)

@@ -307,15 +307,9 @@ enum psd_status psd_onnx_materialize(struct psd_onnx *onnx, struct psd_onnx_valu
 	return data->expr ? PSD_OK : psd_onnx_no_memory(onnx);
 }
 
-enum psd_status psd_onnx_negate(struct psd_onnx *onnx, struct psd_onnx_value *data)
+enum psd_status psd_onnx_invert(struct psd_onnx *onnx, struct psd_onnx_value *data, bool is_quotient)
 {
-	data->expr = apply(onnx, data->expr, LINEAR, -1, 0);
-	return data->expr ? PSD_OK : psd_onnx_no_memory(onnx);
-}
-
-enum psd_status psd_onnx_invert(struct psd_onnx *onnx, struct psd_onnx_value *data)
-{
-	data->expr = apply(onnx, data->expr, POWER, -1, 0);
+	data->expr = apply(onnx, data->expr, is_quotient ? POWER : LINEAR, -1, 0);
 	return data->expr ? PSD_OK : psd_onnx_no_memory(onnx);
 }
 

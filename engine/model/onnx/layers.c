@@ -138,20 +138,36 @@ enum psd_status psd_onnx_add_beside(struct psd_onnx *onnx, struct psd_layer_spec
 enum psd_status psd_onnx_move(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
 			      union psd_layer_settings settings, unsigned *layer)
 {
-	struct psd_layer_spec spec = {.kind = kind, .settings = settings, .n_inputs = 1};
+	struct psd_layer_spec spec = {.kind = kind, .settings = settings, .n_inputs = 1, .inputs = {*layer}};
 
-	spec.inputs[0] = *layer;
 	return psd_onnx_add_beside(onnx, &spec, layer);
+}
+
+static enum psd_status add_one(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
+			       const union psd_layer_settings *settings, const char *weight, unsigned input,
+			       unsigned *number)
+{
+	struct psd_layer_spec spec = {
+		.kind = kind, .settings = settings ? *settings : kind->defaults, .n_inputs = 1, .inputs = {input}};
+
+	return psd_onnx_add(onnx, &spec, weight, number);
 }
 
 enum psd_status psd_onnx_add_simple(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
 				    const union psd_layer_settings *settings, unsigned input, unsigned *number)
 {
-	struct psd_layer_spec spec = {.kind = kind, .n_inputs = 1};
+	return add_one(onnx, kind, settings, NULL, input, number);
+}
 
-	spec.settings = settings ? *settings : kind->defaults;
-	spec.inputs[0] = input;
-	return psd_onnx_add(onnx, &spec, NULL, number);
+enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
+				   const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
+				   const char *weight)
+{
+	struct psd_onnx_value result = *data;
+	const enum psd_status status = add_one(onnx, kind, settings, weight, data->view.layer, &result.view.layer);
+
+	*psd_onnx_output(onnx, 0) = result;
+	return status;
 }
 
 struct psd_shape psd_onnx_shape(const struct psd_onnx *onnx, unsigned layer)
@@ -178,18 +194,4 @@ enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx
 	if (value->kind == PSD_ONNX_DATA)
 		return PSD_OK;
 	return psd_onnx_refuse(onnx, "must have samples as its input");
-}
-
-enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
-				   const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
-				   const char *weight)
-{
-	struct psd_layer_spec spec = {.kind = kind, .settings = settings ? *settings : kind->defaults, .n_inputs = 1};
-	struct psd_onnx_value result = *data;
-	enum psd_status status;
-
-	spec.inputs[0] = data->view.layer;
-	status = psd_onnx_add(onnx, &spec, weight, &result.view.layer);
-	*psd_onnx_output(onnx, 0) = result;
-	return status;
 }

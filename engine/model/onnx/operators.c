@@ -15,50 +15,45 @@ static enum psd_status check_affine(struct psd_onnx *onnx, uint64_t channels, st
 	return status ? status : psd_onnx_check_vector(onnx, psd_onnx_input(onnx, 2), channels, 0, &affine->has_shift);
 }
 
-static enum psd_status batch_norm(struct psd_onnx *onnx)
+/* Adds a normalisation with `axis` as channels; its first tensors and states are the inputs after the first. */
+static enum psd_status put_norm(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
+				union psd_layer_settings settings, unsigned axis, unsigned n_tensors)
 {
-	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
 	static const char *const roles[] = {"weight", "bias", "running_mean", "running_variance"};
-	union psd_layer_settings settings = psd_layer_batch_norm.defaults;
-	enum psd_status status = psd_onnx_channels_first(onnx, data, 1);
+	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
+	enum psd_status status = psd_onnx_channels_first(onnx, data, axis);
 
-	if (!status && psd_onnx_integer(onnx, "spatial", 1) != 1)
-		status = psd_onnx_refuse(onnx, "has statistics for each position, must have them for each channel");
-	if (!status)
-		status = check_affine(onnx, psd_onnx_view_dim(&data->view, 1), &settings.affine);
 	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
-	settings.affine.kept_ratio = psd_onnx_number(onnx, "momentum", 0.9);
 	if (!status)
-		status = psd_onnx_put_layer(onnx, data, &psd_layer_batch_norm, &settings,
+		status = check_affine(onnx, psd_onnx_view_dim(&data->view, axis), &settings.affine);
+	if (!status)
+		status = psd_onnx_put_layer(onnx, data, kind, &settings,
 					    psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1)));
-	for (unsigned i = 0; i < 4 && !status; i++)
+	for (unsigned i = 0; i < n_tensors && !status; i++)
 		status = psd_onnx_bind(onnx, psd_onnx_output(onnx, 0)->view.layer, roles[i],
 				       psd_onnx_input(onnx, i + 1), NULL);
 	return status;
 }
 
-/* The last axis must be the only one. */
+static enum psd_status batch_norm(struct psd_onnx *onnx)
+{
+	union psd_layer_settings settings = psd_layer_batch_norm.defaults;
+
+	if (psd_onnx_integer(onnx, "spatial", 1) != 1)
+		return psd_onnx_refuse(onnx, "has statistics for each position, must have them for each channel");
+	settings.affine.kept_ratio = psd_onnx_number(onnx, "momentum", 0.9);
+	return put_norm(onnx, &psd_layer_batch_norm, settings, 1, 4);
+}
+
 static enum psd_status layer_norm(struct psd_onnx *onnx)
 {
-	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	union psd_layer_settings settings = psd_layer_layer_norm.defaults;
+	const unsigned n_axes = psd_onnx_input(onnx, 0)->view.n_axes;
 	unsigned axis = 0;
-	enum psd_status status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", -1), data->view.n_axes, &axis);
+	const enum psd_status status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", -1), n_axes, &axis);
 
-	if (!status && axis + 1 != data->view.n_axes)
-		status = psd_onnx_refuse(onnx, "is over several axes, must be over the last one");
-	if (!status)
-		status = psd_onnx_channels_first(onnx, data, axis);
-	if (!status)
-		status = check_affine(onnx, psd_onnx_view_dim(&data->view, axis), &settings.affine);
-	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
-	if (!status)
-		status = psd_onnx_put_layer(onnx, data, &psd_layer_layer_norm, &settings,
-					    psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1)));
-	for (unsigned i = 0; i < 2 && !status; i++)
-		status = psd_onnx_bind(onnx, psd_onnx_output(onnx, 0)->view.layer, i ? "bias" : "weight",
-				       psd_onnx_input(onnx, i + 1), NULL);
-	return status;
+	if (!status && axis + 1 != n_axes)
+		return psd_onnx_refuse(onnx, "is over several axes, must be over the last one");
+	return status ? status : put_norm(onnx, &psd_layer_layer_norm, psd_layer_layer_norm.defaults, axis, 2);
 }
 
 static enum psd_status lrn(struct psd_onnx *onnx)

@@ -253,9 +253,8 @@ struct psd_onnx_expr *psd_onnx_expr_new(struct psd_onnx *onnx); /* the identity;
 PSD_MUST_CHECK psd_onnx_try_fn psd_onnx_try_function;
 /* Adds the layers that compute the expression; the data become the output of the last one. */
 enum psd_status psd_onnx_materialize(struct psd_onnx *onnx, struct psd_onnx_value *data) PSD_MUST_CHECK;
-/* Replaces the data by -x, or by 1 / x. */
-enum psd_status psd_onnx_negate(struct psd_onnx *onnx, struct psd_onnx_value *data) PSD_MUST_CHECK;
-enum psd_status psd_onnx_invert(struct psd_onnx *onnx, struct psd_onnx_value *data) PSD_MUST_CHECK;
+/* Replaces the data by -x, or by 1 / x if is_quotient. */
+enum psd_status psd_onnx_invert(struct psd_onnx *onnx, struct psd_onnx_value *data, bool is_quotient) PSD_MUST_CHECK;
 /* Is the first value the square of the second? */
 bool psd_onnx_is_square(const struct psd_onnx_value *square, const struct psd_onnx_value *of);
 /* Is the expression x * *factor? */

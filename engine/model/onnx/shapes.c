@@ -122,39 +122,28 @@ static enum psd_status flatten(struct psd_onnx *onnx)
 	return psd_onnx_reshape_to(onnx, view, dims, 2);
 }
 
+/* Drops axes of size 1, all or those that are named, or adds named ones. */
 static enum psd_status squeeze(struct psd_onnx *onnx)
 {
+	const bool are_added = !strcmp(onnx->node->op_type, "Unsqueeze");
 	uint64_t dims[PSD_ONNX_AXES_MAX];
 	struct psd_onnx_view view;
-	bool is_dropped[PSD_ONNX_AXES_MAX];
-	unsigned n, n_dims = 0;
+	bool is_named[PSD_ONNX_AXES_MAX];
+	unsigned n, n_dims = 0, next = 0;
 	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
 	if (!status)
-		status = psd_onnx_mark_axes(onnx, view.n_axes, false, is_dropped, &n);
+		status = psd_onnx_mark_axes(onnx, view.n_axes, are_added, is_named, &n);
 	if (status)
 		return status;
-	for (unsigned a = 0; a < view.n_axes; a++)
-		if (!is_dropped[a] && (n || psd_onnx_view_dim(&view, a) != 1))
-			dims[n_dims++] = psd_onnx_view_dim(&view, a);
+	for (unsigned a = 0; a < view.n_axes + (are_added ? n : 0); a++) {
+		const uint64_t dim =
+			(are_added && is_named[a]) || next == view.n_axes ? 1 : psd_onnx_view_dim(&view, next++);
+
+		if (are_added || (!is_named[a] && (n || dim != 1)))
+			dims[n_dims++] = dim;
+	}
 	return psd_onnx_reshape_to(onnx, view, dims, n_dims);
-}
-
-static enum psd_status unsqueeze(struct psd_onnx *onnx)
-{
-	uint64_t dims[PSD_ONNX_AXES_MAX];
-	struct psd_onnx_view view;
-	bool is_new[PSD_ONNX_AXES_MAX];
-	unsigned n, next = 0;
-	enum psd_status status = psd_onnx_read_view(onnx, &view);
-
-	if (!status)
-		status = psd_onnx_mark_axes(onnx, view.n_axes, true, is_new, &n);
-	if (status)
-		return status;
-	for (unsigned a = 0; a < view.n_axes + n; a++)
-		dims[a] = is_new[a] ? 1 : next < view.n_axes ? psd_onnx_view_dim(&view, next++) : 1;
-	return psd_onnx_reshape_to(onnx, view, dims, view.n_axes + n);
 }
 
 static enum psd_status expand(struct psd_onnx *onnx)
@@ -350,7 +339,7 @@ static const struct {
 	{"Reshape", reshape},
 	{"Flatten", flatten},
 	{"Squeeze", squeeze},
-	{"Unsqueeze", unsqueeze},
+	{"Unsqueeze", squeeze},
 	{"Expand", expand},
 	{"Slice", psd_onnx_slice},
 	{"Split", psd_onnx_split},
