@@ -154,7 +154,7 @@ static unsigned count_tops(const struct psd_node *layer)
 	return n_tops;
 }
 
-/* Stores the number of the layer behind each top. */
+/* Stores the number of the layer whose output each top is. */
 static enum psd_status put_tops(struct reader *reader, const struct psd_node *layer,
 				const struct psd_caffe_draft *draft)
 {

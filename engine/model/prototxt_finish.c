@@ -47,8 +47,9 @@ static enum psd_status check_roundings(const struct psd_node *message, struct ps
 		const struct psd_node *field = psd_node_child(message, words[i]);
 
 		if (field && first)
-			return psd_error_set(err, PSD_EINVAL, field->key_at, "'%s' is given, too, in line %u",
-					     first->key, first->key_at.line);
+			return psd_error_set(err, PSD_EINVAL, field->key_at,
+					     "'%s' and '%s' (line %u) set the rounding, must be one of them",
+					     field->key, first->key, first->key_at.line);
 		first = first ? first : field;
 	}
 	return PSD_OK;
@@ -136,7 +137,7 @@ enum psd_status psd_caffe_finish_scale(const struct psd_node *message, struct ps
 			     spec->name, choice, spec->n_inputs);
 }
 
-/* The kind tells psd_caffe_build_eltwise() the operation; relu: the maximum. */
+/* The kind is the operation for psd_caffe_build_eltwise(); relu means the maximum. */
 enum psd_status psd_caffe_finish_eltwise(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 					 struct psd_error *err)
 {

@@ -141,8 +141,8 @@ struct psd_caffe_type {
 	const char *message; /* name of the parameter message; NULL: none */
 	const struct psd_key *fields;
 	bool needs_message;
-	unsigned first_blob;   /* number of statistics before the tensors */
-	bool has_blobs_behind; /* there are statistics after the tensors */
+	unsigned first_blob;  /* number of statistics before the tensors */
+	bool has_blobs_after; /* there are statistics after the tensors */
 	const char *fillers[PSD_LAYER_TENSORS_MAX],
 		*other_fillers[PSD_LAYER_TENSORS_MAX]; /* names, and a fork's names */
 	const char *also;			       /* name of a second message, with an axis */
@@ -218,7 +218,7 @@ static const struct psd_caffe_type layer_types[] = {
 	{"BN", NULL, &psd_layer_batch_norm, "bn_param", bn_fields, .fillers = {"slope_filler", "bias_filler"},
 	 .other_fillers = {"scale_filler", "shift_filler"},
 	 .ignored = {"slope_filler", "bias_filler", "scale_filler", "shift_filler", "frozen", "engine"},
-	 .has_blobs_behind = true, .finish = psd_caffe_finish_bn,
+	 .has_blobs_after = true, .finish = psd_caffe_finish_bn,
 	 .defaults.affine = {.has_scale = true, .has_shift = true, .epsilon = 1e-9, .kept_ratio = 0.9}},
 	{"Scale", NULL, &psd_layer_scale, "scale_param", scale_fields, .fillers = {"filler", "bias_filler"},
 	 .ignored = {"filler", "bias_filler"}, .finish = psd_caffe_finish_scale, .build = psd_caffe_build_scale,
@@ -340,7 +340,7 @@ enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const stru
 	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && type->other_fillers[i] && !status; i++)
 		status = psd_caffe_read_filler(message, type->other_fillers[i], &spec->tensors[i], err);
 	if (!status)
-		status = psd_caffe_read_ratios(layer, type->first_blob, type->has_blobs_behind, spec->tensors, err);
+		status = psd_caffe_read_ratios(layer, type->first_blob, type->has_blobs_after, spec->tensors, err);
 	return status || !type->finish ? status : type->finish(message, spec, values.choice, err);
 }
 

@@ -40,8 +40,8 @@ enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_
 enum psd_status psd_caffe_read_filler(const struct psd_node *message, const char *key, struct psd_tensor_spec *tensor,
 				      struct psd_error *err) PSD_MUST_CHECK;
 /* Reads lr_mult and decay_mult of a layer's blobs, in both syntaxes. Blobs before first_blob are statistics, as are
- * those after the tensors if has_blobs_behind. Statistics do not learn: one of their two factors must be 0. */
-enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob, bool has_blobs_behind,
+ * those after the tensors if has_blobs_after. Statistics do not learn: one of their two factors must be 0. */
+enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob, bool has_blobs_after,
 				      struct psd_tensor_spec tensors[PSD_LAYER_TENSORS_MAX],
 				      struct psd_error *err) PSD_MUST_CHECK;
 /* Sets spec->owner if the blobs have names of an earlier layer's blobs. PSD_EINVAL if only some of them have. */

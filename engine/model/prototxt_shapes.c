@@ -163,8 +163,8 @@ enum psd_status psd_caffe_build_flatten(struct psd_caffe_draft *draft, struct ps
 
 enum { DIMS_MAX = PSD_CAFFE_SIDES_MAX + 1 }; /* the batch included */
 
-/* Sets dims to those of the bottom, with n_axes of them from `axis` on replaced by `given`; the first is the batch. */
-static enum psd_status replace_axes(const struct psd_caffe_draft *draft, const double given[], unsigned n_read,
+/* Sets dims to those of the bottom, with n_axes of them from `axis` on replaced by `numbers`; the first is the batch. */
+static enum psd_status replace_axes(const struct psd_caffe_draft *draft, const double numbers[], unsigned n_read,
 				    int axis, int n_axes, double dims[DIMS_MAX], unsigned *n_dims,
 				    struct psd_error *err)
 {
@@ -178,7 +178,7 @@ static enum psd_status replace_axes(const struct psd_caffe_draft *draft, const d
 	for (unsigned i = 0; i < n_read; i++) {
 		const unsigned from = (unsigned)axis + i;
 
-		all[n++] = given[i] == 0 && from > 0 && from <= in.n ? in.of[from - 1] : given[i];
+		all[n++] = numbers[i] == 0 && from > 0 && from <= in.n ? in.of[from - 1] : numbers[i];
 	}
 	for (int i = end; i <= (int)in.n; i++)
 		all[n++] = i ? in.of[i - 1] : 1;
@@ -216,19 +216,19 @@ static struct sides fill_in(const struct psd_caffe_draft *draft, const double di
 enum psd_status psd_caffe_build_reshape(struct psd_caffe_draft *draft, struct psd_error *err)
 {
 	const struct psd_node *shape = psd_node_child(draft->message, "shape");
-	double given[DIMS_MAX], dims[DIMS_MAX];
+	double numbers[DIMS_MAX], dims[DIMS_MAX];
 	unsigned n_read = 0, n_dims = 0;
 	int axis = 0, n_axes = -1;
 	struct sides sides;
 	enum psd_status status =
-		psd_caffe_read_numbers(shape, "dim", -1, PSD_LAYER_CHANNELS_MAX, given, DIMS_MAX, &n_read, true, err);
+		psd_caffe_read_numbers(shape, "dim", -1, PSD_LAYER_CHANNELS_MAX, numbers, DIMS_MAX, &n_read, true, err);
 
 	if (!status)
 		status = read_whole(draft, "axis", 0, DIMS_MAX, &axis, err);
 	if (!status)
 		status = read_whole(draft, "num_axes", -1, DIMS_MAX, &n_axes, err);
 	if (!status)
-		status = replace_axes(draft, given, n_read, axis, n_axes, dims, &n_dims, err);
+		status = replace_axes(draft, numbers, n_read, axis, n_axes, dims, &n_dims, err);
 	if (status)
 		return status;
 	sides = fill_in(draft, dims, n_dims);
@@ -402,17 +402,17 @@ static enum psd_status permute_four(struct psd_caffe_draft *draft, const unsigne
 
 enum psd_status psd_caffe_build_permute(struct psd_caffe_draft *draft, struct psd_error *err)
 {
-	double given[DIMS_MAX] = {0, 1, 2, 3, 4};
+	double numbers[DIMS_MAX] = {0, 1, 2, 3, 4};
 	unsigned n_read = 0, n_dims, order[PSD_CAFFE_SIDES_MAX], axes = 0;
 	enum psd_status status =
-		psd_caffe_read_numbers(draft->message, "order", 0, DIMS_MAX - 1, given, DIMS_MAX, &n_read, true, err);
+		psd_caffe_read_numbers(draft->message, "order", 0, DIMS_MAX - 1, numbers, DIMS_MAX, &n_read, true, err);
 
 	if (status)
 		return status;
 	n_dims = sides_of(draft).n + 1;
 	for (unsigned i = 1; i < DIMS_MAX; i++)
-		axes |= 1u << (order[i - 1] = (unsigned)given[i]);
-	if (given[0] != 0 || (n_read && n_read != n_dims) || axes != 0x1e)
+		axes |= 1u << (order[i - 1] = (unsigned)numbers[i]);
+	if (numbers[0] != 0 || (n_read && n_read != n_dims) || axes != 0x1e)
 		return psd_error_set(err, PSD_EINVAL, draft->message->at,
 				     "layer '%.80s' must name %u axes once and leave axis 0, the batch, where it is",
 				     draft->spec->name, n_dims);

@@ -45,7 +45,7 @@ enum psd_status psd_caffe_read_filler(const struct psd_node *message, const char
 #define RATIO_MIN 0
 #define RATIO_MAX 1e6
 
-enum { STATISTICS_BEHIND = 2 }; /* mean and variance */
+enum { STATISTICS_AFTER = 2 }; /* mean and variance */
 
 static const struct psd_key param_fields[] = {
 	PSD_NUMBER_KEY("lr_mult", struct psd_tensor_spec, rate_ratio, RATIO_MIN, RATIO_MAX),
@@ -67,11 +67,11 @@ static enum psd_status read_param(const struct psd_node *field, struct psd_tenso
 	return psd_layer_read_keys(tensor, field, "param", names, param_fields, err);
 }
 
-enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob, bool has_blobs_behind,
+enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob, bool has_blobs_after,
 				      struct psd_tensor_spec tensors[PSD_LAYER_TENSORS_MAX], struct psd_error *err)
 {
 	static const char *const lists[] = {"param", "blobs_lr", "weight_decay", NULL};
-	const unsigned behind = first_blob + PSD_LAYER_TENSORS_MAX;
+	const unsigned end = first_blob + PSD_LAYER_TENSORS_MAX;
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX; i++)
@@ -84,11 +84,11 @@ enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned fir
 
 			if (strcmp(field->key, lists[l]) != 0)
 				continue;
-			if (blob >= behind + (has_blobs_behind ? STATISTICS_BEHIND : 0))
+			if (blob >= end + (has_blobs_after ? STATISTICS_AFTER : 0))
 				return psd_error_set(err, PSD_EINVAL, field->key_at,
 						     "'%s' occurs %u times, the layer has fewer parameters", lists[l],
 						     blob + 1);
-			if (blob >= first_blob && blob < behind)
+			if (blob >= first_blob && blob < end)
 				tensor = &tensors[blob - first_blob];
 			blob++;
 			tensor->has_ratios = true;

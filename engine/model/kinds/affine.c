@@ -14,7 +14,7 @@ static bool declare(struct psd_graph_build *build, const struct psd_layer *layer
 	       (!affine->has_shift || psd_graph_build_tensor(build, "bias", shift));
 }
 
-/* Work of a layer whose forward and data gradient take so many FLOPs for each element without scale and shift. */
+/* Work of a layer whose forward and data gradient take these FLOPs for each element, scale and shift apart. */
 static struct psd_layer_work count(const struct psd_layer *layer, unsigned forward, unsigned data)
 {
 	const unsigned has_scale = layer->settings.affine.has_scale, has_shift = layer->settings.affine.has_shift;

@@ -1,4 +1,4 @@
-/* Functions of single elements. A comment names the operations behind the FLOPs of a kind; x is the input, y the
+/* Functions of single elements. A comment names the operations that the FLOPs count of a kind; x is the input, y the
  * output, dx and dy their gradients. */
 #include "engine/model/layer.h"
 

@@ -269,7 +269,7 @@ static double find_base(const struct psd_onnx_value *cosines, const struct psd_o
 	return base;
 }
 
-/* The node behind a value if it has that operator; otherwise NULL. */
+/* The node whose output the value is, if it has that operator; otherwise NULL. */
 static const Onnx__Node *find_producer(const struct psd_onnx *onnx, const char *value, const char *op, unsigned *node)
 {
 	const unsigned producer = onnx->producers[psd_onnx_number_of(onnx, value)];

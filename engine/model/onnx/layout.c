@@ -185,7 +185,7 @@ static enum psd_status reorder(struct psd_onnx *onnx, struct psd_onnx_view *view
 {
 	for (unsigned i = 0; i < n; i++) {
 		unsigned from = i, run = 1, moved[PSD_ONNX_DIGITS_MAX];
-		uint64_t before, between, behind;
+		uint64_t before, between, after;
 		enum psd_status status;
 
 		if (memory[i] == wanted[i])
@@ -196,11 +196,11 @@ static enum psd_status reorder(struct psd_onnx *onnx, struct psd_onnx_view *view
 			run++;
 		before = size_of(view, memory, i);
 		between = size_of(view, memory + i, from - i);
-		behind = size_of(view, memory + from, run);
-		status = i ? permute(onnx, (const uint64_t[]){before, between, behind}, (const unsigned[]){1, 3, 2},
+		after = size_of(view, memory + from, run);
+		status = i ? permute(onnx, (const uint64_t[]){before, between, after}, (const unsigned[]){1, 3, 2},
 				     &view->layer)
 			   : permute(onnx,
-				     (const uint64_t[]){between, behind,
+				     (const uint64_t[]){between, after,
 							size_of(view, memory + from + run, n - from - run)},
 				     (const unsigned[]){2, 1, 3}, &view->layer);
 		if (status)
@@ -261,8 +261,8 @@ static unsigned wanted_order(const struct psd_onnx_view *view, const struct psd_
 	return n;
 }
 
-/* Permutes the digits of a whole layer. given: the view before it became whole, the key of known layouts. */
-static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_onnx_view *given,
+/* Permutes the digits of a whole layer. original: the view before it became whole, the key of known layouts. */
+static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_onnx_view *original,
 				      struct psd_onnx_view *view, const unsigned wanted[], unsigned n)
 {
 	unsigned memory[PSD_ONNX_DIGITS_MAX];
@@ -272,9 +272,9 @@ static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_on
 	(void)psd_onnx_memory_order(view, memory);
 	if (!memcmp(memory, wanted, n * sizeof(*wanted)))
 		return PSD_OK;
-	for (const struct psd_onnx_layout *layout = onnx->layouts[given->layer % PSD_ONNX_LAYOUTS]; layout;
+	for (const struct psd_onnx_layout *layout = onnx->layouts[original->layer % PSD_ONNX_LAYOUTS]; layout;
 	     layout = layout->next)
-		if (is_same_view(&layout->before, given)) {
+		if (is_same_view(&layout->before, original)) {
 			(void)psd_onnx_memory_order(&layout->after, memory);
 			if (!memcmp(memory, wanted, n * sizeof(*wanted))) {
 				*view = layout->after;
@@ -285,7 +285,7 @@ static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_on
 	status = reorder(onnx, view, memory, wanted, n);
 	for (unsigned i = n; i-- > 0; stride *= view->digits[wanted[i]].size)
 		view->digits[wanted[i]].stride = stride;
-	if (!status && !put_layout(onnx, given, view))
+	if (!status && !put_layout(onnx, original, view))
 		status = psd_onnx_no_memory(onnx);
 	return status;
 }
@@ -293,7 +293,7 @@ static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_on
 enum psd_status psd_onnx_lay_out(struct psd_onnx *onnx, struct psd_onnx_view *view, const struct psd_onnx_order *order,
 				 bool is_flat)
 {
-	const struct psd_onnx_view given = *view;
+	const struct psd_onnx_view original = *view;
 	unsigned wanted[PSD_ONNX_DIGITS_MAX], memory[PSD_ONNX_DIGITS_MAX], n;
 	uint64_t dims[3];
 	enum psd_status status = psd_onnx_make_whole(onnx, view);
@@ -303,7 +303,7 @@ enum psd_status psd_onnx_lay_out(struct psd_onnx *onnx, struct psd_onnx_view *vi
 	n = wanted_order(view, order, wanted, dims);
 	if (psd_onnx_memory_order(view, memory) != n)
 		return psd_onnx_refuse(onnx, "has axes that its input does not have");
-	status = lay_out_digits(onnx, &given, view, wanted, n);
+	status = lay_out_digits(onnx, &original, view, wanted, n);
 	if (status || is_flat)
 		return status;
 	if (dims[0] > UINT32_MAX || dims[1] > UINT32_MAX || dims[2] > UINT32_MAX)
@@ -315,7 +315,7 @@ enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one,
 			       bool *do_match)
 {
 	unsigned order[PSD_ONNX_DIGITS_MAX], n;
-	struct psd_onnx_view given;
+	struct psd_onnx_view original;
 	enum psd_status status = PSD_OK;
 
 	*do_match = one->n_axes == other->n_axes;
@@ -331,8 +331,8 @@ enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one,
 	if (!psd_onnx_view_align(one, other))
 		return psd_onnx_refuse(onnx, "has inputs whose values lie in orders that do not fit");
 	n = psd_onnx_memory_order(one, order);
-	given = *other;
-	status = lay_out_digits(onnx, &given, other, order, n);
+	original = *other;
+	status = lay_out_digits(onnx, &original, other, order, n);
 	return status ? status : reshape(onnx, psd_onnx_shape(onnx, one->layer), &other->layer);
 }
 

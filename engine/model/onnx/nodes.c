@@ -118,20 +118,20 @@ enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsig
 	return status;
 }
 
-enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t given, unsigned n_axes, unsigned *axis)
+enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t number, unsigned n_axes, unsigned *axis)
 {
-	if (given < -(int64_t)n_axes || given >= (int64_t)n_axes)
-		return psd_onnx_refuse(onnx, "has axis %lld, must be from -%u to before %u", (long long)given, n_axes,
+	if (number < -(int64_t)n_axes || number >= (int64_t)n_axes)
+		return psd_onnx_refuse(onnx, "has axis %lld, must be from -%u to before %u", (long long)number, n_axes,
 				       n_axes);
-	*axis = (unsigned)(given < 0 ? given + n_axes : given);
+	*axis = (unsigned)(number < 0 ? number + n_axes : number);
 	return PSD_OK;
 }
 
 enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool are_added,
 				   bool is_marked[PSD_ONNX_AXES_MAX], unsigned *n)
 {
-	int64_t given[PSD_ONNX_AXES_MAX];
-	enum psd_status status = psd_onnx_integers(onnx, "axes", 1, given, PSD_ONNX_AXES_MAX, n);
+	int64_t numbers[PSD_ONNX_AXES_MAX];
+	enum psd_status status = psd_onnx_integers(onnx, "axes", 1, numbers, PSD_ONNX_AXES_MAX, n);
 
 	memset(is_marked, 0, PSD_ONNX_AXES_MAX * sizeof(*is_marked));
 	if (!status && are_added && n_axes + *n > PSD_ONNX_AXES_MAX)
@@ -139,7 +139,7 @@ enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool 
 	for (unsigned i = 0; !status && i < *n; i++) {
 		unsigned axis = 0;
 
-		status = psd_onnx_axis(onnx, given[i], are_added ? n_axes + *n : n_axes, &axis);
+		status = psd_onnx_axis(onnx, numbers[i], are_added ? n_axes + *n : n_axes, &axis);
 		if (!status)
 			is_marked[axis] = true;
 	}

@@ -82,19 +82,19 @@ static bool is_last(const struct psd_onnx *onnx)
 static enum psd_status softmax(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	const int64_t given = psd_onnx_integer(onnx, "axis", onnx->version < 13 ? 1 : -1);
+	const int64_t number = psd_onnx_integer(onnx, "axis", onnx->version < 13 ? 1 : -1);
 	const bool is_log = !strcmp(onnx->node->op_type, "LogSoftmax");
 	const struct psd_onnx_view *view = data->kind == PSD_ONNX_SCORES ? NULL : &data->view;
 	unsigned axis = 0;
 	enum psd_status status;
 
-	if (!view && (is_log || (given != -1 && given != (int64_t)psd_onnx_axes_of_scores(data) - 1)))
+	if (!view && (is_log || (number != -1 && number != (int64_t)psd_onnx_axes_of_scores(data) - 1)))
 		return psd_onnx_refuse(onnx, "must be over the last axis of attention's scores, without a logarithm");
 	if (!view)
 		return psd_onnx_normalize_scores(onnx, data, psd_onnx_output(onnx, 0));
 	status = psd_onnx_check_data(onnx, data);
 	if (!status)
-		status = psd_onnx_axis(onnx, given, view->n_axes, &axis);
+		status = psd_onnx_axis(onnx, number, view->n_axes, &axis);
 	for (unsigned a = axis + 1; a < view->n_axes && !status && onnx->version < 13; a++)
 		if (psd_onnx_view_dim(view, a) != 1)
 			status = psd_onnx_refuse(onnx, "is over axis %u and all after it, must be over one", axis);

@@ -61,8 +61,8 @@ struct psd_onnx_value {
 	unsigned n_dims; /* constant, noise */
 	uint64_t dims[PSD_ONNX_AXES_MAX];
 	const double *numbers;	      /* constant: row by row; NULL until they are read */
-	const Onnx__Tensor *origin;   /* constant: tensor of the file behind the view; NULL: computed */
-	const double *computed;	      /* constant: computed numbers behind the view */
+	const Onnx__Tensor *origin;   /* constant: tensor of the file that the view is of; NULL: computed */
+	const double *computed;	      /* constant: computed numbers that the view is of */
 	bool is_gathered;	      /* constant: rows of a parameter in any order, which no view expresses */
 	bool is_real;		      /* constant: its type has fractions */
 	bool is_integer;	      /* data: whole numbers, as in the network's input */
@@ -125,7 +125,7 @@ bool psd_onnx_text_is(const struct psd_onnx *onnx, const char *name, const char 
 enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsigned i, int64_t integers[],
 				  unsigned most, unsigned *n) PSD_MUST_CHECK;
 /* Checks an axis; a negative one counts from the end. */
-enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t given, unsigned n_axes,
+enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t number, unsigned n_axes,
 			      unsigned *axis) PSD_MUST_CHECK;
 /* Marks the axes that 'axes' names, *n of them. are_added: the numbers count the named axes too. */
 enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool are_added,

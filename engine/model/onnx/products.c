@@ -33,7 +33,7 @@ struct product {
 };
 
 /* Adds a layer with a weight, which it shares with an earlier layer of the same weight. A sharing layer has the bias of
- * the earlier one, or none: *is_bias_left tells whether another layer must add the bias. */
+ * the earlier one, or none: *is_bias_left is true if another layer must add the bias. */
 static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec *spec, struct product product,
 				   bool *is_bias_left, unsigned *number)
 {
@@ -162,20 +162,20 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 static enum psd_status read_sides(struct psd_onnx *onnx, const char *name, unsigned n_sides, uint32_t otherwise,
 				  int64_t lowest, struct psd_sides *sides)
 {
-	int64_t given[2];
+	int64_t numbers[2];
 	unsigned n;
-	enum psd_status status = psd_onnx_integers(onnx, name, 0, given, 2, &n);
+	enum psd_status status = psd_onnx_integers(onnx, name, 0, numbers, 2, &n);
 
 	*sides = (struct psd_sides){otherwise, n_sides == 2 ? otherwise : lowest ? 1 : 0};
 	if (status || n == 0)
 		return status;
 	for (unsigned i = 0; i < n; i++)
-		if (n != n_sides || given[i] < lowest || given[i] > PSD_LAYER_SIDE_MAX)
+		if (n != n_sides || numbers[i] < lowest || numbers[i] > PSD_LAYER_SIDE_MAX)
 			return psd_onnx_refuse(onnx, "has '%s' %lld, must have %u from %lld to %u", name,
-					       (long long)given[i], n_sides, (long long)lowest, PSD_LAYER_SIDE_MAX);
-	sides->height = (uint32_t)given[0];
+					       (long long)numbers[i], n_sides, (long long)lowest, PSD_LAYER_SIDE_MAX);
+	sides->height = (uint32_t)numbers[0];
 	if (n == 2)
-		sides->width = (uint32_t)given[1];
+		sides->width = (uint32_t)numbers[1];
 	return PSD_OK;
 }
 

@@ -81,11 +81,11 @@ enum psd_status psd_onnx_reshape_to(struct psd_onnx *onnx, struct psd_onnx_view 
 
 static enum psd_status reshape(struct psd_onnx *onnx)
 {
-	int64_t given[PSD_ONNX_AXES_MAX];
+	int64_t wanted[PSD_ONNX_AXES_MAX];
 	uint64_t dims[PSD_ONNX_AXES_MAX], values = 1, known = 1;
 	struct psd_onnx_view view;
 	unsigned n, open = PSD_ONNX_AXES_MAX;
-	enum psd_status status = psd_onnx_integers(onnx, "shape", 1, given, PSD_ONNX_AXES_MAX, &n);
+	enum psd_status status = psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n);
 
 	if (!status)
 		status = psd_onnx_read_view(onnx, &view);
@@ -94,12 +94,12 @@ static enum psd_status reshape(struct psd_onnx *onnx)
 	for (unsigned a = 0; a < view.n_axes; a++)
 		values *= psd_onnx_view_dim(&view, a);
 	for (unsigned a = 0; a < n; a++) {
-		if (given[a] < -1 || given[a] > UINT32_MAX || (given[a] == 0 && a >= view.n_axes) ||
-		    (given[a] == -1 && open < n))
-			return psd_onnx_refuse(onnx, "makes axis %u of size %lld", a, (long long)given[a]);
-		if (given[a] == -1)
+		if (wanted[a] < -1 || wanted[a] > UINT32_MAX || (wanted[a] == 0 && a >= view.n_axes) ||
+		    (wanted[a] == -1 && open < n))
+			return psd_onnx_refuse(onnx, "makes axis %u of size %lld", a, (long long)wanted[a]);
+		if (wanted[a] == -1)
 			open = a;
-		dims[a] = given[a] > 0 ? (uint64_t)given[a] : given[a] == 0 ? psd_onnx_view_dim(&view, a) : 1;
+		dims[a] = wanted[a] > 0 ? (uint64_t)wanted[a] : wanted[a] == 0 ? psd_onnx_view_dim(&view, a) : 1;
 		known *= dims[a];
 	}
 	if (open < n)
@@ -148,11 +148,11 @@ static enum psd_status squeeze(struct psd_onnx *onnx)
 
 static enum psd_status expand(struct psd_onnx *onnx)
 {
-	int64_t given[PSD_ONNX_AXES_MAX];
+	int64_t wanted[PSD_ONNX_AXES_MAX];
 	uint64_t dims[PSD_ONNX_AXES_MAX];
 	struct psd_onnx_view view;
 	unsigned n, n_dims;
-	enum psd_status status = psd_onnx_integers(onnx, "shape", 1, given, PSD_ONNX_AXES_MAX, &n);
+	enum psd_status status = psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n);
 
 	if (!status)
 		status = psd_onnx_read_view(onnx, &view);
@@ -160,7 +160,7 @@ static enum psd_status expand(struct psd_onnx *onnx)
 		return status;
 	n_dims = n > view.n_axes ? n : view.n_axes;
 	for (unsigned a = 0; a < n_dims; a++) {
-		const int64_t dim = a + n >= n_dims ? given[a + n - n_dims] : 1;
+		const int64_t dim = a + n >= n_dims ? wanted[a + n - n_dims] : 1;
 
 		dims[a] = dim > 0 ? (uint64_t)dim : 0;
 	}
@@ -171,17 +171,17 @@ static enum psd_status expand(struct psd_onnx *onnx)
 
 static enum psd_status transpose(struct psd_onnx *onnx)
 {
-	int64_t given[PSD_ONNX_AXES_MAX];
+	int64_t perm[PSD_ONNX_AXES_MAX];
 	unsigned order[PSD_ONNX_AXES_MAX] = {0}, n;
 	struct psd_onnx_view view;
-	enum psd_status status = psd_onnx_integers(onnx, "perm", 0, given, PSD_ONNX_AXES_MAX, &n);
+	enum psd_status status = psd_onnx_integers(onnx, "perm", 0, perm, PSD_ONNX_AXES_MAX, &n);
 
 	if (!status)
 		status = psd_onnx_read_view(onnx, &view);
 	if (status)
 		return status;
 	for (unsigned a = 0; a < view.n_axes; a++)
-		order[a] = n ? (a < n && given[a] >= 0 && given[a] < view.n_axes ? (unsigned)given[a] : UINT32_MAX)
+		order[a] = n ? (a < n && perm[a] >= 0 && perm[a] < view.n_axes ? (unsigned)perm[a] : UINT32_MAX)
 			     : view.n_axes - 1 - a;
 	if (!psd_onnx_view_transpose(&view, order))
 		return psd_onnx_refuse(onnx, "has a 'perm' that must name each of %u axes once", view.n_axes);
@@ -204,14 +204,14 @@ static enum psd_status move_blocks(struct psd_onnx *onnx, const uint64_t dims[6]
 static enum psd_status read_blocks(struct psd_onnx *onnx, uint64_t dims[4], uint64_t *block)
 {
 	struct psd_onnx_view view;
-	const int64_t given = psd_onnx_integer(onnx, "blocksize", 0);
+	const int64_t size = psd_onnx_integer(onnx, "blocksize", 0);
 	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
-	if (!status && (view.n_axes != 4 || given < 1 || given > 1024))
+	if (!status && (view.n_axes != 4 || size < 1 || size > 1024))
 		status = psd_onnx_refuse(onnx, "must have an input of four axes, and a 'blocksize' from 1 to 1024");
 	for (unsigned a = 0; a < 4 && !status; a++)
 		dims[a] = psd_onnx_view_dim(&view, a);
-	*block = (uint64_t)given;
+	*block = (uint64_t)size;
 	return status;
 }
 
@@ -310,7 +310,7 @@ static enum psd_status cast(struct psd_onnx *onnx)
  * but not of a parameter, which must stay in the file. */
 static enum psd_status view_or_copy(struct psd_onnx *onnx, psd_onnx_operator_fn *convert)
 {
-	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), given = *of;
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), original = *of;
 	struct psd_error *const err = onnx->err;
 	enum psd_status status;
 
@@ -324,11 +324,11 @@ static enum psd_status view_or_copy(struct psd_onnx *onnx, psd_onnx_operator_fn 
 	status = psd_onnx_read_numbers(onnx, of);
 	if (status)
 		return status;
-	given.numbers = of->computed = of->numbers;
+	original.numbers = of->computed = of->numbers;
 	of->origin = NULL;
 	(void)psd_onnx_by_rows(of, &of->view);
 	status = convert(onnx);
-	*of = given;
+	*of = original;
 	return status;
 }
 

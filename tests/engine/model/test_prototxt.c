@@ -237,7 +237,7 @@ Test(prototxt, parameters_are_checked)
 	refuses_layer("layer { name: 'c' type: 'Convolution' convolution_param { num_output: 3 stide: 2 } }",
 		      "n.prototxt:2:73: unknown key 'stide' in 'convolution_param', did you mean 'stride'?");
 	refuses_layer("layer { name: 'c' type: 'Convolution' convolution_param { num_output: 3 num_output: 4 } }",
-		      "n.prototxt:2:73: 'num_output' is given twice, first in line 2");
+		      "n.prototxt:2:73: 'num_output' is already in line 2");
 	refuses_layer("layer { name: 'c' type: 'Concat' bottom: 'data' concat_param { axis: 2 } }",
 		      "n.prototxt:2:70: 'axis' is '2', must be a whole number from 1 to 1");
 }
@@ -271,7 +271,7 @@ Test(prototxt, what_is_not_carried_out_is_refused)
 		      "n.prototxt:2:66: 'phase' is 'TEST', must be one of: TRAIN, 0");
 	refuses_layer("layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' pooling_param { kernel_size: 2 "
 		      "ceil_mode: true\nround_mode: FLOOR } }",
-		      "n.prototxt:2:90: 'round_mode' is given, too, in line 3");
+		      "n.prototxt:2:90: 'ceil_mode' and 'round_mode' (line 3) set the rounding, must be one of them");
 	refuses_layer("state { phase: TEST }", "n.prototxt:2:16: 'phase' is 'TEST', must be one of: TRAIN, 0");
 	refuses_layer("state { level: 1 }", "n.prototxt:2:16: 'level' is '1', must be a number from 0 to 0");
 	refuses_layer("state { stage: 'deploy' }",
