@@ -60,6 +60,8 @@ for include in '<simgrid/engine.h>' '<pthread.h>' '<sys/socket.h>' '"sim/network
 done
 include_from engine/base '"engine/cost/cost.h"'
 must_reject "a folder that knows one after it" "engine/base/bad.c:1:" tests/check-layers.sh "$work/tree"
+include_from engine/model '"engine/model/prototxt.h"'
+must_reject "a graph that knows a reader" "engine/model/bad.c:1:" tests/check-layers.sh "$work/tree"
 include_from engine/more '"engine/base/text.h"'
 must_reject "a folder without a place" "engine/more/bad.c:1:" tests/check-layers.sh "$work/tree"
 include_from sim '"real/net/wire.h"'

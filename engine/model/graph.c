@@ -1,27 +1,8 @@
-/* Choice of the loader, and release. */
+/* Functions on sealed graphs. */
 #include "engine/model/graph.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include "engine/model/model.h"
-#include "engine/model/onnx/onnx.h"
-#include "engine/model/prototxt.h"
-
-static bool ends_in(const char *text, const char *ending)
-{
-	const size_t text_length = strlen(text), ending_length = strlen(ending);
-
-	return text_length >= ending_length && !strcmp(text + text_length - ending_length, ending);
-}
-
-enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err)
-{
-	if (ends_in(path, ".onnx"))
-		return psd_onnx_load(graph, path, err);
-	return ends_in(path, ".prototxt") ? psd_prototxt_load(graph, path, err) : psd_model_load(graph, path, err);
-}
 
 float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e)
 {

@@ -1,6 +1,6 @@
-/* A network as layers in topological order, with inferred shapes, parameter tensors, FLOPs and bytes. All figures are
- * for one sample (one image); nothing here depends on the batch. A graph is built by the loaders (model.h, prototxt.h),
- * then sealed. */
+/* A network as layers in topological order, with shapes, parameter tensors, FLOPs and bytes. All figures are for one
+ * sample (one image) and independent of the batch. A reader of model files (readers.c) builds a graph; afterwards it is
+ * sealed and never changes. */
 #ifndef PSD_GRAPH_H
 #define PSD_GRAPH_H
 
@@ -17,67 +17,65 @@ struct psd_layer {
 	char *name;
 	const struct psd_layer_kind *kind;
 	union psd_layer_settings settings;
-	unsigned *inputs; /* layer numbers, all smaller than this one's; none: it is an input of the network */
-	unsigned n_inputs;
-	bool is_trained;	 /* it or a layer below it has parameters: gradients must reach its output */
-	struct psd_shape shape;	 /* of the output */
-	uint64_t forward_flops;	 /* multiply and add count 2; source of each kind's formula beside its code */
-	uint64_t backward_flops; /* gradients of the data (none for the first layer above the input) and of the
-				    parameters */
-	uint64_t read_bytes;	 /* fp32 bytes of inputs and parameters that forward reads: the memory-bound floor */
-	uint64_t write_bytes;	 /* fp32 bytes of the output */
-	uint64_t kept_bytes;	 /* fp32 bytes that backward needs beside it, such as attention's probabilities */
-	uint64_t parameters;	 /* elements of its tensors, of shared ones too */
+	unsigned *inputs;	 /* numbers of earlier layers */
+	unsigned n_inputs;	 /* 0 for an input of the network */
+	bool is_trained;	 /* it or a layer below it has parameters: its output needs a gradient */
+	struct psd_shape shape;	 /* shape of the output */
+	uint64_t forward_flops;	 /* a multiplication with an addition counts 2; sources are beside each kind's code */
+	uint64_t backward_flops; /* gradients of its data, if the layers below need them, and of its parameters */
+	uint64_t read_bytes;	 /* inputs and parameters that forward reads, in fp32: the memory-bound minimum */
+	uint64_t write_bytes;	 /* output in fp32 */
+	uint64_t kept_bytes;	 /* values that backward needs beside the output, in fp32, such as probabilities */
+	uint64_t parameters;	 /* elements of its tensors, shared ones included */
 	unsigned first_tensor;
-	unsigned n_tensors; /* 0 for layers without parameters; in the order of its kind: a weight before its bias */
-	unsigned n_shared;  /* tensors that it has of an earlier layer: first_tensor is theirs, n_tensors 0 */
+	unsigned n_tensors; /* in the order of the kind: a weight before its bias */
+	unsigned n_shared;  /* tensors shared with an earlier layer, whose first_tensor this is; then n_tensors is 0 */
 	unsigned first_state;
 	unsigned n_states;
 };
 
-/* A parameter, or a state: what a layer keeps from one iteration to the next without a gradient. Its values start
- * uniform in [start_value - start_bound, start_value + start_bound). */
+/* A parameter, or a state: values without a gradient that a layer keeps between iterations. */
 struct psd_tensor {
 	char *name; /* "conv1.weight" */
 	unsigned layer;
 	unsigned n_dims;
-	uint32_t dims[PSD_TENSOR_DIMS_MAX]; /* neighbours along the last one lie side by side */
-	uint64_t elements;		    /* the product of dims */
-	uint32_t rows;	  /* M inputs, if the gradient of this (N,M) matrix can be rebuilt from factors; otherwise 0 */
-	uint32_t columns; /* N outputs, if so; otherwise 0 */
+	uint32_t dims[PSD_TENSOR_DIMS_MAX]; /* the last one is contiguous */
+	uint64_t elements;		    /* product of dims */
+	/* inputs M and outputs N of an (N,M) matrix whose gradient two factors give; otherwise 0 */
+	uint32_t rows, columns;
+	/* start values: uniform in [start_value - start_bound, start_value + start_bound), or normal around start_value
+	 * if start_deviation > 0, or as psd_tensor_bilinear() says */
 	float start_value;
 	float start_bound;
-	float start_deviation; /* of normal values around start_value instead, unless 0 */
-	bool starts_bilinear;  /* instead of all that: see psd_tensor_bilinear() */
-	float rate_ratio;      /* of the job's learning rate; 0: it stays as it starts */
-	float decay_ratio;     /* of the job's weight decay */
+	float start_deviation;
+	bool starts_bilinear;
+	float rate_ratio;  /* factor of the job's learning rate; 0: the tensor keeps its start values */
+	float decay_ratio; /* factor of the job's weight decay */
 };
 
 struct psd_graph {
 	char *name;
 	struct psd_layer *layers;
 	unsigned n_layers;
-	struct psd_tensor *tensors; /* parameters in forward order: layer by layer */
+	struct psd_tensor *tensors; /* parameters, in the order of layers */
 	unsigned n_tensors;
-	struct psd_tensor *states; /* in the same order */
+	struct psd_tensor *states; /* in the order of layers */
 	unsigned n_states;
-	uint64_t parameters;	/* sum of elements of the tensors */
-	uint64_t forward_flops; /* sum over layers */
-	uint64_t backward_flops;
-	/* fp32 outputs of all layers for one sample, and what they keep beside them; in place, no output */
-	uint64_t activation_bytes;
-	uint64_t labels;     /* of a sample: one for each place of the last loss; 0: it has no loss */
-	uint32_t classes;    /* that a label may be; 0: it has no loss */
-	uint32_t vocabulary; /* values of its first input are whole numbers below this; 0: any */
+	uint64_t parameters;	   /* elements of all tensors */
+	uint64_t forward_flops;	   /* sum over layers */
+	uint64_t backward_flops;   /* sum over layers */
+	uint64_t activation_bytes; /* outputs that are not in place, and kept_bytes, in fp32 */
+	uint64_t labels;	   /* labels of a sample, one for each position of the last loss; 0: there is no loss */
+	uint32_t classes;	   /* number of different labels; 0: there is no loss */
+	uint32_t vocabulary;	   /* the first input has whole numbers below this; 0: any values */
 };
 
-/* What element e of a tensor starts with whose last two dims are windows that interpolate between values in steps of
- * half a window: the weight of its place in its window. Source: Caffe's BilinearFiller. Pure. */
+/* Start value of element e of a tensor whose last two dims are bilinear interpolation windows with steps of half a
+ * window: the weight of its position in the window. Source: Caffe's BilinearFiller. Pure. */
 float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);
 
-/* Loads a model file by how its path ends: ".prototxt" is Caffe's form, ".onnx" ONNX's, anything else the native YAML.
- * *graph is filled on success and released by psd_graph_release(). PSD_EFILE, PSD_EINVAL with place,
- * PSD_ENOMEM. */
+/* Loads a model file; the end of the path chooses the form: ".prototxt" is Caffe's, ".onnx" ONNX's, all others are
+ * YAML. On success psd_graph_release() releases *graph. PSD_EFILE, PSD_EINVAL with the place in the file, PSD_ENOMEM. */
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 void psd_graph_release(struct psd_graph *graph);
 

@@ -1,5 +1,4 @@
-/* The builder behind the loaders. Refuses cycles by construction: inputs are numbers of layers that are already there.
- */
+/* Builder of graphs. There can be no cycle: inputs are numbers of layers that exist already. */
 #include "engine/model/graph_build.h"
 
 #include <assert.h>
@@ -17,24 +16,24 @@ static enum psd_status out_of_memory(struct psd_place at, struct psd_error *err)
 	return psd_error_set(err, PSD_ENOMEM, (struct psd_place){.path = at.path}, "out of memory");
 }
 
-/* The array with room for one entry more than count, which doubles it whenever it is full; NULL without memory. */
+/* The array with memory for one more entry than count; NULL when memory runs out. */
 static void *reserve(void *array, unsigned count, size_t entry_bytes)
 {
-	const bool is_full = (count & (count - 1)) == 0; /* room is count's next power of two */
+	const bool is_full = (count & (count - 1)) == 0; /* the array has a power of two of entries */
 
 	return is_full ? realloc(array, (count ? 2 * (size_t)count : 1) * entry_bytes) : array;
 }
 
-/* A copy that the caller frees; NULL without memory. */
+/* A copy that the caller frees; NULL when memory runs out. */
 static char *copy_text(const char *text)
 {
-	const size_t room = strlen(text) + 1;
-	char *copy = malloc(room);
+	const size_t bytes = strlen(text) + 1;
+	char *copy = malloc(bytes);
 
-	return copy ? memcpy(copy, text, room) : NULL;
+	return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
-/* The layer owns its name and inputs also after a failure. */
+/* After a failure too, the layer owns its name and inputs. */
 static bool copy_spec(struct psd_layer *layer, const struct psd_layer_spec *spec)
 {
 	*layer = (struct psd_layer){.kind = spec->kind, .settings = spec->settings, .n_inputs = spec->n_inputs};
@@ -53,7 +52,7 @@ static bool append(const struct psd_graph *graph, struct psd_tensor **list, unsi
 		   struct psd_tensor tensor)
 {
 	const struct psd_layer *layer = &graph->layers[graph->n_layers - 1];
-	const size_t name_room = strlen(layer->name) + strlen(name) + 2;
+	const size_t name_bytes = strlen(layer->name) + strlen(name) + 2;
 	struct psd_tensor *larger = reserve(*list, *n_list, sizeof(*larger));
 
 	if (!larger)
@@ -64,10 +63,10 @@ static bool append(const struct psd_graph *graph, struct psd_tensor **list, unsi
 	tensor.elements = 1;
 	for (tensor.n_dims = 0; tensor.n_dims < PSD_TENSOR_DIMS_MAX && tensor.dims[tensor.n_dims]; tensor.n_dims++)
 		tensor.elements = psd_saturated_mul(tensor.elements, tensor.dims[tensor.n_dims]);
-	tensor.name = malloc(name_room);
+	tensor.name = malloc(name_bytes);
 	if (!tensor.name)
 		return false;
-	snprintf(tensor.name, name_room, "%s.%s", layer->name, name);
+	snprintf(tensor.name, name_bytes, "%s.%s", layer->name, name);
 	larger[(*n_list)++] = tensor;
 	return true;
 }
@@ -82,8 +81,8 @@ bool psd_graph_build_state(struct psd_graph_build *build, const char *name, stru
 	return append(&build->graph, &build->graph.states, &build->graph.n_states, name, state);
 }
 
-/* Inputs and outputs are counted as Caffe does, of a vector too. */
-static void fill(struct psd_tensor *tensor, const struct psd_filler *filler)
+/* The fans are counted as in Caffe, for vectors too. */
+static void set_start_values(struct psd_tensor *tensor, const struct psd_filler *filler)
 {
 	const double inputs = (double)(tensor->elements / tensor->dims[0]);
 	const double outputs = (double)tensor->elements / (tensor->n_dims > 1 ? tensor->dims[1] : 1);
@@ -109,8 +108,8 @@ static void fill(struct psd_tensor *tensor, const struct psd_filler *filler)
 	tensor->start_deviation = (float)deviation;
 }
 
-static enum psd_status specify(const struct psd_graph *graph, const struct psd_layer *layer,
-			       const struct psd_layer_spec *spec, struct psd_error *err)
+static enum psd_status apply_spec(const struct psd_graph *graph, const struct psd_layer *layer,
+				  const struct psd_layer_spec *spec, struct psd_error *err)
 {
 	const struct psd_tensor_spec *specs = spec->tensors;
 
@@ -122,16 +121,17 @@ static enum psd_status specify(const struct psd_graph *graph, const struct psd_l
 			tensor->decay_ratio = (float)specs[i].decay_ratio;
 		}
 		if (specs[i].has_filler)
-			fill(tensor, &specs[i].filler);
+			set_start_values(tensor, &specs[i].filler);
 		if (tensor->starts_bilinear && (tensor->n_dims != 4 || tensor->dims[2] != tensor->dims[3]))
 			return psd_error_set(err, PSD_EINVAL, spec->at,
-					     "'%.80s' cannot start bilinear, its windows are not as high as wide",
+					     "tensor '%.80s' has a bilinear filler, which needs four dimensions and "
+					     "square windows",
 					     tensor->name);
 	}
 	return PSD_OK;
 }
 
-static bool declare(struct psd_graph_build *build, struct psd_layer *layer)
+static bool declare_tensors(struct psd_graph_build *build, struct psd_layer *layer)
 {
 	const struct psd_graph *graph = &build->graph;
 
@@ -151,9 +151,8 @@ static const char *role_of(const struct psd_graph *graph, const struct psd_tenso
 	return tensor->name + strlen(graph->layers[tensor->layer].name) + 1;
 }
 
-/* Sides of 1 at the end count for nothing: a table of vectors is as well the weight of a convolution of single places.
- */
-static bool lie_alike(const struct psd_graph *graph, const struct psd_tensor *one, const struct psd_tensor *other)
+/* Trailing dims of 1 do not count: an embedding table can be the weight of a 1x1 convolution. */
+static bool have_equal_dims(const struct psd_graph *graph, const struct psd_tensor *one, const struct psd_tensor *other)
 {
 	bool are = !strcmp(role_of(graph, one), role_of(graph, other));
 
@@ -162,13 +161,13 @@ static bool lie_alike(const struct psd_graph *graph, const struct psd_tensor *on
 	return are;
 }
 
-static bool are_alike(const struct psd_graph *graph, const struct psd_layer *layer, const struct psd_layer *owner)
+static bool can_share(const struct psd_graph *graph, const struct psd_layer *layer, const struct psd_layer *owner)
 {
 	bool are = layer->n_tensors == owner->n_tensors && layer->n_states == 0;
 
 	for (unsigned i = 0; i < layer->n_tensors && are; i++)
-		are = lie_alike(graph, &graph->tensors[layer->first_tensor + i],
-				&graph->tensors[owner->first_tensor + i]);
+		are = have_equal_dims(graph, &graph->tensors[layer->first_tensor + i],
+				      &graph->tensors[owner->first_tensor + i]);
 	return are;
 }
 
@@ -206,29 +205,31 @@ static enum psd_status refuse_to_share(const struct psd_graph *graph, const stru
 	return status;
 }
 
-/* A file that says 1 need not mean it: that is the default. */
-static bool has_other_ratios(const struct psd_tensor_spec *said, const struct psd_tensor *tensor)
+/* A ratio of 1 is the default and contradicts none. */
+static bool has_other_ratios(const struct psd_tensor_spec *spec, const struct psd_tensor *tensor)
 {
-	return said->has_ratios && ((said->rate_ratio != 1 && (float)said->rate_ratio != tensor->rate_ratio) ||
-				    (said->decay_ratio != 1 && (float)said->decay_ratio != tensor->decay_ratio));
+	return spec->has_ratios && ((spec->rate_ratio != 1 && (float)spec->rate_ratio != tensor->rate_ratio) ||
+				    (spec->decay_ratio != 1 && (float)spec->decay_ratio != tensor->decay_ratio));
 }
 
-/* The layer gives up its own tensors, the newest, for those of its owner. A gradient that several layers sum cannot be
- * rebuilt from the factors of one. */
+/* Replaces the layer's own tensors, the newest, by those of the owner. The factors of one layer do not give a gradient
+ * that several layers sum. */
 static enum psd_status share(struct psd_graph *graph, struct psd_layer *layer, const struct psd_layer_spec *spec,
 			     struct psd_error *err)
 {
 	const struct psd_layer *owner = &graph->layers[spec->owner];
 
-	if (!are_alike(graph, layer, owner))
+	if (!can_share(graph, layer, owner))
 		return refuse_to_share(graph, layer, owner, spec->at, err);
 	for (unsigned i = 0; i < layer->n_tensors; i++) {
 		struct psd_tensor *tensor = &graph->tensors[owner->first_tensor + i];
 
 		if (i < PSD_LAYER_TENSORS_MAX && has_other_ratios(&spec->tensors[i], tensor))
-			return psd_error_set(err, PSD_EINVAL, spec->at,
-					     "layer '%.80s' learns '%.80s' at another rate or decay than '%.80s' does",
-					     layer->name, tensor->name, owner->name);
+			return psd_error_set(
+				err, PSD_EINVAL, spec->at,
+				"layer '%.80s' has another learning rate or decay for '%.80s' than '%.80s', "
+				"with which it shares the tensor",
+				layer->name, tensor->name, owner->name);
 		tensor->rows = tensor->columns = 0;
 		free(graph->tensors[layer->first_tensor + i].name);
 	}
@@ -241,7 +242,7 @@ static enum psd_status share(struct psd_graph *graph, struct psd_layer *layer, c
 
 /* ---- layers ---- */
 
-/* Adds the newest layer to the totals and checks that they stay far from wrapping. */
+/* Adds the newest layer to the totals and refuses totals near overflow. */
 static enum psd_status add_totals(struct psd_graph *graph, const struct psd_layer *layer, struct psd_place at,
 				  struct psd_error *err)
 {
@@ -257,7 +258,8 @@ static enum psd_status add_totals(struct psd_graph *graph, const struct psd_laye
 	    graph->parameters < PSD_LAYER_FIGURE_MAX / sizeof(float) && layer->read_bytes < PSD_LAYER_FIGURE_MAX)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, at,
-			     "layer '%.80s' makes the graph too large: its FLOPs or bytes pass 2^60", layer->name);
+			     "layer '%.80s' makes the graph too large: its FLOPs or bytes must stay below 2^60",
+			     layer->name);
 }
 
 static enum psd_status check_name(const struct psd_graph_build *build, const struct psd_layer_spec *spec,
@@ -266,7 +268,8 @@ static enum psd_status check_name(const struct psd_graph_build *build, const str
 	unsigned number;
 
 	if (build->graph.n_layers == PSD_GRAPH_LAYERS_MAX)
-		return psd_error_set(err, PSD_EINVAL, spec->at, "more than %u layers", PSD_GRAPH_LAYERS_MAX);
+		return psd_error_set(err, PSD_EINVAL, spec->at, "the model has more than %u layers",
+				     PSD_GRAPH_LAYERS_MAX);
 	if (!*spec->name || strlen(spec->name) > PSD_GRAPH_NAME_MAX)
 		return psd_error_set(err, PSD_EINVAL, spec->at, "the name '%.80s' of a layer must have 1 to %u bytes",
 				     spec->name, PSD_GRAPH_NAME_MAX);
@@ -276,7 +279,7 @@ static enum psd_status check_name(const struct psd_graph_build *build, const str
 	return PSD_OK;
 }
 
-static enum psd_status work_out(struct psd_graph_build *build, const struct psd_layer_spec *spec, struct psd_error *err)
+static enum psd_status complete(struct psd_graph_build *build, const struct psd_layer_spec *spec, struct psd_error *err)
 {
 	const struct psd_place at = spec->at;
 	struct psd_graph *graph = &build->graph;
@@ -287,9 +290,9 @@ static enum psd_status work_out(struct psd_graph_build *build, const struct psd_
 
 	if (status)
 		return status;
-	if (!declare(build, layer) || !psd_names_put(&build->names, layer->name, number))
+	if (!declare_tensors(build, layer) || !psd_names_put(&build->names, layer->name, number))
 		return out_of_memory(at, err);
-	status = spec->is_sharing ? share(graph, layer, spec, err) : specify(graph, layer, spec, err);
+	status = spec->is_sharing ? share(graph, layer, spec, err) : apply_spec(graph, layer, spec, err);
 	if (status)
 		return status;
 	for (unsigned i = 0; i < layer->n_inputs; i++)
@@ -326,11 +329,11 @@ enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct 
 	graph->layers = layers;
 	if (!copy_spec(&graph->layers[graph->n_layers++], spec))
 		return out_of_memory(spec->at, err);
-	return work_out(build, spec, err);
+	return complete(build, spec, err);
 }
 
-/* What samples have to be. */
-static void note_samples(struct psd_graph *graph)
+/* Sets the values that labels and the first input may have. */
+static void set_sample_limits(struct psd_graph *graph)
 {
 	for (unsigned l = 0; l < graph->n_layers; l++) {
 		const struct psd_layer *layer = &graph->layers[l];
@@ -357,11 +360,11 @@ enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *
 	if (!n_inputs)
 		return psd_error_set(err, PSD_EINVAL, at, "the model has no input");
 	if (n_inputs == build->graph.n_layers)
-		return psd_error_set(err, PSD_EINVAL, at, "the model has no layers above its input");
+		return psd_error_set(err, PSD_EINVAL, at, "the model has an input and no layers");
 	build->graph.name = copy_text(name);
 	if (!build->graph.name)
 		return out_of_memory(at, err);
-	note_samples(&build->graph);
+	set_sample_limits(&build->graph);
 	*graph = build->graph;
 	build->graph = (struct psd_graph){0};
 	psd_graph_build_release(build);

@@ -1,4 +1,4 @@
-/* The part of shapes, tensors and FLOPs that is the same for several kinds; each one's own is in kinds/. */
+/* Shapes, tensors and FLOPs as far as several kinds share them; the rest is in kinds/. */
 #include "engine/model/layer.h"
 
 #include <assert.h>
@@ -17,13 +17,13 @@ enum { MAX_OTHERS = 15 };
 enum psd_status psd_layer_read_keys(void *settings, const struct psd_node *mapping, const char *what,
 				    const char *const others[], const struct psd_key *keys, struct psd_error *err)
 {
-	struct psd_key passed_over[MAX_OTHERS + 1] = {{.name = NULL}};
-	const struct psd_section section = {.tables = {passed_over, keys}};
+	struct psd_key ignored[MAX_OTHERS + 1] = {{.name = NULL}};
+	const struct psd_section section = {.tables = {ignored, keys}};
 	const struct psd_schema_reader reader = {.base = settings, .err = err};
 
 	for (unsigned i = 0; others[i]; i++) {
 		assert(i < MAX_OTHERS);
-		passed_over[i] = (struct psd_key){.name = others[i], .type = PSD_KEY_OTHER};
+		ignored[i] = (struct psd_key){.name = others[i], .type = PSD_KEY_OTHER};
 	}
 	return psd_schema_read(&reader, &(struct psd_key){.name = what, .section = &section}, mapping);
 }
@@ -33,7 +33,10 @@ uint64_t psd_shape_elements(struct psd_shape shape)
 	return (uint64_t)shape.channels * shape.height * shape.width;
 }
 
-/* ---- what it is told ---- */
+bool psd_shape_is_equal(struct psd_shape one, struct psd_shape other)
+{
+	return one.channels == other.channels && one.height == other.height && one.width == other.width;
+}
 
 uint64_t psd_layer_hash(const struct psd_layer *layer, uint64_t hash)
 {
@@ -87,8 +90,8 @@ enum psd_status psd_layer_infer_shape(struct psd_layer *layer, const struct psd_
 	return status ? status : check_size(layer, at, err);
 }
 
-/* Positions of a window of `kernel` (dilated) along a side. Rounding up, the last window must begin inside the side or
- * its leading pad (Caffe's PoolingLayer::Reshape). False: none fits. */
+/* Number of positions of a window along a side; `kernel` is its dilated size. When rounding up, the last window must
+ * begin inside the side or its leading pad (Caffe's PoolingLayer::Reshape). False: the window does not fit. */
 static bool count_positions(uint64_t side, uint64_t kernel, uint64_t stride, uint64_t pad, bool rounds_up,
 			    uint32_t *positions)
 {
@@ -121,14 +124,14 @@ enum psd_status psd_layer_slide_window(struct psd_layer *layer, const struct psd
 			    rounds_up, &layer->shape.width))
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, at,
-			     "layer '%.80s': kernel %ux%u with pad %ux%u does not fit its input of %ux%u", layer->name,
-			     kernel.height, kernel.width, pad.height, pad.width, in.height, in.width);
+			     "layer '%.80s': a kernel of %ux%u with a pad of %ux%u does not fit its input of %ux%u",
+			     layer->name, kernel.height, kernel.width, pad.height, pad.width, in.height, in.width);
 }
 
 /* ---- tensors ---- */
 
-/* Uniform values: the weight's variance is 1 / inputs, which keeps the size of what passes (LeCun et al. 1998,
- * "Efficient BackProp", section 4.6); the bias as PyTorch draws it. */
+/* Start values are uniform. The weight's variance is 1 / inputs, so that outputs are as large as inputs (LeCun et al.
+ * 1998, "Efficient BackProp", section 4.6). The bias starts as in PyTorch. */
 bool psd_layer_declare_products(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_tensor weight,
 				double inputs, bool has_bias)
 {
@@ -137,15 +140,6 @@ bool psd_layer_declare_products(struct psd_graph_build *build, const struct psd_
 	weight.start_bound = (float)sqrt(3 / inputs);
 	return psd_graph_build_tensor(build, "weight", weight) &&
 	       (!has_bias || psd_graph_build_tensor(build, "bias", bias));
-}
-
-bool psd_layer_declare_affine(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_shape in)
-{
-	const struct psd_affine_settings *affine = &layer->settings.affine;
-	const struct psd_tensor shift = {.dims = {in.channels}}, scale = {.dims = {in.channels}, .start_value = 1};
-
-	return (!affine->has_scale || psd_graph_build_tensor(build, "weight", scale)) &&
-	       (!affine->has_shift || psd_graph_build_tensor(build, "bias", shift));
 }
 
 /* ---- work ---- */
@@ -162,13 +156,13 @@ struct psd_layer_work psd_layer_work_per_element(const struct psd_layer *layer, 
 	};
 }
 
-/* Every weight meets every place, each time a multiplication and an addition; a bias is one addition per output.
- * Backward: the same products once for the weights' gradient and once for the data's (Caffe's two GEMMs). */
+/* Forward: a multiplication and an addition for each weight and position, and an addition of the bias for each output.
+ * Backward: the same products for the weights' gradient and again for the data's (Caffe's two GEMMs). */
 struct psd_layer_work psd_layer_work_of_products(const struct psd_layer *layer, struct psd_shape map,
 						 uint64_t weight_elements, bool has_bias)
 {
-	const uint64_t places = (uint64_t)map.height * map.width;
-	const uint64_t products = psd_saturated_mul(2 * places, weight_elements);
+	const uint64_t positions = (uint64_t)map.height * map.width;
+	const uint64_t products = psd_saturated_mul(2 * positions, weight_elements);
 	const uint64_t additions = has_bias ? psd_shape_elements(layer->shape) : 0;
 
 	return (struct psd_layer_work){
@@ -195,41 +189,4 @@ void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layer
 	layer->kept_bytes = psd_saturated_mul(work.kept_values, sizeof(float));
 	layer->forward_flops = work.forward_flops;
 	layer->backward_flops = psd_saturated_add(work.parameter_flops, has_data_gradient ? work.data_flops : 0);
-}
-
-/* ---- convolutions ---- */
-
-const struct psd_key psd_layer_conv_keys[] = {
-	PSD_COUNT_KEY("outputs", struct psd_conv_settings, outputs, PSD_LAYER_CHANNELS_MAX, true),
-	PSD_PAIR_KEY("kernel", struct psd_conv_settings, window.kernel, 1, true),
-	PSD_PAIR_KEY("stride", struct psd_conv_settings, window.stride, 1, false),
-	PSD_PAIR_KEY("pad", struct psd_conv_settings, window.pad, 0, false),
-	PSD_PAIR_KEY("dilation", struct psd_conv_settings, window.dilation, 1, false),
-	PSD_COUNT_KEY("groups", struct psd_conv_settings, groups, PSD_LAYER_CHANNELS_MAX, false),
-	PSD_FLAG_KEY("bias", struct psd_conv_settings, has_bias),
-	{.name = NULL},
-};
-
-enum psd_status psd_layer_divide_channels(struct psd_layer *layer, struct psd_shape in, struct psd_place at,
-					  struct psd_error *err)
-{
-	struct psd_conv_settings *conv = &layer->settings.conv;
-
-	if (!conv->groups)
-		conv->groups = in.channels;
-	layer->shape.channels = conv->outputs;
-	if (in.channels % conv->groups == 0 && conv->outputs % conv->groups == 0)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s': %u groups do not divide %u inputs and %u outputs",
-			     layer->name, conv->groups, in.channels, conv->outputs);
-}
-
-struct psd_layer_work psd_layer_work_of_conv(const struct psd_layer *layer, struct psd_shape in, struct psd_shape map)
-{
-	const struct psd_conv_settings *conv = &layer->settings.conv;
-	const struct psd_sides kernel = conv->window.kernel;
-	const uint64_t weight_elements = psd_saturated_mul((uint64_t)conv->outputs * (in.channels / conv->groups),
-							   (uint64_t)kernel.height * kernel.width);
-
-	return psd_layer_work_of_products(layer, map, weight_elements, conv->has_bias);
 }

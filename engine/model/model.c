@@ -1,5 +1,5 @@
-/* The native YAML form (model.h), read in two passes: names first, so that an input that comes later is told from one
- * that does not exist. */
+/* Reader of YAML models (model.h). It collects the names first, so that errors distinguish an input further down from
+ * one that does not exist. */
 #include "engine/model/model.h"
 
 #include <assert.h>
@@ -13,15 +13,15 @@
 
 enum { MAX_KINDS = 64 };
 
-struct loader {
+struct reader {
 	struct psd_graph_build build;
-	struct psd_names numbers; /* every layer of the file, also those not built yet */
+	struct psd_names numbers; /* names of all layers of the file, to their numbers */
 	struct psd_error *err;
 };
 
-static enum psd_status missing(const struct psd_node *node, const char *key, const char *what, struct psd_error *err)
+static enum psd_status missing(const struct psd_node *node, const char *key, const char *name, struct psd_error *err)
 {
-	return psd_error_set(err, PSD_EINVAL, node->at, "'%.80s' has no '%s'", what, key);
+	return psd_error_set(err, PSD_EINVAL, node->at, "layer '%.80s' has no '%s'", name, key);
 }
 
 /* ---- kinds ---- */
@@ -45,39 +45,40 @@ static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_
 	spec->kind = psd_layer_kinds[index];
 	spec->settings = spec->kind->defaults;
 	if (spec->kind == &psd_layer_input)
-		return psd_error_set(err, PSD_EINVAL, node->at, "the input is given by 'input' above 'layers'");
+		return psd_error_set(err, PSD_EINVAL, node->at,
+				     "'kind' is 'input', must be the key 'input' above 'layers'");
 	return PSD_OK;
 }
 
 /* ---- inputs ---- */
 
-static enum psd_status resolve(const struct loader *loader, const struct psd_layer_spec *spec,
+static enum psd_status resolve(const struct reader *reader, const struct psd_layer_spec *spec,
 			       const struct psd_node *node, unsigned *number)
 {
-	const unsigned own = loader->build.graph.n_layers;
+	const unsigned own = reader->build.graph.n_layers;
 	const char *name;
 	unsigned found;
-	enum psd_status status = psd_node_text(node, &name, loader->err);
+	enum psd_status status = psd_node_text(node, &name, reader->err);
 
 	if (status)
 		return status;
-	if (!psd_names_find(&loader->numbers, name, &found))
-		return psd_error_set(loader->err, PSD_EINVAL, node->at,
+	if (!psd_names_find(&reader->numbers, name, &found))
+		return psd_error_set(reader->err, PSD_EINVAL, node->at,
 				     "layer '%.80s' takes its input from '%.80s', which does not exist", spec->name,
 				     name);
 	if (found == own)
-		return psd_error_set(loader->err, PSD_EINVAL, node->at,
+		return psd_error_set(reader->err, PSD_EINVAL, node->at,
 				     "cyclic graph: layer '%.80s' takes its input from itself", spec->name);
 	if (found > own)
 		return psd_error_set(
-			loader->err, PSD_EINVAL, node->at,
+			reader->err, PSD_EINVAL, node->at,
 			"cyclic graph: layer '%.80s' takes its input from '%.80s' below it, must be a layer above it",
 			spec->name, name);
 	*number = found;
 	return PSD_OK;
 }
 
-static enum psd_status read_inputs(const struct loader *loader, const struct psd_node *layer,
+static enum psd_status read_inputs(const struct reader *reader, const struct psd_node *layer,
 				   struct psd_layer_spec *spec)
 {
 	const struct psd_node *input = psd_node_child(layer, "input");
@@ -86,42 +87,42 @@ static enum psd_status read_inputs(const struct loader *loader, const struct psd
 	enum psd_status status = PSD_OK;
 
 	if (input && inputs)
-		return psd_error_set(loader->err, PSD_EINVAL, inputs->key_at, "'%.80s' has both 'input' and 'inputs'",
-				     spec->name);
+		return psd_error_set(reader->err, PSD_EINVAL, inputs->key_at,
+				     "layer '%.80s' has both 'input' and 'inputs', must have one of them", spec->name);
 	if (!list)
-		return psd_layer_spec_add_input(spec, loader->build.graph.n_layers - 1, layer->at, loader->err);
+		return psd_layer_spec_add_input(spec, reader->build.graph.n_layers - 1, layer->at, reader->err);
 	for (const struct psd_node *node = is_list ? list->first : list; node && !status;
 	     node = is_list ? node->next : NULL) {
 		unsigned number = 0;
 
-		status = resolve(loader, spec, node, &number);
+		status = resolve(reader, spec, node, &number);
 		if (!status)
-			status = psd_layer_spec_add_input(spec, number, node->at, loader->err);
+			status = psd_layer_spec_add_input(spec, number, node->at, reader->err);
 	}
 	return status;
 }
 
 /* ---- another layer's parameters ---- */
 
-static enum psd_status read_owner(const struct loader *loader, const struct psd_node *layer,
+static enum psd_status read_owner(const struct reader *reader, const struct psd_node *layer,
 				  struct psd_layer_spec *spec)
 {
 	const struct psd_node *node = psd_node_child(layer, "shares");
-	const struct psd_graph *graph = &loader->build.graph;
+	const struct psd_graph *graph = &reader->build.graph;
 	const char *name;
 	enum psd_status status;
 
 	if (!node)
 		return PSD_OK;
-	status = psd_node_text(node, &name, loader->err);
+	status = psd_node_text(node, &name, reader->err);
 	if (status)
 		return status;
-	if (!psd_names_find(&loader->numbers, name, &spec->owner) || spec->owner >= graph->n_layers)
-		return psd_error_set(loader->err, PSD_EINVAL, node->at,
+	if (!psd_names_find(&reader->numbers, name, &spec->owner) || spec->owner >= graph->n_layers)
+		return psd_error_set(reader->err, PSD_EINVAL, node->at,
 				     "layer '%.80s' shares the parameters of '%.80s', must be a layer above it",
 				     spec->name, name);
 	if (!graph->layers[spec->owner].n_tensors)
-		return psd_error_set(loader->err, PSD_EINVAL, node->at,
+		return psd_error_set(reader->err, PSD_EINVAL, node->at,
 				     "layer '%.80s' shares the parameters of '%.80s', which has none of its own",
 				     spec->name, name);
 	spec->is_sharing = true;
@@ -130,29 +131,29 @@ static enum psd_status read_owner(const struct loader *loader, const struct psd_
 
 /* ---- the file ---- */
 
-static enum psd_status add_layer(struct loader *loader, const struct psd_node *layer)
+static enum psd_status add_layer(struct reader *reader, const struct psd_node *layer)
 {
 	static const char *const common[] = {"name", "kind", "input", "inputs", "shares", NULL};
-	/* the first pass checked the name */
+	/* collect_names() has checked the name */
 	struct psd_layer_spec spec = {.at = layer->at, .name = psd_node_child(layer, "name")->text};
-	enum psd_status status = read_kind(layer, &spec, loader->err);
+	enum psd_status status = read_kind(layer, &spec, reader->err);
 
 	if (!status)
-		status = psd_layer_read_keys(&spec.settings, layer, spec.name, common, spec.kind->keys, loader->err);
+		status = psd_layer_read_keys(&spec.settings, layer, spec.name, common, spec.kind->keys, reader->err);
 	if (!status)
-		status = read_inputs(loader, layer, &spec);
+		status = read_inputs(reader, layer, &spec);
 	if (!status)
-		status = read_owner(loader, layer, &spec);
-	return status ? status : psd_graph_build_add(&loader->build, &spec, loader->err);
+		status = read_owner(reader, layer, &spec);
+	return status ? status : psd_graph_build_add(&reader->build, &spec, reader->err);
 }
 
 /* Binds the names of the input (number 0) and of all layers. */
-static enum psd_status collect_names(struct loader *loader, const char *input_name, const struct psd_node *layers)
+static enum psd_status collect_names(struct reader *reader, const char *input_name, const struct psd_node *layers)
 {
 	unsigned number = 0, other;
 
-	if (!psd_names_put(&loader->numbers, input_name, number++))
-		return psd_error_set(loader->err, PSD_ENOMEM, (struct psd_place){.path = layers->at.path},
+	if (!psd_names_put(&reader->numbers, input_name, number++))
+		return psd_error_set(reader->err, PSD_ENOMEM, (struct psd_place){.path = layers->at.path},
 				     "out of memory");
 	for (const struct psd_node *layer = layers->first; layer; layer = layer->next, number++) {
 		const struct psd_node *node = psd_node_child(layer, "name");
@@ -160,22 +161,22 @@ static enum psd_status collect_names(struct loader *loader, const char *input_na
 		enum psd_status status;
 
 		if (!node)
-			return psd_error_set(loader->err, PSD_EINVAL, layer->at,
+			return psd_error_set(reader->err, PSD_EINVAL, layer->at,
 					     "a layer must be a mapping with a 'name'");
-		status = psd_node_text(node, &name, loader->err);
+		status = psd_node_text(node, &name, reader->err);
 		if (status)
 			return status;
-		if (psd_names_find(&loader->numbers, name, &other))
-			return psd_error_set(loader->err, PSD_EINVAL, node->at,
+		if (psd_names_find(&reader->numbers, name, &other))
+			return psd_error_set(reader->err, PSD_EINVAL, node->at,
 					     "a layer '%.80s' exists already, layer names must differ", name);
-		if (!psd_names_put(&loader->numbers, name, number))
-			return psd_error_set(loader->err, PSD_ENOMEM, (struct psd_place){.path = layers->at.path},
+		if (!psd_names_put(&reader->numbers, name, number))
+			return psd_error_set(reader->err, PSD_ENOMEM, (struct psd_place){.path = layers->at.path},
 					     "out of memory");
 	}
 	return PSD_OK;
 }
 
-static enum psd_status add_input(struct loader *loader, const struct psd_node *input, const char **name)
+static enum psd_status add_input(struct reader *reader, const struct psd_node *input, const char **name)
 {
 	static const struct psd_key keys[] = {
 		{.name = "name", .type = PSD_KEY_TEXT, .offset = offsetof(struct psd_layer_spec, name)},
@@ -187,29 +188,29 @@ static enum psd_status add_input(struct loader *loader, const struct psd_node *i
 	struct psd_layer_spec spec = {
 		.name = "input", .at = input->at, .kind = &psd_layer_input, .settings.shape = {0, 1, 1}};
 	enum psd_status status =
-		psd_layer_read_keys(&spec, input, "input", (const char *const[]){NULL}, keys, loader->err);
+		psd_layer_read_keys(&spec, input, "input", (const char *const[]){NULL}, keys, reader->err);
 
 	if (!status)
-		status = psd_graph_build_add(&loader->build, &spec, loader->err);
+		status = psd_graph_build_add(&reader->build, &spec, reader->err);
 	*name = spec.name;
 	return status;
 }
 
-static enum psd_status add_layers(struct loader *loader, const struct psd_node *input, const struct psd_node *layers)
+static enum psd_status add_layers(struct reader *reader, const struct psd_node *input, const struct psd_node *layers)
 {
 	const char *input_name = NULL;
-	enum psd_status status = add_input(loader, input, &input_name);
+	enum psd_status status = add_input(reader, input, &input_name);
 
 	if (!status && layers->kind != PSD_NODE_SEQUENCE)
-		status = psd_error_set(loader->err, PSD_EINVAL, layers->at, "'layers' must be a list of layers");
+		status = psd_error_set(reader->err, PSD_EINVAL, layers->at, "'layers' must be a list of layers");
 	if (!status)
-		status = collect_names(loader, input_name, layers);
+		status = collect_names(reader, input_name, layers);
 	for (const struct psd_node *layer = layers->first; layer && !status; layer = layer->next)
-		status = add_layer(loader, layer);
+		status = add_layer(reader, layer);
 	return status;
 }
 
-static enum psd_status load_root(struct loader *loader, const struct psd_node *root, struct psd_graph *graph)
+static enum psd_status read_root(struct reader *reader, const struct psd_node *root, struct psd_graph *graph)
 {
 	static const struct psd_key keys[] = {
 		{.name = "name", .type = PSD_KEY_TEXT, .is_required = true},
@@ -221,43 +222,27 @@ static enum psd_status load_root(struct loader *loader, const struct psd_node *r
 	enum psd_status status;
 
 	if (psd_node_child(root, "model") && !psd_node_child(root, "layers"))
-		return psd_error_set(loader->err, PSD_EINVAL, root->at,
-				     "this is a scenario, not a model; the model is what its 'graph' names");
-	status = psd_layer_read_keys(&name, root, "model", (const char *const[]){NULL}, keys, loader->err);
+		return psd_error_set(reader->err, PSD_EINVAL, root->at,
+				     "this file is a scenario, must be a model, which a scenario names as 'graph'");
+	status = psd_layer_read_keys(&name, root, "model", (const char *const[]){NULL}, keys, reader->err);
 
 	if (!status)
-		status = add_layers(loader, psd_node_child(root, "input"), psd_node_child(root, "layers"));
-	return status ? status : psd_graph_build_seal(&loader->build, name, root->at, graph, loader->err);
+		status = add_layers(reader, psd_node_child(root, "input"), psd_node_child(root, "layers"));
+	return status ? status : psd_graph_build_seal(&reader->build, name, root->at, graph, reader->err);
 }
 
-/* Of an opened document, which it frees; status: of opening it. */
-static enum psd_status load_document(struct psd_graph *graph, struct psd_document *document, enum psd_status status,
-				     struct psd_error *err)
-{
-	struct loader loader = {.err = err};
-
-	if (status)
-		return status;
-	status = load_root(&loader, psd_document_root(document), graph);
-	psd_graph_build_release(&loader.build);
-	psd_names_release(&loader.numbers);
-	psd_document_free(document);
-	return status;
-}
-
-enum psd_status psd_model_load(struct psd_graph *graph, const char *path, struct psd_error *err)
-{
-	struct psd_document *document;
-	const enum psd_status status = psd_document_load(&document, path, err);
-
-	return load_document(graph, document, status, err);
-}
-
-enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const char *text, size_t length,
+enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const void *text, size_t length,
 				struct psd_error *err)
 {
 	struct psd_document *document;
-	const enum psd_status status = psd_document_parse(&document, path, text, length, err);
+	struct reader reader = {.err = err};
+	enum psd_status status = psd_document_parse(&document, path, text, length, err);
 
-	return load_document(graph, document, status, err);
+	if (status)
+		return status;
+	status = read_root(&reader, psd_document_root(document), graph);
+	psd_graph_build_release(&reader.build);
+	psd_names_release(&reader.numbers);
+	psd_document_free(document);
+	return status;
 }

@@ -6,9 +6,8 @@
  *     - {name: conv1, kind: conv, outputs: 96, kernel: 11, stride: 4}
  *     - {name: sum, kind: add, inputs: [left, right]}
  *
- * A layer's input (or inputs) are names of layers above it in the file; without the key it is the one just above.
- * kernel, stride, pad and dilation take a count or [height, width]. The keys of a kind are a table in its file of
- * kinds/. Outside the engine, for graphs that a program makes up. */
+ * A layer's `input` (or `inputs`) names layers above it in the file; the default is the layer just above. kernel,
+ * stride, pad and dilation are a count or [height, width]. The file of a kind in kinds/ has the table of its keys. */
 #ifndef PSD_MODEL_H
 #define PSD_MODEL_H
 
@@ -17,9 +16,8 @@
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
 
-/* As psd_graph_load(), for a file or for length bytes of text named path in messages. */
-enum psd_status psd_model_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const char *text, size_t length,
+/* As psd_graph_load(), for length bytes of text; path: its name in errors. */
+enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const void *text, size_t length,
 				struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

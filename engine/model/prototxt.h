@@ -1,11 +1,12 @@
-/* Caffe networks (train_val.prototxt), in the oldest form (layers { layer { type: "conv" } }), the older (layers {
- * type: CONVOLUTION }) and the newer one (layer { type: "Convolution" }). The TRAIN phase without stages at level 0
- * is taken. The input's size comes from the Input, DummyData, MemoryData or ImageData layer, from input_dim or
- * input_shape, or from transform_param.crop_size, then with three channels unless force_gray is set. What fillers,
- * lr_mult and decay_mult say is the graph's; where there is no filler, values start as in psd's own model files,
- * not at 0. A Softmax that no layer reads stands for the loss where there is none. Ignored: Accuracy, Silence,
- * ArgMax, labels, what data is read from. Layers may share all their parameters by the names of these. Refuses
- * every other field and layer, with its place. Private to the engine. */
+/* Reader of Caffe's networks (train_val.prototxt), in all three forms: "layers { layer { type: "conv" } }", "layers {
+ * type: CONVOLUTION }" and "layer { type: "Convolution" }".
+ *
+ * Layers: those of the phase TRAIN at level 0 without stages. Accuracy, Silence, ArgMax and labels are ignored. A Softmax
+ * that no layer reads is the loss of a network that has no other. Layers share parameters by name, all of them or none.
+ * Input size: from an Input, DummyData, MemoryData or ImageData layer, from input_dim or input_shape, or from
+ * transform_param.crop_size with three channels (one with force_gray).
+ * Parameters: fillers, lr_mult and decay_mult are read; without a filler, values start as in YAML models, not at 0.
+ * All other fields and layers are PSD_EINVAL with their place. Private to the engine. */
 #ifndef PSD_PROTOTXT_H
 #define PSD_PROTOTXT_H
 
@@ -14,9 +15,8 @@
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
 
-/* As psd_graph_load(), for a file or for length bytes of text named path in messages. */
-enum psd_status psd_prototxt_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, const char *text, size_t length,
+/* As psd_graph_load(), for length bytes of text; path: its name in errors. */
+enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, const void *text, size_t length,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

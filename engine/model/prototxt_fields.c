@@ -1,5 +1,4 @@
-/* Fields of a Caffe message. Where Caffe would merge or take the last of two, one of them is refused: nothing is
- * dropped silently. */
+/* Readers of the fields of a Caffe message. A second value, which Caffe would merge or let win, is refused. */
 #include "engine/model/prototxt_parts.h"
 
 #include <math.h>
@@ -61,7 +60,7 @@ enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *
 		if (strcmp(child->key, both_key) != 0)
 			continue;
 		if (n_found == 2)
-			return psd_error_set(err, PSD_EINVAL, child->at, "'%s' is given more than twice", both_key);
+			return psd_error_set(err, PSD_EINVAL, child->at, "'%s' occurs more than twice", both_key);
 		status = psd_node_count(child, lowest, PSD_LAYER_SIDE_MAX, &value, err);
 		if (status)
 			return status;
@@ -84,7 +83,7 @@ enum psd_status psd_caffe_read_numbers(const struct psd_node *message, const cha
 		if (strcmp(child->key, key) != 0)
 			continue;
 		if (*n_numbers == most)
-			return psd_error_set(err, PSD_EINVAL, child->key_at, "'%s' is given more than %u times", key,
+			return psd_error_set(err, PSD_EINVAL, child->key_at, "'%s' occurs more than %u times", key,
 					     most);
 		status = psd_node_number(child, lowest, highest, &numbers[*n_numbers], err);
 		if (!status && is_whole && floor(numbers[*n_numbers]) != numbers[*n_numbers])

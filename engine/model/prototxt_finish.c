@@ -1,5 +1,5 @@
-/* What several fields of a Caffe layer's parameter message mean together: windows, and choices that a setting or the
- * kind of the layer follows from. */
+/* Settings of a Caffe layer that depend on several fields of its message: windows, and choices that decide a setting
+ * or the kind of the layer. */
 #include "engine/model/prototxt_parts.h"
 
 #include "engine/model/layer.h"
@@ -29,7 +29,7 @@ enum psd_status psd_caffe_finish_conv(const struct psd_node *message, struct psd
 		      : psd_caffe_read_pair(message, "dilation", "dilation_h", "dilation_w", 1, &window->dilation, err);
 }
 
-/* A group for each input, whatever `group` says. */
+/* One group for each input channel; the field `group` is ignored. */
 enum psd_status psd_caffe_finish_depthwise(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 					   struct psd_error *err)
 {
@@ -37,7 +37,7 @@ enum psd_status psd_caffe_finish_depthwise(const struct psd_node *message, struc
 	return psd_caffe_finish_conv(message, spec, choice, err);
 }
 
-/* Forks have a word each: one is enough. */
+/* Forks of Caffe have different words for the rounding; a file may use one. */
 static enum psd_status check_roundings(const struct psd_node *message, struct psd_error *err)
 {
 	static const char *const words[] = {"round_mode", "ceil_mode", "torch_pooling"};
@@ -47,8 +47,9 @@ static enum psd_status check_roundings(const struct psd_node *message, struct ps
 		const struct psd_node *field = psd_node_child(message, words[i]);
 
 		if (field && first)
-			return psd_error_set(err, PSD_EINVAL, field->key_at, "'%s' is given, too, in line %u",
-					     first->key, first->key_at.line);
+			return psd_error_set(err, PSD_EINVAL, field->key_at,
+					     "'%s' and '%s' (line %u) set the rounding, must be one of them",
+					     field->key, first->key, first->key_at.line);
 		first = first ? first : field;
 	}
 	return PSD_OK;
@@ -75,7 +76,7 @@ enum psd_status psd_caffe_finish_pool(const struct psd_node *message, struct psd
 	return PSD_OK;
 }
 
-/* The concatenation has no settings: they are of its pools. */
+/* The settings are for the pools: the concatenation has none. */
 enum psd_status psd_caffe_finish_spp(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				     struct psd_error *err)
 {
@@ -84,7 +85,7 @@ enum psd_status psd_caffe_finish_spp(const struct psd_node *message, struct psd_
 	return PSD_OK;
 }
 
-/* Caffe's LRNLayer has no k within a channel. */
+/* Within a channel, Caffe's LRNLayer ignores k. */
 enum psd_status psd_caffe_finish_lrn(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				     struct psd_error *err)
 {
@@ -97,7 +98,7 @@ enum psd_status psd_caffe_finish_lrn(const struct psd_node *message, struct psd_
 	return PSD_OK;
 }
 
-/* BVLC's has no learned parameters, its three blobs are statistics; NVIDIA's learns both with scale_bias. */
+/* In BVLC's Caffe all three blobs are statistics; in NVIDIA's, scale_bias adds a scale and a shift. */
 enum psd_status psd_caffe_finish_batch_norm(const struct psd_node *message, struct psd_layer_spec *spec,
 					    unsigned choice, struct psd_error *err)
 {
@@ -106,8 +107,8 @@ enum psd_status psd_caffe_finish_batch_norm(const struct psd_node *message, stru
 	return PSD_OK;
 }
 
-/* One fork (SegNet's) says bn_mode. Another (PSPNet's, of Caffe with multiple GPUs) says frozen, which keeps what is
- * learned too, has its own names of fillers, and another epsilon where none is given. */
+/* SegNet's fork has the field bn_mode. PSPNet's fork has frozen, which keeps scale and shift constant too, its own names
+ * of fillers, and another default of epsilon. */
 enum psd_status psd_caffe_finish_bn(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				    struct psd_error *err)
 {
@@ -125,7 +126,7 @@ enum psd_status psd_caffe_finish_bn(const struct psd_node *message, struct psd_l
 	return status;
 }
 
-/* The first bottom by the second, or by a learned factor for each channel. */
+/* A second bottom is the factor (axis 0); otherwise a factor for each channel is learned (axis 1). */
 enum psd_status psd_caffe_finish_scale(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				       struct psd_error *err)
 {
@@ -136,7 +137,7 @@ enum psd_status psd_caffe_finish_scale(const struct psd_node *message, struct ps
 			     spec->name, choice, spec->n_inputs);
 }
 
-/* The kind says what the bottoms are joined by. */
+/* The kind is the operation for psd_caffe_build_eltwise(); relu means the maximum. */
 enum psd_status psd_caffe_finish_eltwise(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 					 struct psd_error *err)
 {

@@ -1,4 +1,4 @@
-/* How large the input is: Caffe learns it from the data base, so a file that does not say it is refused. */
+/* Size of the input. Caffe reads it from the data base; here the file must have it. */
 #include "engine/model/prototxt_parts.h"
 
 #include <string.h>
@@ -9,15 +9,15 @@ static enum psd_status shape_from_dims(const uint32_t dims[], unsigned n_dims, c
 				       struct psd_shape *shape, struct psd_error *err)
 {
 	if (n_dims != 2 && n_dims != 4)
-		return psd_error_set(
-			err, PSD_EINVAL, at->at,
-			"a shape of %u dimensions, must be 2 (batch, channels) or 4 (batch, channels, height, width)",
-			n_dims);
+		return psd_error_set(err, PSD_EINVAL, at->at,
+				     "the shape has %u dimensions, must have 2 (batch, channels) or 4 (batch, "
+				     "channels, height, width)",
+				     n_dims);
 	*shape = (struct psd_shape){dims[1], n_dims == 4 ? dims[2] : 1, n_dims == 4 ? dims[3] : 1};
 	return PSD_OK;
 }
 
-/* Gathers up to 5 of the repeated field `key` (5 is one too many, which shape_from_dims() refuses). */
+/* The fifth is one too many: shape_from_dims() refuses it. */
 enum psd_status psd_caffe_read_dims(const struct psd_node *message, const char *key, uint32_t dims[5], unsigned *n_dims,
 				    struct psd_error *err)
 {
@@ -45,15 +45,15 @@ enum psd_status psd_caffe_read_shape(const struct psd_node *message, struct psd_
 	return status ? status : shape_from_dims(dims, n_dims, message, shape, err);
 }
 
-/* The parameter message's first shape, else its channels, height and width; nothing is changed when it has neither. */
-static enum psd_status read_given_size(const struct psd_node *message, struct psd_shape *shape, struct psd_error *err)
+/* Reads the message's first shape, or else its channels, height and width; otherwise *shape stays unchanged. */
+static enum psd_status read_size(const struct psd_node *message, struct psd_shape *shape, struct psd_error *err)
 {
-	const struct psd_node *given = psd_node_child(message, "shape");
+	const struct psd_node *blob_shape = psd_node_child(message, "shape");
 	struct psd_shape read = {0, 1, 1};
 	enum psd_status status;
 
-	if (given)
-		return psd_caffe_read_shape(given, shape, err);
+	if (blob_shape)
+		return psd_caffe_read_shape(blob_shape, shape, err);
 	status = psd_caffe_read_count(message, "channels", 1, PSD_LAYER_CHANNELS_MAX, &read.channels, err);
 	if (!status)
 		status = psd_caffe_read_count(message, "height", 1, PSD_LAYER_SIDE_MAX, &read.height, err);
@@ -64,8 +64,8 @@ static enum psd_status read_given_size(const struct psd_node *message, struct ps
 	return status;
 }
 
-/* Images of a data base: cut to crop_size, or scaled to new_height x new_width. The older form has crop_size beside the
- * source. */
+/* Reads the size of images from a data base, which are cropped to crop_size or scaled to new_height x new_width. In the
+ * older form crop_size is in the layer's message. */
 static enum psd_status read_image_size(const struct psd_node *layer, const struct psd_node *message,
 				       struct psd_shape *shape, struct psd_error *err)
 {
@@ -150,11 +150,11 @@ enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct 
 						     NULL};
 	static const char *const transform_fields[] = {
 		"scale", "mirror", "crop_size", "mean_file", "mean_value", "force_color", "force_gray",
-		/* of SSD */
+		/* SSD's fork */
 		"resize_param", "noise_param", "distort_param", "expand_param", "emit_constraint",
-		/* of Intel's */
+		/* Intel's fork */
 		"random_resize_param", "random_aspect_ratio_param",
-		/* of NVIDIA's */
+		/* NVIDIA's fork */
 		"img_rand_resize_lower", "img_rand_resize_upper", "rand_resize_ratio_lower", "rand_resize_ratio_upper",
 		"vertical_stretch_lower", "vertical_stretch_upper", "horizontal_stretch_lower",
 		"horizontal_stretch_upper", "allow_upscale", "use_gpu_transform", "random_seed", "display", NULL};
@@ -178,14 +178,14 @@ enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const st
 	const struct psd_node *message;
 	enum psd_status status = psd_caffe_single(layer, type->message, &message, err);
 
-	if (!status && type->gives_size)
-		status = read_given_size(message, &spec->settings.shape, err);
+	if (!status && type->has_size)
+		status = read_size(message, &spec->settings.shape, err);
 	else if (!status)
 		status = read_image_size(layer, message, &spec->settings.shape, err);
 	if (status || spec->settings.shape.channels)
 		return status;
 	return psd_error_set(err, PSD_EINVAL, layer->at,
-			     "layer '%.80s' (%s) does not say how large its images are, give transform_param { "
-			     "crop_size } or use an Input layer with input_param { shape }",
+			     "layer '%.80s' (%s) has no image size, needs transform_param { crop_size }, or an Input "
+			     "layer with input_param { shape } instead",
 			     spec->name, type->name);
 }

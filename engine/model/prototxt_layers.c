@@ -1,34 +1,31 @@
-/* Caffe's layer types and what each reads from its parameter message. What cannot change a result is known and passed
- * over; every other field is refused with its place. */
+/* Table of Caffe's layer types with the fields of their parameter messages. Fields that cannot change a result are
+ * ignored; unknown fields are refused with their place. */
 #include "engine/model/prototxt_parts.h"
 
 #include <string.h>
 
 #include "engine/model/layer.h"
 
-enum { PASSED_OVER_MAX = 15 };
+enum { IGNORED_MAX = 15 };
 
-/* What fields are read into. */
+/* Values of the fields of a message. */
 struct values {
 	union psd_layer_settings settings;
-	unsigned choice;  /* by name or number, for `finish` */
-	unsigned checked; /* a value that only one setting of is accepted, or all mean the same */
+	unsigned choice;  /* argument of `finish` */
+	unsigned checked; /* not used: only one value is allowed, or all mean the same; so are the next two */
 	bool is_checked;
-	double power;
+	double number;
 };
 
 static const struct psd_key no_field = {.name = NULL};
 
-/* The graph has channels as its only mixing axis. */
-#define AXIS(key) PSD_COUNT_KEY(key, struct values, checked, 1, false)
-#define CHOICE(key, member, choices)                                                                                   \
-	{                                                                                                              \
-		.name = key, .type = PSD_KEY_CHOICE, .offset = offsetof(struct values, member), .names = choices       \
-	}
+/* In the graph, axis 1 is the channels. */
+#define AXIS(key)			 PSD_COUNT_KEY(key, struct values, checked, 1, false)
+#define CHOICE(key, member, choices)	 PSD_CHOICE_KEY(key, struct values, member, choices)
 #define NUMBER(key, member, least, most) PSD_NUMBER_KEY(key, struct values, settings.member, least, most)
 #define FLAG(key, member)		 PSD_FLAG_KEY(key, struct values, settings.member)
 
-/* In capitals or as numbers (caffe.proto), at the place of both. */
+/* Names and numbers of caffe.proto: the position of a number modulo their count is that of its name. */
 static const char *const methods[] = {"MAX", "AVE", "0", "1", NULL};
 static const char *const roundings[] = {"CEIL", "FLOOR", "0", "1", NULL};
 static const char *const ceilings[] = {[PSD_POOL_UP] = "true", [PSD_POOL_DOWN] = "false", NULL};
@@ -36,7 +33,7 @@ static const char *const floors[] = {[PSD_POOL_UP] = "false", [PSD_POOL_DOWN] = 
 static const char *const operations[] = {"PROD", "SUM", "MAX", "0", "1", "2", NULL};
 static const char *const bn_modes[] = {"LEARN", "INFERENCE", "0", "1", NULL};
 static const char *const regions[] = {"ACROSS_CHANNELS", "WITHIN_CHANNEL", "0", "1", NULL};
-/* All labels count, so that these are the same. */
+/* All labels count, so that these mean the same. */
 static const char *const normalizations[] = {"VALID", "FULL", "BATCH_SIZE", "0", "1", "2", NULL};
 static const char *const only_true[] = {"true", NULL};
 static const char *const only_training[] = {"TRAIN", "0", NULL};
@@ -84,10 +81,10 @@ static const struct psd_key shuffle_fields[] = {
 	{.name = NULL},
 };
 
-/* Nothing is added or cut at the edges. */
+/* Padding and cropping are not supported. */
 static const struct psd_key interp_fields[] = {
-	PSD_NUMBER_KEY("pad_beg", struct values, power, 0, 0),
-	PSD_NUMBER_KEY("pad_end", struct values, power, 0, 0),
+	PSD_NUMBER_KEY("pad_beg", struct values, number, 0, 0),
+	PSD_NUMBER_KEY("pad_end", struct values, number, 0, 0),
 	{.name = NULL},
 };
 
@@ -125,7 +122,7 @@ static const struct psd_key scale_fields[] = {
 	{.name = "axis",
 	 .type = PSD_KEY_UNSIGNED,
 	 .offset = offsetof(struct values, choice),
-	 .highest = 1}, /* 0: with a second bottom */
+	 .highest = 1}, /* 0 if there is a second bottom */
 	AXIS("num_axes"),
 	{.name = NULL},
 };
@@ -133,26 +130,27 @@ static const struct psd_key scale_fields[] = {
 static const struct psd_key bias_fields[] = {AXIS("axis"), AXIS("num_axes"), {.name = NULL}};
 static const struct psd_key loss_fields[] = {
 	CHOICE("normalization", checked, normalizations),
-	PSD_FLAG_KEY("normalize", struct values, is_checked), /* by places too, or samples: there is one of each */
+	PSD_FLAG_KEY("normalize", struct values, is_checked), /* divides by samples, or by positions too */
 	{.name = NULL},
 };
 
-/* One of Caffe's types: its names in caffe.proto (LayerParameter's, and V1LayerParameter's or NULL), its parameter
- * message, caffe.proto's defaults. */
+/* A layer type. Names and defaults are those of caffe.proto; old_name: in V1LayerParameter, or NULL. */
 struct psd_caffe_type {
 	const char *name, *old_name;
 	const struct psd_layer_kind *kind;
-	const char *message; /* NULL: it has none */
+	const char *message; /* name of the parameter message; NULL: none */
 	const struct psd_key *fields;
 	bool needs_message;
-	unsigned first_blob;   /* that is a tensor: statistics are before it */
-	bool has_blobs_behind; /* statistics are behind the tensors */
-	const char *fillers[PSD_LAYER_TENSORS_MAX], *other_fillers[PSD_LAYER_TENSORS_MAX]; /* the same in a fork */
-	const char *also;			      /* a second message, about an axis */
-	const char *passed_over[PASSED_OVER_MAX + 1]; /* or read elsewhere */
-	psd_caffe_finish_fn *finish;
-	psd_caffe_build_fn build; /* NULL: one layer as it is read */
-	bool takes_folds;	  /* blobs of five dimensions */
+	unsigned first_blob;  /* number of statistics before the tensors */
+	bool has_blobs_after; /* there are statistics after the tensors */
+	const char *fillers[PSD_LAYER_TENSORS_MAX],
+		*other_fillers[PSD_LAYER_TENSORS_MAX]; /* names, and a fork's names */
+	const char *also;			       /* name of a second message, with an axis */
+	const char *ignored[IGNORED_MAX + 1];	       /* fields that are ignored, or that `finish` and `build` read */
+	psd_caffe_finish_fn *finish;		       /* NULL: the fields are enough */
+	psd_caffe_build_fn *build;		       /* NULL: one layer of that kind */
+	unsigned n_bottoms;			       /* 0: the kind decides */
+	bool takes_5d;				       /* bottoms may have five dimensions */
 	union psd_layer_settings defaults;
 	unsigned default_choice;
 };
@@ -162,7 +160,7 @@ struct psd_caffe_type {
 #define CONVOLUTION(kind)                                                                                              \
 	&psd_layer_##kind, "convolution_param", conv_fields,                                                           \
 		.needs_message = true, .fillers = {FILLERS},                                                           \
-		.passed_over = {WINDOW, FILLERS, "dilation", "engine", "force_nd_im2col"},                             \
+		.ignored = {WINDOW, FILLERS, "dilation", "engine", "force_nd_im2col"},                                 \
 		.defaults.conv = {.window = PSD_WINDOW_DEFAULT, .groups = 1, .has_bias = true}
 
 static const struct psd_caffe_type layer_types[] = {
@@ -171,80 +169,81 @@ static const struct psd_caffe_type layer_types[] = {
 	{"DepthwiseConvolution", NULL, CONVOLUTION(conv), .finish = psd_caffe_finish_depthwise},
 	{"Deconvolution", "DECONVOLUTION", CONVOLUTION(deconv), .finish = psd_caffe_finish_conv},
 	{"Pooling", "POOLING", &psd_layer_pool, "pooling_param", pool_fields, .needs_message = true,
-	 .passed_over = {WINDOW, "global_pooling", "engine"}, .defaults.pool = {.window = PSD_WINDOW_DEFAULT},
+	 .ignored = {WINDOW, "global_pooling", "engine"}, .defaults.pool = {.window = PSD_WINDOW_DEFAULT},
 	 .finish = psd_caffe_finish_pool},
 	{"SPP", NULL, &psd_layer_concat, "spp_param", spp_fields, .needs_message = true,
-	 .passed_over = {"pyramid_height", "engine"}, .finish = psd_caffe_finish_spp, .build = psd_caffe_build_pyramid},
-	{"LRN", "LRN", &psd_layer_lrn, "lrn_param", lrn_fields, .passed_over = {"engine"},
-	 .finish = psd_caffe_finish_lrn, .defaults.lrn = {.size = 5, .alpha = 1, .beta = 0.75, .k = 1}},
-	{"ReLU", "RELU", &psd_layer_relu, "relu_param", relu_fields, .passed_over = {"engine"}},
-	{"ReLU6", NULL, &psd_layer_clip, "relu6_param", clip_fields, .passed_over = {"engine"},
+	 .ignored = {"pyramid_height", "engine"}, .finish = psd_caffe_finish_spp, .build = psd_caffe_build_pyramid,
+	 .n_bottoms = 1},
+	{"LRN", "LRN", &psd_layer_lrn, "lrn_param", lrn_fields, .ignored = {"engine"}, .finish = psd_caffe_finish_lrn,
+	 .defaults.lrn = {.size = 5, .alpha = 1, .beta = 0.75, .k = 1}},
+	{"ReLU", "RELU", &psd_layer_relu, "relu_param", relu_fields, .ignored = {"engine"}},
+	{"ReLU6", NULL, &psd_layer_clip, "relu6_param", clip_fields, .ignored = {"engine"},
 	 .defaults.linear = {.factor = 6}},
-	{"Clip", NULL, &psd_layer_clip, "clip_param", .passed_over = {"min", "max"}, .needs_message = true,
-	 .build = psd_caffe_build_clip},
-	{"Swish", NULL, &psd_layer_multiply, "swish_param", .passed_over = {"beta", "engine"},
-	 .build = psd_caffe_build_swish},
-	{"PReLU", NULL, &psd_layer_prelu, "prelu_param", prelu_fields, .fillers = {"filler"},
-	 .passed_over = {"filler"}},
+	{"Clip", NULL, &psd_layer_clip, "clip_param", .ignored = {"min", "max"}, .needs_message = true,
+	 .build = psd_caffe_build_clip, .n_bottoms = 1},
+	{"Swish", NULL, &psd_layer_multiply, "swish_param", .ignored = {"beta", "engine"},
+	 .build = psd_caffe_build_swish, .n_bottoms = 1},
+	{"PReLU", NULL, &psd_layer_prelu, "prelu_param", prelu_fields, .fillers = {"filler"}, .ignored = {"filler"}},
 	{"ELU", NULL, &psd_layer_elu, "elu_param", elu_fields, .defaults.slope = {.slope = 1}},
-	{"Sigmoid", "SIGMOID", &psd_layer_sigmoid, "sigmoid_param", .passed_over = {"engine"}},
-	{"TanH", "TANH", &psd_layer_tanh, "tanh_param", .passed_over = {"engine"}},
+	{"Sigmoid", "SIGMOID", &psd_layer_sigmoid, "sigmoid_param", .ignored = {"engine"}},
+	{"TanH", "TANH", &psd_layer_tanh, "tanh_param", .ignored = {"engine"}},
 	{"BNLL", "BNLL", &psd_layer_softplus, .message = NULL},
 	{"AbsVal", "ABSVAL", &psd_layer_abs, .message = NULL},
-	{"Power", "POWER", &psd_layer_power, "power_param", .passed_over = {"scale", "shift", "power"},
-	 .build = psd_caffe_build_power},
-	{"Exp", "EXP", &psd_layer_exp, "exp_param", .passed_over = {"base", "scale", "shift"},
-	 .build = psd_caffe_build_exp},
-	{"Log", NULL, &psd_layer_log, "log_param", .passed_over = {"base", "scale", "shift"},
-	 .build = psd_caffe_build_log},
-	{"HSigmoid", NULL, &psd_layer_linear, .build = psd_caffe_build_hard_sigmoid},
-	{"HSwish", NULL, &psd_layer_multiply, .build = psd_caffe_build_hard_swish},
-	{"HardSwish", NULL, &psd_layer_multiply, .build = psd_caffe_build_hard_swish},
-	{"Mish", NULL, &psd_layer_multiply, .build = psd_caffe_build_mish},
+	{"Power", "POWER", &psd_layer_power, "power_param", .ignored = {"scale", "shift", "power"},
+	 .build = psd_caffe_build_power, .n_bottoms = 1},
+	{"Exp", "EXP", &psd_layer_exp, "exp_param", .ignored = {"base", "scale", "shift"}, .build = psd_caffe_build_exp,
+	 .n_bottoms = 1},
+	{"Log", NULL, &psd_layer_log, "log_param", .ignored = {"base", "scale", "shift"}, .build = psd_caffe_build_log,
+	 .n_bottoms = 1},
+	{"HSigmoid", NULL, &psd_layer_linear, .build = psd_caffe_build_hard_sigmoid, .n_bottoms = 1},
+	{"HSwish", NULL, &psd_layer_multiply, .build = psd_caffe_build_hard_swish, .n_bottoms = 1},
+	{"HardSwish", NULL, &psd_layer_multiply, .build = psd_caffe_build_hard_swish, .n_bottoms = 1},
+	{"Mish", NULL, &psd_layer_multiply, .build = psd_caffe_build_mish, .n_bottoms = 1},
 	{"Dropout", "DROPOUT", &psd_layer_dropout, "dropout_param", dropout_fields, .defaults.dropout = {.ratio = 0.5}},
 	{"InnerProduct", "INNER_PRODUCT", &psd_layer_inner_product, "inner_product_param", inner_product_fields,
-	 .needs_message = true, .fillers = {FILLERS}, .passed_over = {FILLERS, "transpose", "engine"},
+	 .needs_message = true, .fillers = {FILLERS}, .ignored = {FILLERS, "transpose", "engine"},
 	 .defaults.inner_product = {.has_bias = true}},
 	{"Concat", "CONCAT", &psd_layer_concat, "concat_param", concat_fields, .needs_message = false},
-	{"Slice", "SLICE", &psd_layer_slice, "slice_param", slice_fields, .passed_over = {"slice_point"},
-	 .build = psd_caffe_build_slices},
-	{"Split", "SPLIT", NULL, .build = psd_caffe_build_split, .takes_folds = true},
+	{"Slice", "SLICE", &psd_layer_slice, "slice_param", slice_fields, .ignored = {"slice_point"},
+	 .build = psd_caffe_build_slices, .n_bottoms = 1},
+	{"Split", "SPLIT", NULL, .build = psd_caffe_build_split, .n_bottoms = 1, .takes_5d = true},
 	{"Eltwise", "ELTWISE", &psd_layer_add, "eltwise_param", eltwise_fields,
-	 .passed_over = {"coeff", "stable_prod_grad"}, .finish = psd_caffe_finish_eltwise,
-	 .build = psd_caffe_build_eltwise, .default_choice = 1},
-	{"Axpy", NULL, &psd_layer_add, .build = psd_caffe_build_axpy},
+	 .ignored = {"coeff", "stable_prod_grad"}, .finish = psd_caffe_finish_eltwise, .build = psd_caffe_build_eltwise,
+	 .default_choice = 1},
+	{"Axpy", NULL, &psd_layer_add, .build = psd_caffe_build_axpy, .n_bottoms = 3},
 	{"BatchNorm", NULL, &psd_layer_batch_norm, "batch_norm_param", batch_norm_fields, .first_blob = 3,
-	 .fillers = {"scale_filler", "bias_filler"}, .passed_over = {"scale_filler", "bias_filler", "engine"},
+	 .fillers = {"scale_filler", "bias_filler"}, .ignored = {"scale_filler", "bias_filler", "engine"},
 	 .finish = psd_caffe_finish_batch_norm,
 	 .defaults.affine = {.epsilon = 1e-5, .kept_ratio = 0.999, .is_average = true}},
 	{"BN", NULL, &psd_layer_batch_norm, "bn_param", bn_fields, .fillers = {"slope_filler", "bias_filler"},
 	 .other_fillers = {"scale_filler", "shift_filler"},
-	 .passed_over = {"slope_filler", "bias_filler", "scale_filler", "shift_filler", "frozen", "engine"},
-	 .has_blobs_behind = true, .finish = psd_caffe_finish_bn,
+	 .ignored = {"slope_filler", "bias_filler", "scale_filler", "shift_filler", "frozen", "engine"},
+	 .has_blobs_after = true, .finish = psd_caffe_finish_bn,
 	 .defaults.affine = {.has_scale = true, .has_shift = true, .epsilon = 1e-9, .kept_ratio = 0.9}},
 	{"Scale", NULL, &psd_layer_scale, "scale_param", scale_fields, .fillers = {"filler", "bias_filler"},
-	 .passed_over = {"filler", "bias_filler"}, .finish = psd_caffe_finish_scale, .build = psd_caffe_build_scale,
+	 .ignored = {"filler", "bias_filler"}, .finish = psd_caffe_finish_scale, .build = psd_caffe_build_scale,
 	 .defaults.affine = {.has_scale = true}, .default_choice = 1},
-	{"Bias", NULL, &psd_layer_scale, "bias_param", bias_fields, .fillers = {"filler"}, .passed_over = {"filler"},
+	{"Bias", NULL, &psd_layer_scale, "bias_param", bias_fields, .fillers = {"filler"}, .ignored = {"filler"},
 	 .defaults.affine = {.has_shift = true}},
 	{"Normalize", NULL, &psd_layer_scale, "norm_param", .fillers = {"scale_filler"},
-	 .passed_over = {"across_spatial", "channel_shared", "eps", "scale_filler"},
-	 .build = psd_caffe_build_normalize},
-	{"Flatten", "FLATTEN", &psd_layer_reshape, "flatten_param", .passed_over = {"axis", "end_axis"},
-	 .build = psd_caffe_build_flat, .takes_folds = true},
-	{"Reshape", NULL, &psd_layer_reshape, "reshape_param", .passed_over = {"shape", "axis", "num_axes"},
-	 .needs_message = true, .build = psd_caffe_build_shape, .takes_folds = true},
-	{"Tile", NULL, &psd_layer_concat, "tile_param", .passed_over = {"axis", "tiles"}, .needs_message = true,
-	 .build = psd_caffe_build_tile},
-	{"Reduction", NULL, &psd_layer_global_pool, "reduction_param", .passed_over = {"axis", "operation", "coeff"},
-	 .needs_message = true, .build = psd_caffe_build_reduction},
-	{"Permute", NULL, &psd_layer_permute, "permute_param", .passed_over = {"order"}, .needs_message = true,
-	 .build = psd_caffe_build_order, .takes_folds = true},
+	 .ignored = {"across_spatial", "channel_shared", "eps", "scale_filler"}, .build = psd_caffe_build_normalize,
+	 .n_bottoms = 1},
+	{"Flatten", "FLATTEN", &psd_layer_reshape, "flatten_param", .ignored = {"axis", "end_axis"},
+	 .build = psd_caffe_build_flatten, .n_bottoms = 1, .takes_5d = true},
+	{"Reshape", NULL, &psd_layer_reshape, "reshape_param", .ignored = {"shape", "axis", "num_axes"},
+	 .needs_message = true, .build = psd_caffe_build_reshape, .n_bottoms = 1, .takes_5d = true},
+	{"Tile", NULL, &psd_layer_concat, "tile_param", .ignored = {"axis", "tiles"}, .needs_message = true,
+	 .build = psd_caffe_build_tile, .n_bottoms = 1},
+	{"Reduction", NULL, &psd_layer_global_pool, "reduction_param", .ignored = {"axis", "operation", "coeff"},
+	 .needs_message = true, .build = psd_caffe_build_reduction, .n_bottoms = 1},
+	{"Permute", NULL, &psd_layer_permute, "permute_param", .ignored = {"order"}, .needs_message = true,
+	 .build = psd_caffe_build_permute, .n_bottoms = 1, .takes_5d = true},
 	{"Interp", NULL, &psd_layer_resize, "interp_param", interp_fields, .needs_message = true,
-	 .passed_over = {"height", "width", "zoom_factor", "shrink_factor"}, .build = psd_caffe_build_interp},
+	 .ignored = {"height", "width", "zoom_factor", "shrink_factor"}, .build = psd_caffe_build_interp,
+	 .n_bottoms = 1},
 	{"ShuffleChannel", NULL, &psd_layer_shuffle, "shuffle_channel_param", shuffle_fields, .needs_message = true},
 	{"SoftmaxWithLoss", "SOFTMAX_LOSS", &psd_layer_softmax_loss, "loss_param", loss_fields, .also = "softmax_param",
-	 .passed_over = {"ignore_label"}, .build = psd_caffe_build_loss, .defaults.loss = {.weight = 1}},
+	 .ignored = {"ignore_label"}, .build = psd_caffe_build_loss, .defaults.loss = {.weight = 1}},
 	{"Softmax", "SOFTMAX", &psd_layer_softmax, .also = "softmax_param"},
 };
 
@@ -262,9 +261,9 @@ bool psd_caffe_is_loss(const struct psd_caffe_type *type)
 	return type->kind && type->kind->is_loss;
 }
 
-/* Refuses a field that is there twice and read. */
+/* Reads the fields of a message into values. PSD_EINVAL if one of them occurs twice. */
 static enum psd_status read_message(struct values *values, const struct psd_node *layer, const char *name,
-				    const struct psd_key *fields, const char *const passed_over[],
+				    const struct psd_key *fields, const char *const ignored[],
 				    const struct psd_node **message, struct psd_error *err)
 {
 	const struct psd_node *field;
@@ -274,10 +273,10 @@ static enum psd_status read_message(struct values *values, const struct psd_node
 		status = psd_caffe_single(*message, row->name, &field, err);
 	if (status || !*message)
 		return status;
-	return psd_layer_read_keys(values, *message, name, passed_over, fields ? fields : &no_field, err);
+	return psd_layer_read_keys(values, *message, name, ignored, fields ? fields : &no_field, err);
 }
 
-/* A layer's own fields; what is read of the message has a row in its type. */
+/* Checks the layer's own fields, outside of its message. */
 static enum psd_status check_layer(const struct psd_node *layer, const struct psd_caffe_type *type,
 				   struct psd_layer_spec *spec, struct psd_error *err)
 {
@@ -301,9 +300,9 @@ static enum psd_status check_layer(const struct psd_node *layer, const struct ps
 	bool has_weight = false;
 
 	for (const struct psd_node *field = layer->first; field && !status; field = field->next) {
-		unsigned stays;
+		unsigned choice;
 
-		if (!strcmp(field->key, "loss_weight")) { /* a weight for each top; the first is the loss */
+		if (!strcmp(field->key, "loss_weight")) { /* a weight for each top, the first of which is the loss */
 			const bool is_of_loss = psd_caffe_is_loss(type) && !has_weight;
 			double weight;
 
@@ -312,9 +311,9 @@ static enum psd_status check_layer(const struct psd_node *layer, const struct ps
 				spec->settings.loss.weight = weight;
 			has_weight = true;
 		} else if (!strcmp(field->key, "propagate_down"))
-			status = psd_node_choice(field, only_true, &stays, err);
+			status = psd_node_choice(field, only_true, &choice, err);
 		else if (!strcmp(field->key, "phase"))
-			status = psd_node_choice(field, only_training, &stays, err);
+			status = psd_node_choice(field, only_training, &choice, err);
 	}
 	return status;
 }
@@ -326,7 +325,7 @@ enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const stru
 	struct values values = {.settings = type->defaults, .choice = type->default_choice};
 	const struct psd_node *message = NULL, *also = NULL;
 	enum psd_status status =
-		read_message(&values, layer, type->message, type->fields, type->passed_over, &message, err);
+		read_message(&values, layer, type->message, type->fields, type->ignored, &message, err);
 
 	if (!status && !message && type->needs_message)
 		status = psd_caffe_missing(layer, spec, type->message, err);
@@ -341,25 +340,28 @@ enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const stru
 	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && type->other_fillers[i] && !status; i++)
 		status = psd_caffe_read_filler(message, type->other_fillers[i], &spec->tensors[i], err);
 	if (!status)
-		status = psd_caffe_read_ratios(layer, type->first_blob, type->has_blobs_behind, spec->tensors, err);
+		status = psd_caffe_read_ratios(layer, type->first_blob, type->has_blobs_after, spec->tensors, err);
 	return status || !type->finish ? status : type->finish(message, spec, values.choice, err);
 }
 
 enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,
-				struct psd_caffe_part *part, struct psd_error *err)
+				struct psd_caffe_draft *draft, struct psd_error *err)
 {
 	const bool makes_one = type->build != psd_caffe_build_split && type->build != psd_caffe_build_slices;
 
-	if (part->n_tops > 1 && makes_one && !psd_caffe_is_loss(type))
-		return psd_error_set(err, PSD_EINVAL, part->spec->at, "layer '%.80s' (%s) has %u tops, must be 1",
-				     part->spec->name, type->name, part->n_tops);
-	for (unsigned i = 0; i < part->spec->n_inputs && !type->takes_folds; i++)
-		if (psd_caffe_is_folded(part->folds, part->spec->inputs[i]))
-			return psd_error_set(err, PSD_EINVAL, part->spec->at,
+	if (draft->n_tops > 1 && makes_one && !psd_caffe_is_loss(type))
+		return psd_error_set(err, PSD_EINVAL, draft->spec->at, "layer '%.80s' (%s) has %u tops, must be 1",
+				     draft->spec->name, type->name, draft->n_tops);
+	for (unsigned i = 0; i < draft->spec->n_inputs && !type->takes_5d; i++)
+		if (psd_caffe_is_5d(draft->blobs_5d, draft->spec->inputs[i]))
+			return psd_error_set(err, PSD_EINVAL, draft->spec->at,
 					     "layer '%.80s' (%s) reads a blob of 5 dimensions, which only Reshape, "
-					     "Permute, Flatten and Split do",
-					     part->spec->name, type->name);
+					     "Permute, Flatten and Split can",
+					     draft->spec->name, type->name);
+	if (type->n_bottoms && draft->spec->n_inputs != type->n_bottoms)
+		return psd_error_set(err, PSD_EINVAL, draft->spec->at, "layer '%.80s' has %u bottoms, must be %u",
+				     draft->spec->name, draft->spec->n_inputs, type->n_bottoms);
 	if (type->message)
-		part->message = psd_node_child(layer, type->message);
-	return type->build ? type->build(part, err) : psd_caffe_build_one(part, err);
+		draft->message = psd_node_child(layer, type->message);
+	return type->build ? type->build(draft, err) : psd_caffe_build_one(draft, err);
 }

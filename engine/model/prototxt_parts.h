@@ -1,5 +1,5 @@
-/* What the parts of the Caffe reader share: fields, tensors, layer types, input sizes. Private to prototxt*.c. Every
- * function returns PSD_EINVAL with the place of the field it complains about. */
+/* Internals that the files of the Caffe reader share. Functions return PSD_EINVAL with the place of the field that they
+ * refuse. */
 #ifndef PSD_PROTOTXT_PARTS_H
 #define PSD_PROTOTXT_PARTS_H
 
@@ -13,142 +13,127 @@
 
 /* ---- fields (prototxt_fields.c) ---- */
 
-/* The field, or NULL in *field when absent (also when message is NULL); twice is an error. */
+/* Finds a field; *field is NULL if it or the message is absent. PSD_EINVAL if it occurs twice. */
 enum psd_status psd_caffe_single(const struct psd_node *message, const char *key, const struct psd_node **field,
 				 struct psd_error *err) PSD_MUST_CHECK;
-/* These leave their outputs alone when the field is absent. */
+/* The read functions leave their outputs unchanged if the field is absent. */
 enum psd_status psd_caffe_read_count(const struct psd_node *message, const char *key, uint32_t lowest, uint32_t highest,
 				     uint32_t *count, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_read_flag(const struct psd_node *message, const char *key, bool *flag,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* "kernel_size: 3", the same twice for height and width, or "kernel_h: 1 kernel_w: 7". */
+/* Reads "kernel_size: 3", the same twice for height and width, or "kernel_h: 1 kernel_w: 7". */
 enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *both_key, const char *height_key,
 				    const char *width_key, uint32_t lowest, struct psd_sides *sides,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Always PSD_EINVAL: the layer has no such field. */
-enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_layer_spec *spec, const char *key,
-				  struct psd_error *err) PSD_MUST_CHECK;
-
-/* Up to `most` numbers of the repeated field `key`; one more is refused, as is one out of lowest..highest. */
+/* Appends the numbers of a repeated field to numbers[*n_numbers]. PSD_EINVAL if there are more than `most`, or one is
+ * not in lowest..highest. */
 enum psd_status psd_caffe_read_numbers(const struct psd_node *message, const char *key, double lowest, double highest,
 				       double numbers[], unsigned most, unsigned *n_numbers, bool is_whole,
 				       struct psd_error *err) PSD_MUST_CHECK;
+/* Returns PSD_EINVAL: the layer lacks that field. */
+enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_layer_spec *spec, const char *key,
+				  struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- tensors (prototxt_tensors.c) ---- */
 
-/* The message's filler of that name, if it is there. */
+/* Reads the message's filler of that name, if there is one. */
 enum psd_status psd_caffe_read_filler(const struct psd_node *message, const char *key, struct psd_tensor_spec *tensor,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* lr_mult and decay_mult of a layer's blobs, in both syntaxes; those before first_blob and those behind the tensors,
- * if there may be any, are statistics, which do not learn; where their decay_mult is 0 nothing would move them. */
-enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob, bool has_blobs_behind,
+/* Reads lr_mult and decay_mult of a layer's blobs, in both syntaxes. Blobs before first_blob are statistics, as are
+ * those after the tensors if has_blobs_after. Statistics do not learn: one of their two factors must be 0. */
+enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob, bool has_blobs_after,
 				      struct psd_tensor_spec tensors[PSD_LAYER_TENSORS_MAX],
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Sets spec->owner where blobs have names that another layer has given before. PSD_EINVAL where that holds for some of
- * them alone. */
+/* Sets spec->owner if the blobs have names of an earlier layer's blobs. PSD_EINVAL if only some of them have. */
 enum psd_status psd_caffe_find_owner(const struct psd_node *layer, const struct psd_graph *graph,
 				     const struct psd_names *names, struct psd_layer_spec *spec,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Remembers the names of the blobs of a layer that has become the graph's of that number. False: out of memory. */
+/* Stores the blob names of a layer; number: its number in the graph. False: out of memory. */
 bool psd_caffe_put_names(const struct psd_node *layer, unsigned number, struct psd_names *names);
 
 /* ---- layer types (prototxt_layers.c) ---- */
 
 struct psd_caffe_type;
 
-/* Blobs of five dimensions, which Reshape and Permute mix groups of channels by: the graph has their last two as one.
- */
-#define PSD_CAFFE_SIDES_MAX 4 /* beside the batch */
-struct psd_caffe_fold {
+/* Reshape and Permute make blobs of five dimensions, to exchange groups of channels. The graph has three beside the
+ * batch: the last two become one. The list holds the dimensions of these blobs. */
+#define PSD_CAFFE_SIDES_MAX 4 /* dimensions beside the batch */
+struct psd_caffe_blob_5d {
 	unsigned layer;
 	uint32_t sides[PSD_CAFFE_SIDES_MAX];
 };
-struct psd_caffe_folds {
-	struct psd_caffe_fold *all; /* whoever reads a file frees it */
+struct psd_caffe_blobs_5d {
+	struct psd_caffe_blob_5d *all; /* freed at the end of the file */
 	unsigned n;
 };
 
-/* A layer whose settings and bottoms are read, on its way into the graph. */
-struct psd_caffe_part {
+/* A layer that is being built: its settings and bottoms are known. */
+struct psd_caffe_draft {
 	struct psd_graph_build *build;
 	struct psd_layer_spec *spec;
-	struct psd_caffe_folds *folds;
-	const struct psd_node *message; /* its parameters; NULL: none */
+	struct psd_caffe_blobs_5d *blobs_5d;
+	const struct psd_node *message; /* parameter message; NULL if absent */
 	unsigned n_tops;
-	unsigned result;  /* the layer that makes its first top */
-	bool is_one_each; /* the next top is made by the next layer; else all by this one */
+	unsigned result;  /* number of the layer whose output is the first top */
+	bool is_one_each; /* each further top is the output of the next layer; otherwise all tops are the same */
 };
 
-typedef enum psd_status (*psd_caffe_build_fn)(struct psd_caffe_part *part, struct psd_error *err);
+/* Adds the layers of the graph that the Caffe layer needs, and sets draft->result. */
+typedef enum psd_status psd_caffe_build_fn(struct psd_caffe_draft *draft, struct psd_error *err);
 
-/* NULL when there is none. */
-const struct psd_caffe_type *psd_caffe_find_type(const char *type);
-bool psd_caffe_is_loss(const struct psd_caffe_type *type);
-/* Sets spec->kind, settings and tensors, after the bottoms. */
-enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const struct psd_caffe_type *type,
-					struct psd_layer_spec *spec, struct psd_error *err) PSD_MUST_CHECK;
-/* Adds the layers that it stands for and sets part->result. */
-enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,
-				struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- fields that mean something together (prototxt_finish.c) ---- */
-
-/* Of a layer whose other fields are read: fills the rest of spec. choice: a value by name or number that the type
- * reads, its default where it has none. message: the type's, or NULL. PSD_EINVAL. */
+/* Sets fields of spec that depend on several fields of the message (NULL if absent), which are read already. choice:
+ * position of the value of the type's CHOICE field, or the type's default. PSD_EINVAL. */
 typedef enum psd_status psd_caffe_finish_fn(const struct psd_node *message, struct psd_layer_spec *spec,
 					    unsigned choice, struct psd_error *err);
 
-psd_caffe_finish_fn psd_caffe_finish_conv, psd_caffe_finish_depthwise, psd_caffe_finish_pool, psd_caffe_finish_spp,
-	psd_caffe_finish_lrn, psd_caffe_finish_batch_norm, psd_caffe_finish_bn, psd_caffe_finish_scale,
-	psd_caffe_finish_eltwise;
+/* NULL if the type is unknown. */
+const struct psd_caffe_type *psd_caffe_find_type(const char *type);
+bool psd_caffe_is_loss(const struct psd_caffe_type *type);
+/* Sets kind, settings and tensors of spec; its bottoms are read. */
+enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const struct psd_caffe_type *type,
+					struct psd_layer_spec *spec, struct psd_error *err) PSD_MUST_CHECK;
+/* Calls the type's build function. */
+enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,
+				struct psd_caffe_draft *draft, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- layers that stand for others (prototxt_build.c) ---- */
+/* ---- rows of the table of types ---- */
 
-/* Adds a layer beside it, of one or two inputs. */
-enum psd_status psd_caffe_add_other(const struct psd_caffe_part *part, const char *what, unsigned i,
+/* prototxt_finish.c */
+PSD_MUST_CHECK psd_caffe_finish_fn psd_caffe_finish_conv, psd_caffe_finish_depthwise, psd_caffe_finish_pool,
+	psd_caffe_finish_spp, psd_caffe_finish_lrn, psd_caffe_finish_batch_norm, psd_caffe_finish_bn,
+	psd_caffe_finish_scale, psd_caffe_finish_eltwise;
+/* prototxt_build.c */
+PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_one, psd_caffe_build_split, psd_caffe_build_slices,
+	psd_caffe_build_eltwise, psd_caffe_build_axpy, psd_caffe_build_scale, psd_caffe_build_pyramid,
+	psd_caffe_build_loss;
+/* prototxt_functions.c */
+PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_clip, psd_caffe_build_power, psd_caffe_build_exp, psd_caffe_build_log,
+	psd_caffe_build_hard_sigmoid, psd_caffe_build_hard_swish, psd_caffe_build_swish, psd_caffe_build_mish;
+/* prototxt_normalize.c */
+PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_normalize;
+/* prototxt_shapes.c */
+PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_interp, psd_caffe_build_flatten, psd_caffe_build_reshape,
+	psd_caffe_build_tile, psd_caffe_build_reduction, psd_caffe_build_permute;
+bool psd_caffe_is_5d(const struct psd_caffe_blobs_5d *blobs_5d, unsigned layer);
+
+/* ---- helpers of build functions (prototxt_build.c) ---- */
+
+/* Adds a further layer of one or two inputs, named after the draft, suffix and i. settings: NULL for the kind's. */
+enum psd_status psd_caffe_add_other(const struct psd_caffe_draft *draft, const char *suffix, unsigned i,
 				    const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
 				    unsigned left, unsigned right, unsigned *number,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Of the first bottom. */
-struct psd_shape psd_caffe_shape_of(const struct psd_caffe_part *part);
-enum psd_status psd_caffe_check_bottoms(const struct psd_caffe_part *part, unsigned wanted,
-					struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_one(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_split(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_slices(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_eltwise(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_axpy(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_scale(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_pyramid(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_loss(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- functions of an element (prototxt_functions.c) ---- */
-
-enum psd_status psd_caffe_build_clip(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_power(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_exp(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_log(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_hard_sigmoid(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_hard_swish(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_swish(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_mish(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-
-/* (prototxt_normalize.c) */
-enum psd_status psd_caffe_build_normalize(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- shapes (prototxt_shapes.c) ---- */
-
-bool psd_caffe_is_folded(const struct psd_caffe_folds *folds, unsigned layer);
-enum psd_status psd_caffe_build_interp(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_tile(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_reduction(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_order(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+/* Adds a further layer whose only input is *layer, and sets *layer to its number. */
+enum psd_status psd_caffe_add_above(const struct psd_caffe_draft *draft, const char *suffix,
+				    const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
+				    unsigned *layer, struct psd_error *err) PSD_MUST_CHECK;
+/* Shape of the first bottom. */
+struct psd_shape psd_caffe_shape_of(const struct psd_caffe_draft *draft);
 
 /* ---- the oldest form (prototxt_v0.c) ---- */
 
-/* *root becomes a tree without layers in it, where it has some; new nodes are the arena's. PSD_EINVAL, PSD_ENOMEM. */
+/* Replaces *root by a tree in the next form if it has layers within layers; the arena owns new nodes. PSD_EINVAL,
+ * PSD_ENOMEM. */
 enum psd_status psd_caffe_upgrade(const struct psd_node **root, struct psd_arena *arena,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
@@ -157,22 +142,22 @@ enum psd_status psd_caffe_upgrade(const struct psd_node **root, struct psd_arena
 struct psd_caffe_data_type {
 	const char *name;
 	const char *old_name;
-	const char *message; /* its parameters */
-	bool gives_size;     /* says it itself; otherwise images are cut or scaled to it */
+	const char *message; /* name of the parameter message */
+	bool has_size;	     /* the message has the size; otherwise images are cropped or scaled to it */
 };
 
-/* NULL when there is none. */
+/* NULL if the type is unknown. */
 const struct psd_caffe_data_type *psd_caffe_find_data_type(const char *type);
-/* Refuses fields that are none of such a layer's. What is read, and how it is changed, is the job's business. */
+/* Refuses unknown fields. Known ones may have any value: the job decides how data is read. */
 enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct psd_caffe_data_type *type,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Sets spec->settings. */
+/* Sets the shape in spec->settings. */
 enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const struct psd_caffe_data_type *type,
 					  struct psd_layer_spec *spec, struct psd_error *err) PSD_MUST_CHECK;
-/* A BlobShape of 2 or 4 dims, the first of which is the batch. */
+/* Reads a BlobShape of 2 or 4 dims, the first of which is the batch. */
 enum psd_status psd_caffe_read_shape(const struct psd_node *message, struct psd_shape *shape,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Gathers up to 5 of the repeated field `key`. */
+/* Reads up to 5 values of a repeated field. */
 enum psd_status psd_caffe_read_dims(const struct psd_node *message, const char *key, uint32_t dims[5], unsigned *n_dims,
 				    struct psd_error *err) PSD_MUST_CHECK;
 

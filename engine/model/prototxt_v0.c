@@ -1,135 +1,127 @@
-/* Caffe's oldest form, layers { layer { type: "conv" kernelsize: 3 } bottom: "data" }, as the one after it. Fields go
- * where Caffe's own upgrade_proto.cpp moves them; whatever it has no place for is refused. Nodes keep their places. */
+/* Converts Caffe's oldest form, layers { layer { type: "conv" kernelsize: 3 } bottom: "data" }, to the next one. Fields
+ * move as in Caffe's upgrade_proto.cpp; all others are refused. Nodes keep their place in the file. */
 #include "engine/model/prototxt_parts.h"
 
 #include <string.h>
 
 /* ---- names, old and new ---- */
 
-struct renamed_type {
+enum type {
+	CONV = 1 << 0,
+	INNER_PRODUCT = 1 << 1,
+	POOL = 1 << 2,
+	DROPOUT = 1 << 3,
+	LRN = 1 << 4,
+	CONCAT = 1 << 5,
+	DATA = 1 << 6,
+	HDF5_DATA = 1 << 7,
+	IMAGES = 1 << 8,
+	WINDOW_DATA = 1 << 9,
+	IMAGE_SOURCES = DATA | IMAGES | WINDOW_DATA,
+	SOURCES = IMAGE_SOURCES | HDF5_DATA,
+};
+
+static const struct type_row {
 	const char *name, *new_name;
+	enum type type; /* 0: it has no fields */
+	const char *message;
+} types[] = {
+	{"accuracy", "Accuracy", 0, NULL},
+	{"bnll", "BNLL", 0, NULL},
+	{"concat", "Concat", CONCAT, "concat_param"},
+	{"conv", "Convolution", CONV, "convolution_param"},
+	{"data", "Data", DATA, "data_param"},
+	{"dropout", "Dropout", DROPOUT, "dropout_param"},
+	{"flatten", "Flatten", 0, NULL},
+	{"hdf5_data", "HDF5Data", HDF5_DATA, "hdf5_data_param"},
+	{"images", "ImageData", IMAGES, "image_data_param"},
+	{"innerproduct", "InnerProduct", INNER_PRODUCT, "inner_product_param"},
+	{"lrn", "LRN", LRN, "lrn_param"},
+	{"pool", "Pooling", POOL, "pooling_param"},
+	{"relu", "ReLU", 0, NULL},
+	{"sigmoid", "Sigmoid", 0, NULL},
+	{"softmax", "Softmax", 0, NULL},
+	{"softmax_loss", "SoftmaxWithLoss", 0, NULL},
+	{"split", "Split", 0, NULL},
+	{"tanh", "TanH", 0, NULL},
+	{"window_data", "WindowData", WINDOW_DATA, "window_data_param"},
 };
 
-static const struct renamed_type types[] = {
-	{"accuracy", "Accuracy"},
-	{"bnll", "BNLL"},
-	{"concat", "Concat"},
-	{"conv", "Convolution"},
-	{"data", "Data"},
-	{"dropout", "Dropout"},
-	{"flatten", "Flatten"},
-	{"hdf5_data", "HDF5Data"},
-	{"images", "ImageData"},
-	{"innerproduct", "InnerProduct"},
-	{"lrn", "LRN"},
-	{"pool", "Pooling"},
-	{"relu", "ReLU"},
-	{"sigmoid", "Sigmoid"},
-	{"softmax", "Softmax"},
-	{"softmax_loss", "SoftmaxWithLoss"},
-	{"split", "Split"},
-	{"tanh", "TanH"},
-	{"window_data", "WindowData"},
+/* Fields of these types, each of which moves to `message`, or to that of the type if it is NULL. */
+static const struct field_row {
+	unsigned types; /* bits of enum type; 0: any type, the field stays beside the type */
+	const char *name, *new_name, *message;
+} fields[] = {
+	{0, "name", "name", NULL},
+	{0, "blobs_lr", "blobs_lr", NULL},
+	{0, "weight_decay", "weight_decay", NULL},
+	{CONV | INNER_PRODUCT, "num_output", "num_output", NULL},
+	{CONV | INNER_PRODUCT, "biasterm", "bias_term", NULL},
+	{CONV | INNER_PRODUCT, "weight_filler", "weight_filler", NULL},
+	{CONV | INNER_PRODUCT, "bias_filler", "bias_filler", NULL},
+	{CONV | POOL, "pad", "pad", NULL},
+	{CONV | POOL, "kernelsize", "kernel_size", NULL},
+	{CONV | POOL, "stride", "stride", NULL},
+	{CONV, "group", "group", NULL},
+	{POOL, "pool", "pool", NULL},
+	{DROPOUT, "dropout_ratio", "dropout_ratio", NULL},
+	{LRN, "local_size", "local_size", NULL},
+	{LRN, "alpha", "alpha", NULL},
+	{LRN, "beta", "beta", NULL},
+	{LRN, "k", "k", NULL},
+	{CONCAT, "concat_dim", "concat_dim", NULL},
+	{SOURCES, "source", "source", NULL},
+	{SOURCES, "batchsize", "batch_size", NULL},
+	{DATA | IMAGES, "rand_skip", "rand_skip", NULL},
+	{IMAGES, "shuffle_images", "shuffle", NULL},
+	{IMAGES, "new_height", "new_height", NULL},
+	{IMAGES, "new_width", "new_width", NULL},
+	{IMAGE_SOURCES, "scale", "scale", "transform_param"},
+	{IMAGE_SOURCES, "meanfile", "mean_file", "transform_param"},
+	{IMAGE_SOURCES, "cropsize", "crop_size", "transform_param"},
+	{IMAGE_SOURCES, "mirror", "mirror", "transform_param"},
 };
 
-/* A field of some types, and the message it is in now; of every type: one that stands beside the type. */
-struct renamed_field {
-	const char *type, *name, *message, *new_name;
-};
-
-static const struct renamed_field fields[] = {
-	{NULL, "name", NULL, "name"},
-	{NULL, "blobs_lr", NULL, "blobs_lr"},
-	{NULL, "weight_decay", NULL, "weight_decay"},
-	{"conv", "num_output", "convolution_param", "num_output"},
-	{"conv", "biasterm", "convolution_param", "bias_term"},
-	{"conv", "weight_filler", "convolution_param", "weight_filler"},
-	{"conv", "bias_filler", "convolution_param", "bias_filler"},
-	{"conv", "pad", "convolution_param", "pad"},
-	{"conv", "kernelsize", "convolution_param", "kernel_size"},
-	{"conv", "group", "convolution_param", "group"},
-	{"conv", "stride", "convolution_param", "stride"},
-	{"innerproduct", "num_output", "inner_product_param", "num_output"},
-	{"innerproduct", "biasterm", "inner_product_param", "bias_term"},
-	{"innerproduct", "weight_filler", "inner_product_param", "weight_filler"},
-	{"innerproduct", "bias_filler", "inner_product_param", "bias_filler"},
-	{"pool", "pool", "pooling_param", "pool"},
-	{"pool", "pad", "pooling_param", "pad"},
-	{"pool", "kernelsize", "pooling_param", "kernel_size"},
-	{"pool", "stride", "pooling_param", "stride"},
-	{"dropout", "dropout_ratio", "dropout_param", "dropout_ratio"},
-	{"lrn", "local_size", "lrn_param", "local_size"},
-	{"lrn", "alpha", "lrn_param", "alpha"},
-	{"lrn", "beta", "lrn_param", "beta"},
-	{"lrn", "k", "lrn_param", "k"},
-	{"concat", "concat_dim", "concat_param", "concat_dim"},
-	{"data", "source", "data_param", "source"},
-	{"data", "batchsize", "data_param", "batch_size"},
-	{"data", "rand_skip", "data_param", "rand_skip"},
-	{"data", "scale", "transform_param", "scale"},
-	{"data", "meanfile", "transform_param", "mean_file"},
-	{"data", "cropsize", "transform_param", "crop_size"},
-	{"data", "mirror", "transform_param", "mirror"},
-	{"hdf5_data", "source", "hdf5_data_param", "source"},
-	{"hdf5_data", "batchsize", "hdf5_data_param", "batch_size"},
-	{"images", "source", "image_data_param", "source"},
-	{"images", "batchsize", "image_data_param", "batch_size"},
-	{"images", "rand_skip", "image_data_param", "rand_skip"},
-	{"images", "shuffle_images", "image_data_param", "shuffle"},
-	{"images", "new_height", "image_data_param", "new_height"},
-	{"images", "new_width", "image_data_param", "new_width"},
-	{"images", "scale", "transform_param", "scale"},
-	{"images", "meanfile", "transform_param", "mean_file"},
-	{"images", "cropsize", "transform_param", "crop_size"},
-	{"images", "mirror", "transform_param", "mirror"},
-	{"window_data", "source", "window_data_param", "source"},
-	{"window_data", "batchsize", "window_data_param", "batch_size"},
-	{"window_data", "scale", "transform_param", "scale"},
-	{"window_data", "meanfile", "transform_param", "mean_file"},
-	{"window_data", "cropsize", "transform_param", "crop_size"},
-	{"window_data", "mirror", "transform_param", "mirror"},
-};
-
-static const char *new_type(const char *name)
+static const struct type_row *find_type(const char *name)
 {
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (!strcmp(name, types[i].name))
-			return types[i].new_name;
+			return &types[i];
 	return NULL;
 }
 
-static const struct renamed_field *find_field(const char *type, const char *name)
+static const struct field_row *find_field(const struct type_row *type, const char *name)
 {
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		if (!strcmp(name, fields[i].name) && (!fields[i].type || !strcmp(type, fields[i].type)))
+		if (!strcmp(name, fields[i].name) && (!fields[i].types || (type->type & fields[i].types)))
 			return &fields[i];
 	return NULL;
 }
 
 /* ---- trees ---- */
 
-enum { MESSAGES_MAX = 2 }; /* of one layer */
+enum { MESSAGES_MAX = 2 }; /* messages of a layer */
 
-/* A node that grows: its newest child is at hand. */
+/* A node under construction, with its newest child. */
 struct list {
 	struct psd_node *node, *last;
 };
 
 struct upgrade {
-	const struct psd_node *root; /* as it was read */
+	const struct psd_node *root; /* the tree in the old form */
 	struct psd_arena *arena;
 	struct psd_error *err;
 };
 
-/* The layer that is moved, and its messages. */
+/* The new layer, and its messages. */
 struct moved {
-	const char *type; /* the old one */
+	const struct type_row *type;
 	struct list layer, messages[MESSAGES_MAX];
 };
 
-/* One child more: a copy of node, whose own children are the same ones. NULL: out of memory, and *err says so. */
-static struct psd_node *hang(const struct upgrade *upgrade, struct list *list, const struct psd_node *node,
-			     const char *key)
+/* Appends a child: a copy of node with the same children. NULL: out of memory, with *err set. */
+static struct psd_node *append(const struct upgrade *upgrade, struct list *list, const struct psd_node *node,
+			       const char *key)
 {
 	struct psd_node *copy = psd_arena_take(upgrade->arena, sizeof(*copy));
 
@@ -144,32 +136,34 @@ static struct psd_node *hang(const struct upgrade *upgrade, struct list *list, c
 	return copy;
 }
 
-/* A message without fields. */
+/* Appends a message without fields. */
 static bool begin(const struct upgrade *upgrade, struct list *parent, const struct psd_node *at, const char *key,
 		  struct list *message)
 {
 	const struct psd_node empty = {.kind = PSD_NODE_MAPPING, .at = at->at, .key_at = at->key_at};
 
-	message->node = hang(upgrade, parent, &empty, key);
+	message->node = append(upgrade, parent, &empty, key);
 	return message->node;
 }
 
 static enum psd_status move_field(const struct upgrade *upgrade, struct moved *moved, const struct psd_node *field)
 {
-	const struct renamed_field *to = find_field(moved->type, field->key);
+	const struct field_row *to = find_field(moved->type, field->key);
+	const char *message;
 	struct list *list = moved->messages;
 
 	if (!to)
 		return psd_error_set(upgrade->err, PSD_EINVAL, field->key_at,
-				     "'%.80s' is no field of a layer of type '%.80s' in this old form", field->key,
-				     moved->type);
-	if (!to->message)
-		return hang(upgrade, &moved->layer, field, to->new_name) ? PSD_OK : PSD_ENOMEM;
-	while (list->node && strcmp(list->node->key, to->message) != 0)
+				     "a layer of type '%.80s' has the unknown field '%.80s'", moved->type->name,
+				     field->key);
+	if (!to->types)
+		return append(upgrade, &moved->layer, field, to->new_name) ? PSD_OK : PSD_ENOMEM;
+	message = to->message ? to->message : moved->type->message;
+	while (list->node && strcmp(list->node->key, message) != 0)
 		list++;
-	if (!list->node && !begin(upgrade, &moved->layer, field, to->message, list))
+	if (!list->node && !begin(upgrade, &moved->layer, field, message, list))
 		return PSD_ENOMEM;
-	return hang(upgrade, list, field, to->new_name) ? PSD_OK : PSD_ENOMEM;
+	return append(upgrade, list, field, to->new_name) ? PSD_OK : PSD_ENOMEM;
 }
 
 /* ---- layers ---- */
@@ -193,7 +187,7 @@ static bool is_padding(const struct psd_node *node)
 	return is_oldest(node) && !strcmp(old_type(node), "padding");
 }
 
-/* The padding that makes this blob for the layer, or NULL. */
+/* The padding layer above whose top is this bottom, or NULL. */
 static const struct psd_node *find_padding(const struct upgrade *upgrade, const struct psd_node *layer,
 					   const struct psd_node *bottom)
 {
@@ -209,16 +203,16 @@ static const struct psd_node *find_padding(const struct upgrade *upgrade, const 
 	return found;
 }
 
-/* A convolution or pooling pads what it reads itself. */
+/* Appends a bottom. A convolution or pooling after a padding layer gets its pad and bottom. */
 static enum psd_status move_bottom(const struct upgrade *upgrade, const struct psd_node *layer, struct moved *moved,
 				   const struct psd_node *bottom)
 {
-	const bool may_pad = !strcmp(moved->type, "conv") || !strcmp(moved->type, "pool");
+	const bool may_pad = moved->type->type & (CONV | POOL);
 	const struct psd_node *padding = may_pad ? find_padding(upgrade, layer, bottom) : NULL;
 	const struct psd_node *pad = psd_node_child(psd_node_child(padding, "layer"), "pad");
 	const struct psd_node *from = psd_node_child(padding, "bottom");
 
-	if (!hang(upgrade, &moved->layer, from ? from : bottom, "bottom"))
+	if (!append(upgrade, &moved->layer, from ? from : bottom, "bottom"))
 		return PSD_ENOMEM;
 	return from && pad ? move_field(upgrade, moved, pad) : PSD_OK;
 }
@@ -226,28 +220,28 @@ static enum psd_status move_bottom(const struct upgrade *upgrade, const struct p
 static enum psd_status move_layer(const struct upgrade *upgrade, struct list *root, const struct psd_node *layer)
 {
 	const struct psd_node *inner = psd_node_child(layer, "layer"), *type = psd_node_child(inner, "type");
-	struct moved moved = {.type = old_type(layer)};
+	struct moved moved = {.type = find_type(old_type(layer))};
 	struct psd_node *named;
 	enum psd_status status = PSD_OK;
 
 	if (is_padding(layer))
 		return PSD_OK;
-	if (!new_type(moved.type))
+	if (!moved.type)
 		return psd_error_set(upgrade->err, PSD_EINVAL, type ? type->at : inner->at,
-				     "a layer has the unknown type '%.80s'", moved.type);
+				     "a layer has the unknown type '%.80s'", old_type(layer));
 	if (!begin(upgrade, root, layer, "layers", &moved.layer))
 		return PSD_ENOMEM;
-	named = hang(upgrade, &moved.layer, type, "type");
+	named = append(upgrade, &moved.layer, type, "type");
 	if (!named)
 		return PSD_ENOMEM;
-	named->text = new_type(moved.type);
+	named->text = moved.type->new_name;
 	for (const struct psd_node *field = inner->first; field && !status; field = field->next)
 		if (field != type)
 			status = move_field(upgrade, &moved, field);
 	for (const struct psd_node *field = layer->first; field && !status; field = field->next)
 		if (!strcmp(field->key, "bottom"))
 			status = move_bottom(upgrade, layer, &moved, field);
-		else if (field != inner && !hang(upgrade, &moved.layer, field, field->key))
+		else if (field != inner && !append(upgrade, &moved.layer, field, field->key))
 			status = PSD_ENOMEM;
 	return status;
 }
@@ -267,7 +261,7 @@ enum psd_status psd_caffe_upgrade(const struct psd_node **root, struct psd_arena
 		has_oldest = has_oldest || is_oldest(child);
 		if (is_oldest(child))
 			status = move_layer(&upgrade, &list, child);
-		else if (!hang(&upgrade, &list, child, child->key))
+		else if (!append(&upgrade, &list, child, child->key))
 			status = PSD_ENOMEM;
 	}
 	if (!status && has_oldest)

@@ -164,7 +164,7 @@ static void load(struct psd_graph *graph, const char *path)
 {
 	struct psd_error err = {0};
 
-	cr_assert_eq(psd_model_load(graph, path, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_graph_load(graph, path, &err), PSD_OK, "%s", err.text);
 }
 
 static void plan_everywhere(const char *path, uint32_t batch)

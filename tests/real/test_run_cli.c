@@ -173,7 +173,8 @@ Test(run_cli, a_scenario_that_cannot_run_is_refused_with_its_place)
 			 "alexnet.yaml: its processes take at least ");
 	expect_complaint("pack /no/such -o /tmp/psd-never", 2, "/no/such: cannot be listed");
 	expect_complaint("weights /no/such.onnx -o /tmp/psd-never", 2, "/no/such.onnx: cannot be opened");
-	expect_complaint("weights " QUICKSTART " -o /tmp/psd-never", 2, "quickstart.yaml: is no ONNX model");
+	expect_complaint("weights " QUICKSTART " -o /tmp/psd-never", 2,
+			 "quickstart.yaml: the file is not an ONNX model");
 	expect_complaint("weights tests/onnx/maps-dynamo.onnx -o /no/such/w", 2, "/no/such/w");
 }
 

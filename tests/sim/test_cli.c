@@ -195,7 +195,7 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 			 "--set: no key 'host.transport', did you mean 'cluster.host.transport'?\n");
 	expect_complaint("--set bandwith=1Gbps " QUICKSTART, 2, "--set bandwith: unknown key 'bandwith' in 'scenario'");
 	expect_complaint("describe " QUICKSTART, 2,
-			 ":9:1: this is a scenario, not a model; the model is what its 'graph' names\n");
+			 ":9:1: this file is a scenario, must be a model, which a scenario names as 'graph'\n");
 	expect_complaint("scenarios/models/mlp.yaml", 2,
 			 "mlp.yaml:3:1: this is a model, not a scenario; a scenario names it, as in 'model: {graph: "
 			 "FILE, batch_per_worker: 32}'\n");

@@ -1,9 +1,9 @@
-/* Attention of all places to each other, in heads (Vaswani et al. 2017, section 3.2). The channels of its input are the
- * queries, the keys and the values, one behind the other; each head has an equal share of each, in order. Where keys
- * and values have fewer heads, each of theirs serves as many heads of queries in a row (Ainslie et al. 2023, section
- * 2.2). Places are counted along rows, so that a sequence is a map of any height and width. Causal: none sees a later
- * one. Rotary: queries and keys are rotated by their places (Su et al. 2021, section 3.2.2) in Llama's order: of the d
- * channels of a head, i and i + d / 2 are a pair, rotated by place times base^(-2 i / d). */
+/* Self-attention with several heads (Vaswani et al. 2017, section 3.2). The channels of the input are the queries, then
+ * the keys, then the values; each head has an equal share of each, in order. With fewer heads of keys and values,
+ * consecutive heads of queries share one (Ainslie et al. 2023, section 2.2). Positions are counted along rows, so that
+ * a sequence is a map of any height and width. Causal: a position attends to itself and earlier ones. Rotary: queries
+ * and keys are rotated by their position (Su et al. 2021, section 3.2.2) in Llama's order: channels i and i + d / 2 of
+ * the d channels of a head are a pair, rotated by position times base^(-2 i / d). */
 #include "engine/base/saturate.h"
 #include "engine/model/layer.h"
 
@@ -25,8 +25,7 @@ static enum psd_status check_rotary(const struct psd_layer *layer, struct psd_pl
 				     layer->name, attention->rotary_base);
 	if (attention->rotary_base > 0 && depth % 2)
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "layer '%.80s' has %u channels in a head, must be even to be rotated: "
-				     "'rotary' is %g",
+				     "layer '%.80s' has %u channels in a head, must be even where 'rotary' is %g",
 				     layer->name, depth, attention->rotary_base);
 	return PSD_OK;
 }
@@ -56,22 +55,22 @@ static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *la
 	return check_rotary(layer, at, err);
 }
 
-/* Over L places and d channels of the output: queries times keys and probabilities times values, 2 L L d each, however
- * many heads share their keys and values; the softmax of L L scores for each head, 5 and the scale's product. Backward
- * the two products' four gradients; of the softmax 4 and a product. All pairs count, also of a causal one: that is what
- * dense products compute. The probabilities are kept; that they are written and read counts nothing, as of kernels that
- * make them anew.
- * Of what is rotated, each pair of values is four products, a sum and a difference, 3 for a value. Rotated queries and
- * keys are not kept: backward rotates them anew, and their gradients back. Angles are those of all samples and heads,
- * and count nothing. */
+/* With L positions and d output channels: queries times keys and probabilities times values, 2 L L d each, for any
+ * number of shared keys and values; a softmax of L L scores for each head, 5, and the product with the scale. Backward:
+ * four gradients of the two products; 4 for the softmax and a product. All pairs count in causal attention too, since
+ * dense products compute them. The probabilities are kept; writing and reading them does not count, because kernels may
+ * compute them again.
+ * Rotation of a pair of values is four products, a sum and a difference: 3 for a value. Rotated queries and keys are not
+ * kept: backward rotates them again, and their gradients back. The angles serve all samples and heads and do not
+ * count. */
 static struct psd_layer_work count(const struct psd_layer *layer, struct psd_shape in)
 {
 	const struct psd_attention_settings *attention = &layer->settings.attention;
-	const uint64_t places = (uint64_t)in.height * in.width, pairs = psd_saturated_mul(places, places);
+	const uint64_t positions = (uint64_t)in.height * in.width, pairs = psd_saturated_mul(positions, positions);
 	const uint64_t product = psd_saturated_mul(pairs, 2 * (uint64_t)layer->shape.channels);
 	const uint64_t scores = psd_saturated_mul(pairs, attention->heads);
 	const uint64_t rotated_channels = ((uint64_t)in.channels + layer->shape.channels) / 2; /* queries and keys */
-	const uint64_t rotation = attention->rotary_base > 0 ? 3 * places * rotated_channels : 0;
+	const uint64_t rotation = attention->rotary_base > 0 ? 3 * positions * rotated_channels : 0;
 	const uint64_t forward = psd_saturated_add(psd_saturated_mul(product, 2), psd_saturated_mul(scores, 6));
 	const uint64_t data = psd_saturated_add(psd_saturated_mul(product, 4), psd_saturated_mul(scores, 5));
 

@@ -1,10 +1,10 @@
-/* Drops a share of the values in training, and scales up the others. */
+/* Drops a share of the values in training and scales the others up. */
 #include "engine/model/layer.h"
 
 static const struct psd_key keys[] = {
 	{.name = "ratio",
 	 .type = PSD_KEY_RATIO,
-	 .offset = offsetof(struct psd_dropout_settings, ratio),
+	 .offset = offsetof(union psd_layer_settings, dropout.ratio),
 	 .is_required = true,
 	 .highest = 0.999},
 	{.name = NULL},
@@ -15,5 +15,5 @@ const struct psd_layer_kind psd_layer_dropout = {
 	.least_inputs = 1,
 	.is_in_place = true,
 	.keys = keys,
-	.per_element = {.forward_flops = 1, .data_flops = 1}, /* by a mask; drawing it is not counted */
+	.per_element = {.forward_flops = 1, .data_flops = 1}, /* product with a mask; random numbers do not count */
 };

@@ -1,4 +1,4 @@
-/* Every output is a weighted sum of all inputs. */
+/* Linear layer: every output is a weighted sum of all inputs. */
 #include "engine/model/layer.h"
 
 static const struct psd_key keys[] = {

@@ -1,4 +1,4 @@
-/* The network's images. They cost nothing: who reads data is not part of a graph. */
+/* The network's input. It takes no FLOPs: reading data is not part of a graph. */
 #include "engine/model/layer.h"
 
 static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *layers, struct psd_place at,

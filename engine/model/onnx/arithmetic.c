@@ -1,5 +1,5 @@
-/* Sums, products, comparisons and choices that are no functions of single elements: of data with data, with what is
- * learned, with random masks, and of attention's scores. */
+/* Sums, products, comparisons and choices that are not elementwise functions of one input: of data with data, with
+ * parameters, with random masks, and of attention's scores. */
 #include <string.h>
 
 #include "engine/model/layer.h"
@@ -7,22 +7,22 @@
 
 /* ---- two inputs ---- */
 
-static enum psd_status put_two(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
-			       const struct psd_onnx_value *one, const struct psd_onnx_value *other)
+static enum psd_status put_join(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
+				const struct psd_onnx_value *one, const struct psd_onnx_value *other)
 {
-	struct psd_layer_spec spec = {.kind = kind, .settings = kind->defaults, .n_inputs = 2};
+	struct psd_layer_spec spec = {.kind = kind,
+				      .settings = kind->defaults,
+				      .n_inputs = 2,
+				      .inputs = {one->view.layer, other->view.layer}};
 	struct psd_onnx_value result = *one;
-	enum psd_status status;
+	const enum psd_status status = psd_onnx_add(onnx, &spec, NULL, &result.view.layer);
 
-	spec.inputs[0] = one->view.layer;
-	spec.inputs[1] = other->view.layer;
-	status = psd_onnx_add(onnx, &spec, NULL, &result.view.layer);
 	*psd_onnx_output(onnx, 0) = result;
 	return status;
 }
 
-/* The axis along which the factor has several places, if there is one alone, and the others are 1. False: there is
- * none, or the factor has another shape. */
+/* Finds the only axis along which the factor has the data's positions; its other axes have size 1. False: the factor has
+ * another shape. */
 static bool find_factor_axis(const struct psd_onnx_view *data, const struct psd_onnx_view *factor, unsigned *axis)
 {
 	unsigned n = 0;
@@ -30,11 +30,11 @@ static bool find_factor_axis(const struct psd_onnx_view *data, const struct psd_
 	if (data->n_axes != factor->n_axes)
 		return false;
 	for (unsigned a = 0; a < data->n_axes; a++) {
-		const uint64_t side = psd_onnx_view_side(factor, a);
+		const uint64_t dim = psd_onnx_view_dim(factor, a);
 
-		if (side == 1 || psd_onnx_view_has_batch(factor, a))
+		if (dim == 1 || psd_onnx_view_has_batch(factor, a))
 			continue;
-		if (side != psd_onnx_view_side(data, a))
+		if (dim != psd_onnx_view_dim(data, a))
 			return false;
 		*axis = a;
 		n++;
@@ -42,7 +42,7 @@ static bool find_factor_axis(const struct psd_onnx_view *data, const struct psd_
 	return n == 1;
 }
 
-/* A factor for each channel's map. */
+/* Multiplies the map of each channel by a factor. */
 static enum psd_status scale_maps(struct psd_onnx *onnx, struct psd_onnx_value *data, struct psd_onnx_value *factor,
 				  unsigned axis)
 {
@@ -50,10 +50,10 @@ static enum psd_status scale_maps(struct psd_onnx *onnx, struct psd_onnx_value *
 
 	if (!status)
 		status = psd_onnx_channels_first(onnx, factor, axis);
-	return status ? status : put_two(onnx, &psd_layer_multiply, data, factor);
+	return status ? status : put_join(onnx, &psd_layer_multiply, data, factor);
 }
 
-static enum psd_status of_two_data(struct psd_onnx *onnx, struct psd_onnx_value *one, struct psd_onnx_value *other)
+static enum psd_status join_data(struct psd_onnx *onnx, struct psd_onnx_value *one, struct psd_onnx_value *other)
 {
 	const char *op = onnx->node->op_type;
 	const bool is_product = !strcmp(op, "Mul") || !strcmp(op, "Div");
@@ -62,14 +62,12 @@ static enum psd_status of_two_data(struct psd_onnx *onnx, struct psd_onnx_value 
 	unsigned axis;
 	enum psd_status status = PSD_OK;
 
-	if (!strcmp(op, "Sub"))
-		status = psd_onnx_negate(onnx, &changed);
-	if (!strcmp(op, "Div"))
-		status = psd_onnx_invert(onnx, &changed);
+	if (!strcmp(op, "Sub") || !strcmp(op, "Div"))
+		status = psd_onnx_invert(onnx, &changed, is_product);
 	if (!status)
-		status = psd_onnx_settle(onnx, one);
+		status = psd_onnx_materialize(onnx, one);
 	if (!status)
-		status = psd_onnx_settle(onnx, &changed);
+		status = psd_onnx_materialize(onnx, &changed);
 	if (!strcmp(op, "Add") || !strcmp(op, "Mul"))
 		*other = changed;
 	if (!status)
@@ -77,12 +75,13 @@ static enum psd_status of_two_data(struct psd_onnx *onnx, struct psd_onnx_value 
 	if (status)
 		return status;
 	if (do_match)
-		return put_two(onnx, is_product ? &psd_layer_multiply : &psd_layer_add, one, &changed);
+		return put_join(onnx, is_product ? &psd_layer_multiply : &psd_layer_add, one, &changed);
 	if (is_product && find_factor_axis(&one->view, &changed.view, &axis))
 		return scale_maps(onnx, one, &changed, axis);
 	if (!strcmp(op, "Mul") && find_factor_axis(&changed.view, &one->view, &axis))
 		return scale_maps(onnx, &changed, one, axis);
-	return psd_onnx_refuse(onnx, "joins samples of different shapes, which is known for factors of maps alone");
+	return psd_onnx_refuse(onnx,
+			       "combines samples of different shapes, which psd can only for a factor of each map");
 }
 
 /* ---- randomness ---- */
@@ -91,9 +90,9 @@ enum psd_status psd_onnx_noise(struct psd_onnx *onnx)
 {
 	const struct psd_onnx_value *like = psd_onnx_input(onnx, 0);
 	struct psd_onnx_value result = {.kind = PSD_ONNX_NOISE};
-	int64_t sides[PSD_ONNX_AXES_MAX];
+	int64_t dims[PSD_ONNX_AXES_MAX];
 	unsigned n;
-	const enum psd_status status = psd_onnx_integers(onnx, "shape", 0, sides, PSD_ONNX_AXES_MAX, &n);
+	const enum psd_status status = psd_onnx_integers(onnx, "shape", 0, dims, PSD_ONNX_AXES_MAX, &n);
 
 	if (status)
 		return status;
@@ -104,15 +103,15 @@ enum psd_status psd_onnx_noise(struct psd_onnx *onnx)
 	if (like->kind == PSD_ONNX_DATA) {
 		result.n_dims = like->view.n_axes;
 		for (unsigned a = 0; a < like->view.n_axes; a++)
-			result.dims[a] = psd_onnx_view_side(&like->view, a);
+			result.dims[a] = psd_onnx_view_dim(&like->view, a);
 	}
 	for (unsigned d = 0; like->kind == PSD_ONNX_ABSENT && d < n; d++)
-		result.dims[result.n_dims++] = sides[d] > 0 ? (uint64_t)sides[d] : 1;
+		result.dims[result.n_dims++] = dims[d] > 0 ? (uint64_t)dims[d] : 1;
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
 }
 
-/* What becomes of noise: it is compared with the share that is kept, or that share is added before it is cut off. */
+/* Finds the share that a mask keeps: the noise is compared with it, or it is added before rounding down. */
 static enum psd_status change_noise(struct psd_onnx *onnx, const struct psd_onnx_value *random,
 				    struct psd_onnx_value *other)
 {
@@ -121,18 +120,18 @@ static enum psd_status change_noise(struct psd_onnx *onnx, const struct psd_onnx
 	double number = 0;
 
 	if (other->kind != PSD_ONNX_ABSENT && !psd_onnx_is_scalar(onnx, other, &number))
-		return psd_onnx_refuse(onnx, "makes of a random mask what is not known here");
+		return psd_onnx_refuse(onnx, "changes a random mask, must compare it with a number");
 	if (!strcmp(op, "Less") || !strcmp(op, "LessOrEqual") || !strcmp(op, "Add"))
-		result.kept = number;
+		result.keep_ratio = number;
 	else if (!strcmp(op, "Greater") || !strcmp(op, "GreaterOrEqual"))
-		result.kept = 1 - number;
+		result.keep_ratio = 1 - number;
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
 }
 
 static enum psd_status put_dropout(struct psd_onnx *onnx, struct psd_onnx_value *data, double ratio)
 {
-	enum psd_status status = psd_onnx_settle(onnx, data);
+	enum psd_status status = psd_onnx_materialize(onnx, data);
 
 	if (!(ratio >= 0 && ratio < 1))
 		return psd_onnx_refuse(onnx, "drops %g, must be 0 to less than 1", ratio);
@@ -147,7 +146,7 @@ static enum psd_status put_dropout(struct psd_onnx *onnx, struct psd_onnx_value 
 					   &(union psd_layer_settings){.dropout.ratio = ratio}, NULL);
 }
 
-/* A mask for each value is dropout; one for each sample is left out. */
+/* A mask with a number for each value is dropout; one with a number for each sample (stochastic depth) is ignored. */
 static enum psd_status mask_data(struct psd_onnx *onnx, struct psd_onnx_value *data,
 				 const struct psd_onnx_value *random)
 {
@@ -155,15 +154,15 @@ static enum psd_status mask_data(struct psd_onnx *onnx, struct psd_onnx_value *d
 	uint64_t values = 1, samples = 1;
 
 	for (unsigned a = 0; a < data->view.n_axes; a++) {
-		values *= psd_onnx_view_side(&data->view, a);
-		samples *= psd_onnx_view_has_batch(&data->view, a) ? psd_onnx_view_side(&data->view, a) : 1;
+		values *= psd_onnx_view_dim(&data->view, a);
+		samples *= psd_onnx_view_has_batch(&data->view, a) ? psd_onnx_view_dim(&data->view, a) : 1;
 	}
-	if (n == values && random->kept > 0)
-		return put_dropout(onnx, data, 1 - random->kept);
-	if (random->kept <= 0)
-		return psd_onnx_refuse(onnx, "multiplies by random numbers, known are masks of dropout");
+	if (n == values && random->keep_ratio > 0)
+		return put_dropout(onnx, data, 1 - random->keep_ratio);
+	if (random->keep_ratio <= 0)
+		return psd_onnx_refuse(onnx, "multiplies by random numbers, must be the mask of dropout");
 	if (n != samples)
-		return psd_onnx_refuse(onnx, "drops several values together, known are single ones and whole samples");
+		return psd_onnx_refuse(onnx, "drops groups of values, must drop single values or whole samples");
 	*psd_onnx_output(onnx, 0) = *data;
 	return PSD_OK;
 }
@@ -185,24 +184,24 @@ enum psd_status psd_onnx_dropout(struct psd_onnx *onnx)
 
 /* ---- arithmetic ---- */
 
-/* Says what of such inputs would be known. */
+/* The error depends on the inputs. */
 static enum psd_status refuse_inputs(const struct psd_onnx *onnx, const struct psd_onnx_value *data,
 				     const struct psd_onnx_value *other)
 {
 	if (data->kind == PSD_ONNX_SCORES)
-		return psd_onnx_refuse(onnx, "changes attention's scores, known are a mask and a number's product");
+		return psd_onnx_refuse(onnx, "changes attention's scores, must apply a mask or a factor");
 	if (data->kind == PSD_ONNX_DATA && psd_onnx_is_learned(other))
-		return psd_onnx_refuse(onnx, "has samples and values of the file, known are their sums and products: "
+		return psd_onnx_refuse(onnx, "combines samples with values of the file, must add or multiply them: "
 					     "normalise samples outside of the network");
 	if (data->kind == PSD_ONNX_DATA && other->kind == PSD_ONNX_CONSTANT)
-		return psd_onnx_refuse(onnx, "has samples and several numbers that are computed, known are a single "
-					     "one and values of the file");
+		return psd_onnx_refuse(
+			onnx,
+			"combines samples with several computed numbers, must be a single one or values of the file");
 	if (other->kind == PSD_ONNX_NOISE)
-		return psd_onnx_refuse(onnx, "has samples and random numbers, known are masks of dropout");
+		return psd_onnx_refuse(onnx, "combines samples with random numbers, must be the mask of dropout");
 	return psd_onnx_refuse(onnx, "must have two inputs, and samples as one of them");
 }
 
-/* Whatever is no function of single elements. */
 enum psd_status psd_onnx_arithmetic(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *left = psd_onnx_input(onnx, 0), *right = psd_onnx_input(onnx, 1);
@@ -226,11 +225,11 @@ enum psd_status psd_onnx_arithmetic(struct psd_onnx *onnx)
 	if (data->kind == PSD_ONNX_DATA && other->kind == PSD_ONNX_NOISE && is_factor)
 		return mask_data(onnx, data, other);
 	if (data->kind == PSD_ONNX_DATA && other->kind == PSD_ONNX_DATA)
-		return of_two_data(onnx, left, right);
+		return join_data(onnx, left, right);
 	if (data->kind == PSD_ONNX_DATA && psd_onnx_is_learned(other) && (is_factor || !strcmp(op, "Add")))
 		return psd_onnx_affine(onnx, data, other, is_factor);
 	if (data->kind == PSD_ONNX_SCORES && !strcmp(op, "Add"))
-		return psd_onnx_mask_scores(onnx, data, other, PSD_ONNX_ADDS, psd_onnx_output(onnx, 0));
+		return psd_onnx_mask_scores(onnx, data, other, PSD_ONNX_MASK_ADDS, psd_onnx_output(onnx, 0));
 	if (data->kind == PSD_ONNX_SCORES && psd_onnx_is_scalar(onnx, other, &number) && is_factor)
 		return psd_onnx_scale_scores(onnx, data, number, psd_onnx_output(onnx, 0));
 	if (data == left && data->kind == PSD_ONNX_SCORES && psd_onnx_is_scalar(onnx, other, &number) &&
@@ -246,8 +245,8 @@ enum psd_status psd_onnx_compare(struct psd_onnx *onnx)
 	if (data->kind == PSD_ONNX_NOISE || psd_onnx_input(onnx, 1)->kind == PSD_ONNX_NOISE)
 		return psd_onnx_arithmetic(onnx);
 	if (strcmp(onnx->node->op_type, "IsNaN") != 0)
-		return psd_onnx_refuse(onnx, "depends on the samples, which no layer does");
-	*psd_onnx_output(onnx, 0) = (struct psd_onnx_value){.kind = PSD_ONNX_NEVER};
+		return psd_onnx_refuse(onnx, "compares samples, which no layer can");
+	*psd_onnx_output(onnx, 0) = (struct psd_onnx_value){.kind = PSD_ONNX_FALSE};
 	return PSD_OK;
 }
 
@@ -257,13 +256,13 @@ enum psd_status psd_onnx_where(struct psd_onnx *onnx)
 	struct psd_onnx_value *no = psd_onnx_input(onnx, 2);
 	double number;
 
-	if (condition->kind == PSD_ONNX_NEVER) {
+	if (condition->kind == PSD_ONNX_FALSE) {
 		*psd_onnx_output(onnx, 0) = *no;
 		return PSD_OK;
 	}
 	if (yes->kind == PSD_ONNX_SCORES && psd_onnx_is_scalar(onnx, no, &number) && number < -1e4)
-		return psd_onnx_mask_scores(onnx, yes, condition, PSD_ONNX_SEES, psd_onnx_output(onnx, 0));
+		return psd_onnx_mask_scores(onnx, yes, condition, PSD_ONNX_MASK_SHOWS, psd_onnx_output(onnx, 0));
 	if (no->kind == PSD_ONNX_SCORES && psd_onnx_is_scalar(onnx, yes, &number) && number < -1e4)
-		return psd_onnx_mask_scores(onnx, no, condition, PSD_ONNX_SEES_NOT, psd_onnx_output(onnx, 0));
-	return psd_onnx_refuse(onnx, "chooses between samples, which no layer does");
+		return psd_onnx_mask_scores(onnx, no, condition, PSD_ONNX_MASK_HIDES, psd_onnx_output(onnx, 0));
+	return psd_onnx_refuse(onnx, "chooses between samples, which no layer can");
 }

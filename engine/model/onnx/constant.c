@@ -1,4 +1,4 @@
-/* Constants of the file. Numbers are doubles, which hold all whole numbers that sizes and indices may be. */
+/* Constants of the file. Numbers are doubles, which represent all sizes and indices exactly. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ bool psd_onnx_is_learned(const struct psd_onnx_value *value)
 	return psd_onnx_is_parameter(value) && psd_onnx_elements(value) > 1;
 }
 
-enum psd_status psd_onnx_take_numbers(struct psd_onnx *onnx, struct psd_onnx_value *constant, double **numbers)
+enum psd_status psd_onnx_alloc_numbers(struct psd_onnx *onnx, struct psd_onnx_value *constant, double **numbers)
 {
 	const uint64_t elements = psd_onnx_elements(constant);
 
@@ -36,7 +36,8 @@ enum psd_status psd_onnx_take_numbers(struct psd_onnx *onnx, struct psd_onnx_val
 		return psd_onnx_refuse(onnx, "needs more than %llu numbers of a constant",
 				       (unsigned long long)PSD_ONNX_NUMBERS_MAX);
 	if (onnx->n_numbers + elements > onnx->most_numbers)
-		return psd_onnx_refuse(onnx, "needs more numbers than the %llu that are kept of a file of this length",
+		return psd_onnx_refuse(onnx,
+				       "needs more constant numbers than the %llu allowed for a file of this length",
 				       (unsigned long long)onnx->most_numbers);
 	*numbers = psd_arena_take(&onnx->arena, (elements + 1) * sizeof(**numbers));
 	onnx->n_numbers += elements;
@@ -65,7 +66,7 @@ static double brain_float(uint16_t bits)
 	return (double)number;
 }
 
-/* Bytes of an element as it lies in raw data; 0: a type without numbers. */
+/* Bytes of an element in raw data; 0: the type has no numbers. */
 static size_t bytes_of(int32_t type)
 {
 	static const unsigned char bytes[] = {
@@ -119,7 +120,7 @@ static double number_of_int32(int32_t number, int32_t type)
 					   : number;
 }
 
-/* The field of numbers of a type that has so many; FIELDS: none has. Others may have some, which do not count. */
+/* Typed fields of a tensor. The one with the right number of values counts; FIELDS: there is none. */
 enum { FLOATS, INT32S, INT64S, DOUBLES, UINT64S, FIELDS };
 
 static unsigned field_of(const Onnx__Tensor *tensor, uint64_t elements)
@@ -133,14 +134,14 @@ static unsigned field_of(const Onnx__Tensor *tensor, uint64_t elements)
 	return field;
 }
 
-static double typed_number(const Onnx__Tensor *tensor, unsigned field, uint64_t place)
+static double typed_number(const Onnx__Tensor *tensor, unsigned field, uint64_t offset)
 {
 	switch (field) {
-	case FLOATS: return (double)tensor->float_data[place];
-	case INT32S: return number_of_int32(tensor->int32_data[place], tensor->data_type);
-	case INT64S: return (double)tensor->int64_data[place];
-	case DOUBLES: return tensor->double_data[place];
-	default: return (double)tensor->uint64_data[place];
+	case FLOATS: return (double)tensor->float_data[offset];
+	case INT32S: return number_of_int32(tensor->int32_data[offset], tensor->data_type);
+	case INT64S: return (double)tensor->int64_data[offset];
+	case DOUBLES: return tensor->double_data[offset];
+	default: return (double)tensor->uint64_data[offset];
 	}
 }
 
@@ -152,10 +153,10 @@ static const char *entry(const Onnx__Tensor *tensor, const char *key)
 	return NULL;
 }
 
-enum { PATH_ROOM = 4096 };
+enum { PATH_BYTES = 4096 };
 
-/* Beside the model's file, and nowhere else. */
-static enum psd_status external_path(const struct psd_onnx *onnx, const Onnx__Tensor *tensor, char path[PATH_ROOM])
+/* External data must be in the model's folder. */
+static enum psd_status external_path(const struct psd_onnx *onnx, const Onnx__Tensor *tensor, char path[PATH_BYTES])
 {
 	const char *location = entry(tensor, "location");
 	const char *slash = strrchr(onnx->path, '/');
@@ -165,7 +166,7 @@ static enum psd_status external_path(const struct psd_onnx *onnx, const Onnx__Te
 		return psd_error_set(onnx->err, PSD_EINVAL, (struct psd_place){.path = onnx->path},
 				     "tensor '%.100s' lies in '%.100s', must lie in a file beside the model",
 				     tensor->name ? tensor->name : "", location ? location : "");
-	if (snprintf(path, PATH_ROOM, "%.*s%s", folder, onnx->path, location) >= PATH_ROOM)
+	if (snprintf(path, PATH_BYTES, "%.*s%s", folder, onnx->path, location) >= PATH_BYTES)
 		return psd_error_set(onnx->err, PSD_EINVAL, (struct psd_place){.path = onnx->path},
 				     "the path of '%.100s' is too long", location);
 	return PSD_OK;
@@ -175,7 +176,7 @@ static enum psd_status read_external(const struct psd_onnx *onnx, const Onnx__Te
 				     size_t bytes)
 {
 	const char *offset = entry(tensor, "offset");
-	char path[PATH_ROOM];
+	char path[PATH_BYTES];
 	const enum psd_status status = external_path(onnx, tensor, path);
 
 	return status ? status
@@ -184,7 +185,7 @@ static enum psd_status read_external(const struct psd_onnx *onnx, const Onnx__Te
 
 enum psd_status psd_onnx_note_input(const struct psd_onnx *onnx, const Onnx__Tensor *tensor)
 {
-	char path[PATH_ROOM];
+	char path[PATH_BYTES];
 	enum psd_status status = PSD_OK;
 
 	if (tensor->data_location != 1)
@@ -232,12 +233,12 @@ enum psd_status psd_onnx_source_open(struct psd_onnx_source *source, const struc
 	return PSD_OK;
 }
 
-double psd_onnx_source_number(const struct psd_onnx_source *source, uint64_t place)
+double psd_onnx_source_number(const struct psd_onnx_source *source, uint64_t offset)
 {
 	const int32_t type = source->tensor->data_type;
 
-	return source->raw ? raw_number(source->raw + place * bytes_of(type), type)
-			   : typed_number(source->tensor, source->field, place);
+	return source->raw ? raw_number(source->raw + offset * bytes_of(type), type)
+			   : typed_number(source->tensor, source->field, offset);
 }
 
 void psd_onnx_source_close(struct psd_onnx_source *source)
@@ -260,18 +261,18 @@ bool psd_onnx_by_rows(const struct psd_onnx_value *constant, struct psd_onnx_vie
 	return fits;
 }
 
-uint64_t psd_onnx_place(const struct psd_onnx_view *view, uint64_t e)
+uint64_t psd_onnx_offset(const struct psd_onnx_view *view, uint64_t e)
 {
-	uint64_t place = view->offset;
+	uint64_t offset = view->offset;
 
 	for (unsigned d = psd_onnx_view_digits(view); d-- > 0;) {
-		place += e % view->digits[d].size * view->digits[d].stride;
+		offset += e % view->digits[d].size * view->digits[d].stride;
 		e /= view->digits[d].size;
 	}
-	return place;
+	return offset;
 }
 
-enum psd_status psd_onnx_read(struct psd_onnx *onnx, struct psd_onnx_value *constant)
+enum psd_status psd_onnx_read_numbers(struct psd_onnx *onnx, struct psd_onnx_value *constant)
 {
 	const uint64_t elements = psd_onnx_elements(constant);
 	struct psd_onnx_value read = *constant;
@@ -281,16 +282,16 @@ enum psd_status psd_onnx_read(struct psd_onnx *onnx, struct psd_onnx_value *cons
 
 	if (constant->numbers)
 		return PSD_OK;
-	if (constant->is_scattered)
-		return psd_onnx_refuse(onnx, "needs numbers that another node has scattered");
-	if (!constant->base)
+	if (constant->is_gathered)
+		return psd_onnx_refuse(onnx, "needs the numbers of gathered parameter rows, which it cannot reorder");
+	if (!constant->computed)
 		status = psd_onnx_source_open(&source, onnx, constant->origin);
 	if (!status)
-		status = psd_onnx_take_numbers(onnx, &read, &numbers);
+		status = psd_onnx_alloc_numbers(onnx, &read, &numbers);
 	for (uint64_t e = 0; !status && e < elements; e++) {
-		const uint64_t place = psd_onnx_place(&constant->view, e);
+		const uint64_t offset = psd_onnx_offset(&constant->view, e);
 
-		numbers[e] = constant->base ? constant->base[place] : psd_onnx_source_number(&source, place);
+		numbers[e] = constant->computed ? constant->computed[offset] : psd_onnx_source_number(&source, offset);
 	}
 	psd_onnx_source_close(&source);
 	if (!status)
@@ -300,16 +301,16 @@ enum psd_status psd_onnx_read(struct psd_onnx *onnx, struct psd_onnx_value *cons
 
 bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, double *number)
 {
-	if (value->kind != PSD_ONNX_CONSTANT || psd_onnx_elements(value) != 1 || psd_onnx_read(onnx, value))
+	if (value->kind != PSD_ONNX_CONSTANT || psd_onnx_elements(value) != 1 || psd_onnx_read_numbers(onnx, value))
 		return false;
 	*number = value->numbers[0];
 	return true;
 }
 
-/* All its numbers are this one. */
+/* Are all numbers of the constant equal to this one? */
 static bool is_filled(struct psd_onnx *onnx, struct psd_onnx_value *value, double number)
 {
-	if (value->kind != PSD_ONNX_CONSTANT || psd_onnx_read(onnx, value))
+	if (value->kind != PSD_ONNX_CONSTANT || psd_onnx_read_numbers(onnx, value))
 		return false;
 	for (uint64_t e = 0; e < psd_onnx_elements(value); e++)
 		if (value->numbers[e] != number)
@@ -326,7 +327,7 @@ enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_val
 	if (*is_learned ? psd_onnx_elements(value) == channels && last == channels
 			: value->kind == PSD_ONNX_ABSENT || is_filled(onnx, value, neutral))
 		return PSD_OK;
-	return psd_onnx_refuse(onnx, "has a factor or summand that is none of %llu values of the file",
+	return psd_onnx_refuse(onnx, "has a scale or shift that must be %llu values of the file",
 			       (unsigned long long)channels);
 }
 
@@ -344,8 +345,8 @@ enum psd_status psd_onnx_constant_of(struct psd_onnx *onnx, const Onnx__Tensor *
 	for (unsigned d = 0; d < constant.n_dims; d++) {
 		if (tensor->dims[d] < 0 || tensor->dims[d] > UINT32_MAX)
 			return psd_error_set(onnx->err, PSD_EINVAL, (struct psd_place){.path = onnx->path},
-					     "tensor '%.100s' has a side of %lld", tensor->name ? tensor->name : "",
-					     (long long)tensor->dims[d]);
+					     "tensor '%.100s' has a dimension of %lld, must be 0 to %u",
+					     tensor->name ? tensor->name : "", (long long)tensor->dims[d], UINT32_MAX);
 		constant.dims[d] = (uint64_t)tensor->dims[d];
 	}
 	(void)psd_onnx_by_rows(&constant, &constant.view);

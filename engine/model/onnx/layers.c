@@ -1,4 +1,4 @@
-/* Layers of the graph, as nodes need them: named and added. */
+/* Adding layers to the graph, with names. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 
 /* ---- names ---- */
 
-/* The module that PyTorch says it has made the node of: the last but one of "['', 'layer1', 'layer1.0', 'relu']". */
+/* Copies the name of the node's module in PyTorch, the last but one of "['', 'layer1', 'layer1.0', 'relu']". False:
+ * there is none. */
 static bool module_name(const Onnx__Node *node, char name[PSD_GRAPH_NAME_MAX + 1])
 {
 	const char *scopes = NULL, *from = NULL, *previous = NULL;
@@ -30,25 +31,25 @@ static bool module_name(const Onnx__Node *node, char name[PSD_GRAPH_NAME_MAX + 1
 	return true;
 }
 
-/* The module of TorchScript's "/features/features.1/features.1.0/block/block.0/Conv": "features.1.0.block.0". A part
- * that begins as the one before it goes on from there. False: the name is no such path. */
+/* Copies the module of TorchScript's "/features/features.1/features.1.0/block/block.0/Conv": "features.1.0.block.0". A
+ * component that begins with the one before it replaces that. False: the name is not such a path. */
 static bool path_name(const char *path, char name[PSD_GRAPH_NAME_MAX + 1])
 {
 	const char *end = strrchr(path, '/');
-	size_t length = 0, last = 0; /* of the name, and where its last part begins */
+	size_t length = 0, last = 0; /* length of the name, and start of its last component */
 
 	if (*path != '/' || end == path)
 		return false;
 	for (const char *part = path + 1; part < end; part += strcspn(part, "/") + 1) {
 		const size_t n = strcspn(part, "/"), before = length - last;
-		const bool goes_on =
+		const bool is_longer =
 			before > 0 && n > before && part[before] == '.' && !strncmp(part, name + last, before);
 
 		if (length + n + 2 > PSD_GRAPH_NAME_MAX)
 			return false;
-		if (!goes_on && length > 0)
+		if (!is_longer && length > 0)
 			name[length++] = '.';
-		last = goes_on ? last : length;
+		last = is_longer ? last : length;
 		memcpy(name + last, part, n);
 		length = last + n;
 	}
@@ -56,8 +57,8 @@ static bool path_name(const char *path, char name[PSD_GRAPH_NAME_MAX + 1])
 	return length > 0;
 }
 
-/* "layer1.0.conv1" of "layer1.0.conv1.weight", "attn.in_proj" of "attn.in_proj_weight", or what PyTorch says of the
- * node. */
+/* Sets the name to "layer1.0.conv1" for "layer1.0.conv1.weight", to "attn.in_proj" for "attn.in_proj_weight", or else to
+ * the node's module or name. */
 static void choose_name(const struct psd_onnx *onnx, const char *weight, char name[PSD_GRAPH_NAME_MAX + 1])
 {
 	const Onnx__Node *node = onnx->node;
@@ -72,10 +73,10 @@ static void choose_name(const struct psd_onnx *onnx, const char *weight, char na
 		snprintf(name, PSD_GRAPH_NAME_MAX + 1, "%s", own);
 }
 
-/* Another layer may have it: then a number follows. False: no memory. */
+/* Appends a number if another layer has the name. False: out of memory. */
 static bool make_unique(struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1])
 {
-	const size_t room = PSD_GRAPH_NAME_MAX - 8, length = strlen(name) < room ? strlen(name) : room;
+	const size_t most = PSD_GRAPH_NAME_MAX - 8, length = strlen(name) < most ? strlen(name) : most;
 	const char *wanted;
 	unsigned number, repeats = 1;
 
@@ -93,8 +94,8 @@ static bool make_unique(struct psd_onnx *onnx, char name[PSD_GRAPH_NAME_MAX + 1]
 
 const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx_value *parameter)
 {
-	const bool is_own =
-		parameter->kind == PSD_ONNX_CONSTANT && parameter->origin && onnx->uses[parameter - onnx->values] == 1;
+	const bool is_own = parameter->kind == PSD_ONNX_CONSTANT && parameter->origin &&
+			    onnx->n_consumers[parameter - onnx->values] == 1;
 
 	return is_own ? parameter->origin->name : NULL;
 }
@@ -125,11 +126,11 @@ enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec,
 enum psd_status psd_onnx_add_beside(struct psd_onnx *onnx, struct psd_layer_spec *spec, unsigned *number)
 {
 	char name[PSD_GRAPH_NAME_MAX + 1];
-	const size_t room = PSD_GRAPH_NAME_MAX - strlen(spec->kind->name) - 1;
+	const size_t most = PSD_GRAPH_NAME_MAX - strlen(spec->kind->name) - 1;
 	size_t length;
 
 	choose_name(onnx, NULL, name);
-	length = strlen(name) < room ? strlen(name) : room;
+	length = strlen(name) < most ? strlen(name) : most;
 	snprintf(name + length, sizeof(name) - length, ".%s", spec->kind->name);
 	return add_named(onnx, spec, name, number);
 }
@@ -137,20 +138,36 @@ enum psd_status psd_onnx_add_beside(struct psd_onnx *onnx, struct psd_layer_spec
 enum psd_status psd_onnx_move(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
 			      union psd_layer_settings settings, unsigned *layer)
 {
-	struct psd_layer_spec spec = {.kind = kind, .settings = settings, .n_inputs = 1};
+	struct psd_layer_spec spec = {.kind = kind, .settings = settings, .n_inputs = 1, .inputs = {*layer}};
 
-	spec.inputs[0] = *layer;
 	return psd_onnx_add_beside(onnx, &spec, layer);
+}
+
+static enum psd_status add_one(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
+			       const union psd_layer_settings *settings, const char *weight, unsigned input,
+			       unsigned *number)
+{
+	struct psd_layer_spec spec = {
+		.kind = kind, .settings = settings ? *settings : kind->defaults, .n_inputs = 1, .inputs = {input}};
+
+	return psd_onnx_add(onnx, &spec, weight, number);
 }
 
 enum psd_status psd_onnx_add_simple(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
 				    const union psd_layer_settings *settings, unsigned input, unsigned *number)
 {
-	struct psd_layer_spec spec = {.kind = kind, .n_inputs = 1};
+	return add_one(onnx, kind, settings, NULL, input, number);
+}
 
-	spec.settings = settings ? *settings : kind->defaults;
-	spec.inputs[0] = input;
-	return psd_onnx_add(onnx, &spec, NULL, number);
+enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
+				   const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
+				   const char *weight)
+{
+	struct psd_onnx_value result = *data;
+	const enum psd_status status = add_one(onnx, kind, settings, weight, data->view.layer, &result.view.layer);
+
+	*psd_onnx_output(onnx, 0) = result;
+	return status;
 }
 
 struct psd_shape psd_onnx_shape(const struct psd_onnx *onnx, unsigned layer)
@@ -169,7 +186,7 @@ enum psd_status psd_onnx_check_inner(struct psd_onnx *onnx, const struct psd_onn
 {
 	if (!psd_onnx_view_has_batch(view, axis))
 		return PSD_OK;
-	return psd_onnx_refuse(onnx, "is over axis %u, which holds the batch: samples do not see each other", axis);
+	return psd_onnx_refuse(onnx, "is over axis %u, which contains the batch, must be within a sample", axis);
 }
 
 enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx_value *value)
@@ -177,18 +194,4 @@ enum psd_status psd_onnx_check_data(struct psd_onnx *onnx, const struct psd_onnx
 	if (value->kind == PSD_ONNX_DATA)
 		return PSD_OK;
 	return psd_onnx_refuse(onnx, "must have samples as its input");
-}
-
-enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_value *data,
-				   const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
-				   const char *weight)
-{
-	struct psd_layer_spec spec = {.kind = kind, .settings = settings ? *settings : kind->defaults, .n_inputs = 1};
-	struct psd_onnx_value result = *data;
-	enum psd_status status;
-
-	spec.inputs[0] = data->view.layer;
-	status = psd_onnx_add(onnx, &spec, weight, &result.view.layer);
-	*psd_onnx_output(onnx, 0) = result;
-	return status;
 }

@@ -1,4 +1,4 @@
-/* From views to layers: bringing values into the order that a layer needs. */
+/* Layers that bring the values of a view into the order that another layer needs. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static enum psd_status reshape(struct psd_onnx *onnx, struct psd_shape shape, un
 		return PSD_OK;
 	if (shape.channels > PSD_LAYER_CHANNELS_MAX || shape.height > PSD_LAYER_SIDE_MAX ||
 	    shape.width > PSD_LAYER_SIDE_MAX)
-		return psd_onnx_refuse(onnx, "needs values as %ux%ux%u, up to %ux%ux%u are possible", shape.channels,
+		return psd_onnx_refuse(onnx, "needs a layer of %ux%ux%u, must be at most %ux%ux%u", shape.channels,
 				       shape.height, shape.width, PSD_LAYER_CHANNELS_MAX, PSD_LAYER_SIDE_MAX,
 				       PSD_LAYER_SIDE_MAX);
 	return psd_onnx_move(onnx, &psd_layer_reshape, (union psd_layer_settings){.shape = shape}, layer);
@@ -22,7 +22,7 @@ static enum psd_status reshape(struct psd_onnx *onnx, struct psd_shape shape, un
 
 /* ---- all values of a layer ---- */
 
-unsigned psd_onnx_in_memory_order(const struct psd_onnx_view *view, unsigned order[PSD_ONNX_DIGITS_MAX])
+unsigned psd_onnx_memory_order(const struct psd_onnx_view *view, unsigned order[PSD_ONNX_DIGITS_MAX])
 {
 	unsigned n = 0;
 
@@ -39,19 +39,19 @@ unsigned psd_onnx_in_memory_order(const struct psd_onnx_view *view, unsigned ord
 	return n;
 }
 
-/* Takes n of the `extent` places, from `first` on, that are `inner` values apart. */
+/* Selects n of `extent` positions, from `first` on; each position has `inner` values. */
 static enum psd_status slice(struct psd_onnx *onnx, uint64_t first, uint64_t n, uint64_t extent, uint64_t inner,
 			     unsigned *layer)
 {
 	const struct psd_shape shape = psd_onnx_shape(onnx, *layer);
 	const uint64_t values = psd_onnx_values_of(onnx, *layer), outer = values / (extent * inner);
-	const uint64_t places = (uint64_t)shape.height * shape.width;
+	const uint64_t positions = (uint64_t)shape.height * shape.width;
 	uint64_t channels = n;
 	enum psd_status status = PSD_OK;
 
-	if (outer == 1 && inner % places == 0) {
-		first *= inner / places;
-		channels *= inner / places;
+	if (outer == 1 && inner % positions == 0) {
+		first *= inner / positions;
+		channels *= inner / positions;
 	} else {
 		status = reshape(onnx,
 				 outer == 1 ? (struct psd_shape){(uint32_t)extent, (uint32_t)inner, 1}
@@ -68,26 +68,26 @@ static enum psd_status slice(struct psd_onnx *onnx, uint64_t first, uint64_t n, 
 		(union psd_layer_settings){.slice = {.first = (uint32_t)first, .channels = (uint32_t)channels}}, layer);
 }
 
-/* The longest digits that leave something out: so many places of so many, each `inner` values. */
+/* A gap: the view has only n of `extent` positions of `inner` values each, from `first` on. */
 struct gap {
 	uint64_t first, n, extent, inner;
-	unsigned from, to; /* the digits of this step and longer, in memory's order */
+	unsigned to; /* number of digits, in memory order, with longer strides */
 };
 
-/* False: the view leaves nothing out. */
+/* Finds a gap. False: the view has all values. */
 static bool find_gap(const struct psd_onnx_view *view, const unsigned order[], unsigned n, uint64_t values,
 		     struct gap *gap)
 {
-	uint64_t reached = 1; /* what the shorter digits are parts of */
+	uint64_t reached = 1; /* values that shorter digits cover */
 
 	for (unsigned i = n; i-- > 0;) {
 		const struct psd_onnx_digit digit = view->digits[order[i]];
 
 		*gap = (struct gap){.n = 1};
 		if (digit.stride % reached)
-			return true; /* steps cross each other */
+			return true; /* digits overlap */
 		if (digit.stride != reached) {
-			/* one of several places is seen, for which there is no digit */
+			/* one of several positions, without a digit */
 			*gap = (struct gap){.first = view->offset / reached % (digit.stride / reached),
 					    .n = 1,
 					    .extent = digit.stride / reached,
@@ -109,7 +109,7 @@ static bool find_gap(const struct psd_onnx_view *view, const unsigned order[], u
 	if (reached == values)
 		return false;
 	*gap = (struct gap){.first = view->offset / reached, .n = 1, .extent = values / reached, .inner = reached};
-	if (n > 0 && (view->offset % reached || values % reached)) { /* not one of so many such pieces */
+	if (n > 0 && (view->offset % reached || values % reached)) { /* the values are not a multiple of the gap */
 		gap->inner = view->digits[order[0]].stride;
 		gap->n = view->digits[order[0]].size;
 		gap->extent = values / gap->inner;
@@ -126,20 +126,20 @@ enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view 
 
 	for (unsigned i = 0; i < psd_onnx_view_digits(view); i++)
 		if (view->digits[i].stride == 0)
-			return psd_onnx_refuse(onnx, "repeats values, which no layer does");
+			return psd_onnx_refuse(onnx, "repeats values, which no layer can");
 	for (;;) {
 		uint64_t values = psd_onnx_values_of(onnx, view->layer), outer;
 
-		n = psd_onnx_in_memory_order(view, order);
+		n = psd_onnx_memory_order(view, order);
 		if (!find_gap(view, order, n, values, &gap))
 			return PSD_OK;
 		if (gap.extent < gap.n || gap.first + gap.n > gap.extent || values % (gap.extent * gap.inner))
-			return psd_onnx_refuse(onnx, "takes values apart in a way that is not known");
+			return psd_onnx_refuse(onnx, "separates values in a way that psd cannot express");
 		outer = values / (gap.extent * gap.inner);
 		status = slice(onnx, gap.first, gap.n, gap.extent, gap.inner, &view->layer);
 		if (status)
 			return status;
-		/* longer digits have fewer values between their steps, unless they are now inside of the slice */
+		/* longer strides shrink with the slice; shorter ones grow if the slice is now outside them */
 		if (outer == 1 || gap.to == 0) {
 			view->offset -= gap.first * gap.inner;
 			continue;
@@ -149,7 +149,7 @@ enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view 
 			struct psd_onnx_digit *digit = &view->digits[order[i]];
 
 			if (i < gap.to && digit->stride % (gap.extent * gap.inner))
-				return psd_onnx_refuse(onnx, "takes values apart in a way that is not known");
+				return psd_onnx_refuse(onnx, "separates values in a way that psd cannot express");
 			if (i < gap.to)
 				digit->stride /= gap.extent;
 			else if (digit->stride >= gap.inner)
@@ -169,23 +169,23 @@ static uint64_t size_of(const struct psd_onnx_view *view, const unsigned digits[
 	return size;
 }
 
-static enum psd_status permute(struct psd_onnx *onnx, const uint64_t sides[3], const unsigned order[3], unsigned *layer)
+static enum psd_status permute(struct psd_onnx *onnx, const uint64_t dims[3], const unsigned order[3], unsigned *layer)
 {
 	union psd_layer_settings settings = {.permute.order = {order[0], order[1], order[2]}};
 	enum psd_status status =
-		reshape(onnx, (struct psd_shape){(uint32_t)sides[0], (uint32_t)sides[1], (uint32_t)sides[2]}, layer);
+		reshape(onnx, (struct psd_shape){(uint32_t)dims[0], (uint32_t)dims[1], (uint32_t)dims[2]}, layer);
 
 	return status ? status : psd_onnx_move(onnx, &psd_layer_permute, settings, layer);
 }
 
-/* Brings the digits of a whole layer from one order into another: the one that is wanted next, with all behind it,
- * changes places with what is between. At the front, only those move that are wanted one behind the other. */
+/* Permutes the digits of a whole layer from memory order to another one. Each step exchanges a run of digits that
+ * belongs to position i with those between; at the front, a run has only digits that are wanted in this order. */
 static enum psd_status reorder(struct psd_onnx *onnx, struct psd_onnx_view *view, unsigned memory[],
 			       const unsigned wanted[], unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		unsigned from = i, run = 1, moved[PSD_ONNX_DIGITS_MAX];
-		uint64_t before, between, behind;
+		uint64_t before, between, after;
 		enum psd_status status;
 
 		if (memory[i] == wanted[i])
@@ -196,11 +196,11 @@ static enum psd_status reorder(struct psd_onnx *onnx, struct psd_onnx_view *view
 			run++;
 		before = size_of(view, memory, i);
 		between = size_of(view, memory + i, from - i);
-		behind = size_of(view, memory + from, run);
-		status = i ? permute(onnx, (const uint64_t[]){before, between, behind}, (const unsigned[]){1, 3, 2},
+		after = size_of(view, memory + from, run);
+		status = i ? permute(onnx, (const uint64_t[]){before, between, after}, (const unsigned[]){1, 3, 2},
 				     &view->layer)
 			   : permute(onnx,
-				     (const uint64_t[]){between, behind,
+				     (const uint64_t[]){between, after,
 							size_of(view, memory + from + run, n - from - run)},
 				     (const unsigned[]){2, 1, 3}, &view->layer);
 		if (status)
@@ -212,7 +212,7 @@ static enum psd_status reorder(struct psd_onnx *onnx, struct psd_onnx_view *view
 	return PSD_OK;
 }
 
-/* What has been laid out before lies there still. */
+/* A view and its result, so that equal views share layers. */
 struct psd_onnx_layout {
 	const struct psd_onnx_layout *next;
 	struct psd_onnx_view before, after;
@@ -228,7 +228,7 @@ static bool is_same_view(const struct psd_onnx_view *one, const struct psd_onnx_
 	return is;
 }
 
-static bool remember(struct psd_onnx *onnx, const struct psd_onnx_view *before, const struct psd_onnx_view *after)
+static bool put_layout(struct psd_onnx *onnx, const struct psd_onnx_view *before, const struct psd_onnx_view *after)
 {
 	struct psd_onnx_layout *layout = psd_arena_take(&onnx->arena, sizeof(*layout));
 	const struct psd_onnx_layout **list = &onnx->layouts[before->layer % PSD_ONNX_LAYOUTS];
@@ -240,9 +240,9 @@ static bool remember(struct psd_onnx *onnx, const struct psd_onnx_view *before, 
 	return true;
 }
 
-/* Digits in the order of the axes, without the batch's; sides: what each group comes to. Returns how many. */
+/* Lists digits in the order of axes, without the batch, and the size of each group of axes. Returns their number. */
 static unsigned wanted_order(const struct psd_onnx_view *view, const struct psd_onnx_order *order,
-			     unsigned wanted[PSD_ONNX_DIGITS_MAX], uint64_t sides[3])
+			     unsigned wanted[PSD_ONNX_DIGITS_MAX], uint64_t dims[3])
 {
 	unsigned n = 0;
 
@@ -256,36 +256,36 @@ static unsigned wanted_order(const struct psd_onnx_view *view, const struct psd_
 				if (view->digits[d].stride != PSD_ONNX_BATCH)
 					wanted[n++] = d;
 		}
-		sides[g] = size_of(view, wanted + before, n - before);
+		dims[g] = size_of(view, wanted + before, n - before);
 	}
 	return n;
 }
 
-/* Of a whole layer; given: the view before, to remember it by. */
-static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_onnx_view *given,
+/* Permutes the digits of a whole layer. original: the view before it became whole, the key of known layouts. */
+static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_onnx_view *original,
 				      struct psd_onnx_view *view, const unsigned wanted[], unsigned n)
 {
 	unsigned memory[PSD_ONNX_DIGITS_MAX];
 	uint64_t stride = 1;
 	enum psd_status status;
 
-	(void)psd_onnx_in_memory_order(view, memory);
+	(void)psd_onnx_memory_order(view, memory);
 	if (!memcmp(memory, wanted, n * sizeof(*wanted)))
 		return PSD_OK;
-	for (const struct psd_onnx_layout *layout = onnx->layouts[given->layer % PSD_ONNX_LAYOUTS]; layout;
+	for (const struct psd_onnx_layout *layout = onnx->layouts[original->layer % PSD_ONNX_LAYOUTS]; layout;
 	     layout = layout->next)
-		if (is_same_view(&layout->before, given)) {
-			(void)psd_onnx_in_memory_order(&layout->after, memory);
+		if (is_same_view(&layout->before, original)) {
+			(void)psd_onnx_memory_order(&layout->after, memory);
 			if (!memcmp(memory, wanted, n * sizeof(*wanted))) {
 				*view = layout->after;
 				return PSD_OK;
 			}
 		}
-	(void)psd_onnx_in_memory_order(view, memory);
+	(void)psd_onnx_memory_order(view, memory);
 	status = reorder(onnx, view, memory, wanted, n);
 	for (unsigned i = n; i-- > 0; stride *= view->digits[wanted[i]].size)
 		view->digits[wanted[i]].stride = stride;
-	if (!status && !remember(onnx, given, view))
+	if (!status && !put_layout(onnx, original, view))
 		status = psd_onnx_no_memory(onnx);
 	return status;
 }
@@ -293,35 +293,34 @@ static enum psd_status lay_out_digits(struct psd_onnx *onnx, const struct psd_on
 enum psd_status psd_onnx_lay_out(struct psd_onnx *onnx, struct psd_onnx_view *view, const struct psd_onnx_order *order,
 				 bool is_flat)
 {
-	const struct psd_onnx_view given = *view;
+	const struct psd_onnx_view original = *view;
 	unsigned wanted[PSD_ONNX_DIGITS_MAX], memory[PSD_ONNX_DIGITS_MAX], n;
-	uint64_t sides[3];
+	uint64_t dims[3];
 	enum psd_status status = psd_onnx_make_whole(onnx, view);
 
 	if (status)
 		return status;
-	n = wanted_order(view, order, wanted, sides);
-	if (psd_onnx_in_memory_order(view, memory) != n)
-		return psd_onnx_refuse(onnx, "has axes that are not known here");
-	status = lay_out_digits(onnx, &given, view, wanted, n);
+	n = wanted_order(view, order, wanted, dims);
+	if (psd_onnx_memory_order(view, memory) != n)
+		return psd_onnx_refuse(onnx, "has axes that its input does not have");
+	status = lay_out_digits(onnx, &original, view, wanted, n);
 	if (status || is_flat)
 		return status;
-	if (sides[0] > UINT32_MAX || sides[1] > UINT32_MAX || sides[2] > UINT32_MAX)
-		return psd_onnx_refuse(onnx, "has a side of more than %u", UINT32_MAX);
-	return reshape(onnx, (struct psd_shape){(uint32_t)sides[0], (uint32_t)sides[1], (uint32_t)sides[2]},
-		       &view->layer);
+	if (dims[0] > UINT32_MAX || dims[1] > UINT32_MAX || dims[2] > UINT32_MAX)
+		return psd_onnx_refuse(onnx, "has an axis of more than %u", UINT32_MAX);
+	return reshape(onnx, (struct psd_shape){(uint32_t)dims[0], (uint32_t)dims[1], (uint32_t)dims[2]}, &view->layer);
 }
 
 enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one, struct psd_onnx_view *other,
 			       bool *do_match)
 {
 	unsigned order[PSD_ONNX_DIGITS_MAX], n;
-	struct psd_onnx_view given;
+	struct psd_onnx_view original;
 	enum psd_status status = PSD_OK;
 
 	*do_match = one->n_axes == other->n_axes;
 	for (unsigned a = 0; a < one->n_axes && *do_match; a++)
-		*do_match = psd_onnx_view_side(one, a) == psd_onnx_view_side(other, a);
+		*do_match = psd_onnx_view_dim(one, a) == psd_onnx_view_dim(other, a);
 	if (!*do_match)
 		return PSD_OK;
 	status = psd_onnx_make_whole(onnx, one);
@@ -330,34 +329,34 @@ enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one,
 	if (status)
 		return status;
 	if (!psd_onnx_view_align(one, other))
-		return psd_onnx_refuse(onnx, "has inputs whose places are counted in ways that do not fit");
-	n = psd_onnx_in_memory_order(one, order);
-	given = *other;
-	status = lay_out_digits(onnx, &given, other, order, n);
+		return psd_onnx_refuse(onnx, "has inputs whose values lie in orders that do not fit");
+	n = psd_onnx_memory_order(one, order);
+	original = *other;
+	status = lay_out_digits(onnx, &original, other, order, n);
 	return status ? status : reshape(onnx, psd_onnx_shape(onnx, one->layer), &other->layer);
 }
 
-/* The others become rows, and what is behind the first of them columns, as in a map. */
+/* Other axes become rows up to the first with several positions, and columns after it, as in a map. */
 static void order_around(const struct psd_onnx_view *view, unsigned axis, struct psd_onnx_order *order)
 {
 	unsigned group = 1;
 
 	*order = (struct psd_onnx_order){.n = {1}, .axes = {{axis}}};
 	for (unsigned a = 0; a < view->n_axes; a++) {
-		if (a == axis || psd_onnx_view_side(view, a) == 1)
+		if (a == axis || psd_onnx_view_dim(view, a) == 1)
 			continue;
 		order->axes[group][order->n[group]++] = a;
-		if (!psd_onnx_view_has_batch(view, a) || psd_onnx_view_count(view, a) > 1)
+		if (psd_onnx_view_values(view, a) > 1)
 			group = 2;
 	}
 }
 
-/* A map's places need not be rows by columns: as they lie already costs nothing. */
+/* Positions in their own order need no reshape if the channels fit. */
 static bool keeps_shape(const struct psd_onnx *onnx, const struct psd_onnx_view *view, unsigned axis)
 {
 	const struct psd_shape shape = psd_onnx_shape(onnx, view->layer);
 
-	return psd_onnx_view_side(view, axis) == shape.channels;
+	return psd_onnx_view_dim(view, axis) == shape.channels;
 }
 
 enum psd_status psd_onnx_channels_first(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis)
@@ -367,7 +366,7 @@ enum psd_status psd_onnx_channels_first(struct psd_onnx *onnx, struct psd_onnx_v
 	enum psd_status status = psd_onnx_check_inner(onnx, &data->view, axis);
 
 	if (!status)
-		status = psd_onnx_settle(onnx, data);
+		status = psd_onnx_materialize(onnx, data);
 	if (status)
 		return status;
 	view = data->view;

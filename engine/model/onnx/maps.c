@@ -14,28 +14,24 @@ enum psd_status psd_onnx_pool(struct psd_onnx *onnx)
 	union psd_layer_settings settings = psd_layer_pool.defaults;
 	struct psd_pool_settings *pooling = &settings.pool;
 	unsigned layer;
-	enum psd_status status = psd_onnx_check_data(onnx, data);
+	enum psd_status status = psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &pooling->window, &result);
 
-	if (!status)
-		status = psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &pooling->window, &result);
 	if (status)
 		return status;
 	if (pooling->window.dilation.height != 1 || pooling->window.dilation.width != 1)
 		return psd_onnx_refuse(onnx, "has 'dilations', must have none");
 	if (is_average && (pooling->window.pad.height || pooling->window.pad.width) &&
 	    !psd_onnx_integer(onnx, "count_include_pad", 0))
-		return psd_onnx_refuse(onnx, "has pads that its mean leaves out, must have 'count_include_pad' 1");
+		return psd_onnx_refuse(onnx, "has a mean without its pads, must have 'count_include_pad' 1");
 	pooling->method = is_average ? PSD_POOL_AVERAGE : PSD_POOL_MAX;
 	pooling->rounding = psd_onnx_integer(onnx, "ceil_mode", 0) ? PSD_POOL_UP : PSD_POOL_DOWN;
 	status = psd_onnx_add_simple(onnx, &psd_layer_pool, &settings, data->view.layer, &layer);
-	if (status)
-		return status;
-	psd_onnx_map(onnx, layer, &result);
-	*psd_onnx_output(onnx, 0) = result;
-	return PSD_OK;
+	if (!status)
+		psd_onnx_put_map(onnx, layer, &result);
+	return status;
 }
 
-/* Over the axes that is_over names: the others become channels, whose places the layer makes one of. */
+/* Pools all positions of the axes marked in is_over; the other axes become channels. */
 static enum psd_status pool_all(struct psd_onnx *onnx, const bool is_over[], bool keeps_axes, bool is_max)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0), result;
@@ -44,14 +40,13 @@ static enum psd_status pool_all(struct psd_onnx *onnx, const bool is_over[], boo
 	union psd_layer_settings whole = {.pool = {.window = {.stride = {1, 1}, .dilation = {1, 1}}}};
 	uint64_t channels = 1, stride;
 	unsigned layer;
-	enum psd_status status = psd_onnx_settle(onnx, data);
+	enum psd_status status = psd_onnx_materialize(onnx, data);
 
 	for (unsigned a = 0; a < n; a++) {
 		if (is_over[a] && psd_onnx_view_has_batch(&data->view, a))
 			return psd_onnx_refuse(onnx, "is over the batch");
 		order.axes[is_over[a]][order.n[is_over[a]]++] = a;
-		for (unsigned d = psd_onnx_view_first(&data->view, a); !is_over[a] && d < data->view.ends[a]; d++)
-			channels *= data->view.digits[d].stride == PSD_ONNX_BATCH ? 1 : data->view.digits[d].size;
+		channels *= is_over[a] ? 1 : psd_onnx_view_values(&data->view, a);
 	}
 	if (!status)
 		status = psd_onnx_lay_out(onnx, &data->view, &order, true);
@@ -65,30 +60,22 @@ static enum psd_status pool_all(struct psd_onnx *onnx, const bool is_over[], boo
 	result = *data;
 	result.view = (struct psd_onnx_view){.layer = layer};
 	stride = channels;
-	for (unsigned a = 0; a < n; a++) {
-		if (!is_over[a] || keeps_axes)
+	for (unsigned a = 0; a < n; a++)
+		if (!is_over[a])
+			psd_onnx_view_add_dense_axis(&result.view, &data->view, a, &stride);
+		else if (keeps_axes)
 			psd_onnx_view_add_axis(&result.view);
-		for (unsigned d = psd_onnx_view_first(&data->view, a); !is_over[a] && d < data->view.ends[a]; d++) {
-			const struct psd_onnx_digit digit = data->view.digits[d];
-			const bool is_batch = digit.stride == PSD_ONNX_BATCH;
-
-			stride /= is_batch ? 1 : digit.size;
-			psd_onnx_view_add_digit(&result.view, digit.size, is_batch ? PSD_ONNX_BATCH : stride);
-		}
-	}
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
 }
 
 enum psd_status psd_onnx_global_pool(struct psd_onnx *onnx)
 {
-	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
 	bool is_over[PSD_ONNX_AXES_MAX] = {false};
-	const enum psd_status status = psd_onnx_check_data(onnx, data);
 
 	for (unsigned a = 2; a < PSD_ONNX_AXES_MAX; a++)
 		is_over[a] = true;
-	return status ? status : pool_all(onnx, is_over, true, !strcmp(onnx->node->op_type, "GlobalMaxPool"));
+	return pool_all(onnx, is_over, true, !strcmp(onnx->node->op_type, "GlobalMaxPool"));
 }
 
 enum psd_status psd_onnx_mean(struct psd_onnx *onnx)
@@ -96,21 +83,19 @@ enum psd_status psd_onnx_mean(struct psd_onnx *onnx)
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
 	bool is_over[PSD_ONNX_AXES_MAX], is_done = false;
 	unsigned n;
-	enum psd_status status = psd_onnx_check_data(onnx, data);
+	enum psd_status status = psd_onnx_match_norm(onnx, &is_done);
 
-	if (!status)
-		status = psd_onnx_match_norm(onnx, &is_done);
 	if (status || is_done)
 		return status;
 	status = psd_onnx_mark_axes(onnx, data->view.n_axes, false, is_over, &n);
 	if (!status && n == 0)
-		status = psd_onnx_refuse(onnx, "must say over which axes");
+		status = psd_onnx_refuse(onnx, "must have 'axes'");
 	return status ? status : pool_all(onnx, is_over, psd_onnx_integer(onnx, "keepdims", 1) != 0, false);
 }
 
 /* ---- resizing ---- */
 
-/* Between corners that stay corners, as psd does it. */
+/* Bilinear interpolation that keeps the corners, as in psd's layer. */
 enum psd_status psd_onnx_resize(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0), *scales = psd_onnx_input(onnx, 2);
@@ -120,24 +105,23 @@ enum psd_status psd_onnx_resize(struct psd_onnx *onnx)
 	double to[4];
 	unsigned layer;
 	const bool has_sizes = sizes->kind == PSD_ONNX_CONSTANT;
-	enum psd_status status = psd_onnx_check_data(onnx, data);
+	enum psd_status status = PSD_OK;
 
-	if (!status &&
-	    (!psd_onnx_text_is(onnx, "mode", "linear") ||
+	if ((!psd_onnx_text_is(onnx, "mode", "linear") ||
 	     !psd_onnx_text_is(onnx, "coordinate_transformation_mode", "align_corners") || data->view.n_axes != 4))
-		status = psd_onnx_refuse(onnx, "is known for maps with 'mode' linear and 'align_corners' alone");
+		status = psd_onnx_refuse(onnx, "must be of maps, with 'mode' linear and 'align_corners'");
 	if (!status && (has_sizes ? sizes : scales)->kind != PSD_ONNX_CONSTANT)
-		status = psd_onnx_refuse(onnx, "must have sizes or scales that no sample changes");
+		status = psd_onnx_refuse(onnx, "must have constant sizes or scales");
 	if (!status)
-		status = psd_onnx_read(onnx, has_sizes ? sizes : scales);
+		status = psd_onnx_read_numbers(onnx, has_sizes ? sizes : scales);
 	if (!status && psd_onnx_elements(has_sizes ? sizes : scales) != 4)
 		status = psd_onnx_refuse(onnx, "must have four sizes or scales");
 	for (unsigned a = 0; a < 4 && !status; a++) {
-		const double side = (double)psd_onnx_view_side(&data->view, a);
+		const double dim = (double)psd_onnx_view_dim(&data->view, a);
 
-		to[a] = has_sizes ? sizes->numbers[a] : floor(side * scales->numbers[a]);
-		if (a < 2 ? to[a] != side : !(to[a] >= 1 && to[a] <= PSD_LAYER_SIDE_MAX))
-			status = psd_onnx_refuse(onnx, "makes side %u %g of %g", a, to[a], side);
+		to[a] = has_sizes ? sizes->numbers[a] : floor(dim * scales->numbers[a]);
+		if (a < 2 ? to[a] != dim : !(to[a] >= 1 && to[a] <= PSD_LAYER_SIDE_MAX))
+			status = psd_onnx_refuse(onnx, "makes axis %u of size %g from %g", a, to[a], dim);
 	}
 	if (!status)
 		status = psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &window, &result);
@@ -145,9 +129,7 @@ enum psd_status psd_onnx_resize(struct psd_onnx *onnx)
 		return status;
 	settings.size = (struct psd_sides){(uint32_t)to[2], (uint32_t)to[3]};
 	status = psd_onnx_add_simple(onnx, &psd_layer_resize, &settings, data->view.layer, &layer);
-	if (status)
-		return status;
-	psd_onnx_map(onnx, layer, &result);
-	*psd_onnx_output(onnx, 0) = result;
-	return PSD_OK;
+	if (!status)
+		psd_onnx_put_map(onnx, layer, &result);
+	return status;
 }

@@ -1,4 +1,4 @@
-/* What a node says: its inputs, outputs and attributes. */
+/* Inputs, outputs and attributes of a node. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ bool psd_onnx_is_foreign(const Onnx__Node *node)
 
 unsigned psd_onnx_number_of(const struct psd_onnx *onnx, const char *name)
 {
-	unsigned number = 0; /* value 0 is the one that is absent */
+	unsigned number = 0;
 
 	if (*name)
 		psd_names_find(&onnx->names, name, &number);
@@ -87,8 +87,8 @@ bool psd_onnx_text_is(const struct psd_onnx *onnx, const char *name, const char 
 	       !memcmp(attribute->s.data, text, attribute->s.len);
 }
 
-/* Doubles reach further than whole numbers, and are no number at all, which is taken for the lowest. */
-static int64_t whole(double number)
+/* Converts a double, limited to the range of int64_t; NaN becomes the lowest number. */
+static int64_t to_integer(double number)
 {
 	return number >= 9.2e18 ? INT64_MAX : number > -9.2e18 ? (int64_t)number : INT64_MIN;
 }
@@ -108,29 +108,30 @@ enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsig
 	if (attribute || i == 0 || value->kind == PSD_ONNX_ABSENT)
 		return PSD_OK;
 	if (value->kind != PSD_ONNX_CONSTANT)
-		return psd_onnx_refuse(onnx, "takes '%s' from the samples, must be told it", name);
+		return psd_onnx_refuse(onnx, "computes '%s' from the samples, must have a constant", name);
 	if (psd_onnx_elements(value) > most)
 		return psd_onnx_refuse(onnx, "has %llu '%s', must have up to %u",
 				       (unsigned long long)psd_onnx_elements(value), name, most);
-	status = psd_onnx_read(onnx, value);
+	status = psd_onnx_read_numbers(onnx, value);
 	for (uint64_t e = 0; !status && e < psd_onnx_elements(value); e++)
-		integers[(*n)++] = whole(value->numbers[e]);
+		integers[(*n)++] = to_integer(value->numbers[e]);
 	return status;
 }
 
-enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t given, unsigned n_axes, unsigned *axis)
+enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t number, unsigned n_axes, unsigned *axis)
 {
-	if (given < -(int64_t)n_axes || given >= (int64_t)n_axes)
-		return psd_onnx_refuse(onnx, "has axis %lld of %u", (long long)given, n_axes);
-	*axis = (unsigned)(given < 0 ? given + n_axes : given);
+	if (number < -(int64_t)n_axes || number >= (int64_t)n_axes)
+		return psd_onnx_refuse(onnx, "has axis %lld, must be from -%u to before %u", (long long)number, n_axes,
+				       n_axes);
+	*axis = (unsigned)(number < 0 ? number + n_axes : number);
 	return PSD_OK;
 }
 
 enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool are_added,
 				   bool is_marked[PSD_ONNX_AXES_MAX], unsigned *n)
 {
-	int64_t given[PSD_ONNX_AXES_MAX];
-	enum psd_status status = psd_onnx_integers(onnx, "axes", 1, given, PSD_ONNX_AXES_MAX, n);
+	int64_t numbers[PSD_ONNX_AXES_MAX];
+	enum psd_status status = psd_onnx_integers(onnx, "axes", 1, numbers, PSD_ONNX_AXES_MAX, n);
 
 	memset(is_marked, 0, PSD_ONNX_AXES_MAX * sizeof(*is_marked));
 	if (!status && are_added && n_axes + *n > PSD_ONNX_AXES_MAX)
@@ -138,7 +139,7 @@ enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool 
 	for (unsigned i = 0; !status && i < *n; i++) {
 		unsigned axis = 0;
 
-		status = psd_onnx_axis(onnx, given[i], are_added ? n_axes + *n : n_axes, &axis);
+		status = psd_onnx_axis(onnx, numbers[i], are_added ? n_axes + *n : n_axes, &axis);
 		if (!status)
 			is_marked[axis] = true;
 	}

@@ -1,4 +1,4 @@
-/* The file: its values by name, which nodes count, its input and its output. */
+/* Reading of a file: values by name, needed nodes, input and output. */
 #include "engine/model/onnx/onnx.h"
 
 #include <stdio.h>
@@ -8,9 +8,6 @@
 #include "engine/base/file.h"
 #include "engine/model/layer.h"
 #include "engine/model/onnx/parts.h"
-
-/* Protocol buffers end there. */
-#define FILE_BYTES_MAX ((size_t)1 << 31)
 
 static struct psd_place place_of(const struct psd_onnx *onnx)
 {
@@ -26,7 +23,7 @@ static enum psd_status name_value(struct psd_onnx *onnx, const char *name, unsig
 	if (!name || !*name)
 		return PSD_OK;
 	if (psd_names_find(&onnx->names, name, &number))
-		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the value '%.100s' is made twice", name);
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the value '%.100s' exists twice", name);
 	return psd_names_put(&onnx->names, name, (*n_values)++) ? PSD_OK : psd_onnx_no_memory(onnx);
 }
 
@@ -37,7 +34,7 @@ static bool is_initializer(const struct psd_onnx *onnx, const char *name)
 	return name && psd_names_find(&onnx->names, name, &number);
 }
 
-/* Numbers them: 0 is the one that is absent, then initializers, inputs, outputs of nodes. */
+/* Numbers all values: 0 is absent; initializers, inputs and outputs of nodes follow. */
 static enum psd_status name_values(struct psd_onnx *onnx, unsigned *n_values)
 {
 	const Onnx__Graph *graph = onnx->graph;
@@ -46,7 +43,7 @@ static enum psd_status name_values(struct psd_onnx *onnx, unsigned *n_values)
 	*n_values = 1;
 	for (size_t i = 0; i < graph->n_initializer && !status; i++)
 		status = name_value(onnx, graph->initializer[i]->name, n_values);
-	for (size_t i = 0; i < graph->n_input && !status; i++) /* old files list initializers again */
+	for (size_t i = 0; i < graph->n_input && !status; i++) /* old files list initializers as inputs too */
 		if (!is_initializer(onnx, graph->input[i]->name))
 			status = name_value(onnx, graph->input[i]->name, n_values);
 	for (size_t i = 0; i < graph->n_node && !status; i++)
@@ -60,7 +57,7 @@ static enum psd_status check_nodes(const struct psd_onnx *onnx)
 	const Onnx__Graph *graph = onnx->graph;
 
 	if (!graph->n_output || !graph->output[0]->name || !*graph->output[0]->name)
-		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network puts nothing out");
+		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network has no output");
 	for (size_t i = 0; i < graph->n_node; i++)
 		if (!graph->node[i]->op_type || !graph->node[i]->n_output)
 			return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
@@ -68,18 +65,18 @@ static enum psd_status check_nodes(const struct psd_onnx *onnx)
 	return PSD_OK;
 }
 
-/* Backwards from the first output: what it needs, and how often. Nodes are in order, as ONNX wants it. */
+/* Finds, from the first output back, the needed values and their consumers. Nodes are in topological order. */
 static enum psd_status find_needed(struct psd_onnx *onnx, unsigned n_values)
 {
 	const Onnx__Graph *graph = onnx->graph;
 	bool *is_needed = psd_arena_take(&onnx->arena, n_values * sizeof(*is_needed));
 	unsigned number;
 
-	onnx->uses = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->uses));
-	onnx->readers = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->readers));
+	onnx->n_consumers = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->n_consumers));
+	onnx->consumers = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->consumers));
 	onnx->is_done = psd_arena_take(&onnx->arena, (graph->n_node + 1) * sizeof(*onnx->is_done));
-	onnx->makers = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->makers));
-	if (!is_needed || !onnx->uses || !onnx->readers || !onnx->makers || !onnx->is_done)
+	onnx->producers = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->producers));
+	if (!is_needed || !onnx->n_consumers || !onnx->consumers || !onnx->producers || !onnx->is_done)
 		return psd_onnx_no_memory(onnx);
 	if (!psd_names_find(&onnx->names, graph->output[0]->name, &number))
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "no node makes the output '%.100s'",
@@ -91,7 +88,7 @@ static enum psd_status find_needed(struct psd_onnx *onnx, unsigned n_values)
 		onnx->is_done[i] = true;
 		for (size_t o = 0; o < node->n_output; o++)
 			if (*node->output[o] && psd_names_find(&onnx->names, node->output[o], &number)) {
-				onnx->makers[number] = (unsigned)i + 1;
+				onnx->producers[number] = (unsigned)i + 1;
 				onnx->is_done[i] = onnx->is_done[i] && !is_needed[number];
 			}
 		for (size_t k = 0; !onnx->is_done[i] && k < node->n_input; k++) {
@@ -102,8 +99,8 @@ static enum psd_status find_needed(struct psd_onnx *onnx, unsigned n_values)
 						     "node '%.100s' (%.40s) reads '%.100s', which does not exist",
 						     node->name ? node->name : "", node->op_type, node->input[k]);
 			is_needed[number] = true;
-			onnx->uses[number]++;
-			onnx->readers[number] = (unsigned)i;
+			onnx->n_consumers[number]++;
+			onnx->consumers[number] = (unsigned)i;
 		}
 	}
 	return PSD_OK;
@@ -111,17 +108,17 @@ static enum psd_status find_needed(struct psd_onnx *onnx, unsigned n_values)
 
 /* ---- the input ---- */
 
-/* Nothing but a loss reads it, as its labels. */
+/* Is the loss the only consumer of the input, as labels? */
 static bool is_labels(const struct psd_onnx *onnx, const Onnx__ValueInfo *input, unsigned number)
 {
-	const Onnx__Node *reader = onnx->uses[number] == 1 ? onnx->graph->node[onnx->readers[number]] : NULL;
+	const Onnx__Node *reader = onnx->n_consumers[number] == 1 ? onnx->graph->node[onnx->consumers[number]] : NULL;
 
 	return reader && !strcmp(reader->op_type, "SoftmaxCrossEntropyLoss") && reader->n_input > 1 &&
 	       !strcmp(reader->input[1], input->name);
 }
 
-static enum psd_status read_sides(const struct psd_onnx *onnx, const Onnx__ValueInfo *input, uint64_t sides[4],
-				  unsigned *n)
+static enum psd_status read_dims(const struct psd_onnx *onnx, const Onnx__ValueInfo *input, uint64_t dims[4],
+				 unsigned *n)
 {
 	const Onnx__TensorType *type = input->type ? input->type->tensor_type : NULL;
 
@@ -135,57 +132,57 @@ static enum psd_status read_sides(const struct psd_onnx *onnx, const Onnx__Value
 		const bool is_open = !dim->has_value || dim->value < 1;
 
 		if (a > 0 && (is_open || dim->value > PSD_LAYER_CHANNELS_MAX))
-			return psd_error_set(
-				onnx->err, PSD_EINVAL, place_of(onnx),
-				"the input '%.100s' has side '%.40s' %lld as axis %u: only the batch may be "
-				"open, and sides are up to %u",
-				input->name, dim->param ? dim->param : "", (long long)dim->value, a,
-				PSD_LAYER_CHANNELS_MAX);
-		sides[a] = is_open ? 1 : (uint64_t)dim->value;
+			return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+					     "axis %u of the input '%.100s' has size %lld ('%.40s'), must be 1 to %u: "
+					     "only the batch "
+					     "may be open",
+					     a, input->name, (long long)dim->value, dim->param ? dim->param : "",
+					     PSD_LAYER_CHANNELS_MAX);
+		dims[a] = is_open ? 1 : (uint64_t)dim->value;
 	}
-	if (sides[0] > UINT32_MAX)
-		sides[0] = 1;
+	if (dims[0] > UINT32_MAX)
+		dims[0] = 1;
 	return PSD_OK;
 }
 
-/* Numbers of tokens become one channel of so many rows; maps whose channels come last, as those of TensorFlow, are
- * told by there being few, on maps that are larger. */
+/* Adds the input layer. Integers of two axes are tokens: one channel with a row for each position. Maps have their
+ * channels last, as in TensorFlow, if the last axis is small and the others are larger. */
 static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *input, struct psd_onnx_value *value)
 {
 	struct psd_layer_spec spec = {.kind = &psd_layer_input, .name = input->name, .at = place_of(onnx)};
 	struct psd_shape *shape = &spec.settings.shape;
 	struct psd_onnx_view view = {.layer = 0};
-	uint64_t sides[4] = {1, 1, 1, 1}, strides[4];
+	uint64_t dims[4] = {1, 1, 1, 1}, strides[4];
 	unsigned n = 0;
-	enum psd_status status = read_sides(onnx, input, sides, &n);
-	bool is_whole_number, is_last;
+	enum psd_status status = read_dims(onnx, input, dims, &n);
+	bool is_integer, are_channels_last;
 
 	if (status)
 		return status;
-	is_whole_number = !psd_onnx_is_real(input->type->tensor_type->elem_type);
-	is_last = n == 4 && sides[3] <= 4 && sides[1] > 4 && sides[2] > 4;
-	*shape = (struct psd_shape){(uint32_t)sides[1], (uint32_t)sides[2], (uint32_t)sides[3]};
-	strides[1] = sides[2] * sides[3];
-	strides[2] = sides[3];
+	is_integer = !psd_onnx_is_real(input->type->tensor_type->elem_type);
+	are_channels_last = n == 4 && dims[3] <= 4 && dims[1] > 4 && dims[2] > 4;
+	*shape = (struct psd_shape){(uint32_t)dims[1], (uint32_t)dims[2], (uint32_t)dims[3]};
+	strides[1] = dims[2] * dims[3];
+	strides[2] = dims[3];
 	strides[3] = 1;
-	if (is_whole_number && n == 2)
-		*shape = (struct psd_shape){1, (uint32_t)sides[1], 1};
-	if (is_last) {
-		*shape = (struct psd_shape){(uint32_t)sides[3], (uint32_t)sides[1], (uint32_t)sides[2]};
-		strides[1] = sides[2];
+	if (is_integer && n == 2)
+		*shape = (struct psd_shape){1, (uint32_t)dims[1], 1};
+	if (are_channels_last) {
+		*shape = (struct psd_shape){(uint32_t)dims[3], (uint32_t)dims[1], (uint32_t)dims[2]};
+		strides[1] = dims[2];
 		strides[2] = 1;
-		strides[3] = sides[1] * sides[2];
+		strides[3] = dims[1] * dims[2];
 	}
 	if (shape->height > PSD_LAYER_SIDE_MAX || shape->width > PSD_LAYER_SIDE_MAX)
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
-				     "the input '%.100s' has more than %u places", input->name, PSD_LAYER_SIDE_MAX);
+				     "the input '%.100s' has more than %u positions", input->name, PSD_LAYER_SIDE_MAX);
 	for (unsigned a = 0; a < n; a++) {
 		psd_onnx_view_add_axis(&view);
-		psd_onnx_view_add_digit(&view, sides[a], a ? strides[a] : PSD_ONNX_BATCH);
+		psd_onnx_view_add_digit(&view, dims[a], a ? strides[a] : PSD_ONNX_BATCH);
 	}
 	*value = (struct psd_onnx_value){
-		.kind = PSD_ONNX_DATA, .view = view, .is_count = is_whole_number, .term = psd_onnx_term_new(onnx)};
-	return value->term ? psd_graph_build_add(&onnx->build, &spec, onnx->err) : psd_onnx_no_memory(onnx);
+		.kind = PSD_ONNX_DATA, .view = view, .is_integer = is_integer, .expr = psd_onnx_expr_new(onnx)};
+	return value->expr ? psd_graph_build_add(&onnx->build, &spec, onnx->err) : psd_onnx_no_memory(onnx);
 }
 
 static enum psd_status add_inputs(struct psd_onnx *onnx)
@@ -199,18 +196,17 @@ static enum psd_status add_inputs(struct psd_onnx *onnx)
 		unsigned number;
 
 		if (!input->name || !psd_names_find(&onnx->names, input->name, &number) ||
-		    onnx->values[number].kind != PSD_ONNX_ABSENT || !onnx->uses[number])
+		    onnx->values[number].kind != PSD_ONNX_ABSENT || !onnx->n_consumers[number])
 			continue;
 		if (is_labels(onnx, input, number)) {
 			onnx->values[number].kind = PSD_ONNX_LABELS;
 			continue;
 		}
 		if (first)
-			return psd_error_set(
-				onnx->err, PSD_EINVAL, place_of(onnx),
-				"the network has two inputs, '%.100s' and '%.100s', and psd feeds one: export "
-				"it with its parameters, without a loss, and what is no sample as constants",
-				first, input->name);
+			return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx),
+					     "the network has two inputs, '%.100s' and '%.100s', must have one: export "
+					     "it with its parameters, without a loss, and other inputs as constants",
+					     first, input->name);
 		first = input->name;
 		status = add_input(onnx, input, &onnx->values[number]);
 	}
@@ -219,9 +215,9 @@ static enum psd_status add_inputs(struct psd_onnx *onnx)
 	return status;
 }
 
-/* ---- all of it ---- */
+/* ---- the graph ---- */
 
-/* What constants alone make comes first, so that later nodes know it wherever the file has it. */
+/* Computes a node of constants. These come first, so that nodes above them in the file know the results too. */
 static enum psd_status compute_node(struct psd_onnx *onnx, size_t i)
 {
 	struct psd_error *const err = onnx->err;
@@ -234,16 +230,16 @@ static enum psd_status compute_node(struct psd_onnx *onnx, size_t i)
 			return PSD_OK;
 	if (onnx->is_done[i] || psd_onnx_is_foreign(onnx->node))
 		return PSD_OK;
-	onnx->err = NULL; /* what cannot be computed is told when its turn comes */
-	status = psd_onnx_see(onnx, &is_done);
+	onnx->err = NULL; /* convert_node() reports the error */
+	status = psd_onnx_try_view(onnx, &is_done);
 	if (!status && !is_done)
-		status = psd_onnx_compute(onnx, &is_done);
+		status = psd_onnx_try_fold(onnx, &is_done);
 	onnx->err = err;
 	onnx->is_done[i] = !status && is_done;
 	return status == PSD_ENOMEM ? psd_onnx_no_memory(onnx) : PSD_OK;
 }
 
-static enum psd_status operate_node(struct psd_onnx *onnx, size_t i)
+static enum psd_status convert_node(struct psd_onnx *onnx, size_t i)
 {
 	onnx->node = onnx->graph->node[i];
 	if (onnx->is_done[i])
@@ -252,13 +248,12 @@ static enum psd_status operate_node(struct psd_onnx *onnx, size_t i)
 		const enum psd_onnx_kind kind = psd_onnx_input(onnx, k)->kind;
 
 		if (kind == PSD_ONNX_ABSENT && *onnx->node->input[k])
-			return psd_onnx_refuse(onnx, "reads '%.100s', which nothing above it makes",
+			return psd_onnx_refuse(onnx, "reads '%.100s', which no node above it makes",
 					       onnx->node->input[k]);
-		if (kind == PSD_ONNX_PIECES && strcmp(onnx->node->op_type, "SequenceAt") != 0)
-			return psd_onnx_refuse(onnx,
-					       "takes a sequence, of which psd knows single pieces, by SequenceAt");
+		if (kind == PSD_ONNX_SEQUENCE && strcmp(onnx->node->op_type, "SequenceAt") != 0)
+			return psd_onnx_refuse(onnx, "reads a sequence, which only SequenceAt can");
 	}
-	return psd_onnx_operate(onnx);
+	return psd_onnx_convert(onnx);
 }
 
 static enum psd_status read_graph(struct psd_onnx *onnx)
@@ -283,23 +278,23 @@ static enum psd_status read_graph(struct psd_onnx *onnx)
 	for (size_t i = 0; i < graph->n_node && !status; i++)
 		status = compute_node(onnx, i);
 	for (size_t i = 0; i < graph->n_node && !status; i++)
-		status = operate_node(onnx, i);
+		status = convert_node(onnx, i);
 	if (status || onnx->has_loss)
 		return status;
 	if (!onnx->node || !psd_names_find(&onnx->names, graph->output[0]->name, &output))
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network has no nodes");
-	return psd_onnx_lose(onnx, &onnx->values[output], psd_onnx_class_axis(onnx, &onnx->values[output]));
+	return psd_onnx_add_loss(onnx, &onnx->values[output], psd_onnx_class_axis(onnx, &onnx->values[output]));
 }
 
-/* A small file that asks for large masks again and again is no network. */
-static uint64_t numbers_of(size_t length)
+/* Limit of constant numbers for a file of that length: a small file with many large masks is refused. */
+static uint64_t limit_numbers(size_t length)
 {
 	const uint64_t numbers = PSD_ONNX_NUMBERS_MAX + UINT64_C(256) * length;
 
 	return numbers < PSD_ONNX_ALL_NUMBERS_MAX ? numbers : PSD_ONNX_ALL_NUMBERS_MAX;
 }
 
-/* The file's name without its folder and ending: exporters call every graph alike. */
+/* Names the graph after the file, without folder and ending: exporters give all graphs one name. */
 static enum psd_status seal(struct psd_onnx *onnx, struct psd_graph *graph)
 {
 	const char *slash = strrchr(onnx->path, '/'), *base = slash ? slash + 1 : onnx->path;
@@ -322,9 +317,10 @@ static enum psd_status read_model(struct psd_onnx_file *file, const void *bytes,
 	enum psd_status status;
 
 	if (!model || !model->graph)
-		return psd_error_set(file->onnx.err, PSD_EINVAL, place_of(&file->onnx), "is no ONNX model");
+		return psd_error_set(file->onnx.err, PSD_EINVAL, place_of(&file->onnx),
+				     "the file is not an ONNX model");
 	file->onnx.graph = model->graph;
-	file->onnx.most_numbers = numbers_of(length);
+	file->onnx.most_numbers = limit_numbers(length);
 	for (size_t i = 0; i < model->n_opset_import; i++)
 		if (!model->opset_import[i]->domain || !*model->opset_import[i]->domain)
 			file->onnx.version = model->opset_import[i]->version;
@@ -358,27 +354,14 @@ enum psd_status psd_onnx_parse(struct psd_graph *graph, const char *path, const 
 	return status;
 }
 
-enum psd_status psd_onnx_load(struct psd_graph *graph, const char *path, struct psd_error *err)
-{
-	char *bytes;
-	size_t length;
-	enum psd_status status = psd_file_read_bytes(&bytes, &length, FILE_BYTES_MAX, path, err);
-
-	if (status)
-		return status;
-	status = psd_onnx_parse(graph, path, bytes, length, err);
-	free(bytes);
-	return status;
-}
-
-/* ---- with its values ---- */
+/* ---- an open file ---- */
 
 enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, struct psd_error *err)
 {
 	struct psd_onnx_file *opened;
 	char *bytes;
 	size_t length;
-	enum psd_status status = psd_file_read_bytes(&bytes, &length, FILE_BYTES_MAX, path, err);
+	enum psd_status status = psd_file_read_bytes(&bytes, &length, PSD_ONNX_BYTES_MAX, path, err);
 
 	if (status)
 		return status;

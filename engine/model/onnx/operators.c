@@ -1,4 +1,4 @@
-/* The table of operators, and those of normalisation, joining and losses. */
+/* Table of operators; operators of normalisation, concatenation and losses. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 /* ---- normalisation ---- */
 
-/* Factors and summands, which are inputs 1 and 2. */
+/* Checks scale and shift, which are inputs 1 and 2. */
 static enum psd_status check_affine(struct psd_onnx *onnx, uint64_t channels, struct psd_affine_settings *affine)
 {
 	enum psd_status status = psd_onnx_check_vector(onnx, psd_onnx_input(onnx, 1), channels, 1, &affine->has_scale);
@@ -15,56 +15,45 @@ static enum psd_status check_affine(struct psd_onnx *onnx, uint64_t channels, st
 	return status ? status : psd_onnx_check_vector(onnx, psd_onnx_input(onnx, 2), channels, 0, &affine->has_shift);
 }
 
-static enum psd_status batch_norm(struct psd_onnx *onnx)
+/* Adds a normalisation with `axis` as channels; its first tensors and states are the inputs after the first. */
+static enum psd_status put_norm(struct psd_onnx *onnx, const struct psd_layer_kind *kind,
+				union psd_layer_settings settings, unsigned axis, unsigned n_tensors)
 {
-	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
 	static const char *const roles[] = {"weight", "bias", "running_mean", "running_variance"};
-	union psd_layer_settings settings = psd_layer_batch_norm.defaults;
-	enum psd_status status = psd_onnx_check_data(onnx, data);
+	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
+	enum psd_status status = psd_onnx_channels_first(onnx, data, axis);
 
-	if (!status && data->view.n_axes < 2)
-		status = psd_onnx_refuse(onnx, "must have an input of samples and channels");
-	if (!status)
-		status = psd_onnx_channels_first(onnx, data, 1);
-	if (!status && psd_onnx_integer(onnx, "spatial", 1) != 1)
-		status = psd_onnx_refuse(onnx, "has statistics for each place, must have them for each channel");
-	if (!status)
-		status = check_affine(onnx, psd_onnx_view_side(&data->view, 1), &settings.affine);
 	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
-	settings.affine.kept_ratio = psd_onnx_number(onnx, "momentum", 0.9);
 	if (!status)
-		status = psd_onnx_put_layer(onnx, data, &psd_layer_batch_norm, &settings,
+		status = check_affine(onnx, psd_onnx_view_dim(&data->view, axis), &settings.affine);
+	if (!status)
+		status = psd_onnx_put_layer(onnx, data, kind, &settings,
 					    psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1)));
-	for (unsigned i = 0; i < 4 && !status; i++)
-		status = psd_onnx_note(onnx, psd_onnx_output(onnx, 0)->view.layer, roles[i],
+	for (unsigned i = 0; i < n_tensors && !status; i++)
+		status = psd_onnx_bind(onnx, psd_onnx_output(onnx, 0)->view.layer, roles[i],
 				       psd_onnx_input(onnx, i + 1), NULL);
 	return status;
 }
 
-/* Over the last axis alone. */
+static enum psd_status batch_norm(struct psd_onnx *onnx)
+{
+	union psd_layer_settings settings = psd_layer_batch_norm.defaults;
+
+	if (psd_onnx_integer(onnx, "spatial", 1) != 1)
+		return psd_onnx_refuse(onnx, "has statistics for each position, must have them for each channel");
+	settings.affine.kept_ratio = psd_onnx_number(onnx, "momentum", 0.9);
+	return put_norm(onnx, &psd_layer_batch_norm, settings, 1, 4);
+}
+
 static enum psd_status layer_norm(struct psd_onnx *onnx)
 {
-	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	union psd_layer_settings settings = psd_layer_layer_norm.defaults;
+	const unsigned n_axes = psd_onnx_input(onnx, 0)->view.n_axes;
 	unsigned axis = 0;
-	enum psd_status status = psd_onnx_check_data(onnx, data);
+	const enum psd_status status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", -1), n_axes, &axis);
 
-	if (!status)
-		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", -1), data->view.n_axes, &axis);
-	if (!status && axis + 1 != data->view.n_axes)
-		status = psd_onnx_refuse(onnx, "is over several axes, must be over the last one");
-	if (!status)
-		status = psd_onnx_channels_first(onnx, data, axis);
-	if (!status)
-		status = check_affine(onnx, psd_onnx_view_side(&data->view, axis), &settings.affine);
-	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
-	if (!status)
-		status = psd_onnx_put_layer(onnx, data, &psd_layer_layer_norm, &settings,
-					    psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1)));
-	for (unsigned i = 0; i < 2 && !status; i++)
-		status = psd_onnx_note(onnx, psd_onnx_output(onnx, 0)->view.layer, i ? "bias" : "weight",
-				       psd_onnx_input(onnx, i + 1), NULL);
-	return status;
+	if (!status && axis + 1 != n_axes)
+		return psd_onnx_refuse(onnx, "is over several axes, must be over the last one");
+	return status ? status : put_norm(onnx, &psd_layer_layer_norm, psd_layer_layer_norm.defaults, axis, 2);
 }
 
 static enum psd_status lrn(struct psd_onnx *onnx)
@@ -75,42 +64,43 @@ static enum psd_status lrn(struct psd_onnx *onnx)
 						     .alpha = psd_onnx_number(onnx, "alpha", 1e-4),
 						     .beta = psd_onnx_number(onnx, "beta", 0.75),
 						     .k = psd_onnx_number(onnx, "bias", 1)}};
-	enum psd_status status = psd_onnx_check_data(onnx, data);
+	enum psd_status status;
 
-	if (!status && (size < 1 || size > PSD_LAYER_SIDE_MAX || size % 2 == 0 || data->view.n_axes < 2))
-		status = psd_onnx_refuse(onnx, "has 'size' %lld, must be odd", (long long)size);
-	if (!status)
-		status = psd_onnx_channels_first(onnx, data, 1);
+	if (size < 1 || size > PSD_LAYER_SIDE_MAX || size % 2 == 0)
+		return psd_onnx_refuse(onnx, "has 'size' %lld, must be an odd number from 1 to %u", (long long)size,
+				       PSD_LAYER_SIDE_MAX);
+	status = psd_onnx_channels_first(onnx, data, 1);
 	return status ? status : psd_onnx_put_layer(onnx, data, &psd_layer_lrn, &settings, NULL);
 }
 
 static bool is_last(const struct psd_onnx *onnx)
 {
-	return onnx->uses[psd_onnx_output(onnx, 0) - onnx->values] == 0;
+	return onnx->n_consumers[psd_onnx_output(onnx, 0) - onnx->values] == 0;
 }
 
-/* At the network's end the loss takes its place. */
+/* A softmax at the end of the network is part of the loss. */
 static enum psd_status softmax(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	const int64_t given = psd_onnx_integer(onnx, "axis", onnx->version < 13 ? 1 : -1);
+	const int64_t number = psd_onnx_integer(onnx, "axis", onnx->version < 13 ? 1 : -1);
 	const bool is_log = !strcmp(onnx->node->op_type, "LogSoftmax");
 	const struct psd_onnx_view *view = data->kind == PSD_ONNX_SCORES ? NULL : &data->view;
 	unsigned axis = 0;
 	enum psd_status status;
 
-	if (!view && (is_log || (given != -1 && given != (int64_t)psd_onnx_axes_of_scores(data) - 1)))
-		return psd_onnx_refuse(onnx, "must be over the last axis of attention's scores, and no logarithm");
+	if (!view && (is_log || (number != -1 && number != (int64_t)psd_onnx_axes_of_scores(data) - 1)))
+		return psd_onnx_refuse(onnx, "must be over the last axis of attention's scores, without a logarithm");
 	if (!view)
 		return psd_onnx_normalize_scores(onnx, data, psd_onnx_output(onnx, 0));
 	status = psd_onnx_check_data(onnx, data);
 	if (!status)
-		status = psd_onnx_axis(onnx, given, view->n_axes, &axis);
+		status = psd_onnx_axis(onnx, number, view->n_axes, &axis);
 	for (unsigned a = axis + 1; a < view->n_axes && !status && onnx->version < 13; a++)
-		if (psd_onnx_view_side(view, a) != 1)
-			status = psd_onnx_refuse(onnx, "is over axis %u and all behind it, must be over one", axis);
+		if (psd_onnx_view_dim(view, a) != 1)
+			status = psd_onnx_refuse(onnx, "is over axis %u and all after it, must be over one", axis);
 	if (!status && is_last(onnx) && axis != psd_onnx_class_axis(onnx, data))
-		status = psd_onnx_refuse(onnx, "is over axis %u of what the network puts out, classes are axis %u",
+		status = psd_onnx_refuse(onnx,
+					 "is over axis %u of the network's output, must be over its classes, axis %u",
 					 axis, psd_onnx_class_axis(onnx, data));
 	if (!status && is_last(onnx)) {
 		*psd_onnx_output(onnx, 0) = *data;
@@ -128,17 +118,17 @@ static enum psd_status softmax(struct psd_onnx *onnx)
 	return status;
 }
 
-/* As it broadcasts; old files say so of vectors alone. */
+/* Is there a slope for each channel, by broadcasting? In old files a vector is one. */
 static bool is_of_channels(const struct psd_onnx *onnx, const struct psd_onnx_value *slope,
 			   const struct psd_onnx_view *data)
 {
 	const unsigned n = data->n_axes, missing = n - slope->n_dims;
 
 	if (slope->kind != PSD_ONNX_CONSTANT || slope->n_dims > n ||
-	    psd_onnx_elements(slope) != psd_onnx_view_side(data, 1))
+	    psd_onnx_elements(slope) != psd_onnx_view_dim(data, 1))
 		return false;
 	return (onnx->version < 7 && slope->n_dims == 1) ||
-	       (missing <= 1 && slope->dims[1 - missing] == psd_onnx_view_side(data, 1));
+	       (missing <= 1 && slope->dims[1 - missing] == psd_onnx_view_dim(data, 1));
 }
 
 static enum psd_status prelu(struct psd_onnx *onnx)
@@ -146,23 +136,20 @@ static enum psd_status prelu(struct psd_onnx *onnx)
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
 	const struct psd_onnx_value *slope = psd_onnx_input(onnx, 1);
 	const bool is_shared = slope->kind == PSD_ONNX_CONSTANT && psd_onnx_elements(slope) == 1;
-	enum psd_status status = psd_onnx_check_data(onnx, data);
+	enum psd_status status;
 
-	if (!status && data->view.n_axes < 2)
-		status = psd_onnx_refuse(onnx, "must have an input of samples and channels");
-	if (!status && !is_shared && !is_of_channels(onnx, slope, &data->view))
-		status = psd_onnx_refuse(onnx, "must have a slope for each channel, or one");
-	if (!status)
-		status = psd_onnx_channels_first(onnx, data, 1);
+	if (!is_shared && !is_of_channels(onnx, slope, &data->view))
+		return psd_onnx_refuse(onnx, "must have a slope for each channel, or one");
+	status = psd_onnx_channels_first(onnx, data, 1);
 	if (!status)
 		status = psd_onnx_put_layer(onnx, data, &psd_layer_prelu,
 					    &(union psd_layer_settings){.prelu.is_shared = is_shared}, NULL);
-	return status ? status : psd_onnx_note(onnx, psd_onnx_output(onnx, 0)->view.layer, "weight", slope, NULL);
+	return status ? status : psd_onnx_bind(onnx, psd_onnx_output(onnx, 0)->view.layer, "weight", slope, NULL);
 }
 
 /* ---- joining ---- */
 
-/* Vectors that are learned, in front of the places. */
+/* Learned vectors in front of the positions. */
 static enum psd_status put_prefix(struct psd_onnx *onnx, unsigned axis)
 {
 	const struct psd_onnx_value *learned = psd_onnx_input(onnx, 0);
@@ -172,17 +159,17 @@ static enum psd_status put_prefix(struct psd_onnx *onnx, unsigned axis)
 	struct psd_shape shape;
 	enum psd_status status;
 
-	if (n != 3 || axis != 1 || learned->n_dims != n || learned->dims[2] != psd_onnx_view_side(&data->view, 2) ||
+	if (n != 3 || axis != 1 || learned->n_dims != n || learned->dims[2] != psd_onnx_view_dim(&data->view, 2) ||
 	    learned->dims[1] > PSD_LAYER_SIDE_MAX)
-		return psd_onnx_refuse(onnx,
-				       "joins samples and constants, which is known for vectors before all places");
+		return psd_onnx_refuse(
+			onnx, "joins samples and constants, must be learned vectors in front of all positions");
 	settings.prefix.places = (uint32_t)learned->dims[1];
 	status = psd_onnx_channels_first(onnx, data, last);
 	if (!status)
 		status = psd_onnx_add_simple(onnx, &psd_layer_prefix, &settings, data->view.layer, &result.view.layer);
 	if (status)
 		return status;
-	status = psd_onnx_note(onnx, result.view.layer, "weight", learned, by_channels);
+	status = psd_onnx_bind(onnx, result.view.layer, "weight", learned, by_channels);
 	if (status)
 		return status;
 	shape = psd_onnx_shape(onnx, result.view.layer);
@@ -196,18 +183,18 @@ static enum psd_status put_prefix(struct psd_onnx *onnx, unsigned axis)
 	return PSD_OK;
 }
 
-/* The input with `axis` as its channels, in maps as the first input's. */
-static enum psd_status add_part(struct psd_onnx *onnx, struct psd_layer_spec *spec, struct psd_onnx_value *part,
-				unsigned axis)
+/* Adds an input with `axis` as channels, and with maps of the first input's shape. */
+static enum psd_status add_input(struct psd_onnx *onnx, struct psd_layer_spec *spec, struct psd_onnx_value *input,
+				 unsigned axis)
 {
 	struct psd_layer_spec reshape = {.kind = &psd_layer_reshape, .n_inputs = 1};
 	struct psd_shape shape, first;
 	unsigned layer;
-	enum psd_status status = psd_onnx_channels_first(onnx, part, axis);
+	enum psd_status status = psd_onnx_channels_first(onnx, input, axis);
 
 	if (status)
 		return status;
-	layer = part->view.layer;
+	layer = input->view.layer;
 	shape = psd_onnx_shape(onnx, layer);
 	first = spec->n_inputs ? psd_onnx_shape(onnx, spec->inputs[0]) : shape;
 	reshape.settings.shape = (struct psd_shape){shape.channels, first.height, first.width};
@@ -237,7 +224,7 @@ static enum psd_status concat(struct psd_onnx *onnx)
 		if (!status && part->view.n_axes != data->view.n_axes)
 			status = psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
 		if (!status)
-			status = add_part(onnx, &spec, part, axis);
+			status = add_input(onnx, &spec, part, axis);
 	}
 	if (!status)
 		status = psd_onnx_add(onnx, &spec, NULL, &layer);
@@ -258,10 +245,10 @@ unsigned psd_onnx_class_axis(const struct psd_onnx *onnx, const struct psd_onnx_
 
 	if (data->kind != PSD_ONNX_DATA || view->n_axes != 3)
 		return 1;
-	return onnx->has_lines && psd_onnx_in_memory_order(view, order) && order[0] < view->ends[1] ? 1 : 2;
+	return onnx->has_1d_windows && psd_onnx_memory_order(view, order) && order[0] < view->ends[1] ? 1 : 2;
 }
 
-enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis)
+enum psd_status psd_onnx_add_loss(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis)
 {
 	struct psd_layer_spec spec = {.kind = &psd_layer_softmax_loss,
 				      .name = "loss",
@@ -273,10 +260,10 @@ enum psd_status psd_onnx_lose(struct psd_onnx *onnx, struct psd_onnx_value *data
 	enum psd_status status = psd_onnx_check_data(onnx, data);
 
 	if (!status && n < 2)
-		status = psd_onnx_refuse(onnx, "puts out %u axes, must be samples and classes", n);
+		status = psd_onnx_refuse(onnx, "makes an output of %u axes, must have samples and classes", n);
 	if (!status)
 		status = psd_onnx_channels_first(onnx, data, axis);
-	if (status || psd_onnx_view_side(&data->view, axis) == 1) /* one value is no choice of classes */
+	if (status || psd_onnx_view_dim(&data->view, axis) == 1) /* a single value is not a class */
 		return status;
 	spec.inputs[0] = data->view.layer;
 	if (psd_names_find(&onnx->build.names, spec.name, &number))
@@ -293,14 +280,11 @@ static enum psd_status loss(struct psd_onnx *onnx)
 	const int64_t ignored = psd_onnx_integer(onnx, "ignore_index", -1);
 	enum psd_status status;
 
-	status = psd_onnx_check_data(onnx, data);
-	if (status)
-		return status;
-	/* PyTorch says -100 where none is to be passed over */
+	/* PyTorch has -100 if no class is ignored */
 	if (!is_mean || psd_onnx_input(onnx, 2)->kind != PSD_ONNX_ABSENT ||
-	    (ignored >= 0 && data->view.n_axes > 1 && ignored < (int64_t)psd_onnx_view_side(&data->view, 1)))
-		return psd_onnx_refuse(onnx, "is known as the mean over all samples alone, all classes alike");
-	status = psd_onnx_lose(onnx, data, 1);
+	    (ignored >= 0 && data->view.n_axes > 1 && ignored < (int64_t)psd_onnx_view_dim(&data->view, 1)))
+		return psd_onnx_refuse(onnx, "must be the mean over all samples, with equal weights of classes");
+	status = psd_onnx_add_loss(onnx, data, 1);
 	*psd_onnx_output(onnx, 0) = *data;
 	return status;
 }
@@ -309,43 +293,44 @@ static enum psd_status loss(struct psd_onnx *onnx)
 
 static const struct {
 	const char *op;
-	psd_onnx_operator_fn *operate;
+	psd_onnx_operator_fn *convert;
+	unsigned least_axes; /* axes that the first input, data, must have; 0: the function checks its inputs */
 } operators[] = {
-	{"Conv", psd_onnx_conv},
-	{"ConvTranspose", psd_onnx_deconv},
-	{"Gemm", psd_onnx_gemm},
-	{"MatMul", psd_onnx_matmul},
-	{"Gather", psd_onnx_embed},
-	{"MaxPool", psd_onnx_pool},
-	{"AveragePool", psd_onnx_pool},
-	{"GlobalAveragePool", psd_onnx_global_pool},
-	{"GlobalMaxPool", psd_onnx_global_pool},
-	{"ReduceMean", psd_onnx_mean},
-	{"Resize", psd_onnx_resize},
-	{"BatchNormalization", batch_norm},
-	{"LayerNormalization", layer_norm},
-	{"LRN", lrn},
-	{"Softmax", softmax},
-	{"LogSoftmax", softmax},
-	{"PRelu", prelu},
-	{"Add", psd_onnx_arithmetic},
-	{"Sub", psd_onnx_arithmetic},
-	{"Mul", psd_onnx_arithmetic},
-	{"Div", psd_onnx_arithmetic},
-	{"Floor", psd_onnx_arithmetic},
-	{"Less", psd_onnx_compare},
-	{"LessOrEqual", psd_onnx_compare},
-	{"Greater", psd_onnx_compare},
-	{"GreaterOrEqual", psd_onnx_compare},
-	{"IsNaN", psd_onnx_compare},
-	{"Where", psd_onnx_where},
-	{"Concat", concat},
-	{"Dropout", psd_onnx_dropout},
-	{"RandomUniform", psd_onnx_noise},
-	{"RandomUniformLike", psd_onnx_noise},
-	{"Bernoulli", psd_onnx_noise},
-	{"Attention", psd_onnx_attention},
-	{"SoftmaxCrossEntropyLoss", loss},
+	{"Conv", psd_onnx_conv, 0},
+	{"ConvTranspose", psd_onnx_deconv, 0},
+	{"Gemm", psd_onnx_gemm, 0},
+	{"MatMul", psd_onnx_matmul, 0},
+	{"Gather", psd_onnx_embed, 0},
+	{"MaxPool", psd_onnx_pool, 1},
+	{"AveragePool", psd_onnx_pool, 1},
+	{"GlobalAveragePool", psd_onnx_global_pool, 1},
+	{"GlobalMaxPool", psd_onnx_global_pool, 1},
+	{"ReduceMean", psd_onnx_mean, 1},
+	{"Resize", psd_onnx_resize, 1},
+	{"BatchNormalization", batch_norm, 2},
+	{"LayerNormalization", layer_norm, 1},
+	{"LRN", lrn, 2},
+	{"Softmax", softmax, 0},
+	{"LogSoftmax", softmax, 0},
+	{"PRelu", prelu, 2},
+	{"Add", psd_onnx_arithmetic, 0},
+	{"Sub", psd_onnx_arithmetic, 0},
+	{"Mul", psd_onnx_arithmetic, 0},
+	{"Div", psd_onnx_arithmetic, 0},
+	{"Floor", psd_onnx_arithmetic, 0},
+	{"Less", psd_onnx_compare, 0},
+	{"LessOrEqual", psd_onnx_compare, 0},
+	{"Greater", psd_onnx_compare, 0},
+	{"GreaterOrEqual", psd_onnx_compare, 0},
+	{"IsNaN", psd_onnx_compare, 0},
+	{"Where", psd_onnx_where, 0},
+	{"Concat", concat, 0},
+	{"Dropout", psd_onnx_dropout, 0},
+	{"RandomUniform", psd_onnx_noise, 0},
+	{"RandomUniformLike", psd_onnx_noise, 0},
+	{"Bernoulli", psd_onnx_noise, 0},
+	{"Attention", psd_onnx_attention, 0},
+	{"SoftmaxCrossEntropyLoss", loss, 1},
 };
 
 static bool are_constants(const struct psd_onnx *onnx)
@@ -359,23 +344,35 @@ static bool are_constants(const struct psd_onnx *onnx)
 	return true;
 }
 
-enum psd_status psd_onnx_operate(struct psd_onnx *onnx)
+static enum psd_status convert_data(struct psd_onnx *onnx, psd_onnx_operator_fn *convert, unsigned least_axes)
+{
+	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
+	const enum psd_status status = psd_onnx_check_data(onnx, data);
+
+	if (!status && data->view.n_axes < least_axes)
+		return psd_onnx_refuse(onnx, "must have an input of samples and channels");
+	return status ? status : convert(onnx);
+}
+
+enum psd_status psd_onnx_convert(struct psd_onnx *onnx)
 {
 	const Onnx__Node *node = onnx->node;
 	bool is_done = false;
 	enum psd_status status;
 
 	if (psd_onnx_is_foreign(node))
-		return psd_onnx_refuse(onnx, "is of '%.80s', known are operators of ONNX itself", node->domain);
-	status = psd_onnx_see(onnx, &is_done);
+		return psd_onnx_refuse(onnx, "is an operator of '%.80s', must be one of ONNX itself", node->domain);
+	status = psd_onnx_try_view(onnx, &is_done);
 	if (!status && !is_done && are_constants(onnx))
-		status = psd_onnx_compute(onnx, &is_done);
+		status = psd_onnx_try_fold(onnx, &is_done);
 	if (!status && !is_done)
-		status = psd_onnx_apply(onnx, &is_done);
+		status = psd_onnx_try_function(onnx, &is_done);
 	if (status || is_done)
 		return status;
 	for (unsigned i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
 		if (!strcmp(node->op_type, operators[i].op))
-			return operators[i].operate(onnx);
-	return psd_onnx_refuse(onnx, "is an operator that psd has no layer for");
+			return operators[i].least_axes
+				       ? convert_data(onnx, operators[i].convert, operators[i].least_axes)
+				       : operators[i].convert(onnx);
+	return psd_onnx_refuse(onnx, "is an operator that has no layer in psd");
 }

@@ -1,4 +1,4 @@
-/* Layers that multiply by what they learn, and what is added to that. */
+/* Layers that multiply by a parameter, with biases. */
 #include <string.h>
 
 #include "engine/base/saturate.h"
@@ -23,20 +23,19 @@ static enum psd_status check_weight(struct psd_onnx *onnx, const struct psd_onnx
 		return psd_onnx_refuse(onnx, "has a weight that is computed, must have one of the file");
 	if (weight->kind == PSD_ONNX_CONSTANT && weight->n_dims >= least && weight->n_dims <= most && !is_empty)
 		return PSD_OK;
-	return psd_onnx_refuse(onnx, "must have a weight of its own of %u to %u axes", least, most);
+	return psd_onnx_refuse(onnx, "must have a constant weight of %u to %u axes", least, most);
 }
 
-/* What a layer multiplies by, in psd's order once its axes are in this one (NULL: in their own), and what it adds
- * (NULL: nothing). */
+/* Weight and bias (NULL: none) of a layer. order: of the weight's axes in psd; NULL: their own. */
 struct product {
 	const struct psd_onnx_value *weight, *bias;
 	const unsigned *order;
 };
 
-/* A layer that multiplies by a weight, which another may have multiplied by before. One that shares has no bias of its
- * own but that one's: *has_bias says whether it is still to be added. */
+/* Adds a layer with a weight, which it shares with an earlier layer of the same weight. A sharing layer has the bias of
+ * the earlier one, or none: *is_bias_left is true if another layer must add the bias. */
 static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec *spec, struct product product,
-				   bool *has_bias, unsigned *number)
+				   bool *is_bias_left, unsigned *number)
 {
 	const struct psd_onnx_value *weight = product.weight;
 	const char *name = name_of(weight);
@@ -48,50 +47,51 @@ static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec 
 		status = psd_onnx_constant_of(onnx, weight->origin, &whole);
 	if (status)
 		return status;
-	/* parts of one are matrices of their own */
+	/* slices of a tensor are matrices of their own */
 	is_whole = weight->origin && psd_onnx_elements(weight) == psd_onnx_elements(&whole);
 	spec->n_inputs = 1;
 	spec->is_sharing = name && is_whole && psd_names_find(&onnx->owners, name, &spec->owner);
-	if (spec->is_sharing && !psd_onnx_is_noted(onnx, spec->owner, "weight", weight, product.order))
+	if (spec->is_sharing && !psd_onnx_is_bound(onnx, spec->owner, "weight", weight, product.order))
 		return psd_onnx_refuse(onnx, "multiplies by '%.100s' in another order than '%.100s' does", name,
 				       onnx->build.graph.layers[spec->owner].name);
-	*has_bias = product.bias != NULL;
-	if (spec->is_sharing && product.bias && psd_onnx_is_noted(onnx, spec->owner, "bias", product.bias, NULL))
-		*has_bias = false;
+	*is_bias_left = product.bias != NULL;
+	if (spec->is_sharing && product.bias && psd_onnx_is_bound(onnx, spec->owner, "bias", product.bias, NULL))
+		*is_bias_left = false;
 	else if (spec->is_sharing && spec->kind == &psd_layer_inner_product)
 		spec->settings.inner_product.has_bias = false;
 	else if (spec->is_sharing && spec->kind != &psd_layer_embedding)
 		spec->settings.conv.has_bias = false;
 	else
-		*has_bias = false;
+		*is_bias_left = false;
 	status = psd_onnx_add(onnx, spec, name, number);
 	if (!status && name && is_whole && !spec->is_sharing && !psd_names_put(&onnx->owners, name, *number))
 		status = psd_onnx_no_memory(onnx);
 	return status;
 }
 
-/* A bias that is not the layer's own goes into one of its own. */
-static enum psd_status add_bias(struct psd_onnx *onnx, const struct psd_onnx_value *bias, bool is_left, unsigned *layer)
+/* Records the bias, after adding a scale layer for it if the layer has none. */
+static enum psd_status add_bias(struct psd_onnx *onnx, const struct psd_onnx_value *bias, bool is_bias_left,
+				unsigned *layer)
 {
 	const union psd_layer_settings settings = {.affine = {.has_shift = true}};
 	enum psd_status status = PSD_OK;
 
-	if (is_left)
+	if (is_bias_left)
 		status = psd_onnx_add_simple(onnx, &psd_layer_scale, &settings, *layer, layer);
-	return status ? status : psd_onnx_note(onnx, *layer, "bias", bias, NULL);
+	return status ? status : psd_onnx_bind(onnx, *layer, "bias", bias, NULL);
 }
 
-/* ---- what is added ---- */
+/* ---- biases ---- */
 
-/* The one node that reads the output, if that adds a value for each place of the last axis: *bias, done along. */
+/* The only consumer of the output, if it adds a parameter for each position of the last axis, *bias; otherwise NULL. */
 static const Onnx__Node *find_bias(const struct psd_onnx *onnx, uint64_t outputs, unsigned n_axes,
 				   const struct psd_onnx_value **bias)
 {
 	const unsigned value = (unsigned)(psd_onnx_output(onnx, 0) - onnx->values);
-	const unsigned reader = onnx->readers[value];
+	const unsigned reader = onnx->consumers[value];
 	const Onnx__Node *node;
 
-	if (onnx->uses[value] != 1)
+	if (onnx->n_consumers[value] != 1)
 		return NULL;
 	node = onnx->graph->node[reader];
 	if (!node->op_type || strcmp(node->op_type, "Add") != 0 || node->n_input != 2 || node->n_output != 1)
@@ -123,13 +123,13 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 	for (unsigned a = 0; a < n; a++) {
 		const uint64_t side = a < missing ? 1 : learned->dims[a - missing];
 
-		if (side != 1 && side != psd_onnx_view_side(&data->view, a))
+		if (side != 1 && side != psd_onnx_view_dim(&data->view, a))
 			return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
 		if (psd_onnx_view_has_batch(&data->view, a) && side != 1)
 			return psd_onnx_refuse(onnx, "has learned values for each sample of the batch");
 		if (psd_onnx_view_has_batch(&data->view, a))
 			continue;
-		is_all = is_all && (side != 1 || psd_onnx_view_side(&data->view, a) == 1);
+		is_all = is_all && (side != 1 || psd_onnx_view_dim(&data->view, a) == 1);
 		if (side != 1) {
 			axis = a;
 			n_axes++;
@@ -138,22 +138,21 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 	if (n_axes == 1) {
 		status = psd_onnx_channels_first(onnx, data, axis);
 	} else if (is_all && !is_factor) {
-		status = psd_onnx_settle(onnx, data);
+		status = psd_onnx_materialize(onnx, data);
 		if (!status)
 			status = psd_onnx_make_whole(onnx, &data->view);
 	} else {
-		return psd_onnx_refuse(
-			onnx, "has learned values for some axes of its input: known are those of one axis, and "
-			      "summands for all");
+		return psd_onnx_refuse(onnx, "has learned values for some axes of its input, must have them for one "
+					     "axis, or summands for all values");
 	}
 	result = *data;
 	if (!status)
 		status = psd_onnx_add_simple(onnx, n_axes == 1 ? &psd_layer_scale : &psd_layer_position,
 					     n_axes == 1 ? &settings : NULL, data->view.layer, &result.view.layer);
 	if (!status && n_axes == 1)
-		status = psd_onnx_note(onnx, result.view.layer, is_factor ? "weight" : "bias", learned, NULL);
+		status = psd_onnx_bind(onnx, result.view.layer, is_factor ? "weight" : "bias", learned, NULL);
 	else if (!status)
-		status = psd_onnx_note_as(onnx, result.view.layer, "weight", learned, &data->view);
+		status = psd_onnx_bind_broadcast(onnx, result.view.layer, "weight", learned, &data->view);
 	*psd_onnx_output(onnx, 0) = result;
 	return status;
 }
@@ -163,24 +162,24 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 static enum psd_status read_sides(struct psd_onnx *onnx, const char *name, unsigned n_sides, uint32_t otherwise,
 				  int64_t lowest, struct psd_sides *sides)
 {
-	int64_t given[2];
+	int64_t numbers[2];
 	unsigned n;
-	enum psd_status status = psd_onnx_integers(onnx, name, 0, given, 2, &n);
+	enum psd_status status = psd_onnx_integers(onnx, name, 0, numbers, 2, &n);
 
 	*sides = (struct psd_sides){otherwise, n_sides == 2 ? otherwise : lowest ? 1 : 0};
 	if (status || n == 0)
 		return status;
 	for (unsigned i = 0; i < n; i++)
-		if (n != n_sides || given[i] < lowest || given[i] > PSD_LAYER_SIDE_MAX)
+		if (n != n_sides || numbers[i] < lowest || numbers[i] > PSD_LAYER_SIDE_MAX)
 			return psd_onnx_refuse(onnx, "has '%s' %lld, must have %u from %lld to %u", name,
-					       (long long)given[i], n_sides, (long long)lowest, PSD_LAYER_SIDE_MAX);
-	sides->height = (uint32_t)given[0];
+					       (long long)numbers[i], n_sides, (long long)lowest, PSD_LAYER_SIDE_MAX);
+	sides->height = (uint32_t)numbers[0];
 	if (n == 2)
-		sides->width = (uint32_t)given[1];
+		sides->width = (uint32_t)numbers[1];
 	return PSD_OK;
 }
 
-/* So much at each end that there are as many positions as strides. */
+/* Total pad with which the window has a position for each stride. */
 static uint32_t same_pad(uint32_t side, uint32_t kernel, uint32_t stride, uint32_t dilation)
 {
 	const uint64_t positions = (side + stride - 1) / stride;
@@ -189,7 +188,7 @@ static uint32_t same_pad(uint32_t side, uint32_t kernel, uint32_t stride, uint32
 	return reach > side ? (uint32_t)(reach - side) : 0;
 }
 
-/* As pool and conv have it: the same at both ends. */
+/* Reads the pads, which must be equal at both ends. */
 static enum psd_status read_pads(struct psd_onnx *onnx, unsigned n_sides, struct psd_shape in,
 				 struct psd_window *window)
 {
@@ -218,7 +217,7 @@ static enum psd_status read_pads(struct psd_onnx *onnx, unsigned n_sides, struct
 		return psd_onnx_refuse(onnx, "has %u pads, must have %u", n, 2 * n_sides);
 	for (unsigned i = 0; i < n_sides; i++)
 		if (pads[i] != pads[i + n_sides] || pads[i] < 0 || pads[i] > PSD_LAYER_SIDE_MAX)
-			return psd_onnx_refuse(onnx, "has pads of %lld before and %lld behind, must be equal",
+			return psd_onnx_refuse(onnx, "has pads of %lld before and %lld after, must be equal",
 					       (long long)pads[i], (long long)pads[i + n_sides]);
 	window->pad = (struct psd_sides){(uint32_t)pads[0], n_sides == 2 ? (uint32_t)pads[1] : 0};
 	return PSD_OK;
@@ -232,9 +231,9 @@ enum psd_status psd_onnx_window(struct psd_onnx *onnx, struct psd_onnx_value *da
 	enum psd_status status;
 
 	if (data->kind != PSD_ONNX_DATA || n_axes < 3 || n_axes > 4)
-		return psd_onnx_refuse(onnx, "must have an input of samples, channels and one or two sides");
-	onnx->has_lines = onnx->has_lines || n_axes == 3;
-	status = psd_onnx_settle(onnx, data);
+		return psd_onnx_refuse(onnx, "must have an input of samples, channels and one or two spatial axes");
+	onnx->has_1d_windows = onnx->has_1d_windows || n_axes == 3;
+	status = psd_onnx_materialize(onnx, data);
 	if (!status)
 		status = psd_onnx_lay_out(onnx, &data->view, &order, false);
 	if (!status)
@@ -251,7 +250,7 @@ enum psd_status psd_onnx_window(struct psd_onnx *onnx, struct psd_onnx_value *da
 	return status;
 }
 
-void psd_onnx_map(const struct psd_onnx *onnx, unsigned layer, struct psd_onnx_value *result)
+void psd_onnx_put_map(const struct psd_onnx *onnx, unsigned layer, struct psd_onnx_value *result)
 {
 	const struct psd_shape shape = psd_onnx_shape(onnx, layer);
 	struct psd_onnx_view view = {.layer = layer};
@@ -266,6 +265,7 @@ void psd_onnx_map(const struct psd_onnx *onnx, unsigned layer, struct psd_onnx_v
 		psd_onnx_view_add_digit(&view, shape.width, 1);
 	}
 	result->view = view;
+	*psd_onnx_output(onnx, 0) = *result;
 }
 
 static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_kind *kind)
@@ -279,7 +279,7 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 	const uint64_t outputs = is_deconv ? psd_saturated_mul(weight->dims[1], (uint64_t)groups) : weight->dims[0];
 	struct psd_sides kernel = {1, 1};
 	struct psd_onnx_value *bias = psd_onnx_input(onnx, 2);
-	bool has_bias = false, is_left;
+	bool has_bias = false, is_bias_left;
 	unsigned layer;
 	enum psd_status status = check_weight(onnx, weight, 3, 4);
 
@@ -300,10 +300,10 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 				       kernel.height, kernel.width, conv->window.kernel.height,
 				       conv->window.kernel.width);
 	if (groups < 1 || groups > PSD_LAYER_CHANNELS_MAX || outputs > PSD_LAYER_CHANNELS_MAX ||
-	    (is_deconv ? weight->dims[0] : psd_onnx_view_side(&data->view, 1)) !=
-		    (is_deconv ? psd_onnx_view_side(&data->view, 1) : weight->dims[1] * (uint64_t)groups))
+	    (is_deconv ? weight->dims[0] : psd_onnx_view_dim(&data->view, 1)) !=
+		    (is_deconv ? psd_onnx_view_dim(&data->view, 1) : weight->dims[1] * (uint64_t)groups))
 		return psd_onnx_refuse(onnx, "has a weight that does not fit %llu channels in %lld groups",
-				       (unsigned long long)psd_onnx_view_side(&data->view, 1), (long long)groups);
+				       (unsigned long long)psd_onnx_view_dim(&data->view, 1), (long long)groups);
 	conv->groups = (uint32_t)groups;
 	conv->outputs = (uint32_t)outputs;
 	status = psd_onnx_check_vector(onnx, bias, outputs, 0, &has_bias);
@@ -311,17 +311,15 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 		return status;
 	conv->has_bias = has_bias;
 	spec.inputs[0] = data->view.layer;
-	status = add_product(onnx, &spec, (struct product){.weight = weight, .bias = has_bias ? bias : NULL}, &is_left,
-			     &layer);
+	status = add_product(onnx, &spec, (struct product){.weight = weight, .bias = has_bias ? bias : NULL},
+			     &is_bias_left, &layer);
 	if (!status)
-		status = psd_onnx_note(onnx, layer, "weight", weight, NULL);
+		status = psd_onnx_bind(onnx, layer, "weight", weight, NULL);
 	if (!status)
-		status = add_bias(onnx, bias, is_left, &layer);
-	if (status)
-		return status;
-	psd_onnx_map(onnx, layer, &result);
-	*psd_onnx_output(onnx, 0) = result;
-	return PSD_OK;
+		status = add_bias(onnx, bias, is_bias_left, &layer);
+	if (!status)
+		psd_onnx_put_map(onnx, layer, &result);
+	return status;
 }
 
 enum psd_status psd_onnx_conv(struct psd_onnx *onnx)
@@ -340,41 +338,42 @@ enum psd_status psd_onnx_deconv(struct psd_onnx *onnx)
 	if (psd_onnx_text_is(onnx, "auto_pad", "SAME_UPPER") || psd_onnx_text_is(onnx, "auto_pad", "SAME_LOWER"))
 		return psd_onnx_refuse(onnx, "has 'auto_pad', must have 'pads'");
 	if (more[0] || more[1] || psd_onnx_attribute(onnx->node, "output_shape"))
-		return psd_onnx_refuse(onnx, "asks for more places than its input spreads over: not known");
+		return psd_onnx_refuse(onnx, "has an output padding or shape, must have none");
 	return convolve(onnx, &psd_layer_deconv);
 }
 
-/* ---- inner products ---- */
+/* ---- linear layers ---- */
 
-/* The last axis of data times a matrix of inputs by outputs, or is_turned: outputs by inputs. Where there are places
- * beside that axis, at each of them. bias: the node's own, or NULL; then that of a node that follows. */
+/* Multiplies the last axis of data by a matrix of inputs x outputs, or outputs x inputs if is_transposed; with several
+ * positions beside that axis, at each of them by a 1x1 convolution. bias: the node's own, or NULL for that of the next
+ * node. */
 static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *data, const struct psd_onnx_value *weight,
-				bool is_turned, const struct psd_onnx_value *bias)
+				bool is_transposed, const struct psd_onnx_value *bias)
 {
 	const unsigned axis = data->view.n_axes - 1, by_outputs[] = {1, 0};
-	const uint64_t inputs = weight->dims[is_turned], outputs = weight->dims[!is_turned];
+	const uint64_t inputs = weight->dims[is_transposed], outputs = weight->dims[!is_transposed];
 	const struct psd_onnx_order alone = {.n = {1}, .axes = {{axis}}};
 	struct psd_layer_spec spec = {.kind = &psd_layer_inner_product};
 	struct psd_onnx_value result;
 	const Onnx__Node *adder = bias ? NULL : find_bias(onnx, outputs, data->view.n_axes, &bias);
-	uint64_t places = 1;
+	uint64_t positions = 1;
 	unsigned layer;
-	bool is_left;
+	bool is_bias_left;
 	enum psd_status status = PSD_OK;
 
-	if (psd_onnx_view_side(&data->view, axis) != inputs)
+	if (psd_onnx_view_dim(&data->view, axis) != inputs)
 		return psd_onnx_refuse(onnx, "multiplies %llu values by a weight for %llu",
-				       (unsigned long long)psd_onnx_view_side(&data->view, axis),
+				       (unsigned long long)psd_onnx_view_dim(&data->view, axis),
 				       (unsigned long long)inputs);
 	if (outputs > PSD_LAYER_CHANNELS_MAX)
 		return psd_onnx_refuse(onnx, "has %llu outputs, must have up to %u", (unsigned long long)outputs,
 				       PSD_LAYER_CHANNELS_MAX);
-	for (unsigned d = 0; d < psd_onnx_view_first(&data->view, axis); d++)
-		places *= data->view.digits[d].stride == PSD_ONNX_BATCH ? 1 : data->view.digits[d].size;
-	if (places == 1) {
+	for (unsigned a = 0; a < axis; a++)
+		positions *= psd_onnx_view_values(&data->view, a);
+	if (positions == 1) {
 		status = psd_onnx_check_inner(onnx, &data->view, axis);
 		if (!status)
-			status = psd_onnx_settle(onnx, data);
+			status = psd_onnx_materialize(onnx, data);
 		if (!status)
 			status = psd_onnx_lay_out(onnx, &data->view, &alone, true);
 		spec.settings.inner_product =
@@ -389,20 +388,21 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 	if (status)
 		return status;
 	spec.inputs[0] = data->view.layer;
-	status = add_product(onnx, &spec,
-			     (struct product){.weight = weight, .bias = bias, .order = is_turned ? NULL : by_outputs},
-			     &is_left, &layer);
+	status = add_product(
+		onnx, &spec,
+		(struct product){.weight = weight, .bias = bias, .order = is_transposed ? NULL : by_outputs},
+		&is_bias_left, &layer);
 	if (!status)
-		status = psd_onnx_note(onnx, layer, "weight", weight, is_turned ? NULL : by_outputs);
+		status = psd_onnx_bind(onnx, layer, "weight", weight, is_transposed ? NULL : by_outputs);
 	if (!status && bias)
-		status = add_bias(onnx, bias, is_left, &layer);
+		status = add_bias(onnx, bias, is_bias_left, &layer);
 	if (status)
 		return status;
 	result = *data;
 	psd_onnx_follow_channels(onnx, &data->view, axis, layer, &result);
 	*psd_onnx_output(onnx, 0) = result;
 	if (adder) {
-		onnx->is_done[onnx->readers[psd_onnx_output(onnx, 0) - onnx->values]] = true;
+		onnx->is_done[onnx->consumers[psd_onnx_output(onnx, 0) - onnx->values]] = true;
 		*psd_onnx_named(onnx, adder->output[0]) = result;
 	}
 	return PSD_OK;
@@ -413,7 +413,7 @@ enum psd_status psd_onnx_gemm(struct psd_onnx *onnx)
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
 	const struct psd_onnx_value *weight = psd_onnx_input(onnx, 1);
 	struct psd_onnx_value *bias = psd_onnx_input(onnx, 2);
-	const bool is_turned = psd_onnx_integer(onnx, "transB", 0) != 0;
+	const bool is_transposed = psd_onnx_integer(onnx, "transB", 0) != 0;
 	bool has_bias;
 	enum psd_status status = check_weight(onnx, weight, 2, 2);
 
@@ -421,9 +421,9 @@ enum psd_status psd_onnx_gemm(struct psd_onnx *onnx)
 		return status;
 	if (data->kind != PSD_ONNX_DATA || data->view.n_axes != 2 || psd_onnx_integer(onnx, "transA", 0) ||
 	    psd_onnx_number(onnx, "alpha", 1) != 1 || psd_onnx_number(onnx, "beta", 1) != 1)
-		return psd_onnx_refuse(onnx, "is known for samples times a weight alone, with factors of 1");
-	status = psd_onnx_check_vector(onnx, bias, weight->dims[!is_turned], 0, &has_bias);
-	return status ? status : multiply(onnx, data, weight, is_turned, has_bias ? bias : NULL);
+		return psd_onnx_refuse(onnx, "must multiply samples by a weight, with factors of 1");
+	status = psd_onnx_check_vector(onnx, bias, weight->dims[!is_transposed], 0, &has_bias);
+	return status ? status : multiply(onnx, data, weight, is_transposed, has_bias ? bias : NULL);
 }
 
 enum psd_status psd_onnx_matmul(struct psd_onnx *onnx)
@@ -436,43 +436,42 @@ enum psd_status psd_onnx_matmul(struct psd_onnx *onnx)
 	if (left->kind == PSD_ONNX_DATA && right->kind == PSD_ONNX_DATA)
 		return psd_onnx_begin_scores(onnx, left, right, psd_onnx_output(onnx, 0));
 	if (left->kind != PSD_ONNX_DATA || left->view.n_axes < 1)
-		return psd_onnx_refuse(onnx, "is known for samples times a weight alone, and in attention");
+		return psd_onnx_refuse(onnx, "must multiply samples by a weight, or be part of attention");
 	status = check_weight(onnx, right, 2, 2);
 	return status ? status : multiply(onnx, left, right, false, NULL);
 }
 
-/* ---- tables ---- */
+/* ---- embeddings ---- */
 
-/* Rows of what is learned, by the samples' numbers. */
 enum psd_status psd_onnx_embed(struct psd_onnx *onnx)
 {
 	const struct psd_onnx_value *table = psd_onnx_input(onnx, 0), *tokens = psd_onnx_input(onnx, 1);
 	struct psd_layer_spec spec = {.kind = &psd_layer_embedding};
 	struct psd_onnx_value result = *tokens;
-	bool is_left;
+	bool is_bias_left;
 	double factor;
-	uint64_t places;
+	uint64_t positions;
 	enum psd_status status = check_weight(onnx, table, 2, 2);
 
 	if (status)
 		return status;
-	if (tokens->kind != PSD_ONNX_DATA || !psd_onnx_term_is_product(tokens->term, &factor) || factor != 1 ||
+	if (tokens->kind != PSD_ONNX_DATA || !psd_onnx_expr_is_product(tokens->expr, &factor) || factor != 1 ||
 	    psd_onnx_integer(onnx, "axis", 0) != 0 ||
 	    !psd_onnx_view_is_whole(&tokens->view, psd_onnx_values_of(onnx, tokens->view.layer)))
-		return psd_onnx_refuse(onnx, "is known for rows of a table by the network's input alone");
+		return psd_onnx_refuse(onnx, "must look up table rows by the network's input");
 	if (table->dims[0] > PSD_LAYER_CHANNELS_MAX || table->dims[1] > PSD_LAYER_CHANNELS_MAX)
 		return psd_onnx_refuse(onnx, "has a table of more than %u rows or columns", PSD_LAYER_CHANNELS_MAX);
 	spec.settings.embedding = (struct psd_embedding_settings){.vocabulary = (uint32_t)table->dims[0],
 								  .outputs = (uint32_t)table->dims[1]};
 	spec.inputs[0] = tokens->view.layer;
-	places = psd_onnx_values_of(onnx, tokens->view.layer);
-	result.is_count = false;
-	status = add_product(onnx, &spec, (struct product){.weight = table}, &is_left, &result.view.layer);
+	positions = psd_onnx_values_of(onnx, tokens->view.layer);
+	result.is_integer = false;
+	status = add_product(onnx, &spec, (struct product){.weight = table}, &is_bias_left, &result.view.layer);
 	if (!status)
-		status = psd_onnx_note(onnx, result.view.layer, "weight", table, NULL);
+		status = psd_onnx_bind(onnx, result.view.layer, "weight", table, NULL);
 	if (status)
 		return status;
-	if (!psd_onnx_view_add_axis(&result.view) || !psd_onnx_view_add_digit(&result.view, table->dims[1], places))
+	if (!psd_onnx_view_add_axis(&result.view) || !psd_onnx_view_add_digit(&result.view, table->dims[1], positions))
 		return psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;

@@ -1,5 +1,5 @@
-/* Nodes that reshape, reorder, cut or join, of constants and of data alike: both are views, a constant of its own
- * numbers row by row. */
+/* Nodes that reshape, transpose or expand data or constants. Both are views; that of a constant is of its numbers, row by
+ * row. */
 #include <string.h>
 
 #include "engine/model/layer.h"
@@ -9,41 +9,25 @@ static bool view_of(const struct psd_onnx_value *value, struct psd_onnx_view *vi
 {
 	*view = value->view;
 	return value->kind == PSD_ONNX_DATA ||
-	       (value->kind == PSD_ONNX_CONSTANT && !value->is_scattered && psd_onnx_elements(value) > 0);
+	       (value->kind == PSD_ONNX_CONSTANT && !value->is_gathered && psd_onnx_elements(value) > 0);
 }
 
-static bool are_same_numbers(const struct psd_onnx_view *one, const struct psd_onnx_view *other)
-{
-	struct psd_onnx_view a = *one, b = *other;
-	uint64_t sides = 1;
-
-	for (unsigned d = 0; d < psd_onnx_view_digits(&a); d++)
-		sides *= a.digits[d].size;
-	if (a.offset != b.offset || !psd_onnx_view_reshape(&a, &sides, 1) || !psd_onnx_view_reshape(&b, &sides, 1) ||
-	    !psd_onnx_view_align(&a, &b))
-		return false;
-	for (unsigned d = 0; d < psd_onnx_view_digits(&a); d++)
-		if (a.digits[d].stride != b.digits[d].stride)
-			return false;
-	return true;
-}
-
-/* The constant seen through a view. */
-static enum psd_status see(struct psd_onnx *onnx, struct psd_onnx_value *of, const struct psd_onnx_view *view,
-			   struct psd_onnx_value *result)
+/* Sets *result to another view of a constant. */
+static enum psd_status view_constant(struct psd_onnx *onnx, struct psd_onnx_value *of, const struct psd_onnx_view *view,
+				     struct psd_onnx_value *result)
 {
 	*result = *of;
 	result->n_dims = view->n_axes;
 	for (unsigned a = 0; a < view->n_axes; a++)
-		result->dims[a] = psd_onnx_view_side(view, a);
+		result->dims[a] = psd_onnx_view_dim(view, a);
 	result->view = *view;
-	if (are_same_numbers(&of->view, view))
+	if (psd_onnx_view_is_same_list(&of->view, view))
 		return PSD_OK;
 	result->numbers = NULL;
-	if (psd_onnx_elements(of) == 1) { /* repeated, it is no parameter of its own */
-		const enum psd_status status = psd_onnx_read(onnx, of);
+	if (psd_onnx_elements(of) == 1) { /* a repeated number is not a parameter */
+		const enum psd_status status = psd_onnx_read_numbers(onnx, of);
 
-		result->base = of->numbers;
+		result->computed = of->numbers;
 		result->origin = NULL;
 		result->view.offset = 0;
 		return status;
@@ -57,7 +41,7 @@ enum psd_status psd_onnx_put_view(struct psd_onnx *onnx, struct psd_onnx_value *
 	struct psd_onnx_value result = *of;
 
 	if (of->kind == PSD_ONNX_CONSTANT) {
-		const enum psd_status status = see(onnx, of, view, &result);
+		const enum psd_status status = view_constant(onnx, of, view, &result);
 
 		if (status)
 			return status;
@@ -74,59 +58,59 @@ enum psd_status psd_onnx_read_view(struct psd_onnx *onnx, struct psd_onnx_view *
 
 	if (view_of(input, view))
 		return PSD_OK;
-	return input->kind == PSD_ONNX_SCORES ? psd_onnx_refuse(onnx, "takes attention's scores apart: not known")
-					      : psd_onnx_refuse(onnx, "has an input that cannot be taken apart");
+	return input->kind == PSD_ONNX_SCORES
+		       ? psd_onnx_refuse(onnx, "changes the shape of attention's scores, which psd cannot")
+		       : psd_onnx_refuse(onnx, "has an input that psd cannot view in another shape");
 }
 
-int64_t psd_onnx_clamp(int64_t place, int64_t side)
+int64_t psd_onnx_clamp(int64_t position, int64_t dim)
 {
-	place = place < 0 && place > INT64_MIN / 2 ? place + side : place;
-	return place < 0 ? 0 : place > side ? side : place;
+	position = position < 0 && position > INT64_MIN / 2 ? position + dim : position;
+	return position < 0 ? 0 : position > dim ? dim : position;
 }
 
-/* ---- sides ---- */
+/* ---- reshapes ---- */
 
-enum psd_status psd_onnx_reshape_to(struct psd_onnx *onnx, struct psd_onnx_view view, const uint64_t sides[],
-				    unsigned n)
+enum psd_status psd_onnx_reshape_to(struct psd_onnx *onnx, struct psd_onnx_view view, const uint64_t dims[], unsigned n)
 {
-	if (!psd_onnx_view_reshape(&view, sides, n))
-		return psd_onnx_refuse(onnx,
-				       "makes a shape that its input has not the values for, or not in this order");
+	if (!psd_onnx_view_reshape(&view, dims, n))
+		return psd_onnx_refuse(
+			onnx, "reshapes its input to another number of values, or to an order that no view has");
 	return psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &view, 0);
 }
 
 static enum psd_status reshape(struct psd_onnx *onnx)
 {
-	int64_t given[PSD_ONNX_AXES_MAX];
-	uint64_t sides[PSD_ONNX_AXES_MAX], values = 1, known = 1;
+	int64_t wanted[PSD_ONNX_AXES_MAX];
+	uint64_t dims[PSD_ONNX_AXES_MAX], values = 1, known = 1;
 	struct psd_onnx_view view;
 	unsigned n, open = PSD_ONNX_AXES_MAX;
-	enum psd_status status = psd_onnx_integers(onnx, "shape", 1, given, PSD_ONNX_AXES_MAX, &n);
+	enum psd_status status = psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n);
 
 	if (!status)
 		status = psd_onnx_read_view(onnx, &view);
 	if (status)
 		return status;
 	for (unsigned a = 0; a < view.n_axes; a++)
-		values *= psd_onnx_view_side(&view, a);
+		values *= psd_onnx_view_dim(&view, a);
 	for (unsigned a = 0; a < n; a++) {
-		if (given[a] < -1 || given[a] > UINT32_MAX || (given[a] == 0 && a >= view.n_axes) ||
-		    (given[a] == -1 && open < n))
-			return psd_onnx_refuse(onnx, "makes side %u %lld", a, (long long)given[a]);
-		if (given[a] == -1)
+		if (wanted[a] < -1 || wanted[a] > UINT32_MAX || (wanted[a] == 0 && a >= view.n_axes) ||
+		    (wanted[a] == -1 && open < n))
+			return psd_onnx_refuse(onnx, "makes axis %u of size %lld", a, (long long)wanted[a]);
+		if (wanted[a] == -1)
 			open = a;
-		sides[a] = given[a] > 0 ? (uint64_t)given[a] : given[a] == 0 ? psd_onnx_view_side(&view, a) : 1;
-		known *= sides[a];
+		dims[a] = wanted[a] > 0 ? (uint64_t)wanted[a] : wanted[a] == 0 ? psd_onnx_view_dim(&view, a) : 1;
+		known *= dims[a];
 	}
 	if (open < n)
-		sides[open] = known ? values / known : 0;
-	return psd_onnx_reshape_to(onnx, view, sides, n);
+		dims[open] = known ? values / known : 0;
+	return psd_onnx_reshape_to(onnx, view, dims, n);
 }
 
 static enum psd_status flatten(struct psd_onnx *onnx)
 {
 	struct psd_onnx_view view;
-	uint64_t sides[2] = {1, 1};
+	uint64_t dims[2] = {1, 1};
 	int64_t axis = psd_onnx_integer(onnx, "axis", 1);
 	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
@@ -134,156 +118,145 @@ static enum psd_status flatten(struct psd_onnx *onnx)
 		return status;
 	axis = psd_onnx_clamp(axis, view.n_axes);
 	for (unsigned a = 0; a < view.n_axes; a++)
-		sides[a >= axis] *= psd_onnx_view_side(&view, a);
-	return psd_onnx_reshape_to(onnx, view, sides, 2);
+		dims[a >= axis] *= psd_onnx_view_dim(&view, a);
+	return psd_onnx_reshape_to(onnx, view, dims, 2);
 }
 
+/* Drops axes of size 1, all or those that are named, or adds named ones. */
 static enum psd_status squeeze(struct psd_onnx *onnx)
 {
-	uint64_t sides[PSD_ONNX_AXES_MAX];
+	const bool are_added = !strcmp(onnx->node->op_type, "Unsqueeze");
+	uint64_t dims[PSD_ONNX_AXES_MAX];
 	struct psd_onnx_view view;
-	bool is_out[PSD_ONNX_AXES_MAX];
-	unsigned n, n_sides = 0;
+	bool is_named[PSD_ONNX_AXES_MAX];
+	unsigned n, n_dims = 0, next = 0;
 	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
 	if (!status)
-		status = psd_onnx_mark_axes(onnx, view.n_axes, false, is_out, &n);
+		status = psd_onnx_mark_axes(onnx, view.n_axes, are_added, is_named, &n);
 	if (status)
 		return status;
-	for (unsigned a = 0; a < view.n_axes; a++)
-		if (!is_out[a] && (n || psd_onnx_view_side(&view, a) != 1))
-			sides[n_sides++] = psd_onnx_view_side(&view, a);
-	return psd_onnx_reshape_to(onnx, view, sides, n_sides);
-}
+	for (unsigned a = 0; a < view.n_axes + (are_added ? n : 0); a++) {
+		const uint64_t dim =
+			(are_added && is_named[a]) || next == view.n_axes ? 1 : psd_onnx_view_dim(&view, next++);
 
-static enum psd_status unsqueeze(struct psd_onnx *onnx)
-{
-	uint64_t sides[PSD_ONNX_AXES_MAX];
-	struct psd_onnx_view view;
-	bool is_new[PSD_ONNX_AXES_MAX];
-	unsigned n, next = 0;
-	enum psd_status status = psd_onnx_read_view(onnx, &view);
-
-	if (!status)
-		status = psd_onnx_mark_axes(onnx, view.n_axes, true, is_new, &n);
-	if (status)
-		return status;
-	for (unsigned a = 0; a < view.n_axes + n; a++)
-		sides[a] = is_new[a] ? 1 : next < view.n_axes ? psd_onnx_view_side(&view, next++) : 1;
-	return psd_onnx_reshape_to(onnx, view, sides, view.n_axes + n);
+		if (are_added || (!is_named[a] && (n || dim != 1)))
+			dims[n_dims++] = dim;
+	}
+	return psd_onnx_reshape_to(onnx, view, dims, n_dims);
 }
 
 static enum psd_status expand(struct psd_onnx *onnx)
 {
-	int64_t given[PSD_ONNX_AXES_MAX];
-	uint64_t sides[PSD_ONNX_AXES_MAX];
+	int64_t wanted[PSD_ONNX_AXES_MAX];
+	uint64_t dims[PSD_ONNX_AXES_MAX];
 	struct psd_onnx_view view;
-	unsigned n, n_sides;
-	enum psd_status status = psd_onnx_integers(onnx, "shape", 1, given, PSD_ONNX_AXES_MAX, &n);
+	unsigned n, n_dims;
+	enum psd_status status = psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n);
 
 	if (!status)
 		status = psd_onnx_read_view(onnx, &view);
 	if (status)
 		return status;
-	n_sides = n > view.n_axes ? n : view.n_axes;
-	for (unsigned a = 0; a < n_sides; a++) {
-		const int64_t side = a + n >= n_sides ? given[a + n - n_sides] : 1;
+	n_dims = n > view.n_axes ? n : view.n_axes;
+	for (unsigned a = 0; a < n_dims; a++) {
+		const int64_t dim = a + n >= n_dims ? wanted[a + n - n_dims] : 1;
 
-		sides[a] = side > 0 ? (uint64_t)side : 0;
+		dims[a] = dim > 0 ? (uint64_t)dim : 0;
 	}
-	if (!psd_onnx_view_expand(&view, sides, n_sides))
-		return psd_onnx_refuse(onnx, "makes a shape that its input cannot be repeated to");
+	if (!psd_onnx_view_expand(&view, dims, n_dims))
+		return psd_onnx_refuse(onnx, "cannot broadcast its input to that shape");
 	return psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &view, 0);
 }
 
 static enum psd_status transpose(struct psd_onnx *onnx)
 {
-	int64_t given[PSD_ONNX_AXES_MAX];
+	int64_t perm[PSD_ONNX_AXES_MAX];
 	unsigned order[PSD_ONNX_AXES_MAX] = {0}, n;
 	struct psd_onnx_view view;
-	enum psd_status status = psd_onnx_integers(onnx, "perm", 0, given, PSD_ONNX_AXES_MAX, &n);
+	enum psd_status status = psd_onnx_integers(onnx, "perm", 0, perm, PSD_ONNX_AXES_MAX, &n);
 
 	if (!status)
 		status = psd_onnx_read_view(onnx, &view);
 	if (status)
 		return status;
 	for (unsigned a = 0; a < view.n_axes; a++)
-		order[a] = n ? (a < n && given[a] >= 0 && given[a] < view.n_axes ? (unsigned)given[a] : UINT32_MAX)
+		order[a] = n ? (a < n && perm[a] >= 0 && perm[a] < view.n_axes ? (unsigned)perm[a] : UINT32_MAX)
 			     : view.n_axes - 1 - a;
 	if (!psd_onnx_view_transpose(&view, order))
-		return psd_onnx_refuse(onnx, "has an order that is none of %u axes", view.n_axes);
+		return psd_onnx_refuse(onnx, "has a 'perm' that must name each of %u axes once", view.n_axes);
 	return psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &view, 0);
 }
 
-/* ---- blocks of places ---- */
+/* ---- blocks ---- */
 
-/* Channels as blocks of places, or the other way: sides of samples, block rows, block columns, channels, rows and
- * columns are told apart, brought into another order, and joined. */
-static enum psd_status regroup(struct psd_onnx *onnx, const uint64_t apart[6], const unsigned order[6],
-			       const uint64_t joined[4])
+/* Moves channels to blocks of positions or back: reshapes to six axes, transposes, and reshapes to four. */
+static enum psd_status move_blocks(struct psd_onnx *onnx, const uint64_t dims[6], const unsigned order[6],
+				   const uint64_t joined[4])
 {
 	struct psd_onnx_view view = psd_onnx_input(onnx, 0)->view;
 
-	if (!psd_onnx_view_reshape(&view, apart, 6) || !psd_onnx_view_transpose(&view, order))
-		return psd_onnx_refuse(onnx, "has an input whose places cannot be taken apart into blocks");
+	if (!psd_onnx_view_reshape(&view, dims, 6) || !psd_onnx_view_transpose(&view, order))
+		return psd_onnx_refuse(onnx, "has an input whose positions no view divides into blocks");
 	return psd_onnx_reshape_to(onnx, view, joined, 4);
 }
 
-static enum psd_status read_blocks(struct psd_onnx *onnx, uint64_t sides[4], uint64_t *block)
+static enum psd_status read_blocks(struct psd_onnx *onnx, uint64_t dims[4], uint64_t *block)
 {
 	struct psd_onnx_view view;
-	const int64_t given = psd_onnx_integer(onnx, "blocksize", 0);
+	const int64_t size = psd_onnx_integer(onnx, "blocksize", 0);
 	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
-	if (!status && (view.n_axes != 4 || given < 1 || given > 1024))
+	if (!status && (view.n_axes != 4 || size < 1 || size > 1024))
 		status = psd_onnx_refuse(onnx, "must have an input of four axes, and a 'blocksize' from 1 to 1024");
 	for (unsigned a = 0; a < 4 && !status; a++)
-		sides[a] = psd_onnx_view_side(&view, a);
-	*block = (uint64_t)given;
+		dims[a] = psd_onnx_view_dim(&view, a);
+	*block = (uint64_t)size;
 	return status;
 }
 
 static enum psd_status depth_to_space(struct psd_onnx *onnx)
 {
-	const bool is_inner = psd_onnx_text_is(onnx, "mode", "CRD"); /* a channel's values for a block lie together */
+	const bool is_inner =
+		psd_onnx_text_is(onnx, "mode", "CRD"); /* the values of a block come from consecutive channels */
 	const unsigned of_inner[6] = {0, 1, 4, 2, 5, 3}, of_outer[6] = {0, 3, 4, 1, 5, 2};
-	uint64_t sides[4], b;
-	enum psd_status status = read_blocks(onnx, sides, &b);
+	uint64_t dims[4], b;
+	enum psd_status status = read_blocks(onnx, dims, &b);
 
-	if (!status && sides[1] % (b * b))
+	if (!status && dims[1] % (b * b))
 		status = psd_onnx_refuse(onnx, "makes blocks of %llu values of %llu channels",
-					 (unsigned long long)(b * b), (unsigned long long)sides[1]);
+					 (unsigned long long)(b * b), (unsigned long long)dims[1]);
 	if (status)
 		return status;
-	return regroup(onnx,
-		       is_inner ? (const uint64_t[]){sides[0], sides[1] / (b * b), b, b, sides[2], sides[3]}
-				: (const uint64_t[]){sides[0], b, b, sides[1] / (b * b), sides[2], sides[3]},
-		       is_inner ? of_inner : of_outer,
-		       (const uint64_t[]){sides[0], sides[1] / (b * b), sides[2] * b, sides[3] * b});
+	return move_blocks(onnx,
+			   is_inner ? (const uint64_t[]){dims[0], dims[1] / (b * b), b, b, dims[2], dims[3]}
+				    : (const uint64_t[]){dims[0], b, b, dims[1] / (b * b), dims[2], dims[3]},
+			   is_inner ? of_inner : of_outer,
+			   (const uint64_t[]){dims[0], dims[1] / (b * b), dims[2] * b, dims[3] * b});
 }
 
 static enum psd_status space_to_depth(struct psd_onnx *onnx)
 {
 	const unsigned order[6] = {0, 3, 5, 1, 2, 4};
-	uint64_t sides[4], b;
-	enum psd_status status = read_blocks(onnx, sides, &b);
+	uint64_t dims[4], b;
+	enum psd_status status = read_blocks(onnx, dims, &b);
 
-	if (!status && (sides[2] % b || sides[3] % b))
-		status = psd_onnx_refuse(onnx, "makes blocks of %llu by %llu of %llu by %llu places",
-					 (unsigned long long)b, (unsigned long long)b, (unsigned long long)sides[2],
-					 (unsigned long long)sides[3]);
+	if (!status && (dims[2] % b || dims[3] % b))
+		status = psd_onnx_refuse(onnx, "makes blocks of %llu by %llu of %llu by %llu positions",
+					 (unsigned long long)b, (unsigned long long)b, (unsigned long long)dims[2],
+					 (unsigned long long)dims[3]);
 	if (status)
 		return status;
-	return regroup(onnx, (const uint64_t[]){sides[0], sides[1], sides[2] / b, b, sides[3] / b, b}, order,
-		       (const uint64_t[]){sides[0], sides[1] * b * b, sides[2] / b, sides[3] / b});
+	return move_blocks(onnx, (const uint64_t[]){dims[0], dims[1], dims[2] / b, b, dims[3] / b, b}, order,
+			   (const uint64_t[]){dims[0], dims[1] * b * b, dims[2] / b, dims[3] / b});
 }
 
-/* ---- what shapes say ---- */
+/* ---- shapes as values ---- */
 
 static enum psd_status shape(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value result = {.kind = PSD_ONNX_CONSTANT, .n_dims = 1};
-	const bool is_count = !strcmp(onnx->node->op_type, "Size");
+	const bool is_integer = !strcmp(onnx->node->op_type, "Size");
 	int64_t start = psd_onnx_integer(onnx, "start", 0), end = psd_onnx_integer(onnx, "end", PSD_ONNX_AXES_MAX);
 	struct psd_onnx_view view;
 	double *numbers = psd_arena_take(&onnx->arena, PSD_ONNX_AXES_MAX * sizeof(*numbers)), count = 1;
@@ -296,14 +269,14 @@ static enum psd_status shape(struct psd_onnx *onnx)
 	start = psd_onnx_clamp(start, view.n_axes);
 	end = psd_onnx_clamp(end, view.n_axes);
 	for (int64_t a = start; a < end; a++)
-		numbers[a - start] = (double)psd_onnx_view_side(&view, (unsigned)a);
+		numbers[a - start] = (double)psd_onnx_view_dim(&view, (unsigned)a);
 	for (unsigned a = 0; a < view.n_axes; a++)
-		count *= (double)psd_onnx_view_side(&view, a);
+		count *= (double)psd_onnx_view_dim(&view, a);
 	result.dims[0] = end > start ? (uint64_t)(end - start) : 0;
-	result.n_dims = is_count ? 0 : 1;
-	if (is_count)
+	result.n_dims = is_integer ? 0 : 1;
+	if (is_integer)
 		numbers[0] = count;
-	result.numbers = result.base = numbers;
+	result.numbers = result.computed = numbers;
 	(void)psd_onnx_by_rows(&result, &result.view);
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
@@ -315,7 +288,7 @@ static enum psd_status pass(struct psd_onnx *onnx)
 	return PSD_OK;
 }
 
-/* Samples keep their values: other types do not round here. */
+/* A cast of samples keeps their values; one that would round them is refused. */
 static enum psd_status cast(struct psd_onnx *onnx)
 {
 	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0), *like = psd_onnx_input(onnx, 1);
@@ -325,47 +298,48 @@ static enum psd_status cast(struct psd_onnx *onnx)
 	double factor;
 
 	if (is_value && !to_real &&
-	    (!data->is_count || type == PSD_ONNX_BOOL || !psd_onnx_term_is_product(data->term, &factor) || factor != 1))
-		return psd_onnx_refuse(onnx, "makes whole numbers or claims of samples, which no layer does");
+	    (!data->is_integer || type == PSD_ONNX_BOOL || !psd_onnx_expr_is_product(data->expr, &factor) ||
+	     factor != 1))
+		return psd_onnx_refuse(onnx, "converts samples to integers or booleans, which no layer can");
 	return pass(onnx);
 }
 
 /* ---- the operators ---- */
 
-/* What cannot be said of a constant by a view of the file is said of a copy of its numbers, row by row; not of what is
- * learned, which has to be the file's. */
-static enum psd_status see_or_copy(struct psd_onnx *onnx, psd_onnx_operator_fn *look)
+/* Converts the node. If no view of a constant in the file is possible, it takes one of a copy of the numbers, row by row,
+ * but not of a parameter, which must stay in the file. */
+static enum psd_status view_or_copy(struct psd_onnx *onnx, psd_onnx_operator_fn *convert)
 {
-	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), given = *of;
+	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), original = *of;
 	struct psd_error *const err = onnx->err;
 	enum psd_status status;
 
-	if (of->kind != PSD_ONNX_CONSTANT || of->is_scattered || psd_onnx_elements(of) == 0 || psd_onnx_is_learned(of))
-		return look(onnx);
+	if (of->kind != PSD_ONNX_CONSTANT || of->is_gathered || psd_onnx_elements(of) == 0 || psd_onnx_is_learned(of))
+		return convert(onnx);
 	onnx->err = NULL;
-	status = look(onnx);
+	status = convert(onnx);
 	onnx->err = err;
 	if (!status || status == PSD_ENOMEM)
 		return status ? psd_onnx_no_memory(onnx) : PSD_OK;
-	status = psd_onnx_read(onnx, of);
+	status = psd_onnx_read_numbers(onnx, of);
 	if (status)
 		return status;
-	given.numbers = of->base = of->numbers;
+	original.numbers = of->computed = of->numbers;
 	of->origin = NULL;
 	(void)psd_onnx_by_rows(of, &of->view);
-	status = look(onnx);
-	*of = given;
+	status = convert(onnx);
+	*of = original;
 	return status;
 }
 
 static const struct {
 	const char *op;
-	enum psd_status (*see)(struct psd_onnx *onnx);
-} shapers[] = {
+	psd_onnx_operator_fn *convert;
+} operators[] = {
 	{"Reshape", reshape},
 	{"Flatten", flatten},
 	{"Squeeze", squeeze},
-	{"Unsqueeze", unsqueeze},
+	{"Unsqueeze", squeeze},
 	{"Expand", expand},
 	{"Slice", psd_onnx_slice},
 	{"Split", psd_onnx_split},
@@ -378,7 +352,7 @@ static const struct {
 	{"Size", shape},
 };
 
-enum psd_status psd_onnx_see(struct psd_onnx *onnx, bool *is_done)
+enum psd_status psd_onnx_try_view(struct psd_onnx *onnx, bool *is_done)
 {
 	const char *op = onnx->node->op_type;
 	const bool is_known = psd_onnx_input(onnx, 1)->kind == PSD_ONNX_CONSTANT;
@@ -389,13 +363,13 @@ enum psd_status psd_onnx_see(struct psd_onnx *onnx, bool *is_done)
 		return pass(onnx);
 	if (kind != PSD_ONNX_CONSTANT && (!strcmp(op, "Cast") || !strcmp(op, "CastLike")))
 		return cast(onnx);
-	if (!strcmp(op, "CastLike")) /* a constant, as samples are: with fractions */
-		return psd_onnx_compute(onnx, is_done);
+	if (!strcmp(op, "CastLike")) /* a constant, cast to the type of samples */
+		return psd_onnx_try_fold(onnx, is_done);
 	if (!strcmp(op, "Gather") && is_known)
-		return see_or_copy(onnx, psd_onnx_gather);
-	for (unsigned i = 0; i < sizeof(shapers) / sizeof(shapers[0]); i++)
-		if (!strcmp(op, shapers[i].op))
-			return see_or_copy(onnx, shapers[i].see);
+		return view_or_copy(onnx, psd_onnx_gather);
+	for (unsigned i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
+		if (!strcmp(op, operators[i].op))
+			return view_or_copy(onnx, operators[i].convert);
 	*is_done = false;
 	return PSD_OK;
 }

@@ -1,4 +1,4 @@
-/* Arithmetic of digits. */
+/* Arithmetic on digits. */
 #include "engine/model/onnx/view.h"
 
 #include <assert.h>
@@ -18,13 +18,22 @@ unsigned psd_onnx_view_digits(const struct psd_onnx_view *view)
 	return view->n_axes ? view->ends[view->n_axes - 1] : 0;
 }
 
-uint64_t psd_onnx_view_side(const struct psd_onnx_view *view, unsigned axis)
+uint64_t psd_onnx_view_dim(const struct psd_onnx_view *view, unsigned axis)
 {
-	uint64_t side = 1;
+	uint64_t dim = 1;
 
 	for (unsigned d = psd_onnx_view_first(view, axis); d < view->ends[axis]; d++)
-		side *= view->digits[d].size;
-	return side;
+		dim *= view->digits[d].size;
+	return dim;
+}
+
+uint64_t psd_onnx_view_values(const struct psd_onnx_view *view, unsigned axis)
+{
+	uint64_t values = 1;
+
+	for (unsigned d = psd_onnx_view_first(view, axis); d < view->ends[axis]; d++)
+		values *= view->digits[d].stride == PSD_ONNX_BATCH ? 1 : view->digits[d].size;
+	return values;
 }
 
 bool psd_onnx_view_has_batch(const struct psd_onnx_view *view, unsigned axis)
@@ -68,6 +77,19 @@ bool psd_onnx_view_add_axis_of(struct psd_onnx_view *view, const struct psd_onnx
 	return fits;
 }
 
+void psd_onnx_view_add_dense_axis(struct psd_onnx_view *view, const struct psd_onnx_view *other, unsigned axis,
+				  uint64_t *stride)
+{
+	psd_onnx_view_add_axis(view);
+	for (unsigned d = psd_onnx_view_first(other, axis); d < other->ends[axis]; d++) {
+		const struct psd_onnx_digit digit = other->digits[d];
+		const bool is_batch = digit.stride == PSD_ONNX_BATCH;
+
+		*stride /= is_batch ? 1 : digit.size;
+		psd_onnx_view_add_digit(view, digit.size, is_batch ? PSD_ONNX_BATCH : *stride);
+	}
+}
+
 static struct psd_onnx_view without_axes(const struct psd_onnx_view *view)
 {
 	return (struct psd_onnx_view){.layer = view->layer, .offset = view->offset};
@@ -82,7 +104,7 @@ static bool follow(struct psd_onnx_digit left, struct psd_onnx_digit right)
 	return left.stride == right.size * right.stride && (uint64_t)left.size * right.size <= UINT32_MAX;
 }
 
-/* Appends a digit to the newest axis, or lengthens its last one. */
+/* Appends a digit to the newest axis, or merges it with the last one. */
 static bool extend(struct psd_onnx_view *view, struct psd_onnx_digit digit)
 {
 	const unsigned axis = view->n_axes - 1, n = view->ends[axis];
@@ -107,7 +129,7 @@ void psd_onnx_view_merge(struct psd_onnx_view *view)
 	*view = merged;
 }
 
-/* The digits of all axes as those of one. */
+/* The view with all digits in one axis. */
 static struct psd_onnx_view flattened(const struct psd_onnx_view *view)
 {
 	struct psd_onnx_view flat = without_axes(view);
@@ -118,7 +140,8 @@ static struct psd_onnx_view flattened(const struct psd_onnx_view *view)
 	return flat;
 }
 
-/* The part of *rest that `wanted` steps need, or all of it where they need more; 0: neither divides the other. */
+/* Splits `wanted` steps off *rest, or all if there are fewer. Returns their number; 0: neither number divides the other.
+ */
 static uint32_t take(struct psd_onnx_digit *rest, uint64_t wanted, struct psd_onnx_digit *part)
 {
 	*part = *rest;
@@ -134,7 +157,7 @@ static uint32_t take(struct psd_onnx_digit *rest, uint64_t wanted, struct psd_on
 	return part->size;
 }
 
-bool psd_onnx_view_reshape(struct psd_onnx_view *view, const uint64_t sides[], unsigned n_sides)
+bool psd_onnx_view_reshape(struct psd_onnx_view *view, const uint64_t dims[], unsigned n_dims)
 {
 	const struct psd_onnx_view flat = flattened(view);
 	const unsigned n = psd_onnx_view_digits(&flat);
@@ -142,10 +165,10 @@ bool psd_onnx_view_reshape(struct psd_onnx_view *view, const uint64_t sides[], u
 	struct psd_onnx_digit rest = {.size = 1}, part;
 	unsigned next = 0;
 
-	for (unsigned a = 0; a < n_sides; a++) {
+	for (unsigned a = 0; a < n_dims; a++) {
 		if (!psd_onnx_view_add_axis(&reshaped))
 			return false;
-		for (uint64_t wanted = sides[a]; wanted != 1; wanted /= part.size) {
+		for (uint64_t wanted = dims[a]; wanted != 1; wanted /= part.size) {
 			if (rest.size == 1 && next < n)
 				rest = flat.digits[next++];
 			if (!wanted || rest.size == 1 || !take(&rest, wanted, &part) ||
@@ -175,7 +198,7 @@ bool psd_onnx_view_transpose(struct psd_onnx_view *view, const unsigned order[])
 	return true;
 }
 
-/* Of an axis of several digits, only whole steps of the first one can be taken. */
+/* In an axis of several digits, only whole steps of the first can be selected. */
 bool psd_onnx_view_narrow(struct psd_onnx_view *view, unsigned axis, uint64_t first, uint64_t n, uint64_t step)
 {
 	struct psd_onnx_view merged = *view, narrowed;
@@ -184,10 +207,10 @@ bool psd_onnx_view_narrow(struct psd_onnx_view *view, unsigned axis, uint64_t fi
 	unsigned d;
 
 	psd_onnx_view_merge(&merged);
-	if (first == 0 && n == psd_onnx_view_side(&merged, axis) && (step == 1 || n == 1))
+	if (first == 0 && n == psd_onnx_view_dim(&merged, axis) && (step == 1 || n == 1))
 		return true;
 	d = psd_onnx_view_first(&merged, axis);
-	if (n == 0 || first + (n - 1) * step >= psd_onnx_view_side(&merged, axis) ||
+	if (n == 0 || first + (n - 1) * step >= psd_onnx_view_dim(&merged, axis) ||
 	    psd_onnx_view_has_batch(&merged, axis))
 		return false;
 	for (unsigned i = d + 1; i < merged.ends[axis]; i++)
@@ -198,28 +221,28 @@ bool psd_onnx_view_narrow(struct psd_onnx_view *view, unsigned axis, uint64_t fi
 	merged.offset += first / below * digit->stride;
 	digit->size = (uint32_t)(n / below);
 	digit->stride *= step;
-	narrowed = without_axes(&merged); /* without a digit of one step */
+	narrowed = without_axes(&merged); /* drops a digit of size 1 */
 	for (unsigned a = 0; a < merged.n_axes; a++)
 		psd_onnx_view_add_axis_of(&narrowed, &merged, a);
 	*view = narrowed;
 	return true;
 }
 
-bool psd_onnx_view_expand(struct psd_onnx_view *view, const uint64_t sides[], unsigned n_sides)
+bool psd_onnx_view_expand(struct psd_onnx_view *view, const uint64_t dims[], unsigned n_dims)
 {
 	struct psd_onnx_view expanded = without_axes(view);
 
-	if (n_sides < view->n_axes)
+	if (n_dims < view->n_axes)
 		return false;
-	for (unsigned a = 0; a < n_sides; a++) {
-		const unsigned missing = n_sides - view->n_axes;
-		const uint64_t side = a < missing ? 1 : psd_onnx_view_side(view, a - missing);
-		bool fits = side == 1 || sides[a] == 1 || sides[a] == side;
+	for (unsigned a = 0; a < n_dims; a++) {
+		const unsigned missing = n_dims - view->n_axes;
+		const uint64_t dim = a < missing ? 1 : psd_onnx_view_dim(view, a - missing);
+		bool fits = dim == 1 || dims[a] == 1 || dims[a] == dim;
 
-		if (fits && side > 1)
+		if (fits && dim > 1)
 			fits = psd_onnx_view_add_axis_of(&expanded, view, a - missing);
 		else if (fits)
-			fits = psd_onnx_view_add_axis(&expanded) && psd_onnx_view_add_digit(&expanded, sides[a], 0);
+			fits = psd_onnx_view_add_axis(&expanded) && psd_onnx_view_add_digit(&expanded, dims[a], 0);
 		if (!fits)
 			return false;
 	}
@@ -245,7 +268,7 @@ bool psd_onnx_view_align(struct psd_onnx_view *one, struct psd_onnx_view *other)
 			if (!psd_onnx_view_add_axis(&cut[v]))
 				return false;
 		}
-		if (psd_onnx_view_side(one, a) != psd_onnx_view_side(other, a))
+		if (psd_onnx_view_dim(one, a) != psd_onnx_view_dim(other, a))
 			return false;
 		for (;;) {
 			uint32_t size;
@@ -267,6 +290,38 @@ bool psd_onnx_view_align(struct psd_onnx_view *one, struct psd_onnx_view *other)
 	return true;
 }
 
+struct psd_onnx_view psd_onnx_view_without(const struct psd_onnx_view *view, uint64_t stride)
+{
+	struct psd_onnx_view rest = without_axes(view);
+
+	for (unsigned a = 0; a < view->n_axes; a++) {
+		psd_onnx_view_add_axis(&rest);
+		for (unsigned d = psd_onnx_view_first(view, a); d < view->ends[a]; d++)
+			if (view->digits[d].stride != stride)
+				psd_onnx_view_add_digit(&rest, view->digits[d].size, view->digits[d].stride);
+	}
+	return rest;
+}
+
+bool psd_onnx_view_is_same(const struct psd_onnx_view *one, const struct psd_onnx_view *other)
+{
+	struct psd_onnx_view a = *one, b = *other;
+
+	if (a.offset != b.offset || !psd_onnx_view_align(&a, &b))
+		return false;
+	for (unsigned d = 0; d < psd_onnx_view_digits(&a); d++)
+		if (a.digits[d].stride != b.digits[d].stride)
+			return false;
+	return true;
+}
+
+bool psd_onnx_view_is_same_list(const struct psd_onnx_view *one, const struct psd_onnx_view *other)
+{
+	const struct psd_onnx_view a = flattened(one), b = flattened(other);
+
+	return psd_onnx_view_is_same(&a, &b);
+}
+
 bool psd_onnx_view_is_whole(const struct psd_onnx_view *view, uint64_t values)
 {
 	uint64_t seen = 1, reach = 0;
@@ -281,6 +336,6 @@ bool psd_onnx_view_is_whole(const struct psd_onnx_view *view, uint64_t values)
 		if (digit.stride == 0)
 			return false;
 	}
-	/* so many places, the last of which is the last value: none is seen twice, since digits are of a layer's */
+	/* the view has `values` positions up to the last value, so that with a layer's strides each value occurs once */
 	return view->offset == 0 && seen == values && reach == values - 1;
 }

@@ -1,7 +1,8 @@
-/* How a tensor of the file lies in a layer's output. Each axis is a list of digits, the most significant first; a place
- * along it is a number of these digits, and each step of a digit is so many values further in the output, which lies
- * channel by channel, row by row. So reshaping regroups digits, transposing reorders axes, and slicing begins elsewhere
- * and ends sooner: none of them is a layer. Sides of 1 have no digit. Pure. */
+/* A strided view of a layer's output, or of a constant. Values of an output lie channel by channel, then row by row.
+ * An axis of the view is a list of digits, the most significant first, as in a mixed-radix number: a position along the
+ * axis is a number of these digits, and a step of a digit is `stride` values. So a reshape regroups digits, a transpose
+ * reorders axes, and a slice changes sizes and the offset; none of them needs a layer. An axis of size 1 has no digit.
+ * Pure. */
 #ifndef PSD_ONNX_VIEW_H
 #define PSD_ONNX_VIEW_H
 
@@ -12,49 +13,58 @@
 
 #define PSD_ONNX_AXES_MAX   8u
 #define PSD_ONNX_DIGITS_MAX 16u
-/* The stride of the batch, which is no part of a layer's output. */
+/* Stride of the batch, which is not part of a layer's output. */
 #define PSD_ONNX_BATCH UINT64_MAX
 
 struct psd_onnx_digit {
 	uint32_t size;
-	uint64_t stride; /* in values; 0: all steps see the same ones */
+	uint64_t stride; /* in values; 0: all steps have the same value */
 };
 
 struct psd_onnx_view {
 	unsigned layer;
 	uint64_t offset; /* in values */
 	unsigned n_axes;
-	unsigned ends[PSD_ONNX_AXES_MAX]; /* axis a has the digits from ends[a - 1], or 0, to before ends[a] */
+	unsigned ends[PSD_ONNX_AXES_MAX]; /* digits of axis a: from ends[a - 1], or 0, to ends[a] - 1 */
 	struct psd_onnx_digit digits[PSD_ONNX_DIGITS_MAX];
 };
 
-/* Digits of an axis: the first, and how many. */
-unsigned psd_onnx_view_first(const struct psd_onnx_view *view, unsigned axis);
-unsigned psd_onnx_view_count(const struct psd_onnx_view *view, unsigned axis);
-unsigned psd_onnx_view_digits(const struct psd_onnx_view *view); /* of all axes */
-uint64_t psd_onnx_view_side(const struct psd_onnx_view *view, unsigned axis);
+unsigned psd_onnx_view_first(const struct psd_onnx_view *view, unsigned axis);	/* number of the axis' first digit */
+unsigned psd_onnx_view_count(const struct psd_onnx_view *view, unsigned axis);	/* number of digits of the axis */
+unsigned psd_onnx_view_digits(const struct psd_onnx_view *view);		/* number of digits of all axes */
+uint64_t psd_onnx_view_dim(const struct psd_onnx_view *view, unsigned axis);	/* size of the axis */
+uint64_t psd_onnx_view_values(const struct psd_onnx_view *view, unsigned axis); /* size of the axis in one sample */
 bool psd_onnx_view_has_batch(const struct psd_onnx_view *view, unsigned axis);
 
-/* Appends an axis of one digit, or none for a side of 1; of no digit: the next calls of add_digit fill it. False: too
- * many. */
+/* Appends an axis of size 1, to which psd_onnx_view_add_digit() adds digits. False: too many. */
 bool psd_onnx_view_add_axis(struct psd_onnx_view *view);
 bool psd_onnx_view_add_digit(struct psd_onnx_view *view, uint64_t size, uint64_t stride);
-/* Appends the axis of another view. */
+/* Appends an axis of another view. */
 bool psd_onnx_view_add_axis_of(struct psd_onnx_view *view, const struct psd_onnx_view *other, unsigned axis);
+/* Appends an axis of another view for values that lie densely. *stride: values from a step of the digit before to the
+ * next, which becomes that of the axis' last digit. */
+void psd_onnx_view_add_dense_axis(struct psd_onnx_view *view, const struct psd_onnx_view *other, unsigned axis,
+				  uint64_t *stride);
 
-/* All of these leave *view alone when they return false: it cannot be said by digits. */
-bool psd_onnx_view_reshape(struct psd_onnx_view *view, const uint64_t sides[], unsigned n_sides);
+/* These leave *view unchanged when they return false: digits cannot express the result. */
+bool psd_onnx_view_reshape(struct psd_onnx_view *view, const uint64_t dims[], unsigned n_dims);
 bool psd_onnx_view_transpose(struct psd_onnx_view *view, const unsigned order[]);
-/* Places from first on, n of them, one of each `step`; n = 1 keeps the axis. */
+/* Takes n positions of an axis, from `first` on, one in each `step`; with n = 1 the axis stays. */
 bool psd_onnx_view_narrow(struct psd_onnx_view *view, unsigned axis, uint64_t first, uint64_t n, uint64_t step);
-/* To these sides, as numpy broadcasts. */
-bool psd_onnx_view_expand(struct psd_onnx_view *view, const uint64_t sides[], unsigned n_sides);
+/* Broadcasts to these dims, as numpy does. */
+bool psd_onnx_view_expand(struct psd_onnx_view *view, const uint64_t dims[], unsigned n_dims);
 
-/* Neighbouring digits of an axis that one digit can stand for become it. */
+/* Merges neighbouring digits of an axis where one digit can replace them. */
 void psd_onnx_view_merge(struct psd_onnx_view *view);
-/* Cuts digits of both, which have the same sides, until these agree digit by digit. False: there is no such cut. */
+/* The view without digits of that stride. */
+struct psd_onnx_view psd_onnx_view_without(const struct psd_onnx_view *view, uint64_t stride);
+/* Splits digits of two views with equal dims until the sizes of all digits agree. False: impossible. */
 bool psd_onnx_view_align(struct psd_onnx_view *one, struct psd_onnx_view *other);
-/* Each value of a layer of so many is seen once: nothing is left out or seen again. */
+/* Have both views the same values at the same positions, apart from the layer? The second function compares them as
+ * lists, without regard to axes. */
+bool psd_onnx_view_is_same(const struct psd_onnx_view *one, const struct psd_onnx_view *other);
+bool psd_onnx_view_is_same_list(const struct psd_onnx_view *one, const struct psd_onnx_view *other);
+/* Has the view each value of a layer with that number of values exactly once? */
 bool psd_onnx_view_is_whole(const struct psd_onnx_view *view, uint64_t values);
 
 #endif

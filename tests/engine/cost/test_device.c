@@ -60,7 +60,7 @@ static double predicted_ms(const struct rate *rate)
 	char path[128];
 
 	snprintf(path, sizeof(path), "scenarios/models/%s.yaml", rate->network);
-	cr_assert_eq(psd_model_load(&graph, path, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_graph_load(&graph, path, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_costs_from_device(&costs, &graph, psd_device_find(rate->device), rate->batch, rate->is_half, 0,
 					   &err),
 		     PSD_OK, "%s", err.text);

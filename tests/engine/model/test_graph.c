@@ -221,7 +221,7 @@ Test(graph, deconv_and_resize_have_limits)
 	refuses(HEAD "  - {name: c, kind: deconv, outputs: 6, kernel: 1, pad: 4}\n",
 		"m.yaml:4:5: layer 'c' is 2 high and 0 wide, must be 1 to 65536");
 	refuses(HEAD "  - {name: c, kind: deconv, outputs: 6, kernel: 1, groups: 4}\n",
-		"m.yaml:4:5: layer 'c': 4 groups do not divide 4 inputs and 6 outputs");
+		"m.yaml:4:5: layer 'c' has 4 groups, must divide its 4 input and 6 output channels");
 	refuses(HEAD "  - {name: c, kind: resize, height: 0, width: 3}\n",
 		"m.yaml:4:37: 'height' is '0', must be a whole number from 1 to 65536");
 }
@@ -392,7 +392,8 @@ Test(graph, cycles_and_unknown_inputs_are_refused)
 		      "m.yaml:5:34: cyclic graph: layer 'b' takes its input from itself");
 	refuses(HEAD "  - {name: a, kind: add, inputs: [input, b]}\n  - {name: b, kind: relu}\n",
 		"m.yaml:4:42: cyclic graph: layer 'a' takes its input from 'b' below it, must be a layer above it");
-	refuses_layer("name: b, kind: relu, input: a, inputs: [a]", "m.yaml:5:37: 'b' has both 'input' and 'inputs'");
+	refuses_layer("name: b, kind: relu, input: a, inputs: [a]",
+		      "m.yaml:5:37: layer 'b' has both 'input' and 'inputs', must have one of them");
 	refuses_layer("name: a, kind: relu", "m.yaml:5:12: a layer 'a' exists already, layer names must differ");
 	refuses_layer("name: input, kind: relu",
 		      "m.yaml:5:12: a layer 'input' exists already, layer names must differ");
@@ -405,7 +406,7 @@ Test(graph, keys_are_checked_kind_by_kind)
 	refuses_layer("name: b, kind: relu, kernel: 3",
 		      "m.yaml:5:27: unknown key 'kernel' in 'b', known are name, kind, input, inputs, shares, slope");
 	refuses_layer("name: b, kind: conv, outputs: 3", "m.yaml:5:5: 'b' needs 'kernel'");
-	refuses_layer("name: b", "m.yaml:5:5: 'b' has no 'kind'");
+	refuses_layer("name: b", "m.yaml:5:5: layer 'b' has no 'kind'");
 	refuses_layer("kind: relu", "m.yaml:5:5: a layer must be a mapping with a 'name'");
 	refuses_layer(
 		"name: b, kind: pooling",
@@ -414,20 +415,20 @@ Test(graph, keys_are_checked_kind_by_kind)
 		"log, softplus, gelu, silu, power, dropout, inner-product, embedding, position, prefix, attention, "
 		"concat, "
 		"slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss");
-	refuses_layer("name: b, kind: input", "m.yaml:5:21: the input is given by 'input' above 'layers'");
+	refuses_layer("name: b, kind: input", "m.yaml:5:21: 'kind' is 'input', must be the key 'input' above 'layers'");
 	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' needs 'input'");
-	refuses(HEAD "  []\n", "m.yaml:1:1: the model has no layers above its input");
+	refuses(HEAD "  []\n", "m.yaml:1:1: the model has an input and no layers");
 	refuses("name: m\ninput: {channels: 1}\nlayers: 3\n", "m.yaml:3:9: 'layers' must be a list of layers");
 }
 
 Test(graph, shapes_that_do_not_fit_are_refused)
 {
 	refuses_layer("name: b, kind: conv, outputs: 3, kernel: 11",
-		      "m.yaml:5:5: layer 'b': kernel 11x11 with pad 0x0 does not fit its input of 10x8");
+		      "m.yaml:5:5: layer 'b': a kernel of 11x11 with a pad of 0x0 does not fit its input of 10x8");
 	refuses_layer("name: b, kind: conv, outputs: 3, kernel: 1, groups: 3",
-		      "m.yaml:5:5: layer 'b': 3 groups do not divide 4 inputs and 3 outputs");
+		      "m.yaml:5:5: layer 'b' has 3 groups, must divide its 4 input and 3 output channels");
 	refuses_layer("name: b, kind: pool, method: max, kernel: 2, pad: 2",
-		      "m.yaml:5:5: layer 'b': pad 2x2 must be smaller than the kernel 2x2");
+		      "m.yaml:5:5: layer 'b' has a pad of 2x2, must be smaller than its kernel of 2x2");
 	refuses_layer("name: b, kind: add", "m.yaml:5:5: layer 'b' (add) has 1 inputs, must be 2 or more");
 	refuses_layer("name: b, kind: relu, inputs: [a, input]",
 		      "m.yaml:5:5: layer 'b' (relu) has 2 inputs, must be 1");
@@ -466,7 +467,7 @@ Test(graph, sizes_beyond_the_limits_are_refused)
 	/* 2^24 outputs of 2^24 channels at 2^14 x 2^14 places: 2^77 FLOPs */
 	refuses("name: m\ninput: {channels: 16777216, height: 16384, width: 16384}\nlayers:\n"
 		"  - {name: c, kind: conv, outputs: 16777216, kernel: 1}\n",
-		"m.yaml:4:5: layer 'c' makes the graph too large: its FLOPs or bytes pass 2^60");
+		"m.yaml:4:5: layer 'c' makes the graph too large: its FLOPs or bytes must stay below 2^60");
 }
 
 /* ---- the reference ---- */

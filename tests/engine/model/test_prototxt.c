@@ -105,7 +105,7 @@ Test(prototxt, oldest_syntax_is_the_older_one)
 	psd_graph_release(&graph);
 	refuses("input: 'd' input_dim: 1 input_dim: 3 input_dim: 9 input_dim: 9\n"
 		"layers { layer { name: 'c' type: 'conv' bias_term: false } bottom: 'd' top: 'c' }",
-		"n.prototxt:2:41: 'bias_term' is no field of a layer of type 'conv' in this old form");
+		"n.prototxt:2:41: a layer of type 'conv' has the unknown field 'bias_term'");
 	refuses("layers { layer { name: 'c' type: 'im2col' } bottom: 'd' top: 'c' }",
 		"n.prototxt:1:34: a layer has the unknown type 'im2col'");
 	refuses("layers { layer { name: 'c' } }", "n.prototxt:1:16: a layer has the unknown type ''");
@@ -190,14 +190,13 @@ Test(prototxt, every_way_to_give_the_input_size)
 Test(prototxt, a_model_without_an_input_size_says_what_to_give)
 {
 	refuses("name: 'x'\nlayer { name: 'cifar' type: 'Data' top: 'data' data_param { source: 'x' } }\n" RELU,
-		"n.prototxt:2:7: layer 'cifar' (Data) does not say how large its images are, give transform_param { "
-		"crop_size } "
-		"or use an "
-		"Input layer with input_param { shape }");
+		"n.prototxt:2:7: layer 'cifar' (Data) has no image size, needs transform_param { crop_size }, or an "
+		"Input layer with input_param { shape } instead");
 	refuses("input: 'data'\n" RELU,
-		"n.prototxt:1:8: input 'data' has no size, give input_dim four times or input_shape { dim }");
+		"n.prototxt:1:8: input 'data' has no size, needs input_dim four times or input_shape { dim }");
 	refuses("input: 'data' input_shape { dim: [1, 2, 3] }\n" RELU,
-		"n.prototxt:1:27: a shape of 3 dimensions, must be 2 (batch, channels) or 4 (batch, channels, height, "
+		"n.prototxt:1:27: the shape has 3 dimensions, must have 2 (batch, channels) or 4 (batch, channels, "
+		"height, "
 		"width)");
 	refuses(RELU, "n.prototxt:1:40: layer 'r' reads 'data', which does not exist");
 	refuses("name: 'x'\n", "n.prototxt: the model has no input");
@@ -272,15 +271,16 @@ Test(prototxt, what_is_not_carried_out_is_refused)
 		      "n.prototxt:2:66: 'phase' is 'TEST', must be one of: TRAIN, 0");
 	refuses_layer("layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' pooling_param { kernel_size: 2 "
 		      "ceil_mode: true\nround_mode: FLOOR } }",
-		      "n.prototxt:2:90: 'round_mode' is given, too, in line 3");
+		      "n.prototxt:2:90: 'ceil_mode' and 'round_mode' (line 3) set the rounding, must be one of them");
 	refuses_layer("state { phase: TEST }", "n.prototxt:2:16: 'phase' is 'TEST', must be one of: TRAIN, 0");
 	refuses_layer("state { level: 1 }", "n.prototxt:2:16: 'level' is '1', must be a number from 0 to 0");
 	refuses_layer("state { stage: 'deploy' }",
 		      "n.prototxt:2:9: unknown key 'stage' in 'state', known are phase, level");
 	refuses_layer("layer { name: 'b' type: 'BatchNorm' bottom: 'data' top: 'b' param { lr_mult: 1 } }",
-		      "n.prototxt:2:67: statistics do not learn, 'lr_mult' must be 0 here");
+		      "n.prototxt:2:67: 'lr_mult' of a statistic must be 0, since statistics do not learn");
 	refuses_layer("layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' loss_param { ignore_label: 3 } }",
-		      "n.prototxt:2:85: 'ignore_label' is 3, one of the 4 classes of layer 'l', all of which count");
+		      "n.prototxt:2:85: 'ignore_label' is 3, must not be one of the 4 classes of layer 'l' (from 0): "
+		      "all count");
 	refuses_layer("layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' loss_param { normalization: NONE } }",
 		      "n.prototxt:2:86: 'normalization' is 'NONE', must be one of: VALID, FULL, BATCH_SIZE, 0, 1, 2");
 	refuses_layer("layer { name: 'p' type: 'Power' bottom: 'data' top: 'p' power_param { power: 1001 } }",
@@ -301,7 +301,7 @@ Test(prototxt, what_is_not_carried_out_is_refused)
 Test(prototxt, layers_that_do_not_fit_are_refused)
 {
 	refuses_layer("layer { name: 'e' type: 'Eltwise' bottom: 'data' bottom: 'data' eltwise_param { coeff: 1 } }",
-		      "n.prototxt:2:7: layer 'e' has 1 'coeff' for 2 bottoms, must be one for each of a sum");
+		      "n.prototxt:2:7: layer 'e' has 1 'coeff' for 2 bottoms, must be a sum with one for each");
 	refuses_layer(
 		"layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' slice_param { slice_point: 4 } }",
 		"n.prototxt:2:7: layer 's/1' takes 0 channels from 4 on, its input has 4");
@@ -309,7 +309,8 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 		"layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' slice_param { slice_point: 1.5 } }",
 		"n.prototxt:2:93: 'slice_point' is '1.5', must be a whole number");
 	refuses_layer("layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' top: 'c' }",
-		      "n.prototxt:2:7: layer 's' cuts 4 channels at 0 points into 3 tops, which does not fit");
+		      "n.prototxt:2:7: layer 's' has 0 'slice_point' for 3 tops and 4 channels, must have one point "
+		      "less than tops, or none where tops divide the channels");
 	refuses_layer("layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' top: 'mask' pooling_param { "
 		      "kernel_size: 2 } }",
 		      "n.prototxt:2:7: layer 'p' (Pooling) has 2 tops, must be 1");
@@ -319,12 +320,12 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 		      "n.prototxt:2:69: layer 'x' has 'axis' 0 with 1 bottoms, must be 1 with one and 0 with two");
 	refuses_layer("layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'r' reshape_param { shape { dim: [0, 5, "
 		      "-1] } } }",
-		      "n.prototxt:2:7: layer 'r' makes 5x64x1 of 4x9x9, which are not as many");
+		      "n.prototxt:2:7: layer 'r' cannot reshape 4x9x9 (324 values) to 5x64x1 (320)");
 	refuses_layer(
 		"layer { name: 'p' type: 'Permute' bottom: 'data' top: 'p' permute_param { order: [1, 0, 2, 3] } }",
 		"n.prototxt:2:73: layer 'p' must name 4 axes once and leave axis 0, the batch, where it is");
 	refuses_layer("layer { name: 's' type: 'ShuffleChannel' bottom: 'data' shuffle_channel_param { group: 3 } }",
-		      "n.prototxt:2:7: layer 's': 3 groups do not divide 4 channels");
+		      "n.prototxt:2:7: layer 's' has 3 groups, must divide its 4 channels");
 	refuses_layer("layer { name: 'c' type: 'Clip' bottom: 'data' top: 'c' clip_param { min: 1 max: 1 } }",
 		      "n.prototxt:2:67: layer 'c' clips to 1 to 1, needs a 'max' above its 'min'");
 	refuses_layer("layer { name: 'i' type: 'Interp' bottom: 'data' top: 'i' interp_param { zoom_factor: 65536 } }",
@@ -335,10 +336,11 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 	refuses_layer(
 		"layer { name: 'i' type: 'InnerProduct' bottom: 'data' top: 'i' inner_product_param { num_output: 3 "
 		"weight_filler { type: 'bilinear' } } }",
-		"n.prototxt:2:7: 'i.weight' cannot start bilinear, its windows are not as high as wide");
+		"n.prototxt:2:7: tensor 'i.weight' has a bilinear filler, which needs four dimensions and square "
+		"windows");
 	refuses_layer("layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'data' top: 's' }\nlayer { name: 'r' type: "
 		      "'ReLU' bottom: 's' }",
-		      "n.prototxt:3:40: layer 'r' reads 's', where the network ends in a loss");
+		      "n.prototxt:3:40: layer 'r' reads 's', which is a loss, must be the end of the network");
 }
 
 /* Groups of channels are mixed as ShuffleNet does it without a layer of its own, in three spellings. */
@@ -379,19 +381,20 @@ Test(prototxt, blobs_of_five_dimensions_are_read_by_no_others)
 {
 	refuses_layer(FIVE "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'a' }",
 		      "n.prototxt:3:7: layer 'r' (ReLU) reads a blob of 5 dimensions, which only Reshape, Permute, "
-		      "Flatten and Split do");
+		      "Flatten and Split can");
 	refuses_layer(FIVE "layer { name: 'r' type: 'Permute' bottom: 'a' permute_param { order: [0, 2, 1, 3] } }",
 		      "n.prototxt:3:61: layer 'r' must name 5 axes once and leave axis 0, the batch, where it is");
 	refuses_layer(FIVE "layer { name: 'r' type: 'Permute' bottom: 'a' permute_param { order: [0, 2, 4, 1, 3] } }",
-		      "n.prototxt:3:61: layer 'r' moves four axes apart, at most three can be");
+		      "n.prototxt:3:61: layer 'r' separates all four axes, at most three can move apart");
 	refuses_layer(FIVE
 		      "layer { name: 'r' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } axis: 2 } "
 		      "}\nlayer { name: 's' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } axis: 2 "
 		      "num_axes: 4 } }",
-		      "n.prototxt:3:7: layer 'r' makes 2x2x2 of 2x2x81, which are not as many");
+		      "n.prototxt:3:7: layer 'r' cannot reshape 2x2x81 (324 values) to 2x2x2 (8)");
 	refuses_layer("layer { name: 's' type: 'Reshape' bottom: 'data' reshape_param { shape { dim: [2, 2] } axis: 2 "
 		      "num_axes: 4 } }",
-		      "n.prototxt:2:64: layer 's' has a shape of 4 dimensions, must be 2 to 5 of those there are");
+		      "n.prototxt:2:64: layer 's' makes a shape of 4 dimensions from one of 4, must make 2 to 5 and "
+		      "replace existing axes");
 	refuses_layer("layer { name: 'f' type: 'Flatten' bottom: 'data' flatten_param { axis: 3 end_axis: 2 } }",
 		      "n.prototxt:2:7: layer 'f' flattens axes 3 to 2 of a blob that has 3 beside the batch");
 }
@@ -399,7 +402,7 @@ Test(prototxt, blobs_of_five_dimensions_are_read_by_no_others)
 Test(prototxt, tiles_and_reductions_have_their_limits)
 {
 	refuses_layer("layer { name: 't' type: 'Tile' bottom: 'data' top: 't' tile_param { axis: 2 tiles: 3 } }",
-		      "n.prototxt:2:67: layer 't' tiles axis 2, which must be of one place: its input is 4x9x9");
+		      "n.prototxt:2:67: layer 't' tiles axis 2, which must have one position, its input is 4x9x9");
 	refuses_layer("layer { name: 't' type: 'Tile' bottom: 'data' top: 't' tile_param { axis: 1 } }",
 		      "n.prototxt:2:67: layer 't' has no 'tiles'");
 	refuses_layer("layer { name: 'r' type: 'Reduction' bottom: 'data' top: 'r' reduction_param { axis: 0 } }",
@@ -503,7 +506,7 @@ Test(prototxt, forks_batch_norms_have_their_statistics_behind)
 	cr_assert(layer_named(&graph, "c")->settings.affine.epsilon == 1e-9);
 	psd_graph_release(&graph);
 	refuses_layer("layer { name: 'b' type: 'BN' bottom: 'data' top: 'b' param { } param { } param { lr_mult: 1 } }",
-		      "n.prototxt:2:80: statistics do not learn, 'lr_mult' must be 0 here");
+		      "n.prototxt:2:80: 'lr_mult' of a statistic must be 0, since statistics do not learn");
 }
 
 #define NAMED(name, bottom, outputs, param)                                                                            \
@@ -558,7 +561,8 @@ Test(prototxt, what_cannot_be_shared_is_refused)
 		"them: weight 4x4x3x3, bias 4");
 	refuses(FOUR NAMED("one", "data", "4", BOTH)
 			NAMED("two", "one", "4", "param { name: 'w' lr_mult: 3 } param: 'b'"),
-		"n.prototxt:3:7: layer 'two' learns 'one.weight' at another rate or decay than 'one' does");
+		"n.prototxt:3:7: layer 'two' has another learning rate or decay for 'one.weight' than 'one', with "
+		"which it shares the tensor");
 	refuses(FOUR "layer { name: 'n' type: 'BatchNorm' bottom: 'data' top: 'n' param { name: 'm' lr_mult: 0 } }\n"
 		     "layer { name: 'o' type: 'BatchNorm' bottom: 'n' top: 'o' param { name: 'm' lr_mult: 0 } }\n",
 		"n.prototxt:3:64: layer 'o' must share all parameters of 'n' in their order, or none");
@@ -660,13 +664,13 @@ Test(prototxt, cycles_and_misread_labels_are_refused)
 {
 	refuses_layer("layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' }\nlayer { name: 'b' type: 'ReLU' bottom: "
 		      "'a' top: 'b' }",
-		      "n.prototxt:2:40: cyclic graph: layer 'a' reads 'b', which no layer above it makes");
+		      "n.prototxt:2:40: cyclic graph: layer 'a' reads 'b', which is a top of a layer below it");
 	refuses_layer("layer { name: 'a' type: 'Accuracy' bottom: 'data' top: 'a' }\n"
 		      "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'r' }",
 		      "n.prototxt:3:40: layer 'r' reads 'a', which does not exist");
 	refuses("layer { name: 'd' type: 'Data' top: 'data' top: 'label' transform_param { crop_size: 5 } }\n"
 		"layer { name: 'r' type: 'ReLU' bottom: 'label' top: 'r' }\n",
-		"n.prototxt:2:40: layer 'r' reads the label 'label', only losses may");
+		"n.prototxt:2:40: layer 'r' reads the label 'label', which only losses may read");
 }
 
 Test(prototxt, a_solver_is_no_network)

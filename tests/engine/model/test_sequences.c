@@ -534,7 +534,7 @@ Test(sequences, keys_of_sequences_are_checked)
 	refuses(MAP "  - {name: b, kind: prefix, places: 0}\n",
 		"m.yaml:4:37: 'places' is '0', must be a whole number from 1 to 65536");
 	refuses(MAP "  - {name: b, kind: prefix, places: 65522}\n",
-		"m.yaml:4:5: layer 'b' has 65537 places, must be 1 to 65536");
+		"m.yaml:4:5: layer 'b' has 65537 positions, must be 1 to 65536");
 	refuses(MAP "  - {name: b, kind: prefix, inputs: [input, input]}\n",
 		"m.yaml:4:5: layer 'b' (prefix) has 2 inputs, must be 1");
 	refuses(MAP "  - {name: b, kind: gelu, slope: 2}\n",
@@ -596,7 +596,7 @@ Test(sequences, heads_of_keys_divide_those_of_queries)
 Test(sequences, only_pairs_of_channels_are_rotated)
 {
 	refuses(ATTENTION_OF("15") "heads: 1, rotary: 10000}\n",
-		"m.yaml:5:5: layer 'b' has 5 channels in a head, must be even to be rotated: 'rotary' is 10000");
+		"m.yaml:5:5: layer 'b' has 5 channels in a head, must be even where 'rotary' is 10000");
 	refuses(MAP "  - {name: b, kind: attention, heads: 2, rotary: 0.5}\n",
 		"m.yaml:4:5: layer 'b': 'rotary' is 0.5, must be 0, or 1 or more");
 	refuses(MAP "  - {name: b, kind: attention, heads: 2, rotary: -1}\n",
@@ -608,14 +608,14 @@ Test(sequences, tokens_are_an_input_of_one_channel)
 	refuses(MAP "  - {name: b, kind: embedding, vocabulary: 7, outputs: 6}\n",
 		"m.yaml:4:5: layer 'b' has an input of 12 channels, must be 1");
 	refuses(TOKENS "  - {name: a, kind: relu}\n  - {name: b, kind: embedding, vocabulary: 7, outputs: 6}\n",
-		"m.yaml:5:5: layer 'b' looks up 'a', must look up an input");
+		"m.yaml:5:5: layer 'b' looks up values of layer 'a', must look up the network's input");
 	refuses(TOKENS "  - {name: b, kind: embedding, inputs: [tokens, tokens], vocabulary: 7, outputs: 6}\n",
 		"m.yaml:4:5: layer 'b' (embedding) has 2 inputs, must be 1");
 	refuses(MAP "  - {name: b, kind: attention, heads: 2, inputs: [input, input, input]}\n",
 		"m.yaml:4:5: layer 'b' (attention) has 3 inputs, must be 1");
 }
 
-#define TOO_LARGE "m.yaml:4:5: layer 'b' makes the graph too large: its FLOPs or bytes pass 2^60"
+#define TOO_LARGE "m.yaml:4:5: layer 'b' makes the graph too large: its FLOPs or bytes must stay below 2^60"
 
 /* Of 2^29 places of one channel and one head: 2 products of 2 x 2^58, which is 2^60 already. Of 2^32 places the pairs
  * alone are 2^64, which wraps to 0; half as many make 2^62. Of 2^27 places a product is 2 x 2^54 for each channel: 2^64

@@ -29,13 +29,13 @@ Test(onnx_exact, swish_is_silu_with_a_factor_of_one)
 Test(onnx_exact, limits_are_numbers)
 {
 	onnx_file_refuses(SAMPLES "m = ReduceMean(x) axes=[1]\ny = Clip(x, m)\n",
-			  "node '' (Clip) has a limit that is no number of the file");
+			  "node '' (Clip) has a limit that must be a constant number");
 }
 
 Test(onnx_exact, samples_are_not_rounded)
 {
 	onnx_file_refuses(SAMPLES "y = Cast(x) to=7\n",
-			  "node '' (Cast) makes whole numbers or claims of samples, which no layer does");
+			  "node '' (Cast) converts samples to integers or booleans, which no layer can");
 	onnx_file_becomes(SAMPLES "y = Cast(x) to=10\n", "input 6, softmax-loss 6");
 	onnx_file_becomes("input x i32[b,6]\nw: f32[9,3]\nt = Cast(x) to=7\ny = Gather(w, t)\n",
 			  "input 1x6, embedding 3x6, softmax-loss 3x6");
@@ -64,7 +64,7 @@ Test(onnx_exact, a_shared_matrix_has_the_bias_of_each)
 			  "weight 5x5, bias 5");
 }
 
-#define NO_VECTOR(n) "has a factor or summand that is none of " #n " values of the file"
+#define NO_VECTOR(n) "has a scale or shift that must be " #n " values of the file"
 
 Test(onnx_exact, what_is_added_is_of_the_file_or_nothing)
 {
@@ -84,10 +84,10 @@ Test(onnx_exact, normalisations_have_factors_of_the_file_or_none)
 	onnx_file_refuses(MAPS "z: f32[4] = 1 1 1 2\nf = Neg(z)\nb: f32[4]\nm: f32[4]\nv: f32[4]\n"
 			       "y = BatchNormalization(x, f, b, m, v)\n",
 			  "node '' (BatchNormalization) " NO_VECTOR(4));
-	onnx_file_refuses("opset 8\n" MAPS "f: f32[4]\nb: f32[4]\nm: f32[4]\nv: f32[4]\n"
-			  "y = BatchNormalization(x, f, b, m, v) spatial=0\n",
-			  "node '' (BatchNormalization) has statistics for each place, must have them for each "
-			  "channel");
+	onnx_file_refuses(
+		"opset 8\n" MAPS "f: f32[4]\nb: f32[4]\nm: f32[4]\nv: f32[4]\n"
+		"y = BatchNormalization(x, f, b, m, v) spatial=0\n",
+		"node '' (BatchNormalization) has statistics for each position, must have them for each channel");
 }
 
 Test(onnx_exact, slopes_broadcast_from_behind)
@@ -104,7 +104,7 @@ Test(onnx_exact, rows_that_are_taken_twice_are_no_parameters_of_their_own)
 			  "input 5x4, position 5x4, permute 4x5, softmax-loss 4x5");
 	onnx_file_refuses(PLACES "t: f32[3,4] = 1 2 3 4 5 6 7 8 9 10 11 12\ni: i64[5] = 2 1 0 1 2\n"
 				 "p = Gather(t, i)\ny = Add(x, p)\n",
-			  "node '' (Gather) takes what is learned several times");
+			  "node '' (Gather) takes a learned row several times, which no layer can");
 	onnx_file_refuses("input x f32[b,3]\nt: f32[3,4] = 1 2 3 4 5 6 7 8 9 10 11 12\nw = Neg(t)\ny = MatMul(x, w)\n",
 			  "node '' (MatMul) has a weight that is computed, must have one of the file");
 }
@@ -118,8 +118,9 @@ Test(onnx_exact, rows_that_are_taken_twice_are_no_parameters_of_their_own)
 Test(onnx_exact, a_mean_is_subtracted)
 {
 	onnx_file_becomes("opset 17\n" SPELT("Sub(x, m)"), "input 5x4, permute 4x5, layer-norm 4x5, softmax-loss 4x5");
-	onnx_file_refuses("opset 17\n" SPELT("Sub(m, x)"),
-			  "node '' (Sub) joins samples of different shapes, which is known for factors of maps alone");
+	onnx_file_refuses(
+		"opset 17\n" SPELT("Sub(m, x)"),
+		"node '' (Sub) combines samples of different shapes, which psd can only for a factor of each map");
 }
 
 /* ---- the end ---- */
@@ -128,13 +129,13 @@ Test(onnx_exact, a_softmax_at_the_end_is_over_the_classes)
 {
 	onnx_file_becomes(PLACES "y = Softmax(x) axis=2\n", "input 5x4, permute 4x5, softmax-loss 4x5");
 	onnx_file_refuses(PLACES "y = Softmax(x) axis=1\n",
-			  "node '' (Softmax) is over axis 1 of what the network puts out, classes are axis 2");
+			  "node '' (Softmax) is over axis 1 of the network's output, must be over its classes, axis 2");
 }
 
 Test(onnx_exact, a_loss_is_the_mean_of_all)
 {
 	const char message[] =
-		"node '' (SoftmaxCrossEntropyLoss) is known as the mean over all samples alone, all classes alike";
+		"node '' (SoftmaxCrossEntropyLoss) must be the mean over all samples, with equal weights of classes";
 
 	onnx_file_becomes(SAMPLES "input t i64[b]\ny = SoftmaxCrossEntropyLoss(x, t) reduction=\"mean\"\n",
 			  "input 6, softmax-loss 6");
@@ -165,7 +166,7 @@ Test(onnx_exact, scores_are_divided_by_the_root_of_the_depth)
 			  "input 3x8, permute 8x3, permute 8x3, concat 24x3, attention 8x3, "
 			  "softmax-loss 8x3");
 	onnx_file_refuses(HEADS "f: f32[] = 0.5003\nd = MatMul(q, k)\nc = Mul(d, f)\n" END,
-			  "node '' (Softmax) has scores times 0.5003, must be 1 by the root of the depth 4");
+			  "node '' (Softmax) scales scores by 0.5003, must be 1 / sqrt(4), the depth of a head");
 }
 
 /* Rotated by angles that `angles` has for each of two pairs, at three places, with the base 100. */
@@ -188,7 +189,7 @@ static void rotated(char text[2048], const double angles[2], double size)
 		 "c = Mul(d, f)\n" END);
 }
 
-#define TURNED "node '' (Mul) rotates by angles that are no powers of a base"
+#define TURNED "node '' (Mul) rotates by angles that must be powers of one base"
 
 /* Longer periods that are stretched, as Llama 3.1's are, or larger cosines, as YaRN's, are other angles. */
 Test(onnx_exact, angles_are_powers_of_a_base)
@@ -213,13 +214,13 @@ Test(onnx_exact, masks_are_for_values_or_samples)
 	onnx_file_becomes(MASKED("[1,1,1,1]"), "input 4x5x5, softmax-loss 4x5x5");
 	onnx_file_becomes(MASKED("[1,4,5,5]"), "input 4x5x5, dropout 4x5x5, softmax-loss 4x5x5");
 	onnx_file_refuses(MASKED("[1,4,1,1]"),
-			  "node '' (Mul) drops several values together, known are single ones and whole samples");
+			  "node '' (Mul) drops groups of values, must drop single values or whole samples");
 }
 
 Test(onnx_exact, operators_of_others_are_not_computed)
 {
 	onnx_file_refuses(SAMPLES "a: f32[] = 1\nb = Neg(a) @domain=com.example\ny = Add(x, b)\n",
-			  "node '' (Neg) is of 'com.example', known are operators of ONNX itself");
+			  "node '' (Neg) is an operator of 'com.example', must be one of ONNX itself");
 }
 
 /* ---- randomness ---- */
@@ -227,5 +228,5 @@ Test(onnx_exact, operators_of_others_are_not_computed)
 Test(onnx_exact, random_numbers_that_are_no_mask_are_refused)
 {
 	onnx_file_refuses(SAMPLES "r = RandomUniformLike(x)\ny = Mul(x, r)\n",
-			  "node '' (Mul) multiplies by random numbers, known are masks of dropout");
+			  "node '' (Mul) multiplies by random numbers, must be the mask of dropout");
 }

@@ -269,10 +269,10 @@ Test(onnx_layers, maps_are_resized_between_their_corners)
 			  "y = Resize(x, , , s) mode=\"linear\" coordinate_transformation_mode=\"align_corners\"",
 			  "input 3x8x6, resize 3x5x7, softmax-loss 3x5x7");
 	onnx_file_refuses("input x f32[1,3,8,6]\ns: f32[4] = 1 1 2 2\ny = Resize(x, , s) mode=\"nearest\"",
-			  "node '' (Resize) is known for maps with 'mode' linear and 'align_corners' alone");
+			  "node '' (Resize) must be of maps, with 'mode' linear and 'align_corners'");
 	onnx_file_refuses("input x f32[1,3,8,6]\ns: f32[4] = 1 2 2 2\n"
 			  "y = Resize(x, , s) mode=\"linear\" coordinate_transformation_mode=\"align_corners\"",
-			  "node '' (Resize) makes side 1 6 of 3");
+			  "node '' (Resize) makes axis 1 of size 6 from 3");
 }
 
 /* 12 places in pieces of 5, 5 and 2, or of 3 and 9. */
@@ -305,14 +305,14 @@ Test(onnx_layers, pieces_of_a_sequence_are_slices)
 			  "input 12x5, slice 1x5, reshape 5, softmax-loss 5");
 	onnx_file_refuses("input x f32[1,12]\nn: i64[] = 5\nq = SplitToSequence(x, n) axis=1\ni: i64[] = 3\n"
 			  "y = SequenceAt(q, i)",
-			  "node '' (SplitToSequence) has no piece 3 of 3");
+			  "node '' (SplitToSequence) takes piece 3 of 3");
 	onnx_file_refuses("input x f32[1,12]\nn: i64[] = 5\nq = SplitToSequence(x, n) axis=1\ny = Relu(q)",
-			  "node '' (Relu) takes a sequence, of which psd knows single pieces, by SequenceAt");
+			  "node '' (Relu) reads a sequence, which only SequenceAt can");
 	onnx_file_refuses("input x f32[1,12]\nn: i64[] = 5\nc: f32[1,12] = 1\nq = SplitToSequence(c, n) axis=1\n"
 			  "z = Neg(q)\ny = Mul(x, z)",
-			  "node '' (Neg) takes a sequence, of which psd knows single pieces, by SequenceAt");
+			  "node '' (Neg) reads a sequence, which only SequenceAt can");
 	onnx_file_refuses("input x f32[1,12]\ni: i64[] = 3\ny = SequenceAt(x, i)",
-			  "node '' (SequenceAt) is known for pieces that SplitToSequence makes, by a number");
+			  "node '' (SequenceAt) must take a piece of a SplitToSequence by a constant number");
 }
 
 Test(onnx_layers, first_output_counts_and_what_it_needs)

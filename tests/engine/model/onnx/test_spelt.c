@@ -51,7 +51,7 @@ Test(onnx_spelt, gelu_by_the_error_function_and_by_tanh)
 	/* another factor within is no GELU */
 	onnx_file_refuses(FLAT "root: f32[] = 1.5\none: f32[] = 1\na = Div(x, root)\nb = Erf(a)\nc = Add(b, one)\n"
 			       "y = Mul(x, c)",
-			  "node '' (Erf) needs the error function, which is known as a part of GELU alone");
+			  "node '' (Erf) needs the error function, which psd has only within GELU");
 }
 
 Test(onnx_spelt, silu_hardswish_and_mish)
@@ -114,8 +114,9 @@ Test(onnx_spelt, layer_norm_may_learn_less)
 /* What reads a part of it needs that part. */
 Test(onnx_spelt, layer_norm_whose_parts_are_read_is_none)
 {
-	onnx_file_refuses(MEAN SQUARE ROOT "n = Div(d, r)\ny = Add(n, d)",
-			  "node '' (Sub) joins samples of different shapes, which is known for factors of maps alone");
+	onnx_file_refuses(
+		MEAN SQUARE ROOT "n = Div(d, r)\ny = Add(n, d)",
+		"node '' (Sub) combines samples of different shapes, which psd can only for a factor of each map");
 }
 
 Test(onnx_spelt, rms_norm)
@@ -324,16 +325,14 @@ Test(onnx_spelt, rotation_by_other_angles_or_of_other_data_is_refused)
 
 	write_tables(text, sizeof(text), 100);
 	strncat(text, alone, sizeof(text) - strlen(text) - 1);
-	onnx_file_refuses(
-		text, "node '' (Relu) has an input that is rotated, which only attention's queries and keys can be");
+	onnx_file_refuses(text, "node '' (Relu) has a rotated input, which only attention can read");
 	write_tables(text, sizeof(text), 100);
 	strncat(text, one, sizeof(text) - strlen(text) - 1);
-	onnx_file_refuses(
-		text, "node '' (MatMul) has queries that are rotated by 100 and keys by 0, must be by the same base");
+	onnx_file_refuses(text, "node '' (MatMul) has queries rotated by base 100 and keys by 0, must be equal");
 	write_tables(text, sizeof(text), 100);
 	angle = strstr(text, "1.0000000");
 	cr_assert_not_null(angle);
 	angle[0] = '0'; /* the first cosine */
 	strncat(text, alone, sizeof(text) - strlen(text) - 1);
-	onnx_file_refuses(text, "node '' (Mul) rotates by angles that are no powers of a base");
+	onnx_file_refuses(text, "node '' (Mul) rotates by angles that must be powers of one base");
 }

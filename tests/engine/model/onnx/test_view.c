@@ -52,7 +52,7 @@ static void check_sees(const struct psd_onnx_view *view, const struct plain *pla
 
 	cr_assert_eq(view->n_axes, plain->n_axes);
 	for (unsigned a = 0; a < plain->n_axes; a++)
-		cr_assert_eq(psd_onnx_view_side(view, a), plain->sides[a]);
+		cr_assert_eq(psd_onnx_view_dim(view, a), plain->sides[a]);
 	for (uint64_t p = 0; p < places_of(plain); p++) {
 		uint64_t value = view->offset, rest = p;
 

@@ -1,4 +1,4 @@
-/* Nodes that take part of what they are given, of constants and of data alike. */
+/* Nodes that select positions of data or constants. */
 #include <string.h>
 
 #include "engine/model/onnx/parts.h"
@@ -7,21 +7,21 @@ static enum psd_status narrow(struct psd_onnx *onnx, struct psd_onnx_view *view,
 			      uint64_t n, uint64_t step)
 {
 	if (psd_onnx_input(onnx, 0)->rotary_base > 0)
-		return psd_onnx_refuse(onnx, "takes places of what is rotated, which only attention is known to read");
+		return psd_onnx_refuse(onnx, "takes positions of a rotated input, which only attention can read");
 	if (psd_onnx_view_narrow(view, axis, first, n, step))
 		return PSD_OK;
-	return psd_onnx_refuse(onnx, "takes %llu places of axis %u from %llu on, which cannot be taken apart like this",
+	return psd_onnx_refuse(onnx, "takes %llu positions of axis %u from %llu on, which no view of its input has",
 			       (unsigned long long)n, axis, (unsigned long long)first);
 }
 
-/* No place of an axis of a constant, as files take it apart that work shapes out. */
-static enum psd_status put_nothing(struct psd_onnx *onnx, unsigned axis)
+/* Sets the output to no position of a constant's axis, as files do that compute shapes. */
+static enum psd_status put_empty(struct psd_onnx *onnx, unsigned axis)
 {
 	static const double none[1];
 	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
 
 	result.dims[axis] = 0;
-	result.numbers = result.base = none;
+	result.numbers = result.computed = none;
 	result.origin = NULL;
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
@@ -43,24 +43,25 @@ enum psd_status psd_onnx_slice(struct psd_onnx *onnx)
 	if (!status)
 		status = psd_onnx_read_view(onnx, &view);
 	if (!status && (n_ends != n || (n_axes && n_axes != n) || (n_steps && n_steps != n)))
-		status = psd_onnx_refuse(onnx, "has %u starts, %u ends, %u axes, %u steps", n, n_ends, n_axes, n_steps);
+		status = psd_onnx_refuse(onnx, "has %u starts, %u ends, %u axes, %u steps, must have equally many", n,
+					 n_ends, n_axes, n_steps);
 	for (unsigned i = 0; i < n && !status; i++) {
-		int64_t side, first, end;
+		int64_t dim, first, end;
 		const int64_t step = n_steps ? steps[i] : 1;
 		unsigned axis;
 
 		status = psd_onnx_axis(onnx, n_axes ? axes[i] : i, view.n_axes, &axis);
 		if (status)
 			return status;
-		side = (int64_t)psd_onnx_view_side(&view, axis);
-		first = psd_onnx_clamp(starts[i], side);
-		end = psd_onnx_clamp(ends[i], side);
+		dim = (int64_t)psd_onnx_view_dim(&view, axis);
+		first = psd_onnx_clamp(starts[i], dim);
+		end = psd_onnx_clamp(ends[i], dim);
 		if (step >= 1 && end <= first && psd_onnx_input(onnx, 0)->kind == PSD_ONNX_CONSTANT)
-			return put_nothing(onnx, axis);
+			return put_empty(onnx, axis);
 		if (step < 1 || end <= first)
-			return psd_onnx_refuse(onnx, "takes places from %lld to before %lld by %lld of %lld",
-					       (long long)starts[i], (long long)ends[i], (long long)step,
-					       (long long)side);
+			return psd_onnx_refuse(
+				onnx, "takes positions from %lld to before %lld in steps of %lld, of %lld",
+				(long long)starts[i], (long long)ends[i], (long long)step, (long long)dim);
 		status = narrow(onnx, &view, axis, (uint64_t)first, (uint64_t)((end - first - 1) / step + 1),
 				(uint64_t)step);
 	}
@@ -85,9 +86,9 @@ enum psd_status psd_onnx_split(struct psd_onnx *onnx)
 		return status;
 	if (n && n != n_outputs)
 		return psd_onnx_refuse(onnx, "has %u parts and %u outputs", n, n_outputs);
-	each = (psd_onnx_view_side(&view, axis) + n_outputs - 1) / n_outputs;
+	each = (psd_onnx_view_dim(&view, axis) + n_outputs - 1) / n_outputs;
 	for (unsigned i = 0; i < n_outputs && !status; i++) {
-		const uint64_t rest = psd_onnx_view_side(&view, axis) - first;
+		const uint64_t rest = psd_onnx_view_dim(&view, axis) - first;
 		const uint64_t size = n ? (parts[i] > 0 ? (uint64_t)parts[i] : 0) : each < rest ? each : rest;
 		struct psd_onnx_view part = view;
 
@@ -99,22 +100,22 @@ enum psd_status psd_onnx_split(struct psd_onnx *onnx)
 	return status;
 }
 
-/* No row twice, of so many. */
+/* Does no index occur twice? rows: limit of the indices. */
 static bool are_distinct(struct psd_onnx *onnx, const struct psd_onnx_value *indices, uint64_t rows)
 {
-	bool *is_taken = psd_arena_take(&onnx->arena, (rows + 1) * sizeof(*is_taken)), are = is_taken;
+	bool *is_used = psd_arena_take(&onnx->arena, (rows + 1) * sizeof(*is_used)), are = is_used;
 
 	for (uint64_t e = 0; e < psd_onnx_elements(indices) && are; e++) {
 		const double index = indices->numbers[e] < 0 ? indices->numbers[e] + (double)rows : indices->numbers[e];
 
-		are = !is_taken[(uint64_t)index];
-		is_taken[(uint64_t)index] = true;
+		are = !is_used[(uint64_t)index];
+		is_used[(uint64_t)index] = true;
 	}
 	return are;
 }
 
-/* Rows of a constant by the numbers of another, in any order. What is learned is no longer a view then. */
-static enum psd_status scatter_rows(struct psd_onnx *onnx, unsigned axis, const struct psd_onnx_value *indices)
+/* Gathers rows of a constant in any order. The rows of a parameter are no longer a view of the file. */
+static enum psd_status gather_rows(struct psd_onnx *onnx, unsigned axis, const struct psd_onnx_value *indices)
 {
 	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), result = *of;
 	const uint64_t n = psd_onnx_elements(indices);
@@ -132,16 +133,16 @@ static enum psd_status scatter_rows(struct psd_onnx *onnx, unsigned axis, const 
 	for (unsigned d = axis + 1; d < of->n_dims; d++)
 		result.dims[d - 1 + indices->n_dims] = of->dims[d];
 	if (psd_onnx_is_learned(of) && !are_distinct(onnx, indices, of->dims[axis]))
-		return psd_onnx_refuse(onnx, "takes what is learned several times");
+		return psd_onnx_refuse(onnx, "takes a learned row several times, which no layer can");
 	if (psd_onnx_is_learned(of)) {
-		result.is_scattered = true;
+		result.is_gathered = true;
 		result.numbers = NULL;
 		*psd_onnx_output(onnx, 0) = result;
 		return PSD_OK;
 	}
-	status = psd_onnx_read(onnx, of);
+	status = psd_onnx_read_numbers(onnx, of);
 	if (!status)
-		status = psd_onnx_take_numbers(onnx, &result, &numbers);
+		status = psd_onnx_alloc_numbers(onnx, &result, &numbers);
 	if (status)
 		return status;
 	for (uint64_t o = 0; o < outer; o++)
@@ -152,7 +153,7 @@ static enum psd_status scatter_rows(struct psd_onnx *onnx, unsigned axis, const 
 			memcpy(numbers + (o * n + e) * inner, of->numbers + (o * of->dims[axis] + row) * inner,
 			       inner * sizeof(*numbers));
 		}
-	result.base = numbers;
+	result.computed = numbers;
 	result.origin = NULL;
 	(void)psd_onnx_by_rows(&result, &result.view);
 	*psd_onnx_output(onnx, 0) = result;
@@ -161,7 +162,7 @@ static enum psd_status scatter_rows(struct psd_onnx *onnx, unsigned axis, const 
 
 /* ---- sequences ---- */
 
-/* Pieces that are taken one by one: until then what they are pieces of. */
+/* The sequence is its whole input until SequenceAt takes a piece. */
 enum psd_status psd_onnx_split_to_sequence(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
@@ -170,14 +171,14 @@ enum psd_status psd_onnx_split_to_sequence(struct psd_onnx *onnx)
 
 	if (status)
 		return status;
-	result.kind = PSD_ONNX_PIECES;
-	result.splitter = onnx->node;
+	result.kind = PSD_ONNX_SEQUENCE;
+	result.split_node = onnx->node;
 	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
 }
 
-/* From where on, and how many places, a piece is: of the sizes that are given, or one for all. */
-static enum psd_status find_piece(struct psd_onnx *onnx, uint64_t side, double piece, uint64_t *first, uint64_t *n)
+/* Finds the first position of a piece and the number of its positions, from a list of sizes or one size for all. */
+static enum psd_status find_piece(struct psd_onnx *onnx, uint64_t dim, double piece, uint64_t *first, uint64_t *n)
 {
 	enum { PIECES_MAX = 1024 };
 	const bool has_sizes = psd_onnx_input(onnx, 1)->kind == PSD_ONNX_CONSTANT;
@@ -189,20 +190,20 @@ static enum psd_status find_piece(struct psd_onnx *onnx, uint64_t side, double p
 	if (status)
 		return status;
 	for (unsigned s = 0; s < n_sizes; s++)
-		if (sizes[s] < 1 || sizes[s] > (int64_t)side)
+		if (sizes[s] < 1 || sizes[s] > (int64_t)dim)
 			return psd_onnx_refuse(onnx, "makes a piece of %lld of %llu", (long long)sizes[s],
-					       (unsigned long long)side);
-	n_pieces = is_list ? n_sizes : ((int64_t)side + sizes[0] - 1) / sizes[0];
+					       (unsigned long long)dim);
+	n_pieces = is_list ? n_sizes : ((int64_t)dim + sizes[0] - 1) / sizes[0];
 	if (!(piece >= (double)-n_pieces && piece < (double)n_pieces))
-		return psd_onnx_refuse(onnx, "has no piece %.0f of %lld", piece, (long long)n_pieces);
+		return psd_onnx_refuse(onnx, "takes piece %.0f of %lld", piece, (long long)n_pieces);
 	i = (int64_t)piece < 0 ? (int64_t)piece + n_pieces : (int64_t)piece;
 	*first = is_list ? 0 : (uint64_t)(i * sizes[0]);
 	for (int64_t s = 0; is_list && s < i; s++)
 		*first += (uint64_t)sizes[s];
 	*n = (uint64_t)sizes[is_list ? i : 0];
-	if (*first >= side)
-		return psd_onnx_refuse(onnx, "makes pieces beyond %llu places", (unsigned long long)side);
-	*n = *n < side - *first ? *n : side - *first;
+	if (*first >= dim)
+		return psd_onnx_refuse(onnx, "makes pieces beyond %llu positions", (unsigned long long)dim);
+	*n = *n < dim - *first ? *n : dim - *first;
 	return PSD_OK;
 }
 
@@ -211,19 +212,19 @@ enum psd_status psd_onnx_sequence_at(struct psd_onnx *onnx)
 	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), piece = *of;
 	struct psd_onnx_view view = of->view;
 	const Onnx__Node *node = onnx->node;
-	uint64_t first = 0, n = 0, sides[PSD_ONNX_AXES_MAX];
-	unsigned axis = 0, n_sides = 0;
+	uint64_t first = 0, n = 0, dims[PSD_ONNX_AXES_MAX];
+	unsigned axis = 0, n_dims = 0;
 	bool keeps_axis;
 	double i;
 	enum psd_status status;
 
-	if (of->kind != PSD_ONNX_PIECES || !psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &i))
-		return psd_onnx_refuse(onnx, "is known for pieces that SplitToSequence makes, by a number");
-	piece.kind = of->term ? PSD_ONNX_DATA : PSD_ONNX_CONSTANT;
-	onnx->node = of->splitter;
+	if (of->kind != PSD_ONNX_SEQUENCE || !psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &i))
+		return psd_onnx_refuse(onnx, "must take a piece of a SplitToSequence by a constant number");
+	piece.kind = of->expr ? PSD_ONNX_DATA : PSD_ONNX_CONSTANT;
+	onnx->node = of->split_node;
 	status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), view.n_axes, &axis);
 	if (!status)
-		status = find_piece(onnx, psd_onnx_view_side(&view, axis), i, &first, &n);
+		status = find_piece(onnx, psd_onnx_view_dim(&view, axis), i, &first, &n);
 	keeps_axis = psd_onnx_integer(onnx, "keepdims", 1) || psd_onnx_input(onnx, 1)->kind == PSD_ONNX_CONSTANT;
 	onnx->node = node;
 	if (!status)
@@ -232,66 +233,66 @@ enum psd_status psd_onnx_sequence_at(struct psd_onnx *onnx)
 		return status;
 	for (unsigned a = 0; a < view.n_axes; a++)
 		if (a != axis || keeps_axis)
-			sides[n_sides++] = psd_onnx_view_side(&view, a);
-	(void)psd_onnx_view_reshape(&view, sides, n_sides); /* an axis of one place, at most, falls away */
+			dims[n_dims++] = psd_onnx_view_dim(&view, a);
+	(void)psd_onnx_view_reshape(&view, dims, n_dims); /* drops an axis of size 1 at most */
 	return psd_onnx_put_view(onnx, &piece, &view, 0);
 }
 
-/* How indices go on from the first one. */
-enum run { ALIKE, FOLLOWING, SCATTERED };
+/* Order of indices. */
+enum run { EQUAL, CONSECUTIVE, ANY_ORDER };
 
-static enum psd_status find_run(struct psd_onnx *onnx, const struct psd_onnx_value *indices, uint64_t side,
+static enum psd_status find_run(struct psd_onnx *onnx, const struct psd_onnx_value *indices, uint64_t dim,
 				enum run *run)
 {
-	bool are_alike = true, do_follow = true;
+	bool are_equal = true, are_consecutive = true;
 
 	for (uint64_t e = 0; e < psd_onnx_elements(indices); e++) {
 		const double index = indices->numbers[e];
 
-		if (!(index >= -(double)side && index < (double)side))
-			return psd_onnx_refuse(onnx, "takes place %g of %llu", index, (unsigned long long)side);
-		are_alike = are_alike && index == indices->numbers[0];
-		do_follow = do_follow && index == indices->numbers[0] + (double)e;
+		if (!(index >= -(double)dim && index < (double)dim))
+			return psd_onnx_refuse(onnx, "takes position %g of %llu", index, (unsigned long long)dim);
+		are_equal = are_equal && index == indices->numbers[0];
+		are_consecutive = are_consecutive && index == indices->numbers[0] + (double)e;
 	}
-	*run = do_follow ? FOLLOWING : are_alike ? ALIKE : SCATTERED;
-	return psd_onnx_elements(indices) ? PSD_OK : psd_onnx_refuse(onnx, "takes no place");
+	*run = are_consecutive ? CONSECUTIVE : are_equal ? EQUAL : ANY_ORDER;
+	return psd_onnx_elements(indices) ? PSD_OK : psd_onnx_refuse(onnx, "takes no position");
 }
 
-/* By indices that are known. The same learned row for all of them is one row. */
+/* Equal indices into a parameter give one row. */
 enum psd_status psd_onnx_gather(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), *indices = psd_onnx_input(onnx, 1);
 	struct psd_onnx_view view;
-	uint64_t side, first, sides[PSD_ONNX_AXES_MAX];
+	uint64_t dim, first, dims[PSD_ONNX_AXES_MAX];
 	unsigned axis = 0, n = 0;
-	enum run run = FOLLOWING;
+	enum run run = CONSECUTIVE;
 	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
 	if (!status)
 		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), view.n_axes, &axis);
 	if (!status)
-		status = psd_onnx_read(onnx, indices);
+		status = psd_onnx_read_numbers(onnx, indices);
 	if (status)
 		return status;
-	side = psd_onnx_view_side(&view, axis);
-	status = find_run(onnx, indices, side, &run);
+	dim = psd_onnx_view_dim(&view, axis);
+	status = find_run(onnx, indices, dim, &run);
 	if (!status && view.n_axes - 1 + indices->n_dims > PSD_ONNX_AXES_MAX)
 		status = psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
 	if (status)
 		return status;
-	if (of->kind == PSD_ONNX_CONSTANT && (run == SCATTERED || (run == ALIKE && !psd_onnx_is_learned(of))))
-		return scatter_rows(onnx, axis, indices);
-	if (of->kind != PSD_ONNX_CONSTANT && run != FOLLOWING)
-		return psd_onnx_refuse(onnx, "takes places of the samples in an order that is not known");
-	first = (uint64_t)(indices->numbers[0] < 0 ? indices->numbers[0] + (double)side : indices->numbers[0]);
-	status = narrow(onnx, &view, axis, first, run == ALIKE ? 1 : psd_onnx_elements(indices), 1);
+	if (of->kind == PSD_ONNX_CONSTANT && (run == ANY_ORDER || (run == EQUAL && !psd_onnx_is_learned(of))))
+		return gather_rows(onnx, axis, indices);
+	if (of->kind != PSD_ONNX_CONSTANT && run != CONSECUTIVE)
+		return psd_onnx_refuse(onnx, "takes positions of the samples in an order that psd cannot express");
+	first = (uint64_t)(indices->numbers[0] < 0 ? indices->numbers[0] + (double)dim : indices->numbers[0]);
+	status = narrow(onnx, &view, axis, first, run == EQUAL ? 1 : psd_onnx_elements(indices), 1);
 	if (status)
 		return status;
 	for (unsigned a = 0; a < axis; a++)
-		sides[n++] = psd_onnx_view_side(&view, a);
+		dims[n++] = psd_onnx_view_dim(&view, a);
 	for (unsigned d = 0; d < indices->n_dims; d++)
-		sides[n++] = run == ALIKE ? 1 : indices->dims[d];
+		dims[n++] = run == EQUAL ? 1 : indices->dims[d];
 	for (unsigned a = axis + 1; a < view.n_axes; a++)
-		sides[n++] = psd_onnx_view_side(&view, a);
-	return psd_onnx_reshape_to(onnx, view, sides, n);
+		dims[n++] = psd_onnx_view_dim(&view, a);
+	return psd_onnx_reshape_to(onnx, view, dims, n);
 }

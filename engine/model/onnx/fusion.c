@@ -1,24 +1,24 @@
-/* What files spell out in nodes that are no functions of single elements: normalisation over the last axis, and queries
- * and keys that are rotated by their places. Found from its first node on; the others are done along with it. */
+/* Fusion of nodes: normalisation over the last axis, and rotation of queries and keys by their positions. The first node
+ * finds the others and marks them as done. */
 #include <math.h>
 #include <string.h>
 
 #include "engine/model/layer.h"
 #include "engine/model/onnx/parts.h"
 
-/* ---- from node to node ---- */
+/* ---- chains of nodes ---- */
 
 enum { CHAIN_MAX = 12 };
 
-/* Nodes that are followed from a value on. */
+/* Nodes that follow each other from a value on. */
 struct chain {
 	struct psd_onnx *onnx;
-	const char *value; /* the newest node's output */
+	const char *value; /* output of the last node */
 	unsigned nodes[CHAIN_MAX];
 	unsigned n;
 };
 
-/* The node of that operator, up to two inputs and an output; NULL: it is another. */
+/* The node, if it has that operator, at most two inputs and one output; otherwise NULL. */
 static const Onnx__Node *find_plain(const struct psd_onnx *onnx, unsigned node, const char *op)
 {
 	const Onnx__Node *found = onnx->graph->node[node];
@@ -28,14 +28,14 @@ static const Onnx__Node *find_plain(const struct psd_onnx *onnx, unsigned node, 
 	return is ? found : NULL;
 }
 
-/* On to the one node that reads the value, if it is such an operator; *other: its other input, "" for none. */
+/* Appends the only consumer of the value if it has that operator; *other: its other input, "" if there is none. */
 static bool follow(struct chain *chain, const char *op, const char **other)
 {
 	const unsigned number = psd_onnx_number_of(chain->onnx, chain->value);
-	const unsigned reader = chain->onnx->readers[number];
+	const unsigned reader = chain->onnx->consumers[number];
 	const Onnx__Node *node;
 
-	if (chain->onnx->uses[number] != 1 || chain->n == CHAIN_MAX)
+	if (chain->onnx->n_consumers[number] != 1 || chain->n == CHAIN_MAX)
 		return false;
 	node = find_plain(chain->onnx, reader, op);
 	if (!node)
@@ -57,7 +57,7 @@ static bool follow_scalar(struct chain *chain, const char *op, double *number)
 	return true;
 }
 
-/* The nodes are done, and the last one's output is `result`. */
+/* Marks the nodes as done and sets the output of the last one. */
 static void finish(const struct chain *chain, const struct psd_onnx_value *result)
 {
 	for (unsigned i = 0; i < chain->n; i++)
@@ -67,8 +67,8 @@ static void finish(const struct chain *chain, const struct psd_onnx_value *resul
 
 /* ---- normalisation ---- */
 
-/* What is learned for each place of the last axis, if the next node brings it in. */
-static bool follow_learned(struct chain *chain, const char *op, uint64_t places, const char **name)
+/* Appends the next node if it has that operator and a parameter for each position of the last axis, *name. */
+static bool follow_learned(struct chain *chain, const char *op, uint64_t positions, const char **name)
 {
 	struct chain next = *chain;
 	const struct psd_onnx_value *learned;
@@ -77,15 +77,15 @@ static bool follow_learned(struct chain *chain, const char *op, uint64_t places,
 	if (!follow(&next, op, &other))
 		return false;
 	learned = psd_onnx_named(chain->onnx, other);
-	if (!psd_onnx_is_parameter(learned) || psd_onnx_elements(learned) != places || learned->n_dims == 0 ||
-	    learned->dims[learned->n_dims - 1] != places)
+	if (!psd_onnx_is_parameter(learned) || psd_onnx_elements(learned) != positions || learned->n_dims == 0 ||
+	    learned->dims[learned->n_dims - 1] != positions)
 		return false;
 	*name = other;
 	*chain = next;
 	return true;
 }
 
-/* 1 / sqrt(mean + epsilon) times what `of` names. */
+/* Appends 1 / sqrt(mean + epsilon) times the value named *of. */
 static bool follow_root(struct chain *chain, double *epsilon, const char **of)
 {
 	double exponent;
@@ -106,7 +106,7 @@ static enum psd_status put_norm(struct chain *chain, const struct psd_layer_kind
 {
 	struct psd_onnx *onnx = chain->onnx;
 	const unsigned axis = data.view.n_axes - 1;
-	const uint64_t places = psd_onnx_view_side(&data.view, axis);
+	const uint64_t positions = psd_onnx_view_dim(&data.view, axis);
 	struct psd_layer_spec spec = {.kind = kind, .settings = kind->defaults, .n_inputs = 1};
 	const char *scale = NULL, *shift = NULL;
 	enum psd_status status = psd_onnx_channels_first(onnx, &data, axis);
@@ -114,15 +114,16 @@ static enum psd_status put_norm(struct chain *chain, const struct psd_layer_kind
 	if (status)
 		return status;
 	spec.settings.affine.epsilon = epsilon;
-	spec.settings.affine.has_scale = follow_learned(chain, "Mul", places, &scale);
-	spec.settings.affine.has_shift = kind == &psd_layer_layer_norm && follow_learned(chain, "Add", places, &shift);
+	spec.settings.affine.has_scale = follow_learned(chain, "Mul", positions, &scale);
+	spec.settings.affine.has_shift =
+		kind == &psd_layer_layer_norm && follow_learned(chain, "Add", positions, &shift);
 	spec.inputs[0] = data.view.layer;
 	status = psd_onnx_add(onnx, &spec, scale ? psd_onnx_own_name(onnx, psd_onnx_named(onnx, scale)) : NULL,
 			      &data.view.layer);
 	if (!status && scale)
-		status = psd_onnx_note(onnx, data.view.layer, "weight", psd_onnx_named(onnx, scale), NULL);
+		status = psd_onnx_bind(onnx, data.view.layer, "weight", psd_onnx_named(onnx, scale), NULL);
 	if (!status && shift)
-		status = psd_onnx_note(onnx, data.view.layer, "bias", psd_onnx_named(onnx, shift), NULL);
+		status = psd_onnx_bind(onnx, data.view.layer, "bias", psd_onnx_named(onnx, shift), NULL);
 	finish(chain, &data);
 	return status;
 }
@@ -142,7 +143,7 @@ static enum psd_status match_rms_norm(struct psd_onnx *onnx, bool *is_done)
 	return *is_done ? put_norm(&chain, &psd_layer_rms_norm, *data, epsilon) : PSD_OK;
 }
 
-/* Does a mean keep the last axis, and is it over that alone? */
+/* Is the mean over the last axis alone, and does it keep the axis? */
 static bool is_over_last(struct psd_onnx *onnx, const Onnx__Node *mean)
 {
 	const Onnx__Node *before = onnx->node;
@@ -172,17 +173,17 @@ static enum psd_status match_layer_norm(struct psd_onnx *onnx, bool *is_done)
 		return PSD_OK;
 	difference = chain.value;
 	number = psd_onnx_number_of(onnx, difference);
-	square = find_plain(onnx, onnx->readers[number], "Pow");
-	if (square && onnx->uses[number] == 2 && square->n_input == 2) {
+	square = find_plain(onnx, onnx->consumers[number], "Pow");
+	if (square && onnx->n_consumers[number] == 2 && square->n_input == 2) {
 		if (!psd_onnx_is_scalar(onnx, psd_onnx_named(onnx, square->input[1]), &exponent) || exponent != 2)
 			return PSD_OK;
 	} else {
-		square = find_plain(onnx, onnx->readers[number], "Mul");
-		if (!square || onnx->uses[number] != 3 || square->n_input != 2 ||
+		square = find_plain(onnx, onnx->consumers[number], "Mul");
+		if (!square || onnx->n_consumers[number] != 3 || square->n_input != 2 ||
 		    strcmp(square->input[0], square->input[1]) != 0)
 			return PSD_OK;
 	}
-	chain.nodes[chain.n++] = onnx->readers[number];
+	chain.nodes[chain.n++] = onnx->consumers[number];
 	chain.value = square->output[0];
 	if (!follow(&chain, "ReduceMean", &of))
 		return PSD_OK;
@@ -206,63 +207,57 @@ enum psd_status psd_onnx_match_norm(struct psd_onnx *onnx, bool *is_done)
 
 /* ---- rotation ---- */
 
-/* A half of the last axis, as that node takes it, which has not come up yet. */
+/* Is the value the first or second half of the last axis of `of`? The node that makes it is not converted yet. */
 static bool is_half(struct psd_onnx *onnx, const char *value, const char *of, bool is_second)
 {
 	const unsigned number = psd_onnx_number_of(onnx, value);
 	const Onnx__Node *before = onnx->node, *node;
 	const struct psd_onnx_view *view = &psd_onnx_named(onnx, of)->view;
-	struct psd_onnx_view half, found;
+	struct psd_onnx_view half;
 	const unsigned axis = psd_onnx_named(onnx, of)->view.n_axes - 1;
-	uint64_t side;
+	uint64_t dim;
 	bool is_done = false;
 
-	if (!onnx->makers[number] || onnx->uses[number] != 1)
+	if (!onnx->producers[number] || onnx->n_consumers[number] != 1)
 		return false;
-	node = onnx->graph->node[onnx->makers[number] - 1];
+	node = onnx->graph->node[onnx->producers[number] - 1];
 	if ((strcmp(node->op_type, "Slice") != 0 && strcmp(node->op_type, "Split") != 0) || node->n_input == 0 ||
 	    strcmp(node->input[0], of) != 0)
 		return false;
 	onnx->node = node;
 	half = *view;
-	side = psd_onnx_view_side(view, axis);
-	if (psd_onnx_see(onnx, &is_done) || !is_done) {
+	dim = psd_onnx_view_dim(view, axis);
+	if (psd_onnx_try_view(onnx, &is_done) || !is_done) {
 		onnx->node = before;
 		return false;
 	}
 	onnx->node = before;
-	found = onnx->values[number].view;
-	if (side % 2 || !psd_onnx_view_narrow(&half, axis, is_second ? side / 2 : 0, side / 2, 1) ||
-	    half.offset != found.offset || !psd_onnx_view_align(&half, &found))
-		return false;
-	for (unsigned d = 0; d < psd_onnx_view_digits(&half); d++)
-		if (half.digits[d].stride != found.digits[d].stride)
-			return false;
-	return true;
+	return dim % 2 == 0 && psd_onnx_view_narrow(&half, axis, is_second ? dim / 2 : 0, dim / 2, 1) &&
+	       psd_onnx_view_is_same(&half, &onnx->values[number].view);
 }
 
-/* Numbers for each place and each of `depth` values, the same for all heads. */
-static bool is_table(struct psd_onnx *onnx, struct psd_onnx_value *table, uint64_t places, uint64_t depth)
+/* Is the value a constant of positions x depth numbers, the same for all heads? */
+static bool is_table(struct psd_onnx *onnx, struct psd_onnx_value *table, uint64_t positions, uint64_t depth)
 {
 	return table->kind == PSD_ONNX_CONSTANT && table->n_dims >= 2 && table->dims[table->n_dims - 1] == depth &&
-	       table->dims[table->n_dims - 2] == places && psd_onnx_elements(table) == places * depth &&
-	       !psd_onnx_read(onnx, table);
+	       table->dims[table->n_dims - 2] == positions && psd_onnx_elements(table) == positions * depth &&
+	       !psd_onnx_read_numbers(onnx, table);
 }
 
-/* Of angles in float, of powers in float. */
+/* Covers the rounding of powers and angles in float. */
 #define ANGLE_TOLERANCE_RATIO 2e-6
 
-/* Which base makes these tables: 0 for none. */
-static double find_base(const struct psd_onnx_value *cosines, const struct psd_onnx_value *sines, uint64_t places,
+/* Base of the angles in the tables; 0: there is none. */
+static double find_base(const struct psd_onnx_value *cosines, const struct psd_onnx_value *sines, uint64_t positions,
 			uint64_t depth)
 {
 	const uint64_t half = depth / 2;
 	double base;
 
-	/* at place 1, pair 1 has the angle base^(-2 / depth) */
+	/* at position 1, pair 1 has the angle base^(-2 / depth) */
 	base = pow(atan2(sines->numbers[depth + 1], cosines->numbers[depth + 1]), -(double)depth / 2);
 	base = fabs(base - round(base)) < 1e-3 * base ? round(base) : base;
-	for (uint64_t p = 0; p < places; p++)
+	for (uint64_t p = 0; p < positions; p++)
 		for (uint64_t i = 0; i < depth; i++) {
 			const double angle = (double)p * pow(base, -2 * (double)(i % half) / (double)depth);
 			const double tolerance = ANGLE_TOLERANCE_RATIO * (1 + angle);
@@ -274,52 +269,52 @@ static double find_base(const struct psd_onnx_value *cosines, const struct psd_o
 	return base;
 }
 
-/* The node of that operator that makes a value; NULL: it is another. */
-static const Onnx__Node *find_maker(const struct psd_onnx *onnx, const char *value, const char *op, unsigned *node)
+/* The node whose output the value is, if it has that operator; otherwise NULL. */
+static const Onnx__Node *find_producer(const struct psd_onnx *onnx, const char *value, const char *op, unsigned *node)
 {
-	const unsigned maker = onnx->makers[psd_onnx_number_of(onnx, value)];
-	const Onnx__Node *found = maker ? find_plain(onnx, maker - 1, op) : NULL;
+	const unsigned producer = onnx->producers[psd_onnx_number_of(onnx, value)];
+	const Onnx__Node *found = producer ? find_plain(onnx, producer - 1, op) : NULL;
 
-	*node = found ? maker - 1 : 0;
+	*node = found ? producer - 1 : 0;
 	return found;
 }
 
-/* (-second half of something, first half of it) times a table. */
-struct turned {
+/* The product of (-second half of x, first half of x) and a table. */
+struct rotated_halves {
 	const char *second, *first, *table;
 	unsigned nodes[3];
 };
 
-static bool find_turned(const struct psd_onnx *onnx, const char *value, struct turned *turned)
+static bool find_rotated_halves(const struct psd_onnx *onnx, const char *value, struct rotated_halves *halves)
 {
-	const Onnx__Node *product = find_maker(onnx, value, "Mul", &turned->nodes[0]), *join, *minus;
-	bool is_table_behind;
+	const Onnx__Node *product = find_producer(onnx, value, "Mul", &halves->nodes[0]), *join, *minus;
+	bool is_table_second;
 
 	if (!product || product->n_input != 2)
 		return false;
-	is_table_behind = psd_onnx_named(onnx, product->input[0])->kind != PSD_ONNX_CONSTANT;
-	join = find_maker(onnx, product->input[!is_table_behind], "Concat", &turned->nodes[1]);
-	minus = join && join->n_input == 2 ? find_maker(onnx, join->input[0], "Neg", &turned->nodes[2]) : NULL;
+	is_table_second = psd_onnx_named(onnx, product->input[0])->kind != PSD_ONNX_CONSTANT;
+	join = find_producer(onnx, product->input[!is_table_second], "Concat", &halves->nodes[1]);
+	minus = join && join->n_input == 2 ? find_producer(onnx, join->input[0], "Neg", &halves->nodes[2]) : NULL;
 	if (!minus)
 		return false;
-	turned->table = product->input[is_table_behind];
-	turned->second = minus->input[0];
-	turned->first = join->input[1];
+	halves->table = product->input[is_table_second];
+	halves->second = minus->input[0];
+	halves->first = join->input[1];
 	return true;
 }
 
 static enum psd_status set_base(struct psd_onnx *onnx, const struct psd_onnx_value *cosines,
-				const struct psd_onnx_value *sines, uint64_t places, uint64_t depth,
+				const struct psd_onnx_value *sines, uint64_t positions, uint64_t depth,
 				struct psd_onnx_value *rotated)
 {
-	if (places < 2 || depth < 4)
-		return psd_onnx_refuse(onnx, "rotates %llu places of %llu values, must be 2 of 4 to tell by which base",
-				       (unsigned long long)places, (unsigned long long)depth);
+	if (positions < 2 || depth < 4)
+		return psd_onnx_refuse(onnx, "rotates %llu positions of %llu values, needs 2 of 4 to find the base",
+				       (unsigned long long)positions, (unsigned long long)depth);
 	if (rotated->rotary_base > 0)
-		return psd_onnx_refuse(onnx, "rotates what is rotated already");
-	rotated->rotary_base = find_base(cosines, sines, places, depth);
+		return psd_onnx_refuse(onnx, "rotates an input that is rotated already");
+	rotated->rotary_base = find_base(cosines, sines, positions, depth);
 	return rotated->rotary_base > 0 ? PSD_OK
-					: psd_onnx_refuse(onnx, "rotates by angles that are no powers of a base");
+					: psd_onnx_refuse(onnx, "rotates by angles that must be powers of one base");
 }
 
 /* x cos + (-second half of x, first half of x) sin; the node is the first product. */
@@ -330,28 +325,28 @@ enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done)
 	const char *x = onnx->node->input[is_second], *other;
 	struct psd_onnx_value *cosines = psd_onnx_input(onnx, !is_second), *sines;
 	struct psd_onnx_value rotated = *psd_onnx_input(onnx, is_second);
-	struct turned turned;
-	uint64_t places, depth;
+	struct rotated_halves halves;
+	uint64_t positions, depth;
 	enum psd_status status;
 
 	*is_done = false;
 	if (rotated.kind != PSD_ONNX_DATA || rotated.view.n_axes < 3 || !follow(&chain, "Add", &other) ||
-	    !find_turned(onnx, other, &turned))
+	    !find_rotated_halves(onnx, other, &halves))
 		return PSD_OK;
-	places = psd_onnx_view_side(&rotated.view, rotated.view.n_axes - 2);
-	depth = psd_onnx_view_side(&rotated.view, rotated.view.n_axes - 1);
-	sines = psd_onnx_named(onnx, turned.table);
-	if (!is_table(onnx, cosines, places, depth) || !is_table(onnx, sines, places, depth) ||
-	    !is_half(onnx, turned.second, x, true) || !is_half(onnx, turned.first, x, false))
+	positions = psd_onnx_view_dim(&rotated.view, rotated.view.n_axes - 2);
+	depth = psd_onnx_view_dim(&rotated.view, rotated.view.n_axes - 1);
+	sines = psd_onnx_named(onnx, halves.table);
+	if (!is_table(onnx, cosines, positions, depth) || !is_table(onnx, sines, positions, depth) ||
+	    !is_half(onnx, halves.second, x, true) || !is_half(onnx, halves.first, x, false))
 		return PSD_OK;
-	status = set_base(onnx, cosines, sines, places, depth, &rotated);
+	status = set_base(onnx, cosines, sines, positions, depth, &rotated);
 	if (status)
 		return status;
 	for (unsigned i = 0; i < 3; i++)
-		chain.nodes[chain.n++] = turned.nodes[i];
+		chain.nodes[chain.n++] = halves.nodes[i];
 	finish(&chain, &rotated);
-	onnx->is_done[onnx->makers[psd_onnx_number_of(onnx, turned.second)] - 1] = true;
-	onnx->is_done[onnx->makers[psd_onnx_number_of(onnx, turned.first)] - 1] = true;
+	onnx->is_done[onnx->producers[psd_onnx_number_of(onnx, halves.second)] - 1] = true;
+	onnx->is_done[onnx->producers[psd_onnx_number_of(onnx, halves.first)] - 1] = true;
 	*is_done = true;
 	return PSD_OK;
 }

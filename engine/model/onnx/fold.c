@@ -1,26 +1,28 @@
-/* What follows from constants alone: computed as ONNX's operators say, in doubles. */
+/* Constant folding: computes nodes whose inputs are constants, in doubles. */
 #include <math.h>
 #include <string.h>
 
 #include "engine/base/saturate.h"
 #include "engine/model/onnx/parts.h"
 
-/* The result, of the dims that it has, becomes a constant with room for its numbers. */
-static enum psd_status make(struct psd_onnx *onnx, struct psd_onnx_value *result, bool has_fractions, double **numbers)
+/* Makes the result, whose dims are set, a constant with memory for its numbers, and the node's output. */
+static enum psd_status put(struct psd_onnx *onnx, struct psd_onnx_value *result, bool has_fractions, double **numbers)
 {
 	enum psd_status status;
 
 	result->kind = PSD_ONNX_CONSTANT;
 	result->is_real = has_fractions;
 	result->origin = NULL;
-	result->is_scattered = false;
-	status = psd_onnx_take_numbers(onnx, result, numbers);
-	result->base = result->numbers;
+	result->is_gathered = false;
+	status = psd_onnx_alloc_numbers(onnx, result, numbers);
+	result->computed = result->numbers;
 	(void)psd_onnx_by_rows(result, &result->view);
+	if (!status)
+		*psd_onnx_output(onnx, 0) = *result;
 	return status;
 }
 
-/* The sides that two broadcast to. False: they do not. */
+/* Broadcasts the dims of two values. False: they do not fit. */
 static bool broadcast(struct psd_onnx_value *result, const struct psd_onnx_value *with)
 {
 	struct psd_onnx_value wide = {.n_dims = result->n_dims > with->n_dims ? result->n_dims : with->n_dims};
@@ -38,60 +40,60 @@ static bool broadcast(struct psd_onnx_value *result, const struct psd_onnx_value
 	return true;
 }
 
-/* Where element e of a tensor of `dims` lies in `of`, which is broadcast to it. */
-static uint64_t place_in(const struct psd_onnx_value *of, const struct psd_onnx_value *result, uint64_t e)
+/* Offset in `of`, which is broadcast to the result, of the result's element e. */
+static uint64_t offset_in(const struct psd_onnx_value *of, const struct psd_onnx_value *result, uint64_t e)
 {
-	uint64_t place = 0, step = 1;
+	uint64_t offset = 0, step = 1;
 
 	if (of->n_dims == result->n_dims && !memcmp(of->dims, result->dims, of->n_dims * sizeof(*of->dims)))
 		return e;
 	if (psd_onnx_elements(of) == 1)
 		return 0;
 	for (unsigned d = 1; d <= result->n_dims; d++) {
-		const uint64_t side = result->dims[result->n_dims - d], i = e % side;
+		const uint64_t dim = result->dims[result->n_dims - d], i = e % dim;
 
-		e /= side;
+		e /= dim;
 		if (d > of->n_dims)
 			continue;
 		if (of->dims[of->n_dims - d] != 1)
-			place += i * step;
+			offset += i * step;
 		step *= of->dims[of->n_dims - d];
 	}
-	return place;
+	return offset;
 }
 
 typedef double binary_fn(double a, double b);
 
-#define OF_ONE(name, expression)                                                                                       \
+#define UNARY(name, expression)                                                                                        \
 	static double name(double a)                                                                                   \
 	{                                                                                                              \
 		return expression;                                                                                     \
 	}
-#define OF_TWO(name, expression)                                                                                       \
+#define BINARY(name, expression)                                                                                       \
 	static double name(double a, double b)                                                                         \
 	{                                                                                                              \
 		return expression;                                                                                     \
 	}
 
-OF_TWO(sum, a + b)
-OF_TWO(difference, a - b)
-OF_TWO(product, a *b)
-OF_TWO(quotient, a / b)
-OF_TWO(whole_quotient, b != 0 ? trunc(a / b) : 0)
-OF_TWO(remainder_of, b != 0 ? a - floor(a / b) * b : 0)
-OF_TWO(equal, a == b)
-OF_TWO(less, a < b)
-OF_TWO(less_or_equal, a <= b)
-OF_TWO(greater, a > b)
-OF_TWO(greater_or_equal, a >= b)
-OF_TWO(both, a != 0 && b != 0)
-OF_TWO(either, a != 0 || b != 0)
-OF_TWO(not_equal, (a != 0) != (b != 0))
+BINARY(sum, a + b)
+BINARY(difference, a - b)
+BINARY(product, a *b)
+BINARY(quotient, a / b)
+BINARY(whole_quotient, b != 0 ? trunc(a / b) : 0)
+BINARY(remainder_of, b != 0 ? a - floor(a / b) * b : 0)
+BINARY(equal, a == b)
+BINARY(less, a < b)
+BINARY(less_or_equal, a <= b)
+BINARY(greater, a > b)
+BINARY(greater_or_equal, a >= b)
+BINARY(both, a != 0 && b != 0)
+BINARY(either, a != 0 || b != 0)
+BINARY(not_equal, (a != 0) != (b != 0))
 
 static const struct {
 	const char *op;
 	binary_fn *of;
-	bool is_claim;
+	bool is_boolean;
 } binaries[] = {
 	{"Add", sum, false},
 	{"Sub", difference, false},
@@ -111,13 +113,13 @@ static const struct {
 	{"Xor", not_equal, true},
 };
 
-OF_ONE(negative, -a)
-OF_ONE(inverse, 1 / a)
-OF_ONE(denied, a == 0)
-OF_ONE(is_nan, isnan(a) != 0)
-OF_ONE(is_infinite, isinf(a) != 0)
-OF_ONE(sigmoid, 1 / (1 + exp(-a)))
-OF_ONE(rectified, fmax(a, 0))
+UNARY(negative, -a)
+UNARY(inverse, 1 / a)
+UNARY(denied, a == 0)
+UNARY(is_nan, isnan(a) != 0)
+UNARY(is_infinite, isinf(a) != 0)
+UNARY(sigmoid, 1 / (1 + exp(-a)))
+UNARY(rectified, fmax(a, 0))
 
 static const struct {
 	const char *op;
@@ -129,7 +131,7 @@ static const struct {
 	{"Erf", erf},	   {"Sigmoid", sigmoid},    {"Relu", rectified},
 };
 
-/* Of these, the first `least` must be there. */
+/* Reads all inputs. The first `least` must exist. */
 static enum psd_status read_inputs(struct psd_onnx *onnx, unsigned least)
 {
 	enum psd_status status = PSD_OK;
@@ -140,11 +142,11 @@ static enum psd_status read_inputs(struct psd_onnx *onnx, unsigned least)
 
 	for (unsigned i = 0; i < onnx->node->n_input && !status; i++)
 		if (psd_onnx_input(onnx, i)->kind == PSD_ONNX_CONSTANT)
-			status = psd_onnx_read(onnx, psd_onnx_input(onnx, i));
+			status = psd_onnx_read_numbers(onnx, psd_onnx_input(onnx, i));
 	return status;
 }
 
-static enum psd_status compute_binary(struct psd_onnx *onnx, binary_fn *of, bool is_claim)
+static enum psd_status compute_binary(struct psd_onnx *onnx, binary_fn *of, bool is_boolean)
 {
 	const struct psd_onnx_value *a = psd_onnx_input(onnx, 0), *b = psd_onnx_input(onnx, 1);
 	const bool has_fractions = a->is_real || b->is_real;
@@ -156,14 +158,13 @@ static enum psd_status compute_binary(struct psd_onnx *onnx, binary_fn *of, bool
 		return status;
 	if (!broadcast(&result, b))
 		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
-	status = make(onnx, &result, has_fractions && !is_claim, &numbers);
+	status = put(onnx, &result, has_fractions && !is_boolean, &numbers);
 	if (status)
 		return status;
 	if (of == quotient && !has_fractions)
 		of = whole_quotient;
 	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
-		numbers[e] = of(a->numbers[place_in(a, &result, e)], b->numbers[place_in(b, &result, e)]);
-	*psd_onnx_output(onnx, 0) = result;
+		numbers[e] = of(a->numbers[offset_in(a, &result, e)], b->numbers[offset_in(b, &result, e)]);
 	return PSD_OK;
 }
 
@@ -174,12 +175,11 @@ static enum psd_status compute_unary(struct psd_onnx *onnx, double of(double a))
 	enum psd_status status = read_inputs(onnx, 1);
 
 	if (!status)
-		status = make(onnx, &result, result.is_real, &numbers);
+		status = put(onnx, &result, result.is_real, &numbers);
 	if (status)
 		return status;
 	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
 		numbers[e] = of(psd_onnx_input(onnx, 0)->numbers[e]);
-	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
 }
 
@@ -195,15 +195,13 @@ static enum psd_status compute_where(struct psd_onnx *onnx)
 		return status;
 	if (!broadcast(&result, yes) || !broadcast(&result, no))
 		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
-	status = make(onnx, &result, yes->is_real, &numbers);
+	status = put(onnx, &result, yes->is_real, &numbers);
 	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++) {
-		const bool is_met = condition->numbers[place_in(condition, &result, e)] != 0;
-		const struct psd_onnx_value *from = is_met ? yes : no;
+		const bool is_true = condition->numbers[offset_in(condition, &result, e)] != 0;
+		const struct psd_onnx_value *from = is_true ? yes : no;
 
-		numbers[e] = from->numbers[place_in(from, &result, e)];
+		numbers[e] = from->numbers[offset_in(from, &result, e)];
 	}
-	if (!status)
-		*psd_onnx_output(onnx, 0) = result;
 	return status;
 }
 
@@ -218,19 +216,17 @@ static enum psd_status compute_constant(struct psd_onnx *onnx)
 		return psd_onnx_constant_of(onnx, value->t, psd_onnx_output(onnx, 0));
 	other = onnx->node->n_attribute ? onnx->node->attribute[0] : NULL;
 	if (!other || !(other->has_i || other->has_f || other->n_ints || other->n_floats))
-		return psd_onnx_refuse(onnx, "has no value of numbers");
+		return psd_onnx_refuse(onnx, "has no value, must have numbers");
 	if (!other->has_i && !other->has_f) {
 		result.n_dims = 1;
 		result.dims[0] = other->n_ints ? other->n_ints : other->n_floats;
 	}
-	status = make(onnx, &result, other->has_f || other->n_floats, &numbers);
+	status = put(onnx, &result, other->has_f || other->n_floats, &numbers);
 	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
 		numbers[e] = other->has_i    ? (double)other->i
 			     : other->has_f  ? (double)other->f
 			     : other->n_ints ? (double)other->ints[e]
 					     : (double)other->floats[e];
-	if (!status)
-		*psd_onnx_output(onnx, 0) = result;
 	return status;
 }
 
@@ -245,7 +241,7 @@ static enum psd_status compute_of_shape(struct psd_onnx *onnx)
 	if (attribute && attribute->t) {
 		status = psd_onnx_constant_of(onnx, attribute->t, &value);
 		if (!status)
-			status = psd_onnx_read(onnx, &value);
+			status = psd_onnx_read_numbers(onnx, &value);
 	}
 	if (!status)
 		status = read_inputs(onnx, 1);
@@ -256,11 +252,9 @@ static enum psd_status compute_of_shape(struct psd_onnx *onnx)
 	result.n_dims = (unsigned)psd_onnx_elements(shape);
 	for (unsigned d = 0; d < result.n_dims; d++)
 		result.dims[d] = shape->numbers[d] > 0 ? (uint64_t)fmin(shape->numbers[d], UINT32_MAX) : 0;
-	status = make(onnx, &result, value.kind == PSD_ONNX_ABSENT || value.is_real, &numbers);
+	status = put(onnx, &result, value.kind == PSD_ONNX_ABSENT || value.is_real, &numbers);
 	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
 		numbers[e] = value.numbers ? value.numbers[0] : 0;
-	if (!status)
-		*psd_onnx_output(onnx, 0) = result;
 	return status;
 }
 
@@ -276,11 +270,9 @@ static enum psd_status compute_range(struct psd_onnx *onnx)
 		return psd_onnx_refuse(onnx, "must have a start, a limit and a step");
 	n = fmax(0, ceil((limit - start) / step));
 	result.dims[0] = n < (double)UINT32_MAX ? (uint64_t)n : UINT32_MAX;
-	status = make(onnx, &result, psd_onnx_input(onnx, 0)->is_real, &numbers);
+	status = put(onnx, &result, psd_onnx_input(onnx, 0)->is_real, &numbers);
 	for (uint64_t e = 0; !status && e < result.dims[0]; e++)
 		numbers[e] = start + (double)e * step;
-	if (!status)
-		*psd_onnx_output(onnx, 0) = result;
 	return status;
 }
 
@@ -298,19 +290,17 @@ static enum psd_status compute_cast(struct psd_onnx *onnx)
 		*psd_onnx_output(onnx, 0) = *of;
 		return PSD_OK;
 	}
-	status = psd_onnx_read(onnx, of);
+	status = psd_onnx_read_numbers(onnx, of);
 	if (!status)
-		status = make(onnx, &result, to_real, &numbers);
+		status = put(onnx, &result, to_real, &numbers);
 	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
 		numbers[e] = to_real		     ? of->numbers[e]
 			     : type == PSD_ONNX_BOOL ? of->numbers[e] != 0
 						     : trunc(of->numbers[e]);
-	if (!status)
-		*psd_onnx_output(onnx, 0) = result;
 	return status;
 }
 
-/* What is kept of each matrix: on and below a diagonal, or on and above it. */
+/* Sets the elements of each matrix above a diagonal, or below it, to 0. */
 static enum psd_status compute_trilu(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), result = *of;
@@ -321,7 +311,7 @@ static enum psd_status compute_trilu(struct psd_onnx *onnx)
 	if (!status && of->n_dims < 2)
 		status = psd_onnx_refuse(onnx, "has an input of %u axes, must have 2", of->n_dims);
 	if (!status)
-		status = make(onnx, &result, of->is_real, &numbers);
+		status = put(onnx, &result, of->is_real, &numbers);
 	if (status)
 		return status;
 	(void)psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &diagonal);
@@ -332,11 +322,10 @@ static enum psd_status compute_trilu(struct psd_onnx *onnx)
 
 		numbers[e] = is_kept ? of->numbers[e] : 0;
 	}
-	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
 }
 
-/* Of all numbers: of shapes. */
+/* Product of all numbers, as for shapes. */
 static enum psd_status compute_product(struct psd_onnx *onnx)
 {
 	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
@@ -347,13 +336,12 @@ static enum psd_status compute_product(struct psd_onnx *onnx)
 	if (!status && of->n_dims > 1)
 		status = psd_onnx_refuse(onnx, "has an input of %u axes, must have 1", of->n_dims);
 	if (!status)
-		status = make(onnx, &result, of->is_real, &numbers);
+		status = put(onnx, &result, of->is_real, &numbers);
 	if (status)
 		return status;
 	numbers[0] = 1;
 	for (uint64_t e = 0; e < psd_onnx_elements(of); e++)
 		numbers[0] *= of->numbers[e];
-	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
 }
 
@@ -384,7 +372,7 @@ static enum psd_status compute_concat(struct psd_onnx *onnx)
 		inner = d > axis ? psd_saturated_mul(inner, result.dims[d]) : inner;
 		outer = d < axis ? psd_saturated_mul(outer, result.dims[d]) : outer;
 	}
-	status = make(onnx, &result, result.is_real, &numbers);
+	status = put(onnx, &result, result.is_real, &numbers);
 	if (status)
 		return status;
 	for (uint64_t o = 0; o < outer && psd_onnx_elements(&result); o++)
@@ -395,37 +383,34 @@ static enum psd_status compute_concat(struct psd_onnx *onnx)
 			memcpy(numbers + at, input->numbers + o * n, n * sizeof(*numbers));
 			at += n;
 		}
-	*psd_onnx_output(onnx, 0) = result;
 	return PSD_OK;
 }
 
-/* Along an axis: each number and all before it. */
+/* Cumulative sums along an axis. */
 static enum psd_status compute_sums(struct psd_onnx *onnx)
 {
 	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
 	struct psd_onnx_value result = *of;
 	uint64_t inner = 1;
 	unsigned axis = 0;
-	double given, *numbers;
+	double axis_number, *numbers;
 	enum psd_status status = read_inputs(onnx, 2);
 
-	if (!status && (!psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &given) ||
+	if (!status && (!psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &axis_number) ||
 			psd_onnx_integer(onnx, "exclusive", 0) || psd_onnx_integer(onnx, "reverse", 0)))
 		status = psd_onnx_refuse(onnx, "must have one axis, and neither 'exclusive' nor 'reverse'");
 	if (!status)
-		status = psd_onnx_axis(onnx, (int64_t)fmax(-100, fmin(100, given)), of->n_dims, &axis);
+		status = psd_onnx_axis(onnx, (int64_t)fmax(-100, fmin(100, axis_number)), of->n_dims, &axis);
 	if (!status)
-		status = make(onnx, &result, of->is_real, &numbers);
+		status = put(onnx, &result, of->is_real, &numbers);
 	for (unsigned d = axis + 1; d < of->n_dims; d++)
 		inner *= of->dims[d];
 	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
 		numbers[e] = of->numbers[e] + (e / inner % of->dims[axis] ? numbers[e - inner] : 0);
-	if (!status)
-		*psd_onnx_output(onnx, 0) = result;
 	return status;
 }
 
-/* Along an axis: for each index the number that lies there, all other indices alike. */
+/* Replaces each index by the number at that position of an axis; all other positions are those of the index. */
 static enum psd_status compute_gather(struct psd_onnx *onnx)
 {
 	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0), *indices = psd_onnx_input(onnx, 1);
@@ -444,19 +429,19 @@ static enum psd_status compute_gather(struct psd_onnx *onnx)
 			status = psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
 		inner *= d > axis ? of->dims[d] : 1;
 	}
+	for (uint64_t e = 0; !status && e < psd_onnx_elements(indices); e++)
+		if (!(indices->numbers[e] >= -(double)of->dims[axis] && indices->numbers[e] < (double)of->dims[axis]))
+			status = psd_onnx_refuse(onnx, "takes position %g of %llu", indices->numbers[e],
+						 (unsigned long long)of->dims[axis]);
 	if (!status)
-		status = make(onnx, &result, of->is_real, &numbers);
+		status = put(onnx, &result, of->is_real, &numbers);
 	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++) {
-		const double side = (double)of->dims[axis];
-		const double index = indices->numbers[e] < 0 ? indices->numbers[e] + side : indices->numbers[e];
+		const double dim = (double)of->dims[axis];
+		const double index = indices->numbers[e] < 0 ? indices->numbers[e] + dim : indices->numbers[e];
 
-		if (!(index >= 0 && index < side))
-			return psd_onnx_refuse(onnx, "takes place %g of %g", index, side);
 		numbers[e] = of->numbers[(e / inner / result.dims[axis] * of->dims[axis] + (uint64_t)index) * inner +
 					 e % inner];
 	}
-	if (!status)
-		*psd_onnx_output(onnx, 0) = result;
 	return status;
 }
 
@@ -472,7 +457,7 @@ static const struct {
 	{"CumSum", compute_sums},
 };
 
-enum psd_status psd_onnx_compute(struct psd_onnx *onnx, bool *is_done)
+enum psd_status psd_onnx_try_fold(struct psd_onnx *onnx, bool *is_done)
 {
 	const char *op = onnx->node->op_type;
 
@@ -482,7 +467,7 @@ enum psd_status psd_onnx_compute(struct psd_onnx *onnx, bool *is_done)
 			return others[i].compute(onnx);
 	for (unsigned i = 0; i < sizeof(binaries) / sizeof(binaries[0]); i++)
 		if (!strcmp(op, binaries[i].op) && onnx->node->n_input == 2)
-			return compute_binary(onnx, binaries[i].of, binaries[i].is_claim);
+			return compute_binary(onnx, binaries[i].of, binaries[i].is_boolean);
 	for (unsigned i = 0; i < sizeof(unaries) / sizeof(unaries[0]); i++)
 		if (!strcmp(op, unaries[i].op))
 			return compute_unary(onnx, unaries[i].of);

@@ -1,0 +1,44 @@
+/* The table of readers of model files. A reader knows the graph; the graph knows no reader. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/file.h"
+#include "engine/model/model.h"
+#include "engine/model/onnx/onnx.h"
+#include "engine/model/prototxt.h"
+
+static const struct reader {
+	const char *suffix; /* end of the path; "" is the end of all */
+	size_t bytes_max;   /* limit of a binary file; 0: the file is text */
+	enum psd_status (*parse)(struct psd_graph *graph, const char *path, const void *bytes, size_t length,
+				 struct psd_error *err);
+} readers[] = {
+	{".onnx", PSD_ONNX_BYTES_MAX, psd_onnx_parse},
+	{".prototxt", 0, psd_prototxt_parse},
+	{"", 0, psd_model_parse},
+};
+
+static bool ends_in(const char *text, const char *ending)
+{
+	const size_t text_length = strlen(text), ending_length = strlen(ending);
+
+	return text_length >= ending_length && !strcmp(text + text_length - ending_length, ending);
+}
+
+enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err)
+{
+	const struct reader *reader = readers;
+	char *bytes;
+	size_t length;
+	enum psd_status status;
+
+	while (!ends_in(path, reader->suffix))
+		reader++;
+	status = reader->bytes_max ? psd_file_read_bytes(&bytes, &length, reader->bytes_max, path, err)
+				   : psd_file_read(&bytes, &length, path, err);
+	if (status)
+		return status;
+	status = reader->parse(graph, path, bytes, length, err);
+	free(bytes);
+	return status;
+}
