@@ -35,7 +35,7 @@ static bool is_heard(const struct psd_worker *worker, struct psd_task task, unsi
 	const struct psd_payload push = {.collective = worker->plan->items[op->item].method->collective,
 					 .elements = worker->layout->shards}; /* of which each shard has a part */
 
-	return push.collective->range(&push, worker->layout, sender, worker->self).elements > 0;
+	return psd_payload_range(&push, worker->layout, sender, worker->self).elements > 0;
 }
 
 /* What is to be summed of a slice's part from `offset` on, in order of rank; own: this worker's. */
