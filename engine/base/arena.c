@@ -1,4 +1,3 @@
-/* Blocks in a list, handed out from the front of the newest. */
 #include "engine/base/arena.h"
 
 #include <stdalign.h>

@@ -1,5 +1,5 @@
-/* Storage for many things that die together: the nodes and strings of one parsed file, the tables of a worker. Refuses
- * to release single pieces. */
+/* Storage whose pieces are all released together: the nodes and strings of one parsed file, the tables of a worker.
+ * Refuses to release single pieces. */
 #ifndef PSD_ARENA_H
 #define PSD_ARENA_H
 
@@ -8,12 +8,12 @@
 struct psd_arena_block;
 
 struct psd_arena {
-	struct psd_arena_block *blocks; /* the newest first; NULL: empty. All zero is a valid empty arena. */
+	struct psd_arena_block *blocks; /* newest first; NULL: empty. An arena of zeros is valid and empty. */
 };
 
-/* size_bytes of zeroed, maximally aligned storage that lives until psd_arena_release(); NULL without memory. */
+/* Returns size_bytes of zeroed, maximally aligned storage that lives until psd_arena_release(); NULL: out of memory. */
 void *psd_arena_take(struct psd_arena *arena, size_t size_bytes);
-/* A terminated copy of length bytes of text; NULL without memory. */
+/* Returns a terminated copy of length bytes of text; NULL: out of memory. */
 char *psd_arena_copy(struct psd_arena *arena, const char *text, size_t length);
 void psd_arena_release(struct psd_arena *arena);
 

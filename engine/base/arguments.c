@@ -1,4 +1,3 @@
-/* The table's reader and its printers. */
 #include "engine/base/arguments.h"
 
 #include <inttypes.h>
@@ -14,7 +13,7 @@ struct reader {
 	struct psd_arguments *arguments;
 	const struct psd_command_table *table;
 	char *target;
-	uint64_t given; /* bit i: the table's option i */
+	uint64_t seen; /* bit i: the table's option i was present */
 	char name[NAME_ROOM];
 	struct psd_error *err;
 };
@@ -155,7 +154,6 @@ static enum psd_status refuse_unknown(const struct reader *reader, const char *a
 			     instead ? instead : "", reader->name);
 }
 
-/* An option of another command says of which. */
 static enum psd_status refuse_option(const struct reader *reader, const struct psd_option *option)
 {
 	const char *instead = find_instead(reader->table, option->name, strlen(option->name));
@@ -170,7 +168,7 @@ static enum psd_status refuse_option(const struct reader *reader, const struct p
 			     reader->name, instead ? ", say " : "", instead ? instead : "", reader->name);
 }
 
-/* Reads the option at argv[*at] and moves *at past its value when that is an argument of its own. */
+/* Reads the option at argv[*at]; moves *at to its value if that is an argument of its own. */
 static enum psd_status read_option(struct reader *reader, int argc, char *const argv[], int *at)
 {
 	const char *argument = argv[*at];
@@ -195,9 +193,9 @@ static enum psd_status read_option(struct reader *reader, int argc, char *const 
 	}
 	if (value && !*value)
 		return misuse(reader, option->name, "needs a value that is not empty");
-	if (option->kind == PSD_OPTION_TEXT && reader->given >> (option - reader->table->options) & 1u)
+	if (option->kind == PSD_OPTION_TEXT && reader->seen >> (option - reader->table->options) & 1u)
 		return misuse(reader, option->name, "is given twice, must be given once");
-	reader->given |= UINT64_C(1) << (option - reader->table->options);
+	reader->seen |= UINT64_C(1) << (option - reader->table->options);
 	return take(reader, option, value);
 }
 
@@ -221,7 +219,7 @@ static enum psd_status check_needs(const struct reader *reader)
 	for (unsigned i = 0; i < table->n_options; i++) {
 		const struct psd_option *option = &table->options[i];
 
-		if (option->is_needed && takes(option, command) && !(reader->given >> i & 1u))
+		if (option->is_needed && takes(option, command) && !(reader->seen >> i & 1u))
 			return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%s' needs '%s %s', see %s --help",
 					     reader->name, option->name, option->value_name, reader->name);
 	}
@@ -248,40 +246,57 @@ enum psd_status psd_command_table_check_word(const struct psd_command_table *tab
 	return PSD_EINVAL;
 }
 
-/* A word that is a command elsewhere. */
 static enum psd_status check_first_word(const struct reader *reader, const char *word)
 {
 	const char *instead = find_instead(reader->table, word, strlen(word));
 
-	return instead && *word != '-'
-		       ? psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%.80s' is no command of %s, say %s",
-				       word, reader->table->program, instead)
+	return instead ? psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "%s has no command '%.80s', say %s",
+				       reader->table->program, word, instead)
 		       : PSD_OK;
 }
 
-/* The first argument may be a command's name; returns where the others begin. */
-static int read_command(const struct reader *reader, int argc, char *const argv[])
+/* The position of the first argument that is neither an option nor an option's value; argc when there is none. */
+static int first_word(const struct reader *reader, int argc, char *const argv[])
+{
+	int at = 1;
+
+	for (; at < argc && argv[at][0] == '-' && strcmp(argv[at], "--"); at++) {
+		const size_t length = strcspn(argv[at], "=");
+		const struct psd_option *option = find(reader->table, argv[at], length);
+
+		if (!option || option->is_last)
+			return argc;
+		at += option->value_name && !argv[at][length];
+	}
+	return at < argc && strcmp(argv[at], "--") ? at : argc;
+}
+
+/* Sets the command that a first word names: true. */
+static bool read_command(struct reader *reader, const char *word)
 {
 	const struct psd_command_table *table = reader->table;
 
-	for (unsigned c = 0; argc > 1 && c < table->n_commands; c++)
-		if (table->commands[c].name && !strcmp(argv[1], table->commands[c].name)) {
+	for (unsigned c = 0; c < table->n_commands; c++)
+		if (table->commands[c].name && !strcmp(word, table->commands[c].name)) {
 			reader->arguments->command = c;
-			return 2;
+			return true;
 		}
-	return 1;
+	return false;
 }
 
 static enum psd_status read_all(struct reader *reader, int argc, char *const argv[])
 {
+	const int word = first_word(reader, argc, argv);
+	const bool has_command = word < argc && read_command(reader, argv[word]);
 	bool has_options = true;
 	enum psd_status status = PSD_OK;
-	int at = read_command(reader, argc, argv);
 
 	write_name(reader->name, reader->table, reader->arguments->command);
-	if (at == 1 && argc > 1)
-		status = check_first_word(reader, argv[1]);
-	for (; at < argc && !status && !reader->arguments->is_last; at++) {
+	if (word < argc && !has_command)
+		status = check_first_word(reader, argv[word]);
+	for (int at = 1; at < argc && !status && !reader->arguments->is_last; at++) {
+		if (has_command && at == word)
+			continue;
 		if (has_options && !strcmp(argv[at], "--"))
 			has_options = false;
 		else if (has_options && argv[at][0] == '-')
@@ -332,7 +347,7 @@ static void add_usage(struct psd_text *text, const struct psd_command_table *tab
 			psd_text_add(text, " %s %s", table->options[i].name, table->options[i].value_name);
 }
 
-/* The name stands in its own column, or in a line of its own where it is too long for that. */
+/* A name that is too long for its column gets a line of its own. */
 static void add_row(struct psd_text *text, const char *name, const char *value_name, const char *help)
 {
 	const size_t begin = text->length;

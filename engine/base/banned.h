@@ -1,4 +1,4 @@
-/* Forced into every C file by the Makefile: names functions that must not be called, each with what to call instead. It
+/* Forced into every C file by the Makefile: names functions that must not be called, each with its replacement. It
  * declares them without including anything, so that it comes before the file's own feature macros; the C library's
  * declarations merge with these. Refuses to be included by hand. */
 #ifndef PSD_BANNED_H

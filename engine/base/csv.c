@@ -1,4 +1,3 @@
-/* The reader of hand-kept tables. Splits in place. */
 #include "engine/base/csv.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Comma-separated files that people keep by hand: '#' lines are comments, blank lines count nothing, cells are trimmed.
- * Private to the engine. Refuses quotes (no cell may hold a comma) and zero bytes. */
+/* Reads comma-separated files that people write by hand: '#' lines are comments, blank lines are skipped, cells are
+ * trimmed. Private to the engine. Refuses quotes (no cell may contain a comma) and zero bytes. */
 #ifndef PSD_CSV_H
 #define PSD_CSV_H
 
@@ -10,19 +10,19 @@
 enum { PSD_CSV_CELLS_MAX = 16 };
 
 struct psd_csv {
-	struct psd_place at; /* of the current line; path borrowed from the caller of open */
+	struct psd_place at; /* the current line; path borrowed from the caller of psd_csv_open() */
 	char *text;	     /* the whole file; cells point into it */
-	char *rest;	     /* what is not read yet */
-	const char *comment; /* of a comment line, behind the '#'; NULL in other lines */
+	char *rest;	     /* the lines not read yet */
+	const char *comment; /* the text behind '#'; NULL in lines without it */
 	const char *cells[PSD_CSV_CELLS_MAX];
 	unsigned n_cells;
 };
 
 /* Reads the file; psd_csv_close() releases it. PSD_EFILE, PSD_EINVAL, PSD_ENOMEM. */
 enum psd_status psd_csv_open(struct psd_csv *csv, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* Takes the next line that is not blank; *has_line is false at the end. PSD_EINVAL with the line. */
+/* Reads the next line that is not blank; *has_line is false at the end. PSD_EINVAL with the line. */
 enum psd_status psd_csv_next(struct psd_csv *csv, bool *has_line, struct psd_error *err) PSD_MUST_CHECK;
-/* Complains unless the current line's cells are the names in `header`, "a,b,c". */
+/* PSD_EINVAL unless the current line's cells are the names in `header`, "a,b,c". */
 enum psd_status psd_csv_check_header(const struct psd_csv *csv, const char *header,
 				     struct psd_error *err) PSD_MUST_CHECK;
 void psd_csv_close(struct psd_csv *csv);

@@ -1,4 +1,3 @@
-/* The one place where a message is put together. Refuses to print. */
 #include "engine/base/error.h"
 
 #include <stdarg.h>
@@ -7,7 +6,7 @@
 
 #include "engine/base/text.h"
 
-/* "path:line:column: ", without what is unknown; returns its length, always below the room. */
+/* Writes "path:line:column: " without the unknown parts; returns its length, always less than the room. */
 static size_t write_place(char *text, size_t room, struct psd_place at)
 {
 	int length = 0;
@@ -35,6 +34,6 @@ enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, str
 	va_start(values, format);
 	vsnprintf(err->text + length, sizeof(err->text) - length, format, values);
 	va_end(values);
-	psd_text_make_plain(err->text); /* one line, whatever file it quotes */
+	psd_text_make_plain(err->text); /* the message stays one line even if it quotes a file */
 	return status;
 }

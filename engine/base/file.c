@@ -1,4 +1,4 @@
-/* Whole files, with a limit: a text that this program reads is written by a person. */
+/* Reads whole files up to a limit, which exceeds any text that a person writes. */
 #include "engine/base/file.h"
 
 #include <errno.h>
@@ -10,7 +10,8 @@
 
 #include "engine/base/inputs.h"
 
-/* Doubles the room until the file or the limit ends. Returns the length, or sets *failure to an errno value. */
+/* Doubles the memory until the file ends or exceeds the limit. Returns the length, or sets *failure to an errno value.
+ */
 static size_t read_all(FILE *in, char **text, size_t most, int *failure)
 {
 	size_t room = 16384, length = 0;
@@ -39,7 +40,7 @@ static bool is_utf16(const char *text, size_t length)
 	return length >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2));
 }
 
-/* Some editors put one in front of UTF-8, where it says nothing. Returns the length. */
+/* Some editors put a mark in front of UTF-8, where it has no meaning. Returns the length. */
 static size_t skip_byte_order_mark(char *text, size_t length)
 {
 	static const char mark[] = "\xef\xbb\xbf";

@@ -1,4 +1,4 @@
-/* Measures and writes columns. Counts one place for each UTF-8 character. */
+/* Measures and writes columns. A UTF-8 character counts as one. */
 #include "engine/base/grid.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ void psd_grid_add_gap(struct psd_grid *grid)
 	grid->rows[grid->n_rows - 1].is_gap = !grid->is_out_of_memory;
 }
 
-/* Takes the bytes of a character that was cut in the middle off the end. */
+/* Removes the bytes of a character that was cut in the middle from the end. */
 static void drop_partial_character(char *text)
 {
 	size_t end = strlen(text), start = end;
@@ -84,7 +84,7 @@ static int wider(int width, const char *text)
 	return psd_text_places(text) > width ? psd_text_places(text) : width;
 }
 
-/* From a number's point on. */
+/* Characters of a number from its point on. */
 static int fraction_places(const struct psd_grid *grid, unsigned column, const char *cell)
 {
 	const char *point = grid->is_number[column] ? strchr(cell, '.') : NULL;
@@ -92,7 +92,6 @@ static int fraction_places(const struct psd_grid *grid, unsigned column, const c
 	return point ? psd_text_places(point) : 0;
 }
 
-/* Of the longest one. */
 static int column_fraction(const struct psd_grid *grid, unsigned column)
 {
 	int most = 0;
@@ -130,7 +129,7 @@ static size_t bytes_of(const char *text, int n_places)
 	return n_bytes;
 }
 
-/* What is left of a cell that is cut: its last two places are dots. */
+/* Bytes that remain of a cut cell: two dots replace its last two characters. */
 static int cut_bytes(const char *cell, int width)
 {
 	return (int)bytes_of(cell, psd_text_places(cell) > width ? width - 2 : width);
@@ -143,7 +142,7 @@ static bool look_alike(const char *one, const char *other, int width)
 	return n_bytes == cut_bytes(other, width) && !strncmp(one, other, (size_t)n_bytes);
 }
 
-/* At which cells that differ, MOST_NAMES of them, do not look alike; NARROWEST or more. */
+/* The least width, NARROWEST or more, at which different cells, MOST_NAMES of them, do not look alike. */
 static int least_width(const struct psd_grid *grid, unsigned column, int width)
 {
 	const char *names[MOST_NAMES];
@@ -168,7 +167,7 @@ static int least_width(const struct psd_grid *grid, unsigned column, int width)
 
 struct layout {
 	int widths[PSD_GRID_COLUMNS];
-	int fractions[PSD_GRID_COLUMNS]; /* of them, behind the point */
+	int fractions[PSD_GRID_COLUMNS]; /* characters from the point on */
 };
 
 /* Returns the width of a whole line. */
@@ -202,7 +201,6 @@ static void add_cell(struct psd_text *text, const char *cell, int width, bool is
 		     blanks < 0 ? ".." : "", is_left ? padding + GAP : GAP, "");
 }
 
-/* Without blanks at its end. */
 static void end_line(struct psd_text *text)
 {
 	while (text->length && text->bytes[text->length - 1] == ' ')
@@ -218,7 +216,6 @@ static void add_head(struct psd_text *text, const struct psd_grid *grid, const i
 	end_line(text);
 }
 
-/* Numbers stand with their points below each other. */
 static void add_row(struct psd_text *text, const struct psd_grid *grid, const struct layout *layout,
 		    const struct psd_grid_row *row)
 {

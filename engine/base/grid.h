@@ -1,4 +1,4 @@
-/* Aligned columns of text for people. Widths come from the content; a column without any content is left out. */
+/* Aligned columns of text for people. Widths follow from the content; a column without any content is left out. */
 #ifndef PSD_GRID_H
 #define PSD_GRID_H
 
@@ -9,8 +9,8 @@
 enum {
 	PSD_GRID_COLUMNS = 24,
 	PSD_GRID_CELL = 96,  /* bytes, longer content is cut */
-	PSD_GRID_DIGITS = 4, /* significant ones of a number; those before the point are all there */
-	PSD_GRID_WIDTH = 120 /* characters of a line; the first left-aligned column gives way */
+	PSD_GRID_DIGITS = 4, /* significant digits of a number; digits before the point are never cut */
+	PSD_GRID_WIDTH = 120 /* characters of a line; left-aligned columns become narrower, the first one first */
 };
 
 struct psd_grid_row {
@@ -21,23 +21,23 @@ struct psd_grid_row {
 struct psd_grid {
 	const char *heads[PSD_GRID_COLUMNS][2]; /* two lines, borrowed */
 	bool is_left[PSD_GRID_COLUMNS];
-	bool is_number[PSD_GRID_COLUMNS]; /* its cells have their points below each other */
+	bool is_number[PSD_GRID_COLUMNS]; /* decimal points are aligned */
 	unsigned n_columns;
 	struct psd_grid_row *rows;
 	unsigned n_rows;
 	unsigned rows_capacity;
-	bool is_out_of_memory; /* passed on by psd_grid_add() */
+	bool is_out_of_memory; /* psd_grid_add() passes it on to the text */
 };
 
 /* Adds a column; returns its number. upper, lower: the two lines of its head, borrowed for the life of the grid. */
 unsigned psd_grid_add_column(struct psd_grid *grid, const char *upper, const char *lower, bool is_left);
 void psd_grid_add_row(struct psd_grid *grid);
-/* An empty line, unless the last row is one or there is none yet. */
+/* Adds an empty line, unless the last row is one or there is none yet. */
 void psd_grid_add_gap(struct psd_grid *grid);
-/* Sets a cell of the newest row. Control characters become '?', so that no file drives the terminal. */
+/* Sets a cell of the newest row. Control characters become '?', so that no file controls the terminal. */
 void psd_grid_set(struct psd_grid *grid, unsigned column, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Sets it to a number; to 0 where that is all the decimals show. */
+/* Sets a cell to a number; to 0 where it rounds to that. */
 void psd_grid_set_number(struct psd_grid *grid, unsigned column, double value, int most_decimals);
 /* Adds heads, a rule and rows. */
 void psd_grid_add(struct psd_text *text, const struct psd_grid *grid);

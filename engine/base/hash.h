@@ -1,4 +1,4 @@
-/* FNV-1a, 64 bits: of contents that are compared, not defended. Source: Fowler, Noll, Vo,
+/* FNV-1a with 64 bits, for comparison only: it gives no protection. Source: Fowler, Noll, Vo,
  * http://www.isthe.com/chongo/tech/comp/fnv/ */
 #ifndef PSD_HASH_H
 #define PSD_HASH_H
@@ -15,7 +15,7 @@ static inline uint64_t psd_hash_bytes(uint64_t hash, const void *bytes, size_t n
 	return hash;
 }
 
-/* The same on machines of either byte order. */
+/* The result is the same on machines of either byte order. */
 static inline uint64_t psd_hash_number(uint64_t hash, uint64_t number)
 {
 	for (unsigned i = 0; i < 8; i++)

@@ -1,4 +1,3 @@
-/* Sifts entries up and down; knows nothing of what they stand for. */
 #include "engine/base/heap.h"
 
 #include "engine/base/grow.h"

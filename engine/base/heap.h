@@ -1,5 +1,4 @@
-/* A binary heap of dates or turns: the smallest leaves first, of equal ones the one with the smallest number, so that
- * runs repeat exactly. */
+/* A binary heap: the smallest `at` leaves first. Equal ones leave in the order of `seq`, so that runs repeat exactly. */
 #ifndef PSD_HEAP_H
 #define PSD_HEAP_H
 
@@ -7,12 +6,12 @@
 #include <stdint.h>
 
 struct psd_heap_entry {
-	double at;
+	double at; /* a time, or a turn */
 	uint64_t seq;
 	uint64_t tag; /* the caller's */
 };
 
-struct psd_heap {			/* all zeros: empty */
+struct psd_heap {			/* a heap of zeros is empty */
 	struct psd_heap_entry *entries; /* the first leaves first; freed by the caller */
 	unsigned n, room;
 };

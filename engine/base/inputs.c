@@ -1,4 +1,4 @@
-/* A list that only grows: a process has few inputs, but for the photos that it packs. */
+/* A list that only grows: a process has few inputs, except the photos that it packs. */
 #define _XOPEN_SOURCE 700
 #include "engine/base/inputs.h"
 
@@ -13,7 +13,7 @@ static struct identity {
 	ino_t inode;
 } * noted;
 static uint32_t n_noted, noted_room;
-static bool has_lost; /* for want of memory: then every file counts as noted */
+static bool has_lost; /* memory ran out: from then on every file counts as noted */
 
 void psd_inputs_note(const char *path)
 {
@@ -45,7 +45,7 @@ bool psd_inputs_have(const char *path)
 
 /* ---- names ---- */
 
-/* Writes the path without "." and "x/..", which takes no more room. */
+/* Writes the path without "." and "x/..", which is never longer. */
 static void write_shorter(char *out, const char *path)
 {
 	size_t length = 0, root_length = *path == '/';

@@ -1,6 +1,6 @@
-/* The files that this process reads, so that no output takes the place of one. Whoever opens a file or lists it notes
- * it here; the schema notes what a scenario names, read or not. A file is known by device and inode: no other spelling,
- * hard link or symbolic link hides it. From one thread at a time. */
+/* The files that this process reads: no output may overwrite one. Code that opens or lists a file notes it here; the
+ * schema notes each file that a scenario names, read or not. Device and inode identify a file, so that no other
+ * spelling and no link hides it. From one thread at a time. */
 #ifndef PSD_INPUTS_H
 #define PSD_INPUTS_H
 
@@ -8,13 +8,13 @@
 
 #include "engine/base/error.h"
 
-/* Nothing happens where there is no plain file. */
+/* Ignores a path without a plain file. */
 void psd_inputs_note(const char *path);
-/* Whether the file at path was noted. */
+/* True when the file at path was noted. */
 bool psd_inputs_have(const char *path);
 
-/* The same file by a shorter path: without "." and "x/..", unless that would name another file, as behind a symbolic
- * link, or none can be found. The caller's to free(); NULL: out of memory. */
+/* Returns a path without "." and "x/.."; unchanged where the shorter one would not name the same file, as behind a
+ * symbolic link. The caller frees it; NULL: out of memory. */
 char *psd_inputs_shorten_path(const char *path) PSD_MUST_CHECK;
 
 #endif

@@ -1,5 +1,4 @@
-/* A map from names to numbers for graphs of many layers: no search is linear. Private to the engine. Refuses to delete.
- */
+/* A hash map from names to numbers, for graphs of many layers. Private to the engine. Refuses to delete. */
 #ifndef PSD_NAMES_H
 #define PSD_NAMES_H
 
@@ -10,11 +9,11 @@ struct psd_names {
 	struct psd_names_slot *slots; /* a power of two of them */
 	size_t n_slots;
 	size_t n_used;
-}; /* all zero is a valid empty map */
+}; /* a map of zeros is valid and empty */
 
-/* Binds name (borrowed until release) to number, replacing an older binding. False without memory. */
+/* Binds name (borrowed until release) to number, replacing an older binding. False: out of memory. */
 bool psd_names_put(struct psd_names *names, const char *name, unsigned number);
-/* True and *number when name is bound. */
+/* True when name is bound; fills *number then. */
 bool psd_names_find(const struct psd_names *names, const char *name, unsigned *number);
 void psd_names_release(struct psd_names *names);
 

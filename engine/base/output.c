@@ -1,5 +1,5 @@
-/* A temporary file has no name where the file system knows such files (O_TMPFILE), so that it is gone with the process;
- * elsewhere it has one that nobody guesses, in the folder of its place. */
+/* A temporary file has no name where the file system supports that (O_TMPFILE), so that it vanishes with the process.
+ * Elsewhere it has a random name in the folder of its place. */
 #define _GNU_SOURCE
 #include "engine/base/output.h"
 
@@ -23,10 +23,10 @@ enum { WIDTH = 80, NARROWEST = 40 };
 struct output {
 	struct output *next;
 	FILE *out;
-	char *path;	 /* as it was given */
-	char *folder;	 /* absolute, with its slash */
-	char *place;	 /* in the folder; NULL: it is written directly */
-	char *temporary; /* in the folder; NULL: it has no name */
+	char *path;	 /* the caller's */
+	char *folder;	 /* absolute, with a slash at its end */
+	char *place;	 /* final path in the folder; NULL: written directly */
+	char *temporary; /* path in the folder; NULL: the file has no name */
 };
 
 static struct output *outputs; /* the last one first */
@@ -50,7 +50,7 @@ static size_t folder_length(const char *path)
 	return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Behind all links, where nothing needs to be. NULL: errno. */
+/* Returns the path behind all links, where no file need exist. NULL: errno. */
 static char *follow(const char *path)
 {
 	char *at = strdup(path), link[PATH_MAX], *behind;
@@ -104,7 +104,7 @@ static bool is_same_file(const struct stat *one, const struct stat *other)
 	return S_ISREG(one->st_mode) && one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
-/* found: of what is at its place, if there is something. */
+/* found: the file that is at its place, or NULL. */
 static enum psd_status check_use(const struct output *output, const struct stat *found, struct psd_error *err)
 {
 	const struct psd_place at = {.path = output->path};
@@ -153,7 +153,7 @@ static bool open_stream(struct output *output, const struct stat *found)
 	}
 	fd = open_temporary(output);
 	if (fd >= 0 && found)
-		(void)fchmod(fd, found->st_mode & MODE_BITS); /* where that is not to be, it has that of a new file */
+		(void)fchmod(fd, found->st_mode & MODE_BITS); /* on failure the mode is that of a new file */
 	output->out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (fd >= 0 && !output->out)
 		close(fd);
@@ -217,7 +217,7 @@ static bool link_as(const struct output *output, const char *path)
 	return !linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
-/* Without a name into a place that is free, else by a name that is had for a moment. False: errno. */
+/* A file without a name is linked to a free place; an occupied one needs a temporary name. False: errno. */
 static bool put_in_place(struct output *output)
 {
 	bool is_there;
@@ -249,7 +249,7 @@ bool psd_output_show(FILE *out)
 	return !output->place || put_in_place(output);
 }
 
-/* Trying to write what is left tells why something could not be written before. */
+/* Writing the rest of the buffer also tells why an earlier write failed. */
 static bool is_written(const struct output *output)
 {
 	errno = EIO;

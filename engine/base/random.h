@@ -1,10 +1,10 @@
-/* Random bits that follow from a number alone: without state, so that whoever draws them draws the same. */
+/* Random bits that follow from a number alone: without state, so that all hosts draw the same. */
 #ifndef PSD_RANDOM_H
 #define PSD_RANDOM_H
 
 #include <stdint.h>
 
-/* A bijection, each bit of which depends on all before. Pure, any thread. Source: splitmix64 (Steele et al. 2014). */
+/* A bijection that mixes all bits. Pure, any thread. Source: splitmix64 (Steele et al. 2014). */
 static inline uint64_t psd_random_mix(uint64_t x)
 {
 	x += UINT64_C(0x9e3779b97f4a7c15);

@@ -1,4 +1,3 @@
-/* Lines for a terminal. */
 #include "engine/base/reference.h"
 
 #include <string.h>
@@ -42,10 +41,10 @@ void psd_reference_add(struct psd_text *text, const struct psd_reference *refere
 }
 
 enum psd_status psd_reference_check(const struct psd_text *text, const struct psd_reference *reference,
-				    const char *what, struct psd_error *err)
+				    const char *kind, struct psd_error *err)
 {
 	if (text->length || text->is_out_of_memory)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no %s begins with '%.80s', and no part of one does", what,
+	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no %s begins with '%.80s', and no part of one does", kind,
 			     reference->topic ? reference->topic : "");
 }

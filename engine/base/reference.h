@@ -1,5 +1,5 @@
-/* How the meaning of names is printed, keys of a scenario or columns of a result: rows of a table in Markdown, or lines
- * for a terminal. Refuses to know any name. */
+/* Prints the meaning of names, keys of a scenario or columns of a result, as rows of a table in Markdown or as lines for
+ * a terminal. Refuses to know any name. */
 #ifndef PSD_REFERENCE_H
 #define PSD_REFERENCE_H
 
@@ -10,17 +10,18 @@
 
 struct psd_reference {
 	bool is_markdown;
-	const char *topic; /* only names a part of which begins so: "cluster.network", "band"; NULL: all */
-	int width;	   /* of a terminal's lines, in characters */
+	const char *topic; /* limits the output to names with a part that begins so: "cluster.network", "band" */
+	int width;	   /* characters in a terminal's line */
 };
 
+/* True when the topic includes the name; without a topic all names are. */
 bool psd_reference_has(const struct psd_reference *reference, const char *name);
-/* For a terminal: the head, and each of the texts (NULL-terminated, empty ones are left out) in lines below it. Without
- * the marks that Markdown has for code. */
+/* Adds lines for a terminal: the head, and below it each of the texts (NULL-terminated list, empty ones are left out),
+ * without Markdown's marks of code. */
 void psd_reference_add(struct psd_text *text, const struct psd_reference *reference, const char *head,
 		       const char *const texts[]);
-/* PSD_EINVAL with a line for the user where nothing was added: no such `what`, "key". */
+/* PSD_EINVAL with a line for the user when nothing was added. kind: "key", "column". */
 enum psd_status psd_reference_check(const struct psd_text *text, const struct psd_reference *reference,
-				    const char *what, struct psd_error *err) PSD_MUST_CHECK;
+				    const char *kind, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -1,4 +1,3 @@
-/* Doubling memory behind one append. */
 #include "engine/base/text.h"
 
 #include <stdarg.h>
@@ -77,7 +76,7 @@ static bool is_continuation(unsigned char byte)
 	return (byte & 0xc0) == 0x80;
 }
 
-/* Of the UTF-8 sequence at string, or 0 when there is none (also for overlong forms, surrogates, beyond U+10FFFF). */
+/* Bytes of the UTF-8 sequence at string; 0: invalid, overlong, a surrogate, or beyond U+10FFFF. */
 static unsigned sequence_bytes(const char *string)
 {
 	const unsigned char *bytes = (const unsigned char *)string;
@@ -88,7 +87,7 @@ static unsigned sequence_bytes(const char *string)
 	if (bytes[0] < 0xc2 || bytes[0] > 0xf4)
 		return 0;
 	n_bytes = bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
-	/* RFC 3629: overlong forms, surrogates and what is beyond U+10FFFF show in the second byte */
+	/* RFC 3629: the second byte shows overlong forms, surrogates and numbers beyond U+10FFFF */
 	if (bytes[0] == 0xe0)
 		lowest_second = 0xa0;
 	else if (bytes[0] == 0xed)

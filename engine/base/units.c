@@ -1,6 +1,5 @@
-/* Reading and writing of quantities. Reads decimal figures only (no hexadecimal, no "inf"), so that what a file says is
- * what a person reads; strtod() does the conversion after the spelling was checked. Refuses to guess a missing suffix.
- */
+/* Reads decimal numbers only (no hexadecimal, no "inf"): strtod() converts them after the spelling was checked. Refuses
+ * to guess a missing suffix. */
 #include "engine/base/units.h"
 
 #include <ctype.h>
@@ -67,7 +66,7 @@ static const char *figure_end(const char *text)
 	return end;
 }
 
-/* Reads a figure and returns what follows it (blanks skipped), or NULL. */
+/* Reads a decimal number; returns the text behind it and its blanks, or NULL. */
 static const char *read_figure(const char *text, double *value)
 {
 	const char *end = figure_end(text);
@@ -146,7 +145,7 @@ bool psd_units_read_bytes(const char *text, uint64_t *bytes)
 	if (!strcmp(suffix, "B") &&
 	    read_digits(text, figure_end(text), bytes)) /* plain figures are exact beyond 2^53, too */
 		return true;
-	product = floor(product + 0.5); /* 0.1MiB is no whole number of bytes: the nearest */
+	product = floor(product + 0.5); /* 0.1MiB is not a whole number of bytes: take the nearest */
 	if (product >= 0x1p64)
 		return false;
 	*bytes = (uint64_t)product;
@@ -231,7 +230,7 @@ static char *write_scaled(double value, const char *prefix, const char *unit, ch
 	return text;
 }
 
-/* Picks the SI prefix that leaves 1 to 999.9 before it; what would round to 1000 moves on to the next. */
+/* Picks the SI prefix that leaves 1 to 999.9 before it; a value that would round to 1000 takes the next prefix. */
 static char *write_si(double value, const char *unit, char text[PSD_UNITS_TEXT_MAX])
 {
 	static const char *const names[] = {"", "k", "M", "G", "T", "P"};

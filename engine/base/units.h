@@ -1,5 +1,5 @@
-/* The only reader and writer of quantities with units. SI prefixes are powers of 1000 (k M G T), IEC ones of 1024 (Ki
- * Mi Gi); b is bit, B is byte. A missing suffix is an error, except for plain counts and ratios. All functions are
+/* Reads and writes quantities with units; no other file does. SI prefixes are powers of 1000 (k M G T), IEC ones of 1024
+ * (Ki Mi Gi); b is bit, B is byte. A missing suffix is an error, except for plain counts and ratios. All functions are
  * pure, any thread. */
 #ifndef PSD_UNITS_H
 #define PSD_UNITS_H
@@ -7,9 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Each reads the whole of text; returns false and leaves *out alone when text is not such a quantity, is negative, is
- * not finite or does not fit. What each accepts is in the example; psd_units_*_help are the words for error messages.
- */
+/* Each reads the whole text and accepts forms like its examples. False: the text is not such a quantity, is negative, is
+ * not finite or does not fit; the output is then unchanged. psd_units_*_help are the words for error messages. */
 bool psd_units_read_rate(const char *text, double *bits_per_sec);	/* 40Gbps, 2.3GBps, 100 MBps, 1GiBps */
 bool psd_units_read_bytes(const char *text, uint64_t *bytes);		/* 64B, 2MB, 256KiB, 1.5GiB */
 bool psd_units_read_seconds(const char *text, double *sec);		/* 1.5ms, 30us, 5ns, 2s */
@@ -25,8 +24,8 @@ extern const char psd_units_flop_rate_help[]; /* "a rate such as 6.1TFLOPS" */
 extern const char psd_units_ratio_help[];     /* "a ratio such as 0.15 or 15%" */
 
 #define PSD_UNITS_TEXT_MAX 32
-/* Numbers for people have four significant digits, all those before the point, and no exponent where a person may meet
- * them. Each writes such a form into text and returns text. */
+/* Each writes a form for people into text and returns text: four significant digits, all digits before the point, no
+ * exponent for usual values. */
 char *psd_units_write_number(double value, char text[PSD_UNITS_TEXT_MAX]);	/* 17.2, 0.06321, 40138 */
 char *psd_units_write_rate(double bits_per_sec, char text[PSD_UNITS_TEXT_MAX]); /* 40 Gb/s */
 char *psd_units_write_bytes(uint64_t bytes, char text[PSD_UNITS_TEXT_MAX]);	/* 574.7 MB */
@@ -34,7 +33,7 @@ char *psd_units_write_seconds(double sec, char text[PSD_UNITS_TEXT_MAX]);	/* 30 
 char *psd_units_write_count(uint64_t count, char text[PSD_UNITS_TEXT_MAX]);	/* 143,667,240 */
 char *psd_units_write_flops(double flops, char text[PSD_UNITS_TEXT_MAX]);	/* 39.3 GFLOP */
 
-/* Decimals that show `value` with so many significant digits, from 0 to most; 0 for 0. */
+/* Number of decimals, 0 to most, that shows `value` with n_digits significant digits; 0 for 0. */
 int psd_units_decimals(double value, int n_digits, int most);
 
 #endif

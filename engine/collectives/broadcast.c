@@ -1,4 +1,4 @@
-/* Every worker to every other: all of it. */
+/* Every worker to every other worker: all of it. */
 #include "engine/collectives/collective.h"
 
 static struct psd_range range(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
@@ -9,32 +9,19 @@ static struct psd_range range(const struct psd_payload *payload, const struct ps
 	return (struct psd_range){0, is_sent ? payload->elements : 0};
 }
 
-static struct psd_traffic node_elements(const struct psd_payload *payload, const struct psd_layout *layout,
-					unsigned node)
+/* The senders of a host, and its receivers. */
+static unsigned n_peers(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
 {
-	const uint64_t n_here = psd_layout_workers_on(layout, node);
-	const uint64_t elements = n_here * (layout->workers - n_here) * payload->elements;
-
-	return (struct psd_traffic){elements, elements};
+	(void)payload;
+	return psd_layout_is_worker(layout, host) ? layout->workers - 1 : 0;
 }
 
 static struct psd_traffic host_elements(const struct psd_payload *payload, const struct psd_layout *layout,
 					unsigned host)
 {
-	const uint64_t elements = psd_layout_is_worker(layout, host) ? (layout->workers - 1) * payload->elements : 0;
+	const uint64_t elements = n_peers(payload, layout, host) * payload->elements;
 
 	return (struct psd_traffic){elements, elements};
-}
-
-static unsigned senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to)
-{
-	(void)payload;
-	return psd_layout_is_worker(layout, to) ? layout->workers - 1 : 0;
-}
-
-static double local_elements(const struct psd_payload *payload, const struct psd_layout *layout)
-{
-	return (psd_layout_workers_on(layout, 0) - 1.0) * (double)payload->elements;
 }
 
 static unsigned fan_in(const struct psd_layout *layout)
@@ -45,9 +32,8 @@ static unsigned fan_in(const struct psd_layout *layout)
 const struct psd_collective psd_broadcast = {
 	.name = "broadcast",
 	.range = range,
-	.node_elements = node_elements,
 	.host_elements = host_elements,
-	.senders = senders,
-	.local_elements = local_elements,
+	.senders = n_peers,
+	.receivers = n_peers,
 	.fan_in = fan_in,
 };

@@ -1,7 +1,7 @@
-/* Double binary tree: each of two trees sums up one half of the payload at its root and hands it back, chunk by chunk.
- * Who has children in one tree is a leaf of the other, so that all links are in use. Source: Sanders, Speck and Traeff
- * 2009, as NCCL has it (trees over all ranks). Legend: n members; positions in a tree are numbered in order, so that
- * the lowest bit of an inner one is its height, and the root is position 0; D levels below it, C chunks. */
+/* Double binary tree: each of two trees sums one half of the payload at its root and sends the sum back, chunk by chunk.
+ * Inner nodes of one tree are leaves of the other, so that all links are in use. Source: Sanders, Speck and Traeff 2009,
+ * in NCCL's form (trees over all ranks). Legend: n members. Positions in a tree are numbered in order: the lowest bit of
+ * an inner position is its height, and the root is position 0. C chunks. */
 #include <math.h>
 
 #include "engine/collectives/step_times.h"
@@ -14,10 +14,10 @@ struct edge {
 
 enum {
 	SMALLEST_CHUNK = 32768, /* elements: 0.1 ms at 10 Gbit/s, which is more than a message's latency */
-	MOST_CHUNKS = 64,	/* of which D are in the pipe at a time */
-	WALKED_NODES = 64,
-	WALKED_MEMBERS = 256, /* on more nodes than that, too */
-	WALKED_CHUNKS = 8,
+	MOST_CHUNKS = 64,
+	TIMED_NODES = 64,
+	TIMED_MEMBERS = 256, /* the limit on more nodes than TIMED_NODES */
+	TIMED_CHUNKS = 8,
 };
 
 /* ---- the trees ---- */
@@ -27,7 +27,8 @@ static unsigned low_bit(unsigned number)
 	return number & ~(number - 1);
 }
 
-/* Trees mirror each other, or where n is odd are a place apart: position 2i + 1, a leaf, is an inner one there. */
+/* The second tree mirrors the first, or, if n is odd, is shifted by one: position 2i + 1, a leaf, is an inner one there.
+ */
 static unsigned rank_of(unsigned n, struct edge edge)
 {
 	if (edge.tree == 0)
@@ -72,7 +73,8 @@ static unsigned level_of(unsigned n, unsigned position)
 	return level;
 }
 
-/* Of one tree: the subtree before a position and that behind it, whose top is lower where the tree is cut off. */
+/* The children in one tree: the tops of the subtrees before and behind a position. The latter is lower at the tree's
+ * end. */
 static unsigned children_in_tree(unsigned n, unsigned tree, unsigned position, struct edge children[])
 {
 	const unsigned height = position == 0 ? 1u << n_levels(n) : low_bit(position);
@@ -95,12 +97,12 @@ static unsigned children_of(unsigned n, unsigned rank, struct edge children[2])
 	return n_first + children_in_tree(n, 1, edge_of(n, 1, rank).position, children + n_first);
 }
 
-/* ---- turns: of the two edges to children, and of the two to parents, one takes even steps and one odd ones.
+/* ---- turns: one of the two edges to children, and one of the two to parents, uses even steps, the other odd ones.
  *
- * What is asked: siblings differ, and so do the edges from one rank to its parents in both trees. An odd position is a
- * leaf, and an even one of the other tree: its turn follows from there. What leaves ask of each other then asks even
- * positions to differ in pairs, which with the siblings among them is the same question for half as many, and so on.
- * Where a pair is a multiple of 4 and what comes behind it, the answer is the parity of the bits that are set. ---- */
+ * Siblings must differ, and so must the edges from one rank to its parents in both trees. An odd position is a leaf, and
+ * an even one of the other tree, which determines its turn. The conditions of leaves then make even positions differ in
+ * pairs, which together with siblings is the same problem for half as many positions, and so on. Where pairs are a
+ * multiple of 4 and the next position, the solution is the parity of the bits that are set. ---- */
 
 static unsigned odd_bits(unsigned number)
 {
@@ -111,8 +113,8 @@ static unsigned odd_bits(unsigned number)
 	return odd;
 }
 
-/* Of positions 1 to `last`, of which an odd one is paired with the next; a last one without differs from its sibling.
- */
+/* The turn of a position from 1 to `last`. Odd positions are paired with the next one; a last one without partner
+ * differs from its sibling. */
 static unsigned paired_with_next(unsigned position, unsigned last)
 {
 	unsigned turn = 0;
@@ -133,7 +135,7 @@ static unsigned paired_with_next(unsigned position, unsigned last)
 	return turn;
 }
 
-/* n even: trees mirror each other, and so do turns. The last position, whose mirror is a root, has a sibling alone. */
+/* n even: turns mirror each other like trees. The last position, whose mirror is a root, has only a sibling. */
 static unsigned mirrored_turn(unsigned n, unsigned position)
 {
 	unsigned turn = position % 2;
@@ -149,8 +151,8 @@ static unsigned mirrored_turn(unsigned n, unsigned position)
 	return turn ^ (n % 4 == 0 ? odd_bits(position) : paired_with_next(position / 2, n / 2 - 1));
 }
 
-/* n odd: position p of the first tree is p - 1 of the second. Rank 0 has a child in both trees, the first one's root
- * and an inner position of the second's: where that child is even, it decides about the others of the first tree. */
+/* n odd: position p of the first tree is p - 1 of the second. Rank 0 is the first tree's root and an inner position of
+ * the second, with a child in both; an even child there decides the others of the first tree. */
 static unsigned moved_turn(unsigned n, struct edge edge)
 {
 	const unsigned last = (n - 1) / 2, top = 1u << (n_levels(n) - 1);
@@ -174,7 +176,7 @@ static struct psd_range half_of(uint64_t elements, unsigned tree)
 	return psd_range_part(elements, 2, tree);
 }
 
-/* On two levels little overlaps. */
+/* One chunk for trees of two levels, where little overlaps. */
 static unsigned n_chunks(uint64_t elements, unsigned n)
 {
 	const uint64_t chunks = elements / 2 / SMALLEST_CHUNK;
@@ -184,7 +186,7 @@ static unsigned n_chunks(uint64_t elements, unsigned n)
 	return chunks < MOST_CHUNKS ? (unsigned)chunks : MOST_CHUNKS;
 }
 
-/* Upwards, or downwards. */
+/* Number of steps upwards, or downwards. */
 static unsigned n_one_way(uint64_t elements, unsigned n)
 {
 	return 2 * (n_chunks(elements, n) + n_levels(n) - 1);
@@ -195,7 +197,7 @@ static unsigned steps(uint64_t elements, struct psd_members members)
 	return members.n > 1 ? 2 * n_one_way(elements, members.n) : 0;
 }
 
-/* Which chunk an edge carries in a step: a chunk moves by a level every two steps. False: none. */
+/* The chunk that an edge carries in a step: a chunk moves by one level every two steps. False: none. */
 static bool carries(uint64_t elements, unsigned n, struct edge edge, unsigned number, unsigned *chunk)
 {
 	const unsigned one_way = n_one_way(elements, n), level = level_of(n, edge.position);
@@ -243,104 +245,73 @@ static struct psd_step step_of(uint64_t elements, struct psd_members members, un
 	return step;
 }
 
-/* ---- sums over steps: every edge carries its tree's half upwards and downwards ---- */
-
+/* Every edge carries its tree's half upwards and downwards. */
 static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow)
 {
 	const unsigned n = members.n, chunks = n_chunks(elements, n);
 	struct edge children[2];
 	const unsigned n_children = children_of(n, rank, children);
 
-	*flow = (struct psd_flow){rank, 0, chunks};
+	*flow = (struct psd_flow){rank, 0, chunks, rank, 0};
 	if (n == 1 || i >= 2 + n_children)
 		return false;
 	const struct edge edge = i < 2 ? edge_of(n, i, rank) : children[i - 2];
+	const uint64_t half = half_of(elements, edge.tree).elements;
+	const unsigned peer = i < 2 ? parent_rank(n, edge) : rank_of(n, edge);
+
 	if (edge.position > 0)
-		*flow = (struct psd_flow){i < 2 ? parent_rank(n, edge) : rank_of(n, edge),
-					  half_of(elements, edge.tree).elements, chunks};
+		*flow = (struct psd_flow){peer, half, chunks, peer, half};
 	return true;
 }
 
-/* To workers of its own node, or of others: as many come from there. */
-static uint64_t sent_elements(const struct psd_payload *payload, const struct psd_layout *layout, unsigned worker,
-			      bool is_near)
-{
-	const struct psd_members members = {layout->workers, layout->workers_per_node};
-	const unsigned node = psd_layout_node(layout, worker);
-	struct psd_flow flow;
-	uint64_t sent = 0;
+/* ---- seconds ---- */
 
-	for (unsigned i = 0; flow_of(payload->elements, members, worker, i, &flow); i++)
-		sent += (psd_layout_node(layout, flow.to) == node) == is_near ? flow.elements : 0;
-	return sent;
-}
-
-static struct psd_traffic node_elements(const struct psd_payload *payload, const struct psd_layout *layout,
-					unsigned node)
-{
-	const unsigned first = node * layout->workers_per_node, end = first + psd_layout_workers_on(layout, node);
-	uint64_t sent = 0;
-
-	for (unsigned worker = first; worker < end; worker++)
-		sent += sent_elements(payload, layout, worker, false);
-	return (struct psd_traffic){sent, sent};
-}
-
-static double local_elements(const struct psd_payload *payload, const struct psd_layout *layout)
-{
-	double most = 0.0;
-
-	for (unsigned worker = 0; worker < layout->workers && layout->workers_per_node > 1; worker++)
-		most = fmax(most, (double)sent_elements(payload, layout, worker, true));
-	return most;
-}
-
-/* Of a level more, where all edges are alike: upwards it takes the messages of both children after each other, each way
- * with a wait, downwards the second follows the first at once. */
+/* Seconds of one more level where all edges are alike: upwards the messages of both children come one by one, each after
+ * a wait, downwards the second follows the first at once. */
 static double level_sec(double busy_sec, double latency_sec)
 {
 	return 4.0 * busy_sec + 3.0 * latency_sec;
 }
 
-/* Who waits for whom differs from rank to rank, and the steps are carried out; of more nodes than is worth that, as if
- * the levels above were alike. */
-static double walked_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
-			 double chunk_bits, const struct psd_ways *ways)
+/* Waits differ from rank to rank, so that all steps are timed. Where nodes are too many for that, the levels above count
+ * as alike. */
+static double timed_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
+			double chunk_bits, const struct psd_links *links)
 {
-	const double busy_sec = psd_ways_busy_sec(ways, PSD_REACH_FAR, chunk_bits);
-	struct psd_members walked = members;
+	const double busy_sec = psd_links_busy_sec(links, PSD_REACH_FAR, chunk_bits);
+	struct psd_members timed = members;
 	unsigned n_levels_above = 0;
 
-	for (; walked.n > WALKED_MEMBERS && psd_members_nodes(walked) > WALKED_NODES; n_levels_above++)
-		walked.n = (psd_members_nodes(walked) + 1) / 2 * members.per_node;
-	return psd_step_times_sec(payload, walked, element_bits, ways) +
-	       n_levels_above * level_sec(busy_sec, ways->latency_sec);
+	for (; timed.n > TIMED_MEMBERS && psd_members_nodes(timed) > TIMED_NODES; n_levels_above++)
+		timed.n = (psd_members_nodes(timed) + 1) / 2 * members.per_node;
+	return psd_step_times_sec(payload, timed, element_bits, links) +
+	       n_levels_above * level_sec(busy_sec, links->latency_sec);
 }
 
-/* Of more chunks than are walked, where all edges are alike: with those the pipe is full, and one more comes every
- * fourth message. So it is by walks of 8 and of 64 chunks, for 4 to 70 workers and any latency. */
+/* More chunks than TIMED_CHUNKS, which fill the pipe, where all edges are alike: one more arrives every fourth message.
+ * Checked by timing 8 and 64 chunks for 4 to 70 workers and any latency. */
 static double alike_sec(const struct psd_payload *payload, struct psd_members members, double chunk_bits,
-			const struct psd_ways *ways)
+			const struct psd_links *links)
 {
 	const enum psd_reach reach = members.per_node == 1 ? PSD_REACH_FAR : PSD_REACH_NEAR;
-	const double busy_sec = psd_ways_busy_sec(ways, reach, chunk_bits);
-	const unsigned n_more = n_chunks(payload->elements, members.n) - WALKED_CHUNKS;
+	const double busy_sec = psd_links_busy_sec(links, reach, chunk_bits);
+	const unsigned n_more = n_chunks(payload->elements, members.n) - TIMED_CHUNKS;
 	struct psd_payload few = *payload;
 
-	few.elements = 2 * WALKED_CHUNKS * SMALLEST_CHUNK;
-	return walked_sec(&few, members, chunk_bits / SMALLEST_CHUNK, chunk_bits, ways) +
-	       4.0 * n_more * (busy_sec + psd_ways_latency_sec(ways, reach));
+	few.elements = 2 * TIMED_CHUNKS * SMALLEST_CHUNK;
+	return timed_sec(&few, members, chunk_bits / SMALLEST_CHUNK, chunk_bits, links) +
+	       4.0 * n_more * (busy_sec + psd_links_latency_sec(links, reach));
 }
 
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
-			const struct psd_ways *ways)
+			const struct psd_links *links)
 {
 	const unsigned C = n_chunks(payload->elements, members.n);
 	const double payload_bits = 8.0 * (double)payload->elements * payload->value_bytes;
-	const bool are_alike = ways->per_switch == 0 && (members.per_node == 1 || members.n <= members.per_node);
-	const double sec = are_alike && C > WALKED_CHUNKS ? alike_sec(payload, members, payload_bits / 2.0 / C, ways)
-							  : walked_sec(payload, members, 8.0 * payload->value_bytes,
-								       payload_bits / 2.0 / C, ways);
+	const bool are_alike = links->per_switch == 0 && (members.per_node == 1 || members.n <= members.per_node);
+	const double sec = are_alike && C > TIMED_CHUNKS ? alike_sec(payload, members, payload_bits / 2.0 / C, links)
+							 : timed_sec(payload, members, 8.0 * payload->value_bytes,
+								     payload_bits / 2.0 / C, links);
 
 	return sec < transfer_sec ? transfer_sec : sec;
 }
@@ -350,9 +321,7 @@ const struct psd_collective psd_double_tree = {
 	.steps = steps,
 	.step = step_of,
 	.flow = flow_of,
-	.node_elements = node_elements,
 	.is_uneven = true,
-	.local_elements = local_elements,
 	.is_timed_by_steps = true,
 	.alone_sec = alone_sec,
 };

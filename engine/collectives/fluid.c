@@ -1,4 +1,4 @@
-/* Progressive filling over ports, each of which may stand for several. */
+/* Progressive filling over ports, each of which may represent several. */
 #include "engine/collectives/fluid.h"
 
 #include <assert.h>

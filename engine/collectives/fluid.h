@@ -1,39 +1,39 @@
-/* Max-min fair sharing of ports between flows: what switches that do not block do to transfers that are under way at a
- * time. A flow may stand for several that start together, are alike and run at one rate, as may a port. */
+/* Max-min fair sharing of ports between simultaneous flows: the effect of switches that do not block. A flow, or a port,
+ * may represent several equal ones that start together and have one rate. */
 #ifndef PSD_FLUID_H
 #define PSD_FLUID_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Ports on the longest way: out of a device, its switch and its node, and into those of another; either end, and the
- * cores of both. */
+/* Ports on the longest path: out of a device, its switch and its node, into those of another; both ends, and the cores
+ * of both. */
 enum { PSD_FLUID_MOST_USES = 10 };
 
 struct psd_fluid_use {
 	unsigned port;
-	double flows; /* parallel flows through each such port, or what a bit is of it */
+	double flows; /* parallel flows through each such port, or seconds of the port per bit */
 };
 
 struct psd_fluid_flow {
 	struct psd_fluid_use uses[PSD_FLUID_MOST_USES];
 	unsigned n_uses;
-	double left_bits; /* of each of the flows that it stands for */
-	double rate_bps;  /* of each of them, filled by psd_fluid_share() */
+	double left_bits; /* bits left of each flow */
+	double rate_bps;  /* rate of each flow, filled by psd_fluid_share() */
 	uint64_t tag;	  /* the caller's */
-	double share_bps; /* scratch of psd_fluid_share(), as is the next */
+	double share_bps; /* scratch of psd_fluid_share(), like the next */
 	int next_open;
 };
 
-/* One direction of a link, alike for all that the port stands for. */
+/* One direction of a link, or of several equal ones. */
 struct psd_fluid_port {
 	double rate_bps;
-	double left_bps;   /* scratch, as are the next two */
-	double open_flows; /* rate not settled yet */
-	double share_bps;  /* of each of those */
+	double left_bps;   /* scratch, like the next two */
+	double open_flows; /* flows whose rate is not known yet */
+	double share_bps;  /* share of each of these */
 };
 
-/* One more port on a flow's way. */
+/* Adds a port to a flow's path. */
 void psd_fluid_add_use(struct psd_fluid_flow *flow, unsigned port, double flows);
 /* Sets every flow's rate by progressive filling: the port with the smallest share per flow freezes its flows, and so
  * on. Pure, any thread. */

@@ -1,24 +1,24 @@
-/* Halving and doubling: a reduce-scatter in which the distance doubles and the part halves from step to step, and the
- * same way back. Source: Rabenseifner 2004. Legend: 2^k places.
+/* Halving and doubling: a reduce-scatter whose distance doubles and whose part halves from step to step, then an
+ * all-gather with the same exchanges in reverse order. Source: Rabenseifner 2004. Legend: 2^k positions.
  *
- * Members who are more than that form 2^(k-1) groups of two to four, of whom the first two have places. Instead of the
- * first exchange, two steps bring the sum of the whole group to those two, to each the half that it keeps; in neither
- * step does anybody send or receive more than a half, so that all groups end together. Source, for groups of three:
- * Rabenseifner and Träff 2004, their 3-2 elimination. */
+ * If there are more than 2^k members, these form 2^(k-1) groups of two to four, whose first two members have positions.
+ * Two steps replace the first exchange: they bring the group's sum to these two, to each the half that it keeps. In both
+ * steps no member sends or receives more than a half, so that all groups end together. Source for groups of three:
+ * Rabenseifner and Träff 2004, 3-2 elimination. */
 #include "engine/collectives/pairs.h"
 
-/* FOLDS steps within groups stand for the first exchange, and as many for the last. */
+/* FOLDS steps within groups replace the first exchange, and the same number the last one. */
 enum { FOLDS = 2, GROUP_MOST = 4, NOBODY = -1 };
 
-/* By the members of a group, step by step: to whom each sends a half, the lower one to even members, the upper one to
- * odd ones. */
+/* The receiver of each member's half by the size of the group and the step. Even receivers get the lower half, odd ones
+ * the upper half. */
 static const int fold_to[GROUP_MOST + 1][FOLDS][GROUP_MOST] = {
 	[2] = {{1, NOBODY}, {NOBODY, 0}},
 	[3] = {{1, NOBODY, 0}, {NOBODY, 0, 1}},
 	[4] = {{1, 0, 3, 2}, {NOBODY, NOBODY, 0, 1}},
 };
 
-/* A member's place in its group. */
+/* A member's position in its group. */
 struct seat {
 	unsigned group;
 	unsigned first; /* rank of the group's first member */
@@ -31,7 +31,7 @@ static unsigned n_groups(struct psd_members members)
 	return 1u << (psd_pairs_bits(members) - 1);
 }
 
-/* The first groups are those that have one member more. */
+/* The first groups have one member more. */
 static unsigned first_of(struct psd_members members, unsigned group)
 {
 	const unsigned n_larger = members.n % n_groups(members);
@@ -58,15 +58,15 @@ static unsigned steps(uint64_t elements, struct psd_members members)
 	return 2 * psd_pairs_bits(members) + (psd_pairs_take_all(members) ? 0 : 2 * (FOLDS - 1));
 }
 
-/* What a place has after so many halvings: by each bit of its number the lower or the upper half. */
-static struct psd_range part_of(uint64_t elements, unsigned place, unsigned n_halvings)
+/* The part of a position after n_halvings: each bit of its number selects the lower or the upper half. */
+static struct psd_range part_of(uint64_t elements, unsigned position, unsigned n_halvings)
 {
 	struct psd_range part = {0, elements};
 
 	for (unsigned bit = 0; bit < n_halvings; bit++) {
 		const uint64_t lower = part.elements / 2;
 
-		if (place >> bit & 1)
+		if (position >> bit & 1)
 			part = (struct psd_range){part.first + lower, part.elements - lower};
 		else
 			part.elements = lower;
@@ -74,7 +74,7 @@ static struct psd_range part_of(uint64_t elements, unsigned place, unsigned n_ha
 	return part;
 }
 
-/* Within a group; on the way back whoever has received a half returns it, the last step first. */
+/* One step within a group; is_back: members return the halves that they received, the last step first. */
 static struct psd_step fold(uint64_t elements, struct seat seat, unsigned number, bool is_back)
 {
 	const int *to = fold_to[seat.n][is_back ? FOLDS - 1 - number : number];
@@ -97,21 +97,21 @@ static struct psd_step fold(uint64_t elements, struct seat seat, unsigned number
 	return step;
 }
 
-/* Both send each other what the other keeps; on the way back, what they have. */
+/* Both partners send the half that the other keeps, or, in the all-gather, all that they have. */
 static struct psd_step exchange(uint64_t elements, struct psd_members members, struct seat seat, unsigned number)
 {
-	const unsigned k = psd_pairs_bits(members), place = 2 * seat.group + seat.member;
+	const unsigned k = psd_pairs_bits(members), position = 2 * seat.group + seat.member;
 	const bool is_back = number >= k;
-	const unsigned bit = is_back ? 2 * k - 1 - number : number, other = place ^ 1u << bit;
+	const unsigned bit = is_back ? 2 * k - 1 - number : number, other = position ^ 1u << bit;
 	const unsigned peer = first_of(members, other / 2) + other % 2;
 
-	return (struct psd_step){peer, peer, part_of(elements, is_back ? place : other, bit + 1), !is_back};
+	return (struct psd_step){peer, peer, part_of(elements, is_back ? position : other, bit + 1), !is_back};
 }
 
 static struct psd_step step_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned number)
 {
 	const struct seat seat = seat_of(members, rank);
-	const unsigned n_exchanges = 2 * (psd_pairs_bits(members) - 1); /* of different groups */
+	const unsigned n_exchanges = 2 * (psd_pairs_bits(members) - 1); /* between groups */
 
 	if (psd_pairs_take_all(members))
 		return exchange(elements, members, seat, number);

@@ -1,4 +1,3 @@
-/* Placement of workers and shards. Keeps no state. */
 #include "engine/collectives/layout.h"
 
 #include <assert.h>
@@ -86,12 +85,12 @@ enum psd_reach psd_layout_reach(const struct psd_layout *layout, unsigned from, 
 	return psd_layout_switch(layout, from) == psd_layout_switch(layout, to) ? PSD_REACH_NEAR : PSD_REACH_ACROSS;
 }
 
-/* q n + r elements: the i-th cut is i q + i r / n, which cannot overflow for any n < 2^32 */
+/* For q n + r elements the i-th cut is i q + i r / n, which cannot overflow for any n < 2^32. */
 struct psd_range psd_range_part(uint64_t elements, unsigned n, unsigned i)
 {
 	const uint64_t q = elements / n, r = elements % n;
 
-	if (r == 0) /* as of most tensors; divisions take longer than the rest of a simulated step */
+	if (r == 0) /* true for most tensors; divisions take longer than the rest of a simulated step */
 		return (struct psd_range){i * q, q};
 	return (struct psd_range){i * q + i * r / n, q + (i + UINT64_C(1)) * r / n - i * r / n};
 }
@@ -99,4 +98,24 @@ struct psd_range psd_range_part(uint64_t elements, unsigned n, unsigned i)
 struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard)
 {
 	return psd_range_part(elements, layout->shards, shard);
+}
+
+bool psd_group_has(struct psd_group group, unsigned host)
+{
+	return host >= group.first && (host - group.first) % group.stride == 0 && psd_group_rank(group, host) < group.n;
+}
+
+bool psd_group_equals(struct psd_group a, struct psd_group b)
+{
+	return a.first == b.first && a.stride == b.stride && a.n == b.n;
+}
+
+bool psd_group_shares_host(struct psd_group a, struct psd_group b)
+{
+	if (psd_group_equals(a, b))
+		return a.n > 0;
+	for (unsigned rank = 0; rank < a.n; rank++)
+		if (psd_group_has(b, psd_group_host(a, rank)))
+			return true;
+	return false;
 }

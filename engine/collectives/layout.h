@@ -1,6 +1,6 @@
-/* Who is where. Hosts: worker w is host w, on node w / workers_per_node;
- * parameter-server shards sit on the first worker of each node, or, when separate, on hosts of their own after the
- * workers. Pure functions, any thread. */
+/* Placement of workers and shards on hosts and nodes. Worker w is host w, on node w / workers_per_node. A shard is on
+ * the first worker of each node, or, when separate, on a host of its own after the workers. Pure functions, any thread.
+ */
 #ifndef PSD_LAYOUT_H
 #define PSD_LAYOUT_H
 
@@ -11,12 +11,12 @@ struct psd_layout {
 	unsigned workers; /* >= 1 */
 	unsigned nodes;	  /* worker nodes, ceil(workers / workers_per_node) */
 	unsigned workers_per_node;
-	unsigned workers_per_switch; /* of those that a node has for its devices; 0: it has none */
+	unsigned workers_per_switch; /* workers behind each switch inside a node; 0: nodes have none */
 	unsigned shards;	     /* >= 1 */
 	bool has_separate_servers;
 };
 
-/* Where another host is: what is on the way there. */
+/* The distance to another host. */
 enum psd_reach {
 	PSD_REACH_NEAR,	  /* on the same node, behind the same switch or without any */
 	PSD_REACH_ACROSS, /* on the same node behind another switch */
@@ -24,25 +24,25 @@ enum psd_reach {
 	PSD_REACHES,
 };
 
-/* separate_servers 0: one shard on each worker node. Nodes have no switches. */
+/* Returns a layout without switches. separate_servers 0: one shard on each worker node. */
 struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers);
 unsigned psd_layout_hosts(const struct psd_layout *layout);
 bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host);
-/* The first worker of a node, who may speak for all of it. */
+/* True for the first worker of a node, which may exchange for all workers there. */
 bool psd_layout_is_leader(const struct psd_layout *layout, unsigned host);
-/* The other workers of its node; 0 for who is no leader. */
+/* Number of other workers on a leader's node; 0 for other hosts. */
 unsigned psd_layout_n_led(const struct psd_layout *layout, unsigned host);
 bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host);
 unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard);
-/* The shard on a host that has one. */
+/* host: one with a shard. */
 unsigned psd_layout_shard(const struct psd_layout *layout, unsigned host);
-/* Worker nodes first, then one node for each separate server. */
+/* Numbers worker nodes first, then one node for each separate server. */
 unsigned psd_layout_node(const struct psd_layout *layout, unsigned host);
 unsigned psd_layout_nodes(const struct psd_layout *layout);
-/* Workers on a node: as many as a node has, the rest on the last of them, 0 on a server's. */
+/* Number of workers on a node: workers_per_node, perhaps fewer on the last one, 0 on a server's. */
 unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node);
 
-/* The switch of a worker, numbered from node to node; they fill one after the other. */
+/* Returns the number of a worker's switch, counted through all nodes. */
 unsigned psd_layout_switch(const struct psd_layout *layout, unsigned worker);
 enum psd_reach psd_layout_reach(const struct psd_layout *layout, unsigned from, unsigned to);
 
@@ -50,9 +50,35 @@ struct psd_range {
 	uint64_t first;
 	uint64_t elements;
 };
-/* The i-th of n parts, i < n: elements are cut at i * elements / n, so parts differ by one element at most. */
+/* Returns the i-th of n parts, i < n. Elements are cut at i * elements / n, so that parts differ by one element at most.
+ */
 struct psd_range psd_range_part(uint64_t elements, unsigned n, unsigned i);
-/* The shard's of as many parts as there are shards. */
+/* Returns the shard's part. */
 struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard);
+
+/* ---- groups of hosts that execute a collective together ---- */
+
+/* Rank i is host first + i * stride, i < n. */
+struct psd_group {
+	unsigned first;
+	unsigned stride; /* >= 1 */
+	unsigned n;
+};
+
+static inline unsigned psd_group_host(struct psd_group group, unsigned rank)
+{
+	return group.first + rank * group.stride;
+}
+
+/* host: a member. */
+static inline unsigned psd_group_rank(struct psd_group group, unsigned host)
+{
+	return (host - group.first) / group.stride;
+}
+
+bool psd_group_has(struct psd_group group, unsigned host);
+bool psd_group_equals(struct psd_group a, struct psd_group b);
+/* True when a host is in both. */
+bool psd_group_shares_host(struct psd_group a, struct psd_group b);
 
 #endif

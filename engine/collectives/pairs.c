@@ -1,4 +1,4 @@
-/* Members that are alike take step after step together, at the time of the busiest link; others are walked. */
+/* Equal members take each step together, in the time of the busiest link; the steps of others are timed one by one. */
 #include "engine/collectives/pairs.h"
 
 #include <math.h>
@@ -24,11 +24,11 @@ bool psd_pairs_take_all(struct psd_members members)
 	return is_power_of_two(members.n);
 }
 
-/* Members that all do the same in a step, at the same distance: all are paired, and nodes and switches are full. */
-static bool are_alike(struct psd_members members, const struct psd_ways *ways)
+/* True when all members do the same at the same distance: all are paired, and nodes and switches are full. */
+static bool are_alike(struct psd_members members, const struct psd_links *links)
 {
 	return is_power_of_two(members.n) && (members.n <= members.per_node || is_power_of_two(members.per_node)) &&
-	       is_power_of_two(ways->per_switch);
+	       is_power_of_two(links->per_switch);
 }
 
 static unsigned smaller(unsigned a, unsigned b)
@@ -36,7 +36,7 @@ static unsigned smaller(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* The most bits that one of the runs of so many members sends in a step: parts differ by an element. */
+/* The most bits that n_run consecutive members send in a step: parts differ by an element. */
 static double most_bits(const struct psd_payload *payload, struct psd_members members, unsigned number, unsigned n_run)
 {
 	double most_elements = 0.0;
@@ -52,41 +52,41 @@ static double most_bits(const struct psd_payload *payload, struct psd_members me
 	return 8.0 * payload->value_bytes * most_elements;
 }
 
-/* What all members of a node or behind a switch send at a time shares its link. */
+/* All messages that leave a node, or a switch, at the same time share its link. */
 static double step_sec(const struct psd_payload *payload, struct psd_members members, unsigned number,
-		       const struct psd_ways *ways)
+		       const struct psd_links *links)
 {
 	const unsigned to = payload->collective->step(payload->elements, members, 0, number).to;
-	const enum psd_reach reach = psd_members_reach(members, ways, 0, to);
-	const unsigned n_here = smaller(members.n, members.per_node), n_behind = smaller(n_here, ways->per_switch);
+	const enum psd_reach reach = psd_members_reach(members, links, 0, to);
+	const unsigned n_here = smaller(members.n, members.per_node), n_behind = smaller(n_here, links->per_switch);
 	double sec = 0.0;
 
-	if (reach != PSD_REACH_FAR || ways->per_switch > 0)
-		sec = psd_ways_busy_sec(ways, reach, most_bits(payload, members, number, 1));
-	if (reach != PSD_REACH_NEAR && ways->per_switch > 0)
-		sec = fmax(sec, most_bits(payload, members, number, n_behind) / ways->between_bps);
+	if (reach != PSD_REACH_FAR || links->per_switch > 0)
+		sec = psd_links_busy_sec(links, reach, most_bits(payload, members, number, 1));
+	if (reach != PSD_REACH_NEAR && links->per_switch > 0)
+		sec = fmax(sec, most_bits(payload, members, number, n_behind) / links->between_bps);
 	if (reach == PSD_REACH_FAR)
-		sec = fmax(sec, most_bits(payload, members, number, n_here) / ways->far_bps);
-	return sec + psd_ways_latency_sec(ways, reach);
+		sec = fmax(sec, most_bits(payload, members, number, n_here) / links->far_bps);
+	return sec + psd_links_latency_sec(links, reach);
 }
 
 static double sum_of_steps_sec(const struct psd_payload *payload, struct psd_members members,
-			       const struct psd_ways *ways)
+			       const struct psd_links *links)
 {
 	const unsigned n_steps = payload->collective->steps(payload->elements, members);
 	double sec = 0.0;
 
 	for (unsigned s = 0; s < n_steps; s++)
-		sec += step_sec(payload, members, s, ways);
+		sec += step_sec(payload, members, s, links);
 	return sec;
 }
 
 double psd_pairs_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
-			   const struct psd_ways *ways)
+			   const struct psd_links *links)
 {
-	const double sec = are_alike(members, ways)
-				   ? sum_of_steps_sec(payload, members, ways)
-				   : psd_step_times_sec(payload, members, 8.0 * payload->value_bytes, ways);
+	const double sec = are_alike(members, links)
+				   ? sum_of_steps_sec(payload, members, links)
+				   : psd_step_times_sec(payload, members, 8.0 * payload->value_bytes, links);
 
 	return sec < transfer_sec ? transfer_sec : sec;
 }

@@ -1,16 +1,15 @@
-/* What all-reduces have in common in which members exchange in pairs, 2^k of them at the most. Pure functions, any
- * thread. */
+/* Functions for all-reduces whose members exchange in pairs, at most 2^k at a time. Pure, any thread. */
 #ifndef PSD_PAIRS_H
 #define PSD_PAIRS_H
 
 #include "engine/collectives/collective.h"
 
-/* The k of the largest 2^k that is no more than a number of members, >= 1. */
+/* Returns the largest k such that 2^k <= members.n. */
 unsigned psd_pairs_bits(struct psd_members members);
-/* Whether it is all of them. */
+/* True when 2^k is the number of members. */
 bool psd_pairs_take_all(struct psd_members members);
-/* psd_collective.alone_sec of such a pattern. */
+/* psd_collective.alone_sec of such an all-reduce. */
 double psd_pairs_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
-			   const struct psd_ways *ways);
+			   const struct psd_links *links);
 
 #endif

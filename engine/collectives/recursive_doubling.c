@@ -1,7 +1,7 @@
-/* Recursive doubling: both of a pair send each other all that they have summed, at twice the distance from step to
- * step. As few steps as there can be, each of the whole payload. At every level both add the same two sums, so that all
- * end with the same bits. Of 2^k + r members the first 2r fold in pairs before, one of each pair sitting out, and hear
- * the sums after. Source: Thakur, Rabenseifner and Gropp 2005, section 4.5. */
+/* Recursive doubling: partners exchange their whole sums, at twice the distance from step to step. The number of steps is
+ * the least possible. At every level both add the same two sums, so that all members end with the same bits. If there
+ * are 2^k + r members, the first 2r form pairs before: one of each adds the other's values, and returns the sums at the
+ * end. Source: Thakur, Rabenseifner and Gropp 2005, section 4.5. */
 #include "engine/collectives/pairs.h"
 
 static unsigned n_folding(struct psd_members members)
@@ -15,18 +15,18 @@ static unsigned steps(uint64_t elements, struct psd_members members)
 	return psd_pairs_bits(members) + (psd_pairs_take_all(members) ? 0 : 2);
 }
 
-/* The rank at one of the 2^k places; of each pair that folds it is the second. */
-static unsigned rank_at(unsigned place, unsigned r)
+/* The rank at one of the 2^k positions; in each of the first pairs it is the second. */
+static unsigned rank_at(unsigned position, unsigned r)
 {
-	return place < r ? 2 * place + 1 : place + r;
+	return position < r ? 2 * position + 1 : position + r;
 }
 
-static unsigned place_of(unsigned rank, unsigned r)
+static unsigned position_of(unsigned rank, unsigned r)
 {
 	return rank < 2 * r ? rank / 2 : rank - r;
 }
 
-/* Within a pair: all of it to the one who takes part, or back. */
+/* A step within one of the first pairs: the whole payload to the second member, or back. */
 static struct psd_step fold(uint64_t elements, unsigned rank, bool is_back)
 {
 	const bool takes_part = rank % 2 == 1;
@@ -48,7 +48,7 @@ static struct psd_step step_of(uint64_t elements, struct psd_members members, un
 		return fold(elements, rank, is_back);
 	if (is_fold || (rank < 2 * r && rank % 2 == 0))
 		return (struct psd_step){.to = rank, .from = rank};
-	const unsigned peer = rank_at(place_of(rank, r) ^ 1u << (number - n_folds), r);
+	const unsigned peer = rank_at(position_of(rank, r) ^ 1u << (number - n_folds), r);
 	return (struct psd_step){.to = peer, .from = peer, .sent = {0, elements}, .adds = true};
 }
 

@@ -1,10 +1,11 @@
-/* What other all-reduces take from the ring's. Pure functions, any thread. */
+/* The ring's seconds, for the all-reduces that contain one. Pure function, any thread. */
 #ifndef PSD_RING_H
 #define PSD_RING_H
 
 #include "engine/collectives/collective.h"
 
-/* All that a rank sends in one all-reduce, which the next one receives. */
-uint64_t psd_ring_sent_elements(uint64_t elements, unsigned workers, unsigned rank);
+/* psd_collective.alone_sec of the ring. */
+double psd_ring_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
+			  const struct psd_links *links);
 
 #endif

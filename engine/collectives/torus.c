@@ -1,23 +1,23 @@
-/* 2-D torus: a ring's reduce-scatter in each row, a ring of each column over the chunk that its members then have, and
- * the row's all-gather. Rows are the nodes where they are all full; else the grid is as near to a square as the number
- * of workers has divisors. A prime number of workers has one column, which is a ring. Source: Mikami et al. 2018 (arXiv
- * 1811.05233). Legend: X places in a row, Y rows. */
+/* 2-D torus: a ring's reduce-scatter in each row, a ring's all-reduce of the resulting chunk in each column, a ring's
+ * all-gather in each row. Rows are nodes if all of these are full; otherwise the grid is as near to a square as the
+ * divisors of the number of workers allow. A prime number of workers has one column, which is a ring. Source: Mikami et
+ * al. 2018 (arXiv 1811.05233). Legend: X members in a row, Y rows. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/collectives/ring.h"
 #include "engine/collectives/step_times.h"
 
-enum { WALKED_MEMBERS = 256 }; /* where hops differ: 0.1 s at most, growing with more than their square */
+enum { TIMED_MEMBERS = 256 }; /* 0.1 s at most where hops differ; the time grows with more than the square */
 
 static unsigned row_length(struct psd_members members)
 {
-	unsigned length = 1;
+	unsigned length = (unsigned)sqrt(members.n);
 
 	if (members.per_node > 1 && members.per_node < members.n && members.n % members.per_node == 0)
 		return members.per_node;
-	for (unsigned d = 2; d <= members.n / d; d++)
-		length = members.n % d == 0 ? d : length;
+	while (members.n % length != 0)
+		length--;
 	return length;
 }
 
@@ -44,7 +44,7 @@ static struct psd_step along_row(uint64_t elements, unsigned X, unsigned rank, u
 	return step;
 }
 
-/* The chunk that the row's reduce-scatter leaves with a rank, which is the first that its all-gather sends. */
+/* The chunk that a rank has after the row's reduce-scatter, and sends first in its all-gather. */
 static struct psd_range own_chunk(uint64_t elements, unsigned X, unsigned rank)
 {
 	return psd_range_part(elements, X, (rank % X + 1) % X);
@@ -72,132 +72,63 @@ static struct psd_step step_of(uint64_t elements, struct psd_members members, un
 	return along_row(elements, X, rank, number - ring_steps(Y));
 }
 
-/* ---- what the steps add up to ---- */
-
-/* A member's two neighbours behind it, or before it: all its messages go to them. */
-struct way {
-	unsigned peer; /* own rank: nobody */
-	uint64_t elements;
-};
-
-static struct way row_to(uint64_t elements, unsigned X, unsigned rank)
-{
-	const unsigned x = rank % X;
-
-	return (struct way){rank - x + (x + 1) % X, psd_ring_sent_elements(elements, X, x)};
-}
-
-static struct way column_to(uint64_t elements, unsigned X, unsigned Y, unsigned rank)
-{
-	return (struct way){(rank + X) % (X * Y),
-			    psd_ring_sent_elements(own_chunk(elements, X, rank).elements, Y, rank / X)};
-}
-
-static struct way row_from(uint64_t elements, unsigned X, unsigned rank)
-{
-	const unsigned before = rank - rank % X + (rank % X + X - 1) % X;
-
-	return (struct way){before, row_to(elements, X, before).elements};
-}
-
-static struct way column_from(uint64_t elements, unsigned X, unsigned Y, unsigned rank)
-{
-	const unsigned before = (rank + X * Y - X) % (X * Y);
-
-	return (struct way){before, column_to(elements, X, Y, before).elements};
-}
-
 static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow)
 {
-	const unsigned X = row_length(members), Y = members.n / X;
-	const struct way way = i == 0 ? row_to(elements, X, rank) : column_to(elements, X, Y, rank);
+	const unsigned X = row_length(members), Y = members.n / X, x = rank % X, first = rank - x;
 
-	*flow = (struct psd_flow){way.peer, way.elements, ring_steps(i == 0 ? X : Y)};
-	return i < 2;
-}
-
-static uint64_t if_far(struct way way, const struct psd_layout *layout, unsigned node)
-{
-	return psd_layout_node(layout, way.peer) == node ? 0 : way.elements;
-}
-
-static uint64_t if_near(struct way way, const struct psd_layout *layout, unsigned node)
-{
-	return way.elements - if_far(way, layout, node);
-}
-
-static struct psd_traffic node_elements(const struct psd_payload *payload, const struct psd_layout *layout,
-					unsigned node)
-{
-	const unsigned X = row_length(psd_payload_members(payload, layout)), Y = layout->workers / X;
-	const unsigned first = node * layout->workers_per_node, end = first + psd_layout_workers_on(layout, node);
-	struct psd_traffic sum = {0, 0};
-
-	for (unsigned rank = first; rank < end; rank++) {
-		sum.sent_bytes += if_far(row_to(payload->elements, X, rank), layout, node) +
-				  if_far(column_to(payload->elements, X, Y, rank), layout, node);
-		sum.received_bytes += if_far(row_from(payload->elements, X, rank), layout, node) +
-				      if_far(column_from(payload->elements, X, Y, rank), layout, node);
+	if (i >= 2)
+		return false;
+	if (i == 0) {
+		psd_ring.flow(elements, (struct psd_members){X, 1}, x, 0, flow);
+		flow->to += first;
+		flow->from += first;
+	} else {
+		psd_ring.flow(own_chunk(elements, X, rank).elements, (struct psd_members){Y, 1}, rank / X, 0, flow);
+		flow->to = flow->to * X + x;
+		flow->from = flow->from * X + x;
 	}
-	return sum;
+	return true;
 }
 
-static double local_elements(const struct psd_payload *payload, const struct psd_layout *layout)
-{
-	const unsigned X = row_length(psd_payload_members(payload, layout)), Y = layout->workers / X;
-	double most = 0.0;
-
-	for (unsigned rank = 0; rank < layout->workers; rank++) {
-		const unsigned node = psd_layout_node(layout, rank);
-		const uint64_t sent = if_near(row_to(payload->elements, X, rank), layout, node) +
-				      if_near(column_to(payload->elements, X, Y, rank), layout, node);
-		const uint64_t received = if_near(row_from(payload->elements, X, rank), layout, node) +
-					  if_near(column_from(payload->elements, X, Y, rank), layout, node);
-
-		most = fmax(most, (double)(sent > received ? sent : received));
-	}
-	return most;
-}
-
-/* ---- seconds where nodes are filled alike: all ranks send alike, and each step takes equally long ---- */
+/* ---- seconds where nodes are alike: all ranks send alike, and each step takes equally long ---- */
 
 static bool are_nodes_alike(struct psd_members members)
 {
 	return members.n <= members.per_node || members.n % members.per_node == 0;
 }
 
-/* Of a node that sends so many messages at a time to others; 0: each goes to a member beside. */
-static double step_sec(unsigned n_far, double chunk_bits, const struct psd_ways *ways)
+/* Seconds of a step in which a node sends n_far messages to others; 0: all messages stay inside nodes. */
+static double step_sec(unsigned n_far, double chunk_bits, const struct psd_links *links)
 {
-	return n_far > 0 ? n_far * chunk_bits / ways->far_bps + ways->latency_sec : chunk_bits / ways->near_bps;
+	return n_far > 0 ? n_far * chunk_bits / links->far_bps + links->latency_sec : chunk_bits / links->near_bps;
 }
 
 /* Rows are nodes, or nodes hold one member, or one holds all. */
-static double alike_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_ways *ways)
+static double alike_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_links *links)
 {
 	const unsigned X = row_length(members), Y = members.n / X, g = members.per_node;
 	const double row_bits = 8.0 * payload->value_bytes * ceil((double)payload->elements / X);
 	const double column_bits = 8.0 * payload->value_bytes * ceil(ceil((double)payload->elements / X) / Y);
 
-	return ring_steps(X) * step_sec(g == 1, row_bits, ways) +
-	       ring_steps(Y) * step_sec(members.n <= g ? 0 : g, column_bits, ways);
+	return ring_steps(X) * step_sec(g == 1, row_bits, links) +
+	       ring_steps(Y) * step_sec(members.n <= g ? 0 : g, column_bits, links);
 }
 
-/* ---- seconds where hops differ, and the next ones overlap with the slowest: the steps are carried out ---- */
+/* ---- seconds where hops differ, and the next ones overlap with the slowest ---- */
 
-/* A member in one phase, in all steps of which it sends equally much to the same one. */
+/* A member in one phase, in all steps of which it sends messages of one size to the same peer. */
 struct place {
 	unsigned to;
 	double busy_sec, latency_sec;
-	double sent_sec, has_sec; /* its last message has left; what it waits for is there */
-	unsigned n_out, n_in;	  /* of the node of this number: messages at a time to others, and from others */
+	double sent_sec, has_sec; /* time when its last message has left, and when the awaited one is there */
+	unsigned n_out, n_in;	  /* simultaneous messages to and from other nodes; for the node of this number */
 };
 
-/* A receiver does not hear the phase's sender before all of the one before. Whoever sends from a node in a phase shares
- * its link with all others who do, though some may be done or wait: beside walks of 300 to 700 members within 2 % as a
- * rule, and 13 % too long at most. */
+/* A receiver takes messages of a phase after all of the phase before. All senders of a node in a phase share its link,
+ * though some may be done or wait: the result is within 2 % of exact timing as a rule, and 13 % too long at most, for
+ * 300 to 700 members. */
 static void begin_phase(struct place places[], struct psd_members members, unsigned distance, unsigned ring_ranks,
-			double chunk_bits, const struct psd_ways *ways)
+			double chunk_bits, const struct psd_links *links)
 {
 	const unsigned g = members.per_node;
 
@@ -212,12 +143,12 @@ static void begin_phase(struct place places[], struct psd_members members, unsig
 	}
 	for (unsigned rank = 0; rank < members.n; rank++) {
 		struct place *place = &places[rank];
-		const enum psd_reach reach = psd_members_reach(members, ways, rank, place->to);
+		const enum psd_reach reach = psd_members_reach(members, links, rank, place->to);
 		const unsigned n_out = places[rank / g].n_out, n_in = places[place->to / g].n_in;
 		const unsigned n_beside = reach != PSD_REACH_FAR ? 1 : n_out > n_in ? n_out : n_in;
 
-		place->busy_sec = psd_ways_busy_sec(ways, reach, n_beside * chunk_bits);
-		place->latency_sec = psd_ways_latency_sec(ways, reach);
+		place->busy_sec = psd_links_busy_sec(links, reach, n_beside * chunk_bits);
+		place->latency_sec = psd_links_latency_sec(links, reach);
 		place->sent_sec = fmax(place->sent_sec, places[place->to].has_sec);
 	}
 }
@@ -237,7 +168,7 @@ static void carry_out(struct place places[], unsigned n, unsigned n_steps)
 }
 
 static double carried_out_sec(const struct psd_payload *payload, struct psd_members members,
-			      const struct psd_ways *ways)
+			      const struct psd_links *links)
 {
 	const unsigned X = row_length(members), n = members.n, Y = n / X;
 	const double payload_bits = 8.0 * payload->value_bytes * (double)payload->elements;
@@ -246,11 +177,11 @@ static double carried_out_sec(const struct psd_payload *payload, struct psd_memb
 
 	if (!places)
 		return NAN;
-	begin_phase(places, members, 1, X, payload_bits / X, ways);
+	begin_phase(places, members, 1, X, payload_bits / X, links);
 	carry_out(places, n, X - 1);
-	begin_phase(places, members, X, n, payload_bits / n, ways);
+	begin_phase(places, members, X, n, payload_bits / n, links);
 	carry_out(places, n, ring_steps(Y));
-	begin_phase(places, members, 1, X, payload_bits / X, ways);
+	begin_phase(places, members, 1, X, payload_bits / X, links);
 	carry_out(places, n, X - 1);
 	for (unsigned rank = 0; rank < n; rank++)
 		sec = fmax(sec, places[rank].has_sec);
@@ -258,26 +189,27 @@ static double carried_out_sec(const struct psd_payload *payload, struct psd_memb
 	return sec;
 }
 
-/* Where rows are nodes, all columns go from node to node. Of more members than is worth a walk, without its order of
- * messages; uplinks are left to walks. */
-static double mixed_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_ways *ways)
+/* Where rows are nodes, all columns go from node to node. For more members than TIMED_MEMBERS the order of messages is
+ * neglected, unless there are uplinks. */
+static double mixed_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_links *links)
 {
 	const double element_bits = 8.0 * payload->value_bytes;
 
 	if (row_length(members) == members.per_node)
-		return psd_step_times_node_sec(payload, members, element_bits, ways);
-	if (members.n > WALKED_MEMBERS && ways->per_switch == 0)
-		return carried_out_sec(payload, members, ways);
-	return psd_step_times_sec(payload, members, element_bits, ways);
+		return psd_step_times_node_sec(payload, members, element_bits, links);
+	if (members.n > TIMED_MEMBERS && links->per_switch == 0)
+		return carried_out_sec(payload, members, links);
+	return psd_step_times_sec(payload, members, element_bits, links);
 }
 
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
-			const struct psd_ways *ways)
+			const struct psd_links *links)
 {
 	if (row_length(members) == 1)
-		return psd_ring.alone_sec(payload, members, transfer_sec, ways);
-	const double sec = psd_ways_are_plain(ways) && are_nodes_alike(members) ? alike_sec(payload, members, ways)
-										: mixed_sec(payload, members, ways);
+		return psd_ring_alone_sec(payload, members, transfer_sec, links);
+	const double sec = links->per_switch == 0 && links->near_latency_sec == 0.0 && are_nodes_alike(members)
+				   ? alike_sec(payload, members, links)
+				   : mixed_sec(payload, members, links);
 
 	return sec < transfer_sec ? transfer_sec : sec;
 }
@@ -287,8 +219,6 @@ const struct psd_collective psd_torus = {
 	.steps = steps,
 	.step = step_of,
 	.flow = flow_of,
-	.node_elements = node_elements,
 	.is_uneven = true,
-	.local_elements = local_elements,
 	.alone_sec = alone_sec,
 };

@@ -86,30 +86,17 @@ static double node_sec(const struct psd_payload *payload, const struct psd_layou
 		    8.0 * (double)traffic.received_bytes / rates->receive_bps);
 }
 
-/* Nodes of a kind are alike but for the last one, which may have fewer workers and whose shard has the largest part,
- * and the root's: of the others, node 0 or 1 is one. Of an uneven pattern, or one that tells a node's bytes by its
- * steps alone, any node may be the busiest. */
 static double busiest_node_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			       const struct psd_rates *rates)
 {
-	const struct psd_group group = payload->group;
-	const unsigned first = group.n > 0 ? psd_layout_node(layout, group.first) : 0;
-	const unsigned last =
-		group.n > 0 ? psd_layout_node(layout, psd_group_host(group, group.n - 1)) : layout->nodes - 1;
-	const bool is_uneven = payload->collective->is_uneven || !payload->collective->node_elements;
-	double sec = fmax(node_sec(payload, layout, rates, first), node_sec(payload, layout, rates, last));
-	for (unsigned node = first + 1; node < last && is_uneven; node++)
-		sec = fmax(sec, node_sec(payload, layout, rates, node));
-	if (payload->collective->has_root) {
-		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_node(layout, payload->root)));
-		return layout->nodes > 1 ? fmax(sec, node_sec(payload, layout, rates, 1)) : sec;
-	}
-	if (layout->has_separate_servers)
-		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_nodes(layout) - 1));
+	double sec = 0.0;
+
+	for (unsigned node = 0; node < psd_layout_nodes(layout); node++)
+		if (psd_payload_may_be_busiest(payload, layout, node))
+			sec = fmax(sec, node_sec(payload, layout, rates, node));
 	return sec;
 }
 
-/* Inside nodes. */
 static double local_sec_of(const struct psd_payload *payload, const struct psd_layout *layout,
 			   const struct psd_rates *rates)
 {
@@ -119,9 +106,9 @@ static double local_sec_of(const struct psd_payload *payload, const struct psd_l
 		return 8.0 * payload->value_bytes *
 		       fmax(inside.worker_elements / rates->local_bps, inside.switch_elements / rates->between_bps);
 	}
-	return layout->workers_per_node > 1
-		       ? 8.0 * payload->value_bytes * psd_payload_local_elements(payload, layout) / rates->local_bps
-		       : 0.0;
+	if (isinf(rates->local_bps))
+		return 0.0;
+	return 8.0 * payload->value_bytes * psd_payload_local_elements(payload, layout) / rates->local_bps;
 }
 
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
@@ -140,7 +127,7 @@ static bool class_holds(const struct psd_collective_class *class, uint64_t bytes
 	       (!class->workers || workers <= class->workers);
 }
 
-/* What the collective reaches of the link, where that is less than the stack moves anyway. */
+/* Seconds beyond transfer_sec where the collective reaches less of the link than the network stack does. */
 static double slowed_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			 const struct psd_rates *rates, double slowdown_ratio, double transfer_sec)
 {
@@ -174,10 +161,10 @@ double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_la
 	return class_sec(payload, layout, rates, psd_cost_transfer_sec(payload, layout, rates));
 }
 
-static struct psd_ways ways_of(const struct psd_payload *payload, const struct psd_layout *layout,
-			       const struct psd_rates *rates)
+static struct psd_links links_of(const struct psd_payload *payload, const struct psd_layout *layout,
+				 const struct psd_rates *rates)
 {
-	return (struct psd_ways){
+	return (struct psd_links){
 		.far_bps = fmin(rates->send_bps, rates->receive_bps),
 		.near_bps = rates->local_bps,
 		.between_bps = rates->between_bps,
@@ -189,9 +176,9 @@ static struct psd_ways ways_of(const struct psd_payload *payload, const struct p
 
 /* ---- processors that move the bytes of an all-reduce over nodes of several workers ---- */
 
-enum { MOST_WALKED = 1 << 22 }; /* members x members x steps: 0.2 s at most */
+enum { MOST_TIMED = 1 << 22 }; /* members x members x steps: 0.2 s at most */
 
-/* Of a machine that is full. */
+/* Processors of a machine that is full. */
 static struct psd_processors processors_of(const struct psd_layout *layout, const struct psd_rates *rates)
 {
 	const struct psd_machine *machine = &rates->machine;
@@ -214,7 +201,7 @@ struct ends {
 	double sent_sec, received_sec;
 };
 
-/* All flows, at both ends; longest_sec: the longest of them at one. */
+/* Fills the seconds of all flows at both ends. *longest_sec: the longest flow at one end. */
 static void find_ends(struct ends ends[], const struct psd_payload *payload, const struct psd_layout *layout,
 		      const struct psd_processors *processors, double *longest_sec)
 {
@@ -238,9 +225,9 @@ static void find_ends(struct ends ends[], const struct psd_payload *payload, con
 	}
 }
 
-/* All of them begin together, as executors that leave out steps carry them out: until the busiest member is done, or
- * all of a machine are. What has no more than a core: a flow's end, or, in one piece, those of all flows one way. Not a
- * number: out of memory. */
+/* Seconds of the processors when all flows begin together, as in executors that leave out steps: until the busiest
+ * member, or all members on a machine, are done. One core at most works at a flow's end, or, in one piece, at all flows
+ * of one direction. NaN when memory runs out. */
 static double flows_process_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 				const struct psd_processors *processors, bool is_in_one_piece)
 {
@@ -262,26 +249,27 @@ static double flows_process_sec(const struct psd_payload *payload, const struct 
 	return fmax(one_core_sec, work_sec / processors->cores);
 }
 
-/* Inside a node cores bound what no link does: without a walk its steps would overlap those between nodes. */
-static bool is_walked_with_processors(const struct psd_payload *payload, const struct psd_layout *layout,
-				      const struct psd_rates *rates)
+/* Inside a node cores are the bound where links are not: if steps were not timed, they would overlap those between
+ * nodes. */
+static bool is_timed_with_processors(const struct psd_payload *payload, const struct psd_layout *layout,
+				     const struct psd_rates *rates)
 {
 	const uint64_t n = psd_payload_members(payload, layout).n;
 
 	return layout->workers_per_node > 1 && rates->machine.cores > 0 && rates->machine.bytes_bps > 0.0 &&
-	       n * n * psd_payload_steps(payload, layout) <= MOST_WALKED;
+	       n * n * psd_payload_steps(payload, layout) <= MOST_TIMED;
 }
 
 static double delay_with_processors_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 					const struct psd_rates *rates, double transfer_sec, bool is_in_one_piece)
 {
 	const struct psd_processors processors = processors_of(layout, rates);
-	struct psd_ways ways = ways_of(payload, layout, rates);
+	struct psd_links links = links_of(payload, layout, rates);
 	const double flows_sec = fmax(transfer_sec, flows_process_sec(payload, layout, &processors, is_in_one_piece));
 
-	ways.processors = &processors;
+	links.processors = &processors;
 	const double alone_sec =
-		psd_step_times_sec(payload, psd_payload_members(payload, layout), 8.0 * payload->value_bytes, &ways);
+		psd_step_times_sec(payload, psd_payload_members(payload, layout), 8.0 * payload->value_bytes, &links);
 	return alone_sec < flows_sec ? 0.0 : alone_sec - flows_sec;
 }
 
@@ -290,11 +278,11 @@ static double delay_sec_of(const struct psd_payload *payload, const struct psd_l
 {
 	if (psd_payload_members(payload, layout).n == 1)
 		return 0.0;
-	const struct psd_ways ways = ways_of(payload, layout, rates);
+	const struct psd_links links = links_of(payload, layout, rates);
 	const double beyond_sec =
-		is_walked_with_processors(payload, layout, rates)
+		is_timed_with_processors(payload, layout, rates)
 			? delay_with_processors_sec(payload, layout, rates, transfer_sec, is_in_one_piece)
-			: psd_payload_alone_sec(payload, layout, transfer_sec, &ways) - transfer_sec;
+			: psd_payload_alone_sec(payload, layout, transfer_sec, &links) - transfer_sec;
 	return class_sec(payload, layout, rates, transfer_sec) + beyond_sec;
 }
 
@@ -314,7 +302,7 @@ double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct 
 
 	if (layout->workers_per_switch == 0 || members.n == 1)
 		return delay_sec;
-	const struct psd_ways ways = ways_of(payload, layout, rates);
-	const double more_sec = psd_step_times_flows_sec(payload, members, &ways) - transfer_sec;
+	const struct psd_links links = links_of(payload, layout, rates);
+	const double more_sec = psd_step_times_flows_sec(payload, members, &links) - transfer_sec;
 	return delay_sec < more_sec ? 0.0 : delay_sec - more_sec;
 }

@@ -1,4 +1,4 @@
-/* What transfers, messages and rebuilds take, and the published rules between factors and matrices. Pure functions, any
+/* Seconds of transfers, messages and rebuilds, and the published rules between factors and matrices. Pure functions, any
  * thread. */
 #ifndef PSD_COST_H
 #define PSD_COST_H
@@ -9,7 +9,7 @@
 #include "engine/collectives/collective.h"
 #include "engine/scenario/scenario.h"
 
-/* What a method moves: a dense (M,N) gradient of `elements` values, and for an inner product the factors, K (M+N)
+/* The data that a method moves: a dense (M,N) gradient of `elements` values, and for a linear layer the factors, K (M+N)
  * values. */
 struct psd_subject {
 	uint64_t elements; /* dense values: weight and, when they travel together, bias */
@@ -29,51 +29,51 @@ uint64_t psd_subject_factors(const struct psd_subject *subject);
 bool psd_cost_hybrid_takes_sfb(const struct psd_subject *subject, unsigned workers, unsigned shards);
 bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers);
 
-/* Rates and delays of one system on one cluster: what estimate, plan and simulation derive time from. */
+/* Rates and delays of one system on one cluster, for estimate, plan and simulation. */
 struct psd_rates {
 	double send_bps;	  /* out of one node: min(link * payload, transport) */
 	double receive_bps;	  /* into one node: min(link * payload, transport / (1 + incast * senders)) */
 	double link_bps;	  /* link * payload */
 	double local_bps;	  /* inside a node: min(local, host's local); infinity when free */
-	double between_bps;	  /* of the uplink of a node's switch; infinity without */
+	double between_bps;	  /* uplink of a node's switch; infinity without switches */
 	double latency_sec;	  /* one way, between nodes: network + host */
 	double local_latency_sec; /* inside a node */
-	double agree_sec;	  /* before each stepwise transfer that layers may run beside */
+	double agree_sec;	  /* before each stepwise transfer that may overlap with layers */
 	double gemm_flops_per_sec;
 	const struct psd_host_costs *host;
-	struct psd_machine machine; /* its cores, if any, bound the steps of all-reduces inside a node */
+	struct psd_machine machine; /* its cores, if given, limit the steps of all-reduces inside a node */
 };
 
-/* A user's platform may leave the link rate to SimGrid: planning then takes the link as faster than any. */
+/* Rate for planning where the user's own platform file has the links. */
 #define PSD_UNLIMITED_BPS 1e18
 
-/* fan_in: senders per receiving node, from psd_payload_fan_in(). */
+/* fan_in: number of senders to one node, from psd_payload_fan_in(). */
 struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec);
 
-/* Seconds the network needs to carry one operation when all nodes start it together and nothing else moves: the busiest
- * port of the busiest node over its rate (worker ports, shard ports, local links, uplinks of switches). No latency, no
- * waiting between steps. Exact on a non-blocking switch. */
+/* Seconds that the network needs for one operation when all nodes start it together and nothing else moves: bytes of the
+ * busiest port over its rate (worker ports, shard ports, local links, uplinks of switches), without latency and waits
+ * between steps. Exact on a non-blocking switch. */
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates);
-/* What a stepwise transfer takes beyond the network: until all agree to begin, and by its size class call + steps *
- * step and its slowdown of the link. */
+/* Seconds of a stepwise transfer beyond the network: until all members agree to begin, and by its size class call +
+ * steps * step and the slowdown of the link. */
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
-/* All of a stepwise transfer: psd_cost_transfer_sec(), and the delay beyond that, its size class and what its steps
- * wait for. Holds where all members begin together and all links are alike: not between racks, nor with stragglers. A
- * delay that is not a number: out of memory. */
+/* All seconds of a stepwise transfer: psd_cost_transfer_sec(), and the delay beyond that by its size class and the waits
+ * of its steps; the delay is NaN when memory runs out. Holds where all members begin together and all links are alike:
+ * not between racks, nor with stragglers. */
 void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
 			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec);
-/* The delay behind all its flows, which simulation carries out instead of its steps: behind switches they may take
- * longer than psd_cost_transfer_sec() says. */
+/* The delay beyond all its flows, which a simulation transfers instead of its steps: behind switches they may take
+ * longer than psd_cost_transfer_sec(). */
 double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 				const struct psd_rates *rates);
 
-/* What an end of a connection does for messages: seconds of one core, and the most of a core that it needs for that
- * while the way is busy with them, the link or, is_near, the one inside a node. There ends copy through memory instead
- * of sockets, which takes them no longer than the way, if its rate is known. Both 0 where a machine moves them at once.
- * n_messages: of those that follow another of their sender at once none, for both ends are at it already. */
+/* Processor work at one end of a connection: seconds of one core, and the largest share of a core that it needs while
+ * the link is busy with the same bytes. Inside a node (is_near) both ends copy through memory instead of sockets, which
+ * takes no longer than the link there, if its rate is known. Both are 0 on a machine without such costs. n_messages:
+ * only messages that follow a pause, since otherwise both ends are active already. */
 struct psd_socket_work {
 	double sec, most_cores;
 };
@@ -81,7 +81,7 @@ struct psd_socket_work {
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
 					    double bytes, double n_messages, bool is_near);
 
-/* Seconds of so many bytes at a rate of `host` or `machine`; 0 where the scenario states none. */
+/* Seconds of these bytes at a rate of `host` or `machine`; 0 where the scenario states none. */
 double psd_cost_bytes_sec(double bytes, double rate_bps);
 
 /* FLOPs to rebuild the factors of `senders` workers: 2 K senders M N. */

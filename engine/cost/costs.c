@@ -1,12 +1,9 @@
-/* Compute times from the roofline of a device, and what both sources share: storage and scaling. The profile reader is
- * profile.c. Refuses to guess what a layer costs beyond its FLOPs and bytes: launch overheads and fusion are left out.
- */
+/* Compute times from the roofline of a device, and storage and scaling for both sources; profile.c reads profiles.
+ * Refuses to guess costs beyond FLOPs and bytes: launch overheads and fusion are left out. */
 #include "engine/cost/costs.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "engine/cost/costs_parts.h"
 
 const char *const psd_costs_source_names[PSD_COSTS_SOURCES + 1] = {"model", "scaled", "measured", NULL};
 
@@ -54,13 +51,13 @@ enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, u
 	return PSD_OK;
 }
 
-/* What a device achieves in one kind of arithmetic. */
+/* Rates that a device achieves in one kind of arithmetic. */
 struct roofline {
 	double conv_flops_per_sec;
 	double conv_half_depth;
 	double gemm_flops_per_sec;
 	double bytes_per_sec;
-	double value_ratio; /* bytes of a value over those of an fp32 one */
+	double value_ratio; /* bytes of a value over 4 */
 };
 
 static struct roofline roofline_of(const struct psd_device_row *device, bool half)
@@ -77,13 +74,13 @@ static struct roofline roofline_of(const struct psd_device_row *device, bool hal
 	};
 }
 
-/* Products that a layer sums for each value of its output. */
+/* Number of products that a layer sums for each value of its output. */
 static double depth_of(const struct psd_layer *layer)
 {
 	return (double)layer->forward_flops / 2.0 / ((double)layer->write_bytes / sizeof(float));
 }
 
-/* Seconds that the arithmetic needs; layers that are neither convolution nor GEMM are bound by memory alone. */
+/* Seconds of the arithmetic; other layers than convolution and GEMM are bound by memory alone. */
 static double arithmetic_sec(const struct roofline *roofline, const struct psd_layer *layer, double flops)
 {
 	switch (layer->kind->arithmetic) {
@@ -95,9 +92,9 @@ static double arithmetic_sec(const struct roofline *roofline, const struct psd_l
 	return 0;
 }
 
-/* Parameters are read once for the whole batch, unless they are rows that a sample names, everything else once for each
- * sample. Backward reads the gradient of the output and the input, and writes the gradient of the input; it reads the
- * parameters and writes their gradient. Rows of that are read and written again. */
+/* Parameters are read once for the whole batch, unless a sample selects rows of them; all other values are read once for
+ * each sample. Backward reads the gradient of the output, the input and the parameters, and writes the gradients of the
+ * input and of the parameters; selected rows of the latter are read and written again. */
 static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, unsigned i,
 		       const struct roofline *roofline, unsigned batch)
 {

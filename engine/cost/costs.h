@@ -1,4 +1,4 @@
-/* Seconds of compute: per layer forward and backward for one worker's batch, from a measured profile or from a named
+/* Seconds of compute, forward and backward of each layer for one worker's batch, from a measured profile or a named
  * device. */
 #ifndef PSD_COSTS_H
 #define PSD_COSTS_H
@@ -9,7 +9,7 @@
 #include "engine/model/graph.h"
 #include "engine/scenario/device.h"
 
-/* Where the seconds come from; a model and a scaled measurement are to be labelled so. */
+/* The origin of the seconds; results label a model and a scaled measurement. */
 enum psd_costs_source { PSD_COSTS_MODEL, PSD_COSTS_SCALED, PSD_COSTS_MEASURED, PSD_COSTS_SOURCES };
 extern const char *const
 	psd_costs_source_names[PSD_COSTS_SOURCES + 1]; /* "model", "scaled", "measured", NULL; as in a profile's head */
@@ -19,20 +19,31 @@ struct psd_costs {
 	double *backward_sec; /* n_layers; with all gradients of parameters */
 	unsigned n_layers;
 	double compute_sec;	   /* sum of all */
-	double gemm_flops_per_sec; /* of what other workers' samples add to a rebuild from factors */
-	bool has_own_memory;	   /* the device, so that tensors are copied between it and its host */
+	double gemm_flops_per_sec; /* rate of a rebuild from other workers' factors */
+	bool has_own_memory;	   /* the device has: tensors are copied between it and its host */
 	enum psd_costs_source source;
 };
 
-/* From a device. batch >= 1; images_per_sec > 0 scales all layers alike so that batch / compute_sec meets it, 0 leaves
- * the model's figures. half: fp16 arithmetic. */
+/* Computes costs from a device. batch >= 1. images_per_sec > 0 scales all layers by one factor so that batch /
+ * compute_sec equals it, 0 keeps the model's seconds. half: fp16 arithmetic. PSD_EINVAL, PSD_ENOMEM. */
 enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph,
 				      const struct psd_device_row *device, unsigned batch, bool half,
 				      double images_per_sec, struct psd_error *err) PSD_MUST_CHECK;
-/* From a profile CSV (format in traces/profiles/README.md): every layer of the graph but inputs must be in it, and no
- * other. Times scale linearly from the profile's batch to this one; images_per_sec as above. */
+/* Reads costs from a profile CSV (format in traces/profiles/README.md), which must have every layer of the graph except
+ * inputs, and no other. Seconds scale linearly from the profile's batch to this one; images_per_sec as above.
+ * PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
 enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd_graph *graph, const char *path,
 				       unsigned batch, double images_per_sec, struct psd_error *err) PSD_MUST_CHECK;
 void psd_costs_release(struct psd_costs *costs);
+
+/* ---- for sources of costs ---- */
+
+/* Allocates zeros for the graph's layers; released by psd_costs_release(). PSD_ENOMEM. */
+enum psd_status psd_costs_init(struct psd_costs *costs, const struct psd_graph *graph,
+			       struct psd_error *err) PSD_MUST_CHECK;
+/* Scales all layers so that batch / compute_sec equals images_per_sec (0: keeps them), and sums them. PSD_EINVAL at `at`
+ * when they take no time. */
+enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, unsigned batch, double images_per_sec,
+				 struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* A list, looked through from its end: equal tensors of a network stand near each other. */
+/* A list that is searched from its end: equal tensors of a network are near each other. */
 #include "engine/cost/prices.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* What transfers have been found to take, of one layout at one system's rates: of equal ones, which most tensors of a
- * network make, the steps are walked once. Not for several threads at a time. */
+/* Seconds of transfers that were computed before, for one layout and one system's rates: most tensors of a network make
+ * equal transfers, whose steps are timed once. From one thread at a time. */
 #ifndef PSD_PRICES_H
 #define PSD_PRICES_H
 
@@ -9,21 +9,20 @@
 struct psd_price {
 	struct psd_payload payload;
 	double transfer_sec; /* psd_cost_transfer_sec() */
-	double delay_sec;    /* beyond it step by step, else 0 */
-	uint64_t node_bytes; /* psd_price_node_bytes() says it, if it has been asked before */
+	double delay_sec;    /* beyond that of a stepwise transfer; 0 of others */
+	uint64_t node_bytes; /* set by psd_price_node_bytes() */
 	bool has_node_bytes;
 };
 
-/* Begins as zeros. */
-struct psd_prices {
+struct psd_prices { /* initialised by zeros */
 	struct psd_price *all;
 	uint32_t n, room;
 };
 
-/* Borrowed until the next call; NULL: out of memory. */
+/* Returns the payload's price, borrowed until the next call; NULL: out of memory. */
 struct psd_price *psd_prices_of(struct psd_prices *prices, const struct psd_payload *payload,
 				const struct psd_layout *layout, const struct psd_rates *rates) PSD_MUST_CHECK;
-/* Sent plus received by the node that moves most. */
+/* Returns the bytes that the busiest node sends and receives. */
 uint64_t psd_price_node_bytes(struct psd_price *price, const struct psd_layout *layout);
 void psd_prices_release(struct psd_prices *prices);
 

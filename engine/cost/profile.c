@@ -1,12 +1,12 @@
-/* The reader of compute profiles (traces/profiles/README.md). Refuses a profile that does not say where it comes from,
- * and one whose layers are not exactly the graph's. */
+/* Reads compute profiles (traces/profiles/README.md). Refuses a profile without an origin, and one whose layers are not
+ * exactly the graph's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/csv.h"
 #include "engine/base/units.h"
-#include "engine/cost/costs_parts.h"
+#include "engine/cost/costs.h"
 
 enum head_key { BATCH, KIND, ORIGIN, DEVICE, GEMM, N_HEAD_KEYS };
 static const char *const head_keys[N_HEAD_KEYS] = {"batch", "kind", "origin", "device", "gemm_flops_per_sec"};
@@ -20,12 +20,12 @@ struct profile {
 	struct psd_costs *costs;
 	const char *head[N_HEAD_KEYS]; /* values, point into the file's text */
 	unsigned head_lines[N_HEAD_KEYS];
-	unsigned *layer_lines; /* where each layer's row is, 0: not yet */
-	double batch_ratio;    /* of the caller's batch to the profile's */
+	unsigned *layer_lines; /* line of each layer's row, 0: not read yet */
+	double batch_ratio;    /* the caller's batch over the profile's */
 	struct psd_error *err;
 };
 
-/* "key: value" when it is one of ours; every other comment is free text. */
+/* Takes "key: value" of a known key; every other comment is free text. */
 static enum psd_status take_comment(struct profile *profile)
 {
 	for (unsigned i = 0; i < N_HEAD_KEYS; i++) {
@@ -59,7 +59,7 @@ static bool is_source(const char *text)
 	return false;
 }
 
-/* By its first word, as in "cpu, 2 at a time". A device that the table does not have is taken for an accelerator. */
+/* The first word names the device, as in "cpu, 2 at a time". A device outside of the table counts as an accelerator. */
 static bool has_own_memory(const char *device_text)
 {
 	char name[32];

@@ -1,5 +1,4 @@
-/* The YAML reader: libyaml's events become a tree in one arena. Refuses what document.h lists, and more than a million
- * values. */
+/* Turns libyaml's events into a tree in one arena. Refuses more than a million values. */
 #include "engine/document/document.h"
 
 #include <stdlib.h>
@@ -82,7 +81,7 @@ static enum psd_status parser_problem(const struct reader *reader)
 
 static enum psd_status check_duplicates(const struct reader *reader, const struct psd_node *mapping)
 {
-	struct psd_names lines = {.slots = NULL}; /* that keys are in */
+	struct psd_names lines = {.slots = NULL}; /* line of each key */
 	enum psd_status status = PSD_OK;
 	unsigned line;
 
@@ -96,7 +95,6 @@ static enum psd_status check_duplicates(const struct reader *reader, const struc
 	return status;
 }
 
-/* Hangs a new node under the open one (or makes it the root). */
 static enum psd_status add_node(struct reader *reader, enum psd_node_kind kind, yaml_mark_t mark,
 				struct psd_node **added)
 {
@@ -214,7 +212,7 @@ static enum psd_status take_event(struct reader *reader, const yaml_event_t *eve
 	}
 }
 
-/* Does a line begin at text[at]? By any of YAML's line breaks: LF, CR, NEL, LS, PS; or after the byte order mark. */
+/* True when a line begins at text[at]: behind one of YAML's line breaks (LF, CR, NEL, LS, PS) or the byte order mark. */
 static bool begins_line(const char *text, size_t at)
 {
 	if (at == 0 || text[at - 1] == '\n' || text[at - 1] == '\r')
@@ -225,8 +223,8 @@ static bool begins_line(const char *text, size_t at)
 			   !memcmp(text + at - 3, "\xef\xbb\xbf", 3));
 }
 
-/* libyaml compares every %TAG with all before it, so that a long file of them takes minutes; nobody needs directives
- * here. */
+/* libyaml compares every %TAG with all earlier ones, so that a long file of them takes minutes. No scenario needs a
+ * directive. */
 static enum psd_status refuse_directives(const struct reader *reader)
 {
 	for (size_t at = 0; at < reader->length; at++) {

@@ -1,6 +1,6 @@
-/* A YAML file as a tree of nodes that know their place, so that every complaint names file:line:column. Built on
- * libyaml's parser. Refuses: anchors and aliases (bombs), duplicate keys, tags, directives, more than one document,
- * nesting deeper than 32, files over 16 MiB, bytes that are not UTF-8. Knows nothing about what the keys mean. */
+/* A YAML file as a tree of nodes that know their place, so that every error names file:line:column. Uses libyaml's
+ * parser. Refuses: anchors and aliases (bombs), duplicate keys, tags, directives, more than one document, nesting deeper
+ * than 32, files over 16 MiB, bytes that are not UTF-8. Knows no key. */
 #ifndef PSD_DOCUMENT_H
 #define PSD_DOCUMENT_H
 
@@ -15,9 +15,9 @@ enum psd_node_kind { PSD_NODE_SCALAR, PSD_NODE_SEQUENCE, PSD_NODE_MAPPING };
 struct psd_node {
 	enum psd_node_kind kind;
 	struct psd_place at; /* path borrowed from the document */
-	const char *key;     /* when the parent is a mapping, else NULL */
+	const char *key;     /* NULL unless the parent is a mapping */
 	struct psd_place key_at;
-	const char *text;	      /* scalars; "" for an empty one */
+	const char *text;	      /* value of a scalar; "" for an empty one */
 	const struct psd_node *first; /* children of sequences and mappings, in file order */
 	const struct psd_node *next;  /* next sibling, NULL at the end */
 	unsigned n_children;
@@ -25,8 +25,8 @@ struct psd_node {
 
 struct psd_document; /* owns every node and string of one file */
 
-/* Reads path (psd_document_load) or length bytes of text named path in messages (psd_document_parse). On success
- * *document is owned by the caller, psd_document_free() releases it. PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
+/* psd_document_load() reads the file `path`; psd_document_parse() reads length bytes of text, which messages call `path`.
+ * The caller releases *document by psd_document_free(). PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
 enum psd_status psd_document_load(struct psd_document **document, const char *path,
 				  struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_document_parse(struct psd_document **document, const char *path, const char *text, size_t length,
@@ -34,19 +34,19 @@ enum psd_status psd_document_parse(struct psd_document **document, const char *p
 void psd_document_free(struct psd_document *document);
 const struct psd_node *psd_document_root(const struct psd_document *document);
 
-/* For readers of other file forms: one child more behind *last, the newest; NULL: there is none yet. */
+/* Appends a child for readers of other file formats. *last: the newest child, NULL without one. */
 void psd_node_hang(struct psd_node *parent, struct psd_node **last, struct psd_node *child);
 
-/* The child of a mapping with that key, or NULL (also when node is NULL or no mapping). Linear. */
+/* Returns the mapping's child with that key; NULL: none, or node is NULL or not a mapping. Takes linear time. */
 const struct psd_node *psd_node_child(const struct psd_node *node, const char *key);
 
-/* Whether a setting of the command line put it there: see overlay.h. */
+/* True when --set on the command line created the node: see overlay.h. */
 bool psd_node_is_set(const struct psd_node *node);
 
-/* Complains about the first child of mapping whose key is not in the NULL-terminated list `known`, with the nearest
- * known key as a suggestion: "a.yaml:4:3: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?"; and when
- * node is no mapping. */
-enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *what, const char *const known[],
+/* PSD_EINVAL when the node is not a mapping or has a key that is not in the NULL-terminated list `known`. The message
+ * suggests the nearest known key: "a.yaml:4:3: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?". name: of
+ * the mapping. */
+enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *name, const char *const known[],
 				    struct psd_error *err) PSD_MUST_CHECK;
 
 /* Typed readers of a scalar node. Message form: "a.yaml:4:14: 'bandwidth' is '40', must be a rate such as 40Gbps
@@ -65,10 +65,10 @@ enum psd_status psd_node_number(const struct psd_node *node, double lowest, doub
 				struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_node_bool(const struct psd_node *node, bool *value,
 			      struct psd_error *err) PSD_MUST_CHECK; /* true, false */
-/* names: NULL-terminated; *index gets the position of the match. The message lists all names. */
+/* names: NULL-terminated. *index becomes the position of the match. The message lists all names. */
 enum psd_status psd_node_choice(const struct psd_node *node, const char *const names[], unsigned *index,
 				struct psd_error *err) PSD_MUST_CHECK;
-/* A non-empty scalar; *text is borrowed from the document. */
+/* Reads a scalar that is not empty; *text is borrowed from the document. */
 enum psd_status psd_node_text(const struct psd_node *node, const char **text, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

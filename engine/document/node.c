@@ -1,4 +1,4 @@
-/* What document.h offers on one node: finding children, checking keys, typed reading. Knows nothing of YAML, so that
+/* Nodes of a document: finds children, checks keys, reads typed values. Knows nothing of YAML, so that
  * other file forms that build the same tree share its messages. */
 #include "engine/document/document.h"
 
@@ -125,7 +125,7 @@ bool psd_node_is_set(const struct psd_node *node)
 	return node->at.path && !strncmp(node->at.path, "--set ", strlen("--set "));
 }
 
-enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *what, const char *const known[],
+enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *name, const char *const known[],
 				    struct psd_error *err)
 {
 	char all[512];
@@ -135,8 +135,8 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 		if (psd_node_is_set(mapping))
 			return psd_error_set(err, PSD_EINVAL, mapping->at,
 					     "'%s' has keys of its own, of which one is set, as in %s.%s=VALUE: %s",
-					     what, mapping->at.path + strlen("--set "), known[0], all);
-		return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' is %s, must be a mapping of keys: %s", what,
+					     name, mapping->at.path + strlen("--set "), known[0], all);
+		return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' is %s, must be a mapping of keys: %s", name,
 				     kind_of(mapping), all);
 	}
 	for (const struct psd_node *child = mapping->first; child; child = child->next) {
@@ -145,23 +145,22 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 		if (is_known(child->key, known))
 			continue;
 		if (isdigit((unsigned char)*child->key))
-			return psd_error_set(
-				err, PSD_EINVAL, child->key_at,
-				"'%.80s' is no key of '%s': several values stand in brackets, as in [1, 2]", child->key,
-				what);
+			return psd_error_set(err, PSD_EINVAL, child->key_at,
+					     "'%s' has no key '%.80s': several values need brackets, as in [1, 2]",
+					     name, child->key);
 		nearest = nearest_key(child->key, known);
 		if (nearest)
 			return psd_error_set(err, PSD_EINVAL, child->key_at,
-					     "unknown key '%.80s' in '%s', did you mean '%s'?", child->key, what,
+					     "unknown key '%.80s' in '%s', did you mean '%s'?", child->key, name,
 					     nearest);
 		join(known, all, sizeof(all));
 		return psd_error_set(err, PSD_EINVAL, child->key_at, "unknown key '%.80s' in '%s', known are %s",
-				     child->key, what, all);
+				     child->key, name, all);
 	}
 	return PSD_OK;
 }
 
-/* Beyond these no cluster lies, and sums of times would lose their small parts. */
+/* No cluster exceeds these bounds; beyond them sums of times would lose their small parts. */
 static const double lowest_bps = 1.0, highest_bps = 1e15;
 static const double highest_sec = 1e6;
 
@@ -199,9 +198,9 @@ enum psd_status psd_node_seconds(const struct psd_node *node, double *sec, struc
 	return PSD_OK;
 }
 
-/* Of what the unit's reader takes, from lowest to highest. */
+/* Reads a real number by the unit's reader, from lowest to highest. */
 static enum psd_status read_real(const struct psd_node *node, bool (*read)(const char *text, double *value),
-				 const char *what, double lowest, double highest, double *real, struct psd_error *err)
+				 const char *kind, double lowest, double highest, double *real, struct psd_error *err)
 {
 	char accepted[160];
 	double value;
@@ -210,7 +209,7 @@ static enum psd_status read_real(const struct psd_node *node, bool (*read)(const
 		*real = value;
 		return PSD_OK;
 	}
-	snprintf(accepted, sizeof(accepted), "%s from %.15g to %.15g", what, lowest, highest);
+	snprintf(accepted, sizeof(accepted), "%s from %.15g to %.15g", kind, lowest, highest);
 	return refuse(node, err, accepted);
 }
 

@@ -1,13 +1,10 @@
-/* Lays --set values over a document's tree by copying the nodes between the root and the value. Refuses to know any
- * key. */
 #include "engine/document/overlay.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_STEPS = 32 }; /* as deep as a document may be */
+enum { MAX_STEPS = 32 }; /* the most levels of a document */
 
-/* One setting, taken apart. */
 struct setting {
 	struct psd_place at; /* "--set key.path", no line */
 	const char *steps[MAX_STEPS];
@@ -63,7 +60,7 @@ static enum psd_status take_apart(struct setting *setting, const char *text)
 	return split_path(setting, path);
 }
 
-/* What one step of the path names: its position among the children, or n_children when it is not there. */
+/* The position of the child that one step of the path names; n_children when there is none. */
 static unsigned find_child(const struct psd_node *parent, const char *step)
 {
 	unsigned position = 0;
@@ -78,8 +75,8 @@ static unsigned find_child(const struct psd_node *parent, const char *step)
 	return position;
 }
 
-/* A copy of parent whose child at `position` is a copy of its own that may still be changed, *down; a new one at the
- * end. The children of all others are shared with the original. NULL without memory. */
+/* Returns a copy of parent whose child at `position`, *down, may still be changed. It is a new child if `position` is
+ * behind the last one. Grandchildren are shared with the original. NULL: out of memory. */
 static struct psd_node *open_at(const struct psd_node *parent, unsigned position, struct psd_arena *arena,
 				struct psd_node **down)
 {
@@ -110,15 +107,20 @@ static struct psd_node *open_at(const struct psd_node *parent, unsigned position
 
 static enum psd_status refuse_step(const struct setting *setting, const struct psd_node *parent, unsigned i)
 {
-	if (parent->kind == PSD_NODE_SEQUENCE)
-		return psd_error_set(setting->err, PSD_EINVAL, setting->at,
-				     "'%s' is no number of an entry: the list has %u, counted from 0",
-				     setting->steps[i], parent->n_children);
-	return psd_error_set(setting->err, PSD_EINVAL, setting->at, "there is no '%s' below a plain value",
-			     setting->steps[i]);
+	const char *step = setting->steps[i], *list = i > 0 ? setting->steps[i - 1] : "the file";
+	const unsigned n = parent->n_children;
+
+	if (parent->kind != PSD_NODE_SEQUENCE)
+		return psd_error_set(setting->err, PSD_EINVAL, setting->at, "there is no '%s' below a plain value",
+				     step);
+	if (n == 0)
+		return psd_error_set(setting->err, PSD_EINVAL, setting->at, "'%s' is empty, there is no entry '%s'",
+				     list, step);
+	return psd_error_set(setting->err, PSD_EINVAL, setting->at, "'%s' has %u %s (0 to %u), there is no entry '%s'",
+			     list, n, n > 1 ? "entries" : "entry", n - 1, step);
 }
 
-/* Turns *node, a private copy, into one that holds step i and what follows; *node's parent already points to it. */
+/* Adds step i to *node, a private copy, if it is missing, and moves *node to that child. */
 static enum psd_status go_down(const struct setting *setting, unsigned i, struct psd_node **node)
 {
 	const unsigned position = find_child(*node, setting->steps[i]);
@@ -141,7 +143,7 @@ static enum psd_status go_down(const struct setting *setting, unsigned i, struct
 	return PSD_OK;
 }
 
-/* One more entry of list: what stands between first and end, without blanks around it. */
+/* Adds the text from first to end, without blanks around it, to the list. */
 static enum psd_status add_entry(const struct setting *setting, struct psd_node *list, struct psd_node **last,
 				 const char *first, const char *end)
 {
@@ -161,7 +163,7 @@ static enum psd_status add_entry(const struct setting *setting, struct psd_node 
 	return PSD_OK;
 }
 
-/* As a file has it, "[a, b]" is a list, but of plain values alone. */
+/* "[a, b]" becomes a list of plain values, any other text a plain value. */
 static enum psd_status become_value(struct psd_node *node, const struct setting *setting)
 {
 	const char *text = setting->value, *end = text + strlen(text), *comma;

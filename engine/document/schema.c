@@ -1,4 +1,4 @@
-/* Reading by rows: keys, values, then what the rows say of one another, then what only the section's hooks know. */
+/* Reads by rows: keys, values, then rules between rows, then the section's hooks. */
 #include "engine/document/schema.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 #include "engine/base/inputs.h"
 #include "engine/document/value.h"
 
-enum { MAX_KEYS = 32 }; /* of one section */
+enum { MAX_KEYS = 32 }; /* in one section */
 
 const struct psd_key *psd_section_key(const struct psd_section *section, unsigned i)
 {
@@ -43,7 +43,6 @@ static enum psd_status read_fallback(void *value, const struct psd_key *key)
 	return psd_value_read(value, &node, key, NULL);
 }
 
-/* Of a section and of those in it. */
 static void set_defaults(void *base, const struct psd_section *section)
 {
 	const struct psd_key *key;
@@ -58,7 +57,7 @@ static void set_defaults(void *base, const struct psd_section *section)
 	}
 }
 
-/* ---- what a row says of others ---- */
+/* ---- rules between rows ---- */
 
 static unsigned position_of(const void *value, const struct psd_key *chooser)
 {
@@ -70,7 +69,7 @@ static const char *const *names_of(const struct psd_key *chooser)
 	return chooser->names ? chooser->names : psd_value_flag_names;
 }
 
-/* Whether the row's `when` has one of these choices; without one all are. *chooser, *position: where there is one. */
+/* True when the row has no `when`, or its key has one of these choices. Fills *chooser and *position if it has one. */
 static bool has_choice(const void *base, const struct psd_section *section, const struct psd_key *key, unsigned choices,
 		       const struct psd_key **chooser, unsigned *position)
 {
@@ -171,15 +170,6 @@ static void join_choices(const char *const names[], unsigned choices, char *text
 		}
 }
 
-static enum psd_status refuse_missing(const struct psd_key *key, const char *what, const struct psd_node *mapping,
-				      struct psd_error *err)
-{
-	if (key->rival)
-		return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' needs '%s' or '%s'", what, key->name,
-				     key->rival);
-	return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' needs '%s'", what, key->name);
-}
-
 static enum psd_status check_key(const struct psd_schema_reader *reader, const void *base,
 				 const struct psd_section *section, const struct psd_key *key, const char *what,
 				 const struct psd_node *mapping)
@@ -191,7 +181,8 @@ static enum psd_status check_key(const struct psd_schema_reader *reader, const v
 	char choices[160];
 
 	if (!node && !rival && key->is_required)
-		return refuse_missing(key, what, mapping, reader->err);
+		return psd_error_set(reader->err, PSD_EINVAL, mapping->at, "'%s' needs '%s%s%s'", what, key->name,
+				     key->rival ? "' or '" : "", key->rival ? key->rival : "");
 	if (node && rival)
 		return psd_error_set(reader->err, PSD_EINVAL, node->key_at,
 				     "'%s' cannot stand beside '%s', must be one of them", key->name, key->rival);
@@ -216,8 +207,8 @@ static enum psd_status out_of_memory(struct psd_error *err)
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 }
 
-/* A path as it stands in the file, as one that holds from the working directory. In the arena; a file there is noted as
- * an input. */
+/* Makes a path that is relative to the file's folder relative to the working directory, in the arena. Notes the file
+ * there as an input. */
 static enum psd_status join(const struct psd_schema_reader *reader, const char *relative, const char **path)
 {
 	const char *slash = strrchr(reader->path, '/');
@@ -278,7 +269,7 @@ static enum psd_status check_list(const struct psd_key *key, const struct psd_no
 	return PSD_OK;
 }
 
-/* entries: of a list of plain values, the newest behind n_before others, none of which it may equal. */
+/* Refuses a list of plain values whose newest entry, behind n_before others, equals one of these. */
 static enum psd_status check_once(const struct psd_schema_reader *reader, const struct psd_key *key,
 				  const struct psd_node *node, const char *entries, unsigned n_before)
 {

@@ -1,4 +1,3 @@
-/* What rows say, as text, and all rows one after the other. */
 #include "engine/document/schema.h"
 
 #include <stdio.h>
@@ -6,7 +5,7 @@
 
 #include "engine/document/value.h"
 
-/* The value with what stands in the file for it: NULL, nothing. */
+/* node: the value's node in the file; NULL: absent. */
 static void add_value(struct psd_text *text, const void *base, const struct psd_key *key, const struct psd_node *node);
 
 static void add_flow(struct psd_text *text, const void *base, const struct psd_section *section,
@@ -78,13 +77,12 @@ void psd_schema_add_value(struct psd_text *text, const void *base, const struct 
 	add_value(text, base, key, NULL);
 }
 
-/* The outermost section. */
 struct whole {
 	const void *base;
 	const struct psd_section *section;
 };
 
-/* Whether an entry's section equals the outermost one, from which it begins. */
+/* True when an entry's section equals the one that its defaults come from. */
 static bool is_inherited(const struct whole *whole, const void *base, const struct psd_key *key)
 {
 	struct psd_text own = {.bytes = NULL}, inherited = {.bytes = NULL};
@@ -102,7 +100,7 @@ static bool is_inherited(const struct whole *whole, const void *base, const stru
 	return is_same;
 }
 
-/* Each key on a line of its own, the first behind `first`. */
+/* Adds each key on a line of its own, the first behind `first`. */
 static void add_lines(struct psd_text *text, const struct whole *whole, const void *base,
 		      const struct psd_section *section, const char *first, const struct psd_node *mapping)
 {
@@ -118,7 +116,6 @@ static void add_lines(struct psd_text *text, const struct whole *whole, const vo
 	}
 }
 
-/* A section's mapping, or each of its list, in lines. */
 static void add_block(struct psd_text *text, const struct whole *whole, const struct psd_key *key,
 		      const struct psd_node *node)
 {
@@ -155,7 +152,7 @@ void psd_schema_add_text(struct psd_text *text, const void *base, const struct p
 	}
 }
 
-/* ---- one after the other ---- */
+/* ---- visits ---- */
 
 enum { MAX_PATH_BYTES = 128 };
 

@@ -1,5 +1,4 @@
-/* A recursive descent over tokens. Knows no schema: whether a field is a number or repeated is the reader's business.
- */
+/* A recursive descent over tokens. Knows no schema: the reader of the tree decides about types and repeated fields. */
 #include "engine/document/text_format.h"
 
 #include <ctype.h>
@@ -15,7 +14,7 @@ enum token_kind { TOKEN_END, TOKEN_WORD, TOKEN_STRING, TOKEN_SIGN };
 /* A name, number, string or one punctuation character. */
 struct token {
 	enum token_kind kind;
-	const char *text; /* strings: decoded and terminated, in the arena; else a stretch of the file */
+	const char *text; /* a decoded and terminated string in the arena; otherwise a part of the file */
 	size_t length;
 	struct psd_place at;
 };
@@ -24,7 +23,7 @@ struct parser {
 	struct psd_arena *arena;
 	const char *at;
 	const char *end;
-	struct psd_place place; /* of *at */
+	struct psd_place place; /* line and column at *at */
 	struct token token;	/* the next one, not consumed yet */
 	unsigned depth;
 	unsigned n_fields;
@@ -71,10 +70,10 @@ static char unescape(char escaped)
 	static const char from[] = "abfnrtv", to[] = "\a\b\f\n\r\t\v";
 	const char *found = escaped ? strchr(from, escaped) : NULL;
 
-	return found ? to[found - from] : escaped; /* quotes and backslash stand for themselves */
+	return found ? to[found - from] : escaped; /* quotes and the backslash mean themselves */
 }
 
-/* Reads the string whose quote is at hand; text gets what is between the quotes. */
+/* Reads the string whose opening quote is at parser->at. */
 static enum psd_status read_string(struct parser *parser)
 {
 	const char quote = *parser->at;
@@ -134,7 +133,6 @@ static bool is_sign(const struct parser *parser, char sign)
 	return parser->token.kind == TOKEN_SIGN && *parser->token.text == sign;
 }
 
-/* Consumes the sign if it is next. */
 static enum psd_status skip_sign(struct parser *parser, char sign, bool *was_there)
 {
 	*was_there = is_sign(parser, sign);
@@ -146,9 +144,9 @@ static enum psd_status unexpected(const struct parser *parser, const char *accep
 	const int length = parser->token.length > 80 ? 80 : (int)parser->token.length;
 
 	if (parser->token.kind == TOKEN_END)
-		return psd_error_set(parser->err, PSD_EINVAL, parser->token.at, "the file ends where %s must stand",
+		return psd_error_set(parser->err, PSD_EINVAL, parser->token.at, "the file ends, must continue with %s",
 				     accepted);
-	return psd_error_set(parser->err, PSD_EINVAL, parser->token.at, "'%.*s' stands where %s must stand", length,
+	return psd_error_set(parser->err, PSD_EINVAL, parser->token.at, "found '%.*s', must be %s", length,
 			     parser->token.text, accepted);
 }
 
@@ -183,8 +181,8 @@ static bool is_word(const struct token *token, const char *word)
 	return token->length == strlen(word) && !memcmp(token->text, word, token->length);
 }
 
-/* In the arena. Protocol buffers also write numbers as ".5", "5." and "5f": they become "0.5", "5.0" and "5"; and flags
- * as "True" and "False". */
+/* Copies a word into the arena. Protocol buffers also write numbers as ".5", "5." and "5f", which become "0.5", "5.0"
+ * and "5", and flags as "True" and "False", which become lower case. */
 static const char *copy_word(const struct parser *parser)
 {
 	const char *word = parser->token.text;
@@ -208,7 +206,6 @@ static const char *copy_word(const struct parser *parser)
 	return copy;
 }
 
-/* One word or one string. */
 static enum psd_status parse_scalar(struct parser *parser, struct psd_node *node)
 {
 	const bool is_string = parser->token.kind == TOKEN_STRING;
@@ -247,7 +244,7 @@ static enum psd_status parse_value(struct parser *parser, struct psd_node *node)
 	return status ? status : next_token(parser);
 }
 
-/* "[1, 2]" is short for the field twice. The opening bracket is consumed. */
+/* "[1, 2]" means two fields of that name. The opening bracket is consumed. */
 static enum psd_status parse_list(struct parser *parser, struct message *message, const char *key,
 				  struct psd_place key_at)
 {
@@ -296,7 +293,7 @@ static enum psd_status parse_field(struct parser *parser, struct message *messag
 	return status ? status : parse_value(parser, node);
 }
 
-/* Up to the closing sign, which stays; closing 0: up to the end of the file. */
+/* Parses up to the closing sign, which is not consumed; closing 0: up to the end of the file. */
 static enum psd_status parse_fields(struct parser *parser, struct psd_node *node, char closing)
 {
 	struct message message = {.node = node};

@@ -1,4 +1,4 @@
-/* Reading is the document's; writing looks for the shortest figure that reads back. */
+/* The document's functions read; the writer finds the shortest number that reads back unchanged. */
 #include "engine/document/value.h"
 
 #include <assert.h>
@@ -99,7 +99,7 @@ static enum psd_status read_pair(unsigned pair[2], const struct psd_node *node, 
 	return status ? status : read_whole(&pair[1], is_list ? node->first->next : node, key, err);
 }
 
-/* A key that takes a word as well says so. */
+/* The error of a key that accepts a word as well. */
 static enum psd_status offer_word(const struct psd_node *node, const struct psd_key *key, struct psd_error *err)
 {
 	char numbers[80];
@@ -170,7 +170,7 @@ static uint64_t whole(const void *value, const struct psd_key *key)
 
 bool psd_value_is_absent(const void *value, const struct psd_key *key, bool is_needed)
 {
-	static const uint64_t zero = 0; /* of any type */
+	static const uint64_t zero = 0; /* as large as any type */
 	const bool may_be_zero = is_needed && key->lowest <= 0.0 && key->type >= PSD_KEY_SECONDS;
 	const size_t bytes = psd_value_bytes(key->type);
 
@@ -183,7 +183,7 @@ bool psd_value_is_absent(const void *value, const struct psd_key *key, bool is_n
 	return !may_be_zero && !memcmp(value, &zero, bytes);
 }
 
-/* Units as in engine/base/units.c, which multiplies rates and divides times. The last is for what no other hits. */
+/* Units of engine/base/units.c, which multiplies rates and divides times. The last prefix is for all other values. */
 struct prefix {
 	const char *name;
 	double factor;
@@ -196,7 +196,7 @@ enum { N_PREFIXES = 5 };
 static const struct prefix byte_prefixes[] = {{"Gi", 0x1p30}, {"Mi", 0x1p20}, {"Ki", 0x1p10}, {"G", 1e9},
 					      {"M", 1e6},     {"k", 1e3},     {"", 1.0}};
 
-/* The shortest figure that reads back as value; false when there is none with this prefix. */
+/* Adds the shortest number that reads back as value; false when there is none with this prefix. */
 static bool add_exact(struct psd_text *text, double value, const struct prefix *prefix, bool is_part)
 {
 	const double figure = is_part ? value * prefix->factor : value / prefix->factor;
@@ -218,7 +218,7 @@ static bool is_too_large(double value, const struct prefix *prefix, bool is_part
 	return is_part ? value > 0.0 && value * prefix->factor < 0.9999995 : value < prefix->factor;
 }
 
-/* With the largest prefix that suits and is exact. */
+/* Uses the largest prefix that suits and is exact. */
 static void add_scaled(struct psd_text *text, double value, const struct prefix prefixes[N_PREFIXES], bool is_part)
 {
 	unsigned i = 0;
@@ -240,7 +240,7 @@ static void add_bytes(struct psd_text *text, uint64_t bytes)
 	psd_text_add(text, "%" PRIu64 "%sB", bytes / (uint64_t)prefix->factor, prefix->name);
 }
 
-/* In bits, or in bytes where that does without some of a fraction's digits: 2.29GBps are 18.32Gbps. */
+/* Uses bytes instead of bits where that makes a fraction shorter: 2.29GBps are 18.32Gbps. */
 static void add_rate(struct psd_text *text, double bits_per_sec)
 {
 	struct psd_text bytes = {.bytes = NULL};
@@ -300,7 +300,7 @@ void psd_value_add_as_written(struct psd_text *text, const void *value, const st
 			      const struct psd_node *node)
 {
 	const bool is_quantity = key->type >= PSD_KEY_RATE && key->type <= PSD_KEY_RATIO;
-	uint64_t written[2]; /* of any type */
+	uint64_t written[2]; /* as large as any type */
 	struct psd_error err;
 
 	if (node && is_quantity && node->kind == PSD_NODE_SCALAR && !psd_value_read(written, node, key, &err) &&

@@ -1,4 +1,4 @@
-/* bfloat16: the upper half of a float, so with its range, and 8 bits of precision. Source: Intel, BFLOAT16 - Hardware
+/* bfloat16: the upper half of a float, with the same range and 8 bits of precision. Source: Intel, BFLOAT16 - Hardware
  * Numerics Definition, 2018. */
 #include <string.h>
 

@@ -1,4 +1,3 @@
-/* The table of compressions. */
 #include "engine/encodings/compression.h"
 
 #include <stddef.h>

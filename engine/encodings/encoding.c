@@ -1,4 +1,4 @@
-/* The table of encodings, and the one that converts nothing. */
+/* The table of encodings, and fp32, which converts nothing. */
 #include "engine/encodings/encoding.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Encodings: as what values travel between hosts. An encoding is a row in a file of its own; what it is applied to, and
- * when, follows from the buffers that an item's method keeps. Pure functions, any thread. */
+/* Encodings: number formats of values that travel between hosts. Each encoding is a row in a file of its own. The
+ * buffers of an item's method say which values are encoded, and when. Pure functions, any thread. */
 #ifndef PSD_ENCODING_H
 #define PSD_ENCODING_H
 
@@ -9,21 +9,21 @@
 struct psd_encoding {
 	const char *name;
 	unsigned value_bytes;
-	bool is_lossy;	/* values come back as others: each is converted before it leaves and after it has arrived */
-	bool is_scaled; /* gradients would leave its range: they travel times a ratio, see train.loss_scale */
-	/* One value, to the nearest that there is and of two to the even one; infinities and NaNs stay what they are.
-	 * NULL: values travel as they are. Faster conversions of many values are held against these. */
+	bool is_lossy;	/* values lose precision: each is converted before it leaves and after it has arrived */
+	bool is_scaled; /* gradients may exceed the range, so that they are multiplied by train.loss_scale */
+	/* Convert one value, rounded to the nearest one, ties to even; infinities and NaNs are preserved. NULL: values
+	 * travel unchanged. Tests compare faster conversions of many values with these. */
 	uint16_t (*encode)(float value);
 	float (*decode)(uint16_t bits);
 };
 
-/* One row each: identifier, which is its name as well. The first is what holds where nothing is said. */
+/* One row each: identifier, which is also the name. The first is the default. */
 #define PSD_ENCODINGS(ROW) ROW(fp32) ROW(fp16) ROW(bf16)
 
 #define PSD_DECLARE_ENCODING(identifier) extern const struct psd_encoding psd_encoding_##identifier;
 PSD_ENCODINGS(PSD_DECLARE_ENCODING)
 
-/* In the order of the rows, as are their names, which NULL ends. */
+/* Both in the order of the rows; NULL ends the names. */
 extern const struct psd_encoding *const psd_encodings[];
 extern const char *const psd_encoding_names[];
 

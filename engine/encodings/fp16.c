@@ -3,15 +3,15 @@
 
 #include "engine/encodings/encoding.h"
 
-/* In a float's bits. */
+/* Limits as bits of a float. */
 enum {
 	INFINITE = 0x7f800000,
-	TOO_LARGE = 0x477ff000, /* 65,520: half-way to what would come after the largest */
-	NORMAL = 0x38800000,	/* 2^-14: from here on with all its bits */
-	NOTHING = 0x33000000,	/* 2^-25: half of the smallest, and its even neighbour is 0 */
+	TOO_LARGE = 0x477ff000, /* 65,520: rounds to infinity */
+	NORMAL = 0x38800000,	/* 2^-14: the smallest number with full precision */
+	NOTHING = 0x33000000,	/* 2^-25: half of the smallest number, rounds to 0 */
 };
 
-/* Counted in 2^-24: a float's significand, 1 at bit 23, is moved there. */
+/* A subnormal number in units of 2^-24: the float's significand, 1 at bit 23, shifted and rounded. */
 static uint32_t encode_small(uint32_t magnitude)
 {
 	const uint32_t shift = 126 - (magnitude >> 23), significand = (magnitude & 0x7fffff) | 0x800000;

@@ -1,4 +1,3 @@
-/* Narrow matrices of tensors. */
 #include "engine/encodings/low_rank.h"
 
 struct psd_low_rank_shape psd_low_rank_shape_of(const struct psd_tensor *tensor, unsigned rank)

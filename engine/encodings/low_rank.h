@@ -1,4 +1,4 @@
-/* Which tensors travel as products of two narrow matrices, and how many values these have. Pure, any thread. */
+/* The tensors that travel as low-rank factors, two narrow matrices, and the sizes of these. Pure, any thread. */
 #ifndef PSD_LOW_RANK_H
 #define PSD_LOW_RANK_H
 
@@ -6,21 +6,21 @@
 
 enum { PSD_MOST_RANK = 64 };
 
-/* A tensor as a matrix: a row for each of its first dimension, which are outputs but for those of a deconvolution, its
- * inputs, and of an embedding, its tokens. */
+/* A tensor as a matrix. Its rows are those of the first dimension: outputs; of a deconvolution inputs, of an embedding
+ * tokens. */
 struct psd_low_rank_shape {
-	uint32_t rows; /* 0: it travels as it is, for the narrow matrices would have no fewer values */
+	uint32_t rows; /* 0: the tensor travels unchanged, since the narrow matrices would have no fewer values */
 	uint32_t columns;
 };
 
-/* Values of the left matrix, or of what travels in its place. */
+/* Number of values in the left matrix, or in the tensor that travels in its place. */
 static inline uint64_t psd_low_rank_left_values(struct psd_low_rank_shape shape, uint64_t elements, unsigned rank)
 {
 	return shape.rows ? (uint64_t)shape.rows * rank : elements;
 }
 
 struct psd_low_rank_shape psd_low_rank_shape_of(const struct psd_tensor *tensor, unsigned rank);
-/* The same of a tensor; and values of its right matrix. */
+/* The same for a tensor, and the number of values in its right matrix. */
 uint64_t psd_low_rank_left(const struct psd_tensor *tensor, unsigned rank);
 uint64_t psd_low_rank_right(const struct psd_tensor *tensor, unsigned rank);
 

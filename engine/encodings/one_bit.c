@@ -1,25 +1,24 @@
-/* A bit for each value, its sign, and for each block the mean of its negative values and that of the others. Source:
- * Seide et al. 2014, 1-Bit Stochastic Gradient Descent, whose blocks are a matrix's columns. */
+/* A bit for each value, its sign, and for each block the means of its negative and of its other values. Source: Seide et
+ * al. 2014, 1-Bit Stochastic Gradient Descent, whose blocks are a matrix's columns. */
 #include <string.h>
 
 #include "engine/encodings/compression.h"
 
-/* As it travels; words: of each PSD_BLOCK_UNIT values a word for each lane, its bits in the order of the lane's values,
- * 1 where one is negative. */
+/* A packed block. words: one for each lane of PSD_BLOCK_UNIT values; bits in the order of the lane's values, 1 for a
+ * negative one. */
 struct one_bit {
 	float low, high;
 	uint32_t words[];
 };
 
-/* Of each lane. */
 struct sums {
 	float low[PSD_BLOCK_LANES], high[PSD_BLOCK_LANES];
 	uint32_t n_low[PSD_BLOCK_LANES];
 };
 
-#define INLINE static inline __attribute__((always_inline)) /* so that the known trip count gets there */
+#define INLINE static inline __attribute__((always_inline)) /* the compiler then knows the trip count */
 
-/* Floats are chosen by masks of bits: of a choice by conditions a compiler makes no vectors. */
+/* Bit masks choose floats, since compilers do not vectorise conditions here. */
 INLINE uint32_t bits_of(float value)
 {
 	uint32_t bits;
@@ -46,7 +45,7 @@ static uint32_t bytes(const struct psd_block *block)
 	return (uint32_t)(sizeof(struct one_bit) + block->elements / 8);
 }
 
-/* The values of so many lanes that come one after the other: each lane's bit-th. */
+/* One row of consecutive values, which are bit number `bit` of their lanes. */
 INLINE void look_at_row(const float *restrict values, uint32_t n_lanes, uint32_t bit, uint32_t *restrict words,
 			struct sums *restrict sums)
 {
@@ -89,7 +88,7 @@ INLINE void add_row(uint32_t low, uint32_t high, const uint32_t *restrict words,
 	}
 }
 
-/* sum += ratio * what travels, at most PSD_BLOCK_UNIT values. */
+/* Adds ratio times the packed values, at most PSD_BLOCK_UNIT of them, to sum. */
 static void add_unit(const struct one_bit *of, const uint32_t *words, float ratio, uint32_t n, float *sum)
 {
 	const uint32_t low = bits_of(ratio * of->low), high = bits_of(ratio * of->high);

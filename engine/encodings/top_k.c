@@ -1,16 +1,16 @@
-/* Of each block the values of the largest magnitude, and where they are. Magnitudes are compared by their first 15
- * bits, exponent and 8 bits of precision; of equal ones the first go. Source: Stich et al. 2018 (arXiv 1809.07599);
- * by blocks: as in Lin et al. 2018 (arXiv 1712.01887), which find a threshold for each tensor. */
+/* The k values of each block with the largest magnitude, and their positions. Magnitudes are compared by their first 15
+ * bits: exponent and 8 bits of precision. Equal ones are taken in their order. Source: Stich et al. 2018 (arXiv
+ * 1809.07599). Lin et al. 2018 (arXiv 1712.01887) select in the same manner from each tensor by a threshold. */
 #include <string.h>
 
 #include "engine/encodings/compression.h"
 
 enum {
-	NOWHERE = UINT16_MAX, /* in the place of a value that a shorter block does not have */
+	NOWHERE = UINT16_MAX, /* position of a value that a shorter block lacks */
 	ROW = 16,
 };
 
-/* As it travels: kept values, then their places in the block, in order. */
+/* A packed block is the kept values, then their positions in the block, in order. */
 static float *values_in(void *packed)
 {
 	return packed;
@@ -26,13 +26,13 @@ static uint32_t bytes(const struct psd_block *block)
 	return block->kept * (uint32_t)sizeof(float) + (block->kept + 1) / 2 * 2 * (uint32_t)sizeof(uint16_t);
 }
 
-/* What magnitudes are compared by, of a block, and zeros up to a multiple of a row. */
+/* Keys by which magnitudes are compared, with zeros up to a multiple of a row. */
 struct keys {
 	uint16_t keys[PSD_BLOCK_MAX];
 	uint32_t n;
 };
 
-/* Rows of known length are what makes -O2 vectorise. */
+/* Rows have a fixed length so that -O2 vectorises. */
 static void find_keys(struct keys *keys, const float *values, uint32_t n)
 {
 	for (keys->n = 0; keys->n < n; keys->n += ROW) {
@@ -46,7 +46,7 @@ static void find_keys(struct keys *keys, const float *values, uint32_t n)
 	}
 }
 
-/* Those of more than so much: less minus more has the upper bit. */
+/* Number of larger keys: the difference of a smaller and a larger one has the upper bit. */
 static uint32_t count_above(const struct keys *keys, uint16_t key)
 {
 	uint16_t counts[ROW] = {0};
@@ -60,7 +60,8 @@ static uint32_t count_above(const struct keys *keys, uint16_t key)
 	return n;
 }
 
-/* That of the k-th largest, 1 <= k <= n, bit by bit; *k becomes how many of those with this key are among the k. */
+/* Finds the key of the k-th largest value, 1 <= k <= n, bit by bit. *k becomes the number of values with this key among
+ * the k largest. */
 static uint16_t find_key(const struct keys *keys, uint32_t *k)
 {
 	uint16_t key = 0;

@@ -7,12 +7,12 @@ static const struct psd_layout *layout_of(const struct psd_classes *classes)
 	return &classes->program->plan->layout;
 }
 
-size_t psd_classes_way(const struct psd_classes *classes, unsigned from, unsigned to, enum psd_reach reach)
+size_t psd_classes_path(const struct psd_classes *classes, unsigned from, unsigned to, enum psd_reach reach)
 {
 	return ((size_t)from * classes->n + to) * PSD_REACHES + reach;
 }
 
-size_t psd_classes_ways(const struct psd_classes *classes)
+size_t psd_classes_n_paths(const struct psd_classes *classes)
 {
 	return PSD_REACHES * (size_t)classes->n * classes->n;
 }
@@ -26,14 +26,13 @@ bool psd_classes_send(const struct psd_classes *classes, const struct psd_payloa
 		      enum psd_reach reach)
 {
 	const unsigned sender = classes->of[from].representative;
-	const struct psd_class_peers *peers = &classes->peers[psd_classes_way(classes, from, to, reach)];
+	const struct psd_class_peers *peers = &classes->peers[psd_classes_path(classes, from, to, reach)];
 	if (peers->n == 0)
 		return false;
 	return psd_payload_bytes_between(payload, layout_of(classes), sender, peers->host) > 0 ||
 	       (from == to && psd_payload_bytes_between(payload, layout_of(classes), peers->host, sender) > 0);
 }
 
-/* A receive ends when every class that sends to this one has. */
 uint32_t psd_classes_arrivals(const void *context, const struct psd_op *receive, unsigned host)
 {
 	const struct psd_classes *classes = context;
@@ -45,7 +44,7 @@ uint32_t psd_classes_arrivals(const void *context, const struct psd_op *receive,
 	return n_senders;
 }
 
-/* Hosts that carry out something alone. */
+/* Marks the hosts that execute an operation alone; returns their number. */
 static unsigned find_roots(const struct psd_program *program, bool *is_root)
 {
 	unsigned n_roots = 0;
@@ -75,7 +74,6 @@ static bool is_alike_by_itself(const struct psd_classes *classes, unsigned a, un
 	return true;
 }
 
-/* The hosts from a and from b on, one by one. */
 static bool are_runs_alike(const struct psd_classes *classes, unsigned a, unsigned b, unsigned n)
 {
 	for (unsigned w = 0; w < n; w++)
@@ -84,7 +82,7 @@ static bool are_runs_alike(const struct psd_classes *classes, unsigned a, unsign
 	return true;
 }
 
-/* The first worker behind the switch of one, and how many there are. */
+/* Returns the first worker behind a worker's switch; *n: number of workers there. */
 static unsigned switch_run(const struct psd_layout *layout, unsigned worker, unsigned *n)
 {
 	const unsigned node = psd_layout_node(layout, worker), place = worker % layout->workers_per_node;
@@ -111,7 +109,7 @@ static unsigned first_host_on(const struct psd_layout *layout, unsigned node)
 	return node < layout->nodes ? node * layout->workers_per_node : layout->workers + (node - layout->nodes);
 }
 
-/* The first host of the machine of one, and how many share it. */
+/* Returns the first host on a host's machine; *n: number of hosts there. */
 static unsigned machine_run(const struct psd_layout *layout, unsigned nodes_per_machine, unsigned host, unsigned *n)
 {
 	const unsigned n_nodes = psd_layout_nodes(layout), node = psd_layout_node(layout, host);
@@ -123,7 +121,7 @@ static unsigned machine_run(const struct psd_layout *layout, unsigned nodes_per_
 	return first;
 }
 
-/* What a host has of its machine's cores depends on who else is there. */
+/* A host's share of its machine's cores depends on the other hosts there. */
 static bool are_machines_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 {
 	const struct psd_machine *machine = &classes->program->plan->machine;
@@ -136,7 +134,7 @@ static bool are_machines_alike(const struct psd_classes *classes, unsigned a, un
 	return first_a == first_b || (n_a == n_b && are_runs_alike(classes, first_a, first_b, n_a));
 }
 
-/* Two hosts on nodes, behind switches and on machines whose hosts are alike one by one. */
+/* True when the hosts on both nodes, behind both switches and on both machines are alike one by one. */
 static bool is_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 {
 	const struct psd_layout *layout = layout_of(classes);
@@ -178,14 +176,13 @@ static void find_peers(struct psd_classes *classes)
 		for (unsigned h = 0; h < psd_layout_hosts(layout); h++) {
 			const enum psd_reach reach = psd_layout_reach(layout, sender, h);
 			struct psd_class_peers *peers =
-				&classes->peers[psd_classes_way(classes, from, classes->class_of[h], reach)];
+				&classes->peers[psd_classes_path(classes, from, classes->class_of[h], reach)];
 			if (h != sender)
 				*peers = (struct psd_class_peers){h, peers->n + 1};
 		}
 	}
 }
 
-/* Those of some workers, each once. */
 static enum psd_status find_groups(struct psd_classes *classes, struct psd_error *err)
 {
 	const struct psd_program *program = classes->program;
@@ -205,21 +202,20 @@ static enum psd_status find_groups(struct psd_classes *classes, struct psd_error
 	return PSD_OK;
 }
 
-/* At most so many: a node with a root is like no other, and so may the last one be. */
+/* Upper bound of the number of classes: a node with a root is unique, and the last node may be. */
 static size_t most_classes(const struct psd_classes *classes, unsigned n_roots)
 {
 	const struct psd_layout *layout = layout_of(classes);
-	/* with a shard, beside it, behind another switch, or behind the last one, which may have fewer */
+	/* a worker with the shard, beside it, behind another switch, or behind the last one, which may have fewer */
 	const size_t n_kinds = layout->workers_per_switch > 0 ? 4 : layout->workers_per_node > 1 ? 3 : 1;
 	const size_t n_hosts = psd_layout_hosts(layout);
-	/* machines that are like no other: those with a root, the last ones of workers and of servers, and between */
+	/* unique machines: those with a root, the last ones of workers and of servers, and one with both */
 	const size_t n_machines = classes->program->plan->machine.nodes > 0 ? n_roots + 5 : 1;
 	const size_t most = n_roots * n_kinds + n_machines * (2 * n_kinds + 1);
 	return classes->n_groups > 0 || most > n_hosts ? n_hosts : most;
 }
 
-/* Classes whose representatives' nodes are alike share what is of the node: the nodes' first workers, or servers, are
- * of one class. So are those of switches. */
+/* Classes on equal nodes share the ports of the class of these nodes' first hosts; the same holds for switches. */
 static void find_firsts(struct psd_classes *classes)
 {
 	const struct psd_layout *layout = layout_of(classes);

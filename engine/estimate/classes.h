@@ -1,5 +1,5 @@
-/* Hosts of a program that behave alike: one of each class stands for all of it, and between two classes messages go one
- * way or several. Refuses to know time. */
+/* Classes of hosts that behave alike, each with one representative, and the paths of messages between them. Refuses to
+ * know time. */
 #ifndef PSD_ESTIMATE_CLASSES_H
 #define PSD_ESTIMATE_CLASSES_H
 
@@ -10,22 +10,22 @@
 #include "engine/base/error.h"
 #include "engine/program/program.h"
 
-/* Hosts that behave alike: plain workers, those with a shard and separate servers that are in the same groups, on nodes
- * and machines that are alike; and each host that owns an Adam matrix by itself.
- * The last host of a class stands for it, since a slice of fewer elements than shards fills the last shards first. */
+/* Hosts that behave alike: workers, workers with a shard, and separate servers, in the same groups, on nodes and
+ * machines that are alike. Each host that owns an Adam matrix is a class of its own. The last host of a class is the
+ * representative, since a slice of fewer elements than shards fills the last shards first. */
 struct psd_host_class {
 	unsigned representative;
 	unsigned n_members;
-	unsigned n_here;   /* on the representative's node */
-	unsigned node;	   /* the class of such a node's first host: its ports are those of all classes there */
-	unsigned n_behind; /* the representative's switch */
-	unsigned behind;   /* the class of such a switch's first host: its uplink is that of all classes there */
+	unsigned n_here;   /* members on the representative's node */
+	unsigned node;	   /* class of that node's first host, whose ports all classes there use */
+	unsigned n_behind; /* members behind the representative's switch */
+	unsigned behind;   /* class of that switch's first host, whose uplink all classes there use */
 };
 
-/* Those of a class to whom the representative of another, or of the same one, may send: on other nodes, or on its own.
- * A way is such a pair, numbered ((from * classes) + to) * PSD_REACHES + reach. */
+/* Hosts of one class that the representative of another, or of the same, may send to by one path. A path is a sending
+ * class, a receiving class and a reach: number ((from * classes) + to) * PSD_REACHES + reach. */
 struct psd_class_peers {
-	unsigned host; /* the last of them */
+	unsigned host; /* the last of these hosts */
 	unsigned n;
 };
 
@@ -33,26 +33,26 @@ struct psd_classes {
 	const struct psd_program *program; /* borrowed */
 	struct psd_host_class *of;
 	unsigned n;
-	unsigned *class_of;	       /* per host */
-	struct psd_class_peers *peers; /* per way */
-	struct psd_group *groups;      /* those of some workers, each once */
+	unsigned *class_of;	       /* one for each host */
+	struct psd_class_peers *peers; /* one for each path */
+	struct psd_group *groups;      /* groups of some workers, each once */
 	unsigned n_groups;
-	bool *is_root; /* per host: a class of its own */
+	bool *is_root; /* one for each host: it owns an Adam matrix */
 };
 
-/* To be released, also after an error; PSD_ENOMEM. The program outlives the classes. */
+/* Finds the classes, which the caller releases also after an error. PSD_ENOMEM. The program outlives the classes. */
 enum psd_status psd_classes_find(struct psd_classes *classes, const struct psd_program *program,
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_classes_release(struct psd_classes *classes);
 
 bool psd_classes_have_switches(const struct psd_classes *classes);
-size_t psd_classes_ways(const struct psd_classes *classes); /* how many */
-size_t psd_classes_way(const struct psd_classes *classes, unsigned from, unsigned to, enum psd_reach reach);
-/* Whether a payload has something for one class from another that way. */
+size_t psd_classes_n_paths(const struct psd_classes *classes);
+size_t psd_classes_path(const struct psd_classes *classes, unsigned from, unsigned to, enum psd_reach reach);
+/* True when a payload has elements for one class from another by the path. */
 bool psd_classes_send(const struct psd_classes *classes, const struct psd_payload *payload, unsigned from, unsigned to,
 		      enum psd_reach reach);
-/* How many classes send to a host's what it receives: a receive ends when all have. Of a struct psd_classes, as
- * psd_duties_make() takes it. */
+/* Number of classes that send to a host's class: a receive ends when all have. classes: a struct psd_classes;
+ * psd_duties_make() takes this function. */
 uint32_t psd_classes_arrivals(const void *classes, const struct psd_op *receive, unsigned host);
 
 #endif

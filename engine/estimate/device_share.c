@@ -1,11 +1,11 @@
-/* Work left and the speed at which it goes. Alarms cannot be taken back: one that comes too early sets the next. */
+/* Tracks the work left and its speed. Alarms cannot be cancelled: one that comes too early sets the next. */
 #include "engine/estimate/device_share.h"
 
 #include <math.h>
 
 static double tolerance_sec(double now_sec)
 {
-	return 1e-9 + 1e-14 * now_sec; /* what the clock can tell apart by now */
+	return 1e-9 + 1e-14 * now_sec; /* a nanosecond and the clock's resolution */
 }
 
 static double speed_ratio(const struct psd_device_share *device)

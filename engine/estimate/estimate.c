@@ -1,5 +1,5 @@
-/* The interpreter over one representative of each class of hosts, with an event heap for a clock and closed forms for a
- * network. */
+/* Runs the interpreter on one representative of each class of hosts, with an event heap as the clock and closed forms as
+ * the network. */
 #include "engine/estimate/estimate.h"
 
 #include <math.h>
@@ -7,18 +7,6 @@
 
 #include "engine/estimate/estimate_parts.h"
 #include "engine/program/event_tag.h"
-
-enum psd_status psd_estimate_out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
-}
-
-/* Equal dates keep their order of creation. */
-void psd_estimate_push(struct psd_estimate *estimate, double at_sec, uint64_t tag)
-{
-	if (!psd_heap_push(&estimate->events, (struct psd_heap_entry){at_sec, estimate->next_seq++, tag}))
-		estimate->is_out_of_memory = true;
-}
 
 static double estimate_now(void *context)
 {
@@ -84,12 +72,37 @@ static void fill_outcome(const struct psd_estimate *estimate, struct psd_run_len
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
 }
 
-/* Of every node: hosts of a class take equally long, but in a tree they do not send equally much. */
+/* A transfer whose busiest nodes are those of all others, so that only these need to be counted. NULL: none. In a tree
+ * hosts of a class do not send equally much, and a last node with fewer workers is not the busiest of its kind. */
+static const struct psd_payload *even_payload(const struct psd_program *program)
+{
+	enum { MIDDLE = 2 };
+	const struct psd_layout *layout = &program->plan->layout;
+	const struct psd_payload *even = NULL;
+
+	if (layout->nodes <= MIDDLE + 1 || layout->workers % layout->workers_per_node != 0)
+		return NULL;
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+
+		if (op->kind != PSD_OP_SEND && op->kind != PSD_OP_COLLECTIVE)
+			continue;
+		even = &op->payload;
+		if (even->collective->has_root || psd_payload_may_be_busiest(even, layout, MIDDLE))
+			return NULL;
+	}
+	return even;
+}
+
 static void add_traffic(const struct psd_program *program, struct psd_outcome *outcome)
 {
 	const uint32_t steps = psd_plan_steps(program->plan);
+	const struct psd_layout *layout = &program->plan->layout;
+	const struct psd_payload *even = even_payload(program);
 
-	for (unsigned node = 0; node < psd_layout_nodes(&program->plan->layout); node++) {
+	for (unsigned node = 0; node < psd_layout_nodes(layout); node++) {
+		if (even && !psd_payload_may_be_busiest(even, layout, node))
+			continue;
 		const struct psd_traffic traffic = psd_program_traffic(program, node);
 
 		if (traffic.sent_bytes / steps > outcome->sent_bytes_per_node)
@@ -121,7 +134,6 @@ static void close_parts(struct psd_estimate *estimate)
 	free(estimate->events.entries);
 }
 
-/* The interpreter's life. duties: of each class. */
 static enum psd_status interpret(struct psd_estimate *estimate, const struct psd_duties *const duties[],
 				 struct psd_run_length length, struct psd_outcome *outcome, struct psd_error *err)
 {

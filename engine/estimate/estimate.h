@@ -1,6 +1,6 @@
-/* The estimate executor: list scheduling on one representative host of each kind with closed-form transfers.
- * Microseconds per point. Exact for equal hosts on a non-blocking switch, up to the order in which transfers share a
- * port; knows no other topology, no jitter, no stragglers and no background traffic. */
+/* The estimate executor: list scheduling on one representative host of each class with closed-form transfers, in
+ * microseconds per point. Exact for equal hosts on a non-blocking switch, except for the order in which transfers share
+ * a port. Knows no other topology, no jitter, no stragglers and no background traffic. */
 #ifndef PSD_ESTIMATE_H
 #define PSD_ESTIMATE_H
 
@@ -8,11 +8,11 @@
 #include "engine/program/outcome.h"
 #include "engine/program/program.h"
 
-/* PSD_ENOMEM, PSD_ERUN. Pure but for memory, any thread. */
+/* Fills the outcome. PSD_ENOMEM, PSD_ERUN. Any thread. */
 enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
 			     struct psd_outcome *outcome, struct psd_error *err) PSD_MUST_CHECK;
-/* The same without the nodes' bytes, which take longer to count than all else where nodes are many. prices: of
- * transfers by the plan's rates, to which it adds; or NULL. */
+/* The same without the nodes' bytes, whose sum takes longest on many nodes. prices: of transfers by the plan's rates,
+ * which grows; or NULL. */
 enum psd_status psd_estimate_time(const struct psd_program *program, struct psd_run_length length,
 				  struct psd_prices *prices, struct psd_outcome *outcome,
 				  struct psd_error *err) PSD_MUST_CHECK;

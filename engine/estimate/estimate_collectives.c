@@ -1,5 +1,5 @@
-/* An estimate's all-reduces: bytes in closed form, what the members' processors do for them, and the delays of the
- * steps behind both. */
+/* An estimate's all-reduces: bytes in closed form, work of the members' processors, and the delays of the steps after
+ * both. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -24,8 +24,8 @@ static void add_end(struct psd_socket_work *work, struct psd_socket_work end)
 	work->most_cores = fmax(work->most_cores, end.most_cores);
 }
 
-/* What every member does for all that it sends, and for all that it receives: a ring's may send inside its node what
- * came from another one. */
+/* Every member's processor work for all that it sends and receives. A ring's member may receive from another node and
+ * send inside its own. */
 static void find_ends(struct psd_estimate *estimate, const struct psd_payload *payload)
 {
 	const struct psd_layout *layout = psd_estimate_layout(estimate);
@@ -51,7 +51,7 @@ static void find_ends(struct psd_estimate *estimate, const struct psd_payload *p
 	}
 }
 
-/* What the members of a class do: on the mean of those who share cores, else the one who does most. */
+/* Processor work of a class: the mean of members that share cores, or the most of one member. */
 static struct psd_estimate_ends class_ends(const struct psd_estimate *estimate, unsigned class)
 {
 	const unsigned n_hosts = psd_layout_hosts(psd_estimate_layout(estimate));
@@ -84,9 +84,8 @@ static void process_end(struct psd_estimate *estimate, unsigned first, unsigned 
 			     psd_event_tag(PSD_ESTIMATE_COLLECTIVE_PART, first, 0));
 }
 
-/* In events: how often members are looked at, for their steps, for what their nodes send, or, where all are alike, not
- * at all. */
-static uint64_t looks(const struct psd_estimate *estimate, const struct psd_payload *payload)
+/* Cost of a collective as a number of events: visits of members for their steps and for their nodes' traffic. */
+static uint64_t visits(const struct psd_estimate *estimate, const struct psd_payload *payload)
 {
 	const struct psd_layout *layout = psd_estimate_layout(estimate);
 	const uint64_t n = psd_payload_members(payload, layout).n;
@@ -112,7 +111,7 @@ void psd_estimate_collective(void *context, struct psd_task task)
 	}
 	while (!carries(estimate, first, op))
 		first++;
-	estimate->n_events += looks(estimate, &op->payload);
+	estimate->n_events += visits(estimate, &op->payload);
 
 	set_beside(estimate, op, true);
 	psd_estimate_push(estimate, estimate->now_sec + price->transfer_sec,
@@ -129,7 +128,6 @@ void psd_estimate_collective(void *context, struct psd_task task)
 	}
 }
 
-/* The delays of its steps come after all the bytes. */
 void psd_estimate_end_collective_part(struct psd_estimate *estimate, unsigned first)
 {
 	struct psd_estimate_collective *collective = &estimate->collectives[first];

@@ -1,5 +1,5 @@
-/* An estimate's messages: flows between classes, which share the ports of nodes, switches and hosts, and what both ends
- * do for them. */
+/* An estimate's messages: flows between classes, which share the ports of nodes, switches and hosts, and the processor
+ * work of both ends. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -36,7 +36,7 @@ enum psd_status psd_estimate_open_messages(struct psd_estimate *estimate, struct
 	estimate->ports = malloc(PORTS_OF_CLASS * (size_t)n * sizeof(*estimate->ports));
 	estimate->n_flows_left = calloc(n, sizeof(*estimate->n_flows_left));
 	estimate->sending = calloc(n, sizeof(*estimate->sending));
-	estimate->n_parts_left = calloc(psd_classes_ways(&estimate->classes), sizeof(*estimate->n_parts_left));
+	estimate->n_parts_left = calloc(psd_classes_n_paths(&estimate->classes), sizeof(*estimate->n_parts_left));
 	if (estimate->ports == NULL || estimate->n_flows_left == NULL || estimate->sending == NULL ||
 	    estimate->n_parts_left == NULL)
 		return psd_estimate_out_of_memory(err);
@@ -53,7 +53,7 @@ void psd_estimate_close_messages(struct psd_estimate *estimate)
 	free(estimate->n_parts_left);
 }
 
-/* Moves the flows on to now, so that they may be changed. */
+/* Advances the flows to now, so that they may be changed. */
 static void advance_flows(struct psd_estimate *estimate)
 {
 	const double passed_sec = estimate->now_sec - estimate->flows_at_sec;
@@ -68,16 +68,15 @@ static void share_ports(struct psd_estimate *estimate)
 	estimate->flow_end_sec = estimate->now_sec + psd_fluid_next_end_sec(estimate->flows, estimate->n_flows);
 }
 
-/* Bytes, or one end: the last of them ends the messages. */
-void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t way)
+void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t path)
 {
-	const size_t pair = way / PSD_REACHES;
+	const size_t pair = path / PSD_REACHES;
 	const unsigned to = (unsigned)(pair % estimate->classes.n), from = (unsigned)(pair / estimate->classes.n);
 	const struct psd_task task = estimate->sending[from];
 	const struct psd_rates *rates = &estimate->program->plan->rates;
-	const double latency_sec = way % PSD_REACHES == PSD_REACH_FAR ? rates->latency_sec : rates->local_latency_sec;
+	const double latency_sec = path % PSD_REACHES == PSD_REACH_FAR ? rates->latency_sec : rates->local_latency_sec;
 
-	if (--estimate->n_parts_left[way] > 0)
+	if (--estimate->n_parts_left[path] > 0)
 		return;
 	psd_interpreter_departed(&estimate->interpreter);
 	psd_estimate_push(estimate, estimate->now_sec + latency_sec,
@@ -87,7 +86,7 @@ void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t way)
 	psd_estimate_push(estimate, estimate->now_sec, psd_event_tag(PSD_ESTIMATE_FINISHED, from, PSD_RESOURCE_NIC));
 }
 
-/* Ends the flows that are through: to a nanosecond, and to what the clock can tell apart by now. */
+/* Ends the flows with less than a nanosecond, or the clock's resolution, left. */
 void psd_estimate_end_flows(struct psd_estimate *estimate)
 {
 	const double tolerance_sec = 1e-9 + 1e-14 * estimate->now_sec;
@@ -104,25 +103,25 @@ void psd_estimate_end_flows(struct psd_estimate *estimate)
 	share_ports(estimate);
 }
 
-/* What both ends of a class's messages to another do for them. */
+/* Begins the processor work of both ends of a class's messages to another. */
 static void start_ends(struct psd_estimate *estimate, unsigned from, unsigned to, enum psd_reach reach,
 		       const struct psd_payload *payload, double bytes)
 {
 	const struct psd_layout *layout = psd_estimate_layout(estimate);
 	const struct psd_classes *classes = &estimate->classes;
-	const size_t way = psd_classes_way(classes, from, to, reach);
-	const struct psd_class_peers *forth = &classes->peers[way];
-	const struct psd_class_peers *back = &classes->peers[psd_classes_way(classes, to, from, reach)];
+	const size_t path = psd_classes_path(classes, from, to, reach);
+	const struct psd_class_peers *forth = &classes->peers[path];
+	const struct psd_class_peers *back = &classes->peers[psd_classes_path(classes, to, from, reach)];
 	const bool has_paused = psd_interpreter_has_paused(&estimate->interpreter, from);
 	const struct psd_socket_work end =
 		psd_estimate_socket_work(estimate, bytes, has_paused, reach != PSD_REACH_FAR);
-	const uint64_t tag = psd_event_tag(PSD_ESTIMATE_MESSAGE_PART, 0, way);
+	const uint64_t tag = psd_event_tag(PSD_ESTIMATE_MESSAGE_PART, 0, path);
 	double n_receivers, n_senders;
 
-	estimate->n_parts_left[way] = end.sec > 0 ? 3 : 1;
+	estimate->n_parts_left[path] = end.sec > 0 ? 3 : 1;
 	if (end.sec <= 0)
 		return;
-	estimate->n_events += psd_layout_hosts(layout); /* who are gone through */
+	estimate->n_events += psd_layout_hosts(layout); /* all are visited */
 	n_receivers = psd_payload_receivers_beside(payload, layout, classes->of[from].representative, forth->host);
 	n_senders = psd_payload_senders_beside(payload, layout, back->host, classes->of[to].representative);
 	psd_estimate_process(estimate, from, end.sec * forth->n, end.most_cores * forth->n / fmax(1, n_receivers), tag);
@@ -139,7 +138,7 @@ static bool has_room_for_flow(struct psd_estimate *estimate)
 	return grown != NULL;
 }
 
-/* All that the class's flows pass on one side: is_in, that of the receivers. n: of each host there. */
+/* Adds all ports of the class on one side of the flow; is_in: the receivers' side. n: flows of each host there. */
 static void add_uses(const struct psd_estimate *estimate, struct psd_fluid_flow *flow, unsigned c, unsigned n,
 		     bool is_in, enum psd_reach reach)
 {
@@ -160,10 +159,10 @@ static void add_uses(const struct psd_estimate *estimate, struct psd_fluid_flow 
 static void start_flow(struct psd_estimate *estimate, unsigned from, unsigned to, enum psd_reach reach)
 {
 	const struct psd_payload *payload = &estimate->program->ops[estimate->sending[from].op].payload;
-	const size_t way = psd_classes_way(&estimate->classes, from, to, reach);
-	const struct psd_class_peers *forth = &estimate->classes.peers[way],
+	const size_t path = psd_classes_path(&estimate->classes, from, to, reach);
+	const struct psd_class_peers *forth = &estimate->classes.peers[path],
 				     *back = &estimate->classes
-						      .peers[psd_classes_way(&estimate->classes, to, from, reach)];
+						      .peers[psd_classes_path(&estimate->classes, to, from, reach)];
 	const double bytes = (double)psd_payload_bytes_between(payload, psd_estimate_layout(estimate),
 							       estimate->classes.of[from].representative, forth->host);
 
@@ -172,7 +171,7 @@ static void start_flow(struct psd_estimate *estimate, unsigned from, unsigned to
 		return;
 	}
 	struct psd_fluid_flow *flow = &estimate->flows[estimate->n_flows++];
-	*flow = (struct psd_fluid_flow){.left_bits = 8.0 * bytes, .tag = way};
+	*flow = (struct psd_fluid_flow){.left_bits = 8.0 * bytes, .tag = path};
 	add_uses(estimate, flow, from, forth->n, false, reach);
 	add_uses(estimate, flow, to, back->n, true, reach);
 	estimate->n_flows_left[from]++;

@@ -1,4 +1,4 @@
-/* What an estimate's hosts work on: processors, which all hosts of a machine may share, and devices, of which
+/* The resources of an estimate's hosts: processors, which all hosts of a machine may share, and devices, of which
  * all-reduces may take a share. */
 #include <math.h>
 #include <stdlib.h>
@@ -6,9 +6,22 @@
 #include "engine/estimate/estimate_parts.h"
 #include "engine/program/event_tag.h"
 
+/* ---- events ---- */
+
+enum psd_status psd_estimate_out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+}
+
+void psd_estimate_push(struct psd_estimate *estimate, double at_sec, uint64_t tag)
+{
+	if (!psd_heap_push(&estimate->events, (struct psd_heap_entry){at_sec, estimate->next_seq++, tag}))
+		estimate->is_out_of_memory = true;
+}
+
 /* ---- processors ---- */
 
-/* An iteration takes as long as the host with fewest. */
+/* The host with the fewest cores determines an iteration's time. */
 static double least_cores(const struct psd_estimate *estimate, unsigned class, const struct psd_pool_place places[])
 {
 	const unsigned n_hosts = psd_layout_hosts(psd_estimate_layout(estimate));
@@ -20,8 +33,8 @@ static double least_cores(const struct psd_estimate *estimate, unsigned class, c
 	return cores;
 }
 
-/* A host stands for its class, and counts for its like who share its cores. All classes of a machine that share its
- * cores have one pool: those of machines that are alike have their representatives on the last of them. */
+/* A representative counts for all members of its class that share its cores. All classes that share a machine's cores
+ * have one pool: the representatives of equal machines are on the last of these. */
 static void give_pool(struct psd_estimate *estimate, unsigned c, const struct psd_pool_place places[])
 {
 	const unsigned n_hosts = psd_layout_hosts(psd_estimate_layout(estimate));
@@ -78,41 +91,41 @@ struct psd_socket_work psd_estimate_socket_work(const struct psd_estimate *estim
 
 /* ---- devices beside all-reduces ---- */
 
-static enum psd_status make_yieldings(struct psd_estimate *estimate, struct psd_error *err)
+static enum psd_status make_devices(struct psd_estimate *estimate, struct psd_error *err)
 {
 	const double share_ratio = estimate->program->plan->system->host.device_share_ratio;
 
 	if (share_ratio == 0.0)
 		return PSD_OK;
-	estimate->yieldings = calloc(estimate->classes.n, sizeof(*estimate->yieldings));
-	if (!estimate->yieldings)
+	estimate->devices = calloc(estimate->classes.n, sizeof(*estimate->devices));
+	if (!estimate->devices)
 		return psd_estimate_out_of_memory(err);
 	for (unsigned c = 0; c < estimate->classes.n; c++)
-		psd_device_share_init(&estimate->yieldings[c], share_ratio);
+		psd_device_share_init(&estimate->devices[c], share_ratio);
 	return PSD_OK;
 }
 
 static void set_alarm(struct psd_estimate *estimate, unsigned class)
 {
-	const double sec = psd_device_share_alarm(&estimate->yieldings[class], estimate->now_sec);
+	const double sec = psd_device_share_alarm(&estimate->devices[class], estimate->now_sec);
 
 	if (isfinite(sec))
 		psd_estimate_push(estimate, estimate->now_sec + sec,
 				  psd_event_tag(PSD_ESTIMATE_FINISHED, class, PSD_RESOURCE_DEVICE));
 }
 
-static void begin_yielding(struct psd_estimate *estimate, unsigned class, double sec)
+static void begin_on_device(struct psd_estimate *estimate, unsigned class, double sec)
 {
 	psd_interpreter_worked(&estimate->interpreter, class, sec);
-	psd_device_share_begin(&estimate->yieldings[class], estimate->now_sec, sec);
+	psd_device_share_begin(&estimate->devices[class], estimate->now_sec, sec);
 	set_alarm(estimate, class);
 }
 
 void psd_estimate_set_beside(struct psd_estimate *estimate, unsigned class, bool is_beside)
 {
-	if (!estimate->yieldings)
+	if (!estimate->devices)
 		return;
-	psd_device_share_set_beside(&estimate->yieldings[class], estimate->now_sec, is_beside);
+	psd_device_share_set_beside(&estimate->devices[class], estimate->now_sec, is_beside);
 	set_alarm(estimate, class);
 }
 
@@ -128,17 +141,17 @@ void psd_estimate_work(void *context, unsigned host, enum psd_resource resource,
 		psd_interpreter_worked(&estimate->interpreter, host, sec);
 	if (cores > 0.0)
 		psd_estimate_process(estimate, host, sec * cores, cores, tag);
-	else if (resource == PSD_RESOURCE_DEVICE && estimate->yieldings)
-		begin_yielding(estimate, host, sec);
+	else if (resource == PSD_RESOURCE_DEVICE && estimate->devices)
+		begin_on_device(estimate, host, sec);
 	else
 		psd_estimate_push(estimate, estimate->now_sec + sec, tag);
 }
 
 bool psd_estimate_work_ends(struct psd_estimate *estimate, unsigned class, enum psd_resource resource)
 {
-	if (resource != PSD_RESOURCE_DEVICE || !estimate->yieldings)
+	if (resource != PSD_RESOURCE_DEVICE || !estimate->devices)
 		return true;
-	if (psd_device_share_ends(&estimate->yieldings[class], estimate->now_sec))
+	if (psd_device_share_ends(&estimate->devices[class], estimate->now_sec))
 		return true;
 	set_alarm(estimate, class);
 	return false;
@@ -164,7 +177,7 @@ enum psd_status psd_estimate_open_work(struct psd_estimate *estimate, struct psd
 {
 	const enum psd_status status = make_pools(estimate, err);
 
-	return status ? status : make_yieldings(estimate, err);
+	return status ? status : make_devices(estimate, err);
 }
 
 void psd_estimate_close_work(struct psd_estimate *estimate)
@@ -173,5 +186,5 @@ void psd_estimate_close_work(struct psd_estimate *estimate)
 		psd_pool_release(&estimate->pools[p]);
 	free(estimate->pools);
 	free(estimate->shares);
-	free(estimate->yieldings);
+	free(estimate->devices);
 }

@@ -1,4 +1,4 @@
-/* Processor sharing: progressive filling of the cores, from the kind of work that can use least. */
+/* Processor sharing: progressive filling of the cores, from the kind of work that can use fewest. */
 #include "engine/estimate/pool.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static bool goes_before(const struct psd_pool_kind *a, const struct psd_pool_kin
 	return a->most_cores < b->most_cores || (a->most_cores == b->most_cores && a->copies < b->copies);
 }
 
-/* The kind of such work, or NULL: out of memory. */
+/* Returns the kind of such work; NULL: out of memory. */
 static struct psd_pool_kind *find_kind(struct psd_pool *pool, double most_cores, double copies)
 {
 	const struct psd_pool_kind made = {.most_cores = most_cores, .copies = copies};
@@ -115,7 +115,7 @@ double psd_pool_next_sec(struct psd_pool *pool)
 
 bool psd_pool_take_ended(struct psd_pool *pool, double now_sec, uint64_t *tag)
 {
-	const double tolerance_sec = 1e-9 + 1e-14 * now_sec; /* what the clock can tell apart by now */
+	const double tolerance_sec = 1e-9 + 1e-14 * now_sec; /* a nanosecond and the clock's resolution */
 	struct psd_pool_kind *first = NULL;
 
 	advance(pool, now_sec);

@@ -1,5 +1,5 @@
-/* Factors to the host that owns the matrix, which rebuilds the gradient and applies it; the matrix from it to all.
- * Source: Project Adam, OSDI'14. */
+/* Workers send factors to the host that owns the matrix. It rebuilds and applies the gradient, and sends the matrix to
+ * all workers. Source: Project Adam, OSDI'14. */
 #include "engine/program/program_builder.h"
 
 static const struct psd_route up = {&psd_to_root, PSD_WHERE_WORKERS, PSD_WHERE_ROOT, PSD_BUFFER_FACTORS,
@@ -7,8 +7,8 @@ static const struct psd_route up = {&psd_to_root, PSD_WHERE_WORKERS, PSD_WHERE_R
 static const struct psd_route down = {&psd_from_root, PSD_WHERE_ROOT, PSD_WHERE_WORKERS, PSD_BUFFER_MASTER,
 				      PSD_BUFFER_PARAMETER};
 
-/* The root's own device holds the matrix already, but takes part in the copy like every worker, once it is out; where
- * values are rounded on their way it takes what the others have. */
+/* The root's own device has the matrix already, but copies it in like every worker after it is copied out. A lossy
+ * encoding gives the root the same rounded values as the others. */
 static uint32_t add_matrix(struct psd_builder *b, const struct psd_stage *stage, uint64_t elements, uint32_t received,
 			   uint32_t ready)
 {

@@ -1,7 +1,7 @@
-/* All-reduce: workers sum their gradients by a pattern of steps, or leave that to a library; each applies the sum. */
+/* All-reduce: workers sum their gradients step by step, or by a library; each worker applies the sum. */
 #include "engine/program/program_builder.h"
 
-/* Returns what leaves the sums of a slice on every worker's device. */
+/* Returns the operation after which every worker's device has the sums of a slice. */
 typedef uint32_t add_sum_fn(struct psd_builder *b, const struct psd_stage *stage);
 
 static struct psd_route route_of(const struct psd_stage *stage)
@@ -19,7 +19,7 @@ static uint32_t add_sum_in_host(struct psd_builder *b, const struct psd_stage *s
 					  psd_builder_add_departure(b, stage, &route, elements));
 }
 
-/* Gradients are read and sums written where devices have them: nothing is copied. */
+/* The library reads gradients and writes sums on the devices: no copies. */
 static uint32_t add_sum_on_device(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_route route = route_of(stage);
@@ -32,7 +32,7 @@ static uint32_t add_sum_on_device(struct psd_builder *b, const struct psd_stage 
 	return sum;
 }
 
-/* Slices are summed one after the other, and applied together: the norms of an update are a whole tensor's. */
+/* Slices are summed one by one and applied together, since the norms of an update are of a whole tensor. */
 static void unroll_by(struct psd_builder *b, const struct psd_stage *whole, add_sum_fn *add_sum)
 {
 	struct psd_stage stage = *whole;
@@ -63,15 +63,15 @@ static void unroll_on_device(struct psd_builder *b, const struct psd_stage *whol
 	unroll_by(b, whole, add_sum_on_device);
 }
 
-#define BY_PATTERN(identifier, text)                                                                                   \
+#define BY_ALL_REDUCE(identifier, text)                                                                                \
 	{.name = (text),                                                                                               \
 	 .collective = &psd_##identifier,                                                                              \
 	 .keeps = {[PSD_BUFFER_HISTORY] = true, [PSD_BUFFER_ENCODED_GRADIENT] = true},                                 \
 	 .slicing = PSD_SLICED_ON_DEMAND,                                                                              \
 	 .unroll = unroll},
-const struct psd_method psd_method_all_reduces[] = {PSD_ALL_REDUCES(BY_PATTERN)};
+const struct psd_method psd_method_all_reduces[] = {PSD_ALL_REDUCES(BY_ALL_REDUCE)};
 
-/* Libraries sum floats as they are: none keeps anything encoded. */
+/* Libraries sum plain floats: no buffer is encoded. */
 #define OF_LIBRARY(identifier, text, function)                                                                         \
 	{                                                                                                              \
 		.name = (text), .collective = &psd_##identifier, .keeps = {[PSD_BUFFER_HISTORY] = true},               \

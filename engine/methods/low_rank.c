@@ -1,16 +1,16 @@
-/* Gradients of low rank: workers sum, by an all-reduce, the left ones of the narrow matrices that stand for a
- * gradient; each makes a basis of the sum and its own right matrix in it; these are summed, and each worker applies the
- * product. Tensors without narrow matrices travel with the left ones. Source: Vogels et al. 2019, PowerSGD
- * (arXiv 1905.13727). */
+/* Low-rank factors: two narrow matrices replace a gradient. An all-reduce sums the left matrices. Each worker makes an
+ * orthonormal basis of the sum and its right matrix in that basis. A second all-reduce sums the right matrices, and each
+ * worker applies the product. Tensors without narrow matrices travel with the left ones. Source: Vogels et al. 2019,
+ * PowerSGD (arXiv 1905.13727). */
 #include "engine/program/program_builder.h"
 
-/* Of an operation. What making the left matrix orthonormal takes is left out: it is little until the rank comes near
- * the number of columns. */
+/* The cost of an operation. Making the left matrix orthonormal is neglected: it costs little unless the rank is near the
+ * number of columns. */
 struct work {
 	enum psd_op_kind kind;
 	enum psd_buffer source, target;
-	bool has_gradient, has_residual; /* it reads or writes them, all of the item */
-	double products;		 /* multiplications and additions of an element, for each rank */
+	bool has_gradient, has_residual; /* the operation reads or writes the item's */
+	double products;		 /* multiply-adds of an element for each rank */
 };
 
 static unsigned element_bytes(const struct psd_plan *plan, const struct work *work)
@@ -19,7 +19,7 @@ static unsigned element_bytes(const struct psd_plan *plan, const struct work *wo
 	       (work->has_residual ? psd_plan_value_bytes(plan, PSD_BUFFER_RESIDUAL) : 0);
 }
 
-/* At the rate of an update, which is that of its gradients' bytes alone, and of products. */
+/* Seconds follow from the rates of an update, which counts the bytes of gradients alone, and of matrix products. */
 static uint32_t add_work(struct psd_builder *b, const struct psd_stage *stage, const struct work *work, uint32_t before)
 {
 	const struct psd_plan *plan = b->plan;
@@ -36,7 +36,7 @@ static uint32_t add_work(struct psd_builder *b, const struct psd_stage *stage, c
 	return added;
 }
 
-/* Before the layers that are still to come: what travels waits for it. */
+/* Executed before the remaining layers, since a transfer waits for it. */
 static void hurry(struct psd_builder *b, uint32_t op)
 {
 	if (!b->is_out_of_memory)
@@ -72,7 +72,7 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 	psd_builder_add_done(b, stage, psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, expanded));
 }
 
-#define BY_PATTERN(identifier, text)                                                                                   \
+#define BY_ALL_REDUCE(identifier, text)                                                                                \
 	{.name = "low-rank " text,                                                                                     \
 	 .collective = &psd_##identifier,                                                                              \
 	 .keeps = {[PSD_BUFFER_HISTORY] = true,                                                                        \
@@ -80,4 +80,4 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 		   [PSD_BUFFER_LEFT] = true,                                                                           \
 		   [PSD_BUFFER_RIGHT] = true},                                                                         \
 	 .unroll = unroll},
-const struct psd_method psd_method_low_rank[] = {PSD_ALL_REDUCES(BY_PATTERN)};
+const struct psd_method psd_method_low_rank[] = {PSD_ALL_REDUCES(BY_ALL_REDUCE)};

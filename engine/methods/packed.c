@@ -1,6 +1,6 @@
-/* Parameter server with compression both ways: workers send compressed gradients to the shards, each of which sums its
- * part, compresses the sum, and sends that to all; workers apply it. What is lost at either end is added to what comes
- * next there. Source: Seide et al. 2014 (1-bit SGD); Tang et al. 2019, DoubleSqueeze (arXiv 1905.05957). */
+/* Parameter server with compression in both directions: workers send compressed gradients to the shards. Each shard sums
+ * its part, compresses the sum, and sends it to all workers, which apply it. Both ends keep a residual (error feedback).
+ * Source: Seide et al. 2014 (1-bit SGD); Tang et al. 2019, DoubleSqueeze (arXiv 1905.05957). */
 #include "engine/program/program_builder.h"
 
 static const struct psd_route up = {&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_PACKED,
@@ -18,7 +18,7 @@ static uint64_t packed_bytes(const struct psd_builder *b, const struct psd_stage
 	return stage->item->n_blocks * psd_plan_value_bytes(b->plan, PSD_BUFFER_PACKED);
 }
 
-/* On the device, at the rate of an update, which is that of its gradients' bytes alone. */
+/* Work on the device at the rate of an update, which counts the bytes of gradients alone. */
 static struct psd_op device_op(const struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
 			       uint64_t bytes)
 {
@@ -29,7 +29,7 @@ static struct psd_op device_op(const struct psd_builder *b, const struct psd_sta
 	return op;
 }
 
-/* Before the layers that are still to come: what travels waits for it. */
+/* Executed before the remaining layers, since a transfer waits for it. */
 static uint32_t add_pack(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const uint64_t velocity_bytes = psd_plan_keeps(b->plan, stage->item, PSD_BUFFER_VELOCITY)
@@ -49,8 +49,8 @@ static uint32_t add_pack(struct psd_builder *b, const struct psd_stage *stage)
 	return pack;
 }
 
-/* Of the largest part, whose blocks are full if the item has so many values: every worker's is added to what was lost,
- * and what is lost of the sum stays. */
+/* Adds every worker's part to the residual and packs the sum, whose error is the new residual. Priced as the largest
+ * part, whose blocks are full if the item has that many values. */
 static uint32_t add_repack(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_plan *plan = b->plan;
@@ -81,7 +81,7 @@ static uint32_t add_unpack(struct psd_builder *b, const struct psd_stage *stage,
 	return unpack;
 }
 
-/* Returns what a shard's part of the sum is ready by. */
+/* Returns the operation after which a shard's part of the sum is ready. */
 static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage)
 {
 	struct psd_stage packed = *stage;
@@ -97,7 +97,7 @@ static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage)
 	return repack;
 }
 
-/* A worker's own shard never sends to it: both must be there. */
+/* The part of a worker's own shard does not travel: both must be ready. */
 static uint32_t add_pull(struct psd_builder *b, const struct psd_stage *stage, uint32_t ready)
 {
 	const struct psd_stage reply = psd_stage_reply(b, stage);

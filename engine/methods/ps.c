@@ -1,34 +1,22 @@
-/* Parameter server: gradients to the shards, each of which sums and applies its part; parameters back. With two
- * levels the leader of a node alone sends to the shards: it sums the gradients of its node, and hands on the parameters
- * that it gets. Where workers update, sums of gradients come back instead. */
+/* Parameter server: workers send gradients to the shards. Each shard sums and applies its part, and returns parameters;
+ * where workers update, it returns sums of gradients. With two levels only the leader of a node exchanges with the
+ * shards: it sums the gradients of its node, and forwards the parameters. */
 #include "engine/program/program_builder.h"
 
-/* Between shards and who sends them gradients. */
+/* Routes between shards and the senders of gradients, which are workers or leaders. */
 struct routes {
 	struct psd_route up, down;
 };
 
-static struct routes routes_of(const struct psd_builder *b, struct routes routes)
+static struct routes routes_of(const struct psd_builder *b, enum psd_where senders)
 {
-	if (b->plan->workers_update)
-		routes.down.source = routes.down.target = PSD_BUFFER_GRADIENT;
-	return routes;
-}
+	const bool are_leaders = senders == PSD_WHERE_LEADERS, is_summed = b->plan->workers_update;
 
-static struct routes of_workers(const struct psd_builder *b)
-{
-	return routes_of(
-		b, (struct routes){
-			   {&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT, PSD_BUFFER_RECEIVED},
-			   {&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_BUFFER_PART, PSD_BUFFER_PARAMETER}});
-}
-
-static struct routes of_leaders(const struct psd_builder *b)
-{
-	return routes_of(b, (struct routes){{&psd_leader_push, PSD_WHERE_LEADERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT,
-					     PSD_BUFFER_RECEIVED},
-					    {&psd_leader_pull, PSD_WHERE_SHARDS, PSD_WHERE_LEADERS, PSD_BUFFER_PART,
-					     PSD_BUFFER_PARAMETER}});
+	return (struct routes){{are_leaders ? &psd_leader_push : &psd_push, senders, PSD_WHERE_SHARDS,
+				PSD_BUFFER_GRADIENT, PSD_BUFFER_RECEIVED},
+			       {are_leaders ? &psd_leader_pull : &psd_pull, PSD_WHERE_SHARDS, senders,
+				is_summed ? PSD_BUFFER_GRADIENT : PSD_BUFFER_PART,
+				is_summed ? PSD_BUFFER_GRADIENT : PSD_BUFFER_PARAMETER}};
 }
 
 static const struct psd_route to_leader = {&psd_to_leader, PSD_WHERE_WORKERS, PSD_WHERE_LEADERS, PSD_BUFFER_GRADIENT,
@@ -41,7 +29,6 @@ static struct psd_route from_leader(const struct psd_builder *b)
 	return (struct psd_route){&psd_from_leader, PSD_WHERE_LEADERS, PSD_WHERE_WORKERS, buffer, buffer};
 }
 
-/* Sums so many bytes of gradients. */
 static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
 			enum psd_where where, double bytes)
 {
@@ -54,14 +41,15 @@ static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage, en
 
 /* ---- between shards and their senders ---- */
 
-/* So many senders push, each after `out`, and after `summed` unless that is PSD_NO_OP; returns what makes new
- * parameters ready to leave the shards. Sums lie where they travel from. */
+/* Each of n_senders pushes after `out` and, unless it is PSD_NO_OP, after `summed`. Returns the operation after which
+ * new parameters, or sums, are ready to leave the shards. */
 static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, const struct routes *routes,
 			 unsigned n_senders, uint32_t out, uint32_t summed)
 {
 	const struct psd_layout *layout = &b->plan->layout;
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
-	const uint64_t part_elements = (elements + layout->shards - 1) / layout->shards; /* of the largest */
+	const uint64_t part_elements =
+		(elements + layout->shards - 1) / layout->shards; /* elements of the largest part */
 	const struct psd_message push = psd_builder_add_message(b, stage, &routes->up, elements);
 	const double part_bytes = (double)elements * b->plan->value_bytes / layout->shards;
 
@@ -77,7 +65,7 @@ static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, c
 	return psd_builder_add_leaving(b, stage, &routes->down, part_elements, reduce, PSD_NO_OP);
 }
 
-/* A sender's own shard never crosses the network: both must be there. */
+/* The part of a sender's own shard does not travel: both must be ready. */
 static uint32_t add_both(struct psd_builder *b, enum psd_where where, uint32_t received, uint32_t reduced)
 {
 	if (received == PSD_NO_OP)
@@ -90,7 +78,7 @@ static uint32_t add_both(struct psd_builder *b, enum psd_where where, uint32_t r
 	return both;
 }
 
-/* Returns what new parameters, or sums, have arrived by. */
+/* Returns the operation after which new parameters, or sums, have arrived. */
 static uint32_t add_pull(struct psd_builder *b, const struct psd_stage *reply, const struct routes *routes,
 			 uint32_t ready)
 {
@@ -104,12 +92,12 @@ static uint32_t add_pull(struct psd_builder *b, const struct psd_stage *reply, c
 	return add_both(b, routes->down.to, pull.receive, ready);
 }
 
-/* Returns what new parameters, or sums, of a slice are on every worker's device by. */
+/* Returns the operation after which every worker's device has new parameters, or sums, of a slice. */
 typedef uint32_t add_slice_fn(struct psd_builder *b, const struct psd_stage *stage);
 
 static uint32_t add_slice(struct psd_builder *b, const struct psd_stage *stage)
 {
-	const struct routes routes = of_workers(b);
+	const struct routes routes = routes_of(b, PSD_WHERE_WORKERS);
 	const struct psd_stage reply = psd_stage_reply(b, stage);
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
 	const uint32_t out = psd_builder_add_departure(b, stage, &routes.up, elements);
@@ -119,7 +107,7 @@ static uint32_t add_slice(struct psd_builder *b, const struct psd_stage *stage)
 	return psd_builder_add_arrival(b, stage, &routes.down, elements, arrived, b->gate_pulled);
 }
 
-/* New parameters end each slice by itself; sums are applied together, as those of an all-reduce. */
+/* Each slice ends with its new parameters; sums are applied together like those of an all-reduce. */
 static void unroll_by(struct psd_builder *b, const struct psd_stage *whole, add_slice_fn *add)
 {
 	const bool is_summed = b->plan->workers_update;
@@ -145,7 +133,7 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 
 /* ---- inside nodes ---- */
 
-/* Returns what makes each leader's gradient that of its node: priced as on the fullest one. */
+/* Returns the operation after which each leader has its node's gradient, priced as on the fullest node. */
 static uint32_t add_node_sum(struct psd_builder *b, const struct psd_stage *stage, uint32_t out)
 {
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
@@ -160,7 +148,7 @@ static uint32_t add_node_sum(struct psd_builder *b, const struct psd_stage *stag
 	return sum;
 }
 
-/* Returns what all workers have by what their leaders have. */
+/* Returns the operation after which all workers have the data of their leaders. */
 static uint32_t add_handing_on(struct psd_builder *b, const struct psd_stage *reply, const struct psd_route *route,
 			       uint32_t arrived)
 {
@@ -178,7 +166,7 @@ static uint32_t add_handing_on(struct psd_builder *b, const struct psd_stage *re
 
 static uint32_t add_slice_by_leaders(struct psd_builder *b, const struct psd_stage *stage)
 {
-	const struct routes routes = of_leaders(b);
+	const struct routes routes = routes_of(b, PSD_WHERE_LEADERS);
 	const struct psd_route down = from_leader(b);
 	const struct psd_stage reply = psd_stage_reply(b, stage);
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;

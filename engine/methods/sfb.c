@@ -1,4 +1,4 @@
-/* Sufficient factor broadcasting: every worker sends its factors to every other, and each rebuilds the gradient. */
+/* Sufficient factor broadcasting: every worker sends its factors to all others and rebuilds the gradient. */
 #include "engine/program/program_builder.h"
 
 static const struct psd_route to_all = {&psd_broadcast, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, PSD_BUFFER_FACTORS,

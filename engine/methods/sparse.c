@@ -1,9 +1,9 @@
-/* Coarse-grained sparse communication: workers sum the chunks of their gradients that all of them have chosen, by an
- * all-reduce, and each applies the sums; the other chunks are held back. At the end of an iteration an all-reduce of
- * the chunks' norms says which are chosen for the next. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. */
+/* Coarse-grained sparse communication: an all-reduce sums the chunks of gradients that all workers have chosen, and each
+ * worker applies the sums. The other chunks are added to the residual. At the end of an iteration an all-reduce of the
+ * chunks' norms chooses those of the next. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. */
 #include "engine/program/program_builder.h"
 
-/* Reads the gradient, and what was held back, which it writes anew; writes what is chosen. */
+/* Reads the gradient and the residual, writes the new residual and the chosen chunks. */
 static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const uint64_t elements = stage->item->subject.elements;
@@ -34,7 +34,7 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 	psd_builder_add_done(b, stage, psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, sum));
 }
 
-/* By all workers' norms; returns what makes the choice. */
+/* Returns the operation that chooses chunks by all workers' norms. */
 static uint32_t add_choose(struct psd_builder *b, const struct psd_stage *stage, uint32_t sum)
 {
 	struct psd_op op = psd_stage_op(stage, PSD_OP_CHOOSE, PSD_RESOURCE_CPU, PSD_WHERE_WORKERS);
@@ -47,8 +47,8 @@ static uint32_t add_choose(struct psd_builder *b, const struct psd_stage *stage,
 	return choose;
 }
 
-/* Comes after all other items: norms are final when each of these has been applied. No parameter depends on them: the
- * next iteration begins meanwhile, whatever the barrier. */
+/* Unrolled after all other items: norms are final when each of these has been applied. No parameter depends on them, so
+ * that the next iteration overlaps with them, whatever the barrier. */
 static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_route route = {stage->item->method->collective, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
@@ -66,7 +66,7 @@ static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
 	}
 }
 
-#define BY_PATTERN(identifier, text)                                                                                   \
+#define BY_ALL_REDUCE(identifier, text)                                                                                \
 	{.name = "sparse " text,                                                                                       \
 	 .collective = &psd_##identifier,                                                                              \
 	 .keeps = {[PSD_BUFFER_HISTORY] = true,                                                                        \
@@ -74,11 +74,11 @@ static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
 		   [PSD_BUFFER_CHOSEN] = true,                                                                         \
 		   [PSD_BUFFER_ENCODED_GRADIENT] = true},                                                              \
 	 .unroll = unroll},
-const struct psd_method psd_method_sparse[] = {PSD_ALL_REDUCES(BY_PATTERN)};
+const struct psd_method psd_method_sparse[] = {PSD_ALL_REDUCES(BY_ALL_REDUCE)};
 
-#define NORMS_BY_PATTERN(identifier, text)                                                                             \
+#define NORMS_BY_ALL_REDUCE(identifier, text)                                                                          \
 	{.name = "norms " text,                                                                                        \
 	 .collective = &psd_##identifier,                                                                              \
 	 .keeps = {[PSD_BUFFER_NORMS] = true},                                                                         \
 	 .unroll = unroll_norms},
-const struct psd_method psd_method_norms[] = {PSD_ALL_REDUCES(NORMS_BY_PATTERN)};
+const struct psd_method psd_method_norms[] = {PSD_ALL_REDUCES(NORMS_BY_ALL_REDUCE)};

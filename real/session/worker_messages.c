@@ -57,7 +57,7 @@ unsigned psd_worker_segments(const struct psd_worker *worker, struct psd_task ta
 		return 1;
 	}
 	return psd_memory_find(&worker->memory, from == worker->self ? op->source : op->target, op, task.iteration,
-			       payload.collective->range(&payload, worker->layout, from, to), from, segments);
+			       psd_payload_range(&payload, worker->layout, from, to), from, segments);
 }
 
 /* ---- sends ---- */

@@ -34,7 +34,7 @@ static bool is_heard(const struct psd_worker *worker, struct psd_task task, unsi
 	const struct psd_payload push = {.collective = worker->plan->items[op->item].method->collective,
 					 .elements = worker->layout->shards}; /* each shard has a part of them */
 
-	return push.collective->range(&push, worker->layout, sender, worker->self).elements > 0;
+	return psd_payload_range(&push, worker->layout, sender, worker->self).elements > 0;
 }
 
 /* Summands of a slice's part from `offset` on, in order of rank; own: this worker's. */

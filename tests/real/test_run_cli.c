@@ -108,7 +108,7 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"weights -o b", "no MODEL.onnx is given, see psd-run weights --help"},
 		{"weights a.onnx", "'psd-run weights' needs '-o FILE', see psd-run weights --help"},
 		{"pack a -o b --frobnicate", "unknown option '--frobnicate', see psd-run pack --help"},
-		{"plan " QUICKSTART, "'plan' is no command of psd-run, say psd-sim plan\n"},
+		{"plan " QUICKSTART, "psd-run has no command 'plan', say psd-sim plan\n"},
 		{"plam", "psd-run: 'plam' is neither a file nor a command, which are calibrate, pack, weights, show, "
 			 "see psd-run --help\n"},
 		{"calibrate " QUICKSTART, "'psd-run calibrate' needs '-o FILE', see psd-run calibrate --help"},

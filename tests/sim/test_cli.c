@@ -57,9 +57,9 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"plam " QUICKSTART,
 		 "psd-sim: 'plam' is neither a file nor a command, which are plan, describe, show, platform, see "
 		 "psd-sim --help\n"},
-		{"calibrate " QUICKSTART, "'calibrate' is no command of psd-sim, say psd-run calibrate\n"},
-		{"weights a.onnx", "'weights' is no command of psd-sim, say psd-run weights\n"},
-		{"help", "'help' is no command of psd-sim, say psd-sim --help\n"},
+		{"calibrate " QUICKSTART, "psd-sim has no command 'calibrate', say psd-run calibrate\n"},
+		{"weights a.onnx", "psd-sim has no command 'weights', say psd-run weights\n"},
+		{"help", "psd-sim has no command 'help', say psd-sim --help\n"},
 	};
 
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
@@ -74,6 +74,16 @@ static void expect_words(const char *arguments, const char *words, const char *n
 	cr_expect_not_null(strstr(made.text, words), "%s", made.text);
 	cr_expect_null(strstr(made.text, no_words), "%s", made.text);
 	free(made.text);
+}
+
+/* An option's value that is the name of a command is a value. */
+Test(cli, a_command_may_stand_behind_options)
+{
+	expect_words("--set sweep.nodes=4 plan --system Hybrid " QUICKSTART, "Hybrid at 4 nodes", "published");
+	expect_words("--set=sweep.nodes=4 show " QUICKSTART, "title: ", "published");
+	expect_complaint("--csv plan " QUICKSTART, 2, "'--csv' is an option of 'psd-sim', not of 'psd-sim plan'");
+	expect_complaint("--system plan " QUICKSTART, 2, "has no system 'plan'");
+	expect_complaint("-- plan " QUICKSTART, 2, "'plan' is neither a file nor a command");
 }
 
 Test(cli, one_worker_has_no_plan_of_exchanges)

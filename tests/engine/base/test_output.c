@@ -228,7 +228,7 @@ Test(output_file, goes_straight_into_what_is_no_file)
 	scratch_folder_remove(&folder);
 }
 
-/* ---- what is in use ---- */
+/* ---- files in use ---- */
 
 Test(output_file, takes_the_place_of_no_input_by_any_name)
 {

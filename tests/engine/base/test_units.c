@@ -1,4 +1,4 @@
-/* Quantities: what is read, what is refused, what is written. */
+/* Quantities that are read, refused and written. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,4 @@
-/* What the trees send, that chunks follow each other, and how long that takes; that steps add up without them is in
- * test_steps.c. */
+/* Bytes of the trees, the order of chunks, and their seconds; test_steps.c tests the sums. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@ Test(double_tree, sends_twice_the_payload_from_all_but_the_roots)
 			     "rank %u", node);
 }
 
-/* Of every edge but the roots', 2 (n - 1) in all, one half of the payload goes up and comes back. */
+/* Every edge except the roots', 2 (n - 1) in all, carries one half of the payload up and back. */
 Test(double_tree, has_two_trees_of_any_number)
 {
 	for (unsigned n = 2; n <= 70; n++) {
@@ -110,8 +109,8 @@ Test(double_tree, chunks_leave_the_sum_on_every_rank)
 		check_sum(n);
 }
 
-/* Of a worker a node, whose messages share no link: each leaves when the one before has, all that earlier steps bring
- * is there, and its receiver has what came from another before. */
+/* One worker a node, so that messages share no link: each leaves when the one before has left, those of earlier steps
+ * have arrived, and its receiver has an earlier one from another sender. */
 static double by_every_message_sec(const struct psd_payload *payload, unsigned n, double bps, double latency_sec)
 {
 	enum { MOST = 64 };
@@ -147,7 +146,7 @@ static double by_every_message_sec(const struct psd_payload *payload, unsigned n
 	return last_sec;
 }
 
-/* Few chunks and more than are walked, latencies from none to much longer than a chunk's 0.1 ms. */
+/* Few chunks and more than are timed, latencies from none to much longer than a chunk's 0.1 ms. */
 Test(double_tree, takes_the_seconds_of_its_messages)
 {
 	static const double latencies_sec[] = {0.0, 2e-5, 1e-3, 1e-2};
@@ -158,11 +157,11 @@ Test(double_tree, takes_the_seconds_of_its_messages)
 		for (unsigned c = 0; c < 6; c++)
 			for (unsigned l = 0; l < 4; l++) {
 				const struct psd_payload payload = payload_of(2 * 32768 * chunks[c] + 4);
-				const struct psd_ways ways = {
+				const struct psd_links links = {
 					.far_bps = 1e10, .near_bps = 1e11, .latency_sec = latencies_sec[l]};
 				const double expected = by_every_message_sec(&payload, n, 1e10, latencies_sec[l]);
 				const double sec =
-					psd_double_tree.alone_sec(&payload, (struct psd_members){n, 1}, 0.0, &ways);
+					psd_double_tree.alone_sec(&payload, (struct psd_members){n, 1}, 0.0, &links);
 
 				cr_assert(fabs(sec - expected) <= parts_differ_ratio * expected,
 					  "%u workers, %u chunks, latency %g s: %.9g s, expected %.9g", n, chunks[c],

@@ -1,7 +1,7 @@
 /* Groups against lists of their hosts. */
 #include <criterion/criterion.h>
 
-#include "engine/collectives/group.h"
+#include "engine/collectives/layout.h"
 
 enum { HOSTS = 12 };
 

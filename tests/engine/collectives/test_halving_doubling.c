@@ -1,5 +1,4 @@
-/* What halving and doubling sends; that its steps add up is in test_steps.c, its seconds in
- * tests/sim/executor/test_schedules.c. */
+/* Bytes of halving and doubling; test_steps.c tests the sums, tests/sim/executor/test_schedules.c the seconds. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -42,7 +41,7 @@ Test(halving_doubling, of_any_number_brings_groups_of_three_to_two)
  * a half instead of one, there and back: 2 + 2 (1/4 + ... + 1 / 2^k) = 3 - 2 / 2^k, whatever the groups. */
 Test(halving_doubling, of_any_number_takes_the_time_of_one_payload_more)
 {
-	const struct psd_ways ways = {.far_bps = 8e3, .near_bps = INFINITY, .between_bps = INFINITY};
+	const struct psd_links links = {.far_bps = 8e3, .near_bps = INFINITY, .between_bps = INFINITY};
 	const struct psd_payload payload = {.collective = &psd_halving_doubling, .elements = 1000, .value_bytes = 4};
 	const struct {
 		unsigned workers;
@@ -52,7 +51,7 @@ Test(halving_doubling, of_any_number_takes_the_time_of_one_payload_more)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct psd_layout layout = psd_layout_make(cases[i].workers, 1, 0);
-		const double sec = psd_payload_alone_sec(&payload, &layout, 0.0, &ways);
+		const double sec = psd_payload_alone_sec(&payload, &layout, 0.0, &links);
 
 		cr_expect_float_eq(sec, 4.0 * cases[i].payloads, 0.04, "%u workers: %g s", cases[i].workers, sec);
 	}

@@ -167,7 +167,7 @@ static void check_senders(const struct psd_payload *payload, const struct psd_la
 {
 	const unsigned n_hosts = psd_layout_hosts(layout);
 
-	for (unsigned to = 0; to < n_hosts && payload->collective->senders; to++) {
+	for (unsigned to = 0; to < n_hosts && !payload->collective->steps; to++) {
 		unsigned n_senders = 0;
 		for (unsigned from = 0; from < n_hosts; from++)
 			n_senders += from != to && psd_payload_bytes_between(payload, layout, from, to) > 0;
@@ -191,12 +191,12 @@ static bool is_near(const struct psd_layout *layout, unsigned one, unsigned othe
 	return psd_layout_node(layout, one) == psd_layout_node(layout, other);
 }
 
-/* Of those who send to a host, and of those it sends to, who is on its node and who is not. */
+/* Numbers of a host's senders and receivers, on its node and on others. */
 static void check_beside(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	const unsigned n_hosts = psd_layout_hosts(layout);
 
-	for (unsigned host = 0; host < n_hosts && payload->collective->senders; host++) {
+	for (unsigned host = 0; host < n_hosts && !payload->collective->steps; host++) {
 		unsigned n_senders[2] = {0, 0}, n_receivers[2] = {0, 0};
 
 		for (unsigned peer = 0; peer < n_hosts; peer++) {

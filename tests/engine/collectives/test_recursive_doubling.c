@@ -1,5 +1,4 @@
-/* What recursive doubling sends; that its steps add up is in test_steps.c, its seconds in
- * tests/sim/executor/test_schedules.c. */
+/* Bytes of recursive doubling; test_steps.c tests the sums, tests/sim/executor/test_schedules.c the seconds. */
 #include <criterion/criterion.h>
 
 #include "engine/collectives/collective.h"

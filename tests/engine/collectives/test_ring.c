@@ -1,11 +1,11 @@
-/* What a ring takes. */
+/* Seconds of a ring. */
 #include <criterion/criterion.h>
 #include <math.h>
 
 #include "engine/collectives/collective.h"
 
 /* The longest of all chains, hop by hop. */
-static double by_every_hop_sec(struct psd_members members, double chunk_bits, const struct psd_ways *ways)
+static double by_every_hop_sec(struct psd_members members, double chunk_bits, const struct psd_links *links)
 {
 	const unsigned n = members.n, n_messages = 2 * (n - 1);
 	double longest_sec = 0.0;
@@ -15,11 +15,11 @@ static double by_every_hop_sec(struct psd_members members, double chunk_bits, co
 
 		for (unsigned i = 0; i < n_messages; i++) {
 			const unsigned from = (start + i) % n;
-			const enum psd_reach reach = psd_members_reach(members, ways, from, (from + 1) % n);
-			const double busy_sec = psd_ways_busy_sec(ways, reach, chunk_bits);
+			const enum psd_reach reach = psd_members_reach(members, links, from, (from + 1) % n);
+			const double busy_sec = psd_links_busy_sec(links, reach, chunk_bits);
 
 			slowest_sec = fmax(slowest_sec, busy_sec);
-			chain_sec += busy_sec + psd_ways_latency_sec(ways, reach);
+			chain_sec += busy_sec + psd_links_latency_sec(links, reach);
 			longest_sec = fmax(longest_sec, chain_sec + (n_messages - 1 - i) * slowest_sec);
 		}
 	}
@@ -29,7 +29,7 @@ static double by_every_hop_sec(struct psd_members members, double chunk_bits, co
 /* Nodes that are passed over change nothing: with a last one that is not full, and whichever hop is the slowest. */
 Test(ring, passes_over_nodes_that_are_alike)
 {
-	struct psd_ways ways = {.far_bps = 1e9, .latency_sec = 2e-5, .near_latency_sec = 3e-6};
+	struct psd_links links = {.far_bps = 1e9, .latency_sec = 2e-5, .near_latency_sec = 3e-6};
 
 	for (unsigned n = 2; n <= 61; n++)
 		for (unsigned per_node = 1; per_node <= 8; per_node++)
@@ -38,11 +38,11 @@ Test(ring, passes_over_nodes_that_are_alike)
 				const struct psd_payload payload = {
 					.collective = &psd_ring, .elements = 1000 * n, .value_bytes = 4};
 
-				ways.near_bps = kind & 1 ? 3e8 : 8e9;
-				ways.between_bps = kind & 2 ? 2e8 : 9e9;
-				ways.per_switch = kind & 4 ? 2 : 0;
-				const double expected = by_every_hop_sec(members, 32000.0, &ways);
-				const double sec = psd_ring.alone_sec(&payload, members, 0.0, &ways);
+				links.near_bps = kind & 1 ? 3e8 : 8e9;
+				links.between_bps = kind & 2 ? 2e8 : 9e9;
+				links.per_switch = kind & 4 ? 2 : 0;
+				const double expected = by_every_hop_sec(members, 32000.0, &links);
+				const double sec = psd_ring.alone_sec(&payload, members, 0.0, &links);
 				cr_assert(fabs(sec - expected) <= 1e-9 * expected,
 					  "%u workers, %u a node, kind %u: %.9g s, expected %.9g", n, per_node, kind,
 					  sec, expected);
@@ -55,10 +55,10 @@ Test(ring, passes_over_nodes_that_are_alike)
  * carries more than 12 messages and the last one's latency. */
 Test(ring, waits_for_both_hops_between_an_uneven_pair_of_nodes)
 {
-	const struct psd_ways ways = {.far_bps = 1e9, .near_bps = INFINITY, .latency_sec = 1e-3};
+	const struct psd_links links = {.far_bps = 1e9, .near_bps = INFINITY, .latency_sec = 1e-3};
 	const struct psd_payload payload = {.collective = &psd_ring, .elements = 7 * 100000, .value_bytes = 4};
-	const double transfer_sec = 12 * 32.0 * 100000 / 1e9, expected = transfer_sec + 2 * ways.latency_sec;
-	const double sec = psd_ring.alone_sec(&payload, (struct psd_members){7, 6}, transfer_sec, &ways);
+	const double transfer_sec = 12 * 32.0 * 100000 / 1e9, expected = transfer_sec + 2 * links.latency_sec;
+	const double sec = psd_ring.alone_sec(&payload, (struct psd_members){7, 6}, transfer_sec, &links);
 
 	cr_assert_float_eq(sec, expected, 1e-9 * expected, "%.9g s, expected %.9g", sec, expected);
 }

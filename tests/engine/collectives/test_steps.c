@@ -31,7 +31,7 @@ static int start_value(unsigned rank, uint64_t element)
 	return (int)(rank + 1) * 100 + (int)element;
 }
 
-/* What every rank must hold in the end: sum over r of 100 (r + 1) + element. */
+/* The values of every rank in the end: sum over r of 100 (r + 1) + element. */
 static int sum_of_start_values(unsigned workers, uint64_t element)
 {
 	return 100 * (int)(workers * (workers + 1) / 2) + (int)(workers * element);
@@ -39,7 +39,7 @@ static int sum_of_start_values(unsigned workers, uint64_t element)
 
 struct cluster {
 	int values[WORKERS_MAX][ELEMENTS_MAX];
-	int before[WORKERS_MAX][ELEMENTS_MAX]; /* what leaves in a step is what was there when it began */
+	int before[WORKERS_MAX][ELEMENTS_MAX]; /* values at the begin of a step, which leave in it */
 };
 
 static void carry_out(struct cluster *cluster, const struct psd_payload *payload, const struct psd_layout *layout,
@@ -87,8 +87,8 @@ Test(steps, leave_the_sum_on_every_rank)
 	for_each_case(check_sum);
 }
 
-/* What a rank sends in a step must not change while it leaves: what comes to the same place is kept until then, which
- * is for sums alone. */
+/* Values that a rank sends in a step must not change while they leave: arrivals at the same positions are kept until
+ * then, and must be sums. */
 static void check_staged(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	for (unsigned number = 0; number < psd_payload_steps(payload, layout); number++)
@@ -120,6 +120,7 @@ static void check_flows(const struct psd_payload *payload, const struct psd_layo
 {
 	for (unsigned rank = 0; rank < layout->workers; rank++) {
 		uint64_t by_steps[WORKERS_MAX] = {0}, by_flows[WORKERS_MAX] = {0};
+		uint64_t received_by_steps[WORKERS_MAX] = {0}, received_by_flows[WORKERS_MAX] = {0};
 		unsigned n_messages = 0, n_flow_messages = 0;
 		struct psd_flow flow;
 
@@ -128,11 +129,19 @@ static void check_flows(const struct psd_payload *payload, const struct psd_layo
 
 			by_steps[step.to] += step.to == rank ? 0 : step.sent.elements;
 			n_messages += step.to != rank;
+			if (step.from != rank)
+				received_by_steps[step.from] +=
+					psd_payload_step(payload, layout, step.from, s).sent.elements;
 		}
 		for (unsigned i = 0; psd_payload_flow(payload, layout, rank, i, &flow); i++) {
 			by_flows[flow.to] += flow.elements;
+			received_by_flows[flow.from] += flow.received_elements;
 			n_flow_messages += flow.to != rank ? flow.n_messages : 0;
 		}
+		received_by_flows[rank] = 0;
+		cr_assert_arr_eq(received_by_steps, received_by_flows, sizeof(received_by_steps),
+				 "%s, %u workers, %u a node, rank %u receives", payload->collective->name,
+				 layout->workers, layout->workers_per_node, rank);
 		cr_assert_arr_eq(by_steps, by_flows, sizeof(by_steps), "%s, %u workers, %u a node, rank %u",
 				 payload->collective->name, layout->workers, layout->workers_per_node, rank);
 		cr_assert_eq(n_flow_messages, n_messages,
@@ -276,7 +285,7 @@ Test(steps, a_ring_sends_two_shares_of_all_but_its_own)
 
 /* ---- runs of hosts ---- */
 
-/* What a worker sends to hosts one after the other is the sum of what it sends to each. */
+/* Bytes to consecutive hosts are the sum of those to each. */
 Test(steps, bytes_to_a_run_of_hosts_are_those_to_each)
 {
 	static const struct psd_collective *const patterns[] = {&psd_push, &psd_pull, &psd_broadcast};
@@ -299,7 +308,7 @@ Test(steps, bytes_to_a_run_of_hosts_are_those_to_each)
 	}
 }
 
-/* What a host sends and receives is the sum over all others, on its node or not. */
+/* The elements of a host are the sum over all others, on its node or not. */
 Test(steps, elements_of_a_host_are_those_between_it_and_each)
 {
 	static const struct psd_collective *const patterns[] = {&psd_push,	  &psd_pull,	    &psd_broadcast,
@@ -315,14 +324,18 @@ Test(steps, elements_of_a_host_are_those_between_it_and_each)
 						    .root = psd_layout_shard_host(&layout, l % layout.shards)};
 
 		for (unsigned host = 0; host < psd_layout_hosts(&layout); host++) {
-			const struct psd_traffic said = payload.collective->host_elements(&payload, &layout, host);
+			const struct psd_collective *reverse = payload.collective->reverse_of;
+			const struct psd_traffic said =
+				(reverse ? reverse : payload.collective)->host_elements(&payload, &layout, host);
 			struct psd_traffic sum = {0, 0};
 
 			for (unsigned peer = 0; peer < psd_layout_hosts(&layout); peer++) {
 				if (peer == host)
 					continue;
-				sum.sent_bytes += psd_payload_bytes_between(&payload, &layout, host, peer);
-				sum.received_bytes += psd_payload_bytes_between(&payload, &layout, peer, host);
+				*(reverse ? &sum.received_bytes : &sum.sent_bytes) +=
+					psd_payload_bytes_between(&payload, &layout, host, peer);
+				*(reverse ? &sum.sent_bytes : &sum.received_bytes) +=
+					psd_payload_bytes_between(&payload, &layout, peer, host);
 			}
 			cr_assert(said.sent_bytes == sum.sent_bytes && said.received_bytes == sum.received_bytes,
 				  "%s of %lu elements, %u workers, %u servers: host %u", payload.collective->name,

@@ -1,4 +1,4 @@
-/* What a torus sends and how long that takes; that its steps add up is in test_steps.c. */
+/* Bytes and seconds of a torus; test_steps.c tests the sums. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -41,7 +41,7 @@ Test(torus, of_a_prime_number_is_a_ring)
 
 /* Every step takes as long as the busiest node or, inside a node, the busiest worker. */
 static double seconds_by_steps(const struct psd_payload *payload, const struct psd_layout *layout,
-			       const struct psd_ways *ways)
+			       const struct psd_links *links)
 {
 	double sum_sec = 0.0;
 
@@ -53,13 +53,13 @@ static double seconds_by_steps(const struct psd_payload *payload, const struct p
 			const double bits = 8.0 * payload->value_bytes * (double)step.sent.elements;
 
 			if (psd_layout_node(layout, step.to) == psd_layout_node(layout, rank))
-				step_sec = fmax(step_sec, bits / ways->near_bps);
+				step_sec = fmax(step_sec, bits / links->near_bps);
 			else
 				far_bits[psd_layout_node(layout, rank)] += bits;
 		}
 		for (unsigned node = 0; node < layout->nodes; node++)
 			if (far_bits[node] > 0.0)
-				step_sec = fmax(step_sec, far_bits[node] / ways->far_bps + ways->latency_sec);
+				step_sec = fmax(step_sec, far_bits[node] / links->far_bps + links->latency_sec);
 		sum_sec += step_sec;
 	}
 	return sum_sec;
@@ -68,53 +68,53 @@ static double seconds_by_steps(const struct psd_payload *payload, const struct p
 /* Where all chunks are of one size and nodes are full, to the last digits. */
 Test(torus, takes_the_seconds_of_its_steps)
 {
-	const struct psd_ways ways = {.far_bps = 1e9, .near_bps = 3e9, .latency_sec = 2e-5};
+	const struct psd_links links = {.far_bps = 1e9, .near_bps = 3e9, .latency_sec = 2e-5};
 
 	for (unsigned workers = 2; workers <= 60; workers++)
 		for (unsigned per_node = 1; per_node <= 9; per_node++) {
 			const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
 			const struct psd_payload payload = {
 				.collective = &psd_torus, .elements = 1000 * workers, .value_bytes = 4};
-			const double expected = seconds_by_steps(&payload, &layout, &ways);
+			const double expected = seconds_by_steps(&payload, &layout, &links);
 
 			if (workers > per_node && workers % per_node > 0)
 				continue;
-			const double sec = psd_payload_alone_sec(&payload, &layout, 0.0, &ways);
+			const double sec = psd_payload_alone_sec(&payload, &layout, 0.0, &links);
 
 			cr_assert(fabs(sec - expected) <= 1e-9 * expected, "%u workers, %u a node: %g s, expected %g",
 				  workers, per_node, sec, expected);
 		}
 }
 
-static double walked_sec(struct psd_members members, uint64_t elements, const struct psd_ways *ways)
+static double timed_sec(struct psd_members members, uint64_t elements, const struct psd_links *links)
 {
 	const struct psd_payload payload = {.collective = &psd_torus, .elements = elements, .value_bytes = 4};
 
-	return psd_step_times_sec(&payload, members, 32.0, ways);
+	return psd_step_times_sec(&payload, members, 32.0, links);
 }
 
-/* Where nodes are rows one node's members stand for all: as if every member's steps were walked. Of a size that no
- * chunks of one size make, it is between what the next sizes of which they do take. */
+/* Where nodes are rows one node's members represent all: the result equals the timing of every member. For a size that
+ * has no equal chunks it lies between the results of the next sizes that have. */
 Test(torus, one_node_stands_for_all)
 {
-	const struct psd_ways ways = {.far_bps = 1e9,
-				      .near_bps = 3e9,
-				      .between_bps = 2e9,
-				      .latency_sec = 2e-5,
-				      .near_latency_sec = 1e-6,
-				      .per_switch = 2};
+	const struct psd_links links = {.far_bps = 1e9,
+					.near_bps = 3e9,
+					.between_bps = 2e9,
+					.latency_sec = 2e-5,
+					.near_latency_sec = 1e-6,
+					.per_switch = 2};
 
 	for (unsigned nodes = 2; nodes <= 9; nodes++)
 		for (unsigned per_node = 2; per_node <= 6; per_node += 2) {
 			const struct psd_members members = {nodes * per_node, per_node};
-			const double less_sec = walked_sec(members, 1000 * members.n, &ways);
-			const double more_sec = walked_sec(members, 1001 * members.n, &ways);
+			const double less_sec = timed_sec(members, 1000 * members.n, &links);
+			const double more_sec = timed_sec(members, 1001 * members.n, &links);
 			struct psd_payload payload = {
 				.collective = &psd_torus, .elements = 1000 * members.n, .value_bytes = 4};
-			const double sec = psd_torus.alone_sec(&payload, members, 0.0, &ways);
+			const double sec = psd_torus.alone_sec(&payload, members, 0.0, &links);
 
 			payload.elements += members.n / 2;
-			const double between_sec = psd_torus.alone_sec(&payload, members, 0.0, &ways);
+			const double between_sec = psd_torus.alone_sec(&payload, members, 0.0, &links);
 			cr_assert(fabs(sec - less_sec) <= 1e-9 * sec, "%u nodes of %u: %.9g s, expected %.9g", nodes,
 				  per_node, sec, less_sec);
 			cr_assert(less_sec * (1.0 - 1e-9) <= between_sec && between_sec <= more_sec * (1.0 + 1e-9),
@@ -125,16 +125,15 @@ Test(torus, one_node_stands_for_all)
 
 static double uneven_sec(unsigned workers, unsigned per_node, uint64_t elements, double latency_sec)
 {
-	const struct psd_ways ways = {.far_bps = 1e9, .near_bps = INFINITY, .latency_sec = latency_sec};
+	const struct psd_links links = {.far_bps = 1e9, .near_bps = INFINITY, .latency_sec = latency_sec};
 	const struct psd_payload payload = {.collective = &psd_torus, .elements = elements, .value_bytes = 4};
 
-	return psd_torus.alone_sec(&payload, (struct psd_members){workers, per_node}, 0.0, &ways);
+	return psd_torus.alone_sec(&payload, (struct psd_members){workers, per_node}, 0.0, &links);
 }
 
-/* Six workers on a node and two on the next are four rows of two, inside nodes. Of a column's four hops two are between
- * nodes, and both columns take them at a time. Latency is short: what a worker's last of 2 (4-1) messages waits for
- * goes some times over the one hop and the rest over the other, two eighths of the payload each, and takes either hop's
- * latency. */
+/* Six workers on a node and two on the next are four rows of two, inside nodes. Two of a column's four hops are between
+ * nodes, and both columns use them at the same time. Latency is short: a worker's last of 2 (4-1) messages waits for
+ * messages over one hop and then over the other, two eighths of the payload each, and takes either hop's latency. */
 Test(torus, of_unevenly_filled_nodes_waits_for_the_hops_between_them)
 {
 	const double eighth_sec = 32.0 * 100000 / 1e9, expected = 6 * 2 * eighth_sec + 2 * 1e-3;
@@ -145,14 +144,14 @@ Test(torus, of_unevenly_filled_nodes_waits_for_the_hops_between_them)
 
 Test(torus, of_a_prime_number_on_unevenly_filled_nodes_is_a_ring)
 {
-	const struct psd_ways ways = {.far_bps = 1e9, .near_bps = INFINITY, .latency_sec = 1e-2};
+	const struct psd_links links = {.far_bps = 1e9, .near_bps = INFINITY, .latency_sec = 1e-2};
 	const struct psd_payload payload = {.collective = &psd_ring, .elements = 700000, .value_bytes = 4};
 
 	cr_assert_eq(uneven_sec(7, 6, 700000, 1e-2),
-		     psd_ring.alone_sec(&payload, (struct psd_members){7, 6}, 0.0, &ways));
+		     psd_ring.alone_sec(&payload, (struct psd_members){7, 6}, 0.0, &links));
 }
 
-/* 262 workers, more than are walked: 131 rows of two, three rows a node and two on the last of 44. Bytes take next to
+/* 262 workers, more than are timed: 131 rows of two, three rows a node and two on the last of 44. Bytes take next to
  * nothing. A column's 2 (131-1) messages go twice around but for two hops, which may lie inside a node: over 2 x 44
  * hops between nodes. */
 Test(torus, of_many_on_unevenly_filled_nodes_waits_for_the_hops_between_them)
@@ -163,18 +162,18 @@ Test(torus, of_many_on_unevenly_filled_nodes_waits_for_the_hops_between_them)
 }
 
 /* Where bytes count, too, those of a node share its link as if at a time, though they need not be at one step. */
-Test(torus, of_many_on_unevenly_filled_nodes_is_near_its_walk)
+Test(torus, of_many_on_unevenly_filled_nodes_is_near_the_time_of_its_steps)
 {
 	const double near_ratio = 0.1;
-	const struct psd_ways ways = {.far_bps = 1e9, .near_bps = 3e9, .latency_sec = 2e-5};
+	const struct psd_links links = {.far_bps = 1e9, .near_bps = 3e9, .latency_sec = 2e-5};
 
 	for (unsigned workers = 258; workers <= 300; workers += 14)
 		for (unsigned per_node = 4; per_node <= 8; per_node += 4) {
 			const struct psd_members members = {workers, per_node};
 			const struct psd_payload payload = {
 				.collective = &psd_torus, .elements = 1000 * workers, .value_bytes = 4};
-			const double sec = psd_torus.alone_sec(&payload, members, 0.0, &ways);
-			const double expected = walked_sec(members, payload.elements, &ways);
+			const double sec = psd_torus.alone_sec(&payload, members, 0.0, &links);
+			const double expected = timed_sec(members, payload.elements, &links);
 
 			cr_expect(fabs(sec - expected) <= near_ratio * expected,
 				  "%u workers, %u a node: %g s, expected %g", workers, per_node, sec, expected);

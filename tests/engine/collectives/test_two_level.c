@@ -1,5 +1,5 @@
-/* What of a two-level all-reduce crosses the links between nodes, and what stays inside; that its steps add up is in
- * test_steps.c, its seconds in tests/sim/executor/test_schedules.c. */
+/* Bytes of a two-level all-reduce between nodes and inside them; test_steps.c tests the sums,
+ * tests/sim/executor/test_schedules.c the seconds. */
 #include <criterion/criterion.h>
 
 #include "engine/collectives/collective.h"

@@ -147,12 +147,12 @@ Test(cost, ends_of_messages_take_time_for_their_bytes_and_for_each)
 	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3, false).sec, 8e6 / 4e9 + 3 * 10e-6,
 		    "seconds of a core");
 	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3, false).most_cores, 1,
-		    "of a core slower than the link");
+		    "share of a core slower than the link");
 	/* moves in a quarter of the time what the link carries */
 	expect_near(psd_cost_socket_work(&quick, &rates, 1e6, 3, false).most_cores, 0.25,
-		    "of a core quicker than the link");
+		    "share of a core quicker than the link");
 	/* inside a node nothing is slower than the core */
-	expect_near(psd_cost_socket_work(&quick, &rates, 1e6, 3, true).most_cores, 1, "of a core inside a node");
+	expect_near(psd_cost_socket_work(&quick, &rates, 1e6, 3, true).most_cores, 1, "share of a core inside a node");
 	cr_expect_eq(psd_cost_socket_work(&at_once, &rates, 1e6, 3, false).sec, 0);
 	cr_expect_eq(psd_cost_socket_work(&at_once, &rates, 1e6, 3, false).most_cores, 0);
 }
@@ -168,13 +168,14 @@ Test(cost, inside_a_node_ends_are_busy_for_no_longer_than_the_way)
 	rates = psd_rates_make(&free_host, &memory, 10e9, 1, 1e12);
 	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3, true).sec, 8e6 / 16e9 + 3 * 10e-6,
 		    "seconds of a core");
-	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3, true).most_cores, 1, "of a core");
+	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3, true).most_cores, 1, "share of a core");
 	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3, false).sec, 8e6 / 4e9 + 3 * 10e-6,
 		    "seconds of a core between nodes");
 	memory.local_bps = 1e9; /* four times slower: ends that sockets would not keep busy wait for it */
 	rates = psd_rates_make(&free_host, &memory, 10e9, 1, 1e12);
 	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 0, true).sec, 8e6 / 4e9, "seconds on a slow way");
-	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 0, true).most_cores, 0.25, "of a core on a slow way");
+	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 0, true).most_cores, 0.25,
+		    "share of a core on a slow link");
 }
 
 /* ---- seconds of transfers; alpha latency, B bytes per second ---- */
@@ -267,7 +268,7 @@ Test(cost, a_last_node_with_fewer_workers_counts_as_it_is)
 		}
 }
 
-/* ---- what a ring adds to its bytes ---- */
+/* ---- the delay of a ring beyond its bytes ---- */
 
 static double all_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
 {

@@ -294,7 +294,7 @@ Test(costs, only_a_measured_profile_counts_as_measured)
 	psd_costs_release(&costs);
 }
 
-/* Of the table's devices only the processor works in its host's memory. */
+/* The processor alone, among the table's devices, works in its host's memory. */
 Test(costs, accelerators_have_memory_of_their_own)
 {
 	struct psd_graph graph = tiny_graph();

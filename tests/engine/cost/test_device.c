@@ -12,7 +12,7 @@ enum quantity { ITERATION, FORWARD, BACKWARD };
 static const char *const quantity_names[] = {"iteration", "forward", "backward"};
 
 struct rate {
-	const char *device, *network; /* of scenarios/models/ */
+	const char *device, *network; /* network: a file in scenarios/models/ */
 	unsigned batch;
 	bool is_half;
 	enum quantity quantity;

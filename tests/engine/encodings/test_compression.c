@@ -119,15 +119,9 @@ struct kind_of_values {
 };
 
 static const struct kind_of_values kinds[] = {
-	{"of all sizes", of_all_sizes},
-	{"around zero", around_zero},
-	{"positive", all_positive},
-	{"negative", all_negative},
-	{"zeros", zeros_of_both_signs},
-	{"of equal magnitude", equal_magnitudes},
-	{"few", few_values},
-	{"denormal", denormals},
-	{"ascending", ascending},
+	{"all sizes", of_all_sizes}, {"around zero", around_zero},   {"positive", all_positive},
+	{"negative", all_negative},  {"zeros", zeros_of_both_signs}, {"equal magnitudes", equal_magnitudes},
+	{"few", few_values},	     {"denormal", denormals},	     {"ascending", ascending},
 };
 enum { N_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -154,7 +148,7 @@ static float *travelled_of(const struct packed *packed)
 	return packed->travelled.at;
 }
 
-/* Of n values in memory that is the caller's. */
+/* Packs n values in the caller's memory. */
 static void packed_open(struct packed *made, const struct psd_compression *by, struct psd_block block, float *values,
 			uint32_t n)
 {
@@ -257,7 +251,7 @@ Test(compression, bytes_are_those_of_what_travels)
 
 /* ---- one bit ---- */
 
-/* Of n values of one sign in 32 lanes. */
+/* The rounding of a mean of n values with one sign in 32 lanes. */
 static double rounding_of_mean(uint32_t n)
 {
 	return (n / 32 + 32 + 2) * (double)FLT_EPSILON;
@@ -310,7 +304,7 @@ Test(compression, one_bit_sends_the_mean_of_each_sign_and_keeps_the_rest)
 	for_each_packed(&psd_compression_one_bit, check_means);
 }
 
-/* Of -1 and -3, and of 2, 4, 6 and 0. */
+/* The means of -1 and -3, and of 2, 4, 6 and 0. */
 Test(compression, one_bit_of_six_values)
 {
 	float six[] = {-1, 2, -3, 4, 6, 0};
@@ -323,8 +317,8 @@ Test(compression, one_bit_of_six_values)
 	packed_close(&packed);
 }
 
-/* Value 37 is the second of lane 5, of which the second unit of 1024 has a word of its own. What a block does not have
- * is not negative. */
+/* Value 37 is the second of lane 5, which has a word of its own in the second unit of 1024. Values that a block lacks
+ * are not negative. */
 Test(compression, one_bit_has_a_word_for_each_lane)
 {
 	const struct psd_block block = {2048, 1};
@@ -346,7 +340,7 @@ Test(compression, one_bit_has_a_word_for_each_lane)
 	cr_expect_arr_eq(words, expected, sizeof(words));
 }
 
-/* Of a sign that no value has the mean is 0, so that equal blocks are equal bytes. */
+/* The mean of a sign that no value has is 0, so that equal blocks are equal bytes. */
 Test(compression, one_bit_of_one_sign_alone_has_no_other_mean)
 {
 	for (int sign = -1; sign <= 1; sign += 2) {
@@ -520,7 +514,7 @@ Test(compression, top_k_sends_what_is_not_finite_first)
 
 /* ---- sums ---- */
 
-/* What is there already stays; two blocks are added in their order. */
+/* Earlier sums stay; two blocks are added in their order. */
 static void check_sum(const struct packed *packed)
 {
 	struct guarded sum = guarded_open(packed->n * sizeof(float));

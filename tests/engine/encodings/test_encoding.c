@@ -74,7 +74,7 @@ Test(encoding, infinities_and_nans_stay_what_they_are)
 	for (unsigned i = 0; i < N_FORMATS; i++) {
 		const struct psd_encoding *encoding = formats[i].encoding;
 		const unsigned infinity = infinity_of(&formats[i]);
-		const uint32_t low_nan_bits = 0x7f800001; /* whose upper half says infinity */
+		const uint32_t low_nan_bits = 0x7f800001; /* the upper half means infinity */
 		float low_nan;
 
 		memcpy(&low_nan, &low_nan_bits, sizeof(low_nan));
@@ -93,5 +93,5 @@ Test(encoding, names_are_those_of_the_rows)
 {
 	for (unsigned i = 0; psd_encoding_names[i]; i++)
 		cr_expect_str_eq(psd_encodings[i]->name, psd_encoding_names[i]);
-	cr_expect_not(psd_encodings[0]->is_lossy); /* what holds where nothing is said */
+	cr_expect_not(psd_encodings[0]->is_lossy); /* the default */
 }

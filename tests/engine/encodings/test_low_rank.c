@@ -41,7 +41,7 @@ static void expect_shapes(const struct shape_row *rows, unsigned n)
 		expect_shape(&rows[r]);
 }
 
-/* (32 + 96) * 24 are 32 * 96 values: as many save nothing. Of a square of n the same is at n / 2. */
+/* (32 + 96) * 24 are 32 * 96 values: rank 24 saves nothing. A square of n rows has the same limit at n / 2. */
 Test(low_rank_shape, narrow_matrices_have_fewer_values)
 {
 	static const struct shape_row rows[] = {

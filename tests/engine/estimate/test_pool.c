@@ -133,7 +133,7 @@ static bool is_running(const struct piece *piece, double now_sec)
 	return piece->begin_sec <= now_sec && piece->end_sec == 0;
 }
 
-/* Of those that are not settled yet the most modest takes what it can use, or its share of what is left. */
+/* Among the pieces without a share the one that can use fewest cores takes these, or an equal share of the rest. */
 static void fill(struct piece pieces[N_PIECES], double now_sec, double left_cores)
 {
 	for (unsigned p = 0; p < N_PIECES; p++)

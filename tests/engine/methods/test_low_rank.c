@@ -173,7 +173,7 @@ static const struct psd_op *find_op(const struct one_item *item, enum psd_op_kin
 	return NULL;
 }
 
-/* Layers, whose turn is -1, are always ready while backward goes on. What sums bring has the item's turn, 0. */
+/* Layers, whose turn is -1, are always ready while backward goes on. Work that follows sums has the item's turn, 0. */
 Test(low_rank, what_others_wait_for_goes_before_layers)
 {
 	struct one_item item;
@@ -337,7 +337,7 @@ Test(low_rank, every_all_reduce_moves_both_narrow_matrices)
 
 /* ---- buffers ---- */
 
-/* What is lost and the right matrix, from which the next iteration starts, stay for the whole run. */
+/* The residual and the right matrix, from which the next iteration starts, stay for the whole run. */
 Test(low_rank, hosts_keep_narrow_matrices_and_what_is_lost)
 {
 	static const enum psd_buffer kept[] = {PSD_BUFFER_HISTORY, PSD_BUFFER_RESIDUAL, PSD_BUFFER_LEFT,

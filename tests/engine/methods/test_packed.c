@@ -106,7 +106,7 @@ Test(packed, in_sequence_every_stage_waits_for_the_one_before)
 		   "19 gate on nothing of workers after 0\n");
 }
 
-/* What is packed is what the step leaves in the gradient's place. */
+/* The step leaves the values to pack in the gradient's buffer. */
 Test(packed, after_a_local_step_all_of_it_is_an_exchange)
 {
 	expect_ops("sync: ps, compress: {by: one-bit}, local_sgd: {steps: 4}", false,
@@ -152,7 +152,7 @@ Test(packed, a_separate_server_has_the_sums_alone)
 	close_item(&item);
 }
 
-/* Layers, whose turn is -1, are always ready while backward goes on. What comes back has the item's turn. */
+/* Layers, whose turn is -1, are always ready while backward goes on. Replies have the item's turn. */
 Test(packed, what_others_wait_for_goes_before_layers)
 {
 	struct one_item item;
@@ -193,7 +193,7 @@ Test(packed, operations_take_what_they_read_and_write)
 	close_item(&item);
 }
 
-/* Of top-k a shard touches what travels alone, 11 values of a block with their places. */
+/* With top-k a shard touches only the values that travel, 11 of a block with their positions. */
 Test(packed, sums_of_few_values_take_those)
 {
 	const uint64_t top_bytes = 11 * (4 + 2) + 2, most_blocks = 6;
@@ -265,8 +265,8 @@ static void expect_parts(const char *system, const uint64_t parts[WORKERS], uint
 			if (worker == shard)
 				continue;
 			others += parts[worker];
-			cr_expect_eq(push->collective->range(push, layout, worker, shard).elements, parts[shard]);
-			cr_expect_eq(pull.collective->range(&pull, layout, shard, worker).elements, parts[shard]);
+			cr_expect_eq(psd_payload_range(push, layout, worker, shard).elements, parts[shard]);
+			cr_expect_eq(psd_payload_range(&pull, layout, shard, worker).elements, parts[shard]);
 		}
 		cr_expect_eq(push->value_bytes, bytes);
 		/* as a worker the other shards' blocks, as a shard its own to the other workers */
@@ -287,7 +287,7 @@ Test(packed, messages_are_of_whole_blocks)
 
 /* ---- buffers ---- */
 
-/* What is lost stays for the whole run at both ends. Workers update, and have no parameters of a shard. */
+/* Residuals stay for the whole run at both ends. Workers update, and have no parameters of a shard. */
 Test(packed, hosts_keep_blocks_and_what_is_lost)
 {
 	static const enum psd_buffer kept[] = {PSD_BUFFER_HISTORY,	PSD_BUFFER_RESIDUAL,   PSD_BUFFER_PACKED,

@@ -684,13 +684,13 @@ Test(prototxt, a_solver_is_no_network)
 
 Test(prototxt, broken_text_is_refused_where_it_breaks)
 {
-	refuses("layer {", "n.prototxt:1:8: the file ends where the name of a field must stand");
+	refuses("layer {", "n.prototxt:1:8: the file ends, must continue with the name of a field");
 	refuses("name: \"x\nlayer {}", "n.prototxt:1:7: this string has no end on its line");
-	refuses("name }", "n.prototxt:1:6: '}' stands where ':' or '{' must stand");
-	refuses("name: }", "n.prototxt:1:7: '}' stands where a value must stand");
-	refuses("name: [1 2]", "n.prototxt:1:10: '2' stands where ',' or ']' must stand");
-	refuses("}", "n.prototxt:1:1: '}' stands where the name of a field must stand");
-	refuses("layer < }", "n.prototxt:1:9: '}' stands where the name of a field must stand");
+	refuses("name }", "n.prototxt:1:6: found '}', must be ':' or '{'");
+	refuses("name: }", "n.prototxt:1:7: found '}', must be a value");
+	refuses("name: [1 2]", "n.prototxt:1:10: found '2', must be ',' or ']'");
+	refuses("}", "n.prototxt:1:1: found '}', must be the name of a field");
+	refuses("layer < }", "n.prototxt:1:9: found '}', must be the name of a field");
 	refuses("name: 'a' 'b'", "n.prototxt:1:11: a string in pieces is not accepted, write it in one");
 	refuses("name: '\\101'", "n.prototxt:1:9: numeric escapes are not accepted");
 }

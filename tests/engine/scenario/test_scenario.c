@@ -398,7 +398,7 @@ Test(scenario, bad_settings_name_themselves)
 	expect_setting_error("cluster.nodse=4",
 			     "--set cluster.nodse: unknown key 'nodse' in 'cluster', did you mean 'nodes'?");
 	expect_setting_error("systems.1.sync=ps",
-			     "--set systems.1.sync: '1' is no number of an entry: the list has 1, counted from 0");
+			     "--set systems.1.sync: 'systems' has 1 entry (0 to 0), there is no entry '1'");
 	expect_setting_error("title.x=4", "--set title.x: there is no 'x' below a plain value");
 	expect_setting_error("systems=4", "--set systems: 'systems' must be a list such as [...]");
 	expect_setting_error("sweep.nodes=2,4",
@@ -457,7 +457,7 @@ Test(scenario, wrong_keys_are_named)
 	expect_error(6, "  network: {bandwith: 40Gbps, latency: 30us}",
 		     "dir/a.yaml:6:13: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?");
 	expect_error(1, "sweep: {nodes: 1, 2}",
-		     "dir/a.yaml:1:19: '2' is no key of 'sweep': several values stand in brackets, as in [1, 2]");
+		     "dir/a.yaml:1:19: 'sweep' has no key '2': several values need brackets, as in [1, 2]");
 	expect_error(8, "  - {name: A, sink: ps}",
 		     "dir/a.yaml:8:15: unknown key 'sink' in 'systems', did you mean 'sync'?");
 }

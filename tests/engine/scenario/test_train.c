@@ -521,7 +521,7 @@ Test(train, a_bad_solver_is_refused_where_it_is_bad)
 		       "s.prototxt:2:22: 'regularization_type' is 'L1', must be one of: L2");
 	solver_refuses("base_lr: 1 lr_policy: 'fixed' max_iter: 1\nrandom_seed: -1",
 		       "s.prototxt:2:14: 'random_seed' is '-1', must be a whole number from 0 to 4294967295");
-	solver_refuses("base_lr: 1 }", "s.prototxt:1:12: '}' stands where the name of a field must stand");
+	solver_refuses("base_lr: 1 }", "s.prototxt:1:12: found '}', must be the name of a field");
 }
 
 Test(train, a_solver_that_misses_something_says_what)
