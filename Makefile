@@ -12,8 +12,8 @@ DEPS_BENCH := python3-torch libopenblas0-pthread openmpi-bin libopenmpi-dev libg
 CC         ?= cc
 CXX        ?= c++
 FUZZ_CC    ?= clang
-CFLAGS     ?= -O2 -g
-CXXFLAGS   ?= -O2 -g
+CFLAGS     ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)
+CXXFLAGS   ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)
 PREFIX     ?= /usr/local
 DESTDIR    ?=
 SANITIZE   ?=
@@ -46,29 +46,32 @@ GOLDEN := \
 DEMO_SCENARIO := scenarios/poseidon-atc17/vgg19-22k-40gbe.yaml
 
 # ---- derived ----
-ifeq ($(origin CC),default)
-CC := gcc
-endif
-ifeq ($(origin CXX),default)
-CXX := g++
-endif
 comma := ,
 empty :=
 space := $(empty) $(empty)
+# A compiler that a user names is taken as it is. The default ones run below ccache where it is installed.
+CCACHE := $(if $(shell command -v ccache),ccache$(space))
+ifeq ($(origin CC),default)
+CC := $(CCACHE)gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := $(CCACHE)g++
+endif
 Q     := $(if $(V),,@)
 
 # One folder per set of sanitisers, with CUDA and for STATIC=1, so that objects never mix.
 SANITIZED := $(subst $(comma),-,$(subst $(space),,$(SANITIZE)))
 BUILD     := build$(if $(CUDA),/cuda)$(if $(STATIC),/static)$(if $(SANITIZED),/$(SANITIZED))
 
-WARNINGS     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(DEV),-Werror)
+# A sanitiser sees conversions that are none: its warnings are no errors.
+WARNINGS     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(DEV),$(if $(SANITIZE),,-Werror))
 C_WARNINGS   := $(WARNINGS) -Wstrict-prototypes -Wmissing-prototypes -Wvla
 SANITIZERS   := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CPPFLAGS := -I. -I$(BUILD)/generated $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(if $(CUDA),-DPSD_HAS_CUDA) \
 	$(if $(STATIC),-DPSD_STATIC) $(CPPFLAGS)
 # Nobody asks for errno after a root, and without it a vector has its roots at once.
-ALL_CFLAGS   := -std=c11 -fno-math-errno $(C_WARNINGS) -include engine/base/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
-ALL_CXXFLAGS := -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
+ALL_CFLAGS    = -std=c11 -fno-math-errno $(C_WARNINGS) -include engine/base/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
+ALL_CXXFLAGS  = -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
 ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
 ENGINE_LIBS  := -lyaml -lprotobuf-c -lm
 SIM_LIBS     := -lsimgrid $(ENGINE_LIBS)
@@ -237,22 +240,34 @@ $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS
 $(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(CUDA_TESTS) $(PLAN_TESTS) $(GPU_TESTS): \
 	| $(WITH_DEPS)
 
-$(BUILD)/%.o: %.c Makefile
+# Tests are compiled quickly, unless a user says how. What they test, and what computes much in them, runs quickly.
+CODE_CFLAGS := $(CFLAGS)
+TEST_CFLAGS := $(if $(filter file,$(origin CFLAGS)),-O0 -g1,$(CFLAGS))
+$(BUILD)/tests/%.o $(STAND_IN)/tests/%.o: CFLAGS := $(TEST_CFLAGS)
+$(STAND_IN)/tests/cuda/stand_in_%.o $(BUILD)/tests/real/device/%.o $(BUILD)/tests/bench/%.o: CFLAGS := $(CODE_CFLAGS)
+
+# Rewritten only when they change: objects of other flags, such as DEV=1, are compiled again.
+FLAGS := $(subst ',,$(CC) $(CXX) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_CXXFLAGS) $(TEST_CFLAGS) $(STAND_IN_FLAGS))
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
+
+$(BUILD)/%.o: %.c Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CC       $<"
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c -o $@ $<
 
-$(BUILD)/%.o: %.cpp Makefile
+$(BUILD)/%.o: %.cpp Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX      $<"
 	$(Q)$(CXX) $(ALL_CPPFLAGS) $(ALL_CXXFLAGS) -c -o $@ $<
 
-$(STAND_IN)/%.o: %.c Makefile
+$(STAND_IN)/%.o: %.c Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CC       $< (stand-in)"
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(STAND_IN_FLAGS) $(ALL_CFLAGS) -c -o $@ $<
 
-$(STAND_IN)/%.o: %.cu Makefile
+$(STAND_IN)/%.o: %.cu Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX      $< (stand-in)"
 	$(Q)$(CXX) $(ALL_CPPFLAGS) $(STAND_IN_FLAGS) $(ALL_CXXFLAGS) -c -o $@ -x c++ $<
