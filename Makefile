@@ -123,7 +123,12 @@ REAL_MAIN      := $(BUILD)/real/main.o
 REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
 # Criterion's own runner and ThreadSanitizer exclude each other, see there.
 RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
-REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
+# Whole runs and cases that wait for time limits have a binary of their own, and the same helpers.
+RUN_SUITES     := $(wildcard tests/real/test_run*.c) $(addprefix tests/real/,net/test_joining.c \
+	net/test_joining_again.c session/test_stall.c session/test_replay.c)
+REAL_SUITES    := $(filter-out $(RUN_SUITES),$(sort $(shell find tests/real -name 'test_*.c')))
+REAL_HELPERS   := $(call objects,$(filter-out $(RUN_SUITES) $(REAL_SUITES),$(call sources,tests/real,c)) $(RUNNER))
+REAL_TESTS     := $(REAL_HELPERS) $(call objects,$(RUN_SUITES) $(REAL_SUITES))
 # The suites with threads, but for training runs of more than half a minute, and waits that are left out: each of these
 # is the data race that it must be, which would be counted. any(PATTERN...): as Criterion's filter writes it.
 any             = @($(subst $(space),|,$(strip $(1))))
@@ -135,6 +140,7 @@ TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
 	run_$(call any,adaptive clip encoded late local low_rank packed \
 	sparse)/!(accuracy*|every_other*|a_prediction*) \
 	run/!(every_method_$(call any,learns trains)*))
+TSAN_BINARIES   = $(filter-out psd-tests psd-plan-tests,$(SUITES))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
 cuda_folder     = $(firstword $(foreach folder,$(CUDA_PLACES),$(if $(wildcard $(folder)/$(1)),$(folder))))
@@ -169,7 +175,7 @@ BENCH_TOOL_OBJECTS := $(foreach tool,$(BENCH_TOOLS),$(BUILD)/tests/bench/real/$(
 PEER_TOOLS     := $(if $(wildcard /usr/include/gloo/config.h),allreduce-gloo) \
 	$(if $(shell command -v mpicc),allreduce-mpi)
 PROGRAMS       := $(BUILD)/psd-sim $(BUILD)/psd-run
-SUITES         := psd-tests $(if $(REAL_TESTS),psd-real-tests) $(CUDA_SUITES) $(PLAN_SUITES)
+SUITES         := psd-tests psd-real-tests psd-run-tests $(CUDA_SUITES) $(PLAN_SUITES)
 FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REAL_FUZZERS   := $(patsubst tests/fuzz/real/fuzz_%.c,%,$(wildcard tests/fuzz/real/fuzz_*.c))
 HEADERS        := $(filter-out engine/base/banned.h,$(call sources,engine sim real,h))
@@ -286,7 +292,7 @@ $(ONNX_MESSAGES).o: $(ONNX_MESSAGES).c
 	@echo "  CC       $<"
 	$(Q)$(CC) $(ALL_CPPFLAGS) -std=c11 $(CFLAGS) $(SANITIZERS) -MMD -MP -c -o $@ $<
 
-$(ENGINE_OBJECTS) $(TEST_OBJECTS) $(REAL_TESTS): | $(ONNX_MESSAGES).h
+$(ENGINE_OBJECTS) $(TEST_OBJECTS) $(REAL_TESTS) $(CORPUS_OBJECTS): | $(ONNX_MESSAGES).h
 
 # Rewritten only when they change: programs of other architectures would not start.
 $(BUILD)/cuda-archs: FORCE
@@ -327,7 +333,9 @@ $(BUILD)/psd-run: $(REAL_OBJECTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
 
-$(BUILD)/psd-real-tests: $(REAL_TESTS) $(REAL_PARTS) $(ENGINE)
+$(BUILD)/psd-real-tests: $(call objects,$(REAL_SUITES))
+$(BUILD)/psd-run-tests: $(call objects,$(RUN_SUITES))
+$(BUILD)/psd-real-tests $(BUILD)/psd-run-tests: $(REAL_HELPERS) $(REAL_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS)
 
@@ -448,10 +456,10 @@ san: ## run the same tests under the address and undefined-behaviour sanitisers
 tsan: ## run what has threads under the thread sanitiser
 	@$(MAKE) --no-print-directory SANITIZE=thread tsan-suite
 
-tsan-suite: $(BUILD)/psd-real-tests $(CUDA_SUITES:%=$(BUILD)/%) $(BUILD)/psd-run deps
+tsan-suite: $(TSAN_BINARIES:%=$(BUILD)/%) $(BUILD)/psd-run deps
 	$(cuda_skipped)
 	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp halt_on_error=1 $$TSAN_OPTIONS" FILTER='$(TSAN_CASES)' \
-		tests/run.sh $(BUILD) psd-real-tests $(CUDA_SUITES) --
+		tests/run.sh $(BUILD) $(TSAN_BINARIES) --
 
 golden: $(BUILD)/psd-sim deps ## rewrite tests/golden/ (say why in the commit)
 	@tests/golden.sh write $(BUILD) $(GOLDEN)

@@ -408,7 +408,7 @@ Test(run, every_method_trains_a_small_alexnet_as_one_worker)
 	scratch_folder_remove(&folder);
 }
 
-/* Some five minutes, so only when asked for: PSD_FULL_TESTS=1 build/psd-real-tests --filter
+/* Some five minutes, so only when asked for: PSD_FULL_TESTS=1 build/psd-run-tests --filter
  * 'run/every_method_trains_alexnet*' */
 Test(run, every_method_trains_alexnet_as_one_worker)
 {
