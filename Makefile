@@ -540,7 +540,7 @@ extremes: deps ## EXTREMES scenarios with extreme values, from SEED on: each end
 
 FORMATTED := $(call sources,engine sim real tests,c h cpp hpp cu)
 format-check: deps-style ## clang-format agrees with every C file, and no line of any file is longer than 120 columns
-	@clang-format --dry-run -Werror $(FORMATTED)
+	@printf '%s\n' $(FORMATTED) | xargs -P $(shell nproc) -n 50 clang-format --dry-run -Werror
 	@echo "format-check: $(words $(FORMATTED)) files are as clang-format has them"
 	@tests/check-columns.sh .
 
