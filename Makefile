@@ -178,26 +178,26 @@ PROGRAMS       := $(BUILD)/psd-sim $(BUILD)/psd-run
 SUITES         := psd-tests psd-real-tests psd-run-tests $(CUDA_SUITES) $(PLAN_SUITES)
 FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REAL_FUZZERS   := $(patsubst tests/fuzz/real/fuzz_%.c,%,$(wildcard tests/fuzz/real/fuzz_*.c))
-HEADERS        := $(filter-out engine/base/banned.h,$(call sources,engine sim real,h))
-CXX_HEADERS    := $(call sources,sim,hpp)
+CORPUS_OBJECTS := $(call objects,$(wildcard tests/fuzz/*.c tests/fuzz/real/*.c))
+HEADERS        := $(filter-out engine/base/banned.h,$(call sources,engine sim real,h hpp))
 SCRIPTS        := plots/psd-plot .ci/run $(wildcard tests/*.sh tests/bench/real/*.sh)
 ENGINE         := $(BUILD)/libpsd-engine.a
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san tsan tsan-suite fuzz bench \
-	bench-tools compare accuracy golden docs gpu-check gpu-check-programs check-static check-static-of \
-	check-layers check-headers check-scripts check-docs selfcheck extremes format-check install clean \
-	FORCE
+.PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test check check-deep suite san tsan tsan-suite \
+	fuzz bench bench-tools compare accuracy golden docs gpu-check gpu-check-programs check-static \
+	check-static-of check-layers check-headers check-scripts check-references check-docs check-corpora \
+	selfcheck extremes format-check install clean FORCE
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
-	@echo "  variables: DEV=1 (warnings are errors)  V=1 (show commands)  SANITIZE=address,undefined"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
+	@echo "  variables: SLICE=3 (of check-deep)  FUZZ_SECONDS=60"
+	@echo "             DEV=1 (warnings are errors)  V=1 (show commands)  SANITIZE=address,undefined"
 	@echo "             PREFIX=/usr/local  DESTDIR=  SIMGRID=/opt/simgrid  CC CXX CFLAGS CXXFLAGS LDFLAGS"
 	@echo "             CUDA=1 (with NVIDIA GPUs, in build/cuda)  NVCC  CUDA_ARCHS='75 90'"
 	@echo "             STATIC=1 (starts with the C library alone, in build/static or build/cuda/static)"
-	@echo "             FUZZ_SECONDS=60"
 
 all: $(PROGRAMS) ## build the programs (the default)
 
@@ -238,8 +238,8 @@ deps-bench: ## install what the benchmarks compare with (PyTorch, Open MPI, Gloo
 	$(call need,$(DEPS_BENCH))
 
 # These targets see to the packages themselves, before anything is compiled; plain `make` leaves the machine as it is.
-WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs check-docs selfcheck extremes \
-	check-static check-layers check-headers,$(MAKECMDGOALS)),deps)
+WITH_DEPS := $(if $(filter demo suite tsan-suite bench compare golden docs check-references check-docs check-corpora \
+	selfcheck extremes check-static check-layers check-headers,$(MAKECMDGOALS)),deps)
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
@@ -402,7 +402,7 @@ $(BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/bench_%.o 
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SIM_LIBS)
 
-$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o: | $(WITH_DEPS)
+$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(CORPUS_OBJECTS): | $(WITH_DEPS)
 
 # ---- showing and testing ----
 # Of two CSVs of results, rows of the same system and nodes side by side. The title's commas stand between quotes.
@@ -441,20 +441,30 @@ demo: $(PROGRAMS) deps ## predict VGG19-22K beside the published values, train a
 		"predicted.svg, executed.svg" "the same, plotted" \
 		"log.csv" "loss and accuracy of each iteration"
 
-test: suite ## run every test and compare the golden files
+# A target that compiles much uses all cores, unless a user says how many with -j.
+ON_ALL_CORES = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+
+test: deps ## run the tests, without the cases that tests/cases.txt leaves for slices, and compare the golden files
+	@CASES=gate $(ON_ALL_CORES) suite
+
+check: ## check what must hold for every change: the steps of the gate in tests/checks.txt, which include test
+	@tests/checks.sh gate
+
+check-deep: ## run the deep checks in tests/checks.txt, hours, or one slice of them with SLICE=3
+	@tests/checks.sh $(or $(SLICE),deep)
 
 # Says what is left out.
 cuda_skipped = $(if $(CUDA_LACKING),@echo "cuda tests skipped: no $(CUDA_LACKING) in $(CUDA_PLACES)")
 
 suite: $(SUITES:%=$(BUILD)/%) $(PROGRAMS) deps
 	$(cuda_skipped)
-	@tests/run.sh $(BUILD) $(SUITES) -- $(GOLDEN)
+	@$(if $(SUITES),,:) tests/run.sh $(BUILD) $(SUITES) -- $(GOLDEN)
 
-san: ## run the same tests under the address and undefined-behaviour sanitisers
-	@$(MAKE) --no-print-directory SANITIZE=address,undefined test
+san: ## run all tests under the address and undefined-behaviour sanitisers, or with FILTER='SUITE/*' some
+	@$(ON_ALL_CORES) SANITIZE=address,undefined suite
 
-tsan: ## run what has threads under the thread sanitiser
-	@$(MAKE) --no-print-directory SANITIZE=thread tsan-suite
+tsan: ## run the suites with threads under the thread sanitiser
+	@$(ON_ALL_CORES) SANITIZE=thread tsan-suite
 
 tsan-suite: $(TSAN_BINARIES:%=$(BUILD)/%) $(BUILD)/psd-run deps
 	$(cuda_skipped)
@@ -508,23 +518,24 @@ check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not kno
 	@echo "check-layers: the engine links alone"
 
 check-headers: deps ## every header compiles by itself
-	@for header in $(HEADERS); do \
-		echo "#include \"$$header\"" | \
-			$(CC) $(ALL_CPPFLAGS) -std=c11 $(C_WARNINGS) -Werror -fsyntax-only -x c - || exit 1; \
-	done
-	@for header in $(CXX_HEADERS); do \
-		echo "#include \"$$header\"" | \
-			$(CXX) $(ALL_CPPFLAGS) -std=c++17 $(WARNINGS) -Werror -fsyntax-only -x c++ - || exit 1; \
-	done
-	@echo "check-headers: $(words $(HEADERS) $(CXX_HEADERS)) headers compile alone"
+	@$(ON_ALL_CORES) $(HEADERS:%=$(BUILD)/check/%)
+	@echo "check-headers: $(words $(HEADERS)) headers compile alone"
+
+$(BUILD)/check/%.h: %.h FORCE
+	$(Q)$(CC) $(ALL_CPPFLAGS) -std=c11 $(C_WARNINGS) -Werror -fsyntax-only -x c -include $< /dev/null
+
+$(BUILD)/check/%.hpp: %.hpp FORCE
+	$(Q)$(CXX) $(ALL_CPPFLAGS) -std=c++17 $(WARNINGS) -Werror -fsyntax-only -x c++ -include $< /dev/null
 
 check-scripts: deps-style ## shellcheck every script
 	@shellcheck $(SCRIPTS)
 	@echo "check-scripts: $(words $(SCRIPTS)) scripts"
 
-check-docs: $(PROGRAMS) deps ## paths and options in READMEs exist, generated parts are current, every command runs
+check-references: $(PROGRAMS) deps ## paths and options in READMEs exist, generated parts are current
 	@tests/check-docs.sh .
 	@tests/docs.sh check $(BUILD)
+
+check-docs: check-references ## the same, and every command in a README runs
 	@tests/readme-commands.sh $(BUILD)
 
 selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks themselves can fail
@@ -581,6 +592,19 @@ $(ALL_FUZZERS:%=fuzz-%): fuzz-%: $(FUZZ_BUILD)/%
 
 fuzz: $(ALL_FUZZERS:%=fuzz-%) ## fuzz every parser for FUZZ_SECONDS each (with -j2: two at a time)
 
+# Inputs on which a parser once failed, and those that fuzzing starts from, in the plain build.
+CORPORA := $(ALL_FUZZERS:%=$(BUILD)/corpora/%)
+$(CORPORA): $(BUILD)/corpora/%: $(BUILD)/tests/fuzz/corpus_main.o $(REAL_PARTS) $(ENGINE)
+	@mkdir -p $(@D)
+	@echo "  LINK     $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
+$(FUZZERS:%=$(BUILD)/corpora/%): $(BUILD)/corpora/%: $(BUILD)/tests/fuzz/fuzz_%.o
+$(REAL_FUZZERS:%=$(BUILD)/corpora/%): $(BUILD)/corpora/%: $(BUILD)/tests/fuzz/real/fuzz_%.o
+
+check-corpora: deps ## each fuzz target runs once on the files of its corpus, without clang
+	@$(ON_ALL_CORES) $(CORPORA)
+	@tests/corpora.sh $(BUILD) $(ALL_FUZZERS)
+
 # ---- installing ----
 SHARE := $(DESTDIR)$(PREFIX)/share/psd
 
@@ -599,6 +623,6 @@ clean: ## remove build/
 FORCE:
 
 -include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) \
-	$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(BUILD)/tests/libraries.o \
+	$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(BUILD)/tests/libraries.o $(CORPUS_OBJECTS) \
 	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(PLAN_TESTS) $(GPU_TESTS) $(STAND_IN)/real/device/device.o \
 	$(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))
