@@ -12,8 +12,8 @@ DEPS_BENCH := python3-torch libopenblas0-pthread openmpi-bin libopenmpi-dev libg
 CC         ?= cc
 CXX        ?= c++
 FUZZ_CC    ?= clang
-CFLAGS     ?= -O2 -g
-CXXFLAGS   ?= -O2 -g
+CFLAGS     ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)
+CXXFLAGS   ?= $(if $(SANITIZE),-O1 -g1,-O2 -g)
 PREFIX     ?= /usr/local
 DESTDIR    ?=
 SANITIZE   ?=
@@ -46,29 +46,32 @@ GOLDEN := \
 DEMO_SCENARIO := scenarios/poseidon-atc17/vgg19-22k-40gbe.yaml
 
 # ---- derived ----
-ifeq ($(origin CC),default)
-CC := gcc
-endif
-ifeq ($(origin CXX),default)
-CXX := g++
-endif
 comma := ,
 empty :=
 space := $(empty) $(empty)
+# A compiler that a user names is taken as it is. The default ones run below ccache where it is installed.
+CCACHE := $(if $(shell command -v ccache),ccache$(space))
+ifeq ($(origin CC),default)
+CC := $(CCACHE)gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := $(CCACHE)g++
+endif
 Q     := $(if $(V),,@)
 
 # One folder per set of sanitisers, with CUDA and for STATIC=1, so that objects never mix.
 SANITIZED := $(subst $(comma),-,$(subst $(space),,$(SANITIZE)))
 BUILD     := build$(if $(CUDA),/cuda)$(if $(STATIC),/static)$(if $(SANITIZED),/$(SANITIZED))
 
-WARNINGS     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(DEV),-Werror)
+# A sanitiser sees conversions that are none: its warnings are no errors.
+WARNINGS     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(DEV),$(if $(SANITIZE),,-Werror))
 C_WARNINGS   := $(WARNINGS) -Wstrict-prototypes -Wmissing-prototypes -Wvla
 SANITIZERS   := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CPPFLAGS := -I. -I$(BUILD)/generated $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(if $(CUDA),-DPSD_HAS_CUDA) \
 	$(if $(STATIC),-DPSD_STATIC) $(CPPFLAGS)
 # Nobody asks for errno after a root, and without it a vector has its roots at once.
-ALL_CFLAGS   := -std=c11 -fno-math-errno $(C_WARNINGS) -include engine/base/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
-ALL_CXXFLAGS := -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
+ALL_CFLAGS    = -std=c11 -fno-math-errno $(C_WARNINGS) -include engine/base/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
+ALL_CXXFLAGS  = -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
 ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
 ENGINE_LIBS  := -lyaml -lprotobuf-c -lm
 SIM_LIBS     := -lsimgrid $(ENGINE_LIBS)
@@ -121,18 +124,24 @@ REAL_MAIN      := $(BUILD)/real/main.o
 REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
 # Criterion's own runner and ThreadSanitizer exclude each other, see there.
 RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
-REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
+# Whole runs and cases that wait for time limits have a binary of their own, and the same helpers.
+RUN_SUITES     := $(wildcard tests/real/test_run*.c) $(addprefix tests/real/,net/test_joining.c \
+	net/test_joining_again.c session/test_stall.c session/test_replay.c)
+REAL_SUITES    := $(filter-out $(RUN_SUITES),$(sort $(shell find tests/real -name 'test_*.c')))
+REAL_HELPERS   := $(call objects,$(filter-out $(RUN_SUITES) $(REAL_SUITES),$(call sources,tests/real,c)) $(RUNNER))
+REAL_TESTS     := $(REAL_HELPERS) $(call objects,$(RUN_SUITES) $(REAL_SUITES))
 # The suites with threads, but for training runs of more than half a minute, and waits that are left out: each of these
 # is the data race that it must be, which would be counted. any(PATTERN...): as Criterion's filter writes it.
 any             = @($(subst $(space),|,$(strip $(1))))
-TSAN_SUITES    := lane feed data packed mesh joining joining_again secret connections ring_buffer transport shared cpu_run cluster_kind \
-	load worker session session_contract session_library apart checkpoint replay synthetic_method crew emulation \
-	local emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract device \
+TSAN_SUITES    := lane feed data packed mesh joining joining_again secret connections ring_buffer transport shared \
+	cpu_run cluster_kind load worker session session_contract session_library apart checkpoint replay \
+	synthetic_method process_group emulation local emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract device \
 	engines fetch fused graphs kernels net packing parameters seeds several shared staging training wire)
 TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
 	run_$(call any,adaptive clip encoded late local low_rank packed \
 	sparse)/!(accuracy*|every_other*|a_prediction*) \
 	run/!(every_method_$(call any,learns trains)*))
+TSAN_BINARIES   = $(filter-out psd-tests psd-plan-tests,$(SUITES))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
 cuda_folder     = $(firstword $(foreach folder,$(CUDA_PLACES),$(if $(wildcard $(folder)/$(1)),$(folder))))
@@ -167,30 +176,29 @@ BENCH_TOOL_OBJECTS := $(foreach tool,$(BENCH_TOOLS),$(BUILD)/tests/bench/real/$(
 PEER_TOOLS     := $(if $(wildcard /usr/include/gloo/config.h),allreduce-gloo) \
 	$(if $(shell command -v mpicc),allreduce-mpi)
 PROGRAMS       := $(BUILD)/psd-sim $(BUILD)/psd-run
-SUITES         := psd-tests $(if $(REAL_TESTS),psd-real-tests) $(CUDA_SUITES) $(PLAN_SUITES)
+SUITES         := psd-tests psd-real-tests psd-run-tests $(CUDA_SUITES) $(PLAN_SUITES)
 FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REAL_FUZZERS   := $(patsubst tests/fuzz/real/fuzz_%.c,%,$(wildcard tests/fuzz/real/fuzz_*.c))
-HEADERS        := $(filter-out engine/base/banned.h,$(call sources,engine sim real,h))
-CXX_HEADERS    := $(call sources,sim,hpp)
+CORPUS_OBJECTS := $(call objects,$(wildcard tests/fuzz/*.c tests/fuzz/real/*.c))
+HEADERS        := $(filter-out engine/base/banned.h,$(call sources,engine sim real,h hpp))
 SCRIPTS        := plots/psd-plot .ci/run $(wildcard tests/*.sh tests/bench/real/*.sh)
 ENGINE         := $(BUILD)/libpsd-engine.a
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san tsan tsan-suite fuzz bench \
-	bench-tools compare accuracy golden docs gpu-check gpu-check-programs check-static check-static-of \
-	check-layers check-headers check-scripts check-words check-budget \
-	check-docs selfcheck extremes format-check install clean \
-	FORCE
+.PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test check check-deep suite san tsan tsan-suite \
+	fuzz bench bench-tools compare accuracy golden docs gpu-check gpu-check-programs check-static \
+	check-static-of check-layers check-headers check-scripts check-words check-budget check-references \
+	check-docs check-corpora selfcheck extremes format-check install clean FORCE
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
-	@echo "  variables: DEV=1 (warnings are errors)  V=1 (show commands)  SANITIZE=address,undefined"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
+	@echo "  variables: SLICE=3 (of check-deep)  FUZZ_SECONDS=60"
+	@echo "             DEV=1 (warnings are errors)  V=1 (show commands)  SANITIZE=address,undefined"
 	@echo "             PREFIX=/usr/local  DESTDIR=  SIMGRID=/opt/simgrid  CC CXX CFLAGS CXXFLAGS LDFLAGS"
 	@echo "             CUDA=1 (with NVIDIA GPUs, in build/cuda)  NVCC  CUDA_ARCHS='75 90'"
 	@echo "             STATIC=1 (starts with the C library alone, in build/static or build/cuda/static)"
-	@echo "             FUZZ_SECONDS=60"
 
 all: $(PROGRAMS) ## build the programs (the default)
 
@@ -231,30 +239,42 @@ deps-bench: ## install what the benchmarks compare with (PyTorch, Open MPI, Gloo
 	$(call need,$(DEPS_BENCH))
 
 # These targets see to the packages themselves, before anything is compiled; plain `make` leaves the machine as it is.
-WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs check-docs selfcheck extremes \
-	check-static check-layers check-headers,$(MAKECMDGOALS)),deps)
+WITH_DEPS := $(if $(filter demo suite tsan-suite bench compare golden docs check-references check-docs check-corpora \
+	selfcheck extremes check-static check-layers check-headers,$(MAKECMDGOALS)),deps)
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
 $(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(CUDA_TESTS) $(PLAN_TESTS) $(GPU_TESTS): \
 	| $(WITH_DEPS)
 
-$(BUILD)/%.o: %.c Makefile
+# Tests are compiled quickly, unless a user says how. What they test, and what computes much in them, runs quickly.
+CODE_CFLAGS := $(CFLAGS)
+TEST_CFLAGS := $(if $(filter file,$(origin CFLAGS)),-O0 -g1,$(CFLAGS))
+$(BUILD)/tests/%.o $(STAND_IN)/tests/%.o: CFLAGS := $(TEST_CFLAGS)
+$(STAND_IN)/tests/cuda/stand_in_%.o $(BUILD)/tests/real/device/%.o $(BUILD)/tests/bench/%.o: CFLAGS := $(CODE_CFLAGS)
+
+# Rewritten only when they change: objects of other flags, such as DEV=1, are compiled again.
+FLAGS := $(subst ',,$(CC) $(CXX) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_CXXFLAGS) $(TEST_CFLAGS) $(STAND_IN_FLAGS))
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(FLAGS)' | cmp -s - $@ || echo '$(FLAGS)' >$@
+
+$(BUILD)/%.o: %.c Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CC       $<"
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c -o $@ $<
 
-$(BUILD)/%.o: %.cpp Makefile
+$(BUILD)/%.o: %.cpp Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX      $<"
 	$(Q)$(CXX) $(ALL_CPPFLAGS) $(ALL_CXXFLAGS) -c -o $@ $<
 
-$(STAND_IN)/%.o: %.c Makefile
+$(STAND_IN)/%.o: %.c Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CC       $< (stand-in)"
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(STAND_IN_FLAGS) $(ALL_CFLAGS) -c -o $@ $<
 
-$(STAND_IN)/%.o: %.cu Makefile
+$(STAND_IN)/%.o: %.cu Makefile $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX      $< (stand-in)"
 	$(Q)$(CXX) $(ALL_CPPFLAGS) $(STAND_IN_FLAGS) $(ALL_CXXFLAGS) -c -o $@ -x c++ $<
@@ -273,7 +293,7 @@ $(ONNX_MESSAGES).o: $(ONNX_MESSAGES).c
 	@echo "  CC       $<"
 	$(Q)$(CC) $(ALL_CPPFLAGS) -std=c11 $(CFLAGS) $(SANITIZERS) -MMD -MP -c -o $@ $<
 
-$(ENGINE_OBJECTS) $(TEST_OBJECTS) $(REAL_TESTS): | $(ONNX_MESSAGES).h
+$(ENGINE_OBJECTS) $(TEST_OBJECTS) $(REAL_TESTS) $(CORPUS_OBJECTS): | $(ONNX_MESSAGES).h
 
 # Rewritten only when they change: programs of other architectures would not start.
 $(BUILD)/cuda-archs: FORCE
@@ -314,7 +334,9 @@ $(BUILD)/psd-run: $(REAL_OBJECTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
 
-$(BUILD)/psd-real-tests: $(REAL_TESTS) $(REAL_PARTS) $(ENGINE)
+$(BUILD)/psd-real-tests: $(call objects,$(REAL_SUITES))
+$(BUILD)/psd-run-tests: $(call objects,$(RUN_SUITES))
+$(BUILD)/psd-real-tests $(BUILD)/psd-run-tests: $(REAL_HELPERS) $(REAL_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS)
 
@@ -381,7 +403,7 @@ $(BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/bench_%.o 
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SIM_LIBS)
 
-$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o: | $(WITH_DEPS)
+$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(CORPUS_OBJECTS): | $(WITH_DEPS)
 
 # ---- showing and testing ----
 # Of two CSVs of results, rows of the same system and nodes side by side. The title's commas stand between quotes.
@@ -420,25 +442,35 @@ demo: $(PROGRAMS) deps ## predict VGG19-22K beside the published values, train a
 		"predicted.svg, executed.svg" "the same, plotted" \
 		"log.csv" "loss and accuracy of each iteration"
 
-test: suite ## run every test and compare the golden files
+# A target that compiles much uses all cores, unless a user says how many with -j.
+ON_ALL_CORES = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+
+test: deps ## run the tests, without the cases that tests/cases.txt leaves for slices, and compare the golden files
+	@CASES=gate $(ON_ALL_CORES) suite
+
+check: ## check what must hold for every change: the steps of the gate in tests/checks.txt, which include test
+	@tests/checks.sh gate
+
+check-deep: ## run the deep checks in tests/checks.txt, hours, or one slice of them with SLICE=3
+	@tests/checks.sh $(or $(SLICE),deep)
 
 # Says what is left out.
 cuda_skipped = $(if $(CUDA_LACKING),@echo "cuda tests skipped: no $(CUDA_LACKING) in $(CUDA_PLACES)")
 
 suite: $(SUITES:%=$(BUILD)/%) $(PROGRAMS) deps
 	$(cuda_skipped)
-	@tests/run.sh $(BUILD) $(SUITES) -- $(GOLDEN)
+	@$(if $(SUITES),,:) tests/run.sh $(BUILD) $(SUITES) -- $(GOLDEN)
 
-san: ## run the same tests under the address and undefined-behaviour sanitisers
-	@$(MAKE) --no-print-directory SANITIZE=address,undefined test
+san: ## run all tests under the address and undefined-behaviour sanitisers, or with FILTER='SUITE/*' some
+	@$(ON_ALL_CORES) SANITIZE=address,undefined suite
 
-tsan: ## run what has threads under the thread sanitiser
-	@$(MAKE) --no-print-directory SANITIZE=thread tsan-suite
+tsan: ## run the suites with threads under the thread sanitiser
+	@$(ON_ALL_CORES) SANITIZE=thread tsan-suite
 
-tsan-suite: $(BUILD)/psd-real-tests $(CUDA_SUITES:%=$(BUILD)/%) $(BUILD)/psd-run deps
+tsan-suite: $(TSAN_BINARIES:%=$(BUILD)/%) $(BUILD)/psd-run deps
 	$(cuda_skipped)
 	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp halt_on_error=1 $$TSAN_OPTIONS" FILTER='$(TSAN_CASES)' \
-		tests/run.sh $(BUILD) psd-real-tests $(CUDA_SUITES) --
+		tests/run.sh $(BUILD) $(TSAN_BINARIES) --
 
 golden: $(BUILD)/psd-sim deps ## rewrite tests/golden/ (say why in the commit)
 	@tests/golden.sh write $(BUILD) $(GOLDEN)
@@ -487,15 +519,14 @@ check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not kno
 	@echo "check-layers: the engine links alone"
 
 check-headers: deps ## every header compiles by itself
-	@for header in $(HEADERS); do \
-		echo "#include \"$$header\"" | \
-			$(CC) $(ALL_CPPFLAGS) -std=c11 $(C_WARNINGS) -Werror -fsyntax-only -x c - || exit 1; \
-	done
-	@for header in $(CXX_HEADERS); do \
-		echo "#include \"$$header\"" | \
-			$(CXX) $(ALL_CPPFLAGS) -std=c++17 $(WARNINGS) -Werror -fsyntax-only -x c++ - || exit 1; \
-	done
-	@echo "check-headers: $(words $(HEADERS) $(CXX_HEADERS)) headers compile alone"
+	@$(ON_ALL_CORES) $(HEADERS:%=$(BUILD)/check/%)
+	@echo "check-headers: $(words $(HEADERS)) headers compile alone"
+
+$(BUILD)/check/%.h: %.h FORCE
+	$(Q)$(CC) $(ALL_CPPFLAGS) -std=c11 $(C_WARNINGS) -Werror -fsyntax-only -x c -include $< /dev/null
+
+$(BUILD)/check/%.hpp: %.hpp FORCE
+	$(Q)$(CXX) $(ALL_CPPFLAGS) -std=c++17 $(WARNINGS) -Werror -fsyntax-only -x c++ -include $< /dev/null
 
 check-scripts: deps-style ## shellcheck every script
 	@shellcheck $(SCRIPTS)
@@ -507,9 +538,11 @@ check-words: ## no text begins with what, who or of; the last commit's subject h
 check-budget: ## no part of the tree has more lines than tests/budget.txt gives it
 	@tests/check-budget.sh .
 
-check-docs: $(PROGRAMS) deps ## paths and options in READMEs exist, generated parts are current, every command runs
+check-references: $(PROGRAMS) deps ## paths and options in READMEs exist, generated parts are current
 	@tests/check-docs.sh .
 	@tests/docs.sh check $(BUILD)
+
+check-docs: check-references ## the same, and every command in a README runs
 	@tests/readme-commands.sh $(BUILD)
 
 selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks themselves can fail
@@ -525,7 +558,7 @@ extremes: deps ## EXTREMES scenarios with extreme values, from SEED on: each end
 
 FORMATTED := $(call sources,engine sim real tests,c h cpp hpp cu)
 format-check: deps-style ## clang-format agrees with every C file, and no line of any file is longer than 120 columns
-	@clang-format --dry-run -Werror $(FORMATTED)
+	@printf '%s\n' $(FORMATTED) | xargs -P $(shell nproc) -n 50 clang-format --dry-run -Werror
 	@echo "format-check: $(words $(FORMATTED)) files are as clang-format has them"
 	@tests/check-columns.sh .
 
@@ -566,6 +599,19 @@ $(ALL_FUZZERS:%=fuzz-%): fuzz-%: $(FUZZ_BUILD)/%
 
 fuzz: $(ALL_FUZZERS:%=fuzz-%) ## fuzz every parser for FUZZ_SECONDS each (with -j2: two at a time)
 
+# Inputs on which a parser once failed, and those that fuzzing starts from, in the plain build.
+CORPORA := $(ALL_FUZZERS:%=$(BUILD)/corpora/%)
+$(CORPORA): $(BUILD)/corpora/%: $(BUILD)/tests/fuzz/corpus_main.o $(REAL_PARTS) $(ENGINE)
+	@mkdir -p $(@D)
+	@echo "  LINK     $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
+$(FUZZERS:%=$(BUILD)/corpora/%): $(BUILD)/corpora/%: $(BUILD)/tests/fuzz/fuzz_%.o
+$(REAL_FUZZERS:%=$(BUILD)/corpora/%): $(BUILD)/corpora/%: $(BUILD)/tests/fuzz/real/fuzz_%.o
+
+check-corpora: deps ## each fuzz target runs once on the files of its corpus, without clang
+	@$(ON_ALL_CORES) $(CORPORA)
+	@tests/corpora.sh $(BUILD) $(ALL_FUZZERS)
+
 # ---- installing ----
 SHARE := $(DESTDIR)$(PREFIX)/share/psd
 
@@ -585,6 +631,6 @@ clean: ## remove build/
 FORCE:
 
 -include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) \
-	$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(BUILD)/tests/libraries.o \
+	$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(BUILD)/tests/libraries.o $(CORPUS_OBJECTS) \
 	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(PLAN_TESTS) $(GPU_TESTS) $(STAND_IN)/real/device/device.o \
 	$(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))

@@ -2,7 +2,9 @@
  * where ThreadSanitizer cannot follow (as its authors have known since 2018). Each test is a forked
  * process. Knows of TestSuite and Test only what the suites here use: timeouts, for which one number serves all;
  * fixtures, expected signals and statuses are refused.
- * [--filter PATTERN]: only the tests whose SUITE/CASE matches, as Criterion's option of this name.
+ * [--filter PATTERN]: only the tests whose SUITE/CASE matches, as Criterion's option of this name; with several of
+ * these options, those that match each.
+ * [--jobs N]: number of tests at a time. Default 1.
  * [--here]: in this process, one after the other, for tools that lose sight of forked ones; a test that is given up
  * ends it. */
 #define _GNU_SOURCE /* for patterns with alternatives */
@@ -15,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TIMEOUT_SEC = 300, STATUS_FAILED = 1, STATUS_SKIPPED = 77 };
+enum { TIMEOUT_SEC = 300, STATUS_FAILED = 1, STATUS_SKIPPED = 77, MOST_JOBS = 64 };
 
 /* The linker's names for the section that Test() adds to. */
 extern struct criterion_test *__start_cr_tst[], *__stop_cr_tst[];
@@ -82,15 +84,24 @@ void cr_log(enum criterion_severity severity, const char *format, ...)
 	putchar('\n');
 }
 
-/* ---- one test after the other ---- */
+/* ---- running tests ---- */
 
-/* The pattern of --filter, "*" without; other options of Criterion have no meaning here. */
-static const char *pattern_of(int argc, char **argv)
+/* Other options of Criterion have no meaning here. */
+static unsigned long jobs_of(int argc, char **argv)
 {
 	for (int i = 1; i + 1 < argc; i++)
-		if (strcmp(argv[i], "--filter") == 0)
-			return argv[i + 1];
-	return "*";
+		if (strcmp(argv[i], "--jobs") == 0)
+			return strtoul(argv[i + 1], NULL, 10);
+	return 1;
+}
+
+static bool is_chosen(int argc, char **argv, const struct criterion_test *test)
+{
+	for (int i = 1; i + 1 < argc; i++)
+		if (strcmp(argv[i], "--filter") == 0 &&
+		    fnmatch(argv[i + 1], test->data->identifier_, FNM_EXTMATCH) != 0)
+			return false;
+	return true;
 }
 
 static bool is_here(int argc, char **argv)
@@ -101,31 +112,44 @@ static bool is_here(int argc, char **argv)
 	return false;
 }
 
-static const char *run_here(const struct criterion_test *test)
+struct job {
+	const struct criterion_test *test; /* NULL: this job is free */
+	pid_t child;
+};
+
+static struct {
+	struct job jobs[MOST_JOBS];
+	unsigned n_tested, n_passed;
+} runs;
+
+static void report(const struct criterion_test *test, const char *verdict)
+{
+	printf("[%s] %s\n", verdict, test->data->identifier_);
+	runs.n_tested += strcmp(verdict, "SKIP") != 0;
+	runs.n_passed += strcmp(verdict, "PASS") == 0;
+}
+
+static void run_here(const struct criterion_test *test)
 {
 	has_failed = false;
 	test->test();
-	return has_failed ? "FAIL" : "PASS";
+	report(test, has_failed ? "FAIL" : "PASS");
 }
 
-/* The status of the test's process as wait() gives it. */
-static int run_test(const struct criterion_test *test)
+static void start_test(struct job *job, const struct criterion_test *test)
 {
-	int wait_status = 0;
-	pid_t child;
-
 	fflush(NULL);
-	child = fork();
-	if (child == 0) {
+	*job = (struct job){test, fork()};
+	if (job->child == 0) {
+		setlinebuf(stdout); /* lines of tests that run at the same time stay whole */
 		alarm(TIMEOUT_SEC);
 		test->test();
 		finish_test();
 	}
-	if (child < 0 || waitpid(child, &wait_status, 0) != child) {
+	if (job->child < 0) {
 		perror("plain_runner");
 		exit(2);
 	}
-	return wait_status;
 }
 
 static const char *verdict_of(int wait_status)
@@ -133,6 +157,31 @@ static const char *verdict_of(int wait_status)
 	if (WIFSIGNALED(wait_status))
 		return WTERMSIG(wait_status) == SIGALRM ? "TIME" : "CRASH";
 	return WEXITSTATUS(wait_status) == 0 ? "PASS" : WEXITSTATUS(wait_status) == STATUS_SKIPPED ? "SKIP" : "FAIL";
+}
+
+/* Waits until a test has ended; false if none was running. */
+static bool await_test(void)
+{
+	int wait_status;
+	const pid_t child = waitpid(-1, &wait_status, 0);
+
+	for (struct job *job = runs.jobs; child > 0 && job < runs.jobs + MOST_JOBS; job++)
+		if (job->test && job->child == child) {
+			report(job->test, verdict_of(wait_status));
+			job->test = NULL;
+		}
+	return child > 0;
+}
+
+/* Waits for one if there is none. */
+static struct job *free_job(unsigned n_jobs)
+{
+	for (;;) {
+		for (struct job *job = runs.jobs; job < runs.jobs + n_jobs; job++)
+			if (!job->test)
+				return job;
+		await_test();
+	}
 }
 
 static void refuse_unknown(const struct criterion_test *test)
@@ -148,20 +197,21 @@ static void refuse_unknown(const struct criterion_test *test)
 
 int main(int argc, char **argv)
 {
-	const char *const pattern = pattern_of(argc, argv);
-	unsigned n_tested = 0, n_passed = 0;
+	const unsigned long n_wanted = jobs_of(argc, argv);
+	const unsigned n_jobs = n_wanted < 1 ? 1 : n_wanted > MOST_JOBS ? MOST_JOBS : (unsigned)n_wanted;
 
 	for (struct criterion_test **test = __start_cr_tst; test < __stop_cr_tst; test++) {
-		if (fnmatch(pattern, (*test)->data->identifier_, FNM_EXTMATCH) != 0)
+		if (!is_chosen(argc, argv, *test))
 			continue;
 		refuse_unknown(*test);
-		const char *const verdict = is_here(argc, argv) ? run_here(*test) : verdict_of(run_test(*test));
-
-		printf("[%s] %s\n", verdict, (*test)->data->identifier_);
-		n_tested += strcmp(verdict, "SKIP") != 0;
-		n_passed += strcmp(verdict, "PASS") == 0;
+		if (is_here(argc, argv))
+			run_here(*test);
+		else
+			start_test(free_job(n_jobs), *test);
 	}
-	printf("[====] Synthesis: Tested: %u | Passing: %u | Failing: %u | Crashing: 0\n", n_tested, n_passed,
-	       n_tested - n_passed);
-	return n_passed == n_tested ? 0 : 1;
+	while (await_test())
+		;
+	printf("[====] Synthesis: Tested: %u | Passing: %u | Failing: %u | Crashing: 0\n", runs.n_tested, runs.n_passed,
+	       runs.n_tested - runs.n_passed);
+	return runs.n_passed == runs.n_tested ? 0 : 1;
 }

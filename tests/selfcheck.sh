@@ -1,9 +1,10 @@
 #!/bin/sh
 # tests/selfcheck.sh BUILD CC SCENARIO: proves that the checks can fail, by giving each something that it must reject.
+# shellcheck disable=SC2086 # of $cc, words are split
 set -u
 export LC_ALL=C
 build=$1
-cc=$2
+cc=$2 # with words in front of it, such as ccache
 scenario=$3
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -39,6 +40,48 @@ cp "$build/psd-selfcheck" "$work/psd-tests"
 must_reject "a suite with a test that fails" "^0 passed, 1 failed$" tests/run.sh "$work" psd-tests --
 must_reject "a test that fails, beside the sum" "^psd-tests: \[FAIL\] selfcheck" tests/run.sh "$work" psd-tests --
 
+echo "slice psd-tests selfcheck/two_and_two_make_*" >"$work/cases.txt"
+must_reject "a gate that leaves every test to a slice" "^0 passed, 0 failed$" \
+	env CASES=gate CASES_FILE="$work/cases.txt" tests/run.sh "$work" psd-tests --
+must_reject "a slice with a test that fails" "^0 passed, 1 failed$" \
+	env CASES=slice CASES_FILE="$work/cases.txt" tests/run.sh "$work" psd-tests --
+echo "slice psd-tests selfcheck/gone*" >>"$work/cases.txt"
+must_reject "a pattern without a case" "no case of psd-tests matches .*: selfcheck/gone" \
+	env CASES=gate CASES_FILE="$work/cases.txt" tests/run.sh "$work" psd-tests --
+
+# must_fail_with WHAT PATTERN ROW...: a table of checks with these rows, all of which run
+must_fail_with() {
+	what=$1
+	pattern=$2
+	shift 2
+	printf '%s\n' "$@" >"$work/checks.txt"
+	must_reject "$what" "$pattern" env CHECKS="$work/checks.txt" tests/checks.sh gate deep
+}
+
+must_fail_with "a step that fails" "^4 passed, 1 failed$" "gate one echo 3 passed, 0 failed" "gate two false"
+must_fail_with "a test that fails in a step" "^4 passed, 2 failed$" "gate one echo 3 passed, 0 failed" \
+	"gate two echo 0 passed, 1 failed; false"
+must_fail_with "a slice that fails" "^1 passed, 1 failed$" "gate one true" "deep two false" "deep three true"
+must_reject "a slice that is not there" "has 2 slices, there is no slice '3'" \
+	env CHECKS="$work/checks.txt" tests/checks.sh 3
+
+mkdir -p "$work/corpora" "$work/corpus/one"
+echo abc >"$work/corpus/one/input"
+cat >"$work/corpora/one" <<'EOF'
+#!/bin/sh
+echo "corpus: $1/input" >&2
+kill -SEGV $$
+EOF
+chmod +x "$work/corpora/one"
+must_reject "an input that breaks a parser" "one fails on .*corpus/one/input" \
+	env CORPUS="$work/corpus" tests/corpora.sh "$work" one
+must_reject "a corpus without a fuzz target" "corpus/one has no fuzz target" \
+	env CORPUS="$work/corpus" tests/corpora.sh "$work"
+
+echo 'struct unknown f(size_t n);' >"$work/bad.h"
+must_reject "a header that needs another one" "unknown type name .size_t." \
+	make --no-print-directory check-headers HEADERS="$work/bad.h"
+
 mkdir -p "$(dirname "$work/golden/$scenario")"
 sed '$s/[0-9]\([^0-9]*\)$/x\1/' "tests/golden/$scenario.csv" >"$work/golden/$scenario.csv"
 must_reject "a golden file with one character changed" "golden: differs" \
@@ -52,7 +95,7 @@ echo '#include <string.h>
 void f(char *to, const char *from);
 void f(char *to, const char *from) { strcpy(to, from); }' >"$work/banned.c"
 must_reject "a call of strcpy" strcpy \
-	"$cc" -I. -Werror -include engine/base/banned.h -c -o "$work/banned.o" "$work/banned.c"
+	$cc -I. -Werror -include engine/base/banned.h -c -o "$work/banned.o" "$work/banned.c"
 
 for include in '<simgrid/engine.h>' '<pthread.h>' '<sys/socket.h>' '"sim/network/network.h"' '<yaml.h>'; do
 	include_from engine "$include"
@@ -188,7 +231,7 @@ must_reject "a comment with a path that is not there" "real/a.c:1: 'engine/gone.
 echo '#include <stdio.h>
 void f(void);
 void f(void) { printf("%d", 1); }' >"$work/prints.c"
-"$cc" -c -o "$work/prints.o" "$work/prints.c"
+$cc -c -o "$work/prints.o" "$work/prints.c"
 must_reject "an engine that prints" "calls printf" tests/check-layers.sh "$work/tree" "$work/prints.o"
 
 cat >"$work/race.c" <<'EOF'
@@ -213,11 +256,11 @@ int main(void)
 	return pthread_join(thread, NULL);
 }
 EOF
-"$cc" -g -fsanitize=thread -o "$work/race" "$work/race.c"
+$cc -g -fsanitize=thread -o "$work/race" "$work/race.c"
 must_reject "a data race" "SUMMARY: ThreadSanitizer: data race .*race.c" \
 	env TSAN_OPTIONS="suppressions=tests/tsan.supp" "$work/race"
 
-"$cc" -I. -o "$work/plain-tests" "$build/tests/selfcheck.o" tests/plain_runner.c -lcriterion
+$cc -I. -o "$work/plain-tests" "$build/tests/selfcheck.o" tests/plain_runner.c -lcriterion
 must_reject "a test that fails without Criterion's runner" "^0 passed, 1 failed$" tests/run.sh "$work" plain-tests --
 
 # leaking WHO: a suite whose one test passes and whose process then says that WHO called for memory that nobody freed.

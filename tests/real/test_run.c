@@ -279,7 +279,7 @@ SMALL_ALEXNET(hybrid, 4, {"sync: hybrid", 2, 1})
 SMALL_ALEXNET(hybrid_of_four, 4, {"sync: hybrid", 4, 1})
 SMALL_ALEXNET(ring, 5, {"sync: ring", 2, 1})
 
-/* Some five minutes, so only when asked for: PSD_FULL_TESTS=1 build/psd-real-tests --filter
+/* Some five minutes, so only when asked for: PSD_FULL_TESTS=1 build/psd-run-tests --filter
  * 'run/every_method_trains_alexnet*' */
 Test(run, every_method_trains_alexnet_as_one_worker)
 {

@@ -268,7 +268,7 @@ Test(run_outputs, a_full_disk_and_a_limit_leave_the_log_so_far)
 }
 
 /* The whole program, which measures for 20 s each time, ten minutes in all, and wants the machine quiet:
- * PSD_FULL_TESTS=1 build/psd-real-tests --filter run_outputs/a_calibration*. Its files are tested in seconds by
+ * PSD_FULL_TESTS=1 build/psd-run-tests --filter run_outputs/a_calibration*. Its files are tested in seconds by
  * calibrate_output/. */
 Test(run_outputs, a_calibration_leaves_older_files_or_whole_new_ones, .timeout = 3600)
 {
