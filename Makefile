@@ -1,14 +1,14 @@
 # Builds, tests and shows psd. `make help` lists the targets. Nothing here needs a network once the packages are there.
 
-# ---- what a machine needs (Debian 12 names; this list is the only one) ----
+# ---- packages that a machine needs (Debian 12 names; this list is the only one) ----
 DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libprotobuf-c-dev protobuf-c-compiler libdnnl-dev \
 	libturbojpeg0-dev libssl-dev libcriterion-dev gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
 DEPS_STYLE := clang-format shellcheck
-# What the benchmarks compare with; without them they say what they skip.
+# Packages that the benchmarks compare with; without them the benchmarks name the skipped rows.
 DEPS_BENCH := python3-torch libopenblas0-pthread openmpi-bin libopenmpi-dev libgloo-dev
 
-# ---- what a user may set ----
+# ---- settings of a user ----
 CC         ?= cc
 CXX        ?= c++
 FUZZ_CC    ?= clang
@@ -247,7 +247,8 @@ $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS
 $(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(CUDA_TESTS) $(PLAN_TESTS) $(GPU_TESTS): \
 	| $(WITH_DEPS)
 
-# Tests are compiled quickly, unless a user says how. What they test, and what computes much in them, runs quickly.
+# Tests are compiled without optimisation, unless a user sets CFLAGS. The code under test is optimised, and so are the
+# parts of tests that compute much.
 CODE_CFLAGS := $(CFLAGS)
 TEST_CFLAGS := $(if $(filter file,$(origin CFLAGS)),-O0 -g1,$(CFLAGS))
 $(BUILD)/tests/%.o $(STAND_IN)/tests/%.o: CFLAGS := $(TEST_CFLAGS)
@@ -348,7 +349,7 @@ $(BUILD)/psd-plan-tests: $(PLAN_TESTS) $(filter-out $(BUILD)/real/device/cuda/%,
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS) $(CUDNN) -Wl,-rpath,$(dir $(CUDNN))
 
-# Of the cases in tests/cuda/, those that a GPU can run; without Criterion, which its machine need not have.
+# Cases of tests/cuda/ that a GPU can run; without Criterion, which the GPU's machine need not have.
 $(BUILD)/psd-gpu-tests: $(GPU_TESTS) $(REAL_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
@@ -436,9 +437,9 @@ demo: $(PROGRAMS) deps ## predict VGG19-22K beside the published values, train a
 	@echo "Written to build/demo/:"
 	@printf '  %-39s  %s\n' \
 		"speedup.csv, speedup.svg, speedup.png" "the table above, and its plot" \
-		"predicted.csv, executed.csv" "scenarios/quickstart.yaml, which is smaller, simulated and carried out" \
+		"predicted.csv, executed.csv" "scenarios/quickstart.yaml, which is smaller, simulated and executed" \
 		"quickstart.svg" "both in one plot" \
-		"predicted.json, executed.json" "what each of its workers did when (opens in ui.perfetto.dev)" \
+		"predicted.json, executed.json" "timeline of each worker (opens in ui.perfetto.dev)" \
 		"predicted.svg, executed.svg" "the same, plotted" \
 		"log.csv" "loss and accuracy of each iteration"
 

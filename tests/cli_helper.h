@@ -13,7 +13,7 @@
 
 struct run {
 	int exit_status;
-	char *text; /* what went to the stream that `redirections` leave on the pipe */
+	char *text; /* output on the stream that `redirections` leave on the pipe */
 };
 
 struct program_path {

@@ -77,7 +77,7 @@ static bool is_wanted(const struct psd_key *key)
 	return !key->uses || key->uses & PSD_BY_SIM;
 }
 
-/* What the rows before it have chosen: those that choose stand before what they choose. */
+/* Whether a file gets the key. choices[]: values of the rows before it; a key stands behind the one it depends on. */
 static bool is_taken(const struct psd_section *section, const struct psd_key *key, const unsigned choices[])
 {
 	const struct psd_key *chooser = NULL;

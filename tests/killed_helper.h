@@ -36,7 +36,7 @@ static inline bool touches_files(const struct __ptrace_syscall_info *call)
 	return call->entry.nr == SYS_openat && (call->entry.args[2] & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)));
 }
 
-/* What is killed: work in a process of its own, which it ends. */
+/* A victim: work in a process of its own, which the work ends. */
 struct victim {
 	void (*work)(const void *context);
 	const void *context;
@@ -74,7 +74,7 @@ static inline pid_t start_traced(struct victim victim)
 	return pid;
 }
 
-/* What a stopped process is to get when it goes on. */
+/* Signal to deliver to a stopped process when it continues. */
 static inline long signal_of(int status)
 {
 	const int number = WSTOPSIG(status);

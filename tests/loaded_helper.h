@@ -57,7 +57,7 @@ static inline void for_each_plan(const char *text, void (*check)(const struct ps
 	loaded_close(&loaded);
 }
 
-/* What the first system is refused with at the first point; "" where it is not. */
+/* expected: the error that refuses the first system at the first point; "" if it is accepted. */
 static inline void loaded_expect_refused(const char *text, const char *expected)
 {
 	struct loaded loaded;

@@ -24,7 +24,7 @@ extern struct criterion_test *__start_cr_tst[], *__stop_cr_tst[];
 
 static bool has_failed; /* in the process of a test */
 
-/* ---- what Criterion's macros call, in place of the library's ---- */
+/* ---- replacements for the functions that Criterion's macros call ---- */
 
 static void finish_test(void)
 {

@@ -197,7 +197,7 @@ must_refuse_record "a run on record without its last cell" "machine/alexnet.csv:
 with_cell alexnet 9 ""
 must_refuse_record "a layer on record without its time" "machine/alexnet.csv:$line: '.*forward_us' is ''"
 with_cell mlp 1 two
-must_refuse_record "a number of nodes that is none" "machine/mlp.csv:$line: 'nodes' is 'two'"
+must_refuse_record "a word as a number of nodes" "machine/mlp.csv:$line: 'nodes' is 'two'"
 rm "$work/measured/machine/mlp.csv" "$work/measured/machine/alexnet.csv"
 must_refuse_record "too few runs on record" "measured has [0-9]* runs on record, must be 100 or more"
 
@@ -283,10 +283,10 @@ leaking "in a_test tests/a.c:3"
 must_reject "a leak" "^1 passed, 1 failed$" tests/run.sh "$work" leaking --
 leaking "(/lib/libcriterion.so.3+0x1a332)"
 if tests/run.sh "$work" leaking -- >"$work/log" 2>&1; then
-	echo "selfcheck: what Criterion itself leaks: passed over as it must be"
+	echo "selfcheck: leaks of Criterion itself: passed over as they must be"
 	passed=$((passed + 1))
 else
-	echo "selfcheck: what Criterion itself leaks: counted, must be passed over"
+	echo "selfcheck: leaks of Criterion itself: counted, must be passed over"
 	failed=$((failed + 1))
 fi
 

@@ -12,7 +12,7 @@
 #include "engine/result/trace.h"
 
 struct synthetic {
-	struct psd_group groups[4]; /* of 0 hosts: all workers, as where no group is named */
+	struct psd_group groups[4]; /* 0 hosts: all workers, as if no group were named */
 	unsigned n_groups;
 	uint32_t staleness;
 	unsigned
@@ -71,7 +71,7 @@ static inline void make_synthetic(struct psd_case *made, const struct synthetic 
 	cr_assert_eq(psd_builder_close(&builder, &made->program, &err), PSD_OK, "%s", err.text);
 }
 
-/* ---- what was told ---- */
+/* ---- the record of operations ---- */
 
 enum { MOST_TOLD = 4096 };
 
@@ -141,7 +141,7 @@ static inline const struct psd_span *find_same(const struct told *told, const st
 	return NULL;
 }
 
-/* Of two collectives that two hosts have in common the same goes first on both. */
+/* When two hosts have two collectives in common, the same one goes first on both. */
 static inline void expect_same_order(const struct told *told, const struct psd_program *program, unsigned host,
 				     unsigned other, const char *name)
 {

@@ -1,5 +1,5 @@
-/* What every executor must agree on. The estimate and the simulation carry out the same programs on a star, where the
- * estimate's closed forms hold; the simulation is then held against formulas of its own, and disturbed. */
+/* Rules that every executor must follow. The estimate and the simulation execute the same programs on a star, where the
+ * estimate's closed forms hold; the simulation is then compared with formulas of its own, and disturbed. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
@@ -77,7 +77,7 @@ static void expect_whole(const struct psd_case *made, const char *what, const st
 		  parts->compute_sec, parts->other_work_sec, parts->exposed_comm_sec, parts->other_waiting_sec);
 }
 
-/* Of the nodes that send and receive most. */
+/* Compares the bytes of the nodes that send and receive most. */
 static void expect_bytes(const struct psd_case *made, const struct psd_outcome *estimate,
 			 const struct psd_outcome *simulation)
 {
@@ -181,7 +181,7 @@ Test(contract, a_slow_transport_with_incast_agrees)
 }
 
 /* Every matrix has an owner of its own, so that all hosts differ. */
-Test(contract, as_many_owners_as_hosts_agree)
+Test(contract, one_owner_on_each_host_agrees)
 {
 	expect_agreement(
 		"title: t\n"
@@ -211,7 +211,7 @@ static void expect_refused(const char *system, const char *key)
 }
 
 /* 575 MB in parts of 2 or 4 kB. */
-Test(contract, what_no_run_can_hold_is_refused)
+Test(contract, too_many_parts_for_a_run_are_refused)
 {
 	expect_refused("sync: ps, pair: 1kB, slice: 1kB", "slice");
 	expect_refused("sync: ring, pipeline: 4096B", "pipeline");
@@ -299,7 +299,7 @@ Test(contract, a_stack_slow_inside_a_node_agrees)
 			 ", host: {local: 5Gbps}}\n" EVERY_METHOD "sweep: {nodes: [1, 2]}\n");
 }
 
-/* What crosses between switches waits for their uplinks, and so does what leaves the node. */
+/* Transfers between switches wait for the uplinks of both, and so do transfers that leave the node. */
 Test(contract, workers_behind_switches_agree)
 {
 	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps, latency: 5us, "
@@ -572,7 +572,7 @@ Test(contract, separate_servers_carry_the_bytes_of_table_1)
 
 Test(contract, eight_workers_fill_the_link_of_their_server)
 {
-	const double bytes = 8.0 * 100 * 1048576; /* of all workers */
+	const double bytes = 8.0 * 100 * 1048576; /* parameters of all workers */
 	const double receiver_bound_sec = 8.0 * bytes / 10e9;
 	const char *const fidelities[] = {"flow", "message"};
 
@@ -630,7 +630,7 @@ struct outcomes {
 	struct psd_outcome estimate, simulation;
 };
 
-/* Of one small matrix on four workers. */
+/* Outcomes of one small matrix on four workers. */
 static struct outcomes message_bound(const char *system, const char *fidelity, unsigned workers_per_node,
 				     const char *cluster)
 {
@@ -824,7 +824,7 @@ Test(contract, a_node_is_slow_only_for_a_time)
 /* 0.8 s at half speed put one of two workers 0.4 s behind, once: after that both are in step again. If the one behind
  * sent what the other waits for late, among its replies, it would stay behind, and every iteration would take 0.27 s
  * longer. */
-Test(contract, who_is_behind_in_sequence_catches_up)
+Test(contract, a_worker_behind_in_sequence_catches_up)
 {
 	const char *const head = "title: t\n" VGG19
 				 "iterations: 10\ncluster:\n  nodes: 2\n  network: {bandwidth: 10Gbps, latency: 1us}\n";
@@ -906,7 +906,7 @@ static double shared_sec(const char *sync, unsigned nodes, const char *machine)
 	return simulated_text(text).iteration_sec;
 }
 
-Test(contract, as_many_workers_as_cores_do_not_wait_for_each_other)
+Test(contract, workers_with_a_core_each_do_not_wait_for_each_other)
 {
 	const double alone_sec = shared_sec("ps", 4, "");
 
@@ -1191,7 +1191,7 @@ Test(contract, local_steps_agree)
 
 /* A node that has what an exchange brings goes on to the next one, while what it sends then may be for a host that is
  * not done with this one. */
-Test(contract, local_steps_do_not_wait_for_who_is_behind)
+Test(contract, local_steps_do_not_wait_for_a_worker_behind)
 {
 	static const char *const rest[] = {
 		"compute: {device: k20}\ncluster:\n  " NETWORK "\n  " HOST "\n"
@@ -1224,7 +1224,7 @@ Test(contract, local_steps_do_not_wait_for_who_is_behind)
 		}
 }
 
-/* Of N iterations N - 1 compute and end, and one is as without local steps. */
+/* N - 1 of N iterations compute and end, and one is as without local steps. */
 static void expect_mean(const struct loaded *loaded, const struct psd_outcome *local,
 			const struct psd_outcome *synchronous, double steps, double end_sec)
 {
@@ -1276,7 +1276,7 @@ Test(contract, an_exchange_is_spread_over_its_local_steps)
 	}
 }
 
-/* Of 25 iterations asked for 36 are carried out, in twelves: that 16 is the window changes nothing of a prediction. */
+/* For 25 requested iterations 36 are executed, in periods of 12. The window of 16 changes nothing in a prediction. */
 Test(contract, a_prediction_is_of_the_steps_in_the_beginning)
 {
 	struct loaded loaded;
@@ -1363,8 +1363,9 @@ Test(contract, late_updates_take_as_long_as_the_slower_of_device_and_links)
 		}
 }
 
-/* Whose layers take now longer and now less: the more late updates may be, the less does one wait for the other. */
-Test(contract, late_updates_wait_less_for_who_is_slow_at_times)
+/* Layers take longer in some iterations than in others: the more iterations updates may lag, the less one worker waits
+ * for the other. */
+Test(contract, late_updates_wait_less_for_a_worker_that_is_slow_at_times)
 {
 	static const char *const syncs[] = {"ps", "ring", "sfb"};
 
@@ -1526,7 +1527,7 @@ Test(contract, a_compressed_exchange_takes_what_its_blocks_take)
 
 /* ---- low rank ---- */
 
-/* Of each all-reduce. */
+/* Low-rank systems: one text for each all-reduce. */
 #define LOW_RANK_SYSTEMS(identifier, text)                                                                             \
 	"systems:\n"                                                                                                   \
 	"  - {name: wait-free, sync: " text ", low_rank: {rank: 2}}\n"                                                 \
@@ -1668,7 +1669,7 @@ static uint64_t events_of_local_steps(unsigned steps, uint32_t *n_local)
 	return n_events;
 }
 
-/* Of one exchange in 4 iterations and in 9, on two hosts: the 5 between add no more than what they carry out. */
+/* One exchange in 4 iterations and in 9, on two hosts: the 5 between add only their own operations. */
 Test(contract, local_steps_count_what_they_carry_out)
 {
 	uint32_t n_local;
@@ -1678,7 +1679,7 @@ Test(contract, local_steps_count_what_they_carry_out)
 }
 
 /* Four workers alone have more operations than that. */
-Test(contract, what_needs_more_events_than_it_may_is_refused)
+Test(contract, a_simulation_with_too_many_events_is_refused)
 {
 	struct psd_run_length length;
 	struct psd_outcome outcome;

@@ -51,7 +51,8 @@ static double ring_sec(unsigned members, double bps)
 	return 2 * (members - 1) * (8 * matrix_bytes / members / bps + latency_sec);
 }
 
-/* Of a host that sends every chunk twice, but once those of two neighbours, which are none of the larger ones. */
+/* Bytes of a host that sends every chunk twice, but once the chunks of its two neighbours, which are not among the
+ * larger ones. */
 static uint64_t ring_bytes(uint64_t members)
 {
 	const uint64_t elements = 4096 * 4096;
@@ -123,8 +124,9 @@ Test(contract_synthetic, collectives_of_one_group_take_turns)
 	expect_outcomes(&even_twice, 4, 10e9, sequential_sec(2 * ring_sec(2, 10e9)), 2 * ring_bytes(2), NULL);
 }
 
-/* What goes before, though it waits, has its hosts to itself: so the third waits for the second, and the second for the
- * first. After the first iteration the third is under way with the next iteration's first, whose hosts are ahead. */
+/* A collective that goes before has its hosts to itself, even while it waits: so the third waits for the second, and
+ * the second for the first. After the first iteration the third runs beside the next iteration's first, whose hosts are
+ * ahead. */
 Test(contract_synthetic, a_chain_of_groups_is_carried_out_in_order)
 {
 	const struct synthetic in_order = {.groups = {{0, 1, 2}, {1, 1, 2}, {2, 1, 2}}, .n_groups = 3};

@@ -46,7 +46,7 @@ static double predict(const struct comparison *comparison, const struct psd_syst
 	return psd_result_images_per_sec(&point, workload.batch_per_worker, outcome.iteration_sec);
 }
 
-/* Of a speedup as much as the system's one worker does. */
+/* Published value of a row. For a speedup, the value times the speed of the system's one worker. */
 static double published_of(const struct comparison *comparison, const struct psd_system *system,
 			   const struct psd_published_row *row)
 {
@@ -137,7 +137,7 @@ static bool is_excepted(const struct exception exceptions[], unsigned n_exceptio
 	return false;
 }
 
-/* Of one worker alone only the scenario speaks. Each exception is needed. */
+/* One worker alone is judged by the scenario only. Each exception is needed. */
 static void expect_order(const struct comparison *comparison, const struct exception exceptions[],
 			 unsigned n_exceptions)
 {
@@ -181,8 +181,8 @@ Test(gradientflow, resnet_50_on_pascal_is_met)
 	comparison_close(&comparison);
 }
 
-/* What 512 GPUs reached: so many times one of them, so many minutes for so many epochs. No constant was fitted to this
- * cluster. */
+/* Published results of 512 GPUs: the speedup over one GPU, and the minutes for a number of epochs. No constant was
+ * fitted to this cluster. */
 static void check_volta(const char *path, const char *system, double epochs, double published_minutes)
 {
 	struct comparison comparison;

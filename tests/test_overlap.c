@@ -149,8 +149,8 @@ static uint64_t find_size(double share, enum psd_schedule schedule, double *leas
 	return found_bytes;
 }
 
-/* What an all-reduce takes of the device makes it dear to begin early, but for what the calls cost: more is
- * gathered. */
+/* An all-reduce takes a share of the device, so an early begin costs time beside the cost of calls: buckets become
+ * larger. */
 Test(overlap, counts_in_how_much_is_gathered)
 {
 	double least_sec, found_sec;

@@ -72,10 +72,10 @@ static double backward_sec(const struct loaded *loaded, const char *layer)
 	return loaded->costed.costs.backward_sec[l];
 }
 
-/* scenarios/quickstart.yaml on four nodes and faster links: each rebuilds three matrices of 4096 x 4096 from the
- * factors of 32 samples of three others, while nothing is on its way any more, and of its own, which backward leaves
- * out: of a sample's 2 * 4096^2 operations for the matrix, 4096 for the bias and, but for the first layer, 2 * 4096^2
- * for the input. */
+/* scenarios/quickstart.yaml on four nodes and faster links. Each rebuilds three matrices of 4096 x 4096 from the
+ * factors of 32 samples of three others, while nothing is being transferred any more, and of its own, which backward
+ * leaves out. A sample has 2 * 4096^2 operations for the matrix, 4096 for the bias and, except in the first layer, 2 *
+ * 4096^2 for the input. */
 Test(parts, rebuilds_from_factors_are_no_communication)
 {
 	const char *const text = "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 32}\n"
@@ -140,7 +140,7 @@ Test(parts, a_wait_for_a_core_is_other_waiting)
 static const double push_sec = vgg19_bytes / 2 / (400e9 / 8);
 
 /* The worker that waits least is the slow one: it never waits for the other. */
-Test(parts, who_is_slow_waits_for_nobody)
+Test(parts, a_slow_worker_waits_for_nobody)
 {
 	expect_parts(VGG19 TWO_NODES("[{node: 1, compute: 50%}]"), 1,
 		     (struct psd_parts){.compute_sec = 2 * vgg19_sec, .exposed_comm_sec = 2 * push_sec}, 1e-5);

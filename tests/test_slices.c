@@ -39,7 +39,7 @@ static void check(const char *fidelity, const char *slice, double n)
 	loaded_close(&loaded);
 }
 
-Test(slices, of_an_all_reduce_are_summed_while_others_are_copied)
+Test(slices, an_all_reduce_sums_some_while_others_are_copied)
 {
 	const char *const fidelities[] = {"flow", "message"};
 

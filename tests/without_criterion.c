@@ -1,6 +1,6 @@
-/* What Criterion's macros call for their messages, in place of the library: for a program whose machine need not have
- * it. plain_runner.c has the rest. Refuses to word why an assertion failed: says which, and the message that stands
- * with it. */
+/* Functions that Criterion's macros call for their messages, without the library: for a program on a machine that need
+ * not have it. plain_runner.c has the rest. Refuses to explain why an assertion failed: it says which one, and the
+ * message given with it. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <criterion/options.h>

@@ -1,6 +1,6 @@
-/* What one simulated iteration of a whole model costs: wall seconds and memory of a process that loads the model, plans
- * and simulates. With a path: the table goes to stdout and the CSV to the path; without one: CSV to stdout, table to
- * stderr. */
+/* Cost of one simulated iteration of a whole model: wall seconds and memory of a process that loads the model, plans
+ * and simulates. With a path, the table goes to stdout and the CSV to the path. Without one, the CSV goes to stdout and
+ * the table to stderr. */
 #define _DEFAULT_SOURCE
 
 #include <stdio.h>

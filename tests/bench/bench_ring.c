@@ -1,5 +1,5 @@
-/* What rings cost in SimGrid: wall seconds and memory of a whole process each, platform included. CSV, a line per case.
- * Exits 1 if the simulated time is off. */
+/* Cost of rings in SimGrid: wall seconds and memory of a whole process each, platform included. CSV, one line per case.
+ * Exits 1 if the simulated time is wrong. */
 #define _DEFAULT_SOURCE
 
 #include <math.h>
@@ -21,10 +21,10 @@
 struct ring {
 	const char *fidelity;
 	unsigned hosts;
-	unsigned steps; /* of one all-reduce, in sequence */
+	unsigned steps; /* steps of one all-reduce, in sequence */
 	unsigned repeats;
 	uint64_t chunk_bytes;
-	double latency_sec; /* of one step */
+	double latency_sec; /* latency of one step */
 	unsigned *started, *sent, *arrived;
 	unsigned n_left; /* hosts that have not finished the repeat */
 };

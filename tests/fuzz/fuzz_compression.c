@@ -11,7 +11,7 @@ enum { MOST_UNITS = 3, HEAD_BYTES = 6 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* As many bytes as it has, the last ones zeros where there are no more. */
+/* Takes n_bytes bytes, and fills the rest with zeros if there are fewer. */
 static void *take(const uint8_t *data, size_t size, size_t n_bytes)
 {
 	char *taken = calloc(1, n_bytes);

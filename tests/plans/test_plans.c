@@ -1,5 +1,5 @@
 /* Plans for convolutions by cuDNN itself, not by the stand-in, for GPUs that are not here: it lists engines and makes
- * plans for one that is described to it. What it carries out is left to a GPU. */
+ * plans for a GPU that is described to it. Their execution is left to a GPU. */
 #include <criterion/criterion.h>
 #include <cudnn.h>
 #include <stdio.h>
@@ -251,7 +251,7 @@ Test(plans, odd_shapes_have_them_on_every_gpu)
 }
 
 /* The oldest GPUs' tensor cores do not know bf16, and cuDNN lists nothing. */
-Test(plans, that_are_not_to_be_had_are_missed_by_name)
+Test(plans, missing_plans_are_named)
 {
 	struct psd_device device = {.options.arithmetic = PSD_LAYERS_BF16,
 				    .memory_bytes = gpus[0].memory_bytes,
@@ -380,7 +380,7 @@ static void check_choices(enum psd_layer_arithmetic arithmetic, cudnnDataType_t 
 	}
 	cr_expect_eq(n_with_cores > 0, arithmetic != PSD_LAYERS_FP32, "%d: %u", arithmetic, n_with_cores);
 	cr_expect_eq(n_that_differ > 0, may_differ && type == CUDNN_DATA_FLOAT, "%d: %u", arithmetic, n_that_differ);
-	/* what is estimated to be quickest, not what there is to fall back to */
+	/* the plan estimated to be quickest, not the fallback */
 	cr_expect_eq(way->chosen, 0);
 	cr_expect_gt(way->n_estimated, 0);
 	cr_expect_eq(has_note(&way->choices[0], CUDNN_NUMERICAL_NOTE_TENSOR_CORE), arithmetic != PSD_LAYERS_FP32);

@@ -1,4 +1,4 @@
-/* What `make compare` does beside psd-sim, psd-run and psd-plot. */
+/* Duties of `make compare` beside those of psd-sim, psd-run and psd-plot. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ Test(compare, profiles_are_merged_by_their_medians)
 		merged.text,
 		HEAD "150.000GFLOPS\nlayer,forward_sec,backward_sec\na,0.0050000,0.0030000\nb,0.2000000,0.0000000\n");
 	free(merged.text);
-	/* of two the mean */
+	/* mean of two */
 	snprintf(command, sizeof(command), "tests/merge-profiles.sh %s %s", first.path, second.path);
 	merged = run_command(command);
 	cr_expect_eq(merged.exit_status, 0);
@@ -181,8 +181,8 @@ static struct run compare(const struct scratch_folder *build, const char *enviro
 	return run_command(command);
 }
 
-/* What can be told before the results of the last time are removed, which took an hour. */
-Test(compare, what_cannot_be_run_is_refused_first)
+/* Errors that can be found before the results of the last time, which took an hour, are removed. */
+Test(compare, impossible_runs_are_refused_first)
 {
 	static const struct {
 		const char *environment, *scenarios, *words;
@@ -249,7 +249,7 @@ Test(compare, what_cannot_be_run_is_refused_first)
 	"printf 'executor,iteration_sec\\n%s,%d\\n' ${0##*/} $(wc -l <$here/runs)\n"
 
 /* Two runs after each of two calibrations, each beside its own prediction; the third and the sixth run of all are for
- * the trace. What is replayed is not calibrated: two runs, and one prediction of both. */
+ * the trace. Replays are not calibrated: they have two runs and one prediction of both. */
 Test(compare, each_calibration_comes_before_runs_of_every_point_that_trains)
 {
 	const struct scratch_folder build = scratch_folder_make();

@@ -120,9 +120,9 @@ static void expect_measured_refused(const char *text, const char *words)
 	remove(file.path);
 }
 
-/* Of PS on 2 nodes: runs of 1, 0.98 and 1.02 s, median 1, spread (1.02 - 0.98) / 1; predicted 1.02, so the error is 2
- * %. On 4: runs of 2 and 2, predicted 1.94, -3 %. Hybrid on 2: 0.5 and 0.5, predicted 0.45, -10 %; bytes sent are 1000
- * in one run and 1020 in the other, so the median 1010 differs from 1000. On 4: 1 and 1.1, median the mean 1.05, spread
+/* PS on 2 nodes: runs of 1, 0.98 and 1.02 s, median 1, spread (1.02 - 0.98) / 1; predicted 1.02, so the error is 2 %.
+ * On 4: runs of 2 and 2, predicted 1.94, -3 %. Hybrid on 2: 0.5 and 0.5, predicted 0.45, -10 %; bytes sent are 1000 in
+ * one run and 1020 in the other, so the median 1010 differs from 1000. On 4: 1 and 1.1, median the mean 1.05, spread
  * 0.1 / 1.05, predicted 0.84, -20 %. The last: 2 and 4, median 3, spread 2 / 3. */
 Test(plot, compare_gives_medians_spreads_and_errors_of_every_measured_point)
 {
@@ -265,8 +265,8 @@ Test(plot, compare_page_stands_alone_and_escapes_text)
 /* Forward, predicted: 0.1 s on one worker and 0.3 s on the other. Measured: 0.9, 0.9, 0.4 and 0.6 s in iterations 0 to
  * 3 on both, the first two left out: the median 0.5 s, an error of -60 %. Receives, predicted: 0.30 to 0.35 s and 0.32
  * to 0.36 s on one worker, which cover 0.06 s, and 0.04 s on the other. Measured: 0.08 s on both, with another of 0.02
- * s in them that ends first: an error of -37.5 %. Sends take 0.05 s on both sides and are not compared. What the server
- * reduces is no worker's. */
+ * s in them that ends first: an error of -37.5 %. Sends take 0.05 s on both sides and are not compared. Reductions on
+ * the server belong to no worker. */
 Test(plot, compare_measures_traces_by_kind_of_operation)
 {
 	struct folder folder = make_folder();
@@ -399,7 +399,7 @@ Test(plot, compare_takes_each_run_over_its_own_prediction)
 			  "1000,1000,1000,1000,yes,no,,no,no\n");
 }
 
-/* Of 0.7, 1, 1.01, 1.02 and 1.5 s a quarter at each end is one: 0.02 / 1.01 is left. */
+/* A quarter at each end of 0.7, 1, 1.01, 1.02 and 1.5 s is one run: 0.02 / 1.01 is left. */
 Test(plot, compare_leaves_a_quarter_of_the_runs_at_each_end_out_of_the_spread)
 {
 	expect_comparison("Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n",
@@ -608,7 +608,7 @@ Test(plot, compare_draws_its_legend_below_the_axis_and_names_the_bandwidth_of_it
 	remove_folder(&folder);
 }
 
-/* What gnuplot calls its curves would show in a browser; what looks like an identifier may be text. */
+/* A browser would show gnuplot's names of its curves; text may look like an identifier. */
 Test(plot, compare_page_has_the_plots_text_as_it_is)
 {
 	struct folder folder = make_folder();
@@ -756,7 +756,7 @@ Test(plot, each_command_has_a_help_of_its_own)
 	}
 }
 
-/* What plots/psd-plot draws with these arguments. */
+/* Draws with plots/psd-plot and these arguments; returns the SVG. */
 static char *draw(const char *arguments)
 {
 	struct folder folder = make_folder();
@@ -968,7 +968,7 @@ Test(plot, no_prediction_has_the_square_of_what_was_executed)
 	"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"       \
 	"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,fuse_bytes\n"
 
-/* Of two that are predicted a run is compared with the one of its size: 0.3 predicted, 0.25 measured, +20 %. */
+/* A run is compared with the prediction of its own size, one of two: 0.3 predicted, 0.25 measured, +20 %. */
 Test(plot, sizes_are_points_of_their_own)
 {
 	struct scratch_file predicted = scratch_file_write(FUSED_HEAD RING_ROW("sim-flow", "0.3", "65536")
@@ -1028,7 +1028,7 @@ Test(plot, curve_draws_seconds_over_sizes_and_levels_beside_them)
 	EXPECT_WORDS(drawn, "64KiB", "2 MiB", "2 workers", "4 workers", "auto, 2 workers", "iteration, ms", "300");
 	dashes = strstr(drawn, "stroke-dasharray");
 	cr_assert_not_null(dashes);
-	others = strstr(dashes + 1, "stroke-dasharray"); /* of PS */
+	others = strstr(dashes + 1, "stroke-dasharray"); /* after the curve of PS */
 	cr_assert_not_null(others);
 	cr_expect_neq(strncmp(dashes, others, strlen("stroke-dasharray='1.0,1.0'")), 0);
 	free(drawn);

@@ -1,4 +1,5 @@
-/* What psd-plot writes: never over what it reads, and whole or not at all, wherever it is stopped. */
+/* Outputs of psd-plot: it never overwrites an input, and an output is complete or absent, wherever psd-plot is stopped.
+ * */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <stdio.h>

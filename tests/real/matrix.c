@@ -92,7 +92,7 @@ struct training *matrix_train(const struct matrix_subject *subject, const struct
 static struct kept {
 	struct kept *next;
 	struct training *training;
-	char key[1280]; /* "": of one check */
+	char key[1280]; /* "": a key of one check */
 } * all_kept;
 
 static unsigned n_partial;
@@ -372,9 +372,9 @@ static void expect_share_of_bytes(const struct training *one, const struct train
 		     other->result.received_bytes_per_node);
 }
 
-/* In an all-reduce values are rounded when they leave their worker, and in each of P - 1 sums. Of the parameters that a
- * server keeps a worker has the nearest values that there are, as often as these came: that alone is as far as the
- * rounding goes. The server's own values go their way by gradients, each rounded once, and by leaders once more. */
+/* In an all-reduce values are rounded when they leave their worker, and in each of P - 1 sums. A worker has the nearest
+ * representable values of the parameters that a server keeps, each time they arrive: that rounding does not add up. The
+ * server's own values change by gradients, each rounded once, and with leaders once more. */
 void matrix_rounds_nearly(const struct matrix_run *run)
 {
 	const struct training *rounded = matrix_run_it(run), *exact = train_other(run), *begun = train_nothing(run);

@@ -84,7 +84,7 @@ static void factor(struct plain *of, unsigned iteration, double *sum)
 	const struct plain_shape shape = {CLASSES, INPUTS, (unsigned)number(of->system, "{rank: ", 0)};
 	double right[MOST_RANK * INPUTS] = {0.0};
 
-	for (unsigned e = 0; iteration == 0 && e < shape.rank * INPUTS; e++) /* of tensor 0 */
+	for (unsigned e = 0; iteration == 0 && e < shape.rank * INPUTS; e++) /* elements of tensor 0 */
 		of->right[e] = (double)psd_low_rank_start(0, e / INPUTS, e % INPUTS);
 	memset(of->left, 0, sizeof(of->left));
 	for (unsigned w = 0; w < of->workers; w++) {

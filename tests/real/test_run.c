@@ -17,10 +17,10 @@
 
 static const struct matrix_layout alone = {"schedule: sequential, sync: ring", 1, 1};
 
-/* Of a tensor's norm. Sums over samples round differently when the samples are dealt out, and once in some 10^7
- * decisions (is this unit below 0, which of these nine is the largest) that turns one around: then a bias moves by 1e-6
- * to 4e-5 of its norm, else by 1e-8. Of the way that a tensor went from its start: so that equal starts alone do not
- * pass. */
+/* norm_ratio: relative to a tensor's norm. Sums over samples round differently when the samples are distributed
+ * differently. Once in some 10^7 decisions (is this unit below 0, which of these nine is the largest) that changes the
+ * decision: then a bias moves by 1e-6 to 4e-5 of its norm, otherwise by 1e-8. way_ratio: relative to the distance of a
+ * tensor from its start, so that equal starts alone do not pass. */
 #define AS_ONE_WORKER                                                                                                  \
 	.other.layout = &alone, .other.keys = "", .is_by_tensor = true, .norm_ratio = 1e-4, .way_ratio = 0.1
 #define ON_4(system) MATRIX_ON({system, 1, 1}, {system, 2, 1}, {system, 4, 1})
@@ -308,8 +308,8 @@ static void keep_ratio(void *context, const struct psd_progress *progress)
 	*last_ratio = progress->correct_ratio;
 }
 
-/* Who knows the successor of each of 8 tokens is right unless noise comes, and of that one time in 8. A sample has 16
- * labels, which all count. */
+/* A network that knows the successor of each of 8 tokens is right unless noise comes, and with noise one time in 8. A
+ * sample has 16 labels, which all count. */
 Test(run, a_sequence_is_learnt_at_each_of_its_places)
 {
 	static const char text[] = "name: m\ninput: {channels: 1, height: 16}\nlayers:\n"

@@ -877,7 +877,7 @@ Test(run_cli, all_speedups_of_a_run_are_over_one_worker)
 				cr_expect_leq(speedup, 2.0, "%s", row);
 			}
 			cr_expect_float_eq(speedup, images_per_sec / alone_images_per_sec, 1e-4 * speedup,
-					   "of 8 samples a batch: %s", row); /* six digits */
+					   "8 samples a batch: %s", row); /* six digits */
 		}
 		free(csv.text);
 	}
@@ -1092,7 +1092,7 @@ Test(run_cli, a_host_that_is_stopped_says_so, .timeout = 60)
 }
 
 /* The pipe is full long before the end of 1000 tests, a line each, and is read after a minute. */
-Test(run_cli, nobody_waits_for_who_reads_the_progress, .timeout = 120)
+Test(run_cli, nobody_waits_for_a_reader_of_the_progress, .timeout = 120)
 {
 	const struct scratch_folder folder = make_tiny();
 	struct run read;

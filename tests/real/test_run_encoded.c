@@ -73,7 +73,7 @@ static const struct matrix_subject loud = {
 	.seed = 1,
 };
 
-/* Of the second matrix. */
+/* Change of the second matrix. */
 static double loud_way(const struct training *from, const struct training *to)
 {
 	enum { FIRST = 30 * 40 + 40, END = FIRST + 40 * 50 };

@@ -130,7 +130,7 @@ ROW_ROUNDED(leaders_train_nearly_as_of_exact_values_in_any_order, 30, .learns = 
 	    MATRIX_ON({"sync: two-level-ps, slice: 8KiB, pair: 512B", 4, 2}))
 MATRIX_ROW(run_encoded, one_worker_rounds_nothing, matrix_has_same_bits, .subject = &matrix_quick, .layouts = alone,
 	   .end = 1, .keys = {", wire: bf16"}, .other.keys = "", .iterations = 5)
-/* Of each exchange one scale takes a part out of the range, and no other part. */
+/* In each exchange one scale takes one part out of the range, and no other part. */
 #define ROW_FINITE(name, ...)                                                                                          \
 	MATRIX_ROW(run_encoded, name, matrix_stays_finite, .subject = &matrix_quick, .iterations = 2,                  \
 		   .has_scales = true, MATRIX_ON(__VA_ARGS__))
@@ -194,7 +194,7 @@ static const struct matrix_layout narrow_of_others[] = {
 
 #define LEARN	FALLING(SGD, 0.1)
 #define RANK(n) ", low_rank: {rank: " #n "}"
-/* Of rank 7 the first matrix is sent as it is, of rank 64 all are. */
+/* At rank 7 the first matrix is sent unchanged, at rank 64 all are. */
 #define RANKS RANK(1), RANK(2), RANK(7), RANK(64)
 
 #define ROW_NARROW(name, treatment, ...)                                                                               \
@@ -248,7 +248,7 @@ ROW_AS_WITHOUT(a_rank_beyond_all_matrices_changes_no_bit, matrix_has_same_bits, 
 ROW_AS_WITHOUT(a_rank_beyond_all_matrices_changes_no_byte, matrix_sends_a_part, .layouts = narrow_of_others,
 	       .keys = {RANK(64)}, .parts = 1)
 ROW_AS_WITHOUT(a_single_worker_trains_as_without, matrix_has_same_bits, .layouts = alone, .keys = {RANKS})
-/* Of a ring of 2 each sends as many values as there are: one half, and the sums of the other. */
+/* In a ring of 2 each worker sends as many values as there are: one half, and the sums of the other. */
 enum { LENGTHS = (8 + 27) + (24 + 128) + (10 + 24), BIASES = 8 + 24 + 10 };
 #define ROW_SENDS(name, system, values)                                                                                \
 	MATRIX_ROW(run_low_rank, name, matrix_sends, .subject = &matrix_maskless, MATRIX_ON({system, 2, 1}),           \
@@ -358,8 +358,8 @@ ROW_PACKED(a_run_repeats_exactly, matrix_repeats, PACKED, .stride = 3, .learns =
 enum { ONE_BIT_BYTES = 8 + 1024 / 8, TOP_K_BYTES = 21 * 4 + 22 * 2, CONV_BYTES = (216 + 8) * 4 };
 #define ROW_PACKED_BYTES(name, system, n_workers, n_bytes)                                                             \
 	ROW_PACKED(name, matrix_sends, MATRIX_ON({system, n_workers, 1}), .learns = {LEARN}, .bytes = (n_bytes))
-/* Of 2 nodes each pushes the other's half of 8 blocks, and sends its own half as sums. Of 4 node 1 has one block of
- * each item: it pushes the 5 others, and sends its 3 to 3. A server sends all to two workers. */
+/* Each of 2 nodes pushes the other's half of 8 blocks, and sends its own half as sums. On 4 nodes, node 1 has one block
+ * of each item: it pushes the 5 others, and sends its 3 to 3. A server sends all to two workers. */
 ROW_PACKED_BYTES(two_nodes_send_the_signs_of_the_formula, "sync: ps" ONE_BIT, 2, 8 * ONE_BIT_BYTES)
 ROW_PACKED_BYTES(two_nodes_send_the_values_of_the_formula, "sync: ps" TOP_K, 2, 8 * TOP_K_BYTES)
 ROW_PACKED_BYTES(four_nodes_send_the_signs_of_the_formula, "sync: ps" ONE_BIT, 4, (5 + 3 * 3) * ONE_BIT_BYTES)
@@ -386,9 +386,9 @@ ROW_STEP(one_local_step_with_all_values_is_an_exchange_of_gradients, ALL_KEPT, S
 ROW_STEP(one_local_step_with_signs_is_an_exchange_of_gradients, ONE_BIT, TURNED_RATIO)
 ROW_STEP(one_local_step_with_signs_of_matrices_is_an_exchange_of_gradients, COMPRESS("one-bit, tensors: matrices"),
 	 TURNED_RATIO)
-/* Of P workers each has u = m u + g + (d / P) w, and all of it travels: the sum is U = m U + G + d w, and w -= rate U.
- * Without compression h = m h + rate (G + d w) is rate U where the rate stays, and w -= h. By Nesterov s + m U, with
- * s = G + d w, travels, and there w -= (1 + m) h - m (h before), which is rate (s + m U), too. */
+/* Each of P workers has u = m u + g + (d / P) w, and all of it travels: the sum is U = m U + G + d w, and w -= rate U.
+ * Without compression h = m h + rate (G + d w) is rate U where the rate stays, and w -= h. With Nesterov, s + m U
+ * travels, where s = G + d w. Without compression w -= (1 + m) h - m (h before), which is rate (s + m U), too. */
 ROW_PACKED(momentum_before_is_momentum_where_all_travels, matrix_is_near, MATRIX_ON({"sync: ps", 3, 1}),
 	   .keys = {COMPRESS("top-k, kept: 100%, momentum: before")}, .other.keys = "", .way_ratio = SAME_WAY_RATIO,
 	   .learns = {FIXED(SGD, 0.1), FIXED("nesterov: true, " SGD, 0.1), FIXED("momentum: 0", 0.1)})
@@ -400,7 +400,7 @@ MATRIX_ROW(run_packed, it_is_the_published_algorithm, matrix_follows_the_algorit
 	   MATRIX_ON({"sync: ps" ONE_BIT, 2, 1}, {"sync: ps, servers: 1" ONE_BIT, 2, 1}, {"sync: ps" TOP_K, 2, 1},
 		     {"sync: ps, servers: 2, unit: tensor" ALL_KEPT, 2, 1}),
 	   .learns = {FIXED(SGD, 0.25)})
-/* Of a loss that has fallen to a twentieth: the rest comes later. */
+/* The loss has to fall to a twentieth; the rest comes later. */
 #define ROW_PACKED_LEARNS(name, ratio, other_learn, ...)                                                               \
 	ROW_PACKED(name, matrix_learns, MATRIX_ON({"sync: ps", 2, 1}), .learns = {FIXED("momentum: 0.9", 0.1)},        \
 		   .iterations = 60, .loss_ratio = ratio, .other.keys = "", .other.learn = other_learn,                \

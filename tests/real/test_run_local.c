@@ -58,7 +58,7 @@ Test(run_local, the_mean_of_small_steps_is_that_of_gradients)
 	cr_expect_gt(less, 10 * (double)ROUNDING_RATIO * short_way, "the term in r^2 must be more than rounding");
 }
 
-/* Two warm up: of 3 steps 3, and then as many as measure at least what is asked for. */
+/* Two iterations warm up: with 3 steps that is a period of 3. Then at least the requested number is measured. */
 Test(run_local, a_replay_measures_whole_periods)
 {
 	cr_expect_eq(psd_run_whole_periods(6, 1), 6);
@@ -281,9 +281,9 @@ static void check_cut(const char *system, uint32_t every, uint32_t cut)
 	scratch_folder_remove(&folder);
 }
 
-/* Of 7 steps in window 0 exchanges end iterations 6, 13 and 15; those of window 1 are decided two iterations before it.
- * Of 24 steps the only one ends 23, then there are 22 in window 1 and so 45 and 47, and 8 in window 2: 55, 63, 71. The
- * steps of window 3 depend on losses before and behind a cut at 56. */
+/* With 7 steps in window 0, exchanges end iterations 6, 13 and 15; those of window 1 are decided two iterations before
+ * it. With 24 steps the only exchange ends 23. Then window 1 has 22 steps, so exchanges end 45 and 47, and window 2 has
+ * 8: 55, 63, 71. The steps of window 3 depend on losses before and after a cut at 56. */
 Test(run_local, short_steps_that_follow_the_loss_resume)
 {
 	check_cut("sync: ring, local_sgd: {steps: 7, window: 16}", 5, 7);
@@ -320,7 +320,7 @@ static void expect_not_to_resume(const char *system, const struct psd_checkpoint
 	training_free(training);
 }
 
-/* Of 7 steps in the beginning and windows of 16. */
+/* 7 steps in the beginning and windows of 16 iterations. */
 Test(run_local, steps_of_another_system_are_refused)
 {
 	const struct scratch_folder folder = scratch_folder_make();

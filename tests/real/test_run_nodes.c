@@ -10,7 +10,7 @@
 #include "tests/real/folder_run.h"
 #include "tests/real/matrix_keys.h"
 
-enum { WORKERS = 4, A_NODE = 2, PARAMETERS = 145578 /* of CIFAR-10 quick */ };
+enum { WORKERS = 4, A_NODE = 2, PARAMETERS = 145578 /* parameters of CIFAR-10 quick */ };
 
 static const struct matrix_subject nodes = {
 	.graph = "cifar10-quick.yaml",
@@ -94,7 +94,7 @@ Test(run_nodes, a_prediction_counts_the_same_bytes)
 
 /* ---- inside a node ---- */
 
-static uint64_t *loopback_bytes; /* of each node, in memory that the processes share */
+static uint64_t *loopback_bytes; /* bytes over each node's loopback, in memory that the processes share */
 
 /* Bytes over the node's loopback so far, TCP's own and all. */
 static void note_loopback(void *context, unsigned self, const struct psd_memory *memory)
@@ -128,7 +128,7 @@ static void check_inside(const char *system)
 	training_free(training);
 }
 
-/* Of six iterations, of which each would bring half of all parameters or more. */
+/* Six iterations, each of which would bring half of all parameters or more. */
 Test(run_nodes, no_tensor_goes_over_a_link_inside_a_node)
 {
 	struct training *training = matrix_make(&nodes, &(struct matrix_layout){"sync: ring", WORKERS, A_NODE}, 0, "");

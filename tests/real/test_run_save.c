@@ -361,7 +361,7 @@ Test(run_save, a_server_that_keeps_nothing_is_refused)
 	const struct scratch_folder folder = make_folder();
 
 	expect_refusal(&folder, 2, "--system Adam --save @/c --set systems.2.servers=9",
-		       "of 'Adam' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
+		       " of 'Adam' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
 	scratch_folder_remove(&folder);
 }
 

@@ -140,14 +140,14 @@ Test(run_low_rank, another_rank_resumes)
 					      "--system Narrow --save @/n --resume @/s.yaml", NULL});
 }
 
-/* Of 5 servers at most 3 have one of 3 blocks. Others would be done before workers begin, and have no checkpoint that
- * all could resume from. */
+/* At most 3 of 5 servers have one of 3 blocks. The others would be done before workers begin, and have no checkpoint
+ * that all could resume from. */
 Test(run_packed, a_server_without_blocks_saves_nothing)
 {
 	const struct scratch_folder folder = make_folder(PACKED("one-bit"), FAST);
 
 	folder_run_refuses(&folder, "--system Packed --save @/c --set systems.1.servers=5 @/s.yaml",
-			   "of 'Packed' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
+			   " of 'Packed' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
 	free(folder_run(&folder, "--system Packed --set systems.1.servers=5 @/s.yaml"));
 	free(folder_run(&folder, "--system Packed --save @/d --set systems.1.servers=3 @/s.yaml"));
 	scratch_folder_remove(&folder);

@@ -245,8 +245,9 @@ MATRIX_ROW(run_local, a_run_repeats_exactly, matrix_repeats, .subject = &matrix_
 MATRIX_ROW(run_local, a_single_worker_trains_as_without, matrix_has_same_bits, .subject = &matrix_maskless,
 	   MATRIX_ON({"sync: ring", 1, 1}, {"sync: ps", 1, 1}, {"sync: two-level-ps", 1, 1}), .iterations = 5,
 	   .keys = {", local_sgd: {steps: 4, window: 16}"}, .other.keys = "", .learns = {FIXED(SGD, 0.05)})
-/* Of 14 iterations neither the first period is measured nor the last two, which exchange before it is time. Of 5 the
- * whole period counts, of 3 all with their one exchange: these are too short to warm up. */
+/* 14 iterations: neither the first period is measured nor the last two, which exchange before their time. 5 iterations:
+ * the whole period counts. 3 iterations: all count, with their one exchange. The last two cases are too short to warm
+ * up. */
 #define ROW_PART(name, n_iterations, n_parts, ...)                                                                     \
 	MATRIX_ROW(run_local, name, matrix_sends_a_part, .subject = &matrix_maskless, .layouts = local,                \
 		   .keys = {STEPS}, .iterations = (n_iterations), .parts = (n_parts), .learns = {FIXED(SGD, 0.05)},    \

@@ -101,7 +101,7 @@ Test(cli, images_per_second_have_no_exponent)
 }
 
 /* A clock at 1.6e9 s does not tell the milliseconds of computing. */
-Test(cli, what_computes_for_too_short_to_be_seen_waits_all_the_time)
+Test(cli, a_system_with_negligible_compute_waits_all_the_time)
 {
 	struct run slow =
 		run("--set cluster.network.bandwidth=1bps --set sweep.nodes=2 --system PS " QUICKSTART, "2>&1");
@@ -110,8 +110,8 @@ Test(cli, what_computes_for_too_short_to_be_seen_waits_all_the_time)
 	free(slow.text);
 }
 
-/* Of every iteration, though the first has none to wait for. In a ring of two each sends half of the 120,300 norms
- * twice: 481,200 B at 1 Gbit/s are 3.85 ms. */
+/* Norms count in every iteration, though the first has none to wait for. In a ring of two each sends half of the
+ * 120,300 norms twice: 481,200 B at 1 Gbit/s are 3.85 ms. */
 Test(cli, norms_of_sparse_chunks_are_waited_for)
 {
 	static const char model[] = "name: m\ninput: {channels: 300}\nlayers:\n"
@@ -169,7 +169,7 @@ Test(cli, links_that_psd_run_refuses_have_a_note)
 	}
 }
 
-/* Of three systems that each have notes of their own. */
+/* Three systems, each with notes of its own. */
 Test(cli, notes_are_of_the_systems_that_are_asked_for)
 {
 	const char *all_reduces = "scenarios/execute/cifar10-quick-all-reduce.yaml";
@@ -228,7 +228,7 @@ Test(cli, help_and_version_go_to_stdout)
 	free(version.text);
 }
 
-/* Of every command of both programs: 40 lines of 100 columns at most, and a line for each option. */
+/* Help of every command of both programs: 40 lines of 100 columns at most, and a line for each option. */
 Test(cli, every_help_fits_a_screen)
 {
 	static const struct {

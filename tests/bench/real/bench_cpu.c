@@ -1,9 +1,9 @@
-/* What one worker's compute takes: seconds of forward and backward per iteration on one thread, and the rate beside
- * that of one large matrix product, which is the practical bound of the machine. Seconds are the thread's processor
- * time: a neighbour on the machine counts only by the caches it takes. `cpu MODEL BATCH` prints the layers of one
- * model. `cpu --profile MODEL.yaml BATCH WORKERS` prints a compute profile (traces/profiles/README.md) in elapsed
- * seconds: that of the slowest of so many workers, each on a core, for whom the others wait; who begin every iteration
- * together, as in training, since layers that wait for memory take longer when they coincide. */
+/* Compute time of one worker: seconds of forward and backward per iteration on one thread, beside the rate of one large
+ * matrix product, which is the practical bound of the machine. Seconds are the thread's processor time: a neighbour on
+ * the machine counts only by the caches it uses. `cpu MODEL BATCH` prints the layers of one model. `cpu --profile
+ * MODEL.yaml BATCH WORKERS` prints a compute profile (traces/profiles/README.md) in elapsed seconds. WORKERS workers
+ * compute, each on a core; the slowest one counts, because the others wait for it. They begin every iteration together,
+ * as in training, since layers that wait for memory take longer when they coincide. */
 #define _DEFAULT_SOURCE
 
 #include <oneapi/dnnl/dnnl.h>
@@ -40,7 +40,7 @@ static void check(enum psd_status status, const struct psd_error *err)
 	exit(1);
 }
 
-/* path: of a model file */
+/* path: a model file */
 static enum psd_status measure_as(struct run *run, const char *path, const struct psd_layer_times_options *options,
 				  struct psd_error *err)
 {

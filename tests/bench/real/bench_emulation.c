@@ -1,8 +1,7 @@
-/* What the emulated cluster's links carry: TCP payload per second of `senders` nodes to one, the round trip of one byte
- * on the idle link and beside the stream, and the processor time it takes: that of the two ends, and the whole
- * machine's, which knows what timers did besides (and what others did: measure on a quiet machine). One line per case,
- * the best of three attempts. A shaped rate up to 10 Gbit/s is met when TCP gets 93 to 101 % of what its headers leave
- * of it. */
+/* Throughput of the emulated cluster's links: TCP payload per second from `senders` nodes to one, and the round trip of
+ * one byte on the idle link and beside the stream. Processor time is given for the two ends and for the whole machine,
+ * which includes timers and all other processes: measure on a quiet machine. One line per case, the best of three
+ * attempts. A shaped rate up to 10 Gbit/s is reached when TCP gets 93 to 101 % of the rate less its headers. */
 #define _GNU_SOURCE
 
 #include <errno.h>

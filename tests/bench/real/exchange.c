@@ -18,10 +18,10 @@
 #define FIRST_PORT  7411
 #define CONNECT_SEC 30.0
 
-struct psd_device { /* of compute `none` */
+struct psd_device { /* with compute `none` */
 	const struct psd_graph *graph;
 	float **gradients; /* NULL where none is wanted */
-	bool has_gradient; /* of all layers, from the first backward pass on */
+	bool has_gradient; /* span of all layers, from the first backward pass on */
 };
 
 static unsigned rank, n_workers;

@@ -48,7 +48,7 @@ Test(file, a_byte_order_mark_stands_before_no_column)
 	remove(file.path);
 }
 
-Test(file, what_is_utf16_is_called_so)
+Test(file, utf16_is_named_in_the_error)
 {
 	static const char *const texts[] = {"\xff\xfet", "\xfe\xff"};
 

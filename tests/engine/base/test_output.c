@@ -96,7 +96,7 @@ Test(output_file, comes_into_its_place_when_it_is_whole_and_all_at_once)
 	scratch_folder_remove(&folder);
 }
 
-Test(output_file, that_is_discarded_was_never_there)
+Test(output_file, a_discarded_file_was_never_there)
 {
 	const struct scratch_folder folder = make_older();
 	FILE *out = open_output(&folder, "out"), *kept = open_output(&folder, "kept");
@@ -133,13 +133,13 @@ static void expect_shown(void)
 	scratch_folder_remove(&folder);
 }
 
-Test(output_file, that_is_shown_stays_and_grows_whatever_the_end)
+Test(output_file, a_shown_file_stays_and_grows_whatever_the_end)
 {
 	expect_shown();
 }
 
 /* A folder that came later takes its place, as what is mounted there would. */
-Test(output_file, that_cannot_be_shown_leaves_no_hidden_name)
+Test(output_file, a_file_that_cannot_be_shown_leaves_no_hidden_name)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 	FILE *out = open_output(&folder, "out");
@@ -152,7 +152,7 @@ Test(output_file, that_cannot_be_shown_leaves_no_hidden_name)
 	scratch_folder_remove(&folder);
 }
 
-Test(output_file, of_which_one_cannot_be_written_replaces_no_other)
+Test(output_file, one_that_cannot_be_written_replaces_no_other)
 {
 	const struct scratch_folder folder = make_older();
 	struct psd_error err = {.text = ""};
@@ -403,7 +403,7 @@ Test(output_file, has_a_hidden_name_where_it_must)
 	scratch_folder_remove(&folder);
 }
 
-Test(output_file, that_is_shown_keeps_no_hidden_name)
+Test(output_file, a_shown_file_keeps_no_hidden_name)
 {
 	if (!forbid_nameless_files())
 		cr_skip_test("no system call can be forbidden here");

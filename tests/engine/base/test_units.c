@@ -129,7 +129,7 @@ Test(units, written_forms_are_short_and_carry_their_unit)
 	cr_assert_str_eq(psd_units_write_flops(39.3e9, text), "39.3 GFLOP");
 }
 
-Test(units, what_would_round_to_1000_moves_to_the_next_prefix)
+Test(units, a_value_that_rounds_to_1000_moves_to_the_next_prefix)
 {
 	char text[PSD_UNITS_TEXT_MAX];
 

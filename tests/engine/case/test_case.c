@@ -1,4 +1,4 @@
-/* What a system's workers compute: the scenario's, or the system's own. */
+/* Workload of a system: the scenario's, or the system's own. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static void expect_equal(const struct loaded *of_systems, unsigned system, const
 	loaded_close(&plain);
 }
 
-Test(workload, of_a_system_is_as_if_the_scenario_had_it)
+Test(workload, a_systems_own_equals_the_scenarios)
 {
 	struct loaded loaded;
 
@@ -66,7 +66,7 @@ static const char overriding[] = "model: {graph: m.yaml, batch_per_worker: 32}\n
 				 "compute: {images_per_sec: 9}}]\n";
 
 /* One run has one batch and one precision. */
-Test(workload, of_a_system_is_refused_by_runs)
+Test(workload, a_systems_own_is_refused_by_runs)
 {
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = ""};
@@ -82,7 +82,7 @@ Test(workload, of_a_system_is_refused_by_runs)
 	psd_scenario_release(&scenario);
 }
 
-Test(workload, of_a_system_reads_back)
+Test(workload, a_systems_own_reads_back)
 {
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = ""};

@@ -14,7 +14,7 @@ static uint64_t sent_bytes(unsigned workers, unsigned rank)
 
 /* 2^k workers: (1/2 + 1/4 + ... + 1/2^k) of the payload each way, as much as in a ring, in 2 k steps for 2 (2^k - 1).
  */
-Test(halving_doubling, of_a_power_of_two_sends_what_a_ring_does)
+Test(halving_doubling, a_power_of_two_sends_as_much_as_a_ring)
 {
 	const struct psd_members members = {8, 1};
 
@@ -25,7 +25,7 @@ Test(halving_doubling, of_a_power_of_two_sends_what_a_ring_does)
 
 /* 6 = 4 + 2: groups of three. The first two of each send the other a half, then a quarter to the other group and back,
  * at last the half that they have summed to both others of the group; the third sends each of them its half. */
-Test(halving_doubling, of_any_number_brings_groups_of_three_to_two)
+Test(halving_doubling, any_number_brings_groups_of_three_to_two)
 {
 	const struct psd_members members = {6, 1};
 
@@ -39,7 +39,7 @@ Test(halving_doubling, of_any_number_brings_groups_of_three_to_two)
 
 /* With 2^k places, none left over: 2 (1 - 1 / 2^k) of the payload's time on a link. Else each group takes two steps of
  * a half instead of one, there and back: 2 + 2 (1/4 + ... + 1 / 2^k) = 3 - 2 / 2^k, whatever the groups. */
-Test(halving_doubling, of_any_number_takes_the_time_of_one_payload_more)
+Test(halving_doubling, any_number_takes_the_time_of_one_payload_more)
 {
 	const struct psd_links links = {.far_bps = 8e3, .near_bps = INFINITY, .between_bps = INFINITY};
 	const struct psd_payload payload = {.collective = &psd_halving_doubling, .elements = 1000, .value_bytes = 4};

@@ -322,7 +322,7 @@ Test(layout, pairs_into_a_node_count_every_connection_that_is_used)
 	}
 }
 
-Test(layout, what_is_sent_is_received)
+Test(layout, sent_bytes_are_received)
 {
 	const struct psd_layout layout = psd_layout_make(7, 3, 4);
 	const struct psd_payload payload = {.collective = &psd_push, .elements = 13, .value_bytes = 4};

@@ -12,7 +12,7 @@ static uint64_t sent_bytes(unsigned workers, unsigned rank)
 }
 
 /* All of the payload in each of log2 steps. */
-Test(recursive_doubling, of_a_power_of_two_sends_all_at_each_distance)
+Test(recursive_doubling, a_power_of_two_sends_all_at_each_distance)
 {
 	const struct psd_members members = {8, 1};
 
@@ -22,7 +22,7 @@ Test(recursive_doubling, of_a_power_of_two_sends_all_at_each_distance)
 }
 
 /* 7 = 4 + 3: ranks 0, 2 and 4 send all of it to 1, 3 and 5 and get it back; 6 has no partner. */
-Test(recursive_doubling, of_any_number_folds_the_rest_in_pairs)
+Test(recursive_doubling, any_number_combines_the_rest_in_pairs)
 {
 	const struct psd_members members = {7, 1};
 

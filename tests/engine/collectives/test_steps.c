@@ -346,7 +346,7 @@ Test(steps, elements_of_a_host_are_those_between_it_and_each)
 }
 
 /* Whom a root's pattern sends to is counted without a look at every pair. */
-Test(steps, receivers_are_those_who_get_bytes)
+Test(steps, receivers_are_ranks_that_get_bytes)
 {
 	static const struct psd_collective *const patterns[] = {&psd_to_root,	  &psd_from_root,  &psd_push,
 								&psd_pull,	  &psd_to_leader,  &psd_from_leader,

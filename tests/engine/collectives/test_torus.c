@@ -13,7 +13,7 @@ static struct psd_traffic traffic(unsigned workers, unsigned per_node, unsigned 
 }
 
 /* 12 = 3 x 4 workers: 2 (X-1)/X of the payload along the row, 2 (Y-1)/Y of an X-th along the column. */
-Test(torus, of_twelve_is_three_by_four)
+Test(torus, twelve_are_three_by_four)
 {
 	const struct psd_members members = {12, 1};
 	const uint64_t along_row = 2 * 2 * 3840 / 3, along_column = 2 * 3 * (3840 / 3) / 4;
@@ -32,7 +32,7 @@ Test(torus, has_full_nodes_for_rows)
 		cr_expect_eq(traffic(24, 4, node).sent_bytes, 2 * 5 * 3840 / 6, "node %u", node);
 }
 
-Test(torus, of_a_prime_number_is_a_ring)
+Test(torus, a_prime_number_is_a_ring)
 {
 	const struct psd_members members = {7, 1};
 
@@ -134,7 +134,7 @@ static double uneven_sec(unsigned workers, unsigned per_node, uint64_t elements,
 /* Six workers on a node and two on the next are four rows of two, inside nodes. Two of a column's four hops are between
  * nodes, and both columns use them at the same time. Latency is short: a worker's last of 2 (4-1) messages waits for
  * messages over one hop and then over the other, two eighths of the payload each, and takes either hop's latency. */
-Test(torus, of_unevenly_filled_nodes_waits_for_the_hops_between_them)
+Test(torus, unevenly_filled_nodes_wait_for_the_hops_between_them)
 {
 	const double eighth_sec = 32.0 * 100000 / 1e9, expected = 6 * 2 * eighth_sec + 2 * 1e-3;
 	const double sec = uneven_sec(8, 6, 8 * 100000, 1e-3);
@@ -142,7 +142,7 @@ Test(torus, of_unevenly_filled_nodes_waits_for_the_hops_between_them)
 	cr_assert_float_eq(sec, expected, 1e-9 * expected, "%.9g s, expected %.9g", sec, expected);
 }
 
-Test(torus, of_a_prime_number_on_unevenly_filled_nodes_is_a_ring)
+Test(torus, a_prime_number_on_unevenly_filled_nodes_is_a_ring)
 {
 	const struct psd_links links = {.far_bps = 1e9, .near_bps = INFINITY, .latency_sec = 1e-2};
 	const struct psd_payload payload = {.collective = &psd_ring, .elements = 700000, .value_bytes = 4};
@@ -154,7 +154,7 @@ Test(torus, of_a_prime_number_on_unevenly_filled_nodes_is_a_ring)
 /* 262 workers, more than are timed: 131 rows of two, three rows a node and two on the last of 44. Bytes take next to
  * nothing. A column's 2 (131-1) messages go twice around but for two hops, which may lie inside a node: over 2 x 44
  * hops between nodes. */
-Test(torus, of_many_on_unevenly_filled_nodes_waits_for_the_hops_between_them)
+Test(torus, many_on_unevenly_filled_nodes_wait_for_the_hops_between_them)
 {
 	const double sec = uneven_sec(262, 6, 262, 1e-2), expected = 2 * 44 * 1e-2;
 
@@ -162,7 +162,7 @@ Test(torus, of_many_on_unevenly_filled_nodes_waits_for_the_hops_between_them)
 }
 
 /* Where bytes count, too, those of a node share its link as if at a time, though they need not be at one step. */
-Test(torus, of_many_on_unevenly_filled_nodes_is_near_the_time_of_its_steps)
+Test(torus, many_on_unevenly_filled_nodes_are_near_the_time_of_their_steps)
 {
 	const double near_ratio = 0.1;
 	const struct psd_links links = {.far_bps = 1e9, .near_bps = 3e9, .latency_sec = 2e-5};

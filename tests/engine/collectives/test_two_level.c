@@ -24,7 +24,7 @@ Test(two_level, a_node_sends_a_ring_of_leaders)
 }
 
 /* With one worker a node it is the ring of all. */
-Test(two_level, of_single_workers_is_a_ring)
+Test(two_level, single_workers_are_a_ring)
 {
 	const struct psd_layout layout = psd_layout_make(5, 1, 0);
 	const struct psd_payload two_level = {.collective = &psd_two_level, .elements = 13, .value_bytes = 4};

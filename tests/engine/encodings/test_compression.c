@@ -542,7 +542,7 @@ Test(compression, blocks_add_up)
 
 /* Whole numbers, whose sums are exact in top-k: what has travelled in all rounds and what is still lost are all
  * gradients. One value in 8 travels each round, and none is kept back for half of all rounds. */
-Test(compression, what_is_lost_travels_later)
+Test(compression, the_residual_travels_later)
 {
 	enum { N = 1000, ROUNDS = 64 };
 	const struct psd_block block = {1024, N / 8};
@@ -562,7 +562,7 @@ Test(compression, what_is_lost_travels_later)
 }
 
 /* The same where sums round: each of two per round, of what is no larger than the sum of all magnitudes. */
-Test(compression, what_one_bit_loses_travels_later)
+Test(compression, the_residual_of_one_bit_travels_later)
 {
 	enum { N = 1000, ROUNDS = 64 };
 	const double rounding_ratio = 4 * ROUNDS * (double)FLT_EPSILON;

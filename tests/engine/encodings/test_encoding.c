@@ -50,7 +50,7 @@ Test(encoding, every_pattern_is_the_value_of_its_format)
 }
 
 /* Values between two neighbours go to the nearer, from half-way to the even one; behind the largest is infinity. */
-Test(encoding, what_lies_between_goes_to_the_nearer)
+Test(encoding, values_between_two_go_to_the_nearer)
 {
 	for (unsigned i = 0; i < N_FORMATS; i++) {
 		const struct psd_encoding *encoding = formats[i].encoding;

@@ -52,7 +52,7 @@ Test(pool, equals_share_equally)
 	psd_pool_release(&pool);
 }
 
-Test(pool, what_one_cannot_use_the_others_get)
+Test(pool, the_others_get_the_capacity_that_one_cannot_use)
 {
 	struct psd_pool pool;
 

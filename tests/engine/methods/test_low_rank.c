@@ -174,7 +174,7 @@ static const struct psd_op *find_op(const struct one_item *item, enum psd_op_kin
 }
 
 /* Layers, whose turn is -1, are always ready while backward goes on. Work that follows sums has the item's turn, 0. */
-Test(low_rank, what_others_wait_for_goes_before_layers)
+Test(low_rank, operations_that_others_wait_for_go_before_layers)
 {
 	struct one_item item;
 

@@ -153,7 +153,7 @@ Test(packed, a_separate_server_has_the_sums_alone)
 }
 
 /* Layers, whose turn is -1, are always ready while backward goes on. Replies have the item's turn. */
-Test(packed, what_others_wait_for_goes_before_layers)
+Test(packed, operations_that_others_wait_for_go_before_layers)
 {
 	struct one_item item;
 

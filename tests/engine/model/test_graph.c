@@ -121,7 +121,7 @@ Test(graph, tensors_follow_layers_weight_before_bias)
 					    "  - {name: f, kind: inner-product, outputs: 5}\n");
 	static const char *const names[] = {"c.weight", "c.bias",   "n.weight", "n.bias",
 					    "s.bias",	"u.weight", "f.weight", "f.bias"};
-	const uint64_t inputs = 6 * 8 * 6; /* what the 3x3 kernel leaves of 10 x 8, times 6 channels */
+	const uint64_t inputs = 6 * 8 * 6; /* 8 x 6 outputs of a 3x3 kernel on 10 x 8 inputs, times 6 channels */
 	const uint64_t elements[] = {6 * (4 / 2) * 9, 6, 6, 6, 6, 6, inputs * 5, 5};
 
 	cr_assert_eq(graph.n_tensors, 8);
@@ -161,7 +161,7 @@ Test(graph, tensors_have_shapes_and_starting_values)
 	psd_graph_release(&graph);
 }
 
-/* What a layer keeps without a gradient has a name and counts as no parameter. */
+/* Values that a layer keeps without a gradient have a name and count as no parameter. */
 Test(graph, states_are_named_and_no_parameters)
 {
 	struct psd_graph graph =
@@ -238,7 +238,7 @@ Test(graph, a_product_counts_two_and_a_bias_one)
 	cr_assert_eq(f->forward_flops, 2 * m * 5 + 5);
 	cr_assert_eq(f->backward_flops, 2 * m * 5 + 5); /* no gradient of the image */
 	cr_assert_eq(g->forward_flops, 2 * 5 * 7);
-	cr_assert_eq(g->backward_flops, 2 * 2 * 5 * 7); /* of the weights and of the data */
+	cr_assert_eq(g->backward_flops, 2 * 2 * 5 * 7); /* gradients of the weights and of the data */
 	cr_assert_eq(f->read_bytes, 4 * (m + m * 5 + 5));
 	cr_assert_eq(f->write_bytes, 4 * 5);
 	psd_graph_release(&graph);

@@ -54,7 +54,7 @@ Test(prototxt, older_syntax_takes_the_training_phase)
 	struct psd_graph graph = load("tests/data/v1.prototxt");
 
 	cr_assert_str_eq(graph.name, "v1");
-	cr_assert_eq(graph.n_layers, 9); /* of 11: not the test phase's data and accuracy */
+	cr_assert_eq(graph.n_layers, 9); /* 11 layers without the test phase's data and accuracy */
 	cr_assert(has_shape(layer_named(&graph, "data"), 3, 28, 28));
 	cr_assert(has_shape(layer_named(&graph, "conv1"), 20, 24, 24));
 	cr_assert(
@@ -246,7 +246,7 @@ Test(prototxt, parameters_are_checked)
 	"layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' " keys                                          \
 	" convolution_param { num_output: 2 kernel_size: 1 } }"
 
-Test(prototxt, what_is_not_carried_out_is_refused)
+Test(prototxt, unsupported_keys_are_refused)
 {
 	refuses_layer(CONV("lr_mult: 0"),
 		      "n.prototxt:2:63: unknown key 'lr_mult' in 'layer', known are name, type, bottom, top, include, "
@@ -467,7 +467,7 @@ Test(prototxt, the_first_weight_is_the_losss)
 
 Test(prototxt, a_label_that_is_no_class_may_be_ignored)
 {
-	static const char *const labels[] = {"255", "-1", "4"}; /* of classes 0 to 3 */
+	static const char *const labels[] = {"255", "-1", "4"}; /* classes are 0 to 3 */
 
 	for (unsigned i = 0; i < 3; i++) {
 		char text[512];
@@ -549,7 +549,7 @@ Test(prototxt, a_shared_matrix_has_no_factors)
 	psd_graph_release(&graph);
 }
 
-Test(prototxt, what_cannot_be_shared_is_refused)
+Test(prototxt, parameters_that_cannot_be_shared_are_refused)
 {
 	refuses(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "4", "param { name: 'w' } param { }"),
 		"n.prototxt:3:72: layer 'two' must share all parameters of 'one' in their order, or none");
@@ -587,7 +587,8 @@ static void assert_softmax(const char *others, unsigned n_layers, const struct p
 	psd_graph_release(&graph);
 }
 
-/* Caffe trains by what is named a loss alone. Who measures does not count, nor who reads a later blob of that name. */
+/* Caffe trains by a layer that is named a loss alone. Layers that measure do not count, nor do readers of a later blob
+ * of the same name. */
 Test(prototxt, a_softmax_is_a_loss_only_at_the_end_of_a_net_without_one)
 {
 	static const char read[] = "layer { name: 'r' type: 'ReLU' bottom: 'p' top: 'r' }\n";
@@ -623,8 +624,8 @@ Test(prototxt, layers_may_have_the_same_name_or_none)
 	psd_graph_release(&graph);
 }
 
-/* He et al. 2014: 1 + 4 + 16 windows of each channel. Of 9 places 2 windows have 5 and one place of padding, 4 windows
- * have 3 and 3 places of padding, 2 of them before. */
+/* He et al. 2014: 1 + 4 + 16 windows of each channel. Along 9 positions, 2 windows have 5 positions and one of padding.
+ * 4 windows have 3 positions and 3 of padding, 2 of them before. */
 Test(prototxt, a_pyramid_is_one_column)
 {
 	struct psd_graph graph = parse(FOUR "layer { name: 's' type: 'SPP' bottom: 'data' top: 's' spp_param { "

@@ -71,8 +71,8 @@ static void expect_bytes(const struct psd_layer *layer, uint64_t values_read, ui
 
 /* ---- kinds ---- */
 
-/* 5 x 2 tokens name rows of 6. Nothing is computed forward; backward adds each row's gradient to the table's. Of the
- * table no more is read than these rows, of which there may be more than it has. */
+/* 5 x 2 tokens name rows of 6 values. Forward computes nothing; backward adds each row's gradient to the table's.
+ * Forward reads these rows only, and there may be more of them than the table has. */
 Test(sequences, an_embedding_looks_up_rows)
 {
 	struct psd_graph graph = parse(TOKENS "  - {name: e, kind: embedding, vocabulary: 7, outputs: 6}\n");
@@ -296,7 +296,7 @@ Test(sequences, a_loss_counts_every_place)
 	psd_graph_release(&graph);
 }
 
-/* ---- what samples have to be ---- */
+/* ---- properties of samples ---- */
 
 static void expect_samples(const char *text, uint64_t labels, uint32_t classes, uint32_t vocabulary)
 {
@@ -325,7 +325,7 @@ Test(sequences, without_a_loss_there_are_no_labels)
 	expect_samples(TOKENS EMBEDDING, 0, 0, 7);
 }
 
-Test(sequences, of_several_losses_the_last_one_counts)
+Test(sequences, the_last_of_several_losses_counts)
 {
 	expect_samples(MAP "  - {name: c, kind: conv, outputs: 9, kernel: 2}\n  - {name: aside, kind: softmax-loss}\n"
 			   "  - {name: d, kind: conv, input: input, outputs: 2, kernel: 1}\n" LOSS
@@ -334,7 +334,7 @@ Test(sequences, of_several_losses_the_last_one_counts)
 }
 
 /* A token is a row of each table. */
-Test(sequences, of_several_tables_the_smallest_vocabulary_counts)
+Test(sequences, the_smallest_vocabulary_of_several_tables_counts)
 {
 	static const char smallest_first[] =
 		TOKENS EMBEDDING "  - {name: f, kind: embedding, input: tokens, vocabulary: 8, outputs: 6}\n";
@@ -390,7 +390,7 @@ Test(sequences, a_shared_matrix_has_no_factors)
 	psd_graph_release(&graph);
 }
 
-/* What has no parameters but another's is trained, too: backward has to pass it and reach it. */
+/* A layer that has only another's parameters is trained, too: backward has to reach and pass it. */
 Test(sequences, a_layer_with_shared_parameters_is_trained)
 {
 	struct psd_graph graph = parse(
@@ -419,7 +419,7 @@ Test(sequences, several_layers_share_with_one)
 
 #define SHARES "m.yaml:5:39: layer 'b' shares the parameters of "
 
-Test(sequences, what_cannot_be_shared_is_refused)
+Test(sequences, layers_that_cannot_share_are_refused)
 {
 	refuses(MAP "  - {name: a, kind: position}\n  - {name: b, kind: position, shares: b}\n",
 		SHARES "'b', must be a layer above it");
@@ -443,7 +443,8 @@ Test(sequences, what_cannot_be_shared_is_refused)
 #define UNLIKE(own, others)                                                                                            \
 	"m.yaml:5:5: layer 'b' has the parameters " own ", must have those of 'a' to share them: " others
 
-/* Of other sizes, more of them, fewer of them, of another meaning; none, and with states, which are not shared. */
+/* Parameters of other sizes, more or fewer of them, of another meaning, without any, and with states, which are not
+ * shared. */
 Test(sequences, parameters_that_are_unlike_are_not_shared)
 {
 	refuses(MAP "  - {name: a, kind: conv, outputs: 12, kernel: 1, bias: false}\n"
@@ -470,7 +471,7 @@ Test(sequences, parameters_that_are_unlike_are_not_shared)
 		"m.yaml:5:5: layer 'b' (batch-norm) cannot share parameters");
 }
 
-/* ---- what a layer is told ---- */
+/* ---- settings of a layer ---- */
 
 static uint64_t hash_of(const char *text)
 {
@@ -617,9 +618,9 @@ Test(sequences, tokens_are_an_input_of_one_channel)
 
 #define TOO_LARGE "m.yaml:4:5: layer 'b' makes the graph too large: its FLOPs or bytes must stay below 2^60"
 
-/* Of 2^29 places of one channel and one head: 2 products of 2 x 2^58, which is 2^60 already. Of 2^32 places the pairs
- * alone are 2^64, which wraps to 0; half as many make 2^62. Of 2^27 places a product is 2 x 2^54 for each channel: 2^64
- * for 512 of them, and two products are 2^64 for 256. */
+/* With 2^29 positions of one channel and one head, 2 products of 2 x 2^58 are 2^60 already. With 2^32 positions the
+ * pairs alone are 2^64, which wraps to 0; half as many positions make 2^62. With 2^27 positions a product is 2 x 2^54
+ * for each channel: 2^64 for 512 channels, and two products are 2^64 for 256. */
 Test(sequences, an_attention_of_too_many_places_is_refused)
 {
 	refuses("name: m\ninput: {channels: 3, height: 65536, width: 8192}\nlayers:\n"
@@ -639,7 +640,7 @@ Test(sequences, an_attention_of_too_many_places_is_refused)
 		TOO_LARGE);
 }
 
-/* Of 2^27 places 4 x 2^54 + 6 x 2^54. */
+/* 2^27 positions: 4 x 2^54 + 6 x 2^54. */
 Test(sequences, an_attention_of_many_places_is_counted)
 {
 	struct psd_graph graph = parse("name: m\ninput: {channels: 3, height: 65536, width: 2048}\nlayers:\n"

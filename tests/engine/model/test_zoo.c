@@ -12,8 +12,9 @@
 struct zoo {
 	struct psd_text text;
 	unsigned n_blobs;
-	const char *batch_norm; /* what stands in batch_norm_param; NULL: there is none, and convolutions have a bias */
-	bool has_bias;		/* convolutions have one beside a batch norm, too */
+	const char
+		*batch_norm; /* text of batch_norm_param; NULL: no batch normalisation, and convolutions have a bias */
+	bool has_bias;	     /* convolutions have one beside a batch norm, too */
 };
 
 static unsigned begin(struct zoo *zoo, const char *batch_norm, const char *input)
@@ -104,7 +105,7 @@ static unsigned conv(struct zoo *zoo, unsigned in, unsigned outputs, unsigned ke
 	return rectify(zoo, bare(zoo, in, outputs, (struct window){kernel, kernel, stride, pad, pad, 1}));
 }
 
-/* Of one row or one column, padded so that the size stays. */
+/* A convolution of one row or one column, padded so that the size stays. */
 static unsigned line(struct zoo *zoo, unsigned in, unsigned outputs, unsigned height, unsigned width)
 {
 	return rectify(zoo, bare(zoo, in, outputs, (struct window){height, width, 1, height / 2, width / 2, 1}));
@@ -200,13 +201,13 @@ Test(zoo, vgg_with_and_without_batch_norm)
 
 struct residual {
 	unsigned depths[4];
-	unsigned width, group; /* of the 3x3 in the first stage; 0: two 3x3 without a bottleneck */
+	unsigned width, group; /* 3x3 convolution in the first stage; 0: two 3x3 without a bottleneck */
 	bool comes_first;      /* normalisation, before each convolution: v2 */
 	bool is_excited;
 	const char *input;
 };
 
-/* What the channels are worth, from their means; added to the shortcut. */
+/* Squeeze and excitation: weighs the channels by their means; added to the shortcut. */
 static unsigned excite(struct zoo *zoo, unsigned blob, unsigned shortcut, unsigned channels)
 {
 	const char *const batch_norm = zoo->batch_norm;
@@ -392,7 +393,7 @@ static unsigned twice(struct zoo *zoo, unsigned in, unsigned reduced, unsigned o
 	return conv(zoo, blob, last, 3, stride, stride == 1);
 }
 
-/* Of v3 and of Inception-ResNet v2. */
+/* Stem of Inception v3 and of Inception-ResNet v2. */
 static unsigned add_stem(struct zoo *zoo, unsigned blob)
 {
 	blob = conv(zoo, conv(zoo, conv(zoo, blob, 32, 3, 2, 0), 32, 3, 1, 0), 64, 3, 1, 1);

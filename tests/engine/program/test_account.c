@@ -1,4 +1,4 @@
-/* What became of a device's time, told by hand. */
+/* Parts of a device's time, from operations given by hand. */
 #include <criterion/criterion.h>
 
 #include "engine/program/account.h"
@@ -37,7 +37,7 @@ static void expect_parts(struct psd_parts parts, double compute_sec, double othe
 }
 
 /* Worker 0 computes until 1 and has pushed at 1.5; worker 1 computes until 3; its message is there at 4. */
-Test(account, who_is_quick_waits_for_who_is_slow)
+Test(account, a_quick_worker_waits_for_a_slow_one)
 {
 	struct psd_account account = open_account(2, 1);
 
@@ -56,7 +56,7 @@ Test(account, who_is_quick_waits_for_who_is_slow)
 	psd_account_release(&account);
 }
 
-Test(account, what_is_on_its_way_beside_work_is_not_exposed)
+Test(account, transfers_beside_work_are_not_exposed)
 {
 	struct psd_account account = open_account(1, 1);
 
@@ -108,7 +108,7 @@ Test(account, an_iteration_ends_in_the_middle_of_what_goes_on)
 	psd_account_mark(&account, 2, 9);
 	expect_parts(psd_account_parts(&account, 0, 0, 1), 0, 2, 0, 1);
 	expect_parts(psd_account_parts(&account, 0, 1, 2), 0, 1, 1, 1);
-	expect_parts(psd_account_parts(&account, 0, 1, 3), 0, 0.5, 1.5, 1); /* of two: means */
+	expect_parts(psd_account_parts(&account, 0, 1, 3), 0, 0.5, 1.5, 1); /* means of two iterations */
 	psd_account_release(&account);
 }
 
@@ -121,7 +121,7 @@ static void worked(struct psd_account *account, const struct psd_op *op, double 
 }
 
 /* A device that worked from 0 to 1, 1 to 3 and 4 to 6; at 4 one is told of the first two, at 6 of the last. */
-Test(account, what_is_told_late_has_been_work)
+Test(account, late_reports_count_as_work)
 {
 	struct psd_account account = open_account(1, 1);
 
@@ -134,7 +134,7 @@ Test(account, what_is_told_late_has_been_work)
 }
 
 /* The iteration before has ended: what it had left is gone, and nothing counts twice. */
-Test(account, what_is_told_late_stays_in_its_iteration)
+Test(account, late_reports_stay_in_their_iteration)
 {
 	struct psd_account account = open_account(1, 2);
 
@@ -147,7 +147,7 @@ Test(account, what_is_told_late_stays_in_its_iteration)
 }
 
 /* 10 s of work, told when it begins, of which 2 s are over when the iteration is. */
-Test(account, what_goes_on_takes_no_slack)
+Test(account, work_that_goes_on_takes_no_slack)
 {
 	struct psd_account account = open_account(1, 1);
 

@@ -51,8 +51,8 @@ Test(chunks, at_least_one_travels)
 	cr_expect_eq(psd_chunks_expected(&most, 1000000, psd_chunks_evenly(&most)), 100);
 }
 
-/* Of 13 chunks 13 - floor(13 * 0.85) = 2 travel, half of the 4 whole ones: 2 * 10 / 2 = 10 of 25 elements. Of 4 whole
- * and 26 smaller ones 30 - floor(30 * 0.85) = 5 do, one of them a smaller one: 2 * 10 + 5 / 26 = 20.19. */
+/* 13 - floor(13 * 0.85) = 2 of 13 chunks travel, half of the 4 whole ones: 2 * 10 / 2 = 10 of 25 elements. With 4 whole
+ * and 26 smaller ones 30 - floor(30 * 0.85) = 5 travel, one of them a smaller one: 2 * 10 + 5 / 26 = 20.19. */
 Test(chunks, whole_ones_are_expected_to_travel_before_smaller_ones)
 {
 	const struct psd_sparse sparse = {.sparsity = 0.85, .chunk_elements = 10};
@@ -78,7 +78,7 @@ Test(chunks, the_largest_norms_are_chosen_and_of_equal_ones_the_first)
 		cr_expect_eq(is_chosen[i], expected[i], "chunk %u", i);
 }
 
-Test(chunks, what_is_no_number_is_chosen_like_the_largest)
+Test(chunks, nan_is_chosen_like_the_largest)
 {
 	const float norms[] = {1, NAN, 2, INFINITY, NAN};
 	const bool expected[] = {0, 1, 0, 1, 0};

@@ -77,7 +77,7 @@ Test(order, a_collective_begins_when_its_last_member_is_ready)
 
 	open(&c, groups, 1);
 	psd_collective_order_ready(&c.order, task(0, 0));
-	psd_collective_order_ready(&c.order, task(1, 0)); /* of the next iteration: counted apart */
+	psd_collective_order_ready(&c.order, task(1, 0)); /* task of the next iteration: counted apart */
 	expect_none(&c);
 	psd_collective_order_ready(&c.order, task(0, 0));
 	cr_expect_eq(expect_next(&c, 0, 0)->n_missing, 2);
@@ -120,7 +120,7 @@ Test(order, those_of_one_group_begin_in_order_of_their_turns)
 }
 
 /* Else a group of few could keep one of many from ever having all its members at once. */
-Test(order, what_waits_keeps_its_hosts_from_what_comes_after_it)
+Test(order, a_waiting_collective_blocks_its_hosts_for_later_ones)
 {
 	const struct psd_group groups[] = {even, first_two, odd, {2, 1, 1}};
 	struct collectives c;

@@ -23,7 +23,8 @@
 	"  - {name: late two-level ps, sync: two-level-ps, servers: 1, staleness: 1}\n"                                \
 	"train: {iterations: 8, " train "learning_rate: {base: 0.1}}\n"
 
-/* Who updates: a shard its parts, without local steps or late updates; else devices, each all of the item. */
+/* A shard updates its parts when there are no local steps or late updates. Otherwise devices update, each the whole
+ * item. */
 static void check_remembered(const struct psd_plan *plan, bool has_squares)
 {
 	for (unsigned i = 0; i < plan->n_items; i++) {
@@ -56,7 +57,7 @@ static void check(const char *text, bool has_squares)
 }
 
 /* Then workers update, whatever the system. */
-Test(keeps, what_clips_is_remembered_by_devices)
+Test(keeps, devices_keep_the_states_when_gradients_are_clipped)
 {
 	struct loaded loaded;
 
@@ -94,7 +95,7 @@ Test(keeps, adamw_alone_has_squares_and_where_it_has_histories)
 }
 
 /* A mean of 8 bits does not move by a thousandth of itself. */
-Test(keeps, what_is_remembered_is_fp32_whatever_the_precision)
+Test(keeps, states_are_fp32_at_any_precision)
 {
 	static const enum psd_buffer buffers[] = {PSD_BUFFER_HISTORY, PSD_BUFFER_SQUARES, PSD_BUFFER_PART_HISTORY,
 						  PSD_BUFFER_PART_SQUARES};

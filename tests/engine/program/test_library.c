@@ -78,7 +78,7 @@ Test(library, nccl_sums_where_devices_have_the_gradients)
 	loaded_close(&loaded);
 }
 
-/* What passes between nodes and how long that takes alone is that of two levels; no copy is the program's. */
+/* Transfers between nodes, and their time when alone, are those of two levels; the program makes no copy. */
 Test(library, nccl_inside_nodes_goes_between_them_as_two_levels_do)
 {
 	struct loaded loaded;
@@ -98,7 +98,7 @@ Test(library, nccl_inside_nodes_goes_between_them_as_two_levels_do)
 	loaded_close(&loaded);
 }
 
-Test(library, what_stands_for_its_steps_is_named)
+Test(library, the_collective_assumed_in_its_place_is_named)
 {
 	for (unsigned l = 0; l < PSD_N_LIBRARIES; l++) {
 		const struct psd_collective *collective = psd_libraries[l], *assumed = NULL;

@@ -189,7 +189,7 @@ Test(low_rank_plan, an_alternative_is_weighed_where_there_are_narrow_matrices)
 
 /* ---- encodings ---- */
 
-/* What a system is refused with at so many nodes; "" where it is not. */
+/* expected: the error that refuses a system at this number of nodes; "" if it is accepted. */
 static void expect_refused(const char *system, unsigned nodes, const char *expected)
 {
 	char text[1024];

@@ -13,7 +13,7 @@ static void expect_length(const struct psd_system *system, uint32_t requested, d
 		     first + measured);
 }
 
-Test(outcome, as_many_iterations_as_are_asked_for_or_one)
+Test(outcome, the_requested_number_of_iterations_or_one)
 {
 	const struct psd_system system = {.barrier = PSD_BARRIER_ITERATION};
 
@@ -32,7 +32,7 @@ Test(outcome, a_barrier_per_layer_begins_before_it_measures)
 	expect_length(&system, 7, 0.0, 3, 7);
 }
 
-/* Of 4 steps 1 to 4 iterations are a period, and 5 are two. */
+/* With 4 steps, 1 to 4 iterations are one period and 5 are two. */
 Test(outcome, local_steps_are_measured_in_whole_periods)
 {
 	const struct psd_system system = {.is_local = true, .local_sgd = {.steps = 4}};

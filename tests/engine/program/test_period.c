@@ -24,7 +24,7 @@ Test(period, steps_of_one_exchange_in_every_iteration)
 	expect_exchanges(&period, (const uint32_t[]){0, 1, 2, 3, 4}, 5);
 }
 
-/* Of 10 iterations in fours: the last period has two, for the run's last iteration exchanges. */
+/* 10 iterations, 4 in a period: the last period has two, for the run's last iteration exchanges. */
 Test(period, exchanges_come_after_so_many_steps_and_in_the_end)
 {
 	const struct psd_period period = psd_period_make(4, 0, 10);

@@ -1,4 +1,4 @@
-/* What travels together, by which method, in which parts. */
+/* Plans: the bucket, the method and the parts of each tensor. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
@@ -146,7 +146,7 @@ Test(plan, one_worker_compresses_nothing)
 }
 
 /* 1 % of 1024 are 10.24; one value at least. */
-Test(plan, what_is_kept_of_a_block_is_rounded_up)
+Test(plan, the_kept_share_of_a_block_is_rounded_up)
 {
 	static const struct {
 		const char *keys;
@@ -197,7 +197,8 @@ Test(plan, blocks_are_as_wide_in_mixed_precision)
 		      check_widths);
 }
 
-/* What a system of a network of a matrix, or of none, is refused with at so many nodes; "" where it is not. */
+/* expected: the error that refuses a system at this number of nodes, with a network of one matrix or of none; "" if it
+ * is accepted. */
 static void expect_wire(const char *model, const char *system, unsigned nodes, const char *expected)
 {
 	char text[1024];
@@ -241,7 +242,7 @@ static void check_candidates(const struct psd_plan *plan)
 	cr_expect_str_eq(expected[3]->name, plan->system->compress.by ? "top-k ps" : "one-bit ps");
 }
 
-Test(plan, what_is_compressed_is_weighed_beside_the_others)
+Test(plan, compressed_items_are_weighed_beside_the_others)
 {
 	for_each_plan(VGG19 COMPRESSED_SYSTEMS "sweep: {nodes: [2, 8]}\n", check_candidates);
 }
@@ -380,7 +381,7 @@ static void check_one(const struct psd_plan *plan)
 	cr_expect_eq(plan->n_items, 1);
 }
 
-Test(plan, what_a_lone_worker_updates_is_gathered_as_a_whole)
+Test(plan, a_lone_worker_has_one_bucket)
 {
 	for_each_plan(VGG19 "systems: [{name: found, sync: ring, fuse: auto}]\nsweep: {nodes: [1]}\n", check_one);
 }
@@ -653,10 +654,10 @@ Test(plan, matrices_take_turns_on_the_shards)
 		      check_roots);
 }
 
-/* ---- what stays as it starts ---- */
+/* ---- parameters that stay as they start ---- */
 
 /* A network's first weight and last bias. */
-Test(plan, what_does_not_change_is_in_no_item)
+Test(plan, fixed_parameters_are_in_no_item)
 {
 	static const char *const syncs[] = {"ps", "hybrid", "ring", "ring, fuse: 1MiB", "adam"};
 
@@ -686,8 +687,8 @@ Test(plan, what_does_not_change_is_in_no_item)
 	}
 }
 
-/* Of the sweep the size replaces the one that Ring names; a page makes an item of the MLP's three layers each, as many
- * bytes as all have make one. */
+/* The sweep's size replaces the one that Ring names. With one page, each of the MLP's three layers is an item; with as
+ * many bytes as all have, there is one item. */
 Test(plan, a_sweep_says_how_much_is_gathered)
 {
 	static const char text[] = "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"

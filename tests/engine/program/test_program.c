@@ -46,7 +46,7 @@ static const char shared_nodes[] = "title: t\n"
 				   "systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
 				   "sweep: {workers: [1, 3, 7]}\n";
 
-/* What sends gradients as they are. */
+/* Methods that send gradients unchanged. */
 static bool takes_local_steps(enum psd_sync sync)
 {
 	return sync == PSD_SYNC_PS || sync == PSD_SYNC_TWO_LEVEL_PS || sync >= PSD_SYNC_ALL_REDUCE;
@@ -259,7 +259,7 @@ static bool is_compressed(const struct psd_plan *plan, const struct psd_plan_ite
 	return plan->compress && item->method == &psd_method_packed[plan->compress->by];
 }
 
-/* Of a plan of low rank. */
+/* An item of a low-rank plan. */
 static bool is_narrowed(const struct psd_plan_item *item)
 {
 	return item->right > 0;
@@ -319,7 +319,7 @@ Test(program, slices_carry_all_of_an_item)
 	for_each_program(check_elements);
 }
 
-/* ---- what waits for what ---- */
+/* ---- dependencies ---- */
 
 /* is_before[i]: operation i must be done, in the same iteration, before `op` may start. Freed by the caller. */
 static bool *all_before(const struct psd_program *program, uint32_t op)
@@ -492,7 +492,7 @@ static uint32_t find_step(const struct psd_program *program, int item)
 	return 0;
 }
 
-/* What an item's synchronisation consists of beside its step: of workers and others. */
+/* Operations of an item's synchronisation beside its step: those of workers and of others. */
 static bool is_of_exchange(const struct psd_op *op)
 {
 	return op->item >= 0 && op->kind != PSD_OP_STEP;
@@ -525,7 +525,7 @@ static void check_steps(const struct psd_program *program, const char *name)
 			cr_assert_not(op->is_exchange, "%s: operation %u", name, i);
 			continue;
 		}
-		if (op->kind != PSD_OP_GATE) /* of which the schedule has some, and the methods others */
+		if (op->kind != PSD_OP_GATE) /* the schedule makes some gates, and the methods make others */
 			cr_assert_eq(op->is_exchange, is_of_exchange(op), "%s: operation %u, '%s'", name, i,
 				     psd_op_kind_names[op->kind]);
 		if (is_of_exchange(op))
@@ -536,12 +536,12 @@ static void check_steps(const struct psd_program *program, const char *name)
 	cr_assert_eq(n_steps, plan->system->is_local && plan->layout.workers > 1 ? plan->n_items : 0, "%s", name);
 }
 
-Test(program, what_exchanges_comes_after_a_local_step)
+Test(program, exchanges_come_after_a_local_step)
 {
 	for_each_program(check_steps);
 }
 
-/* Of an operation of the iteration so many before. */
+/* Whether `op` depends on operation `before` of the iteration that lies `distance` iterations back. */
 static bool has_dependency(const struct psd_program *program, uint32_t op, uint32_t before, uint32_t distance)
 {
 	for (uint32_t e = 0; e < program->ops[op].n_dependencies; e++)
@@ -637,9 +637,9 @@ static bool is_of_device(enum psd_buffer buffer)
 	return psd_buffers[buffer].is_on_device || psd_buffers[buffer].is_encoded;
 }
 
-/* What leaves a device's memory is copied out before, what arrives for it is copied in after: of factors all others',
- * and where they are rounded on the way one's own as well. What a leader pushes has been copied out for the sum; what
- * it gets is copied in with what it hands on. */
+/* Data that leaves a device's memory is copied out first, and data that arrives for it is copied in afterwards. For
+ * factors these are all others', and one's own as well where they are rounded for the transfer. A leader's push has
+ * been copied out for the sum; its result is copied in with the part that it forwards. */
 static void check_copies(const struct psd_program *program, const char *name)
 {
 	const unsigned n_senders = program->plan->layout.workers - !program->plan->wire->is_lossy;
@@ -670,7 +670,7 @@ static void check_copies(const struct psd_program *program, const char *name)
 		cr_assert_eq(n_copies, n_expected, "%s: %u copies, expected %u", name, n_copies, n_expected);
 }
 
-Test(program, what_crosses_between_hosts_is_copied_where_devices_have_memory_of_their_own)
+Test(program, transfers_between_hosts_are_copied_where_devices_have_memory_of_their_own)
 {
 	for_each_program(check_copies);
 }
@@ -774,7 +774,7 @@ static bool ends_iteration(const struct psd_program *program, uint32_t op)
 	return is_gate || program->ops[op].kind == PSD_OP_BARRIER;
 }
 
-/* What no parameter depends on. */
+/* Collectives of norms: no parameter depends on them. */
 static bool is_of_norms(const struct psd_program *program, const struct psd_op *op)
 {
 	return op->item >= 0 && program->plan->items[op->item].n_tensors == 0;
@@ -861,7 +861,7 @@ static bool is_reply(const struct psd_op *op)
 	       (brings_parts(op) || op->payload.collective == &psd_from_root);
 }
 
-/* Whose turn is before the turn of layers, whatever its item: on the device, what others wait for. */
+/* Operations that go before those of layers, whatever their item: others wait for their result on the device. */
 static bool goes_before_layers(const struct psd_op *op)
 {
 	return op->kind == PSD_OP_STEP || op->kind == PSD_OP_PACK || op->kind == PSD_OP_PROJECT ||
@@ -991,8 +991,8 @@ Test(program, updates_take_their_bytes_over_the_rate)
 
 /* ---- encodings ---- */
 
-/* What travels in a lossy encoding is made by one operation on its way out and undone by one on its way in, on every
- * host: its buffers say so. */
+/* On every host, one operation encodes data for a lossy transfer, and one operation decodes it after the transfer.
+ * Their buffers say so. */
 static void check_encoded(const struct psd_program *program, const char *name)
 {
 	const struct psd_plan *plan = program->plan;
@@ -1016,7 +1016,7 @@ static void check_encoded(const struct psd_program *program, const char *name)
 	cr_assert_eq(encoded_bytes[1] > 0, plan->wire->is_lossy, "%s", name);
 }
 
-Test(program, what_is_rounded_for_the_way_is_converted_at_both_ends)
+Test(program, rounded_transfers_are_converted_at_both_ends)
 {
 	for_each_program(check_encoded);
 }
@@ -1069,7 +1069,7 @@ static void check_own(const struct psd_program *program, const char *name)
 	}
 }
 
-Test(program, what_a_host_encodes_it_decodes_afterwards)
+Test(program, a_host_decodes_the_values_it_encodes)
 {
 	for_each_program(check_own);
 }
@@ -1112,7 +1112,7 @@ static double conversions_sec(const struct loaded *loaded, const struct psd_syst
 	return work_sec;
 }
 
-Test(program, conversions_of_a_ring_read_and_write_every_value_once_at_the_rate_of_who_has_it)
+Test(program, conversions_of_a_ring_read_and_write_every_value_once_at_the_rate_of_its_owner)
 {
 	struct loaded loaded;
 	struct psd_system system;
@@ -1132,7 +1132,7 @@ Test(program, conversions_of_a_ring_read_and_write_every_value_once_at_the_rate_
 	loaded_close(&loaded);
 }
 
-/* ---- who decides which collective is next ---- */
+/* ---- the order of collectives ---- */
 
 /* One device, or one copy engine behind it, makes the gradients one after the other. So where what a collective waits
  * for comes in the order of the collectives themselves, every worker has them ready in that order. */
@@ -1198,7 +1198,7 @@ static void check_traffic(const struct psd_program *program, const char *name)
 		cr_assert_gt(sent_bytes, 0, "%s", name);
 }
 
-Test(program, what_all_nodes_send_all_nodes_receive)
+Test(program, all_nodes_send_as_much_as_all_receive)
 {
 	for_each_program(check_traffic);
 }
@@ -1225,8 +1225,9 @@ Test(program, a_ring_moves_the_same_bytes_in_larger_items)
 
 /* ---- sparse communication ---- */
 
-/* Of n chunks of 1000 values n - floor(n / 2) travel at a sparsity of 0.5, fewer than there are whole ones: of each
- * exchange's whole ones the same share, rounded to the nearest value, at least one; and the norm of every chunk. */
+/* At a sparsity of 0.5, n - floor(n / 2) of n chunks of 1000 values travel, fewer than there are whole ones. Each
+ * exchange sends the same share of its whole chunks, rounded to the nearest value, at least one. It also sends the norm
+ * of every chunk. */
 static void check_sparse_ring(const struct psd_program *program, const char *name)
 {
 	const struct psd_plan *plan = program->plan;
@@ -1257,7 +1258,7 @@ Test(program, a_sparse_ring_moves_chosen_chunks_and_their_norms)
 	for_each_program(check_sparse_ring);
 }
 
-/* What is chosen for an iteration depends on all sums of the one before, and nothing leaves before it is chosen. */
+/* The choice for an iteration depends on all sums of the one before, and nothing is sent before the choice is made. */
 static void check_choice(const struct psd_program *program, const char *name)
 {
 	unsigned n_choices = 0;
@@ -1307,7 +1308,7 @@ Test(program, a_ring_of_low_rank_moves_narrow_matrices_and_all_else)
 	for_each_program(check_low_rank_ring);
 }
 
-/* Of the item: its only operation of that kind, which reads such a buffer; UINT32_MAX where it has none. */
+/* The item's only operation of that kind that reads such a buffer; UINT32_MAX if it has none. */
 static uint32_t find_of_item(const struct psd_program *program, unsigned item, enum psd_op_kind kind,
 			     enum psd_buffer source)
 {

@@ -64,7 +64,7 @@ Test(scheduler, smaller_turns_leave_first_then_older_iterations_then_smaller_ope
 }
 
 /* Turns of the second program end with 5: six for each iteration. */
-Test(scheduler, of_more_than_two_iterations_under_way_the_older_goes_first_but_on_devices)
+Test(scheduler, the_oldest_of_several_iterations_goes_first_but_on_devices)
 {
 	struct psd_op ops[] = {{.resource = PSD_RESOURCE_NIC, .turn = 0},
 			       {.resource = PSD_RESOURCE_NIC, .turn = 5},
@@ -239,7 +239,7 @@ Test(scheduler, two_iterations_are_in_flight_and_no_more)
 
 /* Operation 1 waits for operation 0 of the iteration before, which for iteration 2 is done before iteration 2 begins.
  */
-Test(scheduler, what_is_done_before_an_iteration_begins_counts)
+Test(scheduler, operations_done_before_an_iteration_begins_count)
 {
 	const struct small_edge edges[] = {{0, 1, 1}};
 	struct small_program small;
@@ -273,7 +273,7 @@ Test(scheduler, an_edge_of_three_iterations_holds_the_third_one_after)
 	const struct psd_task third = expect_next(&small, 2, 0);
 	expect_nothing(&small); /* iteration 3 waits for iteration 0, later ones are not in the window */
 	psd_scheduler_finish(&small.scheduler, second);
-	expect_nothing(&small); /* what iteration 4 waits for is done, but it has not begun */
+	expect_nothing(&small); /* the dependencies of iteration 4 are done, but it has not begun */
 	psd_scheduler_finish(&small.scheduler, first);
 	const struct psd_task fourth = expect_next(&small, 3, 0);
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 4, 0));
@@ -376,7 +376,7 @@ Test(scheduler, a_run_begins_with_its_first_iteration)
 }
 
 /* 0 -> 1 -> 2 on the device, and 0 -> 3 on the CPU: 1 may follow 0, and 2 follow 1, before they are done. */
-Test(scheduler, what_waits_in_a_stream_is_ready_when_the_one_before_is_given)
+Test(scheduler, a_stream_operation_is_ready_when_the_one_before_is_given)
 {
 	const struct small_edge edges[] = {{0, 1, 0}, {1, 2, 0}, {0, 3, 0}};
 	struct small_program small;
@@ -392,7 +392,7 @@ Test(scheduler, what_waits_in_a_stream_is_ready_when_the_one_before_is_given)
 	expect_nothing(&small);
 	psd_scheduler_give(&small.scheduler, second);
 	const struct psd_task third = expect_next(&small, 0, 2);
-	cr_expect_not(psd_scheduler_take(&small.scheduler, PSD_RESOURCE_CPU, &task), "what it reads is not there");
+	cr_expect_not(psd_scheduler_take(&small.scheduler, PSD_RESOURCE_CPU, &task), "its input is not there");
 	psd_scheduler_finish(&small.scheduler, first);
 	cr_assert(psd_scheduler_take(&small.scheduler, PSD_RESOURCE_CPU, &task) && task.op == 3);
 	expect_nothing(&small);
@@ -405,7 +405,7 @@ Test(scheduler, what_waits_in_a_stream_is_ready_when_the_one_before_is_given)
 
 /* Operation 1 waits for operation 0 of the iteration before, and iteration 2 begins while that is given and not done:
  * it need not wait, nor does 2, which may be an iteration's end. */
-Test(scheduler, what_is_given_before_an_iteration_begins_counts_in_its_stream)
+Test(scheduler, operations_given_before_an_iteration_begins_count_in_its_stream)
 {
 	const struct small_edge edges[] = {{0, 1, 1}, {1, 2, 0}};
 	struct small_program small;
@@ -540,7 +540,7 @@ Test(scheduler, an_iteration_stays_what_it_was_when_it_began)
 }
 
 /* Operation 1 waits for two messages. The window is two iterations, so that 2 and 3 are behind it at first. */
-Test(scheduler, what_arrives_early_counts_when_its_iteration_begins)
+Test(scheduler, early_arrivals_count_when_their_iteration_begins)
 {
 	const struct small_edge edges[] = {{1, 0, 1}};
 	struct small_program small;

@@ -1,4 +1,5 @@
-/* What the methods' operations add up to, where an item is alone on the cluster, against the formulas of the papers. */
+/* Costs of the methods for an item that is alone on the cluster: the sum over their operations against the formulas of
+ * the papers. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -134,7 +135,7 @@ enum { METHODS = 4 };
 
 static const char *const names[METHODS] = {"ps", "sfb", "adam", "ring"};
 
-/* What the ends add to a message's way is like so much more on the links. */
+/* Latency at the ends of a message counts like more latency of the links. */
 Test(weigh, latency_of_the_ends_adds_to_that_of_the_links)
 {
 	const struct psd_host_costs host = {.latency_sec = 70e-6};
@@ -197,8 +198,8 @@ Test(weigh, shards_on_the_workers_keep_their_own_part)
 	}
 }
 
-/* Of N nodes with g workers: the others to their leader inside the node, a pair of pushes between the nodes, and back.
- * Inside nodes latency is another. */
+/* N nodes with g workers: the others send to their leader inside the node, the nodes exchange a pair of pushes, and the
+ * result goes back. Latency inside nodes differs. */
 Test(weigh, leaders_pay_for_both_levels)
 {
 	const struct psd_network with_inside = {.bandwidth_bps = 10e9,

@@ -1,4 +1,4 @@
-/* What is told of a system that trains with other values. */
+/* Notes on a system that trains with other values. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static void expect_note(const struct psd_system *system, const char *expected)
 	psd_text_release(&text);
 }
 
-Test(result, what_sends_all_as_it_is_needs_no_note)
+Test(result, a_method_without_compression_needs_no_note)
 {
 	expect_note(&(struct psd_system){.name = "A"}, "");
 }

@@ -54,18 +54,18 @@ static bool check_row(const struct psd_schema_spot *spot)
 	return true;
 }
 
-Test(heed, every_row_has_words_and_somebody_who_heeds_it)
+Test(heed, every_row_has_words_and_something_that_heeds_it)
 {
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, check_row, NULL);
 }
 
-Test(heed, what_is_as_if_it_were_absent_is_not_told)
+Test(heed, a_default_value_is_not_reported)
 {
 	expect_told(PLAIN "baseline: compute\n", PSD_BY_SIMULATION, "");
 	expect_told(PLAIN "baseline: compute\n", PSD_BY_RUN, "heeded only by psd-sim and replays: 'systems.host'\n");
 }
 
-Test(heed, what_is_told_stands_beside_who_heeds_it)
+Test(heed, a_report_names_the_systems_that_heed_the_key)
 {
 	expect_told(PLAIN "baseline: A\niterations: 3\npublished: p.csv\n", PSD_BY_RUN,
 		    "heeded only by psd-sim's simulation and replays: 'iterations'\nheeded only by psd-sim: 'baseline' "
@@ -114,7 +114,7 @@ Test(heed, costs_are_heeded_where_a_system_chooses_by_seconds)
 	psd_scenario_release(&scenario);
 }
 
-Test(heed, what_would_change_a_run_is_refused_with_its_place)
+Test(heed, a_key_that_would_change_a_run_is_refused_with_its_place)
 {
 	expect_refused("cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s, topology: racks, "
 		       "nodes_per_rack: 2}\n",

@@ -1,4 +1,4 @@
-/* Published values: what a row means, and every complaint with its line. */
+/* Published values: the meaning of a row, and every error with its line. */
 #define _POSIX_C_SOURCE 200809L
 #include <criterion/criterion.h>
 

@@ -1,4 +1,4 @@
-/* Scenario files: what is read, what is assumed, and the exact words and place of every complaint. */
+/* Scenario files: the values read, the defaults, and the exact text and place of every error. */
 #define _POSIX_C_SOURCE 200809L
 #include <criterion/criterion.h>
 #include <glob.h>
@@ -556,7 +556,8 @@ static unsigned occurrences(const char *text, const char *word)
 	return n;
 }
 
-/* Of A and B it is the cluster's, which stands there once; only C has another latency, beside the cluster's copy. */
+/* A and B have the cluster's host, which is printed there once; only C has another latency, beside the cluster's copy.
+ * */
 Test(scenario, a_host_that_is_the_clusters_is_printed_once)
 {
 	static const char *const settings[] = {"cluster.host.copy=1GBps", "cluster.host.latency=40us", NULL};
@@ -722,7 +723,7 @@ static void expect_agreed(const char *system, const char *const lines[3])
 	psd_scenario_release(&scenario);
 }
 
-/* What all hosts must say before they train together. */
+/* Properties that all hosts must agree on before they train together. */
 Test(scenario, local_steps_are_agreed)
 {
 	expect_agreed(
@@ -1227,7 +1228,7 @@ static void expect_published_systems(const struct psd_scenario *scenario)
 
 	cr_assert_eq(psd_published_load(&published, scenario->published_path, &err), PSD_OK, "%s", err.text);
 	for (unsigned i = 0; i < published.n_rows; i++)
-		cr_expect(has_system(scenario, published.rows[i].system), "%s: '%s' is no system of the scenario",
+		cr_expect(has_system(scenario, published.rows[i].system), "%s: the scenario has no system '%s'",
 			  scenario->published_path, published.rows[i].system);
 	psd_published_release(&published);
 }

@@ -393,7 +393,7 @@ Test(train, values_are_checked)
 
 /* ---- Caffe's solver ---- */
 
-/* What a scenario with `solver` and nothing else leaves to the solver. */
+/* Values that a scenario with `solver` and nothing else leaves to the solver. */
 static const struct psd_train silent = {.seed = 1};
 
 static struct psd_train read_solver(struct psd_train train, const char *text)

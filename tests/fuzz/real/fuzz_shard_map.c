@@ -35,7 +35,7 @@ static void try_all(const struct psd_shard_map *shard_map)
 	}
 }
 
-/* What has been read says itself again. */
+/* Writes the shard map that was read, and expects the same text. */
 static void say_again(const struct psd_shard_map *shard_map)
 {
 	struct psd_text text = {.bytes = NULL}, again = {.bytes = NULL};

@@ -70,7 +70,7 @@ Test(bucket, time_that_goes_back_gives_nothing)
 	cr_assert_eq(psd_bucket_take(&bucket, BURST_BYTES, START_SEC + 1000.5e-6), 1000);
 }
 
-Test(bucket, what_was_not_sent_comes_back)
+Test(bucket, unsent_bytes_come_back)
 {
 	struct psd_bucket bucket = full();
 

@@ -104,7 +104,7 @@ Test(connection_count, all_hosts_choose_the_same)
 }
 
 /* Connections that carry bytes all the time never make anybody wait for nothing. */
-Test(connection_count, what_flows_too_late_is_too_late)
+Test(connection_count, a_flow_after_the_time_limit_is_too_late)
 {
 	struct choosing choosing[HOSTS] = {{.within_sec = -1.0}, {.within_sec = -1.0}};
 	struct host hosts[HOSTS];

@@ -519,7 +519,7 @@ static bool holds(const struct psd_carrier *carrier)
 }
 
 /* Whoever closes a connection waits for it. */
-Test(connections, what_a_carrier_holds_is_in_the_queue)
+Test(connections, chunks_that_a_carrier_holds_are_in_the_queue)
 {
 	struct psd_transport holding = *watched_tcp();
 	struct pair pair;
@@ -1025,7 +1025,7 @@ Test(connections, chunks_leave_together_over_one_connection)
 }
 
 /* One that takes more might stand still with what others could carry. */
-Test(connections, of_several_connections_each_takes_a_chunk_at_a_time)
+Test(connections, each_of_several_connections_takes_a_chunk_at_a_time)
 {
 	struct pair pair;
 	float *bulk;

@@ -477,7 +477,7 @@ static void write_missing(const struct cluster *cluster, char missing[128])
 		 cluster->places[2].port);
 }
 
-Test(joining, who_is_missing_when_the_time_is_over_is_said)
+Test(joining, hosts_missing_at_the_time_limit_are_named)
 {
 	static struct cluster cluster;
 	struct host *host = &cluster.hosts[0];
@@ -496,7 +496,7 @@ Test(joining, who_is_missing_when_the_time_is_over_is_said)
 }
 
 /* Until they come, however long that takes. */
-Test(joining, who_is_missing_is_said_again_and_again, .timeout = 60)
+Test(joining, missing_hosts_are_named_again_and_again, .timeout = 60)
 {
 	static struct cluster cluster;
 	struct host *host = &cluster.hosts[0];
@@ -516,7 +516,7 @@ Test(joining, who_is_missing_is_said_again_and_again, .timeout = 60)
 }
 
 /* Until another one excuses itself, however long that takes. */
-Test(joining, who_greets_too_late_is_refused, .timeout = 60)
+Test(joining, a_host_that_greets_too_late_is_refused, .timeout = 60)
 {
 	static struct cluster cluster;
 	struct host *host = &cluster.hosts[0];
@@ -746,7 +746,7 @@ Test(joining, a_stranger_to_the_secret_cannot_give_up_for_a_host, .timeout = 60)
 }
 
 /* Whoever has the secret can. */
-Test(joining, a_host_that_fails_before_it_joins_tells_those_who_know_its_secret, .timeout = 60)
+Test(joining, a_host_that_fails_before_it_joins_tells_hosts_that_know_its_secret, .timeout = 60)
 {
 	static struct cluster cluster;
 
@@ -811,7 +811,7 @@ Test(joining, a_host_with_a_secret_of_its_own_is_left_out_and_says_so, .timeout 
 }
 
 /* As without a secret, in the same words. */
-Test(joining, a_host_with_other_terms_ends_the_run_for_all_who_share_a_secret, .timeout = 60)
+Test(joining, a_host_with_other_terms_ends_the_run_for_all_that_share_a_secret, .timeout = 60)
 {
 	static struct cluster cluster;
 

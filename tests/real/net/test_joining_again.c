@@ -181,7 +181,7 @@ static size_t read_rest(int fd)
 
 /* ---- hosts that leave ---- */
 
-Test(joining_again, who_leaves_is_waited_for)
+Test(joining_again, a_host_that_leaves_is_waited_for)
 {
 	static struct cluster cluster;
 	int fd;
@@ -201,7 +201,7 @@ Test(joining_again, who_leaves_is_waited_for)
 }
 
 /* Its machine has lost its power, say: nothing tells of its end but that it comes again. */
-Test(joining_again, who_comes_anew_takes_over)
+Test(joining_again, a_new_process_takes_over)
 {
 	static struct cluster cluster;
 	int fd;
@@ -240,7 +240,7 @@ Test(joining_again, an_addition_fails_with_its_attempt)
 
 /* ---- hosts of another attempt ---- */
 
-Test(joining_again, who_is_started_anew_joins_those_who_are_left)
+Test(joining_again, a_restarted_host_joins_those_that_are_left)
 {
 	for (unsigned fresh = 0; fresh < HOSTS; fresh++) {
 		static struct cluster cluster;
@@ -254,7 +254,7 @@ Test(joining_again, who_is_started_anew_joins_those_who_are_left)
 }
 
 /* It hears which attempt this is, and takes nobody's place; on a second line it hears nothing. */
-Test(joining_again, who_is_late_does_not_enter)
+Test(joining_again, a_late_host_does_not_enter)
 {
 	static struct cluster cluster;
 	int first, second;

@@ -35,7 +35,7 @@ static ssize_t move(struct psd_ring_buffer_end *end, bool is_written, size_t n_b
 }
 
 /* Neither end ever finds nothing to do, so neither costs the other a system call. */
-Test(ring_buffer, who_is_awake_is_not_woken)
+Test(ring_buffer, a_thread_that_is_awake_is_not_woken)
 {
 	struct psd_ring_buffer *ring = make_tube();
 	struct psd_ring_buffer_end writer = {.ring = ring}, reader = {.ring = ring};

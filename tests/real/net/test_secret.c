@@ -91,7 +91,7 @@ static bool contains(const struct passed *passed, const void *bytes, size_t n_by
 /* ---- peers with and without the secret ---- */
 
 /* Plain text is at neither end's wire: neither the words that were sent nor the secret. */
-Test(secret, two_who_know_it_hear_each_other_and_nobody_else_does)
+Test(secret, two_ends_that_know_it_understand_each_other_and_nobody_else_does)
 {
 	static struct passed passed[2];
 	struct party from = open_party(WORDS, 1, true, 0), to = open_party(WORDS, 0, false, 0);
@@ -139,7 +139,7 @@ Test(secret, one_byte_that_differs_is_another_secret)
 }
 
 /* Host 1 connects to host 0; somebody between leads that to host 1 itself, or to host 2, or says that it is host 0. */
-Test(secret, what_a_host_says_is_for_one_other_host)
+Test(secret, a_greeting_is_for_one_other_host)
 {
 	expect_strange(WORDS, 1, 0, WORDS, 1);
 	expect_strange(WORDS, 1, 0, WORDS, 2);
@@ -147,7 +147,7 @@ Test(secret, what_a_host_says_is_for_one_other_host)
 }
 
 /* All that host 1 has sent, once more: host 0 asks for something else this time. */
-Test(secret, what_was_said_before_proves_nothing)
+Test(secret, a_replayed_greeting_proves_nothing)
 {
 	static struct passed passed[2];
 	struct party from = open_party(WORDS, 1, true, 0), to = open_party(WORDS, 0, false, 0);
@@ -342,7 +342,7 @@ Test(secret, a_key_seals_no_more_than_it_may)
 }
 
 /* The socket has nothing more to tell of: is_ready does. */
-Test(secret, what_has_been_read_ahead_is_ready)
+Test(secret, bytes_read_ahead_are_ready)
 {
 	static struct carried carried;
 	struct iovec piece = {(uint8_t[100]){0}, 100};

@@ -442,7 +442,7 @@ Test(shared, memory_that_may_be_shortened_is_refused)
 	check_memory(2 * n_bytes, F_SEAL_SHRINK, true, false);
 }
 
-Test(shared, what_comes_without_the_secret_is_not_mapped)
+Test(shared, memory_offered_without_the_secret_is_not_mapped)
 {
 	check_memory(2 * sizeof(struct psd_ring_buffer), F_SEAL_SHRINK, false, false);
 }

@@ -41,7 +41,7 @@ Test(checkpoint, all_reduces_go_on)
 	going_on_check("sync: two-level", GOING_ON_SGD, 4, 2, NULL);
 }
 
-Test(checkpoint, what_is_held_back_goes_on)
+Test(checkpoint, residuals_go_on)
 {
 	going_on_check("sync: ring, fuse: 4KiB, sparse: {sparsity: 0.6, chunk: 256, warmup: 5}", GOING_ON_SGD, 2, 1,
 		       NULL);
@@ -249,7 +249,7 @@ Test(checkpoint_files, where_all_of_others_are_hosts_share_the_folder)
 	scratch_folder_remove(&folder);
 }
 
-Test(checkpoint_files, what_others_lack_is_told)
+Test(checkpoint_files, checkpoints_that_others_lack_are_named)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 
@@ -366,7 +366,7 @@ Test(checkpoint_files, the_last_two_of_a_host_stay)
 }
 
 /* Server 1 completes iteration 3 with what workers send when they have completed 2, while server 2 still writes 2. */
-Test(checkpoint_files, of_separate_servers_the_last_three_stay)
+Test(checkpoint_files, the_last_three_of_separate_servers_stay)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 1};
@@ -422,7 +422,7 @@ Test(checkpoint_files, later_ones_of_a_host_are_dropped)
 }
 
 /* A server may be ahead of this host: between its folder and its file nobody takes the folder away. */
-Test(checkpoint_files, what_another_host_begins_stays)
+Test(checkpoint_files, a_checkpoint_that_another_host_begins_stays)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 1};

@@ -331,7 +331,7 @@ static void expect_broken(const struct cluster *cluster)
 }
 
 /* The others wait for the sum that one of them does not come to. */
-Test(session_library, a_sum_that_fails_ends_those_who_wait_for_it, .timeout = 60)
+Test(session_library, a_sum_that_fails_ends_hosts_that_wait_for_it, .timeout = 60)
 {
 	struct cluster *cluster;
 
@@ -344,7 +344,7 @@ Test(session_library, a_sum_that_fails_ends_those_who_wait_for_it, .timeout = 60
 }
 
 /* Its memory is still there when the sum ends after all, and nothing else is touched. */
-Test(session_library, who_cannot_be_called_off_is_left_waiting, .timeout = 60)
+Test(session_library, a_host_that_cannot_be_cancelled_is_left_waiting, .timeout = 60)
 {
 	struct cluster *cluster;
 
@@ -360,7 +360,7 @@ Test(session_library, who_cannot_be_called_off_is_left_waiting, .timeout = 60)
 	pthread_mutex_unlock(&common.mutex);
 }
 
-Test(session_library, what_no_device_has_is_refused_with_its_place)
+Test(session_library, a_library_that_no_device_has_is_refused_with_its_place)
 {
 	static const struct psd_system nccl = {.name = "s", .sync = PSD_SYNC_LIBRARY + 1, .at = {"a.yaml", 4, 5}};
 	static const struct psd_system ring = {.name = "s", .sync = PSD_SYNC_ALL_REDUCE};

@@ -33,7 +33,7 @@ static enum psd_status be_busy(struct psd_device *device, unsigned layer, struct
 	return PSD_OK;
 }
 
-Test(load, what_layers_take_is_no_load_beside_them)
+Test(load, time_of_layers_is_no_load_beside_them)
 {
 	struct psd_device_kind kind = psd_device_idle;
 	struct psd_worker_result result;

@@ -331,7 +331,7 @@ Test(worker_packed, a_shard_has_room_for_its_blocks)
 	close_crew(group);
 }
 
-Test(worker_packed, who_is_no_shard_has_none)
+Test(worker_packed, a_worker_without_a_shard_has_none)
 {
 	struct group *group = open_crew("servers: 1, compress: {by: one-bit}");
 

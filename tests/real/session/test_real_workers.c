@@ -89,7 +89,7 @@ Test(real_workers, all_choose_the_same_chunks_as_many_as_where_all_compute)
 /* ---- values ---- */
 
 /* A server that replays has nothing but what arrived last, and parameters of that would be rubbish. */
-Test(real_workers, get_zeros_of_those_who_replay)
+Test(real_workers, get_zeros_from_workers_that_replay)
 {
 	static const char *const systems[] = {"sync: ps, servers: 1", "sync: ps, servers: 1, wire: fp16",
 					      "sync: adam, servers: 1, schedule: sequential"};

@@ -379,7 +379,7 @@ static struct psd_worker_result result_of(double own_sec, double busy_sec, doubl
 					  .machine_cpu_sec = 10};
 }
 
-Test(replay, of_a_machine_that_idles_and_is_in_time_is_true)
+Test(replay, a_replay_on_an_idle_machine_that_is_in_time_is_true)
 {
 	const struct psd_worker_result idle = result_of(7, 7, 0.02);
 	const struct psd_replay at_1 = {.dilation_ratio = 1, .payload_ratio = 1};
@@ -434,7 +434,7 @@ Test(replay, soundings_of_which_none_was_true_leave_the_last)
 	cr_expect_float_eq(soundings.dilation_ratio, 20.0 * 3 * 3 * 3 * 3 * 3, 1e-9); /* 3 % where 1 % is looked for */
 }
 
-Test(replay, that_was_not_true_is_run_again_as_after_a_sounding)
+Test(replay, a_replay_that_was_not_true_is_run_again_as_after_a_sounding)
 {
 	const struct psd_worker_result in_time = result_of(7, 7, 0.02), late = result_of(1, 1, 0.03),
 				       others = result_of(1, 9, 0.03), disturbed = result_of(1, 1, 0.5);
@@ -449,7 +449,7 @@ Test(replay, that_was_not_true_is_run_again_as_after_a_sounding)
 	cr_expect_float_eq(dilation_ratio, 4 * 60.0, 1e-9); /* not 50 times as long */
 }
 
-Test(replay, that_is_not_true_says_at_which_dilation_it_would_be)
+Test(replay, a_replay_that_is_not_true_names_the_dilation_at_which_it_would_be)
 {
 	static const struct {
 		double own_sec, busy_sec, late_sec;
@@ -567,7 +567,7 @@ Test(replay, fails_where_time_is_too_quick)
 }
 
 /* Slow would take an hour: the time limit shows whether it has begun. */
-Test(replay, of_which_one_system_is_too_quick_begins_with_none)
+Test(replay, a_replay_with_one_system_that_is_too_quick_begins_with_none)
 {
 	static const char text[] =
 		"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 1}\n"

@@ -113,7 +113,7 @@ Test(reshape, separate_servers_come_and_go)
 	check_both(ps4, served2);
 }
 
-Test(reshape, what_belongs_to_one_host_moves)
+Test(reshape, states_of_one_host_move)
 {
 	check_both(owned3, ring2);
 	check_both(owned2, owned3);

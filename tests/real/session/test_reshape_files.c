@@ -254,7 +254,7 @@ static void check_held(struct side was, struct side is)
 
 #define ONE_BIT "compress: {by: one-bit, momentum: after}"
 
-Test(reshape_files, what_is_held_back_stays_in_all)
+Test(reshape_files, residuals_stay_in_all_files)
 {
 	const struct side sparse4 = {"sync: ring, sparse: {sparsity: 0.8, chunk: 64, feedback: full}", 4, 1},
 			  sparse3 = {"sync: ring, sparse: {sparsity: 0.7, chunk: 32, feedback: full}", 3, 1},
@@ -395,7 +395,7 @@ static void check_masters(struct side was)
 	scratch_folder_remove(&folder);
 }
 
-Test(reshape_files, what_servers_keep_exactly_goes_on)
+Test(reshape_files, states_that_servers_keep_exactly_go_on)
 {
 	check_masters((struct side){"sync: ps, wire: bf16", 3, 1});
 	check_masters((struct side){"sync: ps, wire: bf16, servers: 2", 2, 1});

@@ -143,7 +143,7 @@ Test(run_log, is_there_when_it_begins_and_stays)
 }
 
 /* Whoever takes it away or puts another in its place has his way. */
-Test(run_log, that_is_taken_away_does_not_come_back)
+Test(run_log, a_removed_log_does_not_come_back)
 {
 	struct scratch_file file = scratch_file_write("");
 	struct psd_run_log log = opened(file.path);
@@ -158,7 +158,7 @@ Test(run_log, that_is_taken_away_does_not_come_back)
 	cr_expect_neq(access(file.path, F_OK), 0);
 }
 
-Test(run_log, that_never_began_comes_with_the_other_outputs)
+Test(run_log, a_log_that_never_began_comes_with_the_other_outputs)
 {
 	struct scratch_file file = scratch_file_write("another run's line\n");
 	struct psd_run_log log = opened(file.path);

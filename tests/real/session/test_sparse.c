@@ -270,7 +270,7 @@ static void check(const char *feedback, float kept_ratio)
 	free(group);
 }
 
-Test(sparse, what_is_held_back_shrinks_by_the_momentum)
+Test(sparse, the_residual_shrinks_by_the_momentum)
 {
 	check("momentum", MOMENTUM);
 }

@@ -298,7 +298,7 @@ Test(terms, all_that_training_heeds_is_agreed_on_but_for_a_few_keys)
 	cr_expect_eq(n_found, sizeof(free_keys) / sizeof(free_keys[0]));
 }
 
-Test(terms, what_does_not_matter_may_differ)
+Test(terms, irrelevant_keys_may_differ)
 {
 	static const char *const settings[] = {
 		"title=u",	     "fidelity=message", "published=p.csv",    "cluster.host.copy=1GBps",

@@ -290,7 +290,7 @@ Test(worker, refuses_signals_of_iterations_that_do_not_exchange)
 		    "sent a start of an operation that is not ready");
 }
 
-Test(worker, says_whom_it_waited_for)
+Test(worker, names_the_worker_it_waited_for)
 {
 	struct meeting meeting;
 

@@ -5,7 +5,7 @@
 #include "tests/scratch_file.h"
 #include "tests/simulate_helper.h"
 
-/* Of the seconds that the messages take; on a star whose links are alike. */
+/* tolerance relative to the seconds that the messages take; on a star with equal links */
 #define CLOSED_FORM_RATIO 0.02
 
 enum { N_SIZES = 4 };
@@ -14,7 +14,7 @@ struct size {
 	unsigned inputs, outputs;
 };
 
-/* Of one layer without a bias: 1 KiB, 64 KiB, 4 MiB and 256 MiB of gradient. */
+/* One layer without a bias: 1 KiB, 64 KiB, 4 MiB and 256 MiB of gradient. */
 static const struct size sizes[N_SIZES] = {{256, 1}, {16384, 1}, {1 << 20, 1}, {1 << 24, 4}};
 
 static struct scratch_file write_model(struct size size)
@@ -105,7 +105,7 @@ Test(schedules, closed_forms_agree_with_messages_of_several_workers_a_node)
 	compare_nodes_of(8, without_switches, "nodes: [1, 2, 3, 4, 7, 8]", 6);
 }
 
-/* Of numbers that fill no node, some of which are prime. */
+/* Numbers of workers that fill no node; some are prime. */
 Test(schedules, closed_forms_agree_with_messages_of_a_last_node_with_fewer)
 {
 	compare_nodes_of(3, without_switches, "workers: [4, 10, 13, 20]", 4);
@@ -229,8 +229,8 @@ Test(schedules, auto_takes_the_quickest_for_each_size)
 	}
 }
 
-/* On 32 nodes 5 messages of the whole 1 KiB take 5 (20 us + 0.8 us), and a ring's 62 take 62 x 20 us at least. Of 256
- * MiB, which take 0.215 s, a ring sends 2 x 31/32, recursive doubling 5 x as much. */
+/* On 32 nodes 5 messages of the whole 1 KiB take 5 (20 us + 0.8 us), and a ring's 62 take 62 x 20 us at least. 256 MiB
+ * take 0.215 s; a ring sends 2 x 31/32 of them, recursive doubling 5 times the whole. */
 Test(schedules, auto_sends_small_tensors_in_few_steps_and_large_ones_in_few_bytes)
 {
 	const struct scratch_file small = write_model(sizes[0]), large = write_model(sizes[N_SIZES - 1]);

@@ -21,7 +21,7 @@
 	cr_assert(fabs((value) - (expected)) <= (ratio)*fabs((double)(expected)), "%s is %.9g, expected %.9g", #value, \
 		  (double)(value), (double)(expected))
 
-/* ---- what a run did ---- */
+/* ---- the log of a run ---- */
 
 enum { LOG_MAX = 4096 };
 
@@ -363,7 +363,7 @@ Test(network, only_what_crosses_loads_the_uplinks_of_switches)
 }
 
 /* An uplink slower than the node's link holds up what leaves the node, and what crosses inside it at the same time. */
-Test(network, what_leaves_a_node_passes_the_switch)
+Test(network, traffic_that_leaves_a_node_passes_the_switch)
 {
 	static struct log log;
 	struct psd_platform platform = nodes_of_two_switches();
@@ -380,7 +380,7 @@ Test(network, what_leaves_a_node_passes_the_switch)
 }
 
 /* And the worker's own link: of two messages each has half of it, out of their sender or into their receiver. */
-Test(network, what_leaves_a_node_behind_switches_passes_the_workers_link)
+Test(network, traffic_that_leaves_a_node_behind_switches_passes_the_workers_link)
 {
 	static struct log log;
 	struct psd_platform platform = nodes_of_two_switches();
@@ -518,7 +518,7 @@ static void stop_twice(void *context, uint64_t tag)
 		psd_network_stop();
 }
 
-Test(network, what_a_stop_held_back_is_told_once_and_used_again)
+Test(network, an_event_held_back_by_a_stop_is_told_once_and_used_again)
 {
 	static const uint64_t expected[] = {1, 3, 2, 4};
 	static struct log log;
@@ -647,7 +647,7 @@ static struct psd_platform users(const char *path, unsigned nodes)
 				     .path = path};
 }
 
-Test(network, what_the_ends_add_passes_between_nodes_only)
+Test(network, latency_of_the_ends_counts_between_nodes_only)
 {
 	static struct log log;
 	struct psd_platform platform = nodes_of_two();
@@ -658,7 +658,7 @@ Test(network, what_the_ends_add_passes_between_nodes_only)
 	assert_near(psd_network_latency_sec(0, 2), 10e-6 + 70e-6, FLUID_RATIO);
 }
 
-Test(network, what_the_ends_add_comes_on_top_of_a_users_platform)
+Test(network, latency_of_the_ends_adds_to_a_users_platform)
 {
 	static struct log log;
 	const char *path = write_xml(far_and_near);

@@ -1,4 +1,4 @@
-/* What psd-sim writes, from hand-made results: CSV, JSON, tables, trace events, and the arithmetic between outcome and
+/* Outputs of psd-sim from hand-made results: CSV, JSON, tables, trace events, and the arithmetic between outcome and
  * result. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
@@ -368,7 +368,7 @@ static char *plan_of(const struct psd_case *made)
 	return memory.text;
 }
 
-/* Of the first system of a scenario. */
+/* Plan of the first system of a scenario. */
 static char *plan_at(const char *text, unsigned point)
 {
 	struct loaded loaded;
@@ -544,7 +544,7 @@ Test(output, table_marks_what_lies_beyond_the_calibration)
 	}
 }
 
-/* Of 2 s: rebuilds keep the device busy, or another worker keeps it waiting. */
+/* An iteration of 2 s: rebuilds keep the device busy, or another worker keeps it waiting. */
 Test(output, bottleneck_follows_the_largest_part)
 {
 	static const struct {
@@ -664,14 +664,14 @@ Test(output, a_noisy_calibration_is_told)
 		    "quiet machine\n");
 }
 
-Test(output, whose_steps_stand_for_a_librarys_is_told)
+Test(output, a_system_with_steps_in_place_of_a_librarys_is_named)
 {
 	expect_note("10Gbps", "{name: a, sync: ring}, {name: b, sync: nccl}",
 		    "note: 'b' leaves its sums to a library ('sync: nccl') by steps that are not seen here: bytes and "
 		    "predicted times are a ring's\n");
 }
 
-/* Of an iteration of 2 s the device takes 1.1 and the network 0.8: 95 %, and neither is used up. */
+/* In an iteration of 2 s the device takes 1.1 and the network 0.8: 95 %, and neither is used up. */
 Test(output, two_that_take_turns_are_both_named)
 {
 	struct fixture fixture;
@@ -786,8 +786,9 @@ Test(output, plan_of_compressed_gradients_has_a_column_of_them)
 	}
 }
 
-/* Of a layer of 64 x 1024 and 64 biases in rank 9 a node of four sends 2 (4-1)/4, and receives as much: 64 * 9 + 64
- * left values and 1024 * 9 right ones. That of 10 x 64 has none: 74 * 9 are more than 640. A worker alone has none. */
+/* For a layer of 64 x 1024 and 64 biases in rank 9, a node of four sends 2 (4-1)/4, and receives as much: 64 * 9 + 64
+ * left values and 1024 * 9 right ones. The layer of 10 x 64 has no factors: 74 * 9 are more than 640. A worker alone
+ * has none. */
 Test(output, plan_of_low_rank_has_a_column_of_narrow_matrices)
 {
 	static const char text[] =

@@ -24,7 +24,7 @@ static enum psd_status work(void *context, unsigned job, struct psd_outcome *out
 {
 	const struct plan *plan = context;
 
-	printf("what a job prints is not for the user\n");
+	printf("output of a job is not for the user\n");
 	if (job == plan->crashing) {
 		fprintf(stderr, "\n  the reason\nmore\n");
 		raise(SIGKILL);

@@ -132,7 +132,7 @@ static void add_raw(Onnx__Tensor *tensor, int64_t bits)
 	const unsigned n = bytes[tensor->data_type];
 
 	tensor->raw_data.data = realloc(tensor->raw_data.data, tensor->raw_data.len + n);
-	memcpy(tensor->raw_data.data + tensor->raw_data.len, &bits, n); /* of machines whose low bytes come first */
+	memcpy(tensor->raw_data.data + tensor->raw_data.len, &bits, n); /* assumes a little-endian machine */
 	tensor->raw_data.len += n;
 	tensor->has_raw_data = true;
 }
@@ -390,7 +390,7 @@ void onnx_file_refuses(const char *text, const char *message)
 		  message);
 }
 
-/* ---- what became of it ---- */
+/* ---- the graph that was read ---- */
 
 const struct psd_layer *onnx_file_layer(const struct psd_graph *graph, const char *name)
 {

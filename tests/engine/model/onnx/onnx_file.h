@@ -32,8 +32,8 @@ struct psd_graph onnx_file_load(const char *text);
 void onnx_file_refuses(const char *text, const char *message);
 
 const struct psd_layer *onnx_file_layer(const struct psd_graph *graph, const char *name);
-/* "input 3x8x8, conv 8x8x8, softmax-loss 10": kinds and shapes in order; sides of 1 behind the last other are left out.
- * room: of text. */
+/* "input 3x8x8, conv 8x8x8, softmax-loss 10": kinds and shapes in order; trailing sides of 1 are left out. room: bytes
+ * of text. */
 void onnx_file_describe(const struct psd_graph *graph, char *text, size_t room);
 /* Loads the text and compares its description. */
 void onnx_file_becomes(const char *text, const char *description);

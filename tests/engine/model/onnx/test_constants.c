@@ -145,7 +145,7 @@ Test(onnx_constants, claims_are_0_or_1)
 {
 	static const struct {
 		const char *op;
-		double below, equal, above; /* of 2 and 3, 3 and 3, 4 and 3 */
+		double below, equal, above; /* results for 2 and 3, 3 and 3, 4 and 3 */
 	} claims[] = {
 		{"Less", 1, 0, 0},    {"LessOrEqual", 1, 1, 0},	   {"Equal", 0, 1, 0},
 		{"Greater", 0, 0, 1}, {"GreaterOrEqual", 0, 1, 1},
@@ -205,7 +205,7 @@ Test(onnx_constants, external_data_is_read_from_its_offset)
 	cr_assert_eq(psd_graph_load(&graph, scratch_folder_path(&folder, "net.onnx").text, &err), PSD_OK, "%s",
 		     err.text);
 	cr_assert_str_eq(graph.name, "net");
-	cr_assert_eq(graph.parameters, 120); /* whose numbers nobody needs */
+	cr_assert_eq(graph.parameters, 120); /* nobody needs their values */
 	psd_graph_release(&graph);
 	free(bytes);
 	onnx__model__free_unpacked(model, NULL);
@@ -239,7 +239,7 @@ Test(onnx_names, layers_are_named_after_weights_modules_paths_and_nodes)
 		9);
 }
 
-Test(onnx_names, what_is_taken_gets_a_number)
+Test(onnx_names, a_name_in_use_gets_a_number)
 {
 	check_names(
 		"input Relu f32[1,8]\na = Relu(Relu)\nb = Relu(a) @name=Relu-3\nc = Relu(b)\nd = Relu(c) @name=Relu-2\n"

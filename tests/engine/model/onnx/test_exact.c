@@ -1,4 +1,5 @@
-/* What no layer computes exactly is refused, and what looks like something known but is not becomes something else. */
+/* A computation that no layer does exactly is refused. Nodes that resemble a known pattern without being it become
+ * other layers. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +42,7 @@ Test(onnx_exact, samples_are_not_rounded)
 			  "input 1x6, embedding 3x6, softmax-loss 3x6");
 }
 
-/* ---- what is learned ---- */
+/* ---- learned values ---- */
 
 #define TWO_PRODUCTS(first, second) "input x f32[b,5]\nw: f32[5,5]\na: f32[5]\nc: f32[5]\n" first second
 
@@ -66,7 +67,7 @@ Test(onnx_exact, a_shared_matrix_has_the_bias_of_each)
 
 #define NO_VECTOR(n) "has a scale or shift that must be " #n " values of the file"
 
-Test(onnx_exact, what_is_added_is_of_the_file_or_nothing)
+Test(onnx_exact, added_values_are_in_the_file_or_zero)
 {
 	onnx_file_becomes(SAMPLES "w: f32[6,3]\nz: f32[3] = 0 0 0\nn = Neg(z)\ny = Gemm(x, w, n)\n",
 			  "input 6, inner-product 3, softmax-loss 3");

@@ -92,7 +92,7 @@ Test(onnx_hostile, network_cut_off_anywhere_is_refused_or_a_graph)
 
 	cr_assert_eq(parse(bytes, length), PSD_OK);
 	for (size_t n = 0; n < length; n++) {
-		uint8_t *cut = malloc(n + 1); /* of its own, so that a sanitizer sees the end */
+		uint8_t *cut = malloc(n + 1); /* its own block, so that a sanitizer sees the end */
 
 		cr_assert_not_null(cut);
 		memcpy(cut, bytes, n);
@@ -309,7 +309,7 @@ Test(onnx_hostile, node_without_operator_or_output_is_refused)
 	onnx__model__free_unpacked(model, NULL);
 }
 
-/* What would be halves of a rotation are made of nothing. */
+/* The two halves of a rotation, made of nothing. */
 Test(onnx_hostile, halves_of_nothing_are_no_rotation)
 {
 	onnx_file_refuses("input q f32[1,1,2,4]\nc: f32[2,4] = 1 1 1 1 1 1 1 1\nm = Mul(q, c)\nl, h = Split() axis=-1\n"

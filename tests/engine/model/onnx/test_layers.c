@@ -241,14 +241,14 @@ Test(onnx_layers, input_is_told_by_type_and_sides)
 	/* an initializer that is listed as an input, as of old */
 	onnx_file_becomes("input x f32[1,12]\ninput w f32[12,5]\nw: f32[12,5]\ny = MatMul(x, w)",
 			  "input 12, inner-product 5, softmax-loss 5");
-	/* what nobody reads does not count */
+	/* an input that nobody reads does not count */
 	onnx_file_becomes("input unused f32[1,2,3,4,5,6]\ninput x f32[1,12]\ny = Relu(x)",
 			  "input 12, relu 12, softmax-loss 12");
 }
 
 Test(onnx_layers, classes_are_channels_of_what_a_window_slides_over)
 {
-	/* of a line, with one side, axis 1; of a sequence the last */
+	/* one side: channels are axis 1; a sequence: channels are the last axis */
 	onnx_file_becomes("input x f32[1,3,8]\nw: f32[5,3,1]\ny = Conv(x, w)", "input 3x8, conv 5x8, softmax-loss 5x8");
 	onnx_file_becomes("input x f32[1,8,3]\nw: f32[3,5]\ny = MatMul(x, w)",
 			  "input 8x3, permute 3x8, conv 5x8, softmax-loss 5x8");
@@ -329,7 +329,7 @@ Test(onnx_layers, loss_takes_the_place_of_a_softmax_at_the_end)
 		{FLAT "y = LogSoftmax(x) axis=1", "input 12, softmax-loss 12", 0},
 		{FLAT "input l i64[1]\ny = SoftmaxCrossEntropyLoss(x, l)", "input 12, softmax-loss 12", 0},
 		{FLAT "input l i64[1]\ny, p = SoftmaxCrossEntropyLoss(x, l)", "input 12, softmax-loss 12", 0},
-		/* of a loss in the file classes are axis 1; of an output of sequences they are last */
+		/* a loss in the file has classes on axis 1; an output of sequences has them last */
 		{"input x f32[1,5,7]\ninput l i64[1,7]\ny = SoftmaxCrossEntropyLoss(x, l)",
 		 "input 5x7, softmax-loss 5x7", 0},
 		{"input x f32[1,7,5]\ny = Identity(x)", "input 7x5, permute 5x7, softmax-loss 5x7", 0},
@@ -361,7 +361,7 @@ Test(onnx_layers, dropout_in_all_its_forms)
 		psd_graph_release(&graph);
 	}
 	onnx_file_becomes(FLAT "y = Dropout(x) ratio=0.0", "input 12, softmax-loss 12");
-	/* stochastic depth: of a whole sample */
+	/* stochastic depth drops a whole sample */
 	onnx_file_becomes(FLAT "n = RandomUniform() shape=[1,1]\nk: f32[] = 0.75\nm = Less(n, k)\nf = Cast(m) to=1\n"
 			       "y = Mul(x, f)",
 			  "input 12, softmax-loss 12");

@@ -10,7 +10,7 @@
 
 enum { AXES_MAX = 6, VALUES_MAX = 1024, TENSORS_MAX = 32, TEXT_BYTES = 16384 };
 
-/* Of the whole batch, row by row; axis 0 is the batch's. */
+/* A tensor of the whole batch, row by row; axis 0 is the batch's. */
 struct tensor {
 	unsigned n, dims[AXES_MAX];
 	unsigned values[VALUES_MAX];
@@ -194,7 +194,7 @@ static void regroup_blocks(unsigned of)
 
 		index_of(to, e, index);
 		c = index[1];
-		block = index[2] % 2 * 2 + index[3] % 2; /* of its block's four */
+		block = index[2] % 2 * 2 + index[3] % 2; /* one of its block's four values */
 		if (kind < 2) {
 			index[1] = kind ? c * 4 + block : block * to->dims[1] + c;
 			index[2] /= 2;
@@ -332,7 +332,7 @@ static void concat(unsigned of)
 	append(chain.nodes, "t%u = Concat(t%u, t%u) axis=%u\n", chain.n_tensors - 1, of, with, axis);
 }
 
-/* Of two that lie differently. */
+/* Sum of two tensors with different layouts. */
 static void sum(unsigned of)
 {
 	const unsigned with = random_below(chain.n_tensors);
@@ -372,7 +372,7 @@ static unsigned values_of(const struct psd_layer *layer)
 	return layer->shape.channels * layer->shape.height * layer->shape.width;
 }
 
-/* Of one sample: fills values[] of each layer but the loss. Layers may be many. */
+/* Computes one sample: fills values[] of each layer but the loss. There may be many layers. */
 static void run_layers(const struct psd_graph *graph, const unsigned *sample, unsigned (*values)[VALUES_MAX])
 {
 	for (unsigned i = 0; i + 1 < graph->n_layers; i++) {

@@ -19,11 +19,11 @@ static void check(const struct refusal *refusals, size_t n)
 #define ROWS   "input x f32[1,4,6]\n"
 #define MAPS   "input x f32[1,3,8,8]\n"
 #define BATCH  "input x f32[3,4,6]\n"
-#define HEADS  "input x f32[1,2,4,4]\n" /* of 4 places and depth 4 */
+#define HEADS  "input x f32[1,2,4,4]\n" /* 4 positions and depth 4 */
 #define SCORES HEADS "k = Transpose(x) perm=[0,1,3,2]\ns = MatMul(x, k)\n"
 #define HALF   "h: f32[] = 0.5\n" /* by the root of the depth */
 
-Test(onnx_refusals, of_the_file_as_a_whole)
+Test(onnx_refusals, the_whole_file)
 {
 	static const struct refusal refusals[] = {
 		{FLAT "w: f32[12,5]\nw: f32[2]\ny = MatMul(x, w)", "the value 'w' exists twice"},
@@ -64,7 +64,7 @@ Test(onnx_refusals, of_the_file_as_a_whole)
 	CHECK(refusals);
 }
 
-Test(onnx_refusals, of_constants)
+Test(onnx_refusals, constants)
 {
 	static const struct refusal refusals[] = {
 		{FLAT "w: f32[1,1,1,1,1,1,1,1,1]\ny = Add(x, w)", "tensor 'w' has 9 axes, must have up to 8"},
@@ -131,7 +131,7 @@ Test(onnx_refusals, of_constants)
 	CHECK(refusals);
 }
 
-Test(onnx_refusals, of_shapes)
+Test(onnx_refusals, shapes)
 {
 	static const struct refusal refusals[] = {
 		{ROWS "y = Reshape(x, x)", "node '' (Reshape) computes 'shape' from the samples, must have a constant"},
@@ -213,7 +213,7 @@ Test(onnx_refusals, of_shapes)
 	CHECK(refusals);
 }
 
-Test(onnx_refusals, of_products)
+Test(onnx_refusals, products)
 {
 	static const struct refusal refusals[] = {
 		{ROWS "w: f32[7,5]\ny = MatMul(x, w)", "node '' (MatMul) multiplies 6 values by a weight for 7"},
@@ -290,7 +290,7 @@ Test(onnx_refusals, of_products)
 	CHECK(refusals);
 }
 
-Test(onnx_refusals, of_other_layers)
+Test(onnx_refusals, other_layers)
 {
 	static const struct refusal refusals[] = {
 		{ROWS "t = Transpose(x) perm=[0,2,1]\ny = Add(x, t)",
@@ -348,7 +348,7 @@ Test(onnx_refusals, of_other_layers)
 	CHECK(refusals);
 }
 
-Test(onnx_refusals, of_attention)
+Test(onnx_refusals, attention)
 {
 	static const struct refusal refusals[] = {
 		{FLAT "y = MatMul(x, x)",

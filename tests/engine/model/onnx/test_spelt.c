@@ -60,7 +60,7 @@ Test(onnx_spelt, silu_hardswish_and_mish)
 	onnx_file_becomes(FLAT "s = Sigmoid(x)\ny = Mul(s, x)", "input 12, silu 12, softmax-loss 12");
 	onnx_file_becomes(FLAT "n = Neg(x)\ne = Exp(n)\none: f32[] = 1\nd = Add(e, one)\ny = Div(x, d)",
 			  "input 12, silu 12, softmax-loss 12");
-	/* of another layer's values it is a product */
+	/* a product with another layer's values is a multiply layer */
 	onnx_file_becomes(FLAT "w: f32[12,12]\np = MatMul(x, w)\ns = Sigmoid(p)\ny = Mul(x, s)",
 			  "input 12, inner-product 12, sigmoid 12, multiply 12, softmax-loss 12");
 	onnx_file_becomes(FLAT "h = HardSigmoid(x) alpha=0.16666667 beta=0.5\ny = Mul(x, h)",
@@ -111,7 +111,7 @@ Test(onnx_spelt, layer_norm_may_learn_less)
 	psd_graph_release(&scaled);
 }
 
-/* What reads a part of it needs that part. */
+/* A part that another node reads has to stay apart. */
 Test(onnx_spelt, layer_norm_whose_parts_are_read_is_none)
 {
 	onnx_file_refuses(
@@ -196,7 +196,7 @@ Test(onnx_spelt, causal_attention_by_any_mask)
 			     "p = Softmax(sm)\n" TOGETHER,
 		APART SCORES "m: b8[1,1,4,4] = 1 0 0 0 1 1 0 0 1 1 1 0 1 1 1 1\nlow: f32[] = -3e38\n"
 			     "sm = Where(m, sf, low)\np = Softmax(sm)\n" TOGETHER,
-		/* what each does not see */
+		/* positions that each position does not see */
 		APART SCORES
 		"sq: i64[2] = 4 4\nones = ConstantOfShape(sq) value=b8[1]{1}\none: i64[] = 1\n"
 		"m = Trilu(ones, one) upper=1\nlow: f32[] = -1e9\nsm = Where(m, low, sf)\np = Softmax(sm)\n" TOGETHER,
