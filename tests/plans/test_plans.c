@@ -208,7 +208,7 @@ Test(plans, models_have_them)
 	}
 }
 
-/* Sequences, whose convolutions have windows of one place; GPT-2's last one has 50257 outputs. */
+/* Sequences: their convolutions have windows of one position; GPT-2's last one has 50257 outputs. */
 Test(plans, transformers_have_them)
 {
 	const char *const names[] = {"gpt-small", "gpt2", "vit-b16", "tinyllama", "llama2-7b"};
@@ -306,7 +306,7 @@ static cudnnBackendDescriptor_t tensor_of(const int64_t sizes[4], cudnnDataType_
 }
 
 /* The weight gradient of 64 maps of 56 x 56 from as many, by windows of 3 x 3: every arithmetic has many engines for
- * it, deterministic ones and others. Owned by the caller: tensors, the way of the windows, and then the operation. */
+ * it, deterministic ones and others. The caller owns the tensors, the convolution's descriptor and the operation. */
 static void build_operation(cudnnDataType_t type, cudnnBackendDescriptor_t made[5])
 {
 	const int64_t maps[4] = {128, 64, 56, 56}, weight[4] = {64, 64, 3, 3}, ones[2] = {1, 1}, axes = 2;

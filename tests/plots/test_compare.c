@@ -230,8 +230,8 @@ Test(compare, impossible_runs_are_refused_first)
 	scratch_folder_remove(&build);
 }
 
-/* In place of the programs: the iteration of a run takes as many seconds as there were runs by then, and is predicted
- * so after it. */
+/* Replaces the programs: the iteration of a run takes as many seconds as there were runs by then, and is predicted so
+ * after it. */
 #define STAND_IN                                                                                                       \
 	"#!/bin/sh\n"                                                                                                  \
 	"here=${0%/*}\n"                                                                                               \

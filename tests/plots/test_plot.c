@@ -567,7 +567,7 @@ static void write_results(const struct folder *folder, const char *name, const c
 	fclose(file);
 }
 
-/* A line of text is 15 pixels high, its place is in its middle. */
+/* A line of text is 15 pixels high; its position is its middle. */
 Test(plot, compare_draws_its_legend_below_the_axis_and_names_the_bandwidth_of_its_points)
 {
 	struct folder folder = make_folder();

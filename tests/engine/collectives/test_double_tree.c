@@ -43,7 +43,8 @@ Test(double_tree, has_two_trees_of_any_number)
 	}
 }
 
-/* A chunk moves by one of D levels every two steps, and the next one follows it: 2 (C + D - 1) steps each way. */
+/* A chunk moves by one of D levels every two steps, and the next one follows it: 2 (C + D - 1) steps up, and as many
+ * down. */
 Test(double_tree, has_more_chunks_for_larger_payloads)
 {
 	const struct psd_members eight = {8, 1};
@@ -53,8 +54,8 @@ Test(double_tree, has_more_chunks_for_larger_payloads)
 	cr_expect_eq(psd_double_tree.steps(UINT64_C(1) << 40, eight), 2 * 2 * (64 + 3 - 1));
 }
 
-/* A rank sends one message in a step and hears one: where edges that meet took the same steps, one would be lost once
- * chunks are under way on all of them. */
+/* A rank sends one message and receives one in a step. If edges of one rank took the same steps, one message would be
+ * lost once chunks are under way on all of them. */
 Test(double_tree, edges_that_meet_take_turns)
 {
 	for (unsigned n = 4; n <= 70; n++) {

@@ -12,8 +12,8 @@ static uint64_t sent_bytes(unsigned workers, unsigned rank)
 	return psd_payload_node_traffic(&payload, &layout, rank).sent_bytes;
 }
 
-/* 2^k workers: (1/2 + 1/4 + ... + 1/2^k) of the payload each way, as much as in a ring, in 2 k steps for 2 (2^k - 1).
- */
+/* 2^k workers: (1/2 + 1/4 + ... + 1/2^k) of the payload in each direction, as much as in a ring, in 2 k steps instead
+ * of 2 (2^k - 1). */
 Test(halving_doubling, a_power_of_two_sends_as_much_as_a_ring)
 {
 	const struct psd_members members = {8, 1};
@@ -37,8 +37,8 @@ Test(halving_doubling, any_number_brings_groups_of_three_to_two)
 	}
 }
 
-/* With 2^k places, none left over: 2 (1 - 1 / 2^k) of the payload's time on a link. Else each group takes two steps of
- * a half instead of one, there and back: 2 + 2 (1/4 + ... + 1 / 2^k) = 3 - 2 / 2^k, whatever the groups. */
+/* With 2^k workers, none left over: 2 (1 - 1 / 2^k) of the payload's time on a link. Otherwise each group takes two
+ * steps of a half instead of one, in both phases: 2 + 2 (1/4 + ... + 1 / 2^k) = 3 - 2 / 2^k, whatever the groups. */
 Test(halving_doubling, any_number_takes_the_time_of_one_payload_more)
 {
 	const struct psd_links links = {.far_bps = 8e3, .near_bps = INFINITY, .between_bps = INFINITY};

@@ -265,8 +265,8 @@ Test(layout, fan_in_counts_the_nodes_that_send_to_one)
 	for_each_case(check_fan_in);
 }
 
-/* Halving and doubling: a worker's partners differ from its number in one bit, and what is above a node's is another
- * node. Nobody sends twice at a time: a lone worker hears of one node. */
+/* Halving and doubling: a worker's partner differs from it in one bit of its number; the bits above a node's are
+ * another node. No worker has two messages at a time: a lone worker receives from one node. */
 Test(layout, fan_in_counts_the_steps_that_a_nodes_workers_may_be_at)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* The steps of every all-reduce, carried out on arrays of integers, and what is said of them in closed form. */
+/* The steps of every all-reduce, executed on arrays of integers, against their closed forms. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static int start_value(unsigned rank, uint64_t element)
 	return (int)(rank + 1) * 100 + (int)element;
 }
 
-/* The values of every rank in the end: sum over r of 100 (r + 1) + element. */
+/* Sums on every rank at the end: sum over r of 100 (r + 1) + element. */
 static int sum_of_start_values(unsigned workers, uint64_t element)
 {
 	return 100 * (int)(workers * (workers + 1) / 2) + (int)(workers * element);
@@ -87,8 +87,8 @@ Test(steps, leave_the_sum_on_every_rank)
 	for_each_case(check_sum);
 }
 
-/* Values that a rank sends in a step must not change while they leave: arrivals at the same positions are kept until
- * then, and must be sums. */
+/* Values that a rank sends in a step must not change during the step. Arrivals at the same positions are staged until
+ * it ends, and must be sums. */
 static void check_staged(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	for (unsigned number = 0; number < psd_payload_steps(payload, layout); number++)
@@ -115,7 +115,7 @@ Test(steps, keep_what_is_added_to_what_they_send)
 	for_each_case(check_staged);
 }
 
-/* Between every two hosts the flows carry what the steps do, in as many messages. */
+/* Between every two hosts, flows carry the same bytes as the steps, in as many messages. */
 static void check_flows(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	for (unsigned rank = 0; rank < layout->workers; rank++) {
@@ -155,7 +155,8 @@ Test(steps, flows_carry_what_the_steps_do)
 	for_each_case(check_flows);
 }
 
-/* No worker moves more inside its node than is said, either way, and one moves that much. */
+/* No worker moves more inside its node than the closed form says, in either direction, and one moves exactly that much.
+ * */
 static void check_local(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	const double said = psd_payload_local_elements(payload, layout);
@@ -345,7 +346,7 @@ Test(steps, elements_of_a_host_are_those_between_it_and_each)
 	}
 }
 
-/* Whom a root's pattern sends to is counted without a look at every pair. */
+/* Receivers of a root's pattern are counted without looking at every pair. */
 Test(steps, receivers_are_ranks_that_get_bytes)
 {
 	static const struct psd_collective *const patterns[] = {&psd_to_root,	  &psd_from_root,  &psd_push,

@@ -142,8 +142,8 @@ Test(costs, an_embedding_reads_rows_and_clears_a_table)
 	psd_graph_release(&graph);
 }
 
-/* L = 6 places of d = 4 channels in 2 heads: forward two products of 2 L L d and 6 for each of 2 L L scores, backward
- * four and 5, at the rate of matrix products. */
+/* L = 6 positions of d = 4 channels in 2 heads. Forward has two products of 2 L L d and 6 FLOPs for each of 2 L L
+ * scores, backward four products and 5, at the rate of matrix products. */
 Test(costs, an_attention_runs_at_the_rate_of_products)
 {
 	static const char text[] = "name: m\ninput: {channels: 12, height: 6}\nlayers:\n"

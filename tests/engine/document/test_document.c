@@ -1,4 +1,4 @@
-/* YAML as a tree with places: what it holds, what it refuses, how each complaint reads. */
+/* YAML as a tree with line and column: its values, the refused files, and the text of each error. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

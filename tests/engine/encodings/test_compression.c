@@ -236,7 +236,8 @@ Test(compression, a_tensor_has_blocks_for_all_of_its_values)
 	cr_expect_eq(psd_block_count(&small, UINT64_MAX), UINT64_C(1) << 54); /* 2^64 - 1 values */
 }
 
-/* Two means and a bit for each value; 4 bytes and a place of 2 for each that is kept, to a multiple of 4. */
+/* One-bit: two means and a bit for each value. Top-k: 4 bytes and a position of 2 for each kept value, rounded up to a
+ * multiple of 4. */
 Test(compression, bytes_are_those_of_what_travels)
 {
 	for (unsigned b = 0; b < N_BLOCKS; b++)
@@ -585,7 +586,7 @@ Test(compression, the_residual_of_one_bit_travels_later)
 	}
 }
 
-/* ---- bytes that nobody has packed ---- */
+/* ---- arbitrary bytes ---- */
 
 static void add_arbitrary(const struct psd_compression *by, struct psd_block block, uint32_t n, uint32_t *state)
 {
@@ -601,7 +602,7 @@ static void add_arbitrary(const struct psd_compression *by, struct psd_block blo
 	guarded_close(&sum, name);
 }
 
-/* Places are of 16 bits, so that some of those are in the block and others are behind it. */
+/* Positions have 16 bits, so that some are in the block and others are behind it. */
 Test(compression, arbitrary_bytes_are_added_in_bounds)
 {
 	uint32_t state = 4711;

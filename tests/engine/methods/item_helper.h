@@ -20,8 +20,8 @@ static const char *const operation_hosts[] = {
 	[PSD_WHERE_EVERYWHERE] = "all",
 };
 
-/* A line: number, kind, on what of whom, from which buffer to which, and what it waits for; -1 is of the iteration
- * before. */
+/* One line: number, kind, resource, hosts, source and destination buffers, and dependencies; -1: a dependency on the
+ * iteration before. */
 static inline void add_operation(struct psd_text *text, const struct psd_program *program, uint32_t number)
 {
 	const struct psd_op *op = &program->ops[number];

@@ -120,7 +120,7 @@ Test(low_rank, in_sequence_sums_wait_for_all_left_matrices)
 		   "18 gate on nothing of workers after 0\n");
 }
 
-/* The step leaves in the gradient's place how far a worker has gone. */
+/* The local step replaces the gradient by the distance that the worker has moved. */
 Test(low_rank, after_a_local_step_all_of_it_is_an_exchange)
 {
 	expect_ops("sync: ring, low_rank: {rank: 2}, local_sgd: {steps: 4}", false,

@@ -196,8 +196,8 @@ Test(graph, kinds_are_complete)
 	}
 }
 
-/* 2 (10 - 1) + 4 - 2 = 20 and 1 (8 - 1) + 2 (3 - 1) + 1 = 12 places. Inputs first, half of them see an output. Each of
- * 4 x 10 x 8 values meets 3 x 4 x 3 weights. */
+/* 2 (10 - 1) + 4 - 2 = 20 and 1 (8 - 1) + 2 (3 - 1) + 1 = 12 positions. Inputs first, half of them see an output. Each
+ * of 4 x 10 x 8 values is multiplied by 3 x 4 x 3 weights. */
 Test(graph, deconv_is_a_convolution_turned_around)
 {
 	struct psd_graph graph = parse(HEAD "  - {name: c, kind: deconv, outputs: 6, kernel: [4, 3], stride: [2, 1], "
@@ -464,7 +464,7 @@ Test(graph, sizes_beyond_the_limits_are_refused)
 		"inner-product, "
 		"outputs: 1}\n",
 		"m.yaml:4:5: layer 'f' has more than 4294967295 inputs");
-	/* 2^24 outputs of 2^24 channels at 2^14 x 2^14 places: 2^77 FLOPs */
+	/* 2^24 outputs of 2^24 channels at 2^14 x 2^14 positions: 2^77 FLOPs */
 	refuses("name: m\ninput: {channels: 16777216, height: 16384, width: 16384}\nlayers:\n"
 		"  - {name: c, kind: conv, outputs: 16777216, kernel: 1}\n",
 		"m.yaml:4:5: layer 'c' makes the graph too large: its FLOPs or bytes must stay below 2^60");

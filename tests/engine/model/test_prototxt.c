@@ -1,4 +1,4 @@
-/* Caffe networks: both syntaxes, the choice of the phase, input sizes, and every complaint with its place. */
+/* Caffe networks: both syntaxes, the choice of the phase, input sizes, and every error with its line and column. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -638,7 +638,7 @@ Test(prototxt, a_pyramid_is_one_column)
 	psd_graph_release(&graph);
 }
 
-/* Sides of 9: every second place of them is 5, and 2 new places between each two make 5 + 4 * 2 of that. */
+/* Sides of 9: every second position is 5 of them, and 2 new positions between each two make 5 + 4 * 2 of that. */
 Test(prototxt, maps_are_resized_as_said)
 {
 	struct psd_graph graph =

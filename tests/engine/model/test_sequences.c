@@ -1,5 +1,5 @@
-/* Layers of sequences and parameters that layers share, in the native form: shapes, tensors, work, what samples have to
- * be, and every complaint with its place. */
+/* Layers of sequences and parameters that layers share, in the native form: shapes, tensors, work, properties of
+ * samples, and every error with its line and column. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -238,8 +238,8 @@ Test(sequences, a_silu_counts_four_and_nine)
 	psd_graph_release(&graph);
 }
 
-/* L = 5 x 3 places of d = 12 / 3 channels in 2 heads. Forward two products of L x L x d, 2 FLOPs each, and for each
- * head L x L scores: the scale 1 and the softmax 5. Backward four such products, and of the scores 5. */
+/* L = 5 x 3 positions of d = 12 / 3 channels in 2 heads. Forward has two products of L x L x d, 2 FLOPs each, and for
+ * each head L x L scores: the scale 1 and the softmax 5. Backward has four such products, and 5 for each score. */
 Test(sequences, an_attention_counts_all_pairs)
 {
 	struct psd_graph graph = parse(MAP "  - {name: a, kind: attention, heads: 2}\n"
@@ -285,7 +285,7 @@ Test(sequences, heads_share_keys_and_values_and_are_rotated)
 	psd_graph_release(&graph);
 }
 
-/* For each score of each place 5 forward; backward a difference and the weight. */
+/* Forward has 5 FLOPs for each score of each position; backward has a difference and the weight. */
 Test(sequences, a_loss_counts_every_place)
 {
 	struct psd_graph graph = parse(MAP "  - {name: p, kind: position}\n  - {name: loss, kind: softmax-loss}\n");
@@ -347,7 +347,7 @@ Test(sequences, the_smallest_vocabulary_of_several_tables_counts)
 
 /* ---- another layer's parameters ---- */
 
-/* The table of 7 rows of 6 is the weight of a convolution of single places with 7 outputs of 6 inputs. */
+/* The table of 7 rows of 6 is the weight of a convolution of single positions with 7 outputs of 6 inputs. */
 Test(sequences, a_shared_table_counts_once)
 {
 	struct psd_graph graph =
@@ -652,9 +652,9 @@ Test(sequences, an_attention_of_many_places_is_counted)
 
 /* ---- the transformers we ship ---- */
 
-/* Forward FLOPs of a block over L places of d channels: weights of 3 d d, d d, 4 d d and 4 d d meet each place, biases
- * for 9 d outputs, two layer norms of 8 and two sums of 1 for each of d channels, a gelu of 5 for each of 4 d; of the
- * attention two products of 2 L L d, and 6 for each of L L scores of each head. */
+/* Forward FLOPs of a block over L positions of d channels. Each position is multiplied by weights of 3 d d, d d, 4 d d
+ * and 4 d d, and has biases for 9 d outputs. Two layer norms of 8 and two sums of 1 count for each of d channels, a
+ * gelu of 5 for each of 4 d. The attention has two products of 2 L L d, and 6 for each of L L scores of each head. */
 static uint64_t block_flops(uint64_t places, uint64_t channels, uint64_t heads)
 {
 	const uint64_t weights = (3 + 1 + 4 + 4) * channels * channels;
@@ -684,8 +684,8 @@ static void expect_flops_of(const struct psd_graph *graph, uint64_t forward)
 		     (unsigned long long)graph->forward_flops, (unsigned long long)forward);
 }
 
-/* Radford et al. 2019; 124,439,808 parameters in 148 tensors are those of OpenAI's checkpoint: tokens, places, 12 for
- * each block, the last norm's 2. The head is the table once more. */
+/* Radford et al. 2019; 124,439,808 parameters in 148 tensors are those of OpenAI's checkpoint: tokens, positions, 12
+ * for each block, the last norm's 2. The head is the table once more. */
 Test(sequences, gpt2_has_its_published_parameters)
 {
 	const uint64_t vocabulary = 50257, places = 1024, channels = 768;
@@ -749,9 +749,10 @@ struct llama {
 	uint64_t places, channels, kv_channels, heads, hidden, blocks, parameters;
 };
 
-/* Forward FLOPs of a block over L places of d channels, k of keys and as many of values, and h hidden ones: weights of
- * d (d + 2 k), d d and 3 d h meet each place; two norms of 4 and two sums of 1 for each of d channels; queries and keys
- * are rotated, 3 for each of d + k channels; a silu of 4 and a product for each of h; of the attention as of GPT-2. */
+/* Forward FLOPs of a block over L positions of d channels, k of keys and as many of values, and h hidden ones. Each
+ * position is multiplied by weights of d (d + 2 k), d d and 3 d h. Two norms of 4 and two sums of 1 count for each of d
+ * channels; rotated queries and keys, 3 for each of d + k channels; a silu of 4 and a product for each of h. The
+ * attention is GPT-2's. */
 static uint64_t llama_block_flops(const struct llama *of)
 {
 	const uint64_t d = of->channels, k = of->kv_channels, h = of->hidden, places = of->places;
@@ -789,7 +790,8 @@ Test(sequences, llamas_have_their_published_parameters)
 				    UINT64_C(6738415616)});
 }
 
-/* torchvision's vit_b_16 to the last parameter: vit-b16.yaml with a prefix, one place more, and a head of its token. */
+/* torchvision's vit_b_16 to the last parameter: vit-b16.yaml with a prefix, one position more, and a head of its token.
+ * */
 Test(sequences, a_class_token_makes_vit_b16_torchvisions)
 {
 	struct psd_graph graph = parse("name: m\ninput: {channels: 3, height: 224, width: 224}\nlayers:\n"

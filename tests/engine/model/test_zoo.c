@@ -8,7 +8,7 @@
 #include "engine/model/graph.h"
 #include "engine/model/prototxt.h"
 
-/* A network on its way: blobs are numbers, layers are named after the blob that they make. */
+/* A network under construction: blobs are numbers, and a layer is named after the blob that it makes. */
 struct zoo {
 	struct psd_text text;
 	unsigned n_blobs;
@@ -684,7 +684,7 @@ Test(zoo, xception)
 	classify(&zoo, rectify(&zoo, separate(&zoo, blob, 1536, 2048)), 22855952);
 }
 
-/* ---- SqueezeNet 1.1, and ShuffleNet's way to mix groups ---- */
+/* ---- SqueezeNet 1.1, and the channel shuffle of ShuffleNet ---- */
 
 Test(zoo, squeezenet)
 {
@@ -736,7 +736,8 @@ Test(zoo, shufflenet_v1)
 	classify(&zoo, blob, 1865728);
 }
 
-/* Ma et al. 2018: half of the channels pass by, then all are mixed. Shrinking, the other half has a way of its own. */
+/* Ma et al. 2018: half of the channels are passed on unchanged, then all are mixed. A block that shrinks the map has a
+ * branch for the other half. */
 Test(zoo, shufflenet_v2)
 {
 	static const unsigned outputs[] = {116, 232, 464}, depths[] = {4, 8, 4};

@@ -47,7 +47,7 @@ Test(account, a_quick_worker_waits_for_a_slow_one)
 	work(&account, 0, &push, 1, 1.5);
 	psd_account_end(&account, 1, &forward, 3);
 	psd_account_begin(&account, 1, &push, 3);
-	psd_account_depart(&account, 3.5); /* its latency is longer than it kept the way out busy */
+	psd_account_depart(&account, 3.5); /* its latency is longer than the time for which it kept the link busy */
 	psd_account_end(&account, 1, &push, 3.5);
 	psd_account_arrive(&account, 4);
 	psd_account_mark(&account, 0, 4);
@@ -120,7 +120,8 @@ static void worked(struct psd_account *account, const struct psd_op *op, double 
 	psd_account_end(account, 0, op, until_sec);
 }
 
-/* A device that worked from 0 to 1, 1 to 3 and 4 to 6; at 4 one is told of the first two, at 6 of the last. */
+/* A device that worked from 0 to 1, 1 to 3 and 4 to 6. The account hears of the first two at 4, and of the last at 6.
+ * */
 Test(account, late_reports_count_as_work)
 {
 	struct psd_account account = open_account(1, 1);
@@ -146,7 +147,7 @@ Test(account, late_reports_stay_in_their_iteration)
 	psd_account_release(&account);
 }
 
-/* 10 s of work, told when it begins, of which 2 s are over when the iteration is. */
+/* 10 s of work, reported when it begins; 2 s of them are over when the iteration ends. */
 Test(account, work_that_goes_on_takes_no_slack)
 {
 	struct psd_account account = open_account(1, 1);

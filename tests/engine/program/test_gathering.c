@@ -175,7 +175,7 @@ Test(order, a_coordinator_counts_members_elsewhere)
 	psd_collective_order_release(&c.order);
 }
 
-/* However many are added and begin in between, and wherever they have their place: always the smallest turn. */
+/* However many are added and begin in between, and wherever they stand: always the smallest turn. */
 Test(order, many_begin_in_order_wherever_they_are_added)
 {
 	enum { TURNS = 211 };

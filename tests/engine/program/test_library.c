@@ -1,4 +1,4 @@
-/* Systems whose sums a library carries out: what their programs do, beside this program's own all-reduces. */
+/* Systems with a library that does the sums: operations of their programs, beside this program's own all-reduces. */
 #include "engine/collectives/collective.h"
 #include "tests/loaded_helper.h"
 

@@ -1,4 +1,4 @@
-/* How many iterations are carried out. */
+/* Number of executed iterations. */
 #include <criterion/criterion.h>
 
 #include "engine/program/outcome.h"
@@ -58,7 +58,7 @@ Test(outcome, local_steps_with_a_barrier_per_layer_begin_with_whole_periods)
 	expect_length(&one, 0, 0.0, 3, 2);
 }
 
-/* The steps of a system that is not local are nobody's. */
+/* Steps of a system that is not local have no effect. */
 Test(outcome, steps_count_where_there_are_any)
 {
 	const struct psd_system system = {.is_local = false, .local_sgd = {.steps = 4}};

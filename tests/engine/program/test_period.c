@@ -54,7 +54,7 @@ Test(period, steps_are_of_one_window)
 
 	psd_period_set_steps(&period, 1, 3);
 	expect_exchanges(&period, (const uint32_t[]){3, 7, 9, 12, 15, 18, 19, 23, 27, 29}, 10);
-	/* window 2 takes the place of window 0, which is over */
+	/* window 2 replaces window 0, which is over */
 	psd_period_set_steps(&period, 2, 1);
 	for (uint32_t i = 20; i < 30; i++)
 		cr_expect(psd_period_exchanges(&period, i), "iteration %u", i);

@@ -177,7 +177,7 @@ Test(plan, the_kept_share_of_a_block_is_rounded_up)
 	}
 }
 
-/* A block's bytes stand for a value's where blocks travel; what is lost has 4 bytes a value whatever the precision. */
+/* Where blocks travel, value_bytes is the size of a block. Residuals have 4 bytes a value at any precision. */
 static void check_widths(const struct psd_plan *plan)
 {
 	static const enum psd_buffer of_blocks[] = {PSD_BUFFER_PACKED, PSD_BUFFER_PACKED_PARTS, PSD_BUFFER_PACKED_SUM};
@@ -247,8 +247,8 @@ Test(plan, compressed_items_are_weighed_beside_the_others)
 	for_each_plan(VGG19 COMPRESSED_SYSTEMS "sweep: {nodes: [2, 8]}\n", check_candidates);
 }
 
-/* A worker sends the blocks that are not of its own shard, and its shard as many as it has to each of the others; it
- * receives as many. Busiest is who has the most blocks, of which parts differ by one. */
+/* A worker sends the blocks of other shards to them, and sends the blocks of its own shard to each of the others; it
+ * receives as many. The busiest worker has the most blocks; the parts differ by one block. */
 static void check_packed_bytes(const struct psd_plan *plan)
 {
 	const uint64_t P = plan->layout.workers, block_bytes = plan->system->compress.by ? 11 * 6 + 2 : 8 + 1024 / 8;

@@ -366,7 +366,7 @@ static void check_first_exchange(const struct psd_program *program, const char *
 	const struct psd_plan *plan = program->plan;
 	const uint32_t exchange = first_exchange(program);
 
-	if (exchange == UINT32_MAX) { /* nobody to talk to */
+	if (exchange == UINT32_MAX) { /* no other host to exchange with */
 		cr_assert(psd_layout_hosts(&plan->layout) == 1 || plan->layout.workers == 1, "%s", name);
 		return;
 	}
@@ -412,13 +412,13 @@ Test(program, sequential_copies_nothing_out_before_backward_is_over)
 	for_each_program(check_copies_out);
 }
 
-/* On its way in; else on its way out. */
+/* Decoding of received data; otherwise encoding of data to send. */
 static bool is_decoding(const struct psd_op *op)
 {
 	return op->kind == PSD_OP_CONVERT && psd_buffers[op->source].is_encoded;
 }
 
-/* From servers to workers, at once or by way of leaders. */
+/* Transfers from servers to workers, at once or through leaders. */
 static bool brings_parts(const struct psd_op *op)
 {
 	return op->payload.collective == &psd_pull || op->payload.collective == &psd_leader_pull ||
@@ -511,7 +511,7 @@ static bool is_after_step(const struct psd_program *program, uint32_t op, uint32
 	       (of->kind == PSD_OP_RECEIVE && brings_parts(of)) || of->kind == PSD_OP_COPY_IN || is_decoding(of);
 }
 
-/* Every item has one step, which is carried out in every iteration, and what comes of it is not. */
+/* Every item has one step. The step is executed in every iteration; the operations that depend on it are not. */
 static void check_steps(const struct psd_program *program, const char *name)
 {
 	const struct psd_plan *plan = program->plan;
@@ -791,7 +791,7 @@ static void check_iteration_barrier(const struct psd_program *program, const cha
 		const enum psd_op_kind kind = program->ops[i].kind;
 		const bool is_on_worker = program->ops[i].where == PSD_WHERE_WORKERS;
 		const bool is_end = kind == PSD_OP_BARRIER || kind == PSD_OP_NEXT || kind == PSD_OP_GATE;
-		/* a worker's own factors leave for others: it is they who wait for copy, conversion and send */
+		/* others receive a worker's own factors: they wait for copy, conversion and send */
 		const bool is_leaving = kind == PSD_OP_SEND || kind == PSD_OP_COPY_OUT ||
 					(kind == PSD_OP_CONVERT && !is_decoding(&program->ops[i]));
 		if (is_on_worker && !is_end && !is_leaving && !is_of_norms(program, &program->ops[i]))
@@ -966,8 +966,8 @@ static uint64_t updated_bytes(const struct psd_program *program, enum psd_op_kin
 	return bytes;
 }
 
-/* Every element that travels is applied once on a worker that has its own gradient of it; servers do it as part of
- * their reduction. A local step is an update more, of every element, whoever does that of the exchange. */
+/* Every element that travels is applied once on each worker that has its own gradient of it; servers apply it as part
+ * of their reduction. A local step is one more update of every element, whichever host applies the exchange's. */
 static void check_updates(const struct psd_program *program, const char *name)
 {
 	uint64_t own_bytes = 0, step_bytes = 0;
@@ -996,7 +996,7 @@ Test(program, updates_take_their_bytes_over_the_rate)
 static void check_encoded(const struct psd_program *program, const char *name)
 {
 	const struct psd_plan *plan = program->plan;
-	uint64_t encoded_bytes[2] = {0, 0}; /* on the way out and in */
+	uint64_t encoded_bytes[2] = {0, 0}; /* sent and received */
 
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
@@ -1021,7 +1021,8 @@ Test(program, rounded_transfers_are_converted_at_both_ends)
 	for_each_program(check_encoded);
 }
 
-/* On this host `before` is done, in the same iteration, when `op` may start: by way of what it carries out itself. */
+/* On this host `before` is done, in the same iteration, when `op` may start: by a chain of operations that the host
+ * executes. */
 static bool is_before_on(const struct psd_program *program, unsigned host, uint32_t before, uint32_t op)
 {
 	bool *is_pending = calloc(program->n_ops, sizeof(*is_pending));

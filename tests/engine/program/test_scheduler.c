@@ -1,4 +1,4 @@
-/* The scheduler on programs written out by hand, and on real ones carried out in random orders without any clock. */
+/* The scheduler on programs written by hand, and on real ones executed in random orders without any clock. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -358,7 +358,7 @@ Test(scheduler, the_next_fence_keeps_what_this_one_has_kept)
 	psd_scheduler_release(&small.scheduler);
 }
 
-/* Operation 0 waits for its own of three iterations before: nothing was carried out before the first. */
+/* Operation 0 waits for itself three iterations before: nothing was executed before the first. */
 Test(scheduler, a_run_begins_with_its_first_iteration)
 {
 	const struct small_edge edges[] = {{0, 0, 3}, {0, 1, 0}};
@@ -436,8 +436,8 @@ Test(scheduler, operations_given_before_an_iteration_begins_count_in_its_stream)
 
 /* ---- local steps ---- */
 
-/* A server by hand, of one operation that it carries out where iterations exchange: every third one, of n_iterations.
- */
+/* A server with one operation, written by hand, which it executes where iterations exchange: every third of
+ * n_iterations. */
 static void server_open(struct small_program *small, struct psd_iterations iterations)
 {
 	small_open(small, 1, NULL, 0, 1);
@@ -512,8 +512,8 @@ Test(scheduler, steps_that_are_known_are_of_windows)
 	psd_scheduler_release(&small.scheduler);
 }
 
-/* Iteration 6 has begun while window 1 had 3 steps, in which it exchanges. Window 3 takes its place, with 4 steps, in
- * which it would not: what has begun stays as it is. */
+/* Iteration 6 began while window 1 had 3 steps, in which it exchanges. Window 3 replaces window 1 with 4 steps, in
+ * which it would not. An iteration that has begun stays as it is. */
 Test(scheduler, an_iteration_stays_what_it_was_when_it_began)
 {
 	const struct small_edge edges[] = {{0, 1, 0}};
@@ -523,7 +523,7 @@ Test(scheduler, an_iteration_stays_what_it_was_when_it_began)
 	psd_scheduler_release(&small.scheduler);
 	small.local = (struct psd_local_sgd){.steps = 3, .window = 4};
 	small.plan.local = &small.local;
-	small.local_waits[1] = PSD_NOT_CARRIED; /* operation 0 is carried out in every iteration */
+	small.local_waits[1] = PSD_NOT_CARRIED; /* operation 0 is executed in every iteration */
 	small.duties.local_waits = small.local_waits;
 	small.duties.n_local = 1;
 	cr_assert_eq(psd_scheduler_init(&small.scheduler, &small.program, &small.duties,
@@ -730,7 +730,7 @@ static void world_close(struct world *world)
 	free(world->n_done);
 }
 
-/* Whether the host carries out the operation in that iteration: what exchanges, at the end of a period or the run. */
+/* Whether the host executes the operation in that iteration: exchanges run at the end of a period or of the run. */
 static bool has_to_do(const struct world *world, unsigned host, struct psd_task task)
 {
 	const struct psd_plan *plan = world->program->plan;

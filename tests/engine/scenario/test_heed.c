@@ -75,7 +75,7 @@ Test(heed, a_report_names_the_systems_that_heed_the_key)
 		    "heeded only by training: 'train'\n");
 }
 
-/* Whoever names a GPU might believe that it computes; the processor is what a run has anyway. */
+/* A user who names a GPU might believe that it computes; a run has the processor anyway. */
 Test(heed, a_device_that_does_not_compute_is_told)
 {
 	static const char *const settings[] = {"compute.device=p100", NULL};

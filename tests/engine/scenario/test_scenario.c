@@ -495,7 +495,7 @@ Test(scenario, a_replay_says_how_slow_and_how_small)
 	psd_scenario_release(&found);
 }
 
-/* With that line in place of one: what is printed has the words, and gives the same again. */
+/* One line is replaced by `line`: the printed scenario has the words, and reads back as the same. */
 static void expect_reads_back(unsigned number, const char *line, const char *words)
 {
 	struct psd_text first = {.bytes = NULL}, second = {.bytes = NULL};

@@ -1,5 +1,5 @@
-/* The training job of a scenario and Caffe's solver: what is read, what is assumed, and the exact words and place of
- * every complaint. */
+/* The training job of a scenario and Caffe's solver: the values read, the defaults, and the exact text and place of
+ * every error. */
 #define _POSIX_C_SOURCE 200809L
 #include <criterion/criterion.h>
 #include <stdio.h>

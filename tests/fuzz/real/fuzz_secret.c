@@ -1,5 +1,5 @@
-/* Any bytes as what a stranger says first where hosts share a secret, in pieces of any size: it is never believed, and
- * hears nothing that is not TLS's own; nobody waits for it once it has gone. */
+/* Any bytes as a stranger's first words to a host with a secret, in pieces of any size: the host never believes it and
+ * sends nothing that is not TLS's own. It stops waiting for the stranger once that has gone. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

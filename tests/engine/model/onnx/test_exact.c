@@ -153,7 +153,7 @@ Test(onnx_exact, a_loss_is_the_mean_of_all)
 
 /* ---- attention ---- */
 
-/* Two heads of 4 values at 3 places. */
+/* Two heads of 4 values at 3 positions. */
 #define HEADS                                                                                                          \
 	"input x f32[b,3,8]\ns: i64[4] = 0 0 2 4\nr = Reshape(x, s)\nq = Transpose(r) perm=[0,2,1,3]\n"                \
 	"k = Transpose(r) perm=[0,2,3,1]\n"
@@ -170,7 +170,7 @@ Test(onnx_exact, scores_are_divided_by_the_root_of_the_depth)
 			  "node '' (Softmax) scales scores by 0.5003, must be 1 / sqrt(4), the depth of a head");
 }
 
-/* Rotated by angles that `angles` has for each of two pairs, at three places, with the base 100. */
+/* Rotated by the angles in `angles` for each of two pairs, at three positions, with the base 100. */
 static void rotated(char text[2048], const double angles[2], double size)
 {
 	size_t n = (size_t)snprintf(text, 2048, "%s", HEADS "f: f32[] = 0.5\ntwo: i64[2] = 2 2\n");

@@ -1,5 +1,5 @@
-/* Files that nobody exports: bytes cut off, fields left out, sizes that overflow, chains that double. Each becomes a
- * graph, or an error with a text, soon and in little memory. */
+/* Files that no exporter writes: bytes cut off, fields left out, sizes that overflow, chains that double. Each becomes
+ * a graph, or an error with a text, soon and in little memory. */
 #define _POSIX_C_SOURCE 200809L
 #define _XOPEN_SOURCE	700
 #include <criterion/criterion.h>
@@ -43,7 +43,7 @@ static const char network[] = "input x f32[b,3,8,8]\n"
 			      "wf: f32[512,10]\n"
 			      "y = Gemm(f, wf)\n";
 
-/* Either way; an error has a text. */
+/* The file may be accepted or refused; an error has a text. */
 static enum psd_status parse(const void *bytes, size_t length)
 {
 	struct psd_graph graph;

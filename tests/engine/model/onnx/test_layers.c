@@ -7,7 +7,7 @@
 #include "tests/engine/model/onnx/onnx_file.h"
 
 #define FLAT   "input x f32[1,12]\n"
-#define ROWS   "input x f32[1,4,6]\n" /* 4 places of 6 values, or 4 channels of 6 places */
+#define ROWS   "input x f32[1,4,6]\n" /* 4 positions of 6 values, or 4 channels of 6 positions */
 #define MAPS   "input x f32[1,3,8,8]\n"
 #define TOKENS "input x i64[1,4]\n"
 
@@ -46,7 +46,7 @@ Test(onnx_layers, products_have_their_parameters)
 		 "input 3x8x8, conv 6x8x8, softmax-loss 6x8x8", 6 * 27},
 		{MAPS "w: f32[6,3,3,3]\ny = Conv(x, w) auto_pad=\"VALID\"",
 		 "input 3x8x8, conv 6x6x6, softmax-loss 6x6x6", 6 * 27},
-		/* one side: 4 channels of 6 places, 6 - 3 + 1 positions */
+		/* one side: 4 channels of 6 positions, 6 - 3 + 1 outputs */
 		{ROWS "w: f32[5,4,3]\nc = Conv(x, w)\ny = Flatten(c)",
 		 "input 4x6, conv 5x4, reshape 20, softmax-loss 20", 5 * 12},
 		{MAPS "w: f32[3,2,2,2]\ny = ConvTranspose(x, w) strides=[2,2]",
@@ -261,7 +261,7 @@ Test(onnx_layers, one_value_is_no_choice_of_classes)
 
 Test(onnx_layers, maps_are_resized_between_their_corners)
 {
-	/* 8 x 6 places become 2.5 times and half as many, rounded down */
+	/* 8 x 6 positions become 2.5 times and half as many, rounded down */
 	onnx_file_becomes("input x f32[1,3,8,6]\ns: f32[4] = 1 1 2.5 0.5\n"
 			  "y = Resize(x, , s) mode=\"linear\" coordinate_transformation_mode=\"align_corners\"",
 			  "input 3x8x6, resize 3x20x3, softmax-loss 3x20x3");
@@ -275,7 +275,7 @@ Test(onnx_layers, maps_are_resized_between_their_corners)
 			  "node '' (Resize) makes axis 1 of size 6 from 3");
 }
 
-/* 12 places in pieces of 5, 5 and 2, or of 3 and 9. */
+/* 12 positions in pieces of 5, 5 and 2, or of 3 and 9. */
 Test(onnx_layers, pieces_of_a_sequence_are_slices)
 {
 	static const struct {
@@ -299,7 +299,7 @@ Test(onnx_layers, pieces_of_a_sequence_are_slices)
 		cr_expect_eq(graph.layers[1].settings.slice.channels, cases[c].channels);
 		psd_graph_release(&graph);
 	}
-	/* each place of an axis that goes with it: 12 of 1, of which the last */
+	/* one piece for each position: 12 of 1; the last is used */
 	onnx_file_becomes("input x f32[1,12,5]\nq = SplitToSequence(x) axis=1 keepdims=0\ni: i64[] = 11\n"
 			  "y = SequenceAt(q, i)",
 			  "input 12x5, slice 1x5, reshape 5, softmax-loss 5");

@@ -1,5 +1,5 @@
-/* Random chains of nodes that reshape, reorder, cut and join: the nodes are carried out by plain loops as ONNX says,
- * the layers that they become by others, and what the loss sees must be the same, value by value. */
+/* Random chains of nodes that reshape, reorder, cut and join. Plain loops compute the nodes as ONNX defines them, and
+ * other loops compute the layers that they become. The input of the loss must be the same, value by value. */
 #include <criterion/criterion.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -171,7 +171,7 @@ static void take(unsigned of, unsigned axis, unsigned first, unsigned n, unsigne
 		memmove(to->dims + axis, to->dims + axis + 1, (--to->n - axis) * sizeof(*to->dims));
 }
 
-/* Channels as blocks of 2 by 2 places, or the other way; of what has no four axes that divide, a transpose. */
+/* Channels as blocks of 2 by 2 positions, or the reverse; a transpose if there are no four axes that divide. */
 static void regroup_blocks(unsigned of)
 {
 	const struct tensor *from = &chain.tensors[of];
@@ -489,7 +489,7 @@ static bool check_chain(unsigned seed)
 	return true;
 }
 
-/* The others take every second of an odd number of places, or regroup what is no product. */
+/* The others take every second one of an odd number of positions, or regroup axes that are no product. */
 #define LEAST_KNOWN 0.95
 
 static void check_chains(unsigned batch, unsigned most, unsigned seeds)

@@ -200,7 +200,7 @@ Test(onnx_refusals, shapes)
 		 "node '' (Flatten) separates values in a way that psd cannot express"},
 		{ROWS "s: i64[4] = 1 2 4 6\nz = Expand(x, s)\ny = Flatten(z)",
 		 "node '' (Flatten) repeats values, which no layer can"},
-		/* 6 places as 2 of 3 in one and 3 of 2 in the other, far apart in both */
+		/* 6 positions as 2 of 3 in one and 3 of 2 in the other, far apart in both */
 		{"input x f32[1,6,6]\ns: i64[5] = 1 2 3 2 3\nr = Reshape(x, s)\nf: i64[3] = 1 6 6\n"
 		 "o = Transpose(r) perm=[0,1,4,3,2]\np = Transpose(r) perm=[0,4,1,2,3]\n"
 		 "a = Reshape(o, f)\nb = Reshape(p, f)\ny = Add(a, b)",

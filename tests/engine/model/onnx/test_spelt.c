@@ -141,7 +141,7 @@ Test(onnx_spelt, rms_norm)
 	}
 }
 
-/* ---- attention: 4 places, 2 heads of depth 4 ---- */
+/* ---- attention: 4 positions, 2 heads of depth 4 ---- */
 
 #define IN	"input x f32[1,4,8]\nhalf: f32[] = 0.5\n"
 #define SIDES	"s: i64[4] = 0 0 2 4\n"
@@ -203,7 +203,7 @@ Test(onnx_spelt, causal_attention_by_any_mask)
 		APART SCORES "sq: i64[2] = 4 4\nones = ConstantOfShape(sq) value=f32[1]{1}\nm = Trilu(ones) upper=0\n"
 			     "b = Cast(m) to=9\nzero: f32[] = 0\nlow: f32[] = -1e9\nadd = Where(b, zero, low)\n"
 			     "sm = Add(sf, add)\np = Softmax(sm)\n" TOGETHER,
-		/* places by their numbers */
+		/* positions by their numbers */
 		APART SCORES
 		"a: i64[] = 0\nb: i64[] = 4\nc: i64[] = 1\nr = Range(a, b, c)\nu0: i64[1] = 0\nu1: i64[1] = 1\n"
 		"rc = Unsqueeze(r, u0)\nrr = Unsqueeze(r, u1)\nm = LessOrEqual(rc, rr)\nlow: f32[] = -1e9\n"
@@ -271,7 +271,7 @@ Test(onnx_spelt, attention_as_one_operator)
 
 /* ---- rotation ---- */
 
-/* Cosines and sines of 4 places and depth 4, of whose pairs the angles are p base^0 and p base^(-1/2). */
+/* Cosines and sines of 4 positions and depth 4; the angles of the two pairs are p base^0 and p base^(-1/2). */
 static void write_tables(char *text, size_t room, double base)
 {
 	size_t n = 0;

@@ -1,4 +1,4 @@
-/* Views of a layer's output, against tensors of places that are written out and changed by plain loops. */
+/* Views of a layer's output, against tensors of positions that plain loops change. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 #define PLACES_MAX 4096u
 
-/* Which value of the layer each place sees, row by row. */
+/* Number of the layer's value that each position sees, row by row. */
 struct plain {
 	unsigned n_axes;
 	uint64_t sides[PSD_ONNX_AXES_MAX];
@@ -30,7 +30,7 @@ static uint64_t places_of(const struct plain *plain)
 	return places;
 }
 
-/* The index along each axis of place p. */
+/* Index of position p along each axis. */
 static void index_of(const struct plain *plain, uint64_t p, uint64_t index[])
 {
 	for (unsigned a = plain->n_axes; a-- > 0; p /= plain->sides[a])
