@@ -12,11 +12,7 @@ static bool is_power_of_two(unsigned n)
 
 unsigned psd_pairs_bits(struct psd_members members)
 {
-	unsigned k = 0;
-
-	while (members.n >> (k + 1) > 0)
-		k++;
-	return k;
+	return 31 - (unsigned)__builtin_clz(members.n); /* no loop, since every step calls this several times */
 }
 
 bool psd_pairs_take_all(struct psd_members members)

@@ -1,4 +1,4 @@
-/* A data set in front of its reader. Refuses to know any format. */
+/* A data set in front of the reader of its format. Refuses to know any format. */
 #include "real/data/data.h"
 
 #include <assert.h>
@@ -9,7 +9,8 @@
 #include "real/data/data_parts.h"
 
 #define HASHED_WHOLE_BYTES (UINT64_C(256) << 20)
-/* Of a larger file: evenly spread. The first has a packed file's checksum of labels and images. */
+/* Pieces of a larger file that are hashed, evenly spread. The first contains a packed file's checksum of labels and
+ * images. */
 enum { HASHED_PIECES = 1024, HASHED_BYTES = 128 };
 
 static const struct psd_data_reader *const readers[] = {
@@ -59,9 +60,10 @@ enum psd_status psd_data_check_shape(const struct psd_data *data, const struct p
 
 	if (wanted.channels == shape.channels && wanted.height == shape.height && wanted.width == shape.width)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = file->path},
-			     "holds samples of %u x %u x %u, the network takes %u x %u x %u (channels, height, width)",
-			     shape.channels, shape.height, shape.width, wanted.channels, wanted.height, wanted.width);
+	return psd_error_set(
+		err, PSD_EINVAL, (struct psd_place){.path = file->path},
+		"holds samples of %u x %u x %u, the network expects %u x %u x %u (channels, height, width)",
+		shape.channels, shape.height, shape.width, wanted.channels, wanted.height, wanted.width);
 }
 
 enum psd_status psd_data_check_classes(const struct psd_data *data, const struct psd_mapping *file, uint32_t classes,
@@ -73,33 +75,34 @@ enum psd_status psd_data_check_classes(const struct psd_data *data, const struct
 			     "holds %u classes, the network has %u", classes, data->options.classes);
 }
 
-uint64_t psd_data_places(const struct psd_data *data)
+uint64_t psd_data_positions(const struct psd_data *data)
 {
 	return (uint64_t)data->options.shape.height * data->options.shape.width;
 }
 
-/* Images for a network of images, tokens for one that looks them up, and labels where it has them. */
+/* A network that begins with an embedding needs tokens, any other needs images; both need matching labels. */
 static enum psd_status check_network(const struct psd_data *data, struct psd_error *err)
 {
 	const struct psd_place at = {.path = data->files.n_files ? data->files.files[0].path : NULL};
-	const uint64_t labels = data->options.labels, places = psd_data_places(data);
+	const uint64_t labels = data->options.labels, positions = psd_data_positions(data);
 	const bool takes_tokens = data->options.vocabulary > 0;
 
 	if (takes_tokens && !data->reader->has_tokens)
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "holds images, the network looks up tokens of a vocabulary of %" PRIu32,
+				     "holds images, the network expects tokens of a vocabulary of %" PRIu32,
 				     data->options.vocabulary);
 	if (!takes_tokens && !data->reader->has_images)
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "holds tokens, the network takes images: its input feeds no embedding");
+				     "holds tokens, the network expects images: its first layer is not an embedding");
 	if (!takes_tokens && labels != 1)
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "an image has one label, the network labels %" PRIu64 " places of it", labels);
-	if (labels != 1 && labels != places)
+				     "an image has one label, the network has labels for %" PRIu64 " positions",
+				     labels);
+	if (labels != 1 && labels != positions)
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "a sequence of %" PRIu64 " tokens has as many labels or one, the network labels "
-				     "%" PRIu64 " places of it",
-				     places, labels);
+				     "a sequence of %" PRIu64 " tokens has one label or one for each token, the "
+				     "network has %" PRIu64,
+				     positions, labels);
 	return PSD_OK;
 }
 

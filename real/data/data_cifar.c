@@ -1,7 +1,7 @@
 /* CIFAR-10 in its binary version (Krizhevsky 2009, cs.toronto.edu/~kriz/cifar.html): records of a label byte and 3072
- * bytes, the red, green and blue plane of 32 x 32 pixels. Training samples are those of data_batch_1.bin to
- * data_batch_5.bin, as many as there are without a gap; test samples those of test_batch.bin. Refuses CIFAR-100, whose
- * records have two labels. */
+ * bytes, the red, green and blue plane of 32 x 32 pixels. Training samples come from data_batch_1.bin up to
+ * data_batch_5.bin, until one is missing; test samples from test_batch.bin. Refuses CIFAR-100, whose records have two
+ * labels. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 enum { N_PIXELS = 3 * 32 * 32, RECORD_BYTES = 1 + N_PIXELS, N_CLASSES = 10, MAX_BATCHES = 5, NAME_ROOM = 32 };
 
 struct cifar {
-	float mean[N_PIXELS]; /* of the training samples */
+	float mean[N_PIXELS]; /* mean of the training samples */
 };
 
 static bool has_batch(const char *folder, unsigned number)
@@ -38,7 +38,7 @@ static enum psd_status map_cifar(struct psd_data_files *files, const struct psd_
 	enum psd_status status = PSD_OK;
 	char name[NAME_ROOM];
 
-	/* a batch that misses before the last one cannot be opened, and is named */
+	/* a batch that is missing before the last one is an error, which names it */
 	for (unsigned i = 1; !status && i <= n_batches; i++) {
 		snprintf(name, sizeof(name), "data_batch_%u.bin", i);
 		status = psd_data_map(files, source->path, name, err);
@@ -60,7 +60,7 @@ static enum psd_status check_file(const struct psd_mapping *file, struct psd_err
 	if (rest_bytes)
 		return psd_mapping_refuse(
 			file, file->n_bytes - rest_bytes, err,
-			"the last record has %u bytes, must have %d: cut short, or no CIFAR-10 binary file",
+			"the last record has %u bytes, must have %d: cut short, or not a CIFAR-10 binary file",
 			(unsigned)rest_bytes, RECORD_BYTES);
 	for (uint64_t at = 0; at < file->n_bytes; at += RECORD_BYTES)
 		if (file->bytes[at] >= N_CLASSES)

@@ -1,12 +1,12 @@
-/* MNIST's IDX files (LeCun, yann.lecun.com/exdb/mnist), which Fashion-MNIST has too: a big-endian head (two zero bytes,
+/* MNIST's IDX files (LeCun, yann.lecun.com/exdb/mnist), also of Fashion-MNIST: a big-endian header (two zero bytes,
  * type 8 for bytes, number of dimensions, each dimension), then the bytes. Refuses other types and compressed files. */
 #include <inttypes.h>
 
 #include "real/data/data_parts.h"
 
-enum { IMAGES_MAGIC = 0x00000803, LABELS_MAGIC = 0x00000801, LABELS_HEAD_BYTES = 8, IMAGES_HEAD_BYTES = 16 };
+enum { IMAGES_MAGIC = 0x00000803, LABELS_MAGIC = 0x00000801, LABELS_HEADER_BYTES = 8, IMAGES_HEADER_BYTES = 16 };
 
-/* In the order in which they are mapped: images and labels of the training part, then of the test part. */
+/* Images and labels of the training part, then of the test part: the order in which they are mapped. */
 static const char *const file_names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
 					 "t10k-labels-idx1-ubyte"};
 
@@ -20,14 +20,14 @@ static enum psd_status map_idx(struct psd_data_files *files, const struct psd_da
 	return status;
 }
 
-static enum psd_status check_head(const struct psd_mapping *file, uint32_t magic, uint64_t head_bytes,
-				  struct psd_error *err)
+static enum psd_status check_header(const struct psd_mapping *file, uint32_t magic, uint64_t header_bytes,
+				    struct psd_error *err)
 {
 	if (file->n_bytes >= 2 && file->bytes[0] == 0x1f && file->bytes[1] == 0x8b)
 		return psd_mapping_refuse(file, 0, err, "the file is compressed, unpack it with gunzip");
-	if (file->n_bytes < head_bytes)
-		return psd_mapping_refuse(file, file->n_bytes, err, "the file ends in its head of %" PRIu64 " bytes",
-					  head_bytes);
+	if (file->n_bytes < header_bytes)
+		return psd_mapping_refuse(file, file->n_bytes, err, "the file ends in its header of %" PRIu64 " bytes",
+					  header_bytes);
 	if (psd_big_u32(file->bytes) != magic)
 		return psd_mapping_refuse(file, 0, err,
 					  "magic number is 0x%08" PRIx32 ", must be 0x%08" PRIx32 " (IDX, %s)",
@@ -41,16 +41,16 @@ static enum psd_status check_length(const struct psd_mapping *file, uint64_t exp
 {
 	if (file->n_bytes < expected_bytes)
 		return psd_mapping_refuse(file, file->n_bytes, err,
-					  "the file is cut short, its head promises %" PRIu64 " bytes", expected_bytes);
+					  "the file is cut short, its header says %" PRIu64 " bytes", expected_bytes);
 	if (file->n_bytes > expected_bytes)
 		return psd_mapping_refuse(file, expected_bytes, err,
-					  "more bytes than the head promises, %" PRIu64 " in all", file->n_bytes);
+					  "more bytes than the header says, %" PRIu64 " in all", file->n_bytes);
 	return PSD_OK;
 }
 
 static enum psd_status check_images(const struct psd_data *data, const struct psd_mapping *file, struct psd_error *err)
 {
-	enum psd_status status = check_head(file, IMAGES_MAGIC, IMAGES_HEAD_BYTES, err);
+	enum psd_status status = check_header(file, IMAGES_MAGIC, IMAGES_HEADER_BYTES, err);
 	uint64_t image_bytes;
 	struct psd_shape shape;
 
@@ -60,14 +60,15 @@ static enum psd_status check_images(const struct psd_data *data, const struct ps
 	status = psd_data_check_shape(data, file, shape, err);
 	if (status)
 		return status;
-	image_bytes = (uint64_t)shape.height * shape.width; /* a network's, so the product below cannot overflow */
-	return check_length(file, IMAGES_HEAD_BYTES + psd_big_u32(file->bytes + 4) * image_bytes, err);
+	image_bytes =
+		(uint64_t)shape.height * shape.width; /* the network's shape, so the product below cannot overflow */
+	return check_length(file, IMAGES_HEADER_BYTES + psd_big_u32(file->bytes + 4) * image_bytes, err);
 }
 
 static enum psd_status check_labels(const struct psd_data *data, const struct psd_mapping *file,
 				    const struct psd_mapping *images, struct psd_error *err)
 {
-	enum psd_status status = check_head(file, LABELS_MAGIC, LABELS_HEAD_BYTES, err);
+	enum psd_status status = check_header(file, LABELS_MAGIC, LABELS_HEADER_BYTES, err);
 	const uint32_t n_images = psd_big_u32(images->bytes + 4);
 
 	if (!status && psd_big_u32(file->bytes + 4) != n_images)
@@ -75,10 +76,10 @@ static enum psd_status check_labels(const struct psd_data *data, const struct ps
 					  "number of labels is %" PRIu32 ", but '%s' holds %" PRIu32 " images",
 					  psd_big_u32(file->bytes + 4), images->path, n_images);
 	if (!status)
-		status = check_length(file, LABELS_HEAD_BYTES + (uint64_t)n_images, err);
-	for (uint64_t at = LABELS_HEAD_BYTES; !status && at < file->n_bytes; at++)
+		status = check_length(file, LABELS_HEADER_BYTES + (uint64_t)n_images, err);
+	for (uint64_t at = LABELS_HEADER_BYTES; !status && at < file->n_bytes; at++)
 		if (file->bytes[at] >= data->options.classes)
-			return psd_mapping_refuse(file, at, err, "label is %u, the network has classes 0 to %" PRIu32,
+			return psd_mapping_refuse(file, at, err, "label is %u, the network's classes are 0 to %" PRIu32,
 						  file->bytes[at], data->options.classes - 1);
 	return status;
 }
@@ -104,11 +105,11 @@ static enum psd_status read_idx(struct psd_data *data, enum psd_data_part part, 
 {
 	const struct psd_mapping *images = &data->files.files[2 * (unsigned)part];
 	const uint64_t elements = (uint64_t)data->options.shape.height * data->options.shape.width;
-	const uint8_t *pixels = images->bytes + IMAGES_HEAD_BYTES + sample * elements;
+	const uint8_t *pixels = images->bytes + IMAGES_HEADER_BYTES + sample * elements;
 
 	(void)epoch;
 	(void)err;
-	labels[0] = images[1].bytes[LABELS_HEAD_BYTES + sample];
+	labels[0] = images[1].bytes[LABELS_HEADER_BYTES + sample];
 	for (uint64_t i = 0; i < elements; i++)
 		image[i] = (float)pixels[i] * (1.0f / 256.0f);
 	return PSD_OK;

@@ -1,5 +1,5 @@
-/* Packed JPEGs (pack_format.h) as a data set: unpacked when read, cut to the network's size at a place and seen from a
- * side that depend on the seed, the epoch and the sample's number only. Refuses to scale. */
+/* Packed JPEGs (pack_format.h) as a data set. Each read decodes the image, crops it to the network's size and mirrors
+ * it; crop and mirror depend on the seed, the epoch and the sample's number only. Refuses to scale. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -11,10 +11,10 @@
 struct packed {
 	struct psd_pack packs[2]; /* by psd_data_part */
 	struct psd_jpeg *jpeg;
-	uint8_t *pixels; /* of one whole image */
+	uint8_t *pixels; /* one whole image */
 };
 
-/* Where an image is cut. */
+/* Crop and mirror. */
 struct cut {
 	uint32_t top, left;
 	bool is_mirrored;
@@ -26,13 +26,13 @@ static enum psd_status check_fit(const struct psd_data *data, const struct psd_p
 
 	if (shape.channels != 3 || shape.height > pack->height || shape.width > pack->width)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = pack->file->path},
-				     "holds images of 3 x %u x %u, the network takes %u x %u x %u (channels, height, "
+				     "holds images of 3 x %u x %u, the network expects %u x %u x %u (channels, height, "
 				     "width), which cannot be cut from them",
 				     pack->height, pack->width, shape.channels, shape.height, shape.width);
 	return psd_data_check_classes(data, pack->file, pack->classes, err);
 }
 
-/* Class 7 must be the same thing in training and test. */
+/* A class number must mean the same in training and test. */
 static enum psd_status check_pair(const struct psd_pack packs[2], struct psd_error *err)
 {
 	if (packs[PSD_DATA_TEST].names_checksum != packs[PSD_DATA_TRAINING].names_checksum)
@@ -99,7 +99,7 @@ static struct cut choose_cut(const struct psd_data *data, enum psd_data_part par
 	};
 }
 
-/* Rows of bytes to planes of floats. */
+/* Rows of RGB bytes to planes of floats. */
 static void cut_out(float *image, struct psd_shape shape, const uint8_t *pixels, uint32_t pixels_width, struct cut cut,
 		    const uint32_t mean[3])
 {

@@ -1,8 +1,7 @@
-/* A data set made of nothing but its seed. Of images: each class has a pattern, each sample is its class's pattern plus
- * noise. The pattern is the sum of two: coarse blocks that tell where (a linear layer separates classes by them) and a
- * small tile that repeats everywhere (a convolution does, also below a global pooling). Of sequences: each token has a
- * successor. Nothing is stored, so any number of classes costs no memory. Refuses to be hard: more noise makes it
- * harder. */
+/* A data set made from its seed alone. Images: each sample is the pattern of its class plus noise. A pattern is the sum
+ * of coarse blocks, by which a linear layer separates classes, and a small tile that repeats everywhere, by which a
+ * convolution does, even below a global pooling. Sequences: each token has a successor. Nothing is stored, so any
+ * number of classes costs nothing. */
 #include <math.h>
 #include <string.h>
 
@@ -13,35 +12,36 @@ enum {
 	N_BLOCKS = 8,  /* along each side */
 	TILE_SIDE = 4, /* in pixels */
 	TILE_AT = N_BLOCKS * N_BLOCKS,
-	N_NOISE = 4096, /* 16 KiB: stays in the first cache */
+	N_NOISE = 4096, /* 16 KiB stay in the first-level cache */
 };
 
-/* They add up to 1. A linear layer would learn any mixture; a convolution below a global pooling sees the blocks as
- * noise, and with this one it still learns within 100 small batches. */
+/* Shares of a pattern, with sum 1. A linear layer would learn with any shares. To a convolution below a global pooling
+ * the blocks are noise; with these shares it still learns within 100 small batches. */
 static const float tile_share = 0.75f, block_share = 0.25f;
 
 /* ---- images ---- */
 
-/* A hash's bits as a number in -1 .. 1. */
+/* A hash as a number from -1 to 1. */
 static float signed_unit(uint64_t bits)
 {
 	return (float)(int32_t)(bits >> 32) * 0x1p-31f;
 }
 
-/* Values to draw noise from: close to normal, mean 0 and the deviation that is asked for. A table, because four values
- * from one hash cost a fifth of a hash for each, and making samples must not show beside training on them. */
+/* Table of noise values, close to normal, with mean 0 and the requested deviation. Four values from one hash take a
+ * fifth of the time of a hash for each; making samples must cost little beside training. */
 struct noise {
 	float values[N_NOISE];
 };
 
-/* The sum of four 16-bit numbers less its mean. */
+/* Sum of four 16-bit numbers minus its mean. */
 static int32_t bell(uint64_t bits)
 {
 	return (int32_t)(bits & 0xffff) + (int32_t)(bits >> 16 & 0xffff) + (int32_t)(bits >> 32 & 0xffff) +
 	       (int32_t)(bits >> 48) - 2 * 0xffff;
 }
 
-/* Each value with its opposite, so that the mean is 0; whole numbers to the last step, so that machines agree. */
+/* Fills in each value with its opposite, so that the mean is 0. Computes in whole numbers up to the last step, so that
+ * machines agree. */
 static void fill_noise(struct noise *noise, double deviation)
 {
 	uint64_t squares = 0;
@@ -72,7 +72,7 @@ static void add_noise(float *image, uint64_t elements, const struct noise *noise
 		image[i] += noise->values[bits & (N_NOISE - 1)];
 }
 
-/* One row of the pattern of a class's channel, whose key is `pattern`. */
+/* Draws a row of one channel of a class's pattern, whose key is `pattern`. */
 static void draw_row(float *row, struct psd_shape shape, uint32_t y, uint64_t pattern)
 {
 	const uint64_t block_row = (uint64_t)y * N_BLOCKS / shape.height;
@@ -86,7 +86,7 @@ static void draw_row(float *row, struct psd_shape shape, uint32_t y, uint64_t pa
 		const uint32_t end = (uint32_t)(((block + 1) * shape.width + N_BLOCKS - 1) / N_BLOCKS);
 		float value;
 
-		if (begin == end) /* a vector's channels are 1 pixel each */
+		if (begin == end) /* a vector's channels have 1 pixel each */
 			continue;
 		value = signed_unit(psd_random_mix(pattern + block_row * N_BLOCKS + block));
 		for (uint32_t x = begin; x < end; x++)
@@ -101,7 +101,7 @@ static void draw_plane(float *plane, struct psd_shape shape, uint64_t pattern)
 		const bool is_repeated =
 			y >= TILE_SIDE && y * N_BLOCKS / shape.height == (y - TILE_SIDE) * N_BLOCKS / shape.height;
 
-		if (is_repeated) /* same blocks, same row of the tile */
+		if (is_repeated) /* same blocks and same row of the tile as an earlier row */
 			memcpy(row, row - TILE_SIDE * shape.width, shape.width * sizeof(*row));
 		else
 			draw_row(row, shape, (uint32_t)y, pattern);
@@ -124,17 +124,17 @@ static void draw_image(const struct psd_data *data, enum psd_data_part part, uin
 
 /* ---- sequences ---- */
 
-/* Tokens that the network takes and can say. */
+/* Size of the vocabulary that the network accepts and predicts. */
 static uint32_t count_tokens(const struct psd_data *data)
 {
 	return data->options.vocabulary < data->options.classes ? data->options.vocabulary : data->options.classes;
 }
 
-/* The successor is by a permutation: no token is rarer than another, as it would be by a hash, which has values without
- * an origin. `bits` decide whether it comes, by their lower half, and what comes instead. */
+/* The successor comes from a permutation, so no token is rarer than another; a hash would leave out some tokens. The
+ * lower half of `bits` decides whether the successor follows, the upper half draws a substitute. */
 static uint32_t next_token(const struct psd_data *data, uint32_t token, uint64_t bits)
 {
-	/* not that of the samples, which their order is by */
+	/* differs from the seed that orders samples */
 	const uint64_t seed = psd_random_key(data->options.seed, PSD_RANDOM_PATTERN, 0, 0);
 	const struct psd_sampler successors = {.seed = seed, .n_samples = count_tokens(data)};
 	const double random_ratio = fmin(data->options.source.noise_ratio, 1.0);
@@ -148,10 +148,10 @@ static void draw_sequence(const struct psd_data *data, enum psd_data_part part, 
 			  int32_t *labels)
 {
 	const uint64_t key = psd_random_key(data->options.seed, PSD_RANDOM_NOISE, (uint64_t)part, sample);
-	const uint64_t places = psd_data_places(data), first_labelled = places - data->options.labels;
+	const uint64_t positions = psd_data_positions(data), first_labelled = positions - data->options.labels;
 	uint32_t token = psd_random_below(psd_random_mix(key), count_tokens(data));
 
-	for (uint64_t i = 0; i < places; i++) {
+	for (uint64_t i = 0; i < positions; i++) {
 		values[i] = (float)token;
 		token = next_token(data, token, psd_random_mix(key + i + 1));
 		if (i >= first_labelled)

@@ -1,11 +1,12 @@
-/* Tokens in a row, without a head: bytes of a text, or numbers of 16 bits, little-endian, as nanoGPT's prepare.py
- * writes them. Samples lie side by side, each with a token for each place of the network. The label of a place is the
- * token that follows; what fills no sample at the end is left out. Refuses to make tokens of words. */
+/* Tokens without a header: bytes of a text, or numbers of 16 bits, little-endian, as nanoGPT's prepare.py writes them.
+ * Samples lie side by side, each with a token for each position. A position's label is the next token; a remainder
+ * shorter than a sample is left out. Refuses to make tokens of words. */
 #include <inttypes.h>
 
 #include "real/data/data_parts.h"
 
-/* Of a larger file tokens are checked when they are read alone: a corpus would be gone through by each process. */
+/* Largest file that is checked when it is opened. In a larger one tokens are checked when read: else each process would
+ * read the whole corpus first. */
 #define CHECKED_WHOLE_BYTES (UINT64_C(256) << 20)
 
 static unsigned token_bytes(const struct psd_data *data)
@@ -25,24 +26,24 @@ static uint64_t count_tokens(const struct psd_data *data, const struct psd_mappi
 
 static enum psd_status check_length(const struct psd_data *data, const struct psd_mapping *file, struct psd_error *err)
 {
-	const uint64_t rest_bytes = file->n_bytes % token_bytes(data), needed = psd_data_places(data) + 1;
+	const uint64_t rest_bytes = file->n_bytes % token_bytes(data), needed = psd_data_positions(data) + 1;
 
 	if (rest_bytes)
 		return psd_mapping_refuse(file, file->n_bytes - rest_bytes, err,
-					  "the last token has 1 byte, must have 2: cut short, or no file of 16-bit "
+					  "the last token has 1 byte, must have 2: cut short, or not a file of 16-bit "
 					  "numbers");
 	if (count_tokens(data, file) < needed)
 		return psd_mapping_refuse(file, file->n_bytes, err,
-					  "the file ends after %" PRIu64 " tokens, the network takes %" PRIu64
-					  " and the one that follows them",
-					  count_tokens(data, file), needed - 1);
+					  "the file has %" PRIu64 " tokens, a sample and its last label need %" PRIu64,
+					  count_tokens(data, file), needed);
 	return PSD_OK;
 }
 
-/* Each but the first follows a place; where a sequence has one label, it is the one behind it. */
+/* Whether a token is the label of a position: each token but the first, or with one label in a sequence the one behind
+ * it. */
 static bool is_label(const struct psd_data *data, uint64_t token)
 {
-	return token > 0 && (data->options.labels > 1 || token % psd_data_places(data) == 0);
+	return token > 0 && (data->options.labels > 1 || token % psd_data_positions(data) == 0);
 }
 
 static enum psd_status check_tokens(const struct psd_data *data, const struct psd_mapping *file, uint64_t first,
@@ -56,8 +57,8 @@ static enum psd_status check_tokens(const struct psd_data *data, const struct ps
 		if (token < vocabulary && (token < classes || !is_label(data, i)))
 			continue;
 		return psd_mapping_refuse(file, i * token_bytes(data), err,
-					  "token is %" PRIu32 ", the network %s 0 to %" PRIu32, token,
-					  token >= vocabulary ? "looks up tokens" : "has classes",
+					  "token is %" PRIu32 ", the network's %s 0 to %" PRIu32, token,
+					  token >= vocabulary ? "vocabulary is" : "classes are",
 					  (token >= vocabulary ? vocabulary : classes) - 1);
 	}
 	return PSD_OK;
@@ -71,10 +72,11 @@ static enum psd_status open_tokens(struct psd_data *data, struct psd_error *err)
 		const struct psd_mapping *file = &data->files.files[i];
 
 		status = check_length(data, file, err);
-		if (!status && !file->owner && file->n_bytes <= CHECKED_WHOLE_BYTES) /* the owner has checked them */
+		if (!status && !file->owner &&
+		    file->n_bytes <= CHECKED_WHOLE_BYTES) /* a view's owner has checked them */
 			status = check_tokens(data, file, 0, count_tokens(data, file), err);
 		if (!status)
-			data->n_samples[i] = (count_tokens(data, file) - 1) / psd_data_places(data);
+			data->n_samples[i] = (count_tokens(data, file) - 1) / psd_data_positions(data);
 	}
 	return status;
 }
@@ -83,15 +85,15 @@ static enum psd_status read_tokens(struct psd_data *data, enum psd_data_part par
 				   float *image, int32_t *labels, struct psd_error *err)
 {
 	const struct psd_mapping *file = &data->files.files[part];
-	const uint64_t places = psd_data_places(data), first = sample * places;
-	const uint64_t first_label = first + places - data->options.labels + 1;
+	const uint64_t positions = psd_data_positions(data), first = sample * positions;
+	const uint64_t first_label = first + positions - data->options.labels + 1;
 
-	const enum psd_status status = check_tokens(data, file, first, first + places + 1, err);
+	const enum psd_status status = check_tokens(data, file, first, first + positions + 1, err);
 
 	(void)epoch;
 	if (status)
 		return status;
-	for (uint64_t i = 0; i < places; i++)
+	for (uint64_t i = 0; i < positions; i++)
 		image[i] = (float)token_at(data, file, first + i);
 	for (uint64_t i = 0; i < data->options.labels; i++)
 		labels[i] = (int32_t)token_at(data, file, first_label + i);

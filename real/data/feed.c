@@ -1,5 +1,4 @@
-/* Two buffers: one is trained on while the other is read into, by all readers at a time. A test batch replaces the one
- * that was trained on. */
+/* Two buffers: one is trained on while readers fill the other. A test batch replaces the one that was trained on. */
 #include "real/data/feed.h"
 
 #include <assert.h>
@@ -21,7 +20,7 @@ struct reader {
 	unsigned number;
 	struct psd_lane lane;
 	bool has_lane;
-	struct psd_data *data; /* the first one's: the files; of the others views, made with their first samples */
+	struct psd_data *data; /* the first reader's owns the files; the others are views, opened when first needed */
 	enum psd_status status;
 	struct psd_error err;
 };
@@ -29,17 +28,17 @@ struct reader {
 struct psd_feed {
 	struct psd_feed_options options;
 	struct buffer buffers[2]; /* by parity of the iteration */
-	void *memory;		  /* of both, unless it is the caller's */
-	struct reader *readers;	  /* options.n_readers, each of an equal share of a batch */
+	void *memory;		  /* memory of both buffers; NULL if it is the caller's */
+	struct reader *readers;	  /* (options.n_readers), each reads an equal share of a batch */
 	struct {
 		enum psd_data_part part;
 		uint64_t first;
 		const struct buffer *to;
-	} wanted; /* what readers are reading */
+	} wanted; /* batch that readers are reading */
 	bool is_reading;
-	bool is_ahead;		/* nobody has asked for what is or was read yet */
+	bool is_ahead;		/* the batch being read, or just read, has not been asked for */
 	uint32_t reading;	/* iteration */
-	enum psd_status status; /* of the last reading of a training batch */
+	enum psd_status status; /* status of the last training batch */
 	struct psd_error err;
 	double test_cpu_sec;
 };
@@ -49,7 +48,7 @@ static uint64_t round_up(uint64_t bytes)
 	return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
 }
 
-/* Of a batch's; its labels lie behind them. */
+/* Bytes of a batch's images; its labels lie behind them. */
 static uint64_t image_bytes(const struct psd_feed_options *options)
 {
 	const struct psd_shape shape = options->data.shape;
@@ -97,7 +96,7 @@ static enum psd_status open_parts(struct psd_feed *feed, struct psd_error *err)
 	return open_readers(feed, err);
 }
 
-/* So that 32 bits count what is right of a batch. */
+/* Limits a batch's labels, so that 32 bits can count the correct ones. */
 static enum psd_status check_labels(const struct psd_feed_options *options, struct psd_error *err)
 {
 	if (options->data.labels <= UINT32_MAX / options->batch)
@@ -132,7 +131,7 @@ void psd_feed_close(struct psd_feed *feed)
 {
 	if (!feed)
 		return;
-	for (unsigned r = feed->readers ? feed->options.n_readers : 0; r-- > 0;) { /* views before what they view */
+	for (unsigned r = feed->readers ? feed->options.n_readers : 0; r-- > 0;) { /* closes views before their owner */
 		if (feed->readers[r].has_lane)
 			psd_lane_close(&feed->readers[r].lane);
 		psd_data_close(feed->readers[r].data);
@@ -142,7 +141,7 @@ void psd_feed_close(struct psd_feed *feed)
 	free(feed);
 }
 
-/* In the reader's thread. */
+/* Runs in a reader's thread. */
 static void read_share(void *context)
 {
 	struct reader *reader = context;
@@ -170,7 +169,7 @@ static void start_readers(struct psd_feed *feed, enum psd_data_part part, uint64
 		psd_lane_start(&feed->readers[r].lane, read_share, &feed->readers[r]);
 }
 
-/* What the first of them that failed says. */
+/* Waits for all readers; returns the first failure. */
 static enum psd_status finish_readers(struct psd_feed *feed, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -258,7 +257,7 @@ static double all_cpu_sec(const struct psd_feed *feed)
 
 enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_samples *samples, struct psd_error *err)
 {
-	/* what was read ahead stays, what was trained on may go */
+	/* overwrites the batch trained on last, not the one read ahead */
 	const struct buffer *buffer = &feed->buffers[(feed->reading + 1) % 2];
 	enum psd_status status;
 

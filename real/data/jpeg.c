@@ -9,7 +9,7 @@ enum { QUALITY = 90 };
 
 struct psd_jpeg {
 	tjhandle decoder;
-	tjhandle encoder; /* made when first needed */
+	tjhandle encoder; /* made when it is first needed */
 	unsigned char *encoded;
 };
 
@@ -46,7 +46,8 @@ void psd_jpeg_free(struct psd_jpeg *jpeg)
 
 static enum psd_status refuse(const struct psd_jpeg *jpeg, struct psd_jpeg_source source, struct psd_error *err)
 {
-	return psd_mapping_refuse(source.file, source.offset, err, "no whole JPEG: %s", tjGetErrorStr2(jpeg->decoder));
+	return psd_mapping_refuse(source.file, source.offset, err, "not a complete JPEG: %s",
+				  tjGetErrorStr2(jpeg->decoder));
 }
 
 enum psd_status psd_jpeg_size(struct psd_jpeg *jpeg, struct psd_jpeg_source source, uint32_t *height, uint32_t *width,
@@ -58,7 +59,8 @@ enum psd_status psd_jpeg_size(struct psd_jpeg *jpeg, struct psd_jpeg_source sour
 				&columns, &rows, &sampling, &colours))
 		return refuse(jpeg, source, err);
 	if (colours == TJCS_CMYK || colours == TJCS_YCCK)
-		return psd_mapping_refuse(source.file, source.offset, err, "a JPEG in CMYK, must be in colour or grey");
+		return psd_mapping_refuse(source.file, source.offset, err,
+					  "the JPEG is in CMYK, must be in colour or grey");
 	*height = (uint32_t)rows;
 	*width = (uint32_t)columns;
 	return PSD_OK;
@@ -86,7 +88,7 @@ enum psd_status psd_jpeg_encode(struct psd_jpeg *jpeg, const uint8_t *pixels, ui
 	jpeg->encoded = NULL;
 	if (tjCompress2(jpeg->encoder, pixels, (int)width, 3 * (int)width, (int)height, TJPF_RGB, &jpeg->encoded,
 			&length, TJSAMP_420, QUALITY, TJFLAG_ACCURATEDCT))
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "a JPEG cannot be made: %s",
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "cannot encode a JPEG: %s",
 				     tjGetErrorStr2(jpeg->encoder));
 	*bytes = jpeg->encoded;
 	*n_bytes = length;

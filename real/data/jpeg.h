@@ -12,7 +12,7 @@
 struct psd_jpeg_source {
 	const struct psd_mapping *file;
 	uint64_t offset;
-	uint64_t n_bytes; /* of the JPEG */
+	uint64_t n_bytes; /* length of the JPEG */
 };
 
 struct psd_jpeg; /* one thread at a time */
@@ -21,13 +21,14 @@ struct psd_jpeg; /* one thread at a time */
 enum psd_status psd_jpeg_new(struct psd_jpeg **jpeg, struct psd_error *err) PSD_MUST_CHECK;
 void psd_jpeg_free(struct psd_jpeg *jpeg);
 
-/* Reads the head: height and width in pixels. PSD_EINVAL with the byte offset. */
+/* Reads the header: height and width in pixels. PSD_EINVAL with the byte offset. */
 enum psd_status psd_jpeg_size(struct psd_jpeg *jpeg, struct psd_jpeg_source source, uint32_t *height, uint32_t *width,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* Reads all; pixels has 3 height width bytes, as psd_jpeg_size() has said them. PSD_EINVAL with the byte offset. */
+/* Decodes the image into pixels, 3 height width bytes, with height and width of psd_jpeg_size(). PSD_EINVAL with the
+ * byte offset. */
 enum psd_status psd_jpeg_decode(struct psd_jpeg *jpeg, struct psd_jpeg_source source, uint32_t height, uint32_t width,
 				uint8_t *pixels, struct psd_error *err) PSD_MUST_CHECK;
-/* *bytes (*n_bytes of them) are borrowed from jpeg until its next encode. PSD_ENOMEM. */
+/* Encodes pixels. *bytes (*n_bytes of them) are borrowed from jpeg until its next encode. PSD_ENOMEM. */
 enum psd_status psd_jpeg_encode(struct psd_jpeg *jpeg, const uint8_t *pixels, uint32_t height, uint32_t width,
 				const uint8_t **bytes, uint64_t *n_bytes, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Files as memory. Refuses devices and pipes: their length says nothing. */
+/* Files as memory. Refuses devices and pipes: their length is unknown. */
 #define _DEFAULT_SOURCE /* anonymous memory */
 #include "real/data/mapping.h"
 
@@ -36,8 +36,8 @@ static struct psd_mapping *owner_of(struct psd_mapping *file)
 	return file->owner ? file->owner : file;
 }
 
-/* What is gone reads as zeros: no library is left half-way. Every thread reads these zeros, so the flag is set before
- * they are there. Anywhere but in a guard's files the fault happens again. */
+/* Replaces missing pages of a shortened file by zeros, so that a library can finish its call. Other threads read these
+ * zeros too, so the flag is set first. A fault outside of the guarded files happens again, with its default effect. */
 static void read_zeros(int number, siginfo_t *facts, void *context)
 {
 	const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -81,8 +81,8 @@ static enum psd_status map(struct psd_mapping *mapping, int descriptor, struct p
 	if (fstat(descriptor, &facts))
 		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
 	if (!S_ISREG(facts.st_mode))
-		return psd_error_set(err, PSD_EFILE, at, "is no regular file");
-	if (facts.st_size == 0) /* nothing to map; the readers complain about the length */
+		return psd_error_set(err, PSD_EFILE, at, "must be a regular file");
+	if (facts.st_size == 0) /* nothing to map; readers refuse the length */
 		return PSD_OK;
 	bytes = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
 	if (bytes == MAP_FAILED)
@@ -104,7 +104,7 @@ enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder
 	if (!fresh.path)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	descriptor = open(fresh.path,
-			  O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block here, it is refused below */
+			  O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block; it is refused below */
 	if (descriptor < 0) {
 		status = psd_error_set(err, PSD_EFILE, (struct psd_place){.path = fresh.path}, "cannot be opened: %s",
 				       strerror(errno));

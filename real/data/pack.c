@@ -1,10 +1,11 @@
-/* The packer: lists the classes and images, squares one image after the other, and puts head and index in front at the
- * end. Refuses to keep pixels of more than one image. */
+/* The packer lists classes and images, crops and scales each image, and at last writes header and index in front.
+ * Refuses to keep pixels of more than one image. */
 #define _POSIX_C_SOURCE 200809L
 #include "real/data/pack.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +18,10 @@
 #include "real/data/jpeg.h"
 #include "real/data/mapping.h"
 #include "real/data/pack_format.h"
-#include "real/data/square.h"
 
 enum { MIN_SIDE = 8 };
 
-static const uint64_t max_pixels = UINT64_C(1) << 28; /* of an image to be packed: 0.8 GB */
+static const uint64_t max_pixels = UINT64_C(1) << 28; /* largest image: 0.8 GB of pixels */
 
 struct image {
 	char *path;
@@ -31,15 +31,15 @@ struct image {
 struct packer {
 	struct image *images;
 	uint64_t n_images, room;
-	uint8_t *front;	  /* head and index */
-	uint64_t sums[3]; /* of red, green, blue over all images */
+	uint8_t *front;	  /* header and index */
+	uint64_t sums[3]; /* sums of red, green, blue over all images */
 	struct psd_pack pack;
 	struct psd_jpeg *jpeg;
-	uint8_t *pixels; /* of the image as it comes */
+	uint8_t *pixels; /* decoded image */
 	uint64_t n_pixels_room;
-	uint8_t *square; /* of the image as it goes */
+	uint8_t *square; /* image of side x side pixels */
 	FILE *out;
-	const char *path; /* of out, for messages */
+	const char *path; /* path of `out`, for messages */
 	const struct psd_pack_options *options;
 	struct psd_error *err;
 };
@@ -68,7 +68,7 @@ static void free_names(struct dirent **names, int n_names)
 	free(names);
 }
 
-/* The visible names in folder in the order of their bytes, at least one; free_names() them. */
+/* Lists the visible names in a folder, sorted by bytes, at least one; free_names() frees them. */
 static enum psd_status list(const char *folder, const char *what, struct dirent ***names, int *n_names,
 			    struct psd_error *err)
 {
@@ -76,7 +76,7 @@ static enum psd_status list(const char *folder, const char *what, struct dirent 
 	const int found = scandir(folder, names, is_visible, by_bytes);
 
 	if (found < 0 && errno == ENOTDIR)
-		return psd_error_set(err, PSD_EINVAL, at, "is no folder: images lie in FOLDER/CLASS/NAME.jpg");
+		return psd_error_set(err, PSD_EINVAL, at, "must be a folder: images lie in FOLDER/CLASS/NAME.jpg");
 	if (found < 0)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be listed: %s", strerror(errno));
 	if (found == 0) {
@@ -94,7 +94,7 @@ static bool is_jpeg_name(const char *name)
 	return dot && (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
 }
 
-/* Takes path over. */
+/* Owns path from now on. */
 static enum psd_status add_image(struct packer *packer, char *path)
 {
 	if (packer->n_images == packer->room) {
@@ -128,7 +128,7 @@ static enum psd_status list_class(struct packer *packer, const char *folder)
 			status = add_image(packer, path);
 		} else {
 			status = path ? psd_error_set(packer->err, PSD_EINVAL, (struct psd_place){.path = path},
-						      "is no .jpg, must be one")
+						      "must be a .jpg")
 				      : out_of_memory(packer->err);
 			free(path);
 		}
@@ -162,6 +162,92 @@ static enum psd_status list_folder(struct packer *packer, const char *folder)
 	return status;
 }
 
+/* ---- scaling ---- */
+
+/* Weights around one output position: positive for input positions first..last, none outside 0..n-1. */
+struct triangle {
+	uint32_t first, last;
+	float centre, radius;
+};
+
+/* Weights for position i of `side` outputs over n inputs. Pixels are areas, so centres lie at halves. */
+static struct triangle triangle_of(uint32_t i, uint32_t side, uint32_t n)
+{
+	const float ratio = (float)n / (float)side;
+	const float radius = ratio > 1.0f ? ratio : 1.0f, centre = ((float)i + 0.5f) * ratio - 0.5f;
+	const float first = ceilf(centre - radius), last = floorf(centre + radius);
+
+	return (struct triangle){
+		.first = first > 0.0f ? (uint32_t)first : 0,
+		.last = last < (float)(n - 1) ? (uint32_t)last : n - 1,
+		.centre = centre,
+		.radius = radius,
+	};
+}
+
+static float weight_of(const struct triangle *triangle, uint32_t position)
+{
+	const float weight = 1.0f - fabsf((float)position - triangle->centre) / triangle->radius;
+
+	return weight > 0.0f ? weight : 0.0f;
+}
+
+/* Scales a row of n pixels to `side` pixels. */
+static void scale_row(float *out, uint32_t side, const uint8_t *row, uint32_t n)
+{
+	for (uint32_t i = 0; i < side; i++, out += 3) {
+		const struct triangle triangle = triangle_of(i, side, n);
+		float sums[3] = {0}, weights = 0;
+
+		for (uint32_t x = triangle.first; x <= triangle.last; x++) {
+			const float weight = weight_of(&triangle, x);
+
+			weights += weight;
+			for (unsigned channel = 0; channel < 3; channel++)
+				sums[channel] += weight * (float)row[(size_t)3 * x + channel];
+		}
+		for (unsigned channel = 0; channel < 3; channel++)
+			out[channel] = sums[channel] / weights;
+	}
+}
+
+/* Scales column `column` of n rows, each n_columns long, to `side` rows of bytes. */
+static void scale_column(uint8_t *out, uint32_t side, const float *rows, size_t n_columns, size_t column, uint32_t n)
+{
+	for (uint32_t i = 0; i < side; i++) {
+		const struct triangle triangle = triangle_of(i, side, n);
+		float sum = 0, weights = 0;
+
+		for (uint32_t y = triangle.first; y <= triangle.last; y++) {
+			const float weight = weight_of(&triangle, y);
+
+			weights += weight;
+			sum += weight * rows[y * n_columns + column];
+		}
+		out[i * n_columns + column] = (uint8_t)(sum / weights + 0.5f);
+	}
+}
+
+/* Scales the middle square of an image (rows of red, green and blue bytes) to out: (side, side, 3) bytes, along rows,
+ * then along columns. The weights are a triangle, two output pixels wide (two input pixels if those are larger). */
+static enum psd_status scale_square(uint8_t *out, uint32_t side, const uint8_t *pixels, uint32_t height, uint32_t width,
+				    struct psd_error *err)
+{
+	const uint32_t n = height < width ? height : width;
+	const uint32_t top = (height - n) / 2, left = (width - n) / 2;
+	const size_t n_columns = (size_t)3 * side;
+	float *rows = malloc(n * n_columns * sizeof(*rows));
+
+	if (!rows)
+		return out_of_memory(err);
+	for (uint32_t y = 0; y < n; y++)
+		scale_row(rows + y * n_columns, side, pixels + ((size_t)(top + y) * width + left) * 3, n);
+	for (size_t column = 0; column < n_columns; column++)
+		scale_column(out, side, rows, n_columns, column, n);
+	free(rows);
+	return PSD_OK;
+}
+
 /* ---- one image ---- */
 
 static enum psd_status take_pixels(struct packer *packer, const struct psd_mapping *file, uint64_t n_pixels)
@@ -190,7 +276,7 @@ static void add_sums(struct packer *packer, const uint8_t *pixels)
 			packer->sums[channel] += pixels[3 * i + channel];
 }
 
-/* The JPEG to be stored for a mapped file: its own bytes, or those of its square. */
+/* The JPEG to store for a mapped file: its own bytes, or those of its scaled square. */
 static enum psd_status square_image(struct packer *packer, const struct psd_mapping *file,
 				    struct psd_pack_record *record)
 {
@@ -213,7 +299,7 @@ static enum psd_status square_image(struct packer *packer, const struct psd_mapp
 		record->jpeg = file->bytes;
 		add_sums(packer, packer->pixels);
 	} else {
-		status = psd_square_scale(packer->square, side, packer->pixels, height, width, packer->err);
+		status = scale_square(packer->square, side, packer->pixels, height, width, packer->err);
 		if (!status)
 			status = psd_jpeg_encode(packer->jpeg, packer->square, side, side, &record->jpeg, &n_bytes,
 						 packer->err);
@@ -246,7 +332,7 @@ static enum psd_status write_mapped(void *context, struct psd_error *err)
 	const struct image_writing *w = context;
 	const enum psd_status status = square_image(w->packer, w->file, w->record);
 
-	(void)err; /* the packer has it */
+	(void)err; /* packer->err */
 	return status ? status : write_bytes(w->packer, w->record->jpeg, w->record->n_bytes);
 }
 
@@ -261,7 +347,7 @@ static enum psd_status write_image(struct packer *packer, uint64_t i, uint64_t *
 	status =
 		psd_mapping_guard(&file, 1, write_mapped, &(struct image_writing){packer, &file, &record}, packer->err);
 	if (!status)
-		psd_pack_write_entry(packer->front + PSD_PACK_HEAD_BYTES + i * PSD_PACK_ENTRY_BYTES, &record);
+		psd_pack_write_entry(packer->front + PSD_PACK_HEADER_BYTES + i * PSD_PACK_ENTRY_BYTES, &record);
 	*offset += record.n_bytes;
 	psd_mapping_close(&file);
 	return status;
@@ -275,10 +361,10 @@ static void set_mean(struct packer *packer)
 		packer->pack.mean[channel] = (uint32_t)((double)packer->sums[channel] / values * 65536.0 + 0.5);
 }
 
-/* Room for head and index, the images, then head and index over the room. */
+/* Writes zeros for header and index, then the images, then header and index over the zeros. */
 static enum psd_status write_all(struct packer *packer)
 {
-	const uint64_t front_bytes = PSD_PACK_HEAD_BYTES + packer->n_images * PSD_PACK_ENTRY_BYTES;
+	const uint64_t front_bytes = PSD_PACK_HEADER_BYTES + packer->n_images * PSD_PACK_ENTRY_BYTES;
 	uint64_t offset = front_bytes;
 	enum psd_status status = write_bytes(packer, packer->front, front_bytes);
 
@@ -291,12 +377,11 @@ static enum psd_status write_all(struct packer *packer)
 	if (status)
 		return status;
 	set_mean(packer);
-	psd_pack_write_head(packer->front, &packer->pack, offset);
-	if (fseeko(packer->out, 0, SEEK_SET)) /* which writes what is left */
+	psd_pack_write_header(packer->front, &packer->pack, offset);
+	if (fseeko(packer->out, 0, SEEK_SET)) /* flushes, so it can fail */
 		return psd_error_set(packer->err, errno == ESPIPE ? PSD_EFILE : PSD_ERUN,
 				     (struct psd_place){.path = packer->path}, "cannot be written: %s%s",
-				     strerror(errno),
-				     errno == ESPIPE ? "; it takes a file that can be written twice in one place" : "");
+				     strerror(errno), errno == ESPIPE ? "; must be a file that can be rewritten" : "");
 	return write_bytes(packer, packer->front, front_bytes);
 }
 
@@ -317,7 +402,7 @@ static enum psd_status write_file(struct packer *packer, const char *path)
 static enum psd_status take_room(struct packer *packer)
 {
 	packer->pack.n_samples = packer->n_images;
-	packer->front = calloc(1, PSD_PACK_HEAD_BYTES + (size_t)packer->n_images * PSD_PACK_ENTRY_BYTES);
+	packer->front = calloc(1, PSD_PACK_HEADER_BYTES + (size_t)packer->n_images * PSD_PACK_ENTRY_BYTES);
 	packer->square = malloc((size_t)3 * packer->pack.height * packer->pack.width);
 	return packer->front && packer->square ? psd_jpeg_new(&packer->jpeg, packer->err) : out_of_memory(packer->err);
 }

@@ -1,4 +1,4 @@
-/* From folders of JPEGs to one packed file (pack_format.h). Refuses other pictures: an error names the first. */
+/* Packs folders of JPEGs into one file (pack_format.h). Refuses other formats: an error names the first such file. */
 #ifndef PSD_REAL_PACK_H
 #define PSD_REAL_PACK_H
 

@@ -1,4 +1,4 @@
-/* Heads and indices of packed files, read and written. Refuses to look inside JPEGs. */
+/* Header and index of packed files, read and written. Refuses to look inside JPEGs. */
 #include "real/data/pack_format.h"
 
 #include <inttypes.h>
@@ -8,44 +8,44 @@
 
 static const uint8_t magic[8] = {0x89, 'P', 'S', 'D', 'P', 'K', '\r', '\n'};
 
-enum { VERSION = 1, CHECKED_HEAD_BYTES = 64 };
+enum { VERSION = 1, CHECKED_HEADER_BYTES = 64 };
 
 /* ---- reading ---- */
 
-/* Of head and index. */
+/* Checksum of header and index. */
 static uint64_t front_checksum(const uint8_t *front, uint64_t n_samples)
 {
-	const uint64_t checksum = psd_hash_bytes(PSD_HASH_START, front, CHECKED_HEAD_BYTES);
+	const uint64_t checksum = psd_hash_bytes(PSD_HASH_START, front, CHECKED_HEADER_BYTES);
 
-	return psd_hash_bytes(checksum, front + PSD_PACK_HEAD_BYTES, n_samples * PSD_PACK_ENTRY_BYTES);
+	return psd_hash_bytes(checksum, front + PSD_PACK_HEADER_BYTES, n_samples * PSD_PACK_ENTRY_BYTES);
 }
 
-/* What tells this file from others, and a whole one from the beginning of one. */
+/* Checks magic number, version and length. */
 static enum psd_status check_identity(const struct psd_mapping *file, struct psd_error *err)
 {
-	const uint8_t *head = file->bytes;
+	const uint8_t *header = file->bytes;
 
-	if (file->n_bytes < PSD_PACK_HEAD_BYTES)
-		return psd_mapping_refuse(file, file->n_bytes, err, "the file ends in its head of %d bytes",
-					  PSD_PACK_HEAD_BYTES);
-	if (memcmp(head, magic, sizeof(magic)) != 0)
-		return psd_mapping_refuse(file, 0, err, "no packed file: its magic number is another");
-	if (psd_little_u32(head + 8) != VERSION)
-		return psd_mapping_refuse(file, 8, err, "version is %" PRIu32 ", must be %d", psd_little_u32(head + 8),
-					  VERSION);
-	if (psd_little_u64(head + 48) > file->n_bytes)
+	if (file->n_bytes < PSD_PACK_HEADER_BYTES)
+		return psd_mapping_refuse(file, file->n_bytes, err, "the file ends in its header of %d bytes",
+					  PSD_PACK_HEADER_BYTES);
+	if (memcmp(header, magic, sizeof(magic)) != 0)
+		return psd_mapping_refuse(file, 0, err, "not a packed file: its magic number differs");
+	if (psd_little_u32(header + 8) != VERSION)
+		return psd_mapping_refuse(file, 8, err, "version is %" PRIu32 ", must be %d",
+					  psd_little_u32(header + 8), VERSION);
+	if (psd_little_u64(header + 48) > file->n_bytes)
 		return psd_mapping_refuse(file, file->n_bytes, err,
-					  "the file is cut short, its head promises %" PRIu64 " bytes",
-					  psd_little_u64(head + 48));
-	if (psd_little_u64(head + 48) < file->n_bytes)
-		return psd_mapping_refuse(file, psd_little_u64(head + 48), err,
-					  "more bytes than the head promises, %" PRIu64 " in all", file->n_bytes);
+					  "the file is cut short, its header says %" PRIu64 " bytes",
+					  psd_little_u64(header + 48));
+	if (psd_little_u64(header + 48) < file->n_bytes)
+		return psd_mapping_refuse(file, psd_little_u64(header + 48), err,
+					  "more bytes than the header says, %" PRIu64 " in all", file->n_bytes);
 	return PSD_OK;
 }
 
 static enum psd_status check_counts(const struct psd_pack *pack, struct psd_error *err)
 {
-	const uint64_t room = (pack->file->n_bytes - PSD_PACK_HEAD_BYTES) / PSD_PACK_ENTRY_BYTES;
+	const uint64_t room = (pack->file->n_bytes - PSD_PACK_HEADER_BYTES) / PSD_PACK_ENTRY_BYTES;
 
 	if (pack->classes < 1 || pack->classes > PSD_PACK_MAX_CLASSES)
 		return psd_mapping_refuse(pack->file, 12, err, "number of classes is %" PRIu32 ", must be 1 to %d",
@@ -75,14 +75,14 @@ static enum psd_status check_images(const struct psd_pack *pack, struct psd_erro
 	return PSD_OK;
 }
 
-/* Each JPEG begins where the one before ends, and the last ends the file: so each lies inside. */
+/* Checks that each JPEG begins where the previous one ends, and that the last one ends the file. */
 static enum psd_status check_index(const struct psd_pack *pack, struct psd_error *err)
 {
 	const struct psd_mapping *file = pack->file;
-	uint64_t expected = PSD_PACK_HEAD_BYTES + pack->n_samples * PSD_PACK_ENTRY_BYTES;
+	uint64_t expected = PSD_PACK_HEADER_BYTES + pack->n_samples * PSD_PACK_ENTRY_BYTES;
 
 	for (uint64_t i = 0; i < pack->n_samples; i++) {
-		const uint64_t at = PSD_PACK_HEAD_BYTES + i * PSD_PACK_ENTRY_BYTES;
+		const uint64_t at = PSD_PACK_HEADER_BYTES + i * PSD_PACK_ENTRY_BYTES;
 		const uint64_t offset = psd_little_u64(file->bytes + at);
 		const uint32_t n_bytes = psd_little_u32(file->bytes + at + 8),
 			       label = psd_little_u32(file->bytes + at + 12);
@@ -107,7 +107,7 @@ static enum psd_status check_index(const struct psd_pack *pack, struct psd_error
 
 enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *file, struct psd_error *err)
 {
-	const uint8_t *head = file->bytes;
+	const uint8_t *header = file->bytes;
 	enum psd_status status = check_identity(file, err);
 	struct psd_pack fresh;
 
@@ -115,16 +115,16 @@ enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *f
 		return status;
 	fresh = (struct psd_pack){
 		.file = file,
-		.classes = psd_little_u32(head + 12),
-		.n_samples = psd_little_u64(head + 16),
-		.height = psd_little_u32(head + 24),
-		.width = psd_little_u32(head + 28),
-		.mean = {psd_little_u32(head + 32), psd_little_u32(head + 36), psd_little_u32(head + 40)},
-		.names_checksum = psd_little_u64(head + 56),
+		.classes = psd_little_u32(header + 12),
+		.n_samples = psd_little_u64(header + 16),
+		.height = psd_little_u32(header + 24),
+		.width = psd_little_u32(header + 28),
+		.mean = {psd_little_u32(header + 32), psd_little_u32(header + 36), psd_little_u32(header + 40)},
+		.names_checksum = psd_little_u64(header + 56),
 	};
 	status = check_counts(&fresh, err);
-	if (!status && front_checksum(head, fresh.n_samples) != psd_little_u64(head + 64))
-		status = psd_mapping_refuse(file, 64, err, "head or index is damaged: their checksum is another");
+	if (!status && front_checksum(header, fresh.n_samples) != psd_little_u64(header + 64))
+		status = psd_mapping_refuse(file, 64, err, "header or index is damaged: their checksum differs");
 	if (!status)
 		status = check_images(&fresh, err);
 	if (!status)
@@ -137,7 +137,7 @@ enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *f
 enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, struct psd_pack_record *record,
 			      struct psd_error *err)
 {
-	const uint8_t *entry = pack->file->bytes + PSD_PACK_HEAD_BYTES + sample * PSD_PACK_ENTRY_BYTES;
+	const uint8_t *entry = pack->file->bytes + PSD_PACK_HEADER_BYTES + sample * PSD_PACK_ENTRY_BYTES;
 	const struct psd_pack_record found = {
 		.offset = psd_little_u64(entry),
 		.n_bytes = psd_little_u32(entry + 8),
@@ -147,7 +147,7 @@ enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, stru
 
 	if (psd_hash_bytes(PSD_HASH_START, found.jpeg, found.n_bytes) != psd_little_u64(entry + 16))
 		return psd_mapping_refuse(pack->file, found.offset, err,
-					  "sample %" PRIu64 " is damaged: its checksum is another", sample);
+					  "sample %" PRIu64 " is damaged: its checksum differs", sample);
 	*record = found;
 	return PSD_OK;
 }
@@ -166,20 +166,20 @@ static void write_u64(uint8_t *bytes, uint64_t value)
 	write_u32(bytes + 4, (uint32_t)(value >> 32));
 }
 
-void psd_pack_write_head(uint8_t *head, const struct psd_pack *pack, uint64_t n_file_bytes)
+void psd_pack_write_header(uint8_t *header, const struct psd_pack *pack, uint64_t n_file_bytes)
 {
-	memcpy(head, magic, sizeof(magic));
-	write_u32(head + 8, VERSION);
-	write_u32(head + 12, pack->classes);
-	write_u64(head + 16, pack->n_samples);
-	write_u32(head + 24, pack->height);
-	write_u32(head + 28, pack->width);
+	memcpy(header, magic, sizeof(magic));
+	write_u32(header + 8, VERSION);
+	write_u32(header + 12, pack->classes);
+	write_u64(header + 16, pack->n_samples);
+	write_u32(header + 24, pack->height);
+	write_u32(header + 28, pack->width);
 	for (unsigned i = 0; i < 3; i++)
-		write_u32(head + 32 + 4 * i, pack->mean[i]);
-	write_u32(head + 44, 0);
-	write_u64(head + 48, n_file_bytes);
-	write_u64(head + 56, pack->names_checksum);
-	write_u64(head + 64, front_checksum(head, pack->n_samples));
+		write_u32(header + 32 + 4 * i, pack->mean[i]);
+	write_u32(header + 44, 0);
+	write_u64(header + 48, n_file_bytes);
+	write_u64(header + 56, pack->names_checksum);
+	write_u64(header + 64, front_checksum(header, pack->n_samples));
 }
 
 void psd_pack_write_entry(uint8_t entry[PSD_PACK_ENTRY_BYTES], const struct psd_pack_record *record)

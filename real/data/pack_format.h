@@ -1,7 +1,7 @@
 /* The packed record format: a whole set of labelled JPEGs of one size in one file, read without unpacking. All integers
  * are little-endian and unsigned.
  *
- *   head, 72 bytes
+ *   header, 72 bytes
  *      0   8  magic 89 'P' 'S' 'D' 'P' 'K' 0d 0a (a transfer as text would change it)
  *      8   4  version, 1
  *     12   4  classes, 1 or more
@@ -30,7 +30,12 @@
 #include "engine/base/error.h"
 #include "real/data/mapping.h"
 
-enum { PSD_PACK_HEAD_BYTES = 72, PSD_PACK_ENTRY_BYTES = 24, PSD_PACK_MAX_SIDE = 4096, PSD_PACK_MAX_CLASSES = 1000000 };
+enum {
+	PSD_PACK_HEADER_BYTES = 72,
+	PSD_PACK_ENTRY_BYTES = 24,
+	PSD_PACK_MAX_SIDE = 4096,
+	PSD_PACK_MAX_CLASSES = 1000000
+};
 
 struct psd_pack {
 	const struct psd_mapping *file; /* borrowed */
@@ -48,16 +53,16 @@ struct psd_pack_record {
 	uint32_t label;
 };
 
-/* Checks head and index of a mapped file. On success *pack is valid as long as the mapping. PSD_EINVAL with a byte. */
+/* Checks header and index of a mapped file. *pack is valid as long as the mapping. PSD_EINVAL with a byte. */
 enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *file,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* A sample (below n_samples) whose JPEG's checksum is right. PSD_EINVAL with the byte offset. */
+/* Finds a sample (below n_samples) and verifies its JPEG's checksum. PSD_EINVAL with the byte offset. */
 enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, struct psd_pack_record *record,
 			      struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes the head of a file of n_file_bytes, behind which the index lies already; pack->file is not looked at. */
-void psd_pack_write_head(uint8_t *head, const struct psd_pack *pack, uint64_t n_file_bytes);
-/* Writes an index entry; record->jpeg are the bytes to be. */
+/* Writes the header for a file of n_file_bytes, in front of its index; ignores pack->file. */
+void psd_pack_write_header(uint8_t *header, const struct psd_pack *pack, uint64_t n_file_bytes);
+/* Writes an index entry; record->jpeg points to the JPEG's bytes. */
 void psd_pack_write_entry(uint8_t entry[PSD_PACK_ENTRY_BYTES], const struct psd_pack_record *record);
 
 #endif

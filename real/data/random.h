@@ -1,15 +1,15 @@
-/* Numbers that depend on a key alone: without state, so that any worker can draw any of them. Refuses to be secure. */
+/* Random numbers computed from a key, without state, so that any worker can draw any of them. Not for cryptography. */
 #ifndef PSD_REAL_RANDOM_H
 #define PSD_REAL_RANDOM_H
 
 #include "engine/base/random.h"
 
-/* What a draw is for; keys of different purposes never meet. */
+/* Purpose of a draw; each purpose has keys of its own. */
 enum psd_random_purpose {
-	PSD_RANDOM_ORDER = 1, /* of samples in an epoch */
-	PSD_RANDOM_CROP,      /* and mirror */
-	PSD_RANDOM_PATTERN,   /* of a synthetic class */
-	PSD_RANDOM_NOISE,     /* on a synthetic sample */
+	PSD_RANDOM_ORDER = 1, /* order of samples in an epoch */
+	PSD_RANDOM_CROP,      /* crop and mirror */
+	PSD_RANDOM_PATTERN,   /* pattern of a synthetic class */
+	PSD_RANDOM_NOISE,     /* noise on a synthetic sample */
 	PSD_RANDOM_PARAMETER, /* starting value of a tensor */
 };
 

@@ -1,13 +1,13 @@
-/* The order of samples as a keyed permutation. Refuses tables: ImageNet's order of every epoch costs no memory. */
+/* The order of samples as a keyed permutation. Refuses tables: the order of ImageNet's samples needs no memory. */
 #include "real/data/sampler.h"
 
 #include <assert.h>
 
 #include "real/data/random.h"
 
-enum { N_ROUNDS = 8 }; /* four would do to look random; small domains want more */
+enum { N_ROUNDS = 8 }; /* four rounds look random enough; small sets of samples need more */
 
-/* Half the bits of the smallest domain of 4^half_bits that holds n_samples, at least 1. */
+/* Half the number of bits of the smallest power of four that is n_samples or more; at least 1. */
 static unsigned half_bits_of(uint64_t n_samples)
 {
 	unsigned half_bits = 1;
@@ -17,7 +17,7 @@ static unsigned half_bits_of(uint64_t n_samples)
 	return half_bits;
 }
 
-/* A bijection on 0 .. 4^half_bits - 1. */
+/* A bijection on 0 to 4^half_bits - 1. */
 static uint64_t scramble(uint64_t x, unsigned half_bits, uint64_t key)
 {
 	const uint64_t mask = (UINT64_C(1) << half_bits) - 1;
@@ -39,7 +39,7 @@ uint64_t psd_sampler_sample(const struct psd_sampler *sampler, uint64_t epoch, u
 	uint64_t x = position;
 
 	assert(sampler->n_samples >= 1 && sampler->n_samples <= UINT64_C(1) << 48 && position < sampler->n_samples);
-	do /* ends: the walk is a cycle through `position`, which is below n_samples; at most 4 steps on average */
+	do /* ends, because the cycle through `position` returns below n_samples; at most 4 steps on average */
 		x = scramble(x, half_bits, key);
 	while (x >= sampler->n_samples);
 	return x;

@@ -1,4 +1,4 @@
-/* Tensors are listed first, then their values follow one by one. */
+/* Lists the tensors first, then copies their values one by one. */
 #include "real/data/start_file.h"
 
 #include <stdbool.h>
@@ -10,8 +10,8 @@
 
 struct start_file {
 	struct psd_onnx_file *model;
-	const struct psd_tensor **found; /* of the model */
-	struct psd_file_tensor *tensors; /* the same, as they are written */
+	const struct psd_tensor **found; /* tensors in the model file */
+	struct psd_file_tensor *tensors; /* the same, as written */
 	unsigned n;
 };
 
@@ -62,7 +62,7 @@ static enum psd_status write_values(struct start_file *file, struct psd_tensor_w
 
 static enum psd_status write_all(struct start_file *file, const char *path, struct psd_error *err)
 {
-	const struct psd_file_note notes[] = {{"format", "pt"}}; /* values lie as PyTorch's do */
+	const struct psd_file_note notes[] = {{"format", "pt"}}; /* values lie in PyTorch's order */
 	struct psd_tensor_writer *writer;
 	enum psd_status status = psd_tensor_writer_open(&writer, path, file->tensors, file->n, notes, 1, err);
 
@@ -91,7 +91,7 @@ static enum psd_status use(struct start_file *file, const char *model_path, cons
 		status = find(file, graph->states, graph->n_states, err);
 	if (!status && !file->n)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = model_path},
-				       "has values of none of its %u parameters and statistics", n_all);
+				       "has no values for its %u parameters and statistics", n_all);
 	if (!status && psd_inputs_have(path))
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
 				       "is read by this run, an output must be another file");

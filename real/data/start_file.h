@@ -1,16 +1,16 @@
-/* From a network in ONNX's form to a file that training may start from (train.start): its parameters and running
- * statistics under psd's names, in psd's order. */
+/* Conversion of an ONNX network to a file that training can start from (train.start): parameters and running statistics
+ * under psd's names, in psd's order. */
 #ifndef PSD_REAL_START_FILE_H
 #define PSD_REAL_START_FILE_H
 
 #include "engine/base/error.h"
 
 struct psd_start_counts {
-	unsigned n_found, n_all; /* parameters and statistics: with values in the file, and of the network */
+	unsigned n_found, n_all; /* parameters and statistics found in the file, and in the network */
 };
 
-/* Writes what the model at model_path has to `path`, in the safetensors format, which is replaced once all is written.
- * PSD_EINVAL: the model is none, or has no values; PSD_EFILE; PSD_ERUN: path cannot be written to the end;
+/* Writes the values of the model at model_path to `path` in the safetensors format; replaces `path` once all is
+ * written. PSD_EINVAL: the model is malformed or has no values; PSD_EFILE; PSD_ERUN: path cannot be written to the end;
  * PSD_ENOMEM. */
 enum psd_status psd_start_file_write(const char *model_path, const char *path, struct psd_start_counts *counts,
 				     struct psd_error *err) PSD_MUST_CHECK;

@@ -1,5 +1,5 @@
-/* Reads safetensors. Whatever the bytes of a file are, every tensor that is found lies in it, and no two share a byte.
- */
+/* Reader of safetensors. Whatever bytes a file has, every tensor found lies inside the file and shares no byte with
+ * another. */
 #include "real/data/tensor_file.h"
 
 #include <assert.h>
@@ -12,25 +12,25 @@
 #include "engine/document/document.h"
 #include "real/data/mapping.h"
 
-enum { LENGTH_BYTES = 8, MAX_HEADER_BYTES = 16 << 20 }; /* at most what a document may have */
+enum { LENGTH_BYTES = 8, MAX_HEADER_BYTES = 16 << 20 }; /* the header's limit is that of a document */
 
 static const char notes_key[] = "__metadata__";
 
 struct entry {
-	struct psd_file_tensor tensor; /* first: a caller's pointer to it is one to the entry */
-	uint64_t begin, end;	       /* from the beginning of the data */
-	struct psd_place at;	       /* as long as the header's tree is there */
+	struct psd_file_tensor tensor; /* first member, so that a caller's pointer leads to the entry */
+	uint64_t begin, end;	       /* bytes from the beginning of the data */
+	struct psd_place at;	       /* valid while the header's tree exists */
 };
 
 struct psd_tensor_file {
 	struct psd_mapping mapping;
 	const uint8_t *data;
-	struct psd_arena arena; /* what follows */
+	struct psd_arena arena; /* owns the members below */
 	struct entry *entries;	/* in the order of their data */
 	unsigned n_entries;
 	struct psd_file_note *notes;
 	unsigned n_notes;
-	struct psd_names numbers; /* of the entries by name */
+	struct psd_names numbers; /* entries by name */
 };
 
 /* ---- types ---- */
@@ -61,7 +61,7 @@ unsigned psd_tensor_type_bytes(enum psd_tensor_type type)
 	return type_bytes[type];
 }
 
-/* Nothing may overflow even where a zero follows, so that whoever multiplies some of the dimensions is safe. */
+/* No intermediate product overflows, even before a zero, so a caller may multiply some of the dimensions. */
 bool psd_file_tensor_bytes(const struct psd_file_tensor *tensor, uint64_t *n_bytes)
 {
 	uint64_t product = type_bytes[tensor->type];
@@ -205,8 +205,8 @@ static enum psd_status read_notes(struct psd_tensor_file *file, const struct psd
 	return PSD_OK;
 }
 
-/* Those without values come before the one that begins at the same place. */
-static int by_place(const void *left, const void *right)
+/* Orders by offset; tensors without values come first. */
+static int by_offset(const void *left, const void *right)
 {
 	const struct entry *a = left, *b = right;
 
@@ -214,14 +214,14 @@ static int by_place(const void *left, const void *right)
 		return a->begin < b->begin ? -1 : 1;
 	if (a->end != b->end)
 		return a->end < b->end ? -1 : 1;
-	return strcmp(a->tensor.name, b->tensor.name); /* no two are equal */
+	return strcmp(a->tensor.name, b->tensor.name); /* names differ */
 }
 
 static enum psd_status sort_entries(struct psd_tensor_file *file, struct psd_error *err)
 {
 	uint64_t expected = 0;
 
-	qsort(file->entries, file->n_entries, sizeof(*file->entries), by_place);
+	qsort(file->entries, file->n_entries, sizeof(*file->entries), by_offset);
 	for (unsigned i = 0; i < file->n_entries; i++) {
 		const struct entry *entry = &file->entries[i];
 
@@ -297,7 +297,7 @@ static enum psd_status read_front(void *context, struct psd_error *err)
 	n_header_bytes = psd_little_u64(mapping->bytes);
 	if (n_header_bytes > mapping->n_bytes - LENGTH_BYTES)
 		return psd_mapping_refuse(mapping, 0, err,
-					  "no safetensors file, or cut short: its header would have %" PRIu64
+					  "not a safetensors file, or cut short: its header must have %" PRIu64
 					  " bytes, %" PRIu64 " are there",
 					  n_header_bytes, mapping->n_bytes - LENGTH_BYTES);
 	if (n_header_bytes > MAX_HEADER_BYTES)
@@ -305,7 +305,7 @@ static enum psd_status read_front(void *context, struct psd_error *err)
 					  n_header_bytes, MAX_HEADER_BYTES);
 	if (n_header_bytes == 0 || mapping->bytes[LENGTH_BYTES] != '{')
 		return psd_mapping_refuse(mapping, LENGTH_BYTES, err,
-					  "no safetensors file: its header does not begin with '{'");
+					  "not a safetensors file: its header must begin with '{'");
 	file->data = mapping->bytes + LENGTH_BYTES + n_header_bytes;
 	n_data_bytes = mapping->n_bytes - LENGTH_BYTES - n_header_bytes;
 	status = read_header(file, mapping->path, (const char *)mapping->bytes + LENGTH_BYTES, n_header_bytes,
@@ -313,7 +313,7 @@ static enum psd_status read_front(void *context, struct psd_error *err)
 	n_used_bytes = file->n_entries ? file->entries[file->n_entries - 1].end : 0;
 	if (!status && n_used_bytes != n_data_bytes)
 		return psd_mapping_refuse(mapping, LENGTH_BYTES + n_header_bytes + n_used_bytes, err,
-					  "bytes that are of no tensor");
+					  "bytes behind the last tensor");
 	return status;
 }
 
@@ -348,7 +348,7 @@ enum psd_status psd_tensor_file_open(struct psd_tensor_file **file, const char *
 	if (ending && !strcmp(ending, ".onnx")) {
 		psd_mapping_close(&mapping);
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				     "is a network in ONNX's form, psd-run weights writes what is asked for here");
+				     "is an ONNX network, must be a safetensors file: 'psd-run weights' converts it");
 	}
 	return psd_tensor_file_open_mapped(file, &mapping, err);
 }
@@ -362,7 +362,7 @@ void psd_tensor_file_close(struct psd_tensor_file *file)
 	free(file);
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 const struct psd_file_tensor *psd_tensor_file_at(const struct psd_tensor_file *file, unsigned number)
 {

@@ -32,7 +32,7 @@
 
 struct psd_mapping;
 
-/* Types of values. psd writes some of them; files of other programs may have all. */
+/* Types of values. psd writes some of them; files of other programs may have any. */
 enum psd_tensor_type {
 	PSD_TENSOR_F32,
 	PSD_TENSOR_F64,
@@ -55,7 +55,7 @@ enum psd_tensor_type {
 enum { PSD_FILE_TENSOR_DIMS = 8 };
 
 struct psd_file_tensor {
-	const char *name; /* borrowed when writing; the file's when reading */
+	const char *name; /* borrowed when writing; owned by the file when reading */
 	enum psd_tensor_type type;
 	unsigned n_dims; /* 0: one value */
 	uint64_t dims[PSD_FILE_TENSOR_DIMS];
@@ -67,53 +67,53 @@ struct psd_file_note {
 };
 
 const char *psd_tensor_type_name(enum psd_tensor_type type); /* as in the file: "F32" */
-unsigned psd_tensor_type_bytes(enum psd_tensor_type type);   /* of one value */
-/* *n_bytes: of all its values. False, and *n_bytes as it was: they are more than 64 bits can count. Pure. */
+unsigned psd_tensor_type_bytes(enum psd_tensor_type type);   /* bytes of one value */
+/* Bytes of all values. Returns false and leaves *n_bytes if they exceed 64 bits. Pure. */
 bool psd_file_tensor_bytes(const struct psd_file_tensor *tensor, uint64_t *n_bytes);
 
 /* ---- writing ---- */
 
 struct psd_tensor_writer;
 
-/* Begins PATH.part, beside the file at path, which stays as it is until psd_tensor_writer_finish(). A PATH.part that a
- * killed process left is overwritten; a symbolic link to a file is followed. Several writers may be open, each in one
- * thread. tensors, notes: all that the file will have, names and keys unique; borrowed during this call. On success
- * *writer is the caller's to close. PSD_EFILE: it cannot be written there, or another process is writing it;
- * PSD_EINVAL: names that no reader would take, or too many values; PSD_ENOMEM. */
+/* Begins PATH.part beside the file at path, which stays unchanged until psd_tensor_writer_finish(). Overwrites a
+ * PATH.part that a killed process left; follows a symbolic link to a file. Several writers may be open, each in one
+ * thread. tensors, notes: the whole contents, with unique names and keys; borrowed during this call. On success the
+ * caller closes *writer. PSD_EFILE: it cannot be written, or another process is writing it; PSD_EINVAL: the reader
+ * would refuse a name, or there are too many values; PSD_ENOMEM. */
 enum psd_status psd_tensor_writer_open(struct psd_tensor_writer **writer, const char *path,
 				       const struct psd_file_tensor tensors[], unsigned n_tensors,
 				       const struct psd_file_note notes[], unsigned n_notes,
 				       struct psd_error *err) PSD_MUST_CHECK;
-/* The next n_bytes of the values, in the order of tensors[], in pieces of any length: a piece may end inside a value
- * and cover several tensors. All pieces together have no more bytes than the tensors. A piece takes a system call for
- * each tensor. PSD_ERUN: they cannot be written. */
+/* Appends n_bytes of values, in the order of tensors[]. A piece may have any length, end inside a value and cover
+ * several tensors. All pieces together have at most the bytes of the tensors. A piece takes a system call for each
+ * tensor. PSD_ERUN: they cannot be written. */
 enum psd_status psd_tensor_writer_add(struct psd_tensor_writer *writer, const void *values, uint64_t n_bytes,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Once, after all values: brings the file to the disk and then into its place. PSD_ERUN: it may not be there; what lies
- * at path is whole all the same, the old one or this. */
+/* Call once, after all values: flushes the file to the disk, then renames it to path. PSD_ERUN: the new file may be
+ * missing; the file at path is complete all the same, old or new. */
 enum psd_status psd_tensor_writer_finish(struct psd_tensor_writer *writer, struct psd_error *err) PSD_MUST_CHECK;
-/* Removes PATH.part where the file is not finished. NULL is allowed. */
+/* Removes PATH.part unless finished. NULL is allowed. */
 void psd_tensor_writer_close(struct psd_tensor_writer *writer);
 
 /* ---- reading ---- */
 
 struct psd_tensor_file;
 
-/* On success *file is the caller's to close. It stays mapped until then, and may be replaced meanwhile. PSD_EFILE: it
- * cannot be opened; PSD_EINVAL with the byte, or line and column of the header: it is no whole file of this format, or
- * its tensors leave gaps or overlap; PSD_ERUN: it was shortened meanwhile; PSD_ENOMEM. */
+/* On success the caller closes *file. It stays mapped until then, and may be replaced meanwhile. PSD_EFILE: it cannot
+ * be opened; PSD_EINVAL with the byte, or line and column of the header: the file is incomplete or of another format,
+ * or its tensors leave gaps or overlap; PSD_ERUN: it was shortened meanwhile; PSD_ENOMEM. */
 enum psd_status psd_tensor_file_open(struct psd_tensor_file **file, const char *path,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* What these three return is borrowed until psd_tensor_file_close(). Any thread. */
+/* Results of these three are borrowed until psd_tensor_file_close(). Any thread. */
 
-/* The tensors in the order of their values, from number 0; NULL: there are no more. */
+/* The tensors in the order of their values, from number 0; NULL behind the last one. */
 const struct psd_file_tensor *psd_tensor_file_at(const struct psd_tensor_file *file, unsigned number);
-/* By a table of names, without a search through all. NULL: there is none of this name. */
+/* Tensor by name, from a table; NULL if there is none. */
 const struct psd_file_tensor *psd_tensor_file_find(const struct psd_tensor_file *file, const char *name);
-/* The text of a key of __metadata__; NULL: there is none. */
+/* Text of a key of __metadata__; NULL without it. */
 const char *psd_tensor_file_note(const struct psd_tensor_file *file, const char *key);
-/* Copies n_bytes of a tensor of this file, from its first_byte on and no more than it has, to memory of any alignment.
- * Several threads may read at a time. PSD_ERUN: the file was shortened since it was opened. */
+/* Copies n_bytes of a tensor of this file, from first_byte on, to memory of any alignment. Several threads may read at
+ * a time. PSD_ERUN: the file was shortened since it was opened. */
 enum psd_status psd_tensor_file_read(struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
 				     uint64_t first_byte, uint64_t n_bytes, void *to,
 				     struct psd_error *err) PSD_MUST_CHECK;
@@ -122,10 +122,10 @@ void psd_tensor_file_close(struct psd_tensor_file *file);
 
 /* ---- for the writer and the tests ---- */
 
-/* psd_tensor_file_open() of what is mapped already; owns *mapping from now on, on failure too. */
+/* Does psd_tensor_file_open() with a mapping; owns *mapping from now on, also on failure. */
 enum psd_status psd_tensor_file_open_mapped(struct psd_tensor_file **file, struct psd_mapping *mapping,
 					    struct psd_error *err) PSD_MUST_CHECK;
-/* Whether psd_tensor_file_open() would take a header of this text before n_data_bytes of data. PSD_EINVAL with line and
+/* Checks whether psd_tensor_file_open() would accept this header before n_data_bytes of data. PSD_EINVAL with line and
  * column, PSD_ENOMEM. */
 enum psd_status psd_tensor_file_check_header(const char *path, const char *text, uint64_t length, uint64_t n_data_bytes,
 					     struct psd_error *err) PSD_MUST_CHECK;

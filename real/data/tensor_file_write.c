@@ -1,5 +1,5 @@
-/* Writes safetensors to PATH.part, which is renamed when it is whole. Refuses what tensor_file.c would not read again.
- */
+/* Writer of safetensors: writes PATH.part and renames it when it is complete. Refuses tensors that tensor_file.c would
+ * not read again. */
 #define _GNU_SOURCE
 #include "real/data/tensor_file.h"
 
@@ -18,22 +18,22 @@
 #include "real/data/mapping.h"
 
 enum { LENGTH_BYTES = 8, WIDEST_BYTES = 8, MODE = 0666, MODE_BITS = 0777, MOST_TRIES = 100 };
-enum { MOST_BYTES_AT_ONCE = 1 << 30 }; /* Linux takes not quite 2 GiB in a call */
+enum { MOST_BYTES_AT_ONCE = 1 << 30 }; /* Linux writes a little less than 2 GiB in a call */
 
 struct part {
-	uint64_t offset; /* in the data, then in the file */
+	uint64_t offset; /* in the data at first, later in the file */
 	uint64_t n_bytes;
 };
 
 struct psd_tensor_writer {
-	char *path;	 /* as it was given */
-	char *place;	 /* behind links */
-	char *part_path; /* PLACE.part */
-	int descriptor;	 /* of the file at part_path, locked; -1: none */
+	char *path;	   /* the caller's path */
+	char *target_path; /* path behind symbolic links */
+	char *part_path;   /* target_path + ".part" */
+	int descriptor;	   /* file at part_path, locked; -1: none */
 	bool is_finished;
-	struct part *parts; /* of the tensors, in the caller's order */
+	struct part *parts; /* one for each tensor, in the caller's order */
 	unsigned n_parts;
-	unsigned current; /* the tensor that comes next; those before it are written */
+	unsigned current; /* tensor whose values come next; earlier ones are written */
 	uint64_t n_current_bytes;
 	uint64_t n_data_bytes;
 };
@@ -52,7 +52,7 @@ static enum psd_status cannot_write(const struct psd_tensor_writer *writer, enum
 
 /* ---- the header ---- */
 
-/* Wide types first: whatever lies before a value is a multiple of its size. */
+/* Offsets with wide types first: then each value lies at a multiple of its size. */
 static enum psd_status lay_out(struct psd_tensor_writer *writer, const struct psd_file_tensor tensors[],
 			       struct psd_error *err)
 {
@@ -101,7 +101,7 @@ static void add_tensor(struct psd_text *header, const struct psd_file_tensor *te
 		     part->offset + part->n_bytes);
 }
 
-/* In the order of their data. */
+/* Adds tensors in the order of their data. */
 static void add_tensors(struct psd_text *header, const struct psd_tensor_writer *writer,
 			const struct psd_file_tensor tensors[])
 {
@@ -113,7 +113,7 @@ static void add_tensors(struct psd_text *header, const struct psd_tensor_writer 
 			}
 }
 
-/* With its length before it, and checked by reading it. */
+/* The header with its length before it; reading it back checks it. */
 static enum psd_status make_front(struct psd_text *front, struct psd_tensor_writer *writer,
 				  const struct psd_file_tensor tensors[], const struct psd_file_note notes[],
 				  unsigned n_notes, struct psd_error *err)
@@ -138,22 +138,23 @@ static enum psd_status make_front(struct psd_text *front, struct psd_tensor_writ
 	return status;
 }
 
-/* ---- the place ---- */
+/* ---- the target ---- */
 
 /* The new file gets the mode of the one that it replaces. */
-static enum psd_status find_place(struct psd_tensor_writer *writer, bool *is_there, mode_t *mode, struct psd_error *err)
+static enum psd_status find_target(struct psd_tensor_writer *writer, bool *exists, mode_t *mode, struct psd_error *err)
 {
 	struct psd_text part = {.bytes = NULL};
 	struct stat facts;
 
-	*is_there = !stat(writer->path, &facts);
-	*mode = *is_there ? facts.st_mode & MODE_BITS : MODE;
-	if (*is_there && !S_ISREG(facts.st_mode))
-		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = writer->path}, "is no regular file");
-	writer->place = *is_there ? realpath(writer->path, NULL) : psd_mapping_path(NULL, writer->path);
-	if (!writer->place)
-		return *is_there ? cannot_write(writer, PSD_EFILE, err) : out_of_memory(err);
-	psd_text_add(&part, "%s.part", writer->place);
+	*exists = !stat(writer->path, &facts);
+	*mode = *exists ? facts.st_mode & MODE_BITS : MODE;
+	if (*exists && !S_ISREG(facts.st_mode))
+		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = writer->path},
+				     "must be a regular file");
+	writer->target_path = *exists ? realpath(writer->path, NULL) : psd_mapping_path(NULL, writer->path);
+	if (!writer->target_path)
+		return *exists ? cannot_write(writer, PSD_EFILE, err) : out_of_memory(err);
+	psd_text_add(&part, "%s.part", writer->target_path);
 	writer->part_path = part.bytes;
 	return part.is_out_of_memory ? out_of_memory(err) : PSD_OK;
 }
@@ -166,9 +167,9 @@ static bool is_at(int descriptor, const char *path)
 	       opened.st_ino == there.st_ino;
 }
 
-/* The lock keeps two processes from writing into one file. Between open and lock the file may have got another name,
- * and then it is not to be touched: it is tried again. -1: errno, EWOULDBLOCK if somebody else has the lock. A file
- * system without locks does without. */
+/* Opens and locks path, so that only one process writes it. Between open and lock another process may have renamed the
+ * file; then it is not this path any more, and a new one is opened. Returns -1 with errno, EWOULDBLOCK if another
+ * process has the lock. Works without a lock where the file system has none. */
 static int open_locked(const char *path)
 {
 	for (unsigned tries = 0; tries < MOST_TRIES; tries++) {
@@ -190,24 +191,24 @@ static int open_locked(const char *path)
 
 static enum psd_status open_part(struct psd_tensor_writer *writer, struct psd_error *err)
 {
-	bool is_there;
+	bool exists;
 	mode_t mode;
-	enum psd_status status = find_place(writer, &is_there, &mode, err);
+	enum psd_status status = find_target(writer, &exists, &mode, err);
 
 	if (status)
 		return status;
 	writer->descriptor = open_locked(writer->part_path);
 	if (writer->descriptor < 0 && errno == EWOULDBLOCK)
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = writer->path},
-				     "is written by another run at this time");
+				     "is being written by another run");
 	if (writer->descriptor < 0 || ftruncate(writer->descriptor, 0))
 		return cannot_write(writer, PSD_EFILE, err);
-	if (is_there)
-		(void)fchmod(writer->descriptor, mode); /* not allowed: it has the mode of a new file */
+	if (exists)
+		(void)fchmod(writer->descriptor, mode); /* if not allowed it keeps the mode of a new file */
 	return PSD_OK;
 }
 
-/* False: errno. */
+/* Returns false and sets errno on failure. */
 static bool write_at(int descriptor, uint64_t offset, const void *bytes, uint64_t n_bytes)
 {
 	const uint8_t *at = bytes;
@@ -231,7 +232,7 @@ static bool write_at(int descriptor, uint64_t offset, const void *bytes, uint64_
 	return true;
 }
 
-/* ---- what callers see ---- */
+/* ---- public functions ---- */
 
 static enum psd_status begin(struct psd_tensor_writer *writer, const struct psd_file_tensor tensors[],
 			     const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
@@ -285,7 +286,7 @@ enum psd_status psd_tensor_writer_add(struct psd_tensor_writer *writer, const vo
 		const uint64_t n_left_bytes = part->n_bytes - writer->n_current_bytes;
 		const uint64_t n_piece_bytes = n_bytes < n_left_bytes ? n_bytes : n_left_bytes;
 
-		assert(writer->current < writer->n_parts); /* behind the last one is a part without bytes */
+		assert(writer->current < writer->n_parts); /* the list ends with a part without bytes */
 		if (!write_at(writer->descriptor, part->offset + writer->n_current_bytes, from, n_piece_bytes))
 			return cannot_write(writer, PSD_ERUN, err);
 		from += n_piece_bytes;
@@ -307,11 +308,11 @@ static bool has_all(const struct psd_tensor_writer *writer)
 	return true;
 }
 
-/* So that the new name survives a crash of the machine. A folder that may not be read, or a file system that cannot do
- * this, keeps no such promise. False: errno. */
-static bool sync_folder(const char *place)
+/* Makes the new name survive a crash of the machine, unless the folder is unreadable or the file system cannot. Returns
+ * false and sets errno on failure. */
+static bool sync_folder(const char *path)
 {
-	char *folder = psd_mapping_path(NULL, place), *slash = folder ? strrchr(folder, '/') : NULL;
+	char *folder = psd_mapping_path(NULL, path), *slash = folder ? strrchr(folder, '/') : NULL;
 	bool is_synced = true;
 	int descriptor;
 
@@ -331,10 +332,10 @@ static bool sync_folder(const char *place)
 enum psd_status psd_tensor_writer_finish(struct psd_tensor_writer *writer, struct psd_error *err)
 {
 	assert(has_all(writer) && !writer->is_finished);
-	if (fsync(writer->descriptor) || rename(writer->part_path, writer->place))
+	if (fsync(writer->descriptor) || rename(writer->part_path, writer->target_path))
 		return cannot_write(writer, PSD_ERUN, err);
 	writer->is_finished = true;
-	return sync_folder(writer->place) ? PSD_OK : cannot_write(writer, PSD_ERUN, err);
+	return sync_folder(writer->target_path) ? PSD_OK : cannot_write(writer, PSD_ERUN, err);
 }
 
 void psd_tensor_writer_close(struct psd_tensor_writer *writer)
@@ -347,7 +348,7 @@ void psd_tensor_writer_close(struct psd_tensor_writer *writer)
 		close(writer->descriptor);
 	}
 	free(writer->part_path);
-	free(writer->place);
+	free(writer->target_path);
 	free(writer->parts);
 	free(writer->path);
 	free(writer);

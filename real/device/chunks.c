@@ -1,10 +1,10 @@
-/* Chunks on this processor. */
+/* Chunks of sparse all-reduces on the processor. */
 #include "real/device/chunks.h"
 
 #include <math.h>
 #include <stddef.h>
 
-/* Elements of the exchange: [first, end). */
+/* Range of elements of the exchange: [first, end). */
 struct span {
 	uint64_t first, end;
 };
@@ -20,8 +20,7 @@ static struct span chunk_of(const struct psd_chunks *chunks, uint32_t c)
 			     lesser((c + UINT64_C(1)) * chunks->chunk_elements, chunks->elements)};
 }
 
-/* A chunk may begin and end within any tensor. The part of the chunk that is in the tensor; the tensor begins at
- * `first`. */
+/* The part of a chunk that lies in a tensor, which begins at `first`. A chunk may begin and end inside a tensor. */
 static struct span meet(struct span chunk, uint64_t first, uint64_t elements)
 {
 	const uint64_t end = lesser(chunk.end, first + elements);
@@ -58,7 +57,7 @@ static double add_gradients(const struct psd_chunks *chunks, struct span chunk)
 	return norm;
 }
 
-/* A chunk of residuals leaves, or what is left of it stays. */
+/* Moves a chunk of the residual to `chosen`, or shrinks it in place. */
 static void settle(float *restrict residual, float *restrict chosen, float kept_ratio, uint64_t elements)
 {
 	for (uint64_t e = 0; e < elements; e++) {

@@ -11,14 +11,14 @@
 
 static const struct {
 	const char *name;
-	const struct psd_device_kind *kind; /* NULL: this program was built without it */
+	const struct psd_device_kind *kind; /* NULL if this program was built without it */
 	const char *built_by;
 } rows[] = {
 	[PSD_CHOOSE_CPU] = {"cpu", &psd_device_cpu, "make"},
 	[PSD_CHOOSE_CUDA] = {"cuda", CUDA, "make CUDA=1"},
 };
 
-/* The last that the machine has: the processor is the first. */
+/* `auto` takes the last device that the machine has: the processor is the first. */
 static const struct psd_device_kind *find_best(void)
 {
 	struct psd_error why;
@@ -37,8 +37,8 @@ enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_
 
 	if (choice != PSD_CHOOSE_AUTO && !rows[choice].kind)
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "'device' is '%s', this program was built without it: %s builds one with it, or "
-				     "take 'cpu'",
+				     "'device' is '%s', this program was built without it: build with '%s' or "
+				     "choose 'cpu'",
 				     rows[choice].name, rows[choice].built_by);
 	found = choice == PSD_CHOOSE_AUTO ? find_best() : rows[choice].kind;
 	if (found->count(&why) == 0)

@@ -1,8 +1,8 @@
-/* What carries out a host's share of the work on tensors: a network's layers, rebuilds, updates, copies. One table of
- * functions for each device, a row in device.c: cpu (oneDNN), cuda (cuBLAS, cuDNN), idle. Tensors belong to the caller,
- * so that communication reads and writes the same bytes; where a device has memory of its own they lie there, in blocks
- * that it gave. All calls of one device come from one thread at a time but where it is said. Equal input gives equal
- * bits, unless the device may differ. Refuses to know programs, methods and messages. */
+/* Executes a host's operations on tensors: a network's layers, rebuilds, updates, copies. Each device is a table of
+ * functions and a row in device.c: cpu (oneDNN), cuda (cuBLAS, cuDNN), idle. The caller owns the tensors, so
+ * communication reads and writes the same bytes. A device with memory of its own works on blocks that its take()
+ * returned. One thread at a time calls a device, except where a slot says otherwise. Equal input gives equal bits,
+ * unless may_differ is set. Refuses to know programs, methods and messages. */
 #ifndef PSD_REAL_DEVICE_H
 #define PSD_REAL_DEVICE_H
 
@@ -14,59 +14,57 @@
 #include "engine/model/graph.h"
 #include "engine/scenario/train.h"
 #include "real/device/chunks.h"
-#include "real/device/clip.h"
-#include "real/device/drift.h"
 #include "real/device/low_rank.h"
 #include "real/device/packing.h"
 #include "real/device/update.h"
 #include "real/library/library.h"
 
 struct psd_device_options {
-	unsigned n_threads; /* of the host's processor inside a call, >= 1 */
-	unsigned number; /* which of the machine's devices of this kind, from 0; counted round where there are fewer */
+	unsigned n_threads; /* processor threads inside a call, >= 1 */
+	unsigned number;    /* index among the machine's devices of this kind, from 0; modulo their count */
 	enum psd_layer_arithmetic arithmetic; /* see has_fp32_alone */
-	bool is_without_graphs;		      /* what layers begin is begun anew each time, also where it is the same */
-	bool may_differ;		      /* equal input may give other bits, where that is quicker */
+	bool is_without_graphs;		      /* launch layers one by one, never as a recorded CUDA graph */
+	bool may_differ; /* faster algorithms are allowed whose results differ in bits from run to run */
 };
 
 struct psd_network_options {
-	uint32_t batch;	     /* samples this worker computes per iteration */
-	uint64_t seed;	     /* of dropout masks */
-	double loss_divisor; /* of the sum of samples' losses: the global batch, so that summing workers averages */
+	uint32_t batch; /* samples this worker computes per iteration */
+	uint64_t seed;	/* seed of dropout masks */
+	/* divisor of the sum of losses: the global batch size, so that a sum over workers is the mean */
+	double loss_divisor;
 };
 
-/* One iteration's samples, in the host's memory. images: (batch, channels, height, width) floats; labels: class
- * numbers, (batch, graph->labels). Borrowed until the iteration's last backward is over. first_sample: the global
- * number of the first in this iteration over all workers, so that dropout masks depend on seed, iteration, sample and
- * layer, and not on the worker.
- */
+/* Samples of one iteration, in the host's memory. images: (batch, channels, height, width) floats; labels: class
+ * numbers, (batch, graph->labels). Borrowed until the iteration's last backward has ended. first_sample: number of the
+ * first sample among those of all workers in this iteration. So dropout masks depend on seed, iteration, sample and
+ * layer, but not on the worker. */
 struct psd_batch {
 	const float *images;
 	const int32_t *labels;
-	float *const *gradients; /* where they go, as in load(); NULL: where the last ones went */
+	float *const *gradients; /* destinations, as in load(); NULL: those of the previous batch */
 	uint64_t iteration;
 	uint64_t first_sample;
-	bool is_training; /* false: no dropout, batch norm by its running statistics, no backward follows */
-	bool is_fetched;  /* fetch() was given these images and labels, and no batch after them */
+	bool is_training; /* false: no dropout, batch norm uses running statistics, no backward follows */
+	bool is_fetched;  /* fetch() got these images and labels, and no later batch */
 };
 
-/* Factors of an inner product's weight gradient (N, M) = top_diff^T bottom. */
+/* Factors of a linear layer's weight gradient (N, M) = top_diff^T bottom. */
 struct psd_factors {
 	float *top_diff; /* (batch, columns N) */
 	float *bottom;	 /* (batch, rows M) */
 };
 
-/* to[i] = from[i] times the ratio, from floats to the encoding, which is lossy, or back. */
+/* to[i] = ratio * from[i]: encodes floats (with loss), or decodes. */
 struct psd_conversion {
 	const struct psd_encoding *encoding;
 	void *to;
 	const void *from;
 	uint64_t elements;
 	float ratio;
-	bool is_arrival; /* back */
+	bool is_decoding; /* decode */
 };
 
-/* Where work waits for its turn. What is begun on one is carried out in that order, on two side by side. */
+/* Queues of work, as in CUDA. Work on one stream executes in order, work on two streams may overlap. */
 enum psd_stream {
 	PSD_STREAM_COMPUTE,
 	PSD_STREAM_COPY_OUT,
@@ -76,7 +74,7 @@ enum psd_stream {
 	PSD_STREAMS
 };
 
-/* Layers first to end - 1 in order, or backward in reverse order. */
+/* Layers first to end - 1: forward in order, backward in reverse order. */
 struct psd_pass {
 	unsigned first, end;
 	bool is_backward;
@@ -86,92 +84,93 @@ struct psd_device;
 
 enum { PSD_DEVICE_TEXT_MAX = 160 };
 
-/* Every slot but open is called only between open and close. Slots that begin work: where the device is asynchronous
- * they return before it is over, mark() and wait() tell when it is, and what they are given stays as it is until then;
- * elsewhere it is over when they return. Those without a stream begin it on PSD_STREAM_COMPUTE. Work that needs what
- * another stream does is begun when that is over. PSD_ERUN: the device has failed, also in something begun before. */
+/* Every slot except count and open needs an open device. A slot that "begins" work returns early on an asynchronous
+ * device: mark() and wait() tell when the work has ended, and its arguments stay unchanged until then. On other devices
+ * the work has ended on return. Slots without a stream use PSD_STREAM_COMPUTE. Before work that needs results of
+ * another stream, the caller waits for them. PSD_ERUN: the device has failed, perhaps in earlier work. */
 struct psd_device_kind {
 	const char *name;
-	/* How many of them this machine has; 0: none, and *why says what is missing, such as a driver. Leaves the
-	 * process as it was: it may fork afterwards. */
+	/* Number of these devices in this machine; if 0, *why says what is missing, for example a driver. The process
+	 * may fork afterwards. */
 	unsigned (*count)(struct psd_error *why);
-	bool has_fp32_alone; /* open() must not be asked for another; else it tells which arithmetic it has */
-	bool has_own_memory; /* else it works in its host's: take, take_host, copy and fetch are NULL */
-	/* What sums in the memory of devices of its kind; NULL is last. NULL: nothing does. */
+	bool has_fp32_alone; /* open() accepts no other arithmetic; else open() decides */
+	bool has_own_memory; /* else tensors lie in the host's memory and take, take_host, copy, fetch are NULL */
+	/* Collective libraries that sum in the memory of these devices; ends with NULL. NULL if there are none. */
 	const struct psd_library_kind *const *libraries;
 	bool is_asynchronous; /* else mark, wait and between_sec are NULL */
-	/* *device is owned by the caller until close(). PSD_EINVAL: there is no such device, or it lacks the
-	 * arithmetic; PSD_ENOMEM, PSD_ERUN. */
+	/* *device is owned by the caller until close(). PSD_EINVAL: no such device, or it lacks the arithmetic;
+	 * PSD_ENOMEM, PSD_ERUN. */
 	enum psd_status (*open)(struct psd_device **device, const struct psd_device_options *options,
 				struct psd_error *err);
-	void (*close)(struct psd_device *device); /* NULL is allowed; whatever is under way ends first */
+	void (*close)(struct psd_device *device); /* waits for work that is in progress; NULL is allowed */
 
 	/* ---- memory: zeros, aligned to 64 bytes at least, until close ---- */
 
-	/* PSD_ENOMEM says how much was asked for and how much there is. */
+	/* Allocates device memory. PSD_ENOMEM names the bytes requested and the bytes free. */
 	enum psd_status (*take)(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err);
-	/* Of the host's memory, from and to which copies go at full speed. */
+	/* Allocates host memory that copies at full speed (pinned). */
 	enum psd_status (*take_host)(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err);
-	/* Begins a copy; one of the two blocks is the device's, the other the host's. Any thread, one for a stream. */
+	/* Begins a copy between the host's and the device's memory. Any thread, one for each stream. */
 	enum psd_status (*copy)(struct psd_device *device, enum psd_stream stream, void *to, const void *from,
 				uint64_t bytes, struct psd_error *err);
 
 	/* ---- a network: one, once ---- */
 
 	/* parameters and gradients: one float pointer for each tensor of the graph, in the tensor's plain layout (conv
-	 * weight: outputs, inputs / groups, height, width; inner product weight: N outputs, M inputs; vectors), owned
-	 * by the caller and valid until close; 64-byte aligned. A gradient of an inner product may be NULL: it is not
-	 * computed, as where all workers' factors will give it. PSD_EINVAL: the graph has a layer this device cannot
-	 * do (names it); PSD_ENOMEM. */
+	 * weight: outputs, inputs / groups, height, width; linear weight: N outputs, M inputs; vectors). They are the
+	 * caller's, valid until close, aligned to 64 bytes. The gradient of a linear layer may be NULL: then it is not
+	 * computed, because factors of all workers will give it. PSD_EINVAL: the device cannot execute a layer (named);
+	 * PSD_ENOMEM. */
 	enum psd_status (*load)(struct psd_device *device, const struct psd_graph *graph,
 				const struct psd_network_options *options, float *const parameters[],
 				float *const gradients[], struct psd_error *err);
-	/* Begins to copy the samples of a later iteration beside the one that is carried out, on PSD_STREAM_SAMPLES:
-	 * its begin() then finds them there. They lie in memory that take_host() gave, and stay as they are until the
-	 * copy is over. One batch at a time is fetched and not begun; others may begin meanwhile, as a test's do.
-	 * NULL: begin() sees to it. */
+	/* Begins to copy the samples of a later iteration on PSD_STREAM_SAMPLES, so that its begin() need not. They lie
+	 * in memory of take_host() and stay unchanged until the copy has ended. At most one fetched batch waits for its
+	 * begin(); other batches, as of a test, may begin meanwhile. NULL: begin() copies. */
 	enum psd_status (*fetch)(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err);
-	/* Begins an iteration: what forward and backward then work on. */
+	/* Begins an iteration: sets the batch for forward and backward. */
 	enum psd_status (*begin)(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err);
-	/* Begins one layer; layers in order. Reads its parameters. */
+	/* Begins one layer's forward; the caller goes through layers in order. */
 	enum psd_status (*forward)(struct psd_device *device, unsigned layer, struct psd_error *err);
-	/* Begins one layer's backward; layers in reverse order. Its gradients are final when that is over. */
+	/* Begins one layer's backward; the caller goes through layers in reverse order. The layer's gradients are final
+	 * when it has ended. */
 	enum psd_status (*backward)(struct psd_device *device, unsigned layer, struct psd_error *err);
-	/* Begins these of several layers: the same, with fewer calls of the device. NULL: it gains nothing by it. */
+	/* Begins forward or backward of several layers at once, with fewer calls of the device. NULL if that saves
+	 * nothing. */
 	enum psd_status (*pass)(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err);
-	/* When the last forward is over: the batch's losses / loss_divisor, of which a sample's is the mean of its
-	 * places'; how many places are classed as their label. */
+	/* After the last forward has ended: sum of the batch's losses / loss_divisor, a sample's loss being the mean
+	 * over its positions; and the number of positions whose class is the label. */
 	double (*loss)(const struct psd_device *device);
 	uint32_t (*correct)(const struct psd_device *device);
-	/* Begins to copy the factors that the last backward of an inner product left. */
+	/* Begins to copy the factors of a linear layer's last backward. */
 	enum psd_status (*keep_factors)(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
 					struct psd_error *err);
 	/* Begins the rebuild of gradient (N, M) = top_diff^T bottom from `samples` samples, those of all workers;
-	 * bias_gradient (N) = column sums of top_diff, unless NULL. Both are overwritten. Needs no network's layers;
-	 * may be called from another thread than the rest, for one layer at a time. */
+	 * bias_gradient (N) = column sums of top_diff, unless NULL. Overwrites both. Needs no load(). May be called
+	 * from a second thread, for one layer at a time. */
 	enum psd_status (*rebuild)(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
 				   uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
 				   struct psd_error *err);
-	/* The values of graph->states[state], such as batch norm's running statistics: to read or, between iterations,
-	 * to write, as after a checkpoint. `values` are the host's. Waits. They start as the graph says. */
+	/* Read or write graph->states[state], such as batch norm's running statistics, in the host's memory. Between
+	 * iterations only. They start with the graph's values. Both calls wait. */
 	enum psd_status (*read_state)(struct psd_device *device, unsigned state, float *values, struct psd_error *err);
 	enum psd_status (*write_state)(struct psd_device *device, unsigned state, const float *values,
 				       struct psd_error *err);
-	/* What it is, and with whose libraries it computes: one line, for the head of a file. */
+	/* Device and libraries in one line, for the head of a file. */
 	void (*describe)(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX]);
-	/* What it does in a slower way than it is meant to, with the same results, and why. False: nothing. NULL:
+	/* Whether the device uses a slower method than intended, with the same results; *how says which and why. NULL:
 	 * never. */
 	bool (*detour)(const struct psd_device *device, struct psd_error *how);
-	uint64_t (*memory_bytes)(const struct psd_device *device); /* held beyond what take() gave */
+	uint64_t (*memory_bytes)(const struct psd_device *device); /* in use, without the blocks of take() */
 
 	/* ---- parameters ---- */
 
-	/* Begins psd_update_apply() of a tensor, with psd_update_by_norms() before it. */
+	/* Begins psd_update_apply() of a whole tensor, after psd_update_by_norms(). */
 	enum psd_status (*apply)(struct psd_device *device, const struct psd_update *update, float *weight,
 				 const float *gradient, struct psd_moments moments, uint64_t elements,
 				 struct psd_error *err);
-	/* Begin *square = psd_clip_measure(), psd_clip_find() and psd_clip_shrink() by *ratio. Squares and the ratio
-	 * are in the device's memory, like the values. */
+	/* Begin *square = psd_clip_measure(), psd_clip_find(), and psd_clip_shrink() by *ratio. Squares and the ratio
+	 * are in the device's memory. */
 	enum psd_status (*measure)(struct psd_device *device, const float *values, uint64_t elements, double *square,
 				   struct psd_error *err);
 	enum psd_status (*find_clip)(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err);
@@ -179,18 +178,17 @@ struct psd_device_kind {
 				  struct psd_error *err);
 	/* Begins psd_drift_take_step(). */
 	enum psd_status (*drift)(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
-	/* Begins to convert values to what travels, or what has arrived to values, where the device works: as
-	 * psd_values_encode() and psd_values_decode(). */
+	/* Begins psd_values_encode() or psd_values_decode() in the device's memory. */
 	enum psd_status (*convert)(struct psd_device *device, const struct psd_conversion *conversion,
 				   struct psd_error *err);
-	/* Begins to make all of what travels NaNs, if one of them is an infinity or a NaN, or in any case. */
+	/* Begins to overwrite all encoded values by NaN if one of them is an infinity or NaN, or if is_forced. */
 	enum psd_status (*spoil)(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-				 uint64_t elements, bool in_any_case, struct psd_error *err);
-	/* Begin psd_chunks_gather() and psd_chunks_apply(), see there. */
+				 uint64_t elements, bool is_forced, struct psd_error *err);
+	/* Begin psd_chunks_gather() and psd_chunks_apply(). */
 	enum psd_status (*gather)(struct psd_device *device, const struct psd_chunks *chunks, struct psd_error *err);
 	enum psd_status (*apply_chunks)(struct psd_device *device, const struct psd_chunks *chunks,
 					struct psd_error *err);
-	/* Begin psd_packing_pack() and psd_packing_unpack(), with the same bits but for which NaN a NaN becomes. */
+	/* Begin psd_packing_pack() and psd_packing_unpack(). Bits are equal on all devices, except those of NaNs. */
 	enum psd_status (*pack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
 	enum psd_status (*unpack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
 	/* Begin psd_low_rank_project(), psd_low_rank_fit() and psd_low_rank_expand(). */
@@ -202,18 +200,18 @@ struct psd_device_kind {
 
 	/* ---- when work is over ---- */
 
-	/* A mark in the stream, behind what was begun on it; at most PSD_MOST_MARKS of a stream count at a time. */
+	/* Puts a mark behind the stream's work so far. The last PSD_MOST_MARKS marks of a stream are valid. */
 	uint64_t (*mark)(struct psd_device *device, enum psd_stream stream);
-	/* Waits until all before the mark is over. Any thread, one for a stream at a time, marks in order. */
+	/* Waits for all work before the mark. Any thread, one for a stream at a time, marks in order. */
 	enum psd_status (*wait)(struct psd_device *device, enum psd_stream stream, uint64_t mark,
 				struct psd_error *err);
-	/* Seconds of the device between two marks of a stream, both waited for and among the last PSD_MOST_MARKS. */
+	/* Seconds between two marks of a stream by the device's clock. Both are valid, and have been waited for. */
 	double (*between_sec)(struct psd_device *device, enum psd_stream stream, uint64_t from, uint64_t to);
 };
 
 enum { PSD_MOST_MARKS = 4096 };
 
-/* Slots of devices that work in their host's memory, on this processor. */
+/* Slots of devices that work in the host's memory, on the processor. */
 enum psd_status psd_device_apply_here(struct psd_device *device, const struct psd_update *update, float *weight,
 				      const float *gradient, struct psd_moments moments, uint64_t elements,
 				      struct psd_error *err);
@@ -227,7 +225,7 @@ enum psd_status psd_device_drift_here(struct psd_device *device, const struct ps
 enum psd_status psd_device_convert_here(struct psd_device *device, const struct psd_conversion *conversion,
 					struct psd_error *err);
 enum psd_status psd_device_spoil_here(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-				      uint64_t elements, bool in_any_case, struct psd_error *err);
+				      uint64_t elements, bool is_forced, struct psd_error *err);
 enum psd_status psd_device_gather_here(struct psd_device *device, const struct psd_chunks *chunks,
 				       struct psd_error *err);
 enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const struct psd_chunks *chunks,
@@ -243,14 +241,22 @@ enum psd_status psd_device_fit_here(struct psd_device *device, const struct psd_
 enum psd_status psd_device_expand_here(struct psd_device *device, const struct psd_low_rank_work *work,
 				       struct psd_error *err);
 
-/* The device that a training job asks for, at that place; of several the best that the machine has. PSD_EINVAL: this
- * program was built without it; PSD_ERUN: the machine has none. */
+#define PSD_DEVICE_SLOTS_HERE                                                                                          \
+	.apply = psd_device_apply_here, .measure = psd_device_measure_here, .find_clip = psd_device_find_clip_here,    \
+	.shrink = psd_device_shrink_here, .drift = psd_device_drift_here, .convert = psd_device_convert_here,          \
+	.spoil = psd_device_spoil_here, .gather = psd_device_gather_here,                                              \
+	.apply_chunks = psd_device_apply_chunks_here, .pack = psd_device_pack_here, .unpack = psd_device_unpack_here,  \
+	.project = psd_device_project_here, .fit = psd_device_fit_here, .expand = psd_device_expand_here
+
+/* Device kind that a training job chooses, at `at` in its scenario; with `auto` the best that the machine has.
+ * PSD_EINVAL: this program was built without it; PSD_ERUN: the machine has none. */
 enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_device_choice choice,
 				  struct psd_place at, struct psd_error *err) PSD_MUST_CHECK;
 
 extern const struct psd_device_kind psd_device_cpu;
 extern const struct psd_device_kind psd_device_cuda; /* only with PSD_HAS_CUDA */
-/* Computes nothing, to measure all else: gradients stay, losses are 0. Without factors: for plans of dense tensors. */
+/* Computes nothing, to measure everything else: gradients stay zero, losses are 0. Has no factors: only for plans of
+ * dense tensors. */
 extern const struct psd_device_kind psd_device_idle;
 
 #endif

@@ -1,4 +1,4 @@
-/* Parameters and what travels of them on this processor. */
+/* Slots for parameters and their encodings on the processor. */
 #include <math.h>
 
 #include "real/base/values.h"
@@ -51,7 +51,7 @@ enum psd_status psd_device_convert_here(struct psd_device *device, const struct 
 	const struct psd_conversion *of = conversion;
 
 	(void)device, (void)err;
-	if (of->is_arrival)
+	if (of->is_decoding)
 		psd_values_decode(of->encoding, of->to, of->from, of->ratio, of->elements);
 	else
 		psd_values_encode(of->encoding, of->to, of->from, of->ratio, of->elements);
@@ -59,10 +59,10 @@ enum psd_status psd_device_convert_here(struct psd_device *device, const struct 
 }
 
 enum psd_status psd_device_spoil_here(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-				      uint64_t elements, bool in_any_case, struct psd_error *err)
+				      uint64_t elements, bool is_forced, struct psd_error *err)
 {
 	(void)device, (void)err;
-	if (!in_any_case && psd_values_are_finite(encoding, values, elements))
+	if (!is_forced && psd_values_are_finite(encoding, values, elements))
 		return PSD_OK;
 	for (uint64_t e = 0; e < elements; e++)
 		values[e] = encoding->encode(NAN);

@@ -1,4 +1,5 @@
-/* The device without compute. It holds nothing, so that one that measures can use its slots with state of its own. */
+/* The device without compute. It has no state, so a device for measurements can reuse its slots with a state of its
+ * own. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static enum psd_status load(struct psd_device *device, const struct psd_graph *g
 			    float *const gradients[], struct psd_error *err)
 {
 	(void)device, (void)options, (void)parameters, (void)err;
-	/* pages that nobody has written are all one, always in the cache: sending it would cost too little */
+	/* writes every page: unwritten pages share one zero page, which stays in the cache and is too cheap to send */
 	for (unsigned t = 0; t < graph->n_tensors; t++)
 		if (gradients[t])
 			memset(gradients[t], 0, graph->tensors[t].elements * sizeof(*gradients[t]));
@@ -54,7 +55,7 @@ static uint32_t correct(const struct psd_device *device)
 	return 0;
 }
 
-/* Factors and gradients stay the zeros that their memory begins with. */
+/* Factors and gradients stay the zeros that their memory starts with. */
 static enum psd_status keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
 				    struct psd_error *err)
 {
@@ -104,18 +105,5 @@ const struct psd_device_kind psd_device_idle = {
 	.keep_factors = keep_factors,
 	.rebuild = rebuild,
 	.memory_bytes = memory_bytes,
-	.apply = psd_device_apply_here,
-	.measure = psd_device_measure_here,
-	.find_clip = psd_device_find_clip_here,
-	.shrink = psd_device_shrink_here,
-	.drift = psd_device_drift_here,
-	.convert = psd_device_convert_here,
-	.spoil = psd_device_spoil_here,
-	.gather = psd_device_gather_here,
-	.apply_chunks = psd_device_apply_chunks_here,
-	.pack = psd_device_pack_here,
-	.unpack = psd_device_unpack_here,
-	.project = psd_device_project_here,
-	.fit = psd_device_fit_here,
-	.expand = psd_device_expand_here,
+	PSD_DEVICE_SLOTS_HERE,
 };

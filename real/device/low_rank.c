@@ -1,4 +1,4 @@
-/* Narrow matrices of gradients on this processor. Their products are oneDNN's. */
+/* Low-rank factors of gradients on the processor. oneDNN multiplies. */
 #include "real/device/low_rank.h"
 
 #include <math.h>
@@ -8,11 +8,11 @@
 
 #include "real/base/values.h"
 
-/* A matrix, and its narrow ones. */
+/* A matrix and its two factors. */
 struct matrix {
 	dnnl_dim_t rows, columns, rank;
 	uint64_t elements;
-	unsigned number; /* of its tensor */
+	unsigned number; /* index of its tensor in the graph */
 	float *gradient, *residual, *left, *right;
 };
 
@@ -42,7 +42,7 @@ static dnnl_status_t project(const struct matrix *of)
 
 typedef double square[PSD_MOST_RANK][PSD_MOST_RANK];
 
-/* Of all pairs of columns of left, those with j <= k. */
+/* Products of all pairs of columns j <= k of left. */
 static void find_products(const struct matrix *of, square products)
 {
 	for (unsigned j = 0; j < of->rank; j++)
@@ -57,7 +57,8 @@ static void find_products(const struct matrix *of, square products)
 	}
 }
 
-/* What column k has in common with the unit vectors of those before, and the length of the rest; 0: nothing. */
+/* Row k of the Cholesky factor: column k's products with the earlier unit vectors, then the length of the rest. A
+ * length of 0 drops the column. */
 static void factor_column(square factor, unsigned k)
 {
 	const double whole = factor[k][k];
@@ -71,7 +72,7 @@ static void factor_column(square factor, unsigned k)
 	factor[k][k] = factor[k][k] <= PSD_LOW_RANK_LEAST * whole ? 0.0 : sqrt(factor[k][k]);
 }
 
-/* Column k of the factor's inverse: by how much of each column the unit vector is made. */
+/* Column k of the factor's inverse: the coefficients of unit vector k in the columns of left. */
 static void invert_column(square factor, square inverse, unsigned k)
 {
 	const double length = factor[k][k];
@@ -97,7 +98,7 @@ static void make_orthonormal(const struct matrix *of)
 		float *row = of->left + i * of->rank;
 
 		for (unsigned k = (unsigned)of->rank;
-		     k-- > 0;) { /* from the last, which needs all before as they were */
+		     k-- > 0;) { /* from the last column, which needs the earlier ones unchanged */
 			double sum = 0.0;
 
 			for (unsigned j = 0; j <= k; j++)
@@ -146,7 +147,7 @@ static void stay(float *gradient, float *left, uint64_t elements)
 	(void)gradient, (void)left, (void)elements;
 }
 
-/* Behind one tensor. */
+/* The next tensor, with its residual and factors. */
 static void move_on(struct matrix *of, const struct psd_low_rank_tensor *tensor)
 {
 	of->residual += tensor->elements;
@@ -176,7 +177,7 @@ static enum psd_status for_tensors(const struct psd_low_rank_work *work, matrix_
 			of_other(tensor->gradient, matrix.left, tensor->elements);
 		move_on(&matrix, tensor);
 	}
-	return failure ? psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a product of narrow matrices failed (oneDNN: %d)",
+	return failure ? psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a product of low-rank factors failed (oneDNN: %d)",
 				       (int)failure)
 		       : PSD_OK;
 }

@@ -1,6 +1,6 @@
-/* What a device does where a matrix of gradients travels as the product of two narrow ones, left (rows, rank) and right
- * (rank, columns). Workers sum the left ones, each makes of the sum a basis, and sums of the right ones are what all
- * gradients have in it; what they have beside it stays behind, for the next. Source: Vogels et al. 2019, PowerSGD
+/* Low-rank compression on a device: a gradient matrix is sent as the product of left (rows, rank) and right (rank,
+ * columns). Workers sum their left factors and make the sum orthonormal; the sum of their right factors gives the
+ * gradients in this basis. The rest stays in the residual for the next iteration. Source: Vogels et al. 2019, PowerSGD
  * (arXiv 1905.13727), algorithms 1 and 2. */
 #ifndef PSD_REAL_LOW_RANK_H
 #define PSD_REAL_LOW_RANK_H
@@ -14,38 +14,37 @@
 struct psd_low_rank_tensor {
 	float *gradient;
 	uint64_t elements;
-	struct psd_low_rank_shape shape; /* without rows it travels as it is, in the place of a left matrix */
-	unsigned number;		 /* among the graph's tensors */
+	struct psd_low_rank_shape shape; /* without rows the tensor is sent uncompressed, inside `left` */
+	unsigned number;		 /* index among the graph's tensors */
 };
 
 /* Tables lie in the host's memory, values where the device works. */
 struct psd_low_rank_work {
 	struct psd_low_rank_tensor *tensors;
 	unsigned n_tensors;
-	unsigned n_threads; /* of this processor, inside a call, >= 1 */
+	unsigned n_threads; /* processor threads inside a call, >= 1 */
 	unsigned rank;	    /* 1 to PSD_MOST_RANK */
-	/* Tensor after tensor without gaps. */
-	float *residual; /* all elements */
-	float *left;	 /* of matrices; of others all elements */
-	float *right;	 /* of the last iteration: the sums of all workers'; zeros where there was none */
+	/* Arrays hold the tensors one after the other, without gaps. */
+	float *residual; /* every element */
+	float *left;	 /* left factors; all elements of uncompressed tensors */
+	float *right;	 /* right factors of the previous iteration, summed over workers; zeros at first */
 };
 
-/* residual += gradient; left = residual times the transposed of right. A row of zeros in right is first replaced by
- * psd_low_rank_start(). Where tensors travel as they are, left = gradient. PSD_ERUN: oneDNN has failed. Any thread, as
- * with the next two. */
+/* residual += gradient; left = residual right^T. First replaces a zero row of right by psd_low_rank_start().
+ * Uncompressed tensors: left = gradient. PSD_ERUN: oneDNN has failed. Any thread; both hold for the next two. */
 enum psd_status psd_low_rank_project(const struct psd_low_rank_work *work, struct psd_error *err) PSD_MUST_CHECK;
-/* Left is of all workers, and becomes orthonormal: each column less what it has in common with those before, divided by
- * its length; a column that has no more than rounding left (PSD_LOW_RANK_LEAST of its square) becomes zeros. Then right
- * = the transposed of left times residual, and residual -= left times right. */
+/* Expects in left the sum over all workers and makes its columns orthonormal (Gram-Schmidt). A column whose square
+ * shrinks to PSD_LOW_RANK_LEAST of its own or less is rounding, and becomes zeros. Then right = left^T residual, and
+ * residual -= left right. */
 enum psd_status psd_low_rank_fit(const struct psd_low_rank_work *work, struct psd_error *err) PSD_MUST_CHECK;
-/* Right is of all workers: gradient = left times right. Where tensors travel as they are, gradient = left. */
+/* Expects in right the sum over all workers: gradient = left right. Uncompressed tensors: gradient = left. */
 enum psd_status psd_low_rank_expand(const struct psd_low_rank_work *work, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Left columns are made orthonormal by the Cholesky factor of their products, summed in double: exact enough down to
- * this share of a column's square. */
+/* Share of a column's square down to which orthogonalisation is exact enough: it uses the Cholesky factor of the
+ * columns' products, summed in double. */
 #define PSD_LOW_RANK_LEAST 1e-10
 
-/* What a row of right starts from, -1 to 1: a hash, the same on all workers. Pure. */
+/* Starting value of right, -1 to 1: a hash, the same on all workers. Pure. */
 static inline float psd_low_rank_start(unsigned number, unsigned row, uint32_t column)
 {
 	const uint64_t bits = psd_random_mix((uint64_t)number << 40 | (uint64_t)row << 32 | column);

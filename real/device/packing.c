@@ -7,9 +7,9 @@
 
 enum { ROW = 16 };
 
-#define INLINE static inline __attribute__((always_inline)) /* so that the known trip count gets there */
+#define INLINE static inline __attribute__((always_inline)) /* so that the known trip count reaches the loop */
 
-/* Of a block, from `first` of a tensor on. */
+/* One block of a tensor, from element `first` on. */
 struct moving {
 	const float *gradient, *weight;
 	float *velocity;
@@ -40,7 +40,7 @@ static void move_block(const struct moving *of, uint32_t n, bool is_nesterov, fl
 	move(of, in_rows, n - in_rows, is_nesterov, residual + in_rows);
 }
 
-/* What is to travel of n elements of a tensor, from `first` on. */
+/* Adds n values to be sent, from element `first` of a tensor on, to the residual. */
 static void join(const struct psd_packing *packing, const struct psd_packing_tensor *tensor, uint64_t first, uint32_t n,
 		 float *residual)
 {
@@ -57,7 +57,7 @@ static void join(const struct psd_packing *packing, const struct psd_packing_ten
 	move_block(&moving, n, packing->is_nesterov, residual);
 }
 
-/* Block by block, each while it is in the first-level cache. */
+/* Works block by block, each while it is in the first-level cache. */
 void psd_packing_pack(const struct psd_packing *packing)
 {
 	const uint32_t packed_bytes = packing->compression->bytes(&packing->block);

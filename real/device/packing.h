@@ -1,4 +1,4 @@
-/* What a device does where gradients travel compressed. */
+/* Compression of gradients on a device, with error feedback. */
 #ifndef PSD_REAL_PACKING_H
 #define PSD_REAL_PACKING_H
 
@@ -11,7 +11,7 @@ struct psd_packing_tensor {
 	float *gradient;
 	const float *weight;
 	uint64_t elements;
-	float weight_decay; /* of the weight in a worker's own velocity, so that all workers' together have all of it */
+	float weight_decay; /* weight decay inside the velocity, divided by the number of workers */
 };
 
 /* Tables lie in the host's memory, values where the device works. */
@@ -20,19 +20,19 @@ struct psd_packing {
 	struct psd_block block;
 	struct psd_packing_tensor *tensors;
 	unsigned n_tensors;
-	float *residual; /* of each element, tensor after tensor without gaps: what was lost of earlier gradients */
-	float *velocity; /* the same way; NULL: gradients travel without momentum */
-	float momentum;	 /* of the velocity, as is the next */
+	float *residual; /* (all elements): error of earlier compressions, tensor after tensor without gaps */
+	float *velocity; /* (all elements); NULL: no momentum before compression */
+	float momentum;	 /* for the velocity, like is_nesterov */
 	bool is_nesterov;
-	void *packed; /* block after block; each tensor begins a new one */
+	void *packed; /* blocks without gaps; a tensor begins a new block */
 };
 
-/* residual += what is to travel. The residual is packed, and what is lost of it stays there. What is to travel is the
+/* Adds the value to send to the residual, and packs the residual; the compression error stays in it. The value is the
  * gradient, or with a velocity
  *     slope = gradient + weight_decay * weight,  velocity = momentum * velocity + slope,
- * and then the velocity, or by Nesterov slope + momentum * velocity. Any thread. */
+ * the velocity, or with Nesterov slope + momentum * velocity. Any thread. */
 void psd_packing_pack(const struct psd_packing *packing);
-/* gradient = what `packed` says; the residual is not touched. Any thread. */
+/* Overwrites gradients by the values of `packed`. Any thread. */
 void psd_packing_unpack(const struct psd_packing *packing);
 
 #endif

@@ -2,8 +2,7 @@
 #include "real/device/update.h"
 
 #include <math.h>
-
-#include "real/device/clip.h"
+#include <string.h>
 
 /* GCC does not fuse under -std=c11; Clang would where the processor can. */
 #ifdef __clang__
@@ -26,7 +25,7 @@ struct psd_update psd_update_by_norms(struct psd_update update, const float *wei
 	return update;
 }
 
-#define INLINE static inline __attribute__((always_inline)) /* so that the known trip count gets there */
+#define INLINE static inline __attribute__((always_inline)) /* so that the known trip count reaches the loop */
 
 INLINE void apply_sgd(struct psd_update update, float *restrict weight, const float *restrict gradient,
 		      float *restrict history, unsigned elements)
@@ -63,7 +62,7 @@ INLINE void apply_adaptive(struct psd_update update, float *restrict weight, con
 	}
 }
 
-/* Of the elements from `first` on. */
+/* Updates elements from `first` on. */
 INLINE void apply(struct psd_update update, float *weight, const float *gradient, struct psd_moments moments,
 		  uint64_t first, unsigned elements)
 {
@@ -84,4 +83,56 @@ void psd_update_apply(const struct psd_update *update, float *weight, const floa
 	for (uint64_t i = 0; i < in_blocks; i += BLOCK)
 		apply(*update, weight, gradient, moments, i, BLOCK);
 	apply(*update, weight, gradient, moments, in_blocks, (unsigned)(elements % BLOCK));
+}
+
+/* ---- gradient clipping ---- */
+
+/* Sums BLOCK interleaved partial sums, on every machine: a single sum would wait for each addition. */
+double psd_clip_measure(const float *values, uint64_t elements)
+{
+	double squares[BLOCK] = {0.0}, sum = 0.0;
+	uint64_t e = 0;
+
+	for (; e + BLOCK <= elements; e += BLOCK)
+		for (unsigned i = 0; i < BLOCK; i++)
+			squares[i] += (double)values[e + i] * (double)values[e + i];
+	for (unsigned i = 0; e + i < elements; i++)
+		squares[i] += (double)values[e + i] * (double)values[e + i];
+	for (unsigned i = 0; i < BLOCK; i++)
+		sum += squares[i];
+	return sum;
+}
+
+void psd_clip_find(const struct psd_clip *clip)
+{
+	double sum = 0.0;
+
+	for (uint32_t i = 0; i < clip->n; i++)
+		sum += clip->squares[i];
+	const double norm = sqrt(sum);
+	*clip->ratio = norm > clip->most_norm ? (float)(clip->most_norm / norm) : 1.0f;
+}
+
+void psd_clip_shrink(float *values, uint64_t elements, float ratio)
+{
+	for (uint64_t e = 0; e < elements && ratio != 1.0f; e++)
+		values[e] *= ratio;
+}
+
+/* ---- differences ---- */
+
+static void subtract(float *restrict difference, const float *restrict from, const float *restrict what, float ratio,
+		     uint64_t elements)
+{
+	for (uint64_t e = 0; e < elements; e++)
+		difference[e] = from[e] - ratio * what[e];
+}
+
+void psd_drift_take_step(const struct psd_drift *drift)
+{
+	switch (drift->step) {
+	case PSD_DRIFT_BEGINS: memcpy(drift->start, drift->weight, drift->elements * sizeof(*drift->start)); break;
+	case PSD_DRIFT_ENDS: subtract(drift->gradient, drift->start, drift->weight, 1.0f, drift->elements); break;
+	case PSD_DRIFT_JOINS: subtract(drift->weight, drift->start, drift->gradient, drift->ratio, drift->elements);
+	}
 }

@@ -1,34 +1,35 @@
-/* Stochastic gradient descent as Caffe does it, and AdamW: the update of a tensor or of any part of one. */
+/* Updates of parameters: stochastic gradient descent as Caffe does it, and AdamW, for a tensor or a part of one;
+ * gradient clipping by the global norm; differences after local steps. */
 #ifndef PSD_REAL_UPDATE_H
 #define PSD_REAL_UPDATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of AdamW; all zero: none. */
+/* Factors of AdamW in one step; all zero without AdamW. */
 struct psd_adaptive {
 	float beta1, beta2, epsilon;
-	float mean_ratio; /* 1 / (1 - beta1^t) in the t-th step, from 1 */
+	float mean_ratio; /* 1 / (1 - beta1^t) in step t, from 1 */
 	float root_ratio; /* 1 / sqrt(1 - beta2^t) */
 };
 
-/* Everything that an update needs, but for the tensor. */
+/* An update rule in one iteration. */
 struct psd_update {
 	float rate;
 	float momentum;
 	float weight_decay;
 	bool is_nesterov;
-	double trust_ratio;	      /* 0: the rate is every tensor's */
-	struct psd_adaptive adaptive; /* if its epsilon is not 0: instead of momentum */
+	double trust_ratio;	      /* LARS; 0: one rate for all tensors */
+	struct psd_adaptive adaptive; /* AdamW replaces momentum if its epsilon is not 0 */
 };
 
-/* What is remembered of each element's earlier updates; both begin as zeros. */
+/* State of the optimiser for each element; starts as zeros. */
 struct psd_moments {
 	float *history;
-	float *squares; /* of an adaptive update; NULL: there are none */
+	float *squares; /* AdamW only, else NULL */
 };
 
-/* Those of the elements from `first` on. Pure. */
+/* Moments from element `first` on. Pure. */
 static inline struct psd_moments psd_moments_from(struct psd_moments moments, uint64_t first)
 {
 	moments.history += first;
@@ -56,5 +57,42 @@ struct psd_update psd_update_by_norms(struct psd_update update, const float *wei
  * algorithm 2. */
 void psd_update_apply(const struct psd_update *update, float *weight, const float *gradient, struct psd_moments moments,
 		      uint64_t elements);
+
+/* ---- gradient clipping ---- */
+
+/* Sums of squares of n gradients, and the ratio by which all of them are multiplied. */
+struct psd_clip {
+	const double *squares; /* (n) */
+	uint32_t n;
+	double most_norm; /* > 0 */
+	float *ratio;	  /* the result */
+};
+
+/* Sum of the squares of `elements` values. Equal input gives equal bits. Pure, any thread. */
+double psd_clip_measure(const float *values, uint64_t elements);
+/* *ratio = most_norm / norm where that is below 1, else 1; norm is the square root of the sum of all squares. Any
+ * thread. Source: Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1; caffe, SGDSolver::ClipGradients. */
+void psd_clip_find(const struct psd_clip *clip);
+/* Multiplies values by the ratio, in place. Any thread. */
+void psd_clip_shrink(float *values, uint64_t elements, float ratio);
+
+/* ---- differences after local steps, to those at the last exchange ---- */
+
+enum psd_drift_step {
+	PSD_DRIFT_BEGINS, /* start = weight */
+	PSD_DRIFT_ENDS,	  /* gradient = start - weight, to be summed over workers */
+	PSD_DRIFT_JOINS,  /* weight = start - ratio gradient, which is the sum over workers */
+};
+
+/* A tensor or a part of it; the three arrays do not overlap. */
+struct psd_drift {
+	enum psd_drift_step step;
+	float *weight, *start, *gradient;
+	uint64_t elements;
+	float ratio; /* for PSD_DRIFT_JOINS */
+};
+
+/* Handles each element alone, as psd_update_apply() does. Never fails; any thread. */
+void psd_drift_take_step(const struct psd_drift *drift);
 
 #endif

@@ -97,14 +97,14 @@ static bool works_on_device(const struct psd_op *op)
 static struct sides find_sides(const struct psd_worker *worker, struct psd_task task, unsigned sender)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
-	const bool is_arrival = psd_buffers[op->source].is_encoded;
+	const bool is_decoding = psd_buffers[op->source].is_encoded;
 	const struct psd_range range = psd_worker_range(worker, op);
 	const struct psd_memory *memory = works_on_device(op) ? worker->on_device : &worker->memory;
 	struct sides sides;
 
-	sides.n_plain = psd_memory_find(memory, is_arrival ? op->target : op->source, op, task.iteration, range, sender,
-					sides.plain);
-	sides.n_encoded = psd_memory_find(memory, is_arrival ? op->source : op->target, op, task.iteration, range,
+	sides.n_plain = psd_memory_find(memory, is_decoding ? op->target : op->source, op, task.iteration, range,
+					sender, sides.plain);
+	sides.n_encoded = psd_memory_find(memory, is_decoding ? op->source : op->target, op, task.iteration, range,
 					  sender, sides.encoded);
 	return sides;
 }
@@ -127,20 +127,20 @@ static float ratio_of(enum psd_buffer plain, unsigned piece, float gradient_rati
 static enum psd_status convert(struct psd_worker *worker, const struct psd_op *op, struct sides *sides,
 			       float gradient_ratio, struct psd_error *err)
 {
-	const bool is_arrival = psd_buffers[op->source].is_encoded;
+	const bool is_decoding = psd_buffers[op->source].is_encoded;
 	enum psd_status status = PSD_OK;
 	unsigned at = 0;
 
 	for (unsigned p = 0; p < sides->n_plain && !status; p++) {
-		const float ratio = ratio_of(is_arrival ? op->target : op->source, p, gradient_ratio);
+		const float ratio = ratio_of(is_decoding ? op->target : op->source, p, gradient_ratio);
 		void *plain = sides->plain[p].iov_base, *encoded = sides->encoded[at].iov_base;
 		const struct psd_conversion conversion = {
 			.encoding = worker->plan->wire,
-			.to = is_arrival ? plain : encoded,
-			.from = is_arrival ? encoded : plain,
+			.to = is_decoding ? plain : encoded,
+			.from = is_decoding ? encoded : plain,
 			.elements = sides->plain[p].iov_len / sizeof(float),
-			.ratio = is_arrival ? 1.0f / ratio : ratio,
-			.is_arrival = is_arrival,
+			.ratio = is_decoding ? 1.0f / ratio : ratio,
+			.is_decoding = is_decoding,
 		};
 
 		status = (works_on_device(op) ? worker->kind->convert : psd_device_convert_here)(worker->device,
@@ -250,7 +250,7 @@ static enum psd_status decode(struct psd_worker *worker, struct psd_task task, s
 
 enum psd_status psd_worker_convert(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
-	const bool is_arrival = psd_buffers[worker->program->ops[task.op].source].is_encoded;
+	const bool is_decoding = psd_buffers[worker->program->ops[task.op].source].is_encoded;
 
-	return (is_arrival ? decode : encode)(worker, task, err);
+	return (is_decoding ? decode : encode)(worker, task, err);
 }

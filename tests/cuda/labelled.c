@@ -155,9 +155,9 @@ static enum psd_status convert(struct psd_device *device, const struct psd_conve
 }
 
 static enum psd_status spoil(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-			     uint64_t elements, bool in_any_case, struct psd_error *err)
+			     uint64_t elements, bool is_forced, struct psd_error *err)
 {
-	BEGIN(PSD_STREAM_COMPUTE, "spoil", spoil(device, encoding, values, elements, in_any_case, err));
+	BEGIN(PSD_STREAM_COMPUTE, "spoil", spoil(device, encoding, values, elements, is_forced, err));
 }
 
 static enum psd_status measure(struct psd_device *device, const float *values, uint64_t elements, double *square,

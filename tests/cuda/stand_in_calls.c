@@ -55,7 +55,7 @@ static pid_t owner; /* the process that called first */
 
 static struct psd_stand_in_wait_place places[MOST_PLACES];
 static bool is_place_skipped[MOST_PLACES];
-static unsigned n_places;
+static unsigned n_positions;
 static const void *skipped_site;
 static unsigned one_skipped; /* counts down */
 static void (*tell_left_out)(void);
@@ -309,11 +309,11 @@ static unsigned place_of(const char *function, const void *site)
 {
 	unsigned place = 0;
 
-	while (place < n_places && places[place].site != site)
+	while (place < n_positions && places[place].site != site)
 		place++;
-	if (place == n_places) {
-		assert(n_places < MOST_PLACES);
-		places[n_places++] = (struct psd_stand_in_wait_place){.function = function, .site = site};
+	if (place == n_positions) {
+		assert(n_positions < MOST_PLACES);
+		places[n_positions++] = (struct psd_stand_in_wait_place){.function = function, .site = site};
 	}
 	return place;
 }
@@ -352,7 +352,7 @@ static void count_left_out(void)
 unsigned psd_stand_in_waits(void)
 {
 	psd_stand_in_lock();
-	const unsigned n = n_places;
+	const unsigned n = n_positions;
 
 	psd_stand_in_unlock();
 	return n;
@@ -361,7 +361,7 @@ unsigned psd_stand_in_waits(void)
 struct psd_stand_in_wait_place psd_stand_in_wait(unsigned place)
 {
 	psd_stand_in_lock();
-	assert(place < n_places);
+	assert(place < n_positions);
 	const struct psd_stand_in_wait_place wait = places[place];
 
 	psd_stand_in_unlock();

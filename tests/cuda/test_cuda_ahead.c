@@ -91,5 +91,6 @@ Test(cuda_ahead, what_is_no_graph_is_told)
 			  "  - {name: loss, kind: softmax-loss}\n",
 			  "sync: ring", false));
 	cr_expect_eq(remarks->n, 1);
-	cr_expect(strstr(remarks->last, "are no CUDA graph, and begun call by call: "), "%s", remarks->last);
+	cr_expect(strstr(remarks->last, "cannot be a CUDA graph, and are launched call by call: "), "%s",
+		  remarks->last);
 }

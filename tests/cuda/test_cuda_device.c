@@ -37,8 +37,9 @@ Test(cuda_device, a_machine_without_gpu_is_told)
 
 	psd_stand_in_set_devices(0);
 	cr_assert_eq(try_to_open(PSD_LAYERS_FP32, &err), PSD_ERUN);
-	cr_assert_eq(strncmp(err.text, "this machine has no NVIDIA GPU that the driver knows (cudaErrorNoDevice: ", 73),
-		     0, "%s", err.text);
+	cr_assert_eq(
+		strncmp(err.text, "this machine has no NVIDIA GPU that the driver supports (cudaErrorNoDevice: ", 76),
+		0, "%s", err.text);
 }
 
 Test(cuda_device, an_old_driver_is_told_with_both_versions)
@@ -83,8 +84,8 @@ Test(cuda_device, memory_that_is_not_there_is_told_in_bytes)
 	void *block;
 
 	cr_assert_eq(psd_device_cuda.take(cuda.device, UINT64_C(5) << 30, &block, &err), PSD_ENOMEM);
-	cr_assert_eq(strncmp(err.text, "the GPU has no room for parameters and gradients of 5.369 GB: ", 62), 0, "%s",
-		     err.text);
+	cr_assert_eq(strncmp(err.text, "the GPU has too little memory for parameters and gradients of 5.369 GB: ", 72),
+		     0, "%s", err.text);
 	cr_assert(strstr(err.text, " of its 4.295 GB are free"), "%s", err.text);
 	cuda_net_close(&cuda);
 	net_release(&net);
@@ -113,16 +114,17 @@ Test(cuda_device, layers_it_cannot_do_are_refused_by_name)
 	refuses("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"
 		"  - {name: c, kind: conv, outputs: 4, kernel: 1}\n  - {name: aside, kind: softmax-loss}\n"
 		"  - {name: top, kind: inner-product, input: c, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n",
-		PSD_EINVAL, "layer 'aside' (softmax-loss) has 42 places, the last loss has labels for 1");
+		PSD_EINVAL, "layer 'aside' (softmax-loss) has 42 positions, the last loss has labels for 1");
 	refuses("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"
 		"  - {name: c, kind: conv, outputs: 4, kernel: 1}\n  - {name: loss, kind: softmax-loss}\n"
 		"  - {name: top, kind: gelu}\n",
-		PSD_EINVAL, "layer 'top' reads the loss 'loss', above which cuda has nothing");
+		PSD_EINVAL, "layer 'top' reads the loss 'loss', cuda supports no layer behind a loss");
 	refuses("name: m\ninput: {channels: 1, height: 32768}\nlayers:\n"
 		"  - {name: base, kind: embedding, vocabulary: 2, outputs: 3}\n"
 		"  - {name: a, kind: attention, heads: 1}\n" TAIL,
 		PSD_EINVAL,
-		"layer 'a' (attention) has 2147483648 probabilities in a batch of 2, cuda does less than 2147483648");
+		"layer 'a' (attention) has 2147483648 probabilities in a batch of 2, cuda supports less than "
+		"2147483648");
 }
 
 /* The one weight gradient that gives equal bits works in more than a convolution should, as those of very large batches
@@ -133,7 +135,7 @@ Test(cuda_device, a_convolution_takes_the_workspace_that_it_needs)
 	psd_stand_in_set_memory(UINT64_C(1) << 30);
 	refuses("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"
 		"  - {name: c, kind: conv, outputs: 4, kernel: 3}\n" TAIL,
-		PSD_ENOMEM, "the GPU has no room for the network's activations of 1.074 GB");
+		PSD_ENOMEM, "the GPU has too little memory for the network's activations of 1.074 GB");
 }
 
 Test(cuda_device, a_label_beyond_the_classes_is_refused)
@@ -569,7 +571,7 @@ Test(cuda_device, why_none_is_counted_is_told)
 
 	psd_stand_in_set_devices(0);
 	cr_assert_eq(psd_device_cuda.count(&why), 0);
-	cr_assert(strstr(why.text, "no NVIDIA GPU that the driver knows"), "%s", why.text);
+	cr_assert(strstr(why.text, "no NVIDIA GPU that the driver supports"), "%s", why.text);
 	psd_stand_in_set_devices(1);
 	psd_stand_in_set_driver(12020);
 	cr_assert_eq(psd_device_cuda.count(&why), 0);

@@ -109,11 +109,11 @@ static void check_start(const char *words)
 Test(cuda_faults, what_a_machine_lacks_ends_a_run_at_its_start)
 {
 	psd_stand_in_set_devices(0);
-	check_start("no NVIDIA GPU that the driver knows");
+	check_start("no NVIDIA GPU that the driver supports");
 	psd_stand_in_set_devices(1);
 	psd_stand_in_set_driver(12020);
 	check_start("driver is for CUDA 12.2, must be for 13.0");
 	psd_stand_in_set_driver(CUDART_VERSION);
 	psd_stand_in_set_memory(UINT64_C(65) << 20); /* 64 MiB are cuBLAS's */
-	check_start("the GPU has no room for");
+	check_start("the GPU has too little memory for");
 }

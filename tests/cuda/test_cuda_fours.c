@@ -86,9 +86,9 @@ static void check_windows(struct fours *fours, enum psd_cuda_type type, bool is_
 	start_fours(fours, type);
 	memset(fours->places, 0, sizeof(fours->places));
 	CHECK_FOURS(pool, fours, type, OUTPUTS, .from = fours->left, .to = fours->to, .window = window,
-		    .places = fours->places);
+		    .positions = fours->places);
 	CHECK_FOURS(pool_back, fours, type, ALL, .diff = fours->left, .to = fours->to, .window = window,
-		    .places = fours->places, .adds = is_max);
+		    .positions = fours->places, .adds = is_max);
 }
 
 Test(cuda_fours, four_at_once_are_as_one_by_one)

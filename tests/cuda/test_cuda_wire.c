@@ -71,11 +71,11 @@ Test(cuda_wire, a_part_finds_infinities_and_nans_and_nothing_else)
 			const uint16_t values[] = {0x1234, (uint16_t)i, 0x3c00};
 			uint32_t found[2], one;
 			const struct psd_cuda_look look = {values, 3, encodings[e]->encode(INFINITY), 2, found};
-			const struct psd_cuda_look_fold fold = {found, 2, 1, &one};
+			const struct psd_cuda_look_reduce reduce = {found, 2, 1, &one};
 
 			psd_look_at(0, &look);
 			psd_look_at(1, &look);
-			psd_look_fold_at(0, &fold);
+			psd_look_reduce_at(0, &reduce);
 			cr_assert_eq(found[0], 0);
 			cr_assert_eq(one, !psd_values_are_finite(encodings[e], values, 3), "%s: %x", encodings[e]->name,
 				     i);
@@ -144,7 +144,7 @@ Test(cuda_wire, values_go_there_and_back_as_on_the_processor)
 }
 
 /* bad: which of n values is an infinity; n: none. Returns whether all came back as NaNs, none as one otherwise. */
-static bool is_spoilt(struct psd_device *device, uint64_t n, uint64_t bad, bool in_any_case)
+static bool is_spoilt(struct psd_device *device, uint64_t n, uint64_t bad, bool is_forced)
 {
 	static uint16_t values[MOST];
 	uint16_t *there = take(device, n * sizeof(*there));
@@ -154,7 +154,7 @@ static bool is_spoilt(struct psd_device *device, uint64_t n, uint64_t bad, bool 
 	for (uint64_t i = 0; i < n; i++)
 		values[i] = i == bad ? 0xfc00 : 0x7bff; /* -infinity, the largest */
 	cuda_net_put(device, there, values, n * sizeof(*values));
-	cr_assert_eq(psd_device_cuda.spoil(device, &psd_encoding_fp16, there, n, in_any_case, &err), PSD_OK, "%s",
+	cr_assert_eq(psd_device_cuda.spoil(device, &psd_encoding_fp16, there, n, is_forced, &err), PSD_OK, "%s",
 		     err.text);
 	cuda_net_wait(device, PSD_STREAM_COMPUTE);
 	cuda_net_get(device, values, there, n * sizeof(*values));

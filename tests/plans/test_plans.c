@@ -8,7 +8,7 @@
 
 #include "engine/model/model.h"
 #include "real/device/cuda/cuda.h"
-#include "real/device/cuda/dnn_graph.h"
+#include "real/device/cuda/dnn.h"
 
 struct gpu {
 	const char *name;
@@ -306,7 +306,7 @@ static cudnnBackendDescriptor_t tensor_of(const int64_t sizes[4], cudnnDataType_
 }
 
 /* The weight gradient of 64 maps of 56 x 56 from as many, by windows of 3 x 3: every arithmetic has many engines for
- * it, deterministic ones and others. The caller owns the tensors, the convolution's descriptor and the operation. */
+ * it, deterministic ones and others. Owned by the caller: tensors, the convolution's description, the operation. */
 static void build_operation(cudnnDataType_t type, cudnnBackendDescriptor_t made[5])
 {
 	const int64_t maps[4] = {128, 64, 56, 56}, weight[4] = {64, 64, 3, 3}, ones[2] = {1, 1}, axes = 2;
@@ -367,25 +367,25 @@ static void check_choices(enum psd_layer_arithmetic arithmetic, cudnnDataType_t 
 				    .type = type == CUDNN_DATA_FLOAT  ? PSD_CUDA_FLOAT
 					    : type == CUDNN_DATA_HALF ? PSD_CUDA_HALF
 								      : PSD_CUDA_BFLOAT};
-	struct psd_cuda_dnn_way *way = calloc(1, sizeof(*way));
+	struct psd_cuda_dnn_op *op = calloc(1, sizeof(*op));
 	cudnnBackendDescriptor_t made[5];
 	unsigned n_with_cores = 0, n_that_differ = 0;
 
-	cr_assert(way);
+	cr_assert(op);
 	build_operation(type, made);
-	must(psd_cuda_dnn_open_way(&device, made[4], way));
-	for (int i = 0; i < way->n_choices; i++) {
-		n_with_cores += has_note(&way->choices[i], CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-		n_that_differ += has_note(&way->choices[i], CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+	must(psd_cuda_dnn_open_op(&device, made[4], op));
+	for (int i = 0; i < op->n_choices; i++) {
+		n_with_cores += has_note(&op->choices[i], CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+		n_that_differ += has_note(&op->choices[i], CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
 	}
 	cr_expect_eq(n_with_cores > 0, arithmetic != PSD_LAYERS_FP32, "%d: %u", arithmetic, n_with_cores);
 	cr_expect_eq(n_that_differ > 0, may_differ && type == CUDNN_DATA_FLOAT, "%d: %u", arithmetic, n_that_differ);
 	/* the plan estimated to be quickest, not the fallback */
-	cr_expect_eq(way->chosen, 0);
-	cr_expect_gt(way->n_estimated, 0);
-	cr_expect_eq(has_note(&way->choices[0], CUDNN_NUMERICAL_NOTE_TENSOR_CORE), arithmetic != PSD_LAYERS_FP32);
-	psd_cuda_dnn_close_way(way);
-	free(way);
+	cr_expect_eq(op->chosen, 0);
+	cr_expect_gt(op->n_estimated, 0);
+	cr_expect_eq(has_note(&op->choices[0], CUDNN_NUMERICAL_NOTE_TENSOR_CORE), arithmetic != PSD_LAYERS_FP32);
+	psd_cuda_dnn_close_op(op);
+	free(op);
 	for (int i = 5; i-- > 0;)
 		must(cudnnBackendDestroyDescriptor(made[i]));
 	must(cudnnBackendDestroyDescriptor(device.dnn_properties));

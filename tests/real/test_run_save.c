@@ -270,7 +270,7 @@ Test(run_save, parameters_are_there_before_the_checkpoint)
 	scratch_folder_add(&folder, "c");
 	scratch_folder_add(&folder, "c/parameters.safetensors");
 	text = run_that_fails(&folder, 2, "--system PS --save @/c --iterations 3");
-	cr_expect_not_null(strstr(text, "/c/parameters.safetensors: is no regular file\n"), "%s", text);
+	cr_expect_not_null(strstr(text, "/c/parameters.safetensors: must be a regular file\n"), "%s", text);
 	cr_expect_not(scratch_folder_has(&folder, "c/iteration-3/host-0-of-2.safetensors"));
 	free(text);
 	scratch_folder_remove(&folder);
@@ -541,7 +541,7 @@ Test(run_save, a_start_that_does_not_fit_is_refused)
 	expect_refusal(&folder, 2, "--system PS --set train.start=@/s.yaml", "/s.yaml: ");
 	scratch_folder_write(&folder, "m.onnx", "m", 1);
 	expect_refusal(&folder, 2, "--system PS --set train.start=@/m.onnx",
-		       "/m.onnx: is a network in ONNX's form, psd-run weights writes what is asked for here");
+		       "/m.onnx: is an ONNX network, must be a safetensors file: 'psd-run weights' converts it");
 	snprintf(arguments, sizeof(arguments),
 		 "--no-emulation --system PS --iterations 1 --set train.start=%s/a/parameters.safetensors "
 		 "--set model.graph=%s/renamed.yaml %s/s.yaml",

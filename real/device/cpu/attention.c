@@ -1,36 +1,37 @@
-/* Attention of all places to each other. The channels of a place lie side by side here: queries, keys and values of a
- * head are matrices (places, channels of the head) whose rows are as far apart as those of all channels. Probabilities
- * of the whole batch are kept, which backward needs. What is rotated is a copy of the input, made anew each way. */
+/* Attention between all positions of a sample. The channels of a position are adjacent here: queries, keys and values
+ * of a head are matrices (positions, head's channels) with the row stride of all channels. The probabilities of the
+ * whole batch are kept for backward. Rotary embedding works on a copy of the input, made in forward and again in
+ * backward. */
 #include <math.h>
 
 #include "real/device/cpu/cpu.h"
 
 struct attention {
 	struct psd_cpu_op source_in, share_out;
-	struct psd_cpu_op softmax, softmax_back; /* of a sample's rows */
-	void *const *source, *const *share;	 /* slots: (batch, places, apart) */
-	float *probabilities;			 /* (batch, heads, places, places) */
-	void *rows;				 /* the sample's of these */
-	void *const *drows;			 /* slot: their gradient, then that of the scores */
-	float *cosines, *sines;			 /* (places, depth / 2) of the angles; NULL: nothing is rotated */
-	dnnl_dim_t places, channels, heads;
+	struct psd_cpu_op softmax, softmax_back; /* rows of one sample */
+	void *const *source, *const *share;	 /* slots: (batch, positions, apart) */
+	float *probabilities;			 /* (batch, heads, positions, positions) */
+	void *rows;				 /* the current sample's part of `probabilities` */
+	void *const *drows;			 /* slot: gradient of the probabilities, then of the scores */
+	float *cosines, *sines;			 /* (positions, depth / 2); NULL without rotary embedding */
+	dnnl_dim_t positions, channels, heads;
 	dnnl_dim_t depth;   /* channels of a head */
 	dnnl_dim_t apart;   /* channels of the input */
-	dnnl_dim_t sharers; /* heads in a row that have the same keys and values */
+	dnnl_dim_t sharers; /* adjacent heads that share keys and values */
 	float scale;
 };
 
-/* Where the matrices of a head begin in those of its sample. */
+/* Offsets of a head's matrices within its sample. */
 struct head {
-	dnnl_dim_t queries, keys, values; /* in the input's, or in its gradient */
-	dnnl_dim_t scores;		  /* or their probabilities, (places, places) */
-	bool is_first;			  /* of its sharers */
+	dnnl_dim_t queries, keys, values; /* in the input, or in its gradient */
+	dnnl_dim_t scores;		  /* scores or probabilities, (positions, positions) */
+	bool is_first;			  /* first of the heads that share its keys */
 };
 
 static enum psd_status prepare_softmax(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct attention *attention = self->details;
-	const dnnl_dims_t dims = {attention->heads * attention->places, attention->places};
+	const dnnl_dims_t dims = {attention->heads * attention->positions, attention->positions};
 	dnnl_memory_desc_t rows;
 	dnnl_softmax_desc_t desc;
 	dnnl_status_t failure;
@@ -58,28 +59,28 @@ static enum psd_status prepare_softmax(struct psd_cpu_layer *self, struct psd_er
 			       3, err);
 }
 
-/* Each pair of channels has a frequency of its own. */
+/* Each pair of channels has its own frequency. */
 static enum psd_status take_angles(struct psd_cpu_layer *self, double base, struct psd_error *err)
 {
 	struct attention *attention = self->details;
 	const dnnl_dim_t half = attention->depth / 2;
-	const uint64_t bytes = (uint64_t)(attention->places * half) * sizeof(float);
+	const uint64_t bytes = (uint64_t)(attention->positions * half) * sizeof(float);
 
 	attention->cosines = psd_cpu_take(self->device, bytes);
 	attention->sines = psd_cpu_take(self->device, bytes);
 	if (!attention->cosines || !attention->sines)
 		return psd_cpu_no_memory(err);
-	for (dnnl_dim_t place = 0; place < attention->places; place++)
+	for (dnnl_dim_t position = 0; position < attention->positions; position++)
 		for (dnnl_dim_t i = 0; i < half; i++) {
-			const double angle = (double)place * pow(base, -(double)i / (double)half);
+			const double angle = (double)position * pow(base, -(double)i / (double)half);
 
-			attention->cosines[place * half + i] = (float)cos(angle);
-			attention->sines[place * half + i] = (float)sin(angle);
+			attention->cosines[position * half + i] = (float)cos(angle);
+			attention->sines[position * half + i] = (float)sin(angle);
 		}
 	return PSD_OK;
 }
 
-/* What is rotated is so in place, and must be a copy. */
+/* The copy that is rotated in place, or the input itself. */
 static enum psd_status prepare_source(struct psd_cpu_layer *self, const dnnl_memory_desc_t *format,
 				      struct psd_error *err)
 {
@@ -100,7 +101,7 @@ static void measure(struct psd_cpu_layer *self)
 	const struct psd_attention_settings *settings = &self->model->settings.attention;
 	struct attention *attention = self->details;
 
-	attention->places = (dnnl_dim_t)psd_cpu_places_of(self);
+	attention->positions = (dnnl_dim_t)psd_cpu_places_of(self);
 	attention->channels = self->model->shape.channels;
 	attention->heads = settings->heads;
 	attention->depth = attention->channels / attention->heads;
@@ -120,7 +121,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	uint64_t pairs;
 
 	measure(self);
-	pairs = (uint64_t)attention->places * (uint64_t)attention->places;
+	pairs = (uint64_t)attention->positions * (uint64_t)attention->positions;
 	if (pairs > SIZE_MAX / sizeof(float) / self->device->options.batch / (uint64_t)attention->heads)
 		return psd_cpu_no_memory(err);
 	attention->probabilities = psd_cpu_take(self->device, self->device->options.batch * (uint64_t)attention->heads *
@@ -140,17 +141,17 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 
 static float *rows_of(const struct attention *attention, uint32_t sample)
 {
-	return attention->probabilities + sample * attention->heads * attention->places * attention->places;
+	return attention->probabilities + sample * attention->heads * attention->positions * attention->positions;
 }
 
 static float *source_of(const struct attention *attention, uint32_t sample)
 {
-	return (float *)*attention->source + sample * attention->places * attention->apart;
+	return (float *)*attention->source + sample * attention->positions * attention->apart;
 }
 
 static float *share_of(const struct attention *attention, uint32_t sample)
 {
-	return (float *)*attention->share + sample * attention->places * attention->apart;
+	return (float *)*attention->share + sample * attention->positions * attention->apart;
 }
 
 static struct head find_head(const struct attention *attention, dnnl_dim_t number)
@@ -162,14 +163,14 @@ static struct head find_head(const struct attention *attention, dnnl_dim_t numbe
 		.queries = number * attention->depth,
 		.keys = attention->channels + kv,
 		.values = attention->channels + kv_channels + kv,
-		.scores = number * attention->places * attention->places,
+		.scores = number * attention->positions * attention->positions,
 		.is_first = number % attention->sharers == 0,
 	};
 }
 
-/* ---- rotation by places ---- */
+/* ---- rotation by positions ---- */
 
-/* A head's channels of one place; direction: 1 or -1, which is back. */
+/* Rotates a head's channels at one position; direction: 1, or -1 in backward. */
 static void rotate(float *restrict first, float *restrict second, const float *restrict cosines,
 		   const float *restrict sines, float direction, dnnl_dim_t half)
 {
@@ -181,42 +182,42 @@ static void rotate(float *restrict first, float *restrict second, const float *r
 	}
 }
 
-/* Queries and keys of a sample, which lie side by side. */
+/* Rotates a sample's queries and keys, which are adjacent. */
 static void rotate_sample(const struct attention *attention, float *rows, float direction)
 {
 	const dnnl_dim_t half = attention->depth / 2;
 	const dnnl_dim_t rotated = attention->channels + attention->channels / attention->sharers;
 
-	for (dnnl_dim_t place = 0; place < attention->places && attention->cosines; place++)
+	for (dnnl_dim_t position = 0; position < attention->positions && attention->cosines; position++)
 		for (dnnl_dim_t first = 0; first < rotated; first += attention->depth) {
-			float *head = rows + place * attention->apart + first;
+			float *head = rows + position * attention->apart + first;
 
-			rotate(head, head + half, attention->cosines + place * half, attention->sines + place * half,
-			       direction, half);
+			rotate(head, head + half, attention->cosines + position * half,
+			       attention->sines + position * half, direction, half);
 		}
 }
 
 /* ---- forward ---- */
 
-/* No place sees a later one. */
-static void hide_later(float *scores, dnnl_dim_t places)
+/* Causal mask: no position sees a later one. */
+static void hide_later(float *scores, dnnl_dim_t positions)
 {
-	for (dnnl_dim_t row = 0; row < places; row++)
-		for (dnnl_dim_t column = row + 1; column < places; column++)
-			scores[row * places + column] = -INFINITY;
+	for (dnnl_dim_t row = 0; row < positions; row++)
+		for (dnnl_dim_t column = row + 1; column < positions; column++)
+			scores[row * positions + column] = -INFINITY;
 }
 
 /* scores = scale queries keys^T */
 static dnnl_status_t score(const struct psd_cpu_layer *self, struct head head, const float *source, float *scores)
 {
 	const struct attention *attention = self->details;
-	const dnnl_dim_t places = attention->places, apart = attention->apart;
+	const dnnl_dim_t positions = attention->positions, apart = attention->apart;
 	const dnnl_status_t failure =
-		dnnl_sgemm('N', 'T', places, places, attention->depth, attention->scale, source + head.queries, apart,
-			   source + head.keys, apart, 0.0f, scores + head.scores, places);
+		dnnl_sgemm('N', 'T', positions, positions, attention->depth, attention->scale, source + head.queries,
+			   apart, source + head.keys, apart, 0.0f, scores + head.scores, positions);
 
 	if (!failure && self->model->settings.attention.is_causal)
-		hide_later(scores + head.scores, places);
+		hide_later(scores + head.scores, positions);
 	return failure;
 }
 
@@ -224,8 +225,8 @@ static dnnl_status_t score(const struct psd_cpu_layer *self, struct head head, c
 static enum psd_status forward_sample(struct psd_cpu_layer *self, uint32_t sample, struct psd_error *err)
 {
 	struct attention *attention = self->details;
-	const dnnl_dim_t places = attention->places, channels = attention->channels;
-	float *top = (float *)self->blob->value + sample * places * channels, *source = source_of(attention, sample);
+	const dnnl_dim_t positions = attention->positions, channels = attention->channels;
+	float *top = (float *)self->blob->value + sample * positions * channels, *source = source_of(attention, sample);
 	float *rows = rows_of(attention, sample);
 	dnnl_status_t failure = dnnl_success;
 	enum psd_status status;
@@ -242,8 +243,9 @@ static enum psd_status forward_sample(struct psd_cpu_layer *self, uint32_t sampl
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++) {
 		const struct head head = find_head(attention, h);
 
-		failure = dnnl_sgemm('N', 'N', places, attention->depth, places, 1.0f, rows + head.scores, places,
-				     source + head.values, attention->apart, 0.0f, top + head.queries, channels);
+		failure = dnnl_sgemm('N', 'N', positions, attention->depth, positions, 1.0f, rows + head.scores,
+				     positions, source + head.values, attention->apart, 0.0f, top + head.queries,
+				     channels);
 	}
 	return failure ? psd_cpu_fail(self, "product", failure, err) : PSD_OK;
 }
@@ -264,31 +266,32 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 static dnnl_status_t differentiate_values(const struct attention *attention, struct head head, uint32_t sample,
 					  const float *dtop)
 {
-	const dnnl_dim_t places = attention->places, channels = attention->channels, depth = attention->depth,
+	const dnnl_dim_t positions = attention->positions, channels = attention->channels, depth = attention->depth,
 			 apart = attention->apart;
 	float *drows = *attention->drows;
 	const dnnl_status_t failure =
-		dnnl_sgemm('T', 'N', places, depth, places, 1.0f, rows_of(attention, sample) + head.scores, places,
-			   dtop + head.queries, channels, head.is_first ? 0.0f : 1.0f,
+		dnnl_sgemm('T', 'N', positions, depth, positions, 1.0f, rows_of(attention, sample) + head.scores,
+			   positions, dtop + head.queries, channels, head.is_first ? 0.0f : 1.0f,
 			   share_of(attention, sample) + head.values, apart);
 
 	return failure ? failure
-		       : dnnl_sgemm('N', 'T', places, places, depth, 1.0f, dtop + head.queries, channels,
+		       : dnnl_sgemm('N', 'T', positions, positions, depth, 1.0f, dtop + head.queries, channels,
 				    source_of(attention, sample) + head.values, apart, 0.0f, drows + head.scores,
-				    places);
+				    positions);
 }
 
 /* dqueries = scale dscores keys; dkeys = scale dscores^T queries */
 static dnnl_status_t differentiate_scores(const struct attention *attention, struct head head, uint32_t sample)
 {
-	const dnnl_dim_t places = attention->places, apart = attention->apart, depth = attention->depth;
+	const dnnl_dim_t positions = attention->positions, apart = attention->apart, depth = attention->depth;
 	const float *dscores = (const float *)*attention->drows + head.scores, *source = source_of(attention, sample);
 	float *share = share_of(attention, sample);
-	const dnnl_status_t failure = dnnl_sgemm('N', 'N', places, depth, places, attention->scale, dscores, places,
-						 source + head.keys, apart, 0.0f, share + head.queries, apart);
+	const dnnl_status_t failure =
+		dnnl_sgemm('N', 'N', positions, depth, positions, attention->scale, dscores, positions,
+			   source + head.keys, apart, 0.0f, share + head.queries, apart);
 
 	return failure ? failure
-		       : dnnl_sgemm('T', 'N', places, depth, places, attention->scale, dscores, places,
+		       : dnnl_sgemm('T', 'N', positions, depth, positions, attention->scale, dscores, positions,
 				    source + head.queries, apart, head.is_first ? 0.0f : 1.0f, share + head.keys,
 				    apart);
 }
@@ -296,7 +299,7 @@ static dnnl_status_t differentiate_scores(const struct attention *attention, str
 static enum psd_status backward_sample(struct psd_cpu_layer *self, uint32_t sample, struct psd_error *err)
 {
 	struct attention *attention = self->details;
-	const float *dtop = (const float *)self->blob->diff + sample * attention->places * attention->channels;
+	const float *dtop = (const float *)self->blob->diff + sample * attention->positions * attention->channels;
 	dnnl_status_t failure = dnnl_success;
 	enum psd_status status;
 

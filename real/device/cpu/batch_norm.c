@@ -1,18 +1,18 @@
-/* Normalisation over the batch, and Caffe's Scale, which is one whose statistics are fixed at mean 0 and variance 1. */
+/* Batch normalisation, and Caffe's Scale: the same with mean 0 and variance 1 as fixed statistics. */
 #include <float.h>
 #include <math.h>
 
 #include "real/device/cpu/cpu.h"
 
 struct batch_norm {
-	struct psd_cpu_twins training; /* the first member: what psd_cpu_forward() runs */
+	struct psd_cpu_twins training; /* first member, because psd_cpu_forward() executes it */
 	struct psd_cpu_op inference;
 	float epsilon;
-	bool is_fixed;					     /* statistics are; training and inference are the same */
-	void *mean, *variance;				     /* of this batch; of a scale: 0 and 1 */
+	bool is_fixed;					     /* fixed statistics: training and inference are the same */
+	void *mean, *variance;				     /* statistics of this batch; of a scale 0 and 1 */
 	void *const *used_mean, *const *used_variance;	     /* slots: in training */
-	void *const *running_mean, *const *running_variance; /* of states */
-	void *const *gamma, *const *beta, *const *dgamma, *const *dbeta; /* slots, NULL where there is none */
+	void *const *running_mean, *const *running_variance; /* slots of the network's states */
+	void *const *gamma, *const *beta, *const *dgamma, *const *dbeta; /* slots, NULL without scale or shift */
 };
 
 static void find_tensors(const struct psd_cpu_layer *self, struct batch_norm *norm)
@@ -80,7 +80,7 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_e
 				       {DNNL_ARG_MEAN, &vector, norm->used_mean},
 				       {DNNL_ARG_VARIANCE, &vector, norm->used_variance},
 				       {DNNL_ARG_SCALE, &vector, norm->gamma},
-				       {DNNL_ARG_SHIFT, &vector, norm->beta}, /* unused, but counted */
+				       {DNNL_ARG_SHIFT, &vector, norm->beta}, /* unused, but oneDNN counts it */
 				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
 				       {DNNL_ARG_DIFF_SRC, &in->desc, psd_cpu_share_slot(self)},
 				       {DNNL_ARG_DIFF_SCALE, &vector, norm->dgamma},
@@ -111,8 +111,8 @@ static enum psd_status prepare_norm(struct psd_cpu_layer *self, struct psd_error
 	return status;
 }
 
-/* oneDNN divides by the variance of channels, too, that fill up a block, which is 0: without an epsilon a gradient's
- * padding would be no number, and the convolution below sums that. Beside 1 this one is nothing. */
+/* oneDNN also divides by the variance of channels that pad a block, which is 0. Without an epsilon the gradient's
+ * padding would be NaN, and the convolution below adds it up. Beside a variance of 1 this epsilon is negligible. */
 static enum psd_status prepare_scale(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct batch_norm *norm = self->details;
@@ -140,8 +140,8 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return status ? status : prepare_forward(self, true, err);
 }
 
-/* Of this batch in the running statistics: what the earlier ones leave, or its part of a sum of all in which each
- * counts kept_ratio of the next. */
+/* Weight of the batch in the running statistics: 1 - kept_ratio, or in Caffe's average, whose terms decay by
+ * kept_ratio, the batch's part of their sum. */
 static float share_of_batch(const struct psd_cpu_layer *self)
 {
 	const struct psd_affine_settings *affine = &self->model->settings.affine;
@@ -152,7 +152,7 @@ static float share_of_batch(const struct psd_cpu_layer *self)
 	return (float)(share / (1 - pow(affine->kept_ratio, (double)self->device->batch.iteration + 1)));
 }
 
-/* The running variance is of the population that the batch is a sample of. */
+/* The running variance is unbiased, as the batch is a sample of the population. */
 static void update_running(const struct psd_cpu_layer *self, struct batch_norm *norm)
 {
 	const struct psd_shape shape = self->model->shape;

@@ -1,4 +1,4 @@
-/* Blobs: formats of activations, who shares memory with whom, the sum of gradients of an output's several readers. */
+/* Blobs: formats of activations, sharing of memory, and the sum of gradients from several readers of an output. */
 #include "real/device/cpu/cpu.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static dnnl_memory_desc_t describe(const struct psd_cpu_layer *self, dnnl_format
 	const dnnl_dims_t dims = {self->device->options.batch, shape.channels, shape.height, shape.width};
 	dnnl_memory_desc_t desc;
 
-	memset(&desc, 0, sizeof(desc)); /* a failure, which these arguments cannot have, would leave an empty format */
+	memset(&desc, 0, sizeof(desc)); /* on a failure, which these arguments cannot cause, the format is empty */
 	dnnl_memory_desc_init_by_tag(&desc, 4, dims, dnnl_f32, tag);
 	return desc;
 }
@@ -34,7 +34,7 @@ dnnl_memory_desc_t psd_cpu_any(const struct psd_cpu_layer *self)
 	return describe(self, dnnl_format_tag_any);
 }
 
-/* Strides of dimensions of one element say nothing. */
+/* Ignores strides of dimensions with one element. */
 static bool has_plain_strides(const dnnl_memory_desc_t *desc)
 {
 	dnnl_dim_t stride = 1;
@@ -74,7 +74,7 @@ bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self)
 {
 	const struct psd_cpu_layer *input = psd_cpu_below(self, 0);
 
-	/* the caller's images are not ours */
+	/* the images are the caller's */
 	return input->n_readers == 1 && input->model->n_inputs > 0 &&
 	       (input->blob->keeps == PSD_KEEPS_NOTHING ||
 		(input->blob->keeps == PSD_KEEPS_SIGNS && self->kind->leaves_signs));

@@ -1,19 +1,20 @@
-/* Convolution and its transpose. Weights are the caller's, plain, and change every iteration: they are brought into
- * oneDNN's format before each use, and their gradient out of it. Activations stay in the format oneDNN likes best. */
+/* Convolution and transposed convolution. Weights are the caller's, in plain format, and change every iteration: they
+ * are converted to oneDNN's format before each use, and their gradients back. Activations stay in the format that
+ * oneDNN prefers. */
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"
 
-/* One primitive, and what moves its two inputs and its output between the formats they lie in and those it works on. */
+/* A primitive with the conversions of its two inputs and its output. */
 struct pass {
 	struct psd_cpu_op moves[3], run;
 };
 
 struct conv {
-	struct pass forward, dweight, dsource; /* the last one unused without data gradient */
+	struct pass forward, dweight, dsource; /* dsource is unused without a data gradient */
 };
 
-/* What oneDNN calls differently for a convolution and for its transpose, whose plain weight has inputs first. */
+/* oneDNN's names for a convolution, and for its transpose, whose plain weight has inputs first. */
 struct family {
 	dnnl_alg_kind_t algorithm;
 	dnnl_format_tag_t plain, plain_of_groups;
@@ -54,7 +55,7 @@ static const struct family transpose = {
 struct conv_shape {
 	const struct family *family;
 	dnnl_dims_t strides, dilates, pad_before, pad_after;
-	dnnl_memory_desc_t source, weight, plain_weight, bias, result; /* all but the plain weight in any format */
+	dnnl_memory_desc_t source, weight, plain_weight, bias, result; /* oneDNN chooses all formats but plain_weight */
 	const dnnl_memory_desc_t *bias_or_null;
 };
 
@@ -85,7 +86,7 @@ static void describe_conv(const struct psd_cpu_layer *self, struct conv_shape *s
 	shape->family = family;
 	shape->strides[0] = window->stride.height;
 	shape->strides[1] = window->stride.width;
-	shape->dilates[0] = (dnnl_dim_t)window->dilation.height - 1; /* oneDNN counts the holes */
+	shape->dilates[0] = (dnnl_dim_t)window->dilation.height - 1; /* oneDNN's dilation counts the holes */
 	shape->dilates[1] = (dnnl_dim_t)window->dilation.width - 1;
 	shape->pad_before[0] = shape->pad_after[0] = window->pad.height;
 	shape->pad_before[1] = shape->pad_after[1] = window->pad.width;
@@ -97,7 +98,7 @@ static void describe_conv(const struct psd_cpu_layer *self, struct conv_shape *s
 	shape->bias_or_null = settings->has_bias ? &shape->bias : NULL;
 }
 
-/* The only reader is a rectifier, which is then applied while the result is still in registers. */
+/* Whether the only reader is a ReLU, which can be applied while the result is in registers. */
 static bool feeds_relu(const struct psd_cpu_layer *self)
 {
 	return self->kind == &psd_cpu_conv && self->n_readers == 1 &&
@@ -128,7 +129,7 @@ static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_
 	return status;
 }
 
-/* Where something lies outside of the primitive, and in which format the primitive has it. */
+/* An argument: its memory outside the primitive, and its format inside. */
 struct end {
 	int arg; /* DNNL_ARG_... */
 	const dnnl_memory_desc_t *desc;
@@ -137,7 +138,7 @@ struct end {
 	enum psd_cpu_scratch_role role;
 };
 
-/* Of a described primitive: two inputs, then its output. */
+/* Builds a described primitive from two inputs and an output. */
 static enum psd_status build(struct pass *pass, struct psd_cpu_layer *self, const struct end ends[3],
 			     struct psd_cpu_arg bias, struct psd_error *err)
 {
@@ -145,11 +146,11 @@ static enum psd_status build(struct pass *pass, struct psd_cpu_layer *self, cons
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < 3 && !status; i++) {
-		const struct psd_cpu_arg place = {ends[i].arg, ends[i].desc, ends[i].slot};
+		const struct psd_cpu_arg position = {ends[i].arg, ends[i].desc, ends[i].slot};
 
 		args[i] = (struct psd_cpu_arg){ends[i].arg, psd_cpu_op_query(&pass->run, ends[i].made), NULL};
-		status = (i < 2 ? psd_cpu_op_convert : psd_cpu_op_deliver)(&pass->moves[i], self, place, args[i].desc,
-									   ends[i].role, &args[i].slot, err);
+		status = (i < 2 ? psd_cpu_op_convert : psd_cpu_op_deliver)(
+			&pass->moves[i], self, position, args[i].desc, ends[i].role, &args[i].slot, err);
 	}
 	return status ? status : psd_cpu_op_build(&pass->run, self, args, 4, err);
 }
@@ -236,7 +237,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return status;
 }
 
-/* In the order of their run, as an array and its length. */
+/* Lists the operations in order of execution. */
 #define OPS_OF(pass) (struct psd_cpu_op *const[]){&(pass).moves[0], &(pass).moves[1], &(pass).run, &(pass).moves[2]}, 4
 
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)

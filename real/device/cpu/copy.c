@@ -1,9 +1,9 @@
-/* Layers that only move values: one copy each way, between two descriptions of memory. */
+/* Layers that only move values: one copy for forward and one for backward, between two memory descriptions. */
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"
 
-/* view: of the output's memory, with the input's dims. */
+/* view: describes the output's memory with the input's dimensions. */
 static enum psd_status prepare_copies(struct psd_cpu_layer *self, const dnnl_memory_desc_t *view, struct psd_error *err)
 {
 	struct psd_cpu_twins *copies = self->details;
@@ -54,7 +54,7 @@ struct slice {
 	uint64_t whole_bytes;
 };
 
-/* Where a slice begins inside of a block of channels it is cut from plain memory. */
+/* A slice that begins inside a block of channels needs plain memory. */
 static enum psd_status prepare_slice(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct slice *slice = self->details;
@@ -93,7 +93,7 @@ static enum psd_status forward_slice(struct psd_cpu_layer *self, struct psd_erro
 	return psd_cpu_op_run_all(ops, 2, self, err);
 }
 
-/* The channels that it leaves out get no gradient of it. */
+/* Zeros the gradient of channels outside the slice. */
 static enum psd_status backward_slice(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct slice *slice = self->details;

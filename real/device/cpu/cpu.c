@@ -1,5 +1,5 @@
-/* The CPU as a device: loads a network into oneDNN and hands each layer to its kind. What a kind does is in a file of
- * its own; memory formats and sharing in blob.c. Refuses to reorder layers: the caller decides when each runs. */
+/* The CPU device: loads a network into oneDNN and calls each layer's kind, which has a file of its own; memory formats
+ * and sharing are in blob.c. Refuses to reorder layers: the caller decides when each is executed. */
 #include "real/device/cpu/cpu.h"
 
 #include <assert.h>
@@ -15,12 +15,12 @@ static enum psd_status prepare_input(struct psd_cpu_layer *self, struct psd_erro
 
 	if (self->number != 0)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' is a second input, the cpu does one, the first layer",
+				     "layer '%.80s' is a second input, cpu supports one, as the first layer",
 				     self->model->name);
 	return psd_cpu_declare(self, &plain, err);
 }
 
-/* begin() has already pointed the blob to the images. */
+/* begin() has set the blob to the images */
 static enum psd_status forward_input(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	(void)self, (void)err;
@@ -67,7 +67,7 @@ static enum psd_status link_layers(struct psd_device *device, struct psd_error *
 		layer->kind = psd_cpu_find_kind(model->kind);
 		if (!layer->kind)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-					     "layer '%.80s' (%s): the cpu has no such kind", model->name,
+					     "layer '%.80s' (%s): cpu does not support this kind", model->name,
 					     model->kind->name);
 		for (unsigned i = 0; i < model->n_inputs; i++) {
 			device->layers[model->inputs[i]].n_readers++;
@@ -110,7 +110,7 @@ static enum psd_status take_states(struct psd_device *device, struct psd_error *
 	return PSD_OK;
 }
 
-/* A layer with another's tensors has memory for its part of their gradients. */
+/* A layer that shares another's tensors gets memory for its own part of their gradients. */
 static enum psd_status take_gradients(struct psd_cpu_layer *layer, struct psd_error *err)
 {
 	struct psd_device *device = layer->device;
@@ -188,7 +188,7 @@ static enum psd_status begin(struct psd_device *device, const struct psd_batch *
 	device->batch = *batch;
 	device->loss = 0;
 	device->correct = 0;
-	device->layers[0].own.value = (void *)(uintptr_t)batch->images; /* only ever read */
+	device->layers[0].own.value = (void *)(uintptr_t)batch->images; /* read only */
 	for (unsigned t = 0; batch->gradients && t < device->graph->n_tensors; t++)
 		device->gradients[t] = batch->gradients[t];
 	for (unsigned l = 0; l < device->graph->n_layers; l++)
@@ -196,7 +196,7 @@ static enum psd_status begin(struct psd_device *device, const struct psd_batch *
 	return PSD_OK;
 }
 
-/* Layers need not be carried out by one and the same thread. */
+/* Layers may execute on different threads. */
 static enum psd_status forward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	omp_set_num_threads((int)device->n_threads);
@@ -209,7 +209,8 @@ static void add_to(float *sum, const float *part, uint64_t count)
 		sum[i] += part[i];
 }
 
-/* An owner is the lowest of the layers that share its tensors: when its backward is done, all their parts are there. */
+/* Adds the parts of a shared tensor's gradient. Its owner is the lowest layer that shares it, so all parts exist after
+ * the owner's backward. */
 static void add_shared(const struct psd_cpu_layer *owner)
 {
 	const struct psd_device *device = owner->device;
@@ -231,7 +232,7 @@ static enum psd_status backward(struct psd_device *device, unsigned layer, struc
 	omp_set_num_threads((int)device->n_threads);
 	if (!self->model->is_trained)
 		return PSD_OK;
-	if (self->blob->has_diff && !self->blob->is_filled) { /* no loss depends on it */
+	if (self->blob->has_diff && !self->blob->is_filled) { /* the loss does not depend on it */
 		memset(self->blob->diff, 0, self->blob->bytes);
 		self->blob->is_filled = true;
 	}
@@ -279,7 +280,7 @@ static void describe(const struct psd_device *device, char text[PSD_DEVICE_TEXT_
 	snprintf(text, PSD_DEVICE_TEXT_MAX, "oneDNN %d.%d.%d", dnnl->major, dnnl->minor, dnnl->patch);
 }
 
-/* Of a program that finds oneDNN late. */
+/* Defined where the program loads oneDNN at run time. */
 static unsigned count(struct psd_error *why)
 {
 	return psd_libraries_need(PSD_LIBRARY_ONEDNN, why) == PSD_OK;
@@ -303,18 +304,5 @@ const struct psd_device_kind psd_device_cpu = {
 	.write_state = write_state,
 	.describe = describe,
 	.memory_bytes = get_memory_bytes,
-	.apply = psd_device_apply_here,
-	.measure = psd_device_measure_here,
-	.find_clip = psd_device_find_clip_here,
-	.shrink = psd_device_shrink_here,
-	.drift = psd_device_drift_here,
-	.convert = psd_device_convert_here,
-	.spoil = psd_device_spoil_here,
-	.gather = psd_device_gather_here,
-	.apply_chunks = psd_device_apply_chunks_here,
-	.pack = psd_device_pack_here,
-	.unpack = psd_device_unpack_here,
-	.project = psd_device_project_here,
-	.fit = psd_device_fit_here,
-	.expand = psd_device_expand_here,
+	PSD_DEVICE_SLOTS_HERE,
 };

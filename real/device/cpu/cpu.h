@@ -1,5 +1,5 @@
-/* What the parts of the CPU share: blobs (a layer's output and its gradient), operations (a oneDNN primitive
- * bound to places in memory) and scratch memory. Private to real/device/cpu/. */
+/* Internals of the CPU device: blobs (a layer's output and its gradient), operations (a oneDNN primitive bound to
+ * memory) and scratch memory. Private to real/device/cpu/. */
 #ifndef PSD_REAL_CPU_H
 #define PSD_REAL_CPU_H
 
@@ -11,32 +11,33 @@
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
 #include "real/device/device.h"
-#include "real/device/kinds.h"
+#include "real/device/layers.h"
 
 #define PSD_CPU_ARGS_MAX 12
 
-/* OpenMP's (libgomp, on which oneDNN runs): threads for calls from this one. Declared, for omp.h is GCC's alone. */
+/* OpenMP's setting (libgomp, which oneDNN uses): threads of calls from this thread. Declared here, because omp.h is
+ * GCC's alone. */
 void omp_set_num_threads(int n_threads);
 
-/* Memory that holds nothing from one call to the next; roles of one operation have pieces of their own. */
+/* Memory without contents between calls. Each role of an operation has a block of its own. */
 enum psd_cpu_scratch_role {
-	PSD_CPU_SCRATCH_PRIMITIVE, /* oneDNN's own */
-	PSD_CPU_SCRATCH_SOURCE,	   /* a bottom or its gradient in another format */
-	PSD_CPU_SCRATCH_WEIGHT,	   /* a weight or its gradient in another format; attention's scores' gradient */
-	PSD_CPU_SCRATCH_RESULT,	   /* a top's gradient in another format, or a bottom's where SOURCE has the bottom */
-	PSD_CPU_SCRATCH_BRANCH,	   /* one reader's share of a gradient, before it is added to the others' */
+	PSD_CPU_SCRATCH_PRIMITIVE, /* needed by oneDNN */
+	PSD_CPU_SCRATCH_SOURCE,	   /* input or its gradient in another format */
+	PSD_CPU_SCRATCH_WEIGHT,	   /* weight or its gradient in another format; gradient of attention scores */
+	PSD_CPU_SCRATCH_RESULT,	   /* output's gradient in another format, or the input's where SOURCE has the input */
+	PSD_CPU_SCRATCH_BRANCH,	   /* one reader's share of a gradient, before it is added to the others */
 	PSD_CPU_SCRATCH_ROLES
 };
 
 struct psd_cpu_scratch {
-	void *data; /* there once every layer is prepared; its address is a slot */
+	void *data; /* allocated after every layer is prepared; its address is a slot */
 	uint64_t bytes;
 };
 
-/* A oneDNN primitive and where its arguments lie. A slot is the address of a pointer; the pointer is read at each run,
- * so that it may be filled in or changed after the operation was built. All zero is an operation that does nothing. */
+/* A oneDNN primitive and its arguments. A slot is the address of a pointer. The pointer is read at each execution, so
+ * it may change after the operation was built. An operation of zeros does nothing. */
 struct psd_cpu_op {
-	struct psd_cpu_op *next; /* of those that close releases */
+	struct psd_cpu_op *next; /* list of operations that close releases */
 	dnnl_primitive_desc_t desc;
 	dnnl_primitive_t primitive;
 	dnnl_exec_arg_t args[PSD_CPU_ARGS_MAX];
@@ -51,27 +52,27 @@ struct psd_cpu_arg {
 	void *const *slot;
 };
 
-/* The details of a layer that is one primitive each way, and the memory of the one for the other: what
- * psd_cpu_forward() and psd_cpu_backward() run. */
+/* Details of a layer with one primitive for forward and one for backward, and the workspace between them.
+ * psd_cpu_forward() and psd_cpu_backward() execute them. */
 struct psd_cpu_twins {
 	struct psd_cpu_op forward, backward;
 	void *workspace;
 };
 
-/* A layer's output, (batch, channels, height, width) in the format of desc, and the gradient of the loss by it in the
- * same format. Layers that work in place share their input's blob. */
+/* A layer's output (batch, channels, height, width) and the loss's gradient by it, both in the format of desc. A layer
+ * that works in place uses its input's blob. */
 struct psd_cpu_blob {
 	dnnl_memory_desc_t desc;
 	void *value;
 	void *diff;
-	void *share; /* where the reader whose backward runs puts its share: diff, or scratch to be added to it */
+	void *share; /* destination of the current reader's gradient: diff, or scratch that is then added to diff */
 	struct psd_cpu_op add;
 	uint64_t bytes;
-	bool has_diff;	      /* something at or below it is trained */
-	bool is_filled;	      /* diff holds the share of at least one reader */
-	unsigned owner;	      /* the layer that made it */
-	unsigned last;	      /* the last layer that works on it in place, or owner */
-	enum psd_keeps keeps; /* the most that one of them needs */
+	bool has_diff;	      /* the layer or one below has parameters to train */
+	bool is_filled;	      /* diff holds the gradient of at least one reader */
+	unsigned owner;	      /* layer that made it */
+	unsigned last;	      /* last layer that works on it in place, or owner */
+	enum psd_keeps keeps; /* strictest need of these layers */
 };
 
 struct psd_cpu_layer {
@@ -79,86 +80,87 @@ struct psd_cpu_layer {
 	unsigned number;
 	const struct psd_layer *model;
 	const struct psd_cpu_kind *kind;
-	struct psd_cpu_blob *blob; /* own, or an input's */
+	struct psd_cpu_blob *blob; /* `own`, or an input's */
 	struct psd_cpu_blob own;
-	void **gradients; /* slots of its tensors'; of shared ones its own part of them */
+	void **gradients; /* slots for the gradients of its tensors, or for its part of shared ones */
 	unsigned n_readers;
-	unsigned last_reader; /* the highest layer number among them */
-	void *details;	      /* the kind's own; NULL: none */
+	unsigned last_reader; /* highest layer number among its readers */
+	void *details;	      /* in the kind's own type, or NULL */
 };
 
-struct psd_cpu_piece { /* of memory, in a list */
+struct psd_cpu_piece { /* Element of the list of memory blocks. */
 	struct psd_cpu_piece *next;
 };
 
 struct psd_device {
 	unsigned n_threads;
-	/* of the network, once it is loaded */
+	/* size of the network, after load */
 	const struct psd_graph *graph;
 	struct psd_network_options options;
 	void **parameters; /* slots of the caller's tensors */
 	void **gradients;
-	void **states; /* slots of its own */
+	void **states; /* slots of the network's states */
 	dnnl_engine_t engine;
 	dnnl_stream_t stream;
 	struct psd_cpu_layer *layers;
 	struct psd_cpu_scratch scratch[PSD_CPU_SCRATCH_ROLES];
 	struct psd_cpu_piece *pieces;
-	struct psd_cpu_op *ops; /* all that were described */
+	struct psd_cpu_op *ops; /* list of all described operations */
 	uint64_t held_bytes;
 	struct psd_batch batch;
 	double loss;
 	uint32_t correct;
 };
 
-/* What one kind of layer does. prepare chooses formats, declares the output and builds operations; it is called once
- * per layer in forward order. What it takes and builds lasts until close. */
+/* Implementation of a layer kind. prepare chooses formats, declares the output and builds operations; it is called once
+ * for each layer in forward order. Memory and operations live until close. */
 struct psd_cpu_kind {
 	enum psd_status (*prepare)(struct psd_cpu_layer *self, struct psd_error *err);
 	enum psd_status (*forward)(struct psd_cpu_layer *self, struct psd_error *err);
 	enum psd_status (*backward)(struct psd_cpu_layer *self, struct psd_error *err);
-	size_t details_bytes; /* zeroed memory of its own for each layer, taken before prepare */
+	size_t details_bytes; /* zeroed memory for each layer, allocated before prepare */
 	enum psd_keeps keeps;
-	bool leaves_signs; /* where it works in place, or makes 0 what has no gradient */
+	bool leaves_signs; /* it may work in place, or zero the values without gradient */
 	bool keeps_diff;   /* the gradient of its output outlives the iteration */
 };
 
-/* psd_layer_conv is carried out by psd_cpu_conv. */
+/* psd_cpu_conv is the implementation of psd_layer_conv. */
 #define PSD_DECLARE_CPU_KIND(kind) extern const struct psd_cpu_kind psd_cpu_##kind;
 PSD_CARRIED_OUT_KINDS(PSD_DECLARE_CPU_KIND)
 #undef PSD_DECLARE_CPU_KIND
 
-/* NULL: the cpu has no such kind. */
+/* The kind's implementation; NULL without one. */
 const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind);
 
 /* ---- memory (memory.c) ---- */
 
-/* bytes of zeroed memory, aligned to 64, until close; NULL without memory. */
+/* Allocates zeroed memory, aligned to 64 bytes, until close; NULL when memory runs out. */
 void *psd_cpu_take(struct psd_device *device, uint64_t bytes);
 void psd_cpu_release_taken(struct psd_device *device);
 enum psd_status psd_cpu_no_memory(struct psd_error *err);
-/* The slot of the role's scratch, which will have room for bytes. */
+/* The slot of the role's scratch, which will have at least this many bytes. */
 void *const *psd_cpu_scratch_slot(struct psd_device *device, enum psd_cpu_scratch_role role, uint64_t bytes);
-/* After every layer is prepared: scratch, and gradients of blobs, which share memory if never alive together. */
+/* After all layers are prepared: allocates scratch and the gradients of blobs. Gradients share memory if their
+ * lifetimes do not overlap. */
 enum psd_status psd_cpu_place(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- blobs (blob.c) ---- */
 
-/* Of a map of the layer's output. */
+/* Number of values in a map (channel) of the layer's output. */
 uint64_t psd_cpu_places_of(const struct psd_cpu_layer *self);
-/* (batch, channels, height, width) of the layer, rows of width adjacent. */
+/* Plain format of the layer's output: (batch, channels, height, width), rows adjacent. */
 dnnl_memory_desc_t psd_cpu_plain(const struct psd_cpu_layer *self);
-/* The same places and channels, the channels of a place adjacent. */
+/* The same dimensions with the channels of a position adjacent. */
 dnnl_memory_desc_t psd_cpu_channels_last(const struct psd_cpu_layer *self);
 dnnl_memory_desc_t psd_cpu_any(const struct psd_cpu_layer *self);
-/* The elements lie as in the plain format, though the description may differ (blocks of channels of 1x1 maps). */
+/* Whether elements are in plain order, even if the description differs (blocks of channels of 1x1 maps). */
 bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc);
-/* The layer that input i comes from, and its blob. */
+/* The layer of input i, and its blob. */
 const struct psd_cpu_layer *psd_cpu_below(const struct psd_cpu_layer *self, unsigned input);
 struct psd_cpu_blob *psd_cpu_input(const struct psd_cpu_layer *self, unsigned input);
-/* Nobody else reads the input nor needs what would be lost of it, so the layer may overwrite it. */
+/* Whether the layer may overwrite its input: no other reader, and no need of a lost value. */
 bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self);
-/* Where a blob's values, its gradient or a reader's share of that lies: an argument without its number. */
+/* Argument for a blob's values, its gradient, or a reader's share of the gradient; without the argument's number. */
 static inline struct psd_cpu_arg psd_cpu_value(const struct psd_cpu_blob *blob)
 {
 	return (struct psd_cpu_arg){0, &blob->desc, &blob->value};
@@ -171,80 +173,80 @@ static inline struct psd_cpu_arg psd_cpu_share(const struct psd_cpu_blob *blob)
 {
 	return (struct psd_cpu_arg){0, &blob->desc, &blob->share};
 }
-/* Of the first input, or memory for a primitive that cannot do without, where nobody wants that gradient. */
+/* Destination of the first input's gradient; scratch if the gradient is not needed but the primitive computes it. */
 void *const *psd_cpu_share_slot(const struct psd_cpu_layer *self);
-/* The output is a blob of its own in this format; PSD_ENOMEM. */
+/* Declares the output as a new blob in this format; PSD_ENOMEM. */
 enum psd_status psd_cpu_declare(struct psd_cpu_layer *self, const dnnl_memory_desc_t *desc,
 				struct psd_error *err) PSD_MUST_CHECK;
-/* The output is its first input's blob, overwritten; PSD_ENOMEM. */
+/* Declares the output as its first input's blob, overwritten; PSD_ENOMEM. */
 enum psd_status psd_cpu_declare_in_place(struct psd_cpu_layer *self, struct psd_error *err) PSD_MUST_CHECK;
-/* Around a backward that writes blob->share: begin points it to memory, end adds it to what other readers gave. */
+/* Surround a backward that writes blob->share: begin sets it, end adds it to the other readers' gradients. */
 void psd_cpu_share_begin(const struct psd_cpu_layer *self, struct psd_cpu_blob *blob);
 enum psd_status psd_cpu_share_end(struct psd_cpu_layer *self, struct psd_cpu_blob *blob,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- operations (op.c); layer names whom an error is about ---- */
 
-/* First half of building: the primitive's formats are known afterwards. what: the word for it in messages; failure:
- * what filling in desc gave; hint: the forward twin, or NULL; post_ops: or NULL. PSD_EINVAL: oneDNN cannot do it. */
+/* Creates the primitive's description, which fixes its formats. what: name in messages; failure: status of filling in
+ * desc; hint: the forward twin, or NULL; post_ops: or NULL. PSD_EINVAL: oneDNN cannot do it. */
 enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_cpu_layer *self, const char *what,
 				    dnnl_status_t failure, const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
 				    const_dnnl_post_ops_t post_ops, struct psd_error *err) PSD_MUST_CHECK;
 const dnnl_memory_desc_t *psd_cpu_op_query(const struct psd_cpu_op *op, dnnl_query_t what);
-/* Second half: slots without address (NULL) leave their argument out. */
+/* Creates the primitive; an argument whose slot is NULL is left out. */
 enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_cpu_layer *self, const struct psd_cpu_arg args[],
 				 int n_args, struct psd_error *err) PSD_MUST_CHECK;
-/* Both halves, where formats are known before. */
+/* Does both, for formats known before. */
 enum psd_status psd_cpu_op_make(struct psd_cpu_op *op, struct psd_cpu_layer *self, const char *what,
 				dnnl_status_t failure, const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
 				const struct psd_cpu_arg args[], int n_args, struct psd_error *err) PSD_MUST_CHECK;
-/* A copy from one format to another, even if they are equal. */
+/* Builds a copy from one format to another, even if they are equal. */
 enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
 				struct psd_cpu_arg to, struct psd_error *err) PSD_MUST_CHECK;
-/* The sum of two in one format; its slot may be one of theirs. */
+/* Builds the sum of two tensors in one format; the result may overwrite one of them. */
 enum psd_status psd_cpu_op_sum(struct psd_cpu_op *op, struct psd_cpu_layer *self, const dnnl_memory_desc_t *format,
 			       void *const *left, void *const *right, void *const *sum,
 			       struct psd_error *err) PSD_MUST_CHECK;
-/* *slot: where `from` lies in the wanted format: its own slot, or the role's scratch, which running op fills. */
+/* slot: address of `from` in the wanted format. It is from's own slot, or scratch that `op` fills. */
 enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
 				   const dnnl_memory_desc_t *wanted, enum psd_cpu_scratch_role role, void *const **slot,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* *slot: where to write, in the made format, what shall end in `to`: its own slot, or scratch, from which op copies. */
+/* slot: address to write in the made format. It is to's own slot, or scratch that `op` copies to `to`. */
 enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg to,
 				   const dnnl_memory_desc_t *made, enum psd_cpu_scratch_role role, void *const **slot,
 				   struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_ERUN. */
 enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_error *err) PSD_MUST_CHECK;
-/* Runs in order until one fails. */
+/* Executes operations in order until one fails. */
 enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* The same of those that write in->share in the end; adds that to what other readers gave. */
+/* The same for operations that compute in->share; adds it to the other readers' gradients. */
 enum psd_status psd_cpu_op_share_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
 				     struct psd_cpu_blob *in, struct psd_error *err) PSD_MUST_CHECK;
 void psd_cpu_release_ops(struct psd_device *device);
-/* Builds the described forward of twins. *workspace: what it leaves to its twin, as an argument; PSD_ENOMEM. */
+/* Builds the described forward of twins. *workspace: argument for its backward twin; PSD_ENOMEM. */
 enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* A function of each element. */
+/* An element-wise function. */
 struct psd_cpu_function {
 	dnnl_alg_kind_t algorithm;
 	float alpha, beta;
-	bool is_done;	  /* the layer below applies it already */
-	bool needs_input; /* of its backward; else that needs the result alone */
+	bool is_done;	  /* fused into the layer below */
+	bool needs_input; /* backward reads the input; else only the output */
 };
-/* prepare of such a layer; in place where that is allowed and it can. (eltwise.c) */
+/* Prepares such a layer, in place if possible. (eltwise.c) */
 enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, struct psd_cpu_function function,
 					struct psd_error *err) PSD_MUST_CHECK;
-/* Slots of struct psd_cpu_kind for a layer with twins. */
+/* psd_cpu_kind slots for layers with twins. */
 enum psd_status psd_cpu_forward(struct psd_cpu_layer *self, struct psd_error *err);
 enum psd_status psd_cpu_backward(struct psd_cpu_layer *self, struct psd_error *err);
-/* oneDNN's status as ours, with the layer's name. */
+/* Converts oneDNN's status, with the layer's name. */
 enum psd_status psd_cpu_fail(const struct psd_cpu_layer *self, const char *what, dnnl_status_t status,
 			     struct psd_error *err);
 
 /* ---- inner products and random numbers ---- */
 
-/* Slots of psd_device_kind. */
+/* psd_device_kind slots. */
 enum psd_status psd_cpu_keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
 				     struct psd_error *err);
 enum psd_status psd_cpu_rebuild(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,

@@ -1,18 +1,18 @@
-/* Dropout whose mask is a function of seed, iteration, sample, layer and element: which worker computes a sample, and
- * with how many others, does not matter. On plain memory an element's number is the same on every machine. */
+/* Dropout whose mask is a function of seed, iteration, sample, layer and element: it does not depend on the worker that
+ * computes a sample, or on the number of workers. On plain memory an element's number is the same on every machine. */
 #include <math.h>
 
 #include "real/device/cpu/cpu.h"
 
 struct dropout {
 	struct psd_cpu_op value_in, diff_out;
-	void *const *source; /* slots: the input's values, plain */
-	void *const *share;  /* where the input's gradient goes, plain */
+	void *const *source; /* slots: input values, plain */
+	void *const *share;  /* slots: input gradient, plain */
 	bool is_in_place;
-	uint32_t threshold; /* random words below it drop their element */
-	float scale;	    /* of what is kept, so that the expectation stays */
+	uint32_t threshold; /* elements with a random word below it are dropped */
+	float scale;	    /* factor of kept elements, so that the expectation stays */
 	float *factors;	    /* (batch, elements): 0 or scale */
-	uint32_t elements;  /* of a sample */
+	uint32_t elements;  /* elements in a sample */
 };
 
 static uint32_t high_product(uint32_t left, uint32_t right)
@@ -86,7 +86,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return dropout->factors ? declare(self, dropout, err) : psd_cpu_no_memory(err);
 }
 
-/* to may be from. */
+/* to may equal from. */
 static void multiply(float *to, const float *from, const float *factors, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

@@ -1,5 +1,5 @@
-/* Functions of each element: one primitive each way. Backward mostly needs the result alone, which is all that is left
- * in place; the others work beside their input. */
+/* Element-wise functions: one primitive for forward and one for backward. Most work in place, because backward needs
+ * only their output; the others do not. */
 #include "real/device/cpu/cpu.h"
 
 static enum psd_status prepare_forward(struct psd_cpu_layer *self, struct psd_cpu_function function,
@@ -14,12 +14,12 @@ static enum psd_status prepare_forward(struct psd_cpu_layer *self, struct psd_cp
 	const enum psd_status status =
 		psd_cpu_op_describe(&twins->forward, self, "forward", failure, &desc, NULL, NULL, err);
 
-	/* where it is done, backward needs the description alone */
+	/* when fused, backward needs the description alone */
 	return status || function.is_done ? status : psd_cpu_build_forward(self, &no_workspace, err);
 }
 
-/* What the derivative is taken at. The derivative of a linear function is the same everywhere: there the result stands
- * for the input. */
+/* Values at which the derivative is taken. A linear function has one derivative everywhere: there the output serves as
+ * well as the input. */
 static struct psd_cpu_arg known_by(const struct psd_cpu_layer *self, struct psd_cpu_function function)
 {
 	struct psd_cpu_arg known = psd_cpu_value(function.needs_input ? psd_cpu_input(self, 0) : self->blob);

@@ -1,4 +1,4 @@
-/* Rows of a table that tokens name, side by side as in the table. */
+/* Embedding: gathers a row of the table for each token. */
 #include <math.h>
 #include <string.h>
 
@@ -22,14 +22,14 @@ static enum psd_status refuse(const struct psd_cpu_layer *self, uint64_t sample,
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const struct psd_embedding_settings *embedding = &self->model->settings.embedding;
-	const uint64_t n_places = psd_cpu_places_of(self), n_tokens = self->device->options.batch * n_places;
+	const uint64_t n_positions = psd_cpu_places_of(self), n_tokens = self->device->options.batch * n_positions;
 	const float *tokens = psd_cpu_input(self, 0)->value;
 	const float *table = self->device->parameters[self->model->first_tensor];
 	float *out = self->blob->value;
 
 	for (uint64_t i = 0; i < n_tokens; i++) {
 		if (!(tokens[i] >= 0 && tokens[i] < (float)embedding->vocabulary && tokens[i] == floorf(tokens[i])))
-			return refuse(self, i / n_places, tokens[i], err);
+			return refuse(self, i / n_positions, tokens[i], err);
 		memcpy(out + i * embedding->outputs, table + (uint64_t)tokens[i] * embedding->outputs,
 		       embedding->outputs * sizeof(*out));
 	}

@@ -1,13 +1,13 @@
-/* Inner product on plain memory: the weight is the caller's (N, M), used and differentiated where it lies. oneDNN's
- * sgemm is ahead of OpenBLAS at such layers' shapes, but for the data gradient of aliasing weights, see below. */
+/* Linear layer on plain memory: the caller's weight (N, M) is used and differentiated in place. oneDNN's sgemm is
+ * faster than OpenBLAS at these shapes, except for the data gradient of weights with cache aliasing, see below. */
 #include <string.h>
 
 #include "real/base/libraries.h"
 #include "real/device/cpu/cpu.h"
 
-/* Rows of a weight that are a multiple of this apart compete for the same few cache lines. Then the data gradient,
- * which reads down the columns, works on blocks of the weight that are copied to rows a little longer: measured, 71 to
- * 45 ms for 32 x 9216 x 4096 and 58 to 33 ms for 64 x 4096 x 4096 with AVX2. */
+/* Rows of a weight whose distance is a multiple of this compete for the same few cache lines. Then the data gradient,
+ * which reads columns, works on blocks copied to slightly longer rows: measured, 71 to 45 ms for 32 x 9216 x 4096 and
+ * 58 to 33 ms for 64 x 4096 x 4096 with AVX2. */
 #define ALIASING_BYTES 4096
 #define BLOCK_ROWS     128
 #define BLOCK_COLUMNS  1024
@@ -15,10 +15,10 @@
 
 struct inner_product {
 	struct psd_cpu_op bottom_in, dbottom_out;
-	void *bottom;		   /* own copy where the input is not plain: it must last, as a factor */
+	void *bottom;		   /* copy of an input that is not plain; lives on as a factor */
 	void *const *bottom_slot;  /* (batch, M) */
-	void *const *dbottom_slot; /* where the gradient by it goes, plain */
-	void *const *block_slot;   /* for a piece of the weight; NULL: it is read where it lies */
+	void *const *dbottom_slot; /* slot of the input's gradient, plain */
+	void *const *block_slot;   /* slot of a copied block of the weight; NULL without a copy */
 	dnnl_dim_t rows, columns;  /* M inputs, N outputs */
 };
 
@@ -67,7 +67,7 @@ static void fill_rows(float *rows, const float *row, dnnl_dim_t n_rows, dnnl_dim
 			rows[r * columns + c] = row[c];
 }
 
-/* sums += the sum over rows of each column; row by row, so that the order does not depend on the compiler. */
+/* sums += column sums, added row by row, so that the order does not depend on the compiler. */
 static void add_column_sums(float *sums, const float *rows, dnnl_dim_t n_rows, dnnl_dim_t columns)
 {
 	for (dnnl_dim_t r = 0; r < n_rows; r++)
@@ -115,7 +115,7 @@ static dnnl_dim_t lesser(dnnl_dim_t left, dnnl_dim_t right)
 	return left < right ? left : right;
 }
 
-/* dbottom = dtop weight, block by block of the weight; rows and columns are those of the stored (N, M) matrix. */
+/* dbottom = dtop weight, block by block; rows and columns are those of the stored (N, M) matrix. */
 static dnnl_status_t multiply_in_blocks(struct inner_product *inner, dnnl_dim_t batch, const float *dtop,
 					const float *weight, float *dbottom)
 {
@@ -158,7 +158,7 @@ static enum psd_status differentiate_bottom(struct psd_cpu_layer *self, const fl
 	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
-/* Where they lie until the next forward overwrites them. */
+/* Pointers to the factors, valid until the next forward. */
 static struct psd_factors factors_of(const struct psd_cpu_layer *self)
 {
 	const struct inner_product *inner = self->details;
@@ -203,7 +203,8 @@ enum psd_status psd_cpu_rebuild(struct psd_device *device, const struct psd_fact
 
 	if (status)
 		return status;
-	omp_set_num_threads((int)device->n_threads); /* the calling thread's, which need not be the one that computes */
+	omp_set_num_threads(
+		(int)device->n_threads); /* setting of the calling thread, which need not be the computing one */
 	failure = differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);
 	return failure ? psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not rebuild a gradient of %u x %u",
 				       columns, rows)

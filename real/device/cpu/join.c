@@ -1,9 +1,10 @@
-/* Layers that join branches: concatenation over channels, element-wise sum. Backward gives each its part or a copy. */
+/* Layers that join branches: concatenation over channels, element-wise sum. Backward gives each branch its part or a
+ * copy. */
 #include "real/device/cpu/cpu.h"
 
-/* For each input. */
+/* State of each input. */
 struct join {
-	struct psd_cpu_op convert; /* of a sum: to the sum's format, before forward */
+	struct psd_cpu_op convert; /* element-wise sum: converts to the sum's format */
 	struct psd_cpu_op forward, backward;
 };
 
@@ -40,7 +41,7 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 
 /* ---- concatenation ---- */
 
-/* The part of whole's channels that input i fills; false: its first channel is inside a block of the format. */
+/* The channels of `whole` that input i fills. Returns false if the first one lies inside a block of the format. */
 static bool find_part(const struct psd_cpu_layer *self, unsigned i, const dnnl_memory_desc_t *whole,
 		      dnnl_memory_desc_t *part)
 {
@@ -52,7 +53,7 @@ static bool find_part(const struct psd_cpu_layer *self, unsigned i, const dnnl_m
 	return dnnl_memory_desc_init_submemory(part, whole, in->dims, offsets) == dnnl_success;
 }
 
-/* The first input's blocks of channels over all of them, if every input begins and ends with a block; else plain. */
+/* The first input's format if every input is a whole number of channel blocks; else plain. */
 static dnnl_memory_desc_t choose_concat_format(const struct psd_cpu_layer *self)
 {
 	const dnnl_memory_desc_t *first = &psd_cpu_input(self, 0)->desc;

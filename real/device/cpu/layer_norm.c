@@ -1,12 +1,12 @@
-/* Normalisation over the channels of each place, which lie side by side here. */
+/* Layer normalisation over the channels of each position, which are adjacent here. */
 #include "real/device/cpu/cpu.h"
 
 struct layer_norm {
 	struct psd_cpu_op source_in, forward, backward, share_out;
 	void *const *source, *const *share;				 /* slots */
-	void *mean, *variance;						 /* of each place */
-	void *const *gamma, *const *beta, *const *dgamma, *const *dbeta; /* slots, NULL where there is none */
-	dnnl_memory_desc_t places, statistics, vector;
+	void *mean, *variance;						 /* (positions) */
+	void *const *gamma, *const *beta, *const *dgamma, *const *dbeta; /* slots, NULL without scale or shift */
+	dnnl_memory_desc_t positions, statistics, vector;
 };
 
 static void find_tensors(const struct psd_cpu_layer *self, struct layer_norm *norm)
@@ -27,11 +27,11 @@ static void find_tensors(const struct psd_cpu_layer *self, struct layer_norm *no
 static void describe(const struct psd_cpu_layer *self, struct layer_norm *norm)
 {
 	const struct psd_shape shape = self->model->shape;
-	const dnnl_dim_t n_places = (dnnl_dim_t)(self->device->options.batch * psd_cpu_places_of(self));
-	const dnnl_dims_t places = {n_places, shape.channels}, channels = {shape.channels};
+	const dnnl_dim_t n_positions = (dnnl_dim_t)(self->device->options.batch * psd_cpu_places_of(self));
+	const dnnl_dims_t positions = {n_positions, shape.channels}, channels = {shape.channels};
 
-	dnnl_memory_desc_init_by_tag(&norm->places, 2, places, dnnl_f32, dnnl_ab);
-	dnnl_memory_desc_init_by_tag(&norm->statistics, 1, places, dnnl_f32, dnnl_a);
+	dnnl_memory_desc_init_by_tag(&norm->positions, 2, positions, dnnl_f32, dnnl_ab);
+	dnnl_memory_desc_init_by_tag(&norm->statistics, 1, positions, dnnl_f32, dnnl_a);
 	dnnl_memory_desc_init_by_tag(&norm->vector, 1, channels, dnnl_f32, dnnl_a);
 }
 
@@ -45,13 +45,13 @@ static enum psd_status prepare_forward(struct psd_cpu_layer *self, struct psd_er
 	struct layer_norm *norm = self->details;
 	dnnl_layer_normalization_desc_t desc;
 	const dnnl_status_t failure = dnnl_layer_normalization_forward_desc_init(
-		&desc, dnnl_forward_training, &norm->places, &norm->statistics,
+		&desc, dnnl_forward_training, &norm->positions, &norm->statistics,
 		(float)self->model->settings.affine.epsilon, flags_of(norm));
 
 	return psd_cpu_op_make(&norm->forward, self, "forward", failure, &desc, NULL,
 			       (const struct psd_cpu_arg[]){
-				       {DNNL_ARG_SRC, &norm->places, norm->source},
-				       {DNNL_ARG_DST, &norm->places, &self->blob->value},
+				       {DNNL_ARG_SRC, &norm->positions, norm->source},
+				       {DNNL_ARG_DST, &norm->positions, &self->blob->value},
 				       {DNNL_ARG_MEAN, &norm->statistics, &norm->mean},
 				       {DNNL_ARG_VARIANCE, &norm->statistics, &norm->variance},
 				       {DNNL_ARG_SCALE, &norm->vector, norm->gamma},
@@ -65,25 +65,25 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_e
 	struct layer_norm *norm = self->details;
 	dnnl_layer_normalization_desc_t desc;
 	const dnnl_status_t failure = dnnl_layer_normalization_backward_desc_init(
-		&desc, norm->gamma || norm->beta ? dnnl_backward : dnnl_backward_data, &norm->places, &norm->places,
-		&norm->statistics, (float)self->model->settings.affine.epsilon, flags_of(norm));
+		&desc, norm->gamma || norm->beta ? dnnl_backward : dnnl_backward_data, &norm->positions,
+		&norm->positions, &norm->statistics, (float)self->model->settings.affine.epsilon, flags_of(norm));
 
 	return psd_cpu_op_make(&norm->backward, self, "gradient", failure, &desc, &norm->forward,
 			       (const struct psd_cpu_arg[]){
-				       {DNNL_ARG_SRC, &norm->places, norm->source},
+				       {DNNL_ARG_SRC, &norm->positions, norm->source},
 				       {DNNL_ARG_MEAN, &norm->statistics, &norm->mean},
 				       {DNNL_ARG_VARIANCE, &norm->statistics, &norm->variance},
 				       {DNNL_ARG_SCALE, &norm->vector, norm->gamma},
-				       {DNNL_ARG_SHIFT, &norm->vector, norm->beta}, /* unused, but counted */
-				       {DNNL_ARG_DIFF_DST, &norm->places, &self->blob->diff},
-				       {DNNL_ARG_DIFF_SRC, &norm->places, norm->share},
+				       {DNNL_ARG_SHIFT, &norm->vector, norm->beta}, /* unused, but oneDNN counts it */
+				       {DNNL_ARG_DIFF_DST, &norm->positions, &self->blob->diff},
+				       {DNNL_ARG_DIFF_SRC, &norm->positions, norm->share},
 				       {DNNL_ARG_DIFF_SCALE, &norm->vector, norm->dgamma},
 				       {DNNL_ARG_DIFF_SHIFT, &norm->vector, norm->dbeta},
 			       },
 			       9, err);
 }
 
-/* Where nobody wants the input's gradient the primitive, which cannot do without, has memory for it. */
+/* The primitive always computes the input's gradient: into scratch if it is not needed. */
 static enum psd_status prepare_share(struct psd_cpu_layer *self, const dnnl_memory_desc_t *format,
 				     struct psd_error *err)
 {

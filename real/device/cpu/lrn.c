@@ -1,4 +1,4 @@
-/* Normalisation over neighbouring channels or places; oneDNN's formula is Caffe's. */
+/* Normalisation over neighbouring channels or positions; oneDNN's formula is Caffe's. */
 #include "real/device/cpu/cpu.h"
 
 static dnnl_alg_kind_t algorithm_of(const struct psd_lrn_settings *lrn)

@@ -1,5 +1,5 @@
-/* Memory of the CPU as a device: pieces that live until close, scratch, and the placing of gradients of activations, of
- * which only a few are alive at once. Nothing is allocated after open. */
+/* Memory of the CPU device: blocks that live until close, scratch, and gradients of activations, of which few are alive
+ * at once. Allocates nothing after load. */
 #define _DEFAULT_SOURCE
 
 #include <stdlib.h>
@@ -7,11 +7,10 @@
 #include <sys/mman.h>
 
 #include "real/device/cpu/cpu.h"
-#include "real/device/lifetimes.h"
 
 #define ALIGNMENT_BYTES	 64u
 #define HUGE_PAGE_BYTES	 (UINT64_C(2) << 20)
-#define HUGE_PIECE_BYTES (UINT64_C(16) << 20) /* from here on, rounding up to huge pages wastes at most an eighth */
+#define HUGE_PIECE_BYTES (UINT64_C(16) << 20) /* rounding larger blocks up to huge pages wastes an eighth at most */
 
 enum psd_status psd_cpu_no_memory(struct psd_error *err)
 {
@@ -35,7 +34,7 @@ void *psd_cpu_take(struct psd_device *device, uint64_t bytes)
 	piece = aligned_alloc(unit, rounded_bytes);
 	if (!piece)
 		return NULL;
-	if (is_huge) /* advice only: fewer pages to look up in large strides */
+	if (is_huge) /* advice only: fewer TLB misses in large strides */
 		(void)madvise(piece, rounded_bytes, MADV_HUGEPAGE);
 	memset(piece, 0, rounded_bytes);
 	piece->next = device->pieces;
@@ -63,7 +62,7 @@ void *const *psd_cpu_scratch_slot(struct psd_device *device, enum psd_cpu_scratc
 
 /* ---- gradients of blobs: alive from the backward of their last reader to that of their owner, in rising steps ---- */
 
-static struct psd_lifetime life_of(const struct psd_device *device, const struct psd_cpu_blob *blob)
+static struct psd_block_lifetime life_of(const struct psd_device *device, const struct psd_cpu_blob *blob)
 {
 	const unsigned n_layers = device->graph->n_layers;
 	const struct psd_cpu_layer *last = &device->layers[blob->last];
@@ -71,13 +70,13 @@ static struct psd_lifetime life_of(const struct psd_device *device, const struct
 	/* factors outlive the iteration */
 	const bool is_factor = device->layers[blob->owner].kind->keeps_diff;
 
-	return (struct psd_lifetime){.owner = blob->owner,
-				     .birth_step = n_layers - 1 - first_touch,
-				     .death_step = is_factor ? n_layers : n_layers - 1 - blob->owner,
-				     .bytes = blob->bytes};
+	return (struct psd_block_lifetime){.owner = blob->owner,
+					   .birth_step = n_layers - 1 - first_touch,
+					   .death_step = is_factor ? n_layers : n_layers - 1 - blob->owner,
+					   .bytes = blob->bytes};
 }
 
-static enum psd_status place_diffs(struct psd_device *device, struct psd_lifetime lives[], struct psd_error *err)
+static enum psd_status place_diffs(struct psd_device *device, struct psd_block_lifetime lives[], struct psd_error *err)
 {
 	unsigned n_lives = 0;
 	char *block;
@@ -98,7 +97,7 @@ static enum psd_status place_diffs(struct psd_device *device, struct psd_lifetim
 
 enum psd_status psd_cpu_place(struct psd_device *device, struct psd_error *err)
 {
-	struct psd_lifetime *lives = calloc(device->graph->n_layers, sizeof(*lives));
+	struct psd_block_lifetime *lives = calloc(device->graph->n_layers, sizeof(*lives));
 	enum psd_status status;
 
 	if (!lives)

@@ -1,9 +1,9 @@
-/* The product of two inputs; the second may be one value for each map. */
+/* Product of two inputs; the second may have one value for each map. */
 #include "real/device/cpu/cpu.h"
 
 struct multiply {
-	struct psd_cpu_op factor_in, forward;			   /* the second input as the product wants it */
-	struct psd_cpu_op by_first, by_second, sum, by_second_out; /* gradients; of a map the sum */
+	struct psd_cpu_op factor_in, forward; /* factor_in: second input in the format of the product */
+	struct psd_cpu_op by_first, by_second, sum, by_second_out; /* gradients; sum: over a map */
 	void *const *factor;					   /* slots */
 	void *const *product, *const *share;
 };
@@ -33,7 +33,7 @@ static enum psd_status make_sum(struct psd_cpu_op *op, struct psd_cpu_layer *sel
 	return psd_cpu_op_make(op, self, "sum", failure, &desc, NULL, (const struct psd_cpu_arg[]){from, to}, 2, err);
 }
 
-/* The product of the output's gradient and the first input, summed where the second input is one value. */
+/* Product of the output's gradient and the first input, summed over a map where the second input has one value. */
 static enum psd_status prepare_by_second(struct psd_cpu_layer *self, const dnnl_memory_desc_t *factor,
 					 struct psd_error *err)
 {

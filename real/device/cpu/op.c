@@ -1,4 +1,4 @@
-/* Operations: oneDNN primitives bound to slots, copies between memory formats. Refuses to know what a layer is for. */
+/* Operations: oneDNN primitives bound to slots, copies between memory formats. Refuses to know a layer's purpose. */
 #include "real/device/cpu/cpu.h"
 
 enum psd_status psd_cpu_fail(const struct psd_cpu_layer *self, const char *what, dnnl_status_t status,
@@ -15,7 +15,7 @@ enum psd_status psd_cpu_fail(const struct psd_cpu_layer *self, const char *what,
 			     model->name, model->kind->name, what, (int)status);
 }
 
-/* Scratch memory is ours, so that all primitives share one piece and it is counted. */
+/* The user mode of scratchpads lets all primitives share one block, and counts it. */
 static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr, const_dnnl_post_ops_t post_ops)
 {
 	dnnl_status_t status = dnnl_primitive_attr_create(attr);
@@ -155,19 +155,19 @@ enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_cpu_layer *
 	return psd_cpu_op_copy(op, self, (struct psd_cpu_arg){DNNL_ARG_FROM, made, *slot}, to, err);
 }
 
-/* Setting a pointer writes zeros into a format's padding, so it is done only when the pointer changed. */
+/* Setting a pointer writes zeros into a format's padding, so it is only done after a change. */
 static dnnl_status_t bind_slots(struct psd_cpu_op *op, dnnl_stream_t stream)
 {
 	for (int i = 0; i < op->n_args; i++) {
-		void *const place = *op->slots[i];
+		void *const position = *op->slots[i];
 		dnnl_status_t status;
 
-		if (place == op->bound[i])
+		if (position == op->bound[i])
 			continue;
-		status = dnnl_memory_set_data_handle_v2(op->args[i].memory, place, stream);
+		status = dnnl_memory_set_data_handle_v2(op->args[i].memory, position, stream);
 		if (status)
 			return status;
-		op->bound[i] = place;
+		op->bound[i] = position;
 	}
 	return dnnl_success;
 }
@@ -236,7 +236,7 @@ enum psd_status psd_cpu_backward(struct psd_cpu_layer *self, struct psd_error *e
 	struct psd_cpu_twins *twins = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 
-	if (self->blob == in || !in->has_diff) /* in place the gradient too is overwritten */
+	if (self->blob == in || !in->has_diff) /* in place the gradient is overwritten, too */
 		return psd_cpu_op_run(&twins->backward, self, err);
 	return psd_cpu_op_share_all(&(struct psd_cpu_op *){&twins->backward}, 1, self, in, err);
 }

@@ -1,4 +1,5 @@
-/* Pooling as Caffe's: a maximum ignores padding, an average counts it as zeros, but not what windows reach beyond. */
+/* Caffe's pooling: a maximum ignores padding. An average counts padding as zeros, but ignores the part of a window
+ * beyond the padding. */
 #include "real/device/cpu/cpu.h"
 
 struct pool_shape {
@@ -6,14 +7,14 @@ struct pool_shape {
 	dnnl_dims_t strides, kernel, pad_before, pad_after;
 };
 
-/* What lies past a side's far edge when the last window ends there; less than the pad where it ends before the edge. */
+/* Far padding of a side: the length of the last window beyond the edge. Less than `pad` if that window ends earlier. */
 static dnnl_dim_t reach(uint32_t positions, uint32_t stride, uint32_t kernel, uint32_t side, uint32_t pad)
 {
 	return ((dnnl_dim_t)positions - 1) * stride + kernel - side - pad;
 }
 
-/* oneDNN's average divides by the whole window or by the part inside the map; Caffe's by the part inside the padded
- * map. These agree unless there is both padding and a window beyond it. False: neither would do. */
+/* Chooses oneDNN's average: it divides by the whole window, or by the part inside the map. Caffe divides by the part
+ * inside the padded map. Returns false where neither is equal: with padding and a window beyond it. */
 static bool choose_average(const struct psd_window *window, dnnl_dim_t below, dnnl_dim_t right,
 			   dnnl_alg_kind_t *algorithm)
 {
@@ -45,16 +46,16 @@ static enum psd_status describe_window(const struct psd_layer *model, struct psd
 	shape->pad_after[1] = right > 0 ? right : 0;
 	if (window->dilation.height != 1 || window->dilation.width != 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' (pool) has a dilation, which the cpu does not do", model->name);
+				     "layer '%.80s' (pool) has a dilation, which cpu does not support", model->name);
 	if (settings->method == PSD_POOL_AVERAGE && !choose_average(window, below, right, &shape->algorithm))
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' (pool): the cpu does no average over windows that reach beyond the "
-				     "padding, needs pad 0 or rounding down",
+				     "layer '%.80s' (pool): cpu supports no average over windows that reach beyond the "
+				     "padding: set pad 0 or rounding down",
 				     model->name);
 	return PSD_OK;
 }
 
-/* The workspace says where each maximum was. */
+/* The workspace holds the index of each maximum. */
 static enum psd_status prepare_forward(struct psd_cpu_layer *self, const struct pool_shape *shape,
 				       struct psd_cpu_arg *workspace, struct psd_error *err)
 {

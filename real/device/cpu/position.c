@@ -1,13 +1,13 @@
-/* Learned values of places, which are added to every sample's. In any format a sample is one piece of memory, and the
- * values are brought into the format of its input. (oneDNN adds and sums over the batch by its slow reference.) */
+/* Learned position values, added to every sample. In any format a sample is contiguous, and the values are converted to
+ * the format of the input. (oneDNN adds and sums over the batch by its slow reference implementation.) */
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"
 
 struct position {
-	struct psd_cpu_op weight_in, dweight_out, pass; /* pass: the gradient as it is handed on */
-	void *const *weight, *const *dweight;		/* slots, as the input lies */
-	uint64_t elements;				/* of a sample, with what fills up blocks */
+	struct psd_cpu_op weight_in, dweight_out, pass; /* pass: copies the gradient to the input */
+	void *const *weight, *const *dweight;		/* slots, in the input's format */
+	uint64_t elements;				/* elements in a sample, with padding of blocks */
 };
 
 static void describe_one(const struct psd_cpu_layer *self, dnnl_memory_desc_t *own, dnnl_memory_desc_t *plain)
@@ -16,7 +16,7 @@ static void describe_one(const struct psd_cpu_layer *self, dnnl_memory_desc_t *o
 	const dnnl_dims_t dims = {1, shape.channels, shape.height, shape.width};
 
 	dnnl_memory_desc_init_by_tag(plain, 4, dims, dnnl_f32, dnnl_nchw);
-	*own = self->blob->desc; /* as if the batch were 1: its stride comes last */
+	*own = self->blob->desc; /* format of a batch of one: its stride comes last */
 	own->dims[0] = own->padded_dims[0] = 1;
 }
 

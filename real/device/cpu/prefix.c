@@ -1,14 +1,14 @@
-/* Learned vectors in front of the places of each sample. The channels of a place lie side by side here, so that vectors
- * and places are rows. */
+/* Learned vectors in front of each sample's positions. The channels of a position are adjacent here, so vectors and
+ * positions are rows. */
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"
 
 struct prefix {
 	struct psd_cpu_op source_in, share_out;
-	void *const *source, *const *share; /* slots: (batch, the input's places, channels) */
+	void *const *source, *const *share; /* slots: (batch, input positions, channels) */
 	uint64_t channels;
-	uint64_t own, whole; /* elements of a sample: of the vectors, of the output */
+	uint64_t own, whole; /* elements in a sample: vectors, output */
 };
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
@@ -30,16 +30,16 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 							    PSD_CPU_SCRATCH_RESULT, &prefix->share, err);
 }
 
-/* The weight is (channels, places). */
+/* The weight is (channels, positions). */
 static void put_vectors(const struct psd_cpu_layer *self, float *to)
 {
 	const struct prefix *prefix = self->details;
-	const uint32_t places = self->model->settings.prefix.places;
+	const uint32_t positions = self->model->settings.prefix.places;
 	const float *weight = self->device->parameters[self->model->first_tensor];
 
-	for (uint32_t place = 0; place < places; place++)
+	for (uint32_t position = 0; position < positions; position++)
 		for (uint64_t c = 0; c < prefix->channels; c++)
-			to[place * prefix->channels + c] = weight[c * places + place];
+			to[position * prefix->channels + c] = weight[c * positions + position];
 }
 
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
@@ -60,15 +60,15 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 static void differentiate_vectors(const struct psd_cpu_layer *self)
 {
 	const struct prefix *prefix = self->details;
-	const uint32_t places = self->model->settings.prefix.places;
+	const uint32_t positions = self->model->settings.prefix.places;
 	const float *dout = self->blob->diff;
 	float *dweight = self->gradients[0];
 
 	memset(dweight, 0, prefix->own * sizeof(*dweight));
 	for (uint64_t n = 0; n < self->device->options.batch; n++, dout += prefix->whole)
-		for (uint32_t place = 0; place < places; place++)
+		for (uint32_t position = 0; position < positions; position++)
 			for (uint64_t c = 0; c < prefix->channels; c++)
-				dweight[c * places + place] += dout[place * prefix->channels + c];
+				dweight[c * positions + position] += dout[position * prefix->channels + c];
 }
 
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)

@@ -1,4 +1,4 @@
-/* The rectifier with a learned slope below 0. Its backward needs the input, so it works beside it. */
+/* PReLU. Its backward needs the input, so it does not work in place. */
 #include "real/device/cpu/cpu.h"
 
 static enum psd_status prepare_backward(struct psd_cpu_layer *self, const dnnl_memory_desc_t *slopes,

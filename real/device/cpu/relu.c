@@ -1,4 +1,4 @@
-/* The rectifier, perhaps with a slope below 0. Nothing is left to do forward where the convolution below applied it. */
+/* ReLU, also with a slope below 0. Forward does nothing where the convolution below applies it. */
 #include "real/device/cpu/cpu.h"
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)

@@ -1,10 +1,10 @@
-/* Bilinear maps of another size. The weights are products of one for the row and one for the column; backward adds
- * each value's gradient to the four places that it came from. Works on plain formats. */
+/* Bilinear interpolation to another size. A weight is the product of a row's and a column's weight. Backward adds each
+ * gradient to the four source positions. Works on plain formats. */
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"
 
-/* Between which two places of a side a place of the new one lies, and how near to the second. */
+/* The two source positions of an output position along a side, and the weight of the second. */
 struct between {
 	uint32_t first, second;
 	float nearness;
@@ -18,15 +18,15 @@ struct resize {
 
 static struct between *find_places(struct psd_device *device, uint32_t from, uint32_t to)
 {
-	struct between *places = psd_cpu_take(device, to * sizeof(*places));
+	struct between *positions = psd_cpu_take(device, to * sizeof(*positions));
 
-	for (uint32_t i = 0; places && i < to; i++) {
-		const double place = to > 1 ? (double)i * (from - 1) / (to - 1) : 0;
-		const uint32_t first = (uint32_t)place;
+	for (uint32_t i = 0; positions && i < to; i++) {
+		const double position = to > 1 ? (double)i * (from - 1) / (to - 1) : 0;
+		const uint32_t first = (uint32_t)position;
 
-		places[i] = (struct between){first, first + 1 < from ? first + 1 : first, (float)(place - first)};
+		positions[i] = (struct between){first, first + 1 < from ? first + 1 : first, (float)(position - first)};
 	}
-	return places;
+	return positions;
 }
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
@@ -87,13 +87,13 @@ static void gather(const struct resize *resize, struct psd_shape from, struct ps
 	}
 }
 
-/* Maps, one after the other; a side as places of it. */
+/* Number of maps in a batch. */
 static size_t count_maps(const struct psd_cpu_layer *self)
 {
 	return (size_t)self->device->options.batch * self->model->shape.channels;
 }
 
-static size_t places_of(struct psd_shape shape)
+static size_t positions_of(struct psd_shape shape)
 {
 	return (size_t)shape.height * shape.width;
 }
@@ -105,8 +105,8 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	const enum psd_status status = psd_cpu_op_run(&resize->value_in, self, err);
 
 	for (size_t m = 0; m < count_maps(self) && !status; m++)
-		enlarge(resize, from, to, (const float *)*resize->source + m * places_of(from),
-			(float *)self->blob->value + m * places_of(to));
+		enlarge(resize, from, to, (const float *)*resize->source + m * positions_of(from),
+			(float *)self->blob->value + m * positions_of(to));
 	return status;
 }
 
@@ -121,8 +121,8 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 		return PSD_OK;
 	psd_cpu_share_begin(self, in);
 	for (size_t m = 0; m < count_maps(self); m++)
-		gather(resize, from, to, (const float *)self->blob->diff + m * places_of(to),
-		       (float *)*resize->share + m * places_of(from));
+		gather(resize, from, to, (const float *)self->blob->diff + m * positions_of(to),
+		       (float *)*resize->share + m * positions_of(from));
 	status = psd_cpu_op_run(&resize->diff_out, self, err);
 	return status ? status : psd_cpu_share_end(self, in, err);
 }

@@ -1,17 +1,16 @@
-/* Division by the root of the mean square of the channels of each place, which lie side by side here: a primitive that
- * oneDNN has not. */
+/* RMSNorm over the channels of each position, which are adjacent here. oneDNN has no primitive for it. */
 #include <math.h>
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"
 
-enum { LANES = 16 }; /* partial sums of a place, which one instruction may add to */
+enum { LANES = 16 }; /* interleaved partial sums, for one vector instruction */
 
 struct rms_norm {
 	struct psd_cpu_op source_in, share_out;
 	void *const *source, *const *share; /* slots */
-	float *inverse;			    /* of each place */
-	uint64_t places, channels;	    /* places: of the batch */
+	float *inverse;			    /* (positions): 1 / root mean square */
+	uint64_t positions, channels;	    /* positions: in the whole batch */
 	bool has_scale;
 };
 
@@ -22,10 +21,10 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	enum psd_status status = psd_cpu_declare(self, &format, err);
 
-	norm->places = self->device->options.batch * psd_cpu_places_of(self);
+	norm->positions = self->device->options.batch * psd_cpu_places_of(self);
 	norm->channels = self->model->shape.channels;
 	norm->has_scale = self->model->settings.affine.has_scale;
-	norm->inverse = psd_cpu_take(self->device, norm->places * sizeof(*norm->inverse));
+	norm->inverse = psd_cpu_take(self->device, norm->positions * sizeof(*norm->inverse));
 	if (!status && !norm->inverse)
 		return psd_cpu_no_memory(err);
 	if (!status)
@@ -52,7 +51,7 @@ static float total_of(const float lanes[LANES])
 	return sum;
 }
 
-/* left right gamma, summed over the channels; gamma: or NULL. */
+/* Sum of left right gamma over the channels; gamma may be NULL. */
 static float dot(const float *left, const float *right, const float *gamma, uint64_t channels)
 {
 	float lanes[LANES] = {0};
@@ -72,7 +71,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	const float epsilon = (float)self->model->settings.affine.epsilon, *gamma = gamma_of(self);
 	const enum psd_status status = psd_cpu_op_run(&norm->source_in, self, err);
 
-	for (uint64_t p = 0; p < norm->places && !status; p++) {
+	for (uint64_t p = 0; p < norm->positions && !status; p++) {
 		const float *from = (const float *)*norm->source + p * norm->channels;
 		float *to = (float *)self->blob->value + p * norm->channels;
 		const float inverse =
@@ -92,18 +91,18 @@ static void differentiate_scale(const struct psd_cpu_layer *self)
 	float *dgamma = self->gradients[0];
 
 	memset(dgamma, 0, norm->channels * sizeof(*dgamma));
-	for (uint64_t p = 0; p < norm->places; p++, from += norm->channels, dto += norm->channels)
+	for (uint64_t p = 0; p < norm->positions; p++, from += norm->channels, dto += norm->channels)
 		for (uint64_t c = 0; c < norm->channels; c++)
 			dgamma[c] += dto[c] * from[c] * norm->inverse[p];
 }
 
-/* With r the inverse root and g = dto gamma: r (g - r r from mean(g from)). */
+/* Gradient with r the inverse root and g = dto gamma: r (g - r r from mean(g from)). */
 static void differentiate_input(const struct psd_cpu_layer *self)
 {
 	const struct rms_norm *norm = self->details;
 	const float *gamma = gamma_of(self);
 
-	for (uint64_t p = 0; p < norm->places; p++) {
+	for (uint64_t p = 0; p < norm->positions; p++) {
 		const float *from = (const float *)*norm->source + p * norm->channels;
 		const float *dto = (const float *)self->blob->diff + p * norm->channels;
 		float *dfrom = (float *)*norm->share + p * norm->channels;

@@ -1,4 +1,4 @@
-/* Channels of several groups in turn. */
+/* Channel shuffle between groups. */
 #include "real/device/cpu/cpu.h"
 
 enum { CHANNELS = 1 }; /* the axis */

@@ -1,4 +1,4 @@
-/* Probabilities of the channels at each place. */
+/* Softmax over the channels of each position. */
 #include "real/device/cpu/cpu.h"
 
 enum { CHANNELS = 1 }; /* the axis */

@@ -1,12 +1,12 @@
-/* Softmax with the multinomial logistic loss, the mean of it over a sample's places, whose channels lie side by side
- * here. Sums are double: they are few, and the loss is compared between runs. */
+/* Softmax with multinomial logistic loss, averaged over a sample's positions, whose channels are adjacent here. Sums
+ * are double: they are few, and losses are compared between runs. */
 #include <math.h>
 
 #include "real/device/cpu/cpu.h"
 
 struct softmax_loss {
 	struct psd_cpu_op scores_in, diff_out;
-	void *const *scores; /* (batch, places, classes) */
+	void *const *scores; /* (batch, positions, classes) */
 	void *const *share;
 };
 
@@ -18,10 +18,11 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	enum psd_status status;
 
 	if (psd_cpu_places_of(self) != self->device->graph->labels)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' (softmax-loss) has %llu places, the last loss has labels for %llu",
-				     self->model->name, (unsigned long long)psd_cpu_places_of(self),
-				     (unsigned long long)self->device->graph->labels);
+		return psd_error_set(
+			err, PSD_EINVAL, PSD_NOWHERE,
+			"layer '%.80s' (softmax-loss) has %llu positions, the last loss has labels for %llu",
+			self->model->name, (unsigned long long)psd_cpu_places_of(self),
+			(unsigned long long)self->device->graph->labels);
 	status = psd_cpu_op_convert(&loss->scores_in, self, psd_cpu_value(in), &format, PSD_CPU_SCRATCH_SOURCE,
 				    &loss->scores, err);
 	if (!status && in->has_diff)
@@ -30,7 +31,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return status ? status : psd_cpu_declare(self, &format, err);
 }
 
-/* Of the sum of all places' losses. */
+/* Divisor of the sum of all positions' losses. */
 static double divisor_of(const struct psd_cpu_layer *self)
 {
 	return self->device->options.loss_divisor * (double)psd_cpu_places_of(self);
@@ -38,7 +39,7 @@ static double divisor_of(const struct psd_cpu_layer *self)
 
 static uint32_t find_largest(const float *scores, uint32_t classes)
 {
-	uint32_t largest = 0; /* equal scores: the lowest class */
+	uint32_t largest = 0; /* at equal scores the lowest class counts */
 
 	for (uint32_t c = 1; c < classes; c++)
 		if (scores[c] > scores[largest])
@@ -46,7 +47,7 @@ static uint32_t find_largest(const float *scores, uint32_t classes)
 	return largest;
 }
 
-/* Probabilities from scores less the largest, which keeps exp() in range. Returns the loss of the label. */
+/* Writes probabilities, from scores minus the largest, which keeps exp() in range. Returns the label's loss. */
 static double normalise(float *probabilities, const float *scores, uint32_t classes, uint32_t largest, uint32_t label)
 {
 	double sum = 0;
@@ -64,7 +65,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 {
 	const struct psd_layer *model = self->model;
 	const uint32_t classes = model->shape.channels;
-	const uint64_t n_places = psd_cpu_places_of(self);
+	const uint64_t n_positions = psd_cpu_places_of(self);
 	struct softmax_loss *loss = self->details;
 	float *probabilities = self->blob->value;
 	enum psd_status status = psd_cpu_op_run(&loss->scores_in, self, err);
@@ -72,15 +73,15 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 
 	if (status)
 		return status;
-	self->device->correct = 0; /* with several losses, the last one's */
-	for (uint64_t i = 0; i < self->device->options.batch * n_places; i++) {
+	self->device->correct = 0; /* with several losses the last one's count */
+	for (uint64_t i = 0; i < self->device->options.batch * n_positions; i++) {
 		const float *scores = (const float *)*loss->scores + i * classes;
 		const int32_t label = self->device->batch.labels[i];
 		const uint32_t largest = find_largest(scores, classes);
 
 		if (label < 0 || (uint32_t)label >= classes)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "sample %llu has label %ld, must be 0 to %u",
-					     (unsigned long long)self->device->batch.first_sample + i / n_places,
+					     (unsigned long long)self->device->batch.first_sample + i / n_positions,
 					     (long)label, classes - 1);
 		sum += normalise(probabilities + i * classes, scores, classes, largest, (uint32_t)label);
 		self->device->correct += largest == (uint32_t)label;

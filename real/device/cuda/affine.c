@@ -1,5 +1,5 @@
-/* A factor and a summand for each channel: batch norm and Caffe's Scale, and the bias of other kinds. Batch norm by the
- * batch's own statistics is cuDNN's; by fixed ones, and outside of training, it is a factor and a summand too. */
+/* Scale and shift for each channel: batch norm, Caffe's Scale, and the bias of other kinds. Batch norm by the batch's
+ * statistics is cuDNN's. By fixed statistics, and outside of training, it is a scale and a shift. */
 #include <math.h>
 
 #include "real/device/cuda/cuda.h"
@@ -19,10 +19,10 @@ enum psd_status psd_cuda_add_bias(struct psd_cuda_layer *self, const float *bias
 }
 
 struct norm {
-	struct psd_cuda_dnn_norm *dnn; /* NULL: never by the batch's statistics */
-	void *mean, *inverse;	       /* slots: of the batch by which it normalised last; of a scale none */
-	void *zeros;		       /* slot: for a summand that there is none of */
-	void *dgamma, *dbeta;	       /* slots: for what cuDNN gives that nobody reads, or not where it cannot write */
+	struct psd_cuda_dnn_norm *dnn; /* NULL without batch statistics */
+	void *mean, *inverse;	       /* slots: statistics of the last training batch; NULL in a scale */
+	void *zeros;		       /* slot: for a missing shift */
+	void *dgamma, *dbeta;	       /* slots: for gradients that nobody reads or that cuDNN cannot write in place */
 };
 
 static const float *gamma_of(const struct psd_cuda_layer *self)
@@ -30,7 +30,7 @@ static const float *gamma_of(const struct psd_cuda_layer *self)
 	return self->model->settings.affine.has_scale ? self->device->parameters[self->model->first_tensor] : NULL;
 }
 
-/* Among the layer's tensors. */
+/* Indices among the layer's tensors. */
 static unsigned beta_place(const struct psd_cuda_layer *self)
 {
 	return self->model->settings.affine.has_scale ? 1 : 0;
@@ -128,8 +128,8 @@ static enum psd_status forward_fixed(struct psd_cuda_layer *self, struct psd_err
 	return status ? status : normalise(self, running_mean(self), err);
 }
 
-/* Of this batch in the running statistics: what the earlier ones leave, or its part of a sum of all in which each
- * counts kept_ratio of the next. */
+/* Weight of the batch in the running statistics: 1 - kept_ratio, or in Caffe's average, whose terms decay by
+ * kept_ratio, the batch's part of their sum. */
 static double share_of_batch(const struct psd_cuda_layer *self)
 {
 	const struct psd_affine_settings *affine = &self->model->settings.affine;
@@ -140,15 +140,15 @@ static double share_of_batch(const struct psd_cuda_layer *self)
 	return share / (1 - pow(affine->kept_ratio, (double)self->device->batch.iteration + 1));
 }
 
-/* Where the layer's tensor's gradient is, if cuDNN can write there what it is to be. */
-static float *place_of_gradient(const struct psd_cuda_layer *self, bool has_tensor, unsigned place, void *instead)
+/* The tensor's gradient if cuDNN can write the final values there, else `own`. */
+static float *gradient_address(const struct psd_cuda_layer *self, bool has_tensor, unsigned index, void *instead)
 {
-	void *gradient = has_tensor ? self->gradients[place] : NULL;
+	void *gradient = has_tensor ? self->gradients[index] : NULL;
 
 	return gradient && psd_cuda_suits_dnn(gradient) && self->device->diff_scale == 1.0f ? gradient : instead;
 }
 
-/* cuDNN knows no norm without factor and summand: ones and zeros, and gradients that nobody reads. */
+/* cuDNN always wants scale and shift: ones and zeros, with gradients that nobody reads. */
 static struct psd_cuda_norm_vectors vectors_of(const struct psd_cuda_layer *self)
 {
 	const struct psd_device *device = self->device;
@@ -162,12 +162,12 @@ static struct psd_cuda_norm_vectors vectors_of(const struct psd_cuda_layer *self
 		.running_variance = device->states[self->model->first_state + 1],
 		.mean = norm->mean,
 		.inverse = norm->inverse,
-		.dgamma = place_of_gradient(self, affine->has_scale, 0, norm->dgamma),
-		.dbeta = place_of_gradient(self, affine->has_shift, beta_place(self), norm->dbeta),
+		.dgamma = gradient_address(self, affine->has_scale, 0, norm->dgamma),
+		.dbeta = gradient_address(self, affine->has_shift, beta_place(self), norm->dbeta),
 	};
 }
 
-/* In this iteration. */
+/* Whether this iteration uses batch statistics. */
 static bool is_fixed(const struct psd_cuda_layer *self)
 {
 	const struct norm *norm = self->details;
@@ -175,7 +175,7 @@ static bool is_fixed(const struct psd_cuda_layer *self)
 	return !norm->dnn || !self->device->batch.is_training;
 }
 
-/* Averages that count the iterations hand cuDNN another share in each. */
+/* An average that counts iterations gives cuDNN a new weight in each, so it cannot be recorded. */
 static bool varies(const struct psd_cuda_layer *self)
 {
 	return self->model->settings.affine.is_average && !is_fixed(self);
@@ -204,7 +204,7 @@ static enum psd_status differentiate_vectors(struct psd_cuda_layer *self, const 
 	return status;
 }
 
-/* By statistics that do not depend on the input. */
+/* Backward with statistics that do not depend on the input. */
 static enum psd_status backward_affine(struct psd_cuda_layer *self, const float *mean, struct psd_error *err)
 {
 	const struct norm *norm = self->details;
@@ -227,11 +227,11 @@ static enum psd_status backward_scale(struct psd_cuda_layer *self, struct psd_er
 	return backward_affine(self, NULL, err);
 }
 
-static enum psd_status bring_gradient(const struct psd_cuda_layer *self, bool has_tensor, unsigned place,
+static enum psd_status bring_gradient(const struct psd_cuda_layer *self, bool has_tensor, unsigned index,
 				      const float *from, struct psd_error *err)
 {
 	const struct psd_cuda_convert convert = {.from = psd_cuda_floats(from),
-						 .to = psd_cuda_floats(has_tensor ? self->gradients[place] : NULL),
+						 .to = psd_cuda_floats(has_tensor ? self->gradients[index] : NULL),
 						 .scale = 1.0f / self->device->diff_scale};
 
 	if (!has_tensor || convert.to.data == from)
@@ -239,8 +239,8 @@ static enum psd_status bring_gradient(const struct psd_cuda_layer *self, bool ha
 	return psd_cuda_run_convert(self->device, &convert, self->model->shape.channels, err);
 }
 
-/* Gradients that travel together lie without gaps: one may begin where cuDNN cannot write. Nor does cuDNN
- * scale them. */
+/* Gradients in one bucket lie without gaps, so cuDNN may not be able to write at a tensor's address. It cannot scale
+ * gradients either. */
 static enum psd_status differentiate_norm(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_affine_settings *affine = &self->model->settings.affine;

@@ -1,32 +1,32 @@
-/* Attention of all places to each other. Queries, keys and values of a head are matrices (places, channels of the
- * head): where channels come last rows of the blob's are parts of them, else they are stored as their transposes.
- * Probabilities of the whole batch are kept, which backward needs. Rotated queries and keys lie in the workspace,
- * anew each way, and so do their gradients until they are rotated back. */
+/* Attention between all positions of a sample. Queries, keys and values of a head are matrices (positions, head's
+ * channels): with channels last they are parts of the blob's rows, else they are stored transposed. Probabilities of
+ * the whole batch are kept for backward. The workspace holds queries and keys with rotary embedding, computed in
+ * forward and again in backward, and their gradients until those are rotated back. */
 #include <math.h>
 
 #include "engine/base/saturate.h"
 #include "real/device/cuda/cuda.h"
 
 struct attention {
-	void *probabilities;	/* slot: (batch, heads, places, places), of the device's type */
-	void *angles;		/* slot: (places, depth / 2) cosines and sines, floats; if anything is rotated */
-	uint64_t rotated_bytes; /* of the workspace: rotated queries and keys, and again their gradients */
+	void *probabilities; /* slot: (batch, heads, positions, positions), of the device's type */
+	void *angles;	     /* slot: (positions, depth / 2) cosines and sines, floats; NULL without rotary embedding */
+	uint64_t rotated_bytes; /* size in the workspace: rotated queries and keys, and their gradients */
 };
 
-/* Channels of a place, of which a part of each head has some. */
+/* A range of channels, evenly divided among heads. */
 struct map {
 	struct psd_cuda_values values;
 	uint32_t channels;
 };
 
-/* Of each head of each sample. */
+/* Matrices of all heads and samples. */
 struct matrices {
 	struct psd_cuda_values first;
 	uint32_t rows, columns;
-	uint32_t apart;		     /* stored rows */
-	uint64_t by_sample, by_head; /* from one to the next */
-	uint32_t sharers;	     /* heads in a row that have the same one */
-	bool is_transposed;	     /* as stored */
+	uint32_t apart;		     /* distance of stored rows, in elements */
+	uint64_t by_sample, by_head; /* distance of matrices, in elements */
+	uint32_t sharers;	     /* adjacent heads that share a matrix */
+	bool is_transposed;	     /* in memory */
 };
 
 static const struct psd_attention_settings *settings_of(const struct psd_cuda_layer *self)
@@ -36,7 +36,7 @@ static const struct psd_attention_settings *settings_of(const struct psd_cuda_la
 
 static uint64_t count_rows(const struct psd_cuda_layer *self)
 {
-	return (uint64_t)self->device->network.batch * settings_of(self)->heads * psd_cuda_places_of(self);
+	return (uint64_t)self->device->network.batch * settings_of(self)->heads * psd_cuda_positions(self);
 }
 
 static uint32_t depth_of(const struct psd_cuda_layer *self)
@@ -49,7 +49,7 @@ static bool is_rotary(const struct psd_cuda_layer *self)
 	return settings_of(self)->rotary_base > 0;
 }
 
-/* Of queries and keys. */
+/* Channels of queries and keys together. */
 static uint32_t rotated_heads(const struct psd_cuda_layer *self)
 {
 	return settings_of(self)->heads + settings_of(self)->kv_heads;
@@ -60,18 +60,18 @@ static uint64_t value_bytes(const struct psd_cuda_layer *self)
 	return self->device->type == PSD_CUDA_FLOAT ? sizeof(float) : sizeof(uint16_t);
 }
 
-/* What is behind them in the workspace begins as cuBLAS likes it. */
+/* The workspace's next array begins as cuBLAS prefers. */
 static uint64_t count_rotated_bytes(const struct psd_cuda_layer *self)
 {
 	const uint64_t channels = (uint64_t)rotated_heads(self) * depth_of(self), alignment = 256;
-	const uint64_t bytes = psd_cuda_places_of_batch(self) * channels * value_bytes(self);
+	const uint64_t bytes = psd_cuda_batch_positions(self) * channels * value_bytes(self);
 
 	return is_rotary(self) ? (bytes + alignment - 1) / alignment * alignment : 0;
 }
 
 static enum psd_status want_rotation(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	const uint64_t n_angles = (uint64_t)psd_cuda_places_of(self) * (depth_of(self) / 2);
+	const uint64_t n_angles = (uint64_t)psd_cuda_positions(self) * (depth_of(self) / 2);
 	struct attention *attention = self->details;
 
 	attention->rotated_bytes = count_rotated_bytes(self);
@@ -83,7 +83,7 @@ static enum psd_status want_rotation(struct psd_cuda_layer *self, struct psd_err
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_device *device = self->device;
-	const uint64_t count = psd_saturated_mul(count_rows(self), psd_cuda_places_of(self));
+	const uint64_t count = psd_saturated_mul(count_rows(self), psd_cuda_positions(self));
 	const uint64_t bytes = count * value_bytes(self);
 	struct attention *attention = self->details;
 	enum psd_status status = psd_cuda_declare(self, err);
@@ -91,11 +91,11 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	if (status)
 		return status;
 	if (count >= PSD_CUDA_MOST_ELEMENTS)
-		return psd_error_set(
-			err, PSD_EINVAL, PSD_NOWHERE,
-			"layer '%.80s' (attention) has %llu probabilities in a batch of %u, cuda does less than %llu",
-			self->model->name, (unsigned long long)count, device->network.batch,
-			(unsigned long long)PSD_CUDA_MOST_ELEMENTS);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "layer '%.80s' (attention) has %llu probabilities in a batch of %u, cuda supports "
+				     "less than %llu",
+				     self->model->name, (unsigned long long)count, device->network.batch,
+				     (unsigned long long)PSD_CUDA_MOST_ELEMENTS);
 	psd_cuda_want_sums(self->device, 2 * count_rows(self) * PSD_CUDA_PARTS);
 	status = want_rotation(self, err);
 	if (psd_cuda_input(self, 0)->has_diff)
@@ -112,33 +112,34 @@ static struct psd_cuda_values later(struct psd_cuda_values values, uint64_t elem
 	return (struct psd_cuda_values){(char *)values.data + bytes, values.type};
 }
 
-/* From its first_channel on. */
+/* View from first_channel on. */
 static struct matrices of_map(const struct psd_cuda_layer *self, struct map map, uint32_t first_channel,
 			      uint32_t sharers)
 {
-	const uint32_t places = psd_cuda_places_of(self), depth = depth_of(self);
+	const uint32_t positions = psd_cuda_positions(self), depth = depth_of(self);
 	const bool is_channels_last = self->device->is_channels_last;
 
-	return (struct matrices){.first = later(map.values, (uint64_t)first_channel * (is_channels_last ? 1 : places)),
-				 .rows = places,
-				 .columns = depth,
-				 .apart = is_channels_last ? map.channels : places,
-				 .by_sample = (uint64_t)map.channels * places,
-				 .by_head = (uint64_t)depth * (is_channels_last ? 1 : places),
-				 .sharers = sharers,
-				 .is_transposed = !is_channels_last};
+	return (struct matrices){
+		.first = later(map.values, (uint64_t)first_channel * (is_channels_last ? 1 : positions)),
+		.rows = positions,
+		.columns = depth,
+		.apart = is_channels_last ? map.channels : positions,
+		.by_sample = (uint64_t)map.channels * positions,
+		.by_head = (uint64_t)depth * (is_channels_last ? 1 : positions),
+		.sharers = sharers,
+		.is_transposed = !is_channels_last};
 }
 
 static struct matrices of_places(const struct psd_cuda_layer *self, void *first)
 {
-	const uint32_t places = psd_cuda_places_of(self);
+	const uint32_t positions = psd_cuda_positions(self);
 
 	return (struct matrices){.first = {first, self->device->type},
-				 .rows = places,
-				 .columns = places,
-				 .apart = places,
-				 .by_sample = (uint64_t)settings_of(self)->heads * places * places,
-				 .by_head = (uint64_t)places * places,
+				 .rows = positions,
+				 .columns = positions,
+				 .apart = positions,
+				 .by_sample = (uint64_t)settings_of(self)->heads * positions * positions,
+				 .by_head = (uint64_t)positions * positions,
 				 .sharers = 1};
 }
 
@@ -158,7 +159,7 @@ struct factors {
 	struct matrices left, right, result;
 };
 
-/* A result that is stored as its transpose is the product of the transposes. */
+/* A result that is stored transposed is the product of the transposed factors, exchanged. */
 static struct factors as_stored(struct factors of)
 {
 	if (!of.result.is_transposed)
@@ -166,13 +167,13 @@ static struct factors as_stored(struct factors of)
 	return (struct factors){turned(of.right), turned(of.left), turned(of.result)};
 }
 
-/* Where the matrix of a head begins. */
+/* Address of a head's matrix. */
 static struct psd_cuda_values head_of(struct matrices of, uint32_t sample, uint32_t head)
 {
 	return later(of.first, sample * of.by_sample + head / of.sharers * of.by_head);
 }
 
-/* Of the same head of all samples, or of one sample every `step`-th head from `head` on. */
+/* Multiplies one head of all samples, or in one sample every `step`-th head from `head` on. */
 static struct psd_cuda_products products_of(struct factors of, bool is_by_head, uint32_t sample, uint32_t head,
 					    uint32_t step)
 {
@@ -196,8 +197,8 @@ static struct psd_cuda_products products_of(struct factors of, bool is_by_head, 
 	};
 }
 
-/* result = alpha left right, of each head of each sample: of the more of samples and heads of keys with one call, in
- * which no two have a result in common. A result that heads share is their sum. */
+/* result = alpha left right for each head of each sample. One call covers all samples, or all heads with keys of their
+ * own, whichever are more: no two products of a call share a result. A result that heads share becomes their sum. */
 static enum psd_status multiply(struct psd_cuda_layer *self, struct factors of, float alpha, bool adds,
 				struct psd_error *err)
 {
@@ -220,9 +221,9 @@ static enum psd_status multiply(struct psd_cuda_layer *self, struct factors of, 
 
 /* ---- either way ---- */
 
-enum part { QUERIES, KEYS, VALUES }; /* of the input's channels */
+enum part { QUERIES, KEYS, VALUES }; /* parts of the input's channels */
 
-/* Of a map that has the input's channels, or the first of them. */
+/* Matrices of a part in a map with the input's channels, or with the first of them. */
 static struct matrices of_part(const struct psd_cuda_layer *self, struct map map, enum part part)
 {
 	const struct psd_attention_settings *settings = settings_of(self);
@@ -236,7 +237,7 @@ static struct map input_map(const struct psd_cuda_layer *self, struct psd_cuda_v
 	return (struct map){values, psd_cuda_below(self, 0)->model->shape.channels};
 }
 
-/* Rotated queries and keys, or their gradients. */
+/* Matrices of rotated queries or keys, or of their gradients. */
 static struct map rotated_map(const struct psd_cuda_layer *self, bool is_gradient)
 {
 	const struct attention *attention = self->details;
@@ -285,16 +286,16 @@ static enum psd_status rotate(struct psd_cuda_layer *self, struct map from, stru
 					    .from_channel = channel_of(self, from),
 					    .to_channel = channel_of(self, to),
 					    .angles = attention->angles,
-					    .places = psd_cuda_places_of(self),
+					    .positions = psd_cuda_positions(self),
 					    .heads = rotated_heads(self),
 					    .half = depth_of(self) / 2,
 					    .is_back = is_back,
 					    .adds = adds};
 
-	return psd_cuda_run_rotary(self->device, &run, psd_cuda_places_of_batch(self) * run.heads * run.half, err);
+	return psd_cuda_run_rotary(self->device, &run, psd_cuda_batch_positions(self) * run.heads * run.half, err);
 }
 
-/* Of the input into the workspace, unless nothing is rotated. */
+/* Rotates queries and keys into the workspace; does nothing without rotary embedding. */
 static enum psd_status rotate_input(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct map input = input_map(self, psd_cuda_value(self, psd_cuda_input(self, 0)));
@@ -311,7 +312,7 @@ static enum psd_status find_angles(struct psd_cuda_layer *self, struct psd_error
 
 	if (!is_rotary(self))
 		return PSD_OK;
-	return psd_cuda_run_rotary_angles(self->device, &run, (uint64_t)psd_cuda_places_of(self) * run.half, err);
+	return psd_cuda_run_rotary_angles(self->device, &run, (uint64_t)psd_cuda_positions(self) * run.half, err);
 }
 
 static struct matrices probabilities_of(const struct psd_cuda_layer *self)
@@ -321,7 +322,7 @@ static struct matrices probabilities_of(const struct psd_cuda_layer *self)
 	return of_places(self, attention->probabilities);
 }
 
-/* By which scores are multiplied. */
+/* Factor of the scores. */
 static float scale_of(const struct psd_cuda_layer *self)
 {
 	return 1.0f / sqrtf((float)depth_of(self));
@@ -332,7 +333,7 @@ static struct psd_cuda_attention rows_of(const struct psd_cuda_layer *self)
 	float *sums = self->device->sums;
 
 	return (struct psd_cuda_attention){.rows = probabilities_of(self).first,
-					   .places = psd_cuda_places_of(self),
+					   .positions = psd_cuda_positions(self),
 					   .is_causal = settings_of(self)->is_causal,
 					   .partial = {sums, sums + count_rows(self) * PSD_CUDA_PARTS}};
 }
@@ -359,7 +360,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 		      : multiply(self, (struct factors){probabilities, part_of(self, VALUES), top}, 1.0f, false, err);
 }
 
-/* dscores = probabilities (dprobabilities - the rows' sums of their products), in place of dprobabilities. */
+/* dscores = probabilities (dprobabilities - row sums of their product), overwriting dprobabilities. */
 static enum psd_status differentiate_softmax(struct psd_cuda_layer *self, struct psd_cuda_values diff,
 					     struct psd_error *err)
 {
@@ -373,7 +374,7 @@ static enum psd_status differentiate_softmax(struct psd_cuda_layer *self, struct
 						    err);
 }
 
-/* dqueries = scale dscores keys, dkeys = scale dscores^T queries; adds: to the gradient of the input. */
+/* dqueries = scale dscores keys, dkeys = scale dscores^T queries; adds: to the input's gradient. */
 static enum psd_status differentiate_scores(struct psd_cuda_layer *self, struct matrices dscores, bool adds,
 					    struct psd_error *err)
 {
@@ -387,7 +388,7 @@ static enum psd_status differentiate_scores(struct psd_cuda_layer *self, struct 
 	return status || !is_rotary(self) ? status : rotate(self, rotated_map(self, true), dinput, true, adds, err);
 }
 
-/* dvalues = probabilities^T dtop, dprobabilities = dtop values^T, which become dscores. */
+/* dvalues = probabilities^T dtop, dprobabilities = dtop values^T, then dscores. */
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct attention *attention = self->details;

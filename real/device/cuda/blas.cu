@@ -1,5 +1,5 @@
-/* Matrix products on cuBLAS, whose matrices lie column by column: those that lie row by row are their transposes. Some
- * do more than multiply, on cuBLASLt. */
+/* Matrix products on cuBLAS, whose matrices are column-major: to it psd's row-major matrices are their transposes.
+ * Products with an epilogue run on cuBLASLt. */
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static enum psd_status check(cublasStatus_t status, const char *what, struct psd
 	return psd_error_set(err, PSD_ERUN, nowhere, "cuBLAS failed %s (%s)", what, cublasGetStatusName(status));
 }
 
-/* Memory of its own makes equal products equal bits, whatever else runs, and nothing is allocated later. */
+/* A workspace of its own keeps bits equal whatever else runs, and avoids later allocations. */
 static enum psd_status start_one(struct psd_device *device, struct cublasContext **blas, void **workspace,
 				 struct psd_error *err)
 {
@@ -68,7 +68,7 @@ static cudaDataType_t type_of(struct psd_cuda_values values)
 	return CUDA_R_32F;
 }
 
-/* What 16 bits hold is exact in TF32: a rebuild from factors that were so loses nothing by it. */
+/* Values of 16 bits are exact in TF32: a rebuild from such factors loses nothing. */
 static cublasComputeType_t arithmetic_of(const struct psd_device *device, const struct psd_cuda_product *product)
 {
 	if (product->left.type == PSD_CUDA_FLOAT && !product->is_exact && device->options.arithmetic != PSD_LAYERS_FP32)
@@ -80,7 +80,7 @@ enum psd_status psd_cuda_multiply_matrices(struct psd_device *device, const stru
 					   bool is_rebuild, struct psd_error *err)
 {
 	const int rows = (int)product->rows, columns = (int)product->columns, depth = (int)product->depth;
-	const int left_length = product->is_left_transposed ? rows : depth; /* of a stored row */
+	const int left_length = product->is_left_transposed ? rows : depth; /* stored row length */
 	const int right_length = product->is_right_transposed ? depth : columns;
 	const float alpha = product->alpha, beta = product->adds ? 1.0f : 0.0f;
 
@@ -114,14 +114,14 @@ enum psd_status psd_cuda_multiply_several(struct psd_device *device, const struc
 
 /* ---- products with an epilogue ---- */
 
-/* Its right matrix is cuBLASLt's first one, and the result's columns are its rows. */
+/* Left and right are exchanged for cuBLASLt, whose columns are the result's rows. */
 struct psd_cuda_fused {
 	cublasLtMatmulDesc_t operation;
 	cublasLtMatrixLayout_t right, left, result;
-	cublasLtMatmulPreference_t preference; /* by which it was chosen */
+	cublasLtMatmulPreference_t preference; /* for the choice of an algorithm */
 	cublasLtMatmulAlgo_t algorithm;
 	uint64_t workspace_bytes;
-	uint32_t result_alignment, vector_alignment; /* that the algorithm counts on, in bytes */
+	uint32_t result_alignment, vector_alignment; /* bytes, required by the algorithm */
 };
 
 static cublasLtEpilogue_t name_of(enum psd_cuda_epilogue epilogue)
@@ -134,12 +134,12 @@ static cublasLtEpilogue_t name_of(enum psd_cuda_epilogue epilogue)
 	return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/* What memory is aligned to; of what is not placed yet, what psd_cuda_want() promises. */
+/* Alignment of memory; if it has no address yet, the alignment that psd_cuda_want() promises. */
 static uint32_t alignment_of(const void *data)
 {
-	const uintptr_t place = (uintptr_t)data | 256;
+	const uintptr_t position = (uintptr_t)data | 256;
 
-	return (uint32_t)(place & (~place + 1));
+	return (uint32_t)(position & (~position + 1));
 }
 
 template <typename Value>
@@ -155,7 +155,7 @@ static cublasStatus_t prefer(cublasLtMatmulPreference_t preference, cublasLtMatm
 	return cublasLtMatmulPreferenceSetAttribute(preference, name, &value, sizeof(value));
 }
 
-/* rows, columns: as stored row by row. */
+/* Describes a row-major matrix of rows x columns. */
 static cublasStatus_t describe_matrix(cublasLtMatrixLayout_t *layout, struct psd_cuda_values values, uint32_t rows,
 				      uint32_t columns)
 {
@@ -178,7 +178,7 @@ static cublasStatus_t describe_matrices(struct psd_cuda_fused *fused, const stru
 	return status;
 }
 
-/* cuBLASLt takes the vector's alignment from its pointer. */
+/* cuBLASLt derives the vector's alignment from its pointer. */
 static cublasStatus_t describe_operation(const struct psd_device *device, struct psd_cuda_fused *fused,
 					 const struct psd_cuda_product *product, const void *vector)
 {
@@ -197,7 +197,7 @@ static cublasStatus_t describe_operation(const struct psd_device *device, struct
 	return status == CUBLAS_STATUS_SUCCESS ? describe_matrices(fused, product) : status;
 }
 
-/* Where the depth is taken in parts, sums of these stay floats, as those of cuBLAS do in the mode that it has here. */
+/* Split-k sums stay floats, like those of cuBLAS in the mode set here. */
 static cublasStatus_t describe_preference(cublasLtMatmulPreference_t *preference,
 					  const struct psd_cuda_product *product)
 {
@@ -224,14 +224,14 @@ static cublasStatus_t describe_preference(cublasLtMatmulPreference_t *preference
 	return status;
 }
 
-/* Such a product, with such an epilogue; no fault of the machine. */
+/* Whether cuBLASLt lacks such a product with such an epilogue; no error of the machine. */
 static bool refuses(cublasStatus_t status)
 {
 	return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
 	       status == CUBLAS_STATUS_ARCH_MISMATCH;
 }
 
-/* Its best one. *is_there: it has one. */
+/* The fastest algorithm by cuBLASLt's heuristic. *is_there: there is one. */
 static cublasStatus_t estimate(const struct psd_device *device, const struct psd_cuda_fused *fused,
 			       cublasLtEpilogue_t epilogue, cublasLtMatmulHeuristicResult_t *best, bool *is_there)
 {
@@ -245,7 +245,7 @@ static cublasStatus_t estimate(const struct psd_device *device, const struct psd
 	return refuses(status) ? CUBLAS_STATUS_SUCCESS : status;
 }
 
-/* Whether they multiply alike: then what one does more is nearly free, else it may well cost more than a kernel. */
+/* Whether both use one kernel: then the epilogue is nearly free, else it may cost more than a separate kernel. */
 static bool multiply_alike(const cublasLtMatmulAlgo_t *left, const cublasLtMatmulAlgo_t *right)
 {
 	static const cublasLtMatmulAlgoConfigAttributes_t names[] = {

@@ -1,4 +1,4 @@
-/* Blobs: who shares memory with whom, views of them, sums over them. */
+/* Blobs: sharing of memory, views, reductions. */
 #include "real/device/cuda/cuda.h"
 
 const struct psd_cuda_layer *psd_cuda_below(const struct psd_cuda_layer *self, unsigned input)
@@ -11,7 +11,7 @@ struct psd_cuda_blob *psd_cuda_input(const struct psd_cuda_layer *self, unsigned
 	return psd_cuda_below(self, input)->blob;
 }
 
-/* The images are copied while the iteration before may still read the ones it has: nothing overwrites those. */
+/* Layers must not overwrite the images: the previous iteration may still read its own during the copy. */
 bool psd_cuda_may_work_in_place(const struct psd_cuda_layer *self)
 {
 	const struct psd_cuda_layer *input = psd_cuda_below(self, 0);
@@ -44,10 +44,11 @@ enum psd_status psd_cuda_declare(struct psd_cuda_layer *self, struct psd_error *
 	blob->has_diff = self->model->is_trained && !self->model->kind->is_loss;
 	self->blob = blob;
 	if (blob->elements >= PSD_CUDA_MOST_ELEMENTS)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' (%s) has %llu values in a batch of %u, cuda does less than %llu",
-				     self->model->name, self->model->kind->name, (unsigned long long)blob->elements,
-				     device->network.batch, (unsigned long long)PSD_CUDA_MOST_ELEMENTS);
+		return psd_error_set(
+			err, PSD_EINVAL, PSD_NOWHERE,
+			"layer '%.80s' (%s) has %llu values in a batch of %u, cuda supports less than %llu",
+			self->model->name, self->model->kind->name, (unsigned long long)blob->elements,
+			device->network.batch, (unsigned long long)PSD_CUDA_MOST_ELEMENTS);
 	return self->model->n_inputs ? psd_cuda_want(self->device, blob->bytes, &blob->value, err) : PSD_OK;
 }
 
@@ -91,28 +92,28 @@ struct psd_cuda_maps psd_cuda_maps_of(const struct psd_cuda_layer *self)
 	return (struct psd_cuda_maps){shape.channels, shape.height, shape.width, self->device->is_channels_last};
 }
 
-uint32_t psd_cuda_places_of(const struct psd_cuda_layer *self)
+uint32_t psd_cuda_positions(const struct psd_cuda_layer *self)
 {
 	return self->model->shape.height * self->model->shape.width;
 }
 
-uint64_t psd_cuda_places_of_batch(const struct psd_cuda_layer *self)
+uint64_t psd_cuda_batch_positions(const struct psd_cuda_layer *self)
 {
-	return (uint64_t)self->device->network.batch * psd_cuda_places_of(self);
+	return (uint64_t)self->device->network.batch * psd_cuda_positions(self);
 }
 
 struct psd_cuda_channel psd_cuda_channel_of(const struct psd_cuda_layer *self)
 {
-	return (struct psd_cuda_channel){self->device->is_channels_last ? 1 : psd_cuda_places_of(self),
+	return (struct psd_cuda_channel){self->device->is_channels_last ? 1 : psd_cuda_positions(self),
 					 self->model->shape.channels};
 }
 
 static struct psd_cuda_view view(const struct psd_cuda_layer *self, bool is_channels_last)
 {
 	const struct psd_shape shape = self->model->shape;
-	const uint32_t places = shape.height * shape.width, elements = places * shape.channels;
+	const uint32_t positions = shape.height * shape.width, elements = positions * shape.channels;
 	struct psd_cuda_view seen = {.sizes = {self->device->network.batch, shape.channels, shape.height, shape.width},
-				     .strides = {elements, places, shape.width, 1}};
+				     .strides = {elements, positions, shape.width, 1}};
 
 	if (is_channels_last) {
 		seen.strides[1] = 1;
@@ -154,7 +155,7 @@ uint64_t psd_cuda_view_elements(const struct psd_cuda_view *seen)
 
 enum psd_status psd_cuda_move_views(struct psd_cuda_layer *self, struct psd_cuda_move move, struct psd_error *err)
 {
-	if (self->device->is_channels_last) { /* what is walked in this order lies side by side */
+	if (self->device->is_channels_last) { /* this order of axes is contiguous */
 		psd_cuda_view_turn(&move.from_view);
 		psd_cuda_view_turn(&move.to_view);
 	}
@@ -168,10 +169,10 @@ static uint32_t lesser(uint32_t left, uint32_t right)
 	return left < right ? left : right;
 }
 
-/* One thread adds up all parts of an output at the end: more of them are summed to SECOND_PARTS before. */
+/* At the end one thread adds all parts of an output; more parts are first reduced to SECOND_PARTS. */
 enum { MOST_PARTS = 4096, MOST_PARTS_AT_END = 256, SECOND_PARTS = 64 };
 
-/* As many parts as keep the GPU busy, of some elements at least; a function of the shape alone. */
+/* Number of parts: enough to keep the GPU busy, each with a minimum of elements. Depends on the shape alone. */
 static uint32_t parts_of(uint32_t n_outputs, uint32_t count)
 {
 	const uint32_t parts = lesser(MOST_PARTS, lesser(PSD_CUDA_SUMS_PARTS / n_outputs, count / 8));
@@ -184,24 +185,24 @@ static uint32_t second_parts_of(uint32_t n_parts)
 	return n_parts > MOST_PARTS_AT_END ? SECOND_PARTS : 0;
 }
 
-/* Where the elements of each output lie. */
+/* Elements of each output: base address and strides. */
 static void find_sums(const struct psd_cuda_layer *self, const struct psd_cuda_reduction *reduction,
 		      struct psd_cuda_sums *sums)
 {
 	const struct psd_shape shape = self->model->shape;
-	const uint32_t batch = self->device->network.batch, places = psd_cuda_places_of(self);
-	const uint32_t elements = places * shape.channels;
+	const uint32_t batch = self->device->network.batch, positions = psd_cuda_positions(self);
+	const uint32_t elements = positions * shape.channels;
 	const bool is_channels_last = self->device->is_channels_last;
 
 	sums->channels = shape.channels;
 	sums->n_outputs = reduction->is_by_sample ? batch * shape.channels : shape.channels;
-	sums->count = reduction->is_by_sample ? places : batch * places;
+	sums->count = reduction->is_by_sample ? positions : batch * positions;
 	sums->group_stride = elements;
-	sums->channel_stride = is_channels_last ? 1 : places;
-	sums->inner = places;
+	sums->channel_stride = is_channels_last ? 1 : positions;
+	sums->inner = positions;
 	sums->inner_stride = is_channels_last ? shape.channels : 1;
 	sums->outer_stride = elements;
-	if (is_channels_last) /* a sample goes on where the one before it ends */
+	if (is_channels_last) /* the next sample follows without a gap */
 		sums->inner = sums->count;
 	if (reduction->is_over_all) {
 		sums->channels = sums->n_outputs = sums->channel_stride = sums->inner_stride = 1;
@@ -218,7 +219,7 @@ void psd_cuda_want_reduction(const struct psd_cuda_layer *self, const struct psd
 	psd_cuda_want_sums(self->device, (uint64_t)sums.n_outputs * (sums.n_parts + second_parts_of(sums.n_parts)));
 }
 
-/* to, scale and adds of `end` are those of the whole. */
+/* to, scale and adds of `end` describe the whole reduction. */
 static enum psd_status sum_up(struct psd_device *device, const struct psd_cuda_sums *sums, struct psd_cuda_sums_end end,
 			      struct psd_error *err)
 {
@@ -262,7 +263,7 @@ enum psd_status psd_cuda_sum_columns(struct psd_device *device, struct psd_cuda_
 				     uint32_t columns, float *partial, float *to, float scale, struct psd_error *err)
 {
 	const uint32_t n_parts = parts_of(columns, rows);
-	float *place = n_parts > 1 ? partial : to; /* a single part is the sum */
+	float *position = n_parts > 1 ? partial : to; /* a single part is the sum */
 	const struct psd_cuda_sums sums = {.left = from,
 					   .n_outputs = columns,
 					   .n_parts = n_parts,
@@ -271,7 +272,7 @@ enum psd_status psd_cuda_sum_columns(struct psd_device *device, struct psd_cuda_
 					   .inner_stride = columns,
 					   .count = rows,
 					   .inner = rows,
-					   .partial = place};
+					   .partial = position};
 	const struct psd_cuda_sums_end end = {.to = psd_cuda_floats(to), .scale = scale};
 
 	return sum_up(device, &sums, end, err);

@@ -1,11 +1,10 @@
-/* What the kernels of layers do for one index, but for those of neighbours and sequences; what each struct means is in
- * kernels.h. */
+/* Kernel bodies of layers, except windows (bodies_neighbours.h) and sequences; kernels.h explains the structs. */
 #ifndef PSD_REAL_CUDA_BODIES_LAYERS_H
 #define PSD_REAL_CUDA_BODIES_LAYERS_H
 
 #include "real/device/cuda/values.h"
 
-/* ---- what lies elsewhere, sums ---- */
+/* ---- memory order, sums ---- */
 
 PSD_BODY void psd_move_at(uint64_t i, const struct psd_cuda_move *of)
 {
@@ -38,7 +37,7 @@ PSD_BODY void psd_add_from(uint64_t i, const struct psd_cuda_add *of, int n)
 }
 PSD_BODIES(add)
 
-/* Four are of one channel, or where channels come last of four. */
+/* Four adjacent elements have one channel, or with channels last four. */
 PSD_BODY void psd_affine_from(uint64_t i, const struct psd_cuda_affine *of, int n)
 {
 	const uint32_t first = psd_channel_of(of->channel, (uint32_t)i), apart = of->channel.inner == 1 ? 1 : 0;
@@ -62,10 +61,10 @@ PSD_BODY void psd_inverse_at(uint64_t i, const struct psd_cuda_inverse *of)
 	of->inverse[i] = 1.0f / sqrtf(of->variance[i] + of->epsilon);
 }
 
-/* Of element k of the output, which lies there. */
+/* Summand of an output's element k, which lies at `at`. */
 PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uint32_t k, uint32_t at)
 {
-	const uint32_t entry = of->summand == PSD_CUDA_SUM_NORMALISED_PLACES ? k : channel;
+	const uint32_t entry = of->summand == PSD_CUDA_SUM_NORMALISED_POSITIONS ? k : channel;
 	const float left = psd_get(of->left, at);
 	float right;
 
@@ -79,7 +78,7 @@ PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uin
 	return left * (right - psd_entry(of->mean, entry, 0.0f)) * psd_entry(of->inverse, entry, 1.0f);
 }
 
-/* Neighbouring indices read neighbouring values: parts of an output, or outputs where channels come last. */
+/* Adjacent indices read adjacent values: parts of an output, or with channels last outputs. */
 PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
 {
 	const bool is_by_output = of->channel_stride == 1;
@@ -90,12 +89,12 @@ PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
 	const uint32_t start = output / of->channels * of->group_stride + channel * of->channel_stride;
 	float sum = 0.0f;
 
-	if (of->inner == of->count) { /* divisions are most of what a summand costs */
+	if (of->inner == of->count) { /* avoids divisions, most of a summand's cost */
 		uint32_t k = part;
 
 		for (; of->summand == PSD_CUDA_SUM_LEFT && k < of->count && of->count - k > 3 * of->n_parts;
 		     k += 4 * of->n_parts) {
-			float values[4]; /* all loads are under way before the first is waited for */
+			float values[4]; /* all loads are issued before the first is needed */
 
 			for (uint32_t next = 0; next < 4; next++)
 				values[next] = psd_get(of->left, start + (k + next * of->n_parts) * of->inner_stride);
@@ -123,7 +122,7 @@ PSD_BODY void psd_sums_end_at(uint64_t i, const struct psd_cuda_sums_end *of)
 
 /* ---- functions of one element ---- */
 
-/* The share of a standard normal distribution below x; near 0 it has more digits than 1 + erf. */
+/* Standard normal distribution function; near 0 it keeps more digits than 1 + erf. */
 PSD_BODY float psd_normal_below(float x)
 {
 	return 0.5f * erfcf(-0.70710678f * x);
@@ -134,7 +133,7 @@ PSD_BODY float psd_logistic(float x)
 	return 1.0f / (1.0f + expf(-x));
 }
 
-/* The approximation of it by (1 + tanh(u)) / 2, which is the logistic function of 2 u; 2 sqrt(2 / pi) = 1.5957691. */
+/* Its approximation (1 + tanh(u)) / 2, the logistic function of 2 u; 2 sqrt(2 / pi) = 1.5957691. */
 PSD_BODY float psd_nearly_normal_below(float x)
 {
 	return psd_logistic(x * (1.5957691f + 0.071354816f * x * x));
@@ -161,7 +160,7 @@ PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, fl
 	return x;
 }
 
-/* Of x share(x), where share is the logistic function of something whose derivative is `slope`. */
+/* Derivative of x share(x), where share is the logistic function of an argument with derivative `slope`. */
 PSD_BODY float psd_gated_derivative(float x, float share, float slope)
 {
 	return share * (1.0f + x * (1.0f - share) * slope);
@@ -201,7 +200,7 @@ PSD_BODY void psd_function_from(uint64_t i, const struct psd_cuda_function *of, 
 }
 PSD_BODIES(function)
 
-/* Both loads are under way before the first is waited for. */
+/* Both loads are issued before the first is needed. */
 PSD_BODY void psd_function_back_from(uint64_t i, const struct psd_cuda_function_back *of, int n)
 {
 	const struct psd_lanes known = psd_get_lanes(of->known, i, n);
@@ -233,9 +232,9 @@ PSD_BODY void psd_multiply_at(uint64_t i, const struct psd_cuda_multiply *of)
 	uint64_t at = i;
 
 	if (of->is_flat) {
-		const struct psd_spot place = psd_spot_of(of->maps, (uint32_t)i);
+		const struct psd_spot position = psd_spot_of(of->maps, (uint32_t)i);
 
-		at = place.sample * of->maps.channels + place.channel;
+		at = position.sample * of->maps.channels + position.channel;
 	}
 	psd_give(of->to, i, psd_get(of->left, i) * psd_get(of->right, at), of->adds);
 }
@@ -247,7 +246,7 @@ PSD_BODY uint32_t psd_high_product(uint32_t left, uint32_t right)
 	return (uint32_t)(((uint64_t)left * right) >> 32);
 }
 
-/* Philox 4x32-10, see psd_cpu_philox(): the same masks on every device. */
+/* Philox 4x32-10, see psd_cpu_philox(): masks are the same on every device. */
 PSD_BODY void psd_draw(uint32_t random[4], uint64_t key)
 {
 	uint32_t keys[2] = {(uint32_t)key, (uint32_t)(key >> 32)};

@@ -1,5 +1,5 @@
-/* What the kernels of narrow matrices do for one index; what each struct means is in kernels.h. The rules are those of
- * real/device/low_rank.c, sums of products go in another order. */
+/* Kernel bodies of low-rank compression; kernels.h explains the structs. Results follow real/device/low_rank.c, except
+ * for the order in which products are added. */
 #ifndef PSD_REAL_CUDA_BODIES_LOW_RANK_H
 #define PSD_REAL_CUDA_BODIES_LOW_RANK_H
 
@@ -25,11 +25,11 @@ PSD_BODY void psd_low_rank_move_at(uint64_t i, const struct psd_cuda_low_rank_mo
 
 struct psd_right_row {
 	float *values;
-	uint32_t columns, number; /* of the tensor */
+	uint32_t columns, number; /* the tensor's */
 	uint32_t row;
 };
 
-/* Of the launch's rows. */
+/* Finds a row of the launch. */
 PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *all, uint32_t row)
 {
 	const struct psd_cuda_matrix *matrix = &all->matrices[row / all->rank];
@@ -42,7 +42,7 @@ PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *a
 	return one;
 }
 
-/* A NaN is no zero. */
+/* NaN counts as found. */
 PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_low_rank_look *of)
 {
 	const struct psd_right_row row = psd_right_row_of(&of->of, (uint32_t)(i / PSD_CUDA_PARTS));
@@ -82,7 +82,7 @@ struct psd_pair {
 	uint32_t j, k;
 };
 
-/* Pairs go by j, then by k. */
+/* Pairs are ordered by j, then by k. */
 PSD_BODY struct psd_pair psd_pair_of(uint32_t rank, uint32_t number)
 {
 	struct psd_pair pair;
@@ -98,7 +98,7 @@ PSD_BODY uint64_t psd_first_part(const struct psd_cuda_matrices *all, uint32_t m
 	return matrix ? all->matrices[matrix - 1].parts_end : 0;
 }
 
-/* Neighbours have the same rows. */
+/* Adjacent indices read the same rows. */
 PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_low_rank_products *of)
 {
 	const struct psd_cuda_matrices *all = &of->of;
@@ -119,13 +119,13 @@ PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_low_ran
 	all->parts[i] = sum;
 }
 
-/* Of a matrix. */
+/* Position in one matrix. */
 PSD_BODY double *psd_square_of(const struct psd_cuda_matrices *all, double *squares, uint32_t matrix)
 {
 	return squares + (uint64_t)matrix * all->rank * all->rank;
 }
 
-PSD_BODY void psd_low_rank_fold_at(uint64_t i, const struct psd_cuda_low_rank_fold *of)
+PSD_BODY void psd_low_rank_reduce_at(uint64_t i, const struct psd_cuda_low_rank_reduce *of)
 {
 	const struct psd_cuda_matrices *all = &of->of;
 	const uint32_t m = (uint32_t)(i / all->n_pairs), number = (uint32_t)(i % all->n_pairs);
@@ -140,7 +140,7 @@ PSD_BODY void psd_low_rank_fold_at(uint64_t i, const struct psd_cuda_low_rank_fo
 
 /* ---- unit vectors ---- */
 
-/* Of two columns' product what the unit vectors before `row` leave. */
+/* Product of two columns, minus their components along the unit vectors before `row`. */
 PSD_BODY double psd_rest_of(double product, const double *factor, uint32_t rank, uint32_t row, uint32_t column)
 {
 	for (uint32_t r = 0; r < row; r++)
@@ -148,7 +148,7 @@ PSD_BODY double psd_rest_of(double product, const double *factor, uint32_t rank,
 	return product;
 }
 
-/* Each element finds the length of the row's own column by itself. */
+/* Each element computes the diagonal element of its row again. */
 PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_factor *of)
 {
 	const struct psd_cuda_matrices *all = &of->of;
@@ -165,7 +165,7 @@ PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_
 	factor[row * rank + column] = value;
 }
 
-/* By how much of column j each unit vector from the j-th on is made. */
+/* Coefficient of column j in each unit vector from j on. */
 PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_low_rank_inverse *of)
 {
 	const struct psd_cuda_matrices *all = &of->of;
@@ -194,7 +194,7 @@ PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_low_rank_b
 	const double *inverse = psd_square_of(all, all->inverse, m);
 	float *row = all->matrices[m].left + (i - first) * all->rank;
 
-	for (uint32_t k = all->rank; k-- > 0;) { /* from the last, which needs all before as they were */
+	for (uint32_t k = all->rank; k-- > 0;) { /* from the last column, which needs the earlier ones unchanged */
 		double sum = 0.0;
 
 		for (uint32_t j = 0; j <= k; j++)

@@ -1,5 +1,5 @@
-/* What the kernels of layers that look at neighbours do for one index: response normalisation, pooling, maps of another
- * size, softmax. What each struct means is in kernels.h. */
+/* Kernel bodies of layers with windows: local response normalisation, pooling, interpolation, softmax; kernels.h
+ * explains the structs. */
 #ifndef PSD_REAL_CUDA_BODIES_NEIGHBOURS_H
 #define PSD_REAL_CUDA_BODIES_NEIGHBOURS_H
 
@@ -7,7 +7,7 @@
 
 /* ---- normalisation over neighbours ---- */
 
-/* Those of a place that are inside: from lows to below highs, of channels, rows and columns. */
+/* Neighbours of a position inside the map: from lows to below highs, of channels, rows and columns. */
 struct psd_neighbours {
 	uint32_t low[3], high[3];
 };
@@ -18,15 +18,15 @@ PSD_BODY void psd_reach(uint32_t centre, uint32_t half, uint32_t side, uint32_t 
 	*high = side - centre > half ? centre + half + 1 : side;
 }
 
-PSD_BODY struct psd_neighbours psd_neighbours_of(struct psd_cuda_maps maps, struct psd_spot place, uint32_t size,
+PSD_BODY struct psd_neighbours psd_neighbours_of(struct psd_cuda_maps maps, struct psd_spot position, uint32_t size,
 						 bool is_within_channel)
 {
-	const uint32_t half = (size - 1) / 2, places = is_within_channel ? half : 0;
+	const uint32_t half = (size - 1) / 2, positions = is_within_channel ? half : 0;
 	struct psd_neighbours around;
 
-	psd_reach(place.channel, is_within_channel ? 0 : half, maps.channels, &around.low[0], &around.high[0]);
-	psd_reach(place.row, places, maps.height, &around.low[1], &around.high[1]);
-	psd_reach(place.column, places, maps.width, &around.low[2], &around.high[2]);
+	psd_reach(position.channel, is_within_channel ? 0 : half, maps.channels, &around.low[0], &around.high[0]);
+	psd_reach(position.row, positions, maps.height, &around.low[1], &around.high[1]);
+	psd_reach(position.column, positions, maps.width, &around.low[2], &around.high[2]);
 	return around;
 }
 
@@ -48,7 +48,7 @@ PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_cuda_lrn *of)
 	psd_put(of->to, i, psd_get(of->from, i) * powf(of->ratios[i], -of->beta));
 }
 
-/* Neighbourhood is mutual: the results that this value is in are those around it. */
+/* Neighbourhood is symmetric: this value occurs in the results of its own neighbours. */
 PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
 {
 	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
@@ -71,7 +71,7 @@ PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
 
 /* ---- pooling ---- */
 
-/* Of the window at an output's row or column: what is inside the map, and how long it is with its padding. */
+/* Window of an output's row or column: its range inside the map, and its length with padding. */
 struct psd_reach {
 	uint32_t low, high, length;
 };
@@ -79,7 +79,7 @@ struct psd_reach {
 PSD_BODY struct psd_reach psd_window_reach(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
 					   uint32_t side)
 {
-	const uint32_t first = position * stride; /* counted from the padding's begin */
+	const uint32_t first = position * stride; /* counted from the beginning of the padding */
 	const uint32_t last = first + kernel < side + 2 * pad ? first + kernel : side + 2 * pad;
 	struct psd_reach reach;
 
@@ -103,14 +103,14 @@ PSD_BODY struct psd_reach psd_columns_of(const struct psd_cuda_window *window, u
 				window->in.width);
 }
 
-/* Four are channels of a place. */
+/* Handles four channels of a position. */
 PSD_BODY void psd_pool_from(uint64_t i, const struct psd_cuda_pool *of, int n)
 {
 	const struct psd_cuda_window *window = &of->window;
 	struct psd_spot at = psd_spot_of(window->out, (uint32_t)i);
 	const struct psd_reach rows = psd_rows_of(window, at.row), columns = psd_columns_of(window, at.column);
 	const uint32_t first = rows.low * window->in.width + columns.low;
-	uint32_t places[4] = {first, first, first, first};
+	uint32_t positions[4] = {first, first, first, first};
 	struct psd_lanes sum = {{0.0f, 0.0f, 0.0f, 0.0f}}, largest = {{-INFINITY, -INFINITY, -INFINITY, -INFINITY}};
 
 	for (at.row = rows.low; at.row < rows.high; at.row++)
@@ -121,20 +121,20 @@ PSD_BODY void psd_pool_from(uint64_t i, const struct psd_cuda_pool *of, int n)
 				sum.of[k] += values.of[k];
 				if (values.of[k] > largest.of[k]) {
 					largest.of[k] = values.of[k];
-					places[k] = at.row * window->in.width + at.column;
+					positions[k] = at.row * window->in.width + at.column;
 				}
 			}
 		}
 	for (int k = 0; k < n; k++)
 		if (window->is_max)
-			of->places[i + (uint64_t)k] = places[k];
+			of->positions[i + (uint64_t)k] = positions[k];
 		else
 			largest.of[k] = sum.of[k] / (float)(rows.length * columns.length);
 	psd_put_lanes(of->to, i, largest, n);
 }
 PSD_BODIES(pool)
 
-/* The windows, from low to below high, that a row or column of the input is in. */
+/* Windows, from low to below high, that contain an input's row or column. */
 PSD_BODY struct psd_reach psd_windows_over(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
 					   uint32_t n_windows)
 {
@@ -160,7 +160,7 @@ PSD_BODY void psd_pool_back_from(uint64_t i, const struct psd_cuda_pool_back *of
 						       window->pad_height, window->out.height);
 	const struct psd_reach columns = psd_windows_over(here.column, window->stride_width, window->kernel_width,
 							  window->pad_width, window->out.width);
-	const uint32_t place = here.row * window->in.width + here.column;
+	const uint32_t position = here.row * window->in.width + here.column;
 	const uint32_t apart = window->out.is_channels_last ? window->out.channels : 1;
 	struct psd_spot at = here;
 	struct psd_lanes sum = {{0.0f, 0.0f, 0.0f, 0.0f}};
@@ -171,14 +171,14 @@ PSD_BODY void psd_pool_back_from(uint64_t i, const struct psd_cuda_pool_back *of
 		at.column = columns.low;
 		output = psd_at(window->out, at);
 		for (; at.column < columns.high; at.column++, output += apart) {
-			uint32_t places[4] = {place, place, place, place};
+			uint32_t positions[4] = {position, position, position, position};
 			struct psd_lanes diff;
 
 			if (window->is_max)
-				psd_get_places(places, of->places, output, n);
+				psd_get_positions(positions, of->positions, output, n);
 			diff = psd_get_lanes(of->diff, output, n);
 			for (int k = 0; k < n; k++)
-				if (places[k] == place)
+				if (positions[k] == position)
 					sum.of[k] +=
 						window->is_max ? diff.of[k] : diff.of[k] / psd_window_size(window, at);
 		}
@@ -189,15 +189,15 @@ PSD_BODIES(pool_back)
 
 /* ---- maps of another size ---- */
 
-/* Between which two places of a side a place of the new one lies, and how near to the second. */
+/* The two source positions of an output position along a side, and the weight of the second. */
 struct psd_between {
 	uint32_t first, second;
 	float nearness;
 };
 
-PSD_BODY struct psd_between psd_between_of(uint32_t place, uint32_t side, uint32_t new_side)
+PSD_BODY struct psd_between psd_between_of(uint32_t position, uint32_t side, uint32_t new_side)
 {
-	const uint64_t steps = new_side > 1 ? new_side - 1 : 1, way = (uint64_t)place * (side - 1);
+	const uint64_t steps = new_side > 1 ? new_side - 1 : 1, way = (uint64_t)position * (side - 1);
 	struct psd_between between;
 
 	between.first = (uint32_t)(way / steps);
@@ -231,33 +231,33 @@ PSD_BODY void psd_resize_at(uint64_t i, const struct psd_cuda_resize *of)
 	psd_put(of->to, i, psd_mix(rows[0], rows[1], row.nearness));
 }
 
-/* New places that may lie between the one and its neighbours: from low to below high. */
-PSD_BODY struct psd_reach psd_new_places_around(uint32_t place, uint32_t side, uint32_t new_side)
+/* Output positions that may read a source position: from low to below high. */
+PSD_BODY struct psd_reach psd_outputs_around(uint32_t position, uint32_t side, uint32_t new_side)
 {
 	const uint64_t steps = side > 1 ? side - 1 : 1;
-	const uint64_t high = (place + UINT64_C(1)) * (new_side - 1) / steps + 1;
+	const uint64_t high = (position + UINT64_C(1)) * (new_side - 1) / steps + 1;
 	struct psd_reach reach;
 
 	reach.length = 0;
-	reach.low = place ? (uint32_t)((place - UINT64_C(1)) * (new_side - 1) / steps) : 0;
+	reach.low = position ? (uint32_t)((position - UINT64_C(1)) * (new_side - 1) / steps) : 0;
 	reach.high = side > 1 && high < new_side ? (uint32_t)high : new_side;
 	return reach;
 }
 
-/* What a new place takes of an old one. */
-PSD_BODY float psd_taken(uint32_t new_place, uint32_t place, uint32_t side, uint32_t new_side)
+/* Weight of a source position in an output position. */
+PSD_BODY float psd_taken(uint32_t new_place, uint32_t position, uint32_t side, uint32_t new_side)
 {
 	const struct psd_between between = psd_between_of(new_place, side, new_side);
 
-	return (between.first == place ? 1.0f - between.nearness : 0.0f) +
-	       (between.second == place ? between.nearness : 0.0f);
+	return (between.first == position ? 1.0f - between.nearness : 0.0f) +
+	       (between.second == position ? between.nearness : 0.0f);
 }
 
 PSD_BODY void psd_resize_back_at(uint64_t i, const struct psd_cuda_resize_back *of)
 {
 	const struct psd_spot here = psd_spot_of(of->in, (uint32_t)i);
-	const struct psd_reach rows = psd_new_places_around(here.row, of->in.height, of->out.height);
-	const struct psd_reach columns = psd_new_places_around(here.column, of->in.width, of->out.width);
+	const struct psd_reach rows = psd_outputs_around(here.row, of->in.height, of->out.height);
+	const struct psd_reach columns = psd_outputs_around(here.column, of->in.width, of->out.width);
 	struct psd_spot at = here;
 	float sum = 0.0f;
 
@@ -273,7 +273,7 @@ PSD_BODY void psd_resize_back_at(uint64_t i, const struct psd_cuda_resize_back *
 
 /* ---- softmax of the channels ---- */
 
-/* The first channel of a place of all samples' places. */
+/* Index of the first channel of a position; positions count over all samples. */
 PSD_BODY struct psd_spot psd_place_of(struct psd_cuda_maps maps, uint32_t i)
 {
 	struct psd_spot at;

@@ -1,5 +1,5 @@
-/* What the kernels of compressed blocks do for one index; what each struct means is in kernels.h. Sums go in the order
- * of one_bit.c, values in that of top_k.c: equal bits, but for which NaN a NaN is. */
+/* Kernel bodies of compression; kernels.h explains the structs. Sums have the order of one_bit.c, values that of
+ * top_k.c: bits are equal, except those of NaNs. */
 #ifndef PSD_REAL_CUDA_BODIES_PACKING_H
 #define PSD_REAL_CUDA_BODIES_PACKING_H
 
@@ -19,7 +19,7 @@ PSD_BODY uint32_t psd_lesser(uint32_t left, uint32_t right)
 	return left < right ? left : right;
 }
 
-/* Of a launch. */
+/* Finds a block of the launch. */
 PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uint32_t block)
 {
 	const struct psd_cuda_block_span *span = of->spans;
@@ -40,7 +40,7 @@ PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uin
 	return one;
 }
 
-/* What is to travel of one gradient. */
+/* Value to send for one gradient: the gradient, or its velocity. */
 PSD_BODY float psd_moved(const struct psd_cuda_blocks *of, const struct psd_one_block *one, uint32_t e)
 {
 	if (!one->velocity)
@@ -52,7 +52,7 @@ PSD_BODY float psd_moved(const struct psd_cuda_blocks *of, const struct psd_one_
 	return of->is_nesterov ? slope + of->momentum * velocity : velocity;
 }
 
-/* residual += that, of one value, which is returned. */
+/* Adds it to the residual, which is returned. */
 PSD_BODY float psd_collect(const struct psd_cuda_blocks *of, const struct psd_one_block *one, uint32_t e)
 {
 	const float whole = one->residual[e] + psd_moved(of, one, e);
@@ -68,7 +68,7 @@ PSD_BODY uint32_t *psd_words_of(const struct psd_one_block *one)
 	return (uint32_t *)(void *)one->packed + 2;
 }
 
-/* A lane's sums over a block, and its words of all units: also of those that a shorter block does not have. */
+/* Writes a lane's sums over a block, and its words in all units, also in units behind the end of a shorter block. */
 PSD_BODY void psd_one_bit_look_at(uint64_t i, const struct psd_cuda_one_bit_look *of)
 {
 	const uint32_t lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -104,7 +104,7 @@ PSD_BODY float psd_mean_of(const float *sums, uint32_t n)
 	return n ? sum / (float)n : 0.0f;
 }
 
-PSD_BODY void psd_one_bit_fold_at(uint64_t i, const struct psd_cuda_one_bit_fold *of)
+PSD_BODY void psd_one_bit_reduce_at(uint64_t i, const struct psd_cuda_one_bit_reduce *of)
 {
 	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i);
 	float *means = (float *)(void *)one.packed;
@@ -116,18 +116,18 @@ PSD_BODY void psd_one_bit_fold_at(uint64_t i, const struct psd_cuda_one_bit_fold
 	means[1] = psd_mean_of(of->sums + (PSD_CUDA_BLOCKS + i) * PSD_BLOCK_LANES, one.n - n_low);
 }
 
-/* A lane of a unit has one word. */
+/* Writes a lane's word of one unit. */
 PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_cuda_one_bit_add *of)
 {
-	const uint32_t n_words = of->of.elements / PSD_BLOCK_LANES, place = (uint32_t)i % n_words;
-	const uint32_t unit = place / PSD_BLOCK_LANES * PSD_BLOCK_UNIT;
+	const uint32_t n_words = of->of.elements / PSD_BLOCK_LANES, position = (uint32_t)i % n_words;
+	const uint32_t unit = position / PSD_BLOCK_LANES * PSD_BLOCK_UNIT;
 	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i / n_words);
 	const float *means = (const float *)(const void *)one.packed;
 	const float low = of->ratio * means[0], high = of->ratio * means[1];
 	float *to = of->is_to_residual ? one.residual : one.gradient;
-	uint32_t word = psd_words_of(&one)[place];
+	uint32_t word = psd_words_of(&one)[position];
 
-	for (uint32_t e = unit + place % PSD_BLOCK_LANES; e < psd_lesser(unit + PSD_BLOCK_UNIT, one.n);
+	for (uint32_t e = unit + position % PSD_BLOCK_LANES; e < psd_lesser(unit + PSD_BLOCK_UNIT, one.n);
 	     e += PSD_BLOCK_LANES) {
 		to[e] = (of->is_to_residual ? to[e] : 0.0f) + (word & 1 ? low : high);
 		word >>= 1;
@@ -136,20 +136,20 @@ PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_cuda_one_bit_add *
 
 /* ---- top-k ---- */
 
-/* What magnitudes are compared by. */
+/* Key that orders magnitudes. */
 PSD_BODY uint32_t psd_key_of(float value)
 {
 	return psd_bits(value) >> 16 & 0x7fff;
 }
 
-/* Of a block's lanes. */
+/* Range of a lane in its block. */
 PSD_BODY uint16_t *psd_counts_of(const struct psd_cuda_keys *keys, uint32_t block, uint32_t digit)
 {
 	return keys->counts + ((uint64_t)block * PSD_CUDA_DIGITS + digit) * PSD_BLOCK_LANES;
 }
 
-/* Lanes side by side read values side by side; in the end each has neighbours, for what it takes goes in order. With
- * all digits, that end and the taking, a residual is read seven times. */
+/* While counting, adjacent lanes read adjacent values. In the last count each lane has a contiguous range, because
+ * values are written in order. With all digits, that count and the write, a residual is read seven times. */
 PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_top_k_count *of)
 {
 	const struct psd_cuda_keys *keys = &of->keys;
@@ -171,8 +171,8 @@ PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_top_k_count *
 		psd_counts_of(keys, block, digit)[lane] = (uint16_t)counts[digit];
 }
 
-/* The k-th largest has the digit d where the counts of the digits 1 to d are k or more. Where a shorter block has fewer
- * than k values, digits are 0, and all go. */
+/* The k-th largest key has digit d, the largest for which at least k keys have d or above. If a shorter block has fewer
+ * than k values, digits are 0 and all values are sent. */
 PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_top_k_choose *of)
 {
 	const struct psd_cuda_keys *keys = &of->keys;
@@ -189,13 +189,13 @@ PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_top_k_choose
 	keys->lowest[i] = (keys->is_first ? 0 : keys->lowest[i]) + (chosen << keys->shift);
 }
 
-/* Where a lane is in what the block sends. */
+/* Where a lane writes in the packed block. */
 struct psd_taken {
-	uint32_t n_kept;  /* have gone, of this lane and those before it */
-	uint32_t n_equal; /* of the lowest key may still go */
+	uint32_t n_kept;  /* values written by this and earlier lanes */
+	uint32_t n_equal; /* values of the lowest key that may still be sent */
 };
 
-/* Of equal keys the first go, as many as those above leave room for. */
+/* The first values with the lowest key are sent, up to the number kept. */
 PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uint32_t block, uint32_t lane,
 					   uint32_t kept)
 {
@@ -222,7 +222,7 @@ PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_top_k_take *of
 	const uint32_t share = keys->of.elements / PSD_BLOCK_LANES, lowest = keys->lowest[block];
 	const uint32_t kept = psd_lesser(keys->of.kept, one.n);
 	float *values = (float *)(void *)one.packed;
-	uint16_t *places = (uint16_t *)(void *)(values + keys->of.kept);
+	uint16_t *positions = (uint16_t *)(void *)(values + keys->of.kept);
 	struct psd_taken taken = psd_taken_before(keys, block, lane, kept);
 
 	for (uint32_t e = lane * share; e < psd_lesser((lane + 1) * share, one.n); e++) {
@@ -233,27 +233,27 @@ PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_top_k_take *of
 			continue;
 		taken.n_equal -= key == lowest;
 		values[taken.n_kept] = value;
-		places[taken.n_kept++] = (uint16_t)e;
+		positions[taken.n_kept++] = (uint16_t)e;
 		one.residual[e] = 0.0f;
 	}
 	for (uint32_t k = kept + lane; k < keys->of.kept; k += PSD_BLOCK_LANES) {
 		values[k] = 0.0f;
-		places[k] = UINT16_MAX; /* nowhere: a shorter block */
+		positions[k] = UINT16_MAX; /* no value: the block is shorter */
 	}
 	if (lane == 0 && keys->of.kept % 2)
-		places[keys->of.kept] = 0; /* to a multiple of 4 bytes */
+		positions[keys->of.kept] = 0; /* pads to a multiple of 4 bytes */
 }
 
-/* A sum with 0, so that -0 becomes 0. Places that no pack() has made may be anywhere, and several be the same. */
+/* Adding to 0 turns -0 into 0. Data not written by pack() may have positions out of range, or equal ones. */
 PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_top_k_put *of)
 {
 	const uint32_t k = (uint32_t)i % of->of.kept;
 	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i / of->of.kept);
 	const float *values = (const float *)(const void *)one.packed;
-	const uint16_t *places = (const uint16_t *)(const void *)(values + of->of.kept);
+	const uint16_t *positions = (const uint16_t *)(const void *)(values + of->of.kept);
 
-	if (places[k] < one.n)
-		one.gradient[places[k]] = 0.0f + values[k];
+	if (positions[k] < one.n)
+		one.gradient[positions[k]] = 0.0f + values[k];
 }
 
 #endif

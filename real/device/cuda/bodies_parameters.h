@@ -1,10 +1,10 @@
-/* What the kernels of parameters do for one index; what each struct means is in kernels.h. */
+/* Kernel bodies of updates, chunks and encodings; kernels.h explains the structs. */
 #ifndef PSD_REAL_CUDA_BODIES_PARAMETERS_H
 #define PSD_REAL_CUDA_BODIES_PARAMETERS_H
 
 #include "real/device/cuda/values.h"
 
-/* ---- what travels ---- */
+/* ---- encodings and chunks ---- */
 
 PSD_BODY void psd_look_at(uint64_t i, const struct psd_cuda_look *of)
 {
@@ -15,13 +15,13 @@ PSD_BODY void psd_look_at(uint64_t i, const struct psd_cuda_look *of)
 	of->found[i] = found;
 }
 
-PSD_BODY void psd_look_fold_at(uint64_t i, const struct psd_cuda_look_fold *of)
+PSD_BODY void psd_look_reduce_at(uint64_t i, const struct psd_cuda_look_reduce *of)
 {
 	uint32_t found = 0;
 
 	for (uint64_t p = i; p < of->n_parts; p += of->n_groups)
 		found |= of->found[p];
-	of->folded[i] = found;
+	of->reduced[i] = found;
 }
 
 PSD_BODY void psd_spoil_at(uint64_t i, const struct psd_cuda_spoil *of)
@@ -42,14 +42,14 @@ PSD_BODY void psd_norms_at(uint64_t i, const struct psd_cuda_norms *of)
 	of->partial[i] = sum;
 }
 
-PSD_BODY void psd_norms_fold_at(uint64_t i, const struct psd_cuda_norms_fold *of)
+PSD_BODY void psd_norms_reduce_at(uint64_t i, const struct psd_cuda_norms_reduce *of)
 {
 	const double *parts = of->partial + i / of->n_groups * of->n_parts;
 	double sum = 0.0;
 
 	for (uint64_t p = i % of->n_groups; p < of->n_parts; p += of->n_groups)
 		sum += parts[p];
-	of->folded[i] = sum;
+	of->reduced[i] = sum;
 }
 
 PSD_BODY void psd_trust_at(uint64_t i, const struct psd_cuda_trust *of)
@@ -58,7 +58,7 @@ PSD_BODY void psd_trust_at(uint64_t i, const struct psd_cuda_trust *of)
 
 	for (uint32_t array = 0; array < 2; array++) {
 		for (uint32_t g = 0; g < of->n_groups; g++)
-			norms[array] += of->folded[array * of->n_groups + g];
+			norms[array] += of->reduced[array * of->n_groups + g];
 		norms[array] = sqrt(norms[array]);
 	}
 	of->own_rate[i] = of->rate;
@@ -72,7 +72,7 @@ PSD_BODY void psd_clip_at(uint64_t i, const struct psd_cuda_clip *of)
 	double sum = 0.0;
 
 	for (uint32_t g = 0; g < of->n_groups; g++)
-		sum += of->folded[g];
+		sum += of->reduced[g];
 	const double norm = sqrt(sum);
 	of->ratio[i] = norm > of->most_norm ? (float)(of->most_norm / norm) : 1.0f;
 }
@@ -119,13 +119,13 @@ PSD_BODY void psd_difference_at(uint64_t i, const struct psd_cuda_difference *of
 
 /* ---- chunks ---- */
 
-/* Of a chunk in a launch: where its parts' sums lie. */
+/* Row of a chunk's partial sums. */
 PSD_BODY double *psd_chunk_partial(const struct psd_cuda_spans *of, uint32_t chunk)
 {
 	return of->partial + (uint64_t)((of->first_chunk + chunk) % PSD_CUDA_CHUNKS) * PSD_CUDA_CHUNK_PARTS;
 }
 
-/* residual += gradient; chosen values leave and the others shrink. Returns the magnitude that was there. */
+/* residual += gradient; chosen values move, others shrink. Returns the magnitude before that. */
 PSD_BODY double psd_settle(const struct psd_cuda_gather *of, const struct psd_cuda_span *span, uint64_t e)
 {
 	float *residual = of->residual + span->first + e;
@@ -172,13 +172,13 @@ PSD_BODY void psd_apply_chunks_at(uint64_t i, const struct psd_cuda_apply_chunks
 PSD_BODY void psd_chunk_norms_at(uint64_t i, const struct psd_cuda_chunk_norms *of)
 {
 	const uint32_t chunk = of->first_chunk + (uint32_t)i;
-	const double *folded = of->folded + (uint64_t)(chunk % PSD_CUDA_CHUNKS) * PSD_CUDA_CHUNK_GROUPS;
+	const double *reduced = of->reduced + (uint64_t)(chunk % PSD_CUDA_CHUNKS) * PSD_CUDA_CHUNK_GROUPS;
 	double sum = 0.0;
 
 	if (of->is_left_out[i])
 		return;
 	for (uint32_t g = 0; g < PSD_CUDA_CHUNK_GROUPS; g++)
-		sum += folded[g];
+		sum += reduced[g];
 	of->norms[chunk] = (float)(sum / of->divisor);
 }
 

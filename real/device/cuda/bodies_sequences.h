@@ -1,11 +1,10 @@
-/* What the kernels of sequences, and of losses of their places, do for one index; what each struct means is in
- * kernels.h. */
+/* Kernel bodies of layers on sequences, and of their losses; kernels.h explains the structs. */
 #ifndef PSD_REAL_CUDA_BODIES_SEQUENCES_H
 #define PSD_REAL_CUDA_BODIES_SEQUENCES_H
 
 #include "real/device/cuda/values.h"
 
-/* All parts of a place or row, in order. */
+/* Sum over the parts of a position or row, in order. */
 PSD_BODY float psd_sum_parts(const float *parts)
 {
 	float sum = 0.0f;
@@ -21,7 +20,7 @@ PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss_largest
 {
 	const struct psd_cuda_loss *loss = &of->loss;
 	const struct psd_part part = psd_part_of(loss->channel, i);
-	const uint32_t first = psd_first_at(loss->channel, part.place);
+	const uint32_t first = psd_first_at(loss->channel, part.position);
 	uint32_t likely = part.number;
 	float largest = -INFINITY;
 
@@ -37,10 +36,10 @@ PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss_largest
 	loss->likely_classes[psd_part_at(part)] = likely;
 }
 
-/* Of a place's parts the one with its largest score; of equal ones that of the lowest class. */
-PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint32_t place)
+/* The part with a position's largest score; among equal ones the lowest class. */
+PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint32_t position)
 {
-	const uint64_t first = (uint64_t)place * PSD_CUDA_PARTS;
+	const uint64_t first = (uint64_t)position * PSD_CUDA_PARTS;
 	uint64_t best = first;
 
 	for (uint64_t p = first + 1; p < first + PSD_CUDA_PARTS; p++)
@@ -54,8 +53,8 @@ PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss_expon
 {
 	const struct psd_cuda_loss *loss = &of->loss;
 	const struct psd_part part = psd_part_of(loss->channel, i);
-	const uint32_t first = psd_first_at(loss->channel, part.place);
-	const float largest = loss->largest[psd_largest_part(loss, part.place)];
+	const uint32_t first = psd_first_at(loss->channel, part.position);
+	const float largest = loss->largest[psd_largest_part(loss, part.position)];
 	double sum = 0.0;
 
 	for (uint32_t c = part.number; c < loss->channel.channels; c += PSD_CUDA_PARTS) {
@@ -85,10 +84,10 @@ PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss_end *of)
 
 PSD_BODY void psd_loss_back_at(uint64_t i, const struct psd_cuda_loss_back *of)
 {
-	const uint32_t place = psd_place_number(of->loss.channel, (uint32_t)i);
+	const uint32_t position = psd_position_number(of->loss.channel, (uint32_t)i);
 	const uint32_t class_number = psd_channel_of(of->loss.channel, (uint32_t)i);
-	const float probability = (float)((double)of->loss.exponents[i] / of->loss.sums[place]);
-	const float wanted = class_number == (uint32_t)of->loss.labels[place] ? 1.0f : 0.0f;
+	const float probability = (float)((double)of->loss.exponents[i] / of->loss.sums[position]);
+	const float wanted = class_number == (uint32_t)of->loss.labels[position] ? 1.0f : 0.0f;
 
 	psd_give(of->to, i, of->weight * (probability - wanted), of->adds);
 }
@@ -97,7 +96,7 @@ PSD_BODY void psd_loss_back_at(uint64_t i, const struct psd_cuda_loss_back *of)
 
 PSD_BODY void psd_embedding_at(uint64_t i, const struct psd_cuda_embedding *of)
 {
-	const uint64_t token = (uint64_t)of->tokens[psd_place_number(of->channel, (uint32_t)i)];
+	const uint64_t token = (uint64_t)of->tokens[psd_position_number(of->channel, (uint32_t)i)];
 
 	psd_put(of->to, i, of->table[token * of->channel.channels + psd_channel_of(of->channel, (uint32_t)i)]);
 }
@@ -107,7 +106,7 @@ PSD_BODY void psd_token_chains_at(uint64_t i, const struct psd_cuda_token_chains
 	const float token = of->tokens[i];
 	uint32_t next = (uint32_t)i + 1, before = 0;
 
-	while (next < of->n_places && of->tokens[next] != token)
+	while (next < of->n_positions && of->tokens[next] != token)
 		next++;
 	while (before < i && of->tokens[before] != token)
 		before++;
@@ -118,55 +117,55 @@ PSD_BODY void psd_token_chains_at(uint64_t i, const struct psd_cuda_token_chains
 PSD_BODY void psd_embedding_back_at(uint64_t i, const struct psd_cuda_embedding_back *of)
 {
 	const uint32_t channel = psd_channel_of(of->channel, (uint32_t)i);
-	uint32_t place = psd_place_number(of->channel, (uint32_t)i);
-	const uint64_t token = (uint64_t)of->tokens[place];
+	uint32_t position = psd_position_number(of->channel, (uint32_t)i);
+	const uint64_t token = (uint64_t)of->tokens[position];
 	float sum = 0.0f;
 
-	if (!of->is_first[place])
+	if (!of->is_first[position])
 		return;
-	for (; place < of->n_places; place = of->next[place])
-		sum += psd_get(of->diff, psd_first_at(of->channel, place) + channel * of->channel.inner);
+	for (; position < of->n_positions; position = of->next[position])
+		sum += psd_get(of->diff, psd_first_at(of->channel, position) + channel * of->channel.inner);
 	of->dtable[token * of->channel.channels + channel] = of->scale * sum;
 }
 
-PSD_BODY uint32_t psd_plain_at(struct psd_cuda_channel channel, uint32_t places, uint32_t i)
+PSD_BODY uint32_t psd_plain_at(struct psd_cuda_channel channel, uint32_t positions, uint32_t i)
 {
-	return psd_channel_of(channel, i) * places + psd_place_number(channel, i) % places;
+	return psd_channel_of(channel, i) * positions + psd_position_number(channel, i) % positions;
 }
 
 PSD_BODY void psd_position_at(uint64_t i, const struct psd_cuda_position *of)
 {
-	psd_put(of->to, i, psd_get(of->from, i) + of->weight[psd_plain_at(of->channel, of->places, (uint32_t)i)]);
+	psd_put(of->to, i, psd_get(of->from, i) + of->weight[psd_plain_at(of->channel, of->positions, (uint32_t)i)]);
 }
 
 PSD_BODY void psd_position_back_at(uint64_t i, const struct psd_cuda_position_back *of)
 {
-	const uint64_t elements = (uint64_t)of->places * of->channel.channels;
+	const uint64_t elements = (uint64_t)of->positions * of->channel.channels;
 	float sum = 0.0f;
 
 	for (uint32_t n = 0; n < of->batch; n++)
 		sum += psd_get(of->diff, n * elements + i);
-	of->dweight[psd_plain_at(of->channel, of->places, (uint32_t)i)] = of->scale * sum;
+	of->dweight[psd_plain_at(of->channel, of->positions, (uint32_t)i)] = of->scale * sum;
 }
 
 PSD_BODY void psd_prefix_back_at(uint64_t i, const struct psd_cuda_prefix_back *of)
 {
-	const uint32_t channel = (uint32_t)i / of->own, place = (uint32_t)i % of->own;
+	const uint32_t channel = (uint32_t)i / of->own, position = (uint32_t)i % of->own;
 	float sum = 0.0f;
 
 	for (uint32_t n = 0; n < of->batch; n++)
 		sum += psd_get(of->diff,
-			       psd_first_at(of->channel, n * of->places + place) + channel * of->channel.inner);
+			       psd_first_at(of->channel, n * of->positions + position) + channel * of->channel.inner);
 	of->dweight[i] = of->scale * sum;
 }
 
-/* ---- normalisation of places ---- */
+/* ---- normalisation of positions ---- */
 
 PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_norm_sums *of)
 {
 	const struct psd_cuda_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
-	const uint32_t first = psd_first_at(norm->channel, part.place);
+	const uint32_t first = psd_first_at(norm->channel, part.position);
 	float sum = 0.0f;
 
 	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS)
@@ -174,19 +173,19 @@ PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_nor
 	norm->partial[0][psd_part_at(part)] = sum;
 }
 
-/* The mean of a place by partial sums. */
-PSD_BODY float psd_place_mean(const struct psd_cuda_layer_norm *norm, const float *partial, uint32_t place)
+/* Mean of a position, from partial sums. */
+PSD_BODY float psd_position_mean(const struct psd_cuda_layer_norm *norm, const float *partial, uint32_t position)
 {
-	return psd_sum_parts(partial + (uint64_t)place * PSD_CUDA_PARTS) / (float)norm->channel.channels;
+	return psd_sum_parts(partial + (uint64_t)position * PSD_CUDA_PARTS) / (float)norm->channel.channels;
 }
 
-/* All parts have the same mean, of which one is kept. */
+/* Every part computes the same mean; one stores it. */
 PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_norm_squares *of)
 {
 	const struct psd_cuda_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
-	const uint32_t first = psd_first_at(norm->channel, part.place);
-	const float mean = norm->is_centred ? psd_place_mean(norm, norm->partial[0], part.place) : 0.0f;
+	const uint32_t first = psd_first_at(norm->channel, part.position);
+	const float mean = norm->is_centred ? psd_position_mean(norm, norm->partial[0], part.position) : 0.0f;
 	float sum = 0.0f;
 
 	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
@@ -196,16 +195,16 @@ PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_
 	}
 	norm->partial[1][psd_part_at(part)] = sum;
 	if (part.number == 0)
-		norm->mean[part.place] = mean;
+		norm->mean[part.position] = mean;
 }
 
 PSD_BODY void psd_layer_norm_end_at(uint64_t i, const struct psd_cuda_layer_norm_end *of)
 {
 	const struct psd_cuda_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
-	const uint32_t first = psd_first_at(norm->channel, part.place);
-	const float mean = norm->mean[part.place];
-	const float inverse = 1.0f / sqrtf(psd_place_mean(norm, norm->partial[1], part.place) + norm->epsilon);
+	const uint32_t first = psd_first_at(norm->channel, part.position);
+	const float mean = norm->mean[part.position];
+	const float inverse = 1.0f / sqrtf(psd_position_mean(norm, norm->partial[1], part.position) + norm->epsilon);
 
 	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
 		const uint32_t at = first + c * norm->channel.inner;
@@ -215,15 +214,15 @@ PSD_BODY void psd_layer_norm_end_at(uint64_t i, const struct psd_cuda_layer_norm
 				psd_entry(norm->beta, c, 0.0f));
 	}
 	if (part.number == 0)
-		norm->inverse[part.place] = inverse;
+		norm->inverse[part.position] = inverse;
 }
 
 PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_cuda_layer_norm_dots *of)
 {
 	const struct psd_cuda_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
-	const uint32_t first = psd_first_at(norm->channel, part.place);
-	const float mean = norm->mean[part.place], inverse = norm->inverse[part.place];
+	const uint32_t first = psd_first_at(norm->channel, part.position);
+	const float mean = norm->mean[part.position], inverse = norm->inverse[part.position];
 	float sum = 0.0f, product = 0.0f;
 
 	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
@@ -237,15 +236,15 @@ PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_cuda_layer_nor
 	norm->partial[1][psd_part_at(part)] = product;
 }
 
-/* With x normalised and g = diff gamma: inverse (g - mean(g) - x mean(g x)), without mean(g) where the mean is 0. */
+/* With x normalised and g = diff gamma: inverse (g - mean(g) - x mean(g x)); without mean(g) if not centred. */
 PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_cuda_layer_norm_back *of)
 {
 	const struct psd_cuda_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
-	const uint32_t first = psd_first_at(norm->channel, part.place);
-	const float mean = norm->mean[part.place], inverse = norm->inverse[part.place];
-	const float mean_diff = norm->is_centred ? psd_place_mean(norm, norm->partial[0], part.place) : 0.0f;
-	const float mean_product = psd_place_mean(norm, norm->partial[1], part.place);
+	const uint32_t first = psd_first_at(norm->channel, part.position);
+	const float mean = norm->mean[part.position], inverse = norm->inverse[part.position];
+	const float mean_diff = norm->is_centred ? psd_position_mean(norm, norm->partial[0], part.position) : 0.0f;
+	const float mean_product = psd_position_mean(norm, norm->partial[1], part.position);
 
 	for (uint32_t c = part.number; c < norm->channel.channels; c += PSD_CUDA_PARTS) {
 		const uint32_t at = first + c * norm->channel.inner;
@@ -258,8 +257,8 @@ PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_cuda_layer_nor
 
 /* ---- attention ---- */
 
-/* Of an angle of so many rounds, by Taylor's terms to the 11th around the nearest quarter of a round. sinf() and cosf()
- * would keep numbers in memory for the largest angles. */
+/* Sine and cosine of an angle in rounds, by Taylor terms to the 11th around the nearest quarter of a round. sinf() and
+ * cosf() would use local memory for the largest angles. */
 PSD_BODY void psd_cosine_and_sine(double rounds, float to[2])
 {
 	const double quarters = rint(4.0 * rounds), angle = (rounds - quarters / 4.0) * 6.283185307179586;
@@ -277,19 +276,19 @@ PSD_BODY void psd_cosine_and_sine(double rounds, float to[2])
 
 PSD_BODY void psd_rotary_angles_at(uint64_t i, const struct psd_cuda_rotary_angles *of)
 {
-	const double share = (double)(i % of->half) / (double)of->half, place = (double)(i / of->half);
+	const double share = (double)(i % of->half) / (double)of->half, position = (double)(i / of->half);
 
-	psd_cosine_and_sine(place * exp(-share * of->base_log) / 6.283185307179586, of->angles + 2 * i);
+	psd_cosine_and_sine(position * exp(-share * of->base_log) / 6.283185307179586, of->angles + 2 * i);
 }
 
-/* Neighbouring indices read neighbouring elements. */
+/* Adjacent indices read adjacent elements. */
 PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
 {
 	const uint32_t inner = of->from_channel.inner, rest = (uint32_t)i / inner, k = rest % of->half;
-	const uint32_t place = rest / of->half / of->heads * inner + (uint32_t)i % inner;
+	const uint32_t position = rest / of->half / of->heads * inner + (uint32_t)i % inner;
 	const uint32_t first = rest / of->half % of->heads * 2 * of->half + k, second = first + of->half;
-	const uint32_t from = psd_first_at(of->from_channel, place), to = psd_first_at(of->to_channel, place);
-	const float *angle = of->angles + 2 * ((uint64_t)(place % of->places) * of->half + k);
+	const uint32_t from = psd_first_at(of->from_channel, position), to = psd_first_at(of->to_channel, position);
+	const float *angle = of->angles + 2 * ((uint64_t)(position % of->positions) * of->half + k);
 	const float cosine = angle[0], sine = of->is_back ? -angle[1] : angle[1];
 	const float x = psd_get(of->from, from + first * inner), y = psd_get(of->from, from + second * inner);
 
@@ -297,17 +296,17 @@ PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
 	psd_give(of->to, to + second * inner, x * sine + y * cosine, of->adds);
 }
 
-/* Columns that a row has: from the first place on. */
+/* Number of columns that a row sees. */
 PSD_BODY uint32_t psd_visible_of(const struct psd_cuda_attention *attention, uint64_t row)
 {
-	return attention->is_causal ? (uint32_t)(row % attention->places) + 1 : attention->places;
+	return attention->is_causal ? (uint32_t)(row % attention->positions) + 1 : attention->positions;
 }
 
-/* A part of none has the largest -infinity and the sum 0. */
+/* A part without columns has the largest score -infinity and the sum 0. */
 PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention_sums *of)
 {
 	const struct psd_cuda_attention *attention = &of->attention;
-	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->places;
+	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
 	const uint32_t number = (uint32_t)(i % PSD_CUDA_PARTS), visible = psd_visible_of(attention, row);
 	float largest = -INFINITY, sum = 0.0f;
 
@@ -319,11 +318,11 @@ PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention_
 	attention->partial[1][i] = sum;
 }
 
-/* Every row sees its first column: its largest score is finite. */
+/* Every row sees its first column, so its largest score is finite. */
 PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention_end *of)
 {
 	const struct psd_cuda_attention *attention = &of->attention;
-	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->places;
+	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
 	const uint32_t number = (uint32_t)(i % PSD_CUDA_PARTS), visible = psd_visible_of(attention, row);
 	const float *largests = attention->partial[0] + row * PSD_CUDA_PARTS;
 	const float *sums = attention->partial[1] + row * PSD_CUDA_PARTS;
@@ -333,7 +332,7 @@ PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention_e
 		largest = fmaxf(largest, largests[p]);
 	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
 		sum += sums[p] * expf(largests[p] - largest);
-	for (uint32_t c = number; c < attention->places; c += PSD_CUDA_PARTS)
+	for (uint32_t c = number; c < attention->positions; c += PSD_CUDA_PARTS)
 		psd_put(attention->rows, first + c,
 			c < visible ? expf(psd_get(attention->rows, first + c) - largest) / sum : 0.0f);
 }
@@ -341,7 +340,7 @@ PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention_e
 PSD_BODY void psd_attention_dots_at(uint64_t i, const struct psd_cuda_attention_dots *of)
 {
 	const struct psd_cuda_attention *attention = &of->attention;
-	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->places;
+	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
 	const uint32_t visible = psd_visible_of(attention, row);
 	float sum = 0.0f;
 
@@ -353,11 +352,11 @@ PSD_BODY void psd_attention_dots_at(uint64_t i, const struct psd_cuda_attention_
 PSD_BODY void psd_attention_back_at(uint64_t i, const struct psd_cuda_attention_back *of)
 {
 	const struct psd_cuda_attention *attention = &of->attention;
-	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->places;
+	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
 	const uint32_t visible = psd_visible_of(attention, row);
 	const float sum = psd_sum_parts(attention->partial[0] + row * PSD_CUDA_PARTS);
 
-	for (uint32_t c = (uint32_t)(i % PSD_CUDA_PARTS); c < attention->places; c += PSD_CUDA_PARTS) {
+	for (uint32_t c = (uint32_t)(i % PSD_CUDA_PARTS); c < attention->positions; c += PSD_CUDA_PARTS) {
 		const uint64_t at = first + c;
 		float value = 0.0f;
 

@@ -1,11 +1,11 @@
-/* Convolution and its transpose. Weights are the caller's, plain floats, and change every iteration: where the device
- * works on another type or order they are copied before, and their gradient is brought back after. */
+/* Convolution and transposed convolution. Weights are the caller's plain floats and change every iteration. Where the
+ * device has another type or order, weights are converted before use, and their gradient back afterwards. */
 #include "real/device/cuda/cuda.h"
 
 struct conv {
 	struct psd_cuda_dnn_conv *dnn;
-	void *weight;	    /* as the device wants it, from forward to backward */
-	bool is_as_it_lies; /* the caller's will do; of its gradient too, where that suits cuDNN */
+	void *weight;	    /* in the device's type and order, from forward to backward */
+	bool is_as_it_lies; /* the caller's weight needs no copy, nor its gradient if cuDNN can write there */
 };
 
 static const struct psd_sides *kernel_of(const struct psd_cuda_layer *self)
@@ -22,7 +22,7 @@ static struct psd_cuda_reduction bias_sums(const struct psd_cuda_layer *self)
 					   .scale = 1.0f / self->device->diff_scale};
 }
 
-/* Whether the device's order of weights is the plain one. */
+/* Whether the device orders weights as plain memory does. */
 static bool has_plain_order(const struct psd_cuda_layer *self)
 {
 	const struct psd_sides *kernel = kernel_of(self);
@@ -59,15 +59,15 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	return status;
 }
 
-/* Of the weight: outputs, inputs of a group, rows and columns as axes, of a transpose inputs first; plain, or in the
- * device's order. */
+/* The weight's axes: outputs, inputs of a group, rows, columns; inputs first in a transposed convolution. In plain or
+ * the device's order. */
 static struct psd_cuda_view view_weight(const struct psd_cuda_layer *self, bool is_plain)
 {
 	const struct psd_sides *kernel = kernel_of(self);
 	const struct psd_tensor *weight = &self->device->graph->tensors[self->model->first_tensor];
-	const uint32_t first = weight->dims[0], second = weight->dims[1], places = kernel->height * kernel->width;
+	const uint32_t first = weight->dims[0], second = weight->dims[1], positions = kernel->height * kernel->width;
 	struct psd_cuda_view seen = {.sizes = {first, second, kernel->height, kernel->width},
-				     .strides = {second * places, places, kernel->width, 1}};
+				     .strides = {second * positions, positions, kernel->width, 1}};
 
 	if (!is_plain && self->device->is_channels_last) {
 		seen.strides[1] = 1;
@@ -77,7 +77,7 @@ static struct psd_cuda_view view_weight(const struct psd_cuda_layer *self, bool 
 	return seen;
 }
 
-/* A weight, or its gradient, whose elements may stay in order: positions take several divisions of each. */
+/* Copies a weight or its gradient in memory order if that is equal: it saves divisions for each index. */
 static enum psd_status convert_weight(struct psd_cuda_layer *self, const struct psd_cuda_move *move,
 				      struct psd_error *err)
 {
@@ -86,7 +86,7 @@ static enum psd_status convert_weight(struct psd_cuda_layer *self, const struct 
 	return psd_cuda_run_convert(self->device, &convert, psd_cuda_view_elements(&move->to_view), err);
 }
 
-/* The order of the output is the one that is walked: neighbours are written together. */
+/* Iterates in the output's order, so that neighbouring threads write neighbouring elements. */
 static enum psd_status bring_weight(struct psd_cuda_layer *self, struct conv *conv, const void **weight,
 				    struct psd_error *err)
 {
@@ -116,7 +116,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	return psd_cuda_add_bias(self, self->device->parameters[self->model->first_tensor + 1], err);
 }
 
-/* Gradients that travel together lie without gaps: one may begin anywhere. */
+/* Gradients in one bucket lie without gaps: one may begin at any float. */
 static enum psd_status differentiate_weight(struct psd_cuda_layer *self, struct conv *conv, struct psd_error *err)
 {
 	struct psd_device *device = self->device;

@@ -1,5 +1,5 @@
-/* The CUDA device: opens a GPU, loads a network onto it and hands each layer to its kind. What a kind does is in a file
- * of its own. Refuses to reorder layers: the caller's program decides when each begins. */
+/* The CUDA device: opens a GPU, loads a network onto it and calls each layer's kind, which has a file of its own.
+ * Refuses to reorder layers: the caller's program decides when each begins. */
 #include "real/device/cuda/cuda.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ static void close_device(struct psd_device *device)
 {
 	if (!device)
 		return;
-	for (unsigned s = 0; s < PSD_STREAMS; s++) /* what is under way uses what is released next */
+	for (unsigned s = 0; s < PSD_STREAMS; s++) /* work in progress uses memory that is released next */
 		if (device->streams[s])
 			(void)!psd_cuda_finish(device, s, NULL);
 	close_network(device);
@@ -54,7 +54,7 @@ static void close_device(struct psd_device *device)
 	free(device);
 }
 
-/* What calls work with, whatever the network. A rebuild may come beside the others, and counters stay. */
+/* Allocates the memory of calls that need no network: rebuild sums (a rebuild may overlap other calls) and counters. */
 struct scratch {
 	float rebuild_sums[PSD_CUDA_SUMS_MOST];
 	union psd_cuda_scratch shared;
@@ -138,11 +138,11 @@ static uint64_t get_memory_bytes(const struct psd_device *device)
 
 /* ---- load ---- */
 
-/* Scores' gradients of a place with a label are below so much in fp16, whose numbers reach from 6e-8 to 65504. A loss
- * divided by 256 and scaled by 1024, as is common, makes it 4. */
+/* Bound for the score gradients of a labelled position in fp16, which has a range of 6e-8 to 65504. With a common loss
+ * divisor of 256 and a loss scale of 1024 they are up to 4. */
 #define FP16_LABEL_SCALE 4.0
 
-/* Of all samples that the loss is divided by. */
+/* Number of samples in the loss divisor. */
 static double count_labels(const struct psd_device *device)
 {
 	return device->network.loss_divisor * fmax(1.0, (double)device->graph->labels);
@@ -155,7 +155,7 @@ static void choose_types(struct psd_device *device)
 	device->type = arithmetic == PSD_LAYERS_FP16   ? PSD_CUDA_HALF
 		       : arithmetic == PSD_LAYERS_BF16 ? PSD_CUDA_BFLOAT
 						       : PSD_CUDA_FLOAT;
-	device->is_channels_last = arithmetic != PSD_LAYERS_FP32; /* as tensor cores want it */
+	device->is_channels_last = arithmetic != PSD_LAYERS_FP32; /* faster on tensor cores */
 	device->diff_scale = 1.0f;
 	if (arithmetic == PSD_LAYERS_FP16)
 		device->diff_scale = exp2f(floorf(log2f((float)(FP16_LABEL_SCALE * count_labels(device)))));
@@ -192,14 +192,15 @@ static enum psd_status link_layers(struct psd_device *device, struct psd_error *
 		layer->model = model;
 		layer->kind = psd_cuda_find_kind(model->kind);
 		if (!layer->kind)
-			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "layer '%.80s' (%s): cuda has no such kind",
-					     model->name, model->kind->name);
+			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+					     "layer '%.80s' (%s): cuda does not support this kind", model->name,
+					     model->kind->name);
 		layer->reads_samples = l == 0 || model->kind->is_loss;
 		for (unsigned i = 0; i < model->n_inputs; i++) {
 			if (graph->layers[model->inputs[i]].kind->is_loss)
 				return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-						     "layer '%.80s' reads the loss '%.80s', above which cuda has "
-						     "nothing",
+						     "layer '%.80s' reads the loss '%.80s', cuda supports no layer "
+						     "behind a loss",
 						     model->name, graph->layers[model->inputs[i]].name);
 			layer->reads_samples |= model->inputs[i] == 0;
 			device->layers[model->inputs[i]].n_readers++;
@@ -209,7 +210,7 @@ static enum psd_status link_layers(struct psd_device *device, struct psd_error *
 	return PSD_OK;
 }
 
-/* A layer with another's tensors has memory for its part of their gradients. */
+/* A layer that shares another's tensors gets memory for its own part of their gradients. */
 static enum psd_status want_gradients(struct psd_cuda_layer *layer, struct psd_error *err)
 {
 	struct psd_device *device = layer->device;
@@ -325,7 +326,7 @@ static enum psd_status load(struct psd_device *device, const struct psd_graph *g
 	for (unsigned l = 0; l < graph->n_layers && !status; l++)
 		status = prepare_layer(&device->layers[l], err);
 	if (!status)
-		status = psd_cuda_place(device, err);
+		status = psd_cuda_allocate(device, err);
 	for (unsigned s = 0; s < graph->n_states && !status; s++)
 		status = start_state(device, s, err);
 	return status;
@@ -338,7 +339,7 @@ static unsigned other_slot(const struct psd_device *device)
 	return (device->slot + 1) % PSD_CUDA_SLOTS;
 }
 
-/* The samples arrive beside what is computed, once nothing reads any more what the slot had. */
+/* Copies the samples beside computation, after the last read of the slot's earlier samples. */
 static enum psd_status bring_samples(struct psd_device *device, const struct psd_cuda_slot *slot,
 				     const struct psd_batch *batch, struct psd_error *err)
 {
@@ -366,8 +367,8 @@ static enum psd_status fetch(struct psd_device *device, const struct psd_batch *
 	return status;
 }
 
-/* All that reads the last samples has been begun. What was fetched waits in the other slot; a batch that was not takes
- * the free one. Layers wait for their samples on the device. */
+/* All readers of the last samples have begun. A fetched batch is in the other slot; any other batch is copied to the
+ * free slot. Layers wait for their samples on the device. */
 static enum psd_status take_samples(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
 {
 	const unsigned slot = device->has_fetched && !batch->is_fetched ? device->slot : other_slot(device);
@@ -419,7 +420,8 @@ static enum psd_status add_part(struct psd_device *device, void *sum, const void
 	return psd_cuda_run_add(device, &add, elements, err);
 }
 
-/* An owner is the lowest of the layers that share its tensors: when its backward is done, all their parts are there. */
+/* Adds the parts of a shared tensor's gradient. Its owner is the lowest layer that shares it, so all parts exist after
+ * the owner's backward. */
 static enum psd_status add_shared(const struct psd_cuda_layer *owner, struct psd_error *err)
 {
 	struct psd_device *device = owner->device;
@@ -442,7 +444,7 @@ static enum psd_status begin_backward(struct psd_cuda_layer *self, struct psd_er
 
 	if (!self->model->is_trained)
 		return PSD_OK;
-	if (self->blob->has_diff && !psd_cuda_share(self->blob)) /* no loss depends on it */
+	if (self->blob->has_diff && !psd_cuda_share(self->blob)) /* the loss does not depend on it */
 		status = psd_cuda_clear(self->device, self->blob->diff, self->blob->bytes, err);
 	if (!status)
 		status = self->kind->backward(self, err);
@@ -474,7 +476,7 @@ static double get_loss(const struct psd_device *device)
 	return loss;
 }
 
-/* With several losses, the last one's. */
+/* With several losses the last one's count. */
 static uint32_t get_correct(const struct psd_device *device)
 {
 	for (unsigned l = device->graph->n_layers; l-- > 0;)

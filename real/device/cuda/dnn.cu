@@ -1,6 +1,6 @@
-/* cuDNN's handle and refusals. It does convolution and batch norm. Pooling, response normalisation,
- * functions, softmax and dropout are kernels of ours: Caffe's windows beyond the padding, its squares of places, its
- * ties and our masks are not cuDNN's. */
+/* cuDNN's handle and errors. It computes convolution and batch norm. Pooling, response normalisation, element-wise
+ * functions, softmax and dropout are psd's kernels, because cuDNN differs in windows beyond the padding, squares of
+ * positions, ties and masks. */
 #include <cudnn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static const struct psd_place nowhere = {NULL, 0, 0};
 
 enum { REASON_ROOM = 160 };
 
-/* What cuDNN says beside a status: ": " and its first line, or nothing. */
+/* First line of cuDNN's last message after ": ", or nothing. */
 static const char *reason_of(char room[REASON_ROOM])
 {
 	room[0] = ':', room[1] = ' ', room[2] = '\0';

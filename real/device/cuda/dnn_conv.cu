@@ -1,26 +1,25 @@
-/* Convolution as an operation of cuDNN's graphs. */
+/* Convolution as an operation of cuDNN's graph API. */
 #include <cudnn.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 extern "C" {
 #include "real/device/cuda/dnn.h"
-#include "real/device/cuda/dnn_graph.h"
 }
 
 static const struct psd_place nowhere = {NULL, 0, 0};
 
 enum tensor { LARGE, WEIGHT, SMALL, TENSORS = PSD_CUDA_DNN_TENSORS };
 
-/* From large maps to small ones, whatever the layer's way is: a transpose goes from small to large, by what is the data
- * gradient of a convolution, and its own data gradient is a convolution. Its weight lies as that convolution's. */
+/* A convolution from large maps to small ones. A transposed layer's forward is its data gradient, and the layer's data
+ * gradient is the convolution; the weight has the convolution's order. */
 struct psd_cuda_dnn_conv {
 	bool is_transpose;
 	cudnnBackendDescriptor_t tensors[TENSORS], how;
 	cudnnBackendDescriptor_t operations[TENSORS], adding_operation;
-	struct psd_cuda_dnn_way ways[TENSORS]; /* to each of the three, from the other two */
-	uint64_t aside_at_bytes;	       /* behind what plans work in */
-	struct psd_cuda_dnn_way adding;	       /* to the gradient of the input, for another's share is there already */
+	struct psd_cuda_dnn_op ops[TENSORS]; /* an operation for each tensor, from the other two */
+	uint64_t aside_at_bytes;	     /* offset in the workspace, behind that of the plans */
+	struct psd_cuda_dnn_op adding;	     /* adds to an input gradient that another reader has written */
 };
 
 /* ---- descriptors ---- */
@@ -31,9 +30,9 @@ static int describe_tensor(const struct psd_device *device, enum tensor which, c
 {
 	const cudnnDataType_t type = (cudnnDataType_t)psd_cuda_dnn_type_of(device);
 	const int64_t id = which + 1, alignment_bytes = PSD_CUDA_DNN_ALIGNMENT_BYTES;
-	const int64_t places = sizes[2] * sizes[3], channels = sizes[1], columns = sizes[3];
-	const int64_t plain[4] = {channels * places, places, columns, 1};
-	const int64_t channels_last[4] = {channels * places, 1, columns * channels, channels};
+	const int64_t positions = sizes[2] * sizes[3], channels = sizes[1], columns = sizes[3];
+	const int64_t plain[4] = {channels * positions, positions, columns, 1};
+	const int64_t channels_last[4] = {channels * positions, 1, columns * channels, channels};
 	const struct psd_cuda_dnn_attribute attributes[] = {
 		{CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type},
 		{CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes},
@@ -61,7 +60,7 @@ static int describe_weight(const struct psd_cuda_layer *layer, cudnnBackendDescr
 	return describe_tensor(layer->device, WEIGHT, sizes, tensor);
 }
 
-/* Groups are what the weight's channels leave of the maps'. */
+/* The number of groups is the map's channels divided by the weight's. */
 static int describe_how(const struct psd_cuda_layer *layer, cudnnBackendDescriptor_t *how)
 {
 	const struct psd_window *window = &layer->model->settings.conv.window;
@@ -95,7 +94,7 @@ static int describe(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv
 	return status == CUDNN_STATUS_SUCCESS ? describe_how(layer, &conv->how) : status;
 }
 
-/* cuDNN's three operations, by what they make: the data's gradient, the filter's, the output. */
+/* cuDNN's three operations by their result: data gradient, filter gradient, output. */
 static const struct {
 	cudnnBackendDescriptorType_t kind;
 	cudnnBackendAttributeName_t how, tensors[TENSORS], alpha, beta;
@@ -120,7 +119,7 @@ static const struct {
 	 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
 };
 
-/* What makes `made` of the other two tensors. */
+/* Describes the operation with the result `made`. */
 static int describe_operation(const struct psd_cuda_dnn_conv *conv, enum tensor made, bool adds,
 			      cudnnBackendDescriptor_t *operation)
 {
@@ -149,27 +148,27 @@ static enum tensor output_of(const struct psd_cuda_dnn_conv *conv)
 	return conv->is_transpose ? LARGE : SMALL;
 }
 
-static enum psd_status open_way(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, enum tensor made,
-				const char *what, struct psd_error *err)
+static enum psd_status open_op(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, enum tensor made,
+			       const char *what, struct psd_error *err)
 {
 	struct psd_device *device = layer->device;
 	int status = describe_operation(conv, made, false, &conv->operations[made]);
 
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = psd_cuda_dnn_open_way(device, conv->operations[made], &conv->ways[made]);
-	if (status == CUDNN_STATUS_NOT_SUPPORTED && conv->ways[made].n_choices == 0)
+		status = psd_cuda_dnn_open_op(device, conv->operations[made], &conv->ops[made]);
+	if (status == CUDNN_STATUS_NOT_SUPPORTED && conv->ops[made].n_choices == 0)
 		return psd_error_set(err, PSD_EINVAL, nowhere,
 				     "layer '%.80s' (%s): cuDNN has no %s for its shape in %s%s", layer->model->name,
 				     layer->model->kind->name, what,
 				     psd_layer_arithmetic_names[device->options.arithmetic],
 				     device->options.may_differ ? "" : " that gives equal bits");
 	if (status == CUDNN_STATUS_SUCCESS)
-		psd_cuda_want_workspace(device, conv->ways[made].bytes);
+		psd_cuda_want_workspace(device, conv->ops[made].bytes);
 	return psd_cuda_dnn_check(layer, status, what, err);
 }
 
-/* Where others read the input, too, there may be a gradient to add to. Should cuDNN not have the operation with that,
- * this one's share is made aside, and added by a kernel. */
+/* If the input has other readers, there may be a gradient to add to. Without such an operation in cuDNN, this gradient
+ * is computed aside and added by a kernel. */
 static enum psd_status open_adding(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
 				   struct psd_error *err)
 {
@@ -177,13 +176,12 @@ static enum psd_status open_adding(const struct psd_cuda_layer *layer, struct ps
 	int status = describe_operation(conv, made, true, &conv->adding_operation);
 
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = psd_cuda_dnn_open_way(layer->device, conv->adding_operation, &conv->adding);
+		status = psd_cuda_dnn_open_op(layer->device, conv->adding_operation, &conv->adding);
 	if (status == CUDNN_STATUS_SUCCESS)
 		psd_cuda_want_workspace(layer->device, conv->adding.bytes);
 	else
-		psd_cuda_dnn_close_way(&conv->adding);
-	conv->aside_at_bytes =
-		conv->adding.bytes > conv->ways[made].bytes ? conv->adding.bytes : conv->ways[made].bytes;
+		psd_cuda_dnn_close_op(&conv->adding);
+	conv->aside_at_bytes = conv->adding.bytes > conv->ops[made].bytes ? conv->adding.bytes : conv->ops[made].bytes;
 	conv->aside_at_bytes = psd_cuda_dnn_aside_at_bytes(conv->aside_at_bytes);
 	psd_cuda_dnn_want_aside(layer, conv->aside_at_bytes);
 	return psd_cuda_dnn_refuses(status) ? PSD_OK : psd_cuda_dnn_check(layer, status, "data gradient", err);
@@ -202,11 +200,11 @@ enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_
 	conv->is_transpose = layer->kind == &psd_cuda_kind_deconv;
 	status = psd_cuda_dnn_check(layer, describe(layer, conv), "convolution", err);
 	if (!status)
-		status = open_way(layer, conv, output_of(conv), "convolution", err);
+		status = open_op(layer, conv, output_of(conv), "convolution", err);
 	if (!status)
-		status = open_way(layer, conv, WEIGHT, "weight gradient", err);
+		status = open_op(layer, conv, WEIGHT, "weight gradient", err);
 	if (!status && has_diff)
-		status = open_way(layer, conv, input_of(conv), "data gradient", err);
+		status = open_op(layer, conv, input_of(conv), "data gradient", err);
 	if (!status && has_diff && psd_cuda_below(layer, 0)->n_readers > 1)
 		status = open_adding(layer, conv, err);
 	return status;
@@ -216,10 +214,10 @@ void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv)
 {
 	if (!conv)
 		return;
-	psd_cuda_dnn_close_way(&conv->adding);
+	psd_cuda_dnn_close_op(&conv->adding);
 	psd_cuda_dnn_destroy(conv->adding_operation);
 	for (int i = 0; i < TENSORS; i++) {
-		psd_cuda_dnn_close_way(&conv->ways[i]);
+		psd_cuda_dnn_close_op(&conv->ops[i]);
 		psd_cuda_dnn_destroy(conv->operations[i]);
 		psd_cuda_dnn_destroy(conv->tensors[i]);
 	}
@@ -229,7 +227,7 @@ void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv)
 
 /* ---- carrying out ---- */
 
-/* What makes `made` of the other two. input, output: the layer's values or gradients. */
+/* Executes the operation with the result `made`. input, output: the layer's values or gradients. */
 static int run(const struct psd_device *device, struct psd_cuda_dnn_conv *conv, enum tensor made, const void *input,
 	       const void *weight, const void *output)
 {
@@ -238,7 +236,7 @@ static int run(const struct psd_device *device, struct psd_cuda_dnn_conv *conv, 
 	data[input_of(conv)] = input;
 	data[WEIGHT] = weight;
 	data[output_of(conv)] = output;
-	return psd_cuda_dnn_run_way(device, &conv->ways[made], (void *const *)data, made, NULL);
+	return psd_cuda_dnn_run_op(device, &conv->ops[made], (void *const *)data, made, NULL);
 }
 
 enum psd_status psd_cuda_dnn_conv_forward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
@@ -268,7 +266,7 @@ static int add_dinput(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_co
 	data[made] = dinput;
 	data[WEIGHT] = weight;
 	data[output_of(conv)] = layer->blob->diff;
-	return psd_cuda_dnn_run_way(layer->device, &conv->adding, (void *const *)data, made, aside);
+	return psd_cuda_dnn_run_op(layer->device, &conv->adding, (void *const *)data, made, aside);
 }
 
 enum psd_status psd_cuda_dnn_conv_dinput(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
@@ -285,7 +283,7 @@ enum psd_status psd_cuda_dnn_conv_dinput(struct psd_cuda_layer *layer, struct ps
 		status = add_dinput(layer, conv, weight, in->diff, aside);
 		if (!psd_cuda_dnn_refuses(status))
 			return psd_cuda_dnn_check(layer, status, "data gradient", err);
-		psd_cuda_dnn_close_way(&conv->adding);
+		psd_cuda_dnn_close_op(&conv->adding);
 	}
 	status = run(device, conv, made, adds ? aside : in->diff, weight, layer->blob->diff);
 	return status == CUDNN_STATUS_SUCCESS && adds ? psd_cuda_dnn_add_aside(layer, aside, err)

@@ -1,4 +1,4 @@
-/* What cuDNN's graphs take: descriptors, engines that it lists for an operation, plans that they make. */
+/* cuDNN's graph API: descriptors, lists of engines for an operation, their plans. */
 #include <cuda_runtime.h>
 #include <cudnn.h>
 #include <float.h>
@@ -6,7 +6,6 @@
 
 extern "C" {
 #include "real/device/cuda/dnn.h"
-#include "real/device/cuda/dnn_graph.h"
 }
 
 /* ---- descriptors ---- */
@@ -38,7 +37,7 @@ void psd_cuda_dnn_destroy(void *built)
 		(void)cudnnBackendDestroyDescriptor(built);
 }
 
-/* The descriptor that is an attribute of another. */
+/* Reads a descriptor that is an attribute of another. */
 static int fetch(cudnnBackendDescriptor_t from, cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t kind,
 		 cudnnBackendDescriptor_t *fetched)
 {
@@ -57,8 +56,8 @@ static int fetch(cudnnBackendDescriptor_t from, cudnnBackendAttributeName_t name
 
 enum { MOST_NOTES = 32 };
 
-/* Of what cuDNN says of an engine's numbers. Winograd's tiles round the more the larger they are; the smallest ones'
- * error is a few times a direct sum's. */
+/* Excludes engines by cuDNN's notes on their precision. Larger Winograd tiles round more; the error of the smallest
+ * tiles is a few times a direct sum's. */
 static bool takes_number(const struct psd_device *device, cudnnBackendNumericalNote_t note)
 {
 	switch (note) {
@@ -72,7 +71,7 @@ static bool takes_number(const struct psd_device *device, cudnnBackendNumericalN
 	}
 }
 
-/* A compiler is not part of what a GPU's machine must have, and takes its time. */
+/* The machine may have no compiler, and compiling takes time. */
 static bool takes_behaviour(cudnnBackendBehaviorNote_t note)
 {
 	return note == CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API ||
@@ -102,9 +101,9 @@ static int suits(const struct psd_device *device, cudnnBackendDescriptor_t confi
 	return status;
 }
 
-/* Takes over the configurations that suit, destroys the others. */
+/* Keeps the suitable configurations, destroys the others. */
 static int keep_suiting(const struct psd_device *device, cudnnBackendDescriptor_t *configs, int64_t n,
-			struct psd_cuda_dnn_way *way)
+			struct psd_cuda_dnn_op *op)
 {
 	int status = CUDNN_STATUS_SUCCESS;
 
@@ -114,7 +113,7 @@ static int keep_suiting(const struct psd_device *device, cudnnBackendDescriptor_
 		if (status == CUDNN_STATUS_SUCCESS)
 			status = suits(device, configs[i], &does);
 		if (does)
-			way->choices[way->n_choices++].config = configs[i];
+			op->choices[op->n_choices++].config = configs[i];
 		else
 			psd_cuda_dnn_destroy(configs[i]);
 	}
@@ -122,10 +121,10 @@ static int keep_suiting(const struct psd_device *device, cudnnBackendDescriptor_
 }
 
 static int fetch_configs(const struct psd_device *device, cudnnBackendDescriptor_t heuristics,
-			 struct psd_cuda_dnn_way *way)
+			 struct psd_cuda_dnn_op *op)
 {
 	cudnnBackendDescriptor_t configs[PSD_CUDA_DNN_MOST_CHOICES];
-	const int64_t room = PSD_CUDA_DNN_MOST_CHOICES - way->n_choices;
+	const int64_t room = PSD_CUDA_DNN_MOST_CHOICES - op->n_choices;
 	int64_t n = 0, n_made = 0, n_fetched = 0;
 	int status = cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
 					      0, &n, NULL);
@@ -143,14 +142,14 @@ static int fetch_configs(const struct psd_device *device, cudnnBackendDescriptor
 		n_fetched = 0;
 	for (int64_t i = n_fetched; i < n_made; i++)
 		psd_cuda_dnn_destroy(configs[i]);
-	return n_fetched > 0 ? keep_suiting(device, configs, n_fetched, way) : status;
+	return n_fetched > 0 ? keep_suiting(device, configs, n_fetched, op) : status;
 }
 
-/* Adds what cuDNN lists in that mode; of a GPU that is only described, where there is no handle. */
-static int list(const struct psd_device *device, cudnnBackendHeurMode_t mode, struct psd_cuda_dnn_way *way)
+/* Adds engines from one of cuDNN's heuristics; without a handle for a GPU that is only described. */
+static int list(const struct psd_device *device, cudnnBackendHeurMode_t mode, struct psd_cuda_dnn_op *op)
 {
 	const struct psd_cuda_dnn_attribute attributes[] = {
-		{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &way->graph},
+		{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &op->graph},
 		{CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode},
 		{CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device->dnn_properties}};
 	cudnnBackendDescriptor_t heuristics;
@@ -158,7 +157,7 @@ static int list(const struct psd_device *device, cudnnBackendHeurMode_t mode, st
 		psd_cuda_dnn_build(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, attributes, device->dnn ? 2 : 3, &heuristics);
 
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = fetch_configs(device, heuristics, way);
+		status = fetch_configs(device, heuristics, op);
 	psd_cuda_dnn_destroy(heuristics);
 	return psd_cuda_dnn_refuses(status) ? CUDNN_STATUS_SUCCESS : status;
 }
@@ -197,19 +196,19 @@ static int make_plan(const struct psd_device *device, struct psd_cuda_dnn_choice
 	return status;
 }
 
-/* Takes the first choice from there on, below end, that makes a plan which works in so much. What fails in one engine
- * need not fail in the next. CUDNN_STATUS_NOT_SUPPORTED, or what failed last: there is none. */
-static int take_first(const struct psd_device *device, struct psd_cuda_dnn_way *way, int from, int end,
+/* Finds the first choice from `from` on, below `end`, with a plan in this much workspace. An error in one engine need
+ * not occur in the next. CUDNN_STATUS_NOT_SUPPORTED, or the last error: there is none. */
+static int take_first(const struct psd_device *device, struct psd_cuda_dnn_op *op, int from, int end,
 		      uint64_t room_bytes)
 {
 	int failure = CUDNN_STATUS_NOT_SUPPORTED;
 
 	for (int i = from; i < end; i++) {
-		struct psd_cuda_dnn_choice *choice = &way->choices[i];
+		struct psd_cuda_dnn_choice *choice = &op->choices[i];
 		const int status = choice->plan ? CUDNN_STATUS_SUCCESS : make_plan(device, choice);
 
 		if (choice->plan && choice->bytes <= room_bytes) {
-			way->chosen = i;
+			op->chosen = i;
 			return CUDNN_STATUS_SUCCESS;
 		}
 		if (!psd_cuda_dnn_refuses(status) && status != CUDNN_STATUS_SUCCESS)
@@ -218,117 +217,117 @@ static int take_first(const struct psd_device *device, struct psd_cuda_dnn_way *
 	return failure;
 }
 
-/* What a convolution should do with, if it can. */
+/* Preferred limit of a convolution's workspace. */
 static uint64_t most_bytes(const struct psd_device *device)
 {
 	return device->memory_bytes / 16;
 }
 
-/* UINT64_MAX: none has a plan. */
-static uint64_t least_bytes(const struct psd_cuda_dnn_way *way, int from, int end)
+/* Smallest workspace of all plans; UINT64_MAX: there are no plans. */
+static uint64_t least_bytes(const struct psd_cuda_dnn_op *op, int from, int end)
 {
 	uint64_t bytes = UINT64_MAX;
 
 	for (int i = from; i < end; i++)
-		if (way->choices[i].plan && way->choices[i].bytes < bytes)
-			bytes = way->choices[i].bytes;
+		if (op->choices[i].plan && op->choices[i].bytes < bytes)
+			bytes = op->choices[i].bytes;
 	return bytes;
 }
 
-/* The first that works in as much as a convolution should take; where none does, as in very large batches, the one that
- * takes least. */
-static int take_of(const struct psd_device *device, struct psd_cuda_dnn_way *way, int from, int end)
+/* Takes the first choice within the preferred workspace. If there is none, as in very large batches, the one with the
+ * smallest workspace. */
+static int take_of(const struct psd_device *device, struct psd_cuda_dnn_op *op, int from, int end)
 {
-	const int status = take_first(device, way, from, end, most_bytes(device));
+	const int status = take_first(device, op, from, end, most_bytes(device));
 
-	if (status == CUDNN_STATUS_SUCCESS || least_bytes(way, from, end) == UINT64_MAX)
+	if (status == CUDNN_STATUS_SUCCESS || least_bytes(op, from, end) == UINT64_MAX)
 		return status;
-	return take_first(device, way, from, end, least_bytes(way, from, end));
+	return take_first(device, op, from, end, least_bytes(op, from, end));
 }
 
-/* A list takes some 300 kB of the host's memory, and a network has hundreds: what is kept is what has a plan, and what
- * there is to fall back to, which works without memory. */
-static void keep_few(struct psd_cuda_dnn_way *way)
+/* A list takes about 300 kB of host memory, and networks have hundreds. So this keeps choices with a plan, and the
+ * fallbacks, which need no workspace. */
+static void keep_few(struct psd_cuda_dnn_op *op)
 {
 	int n_kept = 0, n_estimated = 0;
 
-	for (int i = 0; i < way->n_choices; i++) {
-		struct psd_cuda_dnn_choice *choice = &way->choices[i];
-		const bool is_estimated = i < way->n_estimated;
+	for (int i = 0; i < op->n_choices; i++) {
+		struct psd_cuda_dnn_choice *choice = &op->choices[i];
+		const bool is_estimated = i < op->n_estimated;
 
-		if (i >= way->chosen && (choice->plan || !is_estimated)) {
-			way->choices[n_kept++] = *choice;
+		if (i >= op->chosen && (choice->plan || !is_estimated)) {
+			op->choices[n_kept++] = *choice;
 			n_estimated += is_estimated;
 		} else {
 			end_plan(choice);
 			psd_cuda_dnn_destroy(choice->config);
 		}
 	}
-	way->n_choices = n_kept;
-	way->n_estimated = n_estimated;
-	way->chosen = 0;
+	op->n_choices = n_kept;
+	op->n_estimated = n_estimated;
+	op->chosen = 0;
 }
 
-/* Makes room for all that will be timed: of what there is to fall back to, too, for that is in no order. */
-static void enlist(const struct psd_device *device, struct psd_cuda_dnn_way *way)
+/* Requests workspace for every choice that will be timed, also for fallbacks, which have no order. */
+static void enlist(const struct psd_device *device, struct psd_cuda_dnn_op *op)
 {
-	const int selection = way->chosen;
+	const int selection = op->chosen;
 
-	for (int i = selection, n_timed = 0; i < way->n_choices && n_timed < MOST_TIMED; i++) {
-		if (take_first(device, way, i, i + 1, most_bytes(device)) != CUDNN_STATUS_SUCCESS)
+	for (int i = selection, n_timed = 0; i < op->n_choices && n_timed < MOST_TIMED; i++) {
+		if (take_first(device, op, i, i + 1, most_bytes(device)) != CUDNN_STATUS_SUCCESS)
 			continue;
 		n_timed++;
-		if (way->choices[i].bytes > way->bytes)
-			way->bytes = way->choices[i].bytes;
+		if (op->choices[i].bytes > op->bytes)
+			op->bytes = op->choices[i].bytes;
 	}
-	way->chosen = selection;
-	way->is_to_be_timed = true;
+	op->chosen = selection;
+	op->is_to_be_timed = true;
 }
 
-/* cuDNN lists by estimated time what it has an estimate for. What there is to fall back to is in no order: it is there
- * for what is on no list, as where only tensor cores are, or is refused. */
-static int take_preferred(const struct psd_device *device, struct psd_cuda_dnn_way *way)
+/* cuDNN orders engines by estimated time. Fallbacks have no order: they serve operations without listed engines, for
+ * example where only tensor cores are listed, and operations whose engines are refused. */
+static int take_preferred(const struct psd_device *device, struct psd_cuda_dnn_op *op)
 {
-	int status = take_of(device, way, 0, way->n_estimated);
+	int status = take_of(device, op, 0, op->n_estimated);
 
-	if (status != CUDNN_STATUS_SUCCESS && way->n_estimated < way->n_choices)
-		status = take_of(device, way, way->n_estimated, way->n_choices);
+	if (status != CUDNN_STATUS_SUCCESS && op->n_estimated < op->n_choices)
+		status = take_of(device, op, op->n_estimated, op->n_choices);
 	if (status == CUDNN_STATUS_SUCCESS)
-		way->bytes = way->choices[way->chosen].bytes;
+		op->bytes = op->choices[op->chosen].bytes;
 	return status;
 }
 
-int psd_cuda_dnn_open_way(const struct psd_device *device, void *operation, struct psd_cuda_dnn_way *way)
+int psd_cuda_dnn_open_op(const struct psd_device *device, void *operation, struct psd_cuda_dnn_op *op)
 {
 	const struct psd_cuda_dnn_attribute attributes[] = {
 		{CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation},
 		{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &device->dnn}};
 	int status = psd_cuda_dnn_build(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, attributes, device->dnn ? 2 : 1,
-					&way->graph);
+					&op->graph);
 
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = list(device, CUDNN_HEUR_MODE_A, way);
-	way->n_estimated = way->n_choices;
+		status = list(device, CUDNN_HEUR_MODE_A, op);
+	op->n_estimated = op->n_choices;
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = list(device, CUDNN_HEUR_MODE_FALLBACK, way);
-	if (way->n_choices > 0 || status == CUDNN_STATUS_SUCCESS)
-		status = take_preferred(device, way);
+		status = list(device, CUDNN_HEUR_MODE_FALLBACK, op);
+	if (op->n_choices > 0 || status == CUDNN_STATUS_SUCCESS)
+		status = take_preferred(device, op);
 	if (status != CUDNN_STATUS_SUCCESS)
 		return status;
 	if (device->options.may_differ)
-		enlist(device, way);
-	keep_few(way);
+		enlist(device, op);
+	keep_few(op);
 	return status;
 }
 
-void psd_cuda_dnn_close_way(struct psd_cuda_dnn_way *way)
+void psd_cuda_dnn_close_op(struct psd_cuda_dnn_op *op)
 {
-	for (int i = 0; i < way->n_choices; i++) {
-		end_plan(&way->choices[i]);
-		psd_cuda_dnn_destroy(way->choices[i].config);
+	for (int i = 0; i < op->n_choices; i++) {
+		end_plan(&op->choices[i]);
+		psd_cuda_dnn_destroy(op->choices[i].config);
 	}
-	psd_cuda_dnn_destroy(way->graph);
-	*way = {};
+	psd_cuda_dnn_destroy(op->graph);
+	*op = {};
 }
 
 /* ---- carrying out ---- */
@@ -353,15 +352,15 @@ struct stopwatch {
 	cudaEvent_t start, end;
 };
 
-/* What a plan is tried with. */
+/* Context of timing a plan. */
 struct trial {
 	const struct psd_device *device;
 	struct stopwatch watch;
 	void *const *data;
-	bool has_ended; /* CUDA counts no time any more: the GPU or its context is lost */
+	bool has_ended; /* CUDA can no longer measure: the GPU or its context is lost */
 };
 
-/* Of so many executions; FLT_MAX: it cannot. */
+/* Time of n executions; FLT_MAX if the plan fails. */
 static float time_plan(struct trial *trial, cudnnBackendDescriptor_t plan, int repeats)
 {
 	cudaStream_t stream = trial->device->streams[PSD_STREAM_COMPUTE];
@@ -377,8 +376,7 @@ static float time_plan(struct trial *trial, cudnnBackendDescriptor_t plan, int r
 	return trial->has_ended || status != CUDNN_STATUS_SUCCESS ? FLT_MAX : msec;
 }
 
-/* The first execution loads what the plan needs, and counts for nothing. One that takes far longer than the best one is
- * not repeated. */
+/* The first execution loads the plan's code and is not counted. A plan far slower than the best one is not repeated. */
 static float time_choice(struct trial *trial, cudnnBackendDescriptor_t plan, float best_msec)
 {
 	float msec = time_plan(trial, plan, 1);
@@ -388,47 +386,47 @@ static float time_choice(struct trial *trial, cudnnBackendDescriptor_t plan, flo
 	return msec < 2 * best_msec ? time_plan(trial, plan, TIMED_REPEATS) / TIMED_REPEATS : FLT_MAX;
 }
 
-/* Chooses the quickest of those that are enlisted, and keeps its plan alone. */
-static int time_choices(struct trial *trial, struct psd_cuda_dnn_way *way)
+/* Chooses the fastest listed plan and keeps only that one. */
+static int time_choices(struct trial *trial, struct psd_cuda_dnn_op *op)
 {
 	float best_msec = FLT_MAX / 2;
 
-	for (int i = 0; i < way->n_choices; i++) {
-		const struct psd_cuda_dnn_choice *choice = &way->choices[i];
+	for (int i = 0; i < op->n_choices; i++) {
+		const struct psd_cuda_dnn_choice *choice = &op->choices[i];
 
-		if (!choice->plan || choice->bytes > way->bytes)
+		if (!choice->plan || choice->bytes > op->bytes)
 			continue;
 		const float msec = time_choice(trial, choice->plan, best_msec);
 
 		if (msec < best_msec) {
 			best_msec = msec;
-			way->chosen = i;
+			op->chosen = i;
 		}
 	}
-	for (int i = 0; i < way->n_choices; i++)
-		if (i != way->chosen)
-			end_plan(&way->choices[i]);
-	keep_few(way);
+	for (int i = 0; i < op->n_choices; i++)
+		if (i != op->chosen)
+			end_plan(&op->choices[i]);
+	keep_few(op);
 	return trial->has_ended ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
 }
 
-static int choose_by_time(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data)
+static int choose_by_time(const struct psd_device *device, struct psd_cuda_dnn_op *op, void *const *data)
 {
 	struct trial trial = {device, {}, data, false};
 	int status = CUDNN_STATUS_EXECUTION_FAILED;
 
 	if (cudaEventCreate(&trial.watch.start) == cudaSuccess && cudaEventCreate(&trial.watch.end) == cudaSuccess)
-		status = time_choices(&trial, way);
+		status = time_choices(&trial, op);
 	if (trial.watch.start)
 		(void)cudaEventDestroy(trial.watch.start);
 	if (trial.watch.end)
 		(void)cudaEventDestroy(trial.watch.end);
-	way->is_to_be_timed = false;
+	op->is_to_be_timed = false;
 	return status;
 }
 
-int psd_cuda_dnn_run_way(const struct psd_device *device, struct psd_cuda_dnn_way *way,
-			 void *const data[PSD_CUDA_DNN_TENSORS], int made, void *aside)
+int psd_cuda_dnn_run_op(const struct psd_device *device, struct psd_cuda_dnn_op *op,
+			void *const data[PSD_CUDA_DNN_TENSORS], int made, void *aside)
 {
 	void *trial[PSD_CUDA_DNN_TENSORS];
 	int status = CUDNN_STATUS_SUCCESS;
@@ -436,12 +434,12 @@ int psd_cuda_dnn_run_way(const struct psd_device *device, struct psd_cuda_dnn_wa
 	memcpy(trial, data, sizeof(trial));
 	if (aside)
 		trial[made] = aside;
-	if (way->is_to_be_timed)
-		status = choose_by_time(device, way, trial);
+	if (op->is_to_be_timed)
+		status = choose_by_time(device, op, trial);
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = execute(device, way->choices[way->chosen].plan, data);
+		status = execute(device, op->choices[op->chosen].plan, data);
 	while (psd_cuda_dnn_refuses(status) &&
-	       take_first(device, way, way->chosen + 1, way->n_choices, way->bytes) == CUDNN_STATUS_SUCCESS)
-		status = execute(device, way->choices[way->chosen].plan, data);
+	       take_first(device, op, op->chosen + 1, op->n_choices, op->bytes) == CUDNN_STATUS_SUCCESS)
+		status = execute(device, op->choices[op->chosen].plan, data);
 	return status;
 }

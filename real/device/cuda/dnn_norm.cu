@@ -1,4 +1,4 @@
-/* Batch norm by the batch's own statistics on cuDNN. */
+/* Batch norm by the batch's own statistics, on cuDNN. */
 #include <cudnn.h>
 #include <stdlib.h>
 
@@ -11,8 +11,8 @@ static const float one = 1.0f, zero = 0.0f;
 struct psd_cuda_dnn_norm {
 	cudnnTensorDescriptor_t maps, vector;
 	cudnnBatchNormMode_t mode;
-	size_t forward_bytes, backward_bytes; /* of workspace */
-	void *reserve;			      /* slot: cuDNN's own notes, from forward to backward */
+	size_t forward_bytes, backward_bytes; /* workspace */
+	void *reserve;			      /* slot: cuDNN's reserve space, from forward to backward */
 	size_t reserve_bytes;
 };
 
@@ -29,8 +29,8 @@ static cudnnStatus_t describe_maps(const struct psd_cuda_layer *layer, cudnnTens
 					  (int)shape.channels, (int)shape.height, (int)shape.width);
 }
 
-/* What keeps sums on the chip is far ahead where channels come last; it wants a workspace, which calls without "Ex"
- * have no argument for. The other mode takes any range of values. */
+/* The mode with sums on the chip is much faster with channels last. It needs a workspace, for which only calls with
+ * "Ex" have an argument. The other mode has no limit on values. */
 static cudnnStatus_t describe_norm(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm)
 {
 	const int channels = (int)layer->model->shape.channels;
@@ -106,7 +106,7 @@ enum psd_status psd_cuda_dnn_norm_forward(struct psd_cuda_layer *layer, struct p
 	return psd_cuda_dnn_check(layer, status, "batch norm", err);
 }
 
-/* cuDNN's quickest kernels may ignore factors other than 1 and 0: it is given these alone. */
+/* cuDNN's fastest kernels may ignore factors other than 1 and 0, so no others are passed. */
 enum psd_status psd_cuda_dnn_norm_backward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm,
 					   const struct psd_cuda_norm_vectors *vectors, struct psd_error *err)
 {

@@ -1,5 +1,5 @@
-/* Dropout whose mask is a function of seed, iteration, sample, layer and element, the same as the cpu's. Backward draws
- * it again, which is cheaper than to keep it. */
+/* Dropout whose mask is a function of seed, iteration, sample, layer and element, equal to the CPU's. Backward draws
+ * the mask again, which is cheaper than storing it. */
 #include <math.h>
 
 #include "real/device/cuda/cuda.h"

@@ -1,11 +1,11 @@
-/* Rows of a table that tokens name. Tokens are read as they come, as floats: 16 bits would round large ones. Places of
- * equal tokens add up along chains, in order, so that equal input gives equal bits of the table's gradient. */
+/* Embedding: gathers a row of the table for each token. Tokens are read as floats: 16 bits would round large ones.
+ * Gradients of equal tokens are added along chains, in order of position, so that equal input gives equal bits. */
 #include <math.h>
 
 #include "real/device/cuda/cuda.h"
 
 struct embedding {
-	void *next, *is_first; /* slots: chains, of each place */
+	void *next, *is_first; /* slots: chains of positions */
 };
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
@@ -14,10 +14,10 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	enum psd_status status = psd_cuda_declare(self, err);
 
 	if (!status)
-		status = psd_cuda_want(self->device, psd_cuda_places_of_batch(self) * sizeof(uint32_t),
+		status = psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(uint32_t),
 				       &embedding->next, err);
 	return status ? status
-		      : psd_cuda_want(self->device, psd_cuda_places_of_batch(self) * sizeof(uint32_t),
+		      : psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(uint32_t),
 				      &embedding->is_first, err);
 }
 
@@ -26,7 +26,7 @@ static enum psd_status check(const struct psd_cuda_layer *self, struct psd_error
 	const struct psd_batch *batch = &self->device->batch;
 	const uint32_t vocabulary = self->model->settings.embedding.vocabulary;
 
-	for (uint64_t i = 0; i < psd_cuda_places_of_batch(self); i++) {
+	for (uint64_t i = 0; i < psd_cuda_batch_positions(self); i++) {
 		const float token = batch->images[i];
 
 		if (!(token >= 0 && token < (float)vocabulary && token == floorf(token)))
@@ -34,7 +34,7 @@ static enum psd_status check(const struct psd_cuda_layer *self, struct psd_error
 					     "layer '%.80s': sample %llu has token %g, must be a whole number from 0 "
 					     "to %u",
 					     self->model->name,
-					     (unsigned long long)batch->first_sample + i / psd_cuda_places_of(self),
+					     (unsigned long long)batch->first_sample + i / psd_cuda_positions(self),
 					     (double)token, vocabulary - 1);
 	}
 	return PSD_OK;
@@ -55,13 +55,13 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	return psd_cuda_run_embedding(self->device, &run, self->blob->elements, err);
 }
 
-/* Rows that no token names have the gradient 0. */
+/* Rows without a token have gradient 0. */
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_embedding_settings *settings = &self->model->settings.embedding;
 	const struct embedding *embedding = self->details;
 	const struct psd_cuda_token_chains chains = {.tokens = tokens_of(self),
-						     .n_places = (uint32_t)psd_cuda_places_of_batch(self),
+						     .n_positions = (uint32_t)psd_cuda_batch_positions(self),
 						     .next = embedding->next,
 						     .is_first = embedding->is_first};
 	const struct psd_cuda_embedding_back run = {.diff = psd_cuda_diff(self, self->blob),
@@ -69,10 +69,10 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 						    .tokens = chains.tokens,
 						    .next = chains.next,
 						    .is_first = chains.is_first,
-						    .n_places = chains.n_places,
+						    .n_positions = chains.n_positions,
 						    .dtable = self->gradients[0],
 						    .scale = 1.0f / self->device->diff_scale};
-	enum psd_status status = psd_cuda_run_token_chains(self->device, &chains, chains.n_places, err);
+	enum psd_status status = psd_cuda_run_token_chains(self->device, &chains, chains.n_positions, err);
 
 	if (!status)
 		status = psd_cuda_clear(self->device, run.dtable,

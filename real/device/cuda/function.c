@@ -1,12 +1,12 @@
-/* Functions of each element. Backward mostly needs the result alone, which is all that is left in place; the others
- * work beside their input. */
+/* Element-wise functions. Most work in place, because backward needs only their output; the others write to memory of
+ * their own. */
 #include "real/device/cuda/cuda.h"
 
 struct function {
 	enum psd_cuda_function_kind kind;
 	float alpha, beta;
-	bool is_done;	  /* the layer below applies it already */
-	bool needs_input; /* of its backward */
+	bool is_done;	  /* fused into the layer below */
+	bool needs_input; /* backward reads the input */
 };
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct function function, struct psd_error *err)
@@ -43,7 +43,7 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 
 	if (!in->has_diff)
 		return PSD_OK;
-	run.adds = in != self->blob && psd_cuda_share(in); /* in place the gradient too is overwritten */
+	run.adds = in != self->blob && psd_cuda_share(in); /* in place the gradient is overwritten, too */
 	return psd_cuda_run_function_back(self->device, &run, self->blob->elements, err);
 }
 

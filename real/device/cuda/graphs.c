@@ -1,42 +1,43 @@
-/* What layers begin is the same in each iteration: of layers that are begun together it is recorded once, as a graph of
- * CUDA's, and then begun with one call. They are those of one operation of the program. The next operation's may not be
- * begun with them: it waits for what other streams bring, and others wait for the end of this one.
+/* CUDA graphs. Layers that execute together launch the same work in each iteration: it is recorded once, and then
+ * launched by one call. Such a stretch is the layers of one operation of the program. It cannot include the next
+ * operation's layers, which wait for other streams, while other streams wait for the end of this one.
  *
- * - What may differ: the slot that the samples are in, where gradients go, and whether this is training. There is a
- *   graph for each. The counters that masks depend on are in the device's memory; rates are no layer's.
- * - The first time layers are begun call by call, so that libraries load what they need, and recorded after that. What
- *   cannot be recorded, or varies by itself, is begun call by call for good, and counted in struct psd_cuda_recorded.
+ * - Graphs differ by sample slot, addresses of gradients, and training or test. The counters that masks depend on are
+ *   in the device's memory; layers use no rates.
+ * - The first time layers are launched call by call, so that libraries load their code, and are recorded after that.
+ *   Layers that cannot be recorded, or that change by themselves, are always launched call by call, and counted in
+ *   struct psd_cuda_recorded.
  *
- * Refuses to record what is no layer's: updates and copies, which programs begin one by one. */
+ * Refuses to record updates and copies, which programs begin one by one. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "real/device/cuda/cuda.h"
 
-/* Of one stretch: two slots for as many iterations as are under way. Who has yet other places for gradients each time
- * gains nothing by more. */
+/* Graphs of a stretch: two slots for each iteration in progress. More would not help a caller whose gradients move in
+ * each iteration. */
 enum { MOST_GRAPHS = 16 };
 
 struct graph {
 	struct graph *next;
-	struct CUgraphExec_st *launchable; /* NULL: there is nothing to begin */
+	struct CUgraphExec_st *launchable; /* NULL if no work was recorded */
 	unsigned slot;
-	void *gradients[]; /* of the layers' own tensors, in order */
+	void *gradients[]; /* addresses for the layers' own tensors, in order */
 };
 
-/* Layers that are begun together. */
+/* Layers that begin together. */
 struct psd_cuda_stretch {
 	struct psd_cuda_stretch *next;
 	struct psd_pass pass;
 	bool is_training, reads_samples, is_left_out;
-	unsigned n_gradients; /* that it writes: none forward */
+	unsigned n_gradients; /* gradients that it writes; 0 in forward */
 	unsigned n_graphs;
 	struct graph *graphs;
 	unsigned n_filled;
-	struct psd_cuda_blob *filled[]; /* hold the share of at least one reader afterwards, and not before */
+	struct psd_cuda_blob *filled[]; /* blobs whose diff it is the first to write */
 };
 
-/* ---- what may differ ---- */
+/* ---- keys of graphs ---- */
 
 static bool is_same(const struct psd_device *device, const struct psd_cuda_stretch *stretch, const struct graph *graph)
 {
@@ -78,7 +79,7 @@ static void set_filled(const struct psd_cuda_stretch *stretch, bool is_filled)
 		stretch->filled[i]->is_filled = is_filled;
 }
 
-/* Of the layers, and of what they read: more than it can be. */
+/* Upper bound of `filled`: blobs of the layers and of their inputs. */
 static unsigned most_filled(const struct psd_device *device, const struct psd_pass *pass)
 {
 	unsigned n = 0;
@@ -97,7 +98,7 @@ static void watch(struct psd_cuda_stretch *stretch, struct psd_cuda_blob *blob)
 		stretch->filled[stretch->n_filled++] = blob;
 }
 
-/* Those that may be: are not yet. */
+/* Lists blobs whose diff is not filled yet. */
 static void watch_all(const struct psd_device *device, struct psd_cuda_stretch *stretch)
 {
 	for (unsigned l = stretch->pass.first; l < stretch->pass.end && stretch->pass.is_backward; l++) {
@@ -147,7 +148,7 @@ static void leave_out(struct psd_device *device, struct psd_cuda_stretch *stretc
 	device->recorded.left_out++;
 }
 
-/* From the state before the stretch to the one after it. */
+/* Marks blobs as filled, as launching the layers would. */
 static enum psd_status capture(struct psd_device *device, const struct psd_cuda_stretch *stretch,
 			       struct CUgraphExec_st **launchable, struct psd_error *err)
 {
@@ -163,7 +164,7 @@ static enum psd_status capture(struct psd_device *device, const struct psd_cuda_
 	return status ? status : ended;
 }
 
-/* The first reason stays. */
+/* The first reason is kept. */
 static void refuse(struct psd_device *device, struct psd_cuda_stretch *stretch, const struct psd_error *why)
 {
 	if (device->recorded.refused++ == 0)
@@ -172,7 +173,7 @@ static void refuse(struct psd_device *device, struct psd_cuda_stretch *stretch, 
 	leave_out(device, stretch);
 }
 
-/* NULL: it cannot be, and blobs are as they were. */
+/* Records the stretch; NULL, with blobs unchanged, if that fails. */
 static struct graph *record(struct psd_device *device, struct psd_cuda_stretch *stretch)
 {
 	struct graph *graph = calloc(1, sizeof(*graph) + stretch->n_gradients * sizeof(graph->gradients[0]));
@@ -216,7 +217,7 @@ static struct psd_cuda_stretch *make_stretch(struct psd_device *device, const st
 	return stretch;
 }
 
-/* Begins it call by call and records it then. */
+/* Launches the layers call by call, then records them. */
 static enum psd_status begin_first(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err)
 {
 	struct psd_cuda_stretch *stretch = make_stretch(device, pass);
@@ -303,7 +304,7 @@ bool psd_cuda_detour(const struct psd_device *device, struct psd_error *how)
 	if (recorded->refused == 0)
 		return false;
 	psd_error_set(how, PSD_ERUN, PSD_NOWHERE,
-		      "%u of %u parts of an iteration are no CUDA graph, and begun call by call: %s", recorded->refused,
-		      recorded->graphs + recorded->left_out, recorded->why.text);
+		      "%u of %u parts of an iteration cannot be a CUDA graph, and are launched call by call: %s",
+		      recorded->refused, recorded->graphs + recorded->left_out, recorded->why.text);
 	return true;
 }

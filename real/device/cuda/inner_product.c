@@ -1,15 +1,15 @@
-/* Inner product on plain memory: (batch, inputs) in the order channels, rows, columns. Bias and rectifier, and the
- * bias's gradient, go with the products where that costs nothing. Also the factors of its weight's gradient, and the
- * gradient from those of all workers. */
+/* Linear layer on plain memory: (batch, inputs) in the order channels, rows, columns. Bias, ReLU and the bias's
+ * gradient are epilogues of the products where those cost nothing. Also copies the factors of the weight's gradient,
+ * and rebuilds gradients from all workers' factors. */
 #include "real/device/cuda/cuda.h"
 
 struct inner_product {
-	void *weight;  /* slots: of the device's type, from forward to backward; NULL: the caller's will do */
-	void *bottom;  /* plain, NULL: the input is; it must last, as a factor */
-	void *dbottom; /* plain, NULL: the gradient of the input is */
-	void *bias;    /* of the device's type, where `biased` adds it; NULL: the caller's will do */
-	struct psd_cuda_fused *biased; /* forward with bias and rectifier; NULL: they are a kernel of their own */
-	struct psd_cuda_fused *summed; /* the weight's gradient with the bias's; NULL: a kernel of its own */
+	void *weight;  /* slots: in the device's type, from forward to backward; NULL: the caller's is used */
+	void *bottom;  /* plain copy, kept as a factor; NULL if the input is plain */
+	void *dbottom; /* plain copy; NULL if the input's gradient is plain */
+	void *bias;    /* in the device's type, for `biased`; NULL: the caller's is used */
+	struct psd_cuda_fused *biased; /* product with bias and ReLU; NULL: separate kernel */
+	struct psd_cuda_fused *summed; /* weight gradient with bias gradient; NULL: separate kernel */
 	uint32_t inputs;	       /* M */
 	uint32_t outputs;	       /* N */
 	bool is_plain;
@@ -22,7 +22,7 @@ static enum psd_status want_bottom(struct psd_cuda_layer *self, struct inner_pro
 	enum psd_status status;
 
 	inner->is_plain =
-		!self->device->is_channels_last || below->model->shape.channels == 1 || psd_cuda_places_of(below) == 1;
+		!self->device->is_channels_last || below->model->shape.channels == 1 || psd_cuda_positions(below) == 1;
 	if (inner->is_plain)
 		return PSD_OK;
 	status = psd_cuda_want(self->device, in->bytes, &inner->bottom, err);
@@ -78,7 +78,7 @@ static struct psd_cuda_product dweight_product(const struct psd_cuda_layer *self
 					 .alpha = 1.0f / self->device->diff_scale};
 }
 
-/* A slope below 0 is not cuBLASLt's. */
+/* cuBLASLt has no slope below 0. */
 static enum psd_status fuse_forward(struct psd_cuda_layer *self, struct inner_product *inner, struct psd_error *err)
 {
 	const struct psd_device *device = self->device;
@@ -97,7 +97,8 @@ static enum psd_status fuse_forward(struct psd_cuda_layer *self, struct inner_pr
 	return psd_cuda_want(self->device, inner->outputs * sizeof(uint16_t), &inner->bias, err);
 }
 
-/* Nobody says whether alpha scales the sums: fp16, which has a scale, is left out. So is what others compute. */
+/* It is undocumented whether alpha scales the sums, so fp16 is left out, which has a loss scale. A fused sum also needs
+ * dweight to be computed here. */
 static enum psd_status fuse_backward(struct psd_cuda_layer *self, struct inner_product *inner, struct psd_error *err)
 {
 	const struct psd_cuda_product product = dweight_product(self);
@@ -133,19 +134,19 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	return status ? status : fuse_backward(self, inner, err);
 }
 
-/* A tensor of the layer's parameters in the device's type. */
-static enum psd_status narrow(struct psd_cuda_layer *self, unsigned place, void *to, uint64_t elements,
+/* One of the layer's parameters in the device's type. */
+static enum psd_status narrow(struct psd_cuda_layer *self, unsigned position, void *to, uint64_t elements,
 			      struct psd_error *err)
 {
 	const struct psd_cuda_convert convert = {
-		.from = psd_cuda_floats(self->device->parameters[self->model->first_tensor + place]),
+		.from = psd_cuda_floats(self->device->parameters[self->model->first_tensor + position]),
 		.to = {to, self->device->type},
 		.scale = 1.0f};
 
 	return psd_cuda_run_convert(self->device, &convert, elements, err);
 }
 
-/* Weight, bias and input as the product wants them. */
+/* Converts weight, bias and input for the product. */
 static enum psd_status bring(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct inner_product *inner = self->details;
@@ -183,7 +184,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	return status || !bias ? status : psd_cuda_add_bias(self, bias, err);
 }
 
-/* dbias (N) = column sums of dtop; it and dweight may be NULL. */
+/* dbias (N) = column sums of dtop; dbias and dweight may be NULL. */
 static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_device *device = self->device;
@@ -192,7 +193,7 @@ static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, str
 	float *dbias = self->model->settings.inner_product.has_bias ? self->gradients[1] : NULL;
 	enum psd_status status = PSD_OK;
 
-	/* Gradients of other iterations may lie elsewhere. */
+	/* Another iteration's gradients may have other addresses. */
 	if (inner->summed && psd_cuda_fits_fused(inner->summed, &product, dbias))
 		return psd_cuda_multiply_fused(self->device, inner->summed, &product, dbias, err);
 	if (dbias)

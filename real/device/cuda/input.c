@@ -1,10 +1,10 @@
-/* The images. They come as plain floats into one of two slots. */
+/* The images, copied as plain floats into one of two slots. */
 #include "real/device/cuda/cuda.h"
 
 static bool lies_as_it_comes(const struct psd_cuda_layer *self)
 {
 	return self->device->type == PSD_CUDA_FLOAT &&
-	       (!self->device->is_channels_last || self->model->shape.channels == 1 || psd_cuda_places_of(self) == 1);
+	       (!self->device->is_channels_last || self->model->shape.channels == 1 || psd_cuda_positions(self) == 1);
 }
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
@@ -13,7 +13,7 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 
 	if (self->number != 0)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' is a second input, cuda does one, the first layer",
+				     "layer '%.80s' is a second input, cuda supports one, as the first layer",
 				     self->model->name);
 	status = psd_cuda_declare(self, err);
 	if (status || lies_as_it_comes(self))
@@ -47,7 +47,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 				   err);
 }
 
-/* Nothing below is trained. */
+/* No layer below is trained. */
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	(void)self, (void)err;

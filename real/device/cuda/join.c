@@ -1,15 +1,10 @@
-/* Layers that join branches: concatenation over channels, element-wise sum. Backward gives each its part or a copy, or
- * of a sum nothing where the gradient may be the sum's own. */
+/* Layers that join branches: concatenation over channels, element-wise sum. Backward gives each branch its part or a
+ * copy; a branch of a sum may instead share the sum's gradient. */
 #include "real/device/cuda/cuda.h"
-
-static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
-{
-	return psd_cuda_declare(self, err);
-}
 
 /* ---- concatenation ---- */
 
-/* The part of the output that input i fills. */
+/* The part of the output that comes from input i. */
 static struct psd_cuda_view part_of(const struct psd_cuda_layer *self, unsigned i)
 {
 	struct psd_cuda_view part = psd_cuda_view_of(self);
@@ -58,12 +53,12 @@ static enum psd_status backward_concat(struct psd_cuda_layer *self, struct psd_e
 }
 
 const struct psd_cuda_kind psd_cuda_kind_concat = {
-	.prepare = prepare, .forward = forward_concat, .backward = backward_concat};
+	.prepare = psd_cuda_declare, .forward = forward_concat, .backward = backward_concat};
 
 /* ---- sum ---- */
 
-/* Whether the gradient of an input may be the sum's own memory: no other reader adds to it, and who is below reads it
- * and leaves it alone. */
+/* Whether an input's gradient may share the sum's memory: no other reader adds to it, and the input's layer only reads
+ * it. */
 static bool may_share_diff(const struct psd_cuda_layer *below)
 {
 	return below->n_readers == 1 && below->blob == &below->own && below->own.has_diff && !below->kind->keeps_diff;
@@ -78,7 +73,7 @@ static enum psd_status prepare_add(struct psd_cuda_layer *self, struct psd_error
 	return psd_cuda_declare(self, err);
 }
 
-/* The first two, then each other one to what is there. */
+/* Adds the first two inputs, then each other input to the sum. */
 static enum psd_status forward_add(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_values to = psd_cuda_value(self, self->blob);

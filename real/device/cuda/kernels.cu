@@ -1,4 +1,4 @@
-/* Begins the kernels: the body of each, once for each index. */
+/* Launches the kernels: executes a kernel's body once for each index. */
 #include <cuda_runtime.h>
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@ extern "C" {
 
 #ifdef PSD_CUDA_STAND_IN
 
-/* Without a GPU: on this processor, in turn with what else is on the stream. */
+/* Without a GPU: on the processor, in order with other work on the stream. */
 #include "tests/cuda/stand_in.h"
 
 #define PSD_LAUNCH(name, n_indices, device, of)                                                                        \
@@ -39,11 +39,11 @@ extern "C" {
 
 #else
 
-/* So many blocks of threads shall fit on a processor: then each thread has 64 registers, and none spills any. */
+/* Blocks of threads on a multiprocessor: this limit leaves 64 registers to a thread, and no kernel spills. */
 #define THREADS 256u
 #define BLOCKS	4
 
-/* Enough for every processor's threads four times over; from there on a thread does several indices. */
+/* Limit of threads, four times as many as the GPU executes at once; beyond it a thread loops over several indices. */
 static unsigned blocks_for(const struct psd_device *device, uint64_t n_indices)
 {
 	const uint64_t most = device->n_processors * UINT64_C(32), blocks = (n_indices + THREADS - 1) / THREADS;
@@ -123,7 +123,7 @@ static bool goes_by_four(const struct psd_cuda_pool *of)
 static bool goes_by_four(const struct psd_cuda_pool_back *of)
 {
 	return has_four_channels(&of->window) && lies_by_four(of->diff) && lies_by_four(of->to) &&
-	       (uintptr_t)of->places % 16 == 0;
+	       (uintptr_t)of->positions % 16 == 0;
 }
 
 #define DEFINE_FOUR_RUN(name)                                                                                          \

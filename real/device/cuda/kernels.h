@@ -1,7 +1,6 @@
-/* What is told to the kernels that cuBLAS and cuDNN have not. Each does its work once for each index from 0 on, by the
- * body of its name (bodies_*.h); psd_cuda_run_NAME() begins so many on the compute stream. An index writes what no
- * other one reads or writes, and sums go in an order that depends on shapes alone, so that equal input gives equal
- * bits. */
+/* Arguments of the kernels that cuBLAS and cuDNN lack. A kernel executes the body of its name (bodies_*.h) once for
+ * each index from 0; psd_cuda_run_NAME() launches n indices on the compute stream. An index writes nothing that another
+ * index reads or writes, and the order of sums depends on shapes alone, so equal input gives equal bits. */
 #ifndef PSD_REAL_CUDA_KERNELS_H
 #define PSD_REAL_CUDA_KERNELS_H
 
@@ -48,12 +47,12 @@
 	ROW(attention_dots)                                                                                            \
 	ROW(attention_back)                                                                                            \
 	ROW(norms)                                                                                                     \
-	ROW(norms_fold)                                                                                                \
+	ROW(norms_reduce)                                                                                              \
 	ROW(trust)                                                                                                     \
 	ROW(clip)                                                                                                      \
 	ROW(shrunk)                                                                                                    \
 	ROW(look)                                                                                                      \
-	ROW(look_fold)                                                                                                 \
+	ROW(look_reduce)                                                                                               \
 	ROW(spoil)                                                                                                     \
 	ROW(update)                                                                                                    \
 	ROW(adaptive)                                                                                                  \
@@ -62,7 +61,7 @@
 	ROW(apply_chunks)                                                                                              \
 	ROW(chunk_norms)                                                                                               \
 	ROW(one_bit_look)                                                                                              \
-	ROW(one_bit_fold)                                                                                              \
+	ROW(one_bit_reduce)                                                                                            \
 	ROW(one_bit_add)                                                                                               \
 	ROW(top_k_count)                                                                                               \
 	ROW(top_k_choose)                                                                                              \
@@ -72,12 +71,12 @@
 	ROW(low_rank_look)                                                                                             \
 	ROW(low_rank_start)                                                                                            \
 	ROW(low_rank_products)                                                                                         \
-	ROW(low_rank_fold)                                                                                             \
+	ROW(low_rank_reduce)                                                                                           \
 	ROW(low_rank_factor)                                                                                           \
 	ROW(low_rank_inverse)                                                                                          \
 	ROW(low_rank_basis)
 
-/* Those that do four neighbouring elements for an index where these lie so that one access has them all. */
+/* Kernels that handle four adjacent elements in an index, if one access reaches all four. */
 #define PSD_CUDA_FOUR_KERNELS(ROW)                                                                                     \
 	ROW(convert)                                                                                                   \
 	ROW(add)                                                                                                       \
@@ -91,28 +90,28 @@
 	PSD_CUDA_SINGLE_KERNELS(ROW)                                                                                   \
 	PSD_CUDA_FOUR_KERNELS(ROW)
 
-enum psd_cuda_type { PSD_CUDA_FLOAT, PSD_CUDA_HALF, PSD_CUDA_BFLOAT }; /* IEEE 32 and 16 bits, the upper 16 of 32 */
+enum psd_cuda_type { PSD_CUDA_FLOAT, PSD_CUDA_HALF, PSD_CUDA_BFLOAT }; /* IEEE 32 and 16 bits, upper 16 of 32 */
 
-/* In the GPU's memory. */
+/* An array in the GPU's memory. */
 struct psd_cuda_values {
 	void *data;
 	enum psd_cuda_type type;
 };
 
-/* A batch of maps: neighbours along the width lie side by side, or where channels come last the channels of a place. */
+/* A batch of maps. Neighbours along the width are adjacent, or with channels last the channels of a position. */
 struct psd_cuda_maps {
 	uint32_t channels, height, width;
 	bool is_channels_last;
 };
 
-/* Elements in the order in which the last of four axes runs fastest: offset + sum of position times stride. */
+/* Elements at offset + sum of position times stride over four axes; the last axis runs fastest. */
 struct psd_cuda_view {
 	uint32_t sizes[4], strides[4], offset;
 };
 
-/* Throughout: `adds` puts the result on top of what `to` has; to may be an input where they have the same index. */
+/* In all kernels: `adds` adds the result to `to`; `to` may be an input whose elements have the same indices. */
 
-/* Element i of one view becomes element i of the other, times scale. */
+/* Copies element i of one view to element i of the other, times scale. */
 struct psd_cuda_move {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_view from_view, to_view;
@@ -126,19 +125,19 @@ struct psd_cuda_convert {
 	bool adds;
 };
 
-/* left + right; then a rectifier if there is one. */
+/* left + right, then optionally ReLU. */
 struct psd_cuda_add {
 	struct psd_cuda_values left, right, to;
 	float slope; /* below 0 */
 	bool is_rectified;
 };
 
-/* The channel of an element: its index / inner % channels. inner: places of a map, or 1 where channels come last. */
+/* The channel of an element is index / inner % channels. inner: positions in a map, or 1 with channels last. */
 struct psd_cuda_channel {
 	uint32_t inner, channels;
 };
 
-/* (value - mean) inverse gamma + beta, vectors by channel, NULL: 0, 1, 1, 0; then a rectifier if there is one. */
+/* (value - mean) inverse gamma + beta, then optionally ReLU. Vectors by channel; NULL is 0, 1, 1, 0. */
 struct psd_cuda_affine {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_channel channel;
@@ -157,10 +156,10 @@ struct psd_cuda_inverse {
 
 enum psd_cuda_summand {
 	PSD_CUDA_SUM_LEFT,
-	PSD_CUDA_SUM_PRODUCT,		/* left right */
-	PSD_CUDA_SUM_BELOW_ZERO,	/* left right where right is at most 0 */
-	PSD_CUDA_SUM_NORMALISED,	/* left (right - mean) inverse, vectors by channel, NULL: 0 and 1 */
-	PSD_CUDA_SUM_NORMALISED_PLACES, /* the same, vectors by element k */
+	PSD_CUDA_SUM_PRODUCT,		   /* left right */
+	PSD_CUDA_SUM_BELOW_ZERO,	   /* left right where right is at most 0 */
+	PSD_CUDA_SUM_NORMALISED,	   /* left (right - mean) inverse; vectors by channel, NULL is 0 and 1 */
+	PSD_CUDA_SUM_NORMALISED_POSITIONS, /* the same, vectors by element k */
 };
 
 /* Partial sums of each output over `count` elements. Output o is channel o % channels of group o / channels; element k
@@ -189,11 +188,11 @@ enum psd_cuda_function_kind {
 	PSD_CUDA_RELU, /* alpha: slope below 0 */
 	PSD_CUDA_SIGMOID,
 	PSD_CUDA_TANH,
-	PSD_CUDA_ELU,	 /* alpha: the bound below 0 */
-	PSD_CUDA_CLIP,	 /* beta: the upper bound; the lower one is 0 */
-	PSD_CUDA_LINEAR, /* alpha: factor, beta: summand */
+	PSD_CUDA_ELU,	 /* alpha: lower bound */
+	PSD_CUDA_CLIP,	 /* beta: upper bound; the lower bound is 0 */
+	PSD_CUDA_LINEAR, /* alpha: factor, beta: added */
 	PSD_CUDA_EXP,
-	/* from here on the derivative needs the input: */
+	/* derivatives of these need the input: */
 	PSD_CUDA_ABS,
 	PSD_CUDA_LOG,
 	PSD_CUDA_SOFTPLUS,
@@ -209,7 +208,7 @@ struct psd_cuda_function {
 	float alpha, beta;
 };
 
-/* to = diff times the derivative, which follows from the result, or where it must from the input. */
+/* to = diff times the derivative, computed from the output, or from the input where that is necessary. */
 struct psd_cuda_function_back {
 	struct psd_cuda_values known, diff, to;
 	enum psd_cuda_function_kind kind;
@@ -230,7 +229,7 @@ struct psd_cuda_prelu_back {
 	bool adds;
 };
 
-/* right: as many as left, or where it is flat one value for each sample and channel. */
+/* right: the same shape as left, or if flat one value for each sample and channel. */
 struct psd_cuda_multiply {
 	struct psd_cuda_values left, right, to;
 	struct psd_cuda_maps maps;
@@ -238,33 +237,33 @@ struct psd_cuda_multiply {
 	bool adds;
 };
 
-/* Four neighbours of the plain order an index, of a sample (elements + 3) / 4 indices: they share a random draw. Of the
- * value and of its gradient alike. */
+/* Four adjacent elements in plain order for an index share a random draw; a sample has (elements + 3) / 4 indices. For
+ * values and gradients. */
 struct psd_cuda_dropout {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_maps maps;
 	uint64_t seed;
-	const uint32_t *counters; /* of the first sample, and of the iteration */
+	const uint32_t *counters; /* number of the first sample, iteration */
 	uint32_t layer;
-	uint32_t threshold; /* random words below it drop their element */
-	float scale;	    /* of what is kept */
+	uint32_t threshold; /* elements with a random word below it are dropped */
+	float scale;	    /* factor of kept elements */
 	bool adds;
 };
 
-/* What masks depend on in an iteration: beside kernels' arguments, which are the same in each. One index. */
+/* Writes the counters that masks depend on: kernels' arguments cannot change from iteration to iteration. One index. */
 struct psd_cuda_counters {
 	uint32_t *to;
 	uint32_t first_sample, iteration;
 };
 
-/* Over `size` neighbouring channels, or size x size places: ratio = k + alpha * sum of squares. */
+/* Local response normalisation over `size` channels, or size x size positions: ratio = k + alpha * sum of squares. */
 struct psd_cuda_lrn {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_maps maps;
-	float *ratios; /* of each element, for the way back */
+	float *ratios; /* one for each element, for backward */
 	uint32_t size;
 	bool is_within_channel;
-	float alpha, beta, k; /* alpha: divided by the number of summands */
+	float alpha, beta, k; /* alpha: already divided by the number of squares */
 };
 
 struct psd_cuda_lrn_back {
@@ -277,7 +276,7 @@ struct psd_cuda_lrn_back {
 	bool adds;
 };
 
-/* Windows as Caffe has them: a maximum ignores padding, an average counts it, but not what lies beyond it. */
+/* Caffe's windows: a maximum ignores padding. An average counts padding, but not the part of a window beyond it. */
 struct psd_cuda_window {
 	struct psd_cuda_maps in, out;
 	uint32_t kernel_height, kernel_width, stride_height, stride_width, pad_height, pad_width;
@@ -287,59 +286,59 @@ struct psd_cuda_window {
 struct psd_cuda_pool {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_window window;
-	uint32_t *places; /* of each output the maximum's row * width + column; the first one among equals */
+	uint32_t *positions; /* row * width + column of each output's maximum; the first one among equals */
 };
 
-/* Indices: of the input. */
+/* Indices: elements of the input. */
 struct psd_cuda_pool_back {
 	struct psd_cuda_values diff, to;
 	struct psd_cuda_window window;
-	const uint32_t *places;
+	const uint32_t *positions;
 	bool adds;
 };
 
-/* Bilinear between the nearest four places; corners lie on corners. */
+/* Bilinear interpolation between four positions; corners map to corners. */
 struct psd_cuda_resize {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_maps in, out;
 };
 
-/* Indices: of the input. */
+/* Indices: elements of the input. */
 struct psd_cuda_resize_back {
 	struct psd_cuda_values diff, to;
 	struct psd_cuda_maps in, out;
 	bool adds;
 };
 
-/* Probabilities of the channels at a place. Indices: places of all samples. */
+/* Softmax over the channels of a position. Indices: positions of all samples. */
 struct psd_cuda_softmax {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_maps maps;
 };
 
-/* to = result (diff - the sum of result times diff over the channels) */
+/* to = result (diff - sum over the channels of result diff) */
 struct psd_cuda_softmax_back {
 	struct psd_cuda_values result, diff, to;
 	struct psd_cuda_maps maps;
 	bool adds;
 };
 
-/* ---- softmax's loss: a label for each place of each sample, whose channels are its scores of the classes ---- */
+/* ---- softmax's loss: a label for each position of each sample, whose channels are its scores of the classes ---- */
 
-/* Of a place's so many indices each has every so manieth channel. */
+/* Softmax with loss, in steps. A position has `parts` indices; each handles every parts-th channel. */
 enum { PSD_CUDA_PARTS = 32 };
 
 struct psd_cuda_loss {
 	struct psd_cuda_values scores;
 	struct psd_cuda_channel channel;
-	const int32_t *labels;	  /* (places) */
-	float *largest;		  /* (places, parts) */
-	uint32_t *likely_classes; /* theirs, the lowest among equals */
-	float *exponents;	  /* as scores: of these less the place's largest */
-	double *partial_sums;	  /* (places, parts) of them */
-	double *sums;		  /* (places) */
-	double *losses;		  /* (places) */
-	uint32_t *is_correct;	  /* (places) */
+	const int32_t *labels;	  /* (positions) */
+	float *largest;		  /* (positions, parts) */
+	uint32_t *likely_classes; /* class of each largest score, the lowest among equals */
+	float *exponents;	  /* exp(score - the position's largest), like scores */
+	double *partial_sums;	  /* (positions, parts): sums of exponents */
+	double *sums;		  /* (positions) */
+	double *losses;		  /* (positions) */
+	uint32_t *is_correct;	  /* (positions) */
 };
 
 struct psd_cuda_loss_largest {
@@ -350,11 +349,11 @@ struct psd_cuda_loss_exponents {
 	struct psd_cuda_loss loss;
 };
 
-struct psd_cuda_loss_end { /* indices: places */
+struct psd_cuda_loss_end { /* indices: positions */
 	struct psd_cuda_loss loss;
 };
 
-/* to = weight (probability - 1 for the label); indices: of the scores. */
+/* to = weight (probability - 1 for the label); indices: elements of scores. */
 struct psd_cuda_loss_back {
 	struct psd_cuda_loss loss;
 	struct psd_cuda_values to;
@@ -364,87 +363,87 @@ struct psd_cuda_loss_back {
 
 /* ---- sequences ---- */
 
-/* The row of the table that each place's token names. Tokens are whole numbers within the table. */
+/* Copies the table row of each position's token. Tokens are whole numbers within the table. */
 struct psd_cuda_embedding {
 	struct psd_cuda_values to;
 	struct psd_cuda_channel channel;
-	const float *tokens, *table; /* (places), (tokens, channels) */
+	const float *tokens, *table; /* (positions), (tokens, channels) */
 };
 
-/* Places that have the same token, as chains; indices: places. */
+/* Chains positions with equal tokens; indices: positions. */
 struct psd_cuda_token_chains {
 	const float *tokens;
-	uint32_t n_places;
-	uint32_t *next;	    /* the next place, or n_places */
-	uint32_t *is_first; /* of its chain */
+	uint32_t n_positions;
+	uint32_t *next;	    /* next position of the chain, or n_positions */
+	uint32_t *is_first; /* whether the chain begins here */
 };
 
-/* A row of dtable = scale times the sum of diff along the chain; others stay. Indices: of diff; those at the first
- * place of a chain follow it. */
+/* Row of dtable = scale times the sum of diff along its chain; other rows stay. Indices: elements of diff; those at a
+ * chain's first position follow the chain. */
 struct psd_cuda_embedding_back {
 	struct psd_cuda_values diff;
 	struct psd_cuda_channel channel;
 	const float *tokens;
 	const uint32_t *next, *is_first;
-	uint32_t n_places;
+	uint32_t n_positions;
 	float *dtable;
 	float scale;
 };
 
-/* Plus the weight, which is the same for all samples and lies in the plain order. */
+/* Adds the weight, which is the same for all samples and in plain order. */
 struct psd_cuda_position {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_channel channel;
-	uint32_t places; /* of a sample */
+	uint32_t positions; /* in a sample */
 	const float *weight;
 };
 
-/* dweight = scale times the sum of diff over the samples; indices: of one sample. */
+/* dweight = scale times the sum of diff over the samples; indices: elements of one sample. */
 struct psd_cuda_position_back {
 	struct psd_cuda_values diff;
 	struct psd_cuda_channel channel;
-	uint32_t places, batch;
+	uint32_t positions, batch;
 	float *dweight;
 	float scale;
 };
 
-/* dweight (channels, own) = scale times the sum over the samples of diff at the first `own` of their places; indices:
+/* dweight (channels, own) = scale times the sum over samples of diff at their first `own` positions; indices: elements
  * of dweight. */
 struct psd_cuda_prefix_back {
 	struct psd_cuda_values diff;
 	struct psd_cuda_channel channel;
-	uint32_t places, own, batch;
+	uint32_t positions, own, batch;
 	float *dweight;
 	float scale;
 };
 
-/* Normalisation over the channels of a place, in steps; of its PSD_CUDA_PARTS indices each has every so manieth
- * channel. gamma and beta by channel, NULL: 1 and 0. Where it is not centred the mean is 0, and the variance the mean
- * square: that of RMSNorm. */
+/* Normalisation over the channels of a position, in steps. A position has PSD_CUDA_PARTS indices; each handles every
+ * PSD_CUDA_PARTS-th channel. gamma and beta by channel; NULL is 1 and 0. Not centred is RMSNorm: the mean is 0, and the
+ * variance the mean square. */
 struct psd_cuda_layer_norm {
 	struct psd_cuda_values from;
 	struct psd_cuda_channel channel;
 	bool is_centred;
 	const float *gamma, *beta;
 	float epsilon;
-	float *mean, *inverse; /* (places): 1 / sqrt(variance + epsilon) */
-	float *partial[2];     /* (places, parts) */
+	float *mean, *inverse; /* (positions): 1 / sqrt(variance + epsilon) */
+	float *partial[2];     /* (positions, parts) */
 };
 
-struct psd_cuda_layer_norm_sums { /* of values, the first partial ones; left out where it is not centred */
+struct psd_cuda_layer_norm_sums { /* sums of values, to partial[0]; skipped if not centred */
 	struct psd_cuda_layer_norm norm;
 };
 
-struct psd_cuda_layer_norm_squares { /* the mean; of squared differences from it, the second partial sums */
+struct psd_cuda_layer_norm_squares { /* mean, then sums of squared differences from it, to partial[1] */
 	struct psd_cuda_layer_norm norm;
 };
 
-struct psd_cuda_layer_norm_end { /* the inverse and the result */
+struct psd_cuda_layer_norm_end { /* inverse and result */
 	struct psd_cuda_layer_norm norm;
 	struct psd_cuda_values to;
 };
 
-/* Partial sums of diff times gamma, and of that times the normalised value. */
+/* Partial sums of diff gamma, and of diff gamma times the normalised value. */
 struct psd_cuda_layer_norm_dots {
 	struct psd_cuda_layer_norm norm;
 	struct psd_cuda_values diff;
@@ -456,40 +455,40 @@ struct psd_cuda_layer_norm_back {
 	bool adds;
 };
 
-/* Angle i % half of place i / half is place base^(-i % half / half); indices: places times half. */
+/* Rotary angles: angle i % half of position i / half is position base^(-i % half / half). Indices: positions times
+ * half. */
 struct psd_cuda_rotary_angles {
-	float *angles; /* of each its cosine and sine */
+	float *angles; /* (positions, half): cosine and sine */
 	uint32_t half;
-	double base_log; /* base's natural logarithm */
+	double base_log; /* natural logarithm of the base */
 };
 
-/* Rotates the first `heads` heads of each place by its angles, channel k with channel k + half of the head, or back
- * again. The channels of from and to go on behind those heads. Indices: places of all samples times heads times half.
- * */
+/* Rotates the first `heads` heads of each position by its angles, channel k with channel k + half of the head, or back.
+ * from and to have further channels behind those heads. Indices: positions of all samples times heads times half. */
 struct psd_cuda_rotary {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_channel from_channel, to_channel;
 	const float *angles;
-	uint32_t places; /* of a sample */
+	uint32_t positions; /* in a sample */
 	uint32_t heads, half;
 	bool is_back;
 	bool adds;
 };
 
-/* Rows of scores, which become probabilities in place: a row for each place, head and sample, with a column for each
- * place. Of a row's PSD_CUDA_PARTS indices each has every so manieth column. */
+/* Softmax of attention scores, in place. A row for each position, head and sample has a column for each position. A row
+ * has PSD_CUDA_PARTS indices; each handles every PSD_CUDA_PARTS-th column. */
 struct psd_cuda_attention {
 	struct psd_cuda_values rows;
-	uint32_t places;
-	bool is_causal;	   /* columns of later places than the row's own become 0 */
+	uint32_t positions;
+	bool is_causal;	   /* zeros the columns of positions later than the row's */
 	float *partial[2]; /* (rows, parts) */
 };
 
-struct psd_cuda_attention_sums { /* each part's largest score, and the sum of exponents of scores less that one */
+struct psd_cuda_attention_sums { /* each part's largest score, and sum of exp(score - that) */
 	struct psd_cuda_attention attention;
 };
 
-struct psd_cuda_attention_end { /* the probabilities */
+struct psd_cuda_attention_end { /* probabilities */
 	struct psd_cuda_attention attention;
 };
 
@@ -498,35 +497,35 @@ struct psd_cuda_attention_dots { /* partial sums of probability times diff */
 	struct psd_cuda_values diff;
 };
 
-/* diff becomes that of the scores, in place: probability (diff - the row's sum). */
+/* Gradient of the scores, overwriting diff: probability (diff - the row's sum). */
 struct psd_cuda_attention_back {
 	struct psd_cuda_attention attention;
 	struct psd_cuda_values diff;
 };
 
-/* ---- what travels, in 16 bits ---- */
+/* ---- encoded values of 16 bits ---- */
 
-/* Whether a part has an infinity or a NaN: part p has the elements p, p + n_parts, ...; indices: n_parts. */
+/* Whether a part has an infinity or NaN: part p has the elements p, p + n_parts, ...; indices: n_parts. */
 struct psd_cuda_look {
 	const uint16_t *values;
 	uint64_t elements;
-	uint16_t infinity; /* all bits of the exponent */
+	uint16_t infinity; /* mask of the exponent's bits */
 	uint32_t n_parts;
 	uint32_t *found; /* (n_parts): 0 or 1 */
 };
 
-/* Of n_parts fewer: each has found what one of its own has; indices: n_groups. */
-struct psd_cuda_look_fold {
+/* Reduces n_parts findings to n_groups; indices: n_groups. */
+struct psd_cuda_look_reduce {
 	const uint32_t *found;
 	uint32_t n_parts, n_groups;
-	uint32_t *folded;
+	uint32_t *reduced;
 };
 
-/* All become `nan` if something was found, or where nothing was looked for. */
+/* Overwrites all values by `nan` if `found` says so, or if it is NULL. */
 struct psd_cuda_spoil {
 	uint16_t *values;
 	uint16_t nan;
-	const uint32_t *found; /* one, or NULL */
+	const uint32_t *found; /* one element, or NULL */
 };
 
 /* ---- updates ---- */
@@ -539,25 +538,25 @@ struct psd_cuda_norms {
 	double *partial; /* (2, n_parts) */
 };
 
-/* Each array's parts become n_groups sums; indices: arrays times n_groups. */
-struct psd_cuda_norms_fold {
+/* Reduces each array's parts to n_groups sums; indices: arrays times n_groups. */
+struct psd_cuda_norms_reduce {
 	const double *partial; /* (arrays, n_parts) */
 	uint32_t n_parts, n_groups;
-	double *folded; /* (arrays, n_groups) */
+	double *reduced; /* (arrays, n_groups) */
 };
 
 /* The rate of psd_update_by_norms(); index 0 alone. */
 struct psd_cuda_trust {
-	const double *folded; /* of the weight, of the gradient */
+	const double *reduced; /* groups of the weight, then of the gradient */
 	uint32_t n_groups;
 	float rate, weight_decay;
 	double trust_ratio;
 	float *own_rate;
 };
 
-/* The ratio of psd_clip_find(), squares added up group by group; index 0 alone. */
+/* The ratio of psd_clip_find(), adding the squares group by group; index 0 alone. */
 struct psd_cuda_clip {
-	const double *folded; /* (n_groups) */
+	const double *reduced; /* (n_groups) */
 	uint32_t n_groups;
 	double most_norm;
 	float *ratio;
@@ -571,7 +570,7 @@ struct psd_cuda_shrunk {
 
 /* psd_update_apply(), bit for bit. */
 struct psd_cuda_step {
-	const float *own_rate; /* instead of rate, unless NULL */
+	const float *own_rate; /* replaces rate unless NULL */
 	float rate, momentum, weight_decay;
 	bool is_nesterov;
 };
@@ -582,7 +581,7 @@ struct psd_cuda_update {
 	const float *gradient;
 };
 
-/* psd_update_apply() of an adaptive update, bit for bit. */
+/* psd_update_apply() for AdamW, bit for bit. */
 struct psd_cuda_adaptive {
 	float rate, weight_decay;
 	float beta1, beta2, epsilon, mean_ratio, root_ratio;
@@ -601,24 +600,24 @@ struct psd_cuda_difference {
 
 enum { PSD_CUDA_CHUNK_PARTS = 1024, PSD_CUDA_CHUNK_GROUPS = 32, PSD_CUDA_CHUNKS = 64, PSD_CUDA_SPANS = 40 };
 
-/* What one chunk has of one tensor. */
+/* Span: the intersection of a chunk and a tensor. */
 struct psd_cuda_span {
-	float *weight;	       /* of the tensor, from the span on */
-	const float *gradient; /* from there on, too */
-	uint64_t first;	       /* of the residual and history */
-	uint64_t first_chosen; /* of the chosen values */
+	float *weight;	       /* from the span on */
+	const float *gradient; /* from the span on */
+	uint64_t first;	       /* index in residual and history */
+	uint64_t first_chosen; /* index in the chosen values */
 	uint64_t elements;
 	struct psd_cuda_step step;
 	bool is_chosen;
 };
 
-/* Chunks of a launch follow each other; chunk c has the spans up to ends[c]. */
+/* Adjacent chunks of a launch; chunk c's spans end before ends[c]. */
 struct psd_cuda_spans {
 	struct psd_cuda_span spans[PSD_CUDA_SPANS];
 	uint32_t ends[PSD_CUDA_CHUNKS];
 	uint32_t first_chunk, n_chunks;
-	bool is_continued; /* the first chunk's earlier spans were in the launch before */
-	double *partial;   /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS), of a chunk at its number % PSD_CUDA_CHUNKS */
+	bool is_continued; /* the previous launch had the first chunk's earlier spans */
+	double *partial;   /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS); a chunk's row is its number % PSD_CUDA_CHUNKS */
 };
 
 struct psd_cuda_gather {
@@ -634,9 +633,9 @@ struct psd_cuda_apply_chunks {
 	bool is_skipped;
 };
 
-/* norms[first_chunk + i] = its sum / divisor; indices: chunks. Those that are left out keep theirs. */
+/* norms[first_chunk + i] = sum / divisor; indices: chunks. Skipped chunks keep their norm. */
 struct psd_cuda_chunk_norms {
-	const double *folded; /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
+	const double *reduced; /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
 	float *norms;
 	uint32_t first_chunk;
 	double divisor;
@@ -645,62 +644,67 @@ struct psd_cuda_chunk_norms {
 
 /* ---- blocks that travel compressed; they, their lanes and units are those of engine/encodings/compression.h ---- */
 
-enum { PSD_CUDA_BLOCKS = 4096, PSD_CUDA_BLOCK_SPANS = 40 }; /* a large GPU has as many threads as these have lanes */
+enum {
+	PSD_CUDA_BLOCKS = 4096,
+	PSD_CUDA_BLOCK_SPANS = 40
+}; /* a large GPU has as many threads as these blocks have lanes */
 
-/* What a launch has of one tensor: whole blocks, of which the last may have fewer values. */
+/* Blocks of one tensor in a launch, all whole except perhaps the tensor's last. */
 struct psd_cuda_block_span {
-	float *gradient; /* of the tensor, from the span on */
+	float *gradient; /* from the span on */
 	const float *weight;
-	uint64_t first; /* of the launch's residual */
+	uint64_t first; /* index in the launch's residual */
 	uint64_t elements;
-	uint32_t end; /* of the launch's blocks */
+	uint32_t end; /* behind its last block, in the launch */
 	float weight_decay;
 };
 
-/* Blocks of a launch, PSD_CUDA_BLOCKS at most. Indices are blocks, or all their lanes, or lanes of all their units. */
+/* Blocks of a launch, at most PSD_CUDA_BLOCKS. Indices are blocks, or the lanes of all blocks, or the lanes of all
+ * blocks' units. */
 struct psd_cuda_blocks {
 	struct psd_cuda_block_span spans[PSD_CUDA_BLOCK_SPANS];
-	uint32_t elements, kept, packed_bytes; /* of a block */
-	float *residual;		       /* from the first block on, as are the next */
-	float *velocity;		       /* NULL: gradients travel without momentum */
+	uint32_t elements, kept, packed_bytes; /* in a whole block */
+	float *residual;		       /* from the launch's first block on, like the next two */
+	float *velocity;		       /* NULL: no momentum before compression */
 	char *packed;
 	float momentum;
 	bool is_nesterov;
 };
 
-/* residual += what is to travel, and the words and sums of that; indices: lanes. */
+/* Adds gradient or velocity to the residual, and makes its sign bits and sums; indices: lanes. */
 struct psd_cuda_one_bit_look {
 	struct psd_cuda_blocks of;
-	float *sums;	 /* (2, PSD_CUDA_BLOCKS, lanes): of values below 0, and of the others */
+	float *sums;	 /* (2, PSD_CUDA_BLOCKS, lanes): of values below 0, of the others */
 	uint16_t *n_low; /* (PSD_CUDA_BLOCKS, lanes) */
 };
 
 /* A block's means; indices: blocks. */
-struct psd_cuda_one_bit_fold {
+struct psd_cuda_one_bit_reduce {
 	struct psd_cuda_blocks of;
 	const float *sums;
 	const uint16_t *n_low;
 };
 
-/* residual += ratio times what travels, or gradient = that; indices: lanes of units. */
+/* residual += ratio times the unpacked value, or gradient = that value; indices: lanes of units. */
 struct psd_cuda_one_bit_add {
 	struct psd_cuda_blocks of;
 	float ratio;
 	bool is_to_residual;
 };
 
-/* Magnitudes are compared by keys. The lowest key that travels of each block is found digit by digit, from the first
- * one on: lanes count, then the block chooses. When it is known lanes count once more, for what each of them takes. */
+/* Top-k selection by keys of magnitudes, radix select. Each block's lowest selected key is found digit by digit from
+ * the top: lanes count, then the block chooses the digit. At the end lanes count once more, to know where each one
+ * writes. */
 enum { PSD_CUDA_KEY_BITS = 15, PSD_CUDA_DIGIT_BITS = 3, PSD_CUDA_DIGITS = (1 << PSD_CUDA_DIGIT_BITS) - 1 };
 
 struct psd_cuda_keys {
 	struct psd_cuda_blocks of;
-	uint32_t shift;	  /* of the digit that is looked for */
-	bool is_first;	  /* no digit is known; residual += what is to travel comes before the count */
-	bool is_last;	  /* all are known */
-	uint32_t *lowest; /* (PSD_CUDA_BLOCKS): digits that are known, then zeros */
-	/* (PSD_CUDA_BLOCKS, PSD_CUDA_DIGITS, lanes): of keys with the digit 1 or above, 2 or above, ...; in the end of
-	 * keys from the lowest on, and of those above it, and of no use */
+	uint32_t shift;	  /* position of the current digit */
+	bool is_first;	  /* before the first digit: adds gradient or velocity to the residual first */
+	bool is_last;	  /* all digits are known */
+	uint32_t *lowest; /* (PSD_CUDA_BLOCKS): known digits, then zeros */
+	/* (PSD_CUDA_BLOCKS, PSD_CUDA_DIGITS, lanes): keys with digit 1 or above, 2 or above, ... At the end: keys from
+	 * the lowest selected on, keys above it, unused. */
 	uint16_t *counts;
 };
 
@@ -712,20 +716,21 @@ struct psd_cuda_top_k_choose { /* indices: blocks */
 	struct psd_cuda_keys keys;
 };
 
-/* What travels leaves the residual; indices: lanes. */
+/* Packs the selected values and takes them from the residual; indices: lanes. */
 struct psd_cuda_top_k_take {
 	struct psd_cuda_keys keys;
 };
 
-/* gradient, which is 0, = what travels; indices: what is kept of all blocks. */
+/* Writes unpacked values to gradients, which are 0; indices: kept values of all blocks. */
 struct psd_cuda_top_k_put {
 	struct psd_cuda_blocks of;
 };
 
 /* ---- gradients that travel as products of narrow matrices, see real/device/low_rank.h ---- */
 
-/* A unit of values has PSD_CUDA_PARTS indices. The matrices of a launch have PSD_CUDA_SQUARES elements of squares of
- * the rank, and PSD_CUDA_PRODUCT_PARTS partial sums, of PSD_CUDA_PRODUCT_LANES lanes of rows at most each. */
+/* A unit of values has PSD_CUDA_PARTS indices. Matrices of a launch have at most PSD_CUDA_SQUARES elements in all rank
+ * x rank matrices, and PSD_CUDA_PRODUCT_PARTS partial sums. Each matrix has at most PSD_CUDA_PRODUCT_LANES lanes of
+ * rows. */
 enum {
 	PSD_CUDA_MOVE_SPANS = 96,
 	PSD_CUDA_MOVE_UNIT = 1024,
@@ -739,11 +744,11 @@ struct psd_cuda_move_span {
 	float *to;
 	const float *from;
 	uint64_t elements;
-	uint32_t end; /* of the launch's units */
+	uint32_t end; /* behind its last unit, in the launch */
 	bool adds;
 };
 
-/* to = from, or to += from, of several tensors; indices: units times PSD_CUDA_PARTS. */
+/* to = from, or to += from, for several tensors; indices: units times PSD_CUDA_PARTS. */
 struct psd_cuda_low_rank_move {
 	struct psd_cuda_move_span spans[PSD_CUDA_MOVE_SPANS];
 };
@@ -751,51 +756,51 @@ struct psd_cuda_low_rank_move {
 struct psd_cuda_matrix {
 	float *left, *right; /* (rows, rank), (rank, columns) */
 	uint32_t rows, columns;
-	uint32_t number;    /* of its tensor */
+	uint32_t number;    /* index of its tensor in the graph */
 	uint32_t n_lanes;   /* each sums products of every n_lanes-th row */
-	uint64_t parts_end; /* of the launch's partial sums */
-	uint64_t rows_end;  /* of the launch's rows */
+	uint64_t parts_end; /* behind its last partial sum, in the launch */
+	uint64_t rows_end;  /* behind its last row, in the launch */
 };
 
-/* Of a launch. A pair is of two columns j <= k of a left matrix. */
+/* Matrices of a launch. A pair is two columns j <= k of a left matrix. */
 struct psd_cuda_matrices {
 	struct psd_cuda_matrix matrices[PSD_CUDA_MATRICES];
 	uint32_t n, rank, n_pairs;
 	uint32_t *found;  /* (n, rank, PSD_CUDA_PARTS) */
-	double *parts;	  /* of each matrix (lanes, pairs) */
-	double *products; /* (n, rank, rank), as are the next; those with j <= k */
-	double *factor;	  /* its transposed times itself is the products */
-	double *inverse;  /* of the factor */
+	double *parts;	  /* (lanes, pairs) of each matrix */
+	double *products; /* (n, rank, rank), like the next two; upper triangle */
+	double *factor;	  /* Cholesky factor: factor^T factor = products */
+	double *inverse;  /* inverse of the factor */
 };
 
-/* Whether a row of right has anything but zeros. A part looks at every PSD_CUDA_PARTS-th column, up to the first such
- * value. Indices: rows times PSD_CUDA_PARTS, as those of the next. */
+/* Whether a row of right has a value other than zero. A part looks at every PSD_CUDA_PARTS-th column, up to the first
+ * such value. Indices: rows times PSD_CUDA_PARTS, also in the next kernel. */
 struct psd_cuda_low_rank_look {
 	struct psd_cuda_matrices of;
 };
 
-/* Where no part has found anything the row becomes psd_low_rank_start(), bit for bit. */
+/* Overwrites a row of zeros by psd_low_rank_start(), bit for bit. */
 struct psd_cuda_low_rank_start {
 	struct psd_cuda_matrices of;
 };
 
-/* Partial sums of products of pairs; indices: the parts of all matrices. */
+/* Partial sums of the products of pairs; indices: parts of all matrices. */
 struct psd_cuda_low_rank_products {
 	struct psd_cuda_matrices of;
 };
 
-/* These become sums; indices: matrices times pairs. */
-struct psd_cuda_low_rank_fold {
+/* Adds the partial sums; indices: matrices times pairs. */
+struct psd_cuda_low_rank_reduce {
 	struct psd_cuda_matrices of;
 };
 
-/* One row of the factors, from those above it; indices: matrices times elements of the row from the diagonal on. */
+/* One row of the Cholesky factors, from the rows above; indices: matrices times elements from the diagonal on. */
 struct psd_cuda_low_rank_factor {
 	struct psd_cuda_matrices of;
 	uint32_t row;
 };
 
-/* Rows of the inverse, of which none needs another; indices: matrices times rank. */
+/* Rows of the inverse, which are independent; indices: matrices times rank. */
 struct psd_cuda_low_rank_inverse {
 	struct psd_cuda_matrices of;
 };

@@ -1,10 +1,9 @@
-/* Normalisation over the channels of each place, by statistics of its own in training and outside of it: by mean and
- * variance, or by the mean square alone, which is the same with a mean of 0. */
+/* Layer normalisation over the channels of each position, and RMSNorm, which is the same with a mean of 0. */
 #include "real/device/cuda/cuda.h"
 
 struct norm {
 	bool is_centred;
-	void *mean, *inverse; /* slots: of each place, from forward to backward */
+	void *mean, *inverse; /* slots: (positions), from forward to backward */
 };
 
 static const struct psd_affine_settings *settings_of(const struct psd_cuda_layer *self)
@@ -18,7 +17,7 @@ static struct psd_cuda_reduction dgamma_sums(const struct psd_cuda_layer *self)
 
 	return (struct psd_cuda_reduction){.left = psd_cuda_diff(self, self->blob),
 					   .right = psd_cuda_value(self, psd_cuda_input(self, 0)),
-					   .summand = PSD_CUDA_SUM_NORMALISED_PLACES,
+					   .summand = PSD_CUDA_SUM_NORMALISED_POSITIONS,
 					   .mean = norm->mean,
 					   .inverse = norm->inverse,
 					   .to = psd_cuda_floats(self->gradients[0]),
@@ -40,11 +39,11 @@ static enum psd_status prepare(struct psd_cuda_layer *self, bool is_centred, str
 
 	norm->is_centred = is_centred;
 	psd_cuda_want_reduction(self, &any);
-	psd_cuda_want_sums(self->device, 2 * psd_cuda_places_of_batch(self) * PSD_CUDA_PARTS);
+	psd_cuda_want_sums(self->device, 2 * psd_cuda_batch_positions(self) * PSD_CUDA_PARTS);
 	if (!status)
-		status = psd_cuda_want(self->device, psd_cuda_places_of_batch(self) * sizeof(float), &norm->mean, err);
+		status = psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(float), &norm->mean, err);
 	return status ? status
-		      : psd_cuda_want(self->device, psd_cuda_places_of_batch(self) * sizeof(float), &norm->inverse,
+		      : psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(float), &norm->inverse,
 				      err);
 }
 
@@ -72,14 +71,14 @@ static struct psd_cuda_layer_norm norm_of(const struct psd_cuda_layer *self)
 					    .epsilon = (float)settings->epsilon,
 					    .mean = norm->mean,
 					    .inverse = norm->inverse,
-					    .partial = {sums, sums + psd_cuda_places_of_batch(self) * PSD_CUDA_PARTS}};
+					    .partial = {sums, sums + psd_cuda_batch_positions(self) * PSD_CUDA_PARTS}};
 }
 
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_layer_norm norm = norm_of(self);
 	const struct psd_cuda_layer_norm_end end = {norm, psd_cuda_value(self, self->blob)};
-	const uint64_t parts = psd_cuda_places_of_batch(self) * PSD_CUDA_PARTS;
+	const uint64_t parts = psd_cuda_batch_positions(self) * PSD_CUDA_PARTS;
 	enum psd_status status = PSD_OK;
 
 	if (norm.is_centred)
@@ -107,7 +106,7 @@ static enum psd_status differentiate_input(struct psd_cuda_layer *self, struct p
 	const struct psd_cuda_layer_norm_dots dots = {norm, psd_cuda_diff(self, self->blob)};
 	const struct psd_cuda_layer_norm_back back = {
 		.norm = norm, .diff = dots.diff, .to = psd_cuda_diff(self, in), .adds = psd_cuda_share(in)};
-	const uint64_t parts = psd_cuda_places_of_batch(self) * PSD_CUDA_PARTS;
+	const uint64_t parts = psd_cuda_batch_positions(self) * PSD_CUDA_PARTS;
 	const enum psd_status status = psd_cuda_run_layer_norm_dots(self->device, &dots, parts, err);
 
 	return status ? status : psd_cuda_run_layer_norm_back(self->device, &back, parts, err);

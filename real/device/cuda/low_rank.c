@@ -1,5 +1,5 @@
-/* Gradients that travel as products of narrow matrices: what real/device/low_rank.c does on a host. A launch has
- * several tensors. The large products are cuBLAS's, one by one. */
+/* Low-rank compression on the GPU, as real/device/low_rank.c on the processor. A launch handles several tensors. cuBLAS
+ * computes the large products, one by one. */
 #include "real/device/cuda/cuda.h"
 
 static uint64_t lesser(uint64_t left, uint64_t right)
@@ -9,34 +9,34 @@ static uint64_t lesser(uint64_t left, uint64_t right)
 
 /* ---- tensors in order ---- */
 
-/* Where a tensor's values lie. */
-struct place {
+/* Addresses of a tensor's values. */
+struct cursor {
 	const struct psd_low_rank_tensor *tensor;
 	float *residual, *left, *right;
 };
 
-static struct place first_place(const struct psd_low_rank_work *work)
+static struct cursor first_tensor(const struct psd_low_rank_work *work)
 {
-	return (struct place){work->tensors, work->residual, work->left, work->right};
+	return (struct cursor){work->tensors, work->residual, work->left, work->right};
 }
 
-static bool is_there(const struct psd_low_rank_work *work, const struct place *place)
+static bool is_there(const struct psd_low_rank_work *work, const struct cursor *at)
 {
-	return place->tensor < work->tensors + work->n_tensors;
+	return at->tensor < work->tensors + work->n_tensors;
 }
 
-static bool is_matrix(const struct place *place)
+static bool is_matrix(const struct cursor *at)
 {
-	return place->tensor->shape.rows > 0;
+	return at->tensor->shape.rows > 0;
 }
 
-static void move_on(struct place *place, uint32_t rank)
+static void move_on(struct cursor *at, uint32_t rank)
 {
-	const struct psd_low_rank_tensor *tensor = place->tensor++;
+	const struct psd_low_rank_tensor *tensor = at->tensor++;
 
-	place->residual += tensor->elements;
-	place->left += psd_low_rank_left_values(tensor->shape, tensor->elements, rank);
-	place->right += (uint64_t)tensor->shape.columns * rank;
+	at->residual += tensor->elements;
+	at->left += psd_low_rank_left_values(tensor->shape, tensor->elements, rank);
+	at->right += (uint64_t)tensor->shape.columns * rank;
 }
 
 /* ---- copies and sums of tensors, those of a launch at a time ---- */
@@ -64,13 +64,13 @@ static enum psd_status add_move(struct psd_device *device, struct moves *moves, 
 	return moves->n == PSD_CUDA_MOVE_SPANS ? begin_moves(device, moves, err) : PSD_OK;
 }
 
-/* Gradients join the residuals, or leave as they are in the place of left matrices. */
+/* Adds gradients to residuals, or copies uncompressed ones into `left`. */
 static enum psd_status gather(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
 	struct moves moves = {.n = 0};
 	enum psd_status status = PSD_OK;
 
-	for (struct place at = first_place(work); is_there(work, &at) && !status; move_on(&at, work->rank))
+	for (struct cursor at = first_tensor(work); is_there(work, &at) && !status; move_on(&at, work->rank))
 		status = add_move(device, &moves,
 				  (struct psd_cuda_move_span){.to = is_matrix(&at) ? at.residual : at.left,
 							      .from = at.tensor->gradient,
@@ -80,13 +80,13 @@ static enum psd_status gather(struct psd_device *device, const struct psd_low_ra
 	return status ? status : begin_moves(device, &moves, err);
 }
 
-/* What came as it is. */
+/* Copies uncompressed sums back. */
 static enum psd_status arrive(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
 	struct moves moves = {.n = 0};
 	enum psd_status status = PSD_OK;
 
-	for (struct place at = first_place(work); is_there(work, &at) && !status; move_on(&at, work->rank))
+	for (struct cursor at = first_tensor(work); is_there(work, &at) && !status; move_on(&at, work->rank))
 		if (!is_matrix(&at))
 			status = add_move(device, &moves,
 					  (struct psd_cuda_move_span){.to = at.tensor->gradient,
@@ -96,7 +96,7 @@ static enum psd_status arrive(struct psd_device *device, const struct psd_low_ra
 	return status ? status : begin_moves(device, &moves, err);
 }
 
-/* ---- what several matrices have in a launch ---- */
+/* ---- kernels for several matrices in a launch ---- */
 
 typedef enum psd_status launch_fn(struct psd_device *device, const struct psd_cuda_matrices *of, struct psd_error *err);
 
@@ -116,7 +116,7 @@ static struct psd_cuda_matrices no_matrices(const struct psd_device *device, uin
 					  .inverse = device->scratch->matrices.inverse};
 }
 
-/* A lane has 16 rows or more, where all fit. */
+/* A lane has 16 rows or more, if all lanes fit. */
 static uint32_t count_lanes(const struct psd_cuda_matrices *of, uint32_t rows)
 {
 	const uint32_t room = PSD_CUDA_PRODUCT_PARTS / most_matrices(of->rank) / of->n_pairs;
@@ -124,7 +124,7 @@ static uint32_t count_lanes(const struct psd_cuda_matrices *of, uint32_t rows)
 	return (uint32_t)lesser(lesser(PSD_CUDA_PRODUCT_LANES, room), rows / 16 + 1);
 }
 
-static void add_matrix(struct psd_cuda_matrices *of, const struct place *at)
+static void add_matrix(struct psd_cuda_matrices *of, const struct cursor *at)
 {
 	const struct psd_low_rank_shape shape = at->tensor->shape;
 	const struct psd_cuda_matrix *last = of->n ? &of->matrices[of->n - 1] : NULL;
@@ -142,14 +142,14 @@ static void add_matrix(struct psd_cuda_matrices *of, const struct place *at)
 	};
 }
 
-/* As many at a time as a launch has room for. */
+/* Launches as many matrices at a time as fit. */
 static enum psd_status for_launches(struct psd_device *device, const struct psd_low_rank_work *work, launch_fn *launch,
 				    struct psd_error *err)
 {
 	struct psd_cuda_matrices of = no_matrices(device, work->rank);
 	enum psd_status status = PSD_OK;
 
-	for (struct place at = first_place(work); is_there(work, &at) && !status; move_on(&at, work->rank)) {
+	for (struct cursor at = first_tensor(work); is_there(work, &at) && !status; move_on(&at, work->rank)) {
 		if (is_matrix(&at))
 			add_matrix(&of, &at);
 		if (of.n == most_matrices(work->rank)) {
@@ -160,7 +160,7 @@ static enum psd_status for_launches(struct psd_device *device, const struct psd_
 	return status || of.n == 0 ? status : launch(device, &of, err);
 }
 
-/* Rows of zeros. */
+/* Starts rows of zeros. */
 static enum psd_status start_rows(struct psd_device *device, const struct psd_cuda_matrices *of, struct psd_error *err)
 {
 	const uint64_t n_indices = (uint64_t)of->n * of->rank * PSD_CUDA_PARTS;
@@ -178,11 +178,11 @@ static enum psd_status find_products(struct psd_device *device, const struct psd
 								      of->matrices[of->n - 1].parts_end, err);
 
 	return status ? status
-		      : psd_cuda_run_low_rank_fold(device, &(struct psd_cuda_low_rank_fold){*of},
-						   (uint64_t)of->n * of->n_pairs, err);
+		      : psd_cuda_run_low_rank_reduce(device, &(struct psd_cuda_low_rank_reduce){*of},
+						     (uint64_t)of->n * of->n_pairs, err);
 }
 
-/* A row of the factors in a launch: the rows above it are all that it needs. */
+/* Launches once for each row of the factors, which needs the rows above it. */
 static enum psd_status find_factors(struct psd_device *device, const struct psd_cuda_matrices *of,
 				    struct psd_error *err)
 {
@@ -211,7 +211,7 @@ static enum psd_status make_orthonormal(struct psd_device *device, const struct 
 
 /* ---- products of one matrix ---- */
 
-typedef enum psd_status product_fn(struct psd_device *device, const struct place *at, uint32_t rank,
+typedef enum psd_status product_fn(struct psd_device *device, const struct cursor *at, uint32_t rank,
 				   struct psd_error *err);
 
 static enum psd_status for_matrices(struct psd_device *device, const struct psd_low_rank_work *work,
@@ -219,14 +219,14 @@ static enum psd_status for_matrices(struct psd_device *device, const struct psd_
 {
 	enum psd_status status = PSD_OK;
 
-	for (struct place at = first_place(work); is_there(work, &at) && !status; move_on(&at, work->rank))
+	for (struct cursor at = first_tensor(work); is_there(work, &at) && !status; move_on(&at, work->rank))
 		if (is_matrix(&at))
 			status = multiply(device, &at, work->rank, err);
 	return status;
 }
 
-/* result = left times right, with the matrix's own shape. */
-static struct psd_cuda_product expansion(const struct place *at, uint32_t rank, float *result)
+/* result = left times right, with the shapes of one matrix. */
+static struct psd_cuda_product expansion(const struct cursor *at, uint32_t rank, float *result)
 {
 	return (struct psd_cuda_product){.left = psd_cuda_floats(at->left),
 					 .right = psd_cuda_floats(at->right),
@@ -238,7 +238,7 @@ static struct psd_cuda_product expansion(const struct place *at, uint32_t rank, 
 					 .alpha = 1.0f};
 }
 
-static enum psd_status project(struct psd_device *device, const struct place *at, uint32_t rank, struct psd_error *err)
+static enum psd_status project(struct psd_device *device, const struct cursor *at, uint32_t rank, struct psd_error *err)
 {
 	const struct psd_cuda_product product = {.left = psd_cuda_floats(at->residual),
 						 .right = psd_cuda_floats(at->right),
@@ -253,7 +253,7 @@ static enum psd_status project(struct psd_device *device, const struct place *at
 	return psd_cuda_multiply_matrices(device, &product, false, err);
 }
 
-static enum psd_status fit(struct psd_device *device, const struct place *at, uint32_t rank, struct psd_error *err)
+static enum psd_status fit(struct psd_device *device, const struct cursor *at, uint32_t rank, struct psd_error *err)
 {
 	const struct psd_cuda_product product = {.left = psd_cuda_floats(at->left),
 						 .right = psd_cuda_floats(at->residual),
@@ -272,7 +272,7 @@ static enum psd_status fit(struct psd_device *device, const struct place *at, ui
 	return status ? status : psd_cuda_multiply_matrices(device, &found, false, err);
 }
 
-static enum psd_status expand(struct psd_device *device, const struct place *at, uint32_t rank, struct psd_error *err)
+static enum psd_status expand(struct psd_device *device, const struct cursor *at, uint32_t rank, struct psd_error *err)
 {
 	const struct psd_cuda_product product = expansion(at, rank, at->tensor->gradient);
 

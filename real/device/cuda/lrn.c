@@ -1,11 +1,11 @@
-/* Normalisation over neighbouring channels or places. */
+/* Local response normalisation over neighbouring channels or positions. */
 #include "real/device/cuda/cuda.h"
 
 struct lrn {
-	void *ratios; /* slot: of each element, floats */
+	void *ratios; /* slot: (elements), floats */
 };
 
-/* Of one square, not of their sum. */
+/* Factor of each square in the ratio. */
 static float alpha_of(const struct psd_lrn_settings *settings)
 {
 	const double summands = settings->is_within_channel ? (double)settings->size * settings->size : settings->size;
@@ -60,7 +60,7 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	return psd_cuda_run_lrn_back(self->device, &run, in->elements, err);
 }
 
-/* What it gives is in its gradient: nothing above may overwrite it. */
+/* Backward reads the output. */
 const struct psd_cuda_kind psd_cuda_kind_lrn = {.prepare = prepare,
 						.forward = forward,
 						.backward = backward,

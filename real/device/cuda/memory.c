@@ -1,10 +1,9 @@
-/* Memory of the network: what layers want is counted while they are prepared and taken in one piece; of gradients of
- * blobs only a few are alive at once. Nothing is taken after load. */
+/* Memory of the network: layers request it in prepare, and it is allocated as one block. Few gradients of blobs are
+ * alive at once, so they share memory. Nothing is allocated after load. */
 #include <stdlib.h>
 
 #include "engine/base/grow.h"
 #include "real/device/cuda/cuda.h"
-#include "real/device/lifetimes.h"
 
 #define ALIGNMENT_BYTES 256u
 
@@ -57,21 +56,21 @@ void psd_cuda_want_ones(struct psd_device *device, uint32_t count)
 		device->n_ones = count;
 }
 
-/* From the backward of its last reader to that of its owner. */
-static struct psd_lifetime life_of(const struct psd_device *device, const struct psd_cuda_blob *blob)
+/* Lifetime of a gradient: from its last reader's backward to its owner's. */
+static struct psd_block_lifetime life_of(const struct psd_device *device, const struct psd_cuda_blob *blob)
 {
 	const unsigned n_layers = device->graph->n_layers;
 	const struct psd_cuda_layer *last = &device->layers[blob->last];
 	const unsigned first_touch = last->n_readers ? last->last_reader : blob->last;
 	const bool is_factor = device->layers[blob->owner].kind->keeps_diff; /* outlives the iteration */
 
-	return (struct psd_lifetime){.owner = blob->owner,
-				     .birth_step = n_layers - 1 - first_touch,
-				     .death_step = is_factor ? n_layers : n_layers - 1 - blob->owner,
-				     .bytes = blob->bytes};
+	return (struct psd_block_lifetime){.owner = blob->owner,
+					   .birth_step = n_layers - 1 - first_touch,
+					   .death_step = is_factor ? n_layers : n_layers - 1 - blob->owner,
+					   .bytes = blob->bytes};
 }
 
-/* In whose memory its gradient lies: a sum may hold those of its inputs, another sum its own. */
+/* Blob whose memory holds the gradient: a sum may share its gradient with its inputs, also through another sum. */
 static const struct psd_cuda_blob *diff_holder(const struct psd_cuda_blob *blob)
 {
 	while (blob->diff_of)
@@ -79,8 +78,9 @@ static const struct psd_cuda_blob *diff_holder(const struct psd_cuda_blob *blob)
 	return blob;
 }
 
-/* Gradients of blobs: their offsets in a block, and its bytes. What others use, too, lives until the last has. */
-static uint64_t place_diffs(const struct psd_device *device, struct psd_lifetime lives[], unsigned *n_lives)
+/* Assigns gradients of blobs their offsets in a block, whose bytes are returned. A shared gradient lives until its last
+ * user. */
+static uint64_t place_diffs(const struct psd_device *device, struct psd_block_lifetime lives[], unsigned *n_lives)
 {
 	*n_lives = 0;
 	for (unsigned l = 0; l < device->graph->n_layers; l++) {
@@ -123,13 +123,13 @@ static enum psd_status fill_ones(struct psd_device *device, struct psd_error *er
 	for (uint32_t i = 0; i < device->n_ones; i++)
 		ones[i] = 1.0f;
 	status = psd_cuda_copy(device, PSD_STREAM_COMPUTE, device->ones, ones, device->n_ones * sizeof(*ones), err);
-	if (!status) /* where GPUs read such memory themselves, a copy may outlive its call */
+	if (!status) /* a copy may outlive its call where GPUs read pageable memory themselves */
 		status = psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
 	free(ones);
 	return status;
 }
 
-static enum psd_status take_all(struct psd_device *device, struct psd_lifetime lives[], struct psd_error *err)
+static enum psd_status take_all(struct psd_device *device, struct psd_block_lifetime lives[], struct psd_error *err)
 {
 	unsigned n_lives;
 	const uint64_t diff_bytes = place_diffs(device, lives, &n_lives);
@@ -154,9 +154,9 @@ static enum psd_status take_all(struct psd_device *device, struct psd_lifetime l
 	return device->n_ones ? fill_ones(device, err) : PSD_OK;
 }
 
-enum psd_status psd_cuda_place(struct psd_device *device, struct psd_error *err)
+enum psd_status psd_cuda_allocate(struct psd_device *device, struct psd_error *err)
 {
-	struct psd_lifetime *lives = calloc(device->graph->n_layers, sizeof(*lives));
+	struct psd_block_lifetime *lives = calloc(device->graph->n_layers, sizeof(*lives));
 	enum psd_status status = lives ? want_shared(device, err) : psd_cuda_no_memory(err);
 
 	if (!status)

@@ -1,10 +1,10 @@
-/* Layers that only move values: one move each way, between a view of the input and one of the output with the same
- * axes. */
+/* Layers that only move values: one move for forward and one for backward, between views of input and output with the
+ * same axes. */
 #include "real/device/cuda/cuda.h"
 
 struct views {
 	struct psd_cuda_view in, out;
-	bool is_in_order; /* walked as the axes are: they are not those of maps */
+	bool is_in_order; /* iterates in the order of its axes, which are not those of maps */
 };
 
 static enum psd_status run(struct psd_cuda_layer *self, struct psd_cuda_move move, struct psd_error *err)
@@ -45,7 +45,7 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 		   err);
 }
 
-/* The same element in the plain order, whatever that is in memory. */
+/* Reshape: the same element in plain order, whatever the order in memory. */
 static enum psd_status prepare_reshape(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	*(struct views *)self->details =
@@ -78,7 +78,7 @@ static enum psd_status prepare_slice(struct psd_cuda_layer *self, struct psd_err
 	return psd_cuda_declare(self, err);
 }
 
-/* The channels that it leaves out get no gradient of it. */
+/* Zeros the gradient of channels outside the slice. */
 static enum psd_status backward_slice(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
@@ -89,18 +89,18 @@ static enum psd_status backward_slice(struct psd_cuda_layer *self, struct psd_er
 	return status ? status : backward(self, err);
 }
 
-/* Channels of several groups in turn: as (groups, others), transposed. Rows and columns are one axis. */
+/* Channel shuffle, as a transposition of (groups, others). Rows and columns are one axis. */
 static enum psd_status prepare_shuffle(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_view maps = psd_cuda_view_of(self);
 	const uint32_t groups = self->model->settings.shuffle.groups, others = self->model->shape.channels / groups;
-	const uint32_t places = psd_cuda_places_of(self), channel = maps.strides[1], place = maps.strides[3];
+	const uint32_t positions = psd_cuda_positions(self), channel = maps.strides[1], position = maps.strides[3];
 	struct views *views = self->details;
 
-	views->in = (struct psd_cuda_view){.sizes = {maps.sizes[0], others, groups, places},
-					   .strides = {maps.strides[0], channel, others * channel, place}};
-	views->out = (struct psd_cuda_view){.sizes = {maps.sizes[0], others, groups, places},
-					    .strides = {maps.strides[0], groups * channel, channel, place}};
+	views->in = (struct psd_cuda_view){.sizes = {maps.sizes[0], others, groups, positions},
+					   .strides = {maps.strides[0], channel, others * channel, position}};
+	views->out = (struct psd_cuda_view){.sizes = {maps.sizes[0], others, groups, positions},
+					    .strides = {maps.strides[0], groups * channel, channel, position}};
 	views->is_in_order = true;
 	for (unsigned turn = 0; turn < 2 && self->device->is_channels_last; turn++) {
 		psd_cuda_view_turn(&views->in);

@@ -1,9 +1,9 @@
-/* The product of two inputs; the second may be one value for each map. */
+/* Product of two inputs; the second may have one value for each map. */
 #include "real/device/cuda/cuda.h"
 
 static bool is_flat(const struct psd_cuda_layer *self)
 {
-	return psd_cuda_places_of(self) != psd_cuda_places_of(psd_cuda_below(self, 1));
+	return psd_cuda_positions(self) != psd_cuda_positions(psd_cuda_below(self, 1));
 }
 
 static struct psd_cuda_multiply product(const struct psd_cuda_layer *self, struct psd_cuda_values left,
@@ -13,7 +13,7 @@ static struct psd_cuda_multiply product(const struct psd_cuda_layer *self, struc
 		.left = left, .right = right, .to = to, .maps = psd_cuda_maps_of(self), .is_flat = is_flat(self)};
 }
 
-/* Of a map the sum of the output's gradient times the first input. */
+/* Gradient of a value for a map: sum of the output's gradient times the first input. */
 static struct psd_cuda_reduction sum_of_maps(const struct psd_cuda_layer *self)
 {
 	return (struct psd_cuda_reduction){.left = psd_cuda_diff(self, self->blob),

@@ -1,5 +1,5 @@
-/* NCCL's ncclAllReduce between GPUs, in their memory, on the device's stream of sums: of all workers, or of those of a
- * node, where ncclBroadcast brings back what nodes have summed. Loaded when a system names it. */
+/* NCCL's ncclAllReduce between GPUs, in their memory, on the device's stream for sums: over all workers, or over those
+ * of a node, where ncclBroadcast distributes the sums between nodes. Loaded when a system names it. */
 #define _GNU_SOURCE
 #include "real/device/cuda/nccl.h"
 
@@ -22,21 +22,21 @@ static struct {
 	psd_nccl_get_error_string_fn *get_error_string;
 } nccl;
 
-/* Whoever calls sums off does so from another thread, and what is called off is gone: not while a call has it. Only a
- * call that waits inside NCCL for a worker that is lost does not end by itself, and is what calling off is for. */
+/* Another thread may abort the communicator, but not while a call uses it. Exception: a call that waits inside NCCL for
+ * a lost worker does not return by itself, so it must be aborted from outside. */
 #define INSIDE_SEC 1
 
 struct psd_library {
 	struct psd_device *device;
 	pthread_mutex_t lock;
 	pthread_cond_t has_left;
-	struct ncclComm *comm; /* NULL: it was aborted */
-	bool is_inside;	       /* a call has it */
+	struct ncclComm *comm; /* NULL after an abort */
+	bool is_inside;	       /* a call is using it */
 };
 
 /* ---- loading ---- */
 
-/* What the program was linked with goes first. */
+/* A library linked with the program has precedence. */
 static void *open_handle(struct psd_error *err)
 {
 	void *program = dlopen(NULL, RTLD_NOW);
@@ -44,7 +44,7 @@ static void *open_handle(struct psd_error *err)
 	return program && dlsym(program, "ncclAllReduce") ? program : psd_libraries_open(LIBRARY, err);
 }
 
-/* By one thread at a time. */
+/* Called by one thread at a time. */
 static enum psd_status load_once(struct psd_error *err)
 {
 	struct psd_error reason;
@@ -152,7 +152,7 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 	return status;
 }
 
-/* Nobody has it from now on. */
+/* Takes the communicator: no later call can use it. */
 static struct ncclComm *take_away(struct psd_library *library)
 {
 	struct timespec until;
@@ -170,7 +170,7 @@ static struct ncclComm *take_away(struct psd_library *library)
 	return comm;
 }
 
-/* Its kernels end, wherever they wait. */
+/* Ends its kernels, wherever they wait. */
 static void abort_sums(struct psd_library *library)
 {
 	struct ncclComm *comm = take_away(library);
@@ -195,7 +195,7 @@ static void close_library(struct psd_library *library, bool is_orderly)
 
 /* ---- sums ---- */
 
-/* A piece, from where it is to where it is. */
+/* Begins the all-reduce of one range in place. */
 typedef int begin_fn(struct psd_library *library, struct ncclComm *comm, const struct iovec *piece);
 
 static int begin_sum(struct psd_library *library, struct ncclComm *comm, const struct iovec *piece)
@@ -210,7 +210,7 @@ static int begin_spread(struct psd_library *library, struct ncclComm *comm, cons
 			      comm, library->device->streams[PSD_STREAM_SUMS]);
 }
 
-/* NULL: sums were called off. */
+/* NULL after an abort. */
 static struct ncclComm *enter(struct psd_library *library)
 {
 	struct ncclComm *comm;
@@ -230,7 +230,7 @@ static void leave(struct psd_library *library)
 	pthread_mutex_unlock(&library->lock);
 }
 
-/* Tensors that were gathered go as one operation. */
+/* Ranges of a bucket become one NCCL operation. */
 static enum psd_status begin_all(struct psd_library *library, struct ncclComm *comm, const struct iovec pieces[],
 				 unsigned n_segments, begin_fn *begin, struct psd_error *err)
 {
@@ -243,7 +243,7 @@ static enum psd_status begin_all(struct psd_library *library, struct ncclComm *c
 		return status;
 	for (unsigned p = 0; p < n_segments && !status; p++)
 		status = judge(begin(library, comm, &pieces[p]), "to sum", err);
-	ended = nccl.GroupEnd(); /* the thread's next group is one of its own, also after a failure */
+	ended = nccl.GroupEnd(); /* also after a failure, so that the thread's next group is a new one */
 	return status ? status : judge(ended, "to sum", err);
 }
 

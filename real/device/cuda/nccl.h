@@ -1,5 +1,5 @@
-/* Of NCCL's interface what psd-run calls, unchanged since NCCL 2.0. Its own header need not be there: the library is
- * loaded when a system names it. Private to real/device/cuda/ and its tests. */
+/* The part of NCCL's interface that psd-run calls, unchanged since NCCL 2.0. NCCL's header is not needed: the library
+ * is loaded when a system names it. Private to real/device/cuda/ and its tests. */
 #ifndef PSD_REAL_CUDA_NCCL_H
 #define PSD_REAL_CUDA_NCCL_H
 
@@ -14,7 +14,7 @@ struct psd_nccl_id { /* ncclUniqueId */
 	char bytes[PSD_NCCL_ID_BYTES];
 };
 
-/* Name, arguments; each returns an ncclResult_t. */
+/* Name and arguments of each function; all return ncclResult_t. */
 #define PSD_NCCL_CALLS(ROW)                                                                                            \
 	ROW(GetUniqueId, (struct psd_nccl_id * id))                                                                    \
 	ROW(CommInitRank, (struct ncclComm * *comm, int n_ranks, struct psd_nccl_id id, int rank))                     \

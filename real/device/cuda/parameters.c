@@ -1,10 +1,9 @@
-/* Updates of parameters, by tensors and by chunks of many, and what travels of them: what update.c, drift.c,
- * chunks.c and base/values.c do on a host. */
+/* Updates, chunks and encodings on the GPU, as update.c, chunks.c and base/values.c on the processor. */
 #include <math.h>
 
 #include "real/device/cuda/cuda.h"
 
-enum { CLIP_GROUPS = 32 }; /* of tensors, which one thread then adds up */
+enum { CLIP_GROUPS = 32 }; /* groups of a tensor's sums, which one thread then adds */
 
 static struct psd_cuda_step step_of(const struct psd_update *update, const float *own_rate)
 {
@@ -17,7 +16,7 @@ static uint64_t lesser(uint64_t left, uint64_t right)
 	return left < right ? left : right;
 }
 
-/* The rate by the tensor's norms, in the scratch: sums of many parts, then of fewer, in double. */
+/* The rate by a tensor's norms, in the scratch: sums of many parts, then of fewer, in double. */
 static enum psd_status find_rate(struct psd_device *device, const struct psd_update *update, const float *weight,
 				 const float *gradient, uint64_t elements, struct psd_error *err)
 {
@@ -27,9 +26,9 @@ static enum psd_status find_rate(struct psd_device *device, const struct psd_upd
 					     .elements = elements,
 					     .n_parts = n_parts,
 					     .partial = device->scratch->norms.parts};
-	const struct psd_cuda_norms_fold fold = {device->scratch->norms.parts, n_parts, n_groups,
-						 device->scratch->norms.folded};
-	const struct psd_cuda_trust trust = {.folded = device->scratch->norms.folded,
+	const struct psd_cuda_norms_reduce reduce = {device->scratch->norms.parts, n_parts, n_groups,
+						     device->scratch->norms.reduced};
+	const struct psd_cuda_trust trust = {.reduced = device->scratch->norms.reduced,
 					     .n_groups = n_groups,
 					     .rate = update->rate,
 					     .weight_decay = update->weight_decay,
@@ -38,13 +37,13 @@ static enum psd_status find_rate(struct psd_device *device, const struct psd_upd
 	enum psd_status status = psd_cuda_run_norms(device, &norms, 2 * (uint64_t)n_parts, err);
 
 	if (!status)
-		status = psd_cuda_run_norms_fold(device, &fold, 2 * (uint64_t)n_groups, err);
+		status = psd_cuda_run_norms_reduce(device, &reduce, 2 * (uint64_t)n_groups, err);
 	return status ? status : psd_cuda_run_trust(device, &trust, 1, err);
 }
 
 /* ---- norms of all gradients ---- */
 
-/* As those of a rate, down to one sum. */
+/* Reduces squares like norms for a rate, but to one sum. */
 enum psd_status psd_cuda_measure(struct psd_device *device, const float *values, uint64_t elements, double *square,
 				 struct psd_error *err)
 {
@@ -52,27 +51,27 @@ enum psd_status psd_cuda_measure(struct psd_device *device, const float *values,
 	const uint32_t n_groups = (uint32_t)lesser(PSD_CUDA_NORM_GROUPS, n_parts);
 	const struct psd_cuda_norms norms = {
 		.arrays = {values}, .elements = elements, .n_parts = n_parts, .partial = device->scratch->norms.parts};
-	const struct psd_cuda_norms_fold fold = {device->scratch->norms.parts, n_parts, n_groups,
-						 device->scratch->norms.folded};
-	const struct psd_cuda_norms_fold last = {device->scratch->norms.folded, n_groups, 1, square};
+	const struct psd_cuda_norms_reduce reduce = {device->scratch->norms.parts, n_parts, n_groups,
+						     device->scratch->norms.reduced};
+	const struct psd_cuda_norms_reduce last = {device->scratch->norms.reduced, n_groups, 1, square};
 	enum psd_status status = psd_cuda_enter(device, err);
 
 	if (!status)
 		status = psd_cuda_run_norms(device, &norms, n_parts, err);
 	if (!status)
-		status = psd_cuda_run_norms_fold(device, &fold, n_groups, err);
-	return status ? status : psd_cuda_run_norms_fold(device, &last, 1, err);
+		status = psd_cuda_run_norms_reduce(device, &reduce, n_groups, err);
+	return status ? status : psd_cuda_run_norms_reduce(device, &last, 1, err);
 }
 
 enum psd_status psd_cuda_find_clip(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err)
 {
 	const uint32_t n_groups = (uint32_t)lesser(CLIP_GROUPS, clip->n);
-	const struct psd_cuda_norms_fold fold = {clip->squares, clip->n, n_groups, device->scratch->norms.folded};
-	const struct psd_cuda_clip run = {device->scratch->norms.folded, n_groups, clip->most_norm, clip->ratio};
+	const struct psd_cuda_norms_reduce reduce = {clip->squares, clip->n, n_groups, device->scratch->norms.reduced};
+	const struct psd_cuda_clip run = {device->scratch->norms.reduced, n_groups, clip->most_norm, clip->ratio};
 	enum psd_status status = psd_cuda_enter(device, err);
 
 	if (!status && n_groups > 0)
-		status = psd_cuda_run_norms_fold(device, &fold, n_groups, err);
+		status = psd_cuda_run_norms_reduce(device, &reduce, n_groups, err);
 	return status ? status : psd_cuda_run_clip(device, &run, 1, err);
 }
 
@@ -140,7 +139,7 @@ enum psd_status psd_cuda_drift(struct psd_device *device, const struct psd_drift
 		       : psd_cuda_run_difference(device, &runs[drift->step], drift->elements, err);
 }
 
-/* ---- what travels ---- */
+/* ---- encodings ---- */
 
 static enum psd_cuda_type type_of(const struct psd_encoding *encoding)
 {
@@ -152,15 +151,15 @@ enum psd_status psd_cuda_convert_wire(struct psd_device *device, const struct ps
 {
 	const enum psd_cuda_type wire = type_of(conversion->encoding);
 	const struct psd_cuda_convert run = {
-		.from = {(void *)(uintptr_t)conversion->from, conversion->is_arrival ? wire : PSD_CUDA_FLOAT},
-		.to = {conversion->to, conversion->is_arrival ? PSD_CUDA_FLOAT : wire},
+		.from = {(void *)(uintptr_t)conversion->from, conversion->is_decoding ? wire : PSD_CUDA_FLOAT},
+		.to = {conversion->to, conversion->is_decoding ? PSD_CUDA_FLOAT : wire},
 		.scale = conversion->ratio};
 	const enum psd_status status = psd_cuda_enter(device, err);
 
 	return status ? status : psd_cuda_run_convert(device, &run, conversion->elements, err);
 }
 
-/* Parts, then groups, then one: the host need not know what was found. */
+/* Reduces parts to groups and to one finding, without the host. */
 static enum psd_status look(struct psd_device *device, const struct psd_encoding *encoding, const uint16_t *values,
 			    uint64_t elements, struct psd_error *err)
 {
@@ -168,38 +167,39 @@ static enum psd_status look(struct psd_device *device, const struct psd_encoding
 	const uint32_t n_groups = (uint32_t)lesser(PSD_CUDA_LOOK_GROUPS, n_parts);
 	const struct psd_cuda_look run = {values, elements, encoding->encode(INFINITY), n_parts,
 					  device->scratch->look.parts};
-	const struct psd_cuda_look_fold groups = {device->scratch->look.parts, n_parts, n_groups,
-						  device->scratch->look.folded};
-	const struct psd_cuda_look_fold one = {device->scratch->look.folded, n_groups, 1, &device->scratch->look.all};
+	const struct psd_cuda_look_reduce groups = {device->scratch->look.parts, n_parts, n_groups,
+						    device->scratch->look.reduced};
+	const struct psd_cuda_look_reduce one = {device->scratch->look.reduced, n_groups, 1,
+						 &device->scratch->look.all};
 	enum psd_status status = psd_cuda_run_look(device, &run, n_parts, err);
 
 	if (!status)
-		status = psd_cuda_run_look_fold(device, &groups, n_groups, err);
-	return status ? status : psd_cuda_run_look_fold(device, &one, 1, err);
+		status = psd_cuda_run_look_reduce(device, &groups, n_groups, err);
+	return status ? status : psd_cuda_run_look_reduce(device, &one, 1, err);
 }
 
 enum psd_status psd_cuda_spoil_wire(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-				    uint64_t elements, bool in_any_case, struct psd_error *err)
+				    uint64_t elements, bool is_forced, struct psd_error *err)
 {
 	const struct psd_cuda_spoil run = {values, encoding->encode(NAN),
-					   in_any_case ? NULL : &device->scratch->look.all};
+					   is_forced ? NULL : &device->scratch->look.all};
 	enum psd_status status = psd_cuda_enter(device, err);
 
-	if (!status && !in_any_case)
+	if (!status && !is_forced)
 		status = look(device, encoding, values, elements, err);
 	return status ? status : psd_cuda_run_spoil(device, &run, elements, err);
 }
 
 /* ---- chunks ---- */
 
-/* Goes through the spans of all chunks in order: where the next one begins. */
-struct walk {
+/* Iterates over the spans of all chunks in order: position of the next one. */
+struct cursor {
 	const struct psd_chunks *chunks;
 	uint32_t chunk;
 	unsigned tensor;
-	uint64_t first;	       /* in the exchange */
-	uint64_t first_chosen; /* among chosen values */
-	uint64_t tensor_first; /* the tensor's, in the exchange */
+	uint64_t first;	       /* element of the exchange */
+	uint64_t first_chosen; /* index among the chosen values */
+	uint64_t tensor_first; /* the tensor's first element in the exchange */
 };
 
 static uint64_t chunk_end(const struct psd_chunks *chunks, uint32_t chunk)
@@ -207,66 +207,68 @@ static uint64_t chunk_end(const struct psd_chunks *chunks, uint32_t chunk)
 	return lesser(chunks->elements, (chunk + UINT64_C(1)) * chunks->chunk_elements);
 }
 
-/* What the next chunk has of the next tensor; some tensor is left. */
-static struct psd_cuda_span next_span(struct walk *walk)
+/* Adds the next span; some tensor is left. */
+static struct psd_cuda_span next_span(struct cursor *cursor)
 {
-	const struct psd_chunks *chunks = walk->chunks;
-	const struct psd_chunk_tensor *tensor = &chunks->tensors[walk->tensor];
-	const uint64_t tensor_end = walk->tensor_first + tensor->elements, begin = walk->first - walk->tensor_first;
-	const uint64_t end = lesser(chunk_end(chunks, walk->chunk), tensor_end);
+	const struct psd_chunks *chunks = cursor->chunks;
+	const struct psd_chunk_tensor *tensor = &chunks->tensors[cursor->tensor];
+	const uint64_t tensor_end = cursor->tensor_first + tensor->elements,
+		       begin = cursor->first - cursor->tensor_first;
+	const uint64_t end = lesser(chunk_end(chunks, cursor->chunk), tensor_end);
 	const struct psd_cuda_span span = {.weight = tensor->weight + begin,
 					   .gradient = tensor->gradient + begin,
-					   .first = walk->first,
-					   .first_chosen = walk->first_chosen,
-					   .elements = end - walk->first,
+					   .first = cursor->first,
+					   .first_chosen = cursor->first_chosen,
+					   .elements = end - cursor->first,
 					   .step = step_of(&tensor->update, NULL),
-					   .is_chosen = chunks->is_chosen[walk->chunk]};
+					   .is_chosen = chunks->is_chosen[cursor->chunk]};
 
-	walk->first = end;
-	walk->first_chosen += span.is_chosen ? span.elements : 0;
+	cursor->first = end;
+	cursor->first_chosen += span.is_chosen ? span.elements : 0;
 	if (end == tensor_end) {
-		walk->tensor++;
-		walk->tensor_first = end;
+		cursor->tensor++;
+		cursor->tensor_first = end;
 	}
 	return span;
 }
 
-/* As many spans and chunks as one launch takes. The last chunk may be continued in the next launch. */
-static void fill_spans(struct walk *walk, struct psd_cuda_spans *of)
+/* Adds spans and chunks until the launch is full. The last chunk may continue in the next launch. */
+static void fill_spans(struct cursor *cursor, struct psd_cuda_spans *of)
 {
 	unsigned n_spans = 0;
 
-	of->first_chunk = walk->chunk;
+	of->first_chunk = cursor->chunk;
 	of->n_chunks = 0;
-	of->is_continued = walk->first > walk->chunk * walk->chunks->chunk_elements;
-	while (walk->chunk < walk->chunks->n_chunks && of->n_chunks < PSD_CUDA_CHUNKS && n_spans < PSD_CUDA_SPANS) {
-		const uint64_t end = chunk_end(walk->chunks, walk->chunk);
+	of->is_continued = cursor->first > cursor->chunk * cursor->chunks->chunk_elements;
+	while (cursor->chunk < cursor->chunks->n_chunks && of->n_chunks < PSD_CUDA_CHUNKS && n_spans < PSD_CUDA_SPANS) {
+		const uint64_t end = chunk_end(cursor->chunks, cursor->chunk);
 
-		while (walk->first < end && n_spans < PSD_CUDA_SPANS)
-			of->spans[n_spans++] = next_span(walk);
+		while (cursor->first < end && n_spans < PSD_CUDA_SPANS)
+			of->spans[n_spans++] = next_span(cursor);
 		of->ends[of->n_chunks++] = n_spans;
-		if (walk->first < end)
+		if (cursor->first < end)
 			return;
-		walk->chunk++;
+		cursor->chunk++;
 	}
 }
 
-/* Norms of the launch's chunks that ended in it. */
-static enum psd_status find_norms(struct psd_device *device, const struct walk *walk, const struct psd_cuda_spans *of,
-				  double divisor, bool is_of_chosen, struct psd_error *err)
+/* Writes the norms of chunks that end in this launch. */
+static enum psd_status find_norms(struct psd_device *device, const struct cursor *cursor,
+				  const struct psd_cuda_spans *of, double divisor, bool is_of_chosen,
+				  struct psd_error *err)
 {
-	const struct psd_cuda_norms_fold fold = {device->scratch->chunks.parts, PSD_CUDA_CHUNK_PARTS,
-						 PSD_CUDA_CHUNK_GROUPS, device->scratch->chunks.folded};
-	const uint32_t n_ended = walk->chunk - of->first_chunk;
-	struct psd_cuda_chunk_norms norms = {.folded = device->scratch->chunks.folded,
-					     .norms = walk->chunks->norms,
+	const struct psd_cuda_norms_reduce reduce = {device->scratch->chunks.parts, PSD_CUDA_CHUNK_PARTS,
+						     PSD_CUDA_CHUNK_GROUPS, device->scratch->chunks.reduced};
+	const uint32_t n_ended = cursor->chunk - of->first_chunk;
+	struct psd_cuda_chunk_norms norms = {.reduced = device->scratch->chunks.reduced,
+					     .norms = cursor->chunks->norms,
 					     .first_chunk = of->first_chunk,
 					     .divisor = divisor};
 	const enum psd_status status =
-		psd_cuda_run_norms_fold(device, &fold, PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS, err);
+		psd_cuda_run_norms_reduce(device, &reduce, PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS, err);
 
 	for (uint32_t c = 0; c < n_ended; c++)
-		norms.is_left_out[c] = is_of_chosen && !walk->chunks->is_chosen[of->first_chunk + c];
+		norms.is_left_out[c] = is_of_chosen && !cursor->chunks->is_chosen[of->first_chunk + c];
 	return status ? status : psd_cuda_run_chunk_norms(device, &norms, n_ended, err);
 }
 
@@ -280,15 +282,15 @@ enum psd_status psd_cuda_gather_chunks(struct psd_device *device, const struct p
 {
 	struct psd_cuda_gather run = {
 		.residual = chunks->residual, .chosen = chunks->chosen, .kept_ratio = chunks->kept_ratio};
-	struct walk walk = {.chunks = chunks};
+	struct cursor cursor = {.chunks = chunks};
 	enum psd_status status = psd_cuda_enter(device, err);
 
 	run.of.partial = device->scratch->chunks.parts;
-	while (walk.chunk < chunks->n_chunks && !status) {
-		fill_spans(&walk, &run.of);
+	while (cursor.chunk < chunks->n_chunks && !status) {
+		fill_spans(&cursor, &run.of);
 		status = psd_cuda_run_gather(device, &run, indices_of(&run.of), err);
 		if (!status)
-			status = find_norms(device, &walk, &run.of, 1.0, false, err);
+			status = find_norms(device, &cursor, &run.of, 1.0, false, err);
 	}
 	return status;
 }
@@ -298,15 +300,15 @@ enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct p
 {
 	struct psd_cuda_apply_chunks run = {
 		.history = chunks->history, .chosen = chunks->chosen, .is_skipped = chunks->is_skipped};
-	struct walk walk = {.chunks = chunks};
+	struct cursor cursor = {.chunks = chunks};
 	enum psd_status status = psd_cuda_enter(device, err);
 
 	run.of.partial = device->scratch->chunks.parts;
-	while (walk.chunk < chunks->n_chunks && !status) {
-		fill_spans(&walk, &run.of);
+	while (cursor.chunk < chunks->n_chunks && !status) {
+		fill_spans(&cursor, &run.of);
 		status = psd_cuda_run_apply_chunks(device, &run, indices_of(&run.of), err);
 		if (!status)
-			status = find_norms(device, &walk, &run.of, chunks->workers, true, err);
+			status = find_norms(device, &cursor, &run.of, chunks->workers, true, err);
 	}
 	return status;
 }

@@ -1,9 +1,10 @@
-/* Pooling as Caffe's: a maximum ignores padding, an average counts it as zeros, but not what windows reach beyond. */
+/* Caffe's pooling: a maximum ignores padding. An average counts padding as zeros, but ignores the part of a window
+ * beyond the padding. */
 #include "real/device/cuda/cuda.h"
 
 struct pool {
 	struct psd_cuda_window window;
-	void *places; /* slot: of maxima */
+	void *positions; /* slot: indices of the maxima */
 };
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
@@ -17,7 +18,7 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 		return status;
 	if (window->dilation.height != 1 || window->dilation.width != 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' (pool) has a dilation, which cuda does not do", model->name);
+				     "layer '%.80s' (pool) has a dilation, which cuda does not support", model->name);
 	pool->window = (struct psd_cuda_window){.in = psd_cuda_maps_of(psd_cuda_below(self, 0)),
 						.out = psd_cuda_maps_of(self),
 						.kernel_height = window->kernel.height,
@@ -29,7 +30,7 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 						.is_max = model->settings.pool.method == PSD_POOL_MAX};
 	if (!pool->window.is_max)
 		return PSD_OK;
-	return psd_cuda_want(self->device, self->own.elements * sizeof(uint32_t), &pool->places, err);
+	return psd_cuda_want(self->device, self->own.elements * sizeof(uint32_t), &pool->positions, err);
 }
 
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
@@ -38,7 +39,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	const struct psd_cuda_pool run = {.from = psd_cuda_value(self, psd_cuda_input(self, 0)),
 					  .to = psd_cuda_value(self, self->blob),
 					  .window = pool->window,
-					  .places = pool->places};
+					  .positions = pool->positions};
 
 	return psd_cuda_run_pool(self->device, &run, self->blob->elements, err);
 }
@@ -50,7 +51,7 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	struct psd_cuda_pool_back run = {.diff = psd_cuda_diff(self, self->blob),
 					 .to = psd_cuda_diff(self, in),
 					 .window = pool->window,
-					 .places = pool->places};
+					 .positions = pool->positions};
 
 	if (!in->has_diff)
 		return PSD_OK;
@@ -67,7 +68,7 @@ static struct psd_cuda_reduction mean_of_maps(const struct psd_cuda_layer *below
 {
 	return (struct psd_cuda_reduction){.left = psd_cuda_value(below, below->blob),
 					   .is_by_sample = true,
-					   .scale = 1.0f / (float)psd_cuda_places_of(below)};
+					   .scale = 1.0f / (float)psd_cuda_positions(below)};
 }
 
 static enum psd_status prepare_global(struct psd_cuda_layer *self, struct psd_error *err)
@@ -88,7 +89,7 @@ static enum psd_status forward_global(struct psd_cuda_layer *self, struct psd_er
 	return psd_cuda_reduce(below, &means, err);
 }
 
-/* Every place gets an equal share: the gradient is read as a map whose rows and columns are all one value. */
+/* Every position gets an equal share: the gradient is read as a map with strides 0 for rows and columns. */
 static enum psd_status backward_global(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_layer *below = psd_cuda_below(self, 0);
@@ -98,7 +99,7 @@ static enum psd_status backward_global(struct psd_cuda_layer *self, struct psd_e
 				     .to = psd_cuda_diff(self, in),
 				     .from_view = psd_cuda_view_of(below),
 				     .to_view = psd_cuda_view_of(below),
-				     .scale = 1.0f / (float)psd_cuda_places_of(below)};
+				     .scale = 1.0f / (float)psd_cuda_positions(below)};
 	const uint32_t strides[4] = {channels, 1, 0, 0};
 
 	if (!in->has_diff)

@@ -1,4 +1,4 @@
-/* Learned values of places, which are added to every sample's, in place where nobody else wants them without. */
+/* Learned position values, added to every sample, in place if the input has no other reader. */
 #include "real/device/cuda/cuda.h"
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
@@ -14,13 +14,13 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	const struct psd_cuda_position run = {.from = psd_cuda_value(self, psd_cuda_input(self, 0)),
 					      .to = psd_cuda_value(self, self->blob),
 					      .channel = psd_cuda_channel_of(self),
-					      .places = psd_cuda_places_of(self),
+					      .positions = psd_cuda_positions(self),
 					      .weight = self->device->parameters[self->model->first_tensor]};
 
 	return psd_cuda_run_position(self->device, &run, self->blob->elements, err);
 }
 
-/* The gradient is handed on as it is. */
+/* Copies the gradient to the input. */
 static enum psd_status hand_on(struct psd_cuda_layer *self, struct psd_cuda_blob *in, struct psd_error *err)
 {
 	const struct psd_cuda_convert run = {.from = psd_cuda_diff(self, self->blob),
@@ -37,12 +37,12 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
 	const struct psd_cuda_position_back run = {.diff = psd_cuda_diff(self, self->blob),
 						   .channel = psd_cuda_channel_of(self),
-						   .places = psd_cuda_places_of(self),
+						   .positions = psd_cuda_positions(self),
 						   .batch = device->network.batch,
 						   .dweight = self->gradients[0],
 						   .scale = 1.0f / device->diff_scale};
-	const enum psd_status status =
-		psd_cuda_run_position_back(self->device, &run, (uint64_t)run.places * self->model->shape.channels, err);
+	const enum psd_status status = psd_cuda_run_position_back(
+		self->device, &run, (uint64_t)run.positions * self->model->shape.channels, err);
 
 	return status || !in->has_diff || in == self->blob ? status : hand_on(self, in, err);
 }

@@ -1,4 +1,4 @@
-/* Learned vectors in front of the places of each sample: moves of them and of the input's places, whose rows and
+/* Learned vectors in front of each sample's positions: copies of the vectors and of the input's positions. Rows and
  * columns are one axis. */
 #include "real/device/cuda/cuda.h"
 
@@ -7,24 +7,19 @@ static uint32_t own_places(const struct psd_cuda_layer *self)
 	return self->model->settings.prefix.places;
 }
 
-static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
-{
-	return psd_cuda_declare(self, err);
-}
-
-/* The output's places from the first one on. */
-static struct psd_cuda_view part_of(const struct psd_cuda_layer *self, uint32_t first, uint32_t places)
+/* View of the output from position `first` on. */
+static struct psd_cuda_view part_of(const struct psd_cuda_layer *self, uint32_t first, uint32_t positions)
 {
 	struct psd_cuda_view part = psd_cuda_view_of(self);
 
 	part.offset = first * part.strides[2];
-	part.sizes[2] = places;
+	part.sizes[2] = positions;
 	return part;
 }
 
 static struct psd_cuda_view others_of(const struct psd_cuda_layer *self)
 {
-	return part_of(self, own_places(self), psd_cuda_places_of(self) - own_places(self));
+	return part_of(self, own_places(self), psd_cuda_positions(self) - own_places(self));
 }
 
 static struct psd_cuda_view input_of(const struct psd_cuda_layer *self)
@@ -42,7 +37,7 @@ static enum psd_status put_vectors(struct psd_cuda_layer *self, struct psd_error
 	const struct psd_cuda_view to = part_of(self, 0, own_places(self));
 	struct psd_cuda_view from = to;
 
-	from.strides[0] = 0; /* every sample has the same */
+	from.strides[0] = 0; /* every sample gets the same vectors */
 	from.strides[1] = own_places(self);
 	from.strides[2] = 1;
 	return psd_cuda_move_views(
@@ -77,7 +72,7 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
 	const struct psd_cuda_prefix_back run = {.diff = psd_cuda_diff(self, self->blob),
 						 .channel = psd_cuda_channel_of(self),
-						 .places = psd_cuda_places_of(self),
+						 .positions = psd_cuda_positions(self),
 						 .own = own_places(self),
 						 .batch = device->network.batch,
 						 .dweight = self->gradients[0],
@@ -98,4 +93,5 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 							     err);
 }
 
-const struct psd_cuda_kind psd_cuda_kind_prefix = {.prepare = prepare, .forward = forward, .backward = backward};
+const struct psd_cuda_kind psd_cuda_kind_prefix = {
+	.prepare = psd_cuda_declare, .forward = forward, .backward = backward};

@@ -1,7 +1,7 @@
-/* The rectifier with a learned slope below 0. Its backward needs the input, so it works beside it. */
+/* PReLU. Its backward needs the input, so it does not work in place. */
 #include "real/device/cuda/cuda.h"
 
-/* A shared slope is that of one channel which has all places. */
+/* A shared slope counts as one channel with all positions. */
 static struct psd_cuda_channel channel_of(const struct psd_cuda_layer *self)
 {
 	return self->model->settings.prelu.is_shared ? (struct psd_cuda_channel){1, 1} : psd_cuda_channel_of(self);

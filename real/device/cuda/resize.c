@@ -1,10 +1,5 @@
-/* Bilinear maps of another size. */
+/* Bilinear interpolation to another size. */
 #include "real/device/cuda/cuda.h"
-
-static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
-{
-	return psd_cuda_declare(self, err);
-}
 
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
 {
@@ -30,4 +25,5 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	return psd_cuda_run_resize_back(self->device, &run, in->elements, err);
 }
 
-const struct psd_cuda_kind psd_cuda_kind_resize = {.prepare = prepare, .forward = forward, .backward = backward};
+const struct psd_cuda_kind psd_cuda_kind_resize = {
+	.prepare = psd_cuda_declare, .forward = forward, .backward = backward};

@@ -1,4 +1,4 @@
-/* The GPU: its streams, marks, memory and copies, and what its failures are called. Refuses to know networks. */
+/* The GPU: its streams, marks, memory, copies and error messages. Refuses to know networks. */
 #include <cuda_runtime.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,16 +12,16 @@ extern "C" {
 #include "real/device/cuda/cuda.h"
 }
 
-/* The oldest that CUDA 13 has; and from where on tensor cores know TF32 and bf16. */
+/* Oldest compute capability of CUDA 13; and the first with TF32 and bf16 on tensor cores. */
 #define OLDEST_CAPABILITY 75
 #define TF32_CAPABILITY	  80
 
-/* How often a wait looks before it sleeps: some microseconds, which is what waking up costs. */
+/* Number of polls before a wait sleeps: some microseconds, as long as waking up takes. */
 #define LOOKS 64
 
 static const struct psd_place nowhere = {NULL, 0, 0};
 
-/* A status outlives its call in CUDA until it is asked for: those of one call must not be taken for the next one's. */
+/* CUDA keeps a status until it is read: this clears it, so that a later call does not report it. */
 enum psd_status psd_cuda_check(int cuda_status, const char *what, struct psd_error *err)
 {
 	const cudaError_t status = (cudaError_t)cuda_status;
@@ -56,7 +56,7 @@ static enum psd_status refuse_driver(cudaError_t status, struct psd_error *err)
 	write_version(needed, needed_text);
 	if (found == 0)
 		return psd_error_set(err, PSD_ERUN, nowhere,
-				     "this machine has no NVIDIA driver, a GPU needs one for CUDA %s (%s)", needed_text,
+				     "this machine has no NVIDIA driver, must have one for CUDA %s (%s)", needed_text,
 				     cudaGetErrorName(status));
 	return psd_error_set(err, PSD_ERUN, nowhere, "this machine's NVIDIA driver is for CUDA %s, must be for %s (%s)",
 			     found_text, needed_text, cudaGetErrorName(status));
@@ -78,14 +78,14 @@ static enum psd_status count_gpus(int *n_gpus, struct psd_error *err)
 		return refuse_driver(status, err);
 	if (status == cudaSuccess || status == cudaErrorNoDevice)
 		return psd_error_set(err, PSD_ERUN, nowhere,
-				     "this machine has no NVIDIA GPU that the driver knows (%s: %s)",
+				     "this machine has no NVIDIA GPU that the driver supports (%s: %s)",
 				     cudaGetErrorName(cudaErrorNoDevice), cudaGetErrorString(cudaErrorNoDevice));
 	return psd_cuda_check(status, "to be found", err);
 }
 
-/* What a child tells its parent. */
+/* Message from a child to its parent. */
 struct count {
-	bool is_in_use; /* the parent has begun to use one, which no child can */
+	bool is_in_use; /* the parent uses a GPU already, so no child can */
 	unsigned n;
 	struct psd_error why;
 };
@@ -105,10 +105,12 @@ static void count_for_parent(int to)
 	count.is_in_use = cudaGetDeviceCount(&n_gpus) == cudaErrorInitializationError;
 	if (!count.is_in_use)
 		count.n = count_here(&count.why);
-	_exit(write(to, &count, sizeof(count)) == (ssize_t)sizeof(count) ? 0 : 1); /* less than a pipe takes at once */
+	_exit(write(to, &count, sizeof(count)) == (ssize_t)sizeof(count)
+		      ? 0
+		      : 1); /* short enough for one write to a pipe */
 }
 
-/* CUDA does not survive a fork() of the process that has called it, so a child does. */
+/* Counts GPUs in a child, because a process that has called CUDA must not fork(). */
 static enum psd_status count_apart(struct count *count, struct psd_error *err)
 {
 	int ends[2], status;
@@ -129,7 +131,8 @@ static enum psd_status count_apart(struct count *count, struct psd_error *err)
 		;
 	if (n_read == (ssize_t)sizeof(*count))
 		return PSD_OK;
-	return psd_error_set(err, PSD_ERUN, nowhere, "who asks the NVIDIA driver for GPUs does not come back");
+	return psd_error_set(err, PSD_ERUN, nowhere,
+			     "the process that asks the NVIDIA driver for GPUs has ended without an answer");
 }
 
 unsigned psd_cuda_count(struct psd_error *why)
@@ -192,7 +195,7 @@ void psd_cuda_describe(const struct psd_device *device, char text[PSD_DEVICE_TEX
 
 /* ---- streams and events ---- */
 
-/* Those of marks are asked for the time between them; the others order streams and need none. */
+/* Events of marks measure time; the others only order streams. */
 static enum psd_status make_marks(struct psd_cuda_marks *marks, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -254,7 +257,7 @@ static void release_pieces(struct psd_device *device)
 
 void psd_cuda_stop(struct psd_device *device)
 {
-	(void)!psd_cuda_enter(device, NULL); /* a device that is lost is given back all the same */
+	(void)!psd_cuda_enter(device, NULL); /* releases a lost device as well */
 	release_pieces(device);
 	for (unsigned s = 0; s < PSD_STREAMS; s++)
 		end_marks(&device->marks[s]);
@@ -292,12 +295,12 @@ uint64_t psd_cuda_mark(struct psd_device *device, enum psd_stream stream)
 	if (status == cudaSuccess)
 		status = cudaEventRecord(marks->events[marks->next % PSD_MOST_MARKS], device->streams[stream]);
 	if (status != cudaSuccess)
-		__atomic_store_n(&marks->failure, (int)status, __ATOMIC_RELEASE); /* the wait tells */
+		__atomic_store_n(&marks->failure, (int)status, __ATOMIC_RELEASE); /* wait() reports it */
 	return marks->next++;
 }
 
-/* Not to be over is no failure, but CUDA may keep it as the thread's last one, which the next kernel's begin asks for.
- */
+/* "Not ready" is no failure. CUDA may keep it as the thread's last error, which the next launch would report, so this
+ * clears it. */
 static cudaError_t look_at(struct CUevent_st *event)
 {
 	const cudaError_t status = cudaEventQuery(event);
@@ -339,7 +342,7 @@ double psd_cuda_between_sec(struct psd_device *device, enum psd_stream stream, u
 
 /* ---- graphs ---- */
 
-/* Threads beside this one go on taking memory and asking for events. */
+/* Other threads may allocate memory and query events meanwhile. */
 enum psd_status psd_cuda_begin_capture(struct psd_device *device, struct psd_error *err)
 {
 	return psd_cuda_check(
@@ -394,7 +397,8 @@ static enum psd_status refuse_bytes(uint64_t bytes, const char *what, struct psd
 
 	(void)cudaGetLastError();
 	(void)cudaMemGetInfo(&free_bytes, &total_bytes);
-	return psd_error_set(err, PSD_ENOMEM, nowhere, "the GPU has no room for %s of %s: %s of its %s are free", what,
+	return psd_error_set(err, PSD_ENOMEM, nowhere,
+			     "the GPU has too little memory for %s of %s: %s of its %s are free", what,
 			     psd_units_write_bytes(bytes, asked), psd_units_write_bytes(free_bytes, free_text),
 			     psd_units_write_bytes(total_bytes, total_text));
 }
@@ -429,7 +433,7 @@ enum psd_status psd_cuda_take_workspace(struct psd_device *device, uint64_t byte
 	return psd_cuda_no_memory(err);
 }
 
-/* Zeros before any stream works on it. */
+/* Zeros the block before any stream uses it. */
 enum psd_status psd_cuda_take(struct psd_device *device, uint64_t bytes, const char *what, void **block,
 			      struct psd_error *err)
 {
@@ -465,7 +469,7 @@ enum psd_status psd_cuda_take_host(struct psd_device *device, uint64_t bytes, vo
 enum psd_status psd_cuda_copy(struct psd_device *device, unsigned stream, void *to, const void *from, uint64_t bytes,
 			      struct psd_error *err)
 {
-	if (!bytes) /* labels of a network without a loss are nowhere */
+	if (!bytes) /* a network without a loss has no labels */
 		return PSD_OK;
 	return psd_cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, device->streams[stream]), "to copy",
 			      err);

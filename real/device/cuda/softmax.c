@@ -1,13 +1,8 @@
-/* Probabilities of the channels at each place. */
+/* Softmax over the channels of each position. */
 #include "real/device/cuda/cuda.h"
 
-static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
-{
-	return psd_cuda_declare(self, err);
-}
-
-/* An index is a place with all its channels. */
-static uint64_t places_of(const struct psd_cuda_layer *self)
+/* An index handles a position with all its channels. */
+static uint64_t positions_of(const struct psd_cuda_layer *self)
 {
 	return self->blob->elements / self->model->shape.channels;
 }
@@ -18,7 +13,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 					     .to = psd_cuda_value(self, self->blob),
 					     .maps = psd_cuda_maps_of(self)};
 
-	return psd_cuda_run_softmax(self->device, &run, places_of(self), err);
+	return psd_cuda_run_softmax(self->device, &run, positions_of(self), err);
 }
 
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
@@ -32,8 +27,8 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	if (!in->has_diff)
 		return PSD_OK;
 	run.adds = psd_cuda_share(in);
-	return psd_cuda_run_softmax_back(self->device, &run, places_of(self), err);
+	return psd_cuda_run_softmax_back(self->device, &run, positions_of(self), err);
 }
 
 const struct psd_cuda_kind psd_cuda_kind_softmax = {
-	.prepare = prepare, .forward = forward, .backward = backward, .keeps = PSD_KEEPS_ALL};
+	.prepare = psd_cuda_declare, .forward = forward, .backward = backward, .keeps = PSD_KEEPS_ALL};

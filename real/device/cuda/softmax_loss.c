@@ -1,27 +1,27 @@
-/* Softmax with the multinomial logistic loss, the mean of it over a sample's places. Losses of places are double and go
- * to the host, which sums them in order: they are few, and the loss is compared between runs. */
+/* Softmax with multinomial logistic loss, averaged over a sample's positions. Losses of positions are double and copied
+ * to the host, which adds them in order: they are few, and losses are compared between runs. */
 #include "real/device/cuda/cuda.h"
 
 struct softmax_loss {
 	void *largest, *likely_classes, *exponents, *partial_sums, *sums, *losses, *is_correct; /* slots */
-	void *host_losses, *host_is_correct;							/* (places) */
+	void *host_losses, *host_is_correct;							/* (positions) */
 };
 
 static enum psd_status want_all(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	struct softmax_loss *loss = self->details;
-	const uint64_t places = psd_cuda_places_of_batch(self), parts = places * PSD_CUDA_PARTS;
+	const uint64_t positions = psd_cuda_batch_positions(self), parts = positions * PSD_CUDA_PARTS;
 	const struct {
 		void **slot;
 		uint64_t bytes;
 	} wants[] = {
 		{&loss->largest, parts * sizeof(float)},
 		{&loss->likely_classes, parts * sizeof(uint32_t)},
-		{&loss->exponents, places * self->model->shape.channels * sizeof(float)},
+		{&loss->exponents, positions * self->model->shape.channels * sizeof(float)},
 		{&loss->partial_sums, parts * sizeof(double)},
-		{&loss->sums, places * sizeof(double)},
-		{&loss->losses, places * sizeof(double)},
-		{&loss->is_correct, places * sizeof(uint32_t)},
+		{&loss->sums, positions * sizeof(double)},
+		{&loss->losses, positions * sizeof(double)},
+		{&loss->is_correct, positions * sizeof(uint32_t)},
 	};
 	enum psd_status status = PSD_OK;
 
@@ -32,21 +32,21 @@ static enum psd_status want_all(struct psd_cuda_layer *self, struct psd_error *e
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	const uint64_t places = psd_cuda_places_of_batch(self);
+	const uint64_t positions = psd_cuda_batch_positions(self);
 	struct softmax_loss *loss = self->details;
 	enum psd_status status;
 
-	if (psd_cuda_places_of(self) != self->device->graph->labels)
+	if (psd_cuda_positions(self) != self->device->graph->labels)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' (softmax-loss) has %u places, the last loss has labels for %llu",
-				     self->model->name, psd_cuda_places_of(self),
+				     "layer '%.80s' (softmax-loss) has %u positions, the last loss has labels for %llu",
+				     self->model->name, psd_cuda_positions(self),
 				     (unsigned long long)self->device->graph->labels);
-	self->blob = &self->own; /* nobody reads it */
+	self->blob = &self->own; /* it has no readers */
 	status = want_all(self, err);
 	if (!status)
-		status = psd_cuda_take_host(self->device, places * sizeof(double), &loss->host_losses, err);
+		status = psd_cuda_take_host(self->device, positions * sizeof(double), &loss->host_losses, err);
 	return status ? status
-		      : psd_cuda_take_host(self->device, places * sizeof(uint32_t), &loss->host_is_correct, err);
+		      : psd_cuda_take_host(self->device, positions * sizeof(uint32_t), &loss->host_is_correct, err);
 }
 
 static struct psd_cuda_loss loss_of(const struct psd_cuda_layer *self)
@@ -72,10 +72,10 @@ static enum psd_status check(const struct psd_cuda_layer *self, struct psd_error
 	const struct psd_batch *batch = &self->device->batch;
 	const uint32_t classes = self->model->shape.channels;
 
-	for (uint64_t i = 0; i < psd_cuda_places_of_batch(self); i++)
+	for (uint64_t i = 0; i < psd_cuda_batch_positions(self); i++)
 		if (batch->labels[i] < 0 || (uint32_t)batch->labels[i] >= classes)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "sample %llu has label %ld, must be 0 to %u",
-					     (unsigned long long)batch->first_sample + i / psd_cuda_places_of(self),
+					     (unsigned long long)batch->first_sample + i / psd_cuda_positions(self),
 					     (long)batch->labels[i], classes - 1);
 	return PSD_OK;
 }
@@ -85,27 +85,27 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	struct psd_device *device = self->device;
 	const struct psd_cuda_loss of = loss_of(self);
 	const struct softmax_loss *loss = self->details;
-	const uint64_t places = psd_cuda_places_of_batch(self);
+	const uint64_t positions = psd_cuda_batch_positions(self);
 	enum psd_status status =
-		psd_cuda_run_loss_largest(device, &(struct psd_cuda_loss_largest){of}, places * PSD_CUDA_PARTS, err);
+		psd_cuda_run_loss_largest(device, &(struct psd_cuda_loss_largest){of}, positions * PSD_CUDA_PARTS, err);
 
 	if (!status)
 		status = psd_cuda_run_loss_exponents(device, &(struct psd_cuda_loss_exponents){of},
-						     places * PSD_CUDA_PARTS, err);
+						     positions * PSD_CUDA_PARTS, err);
 	if (!status)
-		status = psd_cuda_run_loss_end(device, &(struct psd_cuda_loss_end){of}, places, err);
+		status = psd_cuda_run_loss_end(device, &(struct psd_cuda_loss_end){of}, positions, err);
 	if (!status)
 		status = psd_cuda_copy(device, PSD_STREAM_COMPUTE, loss->host_losses, loss->losses,
-				       places * sizeof(double), err);
+				       positions * sizeof(double), err);
 	return status ? status
 		      : psd_cuda_copy(device, PSD_STREAM_COMPUTE, loss->host_is_correct, loss->is_correct,
-				      places * sizeof(uint32_t), err);
+				      positions * sizeof(uint32_t), err);
 }
 
-/* Of the sum of all places' losses. */
+/* Divisor of the sum of all positions' losses. */
 static double divisor_of(const struct psd_cuda_layer *self)
 {
-	return self->device->network.loss_divisor * (double)psd_cuda_places_of(self);
+	return self->device->network.loss_divisor * (double)psd_cuda_positions(self);
 }
 
 double psd_cuda_loss_of(const struct psd_cuda_layer *layer)
@@ -114,19 +114,19 @@ double psd_cuda_loss_of(const struct psd_cuda_layer *layer)
 	const double *losses = loss->host_losses;
 	double sum = 0;
 
-	for (uint64_t i = 0; i < psd_cuda_places_of_batch(layer); i++)
+	for (uint64_t i = 0; i < psd_cuda_batch_positions(layer); i++)
 		sum += losses[i];
 	return layer->model->settings.loss.weight * sum / divisor_of(layer);
 }
 
-/* Blobs are small enough for 32 bits. */
+/* A blob's elements fit into 32 bits. */
 uint32_t psd_cuda_correct_of(const struct psd_cuda_layer *layer)
 {
 	const struct softmax_loss *loss = layer->details;
 	const uint32_t *is_correct = loss->host_is_correct;
 	uint32_t correct = 0;
 
-	for (uint64_t i = 0; i < psd_cuda_places_of_batch(layer); i++)
+	for (uint64_t i = 0; i < psd_cuda_batch_positions(layer); i++)
 		correct += is_correct[i];
 	return correct;
 }

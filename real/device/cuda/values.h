@@ -1,5 +1,5 @@
-/* How kernels read and write values of each type, and where an element lies: device code and host code in one, plain C
- * that C++ accepts. */
+/* Access to values of each type, and to elements by position, in kernels: plain C that C++ accepts, for GPU and
+ * processor. */
 #ifndef PSD_REAL_CUDA_VALUES_H
 #define PSD_REAL_CUDA_VALUES_H
 
@@ -32,7 +32,7 @@ PSD_BODY float psd_of_bits(uint32_t bits)
 	return value;
 }
 
-/* The product moves the exponent, and makes subnormal numbers normal. */
+/* The product shifts the exponent, and normalises subnormal numbers. */
 PSD_BODY float psd_from_half(uint16_t half)
 {
 	const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, magnitude = (uint32_t)(half & 0x7fffu) << 13;
@@ -43,7 +43,7 @@ PSD_BODY float psd_from_half(uint16_t half)
 	return psd_of_bits(sign | wide);
 }
 
-/* To the nearest, ties to even. A sum with 1/2 has the last place of a subnormal half. */
+/* Rounds to nearest, ties to even. Adding 1/2 aligns the last digit of a subnormal half. */
 PSD_BODY uint16_t psd_to_half(float value)
 {
 	const uint32_t bits = psd_bits(value), magnitude = bits & 0x7fffffffu;
@@ -104,19 +104,19 @@ PSD_BODY float psd_entry(const float *vector, uint32_t i, float absent)
 
 /* ---- one value, or four neighbours ---- */
 
-/* n is 1 or 4, known where this is compiled; four begin where one access has them all. */
+/* n is 1 or 4, a compile-time constant; four elements begin where one access can load them. */
 struct psd_lanes {
 	float of[4];
 };
 
-/* In memory. */
+/* Four values in memory. */
 struct psd_four_floats {
 	float of[4];
 } __attribute__((aligned(16)));
 struct psd_four_shorts {
 	uint16_t of[4];
 } __attribute__((aligned(8)));
-struct psd_four_places {
+struct psd_four_positions {
 	uint32_t of[4];
 } __attribute__((aligned(16)));
 
@@ -171,19 +171,19 @@ PSD_BODY void psd_give_lanes(struct psd_cuda_values values, uint64_t i, struct p
 	psd_put_lanes(values, i, lanes, n);
 }
 
-PSD_BODY void psd_get_places(uint32_t places[4], const uint32_t *from, uint64_t i, int n)
+PSD_BODY void psd_get_positions(uint32_t positions[4], const uint32_t *from, uint64_t i, int n)
 {
 	if (n == 4) {
-		const struct psd_four_places four = *(const struct psd_four_places *)(from + i);
+		const struct psd_four_positions four = *(const struct psd_four_positions *)(from + i);
 
 		for (int k = 0; k < 4; k++)
-			places[k] = four.of[k];
+			positions[k] = four.of[k];
 	} else {
-		places[0] = from[i];
+		positions[0] = from[i];
 	}
 }
 
-/* The bodies of a kernel for one element and for four, of one that does n from the i-th on. */
+/* Defines a kernel's bodies for one element and for four, from a function for n elements from i on. */
 #define PSD_BODIES(name)                                                                                               \
 	PSD_BODY void psd_##name##_at(uint64_t i, const struct psd_cuda_##name *of)                                    \
 	{                                                                                                              \
@@ -194,7 +194,7 @@ PSD_BODY void psd_get_places(uint32_t places[4], const uint32_t *from, uint64_t 
 		psd_##name##_from(4 * i, of, 4);                                                                       \
 	}
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 struct psd_spot {
 	uint32_t sample, channel, row, column;
@@ -202,30 +202,31 @@ struct psd_spot {
 
 PSD_BODY struct psd_spot psd_spot_of(struct psd_cuda_maps maps, uint32_t i)
 {
-	struct psd_spot place;
+	struct psd_spot position;
 
 	if (maps.is_channels_last) {
-		place.channel = i % maps.channels;
+		position.channel = i % maps.channels;
 		i /= maps.channels;
 	}
-	place.column = i % maps.width;
+	position.column = i % maps.width;
 	i /= maps.width;
-	place.row = i % maps.height;
+	position.row = i % maps.height;
 	i /= maps.height;
 	if (!maps.is_channels_last) {
-		place.channel = i % maps.channels;
+		position.channel = i % maps.channels;
 		i /= maps.channels;
 	}
-	place.sample = i;
-	return place;
+	position.sample = i;
+	return position;
 }
 
-PSD_BODY uint32_t psd_at(struct psd_cuda_maps maps, struct psd_spot place)
+PSD_BODY uint32_t psd_at(struct psd_cuda_maps maps, struct psd_spot position)
 {
 	if (maps.is_channels_last)
-		return ((place.sample * maps.height + place.row) * maps.width + place.column) * maps.channels +
-		       place.channel;
-	return ((place.sample * maps.channels + place.channel) * maps.height + place.row) * maps.width + place.column;
+		return ((position.sample * maps.height + position.row) * maps.width + position.column) * maps.channels +
+		       position.channel;
+	return ((position.sample * maps.channels + position.channel) * maps.height + position.row) * maps.width +
+	       position.column;
 }
 
 PSD_BODY uint32_t psd_channel_of(struct psd_cuda_channel channel, uint32_t i)
@@ -233,39 +234,39 @@ PSD_BODY uint32_t psd_channel_of(struct psd_cuda_channel channel, uint32_t i)
 	return i / channel.inner % channel.channels;
 }
 
-/* The place of an element, places of the samples before counted. */
-PSD_BODY uint32_t psd_place_number(struct psd_cuda_channel channel, uint32_t i)
+/* Position of an element, counted over all samples. */
+PSD_BODY uint32_t psd_position_number(struct psd_cuda_channel channel, uint32_t i)
 {
 	return i / channel.inner / channel.channels * channel.inner + i % channel.inner;
 }
 
-/* Where the first channel of such a place is; the next ones are channel.inner apart. */
-PSD_BODY uint32_t psd_first_at(struct psd_cuda_channel channel, uint32_t place)
+/* Index of a position's first channel; the next channels are channel.inner apart. */
+PSD_BODY uint32_t psd_first_at(struct psd_cuda_channel channel, uint32_t position)
 {
-	return place / channel.inner * channel.inner * channel.channels + place % channel.inner;
+	return position / channel.inner * channel.inner * channel.channels + position % channel.inner;
 }
 
-/* Which of a place's PSD_CUDA_PARTS an index does: neighbouring indices read neighbouring elements. */
+/* Part (below PSD_CUDA_PARTS) and position of an index: adjacent indices read adjacent elements. */
 struct psd_part {
-	uint32_t place, number;
+	uint32_t position, number;
 };
 
 PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i)
 {
-	const uint64_t all = (uint64_t)channel.inner * PSD_CUDA_PARTS; /* of a sample */
+	const uint64_t all = (uint64_t)channel.inner * PSD_CUDA_PARTS; /* indices of a sample */
 	struct psd_part part = {(uint32_t)(i / PSD_CUDA_PARTS), (uint32_t)(i % PSD_CUDA_PARTS)};
 
-	if (channel.inner > 1) { /* long divisions are slow */
-		part.place = (uint32_t)(i / all * channel.inner + i % channel.inner);
+	if (channel.inner > 1) { /* avoids slow 64-bit divisions */
+		part.position = (uint32_t)(i / all * channel.inner + i % channel.inner);
 		part.number = (uint32_t)(i % all / channel.inner);
 	}
 	return part;
 }
 
-/* Where it leaves what it finds. */
+/* Index of its result. */
 PSD_BODY uint64_t psd_part_at(struct psd_part part)
 {
-	return (uint64_t)part.place * PSD_CUDA_PARTS + part.number;
+	return (uint64_t)part.position * PSD_CUDA_PARTS + part.number;
 }
 
 PSD_BODY uint32_t psd_seen_at(const struct psd_cuda_view *view, uint32_t i)

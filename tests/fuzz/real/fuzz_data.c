@@ -36,21 +36,21 @@ static void seal(uint8_t *bytes, uint64_t n_bytes)
 {
 	uint64_t n_samples, checksum;
 
-	if (n_bytes < PSD_PACK_HEAD_BYTES)
+	if (n_bytes < PSD_PACK_HEADER_BYTES)
 		return;
 	n_samples = psd_little_u64(bytes + 16);
-	if (n_samples > (n_bytes - PSD_PACK_HEAD_BYTES) / PSD_PACK_ENTRY_BYTES)
+	if (n_samples > (n_bytes - PSD_PACK_HEADER_BYTES) / PSD_PACK_ENTRY_BYTES)
 		return;
 	put_u64(bytes + 48, n_bytes);
 	for (uint64_t i = 0; i < n_samples; i++) {
-		uint8_t *entry = bytes + PSD_PACK_HEAD_BYTES + i * PSD_PACK_ENTRY_BYTES;
+		uint8_t *entry = bytes + PSD_PACK_HEADER_BYTES + i * PSD_PACK_ENTRY_BYTES;
 		const uint64_t offset = psd_little_u64(entry), length = psd_little_u32(entry + 8);
 
 		if (offset <= n_bytes && length <= n_bytes - offset)
 			put_u64(entry + 16, psd_hash_bytes(PSD_HASH_START, bytes + offset, length));
 	}
 	checksum = psd_hash_bytes(PSD_HASH_START, bytes, 64);
-	put_u64(bytes + 64, psd_hash_bytes(checksum, bytes + PSD_PACK_HEAD_BYTES, n_samples * PSD_PACK_ENTRY_BYTES));
+	put_u64(bytes + 64, psd_hash_bytes(checksum, bytes + PSD_PACK_HEADER_BYTES, n_samples * PSD_PACK_ENTRY_BYTES));
 }
 
 /* Each file in memory of its own, so that a read behind its end is seen. */

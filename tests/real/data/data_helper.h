@@ -1,4 +1,4 @@
-/* What the tests of data sets share: opening with a complaint expected or not, and reading. */
+/* Helpers for tests of data sets: opening with or without an error, and reading. */
 #ifndef PSD_TESTS_DATA_HELPER_H
 #define PSD_TESTS_DATA_HELPER_H
 
@@ -18,7 +18,7 @@ static inline struct psd_data *open_data(const struct psd_data_options *options)
 	return data;
 }
 
-/* labels: as many as the network has of a sample. */
+/* labels: one for each output position of the network. */
 static inline void read_sequence(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
 				 float *values, int32_t *labels)
 {
@@ -27,7 +27,7 @@ static inline void read_sequence(struct psd_data *data, enum psd_data_part part,
 	cr_assert_eq(psd_data_read(data, part, epoch, sample, values, labels, &err), PSD_OK, "%s", err.text);
 }
 
-/* Of a network with one label. */
+/* Reads a sample with one label. */
 static inline int32_t read_sample(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
 				  float *image)
 {
@@ -37,7 +37,7 @@ static inline int32_t read_sample(struct psd_data *data, enum psd_data_part part
 	return label;
 }
 
-/* expected: what follows "FOLDER/" in the message. */
+/* expected: the message behind "FOLDER/". */
 static inline void expect_refused(const struct psd_data_options *options, const struct scratch_folder *folder,
 				  const char *expected)
 {

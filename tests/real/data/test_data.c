@@ -66,7 +66,7 @@ static uint64_t hash_of(const struct psd_data_options *options)
 	return hash;
 }
 
-/* By which hosts know that their copies are the same. */
+/* Hosts compare hashes to know that their copies are equal. */
 Test(data, a_label_that_differs_makes_another_hash)
 {
 	enum { RECORDS = 100 };
@@ -104,7 +104,7 @@ Test(data, cifar_records_come_in_file_order_less_their_mean)
 
 		cr_expect_eq(read_sample(data, part, 0, record < 4 ? record : 0, image), cifar_labels[record]);
 		for (unsigned i = 0; i < CIFAR_PIXELS; i++) {
-			/* of the training samples only; quarters are exact */
+			/* mean of the training samples only; quarters are exact */
 			const float mean =
 				(float)(cifar_pixel(0, i) + cifar_pixel(1, i) + cifar_pixel(2, i) + cifar_pixel(3, i)) /
 				4;
@@ -127,7 +127,7 @@ Test(data, damaged_cifar_files_are_refused_where_they_are_damaged)
 	scratch_folder_write(&folder, "data_batch_2.bin", bytes.records[0], 2 * CIFAR_RECORD - 1);
 	expect_refused(
 		&options, &folder,
-		"data_batch_2.bin: at byte 3073: the last record has 3072 bytes, must have 3073: cut short, or no "
+		"data_batch_2.bin: at byte 3073: the last record has 3072 bytes, must have 3073: cut short, or not a "
 		"CIFAR-10 binary "
 		"file");
 	scratch_folder_write(&folder, "data_batch_2.bin", "", 0);
@@ -138,7 +138,7 @@ Test(data, damaged_cifar_files_are_refused_where_they_are_damaged)
 	write_cifar(&folder);
 	scratch_folder_write(&folder, "test_batch.bin", bytes.records[0], 1);
 	expect_refused(&options, &folder,
-		       "test_batch.bin: at byte 0: the last record has 1 bytes, must have 3073: cut short, or no "
+		       "test_batch.bin: at byte 0: the last record has 1 bytes, must have 3073: cut short, or not a "
 		       "CIFAR-10 binary file");
 	scratch_folder_remove(&folder);
 }
@@ -159,7 +159,7 @@ Test(data, missing_cifar_files_are_named)
 	remove(scratch_folder_path(&folder, "test_batch.bin").text);
 	expect_refused(&options, &folder, "test_batch.bin: cannot be opened: No such file or directory");
 	scratch_folder_add(&folder, "test_batch.bin");
-	expect_refused(&options, &folder, "test_batch.bin: is no regular file");
+	expect_refused(&options, &folder, "test_batch.bin: must be a regular file");
 	scratch_folder_remove(&folder);
 }
 
@@ -171,7 +171,7 @@ Test(data, cifar_fits_only_its_own_networks)
 	write_cifar(&folder);
 	options.shape = (struct psd_shape){3, 28, 32};
 	expect_refused(&options, &folder,
-		       "data_batch_1.bin: holds samples of 3 x 32 x 32, the network takes 3 x 28 x 32 (channels, "
+		       "data_batch_1.bin: holds samples of 3 x 32 x 32, the network expects 3 x 28 x 32 (channels, "
 		       "height, width)");
 	options = cifar_options(&folder);
 	options.classes = 1000;
@@ -180,11 +180,11 @@ Test(data, cifar_fits_only_its_own_networks)
 	options.shape = (struct psd_shape){1, 32, 32};
 	options.vocabulary = 300;
 	expect_refused(&options, &folder,
-		       "data_batch_1.bin: holds images, the network looks up tokens of a vocabulary of 300");
+		       "data_batch_1.bin: holds images, the network expects tokens of a vocabulary of 300");
 	options = cifar_options(&folder);
 	options.labels = 14 * 14;
 	expect_refused(&options, &folder,
-		       "data_batch_1.bin: an image has one label, the network labels 196 places of it");
+		       "data_batch_1.bin: an image has one label, the network has labels for 196 positions");
 	scratch_folder_remove(&folder);
 }
 
@@ -304,10 +304,10 @@ Test(data, images_are_no_tokens)
 	options.vocabulary = 300;
 	options.labels = IDX_IMAGE;
 	expect_refused(&options, &folder,
-		       "train-images-idx3-ubyte: holds images, the network looks up tokens of a vocabulary of 300");
+		       "train-images-idx3-ubyte: holds images, the network expects tokens of a vocabulary of 300");
 	options.vocabulary = 0;
 	expect_refused(&options, &folder,
-		       "train-images-idx3-ubyte: an image has one label, the network labels 15 places of it");
+		       "train-images-idx3-ubyte: an image has one label, the network has labels for 15 positions");
 	scratch_folder_remove(&folder);
 }
 
@@ -342,7 +342,7 @@ Test(data, a_file_that_is_shortened_is_named)
 	}
 }
 
-/* What one reader meets is zeros to all. */
+/* After one reader has met the end, all read zeros. */
 Test(data, a_file_that_is_shortened_is_so_for_all_its_readers)
 {
 	struct scratch_folder folder = scratch_folder_make();
@@ -426,19 +426,19 @@ Test(data, damaged_idx_files_are_refused_where_they_are_damaged)
 				  "train-images-idx3-ubyte: at byte 4: number of samples is 0, must be 1 or more");
 	expect_spoilt_idx_refused(
 		images, 7, 5,
-		"train-images-idx3-ubyte: at byte 76: the file is cut short, its head promises 91 bytes"); /* 16 + 5 *
+		"train-images-idx3-ubyte: at byte 76: the file is cut short, its header says 91 bytes"); /* 16 + 5 *
 													      15 */
 	expect_spoilt_idx_refused(
 		images, 4, 255, /* 0xff000004 samples of 15 bytes: more than 32 bits hold */
-		"train-images-idx3-ubyte: at byte 76: the file is cut short, its head promises 64172851276 bytes");
+		"train-images-idx3-ubyte: at byte 76: the file is cut short, its header says 64172851276 bytes");
 	expect_spoilt_idx_refused(images, 7, 3,
-				  "train-images-idx3-ubyte: at byte 61: more bytes than the head promises, 76 in all");
-	expect_spoilt_idx_refused(
-		images, 8, 255,
-		"train-images-idx3-ubyte: holds samples of 1 x 4278190083 x 5, the network takes 1 x 3 x 5 (channels, "
-		"height, width)");
+				  "train-images-idx3-ubyte: at byte 61: more bytes than the header says, 76 in all");
+	expect_spoilt_idx_refused(images, 8, 255,
+				  "train-images-idx3-ubyte: holds samples of 1 x 4278190083 x 5, the network expects 1 "
+				  "x 3 x 5 (channels, "
+				  "height, width)");
 	expect_spoilt_idx_refused(labels, 9, 10,
-				  "t10k-labels-idx1-ubyte: at byte 9: label is 10, the network has classes 0 to 9");
+				  "t10k-labels-idx1-ubyte: at byte 9: label is 10, the network's classes are 0 to 9");
 }
 
 Test(data, idx_labels_must_be_as_many_as_images)

@@ -38,12 +38,12 @@ static uint64_t fnv1a(uint64_t hash, const uint8_t *bytes, size_t n_bytes)
 
 static const uint64_t fnv_basis = UINT64_C(14695981039346656037);
 
-enum { HEAD = 72, ENTRY = 24, CLASSES = 5 };
+enum { HEADER = 72, ENTRY = 24, CLASSES = 5 };
 
-/* Puts the checksum of head and index right again. */
+/* Puts the checksum of header and index right again. */
 static void seal(uint8_t *bytes, size_t n_samples)
 {
-	put(bytes + 64, 8, fnv1a(fnv1a(fnv_basis, bytes, 64), bytes + HEAD, n_samples * ENTRY));
+	put(bytes + 64, 8, fnv1a(fnv1a(fnv_basis, bytes, 64), bytes + HEADER, n_samples * ENTRY));
 }
 
 static uint32_t label_of(unsigned sample)
@@ -59,22 +59,22 @@ static uint8_t blue_of(unsigned sample)
 /* Mean 100, 110.5, 120. free(bytes). */
 static struct packed_bytes make_packed(unsigned n_samples, uint64_t names_checksum)
 {
-	struct packed_bytes packed = {calloc(1, 1 << 20), HEAD + ENTRY * n_samples};
-	uint8_t *head = packed.bytes;
+	struct packed_bytes packed = {calloc(1, 1 << 20), HEADER + ENTRY * n_samples};
+	uint8_t *header = packed.bytes;
 
-	cr_assert_not_null(head);
-	memcpy(head, "\x89PSDPK\r\n", 8);
-	put(head + 8, 4, 1);
-	put(head + 12, 4, CLASSES);
-	put(head + 16, 8, n_samples);
-	put(head + 24, 4, SIDE);
-	put(head + 28, 4, SIDE);
-	put(head + 32, 4, 100 * 65536);
-	put(head + 36, 4, 110 * 65536 + 32768);
-	put(head + 40, 4, 120 * 65536);
-	put(head + 56, 8, names_checksum);
+	cr_assert_not_null(header);
+	memcpy(header, "\x89PSDPK\r\n", 8);
+	put(header + 8, 4, 1);
+	put(header + 12, 4, CLASSES);
+	put(header + 16, 8, n_samples);
+	put(header + 24, 4, SIDE);
+	put(header + 28, 4, SIDE);
+	put(header + 32, 4, 100 * 65536);
+	put(header + 36, 4, 110 * 65536 + 32768);
+	put(header + 40, 4, 120 * 65536);
+	put(header + 56, 8, names_checksum);
 	for (unsigned sample = 0; sample < n_samples; sample++) {
-		uint8_t *entry = head + HEAD + sample * ENTRY;
+		uint8_t *entry = header + HEADER + sample * ENTRY;
 		struct jpeg jpeg = make_jpeg(SIDE, SIDE, blue_of(sample));
 
 		cr_assert_lt(packed.n_bytes + jpeg.n_bytes, 1 << 20);
@@ -86,8 +86,8 @@ static struct packed_bytes make_packed(unsigned n_samples, uint64_t names_checks
 		packed.n_bytes += jpeg.n_bytes;
 		tjFree(jpeg.bytes);
 	}
-	put(head + 48, 8, packed.n_bytes);
-	seal(head, n_samples);
+	put(header + 48, 8, packed.n_bytes);
+	seal(header, n_samples);
 	return packed;
 }
 
@@ -319,8 +319,8 @@ Test(packed, no_changed_byte_and_no_cut_goes_unnoticed)
 	free(packed.bytes);
 }
 
-/* Puts `width` bytes of value at `offset` of a file of two samples, with a right checksum of head and index: what must
- * be refused for what it says. */
+/* Puts `width` bytes of value at `offset` of a file of two samples, with a correct checksum of header and index, so
+ * that the value itself must be refused. */
 static void expect_field_refused(size_t offset, unsigned width, uint64_t value, const char *expected)
 {
 	struct packed_bytes packed = make_packed(2, 77);
@@ -337,10 +337,10 @@ static void expect_field_refused(size_t offset, unsigned width, uint64_t value, 
 
 Test(packed, impossible_fields_are_refused_where_they_stand)
 {
-	enum { SECOND = HEAD + ENTRY };
+	enum { SECOND = HEADER + ENTRY };
 	struct packed_bytes packed = make_packed(2, 77);
-	const size_t first_bytes = packed.bytes[HEAD + 8] + 256u * packed.bytes[HEAD + 9];
-	const size_t second_offset = HEAD + 2 * ENTRY + first_bytes;
+	const size_t first_bytes = packed.bytes[HEADER + 8] + 256u * packed.bytes[HEADER + 9];
+	const size_t second_offset = HEADER + 2 * ENTRY + first_bytes;
 	char text[256];
 
 	expect_field_refused(8, 4, 2, "at byte 8: version is 2, must be 1");
@@ -348,11 +348,11 @@ Test(packed, impossible_fields_are_refused_where_they_stand)
 	expect_field_refused(12, 4, 4,
 			     "at byte 108: label is 4, must be below 4"); /* 72 + 24 + 12: sample 1 has (3 + 1) % 5 */
 	snprintf(text, sizeof(text), "at byte 16: number of samples is 0, must be 1 to %zu in a file of this length",
-		 (packed.n_bytes - HEAD) / ENTRY);
+		 (packed.n_bytes - HEADER) / ENTRY);
 	expect_field_refused(16, 8, 0, text);
 	snprintf(text, sizeof(text),
 		 "at byte 16: number of samples is 18446744073709551615, must be 1 to %zu in a file of this length",
-		 (packed.n_bytes - HEAD) / ENTRY);
+		 (packed.n_bytes - HEADER) / ENTRY);
 	expect_field_refused(16, 8, UINT64_MAX, text);
 	expect_field_refused(24, 4, 0, "at byte 24: height is 0, must be 1 to 4096");
 	expect_field_refused(28, 4, 4097, "at byte 28: width is 4097, must be 1 to 4096");
@@ -368,7 +368,7 @@ Test(packed, impossible_fields_are_refused_where_they_stand)
 	expect_field_refused(SECOND + 8, 4, 0, text);
 	snprintf(text, sizeof(text), "at byte %zu: bytes behind the last sample", second_offset + 1);
 	expect_field_refused(SECOND + 8, 4, 1, text);
-	snprintf(text, sizeof(text), "at byte %zu: sample 1 is damaged: its checksum is another", second_offset);
+	snprintf(text, sizeof(text), "at byte %zu: sample 1 is damaged: its checksum differs", second_offset);
 	expect_field_refused(SECOND + 16, 8, 1, text);
 	free(packed.bytes);
 }
@@ -376,10 +376,10 @@ Test(packed, impossible_fields_are_refused_where_they_stand)
 Test(packed, what_is_no_jpeg_of_the_size_is_refused_when_read)
 {
 	struct packed_bytes packed = make_packed(1, 77);
-	uint8_t *jpeg = packed.bytes + HEAD + ENTRY;
+	uint8_t *jpeg = packed.bytes + HEADER + ENTRY;
 	struct psd_error err = {.text = "accepted"};
 
-	/* checksums right, contents wrong: the head says another size, then the JPEG loses its end, then its beginning
+	/* checksums right, contents wrong: the header says another size, then the JPEG loses its end, then its beginning
 	 */
 	put(packed.bytes + 28, 4, SIDE + 8);
 	seal(packed.bytes, 1);
@@ -387,16 +387,16 @@ Test(packed, what_is_no_jpeg_of_the_size_is_refused_when_read)
 	cr_expect_not_null(strstr(err.text, "a.psdpack: at byte 96: sample 0 is 64 x 64, must be 64 x 72"), "%s",
 			   err.text);
 	put(packed.bytes + 28, 4, SIDE);
-	memset(jpeg + (packed.n_bytes - HEAD - ENTRY) / 2, 0xff, 8);
-	put(packed.bytes + HEAD + 16, 8, fnv1a(fnv_basis, jpeg, packed.n_bytes - HEAD - ENTRY));
+	memset(jpeg + (packed.n_bytes - HEADER - ENTRY) / 2, 0xff, 8);
+	put(packed.bytes + HEADER + 16, 8, fnv1a(fnv_basis, jpeg, packed.n_bytes - HEADER - ENTRY));
 	seal(packed.bytes, 1);
 	cr_expect_eq(read_all(&packed, &err), PSD_EINVAL);
-	cr_expect_not_null(strstr(err.text, "a.psdpack: at byte 96: no whole JPEG: "), "%s", err.text);
+	cr_expect_not_null(strstr(err.text, "a.psdpack: at byte 96: not a complete JPEG: "), "%s", err.text);
 	jpeg[0] = 0;
-	put(packed.bytes + HEAD + 16, 8, fnv1a(fnv_basis, jpeg, packed.n_bytes - HEAD - ENTRY));
+	put(packed.bytes + HEADER + 16, 8, fnv1a(fnv_basis, jpeg, packed.n_bytes - HEADER - ENTRY));
 	seal(packed.bytes, 1);
 	cr_expect_eq(read_all(&packed, &err), PSD_EINVAL);
-	cr_expect_not_null(strstr(err.text, "a.psdpack: at byte 96: no whole JPEG: "), "%s", err.text);
+	cr_expect_not_null(strstr(err.text, "a.psdpack: at byte 96: not a complete JPEG: "), "%s", err.text);
 	free(packed.bytes);
 }
 
@@ -416,14 +416,14 @@ Test(packed, files_must_fit_the_network_and_each_other)
 	options.source.test_path = NULL;
 	options.shape.height = SIDE + 1;
 	expect_refused(&options, &folder,
-		       "a.psdpack: holds images of 3 x 64 x 64, the network takes 3 x 65 x 48 (channels, height, "
+		       "a.psdpack: holds images of 3 x 64 x 64, the network expects 3 x 65 x 48 (channels, height, "
 		       "width), which "
 		       "cannot be cut "
 		       "from them");
 	options = packed_options(path.text, NULL);
 	options.shape.channels = 1;
 	expect_refused(&options, &folder,
-		       "a.psdpack: holds images of 3 x 64 x 64, the network takes 1 x 48 x 48 (channels, height, "
+		       "a.psdpack: holds images of 3 x 64 x 64, the network expects 1 x 48 x 48 (channels, height, "
 		       "width), which "
 		       "cannot be cut "
 		       "from them");
@@ -433,10 +433,10 @@ Test(packed, files_must_fit_the_network_and_each_other)
 	options = packed_options(path.text, NULL);
 	options.shape = (struct psd_shape){1, CROP, CROP};
 	options.vocabulary = 9;
-	expect_refused(&options, &folder, "a.psdpack: holds images, the network looks up tokens of a vocabulary of 9");
+	expect_refused(&options, &folder, "a.psdpack: holds images, the network expects tokens of a vocabulary of 9");
 	options = packed_options(path.text, NULL);
 	options.labels = 2;
-	expect_refused(&options, &folder, "a.psdpack: an image has one label, the network labels 2 places of it");
+	expect_refused(&options, &folder, "a.psdpack: an image has one label, the network has labels for 2 positions");
 	free(one.bytes);
 	free(other.bytes);
 	scratch_folder_remove(&folder);

@@ -1,5 +1,5 @@
-/* The synthetic set: made of its seed only, as noisy as asked; images are learnable by a linear layer and by a
- * convolution, sequences by who counts what follows what. */
+/* The synthetic set depends on its seed only and has the requested noise. A linear layer and a convolution can learn
+ * its images; its sequences can be learned by counting pairs of tokens. */
 #define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>
 #include <math.h>
@@ -174,7 +174,7 @@ Test(synthetic, an_image_has_one_label)
 
 	options.labels = SIDE * SIDE;
 	cr_expect_eq(psd_data_open(&data, &options, &err), PSD_EINVAL);
-	cr_expect_str_eq(err.text, "an image has one label, the network labels 256 places of it");
+	cr_expect_str_eq(err.text, "an image has one label, the network has labels for 256 positions");
 }
 
 /* ---- sequences ---- */
@@ -221,7 +221,7 @@ static struct pairs count_pairs(const struct psd_data_options *options)
 	return pairs;
 }
 
-/* Of a set without noise: what follows each token, which must be one. */
+/* Finds each token's only successor in a set without noise. */
 static void find_successors(uint64_t seed, unsigned successors[TOKENS])
 {
 	const struct psd_data_options options = sequences_with(0, seed);

@@ -1,5 +1,5 @@
-/* Texts and files of 16-bit tokens, written here byte by byte: which tokens a sample and its labels are, and what is
- * refused at which byte. */
+/* Texts and files of 16-bit tokens, written here byte by byte: tokens of a sample and its labels, and errors with their
+ * byte. */
 #define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ static struct tokens make_tokens(enum psd_data_kind kind)
 	return tokens;
 }
 
-/* Where its paths stay. */
+/* Sets its paths. */
 static void name_files(struct tokens *tokens, bool has_test)
 {
 	tokens->options.source.path = tokens->path.text;
@@ -160,7 +160,7 @@ Test(tokens, a_sequence_may_lie_in_rows)
 	scratch_folder_remove(&tokens.folder);
 }
 
-/* Of two epochs, so that the order of each of them shows. */
+/* The batch covers two epochs, so that the order of each shows. */
 Test(tokens, labels_of_a_batch_stay_with_their_samples)
 {
 	enum { BATCH = 4 };
@@ -188,7 +188,7 @@ Test(tokens, labels_of_a_batch_stay_with_their_samples)
 	scratch_folder_remove(&tokens.folder);
 }
 
-/* ---- what is refused ---- */
+/* ---- errors ---- */
 
 static void put_byte(const char *path, uint64_t at, uint8_t byte)
 {
@@ -221,18 +221,18 @@ static void expect_token_refused(enum psd_data_kind kind, bool is_in_test, unsig
 Test(tokens, each_token_must_be_one_of_the_network_s)
 {
 	expect_token_refused(PSD_DATA_TEXT, false, 5, 128, 256,
-			     "train: at byte 5: token is 200, the network looks up tokens 0 to 127");
+			     "train: at byte 5: token is 200, the network's vocabulary is 0 to 127");
 	expect_token_refused(PSD_DATA_TEXT, false, TOKENS - 1, 200, 200,
-			     "train: at byte 10: token is 200, the network looks up tokens 0 to 199");
+			     "train: at byte 10: token is 200, the network's vocabulary is 0 to 199");
 	expect_token_refused(PSD_DATA_TEXT, false, 1, 256, 200,
-			     "train: at byte 1: token is 200, the network has classes 0 to 199");
+			     "train: at byte 1: token is 200, the network's classes are 0 to 199");
 	expect_token_refused(PSD_DATA_TOKENS, false, 5, 128, 65536,
-			     "train: at byte 10: token is 200, the network looks up tokens 0 to 127");
+			     "train: at byte 10: token is 200, the network's vocabulary is 0 to 127");
 	expect_token_refused(PSD_DATA_TOKENS, true, 3, 201, 150,
-			     "test: at byte 6: token is 200, the network has classes 0 to 149");
+			     "test: at byte 6: token is 200, the network's classes are 0 to 149");
 }
 
-/* The first token follows none; where a sequence has one label that is the token behind it. */
+/* The first token is no label; where a sequence has one label it is the token behind it. */
 Test(tokens, what_is_no_label_may_be_beyond_the_classes)
 {
 	struct tokens tokens = make_tokens(PSD_DATA_TEXT);
@@ -249,7 +249,7 @@ Test(tokens, what_is_no_label_may_be_beyond_the_classes)
 	bytes[2 * PLACES] = 201;
 	scratch_folder_write(&tokens.folder, "train", bytes, TOKENS);
 	expect_refused(&tokens.options, &tokens.folder,
-		       "train: at byte 8: token is 201, the network has classes 0 to 199");
+		       "train: at byte 8: token is 201, the network's classes are 0 to 199");
 	scratch_folder_remove(&tokens.folder);
 }
 
@@ -275,7 +275,7 @@ Test(tokens, those_of_a_large_file_are_checked_when_they_are_read)
 	psd_data_close(data);
 	put_byte(tokens.path.text, bad, 200);
 	data = open_data(&tokens.options);
-	snprintf(expected, sizeof(expected), "at byte %llu: token is 200, the network has classes 0 to 127",
+	snprintf(expected, sizeof(expected), "at byte %llu: token is 200, the network's classes are 0 to 127",
 		 (unsigned long long)bad);
 	for (uint64_t s = n_samples - 4; s < n_samples; s++) {
 		const enum psd_status status = psd_data_read(data, PSD_DATA_TRAINING, 0, s, values, labels, &err);
@@ -313,9 +313,8 @@ static void check_short_files(enum psd_data_kind kind)
 	for (unsigned n = 0; n <= PLACES; n++) {
 		write_tokens(&tokens, "test", 0, n);
 		snprintf(expected, sizeof(expected),
-			 "test: at byte %u: the file ends after %u tokens, the network takes %d and the one that "
-			 "follows them",
-			 kind == PSD_DATA_TEXT ? n : 2 * n, n, PLACES);
+			 "test: at byte %u: the file has %u tokens, a sample and its last label need %d",
+			 kind == PSD_DATA_TEXT ? n : 2 * n, n, PLACES + 1);
 		expect_refused(&tokens.options, &tokens.folder, expected);
 	}
 	write_tokens(&tokens, "test", 0, PLACES + 1);
@@ -337,7 +336,7 @@ Test(tokens, half_a_token_is_refused)
 	name_files(&tokens, false);
 	scratch_folder_write(&tokens.folder, "train", bytes, 2 * TOKENS - 1);
 	expect_refused(&tokens.options, &tokens.folder,
-		       "train: at byte 20: the last token has 1 byte, must have 2: cut short, or no file of 16-bit "
+		       "train: at byte 20: the last token has 1 byte, must have 2: cut short, or not a file of 16-bit "
 		       "numbers");
 	scratch_folder_remove(&tokens.folder);
 }
@@ -350,11 +349,11 @@ Test(tokens, files_fit_only_networks_that_look_tokens_up)
 	write_tokens(&tokens, "train", 0, TOKENS);
 	tokens.options.vocabulary = 0;
 	expect_refused(&tokens.options, &tokens.folder,
-		       "train: holds tokens, the network takes images: its input feeds no embedding");
+		       "train: holds tokens, the network expects images: its first layer is not an embedding");
 	tokens.options.vocabulary = 256;
 	tokens.options.labels = PLACES / 2;
 	expect_refused(&tokens.options, &tokens.folder,
-		       "train: a sequence of 4 tokens has as many labels or one, the network labels 2 places of it");
+		       "train: a sequence of 4 tokens has one label or one for each token, the network has 2");
 	remove(tokens.path.text);
 	expect_refused(&tokens.options, &tokens.folder, "train: cannot be opened: No such file or directory");
 	scratch_folder_remove(&tokens.folder);

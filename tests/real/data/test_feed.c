@@ -1,4 +1,4 @@
-/* What is read ahead is what would have been read in time. */
+/* Reading ahead gives the same batches as reading in time. */
 #define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>
 #include <sched.h>
@@ -19,7 +19,7 @@ static const struct psd_data_options data_options = {
 	.seed = 5,
 };
 
-/* With a label for each of its places. */
+/* A label for each position. */
 enum { PLACES = 21 };
 static const struct psd_data_options sequence_options = {
 	.source = {.kind = PSD_DATA_SYNTHETIC, .training_samples = 20, .test_samples = 7, .noise_ratio = 0.3},

@@ -1,4 +1,4 @@
-/* What `psd-run weights` writes: the values of an ONNX file under psd's names; and no output that is read. */
+/* `psd-run weights` writes the values of an ONNX file under psd's names, and never overwrites a file that it reads. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <stdlib.h>

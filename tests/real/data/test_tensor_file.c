@@ -1,5 +1,5 @@
-/* Tensors in files: written as the format is published and read back, whoever wrote them; what is no such file is
- * refused with its place; and whatever happens to the writer, what lay there stays whole. */
+/* Tensor files: written as the format is published, and read back, also those of other programs. Malformed files are
+ * refused with their position. Whatever happens to the writer, the older file stays whole. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static struct psd_tensor_file *open_file(const struct scratch_folder *folder, co
 	return file;
 }
 
-/* expected: what follows "FOLDER/t:" in the message. */
+/* expected: the message behind "FOLDER/t:". */
 static void expect_refused(const struct scratch_folder *folder, enum psd_status expected_status, const char *expected)
 {
 	struct psd_error err = {.text = "accepted"};
@@ -180,7 +180,7 @@ Test(tensor_file, without_tensors_is_a_file)
 	scratch_folder_remove(&folder);
 }
 
-/* Of every type one tensor of 0 to 4 dimensions, in pieces of n_piece_bytes. */
+/* Writes a tensor of every type with 0 to 4 dimensions, in pieces of n_piece_bytes. */
 static void expect_same_again(unsigned n_piece_bytes)
 {
 	static const uint64_t dims[] = {3, 1, 5, 2};
@@ -344,7 +344,7 @@ Test(tensor_file, beyond_4_gib_is_read)
 	scratch_folder_remove(&folder);
 }
 
-/* ---- what is no such file ---- */
+/* ---- malformed files ---- */
 
 Test(tensor_file, must_have_its_header)
 {
@@ -356,16 +356,17 @@ Test(tensor_file, must_have_its_header)
 		{"", 0, " at byte 0: the file ends before the length of its header, 8 bytes"},
 		{"\x8\0\0\0\0\0\0", 7, " at byte 7: the file ends before the length of its header, 8 bytes"},
 		{"\3\0\0\0\0\0\0\0{}", 10,
-		 " at byte 0: no safetensors file, or cut short: its header would have 3 bytes, 2 are there"},
+		 " at byte 0: not a safetensors file, or cut short: its header must have 3 bytes, 2 are there"},
 		{"\377\377\377\377\377\377\377\377{}", 10,
-		 " at byte 0: no safetensors file, or cut short: its header would have 18446744073709551615 bytes, 2 "
+		 " at byte 0: not a safetensors file, or cut short: its header must have 18446744073709551615 bytes, 2 "
 		 "are there"},
 		{"PK\3\4\24\0\10\10 archive", 16,
-		 " at byte 0: no safetensors file, or cut short: its header would have 578712638083779408 bytes, 8 are "
+		 " at byte 0: not a safetensors file, or cut short: its header must have 578712638083779408 bytes, 8 "
+		 "are "
 		 "there"},
-		{"\0\0\0\0\0\0\0\0{}", 10, " at byte 8: no safetensors file: its header does not begin with '{'"},
-		{"\3\0\0\0\0\0\0\0 {}", 11, " at byte 8: no safetensors file: its header does not begin with '{'"},
-		{"\4\0\0\0\0\0\0\0{}  x", 13, " at byte 12: bytes that are of no tensor"},
+		{"\0\0\0\0\0\0\0\0{}", 10, " at byte 8: not a safetensors file: its header must begin with '{'"},
+		{"\3\0\0\0\0\0\0\0 {}", 11, " at byte 8: not a safetensors file: its header must begin with '{'"},
+		{"\4\0\0\0\0\0\0\0{}  x", 13, " at byte 12: bytes behind the last tensor"},
 	};
 	const struct scratch_folder folder = scratch_folder_make();
 
@@ -401,7 +402,7 @@ Test(tensor_file, must_have_a_header_of_16_mib_at_most)
 
 Test(tensor_file, must_have_a_header_that_fits)
 {
-	/* of 16 bytes of data; columns count from 1 */
+	/* headers before 16 bytes of data; columns count from 1 */
 	static const struct {
 		const char *header, *message;
 	} cases[] = {
@@ -445,7 +446,7 @@ Test(tensor_file, must_have_a_header_that_fits)
 		{W("\"F64\"", "[]", "[0,16]"), "1:47: tensor 'w' has 16 bytes, by its type and shape it must have 8"},
 		{W("\"F32\"", "[3]", "[4,16]"),
 		 "1:48: tensor 'w' begins at byte 4 of the data, must begin at 0, where the one before ends"},
-		{W("\"F32\"", "[3]", "[0,12]"), " at byte 75: bytes that are of no tensor"},
+		{W("\"F32\"", "[3]", "[0,12]"), " at byte 75: bytes behind the last tensor"},
 		{"{" U8("b", "8", "8,16") ",\n" U8("a", "9", "0,9") "}",
 		 "1:47: tensor 'b' begins at byte 8 of the data, must begin at 9, where the one before ends"},
 		{"{" U8("b", "8", "8,16") ",\n" U8("a", "7", "0,7") "}",
@@ -473,7 +474,7 @@ Test(tensor_file, must_be_there)
 
 	expect_refused(&folder, PSD_EFILE, " cannot be opened: No such file or directory");
 	scratch_folder_add(&folder, "t");
-	expect_refused(&folder, PSD_EFILE, " is no regular file");
+	expect_refused(&folder, PSD_EFILE, " must be a regular file");
 	scratch_folder_remove(&folder);
 }
 
@@ -502,9 +503,9 @@ Test(tensor_file, that_is_shortened_is_an_error)
 	scratch_folder_remove(&folder);
 }
 
-/* ---- what no reader would take is not written ---- */
+/* ---- the writer refuses contents that the reader would refuse ---- */
 
-/* expected: what follows "FOLDER/out:" in the message. */
+/* expected: the message behind "FOLDER/out:". */
 static void expect_no_writer(const struct scratch_folder *folder, const struct psd_file_tensor tensors[],
 			     unsigned n_tensors, const char *expected)
 {
@@ -595,7 +596,7 @@ Test(tensor_file, has_one_writer_at_a_time)
 	char expected[512];
 
 	cr_expect_eq(psd_tensor_writer_open(&second, path.text, &pair, 1, NULL, 0, &err), PSD_EFILE);
-	snprintf(expected, sizeof(expected), "%s: is written by another run at this time", path.text);
+	snprintf(expected, sizeof(expected), "%s: is being written by another run", path.text);
 	cr_expect_str_eq(err.text, expected);
 	add(first, (const float[]){1, 2}, 8);
 	finish(first);
@@ -683,8 +684,8 @@ Test(tensor_file, says_where_it_cannot_be_written)
 		const char *path, *message;
 	} cases[] = {
 		{"/nowhere/t", "/nowhere/t: cannot be written: No such file or directory"},
-		{"/dev/full", "/dev/full: is no regular file"},
-		{"/tmp", "/tmp: is no regular file"},
+		{"/dev/full", "/dev/full: must be a regular file"},
+		{"/tmp", "/tmp: must be a regular file"},
 		{"/dev/null/t", "/dev/null/t: cannot be written: Not a directory"},
 		{"/proc/t", "/proc/t: cannot be written: No such file or directory"},
 	};

@@ -13,7 +13,7 @@
 #include "tests/real/net.h"
 
 #define LOSS_TOLERANCE_RATIO	 2e-6 /* float sums of a few hundred terms */
-#define GRADIENT_TOLERANCE_RATIO 5e-5 /* of a tensor's norm */
+#define GRADIENT_TOLERANCE_RATIO 5e-5 /* ratio to a tensor's norm */
 #define DIFFERENCE_STEP		 1e-5
 
 static inline void check_loss(const struct net *net, double loss)

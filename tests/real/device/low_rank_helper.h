@@ -1,4 +1,4 @@
-/* A worker's tensors, and the narrow matrices of some of them, each in memory with a guard behind it. */
+/* A worker's tensors and their low-rank factors, each in memory with a guard behind it. */
 #ifndef PSD_TESTS_REAL_LOW_RANK_HELPER_H
 #define PSD_TESTS_REAL_LOW_RANK_HELPER_H
 
@@ -13,7 +13,7 @@ enum { MOST_TENSORS = 8, GUARD = 64, GUARD_BYTE = 0x5a };
 
 /* A float's rounding, of its value. A sum of n products in any order is off by n of those, of the sum of all sizes. */
 #define ROUNDING (FLT_EPSILON / 2.0)
-/* Of unit vectors: what double precision adds to a float's rounding, of columns that are far from dependent. */
+/* Error of unit vectors: double precision adds this to a float's rounding if columns are far from dependent. */
 #define DOUBLE_NOISE 1e-9
 
 #define PLAIN(n)                                                                                                       \
@@ -34,7 +34,7 @@ struct low_rank_layout {
 	struct psd_tensor tensors[MOST_TENSORS];
 };
 
-/* What a worker has, and had before a step. */
+/* A worker's values, with copies from before a step. */
 struct low_rank_worker {
 	struct psd_low_rank_work work;
 	struct psd_low_rank_tensor tensors[MOST_TENSORS];

@@ -344,7 +344,7 @@ static double softmax_at(const struct map *in, uint32_t sample, uint32_t channel
 	return exp(*at(in, sample, channel, row, column)) / sum;
 }
 
-/* Of functions of one element. */
+/* Applies element-wise functions. */
 static double function_at(const struct pass *pass, const struct psd_layer *layer, uint32_t channel, double x)
 {
 	const union psd_layer_settings *settings = &layer->settings;

@@ -23,7 +23,7 @@ enum { BATCH = 4, ITERATIONS = 5, COLUMNS = 6, LINE_BYTES = 4096 };
 	"\nlayer { name: 'fc' type: 'InnerProduct' bottom: 'top' top: 'fc' inner_product_param { num_output: 3 } }\n"  \
 	"layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'fc' bottom: 'label' top: 'loss' }\n"
 
-/* Of "a[[b||c]]d" "abd" with the key and "acd" without. */
+/* Makes "abd" of "a[[b||c]]d" with the key, and "acd" without. */
 static void resolve(char *to, const char *from, bool has_key)
 {
 	bool is_written = true;

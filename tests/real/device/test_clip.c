@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "real/device/clip.h"
+#include "real/device/update.h"
 
 /* A sum of n squares in double is off by n 2^-53 at most, whatever its order. */
 #define SUM_RATIO(n) ((n)*0x1p-53)
@@ -14,7 +14,7 @@ Test(clip, squares_of_any_number_of_values_are_added_up)
 	for (unsigned i = 0; i < 100; i++)
 		values[i] = (float)i + 1;
 	for (unsigned n = 0; n <= 100; n++) {
-		const double expected = n * (n + 1.0) * (2 * n + 1.0) / 6; /* of 1 to n */
+		const double expected = n * (n + 1.0) * (2 * n + 1.0) / 6; /* sum of squares of 1 to n */
 
 		cr_expect_float_eq(psd_clip_measure(values, n), expected, SUM_RATIO(n) * expected, "%u", n);
 	}

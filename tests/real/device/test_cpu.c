@@ -238,7 +238,7 @@ Test(cpu, functions_of_an_element_have_their_gradients)
 	check_function("kind: power, exponent: 3");
 }
 
-/* Of what is above 0. */
+/* Values above 0. */
 Test(cpu, functions_of_positive_numbers_have_their_gradients)
 {
 	check_function("kind: sigmoid}\n  - {name: g, kind: log");
@@ -254,7 +254,7 @@ Test(cpu, losses_have_their_weights)
 		2);
 }
 
-/* What a layer's backward needs is not overwritten by those above it. */
+/* Layers above do not overwrite values that a layer's backward needs. */
 Test(cpu, functions_in_place_above_each_other_have_their_gradients)
 {
 	check_network(HEAD "  - {name: a, kind: relu}\n  - {name: b, kind: linear, factor: -1, summand: 2}\n" TAIL, 2);
@@ -483,7 +483,7 @@ static const char dropout_text[] =
 	"name: m\ninput: {channels: 50}\nlayers:\n  - {name: d, kind: dropout, ratio: 0.3}\n"
 	"  - {name: top, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
 
-/* What the inner product saw, image of ones: 0 or 1 / 0.7 each. To be freed. */
+/* The linear layer's input for an image of ones: 0 or 1 / 0.7 each. To be freed. */
 static float *masks_of(struct net *net)
 {
 	struct psd_factors factors;

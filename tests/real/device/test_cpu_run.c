@@ -243,8 +243,8 @@ Test(cpu_run, convolutions_give_a_sample_the_same_in_every_batch)
 
 /* ---- gradients that others make ---- */
 
-/* Of the upper inner product neither, of the lower one the bias alone: nobody writes there, and all others are as
- * before. */
+/* The upper linear layer computes neither weight nor bias gradient, the lower one the bias gradient alone. Unused
+ * gradients stay untouched, and all others equal those of a network that computes everything. */
 Test(cpu_run, gradients_that_nobody_wants_are_left_out)
 {
 	struct net net = net_make(mixed_text, 3), some = net_make(mixed_text, 3);
@@ -375,14 +375,14 @@ static void refuses(const char *text, const char *message)
 Test(cpu_run, layers_it_cannot_do_are_refused_by_name)
 {
 	refuses(HEAD "  - {name: p, kind: pool, method: average, kernel: 3, stride: 3, pad: [0, 1], round: up}\n" TAIL,
-		"layer 'p' (pool): the cpu does no average over windows that reach beyond the padding, needs pad 0 or "
+		"layer 'p' (pool): cpu supports no average over windows that reach beyond the padding: set pad 0 or "
 		"rounding "
 		"down");
 	/* labels are for the last one's single place; the base has 7 x 6 */
 	refuses(HEAD "  - {name: aside, kind: softmax-loss}\n"
 		     "  - {name: top, kind: inner-product, input: base, outputs: 3}\n"
 		     "  - {name: loss, kind: softmax-loss}\n",
-		"layer 'aside' (softmax-loss) has 42 places, the last loss has labels for 1");
+		"layer 'aside' (softmax-loss) has 42 positions, the last loss has labels for 1");
 }
 
 /* The bar for a worker: 4 models (parameters, gradients, history and one more) + activations + 64 MiB. Three are not

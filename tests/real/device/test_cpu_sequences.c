@@ -289,7 +289,7 @@ Test(cpu_sequences, attention_over_a_map_has_its_gradients)
 		      2);
 }
 
-/* What is in blocks of channels, or not, has other readers, and so has the attention. */
+/* Inputs in blocks of channels, or not, with other readers; the attention has other readers, too. */
 Test(cpu_sequences, attention_between_several_readers_has_its_gradients)
 {
 	check_network("name: m\ninput: {channels: 2, height: 3, width: 4}\nlayers:\n"
@@ -379,7 +379,7 @@ Test(cpu_sequences, what_stands_above_works_in_place)
 	check_network(SEQUENCE "  - {name: a, kind: attention, heads: 2}\n  - {name: r, kind: sigmoid}\n" TAIL, 2);
 }
 
-/* What no loss depends on; the second iteration finds gradients of others where its own come to lie. */
+/* Layers on which no loss depends; in the second iteration their memory holds other gradients. */
 Test(cpu_sequences, gradients_of_a_dead_end_are_zero)
 {
 	struct net net =

@@ -1,7 +1,7 @@
 /* Drifts of parameters, in numbers with few binary digits. */
 #include <criterion/criterion.h>
 
-#include "real/device/drift.h"
+#include "real/device/update.h"
 
 enum { N = 5 };
 

@@ -1,5 +1,5 @@
-/* Narrow matrices of several tensors side by side: each step of two workers against the same written plainly in double
- * precision, from the very values that the step began with, so that a bound is of that step's roundings alone. */
+/* Low-rank factors of several tensors side by side. Each step of two workers is compared with plain double precision,
+ * from the values at the step's beginning, so that the bound covers that step's rounding alone. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { ROUNDS = 3, WORKERS = 2 };
 
-/* Around 16 and 512, the smallest and the narrowest that have narrow matrices, and some that have none for it. */
+/* Sizes around 16 and 512, the smallest and narrowest matrices that are compressed, and some tensors that are not. */
 static const struct low_rank_layout layouts[] = {
 	{1, 7, 5, {PLAIN(7), MATRIX(2, 3), MATRIX(3, 2), MATRIX(2, 2), MATRIX(5, 517), MATRIX(2, 511), MATRIX(900, 2)}},
 	{1, 1, 1, {MATRIX(33, 16)}},
@@ -28,7 +28,7 @@ enum { N_LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 
 /* One tensor of a worker: before a step, and behind it. */
 struct view {
-	struct plain_shape shape; /* rows 0: it travels as it is */
+	struct plain_shape shape; /* rows 0: not compressed */
 	uint64_t elements;
 	unsigned number;
 	float *residual, *left, *right, *new_gradient, *new_residual, *new_left, *new_right;
@@ -85,7 +85,7 @@ static void expect_near(const float *actual, const double *expected, const doubl
 			      what, (unsigned long)e, (double)actual[e], expected[e]);
 }
 
-/* What a product of a step should be, and the sum of the sizes of all its terms; of floats. */
+/* Expected product of a step and the sum of its terms' magnitudes; of floats. */
 struct product {
 	double *values, *sizes;
 };
@@ -145,7 +145,7 @@ static void expect_projected(const struct view *view)
 {
 	expect_same(view->new_gradient, view->gradient, view->elements, "gradient");
 	if (view->shape.rows == 0) {
-		expect_same(view->new_left, view->gradient, view->elements, "what travels as it is");
+		expect_same(view->new_left, view->gradient, view->elements, "an uncompressed tensor");
 		expect_same(view->new_residual, view->residual, view->elements, "residual");
 		return;
 	}
@@ -180,7 +180,7 @@ static void expect_basis(const struct view *view)
 	plain_make_orthonormal(view->shape, basis);
 	for (uint64_t e = 0; e < n_left_of(view); e++)
 		cr_assert_float_eq((double)view->new_left[e], basis[e], ROUNDING * fabs(basis[e]) + DOUBLE_NOISE,
-				   "of left %lu", (unsigned long)e);
+				   "value %lu of left", (unsigned long)e);
 	expect_orthonormal(view->shape, view->new_left);
 	free(basis);
 }
@@ -195,7 +195,7 @@ static void add(struct plain_shape of, const double *left, const double *right, 
 	plain_expand(of, left, right, 1.0, wide);
 }
 
-/* What was there is what travels and what stays. */
+/* The former residual equals the product plus the new residual. */
 static void expect_rest(const struct view *view)
 {
 	struct product rest = product_of(view->shape, subtract, view->new_left, n_left_of(view), view->new_right,
@@ -214,7 +214,7 @@ static void expect_fitted(const struct view *view)
 {
 	expect_same(view->new_gradient, view->gradient, view->elements, "gradient");
 	if (view->shape.rows == 0) {
-		expect_same(view->new_left, view->left, view->elements, "what travels as it is");
+		expect_same(view->new_left, view->left, view->elements, "an uncompressed tensor");
 		expect_same(view->new_residual, view->residual, view->elements, "residual");
 		return;
 	}
@@ -233,7 +233,7 @@ static void expect_expanded(const struct view *view)
 {
 	expect_same(view->new_residual, view->residual, view->elements, "residual");
 	if (view->shape.rows == 0) {
-		expect_same(view->new_gradient, view->new_left, view->elements, "what travels as it is");
+		expect_same(view->new_gradient, view->new_left, view->elements, "an uncompressed tensor");
 		return;
 	}
 	expect_same(view->new_left, view->left, n_left_of(view), "left");
@@ -248,7 +248,7 @@ static void expect_expanded(const struct view *view)
 
 /* ---- iterations ---- */
 
-/* Of every size and sign, no two alike. */
+/* Values with every size and sign, no two alike. */
 static void fill(struct low_rank_worker *of, unsigned worker, unsigned round)
 {
 	uint64_t at = 1;
@@ -311,7 +311,7 @@ Test(low_rank, every_step_is_that_of_matrices_alone)
 			check(&layouts[l], n_threads);
 }
 
-/* Of sums of left ones and of right ones, which are `one`'s. */
+/* Compares sums of left and right factors with those of `one`. */
 static void check_threads(struct low_rank_worker *one, const struct low_rank_layout *layout, const float *sums,
 			  unsigned n_threads)
 {
@@ -327,7 +327,7 @@ static void check_threads(struct low_rank_worker *one, const struct low_rank_lay
 	low_rank_close(&other);
 }
 
-/* Hosts may have as many threads each as they like: what all are to have in common has the same bits. */
+/* Hosts may have different numbers of threads: shared results have the same bits. */
 Test(low_rank, threads_change_no_bit_of_what_all_have)
 {
 	static const struct low_rank_layout of[] = {{4, 1, 1, {MATRIX(512, 4608)}}, {64, 1, 1, {MATRIX(700, 3000)}}};

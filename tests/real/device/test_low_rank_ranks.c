@@ -1,13 +1,12 @@
-/* What algebra says of narrow matrices of a worker alone: where a gradient has few ranks, none, or is no number. */
+/* Algebra of one worker's low-rank factors: gradients with few ranks, with none, or with NaNs. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
 #include "tests/real/device/low_rank_helper.h"
 
-/* Of the largest value: a matrix that has no more ranks than travel. A left column of 600 products may be off by
- * 600 roundings, 4e-5, of what it would be if all terms had the same sign, and is that times as far off as its sum is
- * less. */
+/* Tolerance, relative to the largest value, of a matrix with at most the compressed rank. A left column of 600 products
+ * may be off by 600 roundings, 4e-5, relative to its terms' magnitudes, and more relative to its sum. */
 #define WHOLE_RATIO 1e-4
 
 static void go_alone(struct low_rank_worker *of)
@@ -185,8 +184,8 @@ static void check_columns(const float columns[3][3], const double units[3][3])
 	low_rank_close(&of);
 }
 
-/* 3, 4, 5 is a triangle. What is left of a column has this square: 2^-32 of the column's is more than 1e-10 of it,
- * 2^-34 is less. */
+/* 3, 4, 5 is a triangle. The rest of a column has this square: 2^-32 of the column's is more than 1e-10 of it, 2^-34 is
+ * less. */
 Test(low_rank_ranks, columns_without_a_direction_of_their_own_become_zeros)
 {
 	check_columns((const float[3][3]){{3, 4, 0}, {6, 8, 0}, {3, 4, 2}},
@@ -201,7 +200,7 @@ Test(low_rank_ranks, columns_without_a_direction_of_their_own_become_zeros)
 		      (const double[3][3]){{1, 0, 0}, {0, 0, 0}, {0, 1, 0}});
 }
 
-/* ---- what is no number ---- */
+/* ---- NaNs ---- */
 
 static void check_no_number(const struct low_rank_layout *layout, float value)
 {
@@ -221,7 +220,7 @@ static void check_no_number(const struct low_rank_layout *layout, float value)
 	low_rank_close(&of);
 }
 
-/* So that a loss shows it. */
+/* NaNs must show in the loss. */
 Test(low_rank_ranks, no_number_makes_a_gradient_of_none)
 {
 	static const struct low_rank_layout of[] = {{1, 1, 1, {MATRIX(20, 500)}}, {3, 1, 1, {MATRIX(20, 35)}}};

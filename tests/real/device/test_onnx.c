@@ -1,5 +1,5 @@
-/* What psd makes of ONNX files computes what their makers compute: the networks of tests/onnx/, with the values of
- * their initializers, against PyTorch's outputs, gradients and statistics in double, which lie beside them. */
+/* Networks of ONNX files give the results of the programs that wrote them: the networks of tests/onnx/, with the values
+ * of their initializers, against PyTorch's outputs, gradients and statistics in double, which lie beside them. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 #include "real/device/cpu/cpu.h"
 #include "tests/real/net.h"
 
-/* Of the largest expected value: a dozen layers in float, each of sums of up to some hundred products. */
+/* Ratio to the largest expected value: a dozen layers in float, each with sums of up to some hundred products. */
 #define OUTPUT_TOLERANCE_RATIO 5e-6
-/* Of a tensor's norm, as for networks that are written for psd. */
+/* Ratio to a tensor's norm, as for networks written for psd. */
 #define GRADIENT_TOLERANCE_RATIO 5e-5
 #define LOSS_TOLERANCE_RATIO	 2e-6
 #define STATE_TOLERANCE_RATIO	 2e-6
@@ -181,7 +181,7 @@ static void copy_states(const Onnx__Graph *graph, struct net *net)
 
 /* ---- the network ---- */
 
-/* psd's own reading of the file's values comes to the same. */
+/* psd's reader gets the same values. */
 static void compare_reading(const struct net *net, const char *path)
 {
 	struct psd_onnx_file *file;
@@ -233,7 +233,7 @@ static struct net make_net(const char *network, const struct renamed renamed[])
 	return net;
 }
 
-/* What the loss is of: (batch, places, classes), the way files have it too. Owned by the caller. */
+/* The loss's input: (batch, positions, classes), in the order of the files. Owned by the caller. */
 static float *read_scores(const struct net *net)
 {
 	const unsigned loss = net->graph->n_layers - 1, below = net->graph->layers[loss].inputs[0];
@@ -382,7 +382,7 @@ Test(onnx, maps_of_torchscript)
 	check("maps-torchscript", NULL, 20);
 }
 
-/* It has folded the normalisations into convolutions, which have biases by that: its training is another one. */
+/* The exporter has folded the normalisations into convolutions, which thereby have biases: its training differs. */
 Test(onnx, maps_of_dynamo)
 {
 	static const struct renamed biases[] = {
@@ -434,7 +434,7 @@ Test(onnx, an_encoder_as_dynamo_has_it_at_first)
 	check("encoder-plain", encoder_names, 0);
 }
 
-/* Of operators that have no normalisation over the last axis yet. */
+/* Built of operators from before normalisation over the last axis existed. */
 Test(onnx, an_encoder_of_old_operators)
 {
 	check("encoder-old", encoder_names, 0);

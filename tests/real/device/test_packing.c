@@ -1,5 +1,5 @@
-/* Compression of several tensors side by side, against each block compressed by itself: blocks are cut from each tensor
- * anew, residuals lie without gaps, and nothing around either is touched. */
+/* Compression of several tensors side by side against compression of each block alone. Blocks begin anew in each
+ * tensor, residuals lie without gaps, and memory around both stays unchanged. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { ROUNDS = 3, GUARD = 64, GUARD_BYTE = 0x5a };
 
-/* Of values about 1: a value is what travels and what stays, each rounded once. */
+/* For values about 1, which are split into the sent value and the residual, each rounded once. */
 #define SPLIT_TOLERANCE 1e-6f
 
 /* Around the ends of blocks of 1024 and 3072, and of the lanes and words in a block. */
@@ -79,7 +79,7 @@ static void close_packed(struct packed *of)
 	free(of->packing.packed);
 }
 
-/* Of every size and sign, no two alike. */
+/* Values with every size and sign, no two alike. */
 static void fill(struct packed *of, unsigned round)
 {
 	uint64_t at = 0;

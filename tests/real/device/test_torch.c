@@ -17,9 +17,9 @@
 #include "tests/real/net.h"
 #include "tests/scratch_folder.h"
 
-/* What is compared is the step that the update takes, as the norm of the difference against its own. Ours is in float:
- * a unit may fall on the other side of 0 than in double, and deep networks at random weights magnify that, in PyTorch's
- * float as in ours. So what PyTorch loses itself is allowed a few times. */
+/* Tolerances of the update's step, as the norm of the difference relative to the step. psd computes in float: a unit
+ * may be on the other side of 0 than in double, and deep networks at random weights magnify that, also in PyTorch's
+ * float. So a few times PyTorch's own error is allowed. */
 #define LOSS_TOLERANCE_RATIO   5e-5
 #define STEP_TOLERANCE_RATIO   2e-3
 #define SMOOTH_TOLERANCE_RATIO 2e-5 /* where no unit has two sides: GELUs by erf and by tanh are further apart */
@@ -143,7 +143,7 @@ static void put(FILE *out, const float *values, uint64_t count)
 	cr_assert_eq(fwrite(values, sizeof(*values), count, out), count);
 }
 
-/* What the layer multiplies by, as dropout.c defines it. */
+/* The layer's factors, as dropout.c defines them. */
 static void put_mask(FILE *out, const struct net *net, unsigned layer)
 {
 	const struct psd_layer *model = &net->graph->layers[layer];

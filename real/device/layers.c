@@ -1,26 +1,25 @@
-/* See lives.h: first fit. */
-#include "real/device/lifetimes.h"
+#include "real/device/layers.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 
 static int by_birth(const void *left, const void *right)
 {
-	const struct psd_lifetime *one = left, *other = right;
+	const struct psd_block_lifetime *one = left, *other = right;
 
 	if (one->birth_step != other->birth_step)
 		return one->birth_step < other->birth_step ? -1 : 1;
 	return one->owner < other->owner ? -1 : one->owner > other->owner;
 }
 
-static bool meets(const struct psd_lifetime *one, const struct psd_lifetime *other, uint64_t offset_bytes)
+static bool meets(const struct psd_block_lifetime *one, const struct psd_block_lifetime *other, uint64_t offset_bytes)
 {
 	return one->birth_step <= other->death_step && other->birth_step <= one->death_step &&
 	       offset_bytes < other->offset_bytes + other->bytes && other->offset_bytes < offset_bytes + one->bytes;
 }
 
-/* The lowest offset at which lives[index] meets none of the lives placed before it. */
-static uint64_t find_offset(const struct psd_lifetime lives[], unsigned index, uint64_t alignment_bytes)
+/* The lowest offset at which lives[index] overlaps none of the lives placed before it. */
+static uint64_t find_offset(const struct psd_block_lifetime lives[], unsigned index, uint64_t alignment_bytes)
 {
 	uint64_t offset_bytes = 0;
 	bool is_free;
@@ -37,7 +36,7 @@ static uint64_t find_offset(const struct psd_lifetime lives[], unsigned index, u
 	return offset_bytes;
 }
 
-uint64_t psd_lifetimes_place(struct psd_lifetime lives[], unsigned n_lives, uint64_t alignment_bytes)
+uint64_t psd_lifetimes_place(struct psd_block_lifetime lives[], unsigned n_lives, uint64_t alignment_bytes)
 {
 	uint64_t bytes = 0;
 
@@ -49,4 +48,12 @@ uint64_t psd_lifetimes_place(struct psd_lifetime lives[], unsigned n_lives, uint
 			bytes = lives[i].offset_bytes + lives[i].bytes;
 	}
 	return bytes;
+}
+
+const void *psd_kind_find(const struct psd_kind_row rows[], size_t n_rows, const struct psd_layer_kind *kind)
+{
+	for (size_t i = 0; i < n_rows; i++)
+		if (rows[i].of == kind)
+			return rows[i].kind;
+	return NULL;
 }
