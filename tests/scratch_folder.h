@@ -92,7 +92,7 @@ struct scratch_options {
 	char text[768];
 };
 
-/* Each @ in the options of a command stands for the folder's path. */
+/* Each @ in the options of a command becomes the folder's path. */
 static inline struct scratch_options scratch_folder_spell(const struct scratch_folder *folder, const char *options)
 {
 	struct scratch_options spelt;

@@ -76,7 +76,7 @@ static inline struct psd_outcome simulated_spans(const struct psd_case *made, ps
 	return result.outcome;
 }
 
-/* When the sends of one kind of message were under way; filled by the simulation of simulated_window(). */
+/* Time in which the sends of one kind of message were in progress; filled by the simulation of simulated_window(). */
 struct window {
 	const struct psd_collective *collective; /* in: which */
 	double start_sec;

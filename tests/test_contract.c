@@ -614,7 +614,7 @@ Test(contract, a_ring_of_64_takes_its_closed_form)
 		loaded_open(&loaded, text);
 		loaded_case(&made, &loaded, 0, 0);
 		const struct psd_outcome simulation = simulated(&made);
-		/* one collective and nothing to wait for: the way out is held for exactly as long as the ring takes */
+		/* one collective and no dependency: the link is busy for exactly as long as the ring takes */
 		expect_near(&made, fidelities[f], simulation.busy_sec[PSD_RESOURCE_NIC], ring_sec, RING_RATIO);
 		expect_near(&made, fidelities[f], simulation.iteration_sec, loaded.costed.costs.compute_sec + ring_sec,
 			    RING_RATIO);
@@ -656,7 +656,7 @@ static void expect_sec(const char *what, const char *system, double actual_sec, 
 			   "%s of %s: %.9g, expected %.9g s", what, system, actual_sec, expected_sec);
 }
 
-/* Each way takes longer by what the ends add, as if the links were so late. */
+/* Each direction takes longer by the latency of the ends, as if the links had it. */
 Test(contract, latency_of_the_ends_is_like_that_of_the_links)
 {
 	static const struct {
@@ -919,7 +919,7 @@ Test(contract, sockets_bound_an_exchange_that_links_do_not)
 	/* two workers push one half and receive another, then pull likewise: each moves twice the matrix through its
 	 * sockets */
 	const double socket_sec = 2 * matrix_bytes / 0.1e9;
-	/* each way on the link: half a matrix out, half in, twice */
+	/* each direction of the link: half a matrix out, half in, twice */
 	const double link_sec = matrix_bytes / (1e9 / 8);
 	const char *const syncs[] = {"ps", "ring"};
 
@@ -955,8 +955,8 @@ Test(contract, ways_inside_a_node_do_not_slow_the_ends_of_links)
 Test(contract, messages_bound_an_exchange_whose_bytes_do_not)
 {
 	const double message_sec = 1.0, compute_sec = shared_sec("ps", 1, "");
-	/* one message each way pushed, one pulled; around a ring of two as many: four ends on the one core of each,
-	 * longer than the bytes take */
+	/* one message pushed and one pulled in each direction; as many around a ring of two: four ends on the one core
+	 * of each node, longer than the bytes take */
 	const double exchange_sec = 4 * message_sec;
 	const char *const syncs[] = {"ps, pair: 1GB", "ring"}; /* no part is cut into several operations */
 
@@ -1024,8 +1024,8 @@ Test(contract, workers_beyond_the_cores_take_turns)
 			   simulated_text(text).iteration_sec);
 }
 
-/* Four nodes, each on a machine, of four workers. Nothing between nodes begins before all inside has ended, nor the way
- * back inside before that. Between nodes go 2 (4-1)/4 of the matrix whatever the method. */
+/* Four nodes of four workers. Transfers between nodes begin after all inside the nodes have ended, and the result goes
+ * back inside the nodes after those between nodes. 2 (4-1)/4 of the matrix go between nodes, whatever the method. */
 Test(contract, steps_inside_a_node_wait_for_those_between_nodes)
 {
 	const double matrix_bytes = 64 << 20, core_bytes_per_sec = 1e9, compute_sec = shared_sec("ps", 1, "");
@@ -1068,8 +1068,9 @@ Test(contract, steps_inside_a_node_wait_for_those_between_nodes)
 	}
 }
 
-/* Two nodes of two workers: a ring's worker that sends to the other node hears its own, and the other way round. So
- * each moves one way through sockets, 2 (4-1)/4 of the matrix, and the other through memory, in next to no time. */
+/* Two nodes of two workers: a ring's worker that sends to the other node receives from its own, and the reverse. So
+ * each moves 2 (4-1)/4 of the matrix through sockets in one direction, and the other direction through memory, in next
+ * to no time. */
 Test(contract, a_ring_goes_through_sockets_one_way)
 {
 	const double expected_sec = shared_sec("ps", 1, "") + 2 * 3.0 / 4 * (64 << 20) / 0.1e9;
@@ -1132,7 +1133,8 @@ Test(contract, idle_servers_do_not_keep_a_run_alive)
 	cr_expect_gt(outcome.iteration_sec, 0.0);
 }
 
-/* A way that carries half of what is due on it: transfers that wait take no share, the one under way takes half. */
+/* A link that carries half of the background traffic: transfers that wait take no share, the one in progress takes
+ * half. */
 Test(contract, background_traffic_beyond_its_way_takes_no_more_than_a_share)
 {
 	const double latency_share_ratio = 0.02;
@@ -1150,8 +1152,8 @@ Test(contract, background_traffic_beyond_its_way_takes_no_more_than_a_share)
 Test(contract, background_traffic_takes_its_fair_share)
 {
 	const double latency_share_ratio = 0.02;
-	/* with two workers each link carries one flow each way; a second from 0 to 1 halves it, and a ring waits for
-	 * the slower way */
+	/* with two workers each link carries one flow in each direction; a second from 0 to 1 halves it, and a ring
+	 * waits for the slower direction */
 	const double plain_sec = exchange_sec("ring", 2, "");
 	const double shared_sec = exchange_sec("ring", 2, "  background: [{from: 0, to: 1, bytes: 1GiB}]\n");
 
@@ -1485,9 +1487,9 @@ Test(contract, compressed_gradients_of_half_precision_agree)
 			 "sweep: {nodes: [2, 8]}\n");
 }
 
-/* One matrix of 4096 x 4096: each of two nodes has half its blocks, which cross the link twice, each time late. Blocks
- * of top-k keep 1 % of 1024 values, 11 of them, with 12 places of 2 bytes. Two servers have a half each, of both
- * workers. */
+/* One matrix of 4096 x 4096: each of two nodes has half its blocks, which cross the link twice, each time with the
+ * latency. Blocks of top-k keep 1 % of 1024 values, 11 of them, with 12 positions of 2 bytes. Two servers have a half
+ * each, of both workers. */
 Test(contract, a_compressed_exchange_takes_what_its_blocks_take)
 {
 	const double n_blocks = 4096.0 * 4096.0 / 1024.0, bps = 10e9, latency_sec = 50e-6;

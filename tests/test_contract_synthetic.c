@@ -1,5 +1,5 @@
-/* All executors agree where several collectives are under way, and where iterations overlap: a synthetic method, in the
- * estimate and in both fidelities of the simulation. */
+/* All executors agree where several collectives are in progress, and where iterations overlap: a synthetic method, in
+ * the estimate and in both fidelities of the simulation. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
@@ -66,7 +66,8 @@ static void expect_sec(double sec, double expected_sec, const char *name)
 			   expected_sec);
 }
 
-/* Whoever carries it out: the mean of all iterations, and what the busiest node sends. Spans may be looked at. */
+/* The same for every executor: the mean of all iterations, and the bytes of the node that sends most. Spans may be
+ * looked at. */
 static void expect_outcomes(const struct synthetic *synthetic, unsigned workers, double bps, double iteration_sec,
 			    uint64_t sent_bytes,
 			    void (*look)(const struct told *, const struct psd_program *, const struct synthetic *,
@@ -94,7 +95,7 @@ static void expect_outcomes(const struct synthetic *synthetic, unsigned workers,
 	}
 }
 
-/* ---- several collectives under way ---- */
+/* ---- several collectives in progress ---- */
 
 static void look_for_overlap(const struct told *told, const struct psd_program *program,
 			     const struct synthetic *synthetic, const char *name)

@@ -119,8 +119,8 @@ static void expect_errors(struct comparison *comparison)
 			      point->workers, 100 * error_of(point));
 }
 
-/* Two systems that are predicted the other way round than they were published: only where the published values, each
- * read off a figure to within so many images/s, may as well be the other way round. */
+/* Two systems whose predicted order is not the published one: allowed only if the published values, each read off a
+ * figure to within so many images/s, may have the predicted order, too. */
 struct exception {
 	unsigned workers;
 	const char *quicker, *slower; /* as published */

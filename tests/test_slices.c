@@ -7,9 +7,9 @@
 
 #define SAME_RATIO 1e-6
 
-/* One tensor of n slices of equal size, of which each takes c seconds to copy one way and r seconds in the ring, r > c:
- * the first is copied, then rings follow each other without a pause, then the last is copied: c + n r + c behind
- * compute. As a whole n c + n r + n c. */
+/* One tensor of n slices of equal size. Each takes c seconds to copy in one direction and r seconds in the ring, r > c.
+ * The first is copied, then rings follow each other without a pause, then the last is copied: c + n r + c after
+ * compute. As a whole: n c + n r + n c. */
 static void check(const char *fidelity, const char *slice, double n)
 {
 	const double P = 4, bytes = 4.0 * 4096 * 4096, copy_bytes_per_sec = 10e9, link_bytes_per_sec = 10e9 / 8;

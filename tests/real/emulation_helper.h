@@ -54,7 +54,7 @@ static inline void note_mounts(void)
 	fclose(mounts);
 }
 
-/* From now on nobody else's mounts come into this process's view, and none of its own leaves it. */
+/* Mounts of other processes no longer appear in this process, and its own appear in no other. */
 static inline void keep_mounts_apart(void)
 {
 	if (has_own_mounts || unshare(CLONE_NEWNS) < 0)
@@ -122,8 +122,8 @@ static inline unsigned count_descriptors(bool only_namespaces)
 	return count;
 }
 
-/* No process below this one is left, so nothing but this process's own descriptors and mounts can hold a namespace; and
- * they do not. (Nobody else was given one.) A mount's number, with which its line begins, is its own while it lasts. */
+/* No process below this one is left, so only this process's own descriptors and mounts could hold a namespace; they do
+ * not. (No other process was given one.) A mount's number, with which its line begins, is unique while it lasts. */
 static inline void expect_nothing_left(void)
 {
 	char line[1024];
@@ -138,7 +138,7 @@ static inline void expect_nothing_left(void)
 	fclose(mounts);
 }
 
-/* As a user without rights, who owns what he makes; from root only. */
+/* Becomes a user without rights, who owns the files he makes; from root only. */
 static inline void become_nobody(void)
 {
 	if (geteuid() != 0)

@@ -1,5 +1,5 @@
-/* A port on loopback for programs that a test starts, or for nobody: from its choice to the end of the test no other
- * program is given it, neither to listen at nor to connect from. */
+/* A port on loopback for programs that a test starts, or for none: from its choice to the end of the test no other
+ * program gets it, neither to listen at nor to connect from. */
 #ifndef PSD_TESTS_REAL_KEPT_PORT_H
 #define PSD_TESTS_REAL_KEPT_PORT_H
 
@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* Bound to until the process ends, and never listened at: so whoever names the port can listen, with SO_REUSEADDR as
- * psd_socket_listen() has it. */
+/* The port is bound until the process ends, and never listened at. So a program that names it can listen, with
+ * SO_REUSEADDR as in psd_socket_listen(). */
 static inline uint16_t keep_port(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -88,7 +88,7 @@ struct training *matrix_train(const struct matrix_subject *subject, const struct
 	return training;
 }
 
-/* Runs under way: those of one check, and those that others of the row are compared with. */
+/* Runs in progress: those of one check, and the runs with which other runs of the row are compared. */
 static struct kept {
 	struct kept *next;
 	struct training *training;

@@ -5,7 +5,7 @@
 #include "tests/real/going_on.h"
 #include "tests/real/matrix.h"
 
-/* Bound of the way from the start, for sums over samples that are rounded elsewhere. */
+/* Bound of the distance from the start, for sums over samples that are rounded elsewhere. */
 #define SAME_WAY_RATIO 1e-5
 /* The same of gradients with 8 bits, and with 11. */
 #define BF16_WAY_RATIO 0.03

@@ -9,9 +9,9 @@
 
 enum { PLAIN_BATCH = 8, PLAIN_ITERATIONS = 6 };
 
-/* Executes the same algorithm. The run ends within way_ratio of the algorithm's way from the start; one that compresses
- * its gradients does so in all parameters but a few. begun: a run that learns nothing; trained: the run, of
- * PLAIN_ITERATIONS iterations; system, learn: its keys, by which the algorithm is chosen. */
+/* Executes the same algorithm. The run must end within way_ratio, a share of the algorithm's distance from the start;
+ * with compressed gradients all parameters but a few must. begun: a run that learns nothing; trained: the run, of
+ * PLAIN_ITERATIONS iterations; system, learn: its keys, which choose the algorithm. */
 void plain_training_check(const struct training *begun, const struct training *trained, const char *system,
 			  const char *learn, double way_ratio);
 

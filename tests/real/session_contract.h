@@ -14,8 +14,8 @@ struct contract_device {
 
 /* Per iteration the node with most sends what the program has it send. */
 void contract_sends_the_bytes(const struct contract_device *device, const char *system);
-/* Each worker carries out each layer once in each iteration and nothing twice; what waits for an operation of the same
- * worker begins when that is over, over as many iterations as the edge says. */
+/* Each worker executes each layer once in each iteration and nothing twice. An operation that depends on another of the
+ * same worker begins when that has ended, the edge's number of iterations before. */
 void contract_keeps_the_order(const struct contract_device *device, const char *system);
 /* All workers end with the same parameters, and so do those of another run. */
 void contract_ends_with_equal_bits(const struct contract_device *device, const char *system);

@@ -40,7 +40,7 @@ static inline struct scratch_folder make_folder(void)
 
 /* ---- processes ---- */
 
-/* A psd-run that is under way, in the folder; what it says on standard error goes to the file `said`. */
+/* A psd-run in progress, in the folder; its standard error goes to the file `said`. */
 struct started {
 	const struct scratch_folder *folder;
 	char said[16];
@@ -67,7 +67,7 @@ static inline struct started start(const struct scratch_folder *folder, const ch
 	return started;
 }
 
-/* A log that holds its writer up before the end, until somebody reads. */
+/* A log that holds its writer up before the end, until a process reads it. */
 static inline int make_pipe(const struct scratch_folder *folder)
 {
 	int held;
@@ -184,7 +184,7 @@ static inline void expect_going(const struct started *started)
 	cr_assert_fail("it has ended: %s", said);
 }
 
-/* Iterations of the newest checkpoint that somebody has begun, 0: there is none. */
+/* Iterations of the newest checkpoint that any host has begun; 0: none. */
 static inline unsigned find_newest(const struct scratch_folder *folder, const char *name)
 {
 	DIR *entries = opendir(scratch_folder_path(folder, name).text);

@@ -1,5 +1,5 @@
 /* Whole runs in processes on loopback: every method trains as one worker does, repeats exactly, learns, moves the bytes
- * that the plan counts, and says who is missing when somebody is. */
+ * that the plan counts, and names a missing host. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>

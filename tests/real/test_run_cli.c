@@ -227,7 +227,7 @@ Test(run_cli, data_that_does_not_fit_is_one_line)
 	scratch_folder_remove(&folder);
 }
 
-/* Before any process starts, so that the place is known. */
+/* Before any process starts, so that line and column are known. */
 Test(run_cli, arithmetic_that_the_processor_has_not_is_refused_with_its_place)
 {
 	const struct scratch_folder folder = make_tiny();
@@ -1041,7 +1041,7 @@ Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
 	scratch_folder_remove(&folder);
 }
 
-/* The first is held up by its log, which nobody reads before the second is over: it still has a system to join. */
+/* The first run is held up by its log, which is read only after the second is over: it still has a system to join. */
 Test(run_cli, a_second_run_on_hosts_fails_and_the_first_goes_on, .timeout = 60)
 {
 	const struct scratch_folder folder = make_tiny();

@@ -1,5 +1,5 @@
-/* The table of matrix.h for treatments of gradients on their way: whole, in 2 bytes, and with a part that is lost at
- * first: sparse, low-rank and compressed. Claims that are about one treatment alone are in test_run_encoded.c and
+/* The table of matrix.h for treatments of gradients between hosts: whole, in 2 bytes, and with a part that is held back
+ * at first: sparse, low-rank and compressed. Claims about one treatment alone are in test_run_encoded.c and
  * test_run_treatments.c. */
 #include "tests/real/matrix_keys.h"
 

@@ -28,7 +28,8 @@ static const struct matrix_subject few_samples = {
 
 /* ---- many steps ---- */
 
-/* Distance of n local iterations from as many that exchange gradients, and the way of these. */
+/* Distance between the ends of n local iterations and of as many that exchange gradients. way: distance of the latter
+ * from the start. */
 static double measure_apart(const char *learn, double *way)
 {
 	static const struct matrix_layout ring = {"sync: ring", 3, 1}, ring_of_steps = {"sync: ring" STEPS, 3, 1};
@@ -44,9 +45,9 @@ static double measure_apart(const char *learn, double *way)
 	return apart;
 }
 
-/* From w worker k goes to w - r (g_k(w) + g_k(w - r g_k(w)) + ...) = w - n r g_k(w) + r^2 ... The mean of that is
- * where the mean gradient leads, but for the term in r^2: at a quarter of the rate a sixteenth, and a
- * fourth of the way. */
+/* From w worker k goes to w - r (g_k(w) + g_k(w - r g_k(w)) + ...) = w - n r g_k(w) + r^2 ... The mean of that is the
+ * result of the mean gradient, but for the term in r^2: at a quarter of the rate a sixteenth, and the distance from the
+ * start is a fourth. */
 Test(run_local, the_mean_of_small_steps_is_that_of_gradients)
 {
 	double way, short_way;

@@ -202,7 +202,7 @@ Test(run_reshape, epochs_are_of_samples)
 	scratch_folder_remove(&folder);
 }
 
-/* The whole way is in it, whoever went it. */
+/* The log has all iterations, whichever hosts executed them. */
 Test(run_reshape, the_log_goes_on)
 {
 	const struct scratch_folder folder = make_folder();

@@ -71,7 +71,7 @@ static void run_hosts(const struct scratch_folder *folder, unsigned n_hosts, con
 	expect_ends(&cluster, statuses);
 }
 
-/* All who are left say who was lost, and from where they go on. */
+/* All hosts that are left name the lost one and the iteration from which they resume. */
 static void expect_told(const struct cluster *cluster, const char *system, unsigned lost)
 {
 	const bool is_server = !strcmp(system, "Server") && lost == HOSTS - 1;

@@ -244,7 +244,7 @@ Test(run_save, without_a_checkpoint_it_begins_and_says_so)
 	scratch_folder_remove(&folder);
 }
 
-/* Whoever goes on from the checkpoint does not test again. */
+/* A run that resumes from the checkpoint does not test again. */
 Test(run_save, a_test_is_in_the_log_before_its_checkpoint)
 {
 	const struct scratch_folder folder = make_folder();
@@ -261,7 +261,7 @@ Test(run_save, a_test_is_in_the_log_before_its_checkpoint)
 	scratch_folder_remove(&folder);
 }
 
-/* Where the last checkpoint is whole nobody would write the parameters later. */
+/* If the last checkpoint is complete, no run would write the parameters later. */
 Test(run_save, parameters_are_there_before_the_checkpoint)
 {
 	const struct scratch_folder folder = make_folder();
@@ -335,7 +335,7 @@ Test(run_save, lost_files_are_told)
 	scratch_folder_remove(&folder);
 }
 
-/* And whoever goes on from a run that was killed need not wait for it. */
+/* A run that resumes another one, which was killed, need not wait for it. */
 Test(run_save, two_runs_have_two_folders)
 {
 	const struct scratch_folder folder = make_folder();
@@ -414,7 +414,7 @@ Test(run_save, hosts_agree_on_what_is_saved)
 }
 
 /* Each in its own folder: of two runs, which ended after as many iterations. */
-/* Nobody has left before all have their last checkpoint. */
+/* No host leaves before all have their last checkpoint. */
 Test(run_save, no_host_is_done_while_another_cannot_save)
 {
 	const struct scratch_folder folder = make_folder();

@@ -241,7 +241,7 @@ MATRIX_ROW(run_local, all_end_with_the_same_bits_of_other_systems, matrix_is_sam
 	   SAME_ON_ALL)
 MATRIX_ROW(run_local, a_run_repeats_exactly, matrix_repeats, .subject = &matrix_maskless, .layouts = local, .stride = 3,
 	   .keys = {STEPS}, .learns = {FIXED(SGD, 0.05)}, .iterations = 9)
-/* One worker has nobody to exchange with. */
+/* One worker has no other to exchange with. */
 MATRIX_ROW(run_local, a_single_worker_trains_as_without, matrix_has_same_bits, .subject = &matrix_maskless,
 	   MATRIX_ON({"sync: ring", 1, 1}, {"sync: ps", 1, 1}, {"sync: two-level-ps", 1, 1}), .iterations = 5,
 	   .keys = {", local_sgd: {steps: 4, window: 16}"}, .other.keys = "", .learns = {FIXED(SGD, 0.05)})

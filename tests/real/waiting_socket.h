@@ -1,5 +1,5 @@
-/* Sockets that wait until somebody is there, for tests and benchmarks that stand for a host. They return -1 where
- * nobody came. Needs _GNU_SOURCE in the file that includes this. */
+/* Sockets that wait until the peer is there, for tests and benchmarks that play a host. They return -1 if no peer came.
+ * Needs _GNU_SOURCE in the file that includes this. */
 #ifndef PSD_TESTS_REAL_WAITING_SOCKET_H
 #define PSD_TESTS_REAL_WAITING_SOCKET_H
 

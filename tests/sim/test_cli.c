@@ -146,7 +146,7 @@ Test(cli, a_forbidden_system_is_refused_before_another_runs)
 			 "must be 'fp32' where 'precision' is 'mixed'");
 }
 
-/* One that nobody means to run, or that it could run, has none. */
+/* A system that no user means to run, or that psd-run could run, has none. */
 Test(cli, links_that_psd_run_refuses_have_a_note)
 {
 	static const struct {

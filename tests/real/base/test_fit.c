@@ -16,7 +16,7 @@ Test(fit, summary_is_median_and_relative_width_of_the_middle_half)
 	cr_expect_eq(of_odd.spread_ratio, (5.0 - 2.0) / 4.0);
 	cr_expect_eq(of_odd.n_samples, 5);
 	cr_expect_eq(of_even.median, (2.0 + 3.0) / 2.0);
-	/* three quarters of the way from the first to the second and a quarter of that from the third to the last */
+	/* 3/4 of the distance from the first to the second, and 1/4 of the distance from the third to the last */
 	cr_expect_eq(of_even.spread_ratio, (3.25 - 1.75) / 2.5);
 	cr_expect_eq(psd_fit_summary(none, 3).spread_ratio, 0);
 	cr_expect_eq(psd_fit_summary(some, 3).spread_ratio, 1);

@@ -1,4 +1,4 @@
-/* Where a library is looked for. The one that stands for it is a copy of the C library's own, under a name of ours. */
+/* Folders that are searched for a library. The library here is a copy of the C library's own, under another name. */
 #define _GNU_SOURCE   1
 #define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-/* Conversions of many values against the reference of their encoding, value by value: every pattern, what lies half-way
+/* Conversions of many values against the reference of their encoding, value by value: every pattern and the middle
  * between two, at lengths that leave a rest. */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -57,7 +57,7 @@ Test(values, every_pattern_is_decoded_as_by_the_reference)
 	free(decoded);
 }
 
-/* Every value of the encoding, what is half-way to the next, and a little less and more. */
+/* Every value of the encoding, the middle between it and the next, and values a little below and above. */
 static void fill_around(const struct psd_encoding *encoding, float *values)
 {
 	for (unsigned i = 0; i < PATTERNS; i++) {

@@ -1,5 +1,5 @@
-/* Which attempt at a measurement counts, what it is told to spread by, what a rebuild's rate is of, and which way the
- * messages of two workers go. */
+/* Choice of the attempt that counts, its spread, the reference of a rebuild's rate, and the direction of messages
+ * between two workers. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <math.h>

@@ -85,8 +85,8 @@ Test(cluster_kind, rings_in_forward_order_change_no_bit)
 			    run(make("schedule: wait-free, sync: ring, priority: forward, barrier: layer", 3, "")), 3);
 }
 
-/* Rings for some tensors, servers for others: nobody may hold its link for a ring while another still waits for a part
- * from it. */
+/* Rings for some tensors, servers for others: no worker may hold its link for a ring while another still waits for a
+ * part from it. */
 Test(cluster_kind, rings_and_servers_do_not_wait_for_each_other)
 {
 	struct training *mixed =

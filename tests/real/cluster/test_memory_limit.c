@@ -62,7 +62,7 @@ Test(memory_limit, factors_take_room)
 	training_free(sfb);
 }
 
-/* Two nodes of three workers: three pairs in each, a mebibyte and a little more each way. */
+/* Two nodes of three workers: three pairs in each, a mebibyte and a little more in each direction. */
 Test(memory_limit, workers_of_a_node_share_memory)
 {
 	struct training *apart = training_make("cifar10-quick.yaml", "sync: ps", 6, 1, BATCH, 1, TRAIN);

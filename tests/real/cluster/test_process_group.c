@@ -89,7 +89,7 @@ struct meeting {
 	_Atomic unsigned *n_turns; /* shared; of each member */
 };
 
-/* Between two meetings nobody is a turn ahead or behind. */
+/* Between two meetings no process is a turn ahead or behind. */
 static enum psd_status take_turns(void *context, unsigned member, struct psd_error *err)
 {
 	const struct meeting *meeting = context;

@@ -174,8 +174,8 @@ Test(mpi, a_rank_that_is_killed_ends_all, .timeout = 120)
 	scratch_folder_remove(&folder);
 }
 
-/* psd-run itself, beside a system that it carries out by itself. The ports are everybody's: one more test at a time may
- * have them. */
+/* psd-run itself, beside a system that it executes without mpirun. The ports are everybody's: only one test at a time
+ * may have them. */
 Test(mpi, is_a_row_beside_others_where_mpirun_starts_psd_run, .timeout = 120)
 {
 	static const char command[] = MPIRUN " -n 2 %s --csv --quiet --iterations 3 --set systems.0.sync=mpi "

@@ -174,7 +174,7 @@ static void open_side(struct side *side, const int fds[LINES], struct links link
 
 struct pair {
 	struct side from, to;
-	int raw[LINES], raw_to[LINES]; /* the ends, for those who look at them by hand */
+	int raw[LINES], raw_to[LINES]; /* the ends, for tests that read and write them directly */
 };
 
 static void open_pair(struct pair *pair, struct links links)
@@ -211,7 +211,7 @@ static enum psd_status turn(struct side *side, int within_ms, struct psd_error *
 	return psd_connections_turn(side->connections, within_ms, &has_moved, err);
 }
 
-/* Until the receiver has been told of so many messages. */
+/* Until the receiver has been told of n_arrived messages. */
 static void carry(struct pair *pair, unsigned n_arrived)
 {
 	struct psd_error err;
@@ -381,7 +381,7 @@ BOTH_WAYS(what_comes_too_early_waits_outside)
 	free(numbers);
 }
 
-/* Seconds until the first message is told. */
+/* Seconds until the receiver hears of the first message. */
 static double time_first(struct pair *pair, float *numbers, uint64_t n_floats)
 {
 	const double start_sec = psd_socket_now_sec();
@@ -404,7 +404,7 @@ Test(connections, a_latency_passes_before_an_arrival_is_told)
 	free(numbers);
 }
 
-/* Both wait at the receiver for longer than the way takes: they are there when it takes them. */
+/* Both wait at the receiver for longer than the latency: they are there when it takes them. */
 Test(connections, latency_goes_by_while_a_message_is_put_off)
 {
 	const struct links links = {.pace_send_bps = 1e12, .pace_receive_bps = 1e12, .latency_sec = 0.05};
@@ -432,8 +432,8 @@ Test(connections, latency_goes_by_while_a_message_is_put_off)
 	free(numbers);
 }
 
-/* Two messages of B bytes one behind the other: the second is told 2 B / rate + latency after the first was sent,
- * although the machine's own links are much faster and already as late. */
+/* Two messages of B bytes one behind the other: the receiver hears of the second 2 B / rate + latency after the first
+ * was sent. The machine's own links are much faster and have that latency already. */
 Test(connections, no_message_overtakes_the_link_that_carries_it)
 {
 	const struct links links = {
@@ -518,7 +518,7 @@ static bool holds(const struct psd_carrier *carrier)
 	return holds_something;
 }
 
-/* Whoever closes a connection waits for it. */
+/* Closing a connection waits for such chunks. */
 Test(connections, chunks_that_a_carrier_holds_are_in_the_queue)
 {
 	struct psd_transport holding = *watched_tcp();
@@ -976,7 +976,7 @@ static ssize_t receive_nothing(struct psd_carrier *carrier, const struct iovec s
 	return -1;
 }
 
-/* One way. The descriptors are counters, always ready. */
+/* One direction only. The descriptors are counters, always ready. */
 static void open_memory_pair(struct pair *pair)
 {
 	static struct psd_transport out, in;

@@ -1,5 +1,5 @@
-/* Three hosts join on loopback, each in a thread, while others connect who are no hosts of this run: the hosts join as
- * without them, and say whom they refused. Limits of time are so long that who waits for a stranger never ends. */
+/* Three hosts join on loopback, each in a thread, while strangers to the run connect: the hosts join as without them,
+ * and name those they refused. Time limits are so long that a host that waits for a stranger never ends. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -415,7 +415,7 @@ Test(joining, a_host_comes_once)
 	close(cluster.hosts[2].options.listener);
 }
 
-/* ---- an address at which nobody answers ---- */
+/* ---- an address at which no host answers ---- */
 
 /* For this test alone: a name that has two addresses. */
 static bool know_two_addresses(const struct scratch_folder *folder)
@@ -536,7 +536,7 @@ Test(joining, a_host_that_greets_too_late_is_refused, .timeout = 60)
 	close(fd);
 }
 
-/* Nobody listens for host 0. */
+/* No host 0 listens. */
 Test(joining, why_a_missing_host_is_not_reached_is_said)
 {
 	static struct cluster cluster;
@@ -555,7 +555,7 @@ Test(joining, why_a_missing_host_is_not_reached_is_said)
 	close(cluster.hosts[2].options.listener);
 }
 
-/* Whoever still waits when an excuse is over hears the next. */
+/* A host that still waits when an excuse is over hears the next. */
 static void check_excuse(unsigned failing)
 {
 	static struct cluster cluster;
@@ -586,7 +586,7 @@ Test(joining, a_host_that_fails_before_it_joins_tells_the_others, .timeout = 60)
 		check_excuse(failing);
 }
 
-/* As hosts come to their second system somebody starts a run on them, which fails at host 2, once that has gone. */
+/* When hosts come to their second system, another run is started on them; it fails at host 2, once that has gone. */
 Test(joining, a_run_that_fails_does_not_end_one_that_is_under_way, .timeout = 60)
 {
 	static struct cluster cluster;
@@ -745,7 +745,7 @@ Test(joining, a_stranger_to_the_secret_cannot_give_up_for_a_host, .timeout = 60)
 	free_secrets(&cluster);
 }
 
-/* Whoever has the secret can. */
+/* A host that has the secret can. */
 Test(joining, a_host_that_fails_before_it_joins_tells_hosts_that_know_its_secret, .timeout = 60)
 {
 	static struct cluster cluster;

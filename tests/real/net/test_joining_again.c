@@ -1,5 +1,5 @@
-/* Three hosts join on loopback, each in a thread, that may have to join again: somebody leaves, is late, or has been
- * started anew. The test plays host 1 where that does what no host of today would. */
+/* Three hosts join on loopback, each in a thread, and may have to join again: one leaves, is late, or has been
+ * restarted. The test plays host 1 where that does things that no host of today would do. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -200,7 +200,7 @@ Test(joining_again, a_host_that_leaves_is_waited_for)
 		  "%s", cluster.hosts[0].remarks);
 }
 
-/* Its machine has lost its power, say: nothing tells of its end but that it comes again. */
+/* Its machine has lost power, for example: the only sign of its end is that it comes again. */
 Test(joining_again, a_new_process_takes_over)
 {
 	static struct cluster cluster;
@@ -253,7 +253,7 @@ Test(joining_again, a_restarted_host_joins_those_that_are_left)
 	}
 }
 
-/* It hears which attempt this is, and takes nobody's place; on a second line it hears nothing. */
+/* It hears the number of this attempt, and replaces no host; on a second connection it hears nothing. */
 Test(joining_again, a_late_host_does_not_enter)
 {
 	static struct cluster cluster;
@@ -271,7 +271,7 @@ Test(joining_again, a_late_host_does_not_enter)
 	close(first);
 }
 
-/* While a host of this attempt has joined by its first line, its second cannot be one of an earlier attempt. */
+/* While a host of this attempt has joined by its first connection, its second cannot be one of an earlier attempt. */
 Test(joining_again, lines_of_two_attempts_do_not_mix)
 {
 	static struct cluster cluster;

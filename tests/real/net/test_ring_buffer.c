@@ -13,7 +13,7 @@
 
 enum { PAGE_BYTES = 4096, PIECE_BYTES = 9973, LONG_BYTES = 8 * (1 << 20) + 321 };
 
-/* Between two pages that nobody may touch. */
+/* A tube between two pages without access. */
 static struct psd_ring_buffer *make_tube(void)
 {
 	const size_t tube_bytes = (sizeof(struct psd_ring_buffer) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;

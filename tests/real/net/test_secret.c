@@ -1,4 +1,4 @@
-/* Two ends that know a secret, others that do not, and somebody between them who passes bytes on, keeps them, changes
+/* Two ends that know a secret, others that do not, and a man in the middle who passes bytes on, keeps them, changes
  * them or sends them elsewhere. Both ends are in one thread; all sockets are non-blocking. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
@@ -20,7 +20,7 @@
 
 enum { PASSED_MAX = 1 << 17, ROUNDS = 20 };
 
-/* One end, and what somebody between has at the other end of its socket. */
+/* One end, and the man in the middle's end of its socket. */
 struct party {
 	struct psd_secret *secret;
 	int fd, tap;
@@ -138,7 +138,8 @@ Test(secret, one_byte_that_differs_is_another_secret)
 	expect_strange(WORDS, 1, 0, WORDS "\n", 0);
 }
 
-/* Host 1 connects to host 0; somebody between leads that to host 1 itself, or to host 2, or says that it is host 0. */
+/* Host 1 connects to host 0. The man in the middle leads that to host 1 itself, or to host 2, or says that it is host
+ * 0. */
 Test(secret, a_greeting_is_for_one_other_host)
 {
 	expect_strange(WORDS, 1, 0, WORDS, 1);
@@ -170,7 +171,7 @@ Test(secret, a_replayed_greeting_proves_nothing)
 
 /* ---- peers that speak TLS without the key ---- */
 
-/* A certificate for whoever asks. */
+/* A certificate for any client. */
 static SSL_CTX *make_certified(void)
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_method());

@@ -1,6 +1,6 @@
-/* Hosts of one node, each a process: who shares memory and who does not, that both ends decide alike, and that no
- * tensor goes over the connection then. And single hosts whose peer is the test, by hand: what it passes may be
- * anything. */
+/* Hosts of one node, each a process: pairs of hosts that share memory and pairs that do not. Both ends decide alike,
+ * and with shared memory no tensor uses the connection. Other cases have a single host with the test as its peer, which
+ * may pass anything. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -237,12 +237,12 @@ static int exchange_by_tcp(struct meeting *meeting)
 	const unsigned peer = 1 - meeting->self;
 
 	CHECK(is_joined_by(meeting, peer, &psd_transport_tcp));
-	CHECK(meeting->n_remarks == (meeting->self == meeting->poor)); /* once, by whom it is */
+	CHECK(meeting->n_remarks == (meeting->self == meeting->poor)); /* once, by the host with too few descriptors */
 	return exchange(&meeting->carriers[peer * LINES], meeting->self, peer);
 }
 
 /* Without a descriptor there is no socket and no memory; with one, no second. */
-Test(shared, whoever_cannot_share_both_stay_with_tcp)
+Test(shared, if_one_cannot_share_both_stay_with_tcp)
 {
 	for (unsigned poor = 0; poor < 2; poor++)
 		for (rlim_t n_free = 0; n_free < 2; n_free++) {
@@ -365,7 +365,7 @@ static socklen_t address_of(const uint64_t key[4], struct sockaddr_un *address)
 				   "psd-%016" PRIx64 "%016" PRIx64, key[0], key[1]);
 }
 
-/* A message with a descriptor to who waits there. */
+/* Passes a message with a descriptor to the host that waits there. */
 static void pass(const uint64_t key[4], uint64_t secret, int passed_fd)
 {
 	struct sockaddr_un address;
@@ -397,7 +397,7 @@ static int make_memory(size_t n_bytes, int seals)
 	return fd;
 }
 
-/* The test has the higher number and passes memory: what comes of it, and the memory. */
+/* The test has the higher number and passes memory. Returns that memory, and the result of passing it. */
 static struct psd_ring_buffer *pass_memory(struct hand *hand, size_t n_bytes, int seals, bool is_known, bool *is_taken)
 {
 	const int fd = make_memory(n_bytes, seals);
@@ -407,7 +407,7 @@ static struct psd_ring_buffer *pass_memory(struct hand *hand, size_t n_bytes, in
 	cr_assert_neq((void *)rings, MAP_FAILED);
 	open_hand(hand, 1);
 	cr_assert(hear(hand, key));
-	pass(key, key[2] + 1, fd); /* a stranger's comes first, whose secret is another */
+	pass(key, key[2] + 1, fd); /* first a stranger's, with another secret */
 	if (is_known)
 		pass(key, key[2], fd);
 	say(hand, true, key);
@@ -430,7 +430,7 @@ static void check_memory(size_t n_bytes, int seals, bool is_known, bool is_right
 	munmap(rings, n_bytes);
 }
 
-/* Memory that its maker may shorten, or has made too short, kills whoever reads behind its end. */
+/* Memory that its maker may shorten, or has made too short, kills a process that reads behind its end. */
 Test(shared, memory_that_may_be_shortened_is_refused)
 {
 	const size_t n_bytes = 2 * sizeof(struct psd_ring_buffer);

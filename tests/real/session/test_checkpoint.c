@@ -110,7 +110,7 @@ Test(checkpoint, a_run_starts_from_a_file)
 	going_on_check_start("sync: ps, servers: 1, wire: bf16", NULL);
 }
 
-/* Nothing of it takes the place of what was there. */
+/* A failed write replaces nothing. */
 Test(checkpoint, a_run_that_cannot_write_one_ends)
 {
 	const struct scratch_folder folder = scratch_folder_make();
@@ -170,7 +170,8 @@ Test(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have)
 	put(&folder, 10, 1, 2);
 	put(&folder, 10, 0, 2);
 	put(&folder, 11, 0, 2);
-	for (unsigned host = 0; host <= 2; host++) /* each alone, who sees the other's; whoever starts all */
+	/* each host alone, which sees the other's checkpoint; then the process that starts all */
+	for (unsigned host = 0; host <= 2; host++)
 		cr_expect_eq(find(&folder, host, 2).newest.iterations, 10, "host %u", host);
 	scratch_folder_remove(&folder);
 }
@@ -421,7 +422,7 @@ Test(checkpoint_files, later_ones_of_a_host_are_dropped)
 	scratch_folder_remove(&folder);
 }
 
-/* A server may be ahead of this host: between its folder and its file nobody takes the folder away. */
+/* A server may be ahead of this host: between its folder and its file no host removes the folder. */
 Test(checkpoint_files, a_checkpoint_that_another_host_begins_stays)
 {
 	const struct scratch_folder folder = scratch_folder_make();

@@ -1,5 +1,5 @@
-/* Sums that a library carries out in place of steps. The library here is the test's own: the workers' lanes meet in one
- * process. It stands behind a device that is the processor but for its name. */
+/* Sums that a library does in place of steps. The library here is the test's own: the workers' lanes meet in one
+ * process. Its device is the processor under another name. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
@@ -64,7 +64,7 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 	return PSD_OK;
 }
 
-/* With the mutex held: whoever comes last lets the others go on. */
+/* With the mutex held: the last rank to arrive lets the others go on. */
 static void meet(unsigned rank, unsigned *n, unsigned *others)
 {
 	if (++*n == HOSTS)
@@ -380,7 +380,7 @@ Test(session_library, a_library_that_no_device_has_is_refused_with_its_place)
 	cr_expect_eq(psd_worker_check_library(&ring, 2, NULL, &err), PSD_OK);
 }
 
-/* Others would wait for ever in a sum with one who is lost. */
+/* Otherwise others would wait for ever in a sum with a lost host. */
 Test(session_library, restarts_need_one_that_can_be_called_off)
 {
 	static const struct psd_system mpi = {.name = "s", .sync = PSD_SYNC_LIBRARY, .at = {"a.yaml", 4, 5}};

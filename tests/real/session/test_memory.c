@@ -84,8 +84,7 @@ Test(memory, narrow_matrices_have_room_where_they_are)
 	cr_expect_eq(room("ring, unit: layer", 0, PSD_BUFFER_RIGHT), 0);
 }
 
-/* Others may be as far ahead of a host as it may be behind with what they have sent: with s late updates s + 1
- * iterations, either way. */
+/* Other hosts may be ahead of a host, or behind it, with their factors: with s late updates by s + 1 iterations. */
 Test(memory, factors_that_others_send_ahead_have_room_of_their_own)
 {
 	for (unsigned staleness = 0; staleness <= 3; staleness++) {

@@ -364,7 +364,7 @@ static void expect_apart(const struct group *group, unsigned host, unsigned item
 
 Test(worker_packed, parts_of_workers_and_iterations_lie_apart)
 {
-	/* 8 + 1024 / 8 bytes; 11 of 1024 values with places of 2 bytes, of which one is unused */
+	/* 8 + 1024 / 8 bytes; 11 of 1024 values with positions of 2 bytes, one of them unused */
 	static const struct {
 		const char *keys;
 		uint64_t block_bytes;

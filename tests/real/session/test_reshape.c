@@ -16,7 +16,7 @@ enum { END = 7 };
 		  "optimiser: {momentum: 0.9, weight_decay: 0.01}"
 #define ADAMW LEGS_DATA "learning_rate: {base: 0.003}, optimiser: {kind: adamw, beta2: 0.95, weight_decay: 0.1}"
 
-/* Sums over samples in another order, of the way made since the cut. */
+/* Sums over samples in another order, relative to the distance since the cut. */
 #define ROUNDING_RATIO 2e-4
 
 /* One worker takes the samples of all before the cut, and of all behind it; it goes on as what it was. */

@@ -207,7 +207,7 @@ static uint64_t find_tensor(const struct psd_graph *graph, const char *name, uns
 	return first;
 }
 
-/* The whole way of a tensor in one iteration. */
+/* Whole change of a tensor in one iteration. */
 static void check_way(const struct fork *fork, const double *held_before, const double *held_after, const char *name,
 		      const char *what)
 {

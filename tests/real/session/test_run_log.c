@@ -142,7 +142,7 @@ Test(run_log, is_there_when_it_begins_and_stays)
 	remove(file.path);
 }
 
-/* Whoever takes it away or puts another in its place has his way. */
+/* A user who removes or replaces the log has his way. */
 Test(run_log, a_removed_log_does_not_come_back)
 {
 	struct scratch_file file = scratch_file_write("");

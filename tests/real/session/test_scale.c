@@ -1,4 +1,4 @@
-/* The ratio of gradients on their way: what makes it smaller and larger. */
+/* The loss scale: events that make it smaller and larger. */
 #include <criterion/criterion.h>
 
 #include "real/session/scale.h"

@@ -149,7 +149,7 @@ Test(session, one_thread_carries_on_several, .timeout = 120)
 	check("sfb");
 }
 
-/* Whoever is closed with a failure tells the others why. */
+/* A session that is closed with a failure tells the others why. */
 Test(session, one_that_is_given_up_says_so, .timeout = 120)
 {
 	struct cluster *cluster = malloc(sizeof(*cluster));

@@ -96,7 +96,7 @@ Test(solver, poly_ends_at_zero)
 }
 
 /* lowest + (base - lowest) (1 + cos(pi (i - warm-up) / (max - warm-up))) / 2: cos is 1, sqrt(1/2), 0, -1 at 0, 1/4, 1/2
- * and all of the way from 4 to 12. */
+ * and all of the distance from 4 to 12. */
 Test(solver, cosine_falls_behind_the_warm_up)
 {
 	const struct psd_learning_rate rate = {

@@ -79,8 +79,8 @@ static void close_crew(struct group *group)
 	loaded_close(&group->loaded);
 }
 
-/* Sums that a float holds exactly, in whatever order: a few bits each. Larger in some places than in others, which
- * change with the iteration. */
+/* Sums that a float holds exactly, in any order: a few bits each. Larger at some positions than at others, which change
+ * with the iteration. */
 static float gradient_at(unsigned worker, unsigned iteration, uint64_t e)
 {
 	const uint64_t hash = (e * 2654435761u + worker * 40503u + iteration * 69069u) >> 7;
@@ -280,7 +280,7 @@ Test(sparse, or_is_kept_as_a_whole)
 	check("full", 1.0f);
 }
 
-/* ---- on the way ---- */
+/* ---- during the transfer ---- */
 
 /* First step of a ring, from the worker before. */
 static struct psd_destination first_destination(struct group *group, uint32_t op, uint64_t *elements, uint64_t *bytes)

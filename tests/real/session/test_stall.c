@@ -1,5 +1,5 @@
-/* One of four workers stands still somewhere in its training: its process, the thread that computes, or its link. The
- * others name it. PSD_FULL_TESTS=1 tries 40 places instead of 8. */
+/* One of four workers stops somewhere in its training: its process, the thread that computes, or its link. The others
+ * name it. PSD_FULL_TESTS=1 tries 40 points instead of 8. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <net/if.h>

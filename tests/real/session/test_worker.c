@@ -1,5 +1,5 @@
-/* A worker among hosts that misbehave: every frame that the program does not have ends the run with words that say what
- * came and from whom. The test is host 0, by hand; the worker is host 1, in a thread. */
+/* A worker among hosts that misbehave: every frame that the program does not expect ends the run with a message that
+ * names the frame and its sender. The test is host 0; the worker is host 1, in a thread. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -204,15 +204,15 @@ Test(worker, refuses_a_step_that_overtakes_the_first)
 
 Test(worker, refuses_signals_that_nobody_expects)
 {
-	/* worker 0 says who begins, it does not tell others that it is ready; and what it begins in iteration 2 is not
-	 * ready in iteration 0 */
+	/* worker 0 decides the order and does not report that it is ready; a collective that it begins in iteration 2
+	 * is not ready in iteration 0 */
 	check_frame("ring, priority: forward", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_READY},
 		    "sent an unexpected signal");
 	check_frame("ring", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN},
 		    "sent an unexpected signal");
 	check_frame("ring, priority: forward", PSD_OP_COLLECTIVE,
 		    (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 2}, "sent an unexpected signal");
-	/* in the order of generation nobody says anything */
+	/* in the order of generation no worker reports anything */
 	check_frame("ring", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN},
 		    "sent an unexpected signal");
 	check_frame("ps", PSD_OP_FORWARD,

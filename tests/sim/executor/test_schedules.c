@@ -90,7 +90,7 @@ Test(schedules, closed_forms_agree_with_messages)
 			      9);
 }
 
-/* Workers of a node share its link, and the way inside is quicker. */
+/* Workers of a node share its link; links inside the node are faster. */
 static void compare_nodes_of(unsigned workers_per_node, const char *local, const char *sweep, unsigned n_points)
 {
 	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
@@ -132,8 +132,8 @@ Test(schedules, closed_forms_agree_with_messages_behind_switches)
 	compare_nodes_of(4, "bandwidth: 80Gbps, latency: 5us", "nodes: [1, 2, 3, 8]", 4);
 }
 
-/* 8 GPUs of one node behind 2 switches: each of a ring's 14 steps crosses both uplinks once each way, and both hops
- * that cross wait for nothing but themselves. 4 MiB in 8 shares. */
+/* 8 GPUs of one node behind 2 switches: each of a ring's 14 steps crosses both uplinks once in each direction, and both
+ * hops that cross wait only for themselves. 4 MiB in 8 shares. */
 Test(schedules, a_ring_over_two_switches_is_as_slow_as_its_crossings)
 {
 	const struct scratch_file model = write_model(sizes[2]);
@@ -283,7 +283,8 @@ Test(schedules, auto_gathers_to_nearly_the_best_size)
 		}
 }
 
-/* Items of several layers, several of them under way: as long as messages take, by flows and estimate too. */
+/* Items of several layers, several of them in progress: as long as messages take, with flows and in the estimate, too.
+ * */
 Test(schedules, gathered_tensors_agree_with_messages)
 {
 	struct loaded loaded;

@@ -338,9 +338,9 @@ static struct psd_platform nodes_of_two_switches(void)
 	return platform;
 }
 
-/* 0 and 1 send to the other switch and share the uplink, 20 Gb/s each; 3 has its own for what it sends back to 1: 40.
- * From 0 to 1 no uplink is on the way: that has what the others leave of worker 1's link, 60 Gb/s, and once 3 is
- * through, what they leave of worker 0's: 80. */
+/* 0 and 1 send to the other switch and share the uplink, 20 Gb/s each; 3 sends back to 1 through an uplink of its own:
+ * 40. The transfer from 0 to 1 passes no uplink. It has the rest of worker 1's link, 60 Gb/s, and once 3 is through,
+ * the rest of worker 0's: 80. */
 Test(network, only_what_crosses_loads_the_uplinks_of_switches)
 {
 	static struct log log;
@@ -505,8 +505,8 @@ Test(network, stop_holds_back_the_rest_until_the_next_run)
 	cr_assert_eq(log.dates_sec[4], 1);
 }
 
-/* Cookie 1 stops with 2 told to nobody yet; the timer 3 stops again just before, and 4 is so short that it ends in that
- * very instant. */
+/* Cookie 1 stops before 2 is reported; the timer 3 stops again just before, and 4 is so short that it ends in that very
+ * instant. */
 static void stop_twice(void *context, uint64_t tag)
 {
 	note(context, tag);
@@ -857,12 +857,12 @@ Test(network, a_dumped_star_is_the_same_network)
 {
 	struct psd_platform platform = star(8);
 
-	platform.send_bps = 4e9;	   /* the slower of the two directions */
-	platform.host_latency_sec = 70e-6; /* is not on the way, or a scenario with this platform would have it twice */
+	platform.send_bps = 4e9; /* the slower of the two directions */
+	platform.host_latency_sec = 70e-6; /* left out of the dump; otherwise it would count twice */
 	assert_near(time_of_dump(&platform, 8), seconds(10 * MEBIBYTE, 4e9), FLUID_RATIO);
 }
 
-/* Each worker sends to the same place of the other node: 4 of 10 MiB over its link, or 2 over a switch's uplink. */
+/* Each worker sends to its counterpart on the other node: 4 of 10 MiB over its link, or 2 over a switch's uplink. */
 Test(network, dumped_switches_are_the_same_network)
 {
 	struct psd_platform platform = nodes_of_two_switches();
