@@ -1672,7 +1672,7 @@ static uint64_t events_of_local_steps(unsigned steps, uint32_t *n_local)
 }
 
 /* One exchange in 4 iterations and in 9, on two hosts: the 5 between add only their own operations. */
-Test(contract, local_steps_count_what_they_carry_out)
+Test(contract, local_steps_count_only_their_operations)
 {
 	uint32_t n_local;
 	const uint64_t of_four = events_of_local_steps(4, &n_local), of_nine = events_of_local_steps(9, &n_local);

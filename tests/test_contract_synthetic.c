@@ -128,7 +128,7 @@ Test(contract_synthetic, collectives_of_one_group_take_turns)
 /* A collective that goes before has its hosts to itself, even while it waits: so the third waits for the second, and
  * the second for the first. After the first iteration the third runs beside the next iteration's first, whose hosts are
  * ahead. */
-Test(contract_synthetic, a_chain_of_groups_is_carried_out_in_order)
+Test(contract_synthetic, a_chain_of_groups_is_executed_in_order)
 {
 	const struct synthetic in_order = {.groups = {{0, 1, 2}, {1, 1, 2}, {2, 1, 2}}, .n_groups = 3};
 

@@ -310,7 +310,7 @@ static void keep_ratio(void *context, const struct psd_progress *progress)
 
 /* A network that knows the successor of each of 8 tokens is right unless noise comes, and with noise one time in 8. A
  * sample has 16 labels, which all count. */
-Test(run, a_sequence_is_learnt_at_each_of_its_places)
+Test(run, a_sequence_is_learnt_at_each_of_its_positions)
 {
 	static const char text[] = "name: m\ninput: {channels: 1, height: 16}\nlayers:\n"
 				   "  - {name: e, kind: embedding, vocabulary: 8, outputs: 8}\n"

@@ -240,7 +240,7 @@ Test(run_cli, arithmetic_that_the_processor_has_not_is_refused_with_its_place)
 }
 
 /* 10 iterations of two layers: 10^9 takes every gradient out of fp16's range, 1024 none. */
-Test(run_cli, updates_that_are_left_out_are_told)
+Test(run_cli, updates_that_are_left_out_are_reported)
 {
 	static const char options[] = "--quiet --system PS --set systems.0.wire=fp16 --set train.loss_scale=";
 	const struct scratch_folder folder = make_tiny();
@@ -884,7 +884,7 @@ Test(run_cli, all_speedups_of_a_run_are_over_one_worker)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, too_few_iterations_to_leave_out_the_first_are_told)
+Test(run_cli, too_few_iterations_to_leave_out_the_first_are_reported)
 {
 	static const char words[] = "psd-run: the first 2 iterations are slower than later ones: with "
 				    "--iterations 3 or more they do not count\n";

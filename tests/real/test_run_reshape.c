@@ -115,7 +115,7 @@ Test(run_reshape, it_says_what_begins_anew)
 }
 
 /* Equally many hosts, which keep something else; equally many items, of other tensors. */
-Test(run_reshape, another_place_of_values_makes_another_run)
+Test(run_reshape, other_positions_of_values_make_another_run)
 {
 	const struct scratch_folder folder = make_folder();
 

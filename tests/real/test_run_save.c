@@ -322,7 +322,7 @@ Test(run_save, a_file_of_another_host_is_refused)
 }
 
 /* A run with older checkpoints is not begun again, and its files are not removed. */
-Test(run_save, lost_files_are_told)
+Test(run_save, lost_files_are_reported)
 {
 	const struct scratch_folder folder = make_folder();
 

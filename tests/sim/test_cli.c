@@ -410,7 +410,7 @@ static void expect_input_is_kept(const struct scratch_folder *folder, const char
 	cr_expect(before.st_ino == after.st_ino && before.st_size == after.st_size, "%s", input);
 }
 
-Test(cli, a_trace_takes_the_place_of_nothing_that_is_read)
+Test(cli, a_trace_replaces_no_input)
 {
 	static const char model[] = "name: m\ninput: {channels: 4}\nlayers:\n"
 				    "  - {name: fc, kind: inner-product, outputs: 2}\n";

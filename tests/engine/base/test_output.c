@@ -230,7 +230,7 @@ Test(output_file, goes_straight_into_what_is_no_file)
 
 /* ---- files in use ---- */
 
-Test(output_file, takes_the_place_of_no_input_by_any_name)
+Test(output_file, replaces_no_input_by_any_name)
 {
 	const struct scratch_folder folder = make_older();
 	static const char *const names[] = {"out", "./out", "in/../out", "hard", "soft", "in/soft"};

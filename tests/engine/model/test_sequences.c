@@ -111,7 +111,7 @@ Test(sequences, a_position_has_a_value_for_each_element)
 }
 
 /* Nothing is computed forward; backward a sum for each value of the vectors' gradient. */
-Test(sequences, a_prefix_puts_places_in_front)
+Test(sequences, a_prefix_puts_positions_in_front)
 {
 	struct psd_graph graph = parse(MAP "  - {name: p, kind: prefix}\n  - {name: q, kind: prefix, places: 3}\n"
 					   "  - {name: s, kind: prefix, shares: q, places: 3}\n");
@@ -311,7 +311,7 @@ static void expect_samples(const char *text, uint64_t labels, uint32_t classes, 
 #define EMBEDDING "  - {name: e, kind: embedding, vocabulary: 7, outputs: 6}\n"
 #define LOSS	  "  - {name: loss, kind: softmax-loss}\n"
 
-Test(sequences, a_loss_has_a_label_for_each_of_its_places)
+Test(sequences, a_loss_has_a_label_for_each_of_its_positions)
 {
 	expect_samples(MAP "  - {name: f, kind: inner-product, outputs: 9}\n" LOSS, 1, 9, 0); /* an image */
 	expect_samples(MAP "  - {name: c, kind: conv, outputs: 9, kernel: 2}\n" LOSS, 4 * 2, 9, 0);
@@ -485,7 +485,7 @@ static uint64_t hash_of(const char *text)
 }
 
 /* Each says something else that shows in no size of a tensor. */
-Test(sequences, a_hash_is_of_all_that_layers_are_told)
+Test(sequences, a_hash_covers_all_keys_of_layers)
 {
 	static const char *const texts[] = {
 		MAP "  - {name: b, kind: attention, heads: 2}\n",
@@ -621,7 +621,7 @@ Test(sequences, tokens_are_an_input_of_one_channel)
 /* With 2^29 positions of one channel and one head, 2 products of 2 x 2^58 are 2^60 already. With 2^32 positions the
  * pairs alone are 2^64, which wraps to 0; half as many positions make 2^62. With 2^27 positions a product is 2 x 2^54
  * for each channel: 2^64 for 512 channels, and two products are 2^64 for 256. */
-Test(sequences, an_attention_of_too_many_places_is_refused)
+Test(sequences, an_attention_of_too_many_positions_is_refused)
 {
 	refuses("name: m\ninput: {channels: 3, height: 65536, width: 8192}\nlayers:\n"
 		"  - {name: b, kind: attention, heads: 1}\n",
@@ -641,7 +641,7 @@ Test(sequences, an_attention_of_too_many_places_is_refused)
 }
 
 /* 2^27 positions: 4 x 2^54 + 6 x 2^54. */
-Test(sequences, an_attention_of_many_places_is_counted)
+Test(sequences, an_attention_of_many_positions_is_counted)
 {
 	struct psd_graph graph = parse("name: m\ninput: {channels: 3, height: 65536, width: 2048}\nlayers:\n"
 				       "  - {name: b, kind: attention, heads: 1}\n");

@@ -97,7 +97,7 @@ Test(result, every_loss_has_its_note)
 			     "iterations, and so trains with other values\n");
 }
 
-Test(result, low_rank_is_told_before_local_steps)
+Test(result, low_rank_is_reported_before_local_steps)
 {
 	const struct psd_system system = {.name = "A",
 					  .is_low_rank = true,

@@ -76,7 +76,7 @@ Test(heed, a_report_names_the_systems_that_heed_the_key)
 }
 
 /* A user who names a GPU might believe that it computes; a run has the processor anyway. */
-Test(heed, a_device_that_does_not_compute_is_told)
+Test(heed, a_device_that_does_not_compute_is_reported)
 {
 	static const char *const settings[] = {"compute.device=p100", NULL};
 	static const char text[] = "model: {graph: m.yaml, batch_per_worker: 32}\ncompute: {device: cpu}\n"

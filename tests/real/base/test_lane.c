@@ -44,7 +44,7 @@ static bool is_written(int wake_fd, int within_ms)
 	return poll(&polled, 1, within_ms) == 1;
 }
 
-Test(lane, whoever_reads_the_eventfd_finds_the_job_done)
+Test(lane, a_reader_of_the_eventfd_finds_the_job_done)
 {
 	struct woken woken;
 
@@ -79,7 +79,7 @@ Test(lane, the_end_may_be_noticed_without_the_eventfd)
 	close_lane(&woken);
 }
 
-Test(lane, without_an_eventfd_whoever_starts_a_job_waits_for_it)
+Test(lane, without_an_eventfd_the_thread_that_starts_a_job_waits_for_it)
 {
 	unsigned n_done = 0;
 	struct psd_lane lane;

@@ -164,7 +164,7 @@ static int wait_for_end(struct psd_process_group *group, unsigned *member)
 	return wait_status;
 }
 
-Test(process_group, each_end_is_told_once_with_its_status)
+Test(process_group, each_end_is_reported_once_with_its_status)
 {
 	int *const done = psd_process_group_share(MEMBERS * sizeof(*done));
 	struct psd_process_group group;
@@ -200,7 +200,7 @@ static enum psd_status crash(void *context, unsigned member, struct psd_error *e
 	abort();
 }
 
-Test(process_group, a_crash_is_told_with_its_signal)
+Test(process_group, a_crash_is_reported_with_its_signal)
 {
 	struct psd_process_group group;
 	struct psd_error err;

@@ -391,7 +391,7 @@ static double time_first(struct pair *pair, float *numbers, uint64_t n_floats)
 	return pair->to.arrived_sec - start_sec;
 }
 
-Test(connections, a_latency_passes_before_an_arrival_is_told)
+Test(connections, a_latency_passes_before_an_arrival_is_reported)
 {
 	const double latency_sec = 0.02;
 	float *numbers = make_numbers();
@@ -569,7 +569,7 @@ Test(connections, strangers_are_refused)
 /* Added with due times that go up and down, some taken in between, so that the ring wraps: what is taken is due in
  * order, and what is due at a time comes as it was added. Due times grow by 10 each round, so that none taken is before
  * one taken earlier. */
-Test(connections, delayed_arrivals_are_told_when_they_are_due)
+Test(connections, delayed_arrivals_are_reported_when_they_are_due)
 {
 	struct psd_delay delay = {.n = 0};
 	struct psd_arrival last = {.due_sec = -1};

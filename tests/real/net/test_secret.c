@@ -189,7 +189,7 @@ static SSL_CTX *make_certified(void)
 	return context;
 }
 
-Test(secret, whoever_has_a_certificate_instead_is_not_believed)
+Test(secret, a_host_with_a_certificate_instead_is_not_believed)
 {
 	struct party from = open_party(WORDS, 1, true, 0), to = open_party(WORDS, 0, false, 0);
 	SSL_CTX *context = make_certified();
@@ -390,7 +390,7 @@ Test(secret, a_file_has_16_bytes_to_4_kib)
 	cr_expect(strstr(err.text, "/secret: is a secret of more than 4096 bytes"), "%s", err.text);
 }
 
-Test(secret, a_file_that_others_can_read_is_told_of)
+Test(secret, a_file_that_others_can_read_is_reported)
 {
 	static const struct {
 		mode_t mode;

@@ -171,7 +171,7 @@ Test(reshape, larger_batches_make_up_for_lost_workers)
 }
 
 /* Its sums have come and are still to be applied. A single worker is never late, so there are two. */
-Test(reshape, late_sums_are_applied_by_whoever_goes_on)
+Test(reshape, late_sums_are_applied_by_the_hosts_that_go_on)
 {
 	const struct side late2 = {"sync: ring, staleness: 2", 2, 1}, late4 = {"sync: ps, staleness: 2", 4, 1},
 			  served2_late = {"sync: ps, servers: 1, staleness: 2", 2, 1};

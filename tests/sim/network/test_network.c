@@ -518,7 +518,7 @@ static void stop_twice(void *context, uint64_t tag)
 		psd_network_stop();
 }
 
-Test(network, an_event_held_back_by_a_stop_is_told_once_and_used_again)
+Test(network, an_event_held_back_by_a_stop_is_reported_once_and_used_again)
 {
 	static const uint64_t expected[] = {1, 3, 2, 4};
 	static struct log log;
@@ -857,7 +857,7 @@ Test(network, a_dumped_star_is_the_same_network)
 {
 	struct psd_platform platform = star(8);
 
-	platform.send_bps = 4e9; /* the slower of the two directions */
+	platform.send_bps = 4e9;	   /* the slower of the two directions */
 	platform.host_latency_sec = 70e-6; /* left out of the dump; otherwise it would count twice */
 	assert_near(time_of_dump(&platform, 8), seconds(10 * MEBIBYTE, 4e9), FLUID_RATIO);
 }

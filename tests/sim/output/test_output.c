@@ -636,14 +636,14 @@ static void expect_note(const char *network, const char *systems, const char *wo
 	expect_note_of("cpu", network, systems, words);
 }
 
-Test(output, a_device_whose_copies_cost_nothing_is_told)
+Test(output, a_device_whose_copies_cost_nothing_is_reported)
 {
 	expect_note("1Gbps", "{name: a, sync: ps}", "");
 	expect_note_of("p100", "1Gbps", "{name: a, sync: ps}", "note: without 'host' copies and sums cost nothing\n");
 	expect_note_of("p100", "1Gbps", "{name: a, sync: ps}, {name: b, sync: ps, host: {copy: 8GBps}}", "");
 }
 
-Test(output, links_that_the_stack_cannot_use_are_told)
+Test(output, links_that_the_stack_cannot_use_are_reported)
 {
 	expect_note("10Gbps", "{name: a, sync: ps, host: {transport: 10Gbps}}", "");
 	expect_note("25Gbps", "{name: a, sync: ps, host: {transport: 10Gbps}}",
@@ -656,7 +656,7 @@ Test(output, links_that_the_stack_cannot_use_are_told)
 		    "(host.transport): links\n      faster than that change nothing\n");
 }
 
-Test(output, a_noisy_calibration_is_told)
+Test(output, a_noisy_calibration_is_reported)
 {
 	expect_note("1Gbps", "{name: a, sync: ps}]\ncalibration: {spread: 15%}\n#", "");
 	expect_note("1Gbps", "{name: a, sync: ps}]\ncalibration: {spread: 70%}\n#",

@@ -117,7 +117,7 @@ Test(children, an_end_without_result_is_a_failure)
 	expect_failure(plan, PSD_ERUN, "job 8: run failed: its process ended with status 7 and no result");
 }
 
-Test(children, the_first_failure_in_the_order_of_jobs_is_told)
+Test(children, the_first_failure_in_the_order_of_jobs_is_reported)
 {
 	for (int repetition = 0; repetition < 20; repetition++) {
 		struct plan plan = all_well;

@@ -226,7 +226,7 @@ Test(onnx_layers, clipped_values_are_moved_to_0_and_back)
 	psd_graph_release(&graph);
 }
 
-Test(onnx_layers, input_is_told_by_type_and_sides)
+Test(onnx_layers, input_is_recognised_by_type_and_sides)
 {
 	onnx_file_becomes("input x f32[batch,12]\ny = Relu(x)", "input 12, relu 12, softmax-loss 12");
 	onnx_file_becomes("input x f32[0,12]\ny = Relu(x)", "input 12, relu 12, softmax-loss 12");
@@ -322,7 +322,7 @@ Test(onnx_layers, first_output_counts_and_what_it_needs)
 			  "input 12, inner-product 5, softmax-loss 5");
 }
 
-Test(onnx_layers, loss_takes_the_place_of_a_softmax_at_the_end)
+Test(onnx_layers, loss_replaces_a_softmax_at_the_end)
 {
 	static const struct becoming cases[] = {
 		{FLAT "y = Softmax(x)", "input 12, softmax-loss 12", 0},
