@@ -135,8 +135,9 @@ REAL_TESTS     := $(REAL_HELPERS) $(call objects,$(RUN_SUITES) $(REAL_SUITES))
 any             = @($(subst $(space),|,$(strip $(1))))
 TSAN_SUITES    := lane feed data packed mesh joining joining_again secret connections ring_buffer transport shared \
 	cpu_run cluster_kind load worker session session_contract session_library apart checkpoint replay \
-	synthetic_method process_group emulation local emulation_end sparse run_secret stand_in* cuda_$(call any,ahead calibrate checkpoint contract device \
-	engines fetch fused graphs kernels net packing parameters seeds several shared staging training wire)
+	synthetic_method process_group emulation local emulation_end sparse run_secret stand_in* \
+	cuda_$(call any,ahead calibrate checkpoint contract device engines fetch fused graphs kernels net packing \
+	parameters seeds several shared staging training wire)
 TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
 	run_$(call any,adaptive clip encoded late local low_rank packed \
 	sparse)/!(accuracy*|every_other*|a_prediction*) \

@@ -1,4 +1,5 @@
-/* A binary heap: the smallest `at` leaves first. Equal ones leave in the order of `seq`, so that runs repeat exactly. */
+/* A binary heap: the smallest `at` leaves first. Equal ones leave in the order of `seq`, so that runs repeat exactly.
+ * */
 #ifndef PSD_HEAP_H
 #define PSD_HEAP_H
 

@@ -1,5 +1,5 @@
-/* Prints the meaning of names, keys of a scenario or columns of a result, as rows of a table in Markdown or as lines for
- * a terminal. Refuses to know any name. */
+/* Prints the meaning of names, keys of a scenario or columns of a result, as rows of a table in Markdown or as lines
+ * for a terminal. Refuses to know any name. */
 #ifndef PSD_REFERENCE_H
 #define PSD_REFERENCE_H
 

@@ -1,14 +1,14 @@
-/* Reads and writes quantities with units; no other file does. SI prefixes are powers of 1000 (k M G T), IEC ones of 1024
- * (Ki Mi Gi); b is bit, B is byte. A missing suffix is an error, except for plain counts and ratios. All functions are
- * pure, any thread. */
+/* Reads and writes quantities with units; no other file does. SI prefixes are powers of 1000 (k M G T), IEC ones of
+ * 1024 (Ki Mi Gi); b is bit, B is byte. A missing suffix is an error, except for plain counts and ratios. All functions
+ * are pure, any thread. */
 #ifndef PSD_UNITS_H
 #define PSD_UNITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Each reads the whole text and accepts forms like its examples. False: the text is not such a quantity, is negative, is
- * not finite or does not fit; the output is then unchanged. psd_units_*_help are the words for error messages. */
+/* Each reads the whole text and accepts forms like its examples. False: the text is not such a quantity, is negative,
+ * is not finite or does not fit; the output is then unchanged. psd_units_*_help are the words for error messages. */
 bool psd_units_read_rate(const char *text, double *bits_per_sec);	/* 40Gbps, 2.3GBps, 100 MBps, 1GiBps */
 bool psd_units_read_bytes(const char *text, uint64_t *bytes);		/* 64B, 2MB, 256KiB, 1.5GiB */
 bool psd_units_read_seconds(const char *text, double *sec);		/* 1.5ms, 30us, 5ns, 2s */

@@ -1,7 +1,7 @@
-/* Double binary tree: each of two trees sums one half of the payload at its root and sends the sum back, chunk by chunk.
- * Inner nodes of one tree are leaves of the other, so that all links are in use. Source: Sanders, Speck and Traeff 2009,
- * in NCCL's form (trees over all ranks). Legend: n members. Positions in a tree are numbered in order: the lowest bit of
- * an inner position is its height, and the root is position 0. C chunks. */
+/* Double binary tree: each of two trees sums one half of the payload at its root and sends the sum back, chunk by
+ * chunk. Inner nodes of one tree are leaves of the other, so that all links are in use. Source: Sanders, Speck and
+ * Traeff 2009, in NCCL's form (trees over all ranks). Legend: n members. Positions in a tree are numbered in order: the
+ * lowest bit of an inner position is its height, and the root is position 0. C chunks. */
 #include <math.h>
 
 #include "engine/collectives/step_times.h"
@@ -27,7 +27,8 @@ static unsigned low_bit(unsigned number)
 	return number & ~(number - 1);
 }
 
-/* The second tree mirrors the first, or, if n is odd, is shifted by one: position 2i + 1, a leaf, is an inner one there.
+/* The second tree mirrors the first, or, if n is odd, is shifted by one: position 2i + 1, a leaf, is an inner one
+ * there.
  */
 static unsigned rank_of(unsigned n, struct edge edge)
 {
@@ -99,10 +100,10 @@ static unsigned children_of(unsigned n, unsigned rank, struct edge children[2])
 
 /* ---- turns: one of the two edges to children, and one of the two to parents, uses even steps, the other odd ones.
  *
- * Siblings must differ, and so must the edges from one rank to its parents in both trees. An odd position is a leaf, and
- * an even one of the other tree, which determines its turn. The conditions of leaves then make even positions differ in
- * pairs, which together with siblings is the same problem for half as many positions, and so on. Where pairs are a
- * multiple of 4 and the next position, the solution is the parity of the bits that are set. ---- */
+ * Siblings must differ, and so must the edges from one rank to its parents in both trees. An odd position is a leaf,
+ * and an even one of the other tree, which determines its turn. The conditions of leaves then make even positions
+ * differ in pairs, which together with siblings is the same problem for half as many positions, and so on. Where pairs
+ * are a multiple of 4 and the next position, the solution is the parity of the bits that are set. ---- */
 
 static unsigned odd_bits(unsigned number)
 {
@@ -266,15 +267,15 @@ static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank
 
 /* ---- seconds ---- */
 
-/* Seconds of one more level where all edges are alike: upwards the messages of both children come one by one, each after
- * a wait, downwards the second follows the first at once. */
+/* Seconds of one more level where all edges are alike: upwards the messages of both children come one by one, each
+ * after a wait, downwards the second follows the first at once. */
 static double level_sec(double busy_sec, double latency_sec)
 {
 	return 4.0 * busy_sec + 3.0 * latency_sec;
 }
 
-/* Waits differ from rank to rank, so that all steps are timed. Where nodes are too many for that, the levels above count
- * as alike. */
+/* Waits differ from rank to rank, so that all steps are timed. Where nodes are too many for that, the levels above
+ * count as alike. */
 static double timed_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
 			double chunk_bits, const struct psd_links *links)
 {

@@ -1,5 +1,5 @@
-/* Max-min fair sharing of ports between simultaneous flows: the effect of switches that do not block. A flow, or a port,
- * may represent several equal ones that start together and have one rate. */
+/* Max-min fair sharing of ports between simultaneous flows: the effect of switches that do not block. A flow, or a
+ * port, may represent several equal ones that start together and have one rate. */
 #ifndef PSD_FLUID_H
 #define PSD_FLUID_H
 

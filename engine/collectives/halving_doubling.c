@@ -2,8 +2,8 @@
  * all-gather with the same exchanges in reverse order. Source: Rabenseifner 2004. Legend: 2^k positions.
  *
  * If there are more than 2^k members, these form 2^(k-1) groups of two to four, whose first two members have positions.
- * Two steps replace the first exchange: they bring the group's sum to these two, to each the half that it keeps. In both
- * steps no member sends or receives more than a half, so that all groups end together. Source for groups of three:
+ * Two steps replace the first exchange: they bring the group's sum to these two, to each the half that it keeps. In
+ * both steps no member sends or receives more than a half, so that all groups end together. Source for groups of three:
  * Rabenseifner and Träff 2004, 3-2 elimination. */
 #include "engine/collectives/pairs.h"
 

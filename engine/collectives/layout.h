@@ -50,7 +50,8 @@ struct psd_range {
 	uint64_t first;
 	uint64_t elements;
 };
-/* Returns the i-th of n parts, i < n. Elements are cut at i * elements / n, so that parts differ by one element at most.
+/* Returns the i-th of n parts, i < n. Elements are cut at i * elements / n, so that parts differ by one element at
+ * most.
  */
 struct psd_range psd_range_part(uint64_t elements, unsigned n, unsigned i);
 /* Returns the shard's part. */

@@ -1,7 +1,7 @@
-/* Recursive doubling: partners exchange their whole sums, at twice the distance from step to step. The number of steps is
- * the least possible. At every level both add the same two sums, so that all members end with the same bits. If there
- * are 2^k + r members, the first 2r form pairs before: one of each adds the other's values, and returns the sums at the
- * end. Source: Thakur, Rabenseifner and Gropp 2005, section 4.5. */
+/* Recursive doubling: partners exchange their whole sums, at twice the distance from step to step. The number of steps
+ * is the least possible. At every level both add the same two sums, so that all members end with the same bits. If
+ * there are 2^k + r members, the first 2r form pairs before: one of each adds the other's values, and returns the sums
+ * at the end. Source: Thakur, Rabenseifner and Gropp 2005, section 4.5. */
 #include "engine/collectives/pairs.h"
 
 static unsigned n_folding(struct psd_members members)

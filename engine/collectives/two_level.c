@@ -81,8 +81,8 @@ static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank
 	return true;
 }
 
-/* No transfer inside a node overlaps with the ring: a leader begins it with its node's sum. A message to the leader waits
- * until the one before has arrived, one from the leader until it has left. */
+/* No transfer inside a node overlaps with the ring: a leader begins it with its node's sum. A message to the leader
+ * waits until the one before has arrived, one from the leader until it has left. */
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			const struct psd_links *links)
 {

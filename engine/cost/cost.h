@@ -1,5 +1,5 @@
-/* Seconds of transfers, messages and rebuilds, and the published rules between factors and matrices. Pure functions, any
- * thread. */
+/* Seconds of transfers, messages and rebuilds, and the published rules between factors and matrices. Pure functions,
+ * any thread. */
 #ifndef PSD_COST_H
 #define PSD_COST_H
 
@@ -9,8 +9,8 @@
 #include "engine/collectives/collective.h"
 #include "engine/scenario/scenario.h"
 
-/* The data that a method moves: a dense (M,N) gradient of `elements` values, and for a linear layer the factors, K (M+N)
- * values. */
+/* The data that a method moves: a dense (M,N) gradient of `elements` values, and for a linear layer the factors, K
+ * (M+N) values. */
 struct psd_subject {
 	uint64_t elements; /* dense values: weight and, when they travel together, bias */
 	uint64_t rows;	   /* M, 0 when there are no factors */
@@ -51,18 +51,18 @@ struct psd_rates {
 struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec);
 
-/* Seconds that the network needs for one operation when all nodes start it together and nothing else moves: bytes of the
- * busiest port over its rate (worker ports, shard ports, local links, uplinks of switches), without latency and waits
- * between steps. Exact on a non-blocking switch. */
+/* Seconds that the network needs for one operation when all nodes start it together and nothing else moves: bytes of
+ * the busiest port over its rate (worker ports, shard ports, local links, uplinks of switches), without latency and
+ * waits between steps. Exact on a non-blocking switch. */
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates);
 /* Seconds of a stepwise transfer beyond the network: until all members agree to begin, and by its size class call +
  * steps * step and the slowdown of the link. */
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
-/* All seconds of a stepwise transfer: psd_cost_transfer_sec(), and the delay beyond that by its size class and the waits
- * of its steps; the delay is NaN when memory runs out. Holds where all members begin together and all links are alike:
- * not between racks, nor with stragglers. */
+/* All seconds of a stepwise transfer: psd_cost_transfer_sec(), and the delay beyond that by its size class and the
+ * waits of its steps; the delay is NaN when memory runs out. Holds where all members begin together and all links are
+ * alike: not between racks, nor with stragglers. */
 void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
 			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec);
 /* The delay beyond all its flows, which a simulation transfers instead of its steps: behind switches they may take

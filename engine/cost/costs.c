@@ -92,9 +92,9 @@ static double arithmetic_sec(const struct roofline *roofline, const struct psd_l
 	return 0;
 }
 
-/* Parameters are read once for the whole batch, unless a sample selects rows of them; all other values are read once for
- * each sample. Backward reads the gradient of the output, the input and the parameters, and writes the gradients of the
- * input and of the parameters; selected rows of the latter are read and written again. */
+/* Parameters are read once for the whole batch, unless a sample selects rows of them; all other values are read once
+ * for each sample. Backward reads the gradient of the output, the input and the parameters, and writes the gradients of
+ * the input and of the parameters; selected rows of the latter are read and written again. */
 static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, unsigned i,
 		       const struct roofline *roofline, unsigned batch)
 {

@@ -41,8 +41,8 @@ void psd_costs_release(struct psd_costs *costs);
 /* Allocates zeros for the graph's layers; released by psd_costs_release(). PSD_ENOMEM. */
 enum psd_status psd_costs_init(struct psd_costs *costs, const struct psd_graph *graph,
 			       struct psd_error *err) PSD_MUST_CHECK;
-/* Scales all layers so that batch / compute_sec equals images_per_sec (0: keeps them), and sums them. PSD_EINVAL at `at`
- * when they take no time. */
+/* Scales all layers so that batch / compute_sec equals images_per_sec (0: keeps them), and sums them. PSD_EINVAL at
+ * `at` when they take no time. */
 enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, unsigned batch, double images_per_sec,
 				 struct psd_error *err) PSD_MUST_CHECK;
 

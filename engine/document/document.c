@@ -212,7 +212,8 @@ static enum psd_status take_event(struct reader *reader, const yaml_event_t *eve
 	}
 }
 
-/* True when a line begins at text[at]: behind one of YAML's line breaks (LF, CR, NEL, LS, PS) or the byte order mark. */
+/* True when a line begins at text[at]: behind one of YAML's line breaks (LF, CR, NEL, LS, PS) or the byte order mark.
+ * */
 static bool begins_line(const char *text, size_t at)
 {
 	if (at == 0 || text[at - 1] == '\n' || text[at - 1] == '\r')

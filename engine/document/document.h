@@ -1,6 +1,6 @@
 /* A YAML file as a tree of nodes that know their place, so that every error names file:line:column. Uses libyaml's
- * parser. Refuses: anchors and aliases (bombs), duplicate keys, tags, directives, more than one document, nesting deeper
- * than 32, files over 16 MiB, bytes that are not UTF-8. Knows no key. */
+ * parser. Refuses: anchors and aliases (bombs), duplicate keys, tags, directives, more than one document, nesting
+ * deeper than 32, files over 16 MiB, bytes that are not UTF-8. Knows no key. */
 #ifndef PSD_DOCUMENT_H
 #define PSD_DOCUMENT_H
 
@@ -25,8 +25,8 @@ struct psd_node {
 
 struct psd_document; /* owns every node and string of one file */
 
-/* psd_document_load() reads the file `path`; psd_document_parse() reads length bytes of text, which messages call `path`.
- * The caller releases *document by psd_document_free(). PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
+/* psd_document_load() reads the file `path`; psd_document_parse() reads length bytes of text, which messages call
+ * `path`. The caller releases *document by psd_document_free(). PSD_EFILE, PSD_EINVAL with a place, PSD_ENOMEM. */
 enum psd_status psd_document_load(struct psd_document **document, const char *path,
 				  struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_document_parse(struct psd_document **document, const char *path, const char *text, size_t length,
@@ -44,8 +44,8 @@ const struct psd_node *psd_node_child(const struct psd_node *node, const char *k
 bool psd_node_is_set(const struct psd_node *node);
 
 /* PSD_EINVAL when the node is not a mapping or has a key that is not in the NULL-terminated list `known`. The message
- * suggests the nearest known key: "a.yaml:4:3: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?". name: of
- * the mapping. */
+ * suggests the nearest known key: "a.yaml:4:3: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?". name:
+ * of the mapping. */
 enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *name, const char *const known[],
 				    struct psd_error *err) PSD_MUST_CHECK;
 

@@ -93,8 +93,8 @@ const struct psd_key *psd_section_key(const struct psd_section *section, unsigne
 const struct psd_key *psd_section_find(const struct psd_section *section, const char *path, size_t *offset);
 
 /* Reads mapping by root's section into the struct reader->base, in the order of the rows. Values of absent keys become
- * their defaults. PSD_EINVAL with the place, PSD_ENOMEM; the struct may then be half filled. Texts are borrowed from the
- * document, or in the arena. */
+ * their defaults. PSD_EINVAL with the place, PSD_ENOMEM; the struct may then be half filled. Texts are borrowed from
+ * the document, or in the arena. */
 enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const struct psd_key *root,
 				const struct psd_node *mapping) PSD_MUST_CHECK;
 

@@ -1,6 +1,6 @@
-/* Protocol buffers' text format as a tree of nodes: a message becomes a mapping whose keys may repeat, a field becomes a
- * scalar. Private to the engine. Refuses: extensions and Any, nesting deeper than 32, more than a million fields, files
- * over 16 MiB. */
+/* Protocol buffers' text format as a tree of nodes: a message becomes a mapping whose keys may repeat, a field becomes
+ * a scalar. Private to the engine. Refuses: extensions and Any, nesting deeper than 32, more than a million fields,
+ * files over 16 MiB. */
 #ifndef PSD_TEXT_FORMAT_H
 #define PSD_TEXT_FORMAT_H
 

@@ -28,7 +28,8 @@ struct psd_compression {
 	uint32_t (*bytes)(const struct psd_block *block);
 	/* Packs n >= 1 values, which become their errors. `packed`: aligned to 4 bytes, overwritten. */
 	void (*pack)(const struct psd_block *block, float *values, uint32_t n, void *packed);
-	/* Adds the n values of a packed block to sum. Bytes that pack() did not make give any sum, within its bounds. */
+	/* Adds the n values of a packed block to sum. Bytes that pack() did not make give any sum, within its bounds.
+	 * */
 	void (*add)(const struct psd_block *block, const void *packed, uint32_t n, float *sum);
 };
 

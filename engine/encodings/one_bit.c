@@ -1,5 +1,5 @@
-/* A bit for each value, its sign, and for each block the means of its negative and of its other values. Source: Seide et
- * al. 2014, 1-Bit Stochastic Gradient Descent, whose blocks are a matrix's columns. */
+/* A bit for each value, its sign, and for each block the means of its negative and of its other values. Source: Seide
+ * et al. 2014, 1-Bit Stochastic Gradient Descent, whose blocks are a matrix's columns. */
 #include <string.h>
 
 #include "engine/encodings/compression.h"

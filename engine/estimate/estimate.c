@@ -1,5 +1,5 @@
-/* Runs the interpreter on one representative of each class of hosts, with an event heap as the clock and closed forms as
- * the network. */
+/* Runs the interpreter on one representative of each class of hosts, with an event heap as the clock and closed forms
+ * as the network. */
 #include "engine/estimate/estimate.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
 /* Low-rank factors: two narrow matrices replace a gradient. An all-reduce sums the left matrices. Each worker makes an
- * orthonormal basis of the sum and its right matrix in that basis. A second all-reduce sums the right matrices, and each
- * worker applies the product. Tensors without narrow matrices travel with the left ones. Source: Vogels et al. 2019,
- * PowerSGD (arXiv 1905.13727). */
+ * orthonormal basis of the sum and its right matrix in that basis. A second all-reduce sums the right matrices, and
+ * each worker applies the product. Tensors without narrow matrices travel with the left ones. Source: Vogels et al.
+ * 2019, PowerSGD (arXiv 1905.13727). */
 #include "engine/program/program_builder.h"
 
-/* The cost of an operation. Making the left matrix orthonormal is neglected: it costs little unless the rank is near the
- * number of columns. */
+/* The cost of an operation. Making the left matrix orthonormal is neglected: it costs little unless the rank is near
+ * the number of columns. */
 struct work {
 	enum psd_op_kind kind;
 	enum psd_buffer source, target;

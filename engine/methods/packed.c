@@ -1,6 +1,6 @@
-/* Parameter server with compression in both directions: workers send compressed gradients to the shards. Each shard sums
- * its part, compresses the sum, and sends it to all workers, which apply it. Both ends keep a residual (error feedback).
- * Source: Seide et al. 2014 (1-bit SGD); Tang et al. 2019, DoubleSqueeze (arXiv 1905.05957). */
+/* Parameter server with compression in both directions: workers send compressed gradients to the shards. Each shard
+ * sums its part, compresses the sum, and sends it to all workers, which apply it. Both ends keep a residual (error
+ * feedback). Source: Seide et al. 2014 (1-bit SGD); Tang et al. 2019, DoubleSqueeze (arXiv 1905.05957). */
 #include "engine/program/program_builder.h"
 
 static const struct psd_route up = {&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_PACKED,

@@ -1,6 +1,6 @@
-/* Coarse-grained sparse communication: an all-reduce sums the chunks of gradients that all workers have chosen, and each
- * worker applies the sums. The other chunks are added to the residual. At the end of an iteration an all-reduce of the
- * chunks' norms chooses those of the next. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. */
+/* Coarse-grained sparse communication: an all-reduce sums the chunks of gradients that all workers have chosen, and
+ * each worker applies the sums. The other chunks are added to the residual. At the end of an iteration an all-reduce of
+ * the chunks' norms chooses those of the next. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. */
 #include "engine/program/program_builder.h"
 
 /* Reads the gradient and the residual, writes the new residual and the chosen chunks. */

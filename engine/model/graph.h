@@ -75,7 +75,8 @@ struct psd_graph {
 float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);
 
 /* Loads a model file; the end of the path chooses the form: ".prototxt" is Caffe's, ".onnx" ONNX's, all others are
- * YAML. On success psd_graph_release() releases *graph. PSD_EFILE, PSD_EINVAL with the place in the file, PSD_ENOMEM. */
+ * YAML. On success psd_graph_release() releases *graph. PSD_EFILE, PSD_EINVAL with the place in the file, PSD_ENOMEM.
+ * */
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 void psd_graph_release(struct psd_graph *graph);
 

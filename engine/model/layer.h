@@ -82,8 +82,8 @@ struct psd_layer_work psd_layer_work_per_element(const struct psd_layer *layer, 
 /* Work of a layer that multiplies its weight at each position of `map`, and adds a bias. */
 struct psd_layer_work psd_layer_work_of_products(const struct psd_layer *layer, struct psd_shape map,
 						 uint64_t weight_elements, bool has_bias);
-/* Adds the tensors of such a layer: a weight of these dims, and a bias for each channel of the output. inputs: number of
- * summands in a value of the output. False: out of memory. */
+/* Adds the tensors of such a layer: a weight of these dims, and a bias for each channel of the output. inputs: number
+ * of summands in a value of the output. False: out of memory. */
 bool psd_layer_declare_products(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_tensor weight,
 				double inputs, bool has_bias);
 

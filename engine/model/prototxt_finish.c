@@ -107,8 +107,8 @@ enum psd_status psd_caffe_finish_batch_norm(const struct psd_node *message, stru
 	return PSD_OK;
 }
 
-/* SegNet's fork has the field bn_mode. PSPNet's fork has frozen, which keeps scale and shift constant too, its own names
- * of fillers, and another default of epsilon. */
+/* SegNet's fork has the field bn_mode. PSPNet's fork has frozen, which keeps scale and shift constant too, its own
+ * names of fillers, and another default of epsilon. */
 enum psd_status psd_caffe_finish_bn(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				    struct psd_error *err)
 {

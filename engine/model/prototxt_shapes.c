@@ -7,7 +7,8 @@
 
 #include "engine/model/layer.h"
 
-/* Side after Caffe's interpolation: every shrink-th position is kept, then zoom - 1 new ones are added between each two.
+/* Side after Caffe's interpolation: every shrink-th position is kept, then zoom - 1 new ones are added between each
+ * two.
  */
 static uint32_t interpolated(uint32_t side, uint32_t shrink, uint32_t zoom)
 {
@@ -163,7 +164,8 @@ enum psd_status psd_caffe_build_flatten(struct psd_caffe_draft *draft, struct ps
 
 enum { DIMS_MAX = PSD_CAFFE_SIDES_MAX + 1 }; /* the batch included */
 
-/* Sets dims to those of the bottom, with n_axes of them from `axis` on replaced by `numbers`; the first is the batch. */
+/* Sets dims to those of the bottom, with n_axes of them from `axis` on replaced by `numbers`; the first is the batch.
+ * */
 static enum psd_status replace_axes(const struct psd_caffe_draft *draft, const double numbers[], unsigned n_read,
 				    int axis, int n_axes, double dims[DIMS_MAX], unsigned *n_dims,
 				    struct psd_error *err)

@@ -9,7 +9,8 @@ enum {
 	WAKE_WRITER_BYTES = PSD_RING_BUFFER_BYTES / 2
 }; /* less free space would be filled at once, and the writer slept again */
 
-_Static_assert((PSD_RING_BUFFER_BYTES & (PSD_RING_BUFFER_BYTES - 1)) == 0, "a position in the ring is a count's low bits");
+_Static_assert((PSD_RING_BUFFER_BYTES & (PSD_RING_BUFFER_BYTES - 1)) == 0,
+	       "a position in the ring is a count's low bits");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share no lock");
 
 static ssize_t fail(int error)

@@ -13,7 +13,9 @@ enum psd_wake {
 	PSD_WAKE_WORK,	  /* host, resource */
 	PSD_WAKE_FLOW,	  /* from, to */
 	PSD_WAKE_ARRIVAL, /* host, task of the send */
-	PSD_WAKE_STEP_FLOW, /* first member; flow fidelity: a flow of a stepwise transfer has arrived, or one end has finished its work on it */
+	/* first member; flow fidelity: a flow of a stepwise transfer has arrived, or one end has finished its work on
+	 * it */
+	PSD_WAKE_STEP_FLOW,
 	PSD_WAKE_STEPS_END,	  /* first member; the delay after the last flow is over */
 	PSD_WAKE_STEPS_BEGIN,	  /* first member; message fidelity: the cost of a call in this size class is paid */
 	PSD_WAKE_STEP_SENT,	  /* host; message fidelity: one part of sending a message is over */
@@ -49,8 +51,9 @@ struct psd_transfer {
 	struct psd_step steps[2]; /* cache of the member's next even and odd step */
 	unsigned at_step[2];	  /* number of each cached step */
 	unsigned
-		n_parts_left; /* parts of the message that are not done: its bytes and the work of both ends; 0: no message */
-	unsigned to;	      /* receiver of the message */
+		/* parts of the message that are not done: its bytes and the work of both ends; 0: no message */
+		n_parts_left;
+	unsigned to; /* receiver of the message */
 	bool is_over;
 };
 

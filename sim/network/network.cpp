@@ -7,9 +7,10 @@
  * it while the list is short. Comms are kept by pair of hosts, because a comm cannot change its ends. Timers are a
  * heap of ours behind one kernel timer, so that all events at one date are one event of SimGrid's.
  *
- * CPU seconds of a whole process on one core; in brackets with a new comm for each transfer and the same timers. Ring of 512 hosts step by step, 523,264 transfers: 0.5 [1.5], 33 MB; the same with jitter, so that no
- * two transfers end together: 1.0. Ring of 4,096 as one flow each: 0.09, 47 MB. 467 rings of 256 flows in sequence:
- * 0.14. All of 256 hosts to all, 65,280 flows at once: 0.4 [13.7], 135 MB; of 512: 1.8, 450 MB. */
+ * CPU seconds of a whole process on one core; in brackets with a new comm for each transfer and the same timers. Ring
+ * of 512 hosts step by step, 523,264 transfers: 0.5 [1.5], 33 MB; the same with jitter, so that no two transfers end
+ * together: 1.0. Ring of 4,096 as one flow each: 0.09, 47 MB. 467 rings of 256 flows in sequence: 0.14. All of 256
+ * hosts to all, 65,280 flows at once: 0.4 [13.7], 135 MB; of 512: 1.8, 450 MB. */
 #include <algorithm>
 #include <cassert>
 #include <cmath>

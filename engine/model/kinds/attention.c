@@ -59,10 +59,9 @@ static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *la
  * number of shared keys and values; a softmax of L L scores for each head, 5, and the product with the scale. Backward:
  * four gradients of the two products; 4 for the softmax and a product. All pairs count in causal attention too, since
  * dense products compute them. The probabilities are kept; writing and reading them does not count, because kernels may
- * compute them again.
- * Rotation of a pair of values is four products, a sum and a difference: 3 for a value. Rotated queries and keys are not
- * kept: backward rotates them again, and their gradients back. The angles serve all samples and heads and do not
- * count. */
+ * compute them again. Rotation of a pair of values is four products, a sum and a difference: 3 for a value. Rotated
+ * queries and keys are not kept: backward rotates them again, and their gradients back. The angles serve all samples
+ * and heads and do not count. */
 static struct psd_layer_work count(const struct psd_layer *layer, struct psd_shape in)
 {
 	const struct psd_attention_settings *attention = &layer->settings.attention;

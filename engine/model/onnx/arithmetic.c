@@ -21,8 +21,8 @@ static enum psd_status put_join(struct psd_onnx *onnx, const struct psd_layer_ki
 	return status;
 }
 
-/* Finds the only axis along which the factor has the data's positions; its other axes have size 1. False: the factor has
- * another shape. */
+/* Finds the only axis along which the factor has the data's positions; its other axes have size 1. False: the factor
+ * has another shape. */
 static bool find_factor_axis(const struct psd_onnx_view *data, const struct psd_onnx_view *factor, unsigned *axis)
 {
 	unsigned n = 0;

@@ -1,5 +1,5 @@
-/* Elementwise expressions. An elementwise node extends the expression of its input; the expression becomes layers when a
- * node needs its values. By then the nodes into which exporters decompose a function are one expression, which is
+/* Elementwise expressions. An elementwise node extends the expression of its input; the expression becomes layers when
+ * a node needs its values. By then the nodes into which exporters decompose a function are one expression, which is
  * compared at some points with the functions of psd's layers. */
 #include <math.h>
 #include <string.h>

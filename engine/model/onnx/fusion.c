@@ -1,5 +1,5 @@
-/* Fusion of nodes: normalisation over the last axis, and rotation of queries and keys by their positions. The first node
- * finds the others and marks them as done. */
+/* Fusion of nodes: normalisation over the last axis, and rotation of queries and keys by their positions. The first
+ * node finds the others and marks them as done. */
 #include <math.h>
 #include <string.h>
 

@@ -57,8 +57,8 @@ static bool path_name(const char *path, char name[PSD_GRAPH_NAME_MAX + 1])
 	return length > 0;
 }
 
-/* Sets the name to "layer1.0.conv1" for "layer1.0.conv1.weight", to "attn.in_proj" for "attn.in_proj_weight", or else to
- * the node's module or name. */
+/* Sets the name to "layer1.0.conv1" for "layer1.0.conv1.weight", to "attn.in_proj" for "attn.in_proj_weight", or else
+ * to the node's module or name. */
 static void choose_name(const struct psd_onnx *onnx, const char *weight, char name[PSD_GRAPH_NAME_MAX + 1])
 {
 	const Onnx__Node *node = onnx->node;

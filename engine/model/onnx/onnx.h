@@ -12,7 +12,8 @@
  * Parameters are initializers of several values that are combined with data. Two layers share a matrix by which both
  * multiply; they do not share vectors, because exporters merge equal ones.
  *
- * Dropout of attention probabilities and stochastic depth are ignored. Outside the engine: for the numbers of a file. */
+ * Dropout of attention probabilities and stochastic depth are ignored. Outside the engine: for the numbers of a file.
+ * */
 #ifndef PSD_ONNX_H
 #define PSD_ONNX_H
 

@@ -162,8 +162,8 @@ void psd_onnx_source_close(struct psd_onnx_source *source);
 /* Registers the file of external data as an input, if the tensor has one. PSD_EINVAL. */
 enum psd_status psd_onnx_note_input(const struct psd_onnx *onnx, const Onnx__Tensor *tensor) PSD_MUST_CHECK;
 bool psd_onnx_is_scalar(struct psd_onnx *onnx, struct psd_onnx_value *value, double *number);
-/* Checks a scale or shift of a layer: a parameter with a value for each channel (*is_learned), or absent, or filled with
- * the neutral number. */
+/* Checks a scale or shift of a layer: a parameter with a value for each channel (*is_learned), or absent, or filled
+ * with the neutral number. */
 enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_value *value, uint64_t channels,
 				      double neutral, bool *is_learned) PSD_MUST_CHECK;
 /* Is the constant a tensor of the file with fractions? Is it learned: such a tensor of several values? */
@@ -230,11 +230,12 @@ struct psd_onnx_order {
 	unsigned n[3];
 	unsigned axes[3][PSD_ONNX_AXES_MAX];
 };
-/* Changes the view to one of a layer with that order of axes; adds layers if necessary. is_flat: the shape may differ if
- * the values have that order. */
+/* Changes the view to one of a layer with that order of axes; adds layers if necessary. is_flat: the shape may differ
+ * if the values have that order. */
 enum psd_status psd_onnx_lay_out(struct psd_onnx *onnx, struct psd_onnx_view *view, const struct psd_onnx_order *order,
 				 bool is_flat) PSD_MUST_CHECK;
-/* Changes both views to whole layers of one shape with values in the same order. *do_match is false if their dims differ.
+/* Changes both views to whole layers of one shape with values in the same order. *do_match is false if their dims
+ * differ.
  */
 enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one, struct psd_onnx_view *other,
 			       bool *do_match) PSD_MUST_CHECK;

@@ -1,5 +1,5 @@
-/* Nodes that reshape, transpose or expand data or constants. Both are views; that of a constant is of its numbers, row by
- * row. */
+/* Nodes that reshape, transpose or expand data or constants. Both are views; that of a constant is of its numbers, row
+ * by row. */
 #include <string.h>
 
 #include "engine/model/layer.h"
@@ -306,8 +306,8 @@ static enum psd_status cast(struct psd_onnx *onnx)
 
 /* ---- the operators ---- */
 
-/* Converts the node. If no view of a constant in the file is possible, it takes one of a copy of the numbers, row by row,
- * but not of a parameter, which must stay in the file. */
+/* Converts the node. If no view of a constant in the file is possible, it takes one of a copy of the numbers, row by
+ * row, but not of a parameter, which must stay in the file. */
 static enum psd_status view_or_copy(struct psd_onnx *onnx, psd_onnx_operator_fn *convert)
 {
 	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), original = *of;

@@ -140,7 +140,8 @@ static struct psd_onnx_view flattened(const struct psd_onnx_view *view)
 	return flat;
 }
 
-/* Splits `wanted` steps off *rest, or all if there are fewer. Returns their number; 0: neither number divides the other.
+/* Splits `wanted` steps off *rest, or all if there are fewer. Returns their number; 0: neither number divides the
+ * other.
  */
 static uint32_t take(struct psd_onnx_digit *rest, uint64_t wanted, struct psd_onnx_digit *part)
 {
@@ -336,6 +337,7 @@ bool psd_onnx_view_is_whole(const struct psd_onnx_view *view, uint64_t values)
 		if (digit.stride == 0)
 			return false;
 	}
-	/* the view has `values` positions up to the last value, so that with a layer's strides each value occurs once */
+	/* the view has `values` positions up to the last value, so that with a layer's strides each value occurs once
+	 * */
 	return view->offset == 0 && seen == values && reach == values - 1;
 }

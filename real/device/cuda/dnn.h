@@ -7,7 +7,8 @@
 
 /* Whether cuDNN refuses this request, so that another one may succeed; no error of the machine. */
 bool psd_cuda_dnn_refuses(int status);
-/* Converts cuDNN's status; `what` is a name such as "convolution". PSD_EINVAL: cuDNN has none for the layer's shape; PSD_ERUN. */
+/* Converts cuDNN's status; `what` is a name such as "convolution". PSD_EINVAL: cuDNN has none for the layer's shape;
+ * PSD_ERUN. */
 enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int status, const char *what,
 				   struct psd_error *err) PSD_MUST_CHECK;
 

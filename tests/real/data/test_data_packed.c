@@ -379,7 +379,8 @@ Test(packed, what_is_no_jpeg_of_the_size_is_refused_when_read)
 	uint8_t *jpeg = packed.bytes + HEADER + ENTRY;
 	struct psd_error err = {.text = "accepted"};
 
-	/* checksums right, contents wrong: the header says another size, then the JPEG loses its end, then its beginning
+	/* checksums right, contents wrong: the header says another size, then the JPEG loses its end, then its
+	 * beginning
 	 */
 	put(packed.bytes + 28, 4, SIDE + 8);
 	seal(packed.bytes, 1);
