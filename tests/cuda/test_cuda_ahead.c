@@ -83,7 +83,7 @@ Test(cuda_ahead, a_device_works_as_long_as_its_own_clock_says)
 }
 
 /* The third stretch of layers, backward of the upper one. */
-Test(cuda_ahead, what_is_no_graph_is_told)
+Test(cuda_ahead, a_stretch_without_a_graph_is_reported)
 {
 	psd_stand_in_fail("cudaStreamEndCapture", 3, cudaErrorStreamCaptureUnsupported);
 	training_free(run("name: one\ninput: {channels: 64}\nlayers:\n"

@@ -106,7 +106,7 @@ static void check_start(const char *words)
 	training_free(training);
 }
 
-Test(cuda_faults, what_a_machine_lacks_ends_a_run_at_its_start)
+Test(cuda_faults, missing_hardware_ends_a_run_at_its_start)
 {
 	psd_stand_in_set_devices(0);
 	check_start("no NVIDIA GPU that the driver supports");

@@ -243,7 +243,7 @@ Test(cuda_graphs, have_the_bits_of_calls_in_16_bits)
 	check_same_bits(wide_text, PSD_LAYERS_BF16);
 }
 
-Test(cuda_graphs, of_a_transformer_have_the_bits_of_calls)
+Test(cuda_graphs, have_the_bits_of_calls_for_transformers)
 {
 	check_same_bits(TRANSFORMER, PSD_LAYERS_FP32);
 	check_same_bits(TRANSFORMER, PSD_LAYERS_BF16);
@@ -398,7 +398,7 @@ static void check_failing(const char *function, unsigned nth)
 	net_release(&net);
 }
 
-Test(cuda_graphs, that_cannot_be_recorded_are_left_out)
+Test(cuda_graphs, leave_out_failed_recordings)
 {
 	check_failing("cudaStreamBeginCapture", 3);
 	check_failing("cudaStreamEndCapture", 20);

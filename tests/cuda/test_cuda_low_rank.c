@@ -491,7 +491,7 @@ Test(cuda_low_rank, steps_are_what_they_are_defined_as)
 
 /* ---- no numbers ---- */
 
-Test(cuda_low_rank, what_is_no_number_stays_none)
+Test(cuda_low_rank, nonfinite_values_become_nan)
 {
 	static const struct shape shapes[] = {{40, 50}, {3, 0}, {20, 30}};
 	static const float wrong[] = {INFINITY, -INFINITY, NAN};

@@ -156,7 +156,7 @@ static void expect_failure(const char *system, unsigned workers_per_node, const 
 }
 
 /* One call of one of them. The others' GPUs wait for it in a sum, which is called off. */
-Test(cuda_nccl, a_worker_that_fails_ends_those_who_wait_for_it, .timeout = 60)
+Test(cuda_nccl, a_worker_that_fails_ends_those_that_wait_for_it, .timeout = 60)
 {
 	expect_failure("sync: nccl", 1, "ncclAllReduce", 5);
 }

@@ -276,7 +276,7 @@ static void check_launches(const uint64_t sizes[], unsigned n_tensors)
 }
 
 /* A launch has 4096 blocks, or what 40 tensors have. */
-Test(cuda_packing, of_several_launches_is_the_hosts)
+Test(cuda_packing, several_launches_pack_as_on_the_host)
 {
 	uint64_t sizes[MOST_TENSORS];
 
@@ -338,7 +338,7 @@ static void check_drawn(const struct psd_compression *compression, struct psd_bl
 	close_sides(sides);
 }
 
-Test(cuda_packing, of_any_bytes_is_unpacked_as_on_the_host)
+Test(cuda_packing, any_bytes_are_unpacked_as_on_the_host)
 {
 	check_drawn(&psd_compression_one_bit, (struct psd_block){1024, 1});
 	check_drawn(&psd_compression_one_bit, (struct psd_block){32768, 1});

@@ -142,7 +142,7 @@ static void post(void *semaphore)
 	sem_post(semaphore);
 }
 
-Test(stand_in, what_nobody_waits_for_begins_some_time)
+Test(stand_in, work_begins_even_if_nobody_waits)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct streams with;

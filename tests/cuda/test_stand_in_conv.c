@@ -348,7 +348,7 @@ Test(stand_in_conv, a_plan_is_of_one_device)
 }
 
 /* A graph's launch needs nothing that described what it does. */
-Test(stand_in_conv, what_is_captured_needs_no_descriptors)
+Test(stand_in_conv, a_captured_convolution_needs_no_descriptors)
 {
 	const float x = 3, w = 5;
 	cudaGraph_t graph;

@@ -33,7 +33,7 @@ static float first_value(const struct streams *with)
 	return with->host[0];
 }
 
-Test(stand_in_graphs, are_carried_out_when_they_are_launched)
+Test(stand_in_graphs, are_executed_when_they_are_launched)
 {
 	for (unsigned seed = 0; seed < SEEDS; seed++) {
 		cudaGraphExec_t exec;

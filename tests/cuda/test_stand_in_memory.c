@@ -171,7 +171,7 @@ Test(stand_in_memory, memory_is_counted)
 	cr_assert_eq(psd_stand_in_held().blocks, 0);
 }
 
-Test(stand_in_memory, what_is_held_is_told)
+Test(stand_in_memory, held_resources_are_counted)
 {
 	const struct psd_stand_in_holdings nothing = {0},
 					   some = {.blocks = 2, .host_blocks = 1, .streams = 2, .events = 1};
