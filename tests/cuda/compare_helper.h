@@ -8,7 +8,7 @@
 
 #include "tests/cuda/cuda_net.h"
 
-/* Of a tensor's norm and of the loss: in fp32 what the bar is, else some roundings of each number on its way. */
+/* Tolerances relative to the loss and to a tensor's norm: in fp32 the bar itself, else some roundings per number. */
 static const struct arithmetic {
 	const char *name;
 	enum psd_layer_arithmetic arithmetic;

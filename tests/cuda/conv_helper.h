@@ -188,7 +188,7 @@ static inline void fill_operation(struct attribute attributes[OPERATION_ATTRIBUT
 	attributes[5] = (struct attribute){names->beta, CUDNN_TYPE_FLOAT, 1, &ratios[1]};
 }
 
-/* What makes `made` of the parts. */
+/* The graph of the operation that computes `made` from the other parts. */
 static inline cudnnBackendDescriptor_t describe_graph(const struct dnn *dnn, enum tensor made,
 						      const struct parts *parts, const float ratios[2])
 {
@@ -232,7 +232,7 @@ static inline int64_t fetch_configs(cudnnBackendDescriptor_t heuristics, cudnnBa
 	return n;
 }
 
-/* What cuDNN says of one engine. */
+/* Description of one engine by cuDNN. */
 struct said {
 	int64_t index;
 	unsigned notes, behaviours; /* a bit for each */

@@ -1,5 +1,5 @@
-/* What cuDNN's graph API describes, as the stand-in keeps it: one convolution, from tensors to the plan that carries it
- * out. Each thing holds copies of those that it is made of, as cuDNN's do: these may be destroyed. Private to
+/* Descriptions of cuDNN's graph API as the stand-in keeps them: one convolution, from its tensors to the plan that
+ * executes it. Each holds copies of its children, as cuDNN's do: the children may be destroyed. Private to
  * stand_in_backend.c and stand_in_conv.c. */
 #ifndef PSD_TESTS_CUDA_STAND_IN_BACKEND_H
 #define PSD_TESTS_CUDA_STAND_IN_BACKEND_H
@@ -14,12 +14,12 @@ struct psd_stand_in_described {
 
 /* Two axes each: rows, columns. */
 struct psd_stand_in_how {
-	cudnnDataType_t type; /* of sums */
+	cudnnDataType_t type; /* type of the sums */
 	cudnnConvolutionMode_t mode;
 	int64_t axes, strides[2], pads[2], end_pads[2], dilations[2];
 };
 
-/* What is computed of the other two. */
+/* The tensor that is computed from the other two. */
 enum psd_stand_in_direction { PSD_STAND_IN_TO_OUTPUT, PSD_STAND_IN_TO_DATA, PSD_STAND_IN_TO_FILTER };
 
 struct psd_stand_in_conv {
@@ -39,10 +39,10 @@ enum psd_stand_in_refusal { PSD_STAND_IN_NEVER, PSD_STAND_IN_PLANNED, PSD_STAND_
 
 struct psd_stand_in_engine {
 	int64_t index;
-	unsigned notes;	     /* of numbers: a bit for each cudnnBackendNumericalNote_t */
+	unsigned notes;	     /* numerical ones: a bit for each cudnnBackendNumericalNote_t */
 	unsigned behaviours; /* a bit for each cudnnBackendBehaviorNote_t */
 	bool has_workspace;
-	bool adds_floats_alone; /* of other types it makes what it gives anew */
+	bool adds_floats_alone; /* for other types beta must be 0 */
 	enum psd_stand_in_refusal refusal;
 };
 

@@ -1,4 +1,4 @@
-/* What cuDNN's parts of the stand-in share: handles, tensors in four axes, their values in double. */
+/* Common code of cuDNN's parts of the stand-in: handles, tensors in four axes, their values in double. */
 #ifndef PSD_TESTS_CUDA_STAND_IN_DNN_H
 #define PSD_TESTS_CUDA_STAND_IN_DNN_H
 
@@ -32,7 +32,7 @@ struct psd_stand_in_tensor {
 
 /* false: not one of those that psd-run uses. */
 bool psd_stand_in_number_of(cudnnDataType_t type, enum psd_stand_in_number *number);
-/* Of a layout whose sizes are known: without gaps. */
+/* Sets strides without gaps; the layout's sizes are known. */
 void psd_stand_in_set_strides(struct psd_stand_in_layout *layout, bool is_channels_last);
 struct psd_stand_in_tensor psd_stand_in_tensor(const struct psd_stand_in_layout *layout, const void *values);
 size_t psd_stand_in_tensor_values(const struct psd_stand_in_layout *layout);

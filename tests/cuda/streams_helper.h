@@ -1,4 +1,4 @@
-/* What tests of the stand-in begin with: two streams, memory, and operations on it. */
+/* Common start of the stand-in's tests: two streams, memory, and operations on it. */
 #ifndef PSD_TESTS_CUDA_STREAMS_HELPER_H
 #define PSD_TESTS_CUDA_STREAMS_HELPER_H
 
@@ -65,12 +65,12 @@ static inline void close_gate(cudaStream_t stream, sem_t *gate)
 	psd_stand_in_launch(stream, run_gate, &gate, sizeof(gate));
 }
 
-/* ---- what tests begin with ---- */
+/* ---- setup ---- */
 
 struct streams {
 	cudaStream_t first, second;
 	cudaEvent_t event;
-	float *values, *other; /* of the device */
+	float *values, *other; /* device memory */
 	float *host;	       /* pinned */
 };
 

@@ -1,4 +1,4 @@
-/* What a device is given ahead of the iteration that runs, where a lone worker has little between. */
+/* Work that a device is given ahead of the running iteration, where a lone worker has little between. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { BATCH = 4 };
 
-/* Of a worker, which is a process of its own. */
+/* The worker's remarks. It is a process of its own, so that they are in shared memory. */
 static struct {
 	unsigned n;
 	char last[256];

@@ -1,4 +1,4 @@
-/* Whole runs in which a GPU fails: all workers end, with the words of the one whose GPU it was. */
+/* Whole runs in which a GPU fails: all workers end with the message of the worker with that GPU. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -10,11 +10,11 @@ enum { BATCH = 1, FAILS_AT = 2 /* iteration */ };
 
 enum fault { LOST, LOST_BEFORE_BACKWARD, NO_MEMORY };
 
-/* Of the run: its processes are forked from this one. */
+/* The fault of the whole run: its processes are forked from this one. */
 static struct {
 	unsigned victim;
 	enum fault fault;
-	bool is_due; /* of the process */
+	bool is_due; /* in this process */
 } order;
 
 /* The device fails in what is begun from now on: in a kernel that runs later, or in a call. */

@@ -152,7 +152,7 @@ static void check_values(struct sides *sides, const float *own, float *host, uin
 	free(got);
 }
 
-/* What begins a block: its means, or the values that are kept. */
+/* Floats at the beginning of a block: its means, or the values that are kept. */
 static uint32_t packed_floats(const struct sides *sides)
 {
 	return sides->host.compression == &psd_compression_top_k ? sides->host.block.kept : 2;
@@ -215,7 +215,7 @@ static void check_unpack(struct sides *sides)
 	check_gradients(sides, "gradient");
 }
 
-/* ---- what pack() makes ---- */
+/* ---- blocks from pack() ---- */
 
 static void pack_and_unpack(struct sides *sides, enum draws draws, unsigned n_packs)
 {
@@ -310,9 +310,9 @@ Test(cuda_packing, a_velocity_is_the_hosts)
 	}
 }
 
-/* ---- what pack() has not made ---- */
+/* ---- other blocks ---- */
 
-/* Places differ within a block: then it does not matter which is added first. */
+/* Positions differ within a block: then it does not matter which is added first. */
 static void draw_block(const struct sides *sides, float *packed, uint64_t number, uint32_t *state)
 {
 	const uint32_t n_floats = packed_floats(sides);

@@ -1,5 +1,5 @@
-/* What cuDNN's graph API in the stand-in says to descriptors that are wrong, or used in the wrong order. It refuses
- * where cuDNN 9.19 ends the process, as for a child of another kind, and where cuDNN goes on with what nobody means. */
+/* Answers of cuDNN's graph API in the stand-in to descriptors that are wrong, or used in the wrong order. It refuses
+ * where cuDNN 9.19 ends the process, as for a child of another kind, and where cuDNN accepts an obvious mistake. */
 #include <criterion/criterion.h>
 #include <cudnn.h>
 
