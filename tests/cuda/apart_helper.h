@@ -18,7 +18,7 @@ struct apart {
 	char told[4096]; /* the beginning of its standard error */
 };
 
-/* Left, with a reason, where the part went wrong: its assertions would be another process's. */
+/* Leaves the process with a reason if the claim is false: assertions here would be another process's. */
 #define APART_CHECK(claim) ((claim) ? (void)0 : apart_fail(__LINE__, #claim))
 
 static inline void apart_fail(int line, const char *claim)

@@ -29,8 +29,8 @@
 extern "C" {
 #endif
 
-/* In place of kernel<<<>>>(): copies the arguments and queues `run`, which gets the copy. An error is told by
- * cudaGetLastError(), as for a kernel. stream: NULL is the device's default stream. */
+/* Queues `run` in place of kernel<<<>>>() with a copy of the arguments. cudaGetLastError() reports an error, as for a
+ * kernel. stream: NULL is the device's default stream. */
 void psd_stand_in_launch(cudaStream_t stream, void (*run)(void *arguments), const void *arguments, size_t bytes);
 
 /* Calls so far that put work on a stream: kernels, libraries' functions, copies, fills; a graph is one. */
@@ -38,14 +38,14 @@ unsigned psd_stand_in_enqueued(void);
 
 /* ---- settings ---- */
 
-void psd_stand_in_set_seed(uint64_t seed);    /* for operations that are queued from now on */
-void psd_stand_in_set_devices(int n);	      /* 0: every call fails with cudaErrorNoDevice. 1 if nothing is said */
-void psd_stand_in_set_driver(int version);    /* below the runtime's: cudaErrorInsufficientDriver */
-void psd_stand_in_set_memory(uint64_t bytes); /* all devices together; 4 GiB if nothing is said */
-void psd_stand_in_set_capability(int major, int minor); /* 8.0 if nothing is said */
+void psd_stand_in_set_seed(uint64_t seed);		/* for operations that are queued from now on */
+void psd_stand_in_set_devices(int n);			/* 0: every call fails with cudaErrorNoDevice. Default 1 */
+void psd_stand_in_set_driver(int version);		/* below the runtime's: cudaErrorInsufficientDriver */
+void psd_stand_in_set_memory(uint64_t bytes);		/* all devices together; default 4 GiB */
+void psd_stand_in_set_capability(int major, int minor); /* default 8.0 */
 
-/* cuBLASLt's epilogues: done by the algorithm that it takes for the product alone, as where nothing is said; by another
- * one; by none. */
+/* Algorithms of cuBLASLt that support epilogues. FREE, the default: the one that it takes for the product alone. DEAR:
+ * another one. NONE: none. */
 enum psd_stand_in_epilogues { PSD_STAND_IN_EPILOGUES_FREE, PSD_STAND_IN_EPILOGUES_DEAR, PSD_STAND_IN_EPILOGUES_NONE };
 void psd_stand_in_set_epilogues(enum psd_stand_in_epilogues how);
 
@@ -69,8 +69,8 @@ void psd_stand_in_set_engine_msec(int engine, unsigned msec);
 void psd_stand_in_count_engines(void);
 unsigned psd_stand_in_engine_runs(int engine);
 
-/* A copy that reads from there ends only after a call that names another place, or NULL; after 20 s, should there be
- * none. It may be queued already, or have begun. */
+/* Holds a copy that reads from there until a call names another place or NULL, 20 s at most. The copy may be queued
+ * already, or have begun. */
 void psd_stand_in_hold_copy(const void *from);
 
 /* ---- failures ---- */
@@ -80,7 +80,7 @@ void psd_stand_in_hold_copy(const void *from);
  * error loses CUDA's context, as cudaErrorLaunchFailure does, all later calls return it and queued work is dropped. Up
  * to 16 such orders wait at a time. */
 void psd_stand_in_fail(const char *function, unsigned nth, cudaError_t error);
-/* Orders that have not come up are forgotten. */
+/* Forgets the orders that have not come up. */
 void psd_stand_in_fail_no_more(void);
 /* The nth operation from now that runs on the device fails instead, and the context is lost. */
 void psd_stand_in_fail_operation(unsigned nth, cudaError_t error);
@@ -111,7 +111,7 @@ void psd_stand_in_skip_wait_at(const void *site);
 void psd_stand_in_skip_one_wait(unsigned nth);
 /* Waits that were left out since, in all these processes. */
 unsigned psd_stand_in_left_out(void);
-/* Called by the thread that leaves one out, in the call; calls nothing here. NULL: nothing. */
+/* Sets a function that the thread calls in a wait that is left out. It must not call the stand-in. NULL: none. */
 void psd_stand_in_on_left_out(void (*tell)(void));
 
 /* ---- resources ---- */
@@ -123,7 +123,7 @@ struct psd_stand_in_holdings {
 	unsigned streams;
 	unsigned events;
 	unsigned handles; /* those of cuBLAS, cuBLASLt and cuDNN, and descriptors of the last two */
-	unsigned graphs;  /* and what is instantiated of them */
+	unsigned graphs;  /* including instances of them */
 };
 
 struct psd_stand_in_holdings psd_stand_in_held(void);

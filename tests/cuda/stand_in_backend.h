@@ -25,7 +25,7 @@ enum psd_stand_in_direction { PSD_STAND_IN_TO_OUTPUT, PSD_STAND_IN_TO_DATA, PSD_
 struct psd_stand_in_conv {
 	enum psd_stand_in_direction direction;
 	struct psd_stand_in_how how;
-	struct psd_stand_in_described x, w, y; /* data, filter, output, or what is propagated to them */
+	struct psd_stand_in_described x, w, y; /* data, filter, output, or their gradients */
 	float alpha, beta;
 };
 
@@ -34,7 +34,7 @@ struct psd_stand_in_graph {
 	struct psd_stand_in_conv conv;
 };
 
-/* When cuDNN says that it does not have an engine after all. */
+/* Step at which cuDNN refuses an engine that it has listed. */
 enum psd_stand_in_refusal { PSD_STAND_IN_NEVER, PSD_STAND_IN_PLANNED, PSD_STAND_IN_BEGUN };
 
 struct psd_stand_in_engine {
@@ -76,10 +76,10 @@ struct psd_stand_in_pack {
 
 /* CUDNN_STATUS_BAD_PARAM: the three tensors do not fit. */
 cudnnStatus_t psd_stand_in_check_conv(const struct psd_stand_in_conv *conv);
-/* Those that cuDNN has for it, the preferred one first; listed has room for the most. */
+/* Engines that cuDNN has for the convolution, the preferred one first; `listed` has room for the most. */
 int psd_stand_in_list_engines(const struct psd_stand_in_conv *conv, cudnnBackendHeurMode_t mode,
 			      struct psd_stand_in_engine *listed);
-/* Whether the engine does it, and in how much workspace. */
+/* Whether the engine supports it, and with how many bytes of workspace. */
 cudnnStatus_t psd_stand_in_plan_conv(const struct psd_stand_in_config *config, int64_t *workspace_bytes);
 /* Queues it; begins and ends the call of `function`. */
 cudnnStatus_t psd_stand_in_convolve(const char *function, cudnnHandle_t handle, const struct psd_stand_in_plan *plan,

@@ -48,7 +48,7 @@ cudnnStatus_t psd_stand_in_dnn_status(cudaError_t error);
 /* Queues work on the handle's stream; begins and ends the call of `function`. */
 cudnnStatus_t psd_stand_in_dnn_queue(const char *function, cudnnHandle_t handle, void (*run)(void *arguments),
 				     const void *arguments, size_t bytes);
-/* A descriptor of so many bytes, zeros. */
+/* A descriptor of that many bytes, all zero. */
 cudnnStatus_t psd_stand_in_dnn_create(const char *function, void **descriptor, size_t bytes);
 cudnnStatus_t psd_stand_in_dnn_destroy(const char *function, void *descriptor);
 

@@ -8,7 +8,7 @@ struct CUevent_st {
 	int device;
 	bool is_timed;
 	struct psd_stand_in_record *record; /* the latest; NULL: none yet, or captured */
-	uint64_t capture;		    /* the number of the one that the latest is in; 0: none */
+	uint64_t capture;		    /* number of the capture of the latest; 0: none */
 };
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)

@@ -29,16 +29,16 @@ struct psd_stand_in_capture;
 /* NULL where memory is short. Owned by the caller until it is queued. */
 struct psd_stand_in_operation *psd_stand_in_make_operation(enum psd_stand_in_operation_kind kind, void (*run)(void *),
 							   size_t arguments_bytes);
-/* Behind what the stream has, or into what it captures; takes the operation, NULL too, also where it fails. */
+/* Appends to the stream, or to its capture. Takes the operation, which may be NULL, even on failure. */
 cudaError_t psd_stand_in_queue_operation(cudaStream_t stream, struct psd_stand_in_operation *operation);
 
-/* The stream's, which is not the default one. */
+/* The capture of a stream that is not the default one. */
 struct psd_stand_in_capture **psd_stand_in_capture_of(cudaStream_t stream);
 cudaError_t psd_stand_in_take_into(struct psd_stand_in_capture *capture, struct psd_stand_in_operation *operation);
 /* The default stream must not be used by a thread that captures. CUDA allows it beside streams such as these, which do
  * not wait for it. */
 cudaError_t psd_stand_in_default_stream_error(void);
-/* Ends without a graph. */
+/* Ends the capture without a graph. */
 void psd_stand_in_drop_capture(struct psd_stand_in_capture *capture);
 
 /* First operation that a graph's launch executes. NULL if the graph is destroyed: then the context is lost. */

@@ -11,8 +11,8 @@
  * looked at: else the lock would order operations that no event orders. */
 void psd_stand_in_lock(void);
 void psd_stand_in_unlock(void);
-/* Waits until psd_stand_in_changed() is called, until_nsec of psd_stand_in_now_nsec() at most unless that
- * is 0: false. */
+/* Waits until psd_stand_in_changed() is called. Returns false if psd_stand_in_now_nsec() reaches until_nsec first; 0 is
+ * no limit. */
 bool psd_stand_in_await_change(uint64_t until_nsec);
 void psd_stand_in_changed(void);
 /* The order that CUDA does guarantee: everything before the publishing of `token` is seen by the thread that meets it
@@ -24,25 +24,25 @@ void psd_stand_in_meet(void *token);
  * notes the error for cudaGetLastError() and returns it. */
 cudaError_t psd_stand_in_begin(const char *function);
 cudaError_t psd_stand_in_end(cudaError_t error);
-/* The same of a call that a thread must not make while it captures: it ends what is captured. */
+/* The same for a call that a thread must not make while it captures: it ends the capture. */
 cudaError_t psd_stand_in_begin_unsafe(const char *function);
-/* The same of one that waits for a stream or asks it. */
+/* The same for a call that waits for a stream or queries it. */
 cudaError_t psd_stand_in_begin_wait(const char *function, cudaStream_t stream);
-/* Whether a call that gives something back does so in spite of an error: a lost context takes with it what it had. */
+/* Whether a call that releases something does so in spite of an error: a lost context takes its resources with it. */
 bool psd_stand_in_may_release(cudaError_t error);
-/* Counts a wait: whether it is left out. Under the lock. */
+/* Counts a wait and returns whether it is left out. Under the lock. */
 bool psd_stand_in_is_skipped(const char *function, const void *site);
-/* One of the next waits will be: until then everything is held as long as it may. Under the lock. */
+/* Whether one of the next waits will be left out: until then everything is held as long as it may. Under the lock. */
 bool psd_stand_in_is_about_to_skip(void);
 /* Whether the operation that is about to run fails instead. Under the lock. */
 cudaError_t psd_stand_in_operation_fault(void);
-/* The context is lost; all later calls return the error. Under the lock. */
+/* Marks the context as lost; all later calls return the error. Under the lock. */
 void psd_stand_in_lose(cudaError_t error);
 bool psd_stand_in_is_lost(void);
-/* Operations that streams are at. A call that tells of the loss ends when there are none: a lost context touches memory
- * no more. Under the lock. */
+/* Number of operations that streams are executing. A call that reports the loss ends when there are none: a lost
+ * context touches memory no more. Under the lock. */
 extern unsigned psd_stand_in_n_running;
-cudaError_t psd_stand_in_lost_error(void); /* cudaSuccess: it is not */
+cudaError_t psd_stand_in_lost_error(void); /* cudaSuccess if it is not lost */
 uint64_t psd_stand_in_now_nsec(void);
 /* Time as events have it: the same, or the time spent so far once any was spent. */
 uint64_t psd_stand_in_event_nsec(void);
@@ -56,7 +56,7 @@ extern _Thread_local bool psd_stand_in_is_host_function;
 
 /* The calling thread's device. */
 int psd_stand_in_device(void);
-/* No device, too old a driver. Under the lock. */
+/* The error of a machine without a device, or with too old a driver. Under the lock. */
 cudaError_t psd_stand_in_machine_error(void);
 
 /* ---- streams (stand_in_streams.c) ---- */
@@ -88,7 +88,7 @@ cudaError_t psd_stand_in_queue_wait(cudaStream_t stream, struct psd_stand_in_rec
 cudaError_t psd_stand_in_await_record(struct psd_stand_in_record *record);
 /* Waits until all that the stream has is over. Under the lock. */
 cudaError_t psd_stand_in_finish(cudaStream_t stream);
-/* Nobody waits for what the record marks, or for what the stream has: it is late. Under the lock. */
+/* Makes the record, or the stream's present operations, late because nobody waits for them. Under the lock. */
 void psd_stand_in_be_late(struct CUstream_st *stream, uint64_t sequence);
 /* Nobody needs to wait any more for what the record marks to begin. Under the lock. */
 void psd_stand_in_demand_record(struct psd_stand_in_record *record);

@@ -14,7 +14,7 @@
 
 enum { MOST_DEVICES = 16, LONGEST_PAUSE_NSEC = 200000 };
 
-/* CUDA promises that what is queued begins some time, waited for or not. */
+/* Longest time that an operation is held. CUDA promises that queued work begins some time, waited for or not. */
 #define LONGEST_HOLD_NSEC UINT64_C(20000000)
 #define LONGEST_LATE_NSEC UINT64_C(300000000)
 
@@ -532,7 +532,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	return psd_stand_in_end(error);
 }
 
-/* Whoever asks goes on asking: from then on nothing is held. */
+/* A caller that queries once is expected to go on: from then on nothing is held. */
 cudaError_t cudaStreamQuery(cudaStream_t handle)
 {
 	cudaError_t error = psd_stand_in_begin_wait(__func__, handle);
