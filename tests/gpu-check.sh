@@ -206,9 +206,9 @@ layers() {
 		/^\[(FAIL|CRASH|TIME)\]/ { failed[$2]++ }
 		END { for (kind in failed) if (2 * failed[kind] > all[kind]) n++; print n + 0 }' "$work/layers")
 	n_parts=$(cat "$work"/layers-* | grep -c Synthesis)
-	of="of $(grep -o 'cuda_layers.*' "$work/layers" | sort -u | wc -l)"
-	[ "$n_parts" -eq 4 ] || of="$of; $((4 - n_parts)) of 4 parts did not end"
-	row "layer kinds that fail" "<= 0" "$((n_failed + 4 - n_parts))" "$of"
+	unit="/ $(grep -o 'cuda_layers.*' "$work/layers" | sort -u | wc -l) kinds"
+	[ "$n_parts" -eq 4 ] || unit="$unit; $((4 - n_parts)) of 4 parts did not end"
+	row "layer kinds that fail" "<= 0" "$((n_failed + 4 - n_parts))" "$unit"
 	[ "$((n_failed + 4 - n_parts))" -eq 0 ] || keep "layers" "$work/layers"
 }
 
@@ -224,7 +224,7 @@ updates() {
 		failed "$what" "<= 0" "$work/updates"
 		return
 	fi
-	row "$what" "<= 0" "$((${passed% *} - ${passed#* }))" "of ${passed% *} cases fail"
+	row "$what" "<= 0" "$((${passed% *} - ${passed#* }))" "/ ${passed% *} cases fail"
 	[ "${passed% *}" -eq "${passed#* }" ] || keep "$what" "$work/updates"
 }
 
@@ -314,7 +314,7 @@ beside() {
 	train "$work/equal" "$@" --log "$work/equal.log" ||
 		{ failed "$what, with equal bits" "" "$work/err"; return; }
 	equal=$(field images_per_sec <"$work/equal")
-	row "$what, with equal bits" "" "$(compute "$equal / $own")" "of its images/s"
+	row "$what, with equal bits" "" "$(compute "$equal / $own")" "x its images/s"
 	refused=$(sed -n 's/.*psd-run: \([0-9]*\) of [0-9]* parts of an iteration are no CUDA graph.*/\1/p' "$work/err")
 	row "$what, parts that are no graph" "<= 0" "${refused:-0}" ""
 	[ -z "$refused" ] || keep "$what" "$work/err"
@@ -324,7 +324,7 @@ beside() {
 	calls=$(field images_per_sec <"$work/calls")
 	row "$what, without graphs, images/s" "" "$calls" "1/s"
 	row "$what, without graphs, stream idles" "" "$(idle_percent "$work/calls")" "%"
-	row "$what, graphs over calls" "" "$(compute "$equal / $calls")" "of its images/s"
+	row "$what, graphs over calls" "" "$(compute "$equal / $calls")" "x its images/s"
 	row "$what, equal bits of graphs and calls" "<= 0" "$(lines_apart "$work/equal.log" "$work/calls.log")" \
 		"iterations differ"
 }
@@ -356,13 +356,13 @@ images() {
 			fi
 			beside "$what" "$bar" "$own" "$name" "$batch" "$arithmetic" "$rate"
 			if ! has_torch; then
-				absent "$what, of PyTorch's images/s" ">= 1.0" "$(no_torch)"
+				absent "$what, images/s over PyTorch's" ">= 1.0" "$(no_torch)"
 			elif theirs=$(torch_images "$name" "$batch" "$arithmetic"); then
-				row "$what, of PyTorch's images/s" ">= 1.0" "$(compute "$own / $theirs")" \
+				row "$what, images/s over PyTorch's" ">= 1.0" "$(compute "$own / $theirs")" \
 					"($theirs 1/s eager)"
 				echo "$what:$name:$batch:$arithmetic:$own" >>"$work/to-compile"
 			else
-				failed "$what, of PyTorch's images/s" ">= 1.0" "$work/err"
+				failed "$what, images/s over PyTorch's" ">= 1.0" "$work/err"
 			fi
 		done
 	done
@@ -371,14 +371,14 @@ images() {
 # This is the last row, because it takes the time that is left.
 compiled() {
 	[ -f "$work/to-compile" ] ||
-		{ absent "of torch.compile's images/s" "" "PyTorch with a GPU, or images before it"; return; }
+		{ absent "images/s over torch.compile's" "" "PyTorch with a GPU, or images before it"; return; }
 	while IFS=: read -r what name batch arithmetic own; do
 		if [ "$(left_sec)" -lt 60 ]; then
-			absent "$what, of torch.compile's images/s" "" "no time left"
+			absent "$what, images/s over torch.compile's" "" "no time left"
 		elif theirs=$(torch_images "$name" "$batch" "$arithmetic" --compile </dev/null); then
-			row "$what, of torch.compile's images/s" "" "$(compute "$own / $theirs")" "($theirs 1/s)"
+			row "$what, images/s over torch.compile's" "" "$(compute "$own / $theirs")" "($theirs 1/s)"
 		else
-			failed "$what, of torch.compile's images/s" "" "$work/err"
+			failed "$what, images/s over torch.compile's" "" "$work/err"
 		fi
 	done <"$work/to-compile"
 }
@@ -395,12 +395,12 @@ share_gpu() {
 		done
 		ps=$(field iteration_sec <"$work/PS") in_turn=$(field iteration_sec <"$work/PS in sequence")
 		hybrid=$(field iteration_sec <"$work/Hybrid")
-		row "$what, hybrid over PS" "<= 1.0" "$(compute "$hybrid / $ps")" "of its time"
-		row "$what, wait-free over sequential" "<= 1.0" "$(compute "$ps / $in_turn")" "of its time"
+		row "$what, hybrid over PS" "<= 1.0" "$(compute "$hybrid / $ps")" "x its time"
+		row "$what, wait-free over sequential" "<= 1.0" "$(compute "$ps / $in_turn")" "x its time"
 		longer=$(awk -v a="$(field compute_sec <"$work/PS")" -v b="$(field other_work_sec <"$work/PS")" \
 			-v c="$(field exposed_comm_sec <"$work/PS in sequence")" \
 			'BEGIN { print (a + b > c ? a + b : c) }')
-		row "$what, wait-free over the longer part" "<= 1.1" "$(compute "$ps / $longer")" "of its time"
+		row "$what, wait-free over the longer part" "<= 1.1" "$(compute "$ps / $longer")" "x its time"
 	done
 }
 
@@ -421,7 +421,7 @@ nccl() {
 			theirs=$(field iteration_sec <"$work/NCCL") own=$(field iteration_sec <"$work/Ring")
 			row "$what" "" "$(compute "$theirs * 1000")" \
 				"ms (ring $(compute "$own * 1000") ms; GPUs: $gpus)"
-			row "$what, psd's ring over it" "" "$(compute "$own / $theirs")" "of its time"
+			row "$what, psd's ring over it" "" "$(compute "$own / $theirs")" "x its time"
 		elif grep -q 'needs NCCL' "$work/err"; then
 			absent "$what" "" "libnccl.so.2"
 		elif has_no_interface; then
@@ -445,7 +445,7 @@ nccl_inside() {
 		inside=$(field iteration_sec <"$work/inside") levels=$(field iteration_sec <"$work/levels")
 		row "$what" "" "$(compute "$inside * 1000")" \
 			"ms (two-level $(compute "$levels * 1000") ms; GPUs: $gpus)"
-		row "$what, over two-level" "<= 1.0" "$(compute "$inside / $levels")" "of its time"
+		row "$what, over two-level" "<= 1.0" "$(compute "$inside / $levels")" "x its time"
 	elif grep -q 'needs NCCL' "$work/err"; then
 		absent "$what" "" "libnccl.so.2"
 	elif has_no_interface; then
@@ -580,7 +580,7 @@ goes_on() {
 			cmp -s "$work/whole/iteration-7/host-$host-of-2.safetensors" \
 				"$work/cut/iteration-7/host-$host-of-2.safetensors" || differing=$((differing + 1))
 		done
-		row "$what" "<= 0" $differing "of 2 checkpoints differ"
+		row "$what" "<= 0" $differing "/ 2 checkpoints differ"
 	else
 		failed "$what" "<= 0" "$work/err"
 	fi

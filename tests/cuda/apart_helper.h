@@ -15,10 +15,10 @@
 
 struct apart {
 	bool is_well;	 /* ended with status 0, and no sanitiser complained */
-	char told[4096]; /* what it wrote on standard error, or its begin */
+	char told[4096]; /* the beginning of its standard error */
 };
 
-/* Left, with a reason, where the part went wrong: its assertions would be another process's. */
+/* Leaves the process with a reason if the claim is false: assertions here would be another process's. */
 #define APART_CHECK(claim) ((claim) ? (void)0 : apart_fail(__LINE__, #claim))
 
 static inline void apart_fail(int line, const char *claim)
@@ -28,7 +28,7 @@ static inline void apart_fail(int line, const char *claim)
 	_exit(1);
 }
 
-/* The child's standard error until its end. What does not fit is dropped, so that the child can go on. */
+/* The child's standard error until its end. The part beyond told_bytes is dropped, so that the child can go on. */
 static inline void apart_listen(int from, char *told, size_t told_bytes)
 {
 	char piece[512];

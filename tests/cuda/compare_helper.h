@@ -1,4 +1,4 @@
-/* Networks on the CUDA device beside the CPU: in which arithmetic, how near, and some text to write them with. */
+/* Networks on the CUDA device beside the CPU: arithmetics, their tolerances, and some text to write networks with. */
 #ifndef PSD_TESTS_CUDA_COMPARE_HELPER_H
 #define PSD_TESTS_CUDA_COMPARE_HELPER_H
 
@@ -8,7 +8,7 @@
 
 #include "tests/cuda/cuda_net.h"
 
-/* Of a tensor's norm and of the loss: in fp32 what the bar is, else some roundings of each number on its way. */
+/* Tolerances relative to the loss and to a tensor's norm: in fp32 the bar itself, else some roundings per number. */
 static const struct arithmetic {
 	const char *name;
 	enum psd_layer_arithmetic arithmetic;
@@ -37,7 +37,7 @@ static inline void compare(const struct cuda_net *cuda, double loss, double expe
 	}
 }
 
-/* Else scores are so far apart that one class has all: what is left of its gradient is rounding. */
+/* Scales parameters down. Else scores are so far apart that one class has all, and its gradient is only rounding. */
 static inline void calm(struct net *net)
 {
 	for (unsigned t = 0; t < net->graph->n_tensors; t++)
@@ -89,7 +89,7 @@ static inline void check_net_in(const char *text, uint32_t batch, const struct a
 	net_release(&net);
 }
 
-/* The iteration in which engines are timed is as any. */
+/* The iteration in which engines are timed gives the same results as any other. */
 static inline void check_timed(const char *text, uint32_t batch, const struct arithmetic *arithmetic)
 {
 	const struct psd_device_options options = {
@@ -113,7 +113,7 @@ static inline void check_timed(const char *text, uint32_t batch, const struct ar
 	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                \
 	"  - {name: base, kind: conv, outputs: 16, kernel: 3, pad: 1}\n"
 #define TAIL "  - {name: top, kind: inner-product, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n"
-/* With groups, with a transpose, and with what adds to a gradient that is there. */
+/* Convolutions with groups, transposed ones, and those that add to an existing gradient. */
 #define CONVOLUTIONS                                                                                                   \
 	WIDE "  - {name: c, kind: conv, outputs: 16, kernel: 3, pad: 1, groups: 2}\n"                                  \
 	     "  - {name: r, kind: relu}\n  - {name: s, kind: add, inputs: [r, base]}\n"                                \

@@ -56,7 +56,7 @@ static inline cudnnStatus_t set(cudnnBackendDescriptor_t of, const struct attrib
 	return cudnnBackendSetAttribute(of, attribute->name, attribute->type, attribute->n, attribute->values);
 }
 
-/* With all attributes but one, or -1; *status: how it is finalised. */
+/* Sets all attributes but one, or all for -1. *status: the result of finalising. */
 static inline cudnnBackendDescriptor_t describe_without(int left_out, cudnnBackendDescriptorType_t kind,
 							const struct attribute *attributes, int n,
 							cudnnStatus_t *status)
@@ -188,7 +188,7 @@ static inline void fill_operation(struct attribute attributes[OPERATION_ATTRIBUT
 	attributes[5] = (struct attribute){names->beta, CUDNN_TYPE_FLOAT, 1, &ratios[1]};
 }
 
-/* What makes `made` of the parts. */
+/* The graph of the operation that computes `made` from the other parts. */
 static inline cudnnBackendDescriptor_t describe_graph(const struct dnn *dnn, enum tensor made,
 						      const struct parts *parts, const float ratios[2])
 {
@@ -217,7 +217,7 @@ static inline cudnnBackendDescriptor_t describe_heuristics(cudnnBackendDescripto
 	return describe(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, attributes, 2);
 }
 
-/* configs are created for it, as many as can be fetched. */
+/* Creates configs for the engines, as many as can be fetched. */
 static inline int64_t fetch_configs(cudnnBackendDescriptor_t heuristics, cudnnBackendDescriptor_t *configs,
 				    int64_t room)
 {
@@ -232,7 +232,7 @@ static inline int64_t fetch_configs(cudnnBackendDescriptor_t heuristics, cudnnBa
 	return n;
 }
 
-/* What cuDNN says of one engine. */
+/* Description of one engine by cuDNN. */
 struct said {
 	int64_t index;
 	unsigned notes, behaviours; /* a bit for each */
@@ -294,7 +294,7 @@ static inline void destroy_list(const struct list *list)
 
 /* ---- plans ---- */
 
-/* *status: how it is finalised. */
+/* status: the result of finalising. */
 static inline cudnnBackendDescriptor_t try_plan(const struct dnn *dnn, cudnnBackendDescriptor_t config,
 						cudnnStatus_t *status)
 {
@@ -315,7 +315,7 @@ static inline cudnnStatus_t plan_status(const struct dnn *dnn, cudnnBackendDescr
 	return status;
 }
 
-/* For the engine with that index, in either mode. All that the plan is made of is gone. */
+/* A plan for the engine with that index, in either mode. All parts of the plan are destroyed before it is returned. */
 static inline cudnnBackendDescriptor_t plan_shape(const struct dnn *dnn, const struct shape *shape,
 						  cudnnDataType_t type, enum tensor made, const float ratios[2],
 						  int64_t index)

@@ -12,7 +12,7 @@ struct training *cuda_run_make(const char *system, unsigned workers, unsigned wo
 /* The same of another model of tests/data/ and another `train`. */
 struct training *cuda_run_make_job(const char *model, const char *job, const char *system, unsigned workers,
 				   unsigned workers_per_node, const struct psd_device_kind *kind);
-/* The first carried out; fails the test unless it is done. */
+/* Executes the run of cuda_run_make(); fails the test unless it ends well. */
 struct training *cuda_run(const char *system, unsigned workers, unsigned workers_per_node, uint32_t iterations,
 			  const struct psd_device_kind *kind);
 

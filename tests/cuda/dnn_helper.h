@@ -1,4 +1,4 @@
-/* What tests of cuDNN's part of the stand-in begin with: a handle, its stream, memory. */
+/* Common start of the tests of cuDNN's part of the stand-in: a handle, its stream, memory. */
 #ifndef PSD_TESTS_CUDA_DNN_HELPER_H
 #define PSD_TESTS_CUDA_DNN_HELPER_H
 

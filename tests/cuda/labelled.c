@@ -12,7 +12,7 @@ enum { LABEL_MAX = 32 };
 
 static _Thread_local const char *now = "";
 static const struct psd_graph *graph;
-static float *const *weights;	       /* of the graph's tensors */
+static float *const *weights;	       /* one for each tensor of the graph */
 static const char *begun[PSD_STREAMS]; /* each stream's by its own thread */
 static const char *of_mark[PSD_STREAMS][PSD_MOST_MARKS];
 static char *left_out; /* LABEL_MAX bytes that processes share */
@@ -242,7 +242,7 @@ static enum psd_status wait(struct psd_device *device, enum psd_stream stream, u
 	CALL(of_mark[stream][made % PSD_MOST_MARKS], wait(device, stream, made, err));
 }
 
-/* What cannot wait is the CUDA device's own. */
+/* Functions without a wait stay the CUDA device's own. */
 struct psd_device_kind labelled_device(void)
 {
 	struct psd_device_kind kind = psd_device_cuda;

@@ -9,8 +9,8 @@
  *   written, an operation that touches freed memory ends the process, and so does one that writes beyond a block.
  * - A copy from memory that is pinned or registered reads it when its turn comes; what it writes is NaN before.
  * - cudaFree() does not wait for what is queued.
- * - What is captured is not carried out, and what a capture forbids ends it. A graph is launched as one operation of
- *   its stream; one that is destroyed before it has been carried out loses the context.
+ * - A capture does not execute its operations, and a forbidden call ends it. A graph is launched as one operation of
+ *   its stream; destroying it before it has been executed loses the context.
  * - After fork() each call fails in the child where the parent had called before.
  * - Under the thread sanitiser operations are ordered by streams, events and waits only: a wait that is missing is a
  *   data race, whatever the timing.
@@ -29,29 +29,29 @@
 extern "C" {
 #endif
 
-/* In place of kernel<<<>>>(): copies the arguments and queues `run`, which gets the copy. An error is told by
- * cudaGetLastError(), as for a kernel. stream: NULL is the device's default stream. */
+/* Queues `run` in place of kernel<<<>>>() with a copy of the arguments. cudaGetLastError() reports an error, as for a
+ * kernel. stream: NULL is the device's default stream. */
 void psd_stand_in_launch(cudaStream_t stream, void (*run)(void *arguments), const void *arguments, size_t bytes);
 
 /* Calls so far that put work on a stream: kernels, libraries' functions, copies, fills; a graph is one. */
 unsigned psd_stand_in_enqueued(void);
 
-/* ---- what there is ---- */
+/* ---- settings ---- */
 
-void psd_stand_in_set_seed(uint64_t seed);    /* for operations that are queued from now on */
-void psd_stand_in_set_devices(int n);	      /* 0: every call fails with cudaErrorNoDevice. 1 if nothing is said */
-void psd_stand_in_set_driver(int version);    /* below the runtime's: cudaErrorInsufficientDriver */
-void psd_stand_in_set_memory(uint64_t bytes); /* of all devices together; 4 GiB if nothing is said */
-void psd_stand_in_set_capability(int major, int minor); /* 8.0 if nothing is said */
+void psd_stand_in_set_seed(uint64_t seed);		/* for operations that are queued from now on */
+void psd_stand_in_set_devices(int n);			/* 0: every call fails with cudaErrorNoDevice. Default 1 */
+void psd_stand_in_set_driver(int version);		/* below the runtime's: cudaErrorInsufficientDriver */
+void psd_stand_in_set_memory(uint64_t bytes);		/* all devices together; default 4 GiB */
+void psd_stand_in_set_capability(int major, int minor); /* default 8.0 */
 
-/* cuBLASLt's epilogues: done by the algorithm that it takes for the product alone, as where nothing is said; by another
- * one; by none. */
+/* Algorithms of cuBLASLt that support epilogues. FREE, the default: the one that it takes for the product alone. DEAR:
+ * another one. NONE: none. */
 enum psd_stand_in_epilogues { PSD_STAND_IN_EPILOGUES_FREE, PSD_STAND_IN_EPILOGUES_DEAR, PSD_STAND_IN_EPILOGUES_NONE };
 void psd_stand_in_set_epilogues(enum psd_stand_in_epilogues how);
 
-/* Which engines cuDNN lists first for convolutions: those it has, as where nothing is said; before them one that gives
- * equal bits, and is refused when its plan is finalised, or when that shall begin; or none that gives equal bits. What
- * it lists to fall back to stays the same. */
+/* Engines that cuDNN lists first for convolutions. TRUE, the default: those that it has. UNPLANNED, UNBEGUN: before
+ * them one that gives equal bits, but is refused when its plan is finalised, or when the plan is executed. UNEQUAL:
+ * none that gives equal bits. The list of fallbacks stays the same. */
 enum psd_stand_in_estimates {
 	PSD_STAND_IN_ESTIMATES_TRUE,
 	PSD_STAND_IN_ESTIMATES_UNPLANNED,
@@ -60,27 +60,27 @@ enum psd_stand_in_estimates {
 };
 void psd_stand_in_set_estimates(enum psd_stand_in_estimates how);
 
-/* Beside what cuDNN's engines work in anyway: those that work in any memory. For plans made from now on. */
+/* Adds bytes to the workspace of each cuDNN engine that has one, in plans made from now on. */
 void psd_stand_in_set_workspaces(uint64_t bytes);
 
-/* By events' times a convolution on that engine takes so long, and nothing takes any time that is not said so. */
+/* Sets how long a convolution on that engine takes by events' times. Everything without a setting then takes none. */
 void psd_stand_in_set_engine_msec(int engine, unsigned msec);
-/* Convolutions that an engine has carried out since the count began, in processes that were forked since, too. */
+/* Convolutions that an engine has executed since the count began, in processes that were forked since, too. */
 void psd_stand_in_count_engines(void);
 unsigned psd_stand_in_engine_runs(int engine);
 
-/* A copy that reads from there ends only after a call that names another place, or NULL; after 20 s, should there be
- * none. It may be queued already, or have begun. */
+/* Holds a copy that reads from there until a call names another place or NULL, 20 s at most. The copy may be queued
+ * already, or have begun. */
 void psd_stand_in_hold_copy(const void *from);
 
-/* ---- what goes wrong ---- */
+/* ---- failures ---- */
 
 /* The nth call from now (from 1) of `function`, or of any that can fail where that is NULL, returns `error` and does
- * nothing. Of cuBLAS and cuDNN it returns their word for it. Launches are calls of "launch". An error after which
- * CUDA's context is lost, such as cudaErrorLaunchFailure, is returned by all calls after it, and what is queued is
- * dropped. Up to 16 such orders wait at a time. */
+ * nothing. A call of cuBLAS or cuDNN returns the library's own status for it. Launches are calls of "launch". If the
+ * error loses CUDA's context, as cudaErrorLaunchFailure does, all later calls return it and queued work is dropped. Up
+ * to 16 such orders wait at a time. */
 void psd_stand_in_fail(const char *function, unsigned nth, cudaError_t error);
-/* Orders that have not come up are forgotten. */
+/* Forgets the orders that have not come up. */
 void psd_stand_in_fail_no_more(void);
 /* The nth operation from now that runs on the device fails instead, and the context is lost. */
 void psd_stand_in_fail_operation(unsigned nth, cudaError_t error);
@@ -106,24 +106,24 @@ void psd_stand_in_skip_wait(unsigned place);
 /* The same for a place whose address is known. */
 void psd_stand_in_skip_wait_at(const void *site);
 /* The nth call from now (from 1) of all of them returns at once, in this process and in each that is forked from it.
- * Until then streams do nothing before somebody waits, and then what is not waited for is late: who relies on it finds
- * it missing. */
+ * Until then streams do nothing before somebody waits, and then any work that nobody waits for is late: code that
+ * relies on it finds it missing. */
 void psd_stand_in_skip_one_wait(unsigned nth);
 /* Waits that were left out since, in all these processes. */
 unsigned psd_stand_in_left_out(void);
-/* Called by the thread that leaves one out, in the call; calls nothing here. NULL: nothing. */
+/* Sets a function that the thread calls in a wait that is left out. It must not call the stand-in. NULL: none. */
 void psd_stand_in_on_left_out(void (*tell)(void));
 
-/* ---- what is left ---- */
+/* ---- resources ---- */
 
-/* What was made and not given back. */
+/* Resources that were made and not given back. */
 struct psd_stand_in_holdings {
-	unsigned blocks;      /* of the device's memory */
+	unsigned blocks;      /* device memory */
 	unsigned host_blocks; /* pinned or registered */
 	unsigned streams;
 	unsigned events;
-	unsigned handles; /* of cuBLAS, cuBLASLt and cuDNN, and the descriptors of these two */
-	unsigned graphs;  /* and what is instantiated of them */
+	unsigned handles; /* those of cuBLAS, cuBLASLt and cuDNN, and descriptors of the last two */
+	unsigned graphs;  /* including instances of them */
 };
 
 struct psd_stand_in_holdings psd_stand_in_held(void);

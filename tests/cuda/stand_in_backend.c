@@ -1,12 +1,12 @@
-/* The descriptors of cuDNN's graph API in the stand-in, as far as one convolution needs them. What cuDNN 9.19 tolerates
- * and nobody means is refused: attributes that are missing, children of another kind. Refuses to compute. */
+/* The descriptors of cuDNN's graph API in the stand-in, as far as one convolution needs them. Two mistakes that cuDNN
+ * 9.19 tolerates are refused: missing attributes, and children of another kind. Refuses to compute. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/cuda/stand_in_backend.h"
 #include "tests/cuda/stand_in_parts.h"
 
-/* ---- what there is ---- */
+/* ---- descriptors ---- */
 
 union contents {
 	struct psd_stand_in_described tensor;
@@ -20,7 +20,7 @@ union contents {
 	struct psd_stand_in_pack pack;
 };
 
-/* What cuDNN's type, a void pointer, points to. */
+/* Target of cuDNN's descriptor type, which is a void pointer. */
 struct descriptor {
 	cudnnBackendDescriptorType_t kind;
 	bool is_finalized;
@@ -129,7 +129,8 @@ static size_t value_bytes(cudnnBackendAttributeType_t type)
 	}
 }
 
-/* Whether the call must fail, as ordered. What follows touches nothing that others have. */
+/* Begins a call: returns the status that it must fail with, as ordered. Later work touches nothing shared, so that the
+ * lock is released here. */
 static cudnnStatus_t begin(const char *function)
 {
 	const cudaError_t error = psd_stand_in_begin(function);
@@ -325,7 +326,7 @@ static cudnnStatus_t finalize(struct descriptor *descriptor)
 	case HEURISTICS: return finalize_heuristics(&contents->heuristics);
 	case PLAN: return finalize_plan(&contents->plan);
 	case PACK: return finalize_pack(&contents->pack);
-	default: return CUDNN_STATUS_BAD_PARAM; /* what is fetched is finalised */
+	default: return CUDNN_STATUS_BAD_PARAM; /* fetched descriptors are finalised already */
 	}
 }
 
@@ -362,7 +363,8 @@ static cudnnStatus_t fetch_into(struct descriptor *to, cudnnBackendDescriptorTyp
 	return CUDNN_STATUS_SUCCESS;
 }
 
-/* Each call goes on where the last one ended. Who only counts is told of more than there are, as cuDNN does. */
+/* Each call goes on where the last one ended. A call that only counts is told of one more than there are, as cuDNN
+ * does. */
 static cudnnStatus_t fetch_results(struct psd_stand_in_heuristics *heuristics, int64_t room, int64_t *n,
 				   struct descriptor *const *to)
 {
@@ -412,7 +414,7 @@ static cudnnStatus_t get_notes(unsigned notes, int64_t room, int64_t *n, unsigne
 	return CUDNN_STATUS_SUCCESS;
 }
 
-/* What can be asked for. */
+/* Attributes that can be read. */
 static const struct {
 	cudnnBackendDescriptorType_t of;
 	cudnnBackendAttributeName_t name;
@@ -463,7 +465,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const of, cudnnB
 	}
 }
 
-/* ---- carrying out ---- */
+/* ---- execution ---- */
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_of,
 				  cudnnBackendDescriptor_t pack_of)

@@ -1,5 +1,5 @@
-/* What cuDNN's graph API describes, as the stand-in keeps it: one convolution, from tensors to the plan that carries it
- * out. Each thing holds copies of those that it is made of, as cuDNN's do: these may be destroyed. Private to
+/* Descriptions of cuDNN's graph API as the stand-in keeps them: one convolution, from its tensors to the plan that
+ * executes it. Each holds copies of its children, as cuDNN's do: the children may be destroyed. Private to
  * stand_in_backend.c and stand_in_conv.c. */
 #ifndef PSD_TESTS_CUDA_STAND_IN_BACKEND_H
 #define PSD_TESTS_CUDA_STAND_IN_BACKEND_H
@@ -14,18 +14,18 @@ struct psd_stand_in_described {
 
 /* Two axes each: rows, columns. */
 struct psd_stand_in_how {
-	cudnnDataType_t type; /* of sums */
+	cudnnDataType_t type; /* type of the sums */
 	cudnnConvolutionMode_t mode;
 	int64_t axes, strides[2], pads[2], end_pads[2], dilations[2];
 };
 
-/* What is computed of the other two. */
+/* The tensor that is computed from the other two. */
 enum psd_stand_in_direction { PSD_STAND_IN_TO_OUTPUT, PSD_STAND_IN_TO_DATA, PSD_STAND_IN_TO_FILTER };
 
 struct psd_stand_in_conv {
 	enum psd_stand_in_direction direction;
 	struct psd_stand_in_how how;
-	struct psd_stand_in_described x, w, y; /* data, filter, output, or what is propagated to them */
+	struct psd_stand_in_described x, w, y; /* data, filter, output, or their gradients */
 	float alpha, beta;
 };
 
@@ -34,15 +34,15 @@ struct psd_stand_in_graph {
 	struct psd_stand_in_conv conv;
 };
 
-/* When cuDNN says that it does not have an engine after all. */
+/* Step at which cuDNN refuses an engine that it has listed. */
 enum psd_stand_in_refusal { PSD_STAND_IN_NEVER, PSD_STAND_IN_PLANNED, PSD_STAND_IN_BEGUN };
 
 struct psd_stand_in_engine {
 	int64_t index;
-	unsigned notes;	     /* of numbers: a bit for each cudnnBackendNumericalNote_t */
+	unsigned notes;	     /* numerical ones: a bit for each cudnnBackendNumericalNote_t */
 	unsigned behaviours; /* a bit for each cudnnBackendBehaviorNote_t */
 	bool has_workspace;
-	bool adds_floats_alone; /* of other types it makes what it gives anew */
+	bool adds_floats_alone; /* for other types beta must be 0 */
 	enum psd_stand_in_refusal refusal;
 };
 
@@ -76,10 +76,10 @@ struct psd_stand_in_pack {
 
 /* CUDNN_STATUS_BAD_PARAM: the three tensors do not fit. */
 cudnnStatus_t psd_stand_in_check_conv(const struct psd_stand_in_conv *conv);
-/* Those that cuDNN has for it, the preferred one first; listed has room for the most. */
+/* Engines that cuDNN has for the convolution, the preferred one first; `listed` has room for the most. */
 int psd_stand_in_list_engines(const struct psd_stand_in_conv *conv, cudnnBackendHeurMode_t mode,
 			      struct psd_stand_in_engine *listed);
-/* Whether the engine does it, and in how much workspace. */
+/* Whether the engine supports it, and with how many bytes of workspace. */
 cudnnStatus_t psd_stand_in_plan_conv(const struct psd_stand_in_config *config, int64_t *workspace_bytes);
 /* Queues it; begins and ends the call of `function`. */
 cudnnStatus_t psd_stand_in_convolve(const char *function, cudnnHandle_t handle, const struct psd_stand_in_plan *plan,

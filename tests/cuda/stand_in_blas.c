@@ -165,7 +165,7 @@ cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t a_operation,
 	return multiply("cublasSgemm", handle, &product, false);
 }
 
-/* Of types that go together; otherwise what is refused with. */
+/* Fills the matrices if their types go together; otherwise returns the status to refuse with. */
 static cublasStatus_t describe(struct psd_stand_in_product *product, cublasOperation_t a_operation,
 			       cublasOperation_t b_operation, const cudaDataType types[3], const int strides[3],
 			       const void *const values[3], cublasComputeType_t compute)
@@ -208,7 +208,7 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a_operation
 		       : multiply("cublasGemmEx", handle, &product, compute == CUBLAS_COMPUTE_32F_FAST_TF32);
 }
 
-/* What cuBLAS leaves undefined is refused here: results that have elements in common. */
+/* Results that have elements in common are undefined in cuBLAS, and refused here. */
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t a_operation,
 					  cublasOperation_t b_operation, int m, int n, int k, const void *alpha,
 					  const void *a, cudaDataType a_type, int a_stride, long long a_next,

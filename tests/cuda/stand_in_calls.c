@@ -245,8 +245,7 @@ cudaError_t psd_stand_in_end(cudaError_t error)
 	while (lost != cudaSuccess && psd_stand_in_n_running > 0)
 		psd_stand_in_await_change(0);
 	psd_stand_in_unlock();
-	if (error !=
-	    cudaSuccess) /* cudaErrorNotReady too: CUDA's guide says no, but who uses CUDA does not rely on it */
+	if (error != cudaSuccess) /* cudaErrorNotReady too: CUDA's guide says no, but code must not rely on it */
 		last_error = error;
 	return error;
 }

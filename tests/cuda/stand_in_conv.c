@@ -21,7 +21,7 @@ struct convolution {
 	struct psd_stand_in_tensor x, w, y;
 	double alpha, beta;
 	int64_t engine;
-	unsigned notes; /* of the engine's numbers */
+	unsigned notes; /* numerical notes of the engine */
 	void *workspace;
 	size_t workspace_bytes;
 };
@@ -76,7 +76,7 @@ static void add_map(const struct convolution *conv, double *x, double *w, double
 
 				if (below < way->pad_h || below - way->pad_h >= conv->x.layout.h || first >= end)
 					continue;
-				/* Of the first column that is inside, so that no address lies before the map. */
+				/* Address of the first column inside, so that no address lies before the map. */
 				double *const inside = x + (below - way->pad_h) * conv->x.layout.w +
 						       (first * way->stride_w + s * way->dilation_w - way->pad_w);
 
@@ -121,7 +121,7 @@ static void scale(double *values, size_t n, double ratio)
 		values[i] *= ratio;
 }
 
-/* What the order of sums does that changes from run to run. */
+/* The effect of an order of sums that changes from run to run. */
 static double disturbance(void)
 {
 	static atomic_uint n_disturbed;
@@ -129,7 +129,7 @@ static double disturbance(void)
 	return 1 + 0x1p-22 * (atomic_fetch_add_explicit(&n_disturbed, 1, memory_order_relaxed) % 3);
 }
 
-/* Of engines that are known for it: far more than what they really lose, so that nobody takes it for rounding. */
+/* Notes of coarse engines. Their error here is far beyond the real one, so that nobody takes it for rounding. */
 static const unsigned coarse_notes = NOTE(REDUCED_PRECISION_REDUCTION) | NOTE(WINOGRAD_TILE_13x13);
 static const double coarse_ratio = 1 + 0x1p-6;
 
@@ -201,7 +201,7 @@ static void run_convolution(void *arguments)
 	free(arrays.x);
 }
 
-/* ---- what fits ---- */
+/* ---- conditions ---- */
 
 static size_t output_size(size_t size, size_t filter, size_t pad, size_t stride, size_t dilation)
 {
@@ -251,7 +251,7 @@ static bool is_in_order(const struct psd_stand_in_layout *layout, bool is_channe
 	return true;
 }
 
-/* One type, one order: small tensors are in both. cuDNN takes mixtures of orders, too, but who has them is wrong. */
+/* One type, one order: small tensors are in both. cuDNN takes mixtures of orders, too, but a mixture is a mistake. */
 static bool is_supported(const struct psd_stand_in_conv *conv)
 {
 	const struct psd_stand_in_layout *const x = &conv->x.layout, *const w = &conv->w.layout;
@@ -278,8 +278,8 @@ enum {
 	ALL_TYPES = FLOATS | NARROW
 };
 
-/* As cuDNN describes its own; the quickest comes first, here always in this order. Of 16 bits all but the plain one go
- * through tensor cores. */
+/* As cuDNN describes its own; the quickest comes first, here always in this order. In 16 bits all engines but engine 0
+ * use tensor cores. */
 static const struct row {
 	unsigned directions, types;
 	struct psd_stand_in_engine engine;
@@ -387,7 +387,7 @@ cudnnStatus_t psd_stand_in_plan_conv(const struct psd_stand_in_config *config, i
 	return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- carrying out ---- */
+/* ---- execution ---- */
 
 /* NULL: it is not in the pack. */
 static void *pointer_to(const struct psd_stand_in_pack *pack, const struct psd_stand_in_described *tensor)

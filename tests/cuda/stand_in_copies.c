@@ -1,6 +1,6 @@
-/* Copies and fills of the stand-in. What a copy writes is poisoned first, when its turn comes. Pinned memory is read
- * then, too; of pageable memory a copy is taken when the copy is queued, but of a graph's, which reads it whenever it
- * is launched. Refuses to know streams. */
+/* Copies and fills of the stand-in. A copy first poisons its target, when its turn comes. Pinned memory is read then,
+ * too. Pageable memory is read when the copy is queued. A graph's copy reads it at each launch. Refuses to know
+ * streams. */
 #define _POSIX_C_SOURCE 200809L
 #include <sched.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 struct copy {
 	void *to;
-	const void *from; /* NULL: what follows the arguments */
+	const void *from; /* NULL: the bytes behind the arguments */
 	uint64_t bytes;
 };
 
@@ -134,7 +134,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 	return psd_stand_in_end(error);
 }
 
-/* Of device memory it need not have ended when the call returns. */
+/* A fill of device memory may still run when the call returns. */
 cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
 	cudaError_t error = psd_stand_in_begin_unsafe(__func__);

@@ -253,7 +253,7 @@ void psd_stand_in_store(const struct psd_stand_in_tensor *tensor, const double *
 		return;
 	for (size_t i = 0; i < n; i++) {
 		const size_t at = place_of(&tensor->layout, i);
-		/* What is not asked for is not read: it may be no number. */
+		/* Without beta the old value is not read: it may be NaN. */
 		const double before = beta == 0 ? 0 : psd_stand_in_read(number, tensor->values, at);
 
 		psd_stand_in_write(number, tensor->values, at, alpha * values[i] + beta * before);

@@ -1,4 +1,4 @@
-/* What cuDNN's parts of the stand-in share: handles, tensors in four axes, their values in double. */
+/* Common code of cuDNN's parts of the stand-in: handles, tensors in four axes, their values in double. */
 #ifndef PSD_TESTS_CUDA_STAND_IN_DNN_H
 #define PSD_TESTS_CUDA_STAND_IN_DNN_H
 
@@ -32,7 +32,7 @@ struct psd_stand_in_tensor {
 
 /* false: not one of those that psd-run uses. */
 bool psd_stand_in_number_of(cudnnDataType_t type, enum psd_stand_in_number *number);
-/* Of a layout whose sizes are known: without gaps. */
+/* Sets strides without gaps; the layout's sizes are known. */
 void psd_stand_in_set_strides(struct psd_stand_in_layout *layout, bool is_channels_last);
 struct psd_stand_in_tensor psd_stand_in_tensor(const struct psd_stand_in_layout *layout, const void *values);
 size_t psd_stand_in_tensor_values(const struct psd_stand_in_layout *layout);
@@ -48,7 +48,7 @@ cudnnStatus_t psd_stand_in_dnn_status(cudaError_t error);
 /* Queues work on the handle's stream; begins and ends the call of `function`. */
 cudnnStatus_t psd_stand_in_dnn_queue(const char *function, cudnnHandle_t handle, void (*run)(void *arguments),
 				     const void *arguments, size_t bytes);
-/* A descriptor of so many bytes, zeros. */
+/* A descriptor of that many bytes, all zero. */
 cudnnStatus_t psd_stand_in_dnn_create(const char *function, void **descriptor, size_t bytes);
 cudnnStatus_t psd_stand_in_dnn_destroy(const char *function, void *descriptor);
 

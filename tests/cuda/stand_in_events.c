@@ -8,7 +8,7 @@ struct CUevent_st {
 	int device;
 	bool is_timed;
 	struct psd_stand_in_record *record; /* the latest; NULL: none yet, or captured */
-	uint64_t capture;		    /* the number of the one that the latest is in; 0: none */
+	uint64_t capture;		    /* number of the capture of the latest; 0: none */
 };
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
@@ -34,7 +34,7 @@ cudaError_t cudaEventCreate(cudaEvent_t *event)
 	return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
 
-/* Who waits for a recording of it goes on doing so. */
+/* A wait for a recording of the event goes on. */
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
 	cudaError_t error = psd_stand_in_begin(__func__);
@@ -70,7 +70,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 	return psd_stand_in_end(error);
 }
 
-/* Whether a wait for what was recorded is left out. Of the host each recording counts once, however often it looks. */
+/* Whether a wait for the recording is left out. The host's waits for one recording count once together. */
 static bool is_skipped(const char *function, const void *site, struct psd_stand_in_record *record, bool is_host)
 {
 	bool is_left_out;
@@ -85,8 +85,8 @@ static bool is_skipped(const char *function, const void *site, struct psd_stand_
 	return is_left_out;
 }
 
-/* Of a stream's wait. What its own capture recorded is before what it takes next; a capture knows nothing of what is
- * outside of it. */
+/* Checks a stream's wait. A recording in the stream's own capture precedes its next operations anyway; a capture must
+ * not wait for work outside. */
 static cudaError_t check_captured(cudaStream_t stream, const struct CUevent_st *event)
 {
 	const uint64_t capture = psd_stand_in_is_captured(stream);
@@ -100,7 +100,7 @@ static cudaError_t check_captured(cudaStream_t stream, const struct CUevent_st *
 	return event->capture ? cudaErrorNotSupported : cudaSuccess;
 }
 
-/* What was never recorded is over. */
+/* An event without a recording counts as over. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
 	cudaError_t error = psd_stand_in_begin(__func__);
@@ -116,7 +116,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 	return psd_stand_in_end(error);
 }
 
-/* Of the host's. */
+/* Begins a wait of the host. */
 static cudaError_t begin_wait(const char *function, const struct CUevent_st *event)
 {
 	const cudaError_t error = psd_stand_in_begin_unsafe(function);

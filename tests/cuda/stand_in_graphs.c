@@ -14,7 +14,7 @@ struct operations {
 };
 
 struct CUgraph_st {
-	struct CUgraph_st *next; /* of all, in which they stay */
+	struct CUgraph_st *next; /* in the list of all graphs; none ever leaves it */
 	struct operations operations;
 	bool is_destroyed;
 };
@@ -28,7 +28,7 @@ struct CUgraphExec_st {
 };
 
 struct psd_stand_in_capture {
-	struct psd_stand_in_capture *next; /* of those under way */
+	struct psd_stand_in_capture *next; /* in the list of captures under way */
 	cudaStream_t stream;
 	enum cudaStreamCaptureMode mode;
 	pthread_t thread; /* that began it */
@@ -314,7 +314,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 	return psd_stand_in_end(error);
 }
 
-/* What is queued of it finds that it is gone. */
+/* Queued launches notice that the graph is gone. */
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
 	cudaError_t error = psd_stand_in_begin(__func__);
@@ -359,7 +359,7 @@ struct psd_stand_in_operation *psd_stand_in_graph_operations(cudaGraphExec_t exe
 {
 	if (!exec->is_destroyed)
 		return exec->operations.first;
-	fprintf(stderr, "stand-in: a graph was destroyed before it was carried out\n");
+	fprintf(stderr, "stand-in: a graph was destroyed before it was executed\n");
 	psd_stand_in_lose(cudaErrorIllegalAddress);
 	return NULL;
 }

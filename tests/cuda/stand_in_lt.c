@@ -15,7 +15,7 @@ struct cublasLtContext {
 
 struct operation {
 	cublasComputeType_t compute;
-	int32_t operations[2]; /* of A, B */
+	int32_t operations[2]; /* for A and B */
 	uint32_t epilogue;
 	void *vector;
 };
@@ -28,12 +28,12 @@ struct layout {
 struct preference {
 	uint64_t workspace_bytes;
 	uint32_t reductions;	/* schemes by which parts of the depth may be added */
-	uint32_t alignments[4]; /* of A, B, C, D */
+	uint32_t alignments[4]; /* for A, B, C and D */
 };
 
 /* In place of cuBLASLt's own words. */
 struct algorithm {
-	uint64_t product; /* what it was chosen for */
+	uint64_t product; /* the product that it was chosen for */
 	uint32_t alignments[4], vector_alignment;
 	uint32_t tile;
 	bool rounds_parts;

@@ -27,7 +27,7 @@
 /* Large blocks are pieces of one file of poison, of which each takes its own pages where they are written: workspaces
  * that nobody writes cost nothing. */
 #define PIECE_BYTES (UINT64_C(1) << 20)
-/* Of addresses, without memory. */
+/* Reserves addresses without memory. */
 #define RESERVING (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 enum { MOST_BLOCKS = 1 << 20, MOST_REGISTERED = 1024 };
 
@@ -125,7 +125,7 @@ static void on_touch(int signal_number, siginfo_t *info, void *context)
 		}
 		tell(reason_of(block));
 	}
-	/* What touched the memory does so again, and ends as it would have without a handler. */
+	/* The access is repeated, and ends as it would have without a handler. */
 	sigaction(signal_number, &inherited_action, NULL);
 }
 
@@ -217,7 +217,7 @@ bool psd_stand_in_may_touch(const void *begin, uint64_t bytes)
 
 	if (!may) {
 		fprintf(stderr, "stand-in: an operation touches %s\n",
-			place == PSD_STAND_IN_PAGEABLE ? "pageable memory of the host" : "what is in no block");
+			place == PSD_STAND_IN_PAGEABLE ? "pageable memory of the host" : "memory outside all blocks");
 		psd_stand_in_lose(cudaErrorIllegalAddress);
 	}
 	psd_stand_in_unlock();
@@ -270,8 +270,8 @@ static char *take_block(uint64_t bytes, enum block_state state)
 	return block->begin;
 }
 
-/* What is queued finds that it is gone: pages that nobody may touch take its place, and for them the thread sanitiser
- * keeps no shadow. The address sanitiser forgets it, so that this is told by the processor. */
+/* Queued operations notice that the block is gone: pages that nobody may touch replace its own. The thread sanitiser
+ * keeps no shadow for them. The address sanitiser forgets the block, so that the processor reports an access. */
 static cudaError_t free_block(const void *begin, enum block_state state)
 {
 	struct block *const block = arena ? block_at(begin) : NULL;

@@ -16,7 +16,7 @@
 #include "tests/cuda/stand_in_parts.h"
 
 enum { MOST_RANKS = 16, MOST_AT_ONCE = 32768, MOST_IN_GROUP = 64 };
-enum { UNHANDLED_CUDA_ERROR = 1, SYSTEM_ERROR = 2, INVALID_ARGUMENT = 4 }; /* of ncclResult_t */
+enum { UNHANDLED_CUDA_ERROR = 1, SYSTEM_ERROR = 2, INVALID_ARGUMENT = 4 }; /* values of ncclResult_t */
 
 #define DECLARE(name, arguments) int nccl##name arguments;
 PSD_NCCL_CALLS(DECLARE)
@@ -125,7 +125,7 @@ int ncclCommInitRank(struct ncclComm **comm, int n_ranks, struct psd_nccl_id id,
 	return PSD_NCCL_SUCCESS;
 }
 
-/* What is queued ends first. */
+/* Queued operations end first. */
 static int give_back(struct ncclComm *comm, const char *function, bool is_aborted)
 {
 	const cudaError_t error = psd_stand_in_begin(function);

@@ -12,7 +12,7 @@ struct normalisation {
 	struct psd_stand_in_tensor x, y;
 	double alpha, beta, epsilon;
 	const float *scale, *bias;
-	double newest_ratio;	      /* of the batch's statistics in the running ones */
+	double newest_ratio;	      /* share of the batch's statistics in the running ones */
 	float *mean, *variance;	      /* running; may be NULL */
 	float *saved, *saved_inverse; /* mean and 1 / sqrt(variance + epsilon), for the way back; may be NULL */
 	void *workspace, *reserve;
@@ -80,7 +80,7 @@ static size_t reserve_bytes_of(const struct psd_stand_in_layout *x)
 	return psd_stand_in_tensor_values(x) / 8 + 1;
 }
 
-/* What a forward leaves, not zeros: hardly another layer's, for its x lies elsewhere. */
+/* Notes of a forward in its reserve, never zero. Another layer's differ as a rule: its x lies elsewhere. */
 static unsigned char note_of(const struct psd_stand_in_tensor *x, size_t i)
 {
 	return (unsigned char)(((uintptr_t)x->values / 256 + 37 * i) | 1);
@@ -280,7 +280,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
 
 /* ---- back ---- */
 
-/* What the way back needs of a channel: the batch's mean and 1 / sqrt(variance + epsilon), kept or worked out anew. */
+/* The statistics of a channel that backward needs: the batch's mean and 1 / sqrt(variance + epsilon), kept or computed
+ * anew. */
 static void recall(const struct normalisation_back *norm, const double *x, size_t channel, double *mean,
 		   double *inverse)
 {
@@ -381,7 +382,7 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
 						.reserve = reserve};
 	const void *const addresses[] = {x, dy, dx, scale, dscale, dbias, saved, saved_inverse, workspace, reserve};
 
-	(void)y_layout, (void)y, (void)bias; /* of activations */
+	(void)y_layout, (void)y, (void)bias; /* needed by activations only */
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = check(mode, &x_layout->layout, &dy_layout->layout, &vectors->layout);
 	if (status == CUDNN_STATUS_SUCCESS)

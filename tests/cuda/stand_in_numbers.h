@@ -9,13 +9,13 @@ enum psd_stand_in_number { PSD_STAND_IN_FLOAT, PSD_STAND_IN_HALF, PSD_STAND_IN_B
 
 size_t psd_stand_in_number_bytes(enum psd_stand_in_number number);
 double psd_stand_in_read(enum psd_stand_in_number number, const void *values, size_t index);
-/* To the nearest that there is. */
+/* Rounds to the nearest number of that kind. */
 void psd_stand_in_write(enum psd_stand_in_number number, void *values, size_t index, double value);
 /* A factor as tensor cores take it from a float: 10 bits behind the point. */
 double psd_stand_in_tf32(double value);
 /* Zeros; ends the process where memory is short. */
 double *psd_stand_in_doubles(size_t n);
-/* Overwrites what a library may use as it likes while it computes: begin may be NULL. */
+/* Overwrites memory that a library may use freely while it computes; begin may be NULL. */
 void psd_stand_in_scribble(void *begin, size_t bytes);
 
 #endif

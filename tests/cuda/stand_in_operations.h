@@ -1,5 +1,5 @@
-/* What the stand-in's streams carry out and its graphs keep. Private to stand_in_streams.c and stand_in_graphs.c. All
- * is called under the lock. */
+/* Operations that the stand-in's streams execute and its graphs keep. Private to stand_in_streams.c and
+ * stand_in_graphs.c. Every function is called under the lock. */
 #ifndef PSD_TESTS_CUDA_STAND_IN_OPERATIONS_H
 #define PSD_TESTS_CUDA_STAND_IN_OPERATIONS_H
 
@@ -18,7 +18,7 @@ struct psd_stand_in_operation {
 	enum psd_stand_in_operation_kind kind;
 	uint64_t sequence;
 	void (*run)(void *arguments);
-	struct psd_stand_in_record *record; /* of an event */
+	struct psd_stand_in_record *record; /* the recording of an event */
 	cudaGraphExec_t graph;
 	size_t bytes;
 	max_align_t arguments[];
@@ -29,19 +29,19 @@ struct psd_stand_in_capture;
 /* NULL where memory is short. Owned by the caller until it is queued. */
 struct psd_stand_in_operation *psd_stand_in_make_operation(enum psd_stand_in_operation_kind kind, void (*run)(void *),
 							   size_t arguments_bytes);
-/* Behind what the stream has, or into what it captures; takes the operation, NULL too, also where it fails. */
+/* Appends to the stream, or to its capture. Takes the operation, which may be NULL, even on failure. */
 cudaError_t psd_stand_in_queue_operation(cudaStream_t stream, struct psd_stand_in_operation *operation);
 
-/* The stream's, which is not the default one. */
+/* The capture of a stream that is not the default one. */
 struct psd_stand_in_capture **psd_stand_in_capture_of(cudaStream_t stream);
 cudaError_t psd_stand_in_take_into(struct psd_stand_in_capture *capture, struct psd_stand_in_operation *operation);
 /* The default stream must not be used by a thread that captures. CUDA allows it beside streams such as these, which do
  * not wait for it. */
 cudaError_t psd_stand_in_default_stream_error(void);
-/* Ends without a graph. */
+/* Ends the capture without a graph. */
 void psd_stand_in_drop_capture(struct psd_stand_in_capture *capture);
 
-/* The first of what a graph's launch carries out; of one that is destroyed none, and the context is lost. */
+/* First operation that a graph's launch executes. NULL if the graph is destroyed: then the context is lost. */
 struct psd_stand_in_operation *psd_stand_in_graph_operations(cudaGraphExec_t graph);
 void psd_stand_in_end_graph_launch(cudaGraphExec_t graph);
 

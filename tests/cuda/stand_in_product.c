@@ -30,11 +30,11 @@ static double *unpack(const struct psd_stand_in_matrix *matrix, bool is_tf32)
 	return values;
 }
 
-/* Of one element, what is stored there. */
+/* The value to store for one element. */
 static double finish(const struct psd_stand_in_product *product, double sum, size_t row, size_t at)
 {
 	const enum psd_stand_in_number number = product->c.number;
-	/* What is not asked for is not read: it may be no number. */
+	/* Without beta the old value is not read: it may be NaN. */
 	const double before = product->beta == 0 ? 0 : psd_stand_in_read(number, product->c.values, at);
 	double value = product->alpha * sum + product->beta * before;
 

@@ -1,5 +1,5 @@
-/* What cuBLAS and cuBLASLt share in the stand-in: matrices as they are stored, and their product. Sums are in double,
- * rounded once. Refuses to know handles and descriptors. */
+/* Common code of cuBLAS and cuBLASLt in the stand-in: matrices as they are stored, and their product. Sums are in
+ * double, rounded once. Refuses to know handles and descriptors. */
 #ifndef PSD_TESTS_CUDA_STAND_IN_PRODUCT_H
 #define PSD_TESTS_CUDA_STAND_IN_PRODUCT_H
 
@@ -31,7 +31,7 @@ struct psd_stand_in_product {
 	size_t workspace_bytes;
 };
 
-/* As many of equal shapes, their matrices so many elements apart. */
+/* A batch of products of equal shape; the next one's matrices are a_next, b_next and c_next elements further. */
 struct psd_stand_in_products {
 	struct psd_stand_in_product first;
 	long long a_next, b_next, c_next;
@@ -40,7 +40,7 @@ struct psd_stand_in_products {
 
 /* false: not one of those that psd-run uses. */
 bool psd_stand_in_blas_number(cudaDataType type, enum psd_stand_in_number *number);
-/* rows, columns: of op(matrix). */
+/* Its rows and columns are those of op(matrix). */
 struct psd_stand_in_matrix psd_stand_in_matrix_of(const void *values, enum psd_stand_in_number number,
 						  cublasOperation_t operation, int rows, int columns, int stride);
 bool psd_stand_in_is_stored(const struct psd_stand_in_matrix *matrix);

@@ -1,5 +1,5 @@
-/* The stand-in's streams: a thread each, which carries out what is queued one after the other, behind by delays that
- * the seed, the stream and the operation's number choose. Refuses to know what operations do. */
+/* The stand-in's streams: a thread each, which executes queued operations one after the other. Seed, stream and the
+ * operation's number choose how long each is delayed. Refuses to know what operations do. */
 #define _POSIX_C_SOURCE 200809L
 #include <assert.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 enum { MOST_DEVICES = 16, LONGEST_PAUSE_NSEC = 200000 };
 
-/* CUDA promises that what is queued begins some time, waited for or not. */
+/* Longest time that an operation is held. CUDA promises that queued work begins some time, waited for or not. */
 #define LONGEST_HOLD_NSEC UINT64_C(20000000)
 #define LONGEST_LATE_NSEC UINT64_C(300000000)
 
@@ -25,7 +25,7 @@ struct CUstream_st {
 	uint64_t n_queued, n_over;
 	uint64_t demanded;		      /* somebody waits for the operations up to this one */
 	uint64_t late;			      /* a wait for the operations up to this one has been left out */
-	struct psd_stand_in_capture *capture; /* takes what is queued; NULL: it is carried out */
+	struct psd_stand_in_capture *capture; /* takes queued operations; NULL: they are executed */
 	bool is_closing;
 };
 
@@ -89,7 +89,7 @@ static enum pace pace_of(uint64_t of_stream, uint64_t of_operation)
 	return pace == PACE_MIXED ? (enum pace)(of_operation % PACE_MIXED) : pace;
 }
 
-/* Held until somebody does wait for it, and a while longer: who has not waited comes before it. */
+/* Holds the operation until somebody waits for it, and a while longer: code without a wait overtakes it. */
 static void be_late(const struct CUstream_st *stream, uint64_t sequence)
 {
 	uint64_t until_nsec = psd_stand_in_now_nsec() + LONGEST_LATE_NSEC;
@@ -132,19 +132,19 @@ static void run_operation(struct psd_stand_in_operation *operation)
 	psd_stand_in_changed();
 }
 
-static void carry_out(struct psd_stand_in_operation *operation);
+static void execute(struct psd_stand_in_operation *operation);
 
 /* One after the other, with nothing of the stream's between them. */
-static void carry_out_graph(const struct psd_stand_in_operation *operation)
+static void execute_graph(const struct psd_stand_in_operation *operation)
 {
 	struct psd_stand_in_operation *of_graph = psd_stand_in_graph_operations(operation->graph);
 
 	for (; of_graph; of_graph = of_graph->next)
-		carry_out(of_graph);
+		execute(of_graph);
 	psd_stand_in_end_graph_launch(operation->graph);
 }
 
-static void carry_out(struct psd_stand_in_operation *operation)
+static void execute(struct psd_stand_in_operation *operation)
 {
 	psd_stand_in_meet(operation);
 	switch (operation->kind) {
@@ -168,7 +168,7 @@ static void carry_out(struct psd_stand_in_operation *operation)
 		psd_stand_in_publish(operation->record);
 		break;
 	case PSD_STAND_IN_WAIT: psd_stand_in_await_record(operation->record); break;
-	case PSD_STAND_IN_GRAPH: carry_out_graph(operation); break;
+	case PSD_STAND_IN_GRAPH: execute_graph(operation); break;
 	}
 }
 
@@ -207,7 +207,7 @@ static void *run_stream(void *argument)
 			continue;
 		}
 		delay(stream, stream->first->sequence);
-		carry_out(stream->first);
+		execute(stream->first);
 		end_operation(stream);
 	}
 	forget(stream);
@@ -289,7 +289,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 	return psd_stand_in_end(error);
 }
 
-/* Returns at once; what is queued is still carried out. */
+/* Returns at once; queued operations are still executed. */
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
 	cudaError_t error = psd_stand_in_begin(__func__);
@@ -532,7 +532,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	return psd_stand_in_end(error);
 }
 
-/* Whoever asks goes on asking: from then on nothing is held. */
+/* A caller that queries once is expected to go on: from then on nothing is held. */
 cudaError_t cudaStreamQuery(cudaStream_t handle)
 {
 	cudaError_t error = psd_stand_in_begin_wait(__func__, handle);
@@ -552,8 +552,8 @@ cudaError_t cudaStreamQuery(cudaStream_t handle)
 	return psd_stand_in_end(error);
 }
 
-/* Of all devices: more than CUDA waits for, which has no device of the test's wait for another. A stream may end while
- * one waits, so that the list is looked at anew. */
+/* Waits for the streams of the thread's device. The list is read again after each wait, because a stream may have
+ * ended. */
 static cudaError_t await_all(void)
 {
 	for (;;) {

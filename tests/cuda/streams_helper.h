@@ -1,4 +1,4 @@
-/* What tests of the stand-in begin with: two streams, memory, and operations on it. */
+/* Common start of the stand-in's tests: two streams, memory, and operations on it. */
 #ifndef PSD_TESTS_CUDA_STREAMS_HELPER_H
 #define PSD_TESTS_CUDA_STREAMS_HELPER_H
 
@@ -54,7 +54,7 @@ static inline void combine(cudaStream_t stream, float *to, const float *from, fl
 	psd_stand_in_launch(stream, run_combine, &(struct combine){to, from, ratio, summand}, sizeof(struct combine));
 }
 
-/* Behind it in the stream nothing begins before sem_post(gate). */
+/* Blocks the stream until sem_post(gate). */
 static inline void run_gate(void *gate)
 {
 	sem_wait(*(sem_t **)gate);
@@ -65,12 +65,12 @@ static inline void close_gate(cudaStream_t stream, sem_t *gate)
 	psd_stand_in_launch(stream, run_gate, &gate, sizeof(gate));
 }
 
-/* ---- what tests begin with ---- */
+/* ---- setup ---- */
 
 struct streams {
 	cudaStream_t first, second;
 	cudaEvent_t event;
-	float *values, *other; /* of the device */
+	float *values, *other; /* device memory */
 	float *host;	       /* pinned */
 };
 
@@ -91,7 +91,7 @@ static inline void open_streams(struct streams *with)
 	must(cudaMallocHost((void **)&with->host, BYTES));
 }
 
-/* Where the device is lost each call says so, and gives back nevertheless. */
+/* Each call on a lost device returns an error, but releases its resource nevertheless. */
 static inline void drop_streams(const struct streams *with)
 {
 	cudaStreamDestroy(with->first);

@@ -1,4 +1,4 @@
-/* What a device is given ahead of the iteration that runs, where a lone worker has little between. */
+/* Work that a device is given ahead of the running iteration, where a lone worker has little between. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { BATCH = 4 };
 
-/* Of a worker, which is a process of its own. */
+/* The worker's remarks. It is a process of its own, so that they are in shared memory. */
 static struct {
 	unsigned n;
 	char last[256];
@@ -83,7 +83,7 @@ Test(cuda_ahead, a_device_works_as_long_as_its_own_clock_says)
 }
 
 /* The third stretch of layers, backward of the upper one. */
-Test(cuda_ahead, what_is_no_graph_is_told)
+Test(cuda_ahead, a_stretch_without_a_graph_is_reported)
 {
 	psd_stand_in_fail("cudaStreamEndCapture", 3, cudaErrorStreamCaptureUnsupported);
 	training_free(run("name: one\ninput: {channels: 64}\nlayers:\n"

@@ -86,7 +86,7 @@ static void check_profile(const char *path)
 	free(profile);
 }
 
-/* What psd-sim and psd-run then read. */
+/* The scenario that psd-sim and psd-run read next. */
 static void check_scenario(const char *path, const struct psd_calibration *calibration)
 {
 	struct psd_scenario calibrated;

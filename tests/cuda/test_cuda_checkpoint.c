@@ -38,14 +38,14 @@ Test(cuda_checkpoint, local_steps_go_on)
 	check("sync: ring, barrier: layer, local_sgd: {steps: 3}", GOING_ON_SGD);
 }
 
-/* What was lost of gradients and what momentum has made of them are on the device, what was lost of sums is not. */
+/* The residuals and the momentum of gradients are on the device; the residuals of sums are not. */
 Test(cuda_checkpoint, compressed_gradients_go_on)
 {
 	check("sync: ps, compress: {by: one-bit, momentum: before}", GOING_ON_SGD);
 	check("sync: ps, compress: {by: top-k, kept: 2%}", GOING_ON_SGD);
 }
 
-/* So are what narrow matrices have lost of gradients, and the right ones. */
+/* The residuals of low-rank gradients and the right factors are on the device, too. */
 Test(cuda_checkpoint, gradients_of_low_rank_go_on)
 {
 	check("sync: ring, low_rank: {rank: 2}", GOING_ON_SGD);
@@ -64,7 +64,7 @@ Test(cuda_checkpoint, layers_of_16_bits_go_on)
 	check("sync: ps", GOING_ON_SGD ", arithmetic: bf16");
 }
 
-/* What a root keeps beside its rounded parameters starts from the file, too. */
+/* The root's values beside its rounded parameters start from the file, too. */
 Test(cuda_checkpoint, a_run_starts_from_a_file)
 {
 	going_on_check_start("sync: ring", &psd_device_cuda);

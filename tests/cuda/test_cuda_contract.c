@@ -1,4 +1,4 @@
-/* What a session does whatever its device (tests/real/session/test_session_contract.c), on the CUDA device. */
+/* Behaviour of a session on every device (tests/real/session/test_session_contract.c), here on the CUDA device. */
 #include <criterion/criterion.h>
 
 #include "tests/real/session_contract.h"

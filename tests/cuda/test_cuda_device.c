@@ -29,7 +29,7 @@ static enum psd_status try_to_open(enum psd_layer_arithmetic arithmetic, struct 
 	return status;
 }
 
-/* ---- what it refuses ---- */
+/* ---- refusals ---- */
 
 Test(cuda_device, a_machine_without_gpu_is_told)
 {
@@ -108,7 +108,7 @@ static void refuses(const char *text, enum psd_status status, const char *messag
 	psd_graph_release(&graph);
 }
 
-/* Of 2 x 32768 x 32768 probabilities. */
+/* The attention layer has 2 x 32768 x 32768 probabilities. */
 Test(cuda_device, layers_it_cannot_do_are_refused_by_name)
 {
 	refuses("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"
@@ -154,7 +154,7 @@ Test(cuda_device, a_label_beyond_the_classes_is_refused)
 	net_release(&net);
 }
 
-/* ---- what fails ---- */
+/* ---- failures ---- */
 
 static enum psd_status iterate(struct psd_device *device, const struct net *net, struct psd_error *err)
 {
@@ -223,7 +223,7 @@ static void check_nothing_is_held(unsigned call)
 	check_held(0, call);
 }
 
-/* Of the events of marks, which are made alike, only some calls are tried. */
+/* The calls that make events for marks are all alike: only some of them are tried. */
 static unsigned next_call(unsigned call)
 {
 	const unsigned last_mark = PSD_STREAMS * PSD_MOST_MARKS; /* after what comes before them, still one of them */
@@ -263,8 +263,8 @@ Test(cuda_device, every_call_that_fails_leaves_nothing)
 	net_release(&net);
 }
 
-/* Of those that record what layers begin none is told, as it begins without; the others are. What is to be given back
- * by the call that fails is not. */
+/* A failed recording of a graph is not reported, because its layers are begun call by call. Every other failure is. A
+ * graph that the failed call should have given back stays held. */
 Test(cuda_device, every_call_that_fails_while_graphs_are_made_leaves_nothing)
 {
 	enum { ITERATIONS = 3 };
@@ -281,7 +281,7 @@ Test(cuda_device, every_call_that_fails_while_graphs_are_made_leaves_nothing)
 			n_left++;
 		check_held(n_left, call);
 	}
-	cr_expect_eq(n_left, all.graphs); /* what is captured of each, once it can be launched */
+	cr_expect_eq(n_left, all.graphs); /* the captured graph of each, once it can be launched */
 	cr_expect_gt(n_told, 100);
 	cr_expect_lt(n_told, all.after - all.before - all.graphs);
 	net_release(&net);
@@ -476,7 +476,7 @@ static void check_factors(enum psd_layer_arithmetic arithmetic, double tolerance
 	net_release(&net);
 }
 
-/* Of all workers' factors, here of one: the gradient that backward makes. */
+/* The factors of all workers, here of one, give the gradient that backward makes. */
 Test(cuda_device, factors_give_the_gradient)
 {
 	check_factors(PSD_LAYERS_FP32, 1e-6);

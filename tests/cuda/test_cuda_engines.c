@@ -1,4 +1,4 @@
-/* Which of cuDNN's engines carry out convolutions, as the stand-in has them. */
+/* Choice among cuDNN's engines for convolutions, as the stand-in has them. */
 #include <criterion/criterion.h>
 
 #include "tests/cuda/compare_helper.h"
@@ -33,9 +33,9 @@ Test(cuda_engines, one_is_found_where_estimates_are_wrong)
 	}
 }
 
-enum { PLAIN, EQUAL, UNEQUAL, ENGINES }; /* the stand-in's engines: to fall back to; of equal bits and others, listed */
+enum { PLAIN, EQUAL, UNEQUAL, ENGINES }; /* the fallback; listed ones with equal bits and without */
 
-/* Which engines carry out the second iteration of two convolutions, each once forward and with its weight's gradient,
+/* Which engines execute the second iteration of two convolutions, each once forward and with its weight's gradient,
  * and the upper one with its data's. */
 static void check_choice(bool may_differ, const unsigned msec[ENGINES], const unsigned expected[ENGINES])
 {

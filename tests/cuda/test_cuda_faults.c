@@ -1,4 +1,4 @@
-/* Whole runs in which a GPU fails: all workers end, with the words of the one whose GPU it was. */
+/* Whole runs in which a GPU fails: all workers end with the message of the worker with that GPU. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -10,11 +10,11 @@ enum { BATCH = 1, FAILS_AT = 2 /* iteration */ };
 
 enum fault { LOST, LOST_BEFORE_BACKWARD, NO_MEMORY };
 
-/* Of the run: its processes are forked from this one. */
+/* The fault of the whole run: its processes are forked from this one. */
 static struct {
 	unsigned victim;
 	enum fault fault;
-	bool is_due; /* of the process */
+	bool is_due; /* in this process */
 } order;
 
 /* The device fails in what is begun from now on: in a kernel that runs later, or in a call. */
@@ -106,7 +106,7 @@ static void check_start(const char *words)
 	training_free(training);
 }
 
-Test(cuda_faults, what_a_machine_lacks_ends_a_run_at_its_start)
+Test(cuda_faults, missing_hardware_ends_a_run_at_its_start)
 {
 	psd_stand_in_set_devices(0);
 	check_start("no NVIDIA GPU that the driver supports");

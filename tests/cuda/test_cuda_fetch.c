@@ -22,7 +22,7 @@ static const char text[] = "name: m\ninput: {channels: 3, height: 7, width: 6}\n
 struct run {
 	struct net net;
 	struct cuda_net cuda;
-	uint64_t n_values; /* of a batch's images */
+	uint64_t n_values; /* in the images of a batch */
 	float *own;	   /* images of the first iteration; of iteration i they are i + 1 times as large */
 	float *images[ITERATIONS];
 	int32_t *labels;
@@ -176,7 +176,7 @@ Test(cuda_fetch, a_test_between_leaves_what_was_fetched)
 	}
 }
 
-/* ---- what a wait is good for ---- */
+/* ---- the purpose of each wait ---- */
 
 struct trial {
 	uint64_t seed;

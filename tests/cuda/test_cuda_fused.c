@@ -39,7 +39,7 @@ static const struct fused_case cases[] = {
 	{PSD_CUDA_SUM_LEFT_ROWS, true, false, {1 + 3, 2 + 4, 0.25f}, {4, 3, -3, 6, 4, -4}},
 };
 
-/* Where each begins: so many floats behind a multiple of 256 bytes. */
+/* The matrices begin `offset` floats behind multiples of 256 bytes. */
 static void check_case(struct psd_device *device, const struct fused_case *wanted, unsigned offset)
 {
 	float *memory = cuda_net_take(device, (const float[4 * 64]){0}, 4 * 64) + offset, found[ROWS * COLUMNS];
@@ -153,7 +153,7 @@ Test(cuda_fused, an_epilogue_is_taken_where_the_products_own_algorithm_does_it)
 	"false}\n"                                                                                                     \
 	"  - {name: loss, kind: softmax-loss}\n"
 
-/* Of each tensor's norm: as in test_cuda_net.c. */
+/* Tolerances relative to each tensor's norm, as in test_cuda_net.c. */
 static const struct arithmetic {
 	enum psd_layer_arithmetic arithmetic;
 	double tolerance_ratio;

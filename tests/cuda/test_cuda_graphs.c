@@ -1,5 +1,5 @@
-/* What layers begin, recorded as graphs: the same bits as call by call, whatever differs between iterations, and
- * fewer calls. */
+/* Recorded graphs of the layers' work: the same bits as call by call, whatever differs between iterations, and fewer
+ * calls. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -129,7 +129,7 @@ static void take_images(struct cuda_net *cuda, float *images[ITERATIONS])
 	}
 }
 
-/* Of every iteration in turn: the loss, all gradients, all states. Owned by the caller. */
+/* The values of every iteration in turn: loss, all gradients, all states. Owned by the caller. */
 struct outcome {
 	float *values;
 	uint64_t count;
@@ -243,7 +243,7 @@ Test(cuda_graphs, have_the_bits_of_calls_in_16_bits)
 	check_same_bits(wide_text, PSD_LAYERS_BF16);
 }
 
-Test(cuda_graphs, of_a_transformer_have_the_bits_of_calls)
+Test(cuda_graphs, have_the_bits_of_calls_for_transformers)
 {
 	check_same_bits(TRANSFORMER, PSD_LAYERS_FP32);
 	check_same_bits(TRANSFORMER, PSD_LAYERS_BF16);
@@ -332,9 +332,9 @@ Test(cuda_graphs, take_one_call_for_each_operation)
 	cr_expect_eq(count_calls(true), to_begin + operations);
 }
 
-/* ---- what is left out ---- */
+/* ---- layers without a graph ---- */
 
-/* Such as Caffe's, whose share of a batch in the average differs from iteration to iteration, as an argument. */
+/* An average such as Caffe's: the batch's share in it is an argument that differs from iteration to iteration. */
 Test(cuda_graphs, leave_out_what_varies)
 {
 	static const char text[] = "name: m\ninput: {channels: 3, height: 5, width: 5}\nlayers:\n"
@@ -371,7 +371,7 @@ Test(cuda_graphs, leave_out_what_varies)
 	net_release(&net);
 }
 
-/* What could not be recorded once is begun call by call for good: with the same bits, and nothing is left behind. */
+/* After one failed recording, layers are begun call by call for good, with the same bits. Nothing is left behind. */
 static void check_failing(const char *function, unsigned nth)
 {
 	struct net net = net_make_apart(wide_text, BATCH);
@@ -398,7 +398,7 @@ static void check_failing(const char *function, unsigned nth)
 	net_release(&net);
 }
 
-Test(cuda_graphs, that_cannot_be_recorded_are_left_out)
+Test(cuda_graphs, leave_out_failed_recordings)
 {
 	check_failing("cudaStreamBeginCapture", 3);
 	check_failing("cudaStreamEndCapture", 20);
@@ -430,7 +430,7 @@ Test(cuda_graphs, are_not_more_than_enough)
 	net_release(&net);
 }
 
-/* What the host looks at each time it does look at, in an iteration whose forward is recorded. */
+/* The host checks images and labels in every iteration, also in one whose forward is recorded. */
 static void check_refused(const char *text, float image, int32_t label, const char *why)
 {
 	struct net net = net_make_apart(text, BATCH);

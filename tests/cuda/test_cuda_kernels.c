@@ -141,8 +141,8 @@ Test(cuda_kernels, dropout_draws_the_masks_of_the_cpu)
 
 /* ---- sums ---- */
 
-/* Of each channel over batch and places, in either order of memory, with so many parts. Where channels come last, the
- * places of all samples are one row. */
+/* Sums of each channel over batch and positions, in either memory order, in n_parts parts. Where channels come last,
+ * the positions of all samples are one row. */
 static void check_sums(bool is_channels_last, bool is_one_row, uint32_t n_parts)
 {
 	enum { SAMPLES = 3, CHANNELS = 4, HEIGHT = 5, WIDTH = 6, PLACES = HEIGHT * WIDTH, ALL = CHANNELS * PLACES };
@@ -237,7 +237,8 @@ Test(cuda_kernels, pooling_gives_back_what_it_took)
 	check_pool_back(true, true);
 }
 
-/* Of equal values the first one, as the cpu has it; an average over a window beyond the padding divides by less. */
+/* The first of equal values is the maximum, as on the processor; an average over a window beyond the padding divides by
+ * less. */
 Test(cuda_kernels, pooling_has_caffes_ties_and_edges)
 {
 	float from[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, to[4];

@@ -12,7 +12,7 @@
 #include "tests/real/device/reference.h"
 #include "tests/real/transformer_helper.h"
 
-/* Of a tensor's norm, and of the loss. */
+/* Tolerance relative to a tensor's norm and to the loss. */
 static const struct arithmetic {
 	const char *name;
 	enum psd_layer_arithmetic arithmetic;
@@ -25,7 +25,7 @@ static const struct arithmetic {
 };
 
 #define ALL  (sizeof(arithmetics) / sizeof(arithmetics[0]))
-#define STEP 1e-5 /* of central differences */
+#define STEP 1e-5 /* for central differences */
 
 #define FIRST                                                                                                          \
 	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                \
@@ -68,7 +68,8 @@ static void fill(struct net *net)
 	}
 	for (uint64_t i = 0; i < net->options.batch * net_image_elements(net); i++)
 		net->images[i] = net->graph->vocabulary ? draw_token(&state, net->graph->vocabulary) : draw(&state);
-	/* Of one class: sums over samples have terms of one sign, so that their error is not that of a difference. */
+	/* All samples are of one class: terms of a sum over them have one sign, so that its error is not that of a
+	 * difference. */
 	for (uint64_t n = 0; n < net->options.batch * net->graph->labels; n++)
 		net->labels[n] = 0;
 }
@@ -290,7 +291,7 @@ Test(cuda_layers, embedding_of_many)
 #define SCORES                                                                                                         \
 	"  - {name: top, kind: conv, outputs: 35, kernel: 1, bias: false}\n  - {name: loss, kind: softmax-loss}\n"
 
-/* Of more classes than a place has indices. */
+/* The loss has more classes than a position has indices. */
 Test(cuda_layers, loss_of_places)
 {
 	check("loss_of_places", FIRST SCORES, ALL);
@@ -324,8 +325,8 @@ Test(cuda_layers, weight_gradients_of_long_sums)
 
 /* ---- running statistics ---- */
 
-/* kept: what an iteration leaves of the running ones, which begin with mean 0 and variance 1. Variance is that of a
- * population: sum (x - mean)^2 / (n - 1). */
+/* kept: share of the running statistics that an iteration keeps; they begin with mean 0 and variance 1. The variance is
+ * that of a population: sum (x - mean)^2 / (n - 1). */
 static void expect_statistics(const struct net *net, double kept, double mean[], double variance[])
 {
 	const uint64_t places = 6 * 5, channels = 2, count = net->options.batch * places;

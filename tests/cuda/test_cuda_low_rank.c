@@ -7,9 +7,9 @@
 #include "real/base/libraries.h"
 #include "tests/cuda/cuda_net.h"
 
-/* Of norms. A sum of n products of floats is off by some sqrt(n) 2^-24 of it, on either side: 1e-5 with the 5000 of the
- * longest here. A basis magnifies that by how much its columns have in common, which for drawn values is little. What
- * TF32 rounds is off by 2^-11. */
+/* Relative to norms. A sum of n products of floats has an error of about sqrt(n) 2^-24 of it on either side: 1e-5 with
+ * the 5000 of the longest here. A basis magnifies that by how much its columns have in common, which for drawn values
+ * is little. Values rounded to TF32 have an error of 2^-11. */
 #define TOLERANCE_RATIO 1e-5
 
 enum { MOST_TENSORS = 128, FIRST_NUMBER = 3, GUARD = 8, STEPS = 3 };
@@ -138,7 +138,7 @@ static void expect_near(const struct sides *sides, const struct block *block, do
 	free(there);
 }
 
-/* What no product is needed for. */
+/* For values that are no result of a product. */
 static void expect_equal(const struct sides *sides, const struct block *block, const char *what)
 {
 	float *there = get(sides, block);
@@ -152,7 +152,7 @@ static void expect_same(const struct sides *sides, const struct block *block, co
 	expect_near(sides, block, norm_of(block), what);
 }
 
-/* What the device has, so that differences do not add up from one operation to the next. */
+/* Takes over the device's values, so that differences do not add up from one operation to the next. */
 static void follow(const struct sides *sides, const struct block *block)
 {
 	float *there = get(sides, block);
@@ -168,21 +168,21 @@ static void project(struct sides *sides)
 	cr_assert_eq(psd_low_rank_project(&sides->here, &err), PSD_OK);
 	cr_assert_eq(psd_device_cuda.project(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
 	expect_equal(sides, &sides->residual, "the residual");
-	expect_equal(sides, &sides->right, "what a right matrix starts from");
+	expect_equal(sides, &sides->right, "the start of a right matrix");
 	expect_same(sides, &sides->left, "a left matrix");
 	follow(sides, &sides->left);
 }
 
 static void fit(struct sides *sides)
 {
-	const double whole = norm_of(&sides->residual); /* of which next to nothing may be left */
+	const double whole = norm_of(&sides->residual); /* next to nothing of it may be left */
 	struct psd_error err = {0};
 
 	cr_assert_eq(psd_low_rank_fit(&sides->here, &err), PSD_OK);
 	cr_assert_eq(psd_device_cuda.fit(sides->device, &sides->there, &err), PSD_OK, "%s", err.text);
 	expect_same(sides, &sides->left, "a basis");
 	expect_same(sides, &sides->right, "a right matrix");
-	expect_near(sides, &sides->residual, whole, "what is lost");
+	expect_near(sides, &sides->residual, whole, "the residual");
 	follow(sides, &sides->left);
 	follow(sides, &sides->right);
 	follow(sides, &sides->residual);
@@ -209,7 +209,7 @@ static void expand(struct sides *sides)
 		if (sides->tensors_here[t].shape.rows)
 			expect_same(sides, &sides->gradients[t], "a gradient");
 		else
-			expect_equal(sides, &sides->gradients[t], "what travels as it is");
+			expect_equal(sides, &sides->gradients[t], "an uncompressed gradient");
 }
 
 /* Its products are oneDNN's. */
@@ -320,7 +320,7 @@ Test(cuda_low_rank, others_travel_as_they_are)
 	check(2, alone, 1);
 }
 
-/* Of a rank below that of the narrow matrices: columns without anything of their own become zeros, and start anew. */
+/* With a gradient of lower rank than its factors, columns without anything of their own become zeros and start anew. */
 Test(cuda_low_rank, columns_that_are_none_become_zeros)
 {
 	static const struct shape shapes[] = {{40, 50}};
@@ -395,7 +395,7 @@ Test(cuda_low_rank, rows_of_zeros_alone_start_anew)
 
 /* ---- by definition, without the processor's products ---- */
 
-/* What the device has, in double. */
+/* The device's values, in double. */
 static double *known(const struct sides *sides, const struct block *block)
 {
 	float *there = get(sides, block);
@@ -413,7 +413,7 @@ struct matrix {
 	unsigned down, right; /* from a value to the next one */
 };
 
-/* Of the left one's rows with the right one's columns. */
+/* Product of a row of the left matrix and a column of the right one. */
 static double dot(struct matrix left, unsigned row, struct matrix right, unsigned column, unsigned depth)
 {
 	double sum = 0;
@@ -483,7 +483,7 @@ Test(cuda_low_rank, steps_are_what_they_are_defined_as)
 	expect_basis(left, before);
 	expect_product(right, NULL, 1, (struct matrix){left, 1, RANK}, whole, (const unsigned[]){RANK, COLUMNS, ROWS},
 		       "a right matrix");
-	expect_product(lost, sum, -1, left_one, right_one, (const unsigned[]){ROWS, COLUMNS, RANK}, "what is lost");
+	expect_product(lost, sum, -1, left_one, right_one, (const unsigned[]){ROWS, COLUMNS, RANK}, "the residual");
 	expect_product(gradient, NULL, 1, left_one, right_one, (const unsigned[]){ROWS, COLUMNS, RANK}, "a gradient");
 	free(start), free(sum), free(before), free(left), free(right), free(lost), free(gradient);
 	close_sides(sides);
@@ -491,7 +491,7 @@ Test(cuda_low_rank, steps_are_what_they_are_defined_as)
 
 /* ---- no numbers ---- */
 
-Test(cuda_low_rank, what_is_no_number_stays_none)
+Test(cuda_low_rank, nonfinite_values_become_nan)
 {
 	static const struct shape shapes[] = {{40, 50}, {3, 0}, {20, 30}};
 	static const float wrong[] = {INFINITY, -INFINITY, NAN};

@@ -16,7 +16,7 @@
 
 enum { WORKERS = 3, SEEDS = 4 };
 
-#define TOLERANCE_RATIO 1e-4 /* of a host's parameters: fp32 sums in another order, four iterations long */
+#define TOLERANCE_RATIO 1e-4 /* relative to a host's parameters: fp32 sums in another order, four iterations long */
 
 static struct training *make(const char *system, unsigned workers, unsigned workers_per_node,
 			     const struct psd_device_kind *kind)
@@ -27,7 +27,7 @@ static struct training *make(const char *system, unsigned workers, unsigned work
 			   kind, kind != NULL);
 }
 
-/* own: what this program does by itself, on the processor. Bytes between nodes are as many. */
+/* own: psd's own method in place of the library's, on the processor. Bytes between nodes are equal. */
 static void check(const char *library, const char *own, const char *more, unsigned workers, unsigned workers_per_node)
 {
 	char here_text[128], on_gpu_text[128];
@@ -156,7 +156,7 @@ static void expect_failure(const char *system, unsigned workers_per_node, const 
 }
 
 /* One call of one of them. The others' GPUs wait for it in a sum, which is called off. */
-Test(cuda_nccl, a_worker_that_fails_ends_those_who_wait_for_it, .timeout = 60)
+Test(cuda_nccl, a_worker_that_fails_ends_those_that_wait_for_it, .timeout = 60)
 {
 	expect_failure("sync: nccl", 1, "ncclAllReduce", 5);
 }

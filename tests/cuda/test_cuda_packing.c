@@ -152,7 +152,7 @@ static void check_values(struct sides *sides, const float *own, float *host, uin
 	free(got);
 }
 
-/* What begins a block: its means, or the values that are kept. */
+/* Floats at the beginning of a block: its means, or the values that are kept. */
 static uint32_t packed_floats(const struct sides *sides)
 {
 	return sides->host.compression == &psd_compression_top_k ? sides->host.block.kept : 2;
@@ -215,7 +215,7 @@ static void check_unpack(struct sides *sides)
 	check_gradients(sides, "gradient");
 }
 
-/* ---- what pack() makes ---- */
+/* ---- blocks from pack() ---- */
 
 static void pack_and_unpack(struct sides *sides, enum draws draws, unsigned n_packs)
 {
@@ -276,7 +276,7 @@ static void check_launches(const uint64_t sizes[], unsigned n_tensors)
 }
 
 /* A launch has 4096 blocks, or what 40 tensors have. */
-Test(cuda_packing, of_several_launches_is_the_hosts)
+Test(cuda_packing, several_launches_pack_as_on_the_host)
 {
 	uint64_t sizes[MOST_TENSORS];
 
@@ -310,9 +310,9 @@ Test(cuda_packing, a_velocity_is_the_hosts)
 	}
 }
 
-/* ---- what pack() has not made ---- */
+/* ---- other blocks ---- */
 
-/* Places differ within a block: then it does not matter which is added first. */
+/* Positions differ within a block: then it does not matter which is added first. */
 static void draw_block(const struct sides *sides, float *packed, uint64_t number, uint32_t *state)
 {
 	const uint32_t n_floats = packed_floats(sides);
@@ -338,7 +338,7 @@ static void check_drawn(const struct psd_compression *compression, struct psd_bl
 	close_sides(sides);
 }
 
-Test(cuda_packing, of_any_bytes_is_unpacked_as_on_the_host)
+Test(cuda_packing, any_bytes_are_unpacked_as_on_the_host)
 {
 	check_drawn(&psd_compression_one_bit, (struct psd_block){1024, 1});
 	check_drawn(&psd_compression_one_bit, (struct psd_block){32768, 1});

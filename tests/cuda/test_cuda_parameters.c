@@ -113,7 +113,7 @@ Test(cuda_parameters, rates_by_norms_are_the_hosts)
 
 enum { GRADIENTS = 3 };
 
-/* Of that many gradients the last is left out: no elements, whatever was there before. */
+/* The last gradient is left out: it counts as empty, whatever was there before. */
 static void check_clip(const uint64_t counts[GRADIENTS], double most_norm)
 {
 	struct psd_device *device = open_device();

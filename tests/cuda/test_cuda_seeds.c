@@ -56,76 +56,76 @@ static void check(const char *system)
 
 TestSuite(cuda_seeds, .timeout = 600); /* with hundreds of them */
 
-Test(cuda_seeds, of_servers)
+Test(cuda_seeds, servers_keep_their_bits)
 {
 	check("schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB");
 }
 
-Test(cuda_seeds, of_leaders)
+Test(cuda_seeds, leaders_keep_their_bits)
 {
 	check_on_nodes("schedule: wait-free, sync: two-level-ps, pair: 1KiB, slice: 4KiB", 2);
 }
 
-Test(cuda_seeds, of_stages)
+Test(cuda_seeds, stages_keep_their_bits)
 {
 	check("schedule: sequential, sync: ps");
 }
 
-Test(cuda_seeds, of_factors)
+Test(cuda_seeds, factors_keep_their_bits)
 {
 	check("schedule: wait-free, sync: sfb");
 }
 
-Test(cuda_seeds, of_the_hybrid)
+Test(cuda_seeds, the_hybrid_keeps_its_bits)
 {
 	check("schedule: wait-free, sync: hybrid, barrier: layer");
 }
 
-Test(cuda_seeds, of_a_ring)
+Test(cuda_seeds, a_ring_keeps_its_bits)
 {
 	check("schedule: wait-free, sync: ring");
 }
 
-Test(cuda_seeds, of_a_ring_in_parts)
+Test(cuda_seeds, a_ring_in_parts_keeps_its_bits)
 {
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, pipeline: 2KiB");
 }
 
-Test(cuda_seeds, of_rounded_values)
+Test(cuda_seeds, rounded_values_keep_their_bits)
 {
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, wire: bf16");
 }
 
-Test(cuda_seeds, of_chunks)
+Test(cuda_seeds, chunks_keep_their_bits)
 {
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 1}");
 }
 
-Test(cuda_seeds, of_local_steps)
+Test(cuda_seeds, local_steps_keep_their_bits)
 {
 	check("schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB, local_sgd: {steps: 2}");
 	check("schedule: wait-free, sync: ring, barrier: layer, local_sgd: {steps: 2}");
 }
 
-Test(cuda_seeds, of_compressed_gradients)
+Test(cuda_seeds, compressed_gradients_keep_their_bits)
 {
 	check("schedule: wait-free, sync: ps, compress: {by: one-bit, momentum: before}");
 	check("schedule: wait-free, sync: ps, barrier: layer, compress: {by: top-k, kept: 5%}");
 }
 
-Test(cuda_seeds, of_gradients_of_low_rank)
+Test(cuda_seeds, low_rank_gradients_keep_their_bits)
 {
 	check("schedule: wait-free, sync: ring, low_rank: {rank: 2}");
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, barrier: layer, low_rank: {rank: 1}");
 }
 
-Test(cuda_seeds, of_late_updates)
+Test(cuda_seeds, late_updates_keep_their_bits)
 {
 	check("schedule: wait-free, sync: hybrid, pair: 1KiB, slice: 4KiB, staleness: 1");
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, barrier: layer, wire: bf16, staleness: 2");
 }
 
-Test(cuda_seeds, of_clipped_gradients)
+Test(cuda_seeds, clipped_gradients_keep_their_bits)
 {
 	static const char job[] =
 		"iterations: 3, optimiser: {momentum: 0.9, clip: 0.05}, learning_rate: {policy: fixed, base: 0.05}";

@@ -13,7 +13,7 @@
 enum { SAMPLES = 2, PLACES = 3, CHANNELS = 70, ALL_PLACES = SAMPLES * PLACES, ALL = ALL_PLACES * CHANNELS };
 enum { ALL_PARTS = ALL_PLACES * PSD_CUDA_PARTS };
 
-#define TOLERANCE	2e-5 /* of values near 1, each of some roundings */
+#define TOLERANCE	2e-5 /* for values near 1, each with some roundings */
 #define DIFFERENCE_STEP 1e-4 /* in double */
 
 static const struct psd_cuda_channel orders[] = {{PLACES, CHANNELS}, {1, CHANNELS}}; /* channels first, last */
@@ -79,7 +79,7 @@ static void check_loss_of(const struct loss *loss, unsigned order, unsigned plac
 				   "order %u, place %u, class %u", order, place, c);
 }
 
-/* Of equal scores that of the lowest class counts: 3 and 35 are of one part, 40 of another. */
+/* The lowest class among equal scores counts: 3 and 35 are of one part, 40 of another. */
 Test(cuda_sequences, each_place_has_its_loss)
 {
 	static struct loss loss;
@@ -274,7 +274,7 @@ static void normalise(double to[CHANNELS], const double from[CHANNELS], const st
 			(has_vectors ? (double)norm->beta[c] : 0);
 }
 
-/* Of the sum of the results times diff by one of the values. */
+/* Slope of the sum of the results times diff by one of the values. */
 static double slope_of(double from[CHANNELS], unsigned channel, const double diff[CHANNELS],
 		       const struct layer_norm *norm, bool is_centred, bool has_vectors)
 {
@@ -433,7 +433,7 @@ Test(cuda_sequences, angles_are_those_of_places)
 	}
 }
 
-/* Of 70 channels the first 12 are 3 heads of 4; the result has these alone, by its own order. */
+/* The first 12 of 70 channels are 3 heads of 4. The result has these alone, in its own order. */
 enum { HEADS = 3, HALF = 2, ROTATED = HEADS * 2 * HALF };
 
 struct rotation {

@@ -1,4 +1,4 @@
-/* What is copied from the device in slices travels slice by slice: from the trace of a run. */
+/* Copies from the device in slices travel slice by slice: from the trace of a run. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 
 enum { WORKERS = 2 };
 
-#define GRADIENT_BYTES (4.0 * 4096 * 4096) /* of tests/data/trained_64mib.yaml */
+#define GRADIENT_BYTES (4.0 * 4096 * 4096) /* the gradient in tests/data/trained_64mib.yaml */
 
 struct staging {
 	double left_sec[WORKERS]; /* when a host began its first collective, and so to send */
@@ -51,7 +51,7 @@ static enum psd_status copy_in_turn(struct psd_device *device, enum psd_stream s
 	return psd_device_cuda.copy(device, stream, to, from, bytes, err);
 }
 
-/* Of the gradient, before the first of it is sent. */
+/* The share of the gradient that is copied before its first byte is sent. */
 static void expect_copied(const char *system, double least_ratio, double most_ratio)
 {
 	struct psd_device_kind kind = psd_device_cuda;

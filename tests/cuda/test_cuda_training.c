@@ -6,10 +6,10 @@
 #include "tests/cuda/cuda_run.h"
 #include "tests/cuda/stand_in.h"
 
-/* Of each tensor's norm. fp32 sums in another order, of 16 samples at most: each is rounded by 16 2^-24 = 1e-6 of its
- * parts' norms. What travels in two bytes may then be rounded to the other neighbour, a step of 2^-10 of an element in
- * fp16 and of 2^-7 in bf16: with a rate of 0.05, 10 times over by momentum, and elements of at most 0.1 of their
- * tensor's norm that is 0.05 of the step. */
+/* Relative to each tensor's norm. fp32 sums in another order, of 16 samples at most: each is rounded by 16 2^-24 = 1e-6
+ * of its parts' norms. Values that travel in two bytes may then be rounded to the other neighbour, a step of 2^-10 of
+ * an element in fp16 and of 2^-7 in bf16. With a rate of 0.05, 10 times over by momentum, and elements of at most 0.1
+ * of their tensor's norm, that is 0.05 of the step. */
 #define TOLERANCE_RATIO 1e-5
 #define FP16_RATIO	(0.05 / 1024)
 #define BF16_RATIO	(0.05 / 128)
@@ -208,7 +208,7 @@ Test(cuda_training, a_llama_ends_as_on_the_processor)
 	check_transformer("llama.yaml");
 }
 
-/* What is added to the root keeps a gradient that is nothing but rounding from becoming a step. */
+/* epsilon is added to the root, so that a gradient that is nothing but rounding does not become a step. */
 Test(cuda_training, adaptive_updates_end_as_on_the_processor)
 {
 #define JOB                                                                                                            \

@@ -61,18 +61,18 @@ enum { ITERATIONS = 2, WORKERS = 2, STALL_SEC = 20 };
 
 /* Nobody notices that they are left out. */
 static const char *const redundant[] = {
-	/* What comes next on the compute stream follows by itself, and nothing else needs them. They are waited for so
-	 * that the session knows when each operation was over. */
+	/* The next operation on the compute stream follows by itself, and nothing else needs these waits. They tell the
+	 * session when each operation was over. */
 	"forward", "rebuild", "apply", "apply chunks", "unpack", "nothing",
-	/* The device's own waits, where the session has waited for all that they keep apart: a device alone needs them,
-	 * see below. */
+	/* The device's own waits. Here the session has waited for everything that they keep apart. Only a device alone
+	 * needs them, see below. */
 	"open", "load", "begin", "fetch", "close",
 	/* Samples are read over those of the iteration before: of runs that wait for each other, each iteration begins
 	 * after all that read the last one's. */
 	"samples", NULL};
 
-/* Such as a system does not need in each place, and how many it needs at least: a later wait for the same stream comes
- * before whoever needs the others. */
+/* Waits of one name that a system does not all need, and how many it needs at least. A later wait for the same stream
+ * precedes every user of the others. */
 struct cover {
 	const char *name; /* NULL: the last one */
 	unsigned least;
@@ -83,14 +83,14 @@ static const struct cover none[] = {{NULL, 0}};
 static const struct cover of_servers[] = {{"copy in", 1}, {"parameters out", 0}, {NULL, 0}};
 static const struct cover of_stages[] = {
 	{"backward", 1}, {"copy out", 1}, {"copy in", 1}, {"parameters out", 0}, {NULL, 0}};
-/* A collective of several layers needs the last one's; of its slices the last one's are waited for last. */
+/* A collective of several layers needs the last one's wait; the waits for its slices end with the last one's. */
 static const struct cover of_slices[] = {{"backward", 1}, {"copy out", 1}, {"copy in", 1}, {NULL, 0}};
-/* Where values are rounded and widened on the compute stream, what leaves it is needed. */
+/* Where values are rounded and widened on the compute stream, the wait for its results is needed. */
 static const struct cover of_rounded[] = {{"backward", 0}, {"convert", 1}, {NULL, 0}};
 /* Chunks are gathered on the compute stream; their norms and they themselves are copied one after the other. */
 static const struct cover of_chunks[] = {{"backward", 0}, {"copy out", 1}, {"copy in", 1}, {NULL, 0}};
 
-/* What leaves is what the last step on the compute stream has made of parameters; what comes in follows there. */
+/* The values that leave are those of the last step on the compute stream; the values that come in follow there. */
 static const struct cover of_local_steps[] = {{"backward", 0}, {"drift", 1}, {NULL, 0}};
 
 /* Blocks are packed where gradients are made, and unpacked there when they have come in. */
@@ -270,9 +270,9 @@ enum { ROUNDS = 4, BATCH = 2, PENDING_FLOATS = 4096, MOST_TENSORS = 8, FIRST_ELE
 	"  - {name: r, kind: tanh}\n  - {name: top, kind: inner-product, outputs: 3}\n"                                \
 	"  - {name: loss, kind: softmax-loss}\n"
 
-/* What the device's waits bring about. */
+/* Results that depend on the device's waits. */
 struct results {
-	float gradients[ROUNDS][FIRST_ELEMENTS]; /* of the first tensor */
+	float gradients[ROUNDS][FIRST_ELEMENTS]; /* those of the first tensor */
 	float states[MOST_TENSORS][8];
 	double loss;
 };
@@ -382,7 +382,7 @@ static void be_alone(const void *argument)
 	run_rounds(alone, &kind, device, gradients, firsts);
 	keep_results(alone, &kind, device, firsts);
 	close_busy(alone, &kind, device);
-	APART_CHECK(cudaDeviceSynchronize() == cudaSuccess); /* what was left of the streams ends, or the process */
+	APART_CHECK(cudaDeviceSynchronize() == cudaSuccess); /* work left on the streams ends, or the process does */
 }
 
 /* False: it has less waits. */
@@ -408,7 +408,7 @@ static bool leave_out_alone(struct alone *alone, const struct results *right, st
 	return true;
 }
 
-/* What was noticed of each name. */
+/* Counts for each name the waits whose absence is noticed. */
 static void leave_out_each(const char *network, bool fails_to_begin, struct tally tallies[MOST_NAMES])
 {
 	struct net net = net_make(network, BATCH);
@@ -442,7 +442,7 @@ static void check_alone(const char *network, bool fails_to_begin, const struct c
 Test(cuda_waits, a_device_alone_needs_each)
 {
 	static const struct cover needs[] = {
-		{"take", 6}, /* of each parameter: the copy comes in behind the clearing */
+		{"take", 6}, /* one for each parameter: the copy comes in behind the clearing */
 		{"copy in", 1},
 		/* Samples arrive before they are read, and after the last ones were: the first two find a free slot,
 		 * and the second one's was never used. */

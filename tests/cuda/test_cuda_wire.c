@@ -35,7 +35,7 @@ static void check_encoded(const struct psd_encoding *encoding, float value, floa
 		  encoding->name, (double)value, (double)ratio, own, expected);
 }
 
-/* Of all floats every 4099th, so that all low bits come up; those beside each tie are in cuda_kernels. */
+/* Every 4099th of all floats, so that all low bits come up; those beside each tie are in cuda_kernels. */
 Test(cuda_wire, floats_are_encoded_as_on_the_processor)
 {
 	for (unsigned e = 0; e < 2; e++)

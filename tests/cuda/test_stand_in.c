@@ -28,7 +28,7 @@ Test(stand_in, operations_of_a_stream_run_in_their_order)
 	}
 }
 
-/* What is put on one stream is copied on the other, behind an event; one of the four waits may be left out. */
+/* Values put on one stream are copied on the other, behind an event; one of the four waits may be left out. */
 static void cross_streams(const void *left_out)
 {
 	const unsigned nth = ((const unsigned *)left_out)[0];
@@ -96,7 +96,7 @@ Test(stand_in, a_wait_is_for_the_recording_before_it)
 	must(cudaStreamSynchronize(with.second));
 	cr_assert_eq(cudaEventQuery(with.event), cudaErrorNotReady);
 	cr_assert_eq(cudaStreamQuery(with.first), cudaErrorNotReady);
-	cr_assert_eq(cudaGetLastError(), cudaErrorNotReady); /* who looks must expect to find it there */
+	cr_assert_eq(cudaGetLastError(), cudaErrorNotReady); /* a caller must expect to find it there */
 	sem_post(&gate);
 	must(cudaEventSynchronize(with.event));
 	must(cudaEventQuery(with.event));
@@ -142,7 +142,7 @@ static void post(void *semaphore)
 	sem_post(semaphore);
 }
 
-Test(stand_in, what_nobody_waits_for_begins_some_time)
+Test(stand_in, work_begins_even_if_nobody_waits)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		struct streams with;
@@ -210,7 +210,7 @@ Test(stand_in, places_that_wait_are_listed)
 		must(await(with.first));
 	must(cudaEventRecord(with.event, with.first));
 	must(cudaEventSynchronize(with.event));
-	must(cudaEventQuery(with.event)); /* of what was waited for */
+	must(cudaEventQuery(with.event)); /* the recording that was waited for */
 	cr_assert_eq(psd_stand_in_waits(), 2);
 	cr_assert_str_eq(psd_stand_in_wait(0).function, "cudaStreamSynchronize");
 	cr_assert_eq(psd_stand_in_wait(0).calls, 3);

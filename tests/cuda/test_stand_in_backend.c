@@ -1,5 +1,5 @@
-/* What cuDNN's graph API lists in the stand-in, and which shapes it takes, as cuDNN 9.19 does for a GPU that is only
- * described to it. */
+/* Engines that cuDNN's graph API lists in the stand-in, and shapes that it takes, as cuDNN 9.19 does for a GPU that is
+ * only described to it. */
 #include <criterion/criterion.h>
 #include <cudnn.h>
 
@@ -24,7 +24,7 @@ static cudnnBackendDescriptor_t graph_of(const struct dnn *dnn, cudnnDataType_t 
 	return graph;
 }
 
-/* ---- what is listed ---- */
+/* ---- lists of engines ---- */
 
 static void expect_said(const struct list *list, const struct said *said, int64_t n)
 {
@@ -119,7 +119,7 @@ Test(stand_in_backend, plans_say_what_they_need)
 	close_dnn(&dnn);
 }
 
-/* What is counted is more than what is fetched, and what is fetched is not fetched again. */
+/* The count exceeds the number of fetched results by one, and a result is not fetched again. */
 Test(stand_in_backend, results_are_fetched_once)
 {
 	cudnnBackendDescriptor_t configs[MOST_ENGINES], graph, heuristics;

@@ -17,7 +17,7 @@ static const double rounding = 1e-5; /* relative to sums of less than ten factor
 struct blas {
 	cublasHandle_t handle;
 	cudaStream_t stream;
-	void *a, *b, *c; /* of the device, MOST floats each */
+	void *a, *b, *c; /* device memory, MOST floats each */
 };
 
 static void open_blas(struct blas *blas)

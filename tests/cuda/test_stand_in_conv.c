@@ -66,7 +66,7 @@ static void for_each_product(const struct shape *shape,
 			     const float *left, const float *right, double *sums)
 {
 	struct product product;
-	int at[4]; /* of the output, of the filter */
+	int at[4]; /* two in the output, two in the filter */
 
 	for (int n = 0; n < shape->n; n++)
 		for (int k = 0; k < shape->k; k++)
@@ -105,7 +105,7 @@ static void *device_of(const struct dnn *dnn, enum tensor which)
 	return (void *[]){dnn->device_x, dnn->device_w, dnn->device_y}[which];
 }
 
-/* Of what is made only the result's values: the others were never written where beta is 0. */
+/* Compares only the values of the result: the others were never written where beta is 0. */
 static void check_sums(const float *values, const float *before, const double *sums, const float ratios[2])
 {
 	for (unsigned i = 0; i < MOST; i++)
@@ -259,9 +259,9 @@ Test(stand_in_conv, only_deterministic_engines_repeat_their_bits)
 	close_dnn(&dnn);
 }
 
-/* ---- carrying out ---- */
+/* ---- execution ---- */
 
-/* What the workspace held is lost, so far as the plan says. */
+/* The old contents of the workspace are lost, up to the size in the plan. */
 Test(stand_in_conv, a_workspace_is_used_as_far_as_the_plan_says)
 {
 	const size_t bytes = sizeof(float) * (1 * 1 * 1 + 1 * 1); /* a filter's outputs and a map: one value each */
@@ -348,7 +348,7 @@ Test(stand_in_conv, a_plan_is_of_one_device)
 }
 
 /* A graph's launch needs nothing that described what it does. */
-Test(stand_in_conv, what_is_captured_needs_no_descriptors)
+Test(stand_in_conv, a_captured_convolution_needs_no_descriptors)
 {
 	const float x = 3, w = 5;
 	cudaGraph_t graph;

@@ -1,5 +1,5 @@
-/* What cuDNN's graph API in the stand-in says to descriptors that are wrong, or used in the wrong order. It refuses
- * where cuDNN 9.19 ends the process, as for a child of another kind, and where cuDNN goes on with what nobody means. */
+/* Answers of cuDNN's graph API in the stand-in to descriptors that are wrong, or used in the wrong order. It refuses
+ * where cuDNN 9.19 ends the process, as for a child of another kind, and where cuDNN accepts an obvious mistake. */
 #include <criterion/criterion.h>
 #include <cudnn.h>
 
@@ -131,7 +131,7 @@ Test(stand_in_descriptors, attributes_have_one_type_and_one_number)
 	destroy(tensor);
 }
 
-Test(stand_in_descriptors, what_is_finalised_stays)
+Test(stand_in_descriptors, finalised_descriptors_stay_as_they_are)
 {
 	const cudnnBackendDescriptor_t tensor =
 		describe_tensor(X, (const int[]){1, 1, 1, 1}, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW);
@@ -238,7 +238,7 @@ static cudnnBackendDescriptor_t heuristics_of_one(const struct dnn *dnn)
 	return heuristics;
 }
 
-Test(stand_in_descriptors, what_is_fetched_needs_a_descriptor_of_its_own)
+Test(stand_in_descriptors, each_fetched_result_needs_its_own_descriptor)
 {
 	cudnnBackendDescriptor_t config = create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR), heuristics;
 	cudnnBackendDescriptor_t engine = create(CUDNN_BACKEND_ENGINE_DESCRIPTOR), none = NULL;

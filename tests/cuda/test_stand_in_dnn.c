@@ -7,7 +7,7 @@
 #include "tests/cuda/dnn_helper.h"
 #include "tests/cuda/stand_in.h"
 
-/* So many floats apart that each begins at 16 bytes. */
+/* Offsets in floats; each vector begins at a multiple of 16 bytes. */
 enum {
 	GAMMA = 0,
 	BETA = 4,

@@ -113,7 +113,7 @@ Test(stand_in_faults, a_lost_device_fails_all_that_follows)
 	put(with.first, with.values, 1);
 	cr_assert_eq(cudaGetLastError(), cudaErrorLaunchFailure);
 	cr_assert_eq(cudaGetLastError(), cudaErrorLaunchFailure);
-	/* What was taken is gone with the device. */
+	/* The resources are gone with the device. */
 	cr_assert_eq(cudaFree(with.values), cudaErrorLaunchFailure);
 	cr_assert_eq(cudaStreamDestroy(with.first), cudaErrorLaunchFailure);
 	cr_assert_eq(psd_stand_in_held().blocks, 1);
@@ -137,6 +137,6 @@ Test(stand_in_faults, an_operation_that_fails_is_told_by_a_later_call)
 	must(cudaMemcpyAsync(with.host, with.values, BYTES, cudaMemcpyDeviceToHost, with.first));
 	sem_post(&gate);
 	cr_assert_eq(cudaStreamSynchronize(with.first), cudaErrorIllegalAddress);
-	cr_assert(none_is_a_number(with.host)); /* what was behind it is dropped */
+	cr_assert(none_is_a_number(with.host)); /* the work behind it is dropped */
 	drop_streams(&with);
 }

@@ -1,4 +1,4 @@
-/* Graphs of the stand-in: what is captured is not carried out, what is launched is, and what CUDA forbids fails. */
+/* Graphs of the stand-in: captured operations are not executed, launched ones are, and forbidden calls fail. */
 #include "tests/cuda/streams_helper.h"
 
 #include <pthread.h>
@@ -33,7 +33,7 @@ static float first_value(const struct streams *with)
 	return with->host[0];
 }
 
-Test(stand_in_graphs, are_carried_out_when_they_are_launched)
+Test(stand_in_graphs, are_executed_when_they_are_launched)
 {
 	for (unsigned seed = 0; seed < SEEDS; seed++) {
 		cudaGraphExec_t exec;
@@ -48,7 +48,7 @@ Test(stand_in_graphs, are_carried_out_when_they_are_launched)
 		enqueued = psd_stand_in_enqueued();
 		for (unsigned l = 0; l < LAUNCHES; l++)
 			must(cudaGraphLaunch(exec, with.first));
-		cr_expect_eq(psd_stand_in_enqueued() - enqueued, LAUNCHES); /* of two kernels each */
+		cr_expect_eq(psd_stand_in_enqueued() - enqueued, LAUNCHES); /* with two kernels each */
 		cr_expect_eq(first_value(&with), 31.0f);		    /* 3, 7, 15, 31 */
 		must(cudaGraphExecDestroy(exec));
 		close_streams(&with);
@@ -74,7 +74,7 @@ Test(stand_in_graphs, read_memory_when_they_are_launched)
 	close_streams(&with);
 }
 
-/* ---- what is forbidden ---- */
+/* ---- forbidden calls ---- */
 
 static cudaError_t take_memory(const struct streams *with)
 {
@@ -226,7 +226,7 @@ Test(stand_in_graphs, captures_begin_and_end_once)
 	close_streams(&with);
 }
 
-/* ---- what is gone ---- */
+/* ---- destroyed graphs ---- */
 
 Test(stand_in_graphs, one_that_is_destroyed_is_not_launched)
 {

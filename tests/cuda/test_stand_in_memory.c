@@ -1,4 +1,4 @@
-/* The stand-in's memory: what is read when, and what may not be touched. */
+/* The stand-in's memory: when it is read, and which parts may not be touched. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <string.h>
@@ -24,7 +24,7 @@ Test(stand_in_memory, memory_is_no_number_before_it_is_written)
 	close_streams(&with);
 }
 
-/* What arrives of a source that changes between the call and the copy's turn. */
+/* The value that arrives from a source that changes between the call and the copy's turn. */
 static float copied_late(struct streams *with, float *source)
 {
 	float arrived[VALUES];
@@ -128,7 +128,7 @@ Test(stand_in_memory, memory_that_may_not_be_touched_ends_the_process)
 	}
 }
 
-/* Of freed memory, too: addresses are not used again. */
+/* Copies to freed memory are refused, too: addresses are not used again. */
 Test(stand_in_memory, copies_are_refused_that_leave_a_block)
 {
 	struct streams with;
@@ -171,7 +171,7 @@ Test(stand_in_memory, memory_is_counted)
 	cr_assert_eq(psd_stand_in_held().blocks, 0);
 }
 
-Test(stand_in_memory, what_is_held_is_told)
+Test(stand_in_memory, held_resources_are_counted)
 {
 	const struct psd_stand_in_holdings nothing = {0},
 					   some = {.blocks = 2, .host_blocks = 1, .streams = 2, .events = 1};
