@@ -116,17 +116,17 @@ struct psd_collective {
 	bool is_timed_by_steps; /* alone_sec may follow every member through every step; any node may send most */
 };
 
-extern const struct psd_collective psd_push;	  /* every worker to every shard: that shard's part of the slice */
-extern const struct psd_collective psd_pull;	  /* every shard to every worker: its part */
-extern const struct psd_collective psd_broadcast; /* every worker to every other worker: all of it */
-extern const struct psd_collective psd_to_root;	  /* every worker to the root: all of it */
-extern const struct psd_collective psd_from_root; /* the root to every worker: all of it */
+extern const struct psd_collective psd_push;	  /* every worker sends each shard that shard's part of the slice */
+extern const struct psd_collective psd_pull;	  /* every shard sends its part to every worker */
+extern const struct psd_collective psd_broadcast; /* every worker sends the whole slice to every other worker */
+extern const struct psd_collective psd_to_root;	  /* every worker sends the whole slice to the root */
+extern const struct psd_collective psd_from_root; /* the root sends the whole slice to every worker */
 
 /* Transfers through leaders, the first worker of each node. */
-extern const struct psd_collective psd_to_leader;   /* every other worker to its node's leader: all of it */
-extern const struct psd_collective psd_from_leader; /* every leader to the others of its node: all of it */
-extern const struct psd_collective psd_leader_push; /* every leader to every shard: that shard's part of the slice */
-extern const struct psd_collective psd_leader_pull; /* every shard to every leader: its part */
+extern const struct psd_collective psd_to_leader;   /* every other worker sends the whole slice to its node's leader */
+extern const struct psd_collective psd_from_leader; /* every leader sends the whole slice to the others of its node */
+extern const struct psd_collective psd_leader_push; /* every leader sends each shard that shard's part of the slice */
+extern const struct psd_collective psd_leader_pull; /* every shard sends its part to every leader */
 
 /* The all-reduces that a scenario may name, one row each: identifier and name. */
 #define PSD_ALL_REDUCES(ROW)                                                                                           \

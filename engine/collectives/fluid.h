@@ -33,7 +33,7 @@ struct psd_fluid_port {
 	double share_bps;  /* share of each of these */
 };
 
-/* Adds a port to a flow's path. */
+/* Adds a port to a flow's path. flows: the number of flows that this one counts for on the port. */
 void psd_fluid_add_use(struct psd_fluid_flow *flow, unsigned port, double flows);
 /* Sets every flow's rate by progressive filling: the port with the smallest share per flow freezes its flows, and so
  * on. Pure, any thread. */

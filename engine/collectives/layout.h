@@ -18,7 +18,7 @@ struct psd_layout {
 
 /* The distance to another host. */
 enum psd_reach {
-	PSD_REACH_NEAR,	  /* on the same node, behind the same switch or without any */
+	PSD_REACH_NEAR,	  /* on the same node, and behind the same switch if the node has switches */
 	PSD_REACH_ACROSS, /* on the same node behind another switch */
 	PSD_REACH_FAR,	  /* on another node */
 	PSD_REACHES,

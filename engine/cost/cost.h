@@ -22,10 +22,10 @@ struct psd_subject {
 /* Values of one worker's factors: K (M+N). */
 uint64_t psd_subject_factors(const struct psd_subject *subject);
 
-/* The bytes rules, as published: a node is a worker. True when factors should go peer to peer.
- * hybrid (ATC'17 section 4.1): 2 K (P-1)(M+N) <= 2 M N (P+S-2)/S.
- * SACP (arXiv 1512.06216): (P-1)^2 K (M+N) <= P K (M+N) + P M N. Exact while the products stay below 2^53; false when
- * there are no factors. */
+/* Published rules that compare bytes sent; each node counts as one worker. P workers, S shards, K samples per worker,
+ * an M x N matrix. True when factors sent peer to peer cost no more bytes. hybrid (ATC'17 section 4.1): 2 K (P-1)(M+N)
+ * <= 2 M N (P+S-2)/S. SACP (arXiv 1512.06216): (P-1)^2 K (M+N) <= P K (M+N) + P M N. Exact while the products stay
+ * below 2^53; false when there are no factors. */
 bool psd_cost_hybrid_takes_sfb(const struct psd_subject *subject, unsigned workers, unsigned shards);
 bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers);
 

@@ -13,12 +13,14 @@
 #include "engine/document/document.h"
 
 enum psd_key_type {
-	PSD_KEY_SECTION,  /* a mapping of further keys */
-	PSD_KEY_OTHER,	  /* accepted here, read elsewhere */
-	PSD_KEY_TEXT,	  /* const char * */
-	PSD_KEY_PATH,	  /* const char *; the file has it relative to its folder */
-	PSD_KEY_NAME,	  /* const char *, one of names */
-	PSD_KEY_CHOICE,	  /* unsigned or an enum without negative constants: position in names */
+	PSD_KEY_SECTION, /* a mapping of further keys */
+	PSD_KEY_OTHER,	 /* accepted here, read elsewhere */
+	PSD_KEY_TEXT,	 /* const char * */
+	PSD_KEY_PATH,	 /* const char *; the file has it relative to its folder */
+	PSD_KEY_NAME,	 /* const char *, one of names */
+	/* a choice among names; the field (unsigned, or an enum without negative constants) gets the position in names
+	 * */
+	PSD_KEY_CHOICE,
 	PSD_KEY_FLAG,	  /* bool: position in names */
 	PSD_KEY_RATE,	  /* double, bits per second */
 	PSD_KEY_BYTES,	  /* uint64_t */

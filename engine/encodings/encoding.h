@@ -1,5 +1,5 @@
 /* Encodings: number formats of values that travel between hosts. Each encoding is a row in a file of its own. The
- * buffers of an item's method say which values are encoded, and when. Pure functions, any thread. */
+ * buffers that a method plans for an item decide which values are encoded, and when. Pure functions, any thread. */
 #ifndef PSD_ENCODING_H
 #define PSD_ENCODING_H
 

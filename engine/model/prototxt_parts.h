@@ -132,8 +132,8 @@ struct psd_shape psd_caffe_shape_of(const struct psd_caffe_draft *draft);
 
 /* ---- the oldest form (prototxt_v0.c) ---- */
 
-/* Replaces *root by a tree in the next form if it has layers within layers; the arena owns new nodes. PSD_EINVAL,
- * PSD_ENOMEM. */
+/* If *root is in Caffe's older form, with layers within layers, replaces it by a tree in the newer form; the arena owns
+ * new nodes. PSD_EINVAL, PSD_ENOMEM. */
 enum psd_status psd_caffe_upgrade(const struct psd_node **root, struct psd_arena *arena,
 				  struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,5 +1,6 @@
 /* Order of collectives. Groups that share a host execute their collectives one after the other, in the same order on
- * all hosts; other groups do not wait for each other. The interpreter reports ready members, and lets hosts join. */
+ * all hosts; other groups do not wait for each other. The interpreter reports each member that is ready and each host
+ * that begins its part. */
 #ifndef PSD_COLLECTIVE_ORDER_H
 #define PSD_COLLECTIVE_ORDER_H
 
@@ -35,7 +36,7 @@ void psd_collective_order_release(struct psd_collective_order *order);
 
 /* The collective is ready on one more member. */
 void psd_collective_order_ready(struct psd_collective_order *order, struct psd_task task);
-/* The collective is ready on all members; smaller turns begin first. */
+/* Adds a collective that is now ready on all its members. The smallest turn among those waiting begins first. */
 void psd_collective_order_add(struct psd_collective_order *order, int64_t turn, struct psd_task task);
 /* Begins the first collective that shares no host with one under way, or with an earlier one that has to wait. NULL:
  * there is none. Borrowed until psd_collective_order_end(). */

@@ -280,7 +280,7 @@ enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *pa
 void psd_scenario_release(struct psd_scenario *scenario);
 /* Appends all values that take effect, as a scenario with equal values; its paths hold from the working directory. */
 void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *scenario);
-/* Appends the meaning of the keys. PSD_EINVAL: no key matches the topic. */
+/* Appends the explanations of the scenario keys that match how->topic. PSD_EINVAL: none matches. */
 enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct psd_reference *how,
 					   struct psd_error *err) PSD_MUST_CHECK;
 /* Replaces the solver that `train` names, if any, by the values in its file, see psd_train_load_solver(); its seed

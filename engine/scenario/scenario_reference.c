@@ -90,7 +90,7 @@ static void add_entry(struct psd_text *text, const struct psd_reference *how, co
 		psd_text_add(&head, "; %s%s", spot->key->fallback ? "if not given " : "", absence.bytes);
 	add_meaning(&meaning, spot);
 	psd_text_add(&use, "heeded by %s%s%s", psd_scenario_write_users(spot->uses, users),
-		     spot->uses & PSD_BY_CHOICE ? ", and where a system chooses by seconds" : "",
+		     spot->uses & PSD_BY_CHOICE ? ", and by planning if a method is chosen by predicted time" : "",
 		     !spot->key->section && spot->uses & PSD_AGREED ? "; the same on all --hosts" : "");
 	if (!head.is_out_of_memory && !absence.is_out_of_memory && !meaning.is_out_of_memory && !use.is_out_of_memory)
 		psd_reference_add(text, how, head.bytes, (const char *const[]){meaning.bytes, use.bytes, NULL});

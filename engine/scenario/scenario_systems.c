@@ -184,8 +184,8 @@ static const struct psd_key keys[] = {
 		 "needs them"},
 	{KEY("staleness", UNSIGNED, staleness), .highest = PSD_MOST_STALENESS, .fallback = "0",
 	 .when = {"sync", OF_LATE, 0},
-	 .help = "number of iterations by which updates may lag. An iteration computes while gradients of these "
-		 "are still summed"},
+	 .help = "number of iterations by which updates may lag. An iteration computes while gradients of up to this "
+		 "many earlier iterations are still being summed"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
 	 .help = "content of one exchange. With an all-reduce the default is tensor"},
 	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0}, .word = "auto",
@@ -204,8 +204,8 @@ static const struct psd_key keys[] = {
 	 .help = "largest part that an all-reduce sums at a time, while the next is copied from the device. "
 		 "Default: all at once. Chunks of `sparse` and narrow matrices are always sent at once"},
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
-	 .help = "encoding of values that travel. fp32: as the precision says; fp16, bf16: rounded to 2 bytes, "
-		 "not with precision mixed"},
+	 .help = "encoding of values that travel. fp32: values are not converted; fp16, bf16: rounded to 2 bytes, not "
+		 "allowed with precision mixed"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "sparse all-reduce: only the chunks of gradients with the largest norms travel, the same chunks "
@@ -216,10 +216,10 @@ static const struct psd_key keys[] = {
 		 "are added to the next gradient or sum (error feedback)"},
 	{KEY("low_rank", SECTION, low_rank), .section = &low_rank,
 	 .has_offset = offsetof(struct psd_system, is_low_rank), .when = {"sync", OF_NAMED_ALL_REDUCES, 0},
-	 .help = "low-rank compression: gradients of matrices, and of convolutions (a row for each output), "
-		 "travel as products of two narrow matrices where these have fewer values. The products are fp32, "
-		 "also with precision mixed, and need `wire` fp32. Losses are added to the next gradient (error "
-		 "feedback)"},
+	 .help = "low-rank compression: gradients of matrices, and of convolutions (a row for each output), travel as "
+		 "products of two narrow matrices where these have fewer values. The products are fp32, also with "
+		 "precision mixed, and need `wire` fp32. Values that compression drops are added to the next gradient "
+		 "(error feedback)"},
 	{KEY("local_sgd", SECTION, local_sgd), .section = &local_sgd,
 	 .has_offset = offsetof(struct psd_system, is_local), .when = {"sync", OF_DENSE | BIT(HYBRID), 0},
 	 .help = "local SGD: workers update their own parameters, and average them at the end of each period. A "

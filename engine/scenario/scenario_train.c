@@ -110,7 +110,7 @@ static const struct psd_key rate_keys[] = {
 	{RATE_OF("steps", COUNT, steps_at), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
 	 .most_entries = PSD_MAX_RATE_STEPS, .n_entries_offset = offsetof(struct psd_learning_rate, n_steps),
 	 .when = {"policy", OF_RATE(MULTISTEP), OF_RATE(MULTISTEP)},
-	 .help = "iterations from which gamma counts once more"},
+	 .help = "iterations at which the rate is multiplied by gamma once more"},
 	{RATE_OF("max_iterations", COUNT, max_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
 	 .when = {"policy", WITH_END, 0},
 	 .help = "iteration at which poly reaches 0 and cosine its lowest rate. Default: the end of the job"},
@@ -121,7 +121,8 @@ static const struct psd_key rate_keys[] = {
 	{RATE_OF("warmup_start", RATIO, warmup_start_ratio), .highest = 1,
 	 .help = "share of the rate at which warm-up begins. Default: 0"},
 	{RATE_OF("for_batch", COUNT, for_batch), .lowest = 1, .highest = 1e9,
-	 .help = "samples of all workers that `base` is for. The rate grows in proportion with more of them"},
+	 .help = "samples of all workers in an iteration for which `base` is meant. With more samples the rate grows "
+		 "in proportion"},
 	{.name = NULL},
 };
 
@@ -168,12 +169,12 @@ static const struct psd_key train_keys[] = {
 	 .help = "epochs between two tests. 0: no tests"},
 	{TRAIN("loss_scale", NUMBER, loss_scale), .lowest = 1e-6, .highest = 1e9, .word = "dynamic",
 	 .word_offset = offsetof(struct psd_train, has_dynamic_scale),
-	 .help = "loss scale: factor on gradients that travel with `wire: fp16`. dynamic, the default, starts at "
-		 "32768 for each exchange; it is halved after an overflow, for which the update is skipped, and "
-		 "doubled after 2000 iterations"},
+	 .help = "loss scale: factor on gradients that travel with `wire: fp16`. dynamic, the default: each exchange "
+		 "has a scale of its own, at first 32768. It is halved after an overflow, whose update is skipped, and "
+		 "doubled after 2000 iterations without one"},
 	{TRAIN("device", CHOICE, device), .names = device_names, .fallback = "cpu", .uses = PSD_BY_RUN,
-	 .help = "device that trains. auto: a GPU where there is one, else the processor. Predictions are for "
-		 "`compute`"},
+	 .help = "device that trains. auto: a GPU where there is one, else the processor. Predictions use the "
+		 "device of `compute` instead"},
 	{TRAIN("arithmetic", CHOICE, arithmetic), .names = psd_layer_arithmetic_names, .fallback = "fp32",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "arithmetic of layers; parameters, gradients and updates are fp32. All but fp32 need a GPU that "

@@ -12,13 +12,14 @@
 
 /* Quantities in the order of the table. Rates are bits or FLOPs per second. */
 enum psd_quantity {
-	PSD_QUANTITY_LAYERS_SEC,   /* forward and backward of the slowest worker, while all that fit compute */
-	PSD_QUANTITY_JITTER_RATIO, /* jitter of a layer in the kept attempt at LAYERS */
-	PSD_QUANTITY_REBUILD,	   /* FLOP/s of a gradient that is rebuilt from factors */
-	PSD_QUANTITY_BESIDE_SEC,   /* an iteration without layers and messages: data, event loop */
-	PSD_QUANTITY_REDUCE_BPS,   /* gradients summed and applied */
-	PSD_QUANTITY_UPDATE_BPS,   /* gradients applied */
-	PSD_QUANTITY_COPY_BPS,	   /* copies between device and host, in the slower direction */
+	PSD_QUANTITY_LAYERS_SEC, /* forward and backward of the slowest worker, while all that fit compute */
+	/* jitter of a layer's time in the attempt whose times are kept as PSD_QUANTITY_LAYERS */
+	PSD_QUANTITY_JITTER_RATIO,
+	PSD_QUANTITY_REBUILD,	 /* FLOP/s of a gradient that is rebuilt from factors */
+	PSD_QUANTITY_BESIDE_SEC, /* an iteration without layers and messages: data, event loop */
+	PSD_QUANTITY_REDUCE_BPS, /* gradients summed and applied */
+	PSD_QUANTITY_UPDATE_BPS, /* gradients applied */
+	PSD_QUANTITY_COPY_BPS,	 /* copies between device and host, in the slower direction */
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
 	PSD_QUANTITY_LATENCY_SEC, /* a message's constant; the table subtracts the links' latency and MESSAGE */

@@ -44,7 +44,8 @@ enum psd_status psd_low_rank_expand(const struct psd_low_rank_work *work, struct
  * columns' products, summed in double. */
 #define PSD_LOW_RANK_LEAST 1e-10
 
-/* Starting value of right, -1 to 1: a hash, the same on all workers. Pure. */
+/* Starting value of an element of the right factor, from -1 to 1: a hash of number, row and column, so the same on all
+ * workers. Pure. */
 static inline float psd_low_rank_start(unsigned number, unsigned row, uint32_t column)
 {
 	const uint64_t bits = psd_random_mix((uint64_t)number << 40 | (uint64_t)row << 32 | column);

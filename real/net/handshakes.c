@@ -222,7 +222,8 @@ static enum psd_status compare_attempts(struct psd_joining *joining, const struc
 	if (hello->attempt > attempt->number) {
 		attempt->next_number = hello->attempt;
 		joining->is_behind = true;
-		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s has begun to join again", name);
+		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE,
+				     "%s started to join again while others were still joining", name);
 	}
 	if (hello->first_iteration > attempt->first_iteration)
 		return PSD_OK;

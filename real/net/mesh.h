@@ -38,7 +38,10 @@ struct psd_mesh_options {
 	struct psd_secret *secret; /* shared by all hosts, see real/net/secret.h; NULL: none */
 	int listener;		   /* taken over; -1: listen on this host's address */
 	unsigned n_joined; /* earlier joinings of these hosts; a failure counts only from hosts with the same number */
-	const char *terms; /* equal text, see psd_scenario_add_agreed(); at most PSD_GREETING_TERMS_MAX bytes */
+	const char *
+		/* text that must be the same on all hosts, see psd_scenario_add_agreed(); at most
+		 * PSD_GREETING_TERMS_MAX bytes */
+		terms;
 	/* NULL: hosts join once. Otherwise a host that leaves is waited for, unless these connections are additions to
 	 * those of the same attempt. */
 	struct psd_mesh_attempt *attempt;

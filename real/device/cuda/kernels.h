@@ -616,7 +616,7 @@ struct psd_cuda_spans {
 	struct psd_cuda_span spans[PSD_CUDA_SPANS];
 	uint32_t ends[PSD_CUDA_CHUNKS];
 	uint32_t first_chunk, n_chunks;
-	bool is_continued; /* the previous launch had the first chunk's earlier spans */
+	bool is_continued; /* the first chunk began in the previous launch, which had its earlier spans */
 	double *partial;   /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS); a chunk's row is its number % PSD_CUDA_CHUNKS */
 };
 
@@ -699,8 +699,9 @@ enum { PSD_CUDA_KEY_BITS = 15, PSD_CUDA_DIGIT_BITS = 3, PSD_CUDA_DIGITS = (1 << 
 
 struct psd_cuda_keys {
 	struct psd_cuda_blocks of;
-	uint32_t shift;	  /* position of the current digit */
-	bool is_first;	  /* before the first digit: adds gradient or velocity to the residual first */
+	uint32_t shift; /* position of the current digit */
+	/* launch for the highest digit of the selection; first adds gradient or velocity to the residual */
+	bool is_first;
 	bool is_last;	  /* all digits are known */
 	uint32_t *lowest; /* (PSD_CUDA_BLOCKS): known digits, then zeros */
 	/* (PSD_CUDA_BLOCKS, PSD_CUDA_DIGITS, lanes): keys with digit 1 or above, 2 or above, ... At the end: keys from

@@ -263,7 +263,7 @@ PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i
 	return part;
 }
 
-/* Index of its result. */
+/* Index of the output value that this part computes. */
 PSD_BODY uint64_t psd_part_at(struct psd_part part)
 {
 	return (uint64_t)part.position * PSD_CUDA_PARTS + part.number;
