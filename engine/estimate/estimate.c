@@ -72,37 +72,34 @@ static void fill_outcome(const struct psd_estimate *estimate, struct psd_run_len
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
 }
 
-/* A transfer whose busiest nodes are those of all others, so that only these need to be counted. NULL: none. In a tree
- * hosts of a class do not send equally much, and a last node with fewer workers is not the busiest of its kind. */
-static const struct psd_payload *even_payload(const struct psd_program *program)
+/* Tells whether no transfer treats the node unlike the other nodes of its kind. */
+static bool is_alike(const struct psd_program *program, unsigned node)
 {
-	enum { MIDDLE = 2 };
 	const struct psd_layout *layout = &program->plan->layout;
-	const struct psd_payload *even = NULL;
 
-	if (layout->nodes <= MIDDLE + 1 || layout->workers % layout->workers_per_node != 0)
-		return NULL;
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
 
-		if (op->kind != PSD_OP_SEND && op->kind != PSD_OP_COLLECTIVE)
-			continue;
-		even = &op->payload;
-		if (even->collective->has_root || psd_payload_may_be_busiest(even, layout, MIDDLE))
-			return NULL;
+		if ((op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) &&
+		    psd_payload_may_be_busiest(&op->payload, layout, node))
+			return false;
 	}
-	return even;
+	return true;
 }
 
+/* One node is counted for all nodes that are alike. */
 static void add_traffic(const struct psd_program *program, struct psd_outcome *outcome)
 {
 	const uint32_t steps = psd_plan_steps(program->plan);
-	const struct psd_layout *layout = &program->plan->layout;
-	const struct psd_payload *even = even_payload(program);
+	const unsigned n_nodes = psd_layout_nodes(&program->plan->layout);
+	bool has_alike = false;
 
-	for (unsigned node = 0; node < psd_layout_nodes(layout); node++) {
-		if (even && !psd_payload_may_be_busiest(even, layout, node))
-			continue;
+	for (unsigned node = 0; node < n_nodes; node++) {
+		if (is_alike(program, node)) {
+			if (has_alike)
+				continue;
+			has_alike = true;
+		}
 		const struct psd_traffic traffic = psd_program_traffic(program, node);
 
 		if (traffic.sent_bytes / steps > outcome->sent_bytes_per_node)
