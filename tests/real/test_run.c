@@ -349,8 +349,8 @@ Test(run, a_killed_worker_is_named)
 	training_run(training);
 	cr_assert_eq(training->status, PSD_ELOST);
 	cr_assert(strstr(training->err.text, "worker 0 at 127.0.0.1:"), "%s", training->err.text);
-	cr_assert(strstr(training->err.text, "was killed by signal 9, as the kernel does when memory runs out"),
-		  "%s", training->err.text);
+	cr_assert(strstr(training->err.text, "was killed by signal 9, as the kernel does when memory runs out"), "%s",
+		  training->err.text);
 	cr_assert(strstr(training->err.text, " in iteration "), "%s", training->err.text);
 	cr_assert(strstr(training->err.text, " waits for "), "%s", training->err.text);
 	training_free(training);
