@@ -9,7 +9,8 @@
 struct psd_alternative {
 	bool is_possible;    /* the method takes such an item */
 	uint64_t node_bytes; /* sent plus received by the busiest node in an iteration that exchanges */
-	double isolated_sec; /* from the gradient being final to its last operation */
+	/* seconds from an item's final gradient to the end of its last operation, if no other item is synchronised */
+	double isolated_sec;
 };
 
 /* Fills in plan->candidates, empty before. */

@@ -14,7 +14,7 @@
 struct psd_span {
 	unsigned host;
 	struct psd_task task;
-	bool is_arrival; /* receiving side of a message on `host`; resource NIC is the sending side */
+	bool is_arrival; /* true: `host` receives the message. false, with resource NIC: `host` sends it */
 	uint64_t bytes;	 /* payload of the transfer that arrived, or of the operation */
 	double start_sec, end_sec;
 };

@@ -84,8 +84,7 @@ static const struct psd_section emulation = {.tables = {emulation_keys}, .check 
 
 static const struct psd_key calibration_keys[] = {
 	{KEY("workers", UNSIGNED, calibration.workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
-	 .help = "largest number of workers for which this entry holds in the measurements. The table marks points "
-		 "beyond it"},
+	 .help = "largest number of workers in the measurements. The table marks points beyond it"},
 	{KEY("bandwidth", RATE, calibration.bandwidth_bps),
 	 .help = "bandwidth of the links during the measurements. Needs `workers`"},
 	{KEY("spread", RATIO, calibration.spread_ratio), .highest = PSD_MOST_SPREAD_RATIO,

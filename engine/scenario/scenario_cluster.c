@@ -28,8 +28,8 @@ static const struct psd_key network_keys[] = {
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
 	 .help = "platform file of SimGrid (XML). `host.latency` is added to its latencies"},
 	{NETWORK("bandwidth", RATE, bandwidth_bps), .when = {"topology", OF_ALL, OF_SWITCHES},
-	 .help = "bandwidth of a node's link, each direction. psd-run takes 100kbps to 400Gbps. Beside `platform` "
-		 "it serves the choice of methods only"},
+	 .help = "bandwidth of a node's link, each direction. psd-run takes 100kbps to 400Gbps. Beside `platform` it "
+		 "is used only to choose methods"},
 	{NETWORK("latency", SECONDS, latency_sec), .when = {"topology", OF_ALL, OF_SWITCHES},
 	 .help = "one-way latency of the links from node to node. Beside `platform` it serves the choice of "
 		 "methods only"},
@@ -88,9 +88,10 @@ static const struct psd_section local = {.tables = {local_keys}, .check = check_
 
 static const struct psd_key class_keys[] = {
 	{CLASS("up_to", BYTES, up_to_bytes), .help = "largest message of this class. The last class has no bound"},
-	{CLASS("chunk", BYTES, chunk_bytes), .help = "largest share of a message for each worker"},
+	{CLASS("chunk", BYTES, chunk_bytes),
+	 .help = "largest message size, divided by the number of workers, for which this entry holds"},
 	{CLASS("workers", UNSIGNED, workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
-	 .help = "largest number of workers"},
+	 .help = "largest number of workers for which this entry holds"},
 	{CLASS("call", SECONDS, call_sec), .fallback = "0s", .help = "fixed time of each collective"},
 	{CLASS("step", SECONDS, step_sec), .fallback = "0s", .help = "time of each step, beyond latency"},
 	{CLASS("slowdown", NUMBER, slowdown_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
@@ -115,14 +116,14 @@ static const struct psd_key host_keys[] = {
 	{HOST("incast", RATIO, incast_ratio), .highest = 10, .fallback = "0",
 	 .help = "slowdown by each sender to the same receiver: rate = transport / (1 + incast * senders)"},
 	{HOST("latency", SECONDS, latency_sec), .fallback = "0s",
-	 .help = "time that both ends add to a message, beyond `network.latency`"},
+	 .help = "time that the two ends together add to a message, beyond `network.latency`"},
 	{HOST("iteration", SECONDS, iteration_sec), .fallback = "0s",
 	 .help = "time at the end of each iteration for bookkeeping, and for reading data where layers wait for it"},
 	{HOST("agree", SECONDS, agree_sec), .fallback = "0s",
 	 .help = "time before each all-reduce of a wait-free schedule until all workers are known to be ready"},
 	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s",
-	 .help = "time of a worker's device for each tensor whose sum it applies, whatever its size: kernel "
-		 "launches that a single worker does not have"},
+	 .help = "time that a worker's device spends on each tensor when it applies a sum, independent of the tensor's "
+		 "size: kernel launches that a single worker does not need"},
 	{HOST("device_share", RATIO, device_share_ratio), .former = "overlap", .highest = 0.99, .fallback = "0",
 	 .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "share of a worker's device that an all-reduce takes while it runs"},

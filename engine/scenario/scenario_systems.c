@@ -178,7 +178,8 @@ static const struct psd_key keys[] = {
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
 	 .help = "choice of the hybrids. bytes: the published rules; seconds: the quickest on this cluster"},
 	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",
-	 .help = "end that the next iteration waits for. iteration: all layers; layer: each layer for itself"},
+	 .help = "synchronisation that the next iteration waits for. iteration: that of all layers; layer: each layer "
+		 "waits for its own"},
 	{KEY("priority", CHOICE, priority), .names = psd_priority_names, .fallback = "generation",
 	 .help = "order of gradients. generation: as the backward pass makes them; forward: as the next iteration "
 		 "needs them"},
@@ -198,8 +199,8 @@ static const struct psd_key keys[] = {
 	 .help = "smallest part of a slice for each shard; shards share a slice evenly. A smaller tensor is one "
 		 "slice"},
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB", .when = {"sync", OF_SERVERS, 0},
-	 .help = "largest part of a tensor that moves as one between workers and shards, at least `pair`. Larger "
-		 "where `pair` for each shard needs it"},
+	 .help = "largest part of a tensor that moves as one between workers and shards, at least `pair`. Raised to "
+		 "`pair` times the number of shards where that is more"},
 	{KEY("pipeline", BYTES, pipeline_bytes), .lowest = 4096, .when = {"sync", OF_ALL_REDUCES, 0},
 	 .help = "largest part that an all-reduce sums at a time, while the next is copied from the device. "
 		 "Default: all at once. Chunks of `sparse` and narrow matrices are always sent at once"},

@@ -27,7 +27,7 @@ static const struct psd_key data_keys[] = {
 		 "version; idx: files of MNIST; packed: made by psd-run pack; text: each byte is a token; tokens: "
 		 "numbers of 16 bits, little-endian"},
 	{DATA("path", PATH, path), .when = {"kind", OF_FILES, OF_FILES},
-	 .help = "folder, or file of packed, text and tokens"},
+	 .help = "path of the data: a folder; with kind packed, text or tokens a file"},
 	{DATA("test", PATH, test_path), .when = {"kind", OF_PAIRS, 0}, .uses = PSD_BY_RUN,
 	 .help = "file of test samples"},
 	{DATA("training_samples", COUNT, training_samples), .lowest = 1, .highest = PSD_MAX_SYNTHETIC_SAMPLES,

@@ -265,7 +265,7 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 /* ---- worker_loop.c ---- */
 
 enum psd_status psd_worker_out_of_memory(struct psd_error *err);
-/* Starts all operations that wait for nothing, and goes on while they end at once. */
+/* Starts all operations that wait for nothing. When one ends at once, starts those that waited for it, too. */
 enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Waits for an event, within_sec and half a second at most, and handles it. PSD_ERUN: a host is stalled. */
 enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, struct psd_error *err) PSD_MUST_CHECK;
@@ -510,7 +510,7 @@ void psd_worker_collective(void *context, struct psd_task task); /* psd_seam.col
 void psd_worker_begin_transfer(struct psd_worker *worker, struct psd_task task);
 /* The NIC's timer has fired. */
 void psd_worker_continue(struct psd_worker *worker);
-/* Sends the next step, if it may go. */
+/* Sends the next step of the collective in progress, unless it must wait for a message or its sender. */
 void psd_worker_advance(struct psd_worker *worker);
 /* True once when the transfer has sent and received all steps. */
 bool psd_worker_take_steps_done(struct psd_worker *worker);

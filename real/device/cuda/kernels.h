@@ -157,7 +157,7 @@ struct psd_cuda_inverse {
 enum psd_cuda_summand {
 	PSD_CUDA_SUM_LEFT,
 	PSD_CUDA_SUM_PRODUCT,		   /* left right */
-	PSD_CUDA_SUM_BELOW_ZERO,	   /* left right where right is at most 0 */
+	PSD_CUDA_SUM_BELOW_ZERO,	   /* sum of left * right over elements where right is at most 0 */
 	PSD_CUDA_SUM_NORMALISED,	   /* left (right - mean) inverse; vectors by channel, NULL is 0 and 1 */
 	PSD_CUDA_SUM_NORMALISED_POSITIONS, /* the same, vectors by element k */
 };
