@@ -1,7 +1,7 @@
 /* Loads a scenario, then the files that it names. */
 #include "sim/loaded_scenario.h"
 
-static enum psd_status load_matter(struct psd_loaded_scenario *loaded, struct psd_error *err)
+static enum psd_status load_costed(struct psd_loaded_scenario *loaded, struct psd_error *err)
 {
 	const char *published_path = loaded->scenario.published_path;
 	enum psd_status status = psd_costed_model_load(&loaded->costed, &loaded->scenario, err);
@@ -24,7 +24,7 @@ enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, con
 	loaded->has_scenario = status == PSD_OK;
 	if (!status)
 		status = psd_scenario_load_solver(&loaded->scenario, err);
-	return !status && with_costed ? load_matter(loaded, err) : status;
+	return !status && with_costed ? load_costed(loaded, err) : status;
 }
 
 void psd_loaded_scenario_release(struct psd_loaded_scenario *loaded)

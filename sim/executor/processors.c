@@ -92,18 +92,18 @@ enum psd_status psd_sim_open_device_shares(struct psd_simulation *sim, struct ps
 
 	if (share_ratio == 0.0)
 		return PSD_OK;
-	sim->yieldings = calloc(n_hosts, sizeof(*sim->yieldings));
-	if (!sim->yieldings)
+	sim->device_shares = calloc(n_hosts, sizeof(*sim->device_shares));
+	if (!sim->device_shares)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the devices of %u hosts",
 				     n_hosts);
 	for (unsigned h = 0; h < n_hosts; h++)
-		psd_device_share_init(&sim->yieldings[h], share_ratio);
+		psd_device_share_init(&sim->device_shares[h], share_ratio);
 	return PSD_OK;
 }
 
 static void set_alarm(struct psd_simulation *sim, unsigned host)
 {
-	const double sec = psd_device_share_alarm(&sim->yieldings[host], psd_network_now_sec());
+	const double sec = psd_device_share_alarm(&sim->device_shares[host], psd_network_now_sec());
 
 	if (isfinite(sec))
 		psd_network_timer(sec, psd_event_tag(PSD_WAKE_WORK, host, PSD_RESOURCE_DEVICE));
@@ -112,23 +112,23 @@ static void set_alarm(struct psd_simulation *sim, unsigned host)
 void psd_sim_begin_device_share(struct psd_simulation *sim, unsigned host, double sec)
 {
 	psd_interpreter_worked(&sim->interpreter, host, sec);
-	psd_device_share_begin(&sim->yieldings[host], psd_network_now_sec(), sec);
+	psd_device_share_begin(&sim->device_shares[host], psd_network_now_sec(), sec);
 	set_alarm(sim, host);
 }
 
 void psd_sim_set_beside(struct psd_simulation *sim, unsigned host, bool is_beside)
 {
-	if (!sim->yieldings)
+	if (!sim->device_shares)
 		return;
-	psd_device_share_set_beside(&sim->yieldings[host], psd_network_now_sec(), is_beside);
+	psd_device_share_set_beside(&sim->device_shares[host], psd_network_now_sec(), is_beside);
 	set_alarm(sim, host);
 }
 
 bool psd_sim_work_ends(struct psd_simulation *sim, unsigned host, enum psd_resource resource)
 {
-	if (resource != PSD_RESOURCE_DEVICE || !sim->yieldings)
+	if (resource != PSD_RESOURCE_DEVICE || !sim->device_shares)
 		return true;
-	if (psd_device_share_ends(&sim->yieldings[host], psd_network_now_sec()))
+	if (psd_device_share_ends(&sim->device_shares[host], psd_network_now_sec()))
 		return true;
 	set_alarm(sim, host);
 	return false;

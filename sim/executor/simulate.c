@@ -28,7 +28,7 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 		psd_interpreter_worked(&sim->interpreter, host, sec);
 	if (cores > 0.0)
 		psd_sim_process(sim, host, sec * cores, cores, tag);
-	else if (resource == PSD_RESOURCE_DEVICE && sim->yieldings)
+	else if (resource == PSD_RESOURCE_DEVICE && sim->device_shares)
 		psd_sim_begin_device_share(sim, host, sec);
 	else
 		psd_network_timer(sec, tag);
@@ -181,7 +181,7 @@ static enum psd_status allocate(struct psd_simulation *sim, struct psd_error *er
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 	const unsigned n_nodes = psd_layout_nodes(sim->layout);
 	sim->sendings = calloc(n_hosts, sizeof(*sim->sendings));
-	sim->walks = calloc(n_hosts, sizeof(*sim->walks));
+	sim->transfers = calloc(n_hosts, sizeof(*sim->transfers));
 	sim->duties_of_host = calloc(n_hosts, sizeof(*sim->duties_of_host));
 	sim->n_shift_flows_done =
 		calloc((size_t)sim->program->window * sim->program->n_ops, sizeof(*sim->n_shift_flows_done));
@@ -190,7 +190,7 @@ static enum psd_status allocate(struct psd_simulation *sim, struct psd_error *er
 		sim->delays_sec[i] = NAN;
 	sim->sent_bytes = calloc(n_nodes, sizeof(*sim->sent_bytes));
 	sim->received_bytes = calloc(n_nodes, sizeof(*sim->received_bytes));
-	if (sim->sendings == NULL || sim->walks == NULL || sim->duties_of_host == NULL || sim->sent_bytes == NULL ||
+	if (sim->sendings == NULL || sim->transfers == NULL || sim->duties_of_host == NULL || sim->sent_bytes == NULL ||
 	    sim->received_bytes == NULL || sim->n_shift_flows_done == NULL || sim->delays_sec == NULL)
 		return out_of_memory(sim, err);
 	if (psd_sim_open_processors(sim, err) || psd_sim_open_device_shares(sim, err))
@@ -202,7 +202,7 @@ static void release(struct psd_simulation *sim)
 {
 	psd_interpreter_release(&sim->interpreter);
 	psd_sim_close_processors(sim);
-	free(sim->yieldings);
+	free(sim->device_shares);
 	free(sim->crossings);
 	for (unsigned d = 0; d < sim->n_duties; d++)
 		psd_duties_release(&sim->duties[d]);
@@ -210,7 +210,7 @@ static void release(struct psd_simulation *sim)
 	free(sim->duties_of_host);
 	free(sim->sendings);
 	free(sim->n_shift_flows_done);
-	free(sim->walks);
+	free(sim->transfers);
 	free(sim->delays_sec);
 	free(sim->sent_bytes);
 	free(sim->received_bytes);

@@ -72,17 +72,17 @@ struct psd_simulation {
 	struct psd_duties *duties; /* distinct ones only */
 	unsigned n_duties;
 	const struct psd_duties **duties_of_host;
-	struct psd_sending *sendings; /* per host, whose NIC sends one operation at a time */
-	struct psd_transfer *walks;   /* per host, whose NIC carries one stepwise transfer at a time */
-	double hop_latency_sec;	      /* mean latency of a step between neighbours on different nodes */
-	double *delays_sec;	      /* per operation: latencies of its steps in sum; NaN: not computed yet */
-	uint64_t *sent_bytes;	      /* per node */
+	struct psd_sending *sendings;	/* per host, whose NIC sends one operation at a time */
+	struct psd_transfer *transfers; /* per host, whose NIC carries one stepwise transfer at a time */
+	double hop_latency_sec;		/* mean latency of a step between neighbours on different nodes */
+	double *delays_sec;		/* per operation: latencies of its steps in sum; NaN: not computed yet */
+	uint64_t *sent_bytes;		/* per node */
 	uint64_t *received_bytes;
 	struct psd_pool *pools; /* processors: this and the next three are empty unless the scenario gives a machine */
 	unsigned n_pools;
-	struct psd_pool_place *places;	    /* per host */
-	double *timers_sec;		    /* per pool: date of its next timer; infinity: none is set */
-	struct psd_device_share *yieldings; /* per host; NULL: all-reduces take no share of devices */
+	struct psd_pool_place *places;		/* per host */
+	double *timers_sec;			/* per pool: date of its next timer; infinity: none is set */
+	struct psd_device_share *device_shares; /* per host; NULL: all-reduces take no share of devices */
 	struct psd_crossing *crossings;
 	unsigned n_crossings;
 	unsigned free_crossing;		/* first unused crossing; n_crossings: none is free */

@@ -8,7 +8,7 @@
 
 static const struct psd_payload *payload_of(const struct psd_simulation *sim, unsigned host)
 {
-	return psd_simulation_payload(sim, sim->walks[host].task);
+	return psd_simulation_payload(sim, sim->transfers[host].task);
 }
 
 static void count_bytes(struct psd_simulation *sim, const struct psd_payload *payload)
@@ -29,14 +29,14 @@ static void set_beside(struct psd_simulation *sim, struct psd_group group, bool 
 void psd_sim_steps_end(struct psd_simulation *sim, unsigned first)
 {
 	set_beside(sim, psd_payload_group(payload_of(sim, first), sim->layout), false);
-	psd_interpreter_collective_finished(&sim->interpreter, sim->walks[first].task);
+	psd_interpreter_collective_finished(&sim->interpreter, sim->transfers[first].task);
 }
 
 /* ---- message fidelity ---- */
 
 static const struct psd_step *step_of(struct psd_simulation *sim, unsigned host, unsigned number)
 {
-	struct psd_transfer *walk = &sim->walks[host];
+	struct psd_transfer *walk = &sim->transfers[host];
 	struct psd_step *step = &walk->steps[number % 2];
 
 	if (walk->at_step[number % 2] != number)
@@ -48,7 +48,7 @@ static const struct psd_step *step_of(struct psd_simulation *sim, unsigned host,
 /* As psd_payload_next_step(). */
 static unsigned next_step(struct psd_simulation *sim, unsigned host, unsigned number, bool is_sent)
 {
-	const unsigned n_steps = sim->walks[host].n_steps;
+	const unsigned n_steps = sim->transfers[host].n_steps;
 
 	while (number < n_steps &&
 	       (is_sent ? step_of(sim, host, number)->to : step_of(sim, host, number)->from) == host)
@@ -61,14 +61,14 @@ static void start_end(struct psd_simulation *sim, unsigned sender, unsigned host
 {
 	if (work.sec <= 0.0)
 		return;
-	sim->walks[sender].n_parts_left++;
+	sim->transfers[sender].n_parts_left++;
 	psd_sim_process(sim, host, work.sec, work.most_cores, psd_event_tag(PSD_WAKE_STEP_SENT, sender, 0));
 }
 
 /* The network and both ends work on a message at the same time. */
 static void send_message(struct psd_simulation *sim, unsigned host, const struct psd_step *step)
 {
-	struct psd_transfer *walk = &sim->walks[host];
+	struct psd_transfer *walk = &sim->transfers[host];
 	const uint64_t bytes = step->sent.elements * payload_of(sim, host)->value_bytes;
 	const struct psd_socket_work end = psd_sim_socket_work(sim, host, step->to, bytes, 1.0);
 
@@ -82,7 +82,7 @@ static void send_message(struct psd_simulation *sim, unsigned host, const struct
 /* A member receives messages in the order of its steps: an early message waits at its sender. */
 static bool is_awaited(struct psd_simulation *sim, unsigned to, unsigned from, unsigned step)
 {
-	unsigned awaited = sim->walks[to].next_receive;
+	unsigned awaited = sim->transfers[to].next_receive;
 
 	while (awaited < step && step_of(sim, to, awaited)->from == from)
 		awaited = next_step(sim, to, awaited + 1, false);
@@ -96,7 +96,7 @@ static void finish_member(struct psd_simulation *sim, struct psd_transfer *walk)
 	if (walk->is_over)
 		return;
 	walk->is_over = true;
-	if (--sim->walks[first].n_left == 0)
+	if (--sim->transfers[first].n_left == 0)
 		psd_sim_steps_end(sim, first);
 }
 
@@ -104,7 +104,7 @@ static void finish_member(struct psd_simulation *sim, struct psd_transfer *walk)
  * earlier steps have arrived. */
 static void advance(struct psd_simulation *sim, unsigned host)
 {
-	struct psd_transfer *walk = &sim->walks[host];
+	struct psd_transfer *walk = &sim->transfers[host];
 
 	if (walk->n_parts_left > 0 || walk->next_receive < walk->next_send)
 		return;
@@ -127,14 +127,14 @@ void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first)
 	for (unsigned rank = 0; rank < group.n; rank++) {
 		const unsigned host = psd_group_host(group, rank);
 
-		sim->walks[host] = (struct psd_transfer){
-			.task = sim->walks[first].task,
+		sim->transfers[host] = (struct psd_transfer){
+			.task = sim->transfers[first].task,
 			.n_left = group.n,
 			.at_step = {UINT_MAX, UINT_MAX},
 			.n_steps = psd_payload_steps(payload, sim->layout),
 		};
-		sim->walks[host].next_send = next_step(sim, host, 0, true);
-		sim->walks[host].next_receive = next_step(sim, host, 0, false);
+		sim->transfers[host].next_send = next_step(sim, host, 0, true);
+		sim->transfers[host].next_receive = next_step(sim, host, 0, false);
 	}
 	for (unsigned rank = 0; rank < group.n; rank++)
 		advance(sim, psd_group_host(group, rank));
@@ -142,7 +142,7 @@ void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first)
 
 void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host)
 {
-	struct psd_transfer *walk = &sim->walks[host];
+	struct psd_transfer *walk = &sim->transfers[host];
 
 	if (--walk->n_parts_left > 0)
 		return;
@@ -153,7 +153,7 @@ void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host)
 /* The member's next sender may be waiting for it. */
 void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host)
 {
-	struct psd_transfer *walk = &sim->walks[host];
+	struct psd_transfer *walk = &sim->transfers[host];
 
 	walk->next_receive = next_step(sim, host, walk->next_receive + 1, false);
 	const unsigned awaited = walk->next_receive,
@@ -169,7 +169,7 @@ static void start_socket(struct psd_simulation *sim, unsigned first, unsigned ho
 {
 	if (work.sec <= 0.0)
 		return;
-	sim->walks[first].n_left++;
+	sim->transfers[first].n_left++;
 	psd_sim_process(sim, host, work.sec, work.most_cores, psd_event_tag(PSD_WAKE_STEP_FLOW, first, 0));
 }
 
@@ -180,7 +180,7 @@ static void start_flow(struct psd_simulation *sim, unsigned first, unsigned host
 
 	start_socket(sim, first, host, end);
 	start_socket(sim, first, flow->to, end);
-	sim->walks[first].n_left++;
+	sim->transfers[first].n_left++;
 	psd_network_transfer(host, flow->to, bytes, psd_event_tag(PSD_WAKE_STEP_FLOW, first, 0));
 }
 
@@ -210,9 +210,9 @@ static double delay_sec(struct psd_simulation *sim, uint32_t op)
 
 void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first)
 {
-	if (--sim->walks[first].n_left > 0)
+	if (--sim->transfers[first].n_left > 0)
 		return;
-	const double sec = delay_sec(sim, sim->walks[first].task.op);
+	const double sec = delay_sec(sim, sim->transfers[first].task.op);
 	if (isnan(sec)) {
 		sim->is_out_of_memory = true;
 		psd_network_stop();
@@ -230,7 +230,7 @@ void psd_sim_steps_start(void *context, struct psd_task task)
 	const struct psd_group group = psd_payload_group(payload, sim->layout);
 
 	count_bytes(sim, payload);
-	sim->walks[group.first] = (struct psd_transfer){.task = task};
+	sim->transfers[group.first] = (struct psd_transfer){.task = task};
 	set_beside(sim, group, true);
 	if (sim->is_message_fidelity)
 		psd_network_timer(psd_cost_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
