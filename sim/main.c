@@ -213,8 +213,7 @@ static enum psd_status run_with_trace(struct command *command, const struct psd_
 	return status ? status : psd_outputs_commit(err);
 }
 
-static enum psd_status run_session(struct command *command, const struct psd_loaded_scenario *loaded,
-				   struct psd_error *err)
+static enum psd_status run_one(struct command *command, const struct psd_loaded_scenario *loaded, struct psd_error *err)
 {
 	return command->options->trace_path ? run_with_trace(command, loaded, err) : run_sweep(command, loaded, err);
 }
@@ -228,7 +227,7 @@ static enum psd_status write_csv_head(struct psd_error *err)
 }
 
 /* A scenario that fails does not stop the others; the exit status reports it. */
-static int run_sessions(struct command *command, const struct psd_loaded_scenario *sessions)
+static int run_all(struct command *command, const struct psd_loaded_scenario *scenarios)
 {
 	const struct psd_options *options = command->options;
 	int exit_status = EXIT_DONE;
@@ -244,7 +243,7 @@ static int run_sessions(struct command *command, const struct psd_loaded_scenari
 	for (unsigned i = 0; i < options->arguments.n_operands && !command->signal_number && !ferror(stdout); i++) {
 		if (i && options->form == PSD_FORM_TABLE)
 			fputs("\n\n", stdout);
-		const enum psd_status status = run_session(command, &sessions[i], &err);
+		const enum psd_status status = run_one(command, &scenarios[i], &err);
 
 		push_output();
 		if (command->signal_number)
@@ -347,7 +346,7 @@ static enum psd_status write_scenario(const struct psd_scenario *scenario, struc
 	return psd_output_text(stdout, &text, err);
 }
 
-static int show_session(const struct psd_options *options, const struct psd_loaded_scenario *loaded)
+static int show_one(const struct psd_options *options, const struct psd_loaded_scenario *loaded)
 {
 	struct psd_error err;
 	enum psd_status status = PSD_OK;
@@ -361,16 +360,16 @@ static int show_session(const struct psd_options *options, const struct psd_load
 	return status ? complain(status, &err, true) : EXIT_DONE;
 }
 
-static int use_sessions(const struct psd_options *options, const struct psd_loaded_scenario *sessions)
+static int use_all(const struct psd_options *options, const struct psd_loaded_scenario *scenarios)
 {
 	struct command command = {.options = options, .json = {.out = stdout}};
 
 	if (options->arguments.command == PSD_SIM_PREDICT)
-		return run_sessions(&command, sessions);
+		return run_all(&command, scenarios);
 	for (unsigned i = 0; i < options->arguments.n_operands; i++) {
 		if (i)
 			fputs(options->arguments.command == PSD_SIM_SHOW ? "---\n" : "\n\n", stdout);
-		const int exit_status = show_session(options, &sessions[i]);
+		const int exit_status = show_one(options, &scenarios[i]);
 
 		if (exit_status)
 			return exit_status;
@@ -392,29 +391,29 @@ static int complain_of_operand(enum psd_status status, const char *operand, cons
 static int load_and_use(const struct psd_options *options)
 {
 	const struct psd_arguments *arguments = &options->arguments;
-	struct psd_loaded_scenario *sessions = calloc(arguments->n_operands, sizeof(*sessions));
+	struct psd_loaded_scenario *scenarios = calloc(arguments->n_operands, sizeof(*scenarios));
 	const bool with_costed = arguments->command != PSD_SIM_SHOW;
 	int exit_status = EXIT_DONE;
 	struct psd_error err;
 	unsigned n_loaded = 0;
 
-	if (!sessions) {
+	if (!scenarios) {
 		psd_error_set(&err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 		return complain(PSD_ENOMEM, &err, false);
 	}
 	while (n_loaded < arguments->n_operands && !exit_status) {
 		const enum psd_status status = psd_loaded_scenario_load(
-			&sessions[n_loaded], arguments->operands[n_loaded], arguments->settings, with_costed, &err);
+			&scenarios[n_loaded], arguments->operands[n_loaded], arguments->settings, with_costed, &err);
 
 		if (status)
 			exit_status = complain_of_operand(status, arguments->operands[n_loaded], &err);
 		n_loaded++;
 	}
 	if (!exit_status)
-		exit_status = use_sessions(options, sessions);
+		exit_status = use_all(options, scenarios);
 	for (unsigned i = 0; i < n_loaded; i++)
-		psd_loaded_scenario_release(&sessions[i]);
-	free(sessions);
+		psd_loaded_scenario_release(&scenarios[i]);
+	free(scenarios);
 	return exit_status;
 }
 
