@@ -12,7 +12,7 @@
 #include "tests/cuda/labelled.h"
 #include "tests/cuda/stand_in.h"
 
-enum { SEEDS = 3, MOST_WAITS = 400, MOST_NAMES = 32, NAME_MAX_BYTES = 32 };
+enum { SEEDS = 8, MOST_WAITS = 400, MOST_NAMES = 32, NAME_MAX_BYTES = 32 };
 
 static bool is_among(const char *const names[], const char *name)
 {
