@@ -223,8 +223,7 @@ Test(contract, size_classes_of_collectives_agree)
 	static const char format[] =
 		"title: t\n" VGG19 "cluster:\n  " NETWORK "\n"
 		"  host: {collective: [{up_to: 64KiB, call: 20us, step: 1us, slowdown: 4}, {call: 90us, step: 5us, "
-		"slowdown: "
-		"1.5}]}\n"
+		"slowdown: 1.5}]}\n"
 		"systems: [{name: ring, sync: ring}, {name: ring sequential, sync: ring, schedule: sequential}]\n"
 		"sweep: {nodes: [2, 8, 32]}\nfidelity: %s\n";
 	char text[TEXT_MAX];
@@ -494,10 +493,9 @@ static uint64_t ring_values(uint64_t P)
 
 static const char table_1_format[] =
 	"title: t\n" ONE_LAYER "cluster: {" NETWORK "}\n"
-	"systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, "
-	"{name: ring, sync: ring}, {name: ps16, sync: ps, wire: fp16}, {name: sfb16, sync: sfb, wire: bf16}, "
-	"{name: adam16, sync: adam, wire: bf16}, {name: ring16, sync: ring, wire: fp16}]\nsweep: {nodes: [2, 4, 8, "
-	"32]}\nfidelity: %s\n";
+	"systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, {name: ring, sync: ring}, "
+	"{name: ps16, sync: ps, wire: fp16}, {name: sfb16, sync: sfb, wire: bf16}, {name: adam16, sync: adam, wire: "
+	"bf16}, {name: ring16, sync: ring, wire: fp16}]\nsweep: {nodes: [2, 4, 8, 32]}\nfidelity: %s\n";
 
 static void expect_table_1(const char *fidelity)
 {
@@ -1199,8 +1197,7 @@ Test(contract, local_steps_do_not_wait_for_a_worker_behind)
 		"compute: {device: k20}\ncluster:\n  " NETWORK "\n  " HOST "\n"
 		"  slow: [{node: 1, compute: 20%}, {node: 0, link: 50%}]\nsweep: {nodes: [3, 8]}\n" LOCAL_SYSTEMS,
 		"compute: {device: k20, jitter: 100%}\ncluster: {" NETWORK ", " HOST
-		"}\niterations: 24\nsweep: {nodes: [3, "
-		"8]}\n" LOCAL_SYSTEMS,
+		"}\niterations: 24\nsweep: {nodes: [3, 8]}\n" LOCAL_SYSTEMS,
 	};
 
 	for (unsigned t = 0; t < sizeof(rest) / sizeof(rest[0]); t++)

@@ -168,10 +168,9 @@ Test(overlap, counts_in_how_much_is_gathered)
 /* Where cores are shared, all-reduces have theirs already. */
 Test(overlap, is_refused_beside_cores)
 {
-	static const char text[] =
-		"model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
-		"cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, machine: {cores: 4}, "
-		"host: {device_share: 10%}}\nsystems:\n  - {name: A, sync: ring}\n";
+	static const char text[] = "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
+				   "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, machine: {cores: "
+				   "4}, host: {device_share: 10%}}\nsystems:\n  - {name: A, sync: ring}\n";
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = "accepted"};
 

@@ -270,8 +270,7 @@ Test(plans, missing_plans_are_named)
 	link_layers(&device);
 	cr_expect_eq(psd_cuda_dnn_conv_open(&device.layers[1], &conv, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text,
-			 "layer 'conv1' (conv): cuDNN has no convolution for its shape in bf16 that gives equal "
-			 "bits");
+			 "layer 'conv1' (conv): cuDNN has no convolution for its shape in bf16 that gives equal bits");
 	psd_cuda_dnn_conv_close(conv);
 	free(device.layers);
 	psd_graph_release(&graph);

@@ -135,19 +135,17 @@ Test(plot, compare_gives_medians_spreads_and_errors_of_every_measured_point)
 	cr_expect_str_eq(
 		csv,
 		"scenario,system,executor,nodes,workers,bandwidth_bps,repeats,predicted_iteration_sec,measured_"
-		"iteration_sec,"
-		"spread_ratio,error_ratio,predicted_compute_sec,measured_compute_sec,predicted_exposed_comm_sec,"
-		"measured_exposed_comm_sec,predicted_tx_bytes_per_node,measured_tx_bytes_per_node,"
-		"predicted_rx_bytes_per_node,measured_rx_bytes_per_node,are_bytes_exact,is_calibrated,is_extrapolated,"
-		"is_in_median,is_in_worst\n"
+		"iteration_sec,spread_ratio,error_ratio,predicted_compute_sec,measured_compute_sec,predicted_exposed_"
+		"comm_sec,measured_exposed_comm_sec,predicted_tx_bytes_per_node,measured_tx_bytes_per_node,predicted_"
+		"rx_bytes_per_node,measured_rx_bytes_per_node,are_bytes_exact,is_calibrated,is_extrapolated,is_in_"
+		"median,is_in_worst\n"
 		"Toy,PS,real-cpu,2,2,1000000000,3,1.02,1,0.04,0.02,0.5,0.5,0.52,0.52,1000,1000,1000,1000,yes,no,,yes,"
 		"yes\n"
 		"Toy,PS,real-cpu,4,4,1000000000,2,1.94,2,0,-0.03,0.5,0.5,1.44,1.5,1500,1500,1500,1500,yes,no,,yes,yes\n"
 		"Toy,Hybrid,real-cpu,2,2,1000000000,2,0.45,0.5,0,-0.1,0.4,0.4,0.05,0.1,1000,1010,1000,1000,no,no,,yes,"
 		"yes\n"
 		"Toy,Hybrid,real-cpu,4,4,1000000000,2,0.84,1.05,0.0952380952,-0.2,0.4,0.4,0.44,0.65,1500,1500,1500,"
-		"1500,"
-		"yes,no,,no,yes\n"
+		"1500,yes,no,,no,yes\n"
 		"Toy,\"A<B & "
 		"\"\"C\"\"\",real-cpu,2,2,1000000000,2,3,3,0.666666667,0,0.5,0.5,2.5,2.5,1000,1000,1000,1000,"
 		"yes,no,,no,no\n");
@@ -630,10 +628,8 @@ Test(plot, a_failure_of_gnuplot_has_status_1)
 
 	snprintf(command, sizeof(command),
 		 "cd %s && mkdir bin && printf '#!/bin/sh\\necho no pen >&2\\nexit 3\\n' >bin/gnuplot && chmod +x "
-		 "bin/gnuplot && "
-		 "cd - >/dev/null && PATH=%s/bin:$PATH plots/psd-plot speedup tests/golden/quickstart.csv -o "
-		 "%s/out.svg 2>&1; "
-		 "echo $?; rm -r %s/bin",
+		 "bin/gnuplot && cd - >/dev/null && PATH=%s/bin:$PATH plots/psd-plot speedup "
+		 "tests/golden/quickstart.csv -o %s/out.svg 2>&1; echo $?; rm -r %s/bin",
 		 folder.path, folder.path, folder.path, folder.path);
 	struct run run = run_command(command);
 

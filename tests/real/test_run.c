@@ -167,14 +167,13 @@ Test(run, tensors_learn_at_their_own_rates)
 {
 	static const char *const systems[] = {"sync: ps", "sync: ps, pair: 512B, slice: 1KiB", "sync: sfb",
 					      "sync: ring"};
-	static const char text[] = "input: 'data' input_shape { dim: [1, 30] }\n"
-				   "layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param { lr_mult: 0 "
-				   "} inner_product_param { "
-				   "num_output: 40 weight_filler { value: 0.25 } bias_filler { value: 0.5 } } }\n"
-				   "layer { name: 'b' type: 'InnerProduct' bottom: 'a' top: 'b' param { lr_mult: 0 } "
-				   "inner_product_param { "
-				   "num_output: 50 weight_filler { type: 'gaussian' std: 0.1 } } }\n"
-				   "layer { name: 'loss' type: 'Softmax' bottom: 'b' }\n";
+	static const char text[] =
+		"input: 'data' input_shape { dim: [1, 30] }\n"
+		"layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param { lr_mult: 0 } "
+		"inner_product_param { num_output: 40 weight_filler { value: 0.25 } bias_filler { value: 0.5 } } }\n"
+		"layer { name: 'b' type: 'InnerProduct' bottom: 'a' top: 'b' param { lr_mult: 0 } inner_product_param "
+		"{ num_output: 50 weight_filler { type: 'gaussian' std: 0.1 } } }\n"
+		"layer { name: 'loss' type: 'Softmax' bottom: 'b' }\n";
 	struct scratch_folder folder = scratch_folder_make();
 	const struct scratch_path path = scratch_folder_path(&folder, "net.prototxt");
 

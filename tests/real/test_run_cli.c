@@ -28,8 +28,7 @@ static void expect_complaint(const char *arguments, int exit_status, const char 
 static const char tiny_scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
 	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-	"systems:\n  - {name: PS, schedule: sequential, sync: ps}\n  - {name: Hybrid, schedule: wait-free, sync: "
-	"sfb}\n"
+	"systems:\n  - {name: PS, schedule: sequential, sync: ps}\n  - {name: Hybrid, schedule: wait-free, sync: sfb}\n"
 	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 32}\n  iterations: 10\n"
 	"  learning_rate: {policy: fixed, base: 0.1}\n";
 
@@ -251,9 +250,8 @@ Test(run_cli, updates_that_are_left_out_are_reported)
 	beyond = run(tiny(&folder, arguments).text, "2>&1");
 	snprintf(arguments, sizeof(arguments), "%s1024", options);
 	within = run(tiny(&folder, arguments).text, "2>&1");
-	cr_expect(strstr(beyond.text,
-			 "\nnote: 'PS' left 20 of 20 updates out, whose gradients were beyond the range of "
-			 "fp16 on their way: a smaller 'loss_scale' is needed, or 'dynamic'\n"),
+	cr_expect(strstr(beyond.text, "\nnote: 'PS' left 20 of 20 updates out, whose gradients were beyond the range "
+				      "of fp16 on their way: a smaller 'loss_scale' is needed, or 'dynamic'\n"),
 		  "%s", beyond.text);
 	cr_expect_eq(within.exit_status, 0, "%s", within.text);
 	cr_expect_null(strstr(within.text, " updates out"), "%s", within.text);
@@ -533,8 +531,7 @@ Test(run_cli, poly_ends_with_the_epochs)
 	}
 	expect_complaint(tiny(&folder, "--iterations 13").text, 2, "the run has 13 iterations, 'poly' ends after 12: ");
 	snprintf(command, sizeof(command),
-		 "cd %s && for f in job epochs; do cut -d, -f1-4 $f >$f-; done; cmp job- epochs- "
-		 "&& wc -l <job-",
+		 "cd %s && for f in job epochs; do cut -d, -f1-4 $f >$f-; done; cmp job- epochs- && wc -l <job-",
 		 folder.path);
 	same = run_command(command);
 	cr_expect_eq(same.exit_status, 0, "%s", same.text);
@@ -926,9 +923,7 @@ Test(run_cli, a_speedup_over_what_was_not_run_is_left_out_and_said)
 	expect_speedup(&folder, "--system PS --set baseline=PS --iterations 3 --nodes 1", "over one worker of PS\n",
 		       "     1.00 ");
 	expect_speedup(&folder, "--system Hybrid --iterations 3 --nodes 1",
-		       "over one worker that only computes, as fast "
-		       "as with Hybrid\n",
-		       "speedup");
+		       "over one worker that only computes, as fast as with Hybrid\n", "speedup");
 	scratch_folder_remove(&folder);
 }
 
@@ -968,9 +963,7 @@ Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
 	snprintf(arguments, sizeof(arguments),
 		 "--hosts %s/hosts --rank 1 --csv %s/s.yaml >%s/rank1 2>&1 & OMPI_COMM_WORLD_RANK=0 %s --hosts "
-		 "%s/hosts --csv "
-		 "--quiet --log "
-		 "%s/joined.csv %s/s.yaml",
+		 "%s/hosts --csv --quiet --log %s/joined.csv %s/s.yaml",
 		 folder.path, folder.path, folder.path, path_of("psd-run").text, folder.path, folder.path, folder.path);
 	joined = run(arguments, "2>&1; wait");
 	launched = run(tiny(&folder, "--csv --quiet --log @/launched.csv").text, "2>&1");
@@ -1023,12 +1016,11 @@ Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
 
 	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
-	snprintf(
-		command, sizeof(command),
-		"%s --hosts %s/hosts --rank 0 --quiet %s/s.yaml 2>&1 & waiting=$!; while kill -0 $waiting 2>/dev/null; "
-		"do %s --hosts %s/hosts --rank 1 --set compute.replay=true --set compute.device=p100 %s/s.yaml "
-		"2>/dev/null; done; wait $waiting",
-		psd_run.text, folder.path, folder.path, psd_run.text, folder.path, folder.path);
+	snprintf(command, sizeof(command),
+		 "%s --hosts %s/hosts --rank 0 --quiet %s/s.yaml 2>&1 & waiting=$!; while kill -0 $waiting "
+		 "2>/dev/null; do %s --hosts %s/hosts --rank 1 --set compute.replay=true --set compute.device=p100 "
+		 "%s/s.yaml 2>/dev/null; done; wait $waiting",
+		 psd_run.text, folder.path, folder.path, psd_run.text, folder.path, folder.path);
 	waiting = run_command(command);
 	cr_expect_eq(waiting.exit_status, 1);
 	cr_expect_not_null(strstr(waiting.text, "psd-run: host 1 at 127.0.0.1:"), "%s", waiting.text);
@@ -1051,13 +1043,12 @@ Test(run_cli, a_second_run_on_hosts_fails_and_the_first_goes_on, .timeout = 60)
 
 	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", ports[0], ports[1]);
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
-	snprintf(
-		command, sizeof(command),
-		"cd %s; mkfifo log; run() { %s --hosts hosts --quiet --iterations 4000 s.yaml --rank \"$@\"; }; "
-		"{ run 1 & run 0 --csv --log log >first; echo $? >status; wait; } & "
-		"{ read head; read line; run 0 --join-timeout 1s 2>&1; run 1 --join-timeout 1s 2>&1; cat >/dev/null; } "
-		"<log; wait; cat status; wc -l <first",
-		folder.path, path_of("psd-run").text);
+	snprintf(command, sizeof(command),
+		 "cd %s; mkfifo log; run() { %s --hosts hosts --quiet --iterations 4000 s.yaml --rank \"$@\"; }; { run "
+		 "1 & run 0 --csv --log log >first; echo $? >status; wait; } & { read head; read line; run 0 "
+		 "--join-timeout 1s 2>&1; run 1 --join-timeout 1s 2>&1; cat >/dev/null; } <log; wait; cat status; wc "
+		 "-l <first",
+		 folder.path, path_of("psd-run").text);
 	both = run_command(command);
 	for (unsigned h = 0; h < 2; h++) {
 		snprintf(in_use[h], sizeof(in_use[h]),

@@ -238,8 +238,7 @@ static void expect_older_pack(const struct scratch_folder *folder)
 
 	snprintf(command, sizeof(command),
 		 "cd %s/small && echo older >out && ulimit -f 1 && %s pack --quiet ../photos --side 64 -o out 2>&1; "
-		 "echo $? "
-		 "$(cat out) $(ls -A); rm out",
+		 "echo $? $(cat out) $(ls -A); rm out",
 		 folder->path, path_of("psd-run").text);
 	run = run_command(command);
 	cr_expect_str_eq(run.text, "psd-run: out: cannot be written: File too large\n1 older out\n");

@@ -259,11 +259,10 @@ Test(run_reshape, a_missing_file_is_named)
 
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
 	folder_shell(&folder, "mv c/iteration-2/host-2-of-4.safetensors kept");
-	expect_refusal(
-		&folder, "--system PS --nodes 2",
-		"/c/iteration-2/host-2-of-4.safetensors: is missing: to go on with other hosts or another system, "
-		"each host needs the files of all 4 hosts in a shared folder; or begin in another folder with "
-		"--set train.start=");
+	expect_refusal(&folder, "--system PS --nodes 2",
+		       "/c/iteration-2/host-2-of-4.safetensors: is missing: to go on with other hosts or another "
+		       "system, each host needs the files of all 4 hosts in a shared folder; or begin in another "
+		       "folder with --set train.start=");
 	folder_shell(&folder, "mv kept c/iteration-2/host-2-of-4.safetensors");
 	free(run(&folder, "--system PS --nodes 2"));
 	scratch_folder_remove(&folder);
@@ -323,10 +322,9 @@ Test(run_reshape, other_models_and_optimisers_are_refused)
 	expect_refusal(&folder, "--system PS --nodes 2 --set model.graph=@/wider.yaml",
 		       ": is of another model: its parameters alone may be a start, see train.start\n");
 	folder_shell(&folder, "sed -i 's/momentum: 0.9/kind: adamw/' s.yaml");
-	expect_refusal(
-		&folder, "--system PS --nodes 2",
-		": is of another optimiser than 'adamw', which remembers something else: its parameters alone may "
-		"be a start, see train.start\n");
+	expect_refusal(&folder, "--system PS --nodes 2",
+		       ": is of another optimiser than 'adamw', which remembers something else: its parameters alone "
+		       "may be a start, see train.start\n");
 	scratch_folder_remove(&folder);
 }
 

@@ -385,8 +385,7 @@ static void run_hosts(const struct scratch_folder *folder, const char *options, 
 
 	snprintf(line, sizeof(line),
 		 "cd %s; run() { %s --hosts hosts --quiet --system PS s.yaml --rank \"$@\"; }; (run 1 %s >rank1 2>&1; "
-		 "echo $? "
-		 ">status1) & run 0 %s >rank0 2>&1; printf $?; wait; cat status1",
+		 "echo $? >status1) & run 0 %s >rank0 2>&1; printf $?; wait; cat status1",
 		 folder->path, program, others, options);
 	done = run_command(line);
 	cr_expect_eq(strncmp(done.text, expected_status, 2), 0, "%s and %s: %s", options, others, done.text);

@@ -51,10 +51,9 @@ static struct run run_both(const struct scratch_folder *folder, const char *zero
 	char command[2 * PATH_MAX];
 
 	snprintf(command, sizeof(command),
-		 "cd %s; program=$(realpath %s); "
-		 "$program --hosts hosts --rank 1 --join-timeout 60s %s s.yaml 2>&1 & "
-		 "$program --hosts hosts --rank 0 --join-timeout 60s %s s.yaml 2>&1; "
-		 "status=$?; wait $! || status=$((status + 10 * $?)); exit $status",
+		 "cd %s; program=$(realpath %s); $program --hosts hosts --rank 1 --join-timeout 60s %s s.yaml 2>&1 & "
+		 "$program --hosts hosts --rank 0 --join-timeout 60s %s s.yaml 2>&1; status=$?; wait $! || "
+		 "status=$((status + 10 * $?)); exit $status",
 		 folder->path, program.text, one, zero);
 	return run_command(command);
 }

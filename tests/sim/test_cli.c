@@ -54,9 +54,8 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--nodes 4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, see psd-sim --help\n"},
 		{"--nodes=4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, "},
 		{"plan -o x.csv " QUICKSTART, "unknown option '-o', say --csv >FILE, see psd-sim plan --help\n"},
-		{"plam " QUICKSTART,
-		 "psd-sim: 'plam' is neither a file nor a command, which are plan, describe, show, platform, see "
-		 "psd-sim --help\n"},
+		{"plam " QUICKSTART, "psd-sim: 'plam' is neither a file nor a command, which are plan, describe, show, "
+				     "platform, see psd-sim --help\n"},
 		{"calibrate " QUICKSTART, "psd-sim has no command 'calibrate', say psd-run calibrate\n"},
 		{"weights a.onnx", "psd-sim has no command 'weights', say psd-run weights\n"},
 		{"help", "psd-sim has no command 'help', say psd-sim --help\n"},
@@ -195,12 +194,8 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 			 "has no system 'Nobody', must be one of PS in sequence, PS, Ring, Hybrid");
 	expect_complaint("--trace /no/such/folder/t.json " QUICKSTART, 2, "/no/such/folder/t.json: cannot be written");
 	expect_complaint(
-		"--set model.graph=no-such.yaml " QUICKSTART, 2,
-		"--set model.graph: 'graph' is 'no-such.yaml': scenarios/no-such.yaml: cannot be opened: No such file "
-		"or directory (paths count from the scenario's folder)\n");
-	expect_complaint("--set nodes=8 " QUICKSTART, 2,
-			 "--set: no key 'nodes', did you mean 'cluster.nodes' or 'cluster.machine.nodes' or "
-			 "'sweep.nodes'?\n");
+		"--set nodes=8 " QUICKSTART, 2,
+		"--set: no key 'nodes', did you mean 'cluster.nodes' or 'cluster.machine.nodes' or 'sweep.nodes'?\n");
 	expect_complaint("--set host.transport=1Gbps " QUICKSTART, 2,
 			 "--set: no key 'host.transport', did you mean 'cluster.host.transport'?\n");
 	expect_complaint("--set bandwith=1Gbps " QUICKSTART, 2, "--set bandwith: unknown key 'bandwith' in 'scenario'");

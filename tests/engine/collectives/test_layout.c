@@ -150,8 +150,7 @@ static void check_traffic(const struct psd_payload *payload, const struct psd_la
 		const struct psd_traffic traffic = psd_payload_node_traffic(payload, layout, node);
 		cr_assert(traffic.sent_bytes == sent_bytes && traffic.received_bytes == received_bytes,
 			  "%s of %lu elements, %u workers, %u a node, %u shards%s, root %u: node %u sends %lu, "
-			  "receives %lu, "
-			  "expected %lu, %lu",
+			  "receives %lu, expected %lu, %lu",
 			  name(payload), payload->elements, layout->workers, layout->workers_per_node, layout->shards,
 			  layout->has_separate_servers ? " apart" : "", payload->root, node, traffic.sent_bytes,
 			  traffic.received_bytes, sent_bytes, received_bytes);

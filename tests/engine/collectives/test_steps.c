@@ -73,12 +73,11 @@ static void check_sum(const struct psd_payload *payload, const struct psd_layout
 		carry_out(cluster, payload, layout, step);
 	for (unsigned rank = 0; rank < layout->workers; rank++)
 		for (uint64_t e = 0; e < payload->elements; e++)
-			cr_assert_eq(cluster->values[rank][e], sum_of_start_values(layout->workers, e),
-				     "%s, %u workers, %u a node, %lu elements: element %lu of rank %u is %d, expected "
-				     "%d",
-				     payload->collective->name, layout->workers, layout->workers_per_node,
-				     payload->elements, e, rank, cluster->values[rank][e],
-				     sum_of_start_values(layout->workers, e));
+			cr_assert_eq(
+				cluster->values[rank][e], sum_of_start_values(layout->workers, e),
+				"%s, %u workers, %u a node, %lu elements: element %lu of rank %u is %d, expected %d",
+				payload->collective->name, layout->workers, layout->workers_per_node, payload->elements,
+				e, rank, cluster->values[rank][e], sum_of_start_values(layout->workers, e));
 	free(cluster);
 }
 

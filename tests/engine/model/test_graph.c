@@ -413,8 +413,7 @@ Test(graph, keys_are_checked_kind_by_kind)
 		"m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, deconv, pool, global-pool, lrn, "
 		"batch-norm, layer-norm, rms-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, linear, abs, exp, "
 		"log, softplus, gelu, silu, power, dropout, inner-product, embedding, position, prefix, attention, "
-		"concat, "
-		"slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss");
+		"concat, slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss");
 	refuses_layer("name: b, kind: input", "m.yaml:5:21: 'kind' is 'input', must be the key 'input' above 'layers'");
 	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' needs 'input'");
 	refuses(HEAD "  []\n", "m.yaml:1:1: the model has an input and no layers");
@@ -461,8 +460,7 @@ Test(graph, sizes_beyond_the_limits_are_refused)
 	refuses_layer("name: b, kind: conv, outputs: 0, kernel: 1",
 		      "m.yaml:5:36: 'outputs' is '0', must be a whole number from 1 to 16777216");
 	refuses("name: m\ninput: {channels: 1, height: 65536, width: 65536}\nlayers:\n  - {name: f, kind: "
-		"inner-product, "
-		"outputs: 1}\n",
+		"inner-product, outputs: 1}\n",
 		"m.yaml:4:5: layer 'f' has more than 4294967295 inputs");
 	/* 2^24 outputs of 2^24 channels at 2^14 x 2^14 positions: 2^77 FLOPs */
 	refuses("name: m\ninput: {channels: 16777216, height: 16384, width: 16384}\nlayers:\n"

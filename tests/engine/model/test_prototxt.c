@@ -172,8 +172,7 @@ Test(prototxt, every_way_to_give_the_input_size)
 	assert_input("layer { name: 'd' type: 'Data' top: 'data' transform_param { crop_size: 5 force_gray: true } }\n",
 		     1, 5, 5);
 	assert_input("layer { name: 'd' type: 'ImageData' top: 'data' image_data_param { new_height: 5 new_width: 7 "
-		     "is_color: "
-		     "false } }\n",
+		     "is_color: false } }\n",
 		     1, 5, 7);
 	assert_input("layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { num: 1 channels: 2 height: 5 "
 		     "width: 7 } }\n",
@@ -182,8 +181,7 @@ Test(prototxt, every_way_to_give_the_input_size)
 		"layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { shape { dim: [1, 2, 5, 7] } } }\n",
 		2, 5, 7);
 	assert_input("layer { name: 'd' type: 'MemoryData' top: 'data' memory_data_param { batch_size: 1 channels: 2 "
-		     "height: 5 "
-		     "width: 7 } }\n",
+		     "height: 5 width: 7 } }\n",
 		     2, 5, 7);
 }
 
@@ -196,8 +194,7 @@ Test(prototxt, a_model_without_an_input_size_says_what_to_give)
 		"n.prototxt:1:8: input 'data' has no size, needs input_dim four times or input_shape { dim }");
 	refuses("input: 'data' input_shape { dim: [1, 2, 3] }\n" RELU,
 		"n.prototxt:1:27: the shape has 3 dimensions, must have 2 (batch, channels) or 4 (batch, channels, "
-		"height, "
-		"width)");
+		"height, width)");
 	refuses(RELU, "n.prototxt:1:40: layer 'r' reads 'data', which does not exist");
 	refuses("name: 'x'\n", "n.prototxt: the model has no input");
 }
@@ -248,10 +245,9 @@ Test(prototxt, parameters_are_checked)
 
 Test(prototxt, unsupported_keys_are_refused)
 {
-	refuses_layer(CONV("lr_mult: 0"),
-		      "n.prototxt:2:63: unknown key 'lr_mult' in 'layer', known are name, type, bottom, top, include, "
-		      "exclude, "
-		      "phase, param, blobs_lr, weight_decay, engine, loss_weight, propagate_down, convolution_param");
+	refuses_layer(CONV("lr_mult: 0"), "n.prototxt:2:63: unknown key 'lr_mult' in 'layer', known are name, type, "
+					  "bottom, top, include, exclude, phase, param, blobs_lr, weight_decay, "
+					  "engine, loss_weight, propagate_down, convolution_param");
 	refuses_layer(
 		CONV("param { lr_mult: 0 decay: 1 }"),
 		"n.prototxt:2:82: unknown key 'decay' in 'param', known are name, share_mode, lr_mult, decay_mult");
@@ -333,11 +329,10 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 	refuses_layer(
 		"layer { name: 'i' type: 'Interp' bottom: 'data' top: 'i' interp_param { height: 3 pad_beg: -1 } }",
 		"n.prototxt:2:92: 'pad_beg' is '-1', must be a number from 0 to 0");
-	refuses_layer(
-		"layer { name: 'i' type: 'InnerProduct' bottom: 'data' top: 'i' inner_product_param { num_output: 3 "
-		"weight_filler { type: 'bilinear' } } }",
-		"n.prototxt:2:7: tensor 'i.weight' has a bilinear filler, which needs four dimensions and square "
-		"windows");
+	refuses_layer("layer { name: 'i' type: 'InnerProduct' bottom: 'data' top: 'i' inner_product_param { "
+		      "num_output: 3 weight_filler { type: 'bilinear' } } }",
+		      "n.prototxt:2:7: tensor 'i.weight' has a bilinear filler, which needs four dimensions and square "
+		      "windows");
 	refuses_layer("layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'data' top: 's' }\nlayer { name: 'r' type: "
 		      "'ReLU' bottom: 's' }",
 		      "n.prototxt:3:40: layer 'r' reads 's', which is a loss, must be the end of the network");
@@ -386,10 +381,9 @@ Test(prototxt, blobs_of_five_dimensions_are_read_by_no_others)
 		      "n.prototxt:3:61: layer 'r' must name 5 axes once and leave axis 0, the batch, where it is");
 	refuses_layer(FIVE "layer { name: 'r' type: 'Permute' bottom: 'a' permute_param { order: [0, 2, 4, 1, 3] } }",
 		      "n.prototxt:3:61: layer 'r' separates all four axes, at most three can move apart");
-	refuses_layer(FIVE
-		      "layer { name: 'r' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } axis: 2 } "
-		      "}\nlayer { name: 's' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } axis: 2 "
-		      "num_axes: 4 } }",
+	refuses_layer(FIVE "layer { name: 'r' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } axis: "
+			   "2 } }\nlayer { name: 's' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } "
+			   "axis: 2 num_axes: 4 } }",
 		      "n.prototxt:3:7: layer 'r' cannot reshape 2x2x81 (324 values) to 2x2x2 (8)");
 	refuses_layer("layer { name: 's' type: 'Reshape' bottom: 'data' reshape_param { shape { dim: [2, 2] } axis: 2 "
 		      "num_axes: 4 } }",
@@ -434,12 +428,10 @@ Test(prototxt, tensors_have_their_ratios_and_start_values)
 
 		snprintf(text, sizeof(text),
 			 "input: 'data' input_shape { dim: [1, 4, 9, 9] }\nlayer { name: 'c' type: 'Convolution' "
-			 "bottom: 'data' "
-			 "top: 'c' param { lr_mult: 0 } param { decay_mult: 0.5 } convolution_param { num_output: 6 "
-			 "kernel_size: 3 "
-			 "weight_filler { %s } } }\nlayers { name: 'p' type: INNER_PRODUCT bottom: 'c' top: 'p' "
-			 "blobs_lr: 3 "
-			 "blobs_lr: 4 weight_decay: 0 inner_product_param { num_output: 2 } }",
+			 "bottom: 'data' top: 'c' param { lr_mult: 0 } param { decay_mult: 0.5 } convolution_param { "
+			 "num_output: 6 kernel_size: 3 weight_filler { %s } } }\nlayers { name: 'p' type: "
+			 "INNER_PRODUCT bottom: 'c' top: 'p' blobs_lr: 3 blobs_lr: 4 weight_decay: 0 "
+			 "inner_product_param { num_output: 2 } }",
 			 fillers[i].filler);
 		graph = parse(text);
 		cr_expect_float_eq(graph.tensors[0].start_value, fillers[i].value, 1e-6, "%s", fillers[i].filler);
@@ -489,9 +481,8 @@ Test(prototxt, forks_batch_norms_have_their_statistics_behind)
 	struct psd_graph graph = parse(
 		"input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
 		"layer { name: 'a' type: 'BN' bottom: 'data' top: 'a' param { lr_mult: 2 } param { lr_mult: 3 } param "
-		"{ "
-		"lr_mult: 0 } param { lr_mult: 0 } bn_param { slope_filler { type: 'constant' value: 5 } frozen: false "
-		"} }\n"
+		"{ lr_mult: 0 } param { lr_mult: 0 } bn_param { slope_filler { type: 'constant' value: 5 } frozen: "
+		"false } }\n"
 		"layer { name: 'b' type: 'BN' bottom: 'a' top: 'b' param { lr_mult: 2 } bn_param { frozen: true } }\n"
 		"layer { name: 'c' type: 'BN' bottom: 'b' top: 'c' bn_param { scale_filler { value: 7 } } }\n");
 	const struct psd_affine_settings *frozen = &layer_named(&graph, "b")->settings.affine;
@@ -536,12 +527,11 @@ Test(prototxt, layers_share_parameters_by_name)
 /* Matrices that layers share cannot go as factors. */
 Test(prototxt, a_shared_matrix_has_no_factors)
 {
-	static const char text[] =
-		"input: 'data' input_shape { dim: [1, 8] }\n"
-		"layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param: 'w' param: 'b' "
-		"inner_product_param { num_output: 8 } }\n"
-		"layer { name: 'c' type: 'InnerProduct' bottom: 'a' top: 'c' param: 'w' param: 'b' "
-		"inner_product_param { num_output: 8 } }\n";
+	static const char text[] = "input: 'data' input_shape { dim: [1, 8] }\n"
+				   "layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param: 'w' param: "
+				   "'b' inner_product_param { num_output: 8 } }\n"
+				   "layer { name: 'c' type: 'InnerProduct' bottom: 'a' top: 'c' param: 'w' param: 'b' "
+				   "inner_product_param { num_output: 8 } }\n";
 	struct psd_graph graph = parse(text);
 
 	cr_assert_eq(graph.parameters, 8 * 8 + 8);
@@ -557,8 +547,7 @@ Test(prototxt, parameters_that_cannot_be_shared_are_refused)
 		"n.prototxt:3:73: layer 'two' must share all parameters of 'one' in their order, or none");
 	refuses(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "8", BOTH),
 		"n.prototxt:3:7: layer 'two' has the parameters weight 8x4x3x3, bias 8, must have those of 'one' to "
-		"share "
-		"them: weight 4x4x3x3, bias 4");
+		"share them: weight 4x4x3x3, bias 4");
 	refuses(FOUR NAMED("one", "data", "4", BOTH)
 			NAMED("two", "one", "4", "param { name: 'w' lr_mult: 3 } param: 'b'"),
 		"n.prototxt:3:7: layer 'two' has another learning rate or decay for 'one.weight' than 'one', with "
@@ -641,14 +630,13 @@ Test(prototxt, a_pyramid_is_one_column)
 /* Sides of 9: every second position is 5 of them, and 2 new positions between each two make 5 + 4 * 2 of that. */
 Test(prototxt, maps_are_resized_as_said)
 {
-	struct psd_graph graph =
-		parse("input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
-		      "layer { name: 'a' type: 'Interp' bottom: 'data' top: 'a' interp_param { shrink_factor: 2 "
-		      "zoom_factor: 3 } }\n"
-		      "layer { name: 'b' type: 'Interp' bottom: 'a' top: 'b' interp_param { height: 5 width: 20 } }\n"
-		      "layer { name: 'c' type: 'Deconvolution' bottom: 'b' top: 'c' convolution_param { num_output: 4 "
-		      "group: 4 "
-		      "kernel_size: 4 stride: 2 pad: 1 bias_term: false weight_filler { type: 'bilinear' } } }\n");
+	struct psd_graph graph = parse(
+		"input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
+		"layer { name: 'a' type: 'Interp' bottom: 'data' top: 'a' interp_param { shrink_factor: 2 zoom_factor: "
+		"3 } }\n"
+		"layer { name: 'b' type: 'Interp' bottom: 'a' top: 'b' interp_param { height: 5 width: 20 } }\n"
+		"layer { name: 'c' type: 'Deconvolution' bottom: 'b' top: 'c' convolution_param { num_output: 4 group: "
+		"4 kernel_size: 4 stride: 2 pad: 1 bias_term: false weight_filler { type: 'bilinear' } } }\n");
 	/* Caffe's BilinearFiller of a side of 4: 1/4, 3/4, 3/4, 1/4 */
 	static const double side[] = {0.25, 0.75, 0.75, 0.25};
 

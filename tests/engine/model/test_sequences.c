@@ -572,9 +572,8 @@ Test(sequences, heads_divide_queries_keys_and_values)
 	refuses(MAP "  - {name: b, kind: attention, heads: 3}\n",
 		"m.yaml:4:5: layer 'b' has an input of 12 channels, must be a multiple of 9: 3 heads of queries, 3 of "
 		"keys, 3 of values");
-	refuses(ATTENTION_OF("10") "heads: 1}\n",
-		"m.yaml:5:5: layer 'b' has an input of 10 channels, must be a multiple of 3: 1 heads of queries, 1 of "
-		"keys, 1 of values");
+	refuses(ATTENTION_OF("10") "heads: 1}\n", "m.yaml:5:5: layer 'b' has an input of 10 channels, must be a "
+						  "multiple of 3: 1 heads of queries, 1 of keys, 1 of values");
 	refuses(ATTENTION_OF("14") "heads: 4, kv_heads: 2}\n",
 		"m.yaml:5:5: layer 'b' has an input of 14 channels, must be a multiple of 8: 4 heads of queries, 2 of "
 		"keys, 2 of values");

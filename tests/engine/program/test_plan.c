@@ -567,11 +567,10 @@ static void check_argmin(const struct psd_plan *plan)
 
 Test(plan, the_rule_in_seconds_takes_the_fastest)
 {
-	for_each_plan(VGG19
-		      "systems: [{name: hybrid, sync: hybrid, rule: seconds}, {name: sacp, sync: sacp, rule: seconds}, "
-		      "{name: hybrid apart, sync: hybrid, rule: seconds, servers: 3, "
-		      "host: {copy: 3GBps, reduce: 2GBps, transport: 8Gbps, incast: 20%, latency: 10us}}]\n"
-		      "sweep: {nodes: [1, 2, 3, 8, 40, 400]}\n",
+	for_each_plan(VGG19 "systems: [{name: hybrid, sync: hybrid, rule: seconds}, {name: sacp, sync: sacp, rule: "
+			    "seconds}, {name: hybrid apart, sync: hybrid, rule: seconds, servers: 3, host: {copy: "
+			    "3GBps, reduce: 2GBps, transport: 8Gbps, incast: 20%, latency: 10us}}]\n"
+			    "sweep: {nodes: [1, 2, 3, 8, 40, 400]}\n",
 		      check_argmin);
 }
 

@@ -70,8 +70,7 @@ Test(result, gradients_of_low_rank_train_with_other_values)
 {
 	expect_note(&(struct psd_system){.name = "A", .is_low_rank = true, .low_rank = {.rank = 4}},
 		    "note: 'A' sends gradients of matrices as products of rank 4 where these have fewer values, adds "
-		    "what is lost to later ones, and "
-		    "so trains with other values\n");
+		    "what is lost to later ones, and so trains with other values\n");
 }
 
 Test(result, late_updates_train_with_other_values)
@@ -106,8 +105,7 @@ Test(result, low_rank_is_reported_before_local_steps)
 					  .local_sgd = {.steps = 16}};
 
 	expect_note(&system, "note: 'A' sends gradients of matrices as products of rank 1 where these have fewer "
-			     "values, adds what is lost to later "
-			     "ones, and so trains with other values\n"
+			     "values, adds what is lost to later ones, and so trains with other values\n"
 			     "note: 'A' lets workers train by themselves and averages their parameters every 16 "
 			     "iterations, and so trains with other values\n");
 }

@@ -136,8 +136,7 @@ Test(scenario, every_key_arrives_in_its_place)
 		"  background: [{from: 0, to: 1, bytes: 10MB, period: 10ms}]\n"
 		"systems:\n"
 		"  - {name: S, schedule: sequential, sync: sacp, rule: seconds, barrier: layer, priority: forward, "
-		"unit: "
-		"tensor,\n"
+		"unit: tensor,\n"
 		"     servers: 3, pair: 4MB, slice: 8MB}\n"
 		"fidelity: message\n"
 		"iterations: 3\n"
@@ -237,8 +236,7 @@ Test(scenario, a_system_overlays_the_clusters_host)
 
 	cr_assert_eq(parse(&scenario, 8,
 			   "  - {name: X, host: {copy: 3GBps, latency: 70us, collective: [{up_to: 16KiB, step: 1us, "
-			   "slowdown: "
-			   "4}, {call: 90us}]}}\n"
+			   "slowdown: 4}, {call: 90us}]}}\n"
 			   "  - {name: Y}",
 			   settings, &err),
 		     PSD_OK, "%s", err.text);
@@ -409,11 +407,10 @@ Test(scenario, bad_settings_name_themselves)
 			     "--set sweep.nodes: 'entry' is empty, must be a whole number from 1 to 65536");
 	expect_setting_error("sweep.nodes=[2, 4, 2]", "--set sweep.nodes: 'nodes' has '2' twice");
 	expect_setting_error("title=[x]", "--set title: 'title' is a list, must be a text");
-	expect_setting_error(
-		"train.learning_rate=0.1",
-		"--set train.learning_rate: 'learning_rate' has keys of its own, of which one is set, as in "
-		"train.learning_rate.policy=VALUE: policy, base, gamma, power, step, steps, max_iterations, lowest, "
-		"warmup_iterations, warmup_start, for_batch");
+	expect_setting_error("train.learning_rate=0.1",
+			     "--set train.learning_rate: 'learning_rate' has keys of its own, of which one is set, as "
+			     "in train.learning_rate.policy=VALUE: policy, base, gamma, power, step, steps, "
+			     "max_iterations, lowest, warmup_iterations, warmup_start, for_batch");
 	expect_error(MORE, "sweep: {nodes: '2,4'}",
 		     "dir/a.yaml:9:16: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
 }
@@ -686,10 +683,9 @@ Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
 		cr_expect_eq(parse(&scenario, 8, line, NULL, &err), PSD_EINVAL, "%s", line);
 		cr_expect_eq(strncmp(err.text, expected, strlen(expected)), 0, "%s, expected %s", err.text, expected);
 	}
-	expect_error(
-		8, "  - {name: A, sync: hybrid, local_sgd: {steps: 4}}",
-		"dir/a.yaml:8:29: 'local_sgd' of system 'A' cannot stand beside a hybrid by bytes, which sends the "
-		"factors of one iteration: must be 'rule: seconds'");
+	expect_error(8, "  - {name: A, sync: hybrid, local_sgd: {steps: 4}}",
+		     "dir/a.yaml:8:29: 'local_sgd' of system 'A' cannot stand beside a hybrid by bytes, which sends "
+		     "the factors of one iteration: must be 'rule: seconds'");
 	expect_error(8, "  - {name: A, sync: ring, sparse: {sparsity: 50%}, local_sgd: {steps: 4}}",
 		     "dir/a.yaml:8:52: 'local_sgd' of system 'A' cannot stand beside 'sparse': what is held back is of "
 		     "one iteration's gradients");
@@ -737,12 +733,11 @@ Test(scenario, local_steps_are_agreed)
 
 Test(scenario, compression_arrives_in_its_place)
 {
-	struct psd_scenario scenario =
-		read_with(8, "  - {name: A, sync: ps, compress: {by: top-k, block: 32768, kept: 5%, "
-			     "tensors: matrices, momentum: before}}\n"
-			     "  - {name: B, sync: ps, compress: {by: one-bit}}\n"
-			     "  - {name: C, sync: ps, compress: {by: top-k}}\n"
-			     "  - {name: D, sync: ps}");
+	struct psd_scenario scenario = read_with(8, "  - {name: A, sync: ps, compress: {by: top-k, block: 32768, kept: "
+						    "5%, tensors: matrices, momentum: before}}\n"
+						    "  - {name: B, sync: ps, compress: {by: one-bit}}\n"
+						    "  - {name: C, sync: ps, compress: {by: top-k}}\n"
+						    "  - {name: D, sync: ps}");
 
 	cr_expect(scenario.systems[0].is_compressed);
 	cr_expect_str_eq(psd_compression_names[scenario.systems[0].compress.by], "top-k");
@@ -813,10 +808,9 @@ Test(scenario, compression_is_of_parameter_servers)
 
 Test(scenario, compression_stands_beside_what_says_when)
 {
-	struct psd_scenario scenario = read_with(
-		8,
-		"  - {name: A, sync: ps, compress: {by: one-bit}, local_sgd: {steps: 4}, servers: 2, barrier: layer, "
-		"priority: forward, schedule: sequential}");
+	struct psd_scenario scenario =
+		read_with(8, "  - {name: A, sync: ps, compress: {by: one-bit}, local_sgd: {steps: 4}, servers: 2, "
+			     "barrier: layer, priority: forward, schedule: sequential}");
 
 	cr_expect(scenario.systems[0].is_compressed && scenario.systems[0].is_local);
 	psd_scenario_release(&scenario);
@@ -1030,10 +1024,9 @@ Test(scenario, staleness_does_not_stand_beside_what_an_iteration_leaves_for_the_
 		     "dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'low_rank'");
 	expect_error(8, "  - {name: A, sync: ring, staleness: 1, local_sgd: {steps: 2}}",
 		     "dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'local_sgd'");
-	expect_error(
-		8, "  - {name: A, sync: ring, staleness: 1, wire: fp16}",
-		"dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or bf16: "
-		"each sum decides by which ratio the next gradients travel");
+	expect_error(8, "  - {name: A, sync: ring, staleness: 1, wire: fp16}",
+		     "dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or "
+		     "bf16: each sum decides by which ratio the next gradients travel");
 }
 
 Test(scenario, missing_keys_are_named)
@@ -1138,16 +1131,13 @@ Test(scenario, keys_without_effect_are_refused)
 		     "dir/a.yaml:8:25: 'rule' has no effect where 'sync' is 'ps', only with hybrid and sacp");
 	expect_error(8, "  - {name: A, sync: ring, servers: 1}",
 		     "dir/a.yaml:8:27: 'servers' has no effect where 'sync' is 'ring', only with ps, two-level-ps, "
-		     "sfb, adam, hybrid "
-		     "and sacp");
+		     "sfb, adam, hybrid and sacp");
 	expect_error(8, "  - {name: A, sync: ring, pair: 1MB}",
 		     "dir/a.yaml:8:27: 'pair' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
-		     "adam, hybrid "
-		     "and sacp");
+		     "adam, hybrid and sacp");
 	expect_error(8, "  - {name: A, sync: ring, slice: 4MB}",
 		     "dir/a.yaml:8:27: 'slice' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
-		     "adam, hybrid "
-		     "and sacp");
+		     "adam, hybrid and sacp");
 	expect_error(8, "  - {name: A, slice: 1MB}",
 		     "dir/a.yaml:8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, nodes_per_rack: 2}",

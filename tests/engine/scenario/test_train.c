@@ -288,10 +288,9 @@ Test(train, wrong_keys_are_named)
 		"dir/a.yaml:12:15: unknown key 'moment' in 'optimiser', did you mean 'momentum'?");
 	refuses("  epochs: 1\n  learning_rate: {base: 1, gama: 2}",
 		"dir/a.yaml:11:28: unknown key 'gama' in 'learning_rate', did you mean 'gamma'?");
-	refuses("  learning_rate",
-		"dir/a.yaml:10:3: 'train' is plain text, must be a mapping of keys: data, iterations, "
-		"epochs, solver, optimiser, learning_rate, start, test_every, loss_scale, device, arithmetic, graphs, "
-		"threads, readers, streams, deterministic");
+	refuses("  learning_rate", "dir/a.yaml:10:3: 'train' is plain text, must be a mapping of keys: data, "
+				   "iterations, epochs, solver, optimiser, learning_rate, start, test_every, "
+				   "loss_scale, device, arithmetic, graphs, threads, readers, streams, deterministic");
 }
 
 Test(train, missing_keys_are_named)
@@ -495,22 +494,18 @@ Test(train, the_scenario_overrides_its_solver)
 
 Test(train, a_bad_solver_is_refused_where_it_is_bad)
 {
-	solver_refuses("base_lr: 1\nlr_policy: 'fixed'\nmax_iter: 1\nclip_gradients: 35\n",
-		       "s.prototxt:4:1: unknown key 'clip_gradients' in 'solver', known are base_lr, lr_policy, gamma, "
-		       "power, stepsize, "
-		       "stepvalue, max_iter, momentum, weight_decay, type, random_seed, iter_size, "
-		       "regularization_type, net, train_net, "
-		       "test_net, test_iter, test_interval, test_initialization, test_compute_loss, display, "
-		       "average_loss, debug_info, "
-		       "snapshot, snapshot_prefix, snapshot_diff, snapshot_format, snapshot_after_train, solver_mode, "
-		       "device_id, "
-		       "layer_wise_reduce");
+	solver_refuses(
+		"base_lr: 1\nlr_policy: 'fixed'\nmax_iter: 1\nclip_gradients: 35\n",
+		"s.prototxt:4:1: unknown key 'clip_gradients' in 'solver', known are base_lr, lr_policy, gamma, power, "
+		"stepsize, stepvalue, max_iter, momentum, weight_decay, type, random_seed, iter_size, "
+		"regularization_type, net, train_net, test_net, test_iter, test_interval, test_initialization, "
+		"test_compute_loss, display, average_loss, debug_info, snapshot, snapshot_prefix, snapshot_diff, "
+		"snapshot_format, snapshot_after_train, solver_mode, device_id, layer_wise_reduce");
 	solver_refuses(
 		"base_lr: 1\nlr_policy: 'sigmoid'\n",
 		"s.prototxt:2:12: 'lr_policy' is 'sigmoid', must be one of: fixed, step, multistep, inv, exp, poly");
 	solver_refuses("base_lr: 1\nlr_policy: 'fixed'\ntype: 'AdaDelta'",
-		       "s.prototxt:3:7: 'type' is 'AdaDelta', must be one of: SGD, "
-		       "Nesterov");
+		       "s.prototxt:3:7: 'type' is 'AdaDelta', must be one of: SGD, Nesterov");
 	solver_refuses("base_lr: 1\nbase_lr: 2\n", "s.prototxt:2:1: 'base_lr' is already in line 1");
 	solver_refuses("base_lr: fast", "s.prototxt:1:10: 'base_lr' is 'fast', must be a number from 1e-09 to 1000000");
 	solver_refuses("base_lr: 1\nlr_policy: 'multistep' gamma: 1\nstepvalue: 5\nstepvalue: 5",

@@ -314,11 +314,10 @@ Test(calibrate_output, a_kill_leaves_older_files_or_whole_new_ones, .timeout = 1
 	load(&scenario);
 	make_up(&made, &scenario, 112.5e-6, path.text);
 	snprintf(check, sizeof(check),
-		 "{ [ \"$(cat out)\" = older ] || %s --estimate --csv out 2>&1 >/dev/null; "
-		 "[ \"$(cat out-profile.csv)\" = older ] || tail -n 1 out-profile.csv | "
-		 "grep -qx 'loss,0.001000000,0.001000000' || tail -n 1 out-profile.csv; "
-		 "[ \"$(cat out-points.csv)\" = older ] || grep -q '^scenario,.*,' out-points.csv || cat "
-		 "out-points.csv; }",
+		 "{ [ \"$(cat out)\" = older ] || %s --estimate --csv out 2>&1 >/dev/null; [ \"$(cat "
+		 "out-profile.csv)\" = older ] || tail -n 1 out-profile.csv | grep -qx 'loss,0.001000000,0.001000000' "
+		 "|| tail -n 1 out-profile.csv; [ \"$(cat out-points.csv)\" = older ] || grep -q '^scenario,.*,' "
+		 "out-points.csv || cat out-points.csv; }",
 		 path_of("psd-sim").text);
 	expect_whole_wherever_it_dies(&folder, (struct victim){write_and_exit, &made}, "calibrate -o", check);
 	release(&made);

@@ -125,11 +125,9 @@ Test(data, damaged_cifar_files_are_refused_where_they_are_damaged)
 	write_cifar(&folder);
 	make_cifar(&bytes);
 	scratch_folder_write(&folder, "data_batch_2.bin", bytes.records[0], 2 * CIFAR_RECORD - 1);
-	expect_refused(
-		&options, &folder,
-		"data_batch_2.bin: at byte 3073: the last record has 3072 bytes, must have 3073: cut short, or not a "
-		"CIFAR-10 binary "
-		"file");
+	expect_refused(&options, &folder,
+		       "data_batch_2.bin: at byte 3073: the last record has 3072 bytes, must have 3073: cut short, or "
+		       "not a CIFAR-10 binary file");
 	scratch_folder_write(&folder, "data_batch_2.bin", "", 0);
 	expect_refused(&options, &folder, "data_batch_2.bin: at byte 0: the file is empty");
 	bytes.records[2][0] = 10;
@@ -435,8 +433,7 @@ Test(data, damaged_idx_files_are_refused_where_they_are_damaged)
 				  "train-images-idx3-ubyte: at byte 61: more bytes than the header says, 76 in all");
 	expect_spoilt_idx_refused(images, 8, 255,
 				  "train-images-idx3-ubyte: holds samples of 1 x 4278190083 x 5, the network expects 1 "
-				  "x 3 x 5 (channels, "
-				  "height, width)");
+				  "x 3 x 5 (channels, height, width)");
 	expect_spoilt_idx_refused(labels, 9, 10,
 				  "t10k-labels-idx1-ubyte: at byte 9: label is 10, the network's classes are 0 to 9");
 }

@@ -418,16 +418,12 @@ Test(packed, files_must_fit_the_network_and_each_other)
 	options.shape.height = SIDE + 1;
 	expect_refused(&options, &folder,
 		       "a.psdpack: holds images of 3 x 64 x 64, the network expects 3 x 65 x 48 (channels, height, "
-		       "width), which "
-		       "cannot be cut "
-		       "from them");
+		       "width), which cannot be cut from them");
 	options = packed_options(path.text, NULL);
 	options.shape.channels = 1;
 	expect_refused(&options, &folder,
 		       "a.psdpack: holds images of 3 x 64 x 64, the network expects 1 x 48 x 48 (channels, height, "
-		       "width), which "
-		       "cannot be cut "
-		       "from them");
+		       "width), which cannot be cut from them");
 	options = packed_options(path.text, NULL);
 	options.classes = 10;
 	expect_refused(&options, &folder, "a.psdpack: holds 5 classes, the network has 10");

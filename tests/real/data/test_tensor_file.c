@@ -131,9 +131,8 @@ static void write_pair(const struct scratch_folder *folder, const char *name)
 }
 
 /* The header has 54 bytes and 2 blanks; 1.0f is 3f800000, 2.0f is 40000000. */
-static const char pair_bytes[] = "\x38\0\0\0\0\0\0\0"
-				 "{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}  "
-				 "\0\0\x80\x3f\0\0\0\x40";
+static const char pair_bytes[] =
+	"\x38\0\0\0\0\0\0\0{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}  \0\0\x80\x3f\0\0\0\x40";
 
 Test(tensor_file, is_written_as_the_format_is_published)
 {
@@ -147,14 +146,11 @@ Test(tensor_file, is_written_as_the_format_is_published)
 	/* in the order of tensors[]; the file has the wide ones first */
 	static const uint8_t values[] = {7, 8, 9, /**/ 4, 3, 2, 1, 0xff, 0xff, 0xff, 0xff, /**/ 1, 2, 3, 4, 5, 6, 7, 8};
 	static const char expected[] = /* 286 bytes and 2 blanks */
-		"\x20\x01\0\0\0\0\0\0"
-		"{\"__metadata__\":{\"format\":\"pt\",\"path\":\"a\\\\b\"},"
-		"\"one\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
-		"\"a \\\"b\\\"\\u000a\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[8,16]},"
-		"\"none\":{\"dtype\":\"F32\",\"shape\":[0,5],\"data_offsets\":[16,16]},"
-		"\"bytes\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[16,19]}}"
-		"  "
-		"\1\2\3\4\5\6\7\x8\4\3\2\1\xff\xff\xff\xff\7\x8\x9";
+		"\x20\x01\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\",\"path\":\"a\\\\b\"},\"one\":{\"dtype\":"
+		"\"I64\",\"shape\":[],\"data_offsets\":[0,8]},\"a "
+		"\\\"b\\\"\\u000a\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[8,16]},\"none\":{\"dtype\":"
+		"\"F32\",\"shape\":[0,5],\"data_offsets\":[16,16]},\"bytes\":{\"dtype\":\"U8\",\"shape\":[3],\"data_"
+		"offsets\":[16,19]}}  \1\2\3\4\5\6\7\x8\4\3\2\1\xff\xff\xff\xff\7\x8\x9";
 	const struct scratch_folder folder = scratch_folder_make();
 	struct psd_tensor_writer *writer = open_writer(&folder, "t", tensors, COUNT(tensors), notes, COUNT(notes));
 
@@ -362,8 +358,7 @@ Test(tensor_file, must_have_its_header)
 		 "are there"},
 		{"PK\3\4\24\0\10\10 archive", 16,
 		 " at byte 0: not a safetensors file, or cut short: its header must have 578712638083779408 bytes, 8 "
-		 "are "
-		 "there"},
+		 "are there"},
 		{"\0\0\0\0\0\0\0\0{}", 10, " at byte 8: not a safetensors file: its header must begin with '{'"},
 		{"\3\0\0\0\0\0\0\0 {}", 11, " at byte 8: not a safetensors file: its header must begin with '{'"},
 		{"\4\0\0\0\0\0\0\0{}  x", 13, " at byte 12: bytes behind the last tensor"},
@@ -416,9 +411,8 @@ Test(tensor_file, must_have_a_header_that_fits)
 		{"{\"w\":{\"shape\":[4],\"data_offsets\":[0,16]}}", "1:6: tensor 'w' has no 'dtype'"},
 		{"{\"w\":{\"dtype\":\"F32\",\"data_offsets\":[0,16]}}", "1:6: tensor 'w' has no 'shape'"},
 		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[4]}}", "1:6: tensor 'w' has no 'data_offsets'"},
-		{W("\"F31\"", "[4]", "[0,16]"),
-		 "1:15: 'dtype' is 'F31', must be one of: F32, F64, F16, BF16, F8_E4M3, F8_E5M2, I8, I16, I32, I64, "
-		 "U8, U16, U32, U64, BOOL"},
+		{W("\"F31\"", "[4]", "[0,16]"), "1:15: 'dtype' is 'F31', must be one of: F32, F64, F16, BF16, F8_E4M3, "
+						"F8_E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL"},
 		{W("[1]", "[4]", "[0,16]"), "1:15: 'dtype' of tensor 'w' must be a text"},
 		{W("\"F32\"", "4", "[0,16]"), "1:29: 'shape' of tensor 'w' must be a list of whole numbers"},
 		{W("\"F32\"", "[-4]", "[0,16]"),

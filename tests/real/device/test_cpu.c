@@ -136,9 +136,8 @@ Test(cpu, scale_has_its_gradients)
 {
 	check_network(HEAD "  - {name: s, kind: scale}\n" TAIL, 2);
 	check_network(BLOCKED "  - {name: s, kind: scale, bias: false}\n" TAIL, 2);
-	check_network(UNBIASED_HEAD
-		      "  - {name: n, kind: batch-norm, scale: false, bias: false}\n  - {name: s, kind: scale}\n  - "
-		      "{name: r, kind: relu}\n" TAIL,
+	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm, scale: false, bias: false}\n  - {name: s, kind: "
+				    "scale}\n  - {name: r, kind: relu}\n" TAIL,
 		      2);
 }
 
@@ -155,11 +154,10 @@ Test(cpu, scale_of_half_a_block_has_its_gradients)
 
 Test(cpu, inner_product_has_its_gradients)
 {
-	check_network(
-		"name: m\ninput: {channels: 5}\nlayers:\n  - {name: a, kind: inner-product, outputs: 4}\n  - {name: r, "
-		"kind: relu}\n"
-		"  - {name: b, kind: inner-product, outputs: 6, bias: false}\n" TAIL,
-		4);
+	check_network("name: m\ninput: {channels: 5}\nlayers:\n  - {name: a, kind: inner-product, outputs: 4}\n  - "
+		      "{name: r, kind: relu}\n"
+		      "  - {name: b, kind: inner-product, outputs: 6, bias: false}\n" TAIL,
+		      4);
 	check_network(BLOCKED "  - {name: a, kind: inner-product, outputs: 4}\n" TAIL, 1);
 }
 

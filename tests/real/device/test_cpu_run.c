@@ -376,8 +376,7 @@ Test(cpu_run, layers_it_cannot_do_are_refused_by_name)
 {
 	refuses(HEAD "  - {name: p, kind: pool, method: average, kernel: 3, stride: 3, pad: [0, 1], round: up}\n" TAIL,
 		"layer 'p' (pool): cpu supports no average over windows that reach beyond the padding: set pad 0 or "
-		"rounding "
-		"down");
+		"rounding down");
 	/* labels are for the last one's single place; the base has 7 x 6 */
 	refuses(HEAD "  - {name: aside, kind: softmax-loss}\n"
 		     "  - {name: top, kind: inner-product, input: base, outputs: 3}\n"

@@ -362,9 +362,8 @@ Test(joining, a_host_with_too_few_descriptors_gives_up, .timeout = 60)
 	start(&cluster, 2, HOSTS);
 	wait_for(&cluster, 2, HOSTS);
 	cr_expect_eq(cluster.hosts[2].status, PSD_ERUN);
-	cr_expect(strstr(cluster.hosts[2].err.text,
-			 "6 files are needed for connections with other hosts, and this one can open "
-			 "no more than 5: Too many open files (ulimit -n)"),
+	cr_expect(strstr(cluster.hosts[2].err.text, "6 files are needed for connections with other hosts, and this one "
+						    "can open no more than 5: Too many open files (ulimit -n)"),
 		  "%s", cluster.hosts[2].err.text);
 	for (unsigned h = 0; h < 2; h++)
 		close(cluster.hosts[h].options.listener);

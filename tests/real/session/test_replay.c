@@ -33,8 +33,7 @@ static void make(struct replayed *replayed, const char *bandwidth, const char *s
 	snprintf(text, sizeof(text),
 		 "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
 		 "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
-		 "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, "
-		 "reduce: 1GBps, "
+		 "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, reduce: 1GBps, "
 		 "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
 		 emulation, bandwidth, system);
 
@@ -466,18 +465,14 @@ Test(replay, a_replay_that_is_not_true_names_the_dilation_at_which_it_would_be)
 		/* 5 % where 2 % may be: 20 * 5/2 */
 		{1, 1, 0.05,
 		 "s: at dilation 20 timers of this machine were late by 5.0 % of an iteration, must be 2 % or less; "
-		 "use "
-		 "--dilation 50"},
+		 "use --dilation 50"},
 		{1, 9, 0,
 		 "s: this machine was busy for 90 % of the time, must be 70 % or less, and mostly with other programs: "
-		 "no "
-		 "dilation "
-		 "helps"},
+		 "no dilation helps"},
 		/* others have 55 %, too much to tell what a longer run would be like */
 		{0.5, 6, 0.05,
 		 "s: timers of this machine were late by 5.0 % of an iteration, must be 2 % or less, and mostly other "
-		 "programs "
-		 "kept it busy: no dilation helps"},
+		 "programs kept it busy: no dilation helps"},
 	};
 
 	const struct psd_replay at_20 = {.dilation_ratio = 20, .payload_ratio = 1};
@@ -655,10 +650,9 @@ Test(replay, real_workers_are_some_and_take_their_time)
 	expect_refused("--set emulation.dilation=auto", 2,
 		       "--set emulation.dilation: 'dilation' is 'auto', must be 1 beside 'real_workers', which compute "
 		       "and send whole messages\n");
-	expect_refused(
-		"--set emulation.payload_scale=0.5", 2,
-		"--set emulation.payload_scale: 'payload_scale' is '0.5', must be 1 beside 'real_workers', which "
-		"compute and send whole messages\n");
+	expect_refused("--set emulation.payload_scale=0.5", 2,
+		       "--set emulation.payload_scale: 'payload_scale' is '0.5', must be 1 beside 'real_workers', "
+		       "which compute and send whole messages\n");
 }
 
 /* They took 5 of the machine's 10 seconds, and of the others all took 3: 60 % of what is left, and 80 % of all. */

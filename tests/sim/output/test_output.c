@@ -581,10 +581,8 @@ Test(output, a_stack_that_moves_less_than_the_link_is_named)
 	host->transport_bps = 1e9;
 	expect_bottleneck(&fixture.report, "first at 4 nodes: bound by the network, busy for 95 % of");
 	host->transport_bps = 600e6;
-	expect_bottleneck(
-		&fixture.report,
-		"first at 4 nodes: bound by the software stack, which moves 600 Mb/s where the link has 1 Gb/s "
-		"(host.transport), busy for\n  95 % of");
+	expect_bottleneck(&fixture.report, "first at 4 nodes: bound by the software stack, which moves 600 Mb/s where "
+					   "the link has 1 Gb/s (host.transport), busy for\n  95 % of");
 	host->incast_ratio = 0.25;
 	expect_bottleneck(&fixture.report,
 			  "first at 4 nodes: bound by the software stack, which receives 300 Mb/s from many senders at "
@@ -1029,21 +1027,18 @@ Test(output, trace_is_json_with_one_event_a_line)
 	for (const char *c = text.bytes; *c; c++)
 		n_lines += *c == '\n';
 	cr_expect_eq(n_lines, 1 + 5 * 7 + 3 + 1);
-	static const char head[] =
-		"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with "
-		"comma\",\"system\":\"first\","
-		"\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,\"bandwidth_bps\":1000000000,"
-		"\"kinds\":\"forward backward copy send "
-		"receive reduce rebuild apply collective barrier convert gather choose sum step pack repack "
-		"unpack project fit expand measure clip\"},\"traceEvents\":[\n";
+	static const char head[] = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with "
+				   "comma\",\"system\":\"first\",\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,"
+				   "\"bandwidth_bps\":1000000000,\"kinds\":\"forward backward copy send receive reduce "
+				   "rebuild apply collective barrier convert gather choose sum step pack repack unpack "
+				   "project fit expand measure clip\"},\"traceEvents\":[\n";
 
 	cr_expect_eq(strncmp(text.bytes, head, strlen(head)), 0, "%s", text.bytes);
 	cr_expect_not_null(strstr(
 		text.bytes, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":4,\"args\":{\"name\":\"server 0\"}},\n"));
-	cr_expect_not_null(
-		strstr(text.bytes,
-		       "{\"name\":\"forward fc1\",\"cat\":\"forward\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":0.000,"
-		       "\"dur\":250000.000,\"args\":{\"iteration\":0,\"bytes\":0}},\n"));
+	cr_expect_not_null(strstr(text.bytes, "{\"name\":\"forward "
+					      "fc1\",\"cat\":\"forward\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":0.000,"
+					      "\"dur\":250000.000,\"args\":{\"iteration\":0,\"bytes\":0}},\n"));
 	cr_expect_not_null(strstr(
 		text.bytes, "\"cat\":\"send\",\"ph\":\"X\",\"pid\":1,\"tid\":5,\"ts\":250000.000,\"dur\":750000.400,"));
 	cr_expect_not_null(

@@ -164,8 +164,7 @@ Test(onnx_exact, a_loss_is_the_mean_of_all)
 Test(onnx_exact, scores_are_divided_by_the_root_of_the_depth)
 {
 	onnx_file_becomes(HEADS "f: f32[] = 0.5\nd = MatMul(q, k)\nc = Mul(d, f)\n" END,
-			  "input 3x8, permute 8x3, permute 8x3, concat 24x3, attention 8x3, "
-			  "softmax-loss 8x3");
+			  "input 3x8, permute 8x3, permute 8x3, concat 24x3, attention 8x3, softmax-loss 8x3");
 	onnx_file_refuses(HEADS "f: f32[] = 0.5003\nd = MatMul(q, k)\nc = Mul(d, f)\n" END,
 			  "node '' (Softmax) scales scores by 0.5003, must be 1 / sqrt(4), the depth of a head");
 }
