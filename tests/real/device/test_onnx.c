@@ -34,10 +34,10 @@ struct expected {
 	uint64_t count;
 };
 
-/* The rows "name,element,value" of the file. */
+/* Values of the rows "name,first element,values" of the file. */
 static struct expected read_expected(const char *network, const char *name)
 {
-	char path[PATH_BYTES], line[256];
+	char path[PATH_BYTES], line[256], *end;
 	struct expected expected = {0};
 	const size_t length = strlen(name);
 	FILE *in;
@@ -46,14 +46,15 @@ static struct expected read_expected(const char *network, const char *name)
 	in = fopen(path, "r");
 	cr_assert(in, "%s", path);
 	while (fgets(line, sizeof(line), in)) {
-		const char *comma = line + length;
-
-		if (strncmp(line, name, length) != 0 || *comma != ',')
+		if (strncmp(line, name, length) != 0 || line[length] != ',')
 			continue;
-		expected.values = realloc(expected.values, (expected.count + 1) * sizeof(*expected.values));
-		cr_assert(expected.values);
-		cr_assert_eq(strtoull(comma + 1, NULL, 10), expected.count);
-		expected.values[expected.count++] = strtod(strchr(comma + 1, ',') + 1, NULL);
+		cr_assert_eq(strtoull(line + length + 1, &end, 10), expected.count);
+		while (*end == ',') {
+			expected.values = realloc(expected.values, (expected.count + 1) * sizeof(*expected.values));
+			cr_assert(expected.values);
+			expected.values[expected.count++] = strtod(end + 1, &end);
+		}
+		cr_assert_eq(*end, '\n', "%s: '%s'", path, line);
 	}
 	fclose(in);
 	return expected;
