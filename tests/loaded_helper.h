@@ -57,6 +57,15 @@ static inline void for_each_plan(const char *text, void (*check)(const struct ps
 	loaded_close(&loaded);
 }
 
+/* A claim about a plan, and the test that checks it on those of the text. */
+#define EACH_PLAN(suite, claim, text)                                                                                  \
+	static void check_##claim(const struct psd_plan *plan);                                                        \
+	Test(suite, claim)                                                                                             \
+	{                                                                                                              \
+		for_each_plan(text, check_##claim);                                                                    \
+	}                                                                                                              \
+	static void check_##claim(const struct psd_plan *plan)
+
 /* expected: the error that refuses the first system at the first point; "" if it is accepted. */
 static inline void loaded_expect_refused(const char *text, const char *expected)
 {
