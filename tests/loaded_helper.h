@@ -3,6 +3,8 @@
 #define PSD_TESTS_LOADED_HELPER_H
 
 #include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/case/case.h"
@@ -22,6 +24,18 @@ static inline void loaded_open(struct loaded *loaded, const char *text)
 	cr_assert_eq(psd_scenario_parse(&loaded->scenario, "test.yaml", text, strlen(text), no_settings, &err), PSD_OK,
 		     "%s\n%s", err.text, text);
 	cr_assert_eq(psd_costed_model_load(&loaded->costed, &loaded->scenario, &err), PSD_OK, "%s\n%s", err.text, text);
+}
+
+/* As loaded_open() with the text that the format makes. */
+__attribute__((format(printf, 2, 3))) static inline void loaded_print(struct loaded *loaded, const char *format, ...)
+{
+	char text[8192];
+	va_list values;
+
+	va_start(values, format);
+	cr_assert_lt(vsnprintf(text, sizeof(text), format, values), (int)sizeof(text));
+	va_end(values);
+	loaded_open(loaded, text);
 }
 
 static inline void loaded_close(struct loaded *loaded)

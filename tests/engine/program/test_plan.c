@@ -153,12 +153,10 @@ Test(plan, the_kept_share_of_a_block_is_rounded_up)
 	for (unsigned r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
 		struct loaded loaded;
 		struct psd_case made;
-		char text[1024];
 
-		snprintf(text, sizeof(text),
-			 VGG19 "systems: [{name: A, sync: ps, compress: {by: top-k%s%s}}]\nsweep: {nodes: [2]}\n",
-			 *rows[r].keys ? ", " : "", rows[r].keys);
-		loaded_open(&loaded, text);
+		loaded_print(&loaded,
+			     VGG19 "systems: [{name: A, sync: ps, compress: {by: top-k%s%s}}]\nsweep: {nodes: [2]}\n",
+			     *rows[r].keys ? ", " : "", rows[r].keys);
 		loaded_case(&made, &loaded, 0, 0);
 		cr_expect_eq(made.plan.block.elements, rows[r].elements, "%s", rows[r].keys);
 		cr_expect_eq(made.plan.block.kept, rows[r].kept, "%s: %u are kept", rows[r].keys, made.plan.block.kept);
@@ -559,11 +557,9 @@ Test(plan, fixed_parameters_are_in_no_item)
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(*syncs); s++) {
 		struct loaded loaded;
 		struct psd_case made;
-		char text[1024];
 		uint64_t elements = 0, expected;
 
-		snprintf(text, sizeof(text), VGG19 "systems: [{name: s, sync: %s}]\nsweep: {nodes: 4}\n", syncs[s]);
-		loaded_open(&loaded, text);
+		loaded_print(&loaded, VGG19 "systems: [{name: s, sync: %s}]\nsweep: {nodes: 4}\n", syncs[s]);
 		struct psd_tensor *tensors = loaded.costed.graph.tensors;
 		const unsigned last = loaded.costed.graph.n_tensors - 1;
 		tensors[0].rate_ratio = tensors[last].rate_ratio = 0;

@@ -864,14 +864,11 @@ Test(program, a_backward_that_is_rebuilt_takes_no_less_than_nothing)
 	struct loaded loaded;
 
 	for (unsigned batch = 1; batch <= 64; batch++) {
-		char text[512];
-
-		snprintf(text, sizeof(text),
-			 "title: t\nmodel: {graph: scenarios/models/one-tensor.yaml, batch_per_worker: %u}\n"
-			 "compute: {device: cpu}\ncluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			 "systems: [{name: S, sync: sfb}]\n",
-			 batch);
-		loaded_open(&loaded, text);
+		loaded_print(&loaded,
+			     "title: t\nmodel: {graph: scenarios/models/one-tensor.yaml, batch_per_worker: %u}\n"
+			     "compute: {device: cpu}\ncluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			     "systems: [{name: S, sync: sfb}]\n",
+			     batch);
 		struct psd_case made;
 		loaded_case(&made, &loaded, 0, 0);
 		for (uint32_t i = 0; i < made.program.n_ops; i++)

@@ -229,15 +229,14 @@ static void place_host(struct cluster *cluster, unsigned h)
 static struct cluster *run(const char *system, bool has_abort)
 {
 	struct cluster *cluster = calloc(1, sizeof(*cluster));
-	char text[1024];
 
 	cr_assert_not_null(cluster);
-	snprintf(text, sizeof(text),
-		 "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 2}\ncompute: {device: cpu}\n"
-		 "cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems: [{name: s, %s}]\n"
-		 "train: {iterations: %d, learning_rate: {policy: fixed, base: 0.001}}\n",
-		 HOSTS, system, ITERATIONS);
-	loaded_open(&cluster->loaded, text);
+	loaded_print(
+		&cluster->loaded,
+		"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 2}\ncompute: {device: cpu}\n"
+		"cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems: [{name: s, %s}]\n"
+		"train: {iterations: %d, learning_rate: {policy: fixed, base: 0.001}}\n",
+		HOSTS, system, ITERATIONS);
 	loaded_case(&cluster->made, &cluster->loaded, 0, 0);
 	cluster->kind = own_kind;
 	if (!has_abort)

@@ -84,11 +84,9 @@ static uint32_t find_op(const struct group *group, enum psd_op_kind kind)
 static struct group *open_crew(const char *optimiser)
 {
 	struct group *group = calloc(1, sizeof(*group));
-	char text[1024];
 
 	cr_assert(group);
-	snprintf(text, sizeof(text), scenario, BATCH, WORKERS, STEPS, ITERATIONS, optimiser);
-	loaded_open(&group->loaded, text);
+	loaded_print(&group->loaded, scenario, BATCH, WORKERS, STEPS, ITERATIONS, optimiser);
 	loaded_case(&group->made, &group->loaded, 0, 0);
 	group->options = (struct psd_worker_options){
 		.made = &group->made, .train = &group->loaded.scenario.train, .n_iterations = ITERATIONS};

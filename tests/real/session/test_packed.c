@@ -74,13 +74,11 @@ static void open_host(struct group *group, unsigned host)
 static struct group *open_crew(const char *keys)
 {
 	struct group *group = calloc(1, sizeof(*group));
-	char text[1024];
 
 	cr_assert(group);
 	group->folder = scratch_folder_make();
 	scratch_folder_write(&group->folder, "uneven.yaml", model, strlen(model));
-	snprintf(text, sizeof(text), scenario, scratch_folder_path(&group->folder, "uneven.yaml").text, keys);
-	loaded_open(&group->loaded, text);
+	loaded_print(&group->loaded, scenario, scratch_folder_path(&group->folder, "uneven.yaml").text, keys);
 	loaded_case(&group->made, &group->loaded, 0, 0);
 	group->options = (struct psd_worker_options){.made = &group->made, .train = &group->loaded.scenario.train};
 	group->n_hosts = psd_layout_hosts(&group->made.plan.layout);

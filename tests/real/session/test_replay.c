@@ -28,16 +28,12 @@ struct replayed {
 
 static void make(struct replayed *replayed, const char *bandwidth, const char *system, const char *emulation)
 {
-	char text[2048];
-
-	snprintf(text, sizeof(text),
-		 "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
-		 "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
-		 "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, reduce: 1GBps, "
-		 "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
-		 emulation, bandwidth, system);
-
-	loaded_open(&replayed->loaded, text);
+	loaded_print(&replayed->loaded,
+		     "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
+		     "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
+		     "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, reduce: 1GBps, "
+		     "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
+		     emulation, bandwidth, system);
 	loaded_case(&replayed->made, &replayed->loaded, 0, 0);
 }
 

@@ -35,10 +35,8 @@ struct group {
 static void open_crew(struct group *group, const char *feedback, const char *wire)
 {
 	struct psd_error err = {.text = ""};
-	char text[1024];
 
-	snprintf(text, sizeof(text), scenario, feedback, wire);
-	loaded_open(&group->loaded, text);
+	loaded_print(&group->loaded, scenario, feedback, wire);
 	cr_assert_eq(psd_case_make(&group->made, &group->loaded.costed, &group->loaded.scenario.systems[0],
 				   psd_scenario_point(&group->loaded.scenario, 0), &err),
 		     PSD_OK, "%s", err.text);
