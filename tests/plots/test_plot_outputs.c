@@ -177,9 +177,8 @@ Test(plot_outputs, a_title_has_quotes_wherever_it_likes)
 	free(run.text);
 }
 
-Test(plot_outputs, a_byte_order_mark_is_no_column)
+FOLDER_TEST(plot_outputs, a_byte_order_mark_is_no_column, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	char script[1024];
 	struct run run;
 
@@ -190,7 +189,6 @@ Test(plot_outputs, a_byte_order_mark_is_no_column)
 	run = run_command(script);
 	cr_expect_eq(run.exit_status, 0, "%s", run.text);
 	free(run.text);
-	scratch_folder_remove(&folder);
 }
 
 /* In a folder of which "in.csv" is a result and "link.svg" what the shell makes of it. */

@@ -178,23 +178,18 @@ Test(run_cli, a_scenario_that_cannot_run_is_refused_with_its_place)
 }
 
 /* psd-sim takes any. */
-Test(run_cli, bandwidths_that_no_link_can_have_are_refused_with_their_place)
+FOLDER_TEST(run_cli, bandwidths_that_no_link_can_have_are_refused_with_their_place, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	expect_complaint(emulated(&folder, "--quiet --set cluster.network.bandwidth=99kbps").text, 2,
 			 "--set cluster.network.bandwidth: 'bandwidth' is 99 kb/s, must be 100kbps to 400Gbps for "
 			 "psd-run\n");
 	expect_complaint(emulated(&folder, "--quiet --set sweep.bandwidth=401Gbps").text, 2,
 			 "--set sweep.bandwidth: 'bandwidth' is 401 Gb/s, ");
-	scratch_folder_remove(&folder);
 }
 
 /* Where they are too few for an emulation, the CSV says so. */
-Test(run_cli, few_open_files_are_enough_for_loopback)
+FOLDER_TEST(run_cli, few_open_files_are_enough_for_loopback, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	for (unsigned limit = 16; limit <= 40; limit += 2) {
 		char command[2 * PATH_MAX];
 		struct run limited;
@@ -209,12 +204,10 @@ Test(run_cli, few_open_files_are_enough_for_loopback)
 				     limited.text);
 		free(limited.text);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, data_that_does_not_fit_is_one_line)
+FOLDER_TEST(run_cli, data_that_does_not_fit_is_one_line, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const char missing[] =
 		"train:\n  data: {kind: idx, path: /no/such}\n  iterations: 1\n  learning_rate: {base: 1}\n";
 	char text[sizeof(tiny_scenario) + sizeof(missing)];
@@ -223,26 +216,21 @@ Test(run_cli, data_that_does_not_fit_is_one_line)
 		 missing);
 	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
 	expect_complaint(tiny(&folder, "").text, 2, "/no/such");
-	scratch_folder_remove(&folder);
 }
 
 /* Before any process starts, so that line and column are known. */
-Test(run_cli, arithmetic_that_the_processor_has_not_is_refused_with_its_place)
+FOLDER_TEST(run_cli, arithmetic_that_the_processor_has_not_is_refused_with_its_place, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	expect_complaint(tiny(&folder, "--quiet --set train.arithmetic=fp16").text, 2,
 			 "--set train.arithmetic: 'arithmetic' is 'fp16', must be 'fp32' where 'cpu' computes\n");
 	expect_complaint(tiny(&folder, "--quiet --set train.device=auto --set train.arithmetic=tf32").text, 2,
 			 "--set train.arithmetic: 'arithmetic' is 'tf32', must be 'fp32' where 'cpu' computes\n");
-	scratch_folder_remove(&folder);
 }
 
 /* 10 iterations of two layers: 10^9 takes every gradient out of fp16's range, 1024 none. */
-Test(run_cli, updates_that_are_left_out_are_reported)
+FOLDER_TEST(run_cli, updates_that_are_left_out_are_reported, make_tiny())
 {
 	static const char options[] = "--quiet --system PS --set systems.0.wire=fp16 --set train.loss_scale=";
-	const struct scratch_folder folder = make_tiny();
 	char arguments[512];
 	struct run beyond, within;
 
@@ -257,7 +245,6 @@ Test(run_cli, updates_that_are_left_out_are_reported)
 	cr_expect_null(strstr(within.text, " updates out"), "%s", within.text);
 	free(beyond.text);
 	free(within.text);
-	scratch_folder_remove(&folder);
 }
 
 Test(run_cli, help_and_version_go_to_stdout)
@@ -273,9 +260,8 @@ Test(run_cli, help_and_version_go_to_stdout)
 	free(version.text);
 }
 
-Test(run_cli, output_that_cannot_be_written_is_a_failure)
+FOLDER_TEST(run_cli, output_that_cannot_be_written_is_a_failure, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	const struct arguments training = tiny(&folder, "--quiet --iterations 1");
 	const char *const arguments[] = {"--help", "--version", "show " QUICKSTART, training.text};
 
@@ -299,14 +285,12 @@ Test(run_cli, output_that_cannot_be_written_is_a_failure)
 	cr_expect_str_eq(log.text, "psd-run: /dev/full: cannot be written: No space left on device\n");
 	free(trace.text);
 	free(log.text);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- remains of a run ---- */
 
-Test(run_cli, csv_has_a_row_for_each_system)
+FOLDER_TEST(run_cli, csv_has_a_row_for_each_system, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run csv = run(tiny(&folder, "--csv --quiet").text, "2>&1");
 
 	cr_expect_eq(csv.exit_status, 0, "%s", csv.text);
@@ -315,12 +299,10 @@ Test(run_cli, csv_has_a_row_for_each_system)
 	cr_expect_not_null(strstr(csv.text, "\ntiny,Hybrid,real-cpu,2,2,,"), "%s", csv.text);
 	cr_expect_eq(count(csv.text, "\n"), 3);
 	free(csv.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, log_has_every_iteration_and_a_test_for_each_epoch)
+FOLDER_TEST(run_cli, log_has_every_iteration_and_a_test_for_each_epoch, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run done = run(tiny(&folder, "--quiet --log @/log.csv").text, "2>&1 >/dev/null");
 	char *log = scratch_folder_read(&folder, "log.csv");
 	unsigned n_tested = 0;
@@ -349,12 +331,10 @@ Test(run_cli, log_has_every_iteration_and_a_test_for_each_epoch)
 	cr_expect_eq(n_tested, 2 * 3);
 	free(log);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, both_systems_log_the_same_training)
+FOLDER_TEST(run_cli, both_systems_log_the_same_training, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run done =
 		run(tiny(&folder, "--quiet --set train.test_every=0 --log @/log.csv").text, "2>&1 >/dev/null");
 	char *log = scratch_folder_read(&folder, "log.csv");
@@ -378,7 +358,6 @@ Test(run_cli, both_systems_log_the_same_training)
 	cr_expect_gt(sum, 0.0);
 	free(log);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
 /* Loss and training accuracy of a line of the log. */
@@ -390,9 +369,8 @@ static void copy_loss(const char *line, char *loss, size_t room)
 	snprintf(loss, room, "%.*s", (int)(end - begin), begin);
 }
 
-Test(run_cli, tests_between_iterations_do_not_change_the_training)
+FOLDER_TEST(run_cli, tests_between_iterations_do_not_change_the_training, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const char *const barriers[] = {"iteration", "layer"};
 
 	for (unsigned b = 0; b < 2; b++) {
@@ -426,12 +404,10 @@ Test(run_cli, tests_between_iterations_do_not_change_the_training)
 		free(tested);
 		free(untested);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, trace_shows_all_workers_from_zero_on)
+FOLDER_TEST(run_cli, trace_shows_all_workers_from_zero_on, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run done = run(tiny(&folder, "--trace @/t.json").text, "2>&1 >/dev/null");
 	char *trace = scratch_folder_read(&folder, "t.json");
 
@@ -453,12 +429,10 @@ Test(run_cli, trace_shows_all_workers_from_zero_on)
 	cr_expect_eq(scratch_folder_count(&folder), 3, "the network, the scenario and the trace");
 	free(trace);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_failed_run_leaves_the_old_trace)
+FOLDER_TEST(run_cli, a_failed_run_leaves_the_old_trace, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run failed;
 	char *trace;
 
@@ -470,48 +444,39 @@ Test(run_cli, a_failed_run_leaves_the_old_trace)
 	cr_expect_eq(scratch_folder_count(&folder), 3, "the network, the scenario and the older trace");
 	free(trace);
 	free(failed.text);
-	scratch_folder_remove(&folder);
 }
 
 /* A worker's factors of an iteration may come while those of the one before still wait for their latency to be over. */
-Test(run_cli, iterations_may_be_shorter_than_the_latency)
+FOLDER_TEST(run_cli, iterations_may_be_shorter_than_the_latency, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	const char *options = "--quiet --csv --system Hybrid --iterations 50 --set cluster.network.latency=2ms";
 	struct run done = run(emulated(&folder, options).text, "2>&1");
 
 	cr_expect_eq(done.exit_status, 0, "%s", done.text);
 	cr_expect_eq(count(done.text, "\n"), 2, "%s", done.text);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, nobody_trains_on_at_rate_0)
+FOLDER_TEST(run_cli, nobody_trains_on_at_rate_0, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct arguments arguments = tiny(
 		&folder, "--iterations 11 --set train.learning_rate.policy=poly --set train.learning_rate.power=1");
 
 	expect_complaint(arguments.text, 2,
 			 "the run has 11 iterations, 'poly' ends after 10: the rate is 0 from there on");
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_system_that_its_optimiser_cannot_serve_is_refused_before_another_runs)
+FOLDER_TEST(run_cli, a_system_that_its_optimiser_cannot_serve_is_refused_before_another_runs, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	expect_complaint(tiny(&folder, "--set train.optimiser.kind=lars --set train.optimiser.momentum=0.9 "
 				       "--set systems.0.sync=ring --set systems.1.sync=ps")
 				 .text,
 			 2, "system 'Hybrid' updates parts of tensors at servers, optimiser 'lars' needs whole ones");
-	scratch_folder_remove(&folder);
 }
 
 /* 3 passes over 64 samples, 16 in an iteration. */
-Test(run_cli, poly_ends_with_the_epochs)
+FOLDER_TEST(run_cli, poly_ends_with_the_epochs, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const char *const jobs[] = {"iterations: 12", "epochs: 3"};
 	char text[sizeof(tiny_scenario) + 128], command[2 * PATH_MAX];
 	struct run same;
@@ -537,11 +502,10 @@ Test(run_cli, poly_ends_with_the_epochs)
 	cr_expect_eq(same.exit_status, 0, "%s", same.text);
 	cr_expect_str_eq(same.text, "13\n");
 	free(same.text);
-	scratch_folder_remove(&folder);
 }
 
 /* psd-sim predicts it. */
-Test(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated)
+FOLDER_TEST(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated, make_tiny())
 {
 	static const char complaint[] = "open.prototxt', which has no loss to train by: end it with a softmax-loss "
 					"layer (Caffe: SoftmaxWithLoss)";
@@ -549,7 +513,6 @@ Test(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated)
 		"layer { name: 'd' type: 'Input' top: 'd' input_param { shape { dim: [1, 16] } } }\n"
 		"layer { name: 'fc' type: 'InnerProduct' bottom: 'd' top: 'fc' "
 		"inner_product_param { num_output: 4 } }\n";
-	const struct scratch_folder folder = make_tiny();
 	char options[256];
 
 	scratch_folder_write(&folder, "open.prototxt", model, strlen(model));
@@ -558,17 +521,15 @@ Test(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated)
 	snprintf(options, sizeof(options), "calibrate -o %s/c.yaml --set model.graph=%s/open.prototxt", folder.path,
 		 folder.path);
 	expect_complaint(tiny(&folder, options).text, 2, complaint);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_snapshot_that_is_not_written_is_said)
+FOLDER_TEST(run_cli, a_snapshot_that_is_not_written_is_said, make_tiny())
 {
 	static const char solver[] = "base_lr: 0.1\nlr_policy: 'fixed'\nsnapshot: 5000\nsnapshot_prefix: 'x'\n";
 	static const char scenario[] =
 		"model: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
 		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems: [{name: PS, sync: ps}]\n"
 		"train: {data: {kind: synthetic}, iterations: 1, solver: solver.prototxt}\n";
-	const struct scratch_folder folder = make_tiny();
 	struct run done;
 
 	scratch_folder_write(&folder, "solver.prototxt", solver, strlen(solver));
@@ -578,12 +539,10 @@ Test(run_cli, a_snapshot_that_is_not_written_is_said)
 	cr_expect_not_null(strstr(done.text, "solver.prototxt:3:1: 'snapshot' is not heeded without --save\n"), "%s",
 			   done.text);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, keys_without_effect_are_named)
+FOLDER_TEST(run_cli, keys_without_effect_are_named, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const struct {
 		const char *setting, *words;
 	} unheeded[] = {
@@ -608,12 +567,10 @@ Test(run_cli, keys_without_effect_are_named)
 		cr_expect_not_null(strstr(done.text, line), "%s: %s", unheeded[i].setting, done.text);
 		free(done.text);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, printed_scenario_reads_back_as_the_same)
+FOLDER_TEST(run_cli, printed_scenario_reads_back_as_the_same, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run first, second;
 
 	first = run(emulated(&folder, "show").text, "2>&1");
@@ -625,7 +582,6 @@ Test(run_cli, printed_scenario_reads_back_as_the_same)
 	cr_expect_str_eq(second.text, first.text);
 	free(first.text);
 	free(second.text);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- calibration ---- */
@@ -640,21 +596,17 @@ static double number_after(const char *text, const char *key)
 }
 
 /* The training without messages is by servers, without buckets. */
-Test(run_cli, processes_of_mpirun_do_not_calibrate_side_by_side)
+FOLDER_TEST(run_cli, processes_of_mpirun_do_not_calibrate_side_by_side, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	setenv("OMPI_COMM_WORLD_RANK", "1", 1);
 	setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
 	setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2", 1);
 	expect_complaint(tiny(&folder, "calibrate --quiet -o @/c.yaml").text, 2,
 			 "mpirun has started 2 processes, psd-run calibrate must be the only one\n");
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_first_system_that_gathers_tensors_is_calibrated)
+FOLDER_TEST(run_cli, a_first_system_that_gathers_tensors_is_calibrated, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	const char *const sizes[] = {"auto", "1MiB"};
 	char root[256], options[512];
 
@@ -669,12 +621,10 @@ Test(run_cli, a_first_system_that_gathers_tensors_is_calibrated)
 		cr_expect_eq(done.exit_status, 0, "%s: %s", sizes[i], done.text);
 		free(done.text);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
+FOLDER_TEST(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const char options[] = "calibrate --attempts 1 --quiet -o @/c.yaml --set cluster.network.payload=90% "
 				      "--set cluster.workers_per_node=2 --set train.optimiser.kind=adamw "
 				      "--set calibration.workers=8 --set calibration.bandwidth=2Gbps";
@@ -717,30 +667,24 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	free(predicted.text);
 	free(trained.text);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_replay_is_not_calibrated)
+FOLDER_TEST(run_cli, a_replay_is_not_calibrated, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	expect_complaint(
 		tiny(&folder, "calibrate -o @/c.yaml --set compute.replay=true --set compute.device=p100").text, 2,
 		"--set compute.replay: 'replay' is true, must be false or left out for psd-run calibrate, which "
 		"measures real computation, as in 'compute: {device: cpu}'");
 	cr_expect_eq(scratch_folder_count(&folder), 2, "the network and the scenario");
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_calibration_that_cannot_be_written_is_one_line_before_it_measures)
+FOLDER_TEST(run_cli, a_calibration_that_cannot_be_written_is_one_line_before_it_measures, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run failed = run(tiny(&folder, "calibrate -o /no/such/c.yaml").text, "2>&1");
 
 	cr_expect_eq(failed.exit_status, 2);
 	cr_expect_str_eq(failed.text, "/no/such/c.yaml: cannot be written: No such file or directory\n");
 	free(failed.text);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- interruption ---- */
@@ -844,12 +788,11 @@ Test(run_cli, a_killed_run_leaves_the_older_trace_alone, .timeout = 60)
 
 /* All over one worker that computes as that of PS did, for the other one's backward leaves the gradients of matrices to
  * the rebuild. An iteration's parts add up to it, so that PS on two workers is at most twice as fast. */
-Test(run_cli, all_speedups_of_a_run_are_over_one_worker)
+FOLDER_TEST(run_cli, all_speedups_of_a_run_are_over_one_worker, make_tiny())
 {
 	static const char *const options[] = {"--iterations 7", "--iterations 3 --set train.test_every=1",
 					      "--iterations 8 --set train.test_every=1 --set systems.1.barrier=layer",
 					      "--iterations 9 --set train.threads=2"};
-	const struct scratch_folder folder = make_tiny();
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		char all[256];
@@ -878,14 +821,12 @@ Test(run_cli, all_speedups_of_a_run_are_over_one_worker)
 		}
 		free(csv.text);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, too_few_iterations_to_leave_out_the_first_are_reported)
+FOLDER_TEST(run_cli, too_few_iterations_to_leave_out_the_first_are_reported, make_tiny())
 {
 	static const char words[] = "psd-run: the first 2 iterations are slower than later ones: with "
 				    "--iterations 3 or more they do not count\n";
-	const struct scratch_folder folder = make_tiny();
 	struct run few = run(tiny(&folder, "--iterations 2").text, "2>&1"),
 		   enough = run(tiny(&folder, "--iterations 3").text, "2>&1");
 
@@ -894,7 +835,6 @@ Test(run_cli, too_few_iterations_to_leave_out_the_first_are_reported)
 	cr_expect(strstr(enough.text, "PS: iteration 1 of 3, at "), "%s", enough.text);
 	free(few.text);
 	free(enough.text);
-	scratch_folder_remove(&folder);
 }
 
 static void expect_speedup(const struct scratch_folder *folder, const char *options, const char *words,
@@ -908,12 +848,11 @@ static void expect_speedup(const struct scratch_folder *folder, const char *opti
 	free(told.text);
 }
 
-Test(run_cli, a_speedup_over_what_was_not_run_is_left_out_and_said)
+FOLDER_TEST(run_cli, a_speedup_over_what_was_not_run_is_left_out_and_said, make_tiny())
 {
 	static const char without[] = " not known without a system that rebuilds no gradients from factors, such as "
 				      "one with sync: ps\n",
 			  not_run[] = " not known: its baseline is one worker of PS, which was not run\n";
-	const struct scratch_folder folder = make_tiny();
 
 	expect_speedup(&folder, "--system Hybrid --iterations 3", "speedup  ", without);
 	expect_speedup(&folder, "--system Hybrid --iterations 3 --csv", "psd-run: the speedup is", without);
@@ -924,13 +863,11 @@ Test(run_cli, a_speedup_over_what_was_not_run_is_left_out_and_said)
 		       "     1.00 ");
 	expect_speedup(&folder, "--system Hybrid --iterations 3 --nodes 1",
 		       "over one worker that only computes, as fast as with Hybrid\n", "speedup");
-	scratch_folder_remove(&folder);
 }
 
 /* As nohup starts it. */
-Test(run_cli, an_ignored_hangup_ends_nothing)
+FOLDER_TEST(run_cli, an_ignored_hangup_ends_nothing, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	FILE *errors;
 	const pid_t pid = start_training(&folder, "1000000", SIGHUP, &errors);
 
@@ -938,7 +875,6 @@ Test(run_cli, an_ignored_hangup_ends_nothing)
 	cr_assert_eq(kill(pid, SIGHUP), 0);
 	cr_assert_eq(kill(pid, SIGTERM), 0);
 	expect_end(pid, errors, 128 + SIGTERM, "psd-run: stopped by signal 15 (Terminated)\n");
-	scratch_folder_remove(&folder);
 }
 
 Test(run_cli, a_parent_that_ignores_its_children_leaves_no_run_waiting, .timeout = 60)
@@ -953,9 +889,8 @@ Test(run_cli, a_parent_that_ignores_its_children_leaves_no_run_waiting, .timeout
 
 /* ---- hosts of a cluster ---- */
 
-Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
+FOLDER_TEST(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	char hosts[64], arguments[2 * PATH_MAX], *launched_log, *joined_log, *silent;
 	struct run launched, joined;
 
@@ -985,13 +920,10 @@ Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
 	free(launched.text);
 	free(joined_log);
 	free(launched_log);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, hosts_with_other_options_are_refused_on_both_sides)
+FOLDER_TEST(run_cli, hosts_with_other_options_are_refused_on_both_sides, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	folder_run_disagrees(&folder, "--set train.learning_rate.warmup_iterations=1 s.yaml",
 			     "--set train.learning_rate.warmup_iterations=1000 s.yaml",
 			     "'train.learning_rate.warmup_iterations' is 1 here, 1000 there",
@@ -1003,7 +935,6 @@ Test(run_cli, hosts_with_other_options_are_refused_on_both_sides)
 			     "'systems.name' is \"Hybrid\" here, \"PS\" there");
 	folder_run_disagrees(&folder, "--stall 90s s.yaml", "s.yaml", "'--stall' is 90 s here, 60 s there",
 			     "'--stall' is 60 s here, 90 s there");
-	scratch_folder_remove(&folder);
 }
 
 /* Host 1 fails before it joins, as often as host 0 needs to hear of it. */
@@ -1100,9 +1031,8 @@ Test(run_cli, nobody_waits_for_a_reader_of_the_progress, .timeout = 120)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, hosts_wait_as_long_as_they_are_told)
+FOLDER_TEST(run_cli, hosts_wait_as_long_as_they_are_told, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	const unsigned port = keep_port();
 	char hosts[64], words[128], arguments[256];
 
@@ -1112,12 +1042,10 @@ Test(run_cli, hosts_wait_as_long_as_they_are_told)
 	snprintf(arguments, sizeof(arguments), "--quiet --hosts %s/hosts --rank 0 --join-timeout 100ms %s/s.yaml",
 		 folder.path, folder.path);
 	expect_complaint(arguments, 1, words);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, hosts_that_do_not_fit_are_one_line)
+FOLDER_TEST(run_cli, hosts_that_do_not_fit_are_one_line, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const struct {
 		const char *options, *words;
 	} mistakes[] = {
@@ -1134,14 +1062,12 @@ Test(run_cli, hosts_that_do_not_fit_are_one_line)
 	scratch_folder_write(&folder, "hosts", "127.0.0.1\n127.0.0.1\n", strlen("127.0.0.1\n127.0.0.1\n"));
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
 		expect_complaint(emulated(&folder, mistakes[i].options).text, 2, mistakes[i].words);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- packing ---- */
 
-Test(run_cli, packed_images_are_trained_on)
+FOLDER_TEST(run_cli, packed_images_are_trained_on, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const char model[] =
 		"name: images\ninput: {channels: 3, height: 8, width: 8}\nlayers:\n"
 		"  - {name: fc, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
@@ -1171,5 +1097,4 @@ Test(run_cli, packed_images_are_trained_on)
 	cr_expect_eq(trained.exit_status, 0, "%s", trained.text);
 	free(packed.text);
 	free(trained.text);
-	scratch_folder_remove(&folder);
 }

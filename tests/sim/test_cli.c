@@ -111,7 +111,7 @@ Test(cli, a_system_with_negligible_compute_waits_all_the_time)
 
 /* Norms count in every iteration, though the first has none to wait for. In a ring of two each sends half of the
  * 120,300 norms twice: 481,200 B at 1 Gbit/s are 3.85 ms. */
-Test(cli, norms_of_sparse_chunks_are_waited_for)
+FOLDER_TEST(cli, norms_of_sparse_chunks_are_waited_for, scratch_folder_make())
 {
 	static const char model[] = "name: m\ninput: {channels: 300}\nlayers:\n"
 				    "  - {name: fc, kind: inner-product, outputs: 401, bias: false}\n";
@@ -119,7 +119,6 @@ Test(cli, norms_of_sparse_chunks_are_waited_for)
 				   "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 				   "systems: [{name: S, sync: ring, sparse: {sparsity: 0.9999, chunk: 1}}]\n";
 	static const char *const options[] = {"", "--set iterations=20", "--estimate"};
-	const struct scratch_folder folder = scratch_folder_make();
 
 	scratch_folder_write(&folder, "model.yaml", model, strlen(model));
 	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
@@ -135,7 +134,6 @@ Test(cli, norms_of_sparse_chunks_are_waited_for)
 		cr_expect_gt(strtod(row + strlen(",2,2,1000000000,"), NULL), 481200 * 8 / 1e9, "%s", done.text);
 		free(done.text);
 	}
-	scratch_folder_remove(&folder);
 }
 
 /* The first system alone has more events than that. */
@@ -405,7 +403,7 @@ static void expect_input_is_kept(const struct scratch_folder *folder, const char
 	cr_expect(before.st_ino == after.st_ino && before.st_size == after.st_size, "%s", input);
 }
 
-Test(cli, a_trace_replaces_no_input)
+FOLDER_TEST(cli, a_trace_replaces_no_input, scratch_folder_make())
 {
 	static const char model[] = "name: m\ninput: {channels: 4}\nlayers:\n"
 				    "  - {name: fc, kind: inner-product, outputs: 2}\n";
@@ -418,7 +416,6 @@ Test(cli, a_trace_replaces_no_input)
 		"systems: [{name: PS, schedule: sequential, sync: ps}]\n";
 	static const char *const inputs[] = {"model.yaml", "profile.csv", "published.csv", "s.yaml"};
 	const char *const texts[] = {model, profile, published, scenario};
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct scratch_path path = scratch_folder_path(&folder, "s.yaml");
 	char arguments[512];
 
@@ -430,14 +427,12 @@ Test(cli, a_trace_replaces_no_input)
 	snprintf(arguments, sizeof(arguments),
 		 "--set cluster.network.platform=platform.xml --set cluster.network.topology=platform %s", path.text);
 	expect_input_is_kept(&folder, "platform.xml", arguments);
-	scratch_folder_remove(&folder);
 }
 
-Test(cli, a_full_disk_and_a_limit_leave_the_older_trace)
+FOLDER_TEST(cli, a_full_disk_and_a_limit_leave_the_older_trace, scratch_folder_make())
 {
 	static const char *const limits[] = {"", "ulimit -f 16;"};
 	static const char *const reasons[] = {"No space left on device", "File too large"};
-	const struct scratch_folder folder = scratch_folder_make();
 
 	for (size_t i = 0; i < 2; i++) {
 		char command[2 * PATH_MAX];
@@ -452,10 +447,9 @@ Test(cli, a_full_disk_and_a_limit_leave_the_older_trace)
 		cr_expect_eq(strchr(small.text, '\n') + 1, strstr(small.text, "1 older out\n"), "%s", small.text);
 		free(small.text);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(cli, no_name_drives_the_terminal)
+FOLDER_TEST(cli, no_name_drives_the_terminal, scratch_folder_make())
 {
 	static const char model[] = "name: \"" HOSTILE_YAML "\"\ninput: {channels: 4}\nlayers:\n"
 				    "  - {name: \"" HOSTILE_YAML "\", kind: inner-product, outputs: 2}\n";
@@ -465,7 +459,6 @@ Test(cli, no_name_drives_the_terminal)
 		"systems: [{name: %s, schedule: sequential, sync: ps}, {name: B, sync: ring}]\n";
 	static const char *const commands[] = {"%s/s.yaml", "--json %s/s.yaml", "plan %s/s.yaml",
 					       "describe %s/model.yaml", "--csv --trace /dev/stdout %s/s.yaml"};
-	const struct scratch_folder folder = scratch_folder_make();
 	char text[1024];
 	struct run refused = run("'/tmp/" HOSTILE_NAME ".yaml'", "2>&1");
 
@@ -492,7 +485,6 @@ Test(cli, no_name_drives_the_terminal)
 	expect_complaint(scratch_folder_path(&folder, "s.yaml").text, 2,
 			 "'title' is '??[31m', must not contain control characters\n");
 	free(refused.text);
-	scratch_folder_remove(&folder);
 }
 
 Test(cli, a_kill_leaves_the_older_trace_or_the_whole_new_one, .timeout = 120)

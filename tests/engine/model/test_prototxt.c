@@ -5,6 +5,7 @@
 
 #include "engine/model/graph.h"
 #include "engine/model/prototxt.h"
+#include "tests/test_with.h"
 
 static struct psd_graph load(const char *path)
 {
@@ -49,10 +50,8 @@ static bool has_shape(const struct psd_layer *layer, uint32_t channels, uint32_t
 
 /* ---- whole files ---- */
 
-Test(prototxt, older_syntax_takes_the_training_phase)
+GRAPH_TEST(prototxt, older_syntax_takes_the_training_phase, load("tests/data/v1.prototxt"))
 {
-	struct psd_graph graph = load("tests/data/v1.prototxt");
-
 	cr_assert_str_eq(graph.name, "v1");
 	cr_assert_eq(graph.n_layers, 9); /* 11 layers without the test phase's data and accuracy */
 	cr_assert(has_shape(layer_named(&graph, "data"), 3, 28, 28));
@@ -63,12 +62,10 @@ Test(prototxt, older_syntax_takes_the_training_phase)
 	cr_assert_eq(layer_named(&graph, "drop1")->settings.dropout.ratio, 0.25);
 	/* conv1, ip1, ip2 without a bias */
 	cr_assert_eq(graph.parameters, (20 * 3 * 25 + 20) + (20 * 144 * 50 + 50) + 50 * 10);
-	psd_graph_release(&graph);
 }
 
-Test(prototxt, newer_syntax_follows_blobs_in_place)
+GRAPH_TEST(prototxt, newer_syntax_follows_blobs_in_place, load("tests/data/v2.prototxt"))
 {
-	struct psd_graph graph = load("tests/data/v2.prototxt");
 	const struct psd_layer *sum = layer_named(&graph, "sum");
 
 	cr_assert(has_shape(layer_named(&graph, "data"), 4, 16, 12));
@@ -82,7 +79,6 @@ Test(prototxt, newer_syntax_follows_blobs_in_place)
 	cr_assert_eq(layer_named(&graph, "loss")->n_inputs, 1);
 	/* wide in 2 groups without bias, scale, dilated, classes */
 	cr_assert_eq(graph.parameters, 8 * (4 / 2) * 7 + 2 * 8 + (8 * 8 * 9 + 8) + (16 * 10 + 10));
-	psd_graph_release(&graph);
 }
 
 /* As Caffe's upgrade_proto.cpp has it. A padding is part of what reads it, and of that alone. */
@@ -115,15 +111,13 @@ Test(prototxt, oldest_syntax_is_the_older_one)
 		"n.prototxt:3:51: layer 'r' reads 'p', which does not exist");
 }
 
-Test(prototxt, sigmoid_has_both_its_names)
+GRAPH_TEST(prototxt, sigmoid_has_both_its_names,
+	   parse("input: 'data' input_shape { dim: [1, 4] }\n"
+		 "layer { name: 'a' type: 'Sigmoid' bottom: 'data' top: 'a' }\n"
+		 "layers { name: 'b' type: SIGMOID bottom: 'a' top: 'b' }\n"))
 {
-	struct psd_graph graph = parse("input: 'data' input_shape { dim: [1, 4] }\n"
-				       "layer { name: 'a' type: 'Sigmoid' bottom: 'data' top: 'a' }\n"
-				       "layers { name: 'b' type: SIGMOID bottom: 'a' top: 'b' }\n");
-
 	cr_assert_eq(layer_named(&graph, "a")->kind, &psd_layer_sigmoid);
 	cr_assert_eq(layer_named(&graph, "b")->kind, &psd_layer_sigmoid);
-	psd_graph_release(&graph);
 }
 
 Test(prototxt, alexnet_is_the_same_in_both_forms)
@@ -447,14 +441,12 @@ Test(prototxt, tensors_have_their_ratios_and_start_values)
 }
 
 /* The second top is the probabilities. */
-Test(prototxt, the_first_weight_is_the_losss)
+GRAPH_TEST(prototxt, the_first_weight_is_the_losss,
+	   parse("input: 'data' input_shape { dim: [1, 4] } state { phase: TRAIN level: 0 }\n"
+		 "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' top: 'l' top: 'p' "
+		 "loss_weight: 0.5 loss_weight: 0 }"))
 {
-	struct psd_graph graph = parse("input: 'data' input_shape { dim: [1, 4] } state { phase: TRAIN level: 0 }\n"
-				       "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' top: 'l' top: 'p' "
-				       "loss_weight: 0.5 loss_weight: 0 }");
-
 	cr_assert_eq(layer_named(&graph, "l")->settings.loss.weight, 0.5);
-	psd_graph_release(&graph);
 }
 
 Test(prototxt, a_label_that_is_no_class_may_be_ignored)
@@ -507,10 +499,9 @@ Test(prototxt, forks_batch_norms_have_their_statistics_behind)
 #define BOTH "param { name: 'w' lr_mult: 2 } param { name: 'b' }"
 
 /* Counted once, used twice: 4 x 4 x 3 x 3 weights and 4 biases; the third has its own. */
-Test(prototxt, layers_share_parameters_by_name)
+GRAPH_TEST(prototxt, layers_share_parameters_by_name,
+	   parse(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "4", BOTH) NAMED("own", "two", "4", "")))
 {
-	struct psd_graph graph =
-		parse(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "4", BOTH) NAMED("own", "two", "4", ""));
 	const struct psd_layer *one = layer_named(&graph, "one"), *two = layer_named(&graph, "two");
 
 	cr_assert_eq(graph.n_tensors, 4);
@@ -521,7 +512,6 @@ Test(prototxt, layers_share_parameters_by_name)
 	cr_assert_eq(two->read_bytes, one->read_bytes);
 	cr_assert(two->is_trained);
 	cr_assert_str_eq(graph.tensors[2].name, "own.weight");
-	psd_graph_release(&graph);
 }
 
 /* Matrices that layers share cannot go as factors. */
@@ -598,45 +588,42 @@ Test(prototxt, a_softmax_is_a_loss_only_at_the_end_of_a_net_without_one)
 }
 
 /* As in Caffe names are no keys. Protocol buffers' flags may have a capital. */
-Test(prototxt, layers_may_have_the_same_name_or_none)
+GRAPH_TEST(prototxt, layers_may_have_the_same_name_or_none,
+	   parse(FOUR "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'a' }\n"
+		      "layer { name: 'r' type: 'TanH' bottom: 'a' top: 'b' }\n"
+		      "layer { type: 'Sigmoid' bottom: 'b' top: 'c' }\n"
+		      "layer { type: 'InnerProduct' bottom: 'c' top: 'd' inner_product_param { "
+		      "num_output: 3 bias_term: False } }\n"))
 {
-	struct psd_graph graph = parse(FOUR "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'a' }\n"
-					    "layer { name: 'r' type: 'TanH' bottom: 'a' top: 'b' }\n"
-					    "layer { type: 'Sigmoid' bottom: 'b' top: 'c' }\n"
-					    "layer { type: 'InnerProduct' bottom: 'c' top: 'd' inner_product_param { "
-					    "num_output: 3 bias_term: False } }\n");
-
 	cr_assert_eq(layer_named(&graph, "r")->kind, &psd_layer_relu);
 	cr_assert_eq(layer_named(&graph, "r#2")->kind, &psd_layer_tanh);
 	cr_assert_eq(layer_named(&graph, "Sigmoid")->kind, &psd_layer_sigmoid);
 	cr_assert_eq(graph.parameters, 3 * 4 * 9 * 9);
-	psd_graph_release(&graph);
 }
 
 /* He et al. 2014: 1 + 4 + 16 windows of each channel. Along 9 positions, 2 windows have 5 positions and one of padding.
  * 4 windows have 3 positions and 3 of padding, 2 of them before. */
-Test(prototxt, a_pyramid_is_one_column)
+GRAPH_TEST(prototxt, a_pyramid_is_one_column,
+	   parse(FOUR "layer { name: 's' type: 'SPP' bottom: 'data' top: 's' spp_param { "
+		      "pyramid_height: 3 pool: MAX } }\n"))
 {
-	struct psd_graph graph = parse(FOUR "layer { name: 's' type: 'SPP' bottom: 'data' top: 's' spp_param { "
-					    "pyramid_height: 3 pool: MAX } }\n");
 	const struct psd_window *window = &layer_named(&graph, "s/level2")->settings.pool.window;
 
 	cr_assert(has_shape(layer_named(&graph, "s"), 4 * (1 + 4 + 16), 1, 1));
 	cr_assert(has_shape(layer_named(&graph, "s/level1"), 4, 2, 2));
 	cr_assert(window->kernel.height == 3 && window->stride.width == 3 && window->pad.height == 2);
-	psd_graph_release(&graph);
 }
 
 /* Sides of 9: every second position is 5 of them, and 2 new positions between each two make 5 + 4 * 2 of that. */
-Test(prototxt, maps_are_resized_as_said)
+GRAPH_TEST(
+	prototxt, maps_are_resized_as_said,
+	parse("input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
+	      "layer { name: 'a' type: 'Interp' bottom: 'data' top: 'a' interp_param { shrink_factor: 2 zoom_factor: "
+	      "3 } }\n"
+	      "layer { name: 'b' type: 'Interp' bottom: 'a' top: 'b' interp_param { height: 5 width: 20 } }\n"
+	      "layer { name: 'c' type: 'Deconvolution' bottom: 'b' top: 'c' convolution_param { num_output: 4 group: "
+	      "4 kernel_size: 4 stride: 2 pad: 1 bias_term: false weight_filler { type: 'bilinear' } } }\n"))
 {
-	struct psd_graph graph = parse(
-		"input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
-		"layer { name: 'a' type: 'Interp' bottom: 'data' top: 'a' interp_param { shrink_factor: 2 zoom_factor: "
-		"3 } }\n"
-		"layer { name: 'b' type: 'Interp' bottom: 'a' top: 'b' interp_param { height: 5 width: 20 } }\n"
-		"layer { name: 'c' type: 'Deconvolution' bottom: 'b' top: 'c' convolution_param { num_output: 4 group: "
-		"4 kernel_size: 4 stride: 2 pad: 1 bias_term: false weight_filler { type: 'bilinear' } } }\n");
 	/* Caffe's BilinearFiller of a side of 4: 1/4, 3/4, 3/4, 1/4 */
 	static const double side[] = {0.25, 0.75, 0.75, 0.25};
 
@@ -646,7 +633,6 @@ Test(prototxt, maps_are_resized_as_said)
 	cr_assert_eq(graph.parameters, 4 * 4 * 4);
 	for (unsigned e = 0; e < 4 * 4 * 4; e++)
 		cr_assert_float_eq(psd_tensor_bilinear(&graph.tensors[0], e), side[e / 4 % 4] * side[e % 4], 1e-6);
-	psd_graph_release(&graph);
 }
 
 Test(prototxt, cycles_and_misread_labels_are_refused)

@@ -361,36 +361,31 @@ static const char identity_text[] =
 
 /* Scores (0, ln 3): probabilities 1/4 and 3/4, loss ln 4 for class 0. Scores (0, 0): 1/2 each, ln 2; the lower class
  * wins the tie. */
-Test(cpu, softmax_loss_is_that_of_a_pocket_calculator)
+NET_TEST(cpu, softmax_loss_is_that_of_a_pocket_calculator, net_make(identity_text, 2))
 {
-	struct net net = net_make(identity_text, 2);
 	const float weight[] = {1, 0, 0, 1}, images[] = {0, logf(3), 0, 0};
-	const double divisor = net.options.loss_divisor;
+	const double divisor = net->options.loss_divisor;
 	const float score_gradients[2][2] = {{-0.75f, 0.75f}, {-0.5f, 0.5f}};
 
-	memcpy(net.parameters[0], weight, sizeof(weight));
-	memset(net.parameters[1], 0, 2 * sizeof(float));
-	memcpy(net.images, images, sizeof(images));
-	net.labels[0] = net.labels[1] = 0;
-	cr_assert_float_eq(net_run(&net), (log(4) + log(2)) / divisor, 1e-7);
-	cr_assert_eq(psd_device_cpu.correct(net.device), 1);
+	memcpy(net->parameters[0], weight, sizeof(weight));
+	memset(net->parameters[1], 0, 2 * sizeof(float));
+	memcpy(net->images, images, sizeof(images));
+	net->labels[0] = net->labels[1] = 0;
+	cr_assert_float_eq(net_run(net), (log(4) + log(2)) / divisor, 1e-7);
+	cr_assert_eq(psd_device_cpu.correct(net->device), 1);
 	for (unsigned c = 0; c < 2; c++)
-		cr_assert_float_eq(net.gradients[1][c], (score_gradients[0][c] + score_gradients[1][c]) / divisor,
+		cr_assert_float_eq(net->gradients[1][c], (score_gradients[0][c] + score_gradients[1][c]) / divisor,
 				   1e-6);
-	cr_assert_float_eq(net.gradients[0][1], score_gradients[0][0] * logf(3) / divisor, 1e-6);
-	net_release(&net);
+	cr_assert_float_eq(net->gradients[0][1], score_gradients[0][0] * logf(3) / divisor, 1e-6);
 }
 
-Test(cpu, large_scores_do_not_overflow)
+NET_TEST(cpu, large_scores_do_not_overflow, net_make(identity_text, 1))
 {
-	struct net net = net_make(identity_text, 1);
-
-	net.parameters[0][0] = 1e4f, net.parameters[0][3] = -1e4f;
-	net.images[0] = net.images[1] = 1;
-	net.labels[0] = 1;
-	cr_assert_float_eq(net_run(&net), 2e4, 2); /* e^-20000 is nothing beside 1 */
-	cr_assert(isfinite(net.gradients[0][0]));
-	net_release(&net);
+	net->parameters[0][0] = 1e4f, net->parameters[0][3] = -1e4f;
+	net->images[0] = net->images[1] = 1;
+	net->labels[0] = 1;
+	cr_assert_float_eq(net_run(net), 2e4, 2); /* e^-20000 is nothing beside 1 */
+	cr_assert(isfinite(net->gradients[0][0]));
 }
 
 Test(cpu, loss_divisor_scales_loss_and_gradients)
@@ -410,18 +405,16 @@ Test(cpu, loss_divisor_scales_loss_and_gradients)
 	net_release(&other);
 }
 
-Test(cpu, label_beyond_the_classes_is_refused)
+NET_TEST(cpu, label_beyond_the_classes_is_refused, net_make(identity_text, 2))
 {
-	struct net net = net_make(identity_text, 2);
 	struct psd_error err = {0};
 
-	net.labels[1] = 2;
-	cr_assert_eq(psd_device_cpu.begin(net.device, &net.batch, &err), PSD_OK);
-	cr_assert_eq(psd_device_cpu.forward(net.device, 0, &err), PSD_OK);
-	cr_assert_eq(psd_device_cpu.forward(net.device, 1, &err), PSD_OK);
-	cr_assert_eq(psd_device_cpu.forward(net.device, 2, &err), PSD_EINVAL);
+	net->labels[1] = 2;
+	cr_assert_eq(psd_device_cpu.begin(net->device, &net->batch, &err), PSD_OK);
+	cr_assert_eq(psd_device_cpu.forward(net->device, 0, &err), PSD_OK);
+	cr_assert_eq(psd_device_cpu.forward(net->device, 1, &err), PSD_OK);
+	cr_assert_eq(psd_device_cpu.forward(net->device, 2, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "sample 9 has label 2, must be 0 to 1");
-	net_release(&net);
 }
 
 /* ---- one batch on several workers ---- */
@@ -512,29 +505,26 @@ Test(cpu, dropout_does_not_depend_on_the_split)
 	net_release(&whole);
 }
 
-Test(cpu, dropout_differs_between_samples_and_iterations)
+NET_TEST(cpu, dropout_differs_between_samples_and_iterations, net_make(dropout_text, 2))
 {
-	struct net net = net_make(dropout_text, 2);
-	float *first = masks_of(&net), *second, *third;
+	float *first = masks_of(net), *second, *third;
 
 	cr_assert_arr_neq(first, first + 50, 50 * sizeof(float));
-	net.batch.iteration++;
-	second = masks_of(&net);
+	net->batch.iteration++;
+	second = masks_of(net);
 	cr_assert_arr_neq(second, first, 2 * 50 * sizeof(float));
-	net.batch.iteration--;
-	third = masks_of(&net);
+	net->batch.iteration--;
+	third = masks_of(net);
 	cr_assert_arr_eq(third, first, 2 * 50 * sizeof(float));
 	free(first);
 	free(second);
 	free(third);
-	net_release(&net);
 }
 
 /* 400 x 50 draws at 0.3: the share kept is 0.7 within 5 standard deviations of sqrt(0.3 x 0.7 / 20000). */
-Test(cpu, dropout_drops_its_ratio)
+NET_TEST(cpu, dropout_drops_its_ratio, net_make(dropout_text, 400))
 {
-	struct net net = net_make(dropout_text, 400);
-	float *masks = masks_of(&net);
+	float *masks = masks_of(net);
 	double kept = 0;
 
 	for (unsigned i = 0; i < 400 * 50; i++) {
@@ -543,7 +533,6 @@ Test(cpu, dropout_drops_its_ratio)
 	}
 	cr_assert_lt(fabs(kept / 20000 - 0.7), 5 * sqrt(0.3 * 0.7 / 20000));
 	free(masks);
-	net_release(&net);
 }
 
 /* The first and last vectors of the authors' known-answer tests (Random123, kat_vectors). */

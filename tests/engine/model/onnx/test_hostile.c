@@ -477,9 +477,8 @@ static void refuses_external(const struct scratch_folder *folder, const char *wh
 	cr_assert_not_null(strstr(err.text, message), "%s: %s", where, err.text);
 }
 
-Test(onnx_hostile, external_data_lies_beside_the_model_and_is_all_there)
+FOLDER_TEST(onnx_hostile, external_data_lies_beside_the_model_and_is_all_there, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const int64_t numbers[2] = {1, 8};
 	char name[4200];
 
@@ -497,5 +496,4 @@ Test(onnx_hostile, external_data_lies_beside_the_model_and_is_all_there)
 	refuses_external(&folder, "../w.bin 0", "must lie in a file beside the model");
 	refuses_external(&folder, "/dev/zero 0", "must lie in a file beside the model");
 	refuses_external(&folder, "sub 0", "sub: ");
-	scratch_folder_remove(&folder);
 }
