@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "tests/simulate_helper.h"
+#include "tests/test_with.h"
 
 #define AGREEMENT_RATIO	  0.02
 #define SHARED_RATIO	  0.05 /* hosts of one kind that share cores do not all end together */
@@ -131,15 +132,10 @@ static void expect_agreement(const char *text)
 
 /* ---- estimate and simulation ---- */
 
-Test(contract, vgg19_agrees_for_every_method_and_schedule)
-{
-	expect_agreement(VGG19 STAR EVERY_METHOD "sweep: {nodes: [1, 2, 3, 4, 8, 16, 17, 18, 32, 64]}\n");
-}
-
-Test(contract, vgg19_agrees_message_by_message)
-{
-	expect_agreement(VGG19 STAR EVERY_METHOD "sweep: {nodes: [2, 3, 8, 16]}\nfidelity: message\n");
-}
+TEST_ROW(contract, vgg19_agrees_for_every_method_and_schedule,
+	 expect_agreement(VGG19 STAR EVERY_METHOD "sweep: {nodes: [1, 2, 3, 4, 8, 16, 17, 18, 32, 64]}\n"))
+TEST_ROW(contract, vgg19_agrees_message_by_message,
+	 expect_agreement(VGG19 STAR EVERY_METHOD "sweep: {nodes: [2, 3, 8, 16]}\nfidelity: message\n"))
 
 /* Where members send unequally, hosts of a class, which take equally long, do not send equally much. */
 Test(contract, all_reduces_of_unequal_members_agree)
@@ -163,25 +159,17 @@ Test(contract, small_tensors_agree)
 	expect_agreement(CIFAR10_QUICK STAR EVERY_METHOD "sweep: {nodes: [2, 16]}\nfidelity: message\n");
 }
 
-Test(contract, many_tensors_agree)
-{
-	expect_agreement(RESNET50 STAR
-			 "systems: [{name: ps, sync: ps}, {name: ring, sync: ring}, {name: ring by layer, sync: ring, "
-			 "unit: layer}]\n"
-			 "sweep: {nodes: [4, 32]}\n");
-}
-
-Test(contract, a_stack_that_costs_nothing_agrees)
-{
-	expect_agreement(VGG19 "cluster: {" NETWORK "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 8, 32]}\n");
-}
-
-Test(contract, a_slow_transport_with_incast_agrees)
-{
-	expect_agreement(VGG19 "cluster:\n  network: {bandwidth: 40Gbps, latency: 30us}\n"
-			       "  host: {copy: 2.3GBps, reduce: 1.4GBps, transport: 14Gbps, incast: 10%}\n" EVERY_METHOD
-			       "sweep: {nodes: [2, 8, 32]}\n");
-}
+TEST_ROW(contract, many_tensors_agree,
+	 expect_agreement(RESNET50 STAR "systems: [{name: ps, sync: ps}, {name: ring, sync: ring}, {name: ring by "
+					"layer, sync: ring, unit: layer}]\n"
+					"sweep: {nodes: [4, 32]}\n"))
+TEST_ROW(contract, a_stack_that_costs_nothing_agrees,
+	 expect_agreement(VGG19 "cluster: {" NETWORK "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 8, 32]}\n"))
+TEST_ROW(contract, a_slow_transport_with_incast_agrees,
+	 expect_agreement(VGG19
+			  "cluster:\n  network: {bandwidth: 40Gbps, latency: 30us}\n"
+			  "  host: {copy: 2.3GBps, reduce: 1.4GBps, transport: 14Gbps, incast: 10%}\n" EVERY_METHOD
+			  "sweep: {nodes: [2, 8, 32]}\n"))
 
 /* Every matrix has an owner of its own, so that all hosts differ. */
 Test(contract, one_owner_on_each_host_agrees)
@@ -194,11 +182,9 @@ Test(contract, one_owner_on_each_host_agrees)
 }
 
 /* A nanosecond is less than the clock can tell apart by then. */
-Test(contract, a_very_slow_network_agrees)
-{
-	expect_agreement(VGG19 "cluster: {network: {bandwidth: 100bps, latency: 50us}}\n"
-			       "systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}]\nsweep: {nodes: [3, 7]}\n");
-}
+TEST_ROW(contract, a_very_slow_network_agrees,
+	 expect_agreement(VGG19 "cluster: {network: {bandwidth: 100bps, latency: 50us}}\n"
+				"systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}]\nsweep: {nodes: [3, 7]}\n"))
 
 static void expect_refused(const char *system, const char *key)
 {
@@ -274,10 +260,8 @@ Test(contract, barriers_and_priorities_agree)
 	expect_agreement(VGG19 STAR EVERY_BARRIER_AND_PRIORITY "sweep: {nodes: [2, 8]}\nfidelity: message\n");
 }
 
-Test(contract, separate_servers_of_four_workers_on_a_node_agree)
-{
-	expect_agreement(VGG19 FOURS SEPARATE_SERVERS "sweep: {nodes: [1, 2, 5]}\n");
-}
+TEST_ROW(contract, separate_servers_of_four_workers_on_a_node_agree,
+	 expect_agreement(VGG19 FOURS SEPARATE_SERVERS "sweep: {nodes: [1, 2, 5]}\n"))
 
 Test(contract, four_workers_on_a_node_agree)
 {
@@ -287,11 +271,9 @@ Test(contract, four_workers_on_a_node_agree)
 }
 
 /* Both executors take the stack's rate for the node's. */
-Test(contract, a_stack_slow_inside_a_node_agrees)
-{
-	expect_agreement(VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
-			       ", host: {local: 5Gbps}}\n" EVERY_METHOD "sweep: {nodes: [1, 2]}\n");
-}
+TEST_ROW(contract, a_stack_slow_inside_a_node_agrees,
+	 expect_agreement(VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
+				", host: {local: 5Gbps}}\n" EVERY_METHOD "sweep: {nodes: [1, 2]}\n"))
 
 /* Transfers between switches wait for the uplinks of both, and so do transfers that leave the node. */
 Test(contract, workers_behind_switches_agree)
@@ -312,12 +294,10 @@ Test(contract, workers_behind_switches_agree)
 				   "switches: 2}, " NETWORK "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 3]}\n");
 }
 
-Test(contract, half_precision_agrees)
-{
-	expect_agreement("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
-			 "compute: {device: v100}\ncluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD
-			 "sweep: {nodes: [2, 8]}\n");
-}
+TEST_ROW(contract, half_precision_agrees,
+	 expect_agreement("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
+			  "compute: {device: v100}\ncluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD
+			  "sweep: {nodes: [2, 8]}\n"))
 
 #define EVERY_ENCODED_METHOD                                                                                           \
 	"systems:\n"                                                                                                   \
@@ -359,18 +339,14 @@ static void expect_wire_refused(const char *model, const char *system, const cha
 	loaded_close(&loaded);
 }
 
-Test(contract, an_encoding_of_what_has_2_bytes_is_refused_with_its_place)
-{
-	expect_wire_refused(", precision: mixed", "sync: ring, wire: bf16",
-			    "'wire' of system 'a' is 'bf16', must be 'fp32' where 'precision' is");
-}
+TEST_ROW(contract, an_encoding_of_what_has_2_bytes_is_refused_with_its_place,
+	 expect_wire_refused(", precision: mixed", "sync: ring, wire: bf16",
+			     "'wire' of system 'a' is 'bf16', must be 'fp32' where 'precision' is"))
 
 /* MPI sums floats. */
-Test(contract, an_encoding_that_a_method_does_not_take_is_refused_with_its_place)
-{
-	expect_wire_refused("", "sync: mpi, wire: bf16",
-			    "'wire' of system 'a' is 'bf16', must be 'fp32' where tensors go by method 'mpi'");
-}
+TEST_ROW(contract, an_encoding_that_a_method_does_not_take_is_refused_with_its_place,
+	 expect_wire_refused("", "sync: mpi, wire: bf16",
+			     "'wire' of system 'a' is 'bf16', must be 'fp32' where tensors go by method 'mpi'"))
 
 #define UNEVEN_SYSTEMS                                                                                                 \
 	"systems:\n"                                                                                                   \
@@ -409,18 +385,13 @@ static void expect_fidelities_agree(const char *text)
 	loaded_close(&by_flow);
 }
 
-Test(contract, fidelities_agree_with_a_slow_node)
-{
-	expect_fidelities_agree(VGG19 "cluster:\n  " NETWORK "\n  " HOST "\n"
-				      "  slow: [{node: 2, compute: 50%}, {node: 1, link: 70%}]\n" UNEVEN_SYSTEMS);
-}
-
-Test(contract, fidelities_agree_with_jitter)
-{
-	expect_fidelities_agree("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
-				"compute: {device: titan-x, images_per_sec: 35, jitter: 30%}\n"
-				"cluster: {" NETWORK ", " HOST "}\niterations: 2\n" UNEVEN_SYSTEMS);
-}
+TEST_ROW(contract, fidelities_agree_with_a_slow_node,
+	 expect_fidelities_agree(VGG19 "cluster:\n  " NETWORK "\n  " HOST "\n"
+				       "  slow: [{node: 2, compute: 50%}, {node: 1, link: 70%}]\n" UNEVEN_SYSTEMS))
+TEST_ROW(contract, fidelities_agree_with_jitter,
+	 expect_fidelities_agree("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
+				 "compute: {device: titan-x, images_per_sec: 35, jitter: 30%}\n"
+				 "cluster: {" NETWORK ", " HOST "}\niterations: 2\n" UNEVEN_SYSTEMS))
 
 Test(contract, waiting_for_nothing_is_never_slower)
 {
@@ -520,15 +491,8 @@ static void expect_table_1(const char *fidelity)
 /* Adam's root is the busiest node both ways, so that the busiest sender's and receiver's bytes are one node's. */
 _Static_assert(K *(M + N) >= M * N, "the root receives more than a worker does, also with one peer");
 
-Test(contract, simulated_flows_carry_the_bytes_of_table_1)
-{
-	expect_table_1("flow");
-}
-
-Test(contract, simulated_messages_carry_the_bytes_of_table_1)
-{
-	expect_table_1("message");
-}
+TEST_ROW(contract, simulated_flows_carry_the_bytes_of_table_1, expect_table_1("flow"))
+TEST_ROW(contract, simulated_messages_carry_the_bytes_of_table_1, expect_table_1("message"))
 
 Test(contract, separate_servers_carry_the_bytes_of_table_1)
 {
@@ -1402,12 +1366,10 @@ Test(contract, compressed_gradients_of_few_blocks_agree)
 				FEW_BLOCKS_RATIO);
 }
 
-Test(contract, compressed_gradients_of_half_precision_agree)
-{
-	expect_agreement("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
-			 "compute: {device: v100}\ncluster: {" NETWORK ", " UPDATING_HOST "}\n" COMPRESSED_SYSTEMS
-			 "sweep: {nodes: [2, 8]}\n");
-}
+TEST_ROW(contract, compressed_gradients_of_half_precision_agree,
+	 expect_agreement("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
+			  "compute: {device: v100}\ncluster: {" NETWORK ", " UPDATING_HOST "}\n" COMPRESSED_SYSTEMS
+			  "sweep: {nodes: [2, 8]}\n"))
 
 /* One matrix of 4096 x 4096: each of two nodes has half its blocks, which cross the link twice, each time with the
  * latency. Blocks of top-k keep 1 % of 1024 values, 11 of them, with 12 positions of 2 bytes. Two servers have a half
@@ -1478,10 +1440,8 @@ Test(contract, gradients_of_low_rank_agree)
 					", " UPDATING_HOST "}\nsweep: {nodes: [1, 2, 3]}\n");
 }
 
-Test(contract, gradients_of_low_rank_agree_message_by_message)
-{
-	expect_low_rank_agreement(VGG19 UPDATING_STAR "sweep: {nodes: [2, 3, 8]}\nfidelity: message\n");
-}
+TEST_ROW(contract, gradients_of_low_rank_agree_message_by_message,
+	 expect_low_rank_agreement(VGG19 UPDATING_STAR "sweep: {nodes: [2, 3, 8]}\nfidelity: message\n"))
 
 Test(contract, gradients_of_low_rank_of_small_tensors_agree)
 {
@@ -1491,12 +1451,10 @@ Test(contract, gradients_of_low_rank_of_small_tensors_agree)
 						"sweep: {nodes: [2, 8]}\nfidelity: message\n");
 }
 
-Test(contract, gradients_of_low_rank_and_half_precision_agree)
-{
-	expect_low_rank_agreement(
-		"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
-		"compute: {device: v100}\ncluster: {" NETWORK ", " UPDATING_HOST "}\nsweep: {nodes: [2, 8]}\n");
-}
+TEST_ROW(contract, gradients_of_low_rank_and_half_precision_agree,
+	 expect_low_rank_agreement(
+		 "model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
+		 "compute: {device: v100}\ncluster: {" NETWORK ", " UPDATING_HOST "}\nsweep: {nodes: [2, 8]}\n"))
 
 /* Workers have first sums and second ones ready in orders of their own. */
 Test(contract, fidelities_agree_of_low_rank_with_a_slow_node)

@@ -1,19 +1,26 @@
-/* A test that begins by making a thing and ends by releasing it. */
+/* Forms of tests: one that begins by making a thing and ends by releasing it, and rows of a table. */
 #ifndef PSD_TESTS_TEST_WITH_H
 #define PSD_TESTS_TEST_WITH_H
 
 #include <criterion/criterion.h>
 
+/* A test of one call: a row of a table, each of which can be run alone. */
+#define TEST_ROW(suite, claim, ...)                                                                                    \
+	Test(suite, claim)                                                                                             \
+	{                                                                                                              \
+		__VA_ARGS__;                                                                                           \
+	}
+
 /* The last argument makes the thing, which has this name in the test. */
-#define TEST_WITH(suite, claim, type, name, release, ...) \
-	static void check_##claim(type name); \
-	Test(suite, claim) \
-	{ \
-		type made = __VA_ARGS__; \
- \
-		check_##claim(made); \
-		release(&made); \
-	} \
+#define TEST_WITH(suite, claim, type, name, release, ...)                                                              \
+	static void check_##claim(type name);                                                                          \
+	Test(suite, claim)                                                                                             \
+	{                                                                                                              \
+		type made = __VA_ARGS__;                                                                               \
+                                                                                                                       \
+		check_##claim(made);                                                                                   \
+		release(&made);                                                                                        \
+	}                                                                                                              \
 	static void check_##claim(type name)
 
 /* The same where the thing must not move: open() fills it in, and the test has a pointer to it. */

@@ -6,6 +6,7 @@
 #include "tests/cuda/apart_helper.h"
 #include "tests/cuda/stand_in.h"
 #include "tests/cuda/streams_helper.h"
+#include "tests/test_with.h"
 
 enum { NO_WAIT = 0 };
 
@@ -223,12 +224,5 @@ static void pass_a_place(bool is_told_by_address)
 	close_streams(&with);
 }
 
-Test(stand_in, a_place_is_left_out_by_its_number)
-{
-	pass_a_place(false);
-}
-
-Test(stand_in, a_place_is_left_out_by_its_address)
-{
-	pass_a_place(true);
-}
+TEST_ROW(stand_in, a_place_is_left_out_by_its_number, pass_a_place(false))
+TEST_ROW(stand_in, a_place_is_left_out_by_its_address, pass_a_place(true))

@@ -8,6 +8,7 @@
 #include "engine/encodings/encoding.h"
 #include "tests/cuda/conv_helper.h"
 #include "tests/cuda/stand_in.h"
+#include "tests/test_with.h"
 
 static const struct shape shapes[] = {
 	{1, 1, 3, 3, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_TENSOR_NCHW},
@@ -148,20 +149,9 @@ static void check_shapes(enum tensor made)
 	}
 }
 
-Test(stand_in_conv, a_convolution_is_its_definition)
-{
-	check_shapes(Y);
-}
-
-Test(stand_in_conv, a_gradient_of_data_is_its_definition)
-{
-	check_shapes(X);
-}
-
-Test(stand_in_conv, a_gradient_of_a_filter_is_its_definition)
-{
-	check_shapes(W);
-}
+TEST_ROW(stand_in_conv, a_convolution_is_its_definition, check_shapes(Y))
+TEST_ROW(stand_in_conv, a_gradient_of_data_is_its_definition, check_shapes(X))
+TEST_ROW(stand_in_conv, a_gradient_of_a_filter_is_its_definition, check_shapes(W))
 
 /* ---- numbers ---- */
 

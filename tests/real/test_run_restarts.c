@@ -1,6 +1,7 @@
 /* psd-run --restarts: processes are killed or stand still, and the run ends with the bits of one that was never cut. */
 #define _GNU_SOURCE 1
 #include "tests/real/started.h"
+#include "tests/test_with.h"
 
 TestSuite(run_restarts, .timeout = 120);
 
@@ -41,10 +42,8 @@ Test(run_restarts, a_ring_whose_worker_is_killed_ends_with_the_same_bits)
 	check_killed("Ring", "--no-emulation", 0, "worker 0");
 }
 
-Test(run_restarts, shards_whose_worker_is_killed_end_with_the_same_bits)
-{
-	check_killed("PS", "--no-emulation", 1, "worker 1");
-}
+TEST_ROW(run_restarts, shards_whose_worker_is_killed_end_with_the_same_bits,
+	 check_killed("PS", "--no-emulation", 1, "worker 1"))
 
 Test(run_restarts, a_server_that_is_killed_ends_with_the_same_bits)
 {
@@ -53,10 +52,7 @@ Test(run_restarts, a_server_that_is_killed_ends_with_the_same_bits)
 }
 
 /* Or where this machine does not let us have one, links that processes shape themselves. */
-Test(run_restarts, an_emulated_cluster_is_made_again)
-{
-	check_killed("Ring", "", 1, "worker 1");
-}
+TEST_ROW(run_restarts, an_emulated_cluster_is_made_again, check_killed("Ring", "", 1, "worker 1"))
 
 FOLDER_TEST(run_restarts, a_process_killed_before_the_first_checkpoint_begins_again, make_folder())
 {

@@ -4,6 +4,7 @@
 #include "real/net/secret.h" /* PSD_HAS_TLS */
 #include "tests/real/kept_port.h"
 #include "tests/real/started.h"
+#include "tests/test_with.h"
 
 TestSuite(run_restarts_hosts, .timeout = 120);
 
@@ -122,15 +123,8 @@ Test(run_restarts_hosts, a_lost_host_of_a_ring_comes_again)
 	check_lost("Ring", 0, "");
 }
 
-Test(run_restarts_hosts, a_lost_host_with_shards_comes_again)
-{
-	check_lost("PS", 2, " --set train.streams=3");
-}
-
-Test(run_restarts_hosts, a_lost_server_comes_again)
-{
-	check_lost("Server", 2, "");
-}
+TEST_ROW(run_restarts_hosts, a_lost_host_with_shards_comes_again, check_lost("PS", 2, " --set train.streams=3"))
+TEST_ROW(run_restarts_hosts, a_lost_server_comes_again, check_lost("Server", 2, ""))
 
 Test(run_restarts_hosts, a_lost_host_comes_again_by_its_secret)
 {

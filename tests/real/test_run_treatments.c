@@ -5,6 +5,7 @@
 
 #include "tests/real/folder_run.h"
 #include "tests/real/plain_softmax.h"
+#include "tests/test_with.h"
 
 TestSuite(run_adaptive, .timeout = 120);
 TestSuite(run_packed, .timeout = 120);
@@ -172,11 +173,9 @@ Test(run_packed, hosts_that_compress_otherwise_are_refused)
 			   "compress.tensors", "all", "matrices");
 }
 
-Test(run_low_rank, hosts_of_another_rank_are_refused)
-{
-	check_disagreement(NARROW, "--system Narrow s.yaml", "--system Narrow --set systems.1.low_rank.rank=3 s.yaml",
-			   "low_rank.rank", "2", "3");
-}
+TEST_ROW(run_low_rank, hosts_of_another_rank_are_refused,
+	 check_disagreement(NARROW, "--system Narrow s.yaml", "--system Narrow --set systems.1.low_rank.rank=3 s.yaml",
+			    "low_rank.rank", "2", "3"))
 
 static void check_note(const char *systems, const char *options, const char *words, const char *other)
 {
@@ -198,10 +197,8 @@ Test(run_packed, a_note_says_that_something_is_lost)
 	check_note(PACKED("one-bit"), "--set systems.1.compress.kept=100% @/top.yaml", NULL, "'PS'");
 }
 
-Test(run_low_rank, a_note_says_that_something_is_lost)
-{
-	check_note(NARROW, "@/s.yaml",
-		   "note: 'Narrow' sends gradients of matrices as products of rank 2 where these have fewer values, "
-		   "adds what is lost to later ones, and so trains with other values\n",
-		   "'Ring'");
-}
+TEST_ROW(run_low_rank, a_note_says_that_something_is_lost,
+	 check_note(NARROW, "@/s.yaml",
+		    "note: 'Narrow' sends gradients of matrices as products of rank 2 where these have fewer values, "
+		    "adds what is lost to later ones, and so trains with other values\n",
+		    "'Ring'"))

@@ -10,6 +10,7 @@
 #include "tests/cli_helper.h"
 #include "tests/killed_helper.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 #define QUICKSTART "scenarios/quickstart.yaml"
 
@@ -93,11 +94,9 @@ Test(cli, one_worker_has_no_plan_of_exchanges)
 		     "one worker: it exchanges with servers alone\n", "nobody");
 }
 
-Test(cli, images_per_second_have_no_exponent)
-{
-	expect_words("--set compute.device=a100 --set sweep.nodes=1 " QUICKSTART, " images/s on one worker alone",
-		     "e+");
-}
+TEST_ROW(cli, images_per_second_have_no_exponent,
+	 expect_words("--set compute.device=a100 --set sweep.nodes=1 " QUICKSTART, " images/s on one worker alone",
+		      "e+"))
 
 /* A clock at 1.6e9 s does not tell the milliseconds of computing. */
 Test(cli, a_system_with_negligible_compute_waits_all_the_time)
@@ -137,11 +136,9 @@ FOLDER_TEST(cli, norms_of_sparse_chunks_are_waited_for, scratch_folder_make())
 }
 
 /* The first system alone has more events than that. */
-Test(cli, a_forbidden_system_is_refused_before_another_runs)
-{
-	expect_complaint("--set most_events=1 --set model.precision=mixed --set systems.1.wire=bf16 " QUICKSTART, 2,
-			 "must be 'fp32' where 'precision' is 'mixed'");
-}
+TEST_ROW(cli, a_forbidden_system_is_refused_before_another_runs,
+	 expect_complaint("--set most_events=1 --set model.precision=mixed --set systems.1.wire=bf16 " QUICKSTART, 2,
+			  "must be 'fp32' where 'precision' is 'mixed'"))
 
 /* A system that no user means to run, or that psd-run could run, has none. */
 Test(cli, links_that_psd_run_refuses_have_a_note)

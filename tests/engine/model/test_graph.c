@@ -342,15 +342,10 @@ static void assert_tensors(const char *path, const char *net)
 	psd_graph_release(&graph);
 }
 
-Test(graph, alexnet_bn_has_gradientflows_26_tensors_in_order)
-{
-	assert_tensors("scenarios/models/alexnet-bn.yaml", "alexnet");
-}
-
-Test(graph, resnet50_has_gradientflows_153_tensors_in_order)
-{
-	assert_tensors("scenarios/models/resnet50.yaml", "resnet50");
-}
+TEST_ROW(graph, alexnet_bn_has_gradientflows_26_tensors_in_order,
+	 assert_tensors("scenarios/models/alexnet-bn.yaml", "alexnet"))
+TEST_ROW(graph, resnet50_has_gradientflows_153_tensors_in_order,
+	 assert_tensors("scenarios/models/resnet50.yaml", "resnet50"))
 
 GRAPH_TEST(graph, residual_stages_halve_the_map, load("scenarios/models/resnet152.yaml"))
 {

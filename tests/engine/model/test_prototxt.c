@@ -615,14 +615,13 @@ GRAPH_TEST(prototxt, a_pyramid_is_one_column,
 }
 
 /* Sides of 9: every second position is 5 of them, and 2 new positions between each two make 5 + 4 * 2 of that. */
-GRAPH_TEST(
-	prototxt, maps_are_resized_as_said,
-	parse("input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
-	      "layer { name: 'a' type: 'Interp' bottom: 'data' top: 'a' interp_param { shrink_factor: 2 zoom_factor: "
-	      "3 } }\n"
-	      "layer { name: 'b' type: 'Interp' bottom: 'a' top: 'b' interp_param { height: 5 width: 20 } }\n"
-	      "layer { name: 'c' type: 'Deconvolution' bottom: 'b' top: 'c' convolution_param { num_output: 4 group: "
-	      "4 kernel_size: 4 stride: 2 pad: 1 bias_term: false weight_filler { type: 'bilinear' } } }\n"))
+GRAPH_TEST(prototxt, maps_are_resized_as_said,
+	   parse("input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
+		 "layer { name: 'a' type: 'Interp' bottom: 'data' top: 'a' interp_param { shrink_factor: 2 "
+		 "zoom_factor: 3 } }\n"
+		 "layer { name: 'b' type: 'Interp' bottom: 'a' top: 'b' interp_param { height: 5 width: 20 } }\n"
+		 "layer { name: 'c' type: 'Deconvolution' bottom: 'b' top: 'c' convolution_param { num_output: 4 "
+		 "group: 4 kernel_size: 4 stride: 2 pad: 1 bias_term: false weight_filler { type: 'bilinear' } } }\n"))
 {
 	/* Caffe's BilinearFiller of a side of 4: 1/4, 3/4, 3/4, 1/4 */
 	static const double side[] = {0.25, 0.75, 0.75, 0.25};

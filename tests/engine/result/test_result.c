@@ -5,6 +5,7 @@
 
 #include "engine/encodings/compression.h"
 #include "engine/result/result.h"
+#include "tests/test_with.h"
 
 static void expect_note(const struct psd_system *system, const char *expected)
 {
@@ -15,10 +16,7 @@ static void expect_note(const struct psd_system *system, const char *expected)
 	psd_text_release(&text);
 }
 
-Test(result, a_method_without_compression_needs_no_note)
-{
-	expect_note(&(struct psd_system){.name = "A"}, "");
-}
+TEST_ROW(result, a_method_without_compression_needs_no_note, expect_note(&(struct psd_system){.name = "A"}, ""))
 
 Test(result, local_steps_train_with_other_values)
 {
@@ -59,12 +57,10 @@ Test(result, compressed_gradients_train_with_other_values)
 		}
 }
 
-Test(result, top_k_of_all_values_is_as_none)
-{
-	expect_note(
-		&(struct psd_system){.name = "A", .is_compressed = true, .compress = {.by = TOP_K, .kept_ratio = 1}},
-		"");
-}
+TEST_ROW(result, top_k_of_all_values_is_as_none,
+	 expect_note(
+		 &(struct psd_system){.name = "A", .is_compressed = true, .compress = {.by = TOP_K, .kept_ratio = 1}},
+		 ""))
 
 Test(result, gradients_of_low_rank_train_with_other_values)
 {

@@ -74,7 +74,7 @@ static void expect_error(unsigned line, const char *replacement, const char *exp
 	cr_expect_str_eq(err.text, text);
 }
 
-/* Of a system by this way to synchronise with more keys; expected: from the column on. */
+/* Error of a system that synchronises this way and has more keys; expected: from the column on. */
 static void expect_system_error(const char *sync, const char *keys, const char *expected)
 {
 	char line[256], text[512];

@@ -8,6 +8,7 @@
 #include "real/device/cpu/cpu.h"
 #include "tests/real/device/gradients_helper.h"
 #include "tests/real/net.h"
+#include "tests/test_with.h"
 
 #define SPLIT_TOLERANCE_RATIO 1e-5
 
@@ -27,16 +28,10 @@ Test(cpu, every_kind_has_a_row)
 
 /* ---- gradients ---- */
 
-Test(cpu, conv_has_its_gradients)
-{
-	check_network(HEAD "  - {name: c, kind: conv, outputs: 5, kernel: 3}\n" TAIL, 3);
-}
-
-Test(cpu, conv_with_stride_on_odd_sides_has_its_gradients)
-{
-	check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], stride: [2, 3], pad: [0, 1]}\n" TAIL,
-		      2);
-}
+TEST_ROW(cpu, conv_has_its_gradients, check_network(HEAD "  - {name: c, kind: conv, outputs: 5, kernel: 3}\n" TAIL, 3))
+TEST_ROW(cpu, conv_with_stride_on_odd_sides_has_its_gradients,
+	 check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], stride: [2, 3], pad: [0, 1]}\n" TAIL,
+		       2))
 
 Test(cpu, conv_with_groups_has_its_gradients)
 {
@@ -45,10 +40,9 @@ Test(cpu, conv_with_groups_has_its_gradients)
 		BLOCKED "  - {name: c, kind: conv, outputs: 16, kernel: 3, pad: 1, groups: 2, bias: false}\n" TAIL, 1);
 }
 
-Test(cpu, conv_with_dilation_has_its_gradients)
-{
-	check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], dilation: [2, 3], pad: 1}\n" TAIL, 2);
-}
+TEST_ROW(cpu, conv_with_dilation_has_its_gradients,
+	 check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], dilation: [2, 3], pad: 1}\n" TAIL,
+		       2))
 
 Test(cpu, deconv_has_its_gradients)
 {
@@ -75,12 +69,10 @@ Test(cpu, resize_has_its_gradient)
 		      2);
 }
 
-Test(cpu, conv_with_rectifier_has_its_gradients)
-{
-	check_network(BLOCKED "  - {name: r, kind: relu}\n  - {name: c, kind: conv, outputs: 16, kernel: 3}\n  - "
-			      "{name: s, kind: relu}\n" TAIL,
-		      2);
-}
+TEST_ROW(cpu, conv_with_rectifier_has_its_gradients,
+	 check_network(BLOCKED "  - {name: r, kind: relu}\n  - {name: c, kind: conv, outputs: 16, kernel: 3}\n  - "
+			       "{name: s, kind: relu}\n" TAIL,
+		       2))
 
 Test(cpu, max_pool_has_its_gradient)
 {
@@ -243,14 +235,13 @@ Test(cpu, functions_of_positive_numbers_have_their_gradients)
 	check_function("kind: softplus}\n  - {name: g, kind: power, exponent: -0.5");
 }
 
-Test(cpu, losses_have_their_weights)
-{
+TEST_ROW(
+	cpu, losses_have_their_weights,
 	check_network(
 		HEAD
 		"  - {name: top, kind: inner-product, outputs: 3}\n  - {name: aside, kind: softmax-loss, weight: 0.3}\n"
 		"  - {name: loss, kind: softmax-loss, input: top, weight: 2}\n",
-		2);
-}
+		2))
 
 /* Layers above do not overwrite values that a layer's backward needs. */
 Test(cpu, functions_in_place_above_each_other_have_their_gradients)
@@ -324,14 +315,12 @@ Test(cpu, outputs_read_by_several_layers_sum_their_gradients)
 		      2);
 }
 
-Test(cpu, in_place_layer_read_twice_sums_its_gradients)
-{
-	check_network(BLOCKED "  - {name: r, kind: relu}\n"
-			      "  - {name: l, kind: conv, outputs: 16, kernel: 3, pad: 1, input: r}\n"
-			      "  - {name: s, kind: add, inputs: [r, l]}\n"
-			      "  - {name: t, kind: relu}\n" TAIL,
-		      2);
-}
+TEST_ROW(cpu, in_place_layer_read_twice_sums_its_gradients,
+	 check_network(BLOCKED "  - {name: r, kind: relu}\n"
+			       "  - {name: l, kind: conv, outputs: 16, kernel: 3, pad: 1, input: r}\n"
+			       "  - {name: s, kind: add, inputs: [r, l]}\n"
+			       "  - {name: t, kind: relu}\n" TAIL,
+		       2))
 
 Test(cpu, concat_has_its_gradient)
 {
@@ -345,13 +334,11 @@ Test(cpu, concat_has_its_gradient)
 		      1);
 }
 
-Test(cpu, sum_of_different_formats_has_its_gradient)
-{
-	check_network(BLOCKED "  - {name: d, kind: dropout, ratio: 0.5, input: base}\n"
-			      "  - {name: s, kind: add, inputs: [base, d]}\n"
-			      "  - {name: t, kind: add, inputs: [d, s]}\n" TAIL,
-		      2);
-}
+TEST_ROW(cpu, sum_of_different_formats_has_its_gradient,
+	 check_network(BLOCKED "  - {name: d, kind: dropout, ratio: 0.5, input: base}\n"
+			       "  - {name: s, kind: add, inputs: [base, d]}\n"
+			       "  - {name: t, kind: add, inputs: [d, s]}\n" TAIL,
+		       2))
 
 /* ---- the loss ---- */
 

@@ -7,6 +7,7 @@
 #include "engine/model/model.h"
 #include "tests/real/device/gradients_helper.h"
 #include "tests/real/transformer_helper.h"
+#include "tests/test_with.h"
 
 /* Above 4 and 16 channels, read twice, and where nothing below has parameters. */
 Test(cpu_sequences, layer_norm_has_its_gradients)
@@ -171,13 +172,11 @@ NET_TEST(cpu_sequences, rows_that_no_token_names_have_no_gradient,
 }
 
 /* 9 channels are no whole vectors. */
-Test(cpu_sequences, a_table_read_twice_has_its_gradient)
-{
-	check_network("name: m\ninput: {channels: 1, height: 2, width: 2}\nlayers:\n"
-		      "  - {name: e, kind: embedding, vocabulary: 5, outputs: 9}\n"
-		      "  - {name: g, kind: gelu}\n  - {name: s, kind: add, inputs: [e, g, e]}\n" TAIL,
-		      3);
-}
+TEST_ROW(cpu_sequences, a_table_read_twice_has_its_gradient,
+	 check_network("name: m\ninput: {channels: 1, height: 2, width: 2}\nlayers:\n"
+		       "  - {name: e, kind: embedding, vocabulary: 5, outputs: 9}\n"
+		       "  - {name: g, kind: gelu}\n  - {name: s, kind: add, inputs: [e, g, e]}\n" TAIL,
+		       3))
 
 /* The head multiplies by the table that the embedding reads; two embeddings of one table. */
 Test(cpu_sequences, a_shared_table_has_the_sum_of_gradients)
@@ -403,15 +402,8 @@ NET_TEST(cpu_sequences, layers_above_a_loss_change_no_gradient_below,
 	net_release(&above);
 }
 
-Test(cpu_sequences, a_transformer_has_its_gradients)
-{
-	check_network(TRANSFORMER, 3);
-}
-
-Test(cpu_sequences, a_llama_has_its_gradients)
-{
-	check_network(LLAMA, 3);
-}
+TEST_ROW(cpu_sequences, a_transformer_has_its_gradients, check_network(TRANSFORMER, 3))
+TEST_ROW(cpu_sequences, a_llama_has_its_gradients, check_network(LLAMA, 3))
 
 /* The table's rows are (ln 2, 0, 0), (0, ln 2, 0) and (0, 0, ln 2): of a token's own class the probability is 2 / 4, of
  * each other 1 / 4. 8 places of two samples, 5 of which have their token as label. */

@@ -11,6 +11,7 @@
 #include "engine/model/onnx/onnx.pb-c.h"
 #include "real/device/cpu/cpu.h"
 #include "tests/real/net.h"
+#include "tests/test_with.h"
 
 /* Ratio to the largest expected value: a dozen layers in float, each with sums of up to some hundred products. */
 #define OUTPUT_TOLERANCE_RATIO 5e-6
@@ -378,10 +379,7 @@ static void check(const char *network, const struct renamed renamed[], unsigned 
 
 /* ---- the networks ---- */
 
-Test(onnx, maps_of_torchscript)
-{
-	check("maps-torchscript", NULL, 20);
-}
+TEST_ROW(onnx, maps_of_torchscript, check("maps-torchscript", NULL, 20))
 
 /* The exporter has folded the normalisations into convolutions, which thereby have biases: its training differs. */
 Test(onnx, maps_of_dynamo)
@@ -407,153 +405,94 @@ static const struct renamed encoder_names[] = {
 	{0},
 };
 
-Test(onnx, an_encoder_of_torchscript)
-{
-	check("encoder-torchscript", encoder_names, 14);
-}
+TEST_ROW(onnx, an_encoder_of_torchscript, check("encoder-torchscript", encoder_names, 14))
 
-Test(onnx, an_encoder_of_dynamo)
-{
-	static const struct renamed names[] = {
-		{"node_add.weight", "places"},
-		{"blocks.0.self_attn.weight", "val_7"},
-		{"blocks.0.self_attn.bias", "blocks.0.self_attn.in_proj_bias"},
-		{"blocks.0.linear1.weight", "val_93"},
-		{"blocks.0.linear2.weight", "val_95"},
-		{"blocks.1.self_attn.weight", "val_97"},
-		{"blocks.1.self_attn.bias", "blocks.1.self_attn.in_proj_bias"},
-		{"blocks.1.linear1.weight", "val_177"},
-		{"blocks.1.linear2.weight", "val_179"},
-		{0},
-	};
+static const struct renamed encoder_dynamo_names[] = {
+	{"node_add.weight", "places"},
+	{"blocks.0.self_attn.weight", "val_7"},
+	{"blocks.0.self_attn.bias", "blocks.0.self_attn.in_proj_bias"},
+	{"blocks.0.linear1.weight", "val_93"},
+	{"blocks.0.linear2.weight", "val_95"},
+	{"blocks.1.self_attn.weight", "val_97"},
+	{"blocks.1.self_attn.bias", "blocks.1.self_attn.in_proj_bias"},
+	{"blocks.1.linear1.weight", "val_177"},
+	{"blocks.1.linear2.weight", "val_179"},
+	{0},
+};
+TEST_ROW(onnx, an_encoder_of_dynamo, check("encoder-dynamo", encoder_dynamo_names, 0))
 
-	check("encoder-dynamo", names, 0);
-}
-
-Test(onnx, an_encoder_as_dynamo_has_it_at_first)
-{
-	check("encoder-plain", encoder_names, 0);
-}
+TEST_ROW(onnx, an_encoder_as_dynamo_has_it_at_first, check("encoder-plain", encoder_names, 0))
 
 /* Built of operators from before normalisation over the last axis existed. */
-Test(onnx, an_encoder_of_old_operators)
-{
-	check("encoder-old", encoder_names, 0);
-}
+TEST_ROW(onnx, an_encoder_of_old_operators, check("encoder-old", encoder_names, 0))
 
-Test(onnx, gpt2)
-{
-	static const struct renamed names[] = {
-		{"model.transformer.weight", "embedding_1"},
-		{"model.lm_head-2.weight", "val_308"},
-		{0},
-	};
+static const struct renamed gpt2_names[] = {
+	{"model.transformer.weight", "embedding_1"},
+	{"model.lm_head-2.weight", "val_308"},
+	{0},
+};
+TEST_ROW(onnx, gpt2, check("gpt2", gpt2_names, 0))
 
-	check("gpt2", names, 0);
-}
+static const struct renamed tied_torchscript_names[] = {{"/Add.weight", "places.weight"}, {0}};
+TEST_ROW(onnx, a_tied_head_of_torchscript, check("tied-torchscript", tied_torchscript_names, 6))
 
-Test(onnx, a_tied_head_of_torchscript)
-{
-	static const struct renamed names[] = {{"/Add.weight", "places.weight"}, {0}};
+static const struct renamed tied_dynamo_names[] = {{"node_add.weight", "places.weight"}, {0}};
+TEST_ROW(onnx, a_tied_head_of_dynamo, check("tied-dynamo", tied_dynamo_names, 6))
 
-	check("tied-torchscript", names, 6);
-}
-
-Test(onnx, a_tied_head_of_dynamo)
-{
-	static const struct renamed names[] = {{"node_add.weight", "places.weight"}, {0}};
-
-	check("tied-dynamo", names, 6);
-}
-
-Test(onnx, llama)
-{
 #define LAYER(i, name) "model.model.layers." #i "." name ".weight"
-	static const struct renamed names[] = {
-		{LAYER(0, "self_attn.q_proj"), "val_105"}, {LAYER(0, "self_attn.k_proj"), "val_112"},
-		{LAYER(0, "self_attn.v_proj"), "val_119"}, {LAYER(0, "self_attn.o_proj"), "val_232"},
-		{LAYER(0, "mlp.gate_proj"), "val_237"},	   {LAYER(0, "mlp.up_proj"), "val_239"},
-		{LAYER(0, "mlp.down_proj"), "val_240"},	   {LAYER(1, "self_attn.q_proj"), "val_245"},
-		{LAYER(1, "self_attn.k_proj"), "val_252"}, {LAYER(1, "self_attn.v_proj"), "val_259"},
-		{LAYER(1, "self_attn.o_proj"), "val_368"}, {LAYER(1, "mlp.gate_proj"), "val_373"},
-		{LAYER(1, "mlp.up_proj"), "val_375"},	   {LAYER(1, "mlp.down_proj"), "val_376"},
-		{"model.lm_head.weight", "val_381"},	   {0},
-	};
+static const struct renamed llama_names[] = {
+	{LAYER(0, "self_attn.q_proj"), "val_105"}, {LAYER(0, "self_attn.k_proj"), "val_112"},
+	{LAYER(0, "self_attn.v_proj"), "val_119"}, {LAYER(0, "self_attn.o_proj"), "val_232"},
+	{LAYER(0, "mlp.gate_proj"), "val_237"},	   {LAYER(0, "mlp.up_proj"), "val_239"},
+	{LAYER(0, "mlp.down_proj"), "val_240"},	   {LAYER(1, "self_attn.q_proj"), "val_245"},
+	{LAYER(1, "self_attn.k_proj"), "val_252"}, {LAYER(1, "self_attn.v_proj"), "val_259"},
+	{LAYER(1, "self_attn.o_proj"), "val_368"}, {LAYER(1, "mlp.gate_proj"), "val_373"},
+	{LAYER(1, "mlp.up_proj"), "val_375"},	   {LAYER(1, "mlp.down_proj"), "val_376"},
+	{"model.lm_head.weight", "val_381"},	   {0},
+};
+TEST_ROW(onnx, llama, check("llama", llama_names, 2))
 
-	check("llama", names, 2);
-}
+static const struct renamed channels_last_torchscript_names[] = {{"/Mul.weight", "layer_scale"}, {0}};
+TEST_ROW(onnx, channels_last_of_torchscript, check("channels-last-torchscript", channels_last_torchscript_names, 17))
 
-Test(onnx, channels_last_of_torchscript)
-{
-	static const struct renamed names[] = {{"/Mul.weight", "layer_scale"}, {0}};
+static const struct renamed channels_last_dynamo_names[] = {
+	{"node_mul.weight", "layer_scale"},
+	{"wide.weight", "val_4"},
+	{"narrow.weight", "val_6"},
+	{0},
+};
+TEST_ROW(onnx, channels_last_of_dynamo, check("channels-last-dynamo", channels_last_dynamo_names, 0))
 
-	check("channels-last-torchscript", names, 17);
-}
+static const struct renamed moves_torchscript_names[] = {
+	{"/Mul.weight", "factors"},
+	{"/Add.bias", "summands"},
+	{0},
+};
+TEST_ROW(onnx, moves_of_torchscript, check("moves-torchscript", moves_torchscript_names, 9))
 
-Test(onnx, channels_last_of_dynamo)
-{
-	static const struct renamed names[] = {
-		{"node_mul.weight", "layer_scale"},
-		{"wide.weight", "val_4"},
-		{"narrow.weight", "val_6"},
-		{0},
-	};
+static const struct renamed moves_dynamo_names[] = {
+	{"node_mul.weight", "factors"},
+	{"node_add.bias", "summands"},
+	{"columns.weight", "val_75"},
+	{"rows.weight", "val_77"},
+	{0},
+};
+TEST_ROW(onnx, moves_of_dynamo, check("moves-dynamo", moves_dynamo_names, 0))
 
-	check("channels-last-dynamo", names, 0);
-}
+TEST_ROW(onnx, windows_of_torchscript, check("windows-torchscript", NULL, 10))
 
-Test(onnx, moves_of_torchscript)
-{
-	static const struct renamed names[] = {
-		{"/Mul.weight", "factors"},
-		{"/Add.bias", "summands"},
-		{0},
-	};
+static const struct renamed windows_dynamo_names[] = {
+	{"attend.weight", "val_15"},
+	{"join.weight", "val_33"},
+	{0},
+};
+TEST_ROW(onnx, windows_of_dynamo, check("windows-dynamo", windows_dynamo_names, 0))
 
-	check("moves-torchscript", names, 9);
-}
+TEST_ROW(onnx, functions_of_torchscript, check("functions-torchscript", NULL, 6))
 
-Test(onnx, moves_of_dynamo)
-{
-	static const struct renamed names[] = {
-		{"node_mul.weight", "factors"},
-		{"node_add.bias", "summands"},
-		{"columns.weight", "val_75"},
-		{"rows.weight", "val_77"},
-		{0},
-	};
-
-	check("moves-dynamo", names, 0);
-}
-
-Test(onnx, windows_of_torchscript)
-{
-	check("windows-torchscript", NULL, 10);
-}
-
-Test(onnx, windows_of_dynamo)
-{
-	static const struct renamed names[] = {
-		{"attend.weight", "val_15"},
-		{"join.weight", "val_33"},
-		{0},
-	};
-
-	check("windows-dynamo", names, 0);
-}
-
-Test(onnx, functions_of_torchscript)
-{
-	check("functions-torchscript", NULL, 6);
-}
-
-Test(onnx, functions_of_dynamo)
-{
-	static const struct renamed names[] = {
-		{"slopes.weight", "val_41"},
-		{"slope.weight", "val_47"},
-		{0},
-	};
-
-	check("functions-dynamo", names, 0);
-}
+static const struct renamed functions_dynamo_names[] = {
+	{"slopes.weight", "val_41"},
+	{"slope.weight", "val_47"},
+	{0},
+};
+TEST_ROW(onnx, functions_of_dynamo, check("functions-dynamo", functions_dynamo_names, 0))

@@ -8,6 +8,7 @@
 
 #include "real/session/worker_parts.h"
 #include "tests/loaded_helper.h"
+#include "tests/test_with.h"
 
 enum { WORKERS = 3, STEPS = 3, ITERATIONS = 7, BATCH = 4 };
 #define RATE	   0.5
@@ -280,18 +281,8 @@ static void check(const char *optimiser)
 	close_crew(group);
 }
 
-Test(local, workers_step_by_their_own_gradients_and_join)
-{
-	check("momentum: 0.9, ");
-}
-
-Test(local, norms_are_of_a_workers_own_gradient)
-{
-	check("kind: lars, trust: 0.05, momentum: 0.9, ");
-}
+TEST_ROW(local, workers_step_by_their_own_gradients_and_join, check("momentum: 0.9, "))
+TEST_ROW(local, norms_are_of_a_workers_own_gradient, check("kind: lars, trust: 0.05, momentum: 0.9, "))
 
 /* Which no exchange touches: each goes on with its own. */
-Test(local, means_are_of_a_workers_own_gradient)
-{
-	check("kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 0.001, ");
-}
+TEST_ROW(local, means_are_of_a_workers_own_gradient, check("kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 0.001, "))

@@ -13,6 +13,7 @@
 #include "tests/cli_helper.h"
 #include "tests/loaded_helper.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 #define WITHIN_SEC     60.0
 #define SAME_SUM_RATIO 1e-9 /* the same seconds, added in another order */
@@ -110,15 +111,9 @@ static void expect_bytes_of_program(const char *emulation)
 	}
 }
 
-Test(replay, sends_the_bytes_of_the_program)
-{
-	expect_bytes_of_program("");
-}
-
-Test(replay, tells_the_bytes_of_whole_messages_where_it_sent_a_share)
-{
-	expect_bytes_of_program("emulation: {payload_scale: 1%}");
-}
+TEST_ROW(replay, sends_the_bytes_of_the_program, expect_bytes_of_program(""))
+TEST_ROW(replay, tells_the_bytes_of_whole_messages_where_it_sent_a_share,
+	 expect_bytes_of_program("emulation: {payload_scale: 1%}"))
 
 /* Half of the bytes, whole messages or a share of them, and conversions that take their time: at this rate longer than
  * all else. */

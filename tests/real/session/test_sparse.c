@@ -7,6 +7,7 @@
 
 #include "real/session/worker_parts.h"
 #include "tests/loaded_helper.h"
+#include "tests/test_with.h"
 
 enum { WORKERS = 3, ITERATIONS = 12, CHUNK = 700 };
 #define MOMENTUM 0.9f
@@ -268,15 +269,8 @@ static void check(const char *feedback, float kept_ratio)
 	free(group);
 }
 
-Test(sparse, the_residual_shrinks_by_the_momentum)
-{
-	check("momentum", MOMENTUM);
-}
-
-Test(sparse, or_is_kept_as_a_whole)
-{
-	check("full", 1.0f);
-}
+TEST_ROW(sparse, the_residual_shrinks_by_the_momentum, check("momentum", MOMENTUM))
+TEST_ROW(sparse, or_is_kept_as_a_whole, check("full", 1.0f))
 
 /* ---- during the transfer ---- */
 
