@@ -296,12 +296,10 @@ Test(plot, compare_names_file_and_line_of_what_it_cannot_read)
 				"2: a quoted field is not closed");
 }
 
-Test(plot, compare_names_a_measured_row_without_prediction)
-{
-	expect_measured_refused(
-		HEAD ROW "Toy,PS,real-cpu,2,2,2000000000,1,,,0.5,0.5,1000,1000,,,\n",
-		"3: PS, 2 nodes, 2 workers, 2 Gb/s of 'Toy' is not predicted, must be a row of " PREDICTED);
-}
+TEST_ROW(plot, compare_names_a_measured_row_without_prediction,
+	 expect_measured_refused(
+		 HEAD ROW "Toy,PS,real-cpu,2,2,2000000000,1,,,0.5,0.5,1000,1000,,,\n",
+		 "3: PS, 2 nodes, 2 workers, 2 Gb/s of 'Toy' is not predicted, must be a row of " PREDICTED))
 
 Test(plot, compare_takes_only_runs_of_one_kind_as_repeats)
 {

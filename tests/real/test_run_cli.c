@@ -41,14 +41,10 @@ static struct scratch_folder make_tiny(void)
 	return folder;
 }
 
-struct arguments {
-	char text[1024];
-};
-
 /* psd-run in the folder. */
-static struct arguments emulated(const struct scratch_folder *folder, const char *options)
+static struct folder_arguments emulated(const struct scratch_folder *folder, const char *options)
 {
-	struct arguments arguments;
+	struct folder_arguments arguments;
 
 	snprintf(arguments.text, sizeof(arguments.text), "%s %s/s.yaml", scratch_folder_spell(folder, options).text,
 		 folder->path);
@@ -56,9 +52,9 @@ static struct arguments emulated(const struct scratch_folder *folder, const char
 }
 
 /* The same on loopback. */
-static struct arguments tiny(const struct scratch_folder *folder, const char *options)
+static struct folder_arguments tiny(const struct scratch_folder *folder, const char *options)
 {
-	struct arguments arguments = emulated(folder, options);
+	struct folder_arguments arguments = emulated(folder, options);
 
 	strncat(arguments.text, " --no-emulation", sizeof(arguments.text) - strlen(arguments.text) - 1);
 	return arguments;
@@ -262,7 +258,7 @@ Test(run_cli, help_and_version_go_to_stdout)
 
 FOLDER_TEST(run_cli, output_that_cannot_be_written_is_a_failure, make_tiny())
 {
-	const struct arguments training = tiny(&folder, "--quiet --iterations 1");
+	const struct folder_arguments training = tiny(&folder, "--quiet --iterations 1");
 	const char *const arguments[] = {"--help", "--version", "show " QUICKSTART, training.text};
 
 	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
@@ -459,7 +455,7 @@ FOLDER_TEST(run_cli, iterations_may_be_shorter_than_the_latency, make_tiny())
 
 FOLDER_TEST(run_cli, nobody_trains_on_at_rate_0, make_tiny())
 {
-	struct arguments arguments = tiny(
+	struct folder_arguments arguments = tiny(
 		&folder, "--iterations 11 --set train.learning_rate.policy=poly --set train.learning_rate.power=1");
 
 	expect_complaint(arguments.text, 2,

@@ -35,14 +35,10 @@ static struct scratch_folder make_folder(void)
 	return folder;
 }
 
-struct arguments {
-	char text[1024];
-};
-
 /* psd-run of the scenario there. */
-static struct arguments arguments_of(const struct scratch_folder *folder, const char *options)
+static struct folder_arguments arguments_of(const struct scratch_folder *folder, const char *options)
 {
-	struct arguments arguments;
+	struct folder_arguments arguments;
 
 	snprintf(arguments.text, sizeof(arguments.text), "--no-emulation %s/s.yaml --save %s/c --resume %s",
 		 folder->path, folder->path, scratch_folder_spell(folder, options).text);
@@ -52,7 +48,7 @@ static struct arguments arguments_of(const struct scratch_folder *folder, const 
 /* Returns its messages. */
 static char *run(const struct scratch_folder *folder, const char *options)
 {
-	const struct arguments arguments = arguments_of(folder, options);
+	const struct folder_arguments arguments = arguments_of(folder, options);
 	struct run done = run_program("psd-run", arguments.text, "2>&1 >/dev/null");
 
 	cr_assert_eq(done.exit_status, 0, "%s: %s", arguments.text, done.text);

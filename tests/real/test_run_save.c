@@ -37,14 +37,10 @@ static struct scratch_folder make_folder(void)
 	return folder;
 }
 
-struct arguments {
-	char text[1024];
-};
-
 /* psd-run of the scenario there. */
-static struct arguments arguments_of(const struct scratch_folder *folder, const char *options)
+static struct folder_arguments arguments_of(const struct scratch_folder *folder, const char *options)
 {
-	struct arguments arguments;
+	struct folder_arguments arguments;
 
 	snprintf(arguments.text, sizeof(arguments.text), "--no-emulation --quiet %s/s.yaml %s", folder->path,
 		 scratch_folder_spell(folder, options).text);
@@ -59,7 +55,7 @@ static void expect_refusal(const struct scratch_folder *folder, int exit_status,
 /* Standard error; the options come last, so that --quiet is taken back by none. */
 static char *run_that_fails(const struct scratch_folder *folder, int exit_status, const char *options)
 {
-	const struct arguments arguments = arguments_of(folder, options);
+	const struct folder_arguments arguments = arguments_of(folder, options);
 	struct run done = run_program("psd-run", arguments.text, "2>&1 >/dev/null");
 
 	cr_assert_eq(done.exit_status, exit_status, "%s: %s", arguments.text, done.text);

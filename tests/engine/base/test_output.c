@@ -19,6 +19,7 @@
 
 #include "engine/base/inputs.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 enum { LINES = 16, MOST_STOPS = 1000, MOST_NAMED = 6 }; /* two, and some calls of a sanitiser */
 static const char older[] = "older";
@@ -129,10 +130,7 @@ static void expect_shown(void)
 	scratch_folder_remove(&folder);
 }
 
-Test(output_file, a_shown_file_stays_and_grows_whatever_the_end)
-{
-	expect_shown();
-}
+TEST_ROW(output_file, a_shown_file_stays_and_grows_whatever_the_end, expect_shown())
 
 /* A folder that came later takes its place, as what is mounted there would. */
 FOLDER_TEST(output_file, a_file_that_cannot_be_shown_leaves_no_hidden_name, scratch_folder_make())

@@ -647,12 +647,10 @@ Test(prototxt, cycles_and_misread_labels_are_refused)
 		"n.prototxt:2:40: layer 'r' reads the label 'label', which only losses may read");
 }
 
-Test(prototxt, a_solver_is_no_network)
-{
-	refuses("net: \"train_val.prototxt\"\nbase_lr: 0.01\n",
-		"n.prototxt:1:1: unknown key 'net' in 'network', known are name, input, "
-		"input_dim, input_shape, layer, layers, state, force_backward, debug_info");
-}
+TEST_ROW(prototxt, a_solver_is_no_network,
+	 refuses("net: \"train_val.prototxt\"\nbase_lr: 0.01\n",
+		 "n.prototxt:1:1: unknown key 'net' in 'network', known are name, input, "
+		 "input_dim, input_shape, layer, layers, state, force_backward, debug_info"))
 
 /* ---- the text format ---- */
 

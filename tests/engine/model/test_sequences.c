@@ -314,13 +314,11 @@ Test(sequences, without_a_loss_there_are_no_labels)
 	expect_samples(TOKENS EMBEDDING, 0, 0, 7);
 }
 
-Test(sequences, the_last_of_several_losses_counts)
-{
-	expect_samples(MAP "  - {name: c, kind: conv, outputs: 9, kernel: 2}\n  - {name: aside, kind: softmax-loss}\n"
-			   "  - {name: d, kind: conv, input: input, outputs: 2, kernel: 1}\n" LOSS
-			   "  - {name: g, kind: gelu, input: d}\n",
-		       5 * 3, 2, 0);
-}
+TEST_ROW(sequences, the_last_of_several_losses_counts,
+	 expect_samples(MAP "  - {name: c, kind: conv, outputs: 9, kernel: 2}\n  - {name: aside, kind: softmax-loss}\n"
+			    "  - {name: d, kind: conv, input: input, outputs: 2, kernel: 1}\n" LOSS
+			    "  - {name: g, kind: gelu, input: d}\n",
+			5 * 3, 2, 0))
 
 /* A token is a row of each table. */
 Test(sequences, the_smallest_vocabulary_of_several_tables_counts)

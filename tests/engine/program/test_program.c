@@ -5,6 +5,7 @@
 
 #include "engine/encodings/compression.h"
 #include "tests/simulate_helper.h"
+#include "tests/test_with.h"
 
 static const char cifar10_quick[] = "title: t\n"
 				    "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
@@ -564,10 +565,8 @@ static void check_leaders(const struct psd_program *program, const char *name)
 	}
 }
 
-Test(program, a_leader_speaks_for_its_node_when_it_has_heard_all)
-{
-	for_each_of(shared_nodes, PSD_SYNC_TWO_LEVEL_PS, PSD_SYNC_TWO_LEVEL_PS, check_leaders);
-}
+TEST_ROW(program, a_leader_speaks_for_its_node_when_it_has_heard_all,
+	 for_each_of(shared_nodes, PSD_SYNC_TWO_LEVEL_PS, PSD_SYNC_TWO_LEVEL_PS, check_leaders))
 
 /* ---- buffers ---- */
 

@@ -6,6 +6,7 @@
 #include "engine/program/interpreter.h"
 #include "engine/program/scheduler.h"
 #include "tests/simulate_helper.h"
+#include "tests/test_with.h"
 
 /* ---- ready queues ---- */
 
@@ -845,10 +846,8 @@ static void expect_local_steps(const char *scenario)
 	free(world);
 }
 
-Test(scheduler, with_local_steps_what_exchanges_is_done_at_the_end_of_each_period)
-{
-	expect_local_steps(cifar10_quick);
-}
+TEST_ROW(scheduler, with_local_steps_what_exchanges_is_done_at_the_end_of_each_period,
+	 expect_local_steps(cifar10_quick))
 
 Test(scheduler, with_local_steps_leaders_exchange_at_the_end_of_each_period)
 {

@@ -804,12 +804,10 @@ SCENARIO_TEST(scenario, compression_stands_beside_what_says_when,
 	cr_expect(scenario.systems[0].is_compressed && scenario.systems[0].is_local);
 }
 
-Test(scenario, momentum_comes_before_compression_or_with_local_steps)
-{
-	expect_system_error("ps", "local_sgd: {steps: 4}, compress: {by: top-k, momentum: before}",
-			    "70: 'momentum: before' of system 'A' cannot stand beside 'local_sgd', whose steps have a "
-			    "momentum of their own");
-}
+TEST_ROW(scenario, momentum_comes_before_compression_or_with_local_steps,
+	 expect_system_error("ps", "local_sgd: {steps: 4}, compress: {by: top-k, momentum: before}",
+			     "70: 'momentum: before' of system 'A' cannot stand beside 'local_sgd', whose steps have a "
+			     "momentum of their own"))
 
 Test(scenario, compression_reads_back_as_printed)
 {

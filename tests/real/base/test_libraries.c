@@ -9,6 +9,7 @@
 
 #include "real/base/libraries.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 #define NAME "libpsd-nowhere.so.7"
 
@@ -59,10 +60,7 @@ static void check_found(const char *variable, const char *set_to, const char *fo
 	scratch_folder_remove(&folder);
 }
 
-Test(libraries, folders_that_are_named_are_looked_through)
-{
-	check_found("PSD_LIBRARIES", "/b", "b");
-}
+TEST_ROW(libraries, folders_that_are_named_are_looked_through, check_found("PSD_LIBRARIES", "/b", "b"))
 
 Test(libraries, the_toolkit_has_its_own)
 {

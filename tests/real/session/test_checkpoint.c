@@ -9,6 +9,7 @@
 #include "tests/real/going_on.h"
 #include "tests/real/training.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 TestSuite(checkpoint, .timeout = 240);
 TestSuite(checkpoint_files, .timeout = 20);
@@ -58,13 +59,11 @@ Test(checkpoint, values_of_16_bits_go_on)
 	going_on_check("sync: ring, wire: fp16", GOING_ON_SGD ", loss_scale: 16", 2, 1, NULL);
 }
 
-Test(checkpoint, an_update_by_norms_goes_on)
-{
-	going_on_check("sync: ring",
-		       "data: {training_samples: 40, test_samples: 32}, optimiser: {kind: lars, trust: 0.01, "
-		       "weight_decay: 0.1}",
-		       2, 1, NULL);
-}
+TEST_ROW(checkpoint, an_update_by_norms_goes_on,
+	 going_on_check("sync: ring",
+			"data: {training_samples: 40, test_samples: 32}, optimiser: {kind: lars, trust: 0.01, "
+			"weight_decay: 0.1}",
+			2, 1, NULL))
 
 static struct training *make(const struct psd_checkpoints *checkpoints, uint32_t first)
 {

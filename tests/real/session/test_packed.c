@@ -10,6 +10,7 @@
 #include "tests/loaded_helper.h"
 #include "tests/real/plain_compression.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 enum { WORKERS = 3, MOST_HOSTS = 8, ITERATIONS = 5, BLOCK = 1024 };
 
@@ -277,10 +278,7 @@ static void check(const char *keys)
 }
 
 /* A shard on each worker: parts of 1, 1 and 2 blocks, and of 0, 1 and 1. */
-Test(worker_packed, signs_and_means_are_summed)
-{
-	check("compress: {by: one-bit}");
-}
+TEST_ROW(worker_packed, signs_and_means_are_summed, check("compress: {by: one-bit}"))
 
 Test(worker_packed, the_largest_values_are_summed)
 {

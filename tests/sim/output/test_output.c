@@ -644,12 +644,10 @@ Test(output, a_noisy_calibration_is_reported)
 		    "quiet machine\n");
 }
 
-Test(output, a_system_with_steps_in_place_of_a_librarys_is_named)
-{
-	expect_note("10Gbps", "{name: a, sync: ring}, {name: b, sync: nccl}",
-		    "note: 'b' leaves its sums to a library ('sync: nccl') by steps that are not seen here: bytes and "
-		    "predicted times are a ring's\n");
-}
+TEST_ROW(output, a_system_with_steps_in_place_of_a_librarys_is_named,
+	 expect_note("10Gbps", "{name: a, sync: ring}, {name: b, sync: nccl}",
+		     "note: 'b' leaves its sums to a library ('sync: nccl') by steps that are not seen here: bytes and "
+		     "predicted times are a ring's\n"))
 
 /* In an iteration of 2 s the device takes 1.1 and the network 0.8: 95 %, and neither is used up. */
 FIXTURE_TEST(two_that_take_turns_are_both_named)
