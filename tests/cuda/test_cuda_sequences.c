@@ -8,6 +8,7 @@
 #include "tests/cuda/compare_helper.h"
 #include "tests/cuda/draw_helper.h"
 #include "tests/real/transformer_helper.h"
+#include "tests/test_with.h"
 
 /* More channels than a place has indices, and not a multiple of them. */
 enum { SAMPLES = 2, PLACES = 3, CHANNELS = 70, ALL_PLACES = SAMPLES * PLACES, ALL = ALL_PLACES * CHANNELS };
@@ -628,15 +629,8 @@ Test(cuda_sequences, losses_of_places_are_as_on_the_cpu)
 	      3);
 }
 
-Test(cuda_sequences, a_transformer_is_as_on_the_cpu)
-{
-	check(TRANSFORMER, 3);
-}
-
-Test(cuda_sequences, a_llama_is_as_on_the_cpu)
-{
-	check(LLAMA, 3);
-}
+TEST_ROW(cuda_sequences, a_transformer_is_as_on_the_cpu, check(TRANSFORMER, 3))
+TEST_ROW(cuda_sequences, a_llama_is_as_on_the_cpu, check(LLAMA, 3))
 
 /* Tokens come into one slot and the other in turn, and so do labels. */
 Test(cuda_sequences, each_iteration_has_its_own_tokens)
@@ -661,10 +655,8 @@ Test(cuda_sequences, each_iteration_has_its_own_tokens)
 
 /* A score's gradient is at most 0.001 / 65 of a place's share of the loss. As large as it would be with one label for
  * each of the 2 samples it is a hundredth of the smallest half, at 1024 labels still 16 times as large. */
-Test(cuda_sequences, gradients_of_many_places_are_no_smaller_in_fp16)
-{
-	check("name: m\ninput: {channels: 1, height: 32, width: 32}\nlayers:\n"
-	      "  - {name: top, kind: conv, outputs: 65, kernel: 1}\n"
-	      "  - {name: loss, kind: softmax-loss, weight: 0.001}\n",
-	      2);
-}
+TEST_ROW(cuda_sequences, gradients_of_many_places_are_no_smaller_in_fp16,
+	 check("name: m\ninput: {channels: 1, height: 32, width: 32}\nlayers:\n"
+	       "  - {name: top, kind: conv, outputs: 65, kernel: 1}\n"
+	       "  - {name: loss, kind: softmax-loss, weight: 0.001}\n",
+	       2))

@@ -401,9 +401,8 @@ Test(packed, what_is_no_jpeg_of_the_size_is_refused_when_read)
 	free(packed.bytes);
 }
 
-Test(packed, files_must_fit_the_network_and_each_other)
+FOLDER_TEST(packed, files_must_fit_the_network_and_each_other, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct scratch_path path = scratch_folder_path(&folder, "a.psdpack"),
 				  test_path = scratch_folder_path(&folder, "b.psdpack");
 	struct psd_data_options options = packed_options(path.text, test_path.text);
@@ -418,16 +417,12 @@ Test(packed, files_must_fit_the_network_and_each_other)
 	options.shape.height = SIDE + 1;
 	expect_refused(&options, &folder,
 		       "a.psdpack: holds images of 3 x 64 x 64, the network expects 3 x 65 x 48 (channels, height, "
-		       "width), which "
-		       "cannot be cut "
-		       "from them");
+		       "width), which cannot be cut from them");
 	options = packed_options(path.text, NULL);
 	options.shape.channels = 1;
 	expect_refused(&options, &folder,
 		       "a.psdpack: holds images of 3 x 64 x 64, the network expects 1 x 48 x 48 (channels, height, "
-		       "width), which "
-		       "cannot be cut "
-		       "from them");
+		       "width), which cannot be cut from them");
 	options = packed_options(path.text, NULL);
 	options.classes = 10;
 	expect_refused(&options, &folder, "a.psdpack: holds 5 classes, the network has 10");
@@ -440,5 +435,4 @@ Test(packed, files_must_fit_the_network_and_each_other)
 	expect_refused(&options, &folder, "a.psdpack: an image has one label, the network has labels for 2 positions");
 	free(one.bytes);
 	free(other.bytes);
-	scratch_folder_remove(&folder);
 }
