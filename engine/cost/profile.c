@@ -133,8 +133,9 @@ static enum psd_status take_row(struct profile *profile)
 	unsigned i = 0;
 
 	if (profile->csv.n_cells != N_COLUMNS)
-		return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at, "%u cells, must be the %d of '%s'",
-				     profile->csv.n_cells, N_COLUMNS, header);
+		return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
+				     "the line has %u cells, must have the %d of '%s'", profile->csv.n_cells, N_COLUMNS,
+				     header);
 	status = find_layer(profile, &i);
 	if (!status)
 		status = read_seconds(profile, FORWARD_SEC, &profile->costs->forward_sec[i]);
@@ -150,7 +151,8 @@ static enum psd_status check_complete(const struct profile *profile, bool has_he
 	const struct psd_place at = {.path = profile->csv.at.path};
 
 	if (!has_header)
-		return psd_error_set(profile->err, PSD_EINVAL, at, "has no header, must be '%s'", header);
+		return psd_error_set(profile->err, PSD_EINVAL, at, "the file has no header line, must have '%s'",
+				     header);
 	for (unsigned i = 0; i < profile->graph->n_layers; i++)
 		if (!profile->layer_lines[i] && profile->graph->layers[i].n_inputs > 0)
 			return psd_error_set(profile->err, PSD_EINVAL, at,

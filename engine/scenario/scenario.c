@@ -224,7 +224,7 @@ static enum psd_status check_kind(const struct psd_node *root, struct psd_error 
 {
 	if (root->kind != PSD_NODE_MAPPING)
 		return psd_error_set(err, PSD_EINVAL, root->at,
-				     "not a scenario, must have keys such as 'model:' and 'systems:'");
+				     "the file is not a scenario, must have keys such as 'model:' and 'systems:'");
 	if (psd_node_child(root, "layers") && !psd_node_child(root, "model"))
 		return psd_error_set(
 			err, PSD_EINVAL, root->at,

@@ -151,7 +151,7 @@ static enum psd_status check_host(const struct psd_schema_reader *reader, void *
 		if (!entry->next && is_bounded)
 			return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 					     "the last class of 'collective' has 'up_to', 'chunk' or 'workers', must "
-					     "hold for all");
+					     "hold for all messages");
 		if (entry != list->first && class->up_to_bytes && class->up_to_bytes <= class[-1].up_to_bytes &&
 		    !class[-1].chunk_bytes && !class[-1].workers)
 			return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "up_to")->at,

@@ -270,7 +270,7 @@ static enum psd_status check_name(const struct psd_scenario *scenario, const str
 		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must be at most %d bytes long",
 				     system->name, NAME_MAX_BYTES);
 	if (!strcmp(system->name, compute_baseline))
-		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%s', which 'baseline' means otherwise",
+		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%s', which means something else in 'baseline'",
 				     compute_baseline);
 	for (const struct psd_system *other = scenario->systems; other < system; other++)
 		if (!strcmp(other->name, system->name))
@@ -311,13 +311,13 @@ static enum psd_status check_local_beside(const struct psd_system *system, const
 				     system->name);
 	if (system->is_local && system->is_sparse)
 		return psd_error_set(err, PSD_EINVAL, local->key_at,
-				     "'local_sgd' of system '%s' cannot stand beside 'sparse': what is held back is of "
-				     "one iteration's gradients",
+				     "'local_sgd' of system '%s' cannot stand beside 'sparse': it holds back gradients "
+				     "of single iterations",
 				     system->name);
 	if (system->is_local && psd_encodings[system->wire]->is_scaled)
 		return psd_error_set(err, PSD_EINVAL, local->key_at,
 				     "'local_sgd' of system '%s' cannot stand beside 'wire: %s', must be fp32 or bf16: "
-				     "many steps of a worker would be lost with a sum that leaves its range",
+				     "an overflow of a sum would lose many steps of a worker",
 				     system->name, psd_encodings[system->wire]->name);
 	return PSD_OK;
 }
@@ -343,7 +343,7 @@ static enum psd_status check_staleness_beside(const struct psd_system *system, c
 	if (system->staleness > 0 && psd_encodings[system->wire]->is_scaled)
 		return psd_error_set(err, PSD_EINVAL, staleness->key_at,
 				     "'staleness' of system '%s' cannot stand beside 'wire: %s', must be fp32 or bf16: "
-				     "each sum decides by which ratio the next gradients travel",
+				     "each sum sets the loss scale of the next gradients",
 				     system->name, psd_encodings[system->wire]->name);
 	return PSD_OK;
 }
@@ -367,10 +367,10 @@ static enum psd_status check_low_rank_beside(const struct psd_system *system, co
 {
 	if (!system->is_low_rank || !system->is_sparse)
 		return PSD_OK;
-	return psd_error_set(
-		err, PSD_EINVAL, psd_node_child(entry, "low_rank")->key_at,
-		"'low_rank' of system '%s' cannot stand beside 'sparse': each says what of a gradient travels",
-		system->name);
+	return psd_error_set(err, PSD_EINVAL, psd_node_child(entry, "low_rank")->key_at,
+			     "'low_rank' of system '%s' cannot stand beside 'sparse': each selects the part of a "
+			     "gradient that travels",
+			     system->name);
 }
 
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
@@ -392,10 +392,10 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",
 				     system->name);
 	if (!status && system->host.transport_bps > 0.0 && scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
-		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
-				     "'transport' of system '%s' has no effect with 'platform', whose links are as its "
-				     "file has them",
-				     system->name);
+		return psd_error_set(
+			reader->err, PSD_EINVAL, entry->at,
+			"'transport' of system '%s' has no effect with 'platform', whose file defines the links",
+			system->name);
 	if (!status && system->host.device_share_ratio > 0.0 && scenario->machine.cores)
 		return psd_error_set(
 			reader->err, PSD_EINVAL, entry->at,

@@ -96,7 +96,7 @@ static enum psd_status check_network(const struct psd_data *data, struct psd_err
 				     "holds tokens, the network expects images: its first layer is not an embedding");
 	if (!takes_tokens && labels != 1)
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "an image has one label, the network has labels for %" PRIu64 " positions",
+				     "an image has one label, the network expects labels for %" PRIu64 " positions",
 				     labels);
 	if (labels != 1 && labels != positions)
 		return psd_error_set(err, PSD_EINVAL, at,

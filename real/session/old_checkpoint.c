@@ -104,7 +104,7 @@ static enum psd_status check_version(const struct psd_old_checkpoint *old, const
 	return notes->model && notes->samples && notes->shard_map
 		       ? PSD_OK
 		       : psd_error_set(err, PSD_EINVAL, place_of(path),
-				       "is of another version of psd-run, which resumes with %u hosts and '%.80s' only",
+				       "is of another version of psd-run, must be resumed with %u hosts and '%.80s'",
 				       old->n_hosts, notes->system ? notes->system : "");
 }
 
@@ -132,7 +132,7 @@ static enum psd_status check_run(const struct psd_old_checkpoint *old, const str
 
 	return is_same ? PSD_OK
 		       : psd_error_set(err, PSD_EINVAL, place_of(path),
-				       "is of another run than that of host 0 beside it");
+				       "is of another run than the file of host 0 beside it");
 }
 
 static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, const struct psd_graph *graph,
@@ -156,7 +156,8 @@ static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, 
 	if (!status && host == 0)
 		status = psd_shard_map_parse(&old->shard_map, graph, notes.shard_map, place_of(path.text), err);
 	if (!status && psd_layout_hosts(&old->shard_map.layout) != old->n_hosts)
-		status = psd_error_set(err, PSD_EINVAL, place_of(path.text), "'spread' is of %u hosts, must be %u",
+		status = psd_error_set(err, PSD_EINVAL, place_of(path.text),
+				       "the shard map ('spread') is for %u hosts, must be for %u",
 				       psd_layout_hosts(&old->shard_map.layout), old->n_hosts);
 	return status;
 }

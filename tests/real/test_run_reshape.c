@@ -286,10 +286,10 @@ Test(run_reshape, damaged_files_are_refused)
 		       "/host-0-of-4.safetensors: is of 2 iterations, its name says 3\n");
 	folder_shell(&folder, "rm -r c && cp -r kept c && sed -i 's/adaptive 0: /adaptive 0:,/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "/host-0-of-4.safetensors: 'spread' is damaged at ',2,3/1 0,1/1'\n");
+		       "/host-0-of-4.safetensors: the shard map ('spread') is damaged at ',2,3/1 0,1/1'\n");
 	folder_shell(&folder, "rm -r c && cp -r kept c && sed -i 's/workers 4/workers 5/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "/host-0-of-4.safetensors: 'spread' is of 5 hosts, must be 4\n");
+		       "/host-0-of-4.safetensors: the shard map ('spread') is for 5 hosts, must be for 4\n");
 	folder_shell(
 		&folder,
 		"rm -r c && cp -r kept c && sed -i 's/\"fc1.weight.part_/\"fc1.weight.pant_/' c/iteration-2/*-1-*");
@@ -297,7 +297,7 @@ Test(run_reshape, damaged_files_are_refused)
 		       "/host-1-of-4.safetensors: has no 'fc1.weight.part_history' of ");
 	folder_shell(&folder, "rm -r c && cp -r kept c && sed -i 's/\"samples\"/\"sampler\"/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "is of another version of psd-run, which resumes with 4 hosts and 'PS' only\n");
+		       "is of another version of psd-run, must be resumed with 4 hosts and 'PS'\n");
 	free(run(&folder, "--system PS --nodes 4"));
 	scratch_folder_remove(&folder);
 }
@@ -311,7 +311,7 @@ Test(run_reshape, files_of_two_runs_are_told_apart)
 	free(run(&folder, "--system Ring --nodes 4 --iterations 2"));
 	folder_shell(&folder, "cp kept/iteration-2/host-3-of-4.safetensors c/iteration-2");
 	expect_refusal(&folder, "--system Ring --nodes 2",
-		       "/host-3-of-4.safetensors: is of another run than that of host 0 beside it\n");
+		       "/host-3-of-4.safetensors: is of another run than the file of host 0 beside it\n");
 	scratch_folder_remove(&folder);
 }
 
@@ -323,10 +323,9 @@ Test(run_reshape, other_models_and_optimisers_are_refused)
 	expect_refusal(&folder, "--system PS --nodes 2 --set model.graph=@/wider.yaml",
 		       ": is of another model: its parameters alone may be a start, see train.start\n");
 	folder_shell(&folder, "sed -i 's/momentum: 0.9/kind: adamw/' s.yaml");
-	expect_refusal(
-		&folder, "--system PS --nodes 2",
-		": is of another optimiser than 'adamw', which remembers something else: its parameters alone may "
-		"be a start, see train.start\n");
+	expect_refusal(&folder, "--system PS --nodes 2",
+		       ": is of another optimiser than 'adamw', which keeps another state: its parameters alone may "
+		       "be a start, see train.start\n");
 	scratch_folder_remove(&folder);
 }
 

@@ -349,7 +349,7 @@ Test(run_save, two_runs_have_two_folders)
 		 "(run --resume); printf $?; kill -9 $first; wait $first; (run --resume --iterations 1); printf $?",
 		 folder.path, path_of("psd-run").text);
 	done = run_command(line);
-	cr_expect_not_null(strstr(done.text, "c: another run keeps its checkpoints there now\n2"), "%s", done.text);
+	cr_expect_not_null(strstr(done.text, "c: another run is writing checkpoints there\n2"), "%s", done.text);
 	cr_expect_not_null(strstr(done.text, ": train for more with --iterations\n0"), "%s", done.text);
 	free(done.text);
 	scratch_folder_remove(&folder);
@@ -361,7 +361,7 @@ Test(run_save, a_server_that_keeps_nothing_is_refused)
 	const struct scratch_folder folder = make_folder();
 
 	expect_refusal(&folder, 2, "--system Adam --save @/c --set systems.2.servers=9",
-		       " of 'Adam' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
+		       " of system 'Adam' has no tensor, with '--save' each must have one: choose fewer 'servers'\n");
 	scratch_folder_remove(&folder);
 }
 

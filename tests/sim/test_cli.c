@@ -210,7 +210,7 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 			 "mlp.yaml:3:1: this is a model, not a scenario; a scenario names it, as in 'model: {graph: "
 			 "FILE, batch_per_worker: 32}'\n");
 	expect_complaint("tests/golden/quickstart.csv", 2,
-			 ":1:1: not a scenario, must have keys such as 'model:' and 'systems:'\n");
+			 ":1:1: the file is not a scenario, must have keys such as 'model:' and 'systems:'\n");
 	/* the second one is looked at before the first one runs */
 	expect_complaint(QUICKSTART " no-such-file.yaml", 2, "no-such-file.yaml: ");
 }

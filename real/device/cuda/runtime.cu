@@ -118,7 +118,7 @@ static enum psd_status count_apart(struct count *count, struct psd_error *err)
 	pid_t child;
 
 	if (pipe(ends))
-		return psd_error_set(err, PSD_ERUN, nowhere, "cannot ask for GPUs: %s", strerror(errno));
+		return psd_error_set(err, PSD_ERUN, nowhere, "cannot look for GPUs: %s", strerror(errno));
 	child = fork();
 	if (child == 0)
 		count_for_parent(ends[1]);

@@ -399,7 +399,7 @@ Test(scenario, bad_settings_name_themselves)
 			     "--set cluster.nodse: unknown key 'nodse' in 'cluster', did you mean 'nodes'?");
 	expect_setting_error("systems.1.sync=ps",
 			     "--set systems.1.sync: 'systems' has 1 entry (0 to 0), there is no entry '1'");
-	expect_setting_error("title.x=4", "--set title.x: there is no 'x' below a plain value");
+	expect_setting_error("title.x=4", "--set title.x: 'x' is below a plain value, must be below a mapping or list");
 	expect_setting_error("systems=4", "--set systems: 'systems' must be a list such as [...]");
 	expect_setting_error("sweep.nodes=2,4",
 			     "--set sweep.nodes: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
@@ -691,11 +691,11 @@ Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
 		"dir/a.yaml:8:29: 'local_sgd' of system 'A' cannot stand beside a hybrid by bytes, which sends the "
 		"factors of one iteration: must be 'rule: seconds'");
 	expect_error(8, "  - {name: A, sync: ring, sparse: {sparsity: 50%}, local_sgd: {steps: 4}}",
-		     "dir/a.yaml:8:52: 'local_sgd' of system 'A' cannot stand beside 'sparse': what is held back is of "
-		     "one iteration's gradients");
+		     "dir/a.yaml:8:52: 'local_sgd' of system 'A' cannot stand beside 'sparse': it holds back gradients "
+		     "of single iterations");
 	expect_error(8, "  - {name: A, sync: ps, wire: fp16, local_sgd: {steps: 4}}",
 		     "dir/a.yaml:8:37: 'local_sgd' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or "
-		     "bf16: many steps of a worker would be lost with a sum that leaves its range");
+		     "bf16: an overflow of a sum would lose many steps of a worker");
 }
 
 Test(scenario, local_steps_read_back_as_printed)
@@ -941,11 +941,11 @@ Test(scenario, low_rank_is_of_named_all_reduces)
 Test(scenario, low_rank_does_not_stand_beside_what_also_says_what_travels)
 {
 	expect_error(8, "  - {name: A, sync: ring, sparse: {sparsity: 50%}, low_rank: {rank: 2}}",
-		     "dir/a.yaml:8:52: 'low_rank' of system 'A' cannot stand beside 'sparse': each says what of a "
-		     "gradient travels");
+		     "dir/a.yaml:8:52: 'low_rank' of system 'A' cannot stand beside 'sparse': each selects the part of "
+		     "a gradient that travels");
 	expect_error(8, "  - {name: A, sync: ring, low_rank: {rank: 2}, sparse: {sparsity: 50%}}",
-		     "dir/a.yaml:8:27: 'low_rank' of system 'A' cannot stand beside 'sparse': each says what of a "
-		     "gradient travels");
+		     "dir/a.yaml:8:27: 'low_rank' of system 'A' cannot stand beside 'sparse': each selects the part of "
+		     "a gradient that travels");
 	expect_error(8, "  - {name: A, sync: ring, low_rank: {rank: 2}, compress: {by: one-bit}}",
 		     "dir/a.yaml:8:48: 'compress' has no effect where 'sync' is 'ring', only with ps");
 }
@@ -1033,7 +1033,7 @@ Test(scenario, staleness_does_not_stand_beside_what_an_iteration_leaves_for_the_
 	expect_error(
 		8, "  - {name: A, sync: ring, staleness: 1, wire: fp16}",
 		"dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or bf16: "
-		"each sum decides by which ratio the next gradients travel");
+		"each sum sets the loss scale of the next gradients");
 }
 
 Test(scenario, missing_keys_are_named)
@@ -1103,8 +1103,8 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(8, "  - {name: A, sync: ps, host: {incast: 5%}}",
 		     "dir/a.yaml:8:5: 'incast' of system 'A' has no effect without 'transport', which it slows");
 	expect_error(6, "  network: {platform: p.xml}\n  host: {transport: 1GBps}",
-		     "dir/a.yaml:9:5: 'transport' of system 'A' has no effect with 'platform', whose links are as its "
-		     "file has them");
+		     "dir/a.yaml:9:5: 'transport' of system 'A' has no effect with 'platform', whose file defines the "
+		     "links");
 	expect_error(MORE, "iterations: 0",
 		     "dir/a.yaml:9:13: 'iterations' is '0', must be a whole number from 1 to 60000");
 	expect_error(MORE, "seed: -1", "dir/a.yaml:9:7: 'seed' is '-1', must be a whole number from 0 to 4294967295");
@@ -1127,7 +1127,7 @@ Test(scenario, system_names_fit_into_csv_and_are_unique)
 		     "dir/a.yaml:8:12: 'name' is 'A?B', must not contain commas, quotes or control characters");
 	expect_error(8, "  - {name: ''}", "dir/a.yaml:8:12: 'name' is empty, must be a text");
 	expect_error(8, "  - {name: compute}",
-		     "dir/a.yaml:8:12: 'name' is 'compute', which 'baseline' means otherwise");
+		     "dir/a.yaml:8:12: 'name' is 'compute', which means something else in 'baseline'");
 	expect_error(8, "  - {name: A}\n  - {name: A}",
 		     "dir/a.yaml:9:12: 'name' is 'A', which the system in line 8 has already");
 }

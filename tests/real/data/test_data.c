@@ -431,8 +431,9 @@ Test(data, damaged_idx_files_are_refused_where_they_are_damaged)
 	expect_spoilt_idx_refused(
 		images, 4, 255, /* 0xff000004 samples of 15 bytes: more than 32 bits hold */
 		"train-images-idx3-ubyte: at byte 76: the file is cut short, its header says 64172851276 bytes");
-	expect_spoilt_idx_refused(images, 7, 3,
-				  "train-images-idx3-ubyte: at byte 61: more bytes than the header says, 76 in all");
+	expect_spoilt_idx_refused(
+		images, 7, 3,
+		"train-images-idx3-ubyte: at byte 61: the file has more bytes than its header says, 76 in all");
 	expect_spoilt_idx_refused(images, 8, 255,
 				  "train-images-idx3-ubyte: holds samples of 1 x 4278190083 x 5, the network expects 1 "
 				  "x 3 x 5 (channels, "

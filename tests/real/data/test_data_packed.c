@@ -366,7 +366,7 @@ Test(packed, impossible_fields_are_refused_where_they_stand)
 	snprintf(text, sizeof(text), "at byte %d: sample 1 has 0 bytes, must have 1 to %zu", SECOND + 8,
 		 packed.n_bytes - second_offset);
 	expect_field_refused(SECOND + 8, 4, 0, text);
-	snprintf(text, sizeof(text), "at byte %zu: bytes behind the last sample", second_offset + 1);
+	snprintf(text, sizeof(text), "at byte %zu: the file has bytes behind its last sample", second_offset + 1);
 	expect_field_refused(SECOND + 8, 4, 1, text);
 	snprintf(text, sizeof(text), "at byte %zu: sample 1 is damaged: its checksum differs", second_offset);
 	expect_field_refused(SECOND + 16, 8, 1, text);
