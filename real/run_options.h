@@ -45,7 +45,7 @@ struct psd_run_options {
 	uint64_t save_every;	/* interval of checkpoints in iterations; 0: an epoch */
 	bool resumes; /* resume from a checkpoint: --resume or --restarts, as a restarted host has the same command */
 	uint64_t n_restarts;		/* largest number of restarts of a system */
-	const char *output_path;	/* file that `pack`, `weights` or `calibrate` writes */
+	const char *output_path;	/* path of the file that `pack`, `weights` or `calibrate` writes */
 	uint64_t side;			/* height and width of packed images, pixels */
 	struct psd_arguments arguments; /* other arguments; their command is an enum psd_run_command */
 };

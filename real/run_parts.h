@@ -32,7 +32,7 @@ struct psd_run {
 	struct psd_checkpoints checkpoints; /* checkpoints to write; folder NULL: none */
 	int checkpoints_lock;		    /* descriptor that locks their folder; -1: not locked */
 	uint32_t first_iteration;	    /* first iteration of the running system; 0 unless it resumes */
-	unsigned n_restarts;		    /* restarts of the running system so far */
+	unsigned n_restarts;		    /* number of restarts of the running system so far */
 	struct psd_error lost;		    /* cause of the last restart; PSD_OK: none */
 	struct psd_mesh_attempt attempt;    /* number of the hosts' attempt to join */
 	uint32_t below_iterations; /* only checkpoints below this iteration are on all hosts; 0: no such limit */

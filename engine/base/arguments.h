@@ -13,8 +13,8 @@
 enum psd_option_kind {
 	PSD_OPTION_FLAG,    /* bool in the program's struct, set to true */
 	PSD_OPTION_TEXT,    /* const char *, borrowed from argv; the option must not be repeated */
-	PSD_OPTION_COUNT,   /* uint64_t, from `least` to `most` */
-	PSD_OPTION_SECONDS, /* double, more than 0 */
+	PSD_OPTION_COUNT,   /* uint64_t in the program's struct, from `least` to `most` */
+	PSD_OPTION_SECONDS, /* double in the program's struct, a number of seconds above 0 */
 	PSD_OPTION_CHOICE,  /* unsigned, set to `choice`; two options of one member exclude each other */
 	PSD_OPTION_SETTING, /* value that is appended to the settings */
 };
@@ -23,8 +23,8 @@ struct psd_option {
 	const char *name;	/* name of the option with its dashes, "--csv" */
 	const char *value_name; /* word for the option's value in the help; NULL: the option takes no value */
 	enum psd_option_kind kind;
-	unsigned commands; /* bit c: command c takes the option; 0: all commands do */
-	bool is_needed;	   /* commands that take the option require it */
+	unsigned commands; /* commands that take the option, bit c for command c; 0: all */
+	bool is_needed;	   /* the option is required by commands that take it */
 	bool is_last;	   /* arguments behind it and its value are ignored; the value may be missing */
 	size_t offset;	   /* offset of the member in the program's own struct; unused for a setting */
 	uint64_t least, most;
@@ -64,8 +64,8 @@ struct psd_arguments {
 	unsigned n_settings;
 	const char **operands; /* operands of the command; owned array */
 	unsigned n_operands;
-	bool is_last;	   /* an option with is_last was present */
-	const char *topic; /* value of the option that has is_last, or NULL */
+	bool is_last;	   /* an option with is_last (such as --help) was given */
+	const char *topic; /* value of that option: the topic of a help text; NULL: none */
 };
 
 /* Reads the whole command line; -h is --help. The command's name may be behind options. target: the program's own
@@ -81,7 +81,7 @@ enum psd_status psd_command_table_check_word(const struct psd_command_table *tab
 
 /* Adds the help of one command; the command without a word lists the others. */
 void psd_command_table_add_help(struct psd_text *text, const struct psd_command_table *table, unsigned command);
-/* Adds every command with its options, in Markdown. */
+/* Adds a reference of all commands with their options, in Markdown. */
 void psd_command_table_add_reference(struct psd_text *text, const struct psd_command_table *table);
 
 #endif

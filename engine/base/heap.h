@@ -12,7 +12,7 @@ struct psd_heap_entry {
 	uint64_t tag; /* tag by which the caller knows the entry */
 };
 
-struct psd_heap {			/* a heap of zeros is empty */
+struct psd_heap {			/* heap of entries; all zeros: empty */
 	struct psd_heap_entry *entries; /* array of entries, the smallest first; freed by the caller */
 	unsigned n, room;
 };

@@ -17,11 +17,11 @@ bool psd_units_read_ratio(const char *text, double *ratio);		/* reads 0.15, 15% 
 bool psd_units_read_count(const char *text, uint64_t *count);		/* reads 12, 0; digits only */
 bool psd_units_read_number(const char *text, double *number); /* reads 34.6, 1e-3: finite, no suffix, may be negative */
 
-extern const char psd_units_rate_help[];      /* "a rate such as 40Gbps or 2.3GBps" */
-extern const char psd_units_bytes_help[];     /* "a size such as 256KiB or 2MB" */
-extern const char psd_units_seconds_help[];   /* "a time such as 30us or 1.5ms" */
-extern const char psd_units_flop_rate_help[]; /* "a rate such as 6.1TFLOPS" */
-extern const char psd_units_ratio_help[];     /* "a ratio such as 0.15 or 15%" */
+extern const char psd_units_rate_help[];      /* text "a rate such as 40Gbps or 2.3GBps" */
+extern const char psd_units_bytes_help[];     /* text "a size such as 256KiB or 2MB" */
+extern const char psd_units_seconds_help[];   /* text "a time such as 30us or 1.5ms" */
+extern const char psd_units_flop_rate_help[]; /* text "a rate such as 6.1TFLOPS" */
+extern const char psd_units_ratio_help[];     /* text "a ratio such as 0.15 or 15%" */
 
 #define PSD_UNITS_TEXT_MAX 32
 /* Write a quantity for people into text, which they return: four significant digits, all digits before the point, no

@@ -12,7 +12,7 @@
 
 /* Model and costs of a scenario, which all its cases share. */
 struct psd_costed_model {
-	const struct psd_scenario *scenario; /* borrowed */
+	const struct psd_scenario *scenario; /* scenario of all cases, borrowed */
 	struct psd_graph graph;
 	struct psd_costs costs;
 	struct psd_costs *own_costs; /* costs of systems with a workload of their own, empty for others */

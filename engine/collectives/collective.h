@@ -54,12 +54,12 @@ struct psd_processors;
 /* Rates and latencies of the links between two members, bits per second. Where nodes have switches, a message that
  * leaves a node also passes the device's own link and its switch's uplink. */
 struct psd_links {
-	double far_bps;		 /* rate of a node's link */
-	double near_bps;	 /* rate of a device's own link inside its node; infinity: free */
-	double between_bps;	 /* rate of a switch's uplink */
+	double far_bps;		 /* rate of the link between nodes */
+	double near_bps;	 /* rate of a device's own link inside its node; infinity: takes no time */
+	double between_bps;	 /* rate of the uplink of a switch inside a node */
 	double latency_sec;	 /* latency of a message between nodes */
 	double near_latency_sec; /* latency of a message inside a node */
-	unsigned per_switch;	 /* members behind one switch; 0: nodes have none */
+	unsigned per_switch;	 /* number of members behind one switch of a node; 0: nodes have no switches */
 	const struct psd_processors
 		*processors; /* processors that messages need; NULL: none. Only for psd_step_times_sec() */
 };
@@ -116,8 +116,8 @@ struct psd_collective {
 	bool is_timed_by_steps; /* alone_sec may follow every member through every step; then any node may send most */
 };
 
-extern const struct psd_collective psd_push;	  /* every worker sends each shard that shard's part of the slice */
-extern const struct psd_collective psd_pull;	  /* every shard sends its part to every worker */
+extern const struct psd_collective psd_push; /* push: every worker sends each shard that shard's part of the slice */
+extern const struct psd_collective psd_pull; /* pull: every shard sends its part of the slice to every worker */
 extern const struct psd_collective psd_broadcast; /* every worker sends the whole slice to every other worker */
 extern const struct psd_collective psd_to_root;	  /* every worker sends the whole slice to the root */
 extern const struct psd_collective psd_from_root; /* the root sends the whole slice to every worker */
@@ -126,7 +126,7 @@ extern const struct psd_collective psd_from_root; /* the root sends the whole sl
 extern const struct psd_collective psd_to_leader;   /* every other worker sends the whole slice to its node's leader */
 extern const struct psd_collective psd_from_leader; /* every leader sends the whole slice to the others of its node */
 extern const struct psd_collective psd_leader_push; /* every leader sends each shard that shard's part of the slice */
-extern const struct psd_collective psd_leader_pull; /* every shard sends its part to every leader */
+extern const struct psd_collective psd_leader_pull; /* every shard sends its part of the slice to every leader */
 
 /* The all-reduces that a scenario may name, one row each: identifier and name. */
 #define PSD_ALL_REDUCES(ROW)                                                                                           \

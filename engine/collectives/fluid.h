@@ -18,7 +18,7 @@ struct psd_fluid_use {
 struct psd_fluid_flow {
 	struct psd_fluid_use uses[PSD_FLUID_MOST_USES];
 	unsigned n_uses;
-	double left_bits; /* bits left of each flow */
+	double left_bits; /* bits that each flow still has to send */
 	double rate_bps;  /* rate of each flow, filled by psd_fluid_share() */
 	uint64_t tag;	  /* tag by which the caller knows the flow */
 	double share_bps; /* scratch memory of psd_fluid_share(), like the next */

@@ -12,7 +12,7 @@
 /* Origin of the seconds of layers; results mark a model's seconds and scaled measurements. */
 enum psd_costs_source { PSD_COSTS_MODEL, PSD_COSTS_SCALED, PSD_COSTS_MEASURED, PSD_COSTS_SOURCES };
 extern const char *const
-	psd_costs_source_names[PSD_COSTS_SOURCES + 1]; /* "model", "scaled", "measured", NULL; as in a profile's head */
+	psd_costs_source_names[PSD_COSTS_SOURCES + 1]; /* "model", "scaled", "measured", NULL, as in a profile's head */
 
 struct psd_costs {
 	double *forward_sec;  /* forward seconds of each of n_layers layers, for the whole batch of one worker */

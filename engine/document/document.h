@@ -17,7 +17,7 @@ struct psd_node {
 	struct psd_place at; /* place of the node in the file; path borrowed from the document */
 	const char *key;     /* key of the node in its mapping; NULL: the parent is not a mapping */
 	struct psd_place key_at;
-	const char *text;	      /* value of a scalar; "" for an empty one */
+	const char *text;	      /* text of a scalar; "" for an empty one */
 	const struct psd_node *first; /* first child of a sequence or mapping; children are in file order */
 	const struct psd_node *next;  /* next child of the same parent; NULL at the end */
 	unsigned n_children;

@@ -21,14 +21,14 @@ enum psd_key_type {
 	/* One of names; the field (unsigned, or an enum without negative constants) is set to its index. */
 	PSD_KEY_CHOICE,
 	PSD_KEY_FLAG,	  /* bool: index in names, false or true */
-	PSD_KEY_RATE,	  /* double, bits per second */
-	PSD_KEY_BYTES,	  /* uint64_t */
-	PSD_KEY_SECONDS,  /* double */
-	PSD_KEY_RATIO,	  /* double in lowest..highest */
-	PSD_KEY_NUMBER,	  /* double in lowest..highest */
-	PSD_KEY_UNSIGNED, /* unsigned in lowest..highest */
+	PSD_KEY_RATE,	  /* rate, stored as double, bits per second */
+	PSD_KEY_BYTES,	  /* size, stored as uint64_t */
+	PSD_KEY_SECONDS,  /* time, stored as double, seconds */
+	PSD_KEY_RATIO,	  /* ratio, stored as double; lowest..highest */
+	PSD_KEY_NUMBER,	  /* number, stored as double; lowest..highest */
+	PSD_KEY_UNSIGNED, /* whole number, stored as unsigned; lowest..highest */
 	PSD_KEY_PAIR,	  /* two unsigned in lowest..highest: a list of two, or a number for both */
-	PSD_KEY_COUNT,	  /* uint64_t in lowest..highest */
+	PSD_KEY_COUNT,	  /* whole number, stored as uint64_t; lowest..highest */
 };
 
 enum { PSD_SECTION_TABLES = 4 };
@@ -68,7 +68,7 @@ struct psd_key {
 
 struct psd_schema_reader {
 	void *base;	  /* struct of the outermost section, into which values are read */
-	const char *path; /* the file that is read */
+	const char *path; /* path of the file that is read, for messages */
 	struct psd_arena *arena;
 	struct psd_error *err;
 };

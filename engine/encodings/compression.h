@@ -43,7 +43,7 @@ PSD_COMPRESSIONS(PSD_DECLARE_COMPRESSION)
 extern const struct psd_compression *const psd_compressions[];
 extern const char *const psd_compression_names[];
 
-/* Number of blocks of a tensor. Pure. */
+/* Number of blocks into which a tensor's values are divided. Pure. */
 uint64_t psd_block_count(const struct psd_block *block, uint64_t elements);
 /* Number of values in the next block when `left` values of a tensor remain. Pure. */
 uint32_t psd_block_next(const struct psd_block *block, uint64_t left);

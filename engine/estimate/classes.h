@@ -25,12 +25,12 @@ struct psd_host_class {
 /* Hosts of one class to which the representative of another (or the same) class may send by one path. A path is a
  * sending class, a receiving class and a reach: number ((from * classes) + to) * PSD_REACHES + reach. */
 struct psd_class_peers {
-	unsigned host; /* the last of these hosts */
+	unsigned host; /* number of the last of these hosts */
 	unsigned n;
 };
 
 struct psd_classes {
-	const struct psd_program *program; /* borrowed */
+	const struct psd_program *program; /* program whose hosts are classified, borrowed */
 	struct psd_host_class *of;
 	unsigned n;
 	unsigned *class_of;	       /* class of each host, one entry per host */

@@ -26,7 +26,7 @@ struct psd_pool {
 	uint64_t next_seq;
 	double cores;
 	double at_sec;	/* time for which done_sec is valid */
-	bool is_shared; /* the kinds' `cores` are valid */
+	bool is_shared; /* the kinds' `cores` are up to date */
 };
 
 /* Makes a pool of `cores` > 0 cores without work; psd_pool_release() releases it. */
@@ -44,7 +44,7 @@ bool psd_pool_take_ended(struct psd_pool *pool, double now_sec, uint64_t *tag);
 struct psd_pool_place {
 	unsigned pool;
 	double cores;
-	unsigned hosts; /* number of hosts that share the pool */
+	unsigned hosts; /* number of hosts that share this pool */
 };
 
 /* Assigns a pool to each host of a layout on equal machines; returns the number of pools. On a machine with at least as

@@ -20,7 +20,7 @@ struct psd_layer {
 	unsigned *inputs;	 /* numbers of the layers whose outputs it reads, all earlier ones */
 	unsigned n_inputs;	 /* number of inputs; 0: the layer is an input of the network */
 	bool is_trained;	 /* the layer or an earlier one has parameters, so its output needs a gradient */
-	struct psd_shape shape;	 /* shape of the output */
+	struct psd_shape shape;	 /* shape of the layer's output */
 	uint64_t forward_flops;	 /* FLOPs of forward; a multiplication and addition count 2; sources: see each kind */
 	uint64_t backward_flops; /* FLOPs of backward: gradients of its parameters and, if needed, of its inputs */
 	uint64_t read_bytes;	 /* bytes that forward reads at least, in fp32: inputs and parameters */

@@ -69,10 +69,10 @@ struct psd_layer_work {
 };
 
 struct psd_layer_kind {
-	const char *name;      /* name in model files */
+	const char *name;      /* name of the kind in model files */
 	unsigned least_inputs; /* number of inputs; if takes_more_inputs, the smallest number */
 	bool takes_more_inputs;
-	bool is_in_place; /* the output overwrites the input */
+	bool is_in_place; /* the layer's output overwrites its input */
 	bool is_loss;	  /* the layer compares its input with the labels: backward starts here */
 	bool reads_rows;  /* the layer reads only those parameter rows that its input names */
 	enum psd_arithmetic arithmetic;

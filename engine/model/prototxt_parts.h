@@ -98,20 +98,20 @@ enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_c
 
 /* ---- rows of the table of types ---- */
 
-/* Defined in prototxt_finish.c. */
+/* Finish the settings of layers with several fields (prototxt_finish.c). */
 PSD_MUST_CHECK psd_caffe_finish_fn psd_caffe_finish_conv, psd_caffe_finish_depthwise, psd_caffe_finish_pool,
 	psd_caffe_finish_spp, psd_caffe_finish_lrn, psd_caffe_finish_batch_norm, psd_caffe_finish_bn,
 	psd_caffe_finish_scale, psd_caffe_finish_eltwise;
-/* Defined in prototxt_build.c. */
+/* Build graph layers for a Caffe layer (prototxt_build.c). */
 PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_one, psd_caffe_build_split, psd_caffe_build_slices,
 	psd_caffe_build_eltwise, psd_caffe_build_axpy, psd_caffe_build_scale, psd_caffe_build_pyramid,
 	psd_caffe_build_loss;
-/* Defined in prototxt_functions.c. */
+/* Build functions made of several graph layers (prototxt_functions.c). */
 PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_clip, psd_caffe_build_power, psd_caffe_build_exp, psd_caffe_build_log,
 	psd_caffe_build_hard_sigmoid, psd_caffe_build_hard_swish, psd_caffe_build_swish, psd_caffe_build_mish;
-/* Defined in prototxt_normalize.c. */
+/* Builds a normalisation layer (prototxt_normalize.c). */
 PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_normalize;
-/* Defined in prototxt_shapes.c. */
+/* Build layers that change the shape (prototxt_shapes.c). */
 PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_interp, psd_caffe_build_flatten, psd_caffe_build_reshape,
 	psd_caffe_build_tile, psd_caffe_build_reduction, psd_caffe_build_permute;
 bool psd_caffe_is_5d(const struct psd_caffe_blobs_5d *blobs_5d, unsigned layer);

@@ -45,8 +45,8 @@ struct psd_inner_product_settings {
 
 /* Settings of a batch norm, layer norm, RMS norm or scale; the last three members are for a batch norm. */
 struct psd_affine_settings {
-	bool has_scale;	   /* learned scale (gamma) */
-	bool has_shift;	   /* learned shift (beta) */
+	bool has_scale;	   /* the layer has a learned scale (gamma) */
+	bool has_shift;	   /* the layer has a learned shift (beta) */
 	double epsilon;	   /* summand beside the variance or mean square, which avoids a division by 0 */
 	bool is_fixed;	   /* training uses the running statistics and leaves them unchanged */
 	double kept_ratio; /* share of the running statistics that remains after a batch */

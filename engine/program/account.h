@@ -8,7 +8,7 @@
 
 /* Parts of an iteration on one worker; their sum is the iteration. */
 struct psd_parts {
-	double compute_sec;    /* forward and backward on the device */
+	double compute_sec;    /* time of forward and backward on the device */
 	double other_work_sec; /* other operations of the device: rebuilds, updates, the stack's end of an iteration */
 	double exposed_comm_sec;  /* waiting time of the device while data is on its way or queued */
 	double other_waiting_sec; /* waiting time of the device for a slower worker, a core or an all-reduce */

@@ -11,23 +11,23 @@
 enum psd_buffer {
 	PSD_BUFFER_PARAMETER,	  /* parameters; every item has them, and a gradient */
 	PSD_BUFFER_GRADIENT,	  /* gradient of a worker; where the device updates, then the sum over workers */
-	PSD_BUFFER_HISTORY,	  /* momentum of the device's updates */
+	PSD_BUFFER_HISTORY,	  /* momentum, where the device updates parameters */
 	PSD_BUFFER_SQUARES,	  /* adaptive solvers: mean of squared gradients, where the device updates */
 	PSD_BUFFER_START,	  /* factors of linear layers' gradients, of all workers side by side */
 	PSD_BUFFER_FACTORS,	  /* low-rank factors (of linear layers' gradients) of all workers, side by side */
 	PSD_BUFFER_RESIDUAL,	  /* error feedback: residuals of gradients, kept for later iterations */
 	PSD_BUFFER_CHOSEN,	  /* sparse plans: chunks to send, without gaps; then their sums over workers */
 	PSD_BUFFER_NORMS,	  /* sparse plans: norm of each chunk; then the sum over workers */
-	PSD_BUFFER_MASTER,	  /* at an item's root: parameters that it updates */
-	PSD_BUFFER_PART,	  /* at a shard: parameters that it updates */
+	PSD_BUFFER_MASTER,	  /* at an item's root: parameters that the root updates */
+	PSD_BUFFER_PART,	  /* at a shard: parameters that the shard updates */
 	PSD_BUFFER_PART_HISTORY,  /* at a shard: momentum of its updates */
 	PSD_BUFFER_PART_SQUARES,  /* at a shard: mean of squared gradients for its updates */
-	PSD_BUFFER_MEMBERS,	  /* at a leader: gradients of its node's other workers */
+	PSD_BUFFER_MEMBERS,	  /* at a node's leader: gradients of the node's other workers */
 	PSD_BUFFER_RECEIVED,	  /* at a shard: gradients of its part from every worker or leader, or their sum */
 	PSD_BUFFER_VELOCITY,	  /* a worker's momentum, applied before compression */
 	PSD_BUFFER_PACKED,	  /* a worker's compressed gradient */
 	PSD_BUFFER_PACKED_PARTS,  /* at a shard: compressed gradients of its part from every worker */
-	PSD_BUFFER_PART_RESIDUAL, /* at a shard: error feedback of its compressed sums */
+	PSD_BUFFER_PART_RESIDUAL, /* at a shard: residual of its compressed sums (error feedback) */
 	PSD_BUFFER_PACKED_SUM,	  /* compressed sum over workers; a shard makes its part */
 	PSD_BUFFER_LEFT,  /* low rank: a worker's left matrix; then the sum over workers; then its orthonormal basis */
 	PSD_BUFFER_RIGHT, /* low rank: projection of gradients on that basis; then the sum over workers; the next

@@ -15,7 +15,7 @@
 
 /* Functions that an executor provides. No slot may block, and none may call the interpreter before it returns. */
 struct psd_seam {
-	double (*now)(void *context); /* seconds since the start of the run */
+	double (*now)(void *context); /* Returns the time in seconds since the start of the run. */
 	/* Operations stand for real work, so work() is called for those without a cost, too. false: those end at once.
 	 * */
 	bool does_real_work;
@@ -34,11 +34,11 @@ struct psd_seam {
 	/* announce and choose: both NULL where this interpreter has all hosts, or where collectives become ready in the
 	 * same order everywhere. Otherwise each interpreter has some of the cluster's hosts. One of them, the
 	 * coordinator, is told of every ready member and decides the order. */
-	/* NULL on the coordinator. Reports that the collective is ready on a worker here: call
-	 * psd_interpreter_announced() on the coordinator. */
+	/* Reports to the coordinator that the collective is ready on a worker here; psd_interpreter_announced() is to
+	 * be called there. NULL on the coordinator. */
 	void (*announce)(void *context, struct psd_task task);
-	/* NULL on the others. Reports the next collective: call psd_interpreter_chosen() on the others, in the order of
-	 * these calls. The coordinator need not be a member. */
+	/* Reports the next collective to the others; psd_interpreter_chosen() is to be called there, in the order of
+	 * these calls. NULL on the others. The coordinator need not be a member. */
 	void (*choose)(void *context, struct psd_task task);
 	/* Reports that an operation held its resource on host from start_sec to end_sec. May be NULL. */
 	void (*span)(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec);

@@ -12,7 +12,7 @@ struct psd_outcome {
 	double busy_sec[PSD_RESOURCES]; /* seconds per iteration in which each resource is held, on its busiest host */
 	uint64_t sent_bytes_per_node;	/* bytes per iteration to other nodes, from the node that sends most */
 	uint64_t received_bytes_per_node;
-	uint32_t n_iterations; /* executed iterations, unmeasured ones included */
+	uint32_t n_iterations; /* number of executed iterations, unmeasured ones included */
 	uint64_t n_events;     /* number of events: operations of all hosts, messages, dates */
 };
 

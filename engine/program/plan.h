@@ -51,15 +51,15 @@ struct psd_plan {
 	unsigned value_bytes; /* bytes of a value in the model's precision */
 	const struct psd_encoding
 		*wire; /* encoding of values that travel; fp32: values travel in the model's precision */
-	const struct psd_sparse *sparse;	   /* NULL: all chunks of gradients travel */
-	const struct psd_compress *compress;	   /* NULL: gradients travel uncompressed */
+	const struct psd_sparse *sparse;	   /* sparse communication; NULL: all chunks of gradients travel */
+	const struct psd_compress *compress;	   /* compression of gradients; NULL: they travel uncompressed */
 	const struct psd_compression *compression; /* compression that `compress` names; NULL without `compress` */
 	struct psd_block block;
 	unsigned low_rank; /* rank of low-rank compression; 0: gradients travel uncompressed */
 	/* Local steps: the parameters' change since the last exchange travels in place of a gradient. NULL: workers
 	 * have equal parameters. */
 	const struct psd_local_sgd *local;
-	uint32_t staleness; /* iterations by which updates lag; 0 also on a single worker */
+	uint32_t staleness; /* number of iterations by which updates lag; 0 also on a single worker */
 	bool clips;	    /* gradients are clipped, so updates depend on the norm of all gradients */
 	/* Workers make all updates, since updates lag or depend on the norm of all gradients. Shards send sums of
 	 * gradients back, and keep no parameters. */
@@ -83,7 +83,7 @@ struct psd_plan_input {
 	const struct psd_network *network;
 	struct psd_layout layout;
 	double link_bps;
-	uint64_t fuse_bytes; /* psd_system_fuse_bytes() at the plan's point */
+	uint64_t fuse_bytes; /* smallest size of a bucket: psd_system_fuse_bytes() at the plan's point */
 	uint32_t batch;
 	bool is_half;	  /* values travel in 2 bytes */
 	bool is_adaptive; /* the solver keeps a mean of squared gradients, too */

@@ -21,9 +21,9 @@ enum psd_op_kind {
 	PSD_OP_FACTOR,	   /* a gradient is rebuilt from received factors (GEMM), and applied */
 	PSD_OP_APPLY,	   /* parameters are updated by a gradient that is complete on this host */
 	PSD_OP_COLLECTIVE, /* all-reduce; the members of its group begin together, one collective at a time on a host */
-	PSD_OP_GATE,	   /* joins many dependencies; takes no time */
+	PSD_OP_GATE,	   /* takes no time: other operations wait for all of its dependencies at once */
 	PSD_OP_BARRIER,	   /* work of the software stack at the end of an iteration */
-	PSD_OP_CONVERT,	   /* values of `source` are encoded or decoded into `target` */
+	PSD_OP_CONVERT,	   /* encodes or decodes the values of `source` into `target` */
 	PSD_OP_GATHER,	/* held-back parts of earlier gradients are added to a gradient; its chosen chunks are gathered
 			   to travel */
 	PSD_OP_CHOOSE,	/* choice, by all workers' norms, of the chunks of the next iteration */
@@ -97,13 +97,13 @@ struct psd_edge {
 };
 
 struct psd_program {
-	const struct psd_plan *plan; /* borrowed */
+	const struct psd_plan *plan; /* plan from which the program was made, borrowed */
 	struct psd_op *ops;
 	uint32_t n_ops;
 	struct psd_edge *dependencies;
 	struct psd_edge *dependents;
 	uint32_t n_edges;
-	uint32_t next_op; /* number of the NEXT operation */
+	uint32_t next_op; /* number of the operation PSD_OP_NEXT */
 	/* Number of iterations that a host may have begun and not completed: the largest distance of an edge plus 1.
 	 * Messages of a host may be ahead of their receivers by as many iterations. */
 	uint32_t window;

@@ -54,7 +54,7 @@ uint32_t psd_builder_add_compute(struct psd_builder *builder);
 /* Appends the end of an iteration, which waits for the last backward operation and, as the system's barrier says, for
  * ends of items. */
 void psd_builder_add_ends(struct psd_builder *builder, uint32_t first_forward);
-/* Appends an operation and returns its number. */
+/* Appends an operation to the program and returns its number. */
 uint32_t psd_builder_add_op(struct psd_builder *builder, const struct psd_op *op);
 /* Appends a gate, which is over as soon as all its dependencies are done. */
 uint32_t psd_builder_add_gate(struct psd_builder *builder, enum psd_where where);
@@ -74,7 +74,7 @@ struct psd_stage {
 	uint32_t gradient; /* operation after which the gradient is final */
 };
 
-/* A transfer: its collective, hosts and buffers. */
+/* Route of a transfer: its collective, hosts and buffers. */
 struct psd_route {
 	const struct psd_collective *collective;
 	enum psd_where from, to;
@@ -94,9 +94,9 @@ struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind,
 /* Fills in a transfer of the stage by the route, executed on the hosts where the route begins. */
 struct psd_op psd_stage_transfer(const struct psd_builder *builder, const struct psd_stage *stage,
 				 enum psd_op_kind kind, const struct psd_route *route, uint64_t elements);
-/* Encodes the values that `before` leaves in the route's source and copies them to the host's memory, `elements` on
- * each host that the route begins at; a device with memory of its own encodes before the copy. Each operation waits for
- * the gate; without one, `before` takes its place. */
+/* Encodes `elements` values that operation `before` leaves in the route's source, and copies them to the host's memory,
+ * on each host where the route begins. A device with its own memory encodes before the copy. Each operation waits for
+ * the gate; without one, for `before`. */
 uint32_t psd_builder_add_leaving(struct psd_builder *builder, const struct psd_stage *stage,
 				 const struct psd_route *route, uint64_t elements, uint32_t before, uint32_t gate);
 /* Copies arrived values to the device and decodes them, after the arrival and the gate, which waits for the arrival. */

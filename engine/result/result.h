@@ -11,7 +11,7 @@
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
 
-/* A number that may be absent. */
+/* Number in a result that may be absent. */
 struct psd_result_value {
 	bool is_there;
 	double value;

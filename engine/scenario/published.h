@@ -15,7 +15,7 @@ struct psd_published_row {
 	bool has_speedup;
 	double speedup; /* speedup over the scenario's baseline */
 	bool is_fit;	/* a constant of the scenario was fitted to this value, so it tests no prediction */
-	unsigned line;	/* line in the file */
+	unsigned line;	/* number of the line in the file */
 };
 
 struct psd_published {

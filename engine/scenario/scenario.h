@@ -40,11 +40,11 @@ enum psd_sync {
 	PSD_SYNC_AUTO = PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES, /* any all-reduce, chosen for each tensor */
 	PSD_SYNC_LIBRARY, /* first of PSD_LIBRARIES; the others have the next numbers */
 };
-enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS }; /* quantity by which hybrids choose */
+enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS }; /* quantity by which hybrids choose: the smallest wins */
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
-enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };		/* content of one exchange */
-enum psd_feedback { PSD_FEEDBACK_MOMENTUM, PSD_FEEDBACK_FULL }; /* part of a held-back gradient that is added later */
+enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };		/* gradients in one exchange */
+enum psd_feedback { PSD_FEEDBACK_MOMENTUM, PSD_FEEDBACK_FULL }; /* added part of a held-back gradient */
 enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
 enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE, PSD_TOPOLOGY_PLATFORM };
 
@@ -68,7 +68,7 @@ struct psd_host_costs {
 	double local_bps;	   /* rate of the stack into or out of a worker, inside its node */
 	double incast_ratio;	   /* slowdown by each sender: rate = transport / (1 + ratio * senders) */
 	double latency_sec;	   /* time that both ends add to a message between nodes */
-	double iteration_sec;	   /* time at the end of each iteration */
+	double iteration_sec;	   /* time of the software at the end of each iteration */
 	double agree_sec;	   /* time before a wait-free all-reduce, until all workers are known to be ready */
 	double tensor_sec;	   /* time of a worker's device for each tensor whose sum it applies */
 	double device_share_ratio; /* share of a worker's device that an all-reduce takes while it runs */
@@ -88,7 +88,7 @@ struct psd_network {
 	double local_bps;	   /* bandwidth of a worker's own link inside its node; 0: unlimited */
 	double local_latency_sec;  /* latency between workers of one node */
 	unsigned local_switches;   /* number of switches in a node, with equal numbers of workers; 0: none */
-	double between_bps;	   /* bandwidth of a switch's uplink; 0: as local_bps */
+	double between_bps;	   /* bandwidth of a switch's uplink in a node; 0: as local_bps */
 };
 
 /* Machines whose cores compute layers, sum, update and serve sockets: nodes without accelerators, or nodes that one
@@ -129,7 +129,7 @@ struct psd_background {
 /* Work of a worker in an iteration, and its speed. In a system, 0 or NULL: the scenario's value holds. */
 struct psd_workload {
 	uint32_t batch_per_worker;
-	const char *precision;	  /* one of psd_precision_names */
+	const char *precision;	  /* arithmetic, one of psd_precision_names */
 	const char *profile_path; /* path of a measured profile of the layers, or NULL */
 	const char *device_name;  /* name of a modelled device, or NULL; exactly one of the two is given */
 	double images_per_sec;	  /* throughput measured on one worker, to which the costs are scaled; 0: not given */
@@ -189,7 +189,7 @@ struct psd_system {
 	uint64_t pipeline_bytes; /* largest part that an all-reduce copies and sums at a time; 0: no limit */
 	uint64_t slice_bytes;	 /* largest size of a slice, where pair_bytes allows it */
 	unsigned staleness;	 /* number of iterations by which updates lag, up to PSD_MOST_STALENESS */
-	unsigned wire;		 /* number of the encoding in which values travel */
+	unsigned wire;		 /* number of the encoding of values that travel, in PSD_ENCODINGS */
 	bool is_sparse;
 	struct psd_sparse sparse; /* parameters of sparse communication, if used */
 	bool is_compressed;
@@ -314,13 +314,13 @@ struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigne
  * thread. */
 uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point);
 
-extern const char *const psd_precision_names[]; /* "fp32", "mixed", NULL */
-extern const char *const psd_schedule_names[];	/* "sequential", "wait-free", NULL */
+extern const char *const psd_precision_names[]; /* values "fp32", "mixed", NULL */
+extern const char *const psd_schedule_names[];	/* values "sequential", "wait-free", NULL */
 extern const char *const psd_sync_names[];	/* names of enum psd_sync, then NULL */
-extern const char *const psd_rule_names[];	/* "bytes", "seconds", NULL */
-extern const char *const psd_barrier_names[];	/* "iteration", "layer", NULL */
-extern const char *const psd_priority_names[];	/* "generation", "forward", NULL */
-extern const char *const psd_fidelity_names[];	/* "flow", "message", NULL */
+extern const char *const psd_rule_names[];	/* values "bytes", "seconds", NULL */
+extern const char *const psd_barrier_names[];	/* values "iteration", "layer", NULL */
+extern const char *const psd_priority_names[];	/* values "generation", "forward", NULL */
+extern const char *const psd_fidelity_names[];	/* values "flow", "message", NULL */
 extern const char *const psd_topology_names[];	/* "star", "racks", "fat-tree", "platform", NULL */
 
 #endif

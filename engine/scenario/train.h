@@ -40,7 +40,7 @@ enum psd_rate_policy {
 struct psd_data_source {
 	enum psd_data_kind kind;
 	const char *path;	   /* folder or file, relative to the working directory; NULL: synthetic */
-	const char *test_path;	   /* packed, text, tokens: file of test samples; NULL: none */
+	const char *test_path;	   /* kinds packed, text, tokens: file of test samples; NULL: none */
 	uint64_t training_samples; /* synthetic data: number of training samples */
 	uint64_t test_samples;	   /* synthetic data: number of test samples */
 	/* Synthetic data: standard deviation of noise on patterns within -1 and 1. With tokens: probability that a
@@ -91,7 +91,7 @@ struct psd_train {
 	const char *solver_path;      /* Caffe's solver file with optimiser and rate; NULL: these are in the scenario */
 	const char *start_path;	      /* safetensors file of initial parameters; NULL: as the model says */
 	uint64_t snapshot_iterations; /* iterations between two checkpoints of the solver; 0: no checkpoints */
-	struct psd_place snapshot_at; /* place of that key in the solver */
+	struct psd_place snapshot_at; /* place of the interval's key in the solver file */
 	uint64_t test_every_epochs;   /* interval of tests in epochs; 0: no tests */
 	/* Loss scale: factor on gradients in an encoding of narrower range than fp32; 0: dynamic. */
 	double loss_scale;

@@ -21,7 +21,7 @@ struct psd_summary psd_fit_summary(double values[], unsigned n);
 
 /* Measured size and duration of a message. */
 struct psd_fit_sample {
-	double bytes, sec; /* sec > 0 */
+	double bytes, sec; /* size and duration; sec > 0 */
 };
 
 /* Line through samples: seconds = constant_sec + bytes * sec_per_byte. */

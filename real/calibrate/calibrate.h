@@ -20,7 +20,7 @@ struct psd_calibrate_options {
 	const char *output_path; /* path NAME.yaml; NAME-profile.csv and NAME-points.csv are written beside it */
 	const char *version;
 	const volatile sig_atomic_t *stop_signal; /* ends the calibration once it is not 0, see psd_launch_options */
-	void (*progress)(void *context, const char *line); /* called before each measurement; may be NULL */
+	void (*progress)(void *context, const char *line); /* receives a line before each measurement; may be NULL */
 	void (*remark)(void *context, const char *line);   /* receives lines about hosts that join; may be NULL */
 	void *context;
 };

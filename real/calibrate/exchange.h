@@ -36,7 +36,7 @@ struct psd_exchange_flight {
 struct psd_exchange {
 	struct psd_exchange_flight *flights; /* pushes and pulls of the run; owned */
 	unsigned n_flights;
-	double iteration_sec; /* median of the measured iterations */
+	double iteration_sec; /* median duration of the measured iterations */
 };
 
 /* Runs the exchange by psd_launch() with a parameter server and the idle device. psd_exchange_release() releases

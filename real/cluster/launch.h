@@ -23,7 +23,7 @@ struct psd_launch_options {
 	 * counts up for the others. Functions are called in the processes. */
 	struct psd_worker_options worker;
 	enum psd_cluster_kind cluster_kind;	  /* kind of network; LOOPBACK ignores the scenario's latency */
-	struct psd_spans *spans;		  /* one recorder for each host; NULL: spans are not kept */
+	struct psd_spans *spans;		  /* recorders of spans, one for each host; NULL: none are kept */
 	const volatile sig_atomic_t *stop_signal; /* ends the run with PSD_ERUN once it is not 0; may be NULL */
 };
 

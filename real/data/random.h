@@ -8,8 +8,8 @@
 enum psd_random_purpose {
 	PSD_RANDOM_ORDER = 1, /* order of the samples in an epoch */
 	PSD_RANDOM_CROP,      /* crop and mirror of a packed image */
-	PSD_RANDOM_PATTERN,   /* pattern of a synthetic class */
-	PSD_RANDOM_NOISE,     /* noise on a synthetic sample */
+	PSD_RANDOM_PATTERN,   /* pattern of a class of synthetic samples */
+	PSD_RANDOM_NOISE,     /* noise that is added to a synthetic sample */
 	PSD_RANDOM_PARAMETER, /* start value of a parameter */
 };
 

@@ -67,7 +67,7 @@ struct psd_file_note {
 };
 
 const char *psd_tensor_type_name(enum psd_tensor_type type); /* name of the type in the file, "F32" */
-unsigned psd_tensor_type_bytes(enum psd_tensor_type type);   /* bytes of one value */
+unsigned psd_tensor_type_bytes(enum psd_tensor_type type);   /* bytes of one value of the type */
 /* Bytes of all values of a tensor. Returns false, with *n_bytes unchanged, if they exceed 64 bits. Pure. */
 bool psd_file_tensor_bytes(const struct psd_file_tensor *tensor, uint64_t *n_bytes);
 
@@ -92,7 +92,7 @@ enum psd_status psd_tensor_writer_add(struct psd_tensor_writer *writer, const vo
 /* Completes the file after all values, called once: flushes it to the disk, then renames it to path. PSD_ERUN: the new
  * file may be missing; the file at path is complete all the same, old or new. */
 enum psd_status psd_tensor_writer_finish(struct psd_tensor_writer *writer, struct psd_error *err) PSD_MUST_CHECK;
-/* Removes PATH.part unless finished. NULL is allowed. */
+/* Closes a writer, and removes PATH.part unless the file is finished. NULL is allowed. */
 void psd_tensor_writer_close(struct psd_tensor_writer *writer);
 
 /* ---- reading ---- */

@@ -29,7 +29,7 @@ struct psd_device_options {
 
 struct psd_network_options {
 	uint32_t batch; /* number of samples that this worker computes per iteration */
-	uint64_t seed;	/* seed of dropout masks */
+	uint64_t seed;	/* seed for dropout masks */
 	/* Divisor of the sum of losses: the global batch size, so that a sum over workers is the mean. */
 	double loss_divisor;
 };
@@ -108,7 +108,7 @@ struct psd_device_kind {
 
 	/* Allocates device memory. PSD_ENOMEM; the text names the bytes requested and the bytes free. */
 	enum psd_status (*take)(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err);
-	/* Allocates host memory that copies at full speed (pinned). */
+	/* Allocates host memory for copies at full speed (pinned memory). */
 	enum psd_status (*take_host)(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err);
 	/* Begins a copy between the host's and the device's memory. Any thread, one for each stream. */
 	enum psd_status (*copy)(struct psd_device *device, enum psd_stream stream, void *to, const void *from,

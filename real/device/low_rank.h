@@ -24,7 +24,7 @@ struct psd_low_rank_work {
 	unsigned n_tensors;
 	unsigned n_threads; /* number of processor threads in a call, >= 1 */
 	unsigned rank;	    /* number of columns of left and rows of right, 1 to PSD_MOST_RANK */
-	/* Arrays hold the tensors one after the other, without gaps. */
+	/* Arrays of all tensors, one tensor after the other, without gaps. */
 	float *residual; /* unsent gradients of all elements */
 	float *left;	 /* left factors; for uncompressed tensors all their elements */
 	float *right;	 /* right factors of the previous iteration, summed over workers; zeros at first */

@@ -9,8 +9,8 @@
 /* Constants of AdamW for one step; all zeros without AdamW. */
 struct psd_adaptive {
 	float beta1, beta2, epsilon;
-	float mean_ratio; /* 1 / (1 - beta1^t) in step t, from 1 */
-	float root_ratio; /* 1 / sqrt(1 - beta2^t) */
+	float mean_ratio; /* factor 1 / (1 - beta1^t) on the mean in step t, from 1 */
+	float root_ratio; /* factor 1 / sqrt(1 - beta2^t) on the root of the squares */
 };
 
 /* Update rule of a tensor in one iteration. */
@@ -73,7 +73,7 @@ double psd_clip_measure(const float *values, uint64_t elements);
 /* *ratio = most_norm / norm where that is below 1, else 1; norm is the square root of the sum of all squares. Any
  * thread. Source: Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1; caffe, SGDSolver::ClipGradients. */
 void psd_clip_find(const struct psd_clip *clip);
-/* Multiplies values by the ratio, in place. Any thread. */
+/* Multiplies gradients by the clipping ratio, in place. Any thread. */
 void psd_clip_shrink(float *values, uint64_t elements, float ratio);
 
 /* ---- differences after local steps, to those at the last exchange ---- */

@@ -12,7 +12,7 @@
 #include "real/net/transport.h"
 #include "real/net/wire.h"
 
-/* Memory that a message is received into. */
+/* Memory into which a message is received. */
 struct psd_destination {
 	struct iovec segments[PSD_SEGMENTS_MAX]; /* together as large as the message, or as its values as floats */
 	unsigned n_segments;
@@ -29,7 +29,7 @@ struct psd_chunk_receiver {
 	struct psd_wire_head head; /* header of the current message; valid if has_head */
 	bool has_head;
 	bool has_destination;
-	bool is_held;						 /* the payload waits until the caller accepts it */
+	bool is_held; /* the payload stays unread until the caller accepts it */
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES]; /* bytes of the header and its tag */
 	size_t n_head_bytes;
 	struct psd_destination destination; /* memory for the part still to be received */
@@ -50,7 +50,7 @@ enum {
  * psd_transport.receive(). *status PSD_ERUN: the header is invalid; the error text has no subject. */
 ssize_t psd_chunk_receiver_read_head(struct psd_chunk_receiver *receiver, struct psd_carrier *carrier,
 				     unsigned tag_bytes, enum psd_status *status, struct psd_error *err);
-/* Sets the destination of the payload; it is copied. */
+/* Sets the memory for the current payload; *destination is copied. */
 void psd_chunk_receiver_open(struct psd_chunk_receiver *receiver, const struct psd_destination *destination);
 /* Reads at most limit_bytes (> 0) of the payload, and behind its end the available bytes of the next header. scratch:
  * PSD_CHUNK_RECEIVER_SCRATCH_BYTES, aligned to 64. Returns as psd_transport.receive(). */

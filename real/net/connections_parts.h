@@ -81,7 +81,7 @@ struct psd_io_thread *psd_connections_io_thread(const struct psd_connections *co
 /* Closes a connection and tells the owner. PSD_OK if the owner accepts that. */
 enum psd_status psd_connections_lose(struct psd_connections *connections, struct psd_connection *connection,
 				     int error_number, struct psd_error *err) PSD_MUST_CHECK;
-/* Tells epoll what the connection waits for. */
+/* Sets the events of the connection that epoll reports. */
 enum psd_status psd_connections_watch(struct psd_connections *connections, struct psd_connection *connection,
 				      struct psd_error *err) PSD_MUST_CHECK;
 

@@ -10,7 +10,7 @@
 
 /* ---- token bucket: limits a rate in user space where the kernel cannot; the caller sends and waits ---- */
 
-/* Grants at most rate_bps * t / 8 + burst_bytes in any interval of t seconds. Fields are private. */
+/* Token bucket, which grants at most rate_bps * t / 8 + burst_bytes in any t seconds. Fields are private. */
 struct psd_bucket {
 	double bytes_per_sec;
 	double burst_bytes;
@@ -22,7 +22,7 @@ struct psd_bucket {
  * earlier time counts as the last one). Never fails. */
 void psd_bucket_init(struct psd_bucket *bucket, double rate_bps, uint64_t burst_bytes, double now_sec);
 
-/* Takes the available bytes out, at most wanted_bytes, and returns their number. */
+/* Takes available bytes out of the bucket, at most wanted_bytes, and returns their number. */
 uint64_t psd_bucket_take(struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec);
 
 /* Returns bytes that were granted and not sent, after a short write. */
@@ -70,7 +70,7 @@ void psd_delay_release(struct psd_delay *delay);
 /* Adds an arrival; among equal times the first one added comes first. Fast if times mostly grow. Returns false when
  * memory runs out. */
 bool psd_delay_add(struct psd_delay *delay, const struct psd_arrival *arrival);
-/* Earliest arrival, or NULL; borrowed until the next call. */
+/* Returns the earliest arrival, borrowed until the next call; NULL: none. */
 const struct psd_arrival *psd_delay_first(const struct psd_delay *delay);
 void psd_delay_drop_first(struct psd_delay *delay);
 

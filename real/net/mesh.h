@@ -26,7 +26,7 @@ struct psd_mesh_host {
  * at the same iteration: if one can only start earlier, the others try again. */
 struct psd_mesh_attempt {
 	uint32_t number;	  /* number of this attempt to join; raised when another host has a later one */
-	uint32_t next_number;	  /* output: number of the next attempt */
+	uint32_t next_number;	  /* output: number for the next attempt to join */
 	uint32_t first_iteration; /* iteration at which this host starts; on PSD_ELOST lowered to another host's */
 };
 
@@ -35,7 +35,7 @@ struct psd_mesh_options {
 	const struct psd_mesh_host *hosts; /* names and ports of all hosts, psd_layout_hosts() entries */
 	unsigned self;
 	unsigned n_connections;	   /* number of connections between two hosts, >= 1 */
-	struct psd_secret *secret; /* shared by all hosts, see real/net/secret.h; NULL: none */
+	struct psd_secret *secret; /* pre-shared secret of all hosts, see real/net/secret.h; NULL: none */
 	int listener;		   /* listening descriptor, taken over; -1: listen on this host's address */
 	unsigned n_joined; /* earlier joinings of these hosts; a failure counts only from hosts with the same number */
 	const char *

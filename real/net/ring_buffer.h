@@ -26,7 +26,7 @@ struct psd_ring_buffer {
 
 /* Private state of one side of a ring buffer. */
 struct psd_ring_buffer_end {
-	struct psd_ring_buffer *ring; /* borrowed */
+	struct psd_ring_buffer *ring; /* ring buffer that is shared with the other side, borrowed */
 	uint64_t n_moved;	      /* bytes that this side has written or read since the start */
 };
 

@@ -18,7 +18,7 @@ struct psd_transport;
 struct psd_carrier {
 	const struct psd_transport *transport;
 	int fd;	       /* descriptor of the socket; -1: none, or closed */
-	void *own;     /* private state of the transport */
+	void *own;     /* state of the connection, private to the transport */
 	bool has_more; /* more bytes follow at once: packets may wait until full */
 };
 

@@ -9,11 +9,11 @@
 
 #include "engine/base/error.h"
 
-#define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
+#define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* bytes "PSDW" at the start of each header */
 #define PSD_WIRE_VERSION     13
 #define PSD_WIRE_HEAD_BYTES  32
 #define PSD_WIRE_TAG_BYTES   8	 /* largest tag behind a header of tensors, see tag_bytes in real/net/connections.h */
-#define PSD_WIRE_SMALL_BYTES 512 /* largest payload that is not a tensor */
+#define PSD_WIRE_SMALL_BYTES 512 /* largest payload of a message other than PSD_WIRE_DATA */
 
 /* Size of a chunk of a message of tensors; the last may be shorter. Each has a header, and urgent messages go between
  * two chunks. Small enough for about 4 ms on 1 Gbit/s, large enough that headers cost nothing. */
@@ -23,9 +23,9 @@ enum psd_wire_kind {
 	PSD_WIRE_HELLO,	     /* first message on every connection, both ways */
 	PSD_WIRE_CLOCK,	     /* clock readings between host 0 and each other host, before iterations begin */
 	PSD_WIRE_TRANSPORT,  /* setup of a connection, written and read by its transport */
-	PSD_WIRE_DATA,	     /* a chunk of a send, or of a step (`part`) of a collective */
-	PSD_WIRE_READY,	     /* to worker 0: ready for a collective; no payload */
-	PSD_WIRE_BEGIN,	     /* from worker 0: execute this collective next; no payload */
+	PSD_WIRE_DATA,	     /* chunk of a message of tensors: of a send, or of step `part` of a collective */
+	PSD_WIRE_READY,	     /* to worker 0: the sender is ready for a collective; no payload */
+	PSD_WIRE_BEGIN,	     /* from worker 0: the receiver is to execute this collective next; no payload */
 	PSD_WIRE_ALIVE,	     /* heartbeat of the event loop, no payload; part 1: an operation executes */
 	PSD_WIRE_REPORT,     /* loss of a batch, to worker 0, in each iteration */
 	PSD_WIRE_BYE,	     /* last message on every connection: the sender needs nothing more */
@@ -50,9 +50,9 @@ struct psd_wire_head {
 struct psd_wire_hello {
 	uint32_t host;
 	uint32_t n_hosts;
-	uint32_t connection;	  /* number of the connection between the two hosts */
+	uint32_t connection;	  /* number of this connection between the two hosts */
 	uint64_t terms_bytes;	  /* length of the agreed terms behind this message, on connection 0 */
-	uint32_t attempt;	  /* see struct psd_mesh_attempt; 0: hosts join once */
+	uint32_t attempt;	  /* number of the attempt to join, see struct psd_mesh_attempt; 0: hosts join once */
 	uint32_t first_iteration; /* iteration at which the sender starts; PSD_WIRE_NO_ATTEMPT: it never joins again */
 };
 
@@ -64,7 +64,7 @@ struct psd_wire_clock {
 
 struct psd_wire_report {
 	double loss;
-	uint32_t correct; /* correctly classified samples of the sender's batch */
+	uint32_t correct; /* number of correctly classified samples in the sender's batch */
 	uint64_t digest;  /* hash of all chunk selections up to the iteration before this one */
 };
 
@@ -123,7 +123,7 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 /* Status of a PSD_WIRE_FAILED message; PSD_ERUN where `part` is not a status. */
 enum psd_status psd_wire_status(const struct psd_wire_head *head);
 
-/* Payload size of a kind other than PSD_WIRE_DATA. */
+/* Payload bytes of a message of that kind, other than PSD_WIRE_DATA. */
 size_t psd_wire_payload_bytes(enum psd_wire_kind kind);
 /* Encodes a payload: the struct of that kind, or the raw bytes of PSD_WIRE_TRANSPORT and PSD_WIRE_INVITATION. */
 void psd_wire_encode_payload(enum psd_wire_kind kind, const void *payload, uint8_t bytes[]);

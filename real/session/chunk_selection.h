@@ -14,7 +14,7 @@ struct psd_chunk_selection_table {
 };
 
 struct psd_chunk_selection {
-	const struct psd_plan *plan; /* borrowed */
+	const struct psd_plan *plan; /* plan whose chunks are selected, borrowed */
 	uint32_t iteration;	     /* iteration for which `now` is valid */
 	struct psd_chunk_selection_table now, next;
 	uint64_t digest_before; /* hash of the selections up to the iteration before */

@@ -18,7 +18,7 @@
  * sum; for P workers top (P K, N), then bottom (P K, M). */
 struct psd_memory_buffer {
 	float *base;	/* area for the first of these iterations; NULL: the item has no such buffer */
-	uint64_t apart; /* floats between two iterations' areas */
+	uint64_t apart; /* distance of two iterations' areas, in floats */
 };
 
 struct psd_memory_item {
@@ -42,16 +42,16 @@ struct psd_memory_options {
 };
 
 struct psd_memory {
-	const struct psd_plan *plan; /* borrowed */
+	const struct psd_plan *plan; /* plan whose items have buffers here, borrowed */
 	enum psd_memory_place place;
 	unsigned host;
 	bool adds_arrivals; /* shards add gradients as they arrive */
-	float **parameters; /* per tensor */
+	float **parameters; /* parameters, one array per tensor of the graph */
 	/* Per iteration under way and tensor. The forward pass waits for the update of the gradient window - 1
 	 * iterations before, so at most `window` iterations are under way. */
 	float **gradients;
 	uint32_t n_under_way;
-	struct psd_memory_item *items; /* per item of the plan */
+	struct psd_memory_item *items; /* buffers, one entry per item of the plan */
 	float *staging; /* receives a collective's message that cannot be added yet; NULL: there is no such message */
 	void *block;
 	size_t block_bytes;
@@ -64,7 +64,7 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_prog
 				const struct psd_memory_options *options, struct psd_error *err) PSD_MUST_CHECK;
 void psd_memory_release(struct psd_memory *memory);
 
-/* An iteration's gradients, one per tensor. */
+/* Gradients of an iteration, one array per tensor. */
 float *const *psd_memory_gradients(const struct psd_memory *memory, uint32_t iteration);
 /* Segments of `tensors` (parameters or gradients) that cover a range of the item's elements; returns their number. */
 unsigned psd_memory_segments(const struct psd_memory *memory, float *const tensors[], unsigned item,

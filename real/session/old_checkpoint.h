@@ -33,10 +33,10 @@ enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, 
 					struct psd_error *err) PSD_MUST_CHECK;
 
 struct psd_old_checkpoint {
-	const struct psd_checkpoints *checkpoints; /* borrowed */
+	const struct psd_checkpoints *checkpoints; /* folder with the checkpoint, borrowed */
 	uint32_t iterations;
 	unsigned n_hosts;
-	struct psd_tensor_file **files; /* one per host */
+	struct psd_tensor_file **files; /* files of the checkpoint, one per host */
 	struct psd_shard_map shard_map;
 	/* Tensor of the file that was read last, one per host; NULL: none. */
 	const struct psd_file_tensor **found;
@@ -63,7 +63,7 @@ bool psd_old_checkpoint_keeps(struct psd_old_checkpoint *old, enum psd_buffer bu
 enum psd_status psd_old_checkpoint_read(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned host,
 					unsigned tensor, struct psd_range range, float *to,
 					struct psd_error *err) PSD_MUST_CHECK;
-/* Reads a range of one host's buffer of the tensor's item. */
+/* Reads a range of one host's buffer of the item that has the tensor. */
 enum psd_status psd_old_checkpoint_read_run(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned host,
 					    unsigned tensor, struct psd_range range, float *to,
 					    struct psd_error *err) PSD_MUST_CHECK;

@@ -23,22 +23,22 @@ struct psd_shard_map_item {
 
 /* Position of a tensor in its item. */
 struct psd_shard_map_place {
-	bool is_known; /* the tensor is in an item */
+	bool is_known; /* the tensor belongs to an item */
 	unsigned item;
 	uint64_t first, first_block; /* position of the tensor's first element and first block in the item */
 	uint64_t first_right;	     /* position of the tensor's first right low-rank factor in the item */
 };
 
 struct psd_shard_map {
-	const struct psd_graph *graph; /* borrowed */
+	const struct psd_graph *graph; /* graph of the model, borrowed */
 	struct psd_layout layout;
 	struct psd_block block; /* compression of the gradients; elements 0: none */
 	unsigned rank;		/* number of columns of low-rank factors; 0: none */
-	bool is_local;		/* workers have moments of their own */
-	bool is_adaptive;	/* moments are means of gradients and of their squares */
+	bool is_local;		/* workers have their own optimiser state */
+	bool is_adaptive;	/* that state has means of gradients and of their squares */
 	struct psd_shard_map_item *items;
 	unsigned n_items;
-	struct psd_shard_map_place *places; /* one per tensor of the graph */
+	struct psd_shard_map_place *places; /* position of each tensor of the graph, one entry per tensor */
 	struct psd_arena arena;
 };
 

@@ -82,7 +82,7 @@ struct psd_worker_options {
 
 /* Measurements of a run: the whole run's on worker 0, this host's on others. A replay has the cluster's seconds. */
 struct psd_worker_result {
-	double iteration_sec;	/* median of the measured iterations */
+	double iteration_sec;	/* median duration of the measured iterations */
 	struct psd_parts parts; /* parts of iteration_sec here; compute is a thread's time or, by its clock, a GPU's */
 	uint64_t sent_bytes_per_node; /* payload bytes per iteration to other nodes, on the node that sends most */
 	uint64_t received_bytes_per_node;
@@ -96,7 +96,7 @@ struct psd_worker_result {
 	double beside_cpu_sec, beside_spread_ratio;
 	/* The values below are of the measured iterations. */
 	double late_sec;     /* replay: lateness of the latest timer of an iteration here; median over the iterations */
-	double own_cpu_sec;  /* replay: processor time of this worker's thread */
+	double own_cpu_sec;  /* replay: processor seconds of this worker's thread */
 	double real_cpu_sec; /* replay's real worker: processor time of its process, seconds */
 	double busy_cpu_sec; /* processor seconds used by all programs on worker 0's machine; next two: there too */
 	double stolen_cpu_sec;	/* processor time used by other virtual machines */

@@ -204,7 +204,7 @@ struct psd_worker {
 	struct psd_packing *packings; /* arguments of the device's compression, per item; NULL: no compression */
 	struct psd_low_rank_work
 		*low_rank;     /* arguments of the device's low-rank compression; NULL: the plan has none */
-	struct psd_clip clip;  /* clipping by the device, if the plan has it */
+	struct psd_clip clip;  /* gradient clipping on the device, if the plan has it */
 	double *squares;       /* per tensor of the plan: sum of squares for the gradient norm */
 	struct psd_feed *feed; /* source of training samples; NULL: a server */
 	struct psd_sample_copies sample_copies;
@@ -233,7 +233,7 @@ struct psd_worker {
 	struct psd_library *library;
 	_Atomic(enum psd_sum_state) sum_state;
 	bool brings_back; /* the library inside nodes has to broadcast the result of the ring between nodes */
-	uint64_t sent_bytes, received_bytes; /* payload to and from other nodes in measured iterations */
+	uint64_t sent_bytes, received_bytes; /* payload bytes to and from other nodes, in measured iterations */
 
 	struct psd_losses losses;
 	struct psd_quality quality;
@@ -398,7 +398,7 @@ enum psd_status psd_worker_open_chunks(struct psd_worker *worker, struct psd_err
 /* Copies the selected chunks of a gradient for sending; in a lane's thread, as the next two. */
 enum psd_status psd_worker_gather_chunks(struct psd_worker *worker, struct psd_task task,
 					 struct psd_error *err) PSD_MUST_CHECK;
-/* Updates the selected elements with their sums. */
+/* Updates the selected elements by their sums over workers. */
 enum psd_status psd_worker_apply_chunks(struct psd_worker *worker, struct psd_task task,
 					struct psd_error *err) PSD_MUST_CHECK;
 /* Prepares the next chunk selection, once the norms of all workers have arrived. */
@@ -418,7 +418,7 @@ void psd_worker_keep_up(struct psd_worker *worker, struct psd_task task);
 void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
 /* Keeps the task's resource busy for sec from now on; one timer per resource. */
 void psd_worker_set_timer(struct psd_worker *worker, enum psd_resource resource, struct psd_task task, double sec);
-/* Handles the first due timer; returns false if none is due. */
+/* Ends the work of the first timer that is due; returns false if none is. */
 bool psd_worker_take_timer(struct psd_worker *worker);
 bool psd_worker_has_timer(const struct psd_worker *worker);
 /* Ends the loop's next turn when the next timer is due. */

@@ -117,10 +117,10 @@ struct psd_onnx_value *psd_onnx_named(const struct psd_onnx *onnx, const char *n
 struct psd_onnx_value *psd_onnx_input(const struct psd_onnx *onnx, unsigned i);
 struct psd_onnx_value *psd_onnx_output(const struct psd_onnx *onnx, unsigned i);
 
-const Onnx__Attribute *psd_onnx_attribute(const Onnx__Node *node, const char *name); /* NULL if absent */
+const Onnx__Attribute *psd_onnx_attribute(const Onnx__Node *node, const char *name); /* by its name; NULL if absent */
 int64_t psd_onnx_integer(const struct psd_onnx *onnx, const char *name, int64_t otherwise);
 double psd_onnx_number(const struct psd_onnx *onnx, const char *name, double otherwise);
-bool psd_onnx_text_is(const struct psd_onnx *onnx, const char *name, const char *text); /* false if absent */
+bool psd_onnx_text_is(const struct psd_onnx *onnx, const char *name, const char *text); /* attribute; false if absent */
 /* Reads up to `most` whole numbers from an attribute or, without one, from input i > 0; *n is 0 if both are absent. */
 enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsigned i, int64_t integers[],
 				  unsigned most, unsigned *n) PSD_MUST_CHECK;
@@ -138,7 +138,7 @@ bool psd_onnx_is_real(int32_t type); /* true if the type has fractions, like flo
 enum psd_status psd_onnx_constant_of(struct psd_onnx *onnx, const Onnx__Tensor *tensor,
 				     struct psd_onnx_value *value) PSD_MUST_CHECK;
 uint64_t psd_onnx_elements(const struct psd_onnx_value *constant);
-/* Allocates constant->numbers in the arena. */
+/* Allocates memory for all of the constant's numbers. */
 enum psd_status psd_onnx_alloc_numbers(struct psd_onnx *onnx, struct psd_onnx_value *constant,
 				       double **numbers) PSD_MUST_CHECK;
 /* Reads the constant's numbers into constant->numbers, unless they are there. */
@@ -313,17 +313,17 @@ unsigned psd_onnx_class_axis(const struct psd_onnx *onnx, const struct psd_onnx_
 /* Adds a loss to an output of the network; axis: the axis of its classes. */
 enum psd_status psd_onnx_add_loss(struct psd_onnx *onnx, struct psd_onnx_value *data, unsigned axis) PSD_MUST_CHECK;
 
-/* Defined in slices.c; psd_onnx_gather takes constant indices. */
+/* Convert nodes that select parts (slices.c); psd_onnx_gather takes constant indices. */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_slice, psd_onnx_split, psd_onnx_gather, psd_onnx_split_to_sequence,
 	psd_onnx_sequence_at;
-/* Defined in maps.c. */
+/* Convert nodes on maps: pooling, means, resizing (maps.c). */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_pool, psd_onnx_global_pool, psd_onnx_mean, psd_onnx_resize;
-/* Defined in attention.c: converts the operator Attention. */
+/* Converts the operator Attention (attention.c). */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_attention;
-/* Defined in arithmetic.c. */
+/* Convert arithmetic, comparisons and dropout (arithmetic.c). */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_arithmetic, psd_onnx_compare, psd_onnx_where, psd_onnx_noise,
 	psd_onnx_dropout;
-/* Defined in products.c. */
+/* Convert convolutions, products and embeddings (products.c). */
 PSD_MUST_CHECK psd_onnx_operator_fn psd_onnx_conv, psd_onnx_deconv, psd_onnx_gemm, psd_onnx_matmul, psd_onnx_embed;
 /* Adds a layer for a learned factor or summand per position of one axis, or for a learned summand per value. */
 enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *data,

@@ -217,7 +217,7 @@ enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_cpu_layer *
 				   struct psd_error *err) PSD_MUST_CHECK;
 /* Executes an operation. PSD_ERUN: oneDNN has failed. */
 enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_error *err) PSD_MUST_CHECK;
-/* Executes operations in order until one fails. */
+/* Executes operations in order until one fails, as psd_cpu_op_run(). */
 enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
 				   struct psd_error *err) PSD_MUST_CHECK;
 /* Executes operations that compute in->share, and adds it to the other readers' gradients. */

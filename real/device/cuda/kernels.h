@@ -460,7 +460,7 @@ struct psd_cuda_layer_norm_back {
 struct psd_cuda_rotary_angles {
 	float *angles; /* cosine and sine of each angle; shape (positions, half, 2) */
 	uint32_t half;
-	double base_log; /* natural logarithm of the base */
+	double base_log; /* natural logarithm of the angles' base */
 };
 
 /* Rotates the first `heads` heads of each position by its angles, channel k with channel k + half, or back. `from` and
@@ -589,7 +589,7 @@ struct psd_cuda_adaptive {
 	const float *gradient;
 };
 
-/* difference = from - ratio * what. */
+/* Sets difference = from - ratio * what, element by element. */
 struct psd_cuda_difference {
 	float *difference;
 	const float *from, *what;
@@ -771,7 +771,7 @@ struct psd_cuda_matrices {
 	double *parts;	  /* partial sums of products; shape (lanes, pairs) for each matrix */
 	double *products; /* products; shape (n, rank, rank), upper triangle; so are the next two */
 	double *factor;	  /* Cholesky factor: factor^T factor = products */
-	double *inverse;  /* inverse of the factor */
+	double *inverse;  /* inverse of that factor */
 };
 
 /* Looks for values other than zero in rows of right. A part looks at every PSD_CUDA_PARTS-th column, up to the first
