@@ -78,7 +78,7 @@ static enum psd_status check_head(struct profile *profile, unsigned batch)
 	for (unsigned i = 0; i < N_HEAD_KEYS; i++)
 		if (!head[i] || !*head[i])
 			return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
-					     "the head above needs a line '# %s: ...'", head_keys[i]);
+					     "the comments above must have a line '# %s: ...'", head_keys[i]);
 	if (!psd_units_read_count(head[BATCH], &profile_batch) || profile_batch < 1)
 		return refuse_head(profile, BATCH, "a whole number, 1 or more");
 	if (!is_source(head[KIND]))

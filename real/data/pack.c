@@ -128,7 +128,7 @@ static enum psd_status list_class(struct packer *packer, const char *folder)
 			status = add_image(packer, path);
 		} else {
 			status = path ? psd_error_set(packer->err, PSD_EINVAL, (struct psd_place){.path = path},
-						      "must be a .jpg")
+						      "the file must be a .jpg")
 				      : out_of_memory(packer->err);
 			free(path);
 		}

@@ -95,7 +95,7 @@ Test(run_save, options_that_do_nothing_are_refused)
 	expect_refusal(&folder, 2, "--system PS --resume", "'--resume' has no effect without '--save'\n");
 	expect_refusal(&folder, 2, "--system PS --save-every 4", "'--save-every' has no effect without '--save'\n");
 	expect_refusal(&folder, 2, "--save @/c",
-		       "s.yaml: has 3 systems, '--save' is for one: choose it with '--system NAME'\n");
+		       "s.yaml: the scenario has 3 systems, '--save' is for one: choose it with '--system NAME'\n");
 	expect_refusal(&folder, 2, "--system PS --save @/c --set compute.replay=true",
 		       "s.yaml: 'replay' trains nothing, '--save' needs a run that trains\n");
 	expect_refusal(&folder, 2, "--system PS --save @/s.yaml",
@@ -162,7 +162,7 @@ Test(run_save, checkpoints_are_not_begun_over)
 
 	run_quietly(&folder, "--system PS --save @/c");
 	expect_refusal(&folder, 2, "--system PS --save @/c",
-		       "/c: has checkpoints: go on from them with '--resume', or name another folder\n");
+		       "/c: the folder has checkpoints: go on from them with '--resume', or name another folder\n");
 	expect_one_line("psd-run", arguments_of(&folder, "--system PS --save @/c --resume").text, 0,
 			"psd-run: PS has been trained for 10 iterations: train for more with --iterations\n");
 	scratch_folder_remove(&folder);
@@ -189,7 +189,7 @@ Test(run_save, a_damaged_checkpoint_is_refused)
 	cr_assert_eq(cut.exit_status, 0);
 	free(cut.text);
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
-		       "/c/iteration-5/host-1-of-2.safetensors: has no metadata of a checkpoint\n");
+		       "/c/iteration-5/host-1-of-2.safetensors: the file has no metadata of a checkpoint\n");
 	scratch_folder_remove(&folder);
 }
 
@@ -316,8 +316,9 @@ Test(run_save, a_file_of_another_host_is_refused)
 
 	run_quietly(&folder, "--system PS --save @/c --iterations 4");
 	folder_shell(&folder, "cp c/iteration-4/host-0-of-2.safetensors c/iteration-4/host-1-of-2.safetensors");
-	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
-		       "/c/iteration-4/host-1-of-2.safetensors: is of host 0 of 2, its name says 1 of 2\n");
+	expect_refusal(
+		&folder, 2, "--system PS --save @/c --resume",
+		"/c/iteration-4/host-1-of-2.safetensors: the checkpoint is of host 0 of 2, its name says 1 of 2\n");
 	scratch_folder_remove(&folder);
 }
 
@@ -328,9 +329,10 @@ Test(run_save, lost_files_are_reported)
 
 	run_quietly(&folder, "--system PS --save @/c --iterations 8");
 	folder_shell(&folder, "rm c/iteration-4/host-1-of-2.safetensors c/iteration-8/host-0-of-2.safetensors");
-	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
-		       "/c: has checkpoints, but none with the files of all hosts: restore the missing files, or "
-		       "name another folder to begin anew\n");
+	expect_refusal(
+		&folder, 2, "--system PS --save @/c --resume",
+		"/c: the folder has checkpoints, but none with the files of all hosts: restore the missing files, or "
+		"name another folder to begin anew\n");
 	cr_expect(scratch_folder_has(&folder, "c/iteration-8/host-1-of-2.safetensors"));
 	scratch_folder_remove(&folder);
 }

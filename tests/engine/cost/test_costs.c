@@ -332,7 +332,7 @@ Test(costs, a_profile_has_the_memory_of_its_device)
 
 Test(costs, a_profile_says_where_it_comes_from)
 {
-	expect_profile_error("# batch: 5\n" COLUMNS ROWS, ":2: the head above needs a line '# kind: ...'");
+	expect_profile_error("# batch: 5\n" COLUMNS ROWS, ":2: the comments above must have a line '# kind: ...'");
 	expect_profile_error("# batch: 5\n# batch: 6\n" COLUMNS ROWS, ":2: 'batch' is already in line 1");
 	expect_profile_error(
 		"# batch: 0\n# kind: model\n# origin: o\n# device: d\n# gemm_flops_per_sec: 1TFLOPS\n" COLUMNS,

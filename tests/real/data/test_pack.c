@@ -172,7 +172,7 @@ Test(pack, what_cannot_be_packed_is_named)
 	struct psd_error err = {.text = ""};
 
 	scratch_folder_write(&folder, "in/dog/c.png", "x", 1);
-	expect_pack_refused(&folder, "in/dog/c.png: must be a .jpg");
+	expect_pack_refused(&folder, "in/dog/c.png: the file must be a .jpg");
 	remove(scratch_folder_path(&folder, "in/dog/c.png").text);
 	scratch_folder_write(&folder, "in/dog/c.jpg", "", 0);
 	expect_pack_refused(&folder, "in/dog/c.jpg: at byte 0: the file is empty");
