@@ -60,8 +60,7 @@ struct psd_links {
 	double latency_sec;	 /* latency of a message between nodes */
 	double near_latency_sec; /* latency of a message inside a node */
 	unsigned per_switch;	 /* number of members behind one switch of a node; 0: nodes have no switches */
-	const struct psd_processors
-		*processors; /* processors that messages need; NULL: none. Only for psd_step_times_sec() */
+	const struct psd_processors *processors; /* processors that messages need; NULL: none */
 };
 
 /* Processors that move messages. At either end of a message they use at most one core. */

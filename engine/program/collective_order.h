@@ -18,10 +18,7 @@ struct psd_collective_order {
 	const struct psd_program *program;
 	bool is_coordinator;
 	uint32_t *n_members; /* per operation: number of hosts here that take part in its collective */
-	uint32_t *
-		/* number of ready members: a row of operations for each iteration of the window; rows are reused in
-		 * turn */
-		n_ready;
+	uint32_t *n_ready;   /* number of ready members: a row of operations per iteration of the window, in turn */
 	struct psd_ready *waiting; /* collectives that are ready on all members, in order; n_waiting of them from
 				      first_waiting on */
 	unsigned first_waiting, n_waiting, waiting_room;

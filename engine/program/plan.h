@@ -34,23 +34,20 @@ struct psd_plan_item {
 };
 
 struct psd_plan {
-	const struct psd_graph
-		*graph; /* graph of the model; borrowed, as are the next three, for the life of the plan */
+	const struct psd_graph *graph; /* graph of the model, borrowed, as are the next three */
 	const struct psd_costs *costs;
 	const struct psd_system *system;
 	struct psd_layout layout;
 	const struct psd_method *candidates[PSD_CANDIDATES]; /* methods that are compared for each item */
 	unsigned n_candidates;
-	struct psd_rates rates; /* rates of the network for the plan's busiest receiver */
-	struct psd_rates
-		alone_rates; /* rates for a parameter server, the receiver with most senders; used to compare methods */
-	struct psd_prices *prices; /* prices of compared transfers by alone_rates; the input's, or the plan's own */
+	struct psd_rates rates;	      /* rates of the network for the plan's busiest receiver */
+	struct psd_rates alone_rates; /* rates for a parameter server, used to compare methods */
+	struct psd_prices *prices;    /* prices of compared transfers by alone_rates; the input's, or the plan's own */
 	bool has_own_prices;
 	struct psd_machine machine;
-	uint64_t fuse_bytes;  /* smallest size of a bucket: the system's, or the best one found */
-	unsigned value_bytes; /* bytes of a value in the model's precision */
-	const struct psd_encoding
-		*wire; /* encoding of values that travel; fp32: values travel in the model's precision */
+	uint64_t fuse_bytes;			   /* smallest size of a bucket: the system's, or the best one found */
+	unsigned value_bytes;			   /* bytes of a value in the model's precision */
+	const struct psd_encoding *wire;	   /* encoding of values that travel; fp32: the model's precision */
 	const struct psd_sparse *sparse;	   /* sparse communication; NULL: all chunks of gradients travel */
 	const struct psd_compress *compress;	   /* compression of gradients; NULL: they travel uncompressed */
 	const struct psd_compression *compression; /* compression that `compress` names; NULL without `compress` */
@@ -89,10 +86,7 @@ struct psd_plan_input {
 	bool is_adaptive; /* the solver keeps a mean of squared gradients, too */
 	bool clips;	  /* gradients are clipped, so updates depend on the norm of all gradients */
 	struct psd_machine machine;
-	struct psd_prices *
-		/* prices of transfers, shared by plans that differ only in the size of buckets; NULL: the plan has its
-		 * own */
-		prices;
+	struct psd_prices *prices; /* prices shared by plans that differ in bucket size; NULL: the plan's own */
 };
 
 /* Makes a plan. *plan is filled on success, released by psd_plan_release(). PSD_EINVAL: too many slices or bytes, an

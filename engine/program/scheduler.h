@@ -60,11 +60,8 @@ struct psd_scheduler {
 	const struct psd_duties *duties;
 	struct psd_iterations iterations;
 	struct psd_period period;
-	uint32_t *
-		/* number of dependencies left: a row of operations for each iteration of the window, in turn; PSD_DONE
-		 * when done */
-		waiting;
-	uint32_t *n_left;	    /* number of operations left in each row */
+	uint32_t *waiting; /* dependencies left: a row of operations per iteration of the window; or PSD_DONE */
+	uint32_t *n_left;  /* number of operations left in each row */
 	const uint32_t **row_waits; /* table of the duties with which each row began */
 	uint32_t iteration;	    /* oldest iteration that is not complete */
 	unsigned free_resources;    /* bit r set: operations of resource r take no time and never wait for each other */

@@ -246,8 +246,7 @@ struct psd_scenario {
 	unsigned n_systems;
 	uint64_t sweep_nodes[PSD_MAX_SWEEP];
 	unsigned n_sweep_nodes;
-	uint64_t
-		sweep_workers[PSD_MAX_SWEEP]; /* total numbers of workers, for nodes rounded up; excludes sweep_nodes */
+	uint64_t sweep_workers[PSD_MAX_SWEEP]; /* total numbers of workers; excludes sweep_nodes */
 	unsigned n_sweep_workers;
 	double sweep_bandwidth_bps[PSD_MAX_SWEEP];
 	unsigned n_sweep_bandwidths;

@@ -16,9 +16,8 @@
 struct psd_destination {
 	struct iovec segments[PSD_SEGMENTS_MAX]; /* together as large as the message, or as its values as floats */
 	unsigned n_segments;
-	const struct psd_encoding
-		*added; /* encoding of the arriving values, which are added to the memory; NULL: the bytes are stored */
-	bool is_of_floats; /* the memory holds floats, whatever encoding the message has */
+	const struct psd_encoding *added; /* encoding of values to add to the memory; NULL: bytes are stored */
+	bool is_of_floats;		  /* the memory holds floats, whatever encoding the message has */
 };
 
 /* Bytes of memory that one byte of the message fills: more than 1 if short values become floats. */

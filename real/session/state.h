@@ -12,10 +12,9 @@ struct psd_state_part {
 	struct psd_file_tensor tensor;
 	/* Addresses of the values on the host and on a device with its own memory, which prevails; NULL: not there. */
 	void *here, *there;
-	const struct psd_tensor
-		*state; /* tensor of graph->states that these values are, which is on the device only; otherwise NULL */
-	bool is_late;	/* the values are the sum of an earlier iteration, applied later */
-	bool is_of_item; /* the values are an item's buffer, described by the fields below */
+	const struct psd_tensor *state; /* tensor of graph->states, whose values are on the device only; else NULL */
+	bool is_late;			/* the values are the sum of an earlier iteration, applied later */
+	bool is_of_item;		/* the values are an item's buffer, described by the fields below */
 	unsigned item;
 	enum psd_buffer buffer;
 };

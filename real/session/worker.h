@@ -44,14 +44,10 @@ struct psd_worker_options {
 	uint32_t first_iteration, n_iterations;
 	unsigned from_hosts;
 	uint64_t first_sample; /* samples of all workers before first_iteration, since training began */
-	const struct psd_checkpoints
-		*checkpoints; /* checkpoints to write and to resume from; borrowed; NULL: none are written */
+	const struct psd_checkpoints *checkpoints; /* checkpoints to write and to resume from; NULL: none */
 	unsigned self;
 	const struct psd_mesh_host *hosts;
-	const char *
-		/* terms that all hosts must have in common, from psd_terms_add(); NULL: all hosts have the same
-		 * scenario object */
-		terms;
+	const char *terms; /* terms that all hosts must share, from psd_terms_add(); NULL: this host's scenario */
 	struct psd_secret *secret;	  /* pre-shared secret of the hosts; NULL: none; see psd_mesh_options */
 	int listener;			  /* listening descriptor, taken over; -1: none; see psd_mesh_options */
 	unsigned n_joined;		  /* number of earlier joinings of these hosts; see psd_mesh_options */

@@ -123,10 +123,9 @@ struct psd_sample_copies {
 
 /* Losses that workers report. Only worker 0 has them, except n_own, which each has (worker_messages.c). */
 struct psd_losses {
-	uint32_t n_own;	 /* number of iterations whose loss this worker has reported */
-	uint32_t window; /* number of iterations that may be incomplete at a time */
-	struct psd_wire_report
-		*reports; /* table of reports: one row for each of `window` iterations, one column per worker */
+	uint32_t n_own;			 /* number of iterations whose loss this worker has reported */
+	uint32_t window;		 /* number of iterations that may be incomplete at a time */
+	struct psd_wire_report *reports; /* reports: one row per iteration of `window`, one column per worker */
 	uint32_t *n_reports;
 	double last;
 };
@@ -201,12 +200,11 @@ struct psd_worker {
 	struct psd_scale *sum_scales; /* loss scales of the sums made by a shard or root, one per slice of each item */
 	struct psd_chunk_selection selection; /* chunks of a sparse plan that are sent; zeros if all hosts replay */
 	struct psd_chunks *chunks;	      /* arguments of the device's chunk functions, per item */
-	struct psd_packing *packings; /* arguments of the device's compression, per item; NULL: no compression */
-	struct psd_low_rank_work
-		*low_rank;     /* arguments of the device's low-rank compression; NULL: the plan has none */
-	struct psd_clip clip;  /* gradient clipping on the device, if the plan has it */
-	double *squares;       /* per tensor of the plan: sum of squares for the gradient norm */
-	struct psd_feed *feed; /* source of training samples; NULL: a server */
+	struct psd_packing *packings;	    /* arguments of the device's compression, per item; NULL: no compression */
+	struct psd_low_rank_work *low_rank; /* arguments of low-rank compression; NULL: the plan has none */
+	struct psd_clip clip;		    /* gradient clipping on the device, if the plan has it */
+	double *squares;		    /* per tensor of the plan: sum of squares for the gradient norm */
+	struct psd_feed *feed;		    /* source of training samples; NULL: a server */
 	struct psd_sample_copies sample_copies;
 	uint64_t global_batch;
 
@@ -476,13 +474,9 @@ void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct 
 
 /* ---- worker_messages.c ---- */
 
-bool psd_worker_send(void *context, unsigned host,
-		     struct psd_task task); /* starts a send's messages; called as psd_seam.send */
-void psd_worker_announce(
-	void *context, struct psd_task task); /* reports a ready collective to worker 0; called as psd_seam.announce */
-void psd_worker_choose(
-	void *context,
-	struct psd_task task); /* sends worker 0's choice of the next collective; called as psd_seam.choose */
+bool psd_worker_send(void *context, unsigned host, struct psd_task task); /* called as psd_seam.send */
+void psd_worker_announce(void *context, struct psd_task task);		  /* to worker 0; called as psd_seam.announce */
+void psd_worker_choose(void *context, struct psd_task task);		  /* from worker 0; called as psd_seam.choose */
 uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
 			     unsigned host); /* number of messages of a receive; a psd_arrivals_fn */
 /* Sends the loss of this worker's batch to worker 0. */
@@ -511,8 +505,7 @@ void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struc
 
 /* ---- worker_steps.c ---- */
 
-void psd_worker_collective(void *context,
-			   struct psd_task task); /* starts a collective; called as psd_seam.collective */
+void psd_worker_collective(void *context, struct psd_task task); /* called as psd_seam.collective */
 /* Starts a collective that is executed step by step. */
 void psd_worker_begin_transfer(struct psd_worker *worker, struct psd_task task);
 /* Continues the collective after the NIC's timer has fired. */

@@ -81,8 +81,7 @@ struct psd_simulation {
 	unsigned n_pools;
 	struct psd_pool_place *places; /* pool of each host, one entry per host */
 	double *timers_sec;	       /* time of each pool's next timer, one entry per pool; infinity: none is set */
-	struct psd_device_share
-		*device_shares; /* device of each host, shared with all-reduces; NULL: they take no share */
+	struct psd_device_share *device_shares; /* device of each host; NULL: all-reduces take no share */
 	struct psd_crossing *crossings;
 	unsigned n_crossings;
 	unsigned free_crossing;		/* index of the first unused crossing; n_crossings: none */
