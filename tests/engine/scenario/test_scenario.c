@@ -1169,12 +1169,12 @@ Test(scenario, collective_classes_ascend_to_an_open_end)
 		     "dir/a.yaml:8:35: 'collective' needs 'up_to', 'chunk' or 'workers' in every class but the last");
 	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}]}}",
 		     "dir/a.yaml:8:35: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for "
-		     "all");
+		     "all messages");
 	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}, {up_to: 1KiB}, {}]}}",
 		     "dir/a.yaml:8:58: 'up_to' is '1KiB', must be more than in the class before");
 	expect_error(8, "  - {name: A, host: {collective: [{chunk: 1KiB}, {workers: 8}]}}",
 		     "dir/a.yaml:8:50: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for "
-		     "all");
+		     "all messages");
 	expect_error(8, "  - {name: A, host: {collective: [{slowdown: 0.5}]}}",
 		     "dir/a.yaml:8:46: 'slowdown' is '0.5', must be a number from 1 to 1000");
 }
