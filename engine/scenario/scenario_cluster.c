@@ -22,8 +22,8 @@ const char *const psd_topology_names[] = {"star", "racks", "fat-tree", "platform
 static const struct psd_key network_keys[] = {
 	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names, .fallback = "star",
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
-	 .help = "shape of the network. star: one switch that never blocks; platform: the file that `platform` "
-		 "names"},
+	 .help = "shape of the network. star: one switch that never blocks; racks, fat-tree: leaf switches with "
+		 "uplinks; platform: as in the file that `platform` names"},
 	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
 	 .help = "platform file of SimGrid (XML). `host.latency` is added to its latencies"},
@@ -173,7 +173,8 @@ static const struct psd_key machine_keys[] = {
 	 .help = "processor cores of one machine. Each worker and separate server has its share; where cores are "
 		 "fewer, all share all"},
 	{MACHINE("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .help = "nodes on one machine, in order. Default: all nodes are on one machine"},
+	 .help = "number of nodes on one machine; machines take the nodes in order. Default: all nodes are on one "
+		 "machine"},
 	{MACHINE("bytes", RATE, bytes_bps), .help = "rate at which one idle core moves bytes through sockets, sent "
 						    "plus received. Inside a node it is at least the rate of `local`"},
 	{MACHINE("message", SECONDS, message_sec),

@@ -181,8 +181,8 @@ static const struct psd_key keys[] = {
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
 	 .help = "choice of the hybrids. bytes: the published rules; seconds: the quickest on this cluster"},
 	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",
-	 .help = "synchronisation that the next iteration waits for. iteration: that of all layers; layer: each layer "
-		 "waits for its own"},
+	 .help = "start of the next iteration. iteration: after the synchronisation of all layers; layer: each layer "
+		 "starts after its own"},
 	{KEY("priority", CHOICE, priority), .names = psd_priority_names, .fallback = "generation",
 	 .help = "order of gradients. generation: as the backward pass makes them; forward: as the next iteration "
 		 "needs them"},

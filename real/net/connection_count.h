@@ -9,7 +9,7 @@
 #include "real/net/mesh.h"
 #include "real/net/wire.h"
 
-enum { PSD_CONNECTIONS_MOST = 1 << (PSD_WIRE_TRIALS - 1) }; /* largest number that is tried: 1, 2 and 4 are */
+enum { PSD_CONNECTIONS_MOST = 1 << (PSD_WIRE_TRIALS - 1) }; /* largest number that is tried; 1, 2 and 4 are */
 
 /* Decides whether to measure several connections at all. All hosts call it at once, with one connection each.
  * wants_several: this host has enough processors. PSD_ELOST: a host has gone, or is silent until until_sec. */

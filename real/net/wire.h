@@ -127,7 +127,7 @@ enum psd_status psd_wire_status(const struct psd_wire_head *head);
 size_t psd_wire_payload_bytes(enum psd_wire_kind kind);
 /* Encodes a payload: the struct of that kind, or the raw bytes of PSD_WIRE_TRANSPORT and PSD_WIRE_INVITATION. */
 void psd_wire_encode_payload(enum psd_wire_kind kind, const void *payload, uint8_t bytes[]);
-/* Decodes a payload into the member of that kind, beside zeros. Accepts any bytes; words of a failure always end. */
+/* Decodes a payload into the member of that kind; other bytes are 0. Accepts any bytes; a failure's words end. */
 union psd_wire_payload psd_wire_decode_payload(enum psd_wire_kind kind, const uint8_t bytes[]);
 
 #endif

@@ -36,7 +36,7 @@ struct psd_memory_options {
 	unsigned host;
 	bool adds_arrivals;
 	enum psd_memory_place place;
-	/* Owner of the memory, or the device that exchanges copies with it; both NULL if the device uses it. */
+	/* Owner of the memory, or device that exchanges copies with it. Both fields NULL: the device uses it. */
 	const struct psd_device_kind *kind;
 	struct psd_device *device;
 };

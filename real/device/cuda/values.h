@@ -246,7 +246,7 @@ PSD_BODY uint32_t psd_first_at(struct psd_cuda_channel channel, uint32_t positio
 	return position / channel.inner * channel.inner * channel.channels + position % channel.inner;
 }
 
-/* Part (below PSD_CUDA_PARTS) and position that an index handles: adjacent indices read adjacent elements. */
+/* Part of a position that an index handles, below PSD_CUDA_PARTS: adjacent indices read adjacent elements. */
 struct psd_part {
 	uint32_t position, number;
 };

@@ -411,7 +411,7 @@ Test(scenario, bad_settings_name_themselves)
 	expect_setting_error("title=[x]", "--set title: 'title' is a list, must be a text");
 	expect_setting_error(
 		"train.learning_rate=0.1",
-		"--set train.learning_rate: 'learning_rate' has keys of its own, of which one is set, as in "
+		"--set train.learning_rate: 'learning_rate' is a mapping, --set must name one of its keys, as in "
 		"train.learning_rate.policy=VALUE: policy, base, gamma, power, step, steps, max_iterations, lowest, "
 		"warmup_iterations, warmup_start, for_batch");
 	expect_error(MORE, "sweep: {nodes: '2,4'}",

@@ -183,7 +183,7 @@ Test(pack, what_cannot_be_packed_is_named)
 	expect_pack_refused(&folder, "in/emu: holds no images");
 	remove(scratch_folder_path(&folder, "in/emu").text);
 	scratch_folder_write(&folder, "in/README", "x", 1);
-	expect_pack_refused(&folder, "in/README: must be a folder: images lie in FOLDER/CLASS/NAME.jpg");
+	expect_pack_refused(&folder, "in/README: the path must be a folder: images lie in FOLDER/CLASS/NAME.jpg");
 	cr_expect_eq(psd_pack_directory("/nowhere", "/tmp/psd-never", &(struct psd_pack_options){.side = SIDE}, &err),
 		     PSD_EFILE);
 	cr_expect_str_eq(err.text, "/nowhere: cannot be listed: No such file or directory");
