@@ -185,7 +185,7 @@ Test(data, cifar_fits_only_its_own_networks)
 	options = cifar_options(&folder);
 	options.labels = 14 * 14;
 	expect_refused(&options, &folder,
-		       "data_batch_1.bin: an image has one label, the network has labels for 196 positions");
+		       "data_batch_1.bin: an image has one label, the network expects labels for 196 positions");
 	scratch_folder_remove(&folder);
 }
 
@@ -309,7 +309,7 @@ Test(data, images_are_no_tokens)
 		"train-images-idx3-ubyte: the data has images, the network expects tokens of a vocabulary of 300");
 	options.vocabulary = 0;
 	expect_refused(&options, &folder,
-		       "train-images-idx3-ubyte: an image has one label, the network has labels for 15 positions");
+		       "train-images-idx3-ubyte: an image has one label, the network expects labels for 15 positions");
 	scratch_folder_remove(&folder);
 }
 

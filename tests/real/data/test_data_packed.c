@@ -440,7 +440,8 @@ Test(packed, files_must_fit_the_network_and_each_other)
 		       "a.psdpack: the data has images, the network expects tokens of a vocabulary of 9");
 	options = packed_options(path.text, NULL);
 	options.labels = 2;
-	expect_refused(&options, &folder, "a.psdpack: an image has one label, the network has labels for 2 positions");
+	expect_refused(&options, &folder,
+		       "a.psdpack: an image has one label, the network expects labels for 2 positions");
 	free(one.bytes);
 	free(other.bytes);
 	scratch_folder_remove(&folder);
