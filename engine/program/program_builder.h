@@ -110,8 +110,8 @@ void psd_builder_after_departure(struct psd_builder *builder, uint32_t waits, ui
 /* Appends a send and its receive; both are PSD_NO_OP on a single host. */
 struct psd_message psd_builder_add_message(struct psd_builder *builder, const struct psd_stage *stage,
 					   const struct psd_route *route, uint64_t elements);
-/* Joins values that arrive from others with those that this host has encoded for them, and decodes its own, so that all
- * hosts continue with equal values. where: hosts that execute it; PSD_WHERE_ROOT: the item's. */
+/* Combines arrived values with the encoded ones of this host, which it decodes like the others, so that all hosts
+ * continue with equal values. where: hosts that execute it; PSD_WHERE_ROOT: the root of the item. */
 uint32_t psd_builder_add_both(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 			      uint32_t arrived, uint32_t encoded);
 /* Appends an all-reduce of departed values. Returns the operation after which the sums are on all workers' devices. */

@@ -402,7 +402,7 @@ static void expect_input_is_kept(const struct scratch_folder *folder, const char
 
 		snprintf(line, sizeof(line), "--csv --trace %s/%s%s %s", folder->path, i % 2 ? "./" : "", names[i / 2],
 			 arguments);
-		expect_complaint(line, 2, ": is read by this run, an output must be another file\n");
+		expect_complaint(line, 2, ": the file is read by this run, an output must be another file\n");
 	}
 	cr_assert_eq(remove(scratch_folder_path(folder, "hard").text), 0);
 	cr_assert_eq(remove(scratch_folder_path(folder, "soft").text), 0);
