@@ -114,7 +114,7 @@ enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64
 	if (has_point)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-			     "has no cluster of %d nodes or fewer, say how many with --set sweep.nodes=2",
+			     "the scenario has no cluster of %d nodes or fewer, choose one with --set sweep.nodes=2",
 			     MOST_NODES_UNASKED);
 }
 

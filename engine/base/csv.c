@@ -36,12 +36,14 @@ static char *trim(char *text)
 static enum psd_status split(struct psd_csv *csv, char *line, struct psd_error *err)
 {
 	if (strchr(line, '"'))
-		return psd_error_set(err, PSD_EINVAL, csv->at, "quotes are not accepted, a cell must hold no comma");
+		return psd_error_set(err, PSD_EINVAL, csv->at,
+				     "the line has quotes, cells must be plain text without commas");
 	for (char *cell = line; cell;) {
 		char *comma = strchr(cell, ',');
 
 		if (csv->n_cells == PSD_CSV_CELLS_MAX)
-			return psd_error_set(err, PSD_EINVAL, csv->at, "more than %d cells", PSD_CSV_CELLS_MAX);
+			return psd_error_set(err, PSD_EINVAL, csv->at, "the line has more than %d cells",
+					     PSD_CSV_CELLS_MAX);
 		if (comma)
 			*comma++ = '\0';
 		csv->cells[csv->n_cells++] = trim(cell);

@@ -8,7 +8,7 @@ enum psd_status {
 	PSD_EFILE,  /* a file cannot be read or written */
 	PSD_ENOMEM,
 	PSD_ERUN,  /* a run started and did not finish */
-	PSD_ELOST, /* the same because a process, a host or a connection is lost or stalled: another try may succeed */
+	PSD_ELOST, /* a run did not finish: a process, host or connection is lost or stalled; retrying may help */
 };
 
 #define PSD_MUST_CHECK __attribute__((warn_unused_result))
@@ -18,7 +18,7 @@ struct psd_error {
 	char text[1024];
 };
 
-/* A place in an input file. path: borrowed, NULL without a place. line, column: from 1; 0 means unknown. */
+/* Place in an input file. path: borrowed; NULL: no place. line, column: from 1; 0: unknown. */
 struct psd_place {
 	const char *path;
 	unsigned line;

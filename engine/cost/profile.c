@@ -78,7 +78,7 @@ static enum psd_status check_head(struct profile *profile, unsigned batch)
 	for (unsigned i = 0; i < N_HEAD_KEYS; i++)
 		if (!head[i] || !*head[i])
 			return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
-					     "the head above needs a line '# %s: ...'", head_keys[i]);
+					     "the comments above must have a line '# %s: ...'", head_keys[i]);
 	if (!psd_units_read_count(head[BATCH], &profile_batch) || profile_batch < 1)
 		return refuse_head(profile, BATCH, "a whole number, 1 or more");
 	if (!is_source(head[KIND]))
@@ -133,8 +133,9 @@ static enum psd_status take_row(struct profile *profile)
 	unsigned i = 0;
 
 	if (profile->csv.n_cells != N_COLUMNS)
-		return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at, "%u cells, must be the %d of '%s'",
-				     profile->csv.n_cells, N_COLUMNS, header);
+		return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
+				     "the line has %u cells, must have the %d of '%s'", profile->csv.n_cells, N_COLUMNS,
+				     header);
 	status = find_layer(profile, &i);
 	if (!status)
 		status = read_seconds(profile, FORWARD_SEC, &profile->costs->forward_sec[i]);
@@ -150,7 +151,8 @@ static enum psd_status check_complete(const struct profile *profile, bool has_he
 	const struct psd_place at = {.path = profile->csv.at.path};
 
 	if (!has_header)
-		return psd_error_set(profile->err, PSD_EINVAL, at, "has no header, must be '%s'", header);
+		return psd_error_set(profile->err, PSD_EINVAL, at, "the file has no header line, must have '%s'",
+				     header);
 	for (unsigned i = 0; i < profile->graph->n_layers; i++)
 		if (!profile->layer_lines[i] && profile->graph->layers[i].n_inputs > 0)
 			return psd_error_set(profile->err, PSD_EINVAL, at,

@@ -30,7 +30,7 @@ static enum psd_status split_path(struct setting *setting, char *path)
 			return psd_error_set(setting->err, PSD_EINVAL, setting->at,
 					     "empty key, must be key.path=value");
 		if (setting->n_steps == MAX_STEPS)
-			return psd_error_set(setting->err, PSD_EINVAL, setting->at, "more than %d keys deep",
+			return psd_error_set(setting->err, PSD_EINVAL, setting->at, "the key has more than %d parts",
 					     MAX_STEPS);
 		setting->steps[setting->n_steps++] = step;
 		step = dot;
@@ -111,8 +111,8 @@ static enum psd_status refuse_step(const struct setting *setting, const struct p
 	const unsigned n = parent->n_children;
 
 	if (parent->kind != PSD_NODE_SEQUENCE)
-		return psd_error_set(setting->err, PSD_EINVAL, setting->at, "there is no '%s' below a plain value",
-				     step);
+		return psd_error_set(setting->err, PSD_EINVAL, setting->at,
+				     "'%s' is below a plain value, must be below a mapping or list", step);
 	if (n == 0)
 		return psd_error_set(setting->err, PSD_EINVAL, setting->at, "'%s' is empty, there is no entry '%s'",
 				     list, step);

@@ -35,15 +35,15 @@ static enum psd_status read_use(bool *is_fit, const struct psd_csv *csv, struct 
 static enum psd_status check_cells(const struct psd_csv *csv, struct psd_error *err)
 {
 	if (csv->n_cells != N_COLUMNS)
-		return psd_error_set(err, PSD_EINVAL, csv->at, "%u cells, must be the %d of '%s'", csv->n_cells,
-				     N_COLUMNS, header);
+		return psd_error_set(err, PSD_EINVAL, csv->at, "the line has %u cells, must have the %d of '%s'",
+				     csv->n_cells, N_COLUMNS, header);
 	if (!*csv->cells[SYSTEM])
-		return psd_error_set(err, PSD_EINVAL, csv->at, "'system' is empty, must be the name of one");
+		return psd_error_set(err, PSD_EINVAL, csv->at, "'system' is empty, must be the name of a system");
 	if (!*csv->cells[SOURCE])
 		return psd_error_set(err, PSD_EINVAL, csv->at, "'source' is empty, must name the publication");
 	if (!*csv->cells[IMAGES_PER_SEC] && !*csv->cells[SPEEDUP])
 		return psd_error_set(err, PSD_EINVAL, csv->at,
-				     "'images_per_sec' and 'speedup' are empty, must be one of them");
+				     "'images_per_sec' and 'speedup' are empty, one of them must have a value");
 	return PSD_OK;
 }
 
@@ -115,7 +115,8 @@ static enum psd_status sort(struct psd_published *published, const char *path, s
 		if (!compare_points(&rows[i - 1], &rows[i]) && (!again || rows[i].line < again->line))
 			again = &rows[i];
 	return again ? psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path, .line = again->line},
-				     "'%.80s' with %u workers is there already", again->system, again->workers)
+				     "system '%.80s' with %u workers is in an earlier line already", again->system,
+				     again->workers)
 		     : PSD_OK;
 }
 
@@ -137,8 +138,8 @@ enum psd_status psd_published_load(struct psd_published *published, const char *
 		has_header = true;
 	}
 	if (!status && !has_header)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "has no header, must be '%s'",
-				       header);
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				       "the file has no header line, must have '%s'", header);
 	if (!status)
 		status = sort(&fresh, path, err);
 	fresh.text = csv.text; /* the names are cells of it */

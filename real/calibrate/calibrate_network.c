@@ -126,8 +126,9 @@ static enum psd_status fit_lines(struct lines *lines, struct psd_exchange_option
 		status = add_size(lines, samples, n_sizes++, &options, err);
 	for (unsigned g = 0; g < GROUPS && !status; g++)
 		if (!psd_fit_line(&lines->groups[g], samples[g], n_sizes))
-			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-					       "the link's samples have one size, a line needs two");
+			status = psd_error_set(
+				err, PSD_ERUN, PSD_NOWHERE,
+				"all measured messages have one size, a line through them needs two sizes");
 	return status;
 }
 

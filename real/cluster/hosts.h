@@ -14,13 +14,13 @@ enum { PSD_HOSTS_FIRST_PORT = 7411, PSD_HOSTS_MAX = 4096 };
 
 struct psd_hosts {
 	struct psd_mesh_host *hosts;
-	unsigned *lines; /* number of each host's line in the file */
+	unsigned *lines; /* line number of each host in the file */
 	unsigned n_hosts;
 };
 
 /* Reads a hosts file. psd_hosts_release() releases *hosts. PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
 enum psd_status psd_hosts_load(struct psd_hosts *hosts, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads the text of a hosts file; path: for errors. */
+/* Reads hosts from the text of a hosts file; path: its name in errors. */
 enum psd_status psd_hosts_parse(struct psd_hosts *hosts, const char *path, const char *text, size_t length,
 				struct psd_error *err) PSD_MUST_CHECK;
 void psd_hosts_release(struct psd_hosts *hosts);
@@ -34,14 +34,14 @@ enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *pat
  * connect to it. Looks names up. */
 bool psd_hosts_is_hidden(const struct psd_hosts *hosts, unsigned self);
 
-/* Fills *hosts with a 127.0.0.1 for each process that mpirun has started on this machine; with none if it has started
- * fewer than two. PSD_EINVAL: mpirun has started some elsewhere, or srun has started others before this process;
- * PSD_ENOMEM. */
+/* Makes a list with a 127.0.0.1 for each process that mpirun has started on this machine, or an empty one if it has
+ * started fewer than two. PSD_EINVAL: mpirun has started some elsewhere, or srun has started others before this
+ * process; PSD_ENOMEM. */
 enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *err) PSD_MUST_CHECK;
 /* Reads this process's rank from the launcher's environment: OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID.
  * PSD_EINVAL: none is set, or it is not a number below n_hosts. */
 enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the number of hosts with the address of `host`. *nth: those before `host`. */
+/* Number of hosts that have the address of `host`. *nth: number of those before `host`. */
 unsigned psd_hosts_beside(const struct psd_hosts *hosts, unsigned host, unsigned *nth);
 
 #endif

@@ -62,7 +62,7 @@ enum psd_status psd_data_check_shape(const struct psd_data *data, const struct p
 		return PSD_OK;
 	return psd_error_set(
 		err, PSD_EINVAL, (struct psd_place){.path = file->path},
-		"holds samples of %u x %u x %u, the network expects %u x %u x %u (channels, height, width)",
+		"the data has samples of %u x %u x %u, the network expects %u x %u x %u (channels, height, width)",
 		shape.channels, shape.height, shape.width, wanted.channels, wanted.height, wanted.width);
 }
 
@@ -72,7 +72,7 @@ enum psd_status psd_data_check_classes(const struct psd_data *data, const struct
 	if (data->options.classes == classes)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = file->path},
-			     "holds %u classes, the network has %u", classes, data->options.classes);
+			     "the data has %u classes, the network has %u", classes, data->options.classes);
 }
 
 uint64_t psd_data_positions(const struct psd_data *data)
@@ -89,14 +89,15 @@ static enum psd_status check_network(const struct psd_data *data, struct psd_err
 
 	if (takes_tokens && !data->reader->has_tokens)
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "holds images, the network expects tokens of a vocabulary of %" PRIu32,
+				     "the data has images, the network expects tokens of a vocabulary of %" PRIu32,
 				     data->options.vocabulary);
 	if (!takes_tokens && !data->reader->has_images)
-		return psd_error_set(err, PSD_EINVAL, at,
-				     "holds tokens, the network expects images: its first layer is not an embedding");
+		return psd_error_set(
+			err, PSD_EINVAL, at,
+			"the data has tokens, the network expects images: its first layer is not an embedding");
 	if (!takes_tokens && labels != 1)
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "an image has one label, the network has labels for %" PRIu64 " positions",
+				     "an image has one label, the network expects labels for %" PRIu64 " positions",
 				     labels);
 	if (labels != 1 && labels != positions)
 		return psd_error_set(err, PSD_EINVAL, at,

@@ -44,7 +44,8 @@ static enum psd_status check_length(const struct psd_mapping *file, uint64_t exp
 					  "the file is cut short, its header says %" PRIu64 " bytes", expected_bytes);
 	if (file->n_bytes > expected_bytes)
 		return psd_mapping_refuse(file, expected_bytes, err,
-					  "more bytes than the header says, %" PRIu64 " in all", file->n_bytes);
+					  "the file has more bytes than its header says, %" PRIu64 " in all",
+					  file->n_bytes);
 	return PSD_OK;
 }
 

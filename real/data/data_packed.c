@@ -25,10 +25,11 @@ static enum psd_status check_fit(const struct psd_data *data, const struct psd_p
 	const struct psd_shape shape = data->options.shape;
 
 	if (shape.channels != 3 || shape.height > pack->height || shape.width > pack->width)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = pack->file->path},
-				     "holds images of 3 x %u x %u, the network expects %u x %u x %u (channels, height, "
-				     "width), which cannot be cut from them",
-				     pack->height, pack->width, shape.channels, shape.height, shape.width);
+		return psd_error_set(
+			err, PSD_EINVAL, (struct psd_place){.path = pack->file->path},
+			"the file has images of 3 x %u x %u, the network expects %u x %u x %u (channels, height, "
+			"width), which cannot be cut from them",
+			pack->height, pack->width, shape.channels, shape.height, shape.width);
 	return psd_data_check_classes(data, pack->file, pack->classes, err);
 }
 

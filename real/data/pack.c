@@ -76,7 +76,8 @@ static enum psd_status list(const char *folder, const char *what, struct dirent 
 	const int found = scandir(folder, names, is_visible, by_bytes);
 
 	if (found < 0 && errno == ENOTDIR)
-		return psd_error_set(err, PSD_EINVAL, at, "must be a folder: images lie in FOLDER/CLASS/NAME.jpg");
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "the path must be a folder: images lie in FOLDER/CLASS/NAME.jpg");
 	if (found < 0)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be listed: %s", strerror(errno));
 	if (found == 0) {
@@ -128,7 +129,7 @@ static enum psd_status list_class(struct packer *packer, const char *folder)
 			status = add_image(packer, path);
 		} else {
 			status = path ? psd_error_set(packer->err, PSD_EINVAL, (struct psd_place){.path = path},
-						      "must be a .jpg")
+						      "the file must be a .jpg")
 				      : out_of_memory(packer->err);
 			free(path);
 		}

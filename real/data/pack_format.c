@@ -39,7 +39,8 @@ static enum psd_status check_identity(const struct psd_mapping *file, struct psd
 					  psd_little_u64(header + 48));
 	if (psd_little_u64(header + 48) < file->n_bytes)
 		return psd_mapping_refuse(file, psd_little_u64(header + 48), err,
-					  "more bytes than the header says, %" PRIu64 " in all", file->n_bytes);
+					  "the file has more bytes than its header says, %" PRIu64 " in all",
+					  file->n_bytes);
 	return PSD_OK;
 }
 
@@ -101,7 +102,7 @@ static enum psd_status check_index(const struct psd_pack *pack, struct psd_error
 		expected += n_bytes;
 	}
 	if (expected != file->n_bytes)
-		return psd_mapping_refuse(file, expected, err, "bytes behind the last sample");
+		return psd_mapping_refuse(file, expected, err, "the file has bytes behind its last sample");
 	return PSD_OK;
 }
 

@@ -91,10 +91,10 @@ static enum psd_status use(struct start_file *file, const char *model_path, cons
 		status = find(file, graph->states, graph->n_states, err);
 	if (!status && !file->n)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = model_path},
-				       "has no values for its %u parameters and statistics", n_all);
+				       "the model has no values for its %u parameters and statistics", n_all);
 	if (!status && psd_inputs_have(path))
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				       "is read by this run, an output must be another file");
+				       "the file is read by this run, an output must be another file");
 	if (!status)
 		status = write_all(file, path, err);
 	*counts = (struct psd_start_counts){file->n, n_all};

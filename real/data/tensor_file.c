@@ -313,7 +313,7 @@ static enum psd_status read_front(void *context, struct psd_error *err)
 	n_used_bytes = file->n_entries ? file->entries[file->n_entries - 1].end : 0;
 	if (!status && n_used_bytes != n_data_bytes)
 		return psd_mapping_refuse(mapping, LENGTH_BYTES + n_header_bytes + n_used_bytes, err,
-					  "bytes behind the last tensor");
+					  "the file has bytes behind its last tensor");
 	return status;
 }
 

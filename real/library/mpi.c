@@ -122,7 +122,7 @@ static enum psd_status initialise(struct psd_error *err)
 	status = judge(mpi.Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided), "to initialise", err);
 	if (!status && provided < MPI_THREAD_SERIALIZED)
 		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				       "mpi takes calls of its main thread only, must take calls of any thread");
+				       "mpi accepts calls from its main thread only, must accept them from any thread");
 	if (!status && atexit(finalise))
 		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for mpi");
 	return status;

@@ -249,7 +249,7 @@ static void remark(const struct meeting *meeting)
 	const struct psd_mesh_options *mesh = meeting->join->mesh;
 	struct psd_error line;
 
-	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "no memory shared with %s, so TCP: %s", meeting->peer,
+	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "cannot share memory with %s, TCP is used: %s", meeting->peer,
 		      strerror(errno));
 	if (mesh->remark && !*meeting->has_remarked)
 		mesh->remark(mesh->context, line.text);

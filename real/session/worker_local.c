@@ -268,15 +268,17 @@ enum psd_status psd_worker_restore_quality(struct psd_worker *worker, const char
 		return PSD_OK;
 	if (saved[WINDOW] != (double)worker->plan->local->window)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				     "'local_sgd' is of a window of %g iterations, must be %" PRIu64, saved[WINDOW],
-				     worker->plan->local->window);
+				     "'local_sgd' of the checkpoint has a window of %g iterations, must be %" PRIu64,
+				     saved[WINDOW], worker->plan->local->window);
 	for (unsigned s = STEPS_EVEN; s <= STEPS_ODD; s++)
 		if (!(saved[s] >= 1.0 && saved[s] <= most))
 			return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-					     "'local_sgd' has %g steps, must be 1 to %g", saved[s], most);
+					     "'local_sgd' of the checkpoint has %g steps, must be 1 to %g", saved[s],
+					     most);
 	if (!(saved[N_LOSSES] >= 0.0 && saved[N_LOSSES] <= saved[WINDOW]))
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				     "'local_sgd' has %g losses, must be 0 to %g", saved[N_LOSSES], saved[WINDOW]);
+				     "'local_sgd' of the checkpoint has %g losses, must be 0 to %g", saved[N_LOSSES],
+				     saved[WINDOW]);
 	quality->steps[0] = (uint32_t)saved[STEPS_EVEN];
 	quality->steps[1] = (uint32_t)saved[STEPS_ODD];
 	quality->first_loss = saved[FIRST_LOSS];

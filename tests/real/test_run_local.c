@@ -324,7 +324,8 @@ FOLDER_TEST(run_local, steps_of_another_system_are_refused, scratch_folder_make(
 
 	training_free(go_on("sync: ring, local_sgd: {steps: 7, window: 16}", &checkpoints, 0, 7));
 	expect_not_to_resume("sync: ring, local_sgd: {steps: 2, window: 16}", &checkpoints,
-			     "of-3.safetensors: 'local_sgd' has 7 steps, must be 1 to 2");
-	expect_not_to_resume("sync: ring, local_sgd: {steps: 7, window: 32}", &checkpoints,
-			     "of-3.safetensors: 'local_sgd' is of a window of 16 iterations, must be 32");
+			     "of-3.safetensors: 'local_sgd' of the checkpoint has 7 steps, must be 1 to 2");
+	expect_not_to_resume(
+		"sync: ring, local_sgd: {steps: 7, window: 32}", &checkpoints,
+		"of-3.safetensors: 'local_sgd' of the checkpoint has a window of 16 iterations, must be 32");
 }

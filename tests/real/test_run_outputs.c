@@ -59,7 +59,7 @@ static void expect_refusal(const struct scratch_folder *folder, const char *opti
 	char arguments[2 * PATH_MAX];
 
 	snprintf(arguments, sizeof(arguments), "%s %s %s", options, scratch_folder_path(folder, name).text, rest);
-	expect_one_line("psd-run", arguments, 2, ": is read by this run, an output must be another file\n");
+	expect_one_line("psd-run", arguments, 2, ": the file is read by this run, an output must be another file\n");
 }
 
 /* By its own name, by another spelling of it, a hard link and a symbolic link; afterwards the file is as it was. */
@@ -116,7 +116,7 @@ FOLDER_TEST(run_outputs, no_file_beside_the_output_takes_what_is_read, make_inpu
 	cr_assert_eq(symlink("model.yaml", scratch_folder_path(&folder, "c-points.csv").text), 0);
 	snprintf(arguments, sizeof(arguments), "calibrate --quiet -o %s/c.yaml %s/s.yaml", folder.path, folder.path);
 	expect_one_line("psd-run", arguments, 2,
-			"/c-points.csv: is read by this run, an output must be another file\n");
+			"/c-points.csv: the file is read by this run, an output must be another file\n");
 }
 
 FOLDER_TEST(run_outputs, two_outputs_are_two_files, make_inputs())
@@ -129,7 +129,7 @@ FOLDER_TEST(run_outputs, two_outputs_are_two_files, make_inputs())
 		snprintf(arguments, sizeof(arguments), "--quiet --no-emulation --trace %s/x --log %s/%s %s/s.yaml",
 			 folder.path, folder.path, others[i], folder.path);
 		expect_one_line("psd-run", arguments, 2,
-				": is written by this run already, an output must be a file of its own\n");
+				": the file is written by this run already, an output must be a file of its own\n");
 	}
 }
 

@@ -228,10 +228,11 @@ FOLDER_TEST(run_reshape, a_missing_file_is_named, make_folder())
 {
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
 	folder_shell(&folder, "mv c/iteration-2/host-2-of-4.safetensors kept");
-	expect_refusal(&folder, "--system PS --nodes 2",
-		       "/c/iteration-2/host-2-of-4.safetensors: is missing: to go on with other hosts or another "
-		       "system, each host needs the files of all 4 hosts in a shared folder; or begin in another "
-		       "folder with --set train.start=");
+	expect_refusal(
+		&folder, "--system PS --nodes 2",
+		"/c/iteration-2/host-2-of-4.safetensors: the file is missing: to go on with other hosts or another "
+		"system, each host needs the files of all 4 hosts in a shared folder; or begin in another "
+		"folder with --set train.start=");
 	folder_shell(&folder, "mv kept c/iteration-2/host-2-of-4.safetensors");
 	free(run(&folder, "--system PS --nodes 2"));
 }
@@ -242,27 +243,28 @@ FOLDER_TEST(run_reshape, damaged_files_are_refused, make_folder())
 	folder_shell(&folder, "cp -r c kept; truncate -s -4 c/iteration-2/host-3-of-4.safetensors");
 	expect_refusal(&folder, "--system PS --nodes 2", "/c/iteration-2/host-3-of-4.safetensors");
 	folder_shell(&folder, "cp c/parameters.safetensors c/iteration-2/host-3-of-4.safetensors");
-	expect_refusal(&folder, "--system PS --nodes 2", "/host-3-of-4.safetensors: has no metadata of a checkpoint\n");
+	expect_refusal(&folder, "--system PS --nodes 2",
+		       "/host-3-of-4.safetensors: the file has no metadata of a checkpoint\n");
 	folder_shell(&folder, "cp kept/iteration-2/host-1-of-4.safetensors c/iteration-2/host-3-of-4.safetensors");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "/host-3-of-4.safetensors: is of host 1 of 4, its name says 3 of 4\n");
+		       "/host-3-of-4.safetensors: the checkpoint is of host 1 of 4, its name says 3 of 4\n");
 	folder_shell(&folder, "rm -r c && cp -r kept c && mv c/iteration-2 c/iteration-3");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "/host-0-of-4.safetensors: is of 2 iterations, its name says 3\n");
+		       "/host-0-of-4.safetensors: the checkpoint is of 2 iterations, its name says 3\n");
 	folder_shell(&folder, "rm -r c && cp -r kept c && sed -i 's/adaptive 0: /adaptive 0:,/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "/host-0-of-4.safetensors: 'spread' is damaged at ',2,3/1 0,1/1'\n");
+		       "/host-0-of-4.safetensors: the shard map ('spread') is damaged at ',2,3/1 0,1/1'\n");
 	folder_shell(&folder, "rm -r c && cp -r kept c && sed -i 's/workers 4/workers 5/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "/host-0-of-4.safetensors: 'spread' is of 5 hosts, must be 4\n");
+		       "/host-0-of-4.safetensors: the shard map ('spread') is for 5 hosts, must be for 4\n");
 	folder_shell(
 		&folder,
 		"rm -r c && cp -r kept c && sed -i 's/\"fc1.weight.part_/\"fc1.weight.pant_/' c/iteration-2/*-1-*");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "/host-1-of-4.safetensors: has no 'fc1.weight.part_history' of ");
+		       "/host-1-of-4.safetensors: the checkpoint has no 'fc1.weight.part_history' of ");
 	folder_shell(&folder, "rm -r c && cp -r kept c && sed -i 's/\"samples\"/\"sampler\"/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "is of another version of psd-run, which resumes with 4 hosts and 'PS' only\n");
+		       "is of another version of psd-run, must be resumed with 4 hosts and 'PS'\n");
 	free(run(&folder, "--system PS --nodes 4"));
 }
 
@@ -272,18 +274,19 @@ FOLDER_TEST(run_reshape, files_of_two_runs_are_told_apart, make_folder())
 	folder_shell(&folder, "mv c kept");
 	free(run(&folder, "--system Ring --nodes 4 --iterations 2"));
 	folder_shell(&folder, "cp kept/iteration-2/host-3-of-4.safetensors c/iteration-2");
-	expect_refusal(&folder, "--system Ring --nodes 2",
-		       "/host-3-of-4.safetensors: is of another run than that of host 0 beside it\n");
+	expect_refusal(
+		&folder, "--system Ring --nodes 2",
+		"/host-3-of-4.safetensors: the checkpoint is of another run than the file of host 0 beside it\n");
 }
 
 FOLDER_TEST(run_reshape, other_models_and_optimisers_are_refused, make_folder())
 {
 	free(run(&folder, "--system PS --nodes 4 --iterations 2"));
 	expect_refusal(&folder, "--system PS --nodes 2 --set model.graph=@/wider.yaml",
-		       ": is of another model: its parameters alone may be a start, see train.start\n");
+		       ": the checkpoint is of another model: its parameters alone may be a start, see train.start\n");
 	folder_shell(&folder, "sed -i 's/momentum: 0.9/kind: adamw/' s.yaml");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       ": is of another optimiser than 'adamw', which remembers something else: its parameters alone "
+		       ": is of another optimiser than 'adamw', which keeps another state: its parameters alone "
 		       "may be a start, see train.start\n");
 }
 
@@ -343,9 +346,12 @@ FOLDER_TEST(run_reshape, hosts_with_folders_of_their_own_are_told_what_to_do, ma
 {
 	run_hosts(&folder, 3, "--system PS --save c$rank --iterations 3", 0);
 	run_hosts(&folder, 2, "--system PS --save c$rank --iterations 6", 2);
-	expect_said(&folder, "rank0", "/iteration-3/host-1-of-3.safetensors: is missing: to go on with other hosts ");
-	expect_said(&folder, "rank1", "c1/iteration-3/host-0-of-3.safetensors: is missing: to go on with other hosts ");
+	expect_said(&folder, "rank0",
+		    "/iteration-3/host-1-of-3.safetensors: the file is missing: to go on with other hosts ");
+	expect_said(&folder, "rank1",
+		    "c1/iteration-3/host-0-of-3.safetensors: the file is missing: to go on with other hosts ");
 	run_hosts(&folder, 3, "--system Ring --save c$rank --iterations 6", 2);
-	expect_said(&folder, "rank2", "c2/iteration-3/host-0-of-3.safetensors: is missing: to go on with other hosts ");
+	expect_said(&folder, "rank2",
+		    "c2/iteration-3/host-0-of-3.safetensors: the file is missing: to go on with other hosts ");
 	run_hosts(&folder, 3, "--system PS --save c$rank --iterations 6", 0);
 }

@@ -200,8 +200,8 @@ FOLDER_TEST(run_restarts_hosts, hosts_do_not_go_back_behind_what_all_have_had, m
 	run_hosts(&folder, 2, "--system PS --save-every 10 --save c% --restarts 1 --iterations 60", "21");
 	expect_said(&folder, "said0", " has no checkpoint of more than 0 iterations; PS does not go on\n");
 	expect_said(&folder, "said0",
-		    "c0: has checkpoints, but none with the files of all hosts: restore the missing files");
+		    "c0: the folder has checkpoints, but none with the files of all hosts: restore the missing files");
 	expect_said(&folder, "said1",
-		    "c0: has checkpoints, but none with the files of all hosts: restore the missing files");
+		    "c0: the folder has checkpoints, but none with the files of all hosts: restore the missing files");
 	cr_expect(scratch_folder_has(&folder, "c0/iteration-30/host-0-of-2.safetensors"));
 }

@@ -89,7 +89,7 @@ FOLDER_TEST(run_save, options_that_do_nothing_are_refused, make_folder())
 	expect_refusal(&folder, 2, "--system PS --resume", "'--resume' has no effect without '--save'\n");
 	expect_refusal(&folder, 2, "--system PS --save-every 4", "'--save-every' has no effect without '--save'\n");
 	expect_refusal(&folder, 2, "--save @/c",
-		       "s.yaml: has 3 systems, '--save' is for one: choose it with '--system NAME'\n");
+		       "s.yaml: the scenario has 3 systems, '--save' is for one: choose it with '--system NAME'\n");
 	expect_refusal(&folder, 2, "--system PS --save @/c --set compute.replay=true",
 		       "s.yaml: 'replay' trains nothing, '--save' needs a run that trains\n");
 	expect_refusal(&folder, 2, "--system PS --save @/s.yaml",
@@ -145,7 +145,7 @@ FOLDER_TEST(run_save, checkpoints_are_not_begun_over, make_folder())
 {
 	run_quietly(&folder, "--system PS --save @/c");
 	expect_refusal(&folder, 2, "--system PS --save @/c",
-		       "/c: has checkpoints: go on from them with '--resume', or name another folder\n");
+		       "/c: the folder has checkpoints: go on from them with '--resume', or name another folder\n");
 	expect_one_line("psd-run", arguments_of(&folder, "--system PS --save @/c --resume").text, 0,
 			"psd-run: PS has been trained for 10 iterations: train for more with --iterations\n");
 }
@@ -170,7 +170,7 @@ FOLDER_TEST(run_save, a_damaged_checkpoint_is_refused, make_folder())
 	cr_assert_eq(cut.exit_status, 0);
 	free(cut.text);
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
-		       "/c/iteration-5/host-1-of-2.safetensors: has no metadata of a checkpoint\n");
+		       "/c/iteration-5/host-1-of-2.safetensors: the file has no metadata of a checkpoint\n");
 }
 
 /* Lines of the log up to the checkpoint stay, those after it are written again; seconds go on. */
@@ -281,8 +281,9 @@ FOLDER_TEST(run_save, a_file_of_another_host_is_refused, make_folder())
 {
 	run_quietly(&folder, "--system PS --save @/c --iterations 4");
 	folder_shell(&folder, "cp c/iteration-4/host-0-of-2.safetensors c/iteration-4/host-1-of-2.safetensors");
-	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
-		       "/c/iteration-4/host-1-of-2.safetensors: is of host 0 of 2, its name says 1 of 2\n");
+	expect_refusal(
+		&folder, 2, "--system PS --save @/c --resume",
+		"/c/iteration-4/host-1-of-2.safetensors: the checkpoint is of host 0 of 2, its name says 1 of 2\n");
 }
 
 /* A run with older checkpoints is not begun again, and its files are not removed. */
@@ -290,9 +291,10 @@ FOLDER_TEST(run_save, lost_files_are_reported, make_folder())
 {
 	run_quietly(&folder, "--system PS --save @/c --iterations 8");
 	folder_shell(&folder, "rm c/iteration-4/host-1-of-2.safetensors c/iteration-8/host-0-of-2.safetensors");
-	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
-		       "/c: has checkpoints, but none with the files of all hosts: restore the missing files, or "
-		       "name another folder to begin anew\n");
+	expect_refusal(
+		&folder, 2, "--system PS --save @/c --resume",
+		"/c: the folder has checkpoints, but none with the files of all hosts: restore the missing files, or "
+		"name another folder to begin anew\n");
 	cr_expect(scratch_folder_has(&folder, "c/iteration-8/host-1-of-2.safetensors"));
 }
 
@@ -309,7 +311,7 @@ FOLDER_TEST(run_save, two_runs_have_two_folders, make_folder())
 		 "(run --resume); printf $?; kill -9 $first; wait $first; (run --resume --iterations 1); printf $?",
 		 folder.path, path_of("psd-run").text);
 	done = run_command(line);
-	cr_expect_not_null(strstr(done.text, "c: another run keeps its checkpoints there now\n2"), "%s", done.text);
+	cr_expect_not_null(strstr(done.text, "c: another run is writing checkpoints there\n2"), "%s", done.text);
 	cr_expect_not_null(strstr(done.text, ": train for more with --iterations\n0"), "%s", done.text);
 	free(done.text);
 }
@@ -318,7 +320,7 @@ FOLDER_TEST(run_save, two_runs_have_two_folders, make_folder())
 FOLDER_TEST(run_save, a_server_that_keeps_nothing_is_refused, make_folder())
 {
 	expect_refusal(&folder, 2, "--system Adam --save @/c --set systems.2.servers=9",
-		       " of 'Adam' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
+		       " of system 'Adam' has no tensor, with '--save' each must have one: choose fewer 'servers'\n");
 }
 
 /* ---- hosts of their own ---- */

@@ -52,7 +52,7 @@ FOLDER_TEST(run_adaptive, systems_without_whole_gradients_are_refused, make_fold
 {
 	static const char sparse[] = "s.yaml:8:5: system 'Sparse' is 'sparse', optimiser 'adamw' needs whole gradients",
 			  packed[] = "s.yaml:9:5: system 'Packed' has 'momentum: before', optimiser 'adamw' needs "
-				     "gradients without";
+				     "gradients without momentum";
 	char hosts[64];
 
 	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
@@ -73,7 +73,7 @@ FOLDER_TEST(run_adaptive, systems_without_whole_gradients_are_refused, make_fold
 /* By servers, which keep parts, and by devices. */
 FOLDER_TEST(run_adaptive, a_checkpoint_of_another_optimiser_is_refused, make_folder(ADAPTIVE, ADAMW))
 {
-#define ELSE " which remembers something else: its parameters alone may be a start, see train.start\n"
+#define ELSE " which keeps another state: its parameters alone may be a start, see train.start\n"
 	static const char adamw[] = "is of optimiser 'adamw'," ELSE,
 			  other[] = "is of another optimiser than 'adamw'," ELSE;
 
@@ -141,8 +141,9 @@ Test(run_low_rank, another_rank_resumes)
  * that all could resume from. */
 FOLDER_TEST(run_packed, a_server_without_blocks_saves_nothing, make_folder(PACKED("one-bit"), FAST))
 {
-	folder_run_refuses(&folder, "--system Packed --save @/c --set systems.1.servers=5 @/s.yaml",
-			   " of 'Packed' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
+	folder_run_refuses(
+		&folder, "--system Packed --save @/c --set systems.1.servers=5 @/s.yaml",
+		" of system 'Packed' has no tensor, with '--save' each must have one: choose fewer 'servers'\n");
 	free(folder_run(&folder, "--system Packed --set systems.1.servers=5 @/s.yaml"));
 	free(folder_run(&folder, "--system Packed --save @/d --set systems.1.servers=3 @/s.yaml"));
 }

@@ -200,7 +200,7 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 			 "mlp.yaml:3:1: this is a model, not a scenario; a scenario names it, as in 'model: {graph: "
 			 "FILE, batch_per_worker: 32}'\n");
 	expect_complaint("tests/golden/quickstart.csv", 2,
-			 ":1:1: not a scenario, must have keys such as 'model:' and 'systems:'\n");
+			 ":1:1: the file is not a scenario, must have keys such as 'model:' and 'systems:'\n");
 	/* the second one is looked at before the first one runs */
 	expect_complaint(QUICKSTART " no-such-file.yaml", 2, "no-such-file.yaml: ");
 }
@@ -392,7 +392,7 @@ static void expect_input_is_kept(const struct scratch_folder *folder, const char
 
 		snprintf(line, sizeof(line), "--csv --trace %s/%s%s %s", folder->path, i % 2 ? "./" : "", names[i / 2],
 			 arguments);
-		expect_complaint(line, 2, ": is read by this run, an output must be another file\n");
+		expect_complaint(line, 2, ": the file is read by this run, an output must be another file\n");
 	}
 	cr_assert_eq(remove(scratch_folder_path(folder, "hard").text), 0);
 	cr_assert_eq(remove(scratch_folder_path(folder, "soft").text), 0);

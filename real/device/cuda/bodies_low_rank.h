@@ -25,11 +25,11 @@ PSD_BODY void psd_low_rank_move_at(uint64_t i, const struct psd_cuda_low_rank_mo
 
 struct psd_right_row {
 	float *values;
-	uint32_t columns, number; /* the tensor's */
+	uint32_t columns, number; /* columns and number of the tensor */
 	uint32_t row;
 };
 
-/* Finds a row of the launch. */
+/* Finds row `row` of the launch among its matrices. */
 PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *all, uint32_t row)
 {
 	const struct psd_cuda_matrix *matrix = &all->matrices[row / all->rank];
@@ -42,7 +42,7 @@ PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *a
 	return one;
 }
 
-/* NaN counts as found. */
+/* Looks for a nonzero value in one part of a row. NaN counts as nonzero. */
 PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_low_rank_look *of)
 {
 	const struct psd_right_row row = psd_right_row_of(&of->of, (uint32_t)(i / PSD_CUDA_PARTS));
@@ -53,7 +53,7 @@ PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_low_rank_lo
 	of->of.found[i] = found;
 }
 
-/* See psd_low_rank_start(): the same on every device. */
+/* Starting value of an element, see psd_low_rank_start(): the same on every device. */
 PSD_BODY float psd_start_of(uint32_t number, uint32_t row, uint32_t column)
 {
 	uint64_t bits = ((uint64_t)number << 40 | (uint64_t)row << 32 | column) + UINT64_C(0x9e3779b97f4a7c15);
@@ -82,7 +82,7 @@ struct psd_pair {
 	uint32_t j, k;
 };
 
-/* Pairs are ordered by j, then by k. */
+/* Returns the pair with that number; pairs are ordered by j, then by k. */
 PSD_BODY struct psd_pair psd_pair_of(uint32_t rank, uint32_t number)
 {
 	struct psd_pair pair;
@@ -98,7 +98,7 @@ PSD_BODY uint64_t psd_first_part(const struct psd_cuda_matrices *all, uint32_t m
 	return matrix ? all->matrices[matrix - 1].parts_end : 0;
 }
 
-/* Adjacent indices read the same rows. */
+/* Adds up one part of the products of a pair. Adjacent indices read the same rows. */
 PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_low_rank_products *of)
 {
 	const struct psd_cuda_matrices *all = &of->of;
@@ -119,7 +119,7 @@ PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_low_ran
 	all->parts[i] = sum;
 }
 
-/* Position in one matrix. */
+/* Address of a matrix's rank x rank values in an array of all matrices. */
 PSD_BODY double *psd_square_of(const struct psd_cuda_matrices *all, double *squares, uint32_t matrix)
 {
 	return squares + (uint64_t)matrix * all->rank * all->rank;
@@ -148,7 +148,7 @@ PSD_BODY double psd_rest_of(double product, const double *factor, uint32_t rank,
 	return product;
 }
 
-/* Each element computes the diagonal element of its row again. */
+/* Computes one element of a Cholesky factor; each computes the diagonal element of its row again. */
 PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_factor *of)
 {
 	const struct psd_cuda_matrices *all = &of->of;
@@ -165,7 +165,7 @@ PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_
 	factor[row * rank + column] = value;
 }
 
-/* Coefficient of column j in each unit vector from j on. */
+/* Computes one row of an inverse: the coefficient of column j in each unit vector from j on. */
 PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_low_rank_inverse *of)
 {
 	const struct psd_cuda_matrices *all = &of->of;

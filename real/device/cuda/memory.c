@@ -9,7 +9,7 @@
 
 enum psd_status psd_cuda_no_memory(struct psd_error *err)
 {
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "no memory for what is to be said of the network");
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the network's memory requests");
 }
 
 static uint64_t round_up(uint64_t bytes)

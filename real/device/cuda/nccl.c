@@ -64,7 +64,8 @@ static enum psd_status load_once(struct psd_error *err)
 	found = dlsym(handle, "ncclGetErrorString");
 	memcpy(&nccl.get_error_string, &found, sizeof(found));
 	if (!has_all || !found)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs NCCL 2, whose names %s has not", LIBRARY);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs NCCL 2, but %s lacks some of its functions",
+				     LIBRARY);
 	nccl.is_loaded = true;
 	return PSD_OK;
 }
@@ -254,7 +255,7 @@ static enum psd_status begin_pieces(struct psd_library *library, const struct io
 	enum psd_status status;
 
 	if (!comm)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl was called off");
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl was interrupted");
 	status = begin_all(library, comm, pieces, n_segments, begin, err);
 	leave(library);
 	return status;

@@ -118,7 +118,7 @@ static enum psd_status count_apart(struct count *count, struct psd_error *err)
 	pid_t child;
 
 	if (pipe(ends))
-		return psd_error_set(err, PSD_ERUN, nowhere, "cannot ask for GPUs: %s", strerror(errno));
+		return psd_error_set(err, PSD_ERUN, nowhere, "cannot look for GPUs: %s", strerror(errno));
 	child = fork();
 	if (child == 0)
 		count_for_parent(ends[1]);
@@ -452,7 +452,7 @@ enum psd_status psd_cuda_take_host(struct psd_device *device, uint64_t bytes, vo
 
 	if (taken == cudaErrorMemoryAllocation) {
 		(void)cudaGetLastError();
-		return psd_error_set(err, PSD_ENOMEM, nowhere, "this machine has no %s of memory that stays in place",
+		return psd_error_set(err, PSD_ENOMEM, nowhere, "this machine cannot give %s of page-locked memory",
 				     psd_units_write_bytes(bytes, text));
 	}
 	status = psd_cuda_check(taken, "to give memory of its host", err);

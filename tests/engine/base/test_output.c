@@ -225,7 +225,8 @@ FOLDER_TEST(output_file, replaces_no_input_by_any_name, make_older())
 	psd_inputs_note(scratch_folder_path(&folder, "out").text);
 	psd_inputs_note(scratch_folder_path(&folder, "none").text);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		expect_refused(&folder, names[i], PSD_EINVAL, ": is read by this run, an output must be another file");
+		expect_refused(&folder, names[i], PSD_EINVAL,
+			       ": the file is read by this run, an output must be another file");
 	open_output(&folder, "none");
 	commit();
 	expect_text(&folder, "out", older);
@@ -246,7 +247,7 @@ FOLDER_TEST(output_file, is_a_file_of_its_own, make_older())
 	open_output(&folder, "out");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		expect_refused(&folder, names[i], PSD_EINVAL,
-			       ": is written by this run already, an output must be a file of its own");
+			       ": the file is written by this run already, an output must be a file of its own");
 	psd_outputs_discard();
 }
 

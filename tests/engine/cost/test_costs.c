@@ -320,7 +320,7 @@ Test(costs, a_profile_has_the_memory_of_its_device)
 
 Test(costs, a_profile_says_where_it_comes_from)
 {
-	expect_profile_error("# batch: 5\n" COLUMNS ROWS, ":2: the head above needs a line '# kind: ...'");
+	expect_profile_error("# batch: 5\n" COLUMNS ROWS, ":2: the comments above must have a line '# kind: ...'");
 	expect_profile_error("# batch: 5\n# batch: 6\n" COLUMNS ROWS, ":2: 'batch' is already in line 1");
 	expect_profile_error(
 		"# batch: 0\n# kind: model\n# origin: o\n# device: d\n# gemm_flops_per_sec: 1TFLOPS\n" COLUMNS,
@@ -347,13 +347,15 @@ Test(costs, a_profile_holds_seconds)
 			     ":7: 'forward_sec' is '1ms', must be a number of seconds, 0 or more");
 	expect_profile_error(HEAD COLUMNS "conv,1,-2\n",
 			     ":7: 'backward_sec' is '-2', must be a number of seconds, 0 or more");
-	expect_profile_error(HEAD COLUMNS "conv,1\n", ":7: 2 cells, must be the 3 of 'layer,forward_sec,backward_sec'");
+	expect_profile_error(HEAD COLUMNS "conv,1\n",
+			     ":7: the line has 2 cells, must have the 3 of 'layer,forward_sec,backward_sec'");
 	expect_profile_error(HEAD "layer,forward_ms,backward_ms\n",
 			     ":6: column 2 is 'forward_ms', the header must be 'layer,forward_sec,backward_sec'");
 	expect_profile_error(HEAD "layer,forward_sec\n",
 			     ":6: column 2 is 'forward_sec', the header must be 'layer,forward_sec,backward_sec'");
-	expect_profile_error(HEAD, ": has no header, must be 'layer,forward_sec,backward_sec'");
-	expect_profile_error(HEAD COLUMNS "\"conv\",1,1\n", ":7: quotes are not accepted, a cell must hold no comma");
+	expect_profile_error(HEAD, ": the file has no header line, must have 'layer,forward_sec,backward_sec'");
+	expect_profile_error(HEAD COLUMNS "\"conv\",1,1\n",
+			     ":7: the line has quotes, cells must be plain text without commas");
 	expect_profile_error(HEAD COLUMNS "loss,0,0\nfc,0,0\nrelu,0,0\nconv,0,0\n",
 			     ": all layers together take 0 s for 10 images, must be above 0 and finite");
 }

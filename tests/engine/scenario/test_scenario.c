@@ -400,7 +400,7 @@ Test(scenario, bad_settings_name_themselves)
 			     "--set cluster.nodse: unknown key 'nodse' in 'cluster', did you mean 'nodes'?");
 	expect_setting_error("systems.1.sync=ps",
 			     "--set systems.1.sync: 'systems' has 1 entry (0 to 0), there is no entry '1'");
-	expect_setting_error("title.x=4", "--set title.x: there is no 'x' below a plain value");
+	expect_setting_error("title.x=4", "--set title.x: 'x' is below a plain value, must be below a mapping or list");
 	expect_setting_error("systems=4", "--set systems: 'systems' must be a list such as [...]");
 	expect_setting_error("sweep.nodes=2,4",
 			     "--set sweep.nodes: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
@@ -411,8 +411,8 @@ Test(scenario, bad_settings_name_themselves)
 	expect_setting_error("sweep.nodes=[2, 4, 2]", "--set sweep.nodes: 'nodes' has '2' twice");
 	expect_setting_error("title=[x]", "--set title: 'title' is a list, must be a text");
 	expect_setting_error("train.learning_rate=0.1",
-			     "--set train.learning_rate: 'learning_rate' has keys of its own, of which one is set, as "
-			     "in train.learning_rate.policy=VALUE: policy, base, gamma, power, step, steps, "
+			     "--set train.learning_rate: 'learning_rate' is a mapping, --set must name one of its "
+			     "keys, as in train.learning_rate.policy=VALUE: policy, base, gamma, power, step, steps, "
 			     "max_iterations, lowest, warmup_iterations, warmup_start, for_batch");
 	expect_error(MORE, "sweep: {nodes: '2,4'}",
 		     "9:16: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
@@ -692,11 +692,11 @@ Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
 			    "29: 'local_sgd' of system 'A' cannot stand beside a hybrid by bytes, which sends the "
 			    "factors of one iteration: must be 'rule: seconds'");
 	expect_system_error("ring", "sparse: {sparsity: 50%}, local_sgd: {steps: 4}",
-			    "52: 'local_sgd' of system 'A' cannot stand beside 'sparse': what is held back is of one "
-			    "iteration's gradients");
+			    "52: 'local_sgd' of system 'A' cannot stand beside 'sparse': it holds back gradients of "
+			    "single iterations");
 	expect_system_error("ps", "wire: fp16, local_sgd: {steps: 4}",
 			    "37: 'local_sgd' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or bf16: "
-			    "many steps of a worker would be lost with a sum that leaves its range");
+			    "an overflow of a sum would lose many steps of a worker");
 }
 
 Test(scenario, local_steps_read_back_as_printed)
@@ -907,12 +907,12 @@ Test(scenario, low_rank_is_of_named_all_reduces)
 
 Test(scenario, low_rank_does_not_stand_beside_what_also_says_what_travels)
 {
-	expect_system_error(
-		"ring", "sparse: {sparsity: 50%}, low_rank: {rank: 2}",
-		"52: 'low_rank' of system 'A' cannot stand beside 'sparse': each says what of a gradient travels");
-	expect_system_error(
-		"ring", "low_rank: {rank: 2}, sparse: {sparsity: 50%}",
-		"27: 'low_rank' of system 'A' cannot stand beside 'sparse': each says what of a gradient travels");
+	expect_system_error("ring", "sparse: {sparsity: 50%}, low_rank: {rank: 2}",
+			    "52: 'low_rank' of system 'A' cannot stand beside 'sparse': each selects the part of a "
+			    "gradient that travels");
+	expect_system_error("ring", "low_rank: {rank: 2}, sparse: {sparsity: 50%}",
+			    "27: 'low_rank' of system 'A' cannot stand beside 'sparse': each selects the part of a "
+			    "gradient that travels");
 	expect_system_error("ring", "low_rank: {rank: 2}, compress: {by: one-bit}",
 			    "48: 'compress' has no effect where 'sync' is 'ring', only with ps");
 }
@@ -984,7 +984,7 @@ Test(scenario, staleness_does_not_stand_beside_what_an_iteration_leaves_for_the_
 			    "27: 'staleness' of system 'A' cannot stand beside 'local_sgd'");
 	expect_system_error("ring", "staleness: 1, wire: fp16",
 			    "27: 'staleness' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or bf16: "
-			    "each sum decides by which ratio the next gradients travel");
+			    "each sum sets the loss scale of the next gradients");
 }
 
 Test(scenario, missing_keys_are_named)
@@ -1046,9 +1046,8 @@ Test(scenario, wrong_values_are_quoted)
 		     "1:8: 'title' is '=1+1', must not begin with one of = + - @ nor be longer than 200 bytes");
 	expect_system_error("ps", "host: {incast: 5%}",
 			    "5: 'incast' of system 'A' has no effect without 'transport', which it slows");
-	expect_error(
-		6, "  network: {platform: p.xml}\n  host: {transport: 1GBps}",
-		"9:5: 'transport' of system 'A' has no effect with 'platform', whose links are as its file has them");
+	expect_error(6, "  network: {platform: p.xml}\n  host: {transport: 1GBps}",
+		     "9:5: 'transport' of system 'A' has no effect with 'platform', whose file defines the links");
 	expect_error(MORE, "iterations: 0", "9:13: 'iterations' is '0', must be a whole number from 1 to 60000");
 	expect_error(MORE, "seed: -1", "9:7: 'seed' is '-1', must be a whole number from 0 to 4294967295");
 	expect_error(MORE, "baseline: B", "9:11: 'baseline' is 'B', must be the name of a system or 'compute'");
@@ -1067,7 +1066,7 @@ Test(scenario, system_names_fit_into_csv_and_are_unique)
 	expect_error(8, "  - {name: \"A\\tB\"}",
 		     "8:12: 'name' is 'A?B', must not contain commas, quotes or control characters");
 	expect_error(8, "  - {name: ''}", "8:12: 'name' is empty, must be a text");
-	expect_error(8, "  - {name: compute}", "8:12: 'name' is 'compute', which 'baseline' means otherwise");
+	expect_error(8, "  - {name: compute}", "8:12: 'name' is 'compute', which means something else in 'baseline'");
 	expect_error(8, "  - {name: A}\n  - {name: A}", "9:12: 'name' is 'A', which the system in line 8 has already");
 }
 
@@ -1101,12 +1100,14 @@ Test(scenario, collective_classes_ascend_to_an_open_end)
 {
 	expect_error(8, "  - {name: A, host: {collective: [{call: 1us}, {call: 2us}]}}",
 		     "8:35: 'collective' needs 'up_to', 'chunk' or 'workers' in every class but the last");
-	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}]}}",
-		     "8:35: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for all");
+	expect_error(
+		8, "  - {name: A, host: {collective: [{up_to: 1KiB}]}}",
+		"8:35: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for all messages");
 	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}, {up_to: 1KiB}, {}]}}",
 		     "8:58: 'up_to' is '1KiB', must be more than in the class before");
-	expect_error(8, "  - {name: A, host: {collective: [{chunk: 1KiB}, {workers: 8}]}}",
-		     "8:50: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for all");
+	expect_error(
+		8, "  - {name: A, host: {collective: [{chunk: 1KiB}, {workers: 8}]}}",
+		"8:50: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for all messages");
 	expect_error(8, "  - {name: A, host: {collective: [{slowdown: 0.5}]}}",
 		     "8:46: 'slowdown' is '0.5', must be a number from 1 to 1000");
 }

@@ -159,21 +159,22 @@ FOLDER_TEST(data, cifar_fits_only_its_own_networks, scratch_folder_make())
 
 	write_cifar(&folder);
 	options.shape = (struct psd_shape){3, 28, 32};
-	expect_refused(&options, &folder,
-		       "data_batch_1.bin: holds samples of 3 x 32 x 32, the network expects 3 x 28 x 32 (channels, "
-		       "height, width)");
+	expect_refused(
+		&options, &folder,
+		"data_batch_1.bin: the data has samples of 3 x 32 x 32, the network expects 3 x 28 x 32 (channels, "
+		"height, width)");
 	options = cifar_options(&folder);
 	options.classes = 1000;
-	expect_refused(&options, &folder, "data_batch_1.bin: holds 10 classes, the network has 1000");
+	expect_refused(&options, &folder, "data_batch_1.bin: the data has 10 classes, the network has 1000");
 	options = cifar_options(&folder);
 	options.shape = (struct psd_shape){1, 32, 32};
 	options.vocabulary = 300;
 	expect_refused(&options, &folder,
-		       "data_batch_1.bin: holds images, the network expects tokens of a vocabulary of 300");
+		       "data_batch_1.bin: the data has images, the network expects tokens of a vocabulary of 300");
 	options = cifar_options(&folder);
 	options.labels = 14 * 14;
 	expect_refused(&options, &folder,
-		       "data_batch_1.bin: an image has one label, the network has labels for 196 positions");
+		       "data_batch_1.bin: an image has one label, the network expects labels for 196 positions");
 }
 
 FOLDER_TEST(data, batches_follow_the_sampler, scratch_folder_make())
@@ -286,11 +287,12 @@ FOLDER_TEST(data, images_are_no_tokens, scratch_folder_make())
 	write_idx(&folder);
 	options.vocabulary = 300;
 	options.labels = IDX_IMAGE;
-	expect_refused(&options, &folder,
-		       "train-images-idx3-ubyte: holds images, the network expects tokens of a vocabulary of 300");
+	expect_refused(
+		&options, &folder,
+		"train-images-idx3-ubyte: the data has images, the network expects tokens of a vocabulary of 300");
 	options.vocabulary = 0;
 	expect_refused(&options, &folder,
-		       "train-images-idx3-ubyte: an image has one label, the network has labels for 15 positions");
+		       "train-images-idx3-ubyte: an image has one label, the network expects labels for 15 positions");
 }
 
 /* Before it is read, and with its labels. */
@@ -409,11 +411,13 @@ Test(data, damaged_idx_files_are_refused_where_they_are_damaged)
 	expect_spoilt_idx_refused(
 		images, 4, 255, /* 0xff000004 samples of 15 bytes: more than 32 bits hold */
 		"train-images-idx3-ubyte: at byte 76: the file is cut short, its header says 64172851276 bytes");
-	expect_spoilt_idx_refused(images, 7, 3,
-				  "train-images-idx3-ubyte: at byte 61: more bytes than the header says, 76 in all");
-	expect_spoilt_idx_refused(images, 8, 255,
-				  "train-images-idx3-ubyte: holds samples of 1 x 4278190083 x 5, the network expects 1 "
-				  "x 3 x 5 (channels, height, width)");
+	expect_spoilt_idx_refused(
+		images, 7, 3,
+		"train-images-idx3-ubyte: at byte 61: the file has more bytes than its header says, 76 in all");
+	expect_spoilt_idx_refused(
+		images, 8, 255,
+		"train-images-idx3-ubyte: the data has samples of 1 x 4278190083 x 5, the network expects 1 "
+		"x 3 x 5 (channels, height, width)");
 	expect_spoilt_idx_refused(labels, 9, 10,
 				  "t10k-labels-idx1-ubyte: at byte 9: label is 10, the network's classes are 0 to 9");
 }

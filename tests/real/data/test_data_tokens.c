@@ -343,7 +343,7 @@ Test(tokens, files_fit_only_networks_that_look_tokens_up)
 	write_tokens(&tokens, "train", 0, TOKENS);
 	tokens.options.vocabulary = 0;
 	expect_refused(&tokens.options, &tokens.folder,
-		       "train: holds tokens, the network expects images: its first layer is not an embedding");
+		       "train: the data has tokens, the network expects images: its first layer is not an embedding");
 	tokens.options.vocabulary = 256;
 	tokens.options.labels = PLACES / 2;
 	expect_refused(&tokens.options, &tokens.folder,

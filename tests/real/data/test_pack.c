@@ -165,7 +165,7 @@ FOLDER_TEST(pack, what_cannot_be_packed_is_named, make_classes())
 	struct psd_error err = {.text = ""};
 
 	scratch_folder_write(&folder, "in/dog/c.png", "x", 1);
-	expect_pack_refused(&folder, "in/dog/c.png: must be a .jpg");
+	expect_pack_refused(&folder, "in/dog/c.png: the file must be a .jpg");
 	remove(scratch_folder_path(&folder, "in/dog/c.png").text);
 	scratch_folder_write(&folder, "in/dog/c.jpg", "", 0);
 	expect_pack_refused(&folder, "in/dog/c.jpg: at byte 0: the file is empty");
@@ -176,7 +176,7 @@ FOLDER_TEST(pack, what_cannot_be_packed_is_named, make_classes())
 	expect_pack_refused(&folder, "in/emu: holds no images");
 	remove(scratch_folder_path(&folder, "in/emu").text);
 	scratch_folder_write(&folder, "in/README", "x", 1);
-	expect_pack_refused(&folder, "in/README: must be a folder: images lie in FOLDER/CLASS/NAME.jpg");
+	expect_pack_refused(&folder, "in/README: the path must be a folder: images lie in FOLDER/CLASS/NAME.jpg");
 	cr_expect_eq(psd_pack_directory("/nowhere", "/tmp/psd-never", &(struct psd_pack_options){.side = SIDE}, &err),
 		     PSD_EFILE);
 	cr_expect_str_eq(err.text, "/nowhere: cannot be listed: No such file or directory");

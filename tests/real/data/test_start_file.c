@@ -75,6 +75,6 @@ FOLDER_TEST(start_file, takes_the_place_of_no_model, scratch_folder_make())
 	cr_assert_not_null(realpath(NETWORK, network));
 	cr_assert_eq(symlink(network, path.text), 0);
 	cr_expect_eq(psd_start_file_write(NETWORK, path.text, &counts, &err), PSD_EINVAL);
-	cr_expect_not_null(strstr(err.text, "m.onnx: is read by this run, an output must be another file"), "%s",
-			   err.text);
+	cr_expect_not_null(strstr(err.text, "m.onnx: the file is read by this run, an output must be another file"),
+			   "%s", err.text);
 }

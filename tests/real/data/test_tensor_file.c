@@ -349,7 +349,7 @@ FOLDER_TEST(tensor_file, must_have_its_header, scratch_folder_make())
 		 "are there"},
 		{"\0\0\0\0\0\0\0\0{}", 10, " at byte 8: not a safetensors file: its header must begin with '{'"},
 		{"\3\0\0\0\0\0\0\0 {}", 11, " at byte 8: not a safetensors file: its header must begin with '{'"},
-		{"\4\0\0\0\0\0\0\0{}  x", 13, " at byte 12: bytes behind the last tensor"},
+		{"\4\0\0\0\0\0\0\0{}  x", 13, " at byte 12: the file has bytes behind its last tensor"},
 	};
 
 	for (unsigned i = 0; i < COUNT(cases); i++) {
@@ -424,7 +424,7 @@ FOLDER_TEST(tensor_file, must_have_a_header_that_fits, scratch_folder_make())
 		{W("\"F64\"", "[]", "[0,16]"), "1:47: tensor 'w' has 16 bytes, by its type and shape it must have 8"},
 		{W("\"F32\"", "[3]", "[4,16]"),
 		 "1:48: tensor 'w' begins at byte 4 of the data, must begin at 0, where the one before ends"},
-		{W("\"F32\"", "[3]", "[0,12]"), " at byte 75: bytes behind the last tensor"},
+		{W("\"F32\"", "[3]", "[0,12]"), " at byte 75: the file has bytes behind its last tensor"},
 		{"{" U8("b", "8", "8,16") ",\n" U8("a", "9", "0,9") "}",
 		 "1:47: tensor 'b' begins at byte 8 of the data, must begin at 9, where the one before ends"},
 		{"{" U8("b", "8", "8,16") ",\n" U8("a", "7", "0,7") "}",

@@ -50,7 +50,7 @@ static void count_remark(void *context, const char *line)
 {
 	struct meeting *meeting = context;
 
-	meeting->n_remarks += strstr(line, "no memory shared with worker ") != NULL;
+	meeting->n_remarks += strstr(line, "cannot share memory with worker ") != NULL;
 }
 
 /* The lowest free number is the first that is forbidden, or the next but so many. */

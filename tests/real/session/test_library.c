@@ -388,7 +388,7 @@ Test(session_library, restarts_need_one_that_can_be_called_off)
 
 	device.libraries = kinds;
 	cr_expect_eq(psd_worker_check_restarts(&mpi, &device, &err), PSD_EINVAL);
-	cr_expect_str_eq(err.text, "a.yaml:4:5: 'sync' of system 's' is 'mpi', which cannot be called off for "
+	cr_expect_str_eq(err.text, "a.yaml:4:5: 'sync' of system 's' is 'mpi', which cannot be interrupted for "
 				   "'--restarts': must be this program's own, such as 'ring'");
 	cr_expect_eq(psd_worker_check_restarts(&nccl, &device, &err), PSD_OK);
 	cr_expect_eq(psd_worker_check_restarts(&ring, &device, &err), PSD_OK);

@@ -730,7 +730,7 @@ Test(network, bad_files_give_one_line)
 		{ONE_HOST("speed=\"1Gx\""), ":5: unknown unit: Gx"},
 		{ONE_HOST("speed=\"1Gf\""), ": platform has 1 hosts, the scenario needs 3"},
 		{XML_HEAD "<zone id=\"z\" routing=\"Nope\"></zone></platform>", ": Not a valid model!"}, /* abort() */
-		{XML_HEAD "</platform>", ": platform has no zone"},
+		{XML_HEAD "</platform>", ": the platform has no zone, must have one"},
 	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
