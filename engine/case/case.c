@@ -23,15 +23,15 @@ static enum psd_status load_all_costs(struct psd_costed_model *costed, struct ps
 {
 	const struct psd_scenario *scenario = costed->scenario;
 	const struct psd_workload common = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
-	enum psd_status status = load_costs(&costed->costs, &costed->graph, &common, err);
 
-	for (unsigned s = 0; s < scenario->n_systems && !status; s++) {
+	PSD_TRY(load_costs(&costed->costs, &costed->graph, &common, err));
+	for (unsigned s = 0; s < scenario->n_systems; s++) {
 		const struct psd_workload workload = psd_scenario_workload(scenario, &scenario->systems[s]);
 
 		if (psd_system_has_workload(&scenario->systems[s]))
-			status = load_costs(&costed->own_costs[s], &costed->graph, &workload, err);
+			PSD_TRY(load_costs(&costed->own_costs[s], &costed->graph, &workload, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* A missing file is reported with the line that names it. */
@@ -54,10 +54,9 @@ enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const str
 				      struct psd_error *err)
 {
 	struct psd_costed_model loaded = {.scenario = scenario};
-	enum psd_status status = load_graph(&loaded.graph, scenario, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(load_graph(&loaded.graph, scenario, err));
 	loaded.own_costs = calloc(scenario->n_systems, sizeof(*loaded.own_costs));
 	status = loaded.own_costs ? load_all_costs(&loaded, err)
 				  : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scenario");

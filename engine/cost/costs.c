@@ -119,10 +119,9 @@ enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_
 {
 	const struct roofline roofline = roofline_of(device, half);
 	struct psd_costs fresh;
-	enum psd_status status = psd_costs_init(&fresh, graph, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_costs_init(&fresh, graph, err));
 	for (unsigned i = 0; i < graph->n_layers; i++)
 		fill_layer(&fresh, graph, i, &roofline, batch);
 	fresh.gemm_flops_per_sec = roofline.gemm_flops_per_sec;

@@ -168,7 +168,6 @@ static enum psd_status become_value(struct psd_node *node, const struct setting 
 {
 	const char *text = setting->value, *end = text + strlen(text), *comma;
 	struct psd_node *last = NULL;
-	enum psd_status status = PSD_OK;
 
 	node->kind = PSD_NODE_SCALAR;
 	node->at = node->key_at = setting->at;
@@ -179,29 +178,25 @@ static enum psd_status become_value(struct psd_node *node, const struct setting 
 		return PSD_OK;
 	node->kind = PSD_NODE_SEQUENCE;
 	node->text = NULL;
-	for (text++, end--; !status && (comma = memchr(text, ',', (size_t)(end - text))); text = comma + 1)
-		status = add_entry(setting, node, &last, text, comma);
-	return status ? status : add_entry(setting, node, &last, text, end);
+	for (text++, end--; (comma = memchr(text, ',', (size_t)(end - text))); text = comma + 1)
+		PSD_TRY(add_entry(setting, node, &last, text, comma));
+	return add_entry(setting, node, &last, text, end);
 }
 
 enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, struct psd_arena *arena,
 				struct psd_error *err)
 {
 	struct setting setting = {.arena = arena, .err = err};
-	enum psd_status status = take_apart(&setting, text);
 	struct psd_node *top, *node;
 
-	if (status)
-		return status;
+	PSD_TRY(take_apart(&setting, text));
 	top = node = psd_arena_take(arena, sizeof(*top));
 	if (!top)
 		return out_of_memory(err);
 	*top = **root;
-	for (unsigned i = 0; !status && i < setting.n_steps; i++)
-		status = go_down(&setting, i, &node);
-	if (!status)
-		status = become_value(node, &setting);
-	if (!status)
-		*root = top;
-	return status;
+	for (unsigned i = 0; i < setting.n_steps; i++)
+		PSD_TRY(go_down(&setting, i, &node));
+	PSD_TRY(become_value(node, &setting));
+	*root = top;
+	return PSD_OK;
 }

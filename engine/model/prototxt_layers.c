@@ -267,12 +267,12 @@ static enum psd_status read_message(struct values *values, const struct psd_node
 				    const struct psd_node **message, struct psd_error *err)
 {
 	const struct psd_node *field;
-	enum psd_status status = name ? psd_caffe_single(layer, name, message, err) : PSD_OK;
 
-	for (const struct psd_key *row = fields; row && row->name && *message && !status; row++)
-		status = psd_caffe_single(*message, row->name, &field, err);
-	if (status || !*message)
-		return status;
+	PSD_TRY(name ? psd_caffe_single(layer, name, message, err) : PSD_OK);
+	for (const struct psd_key *row = fields; row && row->name && *message; row++)
+		PSD_TRY(psd_caffe_single(*message, row->name, &field, err));
+	if (!*message)
+		return PSD_OK;
 	return psd_layer_read_keys(values, *message, name, ignored, fields ? fields : &no_field, err);
 }
 

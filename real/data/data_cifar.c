@@ -35,15 +35,14 @@ static enum psd_status map_cifar(struct psd_data_files *files, const struct psd_
 				 struct psd_error *err)
 {
 	const unsigned n_batches = count_batches(source->path);
-	enum psd_status status = PSD_OK;
 	char name[NAME_ROOM];
 
 	/* a batch that is missing before the last one is an error, which names it */
-	for (unsigned i = 1; !status && i <= n_batches; i++) {
+	for (unsigned i = 1; i <= n_batches; i++) {
 		snprintf(name, sizeof(name), "data_batch_%u.bin", i);
-		status = psd_data_map(files, source->path, name, err);
+		PSD_TRY(psd_data_map(files, source->path, name, err));
 	}
-	return status ? status : psd_data_map(files, source->path, "test_batch.bin", err);
+	return psd_data_map(files, source->path, "test_batch.bin", err);
 }
 
 static uint64_t n_records(const struct psd_mapping *file)

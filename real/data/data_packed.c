@@ -122,20 +122,15 @@ static enum psd_status read_packed(struct psd_data *data, enum psd_data_part par
 	struct psd_pack_record record;
 	struct psd_jpeg_source source;
 	uint32_t height, width;
-	enum psd_status status = psd_pack_find(pack, sample, &record, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_pack_find(pack, sample, &record, err));
 	source = (struct psd_jpeg_source){pack->file, record.offset, record.n_bytes};
-	status = psd_jpeg_size(packed->jpeg, source, &height, &width, err);
-	if (!status && (height != pack->height || width != pack->width))
-		status = psd_mapping_refuse(pack->file, record.offset, err,
-					    "sample %" PRIu64 " is %u x %u, must be %u x %u", sample, height, width,
-					    pack->height, pack->width);
-	if (!status)
-		status = psd_jpeg_decode(packed->jpeg, source, height, width, packed->pixels, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_jpeg_size(packed->jpeg, source, &height, &width, err));
+	if (height != pack->height || width != pack->width)
+		PSD_TRY(psd_mapping_refuse(pack->file, record.offset, err,
+					   "sample %" PRIu64 " is %u x %u, must be %u x %u", sample, height, width,
+					   pack->height, pack->width));
+	PSD_TRY(psd_jpeg_decode(packed->jpeg, source, height, width, packed->pixels, err));
 	cut_out(image, shape, packed->pixels, width,
 		choose_cut(data, part, epoch, sample, height - shape.height, width - shape.width),
 		packed->packs[PSD_DATA_TRAINING].mean);

@@ -88,11 +88,8 @@ static enum psd_status read_tokens(struct psd_data *data, enum psd_data_part par
 	const uint64_t positions = psd_data_positions(data), first = sample * positions;
 	const uint64_t first_label = first + positions - data->options.labels + 1;
 
-	const enum psd_status status = check_tokens(data, file, first, first + positions + 1, err);
-
+	PSD_TRY(check_tokens(data, file, first, first + positions + 1, err));
 	(void)epoch;
-	if (status)
-		return status;
 	for (uint64_t i = 0; i < positions; i++)
 		image[i] = (float)token_at(data, file, first + i);
 	for (uint64_t i = 0; i < data->options.labels; i++)

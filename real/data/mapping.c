@@ -133,11 +133,9 @@ enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path
 
 enum psd_status psd_mapping_share(struct psd_mapping *mapping, struct psd_mapping *owner, struct psd_error *err)
 {
-	const enum psd_status status = psd_mapping_borrow(mapping, owner->path, owner->bytes, owner->n_bytes, err);
-
-	if (!status)
-		mapping->owner = owner_of(owner);
-	return status;
+	PSD_TRY(psd_mapping_borrow(mapping, owner->path, owner->bytes, owner->n_bytes, err));
+	mapping->owner = owner_of(owner);
+	return PSD_OK;
 }
 
 void psd_mapping_close(struct psd_mapping *mapping)

@@ -117,10 +117,9 @@ static enum psd_status list_class(struct packer *packer, const char *folder)
 {
 	struct dirent **names;
 	int n_names;
-	enum psd_status status = list(folder, "images", &names, &n_names, packer->err);
+	enum psd_status status = PSD_OK;
 
-	if (status)
-		return status;
+	PSD_TRY(list(folder, "images", &names, &n_names, packer->err));
 	for (int i = 0; !status && i < n_names; i++) {
 		char *path = psd_mapping_path(folder, names[i]->d_name);
 
@@ -142,10 +141,9 @@ static enum psd_status list_folder(struct packer *packer, const char *folder)
 	struct psd_pack *pack = &packer->pack;
 	struct dirent **names;
 	int n_names;
-	enum psd_status status = list(folder, "class folders", &names, &n_names, packer->err);
+	enum psd_status status = PSD_OK;
 
-	if (status)
-		return status;
+	PSD_TRY(list(folder, "class folders", &names, &n_names, packer->err));
 	for (int i = 0; !status && i < n_names; i++) {
 		char *path = psd_mapping_path(folder, names[i]->d_name);
 
@@ -284,17 +282,13 @@ static enum psd_status square_image(struct packer *packer, const struct psd_mapp
 	const uint32_t side = packer->pack.width;
 	uint64_t n_bytes = file->n_bytes;
 	uint32_t height, width;
-	enum psd_status status;
+	enum psd_status status = PSD_OK;
 
 	if (file->n_bytes == 0)
 		return psd_mapping_refuse(file, 0, packer->err, "the file is empty");
-	status = psd_jpeg_size(packer->jpeg, source, &height, &width, packer->err);
-	if (!status)
-		status = take_pixels(packer, file, (uint64_t)height * width);
-	if (!status)
-		status = psd_jpeg_decode(packer->jpeg, source, height, width, packer->pixels, packer->err);
-	if (status)
-		return status;
+	PSD_TRY(psd_jpeg_size(packer->jpeg, source, &height, &width, packer->err));
+	PSD_TRY(take_pixels(packer, file, (uint64_t)height * width));
+	PSD_TRY(psd_jpeg_decode(packer->jpeg, source, height, width, packer->pixels, packer->err));
 	if (height == side && width == side) {
 		record->jpeg = file->bytes;
 		add_sums(packer, packer->pixels);
@@ -330,20 +324,19 @@ struct image_writing {
 static enum psd_status write_mapped(void *context, struct psd_error *err)
 {
 	const struct image_writing *w = context;
-	const enum psd_status status = square_image(w->packer, w->file, w->record);
 
+	PSD_TRY(square_image(w->packer, w->file, w->record));
 	(void)err; /* packer->err */
-	return status ? status : write_bytes(w->packer, w->record->jpeg, w->record->n_bytes);
+	return write_bytes(w->packer, w->record->jpeg, w->record->n_bytes);
 }
 
 static enum psd_status write_image(struct packer *packer, uint64_t i, uint64_t *offset)
 {
 	struct psd_pack_record record = {.offset = *offset, .label = packer->images[i].label};
 	struct psd_mapping file;
-	enum psd_status status = psd_mapping_open(&file, NULL, packer->images[i].path, packer->err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_mapping_open(&file, NULL, packer->images[i].path, packer->err));
 	status =
 		psd_mapping_guard(&file, 1, write_mapped, &(struct image_writing){packer, &file, &record}, packer->err);
 	if (!status)
@@ -387,10 +380,9 @@ static enum psd_status write_all(struct packer *packer)
 
 static enum psd_status write_file(struct packer *packer, const char *path)
 {
-	enum psd_status status = psd_output_open(&packer->out, path, packer->err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_output_open(&packer->out, path, packer->err));
 	packer->path = path;
 	status = write_all(packer);
 	if (!status)

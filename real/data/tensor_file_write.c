@@ -193,10 +193,8 @@ static enum psd_status open_part(struct psd_tensor_writer *writer, struct psd_er
 {
 	bool exists;
 	mode_t mode;
-	enum psd_status status = find_target(writer, &exists, &mode, err);
 
-	if (status)
-		return status;
+	PSD_TRY(find_target(writer, &exists, &mode, err));
 	writer->descriptor = open_locked(writer->part_path);
 	if (writer->descriptor < 0 && errno == EWOULDBLOCK)
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = writer->path},

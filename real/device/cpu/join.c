@@ -17,26 +17,23 @@ static enum psd_status take_joins(struct psd_cpu_layer *self, struct psd_error *
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct join *joins = self->details;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
-		status = psd_cpu_op_run(&joins[i].convert, self, err);
-		if (!status)
-			status = psd_cpu_op_run(&joins[i].forward, self, err);
+	for (unsigned i = 0; i < self->model->n_inputs; i++) {
+		PSD_TRY(psd_cpu_op_run(&joins[i].convert, self, err));
+		PSD_TRY(psd_cpu_op_run(&joins[i].forward, self, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct join *joins = self->details;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++)
+	for (unsigned i = 0; i < self->model->n_inputs; i++)
 		if (psd_cpu_input(self, i)->has_diff)
-			status = psd_cpu_op_share_all(&(struct psd_cpu_op *){&joins[i].backward}, 1, self,
-						      psd_cpu_input(self, i), err);
-	return status;
+			PSD_TRY(psd_cpu_op_share_all(&(struct psd_cpu_op *){&joins[i].backward}, 1, self,
+						     psd_cpu_input(self, i), err));
+	return PSD_OK;
 }
 
 /* ---- concatenation ---- */

@@ -40,16 +40,15 @@ static enum psd_status prepare_by_second(struct psd_cpu_layer *self, const dnnl_
 	struct multiply *multiply = self->details;
 	struct psd_cpu_blob *first = psd_cpu_input(self, 0), *second = psd_cpu_input(self, 1), *out = self->blob;
 	const bool is_summed = factor != &out->desc;
-	enum psd_status status = psd_cpu_op_deliver(&multiply->by_second_out, self, psd_cpu_share(second), factor,
-						    PSD_CPU_SCRATCH_SOURCE, &multiply->share, err);
 
+	PSD_TRY(psd_cpu_op_deliver(&multiply->by_second_out, self, psd_cpu_share(second), factor,
+				   PSD_CPU_SCRATCH_SOURCE, &multiply->share, err));
 	multiply->product =
 		is_summed ? psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_RESULT, out->bytes) : multiply->share;
-	if (!status)
-		status = make_product(&multiply->by_second, self, psd_cpu_diff(out), psd_cpu_value(first),
-				      (struct psd_cpu_arg){0, &out->desc, multiply->product}, err);
-	if (status || !is_summed)
-		return status;
+	PSD_TRY(make_product(&multiply->by_second, self, psd_cpu_diff(out), psd_cpu_value(first),
+			     (struct psd_cpu_arg){0, &out->desc, multiply->product}, err));
+	if (!is_summed)
+		return PSD_OK;
 	return make_sum(&multiply->sum, self, (struct psd_cpu_arg){0, &out->desc, multiply->product},
 			(struct psd_cpu_arg){0, factor, multiply->share}, err);
 }

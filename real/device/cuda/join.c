@@ -17,29 +17,25 @@ static struct psd_cuda_view part_of(const struct psd_cuda_layer *self, unsigned 
 
 static enum psd_status forward_concat(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++)
-		status = psd_cuda_move_views(
+	for (unsigned i = 0; i < self->model->n_inputs; i++)
+		PSD_TRY(psd_cuda_move_views(
 			self,
 			(struct psd_cuda_move){.from = psd_cuda_value(self, psd_cuda_input(self, i)),
 					       .to = psd_cuda_value(self, self->blob),
 					       .from_view = psd_cuda_view_of(psd_cuda_below(self, i)),
 					       .to_view = part_of(self, i),
 					       .scale = 1.0f},
-			err);
-	return status;
+			err));
+	return PSD_OK;
 }
 
 static enum psd_status backward_concat(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
+	for (unsigned i = 0; i < self->model->n_inputs; i++) {
 		struct psd_cuda_blob *in = psd_cuda_input(self, i);
 
 		if (in->has_diff)
-			status = psd_cuda_move_views(
+			PSD_TRY(psd_cuda_move_views(
 				self,
 				(struct psd_cuda_move){.from = psd_cuda_diff(self, self->blob),
 						       .to = psd_cuda_diff(self, in),
@@ -47,9 +43,9 @@ static enum psd_status backward_concat(struct psd_cuda_layer *self, struct psd_e
 						       .to_view = psd_cuda_view_of(psd_cuda_below(self, i)),
 						       .scale = 1.0f,
 						       .adds = psd_cuda_share(in)},
-				err);
+				err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 const struct psd_cuda_kind psd_cuda_kind_concat = {
@@ -95,9 +91,7 @@ static enum psd_status forward_add(struct psd_cuda_layer *self, struct psd_error
 
 static enum psd_status backward_add(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
+	for (unsigned i = 0; i < self->model->n_inputs; i++) {
 		struct psd_cuda_blob *in = psd_cuda_input(self, i);
 		struct psd_cuda_convert run = {
 			.from = psd_cuda_diff(self, self->blob), .to = psd_cuda_diff(self, in), .scale = 1.0f};
@@ -107,9 +101,9 @@ static enum psd_status backward_add(struct psd_cuda_layer *self, struct psd_erro
 		run.adds = psd_cuda_share(in);
 		if (in->diff_of)
 			continue;
-		status = psd_cuda_run_convert(self->device, &run, in->elements, err);
+		PSD_TRY(psd_cuda_run_convert(self->device, &run, in->elements, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 const struct psd_cuda_kind psd_cuda_kind_add = {

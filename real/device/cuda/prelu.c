@@ -50,10 +50,10 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 					  .to = psd_cuda_diff(self, in),
 					  .channel = channel_of(self),
 					  .slopes = slopes_of(self)};
-	const enum psd_status status = psd_cuda_reduce(self, &sums, err);
 
-	if (status || !in->has_diff)
-		return status;
+	PSD_TRY(psd_cuda_reduce(self, &sums, err));
+	if (!in->has_diff)
+		return PSD_OK;
 	run.adds = psd_cuda_share(in);
 	return psd_cuda_run_prelu_back(self->device, &run, in->elements, err);
 }
