@@ -347,8 +347,8 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	PSD_TRY(find_angles(self, err));
 	PSD_TRY(rotate_input(self, err));
 	PSD_TRY(multiply(self, scores, scale_of(self), false, err));
-	PSD_TRY(psd_cuda_run_attention_sums(self->device, &(struct psd_cuda_attention_sums){rows}, parts, err));
-	PSD_TRY(psd_cuda_run_attention_end(self->device, &(struct psd_cuda_attention_end){rows}, parts, err));
+	PSD_TRY(psd_cuda_run_attention_sums(self->device, &rows, parts, err));
+	PSD_TRY(psd_cuda_run_attention_end(self->device, &rows, parts, err));
 	return multiply(self, (struct factors){probabilities, part_of(self, VALUES), top}, 1.0f, false, err);
 }
 

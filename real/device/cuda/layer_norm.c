@@ -78,9 +78,8 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	const uint64_t parts = psd_cuda_batch_positions(self) * PSD_CUDA_PARTS;
 
 	if (norm.is_centred)
-		PSD_TRY(psd_cuda_run_layer_norm_sums(self->device, &(struct psd_cuda_layer_norm_sums){norm}, parts,
-						     err));
-	PSD_TRY(psd_cuda_run_layer_norm_squares(self->device, &(struct psd_cuda_layer_norm_squares){norm}, parts, err));
+		PSD_TRY(psd_cuda_run_layer_norm_sums(self->device, &norm, parts, err));
+	PSD_TRY(psd_cuda_run_layer_norm_squares(self->device, &norm, parts, err));
 	return psd_cuda_run_layer_norm_end(self->device, &end, parts, err);
 }
 

@@ -163,17 +163,15 @@ static enum psd_status start_rows(struct psd_device *device, const struct psd_cu
 {
 	const uint64_t n_indices = (uint64_t)of->n * of->rank * PSD_CUDA_PARTS;
 
-	PSD_TRY(psd_cuda_run_low_rank_look(device, &(struct psd_cuda_low_rank_look){*of}, n_indices, err));
-	return psd_cuda_run_low_rank_start(device, &(struct psd_cuda_low_rank_start){*of}, n_indices, err);
+	PSD_TRY(psd_cuda_run_low_rank_look(device, of, n_indices, err));
+	return psd_cuda_run_low_rank_start(device, of, n_indices, err);
 }
 
 static enum psd_status find_products(struct psd_device *device, const struct psd_cuda_matrices *of,
 				     struct psd_error *err)
 {
-	PSD_TRY(psd_cuda_run_low_rank_products(device, &(struct psd_cuda_low_rank_products){*of},
-					       of->matrices[of->n - 1].parts_end, err));
-	return psd_cuda_run_low_rank_reduce(device, &(struct psd_cuda_low_rank_reduce){*of},
-					    (uint64_t)of->n * of->n_pairs, err);
+	PSD_TRY(psd_cuda_run_low_rank_products(device, of, of->matrices[of->n - 1].parts_end, err));
+	return psd_cuda_run_low_rank_reduce(device, of, (uint64_t)of->n * of->n_pairs, err);
 }
 
 /* Launches once for each row of the factors, which needs the rows above it. */
@@ -191,10 +189,8 @@ static enum psd_status make_orthonormal(struct psd_device *device, const struct 
 {
 	PSD_TRY(find_products(device, of, err));
 	PSD_TRY(find_factors(device, of, err));
-	PSD_TRY(psd_cuda_run_low_rank_inverse(device, &(struct psd_cuda_low_rank_inverse){*of},
-					      (uint64_t)of->n * of->rank, err));
-	return psd_cuda_run_low_rank_basis(device, &(struct psd_cuda_low_rank_basis){*of},
-					   of->matrices[of->n - 1].rows_end, err);
+	PSD_TRY(psd_cuda_run_low_rank_inverse(device, of, (uint64_t)of->n * of->rank, err));
+	return psd_cuda_run_low_rank_basis(device, of, of->matrices[of->n - 1].rows_end, err);
 }
 
 /* ---- products of one matrix ---- */

@@ -118,12 +118,11 @@ static enum psd_status find_keys(struct psd_device *device, struct psd_cuda_keys
 	for (uint32_t left = PSD_CUDA_KEY_BITS; left > 0; left -= PSD_CUDA_DIGIT_BITS) {
 		keys.shift = left - PSD_CUDA_DIGIT_BITS;
 		keys.is_first = left == PSD_CUDA_KEY_BITS;
-		PSD_TRY(psd_cuda_run_top_k_count(device, &(struct psd_cuda_top_k_count){keys}, lanes_of(cursor), err));
-		PSD_TRY(psd_cuda_run_top_k_choose(device, &(struct psd_cuda_top_k_choose){keys}, cursor->n_blocks,
-						  err));
+		PSD_TRY(psd_cuda_run_top_k_count(device, &keys, lanes_of(cursor), err));
+		PSD_TRY(psd_cuda_run_top_k_choose(device, &keys, cursor->n_blocks, err));
 	}
 	keys.is_last = true;
-	return psd_cuda_run_top_k_count(device, &(struct psd_cuda_top_k_count){keys}, lanes_of(cursor), err);
+	return psd_cuda_run_top_k_count(device, &keys, lanes_of(cursor), err);
 }
 
 static enum psd_status pack_top_k(struct psd_device *device, const struct cursor *cursor, struct psd_error *err)
@@ -132,17 +131,15 @@ static enum psd_status pack_top_k(struct psd_device *device, const struct cursor
 		.of = cursor->of, .lowest = device->scratch->lanes.lowest, .counts = device->scratch->lanes.counts};
 
 	PSD_TRY(find_keys(device, keys, cursor, err));
-	return psd_cuda_run_top_k_take(device, &(struct psd_cuda_top_k_take){keys}, lanes_of(cursor), err);
+	return psd_cuda_run_top_k_take(device, &keys, lanes_of(cursor), err);
 }
 
 static enum psd_status unpack_top_k(struct psd_device *device, const struct cursor *cursor, struct psd_error *err)
 {
-	const struct psd_cuda_top_k_put put = {cursor->of};
-
 	for (unsigned s = 0; s < cursor->n_spans; s++)
 		PSD_TRY(psd_cuda_clear(device, cursor->of.spans[s].gradient,
 				       cursor->of.spans[s].elements * sizeof(float), err));
-	return psd_cuda_run_top_k_put(device, &put, (uint64_t)cursor->n_blocks * cursor->of.kept, err);
+	return psd_cuda_run_top_k_put(device, &cursor->of, (uint64_t)cursor->n_blocks * cursor->of.kept, err);
 }
 
 /* ---- both ---- */

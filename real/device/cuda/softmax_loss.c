@@ -83,11 +83,9 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	const struct softmax_loss *loss = self->details;
 	const uint64_t positions = psd_cuda_batch_positions(self);
 
-	PSD_TRY(psd_cuda_run_loss_largest(device, &(struct psd_cuda_loss_largest){of}, positions * PSD_CUDA_PARTS,
-					  err));
-	PSD_TRY(psd_cuda_run_loss_exponents(device, &(struct psd_cuda_loss_exponents){of}, positions * PSD_CUDA_PARTS,
-					    err));
-	PSD_TRY(psd_cuda_run_loss_end(device, &(struct psd_cuda_loss_end){of}, positions, err));
+	PSD_TRY(psd_cuda_run_loss_largest(device, &of, positions * PSD_CUDA_PARTS, err));
+	PSD_TRY(psd_cuda_run_loss_exponents(device, &of, positions * PSD_CUDA_PARTS, err));
+	PSD_TRY(psd_cuda_run_loss_end(device, &of, positions, err));
 	PSD_TRY(psd_cuda_copy(device, PSD_STREAM_COMPUTE, loss->host_losses, loss->losses, positions * sizeof(double),
 			      err));
 	return psd_cuda_copy(device, PSD_STREAM_COMPUTE, loss->host_is_correct, loss->is_correct,
