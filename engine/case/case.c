@@ -221,12 +221,10 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_mod
 		.machine = scenario->machine,
 	};
 	*made = (struct psd_case){.costed = costed, .system = system, .point = point};
-	enum psd_status status = check_rule(system, point, err);
-	if (status == PSD_OK)
-		status = check_steps(costed, system, &input.layout, err);
-	if (status == PSD_OK)
-		status = settle_fuse(&input, err);
-	return status ? status : unroll(made, &input, err);
+	PSD_TRY(check_rule(system, point, err));
+	PSD_TRY(check_steps(costed, system, &input.layout, err));
+	PSD_TRY(settle_fuse(&input, err));
+	return unroll(made, &input, err);
 }
 
 void psd_case_release(struct psd_case *made)

@@ -186,8 +186,7 @@ enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd
 	if (status)
 		goto release_costs;
 	profile.layer_lines = calloc(graph->n_layers + (size_t)1, sizeof(*profile.layer_lines));
-	status = profile.layer_lines ? read_lines(&profile, batch)
-				     : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	status = profile.layer_lines ? read_lines(&profile, batch) : psd_out_of_memory(err);
 	if (!status)
 		status = psd_costs_settle(&fresh, (struct psd_place){.path = path}, batch, images_per_sec, err);
 	free(profile.layer_lines);

@@ -202,11 +202,6 @@ static enum psd_status check_key(const struct psd_schema_reader *reader, const v
 
 /* ---- reading ---- */
 
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 /* Makes a path that is relative to the file's folder relative to the working directory, in the arena. Notes the file
  * there as an input. */
 static enum psd_status join(const struct psd_schema_reader *reader, const char *relative, const char **path)
@@ -217,7 +212,7 @@ static enum psd_status join(const struct psd_schema_reader *reader, const char *
 	char *joined = psd_arena_take(reader->arena, folder_length + length + 1);
 
 	if (!joined)
-		return out_of_memory(reader->err);
+		return psd_out_of_memory(reader->err);
 	memcpy(joined, reader->path, folder_length);
 	memcpy(joined + folder_length, relative, length);
 	psd_inputs_note(joined);

@@ -79,22 +79,19 @@ static enum psd_status read_inputs(const struct reader *reader, const struct psd
 	const struct psd_node *input = psd_node_child(layer, "input");
 	const struct psd_node *inputs = psd_node_child(layer, "inputs"), *list = input ? input : inputs;
 	const bool is_list = list && list->kind == PSD_NODE_SEQUENCE;
-	enum psd_status status = PSD_OK;
 
 	if (input && inputs)
 		return psd_error_set(reader->err, PSD_EINVAL, inputs->key_at,
 				     "layer '%.80s' has both 'input' and 'inputs', must have one of them", spec->name);
 	if (!list)
 		return psd_layer_spec_add_input(spec, reader->build.graph.n_layers - 1, layer->at, reader->err);
-	for (const struct psd_node *node = is_list ? list->first : list; node && !status;
-	     node = is_list ? node->next : NULL) {
+	for (const struct psd_node *node = is_list ? list->first : list; node; node = is_list ? node->next : NULL) {
 		unsigned number = 0;
 
-		status = resolve(reader, spec, node, &number);
-		if (!status)
-			status = psd_layer_spec_add_input(spec, number, node->at, reader->err);
+		PSD_TRY(resolve(reader, spec, node, &number));
+		PSD_TRY(psd_layer_spec_add_input(spec, number, node->at, reader->err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- another layer's parameters ---- */

@@ -28,11 +28,6 @@ struct reader {
 	struct psd_error *err;
 };
 
-static enum psd_status no_memory(const struct reader *reader)
-{
-	return psd_error_set(reader->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 /* ---- phases ---- */
 
 /* Does a NetStateRule hold for training at level 0 without stages? */
@@ -88,7 +83,7 @@ static enum psd_status put_blob(struct reader *reader, const struct psd_node *to
 	const char *name;
 
 	PSD_TRY(psd_node_text(top, &name, reader->err));
-	return psd_names_put(&reader->blobs, name, number) ? PSD_OK : no_memory(reader);
+	return psd_names_put(&reader->blobs, name, number) ? PSD_OK : psd_out_of_memory(reader->err);
 }
 
 static enum psd_status resolve(const struct reader *reader, const struct psd_layer_spec *spec,
@@ -147,14 +142,13 @@ static enum psd_status put_tops(struct reader *reader, const struct psd_node *la
 				const struct psd_caffe_draft *draft)
 {
 	unsigned number = draft->result;
-	enum psd_status status = PSD_OK;
 
-	for (const struct psd_node *child = layer->first; child && !status; child = child->next)
+	for (const struct psd_node *child = layer->first; child; child = child->next)
 		if (!strcmp(child->key, "top")) {
-			status = put_blob(reader, child, number);
+			PSD_TRY(put_blob(reader, child, number));
 			number += draft->is_one_each;
 		}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- the file ---- */
@@ -194,7 +188,7 @@ static enum psd_status name_layer(struct reader *reader, const struct psd_node *
 		return status;
 	(void)psd_names_find(&reader->names, spec->name, &n_before);
 	if (!psd_names_put(&reader->names, spec->name, n_before + 1))
-		return no_memory(reader);
+		return psd_out_of_memory(reader->err);
 	if (!psd_names_find(&reader->build.names, spec->name, &number))
 		return PSD_OK;
 	snprintf(numbered, PSD_GRAPH_NAME_MAX + 1, "%.200s#%u", spec->name, n_before + 1);
@@ -233,22 +227,21 @@ static bool has_blob(const struct psd_node *layer, const char *key, const char *
 static enum psd_status is_read(const struct psd_node *layer, bool *is, struct psd_error *err)
 {
 	const struct psd_node *top = psd_node_child(layer, "top");
-	enum psd_status status = PSD_OK;
 	bool is_overwritten = false;
 
 	*is = false;
 	if (!top || top->kind != PSD_NODE_SCALAR)
 		return PSD_OK;
-	for (const struct psd_node *next = layer->next; next && !*is && !is_overwritten && !status; next = next->next) {
+	for (const struct psd_node *next = layer->next; next && !*is && !is_overwritten; next = next->next) {
 		bool chosen = false;
 
 		if (!is_layer(next) || next->kind != PSD_NODE_MAPPING || is_one_of(type_of(next), ignored))
 			continue;
-		status = is_chosen(next, &chosen, err);
+		PSD_TRY(is_chosen(next, &chosen, err));
 		*is = chosen && has_blob(next, "bottom", top->text);
 		is_overwritten = chosen && has_blob(next, "top", top->text);
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Sets *type, to NULL if training does not need the layer. A Softmax that no layer reads ends a network for deployment:
@@ -296,7 +289,7 @@ static enum psd_status add_layer(struct reader *reader, const struct psd_node *l
 	PSD_TRY(psd_caffe_find_owner(layer, &reader->build.graph, &reader->parameters, &spec, reader->err));
 	PSD_TRY(psd_caffe_build(layer, type, &draft, reader->err));
 	if (!psd_caffe_put_names(layer, draft.result, &reader->parameters))
-		return no_memory(reader);
+		return psd_out_of_memory(reader->err);
 	return put_tops(reader, layer, &draft);
 }
 
@@ -334,23 +327,21 @@ static enum psd_status add_top_level_input(struct reader *reader, const struct p
 /* Collects the tops of training, and finds out whether there is a loss. */
 static enum psd_status collect_tops(struct reader *reader, const struct psd_node *root)
 {
-	enum psd_status status = PSD_OK;
-
-	for (const struct psd_node *layer = root->first; layer && !status; layer = layer->next) {
+	for (const struct psd_node *layer = root->first; layer; layer = layer->next) {
 		const struct psd_caffe_type *type;
 		bool chosen = false;
 
 		if (!is_layer(layer) || layer->kind != PSD_NODE_MAPPING || is_one_of(type_of(layer), ignored))
 			continue;
-		status = is_chosen(layer, &chosen, reader->err);
+		PSD_TRY(is_chosen(layer, &chosen, reader->err));
 		type = psd_caffe_find_type(type_of(layer));
 		reader->has_loss = reader->has_loss || (chosen && type && psd_caffe_is_loss(type));
 		for (const struct psd_node *top = chosen ? layer->first : NULL; top; top = top->next)
 			if (!strcmp(top->key, "top") && top->kind == PSD_NODE_SCALAR &&
 			    !psd_names_put(&reader->all_tops, top->text, 0))
-				return no_memory(reader);
+				return psd_out_of_memory(reader->err);
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status add_layers(struct reader *reader, const struct psd_node *root)

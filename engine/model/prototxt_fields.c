@@ -72,21 +72,19 @@ enum psd_status psd_caffe_read_numbers(const struct psd_node *message, const cha
 				       double numbers[], unsigned most, unsigned *n_numbers, bool is_whole,
 				       struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (const struct psd_node *child = message ? message->first : NULL; child && !status; child = child->next) {
+	for (const struct psd_node *child = message ? message->first : NULL; child; child = child->next) {
 		if (strcmp(child->key, key) != 0)
 			continue;
 		if (*n_numbers == most)
 			return psd_error_set(err, PSD_EINVAL, child->key_at, "'%s' occurs more than %u times", key,
 					     most);
-		status = psd_node_number(child, lowest, highest, &numbers[*n_numbers], err);
-		if (!status && is_whole && floor(numbers[*n_numbers]) != numbers[*n_numbers])
+		PSD_TRY(psd_node_number(child, lowest, highest, &numbers[*n_numbers], err));
+		if (is_whole && floor(numbers[*n_numbers]) != numbers[*n_numbers])
 			return psd_error_set(err, PSD_EINVAL, child->at, "'%s' is '%.80s', must be a whole number", key,
 					     child->text);
 		++*n_numbers;
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_layer_spec *spec, const char *key,

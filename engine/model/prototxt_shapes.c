@@ -85,7 +85,7 @@ static enum psd_status put_5d(struct psd_caffe_draft *draft, const struct sides 
 		return PSD_OK;
 	larger = realloc(blobs_5d->all, (blobs_5d->n + 1) * sizeof(*larger));
 	if (!larger)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		return psd_out_of_memory(err);
 	blobs_5d->all = larger;
 	larger[blobs_5d->n].layer = draft->result;
 	memcpy(larger[blobs_5d->n++].sides, sides->of, sizeof(sides->of));
@@ -305,23 +305,22 @@ enum psd_status psd_caffe_build_reduction(struct psd_caffe_draft *draft, struct 
 	int axis = 0;
 	double factor = 1;
 	struct psd_shape in;
-	enum psd_status status;
 
 	PSD_TRY(read_reduction(draft, &axis, &operation, &factor, err));
 	in = psd_caffe_shape_of(draft);
 	if (operation != MEAN)
 		factor *= (axis == 1 ? in.channels : 1.0) * (axis <= 2 ? in.height : 1.0) * in.width;
-	status = add_summands(draft, operation, err);
-	if (!status && axis == 1)
-		status = add_reshape(draft, "map", (struct psd_shape){1, product(in.channels, in.height), in.width},
-				     err);
+	PSD_TRY(add_summands(draft, operation, err));
+	if (axis == 1)
+		PSD_TRY(add_reshape(draft, "map", (struct psd_shape){1, product(in.channels, in.height), in.width},
+				    err));
 	spec->kind = mean_of(axis, in, &spec->settings);
-	if (!status && factor != 1) {
-		status = psd_caffe_add_above(draft, "mean", spec->kind, &spec->settings, &spec->inputs[0], err);
+	if (factor != 1) {
+		PSD_TRY(psd_caffe_add_above(draft, "mean", spec->kind, &spec->settings, &spec->inputs[0], err));
 		spec->kind = &psd_layer_linear;
 		spec->settings.linear = (struct psd_linear_settings){factor, 0};
 	}
-	return status ? status : psd_caffe_build_one(draft, err);
+	return psd_caffe_build_one(draft, err);
 }
 
 /* ---- permute ---- */
@@ -360,7 +359,6 @@ static enum psd_status permute_four(struct psd_caffe_draft *draft, const unsigne
 	const struct runs runs = find_runs(&in, order);
 	struct sides out = {.n = PSD_CAFFE_SIDES_MAX};
 	struct psd_shape moved;
-	enum psd_status status;
 
 	if (runs.n > 3)
 		return psd_error_set(err, PSD_EINVAL, draft->message->at,
@@ -368,19 +366,18 @@ static enum psd_status permute_four(struct psd_caffe_draft *draft, const unsigne
 				     draft->spec->name);
 	for (unsigned p = 0; p < PSD_CAFFE_SIDES_MAX; p++)
 		out.of[p] = in.of[order[p] - 1];
-	status = add_reshape(draft, "runs", (struct psd_shape){runs.sizes[0], runs.sizes[1], runs.sizes[2]}, err);
+	PSD_TRY(add_reshape(draft, "runs", (struct psd_shape){runs.sizes[0], runs.sizes[1], runs.sizes[2]}, err));
 	memcpy(draft->spec->settings.permute.order, runs.order, sizeof(draft->spec->settings.permute.order));
 	moved = (struct psd_shape){runs.sizes[runs.order[0] - 1], runs.sizes[runs.order[1] - 1],
 				   runs.sizes[runs.order[2] - 1]};
-	if (!status && !psd_shape_is_equal(moved, shape_for(&out))) {
-		status = psd_caffe_add_above(draft, "order", &psd_layer_permute, &draft->spec->settings,
-					     &draft->spec->inputs[0], err);
+	if (!psd_shape_is_equal(moved, shape_for(&out))) {
+		PSD_TRY(psd_caffe_add_above(draft, "order", &psd_layer_permute, &draft->spec->settings,
+					    &draft->spec->inputs[0], err));
 		draft->spec->kind = &psd_layer_reshape;
 		draft->spec->settings.shape = shape_for(&out);
 	}
-	if (!status)
-		status = psd_caffe_build_one(draft, err);
-	return status ? status : put_5d(draft, &out, err);
+	PSD_TRY(psd_caffe_build_one(draft, err));
+	return put_5d(draft, &out, err);
 }
 
 enum psd_status psd_caffe_build_permute(struct psd_caffe_draft *draft, struct psd_error *err)

@@ -244,7 +244,7 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 
 	fresh.path = psd_arena_copy(&arena, path, strlen(path));
 	if (!fresh.path)
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		status = psd_out_of_memory(err);
 	if (!status)
 		status = check_kind(root, err);
 	for (; settings && *settings && !status; settings++) {

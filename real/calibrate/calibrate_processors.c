@@ -124,20 +124,15 @@ static enum psd_status run_between(const struct psd_core_load *load, struct psd_
 static enum psd_status sample_beside(struct psd_core_load *load, const struct psd_exchange_options *options,
 				     double values[SAMPLES], struct psd_calibrate_point *point, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < SAMPLES && !status; i++) {
+	for (unsigned i = 0; i < SAMPLES; i++) {
 		double short_sec = 0.0, long_sec = 0.0;
 
-		status = run_between(load, *options, SHORT_ITERATIONS, &short_sec, point, err);
-		if (!status)
-			status = run_between(load, *options, SHORT_ITERATIONS + options->n_iterations, &long_sec, point,
-					     err);
-		if (!status)
-			status = psd_core_load_check(load, err);
+		PSD_TRY(run_between(load, *options, SHORT_ITERATIONS, &short_sec, point, err));
+		PSD_TRY(run_between(load, *options, SHORT_ITERATIONS + options->n_iterations, &long_sec, point, err));
+		PSD_TRY(psd_core_load_check(load, err));
 		values[i] = (long_sec - short_sec) / options->n_iterations;
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Processor seconds of one iteration of all workers. */

@@ -45,7 +45,7 @@ static enum psd_status parse_scenario(struct psd_scenario *scenario, const struc
 	enum psd_status status;
 
 	add_scenario(&text, options);
-	status = text.is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
+	status = text.is_out_of_memory ? psd_out_of_memory(err)
 				       : psd_scenario_parse(scenario, PATH, text.bytes, text.length, NULL, err);
 	psd_text_release(&text);
 	return status;
@@ -59,7 +59,7 @@ static enum psd_status make_model(struct psd_costed_model *costed, const struct 
 	enum psd_status status;
 
 	add_model(&text, options);
-	status = text.is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
+	status = text.is_out_of_memory ? psd_out_of_memory(err)
 				       : psd_model_parse(&made.graph, PATH, text.bytes, text.length, err);
 	psd_text_release(&text);
 	if (status)

@@ -22,11 +22,6 @@ static const struct psd_data_reader *const readers[] = {
 	[PSD_DATA_TOKENS] = &psd_data_tokens,
 };
 
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 static void close_files(struct psd_data_files *files)
 {
 	for (unsigned i = 0; i < files->n_files; i++)
@@ -106,7 +101,7 @@ static enum psd_status check_network(const struct psd_data *data, struct psd_err
 enum psd_status psd_data_take_state(struct psd_data *data, size_t state_bytes, struct psd_error *err)
 {
 	data->state = calloc(1, state_bytes);
-	return data->state ? PSD_OK : out_of_memory(err);
+	return data->state ? PSD_OK : psd_out_of_memory(err);
 }
 
 static enum psd_status open_reader(void *context, struct psd_error *err)
@@ -127,7 +122,7 @@ enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_da
 	assert(options->labels && (!options->vocabulary || options->shape.channels == 1));
 	if (!fresh) {
 		close_files(files);
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	}
 	*fresh = (struct psd_data){.reader = readers[options->source.kind], .options = *options, .files = *files};
 	*files = (struct psd_data_files){.n_files = 0};

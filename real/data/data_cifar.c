@@ -90,19 +90,16 @@ static enum psd_status open_cifar(struct psd_data *data, struct psd_error *err)
 {
 	const struct psd_mapping *files = data->files.files;
 	const unsigned n_batches = data->files.n_files - 1;
-	enum psd_status status = psd_data_check_shape(data, &files[0], (struct psd_shape){3, 32, 32}, err);
 
-	if (!status)
-		status = psd_data_check_classes(data, &files[0], N_CLASSES, err);
-	for (unsigned i = 0; !status && i <= n_batches; i++) {
-		status = check_file(&files[i], err);
+	PSD_TRY(psd_data_check_shape(data, &files[0], (struct psd_shape){3, 32, 32}, err));
+	PSD_TRY(psd_data_check_classes(data, &files[0], N_CLASSES, err));
+	for (unsigned i = 0; i <= n_batches; i++) {
+		PSD_TRY(check_file(&files[i], err));
 		data->n_samples[i < n_batches ? PSD_DATA_TRAINING : PSD_DATA_TEST] += n_records(&files[i]);
 	}
-	if (!status)
-		status = psd_data_take_state(data, sizeof(struct cifar), err);
-	if (!status)
-		set_mean(data);
-	return status;
+	PSD_TRY(psd_data_take_state(data, sizeof(struct cifar), err));
+	set_mean(data);
+	return PSD_OK;
 }
 
 static enum psd_status read_cifar(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,

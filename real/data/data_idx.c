@@ -62,20 +62,19 @@ static enum psd_status check_images(const struct psd_data *data, const struct ps
 static enum psd_status check_labels(const struct psd_data *data, const struct psd_mapping *file,
 				    const struct psd_mapping *images, struct psd_error *err)
 {
-	enum psd_status status = check_header(file, LABELS_MAGIC, LABELS_HEADER_BYTES, err);
 	const uint32_t n_images = psd_big_u32(images->bytes + 4);
 
-	if (!status && psd_big_u32(file->bytes + 4) != n_images)
+	PSD_TRY(check_header(file, LABELS_MAGIC, LABELS_HEADER_BYTES, err));
+	if (psd_big_u32(file->bytes + 4) != n_images)
 		return psd_mapping_refuse(file, 4, err,
 					  "number of labels is %" PRIu32 ", but '%s' holds %" PRIu32 " images",
 					  psd_big_u32(file->bytes + 4), images->path, n_images);
-	if (!status)
-		status = check_length(file, LABELS_HEADER_BYTES + (uint64_t)n_images, err);
-	for (uint64_t at = LABELS_HEADER_BYTES; !status && at < file->n_bytes; at++)
+	PSD_TRY(check_length(file, LABELS_HEADER_BYTES + (uint64_t)n_images, err));
+	for (uint64_t at = LABELS_HEADER_BYTES; at < file->n_bytes; at++)
 		if (file->bytes[at] >= data->options.classes)
 			return psd_mapping_refuse(file, at, err, "label is %u, the network's classes are 0 to %" PRIu32,
 						  file->bytes[at], data->options.classes - 1);
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status open_idx(struct psd_data *data, struct psd_error *err)

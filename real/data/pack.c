@@ -44,11 +44,6 @@ struct packer {
 	struct psd_error *err;
 };
 
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 /* ---- listing ---- */
 
 static int is_visible(const struct dirent *entry)
@@ -103,7 +98,7 @@ static enum psd_status add_image(struct packer *packer, char *path)
 
 		if (!images) {
 			free(path);
-			return out_of_memory(packer->err);
+			return psd_out_of_memory(packer->err);
 		}
 		packer->images = images;
 		packer->room = room;
@@ -128,7 +123,7 @@ static enum psd_status list_class(struct packer *packer, const char *folder)
 		} else {
 			status = path ? psd_error_set(packer->err, PSD_EINVAL, (struct psd_place){.path = path},
 						      "must be a .jpg")
-				      : out_of_memory(packer->err);
+				      : psd_out_of_memory(packer->err);
 			free(path);
 		}
 	}
@@ -147,7 +142,7 @@ static enum psd_status list_folder(struct packer *packer, const char *folder)
 	for (int i = 0; !status && i < n_names; i++) {
 		char *path = psd_mapping_path(folder, names[i]->d_name);
 
-		status = path ? list_class(packer, path) : out_of_memory(packer->err);
+		status = path ? list_class(packer, path) : psd_out_of_memory(packer->err);
 		pack->names_checksum =
 			psd_hash_bytes(pack->names_checksum, names[i]->d_name, strlen(names[i]->d_name) + 1);
 		pack->classes++;
@@ -237,7 +232,7 @@ static enum psd_status scale_square(uint8_t *out, uint32_t side, const uint8_t *
 	float *rows = malloc(n * n_columns * sizeof(*rows));
 
 	if (!rows)
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	for (uint32_t y = 0; y < n; y++)
 		scale_row(rows + y * n_columns, side, pixels + ((size_t)(top + y) * width + left) * 3, n);
 	for (size_t column = 0; column < n_columns; column++)
@@ -259,7 +254,7 @@ static enum psd_status take_pixels(struct packer *packer, const struct psd_mappi
 		return PSD_OK;
 	pixels = realloc(packer->pixels, (size_t)(3 * n_pixels));
 	if (!pixels)
-		return out_of_memory(packer->err);
+		return psd_out_of_memory(packer->err);
 	packer->pixels = pixels;
 	packer->n_pixels_room = n_pixels;
 	return PSD_OK;
@@ -396,7 +391,8 @@ static enum psd_status take_room(struct packer *packer)
 	packer->pack.n_samples = packer->n_images;
 	packer->front = calloc(1, PSD_PACK_HEADER_BYTES + (size_t)packer->n_images * PSD_PACK_ENTRY_BYTES);
 	packer->square = malloc((size_t)3 * packer->pack.height * packer->pack.width);
-	return packer->front && packer->square ? psd_jpeg_new(&packer->jpeg, packer->err) : out_of_memory(packer->err);
+	return packer->front && packer->square ? psd_jpeg_new(&packer->jpeg, packer->err)
+					       : psd_out_of_memory(packer->err);
 }
 
 static void release(struct packer *packer)

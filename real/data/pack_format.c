@@ -122,7 +122,7 @@ enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *f
 	};
 	PSD_TRY(check_counts(&fresh, err));
 	if (front_checksum(header, fresh.n_samples) != psd_little_u64(header + 64))
-		PSD_TRY(psd_mapping_refuse(file, 64, err, "header or index is damaged: their checksum differs"));
+		return psd_mapping_refuse(file, 64, err, "header or index is damaged: their checksum differs");
 	PSD_TRY(check_images(&fresh, err));
 	PSD_TRY(check_index(&fresh, err));
 	*pack = fresh;

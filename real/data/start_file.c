@@ -49,7 +49,7 @@ static enum psd_status write_values(struct start_file *file, struct psd_tensor_w
 		bool is_there;
 
 		if (!values)
-			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+			return psd_out_of_memory(err);
 		status = psd_onnx_values(file->model, file->found[t], values, &is_there, err);
 		if (!status)
 			status = psd_tensor_writer_add(writer, values, n_bytes, err);
@@ -81,7 +81,7 @@ static enum psd_status use(struct start_file *file, const char *model_path, cons
 	file->found = calloc(n_all + 1, sizeof(*file->found));
 	file->tensors = calloc(n_all + 1, sizeof(*file->tensors));
 	if (!file->found || !file->tensors)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		return psd_out_of_memory(err);
 	PSD_TRY(find(file, graph->tensors, graph->n_tensors, err));
 	PSD_TRY(find(file, graph->states, graph->n_states, err));
 	if (!file->n)

@@ -81,11 +81,6 @@ bool psd_file_tensor_bytes(const struct psd_file_tensor *tensor, uint64_t *n_byt
 
 /* ---- the header's tree ---- */
 
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 static const char *keep(struct psd_tensor_file *file, const char *text)
 {
 	return psd_arena_copy(&file->arena, text, strlen(text));
@@ -166,7 +161,7 @@ static enum psd_status read_tensor(struct psd_tensor_file *file, const struct ps
 				     node->key);
 	entry->tensor.name = keep(file, node->key);
 	if (!entry->tensor.name)
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	PSD_TRY(read_type(&entry->tensor, node, err));
 	PSD_TRY(read_shape(&entry->tensor, node, err));
 	return read_offsets(entry, node, n_data_bytes, err);
@@ -178,7 +173,7 @@ static enum psd_status read_notes(struct psd_tensor_file *file, const struct psd
 		return psd_error_set(err, PSD_EINVAL, node->at, "'%s' must be an object of texts", notes_key);
 	file->notes = psd_arena_take(&file->arena, (node->n_children + (size_t)1) * sizeof(*file->notes));
 	if (!file->notes)
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	for (const struct psd_node *child = node->first; child; child = child->next) {
 		struct psd_file_note *note = &file->notes[file->n_notes++];
 
@@ -188,7 +183,7 @@ static enum psd_status read_notes(struct psd_tensor_file *file, const struct psd
 		note->key = keep(file, child->key);
 		note->value = keep(file, child->text);
 		if (!note->key || !note->value)
-			return out_of_memory(err);
+			return psd_out_of_memory(err);
 	}
 	return PSD_OK;
 }
@@ -220,7 +215,7 @@ static enum psd_status sort_entries(struct psd_tensor_file *file, struct psd_err
 					     entry->tensor.name, entry->begin, expected);
 		expected = entry->end;
 		if (!psd_names_put(&file->numbers, entry->tensor.name, i))
-			return out_of_memory(err);
+			return psd_out_of_memory(err);
 	}
 	return PSD_OK;
 }
@@ -232,7 +227,7 @@ static enum psd_status read_tree(struct psd_tensor_file *file, const struct psd_
 		return psd_error_set(err, PSD_EINVAL, root->at, "the header must be a JSON object");
 	file->entries = psd_arena_take(&file->arena, (root->n_children + (size_t)1) * sizeof(*file->entries));
 	if (!file->entries)
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	for (const struct psd_node *child = root->first; child; child = child->next)
 		PSD_TRY(!strcmp(child->key, notes_key) ? read_notes(file, child, err)
 						       : read_tensor(file, child, n_data_bytes, err));
@@ -309,7 +304,7 @@ enum psd_status psd_tensor_file_open_mapped(struct psd_tensor_file **file, struc
 
 	if (!fresh) {
 		psd_mapping_close(mapping);
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	}
 	fresh->mapping = *mapping;
 	*mapping = (struct psd_mapping){.path = NULL};

@@ -223,19 +223,14 @@ static enum psd_status compute_of_shape(struct psd_onnx *onnx)
 	struct psd_onnx_value value = {.n_dims = 0}, result = {.n_dims = 0};
 	const struct psd_onnx_value *shape = psd_onnx_input(onnx, 0);
 	double *numbers;
-	enum psd_status status = PSD_OK;
 
 	if (attribute && attribute->t) {
-		status = psd_onnx_constant_of(onnx, attribute->t, &value);
-		if (!status)
-			status = psd_onnx_read_numbers(onnx, &value);
+		PSD_TRY(psd_onnx_constant_of(onnx, attribute->t, &value));
+		PSD_TRY(psd_onnx_read_numbers(onnx, &value));
 	}
-	if (!status)
-		status = read_inputs(onnx, 1);
-	if (!status && psd_onnx_elements(shape) > PSD_ONNX_AXES_MAX)
-		status = psd_onnx_refuse(onnx, "has more than %u axes", PSD_ONNX_AXES_MAX);
-	if (status)
-		return status;
+	PSD_TRY(read_inputs(onnx, 1));
+	if (psd_onnx_elements(shape) > PSD_ONNX_AXES_MAX)
+		return psd_onnx_refuse(onnx, "has more than %u axes", PSD_ONNX_AXES_MAX);
 	result.n_dims = (unsigned)psd_onnx_elements(shape);
 	for (unsigned d = 0; d < result.n_dims; d++)
 		result.dims[d] = shape->numbers[d] > 0 ? (uint64_t)fmin(shape->numbers[d], UINT32_MAX) : 0;
@@ -367,20 +362,18 @@ static enum psd_status compute_sums(struct psd_onnx *onnx)
 	uint64_t inner = 1;
 	unsigned axis = 0;
 	double axis_number, *numbers;
-	enum psd_status status = read_inputs(onnx, 2);
 
-	if (!status && (!psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &axis_number) ||
-			psd_onnx_integer(onnx, "exclusive", 0) || psd_onnx_integer(onnx, "reverse", 0)))
-		status = psd_onnx_refuse(onnx, "must have one axis, and neither 'exclusive' nor 'reverse'");
-	if (!status)
-		status = psd_onnx_axis(onnx, (int64_t)fmax(-100, fmin(100, axis_number)), of->n_dims, &axis);
-	if (!status)
-		status = put(onnx, &result, of->is_real, &numbers);
+	PSD_TRY(read_inputs(onnx, 2));
+	if (!psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &axis_number) ||
+	    psd_onnx_integer(onnx, "exclusive", 0) || psd_onnx_integer(onnx, "reverse", 0))
+		return psd_onnx_refuse(onnx, "must have one axis, and neither 'exclusive' nor 'reverse'");
+	PSD_TRY(psd_onnx_axis(onnx, (int64_t)fmax(-100, fmin(100, axis_number)), of->n_dims, &axis));
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
 	for (unsigned d = axis + 1; d < of->n_dims; d++)
 		inner *= of->dims[d];
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
 		numbers[e] = of->numbers[e] + (e / inner % of->dims[axis] ? numbers[e - inner] : 0);
-	return status;
+	return PSD_OK;
 }
 
 /* Replaces each index by the number at that position of an axis; all other positions are those of the index. */
@@ -391,31 +384,29 @@ static enum psd_status compute_gather(struct psd_onnx *onnx)
 	uint64_t inner = 1;
 	unsigned axis = 0;
 	double *numbers;
-	enum psd_status status = read_inputs(onnx, 2);
 
-	if (!status)
-		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), of->n_dims, &axis);
-	if (!status && indices->n_dims != of->n_dims)
-		status = psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
-	for (unsigned d = 0; d < of->n_dims && !status; d++) {
+	PSD_TRY(read_inputs(onnx, 2));
+	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), of->n_dims, &axis));
+	if (indices->n_dims != of->n_dims)
+		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+	for (unsigned d = 0; d < of->n_dims; d++) {
 		if (d != axis && indices->dims[d] != of->dims[d])
-			status = psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+			return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
 		inner *= d > axis ? of->dims[d] : 1;
 	}
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(indices); e++)
+	for (uint64_t e = 0; e < psd_onnx_elements(indices); e++)
 		if (!(indices->numbers[e] >= -(double)of->dims[axis] && indices->numbers[e] < (double)of->dims[axis]))
-			status = psd_onnx_refuse(onnx, "takes position %g of %llu", indices->numbers[e],
-						 (unsigned long long)of->dims[axis]);
-	if (!status)
-		status = put(onnx, &result, of->is_real, &numbers);
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++) {
+			return psd_onnx_refuse(onnx, "takes position %g of %llu", indices->numbers[e],
+					       (unsigned long long)of->dims[axis]);
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++) {
 		const double dim = (double)of->dims[axis];
 		const double index = indices->numbers[e] < 0 ? indices->numbers[e] + dim : indices->numbers[e];
 
 		numbers[e] = of->numbers[(e / inner / result.dims[axis] * of->dims[axis] + (uint64_t)index) * inner +
 					 e % inner];
 	}
-	return status;
+	return PSD_OK;
 }
 
 static const struct {

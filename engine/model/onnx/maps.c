@@ -98,28 +98,23 @@ enum psd_status psd_onnx_resize(struct psd_onnx *onnx)
 	double to[4];
 	unsigned layer;
 	const bool has_sizes = sizes->kind == PSD_ONNX_CONSTANT;
-	enum psd_status status = PSD_OK;
 
-	if ((!psd_onnx_text_is(onnx, "mode", "linear") ||
-	     !psd_onnx_text_is(onnx, "coordinate_transformation_mode", "align_corners") || data->view.n_axes != 4))
-		status = psd_onnx_refuse(onnx, "must be of maps, with 'mode' linear and 'align_corners'");
-	if (!status && (has_sizes ? sizes : scales)->kind != PSD_ONNX_CONSTANT)
-		status = psd_onnx_refuse(onnx, "must have constant sizes or scales");
-	if (!status)
-		status = psd_onnx_read_numbers(onnx, has_sizes ? sizes : scales);
-	if (!status && psd_onnx_elements(has_sizes ? sizes : scales) != 4)
-		status = psd_onnx_refuse(onnx, "must have four sizes or scales");
-	for (unsigned a = 0; a < 4 && !status; a++) {
+	if (!psd_onnx_text_is(onnx, "mode", "linear") ||
+	    !psd_onnx_text_is(onnx, "coordinate_transformation_mode", "align_corners") || data->view.n_axes != 4)
+		return psd_onnx_refuse(onnx, "must be of maps, with 'mode' linear and 'align_corners'");
+	if ((has_sizes ? sizes : scales)->kind != PSD_ONNX_CONSTANT)
+		return psd_onnx_refuse(onnx, "must have constant sizes or scales");
+	PSD_TRY(psd_onnx_read_numbers(onnx, has_sizes ? sizes : scales));
+	if (psd_onnx_elements(has_sizes ? sizes : scales) != 4)
+		return psd_onnx_refuse(onnx, "must have four sizes or scales");
+	for (unsigned a = 0; a < 4; a++) {
 		const double dim = (double)psd_onnx_view_dim(&data->view, a);
 
 		to[a] = has_sizes ? sizes->numbers[a] : floor(dim * scales->numbers[a]);
 		if (a < 2 ? to[a] != dim : !(to[a] >= 1 && to[a] <= PSD_LAYER_SIDE_MAX))
-			status = psd_onnx_refuse(onnx, "makes axis %u of size %g from %g", a, to[a], dim);
+			return psd_onnx_refuse(onnx, "makes axis %u of size %g from %g", a, to[a], dim);
 	}
-	if (!status)
-		status = psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &window, &result);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &window, &result));
 	settings.size = (struct psd_sides){(uint32_t)to[2], (uint32_t)to[3]};
 	PSD_TRY(psd_onnx_add_simple(onnx, &psd_layer_resize, &settings, data->view.layer, &layer));
 	psd_onnx_put_map(onnx, layer, &result);

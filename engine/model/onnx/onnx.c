@@ -38,18 +38,17 @@ static bool is_initializer(const struct psd_onnx *onnx, const char *name)
 static enum psd_status name_values(struct psd_onnx *onnx, unsigned *n_values)
 {
 	const Onnx__Graph *graph = onnx->graph;
-	enum psd_status status = PSD_OK;
 
 	*n_values = 1;
-	for (size_t i = 0; i < graph->n_initializer && !status; i++)
-		status = name_value(onnx, graph->initializer[i]->name, n_values);
-	for (size_t i = 0; i < graph->n_input && !status; i++) /* old files list initializers as inputs too */
+	for (size_t i = 0; i < graph->n_initializer; i++)
+		PSD_TRY(name_value(onnx, graph->initializer[i]->name, n_values));
+	for (size_t i = 0; i < graph->n_input; i++) /* old files list initializers as inputs too */
 		if (!is_initializer(onnx, graph->input[i]->name))
-			status = name_value(onnx, graph->input[i]->name, n_values);
-	for (size_t i = 0; i < graph->n_node && !status; i++)
-		for (size_t o = 0; o < graph->node[i]->n_output && !status; o++)
-			status = name_value(onnx, graph->node[i]->output[o], n_values);
-	return status;
+			PSD_TRY(name_value(onnx, graph->input[i]->name, n_values));
+	for (size_t i = 0; i < graph->n_node; i++)
+		for (size_t o = 0; o < graph->node[i]->n_output; o++)
+			PSD_TRY(name_value(onnx, graph->node[i]->output[o], n_values));
+	return PSD_OK;
 }
 
 static enum psd_status check_nodes(const struct psd_onnx *onnx)

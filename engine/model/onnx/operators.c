@@ -80,37 +80,30 @@ static enum psd_status softmax(struct psd_onnx *onnx)
 	const int64_t number = psd_onnx_integer(onnx, "axis", onnx->version < 13 ? 1 : -1);
 	const bool is_log = !strcmp(onnx->node->op_type, "LogSoftmax");
 	const struct psd_onnx_view *view = data->kind == PSD_ONNX_SCORES ? NULL : &data->view;
+	struct psd_onnx_value probabilities;
 	unsigned axis = 0;
-	enum psd_status status;
 
 	if (!view && (is_log || (number != -1 && number != (int64_t)psd_onnx_axes_of_scores(data) - 1)))
 		return psd_onnx_refuse(onnx, "must be over the last axis of attention's scores, without a logarithm");
 	if (!view)
 		return psd_onnx_normalize_scores(onnx, data, psd_onnx_output(onnx, 0));
-	status = psd_onnx_check_data(onnx, data);
-	if (!status)
-		status = psd_onnx_axis(onnx, number, view->n_axes, &axis);
-	for (unsigned a = axis + 1; a < view->n_axes && !status && onnx->version < 13; a++)
+	PSD_TRY(psd_onnx_check_data(onnx, data));
+	PSD_TRY(psd_onnx_axis(onnx, number, view->n_axes, &axis));
+	for (unsigned a = axis + 1; a < view->n_axes && onnx->version < 13; a++)
 		if (psd_onnx_view_dim(view, a) != 1)
-			status = psd_onnx_refuse(onnx, "is over axis %u and all after it, must be over one", axis);
-	if (!status && is_last(onnx) && axis != psd_onnx_class_axis(onnx, data))
-		status = psd_onnx_refuse(onnx,
-					 "is over axis %u of the network's output, must be over its classes, axis %u",
-					 axis, psd_onnx_class_axis(onnx, data));
-	if (!status && is_last(onnx)) {
+			return psd_onnx_refuse(onnx, "is over axis %u and all after it, must be over one", axis);
+	if (is_last(onnx) && axis != psd_onnx_class_axis(onnx, data))
+		return psd_onnx_refuse(onnx,
+				       "is over axis %u of the network's output, must be over its classes, axis %u",
+				       axis, psd_onnx_class_axis(onnx, data));
+	if (is_last(onnx)) {
 		*psd_onnx_output(onnx, 0) = *data;
 		return PSD_OK;
 	}
-	if (!status)
-		status = psd_onnx_channels_first(onnx, data, axis);
-	if (!status)
-		status = psd_onnx_put_layer(onnx, data, &psd_layer_softmax, NULL, NULL);
-	if (!status && is_log) {
-		const struct psd_onnx_value probabilities = *psd_onnx_output(onnx, 0);
-
-		status = psd_onnx_put_layer(onnx, &probabilities, &psd_layer_log, NULL, NULL);
-	}
-	return status;
+	PSD_TRY(psd_onnx_channels_first(onnx, data, axis));
+	PSD_TRY(psd_onnx_put_layer(onnx, data, &psd_layer_softmax, NULL, NULL));
+	probabilities = *psd_onnx_output(onnx, 0);
+	return is_log ? psd_onnx_put_layer(onnx, &probabilities, &psd_layer_log, NULL, NULL) : PSD_OK;
 }
 
 /* Is there a slope for each channel, by broadcasting? In old files a vector is one. */

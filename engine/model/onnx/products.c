@@ -112,7 +112,6 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 	unsigned axis = 0, n_axes = 0;
 	bool is_all = true;
 	struct psd_onnx_value result;
-	enum psd_status status;
 
 	if (learned->n_dims > n)
 		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
@@ -132,25 +131,23 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 		}
 	}
 	if (n_axes == 1) {
-		status = psd_onnx_channels_first(onnx, data, axis);
+		PSD_TRY(psd_onnx_channels_first(onnx, data, axis));
 	} else if (is_all && !is_factor) {
-		status = psd_onnx_materialize(onnx, data);
-		if (!status)
-			status = psd_onnx_make_whole(onnx, &data->view);
+		PSD_TRY(psd_onnx_materialize(onnx, data));
+		PSD_TRY(psd_onnx_make_whole(onnx, &data->view));
 	} else {
 		return psd_onnx_refuse(onnx, "has learned values for some axes of its input, must have them for one "
 					     "axis, or summands for all values");
 	}
 	result = *data;
-	if (!status)
-		status = psd_onnx_add_simple(onnx, n_axes == 1 ? &psd_layer_scale : &psd_layer_position,
-					     n_axes == 1 ? &settings : NULL, data->view.layer, &result.view.layer);
-	if (!status && n_axes == 1)
-		status = psd_onnx_bind(onnx, result.view.layer, is_factor ? "weight" : "bias", learned, NULL);
-	else if (!status)
-		status = psd_onnx_bind_broadcast(onnx, result.view.layer, "weight", learned, &data->view);
+	PSD_TRY(psd_onnx_add_simple(onnx, n_axes == 1 ? &psd_layer_scale : &psd_layer_position,
+				    n_axes == 1 ? &settings : NULL, data->view.layer, &result.view.layer));
+	if (n_axes == 1)
+		PSD_TRY(psd_onnx_bind(onnx, result.view.layer, is_factor ? "weight" : "bias", learned, NULL));
+	else
+		PSD_TRY(psd_onnx_bind_broadcast(onnx, result.view.layer, "weight", learned, &data->view));
 	*psd_onnx_output(onnx, 0) = result;
-	return status;
+	return PSD_OK;
 }
 
 /* ---- convolutions ---- */

@@ -70,7 +70,6 @@ enum psd_status psd_onnx_split(struct psd_onnx *onnx)
 	const unsigned n_outputs = (unsigned)onnx->node->n_output;
 	uint64_t first = 0, each = 1;
 	struct psd_onnx_view view;
-	enum psd_status status = PSD_OK;
 
 	PSD_TRY(psd_onnx_integers(onnx, "split", 1, parts, PARTS_MAX, &n));
 	PSD_TRY(psd_onnx_read_view(onnx, &view));
@@ -78,17 +77,17 @@ enum psd_status psd_onnx_split(struct psd_onnx *onnx)
 	if (n && n != n_outputs)
 		return psd_onnx_refuse(onnx, "has %u parts and %u outputs", n, n_outputs);
 	each = (psd_onnx_view_dim(&view, axis) + n_outputs - 1) / n_outputs;
-	for (unsigned i = 0; i < n_outputs && !status; i++) {
+	for (unsigned i = 0; i < n_outputs; i++) {
 		const uint64_t rest = psd_onnx_view_dim(&view, axis) - first;
 		const uint64_t size = n ? (parts[i] > 0 ? (uint64_t)parts[i] : 0) : each < rest ? each : rest;
 		struct psd_onnx_view part = view;
 
-		status = narrow(onnx, &part, axis, first, size, 1);
-		if (!status && *onnx->node->output[i])
-			status = psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &part, i);
+		PSD_TRY(narrow(onnx, &part, axis, first, size, 1));
+		if (*onnx->node->output[i])
+			PSD_TRY(psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &part, i));
 		first += size;
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Does no index occur twice? rows: limit of the indices. */

@@ -75,6 +75,17 @@ static enum psd_status take_scratch(struct psd_device *device, struct psd_error 
 	return PSD_OK;
 }
 
+static enum psd_status start(struct psd_device *device, struct psd_error *err)
+{
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUBLAS, err));
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUBLASLT, err));
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUDNN, err));
+	PSD_TRY(psd_cuda_start(device, err));
+	PSD_TRY(psd_cuda_start_blas(device, err));
+	PSD_TRY(psd_cuda_start_dnn(device, err));
+	return take_scratch(device, err);
+}
+
 static enum psd_status open_device(struct psd_device **device, const struct psd_device_options *options,
 				   struct psd_error *err)
 {
@@ -84,19 +95,7 @@ static enum psd_status open_device(struct psd_device **device, const struct psd_
 	if (!opened)
 		return psd_cuda_no_memory(err);
 	opened->options = *options;
-	status = psd_libraries_need(PSD_LIBRARY_CUBLAS, err);
-	if (!status)
-		status = psd_libraries_need(PSD_LIBRARY_CUBLASLT, err);
-	if (!status)
-		status = psd_libraries_need(PSD_LIBRARY_CUDNN, err);
-	if (!status)
-		status = psd_cuda_start(opened, err);
-	if (!status)
-		status = psd_cuda_start_blas(opened, err);
-	if (!status)
-		status = psd_cuda_start_dnn(opened, err);
-	if (!status)
-		status = take_scratch(opened, err);
+	status = start(opened, err);
 	if (status) {
 		close_device(opened);
 		return status;

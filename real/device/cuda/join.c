@@ -74,19 +74,18 @@ static enum psd_status forward_add(struct psd_cuda_layer *self, struct psd_error
 {
 	const struct psd_cuda_values to = psd_cuda_value(self, self->blob);
 	struct psd_cuda_values left = psd_cuda_value(self, psd_cuda_input(self, 0));
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 1; i < self->model->n_inputs && !status; i++) {
+	for (unsigned i = 1; i < self->model->n_inputs; i++) {
 		struct psd_cuda_add run = {
 			.left = left, .right = psd_cuda_value(self, psd_cuda_input(self, i)), .to = to};
 
 		run.is_rectified = self->rectifies && i + 1 == self->model->n_inputs;
 		if (run.is_rectified)
 			run.slope = psd_cuda_slope_above(self);
-		status = psd_cuda_run_add(self->device, &run, self->blob->elements, err);
+		PSD_TRY(psd_cuda_run_add(self->device, &run, self->blob->elements, err));
 		left = to;
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status backward_add(struct psd_cuda_layer *self, struct psd_error *err)
