@@ -9,10 +9,8 @@ enum psd_status psd_csv_open(struct psd_csv *csv, const char *path, struct psd_e
 {
 	struct psd_csv fresh = {.at = {.path = path}};
 	size_t length;
-	enum psd_status status = psd_file_read(&fresh.text, &length, path, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_file_read(&fresh.text, &length, path, err));
 	if (memchr(fresh.text, '\0', length)) {
 		free(fresh.text);
 		return psd_error_set(err, PSD_EINVAL, fresh.at, "contains a zero byte, must be text");

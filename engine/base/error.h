@@ -30,6 +30,17 @@ struct psd_place {
 enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, struct psd_place at, const char *format,
 			      ...) __attribute__((format(printf, 4, 5)));
 
+/* PSD_ENOMEM, "out of memory". */
+enum psd_status psd_out_of_memory(struct psd_error *err);
+
+/* Returns the status of a call from the function around it, unless it is PSD_OK. Only where nothing must be released. */
+#define PSD_TRY(...)                                                                                                   \
+	do {                                                                                                           \
+		const enum psd_status psd_try_status = (__VA_ARGS__);                                                  \
+		if (psd_try_status)                                                                                    \
+			return psd_try_status;                                                                         \
+	} while (0)
+
 #define PSD_NOWHERE ((struct psd_place){0})
 
 #endif

@@ -190,7 +190,7 @@ enum psd_status psd_output_open(FILE **out, const char *path, struct psd_error *
 
 	if (!output || !(output->path = strdup(path))) {
 		free(output);
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		return psd_out_of_memory(err);
 	}
 	errno = EISDIR;
 	if (found && S_ISDIR(found->st_mode))

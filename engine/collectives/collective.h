@@ -115,6 +115,11 @@ struct psd_collective {
 	bool is_timed_by_steps; /* alone_sec may follow every member through every step; then any node may send most */
 };
 
+/* The functions of a collective that goes all at once, as its file names them. */
+#define PSD_AT_ONCE                                                                                                    \
+	.range = range, .host_elements = host_elements, .senders = senders, .receivers = receivers, .fan_in = fan_in,  \
+	.fan_out = fan_out
+
 extern const struct psd_collective psd_push; /* push: every worker sends each shard that shard's part of the slice */
 extern const struct psd_collective psd_pull; /* pull: every shard sends its part of the slice to every worker */
 extern const struct psd_collective psd_broadcast; /* every worker sends the whole slice to every other worker */

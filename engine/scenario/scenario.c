@@ -250,7 +250,7 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 
 	fresh.path = psd_arena_copy(&arena, path, strlen(path));
 	if (!fresh.path)
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		status = psd_out_of_memory(err);
 	if (!status)
 		status = check_kind(root, err);
 	for (; settings && *settings && !status; settings++) {
@@ -295,25 +295,24 @@ enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *pat
 			      : psd_error_set(err, PSD_EINVAL, (struct psd_place){path, 0, 0},
 					      "is %s, name it in model.graph of a scenario", network);
 	}
-	status = psd_document_load(&document, path, err);
-	return status ? status : read_document(scenario, document, path, settings, err);
+	PSD_TRY(psd_document_load(&document, path, err));
+	return read_document(scenario, document, path, settings, err);
 }
 
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err)
 {
 	struct psd_document *document;
-	enum psd_status status = psd_document_parse(&document, path, text, length, err);
 
-	return status ? status : read_document(scenario, document, path, settings, err);
+	PSD_TRY(psd_document_parse(&document, path, text, length, err));
+	return read_document(scenario, document, path, settings, err);
 }
 
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err)
 {
-	const enum psd_status status = psd_train_load_solver(&scenario->train, err);
-
-	if (status || !scenario->train.solver_path)
-		return status;
+	PSD_TRY(psd_train_load_solver(&scenario->train, err));
+	if (!scenario->train.solver_path)
+		return PSD_OK;
 	scenario->train.solver_path = NULL;
 	scenario->seed = scenario->train.seed;
 	return PSD_OK;

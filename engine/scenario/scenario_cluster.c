@@ -388,29 +388,24 @@ static enum psd_status check_disturbances(const struct psd_schema_reader *reader
 	const struct psd_scenario *scenario = reader->base;
 	const struct psd_node *slow = psd_node_child(cluster, "slow"), *entry = slow ? slow->first : NULL;
 	const struct psd_node *background = psd_node_child(cluster, "background");
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; entry && !status; i++, entry = entry->next)
-		status = check_node(reader, entry, "node", scenario->slowdowns[i].node);
+	for (unsigned i = 0; entry; i++, entry = entry->next)
+		PSD_TRY(check_node(reader, entry, "node", scenario->slowdowns[i].node));
 	entry = background ? background->first : NULL;
-	for (unsigned i = 0; entry && !status; i++, entry = entry->next) {
-		status = check_amount(reader, &scenario->backgrounds[i], entry);
-		if (!status)
-			status = check_node(reader, entry, "from", scenario->backgrounds[i].from_node);
-		if (!status)
-			status = check_node(reader, entry, "to", scenario->backgrounds[i].to_node);
+	for (unsigned i = 0; entry; i++, entry = entry->next) {
+		PSD_TRY(check_amount(reader, &scenario->backgrounds[i], entry));
+		PSD_TRY(check_node(reader, entry, "from", scenario->backgrounds[i].from_node));
+		PSD_TRY(check_node(reader, entry, "to", scenario->backgrounds[i].to_node));
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reader, const struct psd_node *root)
 {
 	const struct psd_node *cluster = psd_node_child(root, "cluster");
-	enum psd_status status = settle_nodes(reader, cluster);
 
-	if (!status)
-		status = check_swept(reader, root, cluster);
-	if (!status)
-		status = check_switches(reader, cluster);
-	return status ? status : check_disturbances(reader, cluster);
+	PSD_TRY(settle_nodes(reader, cluster));
+	PSD_TRY(check_swept(reader, root, cluster));
+	PSD_TRY(check_switches(reader, cluster));
+	return check_disturbances(reader, cluster);
 }

@@ -381,31 +381,27 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 {
 	const struct psd_scenario *scenario = reader->base;
 	const struct psd_system *system = base;
-	enum psd_status status = check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err);
 
-	if (!status)
-		status = check_local_beside(system, entry, reader->err);
-	if (!status)
-		status = check_compress_beside(system, entry, reader->err);
-	if (!status)
-		status = check_low_rank_beside(system, entry, reader->err);
-	if (!status)
-		status = check_staleness_beside(system, entry, reader->err);
-	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
+	PSD_TRY(check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err));
+	PSD_TRY(check_local_beside(system, entry, reader->err));
+	PSD_TRY(check_compress_beside(system, entry, reader->err));
+	PSD_TRY(check_low_rank_beside(system, entry, reader->err));
+	PSD_TRY(check_staleness_beside(system, entry, reader->err));
+	if (system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",
 				     system->name);
-	if (!status && system->host.transport_bps > 0.0 && scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
-		return psd_error_set(
-			reader->err, PSD_EINVAL, entry->at,
-			"'transport' of system '%s' has no effect with 'platform', whose file defines the links",
-			system->name);
-	if (!status && system->host.device_share_ratio > 0.0 && scenario->machine.cores)
+	if (system->host.transport_bps > 0.0 && scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
+		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
+				     "'transport' of system '%s' has no effect with 'platform', whose file defines "
+				     "the links",
+				     system->name);
+	if (system->host.device_share_ratio > 0.0 && scenario->machine.cores)
 		return psd_error_set(
 			reader->err, PSD_EINVAL, entry->at,
 			"'device_share' of system '%s' has no effect beside 'machine', whose cores all share",
 			system->name);
-	return status;
+	return PSD_OK;
 }
 
 const struct psd_section psd_scenario_system = {.tables = {keys}, .prepare = prepare, .settle = settle, .check = check};

@@ -84,6 +84,48 @@ struct psd_device;
 
 enum { PSD_DEVICE_TEXT_MAX = 160 };
 
+/* ---- functions of several devices: slots of struct psd_device_kind, which says when their work is over ---- */
+
+/* Begins to copy the factors of a linear layer's last backward. */
+typedef enum psd_status psd_device_factors_fn(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
+					      struct psd_error *err);
+/* Begins the rebuild of gradient (N, M) = top_diff^T bottom from `samples` samples, those of all workers; bias_gradient
+ * (N) = column sums of top_diff, unless NULL. Overwrites both. Needs no load(). May be called from a second thread, for
+ * one layer at a time. */
+typedef enum psd_status psd_device_rebuild_fn(struct psd_device *device, const struct psd_factors *factors,
+					      uint32_t samples, uint32_t rows, uint32_t columns, float *gradient,
+					      float *bias_gradient, struct psd_error *err);
+/* Begins psd_update_apply() of a whole tensor, after psd_update_by_norms(). */
+typedef enum psd_status psd_device_apply_fn(struct psd_device *device, const struct psd_update *update, float *weight,
+					    const float *gradient, struct psd_moments moments, uint64_t elements,
+					    struct psd_error *err);
+/* Begin *square = psd_clip_measure(), psd_clip_find(), and psd_clip_shrink() by *ratio. Squares and the ratio are in the
+ * device's memory. */
+typedef enum psd_status psd_device_measure_fn(struct psd_device *device, const float *values, uint64_t elements,
+					      double *square, struct psd_error *err);
+typedef enum psd_status psd_device_clip_fn(struct psd_device *device, const struct psd_clip *clip,
+					   struct psd_error *err);
+typedef enum psd_status psd_device_shrink_fn(struct psd_device *device, float *values, uint64_t elements,
+					     const float *ratio, struct psd_error *err);
+/* Begins psd_drift_take_step(). */
+typedef enum psd_status psd_device_drift_fn(struct psd_device *device, const struct psd_drift *drift,
+					    struct psd_error *err);
+/* Begins psd_values_encode() or psd_values_decode() in the device's memory. */
+typedef enum psd_status psd_device_convert_fn(struct psd_device *device, const struct psd_conversion *conversion,
+					      struct psd_error *err);
+/* Begins to overwrite all encoded values by NaN if one of them is an infinity or NaN, or if is_forced. */
+typedef enum psd_status psd_device_spoil_fn(struct psd_device *device, const struct psd_encoding *encoding,
+					    uint16_t *values, uint64_t elements, bool is_forced, struct psd_error *err);
+/* Begin psd_chunks_gather() and psd_chunks_apply(). */
+typedef enum psd_status psd_device_chunks_fn(struct psd_device *device, const struct psd_chunks *chunks,
+					     struct psd_error *err);
+/* Begin psd_packing_pack() and psd_packing_unpack(). Bits are equal on all devices, except those of NaNs. */
+typedef enum psd_status psd_device_packing_fn(struct psd_device *device, const struct psd_packing *packing,
+					      struct psd_error *err);
+/* Begin psd_low_rank_project(), psd_low_rank_fit() and psd_low_rank_expand(). */
+typedef enum psd_status psd_device_low_rank_fn(struct psd_device *device, const struct psd_low_rank_work *work,
+					       struct psd_error *err);
+
 /* Every slot except count and open needs an open device. A slot that "begins" work returns early on an asynchronous
  * device: mark() and wait() tell when the work has ended, and its arguments stay unchanged until then. On other devices
  * the work has ended on return. Slots without a stream use PSD_STREAM_COMPUTE. Before work that needs results of
@@ -142,17 +184,10 @@ struct psd_device_kind {
 	 * Next: number of positions whose likeliest class is the label. Both after the last forward has ended. */
 	double (*loss)(const struct psd_device *device);
 	uint32_t (*correct)(const struct psd_device *device);
-	/* Begins to copy the factors of a linear layer's last backward. */
-	enum psd_status (*keep_factors)(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
-					struct psd_error *err);
-	/* Begins the rebuild of gradient (N, M) = top_diff^T bottom from `samples` samples, those of all workers;
-	 * bias_gradient (N) = column sums of top_diff, unless NULL. Overwrites both. Needs no load(). May be called
-	 * from a second thread, for one layer at a time. */
-	enum psd_status (*rebuild)(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
-				   uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
-				   struct psd_error *err);
-	/* Read and write graph->states[state], such as batch norm's running statistics, in the host's memory. Only
-	 * between iterations. States start with the graph's values. Both calls wait. */
+	psd_device_factors_fn *keep_factors;
+	psd_device_rebuild_fn *rebuild;
+	/* Read or write graph->states[state], such as batch norm's running statistics, in the host's memory. Between
+	 * iterations only. They start with the graph's values. Both calls wait. */
 	enum psd_status (*read_state)(struct psd_device *device, unsigned state, float *values, struct psd_error *err);
 	enum psd_status (*write_state)(struct psd_device *device, unsigned state, const float *values,
 				       struct psd_error *err);
@@ -165,38 +200,16 @@ struct psd_device_kind {
 
 	/* ---- parameters ---- */
 
-	/* Begins psd_update_by_norms() and psd_update_apply() for a whole tensor. */
-	enum psd_status (*apply)(struct psd_device *device, const struct psd_update *update, float *weight,
-				 const float *gradient, struct psd_moments moments, uint64_t elements,
-				 struct psd_error *err);
-	/* Begin the steps of clipping: *square = psd_clip_measure(), psd_clip_find(), psd_clip_shrink() by *ratio.
-	 * Squares and the ratio are in the device's memory. */
-	enum psd_status (*measure)(struct psd_device *device, const float *values, uint64_t elements, double *square,
-				   struct psd_error *err);
-	enum psd_status (*find_clip)(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err);
-	enum psd_status (*shrink)(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
-				  struct psd_error *err);
-	/* Begins a step of local training, psd_drift_take_step(). */
-	enum psd_status (*drift)(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
-	/* Begins psd_values_encode() or psd_values_decode() of values in the device's memory. */
-	enum psd_status (*convert)(struct psd_device *device, const struct psd_conversion *conversion,
-				   struct psd_error *err);
-	/* Begins to overwrite all encoded values by NaN if one of them is an infinity or NaN, or if is_forced. */
-	enum psd_status (*spoil)(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-				 uint64_t elements, bool is_forced, struct psd_error *err);
-	/* Begin psd_chunks_gather() and psd_chunks_apply(), for sparse all-reduce. */
-	enum psd_status (*gather)(struct psd_device *device, const struct psd_chunks *chunks, struct psd_error *err);
-	enum psd_status (*apply_chunks)(struct psd_device *device, const struct psd_chunks *chunks,
-					struct psd_error *err);
-	/* Begin psd_packing_pack() and psd_packing_unpack(). Bits are equal on all devices, except those of NaNs. */
-	enum psd_status (*pack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
-	enum psd_status (*unpack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
-	/* Begin psd_low_rank_project(), psd_low_rank_fit() and psd_low_rank_expand(), for low-rank compression. */
-	enum psd_status (*project)(struct psd_device *device, const struct psd_low_rank_work *work,
-				   struct psd_error *err);
-	enum psd_status (*fit)(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err);
-	enum psd_status (*expand)(struct psd_device *device, const struct psd_low_rank_work *work,
-				  struct psd_error *err);
+	psd_device_apply_fn *apply;
+	psd_device_measure_fn *measure;
+	psd_device_clip_fn *find_clip;
+	psd_device_shrink_fn *shrink;
+	psd_device_drift_fn *drift;
+	psd_device_convert_fn *convert;
+	psd_device_spoil_fn *spoil;
+	psd_device_chunks_fn *gather, *apply_chunks;
+	psd_device_packing_fn *pack, *unpack;
+	psd_device_low_rank_fn *project, *fit, *expand;
 
 	/* ---- when work is over ---- */
 
@@ -211,35 +224,17 @@ struct psd_device_kind {
 
 enum { PSD_MOST_MARKS = 4096 };
 
-/* Functions of devices that work in the host's memory, on the processor. */
-enum psd_status psd_device_apply_here(struct psd_device *device, const struct psd_update *update, float *weight,
-				      const float *gradient, struct psd_moments moments, uint64_t elements,
-				      struct psd_error *err);
-enum psd_status psd_device_measure_here(struct psd_device *device, const float *values, uint64_t elements,
-					double *square, struct psd_error *err);
-enum psd_status psd_device_find_clip_here(struct psd_device *device, const struct psd_clip *clip,
-					  struct psd_error *err);
-enum psd_status psd_device_shrink_here(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
-				       struct psd_error *err);
-enum psd_status psd_device_drift_here(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
-enum psd_status psd_device_convert_here(struct psd_device *device, const struct psd_conversion *conversion,
-					struct psd_error *err);
-enum psd_status psd_device_spoil_here(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-				      uint64_t elements, bool is_forced, struct psd_error *err);
-enum psd_status psd_device_gather_here(struct psd_device *device, const struct psd_chunks *chunks,
-				       struct psd_error *err);
-enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const struct psd_chunks *chunks,
-					     struct psd_error *err);
-enum psd_status psd_device_pack_here(struct psd_device *device, const struct psd_packing *packing,
-				     struct psd_error *err);
-enum psd_status psd_device_unpack_here(struct psd_device *device, const struct psd_packing *packing,
-				       struct psd_error *err);
-enum psd_status psd_device_project_here(struct psd_device *device, const struct psd_low_rank_work *work,
-					struct psd_error *err);
-enum psd_status psd_device_fit_here(struct psd_device *device, const struct psd_low_rank_work *work,
-				    struct psd_error *err);
-enum psd_status psd_device_expand_here(struct psd_device *device, const struct psd_low_rank_work *work,
-				       struct psd_error *err);
+/* Slots of devices that work in the host's memory, on the processor. */
+psd_device_apply_fn psd_device_apply_here;
+psd_device_measure_fn psd_device_measure_here;
+psd_device_clip_fn psd_device_find_clip_here;
+psd_device_shrink_fn psd_device_shrink_here;
+psd_device_drift_fn psd_device_drift_here;
+psd_device_convert_fn psd_device_convert_here;
+psd_device_spoil_fn psd_device_spoil_here;
+psd_device_chunks_fn psd_device_gather_here, psd_device_apply_chunks_here;
+psd_device_packing_fn psd_device_pack_here, psd_device_unpack_here;
+psd_device_low_rank_fn psd_device_project_here, psd_device_fit_here, psd_device_expand_here;
 
 #define PSD_DEVICE_SLOTS_HERE                                                                                          \
 	.apply = psd_device_apply_here, .measure = psd_device_measure_here, .find_clip = psd_device_find_clip_here,    \

@@ -55,11 +55,11 @@ static void run_loss(struct loss *loss, unsigned order)
 	const struct psd_cuda_loss_back back = {of, floats(loss->gradient), 0.5f, false};
 
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
-		psd_loss_largest_at(i, &(struct psd_cuda_loss_largest){of});
+		psd_loss_largest_at(i, &of);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
-		psd_loss_exponents_at(i, &(struct psd_cuda_loss_exponents){of});
+		psd_loss_exponents_at(i, &of);
 	for (uint64_t i = 0; i < ALL_PLACES; i++)
-		psd_loss_end_at(i, &(struct psd_cuda_loss_end){of});
+		psd_loss_end_at(i, &of);
 	for (uint64_t i = 0; i < ALL; i++)
 		psd_loss_back_at(i, &back);
 }
@@ -250,9 +250,9 @@ static void run_norm(struct layer_norm *norm, unsigned order, bool is_centred, b
 	const struct psd_cuda_layer_norm_back back = {of, floats(norm->diff), floats(norm->dfrom), adds};
 
 	for (uint64_t i = 0; i < ALL_PARTS && is_centred; i++)
-		psd_layer_norm_sums_at(i, &(struct psd_cuda_layer_norm_sums){of});
+		psd_layer_norm_sums_at(i, &of);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
-		psd_layer_norm_squares_at(i, &(struct psd_cuda_layer_norm_squares){of});
+		psd_layer_norm_squares_at(i, &of);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
 		psd_layer_norm_end_at(i, &end);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
@@ -344,9 +344,9 @@ static void run_rows(struct rows *rows, bool is_causal)
 	const struct psd_cuda_attention_back back = {of, floats(rows->diff)};
 
 	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)
-		psd_attention_sums_at(i, &(struct psd_cuda_attention_sums){of});
+		psd_attention_sums_at(i, &of);
 	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)
-		psd_attention_end_at(i, &(struct psd_cuda_attention_end){of});
+		psd_attention_end_at(i, &of);
 	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)
 		psd_attention_dots_at(i, &dots);
 	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)

@@ -246,12 +246,9 @@ enum psd_status psd_cpu_fail(const struct psd_cpu_layer *self, const char *what,
 
 /* ---- inner products and random numbers ---- */
 
-/* Functions of struct psd_device_kind. */
-enum psd_status psd_cpu_keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
-				     struct psd_error *err);
-enum psd_status psd_cpu_rebuild(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
-				uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
-				struct psd_error *err);
+/* psd_device_kind slots. */
+psd_device_factors_fn psd_cpu_keep_factors;
+psd_device_rebuild_fn psd_cpu_rebuild;
 /* Philox 4x32-10: 128 random bits that are a function of the counter and the key. Source: Salmon et al., "Parallel
  * random numbers: as easy as 1, 2, 3", SC 2011. */
 void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4]);

@@ -148,11 +148,11 @@ PSD_BODY uint16_t *psd_counts_of(const struct psd_cuda_keys *keys, uint32_t bloc
 	return keys->counts + ((uint64_t)block * PSD_CUDA_DIGITS + digit) * PSD_BLOCK_LANES;
 }
 
-/* Counts a lane's keys by digit. Adjacent lanes read adjacent values. In the last count a lane has a contiguous range,
- * as values are written in order. With all digits, that count and the write, a residual is read seven times. */
-PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_top_k_count *of)
+/* Indices: lanes. While counting, adjacent lanes read adjacent values. In the last count each lane has a contiguous
+ * range, because values are written in order. With all digits, that count and the write, a residual is read seven
+ * times. */
+PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
-	const struct psd_cuda_keys *keys = &of->keys;
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
 	const struct psd_one_block one = psd_block_of(&keys->of, block);
 	const uint32_t share = keys->of.elements / PSD_BLOCK_LANES, step = keys->is_last ? 1 : PSD_BLOCK_LANES;
@@ -171,11 +171,10 @@ PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_top_k_count *
 		psd_counts_of(keys, block, digit)[lane] = (uint16_t)counts[digit];
 }
 
-/* Chooses digit d of the k-th largest key: the largest for which at least k keys have d or above. If a shorter block
- * has fewer than k values, digits are 0 and all values are sent. */
-PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_top_k_choose *of)
+/* Indices: blocks. The k-th largest key has digit d, the largest for which at least k keys have d or above. If a
+ * shorter block has fewer than k values, digits are 0 and all values are sent. */
+PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
-	const struct psd_cuda_keys *keys = &of->keys;
 	uint32_t chosen = 0;
 
 	for (uint32_t digit = 0; digit < PSD_CUDA_DIGITS; digit++) {
@@ -214,9 +213,9 @@ PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uin
 	return taken;
 }
 
-PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_top_k_take *of)
+/* Packs the selected values and takes them from the residual; indices: lanes. */
+PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
-	const struct psd_cuda_keys *keys = &of->keys;
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
 	const struct psd_one_block one = psd_block_of(&keys->of, block);
 	const uint32_t share = keys->of.elements / PSD_BLOCK_LANES, lowest = keys->lowest[block];
@@ -244,13 +243,14 @@ PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_top_k_take *of
 		positions[keys->of.kept] = 0; /* pads to a multiple of 4 bytes */
 }
 
-/* Writes one kept value. Adding to 0 turns -0 into 0. Foreign data may have positions out of range, or equal ones. */
-PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_top_k_put *of)
+/* Writes unpacked values to gradients, which are 0; indices: kept values of all blocks. Adding to 0 turns -0 into 0.
+ * Data not written by pack() may have positions out of range, or equal ones. */
+PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_blocks *of)
 {
-	const uint32_t k = (uint32_t)i % of->of.kept;
-	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i / of->of.kept);
+	const uint32_t k = (uint32_t)i % of->kept;
+	const struct psd_one_block one = psd_block_of(of, (uint32_t)i / of->kept);
 	const float *values = (const float *)(const void *)one.packed;
-	const uint16_t *positions = (const uint16_t *)(const void *)(values + of->of.kept);
+	const uint16_t *positions = (const uint16_t *)(const void *)(values + of->kept);
 
 	if (positions[k] < one.n)
 		one.gradient[positions[k]] = 0.0f + values[k];

@@ -16,9 +16,8 @@ PSD_BODY float psd_sum_parts(const float *parts)
 
 /* ---- softmax's loss ---- */
 
-PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss_largest *of)
+PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss *loss)
 {
-	const struct psd_cuda_loss *loss = &of->loss;
 	const struct psd_part part = psd_part_of(loss->channel, i);
 	const uint32_t first = psd_first_at(loss->channel, part.position);
 	uint32_t likely = part.number;
@@ -49,9 +48,8 @@ PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint32_t po
 	return best;
 }
 
-PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss_exponents *of)
+PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss *loss)
 {
-	const struct psd_cuda_loss *loss = &of->loss;
 	const struct psd_part part = psd_part_of(loss->channel, i);
 	const uint32_t first = psd_first_at(loss->channel, part.position);
 	const float largest = loss->largest[psd_largest_part(loss, part.position)];
@@ -67,9 +65,9 @@ PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss_expon
 	loss->partial_sums[psd_part_at(part)] = sum;
 }
 
-PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss_end *of)
+/* Indices: positions. */
+PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss *loss)
 {
-	const struct psd_cuda_loss *loss = &of->loss;
 	const uint64_t best = psd_largest_part(loss, (uint32_t)i);
 	const uint32_t label = (uint32_t)loss->labels[i];
 	const uint32_t at = psd_first_at(loss->channel, (uint32_t)i) + label * loss->channel.inner;
@@ -161,9 +159,9 @@ PSD_BODY void psd_prefix_back_at(uint64_t i, const struct psd_cuda_prefix_back *
 
 /* ---- normalisation of positions ---- */
 
-PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_norm_sums *of)
+/* Sums of values, to partial[0]; skipped if not centred. */
+PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_norm *norm)
 {
-	const struct psd_cuda_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	float sum = 0.0f;
@@ -179,10 +177,10 @@ PSD_BODY float psd_position_mean(const struct psd_cuda_layer_norm *norm, const f
 	return psd_sum_parts(partial + (uint64_t)position * PSD_CUDA_PARTS) / (float)norm->channel.channels;
 }
 
-/* Adds up squared differences from the mean. Every part computes the same mean; one stores it. */
-PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_norm_squares *of)
+/* The mean, then sums of squared differences from it, to partial[1]. Every part computes the same mean; one stores
+ * it. */
+PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_norm *norm)
 {
-	const struct psd_cuda_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	const float mean = norm->is_centred ? psd_position_mean(norm, norm->partial[0], part.position) : 0.0f;
@@ -302,10 +300,10 @@ PSD_BODY uint32_t psd_visible_of(const struct psd_cuda_attention *attention, uin
 	return attention->is_causal ? (uint32_t)(row % attention->positions) + 1 : attention->positions;
 }
 
-/* Largest score and sum of exponents in one part of a row. A part without columns has -infinity and 0. */
-PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention_sums *of)
+/* Each part's largest score, and sum of exp(score - that). A part without columns has the largest score -infinity and
+ * the sum 0. */
+PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention *attention)
 {
-	const struct psd_cuda_attention *attention = &of->attention;
 	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
 	const uint32_t number = (uint32_t)(i % PSD_CUDA_PARTS), visible = psd_visible_of(attention, row);
 	float largest = -INFINITY, sum = 0.0f;
@@ -318,10 +316,9 @@ PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention_
 	attention->partial[1][i] = sum;
 }
 
-/* Probabilities in one part of a row. Every row uses its first column, so its largest score is finite. */
-PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention_end *of)
+/* Probabilities. Every row sees its first column, so its largest score is finite. */
+PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention *attention)
 {
-	const struct psd_cuda_attention *attention = &of->attention;
 	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
 	const uint32_t number = (uint32_t)(i % PSD_CUDA_PARTS), visible = psd_visible_of(attention, row);
 	const float *largests = attention->partial[0] + row * PSD_CUDA_PARTS;

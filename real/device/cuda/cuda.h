@@ -447,45 +447,24 @@ bool psd_cuda_detour(const struct psd_device *device, struct psd_error *how);
 void psd_cuda_show_images(struct psd_device *device);
 /* Adds a bias by channel, unless NULL, then applies the ReLU that the layer took over; in place. (affine.c) */
 enum psd_status psd_cuda_add_bias(struct psd_cuda_layer *self, const float *bias, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_cuda_keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
-				      struct psd_error *err);
-enum psd_status psd_cuda_rebuild(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
-				 uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
-				 struct psd_error *err);
+psd_device_factors_fn psd_cuda_keep_factors;
+psd_device_rebuild_fn psd_cuda_rebuild;
 double psd_cuda_loss_of(const struct psd_cuda_layer *layer);
 uint32_t psd_cuda_correct_of(const struct psd_cuda_layer *layer);
 
 /* ---- parameters (parameters.c): slots of struct psd_device_kind ---- */
 
-enum psd_status psd_cuda_measure(struct psd_device *device, const float *values, uint64_t elements, double *square,
-				 struct psd_error *err);
-enum psd_status psd_cuda_find_clip(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err);
-enum psd_status psd_cuda_shrink(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
-				struct psd_error *err);
-enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_update *update, float *weight,
-			       const float *gradient, struct psd_moments moments, uint64_t elements,
-			       struct psd_error *err);
-enum psd_status psd_cuda_drift(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
-enum psd_status psd_cuda_convert_wire(struct psd_device *device, const struct psd_conversion *conversion,
-				      struct psd_error *err);
-enum psd_status psd_cuda_spoil_wire(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-				    uint64_t elements, bool is_forced, struct psd_error *err);
-enum psd_status psd_cuda_gather_chunks(struct psd_device *device, const struct psd_chunks *chunks,
-				       struct psd_error *err);
-enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct psd_chunks *chunks,
-				       struct psd_error *err);
-
-/* ---- compression (packing.c): slots of struct psd_device_kind ---- */
-
-enum psd_status psd_cuda_pack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
-enum psd_status psd_cuda_unpack(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
-
-/* ---- narrow matrices (low_rank.c): slots of struct psd_device_kind ---- */
-
-enum psd_status psd_cuda_project(struct psd_device *device, const struct psd_low_rank_work *work,
-				 struct psd_error *err);
-enum psd_status psd_cuda_fit(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err);
-enum psd_status psd_cuda_expand(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err);
+psd_device_apply_fn psd_cuda_apply;
+psd_device_measure_fn psd_cuda_measure;
+psd_device_clip_fn psd_cuda_find_clip;
+psd_device_shrink_fn psd_cuda_shrink;
+psd_device_drift_fn psd_cuda_drift;
+psd_device_convert_fn psd_cuda_convert_wire;
+psd_device_spoil_fn psd_cuda_spoil_wire;
+psd_device_chunks_fn psd_cuda_gather_chunks, psd_cuda_update_chunks;
+/* packing.c, low_rank.c */
+psd_device_packing_fn psd_cuda_pack, psd_cuda_unpack;
+psd_device_low_rank_fn psd_cuda_project, psd_cuda_fit, psd_cuda_expand;
 
 /* ---- sums between GPUs (nccl.c) ---- */
 

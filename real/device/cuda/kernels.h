@@ -1,6 +1,7 @@
-/* Arguments of the kernels that cuBLAS and cuDNN lack. A kernel executes the body of its name (bodies_*.h) once for
- * each index from 0; psd_cuda_run_NAME() launches n indices on the compute stream. An index writes nothing that another
- * index reads or writes, and the order of sums depends on shapes alone, so equal input gives equal bits. */
+/* Arguments of the kernels that cuBLAS and cuDNN lack: rows of a kernel's name and its struct, psd_cuda_ARGUMENTS. A
+ * kernel executes the body of its name (bodies_*.h) once for each index from 0; psd_cuda_run_NAME() launches n indices
+ * on the compute stream. An index writes nothing that another index reads or writes, and the order of sums depends on
+ * shapes alone, so equal input gives equal bits. */
 #ifndef PSD_REAL_CUDA_KERNELS_H
 #define PSD_REAL_CUDA_KERNELS_H
 
@@ -10,81 +11,81 @@
 #include "engine/base/error.h"
 
 #define PSD_CUDA_SINGLE_KERNELS(ROW)                                                                                   \
-	ROW(move)                                                                                                      \
-	ROW(inverse)                                                                                                   \
-	ROW(sums)                                                                                                      \
-	ROW(sums_end)                                                                                                  \
-	ROW(prelu)                                                                                                     \
-	ROW(prelu_back)                                                                                                \
-	ROW(multiply)                                                                                                  \
-	ROW(dropout)                                                                                                   \
-	ROW(counters)                                                                                                  \
-	ROW(lrn)                                                                                                       \
-	ROW(lrn_back)                                                                                                  \
-	ROW(resize)                                                                                                    \
-	ROW(resize_back)                                                                                               \
-	ROW(softmax)                                                                                                   \
-	ROW(softmax_back)                                                                                              \
-	ROW(loss_largest)                                                                                              \
-	ROW(loss_exponents)                                                                                            \
-	ROW(loss_end)                                                                                                  \
-	ROW(loss_back)                                                                                                 \
-	ROW(embedding)                                                                                                 \
-	ROW(token_chains)                                                                                              \
-	ROW(embedding_back)                                                                                            \
-	ROW(position)                                                                                                  \
-	ROW(position_back)                                                                                             \
-	ROW(prefix_back)                                                                                               \
-	ROW(layer_norm_sums)                                                                                           \
-	ROW(layer_norm_squares)                                                                                        \
-	ROW(layer_norm_end)                                                                                            \
-	ROW(layer_norm_dots)                                                                                           \
-	ROW(layer_norm_back)                                                                                           \
-	ROW(rotary_angles)                                                                                             \
-	ROW(rotary)                                                                                                    \
-	ROW(attention_sums)                                                                                            \
-	ROW(attention_end)                                                                                             \
-	ROW(attention_dots)                                                                                            \
-	ROW(attention_back)                                                                                            \
-	ROW(norms)                                                                                                     \
-	ROW(norms_reduce)                                                                                              \
-	ROW(trust)                                                                                                     \
-	ROW(clip)                                                                                                      \
-	ROW(shrunk)                                                                                                    \
-	ROW(look)                                                                                                      \
-	ROW(look_reduce)                                                                                               \
-	ROW(spoil)                                                                                                     \
-	ROW(update)                                                                                                    \
-	ROW(adaptive)                                                                                                  \
-	ROW(difference)                                                                                                \
-	ROW(gather)                                                                                                    \
-	ROW(apply_chunks)                                                                                              \
-	ROW(chunk_norms)                                                                                               \
-	ROW(one_bit_look)                                                                                              \
-	ROW(one_bit_reduce)                                                                                            \
-	ROW(one_bit_add)                                                                                               \
-	ROW(top_k_count)                                                                                               \
-	ROW(top_k_choose)                                                                                              \
-	ROW(top_k_take)                                                                                                \
-	ROW(top_k_put)                                                                                                 \
-	ROW(low_rank_move)                                                                                             \
-	ROW(low_rank_look)                                                                                             \
-	ROW(low_rank_start)                                                                                            \
-	ROW(low_rank_products)                                                                                         \
-	ROW(low_rank_reduce)                                                                                           \
-	ROW(low_rank_factor)                                                                                           \
-	ROW(low_rank_inverse)                                                                                          \
-	ROW(low_rank_basis)
+	ROW(move, move)                                                                                                \
+	ROW(inverse, inverse)                                                                                          \
+	ROW(sums, sums)                                                                                                \
+	ROW(sums_end, sums_end)                                                                                        \
+	ROW(prelu, prelu)                                                                                              \
+	ROW(prelu_back, prelu_back)                                                                                    \
+	ROW(multiply, multiply)                                                                                        \
+	ROW(dropout, dropout)                                                                                          \
+	ROW(counters, counters)                                                                                        \
+	ROW(lrn, lrn)                                                                                                  \
+	ROW(lrn_back, lrn_back)                                                                                        \
+	ROW(resize, resize)                                                                                            \
+	ROW(resize_back, resize_back)                                                                                  \
+	ROW(softmax, softmax)                                                                                          \
+	ROW(softmax_back, softmax_back)                                                                                \
+	ROW(loss_largest, loss)                                                                                        \
+	ROW(loss_exponents, loss)                                                                                      \
+	ROW(loss_end, loss)                                                                                            \
+	ROW(loss_back, loss_back)                                                                                      \
+	ROW(embedding, embedding)                                                                                      \
+	ROW(token_chains, token_chains)                                                                                \
+	ROW(embedding_back, embedding_back)                                                                            \
+	ROW(position, position)                                                                                        \
+	ROW(position_back, position_back)                                                                              \
+	ROW(prefix_back, prefix_back)                                                                                  \
+	ROW(layer_norm_sums, layer_norm)                                                                               \
+	ROW(layer_norm_squares, layer_norm)                                                                            \
+	ROW(layer_norm_end, layer_norm_end)                                                                            \
+	ROW(layer_norm_dots, layer_norm_dots)                                                                          \
+	ROW(layer_norm_back, layer_norm_back)                                                                          \
+	ROW(rotary_angles, rotary_angles)                                                                              \
+	ROW(rotary, rotary)                                                                                            \
+	ROW(attention_sums, attention)                                                                                 \
+	ROW(attention_end, attention)                                                                                  \
+	ROW(attention_dots, attention_dots)                                                                            \
+	ROW(attention_back, attention_back)                                                                            \
+	ROW(norms, norms)                                                                                              \
+	ROW(norms_reduce, norms_reduce)                                                                                \
+	ROW(trust, trust)                                                                                              \
+	ROW(clip, clip)                                                                                                \
+	ROW(shrunk, shrunk)                                                                                            \
+	ROW(look, look)                                                                                                \
+	ROW(look_reduce, look_reduce)                                                                                  \
+	ROW(spoil, spoil)                                                                                              \
+	ROW(update, update)                                                                                            \
+	ROW(adaptive, adaptive)                                                                                        \
+	ROW(difference, difference)                                                                                    \
+	ROW(gather, gather)                                                                                            \
+	ROW(apply_chunks, apply_chunks)                                                                                \
+	ROW(chunk_norms, chunk_norms)                                                                                  \
+	ROW(one_bit_look, one_bit_look)                                                                                \
+	ROW(one_bit_reduce, one_bit_reduce)                                                                            \
+	ROW(one_bit_add, one_bit_add)                                                                                  \
+	ROW(top_k_count, keys)                                                                                         \
+	ROW(top_k_choose, keys)                                                                                        \
+	ROW(top_k_take, keys)                                                                                          \
+	ROW(top_k_put, blocks)                                                                                         \
+	ROW(low_rank_move, low_rank_move)                                                                              \
+	ROW(low_rank_look, matrices)                                                                                   \
+	ROW(low_rank_start, matrices)                                                                                  \
+	ROW(low_rank_products, matrices)                                                                               \
+	ROW(low_rank_reduce, matrices)                                                                                 \
+	ROW(low_rank_factor, low_rank_factor)                                                                          \
+	ROW(low_rank_inverse, matrices)                                                                                \
+	ROW(low_rank_basis, matrices)
 
 /* Kernels that handle four adjacent elements per index, if one access reaches all four. */
 #define PSD_CUDA_FOUR_KERNELS(ROW)                                                                                     \
-	ROW(convert)                                                                                                   \
-	ROW(add)                                                                                                       \
-	ROW(affine)                                                                                                    \
-	ROW(function)                                                                                                  \
-	ROW(function_back)                                                                                             \
-	ROW(pool)                                                                                                      \
-	ROW(pool_back)
+	ROW(convert, convert)                                                                                          \
+	ROW(add, add)                                                                                                  \
+	ROW(affine, affine)                                                                                            \
+	ROW(function, function)                                                                                        \
+	ROW(function_back, function_back)                                                                              \
+	ROW(pool, pool)                                                                                                \
+	ROW(pool_back, pool_back)
 
 #define PSD_CUDA_KERNELS(ROW)                                                                                          \
 	PSD_CUDA_SINGLE_KERNELS(ROW)                                                                                   \
@@ -341,19 +342,7 @@ struct psd_cuda_loss {
 	uint32_t *is_correct;	  /* 1 if the likeliest class is the label, else 0; shape (positions) */
 };
 
-struct psd_cuda_loss_largest {
-	struct psd_cuda_loss loss;
-};
-
-struct psd_cuda_loss_exponents {
-	struct psd_cuda_loss loss;
-};
-
-struct psd_cuda_loss_end { /* adds up the parts; indices: positions */
-	struct psd_cuda_loss loss;
-};
-
-/* Gradient of the loss: to = weight (probability - 1 for the label); indices: elements of scores. */
+/* to = weight (probability - 1 for the label); indices: elements of scores. */
 struct psd_cuda_loss_back {
 	struct psd_cuda_loss loss;
 	struct psd_cuda_values to;
@@ -430,15 +419,7 @@ struct psd_cuda_layer_norm {
 	float *partial[2];     /* partial sums, two kinds; shape (positions, parts) each */
 };
 
-struct psd_cuda_layer_norm_sums { /* partial[0] = sums of values; skipped if not centred */
-	struct psd_cuda_layer_norm norm;
-};
-
-struct psd_cuda_layer_norm_squares { /* mean, then partial[1] = sums of squared differences from it */
-	struct psd_cuda_layer_norm norm;
-};
-
-struct psd_cuda_layer_norm_end { /* inverse, and to = the normalised values */
+struct psd_cuda_layer_norm_end { /* inverse and result */
 	struct psd_cuda_layer_norm norm;
 	struct psd_cuda_values to;
 };
@@ -484,15 +465,7 @@ struct psd_cuda_attention {
 	float *partial[2]; /* partial results, two kinds; shape (rows, parts) each */
 };
 
-struct psd_cuda_attention_sums { /* partial[0] = largest scores, partial[1] = sums of exp(score - that) */
-	struct psd_cuda_attention attention;
-};
-
-struct psd_cuda_attention_end { /* replaces the scores by probabilities */
-	struct psd_cuda_attention attention;
-};
-
-struct psd_cuda_attention_dots { /* partial[0] = sums of probability times diff */
+struct psd_cuda_attention_dots { /* partial sums of probability times diff */
 	struct psd_cuda_attention attention;
 	struct psd_cuda_values diff;
 };
@@ -709,24 +682,6 @@ struct psd_cuda_keys {
 	uint16_t *counts;
 };
 
-struct psd_cuda_top_k_count { /* counts keys by digit; indices: lanes */
-	struct psd_cuda_keys keys;
-};
-
-struct psd_cuda_top_k_choose { /* chooses the next digit; indices: blocks */
-	struct psd_cuda_keys keys;
-};
-
-/* Packs the selected values and removes them from the residual; indices: lanes. */
-struct psd_cuda_top_k_take {
-	struct psd_cuda_keys keys;
-};
-
-/* Writes unpacked values to gradients, which must be 0; indices: kept values of all blocks. */
-struct psd_cuda_top_k_put {
-	struct psd_cuda_blocks of;
-};
-
 /* ---- gradients that travel as products of narrow matrices, see real/device/low_rank.h ---- */
 
 /* A unit of values has PSD_CUDA_PARTS indices. Matrices of a launch have at most PSD_CUDA_SQUARES elements in all rank
@@ -774,47 +729,16 @@ struct psd_cuda_matrices {
 	double *inverse;  /* inverse of that factor */
 };
 
-/* Looks for values other than zero in rows of right. A part looks at every PSD_CUDA_PARTS-th column, up to the first
- * such value. Indices: rows times PSD_CUDA_PARTS, also in the next kernel. */
-struct psd_cuda_low_rank_look {
-	struct psd_cuda_matrices of;
-};
-
-/* Overwrites rows of zeros by psd_low_rank_start(), bit for bit. */
-struct psd_cuda_low_rank_start {
-	struct psd_cuda_matrices of;
-};
-
-/* Computes the partial sums of the products of pairs; indices: parts of all matrices. */
-struct psd_cuda_low_rank_products {
-	struct psd_cuda_matrices of;
-};
-
-/* Adds up the partial sums of products; indices: matrices times pairs. */
-struct psd_cuda_low_rank_reduce {
-	struct psd_cuda_matrices of;
-};
-
-/* Computes row `row` of the Cholesky factors; indices: matrices times elements from the diagonal on. */
+/* One row of the Cholesky factors, from the rows above; indices: matrices times elements from the diagonal on. */
 struct psd_cuda_low_rank_factor {
 	struct psd_cuda_matrices of;
 	uint32_t row;
 };
 
-/* Computes the inverses of the factors by rows, which are independent; indices: matrices times rank. */
-struct psd_cuda_low_rank_inverse {
-	struct psd_cuda_matrices of;
-};
-
-/* left = left times the inverse, in place; indices: rows of all matrices. */
-struct psd_cuda_low_rank_basis {
-	struct psd_cuda_matrices of;
-};
-
 struct psd_device;
 
-#define PSD_DECLARE_CUDA_KERNEL(name)                                                                                  \
-	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##name *of,               \
+#define PSD_DECLARE_CUDA_KERNEL(name, arguments)                                                                       \
+	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##arguments *of,          \
 					    uint64_t n_indices, struct psd_error *err) PSD_MUST_CHECK;
 #ifdef __cplusplus
 extern "C" {
