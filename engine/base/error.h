@@ -33,7 +33,7 @@ enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, str
 /* PSD_ENOMEM, "out of memory". */
 enum psd_status psd_out_of_memory(struct psd_error *err);
 
-/* Returns the status of a call from the function around it, unless it is PSD_OK. Only where nothing must be released. */
+/* Returns the status of a call from the function around it unless it is PSD_OK. Only where nothing must be released. */
 #define PSD_TRY(...)                                                                                                   \
 	do {                                                                                                           \
 		const enum psd_status psd_try_status = (__VA_ARGS__);                                                  \

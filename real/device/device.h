@@ -99,8 +99,8 @@ typedef enum psd_status psd_device_rebuild_fn(struct psd_device *device, const s
 typedef enum psd_status psd_device_apply_fn(struct psd_device *device, const struct psd_update *update, float *weight,
 					    const float *gradient, struct psd_moments moments, uint64_t elements,
 					    struct psd_error *err);
-/* Begin *square = psd_clip_measure(), psd_clip_find(), and psd_clip_shrink() by *ratio. Squares and the ratio are in the
- * device's memory. */
+/* Begin *square = psd_clip_measure(), psd_clip_find(), and psd_clip_shrink() by *ratio. Squares and the ratio are in
+ * the device's memory. */
 typedef enum psd_status psd_device_measure_fn(struct psd_device *device, const float *values, uint64_t elements,
 					      double *square, struct psd_error *err);
 typedef enum psd_status psd_device_clip_fn(struct psd_device *device, const struct psd_clip *clip,
