@@ -50,7 +50,8 @@ struct psd_worker_options {
 	const char *terms;		  /* from psd_terms_add(); NULL: all hosts have this one's scenario */
 	struct psd_secret *secret;	  /* see psd_mesh_options */
 	int listener;			  /* see psd_mesh_options; -1: none */
-	unsigned n_joined;		  /* see psd_mesh_options */
+	uint64_t run_hash;		  /* see psd_mesh_options */
+	const char *build;		  /* version and commit, equal on all hosts; NULL: not compared */
 	struct psd_mesh_attempt *attempt; /* see psd_mesh_options */
 	uint32_t n_restarts;		  /* limit, equal on all hosts */
 	bool has_rate;			  /* shape this host's traffic, since nothing else does */
