@@ -586,6 +586,8 @@ Test(joining, the_end_of_another_run_is_not_this_ones, .timeout = 60)
 	struct psd_mesh_options other;
 
 	open_cluster(&cluster);
+	close(cluster.hosts[0].options.listener);
+	cluster.hosts[0].options.listener = -1; /* listens when its turn comes */
 	other = cluster.hosts[0].options;
 	start(&cluster, 1, HOSTS);
 	while (host->n_remarks == 0)
