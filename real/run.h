@@ -7,8 +7,8 @@
 #include "engine/scenario/scenario.h"
 #include "real/run_options.h"
 
-/* Runs the systems. After a failure the results of earlier systems are printed all the same. *n_joined counts the
- * systems that were completed together with other hosts. Returns the status of the first failure. */
+/* Runs the scenario's systems. After a failure the results of earlier systems are printed all the same. *n_joined
+ * counts the systems that were completed together with other hosts. Returns the status of the first failure. */
 enum psd_status psd_run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				 unsigned *n_joined, struct psd_error *err) PSD_MUST_CHECK;
 /* Sends the reason why this host has failed to the hosts that wait for it. words: the reason; n_joined: as

@@ -43,7 +43,7 @@ enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *
 				     "'replay' trains nothing, '--save' needs a run that trains");
 	if (count_chosen(run) > 1)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = run->scenario->path},
-				     "has %u systems, '--save' is for one: choose it with '--system NAME'",
+				     "the scenario has %u systems, '--save' is for one: choose it with '--system NAME'",
 				     count_chosen(run));
 	return PSD_OK;
 }
@@ -65,7 +65,7 @@ enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *
 static enum psd_status refuse_begin(const struct psd_run *run, struct psd_error *err)
 {
 	return psd_error_set(err, PSD_EINVAL, place_of(run),
-			     "has checkpoints: go on from them with '--resume', or name another folder");
+			     "the folder has checkpoints: go on from them with '--resume', or name another folder");
 }
 
 static enum psd_status refuse_missing(const struct psd_run *run, const struct psd_checkpoint_set *set,
@@ -77,7 +77,7 @@ static enum psd_status refuse_missing(const struct psd_run *run, const struct ps
 
 	return psd_error_set(
 		err, PSD_EINVAL, (struct psd_place){.path = path.text},
-		"is missing: to go on with other hosts or another system, each host needs the files of all "
+		"the file is missing: to go on with other hosts or another system, each host needs the files of all "
 		"%u hosts in a shared folder; or begin in another folder with --set train.start=%.200s",
 		set->n_hosts, parameters.text);
 }
@@ -88,7 +88,7 @@ static enum psd_status refuse_lost(const struct psd_run *run, struct psd_error *
 {
 	return psd_error_set(
 		err, PSD_EINVAL, place_of(run),
-		"has checkpoints, but none with the files of all hosts: restore the missing files, or name "
+		"the folder has checkpoints, but none with the files of all hosts: restore the missing files, or name "
 		"another folder to begin anew");
 }
 

@@ -64,14 +64,10 @@ static enum psd_status check_arithmetic(const struct psd_run *run, struct psd_er
 
 enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err)
 {
-	enum psd_status status =
-		psd_device_choose(&run->device, run->scenario->train.device, place_of_key(run, "device"), err);
-
-	if (!status)
-		status = check_arithmetic(run, err);
-	if (!status)
-		psd_costed_model_compute_on(&run->costed, run->device->has_own_memory);
-	return status;
+	PSD_TRY(psd_device_choose(&run->device, run->scenario->train.device, place_of_key(run, "device"), err));
+	PSD_TRY(check_arithmetic(run, err));
+	psd_costed_model_compute_on(&run->costed, run->device->has_own_memory);
+	return PSD_OK;
 }
 
 enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *err)
@@ -114,7 +110,7 @@ enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64
 	if (has_point)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-			     "has no cluster of %d nodes or fewer, say how many with --set sweep.nodes=2",
+			     "the scenario has no cluster of %d nodes or fewer, choose one with --set sweep.nodes=2",
 			     MOST_NODES_UNASKED);
 }
 

@@ -15,51 +15,51 @@ struct psd_run {
 	const struct psd_run_options *options;
 	const struct psd_scenario *scenario;
 	struct psd_costed_model costed;
-	const struct psd_device_kind *device; /* NULL if nothing is computed */
+	const struct psd_device_kind *device; /* device that computes; NULL: nothing is computed */
 	struct psd_point point;
 	enum psd_cluster_kind cluster_kind;
-	struct psd_hosts hosts;	   /* empty if this process starts all others */
-	unsigned self;		   /* this process's number in hosts */
+	struct psd_hosts hosts;	   /* hosts of the run; empty: this process starts all of them */
+	unsigned self;		   /* number of this process in hosts */
 	struct psd_secret *secret; /* pre-shared key of the hosts; NULL: connections are plain */
 	int listener;		   /* socket at which other hosts find this one; -1: none */
-	unsigned *n_joined;	   /* systems completed together with the hosts */
-	struct psd_replay replay;  /* the running system's, if the scenario has a replay */
+	unsigned *n_joined;	   /* number of systems completed together with the hosts */
+	struct psd_replay replay;  /* replay of the running system, if the scenario has one */
 	uint64_t training_samples;
-	struct psd_train train; /* the scenario's, with the end of poly and cosine filled in */
+	struct psd_train train; /* training job of the scenario, with the end of poly and cosine filled in */
 	struct psd_run_row *rows;
 	unsigned n_rows;
 	struct psd_run_log log;
-	struct psd_checkpoints checkpoints; /* without a folder none are written */
-	int checkpoints_lock;		    /* -1: none */
+	struct psd_checkpoints checkpoints; /* checkpoints to write; folder NULL: none */
+	int checkpoints_lock;		    /* descriptor that locks their folder; -1: not locked */
 	uint32_t first_iteration;	    /* first iteration of the running system; 0 unless it resumes */
-	unsigned n_restarts;		    /* restarts of the running system so far */
+	unsigned n_restarts;		    /* number of restarts of the running system so far */
 	struct psd_error lost;		    /* cause of the last restart; PSD_OK: none */
 	struct psd_mesh_attempt attempt;    /* number of the hosts' attempt to join */
-	uint32_t below_iterations;	    /* checkpoints at or above it are not on all hosts; 0: no such limit */
-	uint64_t first_sample;		    /* samples used before first_iteration */
-	unsigned from_hosts;		    /* see psd_worker_options */
+	uint32_t below_iterations; /* only checkpoints below this iteration are on all hosts; 0: no such limit */
+	uint64_t first_sample;	   /* number of samples used before first_iteration */
+	unsigned from_hosts;	   /* number of hosts that wrote the checkpoint; 0: each host has its own file */
 	FILE *trace;
-	const struct psd_system *traced; /* or NULL */
+	const struct psd_system *traced; /* system whose trace is written; NULL: none */
 };
 
 /* ---- run_choice.c ---- */
 
 bool psd_run_is_chosen(const struct psd_run *run, const struct psd_system *system);
-/* NULL if the scenario has no replay. */
+/* Replay of the run; NULL if the scenario has none. */
 const struct psd_replay *psd_run_replay(const struct psd_run *run);
-/* False if all workers replay. */
+/* True if some worker trains; false if all workers replay. */
 bool psd_run_trains(const struct psd_run *run);
-/* Samples of all workers in an iteration. */
+/* Number of samples in an iteration, over all workers. */
 uint64_t psd_run_global_batch(const struct psd_run *run);
 uint32_t psd_run_iterations(const struct psd_run *run);
 /* True if the checkpoint that the run would resume from is of its last iteration, or of a later one. */
 bool psd_run_is_done(const struct psd_run *run);
-/* Fills in the end of poly and cosine, which is that of the training job unless the scenario names one; --iterations
+/* Fills in the end of poly and cosine. It is the end of the training job unless the scenario names one; --iterations
  * does not move it. Call it once first_iteration is known. PSD_EINVAL: the run is longer than its learning rate. */
 enum psd_status psd_run_settle_end(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* PSD_EINVAL: the device is unknown, or cannot compute in the scenario's arithmetic. */
+/* Chooses the device. PSD_EINVAL: it is unknown, or cannot compute in the scenario's arithmetic. */
 enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* PSD_EINVAL: the graph has no loss. */
+/* Checks that the graph has a loss to train with. PSD_EINVAL: it has none. */
 enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* Chooses the cluster of n_nodes nodes. 0: the scenario's first cluster of 2 to 4 nodes, else its first of one node.
  * PSD_EINVAL: there is none. */
@@ -69,7 +69,7 @@ enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64
  * left. */
 enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const struct psd_system *system,
 				     unsigned n_hosts, struct psd_point *point, struct psd_error *err) PSD_MUST_CHECK;
-/* PSD_EINVAL: the system's workers and separate servers are not n_hosts. */
+/* Checks that the system's workers and separate servers are n_hosts hosts. PSD_EINVAL: they are not. */
 enum psd_status psd_run_check_hosts(const struct psd_system *system, const struct psd_point *point, unsigned n_hosts,
 				    struct psd_error *err) PSD_MUST_CHECK;
 /* Number of iterations at which the run ends: n_asked; if that is 0, those of the training job, as
@@ -86,15 +86,15 @@ uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t steps);
 uint64_t psd_run_hash(const struct psd_run_options *options, unsigned n_joined);
 /* Chooses the hosts of --hosts or mpirun, or without these the scenario's cluster on this machine. */
 enum psd_status psd_run_choose_cluster(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Chooses namespaces where this machine allows them. Elsewhere the processes keep to the links' rate themselves. */
+/* Chooses the kind of network: namespaces if this machine allows them, or else processes that limit their own rate. */
 enum psd_status psd_run_choose_cluster_kind(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* Checks each chosen system. PSD_EINVAL: its optimiser does not fit its method, or its processes do not fit into this
- * machine's memory; PSD_ERUN: a replay at this dilation would not be true to its times. */
+ * machine's memory; PSD_ERUN: a replay at this dilation would not keep its times. */
 enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- run_checkpoints.c ---- */
 
-/* PSD_EINVAL: --save is given for a replay, which trains nothing, or for several systems. */
+/* Checks that --save may be used. PSD_EINVAL: it is given for a replay without training, or for several systems. */
 enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills run->checkpoints and creates the folder of --save. Needs training_samples. PSD_EFILE: the folder cannot be
  * written. */
@@ -104,19 +104,19 @@ enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *
  * psd_run_log_go_on(); PSD_ENOMEM. */
 enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* PSD_EINVAL with the system's place: --restarts is given, but the system cannot be restarted. */
+/* Checks that the system can be restarted if --restarts is given. PSD_EINVAL with the system's place: it cannot. */
 enum psd_status psd_run_check_restarts(const struct psd_run *run, const struct psd_system *system,
 				       struct psd_error *err) PSD_MUST_CHECK;
 /* Decides whether to restart the system after this failure. If no restart is left, adds that to err. */
 bool psd_run_restarts(struct psd_run *run, struct psd_error *err);
-/* Says what was lost and where the system goes on; nothing if nothing was lost. status: of psd_run_find_first(). */
+/* Prints a restart's cause and first iteration; nothing without a restart. status: psd_run_find_first()'s. */
 void psd_run_say_restart(const struct psd_run *run, const struct psd_system *system, enum psd_status status);
 
 /* ---- run_system.c ---- */
 
-/* Prints a line for people. The context is not used. */
+/* Prints a line for people, as a remark() function; context is not used. */
 void psd_run_remark(void *context, const char *line);
-/* Executes one system, and adds its row. */
+/* Executes one system, and adds its row to the results. */
 enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system,
 			       struct psd_error *err) PSD_MUST_CHECK;
 

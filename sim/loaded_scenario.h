@@ -9,7 +9,7 @@
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
 
-/* Has a fixed address: `costed` points to `scenario`. */
+/* A loaded scenario. It must not move in memory: `costed` points to `scenario`. */
 struct psd_loaded_scenario {
 	struct psd_scenario scenario;
 	struct psd_costed_model costed;
@@ -18,12 +18,12 @@ struct psd_loaded_scenario {
 };
 
 /* Loads the scenario at path and, if with_costed, its model, costs and published values. Release *loaded also after a
- * failure. Returns the statuses of the loaders. */
+ * failure. Statuses are those of the loaders. */
 enum psd_status psd_loaded_scenario_load(struct psd_loaded_scenario *loaded, const char *path,
 					 const char *const settings[], bool with_costed,
 					 struct psd_error *err) PSD_MUST_CHECK;
 void psd_loaded_scenario_release(struct psd_loaded_scenario *loaded);
-/* Returns the published values, or NULL when the scenario names none. */
+/* Returns the published values; NULL: the scenario names none. */
 const struct psd_published *psd_loaded_scenario_published(const struct psd_loaded_scenario *loaded);
 
 #endif

@@ -3,6 +3,8 @@
 #define PSD_TESTS_LOADED_HELPER_H
 
 #include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/case/case.h"
@@ -22,6 +24,18 @@ static inline void loaded_open(struct loaded *loaded, const char *text)
 	cr_assert_eq(psd_scenario_parse(&loaded->scenario, "test.yaml", text, strlen(text), no_settings, &err), PSD_OK,
 		     "%s\n%s", err.text, text);
 	cr_assert_eq(psd_costed_model_load(&loaded->costed, &loaded->scenario, &err), PSD_OK, "%s\n%s", err.text, text);
+}
+
+/* As loaded_open() with the text that the format makes. */
+__attribute__((format(printf, 2, 3))) static inline void loaded_print(struct loaded *loaded, const char *format, ...)
+{
+	char text[8192];
+	va_list values;
+
+	va_start(values, format);
+	cr_assert_lt(vsnprintf(text, sizeof(text), format, values), (int)sizeof(text));
+	va_end(values);
+	loaded_open(loaded, text);
 }
 
 static inline void loaded_close(struct loaded *loaded)
@@ -56,6 +70,15 @@ static inline void for_each_plan(const char *text, void (*check)(const struct ps
 		}
 	loaded_close(&loaded);
 }
+
+/* A claim about a plan, and the test that checks it on those of the text. */
+#define EACH_PLAN(suite, claim, text)                                                                                  \
+	static void check_##claim(const struct psd_plan *plan);                                                        \
+	Test(suite, claim)                                                                                             \
+	{                                                                                                              \
+		for_each_plan(text, check_##claim);                                                                    \
+	}                                                                                                              \
+	static void check_##claim(const struct psd_plan *plan)
 
 /* expected: the error that refuses the first system at the first point; "" if it is accepted. */
 static inline void loaded_expect_refused(const char *text, const char *expected)

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/test_with.h"
+
 struct scratch_folder {
 	char path[64];
 };
@@ -131,5 +133,9 @@ static inline void scratch_folder_remove(const struct scratch_folder *folder)
 {
 	cr_assert_eq(nftw(folder->path, scratch_folder_remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
+
+/* A test with a folder, which `make` makes and which is removed at the end. */
+#define FOLDER_TEST(suite, claim, make)                                                                                \
+	TEST_WITH(suite, claim, const struct scratch_folder, folder, scratch_folder_remove, make)
 
 #endif

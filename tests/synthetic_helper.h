@@ -157,8 +157,7 @@ static inline void expect_same_order(const struct told *told, const struct psd_p
 			if (there_a && there_b)
 				cr_expect_eq(
 					a->start_sec < b->start_sec, there_a->start_sec < there_b->start_sec,
-					"%s: hosts %u and %u disagree about operations %u of iteration %u and %u of "
-					"%u",
+					"%s: hosts %u and %u disagree about operations %u of iteration %u and %u of %u",
 					name, host, other, a->task.op, a->task.iteration, b->task.op,
 					b->task.iteration);
 		}

@@ -26,15 +26,12 @@ struct synthetic_case {
 static void open_case(struct synthetic_case *opened, const struct synthetic *synthetic, unsigned workers, double bps,
 		      const char *fidelity, const char *disturbance)
 {
-	char text[TEXT_MAX];
-
-	snprintf(text, sizeof(text),
-		 "title: t\nmodel: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
-		 "compute: {device: v100, images_per_sec: 10}\n"
-		 "cluster:\n  nodes: %u\n  network: {bandwidth: %.0fbps, latency: 50us}\n%s"
-		 "systems: [{name: A, sync: ring}]\niterations: %d\nfidelity: %s\n",
-		 workers, bps, disturbance, ITERATIONS, fidelity);
-	loaded_open(&opened->loaded, text);
+	loaded_print(&opened->loaded,
+		     "title: t\nmodel: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
+		     "compute: {device: v100, images_per_sec: 10}\n"
+		     "cluster:\n  nodes: %u\n  network: {bandwidth: %.0fbps, latency: 50us}\n%s"
+		     "systems: [{name: A, sync: ring}]\niterations: %d\nfidelity: %s\n",
+		     workers, bps, disturbance, ITERATIONS, fidelity);
 	loaded_case(&opened->made, &opened->loaded, 0, 0);
 	make_synthetic(&opened->made, synthetic);
 }

@@ -47,17 +47,16 @@ Test(overlap, lengthens_the_layers_beside_an_all_reduce_by_its_share)
 
 	for (unsigned i = 0; i < 6; i++) {
 		const char *fidelity = fidelities[i % 2];
-		char text[1024];
 		struct loaded loaded;
 		struct psd_case made;
 
-		snprintf(text, sizeof(text),
-			 "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
-			 "compute: {device: p100, images_per_sec: 0.5}\n"
-			 "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {device_share: %g}}\n"
-			 "systems: [{name: ring, sync: ring, unit: layer}]\nfidelity: %s\n",
-			 shares[i / 2], fidelity);
-		loaded_open(&loaded, text);
+		loaded_print(
+			&loaded,
+			"title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
+			"compute: {device: p100, images_per_sec: 0.5}\n"
+			"cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {device_share: %g}}\n"
+			"systems: [{name: ring, sync: ring, unit: layer}]\nfidelity: %s\n",
+			shares[i / 2], fidelity);
 		loaded_case(&made, &loaded, 0, 0);
 		const struct psd_outcome simulation = simulated(&made), estimate = estimated(&made);
 
@@ -76,18 +75,16 @@ static void expect_stack(const char *fidelity, bool is_sequential)
 	const double P = 4, B = 10e9 / 8, bytes = 4.0 * (4096 * 4096 + 4096), agree_sec = 20e-3, tensor_sec = 3e-3;
 	const double ring_sec = 2 * (P - 1) / P * bytes / B;
 	const double after_sec = is_sequential ? 3 * ring_sec : agree_sec + ring_sec;
-	char text[1024];
 	struct loaded loaded;
 	struct psd_case made;
 
-	snprintf(text, sizeof(text),
-		 "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
-		 "compute: {device: p100, images_per_sec: 0.5}\n"
-		 "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {agree: %gs, tensor: %gs}}\n"
-		 "systems: [{name: ring, sync: ring, unit: layer, schedule: %s}]\nfidelity: %s\n"
-		 "sweep: {nodes: [1, 4]}\n",
-		 agree_sec, tensor_sec, psd_schedule_names[is_sequential ? 0 : 1], fidelity);
-	loaded_open(&loaded, text);
+	loaded_print(&loaded,
+		     "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
+		     "compute: {device: p100, images_per_sec: 0.5}\n"
+		     "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {agree: %gs, tensor: %gs}}\n"
+		     "systems: [{name: ring, sync: ring, unit: layer, schedule: %s}]\nfidelity: %s\n"
+		     "sweep: {nodes: [1, 4]}\n",
+		     agree_sec, tensor_sec, psd_schedule_names[is_sequential ? 0 : 1], fidelity);
 	loaded_case(&made, &loaded, 0, 0);
 	expect_close("one worker", "iteration", estimated(&made).iteration_sec, loaded.costed.costs.compute_sec);
 	psd_case_release(&made);
@@ -168,10 +165,9 @@ Test(overlap, counts_in_how_much_is_gathered)
 /* Where cores are shared, all-reduces have theirs already. */
 Test(overlap, is_refused_beside_cores)
 {
-	static const char text[] =
-		"model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
-		"cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, machine: {cores: 4}, "
-		"host: {device_share: 10%}}\nsystems:\n  - {name: A, sync: ring}\n";
+	static const char text[] = "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
+				   "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, machine: {cores: "
+				   "4}, host: {device_share: 10%}}\nsystems:\n  - {name: A, sync: ring}\n";
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = "accepted"};
 

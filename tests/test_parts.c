@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/simulate_helper.h"
+#include "tests/test_with.h"
 
 #define EXACT_RATIO 1e-6
 
@@ -123,13 +124,11 @@ Test(parts, copies_and_sums_at_a_server_are_communication)
 }
 
 /* Six workers' layers on two cores, and a network that takes next to no time: a third of the time each has a core. */
-Test(parts, a_wait_for_a_core_is_other_waiting)
-{
-	expect_parts(VGG19 "cluster: {nodes: 6, network: {bandwidth: 400Gbps, latency: 0s}, machine: {cores: 2}}\n"
-			   "systems: [{name: ring, sync: ring}]\n",
-		     0, (struct psd_parts){.compute_sec = vgg19_sec, .other_waiting_sec = 2 * vgg19_sec},
-		     0.01 * vgg19_sec);
-}
+TEST_ROW(parts, a_wait_for_a_core_is_other_waiting,
+	 expect_parts(VGG19 "cluster: {nodes: 6, network: {bandwidth: 400Gbps, latency: 0s}, machine: {cores: 2}}\n"
+			    "systems: [{name: ring, sync: ring}]\n",
+		      0, (struct psd_parts){.compute_sec = vgg19_sec, .other_waiting_sec = 2 * vgg19_sec},
+		      0.01 * vgg19_sec))
 
 /* slow: a list in brackets. */
 #define TWO_NODES(slow)                                                                                                \
@@ -140,11 +139,9 @@ Test(parts, a_wait_for_a_core_is_other_waiting)
 static const double push_sec = vgg19_bytes / 2 / (400e9 / 8);
 
 /* The worker that waits least is the slow one: it never waits for the other. */
-Test(parts, a_slow_worker_waits_for_nobody)
-{
-	expect_parts(VGG19 TWO_NODES("[{node: 1, compute: 50%}]"), 1,
-		     (struct psd_parts){.compute_sec = 2 * vgg19_sec, .exposed_comm_sec = 2 * push_sec}, 1e-5);
-}
+TEST_ROW(parts, a_slow_worker_waits_for_nobody,
+	 expect_parts(VGG19 TWO_NODES("[{node: 1, compute: 50%}]"), 1,
+		      (struct psd_parts){.compute_sec = 2 * vgg19_sec, .exposed_comm_sec = 2 * push_sec}, 1e-5))
 
 /* Each of two iterations finds another worker 0.4 s late: 0.8 s at half speed. Meanwhile the quick one has pushed,
  * which is communication, and waits for a push that has not begun, which is not. */

@@ -17,15 +17,13 @@ static void check(const char *fidelity, const char *slice, double n)
 	const double ring_sec = 2 * (P - 1) / P * bytes / n / link_bytes_per_sec;
 	struct loaded loaded;
 	struct psd_case made;
-	char text[1024];
 
-	snprintf(text, sizeof(text),
-		 "title: t\nmodel: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
-		 "compute: {device: v100}\n"
-		 "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {copy: 10GBps}}\n"
-		 "systems: [{name: ring, sync: ring%s}]\nfidelity: %s\n",
-		 slice, fidelity);
-	loaded_open(&loaded, text);
+	loaded_print(&loaded,
+		     "title: t\nmodel: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
+		     "compute: {device: v100}\n"
+		     "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {copy: 10GBps}}\n"
+		     "systems: [{name: ring, sync: ring%s}]\nfidelity: %s\n",
+		     slice, fidelity);
 	loaded_case(&made, &loaded, 0, 0);
 	const double expected_sec = loaded.costed.costs.compute_sec + 2 * copy_sec + n * ring_sec;
 	const struct psd_outcome simulation = simulated(&made), estimate = estimated(&made);

@@ -8,12 +8,12 @@
 struct psd_arena_block;
 
 struct psd_arena {
-	struct psd_arena_block *blocks; /* newest first; NULL: empty. An arena of zeros is valid and empty. */
+	struct psd_arena_block *blocks; /* newest block first; NULL: empty. An arena of all zeros is valid and empty. */
 };
 
-/* Returns size_bytes of zeroed, maximally aligned storage that lives until psd_arena_release(); NULL: out of memory. */
+/* Allocates size_bytes of zeroed, maximally aligned storage, valid until psd_arena_release(). NULL: out of memory. */
 void *psd_arena_take(struct psd_arena *arena, size_t size_bytes);
-/* Returns a terminated copy of length bytes of text; NULL: out of memory. */
+/* Makes a zero-terminated copy of length bytes of text. NULL: out of memory. */
 char *psd_arena_copy(struct psd_arena *arena, const char *text, size_t length);
 void psd_arena_release(struct psd_arena *arena);
 

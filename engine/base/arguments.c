@@ -320,7 +320,7 @@ enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct
 	if (arguments->settings && arguments->operands)
 		status = read_all(&reader, argc, argv);
 	else
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		status = psd_out_of_memory(err);
 	if (status)
 		psd_arguments_release(arguments);
 	return status;

@@ -9,7 +9,7 @@
 #define PSD_BANNED(instead) __attribute__((unavailable("call " instead)))
 #endif
 #endif
-#ifndef PSD_BANNED /* older than GCC 12: a warning, an error with DEV=1 */
+#ifndef PSD_BANNED /* for compilers older than GCC 12: a warning, which is an error with DEV=1 */
 #define PSD_BANNED(instead) __attribute__((deprecated("call " instead)))
 #endif
 

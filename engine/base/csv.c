@@ -9,10 +9,8 @@ enum psd_status psd_csv_open(struct psd_csv *csv, const char *path, struct psd_e
 {
 	struct psd_csv fresh = {.at = {.path = path}};
 	size_t length;
-	enum psd_status status = psd_file_read(&fresh.text, &length, path, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_file_read(&fresh.text, &length, path, err));
 	if (memchr(fresh.text, '\0', length)) {
 		free(fresh.text);
 		return psd_error_set(err, PSD_EINVAL, fresh.at, "contains a zero byte, must be text");
@@ -36,12 +34,14 @@ static char *trim(char *text)
 static enum psd_status split(struct psd_csv *csv, char *line, struct psd_error *err)
 {
 	if (strchr(line, '"'))
-		return psd_error_set(err, PSD_EINVAL, csv->at, "quotes are not accepted, a cell must hold no comma");
+		return psd_error_set(err, PSD_EINVAL, csv->at,
+				     "the line has quotes, cells must be plain text without commas");
 	for (char *cell = line; cell;) {
 		char *comma = strchr(cell, ',');
 
 		if (csv->n_cells == PSD_CSV_CELLS_MAX)
-			return psd_error_set(err, PSD_EINVAL, csv->at, "more than %d cells", PSD_CSV_CELLS_MAX);
+			return psd_error_set(err, PSD_EINVAL, csv->at, "the line has more than %d cells",
+					     PSD_CSV_CELLS_MAX);
 		if (comma)
 			*comma++ = '\0';
 		csv->cells[csv->n_cells++] = trim(cell);

@@ -10,10 +10,10 @@
 enum { PSD_CSV_CELLS_MAX = 16 };
 
 struct psd_csv {
-	struct psd_place at; /* the current line; path borrowed from the caller of psd_csv_open() */
-	char *text;	     /* the whole file; cells point into it */
-	char *rest;	     /* the lines not read yet */
-	const char *comment; /* the text behind '#'; NULL in lines without it */
+	struct psd_place at; /* place of the current line; path borrowed from the caller of psd_csv_open() */
+	char *text;	     /* contents of the whole file, into which cells point */
+	char *rest;	     /* rest of the contents, not read yet */
+	const char *comment; /* comment of the current line, behind '#'; NULL: none */
 	const char *cells[PSD_CSV_CELLS_MAX];
 	unsigned n_cells;
 };
@@ -22,7 +22,7 @@ struct psd_csv {
 enum psd_status psd_csv_open(struct psd_csv *csv, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* Reads the next line that is not blank; *has_line is false at the end. PSD_EINVAL with the line. */
 enum psd_status psd_csv_next(struct psd_csv *csv, bool *has_line, struct psd_error *err) PSD_MUST_CHECK;
-/* PSD_EINVAL unless the current line's cells are the names in `header`, "a,b,c". */
+/* Checks that the current line's cells are the names in `header`, "a,b,c". PSD_EINVAL: they are not. */
 enum psd_status psd_csv_check_header(const struct psd_csv *csv, const char *header,
 				     struct psd_error *err) PSD_MUST_CHECK;
 void psd_csv_close(struct psd_csv *csv);

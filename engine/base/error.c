@@ -37,3 +37,8 @@ enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, str
 	psd_text_make_plain(err->text); /* the message stays one line even if it quotes a file */
 	return status;
 }
+
+enum psd_status psd_out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+}

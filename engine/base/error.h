@@ -8,7 +8,7 @@ enum psd_status {
 	PSD_EFILE,  /* a file cannot be read or written */
 	PSD_ENOMEM,
 	PSD_ERUN,  /* a run started and did not finish */
-	PSD_ELOST, /* the same because a process, a host or a connection is lost or stalled: another try may succeed */
+	PSD_ELOST, /* a run did not finish: a process, host or connection is lost or stalled; retrying may help */
 };
 
 #define PSD_MUST_CHECK __attribute__((warn_unused_result))
@@ -18,7 +18,7 @@ struct psd_error {
 	char text[1024];
 };
 
-/* A place in an input file. path: borrowed, NULL without a place. line, column: from 1; 0 means unknown. */
+/* Place in an input file. path: borrowed; NULL: no place. line, column: from 1; 0: unknown. */
 struct psd_place {
 	const char *path;
 	unsigned line;
@@ -29,6 +29,17 @@ struct psd_place {
  * unknown parts. Returns status, so that callers write `return psd_error_set(...)`. Any thread. */
 enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, struct psd_place at, const char *format,
 			      ...) __attribute__((format(printf, 4, 5)));
+
+/* PSD_ENOMEM, "out of memory". */
+enum psd_status psd_out_of_memory(struct psd_error *err);
+
+/* Returns the status of a call from the function around it, unless it is PSD_OK. Only where nothing must be released. */
+#define PSD_TRY(...)                                                                                                   \
+	do {                                                                                                           \
+		const enum psd_status psd_try_status = (__VA_ARGS__);                                                  \
+		if (psd_try_status)                                                                                    \
+			return psd_try_status;                                                                         \
+	} while (0)
 
 #define PSD_NOWHERE ((struct psd_place){0})
 

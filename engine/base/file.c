@@ -100,10 +100,8 @@ enum psd_status psd_file_read(char **text, size_t *length, const char *path, str
 {
 	char *read;
 	size_t read_length;
-	enum psd_status status = psd_file_read_bytes(&read, &read_length, PSD_FILE_BYTES_MAX, path, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_file_read_bytes(&read, &read_length, PSD_FILE_BYTES_MAX, path, err));
 	if (is_utf16(read, read_length)) {
 		free(read);
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "is UTF-16, must be UTF-8");

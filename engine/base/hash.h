@@ -15,7 +15,7 @@ static inline uint64_t psd_hash_bytes(uint64_t hash, const void *bytes, size_t n
 	return hash;
 }
 
-/* The result is the same on machines of either byte order. */
+/* Extends a hash by a number; the result is the same on machines of either byte order. */
 static inline uint64_t psd_hash_number(uint64_t hash, uint64_t number)
 {
 	for (unsigned i = 0; i < 8; i++)

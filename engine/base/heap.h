@@ -7,19 +7,19 @@
 #include <stdint.h>
 
 struct psd_heap_entry {
-	double at; /* a time, or a turn */
+	double at; /* key of the order: a time, or a turn */
 	uint64_t seq;
-	uint64_t tag; /* the caller's */
+	uint64_t tag; /* tag by which the caller knows the entry */
 };
 
-struct psd_heap {			/* a heap of zeros is empty */
-	struct psd_heap_entry *entries; /* the first leaves first; freed by the caller */
+struct psd_heap {			/* heap of entries; all zeros: empty */
+	struct psd_heap_entry *entries; /* array of entries, the smallest first; freed by the caller */
 	unsigned n, room;
 };
 
-/* False: out of memory. */
+/* Adds an entry. False: out of memory. */
 bool psd_heap_push(struct psd_heap *heap, struct psd_heap_entry entry);
-/* n > 0 */
+/* Removes and returns the smallest entry; the heap must not be empty. */
 struct psd_heap_entry psd_heap_pop(struct psd_heap *heap);
 
 #endif

@@ -8,12 +8,12 @@
 
 #include "engine/base/error.h"
 
-/* Ignores a path without a plain file. */
+/* Records that this process reads the file at path. Does nothing without a plain file there. */
 void psd_inputs_note(const char *path);
-/* True when the file at path was noted. */
+/* True if the file at path was recorded as read. */
 bool psd_inputs_have(const char *path);
 
-/* Returns a path without "." and "x/.."; unchanged where the shorter one would not name the same file, as behind a
+/* Returns the path without "." and "x/.."; unchanged where the shorter one would not name the same file, as behind a
  * symbolic link. The caller frees it; NULL: out of memory. */
 char *psd_inputs_shorten_path(const char *path) PSD_MUST_CHECK;
 

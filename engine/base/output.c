@@ -112,15 +112,17 @@ static enum psd_status check_use(const struct output *output, const struct stat 
 	bool is_written = false;
 
 	if (found && psd_inputs_have(output->path))
-		return psd_error_set(err, PSD_EINVAL, at, "is read by this run, an output must be another file");
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "the file is read by this run, an output must be another file");
 	for (int fd = STDOUT_FILENO; found && fd <= STDERR_FILENO; fd++)
 		is_written = is_written || (!fstat(fd, &other) && is_same_file(found, &other));
 	for (const struct output *o = outputs; o; o = o->next)
 		is_written = is_written || (o->place && !strcmp(o->place, output->place)) ||
 			     (found && o->place && !stat(o->place, &other) && is_same_file(found, &other));
-	return is_written ? psd_error_set(err, PSD_EINVAL, at,
-					  "is written by this run already, an output must be a file of its own")
-			  : PSD_OK;
+	return is_written
+		       ? psd_error_set(err, PSD_EINVAL, at,
+				       "the file is written by this run already, an output must be a file of its own")
+		       : PSD_OK;
 }
 
 static void name_open(char name[OPEN_NAME], int fd)
@@ -188,7 +190,7 @@ enum psd_status psd_output_open(FILE **out, const char *path, struct psd_error *
 
 	if (!output || !(output->path = strdup(path))) {
 		free(output);
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		return psd_out_of_memory(err);
 	}
 	errno = EISDIR;
 	if (found && S_ISDIR(found->st_mode))

@@ -10,20 +10,20 @@
 
 #include "engine/base/error.h"
 
-/* Opens *out for the caller, or a process that it forks, to write; one of the next three functions closes it. The new
- * file has the mode of the one that it replaces. PSD_EINVAL: it is in use; PSD_EFILE: it cannot be written; PSD_ENOMEM.
- */
+/* Opens *out for writing by the caller, or by a process that it forks; one of the next three functions closes it. The
+ * new file has the mode of the one that it replaces. PSD_EINVAL: the file is in use; PSD_EFILE: it cannot be written;
+ * PSD_ENOMEM. */
 enum psd_status psd_output_open(FILE **out, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* Puts all open files into their places, the last one first, if every one of them could be written. PSD_ERUN: one could
- * not; then all are discarded except those that are in their places already. */
+/* Moves all open files to their paths, the last one first, if every one could be written. PSD_ERUN: one could not; then
+ * all are discarded, except those already moved. */
 enum psd_status psd_outputs_commit(struct psd_error *err) PSD_MUST_CHECK;
-/* Closes the file as if it had never been opened. NULL: does nothing. */
+/* Closes the file and discards its contents, as if it had never been opened. NULL: does nothing. */
 void psd_output_discard(FILE *out);
 void psd_outputs_discard(void);
-/* Puts the file into its place now; text written later appears there. The caller then discards it, which leaves it
- * there. False: errno says why not. */
+/* Moves the file to its path now; text written later appears there. The caller then discards it, which leaves it there.
+ * False: errno tells the reason. */
 bool psd_output_show(FILE *out);
-/* Returns the characters in a line of the terminal on standard output; 80 where it is unknown. */
+/* Number of characters in a line of the terminal on standard output; 80 if unknown. */
 int psd_output_terminal_width(void);
 /* Removes temporary files that have names; for a handler of a signal that ends the process. */
 void psd_outputs_remove(void);

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* A bijection that mixes all bits. Pure, any thread. Source: splitmix64 (Steele et al. 2014). */
+/* Mixes all bits of a number, one to one. Pure, any thread. Source: splitmix64 (Steele et al. 2014). */
 static inline uint64_t psd_random_mix(uint64_t x)
 {
 	x += UINT64_C(0x9e3779b97f4a7c15);

@@ -23,15 +23,15 @@ static enum psd_status load_all_costs(struct psd_costed_model *costed, struct ps
 {
 	const struct psd_scenario *scenario = costed->scenario;
 	const struct psd_workload common = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
-	enum psd_status status = load_costs(&costed->costs, &costed->graph, &common, err);
 
-	for (unsigned s = 0; s < scenario->n_systems && !status; s++) {
+	PSD_TRY(load_costs(&costed->costs, &costed->graph, &common, err));
+	for (unsigned s = 0; s < scenario->n_systems; s++) {
 		const struct psd_workload workload = psd_scenario_workload(scenario, &scenario->systems[s]);
 
 		if (psd_system_has_workload(&scenario->systems[s]))
-			status = load_costs(&costed->own_costs[s], &costed->graph, &workload, err);
+			PSD_TRY(load_costs(&costed->own_costs[s], &costed->graph, &workload, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* A missing file is reported with the line that names it. */
@@ -54,10 +54,9 @@ enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const str
 				      struct psd_error *err)
 {
 	struct psd_costed_model loaded = {.scenario = scenario};
-	enum psd_status status = load_graph(&loaded.graph, scenario, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(load_graph(&loaded.graph, scenario, err));
 	loaded.own_costs = calloc(scenario->n_systems, sizeof(*loaded.own_costs));
 	status = loaded.own_costs ? load_all_costs(&loaded, err)
 				  : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scenario");
@@ -222,12 +221,10 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_mod
 		.machine = scenario->machine,
 	};
 	*made = (struct psd_case){.costed = costed, .system = system, .point = point};
-	enum psd_status status = check_rule(system, point, err);
-	if (status == PSD_OK)
-		status = check_steps(costed, system, &input.layout, err);
-	if (status == PSD_OK)
-		status = settle_fuse(&input, err);
-	return status ? status : unroll(made, &input, err);
+	PSD_TRY(check_rule(system, point, err));
+	PSD_TRY(check_steps(costed, system, &input.layout, err));
+	PSD_TRY(settle_fuse(&input, err));
+	return unroll(made, &input, err);
 }
 
 void psd_case_release(struct psd_case *made)

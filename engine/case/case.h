@@ -10,15 +10,15 @@
 #include "engine/program/program.h"
 #include "engine/scenario/scenario.h"
 
-/* The parts of a scenario that all its cases share. */
+/* Model and costs of a scenario, which all its cases share. */
 struct psd_costed_model {
-	const struct psd_scenario *scenario; /* borrowed */
+	const struct psd_scenario *scenario; /* scenario of all cases, borrowed */
 	struct psd_graph graph;
 	struct psd_costs costs;
-	struct psd_costs *own_costs; /* an entry for each system, empty where it has no workload of its own */
+	struct psd_costs *own_costs; /* costs of systems with a workload of their own, empty for others */
 };
 
-/* Costs of the system's layers, borrowed. system: one of the loaded scenario's. Pure, any thread. */
+/* Costs of the system's layers, borrowed. system: one of the scenario's. Pure, any thread. */
 const struct psd_costs *psd_costed_model_costs(const struct psd_costed_model *costed, const struct psd_system *system);
 
 /* Loads the graph and the costs that the scenario and its systems name. *costed is filled on success, released by
@@ -26,20 +26,20 @@ const struct psd_costs *psd_costed_model_costs(const struct psd_costed_model *co
 enum psd_status psd_costed_model_load(struct psd_costed_model *costed, const struct psd_scenario *scenario,
 				      struct psd_error *err) PSD_MUST_CHECK;
 void psd_costed_model_release(struct psd_costed_model *costed);
-/* Sets whether the device that really computes has memory of its own, whatever device the costs are for. Affects later
+/* Sets whether the device that really computes has its own memory, whatever device the costs are for. Affects later
  * cases. */
 void psd_costed_model_compute_on(struct psd_costed_model *costed, bool has_own_memory);
 
 struct psd_case {
-	const struct psd_costed_model *costed; /* borrowed for the life of the case */
+	const struct psd_costed_model *costed; /* model and costs, borrowed for the life of the case */
 	const struct psd_system *system;
 	struct psd_point point;
 	struct psd_plan plan;
 	struct psd_program program;
 };
 
-/* Plans and unrolls one case. The address of *made must not change afterwards: the program points into it. PSD_ENOMEM,
- * PSD_EINVAL when the system cannot run at that point. */
+/* Makes the plan and program of one case. The address of *made must not change afterwards: the program points into it.
+ * PSD_ENOMEM; PSD_EINVAL: the system cannot run at that point. */
 enum psd_status psd_case_make(struct psd_case *made, const struct psd_costed_model *costed,
 			      const struct psd_system *system, struct psd_point point,
 			      struct psd_error *err) PSD_MUST_CHECK;

@@ -6,39 +6,39 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Ports on the longest path: out of a device, its switch and its node, into those of another; both ends, and the cores
- * of both. */
+/* Largest number of ports on a flow's path: out of a device, its switch and its node, into those of another; and the
+ * cores of both ends. */
 enum { PSD_FLUID_MOST_USES = 10 };
 
 struct psd_fluid_use {
 	unsigned port;
-	double flows; /* parallel flows through each such port, or seconds of the port per bit */
+	double flows; /* number of parallel flows through each such port, or seconds of the port per bit */
 };
 
 struct psd_fluid_flow {
 	struct psd_fluid_use uses[PSD_FLUID_MOST_USES];
 	unsigned n_uses;
-	double left_bits; /* bits left of each flow */
+	double left_bits; /* bits that each flow still has to send */
 	double rate_bps;  /* rate of each flow, filled by psd_fluid_share() */
-	uint64_t tag;	  /* the caller's */
-	double share_bps; /* scratch of psd_fluid_share(), like the next */
+	uint64_t tag;	  /* tag by which the caller knows the flow */
+	double share_bps; /* scratch memory of psd_fluid_share(), like the next */
 	int next_open;
 };
 
-/* One direction of a link, or of several equal ones. */
+/* Port: one direction of a link, or of several equal links. */
 struct psd_fluid_port {
 	double rate_bps;
-	double left_bps;   /* scratch, like the next two */
-	double open_flows; /* flows whose rate is not known yet */
-	double share_bps;  /* share of each of these */
+	double left_bps;   /* scratch memory: rate not given to flows yet; so are the next two */
+	double open_flows; /* number of flows whose rate is not known yet */
+	double share_bps;  /* equal share of each of these flows */
 };
 
-/* Adds a port to a flow's path. flows: the number of flows that this one counts for on the port. */
+/* Adds a port to a flow's path. flows: number of flows for which this one counts on the port. */
 void psd_fluid_add_use(struct psd_fluid_flow *flow, unsigned port, double flows);
 /* Sets every flow's rate by progressive filling: the port with the smallest share per flow freezes its flows, and so
  * on. Pure, any thread. */
 void psd_fluid_share(struct psd_fluid_flow *flows, unsigned n_flows, struct psd_fluid_port *ports);
-/* Seconds until the first flow ends at the present rates; infinity when there is none. */
+/* Seconds until the first flow ends at the present rates; infinity if there is none. */
 double psd_fluid_next_end_sec(const struct psd_fluid_flow *flows, unsigned n_flows);
 
 #endif

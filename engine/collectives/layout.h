@@ -8,41 +8,41 @@
 #include <stdint.h>
 
 struct psd_layout {
-	unsigned workers; /* >= 1 */
-	unsigned nodes;	  /* worker nodes, ceil(workers / workers_per_node) */
+	unsigned workers; /* total number of workers, >= 1 */
+	unsigned nodes;	  /* number of worker nodes, ceil(workers / workers_per_node) */
 	unsigned workers_per_node;
-	unsigned workers_per_switch; /* workers behind each switch inside a node; 0: nodes have none */
-	unsigned shards;	     /* >= 1 */
+	unsigned workers_per_switch; /* number of workers behind each switch inside a node; 0: nodes have no switches */
+	unsigned shards;	     /* number of shards of a parameter server, >= 1 */
 	bool has_separate_servers;
 };
 
-/* The distance to another host. */
+/* Distance from one host to another. */
 enum psd_reach {
 	PSD_REACH_NEAR,	  /* on the same node, and behind the same switch if the node has switches */
-	PSD_REACH_ACROSS, /* on the same node behind another switch */
+	PSD_REACH_ACROSS, /* on the same node, behind another switch */
 	PSD_REACH_FAR,	  /* on another node */
 	PSD_REACHES,
 };
 
-/* Returns a layout without switches. separate_servers 0: one shard on each worker node. */
+/* Makes a layout without switches. separate_servers: number of server nodes; 0: one shard on each worker node. */
 struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers);
 unsigned psd_layout_hosts(const struct psd_layout *layout);
 bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host);
-/* True for the first worker of a node, which may exchange for all workers there. */
+/* True for the leader of a node: its first worker, which may exchange for all workers there. */
 bool psd_layout_is_leader(const struct psd_layout *layout, unsigned host);
 /* Number of other workers on a leader's node; 0 for other hosts. */
 unsigned psd_layout_n_led(const struct psd_layout *layout, unsigned host);
 bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host);
 unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard);
-/* host: one with a shard. */
+/* Number of the shard on a host, which must have one. */
 unsigned psd_layout_shard(const struct psd_layout *layout, unsigned host);
-/* Numbers worker nodes first, then one node for each separate server. */
+/* Number of a host's node. Worker nodes come first, then one node for each separate server. */
 unsigned psd_layout_node(const struct psd_layout *layout, unsigned host);
 unsigned psd_layout_nodes(const struct psd_layout *layout);
 /* Number of workers on a node: workers_per_node, perhaps fewer on the last one, 0 on a server's. */
 unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node);
 
-/* Returns the number of a worker's switch, counted through all nodes. */
+/* Number of a worker's switch, counted over all nodes. */
 unsigned psd_layout_switch(const struct psd_layout *layout, unsigned worker);
 enum psd_reach psd_layout_reach(const struct psd_layout *layout, unsigned from, unsigned to);
 
@@ -50,19 +50,18 @@ struct psd_range {
 	uint64_t first;
 	uint64_t elements;
 };
-/* Returns the i-th of n parts, i < n. Elements are cut at i * elements / n, so that parts differ by one element at
- * most.
- */
+/* Part i of n equal parts of the elements, i < n. Elements are cut at i * elements / n, so that parts differ by one
+ * element at most. */
 struct psd_range psd_range_part(uint64_t elements, unsigned n, unsigned i);
-/* Returns the shard's part. */
+/* Part of the elements that a shard updates. */
 struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard);
 
 /* ---- groups of hosts that execute a collective together ---- */
 
-/* Rank i is host first + i * stride, i < n. */
+/* Group of hosts: rank i is host first + i * stride, i < n. */
 struct psd_group {
 	unsigned first;
-	unsigned stride; /* >= 1 */
+	unsigned stride; /* difference between the hosts of consecutive ranks, >= 1 */
 	unsigned n;
 };
 
@@ -71,7 +70,7 @@ static inline unsigned psd_group_host(struct psd_group group, unsigned rank)
 	return group.first + rank * group.stride;
 }
 
-/* host: a member. */
+/* Rank of a host in the group, of which it must be a member. */
 static inline unsigned psd_group_rank(struct psd_group group, unsigned host)
 {
 	return (host - group.first) / group.stride;
@@ -79,7 +78,7 @@ static inline unsigned psd_group_rank(struct psd_group group, unsigned host)
 
 bool psd_group_has(struct psd_group group, unsigned host);
 bool psd_group_equals(struct psd_group a, struct psd_group b);
-/* True when a host is in both. */
+/* True if some host is in both groups. */
 bool psd_group_shares_host(struct psd_group a, struct psd_group b);
 
 #endif

@@ -103,14 +103,6 @@ static unsigned fan_out(const struct psd_layout *layout)
 }
 
 /* Ranges are cut like those of push, but is_cut is about consecutive hosts, which leaders are not. */
-const struct psd_collective psd_leader_push = {
-	.name = "leader push",
-	.range = range,
-	.host_elements = host_elements,
-	.senders = senders,
-	.receivers = receivers,
-	.fan_in = fan_in,
-	.fan_out = fan_out,
-};
+const struct psd_collective psd_leader_push = {.name = "leader push", PSD_AT_ONCE};
 
 const struct psd_collective psd_leader_pull = {.name = "leader pull", .reverse_of = &psd_leader_push};

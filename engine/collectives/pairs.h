@@ -6,9 +6,9 @@
 
 /* Returns the largest k such that 2^k <= members.n. */
 unsigned psd_pairs_bits(struct psd_members members);
-/* True when 2^k is the number of members. */
+/* True if the number of members is a power of two. */
 bool psd_pairs_take_all(struct psd_members members);
-/* psd_collective.alone_sec of such an all-reduce. */
+/* Seconds of such an all-reduce if nothing else moves, see psd_collective.alone_sec. */
 double psd_pairs_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			   const struct psd_links *links);
 

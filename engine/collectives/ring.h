@@ -4,7 +4,7 @@
 
 #include "engine/collectives/collective.h"
 
-/* psd_collective.alone_sec of the ring. */
+/* Seconds of a ring all-reduce if nothing else moves, see psd_collective.alone_sec. */
 double psd_ring_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			  const struct psd_links *links);
 

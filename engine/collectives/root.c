@@ -36,15 +36,6 @@ static unsigned fan_out(const struct psd_layout *layout)
 	return layout->has_separate_servers || layout->nodes > 1;
 }
 
-const struct psd_collective psd_to_root = {
-	.name = "factors",
-	.range = range,
-	.host_elements = host_elements,
-	.senders = senders,
-	.receivers = receivers,
-	.fan_in = fan_in,
-	.fan_out = fan_out,
-	.has_root = true,
-};
+const struct psd_collective psd_to_root = {.name = "factors", PSD_AT_ONCE, .has_root = true};
 
 const struct psd_collective psd_from_root = {.name = "matrix", .reverse_of = &psd_to_root, .has_root = true};

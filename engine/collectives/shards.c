@@ -49,15 +49,6 @@ static unsigned fan_out(const struct psd_layout *layout)
 	return layout->has_separate_servers ? layout->shards : layout->nodes - 1;
 }
 
-const struct psd_collective psd_push = {
-	.name = "push",
-	.range = range,
-	.is_cut = true,
-	.host_elements = host_elements,
-	.senders = senders,
-	.receivers = receivers,
-	.fan_in = fan_in,
-	.fan_out = fan_out,
-};
+const struct psd_collective psd_push = {.name = "push", PSD_AT_ONCE, .is_cut = true};
 
 const struct psd_collective psd_pull = {.name = "pull", .reverse_of = &psd_push};

@@ -9,17 +9,17 @@
 #include "engine/collectives/collective.h"
 #include "engine/scenario/scenario.h"
 
-/* The data that a method moves: a dense (M,N) gradient of `elements` values, and for a linear layer the factors, K
- * (M+N) values. */
+/* Data that a method moves: a dense (M,N) gradient of `elements` values; for a linear layer also its factors, K (M+N)
+ * values. */
 struct psd_subject {
-	uint64_t elements; /* dense values: weight and, when they travel together, bias */
-	uint64_t rows;	   /* M, 0 when there are no factors */
-	uint64_t columns;  /* N */
+	uint64_t elements; /* number of dense values: weight and, if they travel together, bias */
+	uint64_t rows;	   /* M, rows of the gradient; 0: the layer has no factors */
+	uint64_t columns;  /* N, columns of the gradient */
 	uint32_t batch;	   /* K, samples per worker */
 	unsigned value_bytes;
 };
 
-/* Values of one worker's factors: K (M+N). */
+/* Number of values in one worker's factors: K (M+N). */
 uint64_t psd_subject_factors(const struct psd_subject *subject);
 
 /* Published rules that compare bytes sent; each node counts as one worker. P workers, S shards, K samples per worker,
@@ -31,23 +31,23 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 
 /* Rates and delays of one system on one cluster, for estimate, plan and simulation. */
 struct psd_rates {
-	double send_bps;	  /* out of one node: min(link * payload, transport) */
-	double receive_bps;	  /* into one node: min(link * payload, transport / (1 + incast * senders)) */
-	double link_bps;	  /* link * payload */
-	double local_bps;	  /* inside a node: min(local, host's local); infinity when free */
-	double between_bps;	  /* uplink of a node's switch; infinity without switches */
-	double latency_sec;	  /* one way, between nodes: network + host */
-	double local_latency_sec; /* inside a node */
-	double agree_sec;	  /* before each stepwise transfer that may overlap with layers */
+	double send_bps;    /* rate out of one node, bits per second: min(link * payload, transport) */
+	double receive_bps; /* rate into one node: min(link * payload, transport / (1 + incast * senders)) */
+	double link_bps;    /* rate of a node's link without headers: link * payload */
+	double local_bps;   /* rate inside a node: min(local, host's local); infinity: transfers there take no time */
+	double between_bps; /* rate of the uplink of a switch inside a node; infinity: no switches */
+	double latency_sec; /* one-way latency between nodes: network + host */
+	double local_latency_sec; /* latency between workers of one node */
+	double agree_sec; /* time before each stepwise transfer that may overlap with layers, until all are ready */
 	double gemm_flops_per_sec;
 	const struct psd_host_costs *host;
-	struct psd_machine machine; /* its cores, if given, limit the steps of all-reduces inside a node */
+	struct psd_machine machine; /* machine of the nodes; its cores limit all-reduces inside a node, if given */
 };
 
-/* Rate for planning where the user's own platform file has the links. */
+/* Link rate for planning, bits per second, where the user's own platform file defines the links. */
 #define PSD_UNLIMITED_BPS 1e18
 
-/* fan_in: number of senders to one node, from psd_payload_fan_in(). */
+/* Computes the rates. fan_in: number of senders to one node, from psd_payload_fan_in(). */
 struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec);
 
@@ -56,17 +56,17 @@ struct psd_rates psd_rates_make(const struct psd_host_costs *host, const struct 
  * waits between steps. Exact on a non-blocking switch. */
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates);
-/* Seconds of a stepwise transfer beyond the network: until all members agree to begin, and by its size class call +
+/* Seconds of a stepwise transfer beyond the network's: until all members agree to begin, then by its size class call +
  * steps * step and the slowdown of the link. */
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
-/* All seconds of a stepwise transfer: psd_cost_transfer_sec(), and the delay beyond that by its size class and the
- * waits of its steps; the delay is NaN when memory runs out. Holds where all members begin together and all links are
+/* Seconds of a stepwise transfer in two parts: *transfer_sec as psd_cost_transfer_sec(), and *delay_sec by its size
+ * class and the waits of its steps; NaN when memory runs out. Valid where all members begin together and all links are
  * alike: not between racks, nor with stragglers. */
 void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
 			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec);
-/* The delay beyond all its flows, which a simulation transfers instead of its steps: behind switches they may take
- * longer than psd_cost_transfer_sec(). */
+/* Delay of a transfer beyond the time of its flows, which a simulation transfers instead of its steps. Behind switches
+ * the flows may take longer than psd_cost_transfer_sec(). */
 double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 				const struct psd_rates *rates);
 
@@ -81,10 +81,10 @@ struct psd_socket_work {
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
 					    double bytes, double n_messages, bool is_near);
 
-/* Seconds of these bytes at a rate of `host` or `machine`; 0 where the scenario states none. */
+/* Seconds of these bytes at a rate from `host` or `machine`; 0 where the scenario gives no rate. */
 double psd_cost_bytes_sec(double bytes, double rate_bps);
 
-/* FLOPs to rebuild the factors of `senders` workers: 2 K senders M N. */
+/* FLOPs to rebuild a gradient from the factors of `senders` workers: 2 K senders M N. */
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders);
 
 #endif

@@ -12,7 +12,7 @@ enum psd_status psd_costs_init(struct psd_costs *costs, const struct psd_graph *
 	double *block = calloc(2 * (size_t)graph->n_layers + 1, sizeof(*block));
 
 	if (!block)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		return psd_out_of_memory(err);
 	*costs = (struct psd_costs){
 		.forward_sec = block, .backward_sec = block + graph->n_layers, .n_layers = graph->n_layers};
 	return PSD_OK;
@@ -119,10 +119,9 @@ enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_
 {
 	const struct roofline roofline = roofline_of(device, half);
 	struct psd_costs fresh;
-	enum psd_status status = psd_costs_init(&fresh, graph, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_costs_init(&fresh, graph, err));
 	for (unsigned i = 0; i < graph->n_layers; i++)
 		fill_layer(&fresh, graph, i, &roofline, batch);
 	fresh.gemm_flops_per_sec = roofline.gemm_flops_per_sec;

@@ -9,18 +9,18 @@
 #include "engine/model/graph.h"
 #include "engine/scenario/device.h"
 
-/* The origin of the seconds; results label a model and a scaled measurement. */
+/* Origin of the seconds of layers; results mark a model's seconds and scaled measurements. */
 enum psd_costs_source { PSD_COSTS_MODEL, PSD_COSTS_SCALED, PSD_COSTS_MEASURED, PSD_COSTS_SOURCES };
 extern const char *const
-	psd_costs_source_names[PSD_COSTS_SOURCES + 1]; /* "model", "scaled", "measured", NULL; as in a profile's head */
+	psd_costs_source_names[PSD_COSTS_SOURCES + 1]; /* "model", "scaled", "measured", NULL, as in a profile's head */
 
 struct psd_costs {
-	double *forward_sec;  /* n_layers, for the whole batch of one worker */
-	double *backward_sec; /* n_layers; with all gradients of parameters */
+	double *forward_sec;  /* forward seconds of each of n_layers layers, for the whole batch of one worker */
+	double *backward_sec; /* backward seconds of each of n_layers layers, gradients of parameters included */
 	unsigned n_layers;
-	double compute_sec;	   /* sum of all */
-	double gemm_flops_per_sec; /* rate of a rebuild from other workers' factors */
-	bool has_own_memory;	   /* the device has: tensors are copied between it and its host */
+	double compute_sec;	   /* sum over all layers, forward and backward */
+	double gemm_flops_per_sec; /* rate at which a gradient is rebuilt from other workers' factors */
+	bool has_own_memory;	   /* the device has its own memory: tensors are copied between it and its host */
 	enum psd_costs_source source;
 };
 
@@ -41,8 +41,8 @@ void psd_costs_release(struct psd_costs *costs);
 /* Allocates zeros for the graph's layers; released by psd_costs_release(). PSD_ENOMEM. */
 enum psd_status psd_costs_init(struct psd_costs *costs, const struct psd_graph *graph,
 			       struct psd_error *err) PSD_MUST_CHECK;
-/* Scales all layers so that batch / compute_sec equals images_per_sec (0: keeps them), and sums them. PSD_EINVAL at
- * `at` when they take no time. */
+/* Scales all layers so that batch / compute_sec equals images_per_sec (0: no scaling), and sums them up. PSD_EINVAL at
+ * `at`: the layers take no time. */
 enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, unsigned batch, double images_per_sec,
 				 struct psd_error *err) PSD_MUST_CHECK;
 

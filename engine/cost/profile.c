@@ -78,7 +78,7 @@ static enum psd_status check_head(struct profile *profile, unsigned batch)
 	for (unsigned i = 0; i < N_HEAD_KEYS; i++)
 		if (!head[i] || !*head[i])
 			return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
-					     "the head above needs a line '# %s: ...'", head_keys[i]);
+					     "the comments above must have a line '# %s: ...'", head_keys[i]);
 	if (!psd_units_read_count(head[BATCH], &profile_batch) || profile_batch < 1)
 		return refuse_head(profile, BATCH, "a whole number, 1 or more");
 	if (!is_source(head[KIND]))
@@ -129,20 +129,17 @@ static enum psd_status find_layer(const struct profile *profile, unsigned *found
 
 static enum psd_status take_row(struct profile *profile)
 {
-	enum psd_status status;
 	unsigned i = 0;
 
 	if (profile->csv.n_cells != N_COLUMNS)
-		return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at, "%u cells, must be the %d of '%s'",
-				     profile->csv.n_cells, N_COLUMNS, header);
-	status = find_layer(profile, &i);
-	if (!status)
-		status = read_seconds(profile, FORWARD_SEC, &profile->costs->forward_sec[i]);
-	if (!status)
-		status = read_seconds(profile, BACKWARD_SEC, &profile->costs->backward_sec[i]);
-	if (!status)
-		profile->layer_lines[i] = profile->csv.at.line;
-	return status;
+		return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
+				     "the line has %u cells, must have the %d of '%s'", profile->csv.n_cells, N_COLUMNS,
+				     header);
+	PSD_TRY(find_layer(profile, &i));
+	PSD_TRY(read_seconds(profile, FORWARD_SEC, &profile->costs->forward_sec[i]));
+	PSD_TRY(read_seconds(profile, BACKWARD_SEC, &profile->costs->backward_sec[i]));
+	profile->layer_lines[i] = profile->csv.at.line;
+	return PSD_OK;
 }
 
 static enum psd_status check_complete(const struct profile *profile, bool has_header)
@@ -150,7 +147,8 @@ static enum psd_status check_complete(const struct profile *profile, bool has_he
 	const struct psd_place at = {.path = profile->csv.at.path};
 
 	if (!has_header)
-		return psd_error_set(profile->err, PSD_EINVAL, at, "has no header, must be '%s'", header);
+		return psd_error_set(profile->err, PSD_EINVAL, at, "the file has no header line, must have '%s'",
+				     header);
 	for (unsigned i = 0; i < profile->graph->n_layers; i++)
 		if (!profile->layer_lines[i] && profile->graph->layers[i].n_inputs > 0)
 			return psd_error_set(profile->err, PSD_EINVAL, at,
@@ -183,16 +181,14 @@ enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd
 {
 	struct psd_costs fresh;
 	struct profile profile = {.graph = graph, .costs = &fresh, .err = err};
-	enum psd_status status = psd_costs_init(&fresh, graph, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_costs_init(&fresh, graph, err));
 	status = psd_csv_open(&profile.csv, path, err);
 	if (status)
 		goto release_costs;
 	profile.layer_lines = calloc(graph->n_layers + (size_t)1, sizeof(*profile.layer_lines));
-	status = profile.layer_lines ? read_lines(&profile, batch)
-				     : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	status = profile.layer_lines ? read_lines(&profile, batch) : psd_out_of_memory(err);
 	if (!status)
 		status = psd_costs_settle(&fresh, (struct psd_place){.path = path}, batch, images_per_sec, err);
 	free(profile.layer_lines);

@@ -141,13 +141,10 @@ static enum psd_status take_scalar(struct reader *reader, const yaml_event_t *ev
 	struct open_node *parent = reader->depth ? &reader->open[reader->depth - 1] : NULL;
 	const char *value = (const char *)event->data.scalar.value;
 	const size_t length = event->data.scalar.length;
-	enum psd_status status;
 	struct psd_node *node;
 	char *text;
 
-	status = refuse_decoration(reader, event->start_mark, event->data.scalar.anchor, event->data.scalar.tag);
-	if (status)
-		return status;
+	PSD_TRY(refuse_decoration(reader, event->start_mark, event->data.scalar.anchor, event->data.scalar.tag));
 	if (memchr(value, '\0', length))
 		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, event->start_mark),
 				     "text contains a zero byte");
@@ -159,30 +156,25 @@ static enum psd_status take_scalar(struct reader *reader, const yaml_event_t *ev
 		parent->key_at = place_of(reader, event->start_mark);
 		return PSD_OK;
 	}
-	status = add_node(reader, PSD_NODE_SCALAR, event->start_mark, &node);
-	if (!status)
-		node->text = text;
-	return status;
+	PSD_TRY(add_node(reader, PSD_NODE_SCALAR, event->start_mark, &node));
+	node->text = text;
+	return PSD_OK;
 }
 
 static enum psd_status open_node(struct reader *reader, enum psd_node_kind kind, const yaml_event_t *event)
 {
 	const bool is_mapping = kind == PSD_NODE_MAPPING;
-	enum psd_status status;
 	struct psd_node *node;
 
-	status = refuse_decoration(reader, event->start_mark,
-				   is_mapping ? event->data.mapping_start.anchor : event->data.sequence_start.anchor,
-				   is_mapping ? event->data.mapping_start.tag : event->data.sequence_start.tag);
-	if (status)
-		return status;
+	PSD_TRY(refuse_decoration(reader, event->start_mark,
+				  is_mapping ? event->data.mapping_start.anchor : event->data.sequence_start.anchor,
+				  is_mapping ? event->data.mapping_start.tag : event->data.sequence_start.tag));
 	if (reader->depth == DEPTH_MAX)
 		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, event->start_mark),
 				     "nested deeper than %d levels", DEPTH_MAX);
-	status = add_node(reader, kind, event->start_mark, &node);
-	if (!status)
-		reader->open[reader->depth++] = (struct open_node){.node = node};
-	return status;
+	PSD_TRY(add_node(reader, kind, event->start_mark, &node));
+	reader->open[reader->depth++] = (struct open_node){.node = node};
+	return PSD_OK;
 }
 
 static enum psd_status close_node(struct reader *reader)
@@ -260,10 +252,9 @@ static enum psd_status read_events(struct reader *reader)
 
 static enum psd_status read_document(struct reader *reader)
 {
-	enum psd_status status = refuse_directives(reader);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(refuse_directives(reader));
 	if (!yaml_parser_initialize(&reader->parser))
 		return out_of_memory(reader);
 	yaml_parser_set_encoding(&reader->parser, YAML_UTF8_ENCODING);
@@ -303,9 +294,7 @@ enum psd_status psd_document_load(struct psd_document **document, const char *pa
 	size_t length;
 	char *text;
 
-	status = psd_file_read(&text, &length, path, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_file_read(&text, &length, path, err));
 	status = psd_document_parse(document, path, text, length, err);
 	free(text);
 	return status;

@@ -133,9 +133,10 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 	if (mapping->kind != PSD_NODE_MAPPING) {
 		join(known, all, sizeof(all));
 		if (psd_node_is_set(mapping))
-			return psd_error_set(err, PSD_EINVAL, mapping->at,
-					     "'%s' has keys of its own, of which one is set, as in %s.%s=VALUE: %s",
-					     name, mapping->at.path + strlen("--set "), known[0], all);
+			return psd_error_set(
+				err, PSD_EINVAL, mapping->at,
+				"'%s' is a mapping, --set must name one of its keys, as in %s.%s=VALUE: %s", name,
+				mapping->at.path + strlen("--set "), known[0], all);
 		return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' is %s, must be a mapping of keys: %s", name,
 				     kind_of(mapping), all);
 	}

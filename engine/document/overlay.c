@@ -14,11 +14,6 @@ struct setting {
 	struct psd_error *err;
 };
 
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 static enum psd_status split_path(struct setting *setting, char *path)
 {
 	for (char *step = path; step;) {
@@ -30,7 +25,7 @@ static enum psd_status split_path(struct setting *setting, char *path)
 			return psd_error_set(setting->err, PSD_EINVAL, setting->at,
 					     "empty key, must be key.path=value");
 		if (setting->n_steps == MAX_STEPS)
-			return psd_error_set(setting->err, PSD_EINVAL, setting->at, "more than %d keys deep",
+			return psd_error_set(setting->err, PSD_EINVAL, setting->at, "the key has more than %d parts",
 					     MAX_STEPS);
 		setting->steps[setting->n_steps++] = step;
 		step = dot;
@@ -53,7 +48,7 @@ static enum psd_status take_apart(struct setting *setting, const char *text)
 	shown = psd_arena_take(setting->arena, sizeof(prefix) + length);
 	setting->value = psd_arena_copy(setting->arena, equals + 1, strlen(equals + 1));
 	if (!path || !shown || !setting->value)
-		return out_of_memory(setting->err);
+		return psd_out_of_memory(setting->err);
 	memcpy(shown, prefix, sizeof(prefix) - 1);
 	memcpy(shown + sizeof(prefix) - 1, text, length);
 	setting->at.path = shown;
@@ -111,8 +106,8 @@ static enum psd_status refuse_step(const struct setting *setting, const struct p
 	const unsigned n = parent->n_children;
 
 	if (parent->kind != PSD_NODE_SEQUENCE)
-		return psd_error_set(setting->err, PSD_EINVAL, setting->at, "there is no '%s' below a plain value",
-				     step);
+		return psd_error_set(setting->err, PSD_EINVAL, setting->at,
+				     "'%s' is below a plain value, must be below a mapping or list", step);
 	if (n == 0)
 		return psd_error_set(setting->err, PSD_EINVAL, setting->at, "'%s' is empty, there is no entry '%s'",
 				     list, step);
@@ -131,7 +126,7 @@ static enum psd_status go_down(const struct setting *setting, unsigned i, struct
 		return refuse_step(setting, *node, i);
 	opened = open_at(*node, position, setting->arena, &down);
 	if (!opened)
-		return out_of_memory(setting->err);
+		return psd_out_of_memory(setting->err);
 	**node = *opened;
 	if (is_new) {
 		down->kind = PSD_NODE_MAPPING;
@@ -153,12 +148,12 @@ static enum psd_status add_entry(const struct setting *setting, struct psd_node 
 	while (end > first && end[-1] == ' ')
 		end--;
 	if (!entry)
-		return out_of_memory(setting->err);
+		return psd_out_of_memory(setting->err);
 	entry->kind = PSD_NODE_SCALAR;
 	entry->at = setting->at;
 	entry->text = psd_arena_copy(setting->arena, first, end > first ? (size_t)(end - first) : 0);
 	if (!entry->text)
-		return out_of_memory(setting->err);
+		return psd_out_of_memory(setting->err);
 	psd_node_hang(list, last, entry);
 	return PSD_OK;
 }
@@ -168,7 +163,6 @@ static enum psd_status become_value(struct psd_node *node, const struct setting 
 {
 	const char *text = setting->value, *end = text + strlen(text), *comma;
 	struct psd_node *last = NULL;
-	enum psd_status status = PSD_OK;
 
 	node->kind = PSD_NODE_SCALAR;
 	node->at = node->key_at = setting->at;
@@ -179,29 +173,25 @@ static enum psd_status become_value(struct psd_node *node, const struct setting 
 		return PSD_OK;
 	node->kind = PSD_NODE_SEQUENCE;
 	node->text = NULL;
-	for (text++, end--; !status && (comma = memchr(text, ',', (size_t)(end - text))); text = comma + 1)
-		status = add_entry(setting, node, &last, text, comma);
-	return status ? status : add_entry(setting, node, &last, text, end);
+	for (text++, end--; (comma = memchr(text, ',', (size_t)(end - text))); text = comma + 1)
+		PSD_TRY(add_entry(setting, node, &last, text, comma));
+	return add_entry(setting, node, &last, text, end);
 }
 
 enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, struct psd_arena *arena,
 				struct psd_error *err)
 {
 	struct setting setting = {.arena = arena, .err = err};
-	enum psd_status status = take_apart(&setting, text);
 	struct psd_node *top, *node;
 
-	if (status)
-		return status;
+	PSD_TRY(take_apart(&setting, text));
 	top = node = psd_arena_take(arena, sizeof(*top));
 	if (!top)
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	*top = **root;
-	for (unsigned i = 0; !status && i < setting.n_steps; i++)
-		status = go_down(&setting, i, &node);
-	if (!status)
-		status = become_value(node, &setting);
-	if (!status)
-		*root = top;
-	return status;
+	for (unsigned i = 0; i < setting.n_steps; i++)
+		PSD_TRY(go_down(&setting, i, &node));
+	PSD_TRY(become_value(node, &setting));
+	*root = top;
+	return PSD_OK;
 }

@@ -202,11 +202,6 @@ static enum psd_status check_key(const struct psd_schema_reader *reader, const v
 
 /* ---- reading ---- */
 
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 /* Makes a path that is relative to the file's folder relative to the working directory, in the arena. Notes the file
  * there as an input. */
 static enum psd_status join(const struct psd_schema_reader *reader, const char *relative, const char **path)
@@ -217,7 +212,7 @@ static enum psd_status join(const struct psd_schema_reader *reader, const char *
 	char *joined = psd_arena_take(reader->arena, folder_length + length + 1);
 
 	if (!joined)
-		return out_of_memory(reader->err);
+		return psd_out_of_memory(reader->err);
 	memcpy(joined, reader->path, folder_length);
 	memcpy(joined + folder_length, relative, length);
 	psd_inputs_note(joined);
@@ -232,8 +227,6 @@ static enum psd_status read_section(const struct psd_schema_reader *reader, void
 static enum psd_status read_plain(const struct psd_schema_reader *reader, void *base, void *value,
 				  const struct psd_key *key, const struct psd_node *node)
 {
-	enum psd_status status;
-
 	if (key->word) {
 		bool *has_word = (bool *)((char *)base + key->word_offset);
 
@@ -241,9 +234,9 @@ static enum psd_status read_plain(const struct psd_schema_reader *reader, void *
 		if (*has_word)
 			return PSD_OK;
 	}
-	status = psd_value_read(value, node, key, reader->err);
-	if (status || key->type != PSD_KEY_PATH)
-		return status;
+	PSD_TRY(psd_value_read(value, node, key, reader->err));
+	if (key->type != PSD_KEY_PATH)
+		return PSD_OK;
 	return join(reader, *(const char **)value, value);
 }
 
@@ -335,31 +328,30 @@ static enum psd_status check_names(const struct psd_section *section, const char
 {
 	const char *known[MAX_KEYS + 1];
 	const struct psd_key *key;
-	enum psd_status status = PSD_OK;
 	unsigned n_known = 0;
 
-	for (; !status && (key = psd_section_key(section, n_known)); n_known++) {
+	for (; (key = psd_section_key(section, n_known)); n_known++) {
 		assert(n_known < MAX_KEYS);
 		known[n_known] = key->name;
-		status = check_former(key, mapping, err);
+		PSD_TRY(check_former(key, mapping, err));
 	}
 	known[n_known] = NULL;
-	return status ? status : psd_node_check_keys(mapping, what, known, err);
+	return psd_node_check_keys(mapping, what, known, err);
 }
 
 static enum psd_status read_keys(const struct psd_schema_reader *reader, void *base, const struct psd_section *section,
 				 const char *what, const struct psd_node *mapping)
 {
-	enum psd_status status = check_names(section, what, mapping, reader->err);
 	const struct psd_key *key;
 
-	for (unsigned i = 0; !status && (key = psd_section_key(section, i)); i++) {
+	PSD_TRY(check_names(section, what, mapping, reader->err));
+	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
 		const struct psd_node *node = psd_node_child(mapping, key->name);
 
 		if (node)
-			status = read_key(reader, base, key, node);
+			PSD_TRY(read_key(reader, base, key, node));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status read_section(const struct psd_schema_reader *reader, void *base,

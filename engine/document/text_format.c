@@ -209,7 +209,6 @@ static const char *copy_word(const struct parser *parser)
 static enum psd_status parse_scalar(struct parser *parser, struct psd_node *node)
 {
 	const bool is_string = parser->token.kind == TOKEN_STRING;
-	enum psd_status status;
 
 	if (!is_string && parser->token.kind != TOKEN_WORD)
 		return unexpected(parser, "a value");
@@ -217,11 +216,11 @@ static enum psd_status parse_scalar(struct parser *parser, struct psd_node *node
 	node->text = is_string ? parser->token.text : copy_word(parser);
 	if (!node->text)
 		return out_of_memory(parser);
-	status = next_token(parser);
-	if (!status && is_string && parser->token.kind == TOKEN_STRING)
+	PSD_TRY(next_token(parser));
+	if (is_string && parser->token.kind == TOKEN_STRING)
 		return psd_error_set(parser->err, PSD_EINVAL, parser->token.at,
 				     "a string in pieces is not accepted, write it in one");
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status parse_value(struct parser *parser, struct psd_node *node)
@@ -235,9 +234,7 @@ static enum psd_status parse_value(struct parser *parser, struct psd_node *node)
 		return psd_error_set(parser->err, PSD_EINVAL, parser->token.at, "nested deeper than %d levels",
 				     DEPTH_MAX);
 	node->kind = PSD_NODE_MAPPING;
-	status = next_token(parser);
-	if (status)
-		return status;
+	PSD_TRY(next_token(parser));
 	parser->depth++;
 	status = parse_fields(parser, node, closing);
 	parser->depth--;
@@ -249,20 +246,17 @@ static enum psd_status parse_list(struct parser *parser, struct message *message
 				  struct psd_place key_at)
 {
 	bool goes_on = !is_sign(parser, ']');
-	enum psd_status status = PSD_OK;
 
-	while (goes_on && !status) {
+	while (goes_on) {
 		struct psd_node *node = NULL;
 
-		status = add_field(parser, message, key, key_at, &node);
-		if (!status)
-			status = parse_value(parser, node);
-		if (!status)
-			status = skip_sign(parser, ',', &goes_on);
+		PSD_TRY(add_field(parser, message, key, key_at, &node));
+		PSD_TRY(parse_value(parser, node));
+		PSD_TRY(skip_sign(parser, ',', &goes_on));
 	}
-	if (!status && !is_sign(parser, ']'))
+	if (!is_sign(parser, ']'))
 		return unexpected(parser, "',' or ']'");
-	return status ? status : next_token(parser);
+	return next_token(parser);
 }
 
 static enum psd_status parse_field(struct parser *parser, struct message *message)
@@ -270,7 +264,6 @@ static enum psd_status parse_field(struct parser *parser, struct message *messag
 	const struct psd_place key_at = parser->token.at;
 	struct psd_node *node = NULL;
 	bool has_colon, is_list = false;
-	enum psd_status status;
 	const char *key;
 
 	if (parser->token.kind != TOKEN_WORD)
@@ -278,19 +271,16 @@ static enum psd_status parse_field(struct parser *parser, struct message *messag
 	key = psd_arena_copy(parser->arena, parser->token.text, parser->token.length);
 	if (!key)
 		return out_of_memory(parser);
-	status = next_token(parser);
-	if (!status)
-		status = skip_sign(parser, ':', &has_colon);
-	if (!status && has_colon)
-		status = skip_sign(parser, '[', &is_list);
-	if (status)
-		return status;
+	PSD_TRY(next_token(parser));
+	PSD_TRY(skip_sign(parser, ':', &has_colon));
+	if (has_colon)
+		PSD_TRY(skip_sign(parser, '[', &is_list));
 	if (is_list)
 		return parse_list(parser, message, key, key_at);
 	if (!has_colon && !is_sign(parser, '{') && !is_sign(parser, '<'))
 		return unexpected(parser, "':' or '{'");
-	status = add_field(parser, message, key, key_at, &node);
-	return status ? status : parse_value(parser, node);
+	PSD_TRY(add_field(parser, message, key, key_at, &node));
+	return parse_value(parser, node);
 }
 
 /* Parses up to the closing sign, which is not consumed; closing 0: up to the end of the file. */
@@ -323,7 +313,6 @@ enum psd_status psd_text_format_parse(const struct psd_node **root, struct psd_a
 		.err = err,
 	};
 	struct psd_node *node = psd_arena_take(arena, sizeof(*node));
-	enum psd_status status;
 
 	if (!parser.place.path || !node)
 		return psd_error_set(err, PSD_ENOMEM, (struct psd_place){.path = path}, "out of memory");
@@ -331,10 +320,8 @@ enum psd_status psd_text_format_parse(const struct psd_node **root, struct psd_a
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
 				     "is longer than 16 MiB, too long for an input file");
 	*node = (struct psd_node){.kind = PSD_NODE_MAPPING, .at = parser.place};
-	status = next_token(&parser);
-	if (!status)
-		status = parse_fields(&parser, node, 0);
-	if (!status)
-		*root = node;
-	return status;
+	PSD_TRY(next_token(&parser));
+	PSD_TRY(parse_fields(&parser, node, 0));
+	*root = node;
+	return PSD_OK;
 }

@@ -71,10 +71,8 @@ static enum psd_status read_whole(void *value, const struct psd_node *node, cons
 				  struct psd_error *err)
 {
 	uint64_t count;
-	enum psd_status status = psd_node_count(node, (uint64_t)key->lowest, (uint64_t)key->highest, &count, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_node_count(node, (uint64_t)key->lowest, (uint64_t)key->highest, &count, err));
 	if (key->type == PSD_KEY_COUNT) {
 		memcpy(value, &count, sizeof(count));
 	} else {
@@ -90,13 +88,12 @@ static enum psd_status read_pair(unsigned pair[2], const struct psd_node *node, 
 				 struct psd_error *err)
 {
 	const bool is_list = node->kind == PSD_NODE_SEQUENCE;
-	enum psd_status status;
 
 	if (is_list && node->n_children != 2)
 		return psd_error_set(err, PSD_EINVAL, node->at, "'%s' has %u entries, must have 2", key->name,
 				     node->n_children);
-	status = read_whole(&pair[0], is_list ? node->first : node, key, err);
-	return status ? status : read_whole(&pair[1], is_list ? node->first->next : node, key, err);
+	PSD_TRY(read_whole(&pair[0], is_list ? node->first : node, key, err));
+	return read_whole(&pair[1], is_list ? node->first->next : node, key, err);
 }
 
 /* The error of a key that accepts a word as well. */
@@ -114,10 +111,8 @@ static enum psd_status read_named(void *value, const struct psd_node *node, cons
 				  struct psd_error *err)
 {
 	unsigned position;
-	enum psd_status status = psd_node_choice(node, key->names, &position, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_node_choice(node, key->names, &position, err));
 	if (key->type == PSD_KEY_NAME)
 		memcpy(value, &key->names[position], sizeof(key->names[position]));
 	else if (key->type == PSD_KEY_CHOICE)

@@ -5,17 +5,17 @@
 
 #include "engine/document/schema.h"
 
-/* "false", "true": the values of a flag without names of its own. */
+/* Values of a flag without names of its own: "false", "true". */
 extern const char *const psd_value_flag_names[];
 
 size_t psd_value_bytes(enum psd_key_type type);
-/* Add the accepted values in Markdown: "rate", "1 to 64", "`ps`, `ring`". choices: limits names, one bit each. */
+/* Add a key's accepted values in Markdown: "rate", "1 to 64", "`ps`, `ring`". choices: bits that limit names. */
 void psd_value_add_kind(struct psd_text *text, const struct psd_key *key);
 void psd_value_add_names(struct psd_text *text, const struct psd_key *key, unsigned choices);
-/* PSD_EINVAL with the place; *value is written on success only. A path remains relative to the file. */
+/* Reads a value by its key's row, on success only. A path stays relative to the file. PSD_EINVAL with place. */
 enum psd_status psd_value_read(void *value, const struct psd_node *node, const struct psd_key *key,
 			       struct psd_error *err) PSD_MUST_CHECK;
-/* True when no text gave the value: see struct psd_key. */
+/* True if the value was not given by any text, see struct psd_key. */
 bool psd_value_is_absent(const void *value, const struct psd_key *key, bool is_needed);
 /* Adds a value; a quantity in the unit and digits of its node in the file, if it still has that value. node: may be
  * NULL. */

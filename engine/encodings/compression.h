@@ -7,11 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A tensor's first block begins with its first value, and its last block may have fewer values; that one has as many
- * bytes as a full one. */
+/* Blocks into which a tensor's values are divided for compression. The first block begins with the first value. The
+ * last one may have fewer values, but has as many bytes as a full one. */
 struct psd_block {
-	uint32_t elements; /* a multiple of PSD_BLOCK_UNIT, up to PSD_BLOCK_MAX */
-	uint32_t kept;	   /* k of top-k, the values that travel: 1 to elements */
+	uint32_t elements; /* number of values in a block: a multiple of PSD_BLOCK_UNIT, up to PSD_BLOCK_MAX */
+	uint32_t kept;	   /* top-k: number of values in a block that travel (k), 1 to elements */
 };
 
 enum {
@@ -22,7 +22,7 @@ enum {
 
 struct psd_compression {
 	const char *name;
-	/* add() changes all values of the block; otherwise only those that travel. */
+	/* True if add() changes all values of the block; false: only those that travel. */
 	bool adds_all;
 	/* Bytes of a packed block, a multiple of 4. */
 	uint32_t (*bytes)(const struct psd_block *block);
@@ -33,17 +33,17 @@ struct psd_compression {
 	void (*add)(const struct psd_block *block, const void *packed, uint32_t n, float *sum);
 };
 
-/* One row each: identifier, and name in scenarios. */
+/* All compressions, one row each: identifier, and name in scenarios. */
 #define PSD_COMPRESSIONS(ROW) ROW(one_bit, "one-bit") ROW(top_k, "top-k")
 
 #define PSD_DECLARE_COMPRESSION(identifier, text) extern const struct psd_compression psd_compression_##identifier;
 PSD_COMPRESSIONS(PSD_DECLARE_COMPRESSION)
 
-/* Both in the order of the rows; NULL ends the names. */
+/* Compressions and their names by number, in the order of the rows; NULL ends the names. */
 extern const struct psd_compression *const psd_compressions[];
 extern const char *const psd_compression_names[];
 
-/* Number of blocks of a tensor. Pure. */
+/* Number of blocks into which a tensor's values are divided. Pure. */
 uint64_t psd_block_count(const struct psd_block *block, uint64_t elements);
 /* Number of values in the next block when `left` values of a tensor remain. Pure. */
 uint32_t psd_block_next(const struct psd_block *block, uint64_t left);

@@ -9,21 +9,21 @@
 struct psd_encoding {
 	const char *name;
 	unsigned value_bytes;
-	bool is_lossy;	/* values lose precision: each is converted before it leaves and after it has arrived */
-	bool is_scaled; /* gradients may exceed the range, so that they are multiplied by train.loss_scale */
+	bool is_lossy;	/* values lose precision: they are encoded before they leave and decoded on arrival */
+	bool is_scaled; /* gradients may exceed the range, so they are multiplied by train.loss_scale */
 	/* Convert one value, rounded to the nearest one, ties to even; infinities and NaNs are preserved. NULL: values
 	 * travel unchanged. Tests compare faster conversions of many values with these. */
 	uint16_t (*encode)(float value);
 	float (*decode)(uint16_t bits);
 };
 
-/* One row each: identifier, which is also the name. The first is the default. */
+/* All encodings, one row each: identifier, which is also the name. The first is the default. */
 #define PSD_ENCODINGS(ROW) ROW(fp32) ROW(fp16) ROW(bf16)
 
 #define PSD_DECLARE_ENCODING(identifier) extern const struct psd_encoding psd_encoding_##identifier;
 PSD_ENCODINGS(PSD_DECLARE_ENCODING)
 
-/* Both in the order of the rows; NULL ends the names. */
+/* Encodings and their names by number, in the order of the rows; NULL ends the names. */
 extern const struct psd_encoding *const psd_encodings[];
 extern const char *const psd_encoding_names[];
 

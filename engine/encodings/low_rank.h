@@ -6,10 +6,10 @@
 
 enum { PSD_MOST_RANK = 64 };
 
-/* A tensor as a matrix. Its rows are those of the first dimension: outputs; of a deconvolution inputs, of an embedding
+/* Shape of a tensor as a matrix. Its rows are the first dimension: outputs; of a deconvolution inputs, of an embedding
  * tokens. */
 struct psd_low_rank_shape {
-	uint32_t rows; /* 0: the tensor travels unchanged, since the narrow matrices would have no fewer values */
+	uint32_t rows; /* number of rows; 0: the tensor travels unchanged, since low-rank factors would be no smaller */
 	uint32_t columns;
 };
 
@@ -20,7 +20,7 @@ static inline uint64_t psd_low_rank_left_values(struct psd_low_rank_shape shape,
 }
 
 struct psd_low_rank_shape psd_low_rank_shape_of(const struct psd_tensor *tensor, unsigned rank);
-/* The same for a tensor, and the number of values in its right matrix. */
+/* Number of values in a tensor's left matrix; next: in its right matrix. */
 uint64_t psd_low_rank_left(const struct psd_tensor *tensor, unsigned rank);
 uint64_t psd_low_rank_right(const struct psd_tensor *tensor, unsigned rank);
 

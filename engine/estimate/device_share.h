@@ -6,22 +6,22 @@
 #include <stdbool.h>
 
 struct psd_device_share {
-	double share_ratio; /* share that an all-reduce takes */
-	double left_sec;    /* work left at at_sec, as seconds of the device alone */
+	double share_ratio; /* share of the device that a running all-reduce takes */
+	double left_sec;    /* work left at time at_sec, in seconds of the whole device */
 	double at_sec;
-	double alarm_sec; /* time of the next alarm; infinity: none is set */
+	double alarm_sec; /* time of the next alarm; infinity: no alarm is set */
 	bool is_busy, is_beside;
 };
 
-/* share_ratio: at least 0, less than 1. */
+/* Makes an idle device, of which a running all-reduce takes share_ratio: at least 0, less than 1. */
 void psd_device_share_init(struct psd_device_share *device, double share_ratio);
-/* Work of sec seconds begins on the device. */
+/* Begins work on the device that takes `sec` seconds if it has the whole device. */
 void psd_device_share_begin(struct psd_device_share *device, double now_sec, double sec);
-/* An all-reduce begins, or ends, to run beside the work. */
+/* Records that an all-reduce begins, or ends, to run beside the work. */
 void psd_device_share_set_beside(struct psd_device_share *device, double now_sec, bool is_beside);
-/* An alarm goes off, perhaps too early: true when less than a nanosecond of work is left. */
+/* Handles an alarm, which may be too early. True: less than a nanosecond of work is left, so the work ends. */
 bool psd_device_share_ends(struct psd_device_share *device, double now_sec);
-/* To be called after each of these: seconds until the next alarm that the caller must set; infinity: none. */
+/* Seconds until the next alarm, which the caller must set; infinity: none. Called after each of the functions above. */
 double psd_device_share_alarm(struct psd_device_share *device, double now_sec);
 
 #endif

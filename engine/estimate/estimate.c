@@ -111,15 +111,10 @@ static void add_traffic(const struct psd_program *program, struct psd_outcome *o
 
 static enum psd_status open_parts(struct psd_estimate *estimate, struct psd_error *err)
 {
-	enum psd_status status = psd_classes_find(&estimate->classes, estimate->program, err);
-
-	if (status == PSD_OK)
-		status = psd_estimate_open_messages(estimate, err);
-	if (status == PSD_OK)
-		status = psd_estimate_open_collectives(estimate, err);
-	if (status == PSD_OK)
-		status = psd_estimate_open_work(estimate, err);
-	return status;
+	PSD_TRY(psd_classes_find(&estimate->classes, estimate->program, err));
+	PSD_TRY(psd_estimate_open_messages(estimate, err));
+	PSD_TRY(psd_estimate_open_collectives(estimate, err));
+	return psd_estimate_open_work(estimate, err);
 }
 
 static void close_parts(struct psd_estimate *estimate)
@@ -196,9 +191,7 @@ out:
 enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
 			     struct psd_outcome *outcome, struct psd_error *err)
 {
-	const enum psd_status status = psd_estimate_time(program, length, NULL, outcome, err);
-
-	if (status == PSD_OK)
-		add_traffic(program, outcome);
-	return status;
+	PSD_TRY(psd_estimate_time(program, length, NULL, outcome, err));
+	add_traffic(program, outcome);
+	return PSD_OK;
 }

@@ -8,11 +8,11 @@
 #include "engine/program/outcome.h"
 #include "engine/program/program.h"
 
-/* Fills the outcome. PSD_ENOMEM, PSD_ERUN. Any thread. */
+/* Estimates a run of that length. *outcome is filled on success. PSD_ENOMEM, PSD_ERUN. Any thread. */
 enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
 			     struct psd_outcome *outcome, struct psd_error *err) PSD_MUST_CHECK;
-/* The same without the nodes' bytes, whose sum takes longest on many nodes. prices: of transfers by the plan's rates,
- * which grows; or NULL. */
+/* Estimates without the nodes' bytes, whose sum takes longest on many nodes. prices: cache for transfers by the plan's
+ * rates, which grows; or NULL. */
 enum psd_status psd_estimate_time(const struct psd_program *program, struct psd_run_length length,
 				  struct psd_prices *prices, struct psd_outcome *outcome,
 				  struct psd_error *err) PSD_MUST_CHECK;

@@ -175,9 +175,8 @@ struct psd_pool *psd_estimate_first_pool(struct psd_estimate *estimate, double *
 
 enum psd_status psd_estimate_open_work(struct psd_estimate *estimate, struct psd_error *err)
 {
-	const enum psd_status status = make_pools(estimate, err);
-
-	return status ? status : make_devices(estimate, err);
+	PSD_TRY(make_pools(estimate, err));
+	return make_devices(estimate, err);
 }
 
 void psd_estimate_close_work(struct psd_estimate *estimate)

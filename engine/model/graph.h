@@ -17,57 +17,57 @@ struct psd_layer {
 	char *name;
 	const struct psd_layer_kind *kind;
 	union psd_layer_settings settings;
-	unsigned *inputs;	 /* numbers of earlier layers */
-	unsigned n_inputs;	 /* 0 for an input of the network */
-	bool is_trained;	 /* it or a layer below it has parameters: its output needs a gradient */
-	struct psd_shape shape;	 /* shape of the output */
-	uint64_t forward_flops;	 /* a multiplication with an addition counts 2; sources are beside each kind's code */
-	uint64_t backward_flops; /* gradients of its data, if the layers below need them, and of its parameters */
-	uint64_t read_bytes;	 /* inputs and parameters that forward reads, in fp32: the memory-bound minimum */
-	uint64_t write_bytes;	 /* output in fp32 */
-	uint64_t kept_bytes;	 /* values that backward needs beside the output, in fp32, such as probabilities */
-	uint64_t parameters;	 /* elements of its tensors, shared ones included */
+	unsigned *inputs;	 /* numbers of the layers whose outputs it reads, all earlier ones */
+	unsigned n_inputs;	 /* number of inputs; 0: the layer is an input of the network */
+	bool is_trained;	 /* the layer or an earlier one has parameters, so its output needs a gradient */
+	struct psd_shape shape;	 /* shape of the layer's output */
+	uint64_t forward_flops;	 /* FLOPs of forward; a multiplication and addition count 2; sources: see each kind */
+	uint64_t backward_flops; /* FLOPs of backward: gradients of its parameters and, if needed, of its inputs */
+	uint64_t read_bytes;	 /* bytes that forward reads at least, in fp32: inputs and parameters */
+	uint64_t write_bytes;	 /* bytes that forward writes, in fp32: the output */
+	uint64_t kept_bytes;	 /* bytes kept for backward beside the output, in fp32, such as probabilities */
+	uint64_t parameters;	 /* number of its parameters, shared ones included */
 	unsigned first_tensor;
-	unsigned n_tensors; /* in the order of the kind: a weight before its bias */
-	unsigned n_shared;  /* tensors shared with an earlier layer, whose first_tensor this is; then n_tensors is 0 */
+	unsigned n_tensors; /* number of its own tensors; the order is the kind's: a weight before its bias */
+	unsigned n_shared;  /* tensors shared with an earlier layer, from its first_tensor on; n_tensors is then 0 */
 	unsigned first_state;
 	unsigned n_states;
 };
 
-/* A parameter, or a state: values without a gradient that a layer keeps between iterations. */
+/* A parameter tensor, or a state: values without a gradient that a layer keeps between iterations. */
 struct psd_tensor {
-	char *name; /* "conv1.weight" */
+	char *name; /* name with the layer's, such as "conv1.weight" */
 	unsigned layer;
 	unsigned n_dims;
-	uint32_t dims[PSD_TENSOR_DIMS_MAX]; /* the last one is contiguous */
-	uint64_t elements;		    /* product of dims */
-	/* inputs M and outputs N of an (N,M) matrix whose gradient two factors give; otherwise 0 */
+	uint32_t dims[PSD_TENSOR_DIMS_MAX]; /* dimensions; values along the last one are contiguous */
+	uint64_t elements;		    /* number of values, the product of dims */
+	/* Inputs M and outputs N of a weight matrix (N,M) whose gradient can be made from two factors; otherwise 0. */
 	uint32_t rows, columns;
-	/* start values: uniform in [start_value - start_bound, start_value + start_bound), or normal around start_value
-	 * if start_deviation > 0, or as psd_tensor_bilinear() says */
+	/* Start values: uniform in [start_value - start_bound, start_value + start_bound), or normal around start_value
+	 * if start_deviation > 0, or from psd_tensor_bilinear(). */
 	float start_value;
 	float start_bound;
 	float start_deviation;
 	bool starts_bilinear;
-	float rate_ratio;  /* factor of the job's learning rate; 0: the tensor keeps its start values */
-	float decay_ratio; /* factor of the job's weight decay */
+	float rate_ratio;  /* factor on the job's learning rate; 0: the tensor keeps its start values */
+	float decay_ratio; /* factor on the job's weight decay */
 };
 
 struct psd_graph {
 	char *name;
 	struct psd_layer *layers;
 	unsigned n_layers;
-	struct psd_tensor *tensors; /* parameters, in the order of layers */
+	struct psd_tensor *tensors; /* parameter tensors, in the order of layers */
 	unsigned n_tensors;
-	struct psd_tensor *states; /* in the order of layers */
+	struct psd_tensor *states; /* state tensors, in the order of layers */
 	unsigned n_states;
-	uint64_t parameters;	   /* elements of all tensors */
-	uint64_t forward_flops;	   /* sum over layers */
-	uint64_t backward_flops;   /* sum over layers */
-	uint64_t activation_bytes; /* outputs that are not in place, and kept_bytes, in fp32 */
-	uint64_t labels;	   /* labels of a sample, one for each position of the last loss; 0: there is no loss */
-	uint32_t classes;	   /* number of different labels; 0: there is no loss */
-	uint32_t vocabulary;	   /* the first input has whole numbers below this; 0: any values */
+	uint64_t parameters;	   /* number of parameters, over all tensors */
+	uint64_t forward_flops;	   /* FLOPs of forward, over all layers */
+	uint64_t backward_flops;   /* FLOPs of backward, over all layers */
+	uint64_t activation_bytes; /* bytes of all outputs that are not in place, and kept_bytes, in fp32 */
+	uint64_t labels;  /* labels of a sample, one for each position of the last loss; 0: the network has no loss */
+	uint32_t classes; /* number of different labels; 0: the network has no loss */
+	uint32_t vocabulary; /* the first input must be whole numbers below this; 0: any values */
 };
 
 /* Start value of element e of a tensor whose last two dims are bilinear interpolation windows with steps of half a

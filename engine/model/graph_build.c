@@ -286,15 +286,11 @@ static enum psd_status complete(struct psd_graph_build *build, const struct psd_
 	const unsigned number = graph->n_layers - 1;
 	struct psd_layer *layer = &graph->layers[number];
 	bool has_data_gradient = false;
-	enum psd_status status = psd_layer_infer_shape(layer, graph->layers, at, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_layer_infer_shape(layer, graph->layers, at, err));
 	if (!declare_tensors(build, layer) || !psd_names_put(&build->names, layer->name, number))
 		return out_of_memory(at, err);
-	status = spec->is_sharing ? share(graph, layer, spec, err) : apply_spec(graph, layer, spec, err);
-	if (status)
-		return status;
+	PSD_TRY(spec->is_sharing ? share(graph, layer, spec, err) : apply_spec(graph, layer, spec, err));
 	for (unsigned i = 0; i < layer->n_inputs; i++)
 		has_data_gradient = has_data_gradient || graph->layers[layer->inputs[i]].is_trained;
 	layer->is_trained = has_data_gradient || layer->n_tensors + layer->n_shared > 0;
@@ -317,10 +313,8 @@ enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct 
 {
 	struct psd_graph *graph = &build->graph;
 	struct psd_layer *layers;
-	enum psd_status status = check_name(build, spec, err);
 
-	if (status)
-		return status;
+	PSD_TRY(check_name(build, spec, err));
 	for (unsigned i = 0; i < spec->n_inputs; i++)
 		assert(spec->inputs[i] < graph->n_layers);
 	layers = reserve(graph->layers, graph->n_layers, sizeof(*layers));

@@ -82,12 +82,11 @@ struct psd_shape psd_layer_input_shape(const struct psd_layer *layer, const stru
 enum psd_status psd_layer_infer_shape(struct psd_layer *layer, const struct psd_layer *layers, struct psd_place at,
 				      struct psd_error *err)
 {
-	enum psd_status status = check_input_count(layer, at, err);
-
+	PSD_TRY(check_input_count(layer, at, err));
 	layer->shape = psd_layer_input_shape(layer, layers);
-	if (!status && layer->kind->infer)
-		status = layer->kind->infer(layer, layers, at, err);
-	return status ? status : check_size(layer, at, err);
+	if (layer->kind->infer)
+		PSD_TRY(layer->kind->infer(layer, layers, at, err));
+	return check_size(layer, at, err);
 }
 
 /* Number of positions of a window along a side; `kernel` is its dilated size. When rounding up, the last window must

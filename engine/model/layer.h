@@ -12,11 +12,11 @@
 #include "engine/model/graph.h"
 #include "engine/model/graph_build.h"
 
-#define PSD_LAYER_SIDE_MAX     65536u	  /* height, width, kernel, stride, pad, dilation */
-#define PSD_LAYER_CHANNELS_MAX (1u << 24) /* channels and outputs */
+#define PSD_LAYER_SIDE_MAX     65536u	  /* limit of height, width, kernel, stride, pad and dilation */
+#define PSD_LAYER_CHANNELS_MAX (1u << 24) /* limit of channels and outputs */
 #define PSD_LAYER_FIGURE_MAX   (UINT64_C(1) << 60)
 
-/* 1x1, stride 1, no pad, dense. */
+/* Window of 1x1 with stride 1, without padding or dilation. */
 #define PSD_WINDOW_DEFAULT                                                                                             \
 	{                                                                                                              \
 		.kernel = {1, 1}, .stride = {1, 1}, .dilation = { 1, 1 }                                               \
@@ -24,8 +24,8 @@
 
 /* ---- for readers ---- */
 
-/* Reads `keys` (NULL: none) of a mapping into settings, as psd_schema_read() does, and ignores those in `others`.
- * PSD_EINVAL for all other keys. */
+/* Reads the keys of a layer's mapping into its settings, as psd_schema_read() does, and ignores those in `others`.
+ * `keys`: NULL: none. PSD_EINVAL for all other keys. */
 enum psd_status psd_layer_read_keys(void *settings, const struct psd_node *mapping, const char *what,
 				    const char *const others[], const struct psd_key *keys,
 				    struct psd_error *err) PSD_MUST_CHECK;
@@ -36,17 +36,17 @@ enum psd_status psd_layer_read_keys(void *settings, const struct psd_node *mappi
  * the inputs do not fit, are too few or too many, or a size is beyond the limits. */
 enum psd_status psd_layer_infer_shape(struct psd_layer *layer, const struct psd_layer *layers, struct psd_place at,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Shape of the first input; all 0 without one. */
+/* Shape of the layer's first input; all 0 if it has no input. */
 struct psd_shape psd_layer_input_shape(const struct psd_layer *layer, const struct psd_layer *layers);
-/* Sets FLOPs and bytes; the shape and the tensors are known. has_data_gradient: the inputs need gradients. */
+/* Sets the layer's FLOPs and bytes; its shape and tensors are known. has_data_gradient: its inputs need gradients. */
 void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layers, bool has_data_gradient);
 
-/* Updates `hash` with the layer's kind, inputs and settings. Pure. */
+/* Returns `hash` extended by the layer's kind, inputs and settings. Pure. */
 uint64_t psd_layer_hash(const struct psd_layer *layer, uint64_t hash);
 
 /* ---- for the kinds ---- */
 
-/* Rows of a table of keys: `member` of struct `of` is a count, a height and width, a number, a flag or a choice. */
+/* Rows of a table of keys: `member` of struct `of` is a count, height and width, number, flag or choice. */
 #define PSD_COUNT_KEY(key, of, member, most, needed)                                                                   \
 	{                                                                                                              \
 		.name = key, .type = PSD_KEY_UNSIGNED, .offset = offsetof(of, member), .is_required = needed,          \
@@ -70,20 +70,20 @@ uint64_t psd_layer_hash(const struct psd_layer *layer, uint64_t hash);
 		.name = key, .type = PSD_KEY_CHOICE, .offset = offsetof(of, member), .names = choices                  \
 	}
 
-/* Elements of a shape within the limits above, fewer than 2^57. */
+/* Number of values of a shape within the limits above, less than 2^57. */
 uint64_t psd_shape_elements(struct psd_shape shape);
 bool psd_shape_is_equal(struct psd_shape one, struct psd_shape other);
-/* Sets height and width of layer->shape: numbers of window positions on `in`. */
+/* Sets height and width of layer->shape to the numbers of window positions on `in`. */
 enum psd_status psd_layer_slide_window(struct psd_layer *layer, const struct psd_window *window, bool rounds_up,
 				       struct psd_shape in, struct psd_place at, struct psd_error *err) PSD_MUST_CHECK;
-/* Work of a layer with these FLOPs for each element of the output. */
+/* Work of a layer that needs these FLOPs for each value of its output. */
 struct psd_layer_work psd_layer_work_per_element(const struct psd_layer *layer, uint64_t forward, uint64_t data,
 						 uint64_t parameters);
-/* Work of a layer that multiplies its weight at each position of `map`, and adds a bias. */
+/* Work of a layer that multiplies its weight at each position of `map`, and adds a bias if it has one. */
 struct psd_layer_work psd_layer_work_of_products(const struct psd_layer *layer, struct psd_shape map,
 						 uint64_t weight_elements, bool has_bias);
-/* Adds the tensors of such a layer: a weight of these dims, and a bias for each channel of the output. inputs: number
- * of summands in a value of the output. False: out of memory. */
+/* Adds the tensors of such a layer: a weight of these dims and, if has_bias, a bias for each channel of the output.
+ * inputs: number of summands in a value of the output. False: out of memory. */
 bool psd_layer_declare_products(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_tensor weight,
 				double inputs, bool has_bias);
 

@@ -31,7 +31,6 @@ static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_
 	const struct psd_node *node = psd_node_child(layer, "kind");
 	const char *names[MAX_KINDS + 1] = {NULL};
 	unsigned index;
-	enum psd_status status;
 
 	if (!node)
 		return missing(layer, "kind", spec->name, err);
@@ -39,9 +38,7 @@ static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_
 		assert(i < MAX_KINDS);
 		names[i] = psd_layer_kinds[i]->name;
 	}
-	status = psd_node_choice(node, names, &index, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_node_choice(node, names, &index, err));
 	spec->kind = psd_layer_kinds[index];
 	spec->settings = spec->kind->defaults;
 	if (spec->kind == &psd_layer_input)
@@ -58,10 +55,8 @@ static enum psd_status resolve(const struct reader *reader, const struct psd_lay
 	const unsigned own = reader->build.graph.n_layers;
 	const char *name;
 	unsigned found;
-	enum psd_status status = psd_node_text(node, &name, reader->err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_node_text(node, &name, reader->err));
 	if (!psd_names_find(&reader->numbers, name, &found))
 		return psd_error_set(reader->err, PSD_EINVAL, node->at,
 				     "layer '%.80s' takes its input from '%.80s', which does not exist", spec->name,
@@ -84,22 +79,19 @@ static enum psd_status read_inputs(const struct reader *reader, const struct psd
 	const struct psd_node *input = psd_node_child(layer, "input");
 	const struct psd_node *inputs = psd_node_child(layer, "inputs"), *list = input ? input : inputs;
 	const bool is_list = list && list->kind == PSD_NODE_SEQUENCE;
-	enum psd_status status = PSD_OK;
 
 	if (input && inputs)
 		return psd_error_set(reader->err, PSD_EINVAL, inputs->key_at,
 				     "layer '%.80s' has both 'input' and 'inputs', must have one of them", spec->name);
 	if (!list)
 		return psd_layer_spec_add_input(spec, reader->build.graph.n_layers - 1, layer->at, reader->err);
-	for (const struct psd_node *node = is_list ? list->first : list; node && !status;
-	     node = is_list ? node->next : NULL) {
+	for (const struct psd_node *node = is_list ? list->first : list; node; node = is_list ? node->next : NULL) {
 		unsigned number = 0;
 
-		status = resolve(reader, spec, node, &number);
-		if (!status)
-			status = psd_layer_spec_add_input(spec, number, node->at, reader->err);
+		PSD_TRY(resolve(reader, spec, node, &number));
+		PSD_TRY(psd_layer_spec_add_input(spec, number, node->at, reader->err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- another layer's parameters ---- */
@@ -110,13 +102,10 @@ static enum psd_status read_owner(const struct reader *reader, const struct psd_
 	const struct psd_node *node = psd_node_child(layer, "shares");
 	const struct psd_graph *graph = &reader->build.graph;
 	const char *name;
-	enum psd_status status;
 
 	if (!node)
 		return PSD_OK;
-	status = psd_node_text(node, &name, reader->err);
-	if (status)
-		return status;
+	PSD_TRY(psd_node_text(node, &name, reader->err));
 	if (!psd_names_find(&reader->numbers, name, &spec->owner) || spec->owner >= graph->n_layers)
 		return psd_error_set(reader->err, PSD_EINVAL, node->at,
 				     "layer '%.80s' shares the parameters of '%.80s', must be a layer above it",
@@ -136,15 +125,12 @@ static enum psd_status add_layer(struct reader *reader, const struct psd_node *l
 	static const char *const common[] = {"name", "kind", "input", "inputs", "shares", NULL};
 	/* collect_names() has checked the name */
 	struct psd_layer_spec spec = {.at = layer->at, .name = psd_node_child(layer, "name")->text};
-	enum psd_status status = read_kind(layer, &spec, reader->err);
 
-	if (!status)
-		status = psd_layer_read_keys(&spec.settings, layer, spec.name, common, spec.kind->keys, reader->err);
-	if (!status)
-		status = read_inputs(reader, layer, &spec);
-	if (!status)
-		status = read_owner(reader, layer, &spec);
-	return status ? status : psd_graph_build_add(&reader->build, &spec, reader->err);
+	PSD_TRY(read_kind(layer, &spec, reader->err));
+	PSD_TRY(psd_layer_read_keys(&spec.settings, layer, spec.name, common, spec.kind->keys, reader->err));
+	PSD_TRY(read_inputs(reader, layer, &spec));
+	PSD_TRY(read_owner(reader, layer, &spec));
+	return psd_graph_build_add(&reader->build, &spec, reader->err);
 }
 
 /* Binds the names of the input (number 0) and of all layers. */
@@ -158,14 +144,11 @@ static enum psd_status collect_names(struct reader *reader, const char *input_na
 	for (const struct psd_node *layer = layers->first; layer; layer = layer->next, number++) {
 		const struct psd_node *node = psd_node_child(layer, "name");
 		const char *name;
-		enum psd_status status;
 
 		if (!node)
 			return psd_error_set(reader->err, PSD_EINVAL, layer->at,
 					     "a layer must be a mapping with a 'name'");
-		status = psd_node_text(node, &name, reader->err);
-		if (status)
-			return status;
+		PSD_TRY(psd_node_text(node, &name, reader->err));
 		if (psd_names_find(&reader->numbers, name, &other))
 			return psd_error_set(reader->err, PSD_EINVAL, node->at,
 					     "a layer '%.80s' exists already, layer names must differ", name);
@@ -187,27 +170,24 @@ static enum psd_status add_input(struct reader *reader, const struct psd_node *i
 	};
 	struct psd_layer_spec spec = {
 		.name = "input", .at = input->at, .kind = &psd_layer_input, .settings.shape = {0, 1, 1}};
-	enum psd_status status =
-		psd_layer_read_keys(&spec, input, "input", (const char *const[]){NULL}, keys, reader->err);
 
-	if (!status)
-		status = psd_graph_build_add(&reader->build, &spec, reader->err);
+	PSD_TRY(psd_layer_read_keys(&spec, input, "input", (const char *const[]){NULL}, keys, reader->err));
+	PSD_TRY(psd_graph_build_add(&reader->build, &spec, reader->err));
 	*name = spec.name;
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status add_layers(struct reader *reader, const struct psd_node *input, const struct psd_node *layers)
 {
 	const char *input_name = NULL;
-	enum psd_status status = add_input(reader, input, &input_name);
 
-	if (!status && layers->kind != PSD_NODE_SEQUENCE)
-		status = psd_error_set(reader->err, PSD_EINVAL, layers->at, "'layers' must be a list of layers");
-	if (!status)
-		status = collect_names(reader, input_name, layers);
-	for (const struct psd_node *layer = layers->first; layer && !status; layer = layer->next)
-		status = add_layer(reader, layer);
-	return status;
+	PSD_TRY(add_input(reader, input, &input_name));
+	if (layers->kind != PSD_NODE_SEQUENCE)
+		return psd_error_set(reader->err, PSD_EINVAL, layers->at, "'layers' must be a list of layers");
+	PSD_TRY(collect_names(reader, input_name, layers));
+	for (const struct psd_node *layer = layers->first; layer; layer = layer->next)
+		PSD_TRY(add_layer(reader, layer));
+	return PSD_OK;
 }
 
 static enum psd_status read_root(struct reader *reader, const struct psd_node *root, struct psd_graph *graph)
@@ -236,10 +216,9 @@ enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const
 {
 	struct psd_document *document;
 	struct reader reader = {.err = err};
-	enum psd_status status = psd_document_parse(&document, path, text, length, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_document_parse(&document, path, text, length, err));
 	status = read_root(&reader, psd_document_root(document), graph);
 	psd_graph_build_release(&reader.build);
 	psd_names_release(&reader.numbers);

@@ -28,11 +28,6 @@ struct reader {
 	struct psd_error *err;
 };
 
-static enum psd_status no_memory(const struct reader *reader)
-{
-	return psd_error_set(reader->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 /* ---- phases ---- */
 
 /* Does a NetStateRule hold for training at level 0 without stages? */
@@ -44,18 +39,16 @@ static enum psd_status holds(const struct psd_node *rule, bool *does_hold, struc
 	const struct psd_node *lowest = psd_node_child(rule, "min_level"), *highest = psd_node_child(rule, "max_level");
 	double lowest_level = 0.0, highest_level = 0.0;
 	unsigned index = 0;
-	enum psd_status status = psd_node_check_keys(rule, rule->key, known, err);
 
-	if (!status && phase)
-		status = psd_node_choice(phase, phases, &index, err);
-	if (!status && lowest)
-		status = psd_node_number(lowest, INT_MIN, INT_MAX, &lowest_level, err);
-	if (!status && highest)
-		status = psd_node_number(highest, INT_MIN, INT_MAX, &highest_level, err);
-	if (!status)
-		*does_hold =
-			index % 2 == 0 && lowest_level <= 0.0 && highest_level >= 0.0 && !psd_node_child(rule, "stage");
-	return status;
+	PSD_TRY(psd_node_check_keys(rule, rule->key, known, err));
+	if (phase)
+		PSD_TRY(psd_node_choice(phase, phases, &index, err));
+	if (lowest)
+		PSD_TRY(psd_node_number(lowest, INT_MIN, INT_MAX, &lowest_level, err));
+	if (highest)
+		PSD_TRY(psd_node_number(highest, INT_MIN, INT_MAX, &highest_level, err));
+	*does_hold = index % 2 == 0 && lowest_level <= 0.0 && highest_level >= 0.0 && !psd_node_child(rule, "stage");
+	return PSD_OK;
 }
 
 /* A layer with include rules needs one that holds; others need no exclude rule that holds (Caffe's Net::FilterNet). */
@@ -66,13 +59,10 @@ static enum psd_status is_chosen(const struct psd_node *layer, bool *chosen, str
 	for (const struct psd_node *child = layer->first; child; child = child->next) {
 		const bool is_include = !strcmp(child->key, "include");
 		bool does_hold;
-		enum psd_status status;
 
 		if (!is_include && strcmp(child->key, "exclude") != 0)
 			continue;
-		status = holds(child, &does_hold, err);
-		if (status)
-			return status;
+		PSD_TRY(holds(child, &does_hold, err));
 		has_include = has_include || is_include;
 		is_included = is_included || (is_include && does_hold);
 		is_excluded = is_excluded || (!is_include && does_hold);
@@ -91,11 +81,9 @@ static bool is_layer(const struct psd_node *node)
 static enum psd_status put_blob(struct reader *reader, const struct psd_node *top, unsigned number)
 {
 	const char *name;
-	enum psd_status status = psd_node_text(top, &name, reader->err);
 
-	if (status)
-		return status;
-	return psd_names_put(&reader->blobs, name, number) ? PSD_OK : no_memory(reader);
+	PSD_TRY(psd_node_text(top, &name, reader->err));
+	return psd_names_put(&reader->blobs, name, number) ? PSD_OK : psd_out_of_memory(reader->err);
 }
 
 static enum psd_status resolve(const struct reader *reader, const struct psd_layer_spec *spec,
@@ -103,10 +91,10 @@ static enum psd_status resolve(const struct reader *reader, const struct psd_lay
 {
 	unsigned later;
 	const char *name;
-	enum psd_status status = psd_node_text(bottom, &name, reader->err);
 
-	if (status || psd_names_find(&reader->blobs, name, number))
-		return status;
+	PSD_TRY(psd_node_text(bottom, &name, reader->err));
+	if (psd_names_find(&reader->blobs, name, number))
+		return PSD_OK;
 	if (psd_names_find(&reader->all_tops, name, &later))
 		return psd_error_set(reader->err, PSD_EINVAL, bottom->at,
 				     "cyclic graph: layer '%.80s' reads '%.80s', which is a top of a layer below it",
@@ -119,14 +107,11 @@ static enum psd_status read_bottoms(struct reader *reader, const struct psd_node
 				    struct psd_layer_spec *spec)
 {
 	for (const struct psd_node *child = layer->first; child; child = child->next) {
-		enum psd_status status;
 		unsigned number = 0;
 
 		if (strcmp(child->key, "bottom") != 0)
 			continue;
-		status = resolve(reader, spec, child, &number);
-		if (status)
-			return status;
+		PSD_TRY(resolve(reader, spec, child, &number));
 		if (number == LABEL && is_loss)
 			continue;
 		if (number != LABEL && reader->build.graph.layers[number].kind->is_loss)
@@ -138,9 +123,7 @@ static enum psd_status read_bottoms(struct reader *reader, const struct psd_node
 			return psd_error_set(reader->err, PSD_EINVAL, child->at,
 					     "layer '%.80s' reads the label '%.80s', which only losses may read",
 					     spec->name, child->text);
-		status = psd_layer_spec_add_input(spec, number, child->at, reader->err);
-		if (status)
-			return status;
+		PSD_TRY(psd_layer_spec_add_input(spec, number, child->at, reader->err));
 	}
 	return PSD_OK;
 }
@@ -159,14 +142,13 @@ static enum psd_status put_tops(struct reader *reader, const struct psd_node *la
 				const struct psd_caffe_draft *draft)
 {
 	unsigned number = draft->result;
-	enum psd_status status = PSD_OK;
 
-	for (const struct psd_node *child = layer->first; child && !status; child = child->next)
+	for (const struct psd_node *child = layer->first; child; child = child->next)
 		if (!strcmp(child->key, "top")) {
-			status = put_blob(reader, child, number);
+			PSD_TRY(put_blob(reader, child, number));
 			number += draft->is_one_each;
 		}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- the file ---- */
@@ -176,25 +158,20 @@ static enum psd_status add_data(struct reader *reader, const struct psd_node *la
 				const struct psd_caffe_data_type *type, struct psd_layer_spec *spec)
 {
 	const struct psd_node *top = psd_node_child(layer, "top");
-	enum psd_status status;
 
 	spec->kind = &psd_layer_input;
-	status = psd_caffe_check_data(layer, type, reader->err);
-	if (status)
-		return status;
+	PSD_TRY(psd_caffe_check_data(layer, type, reader->err));
 	if (!top)
 		return psd_caffe_missing(layer, spec, "top", reader->err);
 	if (top->kind == PSD_NODE_SCALAR && !strcmp(top->text, "label"))
 		return put_blob(reader, top, LABEL);
-	status = psd_caffe_read_input_size(layer, type, spec, reader->err);
-	if (!status)
-		status = psd_graph_build_add(&reader->build, spec, reader->err);
-	if (!status)
-		status = put_blob(reader, top, reader->build.graph.n_layers - 1);
-	for (top = top->next; top && !status; top = top->next)
+	PSD_TRY(psd_caffe_read_input_size(layer, type, spec, reader->err));
+	PSD_TRY(psd_graph_build_add(&reader->build, spec, reader->err));
+	PSD_TRY(put_blob(reader, top, reader->build.graph.n_layers - 1));
+	for (top = top->next; top; top = top->next)
 		if (!strcmp(top->key, "top"))
-			status = put_blob(reader, top, LABEL);
-	return status;
+			PSD_TRY(put_blob(reader, top, LABEL));
+	return PSD_OK;
 }
 
 /* Sets spec->name to the layer's name, or else to its type; a number follows if an earlier layer has the same. */
@@ -211,7 +188,7 @@ static enum psd_status name_layer(struct reader *reader, const struct psd_node *
 		return status;
 	(void)psd_names_find(&reader->names, spec->name, &n_before);
 	if (!psd_names_put(&reader->names, spec->name, n_before + 1))
-		return no_memory(reader);
+		return psd_out_of_memory(reader->err);
 	if (!psd_names_find(&reader->build.names, spec->name, &number))
 		return PSD_OK;
 	snprintf(numbered, PSD_GRAPH_NAME_MAX + 1, "%.200s#%u", spec->name, n_before + 1);
@@ -250,22 +227,21 @@ static bool has_blob(const struct psd_node *layer, const char *key, const char *
 static enum psd_status is_read(const struct psd_node *layer, bool *is, struct psd_error *err)
 {
 	const struct psd_node *top = psd_node_child(layer, "top");
-	enum psd_status status = PSD_OK;
 	bool is_overwritten = false;
 
 	*is = false;
 	if (!top || top->kind != PSD_NODE_SCALAR)
 		return PSD_OK;
-	for (const struct psd_node *next = layer->next; next && !*is && !is_overwritten && !status; next = next->next) {
+	for (const struct psd_node *next = layer->next; next && !*is && !is_overwritten; next = next->next) {
 		bool chosen = false;
 
 		if (!is_layer(next) || next->kind != PSD_NODE_MAPPING || is_one_of(type_of(next), ignored))
 			continue;
-		status = is_chosen(next, &chosen, err);
+		PSD_TRY(is_chosen(next, &chosen, err));
 		*is = chosen && has_blob(next, "bottom", top->text);
 		is_overwritten = chosen && has_blob(next, "top", top->text);
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Sets *type, to NULL if training does not need the layer. A Softmax that no layer reads ends a network for deployment:
@@ -275,14 +251,13 @@ static enum psd_status find_type(const struct reader *reader, const struct psd_n
 {
 	static const char *const softmaxes[] = {"Softmax", "SOFTMAX", NULL};
 	bool is_inner = true;
-	enum psd_status status = PSD_OK;
 
 	*type = psd_caffe_find_type(type_of(layer));
 	if (is_one_of(type_of(layer), softmaxes))
-		status = is_read(layer, &is_inner, err);
+		PSD_TRY(is_read(layer, &is_inner, err));
 	if (!is_inner)
 		*type = reader->has_loss ? NULL : psd_caffe_find_type("SoftmaxWithLoss");
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status add_layer(struct reader *reader, const struct psd_node *layer)
@@ -294,34 +269,28 @@ static enum psd_status add_layer(struct reader *reader, const struct psd_node *l
 	const struct psd_caffe_type *type;
 	char numbered[PSD_GRAPH_NAME_MAX + 1];
 	const char *type_name;
-	enum psd_status status;
 
 	if (!type_node)
 		return psd_error_set(reader->err, PSD_EINVAL, layer->at, "a layer must have a 'type'");
-	status = psd_node_text(type_node, &type_name, reader->err);
-	if (status || is_one_of(type_name, ignored))
-		return status;
-	status = name_layer(reader, layer, type_name, &spec, numbered);
-	if (status)
-		return status;
+	PSD_TRY(psd_node_text(type_node, &type_name, reader->err));
+	if (is_one_of(type_name, ignored))
+		return PSD_OK;
+	PSD_TRY(name_layer(reader, layer, type_name, &spec, numbered));
 	if (psd_caffe_find_data_type(type_name))
 		return add_data(reader, layer, psd_caffe_find_data_type(type_name), &spec);
 	if (!psd_caffe_find_type(type_name))
 		return psd_error_set(reader->err, PSD_EINVAL, type_node->at,
 				     "layer '%.80s' has the unknown type '%.80s'", spec.name, type_name);
-	status = find_type(reader, layer, &type, reader->err);
-	if (status || !type)
-		return status;
-	status = read_bottoms(reader, layer, psd_caffe_is_loss(type), &spec);
-	if (!status)
-		status = psd_caffe_read_settings(layer, type, &spec, reader->err);
-	if (!status)
-		status = psd_caffe_find_owner(layer, &reader->build.graph, &reader->parameters, &spec, reader->err);
-	if (!status)
-		status = psd_caffe_build(layer, type, &draft, reader->err);
-	if (!status && !psd_caffe_put_names(layer, draft.result, &reader->parameters))
-		status = no_memory(reader);
-	return status ? status : put_tops(reader, layer, &draft);
+	PSD_TRY(find_type(reader, layer, &type, reader->err));
+	if (!type)
+		return PSD_OK;
+	PSD_TRY(read_bottoms(reader, layer, psd_caffe_is_loss(type), &spec));
+	PSD_TRY(psd_caffe_read_settings(layer, type, &spec, reader->err));
+	PSD_TRY(psd_caffe_find_owner(layer, &reader->build.graph, &reader->parameters, &spec, reader->err));
+	PSD_TRY(psd_caffe_build(layer, type, &draft, reader->err));
+	if (!psd_caffe_put_names(layer, draft.result, &reader->parameters))
+		return psd_out_of_memory(reader->err);
+	return put_tops(reader, layer, &draft);
 }
 
 /* Input of older networks for deployment: "input: "data"" with input_dim four times, or with input_shape { dim ... }.
@@ -332,59 +301,52 @@ static enum psd_status add_top_level_input(struct reader *reader, const struct p
 	const struct psd_node *input = psd_node_child(root, "input"), *shape = psd_node_child(root, "input_shape");
 	uint32_t dims[5];
 	unsigned n_dims = 0;
-	enum psd_status status;
 
 	if (!input)
 		return PSD_OK;
 	spec.at = input->at;
-	status = psd_node_text(input, &spec.name, reader->err);
-	if (!status && shape)
-		status = psd_caffe_read_shape(shape, &spec.settings.shape, reader->err);
-	if (!status && !shape)
-		status = psd_caffe_read_dims(root, "input_dim", dims, &n_dims, reader->err);
-	if (!status && !shape && n_dims < 4)
-		status = psd_error_set(reader->err, PSD_EINVAL, input->at,
-				       "input '%.80s' has no size, needs input_dim four times or input_shape { dim }",
-				       spec.name);
-	if (!status && !shape)
+	PSD_TRY(psd_node_text(input, &spec.name, reader->err));
+	if (shape)
+		PSD_TRY(psd_caffe_read_shape(shape, &spec.settings.shape, reader->err));
+	if (!shape)
+		PSD_TRY(psd_caffe_read_dims(root, "input_dim", dims, &n_dims, reader->err));
+	if (!shape && n_dims < 4)
+		return psd_error_set(reader->err, PSD_EINVAL, input->at,
+				     "input '%.80s' has no size, needs input_dim four times or input_shape { dim }",
+				     spec.name);
+	if (!shape)
 		spec.settings.shape = (struct psd_shape){dims[1], dims[2], dims[3]};
-	if (!status)
-		status = psd_graph_build_add(&reader->build, &spec, reader->err);
-	if (!status)
-		status = put_blob(reader, input, 0);
-	for (input = input->next; input && !status; input = input->next)
+	PSD_TRY(psd_graph_build_add(&reader->build, &spec, reader->err));
+	PSD_TRY(put_blob(reader, input, 0));
+	for (input = input->next; input; input = input->next)
 		if (!strcmp(input->key, "input"))
-			status = put_blob(reader, input, LABEL);
-	return status;
+			PSD_TRY(put_blob(reader, input, LABEL));
+	return PSD_OK;
 }
 
 /* Collects the tops of training, and finds out whether there is a loss. */
 static enum psd_status collect_tops(struct reader *reader, const struct psd_node *root)
 {
-	enum psd_status status = PSD_OK;
-
-	for (const struct psd_node *layer = root->first; layer && !status; layer = layer->next) {
+	for (const struct psd_node *layer = root->first; layer; layer = layer->next) {
 		const struct psd_caffe_type *type;
 		bool chosen = false;
 
 		if (!is_layer(layer) || layer->kind != PSD_NODE_MAPPING || is_one_of(type_of(layer), ignored))
 			continue;
-		status = is_chosen(layer, &chosen, reader->err);
+		PSD_TRY(is_chosen(layer, &chosen, reader->err));
 		type = psd_caffe_find_type(type_of(layer));
 		reader->has_loss = reader->has_loss || (chosen && type && psd_caffe_is_loss(type));
 		for (const struct psd_node *top = chosen ? layer->first : NULL; top; top = top->next)
 			if (!strcmp(top->key, "top") && top->kind == PSD_NODE_SCALAR &&
 			    !psd_names_put(&reader->all_tops, top->text, 0))
-				return no_memory(reader);
+				return psd_out_of_memory(reader->err);
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status add_layers(struct reader *reader, const struct psd_node *root)
 {
-	enum psd_status status = PSD_OK;
-
-	for (const struct psd_node *layer = root->first; layer && !status; layer = layer->next) {
+	for (const struct psd_node *layer = root->first; layer; layer = layer->next) {
 		bool chosen = false;
 
 		if (!is_layer(layer))
@@ -392,11 +354,11 @@ static enum psd_status add_layers(struct reader *reader, const struct psd_node *
 		if (layer->kind != PSD_NODE_MAPPING)
 			return psd_error_set(reader->err, PSD_EINVAL, layer->at, "'%s' must be a message in braces",
 					     layer->key);
-		status = is_chosen(layer, &chosen, reader->err);
-		if (!status && chosen)
-			status = add_layer(reader, layer);
+		PSD_TRY(is_chosen(layer, &chosen, reader->err));
+		if (chosen)
+			PSD_TRY(add_layer(reader, layer));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Refuses a state of the network that would choose other layers than training does. */
@@ -405,15 +367,15 @@ static enum psd_status check_state(const struct psd_node *root, struct psd_error
 	static const char *const known[] = {"phase", "level", NULL}, *const training[] = {"TRAIN", "0", NULL};
 	const struct psd_node *state, *field;
 	unsigned choice;
-	enum psd_status status = psd_caffe_single(root, "state", &state, err);
 
-	if (status || !state)
-		return status;
-	status = psd_node_check_keys(state, "state", known, err);
-	for (field = state->first; field && !status; field = field->next)
-		status = !strcmp(field->key, "phase") ? psd_node_choice(field, training, &choice, err)
-						      : psd_node_number(field, 0, 0, &(double){0}, err);
-	return status;
+	PSD_TRY(psd_caffe_single(root, "state", &state, err));
+	if (!state)
+		return PSD_OK;
+	PSD_TRY(psd_node_check_keys(state, "state", known, err));
+	for (field = state->first; field; field = field->next)
+		PSD_TRY(!strcmp(field->key, "phase") ? psd_node_choice(field, training, &choice, err)
+						     : psd_node_number(field, 0, 0, &(double){0}, err));
+	return PSD_OK;
 }
 
 static enum psd_status read_root(struct reader *reader, const struct psd_node *root, struct psd_graph *graph)
@@ -422,23 +384,17 @@ static enum psd_status read_root(struct reader *reader, const struct psd_node *r
 					    "layers", "state", "force_backward", "debug_info",	NULL};
 	const char *name = "unnamed";
 	const struct psd_node *name_node;
-	enum psd_status status = psd_node_check_keys(root, "network", known, reader->err);
 
-	if (!status)
-		status = psd_caffe_single(root, "name", &name_node, reader->err);
-	if (!status && name_node)
-		status = psd_node_text(name_node, &name, reader->err);
-	if (!status)
-		status = check_state(root, reader->err);
-	if (!status)
-		status = collect_tops(reader, root);
-	if (!status)
-		status = add_top_level_input(reader, root);
-	if (!status)
-		status = add_layers(reader, root);
-	return status ? status
-		      : psd_graph_build_seal(&reader->build, name, (struct psd_place){.path = root->at.path}, graph,
-					     reader->err);
+	PSD_TRY(psd_node_check_keys(root, "network", known, reader->err));
+	PSD_TRY(psd_caffe_single(root, "name", &name_node, reader->err));
+	if (name_node)
+		PSD_TRY(psd_node_text(name_node, &name, reader->err));
+	PSD_TRY(check_state(root, reader->err));
+	PSD_TRY(collect_tops(reader, root));
+	PSD_TRY(add_top_level_input(reader, root));
+	PSD_TRY(add_layers(reader, root));
+	return psd_graph_build_seal(&reader->build, name, (struct psd_place){.path = root->at.path}, graph,
+				    reader->err);
 }
 
 enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, const void *text, size_t length,

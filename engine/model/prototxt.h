@@ -15,7 +15,7 @@
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
 
-/* As psd_graph_load(), for length bytes of text; path: its name in errors. */
+/* Reads a network from length bytes of text; path: its name in errors. As psd_graph_load(). */
 enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, const void *text, size_t length,
 				   struct psd_error *err) PSD_MUST_CHECK;
 

@@ -60,11 +60,9 @@ static enum psd_status find_points(const struct psd_caffe_draft *draft, uint32_t
 				   struct psd_error *err)
 {
 	unsigned n_points = 0;
-	enum psd_status status = psd_caffe_read_numbers(draft->message, "slice_point", 1, PSD_LAYER_CHANNELS_MAX,
-							points + 1, draft->n_tops - 1, &n_points, true, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_caffe_read_numbers(draft->message, "slice_point", 1, PSD_LAYER_CHANNELS_MAX, points + 1,
+				       draft->n_tops - 1, &n_points, true, err));
 	if (n_points ? n_points + 1 != draft->n_tops : channels % draft->n_tops != 0)
 		return psd_error_set(err, PSD_EINVAL, draft->spec->at,
 				     "layer '%.80s' has %u 'slice_point' for %u tops and %u channels, must have one "
@@ -81,23 +79,22 @@ enum psd_status psd_caffe_build_slices(struct psd_caffe_draft *draft, struct psd
 {
 	double points[PSD_LAYER_INPUTS_MAX + 1];
 	unsigned number;
-	enum psd_status status;
 
 	if (draft->n_tops < 1 || draft->n_tops > PSD_LAYER_INPUTS_MAX)
 		return psd_error_set(err, PSD_EINVAL, draft->spec->at, "layer '%.80s' has %u tops, must be 1 to %u",
 				     draft->spec->name, draft->n_tops, PSD_LAYER_INPUTS_MAX);
-	status = find_points(draft, psd_caffe_shape_of(draft).channels, points, err);
+	PSD_TRY(find_points(draft, psd_caffe_shape_of(draft).channels, points, err));
 	draft->result = draft->build->graph.n_layers;
 	draft->is_one_each = true;
-	for (unsigned t = 0; t < draft->n_tops && !status; t++) {
+	for (unsigned t = 0; t < draft->n_tops; t++) {
 		const union psd_layer_settings settings = {
 			.slice = {(uint32_t)points[t],
 				  points[t + 1] > points[t] ? (uint32_t)(points[t + 1] - points[t]) : 0}};
 
-		status = psd_caffe_add_other(draft, "", t, &psd_layer_slice, &settings, draft->spec->inputs[0], 0,
-					     &number, err);
+		PSD_TRY(psd_caffe_add_other(draft, "", t, &psd_layer_slice, &settings, draft->spec->inputs[0], 0,
+					    &number, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- sums, products and maxima ---- */
@@ -106,17 +103,16 @@ enum psd_status psd_caffe_build_slices(struct psd_caffe_draft *draft, struct psd
 static enum psd_status build_product(struct psd_caffe_draft *draft, struct psd_error *err)
 {
 	struct psd_layer_spec *spec = draft->spec;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 1; i + 1 < spec->n_inputs && !status; i++)
-		status = psd_caffe_add_other(draft, "product", i, &psd_layer_multiply, &spec->settings,
-					     spec->inputs[i - 1], spec->inputs[i], &spec->inputs[i], err);
-	if (!status && spec->n_inputs > 2) {
+	for (unsigned i = 1; i + 1 < spec->n_inputs; i++)
+		PSD_TRY(psd_caffe_add_other(draft, "product", i, &psd_layer_multiply, &spec->settings,
+					    spec->inputs[i - 1], spec->inputs[i], &spec->inputs[i], err));
+	if (spec->n_inputs > 2) {
 		spec->inputs[0] = spec->inputs[spec->n_inputs - 2];
 		spec->inputs[1] = spec->inputs[spec->n_inputs - 1];
 		spec->n_inputs = 2;
 	}
-	return status ? status : psd_caffe_build_one(draft, err);
+	return psd_caffe_build_one(draft, err);
 }
 
 /* max(a, b) = a + relu(b - a); where they are equal, a gets the gradient. *above: the second summand. */
@@ -124,11 +120,10 @@ static enum psd_status add_above(const struct psd_caffe_draft *draft, unsigned i
 				 unsigned *above, struct psd_error *err)
 {
 	const union psd_layer_settings minus = {.linear = {-1, 0}};
-	enum psd_status status = psd_caffe_add_other(draft, "minus", i, &psd_layer_linear, &minus, a, 0, above, err);
 
-	if (!status)
-		status = psd_caffe_add_other(draft, "difference", i, &psd_layer_add, NULL, b, *above, above, err);
-	return status ? status : psd_caffe_add_other(draft, "above", i, &psd_layer_relu, NULL, *above, 0, above, err);
+	PSD_TRY(psd_caffe_add_other(draft, "minus", i, &psd_layer_linear, &minus, a, 0, above, err));
+	PSD_TRY(psd_caffe_add_other(draft, "difference", i, &psd_layer_add, NULL, b, *above, above, err));
+	return psd_caffe_add_other(draft, "above", i, &psd_layer_relu, NULL, *above, 0, above, err);
 }
 
 /* As in Caffe, the second of equal bottoms gets the gradient, a further one only where it is larger. The last sum is
@@ -137,17 +132,13 @@ static enum psd_status build_max(struct psd_caffe_draft *draft, struct psd_error
 {
 	struct psd_layer_spec *spec = draft->spec;
 	unsigned most = spec->n_inputs > 1 ? spec->inputs[1] : 0, above = 0;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 1; i < spec->n_inputs && !status; i++) {
+	for (unsigned i = 1; i < spec->n_inputs; i++) {
 		if (i > 1)
-			status =
-				psd_caffe_add_other(draft, "max", i - 1, &psd_layer_add, NULL, most, above, &most, err);
-		if (!status)
-			status = add_above(draft, i, most, spec->inputs[i > 1 ? i : 0], &above, err);
+			PSD_TRY(psd_caffe_add_other(draft, "max", i - 1, &psd_layer_add, NULL, most, above, &most,
+						    err));
+		PSD_TRY(add_above(draft, i, most, spec->inputs[i > 1 ? i : 0], &above, err));
 	}
-	if (status)
-		return status;
 	spec->kind = &psd_layer_add;
 	if (spec->n_inputs > 1) {
 		spec->inputs[0] = most;
@@ -162,22 +153,20 @@ enum psd_status psd_caffe_build_eltwise(struct psd_caffe_draft *draft, struct ps
 	struct psd_layer_spec *spec = draft->spec;
 	double coefficients[COEFFICIENTS_MAX];
 	unsigned n_coefficients = 0;
-	enum psd_status status = psd_caffe_read_numbers(draft->message, "coeff", -1e6, 1e6, coefficients,
-							COEFFICIENTS_MAX, &n_coefficients, false, err);
 
-	if (!status && n_coefficients && (n_coefficients != spec->n_inputs || spec->kind != &psd_layer_add))
-		status = psd_error_set(err, PSD_EINVAL, spec->at,
-				       "layer '%.80s' has %u 'coeff' for %u bottoms, must be a sum with one for each",
-				       spec->name, n_coefficients, spec->n_inputs);
-	for (unsigned i = 0; i < n_coefficients && !status; i++) {
+	PSD_TRY(psd_caffe_read_numbers(draft->message, "coeff", -1e6, 1e6, coefficients, COEFFICIENTS_MAX,
+				       &n_coefficients, false, err));
+	if (n_coefficients && (n_coefficients != spec->n_inputs || spec->kind != &psd_layer_add))
+		return psd_error_set(err, PSD_EINVAL, spec->at,
+				     "layer '%.80s' has %u 'coeff' for %u bottoms, must be a sum with one for each",
+				     spec->name, n_coefficients, spec->n_inputs);
+	for (unsigned i = 0; i < n_coefficients; i++) {
 		const union psd_layer_settings settings = {.linear = {coefficients[i], 0}};
 
 		if (coefficients[i] != 1)
-			status = psd_caffe_add_other(draft, "coeff", i, &psd_layer_linear, &settings, spec->inputs[i],
-						     0, &spec->inputs[i], err);
+			PSD_TRY(psd_caffe_add_other(draft, "coeff", i, &psd_layer_linear, &settings, spec->inputs[i], 0,
+						    &spec->inputs[i], err));
 	}
-	if (status)
-		return status;
 	if (spec->kind == &psd_layer_relu)
 		return build_max(draft, err);
 	return spec->kind == &psd_layer_multiply ? build_product(draft, err) : psd_caffe_build_one(draft, err);
@@ -187,12 +176,12 @@ enum psd_status psd_caffe_build_eltwise(struct psd_caffe_draft *draft, struct ps
 enum psd_status psd_caffe_build_axpy(struct psd_caffe_draft *draft, struct psd_error *err)
 {
 	struct psd_layer_spec *spec = draft->spec;
-	enum psd_status status = psd_caffe_add_other(draft, "product", 0, &psd_layer_multiply, &spec->settings,
-						     spec->inputs[1], spec->inputs[0], &spec->inputs[0], err);
 
+	PSD_TRY(psd_caffe_add_other(draft, "product", 0, &psd_layer_multiply, &spec->settings, spec->inputs[1],
+				    spec->inputs[0], &spec->inputs[0], err));
 	spec->inputs[1] = spec->inputs[2];
 	spec->n_inputs = 2;
-	return status ? status : psd_caffe_build_one(draft, err);
+	return psd_caffe_build_one(draft, err);
 }
 
 enum psd_status psd_caffe_build_scale(struct psd_caffe_draft *draft, struct psd_error *err)
@@ -226,18 +215,15 @@ static enum psd_status add_level(struct psd_caffe_draft *draft, unsigned level, 
 	const uint64_t elements = (uint64_t)in.channels << 2 * level;
 	union psd_layer_settings settings = draft->spec->settings;
 	struct psd_window *window = &settings.pool.window;
-	enum psd_status status;
 
 	window->dilation = (struct psd_sides){1, 1};
 	cut_side(in.height, 1u << level, &window->kernel.height, &window->pad.height);
 	cut_side(in.width, 1u << level, &window->kernel.width, &window->pad.width);
 	window->stride = window->kernel;
-	status = psd_caffe_add_other(draft, "level", level, &psd_layer_pool, &settings, draft->spec->inputs[0], 0,
-				     number, err);
+	PSD_TRY(psd_caffe_add_other(draft, "level", level, &psd_layer_pool, &settings, draft->spec->inputs[0], 0,
+				    number, err));
 	settings.shape = (struct psd_shape){elements > UINT32_MAX ? 0 : (uint32_t)elements, 1, 1};
-	return status ? status
-		      : psd_caffe_add_other(draft, "flat", level, &psd_layer_reshape, &settings, *number, 0, number,
-					    err);
+	return psd_caffe_add_other(draft, "flat", level, &psd_layer_reshape, &settings, *number, 0, number, err);
 }
 
 enum psd_status psd_caffe_build_pyramid(struct psd_caffe_draft *draft, struct psd_error *err)
@@ -245,14 +231,12 @@ enum psd_status psd_caffe_build_pyramid(struct psd_caffe_draft *draft, struct ps
 	struct psd_layer_spec *spec = draft->spec;
 	uint32_t n_levels = 0;
 	unsigned levels[LEVELS_MAX];
-	enum psd_status status = psd_caffe_read_count(draft->message, "pyramid_height", 1, LEVELS_MAX, &n_levels, err);
 
-	if (!status && !n_levels)
-		status = psd_caffe_missing(draft->message, spec, "pyramid_height", err);
-	for (unsigned l = 0; l < n_levels && !status; l++)
-		status = add_level(draft, l, &levels[l], err);
-	if (status)
-		return status;
+	PSD_TRY(psd_caffe_read_count(draft->message, "pyramid_height", 1, LEVELS_MAX, &n_levels, err));
+	if (!n_levels)
+		return psd_caffe_missing(draft->message, spec, "pyramid_height", err);
+	for (unsigned l = 0; l < n_levels; l++)
+		PSD_TRY(add_level(draft, l, &levels[l], err));
 	memcpy(spec->inputs, levels, n_levels * sizeof(*levels));
 	spec->n_inputs = n_levels;
 	return psd_caffe_build_one(draft, err);
@@ -266,13 +250,13 @@ enum psd_status psd_caffe_build_loss(struct psd_caffe_draft *draft, struct psd_e
 	const struct psd_node *ignored = psd_node_child(draft->message, "ignore_label");
 	unsigned n_read = 0;
 	double label = -1;
-	enum psd_status status =
-		psd_caffe_read_numbers(draft->message, "ignore_label", INT_MIN, INT_MAX, &label, 1, &n_read, true, err);
 
-	if (!status && draft->spec->n_inputs && label >= 0 && label < psd_caffe_shape_of(draft).channels)
-		status = psd_error_set(
+	PSD_TRY(psd_caffe_read_numbers(draft->message, "ignore_label", INT_MIN, INT_MAX, &label, 1, &n_read, true,
+				       err));
+	if (draft->spec->n_inputs && label >= 0 && label < psd_caffe_shape_of(draft).channels)
+		return psd_error_set(
 			err, PSD_EINVAL, ignored->at,
 			"'ignore_label' is %g, must not be one of the %u classes of layer '%.80s' (from 0): all count",
 			label, psd_caffe_shape_of(draft).channels, draft->spec->name);
-	return status ? status : psd_caffe_build_one(draft, err);
+	return psd_caffe_build_one(draft, err);
 }

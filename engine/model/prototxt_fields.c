@@ -28,14 +28,13 @@ enum psd_status psd_caffe_read_count(const struct psd_node *message, const char 
 {
 	const struct psd_node *field;
 	uint64_t value;
-	enum psd_status status = psd_caffe_single(message, key, &field, err);
 
-	if (status || !field)
-		return status;
-	status = psd_node_count(field, lowest, highest, &value, err);
-	if (!status)
-		*count = (uint32_t)value;
-	return status;
+	PSD_TRY(psd_caffe_single(message, key, &field, err));
+	if (!field)
+		return PSD_OK;
+	PSD_TRY(psd_node_count(field, lowest, highest, &value, err));
+	*count = (uint32_t)value;
+	return PSD_OK;
 }
 
 enum psd_status psd_caffe_read_flag(const struct psd_node *message, const char *key, bool *flag, struct psd_error *err)
@@ -52,7 +51,6 @@ enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *
 {
 	uint32_t *const side[] = {&sides->height, &sides->width};
 	unsigned n_found = 0;
-	enum psd_status status;
 
 	for (const struct psd_node *child = message->first; child; child = child->next) {
 		uint64_t value;
@@ -61,37 +59,32 @@ enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *
 			continue;
 		if (n_found == 2)
 			return psd_error_set(err, PSD_EINVAL, child->at, "'%s' occurs more than twice", both_key);
-		status = psd_node_count(child, lowest, PSD_LAYER_SIDE_MAX, &value, err);
-		if (status)
-			return status;
+		PSD_TRY(psd_node_count(child, lowest, PSD_LAYER_SIDE_MAX, &value, err));
 		*side[n_found++] = (uint32_t)value;
 	}
 	if (n_found == 1)
 		sides->width = sides->height;
-	status = psd_caffe_read_count(message, height_key, lowest, PSD_LAYER_SIDE_MAX, &sides->height, err);
-	return status ? status
-		      : psd_caffe_read_count(message, width_key, lowest, PSD_LAYER_SIDE_MAX, &sides->width, err);
+	PSD_TRY(psd_caffe_read_count(message, height_key, lowest, PSD_LAYER_SIDE_MAX, &sides->height, err));
+	return psd_caffe_read_count(message, width_key, lowest, PSD_LAYER_SIDE_MAX, &sides->width, err);
 }
 
 enum psd_status psd_caffe_read_numbers(const struct psd_node *message, const char *key, double lowest, double highest,
 				       double numbers[], unsigned most, unsigned *n_numbers, bool is_whole,
 				       struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (const struct psd_node *child = message ? message->first : NULL; child && !status; child = child->next) {
+	for (const struct psd_node *child = message ? message->first : NULL; child; child = child->next) {
 		if (strcmp(child->key, key) != 0)
 			continue;
 		if (*n_numbers == most)
 			return psd_error_set(err, PSD_EINVAL, child->key_at, "'%s' occurs more than %u times", key,
 					     most);
-		status = psd_node_number(child, lowest, highest, &numbers[*n_numbers], err);
-		if (!status && is_whole && floor(numbers[*n_numbers]) != numbers[*n_numbers])
+		PSD_TRY(psd_node_number(child, lowest, highest, &numbers[*n_numbers], err));
+		if (is_whole && floor(numbers[*n_numbers]) != numbers[*n_numbers])
 			return psd_error_set(err, PSD_EINVAL, child->at, "'%s' is '%.80s', must be a whole number", key,
 					     child->text);
 		++*n_numbers;
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_layer_spec *spec, const char *key,

@@ -7,26 +7,22 @@
 static enum psd_status read_window(const struct psd_node *message, const struct psd_layer_spec *spec,
 				   struct psd_window *window, struct psd_error *err)
 {
-	enum psd_status status;
-
 	window->kernel = (struct psd_sides){0, 0};
-	status = psd_caffe_read_pair(message, "kernel_size", "kernel_h", "kernel_w", 1, &window->kernel, err);
-	if (!status && (!window->kernel.height || !window->kernel.width))
-		status = psd_caffe_missing(message, spec, "kernel_size", err);
-	if (!status)
-		status = psd_caffe_read_pair(message, "stride", "stride_h", "stride_w", 1, &window->stride, err);
-	return status ? status : psd_caffe_read_pair(message, "pad", "pad_h", "pad_w", 0, &window->pad, err);
+	PSD_TRY(psd_caffe_read_pair(message, "kernel_size", "kernel_h", "kernel_w", 1, &window->kernel, err));
+	if (!window->kernel.height || !window->kernel.width)
+		return psd_caffe_missing(message, spec, "kernel_size", err);
+	PSD_TRY(psd_caffe_read_pair(message, "stride", "stride_h", "stride_w", 1, &window->stride, err));
+	return psd_caffe_read_pair(message, "pad", "pad_h", "pad_w", 0, &window->pad, err);
 }
 
 enum psd_status psd_caffe_finish_conv(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				      struct psd_error *err)
 {
 	struct psd_window *window = &spec->settings.conv.window;
-	enum psd_status status = read_window(message, spec, window, err);
 
+	PSD_TRY(read_window(message, spec, window, err));
 	(void)choice;
-	return status ? status
-		      : psd_caffe_read_pair(message, "dilation", "dilation_h", "dilation_w", 1, &window->dilation, err);
+	return psd_caffe_read_pair(message, "dilation", "dilation_h", "dilation_w", 1, &window->dilation, err);
 }
 
 /* One group for each input channel; the field `group` is ignored. */
@@ -60,15 +56,14 @@ enum psd_status psd_caffe_finish_pool(const struct psd_node *message, struct psd
 {
 	struct psd_pool_settings *pool = &spec->settings.pool;
 	bool is_global = false;
-	enum psd_status status = psd_caffe_read_flag(message, "global_pooling", &is_global, err);
 
+	PSD_TRY(psd_caffe_read_flag(message, "global_pooling", &is_global, err));
 	(void)choice;
-	if (!status)
-		status = check_roundings(message, err);
+	PSD_TRY(check_roundings(message, err));
 	pool->method %= 2;
 	pool->rounding %= 2;
-	if (status || !is_global)
-		return status ? status : read_window(message, spec, &pool->window, err);
+	if (!is_global)
+		return read_window(message, spec, &pool->window, err);
 	if (pool->method == PSD_POOL_MAX)
 		pool->window.kernel = (struct psd_sides){0, 0};
 	else
@@ -114,8 +109,8 @@ enum psd_status psd_caffe_finish_bn(const struct psd_node *message, struct psd_l
 {
 	struct psd_affine_settings *affine = &spec->settings.affine;
 	bool is_frozen = false;
-	const enum psd_status status = psd_caffe_read_flag(message, "frozen", &is_frozen, err);
 
+	PSD_TRY(psd_caffe_read_flag(message, "frozen", &is_frozen, err));
 	affine->is_fixed = is_frozen || choice % 2;
 	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && is_frozen; i++) {
 		spec->tensors[i].has_ratios = true;
@@ -123,7 +118,7 @@ enum psd_status psd_caffe_finish_bn(const struct psd_node *message, struct psd_l
 	}
 	if (!psd_node_child(message, "eps") && (psd_node_child(message, "slope_filler") || is_frozen))
 		affine->epsilon = 1e-5;
-	return status;
+	return PSD_OK;
 }
 
 /* A second bottom is the factor (axis 0); otherwise a factor for each channel is learned (axis 1). */

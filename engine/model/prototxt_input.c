@@ -24,13 +24,10 @@ enum psd_status psd_caffe_read_dims(const struct psd_node *message, const char *
 	*n_dims = 0;
 	for (const struct psd_node *child = message->first; child && *n_dims < 5; child = child->next) {
 		uint64_t value;
-		enum psd_status status;
 
 		if (strcmp(child->key, key) != 0)
 			continue;
-		status = psd_node_count(child, 1, PSD_LAYER_CHANNELS_MAX, &value, err);
-		if (status)
-			return status;
+		PSD_TRY(psd_node_count(child, 1, PSD_LAYER_CHANNELS_MAX, &value, err));
 		dims[(*n_dims)++] = (uint32_t)value;
 	}
 	return PSD_OK;
@@ -40,9 +37,9 @@ enum psd_status psd_caffe_read_shape(const struct psd_node *message, struct psd_
 {
 	uint32_t dims[5];
 	unsigned n_dims;
-	enum psd_status status = psd_caffe_read_dims(message, "dim", dims, &n_dims, err);
 
-	return status ? status : shape_from_dims(dims, n_dims, message, shape, err);
+	PSD_TRY(psd_caffe_read_dims(message, "dim", dims, &n_dims, err));
+	return shape_from_dims(dims, n_dims, message, shape, err);
 }
 
 /* Reads the message's first shape, or else its channels, height and width; otherwise *shape stays unchanged. */
@@ -50,18 +47,15 @@ static enum psd_status read_size(const struct psd_node *message, struct psd_shap
 {
 	const struct psd_node *blob_shape = psd_node_child(message, "shape");
 	struct psd_shape read = {0, 1, 1};
-	enum psd_status status;
 
 	if (blob_shape)
 		return psd_caffe_read_shape(blob_shape, shape, err);
-	status = psd_caffe_read_count(message, "channels", 1, PSD_LAYER_CHANNELS_MAX, &read.channels, err);
-	if (!status)
-		status = psd_caffe_read_count(message, "height", 1, PSD_LAYER_SIDE_MAX, &read.height, err);
-	if (!status)
-		status = psd_caffe_read_count(message, "width", 1, PSD_LAYER_SIDE_MAX, &read.width, err);
-	if (!status && read.channels)
+	PSD_TRY(psd_caffe_read_count(message, "channels", 1, PSD_LAYER_CHANNELS_MAX, &read.channels, err));
+	PSD_TRY(psd_caffe_read_count(message, "height", 1, PSD_LAYER_SIDE_MAX, &read.height, err));
+	PSD_TRY(psd_caffe_read_count(message, "width", 1, PSD_LAYER_SIDE_MAX, &read.width, err));
+	if (read.channels)
 		*shape = read;
-	return status;
+	return PSD_OK;
 }
 
 /* Reads the size of images from a data base, which are cropped to crop_size or scaled to new_height x new_width. In the
@@ -73,22 +67,14 @@ static enum psd_status read_image_size(const struct psd_node *layer, const struc
 	bool is_color = true, is_gray = false;
 	struct psd_shape read = {0};
 	uint32_t crop = 0;
-	enum psd_status status = psd_caffe_single(layer, "transform_param", &transform, err);
 
-	if (!status)
-		status = psd_caffe_read_flag(transform, "force_gray", &is_gray, err);
-	if (!status)
-		status = psd_caffe_read_flag(message, "is_color", &is_color, err);
-	if (!status)
-		status = psd_caffe_read_count(message, "new_height", 0, PSD_LAYER_SIDE_MAX, &read.height, err);
-	if (!status)
-		status = psd_caffe_read_count(message, "new_width", 0, PSD_LAYER_SIDE_MAX, &read.width, err);
-	if (!status)
-		status = psd_caffe_read_count(message, "crop_size", 0, PSD_LAYER_SIDE_MAX, &crop, err);
-	if (!status)
-		status = psd_caffe_read_count(transform, "crop_size", 0, PSD_LAYER_SIDE_MAX, &crop, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_caffe_single(layer, "transform_param", &transform, err));
+	PSD_TRY(psd_caffe_read_flag(transform, "force_gray", &is_gray, err));
+	PSD_TRY(psd_caffe_read_flag(message, "is_color", &is_color, err));
+	PSD_TRY(psd_caffe_read_count(message, "new_height", 0, PSD_LAYER_SIDE_MAX, &read.height, err));
+	PSD_TRY(psd_caffe_read_count(message, "new_width", 0, PSD_LAYER_SIDE_MAX, &read.width, err));
+	PSD_TRY(psd_caffe_read_count(message, "crop_size", 0, PSD_LAYER_SIDE_MAX, &crop, err));
+	PSD_TRY(psd_caffe_read_count(transform, "crop_size", 0, PSD_LAYER_SIDE_MAX, &crop, err));
 	if (crop)
 		read.height = read.width = crop;
 	read.channels = is_gray || !is_color ? 1 : 3;
@@ -163,13 +149,11 @@ enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct 
 					    NULL};
 	const struct psd_node *message = psd_node_child(layer, type->message);
 	const struct psd_node *transform = psd_node_child(layer, "transform_param");
-	enum psd_status status = psd_node_check_keys(layer, "layer", layer_fields, err);
 
-	if (!status && message)
-		status = psd_node_check_keys(message, type->message, message_fields, err);
-	if (!status && transform)
-		status = psd_node_check_keys(transform, "transform_param", transform_fields, err);
-	return status;
+	PSD_TRY(psd_node_check_keys(layer, "layer", layer_fields, err));
+	if (message)
+		PSD_TRY(psd_node_check_keys(message, type->message, message_fields, err));
+	return transform ? psd_node_check_keys(transform, "transform_param", transform_fields, err) : PSD_OK;
 }
 
 enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const struct psd_caffe_data_type *type,

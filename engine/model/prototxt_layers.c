@@ -267,12 +267,12 @@ static enum psd_status read_message(struct values *values, const struct psd_node
 				    const struct psd_node **message, struct psd_error *err)
 {
 	const struct psd_node *field;
-	enum psd_status status = name ? psd_caffe_single(layer, name, message, err) : PSD_OK;
 
-	for (const struct psd_key *row = fields; row && row->name && *message && !status; row++)
-		status = psd_caffe_single(*message, row->name, &field, err);
-	if (status || !*message)
-		return status;
+	PSD_TRY(name ? psd_caffe_single(layer, name, message, err) : PSD_OK);
+	for (const struct psd_key *row = fields; row && row->name && *message; row++)
+		PSD_TRY(psd_caffe_single(*message, row->name, &field, err));
+	if (!*message)
+		return PSD_OK;
 	return psd_layer_read_keys(values, *message, name, ignored, fields ? fields : &no_field, err);
 }
 
@@ -324,24 +324,20 @@ enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const stru
 	static const char *const engine[] = {"engine", NULL};
 	struct values values = {.settings = type->defaults, .choice = type->default_choice};
 	const struct psd_node *message = NULL, *also = NULL;
-	enum psd_status status =
-		read_message(&values, layer, type->message, type->fields, type->ignored, &message, err);
 
-	if (!status && !message && type->needs_message)
-		status = psd_caffe_missing(layer, spec, type->message, err);
-	if (!status)
-		status = read_message(&values, layer, type->also, axis_fields, engine, &also, err);
+	PSD_TRY(read_message(&values, layer, type->message, type->fields, type->ignored, &message, err));
+	if (!message && type->needs_message)
+		return psd_caffe_missing(layer, spec, type->message, err);
+	PSD_TRY(read_message(&values, layer, type->also, axis_fields, engine, &also, err));
 	spec->kind = type->kind;
 	spec->settings = values.settings;
-	if (!status)
-		status = check_layer(layer, type, spec, err);
-	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && type->fillers[i] && !status; i++)
-		status = psd_caffe_read_filler(message, type->fillers[i], &spec->tensors[i], err);
-	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && type->other_fillers[i] && !status; i++)
-		status = psd_caffe_read_filler(message, type->other_fillers[i], &spec->tensors[i], err);
-	if (!status)
-		status = psd_caffe_read_ratios(layer, type->first_blob, type->has_blobs_after, spec->tensors, err);
-	return status || !type->finish ? status : type->finish(message, spec, values.choice, err);
+	PSD_TRY(check_layer(layer, type, spec, err));
+	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && type->fillers[i]; i++)
+		PSD_TRY(psd_caffe_read_filler(message, type->fillers[i], &spec->tensors[i], err));
+	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && type->other_fillers[i]; i++)
+		PSD_TRY(psd_caffe_read_filler(message, type->other_fillers[i], &spec->tensors[i], err));
+	PSD_TRY(psd_caffe_read_ratios(layer, type->first_blob, type->has_blobs_after, spec->tensors, err));
+	return type->finish ? type->finish(message, spec, values.choice, err) : PSD_OK;
 }
 
 enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,

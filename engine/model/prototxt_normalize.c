@@ -30,37 +30,29 @@ static enum psd_status divide(struct psd_caffe_draft *draft, double epsilon, str
 	const unsigned maps = draft->spec->inputs[0];
 	const struct psd_shape shape = psd_caffe_shape_of(draft);
 	const double values = (double)shape.height * shape.width;
-	enum psd_status status = step(draft, "square", &psd_layer_power, (union psd_layer_settings){.power = {2}}, err);
 
-	if (!status)
-		status = psd_caffe_add_above(draft, "mean", &psd_layer_global_pool, NULL, &draft->spec->inputs[0], err);
-	if (!status)
-		status = step(draft, "sum", &psd_layer_linear, (union psd_layer_settings){.linear = {values, epsilon}},
-			      err);
-	if (!status)
-		status = step(draft, "inverse", &psd_layer_power, (union psd_layer_settings){.power = {-0.5}}, err);
-	return status ? status
-		      : psd_caffe_add_other(draft, "unit", 0, &psd_layer_multiply, NULL, maps, draft->spec->inputs[0],
-					    &draft->spec->inputs[0], err);
+	PSD_TRY(step(draft, "square", &psd_layer_power, (union psd_layer_settings){.power = {2}}, err));
+	PSD_TRY(psd_caffe_add_above(draft, "mean", &psd_layer_global_pool, NULL, &draft->spec->inputs[0], err));
+	PSD_TRY(step(draft, "sum", &psd_layer_linear, (union psd_layer_settings){.linear = {values, epsilon}}, err));
+	PSD_TRY(step(draft, "inverse", &psd_layer_power, (union psd_layer_settings){.power = {-0.5}}, err));
+	return psd_caffe_add_other(draft, "unit", 0, &psd_layer_multiply, NULL, maps, draft->spec->inputs[0],
+				   &draft->spec->inputs[0], err);
 }
 
 /* A shared factor scales one map that holds the whole sample. */
 static enum psd_status build_factor(struct psd_caffe_draft *draft, struct psd_shape in, bool is_shared,
 				    struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	draft->spec->settings.affine = (struct psd_affine_settings){.has_scale = true};
 	if (is_shared)
-		status = reshape(draft, "whole", (struct psd_shape){1, in.channels, in.height * in.width}, err);
-	if (!status)
-		status = psd_caffe_build_one(draft, err);
-	if (status || !is_shared)
-		return status;
+		PSD_TRY(reshape(draft, "whole", (struct psd_shape){1, in.channels, in.height * in.width}, err));
+	PSD_TRY(psd_caffe_build_one(draft, err));
+	if (!is_shared)
+		return PSD_OK;
 	draft->spec->inputs[0] = draft->result;
-	status = reshape(draft, "shape", in, err);
+	PSD_TRY(reshape(draft, "shape", in, err));
 	draft->result = draft->spec->inputs[0];
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_caffe_build_normalize(struct psd_caffe_draft *draft, struct psd_error *err)
@@ -70,27 +62,21 @@ enum psd_status psd_caffe_build_normalize(struct psd_caffe_draft *draft, struct 
 	unsigned n_read = 0;
 	struct psd_shape in;
 	uint32_t positions;
-	enum psd_status status = psd_caffe_read_flag(draft->message, "across_spatial", &is_across, err);
 
-	if (!status)
-		status = psd_caffe_read_flag(draft->message, "channel_shared", &is_shared, err);
-	if (!status)
-		status = psd_caffe_read_numbers(draft->message, "eps", 1e-30, 1, &epsilon, 1, &n_read, false, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_caffe_read_flag(draft->message, "across_spatial", &is_across, err));
+	PSD_TRY(psd_caffe_read_flag(draft->message, "channel_shared", &is_shared, err));
+	PSD_TRY(psd_caffe_read_numbers(draft->message, "eps", 1e-30, 1, &epsilon, 1, &n_read, false, err));
 	in = psd_caffe_shape_of(draft);
 	positions = in.height * in.width;
-	status = reshape(draft, "maps",
-			 is_across ? (struct psd_shape){1, in.channels, positions}
-				   : (struct psd_shape){in.channels, positions, 1},
-			 err);
-	if (!status && !is_across)
-		status = transpose(draft, "places", err);
-	if (!status)
-		status = divide(draft, epsilon, err);
-	if (!status && !is_across)
-		status = transpose(draft, "channels", err);
-	if (!status)
-		status = reshape(draft, "back", in, err);
-	return status ? status : build_factor(draft, in, is_shared, err);
+	PSD_TRY(reshape(draft, "maps",
+			is_across ? (struct psd_shape){1, in.channels, positions}
+				  : (struct psd_shape){in.channels, positions, 1},
+			err));
+	if (!is_across)
+		PSD_TRY(transpose(draft, "places", err));
+	PSD_TRY(divide(draft, epsilon, err));
+	if (!is_across)
+		PSD_TRY(transpose(draft, "channels", err));
+	PSD_TRY(reshape(draft, "back", in, err));
+	return build_factor(draft, in, is_shared, err);
 }

@@ -16,12 +16,12 @@
 /* Finds a field; *field is NULL if it or the message is absent. PSD_EINVAL if it occurs twice. */
 enum psd_status psd_caffe_single(const struct psd_node *message, const char *key, const struct psd_node **field,
 				 struct psd_error *err) PSD_MUST_CHECK;
-/* The read functions leave their outputs unchanged if the field is absent. */
+/* Read a field. This and the next functions leave their outputs unchanged if the field is absent. */
 enum psd_status psd_caffe_read_count(const struct psd_node *message, const char *key, uint32_t lowest, uint32_t highest,
 				     uint32_t *count, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_read_flag(const struct psd_node *message, const char *key, bool *flag,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Reads "kernel_size: 3", the same twice for height and width, or "kernel_h: 1 kernel_w: 7". */
+/* Reads a height and width: "kernel_size: 3", the same field twice, or "kernel_h: 1 kernel_w: 7". */
 enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *both_key, const char *height_key,
 				    const char *width_key, uint32_t lowest, struct psd_sides *sides,
 				    struct psd_error *err) PSD_MUST_CHECK;
@@ -30,13 +30,13 @@ enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *
 enum psd_status psd_caffe_read_numbers(const struct psd_node *message, const char *key, double lowest, double highest,
 				       double numbers[], unsigned most, unsigned *n_numbers, bool is_whole,
 				       struct psd_error *err) PSD_MUST_CHECK;
-/* Returns PSD_EINVAL: the layer lacks that field. */
+/* Fills err: the layer lacks that field; returns PSD_EINVAL. */
 enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_layer_spec *spec, const char *key,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- tensors (prototxt_tensors.c) ---- */
 
-/* Reads the message's filler of that name, if there is one. */
+/* Reads the filler in field `key` of the message, if there is one. */
 enum psd_status psd_caffe_read_filler(const struct psd_node *message, const char *key, struct psd_tensor_spec *tensor,
 				      struct psd_error *err) PSD_MUST_CHECK;
 /* Reads lr_mult and decay_mult of a layer's blobs, in both syntaxes. Blobs before first_blob are statistics, as are
@@ -44,11 +44,11 @@ enum psd_status psd_caffe_read_filler(const struct psd_node *message, const char
 enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob, bool has_blobs_after,
 				      struct psd_tensor_spec tensors[PSD_LAYER_TENSORS_MAX],
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Sets spec->owner if the blobs have names of an earlier layer's blobs. PSD_EINVAL if only some of them have. */
+/* Sets spec->owner if the layer's blobs have the names of an earlier layer's. PSD_EINVAL: only some of them have. */
 enum psd_status psd_caffe_find_owner(const struct psd_node *layer, const struct psd_graph *graph,
 				     const struct psd_names *names, struct psd_layer_spec *spec,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Stores the blob names of a layer; number: its number in the graph. False: out of memory. */
+/* Stores the names of a layer's blobs; number: its number in the graph. False: out of memory. */
 bool psd_caffe_put_names(const struct psd_node *layer, unsigned number, struct psd_names *names);
 
 /* ---- layer types (prototxt_layers.c) ---- */
@@ -57,68 +57,68 @@ struct psd_caffe_type;
 
 /* Reshape and Permute make blobs of five dimensions, to exchange groups of channels. The graph has three beside the
  * batch: the last two become one. The list holds the dimensions of these blobs. */
-#define PSD_CAFFE_SIDES_MAX 4 /* dimensions beside the batch */
+#define PSD_CAFFE_SIDES_MAX 4 /* dimensions of a blob beside the batch */
 struct psd_caffe_blob_5d {
 	unsigned layer;
 	uint32_t sides[PSD_CAFFE_SIDES_MAX];
 };
 struct psd_caffe_blobs_5d {
-	struct psd_caffe_blob_5d *all; /* freed at the end of the file */
+	struct psd_caffe_blob_5d *all; /* entries for all such blobs, freed at the end of the file */
 	unsigned n;
 };
 
-/* A layer that is being built: its settings and bottoms are known. */
+/* A Caffe layer under conversion: its settings and bottoms are known. */
 struct psd_caffe_draft {
 	struct psd_graph_build *build;
 	struct psd_layer_spec *spec;
 	struct psd_caffe_blobs_5d *blobs_5d;
-	const struct psd_node *message; /* parameter message; NULL if absent */
+	const struct psd_node *message; /* message with its parameters; NULL if absent */
 	unsigned n_tops;
-	unsigned result;  /* number of the layer whose output is the first top */
-	bool is_one_each; /* each further top is the output of the next layer; otherwise all tops are the same */
+	unsigned result;  /* number of the graph layer whose output is the first top */
+	bool is_one_each; /* each further top is the output of the next layer; false: all tops are the same */
 };
 
-/* Adds the layers of the graph that the Caffe layer needs, and sets draft->result. */
+/* Function that adds the layers of the graph which a Caffe layer needs, and sets draft->result. */
 typedef enum psd_status psd_caffe_build_fn(struct psd_caffe_draft *draft, struct psd_error *err);
 
-/* Sets fields of spec that depend on several fields of the message (NULL if absent), which are read already. choice:
- * position of the value of the type's CHOICE field, or the type's default. PSD_EINVAL. */
+/* Function that sets fields of spec which depend on several fields of the message (NULL if absent), after these were
+ * read. choice: index of the value of the type's CHOICE field, or of its default. PSD_EINVAL. */
 typedef enum psd_status psd_caffe_finish_fn(const struct psd_node *message, struct psd_layer_spec *spec,
 					    unsigned choice, struct psd_error *err);
 
-/* NULL if the type is unknown. */
+/* Returns the row of a Caffe layer type; NULL: unknown. */
 const struct psd_caffe_type *psd_caffe_find_type(const char *type);
 bool psd_caffe_is_loss(const struct psd_caffe_type *type);
-/* Sets kind, settings and tensors of spec; its bottoms are read. */
+/* Sets kind, settings and tensors of spec from the layer's message; its bottoms were read before. */
 enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const struct psd_caffe_type *type,
 					struct psd_layer_spec *spec, struct psd_error *err) PSD_MUST_CHECK;
-/* Calls the type's build function. */
+/* Adds the layers for a Caffe layer by its type's build function. */
 enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,
 				struct psd_caffe_draft *draft, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- rows of the table of types ---- */
 
-/* prototxt_finish.c */
+/* Finish the settings of layers with several fields (prototxt_finish.c). */
 PSD_MUST_CHECK psd_caffe_finish_fn psd_caffe_finish_conv, psd_caffe_finish_depthwise, psd_caffe_finish_pool,
 	psd_caffe_finish_spp, psd_caffe_finish_lrn, psd_caffe_finish_batch_norm, psd_caffe_finish_bn,
 	psd_caffe_finish_scale, psd_caffe_finish_eltwise;
-/* prototxt_build.c */
+/* Build graph layers for a Caffe layer (prototxt_build.c). */
 PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_one, psd_caffe_build_split, psd_caffe_build_slices,
 	psd_caffe_build_eltwise, psd_caffe_build_axpy, psd_caffe_build_scale, psd_caffe_build_pyramid,
 	psd_caffe_build_loss;
-/* prototxt_functions.c */
+/* Build functions made of several graph layers (prototxt_functions.c). */
 PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_clip, psd_caffe_build_power, psd_caffe_build_exp, psd_caffe_build_log,
 	psd_caffe_build_hard_sigmoid, psd_caffe_build_hard_swish, psd_caffe_build_swish, psd_caffe_build_mish;
-/* prototxt_normalize.c */
+/* Builds a normalisation layer (prototxt_normalize.c). */
 PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_normalize;
-/* prototxt_shapes.c */
+/* Build layers that change the shape (prototxt_shapes.c). */
 PSD_MUST_CHECK psd_caffe_build_fn psd_caffe_build_interp, psd_caffe_build_flatten, psd_caffe_build_reshape,
 	psd_caffe_build_tile, psd_caffe_build_reduction, psd_caffe_build_permute;
 bool psd_caffe_is_5d(const struct psd_caffe_blobs_5d *blobs_5d, unsigned layer);
 
 /* ---- helpers of build functions (prototxt_build.c) ---- */
 
-/* Adds a further layer of one or two inputs, named after the draft, suffix and i. settings: NULL for the kind's. */
+/* Adds a layer of one or two inputs, named after draft, suffix and i. settings: NULL for the kind's defaults. */
 enum psd_status psd_caffe_add_other(const struct psd_caffe_draft *draft, const char *suffix, unsigned i,
 				    const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
 				    unsigned left, unsigned right, unsigned *number,
@@ -127,12 +127,12 @@ enum psd_status psd_caffe_add_other(const struct psd_caffe_draft *draft, const c
 enum psd_status psd_caffe_add_above(const struct psd_caffe_draft *draft, const char *suffix,
 				    const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
 				    unsigned *layer, struct psd_error *err) PSD_MUST_CHECK;
-/* Shape of the first bottom. */
+/* Shape of the Caffe layer's first bottom. */
 struct psd_shape psd_caffe_shape_of(const struct psd_caffe_draft *draft);
 
 /* ---- the oldest form (prototxt_v0.c) ---- */
 
-/* If *root is in Caffe's older form, with layers within layers, replaces it by a tree in the newer form; the arena owns
+/* Replaces *root, if it is in Caffe's older form with layers within layers, by a tree in the newer form; the arena owns
  * new nodes. PSD_EINVAL, PSD_ENOMEM. */
 enum psd_status psd_caffe_upgrade(const struct psd_node **root, struct psd_arena *arena,
 				  struct psd_error *err) PSD_MUST_CHECK;
@@ -142,22 +142,22 @@ enum psd_status psd_caffe_upgrade(const struct psd_node **root, struct psd_arena
 struct psd_caffe_data_type {
 	const char *name;
 	const char *old_name;
-	const char *message; /* name of the parameter message */
-	bool has_size;	     /* the message has the size; otherwise images are cropped or scaled to it */
+	const char *message; /* name of the message with its parameters */
+	bool has_size;	     /* the message gives the size; false: images are cropped or scaled to it */
 };
 
-/* NULL if the type is unknown. */
+/* Returns the row of a Caffe data layer type; NULL: unknown. */
 const struct psd_caffe_data_type *psd_caffe_find_data_type(const char *type);
-/* Refuses unknown fields. Known ones may have any value: the job decides how data is read. */
+/* Checks that a data layer has no unknown fields. Known ones may have any value: the job decides on data. */
 enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct psd_caffe_data_type *type,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Sets the shape in spec->settings. */
+/* Sets the shape in spec->settings to the input size that a data layer gives. */
 enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const struct psd_caffe_data_type *type,
 					  struct psd_layer_spec *spec, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads a BlobShape of 2 or 4 dims, the first of which is the batch. */
+/* Reads the shape in a BlobShape of 2 or 4 dims, the first of which is the batch. */
 enum psd_status psd_caffe_read_shape(const struct psd_node *message, struct psd_shape *shape,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Reads up to 5 values of a repeated field. */
+/* Reads up to 5 dimensions from a repeated field. */
 enum psd_status psd_caffe_read_dims(const struct psd_node *message, const char *key, uint32_t dims[5], unsigned *n_dims,
 				    struct psd_error *err) PSD_MUST_CHECK;
 

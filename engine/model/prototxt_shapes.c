@@ -21,18 +21,14 @@ enum psd_status psd_caffe_build_interp(struct psd_caffe_draft *draft, struct psd
 {
 	struct psd_sides *size = &draft->spec->settings.size;
 	uint32_t shrink = 1, zoom = 1;
-	enum psd_status status =
-		psd_caffe_read_count(draft->message, "shrink_factor", 1, PSD_LAYER_SIDE_MAX, &shrink, err);
 
-	if (!status)
-		status = psd_caffe_read_count(draft->message, "zoom_factor", 1, PSD_LAYER_SIDE_MAX, &zoom, err);
+	PSD_TRY(psd_caffe_read_count(draft->message, "shrink_factor", 1, PSD_LAYER_SIDE_MAX, &shrink, err));
+	PSD_TRY(psd_caffe_read_count(draft->message, "zoom_factor", 1, PSD_LAYER_SIDE_MAX, &zoom, err));
 	size->height = interpolated(psd_caffe_shape_of(draft).height, shrink, zoom);
 	size->width = interpolated(psd_caffe_shape_of(draft).width, shrink, zoom);
-	if (!status)
-		status = psd_caffe_read_count(draft->message, "height", 1, PSD_LAYER_SIDE_MAX, &size->height, err);
-	if (!status)
-		status = psd_caffe_read_count(draft->message, "width", 1, PSD_LAYER_SIDE_MAX, &size->width, err);
-	return status ? status : psd_caffe_build_one(draft, err);
+	PSD_TRY(psd_caffe_read_count(draft->message, "height", 1, PSD_LAYER_SIDE_MAX, &size->height, err));
+	PSD_TRY(psd_caffe_read_count(draft->message, "width", 1, PSD_LAYER_SIDE_MAX, &size->width, err));
+	return psd_caffe_build_one(draft, err);
 }
 
 /* ---- sides: the dimensions of a blob without the batch; Caffe counts their axes from 1 ---- */
@@ -89,7 +85,7 @@ static enum psd_status put_5d(struct psd_caffe_draft *draft, const struct sides 
 		return PSD_OK;
 	larger = realloc(blobs_5d->all, (blobs_5d->n + 1) * sizeof(*larger));
 	if (!larger)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		return psd_out_of_memory(err);
 	blobs_5d->all = larger;
 	larger[blobs_5d->n].layer = draft->result;
 	memcpy(larger[blobs_5d->n++].sides, sides->of, sizeof(sides->of));
@@ -100,14 +96,13 @@ static enum psd_status put_5d(struct psd_caffe_draft *draft, const struct sides 
 static enum psd_status build_sides(struct psd_caffe_draft *draft, const struct sides *sides, struct psd_error *err)
 {
 	const struct sides in = sides_of(draft);
-	enum psd_status status;
 
 	if (!memcmp(in.of, sides->of, sizeof(in.of)))
 		return psd_caffe_build_split(draft, err);
 	draft->spec->kind = &psd_layer_reshape;
 	draft->spec->settings.shape = shape_for(sides);
-	status = psd_caffe_build_one(draft, err);
-	return status ? status : put_5d(draft, sides, err);
+	PSD_TRY(psd_caffe_build_one(draft, err));
+	return put_5d(draft, sides, err);
 }
 
 static enum psd_status read_whole(const struct psd_caffe_draft *draft, const char *key, int lowest, int highest,
@@ -115,12 +110,10 @@ static enum psd_status read_whole(const struct psd_caffe_draft *draft, const cha
 {
 	double read = *number;
 	unsigned n_read = 0;
-	const enum psd_status status =
-		psd_caffe_read_numbers(draft->message, key, lowest, highest, &read, 1, &n_read, true, err);
 
-	if (!status)
-		*number = (int)read;
-	return status;
+	PSD_TRY(psd_caffe_read_numbers(draft->message, key, lowest, highest, &read, 1, &n_read, true, err));
+	*number = (int)read;
+	return PSD_OK;
 }
 
 /* Reshapes the first input. */
@@ -140,12 +133,9 @@ enum psd_status psd_caffe_build_flatten(struct psd_caffe_draft *draft, struct ps
 {
 	int axis = 1, end_axis = -1;
 	struct sides in, flat = {.of = {1, 1, 1, 1}};
-	enum psd_status status = read_whole(draft, "axis", 1, PSD_CAFFE_SIDES_MAX, &axis, err);
 
-	if (!status)
-		status = read_whole(draft, "end_axis", -1, PSD_CAFFE_SIDES_MAX, &end_axis, err);
-	if (status)
-		return status;
+	PSD_TRY(read_whole(draft, "axis", 1, PSD_CAFFE_SIDES_MAX, &axis, err));
+	PSD_TRY(read_whole(draft, "end_axis", -1, PSD_CAFFE_SIDES_MAX, &end_axis, err));
 	in = sides_of(draft);
 	if (end_axis == -1)
 		end_axis = (int)in.n;
@@ -222,17 +212,12 @@ enum psd_status psd_caffe_build_reshape(struct psd_caffe_draft *draft, struct ps
 	unsigned n_read = 0, n_dims = 0;
 	int axis = 0, n_axes = -1;
 	struct sides sides;
-	enum psd_status status =
-		psd_caffe_read_numbers(shape, "dim", -1, PSD_LAYER_CHANNELS_MAX, numbers, DIMS_MAX, &n_read, true, err);
 
-	if (!status)
-		status = read_whole(draft, "axis", 0, DIMS_MAX, &axis, err);
-	if (!status)
-		status = read_whole(draft, "num_axes", -1, DIMS_MAX, &n_axes, err);
-	if (!status)
-		status = replace_axes(draft, numbers, n_read, axis, n_axes, dims, &n_dims, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_caffe_read_numbers(shape, "dim", -1, PSD_LAYER_CHANNELS_MAX, numbers, DIMS_MAX, &n_read, true,
+				       err));
+	PSD_TRY(read_whole(draft, "axis", 0, DIMS_MAX, &axis, err));
+	PSD_TRY(read_whole(draft, "num_axes", -1, DIMS_MAX, &n_axes, err));
+	PSD_TRY(replace_axes(draft, numbers, n_read, axis, n_axes, dims, &n_dims, err));
 	sides = fill_in(draft, dims, n_dims);
 	return build_sides(draft, &sides, err);
 }
@@ -248,15 +233,12 @@ enum psd_status psd_caffe_build_tile(struct psd_caffe_draft *draft, struct psd_e
 	uint32_t tiles = 0;
 	struct psd_shape in;
 	int axis = 1;
-	enum psd_status status = read_whole(draft, "axis", 1, 3, &axis, err);
 
-	if (!status)
-		status = psd_caffe_read_count(draft->message, "tiles", 1,
-					      axis == 1 ? PSD_LAYER_INPUTS_MAX : PSD_LAYER_SIDE_MAX, &tiles, err);
-	if (!status && !tiles)
-		status = psd_caffe_missing(draft->message, spec, "tiles", err);
-	if (status)
-		return status;
+	PSD_TRY(read_whole(draft, "axis", 1, 3, &axis, err));
+	PSD_TRY(psd_caffe_read_count(draft->message, "tiles", 1, axis == 1 ? PSD_LAYER_INPUTS_MAX : PSD_LAYER_SIDE_MAX,
+				     &tiles, err));
+	if (!tiles)
+		return psd_caffe_missing(draft->message, spec, "tiles", err);
 	in = psd_caffe_shape_of(draft);
 	if (axis > 1 && (axis == 2 ? in.height : in.width) != 1)
 		return psd_error_set(err, PSD_EINVAL, draft->message->at,
@@ -323,24 +305,22 @@ enum psd_status psd_caffe_build_reduction(struct psd_caffe_draft *draft, struct 
 	int axis = 0;
 	double factor = 1;
 	struct psd_shape in;
-	enum psd_status status = read_reduction(draft, &axis, &operation, &factor, err);
 
-	if (status)
-		return status;
+	PSD_TRY(read_reduction(draft, &axis, &operation, &factor, err));
 	in = psd_caffe_shape_of(draft);
 	if (operation != MEAN)
 		factor *= (axis == 1 ? in.channels : 1.0) * (axis <= 2 ? in.height : 1.0) * in.width;
-	status = add_summands(draft, operation, err);
-	if (!status && axis == 1)
-		status = add_reshape(draft, "map", (struct psd_shape){1, product(in.channels, in.height), in.width},
-				     err);
+	PSD_TRY(add_summands(draft, operation, err));
+	if (axis == 1)
+		PSD_TRY(add_reshape(draft, "map", (struct psd_shape){1, product(in.channels, in.height), in.width},
+				    err));
 	spec->kind = mean_of(axis, in, &spec->settings);
-	if (!status && factor != 1) {
-		status = psd_caffe_add_above(draft, "mean", spec->kind, &spec->settings, &spec->inputs[0], err);
+	if (factor != 1) {
+		PSD_TRY(psd_caffe_add_above(draft, "mean", spec->kind, &spec->settings, &spec->inputs[0], err));
 		spec->kind = &psd_layer_linear;
 		spec->settings.linear = (struct psd_linear_settings){factor, 0};
 	}
-	return status ? status : psd_caffe_build_one(draft, err);
+	return psd_caffe_build_one(draft, err);
 }
 
 /* ---- permute ---- */
@@ -379,7 +359,6 @@ static enum psd_status permute_four(struct psd_caffe_draft *draft, const unsigne
 	const struct runs runs = find_runs(&in, order);
 	struct sides out = {.n = PSD_CAFFE_SIDES_MAX};
 	struct psd_shape moved;
-	enum psd_status status;
 
 	if (runs.n > 3)
 		return psd_error_set(err, PSD_EINVAL, draft->message->at,
@@ -387,30 +366,27 @@ static enum psd_status permute_four(struct psd_caffe_draft *draft, const unsigne
 				     draft->spec->name);
 	for (unsigned p = 0; p < PSD_CAFFE_SIDES_MAX; p++)
 		out.of[p] = in.of[order[p] - 1];
-	status = add_reshape(draft, "runs", (struct psd_shape){runs.sizes[0], runs.sizes[1], runs.sizes[2]}, err);
+	PSD_TRY(add_reshape(draft, "runs", (struct psd_shape){runs.sizes[0], runs.sizes[1], runs.sizes[2]}, err));
 	memcpy(draft->spec->settings.permute.order, runs.order, sizeof(draft->spec->settings.permute.order));
 	moved = (struct psd_shape){runs.sizes[runs.order[0] - 1], runs.sizes[runs.order[1] - 1],
 				   runs.sizes[runs.order[2] - 1]};
-	if (!status && !psd_shape_is_equal(moved, shape_for(&out))) {
-		status = psd_caffe_add_above(draft, "order", &psd_layer_permute, &draft->spec->settings,
-					     &draft->spec->inputs[0], err);
+	if (!psd_shape_is_equal(moved, shape_for(&out))) {
+		PSD_TRY(psd_caffe_add_above(draft, "order", &psd_layer_permute, &draft->spec->settings,
+					    &draft->spec->inputs[0], err));
 		draft->spec->kind = &psd_layer_reshape;
 		draft->spec->settings.shape = shape_for(&out);
 	}
-	if (!status)
-		status = psd_caffe_build_one(draft, err);
-	return status ? status : put_5d(draft, &out, err);
+	PSD_TRY(psd_caffe_build_one(draft, err));
+	return put_5d(draft, &out, err);
 }
 
 enum psd_status psd_caffe_build_permute(struct psd_caffe_draft *draft, struct psd_error *err)
 {
 	double numbers[DIMS_MAX] = {0, 1, 2, 3, 4};
 	unsigned n_read = 0, n_dims, order[PSD_CAFFE_SIDES_MAX], axes = 0;
-	enum psd_status status =
-		psd_caffe_read_numbers(draft->message, "order", 0, DIMS_MAX - 1, numbers, DIMS_MAX, &n_read, true, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_caffe_read_numbers(draft->message, "order", 0, DIMS_MAX - 1, numbers, DIMS_MAX, &n_read, true,
+				       err));
 	n_dims = sides_of(draft).n + 1;
 	for (unsigned i = 1; i < DIMS_MAX; i++)
 		axes |= 1u << (order[i - 1] = (unsigned)numbers[i]);

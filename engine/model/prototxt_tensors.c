@@ -29,15 +29,15 @@ enum psd_status psd_caffe_read_filler(const struct psd_node *message, const char
 {
 	const struct psd_node *node;
 	struct psd_filler filler = {.highest = 1, .deviation = 1};
-	enum psd_status status = psd_caffe_single(message, key, &node, err);
 
-	if (status || !node)
-		return status;
-	status = psd_layer_read_keys(&filler, node, key, nothing, filler_fields, err);
+	PSD_TRY(psd_caffe_single(message, key, &node, err));
+	if (!node)
+		return PSD_OK;
+	PSD_TRY(psd_layer_read_keys(&filler, node, key, nothing, filler_fields, err));
 	filler.fan %= 3;
 	tensor->has_filler = true;
 	tensor->filler = filler;
-	return status;
+	return PSD_OK;
 }
 
 /* ---- factors of learning rate and decay ---- */

@@ -126,7 +126,7 @@ static struct psd_node *append(const struct upgrade *upgrade, struct list *list,
 	struct psd_node *copy = psd_arena_take(upgrade->arena, sizeof(*copy));
 
 	if (!copy) {
-		(void)!psd_error_set(upgrade->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		(void)!psd_out_of_memory(upgrade->err);
 		return NULL;
 	}
 	*copy = *node;
@@ -255,7 +255,7 @@ enum psd_status psd_caffe_upgrade(const struct psd_node **root, struct psd_arena
 	enum psd_status status = PSD_OK;
 
 	if (!copy)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		return psd_out_of_memory(err);
 	*copy = (struct psd_node){.kind = (*root)->kind, .at = (*root)->at};
 	for (const struct psd_node *child = (*root)->first; child && !status; child = child->next) {
 		has_oldest = has_oldest || is_oldest(child);

@@ -34,10 +34,8 @@ enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct
 
 	while (!ends_in(path, reader->suffix))
 		reader++;
-	status = reader->bytes_max ? psd_file_read_bytes(&bytes, &length, reader->bytes_max, path, err)
-				   : psd_file_read(&bytes, &length, path, err);
-	if (status)
-		return status;
+	PSD_TRY(reader->bytes_max ? psd_file_read_bytes(&bytes, &length, reader->bytes_max, path, err)
+				  : psd_file_read(&bytes, &length, path, err));
 	status = reader->parse(graph, path, bytes, length, err);
 	free(bytes);
 	return status;

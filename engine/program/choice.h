@@ -4,42 +4,41 @@
 
 #include "engine/program/plan.h"
 
-/* Cost of an item by one of the plan's candidates, alone on the cluster: derived from the method's operations, in one
- * slice or in those that `pipeline` makes. */
+/* Cost of synchronising an item by one of the plan's candidate methods, alone on the cluster. It is derived from the
+ * method's operations, with one slice or with those that `pipeline` makes. */
 struct psd_alternative {
-	bool is_possible;    /* the method takes such an item */
-	uint64_t node_bytes; /* sent plus received by the busiest node in an iteration that exchanges */
-	/* seconds from an item's final gradient to the end of its last operation, if no other item is synchronised */
-	double isolated_sec;
+	bool is_possible;    /* the method can synchronise such an item */
+	uint64_t node_bytes; /* bytes sent plus received by the busiest node in an iteration that exchanges */
+	double isolated_sec; /* seconds from the item's final gradient to its last operation's end, as the only item */
 };
 
-/* Fills in plan->candidates, empty before. */
+/* Fills in plan->candidates, the methods among which items choose; it must be empty. */
 void psd_choice_candidates(struct psd_plan *plan);
-/* The system may synchronise an item by factors. */
+/* True if the system may synchronise an item by factors. */
 bool psd_choice_may_take_factors(const struct psd_system *system);
-/* The system may sum an item by steps of an all-reduce. */
+/* True if the system may sum an item by steps of an all-reduce. */
 bool psd_choice_may_take_steps(const struct psd_system *system);
-/* The method has buffers for the encoding in which the plan's values travel. */
+/* True if the method has buffers for the encoding in which the plan's values travel. */
 bool psd_choice_takes_wire(const struct psd_plan *plan, const struct psd_method *method);
-/* The system chooses methods item by item. */
+/* True if the system chooses a method for each item. */
 bool psd_choice_is_open(const struct psd_system *system);
 
-/* The method of the system or, where it chooses, of its published rule. Pure. */
+/* Method that the system names or, where it chooses, that its published rule selects by bytes. Pure. */
 const struct psd_method *psd_choice_by_bytes(const struct psd_plan *plan, const struct psd_plan_item *item);
-/* PSD_ENOMEM. */
+/* Computes the bytes and seconds of an item with each candidate. PSD_ENOMEM. */
 enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
 				 const struct psd_plan_item *item, struct psd_error *err) PSD_MUST_CHECK;
-/* Like psd_choice_weigh(), without bytes, which are counted node by node. PSD_ENOMEM. */
+/* Computes only the seconds with each candidate; bytes would be counted node by node. PSD_ENOMEM. */
 enum psd_status psd_choice_weigh_seconds(struct psd_alternative alternatives[PSD_CANDIDATES],
 					 const struct psd_plan *plan, const struct psd_plan_item *item,
 					 struct psd_error *err) PSD_MUST_CHECK;
-/* Position of the fastest candidate that the system may take for the item; the earlier one of equals. */
+/* Index of the fastest candidate that the system may choose for the item; the earlier one of equals. */
 unsigned psd_choice_by_seconds(const struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
 			       const struct psd_plan_item *item);
-/* Chooses by the system's rule. PSD_ENOMEM. */
+/* Chooses an item's method by the system's rule. PSD_ENOMEM. */
 enum psd_status psd_choice_make(const struct psd_method **method, const struct psd_plan *plan,
 				const struct psd_plan_item *item, struct psd_error *err) PSD_MUST_CHECK;
-/* The same for the norms, a sparse plan's last item. */
+/* Chooses the method for the norms of chunks, a sparse plan's last item. PSD_ENOMEM. */
 enum psd_status psd_choice_make_norms(const struct psd_method **method, const struct psd_plan *plan,
 				      const struct psd_plan_item *norms, struct psd_error *err) PSD_MUST_CHECK;
 

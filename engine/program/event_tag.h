@@ -1,5 +1,5 @@
-/* Tags by which clocks and networks report events to an executor: a kind in 4 bits, a host or class in 20, then 40 bits
- * of another host, a resource, or a task (iteration in 16, operation in 24). */
+/* Tags by which clocks and networks report events to an executor. A tag has 4 bits for the kind, 20 for a host or
+ * class, and 40 for another host, a resource, or a task (iteration in 16, operation in 24). */
 #ifndef PSD_EVENT_TAG_H
 #define PSD_EVENT_TAG_H
 

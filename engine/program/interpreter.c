@@ -385,12 +385,12 @@ enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct p
 			const uint32_t waiting = psd_scheduler_waiting(scheduler, i);
 			if (scheduler->duties->waits[i] == PSD_NOT_CARRIED || waiting == PSD_DONE)
 				continue;
-			return psd_error_set(
-				err, PSD_ERUN, PSD_NOWHERE,
-				"host %u did not finish iteration %u: '%s' of layer '%s' waits for %u more", h,
-				scheduler->iteration, psd_op_kind_names[in->program->ops[i].kind],
-				in->program->plan->graph->layers[in->program->ops[i].layer].name,
-				waiting == PSD_GIVEN ? 0 : waiting);
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+					     "host %u did not finish iteration %u: '%s' of layer '%s' waits for %u "
+					     "more operations or messages",
+					     h, scheduler->iteration, psd_op_kind_names[in->program->ops[i].kind],
+					     in->program->plan->graph->layers[in->program->ops[i].layer].name,
+					     waiting == PSD_GIVEN ? 0 : waiting);
 		}
 	}
 	return PSD_OK;

@@ -15,32 +15,32 @@
 
 /* Functions that an executor provides. No slot may block, and none may call the interpreter before it returns. */
 struct psd_seam {
-	double (*now)(void *context); /* seconds since the start of the run */
-	/* Real work is behind operations, so that work() is called for those without a cost, too; false: these are over
-	 * at once. */
+	double (*now)(void *context); /* Returns the time in seconds since the start of the run. */
+	/* Operations stand for real work, so work() is called for those without a cost, too. false: those end at once.
+	 * */
 	bool does_real_work;
-	/* Operations that the device is given ahead of the running one: it executes them in order, and they wait only
-	 * for operations given before. At most PSD_MOST_AHEAD. */
+	/* Number of operations that the device is given ahead of the running one. It executes them in order, and they
+	 * wait only for operations given before. At most PSD_MOST_AHEAD. */
 	unsigned n_ahead;
-	/* Starts `sec` of work on host's resource; answer with psd_interpreter_finished() when it is over. */
+	/* Starts `sec` of work on a resource of the host; answered by psd_interpreter_finished() when it is over. */
 	void (*work)(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-	/* Starts the host's messages of a send. Answer with psd_interpreter_finished(NIC) when the NIC is free again,
-	 * and with psd_interpreter_arrived() for each message at its receiver. Returns false when host has nothing to
-	 * send: then no answer. */
+	/* Starts the host's messages of a send. The seam answers with psd_interpreter_finished(NIC) when the NIC is
+	 * free again, and with psd_interpreter_arrived() for each message at its receiver. Returns false when the host
+	 * has nothing to send: then there is no answer. */
 	bool (*send)(void *context, unsigned host, struct psd_task task);
-	/* Starts a collective that all members here have joined; answer with psd_interpreter_collective_finished().
-	 * Several may be under way, but one alone on a host. */
+	/* Starts a collective that all members here have joined; the seam answers with
+	 * psd_interpreter_collective_finished(). Several may be under way, but only one on each host. */
 	void (*collective)(void *context, struct psd_task task);
-	/* Both NULL where this interpreter has all hosts, or all that it has to hear of since collectives become ready
-	 * in the same order everywhere. Otherwise each interpreter has some of the cluster's hosts, and one of them,
-	 * the coordinator, hears of every ready member and decides the order. */
-	/* NULL on the coordinator. Reports that the collective is ready on a worker here: call
-	 * psd_interpreter_announced() on the coordinator. */
+	/* announce and choose: both NULL where this interpreter has all hosts, or where collectives become ready in the
+	 * same order everywhere. Otherwise each interpreter has some of the cluster's hosts. One of them, the
+	 * coordinator, is told of every ready member and decides the order. */
+	/* Reports to the coordinator that the collective is ready on a worker here; psd_interpreter_announced() is to
+	 * be called there. NULL on the coordinator. */
 	void (*announce)(void *context, struct psd_task task);
-	/* NULL on the others. Reports the next collective: call psd_interpreter_chosen() on the others, in the order of
-	 * these calls. The coordinator need not be a member. */
+	/* Reports the next collective to the others; psd_interpreter_chosen() is to be called there, in the order of
+	 * these calls. NULL on the others. The coordinator need not be a member. */
 	void (*choose)(void *context, struct psd_task task);
-	/* May be NULL. Reports that an operation held its resource on host from start_sec to end_sec. */
+	/* Reports that an operation held its resource on host from start_sec to end_sec. May be NULL. */
 	void (*span)(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec);
 	void *context;
 };
@@ -52,16 +52,16 @@ struct psd_interpreter {
 	struct psd_seam seam;
 	struct psd_host_state *hosts;
 	unsigned n_hosts;
-	unsigned n_workers; /* workers here */
+	unsigned n_workers; /* number of workers that this interpreter executes */
 	struct psd_iterations iterations;
-	double *next_sec;      /* for each iteration, from 0: end of its NEXT on the last worker */
-	uint32_t *n_next_done; /* for each iteration: workers whose NEXT is done */
+	double *next_sec;      /* per iteration, from 0: time at which its NEXT operation ended on the last worker */
+	uint32_t *n_next_done; /* per iteration: number of workers whose NEXT operation is done */
 	struct psd_account account;
 	struct psd_collective_order order;
-	int64_t n_chosen; /* collectives that a coordinator elsewhere has chosen */
+	int64_t n_chosen; /* number of collectives that a coordinator elsewhere has chosen */
 };
 
-/* duties[h] for each of n_hosts. Everything borrowed. PSD_ENOMEM. */
+/* Prepares the execution on n_hosts hosts; duties[h] are those of host h. All arguments are borrowed. PSD_ENOMEM. */
 enum psd_status psd_interpreter_init(struct psd_interpreter *interpreter, const struct psd_program *program,
 				     unsigned n_hosts, const struct psd_duties *const duties[],
 				     struct psd_iterations iterations, const struct psd_seam *seam,
@@ -69,40 +69,40 @@ enum psd_status psd_interpreter_init(struct psd_interpreter *interpreter, const 
 void psd_interpreter_release(struct psd_interpreter *interpreter);
 
 void psd_interpreter_begin(struct psd_interpreter *interpreter);
-/* Fences of one host, as in scheduler.h; tasks that become ready start at once. */
+/* Sets, queries and passes the fence of one host, as in scheduler.h; tasks that become ready start at once. */
 void psd_interpreter_set_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t iteration);
 bool psd_interpreter_is_at_fence(const struct psd_interpreter *interpreter, unsigned host);
 void psd_interpreter_pass_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t next);
-/* Iterations in which the host's workers exchange. */
+/* Schedule of the iterations in which the host's workers exchange. */
 const struct psd_period *psd_interpreter_period(const struct psd_interpreter *interpreter, unsigned host);
-/* psd_period_set_steps() for all hosts here. No host may have an iteration of that window in its program's window. */
+/* Sets the local steps of a window, not begun yet, for all hosts here; as psd_period_set_steps(). */
 void psd_interpreter_set_steps(struct psd_interpreter *interpreter, uint32_t window_number, uint32_t steps);
 void psd_interpreter_finished(struct psd_interpreter *interpreter, unsigned host, enum psd_resource resource);
-/* A message is on its way to a host here, and no NIC here is busy with it: it will arrive. */
+/* Records that a message is on its way to a host here although no NIC here is busy with it. */
 void psd_interpreter_departed(struct psd_interpreter *interpreter);
 void psd_interpreter_arrived(struct psd_interpreter *interpreter, unsigned host, struct psd_task send);
-/* Sets the work of the device's present operation, as psd_account_worked(). */
+/* Sets the working time of the device's present operation, as psd_account_worked(). */
 void psd_interpreter_worked(struct psd_interpreter *interpreter, unsigned host, double work_sec);
 void psd_interpreter_collective_finished(struct psd_interpreter *interpreter, struct psd_task collective);
-/* On the coordinator: a member anywhere in the cluster is ready for the collective. */
+/* Records that a member anywhere in the cluster is ready for the collective. Called on the coordinator. */
 void psd_interpreter_announced(struct psd_interpreter *interpreter, struct psd_task collective);
-/* On members other than the coordinator: the coordinator has begun the collective. */
+/* Records that the coordinator has begun the collective. Called on the other members. */
 void psd_interpreter_chosen(struct psd_interpreter *interpreter, struct psd_task collective);
 
-/* The host has executed all its operations of all iterations. */
+/* True if the host has executed all its operations of all iterations. */
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *interpreter, unsigned host);
-/* Oldest iteration that the host has not completed: the first of its window, for which messages may arrive. */
+/* Oldest iteration that the host has not completed; messages for this and later ones may arrive. */
 uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, unsigned host);
-/* PSD_OK when all iterations are done on all hosts; else PSD_ERUN, with the first host that is not done and an
+/* Checks that all iterations are done on all hosts. PSD_ERUN: the text names the first host that is not done, and an
  * operation that it waits for. */
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
-/* Mean seconds of the iterations from `first` on: from NEXT to NEXT. */
+/* Mean seconds of the iterations from `first` on, each from NEXT operation to NEXT operation. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
-/* Parts of that mean on the worker that waits least, for which the others wait; the first of equals. */
+/* Parts of that mean on the worker that waits least, since the others wait for it; the first of equals. */
 struct psd_parts psd_interpreter_parts(const struct psd_interpreter *interpreter, uint32_t first);
-/* The host's NIC was idle right before its present send. */
+/* True if the host's NIC was idle right before its present send. */
 bool psd_interpreter_has_paused(const struct psd_interpreter *interpreter, unsigned host);
-/* Mean seconds per iteration that the busiest host's resource was held. */
+/* Mean seconds per iteration in which the resource was held, on the busiest host. */
 double psd_interpreter_busy_sec(const struct psd_interpreter *interpreter, enum psd_resource resource);
 
 #endif

@@ -11,41 +11,40 @@
 struct psd_builder;
 struct psd_stage;
 
-/* Slices of an item: a shard's part of each is summed while others are on their way. On demand: where a scenario asks
- * for it, some are summed while others are copied. */
+/* Use of slices: a shard's part of each slice is summed while others are on their way. On demand: slices are made where
+ * the scenario asks for them; some are then summed while others are copied. */
 enum psd_slicing { PSD_SLICED_NEVER, PSD_SLICED_ON_DEMAND, PSD_SLICED };
 
 struct psd_method {
-	const char *name; /* name in plans */
-	const struct psd_collective
-		*collective; /* its collective with the largest number of nodes that send to one at a time */
-	/* Buffers beside parameters and gradients. A method that keeps factors takes only items whose gradients are
-	 * made from them; a method that keeps nothing encoded takes no lossy encoding. */
+	const char *name;			 /* name of the method in plans */
+	const struct psd_collective *collective; /* the collective by which most nodes send to one at a time */
+	/* Buffers that the method keeps beside parameters and gradients. With factors it takes only items whose
+	 * gradients can be made from them. Without an encoded buffer it takes no lossy encoding. */
 	bool keeps[PSD_BUFFERS];
 	enum psd_slicing slicing;
-	bool joins_nodes; /* leaders send for their nodes; on nodes of one worker another method does the same */
-	bool has_root;	  /* an item belongs to the host of one shard, in turn */
-	/* Appends the operations that synchronise an item, and names those that end it. */
+	bool joins_nodes; /* leaders send for their nodes; with one worker per node another method does the same */
+	bool has_root;	  /* each item belongs to the host of one shard; items take the hosts in turn */
+	/* Appends the operations that synchronise an item, and marks those that end it. */
 	void (*unroll)(struct psd_builder *builder, const struct psd_stage *whole);
 };
 
-/* One row for each method, in the order of plans. */
+/* All methods with a file of their own, one row each, in the order of plans. */
 #define PSD_METHODS(ROW) ROW(ps) ROW(two_level_ps) ROW(sfb) ROW(adam)
 
 #define PSD_DECLARE_METHOD(identifier) extern const struct psd_method psd_method_##identifier;
 PSD_METHODS(PSD_DECLARE_METHOD)
-/* One for each of psd_all_reduces: for whole gradients, for their chosen chunks, for the chunks' norms. */
+/* Methods for each of psd_all_reduces: with whole gradients, with selected chunks, with the chunks' norms. */
 extern const struct psd_method psd_method_all_reduces[];
 extern const struct psd_method psd_method_sparse[];
 extern const struct psd_method psd_method_norms[];
-/* One for each of PSD_COMPRESSIONS. */
+/* Methods with compressed gradients, one for each of PSD_COMPRESSIONS. */
 extern const struct psd_method psd_method_packed[];
-/* One for each of psd_all_reduces, for low-rank gradients. */
+/* Methods with low-rank gradients, one for each of psd_all_reduces. */
 extern const struct psd_method psd_method_low_rank[];
-/* One for each of PSD_LIBRARIES. */
+/* Methods by a library, one for each of PSD_LIBRARIES. */
 extern const struct psd_method psd_method_libraries[];
 
-/* Largest number of candidates for an item: the rows above, one packed or of low rank and one all-reduce, or all
+/* Largest number of candidates for an item: the rows above, one with compression or low rank and one all-reduce, or all
  * all-reduces. */
 #define PSD_COUNT_METHOD(identifier) +1
 enum { PSD_CANDIDATES = PSD_METHODS(PSD_COUNT_METHOD) + PSD_N_ALL_REDUCES };

@@ -7,31 +7,31 @@
 #include "engine/program/account.h"
 
 struct psd_outcome {
-	double iteration_sec;		/* mean of the measured iterations */
-	struct psd_parts parts;		/* parts of it, on the worker that waits least */
-	double busy_sec[PSD_RESOURCES]; /* per iteration, of the busiest host */
-	uint64_t sent_bytes_per_node;	/* per iteration, of the node that sends most; to other nodes only */
+	double iteration_sec;		/* mean duration of the measured iterations */
+	struct psd_parts parts;		/* parts of iteration_sec, on the worker that waits least */
+	double busy_sec[PSD_RESOURCES]; /* seconds per iteration in which each resource is held, on its busiest host */
+	uint64_t sent_bytes_per_node;	/* bytes per iteration to other nodes, from the node that sends most */
 	uint64_t received_bytes_per_node;
-	uint32_t n_iterations; /* executed iterations, unmeasured ones included */
-	uint64_t n_events;     /* events of the execution: operations of all hosts, messages, dates */
+	uint32_t n_iterations; /* number of executed iterations, unmeasured ones included */
+	uint64_t n_events;     /* number of events: operations of all hosts, messages, dates */
 };
 
 /* Length of a run: iterations to execute, and the number of first ones that are not measured. With a barrier per
- * iteration and without jitter all are equal, so that one is enough. With a barrier per layer the first ones fill the
- * pipeline; a sparse system's first one waits for no norms; with late updates the first ones wait for nothing, and
- * delay others. Whole units are measured. requested 0: chosen here. */
+ * iteration and without jitter all iterations are equal, so one is enough. With a barrier per layer the first ones fill
+ * the pipeline. A sparse system's first one waits for no norms. With late updates the first ones wait for nothing, and
+ * delay others. Whole units (psd_run_unit()) are measured. requested 0: the length is chosen here. */
 struct psd_run_length {
 	uint32_t n_iterations;
 	uint32_t first_measured;
-	uint64_t most_events; /* UINT64_MAX: no limit */
+	uint64_t most_events; /* largest number of events of the run; UINT64_MAX: no limit */
 };
 struct psd_run_length psd_run_length_make(const struct psd_system *system, uint32_t requested, double jitter_ratio);
 
-/* Iterations that are measured together: a period of local steps, which ends with an exchange; with late updates all
- * iterations under way at a time, of which some are quicker than others. Pure. */
+/* Number of iterations that are measured together. With local steps: a period, which ends with an exchange. With late
+ * updates: all iterations under way at a time, since some are quicker than others. Pure. */
 uint32_t psd_run_unit(const struct psd_system *system);
 
-/* Refuses a system that needs more events: PSD_EINVAL. */
+/* Checks the number of events that a system needs. PSD_EINVAL: it needs more than most_events. */
 enum psd_status psd_refuse_length(const struct psd_system *system, unsigned workers, uint64_t most_events,
 				  struct psd_error *err) PSD_MUST_CHECK;
 

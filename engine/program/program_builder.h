@@ -6,16 +6,16 @@
 
 #define PSD_NO_OP UINT32_MAX
 
-/* Turn of operations that send values from a device. Layers have turn -1, are always ready while backward goes on, and
- * would keep the device. */
+/* Turn of operations that send values from a device. Layers have turn -1 and are always ready during the backward pass,
+ * so a larger turn would have to wait for all of them. */
 enum { PSD_TURN_BEFORE_LAYERS = -2 };
 
-/* `waits` cannot start before `before` of `distance` iterations earlier is done. */
+/* Dependency: operation `waits` cannot start before operation `before` of `distance` iterations earlier is done. */
 struct psd_builder_edge {
 	uint32_t before, waits, distance;
 };
 
-/* Operation that ends an item's synchronisation on a host, `lag` iterations earlier. */
+/* Operation that ends an item's synchronisation on a host, for the iteration `lag` iterations earlier. */
 struct psd_builder_done {
 	int item;
 	uint32_t op, lag;
@@ -24,7 +24,7 @@ struct psd_builder_done {
 /* Growing arrays of operations and edges. A failed allocation is remembered and reported at the end. */
 struct psd_builder {
 	const struct psd_plan *plan;
-	struct psd_program program; /* as yet without edges */
+	struct psd_program program; /* program under construction, still without edges */
 	uint32_t ops_capacity;
 	struct psd_builder_edge *edges;
 	uint32_t n_edges, edges_capacity;
@@ -32,15 +32,15 @@ struct psd_builder {
 	uint32_t n_done, done_capacity;
 	bool is_out_of_memory;
 	uint32_t *backward_of_layer;
-	uint32_t backward_end;	/* backward operation of the first layer, the last one to run */
-	uint32_t gate_backward; /* sequential schedule: stages wait for each other at these; PSD_NO_OP otherwise */
+	uint32_t backward_end;	/* backward operation of the first layer, which is executed last */
+	uint32_t gate_backward; /* sequential schedule: gates at which stages wait for each other; else PSD_NO_OP */
 	uint32_t gate_copied_out;
 	uint32_t gate_pushed;
 	uint32_t gate_pulled;
-	uint32_t clip; /* operation that every update waits for; PSD_NO_OP: none */
+	uint32_t clip; /* operation that computes the clipping factor, before every update; PSD_NO_OP: none */
 };
 
-/* *builder is ready for operations on success, until psd_builder_close(). PSD_ENOMEM. */
+/* Prepares a builder for appending operations, until psd_builder_close(). PSD_ENOMEM. */
 enum psd_status psd_builder_open(struct psd_builder *builder, const struct psd_plan *plan,
 				 struct psd_error *err) PSD_MUST_CHECK;
 /* Fills *program with the appended operations, for psd_program_release(). Releases the builder also on failure:
@@ -54,27 +54,27 @@ uint32_t psd_builder_add_compute(struct psd_builder *builder);
 /* Appends the end of an iteration, which waits for the last backward operation and, as the system's barrier says, for
  * ends of items. */
 void psd_builder_add_ends(struct psd_builder *builder, uint32_t first_forward);
-/* Appends an operation and returns its number. */
+/* Appends an operation to the program and returns its number. */
 uint32_t psd_builder_add_op(struct psd_builder *builder, const struct psd_op *op);
 /* Appends a gate, which is over as soon as all its dependencies are done. */
 uint32_t psd_builder_add_gate(struct psd_builder *builder, enum psd_where where);
-/* `waits` cannot start before `before` is done; nothing happens when one of them is PSD_NO_OP. */
+/* Adds a dependency: `waits` cannot start before `before` is done. Does nothing if one of them is PSD_NO_OP. */
 void psd_builder_after(struct psd_builder *builder, uint32_t waits, uint32_t before);
-/* The same, where `waits` belongs to an iteration `distance` later. */
+/* Adds a dependency where `waits` belongs to an iteration `distance` later than `before`. */
 void psd_builder_after_iterations(struct psd_builder *builder, uint32_t waits, uint32_t before, uint32_t distance);
 
 /* ---- for methods ---- */
 
-/* An item, or a slice of it, that is unrolled. */
+/* Synchronisation of an item, or of a slice of it, for which operations are appended. */
 struct psd_stage {
 	const struct psd_plan_item *item;
 	int item_index;
 	unsigned slice;
 	int64_t turn;
-	uint32_t gradient; /* operation that makes the gradient final */
+	uint32_t gradient; /* operation after which the gradient is final */
 };
 
-/* A transfer: its collective, hosts and buffers. */
+/* Route of a transfer: its collective, hosts and buffers. */
 struct psd_route {
 	const struct psd_collective *collective;
 	enum psd_where from, to;
@@ -85,59 +85,59 @@ struct psd_message {
 	uint32_t send, receive;
 };
 
-/* The stage of a reply. In sequence the replies of all others wait for this host's pushes, so that these leave first;
- * otherwise a late worker would keep the others waiting in every iteration. */
+/* Stage for the reply to a push. In sequence the replies of all others wait for this host's pushes, so that these leave
+ * first. Otherwise a late worker would keep the others waiting in every iteration. */
 struct psd_stage psd_stage_reply(const struct psd_builder *builder, const struct psd_stage *stage);
-/* An operation of the stage, not yet appended. */
+/* Fills in an operation of the stage, without appending it. */
 struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind, enum psd_resource resource,
 			   enum psd_where where);
-/* A transfer of the stage by the route, executed where it begins. */
+/* Fills in a transfer of the stage by the route, executed on the hosts where the route begins. */
 struct psd_op psd_stage_transfer(const struct psd_builder *builder, const struct psd_stage *stage,
 				 enum psd_op_kind kind, const struct psd_route *route, uint64_t elements);
-/* Encodes the values that `before` leaves in the route's source and copies them to the host's memory, `elements` on
- * each host that the route begins at; a device with memory of its own encodes before the copy. Each operation waits for
- * the gate; without one, `before` takes its place. */
+/* Encodes `elements` values that operation `before` leaves in the route's source, and copies them to the host's memory,
+ * on each host where the route begins. A device with its own memory encodes before the copy. Each operation waits for
+ * the gate; without one, for `before`. */
 uint32_t psd_builder_add_leaving(struct psd_builder *builder, const struct psd_stage *stage,
 				 const struct psd_route *route, uint64_t elements, uint32_t before, uint32_t gate);
-/* The reverse, after the arrival and after the gate, which waits for it. */
+/* Copies arrived values to the device and decodes them, after the arrival and the gate, which waits for the arrival. */
 uint32_t psd_builder_add_arrival(struct psd_builder *builder, const struct psd_stage *stage,
 				 const struct psd_route *route, uint64_t elements, uint32_t arrived, uint32_t gate);
 /* Encodes a worker's gradient or factors and moves them off the device, after the stage's gradient. */
 uint32_t psd_builder_add_departure(struct psd_builder *builder, const struct psd_stage *stage,
 				   const struct psd_route *route, uint64_t elements);
-/* `waits` cannot start before the departure is over; in sequence, before every item's departure is. */
+/* Makes `waits` start after the departure is over; in sequence, after every item's departure is. */
 void psd_builder_after_departure(struct psd_builder *builder, uint32_t waits, uint32_t departure);
-/* A send and its receive; both PSD_NO_OP on a single host. */
+/* Appends a send and its receive; both are PSD_NO_OP on a single host. */
 struct psd_message psd_builder_add_message(struct psd_builder *builder, const struct psd_stage *stage,
 					   const struct psd_route *route, uint64_t elements);
-/* Joins values that arrive from others with those that this host has encoded for them, and decodes its own, so that all
- * hosts continue with equal values. where: hosts that execute it; PSD_WHERE_ROOT: the item's. */
+/* Combines arrived values with the encoded ones of this host, which it decodes like the others, so that all hosts
+ * continue with equal values. where: hosts that execute it; PSD_WHERE_ROOT: the root of the item. */
 uint32_t psd_builder_add_both(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 			      uint32_t arrived, uint32_t encoded);
-/* Workers sum departed values by the route. Returns the operation that leaves the sums on every worker's device. */
+/* Appends an all-reduce of departed values. Returns the operation after which the sums are on all workers' devices. */
 uint32_t psd_builder_add_all_reduce(struct psd_builder *builder, const struct psd_stage *stage,
 				    const struct psd_route *route, uint64_t elements, uint32_t departure);
 /* Appends the update, where the whole gradient is on the host's own device. A late update takes an earlier gradient,
  * and runs behind the layers that still compute with the old parameters. */
 uint32_t psd_builder_add_apply(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 			       uint32_t gradient);
-/* Appends a local step of the worker. Returns the operation that leaves the parameters' change in the gradient's
+/* Appends a local step of the worker. Returns the operation after which the parameters' change is in the gradient's
  * buffer. */
 uint32_t psd_builder_add_step(struct psd_builder *builder, const struct psd_stage *stage);
-/* Appends the whole synchronisation of a single worker. */
+/* Appends the whole synchronisation for a cluster with a single worker. */
 void psd_builder_add_lone_worker(struct psd_builder *builder, const struct psd_stage *stage);
-/* Factors leave every worker by the route and arrive on the devices. Returns the operation that a rebuild waits for. */
+/* Appends the exchange of factors from every worker to the devices. Returns the operation that a rebuild waits for. */
 uint32_t psd_builder_add_factor_exchange(struct psd_builder *builder, const struct psd_stage *stage,
 					 const struct psd_route *route);
-/* Rebuilds the gradient from received factors and applies it; returns the update. Once for an item: the time of its own
- * samples moves here from the backward operation. */
+/* Appends the rebuild of the gradient from received factors and its update; returns the update. Called once for an
+ * item: the cost of the worker's own samples moves here from the backward operation. */
 uint32_t psd_builder_add_rebuild(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 				 uint32_t arrived);
-/* The item's synchronisation on a host is over when all such `op`s are done: its new parameters are on the device, and
- * its messages have left. */
+/* Marks an operation that ends the item's synchronisation. It is over on a host when all of these are done: its new
+ * parameters are on the device, and its messages have left. */
 void psd_builder_add_done(struct psd_builder *builder, const struct psd_stage *stage, uint32_t op);
-/* The same for a send. With late updates a later iteration waits for it, not the next one, before the source has new
- * values, scaled ones included. */
+/* Marks a send that ends the item's synchronisation. With late updates a later iteration waits for it, not the next
+ * one, before the source has new values, scaled ones included. */
 void psd_builder_add_sent(struct psd_builder *builder, const struct psd_stage *stage, uint32_t send);
 
 /* ---- for the program ---- */

@@ -190,18 +190,16 @@ static enum psd_status weigh(struct psd_alternative *alternative, const struct p
 static enum psd_status weigh_all(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
 				 const struct psd_plan_item *item, bool counts_bytes, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned m = 0; m < plan->n_candidates && !status; m++) {
+	for (unsigned m = 0; m < plan->n_candidates; m++) {
 		const struct psd_method *method = plan->candidates[m];
 
 		alternatives[m] = (struct psd_alternative){.is_possible = false};
 		if (psd_choice_takes_wire(plan, method) &&
 		    (!method->keeps[PSD_BUFFER_FACTORS] || item->subject.rows > 0) &&
 		    (!method->keeps[PSD_BUFFER_LEFT] || item->right > 0))
-			status = weigh(&alternatives[m], plan, item, method, counts_bytes, err);
+			PSD_TRY(weigh(&alternatives[m], plan, item, method, counts_bytes, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,

@@ -7,20 +7,20 @@
 #include "engine/base/text.h"
 #include "engine/result/result.h"
 
-/* Value of a column in a result; texts are borrowed. */
+/* Value of one column in a result; texts are borrowed. */
 struct psd_field {
 	const char *name;
-	const char *text; /* NULL: a number */
+	const char *text; /* text of the column; NULL: it is a number */
 	struct psd_result_value number;
-	int digits; /* significant ones; 0: a whole number */
+	int digits; /* number of significant digits; 0: a whole number */
 };
-/* The fields of a result in the order of the columns; false behind the last. */
+/* Fills in the value of a column, counted in their order; false behind the last column. */
 bool psd_result_field(const struct psd_result *result, unsigned column, struct psd_field *field);
 
-/* CSV by RFC 4180, but with "\n" line ends; an absent value is empty. */
+/* Add the head and a row of CSV by RFC 4180, but with "\n" line ends; an absent value is empty. */
 void psd_columns_add_csv_head(struct psd_text *text);
 void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result);
-/* A table for people, point by point where there are several. results: systems outermost, as in a report. */
+/* Adds a table for people, one block per point if there are several. results: systems outermost, as in a report. */
 void psd_columns_add_table(struct psd_text *text, const struct psd_result results[], unsigned n_systems,
 			   unsigned n_points);
 /* Appends the meaning of each column of the CSV. PSD_EINVAL: no column matches the topic. */

@@ -11,55 +11,55 @@
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
 
-/* A number that may be absent. */
+/* Number in a result that may be absent. */
 struct psd_result_value {
 	bool is_there;
 	double value;
 };
 
-/* Texts are borrowed. */
+/* Result of a system at a point of the sweep; texts are borrowed. */
 struct psd_result {
 	const char *scenario, *system_name, *executor;
-	const struct psd_system *system; /* the scenario's system; NULL: none */
+	const struct psd_system *system; /* system of the scenario; NULL: none */
 	struct psd_point point;
-	struct psd_result_value fuse_bytes;    /* smallest size of the system's buckets, where the scenario names it */
-	struct psd_result_value bandwidth_bps; /* bandwidth of the links, if they have the scenario's */
+	struct psd_result_value fuse_bytes;    /* smallest size of the system's buckets, if the scenario gives one */
+	struct psd_result_value bandwidth_bps; /* bandwidth of the links, if they have the one of the scenario */
 	struct psd_outcome outcome;
-	double images_per_sec; /* all workers together */
+	double images_per_sec; /* throughput of all workers together */
 	struct psd_result_value speedup;
 	struct psd_result_value published_images_per_sec, published_speedup;
-	struct psd_result_value error_ratio; /* error of images per second where published, else of the speedup */
-	bool is_fit;			     /* a constant was fitted to the published value */
-	/* For people only. */
-	const char *beyond; /* part of the point that lies beyond the calibration, or NULL */
-	struct psd_result_value last_loss, accuracy_ratio; /* training alone; NaN: it has diverged */
+	struct psd_result_value error_ratio; /* error against published throughput, or else against published speedup */
+	bool is_fit; /* a constant was fitted to the published value, so it tests no prediction */
+	/* The values below are for people only, not for CSV. */
+	const char *beyond; /* parts of the point beyond the calibration, see psd_result_beyond(); NULL: none */
+	struct psd_result_value last_loss, accuracy_ratio; /* only in training; NaN: training has diverged */
 	struct psd_result_value dilation_ratio,
 		busy_ratio; /* a replay's dilation, and share of the machine's time that it used */
 };
 
-/* Input of all results of a scenario; borrowed. */
+/* Input of all results of a scenario; all pointers are borrowed. */
 struct psd_result_basis {
 	const struct psd_scenario *scenario;
 	const char *executor;
-	const struct psd_published *published; /* or NULL */
+	const struct psd_published *published; /* published results to compare with, or NULL */
 };
 
-/* workers * batch / iteration_sec, in images per second. Pure, any thread, as is everything below. */
+/* Throughput: workers * batch / iteration_sec, in images per second. Pure, any thread, as is everything below. */
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec);
-/* baseline_images_per_sec: throughput at speedup 1; 0: not known. */
+/* Makes a result from an outcome. baseline_images_per_sec: throughput at speedup 1; 0: not known. */
 struct psd_result psd_result_make(const struct psd_result_basis *basis, const struct psd_system *system,
 				  struct psd_point point, const struct psd_outcome *outcome,
 				  double baseline_images_per_sec);
 
-/* Part of a point that lies beyond the scenario's calibration: NULL, "workers", "link" or "both". */
+/* Part of a point that lies beyond the scenario's calibration: "workers", "link" or "both"; NULL: none. */
 const char *psd_result_beyond(const struct psd_calibrated *calibration, const struct psd_point *point);
 
-/* Appends a note for each reason why the system trains with other values than others do. */
+/* Appends a note for each reason why the system trains with other values than exact averages of gradients. */
 void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system);
-/* Appends a note where a library executes the system's sums: the pattern that is assumed for its steps. */
+/* Appends a note if a library executes the system's sums: the collective whose steps are assumed. */
 void psd_result_add_assumed(struct psd_text *text, const struct psd_system *system);
 
-/* "8 nodes", "1 node", "4 nodes (16 workers)"; returns text. */
+/* Writes a point's name, "8 nodes", "1 node", "4 nodes (16 workers)"; returns text. */
 char *psd_result_point_name(const struct psd_point *point, char *text, size_t room);
 
 #endif

@@ -10,17 +10,17 @@
 #include "engine/case/case.h"
 #include "engine/program/scheduler.h"
 
-/* An operation that held a resource on a host, or, with is_arrival, the receiving side of a transfer. */
+/* Span: an operation that held a resource on a host or, with is_arrival, the arrival of a message. */
 struct psd_span {
 	unsigned host;
 	struct psd_task task;
-	bool is_arrival; /* true: `host` receives the message. false, with resource NIC: `host` sends it */
-	uint64_t bytes;	 /* payload of the transfer that arrived, or of the operation */
+	bool is_arrival; /* `host` receives the message; false, with resource NIC: `host` sends it */
+	uint64_t bytes;	 /* payload of the message that arrived, or of the operation */
 	double start_sec, end_sec;
 };
 typedef void (*psd_span_fn)(void *context, const struct psd_program *program, const struct psd_span *span);
 
-/* The head, and the names of processes (workers, separate servers) and rows. executor: as in the results' CSV. Spans
+/* Adds the head, with names of processes (workers, separate servers) and rows. executor: as in the results' CSV. Spans
  * follow, then the end. */
 void psd_trace_add_head(struct psd_text *text, const struct psd_case *traced, const char *executor);
 void psd_trace_add_span(struct psd_text *text, const struct psd_program *program, const struct psd_span *span);

@@ -10,11 +10,16 @@
 #define TFLOPS	       1e12
 #define GBYTES_PER_SEC 8e9 /* in bits */
 
-/* Peaks of fp32, of convolutions of fp32 values, and of fp16. Such convolutions run on the matrix units as TF32 where
- * there are any, as in PyTorch by default. */
+/* A row: name; peaks of fp32, of convolutions of fp32 values, and of fp16; GB/s of the memory; generation; source. Such
+ * convolutions run on the matrix units as TF32 where there are any, as in PyTorch by default. */
 #define PEAKS(fp32, conv, half)                                                                                        \
 	.peak_flops_per_sec = (fp32)*TFLOPS, .conv_peak_flops_per_sec = (conv)*TFLOPS,                                 \
 	.peak_half_flops_per_sec = (half)*TFLOPS
+#define GPU(text, fp32, conv, half, memory, generation, from)                                                          \
+	{                                                                                                              \
+		.name = (text), PEAKS(fp32, conv, half), .memory_bps = (memory)*GBYTES_PER_SEC, generation,            \
+		.source = from                                                                                         \
+	}
 
 #define ACHIEVES(conv, gemm, half, memory)                                                                             \
 	.conv_efficiency_ratio = (conv), .gemm_efficiency_ratio = (gemm), .half_efficiency_ratio = (half),             \
@@ -28,76 +33,34 @@
 #define MATRIX_UNITS ACHIEVES(0.33, 0.7, 0.185, 0.5) /* TF32 as measured on H100, half as on V100 */
 
 static const struct psd_device_row devices[] = {
-	{.name = "k20",
-	 PEAKS(3.52, 3.52, 3.52),
-	 .memory_bps = 208 * GBYTES_PER_SEC,
-	 KEPLER_CAFFE,
-	 .source = "NVIDIA Tesla K20 board specification: 2496 cores, 0.706 GHz; fitted with K40: CaffeNet in Caffe of "
-		   "2014"},
-	{.name = "k40",
-	 PEAKS(4.29, 4.29, 4.29),
-	 .memory_bps = 288 * GBYTES_PER_SEC,
-	 KEPLER_CAFFE,
-	 .source = "NVIDIA Tesla K40 board specification: 2880 cores, 0.745 GHz; fitted with K20: CaffeNet in Caffe of "
-		   "2014"},
-	{.name = "k80",
-	 PEAKS(4.37, 4.37, 4.37),
-	 .memory_bps = 240 * GBYTES_PER_SEC,
-	 KEPLER,
-	 .source = "NVIDIA Tesla K80 board specification, one of its two GPUs: 2496 cores, 0.875 GHz; fitted to arXiv "
-		   "1902.06855 Fig 1"},
-	{.name = "titan-x",
-	 PEAKS(6.144, 6.144, 6.144),
-	 .memory_bps = 336.5 * GBYTES_PER_SEC,
-	 MAXWELL,
-	 .source = "NVIDIA GeForce GTX Titan X (Maxwell) specification: 3072 cores, 1.0 GHz; fitted with M40 and to "
-		   "VGG19-22K in Caffe"},
-	{.name = "m40",
-	 PEAKS(7.0, 7.0, 7.0),
-	 .memory_bps = 288 * GBYTES_PER_SEC,
-	 MAXWELL,
-	 .source = "NVIDIA Tesla M40 data sheet: 3072 cores, 1.14 GHz; fitted to arXiv 1902.06855 Fig 1"},
-	{.name = "p100",
-	 PEAKS(9.3, 9.3, 18.7),
-	 .memory_bps = 732 * GBYTES_PER_SEC,
-	 PASCAL,
-	 .source = "NVIDIA Tesla P100 PCIe 16 GB data sheet; fitted to arXiv 1902.06855 Fig 1; half precision assumed"},
-	{.name = "v100",
-	 PEAKS(14, 14, 112),
-	 .memory_bps = 900 * GBYTES_PER_SEC,
-	 VOLTA,
-	 .source = "NVIDIA Tesla V100 PCIe data sheet; fitted to arXiv 1902.06855 Fig 1"},
-	{.name = "a100",
-	 PEAKS(19.5, 156, 312),
-	 .memory_bps = 1555 * GBYTES_PER_SEC,
-	 MATRIX_UNITS,
-	 .source = "NVIDIA A100 SXM4 40 GB data sheet, dense; shares extrapolated from H100 and V100"},
-	{.name = "h100",
-	 PEAKS(67, 494.7, 989.4),
-	 .memory_bps = 3350 * GBYTES_PER_SEC,
-	 MATRIX_UNITS,
-	 .source = "NVIDIA H100 SXM5 data sheet, dense; fitted to sample traces of TrioSim; half precision "
-		   "extrapolated from V100"},
-	{.name = "h200",
-	 PEAKS(67, 494.7, 989.4),
-	 .memory_bps = 4800 * GBYTES_PER_SEC,
-	 MATRIX_UNITS,
-	 .source = "NVIDIA H200 SXM data sheet, dense; shares extrapolated from H100 and V100"},
-	{.name = "l40s",
-	 PEAKS(91.6, 183, 362),
-	 .memory_bps = 864 * GBYTES_PER_SEC,
-	 MATRIX_UNITS,
-	 .source = "NVIDIA L40S data sheet, dense; shares extrapolated from H100 and V100"},
-	{.name = "rtx-3090",
-	 PEAKS(35.6, 35.6, 71),
-	 .memory_bps = 936 * GBYTES_PER_SEC,
-	 MATRIX_UNITS,
-	 .source = "NVIDIA GA102 white paper, GeForce RTX 3090, dense; shares extrapolated from H100 and V100"},
-	{.name = "rtx-4090",
-	 PEAKS(82.6, 82.6, 165.2),
-	 .memory_bps = 1008 * GBYTES_PER_SEC,
-	 MATRIX_UNITS,
-	 .source = "NVIDIA Ada white paper, GeForce RTX 4090, dense; shares extrapolated from H100 and V100"},
+	GPU("k20", 3.52, 3.52, 3.52, 208, KEPLER_CAFFE,
+	    "NVIDIA Tesla K20 board specification: 2496 cores, 0.706 GHz; fitted with K40: CaffeNet in Caffe of 2014"),
+	GPU("k40", 4.29, 4.29, 4.29, 288, KEPLER_CAFFE,
+	    "NVIDIA Tesla K40 board specification: 2880 cores, 0.745 GHz; fitted with K20: CaffeNet in Caffe of 2014"),
+	GPU("k80", 4.37, 4.37, 4.37, 240, KEPLER,
+	    "NVIDIA Tesla K80 board specification, one of its two GPUs: 2496 cores, 0.875 GHz; fitted to arXiv "
+	    "1902.06855 Fig 1"),
+	GPU("titan-x", 6.144, 6.144, 6.144, 336.5, MAXWELL,
+	    "NVIDIA GeForce GTX Titan X (Maxwell) specification: 3072 cores, 1.0 GHz; fitted with M40 and to VGG19-22K "
+	    "in Caffe"),
+	GPU("m40", 7.0, 7.0, 7.0, 288, MAXWELL,
+	    "NVIDIA Tesla M40 data sheet: 3072 cores, 1.14 GHz; fitted to arXiv 1902.06855 Fig 1"),
+	GPU("p100", 9.3, 9.3, 18.7, 732, PASCAL,
+	    "NVIDIA Tesla P100 PCIe 16 GB data sheet; fitted to arXiv 1902.06855 Fig 1; half precision assumed"),
+	GPU("v100", 14, 14, 112, 900, VOLTA, "NVIDIA Tesla V100 PCIe data sheet; fitted to arXiv 1902.06855 Fig 1"),
+	GPU("a100", 19.5, 156, 312, 1555, MATRIX_UNITS,
+	    "NVIDIA A100 SXM4 40 GB data sheet, dense; shares extrapolated from H100 and V100"),
+	GPU("h100", 67, 494.7, 989.4, 3350, MATRIX_UNITS,
+	    "NVIDIA H100 SXM5 data sheet, dense; fitted to sample traces of TrioSim; half precision extrapolated from "
+	    "V100"),
+	GPU("h200", 67, 494.7, 989.4, 4800, MATRIX_UNITS,
+	    "NVIDIA H200 SXM data sheet, dense; shares extrapolated from H100 and V100"),
+	GPU("l40s", 91.6, 183, 362, 864, MATRIX_UNITS,
+	    "NVIDIA L40S data sheet, dense; shares extrapolated from H100 and V100"),
+	GPU("rtx-3090", 35.6, 35.6, 71, 936, MATRIX_UNITS,
+	    "NVIDIA GA102 white paper, GeForce RTX 3090, dense; shares extrapolated from H100 and V100"),
+	GPU("rtx-4090", 82.6, 82.6, 165.2, 1008, MATRIX_UNITS,
+	    "NVIDIA Ada white paper, GeForce RTX 4090, dense; shares extrapolated from H100 and V100"),
 	{.name = "cpu",
 	 .shares_memory = true,
 	 PEAKS(0.32, 0.32, 0.32),

@@ -35,15 +35,15 @@ static enum psd_status read_use(bool *is_fit, const struct psd_csv *csv, struct 
 static enum psd_status check_cells(const struct psd_csv *csv, struct psd_error *err)
 {
 	if (csv->n_cells != N_COLUMNS)
-		return psd_error_set(err, PSD_EINVAL, csv->at, "%u cells, must be the %d of '%s'", csv->n_cells,
-				     N_COLUMNS, header);
+		return psd_error_set(err, PSD_EINVAL, csv->at, "the line has %u cells, must have the %d of '%s'",
+				     csv->n_cells, N_COLUMNS, header);
 	if (!*csv->cells[SYSTEM])
-		return psd_error_set(err, PSD_EINVAL, csv->at, "'system' is empty, must be the name of one");
+		return psd_error_set(err, PSD_EINVAL, csv->at, "'system' is empty, must be the name of a system");
 	if (!*csv->cells[SOURCE])
 		return psd_error_set(err, PSD_EINVAL, csv->at, "'source' is empty, must name the publication");
 	if (!*csv->cells[IMAGES_PER_SEC] && !*csv->cells[SPEEDUP])
 		return psd_error_set(err, PSD_EINVAL, csv->at,
-				     "'images_per_sec' and 'speedup' are empty, must be one of them");
+				     "'images_per_sec' and 'speedup' are empty, one of them must have a value");
 	return PSD_OK;
 }
 
@@ -51,35 +51,29 @@ static enum psd_status read_row(struct psd_published_row *row, const struct psd_
 {
 	const char *const *cells = csv->cells;
 	uint64_t workers;
-	enum psd_status status = check_cells(csv, err);
 
-	if (status)
-		return status;
+	PSD_TRY(check_cells(csv, err));
 	if (!psd_units_read_count(cells[WORKERS], &workers) || workers < 1 ||
 	    workers > PSD_MAX_NODES * PSD_MAX_WORKERS_PER_NODE)
 		return psd_error_set(err, PSD_EINVAL, csv->at,
 				     "'workers' is '%.80s', must be a whole number from 1 to %d", cells[WORKERS],
 				     PSD_MAX_NODES * PSD_MAX_WORKERS_PER_NODE);
 	row->workers = (unsigned)workers;
-	status = read_figure(&row->images_per_sec, &row->has_images_per_sec, csv, "images_per_sec",
-			     cells[IMAGES_PER_SEC], err);
-	if (!status)
-		status = read_figure(&row->speedup, &row->has_speedup, csv, "speedup", cells[SPEEDUP], err);
-	if (!status)
-		status = read_use(&row->is_fit, csv, err);
+	PSD_TRY(read_figure(&row->images_per_sec, &row->has_images_per_sec, csv, "images_per_sec",
+			    cells[IMAGES_PER_SEC], err));
+	PSD_TRY(read_figure(&row->speedup, &row->has_speedup, csv, "speedup", cells[SPEEDUP], err));
+	PSD_TRY(read_use(&row->is_fit, csv, err));
 	row->system = cells[SYSTEM];
 	row->line = csv->at.line;
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status add_row(struct psd_published *published, uint32_t *room, const struct psd_csv *csv,
 			       struct psd_error *err)
 {
 	struct psd_published_row row = {.system = NULL}, *grown;
-	enum psd_status status = read_row(&row, csv, err);
 
-	if (status)
-		return status;
+	PSD_TRY(read_row(&row, csv, err));
 	grown = psd_grown(published->rows, published->n_rows, room, sizeof(*grown));
 	if (!grown)
 		return psd_error_set(err, PSD_ENOMEM, csv->at, "out of memory");
@@ -115,7 +109,8 @@ static enum psd_status sort(struct psd_published *published, const char *path, s
 		if (!compare_points(&rows[i - 1], &rows[i]) && (!again || rows[i].line < again->line))
 			again = &rows[i];
 	return again ? psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path, .line = again->line},
-				     "'%.80s' with %u workers is there already", again->system, again->workers)
+				     "system '%.80s' with %u workers is in an earlier line already", again->system,
+				     again->workers)
 		     : PSD_OK;
 }
 
@@ -125,10 +120,9 @@ enum psd_status psd_published_load(struct psd_published *published, const char *
 	struct psd_csv csv;
 	bool has_line = true, has_header = false;
 	uint32_t room = 0;
-	enum psd_status status = psd_csv_open(&csv, path, err);
+	enum psd_status status = PSD_OK;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_csv_open(&csv, path, err));
 	while (!status && has_line) {
 		status = psd_csv_next(&csv, &has_line, err);
 		if (status || !has_line || csv.comment)
@@ -137,8 +131,8 @@ enum psd_status psd_published_load(struct psd_published *published, const char *
 		has_header = true;
 	}
 	if (!status && !has_header)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "has no header, must be '%s'",
-				       header);
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				       "the file has no header line, must have '%s'", header);
 	if (!status)
 		status = sort(&fresh, path, err);
 	fresh.text = csv.text; /* the names are cells of it */

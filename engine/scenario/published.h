@@ -6,22 +6,22 @@
 
 #include "engine/base/error.h"
 
-/* One published point. */
+/* One published measurement of a system with a number of workers. */
 struct psd_published_row {
-	const char *system; /* as the scenario names it; borrowed from the struct psd_published */
+	const char *system; /* name of the system in the scenario; borrowed from the struct psd_published */
 	unsigned workers;
 	bool has_images_per_sec;
-	double images_per_sec; /* all workers together */
+	double images_per_sec; /* throughput of all workers together */
 	bool has_speedup;
-	double speedup; /* over the scenario's baseline */
-	bool is_fit;	/* a constant of the scenario was fitted to this value, which so tests no prediction */
-	unsigned line;	/* line in the file */
+	double speedup; /* speedup over the scenario's baseline */
+	bool is_fit;	/* a constant of the scenario was fitted to this value, so it tests no prediction */
+	unsigned line;	/* number of the line in the file */
 };
 
 struct psd_published {
-	struct psd_published_row *rows; /* by system, then workers */
+	struct psd_published_row *rows; /* rows ordered by system, then workers */
 	unsigned n_rows;
-	char *text; /* private: owns the names */
+	char *text; /* contents of the file, which own the names; private */
 };
 
 /* Reads a CSV with the columns system,workers,images_per_sec,speedup,use,source: use is fit or check, one of the two
@@ -29,7 +29,7 @@ struct psd_published {
  * psd_published_release(). PSD_EFILE, PSD_EINVAL with file:line, PSD_ENOMEM. */
 enum psd_status psd_published_load(struct psd_published *published, const char *path,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* The row of that system and number of workers, borrowed; NULL when nothing is published. Any thread. */
+/* Returns the row of a system with that number of workers, borrowed; NULL: nothing is published. Any thread. */
 const struct psd_published_row *psd_published_find(const struct psd_published *published, const char *system,
 						   unsigned workers);
 void psd_published_release(struct psd_published *published);

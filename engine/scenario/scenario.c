@@ -19,28 +19,32 @@ const char *const psd_precision_names[] = {"fp32", "mixed", NULL};
 
 static const struct psd_key model_keys[] = {
 	{KEY("graph", PATH, graph_path), .is_required = true, .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "layers of the network: a YAML file, an ONNX model.onnx, or a Caffe train_val.prototxt"},
+	 .help = "file of the network: YAML, an ONNX model.onnx, or a Caffe train_val.prototxt"},
 	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
-	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "samples of a worker in an iteration"},
+	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "number of samples that a worker processes in an iteration"},
 	{KEY("precision", FLAG, is_half), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
-	 .is_refused = true, .help = "arithmetic. mixed: gradients travel as 16 bits, layers compute on matrix units"},
+	 .is_refused = true,
+	 .help = "precision of layers and gradients. fp32: 32 bits; mixed: gradients travel as 16 bits, layers compute "
+		 "on matrix units"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};
 
 static const struct psd_key compute_keys[] = {
 	{KEY("profile", PATH, profile_path), .is_required = true, .rival = "device",
-	 .help = "measured seconds of each layer on one worker, see traces/profiles/README.md"},
+	 .help = "file of measured seconds of each layer on one worker, see traces/profiles/README.md"},
 	{KEY("device", NAME, device_name), .is_required = true, .rival = "profile", .plain = "cpu",
 	 .names = psd_device_names,
-	 .help = "device in place of a profile: its maker's figures with assumed efficiencies"},
+	 .help = "device whose layer times are modelled, in place of a profile: its maker's figures with assumed "
+		 "efficiencies"},
 	{KEY("images_per_sec", NUMBER, images_per_sec), .lowest = 0.001, .highest = 1e9,
-	 .help = "samples that one worker trained on in a second. Scales the time of all layers alike; a sequence "
-		 "counts as one"},
+	 .help = "measured throughput of one worker, samples per second; a sequence counts as one. The times of all "
+		 "layers are scaled to it"},
 	{KEY("jitter", RATIO, jitter_ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
-	 .help = "standard deviation of a layer's time over its mean, drawn for each node and iteration"},
+	 .help = "random spread of a layer's time: standard deviation over mean, drawn for each node and iteration"},
 	{KEY("replay", FLAG, has_replay), .fallback = "false", .uses = PSD_BY_PSD_RUN | PSD_AGREED,
-	 .help = "emulate in psd-run: operations are timed waits of the predicted length, messages are really sent"},
+	 .help = "replay in psd-run instead of training: operations are waits of the predicted length, messages are "
+		 "really sent"},
 	{KEY("real_workers", UNSIGNED, replay.real_workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
 	 .when = {"replay", 1u << true, 0}, .uses = PSD_BY_REPLAY | PSD_AGREED,
 	 .help = "the first N workers compute on `train.device` while the others replay. Needs dilation 1 and "
@@ -58,7 +62,7 @@ static const struct psd_key emulation_keys[] = {
 	 .help = "slow a replay down N times. auto: the smallest N that this machine can execute"},
 	{KEY("payload_scale", RATIO, replay.payload_ratio), .lowest = LEAST_PAYLOAD_RATIO, .highest = 1,
 	 .fallback = "1",
-	 .help = "share of each message's bytes that is sent, over links that are slower by the same ratio"},
+	 .help = "share of each message's bytes that is really sent, over links that are slower by the same ratio"},
 	{.name = NULL},
 };
 
@@ -88,7 +92,7 @@ static const struct psd_key calibration_keys[] = {
 	{KEY("bandwidth", RATE, calibration.bandwidth_bps),
 	 .help = "bandwidth of the links during the measurements. Needs `workers`"},
 	{KEY("spread", RATIO, calibration.spread_ratio), .highest = PSD_MOST_SPREAD_RATIO,
-	 .help = "worst spread of the measurements. Above 15% psd-sim warns"},
+	 .help = "largest spread of a measurement over its value. Above 15% psd-sim warns"},
 	{.name = NULL},
 };
 
@@ -110,19 +114,20 @@ static enum psd_status check_calibration(const struct psd_schema_reader *reader,
 static const struct psd_section calibration = {.tables = {calibration_keys}, .check = check_calibration};
 
 static const struct psd_key root_keys[] = {
-	{KEY("title", TEXT, title), .uses = PSD_BY_ALL, .help = "title of tables, and a cell of the CSV"},
+	{KEY("title", TEXT, title), .uses = PSD_BY_ALL, .help = "title of the printed tables, and a column of the CSV"},
 	{SECTION("model", model), .is_required = true, .help = "network and batch"},
 	{SECTION("compute", compute), .is_required = true, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .help = "speed of a worker's layers"},
 	{SECTION("emulation", emulation), .when = {"compute.replay", 1u << true, 0}, .uses = PSD_BY_REPLAY | PSD_AGREED,
-	 .help = "fit of a replay onto this machine"},
+	 .help = "scaling of a replay, so that this machine can execute it"},
 	{SECTION("cluster", psd_scenario_cluster), .is_required = true, .uses = PSD_BY_ALL,
-	 .help = "machines and network"},
+	 .help = "machines and network of the cluster"},
 	{KEY("systems", SECTION, systems), .section = &psd_scenario_system, .is_required = true,
 	 .most_entries = PSD_MAX_SYSTEMS, .n_entries_offset = offsetof(struct psd_scenario, n_systems),
 	 .entry_bytes = sizeof(struct psd_system), .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "ways to synchronise gradients, compared side by side"},
-	{SECTION("sweep", psd_scenario_sweep), .uses = PSD_BY_ALL, .help = "points of the table, a row for each"},
+	{SECTION("sweep", psd_scenario_sweep), .uses = PSD_BY_ALL,
+	 .help = "clusters to compare: each combination of the lists below is a row of the table"},
 	{KEY("fidelity", CHOICE, fidelity), .names = psd_fidelity_names, .fallback = "flow", .uses = PSD_BY_SIMULATION,
 	 .help = "unit of simulation. flow: all traffic between two neighbours; message: each message"},
 	{KEY("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS,
@@ -133,13 +138,14 @@ static const struct psd_key root_keys[] = {
 	 .help = "limit on the events of a prediction, which is refused beyond it. A simulation takes half a "
 		 "second for a million"},
 	{KEY("seed", COUNT, seed), .highest = 4294967295.0, .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "seed of initial values, the order of samples and jitter. Equal seeds give equal results"},
+	 .help = "seed of random numbers: initial values, order of samples, jitter. Equal seeds give equal results"},
 	{KEY("baseline", TEXT, baseline), .fallback = "compute", .uses = PSD_BY_SIM,
 	 .help = "system that has speedup 1 on a single worker. compute: a worker that only computes"},
 	{KEY("published", PATH, published_path), .uses = PSD_BY_SIM,
 	 .help = "CSV of published values, shown beside predictions. Left out where --set changes "
 		 "cluster.network.bandwidth"},
-	{SECTION("calibration", calibration), .uses = PSD_BY_SIM, .help = "record that psd-run calibrate makes"},
+	{SECTION("calibration", calibration), .uses = PSD_BY_SIM,
+	 .help = "range of the measurements behind the scenario's constants, written by psd-run calibrate"},
 	{KEY("train", SECTION, train), .section = &psd_scenario_train,
 	 .has_offset = offsetof(struct psd_scenario, has_train), .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "training job of psd-run"},
@@ -224,7 +230,7 @@ static enum psd_status check_kind(const struct psd_node *root, struct psd_error 
 {
 	if (root->kind != PSD_NODE_MAPPING)
 		return psd_error_set(err, PSD_EINVAL, root->at,
-				     "not a scenario, must have keys such as 'model:' and 'systems:'");
+				     "the file is not a scenario, must have keys such as 'model:' and 'systems:'");
 	if (psd_node_child(root, "layers") && !psd_node_child(root, "model"))
 		return psd_error_set(
 			err, PSD_EINVAL, root->at,
@@ -244,7 +250,7 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 
 	fresh.path = psd_arena_copy(&arena, path, strlen(path));
 	if (!fresh.path)
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		status = psd_out_of_memory(err);
 	if (!status)
 		status = check_kind(root, err);
 	for (; settings && *settings && !status; settings++) {
@@ -289,25 +295,24 @@ enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *pat
 			      : psd_error_set(err, PSD_EINVAL, (struct psd_place){path, 0, 0},
 					      "is %s, name it in model.graph of a scenario", network);
 	}
-	status = psd_document_load(&document, path, err);
-	return status ? status : read_document(scenario, document, path, settings, err);
+	PSD_TRY(psd_document_load(&document, path, err));
+	return read_document(scenario, document, path, settings, err);
 }
 
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err)
 {
 	struct psd_document *document;
-	enum psd_status status = psd_document_parse(&document, path, text, length, err);
 
-	return status ? status : read_document(scenario, document, path, settings, err);
+	PSD_TRY(psd_document_parse(&document, path, text, length, err));
+	return read_document(scenario, document, path, settings, err);
 }
 
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err)
 {
-	const enum psd_status status = psd_train_load_solver(&scenario->train, err);
-
-	if (status || !scenario->train.solver_path)
-		return status;
+	PSD_TRY(psd_train_load_solver(&scenario->train, err));
+	if (!scenario->train.solver_path)
+		return PSD_OK;
 	scenario->train.solver_path = NULL;
 	scenario->seed = scenario->train.seed;
 	return PSD_OK;

@@ -17,7 +17,7 @@
 enum {
 	PSD_MAX_NODES = 65536,
 	PSD_MAX_WORKERS_PER_NODE = 64,
-	PSD_MAX_HOSTS = 1 << 20, /* workers and separate servers of one case */
+	PSD_MAX_HOSTS = 1 << 20, /* largest number of workers and separate servers of one case */
 	PSD_MAX_MEASURED_ITERATIONS = 60000,
 	PSD_MAX_SYSTEMS = 32,
 	PSD_MAX_SWEEP = 256,
@@ -28,7 +28,7 @@ enum {
 };
 
 enum psd_schedule { PSD_SCHEDULE_SEQUENTIAL, PSD_SCHEDULE_WAIT_FREE };
-/* Methods that a system may name; the hybrids choose one for each tensor. */
+/* Methods that a system may name; hybrids choose one for each tensor. */
 enum psd_sync {
 	PSD_SYNC_PS,
 	PSD_SYNC_TWO_LEVEL_PS,
@@ -36,59 +36,59 @@ enum psd_sync {
 	PSD_SYNC_ADAM,
 	PSD_SYNC_HYBRID,
 	PSD_SYNC_SACP,
-	PSD_SYNC_ALL_REDUCE,					 /* first of psd_all_reduces; the others follow */
-	PSD_SYNC_AUTO = PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES, /* any of them, chosen for each tensor */
-	PSD_SYNC_LIBRARY,					 /* first of PSD_LIBRARIES; the others follow */
+	PSD_SYNC_ALL_REDUCE, /* first of psd_all_reduces; the others have the next numbers */
+	PSD_SYNC_AUTO = PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES, /* any all-reduce, chosen for each tensor */
+	PSD_SYNC_LIBRARY, /* first of PSD_LIBRARIES; the others have the next numbers */
 };
-enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS }; /* quantity by which hybrids choose */
+enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS }; /* quantity by which hybrids choose: the smallest wins */
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
-enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };		/* content of one exchange */
-enum psd_feedback { PSD_FEEDBACK_MOMENTUM, PSD_FEEDBACK_FULL }; /* part of a held-back gradient that is added later */
+enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };		/* gradients in one exchange */
+enum psd_feedback { PSD_FEEDBACK_MOMENTUM, PSD_FEEDBACK_FULL }; /* added part of a held-back gradient */
 enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
 enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE, PSD_TOPOLOGY_PLATFORM };
 
-/* Cost of a collective. A class holds up to its bounds. A ring of P workers with n = 2(P-1) steps takes call_sec + n
- * step_sec + n/P bytes / min(transport, link / slowdown_ratio), and the latencies of network and host for each step. */
+/* Cost of a collective in one size class: within all bounds. A ring of P workers with n = 2(P-1) steps takes call_sec +
+ * n step_sec + n/P bytes / min(transport, link / slowdown_ratio), and both latencies for each step. */
 struct psd_collective_class {
-	uint64_t up_to_bytes; /* size of the message; 0 means no bound, as in the next two */
-	uint64_t chunk_bytes; /* a worker's share of the message */
-	unsigned workers;     /* workers of the collective */
+	uint64_t up_to_bytes; /* bound on the message's size; 0: no bound, as in the next two */
+	uint64_t chunk_bytes; /* bound on a worker's share of the message */
+	unsigned workers;     /* bound on the number of workers of the collective */
 	double call_sec;
 	double step_sec;
-	double slowdown_ratio; /* >= 1 */
+	double slowdown_ratio; /* factor by which the link is slower, >= 1 */
 };
 
-/* Costs of a software stack. A rate of 0 costs nothing. */
+/* Costs of a software stack on a host. A rate of 0 costs nothing. */
 struct psd_host_costs {
-	double copy_bps;	   /* between device and host, where the device has memory of its own */
-	double reduce_bps;	   /* gradients that a server sums and applies */
-	double update_bps;	   /* gradients that a worker applies to whole tensors */
+	double copy_bps;	   /* rate of copies between device and host, if the device has its own memory */
+	double reduce_bps;	   /* rate at which a server sums and applies gradients, bits per second */
+	double update_bps;	   /* rate at which a worker applies gradients to whole tensors, bits per second */
 	double transport_bps;	   /* rate of the stack into or out of a node, each direction */
 	double local_bps;	   /* rate of the stack into or out of a worker, inside its node */
 	double incast_ratio;	   /* slowdown by each sender: rate = transport / (1 + ratio * senders) */
 	double latency_sec;	   /* time that both ends add to a message between nodes */
-	double iteration_sec;	   /* time at the end of each iteration */
+	double iteration_sec;	   /* time of the software at the end of each iteration */
 	double agree_sec;	   /* time before a wait-free all-reduce, until all workers are known to be ready */
 	double tensor_sec;	   /* time of a worker's device for each tensor whose sum it applies */
 	double device_share_ratio; /* share of a worker's device that an all-reduce takes while it runs */
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
-	unsigned n_collective_classes; /* 0: a ring step costs its latency alone */
+	unsigned n_collective_classes; /* number of size classes; 0: a ring step costs its latency alone */
 };
 
 struct psd_network {
 	enum psd_topology topology;
-	double bandwidth_bps;	       /* bandwidth of a node's link, each direction */
-	double payload_ratio;	       /* share of a link's rate that packet headers leave to tensors */
-	double latency_sec;	       /* one-way latency of the links from node to node, see struct psd_host_costs */
-	unsigned nodes_per_rack;       /* racks, fat tree: nodes below one leaf switch */
-	double oversubscription_ratio; /* racks, fat tree: bandwidth of a leaf's node links over that of its uplinks; >=
-					  1 */
-	const char *platform_path;     /* platform: SimGrid XML, relative to the working directory */
-	double local_bps;	       /* bandwidth of a worker's own link inside its node; 0: unlimited */
-	double local_latency_sec;      /* latency between workers of one node */
-	unsigned local_switches;       /* switches of a node, with equal numbers of workers; 0: none */
-	double between_bps;	       /* bandwidth of a switch's uplink; 0: as local_bps */
+	double bandwidth_bps;	 /* bandwidth of a node's link, each direction */
+	double payload_ratio;	 /* share of a link's rate that packet headers leave to tensors */
+	double latency_sec;	 /* one-way latency of the links from node to node, see struct psd_host_costs */
+	unsigned nodes_per_rack; /* racks and fat tree only: number of nodes below one leaf switch */
+	/* racks, fat tree: bandwidth of a leaf's node links over that of its uplinks; >= 1 */
+	double oversubscription_ratio;
+	const char *platform_path; /* topology platform only: file of SimGrid XML, relative to the working directory */
+	double local_bps;	   /* bandwidth of a worker's own link inside its node; 0: unlimited */
+	double local_latency_sec;  /* latency between workers of one node */
+	unsigned local_switches;   /* number of switches in a node, with equal numbers of workers; 0: none */
+	double between_bps;	   /* bandwidth of a switch's uplink in a node; 0: as local_bps */
 };
 
 /* Machines whose cores compute layers, sum, update and serve sockets: nodes without accelerators, or nodes that one
@@ -96,61 +96,60 @@ struct psd_network {
  * share all. */
 struct psd_machine {
 	unsigned cores;	    /* cores of one machine; 0: layers compute elsewhere, and sockets cost nothing */
-	unsigned nodes;	    /* nodes on one machine; 0: all of them */
-	unsigned threads;   /* threads of a layer, which bound the cores that it uses: train.threads */
-	double bytes_bps;   /* bytes sent plus received that an idle core moves; 0: unlimited */
-	double message_sec; /* time of a core at each end of a message, its bytes aside; none for a message that follows
-			       another of its sender at once */
+	unsigned nodes;	    /* number of nodes on one machine; 0: all of them */
+	unsigned threads;   /* largest number of cores that a layer uses, from train.threads */
+	double bytes_bps;   /* rate of an idle core, bits of bytes sent plus received per second; 0: unlimited */
+	double message_sec; /* core's time at each end of a message; 0 if it directly follows one of its sender */
 };
 
-/* Measurements that the constants were fitted to. Points beyond them are extrapolated. */
+/* Bounds of the measurements to which the constants were fitted. Points beyond them are extrapolated. */
 struct psd_calibrated {
-	unsigned workers; /* largest number; 0: not calibrated, or without links */
+	unsigned workers; /* largest measured number of workers; 0: not calibrated, or without links */
 	double bandwidth_bps;
-	double spread_ratio; /* worst spread of a measurement over its value; 0: not known */
+	double spread_ratio; /* largest spread of a measurement divided by its value; 0: not known */
 };
 
 #define PSD_MOST_SPREAD_RATIO 1000.0
 
-/* Shares of its speed at which a node runs from from_sec to until_sec (infinity: for ever). */
+/* Slow node: shares of its full speed from from_sec to until_sec (infinity: for ever). */
 struct psd_slowdown {
 	unsigned node;
-	double compute_ratio; /* 0.5: half the speed; 1: untouched */
+	double compute_ratio; /* share of its compute speed; 0.5: half the speed; 1: unchanged */
 	double link_ratio;
 	double from_sec, until_sec;
 };
 
-/* Traffic of another job: `bytes` go from one node to another every period_sec, during the whole run. */
+/* Traffic of another job: `bytes` bytes go from one node to another every period_sec, during the whole run. */
 struct psd_background {
 	unsigned from_node, to_node;
 	uint64_t bytes;
-	double period_sec; /* 0: a transfer begins when the one before is over */
+	double period_sec; /* interval of transfers; 0: a transfer begins when the one before is over */
 };
 
-/* Work of a worker in an iteration, and its speed. In a system 0 or NULL means the scenario's value. */
+/* Work of a worker in an iteration, and its speed. In a system, 0 or NULL: the scenario's value holds. */
 struct psd_workload {
 	uint32_t batch_per_worker;
-	const char *precision;	  /* one of psd_precision_names */
-	const char *profile_path; /* or NULL */
-	const char *device_name;  /* or NULL; exactly one of the two is given */
-	double images_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
+	const char *precision;	  /* arithmetic, one of psd_precision_names */
+	const char *profile_path; /* path of a measured profile of the layers, or NULL */
+	const char *device_name;  /* name of a modelled device, or NULL; exactly one of the two is given */
+	double images_per_sec;	  /* throughput measured on one worker, to which the costs are scaled; 0: not given */
 };
 
 /* Coarse-grained sparse communication: only the chunks of gradients with the largest norms travel. Source: Sun et al.
  * 2019 (arXiv 1902.06855), section 3.2. */
 struct psd_sparse {
-	double sparsity;	    /* share of chunks that are held back; below 1 */
-	uint64_t chunk_elements;    /* values of a chunk; the last of an exchange may have fewer */
-	uint64_t warmup_iterations; /* iterations over which the share rises from 0 */
+	double sparsity;	    /* share of chunks that are held back; less than 1 */
+	uint64_t chunk_elements;    /* number of values in a chunk; the last of an exchange may have fewer */
+	uint64_t warmup_iterations; /* number of iterations in which the share rises from 0 */
 	enum psd_feedback feedback;
 };
 
-/* Local SGD: workers update their own parameters and average them every few iterations. Steps that follow the loss:
+/* Local SGD: workers update their own parameters and average them every few iterations. Steps that depend on the loss:
  * Wang and Joshi 2019, AdaComm (arXiv 1810.08313). */
 struct psd_local_sgd {
-	uint64_t steps;	  /* iterations from one exchange to the next, at the beginning if the loss decides */
-	uint64_t window;  /* iterations after which the loss decides anew; 0: never */
-	double gap_ratio; /* allowed rise above the lowest loss of a window; 0: no bound */
+	uint64_t steps;	 /* number of iterations from one exchange to the next; at the beginning, if the loss decides */
+	uint64_t window; /* number of iterations after which the loss decides anew; 0: never */
+	double gap_ratio; /* allowed rise of the loss above the lowest loss of a window; 0: no bound */
 };
 
 enum psd_compressed { PSD_COMPRESSED_ALL, PSD_COMPRESSED_MATRICES };
@@ -160,9 +159,9 @@ enum psd_momentum { PSD_MOMENTUM_AFTER, PSD_MOMENTUM_BEFORE };
  * next ones (error feedback). Source: Seide et al. 2014 (1-bit SGD); Tang et al. 2019, DoubleSqueeze (arXiv
  * 1905.05957); momentum before compression: Lin et al. 2018 (arXiv 1712.01887), section 3.2. */
 struct psd_compress {
-	unsigned by;		 /* number of a compression */
-	uint64_t block_elements; /* values that are compressed together */
-	double kept_ratio;	 /* top-k: share of a block that travels */
+	unsigned by;		 /* number of the compression in PSD_COMPRESSIONS */
+	uint64_t block_elements; /* number of values that are compressed together */
+	double kept_ratio;	 /* top-k only: share of a block's values that travels */
 	enum psd_compressed tensors;
 	enum psd_momentum momentum; /* applied to the sum, or to each worker's gradient before compression */
 };
@@ -170,7 +169,7 @@ struct psd_compress {
 /* Low-rank compression: gradients travel as products of two narrow matrices. Source: Vogels et al. 2019, PowerSGD
  * (arXiv 1905.13727). */
 struct psd_low_rank {
-	unsigned rank; /* columns of one matrix, rows of the other; 1 to PSD_MOST_RANK */
+	unsigned rank; /* number of columns of one matrix and of rows of the other; 1 to PSD_MOST_RANK */
 };
 
 enum { PSD_MOST_STALENESS = 16 };
@@ -183,57 +182,55 @@ struct psd_system {
 	enum psd_barrier barrier;
 	enum psd_priority priority;
 	enum psd_unit unit;
-	unsigned servers;	 /* separate server nodes; 0: one shard on every worker node */
-	uint64_t pair_bytes;	 /* smallest part of a slice for each shard */
-	uint64_t fuse_bytes;	 /* smallest size of a bucket; 0: tensors are not fused */
-	bool finds_fuse;	 /* fuse_bytes is the quickest size on the cluster instead */
-	uint64_t pipeline_bytes; /* largest part that an all-reduce copies and sums at a time; 0: all */
-	uint64_t slice_bytes;	 /* largest slice, where pair_bytes allows it */
-	unsigned staleness;	 /* iterations by which updates lag, up to PSD_MOST_STALENESS */
-	unsigned wire;		 /* number of the encoding in which values travel */
+	unsigned servers;    /* number of separate server nodes; 0: one shard on every worker node */
+	uint64_t pair_bytes; /* smallest size of a shard's part of a slice */
+	uint64_t fuse_bytes; /* smallest size of a bucket; 0: tensors are not fused into buckets */
+	bool finds_fuse;     /* the smallest size of a bucket is the quickest on the cluster, in place of fuse_bytes */
+	uint64_t pipeline_bytes; /* largest part that an all-reduce copies and sums at a time; 0: no limit */
+	uint64_t slice_bytes;	 /* largest size of a slice, where pair_bytes allows it */
+	unsigned staleness;	 /* number of iterations by which updates lag, up to PSD_MOST_STALENESS */
+	unsigned wire;		 /* number of the encoding of values that travel, in PSD_ENCODINGS */
 	bool is_sparse;
-	struct psd_sparse sparse; /* if it is */
+	struct psd_sparse sparse; /* parameters of sparse communication, if used */
 	bool is_compressed;
-	struct psd_compress compress; /* if it is */
+	struct psd_compress compress; /* parameters of compression, if used */
 	bool is_low_rank;
-	struct psd_low_rank low_rank; /* if it is */
+	struct psd_low_rank low_rank; /* parameters of low-rank compression, if used */
 	bool is_local;
-	struct psd_local_sgd local_sgd; /* if it is */
-	struct psd_host_costs host;	/* key by key the system's or the cluster's */
-	unsigned number;		/* position in the scenario's systems */
-	struct psd_workload own;	/* values that replace the scenario's, see psd_scenario_workload() */
+	struct psd_local_sgd local_sgd; /* parameters of local SGD, if used */
+	struct psd_host_costs host; /* costs of its software; for each key the system's value or else the cluster's */
+	unsigned number;	    /* index among the scenario's systems */
+	struct psd_workload own;    /* values that replace the scenario's, see psd_scenario_workload() */
 	struct psd_place at;
 };
 
 enum { PSD_MOST_DILATION = 1000000 };
 
-/* A replay: operations are timed waits of the predicted length, while messages are really sent. The emulated cluster
- * may be slower as a whole, so that a small machine can be it. For psd-run; predictions are for the cluster itself. */
+/* Replay: operations are waits of the predicted length, while messages are really sent. A small machine can emulate the
+ * whole cluster slowed down. For psd-run; predictions are for the cluster itself. */
 struct psd_replay {
-	double dilation_ratio; /* slowdown of the whole cluster; 1 to PSD_MOST_DILATION */
-	bool finds_dilation;   /* `auto`: the run finds it */
-	double payload_ratio;  /* share of each message's bytes that is sent, over links that are slower by the same
-				  ratio; > 0, <= 1 */
-	/* Number of workers, the first ones, that compute while the others replay; needs whole messages and dilation 1.
-	 * 0: none */
+	double dilation_ratio; /* factor by which the whole cluster is slowed down; 1 to PSD_MOST_DILATION */
+	bool finds_dilation;   /* key `dilation` is `auto`: the run finds the factor */
+	double payload_ratio;  /* sent share of each message's bytes, over equally slower links; > 0, <= 1 */
+	/* Number of workers that compute while the others replay. They are the first ones; 0: none. Needs whole
+	 * messages and dilation 1. */
 	unsigned real_workers;
 };
 
-/* Links that psd-run can give a worker. */
+/* Smallest and largest link rate that psd-run can give a worker. */
 #define PSD_RUN_MIN_BPS 1e5
 #define PSD_RUN_MAX_BPS 400e9
 
 struct psd_scenario {
 	const char *path;
 	const char *title;
-	const char *graph_path; /* relative to the working directory, like every path here */
+	const char *graph_path; /* path of the model, relative to the working directory, like every path here */
 	uint32_t batch_per_worker;
-	bool is_half;		  /* precision is mixed: gradients travel as fp16, layers compute on fp16 units */
-	const char *profile_path; /* or NULL */
-	const char *device_name;  /* or NULL; exactly one of the two is given */
-	double images_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
-	double jitter_ratio; /* standard deviation of a layer's compute time over its mean, per node and iteration; 0:
-				none */
+	bool is_half;		  /* mixed precision: gradients travel as fp16, layers compute on fp16 units */
+	const char *profile_path; /* path of a measured profile of the layers, or NULL */
+	const char *device_name;  /* name of a modelled device, or NULL; exactly one of the two is given */
+	double images_per_sec;	  /* throughput measured on one worker, to which the costs are scaled; 0: not given */
+	double jitter_ratio;	  /* spread of a layer's compute time over its mean, per node and iteration; 0: none */
 	bool has_replay;
 	struct psd_replay replay;
 	unsigned nodes;
@@ -249,25 +246,25 @@ struct psd_scenario {
 	unsigned n_systems;
 	uint64_t sweep_nodes[PSD_MAX_SWEEP];
 	unsigned n_sweep_nodes;
-	uint64_t sweep_workers[PSD_MAX_SWEEP]; /* total workers, nodes follow by rounding up; excludes sweep_nodes */
+	uint64_t sweep_workers[PSD_MAX_SWEEP]; /* total numbers of workers; excludes sweep_nodes */
 	unsigned n_sweep_workers;
 	double sweep_bandwidth_bps[PSD_MAX_SWEEP];
 	unsigned n_sweep_bandwidths;
-	uint64_t sweep_fuse_bytes[PSD_MAX_SWEEP]; /* sizes for the systems that name one */
+	uint64_t sweep_fuse_bytes[PSD_MAX_SWEEP]; /* smallest sizes of buckets, for systems that fuse by a given size */
 	unsigned n_sweep_fuses;
 	enum psd_fidelity fidelity;
-	unsigned iterations;  /* measured iterations; 0: the executor chooses */
+	unsigned iterations;  /* number of measured iterations; 0: the executor chooses */
 	uint64_t most_events; /* limit on the events of all cases of a prediction */
 	uint64_t seed;
-	const char *baseline;	    /* a system's name, or "compute" */
-	int baseline_system;	    /* -1: the compute of one worker alone */
-	const char *published_path; /* or NULL */
+	const char *baseline;	    /* baseline of speedups: a system's name, or "compute" */
+	int baseline_system;	    /* index of the baseline's system; -1: the compute time of one worker alone */
+	const char *published_path; /* path of published results, or NULL */
 	struct psd_calibrated calibration;
 	bool has_train;
-	struct psd_train train;	       /* job that psd-run executes */
-	const struct psd_node *root;   /* tree that was read, --set values included */
-	struct psd_document *document; /* owns the strings */
-	void *owned;		       /* private: further strings (joined paths) */
+	struct psd_train train;	       /* training job that psd-run executes */
+	const struct psd_node *root;   /* tree of the file that was read, with --set values */
+	struct psd_document *document; /* document that owns the strings */
+	void *owned;		       /* owner of further strings (joined paths); private */
 };
 
 /* Reads and checks a file (or text, named path in messages). *scenario is filled on success, released by
@@ -278,7 +275,7 @@ enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *pat
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err) PSD_MUST_CHECK;
 void psd_scenario_release(struct psd_scenario *scenario);
-/* Appends all values that take effect, as a scenario with equal values; its paths hold from the working directory. */
+/* Appends all effective values as a scenario with equal values; its paths are relative to the working directory. */
 void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *scenario);
 /* Appends the explanations of the scenario keys that match how->topic. PSD_EINVAL: none matches. */
 enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct psd_reference *how,
@@ -287,42 +284,42 @@ enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct p
  * becomes the scenario's. Statuses as there. */
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Position of the system with that name. PSD_EINVAL, with all names: there is none. */
+/* Finds the index of the system with that name. PSD_EINVAL, with all names: there is none. */
 enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,
 					 struct psd_error *err) PSD_MUST_CHECK;
 
-/* Work of one worker in the system: key by key the system's or the scenario's. A system's device or profile leaves the
- * scenario's images_per_sec out. Pure, any thread. */
+/* Work of one worker in the system: for each key the system's value or else the scenario's. If the system has a device
+ * or profile, the scenario's images_per_sec does not count. Pure, any thread. */
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system);
-/* The precision is mixed: gradients travel as fp16, layers compute on fp16 units. */
+/* True for mixed precision: gradients travel as fp16, layers compute on fp16 units. */
 bool psd_workload_is_half(const struct psd_workload *workload);
-/* The system has a value of its own in its workload. */
+/* True if the system replaces a value of the scenario's workload. */
 bool psd_system_has_workload(const struct psd_system *system);
 
-/* One point of the sweep: what differs from the scenario's cluster. */
+/* One point of the sweep: values that differ from the scenario's cluster. */
 struct psd_point {
-	unsigned nodes;		   /* worker nodes */
-	unsigned workers_per_node; /* no more than workers */
-	unsigned workers;	   /* total; the last node may hold fewer than the others */
+	unsigned nodes;		   /* number of worker nodes */
+	unsigned workers_per_node; /* number of workers on a node, at most `workers` */
+	unsigned workers;	   /* total number of workers; the last node may have fewer than the others */
 	double bandwidth_bps;
-	uint64_t fuse_bytes; /* size for the systems that name one; 0: their own */
+	uint64_t fuse_bytes; /* smallest size of buckets for the systems that fuse by a given size; 0: their own */
 };
 
-/* Number of sweep points (at least 1), and the i-th of them: sizes of buckets outermost, then bandwidths, in file
+/* Number of points of the sweep, at least 1. Next: point i; sizes of buckets change slowest, then bandwidths, in file
  * order. */
 unsigned psd_scenario_points(const struct psd_scenario *scenario);
 struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigned i);
-/* Smallest size of the system's buckets at the point: 0 where it fuses nothing, or finds the size itself. Pure, any
+/* Smallest size of the system's buckets at the point; 0 if it fuses nothing, or finds the size itself. Pure, any
  * thread. */
 uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point);
 
-extern const char *const psd_precision_names[]; /* "fp32", "mixed", NULL */
-extern const char *const psd_schedule_names[];	/* "sequential", "wait-free", NULL */
+extern const char *const psd_precision_names[]; /* values "fp32", "mixed", NULL */
+extern const char *const psd_schedule_names[];	/* values "sequential", "wait-free", NULL */
 extern const char *const psd_sync_names[];	/* names of enum psd_sync, then NULL */
-extern const char *const psd_rule_names[];	/* "bytes", "seconds", NULL */
-extern const char *const psd_barrier_names[];	/* "iteration", "layer", NULL */
-extern const char *const psd_priority_names[];	/* "generation", "forward", NULL */
-extern const char *const psd_fidelity_names[];	/* "flow", "message", NULL */
+extern const char *const psd_rule_names[];	/* values "bytes", "seconds", NULL */
+extern const char *const psd_barrier_names[];	/* values "iteration", "layer", NULL */
+extern const char *const psd_priority_names[];	/* values "generation", "forward", NULL */
+extern const char *const psd_fidelity_names[];	/* values "flow", "message", NULL */
 extern const char *const psd_topology_names[];	/* "star", "racks", "fat-tree", "platform", NULL */
 
 #endif

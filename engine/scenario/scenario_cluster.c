@@ -22,25 +22,25 @@ const char *const psd_topology_names[] = {"star", "racks", "fat-tree", "platform
 static const struct psd_key network_keys[] = {
 	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names, .fallback = "star",
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
-	 .help = "shape of the network. star: one switch that never blocks; platform: the file that `platform` "
-		 "names"},
+	 .help = "shape of the network. star: one switch that never blocks; racks, fat-tree: leaf switches with "
+		 "uplinks; platform: as in the file that `platform` names"},
 	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
 	 .uses = PSD_BY_SIMULATION, .is_refused = true,
 	 .help = "platform file of SimGrid (XML). `host.latency` is added to its latencies"},
 	{NETWORK("bandwidth", RATE, bandwidth_bps), .when = {"topology", OF_ALL, OF_SWITCHES},
-	 .help = "bandwidth of a node's link, each direction. psd-run takes 100kbps to 400Gbps. Beside `platform` it "
-		 "is used only to choose methods"},
+	 .help = "bandwidth of a node's link, each direction. psd-run takes 100kbps to 400Gbps. With `platform` it is "
+		 "used only to choose methods"},
 	{NETWORK("latency", SECONDS, latency_sec), .when = {"topology", OF_ALL, OF_SWITCHES},
-	 .help = "one-way latency of the links from node to node. Beside `platform` it serves the choice of "
-		 "methods only"},
+	 .help = "one-way latency of the links from node to node. With `platform` it is used only to choose methods"},
 	{NETWORK("payload", RATIO, payload_ratio), .lowest = 0.01, .highest = 1, .fallback = "1",
 	 .when = {"topology", OF_SWITCHES, 0}, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .help = "share of a link's rate that packet headers leave to tensors"},
 	{NETWORK("nodes_per_rack", UNSIGNED, nodes_per_rack), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .when = {"topology", OF_RACKS, OF_RACKS}, .uses = PSD_BY_SIMULATION, .help = "nodes below one leaf switch"},
+	 .when = {"topology", OF_RACKS, OF_RACKS}, .uses = PSD_BY_SIMULATION,
+	 .help = "number of nodes below one leaf switch"},
 	{NETWORK("oversubscription", NUMBER, oversubscription_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
 	 .when = {"topology", OF_RACKS, 0}, .uses = PSD_BY_SIMULATION,
-	 .help = "bandwidth of all node links below a leaf switch over that of its uplinks"},
+	 .help = "bandwidth of all node links below a leaf switch, divided by that of its uplinks"},
 	{.name = NULL},
 };
 
@@ -65,7 +65,7 @@ static const struct psd_key local_keys[] = {
 	 .help = "number of PCIe switches in a node; workers are divided evenly, in order. Default: one switch "
 		 "that never blocks. With several, traffic to other nodes passes its worker's link and switch too"},
 	{NETWORK("between", RATE, between_bps),
-	 .help = "bandwidth of each switch's uplink, each direction. Default: `bandwidth`"},
+	 .help = "bandwidth of each PCIe switch's uplink, each direction. Default: the value of `bandwidth`"},
 	{.name = NULL},
 };
 
@@ -93,10 +93,10 @@ static const struct psd_key class_keys[] = {
 	{CLASS("workers", UNSIGNED, workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
 	 .help = "largest number of workers for which this entry holds"},
 	{CLASS("call", SECONDS, call_sec), .fallback = "0s", .help = "fixed time of each collective"},
-	{CLASS("step", SECONDS, step_sec), .fallback = "0s", .help = "time of each step, beyond latency"},
+	{CLASS("step", SECONDS, step_sec), .fallback = "0s",
+	 .help = "time of each step of a collective, beyond latency"},
 	{CLASS("slowdown", NUMBER, slowdown_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
-	 .help = "factor on the time that bytes take on the links. Bytes that `transport` slows are not slowed "
-		 "again"},
+	 .help = "factor on the time of bytes on the links. It has no effect where `transport` is the slower limit"},
 	{.name = NULL},
 };
 
@@ -104,11 +104,10 @@ static const struct psd_section class_section = {.tables = {class_keys}};
 
 static const struct psd_key host_keys[] = {
 	{HOST("copy", RATE, copy_bps),
-	 .help = "rate between a device with memory of its own (not `cpu`) and its host, each direction"},
+	 .help = "rate of copies between a device with its own memory (not `cpu`) and its host, each direction"},
 	{HOST("reduce", RATE, reduce_bps),
-	 .help = "gradient bytes in a second that a server sums and applies, or that a leader sums"},
-	{HOST("update", RATE, update_bps),
-	 .help = "gradient bytes in a second that a worker applies where no server does"},
+	 .help = "rate at which a server sums and applies gradients, or a node's leader sums them"},
+	{HOST("update", RATE, update_bps), .help = "rate at which a worker applies gradients, where no server does"},
 	{HOST("transport", RATE, transport_bps),
 	 .help = "rate of the software stack into or out of a node, each direction"},
 	{HOST("local", RATE, local_bps), .uses = PSD_BY_SIM | PSD_BY_CHOICE,
@@ -130,8 +129,8 @@ static const struct psd_key host_keys[] = {
 	{HOST("collective", SECTION, collective), .section = &class_section, .most_entries = PSD_MAX_COLLECTIVE_CLASSES,
 	 .n_entries_offset = offsetof(struct psd_host_costs, n_collective_classes),
 	 .entry_bytes = sizeof(struct psd_collective_class),
-	 .help = "cost of a ring beyond bandwidth: the first class that holds counts. A system's list replaces "
-		 "the cluster's"},
+	 .help = "cost of a ring all-reduce beyond bandwidth, by size class: the first class whose bounds hold is "
+		 "used. A system's list replaces the cluster's"},
 	{.name = NULL},
 };
 
@@ -151,7 +150,7 @@ static enum psd_status check_host(const struct psd_schema_reader *reader, void *
 		if (!entry->next && is_bounded)
 			return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 					     "the last class of 'collective' has 'up_to', 'chunk' or 'workers', must "
-					     "hold for all");
+					     "hold for all messages");
 		if (entry != list->first && class->up_to_bytes && class->up_to_bytes <= class[-1].up_to_bytes &&
 		    !class[-1].chunk_bytes && !class[-1].workers)
 			return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "up_to")->at,
@@ -174,13 +173,13 @@ static const struct psd_key machine_keys[] = {
 	 .help = "processor cores of one machine. Each worker and separate server has its share; where cores are "
 		 "fewer, all share all"},
 	{MACHINE("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .help = "nodes on one machine, in order. Default: all nodes are on one machine"},
-	{MACHINE("bytes", RATE, bytes_bps),
-	 .help = "bytes in a second, sent plus received, that an otherwise idle core moves through sockets. "
-		 "Memory inside a node moves at least `local`"},
+	 .help = "number of nodes on one machine; machines take the nodes in order. Default: all nodes are on one "
+		 "machine"},
+	{MACHINE("bytes", RATE, bytes_bps), .help = "rate at which one idle core moves bytes through sockets, sent "
+						    "plus received. Inside a node it is at least the rate of `local`"},
 	{MACHINE("message", SECONDS, message_sec),
-	 .help = "time of a core at each end of a message, its bytes aside. A message that follows another of its "
-		 "sender at once takes none"},
+	 .help = "processor time at each end of a message, beside the time of its bytes. None for a message that "
+		 "directly follows another of its sender"},
 	{.name = NULL},
 };
 static const struct psd_section machine = {.tables = {machine_keys}};
@@ -189,11 +188,13 @@ static const struct psd_key slow_keys[] = {
 	{SLOW("node", UNSIGNED, node), .is_required = true, .highest = PSD_MAX_NODES - 1,
 	 .help = "number of the node, from 0"},
 	{SLOW("compute", RATIO, compute_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
-	 .help = "speed of its workers. 50%: half as fast"},
+	 .help = "speed of the node's workers. 100%: full speed; 50%: half as fast"},
 	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
-	 .help = "speed of its link. 50%: half as fast"},
-	{SLOW("from", SECONDS, from_sec), .fallback = "0s", .help = "begin, after the start of the run"},
-	{SLOW("until", SECONDS, until_sec), .help = "end, after the start of the run. Default: the node stays slow"},
+	 .help = "speed of the node's link. 100%: full speed; 50%: half as fast"},
+	{SLOW("from", SECONDS, from_sec), .fallback = "0s",
+	 .help = "time at which the slowdown begins, after the start of the run"},
+	{SLOW("until", SECONDS, until_sec),
+	 .help = "time at which the slowdown ends, after the start of the run. Default: never"},
 	{.name = NULL},
 };
 
@@ -216,9 +217,9 @@ static const struct psd_section slow_section = {.tables = {slow_keys}, .check = 
 
 static const struct psd_key background_keys[] = {
 	{BACKGROUND("from", UNSIGNED, from_node), .is_required = true, .highest = PSD_MAX_NODES - 1,
-	 .help = "sending node"},
+	 .help = "number of the sending node, from 0"},
 	{BACKGROUND("to", UNSIGNED, to_node), .is_required = true, .highest = PSD_MAX_NODES - 1,
-	 .help = "receiving node, another one"},
+	 .help = "number of the receiving node, which is another one"},
 	{BACKGROUND("bytes", BYTES, bytes), .is_required = true, .help = "size of each transfer, 10kB or more"},
 	{BACKGROUND("period", SECONDS, period_sec),
 	 .help = "time from one transfer to the next, 10us or more. Default: a transfer begins when the one "
@@ -251,16 +252,16 @@ static const struct psd_section background_section = {.tables = {background_keys
 
 static const struct psd_key cluster_keys[] = {
 	{CLUSTER("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .help = "number of nodes, where `sweep` does not name it. A hosts file has its own"},
+	 .help = "number of nodes, unless `sweep` has it. With --hosts the hosts file decides"},
 	{CLUSTER("workers_per_node", UNSIGNED, workers_per_node), .lowest = 1, .highest = PSD_MAX_WORKERS_PER_NODE,
-	 .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED, .help = "workers of a node, which share its link"},
+	 .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED, .help = "number of workers on a node, which share its link"},
 	{CLUSTER("network", SECTION, network), .section = &network, .is_required = true,
 	 .uses = PSD_BY_ALL | PSD_BY_CHOICE, .help = "links between nodes"},
 	{CLUSTER("local", SECTION, network), .section = &local, .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "links inside a node, from worker to worker"},
 	{CLUSTER("host", SECTION, host), .section = &psd_scenario_host,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
-	 .help = "costs of the software stack. A key that is left out costs nothing"},
+	 .help = "costs of the software stack. An absent key costs nothing"},
 	{CLUSTER("machine", SECTION, machine), .section = &machine, .uses = PSD_BY_SIM,
 	 .help = "machines with few cores: the same cores compute layers, sum, update and serve sockets"},
 	{CLUSTER("slow", SECTION, slowdowns), .section = &slow_section, .most_entries = PSD_MAX_EVENTS,
@@ -387,29 +388,24 @@ static enum psd_status check_disturbances(const struct psd_schema_reader *reader
 	const struct psd_scenario *scenario = reader->base;
 	const struct psd_node *slow = psd_node_child(cluster, "slow"), *entry = slow ? slow->first : NULL;
 	const struct psd_node *background = psd_node_child(cluster, "background");
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; entry && !status; i++, entry = entry->next)
-		status = check_node(reader, entry, "node", scenario->slowdowns[i].node);
+	for (unsigned i = 0; entry; i++, entry = entry->next)
+		PSD_TRY(check_node(reader, entry, "node", scenario->slowdowns[i].node));
 	entry = background ? background->first : NULL;
-	for (unsigned i = 0; entry && !status; i++, entry = entry->next) {
-		status = check_amount(reader, &scenario->backgrounds[i], entry);
-		if (!status)
-			status = check_node(reader, entry, "from", scenario->backgrounds[i].from_node);
-		if (!status)
-			status = check_node(reader, entry, "to", scenario->backgrounds[i].to_node);
+	for (unsigned i = 0; entry; i++, entry = entry->next) {
+		PSD_TRY(check_amount(reader, &scenario->backgrounds[i], entry));
+		PSD_TRY(check_node(reader, entry, "from", scenario->backgrounds[i].from_node));
+		PSD_TRY(check_node(reader, entry, "to", scenario->backgrounds[i].to_node));
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reader, const struct psd_node *root)
 {
 	const struct psd_node *cluster = psd_node_child(root, "cluster");
-	enum psd_status status = settle_nodes(reader, cluster);
 
-	if (!status)
-		status = check_swept(reader, root, cluster);
-	if (!status)
-		status = check_switches(reader, cluster);
-	return status ? status : check_disturbances(reader, cluster);
+	PSD_TRY(settle_nodes(reader, cluster));
+	PSD_TRY(check_swept(reader, root, cluster));
+	PSD_TRY(check_switches(reader, cluster));
+	return check_disturbances(reader, cluster);
 }

@@ -5,30 +5,30 @@
 
 #include "engine/document/schema.h"
 
-/* Readers of a key; bits of psd_key.uses. */
+/* Executors that heed a key, as bits of psd_key.uses. */
 enum psd_use {
 	PSD_BY_SIMULATION = 1,
 	PSD_BY_ESTIMATE = 32,
-	PSD_BY_SIM = PSD_BY_SIMULATION | PSD_BY_ESTIMATE, /* psd-sim, either way */
-	PSD_BY_RUN = 2,					  /* psd-run where it trains */
-	PSD_BY_REPLAY = 4,				  /* psd-run where it replays */
+	PSD_BY_SIM = PSD_BY_SIMULATION | PSD_BY_ESTIMATE, /* psd-sim, by simulation or estimate */
+	PSD_BY_RUN = 2,					  /* psd-run when it trains */
+	PSD_BY_REPLAY = 4,				  /* psd-run when it replays */
 	PSD_BY_CHOICE = 8,				  /* the choice of methods by seconds, in any executor */
-	PSD_AGREED = 16, /* equal on all hosts of a run; with PSD_BY_CHOICE where a system chooses by seconds */
+	PSD_AGREED = 16, /* the value must be equal on all hosts; with PSD_BY_CHOICE: if a system chooses by seconds */
 	PSD_BY_PSD_RUN = PSD_BY_RUN | PSD_BY_REPLAY,
 	PSD_BY_ALL = PSD_BY_SIM | PSD_BY_PSD_RUN,
 };
 
-/* The whole scenario, struct psd_scenario. */
+/* Root of the keys of a whole scenario, which fill struct psd_scenario. */
 extern const struct psd_key psd_scenario_root;
 
-/* Its sections. */
+/* Sections of a scenario; each table has the keys of one section. */
 extern const struct psd_section psd_scenario_cluster;
-extern const struct psd_section psd_scenario_host;   /* struct psd_host_costs */
-extern const struct psd_section psd_scenario_system; /* struct psd_system */
+extern const struct psd_section psd_scenario_host;   /* keys that fill struct psd_host_costs */
+extern const struct psd_section psd_scenario_system; /* keys that fill struct psd_system */
 extern const struct psd_section psd_scenario_sweep;
-extern const struct psd_section psd_scenario_train; /* struct psd_train */
+extern const struct psd_section psd_scenario_train; /* keys that fill struct psd_train */
 
-/* PSD_EINVAL: the path of "path=value" begins with no key of a scenario, but whole paths end like it. */
+/* Checks the path of "path=value". PSD_EINVAL: it begins with no key of a scenario, but whole paths end like it. */
 enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reader,
 					   const struct psd_node *root) PSD_MUST_CHECK;

@@ -11,11 +11,11 @@ static const struct psd_key keys[] = {
 	 .help = "numbers of nodes"},
 	{SWEPT("workers", COUNT, sweep_workers, n_sweep_workers), .lowest = 1,
 	 .highest = (double)PSD_MAX_NODES * PSD_MAX_WORKERS_PER_NODE, .rival = "nodes",
-	 .help = "numbers of workers on all nodes, which fill up one after the other"},
+	 .help = "total numbers of workers; nodes are filled one after the other"},
 	{SWEPT("bandwidth", RATE, sweep_bandwidth_bps, n_sweep_bandwidths), .uses = PSD_BY_ALL | PSD_BY_CHOICE,
 	 .help = "bandwidths in place of `cluster.network.bandwidth`"},
 	{SWEPT("fuse", BYTES, sweep_fuse_bytes, n_sweep_fuses), .uses = PSD_BY_ALL | PSD_AGREED,
-	 .help = "sizes in place of `systems.fuse`, in the systems that name a size there"},
+	 .help = "smallest sizes of buckets, in place of `systems.fuse` in the systems that have a size there"},
 	{.name = NULL},
 };
 

@@ -46,20 +46,22 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 
 static const struct psd_key model_keys[] = {
 	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
-	 .help = "samples of a worker in an iteration"},
+	 .help = "number of samples that a worker processes in an iteration"},
 	{KEY("precision", NAME, own.precision), .names = psd_precision_names,
-	 .help = "arithmetic. mixed: gradients travel as 16 bits, layers compute on matrix units"},
+	 .help = "precision of layers and gradients. fp32: 32 bits; mixed: gradients travel as 16 bits, layers compute "
+		 "on matrix units"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};
 
 static const struct psd_key compute_keys[] = {
 	{KEY("profile", PATH, own.profile_path), .rival = "device",
-	 .help = "measured seconds of each layer on one worker"},
+	 .help = "file of measured seconds of each layer on one worker"},
 	{KEY("device", NAME, own.device_name), .names = psd_device_names,
-	 .help = "device in place of a profile. Beside either the scenario's `images_per_sec` is left out"},
+	 .help = "device whose layer times are modelled, in place of a profile. With either of them here, the "
+		 "scenario's `images_per_sec` has no effect"},
 	{KEY("images_per_sec", NUMBER, own.images_per_sec), .lowest = 0.001, .highest = 1e9,
-	 .help = "samples that one worker trained on in a second. Scales the time of all layers alike"},
+	 .help = "measured throughput of one worker, samples per second. The times of all layers are scaled to it"},
 	{.name = NULL},
 };
 static const struct psd_section compute = {.tables = {compute_keys}};
@@ -70,7 +72,7 @@ static const struct psd_key sparse_keys[] = {
 	{SPARSE("sparsity", RATIO, sparsity), .highest = 0.9999, .is_required = true,
 	 .help = "share of chunks that are held back"},
 	{SPARSE("chunk", COUNT, chunk_elements), .lowest = 1, .highest = 1e9, .fallback = "32000",
-	 .help = "gradient values in a chunk. The last chunk of an exchange may have fewer"},
+	 .help = "number of gradient values in a chunk. The last chunk of an exchange may have fewer"},
 	{SPARSE("warmup", COUNT, warmup_iterations), .highest = 1e9, .fallback = "0", .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "iterations over which `sparsity` rises from 0. A prediction is for the iterations after them"},
 	{SPARSE("feedback", CHOICE, feedback), .names = feedback_names, .fallback = "momentum",
@@ -92,12 +94,12 @@ static const struct psd_key compress_keys[] = {
 		 "largest magnitude in each block"},
 	{COMPRESS("block", COUNT, block_elements), .lowest = PSD_BLOCK_UNIT, .highest = PSD_BLOCK_MAX,
 	 .fallback = "1024",
-	 .help = "values in a block, a multiple of 1024. The last block of a tensor may have fewer"},
+	 .help = "number of values in a block, a multiple of 1024. The last block of a tensor may have fewer"},
 	{COMPRESS("kept", RATIO, kept_ratio), .lowest = 1e-5, .highest = 1, .fallback = "0.01",
-	 .when = {"by", 1u << NUMBER_top_k, 0}, .help = "share of a block that travels, at least one value"},
+	 .when = {"by", 1u << NUMBER_top_k, 0}, .help = "share of a block's values that travels, at least one value"},
 	{COMPRESS("tensors", CHOICE, tensors), .names = compressed_names, .fallback = "all",
 	 .help = "compressed tensors. matrices: linear layers alone, with their biases unless `unit` is tensor; "
-		 "the others travel as they are"},
+		 "other tensors travel uncompressed"},
 	{COMPRESS("momentum", CHOICE, momentum), .names = momentum_names, .fallback = "after",
 	 .help = "position of momentum. after: on the sum, as in dense training; before: each worker applies "
 		 "momentum and weight decay to its gradient before compression, with which one-bit trains more "
@@ -136,14 +138,14 @@ static const struct psd_section compress = {.tables = {compress_keys}, .check = 
 
 static const struct psd_key local_keys[] = {
 	{LOCAL("steps", COUNT, steps), .lowest = 1, .highest = PSD_MAX_LOCAL_STEPS, .is_required = true,
-	 .help = "iterations from one exchange to the next, a period. With `window` the number at the beginning. "
+	 .help = "number of iterations from one exchange to the next (a period). With `window`: its initial value. "
 		 "Predictions and replays measure whole periods"},
 	{LOCAL("window", COUNT, window), .lowest = LEAST_WINDOW, .highest = 1e9, .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "iterations after which the loss decides the number of steps anew, never a larger one; at least "
 		 "`steps`. A prediction is for `steps`"},
 	{LOCAL("gap", RATIO, gap_ratio), .lowest = 1e-6, .highest = 10, .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "rise of a window's loss above the lowest so far beyond which workers exchange in each iteration "
-		 "from then on; only with `window`"},
+	 .help = "largest allowed rise of a window's loss above the lowest so far. After a larger one workers exchange "
+		 "in each iteration; only with `window`"},
 	{.name = NULL},
 };
 
@@ -164,9 +166,10 @@ static enum psd_status check_local(const struct psd_schema_reader *reader, void 
 static const struct psd_section local_sgd = {.tables = {local_keys}, .check = check_local};
 
 static const struct psd_key keys[] = {
-	{KEY("name", TEXT, name), .is_required = true, .help = "name in rows, for --system and for `baseline`"},
+	{KEY("name", TEXT, name), .is_required = true,
+	 .help = "name of the system in tables, for --system and for `baseline`"},
 	{KEY("schedule", CHOICE, schedule), .names = psd_schedule_names, .fallback = "wait-free",
-	 .help = "order of communication. wait-free: a layer is synchronised as soon as its gradient is there; "
+	 .help = "order of communication. wait-free: a layer is synchronised as soon as its gradient is computed; "
 		 "sequential: after the backward pass, pushes before replies"},
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
 	 .help = "method. ps: parameter server; two-level-ps: parameter server, with one worker of each node "
@@ -178,8 +181,8 @@ static const struct psd_key keys[] = {
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
 	 .help = "choice of the hybrids. bytes: the published rules; seconds: the quickest on this cluster"},
 	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",
-	 .help = "synchronisation that the next iteration waits for. iteration: that of all layers; layer: each layer "
-		 "waits for its own"},
+	 .help = "start of the next iteration. iteration: after the synchronisation of all layers; layer: each layer "
+		 "starts after its own"},
 	{KEY("priority", CHOICE, priority), .names = psd_priority_names, .fallback = "generation",
 	 .help = "order of gradients. generation: as the backward pass makes them; forward: as the next iteration "
 		 "needs them"},
@@ -188,29 +191,30 @@ static const struct psd_key keys[] = {
 	 .help = "number of iterations by which updates may lag. An iteration computes while gradients of up to this "
 		 "many earlier iterations are still being summed"},
 	{KEY("unit", CHOICE, unit), .names = unit_names, .fallback = "layer",
-	 .help = "content of one exchange. With an all-reduce the default is tensor"},
+	 .help = "gradients that one exchange sums: those of a layer, or one tensor. Default with an all-reduce: "
+		 "tensor"},
 	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0}, .word = "auto",
 	 .word_offset = offsetof(struct psd_system, finds_fuse),
 	 .help = "smallest size of a bucket: tensors are fused until an exchange carries this many bytes. auto: "
 		 "the quickest size on this cluster. Default: tensors are not fused"},
 	{KEY("servers", UNSIGNED, servers), .highest = PSD_MAX_NODES, .fallback = "0", .when = {"sync", OF_SERVERS, 0},
-	 .help = "separate server nodes. 0: a shard on every worker node"},
+	 .help = "number of separate server nodes. 0: a shard on every worker node"},
 	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */
-	 .help = "smallest part of a slice for each shard; shards share a slice evenly. A smaller tensor is one "
-		 "slice"},
+	 .help = "smallest size of a shard's part of a slice; shards divide a slice evenly. A smaller tensor is a "
+		 "single slice"},
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB", .when = {"sync", OF_SERVERS, 0},
 	 .help = "largest part of a tensor that moves as one between workers and shards, at least `pair`. Raised to "
 		 "`pair` times the number of shards where that is more"},
 	{KEY("pipeline", BYTES, pipeline_bytes), .lowest = 4096, .when = {"sync", OF_ALL_REDUCES, 0},
 	 .help = "largest part that an all-reduce sums at a time, while the next is copied from the device. "
-		 "Default: all at once. Chunks of `sparse` and narrow matrices are always sent at once"},
+		 "Default: all at once. Chunks of `sparse` and low-rank factors are always summed at once"},
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
 	 .help = "encoding of values that travel. fp32: values are not converted; fp16, bf16: rounded to 2 bytes, not "
 		 "allowed with precision mixed"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
 	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
-	 .help = "sparse all-reduce: only the chunks of gradients with the largest norms travel, the same chunks "
-		 "from all workers. The others wait"},
+	 .help = "sparse all-reduce: only the chunks of gradients with the largest norms travel, the same chunks from "
+		 "all workers. The others are held back"},
 	{KEY("compress", SECTION, compress), .section = &compress,
 	 .has_offset = offsetof(struct psd_system, is_compressed), .when = {"sync", BIT(PS), 0},
 	 .help = "compression of gradients on their way to the shards, and of their sums on the way back. Losses "
@@ -227,19 +231,19 @@ static const struct psd_key keys[] = {
 		 "hybrid needs `rule: seconds` and uses no factors"},
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .inherits = "cluster.host",
-	 .help = "costs of this system's software stack. Default: key by key the cluster's"},
+	 .help = "costs of this system's software stack. Default: for each key the cluster's value"},
 	{.name = "model",
 	 .type = PSD_KEY_SECTION,
 	 .section = &model,
 	 .uses = PSD_BY_SIM,
 	 .is_refused = true,
-	 .help = "batch and precision of this system. Default: key by key the scenario's"},
+	 .help = "batch and precision of this system. Default: for each key the scenario's value"},
 	{.name = "compute",
 	 .type = PSD_KEY_SECTION,
 	 .section = &compute,
 	 .uses = PSD_BY_SIM,
 	 .is_refused = true,
-	 .help = "speed of this system's layers. Default: key by key the scenario's"},
+	 .help = "speed of this system's layers. Default: for each key the scenario's value"},
 	{.name = NULL},
 };
 
@@ -270,7 +274,7 @@ static enum psd_status check_name(const struct psd_scenario *scenario, const str
 		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must be at most %d bytes long",
 				     system->name, NAME_MAX_BYTES);
 	if (!strcmp(system->name, compute_baseline))
-		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%s', which 'baseline' means otherwise",
+		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%s', which means something else in 'baseline'",
 				     compute_baseline);
 	for (const struct psd_system *other = scenario->systems; other < system; other++)
 		if (!strcmp(other->name, system->name))
@@ -311,13 +315,13 @@ static enum psd_status check_local_beside(const struct psd_system *system, const
 				     system->name);
 	if (system->is_local && system->is_sparse)
 		return psd_error_set(err, PSD_EINVAL, local->key_at,
-				     "'local_sgd' of system '%s' cannot stand beside 'sparse': what is held back is of "
-				     "one iteration's gradients",
+				     "'local_sgd' of system '%s' cannot stand beside 'sparse': it holds back gradients "
+				     "of single iterations",
 				     system->name);
 	if (system->is_local && psd_encodings[system->wire]->is_scaled)
 		return psd_error_set(err, PSD_EINVAL, local->key_at,
 				     "'local_sgd' of system '%s' cannot stand beside 'wire: %s', must be fp32 or bf16: "
-				     "many steps of a worker would be lost with a sum that leaves its range",
+				     "an overflow of a sum would lose many steps of a worker",
 				     system->name, psd_encodings[system->wire]->name);
 	return PSD_OK;
 }
@@ -343,7 +347,7 @@ static enum psd_status check_staleness_beside(const struct psd_system *system, c
 	if (system->staleness > 0 && psd_encodings[system->wire]->is_scaled)
 		return psd_error_set(err, PSD_EINVAL, staleness->key_at,
 				     "'staleness' of system '%s' cannot stand beside 'wire: %s', must be fp32 or bf16: "
-				     "each sum decides by which ratio the next gradients travel",
+				     "each sum sets the loss scale of the next gradients",
 				     system->name, psd_encodings[system->wire]->name);
 	return PSD_OK;
 }
@@ -367,41 +371,37 @@ static enum psd_status check_low_rank_beside(const struct psd_system *system, co
 {
 	if (!system->is_low_rank || !system->is_sparse)
 		return PSD_OK;
-	return psd_error_set(
-		err, PSD_EINVAL, psd_node_child(entry, "low_rank")->key_at,
-		"'low_rank' of system '%s' cannot stand beside 'sparse': each says what of a gradient travels",
-		system->name);
+	return psd_error_set(err, PSD_EINVAL, psd_node_child(entry, "low_rank")->key_at,
+			     "'low_rank' of system '%s' cannot stand beside 'sparse': each selects the part of a "
+			     "gradient that travels",
+			     system->name);
 }
 
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
 	const struct psd_scenario *scenario = reader->base;
 	const struct psd_system *system = base;
-	enum psd_status status = check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err);
 
-	if (!status)
-		status = check_local_beside(system, entry, reader->err);
-	if (!status)
-		status = check_compress_beside(system, entry, reader->err);
-	if (!status)
-		status = check_low_rank_beside(system, entry, reader->err);
-	if (!status)
-		status = check_staleness_beside(system, entry, reader->err);
-	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
+	PSD_TRY(check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err));
+	PSD_TRY(check_local_beside(system, entry, reader->err));
+	PSD_TRY(check_compress_beside(system, entry, reader->err));
+	PSD_TRY(check_low_rank_beside(system, entry, reader->err));
+	PSD_TRY(check_staleness_beside(system, entry, reader->err));
+	if (system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",
 				     system->name);
-	if (!status && system->host.transport_bps > 0.0 && scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
+	if (system->host.transport_bps > 0.0 && scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
-				     "'transport' of system '%s' has no effect with 'platform', whose links are as its "
-				     "file has them",
+				     "'transport' of system '%s' has no effect with 'platform', whose file defines "
+				     "the links",
 				     system->name);
-	if (!status && system->host.device_share_ratio > 0.0 && scenario->machine.cores)
+	if (system->host.device_share_ratio > 0.0 && scenario->machine.cores)
 		return psd_error_set(
 			reader->err, PSD_EINVAL, entry->at,
 			"'device_share' of system '%s' has no effect beside 'machine', whose cores all share",
 			system->name);
-	return status;
+	return PSD_OK;
 }
 
 const struct psd_section psd_scenario_system = {.tables = {keys}, .prepare = prepare, .settle = settle, .check = check};

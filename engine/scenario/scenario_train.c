@@ -31,9 +31,10 @@ static const struct psd_key data_keys[] = {
 	{DATA("test", PATH, test_path), .when = {"kind", OF_PAIRS, 0}, .uses = PSD_BY_RUN,
 	 .help = "file of test samples"},
 	{DATA("training_samples", COUNT, training_samples), .lowest = 1, .highest = PSD_MAX_SYNTHETIC_SAMPLES,
-	 .fallback = "4096", .when = {"kind", OF_DATA(SYNTHETIC), 0}, .help = "samples of an epoch"},
+	 .fallback = "4096", .when = {"kind", OF_DATA(SYNTHETIC), 0},
+	 .help = "number of generated training samples, which are an epoch"},
 	{DATA("test_samples", COUNT, test_samples), .highest = PSD_MAX_SYNTHETIC_SAMPLES, .fallback = "512",
-	 .when = {"kind", OF_DATA(SYNTHETIC), 0}, .help = "samples of a test"},
+	 .when = {"kind", OF_DATA(SYNTHETIC), 0}, .help = "number of generated test samples"},
 	{DATA("noise", RATIO, noise_ratio), .highest = 100, .fallback = "0.5", .when = {"kind", OF_DATA(SYNTHETIC), 0},
 	 .help = "standard deviation of noise on patterns within -1 and 1. In a network that looks up tokens: "
 		 "probability that a token is random instead of the successor of the one before; from 1 on always"},
@@ -52,7 +53,8 @@ static const struct psd_key optimiser_keys[] = {
 	 .help = "optimiser. sgd: stochastic gradient descent; lars: each tensor's rate times trust norm(weight) "
 		 "/ (norm(gradient) + weight_decay norm(weight)); adamw: Adam with decoupled weight decay"},
 	{OPTIMISER("trust", NUMBER, trust_ratio), .lowest = 1e-9, .highest = 1, .fallback = "0.001",
-	 .when = {"kind", 1u << PSD_OPTIMISER_LARS, 0}, .help = "factor of lars, see `kind`"},
+	 .when = {"kind", 1u << PSD_OPTIMISER_LARS, 0},
+	 .help = "trust coefficient of lars: factor `trust` in the formula of `kind`"},
 	{OPTIMISER("momentum", NUMBER, momentum), .highest = 0.9999, .fallback = "0",
 	 .when = {"kind", WITH_MOMENTUM, 0}, .help = "share of the last update that is added to the next"},
 	{OPTIMISER("nesterov", FLAG, is_nesterov), .fallback = "false", .when = {"kind", WITH_MOMENTUM, 0},
@@ -102,11 +104,12 @@ static const struct psd_key rate_keys[] = {
 	{RATE_OF("base", NUMBER, base), .is_required = true, .lowest = 1e-9, .highest = 1e6,
 	 .help = "initial learning rate"},
 	{RATE_OF("gamma", NUMBER, gamma), .highest = 1e6, .when = {"policy", WITH_GAMMA, WITH_GAMMA},
-	 .help = "factor of the policy, see `policy`"},
+	 .help = "constant gamma in the formula of the policy, see `policy`"},
 	{RATE_OF("power", NUMBER, power), .highest = 100, .when = {"policy", WITH_POWER, WITH_POWER},
-	 .help = "exponent of the policy, see `policy`"},
+	 .help = "constant power in the formula of the policy, see `policy`"},
 	{RATE_OF("step", COUNT, step_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
-	 .when = {"policy", OF_RATE(STEP), OF_RATE(STEP)}, .help = "iterations between two changes"},
+	 .when = {"policy", OF_RATE(STEP), OF_RATE(STEP)},
+	 .help = "number of iterations between two steps of the rate"},
 	{RATE_OF("steps", COUNT, steps_at), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
 	 .most_entries = PSD_MAX_RATE_STEPS, .n_entries_offset = offsetof(struct psd_learning_rate, n_steps),
 	 .when = {"policy", OF_RATE(MULTISTEP), OF_RATE(MULTISTEP)},
@@ -121,8 +124,8 @@ static const struct psd_key rate_keys[] = {
 	{RATE_OF("warmup_start", RATIO, warmup_start_ratio), .highest = 1,
 	 .help = "share of the rate at which warm-up begins. Default: 0"},
 	{RATE_OF("for_batch", COUNT, for_batch), .lowest = 1, .highest = 1e9,
-	 .help = "samples of all workers in an iteration for which `base` is meant. With more samples the rate grows "
-		 "in proportion"},
+	 .help = "global batch (samples of all workers in an iteration) for which `base` is meant. The rate grows in "
+		 "proportion to the batch"},
 	{.name = NULL},
 };
 
@@ -152,14 +155,14 @@ static const struct psd_section rate_section = {.tables = {rate_keys}, .check = 
 static const struct psd_key train_keys[] = {
 	{TRAIN("data", SECTION, data), .section = &data, .help = "training and test samples"},
 	{TRAIN("iterations", COUNT, iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
-	 .help = "iterations of the job"},
+	 .help = "length of the job in iterations"},
 	{TRAIN("epochs", COUNT, epochs), .lowest = 1, .highest = 1e6, .rival = "iterations",
-	 .help = "passes over the training samples"},
+	 .help = "length of the job in passes over the training samples"},
 	{TRAIN("solver", PATH, solver_path), .uses = PSD_BY_RUN,
 	 .help = "Caffe's solver.prototxt: optimiser and learning rate. It sets iterations and seed too where the "
 		 "scenario does not"},
 	{TRAIN("optimiser", SECTION, optimiser), .section = &optimiser_section, .rival = "solver",
-	 .help = "update rule"},
+	 .help = "update rule and its parameters"},
 	{TRAIN("learning_rate", SECTION, rate), .section = &rate_section, .rival = "solver", .is_required = true,
 	 .help = "learning rate over the iterations"},
 	{TRAIN("start", PATH, start_path),
@@ -183,7 +186,8 @@ static const struct psd_key train_keys[] = {
 	 .help = "record the operations of layers once as a CUDA graph, which one call launches in each "
 		 "iteration. false: launch them one by one, with the same bits"},
 	{TRAIN("threads", UNSIGNED, threads), .lowest = 1, .highest = 1024, .fallback = "1",
-	 .uses = PSD_BY_SIM | PSD_BY_RUN, .help = "threads of a worker. psd-sim uses them with `machine`"},
+	 .uses = PSD_BY_SIM | PSD_BY_RUN,
+	 .help = "number of computing threads of a worker. psd-sim uses it only with `machine`"},
 	{TRAIN("readers", UNSIGNED, readers), .lowest = 1, .highest = 256, .word = "auto",
 	 .word_offset = offsetof(struct psd_train, has_auto_readers), .uses = PSD_BY_RUN,
 	 .help = "threads of a worker that read samples ahead. auto, the default: one where the processor "

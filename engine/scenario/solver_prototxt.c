@@ -80,16 +80,13 @@ static enum psd_status read_steps(struct psd_learning_rate *rate, const struct p
 {
 	for (const struct psd_node *field = root->first; field; field = field->next) {
 		const uint64_t before = rate->n_steps ? rate->steps_at[rate->n_steps - 1] : 0;
-		enum psd_status status;
 
 		if (strcmp(field->key, "stepvalue") != 0)
 			continue;
 		if (rate->n_steps == PSD_MAX_RATE_STEPS)
 			return psd_error_set(err, PSD_EINVAL, field->key_at, "'stepvalue' is given more than %d times",
 					     PSD_MAX_RATE_STEPS);
-		status = psd_node_count(field, before + 1, PSD_MAX_ITERATIONS, &rate->steps_at[rate->n_steps++], err);
-		if (status)
-			return status;
+		PSD_TRY(psd_node_count(field, before + 1, PSD_MAX_ITERATIONS, &rate->steps_at[rate->n_steps++], err));
 	}
 	return PSD_OK;
 }
@@ -98,20 +95,18 @@ static enum psd_status read_fields(struct values *values, const struct psd_node 
 {
 	const struct psd_schema_reader reader = {.base = values, .err = err};
 	const struct psd_node *field;
-	enum psd_status status = PSD_OK;
 
-	for (const struct psd_key *key = fields; key->name && !status; key++)
+	for (const struct psd_key *key = fields; key->name; key++)
 		if (key->type != PSD_KEY_OTHER)
-			status = psd_caffe_single(root, key->name, &field, err);
-	if (!status)
-		status = psd_schema_read(&reader, &(struct psd_key){.name = "solver", .section = &section}, root);
-	if (!status && values->snapshot_iterations) {
+			PSD_TRY(psd_caffe_single(root, key->name, &field, err));
+	PSD_TRY(psd_schema_read(&reader, &(struct psd_key){.name = "solver", .section = &section}, root));
+	if (values->snapshot_iterations) {
 		values->train.snapshot_iterations = values->snapshot_iterations;
 		values->train.snapshot_at = psd_node_child(root, "snapshot")->key_at;
 		values->train.snapshot_at.path = values->train.solver_path; /* the document's does not last */
 	}
-	if (status || values->train.rate.policy != PSD_RATE_MULTISTEP)
-		return status;
+	if (values->train.rate.policy != PSD_RATE_MULTISTEP)
+		return PSD_OK;
 	return read_steps(&values->train.rate, root, err);
 }
 
@@ -162,9 +157,7 @@ enum psd_status psd_train_load_solver(struct psd_train *train, struct psd_error 
 
 	if (!train->solver_path)
 		return PSD_OK;
-	status = psd_file_read(&text, &length, train->solver_path, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_file_read(&text, &length, train->solver_path, err));
 	status = psd_train_parse_solver(train, train->solver_path, text, length, err);
 	free(text);
 	return status;

@@ -1,4 +1,4 @@
-/* Which processors the threads of a worker or server run on. */
+/* Assignment of the threads of a worker or server to processors. */
 #ifndef PSD_REAL_AFFINITY_H
 #define PSD_REAL_AFFINITY_H
 
@@ -10,10 +10,10 @@ bool psd_affinity_pin(unsigned host, unsigned n_hosts);
 /* Pins the calling thread to one allowed processor: number modulo their count. False: not pinned, since n_threads
  * pinned threads would leave no processor to the others. */
 bool psd_affinity_pin_to(unsigned number, unsigned n_threads);
-/* Number of processors the calling thread may run on; 1 if unknown. */
+/* Number of processors on which the calling thread may run; 1 if unknown. */
 unsigned psd_affinity_count(void);
-/* Returns whether the calling thread may run on each processor numbered below *n_numbers; the caller frees it. NULL: no
- * memory, or unknown. */
+/* Returns an array of *n_numbers flags: entry i is true if the calling thread may run on processor i. The caller frees
+ * it. NULL: no memory, or unknown. */
 bool *psd_affinity_allowed(unsigned *n_numbers);
 
 #endif

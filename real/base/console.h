@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* Number of the signal that asks psd-run to end; 0: none. */
+/* Number of the signal by which psd-run was asked to end; 0: none. */
 extern volatile sig_atomic_t psd_console_stop_signal;
 
 /* Opens /dev/null for closed standard streams, and records SIGINT, SIGTERM and SIGHUP from now on. Call it first. */
@@ -22,9 +22,9 @@ void psd_console_say(const char *format, ...) __attribute__((format(printf, 1, 2
 /* True if a line to standard error would not block, as on a stopped terminal or a full pipe. */
 bool psd_console_takes_more(void);
 
-/* Writes a text and releases it. False: the stream refuses it, with the reason in errno. */
+/* Writes a text and releases it. False: writing failed, with the reason in errno. */
 bool psd_console_write(FILE *out, struct psd_text *text);
-/* Writes a text to standard output and releases it. PSD_ERUN. */
+/* Writes a text to standard output and releases it. PSD_ERUN: writing failed. */
 enum psd_status psd_console_print(struct psd_text *text, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -12,23 +12,23 @@ struct psd_summary {
 	unsigned n_samples;
 };
 
-/* Sorts in place, ascending. */
+/* Sorts n values in place, ascending. */
 void psd_fit_sort(double values[], unsigned n);
 
 /* Summarises n >= 1 values >= 0, and sorts them. Quartiles between two values are interpolated. Other programs on the
  * machine disturb the middle half least. */
 struct psd_summary psd_fit_summary(double values[], unsigned n);
 
-/* Size and duration of a message. */
+/* Measured size and duration of a message. */
 struct psd_fit_sample {
-	double bytes, sec; /* sec > 0 */
+	double bytes, sec; /* size and duration; sec > 0 */
 };
 
-/* seconds = constant_sec + bytes * sec_per_byte */
+/* Line through samples: seconds = constant_sec + bytes * sec_per_byte. */
 struct psd_fit_line {
 	double constant_sec;
 	double sec_per_byte;
-	double residual_ratio; /* root of the mean square of (line - sample) / sample */
+	double residual_ratio; /* root mean square of (line - sample) / sample */
 };
 
 /* Fits the line with the smallest residual_ratio, so that short messages count as much as long ones. False: fewer than

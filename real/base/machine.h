@@ -5,25 +5,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Processor seconds since the machine's start, of the processors that the calling thread may run on. */
+/* Processor time since the machine's start, in seconds over all processors that the calling thread may run on. */
 struct psd_machine_time {
 	double busy_sec;
-	double interrupt_sec; /* part of busy_sec: interrupts, most of the work for links */
-	double stolen_sec;    /* part of busy_sec: time that a virtual machine's physical host gave to others */
+	double interrupt_sec; /* part of busy_sec used by interrupts, most of the work for links */
+	double stolen_sec;    /* part of busy_sec that a virtual machine's physical host gave to others */
 	double all_sec;
 };
 
-/* Reads them, with a resolution of 0.01 s. False: the kernel does not tell. */
+/* Reads these processor times, with a resolution of 0.01 s. False: the kernel does not tell. */
 bool psd_machine_read(struct psd_machine_time *time);
-/* Processor seconds of the calling thread. */
+/* Processor seconds used by the calling thread. */
 double psd_machine_own_sec(void);
-/* Processor seconds of all threads of this process. */
+/* Processor seconds used by all threads of this process. */
 double psd_machine_process_sec(void);
 
-/* Words behind "killed by signal N" about its likely cause, or "". */
+/* Likely cause of death by a signal, as words behind "killed by signal N"; "" if unknown. */
 const char *psd_machine_kill_hint(int signal_number);
 
-/* Memory that programs can still take without swapping; UINT64_MAX: the kernel does not tell. */
+/* Bytes of memory that programs can still take without swapping; UINT64_MAX: the kernel does not tell. */
 uint64_t psd_machine_available_bytes(void);
 
 #endif

@@ -9,17 +9,17 @@
 
 #include "engine/encodings/encoding.h"
 
-/* to[i] = encoded from[i] * ratio. The encoding is lossy, here and in the next two functions. Arrays do not overlap. */
+/* Encodes floats: to[i] = encoded from[i] * ratio. Here and below the encoding is lossy, arrays do not overlap. */
 void psd_values_encode(const struct psd_encoding *encoding, uint16_t *restrict to, const float *restrict from,
 		       float ratio, uint64_t n);
-/* to[i] = decoded from[i] * ratio */
+/* Decodes to floats: to[i] = decoded from[i] * ratio. */
 void psd_values_decode(const struct psd_encoding *encoding, float *restrict to, const uint16_t *restrict from,
 		       float ratio, uint64_t n);
 /* True if no value is infinite or NaN. */
 bool psd_values_are_finite(const struct psd_encoding *encoding, const uint16_t *values, uint64_t n);
-/* sum[i] += part[i], both in any encoding: added as floats, and encoded again. */
+/* Adds encoded values: sum[i] += part[i], added as floats and encoded again. */
 void psd_values_add(const struct psd_encoding *encoding, void *restrict sum, const void *restrict part, uint64_t n);
-/* sum[i] += decoded part[i], in any encoding; the sum stays a float. */
+/* Adds encoded values to floats: sum[i] += decoded part[i]. */
 void psd_values_add_to_floats(const struct psd_encoding *encoding, float *restrict sum, const void *restrict part,
 			      uint64_t n);
 

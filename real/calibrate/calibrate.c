@@ -140,10 +140,9 @@ enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struc
 			      struct psd_error *err)
 {
 	struct psd_calibration calibration;
-	enum psd_status status = options->device->has_own_memory ? PSD_OK : psd_libraries_need(PSD_LIBRARY_ONEDNN, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(options->device->has_own_memory ? PSD_OK : psd_libraries_need(PSD_LIBRARY_ONEDNN, err));
 	status = open_calibration(&calibration, options, err);
 	if (!status)
 		status = psd_calibrate_open(&calibration, err);

@@ -49,16 +49,14 @@ enum { AT_ITERATIONS = 0, AT_REBUILDS = REPEATS, AT_FLOPS = 2 * REPEATS, AT_LAYE
 
 static enum psd_status fill_layers(struct psd_layer_times *times, double *values, struct psd_error *err)
 {
-	enum psd_status status = psd_layer_times_measure(times, err);
-
-	if (!status)
-		status = psd_layer_times_rebuild(times, values + AT_REBUILDS, values + AT_FLOPS, err);
+	PSD_TRY(psd_layer_times_measure(times, err));
+	PSD_TRY(psd_layer_times_rebuild(times, values + AT_REBUILDS, values + AT_FLOPS, err));
 	for (unsigned l = 0; l < times->graph->n_layers; l++) {
 		values[AT_LAYERS + 2 * l] = psd_layer_times_sec(times, times->forward_sec, l);
 		values[AT_LAYERS + 2 * l + 1] = psd_layer_times_sec(times, times->backward_sec, l);
 	}
 	memcpy(values + AT_ITERATIONS, times->turn_sec, REPEATS * sizeof(*values));
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status time_layers(void *context, unsigned member, struct psd_error *err)
@@ -81,9 +79,7 @@ static enum psd_status time_layers(void *context, unsigned member, struct psd_er
 	enum psd_status status;
 
 	(void)psd_affinity_pin(member, results->calibration->n_busy);
-	status = psd_layer_times_open(&times, &options->costed->graph, &times_options, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_layer_times_open(&times, &options->costed->graph, &times_options, err));
 	status = fill_layers(&times, psd_shared_results_values(results, member), err);
 	if (member == 0)
 		options->device->describe(times.device, results->calibration->device_text);
@@ -219,11 +215,10 @@ static enum psd_status launch_alone(const struct psd_shared_results *results, un
 	};
 	double *const values = psd_shared_results_values(results, member);
 	struct psd_worker_result result;
-	const enum psd_status status = psd_launch(&launch_options, &result, err);
 
-	if (!status)
-		values[0] = result.beside_cpu_sec, values[1] = result.beside_spread_ratio;
-	return status;
+	PSD_TRY(psd_launch(&launch_options, &result, err));
+	values[0] = result.beside_cpu_sec, values[1] = result.beside_spread_ratio;
+	return PSD_OK;
 }
 
 /* A member's values: processor seconds of an iteration beside its operations, and their spread. */
@@ -240,9 +235,7 @@ static enum psd_status time_beside(void *context, unsigned member, struct psd_er
 	system.finds_fuse = false;
 	system.fuse_bytes = 0;
 	(void)psd_affinity_pin(member, results->calibration->n_busy);
-	status = psd_case_make(&made, costed, &system, alone(results->calibration), err);
-	if (status)
-		return status;
+	PSD_TRY(psd_case_make(&made, costed, &system, alone(results->calibration), err));
 	status = launch_alone(results, member, &made, err);
 	psd_case_release(&made);
 	return status;
@@ -368,10 +361,9 @@ enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct p
 	struct psd_shared_results results = {.calibration = calibration, .n_members = 1, .n_values = 2 * REPEATS};
 	const unsigned n_cores = calibration->options->device->has_own_memory ? 1 : calibration->n_busy;
 	struct psd_core_load neighbours;
-	enum psd_status status = psd_core_load_start(&neighbours, 1, n_cores, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_core_load_start(&neighbours, 1, n_cores, err));
 	status = psd_shared_results_run(&results, time_host, err);
 	if (!status)
 		status = psd_core_load_check(&neighbours, err);

@@ -81,11 +81,10 @@ static enum psd_status time_updates(struct bench *bench, const struct psd_train 
 				    struct psd_error *err)
 {
 	const struct psd_update update = psd_solver_update(train, 1, 0);
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i <= REPEATS && !status; i++)
-		status = time_update(bench, &update, values + AT_UPDATES + (i ? i - 1 : 0), err);
-	return status;
+	for (unsigned i = 0; i <= REPEATS; i++)
+		PSD_TRY(time_update(bench, &update, values + AT_UPDATES + (i ? i - 1 : 0), err));
+	return PSD_OK;
 }
 
 static enum psd_status time_device(void *context, unsigned member, struct psd_error *err)
@@ -95,10 +94,9 @@ static enum psd_status time_device(void *context, unsigned member, struct psd_er
 	const struct psd_train *train = &options->costed->scenario->train;
 	const struct psd_device_options device_options = {.n_threads = train->threads, .arithmetic = train->arithmetic};
 	struct bench bench = {.kind = options->device};
-	enum psd_status status = bench.kind->open(&bench.device, &device_options, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(bench.kind->open(&bench.device, &device_options, err));
 	bench.watch = (struct psd_stopwatch){.kind = bench.kind, .device = bench.device};
 	status = bench.kind->take(bench.device, MOST_BYTES, &bench.there, err);
 	if (!status)

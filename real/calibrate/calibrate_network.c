@@ -70,10 +70,8 @@ static enum psd_status time_size(const struct psd_exchange_options *options, dou
 				 struct psd_error *err)
 {
 	struct psd_exchange exchange;
-	enum psd_status status = psd_exchange_run(&exchange, options, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_exchange_run(&exchange, options, err));
 	*n_samples = 0;
 	for (unsigned g = 0; g < GROUPS; g++) {
 		double values[2 * (SHORT_ITERATIONS + WARM_UPS)];
@@ -103,14 +101,14 @@ static enum psd_status add_size(struct lines *lines, struct psd_fit_sample sampl
 	const double bytes = PSD_EXCHANGE_BYTES(options->side);
 	double secs[GROUPS];
 	unsigned n_samples = 0;
-	const enum psd_status status = time_size(options, secs, &n_samples, err);
 
-	for (unsigned g = 0; g < GROUPS && !status; g++)
+	PSD_TRY(time_size(options, secs, &n_samples, err));
+	for (unsigned g = 0; g < GROUPS; g++)
 		samples[g][nth] = (struct psd_fit_sample){bytes, secs[g]};
 	lines->n_samples += n_samples;
 	lines->least_bytes = nth == 0 ? bytes : lines->least_bytes;
 	lines->most_bytes = bytes;
-	return status;
+	return PSD_OK;
 }
 
 /* Fits a line for each group over all sizes from one side to another. */
@@ -119,16 +117,16 @@ static enum psd_status fit_lines(struct lines *lines, struct psd_exchange_option
 {
 	struct psd_fit_sample samples[GROUPS][MOST_SIZES];
 	unsigned n_sizes = 0;
-	enum psd_status status = PSD_OK;
 
 	*lines = (struct lines){.n_samples = 0};
-	for (options.side = least_side; options.side <= most_side && !status; options.side *= 2)
-		status = add_size(lines, samples, n_sizes++, &options, err);
-	for (unsigned g = 0; g < GROUPS && !status; g++)
+	for (options.side = least_side; options.side <= most_side; options.side *= 2)
+		PSD_TRY(add_size(lines, samples, n_sizes++, &options, err));
+	for (unsigned g = 0; g < GROUPS; g++)
 		if (!psd_fit_line(&lines->groups[g], samples[g], n_sizes))
-			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-					       "the link's samples have one size, a line needs two");
-	return status;
+			return psd_error_set(
+				err, PSD_ERUN, PSD_NOWHERE,
+				"all measured messages have one size, a line through them needs two sizes");
+	return PSD_OK;
 }
 
 /* The smallest side whose matrix takes `sec` on the link, a power of two. */
@@ -176,16 +174,15 @@ static enum psd_status fit_long(struct lines *lines, struct psd_exchange_options
 				unsigned n_iterations, struct psd_error *err)
 {
 	const unsigned most_side = side_of(LONG_SEC / 4.0, rate_bps), least_side = side_of(LEAST_SEC, rate_bps);
-	enum psd_status status;
 
 	options.n_iterations = WARM_UPS + n_iterations;
-	status = fit_lines(lines, options, least_side < most_side ? least_side : most_side / 2, most_side, err);
-	if (!status && !(summarise_rates(lines).median > 0.0))
-		status = psd_error_set(
+	PSD_TRY(fit_lines(lines, options, least_side < most_side ? least_side : most_side / 2, most_side, err));
+	if (!(summarise_rates(lines).median > 0.0))
+		return psd_error_set(
 			err, PSD_ERUN, PSD_NOWHERE,
 			"long messages took no longer than short ones: this machine is too busy to measure its "
 			"network");
-	return status;
+	return PSD_OK;
 }
 
 static struct psd_summary summarise_constants(const struct lines *lines)
@@ -216,11 +213,8 @@ static void note_line(struct psd_calibration *calibration, enum psd_quantity qua
 enum psd_status psd_calibrate_transport(struct psd_calibration *calibration, struct psd_error *err)
 {
 	struct lines lines;
-	const enum psd_status status =
-		fit_long(&lines, exchange_of(calibration, 0.0), FIRST_RATE_BPS, LONG_ITERATIONS, err);
 
-	if (status)
-		return status;
+	PSD_TRY(fit_long(&lines, exchange_of(calibration, 0.0), FIRST_RATE_BPS, LONG_ITERATIONS, err));
 	note_line(calibration, PSD_QUANTITY_TRANSPORT_BPS, summarise_rates(&lines), &lines, 0.0);
 	if (has_links(calibration) && calibration->link_bps == 0.0) /* later attempts are at the same links */
 		calibration->link_bps =
@@ -235,16 +229,12 @@ enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct p
 	const struct psd_exchange_options options = exchange_of(calibration, link_bps);
 	struct psd_summary rate;
 	struct lines lines;
-	enum psd_status status = fit_short(&lines, options, err);
 
-	if (status)
-		return status;
+	PSD_TRY(fit_short(&lines, options, err));
 	note_line(calibration, PSD_QUANTITY_LATENCY_SEC, summarise_constants(&lines), &lines, link_bps);
 	if (link_bps == 0.0)
 		return PSD_OK;
-	status = fit_long(&lines, options, link_bps, LONG_ITERATIONS, err);
-	if (status)
-		return status;
+	PSD_TRY(fit_long(&lines, options, link_bps, LONG_ITERATIONS, err));
 	rate = summarise_rates(&lines);
 	rate.median = fmin(1.0, rate.median / link_bps);
 	note_line(calibration, PSD_QUANTITY_PAYLOAD_RATIO, rate, &lines, link_bps);
@@ -283,17 +273,13 @@ enum psd_status psd_calibrate_local(struct psd_calibration *calibration, struct 
 	const struct psd_exchange_options options = local_exchange(calibration);
 	const bool is_first = !calibration->measured[PSD_QUANTITY_LOCAL_BPS].is_there;
 	struct lines lines;
-	enum psd_status status = is_first ? remark_memory(calibration, err) : PSD_OK;
 
-	if (!status)
-		status = fit_short(&lines, options, err);
-	if (status)
-		return status;
+	PSD_TRY(is_first ? remark_memory(calibration, err) : PSD_OK);
+	PSD_TRY(fit_short(&lines, options, err));
 	note_line(calibration, PSD_QUANTITY_LOCAL_LATENCY_SEC, summarise_constants(&lines), &lines, 0.0);
-	status = fit_long(&lines, options, FIRST_RATE_BPS, LOCAL_ITERATIONS, err);
-	if (!status)
-		note_line(calibration, PSD_QUANTITY_LOCAL_BPS, summarise_rates(&lines), &lines, 0.0);
-	return status;
+	PSD_TRY(fit_long(&lines, options, FIRST_RATE_BPS, LOCAL_ITERATIONS, err));
+	note_line(calibration, PSD_QUANTITY_LOCAL_BPS, summarise_rates(&lines), &lines, 0.0);
+	return PSD_OK;
 }
 
 /* ---- many senders ---- */
@@ -319,12 +305,9 @@ static enum psd_status crowd_rates(struct psd_exchange_options options, double l
 				   double rates_bps[CROWD_ITERATIONS], struct psd_error *err)
 {
 	struct psd_exchange exchange;
-	enum psd_status status;
 
 	options.n_iterations = WARM_UPS + CROWD_ITERATIONS;
-	status = psd_exchange_run(&exchange, &options, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_exchange_run(&exchange, &options, err));
 	for (unsigned i = 0; i < CROWD_ITERATIONS; i++) {
 		const double bytes = PSD_EXCHANGE_BYTES(options.side) * options.n_workers;
 
@@ -363,17 +346,15 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 	const double latency_sec = calibration->measured[PSD_QUANTITY_LATENCY_SEC].value;
 	struct psd_exchange_options options = exchange_of(calibration, calibration->link_bps);
 	double rates_bps[MOST_SENDERS][CROWD_ITERATIONS];
-	enum psd_status status = PSD_OK;
 
 	options.side = side_of(CROWD_SEC, calibration->link_bps > 0.0
 						  ? calibration->link_bps
 						  : calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value);
-	for (unsigned k = 0; k < MOST_SENDERS && !status; k++) {
+	for (unsigned k = 0; k < MOST_SENDERS; k++) {
 		options.n_workers = k + 1;
-		status = crowd_rates(options, latency_sec, rates_bps[k], err);
+		PSD_TRY(crowd_rates(options, latency_sec, rates_bps[k], err));
 	}
-	if (!status)
-		psd_calibrate_note(calibration, PSD_QUANTITY_INCAST_RATIO, fit_incast(rates_bps), "1 to %d senders",
-				   (int)MOST_SENDERS);
-	return status;
+	psd_calibrate_note(calibration, PSD_QUANTITY_INCAST_RATIO, fit_incast(rates_bps), "1 to %d senders",
+			   (int)MOST_SENDERS);
+	return PSD_OK;
 }

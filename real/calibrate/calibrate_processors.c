@@ -107,12 +107,9 @@ static enum psd_status run_between(const struct psd_core_load *load, struct psd_
 {
 	const double before_sec = children_sec() + psd_core_load_kernel_sec(load);
 	struct psd_exchange exchange;
-	enum psd_status status;
 
 	options.n_iterations = n_iterations;
-	status = psd_exchange_run(&exchange, &options, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_exchange_run(&exchange, &options, err));
 	*sec = children_sec() + psd_core_load_kernel_sec(load) - before_sec;
 	*point = (struct psd_calibrate_point){
 		.workers = WORKERS,
@@ -127,20 +124,15 @@ static enum psd_status run_between(const struct psd_core_load *load, struct psd_
 static enum psd_status sample_beside(struct psd_core_load *load, const struct psd_exchange_options *options,
 				     double values[SAMPLES], struct psd_calibrate_point *point, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < SAMPLES && !status; i++) {
+	for (unsigned i = 0; i < SAMPLES; i++) {
 		double short_sec = 0.0, long_sec = 0.0;
 
-		status = run_between(load, *options, SHORT_ITERATIONS, &short_sec, point, err);
-		if (!status)
-			status = run_between(load, *options, SHORT_ITERATIONS + options->n_iterations, &long_sec, point,
-					     err);
-		if (!status)
-			status = psd_core_load_check(load, err);
+		PSD_TRY(run_between(load, *options, SHORT_ITERATIONS, &short_sec, point, err));
+		PSD_TRY(run_between(load, *options, SHORT_ITERATIONS + options->n_iterations, &long_sec, point, err));
+		PSD_TRY(psd_core_load_check(load, err));
 		values[i] = (long_sec - short_sec) / options->n_iterations;
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Processor seconds of one iteration of all workers. */
@@ -149,10 +141,9 @@ static enum psd_status sample(const struct psd_calibration *calibration, const s
 {
 	const unsigned first_core = calibration->options->device->has_own_memory ? calibration->cores : 0;
 	struct psd_core_load load;
-	enum psd_status status = psd_core_load_start(&load, first_core, calibration->cores, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_core_load_start(&load, first_core, calibration->cores, err));
 	status = sample_beside(&load, options, values, point, err);
 	psd_core_load_stop(&load);
 	return status;
@@ -164,14 +155,12 @@ static enum psd_status sample_solo(const struct psd_calibration *calibration, st
 {
 	struct psd_calibrate_point point;
 	double values[SAMPLES];
-	enum psd_status status;
 
 	options.n_workers = 1;
 	options.cluster_kind = PSD_CLUSTER_LOOPBACK;
-	status = sample(calibration, &options, values, &point, err);
-	if (!status)
-		*solo_sec = WORKERS * psd_fit_summary(values, SAMPLES).median;
-	return status;
+	PSD_TRY(sample(calibration, &options, values, &point, err));
+	*solo_sec = WORKERS * psd_fit_summary(values, SAMPLES).median;
+	return PSD_OK;
 }
 
 /* Each end of a message takes half of its time. Its few bytes take almost none. */
@@ -180,12 +169,9 @@ enum psd_status psd_calibrate_message(struct psd_calibration *calibration, struc
 	const struct psd_exchange_options options = small_exchange(calibration);
 	struct psd_calibrate_point point;
 	double values[SAMPLES], solo_sec = 0.0;
-	enum psd_status status = sample_solo(calibration, options, &solo_sec, err);
 
-	if (!status)
-		status = sample(calibration, &options, values, &point, err);
-	if (status)
-		return status;
+	PSD_TRY(sample_solo(calibration, options, &solo_sec, err));
+	PSD_TRY(sample(calibration, &options, values, &point, err));
 	for (unsigned i = 0; i < SAMPLES; i++)
 		values[i] = fmax(0.0, (values[i] - solo_sec) / (2.0 * messages_of(&options)));
 	(void)psd_calibrate_note(calibration, PSD_QUANTITY_MESSAGE_SEC, psd_fit_summary(values, SAMPLES),
@@ -200,10 +186,8 @@ enum psd_status psd_calibrate_bytes(struct psd_calibration *calibration, struct 
 	struct psd_calibrate_point point;
 	struct psd_summary summary;
 	double values[SAMPLES];
-	const enum psd_status status = sample(calibration, &options, values, &point, err);
 
-	if (status)
-		return status;
+	PSD_TRY(sample(calibration, &options, values, &point, err));
 	for (unsigned i = 0; i < SAMPLES; i++)
 		values[i] = fmax(1.0 / MOST_BYTES_BPS,
 				 (values[i] - reduce_sec(calibration, &options)) / moved_bits(&options));

@@ -45,7 +45,7 @@ static enum psd_status parse_scenario(struct psd_scenario *scenario, const struc
 	enum psd_status status;
 
 	add_scenario(&text, options);
-	status = text.is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
+	status = text.is_out_of_memory ? psd_out_of_memory(err)
 				       : psd_scenario_parse(scenario, PATH, text.bytes, text.length, NULL, err);
 	psd_text_release(&text);
 	return status;
@@ -59,7 +59,7 @@ static enum psd_status make_model(struct psd_costed_model *costed, const struct 
 	enum psd_status status;
 
 	add_model(&text, options);
-	status = text.is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory")
+	status = text.is_out_of_memory ? psd_out_of_memory(err)
 				       : psd_model_parse(&made.graph, PATH, text.bytes, text.length, err);
 	psd_text_release(&text);
 	if (status)
@@ -154,9 +154,7 @@ static enum psd_status run_case(struct psd_exchange *exchange, const struct psd_
 	enum psd_status status;
 
 	point.bandwidth_bps = options->rate_bps;
-	status = psd_case_make(&made, costed, &costed->scenario->systems[0], point, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_case_make(&made, costed, &costed->scenario->systems[0], point, err));
 	status = launch(exchange, &made, options, err);
 	psd_case_release(&made);
 	return status;
@@ -168,10 +166,9 @@ enum psd_status psd_exchange_run(struct psd_exchange *exchange, const struct psd
 	struct psd_exchange run = {.flights = NULL};
 	struct psd_costed_model costed;
 	struct psd_scenario scenario;
-	enum psd_status status = parse_scenario(&scenario, options, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(parse_scenario(&scenario, options, err));
 	status = make_model(&costed, &scenario, options, err);
 	if (!status) {
 		status = run_case(&run, &costed, options, err);

@@ -5,22 +5,22 @@
 #include "engine/base/error.h"
 #include "real/cluster/launch.h"
 
-#define PSD_EXCHANGE_BYTES(side) (4.0 * (side) * (side)) /* bytes of a tensor */
+#define PSD_EXCHANGE_BYTES(side) (4.0 * (side) * (side)) /* bytes of a square tensor of floats */
 
 struct psd_exchange_options {
-	unsigned n_workers;	   /* a multiple of workers_per_node */
-	unsigned workers_per_node; /* workers of a node share memory; >= 1 */
-	unsigned n_servers;	   /* separate servers; 0: a shard on every worker */
-	unsigned n_tensors;	   /* >= 1 */
-	unsigned side;		   /* rows and columns of each tensor, a square matrix of floats; >= 1 */
-	unsigned n_streams;	   /* connections between two hosts */
+	unsigned n_workers;	   /* number of workers, a multiple of workers_per_node */
+	unsigned workers_per_node; /* number of workers on a node, which share memory; >= 1 */
+	unsigned n_servers;	   /* number of separate servers; 0: a shard on every worker */
+	unsigned n_tensors;	   /* number of tensors, >= 1 */
+	unsigned side;		   /* rows and columns of each square tensor, >= 1 */
+	unsigned n_streams;	   /* number of connections between two hosts */
 	uint32_t n_iterations;
 	double rate_bps; /* rate of the links; 0: as fast as the machine */
 	double latency_sec;
 	enum psd_cluster_kind cluster_kind;
 	double stall_sec;
-	const volatile sig_atomic_t *stop_signal;	 /* as in psd_launch_options */
-	void (*remark)(void *context, const char *line); /* as in psd_worker_options; may be NULL */
+	const volatile sig_atomic_t *stop_signal;	 /* ends the run once it is not 0, see psd_launch_options */
+	void (*remark)(void *context, const char *line); /* receives lines about hosts that join; may be NULL */
 	void *context;
 };
 
@@ -30,17 +30,17 @@ struct psd_exchange_flight {
 	bool is_push;
 	uint32_t iteration;
 	double start_sec, end_sec;
-	double bytes; /* sum over all hosts; 0: no message left its host */
+	double bytes; /* bytes sent, over all hosts; 0: no message left its host */
 };
 
 struct psd_exchange {
-	struct psd_exchange_flight *flights; /* owned */
+	struct psd_exchange_flight *flights; /* pushes and pulls of the run; owned */
 	unsigned n_flights;
-	double iteration_sec; /* median of the measured iterations */
+	double iteration_sec; /* median duration of the measured iterations */
 };
 
 /* Runs the exchange by psd_launch() with a parameter server and the idle device. psd_exchange_release() releases
- * *exchange. Returns statuses as psd_launch(). */
+ * *exchange. Statuses as psd_launch(). */
 enum psd_status psd_exchange_run(struct psd_exchange *exchange, const struct psd_exchange_options *options,
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_exchange_release(struct psd_exchange *exchange);

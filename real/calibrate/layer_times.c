@@ -70,16 +70,14 @@ static void free_values(const struct psd_layer_times *times, float *values)
 static enum psd_status fill_tensors(struct psd_layer_times *times, struct psd_error *err)
 {
 	const float parameter_scale = 0.02f; /* small, so that no activation overflows */
-	enum psd_status status = PSD_OK;
 
-	for (unsigned t = 0; t < times->graph->n_tensors && !status; t++) {
+	for (unsigned t = 0; t < times->graph->n_tensors; t++) {
 		const uint64_t elements = times->graph->tensors[t].elements;
 
-		status = allocate_values(times, elements, parameter_scale, &times->parameters[t], err);
-		if (!status)
-			status = allocate_values(times, elements, parameter_scale, &times->gradients[t], err);
+		PSD_TRY(allocate_values(times, elements, parameter_scale, &times->parameters[t], err));
+		PSD_TRY(allocate_values(times, elements, parameter_scale, &times->gradients[t], err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Tokens are drawn from the whole vocabulary: a few rows would stay in the caches. NULL: no memory. */
@@ -100,7 +98,6 @@ static enum psd_status allocate_samples(struct psd_layer_times *times, struct ps
 	const uint64_t n_labels = times->options.batch * times->graph->labels + 1; /* never 0, even without a loss */
 	const struct psd_device_kind *kind = times->options.kind;
 	void *block;
-	enum psd_status status;
 
 	times->images = make_images(times->graph, elements);
 	times->labels = calloc(n_labels, sizeof(*times->labels));
@@ -108,14 +105,11 @@ static enum psd_status allocate_samples(struct psd_layer_times *times, struct ps
 		return out_of_memory(err);
 	if (!kind->fetch)
 		return PSD_OK;
-	status = kind->take_host(times->device, elements * sizeof(float), &block, err);
-	if (status)
-		return status;
+	PSD_TRY(kind->take_host(times->device, elements * sizeof(float), &block, err));
 	times->fetched_images = memcpy(block, times->images, elements * sizeof(float));
-	status = kind->take_host(times->device, n_labels * sizeof(int32_t), &block, err);
-	if (!status)
-		times->fetched_labels = memcpy(block, times->labels, n_labels * sizeof(int32_t));
-	return status;
+	PSD_TRY(kind->take_host(times->device, n_labels * sizeof(int32_t), &block, err));
+	times->fetched_labels = memcpy(block, times->labels, n_labels * sizeof(int32_t));
+	return PSD_OK;
 }
 
 static enum psd_status allocate(struct psd_layer_times *times, struct psd_error *err)
@@ -203,15 +197,12 @@ static enum psd_status begin(struct psd_layer_times *times, uint64_t iteration, 
 					.iteration = iteration,
 					.is_training = true,
 					.is_fetched = kind->fetch};
-	enum psd_status status = PSD_OK;
 
 	if (kind->fetch)
-		status = kind->fetch(times->device, &batch, err);
-	if (!status)
-		status = kind->begin(times->device, &batch, err);
-	return status ? status
-		      : psd_stopwatch_wait(&times->watch, PSD_STREAM_COMPUTE,
-					   psd_stopwatch_mark(&times->watch, PSD_STREAM_COMPUTE), err);
+		PSD_TRY(kind->fetch(times->device, &batch, err));
+	PSD_TRY(kind->begin(times->device, &batch, err));
+	return psd_stopwatch_wait(&times->watch, PSD_STREAM_COMPUTE,
+				  psd_stopwatch_mark(&times->watch, PSD_STREAM_COMPUTE), err);
 }
 
 static double pass_sec(struct psd_layer_times *times, unsigned pass)
@@ -254,13 +245,12 @@ static double median_of(const struct psd_layer_times *times, const double secs[]
 enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct psd_error *err)
 {
 	const unsigned n_repeats = times->options.n_repeats;
-	enum psd_status status = PSD_OK;
 	double layers_sec = 0.0;
 
-	for (unsigned i = 0; i <= n_repeats && !status; i++) {
+	for (unsigned i = 0; i <= n_repeats; i++) {
 		if (times->options.begin)
 			times->options.begin(times->options.context);
-		status = iterate(times, i, i > 0 ? i - 1 : 0, err);
+		PSD_TRY(iterate(times, i, i > 0 ? i - 1 : 0, err));
 	}
 	memcpy(times->iteration_sec, times->turn_sec, n_repeats * sizeof(*times->turn_sec));
 	psd_fit_sort(times->iteration_sec, n_repeats);
@@ -271,7 +261,7 @@ enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct ps
 			      median_of(times, times->backward_sec + l * n_repeats);
 	}
 	times->whole_ratio = layers_sec > 0.0 ? median_of(times, times->iteration_sec) / layers_sec : 1.0;
-	return status;
+	return PSD_OK;
 }
 
 double psd_layer_times_sec(const struct psd_layer_times *times, const double secs[], unsigned layer)
@@ -319,14 +309,12 @@ static enum psd_status time_rebuilds(struct psd_layer_times *times, const struct
 {
 	const unsigned n_repeats = times->options.n_repeats;
 	const uint32_t batch = times->options.batch;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i <= n_repeats && !status; i++) {
+	for (unsigned i = 0; i <= n_repeats; i++) {
 		const unsigned repeat = i > 0 ? i - 1 : 0; /* the first warms up */
 
-		status = time_rebuild(times, weight, factors, batch, &own_secs[repeat], err);
-		if (!status)
-			status = time_rebuild(times, weight, factors, REBUILD_WORKERS * batch, &secs[repeat], err);
+		PSD_TRY(time_rebuild(times, weight, factors, batch, &own_secs[repeat], err));
+		PSD_TRY(time_rebuild(times, weight, factors, REBUILD_WORKERS * batch, &secs[repeat], err));
 	}
 	psd_fit_sort(own_secs, n_repeats);
 	psd_fit_sort(secs, n_repeats);
@@ -334,7 +322,7 @@ static enum psd_status time_rebuilds(struct psd_layer_times *times, const struct
 		secs[i] = secs[i] > own_secs[i] ? secs[i] - own_secs[i]
 						: secs[i] * (REBUILD_WORKERS - 1) / REBUILD_WORKERS;
 	psd_fit_sort(secs, n_repeats);
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops,

@@ -9,15 +9,13 @@ enum psd_status psd_shared_results_run(struct psd_shared_results *results, psd_p
 				       struct psd_error *err)
 {
 	struct psd_process_group group;
-	enum psd_status status;
 
 	results->values = psd_process_group_share(bytes_of(results));
 	if (!results->values)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
-	status = psd_process_group_barrier_open(&results->barrier, results->n_members, err);
-	if (!status)
-		status = psd_process_group_start(&group, results->n_members, work, results, err);
-	return status ? status : psd_process_group_wait(&group, results->calibration->options->stop_signal, err);
+	PSD_TRY(psd_process_group_barrier_open(&results->barrier, results->n_members, err));
+	PSD_TRY(psd_process_group_start(&group, results->n_members, work, results, err));
+	return psd_process_group_wait(&group, results->calibration->options->stop_signal, err);
 }
 
 void psd_shared_results_close(struct psd_shared_results *results)

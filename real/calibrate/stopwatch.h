@@ -4,21 +4,21 @@
 
 #include "real/device/device.h"
 
-/* The caller fills the first three fields. The others are private to stopwatch.c. */
+/* A stopwatch for one device. The caller fills the first three fields. The others are private to stopwatch.c. */
 struct psd_stopwatch {
 	const struct psd_device_kind *kind;
 	struct psd_device *device;
-	bool is_cpu_time; /* the clock is the calling thread's processor time */
+	bool is_cpu_time; /* measure processor time of the calling thread, not wall time */
 	uint64_t n_marks;
 	double clock_sec[PSD_MOST_MARKS];
 };
 
-/* Sets a mark behind the work that was started on the stream. The last PSD_MOST_MARKS marks are valid. */
+/* Sets a mark behind the work begun on the stream. The last PSD_MOST_MARKS marks are valid. */
 uint64_t psd_stopwatch_mark(struct psd_stopwatch *watch, enum psd_stream stream);
 /* Waits until the work before the mark is done. PSD_ERUN: the device has failed. */
 enum psd_status psd_stopwatch_wait(struct psd_stopwatch *watch, enum psd_stream stream, uint64_t mark,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* Seconds between two marks of a stream. The caller has waited for the later one. */
+/* Seconds between two marks of a stream. The caller must have waited for the later one. */
 double psd_stopwatch_between_sec(struct psd_stopwatch *watch, enum psd_stream stream, uint64_t from, uint64_t to);
 
 #endif

@@ -111,19 +111,14 @@ static enum psd_status set_rates(struct psd_emulation *emulation, unsigned node,
 	const uint32_t batch_bytes = batch_of(emulation, send_bps); /* equal on all nodes, so also on arrival */
 	const struct shape out = shape_of(emulation, send_bps, batch_bytes),
 			   in = shape_of(emulation, receive_bps, batch_bytes);
-	enum psd_status status = check_rate(send_bps, err);
 
-	if (status == PSD_OK)
-		status = check_rate(receive_bps, err);
-	if (status == PSD_OK)
-		status = psd_link_set_batch(node_of(emulation, node)->netlink_fd, NODE_LINK, batch_bytes, err);
-	if (status == PSD_OK)
-		status = psd_link_set_rate(node_of(emulation, node)->netlink_fd, NODE_LINK, send_bps, out.burst_bytes,
-					   out.limit_bytes, err);
-	if (status == PSD_OK)
-		status = psd_link_set_rate(switch_of(emulation)->netlink_fd, FIRST_PORT + node, receive_bps,
-					   in.burst_bytes, in.limit_bytes, err);
-	return status;
+	PSD_TRY(check_rate(send_bps, err));
+	PSD_TRY(check_rate(receive_bps, err));
+	PSD_TRY(psd_link_set_batch(node_of(emulation, node)->netlink_fd, NODE_LINK, batch_bytes, err));
+	PSD_TRY(psd_link_set_rate(node_of(emulation, node)->netlink_fd, NODE_LINK, send_bps, out.burst_bytes,
+				  out.limit_bytes, err));
+	return psd_link_set_rate(switch_of(emulation)->netlink_fd, FIRST_PORT + node, receive_bps, in.burst_bytes,
+				 in.limit_bytes, err);
 }
 
 double psd_emulation_payload_ratio(uint32_t mtu_bytes)

@@ -11,29 +11,29 @@
 
 #include "engine/base/error.h"
 
-#define PSD_EMULATION_MAX_NODES 400 /* each takes two descriptors; the usual limit is 1024 */
+#define PSD_EMULATION_MAX_NODES 400 /* each node takes two descriptors, of which a process usually has 1024 */
 #define PSD_EMULATION_MIN_MTU	576U
 #define PSD_EMULATION_MAX_MTU	65535U
 
 struct psd_emulation_options {
-	unsigned n_nodes; /* 1 to PSD_EMULATION_MAX_NODES */
-	bool has_rate;	  /* false: links as fast as the machine */
+	unsigned n_nodes; /* number of nodes, 1 to PSD_EMULATION_MAX_NODES */
+	bool has_rate;	  /* links have a rate; false: they are as fast as the machine */
 	/* Rate of each node's link in each direction. Ethernet's header of 14 bytes counts, so that TCP's payload gets
 	 * psd_emulation_payload_ratio() of it at most. */
 	double rate_bps;
-	bool has_receive_rate; /* false: rate_bps both ways */
-	double receive_bps;    /* into each node */
-	bool has_dilation;     /* false: 1 */
+	bool has_receive_rate; /* rates differ by direction; false: rate_bps both ways */
+	double receive_bps;    /* rate into each node */
+	bool has_dilation;     /* time is dilated; false: by 1, not at all */
 	double dilation_ratio; /* stretches shapers' queues, and from 8 on their bursts, in time; >= 1 */
 	/* Largest number of connections that bring messages to one node at a time. From 2 on, if links have a rate,
 	 * TCP's receive buffers together hold half of a port's queue, at least 32 KiB each, so that senders get equal
 	 * shares and lose nothing. Otherwise, or if the machine forbids it, the kernel chooses their sizes. */
 	unsigned most_connections;
-	bool has_mtu; /* false: PSD_EMULATION_DEFAULT_MTU */
+	bool has_mtu; /* links have their own MTU; false: PSD_EMULATION_DEFAULT_MTU */
 	uint32_t mtu_bytes;
 };
 
-/* Ethernet's default. A larger MTU saves nothing, since batches of segments pass in one piece. */
+/* MTU of Ethernet, bytes. A larger one saves nothing, since batches of segments pass in one piece. */
 #define PSD_EMULATION_DEFAULT_MTU 1500U
 
 /* Share of TCP's payload in full frames: (mtu - 52) / (mtu + 14), 95.6 % at 1500, 99.3 % at 9000. Pure, any thread. */
@@ -41,7 +41,7 @@ double psd_emulation_payload_ratio(uint32_t mtu_bytes);
 
 struct psd_emulation;
 
-/* Makes the cluster. *emulation: the caller closes it. Forks a process for a while: call it before threads start.
+/* Makes the emulated cluster; the caller closes *emulation. Forks a process for a while: call it before threads start.
  * PSD_EINVAL: an option is out of range; PSD_ENOMEM; PSD_ERUN: this machine lacks something, the text names it. */
 enum psd_status psd_emulation_open(const struct psd_emulation_options *options, struct psd_emulation **emulation,
 				   struct psd_error *err) PSD_MUST_CHECK;

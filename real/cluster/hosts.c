@@ -71,7 +71,7 @@ static enum psd_status add(const struct reader *reader, const char *address, siz
 
 	if (hosts->n_hosts == PSD_HOSTS_MAX)
 		return psd_error_set(reader->err, PSD_EINVAL, reader->at,
-				     "has more than %d hosts, the most that psd-run takes", PSD_HOSTS_MAX);
+				     "the file has more than %d hosts, the most that psd-run accepts", PSD_HOSTS_MAX);
 	grown = realloc(hosts->hosts, (hosts->n_hosts + 1) * sizeof(*grown));
 	if (!grown)
 		return psd_error_set(reader->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for hosts");
@@ -142,7 +142,7 @@ enum psd_status psd_hosts_parse(struct psd_hosts *hosts, const char *path, const
 	enum psd_status status = PSD_OK;
 
 	if (memchr(text, '\0', length))
-		return psd_error_set(err, PSD_EINVAL, reader.at, "has zero bytes, must be text");
+		return psd_error_set(err, PSD_EINVAL, reader.at, "the file contains a zero byte, must be text");
 	while (text < end && !status) {
 		const char *const newline = memchr(text, '\n', (size_t)(end - text));
 		const char *const line_end = newline ? newline : end;
@@ -153,7 +153,7 @@ enum psd_status psd_hosts_parse(struct psd_hosts *hosts, const char *path, const
 	}
 	reader.at.line = 0;
 	if (!status && read.n_hosts == 0)
-		status = psd_error_set(err, PSD_EINVAL, reader.at, "has no host, must name at least one");
+		status = psd_error_set(err, PSD_EINVAL, reader.at, "the file has no host, must name at least one");
 	if (status)
 		psd_hosts_release(&read);
 	else

@@ -14,13 +14,13 @@ enum { PSD_HOSTS_FIRST_PORT = 7411, PSD_HOSTS_MAX = 4096 };
 
 struct psd_hosts {
 	struct psd_mesh_host *hosts;
-	unsigned *lines; /* number of each host's line in the file */
+	unsigned *lines; /* line number of each host in the file */
 	unsigned n_hosts;
 };
 
 /* Reads a hosts file. psd_hosts_release() releases *hosts. PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
 enum psd_status psd_hosts_load(struct psd_hosts *hosts, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads the text of a hosts file; path: for errors. */
+/* Reads hosts from the text of a hosts file; path: its name in errors. */
 enum psd_status psd_hosts_parse(struct psd_hosts *hosts, const char *path, const char *text, size_t length,
 				struct psd_error *err) PSD_MUST_CHECK;
 void psd_hosts_release(struct psd_hosts *hosts);
@@ -41,7 +41,7 @@ enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *er
 /* Reads this process's rank from the environment of mpirun, torchrun, srun and others. PSD_EINVAL: none is set, it is
  * not a number below n_hosts, or they have started another number of processes. */
 enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the number of hosts with the address of `host`. *nth: those before `host`. */
+/* Number of hosts that have the address of `host`. *nth: number of those before `host`. */
 unsigned psd_hosts_beside(const struct psd_hosts *hosts, unsigned host, unsigned *nth);
 
 #endif

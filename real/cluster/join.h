@@ -6,9 +6,9 @@
 #include "real/cluster/hosts.h"
 #include "real/session/worker.h"
 
-/* Runs hosts[self] in this process, after filling in the options' number, hosts and terms. options->listener: a socket
- * of psd_mesh_listen(), which stays open to keep its port between two cases; -1: none. Returns statuses as
- * psd_launch(). *result: the whole run's on host 0, elsewhere that host's own. */
+/* Runs the host `self` in this process, after filling in the options' number, hosts and terms. options->listener: a
+ * socket of psd_mesh_listen(), which stays open to keep its port between two cases; -1: none. Statuses as psd_launch().
+ * *result: the whole run's on host 0, elsewhere that host's own. */
 enum psd_status psd_join(const struct psd_worker_options *options, const struct psd_hosts *hosts, unsigned self,
 			 struct psd_worker_result *result, struct psd_error *err) PSD_MUST_CHECK;
 

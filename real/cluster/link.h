@@ -7,9 +7,9 @@
 
 #include "engine/base/error.h"
 
-#define PSD_LINK_LOOPBACK 1 /* the kernel's number for lo in every namespace */
+#define PSD_LINK_LOOPBACK 1 /* number of the loopback interface in every namespace, given by the kernel */
 
-/* All functions: netlink is an open psd_netlink socket; PSD_ERUN with the kernel's reason if it refuses. */
+/* For all functions: netlink is an open psd_netlink socket; PSD_ERUN with the kernel's reason if it refuses. */
 
 /* Adds a bridge without spanning tree, set up, so that its ports forward from the start. */
 enum psd_status psd_link_add_bridge(int netlink, unsigned bridge, struct psd_error *err) PSD_MUST_CHECK;
@@ -18,8 +18,8 @@ enum psd_status psd_link_add_bridge(int netlink, unsigned bridge, struct psd_err
  * with an Ethernet address made of this IPv4 address (host byte order). */
 enum psd_status psd_link_add_pair(int netlink, unsigned bridge, unsigned port, int namespace_fd, unsigned peer,
 				  uint32_t address, uint32_t mtu_bytes, struct psd_error *err) PSD_MUST_CHECK;
-/* Adds a permanent neighbour with that address, so that ARP never asks for it. The kernel keeps at most 1,024
- * neighbours found by ARP in all namespaces together, but any number of permanent ones, from Linux 5.0 on. */
+/* Adds a permanent entry for that address to the neighbour table, so that ARP never asks for it. The kernel keeps at
+ * most 1,024 entries found by ARP in all namespaces together, but any number of permanent ones (Linux 5.0). */
 enum psd_status psd_link_add_neighbour(int netlink, unsigned link, uint32_t address,
 				       struct psd_error *err) PSD_MUST_CHECK;
 

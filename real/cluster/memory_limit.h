@@ -8,11 +8,11 @@
 #include "engine/base/error.h"
 #include "engine/case/case.h"
 
-/* Memory that the cluster takes at least: parameters, gradients and activations of every worker that trains, factors of
- * other workers, and the memory of idle processes and connections. replay: its real workers train; NULL: all do. */
+/* Smallest number of bytes that the cluster needs: parameters, gradients and activations of workers that train, factors
+ * of other workers, idle processes and connections. replay: its real workers train; NULL: all do. */
 uint64_t psd_memory_limit_least_bytes(const struct psd_case *made, const struct psd_replay *replay);
 
-/* PSD_EINVAL: the cluster takes more than available_bytes. */
+/* Checks that available_bytes of memory are enough for the cluster. PSD_EINVAL: it needs more. */
 enum psd_status psd_memory_limit_check(const struct psd_case *made, const struct psd_replay *replay,
 				       uint64_t available_bytes, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -9,15 +9,15 @@
 #include "engine/base/error.h"
 
 struct psd_namespace {
-	int net_fd;	/* the namespace */
-	int netlink_fd; /* a psd_netlink socket opened in it */
+	int net_fd;	/* descriptor of the namespace */
+	int netlink_fd; /* descriptor of a psd_netlink socket opened in the namespace */
 };
 
 struct psd_namespaces {
 	bool has_user;
-	int user_fd; /* if has_user: the user namespace around the others */
+	int user_fd; /* if has_user: descriptor of the user namespace around the others */
 	unsigned count;
-	struct psd_namespace *nets; /* [count] */
+	struct psd_namespace *nets; /* network namespaces; shape (count) */
 };
 
 /* Makes `count` (>= 1) network namespaces; psd_namespaces_close() releases them. With CAP_SYS_ADMIN they are plain, and

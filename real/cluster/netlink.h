@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 
-/* Storage of one message. Fields are private to netlink.c. A longer message fails an assertion. */
+/* A message under construction. Fields are private to netlink.c. A longer message fails an assertion. */
 struct psd_netlink_message {
 	_Alignas(8) unsigned char bytes[512];
 	size_t used_bytes;
@@ -18,7 +18,7 @@ struct psd_netlink_message {
 void psd_netlink_begin(struct psd_netlink_message *message, uint16_t type, uint16_t flags, const void *head,
 		       size_t head_bytes);
 
-/* Appends an attribute and copies its value. Never fails. */
+/* Appends an attribute to the message, with a copy of its value. Never fails. */
 void psd_netlink_put(struct psd_netlink_message *message, uint16_t type, const void *value, size_t value_bytes);
 void psd_netlink_put_u32(struct psd_netlink_message *message, uint16_t type, uint32_t value);
 void psd_netlink_put_text(struct psd_netlink_message *message, uint16_t type, const char *text);

@@ -12,14 +12,14 @@
 
 typedef enum psd_status psd_process_group_work_fn(void *context, unsigned member, struct psd_error *err);
 
-/* Fields are private to process_group.c. */
+/* A group and its processes. Fields are private to process_group.c. */
 struct psd_process_group {
-	pid_t *pids; /* 0: ended */
+	pid_t *pids; /* process of each member; 0: it has ended */
 	unsigned n_members;
-	struct psd_error *errors; /* shared; one for each member */
+	struct psd_error *errors; /* error of each member, in shared memory */
 };
 
-/* Returns zeroed memory that this process shares with processes forked from it; NULL: no memory. unshare takes NULL. */
+/* Allocates zeroed memory that forked processes share with this one; NULL: no memory. unshare accepts NULL. */
 void *psd_process_group_share(size_t bytes);
 void psd_process_group_unshare(void *shared, size_t bytes);
 
@@ -32,7 +32,7 @@ enum psd_status psd_process_group_barrier_open(struct psd_process_group_barrier 
 void psd_process_group_barrier_wait(struct psd_process_group_barrier *barrier);
 void psd_process_group_barrier_close(struct psd_process_group_barrier *barrier); /* NULL is allowed */
 
-/* Forks n_members >= 1 processes that call work(context, member) and end, with context as at the fork. They have
+/* Forks n_members >= 1 processes, which call work(context, member) and end; context is as at the fork. They have
  * default actions for SIGINT and SIGTERM, and no blocked signals. The kernel kills them when this thread ends: call it
  * from the main thread, before others start. psd_process_group_wait() or _stop() must follow. PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_process_group_start(struct psd_process_group *group, unsigned n_members,
@@ -42,13 +42,13 @@ enum psd_status psd_process_group_start(struct psd_process_group *group, unsigne
  * stop_signal may be NULL. Returns the status and text of the first failure, or PSD_ERUN. */
 enum psd_status psd_process_group_wait(struct psd_process_group *group, const volatile sig_atomic_t *stop_signal,
 				       struct psd_error *err) PSD_MUST_CHECK;
-/* Returns at once: PSD_OK if no member has failed, else as psd_process_group_wait(). */
+/* Checks, without waiting, that no member has failed; otherwise as psd_process_group_wait(). */
 enum psd_status psd_process_group_check(struct psd_process_group *group, struct psd_error *err) PSD_MUST_CHECK;
-/* Returns at once, true once for each member that has ended. *wait_status: as waitpid() gives it. */
+/* Returns true once for each member that has ended, without waiting. *wait_status: as waitpid() gives it. */
 bool psd_process_group_take_end(struct psd_process_group *group, unsigned *member, int *wait_status);
-/* Kills a member if it still runs. */
+/* Kills a member that still runs. */
 void psd_process_group_kill(const struct psd_process_group *group, unsigned member);
-/* Kills the members that still run, and releases the group. A zeroed group is allowed. */
+/* Kills the members that still run, and releases the group. A group of zeros is allowed. */
 void psd_process_group_stop(struct psd_process_group *group);
 
 #endif

@@ -22,11 +22,6 @@ static const struct psd_data_reader *const readers[] = {
 	[PSD_DATA_TOKENS] = &psd_data_tokens,
 };
 
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 static void close_files(struct psd_data_files *files)
 {
 	for (unsigned i = 0; i < files->n_files; i++)
@@ -36,13 +31,10 @@ static void close_files(struct psd_data_files *files)
 
 enum psd_status psd_data_map(struct psd_data_files *files, const char *folder, const char *name, struct psd_error *err)
 {
-	enum psd_status status;
-
 	assert(files->n_files < PSD_DATA_MAX_FILES);
-	status = psd_mapping_open(&files->files[files->n_files], folder, name, err);
-	if (!status)
-		files->n_files++;
-	return status;
+	PSD_TRY(psd_mapping_open(&files->files[files->n_files], folder, name, err));
+	files->n_files++;
+	return PSD_OK;
 }
 
 enum psd_status psd_data_map_pair(struct psd_data_files *files, const struct psd_data_source *source,
@@ -62,7 +54,7 @@ enum psd_status psd_data_check_shape(const struct psd_data *data, const struct p
 		return PSD_OK;
 	return psd_error_set(
 		err, PSD_EINVAL, (struct psd_place){.path = file->path},
-		"holds samples of %u x %u x %u, the network expects %u x %u x %u (channels, height, width)",
+		"the data has samples of %u x %u x %u, the network expects %u x %u x %u (channels, height, width)",
 		shape.channels, shape.height, shape.width, wanted.channels, wanted.height, wanted.width);
 }
 
@@ -72,7 +64,7 @@ enum psd_status psd_data_check_classes(const struct psd_data *data, const struct
 	if (data->options.classes == classes)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = file->path},
-			     "holds %u classes, the network has %u", classes, data->options.classes);
+			     "the data has %u classes, the network has %u", classes, data->options.classes);
 }
 
 uint64_t psd_data_positions(const struct psd_data *data)
@@ -89,14 +81,15 @@ static enum psd_status check_network(const struct psd_data *data, struct psd_err
 
 	if (takes_tokens && !data->reader->has_tokens)
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "holds images, the network expects tokens of a vocabulary of %" PRIu32,
+				     "the data has images, the network expects tokens of a vocabulary of %" PRIu32,
 				     data->options.vocabulary);
 	if (!takes_tokens && !data->reader->has_images)
-		return psd_error_set(err, PSD_EINVAL, at,
-				     "holds tokens, the network expects images: its first layer is not an embedding");
+		return psd_error_set(
+			err, PSD_EINVAL, at,
+			"the data has tokens, the network expects images: its first layer is not an embedding");
 	if (!takes_tokens && labels != 1)
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "an image has one label, the network has labels for %" PRIu64 " positions",
+				     "an image has one label, the network expects labels for %" PRIu64 " positions",
 				     labels);
 	if (labels != 1 && labels != positions)
 		return psd_error_set(err, PSD_EINVAL, at,
@@ -109,15 +102,15 @@ static enum psd_status check_network(const struct psd_data *data, struct psd_err
 enum psd_status psd_data_take_state(struct psd_data *data, size_t state_bytes, struct psd_error *err)
 {
 	data->state = calloc(1, state_bytes);
-	return data->state ? PSD_OK : out_of_memory(err);
+	return data->state ? PSD_OK : psd_out_of_memory(err);
 }
 
 static enum psd_status open_reader(void *context, struct psd_error *err)
 {
 	struct psd_data *data = context;
-	const enum psd_status status = check_network(data, err);
 
-	return status ? status : data->reader->open(data, err);
+	PSD_TRY(check_network(data, err));
+	return data->reader->open(data, err);
 }
 
 enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_data_options *options,
@@ -130,7 +123,7 @@ enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_da
 	assert(options->labels && (!options->vocabulary || options->shape.channels == 1));
 	if (!fresh) {
 		close_files(files);
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	}
 	*fresh = (struct psd_data){.reader = readers[options->source.kind], .options = *options, .files = *files};
 	*files = (struct psd_data_files){.n_files = 0};
@@ -218,12 +211,10 @@ static enum psd_status hash_files(void *context, struct psd_error *err)
 enum psd_status psd_data_hash(struct psd_data *data, uint64_t *hash, struct psd_error *err)
 {
 	struct hashing hashing = {.files = &data->files};
-	const enum psd_status status =
-		psd_mapping_guard(data->files.files, data->files.n_files, hash_files, &hashing, err);
 
-	if (!status)
-		*hash = hashing.hash;
-	return status;
+	PSD_TRY(psd_mapping_guard(data->files.files, data->files.n_files, hash_files, &hashing, err));
+	*hash = hashing.hash;
+	return PSD_OK;
 }
 
 struct reading {
@@ -255,14 +246,13 @@ enum psd_status psd_data_read_batch(struct psd_data *data, enum psd_data_part pa
 	const struct psd_shape shape = data->options.shape;
 	const uint64_t elements = (uint64_t)shape.channels * shape.height * shape.width;
 	const uint64_t n_labels = data->options.labels;
-	enum psd_status status = PSD_OK;
 
-	for (uint32_t i = 0; !status && i < batch; i++) {
+	for (uint32_t i = 0; i < batch; i++) {
 		const struct psd_draw draw = part == PSD_DATA_TRAINING ? psd_sampler_draw(&data->sampler, first + i)
 								       : (struct psd_draw){0, first + i};
 
-		status = psd_data_read(data, part, draw.epoch, draw.sample, images + i * elements,
-				       labels + i * n_labels, err);
+		PSD_TRY(psd_data_read(data, part, draw.epoch, draw.sample, images + i * elements, labels + i * n_labels,
+				      err));
 	}
-	return status;
+	return PSD_OK;
 }

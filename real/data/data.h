@@ -13,11 +13,11 @@
 enum psd_data_part { PSD_DATA_TRAINING, PSD_DATA_TEST };
 
 struct psd_data_options {
-	struct psd_data_source source; /* paths borrowed during psd_data_open() */
-	struct psd_shape shape;	       /* network input */
-	uint32_t classes;	       /* classes of the network output */
-	uint64_t labels;	       /* labels in a sample, >= 1: one for each output position */
-	uint32_t vocabulary;	       /* vocabulary of an embedding as first layer; 0 without one */
+	struct psd_data_source source; /* files or parameters of the data; paths are borrowed during psd_data_open() */
+	struct psd_shape shape;	       /* shape of the network's input */
+	uint32_t classes;	       /* number of classes of the network's output */
+	uint64_t labels;	       /* number of labels in a sample, >= 1: one for each output position */
+	uint32_t vocabulary;	       /* vocabulary of the embedding that is the first layer; 0: there is none */
 	uint64_t seed;
 };
 
@@ -28,16 +28,16 @@ struct psd_data;
  * files are malformed ("PATH: at byte N: ...") or do not fit the network; PSD_EFILE: one cannot be read; PSD_ENOMEM. */
 enum psd_status psd_data_open(struct psd_data **data, const struct psd_data_options *options,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* *view reads the files of `data` in a thread of its own, while other threads read `data`. Close it before `data`. Any
- * thread. Statuses as of psd_data_open(). */
+/* Opens a second reader of the files of `data`, for another thread. Close it before `data`. Any thread. Statuses as
+ * psd_data_open(). */
 enum psd_status psd_data_view(struct psd_data **view, struct psd_data *data, struct psd_error *err) PSD_MUST_CHECK;
-void psd_data_close(struct psd_data *data); /* NULL is allowed */
+void psd_data_close(struct psd_data *data); /* closes a data set; NULL is allowed */
 
-/* Number of samples. Training: at least 1. Test: may be 0. */
+/* Number of samples in that part. Training: at least 1. Test: may be 0. */
 uint64_t psd_data_samples(const struct psd_data *data, enum psd_data_part part);
 
-/* Hash of all bytes of the files. Files above 256 MiB: of pieces evenly spread, with the checksum inside a packed file.
- * PSD_ERUN: a file was shortened. */
+/* Hash of all bytes of the files. In files above 256 MiB it covers evenly spread pieces, and the checksum inside a
+ * packed file. PSD_ERUN: a file was shortened. */
 enum psd_status psd_data_hash(struct psd_data *data, uint64_t *hash, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Reads one sample (below psd_data_samples()) for the network: image gets (channels, height, width) floats, labels gets
@@ -57,7 +57,7 @@ enum psd_status psd_data_read(struct psd_data *data, enum psd_data_part part, ui
 			      float *image, int32_t *labels, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Reads `batch` samples into images and labels, without gaps. Training: samples at the global positions from `first`
- * (psd_sampler_first()), in the order of seed and epoch. Test: samples from number `first` on. Statuses as of
+ * (psd_sampler_first()), in the order of seed and epoch. Test: samples from number `first` on. Statuses as
  * psd_data_read(). */
 enum psd_status psd_data_read_batch(struct psd_data *data, enum psd_data_part part, uint64_t first, uint32_t batch,
 				    float *images, int32_t *labels, struct psd_error *err) PSD_MUST_CHECK;

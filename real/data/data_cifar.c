@@ -35,15 +35,14 @@ static enum psd_status map_cifar(struct psd_data_files *files, const struct psd_
 				 struct psd_error *err)
 {
 	const unsigned n_batches = count_batches(source->path);
-	enum psd_status status = PSD_OK;
 	char name[NAME_ROOM];
 
 	/* a batch that is missing before the last one is an error, which names it */
-	for (unsigned i = 1; !status && i <= n_batches; i++) {
+	for (unsigned i = 1; i <= n_batches; i++) {
 		snprintf(name, sizeof(name), "data_batch_%u.bin", i);
-		status = psd_data_map(files, source->path, name, err);
+		PSD_TRY(psd_data_map(files, source->path, name, err));
 	}
-	return status ? status : psd_data_map(files, source->path, "test_batch.bin", err);
+	return psd_data_map(files, source->path, "test_batch.bin", err);
 }
 
 static uint64_t n_records(const struct psd_mapping *file)
@@ -91,19 +90,16 @@ static enum psd_status open_cifar(struct psd_data *data, struct psd_error *err)
 {
 	const struct psd_mapping *files = data->files.files;
 	const unsigned n_batches = data->files.n_files - 1;
-	enum psd_status status = psd_data_check_shape(data, &files[0], (struct psd_shape){3, 32, 32}, err);
 
-	if (!status)
-		status = psd_data_check_classes(data, &files[0], N_CLASSES, err);
-	for (unsigned i = 0; !status && i <= n_batches; i++) {
-		status = check_file(&files[i], err);
+	PSD_TRY(psd_data_check_shape(data, &files[0], (struct psd_shape){3, 32, 32}, err));
+	PSD_TRY(psd_data_check_classes(data, &files[0], N_CLASSES, err));
+	for (unsigned i = 0; i <= n_batches; i++) {
+		PSD_TRY(check_file(&files[i], err));
 		data->n_samples[i < n_batches ? PSD_DATA_TRAINING : PSD_DATA_TEST] += n_records(&files[i]);
 	}
-	if (!status)
-		status = psd_data_take_state(data, sizeof(struct cifar), err);
-	if (!status)
-		set_mean(data);
-	return status;
+	PSD_TRY(psd_data_take_state(data, sizeof(struct cifar), err));
+	set_mean(data);
+	return PSD_OK;
 }
 
 static enum psd_status read_cifar(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,

@@ -13,11 +13,9 @@ static const char *const file_names[] = {"train-images-idx3-ubyte", "train-label
 static enum psd_status map_idx(struct psd_data_files *files, const struct psd_data_source *source,
 			       struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; !status && i < 4; i++)
-		status = psd_data_map(files, source->path, file_names[i], err);
-	return status;
+	for (unsigned i = 0; i < 4; i++)
+		PSD_TRY(psd_data_map(files, source->path, file_names[i], err));
+	return PSD_OK;
 }
 
 static enum psd_status check_header(const struct psd_mapping *file, uint32_t magic, uint64_t header_bytes,
@@ -44,22 +42,19 @@ static enum psd_status check_length(const struct psd_mapping *file, uint64_t exp
 					  "the file is cut short, its header says %" PRIu64 " bytes", expected_bytes);
 	if (file->n_bytes > expected_bytes)
 		return psd_mapping_refuse(file, expected_bytes, err,
-					  "more bytes than the header says, %" PRIu64 " in all", file->n_bytes);
+					  "the file has more bytes than its header says, %" PRIu64 " in all",
+					  file->n_bytes);
 	return PSD_OK;
 }
 
 static enum psd_status check_images(const struct psd_data *data, const struct psd_mapping *file, struct psd_error *err)
 {
-	enum psd_status status = check_header(file, IMAGES_MAGIC, IMAGES_HEADER_BYTES, err);
 	uint64_t image_bytes;
 	struct psd_shape shape;
 
-	if (status)
-		return status;
+	PSD_TRY(check_header(file, IMAGES_MAGIC, IMAGES_HEADER_BYTES, err));
 	shape = (struct psd_shape){1, psd_big_u32(file->bytes + 8), psd_big_u32(file->bytes + 12)};
-	status = psd_data_check_shape(data, file, shape, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_data_check_shape(data, file, shape, err));
 	image_bytes =
 		(uint64_t)shape.height * shape.width; /* the network's shape, so the product below cannot overflow */
 	return check_length(file, IMAGES_HEADER_BYTES + psd_big_u32(file->bytes + 4) * image_bytes, err);
@@ -68,36 +63,31 @@ static enum psd_status check_images(const struct psd_data *data, const struct ps
 static enum psd_status check_labels(const struct psd_data *data, const struct psd_mapping *file,
 				    const struct psd_mapping *images, struct psd_error *err)
 {
-	enum psd_status status = check_header(file, LABELS_MAGIC, LABELS_HEADER_BYTES, err);
 	const uint32_t n_images = psd_big_u32(images->bytes + 4);
 
-	if (!status && psd_big_u32(file->bytes + 4) != n_images)
+	PSD_TRY(check_header(file, LABELS_MAGIC, LABELS_HEADER_BYTES, err));
+	if (psd_big_u32(file->bytes + 4) != n_images)
 		return psd_mapping_refuse(file, 4, err,
 					  "number of labels is %" PRIu32 ", but '%s' holds %" PRIu32 " images",
 					  psd_big_u32(file->bytes + 4), images->path, n_images);
-	if (!status)
-		status = check_length(file, LABELS_HEADER_BYTES + (uint64_t)n_images, err);
-	for (uint64_t at = LABELS_HEADER_BYTES; !status && at < file->n_bytes; at++)
+	PSD_TRY(check_length(file, LABELS_HEADER_BYTES + (uint64_t)n_images, err));
+	for (uint64_t at = LABELS_HEADER_BYTES; at < file->n_bytes; at++)
 		if (file->bytes[at] >= data->options.classes)
 			return psd_mapping_refuse(file, at, err, "label is %u, the network's classes are 0 to %" PRIu32,
 						  file->bytes[at], data->options.classes - 1);
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status open_idx(struct psd_data *data, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned part = PSD_DATA_TRAINING; !status && part <= PSD_DATA_TEST; part++) {
+	for (unsigned part = PSD_DATA_TRAINING; part <= PSD_DATA_TEST; part++) {
 		const struct psd_mapping *images = &data->files.files[2 * part];
 
-		status = check_images(data, images, err);
-		if (!status)
-			status = check_labels(data, images + 1, images, err);
-		if (!status)
-			data->n_samples[part] = psd_big_u32(images->bytes + 4);
+		PSD_TRY(check_images(data, images, err));
+		PSD_TRY(check_labels(data, images + 1, images, err));
+		data->n_samples[part] = psd_big_u32(images->bytes + 4);
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status read_idx(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,

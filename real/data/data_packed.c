@@ -25,10 +25,11 @@ static enum psd_status check_fit(const struct psd_data *data, const struct psd_p
 	const struct psd_shape shape = data->options.shape;
 
 	if (shape.channels != 3 || shape.height > pack->height || shape.width > pack->width)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = pack->file->path},
-				     "holds images of 3 x %u x %u, the network expects %u x %u x %u (channels, height, "
-				     "width), which cannot be cut from them",
-				     pack->height, pack->width, shape.channels, shape.height, shape.width);
+		return psd_error_set(
+			err, PSD_EINVAL, (struct psd_place){.path = pack->file->path},
+			"the file has images of 3 x %u x %u, the network expects %u x %u x %u (channels, height, "
+			"width), which cannot be cut from them",
+			pack->height, pack->width, shape.channels, shape.height, shape.width);
 	return psd_data_check_classes(data, pack->file, pack->classes, err);
 }
 
@@ -51,27 +52,25 @@ static enum psd_status take_pixels(struct packed *packed, unsigned n_packs, stru
 		n_bytes = needed > n_bytes ? needed : n_bytes;
 	}
 	packed->pixels = malloc(n_bytes);
-	return packed->pixels ? PSD_OK : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	return packed->pixels ? PSD_OK : psd_out_of_memory(err);
 }
 
 static enum psd_status open_packed(struct psd_data *data, struct psd_error *err)
 {
 	const unsigned n_packs = data->files.n_files;
-	enum psd_status status = psd_data_take_state(data, sizeof(struct packed), err);
-	struct packed *packed = data->state;
+	struct packed *packed;
 
-	for (unsigned i = 0; !status && i < n_packs; i++) {
-		status = psd_pack_open(&packed->packs[i], &data->files.files[i], err);
-		if (!status)
-			status = check_fit(data, &packed->packs[i], err);
-		if (!status)
-			data->n_samples[i] = packed->packs[i].n_samples;
+	PSD_TRY(psd_data_take_state(data, sizeof(struct packed), err));
+	packed = data->state;
+	for (unsigned i = 0; i < n_packs; i++) {
+		PSD_TRY(psd_pack_open(&packed->packs[i], &data->files.files[i], err));
+		PSD_TRY(check_fit(data, &packed->packs[i], err));
+		data->n_samples[i] = packed->packs[i].n_samples;
 	}
-	if (!status && n_packs > 1)
-		status = check_pair(packed->packs, err);
-	if (!status)
-		status = take_pixels(packed, n_packs, err);
-	return status ? status : psd_jpeg_new(&packed->jpeg, err);
+	if (n_packs > 1)
+		PSD_TRY(check_pair(packed->packs, err));
+	PSD_TRY(take_pixels(packed, n_packs, err));
+	return psd_jpeg_new(&packed->jpeg, err);
 }
 
 static void close_packed(struct psd_data *data)
@@ -122,20 +121,15 @@ static enum psd_status read_packed(struct psd_data *data, enum psd_data_part par
 	struct psd_pack_record record;
 	struct psd_jpeg_source source;
 	uint32_t height, width;
-	enum psd_status status = psd_pack_find(pack, sample, &record, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_pack_find(pack, sample, &record, err));
 	source = (struct psd_jpeg_source){pack->file, record.offset, record.n_bytes};
-	status = psd_jpeg_size(packed->jpeg, source, &height, &width, err);
-	if (!status && (height != pack->height || width != pack->width))
-		status = psd_mapping_refuse(pack->file, record.offset, err,
-					    "sample %" PRIu64 " is %u x %u, must be %u x %u", sample, height, width,
-					    pack->height, pack->width);
-	if (!status)
-		status = psd_jpeg_decode(packed->jpeg, source, height, width, packed->pixels, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_jpeg_size(packed->jpeg, source, &height, &width, err));
+	if (height != pack->height || width != pack->width)
+		return psd_mapping_refuse(pack->file, record.offset, err,
+					  "sample %" PRIu64 " is %u x %u, must be %u x %u", sample, height, width,
+					  pack->height, pack->width);
+	PSD_TRY(psd_jpeg_decode(packed->jpeg, source, height, width, packed->pixels, err));
 	cut_out(image, shape, packed->pixels, width,
 		choose_cut(data, part, epoch, sample, height - shape.height, width - shape.width),
 		packed->packs[PSD_DATA_TRAINING].mean);

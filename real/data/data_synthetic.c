@@ -165,10 +165,8 @@ static enum psd_status open_synthetic(struct psd_data *data, struct psd_error *e
 {
 	const struct psd_data_source *source = &data->options.source;
 	const bool has_images = data->options.vocabulary == 0;
-	const enum psd_status status = has_images ? psd_data_take_state(data, sizeof(struct noise), err) : PSD_OK;
 
-	if (status)
-		return status;
+	PSD_TRY(has_images ? psd_data_take_state(data, sizeof(struct noise), err) : PSD_OK);
 	if (has_images)
 		fill_noise(data->state, source->noise_ratio);
 	data->n_samples[PSD_DATA_TRAINING] = source->training_samples;

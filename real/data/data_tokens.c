@@ -66,19 +66,15 @@ static enum psd_status check_tokens(const struct psd_data *data, const struct ps
 
 static enum psd_status open_tokens(struct psd_data *data, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; !status && i < data->files.n_files; i++) {
+	for (unsigned i = 0; i < data->files.n_files; i++) {
 		const struct psd_mapping *file = &data->files.files[i];
 
-		status = check_length(data, file, err);
-		if (!status && !file->owner &&
-		    file->n_bytes <= CHECKED_WHOLE_BYTES) /* a view's owner has checked them */
-			status = check_tokens(data, file, 0, count_tokens(data, file), err);
-		if (!status)
-			data->n_samples[i] = (count_tokens(data, file) - 1) / psd_data_positions(data);
+		PSD_TRY(check_length(data, file, err));
+		if (!file->owner && file->n_bytes <= CHECKED_WHOLE_BYTES) /* a view's owner has checked them */
+			PSD_TRY(check_tokens(data, file, 0, count_tokens(data, file), err));
+		data->n_samples[i] = (count_tokens(data, file) - 1) / psd_data_positions(data);
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status read_tokens(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
@@ -88,11 +84,8 @@ static enum psd_status read_tokens(struct psd_data *data, enum psd_data_part par
 	const uint64_t positions = psd_data_positions(data), first = sample * positions;
 	const uint64_t first_label = first + positions - data->options.labels + 1;
 
-	const enum psd_status status = check_tokens(data, file, first, first + positions + 1, err);
-
+	PSD_TRY(check_tokens(data, file, first, first + positions + 1, err));
 	(void)epoch;
-	if (status)
-		return status;
 	for (uint64_t i = 0; i < positions; i++)
 		image[i] = (float)token_at(data, file, first + i);
 	for (uint64_t i = 0; i < data->options.labels; i++)

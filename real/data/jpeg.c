@@ -13,21 +13,16 @@ struct psd_jpeg {
 	unsigned char *encoded;
 };
 
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 enum psd_status psd_jpeg_new(struct psd_jpeg **jpeg, struct psd_error *err)
 {
 	struct psd_jpeg *fresh = calloc(1, sizeof(*fresh));
 
 	if (!fresh)
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	fresh->decoder = tjInitDecompress();
 	if (!fresh->decoder) {
 		free(fresh);
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	}
 	*jpeg = fresh;
 	return PSD_OK;
@@ -83,7 +78,7 @@ enum psd_status psd_jpeg_encode(struct psd_jpeg *jpeg, const uint8_t *pixels, ui
 	if (!jpeg->encoder)
 		jpeg->encoder = tjInitCompress();
 	if (!jpeg->encoder)
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	tjFree(jpeg->encoded);
 	jpeg->encoded = NULL;
 	if (tjCompress2(jpeg->encoder, pixels, (int)width, 3 * (int)width, (int)height, TJPF_RGB, &jpeg->encoded,

@@ -102,7 +102,7 @@ enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder
 	int descriptor;
 
 	if (!fresh.path)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		return psd_out_of_memory(err);
 	descriptor = open(fresh.path,
 			  O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block; it is refused below */
 	if (descriptor < 0) {
@@ -126,18 +126,16 @@ enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path
 	char *copy = psd_mapping_path(NULL, path);
 
 	if (!copy)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		return psd_out_of_memory(err);
 	*mapping = (struct psd_mapping){.path = copy, .bytes = bytes, .n_bytes = n_bytes};
 	return PSD_OK;
 }
 
 enum psd_status psd_mapping_share(struct psd_mapping *mapping, struct psd_mapping *owner, struct psd_error *err)
 {
-	const enum psd_status status = psd_mapping_borrow(mapping, owner->path, owner->bytes, owner->n_bytes, err);
-
-	if (!status)
-		mapping->owner = owner_of(owner);
-	return status;
+	PSD_TRY(psd_mapping_borrow(mapping, owner->path, owner->bytes, owner->n_bytes, err));
+	mapping->owner = owner_of(owner);
+	return PSD_OK;
 }
 
 void psd_mapping_close(struct psd_mapping *mapping)

@@ -44,11 +44,6 @@ struct packer {
 	struct psd_error *err;
 };
 
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 /* ---- listing ---- */
 
 static int is_visible(const struct dirent *entry)
@@ -76,7 +71,8 @@ static enum psd_status list(const char *folder, const char *what, struct dirent 
 	const int found = scandir(folder, names, is_visible, by_bytes);
 
 	if (found < 0 && errno == ENOTDIR)
-		return psd_error_set(err, PSD_EINVAL, at, "must be a folder: images lie in FOLDER/CLASS/NAME.jpg");
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "the path must be a folder: images lie in FOLDER/CLASS/NAME.jpg");
 	if (found < 0)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be listed: %s", strerror(errno));
 	if (found == 0) {
@@ -103,7 +99,7 @@ static enum psd_status add_image(struct packer *packer, char *path)
 
 		if (!images) {
 			free(path);
-			return out_of_memory(packer->err);
+			return psd_out_of_memory(packer->err);
 		}
 		packer->images = images;
 		packer->room = room;
@@ -117,10 +113,9 @@ static enum psd_status list_class(struct packer *packer, const char *folder)
 {
 	struct dirent **names;
 	int n_names;
-	enum psd_status status = list(folder, "images", &names, &n_names, packer->err);
+	enum psd_status status = PSD_OK;
 
-	if (status)
-		return status;
+	PSD_TRY(list(folder, "images", &names, &n_names, packer->err));
 	for (int i = 0; !status && i < n_names; i++) {
 		char *path = psd_mapping_path(folder, names[i]->d_name);
 
@@ -128,8 +123,8 @@ static enum psd_status list_class(struct packer *packer, const char *folder)
 			status = add_image(packer, path);
 		} else {
 			status = path ? psd_error_set(packer->err, PSD_EINVAL, (struct psd_place){.path = path},
-						      "must be a .jpg")
-				      : out_of_memory(packer->err);
+						      "the file must be a .jpg")
+				      : psd_out_of_memory(packer->err);
 			free(path);
 		}
 	}
@@ -142,14 +137,13 @@ static enum psd_status list_folder(struct packer *packer, const char *folder)
 	struct psd_pack *pack = &packer->pack;
 	struct dirent **names;
 	int n_names;
-	enum psd_status status = list(folder, "class folders", &names, &n_names, packer->err);
+	enum psd_status status = PSD_OK;
 
-	if (status)
-		return status;
+	PSD_TRY(list(folder, "class folders", &names, &n_names, packer->err));
 	for (int i = 0; !status && i < n_names; i++) {
 		char *path = psd_mapping_path(folder, names[i]->d_name);
 
-		status = path ? list_class(packer, path) : out_of_memory(packer->err);
+		status = path ? list_class(packer, path) : psd_out_of_memory(packer->err);
 		pack->names_checksum =
 			psd_hash_bytes(pack->names_checksum, names[i]->d_name, strlen(names[i]->d_name) + 1);
 		pack->classes++;
@@ -239,7 +233,7 @@ static enum psd_status scale_square(uint8_t *out, uint32_t side, const uint8_t *
 	float *rows = malloc(n * n_columns * sizeof(*rows));
 
 	if (!rows)
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	for (uint32_t y = 0; y < n; y++)
 		scale_row(rows + y * n_columns, side, pixels + ((size_t)(top + y) * width + left) * 3, n);
 	for (size_t column = 0; column < n_columns; column++)
@@ -261,7 +255,7 @@ static enum psd_status take_pixels(struct packer *packer, const struct psd_mappi
 		return PSD_OK;
 	pixels = realloc(packer->pixels, (size_t)(3 * n_pixels));
 	if (!pixels)
-		return out_of_memory(packer->err);
+		return psd_out_of_memory(packer->err);
 	packer->pixels = pixels;
 	packer->n_pixels_room = n_pixels;
 	return PSD_OK;
@@ -284,17 +278,13 @@ static enum psd_status square_image(struct packer *packer, const struct psd_mapp
 	const uint32_t side = packer->pack.width;
 	uint64_t n_bytes = file->n_bytes;
 	uint32_t height, width;
-	enum psd_status status;
+	enum psd_status status = PSD_OK;
 
 	if (file->n_bytes == 0)
 		return psd_mapping_refuse(file, 0, packer->err, "the file is empty");
-	status = psd_jpeg_size(packer->jpeg, source, &height, &width, packer->err);
-	if (!status)
-		status = take_pixels(packer, file, (uint64_t)height * width);
-	if (!status)
-		status = psd_jpeg_decode(packer->jpeg, source, height, width, packer->pixels, packer->err);
-	if (status)
-		return status;
+	PSD_TRY(psd_jpeg_size(packer->jpeg, source, &height, &width, packer->err));
+	PSD_TRY(take_pixels(packer, file, (uint64_t)height * width));
+	PSD_TRY(psd_jpeg_decode(packer->jpeg, source, height, width, packer->pixels, packer->err));
 	if (height == side && width == side) {
 		record->jpeg = file->bytes;
 		add_sums(packer, packer->pixels);
@@ -330,20 +320,19 @@ struct image_writing {
 static enum psd_status write_mapped(void *context, struct psd_error *err)
 {
 	const struct image_writing *w = context;
-	const enum psd_status status = square_image(w->packer, w->file, w->record);
 
+	PSD_TRY(square_image(w->packer, w->file, w->record));
 	(void)err; /* packer->err */
-	return status ? status : write_bytes(w->packer, w->record->jpeg, w->record->n_bytes);
+	return write_bytes(w->packer, w->record->jpeg, w->record->n_bytes);
 }
 
 static enum psd_status write_image(struct packer *packer, uint64_t i, uint64_t *offset)
 {
 	struct psd_pack_record record = {.offset = *offset, .label = packer->images[i].label};
 	struct psd_mapping file;
-	enum psd_status status = psd_mapping_open(&file, NULL, packer->images[i].path, packer->err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_mapping_open(&file, NULL, packer->images[i].path, packer->err));
 	status =
 		psd_mapping_guard(&file, 1, write_mapped, &(struct image_writing){packer, &file, &record}, packer->err);
 	if (!status)
@@ -387,10 +376,9 @@ static enum psd_status write_all(struct packer *packer)
 
 static enum psd_status write_file(struct packer *packer, const char *path)
 {
-	enum psd_status status = psd_output_open(&packer->out, path, packer->err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_output_open(&packer->out, path, packer->err));
 	packer->path = path;
 	status = write_all(packer);
 	if (!status)
@@ -404,7 +392,8 @@ static enum psd_status take_room(struct packer *packer)
 	packer->pack.n_samples = packer->n_images;
 	packer->front = calloc(1, PSD_PACK_HEADER_BYTES + (size_t)packer->n_images * PSD_PACK_ENTRY_BYTES);
 	packer->square = malloc((size_t)3 * packer->pack.height * packer->pack.width);
-	return packer->front && packer->square ? psd_jpeg_new(&packer->jpeg, packer->err) : out_of_memory(packer->err);
+	return packer->front && packer->square ? psd_jpeg_new(&packer->jpeg, packer->err)
+					       : psd_out_of_memory(packer->err);
 }
 
 static void release(struct packer *packer)

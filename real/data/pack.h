@@ -8,8 +8,8 @@
 #include "engine/base/error.h"
 
 struct psd_pack_options {
-	uint32_t side; /* pixels */
-	/* May be NULL. After each image; false stops the packing. */
+	uint32_t side; /* height and width of the packed images, pixels */
+	/* Called after each image; false stops the packing. May be NULL. */
 	bool (*progress)(void *context, uint64_t n_done, uint64_t n_images);
 	void *context;
 };

@@ -39,7 +39,8 @@ static enum psd_status check_identity(const struct psd_mapping *file, struct psd
 					  psd_little_u64(header + 48));
 	if (psd_little_u64(header + 48) < file->n_bytes)
 		return psd_mapping_refuse(file, psd_little_u64(header + 48), err,
-					  "more bytes than the header says, %" PRIu64 " in all", file->n_bytes);
+					  "the file has more bytes than its header says, %" PRIu64 " in all",
+					  file->n_bytes);
 	return PSD_OK;
 }
 
@@ -101,18 +102,16 @@ static enum psd_status check_index(const struct psd_pack *pack, struct psd_error
 		expected += n_bytes;
 	}
 	if (expected != file->n_bytes)
-		return psd_mapping_refuse(file, expected, err, "bytes behind the last sample");
+		return psd_mapping_refuse(file, expected, err, "the file has bytes behind its last sample");
 	return PSD_OK;
 }
 
 enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *file, struct psd_error *err)
 {
 	const uint8_t *header = file->bytes;
-	enum psd_status status = check_identity(file, err);
 	struct psd_pack fresh;
 
-	if (status)
-		return status;
+	PSD_TRY(check_identity(file, err));
 	fresh = (struct psd_pack){
 		.file = file,
 		.classes = psd_little_u32(header + 12),
@@ -122,16 +121,13 @@ enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *f
 		.mean = {psd_little_u32(header + 32), psd_little_u32(header + 36), psd_little_u32(header + 40)},
 		.names_checksum = psd_little_u64(header + 56),
 	};
-	status = check_counts(&fresh, err);
-	if (!status && front_checksum(header, fresh.n_samples) != psd_little_u64(header + 64))
-		status = psd_mapping_refuse(file, 64, err, "header or index is damaged: their checksum differs");
-	if (!status)
-		status = check_images(&fresh, err);
-	if (!status)
-		status = check_index(&fresh, err);
-	if (!status)
-		*pack = fresh;
-	return status;
+	PSD_TRY(check_counts(&fresh, err));
+	if (front_checksum(header, fresh.n_samples) != psd_little_u64(header + 64))
+		return psd_mapping_refuse(file, 64, err, "header or index is damaged: their checksum differs");
+	PSD_TRY(check_images(&fresh, err));
+	PSD_TRY(check_index(&fresh, err));
+	*pack = fresh;
+	return PSD_OK;
 }
 
 enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, struct psd_pack_record *record,

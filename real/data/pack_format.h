@@ -38,22 +38,22 @@ enum {
 };
 
 struct psd_pack {
-	const struct psd_mapping *file; /* borrowed */
+	const struct psd_mapping *file; /* file that contains the records, borrowed */
 	uint64_t n_samples;
 	uint32_t classes;
 	uint32_t height, width;
-	uint32_t mean[3]; /* in 1/65536 */
+	uint32_t mean[3]; /* mean of red, green and blue, in 1/65536 of a step */
 	uint64_t names_checksum;
 };
 
 struct psd_pack_record {
-	const uint8_t *jpeg; /* borrowed from the file */
+	const uint8_t *jpeg; /* bytes of the JPEG, borrowed from the file */
 	uint64_t offset;
 	uint32_t n_bytes;
 	uint32_t label;
 };
 
-/* Checks header and index of a mapped file. *pack is valid as long as the mapping. PSD_EINVAL with a byte. */
+/* Checks header and index of a mapped file. *pack is valid as long as the mapping. PSD_EINVAL with the byte offset. */
 enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *file,
 			      struct psd_error *err) PSD_MUST_CHECK;
 /* Finds a sample (below n_samples) and verifies its JPEG's checksum. PSD_EINVAL with the byte offset. */

@@ -4,22 +4,22 @@
 
 #include "engine/base/random.h"
 
-/* Purpose of a draw; each purpose has keys of its own. */
+/* Purpose of a random number; each purpose has keys of its own. */
 enum psd_random_purpose {
-	PSD_RANDOM_ORDER = 1, /* order of samples in an epoch */
-	PSD_RANDOM_CROP,      /* crop and mirror */
-	PSD_RANDOM_PATTERN,   /* pattern of a synthetic class */
-	PSD_RANDOM_NOISE,     /* noise on a synthetic sample */
-	PSD_RANDOM_PARAMETER, /* starting value of a tensor */
+	PSD_RANDOM_ORDER = 1, /* order of the samples in an epoch */
+	PSD_RANDOM_CROP,      /* crop and mirror of a packed image */
+	PSD_RANDOM_PATTERN,   /* pattern of a class of synthetic samples */
+	PSD_RANDOM_NOISE,     /* noise that is added to a synthetic sample */
+	PSD_RANDOM_PARAMETER, /* start value of a parameter */
 };
 
-/* 64 random bits for (seed, purpose, a, b). Pure, any thread. */
+/* Returns 64 random bits for (seed, purpose, a, b). Pure, any thread. */
 static inline uint64_t psd_random_key(uint64_t seed, enum psd_random_purpose purpose, uint64_t a, uint64_t b)
 {
 	return psd_random_mix(psd_random_mix(psd_random_mix(psd_random_mix(seed) ^ (uint64_t)purpose) ^ a) ^ b);
 }
 
-/* A number below `bound` (>= 1) from the upper half of `bits`; uneven by less than bound / 2^32. Pure, any thread. */
+/* Random number below `bound` (>= 1) from the upper half of `bits`; uneven by less than bound / 2^32. Pure. */
 static inline uint32_t psd_random_below(uint64_t bits, uint32_t bound)
 {
 	return (uint32_t)((bits >> 32) * bound >> 32);

@@ -7,24 +7,24 @@
 
 struct psd_sampler {
 	uint64_t seed;
-	uint64_t n_samples; /* samples in an epoch, 1 to 2^48 */
+	uint64_t n_samples; /* number of samples in an epoch, 1 to 2^48 */
 };
 
 struct psd_draw {
 	uint64_t epoch;
-	uint64_t sample; /* below n_samples */
+	uint64_t sample; /* number of the sample, below n_samples */
 };
 
-/* The sample at `position` (below n_samples) of an epoch: a bijection for each epoch, so every sample comes once. Pure,
- * any thread. Source: Feistel network (Luby, Rackoff 1988) with cycle walking (Black, Rogaway 2002). */
+/* Number of the sample at `position` (below n_samples) in an epoch; every sample comes once. Pure, any thread. Source:
+ * Feistel network (Luby, Rackoff 1988) with cycle walking (Black, Rogaway 2002). */
 uint64_t psd_sampler_sample(const struct psd_sampler *sampler, uint64_t epoch, uint64_t position);
 
-/* Epoch and sample at a position counted from the start of training, over all epochs and workers. Pure, any thread. */
+/* Epoch and sample at a position, which counts over all epochs and workers since training began. Pure, any thread. */
 struct psd_draw psd_sampler_draw(const struct psd_sampler *sampler, uint64_t global_position);
 
-/* Global position of the first of the `batch` samples of a worker (below workers) in an iteration; both count from the
- * start of a run with these workers. Batches of workers lie side by side, so P workers with batch b draw the same as
- * one worker with batch P b. Pure, any thread. */
+/* Global position of a worker's first sample in an iteration; both count from the start of a run with these workers.
+ * Batches of workers follow each other, so P workers with batch b draw the same as one worker with batch P b. Pure, any
+ * thread. */
 uint64_t psd_sampler_first(uint64_t iteration, uint32_t workers, uint32_t worker, uint32_t batch);
 
 #endif

@@ -27,18 +27,16 @@ static struct psd_file_tensor describe(const struct psd_tensor *tensor)
 static enum psd_status find(struct start_file *file, const struct psd_tensor tensors[], unsigned n_tensors,
 			    struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned t = 0; t < n_tensors && !status; t++) {
+	for (unsigned t = 0; t < n_tensors; t++) {
 		bool is_there;
 
-		status = psd_onnx_values(file->model, &tensors[t], NULL, &is_there, err);
-		if (!status && is_there) {
+		PSD_TRY(psd_onnx_values(file->model, &tensors[t], NULL, &is_there, err));
+		if (is_there) {
 			file->found[file->n] = &tensors[t];
 			file->tensors[file->n++] = describe(&tensors[t]);
 		}
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status write_values(struct start_file *file, struct psd_tensor_writer *writer, struct psd_error *err)
@@ -51,7 +49,7 @@ static enum psd_status write_values(struct start_file *file, struct psd_tensor_w
 		bool is_there;
 
 		if (!values)
-			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+			return psd_out_of_memory(err);
 		status = psd_onnx_values(file->model, file->found[t], values, &is_there, err);
 		if (!status)
 			status = psd_tensor_writer_add(writer, values, n_bytes, err);
@@ -64,10 +62,9 @@ static enum psd_status write_all(struct start_file *file, const char *path, stru
 {
 	const struct psd_file_note notes[] = {{"format", "pt"}}; /* values lie in PyTorch's order */
 	struct psd_tensor_writer *writer;
-	enum psd_status status = psd_tensor_writer_open(&writer, path, file->tensors, file->n, notes, 1, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_tensor_writer_open(&writer, path, file->tensors, file->n, notes, 1, err));
 	status = write_values(file, writer, err);
 	if (!status)
 		status = psd_tensor_writer_finish(writer, err);
@@ -80,35 +77,31 @@ static enum psd_status use(struct start_file *file, const char *model_path, cons
 {
 	const struct psd_graph *graph = psd_onnx_graph(file->model);
 	const unsigned n_all = graph->n_tensors + graph->n_states;
-	enum psd_status status;
 
 	file->found = calloc(n_all + 1, sizeof(*file->found));
 	file->tensors = calloc(n_all + 1, sizeof(*file->tensors));
 	if (!file->found || !file->tensors)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	status = find(file, graph->tensors, graph->n_tensors, err);
-	if (!status)
-		status = find(file, graph->states, graph->n_states, err);
-	if (!status && !file->n)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = model_path},
-				       "has no values for its %u parameters and statistics", n_all);
-	if (!status && psd_inputs_have(path))
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				       "is read by this run, an output must be another file");
-	if (!status)
-		status = write_all(file, path, err);
+		return psd_out_of_memory(err);
+	PSD_TRY(find(file, graph->tensors, graph->n_tensors, err));
+	PSD_TRY(find(file, graph->states, graph->n_states, err));
+	if (!file->n)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = model_path},
+				     "the model has no values for its %u parameters and statistics", n_all);
+	if (psd_inputs_have(path))
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				     "the file is read by this run, an output must be another file");
+	PSD_TRY(write_all(file, path, err));
 	*counts = (struct psd_start_counts){file->n, n_all};
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_start_file_write(const char *model_path, const char *path, struct psd_start_counts *counts,
 				     struct psd_error *err)
 {
 	struct start_file file = {.n = 0};
-	enum psd_status status = psd_onnx_open(&file.model, model_path, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_open(&file.model, model_path, err));
 	status = use(&file, model_path, path, counts, err);
 	free(file.tensors);
 	free(file.found);

@@ -6,7 +6,7 @@
 #include "engine/base/error.h"
 
 struct psd_start_counts {
-	unsigned n_found, n_all; /* parameters and statistics found in the file, and in the network */
+	unsigned n_found, n_all; /* numbers of parameter tensors and statistics: found in the file; in the network */
 };
 
 /* Writes the values of the model at model_path to `path` in the safetensors format; replaces `path` once all is

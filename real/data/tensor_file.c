@@ -81,11 +81,6 @@ bool psd_file_tensor_bytes(const struct psd_file_tensor *tensor, uint64_t *n_byt
 
 /* ---- the header's tree ---- */
 
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 static const char *keep(struct psd_tensor_file *file, const char *text)
 {
 	return psd_arena_copy(&file->arena, text, strlen(text));
@@ -109,28 +104,25 @@ static enum psd_status read_type(struct psd_file_tensor *tensor, const struct ps
 {
 	const struct psd_node *name;
 	unsigned type = 0;
-	enum psd_status status = find_part(node, "dtype", PSD_NODE_SCALAR, &name, err);
 
-	if (!status)
-		status = psd_node_choice(name, type_names, &type, err);
+	PSD_TRY(find_part(node, "dtype", PSD_NODE_SCALAR, &name, err));
+	PSD_TRY(psd_node_choice(name, type_names, &type, err));
 	tensor->type = (enum psd_tensor_type)type;
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status read_shape(struct psd_file_tensor *tensor, const struct psd_node *node, struct psd_error *err)
 {
 	const struct psd_node *shape;
-	enum psd_status status = find_part(node, "shape", PSD_NODE_SEQUENCE, &shape, err);
 
-	if (status)
-		return status;
+	PSD_TRY(find_part(node, "shape", PSD_NODE_SEQUENCE, &shape, err));
 	if (shape->n_children > PSD_FILE_TENSOR_DIMS)
 		return psd_error_set(err, PSD_EINVAL, shape->at,
 				     "tensor '%.80s' has %u dimensions, must have at most %d", node->key,
 				     shape->n_children, PSD_FILE_TENSOR_DIMS);
-	for (const struct psd_node *dim = shape->first; dim && !status; dim = dim->next)
-		status = psd_node_count(dim, 0, UINT64_MAX, &tensor->dims[tensor->n_dims++], err);
-	return status;
+	for (const struct psd_node *dim = shape->first; dim; dim = dim->next)
+		PSD_TRY(psd_node_count(dim, 0, UINT64_MAX, &tensor->dims[tensor->n_dims++], err));
+	return PSD_OK;
 }
 
 static enum psd_status read_offsets(struct entry *entry, const struct psd_node *node, uint64_t n_data_bytes,
@@ -138,19 +130,14 @@ static enum psd_status read_offsets(struct entry *entry, const struct psd_node *
 {
 	const struct psd_node *offsets;
 	uint64_t n_bytes;
-	enum psd_status status = find_part(node, "data_offsets", PSD_NODE_SEQUENCE, &offsets, err);
 
-	if (status)
-		return status;
+	PSD_TRY(find_part(node, "data_offsets", PSD_NODE_SEQUENCE, &offsets, err));
 	if (offsets->n_children != 2)
 		return psd_error_set(err, PSD_EINVAL, offsets->at,
 				     "'data_offsets' of tensor '%.80s' has %u numbers, must have 2", node->key,
 				     offsets->n_children);
-	status = psd_node_count(offsets->first, 0, n_data_bytes, &entry->begin, err);
-	if (!status)
-		status = psd_node_count(offsets->first->next, entry->begin, n_data_bytes, &entry->end, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_node_count(offsets->first, 0, n_data_bytes, &entry->begin, err));
+	PSD_TRY(psd_node_count(offsets->first->next, entry->begin, n_data_bytes, &entry->end, err));
 	entry->at = offsets->at;
 	if (!psd_file_tensor_bytes(&entry->tensor, &n_bytes))
 		return psd_error_set(err, PSD_EINVAL, node->at, "tensor '%.80s' has more values than can be counted",
@@ -167,7 +154,6 @@ static enum psd_status read_tensor(struct psd_tensor_file *file, const struct ps
 				   struct psd_error *err)
 {
 	struct entry *entry = &file->entries[file->n_entries++];
-	enum psd_status status;
 
 	if (node->kind != PSD_NODE_MAPPING)
 		return psd_error_set(err, PSD_EINVAL, node->at,
@@ -175,13 +161,10 @@ static enum psd_status read_tensor(struct psd_tensor_file *file, const struct ps
 				     node->key);
 	entry->tensor.name = keep(file, node->key);
 	if (!entry->tensor.name)
-		return out_of_memory(err);
-	status = read_type(&entry->tensor, node, err);
-	if (!status)
-		status = read_shape(&entry->tensor, node, err);
-	if (!status)
-		status = read_offsets(entry, node, n_data_bytes, err);
-	return status;
+		return psd_out_of_memory(err);
+	PSD_TRY(read_type(&entry->tensor, node, err));
+	PSD_TRY(read_shape(&entry->tensor, node, err));
+	return read_offsets(entry, node, n_data_bytes, err);
 }
 
 static enum psd_status read_notes(struct psd_tensor_file *file, const struct psd_node *node, struct psd_error *err)
@@ -190,7 +173,7 @@ static enum psd_status read_notes(struct psd_tensor_file *file, const struct psd
 		return psd_error_set(err, PSD_EINVAL, node->at, "'%s' must be an object of texts", notes_key);
 	file->notes = psd_arena_take(&file->arena, (node->n_children + (size_t)1) * sizeof(*file->notes));
 	if (!file->notes)
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	for (const struct psd_node *child = node->first; child; child = child->next) {
 		struct psd_file_note *note = &file->notes[file->n_notes++];
 
@@ -200,7 +183,7 @@ static enum psd_status read_notes(struct psd_tensor_file *file, const struct psd
 		note->key = keep(file, child->key);
 		note->value = keep(file, child->text);
 		if (!note->key || !note->value)
-			return out_of_memory(err);
+			return psd_out_of_memory(err);
 	}
 	return PSD_OK;
 }
@@ -232,7 +215,7 @@ static enum psd_status sort_entries(struct psd_tensor_file *file, struct psd_err
 					     entry->tensor.name, entry->begin, expected);
 		expected = entry->end;
 		if (!psd_names_put(&file->numbers, entry->tensor.name, i))
-			return out_of_memory(err);
+			return psd_out_of_memory(err);
 	}
 	return PSD_OK;
 }
@@ -240,27 +223,24 @@ static enum psd_status sort_entries(struct psd_tensor_file *file, struct psd_err
 static enum psd_status read_tree(struct psd_tensor_file *file, const struct psd_node *root, uint64_t n_data_bytes,
 				 struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	if (root->kind != PSD_NODE_MAPPING)
 		return psd_error_set(err, PSD_EINVAL, root->at, "the header must be a JSON object");
 	file->entries = psd_arena_take(&file->arena, (root->n_children + (size_t)1) * sizeof(*file->entries));
 	if (!file->entries)
-		return out_of_memory(err);
-	for (const struct psd_node *child = root->first; child && !status; child = child->next)
-		status = !strcmp(child->key, notes_key) ? read_notes(file, child, err)
-							: read_tensor(file, child, n_data_bytes, err);
-	return status ? status : sort_entries(file, err);
+		return psd_out_of_memory(err);
+	for (const struct psd_node *child = root->first; child; child = child->next)
+		PSD_TRY(!strcmp(child->key, notes_key) ? read_notes(file, child, err)
+						       : read_tensor(file, child, n_data_bytes, err));
+	return sort_entries(file, err);
 }
 
 static enum psd_status read_header(struct psd_tensor_file *file, const char *path, const char *text, uint64_t length,
 				   uint64_t n_data_bytes, struct psd_error *err)
 {
 	struct psd_document *document;
-	enum psd_status status = psd_document_parse(&document, path, text, (size_t)length, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_document_parse(&document, path, text, (size_t)length, err));
 	status = read_tree(file, psd_document_root(document), n_data_bytes, err);
 	psd_document_free(document);
 	return status;
@@ -289,7 +269,6 @@ static enum psd_status read_front(void *context, struct psd_error *err)
 	struct psd_tensor_file *file = context;
 	const struct psd_mapping *mapping = &file->mapping;
 	uint64_t n_header_bytes, n_data_bytes, n_used_bytes;
-	enum psd_status status;
 
 	if (mapping->n_bytes < LENGTH_BYTES)
 		return psd_mapping_refuse(mapping, mapping->n_bytes, err,
@@ -308,13 +287,13 @@ static enum psd_status read_front(void *context, struct psd_error *err)
 					  "not a safetensors file: its header must begin with '{'");
 	file->data = mapping->bytes + LENGTH_BYTES + n_header_bytes;
 	n_data_bytes = mapping->n_bytes - LENGTH_BYTES - n_header_bytes;
-	status = read_header(file, mapping->path, (const char *)mapping->bytes + LENGTH_BYTES, n_header_bytes,
-			     n_data_bytes, err);
+	PSD_TRY(read_header(file, mapping->path, (const char *)mapping->bytes + LENGTH_BYTES, n_header_bytes,
+			    n_data_bytes, err));
 	n_used_bytes = file->n_entries ? file->entries[file->n_entries - 1].end : 0;
-	if (!status && n_used_bytes != n_data_bytes)
+	if (n_used_bytes != n_data_bytes)
 		return psd_mapping_refuse(mapping, LENGTH_BYTES + n_header_bytes + n_used_bytes, err,
-					  "bytes behind the last tensor");
-	return status;
+					  "the file has bytes behind its last tensor");
+	return PSD_OK;
 }
 
 enum psd_status psd_tensor_file_open_mapped(struct psd_tensor_file **file, struct psd_mapping *mapping,
@@ -325,7 +304,7 @@ enum psd_status psd_tensor_file_open_mapped(struct psd_tensor_file **file, struc
 
 	if (!fresh) {
 		psd_mapping_close(mapping);
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	}
 	fresh->mapping = *mapping;
 	*mapping = (struct psd_mapping){.path = NULL};
@@ -341,10 +320,8 @@ enum psd_status psd_tensor_file_open(struct psd_tensor_file **file, const char *
 {
 	const char *ending = strrchr(path, '.');
 	struct psd_mapping mapping;
-	const enum psd_status status = psd_mapping_open(&mapping, NULL, path, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_mapping_open(&mapping, NULL, path, err));
 	if (ending && !strcmp(ending, ".onnx")) {
 		psd_mapping_close(&mapping);
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},

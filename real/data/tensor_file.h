@@ -55,20 +55,20 @@ enum psd_tensor_type {
 enum { PSD_FILE_TENSOR_DIMS = 8 };
 
 struct psd_file_tensor {
-	const char *name; /* borrowed when writing; owned by the file when reading */
+	const char *name; /* name of the tensor; borrowed when writing, owned by the file when reading */
 	enum psd_tensor_type type;
-	unsigned n_dims; /* 0: one value */
+	unsigned n_dims; /* number of dimensions; 0: the tensor is one value */
 	uint64_t dims[PSD_FILE_TENSOR_DIMS];
 };
 
-/* A text of __metadata__; borrowed when writing. */
+/* Note: a key and its text in __metadata__; borrowed when writing. */
 struct psd_file_note {
 	const char *key, *value;
 };
 
-const char *psd_tensor_type_name(enum psd_tensor_type type); /* as in the file: "F32" */
-unsigned psd_tensor_type_bytes(enum psd_tensor_type type);   /* bytes of one value */
-/* Bytes of all values. Returns false and leaves *n_bytes if they exceed 64 bits. Pure. */
+const char *psd_tensor_type_name(enum psd_tensor_type type); /* name of the type in the file, "F32" */
+unsigned psd_tensor_type_bytes(enum psd_tensor_type type);   /* bytes of one value of the type */
+/* Bytes of all values of a tensor. Returns false, with *n_bytes unchanged, if they exceed 64 bits. Pure. */
 bool psd_file_tensor_bytes(const struct psd_file_tensor *tensor, uint64_t *n_bytes);
 
 /* ---- writing ---- */
@@ -86,46 +86,46 @@ enum psd_status psd_tensor_writer_open(struct psd_tensor_writer **writer, const 
 				       struct psd_error *err) PSD_MUST_CHECK;
 /* Appends n_bytes of values, in the order of tensors[]. A piece may have any length, end inside a value and cover
  * several tensors. All pieces together have at most the bytes of the tensors. A piece takes a system call for each
- * tensor. PSD_ERUN: they cannot be written. */
+ * tensor. PSD_ERUN: writing failed. */
 enum psd_status psd_tensor_writer_add(struct psd_tensor_writer *writer, const void *values, uint64_t n_bytes,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Call once, after all values: flushes the file to the disk, then renames it to path. PSD_ERUN: the new file may be
- * missing; the file at path is complete all the same, old or new. */
+/* Completes the file after all values, called once: flushes it to the disk, then renames it to path. PSD_ERUN: the new
+ * file may be missing; the file at path is complete all the same, old or new. */
 enum psd_status psd_tensor_writer_finish(struct psd_tensor_writer *writer, struct psd_error *err) PSD_MUST_CHECK;
-/* Removes PATH.part unless finished. NULL is allowed. */
+/* Closes a writer, and removes PATH.part unless the file is finished. NULL is allowed. */
 void psd_tensor_writer_close(struct psd_tensor_writer *writer);
 
 /* ---- reading ---- */
 
 struct psd_tensor_file;
 
-/* On success the caller closes *file. It stays mapped until then, and may be replaced meanwhile. PSD_EFILE: it cannot
- * be opened; PSD_EINVAL with the byte, or line and column of the header: the file is incomplete or of another format,
- * or its tensors leave gaps or overlap; PSD_ERUN: it was shortened meanwhile; PSD_ENOMEM. */
+/* Opens a file, which the caller closes. It stays mapped until then, and may be replaced meanwhile. PSD_EFILE: it
+ * cannot be opened; PSD_EINVAL with the byte, or line and column of the header: the file is incomplete or of another
+ * format, or its tensors leave gaps or overlap; PSD_ERUN: it was shortened meanwhile; PSD_ENOMEM. */
 enum psd_status psd_tensor_file_open(struct psd_tensor_file **file, const char *path,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Results of these three are borrowed until psd_tensor_file_close(). Any thread. */
+/* Results of these three functions are borrowed until psd_tensor_file_close(). Any thread. */
 
-/* The tensors in the order of their values, from number 0; NULL behind the last one. */
+/* Returns tensor `number`, in the order of their values, from 0; NULL behind the last one. */
 const struct psd_file_tensor *psd_tensor_file_at(const struct psd_tensor_file *file, unsigned number);
-/* Tensor by name, from a table; NULL if there is none. */
+/* Finds a tensor by name, quickly; NULL if there is none. */
 const struct psd_file_tensor *psd_tensor_file_find(const struct psd_tensor_file *file, const char *name);
-/* Text of a key of __metadata__; NULL without it. */
+/* Finds the text of a key in __metadata__; NULL if there is none. */
 const char *psd_tensor_file_note(const struct psd_tensor_file *file, const char *key);
 /* Copies n_bytes of a tensor of this file, from first_byte on, to memory of any alignment. Several threads may read at
  * a time. PSD_ERUN: the file was shortened since it was opened. */
 enum psd_status psd_tensor_file_read(struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
 				     uint64_t first_byte, uint64_t n_bytes, void *to,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* NULL is allowed. */
+/* Closes a file. NULL is allowed. */
 void psd_tensor_file_close(struct psd_tensor_file *file);
 
 /* ---- for the writer and the tests ---- */
 
-/* Does psd_tensor_file_open() with a mapping; owns *mapping from now on, also on failure. */
+/* Opens a file by its mapping, which it owns from now on, also on failure; see psd_tensor_file_open(). */
 enum psd_status psd_tensor_file_open_mapped(struct psd_tensor_file **file, struct psd_mapping *mapping,
 					    struct psd_error *err) PSD_MUST_CHECK;
-/* Checks whether psd_tensor_file_open() would accept this header before n_data_bytes of data. PSD_EINVAL with line and
+/* Checks that psd_tensor_file_open() would accept this header before n_data_bytes of data. PSD_EINVAL with line and
  * column, PSD_ENOMEM. */
 enum psd_status psd_tensor_file_check_header(const char *path, const char *text, uint64_t length, uint64_t n_data_bytes,
 					     struct psd_error *err) PSD_MUST_CHECK;

@@ -38,11 +38,6 @@ struct psd_tensor_writer {
 	uint64_t n_data_bytes;
 };
 
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
 static enum psd_status cannot_write(const struct psd_tensor_writer *writer, enum psd_status status,
 				    struct psd_error *err)
 {
@@ -131,7 +126,7 @@ static enum psd_status make_front(struct psd_text *front, struct psd_tensor_writ
 		psd_text_add_bytes(front, &(char){(char)((uint64_t)header.length >> 8 * i & 0xff)}, 1);
 	psd_text_add_bytes(front, header.bytes, header.length);
 	status = header.is_out_of_memory || front->is_out_of_memory
-			 ? out_of_memory(err)
+			 ? psd_out_of_memory(err)
 			 : psd_tensor_file_check_header(writer->path, header.bytes, header.length, writer->n_data_bytes,
 							err);
 	psd_text_release(&header);
@@ -153,10 +148,10 @@ static enum psd_status find_target(struct psd_tensor_writer *writer, bool *exist
 				     "must be a regular file");
 	writer->target_path = *exists ? realpath(writer->path, NULL) : psd_mapping_path(NULL, writer->path);
 	if (!writer->target_path)
-		return *exists ? cannot_write(writer, PSD_EFILE, err) : out_of_memory(err);
+		return *exists ? cannot_write(writer, PSD_EFILE, err) : psd_out_of_memory(err);
 	psd_text_add(&part, "%s.part", writer->target_path);
 	writer->part_path = part.bytes;
-	return part.is_out_of_memory ? out_of_memory(err) : PSD_OK;
+	return part.is_out_of_memory ? psd_out_of_memory(err) : PSD_OK;
 }
 
 static bool is_at(int descriptor, const char *path)
@@ -193,10 +188,8 @@ static enum psd_status open_part(struct psd_tensor_writer *writer, struct psd_er
 {
 	bool exists;
 	mode_t mode;
-	enum psd_status status = find_target(writer, &exists, &mode, err);
 
-	if (status)
-		return status;
+	PSD_TRY(find_target(writer, &exists, &mode, err));
 	writer->descriptor = open_locked(writer->part_path);
 	if (writer->descriptor < 0 && errno == EWOULDBLOCK)
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = writer->path},
@@ -260,13 +253,13 @@ enum psd_status psd_tensor_writer_open(struct psd_tensor_writer **writer, const 
 	enum psd_status status = PSD_OK;
 
 	if (!fresh)
-		return out_of_memory(err);
+		return psd_out_of_memory(err);
 	fresh->descriptor = -1;
 	fresh->n_parts = n_tensors;
 	fresh->path = psd_mapping_path(NULL, path);
 	fresh->parts = calloc(n_tensors + (size_t)1, sizeof(*fresh->parts));
 	if (!fresh->path || !fresh->parts)
-		status = out_of_memory(err);
+		status = psd_out_of_memory(err);
 	if (!status)
 		status = begin(fresh, tensors, notes, n_notes, err);
 	if (status)

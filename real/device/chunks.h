@@ -8,34 +8,34 @@
 
 #include "real/device/update.h"
 
-/* A tensor of the exchange. */
+/* A tensor of the exchange, whose gradient is cut into chunks. */
 struct psd_chunk_tensor {
 	float *weight;
 	const float *gradient;
 	uint64_t elements;
-	struct psd_update update; /* update rule for the weight */
+	struct psd_update update; /* update rule for the tensor's weight */
 };
 
-/* Elements are counted over the tensors in order; chunk c has those from c * chunk_elements on. Tables lie in the
- * host's memory, values where the device works. */
+/* Arguments of the functions below. Elements are counted over the tensors in order; chunk c has those from c *
+ * chunk_elements on. Tables are in the host's memory, values where the device works. */
 struct psd_chunks {
 	const struct psd_chunk_tensor *tensors;
 	unsigned n_tensors;
 	uint64_t elements, chunk_elements;
 	uint32_t n_chunks;
-	const bool *is_chosen;	   /* (n_chunks) */
-	float *residual, *history; /* (elements) each */
-	float *chosen;		   /* values of the chosen chunks, without gaps */
-	float *norms;		   /* (n_chunks): sum of magnitudes of each chunk */
-	float kept_ratio;	   /* factor for the residual of chunks that are not chosen */
+	const bool *is_chosen;	   /* per chunk: true if it is sent; shape (n_chunks) */
+	float *residual, *history; /* unsent gradients, and momentum; shape (elements) each */
+	float *chosen;		   /* values of the chosen chunks, one chunk behind the other */
+	float *norms;		   /* sum of magnitudes of each chunk; shape (n_chunks) */
+	float kept_ratio;	   /* factor on the residual of chunks that are not sent */
 	unsigned workers;
 	bool is_skipped; /* the sums overflowed their encoding: no update in this iteration */
 };
 
-/* residual += gradient; norms become the norms of the residual. Chosen chunks move to `chosen`; the others are
- * multiplied by kept_ratio. Any thread. */
+/* Adds gradients to the residual and sets norms to the norms of the residual. Chosen chunks move to `chosen`; the
+ * others are multiplied by kept_ratio. Any thread. */
 void psd_chunks_gather(const struct psd_chunks *chunks);
-/* Expects in `chosen` the sums over all workers. Updates weights and history by psd_update_apply(), unless skipped. The
+/* Updates weights and history by psd_update_apply(), unless skipped; `chosen` must have the sums over all workers. The
  * norm of a chosen chunk becomes the norm of its sum divided by the number of workers. Any thread. */
 void psd_chunks_apply(const struct psd_chunks *chunks);
 

@@ -20,17 +20,17 @@
 #include "real/library/library.h"
 
 struct psd_device_options {
-	unsigned n_threads; /* processor threads inside a call, >= 1 */
-	unsigned number;    /* index among the machine's devices of this kind, from 0; modulo their count */
-	enum psd_layer_arithmetic arithmetic; /* see has_fp32_alone */
+	unsigned n_threads; /* number of processor threads in a call, >= 1 */
+	unsigned number;    /* number among the machine's devices of this kind, from 0; modulo their count */
+	enum psd_layer_arithmetic arithmetic; /* arithmetic of the layers, see has_fp32_alone */
 	bool is_without_graphs;		      /* launch layers one by one, never as a recorded CUDA graph */
 	bool may_differ; /* faster algorithms are allowed whose results differ in bits from run to run */
 };
 
 struct psd_network_options {
-	uint32_t batch; /* samples this worker computes per iteration */
-	uint64_t seed;	/* seed of dropout masks */
-	/* divisor of the sum of losses: the global batch size, so that a sum over workers is the mean */
+	uint32_t batch; /* number of samples that this worker computes per iteration */
+	uint64_t seed;	/* seed for dropout masks */
+	/* Divisor of the sum of losses: the global batch size, so that a sum over workers is the mean. */
 	double loss_divisor;
 };
 
@@ -41,30 +41,30 @@ struct psd_network_options {
 struct psd_batch {
 	const float *images;
 	const int32_t *labels;
-	float *const *gradients; /* destinations, as in load(); NULL: those of the previous batch */
+	float *const *gradients; /* addresses for the gradients, as in load(); NULL: those of the previous batch */
 	uint64_t iteration;
 	uint64_t first_sample;
 	bool is_training; /* false: no dropout, batch norm uses running statistics, no backward follows */
-	bool is_fetched;  /* fetch() got these images and labels, and no later batch */
+	bool is_fetched;  /* fetch() has copied these images and labels, and no later batch */
 };
 
-/* Factors of a linear layer's weight gradient (N, M) = top_diff^T bottom. */
+/* Factors of a linear layer, which give its weight gradient (N, M) = top_diff^T bottom. */
 struct psd_factors {
-	float *top_diff; /* (batch, columns N) */
-	float *bottom;	 /* (batch, rows M) */
+	float *top_diff; /* gradient of the layer's output; shape (batch, columns N) */
+	float *bottom;	 /* input of the layer; shape (batch, rows M) */
 };
 
-/* to[i] = ratio * from[i]: encodes floats (with loss), or decodes. */
+/* Conversion to[i] = ratio * from[i]: encodes floats (with loss), or decodes to floats. */
 struct psd_conversion {
 	const struct psd_encoding *encoding;
 	void *to;
 	const void *from;
 	uint64_t elements;
 	float ratio;
-	bool is_decoding; /* decode */
+	bool is_decoding; /* decode `from`; false: encode it */
 };
 
-/* Queues of work, as in CUDA. Work on one stream executes in order, work on two streams may overlap. */
+/* Streams: queues of work, as in CUDA. Work on one stream executes in order, work on two streams may overlap. */
 enum psd_stream {
 	PSD_STREAM_COMPUTE,
 	PSD_STREAM_COPY_OUT,
@@ -74,7 +74,7 @@ enum psd_stream {
 	PSD_STREAMS
 };
 
-/* Layers first to end - 1: forward in order, backward in reverse order. */
+/* Layers of a pass, first to end - 1: forward in order, backward in reverse order. */
 struct psd_pass {
 	unsigned first, end;
 	bool is_backward;
@@ -83,6 +83,48 @@ struct psd_pass {
 struct psd_device;
 
 enum { PSD_DEVICE_TEXT_MAX = 160 };
+
+/* ---- functions of several devices: slots of struct psd_device_kind, which says when their work is over ---- */
+
+/* Begins to copy the factors of a linear layer's last backward. */
+typedef enum psd_status psd_device_factors_fn(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
+					      struct psd_error *err);
+/* Begins the rebuild of gradient (N, M) = top_diff^T bottom from `samples` samples, those of all workers; bias_gradient
+ * (N) = column sums of top_diff, unless NULL. Overwrites both. Needs no load(). May be called from a second thread, for
+ * one layer at a time. */
+typedef enum psd_status psd_device_rebuild_fn(struct psd_device *device, const struct psd_factors *factors,
+					      uint32_t samples, uint32_t rows, uint32_t columns, float *gradient,
+					      float *bias_gradient, struct psd_error *err);
+/* Begins psd_update_apply() of a whole tensor, after psd_update_by_norms(). */
+typedef enum psd_status psd_device_apply_fn(struct psd_device *device, const struct psd_update *update, float *weight,
+					    const float *gradient, struct psd_moments moments, uint64_t elements,
+					    struct psd_error *err);
+/* Begin *square = psd_clip_measure(), psd_clip_find(), and psd_clip_shrink() by *ratio. Squares and the ratio are in the
+ * device's memory. */
+typedef enum psd_status psd_device_measure_fn(struct psd_device *device, const float *values, uint64_t elements,
+					      double *square, struct psd_error *err);
+typedef enum psd_status psd_device_clip_fn(struct psd_device *device, const struct psd_clip *clip,
+					   struct psd_error *err);
+typedef enum psd_status psd_device_shrink_fn(struct psd_device *device, float *values, uint64_t elements,
+					     const float *ratio, struct psd_error *err);
+/* Begins psd_drift_take_step(). */
+typedef enum psd_status psd_device_drift_fn(struct psd_device *device, const struct psd_drift *drift,
+					    struct psd_error *err);
+/* Begins psd_values_encode() or psd_values_decode() in the device's memory. */
+typedef enum psd_status psd_device_convert_fn(struct psd_device *device, const struct psd_conversion *conversion,
+					      struct psd_error *err);
+/* Begins to overwrite all encoded values by NaN if one of them is an infinity or NaN, or if is_forced. */
+typedef enum psd_status psd_device_spoil_fn(struct psd_device *device, const struct psd_encoding *encoding,
+					    uint16_t *values, uint64_t elements, bool is_forced, struct psd_error *err);
+/* Begin psd_chunks_gather() and psd_chunks_apply(). */
+typedef enum psd_status psd_device_chunks_fn(struct psd_device *device, const struct psd_chunks *chunks,
+					     struct psd_error *err);
+/* Begin psd_packing_pack() and psd_packing_unpack(). Bits are equal on all devices, except those of NaNs. */
+typedef enum psd_status psd_device_packing_fn(struct psd_device *device, const struct psd_packing *packing,
+					      struct psd_error *err);
+/* Begin psd_low_rank_project(), psd_low_rank_fit() and psd_low_rank_expand(). */
+typedef enum psd_status psd_device_low_rank_fn(struct psd_device *device, const struct psd_low_rank_work *work,
+					       struct psd_error *err);
 
 /* Every slot except count and open needs an open device. A slot that "begins" work returns early on an asynchronous
  * device: mark() and wait() tell when the work has ended, and its arguments stay unchanged until then. On other devices
@@ -93,22 +135,22 @@ struct psd_device_kind {
 	/* Number of these devices in this machine; if 0, *why says what is missing, for example a driver. The process
 	 * may fork afterwards. */
 	unsigned (*count)(struct psd_error *why);
-	bool has_fp32_alone; /* open() accepts no other arithmetic; else open() decides */
-	bool has_own_memory; /* else tensors lie in the host's memory and take, take_host, copy, fetch are NULL */
+	bool has_fp32_alone; /* open() accepts fp32 arithmetic only; false: open() decides */
+	bool has_own_memory; /* false: tensors are in the host's memory, and take, take_host, copy, fetch are NULL */
 	/* Collective libraries that sum in the memory of these devices; ends with NULL. NULL if there are none. */
 	const struct psd_library_kind *const *libraries;
-	bool is_asynchronous; /* else mark, wait and between_sec are NULL */
-	/* *device is owned by the caller until close(). PSD_EINVAL: no such device, or it lacks the arithmetic;
+	bool is_asynchronous; /* false: mark, wait and between_sec are NULL */
+	/* Opens a device; the caller owns it until close(). PSD_EINVAL: no such device, or it lacks the arithmetic;
 	 * PSD_ENOMEM, PSD_ERUN. */
 	enum psd_status (*open)(struct psd_device **device, const struct psd_device_options *options,
 				struct psd_error *err);
-	void (*close)(struct psd_device *device); /* waits for work that is in progress; NULL is allowed */
+	void (*close)(struct psd_device *device); /* waits for work in progress, then closes; NULL is allowed */
 
 	/* ---- memory: zeros, aligned to 64 bytes at least, until close ---- */
 
-	/* Allocates device memory. PSD_ENOMEM names the bytes requested and the bytes free. */
+	/* Allocates device memory. PSD_ENOMEM; the text names the bytes requested and the bytes free. */
 	enum psd_status (*take)(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err);
-	/* Allocates host memory that copies at full speed (pinned). */
+	/* Allocates host memory for copies at full speed (pinned memory). */
 	enum psd_status (*take_host)(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err);
 	/* Begins a copy between the host's and the device's memory. Any thread, one for each stream. */
 	enum psd_status (*copy)(struct psd_device *device, enum psd_stream stream, void *to, const void *from,
@@ -116,11 +158,11 @@ struct psd_device_kind {
 
 	/* ---- a network: one, once ---- */
 
-	/* parameters and gradients: one float pointer for each tensor of the graph, in the tensor's plain layout (conv
-	 * weight: outputs, inputs / groups, height, width; linear weight: N outputs, M inputs; vectors). They are the
-	 * caller's, valid until close, aligned to 64 bytes. The gradient of a linear layer may be NULL: then it is not
-	 * computed, because factors of all workers will give it. PSD_EINVAL: the device cannot execute a layer (named);
-	 * PSD_ENOMEM. */
+	/* Loads a network. parameters and gradients: one float pointer for each tensor of the graph, in the tensor's
+	 * plain layout (conv weight: outputs, inputs / groups, height, width; linear weight: N outputs, M inputs;
+	 * vectors). They are the caller's, valid until close, aligned to 64 bytes. The gradient of a linear layer may
+	 * be NULL: then it is not computed, because factors of all workers will give it. PSD_EINVAL: the device cannot
+	 * execute a layer (named); PSD_ENOMEM. */
 	enum psd_status (*load)(struct psd_device *device, const struct psd_graph *graph,
 				const struct psd_network_options *options, float *const parameters[],
 				float *const gradients[], struct psd_error *err);
@@ -138,65 +180,36 @@ struct psd_device_kind {
 	/* Begins forward or backward of several layers at once, with fewer calls of the device. NULL if that saves
 	 * nothing. */
 	enum psd_status (*pass)(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err);
-	/* After the last forward has ended: sum of the batch's losses / loss_divisor, a sample's loss being the mean
-	 * over its positions; and the number of positions whose class is the label. */
+	/* Returns the sum of the batch's losses / loss_divisor, a sample's loss being the mean over its positions.
+	 * Next: number of positions whose likeliest class is the label. Both after the last forward has ended. */
 	double (*loss)(const struct psd_device *device);
 	uint32_t (*correct)(const struct psd_device *device);
-	/* Begins to copy the factors of a linear layer's last backward. */
-	enum psd_status (*keep_factors)(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
-					struct psd_error *err);
-	/* Begins the rebuild of gradient (N, M) = top_diff^T bottom from `samples` samples, those of all workers;
-	 * bias_gradient (N) = column sums of top_diff, unless NULL. Overwrites both. Needs no load(). May be called
-	 * from a second thread, for one layer at a time. */
-	enum psd_status (*rebuild)(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
-				   uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
-				   struct psd_error *err);
+	psd_device_factors_fn *keep_factors;
+	psd_device_rebuild_fn *rebuild;
 	/* Read or write graph->states[state], such as batch norm's running statistics, in the host's memory. Between
 	 * iterations only. They start with the graph's values. Both calls wait. */
 	enum psd_status (*read_state)(struct psd_device *device, unsigned state, float *values, struct psd_error *err);
 	enum psd_status (*write_state)(struct psd_device *device, unsigned state, const float *values,
 				       struct psd_error *err);
-	/* Device and libraries in one line, for the head of a file. */
+	/* Writes device and libraries in one line, for the head of a file. */
 	void (*describe)(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX]);
-	/* Whether the device uses a slower method than intended, with the same results; *how says which and why. NULL:
-	 * never. */
+	/* True if the device uses a slower method than intended, with the same results; *how names it and the reason.
+	 * NULL: never. */
 	bool (*detour)(const struct psd_device *device, struct psd_error *how);
-	uint64_t (*memory_bytes)(const struct psd_device *device); /* in use, without the blocks of take() */
+	uint64_t (*memory_bytes)(const struct psd_device *device); /* bytes in use, without the blocks of take() */
 
 	/* ---- parameters ---- */
 
-	/* Begins psd_update_apply() of a whole tensor, after psd_update_by_norms(). */
-	enum psd_status (*apply)(struct psd_device *device, const struct psd_update *update, float *weight,
-				 const float *gradient, struct psd_moments moments, uint64_t elements,
-				 struct psd_error *err);
-	/* Begin *square = psd_clip_measure(), psd_clip_find(), and psd_clip_shrink() by *ratio. Squares and the ratio
-	 * are in the device's memory. */
-	enum psd_status (*measure)(struct psd_device *device, const float *values, uint64_t elements, double *square,
-				   struct psd_error *err);
-	enum psd_status (*find_clip)(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err);
-	enum psd_status (*shrink)(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
-				  struct psd_error *err);
-	/* Begins psd_drift_take_step(). */
-	enum psd_status (*drift)(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
-	/* Begins psd_values_encode() or psd_values_decode() in the device's memory. */
-	enum psd_status (*convert)(struct psd_device *device, const struct psd_conversion *conversion,
-				   struct psd_error *err);
-	/* Begins to overwrite all encoded values by NaN if one of them is an infinity or NaN, or if is_forced. */
-	enum psd_status (*spoil)(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-				 uint64_t elements, bool is_forced, struct psd_error *err);
-	/* Begin psd_chunks_gather() and psd_chunks_apply(). */
-	enum psd_status (*gather)(struct psd_device *device, const struct psd_chunks *chunks, struct psd_error *err);
-	enum psd_status (*apply_chunks)(struct psd_device *device, const struct psd_chunks *chunks,
-					struct psd_error *err);
-	/* Begin psd_packing_pack() and psd_packing_unpack(). Bits are equal on all devices, except those of NaNs. */
-	enum psd_status (*pack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
-	enum psd_status (*unpack)(struct psd_device *device, const struct psd_packing *packing, struct psd_error *err);
-	/* Begin psd_low_rank_project(), psd_low_rank_fit() and psd_low_rank_expand(). */
-	enum psd_status (*project)(struct psd_device *device, const struct psd_low_rank_work *work,
-				   struct psd_error *err);
-	enum psd_status (*fit)(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err);
-	enum psd_status (*expand)(struct psd_device *device, const struct psd_low_rank_work *work,
-				  struct psd_error *err);
+	psd_device_apply_fn *apply;
+	psd_device_measure_fn *measure;
+	psd_device_clip_fn *find_clip;
+	psd_device_shrink_fn *shrink;
+	psd_device_drift_fn *drift;
+	psd_device_convert_fn *convert;
+	psd_device_spoil_fn *spoil;
+	psd_device_chunks_fn *gather, *apply_chunks;
+	psd_device_packing_fn *pack, *unpack;
+	psd_device_low_rank_fn *project, *fit, *expand;
 
 	/* ---- when work is over ---- */
 
@@ -205,41 +218,23 @@ struct psd_device_kind {
 	/* Waits for all work before the mark. Any thread, one for a stream at a time, marks in order. */
 	enum psd_status (*wait)(struct psd_device *device, enum psd_stream stream, uint64_t mark,
 				struct psd_error *err);
-	/* Seconds between two marks of a stream by the device's clock. Both are valid, and have been waited for. */
+	/* Seconds between two valid marks of a stream, by the device's clock. Both must have been waited for. */
 	double (*between_sec)(struct psd_device *device, enum psd_stream stream, uint64_t from, uint64_t to);
 };
 
 enum { PSD_MOST_MARKS = 4096 };
 
 /* Slots of devices that work in the host's memory, on the processor. */
-enum psd_status psd_device_apply_here(struct psd_device *device, const struct psd_update *update, float *weight,
-				      const float *gradient, struct psd_moments moments, uint64_t elements,
-				      struct psd_error *err);
-enum psd_status psd_device_measure_here(struct psd_device *device, const float *values, uint64_t elements,
-					double *square, struct psd_error *err);
-enum psd_status psd_device_find_clip_here(struct psd_device *device, const struct psd_clip *clip,
-					  struct psd_error *err);
-enum psd_status psd_device_shrink_here(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
-				       struct psd_error *err);
-enum psd_status psd_device_drift_here(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err);
-enum psd_status psd_device_convert_here(struct psd_device *device, const struct psd_conversion *conversion,
-					struct psd_error *err);
-enum psd_status psd_device_spoil_here(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
-				      uint64_t elements, bool is_forced, struct psd_error *err);
-enum psd_status psd_device_gather_here(struct psd_device *device, const struct psd_chunks *chunks,
-				       struct psd_error *err);
-enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const struct psd_chunks *chunks,
-					     struct psd_error *err);
-enum psd_status psd_device_pack_here(struct psd_device *device, const struct psd_packing *packing,
-				     struct psd_error *err);
-enum psd_status psd_device_unpack_here(struct psd_device *device, const struct psd_packing *packing,
-				       struct psd_error *err);
-enum psd_status psd_device_project_here(struct psd_device *device, const struct psd_low_rank_work *work,
-					struct psd_error *err);
-enum psd_status psd_device_fit_here(struct psd_device *device, const struct psd_low_rank_work *work,
-				    struct psd_error *err);
-enum psd_status psd_device_expand_here(struct psd_device *device, const struct psd_low_rank_work *work,
-				       struct psd_error *err);
+psd_device_apply_fn psd_device_apply_here;
+psd_device_measure_fn psd_device_measure_here;
+psd_device_clip_fn psd_device_find_clip_here;
+psd_device_shrink_fn psd_device_shrink_here;
+psd_device_drift_fn psd_device_drift_here;
+psd_device_convert_fn psd_device_convert_here;
+psd_device_spoil_fn psd_device_spoil_here;
+psd_device_chunks_fn psd_device_gather_here, psd_device_apply_chunks_here;
+psd_device_packing_fn psd_device_pack_here, psd_device_unpack_here;
+psd_device_low_rank_fn psd_device_project_here, psd_device_fit_here, psd_device_expand_here;
 
 #define PSD_DEVICE_SLOTS_HERE                                                                                          \
 	.apply = psd_device_apply_here, .measure = psd_device_measure_here, .find_clip = psd_device_find_clip_here,    \
@@ -254,9 +249,9 @@ enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_
 				  struct psd_place at, struct psd_error *err) PSD_MUST_CHECK;
 
 extern const struct psd_device_kind psd_device_cpu;
-extern const struct psd_device_kind psd_device_cuda; /* only with PSD_HAS_CUDA */
-/* Computes nothing, to measure everything else: gradients stay zero, losses are 0. Has no factors: only for plans of
- * dense tensors. */
+extern const struct psd_device_kind psd_device_cuda; /* executes on NVIDIA GPUs; only with PSD_HAS_CUDA */
+/* Device that computes nothing, to measure everything else: gradients stay zero, losses are 0. It has no factors: only
+ * for plans of dense tensors. */
 extern const struct psd_device_kind psd_device_idle;
 
 #endif

@@ -23,25 +23,11 @@ enum psd_status psd_device_measure_here(struct psd_device *device, const float *
 	return PSD_OK;
 }
 
-enum psd_status psd_device_find_clip_here(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err)
-{
-	(void)device, (void)err;
-	psd_clip_find(clip);
-	return PSD_OK;
-}
-
 enum psd_status psd_device_shrink_here(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
 				       struct psd_error *err)
 {
 	(void)device, (void)err;
 	psd_clip_shrink(values, elements, *ratio);
-	return PSD_OK;
-}
-
-enum psd_status psd_device_drift_here(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err)
-{
-	(void)device, (void)err;
-	psd_drift_take_step(drift);
 	return PSD_OK;
 }
 
@@ -69,55 +55,31 @@ enum psd_status psd_device_spoil_here(struct psd_device *device, const struct ps
 	return PSD_OK;
 }
 
-enum psd_status psd_device_gather_here(struct psd_device *device, const struct psd_chunks *chunks,
-				       struct psd_error *err)
-{
-	(void)device, (void)err;
-	psd_chunks_gather(chunks);
-	return PSD_OK;
-}
+/* A slot that is a call of one function, which cannot fail. */
+#define SLOT(slot, arguments, function)                                                                                \
+	enum psd_status psd_device_##slot##_here(struct psd_device *device, const struct arguments *of,                \
+						 struct psd_error *err)                                                \
+	{                                                                                                              \
+		(void)device, (void)err;                                                                               \
+		function(of);                                                                                          \
+		return PSD_OK;                                                                                         \
+	}
 
-enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const struct psd_chunks *chunks,
-					     struct psd_error *err)
-{
-	(void)device, (void)err;
-	psd_chunks_apply(chunks);
-	return PSD_OK;
-}
+SLOT(find_clip, psd_clip, psd_clip_find)
+SLOT(drift, psd_drift, psd_drift_take_step)
+SLOT(gather, psd_chunks, psd_chunks_gather)
+SLOT(apply_chunks, psd_chunks, psd_chunks_apply)
+SLOT(pack, psd_packing, psd_packing_pack)
+SLOT(unpack, psd_packing, psd_packing_unpack)
 
-enum psd_status psd_device_pack_here(struct psd_device *device, const struct psd_packing *packing,
-				     struct psd_error *err)
-{
-	(void)device, (void)err;
-	psd_packing_pack(packing);
-	return PSD_OK;
-}
+#define FALLIBLE_SLOT(slot, arguments, function)                                                                       \
+	enum psd_status psd_device_##slot##_here(struct psd_device *device, const struct arguments *of,                \
+						 struct psd_error *err)                                                \
+	{                                                                                                              \
+		(void)device;                                                                                          \
+		return function(of, err);                                                                              \
+	}
 
-enum psd_status psd_device_unpack_here(struct psd_device *device, const struct psd_packing *packing,
-				       struct psd_error *err)
-{
-	(void)device, (void)err;
-	psd_packing_unpack(packing);
-	return PSD_OK;
-}
-
-enum psd_status psd_device_project_here(struct psd_device *device, const struct psd_low_rank_work *work,
-					struct psd_error *err)
-{
-	(void)device;
-	return psd_low_rank_project(work, err);
-}
-
-enum psd_status psd_device_fit_here(struct psd_device *device, const struct psd_low_rank_work *work,
-				    struct psd_error *err)
-{
-	(void)device;
-	return psd_low_rank_fit(work, err);
-}
-
-enum psd_status psd_device_expand_here(struct psd_device *device, const struct psd_low_rank_work *work,
-				       struct psd_error *err)
-{
-	(void)device;
-	return psd_low_rank_expand(work, err);
-}
+FALLIBLE_SLOT(project, psd_low_rank_work, psd_low_rank_project)
+FALLIBLE_SLOT(fit, psd_low_rank_work, psd_low_rank_fit)
+FALLIBLE_SLOT(expand, psd_low_rank_work, psd_low_rank_expand)

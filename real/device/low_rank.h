@@ -14,30 +14,30 @@
 struct psd_low_rank_tensor {
 	float *gradient;
 	uint64_t elements;
-	struct psd_low_rank_shape shape; /* without rows the tensor is sent uncompressed, inside `left` */
-	unsigned number;		 /* index among the graph's tensors */
+	struct psd_low_rank_shape shape; /* shape of the matrix; without rows: sent uncompressed, inside `left` */
+	unsigned number;		 /* number of the tensor in the graph */
 };
 
-/* Tables lie in the host's memory, values where the device works. */
+/* Arguments of the functions below. Tables are in the host's memory, values where the device works. */
 struct psd_low_rank_work {
 	struct psd_low_rank_tensor *tensors;
 	unsigned n_tensors;
-	unsigned n_threads; /* processor threads inside a call, >= 1 */
-	unsigned rank;	    /* 1 to PSD_MOST_RANK */
-	/* Arrays hold the tensors one after the other, without gaps. */
-	float *residual; /* every element */
-	float *left;	 /* left factors; all elements of uncompressed tensors */
+	unsigned n_threads; /* number of processor threads in a call, >= 1 */
+	unsigned rank;	    /* number of columns of left and rows of right, 1 to PSD_MOST_RANK */
+	/* Arrays of all tensors, one tensor after the other, without gaps. */
+	float *residual; /* unsent gradients of all elements */
+	float *left;	 /* left factors; for uncompressed tensors all their elements */
 	float *right;	 /* right factors of the previous iteration, summed over workers; zeros at first */
 };
 
-/* residual += gradient; left = residual right^T. First replaces a zero row of right by psd_low_rank_start().
- * Uncompressed tensors: left = gradient. PSD_ERUN: oneDNN has failed. Any thread; both hold for the next two. */
+/* Adds gradients to the residual; left = residual right^T. First replaces zero rows of right by psd_low_rank_start().
+ * Uncompressed tensors: left = gradient. PSD_ERUN: oneDNN failed. Any thread; both hold for the next two. */
 enum psd_status psd_low_rank_project(const struct psd_low_rank_work *work, struct psd_error *err) PSD_MUST_CHECK;
-/* Expects in left the sum over all workers and makes its columns orthonormal (Gram-Schmidt). A column whose square
+/* Makes the columns of left orthonormal (Gram-Schmidt); left must have the sum over all workers. A column whose square
  * shrinks to PSD_LOW_RANK_LEAST of its own or less is rounding, and becomes zeros. Then right = left^T residual, and
  * residual -= left right. */
 enum psd_status psd_low_rank_fit(const struct psd_low_rank_work *work, struct psd_error *err) PSD_MUST_CHECK;
-/* Expects in right the sum over all workers: gradient = left right. Uncompressed tensors: gradient = left. */
+/* Sets gradient = left right, where right must have the sum over all workers. Uncompressed tensors: gradient = left. */
 enum psd_status psd_low_rank_expand(const struct psd_low_rank_work *work, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Share of a column's square down to which orthogonalisation is exact enough: it uses the Cholesky factor of the

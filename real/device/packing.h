@@ -11,20 +11,20 @@ struct psd_packing_tensor {
 	float *gradient;
 	const float *weight;
 	uint64_t elements;
-	float weight_decay; /* weight decay inside the velocity, divided by the number of workers */
+	float weight_decay; /* weight decay inside the velocity, already divided by the number of workers */
 };
 
-/* Tables lie in the host's memory, values where the device works. */
+/* Arguments of the functions below. Tables are in the host's memory, values where the device works. */
 struct psd_packing {
 	const struct psd_compression *compression;
 	struct psd_block block;
 	struct psd_packing_tensor *tensors;
 	unsigned n_tensors;
-	float *residual; /* (all elements): error of earlier compressions, tensor after tensor without gaps */
-	float *velocity; /* (all elements); NULL: no momentum before compression */
-	float momentum;	 /* for the velocity, like is_nesterov */
+	float *residual; /* error of earlier compressions, tensor after tensor; shape (all elements) */
+	float *velocity; /* momentum before compression; shape (all elements); NULL: none */
+	float momentum;	 /* factor of momentum in the velocity; is_nesterov: its kind */
 	bool is_nesterov;
-	void *packed; /* blocks without gaps; a tensor begins a new block */
+	void *packed; /* compressed blocks without gaps; a tensor begins a new block */
 };
 
 /* Adds the value to send to the residual, and packs the residual; the compression error stays in it. The value is the
@@ -32,7 +32,7 @@ struct psd_packing {
  *     slope = gradient + weight_decay * weight,  velocity = momentum * velocity + slope,
  * the velocity, or with Nesterov slope + momentum * velocity. Any thread. */
 void psd_packing_pack(const struct psd_packing *packing);
-/* Overwrites gradients by the values of `packed`. Any thread. */
+/* Overwrites gradients by the values in `packed`. Any thread. */
 void psd_packing_unpack(const struct psd_packing *packing);
 
 #endif

@@ -6,30 +6,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Factors of AdamW in one step; all zero without AdamW. */
+/* Constants of AdamW for one step; all zeros without AdamW. */
 struct psd_adaptive {
 	float beta1, beta2, epsilon;
-	float mean_ratio; /* 1 / (1 - beta1^t) in step t, from 1 */
-	float root_ratio; /* 1 / sqrt(1 - beta2^t) */
+	float mean_ratio; /* factor 1 / (1 - beta1^t) on the mean in step t, from 1 */
+	float root_ratio; /* factor 1 / sqrt(1 - beta2^t) on the root of the squares */
 };
 
-/* An update rule in one iteration. */
+/* Update rule of a tensor in one iteration. */
 struct psd_update {
 	float rate;
 	float momentum;
 	float weight_decay;
 	bool is_nesterov;
-	double trust_ratio;	      /* LARS; 0: one rate for all tensors */
-	struct psd_adaptive adaptive; /* AdamW replaces momentum if its epsilon is not 0 */
+	double trust_ratio;	      /* trust ratio of LARS; 0: one rate for all tensors */
+	struct psd_adaptive adaptive; /* constants of AdamW, which replaces momentum if epsilon is not 0 */
 };
 
-/* State of the optimiser for each element; starts as zeros. */
+/* State of the optimiser, one value per element in each array; starts as zeros. */
 struct psd_moments {
 	float *history;
-	float *squares; /* AdamW only, else NULL */
+	float *squares; /* AdamW: mean of squared gradients; otherwise NULL */
 };
 
-/* Moments from element `first` on. Pure. */
+/* State of the optimiser from element `first` on. Pure. */
 static inline struct psd_moments psd_moments_from(struct psd_moments moments, uint64_t first)
 {
 	moments.history += first;
@@ -60,12 +60,12 @@ void psd_update_apply(const struct psd_update *update, float *weight, const floa
 
 /* ---- gradient clipping ---- */
 
-/* Sums of squares of n gradients, and the ratio by which all of them are multiplied. */
+/* Gradient clipping: sums of squares of n gradients, and the ratio by which all of them are multiplied. */
 struct psd_clip {
-	const double *squares; /* (n) */
+	const double *squares; /* sum of squares of each gradient; shape (n) */
 	uint32_t n;
-	double most_norm; /* > 0 */
-	float *ratio;	  /* the result */
+	double most_norm; /* largest norm of all gradients together, > 0 */
+	float *ratio;	  /* address of the result: factor on all gradients */
 };
 
 /* Sum of the squares of `elements` values. Equal input gives equal bits. Pure, any thread. */
@@ -73,26 +73,26 @@ double psd_clip_measure(const float *values, uint64_t elements);
 /* *ratio = most_norm / norm where that is below 1, else 1; norm is the square root of the sum of all squares. Any
  * thread. Source: Pascanu et al. 2013 (arXiv 1211.5063), algorithm 1; caffe, SGDSolver::ClipGradients. */
 void psd_clip_find(const struct psd_clip *clip);
-/* Multiplies values by the ratio, in place. Any thread. */
+/* Multiplies gradients by the clipping ratio, in place. Any thread. */
 void psd_clip_shrink(float *values, uint64_t elements, float ratio);
 
 /* ---- differences after local steps, to those at the last exchange ---- */
 
 enum psd_drift_step {
-	PSD_DRIFT_BEGINS, /* start = weight */
-	PSD_DRIFT_ENDS,	  /* gradient = start - weight, to be summed over workers */
-	PSD_DRIFT_JOINS,  /* weight = start - ratio gradient, which is the sum over workers */
+	PSD_DRIFT_BEGINS, /* before local steps: start = weight */
+	PSD_DRIFT_ENDS,	  /* after local steps: gradient = start - weight, to be summed over workers */
+	PSD_DRIFT_JOINS,  /* after the sum: weight = start - ratio gradient */
 };
 
-/* A tensor or a part of it; the three arrays do not overlap. */
+/* A tensor or a part of it in local training; the three arrays do not overlap. */
 struct psd_drift {
 	enum psd_drift_step step;
 	float *weight, *start, *gradient;
 	uint64_t elements;
-	float ratio; /* for PSD_DRIFT_JOINS */
+	float ratio; /* factor on the sum for PSD_DRIFT_JOINS */
 };
 
-/* Handles each element alone, as psd_update_apply() does. Never fails; any thread. */
+/* Executes one step for each element, independently as in psd_update_apply(). Never fails; any thread. */
 void psd_drift_take_step(const struct psd_drift *drift);
 
 #endif

@@ -115,47 +115,42 @@ static void finalise(void)
 static enum psd_status initialise(struct psd_error *err)
 {
 	int is_initialised = 0, provided = 0;
-	enum psd_status status = judge(mpi.Initialized(&is_initialised), "to say whether it is initialised", err);
 
-	if (status || is_initialised)
-		return status;
-	status = judge(mpi.Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided), "to initialise", err);
-	if (!status && provided < MPI_THREAD_SERIALIZED)
-		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				       "mpi takes calls of its main thread only, must take calls of any thread");
-	if (!status && atexit(finalise))
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for mpi");
-	return status;
+	PSD_TRY(judge(mpi.Initialized(&is_initialised), "to say whether it is initialised", err));
+	if (is_initialised)
+		return PSD_OK;
+	PSD_TRY(judge(mpi.Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided), "to initialise", err));
+	if (provided < MPI_THREAD_SERIALIZED)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "mpi accepts calls from its main thread only, must accept them from any thread");
+	if (atexit(finalise))
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for mpi");
+	return PSD_OK;
 }
 
 /* mpirun may number the processes differently from the hosts file. */
 static enum psd_status join(struct psd_library *library, const struct psd_library_options *options,
 			    struct psd_error *err)
 {
-	enum psd_status status =
-		judge(mpi.Comm_split(mpi.world, 0, (int)options->rank, &library->comm), "to join", err);
 	int n_ranks = 0;
 
-	if (!status)
-		status = judge(mpi.Comm_set_errhandler(library->comm, mpi.return_errors), "to report errors", err);
-	if (!status)
-		status = judge(mpi.Comm_size(library->comm, &n_ranks), "to count its processes", err);
-	if (!status && n_ranks != (int)options->n_ranks)
-		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "mpi has %d processes, this cluster has %u workers",
-				       n_ranks, options->n_ranks);
-	return status;
+	PSD_TRY(judge(mpi.Comm_split(mpi.world, 0, (int)options->rank, &library->comm), "to join", err));
+	PSD_TRY(judge(mpi.Comm_set_errhandler(library->comm, mpi.return_errors), "to report errors", err));
+	PSD_TRY(judge(mpi.Comm_size(library->comm, &n_ranks), "to count its processes", err));
+	if (n_ranks != (int)options->n_ranks)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "mpi has %d processes, this cluster has %u workers",
+				     n_ranks, options->n_ranks);
+	return PSD_OK;
 }
 
 static enum psd_status open_library(struct psd_library **library, const struct psd_library_options *options,
 				    struct psd_error *err)
 {
 	struct psd_library *opened;
-	enum psd_status status = check(options->n_ranks, err);
+	enum psd_status status;
 
-	if (!status)
-		status = initialise(err);
-	if (status)
-		return status;
+	PSD_TRY(check(options->n_ranks, err));
+	PSD_TRY(initialise(err));
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for mpi");
@@ -178,9 +173,7 @@ static void close_library(struct psd_library *library, bool is_orderly)
 
 static enum psd_status sum_in_place(struct psd_library *library, float *values, uint64_t n, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (uint64_t first = 0; first < n && !status; first += MOST_AT_ONCE) {
+	for (uint64_t first = 0; first < n; first += MOST_AT_ONCE) {
 		const uint64_t rest = n - first;
 		const int count = rest < MOST_AT_ONCE ? (int)rest : MOST_AT_ONCE;
 		int code;
@@ -188,9 +181,9 @@ static enum psd_status sum_in_place(struct psd_library *library, float *values, 
 		atomic_store(&is_summing, true);
 		code = mpi.Allreduce(MPI_IN_PLACE, values + first, count, mpi.float_type, mpi.sum, library->comm);
 		atomic_store(&is_summing, false);
-		status = judge(code, "to sum", err);
+		PSD_TRY(judge(code, "to sum", err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Several tensors are copied into one buffer and summed together, like the fusion buffer of training with MPI. */

@@ -9,22 +9,22 @@
 #include "real/net/transport.h"
 #include "real/net/wire.h"
 
-/* A chunk with its header. Fields are private to chunk_sender.c. */
+/* A chunk with its header, ready to be sent. Fields are private to chunk_sender.c. */
 struct psd_framed_chunk {
 	uint8_t head[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES];
 	size_t head_bytes;
 	struct iovec segments[PSD_SEGMENTS_MAX];
 	unsigned n_segments;
-	uint64_t bytes, sent_bytes; /* including the header */
+	uint64_t bytes, sent_bytes; /* length of header, tag and payload; part of it already sent */
 };
 
-#define PSD_FRAMED_CHUNKS_MAX 32 /* in one call; a socket rarely takes more */
+#define PSD_FRAMED_CHUNKS_MAX 32 /* chunks passed to a socket in one call; it rarely takes more */
 
-/* Fields are private to chunk_sender.c; zeros: idle. */
+/* State of one sender. Fields are private to chunk_sender.c. All zeros: nothing to send. */
 struct psd_chunk_sender {
 	struct psd_framed_chunk framed;
 	bool is_active;
-	uint8_t *small; /* small messages, one behind the other */
+	uint8_t *small; /* waiting small messages, one behind the other */
 	size_t small_bytes;
 	size_t small_room;
 	size_t small_sent;
@@ -32,23 +32,23 @@ struct psd_chunk_sender {
 
 void psd_chunk_sender_release(struct psd_chunk_sender *sender);
 
-/* tag: tag_bytes behind the header. The segments must stay valid until the chunk is sent. */
+/* Frames a chunk: header, tag of tag_bytes, payload. The segments must stay valid until the chunk is sent. */
 struct psd_framed_chunk psd_framed_chunk_make(const struct psd_wire_head *head, const uint8_t *tag, unsigned tag_bytes,
 					      const struct iovec segments[], unsigned n_segments);
-/* Starts a chunk; the one before is complete. */
+/* Makes this the current chunk; the one before must be complete. */
 void psd_chunk_sender_start(struct psd_chunk_sender *sender, const struct psd_framed_chunk *framed);
-/* Copies a small message. Returns false when too many wait or memory runs out. */
+/* Queues a copy of a small message. Returns false when too many wait or memory runs out. */
 bool psd_chunk_sender_add_small(struct psd_chunk_sender *sender, const struct psd_wire_head *head,
 				const uint8_t *payload);
 
 bool psd_chunk_sender_is_idle(const struct psd_chunk_sender *sender);
-/* True unless a chunk is partly sent. */
+/* True unless a chunk is partly sent: a small message may go now. */
 bool psd_chunk_sender_is_between_chunks(const struct psd_chunk_sender *sender);
 bool psd_chunk_sender_has_small(const struct psd_chunk_sender *sender);
 
 /* Sends small messages alone, or else the current chunk and up to PSD_FRAMED_CHUNKS_MAX - 1 chunks behind it. *n_begun:
  * chunks of `behind` that have begun; the last of them, if incomplete, becomes the current one. *n_left: completed
- * chunks. Returns as the carrier's send(). */
+ * chunks. Returns as psd_transport.send(). */
 ssize_t psd_chunk_sender_send(struct psd_chunk_sender *sender, struct psd_carrier *carrier,
 			      const struct psd_framed_chunk behind[], unsigned n_behind, unsigned *n_begun,
 			      unsigned *n_left);

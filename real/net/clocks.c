@@ -45,18 +45,14 @@ static enum psd_status answer_clock(const char *peer, int fd, struct psd_secret 
 	for (;;) {
 		struct psd_wire_clock answer = {.sec = 0.0};
 		union psd_wire_payload message;
-		enum psd_status status = psd_frame_read(peer, fd, secret, PSD_WIRE_CLOCK, &message, until_sec, err);
 
-		if (status)
-			return status;
+		PSD_TRY(psd_frame_read(peer, fd, secret, PSD_WIRE_CLOCK, &message, until_sec, err));
 		if (message.clock.is_last) {
 			*clock = (struct psd_mesh_clock){message.clock.sec, message.clock.rtt_sec};
 			return PSD_OK;
 		}
 		answer.sec = psd_socket_now_sec();
-		status = psd_frame_send(peer, fd, secret, PSD_WIRE_CLOCK, &answer, err);
-		if (status)
-			return status;
+		PSD_TRY(psd_frame_send(peer, fd, secret, PSD_WIRE_CLOCK, &answer, err));
 	}
 }
 
@@ -66,16 +62,14 @@ enum psd_status psd_clocks_compare(const struct psd_mesh_options *options, const
 	const unsigned n_hosts = psd_layout_hosts(options->layout);
 	struct psd_mesh_clock compared = {0.0, n_hosts > 1 ? INFINITY : 0.0};
 	char name[PSD_MESH_NAME_MAX];
-	enum psd_status status = PSD_OK;
 
 	if (options->self > 0)
 		return answer_clock(psd_mesh_name(options->layout, options->hosts, 0, name), fds[0], options->secret,
 				    until_sec, clock, err);
-	for (unsigned h = 1; h < n_hosts && !status; h++)
-		status = compare_clock(psd_mesh_name(options->layout, options->hosts, h, name),
-				       fds[h * options->n_connections], options->secret, until_sec, &compared.rtt_sec,
-				       err);
-	if (!status)
-		*clock = compared;
-	return status;
+	for (unsigned h = 1; h < n_hosts; h++)
+		PSD_TRY(compare_clock(psd_mesh_name(options->layout, options->hosts, h, name),
+				      fds[h * options->n_connections], options->secret, until_sec, &compared.rtt_sec,
+				      err));
+	*clock = compared;
+	return PSD_OK;
 }

@@ -30,11 +30,11 @@ static enum psd_status read_rates(const struct psd_mesh_options *mesh, unsigned 
 {
 	union psd_wire_payload payload = {.rates = *rates};
 	char name[PSD_MESH_NAME_MAX];
-	const enum psd_status status = psd_frame_read(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd,
-						      mesh->secret, PSD_WIRE_RATES, &payload, until_sec, err);
 
+	PSD_TRY(psd_frame_read(psd_mesh_name(mesh->layout, mesh->hosts, host, name), fd, mesh->secret, PSD_WIRE_RATES,
+			       &payload, until_sec, err));
 	*rates = payload.rates;
-	return status;
+	return PSD_OK;
 }
 
 /* Host 0 combines all hosts' values and returns the result to them: the smallest number, the sum of rates. n_fds:
@@ -66,11 +66,10 @@ enum psd_status psd_connection_count_agree(const struct psd_mesh_options *mesh, 
 					   double until_sec, bool *is_tried, struct psd_error *err)
 {
 	struct psd_wire_rates rates = {.number = wants_several ? PSD_CONNECTIONS_MOST : 1};
-	const enum psd_status status = gather(mesh, fds, 1, until_sec, &rates, err);
 
-	if (!status)
-		*is_tried = rates.number > 1;
-	return status;
+	PSD_TRY(gather(mesh, fds, 1, until_sec, &rates, err));
+	*is_tried = rates.number > 1;
+	return PSD_OK;
 }
 
 /* ---- the thread of one connection ---- */
@@ -214,14 +213,10 @@ enum psd_status psd_connection_count_try(const struct psd_mesh_options *mesh, co
 					 struct psd_error *err)
 {
 	struct psd_wire_rates rates = {.number = PSD_CONNECTIONS_MOST};
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < PSD_WIRE_TRIALS && !status; i++)
-		status = try_number(mesh, fds, 1u << i, try_sec, until_sec, &rates.bps[i], err);
-	if (!status)
-		status = gather(mesh, fds, PSD_CONNECTIONS_MOST, until_sec, &rates, err);
-	if (status)
-		return status;
+	for (unsigned i = 0; i < PSD_WIRE_TRIALS; i++)
+		PSD_TRY(try_number(mesh, fds, 1u << i, try_sec, until_sec, &rates.bps[i], err));
+	PSD_TRY(gather(mesh, fds, PSD_CONNECTIONS_MOST, until_sec, &rates, err));
 	*n_connections = 1u << psd_connection_count_best(rates.bps); /* equal on all hosts, as the numbers are */
 	*tried = rates;
 	return PSD_OK;

@@ -9,10 +9,10 @@
 #include "real/net/mesh.h"
 #include "real/net/wire.h"
 
-enum { PSD_CONNECTIONS_MOST = 1 << (PSD_WIRE_TRIALS - 1) }; /* 1, 2 and 4 are tried */
+enum { PSD_CONNECTIONS_MOST = 1 << (PSD_WIRE_TRIALS - 1) }; /* largest number that is tried; 1, 2 and 4 are */
 
-/* Decides whether to try at all: all hosts call it at once, with one connection each. wants_several: this host has
- * enough processors. PSD_ELOST: a host has gone, or is silent until until_sec. */
+/* Decides whether to measure several connections at all. All hosts call it at once, with one connection each.
+ * wants_several: this host has enough processors. PSD_ELOST: a host has gone, or is silent until until_sec. */
 enum psd_status psd_connection_count_agree(const struct psd_mesh_options *mesh, const int fds[], bool wants_several,
 					   double until_sec, bool *is_tried, struct psd_error *err) PSD_MUST_CHECK;
 /* Measures and chooses the number, equal on all hosts; all call it at once. A node has fewer workers than there are
@@ -21,7 +21,7 @@ enum psd_status psd_connection_count_agree(const struct psd_mesh_options *mesh, 
 enum psd_status psd_connection_count_try(const struct psd_mesh_options *mesh, const int fds[], double try_sec,
 					 double until_sec, unsigned *n_connections, struct psd_wire_rates *tried,
 					 struct psd_error *err) PSD_MUST_CHECK;
-/* Exponent of the smallest number of connections whose rate is at least 90 % of the best. Pure. */
+/* Returns the exponent (of 2) of the smallest number of connections whose rate is at least 90 % of the best. Pure. */
 unsigned psd_connection_count_best(const double bps[PSD_WIRE_TRIALS]);
 
 #endif

@@ -13,34 +13,34 @@
 #include "real/net/chunk_receiver.h"
 #include "real/net/chunk_sender.h"
 
-/* Limit of a message's unsent bytes in the kernel; small messages wait behind them. */
+/* Limit of a message's bytes that wait in the kernel; small messages must wait behind them. */
 #define PSD_CONNECTIONS_UNSENT_BYTES (1 << 18)
 
 struct psd_connections;
 
 enum psd_acceptance {
 	PSD_ACCEPT_NOW,
-	PSD_ACCEPT_LATER, /* read nothing more here until an arrival or psd_connections_resume() */
-	PSD_ACCEPT_NEVER, /* close the connection; err tells why */
+	PSD_ACCEPT_LATER, /* leave the message unread until the next arrival or psd_connections_resume() */
+	PSD_ACCEPT_NEVER, /* close the connection; err tells the reason */
 };
 
-/* Callbacks, called by psd_connections_turn(), _flush() and _resume() only. */
+/* Callbacks of the owner, called by psd_connections_turn(), _flush() and _resume() only. */
 struct psd_connections_owner {
-	/* A header has arrived: says where the whole message goes. Called until it returns PSD_ACCEPT_NOW, once per
-	 * message; head->chunk means nothing. */
+	/* A header has arrived: sets the memory for the whole message. Called until it returns PSD_ACCEPT_NOW, once per
+	 * message; head->chunk has no meaning. */
 	enum psd_acceptance (*expect)(void *context, unsigned peer, const struct psd_wire_head *head,
 				      struct psd_destination *destination, struct psd_error *err);
 	/* A whole message has arrived. tag: written by the sender's stamp(), for a message of tensors. */
 	void (*arrived)(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag);
-	/* The transport has taken all of a message of psd_connections_send(). */
+	/* The transport has taken all bytes of a message given to psd_connections_send(). */
 	void (*left)(void *context, unsigned peer);
-	/* The connection has ended. error_number 0: the peer closed it. Returns PSD_OK if that is expected. */
+	/* A peer's connection has ended. error_number 0: the peer closed it. Returns PSD_OK if that is expected. */
 	enum psd_status (*lost)(void *context, unsigned peer, int error_number, struct psd_error *err);
 
-	/* For the decorator in real/net/emulated.h, NULL elsewhere. stamp() writes the tag of an outgoing message of
-	 * tensors. */
+	/* Writes the tag of an outgoing message of tensors. Set by the decorator in real/net/emulated.h; this and the
+	 * next two are NULL elsewhere. */
 	void (*stamp)(void *context, unsigned peer, const struct psd_wire_head *head, uint8_t tag[]);
-	/* Time of the next deferred arrival, which deliver_due() delivers; INFINITY: none. */
+	/* Returns the time of the next deferred arrival, which deliver_due() delivers; INFINITY: none. */
 	double (*due_sec)(void *context);
 	enum psd_status (*deliver_due)(void *context, bool *has_delivered, struct psd_error *err);
 	void *context;
@@ -48,12 +48,12 @@ struct psd_connections_owner {
 
 struct psd_connections_options {
 	unsigned n_peers;
-	unsigned n_connections; /* per peer, >= 1 */
+	unsigned n_connections; /* number of connections to each peer, >= 1 */
 	/* Carriers, n_connections per peer; taken over, also on failure. */
 	const struct psd_carrier *carriers;
-	int wake_fd;	 /* eventfd that ends a turn; borrowed */
-	double link_bps; /* rate of the slowest link on the path; 0: unknown */
-	/* One I/O thread per connection number, which serves that connection of all peers. They are pinned to
+	int wake_fd;	 /* eventfd of the caller that ends a turn when written; borrowed */
+	double link_bps; /* rate of the slowest link on the path to a peer, bits per second; 0: unknown */
+	/* Start one I/O thread per connection number, which serves that connection of all peers. They are pinned to
 	 * consecutive processors from first_processor on, modulo their number. */
 	bool has_threads;
 	unsigned first_processor;
@@ -62,11 +62,11 @@ struct psd_connections_options {
 	struct psd_connections_owner owner;
 };
 
-/* The caller closes *connections. PSD_ENOMEM, PSD_ERUN. */
+/* Takes over the carriers and makes *connections, which the caller closes. PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_connections_open(struct psd_connections **connections,
 				     const struct psd_connections_options *options,
 				     struct psd_error *err) PSD_MUST_CHECK;
-void psd_connections_close(struct psd_connections *connections); /* NULL is allowed */
+void psd_connections_close(struct psd_connections *connections); /* closes all connections; NULL is allowed */
 
 /* Queues a message, one at a time for each peer, until the next flush. The segments stay valid until left(). */
 void psd_connections_send(struct psd_connections *connections, unsigned peer, const struct psd_wire_head *head,
@@ -75,19 +75,19 @@ void psd_connections_send(struct psd_connections *connections, unsigned peer, co
  * runs out. */
 bool psd_connections_send_small(struct psd_connections *connections, unsigned peer, const struct psd_wire_head *head,
 				const uint8_t *payload);
-/* Seconds since the last byte from a peer; 0 while its first connection holds a message for later. */
+/* Seconds since the last byte from a peer; 0 while its first connection holds back a message (PSD_ACCEPT_LATER). */
 double psd_connections_silent_sec(const struct psd_connections *connections, unsigned peer);
-/* True while a queued message is not sent. */
+/* True while a queued message is not completely sent. */
 bool psd_connections_has_queue(const struct psd_connections *connections);
 
-/* Asks expect() again about the messages for later. The next flush watches their connections again. */
+/* Asks expect() again about held back messages (PSD_ACCEPT_LATER). The next flush watches their connections again. */
 enum psd_status psd_connections_resume(struct psd_connections *connections, struct psd_error *err) PSD_MUST_CHECK;
-/* Sends all that the transports take now, peers in turn. */
+/* Sends all bytes that the transports take now, peers in turn. */
 enum psd_status psd_connections_flush(struct psd_connections *connections, struct psd_error *err) PSD_MUST_CHECK;
-/* Ends the next turn at `sec` of psd_socket_now_sec() at the latest. Holds for one turn. */
+/* Ends the next turn at time `sec` (psd_socket_now_sec()) at the latest. Holds for one turn. */
 void psd_connections_wake_at(struct psd_connections *connections, double sec);
-/* Waits until there is something to receive, send or deliver, the eventfd is written, or within_ms are over, and does
- * it. *has_moved: payload bytes moved, or a message was delivered other than "alive and idle". */
+/* Waits for something to receive, send or deliver, for a write to the eventfd, or for within_ms, then handles it.
+ * *has_moved: payload bytes moved, or a message other than PSD_WIRE_ALIVE from an idle host was delivered. */
 enum psd_status psd_connections_turn(struct psd_connections *connections, int within_ms, bool *has_moved,
 				     struct psd_error *err) PSD_MUST_CHECK;
 

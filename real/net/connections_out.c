@@ -173,19 +173,13 @@ enum psd_status psd_connections_flush(struct psd_connections *connections, struc
 		has_progress = false;
 		for (unsigned i = 0; i < connections->n_all; i++) {
 			bool has_more;
-			const enum psd_status status =
-				flush_connection(connections, &connections->all[i], &has_more, err);
 
-			if (status)
-				return status;
+			PSD_TRY(flush_connection(connections, &connections->all[i], &has_more, err));
 			has_progress = has_progress || has_more;
 		}
 	}
 	for (unsigned i = 0; i < connections->n_all; i++) {
-		const enum psd_status status = psd_connections_watch(connections, &connections->all[i], err);
-
-		if (status)
-			return status;
+		PSD_TRY(psd_connections_watch(connections, &connections->all[i], err));
 	}
 	return PSD_OK;
 }

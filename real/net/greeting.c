@@ -41,15 +41,12 @@ struct iovec psd_greeting_room(struct psd_greeting *greeting)
 static enum psd_status take_head(struct psd_greeting *greeting, struct psd_error *err)
 {
 	static const uint8_t tls[] = {0x16, 0x03}; /* a handshake (RFC 8446, 5.1) */
-	enum psd_status status;
 
 	if (memcmp(greeting->frame, tls, sizeof(tls)) == 0)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 				     "has a secret, this run has none: '--secret' must name the same bytes on all "
 				     "hosts, or on none");
-	status = psd_wire_decode(greeting->frame, &greeting->head, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_wire_decode(greeting->frame, &greeting->head, err));
 	if (greeting->head.kind != PSD_WIRE_HELLO && greeting->head.kind != PSD_WIRE_FAILED)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message other than a greeting");
 	return PSD_OK;

@@ -10,11 +10,11 @@
 
 /* ---- token bucket: limits a rate in user space where the kernel cannot; the caller sends and waits ---- */
 
-/* Grants at most rate_bps * t / 8 + burst_bytes in any interval of t seconds. Fields are private. */
+/* Token bucket, which grants at most rate_bps * t / 8 + burst_bytes in any t seconds. Fields are private. */
 struct psd_bucket {
 	double bytes_per_sec;
 	double burst_bytes;
-	double tokens_bytes; /* count at seen_sec */
+	double tokens_bytes; /* bytes that could be granted at seen_sec */
 	double seen_sec;
 };
 
@@ -22,7 +22,7 @@ struct psd_bucket {
  * earlier time counts as the last one). Never fails. */
 void psd_bucket_init(struct psd_bucket *bucket, double rate_bps, uint64_t burst_bytes, double now_sec);
 
-/* Takes the available bytes out, at most wanted_bytes, and returns their number. */
+/* Takes available bytes out of the bucket, at most wanted_bytes, and returns their number. */
 uint64_t psd_bucket_take(struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec);
 
 /* Returns bytes that were granted and not sent, after a short write. */
@@ -35,21 +35,21 @@ double psd_bucket_ready_sec(const struct psd_bucket *bucket, uint64_t wanted_byt
 
 /* Times at which links would have carried messages that a shaper let pass sooner: shapers allow bursts, links do not.
  * The outgoing link carries one message after another. The incoming link carries, since it was last idle, no more bytes
- * than its rate allows, in order of completion. A burst may so count earlier or later than on a fairly shared link; a
- * late message is never earlier. Rates are of payload; both 0: no limit, call nothing. Other fields are private; zeros
- * at first. */
+ * than its rate allows, in order of completion. A burst may therefore count earlier or later than on a fairly shared
+ * link; a late message is never earlier. Rates are of payload; if both are 0 there is no limit, and no function may be
+ * called. Other fields are private; zeros at first. */
 struct psd_pace {
-	double send_bps; /* equal on all hosts */
+	double send_bps; /* payload rate of an outgoing link, bits per second; equal on all hosts */
 	double receive_bps;
-	double sent_until_sec; /* end of the last message on the outgoing link */
-	double in_since_sec;   /* start of the busy period of the incoming link ... */
-	double in_sec;	       /* ... and its duration so far */
+	double sent_until_sec; /* time at which the outgoing link ends its last message */
+	double in_since_sec;   /* start of the busy period of the incoming link */
+	double in_sec;	       /* duration of that busy period so far */
 };
 
-/* Time at which the outgoing link has carried one more message, which starts at now_sec or later. */
+/* Returns the time at which the outgoing link has carried one more message, which starts at now_sec or later. */
 double psd_pace_send(struct psd_pace *pace, uint64_t bytes, double now_sec);
-/* Time at which the incoming link has carried a message. off_sec: time at which the sender's link had carried it,
- * latency_sec before it can arrive. Call in order of completion. */
+/* Returns the time at which the incoming link has carried a message. off_sec: time at which the sender's link had
+ * carried it, latency_sec before it can arrive. Call in order of completion. */
 double psd_pace_receive(struct psd_pace *pace, uint64_t bytes, double off_sec, double latency_sec);
 
 /* ---- arrivals that are delivered later, when the emulated links would have brought them ---- */
@@ -60,9 +60,9 @@ struct psd_arrival {
 	struct psd_wire_head head;
 };
 
-/* Fields are private; zeros: empty. */
+/* Messages that wait for their arrival time. Fields are private; zeros: empty. */
 struct psd_delay {
-	struct psd_arrival *arrivals; /* ring, ordered by due_sec */
+	struct psd_arrival *arrivals; /* ring of waiting arrivals, ordered by due_sec */
 	unsigned room, first, n;
 };
 
@@ -70,7 +70,7 @@ void psd_delay_release(struct psd_delay *delay);
 /* Adds an arrival; among equal times the first one added comes first. Fast if times mostly grow. Returns false when
  * memory runs out. */
 bool psd_delay_add(struct psd_delay *delay, const struct psd_arrival *arrival);
-/* Earliest arrival, or NULL; borrowed until the next call. */
+/* Returns the earliest arrival, borrowed until the next call; NULL: none. */
 const struct psd_arrival *psd_delay_first(const struct psd_delay *delay);
 void psd_delay_drop_first(struct psd_delay *delay);
 

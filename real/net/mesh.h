@@ -10,8 +10,8 @@
 #include "engine/base/error.h"
 #include "engine/collectives/layout.h"
 
-#define PSD_MESH_ADDRESS_MAX  254  /* a resolver takes up to 253 characters */
-#define PSD_MESH_GREETING_SEC 10.0 /* for a process that has connected */
+#define PSD_MESH_ADDRESS_MAX  254  /* longest host name with its final zero; a resolver takes up to 253 characters */
+#define PSD_MESH_GREETING_SEC 10.0 /* limit to wait for the greeting of a process that has connected, seconds */
 #define PSD_MESH_REMIND_SEC   10.0
 
 struct psd_secret;
@@ -25,38 +25,39 @@ struct psd_mesh_host {
  * restarted and takes over the other's number; one with a later number says that this attempt is over. All hosts start
  * at the same iteration: if one can only start earlier, the others try again. */
 struct psd_mesh_attempt {
-	uint32_t number;	  /* raised when another host has a later one */
-	uint32_t next_number;	  /* output: number of the next attempt */
-	uint32_t first_iteration; /* this host's start; on PSD_ELOST lowered to another host's */
+	uint32_t number;	  /* number of this attempt to join; raised when another host has a later one */
+	uint32_t next_number;	  /* output: number for the next attempt to join */
+	uint32_t first_iteration; /* iteration at which this host starts; on PSD_ELOST lowered to another host's */
 };
 
 struct psd_mesh_options {
 	const struct psd_layout *layout;
-	const struct psd_mesh_host *hosts; /* psd_layout_hosts() entries */
+	const struct psd_mesh_host *hosts; /* names and ports of all hosts, psd_layout_hosts() entries */
 	unsigned self;
-	unsigned n_connections;	   /* between two hosts, >= 1 */
-	struct psd_secret *secret; /* shared by all hosts, see real/net/secret.h; NULL: none */
-	int listener;		   /* taken over; -1: listen on this host's address */
-	uint64_t
-		run_hash; /* of this run and its earlier joinings; a failure counts only from hosts with the same one */
+	unsigned n_connections;	   /* number of connections between two hosts, >= 1 */
+	struct psd_secret *secret; /* pre-shared secret of all hosts, see real/net/secret.h; NULL: none */
+	int listener;		   /* listening descriptor, taken over; -1: listen on this host's address */
+	/* Hash of the run and of its earlier joinings; a failure counts only from hosts with the same one. */
+	uint64_t run_hash;
 	const char *
 		/* text that must be the same on all hosts, see psd_scenario_add_agreed(); at most
 		 * PSD_GREETING_TERMS_MAX bytes */
 		terms;
-	/* NULL: hosts join once. Otherwise a host that leaves is waited for, unless these connections are additions to
-	 * those of the same attempt. */
+	/* NULL: hosts join once. Otherwise a host that leaves is waited for, unless these connections are more of the
+	 * same attempt. */
 	struct psd_mesh_attempt *attempt;
 	bool is_addition;
 	double within_sec;
-	double greeting_sec; /* limit to connect, or to greet where another process has connected */
+	double greeting_sec; /* limit to connect, and to wait for the greeting of a process that has connected */
 	double remind_sec;   /* interval of reminders about missing hosts */
-	void (*remark)(void *context, const char *line); /* may be NULL */
+	void (*remark)(void *context,
+		       const char *line); /* receives lines about missing hosts and strangers; may be NULL */
 	void *context;
 };
 
 struct psd_mesh_clock {
-	double ahead_sec; /* offset to host 0's clock; 0 if too small to measure */
-	double rtt_sec;	  /* shortest round trip to host 0 (on host 0: to any host); 0: alone */
+	double ahead_sec; /* host 0's clock minus this host's; 0 if too small to measure */
+	double rtt_sec;	  /* shortest round trip to host 0 (on host 0: to any host); 0: there is no other host */
 };
 
 /* Opens n_connections to each host; blocks until all are there. fds: n_connections per host, -1 for itself; the caller

@@ -14,23 +14,24 @@
  * with 32 MiB of cache: 128 KiB 3.3 GB/s, 512 KiB 6, 1 MiB 10, 4 MiB 13; TCP on loopback 3.1. */
 #define PSD_RING_BUFFER_BYTES (UINT64_C(1) << 20)
 
-/* Layout in shared memory; zeros: empty. Each count has one writer and a cache line of its own. */
+/* Ring buffer in shared memory; all zeros: empty. Each count has one writer and a cache line of its own. */
 struct psd_ring_buffer {
-	_Alignas(64) _Atomic uint64_t n_written; /* bytes since the start */
+	_Alignas(64) _Atomic uint64_t n_written; /* bytes written since the start */
 	_Alignas(64) _Atomic uint64_t n_read;
-	_Alignas(64) _Atomic uint32_t does_reader_sleep; /* set by the sleeper, cleared by the waker */
+	_Alignas(64) _Atomic uint32_t
+		does_reader_sleep; /* the reader sleeps; set by the reader, cleared by the writer that wakes it */
 	_Alignas(64) _Atomic uint32_t does_writer_sleep;
 	_Alignas(64) uint8_t bytes[PSD_RING_BUFFER_BYTES];
 };
 
-/* Private state of one side. */
+/* Private state of one side of a ring buffer. */
 struct psd_ring_buffer_end {
-	struct psd_ring_buffer *ring; /* borrowed */
-	uint64_t n_moved;	      /* bytes since the start */
+	struct psd_ring_buffer *ring; /* ring buffer that is shared with the other side, borrowed */
+	uint64_t n_moved;	      /* bytes that this side has written or read since the start */
 };
 
-/* Return the bytes moved, at least one; -1 with EAGAIN: no space, or nothing to read; -1 with EPROTO: the other side's
- * count is impossible. *wakes is set if the other side is to be woken. */
+/* Write or read as much as possible. They return the bytes moved, at least one; -1 with EAGAIN: no space, or nothing to
+ * read; -1 with EPROTO: the other side's count is impossible. *wakes is set if the other side is to be woken. */
 ssize_t psd_ring_buffer_write(struct psd_ring_buffer_end *writer, const struct iovec segments[], unsigned n_segments,
 			      bool *wakes);
 ssize_t psd_ring_buffer_read(struct psd_ring_buffer_end *reader, const struct iovec segments[], unsigned n_segments,

@@ -24,7 +24,7 @@
 
 enum { PSD_SECRET_LEAST_BYTES = 16, PSD_SECRET_MOST_BYTES = 4096 };
 
-/* Limit for one key; AES-GCM is safe for 2^24.5 records of 16 KiB (RFC 8446, 5.5). */
+/* Bytes after which a connection renews its key; AES-GCM is safe for 2^24.5 records of 16 KiB (RFC 8446, 5.5). */
 #define PSD_SECRET_RENEW_BYTES (UINT64_C(1) << 36)
 
 struct psd_secret;
@@ -34,9 +34,9 @@ struct ssl_st;
  * PSD_EFILE: it cannot be read; PSD_EINVAL: it is too short or too long, or OpenSSL is missing; PSD_ENOMEM. */
 enum psd_status psd_secret_load(const char *path, struct psd_secret **secret, bool *is_exposed,
 				struct psd_error *err) PSD_MUST_CHECK;
-/* Wipes it. NULL is allowed. */
+/* Overwrites the secret and frees it. NULL is allowed. */
 void psd_secret_free(struct psd_secret *secret);
-/* Sets the limit for one key of future carriers; for tests. */
+/* Sets the bytes after which later carriers renew their keys; for tests. */
 void psd_secret_renew_after(struct psd_secret *secret, uint64_t bytes);
 uint64_t psd_secret_renews_after(const struct psd_secret *secret);
 
@@ -48,14 +48,14 @@ bool psd_secret_begin(struct psd_secret *secret, int fd, unsigned self, bool is_
 /* Continues the handshake of a connection that this host opened. 0: the peer has proved that it knows the secret;
  * EAGAIN: call again when readable; EACCES: it does not know it; or another errno. */
 int psd_secret_prove(struct psd_secret *secret, int fd);
-/* Like recv(). -1 with EACCES: the peer does not know the secret; EBADMSG: data was modified on the way. */
+/* Receives like recv(). -1 with EACCES: the peer does not know the secret; EBADMSG: data was modified on the way. */
 ssize_t psd_secret_receive(struct psd_secret *secret, int fd, void *bytes, size_t n_bytes);
-/* Like psd_secret_receive(); the same bytes come again. */
+/* Receives like psd_secret_receive(), but leaves the bytes to be received again. */
 ssize_t psd_secret_peek(struct psd_secret *secret, int fd, void *bytes, size_t n_bytes);
-/* Like psd_socket_send_small(). False also if the peer has not proved that it knows the secret. */
+/* Sends like psd_socket_send_small(). False also if the peer has not proved that it knows the secret. */
 bool psd_secret_send(struct psd_secret *secret, int fd, const uint8_t *bytes, size_t n_bytes);
 void psd_secret_end(struct psd_secret *secret, int fd);
-/* Returns the session, with empty output in memory; the caller frees it. NULL: none. */
+/* Removes and returns the descriptor's TLS session, with empty output in memory; the caller frees it. NULL: none. */
 struct ssl_st *psd_secret_take(struct psd_secret *secret, int fd);
 
 #endif

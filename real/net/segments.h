@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-enum { PSD_SEGMENTS_MAX = 4 }; /* no layer has more tensors */
+enum { PSD_SEGMENTS_MAX = 4 }; /* segments of a message: no layer has more tensors */
 
 uint64_t psd_segments_bytes(const struct iovec segments[], unsigned n_segments);
-/* Removes bytes from the front: *at becomes the first remaining segment, shortened if needed. */
+/* Skips `bytes` bytes: *at becomes the first segment that has bytes left, shortened if needed. */
 void psd_segments_advance(struct iovec segments[], unsigned n_segments, unsigned *at, size_t bytes);
-/* Selects n_bytes from first_byte on; writes to `cut` and returns the number of segments. */
+/* Selects n_bytes from first_byte on; writes their segments to `cut` and returns how many there are. */
 unsigned psd_segments_cut(const struct iovec segments[], unsigned n_segments, uint64_t first_byte, uint64_t n_bytes,
 			  struct iovec cut[]);
 

@@ -6,15 +6,15 @@
 #include "real/net/link_model.h"
 #include "real/net/transport.h"
 
-/* Shared by all carriers of a host. Fields are private to shaped.c. */
+/* Rate limit shared by all carriers of a host. Fields are private to shaped.c. */
 struct psd_shaper {
 	size_t grant_bytes;
 	struct psd_bucket sends, reads;
 };
 
 void psd_shaper_init(struct psd_shaper *shaper, double send_bps, double receive_bps);
-/* Wraps an open carrier; the shaper must outlive it. Returns false, with the carrier unchanged, when memory runs
- * out. */
+/* Puts the shaper in front of an open carrier, which it must outlive. Returns false, with the carrier unchanged, when
+ * memory runs out. */
 bool psd_shaped_wrap(struct psd_shaper *shaper, struct psd_carrier *carrier);
 
 #endif

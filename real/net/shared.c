@@ -233,11 +233,9 @@ static enum psd_status say(const struct meeting *meeting, bool is_yes, const str
 static enum psd_status listen_to(const struct meeting *meeting, bool *is_yes, struct key *key, struct psd_error *err)
 {
 	union psd_wire_payload words;
-	const enum psd_status status = psd_frame_read(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret,
-						      PSD_WIRE_TRANSPORT, &words, meeting->join->until_sec, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_frame_read(meeting->peer, meeting->carrier->fd, meeting->join->mesh->secret, PSD_WIRE_TRANSPORT,
+			       &words, meeting->join->until_sec, err));
 	*is_yes = words.raw[0] != 0;
 	memcpy(key, words.raw + 1, sizeof(*key));
 	return PSD_OK;
@@ -249,7 +247,7 @@ static void remark(const struct meeting *meeting)
 	const struct psd_mesh_options *mesh = meeting->join->mesh;
 	struct psd_error line;
 
-	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "no memory shared with %s, so TCP: %s", meeting->peer,
+	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "cannot share memory with %s, TCP is used: %s", meeting->peer,
 		      strerror(errno));
 	if (mesh->remark && !*meeting->has_remarked)
 		mesh->remark(mesh->context, line.text);
@@ -319,9 +317,8 @@ static enum psd_status join_node(const struct psd_transport_join *join, struct p
 	const struct psd_mesh_options *mesh = join->mesh;
 	const unsigned node = psd_layout_node(mesh->layout, mesh->self);
 	bool has_remarked = false;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < psd_layout_hosts(mesh->layout) * mesh->n_connections && !status; i++) {
+	for (unsigned i = 0; i < psd_layout_hosts(mesh->layout) * mesh->n_connections; i++) {
 		const unsigned host = i / mesh->n_connections;
 		char name[PSD_MESH_NAME_MAX];
 		struct meeting meeting = {join, name, &carriers[i], &has_remarked};
@@ -329,9 +326,9 @@ static enum psd_status join_node(const struct psd_transport_join *join, struct p
 		if (host == mesh->self || carriers[i].transport || psd_layout_node(mesh->layout, host) != node)
 			continue;
 		psd_mesh_name(mesh->layout, mesh->hosts, host, name);
-		status = mesh->self < host ? meet_higher(&meeting, err) : meet_lower(&meeting, err);
+		PSD_TRY(mesh->self < host ? meet_higher(&meeting, err) : meet_lower(&meeting, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- transfer ---- */

@@ -5,12 +5,12 @@
 #include "engine/base/text.h"
 #include "engine/case/case.h"
 
-/* Adds the lines of psd_scenario_add_agreed(). Reads the graph's and the profile's file and opens the data set; errors
- * as there. */
+/* Adds the lines of psd_scenario_add_agreed(), after reading the files of the graph and the profile and opening the
+ * data set. Statuses as those of psd_scenario_add_agreed(). */
 enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,
 			      uint32_t n_iterations, struct psd_error *err) PSD_MUST_CHECK;
 /* Adds the checkpoint that the run resumes from: hosts with different ones would wait for each other for ever, or train
- * with different parameters. from_hosts: 0: each host has its own file. */
+ * with different parameters. from_hosts: number of hosts that wrote it; 0: each host has its own file. */
 void psd_terms_add_start(struct psd_text *text, uint32_t first_iteration, uint64_t run_hash, unsigned from_hosts);
 /* Adds the interval of checkpoints, since hosts resume from one that all have. every_iterations: 0: none are
  * written. */

@@ -92,7 +92,7 @@ enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, 
 	}
 	close(folder);
 	return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = checkpoints->folder},
-			     "another run keeps its checkpoints there now");
+			     "another run is writing checkpoints there");
 }
 
 enum psd_status psd_checkpoint_begin(const struct psd_checkpoints *checkpoints, uint32_t iterations,

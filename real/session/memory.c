@@ -293,11 +293,10 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_prog
 				  .adds_arrivals = options->adds_arrivals,
 				  .n_under_way = program->window - 1};
 	struct cutter cutter = {NULL, 0};
-	enum psd_status status = check_tensors(plan, err);
+	enum psd_status status;
 
+	PSD_TRY(check_tensors(plan, err));
 	assert(program->window > 1); /* the next iteration's first layer waits for this one's update */
-	if (status)
-		return status;
 	made.parameters = calloc(plan->graph->n_tensors + 1u, sizeof(*made.parameters));
 	made.gradients = calloc(made.n_under_way * (plan->graph->n_tensors + (size_t)1), sizeof(*made.gradients));
 	made.items = calloc(plan->n_items + 1u, sizeof(*made.items));

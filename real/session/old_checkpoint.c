@@ -88,13 +88,14 @@ enum psd_status psd_old_checkpoint_check_name(const struct psd_old_checkpoint_no
 	snprintf(number, sizeof(number), "%" PRIu32, iterations);
 	snprintf(self, sizeof(self), "%u of %u", host.host, host.n_hosts);
 	if (!notes->iterations || !notes->host || !notes->run || !notes->terms || !notes->program)
-		return psd_error_set(err, PSD_EINVAL, place_of(path), "has no metadata of a checkpoint");
+		return psd_error_set(err, PSD_EINVAL, place_of(path), "the file has no metadata of a checkpoint");
 	if (strcmp(notes->iterations, number) != 0)
-		return psd_error_set(err, PSD_EINVAL, place_of(path), "is of %.20s iterations, its name says %s",
-				     notes->iterations, number);
+		return psd_error_set(err, PSD_EINVAL, place_of(path),
+				     "the checkpoint is of %.20s iterations, its name says %s", notes->iterations,
+				     number);
 	if (strcmp(notes->host, self) != 0)
-		return psd_error_set(err, PSD_EINVAL, place_of(path), "is of host %.20s, its name says %s", notes->host,
-				     self);
+		return psd_error_set(err, PSD_EINVAL, place_of(path),
+				     "the checkpoint is of host %.20s, its name says %s", notes->host, self);
 	return PSD_OK;
 }
 
@@ -104,7 +105,8 @@ static enum psd_status check_version(const struct psd_old_checkpoint *old, const
 	return notes->model && notes->samples && notes->shard_map
 		       ? PSD_OK
 		       : psd_error_set(err, PSD_EINVAL, place_of(path),
-				       "is of another version of psd-run, which resumes with %u hosts and '%.80s' only",
+				       "the checkpoint is of another version of psd-run, must be resumed with %u hosts "
+				       "and '%.80s'",
 				       old->n_hosts, notes->system ? notes->system : "");
 }
 
@@ -117,7 +119,7 @@ static enum psd_status check_model(const struct psd_old_checkpoint_notes *notes,
 	if (!strcmp(notes->model, model))
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, place_of(path),
-			     "is of another model: its parameters alone may be a start, "
+			     "the checkpoint is of another model: its parameters alone may be a start, "
 			     "see train.start");
 }
 
@@ -132,7 +134,7 @@ static enum psd_status check_run(const struct psd_old_checkpoint *old, const str
 
 	return is_same ? PSD_OK
 		       : psd_error_set(err, PSD_EINVAL, place_of(path),
-				       "is of another run than that of host 0 beside it");
+				       "the checkpoint is of another run than the file of host 0 beside it");
 }
 
 static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, const struct psd_graph *graph,
@@ -156,7 +158,8 @@ static enum psd_status open_file(struct psd_old_checkpoint *old, unsigned host, 
 	if (!status && host == 0)
 		status = psd_shard_map_parse(&old->shard_map, graph, notes.shard_map, place_of(path.text), err);
 	if (!status && psd_layout_hosts(&old->shard_map.layout) != old->n_hosts)
-		status = psd_error_set(err, PSD_EINVAL, place_of(path.text), "'spread' is of %u hosts, must be %u",
+		status = psd_error_set(err, PSD_EINVAL, place_of(path.text),
+				       "the shard map ('spread') is for %u hosts, must be for %u",
 				       psd_layout_hosts(&old->shard_map.layout), old->n_hosts);
 	return status;
 }
@@ -247,8 +250,9 @@ enum psd_status psd_old_checkpoint_read_run(struct psd_old_checkpoint *old, enum
 	if (!found || found->type != PSD_TENSOR_F32 || found->n_dims != 1 || range.first > found->dims[0] ||
 	    range.elements > found->dims[0] - range.first)
 		return psd_error_set(err, PSD_EINVAL, place_of(psd_old_checkpoint_path(old, host).text),
-				     "has no '%.100s.%s' of %" PRIu64 " values, which a run resumes from", name,
-				     psd_buffers[buffer].name, range.first + range.elements);
+				     "the checkpoint has no '%.100s.%s' of %" PRIu64
+				     " values, which a run resumes from",
+				     name, psd_buffers[buffer].name, range.first + range.elements);
 	return psd_tensor_file_read(old->files[host], found, range.first * sizeof(float),
 				    range.elements * sizeof(float), to, err);
 }

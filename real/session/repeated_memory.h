@@ -9,11 +9,11 @@
 #include "engine/base/error.h"
 
 struct psd_repeated_memory {
-	void *base; /* page-aligned */
+	void *base; /* start of the range, page-aligned */
 	size_t length_bytes;
 };
 
-/* Maps at least n_bytes for reading and writing. psd_repeated_memory_close() releases it, or zeros. PSD_ENOMEM. */
+/* Maps at least n_bytes for reading and writing; psd_repeated_memory_close() releases them. PSD_ENOMEM. */
 enum psd_status psd_repeated_memory_open(struct psd_repeated_memory *repeated, uint64_t n_bytes,
 					 struct psd_error *err) PSD_MUST_CHECK;
 void psd_repeated_memory_close(struct psd_repeated_memory *repeated);

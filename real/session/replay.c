@@ -77,9 +77,7 @@ static enum psd_status estimate_late(const struct psd_case *made, double late_se
 	enum psd_status status;
 
 	system.host.latency_sec += late_sec;
-	status = psd_case_make(&late, made->costed, &system, made->point, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_case_make(&late, made->costed, &system, made->point, err));
 	status = psd_estimate(&late.program, length, &outcome, err);
 	psd_case_release(&late);
 	if (!status)
@@ -100,11 +98,10 @@ static enum psd_status estimate_excess(const struct psd_case *made, double plain
 				       double *excess_ratio, struct psd_error *err)
 {
 	double sec = 0.0;
-	const enum psd_status status = estimate_late(made, machine_message_sec(made) / dilation_ratio, &sec, err);
 
-	if (!status)
-		*excess_ratio = sec / plain_sec - 1.0;
-	return status;
+	PSD_TRY(estimate_late(made, machine_message_sec(made) / dilation_ratio, &sec, err));
+	*excess_ratio = sec / plain_sec - 1.0;
+	return PSD_OK;
 }
 
 /* Smallest whole dilation at which messages lengthen it by little enough. */
@@ -112,25 +109,25 @@ static enum psd_status find_for_messages(const struct psd_case *made, double pla
 					 struct psd_error *err)
 {
 	double low = 0.0, high = 1.0, excess_ratio = 0.0;
-	enum psd_status status = estimate_excess(made, plain_sec, high, &excess_ratio, err);
 
-	while (!status && excess_ratio > MOST_LATE_RATIO && high < PSD_MOST_DILATION) {
+	PSD_TRY(estimate_excess(made, plain_sec, high, &excess_ratio, err));
+	while (excess_ratio > MOST_LATE_RATIO && high < PSD_MOST_DILATION) {
 		low = high;
 		high = fmin(2.0 * high, PSD_MOST_DILATION);
-		status = estimate_excess(made, plain_sec, high, &excess_ratio, err);
+		PSD_TRY(estimate_excess(made, plain_sec, high, &excess_ratio, err));
 	}
-	if (!status && excess_ratio > MOST_LATE_RATIO)
+	if (excess_ratio > MOST_LATE_RATIO)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 				     "%s: this machine's latency per message is too long for dilations up to %.0f",
 				     made->system->name, high);
-	while (!status && high - low > 1.0) {
+	while (high - low > 1.0) {
 		const double middle = floor((low + high) / 2.0);
 
-		status = estimate_excess(made, plain_sec, middle, &excess_ratio, err);
+		PSD_TRY(estimate_excess(made, plain_sec, middle, &excess_ratio, err));
 		*(excess_ratio > MOST_LATE_RATIO ? &low : &high) = middle;
 	}
 	*dilation_ratio = high;
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_replay_estimate(const struct psd_case *made, double payload_ratio, double *dilation_ratio,
@@ -139,13 +136,11 @@ enum psd_status psd_replay_estimate(const struct psd_case *made, double payload_
 	const double bytes_per_sec =
 		payload_ratio * psd_layout_hosts(&made->plan.layout) * made->plan.rates.send_bps / 8.0;
 	double plain_sec = 0.0, for_messages_ratio = 1.0;
-	enum psd_status status = estimate_late(made, 0.0, &plain_sec, err);
 
-	if (!status)
-		status = find_for_messages(made, plain_sec, &for_messages_ratio, err);
-	if (!status)
-		*dilation_ratio = fmax(for_messages_ratio, ceil(bytes_per_sec / MACHINE_BYTES_PER_SEC));
-	return status;
+	PSD_TRY(estimate_late(made, 0.0, &plain_sec, err));
+	PSD_TRY(find_for_messages(made, plain_sec, &for_messages_ratio, err));
+	*dilation_ratio = fmax(for_messages_ratio, ceil(bytes_per_sec / MACHINE_BYTES_PER_SEC));
+	return PSD_OK;
 }
 
 enum psd_status psd_replay_check_messages(const struct psd_case *made, double dilation_ratio, struct psd_error *err)
@@ -153,14 +148,13 @@ enum psd_status psd_replay_check_messages(const struct psd_case *made, double di
 	const bool has_real = made->costed->scenario->replay.real_workers > 0;
 	double plain_sec = 0.0, excess_ratio = 0.0, true_ratio = 1.0;
 	char advice[40];
-	enum psd_status status = estimate_late(made, 0.0, &plain_sec, err);
 
-	if (!status)
-		status = estimate_excess(made, plain_sec, dilation_ratio, &excess_ratio, err);
-	if (!status && excess_ratio > MOST_LATE_RATIO && !has_real)
-		status = find_for_messages(made, plain_sec, &true_ratio, err);
-	if (status || excess_ratio <= MOST_LATE_RATIO)
-		return status;
+	PSD_TRY(estimate_late(made, 0.0, &plain_sec, err));
+	PSD_TRY(estimate_excess(made, plain_sec, dilation_ratio, &excess_ratio, err));
+	if (excess_ratio > MOST_LATE_RATIO && !has_real)
+		PSD_TRY(find_for_messages(made, plain_sec, &true_ratio, err));
+	if (excess_ratio <= MOST_LATE_RATIO)
+		return PSD_OK;
 	snprintf(advice, sizeof(advice), "use --dilation %.0f", true_ratio);
 	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 			     "%s: at dilation %g this machine's latency per message lengthens an iteration by %.1f "

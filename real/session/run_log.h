@@ -14,17 +14,17 @@
 
 struct psd_run_log {
 	const char *path;
-	FILE *file; /* NULL: no log */
+	FILE *file; /* log file; NULL: no log */
 	bool is_shown;
-	int *write_error_number; /* shared by the processes: first error in writing a line, or 0 */
+	int *write_error_number; /* first error in writing a line, or 0; shared by the run's processes */
 	off_t kept_bytes;
-	double before_sec; /* duration of the runs that this one resumes */
+	double before_sec; /* duration of the earlier runs that this one continues */
 };
 
-/* Writes the header. path: borrowed until the end; NULL: no log, and the other functions do nothing. As
+/* Writes the header. path: borrowed until the end; NULL: no log, and the other functions do nothing. Statuses as
  * psd_output_open(); PSD_ERUN: cannot be written. *log can be closed after a failure too. */
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* Moves the file to its path, before the first line; may be called again. PSD_ERUN: it cannot. */
+/* Moves the file to its final path, before the first line; may be called again. PSD_ERUN: it cannot. */
 enum psd_status psd_run_log_begin(struct psd_run_log *log, struct psd_error *err) PSD_MUST_CHECK;
 /* Before psd_run_log_begin(): takes over the older file's lines before first_iteration, of any system, and continues
  * their seconds. Later, when a run is restarted: drops the lines from that iteration on, except in a pipe. PSD_EFILE:
@@ -36,12 +36,12 @@ enum psd_status psd_run_log_add(const struct psd_run_log *log, const struct psd_
 				const struct psd_progress *progress, bool has_replay,
 				struct psd_error *err) PSD_MUST_CHECK;
 
-/* Makes the lines so far permanent. */
+/* Marks the lines so far as kept: psd_run_log_drop() does not remove them. */
 void psd_run_log_keep(struct psd_run_log *log);
-/* Drops the lines since psd_run_log_keep(), which are done again; a pipe has them anyway. */
+/* Removes the lines since psd_run_log_keep(), since their iterations are executed again. A pipe has them twice. */
 void psd_run_log_drop(const struct psd_run_log *log);
 
-/* Closes a log, or zeros. A log that never began is left to psd_outputs_commit(). PSD_ERUN: a line was not written. */
+/* Closes a log, or zeros. One that never began is left to psd_outputs_commit(). PSD_ERUN: a line was not written. */
 enum psd_status psd_run_log_close(struct psd_run_log *log, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -14,18 +14,18 @@ enum { PSD_SCALE_PATIENCE = 2000 };
 
 struct psd_scale {
 	float ratio;
-	float last_ratio; /* scale of the last sum */
+	float last_ratio; /* loss scale of the last sum */
 	bool is_dynamic;
-	bool is_skipped; /* the last sum's update is skipped */
-	uint32_t n_good; /* sums since the scale changed */
+	bool is_skipped; /* the last sum overflowed: its update is skipped */
+	uint32_t n_good; /* number of sums without overflow since the scale changed */
 	uint32_t n_taken;
-	uint32_t n_left_out; /* skipped updates among them */
+	uint32_t n_left_out; /* number of skipped updates out of n_updates */
 };
 
-/* loss_scale: constant scale; 0: dynamic. The scale is 1 for an encoding that needs none. */
+/* Makes a loss scale. loss_scale: constant value; 0: dynamic. The scale is always 1 for an encoding that needs none. */
 struct psd_scale psd_scale_make(const struct psd_encoding *encoding, double loss_scale);
-/* Takes a sum into account. A dynamic scale halves after an overflow, and doubles after PSD_SCALE_PATIENCE finite sums.
- * Source: Micikevicius et al., Mixed Precision Training, 2018. */
+/* Adapts the scale after a sum. A dynamic scale halves after an overflow, and doubles after PSD_SCALE_PATIENCE finite
+ * sums. Source: Micikevicius et al., Mixed Precision Training, 2018. */
 void psd_scale_take(struct psd_scale *scale, bool is_finite);
 
 #endif

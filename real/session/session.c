@@ -49,7 +49,8 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	}
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (worker->wake_fd < 0)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no eventfd: %s", strerror(errno));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot make an event descriptor (eventfd): %s",
+				     strerror(errno));
 	return PSD_OK;
 }
 
@@ -102,9 +103,10 @@ static bool is_idle(const struct psd_worker *worker)
 /* Such a server ends before the others begin, and has no iterations to resume together. */
 static enum psd_status refuse_idle(const struct psd_worker *worker, struct psd_error *err)
 {
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = worker->options->made->costed->scenario->path},
-			     "server %u of '%.80s' keeps no tensor: with '--save' each must, give fewer 'servers'",
-			     worker->self - worker->layout->workers, worker->plan->system->name);
+	return psd_error_set(
+		err, PSD_EINVAL, (struct psd_place){.path = worker->options->made->costed->scenario->path},
+		"server %u of system '%.80s' has no tensor, with '--save' each must have one: choose fewer 'servers'",
+		worker->self - worker->layout->workers, worker->plan->system->name);
 }
 
 static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *err)

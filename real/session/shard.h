@@ -9,16 +9,16 @@
 #include "engine/encodings/encoding.h"
 #include "real/session/solver.h"
 
-/* One summand, as received. */
+/* One worker's gradient to be summed, as received. */
 struct psd_shard_part {
 	const void *values;
 	const struct psd_encoding *encoding;
 };
 
-/* The summand from an element on. */
+/* Address of an element of the summand. */
 const void *psd_shard_part_at(const struct psd_shard_part *part, uint64_t elements);
 
-/* True if its first value is NaN. */
+/* True if the summand's first value is NaN. */
 bool psd_shard_part_is_nan(const struct psd_shard_part *part);
 
 /* Sums the parts as floats, in order of rank, and updates weights and moments with the sum times ratio, like
@@ -26,11 +26,11 @@ bool psd_shard_part_is_nan(const struct psd_shard_part *part);
 void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_part parts[], unsigned n_parts,
 		      float ratio, float *weight, struct psd_moments moments, uint64_t elements);
 
-/* Sums drifts in the same way: weight = start - ratio sum; start may be weight. */
+/* Sums the workers' drifts in the same way as gradients: weight = start - ratio sum. start may be weight. */
 void psd_shard_join(const struct psd_shard_part parts[], unsigned n_parts, float ratio, const float *start,
 		    float *weight, uint64_t elements);
 
-/* Sums the parts as floats, in order of rank, and rounds once to the encoding of `to`, which may be a part with that
+/* Sums the parts as floats, in order of rank, and rounds once to `encoding`. `to` may be one of the parts with that
  * encoding. n_parts >= 1. */
 void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, const struct psd_encoding *encoding, void *to,
 		   uint64_t elements);

@@ -217,7 +217,7 @@ enum psd_status psd_shard_map_parse(struct psd_shard_map *shard_map, const struc
 	if (!reader.is_wrong && !*reader.next)
 		return PSD_OK;
 	psd_shard_map_release(shard_map);
-	return psd_error_set(err, PSD_EINVAL, at, "'spread' is damaged at '%.40s'", reader.next);
+	return psd_error_set(err, PSD_EINVAL, at, "the shard map ('spread') is damaged at '%.40s'", reader.next);
 }
 
 /* ---- elements ---- */

@@ -14,18 +14,18 @@
  * lr_policy; Goyal et al. 2017 §2.2. */
 double psd_solver_rate(const struct psd_learning_rate *rate, uint64_t iteration);
 
-/* True if the policy lowers it by a step in iterations first to end - 1. Pure, any thread. */
+/* True if the policy lowers the rate by a step in iterations first to end - 1. Pure, any thread. */
 bool psd_solver_drops(const struct psd_learning_rate *rate, uint64_t first, uint64_t end);
 
-/* Update of an iteration with that many samples. Pure, any thread. */
+/* Update of an iteration whose gradients are sums over global_batch samples. Pure, any thread. */
 struct psd_update psd_solver_update(const struct psd_train *train, uint64_t global_batch, uint64_t iteration);
 
-/* Update of one of `workers` workers by its own gradient, which was divided by the global batch: as if divided by the
- * worker's batch. Pure, any thread. */
+/* Update of one of `workers` workers by its own gradient. That gradient was divided by the global batch; the update
+ * makes up for it. Pure, any thread. */
 struct psd_update psd_solver_own_update(const struct psd_train *train, unsigned workers, uint64_t global_batch,
 					uint64_t iteration);
 
-/* The update of one tensor, with its ratios. */
+/* The update with the tensor's own ratios of learning rate and decay. */
 struct psd_update psd_solver_update_of(struct psd_update update, const struct psd_tensor *tensor);
 
 #endif

@@ -36,7 +36,8 @@ enum psd_status psd_spans_open(struct psd_spans *spans, unsigned n_hosts, struct
 		opened.hosts[h].file = tmpfile();
 		if (opened.hosts[h].file)
 			continue;
-		psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no temporary file for the trace: %s", strerror(errno));
+		psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot make a temporary file for the trace: %s",
+			      strerror(errno));
 		psd_spans_close(&opened);
 		return PSD_ERUN;
 	}

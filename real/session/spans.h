@@ -11,7 +11,7 @@
 #include "engine/case/case.h"
 #include "engine/result/trace.h"
 
-enum { PSD_MAX_SPANS = 1000000 }; /* per host, 40 MB; later ones are dropped */
+enum { PSD_MAX_SPANS = 1000000 }; /* spans that a host records, 40 MB; later ones are dropped */
 
 struct psd_recorder {
 	FILE *file;
@@ -27,16 +27,16 @@ struct psd_spans {
 enum psd_status psd_spans_open(struct psd_spans *spans, unsigned n_hosts, struct psd_error *err) PSD_MUST_CHECK;
 void psd_spans_close(struct psd_spans *spans);
 
-/* Called in that host's process. Write errors stay in the file's flag until psd_recorder_finish(). */
+/* Records a span; called in the host's process. Write errors stay in the file's flag until psd_recorder_finish(). */
 void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span);
-/* Called before the process ends. PSD_ERUN: a write failed. */
+/* Completes a host's records before its process ends. PSD_ERUN: a write failed. */
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Called once all hosts' processes have ended: passes all spans on, host by host, in order of their ends. PSD_ERUN. */
+/* Passes all spans to `span`, host by host, in order of their ends, after all hosts' processes ended. PSD_ERUN. */
 enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_program *program, psd_span_fn span,
 			       void *context, struct psd_error *err) PSD_MUST_CHECK;
-/* Called once all hosts' processes have ended: writes the trace, the first span at 0. *last_iteration: last one in the
- * trace of the first host with dropped spans, or UINT32_MAX. Write errors stay in out's flag. */
+/* Writes the trace, whose first span begins at 0. Called once all hosts' processes have ended. *last_iteration: last
+ * one in the trace of the first host with dropped spans, or UINT32_MAX. Write errors stay in out's flag. */
 enum psd_status psd_spans_write(const struct psd_spans *spans, FILE *out, const struct psd_case *traced,
 				const char *executor, uint32_t *last_iteration, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -10,11 +10,11 @@
 
 struct psd_state_part {
 	struct psd_file_tensor tensor;
-	/* Values in host memory, and on a device with its own memory, which count where both exist; NULL: not there. */
+	/* Addresses of the values on the host and on a device with its own memory, which prevails; NULL: not there. */
 	void *here, *there;
-	const struct psd_tensor *state; /* tensor of graph->states, which is on the device only; else NULL */
-	bool is_late;			/* sum of an earlier iteration, applied later */
-	bool is_of_item;		/* buffer of an item: */
+	const struct psd_tensor *state; /* tensor of graph->states, whose values are on the device only; else NULL */
+	bool is_late;			/* the values are the sum of an earlier iteration, applied later */
+	bool is_of_item;		/* the values are an item's buffer, described by the fields below */
 	unsigned item;
 	enum psd_buffer buffer;
 };
@@ -23,30 +23,30 @@ struct psd_state {
 	struct psd_worker *worker;
 	struct psd_state_part *parts;
 	uint32_t n_parts, parts_capacity;
-	unsigned n_plain; /* number of leading parts that other programs look for: parameters and graph states */
-	/* Per scale its value and the good sums since it changed; NULL: no scales. */
+	unsigned n_plain; /* number of leading parts that other programs read: parameters and graph states */
+	/* Two values per loss scale: the scale, and the number of good sums since it changed; NULL: no loss scales. */
 	float *ratios;
 	int32_t *n_good;
 	struct psd_arena arena;
 	bool is_out_of_memory;
 };
 
-/* Lists the state before that iteration. The worker must have its memory and network. psd_state_close() releases *state
- * after success. PSD_ENOMEM. */
+/* Lists the parts of the state before that iteration. The worker must have its memory and network. psd_state_close()
+ * releases *state after success. PSD_ENOMEM. */
 enum psd_status psd_state_open(struct psd_state *state, struct psd_worker *worker, uint32_t iteration,
 			       struct psd_error *err) PSD_MUST_CHECK;
 void psd_state_close(struct psd_state *state);
 
-/* Appends the name of a tensor's sum of `late` iterations before the state's. */
+/* Appends the name of a tensor's late sum: the sum of the iteration `age` iterations before that of the state. */
 void psd_state_name_late(struct psd_text *name, const struct psd_tensor *tensor, uint32_t age);
 
-/* Before writing: copies the worker's loss scales into a part. */
+/* Copies the worker's loss scales into a part; called before the state is written. */
 void psd_state_gather(const struct psd_state *state);
-/* After reading all parts: sets the worker's loss scales, local steps and first chunk selection. PSD_EINVAL: the file
- * at `path` has steps that this system cannot have. */
+/* Takes over the values that were read: the worker's loss scales, local steps and first chunk selection. Called after
+ * all parts are read. PSD_EINVAL: the file at `path` has steps that this system cannot have. */
 enum psd_status psd_state_shard_map(const struct psd_state *state, const char *path,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Writes the part's values next. As psd_tensor_writer_add(); PSD_ENOMEM; PSD_ERUN: the device failed. */
+/* Writes the part's values as the next tensor. As psd_tensor_writer_add(); PSD_ENOMEM; PSD_ERUN: the device failed. */
 enum psd_status psd_state_write(const struct psd_state *state, const struct psd_state_part *part,
 				struct psd_tensor_writer *writer, struct psd_error *err) PSD_MUST_CHECK;
 /* Reads the part from the tensor of its name; *is_found: the file has one. path: for messages. PSD_EINVAL: its type or

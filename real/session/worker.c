@@ -56,9 +56,10 @@ enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct p
 				     "system '%s' is 'sparse', optimiser '%s' needs whole gradients",
 				     made->system->name, name);
 	if (made->plan.compress && made->plan.compress->momentum == PSD_MOMENTUM_BEFORE)
-		return psd_error_set(err, PSD_EINVAL, made->system->at,
-				     "system '%s' has 'momentum: before', optimiser '%s' needs gradients without",
-				     made->system->name, name);
+		return psd_error_set(
+			err, PSD_EINVAL, made->system->at,
+			"system '%s' has 'momentum: before', optimiser '%s' needs gradients without momentum",
+			made->system->name, name);
 	for (unsigned i = 0; kind == PSD_OPTIMISER_LARS && i < made->plan.n_items; i++)
 		if (psd_plan_keeps(&made->plan, &made->plan.items[i], PSD_BUFFER_PART_HISTORY))
 			return psd_error_set(err, PSD_EINVAL, made->system->at,

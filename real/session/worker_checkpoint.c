@@ -193,10 +193,10 @@ static enum psd_status check_notes(struct psd_worker *worker, const struct psd_t
 		return status;
 	status = psd_old_checkpoint_check_name(&notes, host_of(worker), worker->options->first_iteration, path, err);
 	if (!status && strcmp(notes.program, program.bytes) != 0)
-		status = psd_error_set(
-			err, PSD_EINVAL, (struct psd_place){.path = path},
-			"is of another model, optimiser, system or cluster, or of another version of psd-run: its "
-			"parameters alone may be a start, see train.start");
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				       "the checkpoint is of another model, optimiser, system or cluster, or of "
+				       "another version of psd-run: its "
+				       "parameters alone may be a start, see train.start");
 	if (!status)
 		worker->saved = (struct psd_saved){strtoull(notes.run, NULL, 16), strtoull(notes.terms, NULL, 16)};
 	psd_text_release(&program);
@@ -214,7 +214,7 @@ static enum psd_status read_parts(const struct psd_state *state, struct psd_tens
 		status = psd_state_read(state, &state->parts[p], file, path, &is_found, err);
 		if (!status && !is_found)
 			status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-					       "has no '%.100s', which this run resumes from",
+					       "the checkpoint has no '%.100s', which this run resumes from",
 					       state->parts[p].tensor.name);
 	}
 	return status;
@@ -272,7 +272,7 @@ static enum psd_status read_start(const struct psd_state *state, struct psd_tens
 	}
 	if (!status && n_missing == state->n_plain && n_missing > 0)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				       "has none of the model's parameters, such as '%.100s'",
+				       "the file has none of the model's parameters, such as '%.100s'",
 				       state->parts[0].tensor.name);
 	if (!status)
 		remark_missing(state->worker, &names, n_missing, state->n_plain);

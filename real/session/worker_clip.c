@@ -13,12 +13,9 @@ static enum psd_status take(struct psd_worker *worker, uint64_t bytes, void **bl
 enum psd_status psd_worker_open_clip(struct psd_worker *worker, struct psd_error *err)
 {
 	void *squares, *ratio;
-	enum psd_status status = take(worker, (worker->plan->n_tensors + UINT64_C(1)) * sizeof(double), &squares, err);
 
-	if (!status)
-		status = take(worker, sizeof(*worker->clip.ratio), &ratio, err);
-	if (status)
-		return status;
+	PSD_TRY(take(worker, (worker->plan->n_tensors + UINT64_C(1)) * sizeof(double), &squares, err));
+	PSD_TRY(take(worker, sizeof(*worker->clip.ratio), &ratio, err));
 	worker->squares = squares;
 	worker->clip = (struct psd_clip){.squares = squares,
 					 .n = worker->plan->n_tensors,
@@ -33,16 +30,15 @@ enum psd_status psd_worker_measure_gradient(struct psd_worker *worker, struct ps
 	const struct psd_plan_item *item = &worker->plan->items[op->item];
 	float *const *gradients = psd_memory_gradients(worker->on_device, task.iteration - op->lag);
 	const bool is_nothing = task.iteration < op->lag || psd_worker_skips(worker, op);
-	enum psd_status status = PSD_OK;
 
-	for (unsigned n = 0; n < item->n_tensors && !status; n++) {
+	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);
 
-		status = worker->kind->measure(worker->device, gradients[t],
-					       is_nothing ? 0 : worker->graph->tensors[t].elements,
-					       &worker->squares[item->first + n], err);
+		PSD_TRY(worker->kind->measure(worker->device, gradients[t],
+					      is_nothing ? 0 : worker->graph->tensors[t].elements,
+					      &worker->squares[item->first + n], err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_worker_find_clip(struct psd_worker *worker, struct psd_error *err)

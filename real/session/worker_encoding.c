@@ -128,10 +128,9 @@ static enum psd_status convert(struct psd_worker *worker, const struct psd_op *o
 			       float gradient_ratio, struct psd_error *err)
 {
 	const bool is_decoding = psd_buffers[op->source].is_encoded;
-	enum psd_status status = PSD_OK;
 	unsigned at = 0;
 
-	for (unsigned p = 0; p < sides->n_plain && !status; p++) {
+	for (unsigned p = 0; p < sides->n_plain; p++) {
 		const float ratio = ratio_of(is_decoding ? op->target : op->source, p, gradient_ratio);
 		void *plain = sides->plain[p].iov_base, *encoded = sides->encoded[at].iov_base;
 		const struct psd_conversion conversion = {
@@ -143,12 +142,12 @@ static enum psd_status convert(struct psd_worker *worker, const struct psd_op *o
 			.is_decoding = is_decoding,
 		};
 
-		status = (works_on_device(op) ? worker->kind->convert : psd_device_convert_here)(worker->device,
-												 &conversion, err);
+		PSD_TRY((works_on_device(op) ? worker->kind->convert : psd_device_convert_here)(worker->device,
+												&conversion, err));
 		psd_segments_advance(sides->encoded, sides->n_encoded, &at,
 				     conversion.elements * worker->plan->wire->value_bytes);
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- outgoing ---- */
@@ -176,9 +175,9 @@ static enum psd_status encode(struct psd_worker *worker, struct psd_task task, s
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const struct sides sides = find_sides(worker, task, worker->self);
 	struct sides walked = sides;
-	const enum psd_status status = convert(worker, op, &walked, psd_worker_scale(worker, op)->ratio, err);
 
-	return status ? status : spoil(worker, op, &sides, err);
+	PSD_TRY(convert(worker, op, &walked, psd_worker_scale(worker, op)->ratio, err));
+	return spoil(worker, op, &sides, err);
 }
 
 /* ---- incoming ---- */
@@ -234,18 +233,17 @@ static enum psd_status decode(struct psd_worker *worker, struct psd_task task, s
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const struct senders senders = senders_of(worker, op);
 	const struct psd_scale *scale = psd_worker_scale(worker, op);
-	enum psd_status status = PSD_OK;
 
 	if (!works_on_device(op) || worker->on_device == &worker->memory)
 		psd_worker_judge_arrival(worker, task);
 	if (scale->is_skipped && op->target == PSD_BUFFER_PARAMETER)
 		return PSD_OK; /* unchanged */
-	for (unsigned sender = senders.first; sender < senders.end && !status; sender++) {
+	for (unsigned sender = senders.first; sender < senders.end; sender++) {
 		struct sides sides = find_sides(worker, task, sender);
 
-		status = convert(worker, op, &sides, scale->last_ratio, err);
+		PSD_TRY(convert(worker, op, &sides, scale->last_ratio, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_worker_convert(struct psd_worker *worker, struct psd_task task, struct psd_error *err)

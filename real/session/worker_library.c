@@ -72,7 +72,7 @@ enum psd_status psd_worker_check_restarts(const struct psd_system *system, const
 {
 	const struct psd_library_kind *kind = library_of(system) ? find(library_of(system), device) : NULL;
 
-	return !kind || kind->abort ? PSD_OK : refuse(system, ", which cannot be called off for '--restarts'", err);
+	return !kind || kind->abort ? PSD_OK : refuse(system, ", which cannot be interrupted for '--restarts'", err);
 }
 
 /* ---- opening ---- */

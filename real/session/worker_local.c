@@ -55,38 +55,35 @@ enum psd_status psd_worker_step_alone(struct psd_worker *worker, struct psd_task
 	const struct psd_update update = psd_solver_own_update(worker->options->train, worker->layout->workers,
 							       worker->global_batch, task.iteration);
 	const struct psd_moments moments = psd_memory_moments(worker->on_device, item);
-	enum psd_status status = PSD_OK;
 	uint64_t offset = 0;
 
-	for (unsigned n = 0; n < worker->plan->items[item].n_tensors && !status; n++) {
+	for (unsigned n = 0; n < worker->plan->items[item].n_tensors; n++) {
 		const struct own own = find_own(worker, task, n, offset);
 		const struct psd_update of_tensor = psd_solver_update_of(update, &worker->graph->tensors[own.tensor]);
 
 		if (begins)
-			status = drift(worker, &own.drift, PSD_DRIFT_BEGINS, err);
-		if (!status)
-			status = worker->kind->apply(worker->device, &of_tensor, own.drift.weight, own.drift.gradient,
-						     psd_moments_from(moments, offset), own.drift.elements, err);
-		if (!status && ends)
-			status = drift(worker, &own.drift, PSD_DRIFT_ENDS, err);
+			PSD_TRY(drift(worker, &own.drift, PSD_DRIFT_BEGINS, err));
+		PSD_TRY(worker->kind->apply(worker->device, &of_tensor, own.drift.weight, own.drift.gradient,
+					    psd_moments_from(moments, offset), own.drift.elements, err));
+		if (ends)
+			PSD_TRY(drift(worker, &own.drift, PSD_DRIFT_ENDS, err));
 		offset += own.drift.elements;
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_worker_join_steps(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const unsigned item = (unsigned)worker->program->ops[task.op].item;
-	enum psd_status status = PSD_OK;
 	uint64_t offset = 0;
 
-	for (unsigned n = 0; n < worker->plan->items[item].n_tensors && !status; n++) {
+	for (unsigned n = 0; n < worker->plan->items[item].n_tensors; n++) {
 		const struct own own = find_own(worker, task, n, offset);
 
-		status = drift(worker, &own.drift, PSD_DRIFT_JOINS, err);
+		PSD_TRY(drift(worker, &own.drift, PSD_DRIFT_JOINS, err));
 		offset += own.drift.elements;
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- shard ---- */
@@ -268,15 +265,17 @@ enum psd_status psd_worker_restore_quality(struct psd_worker *worker, const char
 		return PSD_OK;
 	if (saved[WINDOW] != (double)worker->plan->local->window)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				     "'local_sgd' is of a window of %g iterations, must be %" PRIu64, saved[WINDOW],
-				     worker->plan->local->window);
+				     "'local_sgd' of the checkpoint has a window of %g iterations, must be %" PRIu64,
+				     saved[WINDOW], worker->plan->local->window);
 	for (unsigned s = STEPS_EVEN; s <= STEPS_ODD; s++)
 		if (!(saved[s] >= 1.0 && saved[s] <= most))
 			return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-					     "'local_sgd' has %g steps, must be 1 to %g", saved[s], most);
+					     "'local_sgd' of the checkpoint has %g steps, must be 1 to %g", saved[s],
+					     most);
 	if (!(saved[N_LOSSES] >= 0.0 && saved[N_LOSSES] <= saved[WINDOW]))
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				     "'local_sgd' has %g losses, must be 0 to %g", saved[N_LOSSES], saved[WINDOW]);
+				     "'local_sgd' of the checkpoint has %g losses, must be 0 to %g", saved[N_LOSSES],
+				     saved[WINDOW]);
 	quality->steps[0] = (uint32_t)saved[STEPS_EVEN];
 	quality->steps[1] = (uint32_t)saved[STEPS_ODD];
 	quality->first_loss = saved[FIRST_LOSS];

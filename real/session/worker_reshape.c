@@ -64,10 +64,10 @@ static enum psd_status read_plain(struct reshaping *of, unsigned tensor, struct 
 
 	if (!found || found->type != PSD_TENSOR_F32 || !psd_file_tensor_bytes(found, &n_bytes) ||
 	    n_bytes != wanted->elements * sizeof(*to))
-		return psd_error_set(err, PSD_EINVAL,
-				     (struct psd_place){.path = psd_old_checkpoint_path(&of->old, 0).text},
-				     "has no '%.100s' of %" PRIu64 " values, which this run resumes from", wanted->name,
-				     wanted->elements);
+		return psd_error_set(
+			err, PSD_EINVAL, (struct psd_place){.path = psd_old_checkpoint_path(&of->old, 0).text},
+			"the checkpoint has no '%.100s' of %" PRIu64 " values, which this run resumes from",
+			wanted->name, wanted->elements);
 	return psd_tensor_file_read(of->old.files[0], found, range.first * sizeof(*to), range.elements * sizeof(*to),
 				    to, err);
 }
@@ -269,7 +269,8 @@ static enum psd_status fill_states(struct reshaping *of, struct psd_error *err)
 		status = psd_state_read(&of->state, part, of->old.files[host], path.text, &is_found, err);
 		if (!status && !is_found)
 			status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path.text},
-					       "has no '%.100s', which this run resumes from", part->tensor.name);
+					       "the checkpoint has no '%.100s', which this run resumes from",
+					       part->tensor.name);
 	}
 	return status;
 }
@@ -461,11 +462,10 @@ static enum psd_status check_optimiser(const struct reshaping *of, struct psd_er
 {
 	if (of->old.shard_map.is_adaptive == of->own.is_adaptive)
 		return PSD_OK;
-	return psd_error_set(
-		err, PSD_EINVAL, (struct psd_place){.path = psd_old_checkpoint_path(&of->old, 0).text},
-		"is of %s 'adamw', which remembers something else: its parameters alone may be a start, see "
-		"train.start",
-		of->old.shard_map.is_adaptive ? "optimiser" : "another optimiser than");
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = psd_old_checkpoint_path(&of->old, 0).text},
+			     "is of %s 'adamw', which keeps another state: its parameters alone may be a start, see "
+			     "train.start",
+			     of->old.shard_map.is_adaptive ? "optimiser" : "another optimiser than");
 }
 
 static enum psd_status reshape(struct reshaping *of, struct psd_error *err)

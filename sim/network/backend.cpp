@@ -146,7 +146,7 @@ enum psd_status load_platform(Backend *backend, struct psd_error *err)
 	try {
 		backend->engine->load_platform(path);
 		if (!backend->engine->get_netzone_root())
-			return psd_error_set(err, PSD_EINVAL, at, "platform has no zone");
+			return psd_error_set(err, PSD_EINVAL, at, "the platform has no zone, must have one");
 		backend->hosts = backend->engine->get_all_hosts();
 		std::sort(backend->hosts.begin(), backend->hosts.end(), [](const s4u::Host *a, const s4u::Host *b) {
 			return psd_platform_compare_names(a->get_cname(), b->get_cname()) < 0;

@@ -10,27 +10,27 @@
 
 #include "engine/base/error.h"
 
-/* A platform to generate. Worker w is host w and sits on node w / workers_per_node. Server s, if separate, is host
- * n_workers + s on its own node n_nodes + s. */
+/* Platform of a cluster to generate. Worker w is host w and is on node w / workers_per_node. Server s, if separate, is
+ * host n_workers + s on its own node n_nodes + s. */
 struct psd_platform {
-	unsigned topology; /* enum psd_topology */
-	unsigned nodes;	   /* worker nodes */
+	unsigned topology; /* shape of the network, an enum psd_topology */
+	unsigned nodes;	   /* number of worker nodes */
 	unsigned workers_per_node;
-	unsigned workers;   /* total; the last node may hold fewer */
-	unsigned servers;   /* separate server nodes, 0: none */
-	double send_bps;    /* capacity of a node's output: min(link * payload, transport) */
-	double receive_bps; /* capacity of a node's input: min(link * payload, transport after incast) */
-	/* one way, between nodes; callers model it as a delay, links get none (no bias by round-trip time) */
+	unsigned workers;   /* total number of workers; the last node may have fewer than the others */
+	unsigned servers;   /* number of separate server nodes; 0: none */
+	double send_bps;    /* capacity of a node's output, bits per second: min(link * payload, transport) */
+	double receive_bps; /* capacity of a node's input, bits per second: min(link * payload, incast transport) */
+	/* One-way latency between nodes. Callers add it as a delay; links have none (no bias by round-trip time). */
 	double latency_sec;
 	double host_latency_sec;  /* latency that the software adds at both ends, for any topology; not part of XML */
 	double local_bps;	  /* rate of a worker's link inside its node, each way; 0: unlimited */
-	double local_latency_sec; /* between workers of a node; callers model it as a delay */
-	unsigned workers_per_switch; /* 0: a node has no switches */
-	double between_bps;	     /* rate of a switch's uplink, each way; data that leaves the node passes it, too */
+	double local_latency_sec; /* latency between workers of a node; callers add it as a delay */
+	unsigned workers_per_switch; /* number of workers behind a switch inside a node; 0: a node has no switches */
+	double between_bps; /* rate of such a switch's uplink, each way; data that leaves the node passes it, too */
 	unsigned nodes_per_rack;
 	double oversubscription_ratio;
 	double link_bps;  /* payload rate of a link; uplinks of racks and fat trees derive from it */
-	const char *path; /* a user's SimGrid XML, for PSD_TOPOLOGY_PLATFORM */
+	const char *path; /* path of a user's SimGrid XML, for PSD_TOPOLOGY_PLATFORM */
 };
 
 typedef void (*psd_wake_fn)(void *context, uint64_t tag);
@@ -42,10 +42,10 @@ typedef void (*psd_wake_fn)(void *context, uint64_t tag);
 enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context,
 				 struct psd_error *err) PSD_MUST_CHECK;
 double psd_network_now_sec(void);
-/* Sends bytes from a host now and wakes when the last one has arrived, without latency. from != to; 0 bytes arrive at
- * once. A route that is missing or down ends the run with PSD_ERUN. */
+/* Sends bytes from a host now, and calls wake when the last one has arrived, without latency. from != to; 0 bytes
+ * arrive at once. A route that is missing or down ends the run with PSD_ERUN. */
 void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t tag);
-/* Wakes at now + delay_sec (>= 0), possibly at this date. */
+/* Calls wake after delay_sec (>= 0), possibly at the same date. */
 void psd_network_timer(double delay_sec, uint64_t tag);
 /* One-way latency between two hosts: 0 inside a host, local inside a node; between nodes that of the network plus that
  * of the software at both ends. A user's XML gives the latency of its route instead. */
@@ -58,11 +58,11 @@ void psd_network_scale_link(unsigned node, double ratio);
  * SimGrid fails. After psd_network_stop() no callback comes before the next run. */
 enum psd_status psd_network_run(struct psd_error *err) PSD_MUST_CHECK;
 void psd_network_stop(void);
-/* SimGrid's work so far to find the rates of transfers, in events. */
+/* Work of SimGrid so far to find the rates of transfers, in events. */
 uint64_t psd_network_work(void);
 
-/* Loads the platform in a child process, so that a crash of SimGrid becomes PSD_EINVAL and one line "platform.xml:LINE:
- * words". Loading for more than 30 s is PSD_EINVAL, too. Generated platforms are not checked: PSD_OK. */
+/* Checks a user's platform in a child process, so that a crash of SimGrid becomes PSD_EINVAL and one line
+ * "platform.xml:LINE: words". PSD_EINVAL also after 30 s. Generated platforms are not checked: PSD_OK. */
 enum psd_status psd_platform_check(const struct psd_platform *platform, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Writes the generated platform as SimGrid XML for `psd-sim platform`. Half of a latency is on a node's output, half on

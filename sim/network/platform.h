@@ -12,12 +12,12 @@
 
 enum { PSD_ROUTE_LINKS = 8, PSD_LINK_NAME = 48 };
 
-/* Numbers of hosts and links, from 0. Nodes of workers come before nodes of servers. Pure, any thread, as all functions
- * below. */
+/* Number of hosts of the platform; below: number of links. Both count from 0, nodes of workers before nodes of servers.
+ * Pure, any thread, as all functions below. */
 unsigned psd_platform_hosts(const struct psd_platform *platform);
 unsigned psd_platform_links(const struct psd_platform *platform);
 unsigned psd_platform_node_of(const struct psd_platform *platform, unsigned host);
-/* Link out of a node, or into it if is_in. */
+/* Number of the link out of a node, or into it if is_in. */
 unsigned psd_platform_node_link(unsigned node, int is_in);
 double psd_platform_link_bps(const struct psd_platform *platform, unsigned link);
 /* Writes a link's name; `name` takes PSD_LINK_NAME bytes. Natural order of host names is the order of host numbers. */
@@ -30,8 +30,8 @@ unsigned psd_platform_route(const struct psd_platform *platform, unsigned from, 
 /* Compares names in natural order: n2 comes before n10. Returns a negative number, 0 or a positive one, as strcmp(). */
 int psd_platform_compare_names(const char *a, const char *b);
 
-/* Fills err with PSD_EINVAL and the meaningful line of SimGrid's words about the file at path. The line number moves to
- * the front. */
+/* Fills err with PSD_EINVAL and the line of SimGrid's words that has the reason, about the file at path. Its line
+ * number moves to the front. */
 enum psd_status psd_platform_refuse(const char *path, const char *words, struct psd_error *err);
 
 #endif

@@ -7,10 +7,10 @@
 #include "engine/base/error.h"
 #include "engine/base/grid.h"
 
-/* Writes text, with '?' for control characters. */
+/* Writes text with control characters replaced by '?'. */
 void psd_grid_write_text(FILE *out, const char *text);
 
-/* Writes a sentence in lines of at most PSD_GRID_WIDTH characters and releases it. All lines but the first begin with
+/* Writes a sentence in lines of at most PSD_GRID_WIDTH characters, then releases it. All lines but the first begin with
  * `indent` blanks. */
 void psd_sentence_write(FILE *out, struct psd_text *sentence, int indent);
 

@@ -8,11 +8,11 @@
 
 enum { PSD_JSON_MAX_DEPTH = 16 };
 
-/* Begins as zeros with `out` set. Write errors stay in the error flag of `out`. */
+/* State of a JSON writer. Set `out`, all else zeros. Write errors stay in the error flag of `out`. */
 struct psd_json {
 	FILE *out;
 	unsigned depth;
-	bool has_element[PSD_JSON_MAX_DEPTH]; /* per open object or array */
+	bool has_element[PSD_JSON_MAX_DEPTH]; /* per open object or array: a comma comes before the next element */
 };
 
 /* Begins an object or array; bracket is '{' or '['. key, here and below, is the key inside an object; NULL in an array
@@ -23,7 +23,7 @@ void psd_json_string(struct psd_json *json, const char *key, const char *text);
 /* Writes a number with 1 to 17 significant digits, or null if it is not finite. */
 void psd_json_number(struct psd_json *json, const char *key, double value, int significant);
 void psd_json_count(struct psd_json *json, const char *key, uint64_t value);
-/* Breaks the line before the next element. */
+/* Begins a new line before the next element. */
 void psd_json_line(struct psd_json *json);
 
 /* Writes text in quotes, escaped. Bytes that are not UTF-8 become U+FFFD, so that the result is valid. */

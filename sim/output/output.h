@@ -14,14 +14,14 @@
 
 /* Writes the table with its head, notes, and one sentence for each system. PSD_ENOMEM. */
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
-/* Writes the sentences alone, about the largest point of each system. */
+/* Writes only the sentences about bottlenecks, for the largest point of each system. */
 void psd_output_bottlenecks(FILE *out, const struct psd_report *report);
 /* Writes "note: ..." lines about figures that are approximate and costs that are left out. */
 void psd_output_notes(FILE *out, const struct psd_report *report);
 
-/* Writes rows of CSV without their head. PSD_ENOMEM. */
+/* Writes the results as rows of CSV, without their head. PSD_ENOMEM. */
 enum psd_status psd_output_csv(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
-/* Writes a text and releases it. Returns PSD_ENOMEM for an incomplete text, which is not written. */
+/* Writes a text and releases it. PSD_ENOMEM: the text is incomplete, and not written. */
 enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Adds one object for each result to an open array. PSD_ENOMEM, and statuses of psd_case_make(). */

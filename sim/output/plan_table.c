@@ -223,14 +223,12 @@ static void write_reasons(FILE *out, const struct weighed *weighed)
 
 static enum psd_status weigh(struct weighed *weighed, const struct psd_plan *plan, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	*weighed = (struct weighed){plan, calloc(plan->n_items + 1u, sizeof(*weighed->items))};
 	if (!weighed->items)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan");
-	for (unsigned i = 0; i < plan->n_items && !status; i++)
-		status = psd_choice_weigh(weighed->items[i], plan, &plan->items[i], err);
-	return status;
+	for (unsigned i = 0; i < plan->n_items; i++)
+		PSD_TRY(psd_choice_weigh(weighed->items[i], plan, &plan->items[i], err));
+	return PSD_OK;
 }
 
 enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,

@@ -43,11 +43,10 @@ static enum psd_status trace_in_child(void *context, unsigned job, struct psd_ou
 	const struct traced_run *run = context;
 	struct writer writer = {.out = run->out};
 	struct psd_case made;
-	enum psd_status status = psd_case_make(&made, run->costed, run->system, run->point, err);
+	enum psd_status status;
 
+	PSD_TRY(psd_case_make(&made, run->costed, run->system, run->point, err));
 	(void)job;
-	if (status)
-		return status;
 	psd_trace_add_head(&writer.text, &made, psd_sim_executor(run->costed->scenario, false));
 	write_text(&writer);
 	status = psd_simulate(&made, write_span, &writer, outcome, err);

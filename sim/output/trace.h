@@ -1,4 +1,4 @@
-/* Chrome trace events of one simulated case. */
+/* Trace of one simulated case, as Chrome trace events. */
 #ifndef PSD_SIM_TRACE_H
 #define PSD_SIM_TRACE_H
 

@@ -9,29 +9,29 @@
 #include "engine/base/error.h"
 #include "engine/program/outcome.h"
 
-/* Does job number `job` in the child. Its output is discarded, unless the child crashes: then it is part of the error.
- * */
+/* Function that does job number `job` in the child. Its output is discarded, unless the child crashes: then it is part
+ * of the error. */
 typedef enum psd_status (*psd_child_fn)(void *context, unsigned job, struct psd_outcome *outcome,
 					struct psd_error *err);
-/* Writes a name of the job for people into text. */
+/* Function that writes a job's name for people into text. */
 typedef void (*psd_child_name_fn)(const void *context, unsigned job, char *text, size_t room);
 
-/* Fills err for jobs that have too many events together. */
+/* Function that fills err for jobs that have too many events together. */
 typedef enum psd_status (*psd_child_refuse_fn)(const void *context, struct psd_error *err);
 
 struct psd_children {
 	psd_child_fn work;
-	psd_child_refuse_fn refuse; /* NULL: no limit */
+	psd_child_refuse_fn refuse; /* called when the jobs have too many events; NULL: no limit */
 	psd_child_name_fn name;
 	void *context;
 	unsigned n_jobs;
-	unsigned n_at_once;   /* >= 1 */
-	uint64_t most_events; /* limit for the events of all outcomes in sum; beyond it, refuse() gives the status */
-	bool has_progress;    /* shows a line on standard error that rewrites itself */
+	unsigned n_at_once;   /* number of concurrent children, >= 1 */
+	uint64_t most_events; /* limit for the sum of all outcomes' events; beyond it, refuse() gives the status */
+	bool has_progress;    /* shows progress in a line on standard error that rewrites itself */
 };
 
-/* Runs all jobs and fills outcomes[job] on success. If jobs fail, the first of them in the order of jobs is reported.
- * An error of the input keeps its status and text; other errors get the job's name. A crash is PSD_ERUN with the signal
+/* Runs all jobs and sets outcomes[job] on success. If jobs fail, the first of them in the order of jobs is reported. An
+ * error of the input keeps its status and text; other errors get the job's name. A crash is PSD_ERUN with the signal
  * and the child's words. SIGINT, SIGTERM and SIGHUP end all children; *signal_number is then the signal, else 0. No
  * child is left at the return, and children die with this process. Call it from one thread. Returns PSD_ENOMEM,
  * PSD_ERUN, or the status of a job. */

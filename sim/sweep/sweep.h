@@ -12,26 +12,26 @@
 
 struct psd_sweep {
 	const struct psd_costed_model *costed;
-	const struct psd_published *published; /* NULL: none */
+	const struct psd_published *published; /* published results to compare with; NULL: none */
 	const char *system_name;	       /* name of the only system to run; NULL: all */
-	bool is_estimate;		       /* estimates in this process instead of simulating in children */
+	bool is_estimate;		       /* estimate in this process instead of simulating in children */
 	unsigned n_at_once;		       /* number of concurrent children, >= 1 */
 	bool has_progress;
 };
 
-/* Results of a sweep. Owns `results` only. */
+/* Results of a sweep; only `results` is owned. */
 struct psd_report {
 	const struct psd_costed_model *costed;
-	const struct psd_published *published; /* NULL: none */
+	const struct psd_published *published; /* published results that were compared with; NULL: none */
 	bool is_estimate;
-	const struct psd_system *systems; /* chosen systems: a contiguous part of the scenario's, borrowed */
-	struct psd_result *results;	  /* systems outermost: results[system * n_points + point] */
+	const struct psd_system *systems; /* systems that were run: a contiguous part of the scenario's, borrowed */
+	struct psd_result *results;	  /* one result per system and point: results[system * n_points + point] */
 	unsigned n_systems;
 	unsigned n_points;
 };
 
-/* Runs the sweep. Fills *report on success; release it with psd_report_release(). Statuses and *signal_number are those
- * of psd_children_run(); also PSD_EINVAL for an unknown system. */
+/* Runs all cases. *report is filled on success; psd_report_release() releases it. Statuses and *signal_number are those
+ * of psd_children_run(); PSD_EINVAL also for an unknown system. */
 enum psd_status psd_sweep_run(const struct psd_sweep *sweep, struct psd_report *report, int *signal_number,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_report_release(struct psd_report *report);

@@ -6,6 +6,7 @@
 #include <cudnn.h>
 
 #include "tests/cuda/stand_in.h"
+#include "tests/test_with.h"
 
 enum { MOST = 1024 };
 
@@ -58,6 +59,8 @@ static inline void close_dnn(const struct dnn *dnn)
 	must_run(cudaFree(dnn->reserve));
 	cr_assert_eq(psd_stand_in_held().handles, 0);
 }
+
+#define DNN_TEST(suite, claim) TEST_OPENED(suite, claim, struct dnn, dnn, open_dnn, close_dnn)
 
 static inline void to_device(const struct dnn *dnn, void *to, const void *from, size_t bytes)
 {

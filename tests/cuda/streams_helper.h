@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "tests/cuda/stand_in.h"
+#include "tests/test_with.h"
 
 enum { SEEDS = 16, VALUES = 64 };
 
@@ -112,6 +113,8 @@ static inline void close_streams(const struct streams *with)
 	must(cudaFree(with->other));
 	must(cudaFreeHost(with->host));
 }
+
+#define STREAMS_TEST(suite, claim) TEST_OPENED(suite, claim, struct streams, with, open_streams, close_streams)
 
 static inline bool all_are(const float *values, float value)
 {

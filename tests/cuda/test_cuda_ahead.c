@@ -11,6 +11,7 @@
 #include "tests/cuda/stand_in.h"
 #include "tests/real/training.h"
 #include "tests/scratch_file.h"
+#include "tests/test_with.h"
 
 enum { BATCH = 4 };
 
@@ -46,12 +47,10 @@ static struct training *run(const char *text, const char *system, bool is_tested
 }
 
 /* Without an update between them, only the gate keeps two forwards apart. */
-Test(cuda_ahead, a_network_without_parameters_is_run)
-{
-	training_free(run("name: nothing\ninput: {channels: 64}\nlayers:\n  - {name: r, kind: relu}\n"
-			  "  - {name: loss, kind: softmax-loss}\n",
-			  "sync: ring", false));
-}
+TEST_ROW(cuda_ahead, a_network_without_parameters_is_run,
+	 training_free(run("name: nothing\ninput: {channels: 64}\nlayers:\n  - {name: r, kind: relu}\n"
+			   "  - {name: loss, kind: softmax-loss}\n",
+			   "sync: ring", false)))
 
 /* An iteration that ended before its test began has times that add up: no wait is less than none. */
 Test(cuda_ahead, a_test_stands_between_two_iterations)

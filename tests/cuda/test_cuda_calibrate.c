@@ -103,9 +103,8 @@ static void check_scenario(const char *path, const struct psd_calibration *calib
 	psd_scenario_release(&calibrated);
 }
 
-Test(cuda_calibrate, layers_copies_and_updates_are_the_devices)
+FOLDER_TEST(cuda_calibrate, layers_copies_and_updates_are_the_devices, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct scratch_path path = scratch_folder_path(&folder, "c.yaml");
 	struct made made;
 	struct psd_calibration *calibration = &made.calibration;
@@ -126,7 +125,6 @@ Test(cuda_calibrate, layers_copies_and_updates_are_the_devices)
 	check_profile(scratch_folder_path(&folder, "c-profile.csv").text);
 	check_scenario(path.text, calibration);
 	release(&made);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- several GPUs ---- */

@@ -3,6 +3,7 @@
 
 #include "tests/cuda/stand_in.h"
 #include "tests/real/going_on.h"
+#include "tests/test_with.h"
 
 TestSuite(cuda_checkpoint, .timeout = 120);
 
@@ -46,10 +47,7 @@ Test(cuda_checkpoint, compressed_gradients_go_on)
 }
 
 /* The residuals of low-rank gradients and the right factors are on the device, too. */
-Test(cuda_checkpoint, gradients_of_low_rank_go_on)
-{
-	check("sync: ring, low_rank: {rank: 2}", GOING_ON_SGD);
-}
+TEST_ROW(cuda_checkpoint, gradients_of_low_rank_go_on, check("sync: ring, low_rank: {rank: 2}", GOING_ON_SGD))
 
 /* Sums that are not applied yet are on the device. */
 Test(cuda_checkpoint, late_updates_go_on)

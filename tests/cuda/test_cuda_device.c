@@ -76,10 +76,9 @@ Test(cuda_device, arithmetic_that_the_gpu_lacks_is_refused)
 	cr_assert(strstr(err.text, "has compute capability 7.0, psd-run needs 7.5"), "%s", err.text);
 }
 
-Test(cuda_device, memory_that_is_not_there_is_told_in_bytes)
+NET_TEST(cuda_device, memory_that_is_not_there_is_told_in_bytes, net_make(mixed_text, 2))
 {
-	struct net net = net_make(mixed_text, 2);
-	struct cuda_net cuda = cuda_net_open(&net, PSD_LAYERS_FP32);
+	struct cuda_net cuda = cuda_net_open(net, PSD_LAYERS_FP32);
 	struct psd_error err = {0};
 	void *block;
 
@@ -88,7 +87,6 @@ Test(cuda_device, memory_that_is_not_there_is_told_in_bytes)
 		     0, "%s", err.text);
 	cr_assert(strstr(err.text, " of its 4.295 GB are free"), "%s", err.text);
 	cuda_net_close(&cuda);
-	net_release(&net);
 }
 
 static void refuses(const char *text, enum psd_status status, const char *message)
@@ -138,20 +136,19 @@ Test(cuda_device, a_convolution_takes_the_workspace_that_it_needs)
 		PSD_ENOMEM, "the GPU has too little memory for the network's activations of 1.074 GB");
 }
 
-Test(cuda_device, a_label_beyond_the_classes_is_refused)
+NET_TEST(cuda_device, a_label_beyond_the_classes_is_refused,
+	 net_make("name: m\ninput: {channels: 4}\nlayers:\n" TAIL, 2))
 {
-	struct net net = net_make("name: m\ninput: {channels: 4}\nlayers:\n" TAIL, 2);
-	struct cuda_net cuda = cuda_net_open(&net, PSD_LAYERS_FP32);
+	struct cuda_net cuda = cuda_net_open(net, PSD_LAYERS_FP32);
 	struct psd_error err = {0};
 
-	net.labels[1] = 3;
-	cr_assert_eq(psd_device_cuda.begin(cuda.device, &net.batch, &err), PSD_OK);
+	net->labels[1] = 3;
+	cr_assert_eq(psd_device_cuda.begin(cuda.device, &net->batch, &err), PSD_OK);
 	cr_assert_eq(psd_device_cuda.forward(cuda.device, 0, &err), PSD_OK);
 	cr_assert_eq(psd_device_cuda.forward(cuda.device, 1, &err), PSD_OK);
 	cr_assert_eq(psd_device_cuda.forward(cuda.device, 2, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "sample 9 has label 3, must be 0 to 2");
 	cuda_net_close(&cuda);
-	net_release(&net);
 }
 
 /* ---- failures ---- */
@@ -235,20 +232,19 @@ static unsigned next_call(unsigned call)
 
 /* Each call of opening, loading and an iteration fails once. Those that make a plan for a convolution are not told, as
  * another one does it. */
-Test(cuda_device, every_call_that_fails_leaves_nothing)
+NET_TEST(cuda_device, every_call_that_fails_leaves_nothing, net_make(mixed_text, 2))
 {
-	struct net net = net_make(mixed_text, 2);
 	unsigned n_failures = 0, n_told = 0, n_avoided = 0;
 	struct calls all, calls;
 	struct psd_error err = {0};
 
-	cr_assert_eq(run_once(&net, 1, false, &all, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(run_once(net, 1, false, &all, &err), PSD_OK, "%s", err.text);
 	for (unsigned call = 1; call <= all.after; call = next_call(call)) {
 		enum psd_status status;
 
 		err = (struct psd_error){0};
 		psd_stand_in_fail(NULL, call, cudaErrorNotSupported); /* no library takes it for a refusal */
-		status = run_once(&net, 1, false, &calls, &err);
+		status = run_once(net, 1, false, &calls, &err);
 		cr_assert(!status || status == PSD_ERUN || status == PSD_EINVAL, "call %u: status %d", call,
 			  (int)status);
 		cr_assert(!status || err.text[0], "call %u fails without a word", call);
@@ -260,23 +256,21 @@ Test(cuda_device, every_call_that_fails_leaves_nothing)
 	cr_expect_eq(n_told + n_avoided, n_failures);
 	cr_expect_gt(n_told, 100);
 	cr_expect_lt(n_avoided, n_told / 4);
-	net_release(&net);
 }
 
 /* A failed recording of a graph is not reported, because its layers are begun call by call. Every other failure is. A
  * graph that the failed call should have given back stays held. */
-Test(cuda_device, every_call_that_fails_while_graphs_are_made_leaves_nothing)
+NET_TEST(cuda_device, every_call_that_fails_while_graphs_are_made_leaves_nothing, net_make(mixed_text, 2))
 {
 	enum { ITERATIONS = 3 };
-	struct net net = net_make(mixed_text, 2);
 	unsigned n_told = 0, n_left = 0;
 	struct psd_error err = {0};
 	struct calls all, calls;
 
-	cr_assert_eq(run_once(&net, ITERATIONS, true, &all, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(run_once(net, ITERATIONS, true, &all, &err), PSD_OK, "%s", err.text);
 	for (unsigned call = all.before + 1; call <= all.after; call++) {
 		psd_stand_in_fail(NULL, call, cudaErrorInvalidValue);
-		n_told += run_once(&net, ITERATIONS, true, &calls, &err) != PSD_OK;
+		n_told += run_once(net, ITERATIONS, true, &calls, &err) != PSD_OK;
 		if (psd_stand_in_held().graphs == n_left + 1)
 			n_left++;
 		check_held(n_left, call);
@@ -284,19 +278,17 @@ Test(cuda_device, every_call_that_fails_while_graphs_are_made_leaves_nothing)
 	cr_expect_eq(n_left, all.graphs); /* the captured graph of each, once it can be launched */
 	cr_expect_gt(n_told, 100);
 	cr_expect_lt(n_told, all.after - all.before - all.graphs);
-	net_release(&net);
 }
 
 /* After which the device is lost, and what was taken is given back nevertheless. */
-Test(cuda_device, a_failure_under_way_is_told_by_the_wait)
+NET_TEST(cuda_device, a_failure_under_way_is_told_by_the_wait, net_make(mixed_text, 2))
 {
-	struct net net = net_make(mixed_text, 2);
-	struct cuda_net cuda = cuda_net_open(&net, PSD_LAYERS_FP32);
+	struct cuda_net cuda = cuda_net_open(net, PSD_LAYERS_FP32);
 	struct psd_error err = {0};
 	enum psd_status status;
 
 	psd_stand_in_fail_operation(1, cudaErrorIllegalAddress);
-	status = psd_device_cuda.begin(cuda.device, &net.batch, &err);
+	status = psd_device_cuda.begin(cuda.device, &net->batch, &err);
 	if (!status)
 		status = psd_device_cuda.forward(cuda.device, 0, &err);
 	if (!status)
@@ -308,15 +300,13 @@ Test(cuda_device, a_failure_under_way_is_told_by_the_wait)
 	cr_assert(strstr(err.text, "cudaErrorIllegalAddress"), "%s", err.text);
 	cuda_net_close(&cuda);
 	check_nothing_is_held(1);
-	net_release(&net);
 }
 
 /* ---- memory, marks ---- */
 
-Test(cuda_device, memory_is_zeros_and_aligned)
+NET_TEST(cuda_device, memory_is_zeros_and_aligned, net_make(mixed_text, 2))
 {
-	struct net net = net_make(mixed_text, 2);
-	struct cuda_net cuda = cuda_net_open(&net, PSD_LAYERS_FP32);
+	struct cuda_net cuda = cuda_net_open(net, PSD_LAYERS_FP32);
 	unsigned char bytes[1000];
 	struct psd_error err = {0};
 	void *block, *of_host;
@@ -328,7 +318,6 @@ Test(cuda_device, memory_is_zeros_and_aligned)
 	for (unsigned i = 0; i < sizeof(bytes); i++)
 		cr_assert(bytes[i] == 0 && ((unsigned char *)of_host)[i] == 0);
 	cuda_net_close(&cuda);
-	net_release(&net);
 }
 
 /* More marks than the ring has: each is over when what was begun before it is. */
@@ -401,12 +390,11 @@ static void begin_iteration(struct cuda_net *cuda, const float *images, float *f
 
 /* The next samples are copied while the last ones are worked on: none takes another's place. Images are in memory from
  * which copies wait for their turn. */
-Test(cuda_device, iterations_one_after_the_other_have_their_own_samples)
+NET_TEST(cuda_device, iterations_one_after_the_other_have_their_own_samples, net_make(mixed_text, 2))
 {
-	struct net net = net_make(mixed_text, 2);
-	struct cuda_net cuda = cuda_net_open(&net, PSD_LAYERS_FP32);
-	const uint64_t count = 2 * net_image_elements(&net), elements = net.graph->tensors[0].elements;
-	float *own = net.images, *images[ITERATIONS], *gradients[ITERATIONS];
+	struct cuda_net cuda = cuda_net_open(net, PSD_LAYERS_FP32);
+	const uint64_t count = 2 * net_image_elements(net), elements = net->graph->tensors[0].elements;
+	float *own = net->images, *images[ITERATIONS], *gradients[ITERATIONS];
 	struct psd_error err = {0};
 	void *block;
 
@@ -415,20 +403,19 @@ Test(cuda_device, iterations_one_after_the_other_have_their_own_samples)
 		images[i] = block;
 		for (uint64_t e = 0; e < count; e++)
 			images[i][e] = own[e] * (float)(i + 1);
-		gradients[i] = cuda_net_take(cuda.device, net.gradients[0], elements);
+		gradients[i] = cuda_net_take(cuda.device, net->gradients[0], elements);
 	}
 	for (unsigned i = 0; i < ITERATIONS; i++)
 		begin_iteration(&cuda, images[i], gradients[i]);
 	cuda_net_wait(cuda.device, PSD_STREAM_COMPUTE);
 	for (unsigned i = 0; i < ITERATIONS; i++) {
-		net.batch.images = images[i];
-		(void)net_run(&net);
+		net->batch.images = images[i];
+		(void)net_run(net);
 		cuda_net_get(cuda.device, cuda.host_gradients[0], gradients[i], elements * sizeof(float));
-		cr_expect_lt(cuda_net_distance(cuda.host_gradients[0], net.gradients[0], elements), 1e-4,
+		cr_expect_lt(cuda_net_distance(cuda.host_gradients[0], net->gradients[0], elements), 1e-4,
 			     "iteration %u", i);
 	}
 	cuda_net_close(&cuda);
-	net_release(&net);
 }
 
 /* ---- factors, gradients that nobody wants, states ---- */
@@ -484,32 +471,29 @@ Test(cuda_device, factors_give_the_gradient)
 	check_factors(PSD_LAYERS_FP16, 1e-3);
 }
 
-Test(cuda_device, gradients_that_nobody_wants_are_left_out)
+NET_TEST(cuda_device, gradients_that_nobody_wants_are_left_out, net_make(mixed_text, 3))
 {
-	struct net net = net_make(mixed_text, 3);
-	const unsigned tensor = net.graph->layers[layer_named(&net, "a")].first_tensor;
-	float *unwanted = net.gradients[tensor];
+	const unsigned tensor = net->graph->layers[layer_named(net, "a")].first_tensor;
+	float *unwanted = net->gradients[tensor];
 	struct cuda_net cuda;
 
-	(void)net_run(&net);
-	net.gradients[tensor] = NULL;
-	cuda = cuda_net_open(&net, PSD_LAYERS_FP32);
+	(void)net_run(net);
+	net->gradients[tensor] = NULL;
+	cuda = cuda_net_open(net, PSD_LAYERS_FP32);
 	(void)cuda_net_run(&cuda);
-	for (unsigned t = 0; t < net.graph->n_tensors; t++)
+	for (unsigned t = 0; t < net->graph->n_tensors; t++)
 		if (t != tensor)
-			cr_expect_lt(cuda_net_distance(cuda.host_gradients[t], net.gradients[t],
-						       net.graph->tensors[t].elements),
-				     1e-4, "%s", net.graph->tensors[t].name);
-	net.gradients[tensor] = unwanted;
+			cr_expect_lt(cuda_net_distance(cuda.host_gradients[t], net->gradients[t],
+						       net->graph->tensors[t].elements),
+				     1e-4, "%s", net->graph->tensors[t].name);
+	net->gradients[tensor] = unwanted;
 	cuda_net_close(&cuda);
-	net_release(&net);
 }
 
 /* As after a checkpoint: with the same parameters and states another device evaluates to the same bits. */
-Test(cuda_device, states_carry_over_to_another_device)
+NET_TEST(cuda_device, states_carry_over_to_another_device, net_make(mixed_text, 3))
 {
-	struct net net = net_make(mixed_text, 3);
-	struct cuda_net trained = cuda_net_open(&net, PSD_LAYERS_FP32), fresh = cuda_net_open(&net, PSD_LAYERS_FP32);
+	struct cuda_net trained = cuda_net_open(net, PSD_LAYERS_FP32), fresh = cuda_net_open(net, PSD_LAYERS_FP32);
 	struct psd_error err = {0};
 	float values[4];
 	double loss;
@@ -517,17 +501,16 @@ Test(cuda_device, states_carry_over_to_another_device)
 	cr_assert_eq(psd_device_cuda.read_state(fresh.device, 1, values, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(values[3], 1.0f); /* variances start with 1 */
 	(void)cuda_net_run_forward(&trained);
-	net.batch.is_training = false;
+	net->batch.is_training = false;
 	loss = cuda_net_run_forward(&trained);
 	cr_assert_neq(cuda_net_run_forward(&fresh), loss);
-	for (unsigned s = 0; s < net.graph->n_states; s++) {
+	for (unsigned s = 0; s < net->graph->n_states; s++) {
 		cr_assert_eq(psd_device_cuda.read_state(trained.device, s, values, &err), PSD_OK, "%s", err.text);
 		cr_assert_eq(psd_device_cuda.write_state(fresh.device, s, values, &err), PSD_OK, "%s", err.text);
 	}
 	cr_assert_eq(cuda_net_run_forward(&fresh), loss);
 	cuda_net_close(&trained);
 	cuda_net_close(&fresh);
-	net_release(&net);
 }
 
 /* Ten more convolutions hold ten more outputs, and not their gradients, of which two at a time are alive. */

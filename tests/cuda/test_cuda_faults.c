@@ -5,6 +5,7 @@
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/stand_in.h"
 #include "tests/real/training.h"
+#include "tests/test_with.h"
 
 enum { BATCH = 1, FAILS_AT = 2 /* iteration */ };
 
@@ -92,10 +93,8 @@ Test(cuda_faults, a_gpu_that_is_lost_ends_a_run_with_servers)
 	check_all("schedule: wait-free, sync: hybrid");
 }
 
-Test(cuda_faults, a_gpu_that_is_lost_ends_a_run_in_a_ring)
-{
-	check_all("schedule: wait-free, sync: ring, fuse: 64KiB");
-}
+TEST_ROW(cuda_faults, a_gpu_that_is_lost_ends_a_run_in_a_ring,
+	 check_all("schedule: wait-free, sync: ring, fuse: 64KiB"))
 
 static void check_start(const char *words)
 {

@@ -12,6 +12,7 @@
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/stand_in.h"
 #include "tests/real/transformer_helper.h"
+#include "tests/test_with.h"
 
 enum { BATCH = 2, ITERATIONS = 7, TESTED_AFTER = 3, ROWS = 3, SEEDS = 3 };
 
@@ -227,15 +228,8 @@ static void check_same_bits(const char *text, enum psd_layer_arithmetic arithmet
 	net_release(&net);
 }
 
-Test(cuda_graphs, have_the_bits_of_calls_in_fp32)
-{
-	check_same_bits(wide_text, PSD_LAYERS_FP32);
-}
-
-Test(cuda_graphs, have_the_bits_of_calls_in_tf32)
-{
-	check_same_bits(wide_text, PSD_LAYERS_TF32);
-}
+TEST_ROW(cuda_graphs, have_the_bits_of_calls_in_fp32, check_same_bits(wide_text, PSD_LAYERS_FP32))
+TEST_ROW(cuda_graphs, have_the_bits_of_calls_in_tf32, check_same_bits(wide_text, PSD_LAYERS_TF32))
 
 Test(cuda_graphs, have_the_bits_of_calls_in_16_bits)
 {

@@ -11,6 +11,7 @@
 #include "tests/cuda/cuda_net.h"
 #include "tests/real/device/reference.h"
 #include "tests/real/transformer_helper.h"
+#include "tests/test_with.h"
 
 /* Tolerance relative to a tensor's norm and to the loss. */
 static const struct arithmetic {
@@ -223,89 +224,54 @@ KIND(shared_layer_norm, "  - {name: x, kind: layer-norm}\n  - {name: y, kind: ad
 #define QKV QKV_OF("height: 6, width: 5")
 
 /* With fewer heads than samples, and with more of them. */
-Test(cuda_layers, attention)
-{
-	check("attention", QKV "  - {name: x, kind: attention, heads: 2}\n" LAST, ALL);
-}
-
-Test(cuda_layers, causal_attention)
-{
-	check("causal_attention", QKV "  - {name: x, kind: attention, heads: 8, causal: true}\n" LAST, ALL);
-}
-
-Test(cuda_layers, shared_attention)
-{
-	check("shared_attention",
-	      QKV "  - {name: x, kind: attention, heads: 2, causal: true}\n"
-		  "  - {name: s, kind: slice, input: q, first: 4, channels: 8}\n"
-		  "  - {name: y, kind: add, inputs: [s, x]}\n" LAST,
-	      ALL);
-}
+TEST_ROW(cuda_layers, attention, check("attention", QKV "  - {name: x, kind: attention, heads: 2}\n" LAST, ALL))
+TEST_ROW(cuda_layers, causal_attention,
+	 check("causal_attention", QKV "  - {name: x, kind: attention, heads: 8, causal: true}\n" LAST, ALL))
+TEST_ROW(cuda_layers, shared_attention,
+	 check("shared_attention",
+	       QKV "  - {name: x, kind: attention, heads: 2, causal: true}\n"
+		   "  - {name: s, kind: slice, input: q, first: 4, channels: 8}\n"
+		   "  - {name: y, kind: add, inputs: [s, x]}\n" LAST,
+	       ALL))
 
 /* Heads of keys that are fewer than samples, and more. */
-Test(cuda_layers, grouped_attention)
-{
-	check("grouped_attention", QKV "  - {name: x, kind: attention, heads: 4, kv_heads: 1, causal: true}\n" LAST,
-	      ALL);
-}
-
-Test(cuda_layers, grouped_attention_of_many_heads)
-{
-	check("grouped_attention_of_many_heads", QKV "  - {name: x, kind: attention, heads: 12, kv_heads: 6}\n" LAST,
-	      ALL);
-}
+TEST_ROW(cuda_layers, grouped_attention,
+	 check("grouped_attention", QKV "  - {name: x, kind: attention, heads: 4, kv_heads: 1, causal: true}\n" LAST,
+	       ALL))
+TEST_ROW(cuda_layers, grouped_attention_of_many_heads,
+	 check("grouped_attention_of_many_heads", QKV "  - {name: x, kind: attention, heads: 12, kv_heads: 6}\n" LAST,
+	       ALL))
 
 /* The reference finds each angle anew. */
 #define FEW QKV_OF("height: 2, width: 4")
 
-Test(cuda_layers, rotary_attention)
-{
-	check("rotary_attention", FEW "  - {name: x, kind: attention, heads: 2, rotary: 10, causal: true}\n" LAST, ALL);
-}
-
-Test(cuda_layers, shared_rotary_attention)
-{
-	check("shared_rotary_attention",
-	      FEW "  - {name: x, kind: attention, heads: 2, kv_heads: 1, rotary: 10000}\n"
-		  "  - {name: s, kind: slice, input: q, first: 4, channels: 12}\n"
-		  "  - {name: y, kind: add, inputs: [s, x]}\n" LAST,
-	      ALL);
-}
+TEST_ROW(cuda_layers, rotary_attention,
+	 check("rotary_attention", FEW "  - {name: x, kind: attention, heads: 2, rotary: 10, causal: true}\n" LAST,
+	       ALL))
+TEST_ROW(cuda_layers, shared_rotary_attention,
+	 check("shared_rotary_attention",
+	       FEW "  - {name: x, kind: attention, heads: 2, kv_heads: 1, rotary: 10000}\n"
+		   "  - {name: s, kind: slice, input: q, first: 4, channels: 12}\n"
+		   "  - {name: y, kind: add, inputs: [s, x]}\n" LAST,
+	       ALL))
 
 #define TOKENS(vocabulary)                                                                                             \
 	"name: m\ninput: {channels: 1, height: 9}\nlayers:\n"                                                          \
 	"  - {name: base, kind: embedding, vocabulary: " #vocabulary ", outputs: 8}\n"
 
 /* Some tokens several times. */
-Test(cuda_layers, embedding)
-{
-	check("embedding", TOKENS(7) LAST, ALL);
-}
+TEST_ROW(cuda_layers, embedding, check("embedding", TOKENS(7) LAST, ALL))
 
 /* Numbers of tokens that 16 bits would round. */
-Test(cuda_layers, embedding_of_many)
-{
-	check("embedding_of_many", TOKENS(3000) LAST, ALL);
-}
+TEST_ROW(cuda_layers, embedding_of_many, check("embedding_of_many", TOKENS(3000) LAST, ALL))
 
 #define SCORES                                                                                                         \
 	"  - {name: top, kind: conv, outputs: 35, kernel: 1, bias: false}\n  - {name: loss, kind: softmax-loss}\n"
 
 /* The loss has more classes than a position has indices. */
-Test(cuda_layers, loss_of_places)
-{
-	check("loss_of_places", FIRST SCORES, ALL);
-}
-
-Test(cuda_layers, transformer)
-{
-	check("transformer", TRANSFORMER, ALL);
-}
-
-Test(cuda_layers, llama)
-{
-	check("llama", LLAMA, ALL);
-}
+TEST_ROW(cuda_layers, loss_of_places, check("loss_of_places", FIRST SCORES, ALL))
+TEST_ROW(cuda_layers, transformer, check("transformer", TRANSFORMER, ALL))
+TEST_ROW(cuda_layers, llama, check("llama", LLAMA, ALL))
 
 /* A convolution's weight has a gradient of 4 * 64 * 64 terms of one sign. Added up in 16 bits, those of bf16 would stop
  * to count at 2^8 times one of them, and those of fp16 at 2^11: both are far below the sum. */

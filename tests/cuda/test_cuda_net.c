@@ -10,6 +10,7 @@
 #include "real/device/cuda/cuda.h"
 #include "tests/cuda/compare_helper.h"
 #include "tests/real/transformer_helper.h"
+#include "tests/test_with.h"
 
 static void check(const char *text, uint32_t batch)
 {
@@ -47,13 +48,11 @@ Test(cuda_net, convolutions_are_as_on_the_cpu)
 }
 
 /* A bias has a gradient of 2 * 48 * 48 terms: 576 partial sums, which are summed to fewer before the last step. */
-Test(cuda_net, long_sums_are_as_on_the_cpu)
-{
-	check("name: m\ninput: {channels: 2, height: 48, width: 48}\nlayers:\n"
-	      "  - {name: c, kind: conv, outputs: 3, kernel: 1}\n  - {name: r, kind: relu}\n"
-	      "  - {name: g, kind: global-pool}\n" TAIL,
-	      2);
-}
+TEST_ROW(cuda_net, long_sums_are_as_on_the_cpu,
+	 check("name: m\ninput: {channels: 2, height: 48, width: 48}\nlayers:\n"
+	       "  - {name: c, kind: conv, outputs: 3, kernel: 1}\n  - {name: r, kind: relu}\n"
+	       "  - {name: g, kind: global-pool}\n" TAIL,
+	       2))
 
 Test(cuda_net, convolutions_that_are_timed_are_as_on_the_cpu)
 {
@@ -275,21 +274,17 @@ Test(cuda_net, softmax_is_as_on_the_cpu)
 	check(HEAD "  - {name: a, kind: inner-product, outputs: 9}\n  - {name: s, kind: softmax}\n" TAIL, 2);
 }
 
-Test(cuda_net, losses_have_their_weights)
-{
-	check(HEAD "  - {name: top, kind: inner-product, outputs: 3}\n"
-		   "  - {name: aside, kind: softmax-loss, weight: 0.3}\n"
-		   "  - {name: loss, kind: softmax-loss, input: top, weight: 2}\n",
-	      2);
-}
+TEST_ROW(cuda_net, losses_have_their_weights,
+	 check(HEAD "  - {name: top, kind: inner-product, outputs: 3}\n"
+		    "  - {name: aside, kind: softmax-loss, weight: 0.3}\n"
+		    "  - {name: loss, kind: softmax-loss, input: top, weight: 2}\n",
+	       2))
 
 /* More classes than parts of a sample, and labels among the last. */
-Test(cuda_net, many_classes_are_as_on_the_cpu)
-{
-	check("name: m\ninput: {channels: 5}\nlayers:\n  - {name: a, kind: inner-product, outputs: 77}\n"
-	      "  - {name: loss, kind: softmax-loss}\n",
-	      76);
-}
+TEST_ROW(cuda_net, many_classes_are_as_on_the_cpu,
+	 check("name: m\ninput: {channels: 5}\nlayers:\n  - {name: a, kind: inner-product, outputs: 77}\n"
+	       "  - {name: loss, kind: softmax-loss}\n",
+	       76))
 
 Test(cuda_net, functions_in_place_above_each_other_are_as_on_the_cpu)
 {
@@ -300,20 +295,15 @@ Test(cuda_net, functions_in_place_above_each_other_are_as_on_the_cpu)
 }
 
 /* x and y are computed between the dead end and the loss: their gradients have been where the dead end's lies. */
-Test(cuda_net, gradients_of_a_dead_end_are_zero)
-{
-	check(HEAD "  - {name: dead, kind: conv, outputs: 4, kernel: 1}\n  - {name: r, kind: relu}\n"
-		   "  - {name: x, kind: conv, outputs: 4, kernel: 1, input: base}\n"
-		   "  - {name: y, kind: conv, outputs: 4, kernel: 1}\n" TAIL,
-	      2);
-}
-
-Test(cuda_net, layers_above_the_images_are_as_on_the_cpu)
-{
-	check_floats("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: r, kind: relu}\n"
-		     "  - {name: p, kind: pool, method: max, kernel: 2}\n" TAIL,
-		     2);
-}
+TEST_ROW(cuda_net, gradients_of_a_dead_end_are_zero,
+	 check(HEAD "  - {name: dead, kind: conv, outputs: 4, kernel: 1}\n  - {name: r, kind: relu}\n"
+		    "  - {name: x, kind: conv, outputs: 4, kernel: 1, input: base}\n"
+		    "  - {name: y, kind: conv, outputs: 4, kernel: 1}\n" TAIL,
+	       2))
+TEST_ROW(cuda_net, layers_above_the_images_are_as_on_the_cpu,
+	 check_floats("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: r, kind: relu}\n"
+		      "  - {name: p, kind: pool, method: max, kernel: 2}\n" TAIL,
+		      2))
 
 static void descend(float *parameter, const float *gradient, uint64_t count)
 {
@@ -396,7 +386,4 @@ Test(cuda_net, cifar10_quick_ends_as_on_the_cpu)
 	check_training(net);
 }
 
-Test(cuda_net, a_transformer_ends_as_on_the_cpu)
-{
-	check_training(net_make(TRANSFORMER, 3));
-}
+TEST_ROW(cuda_net, a_transformer_ends_as_on_the_cpu, check_training(net_make(TRANSFORMER, 3)))

@@ -6,6 +6,7 @@
 
 #include "tests/cuda/cuda_run.h"
 #include "tests/cuda/stand_in.h"
+#include "tests/test_with.h"
 
 enum { ITERATIONS = 3, WORKERS = 2, DEFAULT_SEEDS = 8 };
 
@@ -56,50 +57,18 @@ static void check(const char *system)
 
 TestSuite(cuda_seeds, .timeout = 600); /* with hundreds of them */
 
-Test(cuda_seeds, servers_keep_their_bits)
-{
-	check("schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB");
-}
-
-Test(cuda_seeds, leaders_keep_their_bits)
-{
-	check_on_nodes("schedule: wait-free, sync: two-level-ps, pair: 1KiB, slice: 4KiB", 2);
-}
-
-Test(cuda_seeds, stages_keep_their_bits)
-{
-	check("schedule: sequential, sync: ps");
-}
-
-Test(cuda_seeds, factors_keep_their_bits)
-{
-	check("schedule: wait-free, sync: sfb");
-}
-
-Test(cuda_seeds, the_hybrid_keeps_its_bits)
-{
-	check("schedule: wait-free, sync: hybrid, barrier: layer");
-}
-
-Test(cuda_seeds, a_ring_keeps_its_bits)
-{
-	check("schedule: wait-free, sync: ring");
-}
-
-Test(cuda_seeds, a_ring_in_parts_keeps_its_bits)
-{
-	check("schedule: wait-free, sync: ring, fuse: 1MiB, pipeline: 2KiB");
-}
-
-Test(cuda_seeds, rounded_values_keep_their_bits)
-{
-	check("schedule: wait-free, sync: ring, fuse: 1MiB, wire: bf16");
-}
-
-Test(cuda_seeds, chunks_keep_their_bits)
-{
-	check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 1}");
-}
+TEST_ROW(cuda_seeds, servers_keep_their_bits, check("schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB"))
+TEST_ROW(cuda_seeds, leaders_keep_their_bits,
+	 check_on_nodes("schedule: wait-free, sync: two-level-ps, pair: 1KiB, slice: 4KiB", 2))
+TEST_ROW(cuda_seeds, stages_keep_their_bits, check("schedule: sequential, sync: ps"))
+TEST_ROW(cuda_seeds, factors_keep_their_bits, check("schedule: wait-free, sync: sfb"))
+TEST_ROW(cuda_seeds, the_hybrid_keeps_its_bits, check("schedule: wait-free, sync: hybrid, barrier: layer"))
+TEST_ROW(cuda_seeds, a_ring_keeps_its_bits, check("schedule: wait-free, sync: ring"))
+TEST_ROW(cuda_seeds, a_ring_in_parts_keeps_its_bits,
+	 check("schedule: wait-free, sync: ring, fuse: 1MiB, pipeline: 2KiB"))
+TEST_ROW(cuda_seeds, rounded_values_keep_their_bits, check("schedule: wait-free, sync: ring, fuse: 1MiB, wire: bf16"))
+TEST_ROW(cuda_seeds, chunks_keep_their_bits,
+	 check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 1}"))
 
 Test(cuda_seeds, local_steps_keep_their_bits)
 {

@@ -8,6 +8,7 @@
 #include "tests/cuda/compare_helper.h"
 #include "tests/cuda/draw_helper.h"
 #include "tests/real/transformer_helper.h"
+#include "tests/test_with.h"
 
 /* More channels than a place has indices, and not a multiple of them. */
 enum { SAMPLES = 2, PLACES = 3, CHANNELS = 70, ALL_PLACES = SAMPLES * PLACES, ALL = ALL_PLACES * CHANNELS };
@@ -54,11 +55,11 @@ static void run_loss(struct loss *loss, unsigned order)
 	const struct psd_cuda_loss_back back = {of, floats(loss->gradient), 0.5f, false};
 
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
-		psd_loss_largest_at(i, &(struct psd_cuda_loss_largest){of});
+		psd_loss_largest_at(i, &of);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
-		psd_loss_exponents_at(i, &(struct psd_cuda_loss_exponents){of});
+		psd_loss_exponents_at(i, &of);
 	for (uint64_t i = 0; i < ALL_PLACES; i++)
-		psd_loss_end_at(i, &(struct psd_cuda_loss_end){of});
+		psd_loss_end_at(i, &of);
 	for (uint64_t i = 0; i < ALL; i++)
 		psd_loss_back_at(i, &back);
 }
@@ -249,9 +250,9 @@ static void run_norm(struct layer_norm *norm, unsigned order, bool is_centred, b
 	const struct psd_cuda_layer_norm_back back = {of, floats(norm->diff), floats(norm->dfrom), adds};
 
 	for (uint64_t i = 0; i < ALL_PARTS && is_centred; i++)
-		psd_layer_norm_sums_at(i, &(struct psd_cuda_layer_norm_sums){of});
+		psd_layer_norm_sums_at(i, &of);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
-		psd_layer_norm_squares_at(i, &(struct psd_cuda_layer_norm_squares){of});
+		psd_layer_norm_squares_at(i, &of);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
 		psd_layer_norm_end_at(i, &end);
 	for (uint64_t i = 0; i < ALL_PARTS; i++)
@@ -343,9 +344,9 @@ static void run_rows(struct rows *rows, bool is_causal)
 	const struct psd_cuda_attention_back back = {of, floats(rows->diff)};
 
 	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)
-		psd_attention_sums_at(i, &(struct psd_cuda_attention_sums){of});
+		psd_attention_sums_at(i, &of);
 	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)
-		psd_attention_end_at(i, &(struct psd_cuda_attention_end){of});
+		psd_attention_end_at(i, &of);
 	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)
 		psd_attention_dots_at(i, &dots);
 	for (uint64_t i = 0; i < ROWS * PSD_CUDA_PARTS; i++)
@@ -628,15 +629,8 @@ Test(cuda_sequences, losses_of_places_are_as_on_the_cpu)
 	      3);
 }
 
-Test(cuda_sequences, a_transformer_is_as_on_the_cpu)
-{
-	check(TRANSFORMER, 3);
-}
-
-Test(cuda_sequences, a_llama_is_as_on_the_cpu)
-{
-	check(LLAMA, 3);
-}
+TEST_ROW(cuda_sequences, a_transformer_is_as_on_the_cpu, check(TRANSFORMER, 3))
+TEST_ROW(cuda_sequences, a_llama_is_as_on_the_cpu, check(LLAMA, 3))
 
 /* Tokens come into one slot and the other in turn, and so do labels. */
 Test(cuda_sequences, each_iteration_has_its_own_tokens)
@@ -661,10 +655,8 @@ Test(cuda_sequences, each_iteration_has_its_own_tokens)
 
 /* A score's gradient is at most 0.001 / 65 of a place's share of the loss. As large as it would be with one label for
  * each of the 2 samples it is a hundredth of the smallest half, at 1024 labels still 16 times as large. */
-Test(cuda_sequences, gradients_of_many_places_are_no_smaller_in_fp16)
-{
-	check("name: m\ninput: {channels: 1, height: 32, width: 32}\nlayers:\n"
-	      "  - {name: top, kind: conv, outputs: 65, kernel: 1}\n"
-	      "  - {name: loss, kind: softmax-loss, weight: 0.001}\n",
-	      2);
-}
+TEST_ROW(cuda_sequences, gradients_of_many_places_are_no_smaller_in_fp16,
+	 check("name: m\ninput: {channels: 1, height: 32, width: 32}\nlayers:\n"
+	       "  - {name: top, kind: conv, outputs: 65, kernel: 1}\n"
+	       "  - {name: loss, kind: softmax-loss, weight: 0.001}\n",
+	       2))

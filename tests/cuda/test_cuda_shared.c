@@ -4,6 +4,7 @@
 
 #include "engine/model/prototxt.h"
 #include "tests/cuda/cuda_net.h"
+#include "tests/test_with.h"
 
 #define IMAGES "input: 'data' input_shape { dim: [1, 4, 6, 5] }\n"
 #define LAYER(name, type, below, names, settings)                                                                      \
@@ -57,16 +58,11 @@ static void check(const char *text)
 		check_in(text, arithmetics[a].arithmetic, arithmetics[a].tolerance_ratio);
 }
 
-Test(cuda_shared, convolutions_add_up)
-{
-	check(IMAGES CONV("a", "data") CONV("c", "a") CONV("d", "c") TOP("d"));
-}
-
-Test(cuda_shared, inner_products_add_up)
-{
-	check("input: 'data' input_shape { dim: [1, 8] }\n" INNER("a", "data", BOTH("w", "b")) INNER(
-		"c", "a", BOTH("w", "b")) INNER("d", "c", BOTH("v", "u")) INNER("e", "d", BOTH("v", "u")) TOP("e"));
-}
+TEST_ROW(cuda_shared, convolutions_add_up, check(IMAGES CONV("a", "data") CONV("c", "a") CONV("d", "c") TOP("d")))
+TEST_ROW(cuda_shared, inner_products_add_up,
+	 check("input: 'data' input_shape { dim: [1, 8] }\n" INNER("a", "data", BOTH("w", "b"))
+		       INNER("c", "a", BOTH("w", "b")) INNER("d", "c", BOTH("v", "u")) INNER("e", "d", BOTH("v", "u"))
+			       TOP("e")))
 
 Test(cuda_shared, slopes_and_factors_add_up)
 {

@@ -5,6 +5,7 @@
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/cuda_run.h"
 #include "tests/cuda/stand_in.h"
+#include "tests/test_with.h"
 
 /* Relative to each tensor's norm. fp32 sums in another order, of 16 samples at most: each is rounded by 16 2^-24 = 1e-6
  * of its parts' norms. Values that travel in two bytes may then be rounded to the other neighbour, a step of 2^-10 of
@@ -117,10 +118,8 @@ Test(cuda_training, all_reduces_in_parts_end_as_on_the_processor)
 	check_within("schedule: wait-free, sync: ring, wire: bf16", BF16_RATIO);
 }
 
-Test(cuda_training, chunks_end_as_on_the_processor)
-{
-	check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 2}");
-}
+TEST_ROW(cuda_training, chunks_end_as_on_the_processor,
+	 check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 2}"))
 
 Test(cuda_training, local_steps_end_as_on_the_processor)
 {
@@ -198,15 +197,8 @@ static void check_transformer(const char *model)
 #undef JOB
 }
 
-Test(cuda_training, a_transformer_ends_as_on_the_processor)
-{
-	check_transformer("transformer.yaml");
-}
-
-Test(cuda_training, a_llama_ends_as_on_the_processor)
-{
-	check_transformer("llama.yaml");
-}
+TEST_ROW(cuda_training, a_transformer_ends_as_on_the_processor, check_transformer("transformer.yaml"))
+TEST_ROW(cuda_training, a_llama_ends_as_on_the_processor, check_transformer("llama.yaml"))
 
 /* epsilon is added to the root, so that a gradient that is nothing but rounding does not become a step. */
 Test(cuda_training, adaptive_updates_end_as_on_the_processor)

@@ -11,8 +11,9 @@
 #include "tests/cuda/cuda_run.h"
 #include "tests/cuda/labelled.h"
 #include "tests/cuda/stand_in.h"
+#include "tests/test_with.h"
 
-enum { SEEDS = 3, MOST_WAITS = 400, MOST_NAMES = 32, NAME_MAX_BYTES = 32 };
+enum { SEEDS = 8, MOST_WAITS = 400, MOST_NAMES = 32, NAME_MAX_BYTES = 32 };
 
 static bool is_among(const char *const names[], const char *name)
 {
@@ -194,71 +195,27 @@ static void check(const char *system, const struct cover covers[])
 	training_free(right.training);
 }
 
-Test(cuda_waits, servers_need_each)
-{
-	check("schedule: wait-free, sync: ps", of_servers);
-}
-
-Test(cuda_waits, stages_need_each)
-{
-	check("schedule: sequential, sync: ps", of_stages);
-}
-
-Test(cuda_waits, factors_need_each)
-{
-	check("schedule: wait-free, sync: sfb", none);
-}
-
-Test(cuda_waits, the_hybrid_needs_each)
-{
-	check("schedule: wait-free, sync: hybrid", none);
-}
-
-Test(cuda_waits, a_ring_needs_each)
-{
-	check("schedule: wait-free, sync: ring", none);
-}
-
-Test(cuda_waits, a_ring_in_parts_needs_each)
-{
-	check("schedule: wait-free, sync: ring, fuse: 1MiB, pipeline: 4KiB", of_slices);
-}
+TEST_ROW(cuda_waits, servers_need_each, check("schedule: wait-free, sync: ps", of_servers))
+TEST_ROW(cuda_waits, stages_need_each, check("schedule: sequential, sync: ps", of_stages))
+TEST_ROW(cuda_waits, factors_need_each, check("schedule: wait-free, sync: sfb", none))
+TEST_ROW(cuda_waits, the_hybrid_needs_each, check("schedule: wait-free, sync: hybrid", none))
+TEST_ROW(cuda_waits, a_ring_needs_each, check("schedule: wait-free, sync: ring", none))
+TEST_ROW(cuda_waits, a_ring_in_parts_needs_each,
+	 check("schedule: wait-free, sync: ring, fuse: 1MiB, pipeline: 4KiB", of_slices))
 
 /* A node's sum is read where it was copied to, and what all nodes have summed where it was spread to. */
-Test(cuda_waits, sums_inside_nodes_need_each)
-{
-	check("schedule: wait-free, sync: nccl-two-level", none);
-}
-
-Test(cuda_waits, rounded_values_need_each)
-{
-	check("schedule: wait-free, sync: ring, fuse: 1MiB, wire: fp16", of_rounded);
-}
-
-Test(cuda_waits, chunks_need_each)
-{
-	check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 1}", of_chunks);
-}
-
-Test(cuda_waits, local_steps_need_each)
-{
-	check("schedule: wait-free, sync: ring, local_sgd: {steps: 2}", of_local_steps);
-}
-
-Test(cuda_waits, compressed_gradients_need_each)
-{
-	check("schedule: wait-free, sync: ps, compress: {by: one-bit}", of_packed);
-}
-
-Test(cuda_waits, gradients_of_low_rank_need_each)
-{
-	check("schedule: wait-free, sync: ring, low_rank: {rank: 2}", of_low_rank);
-}
-
-Test(cuda_waits, late_updates_need_each)
-{
-	check("schedule: wait-free, sync: ring, staleness: 1", of_late);
-}
+TEST_ROW(cuda_waits, sums_inside_nodes_need_each, check("schedule: wait-free, sync: nccl-two-level", none))
+TEST_ROW(cuda_waits, rounded_values_need_each,
+	 check("schedule: wait-free, sync: ring, fuse: 1MiB, wire: fp16", of_rounded))
+TEST_ROW(cuda_waits, chunks_need_each,
+	 check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 1}", of_chunks))
+TEST_ROW(cuda_waits, local_steps_need_each,
+	 check("schedule: wait-free, sync: ring, local_sgd: {steps: 2}", of_local_steps))
+TEST_ROW(cuda_waits, compressed_gradients_need_each,
+	 check("schedule: wait-free, sync: ps, compress: {by: one-bit}", of_packed))
+TEST_ROW(cuda_waits, gradients_of_low_rank_need_each,
+	 check("schedule: wait-free, sync: ring, low_rank: {rank: 2}", of_low_rank))
+TEST_ROW(cuda_waits, late_updates_need_each, check("schedule: wait-free, sync: ring, staleness: 1", of_late))
 
 /* ---- a device alone ---- */
 

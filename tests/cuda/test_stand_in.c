@@ -6,6 +6,7 @@
 #include "tests/cuda/apart_helper.h"
 #include "tests/cuda/stand_in.h"
 #include "tests/cuda/streams_helper.h"
+#include "tests/test_with.h"
 
 enum { NO_WAIT = 0 };
 
@@ -103,38 +104,31 @@ Test(stand_in, a_wait_is_for_the_recording_before_it)
 	close_streams(&with);
 }
 
-Test(stand_in, an_event_that_was_never_recorded_is_over)
+STREAMS_TEST(stand_in, an_event_that_was_never_recorded_is_over)
 {
-	struct streams with;
-
-	open_streams(&with);
-	must(cudaEventQuery(with.event));
-	must(cudaEventSynchronize(with.event));
-	must(cudaStreamWaitEvent(with.first, with.event, 0));
-	close_streams(&with);
+	must(cudaEventQuery(with->event));
+	must(cudaEventSynchronize(with->event));
+	must(cudaStreamWaitEvent(with->first, with->event, 0));
 }
 
-Test(stand_in, time_between_events_is_that_of_what_lies_between)
+STREAMS_TEST(stand_in, time_between_events_is_that_of_what_lies_between)
 {
-	struct streams with;
 	cudaEvent_t end, untimed;
 	float msec = -1;
 
-	open_streams(&with);
 	must(cudaEventCreateWithFlags(&end, cudaEventBlockingSync));
 	must(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming));
-	cr_assert_eq(cudaEventElapsedTime(&msec, with.event, end), cudaErrorInvalidResourceHandle);
-	must(cudaEventRecord(with.event, with.first));
-	must(cudaEventRecord(untimed, with.first));
-	put(with.first, with.values, 1);
-	must(cudaEventRecord(end, with.first));
+	cr_assert_eq(cudaEventElapsedTime(&msec, with->event, end), cudaErrorInvalidResourceHandle);
+	must(cudaEventRecord(with->event, with->first));
+	must(cudaEventRecord(untimed, with->first));
+	put(with->first, with->values, 1);
+	must(cudaEventRecord(end, with->first));
 	must(cudaEventSynchronize(end));
-	must(cudaEventElapsedTime(&msec, with.event, end));
+	must(cudaEventElapsedTime(&msec, with->event, end));
 	cr_assert_geq(msec, 0);
 	cr_assert_eq(cudaEventElapsedTime(&msec, untimed, end), cudaErrorInvalidResourceHandle);
 	must(cudaEventDestroy(end));
 	must(cudaEventDestroy(untimed));
-	close_streams(&with);
 }
 
 static void post(void *semaphore)
@@ -163,33 +157,27 @@ static void call_in_host_function(void *error)
 	*(cudaError_t *)error = cudaDeviceSynchronize();
 }
 
-Test(stand_in, a_host_function_must_not_call)
+STREAMS_TEST(stand_in, a_host_function_must_not_call)
 {
-	struct streams with;
 	cudaError_t error = cudaSuccess;
 
-	open_streams(&with);
-	must(cudaLaunchHostFunc(with.first, call_in_host_function, &error));
-	must(cudaStreamSynchronize(with.first));
+	must(cudaLaunchHostFunc(with->first, call_in_host_function, &error));
+	must(cudaStreamSynchronize(with->first));
 	cr_assert_eq(error, cudaErrorNotPermitted);
-	close_streams(&with);
 }
 
-Test(stand_in, a_stream_that_is_destroyed_still_does_its_work)
+STREAMS_TEST(stand_in, a_stream_that_is_destroyed_still_does_its_work)
 {
-	struct streams with;
 	cudaStream_t passing;
 
-	open_streams(&with);
 	must(cudaStreamCreateWithFlags(&passing, cudaStreamNonBlocking));
-	put(passing, with.values, 5);
-	must(cudaEventRecord(with.event, passing));
+	put(passing, with->values, 5);
+	must(cudaEventRecord(with->event, passing));
 	must(cudaStreamDestroy(passing));
-	must(cudaStreamWaitEvent(with.first, with.event, 0));
-	must(cudaMemcpyAsync(with.host, with.values, BYTES, cudaMemcpyDeviceToHost, with.first));
-	must(cudaStreamSynchronize(with.first));
-	cr_assert(all_are(with.host, 5));
-	close_streams(&with);
+	must(cudaStreamWaitEvent(with->first, with->event, 0));
+	must(cudaMemcpyAsync(with->host, with->values, BYTES, cudaMemcpyDeviceToHost, with->first));
+	must(cudaStreamSynchronize(with->first));
+	cr_assert(all_are(with->host, 5));
 }
 
 /* One place in the program, however the compiler repeats the loop around it. */
@@ -201,22 +189,18 @@ __attribute__((noinline)) static cudaError_t await(cudaStream_t stream)
 	return error;
 }
 
-Test(stand_in, places_that_wait_are_listed)
+STREAMS_TEST(stand_in, places_that_wait_are_listed)
 {
-	struct streams with;
-
-	open_streams(&with);
 	for (unsigned i = 0; i < 3; i++)
-		must(await(with.first));
-	must(cudaEventRecord(with.event, with.first));
-	must(cudaEventSynchronize(with.event));
-	must(cudaEventQuery(with.event)); /* the recording that was waited for */
+		must(await(with->first));
+	must(cudaEventRecord(with->event, with->first));
+	must(cudaEventSynchronize(with->event));
+	must(cudaEventQuery(with->event)); /* the recording that was waited for */
 	cr_assert_eq(psd_stand_in_waits(), 2);
 	cr_assert_str_eq(psd_stand_in_wait(0).function, "cudaStreamSynchronize");
 	cr_assert_eq(psd_stand_in_wait(0).calls, 3);
 	cr_assert_str_eq(psd_stand_in_wait(1).function, "cudaEventSynchronize");
 	cr_assert_neq(psd_stand_in_wait(0).site, psd_stand_in_wait(1).site);
-	close_streams(&with);
 }
 
 /* A place that waits would do so for ever the second time, if it were not left out. */
@@ -240,12 +224,5 @@ static void pass_a_place(bool is_told_by_address)
 	close_streams(&with);
 }
 
-Test(stand_in, a_place_is_left_out_by_its_number)
-{
-	pass_a_place(false);
-}
-
-Test(stand_in, a_place_is_left_out_by_its_address)
-{
-	pass_a_place(true);
-}
+TEST_ROW(stand_in, a_place_is_left_out_by_its_number, pass_a_place(false))
+TEST_ROW(stand_in, a_place_is_left_out_by_its_address, pass_a_place(true))

@@ -48,7 +48,7 @@ static void expect_listed(const struct dnn *dnn, cudnnDataType_t type, enum tens
 }
 
 /* The quickest engines are not the most exact ones, and those of gradients give no equal bits. */
-Test(stand_in_backend, engines_are_listed_with_what_is_known_of_them)
+DNN_TEST(stand_in_backend, engines_are_listed_with_what_is_known_of_them)
 {
 	const struct said forward[] = {{7, 0, compiles},
 				       {5, NOTE(WINOGRAD) | NOTE(WINOGRAD_TILE_13x13), 0},
@@ -64,20 +64,17 @@ Test(stand_in_backend, engines_are_listed_with_what_is_known_of_them)
 					   {2, NOTE(TENSOR_CORE) | NOTE(NONDETERMINISTIC), 0},
 					   {1, NOTE(TENSOR_CORE), 0}};
 	const struct said fallback[] = {{2, NOTE(NONDETERMINISTIC), 0}, {0, NOTE(STRICT_NAN_PROP), 0}};
-	struct dnn dnn;
 
-	open_dnn(&dnn);
-	expect_listed(&dnn, CUDNN_DATA_FLOAT, Y, CUDNN_HEUR_MODE_A, forward, 4);
-	expect_listed(&dnn, CUDNN_DATA_HALF, Y, CUDNN_HEUR_MODE_A, narrow_forward, 4);
-	expect_listed(&dnn, CUDNN_DATA_FLOAT, X, CUDNN_HEUR_MODE_A, back, 4);
-	expect_listed(&dnn, CUDNN_DATA_FLOAT, W, CUDNN_HEUR_MODE_A, back, 4);
-	expect_listed(&dnn, CUDNN_DATA_BFLOAT16, X, CUDNN_HEUR_MODE_A, narrow_back, 3);
-	expect_listed(&dnn, CUDNN_DATA_BFLOAT16, W, CUDNN_HEUR_MODE_A, narrow_back, 3);
-	expect_listed(&dnn, CUDNN_DATA_FLOAT, Y, CUDNN_HEUR_MODE_FALLBACK, fallback + 1, 1);
-	expect_listed(&dnn, CUDNN_DATA_BFLOAT16, Y, CUDNN_HEUR_MODE_FALLBACK, fallback + 1, 1);
-	expect_listed(&dnn, CUDNN_DATA_FLOAT, X, CUDNN_HEUR_MODE_FALLBACK, fallback, 2);
-	expect_listed(&dnn, CUDNN_DATA_FLOAT, W, CUDNN_HEUR_MODE_FALLBACK, fallback, 2);
-	close_dnn(&dnn);
+	expect_listed(dnn, CUDNN_DATA_FLOAT, Y, CUDNN_HEUR_MODE_A, forward, 4);
+	expect_listed(dnn, CUDNN_DATA_HALF, Y, CUDNN_HEUR_MODE_A, narrow_forward, 4);
+	expect_listed(dnn, CUDNN_DATA_FLOAT, X, CUDNN_HEUR_MODE_A, back, 4);
+	expect_listed(dnn, CUDNN_DATA_FLOAT, W, CUDNN_HEUR_MODE_A, back, 4);
+	expect_listed(dnn, CUDNN_DATA_BFLOAT16, X, CUDNN_HEUR_MODE_A, narrow_back, 3);
+	expect_listed(dnn, CUDNN_DATA_BFLOAT16, W, CUDNN_HEUR_MODE_A, narrow_back, 3);
+	expect_listed(dnn, CUDNN_DATA_FLOAT, Y, CUDNN_HEUR_MODE_FALLBACK, fallback + 1, 1);
+	expect_listed(dnn, CUDNN_DATA_BFLOAT16, Y, CUDNN_HEUR_MODE_FALLBACK, fallback + 1, 1);
+	expect_listed(dnn, CUDNN_DATA_FLOAT, X, CUDNN_HEUR_MODE_FALLBACK, fallback, 2);
+	expect_listed(dnn, CUDNN_DATA_FLOAT, W, CUDNN_HEUR_MODE_FALLBACK, fallback, 2);
 }
 
 /* -1: the plan is refused. The workspace is that of a filter's outputs and a map: 2 x 3 x 3 and 6 x 5 floats. */
@@ -102,32 +99,27 @@ static void expect_workspaces(const struct dnn *dnn, cudnnDataType_t type, enum 
 	destroy(graph);
 }
 
-Test(stand_in_backend, plans_say_what_they_need)
+DNN_TEST(stand_in_backend, plans_say_what_they_need)
 {
 	const int64_t bytes = 4 * (2 * 3 * 3 + 6 * 5);
-	struct dnn dnn;
 
-	open_dnn(&dnn);
-	expect_workspaces(&dnn, CUDNN_DATA_FLOAT, Y, whole, (const int64_t[]){-1, 0, bytes, bytes}, 4);
-	expect_workspaces(&dnn, CUDNN_DATA_FLOAT, X, adding, (const int64_t[]){-1, bytes, 0, bytes}, 4);
-	expect_workspaces(&dnn, CUDNN_DATA_HALF, X, whole, (const int64_t[]){-1, 0, bytes}, 3);
-	expect_workspaces(&dnn, CUDNN_DATA_HALF, X, adding, (const int64_t[]){-1, 0, -1}, 3);
-	expect_workspaces(&dnn, CUDNN_DATA_HALF, Y, adding, (const int64_t[]){-1, 0, 0, -1}, 4);
-	expect_workspaces(&dnn, CUDNN_DATA_HALF, W, adding, (const int64_t[]){-1, 0, bytes}, 3);
+	expect_workspaces(dnn, CUDNN_DATA_FLOAT, Y, whole, (const int64_t[]){-1, 0, bytes, bytes}, 4);
+	expect_workspaces(dnn, CUDNN_DATA_FLOAT, X, adding, (const int64_t[]){-1, bytes, 0, bytes}, 4);
+	expect_workspaces(dnn, CUDNN_DATA_HALF, X, whole, (const int64_t[]){-1, 0, bytes}, 3);
+	expect_workspaces(dnn, CUDNN_DATA_HALF, X, adding, (const int64_t[]){-1, 0, -1}, 3);
+	expect_workspaces(dnn, CUDNN_DATA_HALF, Y, adding, (const int64_t[]){-1, 0, 0, -1}, 4);
+	expect_workspaces(dnn, CUDNN_DATA_HALF, W, adding, (const int64_t[]){-1, 0, bytes}, 3);
 	psd_stand_in_set_workspaces(1000);
-	expect_workspaces(&dnn, CUDNN_DATA_FLOAT, W, whole, (const int64_t[]){-1, 1000 + bytes, 0, 1000 + bytes}, 4);
-	close_dnn(&dnn);
+	expect_workspaces(dnn, CUDNN_DATA_FLOAT, W, whole, (const int64_t[]){-1, 1000 + bytes, 0, 1000 + bytes}, 4);
 }
 
 /* The count exceeds the number of fetched results by one, and a result is not fetched again. */
-Test(stand_in_backend, results_are_fetched_once)
+DNN_TEST(stand_in_backend, results_are_fetched_once)
 {
 	cudnnBackendDescriptor_t configs[MOST_ENGINES], graph, heuristics;
 	int64_t n = 0, n_fetched;
-	struct dnn dnn;
 
-	open_dnn(&dnn);
-	graph = graph_of(&dnn, CUDNN_DATA_FLOAT, W, whole);
+	graph = graph_of(dnn, CUDNN_DATA_FLOAT, W, whole);
 	heuristics = describe_heuristics(graph, CUDNN_HEUR_MODE_A);
 	destroy(graph);
 	must(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &n,
@@ -142,40 +134,35 @@ Test(stand_in_backend, results_are_fetched_once)
 	for (int64_t i = 0; i < n_fetched; i++)
 		destroy(configs[i]);
 	destroy(heuristics);
-	close_dnn(&dnn);
 }
 
 /* ---- estimates that are wrong ---- */
 
-Test(stand_in_backend, a_first_engine_may_be_refused)
+DNN_TEST(stand_in_backend, a_first_engine_may_be_refused)
 {
-	struct dnn dnn;
-
-	open_dnn(&dnn);
 	for (enum tensor made = X; made < TENSORS; made++) {
-		const cudnnBackendDescriptor_t graph = graph_of(&dnn, CUDNN_DATA_FLOAT, made, whole);
+		const cudnnBackendDescriptor_t graph = graph_of(dnn, CUDNN_DATA_FLOAT, made, whole);
 		struct list list;
 		cudnnStatus_t status;
 
 		psd_stand_in_set_estimates(PSD_STAND_IN_ESTIMATES_UNPLANNED);
 		list = list_engines(graph, CUDNN_HEUR_MODE_A);
 		cr_assert(list.n == 5 && list.said[0].notes == 0 && list.said[0].behaviours == 0);
-		cr_assert_eq(plan_status(&dnn, list.configs[0]), CUDNN_STATUS_NOT_SUPPORTED);
+		cr_assert_eq(plan_status(dnn, list.configs[0]), CUDNN_STATUS_NOT_SUPPORTED);
 		destroy_list(&list);
 
 		psd_stand_in_set_estimates(PSD_STAND_IN_ESTIMATES_UNBEGUN);
 		list = list_engines(graph, CUDNN_HEUR_MODE_A);
 		cr_assert(list.n == 5 && list.said[0].notes == 0 && list.said[0].behaviours == 0);
-		const cudnnBackendDescriptor_t plan = try_plan(&dnn, list.configs[0], &status);
+		const cudnnBackendDescriptor_t plan = try_plan(dnn, list.configs[0], &status);
 
 		must(status);
 		cr_assert_eq(workspace_bytes(plan), 0);
-		cr_assert_eq(execute(&dnn, plan), CUDNN_STATUS_NOT_SUPPORTED);
+		cr_assert_eq(execute(dnn, plan), CUDNN_STATUS_NOT_SUPPORTED);
 		destroy(plan);
 		destroy_list(&list);
 		destroy(graph);
 	}
-	close_dnn(&dnn);
 }
 
 Test(stand_in_backend, equal_bits_may_be_had_in_the_fallback_alone)
@@ -221,7 +208,7 @@ static cudnnStatus_t fit(const int x[4], const int w[4], const int y[4])
 	return statuses[X];
 }
 
-Test(stand_in_backend, shapes_that_do_not_fit_are_refused)
+DNN_TEST(stand_in_backend, shapes_that_do_not_fit_are_refused)
 {
 	static const struct {
 		int x[4], w[4], y[4];
@@ -235,14 +222,12 @@ Test(stand_in_backend, shapes_that_do_not_fit_are_refused)
 		{{2, 4, 6, 5}, {6, 1, 3, 3}, {2, 6, 6, 5}}, /* 6 outputs of 4 groups */
 		{{2, 4, 2, 2}, {6, 2, 7, 7}, {2, 6, 1, 1}}, /* a filter that is larger than what it is for */
 	};
-	struct dnn dnn;
 
-	open_dnn(&dnn);
+	(void)dnn;
 	must(fit((const int[]){2, 4, 6, 5}, (const int[]){6, 2, 3, 3}, (const int[]){2, 6, 6, 5}));
 	must(fit((const int[]){2, 4, 6, 5}, (const int[]){6, 4, 3, 3}, (const int[]){2, 6, 6, 5}));
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		cr_expect_eq(fit(wrong[i].x, wrong[i].w, wrong[i].y), CUDNN_STATUS_BAD_PARAM, "%zu", i);
-	close_dnn(&dnn);
 }
 
 /* How many engines there are for tensors of these types and orders; 1x1 maps and one channel are in both orders. */
@@ -265,7 +250,7 @@ static int64_t n_engines(const struct dnn *dnn, const struct shape *of, const cu
 	return list.n;
 }
 
-Test(stand_in_backend, mixtures_of_types_and_orders_have_no_engine)
+DNN_TEST(stand_in_backend, mixtures_of_types_and_orders_have_no_engine)
 {
 	const cudnnDataType_t floats[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT};
 	const cudnnDataType_t mixed[] = {CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, CUDNN_DATA_BFLOAT16};
@@ -274,14 +259,11 @@ Test(stand_in_backend, mixtures_of_types_and_orders_have_no_engine)
 	const cudnnTensorFormat_t other_w[] = {CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC, CUDNN_TENSOR_NCHW};
 	const struct shape thin = {
 		2, 1, 6, 5, 6, 1, 1, 1, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_TENSOR_NCHW};
-	struct dnn dnn;
 
-	open_dnn(&dnn);
-	cr_expect_eq(n_engines(&dnn, &shape, floats, plain), 4);
-	cr_expect_eq(n_engines(&dnn, &shape, mixed, plain), 0);
-	cr_expect_eq(n_engines(&dnn, &shape, floats, other_x), 0);
-	cr_expect_eq(n_engines(&dnn, &shape, floats, other_w), 0);
-	cr_expect_eq(n_engines(&dnn, &thin, floats, other_x), 4);
-	cr_expect_eq(n_engines(&dnn, &thin, floats, other_w), 4);
-	close_dnn(&dnn);
+	cr_expect_eq(n_engines(dnn, &shape, floats, plain), 4);
+	cr_expect_eq(n_engines(dnn, &shape, mixed, plain), 0);
+	cr_expect_eq(n_engines(dnn, &shape, floats, other_x), 0);
+	cr_expect_eq(n_engines(dnn, &shape, floats, other_w), 0);
+	cr_expect_eq(n_engines(dnn, &thin, floats, other_x), 4);
+	cr_expect_eq(n_engines(dnn, &thin, floats, other_w), 4);
 }

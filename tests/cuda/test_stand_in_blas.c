@@ -9,6 +9,7 @@
 #include "engine/encodings/encoding.h"
 #include "tests/cuda/apart_helper.h"
 #include "tests/cuda/stand_in.h"
+#include "tests/test_with.h"
 
 enum { MOST = 64 };
 
@@ -38,6 +39,8 @@ static void close_blas(const struct blas *blas)
 	cr_assert_eq(cudaFree(blas->b), cudaSuccess);
 	cr_assert_eq(cudaFree(blas->c), cudaSuccess);
 }
+
+#define BLAS_TEST(suite, claim) TEST_OPENED(suite, claim, struct blas, blas, open_blas, close_blas)
 
 static void to_device(const struct blas *blas, void *to, const void *from, size_t bytes)
 {
@@ -81,16 +84,12 @@ static void check_product(const struct blas *blas, bool is_a_transposed, bool is
 		cr_assert_float_eq(c[i], expected[i], rounding * 20, "%u", i);
 }
 
-Test(stand_in_blas, products_are_those_of_onednn)
+BLAS_TEST(stand_in_blas, products_are_those_of_onednn)
 {
-	struct blas blas;
-
-	open_blas(&blas);
 	for (unsigned which = 0; which < 4; which++) {
-		check_product(&blas, which & 1, which & 2, 0);
-		check_product(&blas, which & 1, which & 2, 1);
+		check_product(blas, which & 1, which & 2, 0);
+		check_product(blas, which & 1, which & 2, 1);
 	}
-	close_blas(&blas);
 }
 
 /* Three of them: A's lie behind each other, all have one B, C's columns lie between each other's. */
@@ -121,16 +120,12 @@ static void check_products(const struct blas *blas, bool is_a_transposed, bool i
 		cr_assert_float_eq(c[i], expected[i], rounding * 20, "%u", i);
 }
 
-Test(stand_in_blas, several_products_are_those_of_onednn)
+BLAS_TEST(stand_in_blas, several_products_are_those_of_onednn)
 {
-	struct blas blas;
-
-	open_blas(&blas);
 	for (unsigned which = 0; which < 4; which++) {
-		check_products(&blas, which & 1, which & 2, 0);
-		check_products(&blas, which & 1, which & 2, 1);
+		check_products(blas, which & 1, which & 2, 0);
+		check_products(blas, which & 1, which & 2, 1);
 	}
-	close_blas(&blas);
 }
 
 /* Two of (2 x 1) (1 x 3), with such distances of columns and of matrices. */
@@ -144,42 +139,35 @@ static cublasStatus_t multiply_two(const struct blas *blas, int a_stride, int b_
 					  c_stride, c_next, count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
 }
 
-Test(stand_in_blas, several_products_are_refused_as_one_is)
+BLAS_TEST(stand_in_blas, several_products_are_refused_as_one_is)
 {
-	struct blas blas;
-
-	open_blas(&blas);
-	cr_expect_eq(multiply_two(&blas, 2, 1, 2, 6, 2), CUBLAS_STATUS_SUCCESS);
-	cr_expect_eq(multiply_two(&blas, 1, 1, 2, 6, 2), CUBLAS_STATUS_INVALID_VALUE);
-	cr_expect_eq(multiply_two(&blas, 2, 0, 2, 6, 2), CUBLAS_STATUS_INVALID_VALUE);
-	cr_expect_eq(multiply_two(&blas, 2, 1, 1, 6, 2), CUBLAS_STATUS_INVALID_VALUE);
-	cr_expect_eq(multiply_two(&blas, 2, 1, 2, 6, -1), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(blas, 2, 1, 2, 6, 2), CUBLAS_STATUS_SUCCESS);
+	cr_expect_eq(multiply_two(blas, 1, 1, 2, 6, 2), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(blas, 2, 0, 2, 6, 2), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(blas, 2, 1, 1, 6, 2), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(blas, 2, 1, 2, 6, -1), CUBLAS_STATUS_INVALID_VALUE);
 	/* the second result begins in the first one; between its columns there is room for one more, not for two */
-	cr_expect_eq(multiply_two(&blas, 2, 1, 2, 5, 2), CUBLAS_STATUS_INVALID_VALUE);
-	cr_expect_eq(multiply_two(&blas, 2, 1, 4, 1, 2), CUBLAS_STATUS_INVALID_VALUE);
-	cr_expect_eq(multiply_two(&blas, 2, 1, 4, 2, 2), CUBLAS_STATUS_SUCCESS);
-	cr_expect_eq(multiply_two(&blas, 2, 1, 4, 2, 3), CUBLAS_STATUS_INVALID_VALUE);
-	cr_expect_eq(multiply_two(&blas, 2, 1, 2, 0, 1), CUBLAS_STATUS_SUCCESS);
-	cr_expect_eq(cudaStreamSynchronize(blas.stream), cudaSuccess);
-	close_blas(&blas);
+	cr_expect_eq(multiply_two(blas, 2, 1, 2, 5, 2), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(blas, 2, 1, 4, 1, 2), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(blas, 2, 1, 4, 2, 2), CUBLAS_STATUS_SUCCESS);
+	cr_expect_eq(multiply_two(blas, 2, 1, 4, 2, 3), CUBLAS_STATUS_INVALID_VALUE);
+	cr_expect_eq(multiply_two(blas, 2, 1, 2, 0, 1), CUBLAS_STATUS_SUCCESS);
+	cr_expect_eq(cudaStreamSynchronize(blas->stream), cudaSuccess);
 }
 
 /* (2 x 1) (1 x 1): what is not asked for is not read, and no value beyond the matrix is written. */
-Test(stand_in_blas, a_result_that_is_overwritten_may_be_no_number)
+BLAS_TEST(stand_in_blas, a_result_that_is_overwritten_may_be_no_number)
 {
 	const float alpha = 1, beta = 0, a[2] = {2, 3}, b = 5;
-	struct blas blas;
 	float c[3];
 
-	open_blas(&blas);
-	to_device(&blas, blas.a, a, sizeof(a));
-	to_device(&blas, blas.b, &b, sizeof(b));
-	cr_assert_eq(cublasSgemm(blas.handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 1, 1, &alpha, blas.a, 2, blas.b, 1, &beta,
-				 blas.c, 2),
+	to_device(blas, blas->a, a, sizeof(a));
+	to_device(blas, blas->b, &b, sizeof(b));
+	cr_assert_eq(cublasSgemm(blas->handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 1, 1, &alpha, blas->a, 2, blas->b, 1, &beta,
+				 blas->c, 2),
 		     CUBLAS_STATUS_SUCCESS);
-	to_host(&blas, c, blas.c, sizeof(c));
+	to_host(blas, c, blas->c, sizeof(c));
 	cr_assert(c[0] == 10 && c[1] == 15 && isnan(c[2]));
-	close_blas(&blas);
 }
 
 static cublasStatus_t multiply_one(const struct blas *blas, cudaDataType in, cudaDataType out,
@@ -192,15 +180,13 @@ static cublasStatus_t multiply_one(const struct blas *blas, cudaDataType in, cud
 }
 
 /* 1 x 1 + 2^-8 x 2^-4: the sum 1 + 2^-12 is a float, and half the step at 1 is 2^-11 of a half, 2^-9 of a bfloat. */
-Test(stand_in_blas, sums_are_floats_whatever_the_factors_are)
+BLAS_TEST(stand_in_blas, sums_are_floats_whatever_the_factors_are)
 {
 	const struct {
 		cudaDataType type;
 		const struct psd_encoding *encoding;
 	} cases[] = {{CUDA_R_16F, &psd_encoding_fp16}, {CUDA_R_16BF, &psd_encoding_bf16}};
-	struct blas blas;
 
-	open_blas(&blas);
 	for (size_t i = 0; i < 2; i++) {
 		const struct psd_encoding *const encoding = cases[i].encoding;
 		const uint16_t a[2] = {encoding->encode(1), encoding->encode(0x1p-8F)};
@@ -208,69 +194,62 @@ Test(stand_in_blas, sums_are_floats_whatever_the_factors_are)
 		uint16_t narrow = 0;
 		float wide = 0;
 
-		to_device(&blas, blas.a, a, sizeof(a));
-		to_device(&blas, blas.b, b, sizeof(b));
-		cr_assert_eq(multiply_one(&blas, cases[i].type, CUDA_R_32F, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_SUCCESS);
-		to_host(&blas, &wide, blas.c, sizeof(wide));
+		to_device(blas, blas->a, a, sizeof(a));
+		to_device(blas, blas->b, b, sizeof(b));
+		cr_assert_eq(multiply_one(blas, cases[i].type, CUDA_R_32F, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_SUCCESS);
+		to_host(blas, &wide, blas->c, sizeof(wide));
 		cr_assert_eq(wide, 1 + 0x1p-12F);
-		cr_assert_eq(multiply_one(&blas, cases[i].type, cases[i].type, CUBLAS_COMPUTE_32F),
+		cr_assert_eq(multiply_one(blas, cases[i].type, cases[i].type, CUBLAS_COMPUTE_32F),
 			     CUBLAS_STATUS_SUCCESS);
-		to_host(&blas, &narrow, blas.c, sizeof(narrow));
+		to_host(blas, &narrow, blas->c, sizeof(narrow));
 		cr_assert_eq(encoding->decode(narrow), 1);
 	}
-	cr_assert_eq(multiply_one(&blas, CUDA_R_32F, CUDA_R_16F, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_NOT_SUPPORTED);
-	cr_assert_eq(multiply_one(&blas, CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_16F), CUBLAS_STATUS_NOT_SUPPORTED);
-	close_blas(&blas);
+	cr_assert_eq(multiply_one(blas, CUDA_R_32F, CUDA_R_16F, CUBLAS_COMPUTE_32F), CUBLAS_STATUS_NOT_SUPPORTED);
+	cr_assert_eq(multiply_one(blas, CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_16F), CUBLAS_STATUS_NOT_SUPPORTED);
 }
 
 /* A factor 1 + 2^-12 has more than 10 bits behind the point, 1 + 2^-10 has not. */
-Test(stand_in_blas, tf32_shortens_factors_where_it_is_asked_for)
+BLAS_TEST(stand_in_blas, tf32_shortens_factors_where_it_is_asked_for)
 {
 	const float a[2] = {1 + 0x1p-12F, 1 + 0x1p-10F}, b[2] = {1, 1};
 	const float exact = 2 + 0x1p-12F + 0x1p-10F, shortened = 2 + 0x1p-10F;
-	struct blas blas;
 	float c = 0;
 
-	open_blas(&blas);
-	to_device(&blas, blas.a, a, sizeof(a));
-	to_device(&blas, blas.b, b, sizeof(b));
-	multiply_one(&blas, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F);
-	to_host(&blas, &c, blas.c, sizeof(c));
+	to_device(blas, blas->a, a, sizeof(a));
+	to_device(blas, blas->b, b, sizeof(b));
+	multiply_one(blas, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F);
+	to_host(blas, &c, blas->c, sizeof(c));
 	cr_assert_eq(c, exact);
-	multiply_one(&blas, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32);
-	to_host(&blas, &c, blas.c, sizeof(c));
+	multiply_one(blas, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32);
+	to_host(blas, &c, blas->c, sizeof(c));
 	cr_assert_eq(c, shortened);
-	cr_assert_eq(cublasSetMathMode(blas.handle, CUBLAS_TF32_TENSOR_OP_MATH), CUBLAS_STATUS_SUCCESS);
-	multiply_one(&blas, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F);
-	to_host(&blas, &c, blas.c, sizeof(c));
+	cr_assert_eq(cublasSetMathMode(blas->handle, CUBLAS_TF32_TENSOR_OP_MATH), CUBLAS_STATUS_SUCCESS);
+	multiply_one(blas, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F);
+	to_host(blas, &c, blas->c, sizeof(c));
 	cr_assert_eq(c, shortened);
-	close_blas(&blas);
 }
 
-Test(stand_in_blas, a_workspace_is_written_and_forgotten_with_the_stream)
+BLAS_TEST(stand_in_blas, a_workspace_is_written_and_forgotten_with_the_stream)
 {
 	const float a[2] = {1, 1}, seven = 7;
-	struct blas blas;
 	void *workspace;
 	float seen = 0;
 
-	open_blas(&blas);
 	cr_assert_eq(cudaMalloc(&workspace, sizeof(float)), cudaSuccess);
-	to_device(&blas, blas.a, a, sizeof(a));
-	to_device(&blas, blas.b, a, sizeof(a));
-	to_device(&blas, workspace, &seven, sizeof(seven));
-	cr_assert_eq(cublasSetWorkspace(blas.handle, workspace, sizeof(float)), CUBLAS_STATUS_SUCCESS);
-	cr_assert_eq(cublasSetStream(blas.handle, blas.stream), CUBLAS_STATUS_SUCCESS);
-	multiply_one(&blas, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F);
-	to_host(&blas, &seen, workspace, sizeof(seen));
+	to_device(blas, blas->a, a, sizeof(a));
+	to_device(blas, blas->b, a, sizeof(a));
+	to_device(blas, workspace, &seven, sizeof(seven));
+	cr_assert_eq(cublasSetWorkspace(blas->handle, workspace, sizeof(float)), CUBLAS_STATUS_SUCCESS);
+	cr_assert_eq(cublasSetStream(blas->handle, blas->stream), CUBLAS_STATUS_SUCCESS);
+	multiply_one(blas, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F);
+	to_host(blas, &seen, workspace, sizeof(seen));
 	cr_assert_eq(seen, 7);
-	cr_assert_eq(cublasSetWorkspace(blas.handle, workspace, sizeof(float)), CUBLAS_STATUS_SUCCESS);
-	multiply_one(&blas, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F);
-	to_host(&blas, &seen, workspace, sizeof(seen));
+	cr_assert_eq(cublasSetWorkspace(blas->handle, workspace, sizeof(float)), CUBLAS_STATUS_SUCCESS);
+	multiply_one(blas, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F);
+	to_host(blas, &seen, workspace, sizeof(seen));
 	cr_assert(isnan(seen));
-	cr_assert_eq(cublasSetWorkspace(blas.handle, &seen, sizeof(seen)), CUBLAS_STATUS_INVALID_VALUE);
+	cr_assert_eq(cublasSetWorkspace(blas->handle, &seen, sizeof(seen)), CUBLAS_STATUS_INVALID_VALUE);
 	cr_assert_eq(cudaFree(workspace), cudaSuccess);
-	close_blas(&blas);
 }
 
 Test(stand_in_blas, calls_are_refused_and_fail_as_ordered)

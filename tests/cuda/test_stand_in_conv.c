@@ -8,6 +8,7 @@
 #include "engine/encodings/encoding.h"
 #include "tests/cuda/conv_helper.h"
 #include "tests/cuda/stand_in.h"
+#include "tests/test_with.h"
 
 static const struct shape shapes[] = {
 	{1, 1, 3, 3, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_TENSOR_NCHW},
@@ -148,20 +149,9 @@ static void check_shapes(enum tensor made)
 	}
 }
 
-Test(stand_in_conv, a_convolution_is_its_definition)
-{
-	check_shapes(Y);
-}
-
-Test(stand_in_conv, a_gradient_of_data_is_its_definition)
-{
-	check_shapes(X);
-}
-
-Test(stand_in_conv, a_gradient_of_a_filter_is_its_definition)
-{
-	check_shapes(W);
-}
+TEST_ROW(stand_in_conv, a_convolution_is_its_definition, check_shapes(Y))
+TEST_ROW(stand_in_conv, a_gradient_of_data_is_its_definition, check_shapes(X))
+TEST_ROW(stand_in_conv, a_gradient_of_a_filter_is_its_definition, check_shapes(W))
 
 /* ---- numbers ---- */
 
@@ -180,20 +170,17 @@ static void convolve_one(const struct dnn *dnn, cudnnDataType_t type, int64_t en
 }
 
 /* Floats have more than the 10 bits behind the point that tensor cores take. */
-Test(stand_in_conv, tensor_cores_shorten_floats)
+DNN_TEST(stand_in_conv, tensor_cores_shorten_floats)
 {
 	const float x = 1 + 0x1p-12F, w = 3;
-	struct dnn dnn;
 	float y = 0;
 
-	open_dnn(&dnn);
-	convolve_one(&dnn, CUDNN_DATA_FLOAT, IN_WORKSPACE, &x, &w, &y, sizeof(x));
+	convolve_one(dnn, CUDNN_DATA_FLOAT, IN_WORKSPACE, &x, &w, &y, sizeof(x));
 	cr_assert_eq(y, x * w);
-	convolve_one(&dnn, CUDNN_DATA_FLOAT, PLAIN, &x, &w, &y, sizeof(x));
+	convolve_one(dnn, CUDNN_DATA_FLOAT, PLAIN, &x, &w, &y, sizeof(x));
 	cr_assert_eq(y, x * w);
-	convolve_one(&dnn, CUDNN_DATA_FLOAT, TENSOR_CORES, &x, &w, &y, sizeof(x));
+	convolve_one(dnn, CUDNN_DATA_FLOAT, TENSOR_CORES, &x, &w, &y, sizeof(x));
 	cr_assert_eq(y, w);
-	close_dnn(&dnn);
 }
 
 static float convolve_narrow(const struct dnn *dnn, cudnnDataType_t type, int64_t engine, float x, float w)
@@ -206,108 +193,92 @@ static float convolve_narrow(const struct dnn *dnn, cudnnDataType_t type, int64_
 	return encoding->decode(y);
 }
 
-Test(stand_in_conv, narrow_values_are_converted)
+DNN_TEST(stand_in_conv, narrow_values_are_converted)
 {
 	const cudnnDataType_t types[] = {CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16};
-	struct dnn dnn;
 
-	open_dnn(&dnn);
 	for (int i = 0; i < 2; i++) {
-		cr_assert_eq(convolve_narrow(&dnn, types[i], IN_WORKSPACE, 1.5F, -0.25F), -0.375F);
-		cr_assert_eq(convolve_narrow(&dnn, types[i], PLAIN, 1.5F, -0.25F), -0.375F);
+		cr_assert_eq(convolve_narrow(dnn, types[i], IN_WORKSPACE, 1.5F, -0.25F), -0.375F);
+		cr_assert_eq(convolve_narrow(dnn, types[i], PLAIN, 1.5F, -0.25F), -0.375F);
 	}
-	close_dnn(&dnn);
 }
 
 /* By one part in 64, which 16 bits have room for. */
-Test(stand_in_conv, coarse_engines_are_off)
+DNN_TEST(stand_in_conv, coarse_engines_are_off)
 {
 	const float x = 1 + 0x1p-12F, w = 64;
-	struct dnn dnn;
 	float y = 0;
 
-	open_dnn(&dnn);
-	cr_assert_eq(convolve_narrow(&dnn, CUDNN_DATA_BFLOAT16, SHORT_SUMS, 1, 64), 65);
-	cr_assert_eq(convolve_narrow(&dnn, CUDNN_DATA_BFLOAT16, WINOGRAD, 1, 64), 65);
-	convolve_one(&dnn, CUDNN_DATA_FLOAT, WINOGRAD, &x, &w, &y, sizeof(x));
+	cr_assert_eq(convolve_narrow(dnn, CUDNN_DATA_BFLOAT16, SHORT_SUMS, 1, 64), 65);
+	cr_assert_eq(convolve_narrow(dnn, CUDNN_DATA_BFLOAT16, WINOGRAD, 1, 64), 65);
+	convolve_one(dnn, CUDNN_DATA_FLOAT, WINOGRAD, &x, &w, &y, sizeof(x));
 	cr_assert_eq(y, 65 * x);
-	close_dnn(&dnn);
 }
 
-Test(stand_in_conv, only_deterministic_engines_repeat_their_bits)
+DNN_TEST(stand_in_conv, only_deterministic_engines_repeat_their_bits)
 {
 	static const int64_t engines[] = {UNEQUAL, IN_WORKSPACE, PLAIN, TENSOR_CORES};
 	const float x = 1.25F, dy = 3;
-	struct dnn dnn;
 
-	open_dnn(&dnn);
-	to_device(&dnn, dnn.device_x, &x, sizeof(x));
-	to_device(&dnn, dnn.device_y, &dy, sizeof(dy));
+	to_device(dnn, dnn->device_x, &x, sizeof(x));
+	to_device(dnn, dnn->device_y, &dy, sizeof(dy));
 	for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
-		const cudnnBackendDescriptor_t plan = plan_shape(&dnn, &one, CUDNN_DATA_FLOAT, W, whole, engines[i]);
+		const cudnnBackendDescriptor_t plan = plan_shape(dnn, &one, CUDNN_DATA_FLOAT, W, whole, engines[i]);
 		float dw[2];
 
 		for (int run = 0; run < 2; run++) {
-			must(execute(&dnn, plan));
-			to_host(&dnn, &dw[run], dnn.device_w, sizeof(dw[run]));
+			must(execute(dnn, plan));
+			to_host(dnn, &dw[run], dnn->device_w, sizeof(dw[run]));
 		}
 		destroy(plan);
 		cr_assert_float_eq(dw[0], dw[1], rounding);
 		cr_assert_eq(dw[0] == dw[1], engines[i] != UNEQUAL);
 		cr_assert(engines[i] == UNEQUAL || dw[0] == 3.75F);
 	}
-	close_dnn(&dnn);
 }
 
 /* ---- execution ---- */
 
 /* The old contents of the workspace are lost, up to the size in the plan. */
-Test(stand_in_conv, a_workspace_is_used_as_far_as_the_plan_says)
+DNN_TEST(stand_in_conv, a_workspace_is_used_as_far_as_the_plan_says)
 {
 	const size_t bytes = sizeof(float) * (1 * 1 * 1 + 1 * 1); /* a filter's outputs and a map: one value each */
 	const float values[MOST] = {1, 1, 1, 1};
 	float left[MOST];
-	struct dnn dnn;
 
-	open_dnn(&dnn);
-	const cudnnBackendDescriptor_t plan = plan_shape(&dnn, &one, CUDNN_DATA_FLOAT, Y, whole, IN_WORKSPACE);
+	const cudnnBackendDescriptor_t plan = plan_shape(dnn, &one, CUDNN_DATA_FLOAT, Y, whole, IN_WORKSPACE);
 
 	cr_assert_eq(workspace_bytes(plan), bytes);
-	to_device(&dnn, dnn.device_x, values, sizeof(values));
-	to_device(&dnn, dnn.device_w, values, sizeof(values));
-	to_device(&dnn, dnn.workspace, values, sizeof(values));
-	must(execute(&dnn, plan));
-	to_host(&dnn, left, dnn.workspace, sizeof(left));
+	to_device(dnn, dnn->device_x, values, sizeof(values));
+	to_device(dnn, dnn->device_w, values, sizeof(values));
+	to_device(dnn, dnn->workspace, values, sizeof(values));
+	must(execute(dnn, plan));
+	to_host(dnn, left, dnn->workspace, sizeof(left));
 	cr_assert(isnan(left[0]) && isnan(left[1]) && left[2] == 1 && left[3] == 1);
 	destroy(plan);
-	close_dnn(&dnn);
 }
 
-Test(stand_in_conv, memory_that_does_not_suit_is_refused)
+DNN_TEST(stand_in_conv, memory_that_does_not_suit_is_refused)
 {
-	struct dnn dnn;
-
-	open_dnn(&dnn);
-	const cudnnBackendDescriptor_t plan = plan_shape(&dnn, &one, CUDNN_DATA_FLOAT, Y, whole, IN_WORKSPACE);
-	void *const good[TENSORS] = {dnn.device_x, dnn.device_w, dnn.device_y};
+	const cudnnBackendDescriptor_t plan = plan_shape(dnn, &one, CUDNN_DATA_FLOAT, Y, whole, IN_WORKSPACE);
+	void *const good[TENSORS] = {dnn->device_x, dnn->device_w, dnn->device_y};
 
 	for (int i = 0; i < TENSORS; i++) {
 		void *pointers[TENSORS] = {good[0], good[1], good[2]};
 
 		pointers[i] = (char *)good[i] + 8;
-		cr_expect_eq(execute_with(&dnn, plan, TENSORS, pointers, dnn.workspace),
+		cr_expect_eq(execute_with(dnn, plan, TENSORS, pointers, dnn->workspace),
 			     CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER);
 		pointers[i] = NULL;
-		cr_expect_eq(execute_with(&dnn, plan, TENSORS, pointers, dnn.workspace),
+		cr_expect_eq(execute_with(dnn, plan, TENSORS, pointers, dnn->workspace),
 			     CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
 	}
-	cr_expect_eq(execute_with(&dnn, plan, W + 1, good, dnn.workspace), CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
-	cr_expect_eq(execute_with(&dnn, plan, TENSORS, good, (char *)dnn.workspace + 8),
+	cr_expect_eq(execute_with(dnn, plan, W + 1, good, dnn->workspace), CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+	cr_expect_eq(execute_with(dnn, plan, TENSORS, good, (char *)dnn->workspace + 8),
 		     CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER);
-	cr_expect_eq(execute_with(&dnn, plan, TENSORS, good, NULL), CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
-	must(execute_with(&dnn, plan, TENSORS, good, dnn.workspace));
+	cr_expect_eq(execute_with(dnn, plan, TENSORS, good, NULL), CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+	must(execute_with(dnn, plan, TENSORS, good, dnn->workspace));
 	destroy(plan);
-	close_dnn(&dnn);
 }
 
 Test(stand_in_conv, a_workspace_that_is_too_small_loses_the_context)
@@ -348,28 +319,25 @@ Test(stand_in_conv, a_plan_is_of_one_device)
 }
 
 /* A graph's launch needs nothing that described what it does. */
-Test(stand_in_conv, a_captured_convolution_needs_no_descriptors)
+DNN_TEST(stand_in_conv, a_captured_convolution_needs_no_descriptors)
 {
 	const float x = 3, w = 5;
 	cudaGraph_t graph;
 	cudaGraphExec_t launched;
-	struct dnn dnn;
 	float y = 0;
 
-	open_dnn(&dnn);
-	const cudnnBackendDescriptor_t plan = plan_shape(&dnn, &one, CUDNN_DATA_FLOAT, Y, whole, IN_WORKSPACE);
+	const cudnnBackendDescriptor_t plan = plan_shape(dnn, &one, CUDNN_DATA_FLOAT, Y, whole, IN_WORKSPACE);
 
-	must_run(cudaStreamBeginCapture(dnn.stream, cudaStreamCaptureModeThreadLocal));
-	must(execute(&dnn, plan));
-	must_run(cudaStreamEndCapture(dnn.stream, &graph));
+	must_run(cudaStreamBeginCapture(dnn->stream, cudaStreamCaptureModeThreadLocal));
+	must(execute(dnn, plan));
+	must_run(cudaStreamEndCapture(dnn->stream, &graph));
 	destroy(plan);
 	must_run(cudaGraphInstantiate(&launched, graph, 0));
-	to_device(&dnn, dnn.device_x, &x, sizeof(x));
-	to_device(&dnn, dnn.device_w, &w, sizeof(w));
-	must_run(cudaGraphLaunch(launched, dnn.stream));
-	to_host(&dnn, &y, dnn.device_y, sizeof(y));
+	to_device(dnn, dnn->device_x, &x, sizeof(x));
+	to_device(dnn, dnn->device_w, &w, sizeof(w));
+	must_run(cudaGraphLaunch(launched, dnn->stream));
+	to_host(dnn, &y, dnn->device_y, sizeof(y));
 	cr_assert_eq(y, x * w);
 	must_run(cudaGraphExecDestroy(launched));
 	must_run(cudaGraphDestroy(graph));
-	close_dnn(&dnn);
 }

@@ -90,19 +90,15 @@ Test(stand_in_descriptors, ways_that_cannot_be_are_refused)
 
 /* ---- order of calls ---- */
 
-Test(stand_in_descriptors, every_attribute_is_needed)
+DNN_TEST(stand_in_descriptors, every_attribute_is_needed)
 {
-	struct dnn dnn;
-
 	tries_incomplete = true;
-	open_dnn(&dnn);
 	for (enum tensor made = X; made < TENSORS; made++) {
-		const cudnnBackendDescriptor_t plan = plan_shape(&dnn, &one, CUDNN_DATA_FLOAT, made, whole, 0);
+		const cudnnBackendDescriptor_t plan = plan_shape(dnn, &one, CUDNN_DATA_FLOAT, made, whole, 0);
 
-		must(execute(&dnn, plan));
+		must(execute(dnn, plan));
 		destroy(plan);
 	}
-	close_dnn(&dnn);
 }
 
 static cudnnStatus_t set_numbers(cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
@@ -169,27 +165,24 @@ Test(stand_in_descriptors, parts_are_finalised_and_of_their_kind)
 	destroy(graph);
 }
 
-Test(stand_in_descriptors, tensors_of_a_graph_have_ids_of_their_own)
+DNN_TEST(stand_in_descriptors, tensors_of_a_graph_have_ids_of_their_own)
 {
 	struct parts parts = describe_parts(&one, CUDNN_DATA_FLOAT);
 	const struct parts same = {.tensors = {parts.tensors[X], parts.tensors[X], parts.tensors[Y]}, .how = parts.how};
 	struct attribute of_operation[OPERATION_ATTRIBUTES];
 	cudnnBackendDescriptor_t operation;
 	cudnnStatus_t status;
-	struct dnn dnn;
 
-	open_dnn(&dnn);
 	fill_operation(of_operation, Y, &same, whole);
 	operation = describe(operations[Y].kind, of_operation, OPERATION_ATTRIBUTES);
 	const struct attribute attributes[] = {
-		{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &dnn.handle},
+		{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &dnn->handle},
 		{CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation}};
 
 	destroy(describe_without(-1, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, attributes, 2, &status));
 	cr_expect_eq(status, CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES);
 	destroy(operation);
 	destroy_parts(&parts);
-	close_dnn(&dnn);
 }
 
 static cudnnStatus_t pack(const int64_t *ids, int64_t n_ids, int64_t n_pointers)
@@ -238,14 +231,12 @@ static cudnnBackendDescriptor_t heuristics_of_one(const struct dnn *dnn)
 	return heuristics;
 }
 
-Test(stand_in_descriptors, each_fetched_result_needs_its_own_descriptor)
+DNN_TEST(stand_in_descriptors, each_fetched_result_needs_its_own_descriptor)
 {
 	cudnnBackendDescriptor_t config = create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR), heuristics;
 	cudnnBackendDescriptor_t engine = create(CUDNN_BACKEND_ENGINE_DESCRIPTOR), none = NULL;
-	struct dnn dnn;
 
-	open_dnn(&dnn);
-	heuristics = heuristics_of_one(&dnn);
+	heuristics = heuristics_of_one(dnn);
 	cr_expect_eq(get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine),
 		     CUDNN_STATUS_BAD_PARAM);
 	cr_expect_eq(get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &none),
@@ -265,29 +256,24 @@ Test(stand_in_descriptors, each_fetched_result_needs_its_own_descriptor)
 	destroy(heuristics);
 	destroy(config);
 	destroy(engine);
-	close_dnn(&dnn);
 }
 
-Test(stand_in_descriptors, plans_and_packs_are_executed_once_they_are_finalised)
+DNN_TEST(stand_in_descriptors, plans_and_packs_are_executed_once_they_are_finalised)
 {
-	struct dnn dnn;
-
-	open_dnn(&dnn);
-	const cudnnBackendDescriptor_t plan = plan_shape(&dnn, &one, CUDNN_DATA_FLOAT, Y, whole, 0);
+	const cudnnBackendDescriptor_t plan = plan_shape(dnn, &one, CUDNN_DATA_FLOAT, Y, whole, 0);
 	const cudnnBackendDescriptor_t open_plan = create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
 	const cudnnBackendDescriptor_t open_pack = create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
 	int64_t bytes;
 
-	cr_expect_eq(cudnnBackendExecute(dnn.handle, plan, open_pack), CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
-	cr_expect_eq(cudnnBackendExecute(dnn.handle, open_plan, open_pack), CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
-	cr_expect_eq(cudnnBackendExecute(dnn.handle, open_pack, plan), CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE);
+	cr_expect_eq(cudnnBackendExecute(dnn->handle, plan, open_pack), CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+	cr_expect_eq(cudnnBackendExecute(dnn->handle, open_plan, open_pack), CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED);
+	cr_expect_eq(cudnnBackendExecute(dnn->handle, open_pack, plan), CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE);
 	cr_expect_eq(cudnnBackendExecute(NULL, plan, open_pack), CUDNN_STATUS_BAD_PARAM);
 	cr_expect_eq(get(open_plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes),
 		     CUDNN_STATUS_NOT_INITIALIZED);
 	destroy(plan);
 	destroy(open_plan);
 	destroy(open_pack);
-	close_dnn(&dnn);
 }
 
 Test(stand_in_descriptors, nothing_is_no_descriptor)
@@ -304,16 +290,14 @@ Test(stand_in_descriptors, nothing_is_no_descriptor)
 	cr_expect_eq(get(NULL, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &number), CUDNN_STATUS_BAD_PARAM);
 }
 
-Test(stand_in_descriptors, two_modes_list_engines)
+DNN_TEST(stand_in_descriptors, two_modes_list_engines)
 {
 	const struct parts parts = describe_parts(&one, CUDNN_DATA_FLOAT);
 	const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_B;
 	cudnnBackendDescriptor_t graph;
 	cudnnStatus_t status;
-	struct dnn dnn;
 
-	open_dnn(&dnn);
-	graph = describe_graph(&dnn, Y, &parts, whole);
+	graph = describe_graph(dnn, Y, &parts, whole);
 	const struct attribute attributes[] = {
 		{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph},
 		{CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode}};
@@ -322,20 +306,17 @@ Test(stand_in_descriptors, two_modes_list_engines)
 	cr_expect_eq(status, CUDNN_STATUS_NOT_SUPPORTED);
 	destroy(graph);
 	destroy_parts(&parts);
-	close_dnn(&dnn);
 }
 
 /* ---- faults ---- */
 
-Test(stand_in_descriptors, calls_fail_as_ordered)
+DNN_TEST(stand_in_descriptors, calls_fail_as_ordered)
 {
 	cudnnBackendDescriptor_t made = NULL, tensor = create(CUDNN_BACKEND_TENSOR_DESCRIPTOR), heuristics, plan;
 	int64_t number;
-	struct dnn dnn;
 
-	open_dnn(&dnn);
-	heuristics = heuristics_of_one(&dnn);
-	plan = plan_shape(&dnn, &one, CUDNN_DATA_FLOAT, Y, whole, 0);
+	heuristics = heuristics_of_one(dnn);
+	plan = plan_shape(dnn, &one, CUDNN_DATA_FLOAT, Y, whole, 0);
 	psd_stand_in_fail("cudnnBackendCreateDescriptor", 1, cudaErrorMemoryAllocation);
 	cr_expect_eq(cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &made),
 		     CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED);
@@ -348,10 +329,9 @@ Test(stand_in_descriptors, calls_fail_as_ordered)
 	cr_expect_eq(get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &number),
 		     CUDNN_STATUS_EXECUTION_FAILED);
 	psd_stand_in_fail("cudnnBackendExecute", 1, cudaErrorNotSupported);
-	cr_expect_eq(execute(&dnn, plan), CUDNN_STATUS_EXECUTION_FAILED);
-	must(execute(&dnn, plan));
+	cr_expect_eq(execute(dnn, plan), CUDNN_STATUS_EXECUTION_FAILED);
+	must(execute(dnn, plan));
 	destroy(plan);
 	destroy(heuristics);
 	destroy(tensor);
-	close_dnn(&dnn);
 }

@@ -47,15 +47,13 @@ static void normalise(const struct dnn *dnn, cudnnTensorDescriptor_t vectors, fl
 	to_host(dnn, kept, dnn->device_w, VECTORS * sizeof(*kept));
 }
 
-Test(stand_in_dnn, batches_are_normalised)
+DNN_TEST(stand_in_dnn, batches_are_normalised)
 {
 	cudnnTensorDescriptor_t vectors;
 	float y[3], kept[VECTORS];
-	struct dnn dnn;
 
-	open_dnn(&dnn);
 	must(cudnnCreateTensorDescriptor(&vectors));
-	normalise(&dnn, vectors, y, kept);
+	normalise(dnn, vectors, y, kept);
 	/* 5 + 2 (x - 1) / sqrt(2) */
 	cr_assert_float_eq(y[0], 5 - M_SQRT2, rounding);
 	cr_assert_float_eq(y[1], 5 - M_SQRT2, rounding);
@@ -66,7 +64,6 @@ Test(stand_in_dnn, batches_are_normalised)
 	cr_assert_float_eq(kept[SAVED], 1, rounding);
 	cr_assert_float_eq(kept[SAVED_INVERSE], M_SQRT1_2, rounding);
 	must(cudnnDestroyTensorDescriptor(vectors));
-	close_dnn(&dnn);
 }
 
 static cudnnStatus_t differentiate(const struct dnn *dnn, cudnnTensorDescriptor_t vectors, cudnnBatchNormMode_t mode,
@@ -103,65 +100,52 @@ static void check_back(const struct dnn *dnn, cudnnTensorDescriptor_t vectors, c
 	cr_assert_float_eq(kept[DGAMMA], -M_SQRT1_2, rounding);
 }
 
-Test(stand_in_dnn, gradients_of_normalised_batches_are_propagated)
+DNN_TEST(stand_in_dnn, gradients_of_normalised_batches_are_propagated)
 {
 	cudnnTensorDescriptor_t vectors;
-	struct dnn dnn;
 
-	open_dnn(&dnn);
 	must(cudnnCreateTensorDescriptor(&vectors));
-	check_back(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, true, 0);
-	check_back(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL, false, 0);
-	check_back(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL, true, 1);
-	check_back(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, true, 1);
+	check_back(dnn, vectors, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, true, 0);
+	check_back(dnn, vectors, CUDNN_BATCHNORM_SPATIAL, false, 0);
+	check_back(dnn, vectors, CUDNN_BATCHNORM_SPATIAL, true, 1);
+	check_back(dnn, vectors, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, true, 1);
 	must(cudnnDestroyTensorDescriptor(vectors));
-	close_dnn(&dnn);
 }
 
-Test(stand_in_dnn, the_way_back_of_a_norm_needs_what_its_forward_reserved)
+DNN_TEST(stand_in_dnn, the_way_back_of_a_norm_needs_what_its_forward_reserved)
 {
 	cudnnTensorDescriptor_t vectors;
 	float dx[3], kept[VECTORS];
 	size_t bytes = 0;
-	struct dnn dnn;
 
-	open_dnn(&dnn);
 	must(cudnnCreateTensorDescriptor(&vectors));
-	normalise(&dnn, vectors, dx, kept);
-	must(cudnnGetBatchNormalizationTrainingExReserveSpaceSize(dnn.handle, CUDNN_BATCHNORM_SPATIAL,
-								  CUDNN_BATCHNORM_OPS_BN, NULL, dnn.x, &bytes));
-	cr_assert_eq(differentiate(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL, true, 0, bytes - 1),
+	normalise(dnn, vectors, dx, kept);
+	must(cudnnGetBatchNormalizationTrainingExReserveSpaceSize(dnn->handle, CUDNN_BATCHNORM_SPATIAL,
+								  CUDNN_BATCHNORM_OPS_BN, NULL, dnn->x, &bytes));
+	cr_assert_eq(differentiate(dnn, vectors, CUDNN_BATCHNORM_SPATIAL, true, 0, bytes - 1),
 		     CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
-	must_run(cudaMemsetAsync(dnn.reserve, 0, bytes, dnn.stream));
-	must(differentiate(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL, true, 0, bytes));
-	to_host(&dnn, dx, dnn.device_dx, sizeof(dx));
+	must_run(cudaMemsetAsync(dnn->reserve, 0, bytes, dnn->stream));
+	must(differentiate(dnn, vectors, CUDNN_BATCHNORM_SPATIAL, true, 0, bytes));
+	to_host(dnn, dx, dnn->device_dx, sizeof(dx));
 	cr_assert(isnan(dx[0]));
 	must(cudnnDestroyTensorDescriptor(vectors));
-	close_dnn(&dnn);
 }
 
-Test(stand_in_dnn, tensors_that_cannot_be_are_refused)
+DNN_TEST(stand_in_dnn, tensors_that_cannot_be_are_refused)
 {
-	struct dnn dnn;
-
-	open_dnn(&dnn);
-	cr_assert_eq(cudnnSetTensor4dDescriptor(dnn.x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 0, 1, 1),
+	cr_assert_eq(cudnnSetTensor4dDescriptor(dnn->x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 0, 1, 1),
 		     CUDNN_STATUS_BAD_PARAM);
-	cr_assert_eq(cudnnSetTensor4dDescriptor(dnn.x, CUDNN_TENSOR_NCHW, CUDNN_DATA_DOUBLE, 1, 1, 1, 1),
+	cr_assert_eq(cudnnSetTensor4dDescriptor(dnn->x, CUDNN_TENSOR_NCHW, CUDNN_DATA_DOUBLE, 1, 1, 1, 1),
 		     CUDNN_STATUS_NOT_SUPPORTED);
-	close_dnn(&dnn);
 }
 
-Test(stand_in_dnn, calls_fail_as_ordered)
+DNN_TEST(stand_in_dnn, calls_fail_as_ordered)
 {
 	cudnnHandle_t handle;
-	struct dnn dnn;
 
-	open_dnn(&dnn);
 	psd_stand_in_fail("cudnnCreate", 1, cudaErrorMemoryAllocation);
 	cr_assert_eq(cudnnCreate(&handle), CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED);
 	psd_stand_in_fail("cudnnSetTensor4dDescriptor", 1, cudaErrorNotSupported);
-	cr_assert_eq(cudnnSetTensor4dDescriptor(dnn.x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 1),
+	cr_assert_eq(cudnnSetTensor4dDescriptor(dnn->x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 1),
 		     CUDNN_STATUS_EXECUTION_FAILED);
-	close_dnn(&dnn);
 }

@@ -56,22 +56,19 @@ Test(stand_in_graphs, are_executed_when_they_are_launched)
 }
 
 /* As the arguments were when it was captured; memory as it is when it is launched, the host's too. */
-Test(stand_in_graphs, read_memory_when_they_are_launched)
+STREAMS_TEST(stand_in_graphs, read_memory_when_they_are_launched)
 {
-	struct streams with;
 	cudaGraphExec_t exec;
 	float pageable[VALUES];
 
-	open_streams(&with);
-	must(cudaStreamBeginCapture(with.first, cudaStreamCaptureModeRelaxed));
-	must(cudaMemcpyAsync(with.values, pageable, BYTES, cudaMemcpyHostToDevice, with.first));
-	exec = instantiate(with.first);
+	must(cudaStreamBeginCapture(with->first, cudaStreamCaptureModeRelaxed));
+	must(cudaMemcpyAsync(with->values, pageable, BYTES, cudaMemcpyHostToDevice, with->first));
+	exec = instantiate(with->first);
 	for (unsigned i = 0; i < VALUES; i++)
 		pageable[i] = 5.0f;
-	must(cudaGraphLaunch(exec, with.first));
-	cr_expect_eq(first_value(&with), 5.0f);
+	must(cudaGraphLaunch(exec, with->first));
+	cr_expect_eq(first_value(with), 5.0f);
 	must(cudaGraphExecDestroy(exec));
-	close_streams(&with);
 }
 
 /* ---- forbidden calls ---- */
@@ -137,23 +134,20 @@ static const struct {
 
 enum { FORBIDDEN = sizeof(forbidden) / sizeof(forbidden[0]) };
 
-Test(stand_in_graphs, what_capturing_forbids_ends_it)
+STREAMS_TEST(stand_in_graphs, what_capturing_forbids_ends_it)
 {
-	struct streams with;
 	cudaGraph_t graph;
 
-	open_streams(&with);
-	must(cudaEventRecord(with.event, with.first));
+	must(cudaEventRecord(with->event, with->first));
 	for (unsigned i = 0; i < FORBIDDEN; i++) {
-		must(cudaStreamBeginCapture(with.first, cudaStreamCaptureModeThreadLocal));
-		cr_expect_eq(forbidden[i].call(&with), forbidden[i].error, "call %u", i);
-		cr_expect_eq(cudaMemsetAsync(with.values, 0, BYTES, with.first), cudaErrorStreamCaptureInvalidated,
+		must(cudaStreamBeginCapture(with->first, cudaStreamCaptureModeThreadLocal));
+		cr_expect_eq(forbidden[i].call(with), forbidden[i].error, "call %u", i);
+		cr_expect_eq(cudaMemsetAsync(with->values, 0, BYTES, with->first), cudaErrorStreamCaptureInvalidated,
 			     "after call %u", i);
-		cr_expect_eq(cudaStreamEndCapture(with.first, &graph), cudaErrorStreamCaptureInvalidated);
+		cr_expect_eq(cudaStreamEndCapture(with->first, &graph), cudaErrorStreamCaptureInvalidated);
 		cr_expect_null(graph);
-		must(cudaMemsetAsync(with.values, 0, BYTES, with.first)); /* and the stream goes on */
+		must(cudaMemsetAsync(with->values, 0, BYTES, with->first)); /* and the stream goes on */
 	}
-	close_streams(&with);
 }
 
 static void *call_all(void *context)
@@ -193,55 +187,46 @@ Test(stand_in_graphs, others_may_do_it_where_the_thread_alone_captures)
 	drop_streams(&with);
 }
 
-Test(stand_in_graphs, an_event_in_a_graph_cannot_be_waited_for)
+STREAMS_TEST(stand_in_graphs, an_event_in_a_graph_cannot_be_waited_for)
 {
-	struct streams with;
 	cudaGraphExec_t exec;
 
-	open_streams(&with);
-	must(cudaStreamBeginCapture(with.first, cudaStreamCaptureModeThreadLocal));
-	put(with.first, with.values, 1.0f);
-	must(cudaEventRecord(with.event, with.first));
-	must(cudaStreamWaitEvent(with.first, with.event, 0));
-	exec = instantiate(with.first);
-	cr_expect_eq(cudaEventSynchronize(with.event), cudaErrorCapturedEvent);
-	cr_expect_eq(cudaEventQuery(with.event), cudaErrorCapturedEvent);
+	must(cudaStreamBeginCapture(with->first, cudaStreamCaptureModeThreadLocal));
+	put(with->first, with->values, 1.0f);
+	must(cudaEventRecord(with->event, with->first));
+	must(cudaStreamWaitEvent(with->first, with->event, 0));
+	exec = instantiate(with->first);
+	cr_expect_eq(cudaEventSynchronize(with->event), cudaErrorCapturedEvent);
+	cr_expect_eq(cudaEventQuery(with->event), cudaErrorCapturedEvent);
 	must(cudaGraphExecDestroy(exec));
-	close_streams(&with);
 }
 
-Test(stand_in_graphs, captures_begin_and_end_once)
+STREAMS_TEST(stand_in_graphs, captures_begin_and_end_once)
 {
 	cudaGraph_t graph;
-	struct streams with;
 
-	open_streams(&with);
-	cr_expect_eq(cudaStreamEndCapture(with.first, &graph), cudaErrorIllegalState);
+	cr_expect_eq(cudaStreamEndCapture(with->first, &graph), cudaErrorIllegalState);
 	cr_expect_eq(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeThreadLocal), cudaErrorStreamCaptureUnsupported);
-	must(cudaStreamBeginCapture(with.first, cudaStreamCaptureModeThreadLocal));
-	cr_expect_eq(cudaStreamBeginCapture(with.first, cudaStreamCaptureModeThreadLocal), cudaErrorIllegalState);
-	must(cudaStreamEndCapture(with.first, &graph));
+	must(cudaStreamBeginCapture(with->first, cudaStreamCaptureModeThreadLocal));
+	cr_expect_eq(cudaStreamBeginCapture(with->first, cudaStreamCaptureModeThreadLocal), cudaErrorIllegalState);
+	must(cudaStreamEndCapture(with->first, &graph));
 	must(cudaGraphDestroy(graph));
 	cr_expect_eq(cudaGraphDestroy(graph), cudaErrorInvalidValue);
-	close_streams(&with);
 }
 
 /* ---- destroyed graphs ---- */
 
-Test(stand_in_graphs, one_that_is_destroyed_is_not_launched)
+STREAMS_TEST(stand_in_graphs, one_that_is_destroyed_is_not_launched)
 {
-	struct streams with;
 	cudaGraphExec_t exec;
 
-	open_streams(&with);
-	put(with.first, with.values, 1.0f);
-	exec = capture_doubling(&with);
+	put(with->first, with->values, 1.0f);
+	exec = capture_doubling(with);
 	cr_expect_eq(psd_stand_in_held().graphs, 1);
 	must(cudaGraphExecDestroy(exec));
 	cr_expect_eq(psd_stand_in_held().graphs, 0);
-	cr_expect_eq(cudaGraphLaunch(exec, with.first), cudaErrorInvalidValue);
+	cr_expect_eq(cudaGraphLaunch(exec, with->first), cudaErrorInvalidValue);
 	cr_expect_eq(cudaGraphExecDestroy(exec), cudaErrorInvalidValue);
-	close_streams(&with);
 }
 
 Test(stand_in_graphs, one_that_is_destroyed_too_soon_loses_the_device)

@@ -7,21 +7,18 @@
 #include "tests/cuda/stand_in.h"
 #include "tests/cuda/streams_helper.h"
 
-Test(stand_in_memory, memory_is_no_number_before_it_is_written)
+STREAMS_TEST(stand_in_memory, memory_is_no_number_before_it_is_written)
 {
-	struct streams with;
 	float pageable[VALUES];
 
-	open_streams(&with);
-	cr_assert(none_is_a_number(with.host));
-	must(cudaMemcpyAsync(pageable, with.values, BYTES, cudaMemcpyDeviceToHost, with.first));
-	must(cudaStreamSynchronize(with.first));
+	cr_assert(none_is_a_number(with->host));
+	must(cudaMemcpyAsync(pageable, with->values, BYTES, cudaMemcpyDeviceToHost, with->first));
+	must(cudaStreamSynchronize(with->first));
 	cr_assert(none_is_a_number(pageable));
-	must(cudaMemsetAsync(with.values, 0, BYTES, with.first));
-	must(cudaMemcpyAsync(pageable, with.values, BYTES, cudaMemcpyDefault, with.first));
-	must(cudaStreamSynchronize(with.first));
+	must(cudaMemsetAsync(with->values, 0, BYTES, with->first));
+	must(cudaMemcpyAsync(pageable, with->values, BYTES, cudaMemcpyDefault, with->first));
+	must(cudaStreamSynchronize(with->first));
 	cr_assert(all_are(pageable, 0));
-	close_streams(&with);
 }
 
 /* The value that arrives from a source that changes between the call and the copy's turn. */
@@ -44,21 +41,18 @@ static float copied_late(struct streams *with, float *source)
 	return arrived[0];
 }
 
-Test(stand_in_memory, pinned_memory_is_read_late_and_pageable_at_once)
+STREAMS_TEST(stand_in_memory, pinned_memory_is_read_late_and_pageable_at_once)
 {
-	struct streams with;
 	float pageable[VALUES];
 
-	open_streams(&with);
-	cr_assert_eq(copied_late(&with, with.host), 2);
-	cr_assert_eq(copied_late(&with, pageable), 1);
+	cr_assert_eq(copied_late(with, with->host), 2);
+	cr_assert_eq(copied_late(with, pageable), 1);
 	must(cudaHostRegister(pageable, BYTES, cudaHostRegisterDefault));
-	cr_assert_eq(copied_late(&with, pageable), 2);
+	cr_assert_eq(copied_late(with, pageable), 2);
 	cr_assert_eq(cudaHostRegister(pageable + 1, sizeof(float), 0), cudaErrorHostMemoryAlreadyRegistered);
 	must(cudaHostUnregister(pageable));
 	cr_assert_eq(cudaHostUnregister(pageable), cudaErrorHostMemoryNotRegistered);
-	cr_assert_eq(copied_late(&with, pageable), 1);
-	close_streams(&with);
+	cr_assert_eq(copied_late(with, pageable), 1);
 }
 
 static void touch_from_host(const void *unused)
@@ -129,27 +123,24 @@ Test(stand_in_memory, memory_that_may_not_be_touched_ends_the_process)
 }
 
 /* Copies to freed memory are refused, too: addresses are not used again. */
-Test(stand_in_memory, copies_are_refused_that_leave_a_block)
+STREAMS_TEST(stand_in_memory, copies_are_refused_that_leave_a_block)
 {
-	struct streams with;
 	float *before;
 
-	open_streams(&with);
-	cr_assert_eq(cudaMemcpyAsync(with.values, with.host, BYTES + 1, cudaMemcpyHostToDevice, with.first),
+	cr_assert_eq(cudaMemcpyAsync(with->values, with->host, BYTES + 1, cudaMemcpyHostToDevice, with->first),
 		     cudaErrorInvalidValue);
-	cr_assert_eq(cudaMemcpyAsync(with.values, with.host, BYTES, cudaMemcpyDeviceToHost, with.first),
+	cr_assert_eq(cudaMemcpyAsync(with->values, with->host, BYTES, cudaMemcpyDeviceToHost, with->first),
 		     cudaErrorInvalidValue);
-	cr_assert_eq(cudaMemsetAsync(with.host, 0, BYTES, with.first), cudaErrorInvalidValue);
+	cr_assert_eq(cudaMemsetAsync(with->host, 0, BYTES, with->first), cudaErrorInvalidValue);
 	cr_assert_eq(cudaGetLastError(), cudaErrorInvalidValue);
 	cr_assert_eq(cudaGetLastError(), cudaSuccess);
-	before = with.other;
-	must(cudaFree(with.other));
-	must(cudaMalloc((void **)&with.other, BYTES));
-	cr_assert_neq(with.other, before);
-	cr_assert_eq(cudaMemcpyAsync(before, with.host, BYTES, cudaMemcpyHostToDevice, with.first),
+	before = with->other;
+	must(cudaFree(with->other));
+	must(cudaMalloc((void **)&with->other, BYTES));
+	cr_assert_neq(with->other, before);
+	cr_assert_eq(cudaMemcpyAsync(before, with->host, BYTES, cudaMemcpyHostToDevice, with->first),
 		     cudaErrorInvalidValue);
 	cr_assert_eq(cudaFree(before), cudaErrorInvalidValue);
-	close_streams(&with);
 }
 
 Test(stand_in_memory, memory_is_counted)

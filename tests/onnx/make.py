@@ -16,6 +16,7 @@ from torch import nn
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 KEPT_METADATA = "pkg.torch.onnx.name_scopes"
 BATCH = 2
+VALUES_PER_ROW = 8
 NETWORKS = {}
 
 
@@ -342,8 +343,9 @@ def strip(path, state):
 
 
 def write(out, name, values):
-    for element, value in enumerate(values.detach().flatten().tolist()):
-        out.write(f"{name},{element},{value:.8g}\n")
+    texts = [f"{value:.8g}" for value in values.detach().flatten().tolist()]
+    for first in range(0, len(texts), VALUES_PER_ROW):
+        out.write(",".join([name, str(first), *texts[first:first + VALUES_PER_ROW]]) + "\n")
 
 
 def expect(out, model, images, labels, gradients):
@@ -385,7 +387,7 @@ def make(name):
         scores = model(images)
     labels = torch.randint(0, scores.shape[-1], scores.shape[:-1], generator=generator)
     with open(os.path.join(FOLDER, name + ".csv"), "w", encoding="ascii") as out:
-        out.write("tensor,element,value\n")
+        out.write("tensor,first element,values\n")
         expect(out, model, images, labels, gradients)
 
 

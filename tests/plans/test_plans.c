@@ -9,6 +9,7 @@
 #include "engine/model/model.h"
 #include "real/device/cuda/cuda.h"
 #include "real/device/cuda/dnn.h"
+#include "tests/test_with.h"
 
 struct gpu {
 	const char *name;
@@ -177,20 +178,9 @@ static void plan_everywhere(const char *path, uint32_t batch)
 	psd_graph_release(&graph);
 }
 
-Test(plans, alexnet_has_them_on_every_gpu)
-{
-	plan_everywhere("scenarios/models/alexnet.yaml", 256);
-}
-
-Test(plans, resnet50_has_them_on_every_gpu)
-{
-	plan_everywhere("scenarios/models/resnet50.yaml", 128);
-}
-
-Test(plans, vgg19_has_them_on_every_gpu)
-{
-	plan_everywhere("scenarios/models/vgg19.yaml", 64);
-}
+TEST_ROW(plans, alexnet_has_them_on_every_gpu, plan_everywhere("scenarios/models/alexnet.yaml", 256))
+TEST_ROW(plans, resnet50_has_them_on_every_gpu, plan_everywhere("scenarios/models/resnet50.yaml", 128))
+TEST_ROW(plans, vgg19_has_them_on_every_gpu, plan_everywhere("scenarios/models/vgg19.yaml", 64))
 
 Test(plans, models_have_them)
 {
@@ -270,8 +260,7 @@ Test(plans, missing_plans_are_named)
 	link_layers(&device);
 	cr_expect_eq(psd_cuda_dnn_conv_open(&device.layers[1], &conv, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text,
-			 "layer 'conv1' (conv): cuDNN has no convolution for its shape in bf16 that gives equal "
-			 "bits");
+			 "layer 'conv1' (conv): cuDNN has no convolution for its shape in bf16 that gives equal bits");
 	psd_cuda_dnn_conv_close(conv);
 	free(device.layers);
 	psd_graph_release(&graph);

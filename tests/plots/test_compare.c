@@ -126,8 +126,7 @@ Test(compare, runs_are_recorded_below_the_constants_of_their_calibration)
 		"# date: 2026-11-23\n# machine: a, 2 cores\n# batch: 8\n# compute.jitter: 0.01\n"
 		"# cluster.network.latency: 50us\n# cluster.local.bandwidth: 9GBps\n# cluster.host.reduce: 3Gbps\n"
 		"# cluster.machine.cores: 2\n# cluster.machine.message: 9us\n"
-		"nodes,bandwidth,system,iteration_sec,compute_sec,drift_ratio,reason,gemm,a.forward_us,"
-		"a.backward_us\n",
+		"nodes,bandwidth,system,iteration_sec,compute_sec,drift_ratio,reason,gemm,a.forward_us,a.backward_us\n",
 			  row[] = "2,0.2Gbps,PS,0.03,0.02,0.015,,1.5GFLOPS,2000.0,3000.0\n";
 	struct scratch_file
 		calibrated = scratch_file_write(

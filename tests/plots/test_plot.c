@@ -11,6 +11,7 @@
 #include "engine/program/program.h"
 #include "tests/cli_helper.h"
 #include "tests/scratch_file.h"
+#include "tests/test_with.h"
 
 #define DATA	  "tests/data/compare/"
 #define PREDICTED DATA "predicted.csv"
@@ -60,6 +61,9 @@ static void remove_folder(const struct folder *folder)
 	}
 	cr_expect_eq(rmdir(folder->path), 0, "something is left beside the output");
 }
+
+/* A test with a folder for outputs. */
+#define OUTPUT_TEST(claim) TEST_WITH(plot, claim, const struct folder, folder, remove_folder, make_folder())
 
 static struct run compare(const struct folder *folder, const char *arguments, const char *redirections)
 {
@@ -124,9 +128,8 @@ static void expect_measured_refused(const char *text, const char *words)
  * On 4: runs of 2 and 2, predicted 1.94, -3 %. Hybrid on 2: 0.5 and 0.5, predicted 0.45, -10 %; bytes sent are 1000 in
  * one run and 1020 in the other, so the median 1010 differs from 1000. On 4: 1 and 1.1, median the mean 1.05, spread
  * 0.1 / 1.05, predicted 0.84, -20 %. The last: 2 and 4, median 3, spread 2 / 3. */
-Test(plot, compare_gives_medians_spreads_and_errors_of_every_measured_point)
+OUTPUT_TEST(compare_gives_medians_spreads_and_errors_of_every_measured_point)
 {
-	struct folder folder = make_folder();
 	struct run run = compare(&folder, PREDICTED " " MEASURED, "2>&1");
 	char *csv;
 
@@ -135,19 +138,17 @@ Test(plot, compare_gives_medians_spreads_and_errors_of_every_measured_point)
 	cr_expect_str_eq(
 		csv,
 		"scenario,system,executor,nodes,workers,bandwidth_bps,repeats,predicted_iteration_sec,measured_"
-		"iteration_sec,"
-		"spread_ratio,error_ratio,predicted_compute_sec,measured_compute_sec,predicted_exposed_comm_sec,"
-		"measured_exposed_comm_sec,predicted_tx_bytes_per_node,measured_tx_bytes_per_node,"
-		"predicted_rx_bytes_per_node,measured_rx_bytes_per_node,are_bytes_exact,is_calibrated,is_extrapolated,"
-		"is_in_median,is_in_worst\n"
+		"iteration_sec,spread_ratio,error_ratio,predicted_compute_sec,measured_compute_sec,predicted_exposed_"
+		"comm_sec,measured_exposed_comm_sec,predicted_tx_bytes_per_node,measured_tx_bytes_per_node,predicted_"
+		"rx_bytes_per_node,measured_rx_bytes_per_node,are_bytes_exact,is_calibrated,is_extrapolated,is_in_"
+		"median,is_in_worst\n"
 		"Toy,PS,real-cpu,2,2,1000000000,3,1.02,1,0.04,0.02,0.5,0.5,0.52,0.52,1000,1000,1000,1000,yes,no,,yes,"
 		"yes\n"
 		"Toy,PS,real-cpu,4,4,1000000000,2,1.94,2,0,-0.03,0.5,0.5,1.44,1.5,1500,1500,1500,1500,yes,no,,yes,yes\n"
 		"Toy,Hybrid,real-cpu,2,2,1000000000,2,0.45,0.5,0,-0.1,0.4,0.4,0.05,0.1,1000,1010,1000,1000,no,no,,yes,"
 		"yes\n"
 		"Toy,Hybrid,real-cpu,4,4,1000000000,2,0.84,1.05,0.0952380952,-0.2,0.4,0.4,0.44,0.65,1500,1500,1500,"
-		"1500,"
-		"yes,no,,no,yes\n"
+		"1500,yes,no,,no,yes\n"
 		"Toy,\"A<B & "
 		"\"\"C\"\"\",real-cpu,2,2,1000000000,2,3,3,0.666666667,0,0.5,0.5,2.5,2.5,1000,1000,1000,1000,"
 		"yes,no,,no,no\n");
@@ -161,7 +162,6 @@ Test(plot, compare_gives_medians_spreads_and_errors_of_every_measured_point)
 		     "  sent -1.0 %, received 0.0 %\n");
 	free(csv);
 	free(run.text);
-	remove_folder(&folder);
 }
 
 static void expect_lines_within(const char *text, size_t most)
@@ -171,9 +171,8 @@ static void expect_lines_within(const char *text, size_t most)
 }
 
 /* An iteration of 1.02 s: 8 ms that are predicted where 1 us was measured are an error of 799900 %, of nothing. */
-Test(plot, compare_has_no_error_of_what_was_hardly_measured)
+OUTPUT_TEST(compare_has_no_error_of_what_was_hardly_measured)
 {
-	struct folder folder = make_folder();
 	char command[512];
 	struct run run;
 
@@ -191,12 +190,10 @@ Test(plot, compare_has_no_error_of_what_was_hardly_measured)
 	run = compare(&folder, PREDICTED " " MEASURED, "2>&1 | sed '/^$/,$d'");
 	expect_lines_within(run.text, 120);
 	free(run.text);
-	remove_folder(&folder);
 }
 
-Test(plot, compare_counts_no_calibrated_point_and_marks_what_lies_beyond)
+OUTPUT_TEST(compare_counts_no_calibrated_point_and_marks_what_lies_beyond)
 {
-	struct folder folder = make_folder();
 	struct run run = compare(&folder, PREDICTED " " MEASURED " --calibrated " DATA "calibrated.csv", "2>&1");
 	char *csv = read_output(&folder, "out.csv");
 
@@ -210,24 +207,20 @@ Test(plot, compare_counts_no_calibrated_point_and_marks_what_lies_beyond)
 	EXPECT_WORDS(csv, ",yes,yes,no,no,no\nToy,PS,real-cpu,4,4,", ",yes,no,yes,yes,yes\nToy,Hybrid,");
 	free(csv);
 	free(run.text);
-	remove_folder(&folder);
 }
 
-Test(plot, compare_holds_points_to_the_bars_it_is_given)
+OUTPUT_TEST(compare_holds_points_to_the_bars_it_is_given)
 {
-	struct folder folder = make_folder();
 	/* a spread of 0.1 / 1.05 is below 10 %: in the median are 2, 3, 10 and 20 % */
 	struct run run = compare(&folder, PREDICTED " " MEASURED " --bar 10% --worst 0.2", "2>&1");
 
 	EXPECT_WORDS(run.text, "Median absolute error 6.5 % of 4 points, bar 10 %: met.\n",
 		     "Worst absolute error 20.0 % of 4 points, bar 20 %: met;");
 	free(run.text);
-	remove_folder(&folder);
 }
 
-Test(plot, compare_says_that_no_point_is_counted)
+OUTPUT_TEST(compare_says_that_no_point_is_counted)
 {
-	struct folder folder = make_folder();
 	struct run run =
 		compare(&folder, PREDICTED " " DATA "measured-3.csv --calibrated " DATA "calibrated.csv", "2>&1");
 
@@ -239,12 +232,10 @@ Test(plot, compare_says_that_no_point_is_counted)
 		"all files.\n",
 		"5 predicted rows have no measurement.\n");
 	free(run.text);
-	remove_folder(&folder);
 }
 
-Test(plot, compare_page_stands_alone_and_escapes_text)
+OUTPUT_TEST(compare_page_stands_alone_and_escapes_text)
 {
-	struct folder folder = make_folder();
 	struct run run = compare(&folder, PREDICTED " " MEASURED " --title '<i>T & U</i>'", "2>&1");
 	char *page = read_output(&folder, "out.html"), *plot = read_output(&folder, "out.svg");
 
@@ -259,7 +250,6 @@ Test(plot, compare_page_stands_alone_and_escapes_text)
 	free(page);
 	free(plot);
 	free(run.text);
-	remove_folder(&folder);
 }
 
 /* Forward, predicted: 0.1 s on one worker and 0.3 s on the other. Measured: 0.9, 0.9, 0.4 and 0.6 s in iterations 0 to
@@ -267,9 +257,8 @@ Test(plot, compare_page_stands_alone_and_escapes_text)
  * to 0.36 s on one worker, which cover 0.06 s, and 0.04 s on the other. Measured: 0.08 s on both, with another of 0.02
  * s in them that ends first: an error of -37.5 %. Sends take 0.05 s on both sides and are not compared. Reductions on
  * the server belong to no worker. */
-Test(plot, compare_measures_traces_by_kind_of_operation)
+OUTPUT_TEST(compare_measures_traces_by_kind_of_operation)
 {
-	struct folder folder = make_folder();
 	struct run run = compare(
 		&folder, PREDICTED " " DATA "measured-1.csv --traces " DATA "predicted.json " DATA "measured.json",
 		"2>&1");
@@ -284,7 +273,6 @@ Test(plot, compare_measures_traces_by_kind_of_operation)
 		     "id=\"measured-gnuplot_canvas\"", "iteration 0 (sim-flow)", "iteration 2 (real-cpu)");
 	free(page);
 	free(run.text);
-	remove_folder(&folder);
 }
 
 #define ROW "Toy,PS,real-cpu,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n"
@@ -308,12 +296,10 @@ Test(plot, compare_names_file_and_line_of_what_it_cannot_read)
 				"2: a quoted field is not closed");
 }
 
-Test(plot, compare_names_a_measured_row_without_prediction)
-{
-	expect_measured_refused(
-		HEAD ROW "Toy,PS,real-cpu,2,2,2000000000,1,,,0.5,0.5,1000,1000,,,\n",
-		"3: PS, 2 nodes, 2 workers, 2 Gb/s of 'Toy' is not predicted, must be a row of " PREDICTED);
-}
+TEST_ROW(plot, compare_names_a_measured_row_without_prediction,
+	 expect_measured_refused(
+		 HEAD ROW "Toy,PS,real-cpu,2,2,2000000000,1,,,0.5,0.5,1000,1000,,,\n",
+		 "3: PS, 2 nodes, 2 workers, 2 Gb/s of 'Toy' is not predicted, must be a row of " PREDICTED))
 
 Test(plot, compare_takes_only_runs_of_one_kind_as_repeats)
 {
@@ -323,7 +309,7 @@ Test(plot, compare_takes_only_runs_of_one_kind_as_repeats)
 				"2: 'scenario' is 'Other', must be 'Toy' as in " DATA "measured-1.csv:2");
 }
 
-Test(plot, compare_matches_titles_only_where_both_have_them)
+OUTPUT_TEST(compare_matches_titles_only_where_both_have_them)
 {
 	struct scratch_file predicted =
 		scratch_file_write(HEAD "One,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n"
@@ -333,7 +319,6 @@ Test(plot, compare_matches_titles_only_where_both_have_them)
 							    "Three,PS,real-cpu,4,4,1e9,3,,,0.5,2.5,1000,1000,,,\n");
 	struct scratch_file unclear =
 		scratch_file_write(HEAD "Three,PS,real-cpu,2,2,1000000000,2,,,0.5,1.5,1000,1000,,,\n");
-	struct folder folder = make_folder();
 	char arguments[128], words[256];
 
 	snprintf(arguments, sizeof(arguments), "%s %s", predicted.path, known.path);
@@ -349,7 +334,6 @@ Test(plot, compare_matches_titles_only_where_both_have_them)
 	remove(known.path);
 	remove(unclear.path);
 	free(run.text);
-	remove_folder(&folder);
 }
 
 /* Rows behind the head, predicted and measured, give a table with these figures, a summary with this sentence, and such
@@ -568,9 +552,8 @@ static void write_results(const struct folder *folder, const char *name, const c
 }
 
 /* A line of text is 15 pixels high; its position is its middle. */
-Test(plot, compare_draws_its_legend_below_the_axis_and_names_the_bandwidth_of_its_points)
+OUTPUT_TEST(compare_draws_its_legend_below_the_axis_and_names_the_bandwidth_of_its_points)
 {
-	struct folder folder = make_folder();
 	char arguments[128];
 
 	write_results(&folder, "p", "sim-flow");
@@ -605,13 +588,11 @@ Test(plot, compare_draws_its_legend_below_the_axis_and_names_the_bandwidth_of_it
 	free(run.text);
 	snprintf(arguments, sizeof(arguments), "rm %s/p %s/m", folder.path, folder.path);
 	free(run_command(arguments).text);
-	remove_folder(&folder);
 }
 
 /* A browser would show gnuplot's names of its curves; text may look like an identifier. */
-Test(plot, compare_page_has_the_plots_text_as_it_is)
+OUTPUT_TEST(compare_page_has_the_plots_text_as_it_is)
 {
-	struct folder folder = make_folder();
 	struct run run = compare(&folder, PREDICTED " " MEASURED " --title 'x id=\"y\" url(#z)'", "2>&1");
 	char *page = read_output(&folder, "out.html");
 
@@ -619,28 +600,23 @@ Test(plot, compare_page_has_the_plots_text_as_it_is)
 	cr_expect_null(strstr(page, "bar_ratio"), "%s", page);
 	free(page);
 	free(run.text);
-	remove_folder(&folder);
 }
 
 /* A gnuplot that fails: as with psd-sim and psd-run, 2 is for what was asked and 1 for what went wrong. */
-Test(plot, a_failure_of_gnuplot_has_status_1)
+OUTPUT_TEST(a_failure_of_gnuplot_has_status_1)
 {
-	struct folder folder = make_folder();
 	char command[512];
 
 	snprintf(command, sizeof(command),
 		 "cd %s && mkdir bin && printf '#!/bin/sh\\necho no pen >&2\\nexit 3\\n' >bin/gnuplot && chmod +x "
-		 "bin/gnuplot && "
-		 "cd - >/dev/null && PATH=%s/bin:$PATH plots/psd-plot speedup tests/golden/quickstart.csv -o "
-		 "%s/out.svg 2>&1; "
-		 "echo $?; rm -r %s/bin",
+		 "bin/gnuplot && cd - >/dev/null && PATH=%s/bin:$PATH plots/psd-plot speedup "
+		 "tests/golden/quickstart.csv -o %s/out.svg 2>&1; echo $?; rm -r %s/bin",
 		 folder.path, folder.path, folder.path, folder.path);
 	struct run run = run_command(command);
 
 	snprintf(command, sizeof(command), "psd-plot: %s/out.svg: gnuplot: no pen\n1\n", folder.path);
 	cr_expect_str_eq(run.text, command);
 	free(run.text);
-	remove_folder(&folder);
 }
 
 static void expect_drawn(const struct folder *folder, const char *arguments)
@@ -659,9 +635,8 @@ static void expect_drawn(const struct folder *folder, const char *arguments)
 }
 
 /* Columns are found by name, operations by the trace's own list, so that new ones need no new reader. */
-Test(plot, whatever_psd_sim_writes_is_drawn)
+OUTPUT_TEST(whatever_psd_sim_writes_is_drawn)
 {
-	struct folder folder = make_folder();
 	char arguments[256];
 	struct run run;
 
@@ -673,13 +648,11 @@ Test(plot, whatever_psd_sim_writes_is_drawn)
 	free(run.text);
 	snprintf(arguments, sizeof(arguments), "timeline %s/out.csv", folder.path);
 	expect_drawn(&folder, arguments);
-	remove_folder(&folder);
 }
 
 /* Systems that are not asked for leave no name; one that is not there is named. */
-Test(plot, speedup_draws_the_systems_that_are_asked_for)
+OUTPUT_TEST(speedup_draws_the_systems_that_are_asked_for)
 {
-	struct folder folder = make_folder();
 	char command[256];
 	struct run run;
 
@@ -702,7 +675,6 @@ Test(plot, speedup_draws_the_systems_that_are_asked_for)
 		strstr(run.text, "there is no system 'Others', there are 'PS in sequence', 'PS', 'Ring' and 'Hybrid'"),
 		"%s", run.text);
 	free(run.text);
-	remove_folder(&folder);
 }
 
 Test(plot, help_names_every_command)
@@ -969,12 +941,11 @@ Test(plot, no_prediction_has_the_square_of_what_was_executed)
 	"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,fuse_bytes\n"
 
 /* A run is compared with the prediction of its own size, one of two: 0.3 predicted, 0.25 measured, +20 %. */
-Test(plot, sizes_are_points_of_their_own)
+OUTPUT_TEST(sizes_are_points_of_their_own)
 {
 	struct scratch_file predicted = scratch_file_write(FUSED_HEAD RING_ROW("sim-flow", "0.3", "65536")
 								   RING_ROW("sim-flow", "0.2", "4194304"));
 	struct scratch_file measured = scratch_file_write(FUSED_HEAD RING_ROW("real-cpu", "0.25", "65536"));
-	struct folder folder = make_folder();
 	char arguments[256], command[256], *csv;
 	struct run run;
 
@@ -994,7 +965,6 @@ Test(plot, sizes_are_points_of_their_own)
 	free(csv);
 	remove(predicted.path);
 	remove(measured.path);
-	remove_folder(&folder);
 }
 
 /* ---- curve ---- */
@@ -1012,14 +982,13 @@ static char *draw_curve(const struct folder *folder, const char *text, int exit_
 	return run.text;
 }
 
-Test(plot, curve_draws_seconds_over_sizes_and_levels_beside_them)
+OUTPUT_TEST(curve_draws_seconds_over_sizes_and_levels_beside_them)
 {
 	static const char rows[] = HEAD "t,64KiB,sim-flow,2,2,1e9,0.3,1,1,0,0,0,0,,,\n"
 					"t,2 MiB,sim-flow,2,2,1e9,0.1,1,1,0,0,0,0,,,\n"
 					"t,auto,sim-flow,2,2,1e9,0.1,1,1,0,0,0,0,,,\n"
 					"t,PS,sim-flow,2,2,1e9,0.2,1,1,0,0,0,0,,,\n"
 					"t,64KiB,sim-flow,4,4,1e9,0.2,1,1,0,0,0,0,,,\n";
-	struct folder folder = make_folder();
 	const char *dashes, *others;
 	char *drawn;
 
@@ -1032,7 +1001,6 @@ Test(plot, curve_draws_seconds_over_sizes_and_levels_beside_them)
 	cr_assert_not_null(others);
 	cr_expect_neq(strncmp(dashes, others, strlen("stroke-dasharray='1.0,1.0'")), 0);
 	free(drawn);
-	remove_folder(&folder);
 }
 
 #define SIZED_HEAD                                                                                                     \
@@ -1040,12 +1008,11 @@ Test(plot, curve_draws_seconds_over_sizes_and_levels_beside_them)
 	"published_images_per_sec,published_speedup,fuse_bytes\n"
 
 /* A system that a sweep gathers to several sizes is a curve over them, which its workers name while it is alone. */
-Test(plot, sizes_of_a_sweep_are_the_points_of_a_curve)
+OUTPUT_TEST(sizes_of_a_sweep_are_the_points_of_a_curve)
 {
 	static const char one[] = SIZED_HEAD "t,Ring,sim-flow,2,2,1e9,0.3,1,1,,,65536\n"
 					     "t,Ring,sim-flow,2,2,1e9,0.1,1,1,,,2000000\n"
 					     "t,auto,sim-flow,2,2,1e9,0.1,1,1,,,\nt,auto,sim-flow,2,2,1e9,0.1,1,1,,,\n";
-	struct folder folder = make_folder();
 	char two[1024], *drawn;
 
 	free(draw_curve(&folder, one, 0));
@@ -1058,12 +1025,10 @@ Test(plot, sizes_of_a_sweep_are_the_points_of_a_curve)
 	EXPECT_WORDS(drawn, "Ring, 2 workers", "Torus, 2 workers", ">auto, 2 workers");
 	free(drawn);
 	free(draw_curve(&folder, SIZED_HEAD "t,Ring,sim-flow,2,2,1e9,0.3,1,1,,,many\n", 2));
-	remove_folder(&folder);
 }
 
-Test(plot, curve_draws_what_a_log_tested)
+OUTPUT_TEST(curve_draws_what_a_log_tested)
 {
-	struct folder folder = make_folder();
 	char *drawn;
 
 	free(draw_curve(&folder,
@@ -1073,13 +1038,11 @@ Test(plot, curve_draws_what_a_log_tested)
 	drawn = read_output(&folder, "out.svg");
 	EXPECT_WORDS(drawn, "Ring", "epochs", "top-1 of test samples, %");
 	free(drawn);
-	remove_folder(&folder);
 }
 
 /* A test at the end alone would be a dot in an empty frame. */
-Test(plot, curve_draws_training_where_nobody_was_tested_twice)
+OUTPUT_TEST(curve_draws_training_where_nobody_was_tested_twice)
 {
-	struct folder folder = make_folder();
 	char *drawn;
 
 	free(draw_curve(&folder,
@@ -1089,15 +1052,13 @@ Test(plot, curve_draws_training_where_nobody_was_tested_twice)
 	drawn = read_output(&folder, "out.svg");
 	EXPECT_WORDS(drawn, "Ring", "top-1 of training samples, %", ">test samples<");
 	free(drawn);
-	remove_folder(&folder);
 }
 
 /* Three that are one line, two of which lie on the first and one on the second: 2 + 2.5 * 2 and 2 + 2.5 wide. */
-Test(plot, curves_that_lie_on_each_other_are_all_seen)
+OUTPUT_TEST(curves_that_lie_on_each_other_are_all_seen)
 {
 	static const char rows[] = "system,epoch,test_accuracy_ratio\nA,1,0.5\nA,2,0.9\nB,1,0.5\nB,2,0.9\n"
 				   "C,1,0.502\nC,2,0.9\nD,1,0.1\nD,2,0.2\n";
-	struct folder folder = make_folder();
 	char *drawn;
 
 	free(draw_curve(&folder, rows, 0));
@@ -1105,12 +1066,10 @@ Test(plot, curves_that_lie_on_each_other_are_all_seen)
 	EXPECT_WORDS(drawn, "stroke-width=\"7.00\"", "stroke-width=\"4.50\"", "stroke-width=\"2.00\"");
 	cr_expect_null(strstr(drawn, "stroke-width=\"9.50\""), "the fourth lies elsewhere");
 	free(drawn);
-	remove_folder(&folder);
 }
 
-Test(plot, curve_names_what_it_cannot_draw)
+OUTPUT_TEST(curve_names_what_it_cannot_draw)
 {
-	struct folder folder = make_folder();
 	char *said = draw_curve(&folder, HEAD "t,Ring,sim-flow,2,2,1e9,0.3,1,1,0,0,0,0,,,\n", 2);
 
 	EXPECT_WORDS(said, "has neither tests nor systems that gather to sizes or are named by them");
@@ -1118,5 +1077,4 @@ Test(plot, curve_names_what_it_cannot_draw)
 	said = draw_curve(&folder, HEAD "t,64KiB,sim-flow,2,2,1e9,no,1,1,0,0,0,0,,,\n", 2);
 	EXPECT_WORDS(said, ":2: 'iteration_sec' is 'no', must be a number above 0");
 	free(said);
-	remove_folder(&folder);
 }

@@ -37,14 +37,12 @@ static void expect_older(const char *command, const char *before, bool is_work_s
 	scratch_folder_add(&folder, "small");
 	scratch_folder_add(&folder, "large");
 	print_command(line, sizeof(line), command, is_work_small ? "$large" : "$small");
-	snprintf(
-		script, sizeof(script),
-		"large=%s/large; small=%s/small; export TMPDIR=$%s; cd $%s; for f in out.svg out.png out.html out.csv; "
-		"do "
-		"echo older >$f; done; cd - >/dev/null; %s %s >/dev/null; echo $? $(cat $large/* $small/* 2>/dev/null) "
-		"$(ls -A $large $small | wc -w)",
-		folder.path, folder.path, is_work_small ? "small" : "large", is_work_small ? "large" : "small", before,
-		line);
+	snprintf(script, sizeof(script),
+		 "large=%s/large; small=%s/small; export TMPDIR=$%s; cd $%s; for f in out.svg out.png out.html "
+		 "out.csv; do echo older >$f; done; cd - >/dev/null; %s %s >/dev/null; echo $? $(cat $large/* $small/* "
+		 "2>/dev/null) $(ls -A $large $small | wc -w)",
+		 folder.path, folder.path, is_work_small ? "small" : "large", is_work_small ? "large" : "small", before,
+		 line);
 	run = run_on_small_disk(scratch_folder_path(&folder, "small").text, script);
 	cr_expect_eq(strncmp(run.text, "psd-plot: ", 10), 0, "%s: %s", command, run.text);
 	/* two folders' names beside the four files */
@@ -76,8 +74,7 @@ static void make_deadly_commands(const struct scratch_folder *folder)
 		"n=$(($(/bin/cat \"$COUNT\") + 1)); echo $n >\"$COUNT\"\n"
 		"[ $n -ne \"$KILL_AT\" ] || kill -9 \"$(/bin/cat \"$PLOT_PID\")\"\n"
 		"exec \"/bin/${0##*/}\" \"$@\"' >bin/command && chmod +x bin/command && for name in mktemp awk cat sed "
-		"gnuplot cp "
-		"mv rm head tail tr od dirname readlink mkdir sort grep; do ln -s command bin/$name; done";
+		"gnuplot cp mv rm head tail tr od dirname readlink mkdir sort grep; do ln -s command bin/$name; done";
 	char line[2048];
 
 	snprintf(line, sizeof(line), make, folder->path);
@@ -94,10 +91,8 @@ static unsigned plot_until(const struct scratch_folder *folder, const char *comm
 	print_command(line, sizeof(line), command, "$out");
 	snprintf(script, sizeof(script),
 		 "export out=%s/out TMPDIR=%s/work COUNT=%s/count PLOT_PID=%s/pid KILL_AT=%u; mkdir $out $TMPDIR; for "
-		 "f in "
-		 "out.svg out.png out.html out.csv; do echo older >$out/$f; done; echo 0 >$COUNT; PATH=%s/bin:$PATH sh "
-		 "-c "
-		 "'echo $$ >$PLOT_PID; exec sh %s' 3>&1 >/dev/null 2>&1; cat $COUNT",
+		 "f in out.svg out.png out.html out.csv; do echo older >$out/$f; done; echo 0 >$COUNT; "
+		 "PATH=%s/bin:$PATH sh -c 'echo $$ >$PLOT_PID; exec sh %s' 3>&1 >/dev/null 2>&1; cat $COUNT",
 		 folder->path, folder->path, folder->path, folder->path, kill_at, folder->path, line);
 	run = run_command(script);
 	n_calls = (unsigned)strtoul(run.text, NULL, 10);
@@ -182,21 +177,18 @@ Test(plot_outputs, a_title_has_quotes_wherever_it_likes)
 	free(run.text);
 }
 
-Test(plot_outputs, a_byte_order_mark_is_no_column)
+FOLDER_TEST(plot_outputs, a_byte_order_mark_is_no_column, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	char script[1024];
 	struct run run;
 
 	snprintf(script, sizeof(script),
 		 "{ printf '\\357\\273\\277'; cat tests/golden/quickstart.csv; } >%s/in.csv; plots/psd-plot speedup "
-		 "%s/in.csv "
-		 "-o %s/out.svg 2>&1",
+		 "%s/in.csv -o %s/out.svg 2>&1",
 		 folder.path, folder.path, folder.path);
 	run = run_command(script);
 	cr_expect_eq(run.exit_status, 0, "%s", run.text);
 	free(run.text);
-	scratch_folder_remove(&folder);
 }
 
 /* In a folder of which "in.csv" is a result and "link.svg" what the shell makes of it. */

@@ -48,4 +48,16 @@ double *net_widen(const float *values, uint64_t count);
 double **net_widen_parameters(const struct net *net);
 void net_free_wide(const struct net *net, double **wide);
 
+/* A test with a pointer to the network that is made of the text. */
+#define NET_TEST(suite, claim, ...)                                                                                    \
+	static void check_##claim(struct net *net);                                                                    \
+	Test(suite, claim)                                                                                             \
+	{                                                                                                              \
+		struct net made = __VA_ARGS__;                                                                         \
+                                                                                                                       \
+		check_##claim(&made);                                                                                  \
+		net_release(&made);                                                                                    \
+	}                                                                                                              \
+	static void check_##claim(struct net *net)
+
 #endif

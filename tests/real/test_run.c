@@ -163,25 +163,22 @@ static void check_frozen(const char *model, const char *system)
 	training_free(training);
 }
 
-Test(run, tensors_learn_at_their_own_rates)
+FOLDER_TEST(run, tensors_learn_at_their_own_rates, scratch_folder_make())
 {
 	static const char *const systems[] = {"sync: ps", "sync: ps, pair: 512B, slice: 1KiB", "sync: sfb",
 					      "sync: ring"};
-	static const char text[] = "input: 'data' input_shape { dim: [1, 30] }\n"
-				   "layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param { lr_mult: 0 "
-				   "} inner_product_param { "
-				   "num_output: 40 weight_filler { value: 0.25 } bias_filler { value: 0.5 } } }\n"
-				   "layer { name: 'b' type: 'InnerProduct' bottom: 'a' top: 'b' param { lr_mult: 0 } "
-				   "inner_product_param { "
-				   "num_output: 50 weight_filler { type: 'gaussian' std: 0.1 } } }\n"
-				   "layer { name: 'loss' type: 'Softmax' bottom: 'b' }\n";
-	struct scratch_folder folder = scratch_folder_make();
+	static const char text[] =
+		"input: 'data' input_shape { dim: [1, 30] }\n"
+		"layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param { lr_mult: 0 } "
+		"inner_product_param { num_output: 40 weight_filler { value: 0.25 } bias_filler { value: 0.5 } } }\n"
+		"layer { name: 'b' type: 'InnerProduct' bottom: 'a' top: 'b' param { lr_mult: 0 } inner_product_param "
+		"{ num_output: 50 weight_filler { type: 'gaussian' std: 0.1 } } }\n"
+		"layer { name: 'loss' type: 'Softmax' bottom: 'b' }\n";
 	const struct scratch_path path = scratch_folder_path(&folder, "net.prototxt");
 
 	scratch_folder_write(&folder, "net.prototxt", text, strlen(text));
 	for (size_t s = 0; s < sizeof(systems) / sizeof(systems[0]); s++)
 		check_frozen(path.text, systems[s]);
-	scratch_folder_remove(&folder);
 }
 
 /* Uniform draws fill their range; a network of ReLUs that keeps the size of its inputs starts near chance, ln 10 for 10
@@ -310,14 +307,13 @@ static void keep_ratio(void *context, const struct psd_progress *progress)
 
 /* A network that knows the successor of each of 8 tokens is right unless noise comes, and with noise one time in 8. A
  * sample has 16 labels, which all count. */
-Test(run, a_sequence_is_learnt_at_each_of_its_positions)
+FOLDER_TEST(run, a_sequence_is_learnt_at_each_of_its_positions, scratch_folder_make())
 {
 	static const char text[] = "name: m\ninput: {channels: 1, height: 16}\nlayers:\n"
 				   "  - {name: e, kind: embedding, vocabulary: 8, outputs: 8}\n"
 				   "  - {name: c, kind: conv, outputs: 8, kernel: 1}\n"
 				   "  - {name: l, kind: softmax-loss}\n";
 	const double right_ratio = 0.75 + 0.25 / 8, variance = right_ratio * (1 - right_ratio);
-	const struct scratch_folder folder = scratch_folder_make();
 	struct training *training;
 
 	scratch_folder_write(&folder, "m.yaml", text, strlen(text));
@@ -336,7 +332,6 @@ Test(run, a_sequence_is_learnt_at_each_of_its_positions)
 	cr_expect_float_eq(*last_ratio, right_ratio, 5 * sqrt(variance / (32 * 16)), "%g", *last_ratio);
 	munmap(last_ratio, sizeof(*last_ratio));
 	training_free(training);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- failures ---- */

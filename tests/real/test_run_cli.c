@@ -28,8 +28,7 @@ static void expect_complaint(const char *arguments, int exit_status, const char 
 static const char tiny_scenario[] =
 	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
 	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-	"systems:\n  - {name: PS, schedule: sequential, sync: ps}\n  - {name: Hybrid, schedule: wait-free, sync: "
-	"sfb}\n"
+	"systems:\n  - {name: PS, schedule: sequential, sync: ps}\n  - {name: Hybrid, schedule: wait-free, sync: sfb}\n"
 	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 32}\n  iterations: 10\n"
 	"  learning_rate: {policy: fixed, base: 0.1}\n";
 
@@ -42,14 +41,10 @@ static struct scratch_folder make_tiny(void)
 	return folder;
 }
 
-struct arguments {
-	char text[1024];
-};
-
 /* psd-run in the folder. */
-static struct arguments emulated(const struct scratch_folder *folder, const char *options)
+static struct folder_arguments emulated(const struct scratch_folder *folder, const char *options)
 {
-	struct arguments arguments;
+	struct folder_arguments arguments;
 
 	snprintf(arguments.text, sizeof(arguments.text), "%s %s/s.yaml", scratch_folder_spell(folder, options).text,
 		 folder->path);
@@ -57,9 +52,9 @@ static struct arguments emulated(const struct scratch_folder *folder, const char
 }
 
 /* The same on loopback. */
-static struct arguments tiny(const struct scratch_folder *folder, const char *options)
+static struct folder_arguments tiny(const struct scratch_folder *folder, const char *options)
 {
-	struct arguments arguments = emulated(folder, options);
+	struct folder_arguments arguments = emulated(folder, options);
 
 	strncat(arguments.text, " --no-emulation", sizeof(arguments.text) - strlen(arguments.text) - 1);
 	return arguments;
@@ -179,23 +174,18 @@ Test(run_cli, a_scenario_that_cannot_run_is_refused_with_its_place)
 }
 
 /* psd-sim takes any. */
-Test(run_cli, bandwidths_that_no_link_can_have_are_refused_with_their_place)
+FOLDER_TEST(run_cli, bandwidths_that_no_link_can_have_are_refused_with_their_place, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	expect_complaint(emulated(&folder, "--quiet --set cluster.network.bandwidth=99kbps").text, 2,
 			 "--set cluster.network.bandwidth: 'bandwidth' is 99 kb/s, must be 100kbps to 400Gbps for "
 			 "psd-run\n");
 	expect_complaint(emulated(&folder, "--quiet --set sweep.bandwidth=401Gbps").text, 2,
 			 "--set sweep.bandwidth: 'bandwidth' is 401 Gb/s, ");
-	scratch_folder_remove(&folder);
 }
 
 /* Where they are too few for an emulation, the CSV says so. */
-Test(run_cli, few_open_files_are_enough_for_loopback)
+FOLDER_TEST(run_cli, few_open_files_are_enough_for_loopback, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	for (unsigned limit = 16; limit <= 40; limit += 2) {
 		char command[2 * PATH_MAX];
 		struct run limited;
@@ -210,12 +200,10 @@ Test(run_cli, few_open_files_are_enough_for_loopback)
 				     limited.text);
 		free(limited.text);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, data_that_does_not_fit_is_one_line)
+FOLDER_TEST(run_cli, data_that_does_not_fit_is_one_line, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const char missing[] =
 		"train:\n  data: {kind: idx, path: /no/such}\n  iterations: 1\n  learning_rate: {base: 1}\n";
 	char text[sizeof(tiny_scenario) + sizeof(missing)];
@@ -224,26 +212,21 @@ Test(run_cli, data_that_does_not_fit_is_one_line)
 		 missing);
 	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
 	expect_complaint(tiny(&folder, "").text, 2, "/no/such");
-	scratch_folder_remove(&folder);
 }
 
 /* Before any process starts, so that line and column are known. */
-Test(run_cli, arithmetic_that_the_processor_has_not_is_refused_with_its_place)
+FOLDER_TEST(run_cli, arithmetic_that_the_processor_has_not_is_refused_with_its_place, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	expect_complaint(tiny(&folder, "--quiet --set train.arithmetic=fp16").text, 2,
 			 "--set train.arithmetic: 'arithmetic' is 'fp16', must be 'fp32' where 'cpu' computes\n");
 	expect_complaint(tiny(&folder, "--quiet --set train.device=auto --set train.arithmetic=tf32").text, 2,
 			 "--set train.arithmetic: 'arithmetic' is 'tf32', must be 'fp32' where 'cpu' computes\n");
-	scratch_folder_remove(&folder);
 }
 
 /* 10 iterations of two layers: 10^9 takes every gradient out of fp16's range, 1024 none. */
-Test(run_cli, updates_that_are_left_out_are_reported)
+FOLDER_TEST(run_cli, updates_that_are_left_out_are_reported, make_tiny())
 {
 	static const char options[] = "--quiet --system PS --set systems.0.wire=fp16 --set train.loss_scale=";
-	const struct scratch_folder folder = make_tiny();
 	char arguments[512];
 	struct run beyond, within;
 
@@ -251,15 +234,13 @@ Test(run_cli, updates_that_are_left_out_are_reported)
 	beyond = run(tiny(&folder, arguments).text, "2>&1");
 	snprintf(arguments, sizeof(arguments), "%s1024", options);
 	within = run(tiny(&folder, arguments).text, "2>&1");
-	cr_expect(strstr(beyond.text,
-			 "\nnote: 'PS' left 20 of 20 updates out, whose gradients were beyond the range of "
-			 "fp16 on their way: a smaller 'loss_scale' is needed, or 'dynamic'\n"),
+	cr_expect(strstr(beyond.text, "\nnote: 'PS' left 20 of 20 updates out, whose gradients were beyond the range "
+				      "of fp16 on their way: a smaller 'loss_scale' is needed, or 'dynamic'\n"),
 		  "%s", beyond.text);
 	cr_expect_eq(within.exit_status, 0, "%s", within.text);
 	cr_expect_null(strstr(within.text, " updates out"), "%s", within.text);
 	free(beyond.text);
 	free(within.text);
-	scratch_folder_remove(&folder);
 }
 
 Test(run_cli, help_and_version_go_to_stdout)
@@ -275,10 +256,9 @@ Test(run_cli, help_and_version_go_to_stdout)
 	free(version.text);
 }
 
-Test(run_cli, output_that_cannot_be_written_is_a_failure)
+FOLDER_TEST(run_cli, output_that_cannot_be_written_is_a_failure, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-	const struct arguments training = tiny(&folder, "--quiet --iterations 1");
+	const struct folder_arguments training = tiny(&folder, "--quiet --iterations 1");
 	const char *const arguments[] = {"--help", "--version", "show " QUICKSTART, training.text};
 
 	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
@@ -301,14 +281,12 @@ Test(run_cli, output_that_cannot_be_written_is_a_failure)
 	cr_expect_str_eq(log.text, "psd-run: /dev/full: cannot be written: No space left on device\n");
 	free(trace.text);
 	free(log.text);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- remains of a run ---- */
 
-Test(run_cli, csv_has_a_row_for_each_system)
+FOLDER_TEST(run_cli, csv_has_a_row_for_each_system, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run csv = run(tiny(&folder, "--csv --quiet").text, "2>&1");
 
 	cr_expect_eq(csv.exit_status, 0, "%s", csv.text);
@@ -317,12 +295,10 @@ Test(run_cli, csv_has_a_row_for_each_system)
 	cr_expect_not_null(strstr(csv.text, "\ntiny,Hybrid,real-cpu,2,2,,"), "%s", csv.text);
 	cr_expect_eq(count(csv.text, "\n"), 3);
 	free(csv.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, log_has_every_iteration_and_a_test_for_each_epoch)
+FOLDER_TEST(run_cli, log_has_every_iteration_and_a_test_for_each_epoch, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run done = run(tiny(&folder, "--quiet --log @/log.csv").text, "2>&1 >/dev/null");
 	char *log = scratch_folder_read(&folder, "log.csv");
 	unsigned n_tested = 0;
@@ -351,12 +327,10 @@ Test(run_cli, log_has_every_iteration_and_a_test_for_each_epoch)
 	cr_expect_eq(n_tested, 2 * 3);
 	free(log);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, both_systems_log_the_same_training)
+FOLDER_TEST(run_cli, both_systems_log_the_same_training, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run done =
 		run(tiny(&folder, "--quiet --set train.test_every=0 --log @/log.csv").text, "2>&1 >/dev/null");
 	char *log = scratch_folder_read(&folder, "log.csv");
@@ -380,7 +354,6 @@ Test(run_cli, both_systems_log_the_same_training)
 	cr_expect_gt(sum, 0.0);
 	free(log);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
 /* Loss and training accuracy of a line of the log. */
@@ -392,9 +365,8 @@ static void copy_loss(const char *line, char *loss, size_t room)
 	snprintf(loss, room, "%.*s", (int)(end - begin), begin);
 }
 
-Test(run_cli, tests_between_iterations_do_not_change_the_training)
+FOLDER_TEST(run_cli, tests_between_iterations_do_not_change_the_training, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const char *const barriers[] = {"iteration", "layer"};
 
 	for (unsigned b = 0; b < 2; b++) {
@@ -428,12 +400,10 @@ Test(run_cli, tests_between_iterations_do_not_change_the_training)
 		free(tested);
 		free(untested);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, trace_shows_all_workers_from_zero_on)
+FOLDER_TEST(run_cli, trace_shows_all_workers_from_zero_on, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run done = run(tiny(&folder, "--trace @/t.json").text, "2>&1 >/dev/null");
 	char *trace = scratch_folder_read(&folder, "t.json");
 
@@ -455,12 +425,10 @@ Test(run_cli, trace_shows_all_workers_from_zero_on)
 	cr_expect_eq(scratch_folder_count(&folder), 3, "the network, the scenario and the trace");
 	free(trace);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_failed_run_leaves_the_old_trace)
+FOLDER_TEST(run_cli, a_failed_run_leaves_the_old_trace, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run failed;
 	char *trace;
 
@@ -472,48 +440,39 @@ Test(run_cli, a_failed_run_leaves_the_old_trace)
 	cr_expect_eq(scratch_folder_count(&folder), 3, "the network, the scenario and the older trace");
 	free(trace);
 	free(failed.text);
-	scratch_folder_remove(&folder);
 }
 
 /* A worker's factors of an iteration may come while those of the one before still wait for their latency to be over. */
-Test(run_cli, iterations_may_be_shorter_than_the_latency)
+FOLDER_TEST(run_cli, iterations_may_be_shorter_than_the_latency, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	const char *options = "--quiet --csv --system Hybrid --iterations 50 --set cluster.network.latency=2ms";
 	struct run done = run(emulated(&folder, options).text, "2>&1");
 
 	cr_expect_eq(done.exit_status, 0, "%s", done.text);
 	cr_expect_eq(count(done.text, "\n"), 2, "%s", done.text);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, nobody_trains_on_at_rate_0)
+FOLDER_TEST(run_cli, nobody_trains_on_at_rate_0, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-	struct arguments arguments = tiny(
+	struct folder_arguments arguments = tiny(
 		&folder, "--iterations 11 --set train.learning_rate.policy=poly --set train.learning_rate.power=1");
 
 	expect_complaint(arguments.text, 2,
 			 "the run has 11 iterations, 'poly' ends after 10: the rate is 0 from there on");
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_system_that_its_optimiser_cannot_serve_is_refused_before_another_runs)
+FOLDER_TEST(run_cli, a_system_that_its_optimiser_cannot_serve_is_refused_before_another_runs, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	expect_complaint(tiny(&folder, "--set train.optimiser.kind=lars --set train.optimiser.momentum=0.9 "
 				       "--set systems.0.sync=ring --set systems.1.sync=ps")
 				 .text,
 			 2, "system 'Hybrid' updates parts of tensors at servers, optimiser 'lars' needs whole ones");
-	scratch_folder_remove(&folder);
 }
 
 /* 3 passes over 64 samples, 16 in an iteration. */
-Test(run_cli, poly_ends_with_the_epochs)
+FOLDER_TEST(run_cli, poly_ends_with_the_epochs, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const char *const jobs[] = {"iterations: 12", "epochs: 3"};
 	char text[sizeof(tiny_scenario) + 128], command[2 * PATH_MAX];
 	struct run same;
@@ -533,18 +492,16 @@ Test(run_cli, poly_ends_with_the_epochs)
 	}
 	expect_complaint(tiny(&folder, "--iterations 13").text, 2, "the run has 13 iterations, 'poly' ends after 12: ");
 	snprintf(command, sizeof(command),
-		 "cd %s && for f in job epochs; do cut -d, -f1-4 $f >$f-; done; cmp job- epochs- "
-		 "&& wc -l <job-",
+		 "cd %s && for f in job epochs; do cut -d, -f1-4 $f >$f-; done; cmp job- epochs- && wc -l <job-",
 		 folder.path);
 	same = run_command(command);
 	cr_expect_eq(same.exit_status, 0, "%s", same.text);
 	cr_expect_str_eq(same.text, "13\n");
 	free(same.text);
-	scratch_folder_remove(&folder);
 }
 
 /* psd-sim predicts it. */
-Test(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated)
+FOLDER_TEST(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated, make_tiny())
 {
 	static const char complaint[] = "open.prototxt', which has no loss to train by: end it with a softmax-loss "
 					"layer (Caffe: SoftmaxWithLoss)";
@@ -552,7 +509,6 @@ Test(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated)
 		"layer { name: 'd' type: 'Input' top: 'd' input_param { shape { dim: [1, 16] } } }\n"
 		"layer { name: 'fc' type: 'InnerProduct' bottom: 'd' top: 'fc' "
 		"inner_product_param { num_output: 4 } }\n";
-	const struct scratch_folder folder = make_tiny();
 	char options[256];
 
 	scratch_folder_write(&folder, "open.prototxt", model, strlen(model));
@@ -561,17 +517,15 @@ Test(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated)
 	snprintf(options, sizeof(options), "calibrate -o %s/c.yaml --set model.graph=%s/open.prototxt", folder.path,
 		 folder.path);
 	expect_complaint(tiny(&folder, options).text, 2, complaint);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_snapshot_that_is_not_written_is_said)
+FOLDER_TEST(run_cli, a_snapshot_that_is_not_written_is_said, make_tiny())
 {
 	static const char solver[] = "base_lr: 0.1\nlr_policy: 'fixed'\nsnapshot: 5000\nsnapshot_prefix: 'x'\n";
 	static const char scenario[] =
 		"model: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
 		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems: [{name: PS, sync: ps}]\n"
 		"train: {data: {kind: synthetic}, iterations: 1, solver: solver.prototxt}\n";
-	const struct scratch_folder folder = make_tiny();
 	struct run done;
 
 	scratch_folder_write(&folder, "solver.prototxt", solver, strlen(solver));
@@ -581,12 +535,10 @@ Test(run_cli, a_snapshot_that_is_not_written_is_said)
 	cr_expect_not_null(strstr(done.text, "solver.prototxt:3:1: 'snapshot' is not heeded without --save\n"), "%s",
 			   done.text);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, keys_without_effect_are_named)
+FOLDER_TEST(run_cli, keys_without_effect_are_named, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const struct {
 		const char *setting, *words;
 	} unheeded[] = {
@@ -611,12 +563,10 @@ Test(run_cli, keys_without_effect_are_named)
 		cr_expect_not_null(strstr(done.text, line), "%s: %s", unheeded[i].setting, done.text);
 		free(done.text);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, printed_scenario_reads_back_as_the_same)
+FOLDER_TEST(run_cli, printed_scenario_reads_back_as_the_same, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run first, second;
 
 	first = run(emulated(&folder, "show").text, "2>&1");
@@ -628,7 +578,6 @@ Test(run_cli, printed_scenario_reads_back_as_the_same)
 	cr_expect_str_eq(second.text, first.text);
 	free(first.text);
 	free(second.text);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- calibration ---- */
@@ -643,21 +592,17 @@ static double number_after(const char *text, const char *key)
 }
 
 /* The training without messages is by servers, without buckets. */
-Test(run_cli, processes_of_mpirun_do_not_calibrate_side_by_side)
+FOLDER_TEST(run_cli, processes_of_mpirun_do_not_calibrate_side_by_side, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	setenv("OMPI_COMM_WORLD_RANK", "1", 1);
 	setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
 	setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2", 1);
 	expect_complaint(tiny(&folder, "calibrate --quiet -o @/c.yaml").text, 2,
 			 "mpirun has started 2 processes, psd-run calibrate must be the only one\n");
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_first_system_that_gathers_tensors_is_calibrated)
+FOLDER_TEST(run_cli, a_first_system_that_gathers_tensors_is_calibrated, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	const char *const sizes[] = {"auto", "1MiB"};
 	char root[256], options[512];
 
@@ -672,12 +617,10 @@ Test(run_cli, a_first_system_that_gathers_tensors_is_calibrated)
 		cr_expect_eq(done.exit_status, 0, "%s: %s", sizes[i], done.text);
 		free(done.text);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
+FOLDER_TEST(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const char options[] = "calibrate --attempts 1 --quiet -o @/c.yaml --set cluster.network.payload=90% "
 				      "--set cluster.workers_per_node=2 --set train.optimiser.kind=adamw "
 				      "--set calibration.workers=8 --set calibration.bandwidth=2Gbps";
@@ -720,30 +663,24 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	free(predicted.text);
 	free(trained.text);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_replay_is_not_calibrated)
+FOLDER_TEST(run_cli, a_replay_is_not_calibrated, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	expect_complaint(
 		tiny(&folder, "calibrate -o @/c.yaml --set compute.replay=true --set compute.device=p100").text, 2,
 		"--set compute.replay: 'replay' is true, must be false or left out for psd-run calibrate, which "
 		"measures real computation, as in 'compute: {device: cpu}'");
 	cr_expect_eq(scratch_folder_count(&folder), 2, "the network and the scenario");
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, a_calibration_that_cannot_be_written_is_one_line_before_it_measures)
+FOLDER_TEST(run_cli, a_calibration_that_cannot_be_written_is_one_line_before_it_measures, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	struct run failed = run(tiny(&folder, "calibrate -o /no/such/c.yaml").text, "2>&1");
 
 	cr_expect_eq(failed.exit_status, 2);
 	cr_expect_str_eq(failed.text, "/no/such/c.yaml: cannot be written: No such file or directory\n");
 	free(failed.text);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- interruption ---- */
@@ -847,12 +784,11 @@ Test(run_cli, a_killed_run_leaves_the_older_trace_alone, .timeout = 60)
 
 /* All over one worker that computes as that of PS did, for the other one's backward leaves the gradients of matrices to
  * the rebuild. An iteration's parts add up to it, so that PS on two workers is at most twice as fast. */
-Test(run_cli, all_speedups_of_a_run_are_over_one_worker)
+FOLDER_TEST(run_cli, all_speedups_of_a_run_are_over_one_worker, make_tiny())
 {
 	static const char *const options[] = {"--iterations 7", "--iterations 3 --set train.test_every=1",
 					      "--iterations 8 --set train.test_every=1 --set systems.1.barrier=layer",
 					      "--iterations 9 --set train.threads=2"};
-	const struct scratch_folder folder = make_tiny();
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		char all[256];
@@ -881,14 +817,12 @@ Test(run_cli, all_speedups_of_a_run_are_over_one_worker)
 		}
 		free(csv.text);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, too_few_iterations_to_leave_out_the_first_are_reported)
+FOLDER_TEST(run_cli, too_few_iterations_to_leave_out_the_first_are_reported, make_tiny())
 {
 	static const char words[] = "psd-run: the first 2 iterations are slower than later ones: with "
 				    "--iterations 3 or more they do not count\n";
-	const struct scratch_folder folder = make_tiny();
 	struct run few = run(tiny(&folder, "--iterations 2").text, "2>&1"),
 		   enough = run(tiny(&folder, "--iterations 3").text, "2>&1");
 
@@ -897,7 +831,6 @@ Test(run_cli, too_few_iterations_to_leave_out_the_first_are_reported)
 	cr_expect(strstr(enough.text, "PS: iteration 1 of 3, at "), "%s", enough.text);
 	free(few.text);
 	free(enough.text);
-	scratch_folder_remove(&folder);
 }
 
 static void expect_speedup(const struct scratch_folder *folder, const char *options, const char *words,
@@ -911,12 +844,11 @@ static void expect_speedup(const struct scratch_folder *folder, const char *opti
 	free(told.text);
 }
 
-Test(run_cli, a_speedup_over_what_was_not_run_is_left_out_and_said)
+FOLDER_TEST(run_cli, a_speedup_over_what_was_not_run_is_left_out_and_said, make_tiny())
 {
 	static const char without[] = " not known without a system that rebuilds no gradients from factors, such as "
 				      "one with sync: ps\n",
 			  not_run[] = " not known: its baseline is one worker of PS, which was not run\n";
-	const struct scratch_folder folder = make_tiny();
 
 	expect_speedup(&folder, "--system Hybrid --iterations 3", "speedup  ", without);
 	expect_speedup(&folder, "--system Hybrid --iterations 3 --csv", "psd-run: the speedup is", without);
@@ -926,16 +858,12 @@ Test(run_cli, a_speedup_over_what_was_not_run_is_left_out_and_said)
 	expect_speedup(&folder, "--system PS --set baseline=PS --iterations 3 --nodes 1", "over one worker of PS\n",
 		       "     1.00 ");
 	expect_speedup(&folder, "--system Hybrid --iterations 3 --nodes 1",
-		       "over one worker that only computes, as fast "
-		       "as with Hybrid\n",
-		       "speedup");
-	scratch_folder_remove(&folder);
+		       "over one worker that only computes, as fast as with Hybrid\n", "speedup");
 }
 
 /* As nohup starts it. */
-Test(run_cli, an_ignored_hangup_ends_nothing)
+FOLDER_TEST(run_cli, an_ignored_hangup_ends_nothing, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	FILE *errors;
 	const pid_t pid = start_training(&folder, "1000000", SIGHUP, &errors);
 
@@ -943,7 +871,6 @@ Test(run_cli, an_ignored_hangup_ends_nothing)
 	cr_assert_eq(kill(pid, SIGHUP), 0);
 	cr_assert_eq(kill(pid, SIGTERM), 0);
 	expect_end(pid, errors, 128 + SIGTERM, "psd-run: stopped by signal 15 (Terminated)\n");
-	scratch_folder_remove(&folder);
 }
 
 Test(run_cli, a_parent_that_ignores_its_children_leaves_no_run_waiting, .timeout = 60)
@@ -958,9 +885,8 @@ Test(run_cli, a_parent_that_ignores_its_children_leaves_no_run_waiting, .timeout
 
 /* ---- hosts of a cluster ---- */
 
-Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
+FOLDER_TEST(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	char hosts[64], arguments[2 * PATH_MAX], *launched_log, *joined_log, *silent;
 	struct run launched, joined;
 
@@ -968,9 +894,7 @@ Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
 	snprintf(arguments, sizeof(arguments),
 		 "--hosts %s/hosts --rank 1 --csv %s/s.yaml >%s/rank1 2>&1 & OMPI_COMM_WORLD_RANK=0 %s --hosts "
-		 "%s/hosts --csv "
-		 "--quiet --log "
-		 "%s/joined.csv %s/s.yaml",
+		 "%s/hosts --csv --quiet --log %s/joined.csv %s/s.yaml",
 		 folder.path, folder.path, folder.path, path_of("psd-run").text, folder.path, folder.path, folder.path);
 	joined = run(arguments, "2>&1; wait");
 	launched = run(tiny(&folder, "--csv --quiet --log @/launched.csv").text, "2>&1");
@@ -992,13 +916,10 @@ Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
 	free(launched.text);
 	free(joined_log);
 	free(launched_log);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, hosts_with_other_options_are_refused_on_both_sides)
+FOLDER_TEST(run_cli, hosts_with_other_options_are_refused_on_both_sides, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
-
 	folder_run_disagrees(&folder, "--set train.learning_rate.warmup_iterations=1 s.yaml",
 			     "--set train.learning_rate.warmup_iterations=1000 s.yaml",
 			     "'train.learning_rate.warmup_iterations' is 1 here, 1000 there",
@@ -1010,7 +931,6 @@ Test(run_cli, hosts_with_other_options_are_refused_on_both_sides)
 			     "'systems.name' is \"Hybrid\" here, \"PS\" there");
 	folder_run_disagrees(&folder, "--stall 90s s.yaml", "s.yaml", "'--stall' is 90 s here, 60 s there",
 			     "'--stall' is 60 s here, 90 s there");
-	scratch_folder_remove(&folder);
 }
 
 /* Host 1 fails before it joins, as often as host 0 needs to hear of it. */
@@ -1023,12 +943,11 @@ Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
 
 	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
-	snprintf(
-		command, sizeof(command),
-		"%s --hosts %s/hosts --rank 0 --quiet %s/s.yaml 2>&1 & waiting=$!; while kill -0 $waiting 2>/dev/null; "
-		"do %s --hosts %s/hosts --rank 1 --set compute.replay=true --set compute.device=p100 %s/s.yaml "
-		"2>/dev/null; done; wait $waiting",
-		psd_run.text, folder.path, folder.path, psd_run.text, folder.path, folder.path);
+	snprintf(command, sizeof(command),
+		 "%s --hosts %s/hosts --rank 0 --quiet %s/s.yaml 2>&1 & waiting=$!; while kill -0 $waiting "
+		 "2>/dev/null; do %s --hosts %s/hosts --rank 1 --set compute.replay=true --set compute.device=p100 "
+		 "%s/s.yaml 2>/dev/null; done; wait $waiting",
+		 psd_run.text, folder.path, folder.path, psd_run.text, folder.path, folder.path);
 	waiting = run_command(command);
 	cr_expect_eq(waiting.exit_status, 1);
 	cr_expect_not_null(strstr(waiting.text, "psd-run: host 1 at 127.0.0.1:"), "%s", waiting.text);
@@ -1051,13 +970,12 @@ Test(run_cli, a_second_run_on_hosts_fails_and_the_first_goes_on, .timeout = 60)
 
 	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", ports[0], ports[1]);
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
-	snprintf(
-		command, sizeof(command),
-		"cd %s; mkfifo log; run() { %s --hosts hosts --quiet --iterations 4000 s.yaml --rank \"$@\"; }; "
-		"{ run 1 & run 0 --csv --log log >first; echo $? >status; wait; } & "
-		"{ read head; read line; run 0 --join-timeout 1s 2>&1; run 1 --join-timeout 1s 2>&1; cat >/dev/null; } "
-		"<log; wait; cat status; wc -l <first",
-		folder.path, path_of("psd-run").text);
+	snprintf(command, sizeof(command),
+		 "cd %s; mkfifo log; run() { %s --hosts hosts --quiet --iterations 4000 s.yaml --rank \"$@\"; }; { run "
+		 "1 & run 0 --csv --log log >first; echo $? >status; wait; } & { read head; read line; run 0 "
+		 "--join-timeout 1s 2>&1; run 1 --join-timeout 1s 2>&1; cat >/dev/null; } <log; wait; cat status; wc "
+		 "-l <first",
+		 folder.path, path_of("psd-run").text);
 	both = run_command(command);
 	for (unsigned h = 0; h < 2; h++) {
 		snprintf(in_use[h], sizeof(in_use[h]),
@@ -1109,9 +1027,8 @@ Test(run_cli, nobody_waits_for_a_reader_of_the_progress, .timeout = 120)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, hosts_wait_as_long_as_they_are_told)
+FOLDER_TEST(run_cli, hosts_wait_as_long_as_they_are_told, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	const unsigned port = keep_port();
 	char hosts[64], words[128], arguments[256];
 
@@ -1121,12 +1038,10 @@ Test(run_cli, hosts_wait_as_long_as_they_are_told)
 	snprintf(arguments, sizeof(arguments), "--quiet --hosts %s/hosts --rank 0 --join-timeout 100ms %s/s.yaml",
 		 folder.path, folder.path);
 	expect_complaint(arguments, 1, words);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, hosts_that_do_not_fit_are_one_line)
+FOLDER_TEST(run_cli, hosts_that_do_not_fit_are_one_line, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const struct {
 		const char *options, *words;
 	} mistakes[] = {
@@ -1143,14 +1058,12 @@ Test(run_cli, hosts_that_do_not_fit_are_one_line)
 	scratch_folder_write(&folder, "hosts", "127.0.0.1\n127.0.0.1\n", strlen("127.0.0.1\n127.0.0.1\n"));
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
 		expect_complaint(emulated(&folder, mistakes[i].options).text, 2, mistakes[i].words);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- packing ---- */
 
-Test(run_cli, packed_images_are_trained_on)
+FOLDER_TEST(run_cli, packed_images_are_trained_on, make_tiny())
 {
-	const struct scratch_folder folder = make_tiny();
 	static const char model[] =
 		"name: images\ninput: {channels: 3, height: 8, width: 8}\nlayers:\n"
 		"  - {name: fc, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
@@ -1180,5 +1093,4 @@ Test(run_cli, packed_images_are_trained_on)
 	cr_expect_eq(trained.exit_status, 0, "%s", trained.text);
 	free(packed.text);
 	free(trained.text);
-	scratch_folder_remove(&folder);
 }

@@ -392,10 +392,11 @@ ROW_STEP(one_local_step_with_signs_of_matrices_is_an_exchange_of_gradients, COMP
 ROW_PACKED(momentum_before_is_momentum_where_all_travels, matrix_is_near, MATRIX_ON({"sync: ps", 3, 1}),
 	   .keys = {COMPRESS("top-k, kept: 100%, momentum: before")}, .other.keys = "", .way_ratio = SAME_WAY_RATIO,
 	   .learns = {FIXED(SGD, 0.1), FIXED("nesterov: true, " SGD, 0.1), FIXED("momentum: 0", 0.1)})
-ROW_PACKED(lars_needs_gradients_without_momentum, matrix_is_refused,
-	   MATRIX_ON({"sync: ps" COMPRESS("one-bit, momentum: before"), 2, 1}),
-	   .learns = {FIXED("kind: lars, trust: 0.02", 0.1)},
-	   .words = "test.yaml:6:5: system 's' has 'momentum: before', optimiser 'lars' needs gradients without")
+ROW_PACKED(
+	lars_needs_gradients_without_momentum, matrix_is_refused,
+	MATRIX_ON({"sync: ps" COMPRESS("one-bit, momentum: before"), 2, 1}),
+	.learns = {FIXED("kind: lars, trust: 0.02", 0.1)},
+	.words = "test.yaml:6:5: system 's' has 'momentum: before', optimiser 'lars' needs gradients without momentum")
 MATRIX_ROW(run_packed, it_is_the_published_algorithm, matrix_follows_the_algorithm, .subject = &matrix_softmax,
 	   MATRIX_ON({"sync: ps" ONE_BIT, 2, 1}, {"sync: ps, servers: 1" ONE_BIT, 2, 1}, {"sync: ps" TOP_K, 2, 1},
 		     {"sync: ps, servers: 2, unit: tensor" ALL_KEPT, 2, 1}),

@@ -249,10 +249,9 @@ static struct training *go_on(const char *system, const struct psd_checkpoints *
 
 /* The end of a run cuts a period, and a resumed run begins another: from the parameters there, which at next to no rate
  * stay as they are. A difference to anything else would be rounded to the 8 bits of bf16. */
-Test(run_local, a_run_resumed_within_a_period_begins_another)
+FOLDER_TEST(run_local, a_run_resumed_within_a_period_begins_another, scratch_folder_make())
 {
 	static const char system[] = "sync: ring, wire: bf16" STEPS;
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 2};
 	struct training *before = go(system, 2, LEARN, &checkpoints, 0, 2),
 			*after = go(system, 2, MATRIX_LEARN_NOTHING, &checkpoints, 2, 4);
@@ -261,7 +260,6 @@ Test(run_local, a_run_resumed_within_a_period_begins_another)
 	cr_expect_leq(training_distance(after, before), 1e-6 * training_distance(before, NULL));
 	training_free(before);
 	training_free(after);
-	scratch_folder_remove(&folder);
 }
 
 /* At `cut` there is an exchange in any case. */
@@ -301,15 +299,13 @@ Test(run_local, long_steps_that_follow_the_loss_resume)
 }
 
 /* Due before iteration 3, within a period of 4. */
-Test(run_local, a_checkpoint_waits_for_the_exchange)
+FOLDER_TEST(run_local, a_checkpoint_waits_for_the_exchange, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 3};
 
 	training_free(go_on("sync: ps" STEPS, &checkpoints, 0, 5));
 	cr_expect(scratch_folder_has(&folder, "iteration-4/host-2-of-3.safetensors"));
 	cr_expect_not(scratch_folder_has(&folder, "iteration-3"));
-	scratch_folder_remove(&folder);
 }
 
 static void expect_not_to_resume(const char *system, const struct psd_checkpoints *checkpoints, const char *words)
@@ -322,15 +318,14 @@ static void expect_not_to_resume(const char *system, const struct psd_checkpoint
 }
 
 /* 7 steps in the beginning and windows of 16 iterations. */
-Test(run_local, steps_of_another_system_are_refused)
+FOLDER_TEST(run_local, steps_of_another_system_are_refused, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 7};
 
 	training_free(go_on("sync: ring, local_sgd: {steps: 7, window: 16}", &checkpoints, 0, 7));
 	expect_not_to_resume("sync: ring, local_sgd: {steps: 2, window: 16}", &checkpoints,
-			     "of-3.safetensors: 'local_sgd' has 7 steps, must be 1 to 2");
-	expect_not_to_resume("sync: ring, local_sgd: {steps: 7, window: 32}", &checkpoints,
-			     "of-3.safetensors: 'local_sgd' is of a window of 16 iterations, must be 32");
-	scratch_folder_remove(&folder);
+			     "of-3.safetensors: 'local_sgd' of the checkpoint has 7 steps, must be 1 to 2");
+	expect_not_to_resume(
+		"sync: ring, local_sgd: {steps: 7, window: 32}", &checkpoints,
+		"of-3.safetensors: 'local_sgd' of the checkpoint has a window of 16 iterations, must be 32");
 }

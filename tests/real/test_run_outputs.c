@@ -59,7 +59,7 @@ static void expect_refusal(const struct scratch_folder *folder, const char *opti
 	char arguments[2 * PATH_MAX];
 
 	snprintf(arguments, sizeof(arguments), "%s %s %s", options, scratch_folder_path(folder, name).text, rest);
-	expect_one_line("psd-run", arguments, 2, ": is read by this run, an output must be another file\n");
+	expect_one_line("psd-run", arguments, 2, ": the file is read by this run, an output must be another file\n");
 }
 
 /* By its own name, by another spelling of it, a hard link and a symbolic link; afterwards the file is as it was. */
@@ -109,22 +109,19 @@ Test(run_outputs, no_option_that_writes_takes_what_is_read, .timeout = 120)
 }
 
 /* Files that a calibration writes beside its scenario. */
-Test(run_outputs, no_file_beside_the_output_takes_what_is_read)
+FOLDER_TEST(run_outputs, no_file_beside_the_output_takes_what_is_read, make_inputs())
 {
-	const struct scratch_folder folder = make_inputs();
 	char arguments[512];
 
 	cr_assert_eq(symlink("model.yaml", scratch_folder_path(&folder, "c-points.csv").text), 0);
 	snprintf(arguments, sizeof(arguments), "calibrate --quiet -o %s/c.yaml %s/s.yaml", folder.path, folder.path);
 	expect_one_line("psd-run", arguments, 2,
-			"/c-points.csv: is read by this run, an output must be another file\n");
-	scratch_folder_remove(&folder);
+			"/c-points.csv: the file is read by this run, an output must be another file\n");
 }
 
-Test(run_outputs, two_outputs_are_two_files)
+FOLDER_TEST(run_outputs, two_outputs_are_two_files, make_inputs())
 {
 	static const char *const others[] = {"x", "./x", "photos/../x", "soft"};
-	const struct scratch_folder folder = make_inputs();
 	char arguments[512];
 
 	cr_assert_eq(symlink("x", scratch_folder_path(&folder, "soft").text), 0);
@@ -132,9 +129,8 @@ Test(run_outputs, two_outputs_are_two_files)
 		snprintf(arguments, sizeof(arguments), "--quiet --no-emulation --trace %s/x --log %s/%s %s/s.yaml",
 			 folder.path, folder.path, others[i], folder.path);
 		expect_one_line("psd-run", arguments, 2,
-				": is written by this run already, an output must be a file of its own\n");
+				": the file is written by this run already, an output must be a file of its own\n");
 	}
-	scratch_folder_remove(&folder);
 }
 
 /* ---- data that goes away ---- */
@@ -169,12 +165,11 @@ Test(run_outputs, data_that_is_shortened_while_training_is_one_line)
 
 /* ---- names ---- */
 
-Test(run_outputs, no_name_drives_the_terminal)
+FOLDER_TEST(run_outputs, no_name_drives_the_terminal, make_inputs())
 {
 	static const char hostile[] = "layers:\n  - {name: \"" HOSTILE_YAML "\", kind: inner-product, outputs: 2}\n"
 				      "  - {name: loss, kind: softmax-loss}\n";
 	static const char *const options[] = {"", "--csv --trace /dev/stdout"};
-	const struct scratch_folder folder = make_inputs();
 	char text[sizeof(scenario) + 256];
 
 	snprintf(text, sizeof(text), "name: \"" HOSTILE_YAML "\"\ninput: {channels: 3, height: 8, width: 8}\n%s",
@@ -190,7 +185,6 @@ Test(run_outputs, no_name_drives_the_terminal)
 		expect_plain(options[i], run.text);
 		free(run.text);
 	}
-	scratch_folder_remove(&folder);
 }
 
 /* ---- disks and limits ---- */
@@ -238,8 +232,7 @@ static void expect_older_pack(const struct scratch_folder *folder)
 
 	snprintf(command, sizeof(command),
 		 "cd %s/small && echo older >out && ulimit -f 1 && %s pack --quiet ../photos --side 64 -o out 2>&1; "
-		 "echo $? "
-		 "$(cat out) $(ls -A); rm out",
+		 "echo $? $(cat out) $(ls -A); rm out",
 		 folder->path, path_of("psd-run").text);
 	run = run_command(command);
 	cr_expect_str_eq(run.text, "psd-run: out: cannot be written: File too large\n1 older out\n");
@@ -257,14 +250,11 @@ Test(run_outputs, a_full_disk_and_a_limit_leave_the_older_file, .timeout = 120)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_outputs, a_full_disk_and_a_limit_leave_the_log_so_far)
+FOLDER_TEST(run_outputs, a_full_disk_and_a_limit_leave_the_log_so_far, make_inputs())
 {
-	const struct scratch_folder folder = make_inputs();
-
 	scratch_folder_add(&folder, "small");
 	expect_log_so_far(&folder, "", "out: cannot be written: No space left on device\n");
 	expect_log_so_far(&folder, "ulimit -f 16;", "out: cannot be written: File too large\n");
-	scratch_folder_remove(&folder);
 }
 
 /* The whole program, which measures for 20 s each time, ten minutes in all, and wants the machine quiet:

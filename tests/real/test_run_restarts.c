@@ -1,6 +1,7 @@
 /* psd-run --restarts: processes are killed or stand still, and the run ends with the bits of one that was never cut. */
 #define _GNU_SOURCE 1
 #include "tests/real/started.h"
+#include "tests/test_with.h"
 
 TestSuite(run_restarts, .timeout = 120);
 
@@ -41,10 +42,8 @@ Test(run_restarts, a_ring_whose_worker_is_killed_ends_with_the_same_bits)
 	check_killed("Ring", "--no-emulation", 0, "worker 0");
 }
 
-Test(run_restarts, shards_whose_worker_is_killed_end_with_the_same_bits)
-{
-	check_killed("PS", "--no-emulation", 1, "worker 1");
-}
+TEST_ROW(run_restarts, shards_whose_worker_is_killed_end_with_the_same_bits,
+	 check_killed("PS", "--no-emulation", 1, "worker 1"))
 
 Test(run_restarts, a_server_that_is_killed_ends_with_the_same_bits)
 {
@@ -53,14 +52,10 @@ Test(run_restarts, a_server_that_is_killed_ends_with_the_same_bits)
 }
 
 /* Or where this machine does not let us have one, links that processes shape themselves. */
-Test(run_restarts, an_emulated_cluster_is_made_again)
-{
-	check_killed("Ring", "", 1, "worker 1");
-}
+TEST_ROW(run_restarts, an_emulated_cluster_is_made_again, check_killed("Ring", "", 1, "worker 1"))
 
-Test(run_restarts, a_process_killed_before_the_first_checkpoint_begins_again)
+FOLDER_TEST(run_restarts, a_process_killed_before_the_first_checkpoint_begins_again, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	struct started started;
 
 	run_uncut(&folder, "--no-emulation --quiet --system Ring --save whole --save-every 500");
@@ -70,12 +65,10 @@ Test(run_restarts, a_process_killed_before_the_first_checkpoint_begins_again)
 	cr_expect_eq(finish(&started), 0, "%s", scratch_folder_read(&folder, "said"));
 	expect_said(&folder, "said", "; Ring begins again, restart 1 of 1\n");
 	expect_same(&folder, "whole", "cut");
-	scratch_folder_remove(&folder);
 }
 
-Test(run_restarts, a_process_that_stands_still_is_restarted)
+FOLDER_TEST(run_restarts, a_process_that_stands_still_is_restarted, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	struct started started;
 
 	run_uncut(&folder, "--no-emulation --quiet --system PS --save whole --save-every 10");
@@ -88,12 +81,10 @@ Test(run_restarts, a_process_that_stands_still_is_restarted)
 	expect_said(&folder, "said", " has not been heard from for ");
 	cr_expect_geq(read_first(&folder, "said", "PS"), 4 * EVERY);
 	expect_same(&folder, "whole", "cut");
-	scratch_folder_remove(&folder);
 }
 
-Test(run_restarts, when_none_is_left_it_fails)
+FOLDER_TEST(run_restarts, when_none_is_left_it_fails, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	struct started started =
 		start_held(&folder, "--no-emulation --system PS --save cut --save-every 10 --restarts 1", "said");
 	pid_t found[MOST_PROCESSES];
@@ -108,14 +99,12 @@ Test(run_restarts, when_none_is_left_it_fails)
 	expect_said(&folder, "said", ", restart 1 of 1\n");
 	expect_said(&folder, "said", " was killed by signal 9");
 	expect_said(&folder, "said", "; no restart is left after 1\n");
-	scratch_folder_remove(&folder);
 }
 
 /* ---- failures without a restart ---- */
 
-Test(run_restarts, errors_that_would_come_again_are_not_retried)
+FOLDER_TEST(run_restarts, errors_that_would_come_again_are_not_retried, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	struct started started;
 
 	run_uncut(&folder, "--no-emulation --quiet --system PS --save cut --save-every 10 --iterations 30");
@@ -124,7 +113,6 @@ Test(run_restarts, errors_that_would_come_again_are_not_retried)
 	cr_expect_eq(finish(&started), 2);
 	expect_said(&folder, "said", "cut/iteration-30/host-1-of-2.safetensors");
 	expect_not_said(&folder, "said", "restart 1");
-	scratch_folder_remove(&folder);
 }
 
 Test(run_restarts, an_interrupt_is_the_end)
@@ -202,9 +190,8 @@ static void await_line(const struct started *started, const char *log, const cha
 }
 
 /* Killed between two checkpoints, with lines that are written again. */
-Test(run_restarts, the_log_has_each_iteration_once)
+FOLDER_TEST(run_restarts, the_log_has_each_iteration_once, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	struct started started;
 
 	run_uncut(&folder, "--no-emulation --quiet --system Ring --log whole --iterations 250");
@@ -220,12 +207,10 @@ Test(run_restarts, the_log_has_each_iteration_once)
 	cr_assert_eq(kill(started.pid, SIGTERM), 0);
 	cr_expect_eq(finish(&started), 128 + SIGTERM);
 	expect_same_log(&folder, "whole", "log", 250);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_restarts, the_trace_is_of_the_last_start)
+FOLDER_TEST(run_restarts, the_trace_is_of_the_last_start, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	struct started started = start_held(
 		&folder, "--no-emulation --system Ring --save cut --save-every 10 --restarts 1 --trace trace", "said");
 	char words[128], *trace;
@@ -243,5 +228,4 @@ Test(run_restarts, the_trace_is_of_the_last_start)
 		cr_expect_eq(strstr(trace, words) != NULL, i == first, "iteration %u", i);
 	}
 	free(trace);
-	scratch_folder_remove(&folder);
 }

@@ -4,6 +4,7 @@
 #include "real/net/secret.h" /* PSD_HAS_TLS */
 #include "tests/real/kept_port.h"
 #include "tests/real/started.h"
+#include "tests/test_with.h"
 
 TestSuite(run_restarts_hosts, .timeout = 120);
 
@@ -122,15 +123,8 @@ Test(run_restarts_hosts, a_lost_host_of_a_ring_comes_again)
 	check_lost("Ring", 0, "");
 }
 
-Test(run_restarts_hosts, a_lost_host_with_shards_comes_again)
-{
-	check_lost("PS", 2, " --set train.streams=3");
-}
-
-Test(run_restarts_hosts, a_lost_server_comes_again)
-{
-	check_lost("Server", 2, "");
-}
+TEST_ROW(run_restarts_hosts, a_lost_host_with_shards_comes_again, check_lost("PS", 2, " --set train.streams=3"))
+TEST_ROW(run_restarts_hosts, a_lost_server_comes_again, check_lost("Server", 2, ""))
 
 Test(run_restarts_hosts, a_lost_host_comes_again_by_its_secret)
 {
@@ -140,9 +134,8 @@ Test(run_restarts_hosts, a_lost_host_comes_again_by_its_secret)
 	check_lost("Ring", 1, " --secret secret");
 }
 
-Test(run_restarts_hosts, a_host_that_stays_away_is_waited_for_so_long)
+FOLDER_TEST(run_restarts_hosts, a_host_that_stays_away_is_waited_for_so_long, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	struct cluster cluster;
 
 	add_hosts(&folder, 2);
@@ -154,12 +147,10 @@ Test(run_restarts_hosts, a_host_that_stays_away_is_waited_for_so_long)
 	cr_expect_eq(finish(&cluster.hosts[1]), 128 + SIGKILL);
 	cr_expect_eq(finish(&cluster.hosts[0]), 1);
 	expect_said(&folder, "said0", " did not join within 5 s\n");
-	scratch_folder_remove(&folder);
 }
 
-Test(run_restarts_hosts, hosts_agree_on_how_often)
+FOLDER_TEST(run_restarts_hosts, hosts_agree_on_how_often, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	struct cluster cluster;
 
 	add_hosts(&folder, 2);
@@ -170,7 +161,6 @@ Test(run_restarts_hosts, hosts_agree_on_how_often)
 	expect_ends(&cluster, "11");
 	expect_said(&folder, "said0", "'--restarts' is 10 here, 11 there\n");
 	expect_said(&folder, "said1", "'--restarts' is 11 here, 10 there\n");
-	scratch_folder_remove(&folder);
 }
 
 static void remove_all(const struct scratch_folder *folder, const char *names)
@@ -185,10 +175,8 @@ static void remove_all(const struct scratch_folder *folder, const char *names)
 }
 
 /* As where it was killed before it had written the checkpoint that others have. That is none of the restarts. */
-Test(run_restarts_hosts, hosts_go_back_to_a_checkpoint_that_all_have)
+FOLDER_TEST(run_restarts_hosts, hosts_go_back_to_a_checkpoint_that_all_have, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	add_hosts(&folder, HOSTS);
 	run_hosts(&folder, HOSTS, "--quiet --system PS --save-every 10 --save whole% --iterations 60", "000");
 	run_hosts(&folder, HOSTS, "--quiet --system PS --save-every 10 --save cut% --iterations 30", "000");
@@ -201,23 +189,19 @@ Test(run_restarts_hosts, hosts_go_back_to_a_checkpoint_that_all_have)
 	expect_not_said(&folder, "said1", "goes on after");
 	cr_expect(scratch_folder_is_same(&folder, "whole0/parameters.safetensors", "cut0/parameters.safetensors"));
 	cr_expect(scratch_folder_has(&folder, "cut1/iteration-60/host-1-of-3.safetensors"));
-	scratch_folder_remove(&folder);
 }
 
 /* As after a lost disk: a training that others have checkpoints of is not begun again. */
-Test(run_restarts_hosts, hosts_do_not_go_back_behind_what_all_have_had)
+FOLDER_TEST(run_restarts_hosts, hosts_do_not_go_back_behind_what_all_have_had, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	add_hosts(&folder, 2);
 	run_hosts(&folder, 2, "--quiet --system PS --save-every 10 --save c% --iterations 30", "00");
 	remove_all(&folder, "c1");
 	run_hosts(&folder, 2, "--system PS --save-every 10 --save c% --restarts 1 --iterations 60", "21");
 	expect_said(&folder, "said0", " has no checkpoint of more than 0 iterations; PS does not go on\n");
 	expect_said(&folder, "said0",
-		    "c0: has checkpoints, but none with the files of all hosts: restore the missing files");
+		    "c0: the folder has checkpoints, but none with the files of all hosts: restore the missing files");
 	expect_said(&folder, "said1",
-		    "c0: has checkpoints, but none with the files of all hosts: restore the missing files");
+		    "c0: the folder has checkpoints, but none with the files of all hosts: restore the missing files");
 	cr_expect(scratch_folder_has(&folder, "c0/iteration-30/host-0-of-2.safetensors"));
-	scratch_folder_remove(&folder);
 }

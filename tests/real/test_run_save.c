@@ -37,14 +37,10 @@ static struct scratch_folder make_folder(void)
 	return folder;
 }
 
-struct arguments {
-	char text[1024];
-};
-
 /* psd-run of the scenario there. */
-static struct arguments arguments_of(const struct scratch_folder *folder, const char *options)
+static struct folder_arguments arguments_of(const struct scratch_folder *folder, const char *options)
 {
-	struct arguments arguments;
+	struct folder_arguments arguments;
 
 	snprintf(arguments.text, sizeof(arguments.text), "--no-emulation --quiet %s/s.yaml %s", folder->path,
 		 scratch_folder_spell(folder, options).text);
@@ -59,7 +55,7 @@ static void expect_refusal(const struct scratch_folder *folder, int exit_status,
 /* Standard error; the options come last, so that --quiet is taken back by none. */
 static char *run_that_fails(const struct scratch_folder *folder, int exit_status, const char *options)
 {
-	const struct arguments arguments = arguments_of(folder, options);
+	const struct folder_arguments arguments = arguments_of(folder, options);
 	struct run done = run_program("psd-run", arguments.text, "2>&1 >/dev/null");
 
 	cr_assert_eq(done.exit_status, exit_status, "%s: %s", arguments.text, done.text);
@@ -88,14 +84,12 @@ static void append(const struct scratch_folder *folder, const char *name, const 
 	cr_assert_eq(fclose(out), 0);
 }
 
-Test(run_save, options_that_do_nothing_are_refused)
+FOLDER_TEST(run_save, options_that_do_nothing_are_refused, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	expect_refusal(&folder, 2, "--system PS --resume", "'--resume' has no effect without '--save'\n");
 	expect_refusal(&folder, 2, "--system PS --save-every 4", "'--save-every' has no effect without '--save'\n");
 	expect_refusal(&folder, 2, "--save @/c",
-		       "s.yaml: has 3 systems, '--save' is for one: choose it with '--system NAME'\n");
+		       "s.yaml: the scenario has 3 systems, '--save' is for one: choose it with '--system NAME'\n");
 	expect_refusal(&folder, 2, "--system PS --save @/c --set compute.replay=true",
 		       "s.yaml: 'replay' trains nothing, '--save' needs a run that trains\n");
 	expect_refusal(&folder, 2, "--system PS --save @/s.yaml",
@@ -103,14 +97,11 @@ Test(run_save, options_that_do_nothing_are_refused)
 	expect_refusal(&folder, 2, "--system PS --save @/no/c",
 		       "/no/c: no checkpoint can be written there: No such file or directory\n");
 	cr_expect_not(scratch_folder_has(&folder, "c"));
-	scratch_folder_remove(&folder);
 }
 
 /* With an epoch's iterations between checkpoints: 4 and 8 of 10. */
-Test(run_save, an_epoch_lies_between_checkpoints)
+FOLDER_TEST(run_save, an_epoch_lies_between_checkpoints, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	run_quietly(&folder, "--system PS --save @/c --iterations 7");
 	cr_expect(scratch_folder_has(&folder, "c/iteration-4/host-0-of-2.safetensors"));
 	cr_expect(scratch_folder_has(&folder, "c/iteration-7/host-1-of-2.safetensors"));
@@ -119,11 +110,10 @@ Test(run_save, an_epoch_lies_between_checkpoints)
 	cr_expect_not(scratch_folder_has(&folder, "c/iteration-7"));
 	cr_expect(scratch_folder_has(&folder, "c/iteration-8/host-0-of-2.safetensors"));
 	cr_expect(scratch_folder_has(&folder, "c/iteration-10/host-0-of-2.safetensors"));
-	scratch_folder_remove(&folder);
 }
 
 /* As Caffe writes its snapshots; the command line goes before. */
-Test(run_save, a_solver_says_how_often)
+FOLDER_TEST(run_save, a_solver_says_how_often, make_folder())
 {
 	static const char solver[] = "base_lr: 0.1\nlr_policy: 'fixed'\nsnapshot: 3\nmax_iter: 5\n";
 	static const char solved[] =
@@ -131,7 +121,6 @@ Test(run_save, a_solver_says_how_often)
 		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 		"systems: [{name: PS, sync: ps}]\n"
 		"train: {data: {kind: synthetic}, solver: solver.prototxt}\n";
-	const struct scratch_folder folder = make_folder();
 
 	scratch_folder_write(&folder, "solver.prototxt", solver, strlen(solver));
 	scratch_folder_write(&folder, "s.yaml", solved, strlen(solved));
@@ -141,37 +130,29 @@ Test(run_save, a_solver_says_how_often)
 	run_quietly(&folder, "--save @/d --save-every 4");
 	cr_expect_not(scratch_folder_has(&folder, "d/iteration-3"));
 	cr_expect(scratch_folder_has(&folder, "d/iteration-4/host-0-of-2.safetensors"));
-	scratch_folder_remove(&folder);
 }
 
-Test(run_save, a_resumed_run_ends_like_an_uninterrupted_one)
+FOLDER_TEST(run_save, a_resumed_run_ends_like_an_uninterrupted_one, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	run_quietly(&folder, "--system Ring --save @/whole");
 	run_quietly(&folder, "--system Ring --save @/cut --resume --iterations 5");
 	cr_expect_not(scratch_folder_is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
 	run_quietly(&folder, "--system Ring --save @/cut --resume");
 	cr_expect(scratch_folder_is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
-	scratch_folder_remove(&folder);
 }
 
-Test(run_save, checkpoints_are_not_begun_over)
+FOLDER_TEST(run_save, checkpoints_are_not_begun_over, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	run_quietly(&folder, "--system PS --save @/c");
 	expect_refusal(&folder, 2, "--system PS --save @/c",
-		       "/c: has checkpoints: go on from them with '--resume', or name another folder\n");
+		       "/c: the folder has checkpoints: go on from them with '--resume', or name another folder\n");
 	expect_one_line("psd-run", arguments_of(&folder, "--system PS --save @/c --resume").text, 0,
 			"psd-run: PS has been trained for 10 iterations: train for more with --iterations\n");
-	scratch_folder_remove(&folder);
 }
 
 /* The whole of it, cut or changed; the run does not begin elsewhere. */
-Test(run_save, a_damaged_checkpoint_is_refused)
+FOLDER_TEST(run_save, a_damaged_checkpoint_is_refused, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	char command[256];
 	struct run cut;
 
@@ -189,14 +170,12 @@ Test(run_save, a_damaged_checkpoint_is_refused)
 	cr_assert_eq(cut.exit_status, 0);
 	free(cut.text);
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
-		       "/c/iteration-5/host-1-of-2.safetensors: has no metadata of a checkpoint\n");
-	scratch_folder_remove(&folder);
+		       "/c/iteration-5/host-1-of-2.safetensors: the file has no metadata of a checkpoint\n");
 }
 
 /* Lines of the log up to the checkpoint stay, those after it are written again; seconds go on. */
-Test(run_save, the_log_goes_on)
+FOLDER_TEST(run_save, the_log_goes_on, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	double last_sec = 0.0;
 	unsigned n = 0;
 	char *log;
@@ -217,12 +196,10 @@ Test(run_save, the_log_goes_on)
 	}
 	cr_expect_eq(n, 10, "%s", log);
 	free(log);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_save, without_a_checkpoint_it_begins_and_says_so)
+FOLDER_TEST(run_save, without_a_checkpoint_it_begins_and_says_so, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	char arguments[512];
 	struct run done;
 
@@ -241,13 +218,11 @@ Test(run_save, without_a_checkpoint_it_begins_and_says_so)
 	cr_expect_not_null(strstr(done.text, "PS: iteration 11 of 14, "), "%s", done.text);
 	cr_expect_null(strstr(done.text, "PS: iteration 10 of 14, "), "%s", done.text);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
 /* A run that resumes from the checkpoint does not test again. */
-Test(run_save, a_test_is_in_the_log_before_its_checkpoint)
+FOLDER_TEST(run_save, a_test_is_in_the_log_before_its_checkpoint, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	char *log, *line;
 
 	scratch_folder_add(&folder, "c");
@@ -258,13 +233,11 @@ Test(run_save, a_test_is_in_the_log_before_its_checkpoint)
 	cr_assert_not_null(line, "%s", log);
 	cr_expect(!strchr(line + 1, '\n')[1] && strchr(line + 1, '\n')[-1] != ',', "the last line, tested: %s", log);
 	free(log);
-	scratch_folder_remove(&folder);
 }
 
 /* If the last checkpoint is complete, no run would write the parameters later. */
-Test(run_save, parameters_are_there_before_the_checkpoint)
+FOLDER_TEST(run_save, parameters_are_there_before_the_checkpoint, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	char *text;
 
 	scratch_folder_add(&folder, "c");
@@ -273,14 +246,11 @@ Test(run_save, parameters_are_there_before_the_checkpoint)
 	cr_expect_not_null(strstr(text, "/c/parameters.safetensors: must be a regular file\n"), "%s", text);
 	cr_expect_not(scratch_folder_has(&folder, "c/iteration-3/host-0-of-2.safetensors"));
 	free(text);
-	scratch_folder_remove(&folder);
 }
 
 /* A run that was killed at its checkpoint 8 left one file, which must not stay beside the next run's others. */
-Test(run_save, files_of_an_earlier_run_are_removed)
+FOLDER_TEST(run_save, files_of_an_earlier_run_are_removed, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	run_quietly(&folder, "--system PS --save @/c --iterations 8");
 	folder_shell(&folder, "rm c/iteration-8/host-1-of-2.safetensors");
 	scratch_folder_write(&folder, "c/iteration-6", "", 0);
@@ -288,13 +258,11 @@ Test(run_save, files_of_an_earlier_run_are_removed)
 			    "--system PS --save @/c --resume --save-every 2 --set train.learning_rate.base=0.2"));
 	cr_expect(scratch_folder_has(&folder, "c/iteration-4/host-0-of-2.safetensors"));
 	cr_expect_not(scratch_folder_has(&folder, "c/iteration-8/host-0-of-2.safetensors"));
-	scratch_folder_remove(&folder);
 }
 
 /* With tensors of the same shapes. */
-Test(run_save, layers_of_other_kinds_are_refused)
+FOLDER_TEST(run_save, layers_of_other_kinds_are_refused, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	static const char model[] = TINY_MODEL;
 	char bent[sizeof(model) + 64];
 
@@ -307,38 +275,32 @@ Test(run_save, layers_of_other_kinds_are_refused)
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume --set model.graph=@/tanh.yaml",
 		       "is of another model: its parameters alone may be a start, see train.start\n");
 	run_quietly(&folder, "--system PS --save @/c --resume --set model.graph=@/relu.yaml");
-	scratch_folder_remove(&folder);
 }
 
-Test(run_save, a_file_of_another_host_is_refused)
+FOLDER_TEST(run_save, a_file_of_another_host_is_refused, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	run_quietly(&folder, "--system PS --save @/c --iterations 4");
 	folder_shell(&folder, "cp c/iteration-4/host-0-of-2.safetensors c/iteration-4/host-1-of-2.safetensors");
-	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
-		       "/c/iteration-4/host-1-of-2.safetensors: is of host 0 of 2, its name says 1 of 2\n");
-	scratch_folder_remove(&folder);
+	expect_refusal(
+		&folder, 2, "--system PS --save @/c --resume",
+		"/c/iteration-4/host-1-of-2.safetensors: the checkpoint is of host 0 of 2, its name says 1 of 2\n");
 }
 
 /* A run with older checkpoints is not begun again, and its files are not removed. */
-Test(run_save, lost_files_are_reported)
+FOLDER_TEST(run_save, lost_files_are_reported, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	run_quietly(&folder, "--system PS --save @/c --iterations 8");
 	folder_shell(&folder, "rm c/iteration-4/host-1-of-2.safetensors c/iteration-8/host-0-of-2.safetensors");
-	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
-		       "/c: has checkpoints, but none with the files of all hosts: restore the missing files, or "
-		       "name another folder to begin anew\n");
+	expect_refusal(
+		&folder, 2, "--system PS --save @/c --resume",
+		"/c: the folder has checkpoints, but none with the files of all hosts: restore the missing files, or "
+		"name another folder to begin anew\n");
 	cr_expect(scratch_folder_has(&folder, "c/iteration-8/host-1-of-2.safetensors"));
-	scratch_folder_remove(&folder);
 }
 
 /* A run that resumes another one, which was killed, need not wait for it. */
-Test(run_save, two_runs_have_two_folders)
+FOLDER_TEST(run_save, two_runs_have_two_folders, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	char line[4 * PATH_MAX];
 	struct run done;
 
@@ -349,20 +311,16 @@ Test(run_save, two_runs_have_two_folders)
 		 "(run --resume); printf $?; kill -9 $first; wait $first; (run --resume --iterations 1); printf $?",
 		 folder.path, path_of("psd-run").text);
 	done = run_command(line);
-	cr_expect_not_null(strstr(done.text, "c: another run keeps its checkpoints there now\n2"), "%s", done.text);
+	cr_expect_not_null(strstr(done.text, "c: another run is writing checkpoints there\n2"), "%s", done.text);
 	cr_expect_not_null(strstr(done.text, ": train for more with --iterations\n0"), "%s", done.text);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
 /* More servers than tensors. */
-Test(run_save, a_server_that_keeps_nothing_is_refused)
+FOLDER_TEST(run_save, a_server_that_keeps_nothing_is_refused, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	expect_refusal(&folder, 2, "--system Adam --save @/c --set systems.2.servers=9",
-		       " of 'Adam' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
-	scratch_folder_remove(&folder);
+		       " of system 'Adam' has no tensor, with '--save' each must have one: choose fewer 'servers'\n");
 }
 
 /* ---- hosts of their own ---- */
@@ -385,8 +343,7 @@ static void run_hosts(const struct scratch_folder *folder, const char *options, 
 
 	snprintf(line, sizeof(line),
 		 "cd %s; run() { %s --hosts hosts --quiet --system PS s.yaml --rank \"$@\"; }; (run 1 %s >rank1 2>&1; "
-		 "echo $? "
-		 ">status1) & run 0 %s >rank0 2>&1; printf $?; wait; cat status1",
+		 "echo $? >status1) & run 0 %s >rank0 2>&1; printf $?; wait; cat status1",
 		 folder->path, program, others, options);
 	done = run_command(line);
 	cr_expect_eq(strncmp(done.text, expected_status, 2), 0, "%s and %s: %s", options, others, done.text);
@@ -401,23 +358,19 @@ static void expect_words(const struct scratch_folder *folder, const char *name, 
 	free(text);
 }
 
-Test(run_save, hosts_agree_on_what_is_saved)
+FOLDER_TEST(run_save, hosts_agree_on_what_is_saved, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	add_hosts(&folder);
 	run_hosts(&folder, "--save c", "", "11");
 	expect_words(&folder, "rank0", "'--save, iterations between checkpoints' is 4 here, none there\n");
 	run_hosts(&folder, "--save c --save-every 5", "--save c --save-every 7", "11");
 	expect_words(&folder, "rank1", "'--save, iterations between checkpoints' is 7 here, 5 there\n");
-	scratch_folder_remove(&folder);
 }
 
 /* Each in its own folder: of two runs, which ended after as many iterations. */
 /* No host leaves before all have their last checkpoint. */
-Test(run_save, no_host_is_done_while_another_cannot_save)
+FOLDER_TEST(run_save, no_host_is_done_while_another_cannot_save, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	char *said;
 
 	add_hosts(&folder);
@@ -428,13 +381,10 @@ Test(run_save, no_host_is_done_while_another_cannot_save)
 	cr_expect_not_null(strstr(said, "c1/iteration-10: no checkpoint can be written there: Not a directory\n"), "%s",
 			   said);
 	free(said);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_save, hosts_go_on_from_one_run_alone)
+FOLDER_TEST(run_save, hosts_go_on_from_one_run_alone, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	add_hosts(&folder);
 	run_hosts(&folder, "--save c0 --iterations 4", "--save c1 --iterations 4", "00");
 	run_hosts(&folder, "--save d0 --iterations 4 --set train.learning_rate.base=0.2",
@@ -442,14 +392,11 @@ Test(run_save, hosts_go_on_from_one_run_alone)
 	run_hosts(&folder, "--save c0 --resume", "--save d1 --resume", "11");
 	expect_words(&folder, "rank0", "'--resume, run of the checkpoint' is ");
 	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "00");
-	scratch_folder_remove(&folder);
 }
 
 /* To the byte, as if they had never been cut: at a checkpoint that host 1 cannot write. */
-Test(run_save, hosts_of_their_own_go_on)
+FOLDER_TEST(run_save, hosts_of_their_own_go_on, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	add_hosts(&folder);
 	run_hosts(&folder, "--save c0", "--save c1", "00");
 	scratch_folder_add(&folder, "d1");
@@ -461,7 +408,6 @@ Test(run_save, hosts_of_their_own_go_on)
 					 "d0/iteration-10/host-0-of-2.safetensors"));
 	cr_expect(scratch_folder_is_same(&folder, "c1/iteration-10/host-1-of-2.safetensors",
 					 "d1/iteration-10/host-1-of-2.safetensors"));
-	scratch_folder_remove(&folder);
 }
 
 /* The last checkpoint is one host's alone: it keeps the other from waiting for it. */
@@ -514,22 +460,18 @@ static double distance(const struct scratch_folder *folder, const char *one, con
 
 /* On another number of workers, by another method, at a rate at which parameters stay where they are but for their last
  * bits. */
-Test(run_save, training_starts_from_a_file)
+FOLDER_TEST(run_save, training_starts_from_a_file, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	run_quietly(&folder, "--system PS --save @/a");
 	run_quietly(&folder, "--system Ring --nodes 1 --save @/b --iterations 1 "
 			     "--set train.start=@/a/parameters.safetensors --set train.learning_rate.base=1e-6");
 	run_quietly(&folder, "--system Ring --nodes 1 --save @/c --iterations 1 --set train.learning_rate.base=1e-6");
 	cr_expect_lt(distance(&folder, "a/parameters.safetensors", "b/parameters.safetensors"), 1e-4);
 	cr_expect_gt(distance(&folder, "a/parameters.safetensors", "c/parameters.safetensors"), 0.1);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_save, a_start_that_does_not_fit_is_refused)
+FOLDER_TEST(run_save, a_start_that_does_not_fit_is_refused, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	char arguments[512];
 	struct run done;
 
@@ -552,13 +494,11 @@ Test(run_save, a_start_that_does_not_fit_is_refused)
 					     "statistics, others start as without it: other.weight, other.bias\n"),
 			   "%s", done.text);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
 /* The start is of the run that begins; what goes on has its own parameters. */
-Test(run_save, a_run_that_started_from_a_file_goes_on)
+FOLDER_TEST(run_save, a_run_that_started_from_a_file_goes_on, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	const char start[] = "--set train.start=@/a/parameters.safetensors";
 	char options[256];
 
@@ -570,14 +510,12 @@ Test(run_save, a_run_that_started_from_a_file_goes_on)
 	snprintf(options, sizeof(options), "--system Ring --save @/cut --resume %s", start);
 	run_quietly(&folder, options);
 	cr_expect(scratch_folder_is_same(&folder, "whole/parameters.safetensors", "cut/parameters.safetensors"));
-	scratch_folder_remove(&folder);
 }
 
 /* ---- odd cases ---- */
 
-Test(run_save, a_model_without_parameters_goes_on)
+FOLDER_TEST(run_save, a_model_without_parameters_goes_on, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	const char train[] = "--system Ring --set model.graph=@/without.yaml";
 	char options[256];
 
@@ -589,5 +527,4 @@ Test(run_save, a_model_without_parameters_goes_on)
 	cr_expect(scratch_folder_has(&folder, "c/iteration-10/host-1-of-2.safetensors"));
 	snprintf(options, sizeof(options), "%s --set train.start=@/c/parameters.safetensors", train);
 	run_quietly(&folder, options);
-	scratch_folder_remove(&folder);
 }

@@ -51,10 +51,9 @@ static struct run run_both(const struct scratch_folder *folder, const char *zero
 	char command[2 * PATH_MAX];
 
 	snprintf(command, sizeof(command),
-		 "cd %s; program=$(realpath %s); "
-		 "$program --hosts hosts --rank 1 --join-timeout 60s %s s.yaml 2>&1 & "
-		 "$program --hosts hosts --rank 0 --join-timeout 60s %s s.yaml 2>&1; "
-		 "status=$?; wait $! || status=$((status + 10 * $?)); exit $status",
+		 "cd %s; program=$(realpath %s); $program --hosts hosts --rank 1 --join-timeout 60s %s s.yaml 2>&1 & "
+		 "$program --hosts hosts --rank 0 --join-timeout 60s %s s.yaml 2>&1; status=$?; wait $! || "
+		 "status=$((status + 10 * $?)); exit $status",
 		 folder->path, program.text, one, zero);
 	return run_command(command);
 }
@@ -80,10 +79,8 @@ static void expect_same(const struct scratch_folder *folder, const char *one, co
 }
 
 /* To the bit: by one connection, by several that have threads, by a server's. */
-Test(run_secret, hosts_that_share_one_train_as_without)
+FOLDER_TEST(run_secret, hosts_that_share_one_train_as_without, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	train(&folder, "--system Ring --save plain", "");
 	train(&folder, "--system Ring --save one", "--secret secret");
 	expect_same(&folder, "plain", "one");
@@ -92,34 +89,26 @@ Test(run_secret, hosts_that_share_one_train_as_without)
 	train(&folder, "--system PS --save plain-ps", "");
 	train(&folder, "--system PS --save ps", "--secret secret");
 	expect_same(&folder, "plain-ps", "ps");
-	scratch_folder_remove(&folder);
 }
 
 /* Their tensors go through memory; what they say to each other does not. */
-Test(run_secret, hosts_of_one_node_share_one_as_well)
+FOLDER_TEST(run_secret, hosts_of_one_node_share_one_as_well, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	train(&folder, "--system Ring --set cluster.workers_per_node=2 --set cluster.nodes=1 --save plain", "");
 	train(&folder, "--system Ring --set cluster.workers_per_node=2 --set cluster.nodes=1 --save one",
 	      "--secret secret");
 	expect_same(&folder, "plain", "one");
-	scratch_folder_remove(&folder);
 }
 
 /* All systems, one after the other: hosts join for each. */
-Test(run_secret, hosts_that_share_one_join_again_and_again)
+FOLDER_TEST(run_secret, hosts_that_share_one_join_again_and_again, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
-
 	train(&folder, "", "--secret secret");
-	scratch_folder_remove(&folder);
 }
 
 /* Host 1 knows at once, host 0 has a remark and waits; neither says what the secret is. */
-Test(run_secret, a_host_with_another_one_is_told_at_once)
+FOLDER_TEST(run_secret, a_host_with_another_one_is_told_at_once, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	struct run done = run_both(&folder, "--secret secret --join-timeout 2s --csv", "--secret other --quiet");
 
 	cr_expect_eq(done.exit_status, 11, "%s", done.text);
@@ -131,12 +120,10 @@ Test(run_secret, a_host_with_another_one_is_told_at_once)
 	cr_expect(strstr(done.text, "psd-run: refused a connection from 127.0.0.1 port "), "%s", done.text);
 	cr_expect_not(strstr(done.text, "0123456789abcde"), "%s", done.text);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_secret, a_file_that_others_can_read_is_a_remark)
+FOLDER_TEST(run_secret, a_file_that_others_can_read_is_a_remark, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	struct run done = run_both(&folder, "--system PS --iterations 1 --csv --secret other",
 				   "--system PS --iterations 1 --csv --quiet --secret other");
 
@@ -144,12 +131,10 @@ Test(run_secret, a_file_that_others_can_read_is_a_remark)
 	cr_expect(strstr(done.text, "psd-run: other: other users of this machine can read this secret: chmod 600\n"),
 		  "%s", done.text);
 	free(done.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(run_secret, impossible_options_are_refused_in_one_line)
+FOLDER_TEST(run_secret, impossible_options_are_refused_in_one_line, make_folder())
 {
-	const struct scratch_folder folder = make_folder();
 	static const struct {
 		const char *options, *words;
 	} mistakes[] = {
@@ -168,7 +153,6 @@ Test(run_secret, impossible_options_are_refused_in_one_line)
 			 options, folder.path);
 		expect_one_line("psd-run", arguments, 2, mistakes[i].words);
 	}
-	scratch_folder_remove(&folder);
 }
 
 #endif

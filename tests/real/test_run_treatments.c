@@ -5,6 +5,7 @@
 
 #include "tests/real/folder_run.h"
 #include "tests/real/plain_softmax.h"
+#include "tests/test_with.h"
 
 TestSuite(run_adaptive, .timeout = 120);
 TestSuite(run_packed, .timeout = 120);
@@ -47,12 +48,11 @@ static struct scratch_folder make_folder(const char *systems, const char *train)
 
 /* ---- adaptive ---- */
 
-Test(run_adaptive, systems_without_whole_gradients_are_refused)
+FOLDER_TEST(run_adaptive, systems_without_whole_gradients_are_refused, make_folder(ADAPTIVE, ADAMW))
 {
 	static const char sparse[] = "s.yaml:8:5: system 'Sparse' is 'sparse', optimiser 'adamw' needs whole gradients",
 			  packed[] = "s.yaml:9:5: system 'Packed' has 'momentum: before', optimiser 'adamw' needs "
-				     "gradients without";
-	const struct scratch_folder folder = make_folder(ADAPTIVE, ADAMW);
+				     "gradients without momentum";
 	char hosts[64];
 
 	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
@@ -65,19 +65,17 @@ Test(run_adaptive, systems_without_whole_gradients_are_refused)
 	expect_one_line("psd-run",
 			scratch_folder_spell(&folder, "--hosts @/hosts --rank 0 --quiet --system Packed @/s.yaml").text,
 			2, packed);
-	scratch_folder_remove(&folder);
 }
 
 #define RUN "@/s.yaml "
 #define SGD "--set train.optimiser.kind=sgd "
 
 /* By servers, which keep parts, and by devices. */
-Test(run_adaptive, a_checkpoint_of_another_optimiser_is_refused)
+FOLDER_TEST(run_adaptive, a_checkpoint_of_another_optimiser_is_refused, make_folder(ADAPTIVE, ADAMW))
 {
-#define ELSE " which remembers something else: its parameters alone may be a start, see train.start\n"
+#define ELSE " which keeps another state: its parameters alone may be a start, see train.start\n"
 	static const char adamw[] = "is of optimiser 'adamw'," ELSE,
 			  other[] = "is of another optimiser than 'adamw'," ELSE;
-	const struct scratch_folder folder = make_folder(ADAPTIVE, ADAMW);
 
 	folder_run_quietly(&folder, RUN "--system PS --iterations 4 --save @/ps");
 	folder_run_quietly(&folder, RUN "--system Ring --iterations 4 --save @/ring");
@@ -89,7 +87,6 @@ Test(run_adaptive, a_checkpoint_of_another_optimiser_is_refused)
 	folder_run_refuses(&folder, RUN "--system Ring --resume --save @/sgd-ring", other);
 	folder_run_quietly(&folder, RUN "--system PS --resume --save @/ps");
 	folder_run_quietly(&folder, RUN "--system Ring --resume --save @/ring");
-	scratch_folder_remove(&folder);
 }
 
 /* ---- runs that resume ---- */
@@ -142,15 +139,13 @@ Test(run_low_rank, another_rank_resumes)
 
 /* At most 3 of 5 servers have one of 3 blocks. The others would be done before workers begin, and have no checkpoint
  * that all could resume from. */
-Test(run_packed, a_server_without_blocks_saves_nothing)
+FOLDER_TEST(run_packed, a_server_without_blocks_saves_nothing, make_folder(PACKED("one-bit"), FAST))
 {
-	const struct scratch_folder folder = make_folder(PACKED("one-bit"), FAST);
-
-	folder_run_refuses(&folder, "--system Packed --save @/c --set systems.1.servers=5 @/s.yaml",
-			   " of 'Packed' keeps no tensor: with '--save' each must, give fewer 'servers'\n");
+	folder_run_refuses(
+		&folder, "--system Packed --save @/c --set systems.1.servers=5 @/s.yaml",
+		" of system 'Packed' has no tensor, with '--save' each must have one: choose fewer 'servers'\n");
 	free(folder_run(&folder, "--system Packed --set systems.1.servers=5 @/s.yaml"));
 	free(folder_run(&folder, "--system Packed --save @/d --set systems.1.servers=3 @/s.yaml"));
-	scratch_folder_remove(&folder);
 }
 
 /* ---- words ---- */
@@ -179,11 +174,9 @@ Test(run_packed, hosts_that_compress_otherwise_are_refused)
 			   "compress.tensors", "all", "matrices");
 }
 
-Test(run_low_rank, hosts_of_another_rank_are_refused)
-{
-	check_disagreement(NARROW, "--system Narrow s.yaml", "--system Narrow --set systems.1.low_rank.rank=3 s.yaml",
-			   "low_rank.rank", "2", "3");
-}
+TEST_ROW(run_low_rank, hosts_of_another_rank_are_refused,
+	 check_disagreement(NARROW, "--system Narrow s.yaml", "--system Narrow --set systems.1.low_rank.rank=3 s.yaml",
+			    "low_rank.rank", "2", "3"))
 
 static void check_note(const char *systems, const char *options, const char *words, const char *other)
 {
@@ -205,10 +198,8 @@ Test(run_packed, a_note_says_that_something_is_lost)
 	check_note(PACKED("one-bit"), "--set systems.1.compress.kept=100% @/top.yaml", NULL, "'PS'");
 }
 
-Test(run_low_rank, a_note_says_that_something_is_lost)
-{
-	check_note(NARROW, "@/s.yaml",
-		   "note: 'Narrow' sends gradients of matrices as products of rank 2 where these have fewer values, "
-		   "adds what is lost to later ones, and so trains with other values\n",
-		   "'Ring'");
-}
+TEST_ROW(run_low_rank, a_note_says_that_something_is_lost,
+	 check_note(NARROW, "@/s.yaml",
+		    "note: 'Narrow' sends gradients of matrices as products of rank 2 where these have fewer values, "
+		    "adds what is lost to later ones, and so trains with other values\n",
+		    "'Ring'"))

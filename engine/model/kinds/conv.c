@@ -48,9 +48,9 @@ static enum psd_status infer_conv(struct psd_layer *layer, const struct psd_laye
 				  struct psd_error *err)
 {
 	const struct psd_shape in = psd_layer_input_shape(layer, layers);
-	const enum psd_status status = divide_channels(layer, in, at, err);
 
-	return status ? status : psd_layer_slide_window(layer, &layer->settings.conv.window, false, in, at, err);
+	PSD_TRY(divide_channels(layer, in, at, err));
+	return psd_layer_slide_window(layer, &layer->settings.conv.window, false, in, at, err);
 }
 
 static bool declare_conv(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_shape in)

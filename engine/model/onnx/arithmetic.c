@@ -15,10 +15,10 @@ static enum psd_status put_join(struct psd_onnx *onnx, const struct psd_layer_ki
 				      .n_inputs = 2,
 				      .inputs = {one->view.layer, other->view.layer}};
 	struct psd_onnx_value result = *one;
-	const enum psd_status status = psd_onnx_add(onnx, &spec, NULL, &result.view.layer);
 
+	PSD_TRY(psd_onnx_add(onnx, &spec, NULL, &result.view.layer));
 	*psd_onnx_output(onnx, 0) = result;
-	return status;
+	return PSD_OK;
 }
 
 /* Finds the only axis along which the factor has the data's positions; its other axes have size 1. False: the factor
@@ -46,11 +46,9 @@ static bool find_factor_axis(const struct psd_onnx_view *data, const struct psd_
 static enum psd_status scale_maps(struct psd_onnx *onnx, struct psd_onnx_value *data, struct psd_onnx_value *factor,
 				  unsigned axis)
 {
-	enum psd_status status = psd_onnx_channels_first(onnx, data, axis);
-
-	if (!status)
-		status = psd_onnx_channels_first(onnx, factor, axis);
-	return status ? status : put_join(onnx, &psd_layer_multiply, data, factor);
+	PSD_TRY(psd_onnx_channels_first(onnx, data, axis));
+	PSD_TRY(psd_onnx_channels_first(onnx, factor, axis));
+	return put_join(onnx, &psd_layer_multiply, data, factor);
 }
 
 static enum psd_status join_data(struct psd_onnx *onnx, struct psd_onnx_value *one, struct psd_onnx_value *other)
@@ -60,20 +58,14 @@ static enum psd_status join_data(struct psd_onnx *onnx, struct psd_onnx_value *o
 	struct psd_onnx_value changed = *other;
 	bool do_match;
 	unsigned axis;
-	enum psd_status status = PSD_OK;
 
 	if (!strcmp(op, "Sub") || !strcmp(op, "Div"))
-		status = psd_onnx_invert(onnx, &changed, is_product);
-	if (!status)
-		status = psd_onnx_materialize(onnx, one);
-	if (!status)
-		status = psd_onnx_materialize(onnx, &changed);
+		PSD_TRY(psd_onnx_invert(onnx, &changed, is_product));
+	PSD_TRY(psd_onnx_materialize(onnx, one));
+	PSD_TRY(psd_onnx_materialize(onnx, &changed));
 	if (!strcmp(op, "Add") || !strcmp(op, "Mul"))
 		*other = changed;
-	if (!status)
-		status = psd_onnx_match(onnx, &one->view, &changed.view, &do_match);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_match(onnx, &one->view, &changed.view, &do_match));
 	if (do_match)
 		return put_join(onnx, is_product ? &psd_layer_multiply : &psd_layer_add, one, &changed);
 	if (is_product && find_factor_axis(&one->view, &changed.view, &axis))
@@ -92,10 +84,8 @@ enum psd_status psd_onnx_noise(struct psd_onnx *onnx)
 	struct psd_onnx_value result = {.kind = PSD_ONNX_NOISE};
 	int64_t dims[PSD_ONNX_AXES_MAX];
 	unsigned n;
-	const enum psd_status status = psd_onnx_integers(onnx, "shape", 0, dims, PSD_ONNX_AXES_MAX, &n);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_integers(onnx, "shape", 0, dims, PSD_ONNX_AXES_MAX, &n));
 	if (like->kind == PSD_ONNX_CONSTANT)
 		result = (struct psd_onnx_value){.kind = PSD_ONNX_NOISE, .n_dims = like->n_dims};
 	for (unsigned d = 0; d < result.n_dims; d++)
@@ -131,19 +121,16 @@ static enum psd_status change_noise(struct psd_onnx *onnx, const struct psd_onnx
 
 static enum psd_status put_dropout(struct psd_onnx *onnx, struct psd_onnx_value *data, double ratio)
 {
-	enum psd_status status = psd_onnx_materialize(onnx, data);
-
+	PSD_TRY(psd_onnx_materialize(onnx, data));
 	if (!(ratio >= 0 && ratio < 1))
 		return psd_onnx_refuse(onnx, "drops %g, must be 0 to less than 1", ratio);
-	if (!status)
-		status = psd_onnx_make_whole(onnx, &data->view);
-	if (!status && ratio == 0) {
+	PSD_TRY(psd_onnx_make_whole(onnx, &data->view));
+	if (ratio == 0) {
 		*psd_onnx_output(onnx, 0) = *data;
 		return PSD_OK;
 	}
-	return status ? status
-		      : psd_onnx_put_layer(onnx, data, &psd_layer_dropout,
-					   &(union psd_layer_settings){.dropout.ratio = ratio}, NULL);
+	return psd_onnx_put_layer(onnx, data, &psd_layer_dropout, &(union psd_layer_settings){.dropout.ratio = ratio},
+				  NULL);
 }
 
 /* A mask with a number for each value is dropout; one with a number for each sample (stochastic depth) is ignored. */
@@ -171,15 +158,14 @@ enum psd_status psd_onnx_dropout(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
 	double ratio = psd_onnx_number(onnx, "ratio", 0.5);
-	enum psd_status status;
 
 	if (data->kind == PSD_ONNX_SCORES) {
 		*psd_onnx_output(onnx, 0) = *data;
 		return PSD_OK;
 	}
-	status = psd_onnx_check_data(onnx, data);
+	PSD_TRY(psd_onnx_check_data(onnx, data));
 	(void)psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &ratio);
-	return status ? status : put_dropout(onnx, data, ratio);
+	return put_dropout(onnx, data, ratio);
 }
 
 /* ---- arithmetic ---- */

@@ -144,13 +144,10 @@ enum psd_status psd_onnx_mask_scores(struct psd_onnx *onnx, const struct psd_onn
 	const bool is_square = mask->n_dims >= 2 && mask->dims[mask->n_dims - 1] == positions &&
 			       mask->dims[mask->n_dims - 2] == positions;
 	bool is_causal = false;
-	enum psd_status status;
 
 	if (masked.is_normalized || mask->kind != PSD_ONNX_CONSTANT)
 		return psd_onnx_refuse(onnx, "adds to scores, must add a constant mask");
-	status = psd_onnx_read_numbers(onnx, mask);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_read_numbers(onnx, mask));
 	if (!is_square && psd_onnx_elements(mask) > positions)
 		return psd_onnx_refuse(onnx, "has a mask of another shape than %llu by %llu positions",
 				       (unsigned long long)positions, (unsigned long long)positions);
@@ -224,10 +221,7 @@ static enum psd_status make_input(struct psd_onnx *onnx, struct psd_onnx_view pa
 	if (lie_together(onnx, views, heads))
 		return PSD_OK;
 	for (unsigned p = 0; p < 3; p++) {
-		enum psd_status status = psd_onnx_lay_out(onnx, &parts[p], &heads[p].order, false);
-
-		if (status)
-			return status;
+		PSD_TRY(psd_onnx_lay_out(onnx, &parts[p], &heads[p].order, false));
 		spec.inputs[p] = parts[p].layer;
 	}
 	return psd_onnx_add_beside(onnx, &spec, layer);
@@ -244,10 +238,9 @@ enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx
 	struct psd_onnx_view views[3];
 	struct heads heads[3];
 	uint64_t positions, stride;
-	enum psd_status status = psd_onnx_materialize(onnx, &settled);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_materialize(onnx, &settled));
 	if (!attention->is_normalized || values->view.n_axes != n)
 		return psd_onnx_refuse(onnx,
 				       "multiplies samples by samples, which psd can only in attention with heads");
@@ -270,9 +263,7 @@ enum psd_status psd_onnx_end_scores(struct psd_onnx *onnx, const struct psd_onnx
 		return psd_onnx_refuse(onnx, "has queries that several heads share, must have one for each");
 	if (heads[0].heads > PSD_LAYER_CHANNELS_MAX)
 		return psd_onnx_refuse(onnx, "has too many heads");
-	status = make_input(onnx, views, heads, &spec.inputs[0]);
-	if (status)
-		return status;
+	PSD_TRY(make_input(onnx, views, heads, &spec.inputs[0]));
 	spec.settings.attention = (struct psd_attention_settings){.heads = (uint32_t)heads[0].heads,
 								  .kv_heads = (uint32_t)heads[1].groups,
 								  .is_causal = attention->is_causal,
@@ -324,34 +315,27 @@ enum psd_status psd_onnx_attention(struct psd_onnx *onnx)
 	const bool is_flat = psd_onnx_input(onnx, 0)->view.n_axes == 3;
 	uint64_t dims[3];
 	double depth;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned p = 0; p < 3 && !status; p++) {
+	for (unsigned p = 0; p < 3; p++) {
 		parts[p] = *psd_onnx_input(onnx, p);
-		status = psd_onnx_check_data(onnx, &parts[p]);
-		if (!status)
-			status = split_heads(onnx, &parts[p], names[p]);
+		PSD_TRY(psd_onnx_check_data(onnx, &parts[p]));
+		PSD_TRY(split_heads(onnx, &parts[p], names[p]));
 	}
-	if (status)
-		return status;
 	if (psd_onnx_input(onnx, 4)->kind != PSD_ONNX_ABSENT || psd_onnx_number(onnx, "softcap", 0) != 0)
 		return psd_onnx_refuse(onnx, "has a past or a 'softcap', must have neither");
 	depth = (double)psd_onnx_view_dim(&parts[0].view, 3);
 	psd_onnx_view_transpose(&parts[1].view, keys_order);
-	status = psd_onnx_begin_scores(onnx, &parts[0], &parts[1], &scores);
-	if (!status)
-		status = psd_onnx_scale_scores(onnx, &scores, psd_onnx_number(onnx, "scale", 1 / sqrt(depth)), &scores);
-	if (!status && mask->kind != PSD_ONNX_ABSENT)
-		status = psd_onnx_mask_scores(onnx, &scores, mask,
-					      mask->is_real ? PSD_ONNX_MASK_ADDS : PSD_ONNX_MASK_SHOWS, &scores);
-	if (!status && psd_onnx_integer(onnx, "is_causal", 0))
+	PSD_TRY(psd_onnx_begin_scores(onnx, &parts[0], &parts[1], &scores));
+	PSD_TRY(psd_onnx_scale_scores(onnx, &scores, psd_onnx_number(onnx, "scale", 1 / sqrt(depth)), &scores));
+	if (mask->kind != PSD_ONNX_ABSENT)
+		PSD_TRY(psd_onnx_mask_scores(onnx, &scores, mask,
+					     mask->is_real ? PSD_ONNX_MASK_ADDS : PSD_ONNX_MASK_SHOWS, &scores));
+	if (psd_onnx_integer(onnx, "is_causal", 0))
 		scores.scores->is_causal = true;
-	if (!status)
-		status = psd_onnx_normalize_scores(onnx, &scores, &scores);
-	if (!status)
-		status = psd_onnx_end_scores(onnx, &scores, &parts[2], result);
-	if (status || !is_flat)
-		return status;
+	PSD_TRY(psd_onnx_normalize_scores(onnx, &scores, &scores));
+	PSD_TRY(psd_onnx_end_scores(onnx, &scores, &parts[2], result));
+	if (!is_flat)
+		return PSD_OK;
 	dims[0] = psd_onnx_view_dim(&result->view, 0);
 	dims[1] = psd_onnx_view_dim(&result->view, 2);
 	dims[2] = psd_onnx_view_dim(&result->view, 1) * psd_onnx_view_dim(&result->view, 3);

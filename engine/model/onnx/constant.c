@@ -177,23 +177,20 @@ static enum psd_status read_external(const struct psd_onnx *onnx, const Onnx__Te
 {
 	const char *offset = entry(tensor, "offset");
 	char path[PATH_BYTES];
-	const enum psd_status status = external_path(onnx, tensor, path);
 
-	return status ? status
-		      : psd_file_read_part(raw, bytes, offset ? strtoull(offset, NULL, 10) : 0, path, onnx->err);
+	PSD_TRY(external_path(onnx, tensor, path));
+	return psd_file_read_part(raw, bytes, offset ? strtoull(offset, NULL, 10) : 0, path, onnx->err);
 }
 
 enum psd_status psd_onnx_note_input(const struct psd_onnx *onnx, const Onnx__Tensor *tensor)
 {
 	char path[PATH_BYTES];
-	enum psd_status status = PSD_OK;
 
 	if (tensor->data_location != 1)
 		return PSD_OK;
-	status = external_path(onnx, tensor, path);
-	if (!status)
-		psd_inputs_note(path);
-	return status;
+	PSD_TRY(external_path(onnx, tensor, path));
+	psd_inputs_note(path);
+	return PSD_OK;
 }
 
 static uint64_t elements_of(const Onnx__Tensor *tensor)

@@ -236,15 +236,14 @@ static enum psd_status make_of_two(struct psd_onnx *onnx, struct psd_onnx_expr *
 	struct psd_layer_spec spec = {.kind = expr->function == SUM ? &psd_layer_add : &psd_layer_multiply,
 				      .n_inputs = 2};
 	bool is_made;
-	enum psd_status status = make_composite(onnx, expr, base, &is_made, layer);
 
-	if (status || is_made)
-		return status;
+	PSD_TRY(make_composite(onnx, expr, base, &is_made, layer));
+	if (is_made)
+		return PSD_OK;
 	spec.settings = spec.kind->defaults;
-	status = make_layer(onnx, expr->left, base, &spec.inputs[0]);
-	if (!status)
-		status = make_layer(onnx, expr->right, base, &spec.inputs[1]);
-	return status ? status : psd_onnx_add(onnx, &spec, NULL, layer);
+	PSD_TRY(make_layer(onnx, expr->left, base, &spec.inputs[0]));
+	PSD_TRY(make_layer(onnx, expr->right, base, &spec.inputs[1]));
+	return psd_onnx_add(onnx, &spec, NULL, layer);
 }
 
 static enum psd_status make_new_layer(struct psd_onnx *onnx, struct psd_onnx_expr *expr, unsigned base, unsigned *layer)
@@ -291,17 +290,12 @@ static enum psd_status make_layer(struct psd_onnx *onnx, struct psd_onnx_expr *e
 
 enum psd_status psd_onnx_materialize(struct psd_onnx *onnx, struct psd_onnx_value *data)
 {
-	enum psd_status status;
-
 	if (data->rotary_base > 0)
 		return psd_onnx_refuse(onnx, "has a rotated input, which only attention can read");
 	if (data->expr->function == IDENTITY)
 		return PSD_OK;
-	status = psd_onnx_make_whole(onnx, &data->view);
-	if (!status)
-		status = make_layer(onnx, data->expr, data->view.layer, &data->view.layer);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_make_whole(onnx, &data->view));
+	PSD_TRY(make_layer(onnx, data->expr, data->view.layer, &data->view.layer));
 	data->is_integer = false;
 	data->expr = psd_onnx_expr_new(onnx);
 	return data->expr ? PSD_OK : psd_onnx_no_memory(onnx);
@@ -476,19 +470,16 @@ enum psd_status psd_onnx_try_function(struct psd_onnx *onnx, bool *is_done)
 	struct psd_onnx_value *data = is_second ? second : first, *other = is_second ? first : second;
 	struct psd_onnx_expr *expr = NULL;
 	double number;
-	enum psd_status status = PSD_OK;
 
 	*is_done = false;
 	if (data->kind != PSD_ONNX_DATA)
 		return PSD_OK;
 	if (!strcmp(onnx->node->op_type, "Clip"))
-		status = check_limits(onnx);
-	if (!status && data->expr->depth > DEPTH_MAX)
-		status = psd_onnx_materialize(onnx, data);
-	if (!status && other->kind == PSD_ONNX_DATA && other->expr->depth > DEPTH_MAX)
-		status = psd_onnx_materialize(onnx, other);
-	if (status)
-		return status;
+		PSD_TRY(check_limits(onnx));
+	if (data->expr->depth > DEPTH_MAX)
+		PSD_TRY(psd_onnx_materialize(onnx, data));
+	if (other->kind == PSD_ONNX_DATA && other->expr->depth > DEPTH_MAX)
+		PSD_TRY(psd_onnx_materialize(onnx, other));
 	if (!is_second)
 		expr = unary(onnx, data->expr, is_done);
 	if (!*is_done && onnx->node->n_input == 2 && psd_onnx_is_scalar(onnx, other, &number) &&

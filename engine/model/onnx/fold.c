@@ -8,18 +8,15 @@
 /* Makes the result, whose dims are set, a constant with memory for its numbers, and the node's output. */
 static enum psd_status put(struct psd_onnx *onnx, struct psd_onnx_value *result, bool has_fractions, double **numbers)
 {
-	enum psd_status status;
-
 	result->kind = PSD_ONNX_CONSTANT;
 	result->is_real = has_fractions;
 	result->origin = NULL;
 	result->is_gathered = false;
-	status = psd_onnx_alloc_numbers(onnx, result, numbers);
+	PSD_TRY(psd_onnx_alloc_numbers(onnx, result, numbers));
 	result->computed = result->numbers;
 	(void)psd_onnx_by_rows(result, &result->view);
-	if (!status)
-		*psd_onnx_output(onnx, 0) = *result;
-	return status;
+	*psd_onnx_output(onnx, 0) = *result;
+	return PSD_OK;
 }
 
 /* Broadcasts the dims of two values. False: they do not fit. */
@@ -152,15 +149,11 @@ static enum psd_status compute_binary(struct psd_onnx *onnx, binary_fn *of, bool
 	const bool has_fractions = a->is_real || b->is_real;
 	struct psd_onnx_value result = *a;
 	double *numbers;
-	enum psd_status status = read_inputs(onnx, 2);
 
-	if (status)
-		return status;
+	PSD_TRY(read_inputs(onnx, 2));
 	if (!broadcast(&result, b))
 		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
-	status = put(onnx, &result, has_fractions && !is_boolean, &numbers);
-	if (status)
-		return status;
+	PSD_TRY(put(onnx, &result, has_fractions && !is_boolean, &numbers));
 	if (of == quotient && !has_fractions)
 		of = whole_quotient;
 	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
@@ -172,12 +165,9 @@ static enum psd_status compute_unary(struct psd_onnx *onnx, double of(double a))
 {
 	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
 	double *numbers;
-	enum psd_status status = read_inputs(onnx, 1);
 
-	if (!status)
-		status = put(onnx, &result, result.is_real, &numbers);
-	if (status)
-		return status;
+	PSD_TRY(read_inputs(onnx, 1));
+	PSD_TRY(put(onnx, &result, result.is_real, &numbers));
 	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
 		numbers[e] = of(psd_onnx_input(onnx, 0)->numbers[e]);
 	return PSD_OK;
@@ -189,20 +179,18 @@ static enum psd_status compute_where(struct psd_onnx *onnx)
 	const struct psd_onnx_value *no = psd_onnx_input(onnx, 2);
 	struct psd_onnx_value result = *condition;
 	double *numbers;
-	enum psd_status status = read_inputs(onnx, 3);
 
-	if (status)
-		return status;
+	PSD_TRY(read_inputs(onnx, 3));
 	if (!broadcast(&result, yes) || !broadcast(&result, no))
 		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
-	status = put(onnx, &result, yes->is_real, &numbers);
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++) {
+	PSD_TRY(put(onnx, &result, yes->is_real, &numbers));
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++) {
 		const bool is_true = condition->numbers[offset_in(condition, &result, e)] != 0;
 		const struct psd_onnx_value *from = is_true ? yes : no;
 
 		numbers[e] = from->numbers[offset_in(from, &result, e)];
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status compute_constant(struct psd_onnx *onnx)
@@ -210,7 +198,6 @@ static enum psd_status compute_constant(struct psd_onnx *onnx)
 	const Onnx__Attribute *value = psd_onnx_attribute(onnx->node, "value"), *other;
 	struct psd_onnx_value result = {.n_dims = 0};
 	double *numbers;
-	enum psd_status status;
 
 	if (value && value->t)
 		return psd_onnx_constant_of(onnx, value->t, psd_onnx_output(onnx, 0));
@@ -221,13 +208,13 @@ static enum psd_status compute_constant(struct psd_onnx *onnx)
 		result.n_dims = 1;
 		result.dims[0] = other->n_ints ? other->n_ints : other->n_floats;
 	}
-	status = put(onnx, &result, other->has_f || other->n_floats, &numbers);
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
+	PSD_TRY(put(onnx, &result, other->has_f || other->n_floats, &numbers));
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
 		numbers[e] = other->has_i    ? (double)other->i
 			     : other->has_f  ? (double)other->f
 			     : other->n_ints ? (double)other->ints[e]
 					     : (double)other->floats[e];
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status compute_of_shape(struct psd_onnx *onnx)
@@ -236,33 +223,27 @@ static enum psd_status compute_of_shape(struct psd_onnx *onnx)
 	struct psd_onnx_value value = {.n_dims = 0}, result = {.n_dims = 0};
 	const struct psd_onnx_value *shape = psd_onnx_input(onnx, 0);
 	double *numbers;
-	enum psd_status status = PSD_OK;
 
 	if (attribute && attribute->t) {
-		status = psd_onnx_constant_of(onnx, attribute->t, &value);
-		if (!status)
-			status = psd_onnx_read_numbers(onnx, &value);
+		PSD_TRY(psd_onnx_constant_of(onnx, attribute->t, &value));
+		PSD_TRY(psd_onnx_read_numbers(onnx, &value));
 	}
-	if (!status)
-		status = read_inputs(onnx, 1);
-	if (!status && psd_onnx_elements(shape) > PSD_ONNX_AXES_MAX)
-		status = psd_onnx_refuse(onnx, "has more than %u axes", PSD_ONNX_AXES_MAX);
-	if (status)
-		return status;
+	PSD_TRY(read_inputs(onnx, 1));
+	if (psd_onnx_elements(shape) > PSD_ONNX_AXES_MAX)
+		return psd_onnx_refuse(onnx, "has more than %u axes", PSD_ONNX_AXES_MAX);
 	result.n_dims = (unsigned)psd_onnx_elements(shape);
 	for (unsigned d = 0; d < result.n_dims; d++)
 		result.dims[d] = shape->numbers[d] > 0 ? (uint64_t)fmin(shape->numbers[d], UINT32_MAX) : 0;
-	status = put(onnx, &result, value.kind == PSD_ONNX_ABSENT || value.is_real, &numbers);
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
+	PSD_TRY(put(onnx, &result, value.kind == PSD_ONNX_ABSENT || value.is_real, &numbers));
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
 		numbers[e] = value.numbers ? value.numbers[0] : 0;
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status compute_range(struct psd_onnx *onnx)
 {
 	double start, limit, step, n, *numbers;
 	struct psd_onnx_value result = {.n_dims = 1};
-	enum psd_status status;
 
 	if (!psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 0), &start) ||
 	    !psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &limit) ||
@@ -270,10 +251,10 @@ static enum psd_status compute_range(struct psd_onnx *onnx)
 		return psd_onnx_refuse(onnx, "must have a start, a limit and a step");
 	n = fmax(0, ceil((limit - start) / step));
 	result.dims[0] = n < (double)UINT32_MAX ? (uint64_t)n : UINT32_MAX;
-	status = put(onnx, &result, psd_onnx_input(onnx, 0)->is_real, &numbers);
-	for (uint64_t e = 0; !status && e < result.dims[0]; e++)
+	PSD_TRY(put(onnx, &result, psd_onnx_input(onnx, 0)->is_real, &numbers));
+	for (uint64_t e = 0; e < result.dims[0]; e++)
 		numbers[e] = start + (double)e * step;
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status compute_cast(struct psd_onnx *onnx)
@@ -284,20 +265,18 @@ static enum psd_status compute_cast(struct psd_onnx *onnx)
 	const bool to_real = !strcmp(onnx->node->op_type, "CastLike") ? like->kind != PSD_ONNX_CONSTANT || like->is_real
 								      : psd_onnx_is_real(type);
 	double *numbers;
-	enum psd_status status;
 
 	if (to_real && of->is_real) {
 		*psd_onnx_output(onnx, 0) = *of;
 		return PSD_OK;
 	}
-	status = psd_onnx_read_numbers(onnx, of);
-	if (!status)
-		status = put(onnx, &result, to_real, &numbers);
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
+	PSD_TRY(psd_onnx_read_numbers(onnx, of));
+	PSD_TRY(put(onnx, &result, to_real, &numbers));
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
 		numbers[e] = to_real		     ? of->numbers[e]
 			     : type == PSD_ONNX_BOOL ? of->numbers[e] != 0
 						     : trunc(of->numbers[e]);
-	return status;
+	return PSD_OK;
 }
 
 /* Sets the elements of each matrix above a diagonal, or below it, to 0. */
@@ -306,14 +285,11 @@ static enum psd_status compute_trilu(struct psd_onnx *onnx)
 	struct psd_onnx_value *of = psd_onnx_input(onnx, 0), result = *of;
 	const bool is_upper = psd_onnx_integer(onnx, "upper", 1) != 0;
 	double diagonal = 0, *numbers;
-	enum psd_status status = read_inputs(onnx, 1);
 
-	if (!status && of->n_dims < 2)
-		status = psd_onnx_refuse(onnx, "has an input of %u axes, must have 2", of->n_dims);
-	if (!status)
-		status = put(onnx, &result, of->is_real, &numbers);
-	if (status)
-		return status;
+	PSD_TRY(read_inputs(onnx, 1));
+	if (of->n_dims < 2)
+		return psd_onnx_refuse(onnx, "has an input of %u axes, must have 2", of->n_dims);
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
 	(void)psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &diagonal);
 	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++) {
 		const double column = (double)(e % of->dims[of->n_dims - 1]);
@@ -331,14 +307,11 @@ static enum psd_status compute_product(struct psd_onnx *onnx)
 	const struct psd_onnx_value *of = psd_onnx_input(onnx, 0);
 	struct psd_onnx_value result = {.n_dims = psd_onnx_integer(onnx, "keepdims", 1) ? 1u : 0u, .dims = {1}};
 	double *numbers;
-	enum psd_status status = read_inputs(onnx, 1);
 
-	if (!status && of->n_dims > 1)
-		status = psd_onnx_refuse(onnx, "has an input of %u axes, must have 1", of->n_dims);
-	if (!status)
-		status = put(onnx, &result, of->is_real, &numbers);
-	if (status)
-		return status;
+	PSD_TRY(read_inputs(onnx, 1));
+	if (of->n_dims > 1)
+		return psd_onnx_refuse(onnx, "has an input of %u axes, must have 1", of->n_dims);
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
 	numbers[0] = 1;
 	for (uint64_t e = 0; e < psd_onnx_elements(of); e++)
 		numbers[0] *= of->numbers[e];
@@ -351,12 +324,9 @@ static enum psd_status compute_concat(struct psd_onnx *onnx)
 	uint64_t inner = 1, outer = 1, at = 0;
 	unsigned axis = 0;
 	double *numbers;
-	enum psd_status status = read_inputs(onnx, (unsigned)onnx->node->n_input);
 
-	if (!status)
-		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), result.n_dims, &axis);
-	if (status)
-		return status;
+	PSD_TRY(read_inputs(onnx, (unsigned)onnx->node->n_input));
+	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), result.n_dims, &axis));
 	result.dims[axis] = 0;
 	for (unsigned i = 0; i < onnx->node->n_input; i++) {
 		const struct psd_onnx_value *input = psd_onnx_input(onnx, i);
@@ -372,9 +342,7 @@ static enum psd_status compute_concat(struct psd_onnx *onnx)
 		inner = d > axis ? psd_saturated_mul(inner, result.dims[d]) : inner;
 		outer = d < axis ? psd_saturated_mul(outer, result.dims[d]) : outer;
 	}
-	status = put(onnx, &result, result.is_real, &numbers);
-	if (status)
-		return status;
+	PSD_TRY(put(onnx, &result, result.is_real, &numbers));
 	for (uint64_t o = 0; o < outer && psd_onnx_elements(&result); o++)
 		for (unsigned i = 0; i < onnx->node->n_input; i++) {
 			const struct psd_onnx_value *input = psd_onnx_input(onnx, i);
@@ -394,20 +362,18 @@ static enum psd_status compute_sums(struct psd_onnx *onnx)
 	uint64_t inner = 1;
 	unsigned axis = 0;
 	double axis_number, *numbers;
-	enum psd_status status = read_inputs(onnx, 2);
 
-	if (!status && (!psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &axis_number) ||
-			psd_onnx_integer(onnx, "exclusive", 0) || psd_onnx_integer(onnx, "reverse", 0)))
-		status = psd_onnx_refuse(onnx, "must have one axis, and neither 'exclusive' nor 'reverse'");
-	if (!status)
-		status = psd_onnx_axis(onnx, (int64_t)fmax(-100, fmin(100, axis_number)), of->n_dims, &axis);
-	if (!status)
-		status = put(onnx, &result, of->is_real, &numbers);
+	PSD_TRY(read_inputs(onnx, 2));
+	if (!psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &axis_number) ||
+	    psd_onnx_integer(onnx, "exclusive", 0) || psd_onnx_integer(onnx, "reverse", 0))
+		return psd_onnx_refuse(onnx, "must have one axis, and neither 'exclusive' nor 'reverse'");
+	PSD_TRY(psd_onnx_axis(onnx, (int64_t)fmax(-100, fmin(100, axis_number)), of->n_dims, &axis));
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
 	for (unsigned d = axis + 1; d < of->n_dims; d++)
 		inner *= of->dims[d];
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++)
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++)
 		numbers[e] = of->numbers[e] + (e / inner % of->dims[axis] ? numbers[e - inner] : 0);
-	return status;
+	return PSD_OK;
 }
 
 /* Replaces each index by the number at that position of an axis; all other positions are those of the index. */
@@ -418,31 +384,29 @@ static enum psd_status compute_gather(struct psd_onnx *onnx)
 	uint64_t inner = 1;
 	unsigned axis = 0;
 	double *numbers;
-	enum psd_status status = read_inputs(onnx, 2);
 
-	if (!status)
-		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), of->n_dims, &axis);
-	if (!status && indices->n_dims != of->n_dims)
-		status = psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
-	for (unsigned d = 0; d < of->n_dims && !status; d++) {
+	PSD_TRY(read_inputs(onnx, 2));
+	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), of->n_dims, &axis));
+	if (indices->n_dims != of->n_dims)
+		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+	for (unsigned d = 0; d < of->n_dims; d++) {
 		if (d != axis && indices->dims[d] != of->dims[d])
-			status = psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+			return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
 		inner *= d > axis ? of->dims[d] : 1;
 	}
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(indices); e++)
+	for (uint64_t e = 0; e < psd_onnx_elements(indices); e++)
 		if (!(indices->numbers[e] >= -(double)of->dims[axis] && indices->numbers[e] < (double)of->dims[axis]))
-			status = psd_onnx_refuse(onnx, "takes position %g of %llu", indices->numbers[e],
-						 (unsigned long long)of->dims[axis]);
-	if (!status)
-		status = put(onnx, &result, of->is_real, &numbers);
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(&result); e++) {
+			return psd_onnx_refuse(onnx, "takes position %g of %llu", indices->numbers[e],
+					       (unsigned long long)of->dims[axis]);
+	PSD_TRY(put(onnx, &result, of->is_real, &numbers));
+	for (uint64_t e = 0; e < psd_onnx_elements(&result); e++) {
 		const double dim = (double)of->dims[axis];
 		const double index = indices->numbers[e] < 0 ? indices->numbers[e] + dim : indices->numbers[e];
 
 		numbers[e] = of->numbers[(e / inner / result.dims[axis] * of->dims[axis] + (uint64_t)index) * inner +
 					 e % inner];
 	}
-	return status;
+	return PSD_OK;
 }
 
 static const struct {

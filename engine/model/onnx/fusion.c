@@ -109,10 +109,9 @@ static enum psd_status put_norm(struct chain *chain, const struct psd_layer_kind
 	const uint64_t positions = psd_onnx_view_dim(&data.view, axis);
 	struct psd_layer_spec spec = {.kind = kind, .settings = kind->defaults, .n_inputs = 1};
 	const char *scale = NULL, *shift = NULL;
-	enum psd_status status = psd_onnx_channels_first(onnx, &data, axis);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_channels_first(onnx, &data, axis));
 	spec.settings.affine.epsilon = epsilon;
 	spec.settings.affine.has_scale = follow_learned(chain, "Mul", positions, &scale);
 	spec.settings.affine.has_shift =
@@ -327,7 +326,6 @@ enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done)
 	struct psd_onnx_value rotated = *psd_onnx_input(onnx, is_second);
 	struct rotated_halves halves;
 	uint64_t positions, depth;
-	enum psd_status status;
 
 	*is_done = false;
 	if (rotated.kind != PSD_ONNX_DATA || rotated.view.n_axes < 3 || !follow(&chain, "Add", &other) ||
@@ -339,9 +337,7 @@ enum psd_status psd_onnx_match_rotation(struct psd_onnx *onnx, bool *is_done)
 	if (!is_table(onnx, cosines, positions, depth) || !is_table(onnx, sines, positions, depth) ||
 	    !is_half(onnx, halves.second, x, true) || !is_half(onnx, halves.first, x, false))
 		return PSD_OK;
-	status = set_base(onnx, cosines, sines, positions, depth, &rotated);
-	if (status)
-		return status;
+	PSD_TRY(set_base(onnx, cosines, sines, positions, depth, &rotated));
 	for (unsigned i = 0; i < 3; i++)
 		chain.nodes[chain.n++] = halves.nodes[i];
 	finish(&chain, &rotated);

@@ -104,15 +104,13 @@ const char *psd_onnx_own_name(const struct psd_onnx *onnx, const struct psd_onnx
 
 static enum psd_status add_named(struct psd_onnx *onnx, struct psd_layer_spec *spec, char name[], unsigned *number)
 {
-	enum psd_status status;
-
 	if (!make_unique(onnx, name))
 		return psd_onnx_no_memory(onnx);
 	spec->name = name;
 	spec->at = (struct psd_place){.path = onnx->path};
-	status = psd_graph_build_add(&onnx->build, spec, onnx->err);
+	PSD_TRY(psd_graph_build_add(&onnx->build, spec, onnx->err));
 	*number = onnx->build.graph.n_layers - 1;
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_onnx_add(struct psd_onnx *onnx, struct psd_layer_spec *spec, const char *weight, unsigned *number)
@@ -164,10 +162,10 @@ enum psd_status psd_onnx_put_layer(struct psd_onnx *onnx, const struct psd_onnx_
 				   const char *weight)
 {
 	struct psd_onnx_value result = *data;
-	const enum psd_status status = add_one(onnx, kind, settings, weight, data->view.layer, &result.view.layer);
 
+	PSD_TRY(add_one(onnx, kind, settings, weight, data->view.layer, &result.view.layer));
 	*psd_onnx_output(onnx, 0) = result;
-	return status;
+	return PSD_OK;
 }
 
 struct psd_shape psd_onnx_shape(const struct psd_onnx *onnx, unsigned layer)

@@ -122,7 +122,6 @@ enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view 
 {
 	unsigned order[PSD_ONNX_DIGITS_MAX], n;
 	struct gap gap;
-	enum psd_status status;
 
 	for (unsigned i = 0; i < psd_onnx_view_digits(view); i++)
 		if (view->digits[i].stride == 0)
@@ -136,9 +135,7 @@ enum psd_status psd_onnx_make_whole(struct psd_onnx *onnx, struct psd_onnx_view 
 		if (gap.extent < gap.n || gap.first + gap.n > gap.extent || values % (gap.extent * gap.inner))
 			return psd_onnx_refuse(onnx, "separates values in a way that psd cannot express");
 		outer = values / (gap.extent * gap.inner);
-		status = slice(onnx, gap.first, gap.n, gap.extent, gap.inner, &view->layer);
-		if (status)
-			return status;
+		PSD_TRY(slice(onnx, gap.first, gap.n, gap.extent, gap.inner, &view->layer));
 		/* longer strides shrink with the slice; shorter ones grow if the slice is now outside them */
 		if (outer == 1 || gap.to == 0) {
 			view->offset -= gap.first * gap.inner;
@@ -172,10 +169,9 @@ static uint64_t size_of(const struct psd_onnx_view *view, const unsigned digits[
 static enum psd_status permute(struct psd_onnx *onnx, const uint64_t dims[3], const unsigned order[3], unsigned *layer)
 {
 	union psd_layer_settings settings = {.permute.order = {order[0], order[1], order[2]}};
-	enum psd_status status =
-		reshape(onnx, (struct psd_shape){(uint32_t)dims[0], (uint32_t)dims[1], (uint32_t)dims[2]}, layer);
 
-	return status ? status : psd_onnx_move(onnx, &psd_layer_permute, settings, layer);
+	PSD_TRY(reshape(onnx, (struct psd_shape){(uint32_t)dims[0], (uint32_t)dims[1], (uint32_t)dims[2]}, layer));
+	return psd_onnx_move(onnx, &psd_layer_permute, settings, layer);
 }
 
 /* Permutes the digits of a whole layer from memory order to another one. Each step exchanges a run of digits that
@@ -186,7 +182,6 @@ static enum psd_status reorder(struct psd_onnx *onnx, struct psd_onnx_view *view
 	for (unsigned i = 0; i < n; i++) {
 		unsigned from = i, run = 1, moved[PSD_ONNX_DIGITS_MAX];
 		uint64_t before, between, after;
-		enum psd_status status;
 
 		if (memory[i] == wanted[i])
 			continue;
@@ -197,14 +192,12 @@ static enum psd_status reorder(struct psd_onnx *onnx, struct psd_onnx_view *view
 		before = size_of(view, memory, i);
 		between = size_of(view, memory + i, from - i);
 		after = size_of(view, memory + from, run);
-		status = i ? permute(onnx, (const uint64_t[]){before, between, after}, (const unsigned[]){1, 3, 2},
-				     &view->layer)
-			   : permute(onnx,
-				     (const uint64_t[]){between, after,
-							size_of(view, memory + from + run, n - from - run)},
-				     (const unsigned[]){2, 1, 3}, &view->layer);
-		if (status)
-			return status;
+		PSD_TRY(i ? permute(onnx, (const uint64_t[]){before, between, after}, (const unsigned[]){1, 3, 2},
+				    &view->layer)
+			  : permute(onnx,
+				    (const uint64_t[]){between, after,
+						       size_of(view, memory + from + run, n - from - run)},
+				    (const unsigned[]){2, 1, 3}, &view->layer));
 		memcpy(moved, memory + i, (from - i) * sizeof(*moved));
 		memmove(memory + i, memory + from, run * sizeof(*memory));
 		memcpy(memory + i + run, moved, (from - i) * sizeof(*moved));
@@ -296,16 +289,14 @@ enum psd_status psd_onnx_lay_out(struct psd_onnx *onnx, struct psd_onnx_view *vi
 	const struct psd_onnx_view original = *view;
 	unsigned wanted[PSD_ONNX_DIGITS_MAX], memory[PSD_ONNX_DIGITS_MAX], n;
 	uint64_t dims[3];
-	enum psd_status status = psd_onnx_make_whole(onnx, view);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_make_whole(onnx, view));
 	n = wanted_order(view, order, wanted, dims);
 	if (psd_onnx_memory_order(view, memory) != n)
 		return psd_onnx_refuse(onnx, "has axes that its input does not have");
-	status = lay_out_digits(onnx, &original, view, wanted, n);
-	if (status || is_flat)
-		return status;
+	PSD_TRY(lay_out_digits(onnx, &original, view, wanted, n));
+	if (is_flat)
+		return PSD_OK;
 	if (dims[0] > UINT32_MAX || dims[1] > UINT32_MAX || dims[2] > UINT32_MAX)
 		return psd_onnx_refuse(onnx, "has an axis of more than %u", UINT32_MAX);
 	return reshape(onnx, (struct psd_shape){(uint32_t)dims[0], (uint32_t)dims[1], (uint32_t)dims[2]}, &view->layer);
@@ -316,24 +307,20 @@ enum psd_status psd_onnx_match(struct psd_onnx *onnx, struct psd_onnx_view *one,
 {
 	unsigned order[PSD_ONNX_DIGITS_MAX], n;
 	struct psd_onnx_view original;
-	enum psd_status status = PSD_OK;
 
 	*do_match = one->n_axes == other->n_axes;
 	for (unsigned a = 0; a < one->n_axes && *do_match; a++)
 		*do_match = psd_onnx_view_dim(one, a) == psd_onnx_view_dim(other, a);
 	if (!*do_match)
 		return PSD_OK;
-	status = psd_onnx_make_whole(onnx, one);
-	if (!status)
-		status = psd_onnx_make_whole(onnx, other);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_make_whole(onnx, one));
+	PSD_TRY(psd_onnx_make_whole(onnx, other));
 	if (!psd_onnx_view_align(one, other))
 		return psd_onnx_refuse(onnx, "has inputs whose values lie in orders that do not fit");
 	n = psd_onnx_memory_order(one, order);
 	original = *other;
-	status = lay_out_digits(onnx, &original, other, order, n);
-	return status ? status : reshape(onnx, psd_onnx_shape(onnx, one->layer), &other->layer);
+	PSD_TRY(lay_out_digits(onnx, &original, other, order, n));
+	return reshape(onnx, psd_onnx_shape(onnx, one->layer), &other->layer);
 }
 
 /* Other axes become rows up to the first with several positions, and columns after it, as in a map. */
@@ -363,19 +350,16 @@ enum psd_status psd_onnx_channels_first(struct psd_onnx *onnx, struct psd_onnx_v
 {
 	struct psd_onnx_order order;
 	struct psd_onnx_view view;
-	enum psd_status status = psd_onnx_check_inner(onnx, &data->view, axis);
 
-	if (!status)
-		status = psd_onnx_materialize(onnx, data);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_check_inner(onnx, &data->view, axis));
+	PSD_TRY(psd_onnx_materialize(onnx, data));
 	view = data->view;
 	order_around(&view, axis, &order);
-	status = psd_onnx_lay_out(onnx, &view, &order, true);
-	if (!status && !keeps_shape(onnx, &view, axis))
-		status = psd_onnx_lay_out(onnx, &view, &order, false);
+	PSD_TRY(psd_onnx_lay_out(onnx, &view, &order, true));
+	if (!keeps_shape(onnx, &view, axis))
+		PSD_TRY(psd_onnx_lay_out(onnx, &view, &order, false));
 	data->view = view;
-	return status;
+	return PSD_OK;
 }
 
 void psd_onnx_follow_channels(const struct psd_onnx *onnx, const struct psd_onnx_view *of, unsigned axis,

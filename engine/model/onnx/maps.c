@@ -14,10 +14,8 @@ enum psd_status psd_onnx_pool(struct psd_onnx *onnx)
 	union psd_layer_settings settings = psd_layer_pool.defaults;
 	struct psd_pool_settings *pooling = &settings.pool;
 	unsigned layer;
-	enum psd_status status = psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &pooling->window, &result);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &pooling->window, &result));
 	if (pooling->window.dilation.height != 1 || pooling->window.dilation.width != 1)
 		return psd_onnx_refuse(onnx, "has 'dilations', must have none");
 	if (is_average && (pooling->window.pad.height || pooling->window.pad.width) &&
@@ -25,10 +23,9 @@ enum psd_status psd_onnx_pool(struct psd_onnx *onnx)
 		return psd_onnx_refuse(onnx, "has a mean without its pads, must have 'count_include_pad' 1");
 	pooling->method = is_average ? PSD_POOL_AVERAGE : PSD_POOL_MAX;
 	pooling->rounding = psd_onnx_integer(onnx, "ceil_mode", 0) ? PSD_POOL_UP : PSD_POOL_DOWN;
-	status = psd_onnx_add_simple(onnx, &psd_layer_pool, &settings, data->view.layer, &layer);
-	if (!status)
-		psd_onnx_put_map(onnx, layer, &result);
-	return status;
+	PSD_TRY(psd_onnx_add_simple(onnx, &psd_layer_pool, &settings, data->view.layer, &layer));
+	psd_onnx_put_map(onnx, layer, &result);
+	return PSD_OK;
 }
 
 /* Pools all positions of the axes marked in is_over; the other axes become channels. */
@@ -40,23 +37,19 @@ static enum psd_status pool_all(struct psd_onnx *onnx, const bool is_over[], boo
 	union psd_layer_settings whole = {.pool = {.window = {.stride = {1, 1}, .dilation = {1, 1}}}};
 	uint64_t channels = 1, stride;
 	unsigned layer;
-	enum psd_status status = psd_onnx_materialize(onnx, data);
 
+	PSD_TRY(psd_onnx_materialize(onnx, data));
 	for (unsigned a = 0; a < n; a++) {
 		if (is_over[a] && psd_onnx_view_has_batch(&data->view, a))
 			return psd_onnx_refuse(onnx, "is over the batch");
 		order.axes[is_over[a]][order.n[is_over[a]]++] = a;
 		channels *= is_over[a] ? 1 : psd_onnx_view_values(&data->view, a);
 	}
-	if (!status)
-		status = psd_onnx_lay_out(onnx, &data->view, &order, true);
-	if (!status && psd_onnx_shape(onnx, data->view.layer).channels != channels)
-		status = psd_onnx_lay_out(onnx, &data->view, &order, false);
-	if (!status)
-		status = is_max ? psd_onnx_add_simple(onnx, &psd_layer_pool, &whole, data->view.layer, &layer)
-				: psd_onnx_add_simple(onnx, &psd_layer_global_pool, NULL, data->view.layer, &layer);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_lay_out(onnx, &data->view, &order, true));
+	if (psd_onnx_shape(onnx, data->view.layer).channels != channels)
+		PSD_TRY(psd_onnx_lay_out(onnx, &data->view, &order, false));
+	PSD_TRY(is_max ? psd_onnx_add_simple(onnx, &psd_layer_pool, &whole, data->view.layer, &layer)
+		       : psd_onnx_add_simple(onnx, &psd_layer_global_pool, NULL, data->view.layer, &layer));
 	result = *data;
 	result.view = (struct psd_onnx_view){.layer = layer};
 	stride = channels;
@@ -83,14 +76,14 @@ enum psd_status psd_onnx_mean(struct psd_onnx *onnx)
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
 	bool is_over[PSD_ONNX_AXES_MAX], is_done = false;
 	unsigned n;
-	enum psd_status status = psd_onnx_match_norm(onnx, &is_done);
 
-	if (status || is_done)
-		return status;
-	status = psd_onnx_mark_axes(onnx, data->view.n_axes, false, is_over, &n);
-	if (!status && n == 0)
-		status = psd_onnx_refuse(onnx, "must have 'axes'");
-	return status ? status : pool_all(onnx, is_over, psd_onnx_integer(onnx, "keepdims", 1) != 0, false);
+	PSD_TRY(psd_onnx_match_norm(onnx, &is_done));
+	if (is_done)
+		return PSD_OK;
+	PSD_TRY(psd_onnx_mark_axes(onnx, data->view.n_axes, false, is_over, &n));
+	if (n == 0)
+		return psd_onnx_refuse(onnx, "must have 'axes'");
+	return pool_all(onnx, is_over, psd_onnx_integer(onnx, "keepdims", 1) != 0, false);
 }
 
 /* ---- resizing ---- */
@@ -105,31 +98,25 @@ enum psd_status psd_onnx_resize(struct psd_onnx *onnx)
 	double to[4];
 	unsigned layer;
 	const bool has_sizes = sizes->kind == PSD_ONNX_CONSTANT;
-	enum psd_status status = PSD_OK;
 
-	if ((!psd_onnx_text_is(onnx, "mode", "linear") ||
-	     !psd_onnx_text_is(onnx, "coordinate_transformation_mode", "align_corners") || data->view.n_axes != 4))
-		status = psd_onnx_refuse(onnx, "must be of maps, with 'mode' linear and 'align_corners'");
-	if (!status && (has_sizes ? sizes : scales)->kind != PSD_ONNX_CONSTANT)
-		status = psd_onnx_refuse(onnx, "must have constant sizes or scales");
-	if (!status)
-		status = psd_onnx_read_numbers(onnx, has_sizes ? sizes : scales);
-	if (!status && psd_onnx_elements(has_sizes ? sizes : scales) != 4)
-		status = psd_onnx_refuse(onnx, "must have four sizes or scales");
-	for (unsigned a = 0; a < 4 && !status; a++) {
+	if (!psd_onnx_text_is(onnx, "mode", "linear") ||
+	    !psd_onnx_text_is(onnx, "coordinate_transformation_mode", "align_corners") || data->view.n_axes != 4)
+		return psd_onnx_refuse(onnx, "must be of maps, with 'mode' linear and 'align_corners'");
+	if ((has_sizes ? sizes : scales)->kind != PSD_ONNX_CONSTANT)
+		return psd_onnx_refuse(onnx, "must have constant sizes or scales");
+	PSD_TRY(psd_onnx_read_numbers(onnx, has_sizes ? sizes : scales));
+	if (psd_onnx_elements(has_sizes ? sizes : scales) != 4)
+		return psd_onnx_refuse(onnx, "must have four sizes or scales");
+	for (unsigned a = 0; a < 4; a++) {
 		const double dim = (double)psd_onnx_view_dim(&data->view, a);
 
 		to[a] = has_sizes ? sizes->numbers[a] : floor(dim * scales->numbers[a]);
 		if (a < 2 ? to[a] != dim : !(to[a] >= 1 && to[a] <= PSD_LAYER_SIDE_MAX))
-			status = psd_onnx_refuse(onnx, "makes axis %u of size %g from %g", a, to[a], dim);
+			return psd_onnx_refuse(onnx, "makes axis %u of size %g from %g", a, to[a], dim);
 	}
-	if (!status)
-		status = psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &window, &result);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_window(onnx, data, (struct psd_sides){1, 1}, &window, &result));
 	settings.size = (struct psd_sides){(uint32_t)to[2], (uint32_t)to[3]};
-	status = psd_onnx_add_simple(onnx, &psd_layer_resize, &settings, data->view.layer, &layer);
-	if (!status)
-		psd_onnx_put_map(onnx, layer, &result);
-	return status;
+	PSD_TRY(psd_onnx_add_simple(onnx, &psd_layer_resize, &settings, data->view.layer, &layer));
+	psd_onnx_put_map(onnx, layer, &result);
+	return PSD_OK;
 }

@@ -98,7 +98,6 @@ enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsig
 {
 	const Onnx__Attribute *attribute = psd_onnx_attribute(onnx->node, name);
 	struct psd_onnx_value *value = psd_onnx_input(onnx, i);
-	enum psd_status status = PSD_OK;
 
 	*n = 0;
 	if (attribute && attribute->n_ints > most)
@@ -112,10 +111,10 @@ enum psd_status psd_onnx_integers(struct psd_onnx *onnx, const char *name, unsig
 	if (psd_onnx_elements(value) > most)
 		return psd_onnx_refuse(onnx, "has %llu '%s', must have up to %u",
 				       (unsigned long long)psd_onnx_elements(value), name, most);
-	status = psd_onnx_read_numbers(onnx, value);
-	for (uint64_t e = 0; !status && e < psd_onnx_elements(value); e++)
+	PSD_TRY(psd_onnx_read_numbers(onnx, value));
+	for (uint64_t e = 0; e < psd_onnx_elements(value); e++)
 		integers[(*n)++] = to_integer(value->numbers[e]);
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_onnx_axis(const struct psd_onnx *onnx, int64_t number, unsigned n_axes, unsigned *axis)
@@ -131,17 +130,16 @@ enum psd_status psd_onnx_mark_axes(struct psd_onnx *onnx, unsigned n_axes, bool 
 				   bool is_marked[PSD_ONNX_AXES_MAX], unsigned *n)
 {
 	int64_t numbers[PSD_ONNX_AXES_MAX];
-	enum psd_status status = psd_onnx_integers(onnx, "axes", 1, numbers, PSD_ONNX_AXES_MAX, n);
 
+	PSD_TRY(psd_onnx_integers(onnx, "axes", 1, numbers, PSD_ONNX_AXES_MAX, n));
 	memset(is_marked, 0, PSD_ONNX_AXES_MAX * sizeof(*is_marked));
-	if (!status && are_added && n_axes + *n > PSD_ONNX_AXES_MAX)
-		status = psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
-	for (unsigned i = 0; !status && i < *n; i++) {
+	if (are_added && n_axes + *n > PSD_ONNX_AXES_MAX)
+		return psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
+	for (unsigned i = 0; i < *n; i++) {
 		unsigned axis = 0;
 
-		status = psd_onnx_axis(onnx, numbers[i], are_added ? n_axes + *n : n_axes, &axis);
-		if (!status)
-			is_marked[axis] = true;
+		PSD_TRY(psd_onnx_axis(onnx, numbers[i], are_added ? n_axes + *n : n_axes, &axis));
+		is_marked[axis] = true;
 	}
-	return status;
+	return PSD_OK;
 }

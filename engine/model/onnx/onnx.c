@@ -38,18 +38,17 @@ static bool is_initializer(const struct psd_onnx *onnx, const char *name)
 static enum psd_status name_values(struct psd_onnx *onnx, unsigned *n_values)
 {
 	const Onnx__Graph *graph = onnx->graph;
-	enum psd_status status = PSD_OK;
 
 	*n_values = 1;
-	for (size_t i = 0; i < graph->n_initializer && !status; i++)
-		status = name_value(onnx, graph->initializer[i]->name, n_values);
-	for (size_t i = 0; i < graph->n_input && !status; i++) /* old files list initializers as inputs too */
+	for (size_t i = 0; i < graph->n_initializer; i++)
+		PSD_TRY(name_value(onnx, graph->initializer[i]->name, n_values));
+	for (size_t i = 0; i < graph->n_input; i++) /* old files list initializers as inputs too */
 		if (!is_initializer(onnx, graph->input[i]->name))
-			status = name_value(onnx, graph->input[i]->name, n_values);
-	for (size_t i = 0; i < graph->n_node && !status; i++)
-		for (size_t o = 0; o < graph->node[i]->n_output && !status; o++)
-			status = name_value(onnx, graph->node[i]->output[o], n_values);
-	return status;
+			PSD_TRY(name_value(onnx, graph->input[i]->name, n_values));
+	for (size_t i = 0; i < graph->n_node; i++)
+		for (size_t o = 0; o < graph->node[i]->n_output; o++)
+			PSD_TRY(name_value(onnx, graph->node[i]->output[o], n_values));
+	return PSD_OK;
 }
 
 static enum psd_status check_nodes(const struct psd_onnx *onnx)
@@ -154,11 +153,9 @@ static enum psd_status add_input(struct psd_onnx *onnx, const Onnx__ValueInfo *i
 	struct psd_onnx_view view = {.layer = 0};
 	uint64_t dims[4] = {1, 1, 1, 1}, strides[4];
 	unsigned n = 0;
-	enum psd_status status = read_dims(onnx, input, dims, &n);
 	bool is_integer, are_channels_last;
 
-	if (status)
-		return status;
+	PSD_TRY(read_dims(onnx, input, dims, &n));
 	is_integer = !psd_onnx_is_real(input->type->tensor_type->elem_type);
 	are_channels_last = n == 4 && dims[3] <= 4 && dims[1] > 4 && dims[2] > 4;
 	*shape = (struct psd_shape){(uint32_t)dims[1], (uint32_t)dims[2], (uint32_t)dims[3]};
@@ -189,9 +186,8 @@ static enum psd_status add_inputs(struct psd_onnx *onnx)
 {
 	const Onnx__Graph *graph = onnx->graph;
 	const char *first = NULL;
-	enum psd_status status = PSD_OK;
 
-	for (size_t i = 0; i < graph->n_input && !status; i++) {
+	for (size_t i = 0; i < graph->n_input; i++) {
 		const Onnx__ValueInfo *input = graph->input[i];
 		unsigned number;
 
@@ -208,11 +204,11 @@ static enum psd_status add_inputs(struct psd_onnx *onnx)
 					     "it with its parameters, without a loss, and other inputs as constants",
 					     first, input->name);
 		first = input->name;
-		status = add_input(onnx, input, &onnx->values[number]);
+		PSD_TRY(add_input(onnx, input, &onnx->values[number]));
 	}
-	if (!status && !first)
+	if (!first)
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network reads no input");
-	return status;
+	return PSD_OK;
 }
 
 /* ---- the graph ---- */
@@ -260,27 +256,23 @@ static enum psd_status read_graph(struct psd_onnx *onnx)
 {
 	const Onnx__Graph *graph = onnx->graph;
 	unsigned n_values, output = 0;
-	enum psd_status status = check_nodes(onnx);
 
-	if (!status)
-		status = name_values(onnx, &n_values);
-	if (status)
-		return status;
+	PSD_TRY(check_nodes(onnx));
+	PSD_TRY(name_values(onnx, &n_values));
 	onnx->values = psd_arena_take(&onnx->arena, n_values * sizeof(*onnx->values));
 	if (!onnx->values)
 		return psd_onnx_no_memory(onnx);
-	status = find_needed(onnx, n_values);
-	for (unsigned i = 0, v = 1; i < graph->n_initializer && !status; i++)
+	PSD_TRY(find_needed(onnx, n_values));
+	for (unsigned i = 0, v = 1; i < graph->n_initializer; i++)
 		if (graph->initializer[i]->name && *graph->initializer[i]->name)
-			status = psd_onnx_constant_of(onnx, graph->initializer[i], &onnx->values[v++]);
-	if (!status)
-		status = add_inputs(onnx);
-	for (size_t i = 0; i < graph->n_node && !status; i++)
-		status = compute_node(onnx, i);
-	for (size_t i = 0; i < graph->n_node && !status; i++)
-		status = convert_node(onnx, i);
-	if (status || onnx->has_loss)
-		return status;
+			PSD_TRY(psd_onnx_constant_of(onnx, graph->initializer[i], &onnx->values[v++]));
+	PSD_TRY(add_inputs(onnx));
+	for (size_t i = 0; i < graph->n_node; i++)
+		PSD_TRY(compute_node(onnx, i));
+	for (size_t i = 0; i < graph->n_node; i++)
+		PSD_TRY(convert_node(onnx, i));
+	if (onnx->has_loss)
+		return PSD_OK;
 	if (!onnx->node || !psd_names_find(&onnx->names, graph->output[0]->name, &output))
 		return psd_error_set(onnx->err, PSD_EINVAL, place_of(onnx), "the network has no nodes");
 	return psd_onnx_add_loss(onnx, &onnx->values[output], psd_onnx_class_axis(onnx, &onnx->values[output]));
@@ -314,7 +306,6 @@ struct psd_onnx_file {
 static enum psd_status read_model(struct psd_onnx_file *file, const void *bytes, size_t length)
 {
 	Onnx__Model *model = file->model = onnx__model__unpack(NULL, length, bytes);
-	enum psd_status status;
 
 	if (!model || !model->graph)
 		return psd_error_set(file->onnx.err, PSD_EINVAL, place_of(&file->onnx),
@@ -324,8 +315,8 @@ static enum psd_status read_model(struct psd_onnx_file *file, const void *bytes,
 	for (size_t i = 0; i < model->n_opset_import; i++)
 		if (!model->opset_import[i]->domain || !*model->opset_import[i]->domain)
 			file->onnx.version = model->opset_import[i]->version;
-	status = read_graph(&file->onnx);
-	return status ? status : seal(&file->onnx, &file->graph);
+	PSD_TRY(read_graph(&file->onnx));
+	return seal(&file->onnx, &file->graph);
 }
 
 static void release(struct psd_onnx_file *file)
@@ -361,10 +352,9 @@ enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, str
 	struct psd_onnx_file *opened;
 	char *bytes;
 	size_t length;
-	enum psd_status status = psd_file_read_bytes(&bytes, &length, PSD_ONNX_BYTES_MAX, path, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_file_read_bytes(&bytes, &length, PSD_ONNX_BYTES_MAX, path, err));
 	opened = calloc(1, sizeof(*opened));
 	if (!opened) {
 		free(bytes);

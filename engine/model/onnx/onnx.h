@@ -23,25 +23,25 @@
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
 
-/* Limit of protocol buffers. */
+/* Largest size of a file, a limit of protocol buffers. */
 #define PSD_ONNX_BYTES_MAX ((size_t)1 << 31)
 
-/* As psd_graph_load(), for length bytes of a file; path: its name in errors, and the folder of external data. Errors
- * name the node. */
+/* Reads a graph from length bytes of a file; path: its name in errors, and the folder of external data. As
+ * psd_graph_load(); errors name the node. */
 enum psd_status psd_onnx_parse(struct psd_graph *graph, const char *path, const void *bytes, size_t length,
 			       struct psd_error *err) PSD_MUST_CHECK;
 
-/* A graph with the numbers of its file. */
+/* A graph together with the parameter values in its file. */
 struct psd_onnx_file;
 
-/* On success the caller closes *file. path is borrowed until then. */
+/* Opens a file. *file is filled on success, and closed by the caller; path is borrowed until then. */
 enum psd_status psd_onnx_open(struct psd_onnx_file **file, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-const struct psd_graph *psd_onnx_graph(const struct psd_onnx_file *file); /* borrowed */
-/* Reads the values of a tensor or state of that graph, in psd's order. values: tensor->elements of them, or NULL to set
- * only *is_there, which is false if the file has no values for it. PSD_EINVAL if the file has the tensor without
+const struct psd_graph *psd_onnx_graph(const struct psd_onnx_file *file); /* graph of the file, borrowed */
+/* Reads the values of a tensor or state of that graph, in psd's order. values: array of tensor->elements, or NULL to
+ * set only *is_there, which is false if the file has no values for it. PSD_EINVAL: the file has the tensor without
  * numbers. */
 enum psd_status psd_onnx_values(struct psd_onnx_file *file, const struct psd_tensor *tensor, float values[],
 				bool *is_there, struct psd_error *err) PSD_MUST_CHECK;
-void psd_onnx_close(struct psd_onnx_file *file); /* NULL is allowed */
+void psd_onnx_close(struct psd_onnx_file *file); /* closes a file; NULL is allowed */
 
 #endif

@@ -10,9 +10,8 @@
 /* Checks scale and shift, which are inputs 1 and 2. */
 static enum psd_status check_affine(struct psd_onnx *onnx, uint64_t channels, struct psd_affine_settings *affine)
 {
-	enum psd_status status = psd_onnx_check_vector(onnx, psd_onnx_input(onnx, 1), channels, 1, &affine->has_scale);
-
-	return status ? status : psd_onnx_check_vector(onnx, psd_onnx_input(onnx, 2), channels, 0, &affine->has_shift);
+	PSD_TRY(psd_onnx_check_vector(onnx, psd_onnx_input(onnx, 1), channels, 1, &affine->has_scale));
+	return psd_onnx_check_vector(onnx, psd_onnx_input(onnx, 2), channels, 0, &affine->has_shift);
 }
 
 /* Adds a normalisation with `axis` as channels; its first tensors and states are the inputs after the first. */
@@ -21,18 +20,15 @@ static enum psd_status put_norm(struct psd_onnx *onnx, const struct psd_layer_ki
 {
 	static const char *const roles[] = {"weight", "bias", "running_mean", "running_variance"};
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	enum psd_status status = psd_onnx_channels_first(onnx, data, axis);
 
+	PSD_TRY(psd_onnx_channels_first(onnx, data, axis));
 	settings.affine.epsilon = psd_onnx_number(onnx, "epsilon", 1e-5);
-	if (!status)
-		status = check_affine(onnx, psd_onnx_view_dim(&data->view, axis), &settings.affine);
-	if (!status)
-		status = psd_onnx_put_layer(onnx, data, kind, &settings,
-					    psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1)));
-	for (unsigned i = 0; i < n_tensors && !status; i++)
-		status = psd_onnx_bind(onnx, psd_onnx_output(onnx, 0)->view.layer, roles[i],
-				       psd_onnx_input(onnx, i + 1), NULL);
-	return status;
+	PSD_TRY(check_affine(onnx, psd_onnx_view_dim(&data->view, axis), &settings.affine));
+	PSD_TRY(psd_onnx_put_layer(onnx, data, kind, &settings, psd_onnx_own_name(onnx, psd_onnx_input(onnx, 1))));
+	for (unsigned i = 0; i < n_tensors; i++)
+		PSD_TRY(psd_onnx_bind(onnx, psd_onnx_output(onnx, 0)->view.layer, roles[i], psd_onnx_input(onnx, i + 1),
+				      NULL));
+	return PSD_OK;
 }
 
 static enum psd_status batch_norm(struct psd_onnx *onnx)
@@ -49,11 +45,11 @@ static enum psd_status layer_norm(struct psd_onnx *onnx)
 {
 	const unsigned n_axes = psd_onnx_input(onnx, 0)->view.n_axes;
 	unsigned axis = 0;
-	const enum psd_status status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", -1), n_axes, &axis);
 
-	if (!status && axis + 1 != n_axes)
+	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", -1), n_axes, &axis));
+	if (axis + 1 != n_axes)
 		return psd_onnx_refuse(onnx, "is over several axes, must be over the last one");
-	return status ? status : put_norm(onnx, &psd_layer_layer_norm, psd_layer_layer_norm.defaults, axis, 2);
+	return put_norm(onnx, &psd_layer_layer_norm, psd_layer_layer_norm.defaults, axis, 2);
 }
 
 static enum psd_status lrn(struct psd_onnx *onnx)
@@ -64,13 +60,12 @@ static enum psd_status lrn(struct psd_onnx *onnx)
 						     .alpha = psd_onnx_number(onnx, "alpha", 1e-4),
 						     .beta = psd_onnx_number(onnx, "beta", 0.75),
 						     .k = psd_onnx_number(onnx, "bias", 1)}};
-	enum psd_status status;
 
 	if (size < 1 || size > PSD_LAYER_SIDE_MAX || size % 2 == 0)
 		return psd_onnx_refuse(onnx, "has 'size' %lld, must be an odd number from 1 to %u", (long long)size,
 				       PSD_LAYER_SIDE_MAX);
-	status = psd_onnx_channels_first(onnx, data, 1);
-	return status ? status : psd_onnx_put_layer(onnx, data, &psd_layer_lrn, &settings, NULL);
+	PSD_TRY(psd_onnx_channels_first(onnx, data, 1));
+	return psd_onnx_put_layer(onnx, data, &psd_layer_lrn, &settings, NULL);
 }
 
 static bool is_last(const struct psd_onnx *onnx)
@@ -85,37 +80,30 @@ static enum psd_status softmax(struct psd_onnx *onnx)
 	const int64_t number = psd_onnx_integer(onnx, "axis", onnx->version < 13 ? 1 : -1);
 	const bool is_log = !strcmp(onnx->node->op_type, "LogSoftmax");
 	const struct psd_onnx_view *view = data->kind == PSD_ONNX_SCORES ? NULL : &data->view;
+	struct psd_onnx_value probabilities;
 	unsigned axis = 0;
-	enum psd_status status;
 
 	if (!view && (is_log || (number != -1 && number != (int64_t)psd_onnx_axes_of_scores(data) - 1)))
 		return psd_onnx_refuse(onnx, "must be over the last axis of attention's scores, without a logarithm");
 	if (!view)
 		return psd_onnx_normalize_scores(onnx, data, psd_onnx_output(onnx, 0));
-	status = psd_onnx_check_data(onnx, data);
-	if (!status)
-		status = psd_onnx_axis(onnx, number, view->n_axes, &axis);
-	for (unsigned a = axis + 1; a < view->n_axes && !status && onnx->version < 13; a++)
+	PSD_TRY(psd_onnx_check_data(onnx, data));
+	PSD_TRY(psd_onnx_axis(onnx, number, view->n_axes, &axis));
+	for (unsigned a = axis + 1; a < view->n_axes && onnx->version < 13; a++)
 		if (psd_onnx_view_dim(view, a) != 1)
-			status = psd_onnx_refuse(onnx, "is over axis %u and all after it, must be over one", axis);
-	if (!status && is_last(onnx) && axis != psd_onnx_class_axis(onnx, data))
-		status = psd_onnx_refuse(onnx,
-					 "is over axis %u of the network's output, must be over its classes, axis %u",
-					 axis, psd_onnx_class_axis(onnx, data));
-	if (!status && is_last(onnx)) {
+			return psd_onnx_refuse(onnx, "is over axis %u and all after it, must be over one", axis);
+	if (is_last(onnx) && axis != psd_onnx_class_axis(onnx, data))
+		return psd_onnx_refuse(onnx,
+				       "is over axis %u of the network's output, must be over its classes, axis %u",
+				       axis, psd_onnx_class_axis(onnx, data));
+	if (is_last(onnx)) {
 		*psd_onnx_output(onnx, 0) = *data;
 		return PSD_OK;
 	}
-	if (!status)
-		status = psd_onnx_channels_first(onnx, data, axis);
-	if (!status)
-		status = psd_onnx_put_layer(onnx, data, &psd_layer_softmax, NULL, NULL);
-	if (!status && is_log) {
-		const struct psd_onnx_value probabilities = *psd_onnx_output(onnx, 0);
-
-		status = psd_onnx_put_layer(onnx, &probabilities, &psd_layer_log, NULL, NULL);
-	}
-	return status;
+	PSD_TRY(psd_onnx_channels_first(onnx, data, axis));
+	PSD_TRY(psd_onnx_put_layer(onnx, data, &psd_layer_softmax, NULL, NULL));
+	probabilities = *psd_onnx_output(onnx, 0);
+	return is_log ? psd_onnx_put_layer(onnx, &probabilities, &psd_layer_log, NULL, NULL) : PSD_OK;
 }
 
 /* Is there a slope for each channel, by broadcasting? In old files a vector is one. */
@@ -136,15 +124,13 @@ static enum psd_status prelu(struct psd_onnx *onnx)
 	struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
 	const struct psd_onnx_value *slope = psd_onnx_input(onnx, 1);
 	const bool is_shared = slope->kind == PSD_ONNX_CONSTANT && psd_onnx_elements(slope) == 1;
-	enum psd_status status;
 
 	if (!is_shared && !is_of_channels(onnx, slope, &data->view))
 		return psd_onnx_refuse(onnx, "must have a slope for each channel, or one");
-	status = psd_onnx_channels_first(onnx, data, 1);
-	if (!status)
-		status = psd_onnx_put_layer(onnx, data, &psd_layer_prelu,
-					    &(union psd_layer_settings){.prelu.is_shared = is_shared}, NULL);
-	return status ? status : psd_onnx_bind(onnx, psd_onnx_output(onnx, 0)->view.layer, "weight", slope, NULL);
+	PSD_TRY(psd_onnx_channels_first(onnx, data, 1));
+	PSD_TRY(psd_onnx_put_layer(onnx, data, &psd_layer_prelu,
+				   &(union psd_layer_settings){.prelu.is_shared = is_shared}, NULL));
+	return psd_onnx_bind(onnx, psd_onnx_output(onnx, 0)->view.layer, "weight", slope, NULL);
 }
 
 /* ---- joining ---- */
@@ -157,21 +143,15 @@ static enum psd_status put_prefix(struct psd_onnx *onnx, unsigned axis)
 	const unsigned n = data->view.n_axes, last = n - 1, by_channels[] = {0, 2, 1};
 	union psd_layer_settings settings = psd_layer_prefix.defaults;
 	struct psd_shape shape;
-	enum psd_status status;
 
 	if (n != 3 || axis != 1 || learned->n_dims != n || learned->dims[2] != psd_onnx_view_dim(&data->view, 2) ||
 	    learned->dims[1] > PSD_LAYER_SIDE_MAX)
 		return psd_onnx_refuse(
 			onnx, "joins samples and constants, must be learned vectors in front of all positions");
 	settings.prefix.places = (uint32_t)learned->dims[1];
-	status = psd_onnx_channels_first(onnx, data, last);
-	if (!status)
-		status = psd_onnx_add_simple(onnx, &psd_layer_prefix, &settings, data->view.layer, &result.view.layer);
-	if (status)
-		return status;
-	status = psd_onnx_bind(onnx, result.view.layer, "weight", learned, by_channels);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_channels_first(onnx, data, last));
+	PSD_TRY(psd_onnx_add_simple(onnx, &psd_layer_prefix, &settings, data->view.layer, &result.view.layer));
+	PSD_TRY(psd_onnx_bind(onnx, result.view.layer, "weight", learned, by_channels));
 	shape = psd_onnx_shape(onnx, result.view.layer);
 	result.view = (struct psd_onnx_view){.layer = result.view.layer};
 	psd_onnx_view_add_axis_of(&result.view, &data->view, 0);
@@ -190,19 +170,16 @@ static enum psd_status add_input(struct psd_onnx *onnx, struct psd_layer_spec *s
 	struct psd_layer_spec reshape = {.kind = &psd_layer_reshape, .n_inputs = 1};
 	struct psd_shape shape, first;
 	unsigned layer;
-	enum psd_status status = psd_onnx_channels_first(onnx, input, axis);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_channels_first(onnx, input, axis));
 	layer = input->view.layer;
 	shape = psd_onnx_shape(onnx, layer);
 	first = spec->n_inputs ? psd_onnx_shape(onnx, spec->inputs[0]) : shape;
 	reshape.settings.shape = (struct psd_shape){shape.channels, first.height, first.width};
 	reshape.inputs[0] = layer;
 	if (shape.height != first.height || shape.width != first.width)
-		status = psd_onnx_add_beside(onnx, &reshape, &layer);
-	return status ? status
-		      : psd_layer_spec_add_input(spec, layer, (struct psd_place){.path = onnx->path}, onnx->err);
+		PSD_TRY(psd_onnx_add_beside(onnx, &reshape, &layer));
+	return psd_layer_spec_add_input(spec, layer, (struct psd_place){.path = onnx->path}, onnx->err);
 }
 
 static enum psd_status concat(struct psd_onnx *onnx)
@@ -211,25 +188,20 @@ static enum psd_status concat(struct psd_onnx *onnx)
 	struct psd_layer_spec spec = {.kind = &psd_layer_concat};
 	const struct psd_onnx_value *data = first->kind == PSD_ONNX_CONSTANT ? second : first;
 	unsigned axis = 0, layer;
-	enum psd_status status = psd_onnx_check_data(onnx, data);
 
-	if (!status)
-		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), data->view.n_axes, &axis);
-	if (!status && psd_onnx_is_parameter(first) && onnx->node->n_input == 2)
+	PSD_TRY(psd_onnx_check_data(onnx, data));
+	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), data->view.n_axes, &axis));
+	if (psd_onnx_is_parameter(first) && onnx->node->n_input == 2)
 		return put_prefix(onnx, axis);
-	for (unsigned i = 0; i < onnx->node->n_input && !status; i++) {
+	for (unsigned i = 0; i < onnx->node->n_input; i++) {
 		struct psd_onnx_value *part = psd_onnx_input(onnx, i);
 
-		status = psd_onnx_check_data(onnx, part);
-		if (!status && part->view.n_axes != data->view.n_axes)
-			status = psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
-		if (!status)
-			status = add_input(onnx, &spec, part, axis);
+		PSD_TRY(psd_onnx_check_data(onnx, part));
+		if (part->view.n_axes != data->view.n_axes)
+			return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
+		PSD_TRY(add_input(onnx, &spec, part, axis));
 	}
-	if (!status)
-		status = psd_onnx_add(onnx, &spec, NULL, &layer);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_add(onnx, &spec, NULL, &layer));
 	result = *first;
 	psd_onnx_follow_channels(onnx, &first->view, axis, layer, &result);
 	*psd_onnx_output(onnx, 0) = result;
@@ -278,15 +250,14 @@ static enum psd_status loss(struct psd_onnx *onnx)
 	const bool is_mean =
 		!psd_onnx_attribute(onnx->node, "reduction") || psd_onnx_text_is(onnx, "reduction", "mean");
 	const int64_t ignored = psd_onnx_integer(onnx, "ignore_index", -1);
-	enum psd_status status;
 
 	/* PyTorch has -100 if no class is ignored */
 	if (!is_mean || psd_onnx_input(onnx, 2)->kind != PSD_ONNX_ABSENT ||
 	    (ignored >= 0 && data->view.n_axes > 1 && ignored < (int64_t)psd_onnx_view_dim(&data->view, 1)))
 		return psd_onnx_refuse(onnx, "must be the mean over all samples, with equal weights of classes");
-	status = psd_onnx_add_loss(onnx, data, 1);
+	PSD_TRY(psd_onnx_add_loss(onnx, data, 1));
 	*psd_onnx_output(onnx, 0) = *data;
-	return status;
+	return PSD_OK;
 }
 
 /* ---- the table ---- */
@@ -347,28 +318,27 @@ static bool are_constants(const struct psd_onnx *onnx)
 static enum psd_status convert_data(struct psd_onnx *onnx, psd_onnx_operator_fn *convert, unsigned least_axes)
 {
 	const struct psd_onnx_value *data = psd_onnx_input(onnx, 0);
-	const enum psd_status status = psd_onnx_check_data(onnx, data);
 
-	if (!status && data->view.n_axes < least_axes)
+	PSD_TRY(psd_onnx_check_data(onnx, data));
+	if (data->view.n_axes < least_axes)
 		return psd_onnx_refuse(onnx, "must have an input of samples and channels");
-	return status ? status : convert(onnx);
+	return convert(onnx);
 }
 
 enum psd_status psd_onnx_convert(struct psd_onnx *onnx)
 {
 	const Onnx__Node *node = onnx->node;
 	bool is_done = false;
-	enum psd_status status;
 
 	if (psd_onnx_is_foreign(node))
 		return psd_onnx_refuse(onnx, "is an operator of '%.80s', must be one of ONNX itself", node->domain);
-	status = psd_onnx_try_view(onnx, &is_done);
-	if (!status && !is_done && are_constants(onnx))
-		status = psd_onnx_try_fold(onnx, &is_done);
-	if (!status && !is_done)
-		status = psd_onnx_try_function(onnx, &is_done);
-	if (status || is_done)
-		return status;
+	PSD_TRY(psd_onnx_try_view(onnx, &is_done));
+	if (!is_done && are_constants(onnx))
+		PSD_TRY(psd_onnx_try_fold(onnx, &is_done));
+	if (!is_done)
+		PSD_TRY(psd_onnx_try_function(onnx, &is_done));
+	if (is_done)
+		return PSD_OK;
 	for (unsigned i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
 		if (!strcmp(node->op_type, operators[i].op))
 			return operators[i].least_axes

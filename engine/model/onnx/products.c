@@ -41,12 +41,9 @@ static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec 
 	const char *name = name_of(weight);
 	struct psd_onnx_value whole;
 	bool is_whole;
-	enum psd_status status = PSD_OK;
 
 	if (weight->origin)
-		status = psd_onnx_constant_of(onnx, weight->origin, &whole);
-	if (status)
-		return status;
+		PSD_TRY(psd_onnx_constant_of(onnx, weight->origin, &whole));
 	/* slices of a tensor are matrices of their own */
 	is_whole = weight->origin && psd_onnx_elements(weight) == psd_onnx_elements(&whole);
 	spec->n_inputs = 1;
@@ -63,10 +60,10 @@ static enum psd_status add_product(struct psd_onnx *onnx, struct psd_layer_spec 
 		spec->settings.conv.has_bias = false;
 	else
 		*is_bias_left = false;
-	status = psd_onnx_add(onnx, spec, name, number);
-	if (!status && name && is_whole && !spec->is_sharing && !psd_names_put(&onnx->owners, name, *number))
-		status = psd_onnx_no_memory(onnx);
-	return status;
+	PSD_TRY(psd_onnx_add(onnx, spec, name, number));
+	if (name && is_whole && !spec->is_sharing && !psd_names_put(&onnx->owners, name, *number))
+		return psd_onnx_no_memory(onnx);
+	return PSD_OK;
 }
 
 /* Records the bias, after adding a scale layer for it if the layer has none. */
@@ -74,11 +71,10 @@ static enum psd_status add_bias(struct psd_onnx *onnx, const struct psd_onnx_val
 				unsigned *layer)
 {
 	const union psd_layer_settings settings = {.affine = {.has_shift = true}};
-	enum psd_status status = PSD_OK;
 
 	if (is_bias_left)
-		status = psd_onnx_add_simple(onnx, &psd_layer_scale, &settings, *layer, layer);
-	return status ? status : psd_onnx_bind(onnx, *layer, "bias", bias, NULL);
+		PSD_TRY(psd_onnx_add_simple(onnx, &psd_layer_scale, &settings, *layer, layer));
+	return psd_onnx_bind(onnx, *layer, "bias", bias, NULL);
 }
 
 /* ---- biases ---- */
@@ -116,7 +112,6 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 	unsigned axis = 0, n_axes = 0;
 	bool is_all = true;
 	struct psd_onnx_value result;
-	enum psd_status status;
 
 	if (learned->n_dims > n)
 		return psd_onnx_refuse(onnx, "has inputs whose shapes do not fit");
@@ -136,25 +131,23 @@ enum psd_status psd_onnx_affine(struct psd_onnx *onnx, struct psd_onnx_value *da
 		}
 	}
 	if (n_axes == 1) {
-		status = psd_onnx_channels_first(onnx, data, axis);
+		PSD_TRY(psd_onnx_channels_first(onnx, data, axis));
 	} else if (is_all && !is_factor) {
-		status = psd_onnx_materialize(onnx, data);
-		if (!status)
-			status = psd_onnx_make_whole(onnx, &data->view);
+		PSD_TRY(psd_onnx_materialize(onnx, data));
+		PSD_TRY(psd_onnx_make_whole(onnx, &data->view));
 	} else {
 		return psd_onnx_refuse(onnx, "has learned values for some axes of its input, must have them for one "
 					     "axis, or summands for all values");
 	}
 	result = *data;
-	if (!status)
-		status = psd_onnx_add_simple(onnx, n_axes == 1 ? &psd_layer_scale : &psd_layer_position,
-					     n_axes == 1 ? &settings : NULL, data->view.layer, &result.view.layer);
-	if (!status && n_axes == 1)
-		status = psd_onnx_bind(onnx, result.view.layer, is_factor ? "weight" : "bias", learned, NULL);
-	else if (!status)
-		status = psd_onnx_bind_broadcast(onnx, result.view.layer, "weight", learned, &data->view);
+	PSD_TRY(psd_onnx_add_simple(onnx, n_axes == 1 ? &psd_layer_scale : &psd_layer_position,
+				    n_axes == 1 ? &settings : NULL, data->view.layer, &result.view.layer));
+	if (n_axes == 1)
+		PSD_TRY(psd_onnx_bind(onnx, result.view.layer, is_factor ? "weight" : "bias", learned, NULL));
+	else
+		PSD_TRY(psd_onnx_bind_broadcast(onnx, result.view.layer, "weight", learned, &data->view));
 	*psd_onnx_output(onnx, 0) = result;
-	return status;
+	return PSD_OK;
 }
 
 /* ---- convolutions ---- */
@@ -164,11 +157,11 @@ static enum psd_status read_sides(struct psd_onnx *onnx, const char *name, unsig
 {
 	int64_t numbers[2];
 	unsigned n;
-	enum psd_status status = psd_onnx_integers(onnx, name, 0, numbers, 2, &n);
 
+	PSD_TRY(psd_onnx_integers(onnx, name, 0, numbers, 2, &n));
 	*sides = (struct psd_sides){otherwise, n_sides == 2 ? otherwise : lowest ? 1 : 0};
-	if (status || n == 0)
-		return status;
+	if (n == 0)
+		return PSD_OK;
 	for (unsigned i = 0; i < n; i++)
 		if (n != n_sides || numbers[i] < lowest || numbers[i] > PSD_LAYER_SIDE_MAX)
 			return psd_onnx_refuse(onnx, "has '%s' %lld, must have %u from %lld to %u", name,
@@ -228,26 +221,20 @@ enum psd_status psd_onnx_window(struct psd_onnx *onnx, struct psd_onnx_value *da
 {
 	const unsigned n_axes = data->view.n_axes, n_sides = n_axes - 2;
 	const struct psd_onnx_order order = {.n = {1, 1, n_sides == 2}, .axes = {{1}, {2}, {3}}};
-	enum psd_status status;
 
 	if (data->kind != PSD_ONNX_DATA || n_axes < 3 || n_axes > 4)
 		return psd_onnx_refuse(onnx, "must have an input of samples, channels and one or two spatial axes");
 	onnx->has_1d_windows = onnx->has_1d_windows || n_axes == 3;
-	status = psd_onnx_materialize(onnx, data);
-	if (!status)
-		status = psd_onnx_lay_out(onnx, &data->view, &order, false);
-	if (!status)
-		status = read_sides(onnx, "kernel_shape", n_sides, 1, 1, &window->kernel);
+	PSD_TRY(psd_onnx_materialize(onnx, data));
+	PSD_TRY(psd_onnx_lay_out(onnx, &data->view, &order, false));
+	PSD_TRY(read_sides(onnx, "kernel_shape", n_sides, 1, 1, &window->kernel));
 	if (!psd_onnx_attribute(onnx->node, "kernel_shape"))
 		window->kernel = kernel;
-	if (!status)
-		status = read_sides(onnx, "strides", n_sides, 1, 1, &window->stride);
-	if (!status)
-		status = read_sides(onnx, "dilations", n_sides, 1, 1, &window->dilation);
-	if (!status)
-		status = read_pads(onnx, n_sides, psd_onnx_shape(onnx, data->view.layer), window);
+	PSD_TRY(read_sides(onnx, "strides", n_sides, 1, 1, &window->stride));
+	PSD_TRY(read_sides(onnx, "dilations", n_sides, 1, 1, &window->dilation));
+	PSD_TRY(read_pads(onnx, n_sides, psd_onnx_shape(onnx, data->view.layer), window));
 	*result = *data;
-	return status;
+	return PSD_OK;
 }
 
 void psd_onnx_put_map(const struct psd_onnx *onnx, unsigned layer, struct psd_onnx_value *result)
@@ -281,19 +268,15 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 	struct psd_onnx_value *bias = psd_onnx_input(onnx, 2);
 	bool has_bias = false, is_bias_left;
 	unsigned layer;
-	enum psd_status status = check_weight(onnx, weight, 3, 4);
 
-	for (unsigned d = 2; d < weight->n_dims && !status; d++)
+	PSD_TRY(check_weight(onnx, weight, 3, 4));
+	for (unsigned d = 2; d < weight->n_dims; d++)
 		if (weight->dims[d] > PSD_LAYER_SIDE_MAX)
-			status = psd_onnx_refuse(onnx, "has a window of %llu, must have up to %u",
-						 (unsigned long long)weight->dims[d], PSD_LAYER_SIDE_MAX);
-	if (status)
-		return status;
+			return psd_onnx_refuse(onnx, "has a window of %llu, must have up to %u",
+					       (unsigned long long)weight->dims[d], PSD_LAYER_SIDE_MAX);
 	kernel.height = (uint32_t)weight->dims[2];
 	kernel.width = weight->n_dims == 4 ? (uint32_t)weight->dims[3] : 1;
-	status = psd_onnx_window(onnx, data, kernel, &conv->window, &result);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_window(onnx, data, kernel, &conv->window, &result));
 	if (conv->window.kernel.height != kernel.height || conv->window.kernel.width != kernel.width ||
 	    weight->n_dims != data->view.n_axes)
 		return psd_onnx_refuse(onnx, "has a weight for a window of %u by %u, and a kernel of %u by %u",
@@ -306,20 +289,15 @@ static enum psd_status convolve(struct psd_onnx *onnx, const struct psd_layer_ki
 				       (unsigned long long)psd_onnx_view_dim(&data->view, 1), (long long)groups);
 	conv->groups = (uint32_t)groups;
 	conv->outputs = (uint32_t)outputs;
-	status = psd_onnx_check_vector(onnx, bias, outputs, 0, &has_bias);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_check_vector(onnx, bias, outputs, 0, &has_bias));
 	conv->has_bias = has_bias;
 	spec.inputs[0] = data->view.layer;
-	status = add_product(onnx, &spec, (struct product){.weight = weight, .bias = has_bias ? bias : NULL},
-			     &is_bias_left, &layer);
-	if (!status)
-		status = psd_onnx_bind(onnx, layer, "weight", weight, NULL);
-	if (!status)
-		status = add_bias(onnx, bias, is_bias_left, &layer);
-	if (!status)
-		psd_onnx_put_map(onnx, layer, &result);
-	return status;
+	PSD_TRY(add_product(onnx, &spec, (struct product){.weight = weight, .bias = has_bias ? bias : NULL},
+			    &is_bias_left, &layer));
+	PSD_TRY(psd_onnx_bind(onnx, layer, "weight", weight, NULL));
+	PSD_TRY(add_bias(onnx, bias, is_bias_left, &layer));
+	psd_onnx_put_map(onnx, layer, &result);
+	return PSD_OK;
 }
 
 enum psd_status psd_onnx_conv(struct psd_onnx *onnx)
@@ -331,10 +309,8 @@ enum psd_status psd_onnx_deconv(struct psd_onnx *onnx)
 {
 	int64_t more[2] = {0};
 	unsigned n;
-	const enum psd_status status = psd_onnx_integers(onnx, "output_padding", 0, more, 2, &n);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_integers(onnx, "output_padding", 0, more, 2, &n));
 	if (psd_onnx_text_is(onnx, "auto_pad", "SAME_UPPER") || psd_onnx_text_is(onnx, "auto_pad", "SAME_LOWER"))
 		return psd_onnx_refuse(onnx, "has 'auto_pad', must have 'pads'");
 	if (more[0] || more[1] || psd_onnx_attribute(onnx->node, "output_shape"))
@@ -388,16 +364,13 @@ static enum psd_status multiply(struct psd_onnx *onnx, struct psd_onnx_value *da
 	if (status)
 		return status;
 	spec.inputs[0] = data->view.layer;
-	status = add_product(
+	PSD_TRY(add_product(
 		onnx, &spec,
 		(struct product){.weight = weight, .bias = bias, .order = is_transposed ? NULL : by_outputs},
-		&is_bias_left, &layer);
-	if (!status)
-		status = psd_onnx_bind(onnx, layer, "weight", weight, is_transposed ? NULL : by_outputs);
-	if (!status && bias)
-		status = add_bias(onnx, bias, is_bias_left, &layer);
-	if (status)
-		return status;
+		&is_bias_left, &layer));
+	PSD_TRY(psd_onnx_bind(onnx, layer, "weight", weight, is_transposed ? NULL : by_outputs));
+	if (bias)
+		PSD_TRY(add_bias(onnx, bias, is_bias_left, &layer));
 	result = *data;
 	psd_onnx_follow_channels(onnx, &data->view, axis, layer, &result);
 	*psd_onnx_output(onnx, 0) = result;
@@ -415,21 +388,18 @@ enum psd_status psd_onnx_gemm(struct psd_onnx *onnx)
 	struct psd_onnx_value *bias = psd_onnx_input(onnx, 2);
 	const bool is_transposed = psd_onnx_integer(onnx, "transB", 0) != 0;
 	bool has_bias;
-	enum psd_status status = check_weight(onnx, weight, 2, 2);
 
-	if (status)
-		return status;
+	PSD_TRY(check_weight(onnx, weight, 2, 2));
 	if (data->kind != PSD_ONNX_DATA || data->view.n_axes != 2 || psd_onnx_integer(onnx, "transA", 0) ||
 	    psd_onnx_number(onnx, "alpha", 1) != 1 || psd_onnx_number(onnx, "beta", 1) != 1)
 		return psd_onnx_refuse(onnx, "must multiply samples by a weight, with factors of 1");
-	status = psd_onnx_check_vector(onnx, bias, weight->dims[!is_transposed], 0, &has_bias);
-	return status ? status : multiply(onnx, data, weight, is_transposed, has_bias ? bias : NULL);
+	PSD_TRY(psd_onnx_check_vector(onnx, bias, weight->dims[!is_transposed], 0, &has_bias));
+	return multiply(onnx, data, weight, is_transposed, has_bias ? bias : NULL);
 }
 
 enum psd_status psd_onnx_matmul(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value *left = psd_onnx_input(onnx, 0), *right = psd_onnx_input(onnx, 1);
-	enum psd_status status;
 
 	if (left->kind == PSD_ONNX_SCORES && right->kind == PSD_ONNX_DATA)
 		return psd_onnx_end_scores(onnx, left, right, psd_onnx_output(onnx, 0));
@@ -437,8 +407,8 @@ enum psd_status psd_onnx_matmul(struct psd_onnx *onnx)
 		return psd_onnx_begin_scores(onnx, left, right, psd_onnx_output(onnx, 0));
 	if (left->kind != PSD_ONNX_DATA || left->view.n_axes < 1)
 		return psd_onnx_refuse(onnx, "must multiply samples by a weight, or be part of attention");
-	status = check_weight(onnx, right, 2, 2);
-	return status ? status : multiply(onnx, left, right, false, NULL);
+	PSD_TRY(check_weight(onnx, right, 2, 2));
+	return multiply(onnx, left, right, false, NULL);
 }
 
 /* ---- embeddings ---- */
@@ -451,10 +421,8 @@ enum psd_status psd_onnx_embed(struct psd_onnx *onnx)
 	bool is_bias_left;
 	double factor;
 	uint64_t positions;
-	enum psd_status status = check_weight(onnx, table, 2, 2);
 
-	if (status)
-		return status;
+	PSD_TRY(check_weight(onnx, table, 2, 2));
 	if (tokens->kind != PSD_ONNX_DATA || !psd_onnx_expr_is_product(tokens->expr, &factor) || factor != 1 ||
 	    psd_onnx_integer(onnx, "axis", 0) != 0 ||
 	    !psd_onnx_view_is_whole(&tokens->view, psd_onnx_values_of(onnx, tokens->view.layer)))
@@ -466,11 +434,8 @@ enum psd_status psd_onnx_embed(struct psd_onnx *onnx)
 	spec.inputs[0] = tokens->view.layer;
 	positions = psd_onnx_values_of(onnx, tokens->view.layer);
 	result.is_integer = false;
-	status = add_product(onnx, &spec, (struct product){.weight = table}, &is_bias_left, &result.view.layer);
-	if (!status)
-		status = psd_onnx_bind(onnx, result.view.layer, "weight", table, NULL);
-	if (status)
-		return status;
+	PSD_TRY(add_product(onnx, &spec, (struct product){.weight = table}, &is_bias_left, &result.view.layer));
+	PSD_TRY(psd_onnx_bind(onnx, result.view.layer, "weight", table, NULL));
 	if (!psd_onnx_view_add_axis(&result.view) || !psd_onnx_view_add_digit(&result.view, table->dims[1], positions))
 		return psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
 	*psd_onnx_output(onnx, 0) = result;

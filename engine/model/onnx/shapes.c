@@ -41,10 +41,7 @@ enum psd_status psd_onnx_put_view(struct psd_onnx *onnx, struct psd_onnx_value *
 	struct psd_onnx_value result = *of;
 
 	if (of->kind == PSD_ONNX_CONSTANT) {
-		const enum psd_status status = view_constant(onnx, of, view, &result);
-
-		if (status)
-			return status;
+		PSD_TRY(view_constant(onnx, of, view, &result));
 	} else {
 		result.view = *view;
 	}
@@ -85,12 +82,9 @@ static enum psd_status reshape(struct psd_onnx *onnx)
 	uint64_t dims[PSD_ONNX_AXES_MAX], values = 1, known = 1;
 	struct psd_onnx_view view;
 	unsigned n, open = PSD_ONNX_AXES_MAX;
-	enum psd_status status = psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n);
 
-	if (!status)
-		status = psd_onnx_read_view(onnx, &view);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n));
+	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	for (unsigned a = 0; a < view.n_axes; a++)
 		values *= psd_onnx_view_dim(&view, a);
 	for (unsigned a = 0; a < n; a++) {
@@ -112,10 +106,8 @@ static enum psd_status flatten(struct psd_onnx *onnx)
 	struct psd_onnx_view view;
 	uint64_t dims[2] = {1, 1};
 	int64_t axis = psd_onnx_integer(onnx, "axis", 1);
-	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	axis = psd_onnx_clamp(axis, view.n_axes);
 	for (unsigned a = 0; a < view.n_axes; a++)
 		dims[a >= axis] *= psd_onnx_view_dim(&view, a);
@@ -130,12 +122,9 @@ static enum psd_status squeeze(struct psd_onnx *onnx)
 	struct psd_onnx_view view;
 	bool is_named[PSD_ONNX_AXES_MAX];
 	unsigned n, n_dims = 0, next = 0;
-	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
-	if (!status)
-		status = psd_onnx_mark_axes(onnx, view.n_axes, are_added, is_named, &n);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_read_view(onnx, &view));
+	PSD_TRY(psd_onnx_mark_axes(onnx, view.n_axes, are_added, is_named, &n));
 	for (unsigned a = 0; a < view.n_axes + (are_added ? n : 0); a++) {
 		const uint64_t dim =
 			(are_added && is_named[a]) || next == view.n_axes ? 1 : psd_onnx_view_dim(&view, next++);
@@ -152,12 +141,9 @@ static enum psd_status expand(struct psd_onnx *onnx)
 	uint64_t dims[PSD_ONNX_AXES_MAX];
 	struct psd_onnx_view view;
 	unsigned n, n_dims;
-	enum psd_status status = psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n);
 
-	if (!status)
-		status = psd_onnx_read_view(onnx, &view);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_integers(onnx, "shape", 1, wanted, PSD_ONNX_AXES_MAX, &n));
+	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	n_dims = n > view.n_axes ? n : view.n_axes;
 	for (unsigned a = 0; a < n_dims; a++) {
 		const int64_t dim = a + n >= n_dims ? wanted[a + n - n_dims] : 1;
@@ -174,12 +160,9 @@ static enum psd_status transpose(struct psd_onnx *onnx)
 	int64_t perm[PSD_ONNX_AXES_MAX];
 	unsigned order[PSD_ONNX_AXES_MAX] = {0}, n;
 	struct psd_onnx_view view;
-	enum psd_status status = psd_onnx_integers(onnx, "perm", 0, perm, PSD_ONNX_AXES_MAX, &n);
 
-	if (!status)
-		status = psd_onnx_read_view(onnx, &view);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_integers(onnx, "perm", 0, perm, PSD_ONNX_AXES_MAX, &n));
+	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	for (unsigned a = 0; a < view.n_axes; a++)
 		order[a] = n ? (a < n && perm[a] >= 0 && perm[a] < view.n_axes ? (unsigned)perm[a] : UINT32_MAX)
 			     : view.n_axes - 1 - a;
@@ -205,14 +188,14 @@ static enum psd_status read_blocks(struct psd_onnx *onnx, uint64_t dims[4], uint
 {
 	struct psd_onnx_view view;
 	const int64_t size = psd_onnx_integer(onnx, "blocksize", 0);
-	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
-	if (!status && (view.n_axes != 4 || size < 1 || size > 1024))
-		status = psd_onnx_refuse(onnx, "must have an input of four axes, and a 'blocksize' from 1 to 1024");
-	for (unsigned a = 0; a < 4 && !status; a++)
+	PSD_TRY(psd_onnx_read_view(onnx, &view));
+	if (view.n_axes != 4 || size < 1 || size > 1024)
+		return psd_onnx_refuse(onnx, "must have an input of four axes, and a 'blocksize' from 1 to 1024");
+	for (unsigned a = 0; a < 4; a++)
 		dims[a] = psd_onnx_view_dim(&view, a);
 	*block = (uint64_t)size;
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status depth_to_space(struct psd_onnx *onnx)
@@ -221,13 +204,11 @@ static enum psd_status depth_to_space(struct psd_onnx *onnx)
 		psd_onnx_text_is(onnx, "mode", "CRD"); /* the values of a block come from consecutive channels */
 	const unsigned of_inner[6] = {0, 1, 4, 2, 5, 3}, of_outer[6] = {0, 3, 4, 1, 5, 2};
 	uint64_t dims[4], b;
-	enum psd_status status = read_blocks(onnx, dims, &b);
 
-	if (!status && dims[1] % (b * b))
-		status = psd_onnx_refuse(onnx, "makes blocks of %llu values of %llu channels",
-					 (unsigned long long)(b * b), (unsigned long long)dims[1]);
-	if (status)
-		return status;
+	PSD_TRY(read_blocks(onnx, dims, &b));
+	if (dims[1] % (b * b))
+		return psd_onnx_refuse(onnx, "makes blocks of %llu values of %llu channels",
+				       (unsigned long long)(b * b), (unsigned long long)dims[1]);
 	return move_blocks(onnx,
 			   is_inner ? (const uint64_t[]){dims[0], dims[1] / (b * b), b, b, dims[2], dims[3]}
 				    : (const uint64_t[]){dims[0], b, b, dims[1] / (b * b), dims[2], dims[3]},
@@ -239,14 +220,12 @@ static enum psd_status space_to_depth(struct psd_onnx *onnx)
 {
 	const unsigned order[6] = {0, 3, 5, 1, 2, 4};
 	uint64_t dims[4], b;
-	enum psd_status status = read_blocks(onnx, dims, &b);
 
-	if (!status && (dims[2] % b || dims[3] % b))
-		status = psd_onnx_refuse(onnx, "makes blocks of %llu by %llu of %llu by %llu positions",
-					 (unsigned long long)b, (unsigned long long)b, (unsigned long long)dims[2],
-					 (unsigned long long)dims[3]);
-	if (status)
-		return status;
+	PSD_TRY(read_blocks(onnx, dims, &b));
+	if (dims[2] % b || dims[3] % b)
+		return psd_onnx_refuse(onnx, "makes blocks of %llu by %llu of %llu by %llu positions",
+				       (unsigned long long)b, (unsigned long long)b, (unsigned long long)dims[2],
+				       (unsigned long long)dims[3]);
 	return move_blocks(onnx, (const uint64_t[]){dims[0], dims[1], dims[2] / b, b, dims[3] / b, b}, order,
 			   (const uint64_t[]){dims[0], dims[1] * b * b, dims[2] / b, dims[3] / b});
 }
@@ -260,12 +239,10 @@ static enum psd_status shape(struct psd_onnx *onnx)
 	int64_t start = psd_onnx_integer(onnx, "start", 0), end = psd_onnx_integer(onnx, "end", PSD_ONNX_AXES_MAX);
 	struct psd_onnx_view view;
 	double *numbers = psd_arena_take(&onnx->arena, PSD_ONNX_AXES_MAX * sizeof(*numbers)), count = 1;
-	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
+	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	if (!numbers)
 		return psd_onnx_no_memory(onnx);
-	if (status)
-		return status;
 	start = psd_onnx_clamp(start, view.n_axes);
 	end = psd_onnx_clamp(end, view.n_axes);
 	for (int64_t a = start; a < end; a++)
@@ -321,15 +298,13 @@ static enum psd_status view_or_copy(struct psd_onnx *onnx, psd_onnx_operator_fn 
 	onnx->err = err;
 	if (!status || status == PSD_ENOMEM)
 		return status ? psd_onnx_no_memory(onnx) : PSD_OK;
-	status = psd_onnx_read_numbers(onnx, of);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_read_numbers(onnx, of));
 	original.numbers = of->computed = of->numbers;
 	of->origin = NULL;
 	(void)psd_onnx_by_rows(of, &of->view);
-	status = convert(onnx);
+	PSD_TRY(convert(onnx));
 	*of = original;
-	return status;
+	return PSD_OK;
 }
 
 static const struct {

@@ -32,27 +32,21 @@ enum psd_status psd_onnx_slice(struct psd_onnx *onnx)
 	int64_t starts[PSD_ONNX_AXES_MAX], ends[PSD_ONNX_AXES_MAX], axes[PSD_ONNX_AXES_MAX], steps[PSD_ONNX_AXES_MAX];
 	unsigned n, n_ends, n_axes, n_steps;
 	struct psd_onnx_view view;
-	enum psd_status status = psd_onnx_integers(onnx, "starts", 1, starts, PSD_ONNX_AXES_MAX, &n);
 
-	if (!status)
-		status = psd_onnx_integers(onnx, "ends", 2, ends, PSD_ONNX_AXES_MAX, &n_ends);
-	if (!status)
-		status = psd_onnx_integers(onnx, "axes", 3, axes, PSD_ONNX_AXES_MAX, &n_axes);
-	if (!status)
-		status = psd_onnx_integers(onnx, "steps", 4, steps, PSD_ONNX_AXES_MAX, &n_steps);
-	if (!status)
-		status = psd_onnx_read_view(onnx, &view);
-	if (!status && (n_ends != n || (n_axes && n_axes != n) || (n_steps && n_steps != n)))
-		status = psd_onnx_refuse(onnx, "has %u starts, %u ends, %u axes, %u steps, must have equally many", n,
-					 n_ends, n_axes, n_steps);
-	for (unsigned i = 0; i < n && !status; i++) {
+	PSD_TRY(psd_onnx_integers(onnx, "starts", 1, starts, PSD_ONNX_AXES_MAX, &n));
+	PSD_TRY(psd_onnx_integers(onnx, "ends", 2, ends, PSD_ONNX_AXES_MAX, &n_ends));
+	PSD_TRY(psd_onnx_integers(onnx, "axes", 3, axes, PSD_ONNX_AXES_MAX, &n_axes));
+	PSD_TRY(psd_onnx_integers(onnx, "steps", 4, steps, PSD_ONNX_AXES_MAX, &n_steps));
+	PSD_TRY(psd_onnx_read_view(onnx, &view));
+	if (n_ends != n || (n_axes && n_axes != n) || (n_steps && n_steps != n))
+		return psd_onnx_refuse(onnx, "has %u starts, %u ends, %u axes, %u steps, must have equally many", n,
+				       n_ends, n_axes, n_steps);
+	for (unsigned i = 0; i < n; i++) {
 		int64_t dim, first, end;
 		const int64_t step = n_steps ? steps[i] : 1;
 		unsigned axis;
 
-		status = psd_onnx_axis(onnx, n_axes ? axes[i] : i, view.n_axes, &axis);
-		if (status)
-			return status;
+		PSD_TRY(psd_onnx_axis(onnx, n_axes ? axes[i] : i, view.n_axes, &axis));
 		dim = (int64_t)psd_onnx_view_dim(&view, axis);
 		first = psd_onnx_clamp(starts[i], dim);
 		end = psd_onnx_clamp(ends[i], dim);
@@ -62,10 +56,10 @@ enum psd_status psd_onnx_slice(struct psd_onnx *onnx)
 			return psd_onnx_refuse(
 				onnx, "takes positions from %lld to before %lld in steps of %lld, of %lld",
 				(long long)starts[i], (long long)ends[i], (long long)step, (long long)dim);
-		status = narrow(onnx, &view, axis, (uint64_t)first, (uint64_t)((end - first - 1) / step + 1),
-				(uint64_t)step);
+		PSD_TRY(narrow(onnx, &view, axis, (uint64_t)first, (uint64_t)((end - first - 1) / step + 1),
+			       (uint64_t)step));
 	}
-	return status ? status : psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &view, 0);
+	return psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &view, 0);
 }
 
 enum psd_status psd_onnx_split(struct psd_onnx *onnx)
@@ -76,28 +70,24 @@ enum psd_status psd_onnx_split(struct psd_onnx *onnx)
 	const unsigned n_outputs = (unsigned)onnx->node->n_output;
 	uint64_t first = 0, each = 1;
 	struct psd_onnx_view view;
-	enum psd_status status = psd_onnx_integers(onnx, "split", 1, parts, PARTS_MAX, &n);
 
-	if (!status)
-		status = psd_onnx_read_view(onnx, &view);
-	if (!status)
-		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), view.n_axes, &axis);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_integers(onnx, "split", 1, parts, PARTS_MAX, &n));
+	PSD_TRY(psd_onnx_read_view(onnx, &view));
+	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), view.n_axes, &axis));
 	if (n && n != n_outputs)
 		return psd_onnx_refuse(onnx, "has %u parts and %u outputs", n, n_outputs);
 	each = (psd_onnx_view_dim(&view, axis) + n_outputs - 1) / n_outputs;
-	for (unsigned i = 0; i < n_outputs && !status; i++) {
+	for (unsigned i = 0; i < n_outputs; i++) {
 		const uint64_t rest = psd_onnx_view_dim(&view, axis) - first;
 		const uint64_t size = n ? (parts[i] > 0 ? (uint64_t)parts[i] : 0) : each < rest ? each : rest;
 		struct psd_onnx_view part = view;
 
-		status = narrow(onnx, &part, axis, first, size, 1);
-		if (!status && *onnx->node->output[i])
-			status = psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &part, i);
+		PSD_TRY(narrow(onnx, &part, axis, first, size, 1));
+		if (*onnx->node->output[i])
+			PSD_TRY(psd_onnx_put_view(onnx, psd_onnx_input(onnx, 0), &part, i));
 		first += size;
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* Does no index occur twice? rows: limit of the indices. */
@@ -121,7 +111,6 @@ static enum psd_status gather_rows(struct psd_onnx *onnx, unsigned axis, const s
 	const uint64_t n = psd_onnx_elements(indices);
 	uint64_t inner = 1, outer = 1;
 	double *numbers;
-	enum psd_status status;
 
 	for (unsigned d = 0; d < of->n_dims; d++) {
 		inner *= d > axis ? of->dims[d] : 1;
@@ -140,11 +129,8 @@ static enum psd_status gather_rows(struct psd_onnx *onnx, unsigned axis, const s
 		*psd_onnx_output(onnx, 0) = result;
 		return PSD_OK;
 	}
-	status = psd_onnx_read_numbers(onnx, of);
-	if (!status)
-		status = psd_onnx_alloc_numbers(onnx, &result, &numbers);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_read_numbers(onnx, of));
+	PSD_TRY(psd_onnx_alloc_numbers(onnx, &result, &numbers));
 	for (uint64_t o = 0; o < outer; o++)
 		for (uint64_t e = 0; e < n; e++) {
 			const double index = indices->numbers[e];
@@ -167,10 +153,8 @@ enum psd_status psd_onnx_split_to_sequence(struct psd_onnx *onnx)
 {
 	struct psd_onnx_value result = *psd_onnx_input(onnx, 0);
 	struct psd_onnx_view view;
-	const enum psd_status status = psd_onnx_read_view(onnx, &view);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_read_view(onnx, &view));
 	result.kind = PSD_ONNX_SEQUENCE;
 	result.split_node = onnx->node;
 	*psd_onnx_output(onnx, 0) = result;
@@ -185,10 +169,8 @@ static enum psd_status find_piece(struct psd_onnx *onnx, uint64_t dim, double pi
 	const bool is_list = has_sizes && psd_onnx_input(onnx, 1)->n_dims == 1;
 	int64_t sizes[PIECES_MAX] = {1}, n_pieces, i;
 	unsigned n_sizes = 0;
-	enum psd_status status = psd_onnx_integers(onnx, "split", 1, sizes, PIECES_MAX, &n_sizes);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_integers(onnx, "split", 1, sizes, PIECES_MAX, &n_sizes));
 	for (unsigned s = 0; s < n_sizes; s++)
 		if (sizes[s] < 1 || sizes[s] > (int64_t)dim)
 			return psd_onnx_refuse(onnx, "makes a piece of %lld of %llu", (long long)sizes[s],
@@ -216,21 +198,16 @@ enum psd_status psd_onnx_sequence_at(struct psd_onnx *onnx)
 	unsigned axis = 0, n_dims = 0;
 	bool keeps_axis;
 	double i;
-	enum psd_status status;
 
 	if (of->kind != PSD_ONNX_SEQUENCE || !psd_onnx_is_scalar(onnx, psd_onnx_input(onnx, 1), &i))
 		return psd_onnx_refuse(onnx, "must take a piece of a SplitToSequence by a constant number");
 	piece.kind = of->expr ? PSD_ONNX_DATA : PSD_ONNX_CONSTANT;
 	onnx->node = of->split_node;
-	status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), view.n_axes, &axis);
-	if (!status)
-		status = find_piece(onnx, psd_onnx_view_dim(&view, axis), i, &first, &n);
+	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), view.n_axes, &axis));
+	PSD_TRY(find_piece(onnx, psd_onnx_view_dim(&view, axis), i, &first, &n));
 	keeps_axis = psd_onnx_integer(onnx, "keepdims", 1) || psd_onnx_input(onnx, 1)->kind == PSD_ONNX_CONSTANT;
 	onnx->node = node;
-	if (!status)
-		status = narrow(onnx, &view, axis, first, n, 1);
-	if (status)
-		return status;
+	PSD_TRY(narrow(onnx, &view, axis, first, n, 1));
 	for (unsigned a = 0; a < view.n_axes; a++)
 		if (a != axis || keeps_axis)
 			dims[n_dims++] = psd_onnx_view_dim(&view, a);
@@ -266,28 +243,20 @@ enum psd_status psd_onnx_gather(struct psd_onnx *onnx)
 	uint64_t dim, first, dims[PSD_ONNX_AXES_MAX];
 	unsigned axis = 0, n = 0;
 	enum run run = CONSECUTIVE;
-	enum psd_status status = psd_onnx_read_view(onnx, &view);
 
-	if (!status)
-		status = psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), view.n_axes, &axis);
-	if (!status)
-		status = psd_onnx_read_numbers(onnx, indices);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_read_view(onnx, &view));
+	PSD_TRY(psd_onnx_axis(onnx, psd_onnx_integer(onnx, "axis", 0), view.n_axes, &axis));
+	PSD_TRY(psd_onnx_read_numbers(onnx, indices));
 	dim = psd_onnx_view_dim(&view, axis);
-	status = find_run(onnx, indices, dim, &run);
-	if (!status && view.n_axes - 1 + indices->n_dims > PSD_ONNX_AXES_MAX)
-		status = psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
-	if (status)
-		return status;
+	PSD_TRY(find_run(onnx, indices, dim, &run));
+	if (view.n_axes - 1 + indices->n_dims > PSD_ONNX_AXES_MAX)
+		return psd_onnx_refuse(onnx, "makes more than %u axes", PSD_ONNX_AXES_MAX);
 	if (of->kind == PSD_ONNX_CONSTANT && (run == ANY_ORDER || (run == EQUAL && !psd_onnx_is_learned(of))))
 		return gather_rows(onnx, axis, indices);
 	if (of->kind != PSD_ONNX_CONSTANT && run != CONSECUTIVE)
 		return psd_onnx_refuse(onnx, "takes positions of the samples in an order that psd cannot express");
 	first = (uint64_t)(indices->numbers[0] < 0 ? indices->numbers[0] + (double)dim : indices->numbers[0]);
-	status = narrow(onnx, &view, axis, first, run == EQUAL ? 1 : psd_onnx_elements(indices), 1);
-	if (status)
-		return status;
+	PSD_TRY(narrow(onnx, &view, axis, first, run == EQUAL ? 1 : psd_onnx_elements(indices), 1));
 	for (unsigned a = 0; a < axis; a++)
 		dims[n++] = psd_onnx_view_dim(&view, a);
 	for (unsigned d = 0; d < indices->n_dims; d++)

@@ -82,7 +82,6 @@ enum psd_status psd_onnx_read_weight(const struct psd_onnx *onnx, const struct p
 	const struct psd_onnx_weight *weight = find(onnx, graph, tensor);
 	struct psd_onnx_source source;
 	uint64_t elements = 1;
-	enum psd_status status;
 
 	*is_there = false;
 	for (unsigned a = 0; weight && a < weight->value.view.n_axes; a++)
@@ -92,9 +91,7 @@ enum psd_status psd_onnx_read_weight(const struct psd_onnx *onnx, const struct p
 	*is_there = true;
 	if (!values)
 		return psd_onnx_note_input(onnx, weight->value.origin);
-	status = psd_onnx_source_open(&source, onnx, weight->value.origin);
-	if (status)
-		return status;
+	PSD_TRY(psd_onnx_source_open(&source, onnx, weight->value.origin));
 	for (uint64_t e = 0; e < elements; e++)
 		values[e] = (float)psd_onnx_source_number(&source, psd_onnx_offset(&weight->value.view, e));
 	psd_onnx_source_close(&source);

@@ -35,18 +35,17 @@ static enum psd_status prepare_softmax(struct psd_cpu_layer *self, struct psd_er
 	dnnl_memory_desc_t rows;
 	dnnl_softmax_desc_t desc;
 	dnnl_status_t failure;
-	enum psd_status status;
 
 	dnnl_memory_desc_init_by_tag(&rows, 2, dims, dnnl_f32, dnnl_ab);
 	failure = dnnl_softmax_forward_desc_init(&desc, dnnl_forward_training, &rows, 1);
-	status = psd_cpu_op_make(&attention->softmax, self, "softmax", failure, &desc, NULL,
-				 (const struct psd_cpu_arg[]){
-					 {DNNL_ARG_SRC, &rows, &attention->rows},
-					 {DNNL_ARG_DST, &rows, &attention->rows},
-				 },
-				 2, err);
-	if (status || !psd_cpu_input(self, 0)->has_diff)
-		return status;
+	PSD_TRY(psd_cpu_op_make(&attention->softmax, self, "softmax", failure, &desc, NULL,
+				(const struct psd_cpu_arg[]){
+					{DNNL_ARG_SRC, &rows, &attention->rows},
+					{DNNL_ARG_DST, &rows, &attention->rows},
+				},
+				2, err));
+	if (!psd_cpu_input(self, 0)->has_diff)
+		return PSD_OK;
 	attention->drows = psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_WEIGHT, dnnl_memory_desc_get_size(&rows));
 	failure = dnnl_softmax_backward_desc_init(&desc, &rows, &rows, 1);
 	return psd_cpu_op_make(&attention->softmax_back, self, "softmax's gradient", failure, &desc,
@@ -117,7 +116,6 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	const double base = self->model->settings.attention.rotary_base;
 	struct attention *attention = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	enum psd_status status;
 	uint64_t pairs;
 
 	measure(self);
@@ -128,15 +126,14 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 								      pairs * sizeof(float));
 	if (!attention->probabilities)
 		return psd_cpu_no_memory(err);
-	status = psd_cpu_declare(self, &own, err);
-	if (!status && base > 0)
-		status = take_angles(self, base, err);
-	if (!status)
-		status = prepare_source(self, &below, err);
-	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&attention->share_out, self, psd_cpu_share(in), &below,
-					    PSD_CPU_SCRATCH_RESULT, &attention->share, err);
-	return status ? status : prepare_softmax(self, err);
+	PSD_TRY(psd_cpu_declare(self, &own, err));
+	if (base > 0)
+		PSD_TRY(take_angles(self, base, err));
+	PSD_TRY(prepare_source(self, &below, err));
+	if (in->has_diff)
+		PSD_TRY(psd_cpu_op_deliver(&attention->share_out, self, psd_cpu_share(in), &below,
+					   PSD_CPU_SCRATCH_RESULT, &attention->share, err));
+	return prepare_softmax(self, err);
 }
 
 static float *rows_of(const struct attention *attention, uint32_t sample)
@@ -229,7 +226,6 @@ static enum psd_status forward_sample(struct psd_cpu_layer *self, uint32_t sampl
 	float *top = (float *)self->blob->value + sample * positions * channels, *source = source_of(attention, sample);
 	float *rows = rows_of(attention, sample);
 	dnnl_status_t failure = dnnl_success;
-	enum psd_status status;
 
 	rotate_sample(attention, source, 1);
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++)
@@ -237,9 +233,7 @@ static enum psd_status forward_sample(struct psd_cpu_layer *self, uint32_t sampl
 	if (failure)
 		return psd_cpu_fail(self, "product", failure, err);
 	attention->rows = rows;
-	status = psd_cpu_op_run(&attention->softmax, self, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_cpu_op_run(&attention->softmax, self, err));
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++) {
 		const struct head head = find_head(attention, h);
 
@@ -253,11 +247,11 @@ static enum psd_status forward_sample(struct psd_cpu_layer *self, uint32_t sampl
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct attention *attention = self->details;
-	enum psd_status status = psd_cpu_op_run(&attention->source_in, self, err);
 
-	for (uint32_t n = 0; n < self->device->options.batch && !status; n++)
-		status = forward_sample(self, n, err);
-	return status;
+	PSD_TRY(psd_cpu_op_run(&attention->source_in, self, err));
+	for (uint32_t n = 0; n < self->device->options.batch; n++)
+		PSD_TRY(forward_sample(self, n, err));
+	return PSD_OK;
 }
 
 /* ---- backward; keys and values get the sum of their sharers' gradients ---- */
@@ -301,7 +295,6 @@ static enum psd_status backward_sample(struct psd_cpu_layer *self, uint32_t samp
 	struct attention *attention = self->details;
 	const float *dtop = (const float *)self->blob->diff + sample * attention->positions * attention->channels;
 	dnnl_status_t failure = dnnl_success;
-	enum psd_status status;
 
 	rotate_sample(attention, source_of(attention, sample), 1);
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++)
@@ -309,9 +302,7 @@ static enum psd_status backward_sample(struct psd_cpu_layer *self, uint32_t samp
 	if (failure)
 		return psd_cpu_fail(self, "data gradient", failure, err);
 	attention->rows = rows_of(attention, sample);
-	status = psd_cpu_op_run(&attention->softmax_back, self, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_cpu_op_run(&attention->softmax_back, self, err));
 	for (dnnl_dim_t h = 0; h < attention->heads && !failure; h++)
 		failure = differentiate_scores(attention, find_head(attention, h), sample);
 	rotate_sample(attention, share_of(attention, sample), -1);
@@ -322,17 +313,15 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 {
 	struct attention *attention = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	enum psd_status status = PSD_OK;
 
 	if (!in->has_diff)
 		return PSD_OK;
-	status = psd_cpu_op_run(&attention->source_in, self, err);
+	PSD_TRY(psd_cpu_op_run(&attention->source_in, self, err));
 	psd_cpu_share_begin(self, in);
-	for (uint32_t n = 0; n < self->device->options.batch && !status; n++)
-		status = backward_sample(self, n, err);
-	if (!status)
-		status = psd_cpu_op_run(&attention->share_out, self, err);
-	return status ? status : psd_cpu_share_end(self, in, err);
+	for (uint32_t n = 0; n < self->device->options.batch; n++)
+		PSD_TRY(backward_sample(self, n, err));
+	PSD_TRY(psd_cpu_op_run(&attention->share_out, self, err));
+	return psd_cpu_share_end(self, in, err);
 }
 
 const struct psd_cpu_kind psd_cpu_attention = {prepare, forward, backward, .details_bytes = sizeof(struct attention)};

@@ -94,7 +94,6 @@ static enum psd_status prepare_norm(struct psd_cpu_layer *self, struct psd_error
 	const struct psd_layer *model = self->model;
 	const uint64_t vector_bytes = model->shape.channels * sizeof(float);
 	struct batch_norm *norm = self->details;
-	enum psd_status status;
 
 	norm->mean = psd_cpu_take(self->device, vector_bytes);
 	norm->variance = psd_cpu_take(self->device, vector_bytes);
@@ -103,12 +102,9 @@ static enum psd_status prepare_norm(struct psd_cpu_layer *self, struct psd_error
 	norm->used_mean = norm->is_fixed && norm->running_mean ? norm->running_mean : &norm->mean;
 	norm->used_variance = norm->is_fixed && norm->running_mean ? norm->running_variance : &norm->variance;
 	find_tensors(self, norm);
-	status = psd_cpu_declare(self, &psd_cpu_input(self, 0)->desc, err);
-	if (!status)
-		status = prepare_forward(self, false, err);
-	if (!status && model->is_trained)
-		status = prepare_backward(self, err);
-	return status;
+	PSD_TRY(psd_cpu_declare(self, &psd_cpu_input(self, 0)->desc, err));
+	PSD_TRY(prepare_forward(self, false, err));
+	return model->is_trained ? prepare_backward(self, err) : PSD_OK;
 }
 
 /* oneDNN also divides by the variance of channels that pad a block, which is 0. Without an epsilon the gradient's
@@ -116,28 +112,26 @@ static enum psd_status prepare_norm(struct psd_cpu_layer *self, struct psd_error
 static enum psd_status prepare_scale(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct batch_norm *norm = self->details;
-	enum psd_status status;
 
 	norm->is_fixed = true;
 	norm->epsilon = FLT_EPSILON / 4;
-	status = prepare_norm(self, err);
-	for (uint32_t c = 0; c < self->model->shape.channels && !status; c++)
+	PSD_TRY(prepare_norm(self, err));
+	for (uint32_t c = 0; c < self->model->shape.channels; c++)
 		((float *)norm->variance)[c] = 1.0f;
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const unsigned first_state = self->model->first_state;
 	struct batch_norm *norm = self->details;
-	enum psd_status status;
 
 	norm->epsilon = (float)self->model->settings.affine.epsilon;
 	norm->is_fixed = self->model->settings.affine.is_fixed;
 	norm->running_mean = &self->device->states[first_state];
 	norm->running_variance = &self->device->states[first_state + 1];
-	status = prepare_norm(self, err);
-	return status ? status : prepare_forward(self, true, err);
+	PSD_TRY(prepare_norm(self, err));
+	return prepare_forward(self, true, err);
 }
 
 /* Weight of the batch in the running statistics: 1 - kept_ratio, or in Caffe's average, whose terms decay by
@@ -171,14 +165,13 @@ static void update_running(const struct psd_cpu_layer *self, struct batch_norm *
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct batch_norm *norm = self->details;
-	enum psd_status status;
 
 	if (!self->device->batch.is_training)
 		return psd_cpu_op_run(&norm->inference, self, err);
-	status = psd_cpu_forward(self, err);
-	if (!status && !norm->is_fixed)
+	PSD_TRY(psd_cpu_forward(self, err));
+	if (!norm->is_fixed)
 		update_running(self, norm);
-	return status;
+	return PSD_OK;
 }
 
 const struct psd_cpu_kind psd_cpu_batch_norm = {prepare, forward, psd_cpu_backward,

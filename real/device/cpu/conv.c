@@ -190,11 +190,10 @@ static enum psd_status prepare_weight_backward(struct psd_cpu_layer *self, const
 	const dnnl_status_t failure = shape->family->dweight(
 		&desc, shape->family->algorithm, &shape->source, &shape->weight, shape->bias_or_null, &shape->result,
 		shape->strides, shape->dilates, shape->pad_before, shape->pad_after);
-	const enum psd_status status = psd_cpu_op_describe(&conv->dweight.run, self, "weight gradient", failure, &desc,
-							   &conv->forward.run, NULL, err);
 
-	return status ? status
-		      : build(&conv->dweight, self, ends, bias_of(DNNL_ARG_DIFF_BIAS, shape, gradients + 1), err);
+	PSD_TRY(psd_cpu_op_describe(&conv->dweight.run, self, "weight gradient", failure, &desc, &conv->forward.run,
+				    NULL, err));
+	return build(&conv->dweight, self, ends, bias_of(DNNL_ARG_DIFF_BIAS, shape, gradients + 1), err);
 }
 
 static enum psd_status prepare_data_backward(struct psd_cpu_layer *self, const struct conv_shape *shape,
@@ -212,29 +211,23 @@ static enum psd_status prepare_data_backward(struct psd_cpu_layer *self, const s
 	const dnnl_status_t failure =
 		shape->family->dsource(&desc, shape->family->algorithm, &shape->source, &shape->weight, &shape->result,
 				       shape->strides, shape->dilates, shape->pad_before, shape->pad_after);
-	const enum psd_status status = psd_cpu_op_describe(&conv->dsource.run, self, "data gradient", failure, &desc,
-							   &conv->forward.run, NULL, err);
 
-	return status ? status : build(&conv->dsource, self, ends, (struct psd_cpu_arg){.slot = NULL}, err);
+	PSD_TRY(psd_cpu_op_describe(&conv->dsource.run, self, "data gradient", failure, &desc, &conv->forward.run, NULL,
+				    err));
+	return build(&conv->dsource, self, ends, (struct psd_cpu_arg){.slot = NULL}, err);
 }
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct conv_shape shape;
 	struct conv *conv = self->details;
-	enum psd_status status;
 
 	describe_conv(self, &shape);
-	status = describe_forward(self, &shape, err);
-	if (!status)
-		status = psd_cpu_declare(self, psd_cpu_op_query(&conv->forward.run, dnnl_query_dst_md), err);
-	if (!status)
-		status = build_forward(self, &shape, err);
-	if (!status)
-		status = prepare_weight_backward(self, &shape, err);
-	if (!status && psd_cpu_input(self, 0)->has_diff)
-		status = prepare_data_backward(self, &shape, err);
-	return status;
+	PSD_TRY(describe_forward(self, &shape, err));
+	PSD_TRY(psd_cpu_declare(self, psd_cpu_op_query(&conv->forward.run, dnnl_query_dst_md), err));
+	PSD_TRY(build_forward(self, &shape, err));
+	PSD_TRY(prepare_weight_backward(self, &shape, err));
+	return psd_cpu_input(self, 0)->has_diff ? prepare_data_backward(self, &shape, err) : PSD_OK;
 }
 
 /* Lists the operations in order of execution. */

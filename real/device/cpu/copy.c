@@ -9,15 +9,14 @@ static enum psd_status prepare_copies(struct psd_cpu_layer *self, const dnnl_mem
 	struct psd_cpu_twins *copies = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = &self->own;
 	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
-	enum psd_status status = psd_cpu_declare(self, &plain, err);
 
-	if (!status)
-		status = psd_cpu_op_copy(&copies->forward, self, psd_cpu_value(in),
-					 (struct psd_cpu_arg){DNNL_ARG_TO, view, &out->value}, err);
-	if (!status && in->has_diff)
-		status = psd_cpu_op_copy(&copies->backward, self, (struct psd_cpu_arg){DNNL_ARG_FROM, view, &out->diff},
-					 psd_cpu_share(in), err);
-	return status;
+	PSD_TRY(psd_cpu_declare(self, &plain, err));
+	PSD_TRY(psd_cpu_op_copy(&copies->forward, self, psd_cpu_value(in),
+				(struct psd_cpu_arg){DNNL_ARG_TO, view, &out->value}, err));
+	if (in->has_diff)
+		PSD_TRY(psd_cpu_op_copy(&copies->backward, self, (struct psd_cpu_arg){DNNL_ARG_FROM, view, &out->diff},
+					psd_cpu_share(in), err));
+	return PSD_OK;
 }
 
 static enum psd_status prepare_reshape(struct psd_cpu_layer *self, struct psd_error *err)
@@ -62,27 +61,24 @@ static enum psd_status prepare_slice(struct psd_cpu_layer *self, struct psd_erro
 	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
 	const dnnl_dims_t offsets = {0, self->model->settings.slice.first};
 	dnnl_memory_desc_t whole = in->desc, part;
-	enum psd_status status = psd_cpu_declare(self, &plain, err);
 
+	PSD_TRY(psd_cpu_declare(self, &plain, err));
 	if (dnnl_memory_desc_init_submemory(&part, &whole, plain.dims, offsets)) {
 		whole = psd_cpu_plain(psd_cpu_below(self, 0));
 		if (dnnl_memory_desc_init_submemory(&part, &whole, plain.dims, offsets))
 			return psd_cpu_fail(self, "slice", dnnl_unimplemented, err);
 	}
 	slice->whole_bytes = dnnl_memory_desc_get_size(&whole);
-	if (!status)
-		status = psd_cpu_op_convert(&slice->whole_in, self, psd_cpu_value(in), &whole, PSD_CPU_SCRATCH_SOURCE,
-					    &slice->source, err);
-	if (!status)
-		status = psd_cpu_op_copy(&slice->out, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &part, slice->source},
-					 psd_cpu_value(out), err);
-	if (status || !in->has_diff)
-		return status;
-	status = psd_cpu_op_deliver(&slice->whole_out, self, psd_cpu_share(in), &whole, PSD_CPU_SCRATCH_SOURCE,
-				    &slice->share, err);
-	return status ? status
-		      : psd_cpu_op_copy(&slice->back, self, psd_cpu_diff(out),
-					(struct psd_cpu_arg){DNNL_ARG_TO, &part, slice->share}, err);
+	PSD_TRY(psd_cpu_op_convert(&slice->whole_in, self, psd_cpu_value(in), &whole, PSD_CPU_SCRATCH_SOURCE,
+				   &slice->source, err));
+	PSD_TRY(psd_cpu_op_copy(&slice->out, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &part, slice->source},
+				psd_cpu_value(out), err));
+	if (!in->has_diff)
+		return PSD_OK;
+	PSD_TRY(psd_cpu_op_deliver(&slice->whole_out, self, psd_cpu_share(in), &whole, PSD_CPU_SCRATCH_SOURCE,
+				   &slice->share, err));
+	return psd_cpu_op_copy(&slice->back, self, psd_cpu_diff(out),
+			       (struct psd_cpu_arg){DNNL_ARG_TO, &part, slice->share}, err);
 }
 
 static enum psd_status forward_slice(struct psd_cpu_layer *self, struct psd_error *err)
@@ -99,12 +95,11 @@ static enum psd_status backward_slice(struct psd_cpu_layer *self, struct psd_err
 	struct slice *slice = self->details;
 	struct psd_cpu_op *const ops[] = {&slice->back, &slice->whole_out};
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	enum psd_status status;
 
 	psd_cpu_share_begin(self, in);
 	memset(*slice->share, 0, slice->whole_bytes);
-	status = psd_cpu_op_run_all(ops, 2, self, err);
-	return status ? status : psd_cpu_share_end(self, in, err);
+	PSD_TRY(psd_cpu_op_run_all(ops, 2, self, err));
+	return psd_cpu_share_end(self, in, err);
 }
 
 const struct psd_cpu_kind psd_cpu_slice = {prepare_slice, forward_slice, backward_slice,

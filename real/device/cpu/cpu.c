@@ -138,20 +138,16 @@ static enum psd_status prepare_layer(struct psd_cpu_layer *layer, struct psd_err
 static enum psd_status prepare(struct psd_device *device, float *const parameters[], float *const gradients[],
 			       struct psd_error *err)
 {
-	enum psd_status status = copy_slots(device, parameters, gradients, err);
-
-	if (status)
-		return status;
+	PSD_TRY(copy_slots(device, parameters, gradients, err));
 	if (dnnl_engine_create(&device->engine, dnnl_cpu, 0) || dnnl_stream_create(&device->stream, device->engine, 0))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not start on this cpu");
-	status = link_layers(device, err);
-	if (!status)
-		status = take_states(device, err);
-	for (unsigned l = 0; l < device->graph->n_layers && !status; l++)
-		status = take_gradients(&device->layers[l], err);
-	for (unsigned l = 0; l < device->graph->n_layers && !status; l++)
-		status = prepare_layer(&device->layers[l], err);
-	return status ? status : psd_cpu_place(device, err);
+	PSD_TRY(link_layers(device, err));
+	PSD_TRY(take_states(device, err));
+	for (unsigned l = 0; l < device->graph->n_layers; l++)
+		PSD_TRY(take_gradients(&device->layers[l], err));
+	for (unsigned l = 0; l < device->graph->n_layers; l++)
+		PSD_TRY(prepare_layer(&device->layers[l], err));
+	return psd_cpu_place(device, err);
 }
 
 static enum psd_status open_device(struct psd_device **device, const struct psd_device_options *options,
@@ -172,10 +168,7 @@ static enum psd_status load(struct psd_device *device, const struct psd_graph *g
 			    const struct psd_network_options *options, float *const parameters[],
 			    float *const gradients[], struct psd_error *err)
 {
-	const enum psd_status status = psd_libraries_need(PSD_LIBRARY_ONEDNN, err);
-
-	if (status)
-		return status;
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_ONEDNN, err));
 	device->graph = graph;
 	device->options = *options;
 	omp_set_num_threads((int)device->n_threads); /* primitives divide their work when they are made */
@@ -227,7 +220,6 @@ static void add_shared(const struct psd_cpu_layer *owner)
 static enum psd_status backward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	struct psd_cpu_layer *self = &device->layers[layer];
-	enum psd_status status;
 
 	omp_set_num_threads((int)device->n_threads);
 	if (!self->model->is_trained)
@@ -236,10 +228,10 @@ static enum psd_status backward(struct psd_device *device, unsigned layer, struc
 		memset(self->blob->diff, 0, self->blob->bytes);
 		self->blob->is_filled = true;
 	}
-	status = self->kind->backward(self, err);
-	if (!status && self->model->n_tensors > 0)
+	PSD_TRY(self->kind->backward(self, err));
+	if (self->model->n_tensors > 0)
 		add_shared(self);
-	return status;
+	return PSD_OK;
 }
 
 static double get_loss(const struct psd_device *device)

@@ -15,29 +15,29 @@
 
 #define PSD_CPU_ARGS_MAX 12
 
-/* OpenMP's setting (libgomp, which oneDNN uses): threads of calls from this thread. Declared here, because omp.h is
- * GCC's alone. */
+/* Function of OpenMP (libgomp, which oneDNN uses): sets the number of threads of calls from this thread. Declared here,
+ * because omp.h is GCC's alone. */
 void omp_set_num_threads(int n_threads);
 
-/* Memory without contents between calls. Each role of an operation has a block of its own. */
+/* Uses of scratch memory, which has no contents between calls. Each has a block of its own. */
 enum psd_cpu_scratch_role {
-	PSD_CPU_SCRATCH_PRIMITIVE, /* needed by oneDNN */
-	PSD_CPU_SCRATCH_SOURCE,	   /* input or its gradient in another format */
-	PSD_CPU_SCRATCH_WEIGHT,	   /* weight or its gradient in another format; gradient of attention scores */
-	PSD_CPU_SCRATCH_RESULT,	   /* output's gradient in another format, or the input's where SOURCE has the input */
-	PSD_CPU_SCRATCH_BRANCH,	   /* one reader's share of a gradient, before it is added to the others */
+	PSD_CPU_SCRATCH_PRIMITIVE, /* memory that a oneDNN primitive needs */
+	PSD_CPU_SCRATCH_SOURCE,	   /* the input or its gradient, converted to another format */
+	PSD_CPU_SCRATCH_WEIGHT,	   /* the weight or its gradient in another format; gradient of attention scores */
+	PSD_CPU_SCRATCH_RESULT, /* the output's gradient in another format, or the input's where SOURCE has the input */
+	PSD_CPU_SCRATCH_BRANCH, /* one reader's share of a gradient, before it is added to the others */
 	PSD_CPU_SCRATCH_ROLES
 };
 
 struct psd_cpu_scratch {
-	void *data; /* allocated after every layer is prepared; its address is a slot */
+	void *data; /* start of the block, allocated after every layer is prepared; its address is a slot */
 	uint64_t bytes;
 };
 
 /* A oneDNN primitive and its arguments. A slot is the address of a pointer. The pointer is read at each execution, so
  * it may change after the operation was built. An operation of zeros does nothing. */
 struct psd_cpu_op {
-	struct psd_cpu_op *next; /* list of operations that close releases */
+	struct psd_cpu_op *next; /* next in the list of operations that close releases */
 	dnnl_primitive_desc_t desc;
 	dnnl_primitive_t primitive;
 	dnnl_exec_arg_t args[PSD_CPU_ARGS_MAX];
@@ -47,7 +47,7 @@ struct psd_cpu_op {
 };
 
 struct psd_cpu_arg {
-	int arg; /* DNNL_ARG_... */
+	int arg; /* number of the primitive's argument, DNNL_ARG_... */
 	const dnnl_memory_desc_t *desc;
 	void *const *slot;
 };
@@ -59,8 +59,8 @@ struct psd_cpu_twins {
 	void *workspace;
 };
 
-/* A layer's output (batch, channels, height, width) and the loss's gradient by it, both in the format of desc. A layer
- * that works in place uses its input's blob. */
+/* A layer's output (batch, channels, height, width) and the gradient of the loss with respect to it, both in the format
+ * of desc. A layer that works in place uses its input's blob. */
 struct psd_cpu_blob {
 	dnnl_memory_desc_t desc;
 	void *value;
@@ -68,11 +68,11 @@ struct psd_cpu_blob {
 	void *share; /* destination of the current reader's gradient: diff, or scratch that is then added to diff */
 	struct psd_cpu_op add;
 	uint64_t bytes;
-	bool has_diff;	      /* the layer or one below has parameters to train */
+	bool has_diff;	      /* the layer or an earlier one has parameters to train, so the gradient is needed */
 	bool is_filled;	      /* diff holds the gradient of at least one reader */
-	unsigned owner;	      /* layer that made it */
-	unsigned last;	      /* last layer that works on it in place, or owner */
-	enum psd_keeps keeps; /* strictest need of these layers */
+	unsigned owner;	      /* number of the layer that made the blob */
+	unsigned last;	      /* number of the last layer that works on it in place, or owner */
+	enum psd_keeps keeps; /* strictest need of all these layers for the old values */
 };
 
 struct psd_cpu_layer {
@@ -80,32 +80,32 @@ struct psd_cpu_layer {
 	unsigned number;
 	const struct psd_layer *model;
 	const struct psd_cpu_kind *kind;
-	struct psd_cpu_blob *blob; /* `own`, or an input's */
+	struct psd_cpu_blob *blob; /* the layer's output: `own`, or the blob of its input if it works in place */
 	struct psd_cpu_blob own;
-	void **gradients; /* slots for the gradients of its tensors, or for its part of shared ones */
+	void **gradients; /* slots for the gradients of its tensors, or for its summand if a tensor is shared */
 	unsigned n_readers;
-	unsigned last_reader; /* highest layer number among its readers */
-	void *details;	      /* in the kind's own type, or NULL */
+	unsigned last_reader; /* highest number of the layers that read its output */
+	void *details;	      /* state of the layer, in a type of its kind; or NULL */
 };
 
-struct psd_cpu_piece { /* Element of the list of memory blocks. */
+struct psd_cpu_piece { /* element of the list of memory blocks */
 	struct psd_cpu_piece *next;
 };
 
 struct psd_device {
 	unsigned n_threads;
-	/* size of the network, after load */
+	/* The network and its tensors, set by load. */
 	const struct psd_graph *graph;
 	struct psd_network_options options;
-	void **parameters; /* slots of the caller's tensors */
+	void **parameters; /* slots for the addresses of the caller's parameter tensors */
 	void **gradients;
-	void **states; /* slots of the network's states */
+	void **states; /* slots for the addresses of the network's states */
 	dnnl_engine_t engine;
 	dnnl_stream_t stream;
 	struct psd_cpu_layer *layers;
 	struct psd_cpu_scratch scratch[PSD_CPU_SCRATCH_ROLES];
 	struct psd_cpu_piece *pieces;
-	struct psd_cpu_op *ops; /* list of all described operations */
+	struct psd_cpu_op *ops; /* first in the list of all described operations */
 	uint64_t held_bytes;
 	struct psd_batch batch;
 	double loss;
@@ -118,49 +118,49 @@ struct psd_cpu_kind {
 	enum psd_status (*prepare)(struct psd_cpu_layer *self, struct psd_error *err);
 	enum psd_status (*forward)(struct psd_cpu_layer *self, struct psd_error *err);
 	enum psd_status (*backward)(struct psd_cpu_layer *self, struct psd_error *err);
-	size_t details_bytes; /* zeroed memory for each layer, allocated before prepare */
+	size_t details_bytes; /* bytes of `details` for each layer, zeroed before prepare */
 	enum psd_keeps keeps;
-	bool leaves_signs; /* it may work in place, or zero the values without gradient */
-	bool keeps_diff;   /* the gradient of its output outlives the iteration */
+	bool leaves_signs; /* the layer may work in place, or zero the values without gradient */
+	bool keeps_diff;   /* the gradient of its output is needed after the iteration */
 };
 
-/* psd_cpu_conv is the implementation of psd_layer_conv. */
+/* Declares the implementation of each kind: psd_cpu_conv implements psd_layer_conv. */
 #define PSD_DECLARE_CPU_KIND(kind) extern const struct psd_cpu_kind psd_cpu_##kind;
 PSD_CARRIED_OUT_KINDS(PSD_DECLARE_CPU_KIND)
 #undef PSD_DECLARE_CPU_KIND
 
-/* The kind's implementation; NULL without one. */
+/* Returns the implementation of a layer kind; NULL: there is none. */
 const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind);
 
 /* ---- memory (memory.c) ---- */
 
-/* Allocates zeroed memory, aligned to 64 bytes, until close; NULL when memory runs out. */
+/* Allocates zeroed memory, aligned to 64 bytes, valid until close; NULL when memory runs out. */
 void *psd_cpu_take(struct psd_device *device, uint64_t bytes);
 void psd_cpu_release_taken(struct psd_device *device);
 enum psd_status psd_cpu_no_memory(struct psd_error *err);
-/* The slot of the role's scratch, which will have at least this many bytes. */
+/* Returns the slot of a scratch block, and makes the block at least this large. */
 void *const *psd_cpu_scratch_slot(struct psd_device *device, enum psd_cpu_scratch_role role, uint64_t bytes);
-/* After all layers are prepared: allocates scratch and the gradients of blobs. Gradients share memory if their
+/* Allocates scratch and the gradients of blobs, after all layers are prepared. Gradients share memory if their
  * lifetimes do not overlap. */
 enum psd_status psd_cpu_place(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- blobs (blob.c) ---- */
 
-/* Number of values in a map (channel) of the layer's output. */
+/* Number of values in one map (channel) of the layer's output. */
 uint64_t psd_cpu_places_of(const struct psd_cpu_layer *self);
 /* Plain format of the layer's output: (batch, channels, height, width), rows adjacent. */
 dnnl_memory_desc_t psd_cpu_plain(const struct psd_cpu_layer *self);
-/* The same dimensions with the channels of a position adjacent. */
+/* Format of the layer's output with channels last: the channels of a position are adjacent. */
 dnnl_memory_desc_t psd_cpu_channels_last(const struct psd_cpu_layer *self);
 dnnl_memory_desc_t psd_cpu_any(const struct psd_cpu_layer *self);
-/* Whether elements are in plain order, even if the description differs (blocks of channels of 1x1 maps). */
+/* True if elements are in plain order, even if the description differs (blocks of channels of 1x1 maps). */
 bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc);
-/* The layer of input i, and its blob. */
+/* Returns the layer that makes input i; the next function returns its blob. */
 const struct psd_cpu_layer *psd_cpu_below(const struct psd_cpu_layer *self, unsigned input);
 struct psd_cpu_blob *psd_cpu_input(const struct psd_cpu_layer *self, unsigned input);
-/* Whether the layer may overwrite its input: no other reader, and no need of a lost value. */
+/* True if the layer may overwrite its input: no other layer reads it, and no lost value is needed. */
 bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self);
-/* Argument for a blob's values, its gradient, or a reader's share of the gradient; without the argument's number. */
+/* Arguments for a blob's values, its gradient, or a reader's share of it; arg is set by the caller. */
 static inline struct psd_cpu_arg psd_cpu_value(const struct psd_cpu_blob *blob)
 {
 	return (struct psd_cpu_arg){0, &blob->desc, &blob->value};
@@ -175,12 +175,12 @@ static inline struct psd_cpu_arg psd_cpu_share(const struct psd_cpu_blob *blob)
 }
 /* Destination of the first input's gradient; scratch if the gradient is not needed but the primitive computes it. */
 void *const *psd_cpu_share_slot(const struct psd_cpu_layer *self);
-/* Declares the output as a new blob in this format; PSD_ENOMEM. */
+/* Makes a new blob of this format for the layer's output; PSD_ENOMEM. */
 enum psd_status psd_cpu_declare(struct psd_cpu_layer *self, const dnnl_memory_desc_t *desc,
 				struct psd_error *err) PSD_MUST_CHECK;
-/* Declares the output as its first input's blob, overwritten; PSD_ENOMEM. */
+/* Makes the first input's blob the layer's output, overwriting it; PSD_ENOMEM. */
 enum psd_status psd_cpu_declare_in_place(struct psd_cpu_layer *self, struct psd_error *err) PSD_MUST_CHECK;
-/* Surround a backward that writes blob->share: begin sets it, end adds it to the other readers' gradients. */
+/* Called around a backward that writes blob->share: begin sets it, end adds it to the other readers' gradients. */
 void psd_cpu_share_begin(const struct psd_cpu_layer *self, struct psd_cpu_blob *blob);
 enum psd_status psd_cpu_share_end(struct psd_cpu_layer *self, struct psd_cpu_blob *blob,
 				  struct psd_error *err) PSD_MUST_CHECK;
@@ -193,10 +193,10 @@ enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_cpu_layer 
 				    dnnl_status_t failure, const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
 				    const_dnnl_post_ops_t post_ops, struct psd_error *err) PSD_MUST_CHECK;
 const dnnl_memory_desc_t *psd_cpu_op_query(const struct psd_cpu_op *op, dnnl_query_t what);
-/* Creates the primitive; an argument whose slot is NULL is left out. */
+/* Creates the primitive of a described operation; an argument whose slot is NULL is left out. */
 enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_cpu_layer *self, const struct psd_cpu_arg args[],
 				 int n_args, struct psd_error *err) PSD_MUST_CHECK;
-/* Does both, for formats known before. */
+/* Describes and builds an operation, for formats that are already known. */
 enum psd_status psd_cpu_op_make(struct psd_cpu_op *op, struct psd_cpu_layer *self, const char *what,
 				dnnl_status_t failure, const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
 				const struct psd_cpu_arg args[], int n_args, struct psd_error *err) PSD_MUST_CHECK;
@@ -207,51 +207,48 @@ enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_cpu_layer *sel
 enum psd_status psd_cpu_op_sum(struct psd_cpu_op *op, struct psd_cpu_layer *self, const dnnl_memory_desc_t *format,
 			       void *const *left, void *const *right, void *const *sum,
 			       struct psd_error *err) PSD_MUST_CHECK;
-/* slot: address of `from` in the wanted format. It is from's own slot, or scratch that `op` fills. */
+/* Makes `from` available in the wanted format. slot: its address there, from's own or scratch that `op` fills. */
 enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
 				   const dnnl_memory_desc_t *wanted, enum psd_cpu_scratch_role role, void *const **slot,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* slot: address to write in the made format. It is to's own slot, or scratch that `op` copies to `to`. */
+/* Makes `to` writable in the made format. slot: its address there, to's own or scratch that `op` copies to `to`. */
 enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg to,
 				   const dnnl_memory_desc_t *made, enum psd_cpu_scratch_role role, void *const **slot,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* PSD_ERUN. */
+/* Executes an operation. PSD_ERUN: oneDNN has failed. */
 enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_error *err) PSD_MUST_CHECK;
-/* Executes operations in order until one fails. */
+/* Executes operations in order until one fails, as psd_cpu_op_run(). */
 enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* The same for operations that compute in->share; adds it to the other readers' gradients. */
+/* Executes operations that compute in->share, and adds it to the other readers' gradients. */
 enum psd_status psd_cpu_op_share_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
 				     struct psd_cpu_blob *in, struct psd_error *err) PSD_MUST_CHECK;
 void psd_cpu_release_ops(struct psd_device *device);
-/* Builds the described forward of twins. *workspace: argument for its backward twin; PSD_ENOMEM. */
+/* Builds the forward operation of a layer with twins. *workspace: argument for its backward twin; PSD_ENOMEM. */
 enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* An element-wise function. */
+/* An element-wise function, such as ReLU. */
 struct psd_cpu_function {
 	dnnl_alg_kind_t algorithm;
 	float alpha, beta;
-	bool is_done;	  /* fused into the layer below */
-	bool needs_input; /* backward reads the input; else only the output */
+	bool is_done;	  /* the function is fused into the layer below, so this layer does nothing */
+	bool needs_input; /* backward reads the input; false: only the output */
 };
-/* Prepares such a layer, in place if possible. (eltwise.c) */
+/* Prepares a layer with an element-wise function, in place if possible. (eltwise.c) */
 enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, struct psd_cpu_function function,
 					struct psd_error *err) PSD_MUST_CHECK;
-/* psd_cpu_kind slots for layers with twins. */
+/* Functions of struct psd_cpu_kind for layers with twins. */
 enum psd_status psd_cpu_forward(struct psd_cpu_layer *self, struct psd_error *err);
 enum psd_status psd_cpu_backward(struct psd_cpu_layer *self, struct psd_error *err);
-/* Converts oneDNN's status, with the layer's name. */
+/* Makes an error from oneDNN's status, with the layer's name. */
 enum psd_status psd_cpu_fail(const struct psd_cpu_layer *self, const char *what, dnnl_status_t status,
 			     struct psd_error *err);
 
 /* ---- inner products and random numbers ---- */
 
 /* psd_device_kind slots. */
-enum psd_status psd_cpu_keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
-				     struct psd_error *err);
-enum psd_status psd_cpu_rebuild(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
-				uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
-				struct psd_error *err);
+psd_device_factors_fn psd_cpu_keep_factors;
+psd_device_rebuild_fn psd_cpu_rebuild;
 /* Philox 4x32-10: 128 random bits that are a function of the counter and the key. Source: Salmon et al., "Parallel
  * random numbers: as easy as 1, 2, 3", SC 2011. */
 void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4]);

@@ -59,17 +59,16 @@ static enum psd_status declare(struct psd_cpu_layer *self, struct dropout *dropo
 {
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
-	enum psd_status status;
 
 	dropout->is_in_place = psd_cpu_may_work_in_place(self) && psd_cpu_is_plain(&in->desc);
 	if (dropout->is_in_place)
 		return psd_cpu_declare_in_place(self, err);
-	status = psd_cpu_op_convert(&dropout->value_in, self, psd_cpu_value(in), &plain, PSD_CPU_SCRATCH_SOURCE,
-				    &dropout->source, err);
-	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&dropout->diff_out, self, psd_cpu_share(in), &plain, PSD_CPU_SCRATCH_SOURCE,
-					    &dropout->share, err);
-	return status ? status : psd_cpu_declare(self, &plain, err);
+	PSD_TRY(psd_cpu_op_convert(&dropout->value_in, self, psd_cpu_value(in), &plain, PSD_CPU_SCRATCH_SOURCE,
+				   &dropout->source, err));
+	if (in->has_diff)
+		PSD_TRY(psd_cpu_op_deliver(&dropout->diff_out, self, psd_cpu_share(in), &plain, PSD_CPU_SCRATCH_SOURCE,
+					   &dropout->share, err));
+	return psd_cpu_declare(self, &plain, err);
 }
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
@@ -98,10 +97,8 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	struct dropout *dropout = self->details;
 	const struct psd_cpu_blob *out = self->blob;
 	const size_t count = (size_t)self->device->options.batch * dropout->elements;
-	const enum psd_status status = psd_cpu_op_run(&dropout->value_in, self, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_cpu_op_run(&dropout->value_in, self, err));
 	for (uint32_t i = 0; i < self->device->options.batch && self->device->batch.is_training; i++)
 		draw_sample(self, self->device->batch.first_sample + i, dropout,
 			    dropout->factors + (size_t)i * dropout->elements);
@@ -117,7 +114,6 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const struct psd_cpu_blob *out = self->blob;
 	const size_t count = (size_t)self->device->options.batch * dropout->elements;
-	enum psd_status status;
 
 	if (dropout->is_in_place) {
 		multiply(out->diff, out->diff, dropout->factors, count);
@@ -125,8 +121,8 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	}
 	psd_cpu_share_begin(self, in);
 	multiply(*dropout->share, out->diff, dropout->factors, count);
-	status = psd_cpu_op_run(&dropout->diff_out, self, err);
-	return status ? status : psd_cpu_share_end(self, in, err);
+	PSD_TRY(psd_cpu_op_run(&dropout->diff_out, self, err));
+	return psd_cpu_share_end(self, in, err);
 }
 
 const struct psd_cpu_kind psd_cpu_dropout = {prepare, forward, backward, .details_bytes = sizeof(struct dropout),

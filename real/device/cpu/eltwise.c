@@ -50,15 +50,11 @@ enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, struct psd_c
 					struct psd_error *err)
 {
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	enum psd_status status = !function.needs_input && psd_cpu_may_work_in_place(self)
-					 ? psd_cpu_declare_in_place(self, err)
-					 : psd_cpu_declare(self, &in->desc, err);
 
-	if (!status)
-		status = prepare_forward(self, function, err);
-	if (!status && in->has_diff)
-		status = prepare_backward(self, function, err);
-	return status;
+	PSD_TRY(!function.needs_input && psd_cpu_may_work_in_place(self) ? psd_cpu_declare_in_place(self, err)
+									 : psd_cpu_declare(self, &in->desc, err));
+	PSD_TRY(prepare_forward(self, function, err));
+	return in->has_diff ? prepare_backward(self, function, err) : PSD_OK;
 }
 
 #define KIND(name, kept, ...)                                                                                          \

@@ -44,20 +44,18 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	const dnnl_memory_desc_t plain = psd_cpu_plain(psd_cpu_below(self, 0)), top = psd_cpu_plain(self);
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	struct inner_product *inner = self->details;
-	enum psd_status status;
 
 	inner->rows = plain.dims[1] * plain.dims[2] * plain.dims[3];
 	inner->columns = model->settings.inner_product.outputs;
 	if (in->has_diff && (uint64_t)inner->rows * sizeof(float) % ALIASING_BYTES == 0)
 		inner->block_slot = psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_WEIGHT,
 							 BLOCK_ROWS * BLOCK_STRIDE * sizeof(float));
-	status = prepare_bottom(self, inner, err);
-	if (!status)
-		status = psd_cpu_declare(self, &top, err);
-	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&inner->dbottom_out, self, psd_cpu_share(in), &plain,
-					    PSD_CPU_SCRATCH_SOURCE, &inner->dbottom_slot, err);
-	return status;
+	PSD_TRY(prepare_bottom(self, inner, err));
+	PSD_TRY(psd_cpu_declare(self, &top, err));
+	if (in->has_diff)
+		PSD_TRY(psd_cpu_op_deliver(&inner->dbottom_out, self, psd_cpu_share(in), &plain, PSD_CPU_SCRATCH_SOURCE,
+					   &inner->dbottom_slot, err));
+	return PSD_OK;
 }
 
 static void fill_rows(float *rows, const float *row, dnnl_dim_t n_rows, dnnl_dim_t columns)
@@ -84,10 +82,8 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	const float *weight = self->device->parameters[model->first_tensor];
 	float *top = self->blob->value;
 	dnnl_status_t failure;
-	enum psd_status status = psd_cpu_op_run(&inner->bottom_in, self, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_cpu_op_run(&inner->bottom_in, self, err));
 	if (model->settings.inner_product.has_bias)
 		fill_rows(top, self->device->parameters[model->first_tensor + 1], batch, inner->columns);
 	failure =
@@ -144,7 +140,6 @@ static enum psd_status differentiate_bottom(struct psd_cpu_layer *self, const fl
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const float *weight = self->device->parameters[self->model->first_tensor];
 	dnnl_status_t failure;
-	enum psd_status status;
 
 	psd_cpu_share_begin(self, in);
 	if (inner->block_slot)
@@ -154,8 +149,8 @@ static enum psd_status differentiate_bottom(struct psd_cpu_layer *self, const fl
 				     inner->columns, weight, inner->rows, 0.0f, *inner->dbottom_slot, inner->rows);
 	if (failure)
 		return psd_cpu_fail(self, "data gradient", failure, err);
-	status = psd_cpu_op_run(&inner->dbottom_out, self, err);
-	return status ? status : psd_cpu_share_end(self, in, err);
+	PSD_TRY(psd_cpu_op_run(&inner->dbottom_out, self, err));
+	return psd_cpu_share_end(self, in, err);
 }
 
 /* Pointers to the factors, valid until the next forward. */
@@ -198,11 +193,9 @@ enum psd_status psd_cpu_rebuild(struct psd_device *device, const struct psd_fact
 				uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
 				struct psd_error *err)
 {
-	const enum psd_status status = psd_libraries_need(PSD_LIBRARY_ONEDNN, err);
 	dnnl_status_t failure;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_ONEDNN, err));
 	omp_set_num_threads(
 		(int)device->n_threads); /* setting of the calling thread, which need not be the computing one */
 	failure = differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);

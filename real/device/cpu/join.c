@@ -17,26 +17,23 @@ static enum psd_status take_joins(struct psd_cpu_layer *self, struct psd_error *
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct join *joins = self->details;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
-		status = psd_cpu_op_run(&joins[i].convert, self, err);
-		if (!status)
-			status = psd_cpu_op_run(&joins[i].forward, self, err);
+	for (unsigned i = 0; i < self->model->n_inputs; i++) {
+		PSD_TRY(psd_cpu_op_run(&joins[i].convert, self, err));
+		PSD_TRY(psd_cpu_op_run(&joins[i].forward, self, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct join *joins = self->details;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++)
+	for (unsigned i = 0; i < self->model->n_inputs; i++)
 		if (psd_cpu_input(self, i)->has_diff)
-			status = psd_cpu_op_share_all(&(struct psd_cpu_op *){&joins[i].backward}, 1, self,
-						      psd_cpu_input(self, i), err);
-	return status;
+			PSD_TRY(psd_cpu_op_share_all(&(struct psd_cpu_op *){&joins[i].backward}, 1, self,
+						     psd_cpu_input(self, i), err));
+	return PSD_OK;
 }
 
 /* ---- concatenation ---- */
@@ -79,25 +76,25 @@ static enum psd_status prepare_concat(struct psd_cpu_layer *self, struct psd_err
 {
 	struct psd_cpu_blob *out = &self->own;
 	const dnnl_memory_desc_t format = choose_concat_format(self);
-	enum psd_status status = take_joins(self, err);
-	struct join *joins = self->details;
+	struct join *joins;
 
-	if (!status)
-		status = psd_cpu_declare(self, &format, err);
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
+	PSD_TRY(take_joins(self, err));
+	joins = self->details;
+	PSD_TRY(psd_cpu_declare(self, &format, err));
+	for (unsigned i = 0; i < self->model->n_inputs; i++) {
 		struct psd_cpu_blob *in = psd_cpu_input(self, i);
 		dnnl_memory_desc_t part;
 
 		if (!find_part(self, i, &format, &part))
 			return psd_cpu_fail(self, "concatenation", dnnl_unimplemented, err);
-		status = psd_cpu_op_copy(&joins[i].forward, self, psd_cpu_value(in),
-					 (struct psd_cpu_arg){DNNL_ARG_TO, &part, &out->value}, err);
-		if (!status && in->has_diff)
-			status = psd_cpu_op_copy(&joins[i].backward, self,
-						 (struct psd_cpu_arg){DNNL_ARG_FROM, &part, &out->diff},
-						 psd_cpu_share(in), err);
+		PSD_TRY(psd_cpu_op_copy(&joins[i].forward, self, psd_cpu_value(in),
+					(struct psd_cpu_arg){DNNL_ARG_TO, &part, &out->value}, err));
+		if (in->has_diff)
+			PSD_TRY(psd_cpu_op_copy(&joins[i].backward, self,
+						(struct psd_cpu_arg){DNNL_ARG_FROM, &part, &out->diff},
+						psd_cpu_share(in), err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 const struct psd_cpu_kind psd_cpu_concat = {.prepare = prepare_concat, .forward = forward, .backward = backward};
@@ -108,24 +105,24 @@ const struct psd_cpu_kind psd_cpu_concat = {.prepare = prepare_concat, .forward 
 static enum psd_status prepare_add(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct psd_cpu_blob *first = psd_cpu_input(self, 0), *out = &self->own;
-	enum psd_status status = take_joins(self, err);
-	struct join *joins = self->details;
+	struct join *joins;
 
-	if (!status)
-		status = psd_cpu_declare(self, &first->desc, err);
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
+	PSD_TRY(take_joins(self, err));
+	joins = self->details;
+	PSD_TRY(psd_cpu_declare(self, &first->desc, err));
+	for (unsigned i = 0; i < self->model->n_inputs; i++) {
 		struct psd_cpu_blob *in = psd_cpu_input(self, i);
 		void *const *slot;
 
-		status = psd_cpu_op_convert(&joins[i].convert, self, psd_cpu_value(in), &out->desc,
-					    PSD_CPU_SCRATCH_SOURCE, &slot, err);
-		if (!status && i > 0)
-			status = psd_cpu_op_sum(&joins[i].forward, self, &out->desc,
-						i == 1 ? &first->value : &out->value, slot, &out->value, err);
-		if (!status && in->has_diff)
-			status = psd_cpu_op_copy(&joins[i].backward, self, psd_cpu_diff(out), psd_cpu_share(in), err);
+		PSD_TRY(psd_cpu_op_convert(&joins[i].convert, self, psd_cpu_value(in), &out->desc,
+					   PSD_CPU_SCRATCH_SOURCE, &slot, err));
+		if (i > 0)
+			PSD_TRY(psd_cpu_op_sum(&joins[i].forward, self, &out->desc,
+					       i == 1 ? &first->value : &out->value, slot, &out->value, err));
+		if (in->has_diff)
+			PSD_TRY(psd_cpu_op_copy(&joins[i].backward, self, psd_cpu_diff(out), psd_cpu_share(in), err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 const struct psd_cpu_kind psd_cpu_add = {.prepare = prepare_add, .forward = forward, .backward = backward};

@@ -101,22 +101,21 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 {
 	const dnnl_memory_desc_t format = psd_cpu_channels_last(self);
 	struct layer_norm *norm = self->details;
-	enum psd_status status = psd_cpu_declare(self, &format, err);
 
+	PSD_TRY(psd_cpu_declare(self, &format, err));
 	find_tensors(self, norm);
 	describe(self, norm);
 	norm->mean = psd_cpu_take(self->device, dnnl_memory_desc_get_size(&norm->statistics));
 	norm->variance = psd_cpu_take(self->device, dnnl_memory_desc_get_size(&norm->statistics));
-	if (!status && (!norm->mean || !norm->variance))
+	if (!norm->mean || !norm->variance)
 		return psd_cpu_no_memory(err);
-	if (!status)
-		status = psd_cpu_op_convert(&norm->source_in, self, psd_cpu_value(psd_cpu_input(self, 0)), &format,
-					    PSD_CPU_SCRATCH_SOURCE, &norm->source, err);
-	if (!status)
-		status = prepare_forward(self, err);
-	if (!status && self->model->is_trained)
-		status = prepare_share(self, &format, err);
-	return status || !self->model->is_trained ? status : prepare_backward(self, err);
+	PSD_TRY(psd_cpu_op_convert(&norm->source_in, self, psd_cpu_value(psd_cpu_input(self, 0)), &format,
+				   PSD_CPU_SCRATCH_SOURCE, &norm->source, err));
+	PSD_TRY(prepare_forward(self, err));
+	if (!self->model->is_trained)
+		return PSD_OK;
+	PSD_TRY(prepare_share(self, &format, err));
+	return prepare_backward(self, err);
 }
 
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)

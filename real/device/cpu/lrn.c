@@ -14,10 +14,9 @@ static enum psd_status prepare_forward(struct psd_cpu_layer *self, struct psd_cp
 	const dnnl_status_t failure = dnnl_lrn_forward_desc_init(
 		&desc, dnnl_forward_training, algorithm_of(settings), &psd_cpu_input(self, 0)->desc, settings->size,
 		(float)settings->alpha, (float)settings->beta, (float)settings->k);
-	const enum psd_status status =
-		psd_cpu_op_describe(&lrn->forward, self, "forward", failure, &desc, NULL, NULL, err);
 
-	return status ? status : psd_cpu_build_forward(self, workspace, err);
+	PSD_TRY(psd_cpu_op_describe(&lrn->forward, self, "forward", failure, &desc, NULL, NULL, err));
+	return psd_cpu_build_forward(self, workspace, err);
 }
 
 static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_cpu_arg workspace, struct psd_error *err)
@@ -44,13 +43,10 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 {
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	struct psd_cpu_arg workspace;
-	enum psd_status status = psd_cpu_declare(self, &in->desc, err);
 
-	if (!status)
-		status = prepare_forward(self, &workspace, err);
-	if (!status && in->has_diff)
-		status = prepare_backward(self, workspace, err);
-	return status;
+	PSD_TRY(psd_cpu_declare(self, &in->desc, err));
+	PSD_TRY(prepare_forward(self, &workspace, err));
+	return in->has_diff ? prepare_backward(self, workspace, err) : PSD_OK;
 }
 
 const struct psd_cpu_kind psd_cpu_lrn = {prepare, psd_cpu_forward, psd_cpu_backward,

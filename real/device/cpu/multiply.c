@@ -40,16 +40,15 @@ static enum psd_status prepare_by_second(struct psd_cpu_layer *self, const dnnl_
 	struct multiply *multiply = self->details;
 	struct psd_cpu_blob *first = psd_cpu_input(self, 0), *second = psd_cpu_input(self, 1), *out = self->blob;
 	const bool is_summed = factor != &out->desc;
-	enum psd_status status = psd_cpu_op_deliver(&multiply->by_second_out, self, psd_cpu_share(second), factor,
-						    PSD_CPU_SCRATCH_SOURCE, &multiply->share, err);
 
+	PSD_TRY(psd_cpu_op_deliver(&multiply->by_second_out, self, psd_cpu_share(second), factor,
+				   PSD_CPU_SCRATCH_SOURCE, &multiply->share, err));
 	multiply->product =
 		is_summed ? psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_RESULT, out->bytes) : multiply->share;
-	if (!status)
-		status = make_product(&multiply->by_second, self, psd_cpu_diff(out), psd_cpu_value(first),
-				      (struct psd_cpu_arg){0, &out->desc, multiply->product}, err);
-	if (status || !is_summed)
-		return status;
+	PSD_TRY(make_product(&multiply->by_second, self, psd_cpu_diff(out), psd_cpu_value(first),
+			     (struct psd_cpu_arg){0, &out->desc, multiply->product}, err));
+	if (!is_summed)
+		return PSD_OK;
 	return make_sum(&multiply->sum, self, (struct psd_cpu_arg){0, &out->desc, multiply->product},
 			(struct psd_cpu_arg){0, factor, multiply->share}, err);
 }
@@ -62,21 +61,17 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	const bool is_flat =
 		self->model->shape.height != of_second.height || self->model->shape.width != of_second.width;
 	const dnnl_memory_desc_t plain = psd_cpu_plain(psd_cpu_below(self, 1));
-	enum psd_status status = psd_cpu_declare(self, &first->desc, err);
 	const dnnl_memory_desc_t *factor = is_flat ? &plain : &out->desc;
 
-	if (!status)
-		status = psd_cpu_op_convert(&multiply->factor_in, self, psd_cpu_value(second), factor,
-					    PSD_CPU_SCRATCH_SOURCE, &multiply->factor, err);
-	if (!status)
-		status = make_product(&multiply->forward, self, psd_cpu_value(first),
-				      (struct psd_cpu_arg){0, factor, multiply->factor}, psd_cpu_value(out), err);
-	if (!status && first->has_diff)
-		status = make_product(&multiply->by_first, self, psd_cpu_diff(out),
-				      (struct psd_cpu_arg){0, factor, multiply->factor}, psd_cpu_share(first), err);
-	if (!status && second->has_diff)
-		status = prepare_by_second(self, factor, err);
-	return status;
+	PSD_TRY(psd_cpu_declare(self, &first->desc, err));
+	PSD_TRY(psd_cpu_op_convert(&multiply->factor_in, self, psd_cpu_value(second), factor, PSD_CPU_SCRATCH_SOURCE,
+				   &multiply->factor, err));
+	PSD_TRY(make_product(&multiply->forward, self, psd_cpu_value(first),
+			     (struct psd_cpu_arg){0, factor, multiply->factor}, psd_cpu_value(out), err));
+	if (first->has_diff)
+		PSD_TRY(make_product(&multiply->by_first, self, psd_cpu_diff(out),
+				     (struct psd_cpu_arg){0, factor, multiply->factor}, psd_cpu_share(first), err));
+	return second->has_diff ? prepare_by_second(self, factor, err) : PSD_OK;
 }
 
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)

@@ -94,9 +94,8 @@ enum psd_status psd_cpu_op_make(struct psd_cpu_op *op, struct psd_cpu_layer *sel
 				dnnl_status_t failure, const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
 				const struct psd_cpu_arg args[], int n_args, struct psd_error *err)
 {
-	const enum psd_status status = psd_cpu_op_describe(op, self, what, failure, desc, hint, NULL, err);
-
-	return status ? status : psd_cpu_op_build(op, self, args, n_args, err);
+	PSD_TRY(psd_cpu_op_describe(op, self, what, failure, desc, hint, NULL, err));
+	return psd_cpu_op_build(op, self, args, n_args, err);
 }
 
 enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
@@ -187,21 +186,17 @@ enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self
 enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
 				   struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < n_ops && !status; i++)
-		status = psd_cpu_op_run(ops[i], self, err);
-	return status;
+	for (unsigned i = 0; i < n_ops; i++)
+		PSD_TRY(psd_cpu_op_run(ops[i], self, err));
+	return PSD_OK;
 }
 
 enum psd_status psd_cpu_op_share_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
 				     struct psd_cpu_blob *in, struct psd_error *err)
 {
-	enum psd_status status;
-
 	psd_cpu_share_begin(self, in);
-	status = psd_cpu_op_run_all(ops, n_ops, self, err);
-	return status ? status : psd_cpu_share_end(self, in, err);
+	PSD_TRY(psd_cpu_op_run_all(ops, n_ops, self, err));
+	return psd_cpu_share_end(self, in, err);
 }
 
 enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace, struct psd_error *err)

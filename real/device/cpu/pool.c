@@ -65,11 +65,10 @@ static enum psd_status prepare_forward(struct psd_cpu_layer *self, const struct 
 	const dnnl_status_t failure = dnnl_pooling_forward_desc_init(
 		&desc, dnnl_forward_training, shape->algorithm, &psd_cpu_input(self, 0)->desc, &any, shape->strides,
 		shape->kernel, shape->pad_before, shape->pad_after);
-	enum psd_status status = psd_cpu_op_describe(&pool->forward, self, "forward", failure, &desc, NULL, NULL, err);
 
-	if (!status)
-		status = psd_cpu_declare(self, psd_cpu_op_query(&pool->forward, dnnl_query_dst_md), err);
-	return status ? status : psd_cpu_build_forward(self, workspace, err);
+	PSD_TRY(psd_cpu_op_describe(&pool->forward, self, "forward", failure, &desc, NULL, NULL, err));
+	PSD_TRY(psd_cpu_declare(self, psd_cpu_op_query(&pool->forward, dnnl_query_dst_md), err));
+	return psd_cpu_build_forward(self, workspace, err);
 }
 
 static enum psd_status prepare_backward(struct psd_cpu_layer *self, const struct pool_shape *shape,
@@ -94,20 +93,18 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, const struct
 static enum psd_status prepare_shape(struct psd_cpu_layer *self, const struct pool_shape *shape, struct psd_error *err)
 {
 	struct psd_cpu_arg workspace;
-	enum psd_status status = prepare_forward(self, shape, &workspace, err);
 
-	if (!status && psd_cpu_input(self, 0)->has_diff)
-		status = prepare_backward(self, shape, workspace, err);
-	return status;
+	PSD_TRY(prepare_forward(self, shape, &workspace, err));
+	return psd_cpu_input(self, 0)->has_diff ? prepare_backward(self, shape, workspace, err) : PSD_OK;
 }
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const struct psd_layer *model = self->model;
 	struct pool_shape shape;
-	const enum psd_status status = describe_window(model, psd_cpu_below(self, 0)->model->shape, &shape, err);
 
-	return status ? status : prepare_shape(self, &shape, err);
+	PSD_TRY(describe_window(model, psd_cpu_below(self, 0)->model->shape, &shape, err));
+	return prepare_shape(self, &shape, err);
 }
 
 static enum psd_status prepare_global(struct psd_cpu_layer *self, struct psd_error *err)

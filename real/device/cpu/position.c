@@ -26,10 +26,9 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = &self->own;
 	void *const *weight = &self->device->parameters[self->model->first_tensor];
 	dnnl_memory_desc_t own, plain;
-	enum psd_status status = psd_cpu_declare(self, &in->desc, err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_cpu_declare(self, &in->desc, err));
 	describe_one(self, &own, &plain);
 	position->elements = dnnl_memory_desc_get_size(&own) / sizeof(float);
 	status = psd_cpu_op_convert(&position->weight_in, self, (struct psd_cpu_arg){0, &plain, weight}, &own,

@@ -46,15 +46,15 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 {
 	struct prefix *prefix = self->details;
 	const uint64_t others = prefix->whole - prefix->own;
-	const enum psd_status status = psd_cpu_op_run(&prefix->source_in, self, err);
 
-	for (uint64_t n = 0; n < self->device->options.batch && !status; n++) {
+	PSD_TRY(psd_cpu_op_run(&prefix->source_in, self, err));
+	for (uint64_t n = 0; n < self->device->options.batch; n++) {
 		float *to = (float *)self->blob->value + n * prefix->whole;
 
 		put_vectors(self, to);
 		memcpy(to + prefix->own, (const float *)*prefix->source + n * others, others * sizeof(*to));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static void differentiate_vectors(const struct psd_cpu_layer *self)
@@ -76,7 +76,6 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	struct prefix *prefix = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const uint64_t others = prefix->whole - prefix->own;
-	enum psd_status status;
 
 	differentiate_vectors(self);
 	if (!in->has_diff)
@@ -85,8 +84,8 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	for (uint64_t n = 0; n < self->device->options.batch; n++)
 		memcpy((float *)*prefix->share + n * others,
 		       (const float *)self->blob->diff + n * prefix->whole + prefix->own, others * sizeof(float));
-	status = psd_cpu_op_run(&prefix->share_out, self, err);
-	return status ? status : psd_cpu_share_end(self, in, err);
+	PSD_TRY(psd_cpu_op_run(&prefix->share_out, self, err));
+	return psd_cpu_share_end(self, in, err);
 }
 
 const struct psd_cpu_kind psd_cpu_prefix = {prepare, forward, backward, .details_bytes = sizeof(struct prefix)};

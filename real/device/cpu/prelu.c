@@ -29,20 +29,19 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	const dnnl_dims_t dims = {1, self->model->settings.prelu.is_shared ? 1 : in->desc.dims[1], 1, 1};
 	dnnl_memory_desc_t slopes;
 	dnnl_prelu_desc_t desc;
-	enum psd_status status = psd_cpu_declare(self, &in->desc, err);
 
+	PSD_TRY(psd_cpu_declare(self, &in->desc, err));
 	dnnl_memory_desc_init_by_tag(&slopes, 4, dims, dnnl_f32, dnnl_abcd);
-	if (!status)
-		status = psd_cpu_op_make(
-			&prelu->forward, self, "forward",
-			dnnl_prelu_forward_desc_init(&desc, dnnl_forward_training, &in->desc, &slopes), &desc, NULL,
-			(const struct psd_cpu_arg[]){
-				{DNNL_ARG_SRC, &in->desc, &in->value},
-				{DNNL_ARG_WEIGHTS, &slopes, &self->device->parameters[self->model->first_tensor]},
-				{DNNL_ARG_DST, &out->desc, &out->value},
-			},
-			3, err);
-	return status ? status : prepare_backward(self, &slopes, err);
+	PSD_TRY(psd_cpu_op_make(
+		&prelu->forward, self, "forward",
+		dnnl_prelu_forward_desc_init(&desc, dnnl_forward_training, &in->desc, &slopes), &desc, NULL,
+		(const struct psd_cpu_arg[]){
+			{DNNL_ARG_SRC, &in->desc, &in->value},
+			{DNNL_ARG_WEIGHTS, &slopes, &self->device->parameters[self->model->first_tensor]},
+			{DNNL_ARG_DST, &out->desc, &out->value},
+		},
+		3, err));
+	return prepare_backward(self, &slopes, err);
 }
 
 const struct psd_cpu_kind psd_cpu_prelu = {prepare, psd_cpu_forward, psd_cpu_backward,

@@ -35,19 +35,18 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const struct psd_shape from = psd_cpu_below(self, 0)->model->shape, to = self->model->shape;
 	const dnnl_memory_desc_t below = psd_cpu_plain(psd_cpu_below(self, 0)), plain = psd_cpu_plain(self);
-	enum psd_status status = psd_cpu_declare(self, &plain, err);
 
+	PSD_TRY(psd_cpu_declare(self, &plain, err));
 	resize->rows = find_places(self->device, from.height, to.height);
 	resize->columns = find_places(self->device, from.width, to.width);
 	if (!resize->rows || !resize->columns)
 		return psd_cpu_no_memory(err);
-	if (!status)
-		status = psd_cpu_op_convert(&resize->value_in, self, psd_cpu_value(in), &below, PSD_CPU_SCRATCH_SOURCE,
-					    &resize->source, err);
-	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&resize->diff_out, self, psd_cpu_share(in), &below, PSD_CPU_SCRATCH_SOURCE,
-					    &resize->share, err);
-	return status;
+	PSD_TRY(psd_cpu_op_convert(&resize->value_in, self, psd_cpu_value(in), &below, PSD_CPU_SCRATCH_SOURCE,
+				   &resize->source, err));
+	if (in->has_diff)
+		PSD_TRY(psd_cpu_op_deliver(&resize->diff_out, self, psd_cpu_share(in), &below, PSD_CPU_SCRATCH_SOURCE,
+					   &resize->share, err));
+	return PSD_OK;
 }
 
 static void enlarge(const struct resize *resize, struct psd_shape from, struct psd_shape to, const float *in,
@@ -102,12 +101,12 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 {
 	struct resize *resize = self->details;
 	const struct psd_shape from = psd_cpu_below(self, 0)->model->shape, to = self->model->shape;
-	const enum psd_status status = psd_cpu_op_run(&resize->value_in, self, err);
 
-	for (size_t m = 0; m < count_maps(self) && !status; m++)
+	PSD_TRY(psd_cpu_op_run(&resize->value_in, self, err));
+	for (size_t m = 0; m < count_maps(self); m++)
 		enlarge(resize, from, to, (const float *)*resize->source + m * positions_of(from),
 			(float *)self->blob->value + m * positions_of(to));
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
@@ -115,7 +114,6 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	struct resize *resize = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const struct psd_shape from = psd_cpu_below(self, 0)->model->shape, to = self->model->shape;
-	enum psd_status status;
 
 	if (!in->has_diff)
 		return PSD_OK;
@@ -123,8 +121,8 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	for (size_t m = 0; m < count_maps(self); m++)
 		gather(resize, from, to, (const float *)self->blob->diff + m * positions_of(to),
 		       (float *)*resize->share + m * positions_of(from));
-	status = psd_cpu_op_run(&resize->diff_out, self, err);
-	return status ? status : psd_cpu_share_end(self, in, err);
+	PSD_TRY(psd_cpu_op_run(&resize->diff_out, self, err));
+	return psd_cpu_share_end(self, in, err);
 }
 
 const struct psd_cpu_kind psd_cpu_resize = {prepare, forward, backward, .details_bytes = sizeof(struct resize)};

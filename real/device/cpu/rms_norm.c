@@ -69,9 +69,9 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 {
 	struct rms_norm *norm = self->details;
 	const float epsilon = (float)self->model->settings.affine.epsilon, *gamma = gamma_of(self);
-	const enum psd_status status = psd_cpu_op_run(&norm->source_in, self, err);
 
-	for (uint64_t p = 0; p < norm->positions && !status; p++) {
+	PSD_TRY(psd_cpu_op_run(&norm->source_in, self, err));
+	for (uint64_t p = 0; p < norm->positions; p++) {
 		const float *from = (const float *)*norm->source + p * norm->channels;
 		float *to = (float *)self->blob->value + p * norm->channels;
 		const float inverse =
@@ -81,7 +81,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 		for (uint64_t c = 0; c < norm->channels; c++)
 			to[c] = from[c] * inverse * (gamma ? gamma[c] : 1);
 	}
-	return status;
+	return PSD_OK;
 }
 
 static void differentiate_scale(const struct psd_cpu_layer *self)
@@ -118,16 +118,16 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 {
 	struct rms_norm *norm = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	enum psd_status status = psd_cpu_op_run(&norm->source_in, self, err);
 
-	if (!status && norm->has_scale)
+	PSD_TRY(psd_cpu_op_run(&norm->source_in, self, err));
+	if (norm->has_scale)
 		differentiate_scale(self);
-	if (status || !in->has_diff)
-		return status;
+	if (!in->has_diff)
+		return PSD_OK;
 	psd_cpu_share_begin(self, in);
 	differentiate_input(self);
-	status = psd_cpu_op_run(&norm->share_out, self, err);
-	return status ? status : psd_cpu_share_end(self, in, err);
+	PSD_TRY(psd_cpu_op_run(&norm->share_out, self, err));
+	return psd_cpu_share_end(self, in, err);
 }
 
 const struct psd_cpu_kind psd_cpu_rms_norm = {prepare, forward, backward, .details_bytes = sizeof(struct rms_norm)};

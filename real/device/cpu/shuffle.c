@@ -10,17 +10,15 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	const dnnl_dim_t groups = self->model->settings.shuffle.groups;
 	struct psd_cpu_arg no_workspace;
 	dnnl_shuffle_desc_t desc;
-	enum psd_status status = psd_cpu_declare(self, &in->desc, err);
 
-	if (!status)
-		status = psd_cpu_op_describe(
-			&shuffle->forward, self, "forward",
-			dnnl_shuffle_forward_desc_init(&desc, dnnl_forward_training, &in->desc, CHANNELS, groups),
-			&desc, NULL, NULL, err);
-	if (!status)
-		status = psd_cpu_build_forward(self, &no_workspace, err);
-	if (status || !in->has_diff)
-		return status;
+	PSD_TRY(psd_cpu_declare(self, &in->desc, err));
+	PSD_TRY(psd_cpu_op_describe(
+		&shuffle->forward, self, "forward",
+		dnnl_shuffle_forward_desc_init(&desc, dnnl_forward_training, &in->desc, CHANNELS, groups), &desc, NULL,
+		NULL, err));
+	PSD_TRY(psd_cpu_build_forward(self, &no_workspace, err));
+	if (!in->has_diff)
+		return PSD_OK;
 	return psd_cpu_op_make(&shuffle->backward, self, "data gradient",
 			       dnnl_shuffle_backward_desc_init(&desc, &out->desc, CHANNELS, groups), &desc,
 			       &shuffle->forward,

@@ -15,7 +15,6 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	const dnnl_memory_desc_t format = psd_cpu_channels_last(self);
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	struct softmax_loss *loss = self->details;
-	enum psd_status status;
 
 	if (psd_cpu_places_of(self) != self->device->graph->labels)
 		return psd_error_set(
@@ -23,12 +22,12 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 			"layer '%.80s' (softmax-loss) has %llu positions, the last loss has labels for %llu",
 			self->model->name, (unsigned long long)psd_cpu_places_of(self),
 			(unsigned long long)self->device->graph->labels);
-	status = psd_cpu_op_convert(&loss->scores_in, self, psd_cpu_value(in), &format, PSD_CPU_SCRATCH_SOURCE,
-				    &loss->scores, err);
-	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&loss->diff_out, self, psd_cpu_share(in), &format, PSD_CPU_SCRATCH_SOURCE,
-					    &loss->share, err);
-	return status ? status : psd_cpu_declare(self, &format, err);
+	PSD_TRY(psd_cpu_op_convert(&loss->scores_in, self, psd_cpu_value(in), &format, PSD_CPU_SCRATCH_SOURCE,
+				   &loss->scores, err));
+	if (in->has_diff)
+		PSD_TRY(psd_cpu_op_deliver(&loss->diff_out, self, psd_cpu_share(in), &format, PSD_CPU_SCRATCH_SOURCE,
+					   &loss->share, err));
+	return psd_cpu_declare(self, &format, err);
 }
 
 /* Divisor of the sum of all positions' losses. */
@@ -68,11 +67,9 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	const uint64_t n_positions = psd_cpu_places_of(self);
 	struct softmax_loss *loss = self->details;
 	float *probabilities = self->blob->value;
-	enum psd_status status = psd_cpu_op_run(&loss->scores_in, self, err);
 	double sum = 0;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_cpu_op_run(&loss->scores_in, self, err));
 	self->device->correct = 0; /* with several losses the last one's count */
 	for (uint64_t i = 0; i < self->device->options.batch * n_positions; i++) {
 		const float *scores = (const float *)*loss->scores + i * classes;
@@ -97,7 +94,6 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	struct softmax_loss *loss = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const float *probabilities = self->blob->value;
-	enum psd_status status;
 	float *dscores;
 
 	if (!in->has_diff)
@@ -111,8 +107,8 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 			dscores[first + c] = weight * (probabilities[first + c] -
 						       (c == (uint32_t)self->device->batch.labels[i] ? 1.0f : 0.0f));
 	}
-	status = psd_cpu_op_run(&loss->diff_out, self, err);
-	return status ? status : psd_cpu_share_end(self, in, err);
+	PSD_TRY(psd_cpu_op_run(&loss->diff_out, self, err));
+	return psd_cpu_share_end(self, in, err);
 }
 
 const struct psd_cpu_kind psd_cpu_softmax_loss = {prepare, forward, backward,

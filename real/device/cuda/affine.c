@@ -75,20 +75,15 @@ static enum psd_status prepare_norm(struct psd_cuda_layer *self, struct psd_erro
 {
 	const uint64_t vector_bytes = self->model->shape.channels * sizeof(float);
 	struct norm *norm = self->details;
-	enum psd_status status = prepare_scale(self, err);
 
-	if (!status)
-		status = psd_cuda_want(self->device, vector_bytes, &norm->mean, err);
-	if (!status)
-		status = psd_cuda_want(self->device, vector_bytes, &norm->inverse, err);
-	if (!status)
-		status = psd_cuda_want(self->device, vector_bytes, &norm->zeros, err);
-	if (!status)
-		status = psd_cuda_want(self->device, vector_bytes, &norm->dgamma, err);
-	if (!status)
-		status = psd_cuda_want(self->device, vector_bytes, &norm->dbeta, err);
-	if (status || self->model->settings.affine.is_fixed)
-		return status;
+	PSD_TRY(prepare_scale(self, err));
+	PSD_TRY(psd_cuda_want(self->device, vector_bytes, &norm->mean, err));
+	PSD_TRY(psd_cuda_want(self->device, vector_bytes, &norm->inverse, err));
+	PSD_TRY(psd_cuda_want(self->device, vector_bytes, &norm->zeros, err));
+	PSD_TRY(psd_cuda_want(self->device, vector_bytes, &norm->dgamma, err));
+	PSD_TRY(psd_cuda_want(self->device, vector_bytes, &norm->dbeta, err));
+	if (self->model->settings.affine.is_fixed)
+		return PSD_OK;
 	psd_cuda_want_ones(self->device, self->model->shape.channels);
 	return psd_cuda_dnn_norm_open(self, &norm->dnn, err);
 }
@@ -123,9 +118,9 @@ static enum psd_status forward_fixed(struct psd_cuda_layer *self, struct psd_err
 	const struct psd_cuda_inverse inverse = {.variance = self->device->states[self->model->first_state + 1],
 						 .inverse = norm->inverse,
 						 .epsilon = (float)self->model->settings.affine.epsilon};
-	const enum psd_status status = psd_cuda_run_inverse(self->device, &inverse, self->model->shape.channels, err);
 
-	return status ? status : normalise(self, running_mean(self), err);
+	PSD_TRY(psd_cuda_run_inverse(self->device, &inverse, self->model->shape.channels, err));
+	return normalise(self, running_mean(self), err);
 }
 
 /* Weight of the batch in the running statistics: 1 - kept_ratio, or in Caffe's average, whose terms decay by
@@ -195,13 +190,10 @@ static enum psd_status differentiate_vectors(struct psd_cuda_layer *self, const 
 {
 	const struct psd_affine_settings *affine = &self->model->settings.affine;
 	const struct psd_cuda_reduction dgamma = dgamma_sums(self, mean), dbeta = dbeta_sums(self);
-	enum psd_status status = PSD_OK;
 
 	if (affine->has_scale)
-		status = psd_cuda_reduce(self, &dgamma, err);
-	if (!status && affine->has_shift)
-		status = psd_cuda_reduce(self, &dbeta, err);
-	return status;
+		PSD_TRY(psd_cuda_reduce(self, &dgamma, err));
+	return affine->has_shift ? psd_cuda_reduce(self, &dbeta, err) : PSD_OK;
 }
 
 /* Backward with statistics that do not depend on the input. */
@@ -214,10 +206,10 @@ static enum psd_status backward_affine(struct psd_cuda_layer *self, const float 
 					 .channel = psd_cuda_channel_of(self),
 					 .inverse = norm->inverse,
 					 .gamma = gamma_of(self)};
-	const enum psd_status status = differentiate_vectors(self, mean, err);
 
-	if (status || !in->has_diff)
-		return status;
+	PSD_TRY(differentiate_vectors(self, mean, err));
+	if (!in->has_diff)
+		return PSD_OK;
 	affine.adds = psd_cuda_share(in);
 	return psd_cuda_run_affine(self->device, &affine, in->elements, err);
 }
@@ -246,11 +238,10 @@ static enum psd_status differentiate_norm(struct psd_cuda_layer *self, struct ps
 	const struct psd_affine_settings *affine = &self->model->settings.affine;
 	const struct psd_cuda_norm_vectors vectors = vectors_of(self);
 	const struct norm *norm = self->details;
-	enum psd_status status = psd_cuda_dnn_norm_backward(self, norm->dnn, &vectors, err);
 
-	if (!status)
-		status = bring_gradient(self, affine->has_scale, 0, vectors.dgamma, err);
-	return status ? status : bring_gradient(self, affine->has_shift, beta_place(self), vectors.dbeta, err);
+	PSD_TRY(psd_cuda_dnn_norm_backward(self, norm->dnn, &vectors, err));
+	PSD_TRY(bring_gradient(self, affine->has_scale, 0, vectors.dgamma, err));
+	return bring_gradient(self, affine->has_shift, beta_place(self), vectors.dbeta, err);
 }
 
 static enum psd_status backward_norm(struct psd_cuda_layer *self, struct psd_error *err)

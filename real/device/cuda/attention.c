@@ -86,10 +86,8 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	const uint64_t count = psd_saturated_mul(count_rows(self), psd_cuda_positions(self));
 	const uint64_t bytes = count * value_bytes(self);
 	struct attention *attention = self->details;
-	enum psd_status status = psd_cuda_declare(self, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_cuda_declare(self, err));
 	if (count >= PSD_CUDA_MOST_ELEMENTS)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (attention) has %llu probabilities in a batch of %u, cuda supports "
@@ -97,10 +95,10 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 				     self->model->name, (unsigned long long)count, device->network.batch,
 				     (unsigned long long)PSD_CUDA_MOST_ELEMENTS);
 	psd_cuda_want_sums(self->device, 2 * count_rows(self) * PSD_CUDA_PARTS);
-	status = want_rotation(self, err);
+	PSD_TRY(want_rotation(self, err));
 	if (psd_cuda_input(self, 0)->has_diff)
 		psd_cuda_want_workspace(self->device, 2 * attention->rotated_bytes + bytes);
-	return status ? status : psd_cuda_want(self->device, bytes, &attention->probabilities, err);
+	return psd_cuda_want(self->device, bytes, &attention->probabilities, err);
 }
 
 /* ---- matrices ---- */
@@ -205,18 +203,17 @@ static enum psd_status multiply(struct psd_cuda_layer *self, struct factors of, 
 	const uint32_t batch = self->device->network.batch, kv_heads = settings_of(self)->kv_heads;
 	const uint32_t sharers = settings_of(self)->heads / kv_heads;
 	const bool is_by_head = kv_heads > batch;
-	enum psd_status status = PSD_OK;
 
-	for (uint32_t i = 0; i < (is_by_head ? batch : kv_heads) * sharers && !status; i++) {
+	for (uint32_t i = 0; i < (is_by_head ? batch : kv_heads) * sharers; i++) {
 		const uint32_t head = is_by_head ? i % sharers : i, sample = is_by_head ? i / sharers : 0;
 		struct psd_cuda_products products = products_of(as_stored(of), is_by_head, sample, head, sharers);
 
 		products.n = is_by_head ? kv_heads : batch;
 		products.first.alpha = alpha;
 		products.first.adds = adds || head % of.result.sharers > 0;
-		status = psd_cuda_multiply_several(self->device, &products, err);
+		PSD_TRY(psd_cuda_multiply_several(self->device, &products, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* ---- either way ---- */
@@ -346,18 +343,13 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	const struct matrices top = of_output(self, psd_cuda_value(self, self->blob));
 	const struct factors scores = {part_of(self, QUERIES), turned(part_of(self, KEYS)), probabilities};
 	const uint64_t parts = count_rows(self) * PSD_CUDA_PARTS;
-	enum psd_status status = find_angles(self, err);
 
-	if (!status)
-		status = rotate_input(self, err);
-	if (!status)
-		status = multiply(self, scores, scale_of(self), false, err);
-	if (!status)
-		status = psd_cuda_run_attention_sums(self->device, &(struct psd_cuda_attention_sums){rows}, parts, err);
-	if (!status)
-		status = psd_cuda_run_attention_end(self->device, &(struct psd_cuda_attention_end){rows}, parts, err);
-	return status ? status
-		      : multiply(self, (struct factors){probabilities, part_of(self, VALUES), top}, 1.0f, false, err);
+	PSD_TRY(find_angles(self, err));
+	PSD_TRY(rotate_input(self, err));
+	PSD_TRY(multiply(self, scores, scale_of(self), false, err));
+	PSD_TRY(psd_cuda_run_attention_sums(self->device, &rows, parts, err));
+	PSD_TRY(psd_cuda_run_attention_end(self->device, &rows, parts, err));
+	return multiply(self, (struct factors){probabilities, part_of(self, VALUES), top}, 1.0f, false, err);
 }
 
 /* dscores = probabilities (dprobabilities - row sums of their product), overwriting dprobabilities. */
@@ -366,12 +358,9 @@ static enum psd_status differentiate_softmax(struct psd_cuda_layer *self, struct
 {
 	const struct psd_cuda_attention rows = rows_of(self);
 	const uint64_t parts = count_rows(self) * PSD_CUDA_PARTS;
-	const enum psd_status status =
-		psd_cuda_run_attention_dots(self->device, &(struct psd_cuda_attention_dots){rows, diff}, parts, err);
 
-	return status ? status
-		      : psd_cuda_run_attention_back(self->device, &(struct psd_cuda_attention_back){rows, diff}, parts,
-						    err);
+	PSD_TRY(psd_cuda_run_attention_dots(self->device, &(struct psd_cuda_attention_dots){rows, diff}, parts, err));
+	return psd_cuda_run_attention_back(self->device, &(struct psd_cuda_attention_back){rows, diff}, parts, err);
 }
 
 /* dqueries = scale dscores keys, dkeys = scale dscores^T queries; adds: to the input's gradient. */
@@ -397,20 +386,16 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	const struct matrices dscores = of_places(self, (char *)self->device->workspace + 2 * attention->rotated_bytes);
 	const struct factors dvalues = {turned(probabilities_of(self)), dtop, gradient_of(self, VALUES)};
 	const struct factors dprobabilities = {dtop, turned(part_of(self, VALUES)), dscores};
-	enum psd_status status;
 	bool adds;
 
 	if (!in->has_diff)
 		return PSD_OK;
 	adds = psd_cuda_share(in);
-	status = rotate_input(self, err);
-	if (!status)
-		status = multiply(self, dvalues, 1.0f, adds, err);
-	if (!status)
-		status = multiply(self, dprobabilities, 1.0f, false, err);
-	if (!status)
-		status = differentiate_softmax(self, dscores.first, err);
-	return status ? status : differentiate_scores(self, dscores, adds, err);
+	PSD_TRY(rotate_input(self, err));
+	PSD_TRY(multiply(self, dvalues, 1.0f, adds, err));
+	PSD_TRY(multiply(self, dprobabilities, 1.0f, false, err));
+	PSD_TRY(differentiate_softmax(self, dscores.first, err));
+	return differentiate_scores(self, dscores, adds, err);
 }
 
 const struct psd_cuda_kind psd_cuda_kind_attention = {

@@ -41,11 +41,10 @@ static enum psd_status start_one(struct psd_device *device, struct cublasContext
 enum psd_status psd_cuda_start_blas(struct psd_device *device, struct psd_error *err)
 {
 	void *rebuild_workspace;
-	enum psd_status status = start_one(device, &device->blas, &device->blas_workspace, err);
 
-	if (!status)
-		status = start_one(device, &device->rebuild_blas, &rebuild_workspace, err);
-	return status ? status : check(cublasLtCreate(&device->lt), "to start its products with epilogues", err);
+	PSD_TRY(start_one(device, &device->blas, &device->blas_workspace, err));
+	PSD_TRY(start_one(device, &device->rebuild_blas, &rebuild_workspace, err));
+	return check(cublasLtCreate(&device->lt), "to start its products with epilogues", err);
 }
 
 void psd_cuda_stop_blas(struct psd_device *device)

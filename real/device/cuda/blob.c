@@ -234,14 +234,14 @@ static enum psd_status sum_up(struct psd_device *device, const struct psd_cuda_s
 					     .inner = sums->n_parts,
 					     .partial = sums->partial + n_partial};
 	const struct psd_cuda_sums *last = second.n_parts > 0 ? &second : sums;
-	enum psd_status status = psd_cuda_run_sums(device, sums, n_partial, err);
 
-	if (!status && last == &second)
-		status = psd_cuda_run_sums(device, &second, (uint64_t)second.n_outputs * second.n_parts, err);
+	PSD_TRY(psd_cuda_run_sums(device, sums, n_partial, err));
+	if (last == &second)
+		PSD_TRY(psd_cuda_run_sums(device, &second, (uint64_t)second.n_outputs * second.n_parts, err));
 	end.partial = last->partial;
 	end.n_outputs = last->n_outputs;
 	end.n_parts = last->n_parts;
-	return status ? status : psd_cuda_run_sums_end(device, &end, end.n_outputs, err);
+	return psd_cuda_run_sums_end(device, &end, end.n_outputs, err);
 }
 
 enum psd_status psd_cuda_reduce(const struct psd_cuda_layer *self, const struct psd_cuda_reduction *reduction,

@@ -37,7 +37,7 @@ PSD_BODY void psd_add_from(uint64_t i, const struct psd_cuda_add *of, int n)
 }
 PSD_BODIES(add)
 
-/* Four adjacent elements have one channel, or with channels last four. */
+/* Handles n elements: four adjacent ones have the same channel or, with channels last, four adjacent channels. */
 PSD_BODY void psd_affine_from(uint64_t i, const struct psd_cuda_affine *of, int n)
 {
 	const uint32_t first = psd_channel_of(of->channel, (uint32_t)i), apart = of->channel.inner == 1 ? 1 : 0;
@@ -61,7 +61,7 @@ PSD_BODY void psd_inverse_at(uint64_t i, const struct psd_cuda_inverse *of)
 	of->inverse[i] = 1.0f / sqrtf(of->variance[i] + of->epsilon);
 }
 
-/* Summand of an output's element k, which lies at `at`. */
+/* Summand of an output for its element k, which lies at index `at`. */
 PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uint32_t k, uint32_t at)
 {
 	const uint32_t entry = of->summand == PSD_CUDA_SUM_NORMALISED_POSITIONS ? k : channel;
@@ -78,7 +78,7 @@ PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uin
 	return left * (right - psd_entry(of->mean, entry, 0.0f)) * psd_entry(of->inverse, entry, 1.0f);
 }
 
-/* Adjacent indices read adjacent values: parts of an output, or with channels last outputs. */
+/* Adds up one part of a sum. Adjacent indices read adjacent values: parts or, with channels last, outputs. */
 PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
 {
 	const bool is_by_output = of->channel_stride == 1;
@@ -133,7 +133,7 @@ PSD_BODY float psd_logistic(float x)
 	return 1.0f / (1.0f + expf(-x));
 }
 
-/* Its approximation (1 + tanh(u)) / 2, the logistic function of 2 u; 2 sqrt(2 / pi) = 1.5957691. */
+/* Approximation (1 + tanh(u)) / 2 of psd_normal_below(), the logistic function of 2 u; 2 sqrt(2 / pi) = 1.5957691. */
 PSD_BODY float psd_nearly_normal_below(float x)
 {
 	return psd_logistic(x * (1.5957691f + 0.071354816f * x * x));
@@ -160,7 +160,7 @@ PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, fl
 	return x;
 }
 
-/* Derivative of x share(x), where share is the logistic function of an argument with derivative `slope`. */
+/* Derivative of x share(x), where share is a logistic function of an argument whose derivative is `slope`. */
 PSD_BODY float psd_gated_derivative(float x, float share, float slope)
 {
 	return share * (1.0f + x * (1.0f - share) * slope);
@@ -200,7 +200,7 @@ PSD_BODY void psd_function_from(uint64_t i, const struct psd_cuda_function *of, 
 }
 PSD_BODIES(function)
 
-/* Both loads are issued before the first is needed. */
+/* Computes n gradients of a function. Both loads are issued before the first is needed. */
 PSD_BODY void psd_function_back_from(uint64_t i, const struct psd_cuda_function_back *of, int n)
 {
 	const struct psd_lanes known = psd_get_lanes(of->known, i, n);
@@ -246,7 +246,7 @@ PSD_BODY uint32_t psd_high_product(uint32_t left, uint32_t right)
 	return (uint32_t)(((uint64_t)left * right) >> 32);
 }
 
-/* Philox 4x32-10, see psd_cpu_philox(): masks are the same on every device. */
+/* Draws random bits by Philox 4x32-10, see psd_cpu_philox(): masks are the same on every device. */
 PSD_BODY void psd_draw(uint32_t random[4], uint64_t key)
 {
 	uint32_t keys[2] = {(uint32_t)key, (uint32_t)(key >> 32)};

@@ -25,11 +25,11 @@ PSD_BODY void psd_low_rank_move_at(uint64_t i, const struct psd_cuda_low_rank_mo
 
 struct psd_right_row {
 	float *values;
-	uint32_t columns, number; /* the tensor's */
+	uint32_t columns, number; /* columns and number of the tensor */
 	uint32_t row;
 };
 
-/* Finds a row of the launch. */
+/* Finds row `row` of the launch among its matrices. */
 PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *all, uint32_t row)
 {
 	const struct psd_cuda_matrix *matrix = &all->matrices[row / all->rank];
@@ -42,18 +42,19 @@ PSD_BODY struct psd_right_row psd_right_row_of(const struct psd_cuda_matrices *a
 	return one;
 }
 
-/* NaN counts as found. */
-PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_low_rank_look *of)
+/* Whether a row of right has a value other than zero. A part looks at every PSD_CUDA_PARTS-th column, up to the first
+ * such value. Indices: rows times PSD_CUDA_PARTS, also in the next kernel. NaN counts as found. */
+PSD_BODY void psd_low_rank_look_at(uint64_t i, const struct psd_cuda_matrices *of)
 {
-	const struct psd_right_row row = psd_right_row_of(&of->of, (uint32_t)(i / PSD_CUDA_PARTS));
+	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_CUDA_PARTS));
 	uint32_t found = 0;
 
 	for (uint32_t c = (uint32_t)(i % PSD_CUDA_PARTS); c < row.columns && !found; c += PSD_CUDA_PARTS)
 		found = row.values[c] != 0.0f;
-	of->of.found[i] = found;
+	of->found[i] = found;
 }
 
-/* See psd_low_rank_start(): the same on every device. */
+/* Starting value of an element, see psd_low_rank_start(): the same on every device. */
 PSD_BODY float psd_start_of(uint32_t number, uint32_t row, uint32_t column)
 {
 	uint64_t bits = ((uint64_t)number << 40 | (uint64_t)row << 32 | column) + UINT64_C(0x9e3779b97f4a7c15);
@@ -64,10 +65,11 @@ PSD_BODY float psd_start_of(uint32_t number, uint32_t row, uint32_t column)
 	return (float)(int32_t)(bits >> 32) * 4.656612873077392578125e-10f; /* 2^-31 */
 }
 
-PSD_BODY void psd_low_rank_start_at(uint64_t i, const struct psd_cuda_low_rank_start *of)
+/* Overwrites a row of zeros by psd_low_rank_start(), bit for bit. */
+PSD_BODY void psd_low_rank_start_at(uint64_t i, const struct psd_cuda_matrices *of)
 {
-	const struct psd_right_row row = psd_right_row_of(&of->of, (uint32_t)(i / PSD_CUDA_PARTS));
-	const uint32_t *found = of->of.found + i / PSD_CUDA_PARTS * PSD_CUDA_PARTS;
+	const struct psd_right_row row = psd_right_row_of(of, (uint32_t)(i / PSD_CUDA_PARTS));
+	const uint32_t *found = of->found + i / PSD_CUDA_PARTS * PSD_CUDA_PARTS;
 
 	for (uint32_t p = 0; p < PSD_CUDA_PARTS; p++)
 		if (found[p])
@@ -82,7 +84,7 @@ struct psd_pair {
 	uint32_t j, k;
 };
 
-/* Pairs are ordered by j, then by k. */
+/* Returns the pair with that number; pairs are ordered by j, then by k. */
 PSD_BODY struct psd_pair psd_pair_of(uint32_t rank, uint32_t number)
 {
 	struct psd_pair pair;
@@ -98,10 +100,9 @@ PSD_BODY uint64_t psd_first_part(const struct psd_cuda_matrices *all, uint32_t m
 	return matrix ? all->matrices[matrix - 1].parts_end : 0;
 }
 
-/* Adjacent indices read the same rows. */
-PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_low_rank_products *of)
+/* Partial sums of the products of pairs; indices: parts of all matrices. Adjacent indices read the same rows. */
+PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
-	const struct psd_cuda_matrices *all = &of->of;
 	uint32_t m = 0;
 	double sum = 0.0;
 
@@ -119,15 +120,15 @@ PSD_BODY void psd_low_rank_products_at(uint64_t i, const struct psd_cuda_low_ran
 	all->parts[i] = sum;
 }
 
-/* Position in one matrix. */
+/* Address of a matrix's rank x rank values in an array of all matrices. */
 PSD_BODY double *psd_square_of(const struct psd_cuda_matrices *all, double *squares, uint32_t matrix)
 {
 	return squares + (uint64_t)matrix * all->rank * all->rank;
 }
 
-PSD_BODY void psd_low_rank_reduce_at(uint64_t i, const struct psd_cuda_low_rank_reduce *of)
+/* Adds the partial sums; indices: matrices times pairs. */
+PSD_BODY void psd_low_rank_reduce_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
-	const struct psd_cuda_matrices *all = &of->of;
 	const uint32_t m = (uint32_t)(i / all->n_pairs), number = (uint32_t)(i % all->n_pairs);
 	const struct psd_pair pair = psd_pair_of(all->rank, number);
 	const double *parts = all->parts + psd_first_part(all, m) + number;
@@ -148,7 +149,7 @@ PSD_BODY double psd_rest_of(double product, const double *factor, uint32_t rank,
 	return product;
 }
 
-/* Each element computes the diagonal element of its row again. */
+/* Computes one element of a Cholesky factor; each computes the diagonal element of its row again. */
 PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_factor *of)
 {
 	const struct psd_cuda_matrices *all = &of->of;
@@ -165,10 +166,10 @@ PSD_BODY void psd_low_rank_factor_at(uint64_t i, const struct psd_cuda_low_rank_
 	factor[row * rank + column] = value;
 }
 
-/* Coefficient of column j in each unit vector from j on. */
-PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_low_rank_inverse *of)
+/* Rows of the inverse, which are independent; indices: matrices times rank. Coefficient of column j in each unit vector
+ * from j on. */
+PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
-	const struct psd_cuda_matrices *all = &of->of;
 	const uint32_t rank = all->rank, m = (uint32_t)(i / rank), j = (uint32_t)(i % rank);
 	const double *factor = psd_square_of(all, all->factor, m);
 	double *inverse = psd_square_of(all, all->inverse, m) + j * rank;
@@ -183,9 +184,9 @@ PSD_BODY void psd_low_rank_inverse_at(uint64_t i, const struct psd_cuda_low_rank
 	}
 }
 
-PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_low_rank_basis *of)
+/* left times the inverse, in place; indices: rows of all matrices. */
+PSD_BODY void psd_low_rank_basis_at(uint64_t i, const struct psd_cuda_matrices *all)
 {
-	const struct psd_cuda_matrices *all = &of->of;
 	uint32_t m = 0;
 
 	while (i >= all->matrices[m].rows_end)

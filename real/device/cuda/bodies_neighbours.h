@@ -7,7 +7,7 @@
 
 /* ---- normalisation over neighbours ---- */
 
-/* Neighbours of a position inside the map: from lows to below highs, of channels, rows and columns. */
+/* Neighbours of a position inside the map: channels, rows and columns from lows to highs - 1. */
 struct psd_neighbours {
 	uint32_t low[3], high[3];
 };
@@ -48,7 +48,7 @@ PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_cuda_lrn *of)
 	psd_put(of->to, i, psd_get(of->from, i) * powf(of->ratios[i], -of->beta));
 }
 
-/* Neighbourhood is symmetric: this value occurs in the results of its own neighbours. */
+/* Gradient of one value. Being neighbours is symmetric: the value occurs in the results of its own neighbours. */
 PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
 {
 	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
@@ -103,7 +103,7 @@ PSD_BODY struct psd_reach psd_columns_of(const struct psd_cuda_window *window, u
 				window->in.width);
 }
 
-/* Handles four channels of a position. */
+/* Pools n channels of one output position. */
 PSD_BODY void psd_pool_from(uint64_t i, const struct psd_cuda_pool *of, int n)
 {
 	const struct psd_cuda_window *window = &of->window;
@@ -134,7 +134,7 @@ PSD_BODY void psd_pool_from(uint64_t i, const struct psd_cuda_pool *of, int n)
 }
 PSD_BODIES(pool)
 
-/* Windows, from low to below high, that contain an input's row or column. */
+/* Range of windows, from low to high - 1, that contain an input's row or column. */
 PSD_BODY struct psd_reach psd_windows_over(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
 					   uint32_t n_windows)
 {
@@ -231,7 +231,7 @@ PSD_BODY void psd_resize_at(uint64_t i, const struct psd_cuda_resize *of)
 	psd_put(of->to, i, psd_mix(rows[0], rows[1], row.nearness));
 }
 
-/* Output positions that may read a source position: from low to below high. */
+/* Range of output positions, from low to high - 1, that may read a source position. */
 PSD_BODY struct psd_reach psd_outputs_around(uint32_t position, uint32_t side, uint32_t new_side)
 {
 	const uint64_t steps = side > 1 ? side - 1 : 1;
@@ -244,7 +244,7 @@ PSD_BODY struct psd_reach psd_outputs_around(uint32_t position, uint32_t side, u
 	return reach;
 }
 
-/* Weight of a source position in an output position. */
+/* Weight with which an output position takes the value of a source position. */
 PSD_BODY float psd_taken(uint32_t new_place, uint32_t position, uint32_t side, uint32_t new_side)
 {
 	const struct psd_between between = psd_between_of(new_place, side, new_side);

@@ -10,7 +10,7 @@ struct psd_one_block {
 	float *gradient, *residual, *velocity;
 	const float *weight;
 	char *packed;
-	uint32_t n; /* values, 1 or more */
+	uint32_t n; /* number of values in the block, at least 1 */
 	float weight_decay;
 };
 
@@ -19,7 +19,7 @@ PSD_BODY uint32_t psd_lesser(uint32_t left, uint32_t right)
 	return left < right ? left : right;
 }
 
-/* Finds a block of the launch. */
+/* Finds block `block` of the launch among its tensors. */
 PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uint32_t block)
 {
 	const struct psd_cuda_block_span *span = of->spans;
@@ -40,7 +40,7 @@ PSD_BODY struct psd_one_block psd_block_of(const struct psd_cuda_blocks *of, uin
 	return one;
 }
 
-/* Value to send for one gradient: the gradient, or its velocity. */
+/* Value to send for one element: the gradient or, with momentum, the velocity. */
 PSD_BODY float psd_moved(const struct psd_cuda_blocks *of, const struct psd_one_block *one, uint32_t e)
 {
 	if (!one->velocity)
@@ -52,7 +52,7 @@ PSD_BODY float psd_moved(const struct psd_cuda_blocks *of, const struct psd_one_
 	return of->is_nesterov ? slope + of->momentum * velocity : velocity;
 }
 
-/* Adds it to the residual, which is returned. */
+/* Adds the value to send to the residual of element e, which is returned. */
 PSD_BODY float psd_collect(const struct psd_cuda_blocks *of, const struct psd_one_block *one, uint32_t e)
 {
 	const float whole = one->residual[e] + psd_moved(of, one, e);
@@ -68,7 +68,7 @@ PSD_BODY uint32_t *psd_words_of(const struct psd_one_block *one)
 	return (uint32_t *)(void *)one->packed + 2;
 }
 
-/* Writes a lane's sums over a block, and its words in all units, also in units behind the end of a shorter block. */
+/* Writes a lane's sums over a block and its sign words, even for units beyond the end of a shorter block. */
 PSD_BODY void psd_one_bit_look_at(uint64_t i, const struct psd_cuda_one_bit_look *of)
 {
 	const uint32_t lane = (uint32_t)i % PSD_BLOCK_LANES;
@@ -116,7 +116,7 @@ PSD_BODY void psd_one_bit_reduce_at(uint64_t i, const struct psd_cuda_one_bit_re
 	means[1] = psd_mean_of(of->sums + (PSD_CUDA_BLOCKS + i) * PSD_BLOCK_LANES, one.n - n_low);
 }
 
-/* Writes a lane's word of one unit. */
+/* Unpacks a lane's word of one unit: adds its values to the residual, or writes them to the gradient. */
 PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_cuda_one_bit_add *of)
 {
 	const uint32_t n_words = of->of.elements / PSD_BLOCK_LANES, position = (uint32_t)i % n_words;
@@ -136,23 +136,23 @@ PSD_BODY void psd_one_bit_add_at(uint64_t i, const struct psd_cuda_one_bit_add *
 
 /* ---- top-k ---- */
 
-/* Key that orders magnitudes. */
+/* Integer key with the same order as the value's magnitude. */
 PSD_BODY uint32_t psd_key_of(float value)
 {
 	return psd_bits(value) >> 16 & 0x7fff;
 }
 
-/* Range of a lane in its block. */
+/* Address of the counts of one digit in a block, one count per lane. */
 PSD_BODY uint16_t *psd_counts_of(const struct psd_cuda_keys *keys, uint32_t block, uint32_t digit)
 {
 	return keys->counts + ((uint64_t)block * PSD_CUDA_DIGITS + digit) * PSD_BLOCK_LANES;
 }
 
-/* While counting, adjacent lanes read adjacent values. In the last count each lane has a contiguous range, because
- * values are written in order. With all digits, that count and the write, a residual is read seven times. */
-PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_top_k_count *of)
+/* Indices: lanes. While counting, adjacent lanes read adjacent values. In the last count each lane has a contiguous
+ * range, because values are written in order. With all digits, that count and the write, a residual is read seven
+ * times. */
+PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
-	const struct psd_cuda_keys *keys = &of->keys;
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
 	const struct psd_one_block one = psd_block_of(&keys->of, block);
 	const uint32_t share = keys->of.elements / PSD_BLOCK_LANES, step = keys->is_last ? 1 : PSD_BLOCK_LANES;
@@ -171,11 +171,10 @@ PSD_BODY void psd_top_k_count_at(uint64_t i, const struct psd_cuda_top_k_count *
 		psd_counts_of(keys, block, digit)[lane] = (uint16_t)counts[digit];
 }
 
-/* The k-th largest key has digit d, the largest for which at least k keys have d or above. If a shorter block has fewer
- * than k values, digits are 0 and all values are sent. */
-PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_top_k_choose *of)
+/* Indices: blocks. The k-th largest key has digit d, the largest for which at least k keys have d or above. If a
+ * shorter block has fewer than k values, digits are 0 and all values are sent. */
+PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
-	const struct psd_cuda_keys *keys = &of->keys;
 	uint32_t chosen = 0;
 
 	for (uint32_t digit = 0; digit < PSD_CUDA_DIGITS; digit++) {
@@ -189,13 +188,13 @@ PSD_BODY void psd_top_k_choose_at(uint64_t i, const struct psd_cuda_top_k_choose
 	keys->lowest[i] = (keys->is_first ? 0 : keys->lowest[i]) + (chosen << keys->shift);
 }
 
-/* Where a lane writes in the packed block. */
+/* Position at which a lane begins to write in the packed block. */
 struct psd_taken {
-	uint32_t n_kept;  /* values written by this and earlier lanes */
-	uint32_t n_equal; /* values of the lowest key that may still be sent */
+	uint32_t n_kept;  /* number of values written by earlier lanes and so far by this one */
+	uint32_t n_equal; /* number of values with the lowest key that may still be sent */
 };
 
-/* The first values with the lowest key are sent, up to the number kept. */
+/* Position at which a lane begins. The first values with the lowest key are sent, up to the number kept. */
 PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uint32_t block, uint32_t lane,
 					   uint32_t kept)
 {
@@ -214,9 +213,9 @@ PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uin
 	return taken;
 }
 
-PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_top_k_take *of)
+/* Packs the selected values and takes them from the residual; indices: lanes. */
+PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_keys *keys)
 {
-	const struct psd_cuda_keys *keys = &of->keys;
 	const uint32_t block = (uint32_t)i / PSD_BLOCK_LANES, lane = (uint32_t)i % PSD_BLOCK_LANES;
 	const struct psd_one_block one = psd_block_of(&keys->of, block);
 	const uint32_t share = keys->of.elements / PSD_BLOCK_LANES, lowest = keys->lowest[block];
@@ -244,13 +243,14 @@ PSD_BODY void psd_top_k_take_at(uint64_t i, const struct psd_cuda_top_k_take *of
 		positions[keys->of.kept] = 0; /* pads to a multiple of 4 bytes */
 }
 
-/* Adding to 0 turns -0 into 0. Data not written by pack() may have positions out of range, or equal ones. */
-PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_top_k_put *of)
+/* Writes unpacked values to gradients, which are 0; indices: kept values of all blocks. Adding to 0 turns -0 into 0.
+ * Data not written by pack() may have positions out of range, or equal ones. */
+PSD_BODY void psd_top_k_put_at(uint64_t i, const struct psd_cuda_blocks *of)
 {
-	const uint32_t k = (uint32_t)i % of->of.kept;
-	const struct psd_one_block one = psd_block_of(&of->of, (uint32_t)i / of->of.kept);
+	const uint32_t k = (uint32_t)i % of->kept;
+	const struct psd_one_block one = psd_block_of(of, (uint32_t)i / of->kept);
 	const float *values = (const float *)(const void *)one.packed;
-	const uint16_t *positions = (const uint16_t *)(const void *)(values + of->of.kept);
+	const uint16_t *positions = (const uint16_t *)(const void *)(values + of->kept);
 
 	if (positions[k] < one.n)
 		one.gradient[positions[k]] = 0.0f + values[k];

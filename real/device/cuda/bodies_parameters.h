@@ -119,13 +119,13 @@ PSD_BODY void psd_difference_at(uint64_t i, const struct psd_cuda_difference *of
 
 /* ---- chunks ---- */
 
-/* Row of a chunk's partial sums. */
+/* Address of the partial sums of a chunk. */
 PSD_BODY double *psd_chunk_partial(const struct psd_cuda_spans *of, uint32_t chunk)
 {
 	return of->partial + (uint64_t)((of->first_chunk + chunk) % PSD_CUDA_CHUNKS) * PSD_CUDA_CHUNK_PARTS;
 }
 
-/* residual += gradient; chosen values move, others shrink. Returns the magnitude before that. */
+/* Adds a gradient to the residual; a chosen value moves, others shrink. Returns its magnitude before that. */
 PSD_BODY double psd_settle(const struct psd_cuda_gather *of, const struct psd_cuda_span *span, uint64_t e)
 {
 	float *residual = of->residual + span->first + e;

@@ -4,7 +4,7 @@
 
 #include "real/device/cuda/values.h"
 
-/* Sum over the parts of a position or row, in order. */
+/* Sum over the partial results of a position or row, in order. */
 PSD_BODY float psd_sum_parts(const float *parts)
 {
 	float sum = 0.0f;
@@ -16,9 +16,8 @@ PSD_BODY float psd_sum_parts(const float *parts)
 
 /* ---- softmax's loss ---- */
 
-PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss_largest *of)
+PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss *loss)
 {
-	const struct psd_cuda_loss *loss = &of->loss;
 	const struct psd_part part = psd_part_of(loss->channel, i);
 	const uint32_t first = psd_first_at(loss->channel, part.position);
 	uint32_t likely = part.number;
@@ -36,7 +35,7 @@ PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss_largest
 	loss->likely_classes[psd_part_at(part)] = likely;
 }
 
-/* The part with a position's largest score; among equal ones the lowest class. */
+/* Part that has a position's largest score; among equal ones the part with the lowest class. */
 PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint32_t position)
 {
 	const uint64_t first = (uint64_t)position * PSD_CUDA_PARTS;
@@ -49,9 +48,8 @@ PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint32_t po
 	return best;
 }
 
-PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss_exponents *of)
+PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss *loss)
 {
-	const struct psd_cuda_loss *loss = &of->loss;
 	const struct psd_part part = psd_part_of(loss->channel, i);
 	const uint32_t first = psd_first_at(loss->channel, part.position);
 	const float largest = loss->largest[psd_largest_part(loss, part.position)];
@@ -67,9 +65,9 @@ PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss_expon
 	loss->partial_sums[psd_part_at(part)] = sum;
 }
 
-PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss_end *of)
+/* Indices: positions. */
+PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss *loss)
 {
-	const struct psd_cuda_loss *loss = &of->loss;
 	const uint64_t best = psd_largest_part(loss, (uint32_t)i);
 	const uint32_t label = (uint32_t)loss->labels[i];
 	const uint32_t at = psd_first_at(loss->channel, (uint32_t)i) + label * loss->channel.inner;
@@ -161,9 +159,9 @@ PSD_BODY void psd_prefix_back_at(uint64_t i, const struct psd_cuda_prefix_back *
 
 /* ---- normalisation of positions ---- */
 
-PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_norm_sums *of)
+/* Sums of values, to partial[0]; skipped if not centred. */
+PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_norm *norm)
 {
-	const struct psd_cuda_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	float sum = 0.0f;
@@ -173,16 +171,16 @@ PSD_BODY void psd_layer_norm_sums_at(uint64_t i, const struct psd_cuda_layer_nor
 	norm->partial[0][psd_part_at(part)] = sum;
 }
 
-/* Mean of a position, from partial sums. */
+/* Mean over the channels of a position, from partial sums. */
 PSD_BODY float psd_position_mean(const struct psd_cuda_layer_norm *norm, const float *partial, uint32_t position)
 {
 	return psd_sum_parts(partial + (uint64_t)position * PSD_CUDA_PARTS) / (float)norm->channel.channels;
 }
 
-/* Every part computes the same mean; one stores it. */
-PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_norm_squares *of)
+/* The mean, then sums of squared differences from it, to partial[1]. Every part computes the same mean; one stores
+ * it. */
+PSD_BODY void psd_layer_norm_squares_at(uint64_t i, const struct psd_cuda_layer_norm *norm)
 {
-	const struct psd_cuda_layer_norm *norm = &of->norm;
 	const struct psd_part part = psd_part_of(norm->channel, i);
 	const uint32_t first = psd_first_at(norm->channel, part.position);
 	const float mean = norm->is_centred ? psd_position_mean(norm, norm->partial[0], part.position) : 0.0f;
@@ -236,7 +234,7 @@ PSD_BODY void psd_layer_norm_dots_at(uint64_t i, const struct psd_cuda_layer_nor
 	norm->partial[1][psd_part_at(part)] = product;
 }
 
-/* With x normalised and g = diff gamma: inverse (g - mean(g) - x mean(g x)); without mean(g) if not centred. */
+/* Gradient: inverse (g - mean(g) - x mean(g x)), x normalised, g = diff gamma; without mean(g) if not centred. */
 PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_cuda_layer_norm_back *of)
 {
 	const struct psd_cuda_layer_norm *norm = &of->norm;
@@ -257,7 +255,7 @@ PSD_BODY void psd_layer_norm_back_at(uint64_t i, const struct psd_cuda_layer_nor
 
 /* ---- attention ---- */
 
-/* Sine and cosine of an angle in rounds, by Taylor terms to the 11th around the nearest quarter of a round. sinf() and
+/* Cosine and sine of an angle in rounds, by Taylor terms to the 11th around the nearest quarter of a round. sinf() and
  * cosf() would use local memory for the largest angles. */
 PSD_BODY void psd_cosine_and_sine(double rounds, float to[2])
 {
@@ -281,7 +279,7 @@ PSD_BODY void psd_rotary_angles_at(uint64_t i, const struct psd_cuda_rotary_angl
 	psd_cosine_and_sine(position * exp(-share * of->base_log) / 6.283185307179586, of->angles + 2 * i);
 }
 
-/* Adjacent indices read adjacent elements. */
+/* Rotates one pair of channels. Adjacent indices read adjacent elements. */
 PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
 {
 	const uint32_t inner = of->from_channel.inner, rest = (uint32_t)i / inner, k = rest % of->half;
@@ -296,16 +294,16 @@ PSD_BODY void psd_rotary_at(uint64_t i, const struct psd_cuda_rotary *of)
 	psd_give(of->to, to + second * inner, x * sine + y * cosine, of->adds);
 }
 
-/* Number of columns that a row sees. */
+/* Number of columns that a row uses: all or, if causal, those up to its own position. */
 PSD_BODY uint32_t psd_visible_of(const struct psd_cuda_attention *attention, uint64_t row)
 {
 	return attention->is_causal ? (uint32_t)(row % attention->positions) + 1 : attention->positions;
 }
 
-/* A part without columns has the largest score -infinity and the sum 0. */
-PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention_sums *of)
+/* Each part's largest score, and sum of exp(score - that). A part without columns has the largest score -infinity and
+ * the sum 0. */
+PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention *attention)
 {
-	const struct psd_cuda_attention *attention = &of->attention;
 	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
 	const uint32_t number = (uint32_t)(i % PSD_CUDA_PARTS), visible = psd_visible_of(attention, row);
 	float largest = -INFINITY, sum = 0.0f;
@@ -318,10 +316,9 @@ PSD_BODY void psd_attention_sums_at(uint64_t i, const struct psd_cuda_attention_
 	attention->partial[1][i] = sum;
 }
 
-/* Every row sees its first column, so its largest score is finite. */
-PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention_end *of)
+/* Probabilities. Every row sees its first column, so its largest score is finite. */
+PSD_BODY void psd_attention_end_at(uint64_t i, const struct psd_cuda_attention *attention)
 {
-	const struct psd_cuda_attention *attention = &of->attention;
 	const uint64_t row = i / PSD_CUDA_PARTS, first = row * attention->positions;
 	const uint32_t number = (uint32_t)(i % PSD_CUDA_PARTS), visible = psd_visible_of(attention, row);
 	const float *largests = attention->partial[0] + row * PSD_CUDA_PARTS;

@@ -44,19 +44,17 @@ static enum psd_status want_weights(struct psd_cuda_layer *self, struct conv *co
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	struct conv *conv = self->details;
-	enum psd_status status = psd_cuda_declare(self, err);
 
-	if (!status)
-		status = psd_cuda_dnn_conv_open(self, &conv->dnn, err);
-	if (!status)
-		status = want_weights(self, conv, err);
-	if (!status && self->model->settings.conv.has_bias) {
+	PSD_TRY(psd_cuda_declare(self, err));
+	PSD_TRY(psd_cuda_dnn_conv_open(self, &conv->dnn, err));
+	PSD_TRY(want_weights(self, conv, err));
+	if (self->model->settings.conv.has_bias) {
 		const struct psd_cuda_reduction sums = bias_sums(self);
 
 		psd_cuda_want_reduction(self, &sums);
 		self->rectifies = psd_cuda_feeds_relu(self);
 	}
-	return status;
+	return PSD_OK;
 }
 
 /* The weight's axes: outputs, inputs of a group, rows, columns; inputs first in a transposed convolution. In plain or
@@ -107,12 +105,11 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 {
 	struct conv *conv = self->details;
 	const void *weight;
-	enum psd_status status = bring_weight(self, conv, &weight, err);
 
-	if (!status)
-		status = psd_cuda_dnn_conv_forward(self, conv->dnn, weight, err);
-	if (status || !self->model->settings.conv.has_bias)
-		return status;
+	PSD_TRY(bring_weight(self, conv, &weight, err));
+	PSD_TRY(psd_cuda_dnn_conv_forward(self, conv->dnn, weight, err));
+	if (!self->model->settings.conv.has_bias)
+		return PSD_OK;
 	return psd_cuda_add_bias(self, self->device->parameters[self->model->first_tensor + 1], err);
 }
 
@@ -127,11 +124,10 @@ static enum psd_status differentiate_weight(struct psd_cuda_layer *self, struct 
 					   .from_view = view_weight(self, false),
 					   .to_view = view_weight(self, true),
 					   .scale = 1.0f / device->diff_scale};
-	const enum psd_status status =
-		psd_cuda_dnn_conv_dweight(self, conv->dnn, is_direct ? (void *)gradient : device->dweight, err);
 
-	if (status || is_direct)
-		return status;
+	PSD_TRY(psd_cuda_dnn_conv_dweight(self, conv->dnn, is_direct ? (void *)gradient : device->dweight, err));
+	if (is_direct)
+		return PSD_OK;
 	if (has_plain_order(self))
 		return convert_weight(self, &move, err);
 	return psd_cuda_run_move(device, &move, psd_cuda_view_elements(&move.to_view), err);
@@ -141,15 +137,15 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 {
 	struct conv *conv = self->details;
 	const float *plain = self->device->parameters[self->model->first_tensor];
-	enum psd_status status = differentiate_weight(self, conv, err);
 
-	if (!status && self->model->settings.conv.has_bias) {
+	PSD_TRY(differentiate_weight(self, conv, err));
+	if (self->model->settings.conv.has_bias) {
 		const struct psd_cuda_reduction sums = bias_sums(self);
 
-		status = psd_cuda_reduce(self, &sums, err);
+		PSD_TRY(psd_cuda_reduce(self, &sums, err));
 	}
-	if (status || !psd_cuda_input(self, 0)->has_diff)
-		return status;
+	if (!psd_cuda_input(self, 0)->has_diff)
+		return PSD_OK;
 	return psd_cuda_dnn_conv_dinput(self, conv->dnn, conv->is_as_it_lies ? (const void *)plain : conv->weight, err);
 }
 

@@ -64,17 +64,26 @@ struct scratch {
 static enum psd_status take_scratch(struct psd_device *device, struct psd_error *err)
 {
 	void *block;
-	const enum psd_status status = psd_cuda_take(device, sizeof(struct scratch), "updates", &block, err);
 	struct scratch *scratch;
 
-	if (status)
-		return status;
+	PSD_TRY(psd_cuda_take(device, sizeof(struct scratch), "updates", &block, err));
 	scratch = block;
 	device->held_bytes += sizeof(*scratch);
 	device->rebuild_sums = scratch->rebuild_sums;
 	device->scratch = &scratch->shared;
 	device->counters = scratch->counters;
 	return PSD_OK;
+}
+
+static enum psd_status start(struct psd_device *device, struct psd_error *err)
+{
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUBLAS, err));
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUBLASLT, err));
+	PSD_TRY(psd_libraries_need(PSD_LIBRARY_CUDNN, err));
+	PSD_TRY(psd_cuda_start(device, err));
+	PSD_TRY(psd_cuda_start_blas(device, err));
+	PSD_TRY(psd_cuda_start_dnn(device, err));
+	return take_scratch(device, err);
 }
 
 static enum psd_status open_device(struct psd_device **device, const struct psd_device_options *options,
@@ -86,19 +95,7 @@ static enum psd_status open_device(struct psd_device **device, const struct psd_
 	if (!opened)
 		return psd_cuda_no_memory(err);
 	opened->options = *options;
-	status = psd_libraries_need(PSD_LIBRARY_CUBLAS, err);
-	if (!status)
-		status = psd_libraries_need(PSD_LIBRARY_CUBLASLT, err);
-	if (!status)
-		status = psd_libraries_need(PSD_LIBRARY_CUDNN, err);
-	if (!status)
-		status = psd_cuda_start(opened, err);
-	if (!status)
-		status = psd_cuda_start_blas(opened, err);
-	if (!status)
-		status = psd_cuda_start_dnn(opened, err);
-	if (!status)
-		status = take_scratch(opened, err);
+	status = start(opened, err);
 	if (status) {
 		close_device(opened);
 		return status;
@@ -111,24 +108,21 @@ static enum psd_status open_device(struct psd_device **device, const struct psd_
 
 static enum psd_status take(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err)
 {
-	const enum psd_status status = psd_cuda_enter(device, err);
-
-	return status ? status : psd_cuda_take(device, bytes, "parameters and gradients", block, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	return psd_cuda_take(device, bytes, "parameters and gradients", block, err);
 }
 
 static enum psd_status take_host(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err)
 {
-	const enum psd_status status = psd_cuda_enter(device, err);
-
-	return status ? status : psd_cuda_take_host(device, bytes, block, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	return psd_cuda_take_host(device, bytes, block, err);
 }
 
 static enum psd_status copy(struct psd_device *device, enum psd_stream stream, void *to, const void *from,
 			    uint64_t bytes, struct psd_error *err)
 {
-	const enum psd_status status = psd_cuda_enter(device, err);
-
-	return status ? status : psd_cuda_copy(device, stream, to, from, bytes, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	return psd_cuda_copy(device, stream, to, from, bytes, err);
 }
 
 static uint64_t get_memory_bytes(const struct psd_device *device)
@@ -215,19 +209,18 @@ static enum psd_status want_gradients(struct psd_cuda_layer *layer, struct psd_e
 {
 	struct psd_device *device = layer->device;
 	const unsigned n_shared = layer->model->n_shared;
-	enum psd_status status = PSD_OK;
 
 	layer->gradients = device->gradients + layer->model->first_tensor;
 	if (n_shared)
 		layer->gradients = calloc(n_shared, sizeof(*layer->gradients));
 	if (!layer->gradients)
 		return psd_cuda_no_memory(err);
-	for (unsigned i = 0; i < n_shared && !status; i++) {
+	for (unsigned i = 0; i < n_shared; i++) {
 		const struct psd_tensor *tensor = &device->graph->tensors[layer->model->first_tensor + i];
 
-		status = psd_cuda_want(device, tensor->elements * sizeof(float), &layer->gradients[i], err);
+		PSD_TRY(psd_cuda_want(device, tensor->elements * sizeof(float), &layer->gradients[i], err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status prepare_layer(struct psd_cuda_layer *layer, struct psd_error *err)
@@ -245,37 +238,33 @@ static enum psd_status want_samples(struct psd_device *device, struct psd_error 
 {
 	const struct psd_shape shape = device->graph->layers[0].shape;
 	const uint64_t elements = (uint64_t)device->network.batch * shape.channels * shape.height * shape.width;
-	enum psd_status status = PSD_OK;
 
-	for (unsigned s = 0; s < PSD_CUDA_SLOTS && !status; s++) {
-		status = psd_cuda_want(device, elements * sizeof(float), &device->slots[s].images, err);
-		if (!status)
-			status = psd_cuda_want(device, label_bytes(device), &device->slots[s].labels, err);
+	for (unsigned s = 0; s < PSD_CUDA_SLOTS; s++) {
+		PSD_TRY(psd_cuda_want(device, elements * sizeof(float), &device->slots[s].images, err));
+		PSD_TRY(psd_cuda_want(device, label_bytes(device), &device->slots[s].labels, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status want_states(struct psd_device *device, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned s = 0; s < device->graph->n_states && !status; s++)
-		status = psd_cuda_want(device, device->graph->states[s].elements * sizeof(float), &device->states[s],
-				       err);
-	return status;
+	for (unsigned s = 0; s < device->graph->n_states; s++)
+		PSD_TRY(psd_cuda_want(device, device->graph->states[s].elements * sizeof(float), &device->states[s],
+				      err));
+	return PSD_OK;
 }
 
 static enum psd_status transfer_state(struct psd_device *device, unsigned state, float *to_host, const float *from_host,
 				      struct psd_error *err)
 {
 	const uint64_t bytes = device->graph->states[state].elements * sizeof(float);
-	enum psd_status status = psd_cuda_enter(device, err);
 
-	if (!status && to_host)
-		status = psd_cuda_copy(device, PSD_STREAM_COMPUTE, to_host, device->states[state], bytes, err);
-	if (!status && from_host)
-		status = psd_cuda_copy(device, PSD_STREAM_COMPUTE, device->states[state], from_host, bytes, err);
-	return status ? status : psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	if (to_host)
+		PSD_TRY(psd_cuda_copy(device, PSD_STREAM_COMPUTE, to_host, device->states[state], bytes, err));
+	if (from_host)
+		PSD_TRY(psd_cuda_copy(device, PSD_STREAM_COMPUTE, device->states[state], from_host, bytes, err));
+	return psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
 }
 
 static enum psd_status read_state(struct psd_device *device, unsigned state, float *values, struct psd_error *err)
@@ -308,28 +297,22 @@ static enum psd_status load(struct psd_device *device, const struct psd_graph *g
 			    const struct psd_network_options *options, float *const parameters[],
 			    float *const gradients[], struct psd_error *err)
 {
-	enum psd_status status = psd_cuda_enter(device, err);
-
+	PSD_TRY(psd_cuda_enter(device, err));
 	device->graph = graph;
 	device->network = *options;
 	choose_types(device);
-	if (!status)
-		status = take_tables(device, parameters, gradients, err);
-	if (!status)
-		status = link_layers(device, err);
-	if (!status)
-		status = want_samples(device, err);
-	if (!status)
-		status = want_states(device, err);
-	for (unsigned l = 0; l < graph->n_layers && !status; l++)
-		status = want_gradients(&device->layers[l], err);
-	for (unsigned l = 0; l < graph->n_layers && !status; l++)
-		status = prepare_layer(&device->layers[l], err);
-	if (!status)
-		status = psd_cuda_allocate(device, err);
-	for (unsigned s = 0; s < graph->n_states && !status; s++)
-		status = start_state(device, s, err);
-	return status;
+	PSD_TRY(take_tables(device, parameters, gradients, err));
+	PSD_TRY(link_layers(device, err));
+	PSD_TRY(want_samples(device, err));
+	PSD_TRY(want_states(device, err));
+	for (unsigned l = 0; l < graph->n_layers; l++)
+		PSD_TRY(want_gradients(&device->layers[l], err));
+	for (unsigned l = 0; l < graph->n_layers; l++)
+		PSD_TRY(prepare_layer(&device->layers[l], err));
+	PSD_TRY(psd_cuda_allocate(device, err));
+	for (unsigned s = 0; s < graph->n_states; s++)
+		PSD_TRY(start_state(device, s, err));
+	return PSD_OK;
 }
 
 /* ---- an iteration ---- */
@@ -345,15 +328,12 @@ static enum psd_status bring_samples(struct psd_device *device, const struct psd
 {
 	const struct psd_shape shape = device->graph->layers[0].shape;
 	const uint64_t image_bytes = (uint64_t)shape.channels * shape.height * shape.width * sizeof(float);
-	enum psd_status status = psd_cuda_follow(device, PSD_STREAM_SAMPLES, slot->used, err);
 
-	if (!status)
-		status = psd_cuda_copy(device, PSD_STREAM_SAMPLES, slot->images, batch->images,
-				       device->network.batch * image_bytes, err);
-	if (!status)
-		status = psd_cuda_copy(device, PSD_STREAM_SAMPLES, slot->labels, batch->labels, label_bytes(device),
-				       err);
-	return status ? status : psd_cuda_record(device, PSD_STREAM_SAMPLES, slot->arrived, err);
+	PSD_TRY(psd_cuda_follow(device, PSD_STREAM_SAMPLES, slot->used, err));
+	PSD_TRY(psd_cuda_copy(device, PSD_STREAM_SAMPLES, slot->images, batch->images,
+			      device->network.batch * image_bytes, err));
+	PSD_TRY(psd_cuda_copy(device, PSD_STREAM_SAMPLES, slot->labels, batch->labels, label_bytes(device), err));
+	return psd_cuda_record(device, PSD_STREAM_SAMPLES, slot->arrived, err);
 }
 
 static enum psd_status fetch(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
@@ -372,13 +352,11 @@ static enum psd_status fetch(struct psd_device *device, const struct psd_batch *
 static enum psd_status take_samples(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
 {
 	const unsigned slot = device->has_fetched && !batch->is_fetched ? device->slot : other_slot(device);
-	enum psd_status status = psd_cuda_record(device, PSD_STREAM_COMPUTE, device->slots[device->slot].used, err);
 
+	PSD_TRY(psd_cuda_record(device, PSD_STREAM_COMPUTE, device->slots[device->slot].used, err));
 	assert(device->has_fetched || !batch->is_fetched);
-	if (!status && !batch->is_fetched)
-		status = bring_samples(device, &device->slots[slot], batch, err);
-	if (status)
-		return status;
+	if (!batch->is_fetched)
+		PSD_TRY(bring_samples(device, &device->slots[slot], batch, err));
 	device->slot = slot;
 	device->has_fetched = device->has_fetched && !batch->is_fetched;
 	return psd_cuda_follow(device, PSD_STREAM_COMPUTE, device->slots[slot].arrived, err);
@@ -394,14 +372,9 @@ static enum psd_status count(struct psd_device *device, const struct psd_batch *
 
 static enum psd_status begin(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
 {
-	enum psd_status status = psd_cuda_enter(device, err);
-
-	if (!status)
-		status = take_samples(device, batch, err);
-	if (!status)
-		status = count(device, batch, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_cuda_enter(device, err));
+	PSD_TRY(take_samples(device, batch, err));
+	PSD_TRY(count(device, batch, err));
 	device->batch = *batch;
 	psd_cuda_show_images(device);
 	for (unsigned t = 0; batch->gradients && t < device->graph->n_tensors; t++)

@@ -5,14 +5,14 @@
 
 #include "real/device/cuda/cuda.h"
 
-/* Whether cuDNN refuses this request, so that another one may succeed; no error of the machine. */
+/* True if cuDNN refuses this request, so another one may succeed; false for errors of the machine. */
 bool psd_cuda_dnn_refuses(int status);
 /* Converts cuDNN's status; `what` is a name such as "convolution". PSD_EINVAL: cuDNN has none for the layer's shape;
  * PSD_ERUN. */
 enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int status, const char *what,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
-int psd_cuda_dnn_type_of(const struct psd_device *device); /* cuDNN's type of blobs */
+int psd_cuda_dnn_type_of(const struct psd_device *device); /* number by which cuDNN names the blobs' type */
 
 /* Some cuDNN operations cannot add to their output. Then a gradient that must be added to another reader's is computed
  * aside, behind `offset` bytes of the workspace, and a kernel adds it. want: requests the memory, if the input has
@@ -30,29 +30,29 @@ struct psd_cuda_dnn_attribute {
 	const void *values;
 };
 
-/* A finalised descriptor with these attributes; *built is NULL after a failure. destroy accepts NULL. */
+/* Makes a finalised descriptor with these attributes; *built is NULL after a failure. destroy accepts NULL. */
 int psd_cuda_dnn_build(int kind, const struct psd_cuda_dnn_attribute *attributes, int n_attributes, void **built);
 void psd_cuda_dnn_destroy(void *built);
 
 enum {
-	PSD_CUDA_DNN_TENSORS = 3,      /* tensors in an operation; their unique ids are 1, 2, 3 */
-	PSD_CUDA_DNN_MOST_CHOICES = 80 /* cuDNN lists up to 40 engines for an operation, and a few fallbacks */
+	PSD_CUDA_DNN_TENSORS = 3,      /* number of tensors of an operation; their unique ids are 1, 2, 3 */
+	PSD_CUDA_DNN_MOST_CHOICES = 80 /* cuDNN lists at most 40 engines for an operation, and a few fallbacks */
 };
 
 struct psd_cuda_dnn_choice {
-	void *config;	/* an engine with its settings */
-	void *plan;	/* NULL: not made yet, or refused by cuDNN */
-	uint64_t bytes; /* workspace of the plan */
+	void *config;	/* engine of cuDNN with its settings */
+	void *plan;	/* plan for the engine; NULL: not made yet, or refused by cuDNN */
+	uint64_t bytes; /* workspace bytes of the plan */
 };
 
-/* One operation with the plans that can execute it, the preferred one first. All zero: closed. */
+/* One operation with the plans that can execute it, the preferred one first. All zeros: closed. */
 struct psd_cuda_dnn_op {
 	void *graph;
 	struct psd_cuda_dnn_choice choices[PSD_CUDA_DNN_MOST_CHOICES];
 	int n_choices;
-	int n_estimated; /* choices in cuDNN's list by estimated time; fallbacks follow */
+	int n_estimated; /* number of choices in cuDNN's list by estimated time; fallbacks follow */
 	int chosen;
-	uint64_t bytes; /* available workspace */
+	uint64_t bytes; /* bytes of the available workspace */
 	bool is_to_be_timed;
 };
 
@@ -60,9 +60,9 @@ struct psd_cuda_dnn_op {
  * device's arithmetic, engines whose bits vary (unless may_differ) and engines that need a compiler.
  * CUDNN_STATUS_NOT_SUPPORTED: there is none. */
 int psd_cuda_dnn_open_op(const struct psd_device *device, void *operation, struct psd_cuda_dnn_op *op);
-/* Begins it on the compute stream. data: the tensors, in the order of their ids. If cuDNN refuses a plan after all, the
- * next one is used. If may_differ, the first call executes several plans and keeps the fastest: it overwrites
- * data[made] meanwhile, or `aside` unless that is NULL. */
+/* Begins an operation on the compute stream. data: its tensors, in the order of their ids. If cuDNN refuses a plan
+ * after all, the next one is used. If may_differ, the first call executes several plans and keeps the fastest: it
+ * overwrites data[made] meanwhile, or `aside` unless that is NULL. */
 int psd_cuda_dnn_run_op(const struct psd_device *device, struct psd_cuda_dnn_op *op,
 			void *const data[PSD_CUDA_DNN_TENSORS], int made, void *aside);
 void psd_cuda_dnn_close_op(struct psd_cuda_dnn_op *op);

@@ -192,22 +192,17 @@ enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_
 {
 	struct psd_cuda_dnn_conv *conv = (struct psd_cuda_dnn_conv *)calloc(1, sizeof(*conv));
 	const bool has_diff = psd_cuda_input(layer, 0)->has_diff;
-	enum psd_status status;
 
 	*opened = conv;
 	if (!conv)
 		return psd_cuda_no_memory(err);
 	conv->is_transpose = layer->kind == &psd_cuda_kind_deconv;
-	status = psd_cuda_dnn_check(layer, describe(layer, conv), "convolution", err);
-	if (!status)
-		status = open_op(layer, conv, output_of(conv), "convolution", err);
-	if (!status)
-		status = open_op(layer, conv, WEIGHT, "weight gradient", err);
-	if (!status && has_diff)
-		status = open_op(layer, conv, input_of(conv), "data gradient", err);
-	if (!status && has_diff && psd_cuda_below(layer, 0)->n_readers > 1)
-		status = open_adding(layer, conv, err);
-	return status;
+	PSD_TRY(psd_cuda_dnn_check(layer, describe(layer, conv), "convolution", err));
+	PSD_TRY(open_op(layer, conv, output_of(conv), "convolution", err));
+	PSD_TRY(open_op(layer, conv, WEIGHT, "weight gradient", err));
+	if (has_diff)
+		PSD_TRY(open_op(layer, conv, input_of(conv), "data gradient", err));
+	return has_diff && psd_cuda_below(layer, 0)->n_readers > 1 ? open_adding(layer, conv, err) : PSD_OK;
 }
 
 void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv)

@@ -11,14 +11,11 @@ struct embedding {
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	struct embedding *embedding = self->details;
-	enum psd_status status = psd_cuda_declare(self, err);
 
-	if (!status)
-		status = psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(uint32_t),
-				       &embedding->next, err);
-	return status ? status
-		      : psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(uint32_t),
-				      &embedding->is_first, err);
+	PSD_TRY(psd_cuda_declare(self, err));
+	PSD_TRY(psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(uint32_t), &embedding->next, err));
+	return psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(uint32_t), &embedding->is_first,
+			     err);
 }
 
 static enum psd_status check(const struct psd_cuda_layer *self, struct psd_error *err)
@@ -72,12 +69,11 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 						    .n_positions = chains.n_positions,
 						    .dtable = self->gradients[0],
 						    .scale = 1.0f / self->device->diff_scale};
-	enum psd_status status = psd_cuda_run_token_chains(self->device, &chains, chains.n_positions, err);
 
-	if (!status)
-		status = psd_cuda_clear(self->device, run.dtable,
-					(uint64_t)settings->vocabulary * settings->outputs * sizeof(float), err);
-	return status ? status : psd_cuda_run_embedding_back(self->device, &run, self->blob->elements, err);
+	PSD_TRY(psd_cuda_run_token_chains(self->device, &chains, chains.n_positions, err));
+	PSD_TRY(psd_cuda_clear(self->device, run.dtable,
+			       (uint64_t)settings->vocabulary * settings->outputs * sizeof(float), err));
+	return psd_cuda_run_embedding_back(self->device, &run, self->blob->elements, err);
 }
 
 const struct psd_cuda_kind psd_cuda_kind_embedding = {.prepare = prepare,

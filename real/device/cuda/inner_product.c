@@ -85,15 +85,14 @@ static enum psd_status fuse_forward(struct psd_cuda_layer *self, struct inner_pr
 	const struct psd_cuda_product product = top_product(self);
 	const bool is_float = device->type == PSD_CUDA_FLOAT;
 	const void *bias = is_float ? device->parameters[self->model->first_tensor + 1] : NULL;
-	enum psd_status status;
 
 	if (self->rectifies && psd_cuda_slope_above(self) != 0.0f)
 		return PSD_OK;
-	status = psd_cuda_open_fused(self->device, &product,
-				     self->rectifies ? PSD_CUDA_ADD_VECTOR_AND_RECTIFY : PSD_CUDA_ADD_VECTOR, bias,
-				     &inner->biased, err);
-	if (status || !inner->biased || is_float)
-		return status;
+	PSD_TRY(psd_cuda_open_fused(self->device, &product,
+				    self->rectifies ? PSD_CUDA_ADD_VECTOR_AND_RECTIFY : PSD_CUDA_ADD_VECTOR, bias,
+				    &inner->biased, err));
+	if (!inner->biased || is_float)
+		return PSD_OK;
 	return psd_cuda_want(self->device, inner->outputs * sizeof(uint16_t), &inner->bias, err);
 }
 
@@ -115,23 +114,22 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	const struct psd_shape below = psd_cuda_below(self, 0)->model->shape;
 	const struct psd_cuda_reduction sums = {.scale = 1.0f};
 	struct inner_product *inner = self->details;
-	enum psd_status status = psd_cuda_declare(self, err);
 
+	PSD_TRY(psd_cuda_declare(self, err));
 	inner->inputs = below.channels * below.height * below.width;
 	inner->outputs = self->model->settings.inner_product.outputs;
 	if (self->model->settings.inner_product.has_bias) {
 		psd_cuda_want_reduction(self, &sums);
 		self->rectifies = psd_cuda_feeds_relu(self);
 	}
-	if (!status)
-		status = want_bottom(self, inner, err);
-	if (!status && self->device->type != PSD_CUDA_FLOAT)
-		status = psd_cuda_want(self->device, (uint64_t)inner->inputs * inner->outputs * sizeof(uint16_t),
-				       &inner->weight, err);
-	if (status || !self->model->settings.inner_product.has_bias)
-		return status;
-	status = fuse_forward(self, inner, err);
-	return status ? status : fuse_backward(self, inner, err);
+	PSD_TRY(want_bottom(self, inner, err));
+	if (self->device->type != PSD_CUDA_FLOAT)
+		PSD_TRY(psd_cuda_want(self->device, (uint64_t)inner->inputs * inner->outputs * sizeof(uint16_t),
+				      &inner->weight, err));
+	if (!self->model->settings.inner_product.has_bias)
+		return PSD_OK;
+	PSD_TRY(fuse_forward(self, inner, err));
+	return fuse_backward(self, inner, err);
 }
 
 /* One of the layer's parameters in the device's type. */
@@ -156,14 +154,13 @@ static enum psd_status bring(struct psd_cuda_layer *self, struct psd_error *err)
 					   .from_view = psd_cuda_view_of(below),
 					   .to_view = psd_cuda_view_plain(below),
 					   .scale = 1.0f};
-	enum psd_status status = PSD_OK;
 
 	if (inner->weight)
-		status = narrow(self, 0, inner->weight, (uint64_t)inner->inputs * inner->outputs, err);
-	if (!status && inner->bias)
-		status = narrow(self, 1, inner->bias, inner->outputs, err);
-	if (status || inner->is_plain)
-		return status;
+		PSD_TRY(narrow(self, 0, inner->weight, (uint64_t)inner->inputs * inner->outputs, err));
+	if (inner->bias)
+		PSD_TRY(narrow(self, 1, inner->bias, inner->outputs, err));
+	if (inner->is_plain)
+		return PSD_OK;
 	return psd_cuda_run_move(self->device, &move, below->blob->elements, err);
 }
 
@@ -191,17 +188,14 @@ static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, str
 	const struct inner_product *inner = self->details;
 	const struct psd_cuda_product product = dweight_product(self);
 	float *dbias = self->model->settings.inner_product.has_bias ? self->gradients[1] : NULL;
-	enum psd_status status = PSD_OK;
 
 	/* Another iteration's gradients may have other addresses. */
 	if (inner->summed && psd_cuda_fits_fused(inner->summed, &product, dbias))
 		return psd_cuda_multiply_fused(self->device, inner->summed, &product, dbias, err);
 	if (dbias)
-		status = psd_cuda_sum_columns(self->device, product.left, device->network.batch, inner->outputs,
-					      device->sums, dbias, 1.0f / device->diff_scale, err);
-	if (status || !product.result.data)
-		return status;
-	return psd_cuda_multiply_matrices(self->device, &product, false, err);
+		PSD_TRY(psd_cuda_sum_columns(self->device, product.left, device->network.batch, inner->outputs,
+					     device->sums, dbias, 1.0f / device->diff_scale, err));
+	return product.result.data ? psd_cuda_multiply_matrices(self->device, &product, false, err) : PSD_OK;
 }
 
 /* dbottom (batch, M) = dtop (batch, N) weight (N, M) */
@@ -224,15 +218,14 @@ static enum psd_status differentiate_bottom(struct psd_cuda_layer *self, struct 
 				     .to_view = psd_cuda_view_of(below),
 				     .scale = 1.0f,
 				     .adds = adds};
-	enum psd_status status;
 
 	if (inner->is_plain)
 		return psd_cuda_multiply_matrices(self->device, &product, false, err);
 	product.result.data = inner->dbottom;
 	product.adds = false;
 	move.from = product.result;
-	status = psd_cuda_multiply_matrices(self->device, &product, false, err);
-	return status ? status : psd_cuda_move_views(self, move, err);
+	PSD_TRY(psd_cuda_multiply_matrices(self->device, &product, false, err));
+	return psd_cuda_move_views(self, move, err);
 }
 
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
@@ -269,12 +262,10 @@ enum psd_status psd_cuda_keep_factors(struct psd_device *device, unsigned layer,
 					     .scale = 1.0f / device->diff_scale};
 	const struct psd_cuda_convert bottom = {
 		.from = bottom_of(self), .to = psd_cuda_floats(kept->bottom), .scale = 1.0f};
-	enum psd_status status = psd_cuda_enter(device, err);
 
-	if (!status)
-		status = psd_cuda_run_convert(device, &top, (uint64_t)device->network.batch * inner->outputs, err);
-	return status ? status
-		      : psd_cuda_run_convert(device, &bottom, (uint64_t)device->network.batch * inner->inputs, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	PSD_TRY(psd_cuda_run_convert(device, &top, (uint64_t)device->network.batch * inner->outputs, err));
+	return psd_cuda_run_convert(device, &bottom, (uint64_t)device->network.batch * inner->inputs, err);
 }
 
 enum psd_status psd_cuda_rebuild(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
@@ -289,10 +280,10 @@ enum psd_status psd_cuda_rebuild(struct psd_device *device, const struct psd_fac
 						 .depth = samples,
 						 .is_left_transposed = true,
 						 .alpha = 1.0f};
-	enum psd_status status = psd_cuda_enter(device, err);
 
-	if (!status && bias_gradient)
-		status = psd_cuda_sum_columns(device, product.left, samples, columns, device->rebuild_sums,
-					      bias_gradient, 1.0f, err);
-	return status ? status : psd_cuda_multiply_matrices(device, &product, true, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	if (bias_gradient)
+		PSD_TRY(psd_cuda_sum_columns(device, product.left, samples, columns, device->rebuild_sums,
+					     bias_gradient, 1.0f, err));
+	return psd_cuda_multiply_matrices(device, &product, true, err);
 }

@@ -17,29 +17,25 @@ static struct psd_cuda_view part_of(const struct psd_cuda_layer *self, unsigned 
 
 static enum psd_status forward_concat(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++)
-		status = psd_cuda_move_views(
+	for (unsigned i = 0; i < self->model->n_inputs; i++)
+		PSD_TRY(psd_cuda_move_views(
 			self,
 			(struct psd_cuda_move){.from = psd_cuda_value(self, psd_cuda_input(self, i)),
 					       .to = psd_cuda_value(self, self->blob),
 					       .from_view = psd_cuda_view_of(psd_cuda_below(self, i)),
 					       .to_view = part_of(self, i),
 					       .scale = 1.0f},
-			err);
-	return status;
+			err));
+	return PSD_OK;
 }
 
 static enum psd_status backward_concat(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
+	for (unsigned i = 0; i < self->model->n_inputs; i++) {
 		struct psd_cuda_blob *in = psd_cuda_input(self, i);
 
 		if (in->has_diff)
-			status = psd_cuda_move_views(
+			PSD_TRY(psd_cuda_move_views(
 				self,
 				(struct psd_cuda_move){.from = psd_cuda_diff(self, self->blob),
 						       .to = psd_cuda_diff(self, in),
@@ -47,9 +43,9 @@ static enum psd_status backward_concat(struct psd_cuda_layer *self, struct psd_e
 						       .to_view = psd_cuda_view_of(psd_cuda_below(self, i)),
 						       .scale = 1.0f,
 						       .adds = psd_cuda_share(in)},
-				err);
+				err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 const struct psd_cuda_kind psd_cuda_kind_concat = {
@@ -78,26 +74,23 @@ static enum psd_status forward_add(struct psd_cuda_layer *self, struct psd_error
 {
 	const struct psd_cuda_values to = psd_cuda_value(self, self->blob);
 	struct psd_cuda_values left = psd_cuda_value(self, psd_cuda_input(self, 0));
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 1; i < self->model->n_inputs && !status; i++) {
+	for (unsigned i = 1; i < self->model->n_inputs; i++) {
 		struct psd_cuda_add run = {
 			.left = left, .right = psd_cuda_value(self, psd_cuda_input(self, i)), .to = to};
 
 		run.is_rectified = self->rectifies && i + 1 == self->model->n_inputs;
 		if (run.is_rectified)
 			run.slope = psd_cuda_slope_above(self);
-		status = psd_cuda_run_add(self->device, &run, self->blob->elements, err);
+		PSD_TRY(psd_cuda_run_add(self->device, &run, self->blob->elements, err));
 		left = to;
 	}
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status backward_add(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
+	for (unsigned i = 0; i < self->model->n_inputs; i++) {
 		struct psd_cuda_blob *in = psd_cuda_input(self, i);
 		struct psd_cuda_convert run = {
 			.from = psd_cuda_diff(self, self->blob), .to = psd_cuda_diff(self, in), .scale = 1.0f};
@@ -107,9 +100,9 @@ static enum psd_status backward_add(struct psd_cuda_layer *self, struct psd_erro
 		run.adds = psd_cuda_share(in);
 		if (in->diff_of)
 			continue;
-		status = psd_cuda_run_convert(self->device, &run, in->elements, err);
+		PSD_TRY(psd_cuda_run_convert(self->device, &run, in->elements, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 const struct psd_cuda_kind psd_cuda_kind_add = {

@@ -24,7 +24,7 @@ extern "C" {
 		psd_stand_in_launch((device)->streams[PSD_STREAM_COMPUTE], name##_of_each, &launch, sizeof(launch));   \
 	} while (0)
 
-#define DEFINE_KERNEL_OF(body, arguments)                                                                              \
+#define DEFINE_KERNEL(body, arguments)                                                                                 \
 	struct body##_launch {                                                                                         \
 		struct psd_cuda_##arguments of;                                                                        \
 		uint64_t n_indices;                                                                                    \
@@ -55,7 +55,7 @@ static unsigned blocks_for(const struct psd_device *device, uint64_t n_indices)
 	name##_of_each<<<blocks_for(device, n_indices), THREADS, 0, (device)->streams[PSD_STREAM_COMPUTE]>>>(          \
 		*(of), n_indices)
 
-#define DEFINE_KERNEL_OF(body, arguments)                                                                              \
+#define DEFINE_KERNEL(body, arguments)                                                                                 \
 	static __global__ void __launch_bounds__(THREADS, BLOCKS)                                                      \
 		body##_of_each(const __grid_constant__ struct psd_cuda_##arguments of, const uint64_t n_indices)       \
 	{                                                                                                              \
@@ -66,8 +66,8 @@ static unsigned blocks_for(const struct psd_device *device, uint64_t n_indices)
 
 #endif
 
-#define DEFINE_RUN(name)                                                                                               \
-	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##name *of,               \
+#define DEFINE_RUN(name, arguments)                                                                                    \
+	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##arguments *of,          \
 					    uint64_t n_indices, struct psd_error *err)                                 \
 	{                                                                                                              \
 		if (!n_indices)                                                                                        \
@@ -126,8 +126,8 @@ static bool goes_by_four(const struct psd_cuda_pool_back *of)
 	       (uintptr_t)of->positions % 16 == 0;
 }
 
-#define DEFINE_FOUR_RUN(name)                                                                                          \
-	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##name *of,               \
+#define DEFINE_FOUR_RUN(name, arguments)                                                                               \
+	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##arguments *of,          \
 					    uint64_t n_indices, struct psd_error *err)                                 \
 	{                                                                                                              \
 		if (!n_indices)                                                                                        \
@@ -139,8 +139,7 @@ static bool goes_by_four(const struct psd_cuda_pool_back *of)
 		return psd_cuda_check(cudaGetLastError(), "to begin " #name, err);                                     \
 	}
 
-#define DEFINE_KERNEL(name)	 DEFINE_KERNEL_OF(name, name)
-#define DEFINE_FOUR_KERNEL(name) DEFINE_KERNEL_OF(name##_four, name)
+#define DEFINE_FOUR_KERNEL(name, arguments) DEFINE_KERNEL(name##_four, arguments)
 
 PSD_CUDA_KERNELS(DEFINE_KERNEL)
 PSD_CUDA_FOUR_KERNELS(DEFINE_FOUR_KERNEL)

@@ -1,6 +1,7 @@
-/* Arguments of the kernels that cuBLAS and cuDNN lack. A kernel executes the body of its name (bodies_*.h) once for
- * each index from 0; psd_cuda_run_NAME() launches n indices on the compute stream. An index writes nothing that another
- * index reads or writes, and the order of sums depends on shapes alone, so equal input gives equal bits. */
+/* Arguments of the kernels that cuBLAS and cuDNN lack: rows of a kernel's name and its struct, psd_cuda_ARGUMENTS. A
+ * kernel executes the body of its name (bodies_*.h) once for each index from 0; psd_cuda_run_NAME() launches n indices
+ * on the compute stream. An index writes nothing that another index reads or writes, and the order of sums depends on
+ * shapes alone, so equal input gives equal bits. */
 #ifndef PSD_REAL_CUDA_KERNELS_H
 #define PSD_REAL_CUDA_KERNELS_H
 
@@ -10,101 +11,101 @@
 #include "engine/base/error.h"
 
 #define PSD_CUDA_SINGLE_KERNELS(ROW)                                                                                   \
-	ROW(move)                                                                                                      \
-	ROW(inverse)                                                                                                   \
-	ROW(sums)                                                                                                      \
-	ROW(sums_end)                                                                                                  \
-	ROW(prelu)                                                                                                     \
-	ROW(prelu_back)                                                                                                \
-	ROW(multiply)                                                                                                  \
-	ROW(dropout)                                                                                                   \
-	ROW(counters)                                                                                                  \
-	ROW(lrn)                                                                                                       \
-	ROW(lrn_back)                                                                                                  \
-	ROW(resize)                                                                                                    \
-	ROW(resize_back)                                                                                               \
-	ROW(softmax)                                                                                                   \
-	ROW(softmax_back)                                                                                              \
-	ROW(loss_largest)                                                                                              \
-	ROW(loss_exponents)                                                                                            \
-	ROW(loss_end)                                                                                                  \
-	ROW(loss_back)                                                                                                 \
-	ROW(embedding)                                                                                                 \
-	ROW(token_chains)                                                                                              \
-	ROW(embedding_back)                                                                                            \
-	ROW(position)                                                                                                  \
-	ROW(position_back)                                                                                             \
-	ROW(prefix_back)                                                                                               \
-	ROW(layer_norm_sums)                                                                                           \
-	ROW(layer_norm_squares)                                                                                        \
-	ROW(layer_norm_end)                                                                                            \
-	ROW(layer_norm_dots)                                                                                           \
-	ROW(layer_norm_back)                                                                                           \
-	ROW(rotary_angles)                                                                                             \
-	ROW(rotary)                                                                                                    \
-	ROW(attention_sums)                                                                                            \
-	ROW(attention_end)                                                                                             \
-	ROW(attention_dots)                                                                                            \
-	ROW(attention_back)                                                                                            \
-	ROW(norms)                                                                                                     \
-	ROW(norms_reduce)                                                                                              \
-	ROW(trust)                                                                                                     \
-	ROW(clip)                                                                                                      \
-	ROW(shrunk)                                                                                                    \
-	ROW(look)                                                                                                      \
-	ROW(look_reduce)                                                                                               \
-	ROW(spoil)                                                                                                     \
-	ROW(update)                                                                                                    \
-	ROW(adaptive)                                                                                                  \
-	ROW(difference)                                                                                                \
-	ROW(gather)                                                                                                    \
-	ROW(apply_chunks)                                                                                              \
-	ROW(chunk_norms)                                                                                               \
-	ROW(one_bit_look)                                                                                              \
-	ROW(one_bit_reduce)                                                                                            \
-	ROW(one_bit_add)                                                                                               \
-	ROW(top_k_count)                                                                                               \
-	ROW(top_k_choose)                                                                                              \
-	ROW(top_k_take)                                                                                                \
-	ROW(top_k_put)                                                                                                 \
-	ROW(low_rank_move)                                                                                             \
-	ROW(low_rank_look)                                                                                             \
-	ROW(low_rank_start)                                                                                            \
-	ROW(low_rank_products)                                                                                         \
-	ROW(low_rank_reduce)                                                                                           \
-	ROW(low_rank_factor)                                                                                           \
-	ROW(low_rank_inverse)                                                                                          \
-	ROW(low_rank_basis)
+	ROW(move, move)                                                                                                \
+	ROW(inverse, inverse)                                                                                          \
+	ROW(sums, sums)                                                                                                \
+	ROW(sums_end, sums_end)                                                                                        \
+	ROW(prelu, prelu)                                                                                              \
+	ROW(prelu_back, prelu_back)                                                                                    \
+	ROW(multiply, multiply)                                                                                        \
+	ROW(dropout, dropout)                                                                                          \
+	ROW(counters, counters)                                                                                        \
+	ROW(lrn, lrn)                                                                                                  \
+	ROW(lrn_back, lrn_back)                                                                                        \
+	ROW(resize, resize)                                                                                            \
+	ROW(resize_back, resize_back)                                                                                  \
+	ROW(softmax, softmax)                                                                                          \
+	ROW(softmax_back, softmax_back)                                                                                \
+	ROW(loss_largest, loss)                                                                                        \
+	ROW(loss_exponents, loss)                                                                                      \
+	ROW(loss_end, loss)                                                                                            \
+	ROW(loss_back, loss_back)                                                                                      \
+	ROW(embedding, embedding)                                                                                      \
+	ROW(token_chains, token_chains)                                                                                \
+	ROW(embedding_back, embedding_back)                                                                            \
+	ROW(position, position)                                                                                        \
+	ROW(position_back, position_back)                                                                              \
+	ROW(prefix_back, prefix_back)                                                                                  \
+	ROW(layer_norm_sums, layer_norm)                                                                               \
+	ROW(layer_norm_squares, layer_norm)                                                                            \
+	ROW(layer_norm_end, layer_norm_end)                                                                            \
+	ROW(layer_norm_dots, layer_norm_dots)                                                                          \
+	ROW(layer_norm_back, layer_norm_back)                                                                          \
+	ROW(rotary_angles, rotary_angles)                                                                              \
+	ROW(rotary, rotary)                                                                                            \
+	ROW(attention_sums, attention)                                                                                 \
+	ROW(attention_end, attention)                                                                                  \
+	ROW(attention_dots, attention_dots)                                                                            \
+	ROW(attention_back, attention_back)                                                                            \
+	ROW(norms, norms)                                                                                              \
+	ROW(norms_reduce, norms_reduce)                                                                                \
+	ROW(trust, trust)                                                                                              \
+	ROW(clip, clip)                                                                                                \
+	ROW(shrunk, shrunk)                                                                                            \
+	ROW(look, look)                                                                                                \
+	ROW(look_reduce, look_reduce)                                                                                  \
+	ROW(spoil, spoil)                                                                                              \
+	ROW(update, update)                                                                                            \
+	ROW(adaptive, adaptive)                                                                                        \
+	ROW(difference, difference)                                                                                    \
+	ROW(gather, gather)                                                                                            \
+	ROW(apply_chunks, apply_chunks)                                                                                \
+	ROW(chunk_norms, chunk_norms)                                                                                  \
+	ROW(one_bit_look, one_bit_look)                                                                                \
+	ROW(one_bit_reduce, one_bit_reduce)                                                                            \
+	ROW(one_bit_add, one_bit_add)                                                                                  \
+	ROW(top_k_count, keys)                                                                                         \
+	ROW(top_k_choose, keys)                                                                                        \
+	ROW(top_k_take, keys)                                                                                          \
+	ROW(top_k_put, blocks)                                                                                         \
+	ROW(low_rank_move, low_rank_move)                                                                              \
+	ROW(low_rank_look, matrices)                                                                                   \
+	ROW(low_rank_start, matrices)                                                                                  \
+	ROW(low_rank_products, matrices)                                                                               \
+	ROW(low_rank_reduce, matrices)                                                                                 \
+	ROW(low_rank_factor, low_rank_factor)                                                                          \
+	ROW(low_rank_inverse, matrices)                                                                                \
+	ROW(low_rank_basis, matrices)
 
-/* Kernels that handle four adjacent elements in an index, if one access reaches all four. */
+/* Kernels that handle four adjacent elements per index, if one access reaches all four. */
 #define PSD_CUDA_FOUR_KERNELS(ROW)                                                                                     \
-	ROW(convert)                                                                                                   \
-	ROW(add)                                                                                                       \
-	ROW(affine)                                                                                                    \
-	ROW(function)                                                                                                  \
-	ROW(function_back)                                                                                             \
-	ROW(pool)                                                                                                      \
-	ROW(pool_back)
+	ROW(convert, convert)                                                                                          \
+	ROW(add, add)                                                                                                  \
+	ROW(affine, affine)                                                                                            \
+	ROW(function, function)                                                                                        \
+	ROW(function_back, function_back)                                                                              \
+	ROW(pool, pool)                                                                                                \
+	ROW(pool_back, pool_back)
 
 #define PSD_CUDA_KERNELS(ROW)                                                                                          \
 	PSD_CUDA_SINGLE_KERNELS(ROW)                                                                                   \
 	PSD_CUDA_FOUR_KERNELS(ROW)
 
-enum psd_cuda_type { PSD_CUDA_FLOAT, PSD_CUDA_HALF, PSD_CUDA_BFLOAT }; /* IEEE 32 and 16 bits, upper 16 of 32 */
+enum psd_cuda_type { PSD_CUDA_FLOAT, PSD_CUDA_HALF, PSD_CUDA_BFLOAT }; /* IEEE 32 and 16 bits, bfloat16 */
 
-/* An array in the GPU's memory. */
+/* Address of an array in the GPU's memory, with the type of its elements. */
 struct psd_cuda_values {
 	void *data;
 	enum psd_cuda_type type;
 };
 
-/* A batch of maps. Neighbours along the width are adjacent, or with channels last the channels of a position. */
+/* Shape of a batch of maps. Adjacent in memory are neighbours along the width or, with channels last, channels. */
 struct psd_cuda_maps {
 	uint32_t channels, height, width;
 	bool is_channels_last;
 };
 
-/* Elements at offset + sum of position times stride over four axes; the last axis runs fastest. */
+/* View over four axes: an element is at offset + sum of position times stride; the last axis runs fastest. */
 struct psd_cuda_view {
 	uint32_t sizes[4], strides[4], offset;
 };
@@ -125,29 +126,29 @@ struct psd_cuda_convert {
 	bool adds;
 };
 
-/* left + right, then optionally ReLU. */
+/* to = left + right, then optionally ReLU. */
 struct psd_cuda_add {
 	struct psd_cuda_values left, right, to;
-	float slope; /* below 0 */
+	float slope; /* slope of the ReLU below 0 */
 	bool is_rectified;
 };
 
-/* The channel of an element is index / inner % channels. inner: positions in a map, or 1 with channels last. */
+/* Channel of an element: index / inner % channels. inner: positions in a map, or 1 with channels last. */
 struct psd_cuda_channel {
 	uint32_t inner, channels;
 };
 
-/* (value - mean) inverse gamma + beta, then optionally ReLU. Vectors by channel; NULL is 0, 1, 1, 0. */
+/* to = (from - mean) inverse gamma + beta, then optionally ReLU. Vectors by channel; NULL is 0, 1, 1, 0. */
 struct psd_cuda_affine {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_channel channel;
 	const float *mean, *inverse, *gamma, *beta;
-	float slope; /* below 0 */
+	float slope; /* slope of the ReLU below 0 */
 	bool is_rectified;
 	bool adds;
 };
 
-/* 1 / sqrt(variance + epsilon) */
+/* inverse = 1 / sqrt(variance + epsilon), for each channel. */
 struct psd_cuda_inverse {
 	const float *variance;
 	float *inverse;
@@ -156,10 +157,10 @@ struct psd_cuda_inverse {
 
 enum psd_cuda_summand {
 	PSD_CUDA_SUM_LEFT,
-	PSD_CUDA_SUM_PRODUCT,		   /* left right */
-	PSD_CUDA_SUM_BELOW_ZERO,	   /* sum of left * right over elements where right is at most 0 */
-	PSD_CUDA_SUM_NORMALISED,	   /* left (right - mean) inverse; vectors by channel, NULL is 0 and 1 */
-	PSD_CUDA_SUM_NORMALISED_POSITIONS, /* the same, vectors by element k */
+	PSD_CUDA_SUM_PRODUCT,		   /* left * right */
+	PSD_CUDA_SUM_BELOW_ZERO,	   /* left * right where right is at most 0; otherwise 0 */
+	PSD_CUDA_SUM_NORMALISED,	   /* left * (right - mean) * inverse; vectors by channel, NULL is 0 and 1 */
+	PSD_CUDA_SUM_NORMALISED_POSITIONS, /* left * (right - mean) * inverse; vectors by element k */
 };
 
 /* Partial sums of each output over `count` elements. Output o is channel o % channels of group o / channels; element k
@@ -172,10 +173,10 @@ struct psd_cuda_sums {
 	uint32_t n_outputs, n_parts, channels;
 	uint32_t group_stride, channel_stride, outer_stride, inner_stride;
 	uint32_t count, inner;
-	float *partial; /* (n_parts, n_outputs) */
+	float *partial; /* partial sums; shape (n_parts, n_outputs) */
 };
 
-/* to = scale times the sum of the output's parts; indices: n_outputs. */
+/* to = scale times the sum of each output's parts; indices: n_outputs. */
 struct psd_cuda_sums_end {
 	const float *partial;
 	uint32_t n_outputs, n_parts;
@@ -185,18 +186,18 @@ struct psd_cuda_sums_end {
 };
 
 enum psd_cuda_function_kind {
-	PSD_CUDA_RELU, /* alpha: slope below 0 */
+	PSD_CUDA_RELU, /* x or, below 0, alpha * x */
 	PSD_CUDA_SIGMOID,
 	PSD_CUDA_TANH,
-	PSD_CUDA_ELU,	 /* alpha: lower bound */
-	PSD_CUDA_CLIP,	 /* beta: upper bound; the lower bound is 0 */
-	PSD_CUDA_LINEAR, /* alpha: factor, beta: added */
+	PSD_CUDA_ELU,	 /* x or, below 0, alpha (exp(x) - 1) */
+	PSD_CUDA_CLIP,	 /* x between 0 and beta */
+	PSD_CUDA_LINEAR, /* alpha * x + beta */
 	PSD_CUDA_EXP,
-	/* derivatives of these need the input: */
+	/* Functions whose derivatives need the input. */
 	PSD_CUDA_ABS,
 	PSD_CUDA_LOG,
 	PSD_CUDA_SOFTPLUS,
-	PSD_CUDA_POWER, /* alpha: exponent */
+	PSD_CUDA_POWER, /* x to the power of alpha */
 	PSD_CUDA_GELU,
 	PSD_CUDA_GELU_TANH,
 	PSD_CUDA_SILU
@@ -208,7 +209,7 @@ struct psd_cuda_function {
 	float alpha, beta;
 };
 
-/* to = diff times the derivative, computed from the output, or from the input where that is necessary. */
+/* to = diff times the function's derivative, computed from its output or, where necessary, from its input. */
 struct psd_cuda_function_back {
 	struct psd_cuda_values known, diff, to;
 	enum psd_cuda_function_kind kind;
@@ -229,7 +230,7 @@ struct psd_cuda_prelu_back {
 	bool adds;
 };
 
-/* right: the same shape as left, or if flat one value for each sample and channel. */
+/* to = left * right. right has the shape of left or, if flat, one value for each sample and channel. */
 struct psd_cuda_multiply {
 	struct psd_cuda_values left, right, to;
 	struct psd_cuda_maps maps;
@@ -237,16 +238,16 @@ struct psd_cuda_multiply {
 	bool adds;
 };
 
-/* Four adjacent elements in plain order for an index share a random draw; a sample has (elements + 3) / 4 indices. For
- * values and gradients. */
+/* Dropout of values or gradients. The four adjacent elements of an index, in plain order, share a random draw; a sample
+ * has (elements + 3) / 4 indices. */
 struct psd_cuda_dropout {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_maps maps;
 	uint64_t seed;
-	const uint32_t *counters; /* number of the first sample, iteration */
+	const uint32_t *counters; /* two values: number of the first sample, iteration */
 	uint32_t layer;
-	uint32_t threshold; /* elements with a random word below it are dropped */
-	float scale;	    /* factor of kept elements */
+	uint32_t threshold; /* bound on the random word of an element: those below it are dropped */
+	float scale;	    /* factor on the elements that are kept */
 	bool adds;
 };
 
@@ -260,10 +261,10 @@ struct psd_cuda_counters {
 struct psd_cuda_lrn {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_maps maps;
-	float *ratios; /* one for each element, for backward */
+	float *ratios; /* ratio of each element, kept for backward */
 	uint32_t size;
 	bool is_within_channel;
-	float alpha, beta, k; /* alpha: already divided by the number of squares */
+	float alpha, beta, k; /* constants of the layer; alpha is divided by the number of squares */
 };
 
 struct psd_cuda_lrn_back {
@@ -276,7 +277,7 @@ struct psd_cuda_lrn_back {
 	bool adds;
 };
 
-/* Caffe's windows: a maximum ignores padding. An average counts padding, but not the part of a window beyond it. */
+/* Caffe's pooling windows: a maximum ignores padding; an average counts it, but not the window's part beyond it. */
 struct psd_cuda_window {
 	struct psd_cuda_maps in, out;
 	uint32_t kernel_height, kernel_width, stride_height, stride_width, pad_height, pad_width;
@@ -286,10 +287,10 @@ struct psd_cuda_window {
 struct psd_cuda_pool {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_window window;
-	uint32_t *positions; /* row * width + column of each output's maximum; the first one among equals */
+	uint32_t *positions; /* position (row * width + column) of each output's maximum; the first of equals */
 };
 
-/* Indices: elements of the input. */
+/* Gradient of pooling; indices: elements of the input. */
 struct psd_cuda_pool_back {
 	struct psd_cuda_values diff, to;
 	struct psd_cuda_window window;
@@ -303,7 +304,7 @@ struct psd_cuda_resize {
 	struct psd_cuda_maps in, out;
 };
 
-/* Indices: elements of the input. */
+/* Gradient of interpolation; indices: elements of the input. */
 struct psd_cuda_resize_back {
 	struct psd_cuda_values diff, to;
 	struct psd_cuda_maps in, out;
@@ -316,7 +317,7 @@ struct psd_cuda_softmax {
 	struct psd_cuda_maps maps;
 };
 
-/* to = result (diff - sum over the channels of result diff) */
+/* Gradient of softmax: to = result (diff - sum over the channels of result diff). */
 struct psd_cuda_softmax_back {
 	struct psd_cuda_values result, diff, to;
 	struct psd_cuda_maps maps;
@@ -331,26 +332,14 @@ enum { PSD_CUDA_PARTS = 32 };
 struct psd_cuda_loss {
 	struct psd_cuda_values scores;
 	struct psd_cuda_channel channel;
-	const int32_t *labels;	  /* (positions) */
-	float *largest;		  /* (positions, parts) */
-	uint32_t *likely_classes; /* class of each largest score, the lowest among equals */
-	float *exponents;	  /* exp(score - the position's largest), like scores */
-	double *partial_sums;	  /* (positions, parts): sums of exponents */
-	double *sums;		  /* (positions) */
-	double *losses;		  /* (positions) */
-	uint32_t *is_correct;	  /* (positions) */
-};
-
-struct psd_cuda_loss_largest {
-	struct psd_cuda_loss loss;
-};
-
-struct psd_cuda_loss_exponents {
-	struct psd_cuda_loss loss;
-};
-
-struct psd_cuda_loss_end { /* indices: positions */
-	struct psd_cuda_loss loss;
+	const int32_t *labels;	  /* class of each position; shape (positions) */
+	float *largest;		  /* largest score of each part; shape (positions, parts) */
+	uint32_t *likely_classes; /* class of that score, the lowest among equals; shape (positions, parts) */
+	float *exponents;	  /* exp(score - the position's largest score); shape of scores */
+	double *partial_sums;	  /* sum of exponents of each part; shape (positions, parts) */
+	double *sums;		  /* sum of exponents; shape (positions) */
+	double *losses;		  /* loss of each position; shape (positions) */
+	uint32_t *is_correct;	  /* 1 if the likeliest class is the label, else 0; shape (positions) */
 };
 
 /* to = weight (probability - 1 for the label); indices: elements of scores. */
@@ -363,23 +352,23 @@ struct psd_cuda_loss_back {
 
 /* ---- sequences ---- */
 
-/* Copies the table row of each position's token. Tokens are whole numbers within the table. */
+/* to = row of the table for each position's token. Tokens are whole numbers within the table. */
 struct psd_cuda_embedding {
 	struct psd_cuda_values to;
 	struct psd_cuda_channel channel;
-	const float *tokens, *table; /* (positions), (tokens, channels) */
+	const float *tokens, *table; /* token of each position, shape (positions); shape (tokens, channels) */
 };
 
-/* Chains positions with equal tokens; indices: positions. */
+/* Links positions with equal tokens to chains; indices: positions. */
 struct psd_cuda_token_chains {
 	const float *tokens;
 	uint32_t n_positions;
-	uint32_t *next;	    /* next position of the chain, or n_positions */
-	uint32_t *is_first; /* whether the chain begins here */
+	uint32_t *next;	    /* next position of the chain; n_positions: it ends */
+	uint32_t *is_first; /* 1 if a chain begins at the position, else 0 */
 };
 
-/* Row of dtable = scale times the sum of diff along its chain; other rows stay. Indices: elements of diff; those at a
- * chain's first position follow the chain. */
+/* Gradient of the table: a row of dtable = scale times the sum of diff along its chain; other rows stay. Indices:
+ * elements of diff; those at a chain's first position follow the chain. */
 struct psd_cuda_embedding_back {
 	struct psd_cuda_values diff;
 	struct psd_cuda_channel channel;
@@ -390,15 +379,15 @@ struct psd_cuda_embedding_back {
 	float scale;
 };
 
-/* Adds the weight, which is the same for all samples and in plain order. */
+/* to = from + weight. The weight is the same for all samples and in plain order. */
 struct psd_cuda_position {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_channel channel;
-	uint32_t positions; /* in a sample */
+	uint32_t positions; /* number of positions in a sample */
 	const float *weight;
 };
 
-/* dweight = scale times the sum of diff over the samples; indices: elements of one sample. */
+/* Gradient of that weight: dweight = scale times the sum of diff over samples; indices: elements of one sample. */
 struct psd_cuda_position_back {
 	struct psd_cuda_values diff;
 	struct psd_cuda_channel channel;
@@ -407,8 +396,8 @@ struct psd_cuda_position_back {
 	float scale;
 };
 
-/* dweight (channels, own) = scale times the sum over samples of diff at their first `own` positions; indices: elements
- * of dweight. */
+/* Gradient of a weight (channels, own) for the first `own` positions: dweight = scale times the sum of diff over
+ * samples; indices: elements of dweight. */
 struct psd_cuda_prefix_back {
 	struct psd_cuda_values diff;
 	struct psd_cuda_channel channel;
@@ -419,23 +408,15 @@ struct psd_cuda_prefix_back {
 
 /* Normalisation over the channels of a position, in steps. A position has PSD_CUDA_PARTS indices; each handles every
  * PSD_CUDA_PARTS-th channel. gamma and beta by channel; NULL is 1 and 0. Not centred is RMSNorm: the mean is 0, and the
- * variance the mean square. */
+ * variance is the mean square. */
 struct psd_cuda_layer_norm {
 	struct psd_cuda_values from;
 	struct psd_cuda_channel channel;
 	bool is_centred;
 	const float *gamma, *beta;
 	float epsilon;
-	float *mean, *inverse; /* (positions): 1 / sqrt(variance + epsilon) */
-	float *partial[2];     /* (positions, parts) */
-};
-
-struct psd_cuda_layer_norm_sums { /* sums of values, to partial[0]; skipped if not centred */
-	struct psd_cuda_layer_norm norm;
-};
-
-struct psd_cuda_layer_norm_squares { /* mean, then sums of squared differences from it, to partial[1] */
-	struct psd_cuda_layer_norm norm;
+	float *mean, *inverse; /* mean, and 1 / sqrt(variance + epsilon); shape (positions) each */
+	float *partial[2];     /* partial sums, two kinds; shape (positions, parts) each */
 };
 
 struct psd_cuda_layer_norm_end { /* inverse and result */
@@ -443,7 +424,7 @@ struct psd_cuda_layer_norm_end { /* inverse and result */
 	struct psd_cuda_values to;
 };
 
-/* Partial sums of diff gamma, and of diff gamma times the normalised value. */
+/* For backward: partial sums of diff gamma, and of diff gamma times the normalised value. */
 struct psd_cuda_layer_norm_dots {
 	struct psd_cuda_layer_norm norm;
 	struct psd_cuda_values diff;
@@ -455,21 +436,21 @@ struct psd_cuda_layer_norm_back {
 	bool adds;
 };
 
-/* Rotary angles: angle i % half of position i / half is position base^(-i % half / half). Indices: positions times
- * half. */
+/* Rotary angles: angle j < half of a position is position * base^(-j / half). Index i computes angle i % half of
+ * position i / half; indices: positions times half. */
 struct psd_cuda_rotary_angles {
-	float *angles; /* (positions, half): cosine and sine */
+	float *angles; /* cosine and sine of each angle; shape (positions, half, 2) */
 	uint32_t half;
-	double base_log; /* natural logarithm of the base */
+	double base_log; /* natural logarithm of the angles' base */
 };
 
-/* Rotates the first `heads` heads of each position by its angles, channel k with channel k + half of the head, or back.
- * from and to have further channels behind those heads. Indices: positions of all samples times heads times half. */
+/* Rotates the first `heads` heads of each position by its angles, channel k with channel k + half, or back. `from` and
+ * `to` have further channels behind. Indices: positions of all samples times heads times half. */
 struct psd_cuda_rotary {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_channel from_channel, to_channel;
 	const float *angles;
-	uint32_t positions; /* in a sample */
+	uint32_t positions; /* number of positions in a sample */
 	uint32_t heads, half;
 	bool is_back;
 	bool adds;
@@ -480,16 +461,8 @@ struct psd_cuda_rotary {
 struct psd_cuda_attention {
 	struct psd_cuda_values rows;
 	uint32_t positions;
-	bool is_causal;	   /* zeros the columns of positions later than the row's */
-	float *partial[2]; /* (rows, parts) */
-};
-
-struct psd_cuda_attention_sums { /* each part's largest score, and sum of exp(score - that) */
-	struct psd_cuda_attention attention;
-};
-
-struct psd_cuda_attention_end { /* probabilities */
-	struct psd_cuda_attention attention;
+	bool is_causal;	   /* makes columns of positions behind the row's 0 */
+	float *partial[2]; /* partial results, two kinds; shape (rows, parts) each */
 };
 
 struct psd_cuda_attention_dots { /* partial sums of probability times diff */
@@ -505,72 +478,72 @@ struct psd_cuda_attention_back {
 
 /* ---- encoded values of 16 bits ---- */
 
-/* Whether a part has an infinity or NaN: part p has the elements p, p + n_parts, ...; indices: n_parts. */
+/* Looks for infinities and NaNs in each part; part p has the elements p, p + n_parts, ...; indices: n_parts. */
 struct psd_cuda_look {
 	const uint16_t *values;
 	uint64_t elements;
-	uint16_t infinity; /* mask of the exponent's bits */
+	uint16_t infinity; /* mask of the exponent's bits, all set in an infinity or NaN */
 	uint32_t n_parts;
-	uint32_t *found; /* (n_parts): 0 or 1 */
+	uint32_t *found; /* 1 if the part has such a value, else 0; shape (n_parts) */
 };
 
-/* Reduces n_parts findings to n_groups; indices: n_groups. */
+/* Combines the findings of n_parts parts to n_groups; indices: n_groups. */
 struct psd_cuda_look_reduce {
 	const uint32_t *found;
 	uint32_t n_parts, n_groups;
 	uint32_t *reduced;
 };
 
-/* Overwrites all values by `nan` if `found` says so, or if it is NULL. */
+/* Overwrites all values by `nan` if *found is not 0, or if `found` is NULL. */
 struct psd_cuda_spoil {
 	uint16_t *values;
 	uint16_t nan;
-	const uint32_t *found; /* one element, or NULL */
+	const uint32_t *found; /* one finding for all values, or NULL */
 };
 
 /* ---- updates ---- */
 
-/* Partial sums of squares of two arrays: part p has the elements p, p + n_parts, ...; indices: 2 n_parts. */
+/* Sums of squares of two arrays, in parts; part p has the elements p, p + n_parts, ...; indices: 2 n_parts. */
 struct psd_cuda_norms {
 	const float *arrays[2];
 	uint64_t elements;
 	uint32_t n_parts;
-	double *partial; /* (2, n_parts) */
+	double *partial; /* partial sums; shape (2, n_parts) */
 };
 
-/* Reduces each array's parts to n_groups sums; indices: arrays times n_groups. */
+/* Adds up the parts of each array to n_groups sums; indices: arrays times n_groups. */
 struct psd_cuda_norms_reduce {
-	const double *partial; /* (arrays, n_parts) */
+	const double *partial; /* partial sums; shape (arrays, n_parts) */
 	uint32_t n_parts, n_groups;
-	double *reduced; /* (arrays, n_groups) */
+	double *reduced; /* sums; shape (arrays, n_groups) */
 };
 
-/* The rate of psd_update_by_norms(); index 0 alone. */
+/* Computes the tensor's own rate as psd_update_by_norms(); index 0 alone. */
 struct psd_cuda_trust {
-	const double *reduced; /* groups of the weight, then of the gradient */
+	const double *reduced; /* sums of squares: n_groups of the weight, then of the gradient */
 	uint32_t n_groups;
 	float rate, weight_decay;
 	double trust_ratio;
 	float *own_rate;
 };
 
-/* The ratio of psd_clip_find(), adding the squares group by group; index 0 alone. */
+/* Computes the ratio as psd_clip_find(), adding the squares group by group; index 0 alone. */
 struct psd_cuda_clip {
-	const double *reduced; /* (n_groups) */
+	const double *reduced; /* sums of squares; shape (n_groups) */
 	uint32_t n_groups;
 	double most_norm;
 	float *ratio;
 };
 
-/* psd_clip_shrink(), bit for bit. */
+/* Multiplies values by the ratio, with the bits of psd_clip_shrink(). */
 struct psd_cuda_shrunk {
 	float *values;
 	const float *ratio;
 };
 
-/* psd_update_apply(), bit for bit. */
+/* Update rule, with the bits of psd_update_apply(). */
 struct psd_cuda_step {
-	const float *own_rate; /* replaces rate unless NULL */
+	const float *own_rate; /* rate of the tensor, in place of `rate`; NULL: none */
 	float rate, momentum, weight_decay;
 	bool is_nesterov;
 };
@@ -581,7 +554,7 @@ struct psd_cuda_update {
 	const float *gradient;
 };
 
-/* psd_update_apply() for AdamW, bit for bit. */
+/* Update by AdamW, with the bits of psd_update_apply(). */
 struct psd_cuda_adaptive {
 	float rate, weight_decay;
 	float beta1, beta2, epsilon, mean_ratio, root_ratio;
@@ -589,35 +562,35 @@ struct psd_cuda_adaptive {
 	const float *gradient;
 };
 
-/* difference = from - ratio * what. */
+/* Sets difference = from - ratio * what, element by element. */
 struct psd_cuda_difference {
 	float *difference;
 	const float *from, *what;
 	float ratio;
 };
 
-/* ---- chunks; of a chunk's PSD_CUDA_CHUNK_PARTS indices each has every so manieth element ---- */
+/* ---- chunks; index p of a chunk has its elements p, p + PSD_CUDA_CHUNK_PARTS, ... ---- */
 
 enum { PSD_CUDA_CHUNK_PARTS = 1024, PSD_CUDA_CHUNK_GROUPS = 32, PSD_CUDA_CHUNKS = 64, PSD_CUDA_SPANS = 40 };
 
 /* Span: the intersection of a chunk and a tensor. */
 struct psd_cuda_span {
-	float *weight;	       /* from the span on */
-	const float *gradient; /* from the span on */
-	uint64_t first;	       /* index in residual and history */
-	uint64_t first_chosen; /* index in the chosen values */
+	float *weight;	       /* weight, from the span's first value on */
+	const float *gradient; /* gradient, from the span's first value on */
+	uint64_t first;	       /* index of the span's first value in residual and history */
+	uint64_t first_chosen; /* index of the span's first value in the chosen values */
 	uint64_t elements;
 	struct psd_cuda_step step;
 	bool is_chosen;
 };
 
-/* Adjacent chunks of a launch; chunk c's spans end before ends[c]. */
+/* Spans of adjacent chunks in a launch; the spans of chunk c end before ends[c]. */
 struct psd_cuda_spans {
 	struct psd_cuda_span spans[PSD_CUDA_SPANS];
 	uint32_t ends[PSD_CUDA_CHUNKS];
 	uint32_t first_chunk, n_chunks;
-	bool is_continued; /* the first chunk began in the previous launch, which had its earlier spans */
-	double *partial;   /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS); a chunk's row is its number % PSD_CUDA_CHUNKS */
+	bool is_continued; /* the first chunk began in the previous launch, with its earlier spans */
+	double *partial;   /* shape (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS); chunk c has row c % PSD_CUDA_CHUNKS */
 };
 
 struct psd_cuda_gather {
@@ -633,9 +606,9 @@ struct psd_cuda_apply_chunks {
 	bool is_skipped;
 };
 
-/* norms[first_chunk + i] = sum / divisor; indices: chunks. Skipped chunks keep their norm. */
+/* Norms of chunks: norms[first_chunk + i] = sum / divisor; indices: chunks. Skipped chunks keep their norm. */
 struct psd_cuda_chunk_norms {
-	const double *reduced; /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
+	const double *reduced; /* sums; shape (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
 	float *norms;
 	uint32_t first_chunk;
 	double divisor;
@@ -649,43 +622,43 @@ enum {
 	PSD_CUDA_BLOCK_SPANS = 40
 }; /* a large GPU has as many threads as these blocks have lanes */
 
-/* Blocks of one tensor in a launch, all whole except perhaps the tensor's last. */
+/* Span: blocks of one tensor in a launch, all whole except perhaps the tensor's last. */
 struct psd_cuda_block_span {
-	float *gradient; /* from the span on */
+	float *gradient; /* gradient, from the span's first value on */
 	const float *weight;
-	uint64_t first; /* index in the launch's residual */
+	uint64_t first; /* index of the span's first value in the launch's residual */
 	uint64_t elements;
-	uint32_t end; /* behind its last block, in the launch */
+	uint32_t end; /* number of the launch's block behind the span's last */
 	float weight_decay;
 };
 
-/* Blocks of a launch, at most PSD_CUDA_BLOCKS. Indices are blocks, or the lanes of all blocks, or the lanes of all
+/* All blocks of a launch, at most PSD_CUDA_BLOCKS. Indices are blocks, or the lanes of all blocks, or the lanes of all
  * blocks' units. */
 struct psd_cuda_blocks {
 	struct psd_cuda_block_span spans[PSD_CUDA_BLOCK_SPANS];
-	uint32_t elements, kept, packed_bytes; /* in a whole block */
-	float *residual;		       /* from the launch's first block on, like the next two */
-	float *velocity;		       /* NULL: no momentum before compression */
+	uint32_t elements, kept, packed_bytes; /* values, kept values and packed bytes of a whole block */
+	float *residual;		       /* residual, from the launch's first block on; so are the next two */
+	float *velocity;		       /* velocity; NULL: no momentum before compression */
 	char *packed;
 	float momentum;
 	bool is_nesterov;
 };
 
-/* Adds gradient or velocity to the residual, and makes its sign bits and sums; indices: lanes. */
+/* Adds gradient or velocity to the residual, and makes the residual's sign bits and sums; indices: lanes. */
 struct psd_cuda_one_bit_look {
 	struct psd_cuda_blocks of;
-	float *sums;	 /* (2, PSD_CUDA_BLOCKS, lanes): of values below 0, of the others */
-	uint16_t *n_low; /* (PSD_CUDA_BLOCKS, lanes) */
+	float *sums;	 /* sums of values below 0, then of the others; shape (2, PSD_CUDA_BLOCKS, lanes) */
+	uint16_t *n_low; /* number of values below 0; shape (PSD_CUDA_BLOCKS, lanes) */
 };
 
-/* A block's means; indices: blocks. */
+/* Computes the two means of a block; indices: blocks. */
 struct psd_cuda_one_bit_reduce {
 	struct psd_cuda_blocks of;
 	const float *sums;
 	const uint16_t *n_low;
 };
 
-/* residual += ratio times the unpacked value, or gradient = that value; indices: lanes of units. */
+/* Unpacks values: residual += ratio * value, or gradient = value; indices: lanes of units. */
 struct psd_cuda_one_bit_add {
 	struct psd_cuda_blocks of;
 	float ratio;
@@ -699,32 +672,14 @@ enum { PSD_CUDA_KEY_BITS = 15, PSD_CUDA_DIGIT_BITS = 3, PSD_CUDA_DIGITS = (1 << 
 
 struct psd_cuda_keys {
 	struct psd_cuda_blocks of;
-	uint32_t shift; /* position of the current digit */
-	/* launch for the highest digit of the selection; first adds gradient or velocity to the residual */
+	uint32_t shift; /* position of the current digit in a key, in bits */
+	/* Launch for the highest digit of the selection; it first adds gradient or velocity to the residual. */
 	bool is_first;
-	bool is_last;	  /* all digits are known */
-	uint32_t *lowest; /* (PSD_CUDA_BLOCKS): known digits, then zeros */
-	/* (PSD_CUDA_BLOCKS, PSD_CUDA_DIGITS, lanes): keys with digit 1 or above, 2 or above, ... At the end: keys from
-	 * the lowest selected on, keys above it, unused. */
+	bool is_last;	  /* all digits of the lowest selected key are known */
+	uint32_t *lowest; /* known digits of the lowest selected key, then zeros; shape (PSD_CUDA_BLOCKS) */
+	/* Numbers of keys with digit 1 or above, 2 or above, ...; shape (PSD_CUDA_BLOCKS, PSD_CUDA_DIGITS, lanes). At
+	 * the end: keys from the lowest selected on, keys above it, unused. */
 	uint16_t *counts;
-};
-
-struct psd_cuda_top_k_count { /* indices: lanes */
-	struct psd_cuda_keys keys;
-};
-
-struct psd_cuda_top_k_choose { /* indices: blocks */
-	struct psd_cuda_keys keys;
-};
-
-/* Packs the selected values and takes them from the residual; indices: lanes. */
-struct psd_cuda_top_k_take {
-	struct psd_cuda_keys keys;
-};
-
-/* Writes unpacked values to gradients, which are 0; indices: kept values of all blocks. */
-struct psd_cuda_top_k_put {
-	struct psd_cuda_blocks of;
 };
 
 /* ---- gradients that travel as products of narrow matrices, see real/device/low_rank.h ---- */
@@ -745,7 +700,7 @@ struct psd_cuda_move_span {
 	float *to;
 	const float *from;
 	uint64_t elements;
-	uint32_t end; /* behind its last unit, in the launch */
+	uint32_t end; /* number of the launch's unit behind the span's last */
 	bool adds;
 };
 
@@ -755,44 +710,23 @@ struct psd_cuda_low_rank_move {
 };
 
 struct psd_cuda_matrix {
-	float *left, *right; /* (rows, rank), (rank, columns) */
+	float *left, *right; /* factors; shapes (rows, rank) and (rank, columns) */
 	uint32_t rows, columns;
-	uint32_t number;    /* index of its tensor in the graph */
-	uint32_t n_lanes;   /* each sums products of every n_lanes-th row */
-	uint64_t parts_end; /* behind its last partial sum, in the launch */
-	uint64_t rows_end;  /* behind its last row, in the launch */
+	uint32_t number;    /* number of its tensor in the graph */
+	uint32_t n_lanes;   /* number of lanes; each adds up products of every n_lanes-th row */
+	uint64_t parts_end; /* index behind its last partial sum, in the launch */
+	uint64_t rows_end;  /* index behind its last row, in the launch */
 };
 
 /* Matrices of a launch. A pair is two columns j <= k of a left matrix. */
 struct psd_cuda_matrices {
 	struct psd_cuda_matrix matrices[PSD_CUDA_MATRICES];
 	uint32_t n, rank, n_pairs;
-	uint32_t *found;  /* (n, rank, PSD_CUDA_PARTS) */
-	double *parts;	  /* (lanes, pairs) of each matrix */
-	double *products; /* (n, rank, rank), like the next two; upper triangle */
+	uint32_t *found;  /* 1 if that part of a row of right is not 0; shape (n, rank, PSD_CUDA_PARTS) */
+	double *parts;	  /* partial sums of products; shape (lanes, pairs) for each matrix */
+	double *products; /* products; shape (n, rank, rank), upper triangle; so are the next two */
 	double *factor;	  /* Cholesky factor: factor^T factor = products */
-	double *inverse;  /* inverse of the factor */
-};
-
-/* Whether a row of right has a value other than zero. A part looks at every PSD_CUDA_PARTS-th column, up to the first
- * such value. Indices: rows times PSD_CUDA_PARTS, also in the next kernel. */
-struct psd_cuda_low_rank_look {
-	struct psd_cuda_matrices of;
-};
-
-/* Overwrites a row of zeros by psd_low_rank_start(), bit for bit. */
-struct psd_cuda_low_rank_start {
-	struct psd_cuda_matrices of;
-};
-
-/* Partial sums of the products of pairs; indices: parts of all matrices. */
-struct psd_cuda_low_rank_products {
-	struct psd_cuda_matrices of;
-};
-
-/* Adds the partial sums; indices: matrices times pairs. */
-struct psd_cuda_low_rank_reduce {
-	struct psd_cuda_matrices of;
+	double *inverse;  /* inverse of that factor */
 };
 
 /* One row of the Cholesky factors, from the rows above; indices: matrices times elements from the diagonal on. */
@@ -801,20 +735,10 @@ struct psd_cuda_low_rank_factor {
 	uint32_t row;
 };
 
-/* Rows of the inverse, which are independent; indices: matrices times rank. */
-struct psd_cuda_low_rank_inverse {
-	struct psd_cuda_matrices of;
-};
-
-/* left times the inverse, in place; indices: rows of all matrices. */
-struct psd_cuda_low_rank_basis {
-	struct psd_cuda_matrices of;
-};
-
 struct psd_device;
 
-#define PSD_DECLARE_CUDA_KERNEL(name)                                                                                  \
-	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##name *of,               \
+#define PSD_DECLARE_CUDA_KERNEL(name, arguments)                                                                       \
+	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##arguments *of,          \
 					    uint64_t n_indices, struct psd_error *err) PSD_MUST_CHECK;
 #ifdef __cplusplus
 extern "C" {

@@ -35,16 +35,13 @@ static enum psd_status prepare(struct psd_cuda_layer *self, bool is_centred, str
 {
 	const struct psd_cuda_reduction any = {.scale = 1.0f};
 	struct norm *norm = self->details;
-	enum psd_status status = psd_cuda_declare(self, err);
 
+	PSD_TRY(psd_cuda_declare(self, err));
 	norm->is_centred = is_centred;
 	psd_cuda_want_reduction(self, &any);
 	psd_cuda_want_sums(self->device, 2 * psd_cuda_batch_positions(self) * PSD_CUDA_PARTS);
-	if (!status)
-		status = psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(float), &norm->mean, err);
-	return status ? status
-		      : psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(float), &norm->inverse,
-				      err);
+	PSD_TRY(psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(float), &norm->mean, err));
+	return psd_cuda_want(self->device, psd_cuda_batch_positions(self) * sizeof(float), &norm->inverse, err);
 }
 
 static enum psd_status prepare_layer_norm(struct psd_cuda_layer *self, struct psd_error *err)
@@ -79,15 +76,11 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	const struct psd_cuda_layer_norm norm = norm_of(self);
 	const struct psd_cuda_layer_norm_end end = {norm, psd_cuda_value(self, self->blob)};
 	const uint64_t parts = psd_cuda_batch_positions(self) * PSD_CUDA_PARTS;
-	enum psd_status status = PSD_OK;
 
 	if (norm.is_centred)
-		status = psd_cuda_run_layer_norm_sums(self->device, &(struct psd_cuda_layer_norm_sums){norm}, parts,
-						      err);
-	if (!status)
-		status = psd_cuda_run_layer_norm_squares(self->device, &(struct psd_cuda_layer_norm_squares){norm},
-							 parts, err);
-	return status ? status : psd_cuda_run_layer_norm_end(self->device, &end, parts, err);
+		PSD_TRY(psd_cuda_run_layer_norm_sums(self->device, &norm, parts, err));
+	PSD_TRY(psd_cuda_run_layer_norm_squares(self->device, &norm, parts, err));
+	return psd_cuda_run_layer_norm_end(self->device, &end, parts, err);
 }
 
 static enum psd_status differentiate_vectors(struct psd_cuda_layer *self, struct psd_error *err)
@@ -107,9 +100,9 @@ static enum psd_status differentiate_input(struct psd_cuda_layer *self, struct p
 	const struct psd_cuda_layer_norm_back back = {
 		.norm = norm, .diff = dots.diff, .to = psd_cuda_diff(self, in), .adds = psd_cuda_share(in)};
 	const uint64_t parts = psd_cuda_batch_positions(self) * PSD_CUDA_PARTS;
-	const enum psd_status status = psd_cuda_run_layer_norm_dots(self->device, &dots, parts, err);
 
-	return status ? status : psd_cuda_run_layer_norm_back(self->device, &back, parts, err);
+	PSD_TRY(psd_cuda_run_layer_norm_dots(self->device, &dots, parts, err));
+	return psd_cuda_run_layer_norm_back(self->device, &back, parts, err);
 }
 
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)

@@ -68,32 +68,30 @@ static enum psd_status add_move(struct psd_device *device, struct moves *moves, 
 static enum psd_status gather(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
 	struct moves moves = {.n = 0};
-	enum psd_status status = PSD_OK;
 
-	for (struct cursor at = first_tensor(work); is_there(work, &at) && !status; move_on(&at, work->rank))
-		status = add_move(device, &moves,
-				  (struct psd_cuda_move_span){.to = is_matrix(&at) ? at.residual : at.left,
-							      .from = at.tensor->gradient,
-							      .elements = at.tensor->elements,
-							      .adds = is_matrix(&at)},
-				  err);
-	return status ? status : begin_moves(device, &moves, err);
+	for (struct cursor at = first_tensor(work); is_there(work, &at); move_on(&at, work->rank))
+		PSD_TRY(add_move(device, &moves,
+				 (struct psd_cuda_move_span){.to = is_matrix(&at) ? at.residual : at.left,
+							     .from = at.tensor->gradient,
+							     .elements = at.tensor->elements,
+							     .adds = is_matrix(&at)},
+				 err));
+	return begin_moves(device, &moves, err);
 }
 
 /* Copies uncompressed sums back. */
 static enum psd_status arrive(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
 	struct moves moves = {.n = 0};
-	enum psd_status status = PSD_OK;
 
-	for (struct cursor at = first_tensor(work); is_there(work, &at) && !status; move_on(&at, work->rank))
+	for (struct cursor at = first_tensor(work); is_there(work, &at); move_on(&at, work->rank))
 		if (!is_matrix(&at))
-			status = add_move(device, &moves,
-					  (struct psd_cuda_move_span){.to = at.tensor->gradient,
-								      .from = at.left,
-								      .elements = at.tensor->elements},
-					  err);
-	return status ? status : begin_moves(device, &moves, err);
+			PSD_TRY(add_move(device, &moves,
+					 (struct psd_cuda_move_span){.to = at.tensor->gradient,
+								     .from = at.left,
+								     .elements = at.tensor->elements},
+					 err));
+	return begin_moves(device, &moves, err);
 }
 
 /* ---- kernels for several matrices in a launch ---- */
@@ -164,49 +162,35 @@ static enum psd_status for_launches(struct psd_device *device, const struct psd_
 static enum psd_status start_rows(struct psd_device *device, const struct psd_cuda_matrices *of, struct psd_error *err)
 {
 	const uint64_t n_indices = (uint64_t)of->n * of->rank * PSD_CUDA_PARTS;
-	const enum psd_status status =
-		psd_cuda_run_low_rank_look(device, &(struct psd_cuda_low_rank_look){*of}, n_indices, err);
 
-	return status ? status
-		      : psd_cuda_run_low_rank_start(device, &(struct psd_cuda_low_rank_start){*of}, n_indices, err);
+	PSD_TRY(psd_cuda_run_low_rank_look(device, of, n_indices, err));
+	return psd_cuda_run_low_rank_start(device, of, n_indices, err);
 }
 
 static enum psd_status find_products(struct psd_device *device, const struct psd_cuda_matrices *of,
 				     struct psd_error *err)
 {
-	const enum psd_status status = psd_cuda_run_low_rank_products(device, &(struct psd_cuda_low_rank_products){*of},
-								      of->matrices[of->n - 1].parts_end, err);
-
-	return status ? status
-		      : psd_cuda_run_low_rank_reduce(device, &(struct psd_cuda_low_rank_reduce){*of},
-						     (uint64_t)of->n * of->n_pairs, err);
+	PSD_TRY(psd_cuda_run_low_rank_products(device, of, of->matrices[of->n - 1].parts_end, err));
+	return psd_cuda_run_low_rank_reduce(device, of, (uint64_t)of->n * of->n_pairs, err);
 }
 
 /* Launches once for each row of the factors, which needs the rows above it. */
 static enum psd_status find_factors(struct psd_device *device, const struct psd_cuda_matrices *of,
 				    struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (uint32_t row = 0; row < of->rank && !status; row++)
-		status = psd_cuda_run_low_rank_factor(device, &(struct psd_cuda_low_rank_factor){*of, row},
-						      (uint64_t)of->n * (of->rank - row), err);
-	return status;
+	for (uint32_t row = 0; row < of->rank; row++)
+		PSD_TRY(psd_cuda_run_low_rank_factor(device, &(struct psd_cuda_low_rank_factor){*of, row},
+						     (uint64_t)of->n * (of->rank - row), err));
+	return PSD_OK;
 }
 
 static enum psd_status make_orthonormal(struct psd_device *device, const struct psd_cuda_matrices *of,
 					struct psd_error *err)
 {
-	enum psd_status status = find_products(device, of, err);
-
-	if (!status)
-		status = find_factors(device, of, err);
-	if (!status)
-		status = psd_cuda_run_low_rank_inverse(device, &(struct psd_cuda_low_rank_inverse){*of},
-						       (uint64_t)of->n * of->rank, err);
-	return status ? status
-		      : psd_cuda_run_low_rank_basis(device, &(struct psd_cuda_low_rank_basis){*of},
-						    of->matrices[of->n - 1].rows_end, err);
+	PSD_TRY(find_products(device, of, err));
+	PSD_TRY(find_factors(device, of, err));
+	PSD_TRY(psd_cuda_run_low_rank_inverse(device, of, (uint64_t)of->n * of->rank, err));
+	return psd_cuda_run_low_rank_basis(device, of, of->matrices[of->n - 1].rows_end, err);
 }
 
 /* ---- products of one matrix ---- */
@@ -217,12 +201,10 @@ typedef enum psd_status product_fn(struct psd_device *device, const struct curso
 static enum psd_status for_matrices(struct psd_device *device, const struct psd_low_rank_work *work,
 				    product_fn *multiply, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (struct cursor at = first_tensor(work); is_there(work, &at) && !status; move_on(&at, work->rank))
+	for (struct cursor at = first_tensor(work); is_there(work, &at); move_on(&at, work->rank))
 		if (is_matrix(&at))
-			status = multiply(device, &at, work->rank, err);
-	return status;
+			PSD_TRY(multiply(device, &at, work->rank, err));
+	return PSD_OK;
 }
 
 /* result = left times right, with the shapes of one matrix. */
@@ -265,11 +247,11 @@ static enum psd_status fit(struct psd_device *device, const struct cursor *at, u
 						 .is_exact = true,
 						 .alpha = 1.0f};
 	struct psd_cuda_product found = expansion(at, rank, at->residual);
-	const enum psd_status status = psd_cuda_multiply_matrices(device, &product, false, err);
 
+	PSD_TRY(psd_cuda_multiply_matrices(device, &product, false, err));
 	found.alpha = -1.0f;
 	found.adds = true;
-	return status ? status : psd_cuda_multiply_matrices(device, &found, false, err);
+	return psd_cuda_multiply_matrices(device, &found, false, err);
 }
 
 static enum psd_status expand(struct psd_device *device, const struct cursor *at, uint32_t rank, struct psd_error *err)
@@ -283,29 +265,22 @@ static enum psd_status expand(struct psd_device *device, const struct cursor *at
 
 enum psd_status psd_cuda_project(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
-	enum psd_status status = psd_cuda_enter(device, err);
-
-	if (!status)
-		status = gather(device, work, err);
-	if (!status)
-		status = for_launches(device, work, start_rows, err);
-	return status ? status : for_matrices(device, work, project, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	PSD_TRY(gather(device, work, err));
+	PSD_TRY(for_launches(device, work, start_rows, err));
+	return for_matrices(device, work, project, err);
 }
 
 enum psd_status psd_cuda_fit(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
-	enum psd_status status = psd_cuda_enter(device, err);
-
-	if (!status)
-		status = for_launches(device, work, make_orthonormal, err);
-	return status ? status : for_matrices(device, work, fit, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	PSD_TRY(for_launches(device, work, make_orthonormal, err));
+	return for_matrices(device, work, fit, err);
 }
 
 enum psd_status psd_cuda_expand(struct psd_device *device, const struct psd_low_rank_work *work, struct psd_error *err)
 {
-	enum psd_status status = psd_cuda_enter(device, err);
-
-	if (!status)
-		status = arrive(device, work, err);
-	return status ? status : for_matrices(device, work, expand, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	PSD_TRY(arrive(device, work, err));
+	return for_matrices(device, work, expand, err);
 }

@@ -16,9 +16,9 @@ static float alpha_of(const struct psd_lrn_settings *settings)
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	struct lrn *lrn = self->details;
-	const enum psd_status status = psd_cuda_declare(self, err);
 
-	return status ? status : psd_cuda_want(self->device, self->own.elements * sizeof(float), &lrn->ratios, err);
+	PSD_TRY(psd_cuda_declare(self, err));
+	return psd_cuda_want(self->device, self->own.elements * sizeof(float), &lrn->ratios, err);
 }
 
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)

@@ -9,7 +9,7 @@
 
 enum psd_status psd_cuda_no_memory(struct psd_error *err)
 {
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "no memory for what is to be said of the network");
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the network's memory requests");
 }
 
 static uint64_t round_up(uint64_t bytes)
@@ -105,12 +105,11 @@ static enum psd_status want_shared(struct psd_device *device, struct psd_error *
 	void **const slots[] = {&device->workspace, &device->dweight, &device->sums, &device->ones};
 	const uint64_t bytes[] = {device->workspace_bytes, device->dweight_bytes, device->n_sums * sizeof(float),
 				  device->n_ones * sizeof(float)};
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < sizeof(slots) / sizeof(slots[0]) && !status; i++)
+	for (unsigned i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
 		if (bytes[i])
-			status = psd_cuda_want(device, bytes[i], slots[i], err);
-	return status;
+			PSD_TRY(psd_cuda_want(device, bytes[i], slots[i], err));
+	return PSD_OK;
 }
 
 static enum psd_status fill_ones(struct psd_device *device, struct psd_error *err)
@@ -134,14 +133,11 @@ static enum psd_status take_all(struct psd_device *device, struct psd_block_life
 	unsigned n_lives;
 	const uint64_t diff_bytes = place_diffs(device, lives, &n_lives);
 	uint64_t bytes = round_up(diff_bytes), offset_bytes = bytes;
-	enum psd_status status;
 	void *block;
 
 	for (unsigned w = 0; w < device->n_wants; w++)
 		bytes += round_up(device->wants[w].bytes);
-	status = psd_cuda_take(device, bytes, "the network's activations", &block, err);
-	if (status)
-		return status;
+	PSD_TRY(psd_cuda_take(device, bytes, "the network's activations", &block, err));
 	device->held_bytes += bytes;
 	for (unsigned i = 0; i < n_lives; i++)
 		device->layers[lives[i].owner].own.diff = (char *)block + lives[i].offset_bytes;

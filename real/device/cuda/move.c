@@ -82,11 +82,10 @@ static enum psd_status prepare_slice(struct psd_cuda_layer *self, struct psd_err
 static enum psd_status backward_slice(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
-	enum psd_status status = PSD_OK;
 
 	if (in->has_diff && !psd_cuda_share(in))
-		status = psd_cuda_clear(self->device, in->diff, in->bytes, err);
-	return status ? status : backward(self, err);
+		PSD_TRY(psd_cuda_clear(self->device, in->diff, in->bytes, err));
+	return backward(self, err);
 }
 
 /* Channel shuffle, as a transposition of (groups, others). Rows and columns are one axis. */

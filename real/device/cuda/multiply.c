@@ -68,13 +68,9 @@ static enum psd_status backward_second(struct psd_cuda_layer *self, struct psd_e
 
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	if (psd_cuda_input(self, 0)->has_diff)
-		status = backward_first(self, err);
-	if (!status && psd_cuda_input(self, 1)->has_diff)
-		status = backward_second(self, err);
-	return status;
+		PSD_TRY(backward_first(self, err));
+	return psd_cuda_input(self, 1)->has_diff ? backward_second(self, err) : PSD_OK;
 }
 
 const struct psd_cuda_kind psd_cuda_kind_multiply = {.prepare = prepare, .forward = forward, .backward = backward};

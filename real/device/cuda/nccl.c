@@ -64,7 +64,8 @@ static enum psd_status load_once(struct psd_error *err)
 	found = dlsym(handle, "ncclGetErrorString");
 	memcpy(&nccl.get_error_string, &found, sizeof(found));
 	if (!has_all || !found)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs NCCL 2, whose names %s has not", LIBRARY);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs NCCL 2, but %s lacks some of its functions",
+				     LIBRARY);
 	nccl.is_loaded = true;
 	return PSD_OK;
 }
@@ -98,14 +99,12 @@ static enum psd_status judge(int result, const char *what, struct psd_error *err
 static enum psd_status invite(uint8_t invitation[PSD_LIBRARY_INVITATION_BYTES], struct psd_error *err)
 {
 	struct psd_nccl_id id;
-	enum psd_status status = load(err);
 
+	PSD_TRY(load(err));
 	_Static_assert(sizeof(id) == PSD_LIBRARY_INVITATION_BYTES, "an invitation is NCCL's id");
-	if (!status)
-		status = judge(nccl.GetUniqueId(&id), "to say where ranks meet", err);
-	if (!status)
-		memcpy(invitation, &id, sizeof(id));
-	return status;
+	PSD_TRY(judge(nccl.GetUniqueId(&id), "to say where ranks meet", err));
+	memcpy(invitation, &id, sizeof(id));
+	return PSD_OK;
 }
 
 static enum psd_status join(struct psd_library *library, const struct psd_library_options *options,
@@ -113,12 +112,12 @@ static enum psd_status join(struct psd_library *library, const struct psd_librar
 {
 	struct ncclComm *comm = NULL;
 	struct psd_nccl_id id;
-	enum psd_status status = psd_cuda_enter(options->device, err);
+	enum psd_status status;
 
+	PSD_TRY(psd_cuda_enter(options->device, err));
 	memcpy(&id, options->invitation, sizeof(id));
-	if (!status)
-		status = judge(nccl.CommInitRank(&comm, (int)options->n_ranks, id, (int)options->rank),
-			       "to join (each worker needs a GPU of its own)", err);
+	status = judge(nccl.CommInitRank(&comm, (int)options->n_ranks, id, (int)options->rank),
+		       "to join (each worker needs a GPU of its own)", err);
 	library->comm = comm;
 	return status;
 }
@@ -134,10 +133,9 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 				    struct psd_error *err)
 {
 	struct psd_library *opened;
-	enum psd_status status = load(err);
+	enum psd_status status;
 
-	if (status)
-		return status;
+	PSD_TRY(load(err));
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for nccl");
@@ -234,13 +232,11 @@ static void leave(struct psd_library *library)
 static enum psd_status begin_all(struct psd_library *library, struct ncclComm *comm, const struct iovec pieces[],
 				 unsigned n_segments, begin_fn *begin, struct psd_error *err)
 {
-	enum psd_status status = psd_cuda_enter(library->device, err);
+	enum psd_status status = PSD_OK;
 	int ended;
 
-	if (!status)
-		status = judge(nccl.GroupStart(), "to gather tensors", err);
-	if (status)
-		return status;
+	PSD_TRY(psd_cuda_enter(library->device, err));
+	PSD_TRY(judge(nccl.GroupStart(), "to gather tensors", err));
 	for (unsigned p = 0; p < n_segments && !status; p++)
 		status = judge(begin(library, comm, &pieces[p]), "to sum", err);
 	ended = nccl.GroupEnd(); /* also after a failure, so that the thread's next group is a new one */
@@ -254,7 +250,7 @@ static enum psd_status begin_pieces(struct psd_library *library, const struct io
 	enum psd_status status;
 
 	if (!comm)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl was called off");
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl was interrupted");
 	status = begin_all(library, comm, pieces, n_segments, begin, err);
 	leave(library);
 	return status;

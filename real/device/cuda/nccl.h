@@ -10,11 +10,11 @@ struct ncclComm;
 
 enum { PSD_NCCL_SUCCESS = 0, PSD_NCCL_FLOAT32 = 7, PSD_NCCL_SUM = 0, PSD_NCCL_ID_BYTES = 128 };
 
-struct psd_nccl_id { /* ncclUniqueId */
+struct psd_nccl_id { /* NCCL's type ncclUniqueId */
 	char bytes[PSD_NCCL_ID_BYTES];
 };
 
-/* Name and arguments of each function; all return ncclResult_t. */
+/* Functions of NCCL with their arguments, one row each; all return ncclResult_t. */
 #define PSD_NCCL_CALLS(ROW)                                                                                            \
 	ROW(GetUniqueId, (struct psd_nccl_id * id))                                                                    \
 	ROW(CommInitRank, (struct ncclComm * *comm, int n_ranks, struct psd_nccl_id id, int rank))                     \

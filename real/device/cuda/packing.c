@@ -68,13 +68,13 @@ static enum psd_status begin_all(struct psd_device *device, const struct psd_pac
 				       .momentum = packing->momentum,
 				       .is_nesterov = packing->is_nesterov,
 				       .packed = packing->packed}};
-	enum psd_status status = psd_cuda_enter(device, err);
 
-	while (cursor.tensor < packing->n_tensors && !status) {
+	PSD_TRY(psd_cuda_enter(device, err));
+	while (cursor.tensor < packing->n_tensors) {
 		fill_launch(&cursor);
-		status = begin(device, &cursor, err);
+		PSD_TRY(begin(device, &cursor, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static uint64_t lanes_of(const struct cursor *cursor)
@@ -98,11 +98,10 @@ static enum psd_status pack_one_bit(struct psd_device *device, const struct curs
 						   device->scratch->lanes.counts};
 	const struct psd_cuda_one_bit_reduce reduce = {cursor->of, device->scratch->lanes.sums,
 						       device->scratch->lanes.counts};
-	enum psd_status status = psd_cuda_run_one_bit_look(device, &look, lanes_of(cursor), err);
 
-	if (!status)
-		status = psd_cuda_run_one_bit_reduce(device, &reduce, cursor->n_blocks, err);
-	return status ? status : add_one_bit(device, cursor, -1.0f, true, err);
+	PSD_TRY(psd_cuda_run_one_bit_look(device, &look, lanes_of(cursor), err));
+	PSD_TRY(psd_cuda_run_one_bit_reduce(device, &reduce, cursor->n_blocks, err));
+	return add_one_bit(device, cursor, -1.0f, true, err);
 }
 
 static enum psd_status unpack_one_bit(struct psd_device *device, const struct cursor *cursor, struct psd_error *err)
@@ -116,41 +115,31 @@ static enum psd_status unpack_one_bit(struct psd_device *device, const struct cu
 static enum psd_status find_keys(struct psd_device *device, struct psd_cuda_keys keys, const struct cursor *cursor,
 				 struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
-	for (uint32_t left = PSD_CUDA_KEY_BITS; left > 0 && !status; left -= PSD_CUDA_DIGIT_BITS) {
+	for (uint32_t left = PSD_CUDA_KEY_BITS; left > 0; left -= PSD_CUDA_DIGIT_BITS) {
 		keys.shift = left - PSD_CUDA_DIGIT_BITS;
 		keys.is_first = left == PSD_CUDA_KEY_BITS;
-		status = psd_cuda_run_top_k_count(device, &(struct psd_cuda_top_k_count){keys}, lanes_of(cursor), err);
-		if (!status)
-			status = psd_cuda_run_top_k_choose(device, &(struct psd_cuda_top_k_choose){keys},
-							   cursor->n_blocks, err);
+		PSD_TRY(psd_cuda_run_top_k_count(device, &keys, lanes_of(cursor), err));
+		PSD_TRY(psd_cuda_run_top_k_choose(device, &keys, cursor->n_blocks, err));
 	}
 	keys.is_last = true;
-	return status ? status
-		      : psd_cuda_run_top_k_count(device, &(struct psd_cuda_top_k_count){keys}, lanes_of(cursor), err);
+	return psd_cuda_run_top_k_count(device, &keys, lanes_of(cursor), err);
 }
 
 static enum psd_status pack_top_k(struct psd_device *device, const struct cursor *cursor, struct psd_error *err)
 {
 	const struct psd_cuda_keys keys = {
 		.of = cursor->of, .lowest = device->scratch->lanes.lowest, .counts = device->scratch->lanes.counts};
-	const enum psd_status status = find_keys(device, keys, cursor, err);
 
-	return status ? status
-		      : psd_cuda_run_top_k_take(device, &(struct psd_cuda_top_k_take){keys}, lanes_of(cursor), err);
+	PSD_TRY(find_keys(device, keys, cursor, err));
+	return psd_cuda_run_top_k_take(device, &keys, lanes_of(cursor), err);
 }
 
 static enum psd_status unpack_top_k(struct psd_device *device, const struct cursor *cursor, struct psd_error *err)
 {
-	const struct psd_cuda_top_k_put put = {cursor->of};
-	enum psd_status status = PSD_OK;
-
-	for (unsigned s = 0; s < cursor->n_spans && !status; s++)
-		status = psd_cuda_clear(device, cursor->of.spans[s].gradient,
-					cursor->of.spans[s].elements * sizeof(float), err);
-	return status ? status
-		      : psd_cuda_run_top_k_put(device, &put, (uint64_t)cursor->n_blocks * cursor->of.kept, err);
+	for (unsigned s = 0; s < cursor->n_spans; s++)
+		PSD_TRY(psd_cuda_clear(device, cursor->of.spans[s].gradient,
+				       cursor->of.spans[s].elements * sizeof(float), err));
+	return psd_cuda_run_top_k_put(device, &cursor->of, (uint64_t)cursor->n_blocks * cursor->of.kept, err);
 }
 
 /* ---- both ---- */

@@ -34,11 +34,10 @@ static enum psd_status find_rate(struct psd_device *device, const struct psd_upd
 					     .weight_decay = update->weight_decay,
 					     .trust_ratio = update->trust_ratio,
 					     .own_rate = &device->scratch->norms.rate};
-	enum psd_status status = psd_cuda_run_norms(device, &norms, 2 * (uint64_t)n_parts, err);
 
-	if (!status)
-		status = psd_cuda_run_norms_reduce(device, &reduce, 2 * (uint64_t)n_groups, err);
-	return status ? status : psd_cuda_run_trust(device, &trust, 1, err);
+	PSD_TRY(psd_cuda_run_norms(device, &norms, 2 * (uint64_t)n_parts, err));
+	PSD_TRY(psd_cuda_run_norms_reduce(device, &reduce, 2 * (uint64_t)n_groups, err));
+	return psd_cuda_run_trust(device, &trust, 1, err);
 }
 
 /* ---- norms of all gradients ---- */
@@ -54,13 +53,11 @@ enum psd_status psd_cuda_measure(struct psd_device *device, const float *values,
 	const struct psd_cuda_norms_reduce reduce = {device->scratch->norms.parts, n_parts, n_groups,
 						     device->scratch->norms.reduced};
 	const struct psd_cuda_norms_reduce last = {device->scratch->norms.reduced, n_groups, 1, square};
-	enum psd_status status = psd_cuda_enter(device, err);
 
-	if (!status)
-		status = psd_cuda_run_norms(device, &norms, n_parts, err);
-	if (!status)
-		status = psd_cuda_run_norms_reduce(device, &reduce, n_groups, err);
-	return status ? status : psd_cuda_run_norms_reduce(device, &last, 1, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	PSD_TRY(psd_cuda_run_norms(device, &norms, n_parts, err));
+	PSD_TRY(psd_cuda_run_norms_reduce(device, &reduce, n_groups, err));
+	return psd_cuda_run_norms_reduce(device, &last, 1, err);
 }
 
 enum psd_status psd_cuda_find_clip(struct psd_device *device, const struct psd_clip *clip, struct psd_error *err)
@@ -68,20 +65,20 @@ enum psd_status psd_cuda_find_clip(struct psd_device *device, const struct psd_c
 	const uint32_t n_groups = (uint32_t)lesser(CLIP_GROUPS, clip->n);
 	const struct psd_cuda_norms_reduce reduce = {clip->squares, clip->n, n_groups, device->scratch->norms.reduced};
 	const struct psd_cuda_clip run = {device->scratch->norms.reduced, n_groups, clip->most_norm, clip->ratio};
-	enum psd_status status = psd_cuda_enter(device, err);
 
-	if (!status && n_groups > 0)
-		status = psd_cuda_run_norms_reduce(device, &reduce, n_groups, err);
-	return status ? status : psd_cuda_run_clip(device, &run, 1, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	if (n_groups > 0)
+		PSD_TRY(psd_cuda_run_norms_reduce(device, &reduce, n_groups, err));
+	return psd_cuda_run_clip(device, &run, 1, err);
 }
 
 enum psd_status psd_cuda_shrink(struct psd_device *device, float *values, uint64_t elements, const float *ratio,
 				struct psd_error *err)
 {
 	const struct psd_cuda_shrunk run = {values, ratio};
-	const enum psd_status status = psd_cuda_enter(device, err);
 
-	return status ? status : psd_cuda_run_shrunk(device, &run, elements, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	return psd_cuda_run_shrunk(device, &run, elements, err);
 }
 
 /* ---- updates ---- */
@@ -114,13 +111,13 @@ enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_updat
 					    .weight = weight,
 					    .history = moments.history,
 					    .gradient = gradient};
-	enum psd_status status = psd_cuda_enter(device, err);
 
-	if (!status && update->adaptive.epsilon > 0.0f)
+	PSD_TRY(psd_cuda_enter(device, err));
+	if (update->adaptive.epsilon > 0.0f)
 		return apply_adaptive(device, update, weight, gradient, moments, elements, err);
-	if (!status && is_by_norms)
-		status = find_rate(device, update, weight, gradient, elements, err);
-	return status ? status : psd_cuda_run_update(device, &run, elements, err);
+	if (is_by_norms)
+		PSD_TRY(find_rate(device, update, weight, gradient, elements, err));
+	return psd_cuda_run_update(device, &run, elements, err);
 }
 
 enum psd_status psd_cuda_drift(struct psd_device *device, const struct psd_drift *drift, struct psd_error *err)
@@ -129,10 +126,8 @@ enum psd_status psd_cuda_drift(struct psd_device *device, const struct psd_drift
 		[PSD_DRIFT_ENDS] = {drift->gradient, drift->start, drift->weight, 1.0f},
 		[PSD_DRIFT_JOINS] = {drift->weight, drift->start, drift->gradient, drift->ratio},
 	};
-	const enum psd_status status = psd_cuda_enter(device, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_cuda_enter(device, err));
 	return drift->step == PSD_DRIFT_BEGINS
 		       ? psd_cuda_copy(device, PSD_STREAM_COMPUTE, drift->start, drift->weight,
 				       drift->elements * sizeof(float), err)
@@ -154,9 +149,9 @@ enum psd_status psd_cuda_convert_wire(struct psd_device *device, const struct ps
 		.from = {(void *)(uintptr_t)conversion->from, conversion->is_decoding ? wire : PSD_CUDA_FLOAT},
 		.to = {conversion->to, conversion->is_decoding ? PSD_CUDA_FLOAT : wire},
 		.scale = conversion->ratio};
-	const enum psd_status status = psd_cuda_enter(device, err);
 
-	return status ? status : psd_cuda_run_convert(device, &run, conversion->elements, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	return psd_cuda_run_convert(device, &run, conversion->elements, err);
 }
 
 /* Reduces parts to groups and to one finding, without the host. */
@@ -171,11 +166,10 @@ static enum psd_status look(struct psd_device *device, const struct psd_encoding
 						    device->scratch->look.reduced};
 	const struct psd_cuda_look_reduce one = {device->scratch->look.reduced, n_groups, 1,
 						 &device->scratch->look.all};
-	enum psd_status status = psd_cuda_run_look(device, &run, n_parts, err);
 
-	if (!status)
-		status = psd_cuda_run_look_reduce(device, &groups, n_groups, err);
-	return status ? status : psd_cuda_run_look_reduce(device, &one, 1, err);
+	PSD_TRY(psd_cuda_run_look(device, &run, n_parts, err));
+	PSD_TRY(psd_cuda_run_look_reduce(device, &groups, n_groups, err));
+	return psd_cuda_run_look_reduce(device, &one, 1, err);
 }
 
 enum psd_status psd_cuda_spoil_wire(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
@@ -183,11 +177,11 @@ enum psd_status psd_cuda_spoil_wire(struct psd_device *device, const struct psd_
 {
 	const struct psd_cuda_spoil run = {values, encoding->encode(NAN),
 					   is_forced ? NULL : &device->scratch->look.all};
-	enum psd_status status = psd_cuda_enter(device, err);
 
-	if (!status && !is_forced)
-		status = look(device, encoding, values, elements, err);
-	return status ? status : psd_cuda_run_spoil(device, &run, elements, err);
+	PSD_TRY(psd_cuda_enter(device, err));
+	if (!is_forced)
+		PSD_TRY(look(device, encoding, values, elements, err));
+	return psd_cuda_run_spoil(device, &run, elements, err);
 }
 
 /* ---- chunks ---- */
@@ -264,12 +258,11 @@ static enum psd_status find_norms(struct psd_device *device, const struct cursor
 					     .norms = cursor->chunks->norms,
 					     .first_chunk = of->first_chunk,
 					     .divisor = divisor};
-	const enum psd_status status =
-		psd_cuda_run_norms_reduce(device, &reduce, PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS, err);
 
+	PSD_TRY(psd_cuda_run_norms_reduce(device, &reduce, PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS, err));
 	for (uint32_t c = 0; c < n_ended; c++)
 		norms.is_left_out[c] = is_of_chosen && !cursor->chunks->is_chosen[of->first_chunk + c];
-	return status ? status : psd_cuda_run_chunk_norms(device, &norms, n_ended, err);
+	return psd_cuda_run_chunk_norms(device, &norms, n_ended, err);
 }
 
 static uint64_t indices_of(const struct psd_cuda_spans *of)
@@ -283,16 +276,15 @@ enum psd_status psd_cuda_gather_chunks(struct psd_device *device, const struct p
 	struct psd_cuda_gather run = {
 		.residual = chunks->residual, .chosen = chunks->chosen, .kept_ratio = chunks->kept_ratio};
 	struct cursor cursor = {.chunks = chunks};
-	enum psd_status status = psd_cuda_enter(device, err);
 
+	PSD_TRY(psd_cuda_enter(device, err));
 	run.of.partial = device->scratch->chunks.parts;
-	while (cursor.chunk < chunks->n_chunks && !status) {
+	while (cursor.chunk < chunks->n_chunks) {
 		fill_spans(&cursor, &run.of);
-		status = psd_cuda_run_gather(device, &run, indices_of(&run.of), err);
-		if (!status)
-			status = find_norms(device, &cursor, &run.of, 1.0, false, err);
+		PSD_TRY(psd_cuda_run_gather(device, &run, indices_of(&run.of), err));
+		PSD_TRY(find_norms(device, &cursor, &run.of, 1.0, false, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct psd_chunks *chunks,
@@ -301,14 +293,13 @@ enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct p
 	struct psd_cuda_apply_chunks run = {
 		.history = chunks->history, .chosen = chunks->chosen, .is_skipped = chunks->is_skipped};
 	struct cursor cursor = {.chunks = chunks};
-	enum psd_status status = psd_cuda_enter(device, err);
 
+	PSD_TRY(psd_cuda_enter(device, err));
 	run.of.partial = device->scratch->chunks.parts;
-	while (cursor.chunk < chunks->n_chunks && !status) {
+	while (cursor.chunk < chunks->n_chunks) {
 		fill_spans(&cursor, &run.of);
-		status = psd_cuda_run_apply_chunks(device, &run, indices_of(&run.of), err);
-		if (!status)
-			status = find_norms(device, &cursor, &run.of, chunks->workers, true, err);
+		PSD_TRY(psd_cuda_run_apply_chunks(device, &run, indices_of(&run.of), err));
+		PSD_TRY(find_norms(device, &cursor, &run.of, chunks->workers, true, err));
 	}
-	return status;
+	return PSD_OK;
 }

@@ -12,10 +12,8 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	const struct psd_layer *model = self->model;
 	const struct psd_window *window = &model->settings.pool.window;
 	struct pool *pool = self->details;
-	enum psd_status status = psd_cuda_declare(self, err);
 
-	if (status)
-		return status;
+	PSD_TRY(psd_cuda_declare(self, err));
 	if (window->dilation.height != 1 || window->dilation.width != 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (pool) has a dilation, which cuda does not support", model->name);

@@ -52,18 +52,16 @@ static enum psd_status put_vectors(struct psd_cuda_layer *self, struct psd_error
 
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	const enum psd_status status = put_vectors(self, err);
-
-	return status ? status
-		      : psd_cuda_move_views(self,
-					    (struct psd_cuda_move){
-						    .from = psd_cuda_value(self, psd_cuda_input(self, 0)),
-						    .to = psd_cuda_value(self, self->blob),
-						    .from_view = input_of(self),
-						    .to_view = others_of(self),
-						    .scale = 1.0f,
-					    },
-					    err);
+	PSD_TRY(put_vectors(self, err));
+	return psd_cuda_move_views(self,
+				   (struct psd_cuda_move){
+					   .from = psd_cuda_value(self, psd_cuda_input(self, 0)),
+					   .to = psd_cuda_value(self, self->blob),
+					   .from_view = input_of(self),
+					   .to_view = others_of(self),
+					   .scale = 1.0f,
+				   },
+				   err);
 }
 
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)

@@ -24,11 +24,11 @@ static struct psd_cuda_reduction slope_sums(const struct psd_cuda_layer *self)
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	const enum psd_status status = psd_cuda_declare(self, err);
 	const struct psd_cuda_reduction sums = {.is_over_all = self->model->settings.prelu.is_shared};
 
+	PSD_TRY(psd_cuda_declare(self, err));
 	psd_cuda_want_reduction(self, &sums);
-	return status;
+	return PSD_OK;
 }
 
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
@@ -50,10 +50,10 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 					  .to = psd_cuda_diff(self, in),
 					  .channel = channel_of(self),
 					  .slopes = slopes_of(self)};
-	const enum psd_status status = psd_cuda_reduce(self, &sums, err);
 
-	if (status || !in->has_diff)
-		return status;
+	PSD_TRY(psd_cuda_reduce(self, &sums, err));
+	if (!in->has_diff)
+		return PSD_OK;
 	run.adds = psd_cuda_share(in);
 	return psd_cuda_run_prelu_back(self->device, &run, in->elements, err);
 }

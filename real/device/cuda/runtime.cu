@@ -118,7 +118,7 @@ static enum psd_status count_apart(struct count *count, struct psd_error *err)
 	pid_t child;
 
 	if (pipe(ends))
-		return psd_error_set(err, PSD_ERUN, nowhere, "cannot ask for GPUs: %s", strerror(errno));
+		return psd_error_set(err, PSD_ERUN, nowhere, "cannot look for GPUs: %s", strerror(errno));
 	child = fork();
 	if (child == 0)
 		count_for_parent(ends[1]);
@@ -164,20 +164,16 @@ static enum psd_status find_gpu(struct psd_device *device, struct psd_error *err
 {
 	cudaDeviceProp properties;
 	int n_gpus = 0;
-	enum psd_status status = count_gpus(&n_gpus, err);
 
-	if (status)
-		return status;
+	PSD_TRY(count_gpus(&n_gpus, err));
 	device->number = (int)(device->options.number % (unsigned)n_gpus);
-	status = psd_cuda_check(cudaGetDeviceProperties(&properties, device->number), "to describe itself", err);
-	if (status)
-		return status;
+	PSD_TRY(psd_cuda_check(cudaGetDeviceProperties(&properties, device->number), "to describe itself", err));
 	snprintf(device->name, sizeof(device->name), "%.63s", properties.name);
 	device->capability = (unsigned)(10 * properties.major + properties.minor);
 	device->n_processors = (unsigned)properties.multiProcessorCount;
 	device->memory_bytes = properties.totalGlobalMem;
-	status = check_arithmetic(device, err);
-	return status ? status : psd_cuda_enter(device, err);
+	PSD_TRY(check_arithmetic(device, err));
+	return psd_cuda_enter(device, err);
 }
 
 void psd_cuda_describe(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX])
@@ -198,15 +194,13 @@ void psd_cuda_describe(const struct psd_device *device, char text[PSD_DEVICE_TEX
 /* Events of marks measure time; the others only order streams. */
 static enum psd_status make_marks(struct psd_cuda_marks *marks, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
-
 	marks->events = (struct CUevent_st **)calloc(PSD_MOST_MARKS, sizeof(*marks->events));
 	if (!marks->events)
 		return psd_cuda_no_memory(err);
-	for (unsigned m = 0; m < PSD_MOST_MARKS && !status; m++)
-		status = psd_cuda_check(cudaEventCreateWithFlags(&marks->events[m], cudaEventBlockingSync),
-					"to make an event", err);
-	return status;
+	for (unsigned m = 0; m < PSD_MOST_MARKS; m++)
+		PSD_TRY(psd_cuda_check(cudaEventCreateWithFlags(&marks->events[m], cudaEventBlockingSync),
+				       "to make an event", err));
+	return PSD_OK;
 }
 
 static enum psd_status make_event(struct CUevent_st **event, struct psd_error *err)
@@ -216,19 +210,17 @@ static enum psd_status make_event(struct CUevent_st **event, struct psd_error *e
 
 enum psd_status psd_cuda_start(struct psd_device *device, struct psd_error *err)
 {
-	enum psd_status status = find_gpu(device, err);
-
-	for (unsigned s = 0; s < PSD_STREAMS && !status; s++)
-		status = psd_cuda_check(cudaStreamCreateWithFlags(&device->streams[s], cudaStreamNonBlocking),
-					"to make a stream", err);
-	for (unsigned s = 0; s < PSD_STREAMS && !status; s++)
-		status = make_marks(&device->marks[s], err);
-	for (unsigned s = 0; s < PSD_CUDA_SLOTS && !status; s++) {
-		status = make_event(&device->slots[s].arrived, err);
-		if (!status)
-			status = make_event(&device->slots[s].used, err);
+	PSD_TRY(find_gpu(device, err));
+	for (unsigned s = 0; s < PSD_STREAMS; s++)
+		PSD_TRY(psd_cuda_check(cudaStreamCreateWithFlags(&device->streams[s], cudaStreamNonBlocking),
+				       "to make a stream", err));
+	for (unsigned s = 0; s < PSD_STREAMS; s++)
+		PSD_TRY(make_marks(&device->marks[s], err));
+	for (unsigned s = 0; s < PSD_CUDA_SLOTS; s++) {
+		PSD_TRY(make_event(&device->slots[s].arrived, err));
+		PSD_TRY(make_event(&device->slots[s].used, err));
 	}
-	return status;
+	return PSD_OK;
 }
 
 static void end_event(struct CUevent_st *event)
@@ -420,13 +412,10 @@ enum psd_status psd_cuda_take_workspace(struct psd_device *device, uint64_t byte
 					struct psd_error *err)
 {
 	const cudaError_t taken = cudaMalloc(block, bytes ? bytes : 1);
-	enum psd_status status;
 
 	if (taken == cudaErrorMemoryAllocation)
 		return refuse_bytes(bytes, what, err);
-	status = psd_cuda_check(taken, "to give memory", err);
-	if (status)
-		return status;
+	PSD_TRY(psd_cuda_check(taken, "to give memory", err));
 	if (add_piece(device, *block, false))
 		return PSD_OK;
 	(void)cudaFree(*block);
@@ -437,27 +426,22 @@ enum psd_status psd_cuda_take_workspace(struct psd_device *device, uint64_t byte
 enum psd_status psd_cuda_take(struct psd_device *device, uint64_t bytes, const char *what, void **block,
 			      struct psd_error *err)
 {
-	enum psd_status status = psd_cuda_take_workspace(device, bytes, what, block, err);
-
-	if (!status)
-		status = psd_cuda_clear(device, *block, bytes, err);
-	return status ? status : psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
+	PSD_TRY(psd_cuda_take_workspace(device, bytes, what, block, err));
+	PSD_TRY(psd_cuda_clear(device, *block, bytes, err));
+	return psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
 }
 
 enum psd_status psd_cuda_take_host(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err)
 {
 	const cudaError_t taken = cudaHostAlloc(block, bytes ? bytes : 1, cudaHostAllocPortable);
 	char text[PSD_UNITS_TEXT_MAX];
-	enum psd_status status;
 
 	if (taken == cudaErrorMemoryAllocation) {
 		(void)cudaGetLastError();
-		return psd_error_set(err, PSD_ENOMEM, nowhere, "this machine has no %s of memory that stays in place",
+		return psd_error_set(err, PSD_ENOMEM, nowhere, "this machine cannot give %s of page-locked memory",
 				     psd_units_write_bytes(bytes, text));
 	}
-	status = psd_cuda_check(taken, "to give memory of its host", err);
-	if (status)
-		return status;
+	PSD_TRY(psd_cuda_check(taken, "to give memory of its host", err));
 	if (!add_piece(device, *block, true)) {
 		(void)cudaFreeHost(*block);
 		return psd_cuda_no_memory(err);

@@ -23,18 +23,16 @@ static enum psd_status want_all(struct psd_cuda_layer *self, struct psd_error *e
 		{&loss->losses, positions * sizeof(double)},
 		{&loss->is_correct, positions * sizeof(uint32_t)},
 	};
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < sizeof(wants) / sizeof(wants[0]) && !status; i++)
-		status = psd_cuda_want(self->device, wants[i].bytes, wants[i].slot, err);
-	return status;
+	for (unsigned i = 0; i < sizeof(wants) / sizeof(wants[0]); i++)
+		PSD_TRY(psd_cuda_want(self->device, wants[i].bytes, wants[i].slot, err));
+	return PSD_OK;
 }
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const uint64_t positions = psd_cuda_batch_positions(self);
 	struct softmax_loss *loss = self->details;
-	enum psd_status status;
 
 	if (psd_cuda_positions(self) != self->device->graph->labels)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
@@ -42,11 +40,9 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 				     self->model->name, psd_cuda_positions(self),
 				     (unsigned long long)self->device->graph->labels);
 	self->blob = &self->own; /* it has no readers */
-	status = want_all(self, err);
-	if (!status)
-		status = psd_cuda_take_host(self->device, positions * sizeof(double), &loss->host_losses, err);
-	return status ? status
-		      : psd_cuda_take_host(self->device, positions * sizeof(uint32_t), &loss->host_is_correct, err);
+	PSD_TRY(want_all(self, err));
+	PSD_TRY(psd_cuda_take_host(self->device, positions * sizeof(double), &loss->host_losses, err));
+	return psd_cuda_take_host(self->device, positions * sizeof(uint32_t), &loss->host_is_correct, err);
 }
 
 static struct psd_cuda_loss loss_of(const struct psd_cuda_layer *self)
@@ -86,20 +82,14 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	const struct psd_cuda_loss of = loss_of(self);
 	const struct softmax_loss *loss = self->details;
 	const uint64_t positions = psd_cuda_batch_positions(self);
-	enum psd_status status =
-		psd_cuda_run_loss_largest(device, &(struct psd_cuda_loss_largest){of}, positions * PSD_CUDA_PARTS, err);
 
-	if (!status)
-		status = psd_cuda_run_loss_exponents(device, &(struct psd_cuda_loss_exponents){of},
-						     positions * PSD_CUDA_PARTS, err);
-	if (!status)
-		status = psd_cuda_run_loss_end(device, &(struct psd_cuda_loss_end){of}, positions, err);
-	if (!status)
-		status = psd_cuda_copy(device, PSD_STREAM_COMPUTE, loss->host_losses, loss->losses,
-				       positions * sizeof(double), err);
-	return status ? status
-		      : psd_cuda_copy(device, PSD_STREAM_COMPUTE, loss->host_is_correct, loss->is_correct,
-				      positions * sizeof(uint32_t), err);
+	PSD_TRY(psd_cuda_run_loss_largest(device, &of, positions * PSD_CUDA_PARTS, err));
+	PSD_TRY(psd_cuda_run_loss_exponents(device, &of, positions * PSD_CUDA_PARTS, err));
+	PSD_TRY(psd_cuda_run_loss_end(device, &of, positions, err));
+	PSD_TRY(psd_cuda_copy(device, PSD_STREAM_COMPUTE, loss->host_losses, loss->losses, positions * sizeof(double),
+			      err));
+	return psd_cuda_copy(device, PSD_STREAM_COMPUTE, loss->host_is_correct, loss->is_correct,
+			     positions * sizeof(uint32_t), err);
 }
 
 /* Divisor of the sum of all positions' losses. */

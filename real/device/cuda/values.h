@@ -32,7 +32,7 @@ PSD_BODY float psd_of_bits(uint32_t bits)
 	return value;
 }
 
-/* The product shifts the exponent, and normalises subnormal numbers. */
+/* Converts a half to float. The product shifts the exponent, and normalises subnormal numbers. */
 PSD_BODY float psd_from_half(uint16_t half)
 {
 	const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, magnitude = (uint32_t)(half & 0x7fffu) << 13;
@@ -43,7 +43,7 @@ PSD_BODY float psd_from_half(uint16_t half)
 	return psd_of_bits(sign | wide);
 }
 
-/* Rounds to nearest, ties to even. Adding 1/2 aligns the last digit of a subnormal half. */
+/* Converts a float to half, to nearest, ties to even. Adding 1/2 aligns the last digit of a subnormal half. */
 PSD_BODY uint16_t psd_to_half(float value)
 {
 	const uint32_t bits = psd_bits(value), magnitude = bits & 0x7fffffffu;
@@ -104,12 +104,12 @@ PSD_BODY float psd_entry(const float *vector, uint32_t i, float absent)
 
 /* ---- one value, or four neighbours ---- */
 
-/* n is 1 or 4, a compile-time constant; four elements begin where one access can load them. */
+/* Up to four adjacent values. n is 1 or 4, a compile-time constant; four begin where one access can load them. */
 struct psd_lanes {
 	float of[4];
 };
 
-/* Four values in memory. */
+/* Four adjacent values, as one access loads them. */
 struct psd_four_floats {
 	float of[4];
 } __attribute__((aligned(16)));
@@ -246,14 +246,14 @@ PSD_BODY uint32_t psd_first_at(struct psd_cuda_channel channel, uint32_t positio
 	return position / channel.inner * channel.inner * channel.channels + position % channel.inner;
 }
 
-/* Part (below PSD_CUDA_PARTS) and position of an index: adjacent indices read adjacent elements. */
+/* Part of a position that an index handles, below PSD_CUDA_PARTS: adjacent indices read adjacent elements. */
 struct psd_part {
 	uint32_t position, number;
 };
 
 PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i)
 {
-	const uint64_t all = (uint64_t)channel.inner * PSD_CUDA_PARTS; /* indices of a sample */
+	const uint64_t all = (uint64_t)channel.inner * PSD_CUDA_PARTS; /* number of indices of a sample */
 	struct psd_part part = {(uint32_t)(i / PSD_CUDA_PARTS), (uint32_t)(i % PSD_CUDA_PARTS)};
 
 	if (channel.inner > 1) { /* avoids slow 64-bit divisions */
@@ -263,7 +263,7 @@ PSD_BODY struct psd_part psd_part_of(struct psd_cuda_channel channel, uint64_t i
 	return part;
 }
 
-/* Index of the output value that this part computes. */
+/* Index of the value that this part of a position computes. */
 PSD_BODY uint64_t psd_part_at(struct psd_part part)
 {
 	return (uint64_t)part.position * PSD_CUDA_PARTS + part.number;

@@ -287,8 +287,7 @@ int main(void)
 	if (results == MAP_FAILED)
 		return 1;
 	printf("rate_bps,mtu_bytes,senders,goodput_bps,goodput_per_rate_ratio,goodput_per_payload_rate_ratio,idle_"
-	       "round_trip_sec,"
-	       "loaded_round_trip_sec,ends_cpu_sec_per_GB,machine_cpu_sec_per_GB,is_met\n");
+	       "round_trip_sec,loaded_round_trip_sec,ends_cpu_sec_per_GB,machine_cpu_sec_per_GB,is_met\n");
 	for (unsigned i = 0; i < sizeof(rates_bps) / sizeof(*rates_bps); i++) {
 		n_failed += measure(rates_bps[i], PSD_EMULATION_DEFAULT_MTU, 1, results);
 		n_failed += measure(rates_bps[i], 9000, 1, results);

@@ -65,9 +65,8 @@ Test(file, utf16_is_named_in_the_error)
 }
 
 /* "link" is a/b, so that link/.. is a, not the folder that link is in. */
-Test(file, a_path_is_shortened_where_it_stays_the_same_file)
+FOLDER_TEST(file, a_path_is_shortened_where_it_stays_the_same_file, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	static const char *const paths[][2] = {
 		{"a/../a/./b//file", "a/b/file"}, {"a/b/../b/../../a/b/file", "a/b/file"},
 		{"a/b/../../top", "top"},	  {"link/../b/file", "link/../b/file"},
@@ -90,5 +89,4 @@ Test(file, a_path_is_shortened_where_it_stays_the_same_file)
 		cr_expect_str_eq(shorter, expected);
 		free(shorter);
 	}
-	scratch_folder_remove(&folder);
 }

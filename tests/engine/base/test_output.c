@@ -19,6 +19,7 @@
 
 #include "engine/base/inputs.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 enum { LINES = 16, MOST_STOPS = 1000, MOST_NAMED = 6 }; /* two, and some calls of a sanitiser */
 static const char older[] = "older";
@@ -79,9 +80,8 @@ static void link_names(const struct scratch_folder *folder, const char *target, 
 
 /* ---- places ---- */
 
-Test(output_file, comes_into_its_place_when_it_is_whole_and_all_at_once)
+FOLDER_TEST(output_file, comes_into_its_place_when_it_is_whole_and_all_at_once, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	FILE *out = open_output(&folder, "out"), *fresh = open_output(&folder, "fresh");
 
 	fputs("newer", out);
@@ -93,12 +93,10 @@ Test(output_file, comes_into_its_place_when_it_is_whole_and_all_at_once)
 	expect_text(&folder, "out", "newer");
 	expect_text(&folder, "fresh", "new");
 	cr_expect_eq(scratch_folder_count(&folder), 2);
-	scratch_folder_remove(&folder);
 }
 
-Test(output_file, a_discarded_file_was_never_there)
+FOLDER_TEST(output_file, a_discarded_file_was_never_there, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	FILE *out = open_output(&folder, "out"), *kept = open_output(&folder, "kept");
 
 	fputs("newer", out);
@@ -110,7 +108,6 @@ Test(output_file, a_discarded_file_was_never_there)
 	open_output(&folder, "none");
 	psd_outputs_discard();
 	cr_expect_eq(scratch_folder_count(&folder), 2);
-	scratch_folder_remove(&folder);
 }
 
 static void expect_shown(void)
@@ -133,15 +130,11 @@ static void expect_shown(void)
 	scratch_folder_remove(&folder);
 }
 
-Test(output_file, a_shown_file_stays_and_grows_whatever_the_end)
-{
-	expect_shown();
-}
+TEST_ROW(output_file, a_shown_file_stays_and_grows_whatever_the_end, expect_shown())
 
 /* A folder that came later takes its place, as what is mounted there would. */
-Test(output_file, a_file_that_cannot_be_shown_leaves_no_hidden_name)
+FOLDER_TEST(output_file, a_file_that_cannot_be_shown_leaves_no_hidden_name, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	FILE *out = open_output(&folder, "out");
 
 	scratch_folder_add(&folder, "out");
@@ -149,12 +142,10 @@ Test(output_file, a_file_that_cannot_be_shown_leaves_no_hidden_name)
 	cr_expect_eq(errno, EISDIR);
 	cr_expect_eq(scratch_folder_count(&folder), 1);
 	psd_output_discard(out);
-	scratch_folder_remove(&folder);
 }
 
-Test(output_file, one_that_cannot_be_written_replaces_no_other)
+FOLDER_TEST(output_file, one_that_cannot_be_written_replaces_no_other, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	struct psd_error err = {.text = ""};
 	FILE *out = open_output(&folder, "out"), *full = NULL;
 
@@ -165,12 +156,10 @@ Test(output_file, one_that_cannot_be_written_replaces_no_other)
 	cr_expect_str_eq(err.text, "/dev/full: cannot be written: No space left on device");
 	expect_text(&folder, "out", older);
 	cr_expect_eq(scratch_folder_count(&folder), 1);
-	scratch_folder_remove(&folder);
 }
 
-Test(output_file, has_the_mode_of_what_it_replaces)
+FOLDER_TEST(output_file, has_the_mode_of_what_it_replaces, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	struct stat facts;
 
 	cr_assert_eq(chmod(scratch_folder_path(&folder, "out").text, 0600), 0);
@@ -182,12 +171,10 @@ Test(output_file, has_the_mode_of_what_it_replaces)
 	cr_expect_eq(facts.st_mode & 0777, 0600);
 	cr_assert_eq(stat(scratch_folder_path(&folder, "fresh").text, &facts), 0);
 	cr_expect_eq(facts.st_mode & 0777, 0666 & ~0027);
-	scratch_folder_remove(&folder);
 }
 
-Test(output_file, goes_where_a_link_leads_and_leaves_the_link)
+FOLDER_TEST(output_file, goes_where_a_link_leads_and_leaves_the_link, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	struct stat facts;
 
 	scratch_folder_add(&folder, "far");
@@ -204,12 +191,10 @@ Test(output_file, goes_where_a_link_leads_and_leaves_the_link)
 	cr_expect_eq(scratch_folder_count(&folder), 5, "out, far and three links");
 	link_names(&folder, "round", "round");
 	expect_refused(&folder, "round", PSD_EFILE, "cannot be written: Too many levels of symbolic links");
-	scratch_folder_remove(&folder);
 }
 
-Test(output_file, goes_straight_into_what_is_no_file)
+FOLDER_TEST(output_file, goes_straight_into_what_is_no_file, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct scratch_path path = scratch_folder_path(&folder, "pipe");
 	char text[8] = "";
 
@@ -225,14 +210,12 @@ Test(output_file, goes_straight_into_what_is_no_file)
 	close(in);
 	expect_refused(&folder, ".", PSD_EFILE, "cannot be written: Is a directory");
 	expect_refused(&folder, "none/out", PSD_EFILE, "cannot be written: No such file or directory");
-	scratch_folder_remove(&folder);
 }
 
 /* ---- files in use ---- */
 
-Test(output_file, replaces_no_input_by_any_name)
+FOLDER_TEST(output_file, replaces_no_input_by_any_name, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	static const char *const names[] = {"out", "./out", "in/../out", "hard", "soft", "in/soft"};
 
 	scratch_folder_add(&folder, "in");
@@ -242,16 +225,15 @@ Test(output_file, replaces_no_input_by_any_name)
 	psd_inputs_note(scratch_folder_path(&folder, "out").text);
 	psd_inputs_note(scratch_folder_path(&folder, "none").text);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		expect_refused(&folder, names[i], PSD_EINVAL, ": is read by this run, an output must be another file");
+		expect_refused(&folder, names[i], PSD_EINVAL,
+			       ": the file is read by this run, an output must be another file");
 	open_output(&folder, "none");
 	commit();
 	expect_text(&folder, "out", older);
-	scratch_folder_remove(&folder);
 }
 
-Test(output_file, is_a_file_of_its_own)
+FOLDER_TEST(output_file, is_a_file_of_its_own, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	static const char *const names[] = {"fresh", "./fresh", "in/../fresh", "dangling",
 					    "out",   "hard",	"soft",	       "shell"};
 
@@ -265,9 +247,8 @@ Test(output_file, is_a_file_of_its_own)
 	open_output(&folder, "out");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		expect_refused(&folder, names[i], PSD_EINVAL,
-			       ": is written by this run already, an output must be a file of its own");
+			       ": the file is written by this run already, an output must be a file of its own");
 	psd_outputs_discard();
-	scratch_folder_remove(&folder);
 }
 
 /* ---- sudden ends ---- */
@@ -342,9 +323,8 @@ Test(output_file, is_older_or_newer_and_alone_wherever_its_process_is_killed)
 	scratch_folder_remove(&folder);
 }
 
-Test(output_file, beyond_the_limit_of_a_file_is_refused_in_words)
+FOLDER_TEST(output_file, beyond_the_limit_of_a_file_is_refused_in_words, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	const struct rlimit limit = {LINES * 16 - 1, LINES * 16 - 1};
 	struct psd_error err = {.text = ""};
 	FILE *out = open_output(&folder, "out");
@@ -357,7 +337,6 @@ Test(output_file, beyond_the_limit_of_a_file_is_refused_in_words)
 	cr_expect_not_null(strstr(err.text, "out: cannot be written: File too large"), "%s", err.text);
 	expect_text(&folder, "out", older);
 	cr_expect_eq(scratch_folder_count(&folder), 1);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- file systems without nameless files ---- */
@@ -380,9 +359,8 @@ static bool forbid_nameless_files(void)
 	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-Test(output_file, has_a_hidden_name_where_it_must)
+FOLDER_TEST(output_file, has_a_hidden_name_where_it_must, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	FILE *out;
 
 	if (!forbid_nameless_files())
@@ -400,7 +378,6 @@ Test(output_file, has_a_hidden_name_where_it_must)
 	psd_outputs_remove();
 	cr_expect_eq(scratch_folder_count(&folder), 1, "as a signal leaves it");
 	psd_outputs_discard();
-	scratch_folder_remove(&folder);
 }
 
 Test(output_file, a_shown_file_keeps_no_hidden_name)

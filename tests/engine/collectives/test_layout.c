@@ -48,6 +48,15 @@ static void for_each_case(check_fn check)
 	}
 }
 
+/* A claim about a payload, and the test that checks it in each case. */
+#define EACH_CASE(claim)                                                                                               \
+	static void check_##claim(const struct psd_payload *payload, const struct psd_layout *layout);                 \
+	Test(layout, claim)                                                                                            \
+	{                                                                                                              \
+		for_each_case(check_##claim);                                                                          \
+	}                                                                                                              \
+	static void check_##claim(const struct psd_payload *payload, const struct psd_layout *layout)
+
 static const char *name(const struct psd_payload *payload)
 {
 	return payload->collective->name;
@@ -131,7 +140,7 @@ Test(layout, parts_of_huge_slices_do_not_overflow)
 
 /* ---- traffic ---- */
 
-static void check_traffic(const struct psd_payload *payload, const struct psd_layout *layout)
+EACH_CASE(traffic_of_a_node_is_the_sum_over_its_hosts)
 {
 	const unsigned n_hosts = psd_layout_hosts(layout);
 
@@ -150,20 +159,14 @@ static void check_traffic(const struct psd_payload *payload, const struct psd_la
 		const struct psd_traffic traffic = psd_payload_node_traffic(payload, layout, node);
 		cr_assert(traffic.sent_bytes == sent_bytes && traffic.received_bytes == received_bytes,
 			  "%s of %lu elements, %u workers, %u a node, %u shards%s, root %u: node %u sends %lu, "
-			  "receives %lu, "
-			  "expected %lu, %lu",
+			  "receives %lu, expected %lu, %lu",
 			  name(payload), payload->elements, layout->workers, layout->workers_per_node, layout->shards,
 			  layout->has_separate_servers ? " apart" : "", payload->root, node, traffic.sent_bytes,
 			  traffic.received_bytes, sent_bytes, received_bytes);
 	}
 }
 
-Test(layout, traffic_of_a_node_is_the_sum_over_its_hosts)
-{
-	for_each_case(check_traffic);
-}
-
-static void check_senders(const struct psd_payload *payload, const struct psd_layout *layout)
+EACH_CASE(senders_are_the_hosts_with_bytes_to_send)
 {
 	const unsigned n_hosts = psd_layout_hosts(layout);
 
@@ -181,18 +184,13 @@ static void check_senders(const struct psd_payload *payload, const struct psd_la
 	}
 }
 
-Test(layout, senders_are_the_hosts_with_bytes_to_send)
-{
-	for_each_case(check_senders);
-}
-
 static bool is_near(const struct psd_layout *layout, unsigned one, unsigned other)
 {
 	return psd_layout_node(layout, one) == psd_layout_node(layout, other);
 }
 
 /* Numbers of a host's senders and receivers, on its node and on others. */
-static void check_beside(const struct psd_payload *payload, const struct psd_layout *layout)
+EACH_CASE(ways_inside_a_node_are_counted_apart_from_those_between)
 {
 	const unsigned n_hosts = psd_layout_hosts(layout);
 
@@ -220,11 +218,6 @@ static void check_beside(const struct psd_payload *payload, const struct psd_lay
 	}
 }
 
-Test(layout, ways_inside_a_node_are_counted_apart_from_those_between)
-{
-	for_each_case(check_beside);
-}
-
 /* Nodes that send to the node that most nodes send to. */
 static unsigned counted_fan_in(const struct psd_payload *payload, const struct psd_layout *layout)
 {
@@ -249,7 +242,7 @@ static unsigned counted_fan_in(const struct psd_payload *payload, const struct p
 }
 
 /* The fan-in is that of a payload with something for everybody. */
-static void check_fan_in(const struct psd_payload *payload, const struct psd_layout *layout)
+EACH_CASE(fan_in_counts_the_nodes_that_send_to_one)
 {
 	if (payload->elements != 1000)
 		return;
@@ -258,11 +251,6 @@ static void check_fan_in(const struct psd_payload *payload, const struct psd_lay
 	cr_expect_eq(fan_in, expected, "%s, %u workers, %u a node, %u shards%s, root %u: fan-in %u, expected %u",
 		     name(payload), layout->workers, layout->workers_per_node, layout->shards,
 		     layout->has_separate_servers ? " apart" : "", payload->root, fan_in, expected);
-}
-
-Test(layout, fan_in_counts_the_nodes_that_send_to_one)
-{
-	for_each_case(check_fan_in);
 }
 
 /* Halving and doubling: a worker's partner differs from it in one bit of its number; the bits above a node's are

@@ -26,6 +26,15 @@ static void for_each_case(check_fn check)
 				}
 }
 
+/* A claim about a payload, and the test that checks it in each case. */
+#define EACH_CASE(claim)                                                                                               \
+	static void check_##claim(const struct psd_payload *payload, const struct psd_layout *layout);                 \
+	Test(steps, claim)                                                                                             \
+	{                                                                                                              \
+		for_each_case(check_##claim);                                                                          \
+	}                                                                                                              \
+	static void check_##claim(const struct psd_payload *payload, const struct psd_layout *layout)
+
 static int start_value(unsigned rank, uint64_t element)
 {
 	return (int)(rank + 1) * 100 + (int)element;
@@ -61,7 +70,7 @@ static void carry_out(struct cluster *cluster, const struct psd_payload *payload
 	}
 }
 
-static void check_sum(const struct psd_payload *payload, const struct psd_layout *layout)
+EACH_CASE(leave_the_sum_on_every_rank)
 {
 	struct cluster *cluster = calloc(1, sizeof(*cluster));
 
@@ -73,23 +82,17 @@ static void check_sum(const struct psd_payload *payload, const struct psd_layout
 		carry_out(cluster, payload, layout, step);
 	for (unsigned rank = 0; rank < layout->workers; rank++)
 		for (uint64_t e = 0; e < payload->elements; e++)
-			cr_assert_eq(cluster->values[rank][e], sum_of_start_values(layout->workers, e),
-				     "%s, %u workers, %u a node, %lu elements: element %lu of rank %u is %d, expected "
-				     "%d",
-				     payload->collective->name, layout->workers, layout->workers_per_node,
-				     payload->elements, e, rank, cluster->values[rank][e],
-				     sum_of_start_values(layout->workers, e));
+			cr_assert_eq(
+				cluster->values[rank][e], sum_of_start_values(layout->workers, e),
+				"%s, %u workers, %u a node, %lu elements: element %lu of rank %u is %d, expected %d",
+				payload->collective->name, layout->workers, layout->workers_per_node, payload->elements,
+				e, rank, cluster->values[rank][e], sum_of_start_values(layout->workers, e));
 	free(cluster);
-}
-
-Test(steps, leave_the_sum_on_every_rank)
-{
-	for_each_case(check_sum);
 }
 
 /* Values that a rank sends in a step must not change during the step. Arrivals at the same positions are staged until
  * it ends, and must be sums. */
-static void check_staged(const struct psd_payload *payload, const struct psd_layout *layout)
+EACH_CASE(keep_what_is_added_to_what_they_send)
 {
 	for (unsigned number = 0; number < psd_payload_steps(payload, layout); number++)
 		for (unsigned rank = 0; rank < layout->workers; rank++) {
@@ -110,13 +113,8 @@ static void check_staged(const struct psd_payload *payload, const struct psd_lay
 		}
 }
 
-Test(steps, keep_what_is_added_to_what_they_send)
-{
-	for_each_case(check_staged);
-}
-
 /* Between every two hosts, flows carry the same bytes as the steps, in as many messages. */
-static void check_flows(const struct psd_payload *payload, const struct psd_layout *layout)
+EACH_CASE(flows_carry_what_the_steps_do)
 {
 	for (unsigned rank = 0; rank < layout->workers; rank++) {
 		uint64_t by_steps[WORKERS_MAX] = {0}, by_flows[WORKERS_MAX] = {0};
@@ -150,14 +148,9 @@ static void check_flows(const struct psd_payload *payload, const struct psd_layo
 	}
 }
 
-Test(steps, flows_carry_what_the_steps_do)
-{
-	for_each_case(check_flows);
-}
-
 /* No worker moves more inside its node than the closed form says, in either direction, and one moves exactly that much.
  * */
-static void check_local(const struct psd_payload *payload, const struct psd_layout *layout)
+EACH_CASE(the_busiest_worker_inside_a_node_is_known)
 {
 	const double said = psd_payload_local_elements(payload, layout);
 	uint64_t sent[WORKERS_MAX] = {0}, received[WORKERS_MAX] = {0};
@@ -176,11 +169,6 @@ static void check_local(const struct psd_payload *payload, const struct psd_layo
 	/* chunks differ by an element, and closed forms count their mean */
 	cr_assert(fabs(said - most) <= 2.0 * WORKERS_MAX, "%s, %u workers, %u a node, %lu elements: %g, expected %g",
 		  payload->collective->name, layout->workers, layout->workers_per_node, payload->elements, said, most);
-}
-
-Test(steps, the_busiest_worker_inside_a_node_is_known)
-{
-	for_each_case(check_local);
 }
 
 /* The same behind switches, where what leaves a node counts as well; and what passes an uplink. */
@@ -240,7 +228,7 @@ Test(steps, the_busiest_links_behind_switches_are_known)
 }
 
 /* A node's bytes are those of all pairs of hosts of which one is on it. */
-static void check_nodes(const struct psd_payload *payload, const struct psd_layout *layout)
+EACH_CASE(the_bytes_of_each_node_are_known)
 {
 	for (unsigned node = 0; node < layout->nodes; node++) {
 		const struct psd_traffic said = psd_payload_node_traffic(payload, layout, node);
@@ -261,11 +249,6 @@ static void check_nodes(const struct psd_payload *payload, const struct psd_layo
 			  payload->collective->name, layout->workers, layout->workers_per_node, payload->elements, node,
 			  said.sent_bytes, sum.sent_bytes, said.received_bytes, sum.received_bytes);
 	}
-}
-
-Test(steps, the_bytes_of_each_node_are_known)
-{
-	for_each_case(check_nodes);
 }
 
 /* ---- the ring ---- */

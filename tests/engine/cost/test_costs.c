@@ -6,6 +6,7 @@
 #include "engine/cost/costs.h"
 #include "engine/model/model.h"
 #include "tests/scratch_file.h"
+#include "tests/test_with.h"
 
 enum { INPUT, CONV, RELU, FC, LOSS, N_LAYERS };
 enum { BATCH = 10 };
@@ -72,9 +73,8 @@ static const struct psd_device_row fast_arithmetic = {.name = "fast arithmetic",
 						      .half_efficiency_ratio = 0.25,
 						      .memory_efficiency_ratio = 1};
 
-Test(costs, arithmetic_runs_at_the_peak_times_the_efficiency_of_its_kind)
+GRAPH_TEST(costs, arithmetic_runs_at_the_peak_times_the_efficiency_of_its_kind, tiny_graph())
 {
-	struct psd_graph graph = tiny_graph();
 	struct psd_costs costs = costs_on(&graph, &fast_memory, false, 0);
 
 	expect_near(costs.forward_sec[CONV], BATCH * (double)graph.layers[CONV].forward_flops / (1e12 * 0.5));
@@ -85,14 +85,12 @@ Test(costs, arithmetic_runs_at_the_peak_times_the_efficiency_of_its_kind)
 	cr_expect_eq(costs.backward_sec[INPUT], 0);
 	cr_expect_eq(costs.source, PSD_COSTS_MODEL);
 	psd_costs_release(&costs);
-	psd_graph_release(&graph);
 }
 
 /* 27 products for each output of 3 channels under 3 x 3 weights, and a bias of half a product: 27.5 of 27.5 + 55. */
-Test(costs, a_shallow_convolution_achieves_less)
+GRAPH_TEST(costs, a_shallow_convolution_achieves_less, tiny_graph())
 {
 	struct psd_device_row device = fast_memory;
-	struct psd_graph graph = tiny_graph();
 	struct psd_costs plain = costs_on(&graph, &device, false, 0);
 
 	device.conv_half_depth = 55;
@@ -101,14 +99,12 @@ Test(costs, a_shallow_convolution_achieves_less)
 	expect_near(shallow.forward_sec[FC], plain.forward_sec[FC]);
 	psd_costs_release(&shallow);
 	psd_costs_release(&plain);
-	psd_graph_release(&graph);
 }
 
-Test(costs, memory_carries_values_per_sample_and_parameters_once)
+GRAPH_TEST(costs, memory_carries_values_per_sample_and_parameters_once, tiny_graph())
 {
 	const double input = 4.0 * 3 * 8 * 8, map = 4.0 * 16 * 8 * 8, classes = 4.0 * 10; /* bytes a sample */
 	const double conv_parameters = 4.0 * (16 * 3 * 3 * 3 + 16), fc_parameters = 4.0 * (16 * 8 * 8 * 10 + 10);
-	struct psd_graph graph = tiny_graph();
 	struct psd_costs costs = costs_on(&graph, &fast_arithmetic, false, 0);
 
 	expect_near(costs.forward_sec[CONV], (BATCH * (input + map) + conv_parameters) / 1e9);
@@ -119,7 +115,6 @@ Test(costs, memory_carries_values_per_sample_and_parameters_once)
 	expect_near(costs.backward_sec[RELU], BATCH * (map + 2 * map) / 1e9);
 	expect_near(costs.backward_sec[FC], (BATCH * (classes + 2 * map) + 2 * fc_parameters) / 1e9);
 	psd_costs_release(&costs);
-	psd_graph_release(&graph);
 }
 
 /* 6 tokens of 50: a sample reads them and its rows and writes those, and not the table. Backward reads the gradient of
@@ -163,9 +158,8 @@ Test(costs, an_attention_runs_at_the_rate_of_products)
 	psd_graph_release(&graph);
 }
 
-Test(costs, half_precision_halves_bytes_and_uses_the_half_peak)
+GRAPH_TEST(costs, half_precision_halves_bytes_and_uses_the_half_peak, tiny_graph())
 {
-	struct psd_graph graph = tiny_graph();
 	struct psd_costs full = costs_on(&graph, &fast_arithmetic, false, 0),
 			 half = costs_on(&graph, &fast_arithmetic, true, 0);
 
@@ -177,12 +171,10 @@ Test(costs, half_precision_halves_bytes_and_uses_the_half_peak)
 	expect_near(half.forward_sec[CONV], BATCH * (double)graph.layers[CONV].forward_flops / (8e12 * 0.25));
 	expect_near(half.gemm_flops_per_sec, 8e12 * 0.25);
 	psd_costs_release(&half);
-	psd_graph_release(&graph);
 }
 
-Test(costs, a_measured_throughput_scales_all_layers_alike)
+GRAPH_TEST(costs, a_measured_throughput_scales_all_layers_alike, tiny_graph())
 {
-	struct psd_graph graph = tiny_graph();
 	struct psd_costs plain = costs_on(&graph, &fast_arithmetic, false, 0),
 			 scaled = costs_on(&graph, &fast_arithmetic, false, 50);
 	const double factor = BATCH / 50.0 / plain.compute_sec;
@@ -197,7 +189,6 @@ Test(costs, a_measured_throughput_scales_all_layers_alike)
 	expect_near(sum_sec, scaled.compute_sec);
 	psd_costs_release(&plain);
 	psd_costs_release(&scaled);
-	psd_graph_release(&graph);
 }
 
 Test(costs, every_device_name_is_in_the_table)
@@ -295,17 +286,14 @@ Test(costs, only_a_measured_profile_counts_as_measured)
 }
 
 /* The processor alone, among the table's devices, works in its host's memory. */
-Test(costs, accelerators_have_memory_of_their_own)
+GRAPH_TEST(costs, accelerators_have_memory_of_their_own, tiny_graph())
 {
-	struct psd_graph graph = tiny_graph();
-
 	for (const char *const *name = psd_device_names; *name; name++) {
 		struct psd_costs costs = costs_on(&graph, psd_device_find(*name), false, 0);
 
 		cr_expect_eq(costs.has_own_memory, strcmp(*name, "cpu") != 0, "%s", *name);
 		psd_costs_release(&costs);
 	}
-	psd_graph_release(&graph);
 }
 
 static bool profile_has_own_memory(const char *device)
@@ -332,7 +320,7 @@ Test(costs, a_profile_has_the_memory_of_its_device)
 
 Test(costs, a_profile_says_where_it_comes_from)
 {
-	expect_profile_error("# batch: 5\n" COLUMNS ROWS, ":2: the head above needs a line '# kind: ...'");
+	expect_profile_error("# batch: 5\n" COLUMNS ROWS, ":2: the comments above must have a line '# kind: ...'");
 	expect_profile_error("# batch: 5\n# batch: 6\n" COLUMNS ROWS, ":2: 'batch' is already in line 1");
 	expect_profile_error(
 		"# batch: 0\n# kind: model\n# origin: o\n# device: d\n# gemm_flops_per_sec: 1TFLOPS\n" COLUMNS,
@@ -359,13 +347,15 @@ Test(costs, a_profile_holds_seconds)
 			     ":7: 'forward_sec' is '1ms', must be a number of seconds, 0 or more");
 	expect_profile_error(HEAD COLUMNS "conv,1,-2\n",
 			     ":7: 'backward_sec' is '-2', must be a number of seconds, 0 or more");
-	expect_profile_error(HEAD COLUMNS "conv,1\n", ":7: 2 cells, must be the 3 of 'layer,forward_sec,backward_sec'");
+	expect_profile_error(HEAD COLUMNS "conv,1\n",
+			     ":7: the line has 2 cells, must have the 3 of 'layer,forward_sec,backward_sec'");
 	expect_profile_error(HEAD "layer,forward_ms,backward_ms\n",
 			     ":6: column 2 is 'forward_ms', the header must be 'layer,forward_sec,backward_sec'");
 	expect_profile_error(HEAD "layer,forward_sec\n",
 			     ":6: column 2 is 'forward_sec', the header must be 'layer,forward_sec,backward_sec'");
-	expect_profile_error(HEAD, ": has no header, must be 'layer,forward_sec,backward_sec'");
-	expect_profile_error(HEAD COLUMNS "\"conv\",1,1\n", ":7: quotes are not accepted, a cell must hold no comma");
+	expect_profile_error(HEAD, ": the file has no header line, must have 'layer,forward_sec,backward_sec'");
+	expect_profile_error(HEAD COLUMNS "\"conv\",1,1\n",
+			     ":7: the line has quotes, cells must be plain text without commas");
 	expect_profile_error(HEAD COLUMNS "loss,0,0\nfc,0,0\nrelu,0,0\nconv,0,0\n",
 			     ": all layers together take 0 s for 10 images, must be above 0 and finite");
 }

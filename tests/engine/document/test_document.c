@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/document/document.h"
+#include "tests/test_with.h"
 
 static struct psd_document *parse(const char *text)
 {
@@ -65,10 +66,8 @@ Test(document, decorations_that_hide_content_are_refused)
 	refuses("a: 1\n---\nb: 1\n", "a.yaml:2:1: a second document begins here, one is accepted");
 }
 
-Test(document, a_second_key_names_the_first_ones_line)
-{
-	refuses("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3\n", "a.yaml:5:3: key 'c' is already in line 3");
-}
+TEST_ROW(document, a_second_key_names_the_first_ones_line,
+	 refuses("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3\n", "a.yaml:5:3: key 'c' is already in line 3"))
 
 Test(document, text_that_is_no_utf8_is_refused_where_it_is)
 {
@@ -76,15 +75,9 @@ Test(document, text_that_is_no_utf8_is_refused_where_it_is)
 	refuses("a: \"x\\0y\"\n", "a.yaml:1:4: text contains a zero byte");
 }
 
-Test(document, a_percent_sign_inside_a_line_is_text)
-{
-	psd_document_free(parse("ratio: 15%\n# %\n  # 100 %\n"));
-}
-
-Test(document, columns_count_characters)
-{
-	refuses("{\xc3\xa4: 1, \xc3\xa4: 2}", "a.yaml:1:8: key '\xc3\xa4' is already in line 1");
-}
+TEST_ROW(document, a_percent_sign_inside_a_line_is_text, psd_document_free(parse("ratio: 15%\n# %\n  # 100 %\n")))
+TEST_ROW(document, columns_count_characters,
+	 refuses("{\xc3\xa4: 1, \xc3\xa4: 2}", "a.yaml:1:8: key '\xc3\xa4' is already in line 1"))
 
 Test(document, broken_yaml_and_empty_files_are_refused)
 {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/encodings/compression.h"
+#include "tests/test_with.h"
 
 enum { CANARY = 0xa5, KEY_BITS = 15 };
 
@@ -300,10 +301,8 @@ static void check_means(const struct packed *packed)
 	}
 }
 
-Test(compression, one_bit_sends_the_mean_of_each_sign_and_keeps_the_rest)
-{
-	for_each_packed(&psd_compression_one_bit, check_means);
-}
+TEST_ROW(compression, one_bit_sends_the_mean_of_each_sign_and_keeps_the_rest,
+	 for_each_packed(&psd_compression_one_bit, check_means))
 
 /* The means of -1 and -3, and of 2, 4, 6 and 0. */
 Test(compression, one_bit_of_six_values)
@@ -442,10 +441,7 @@ static void check_top_k(const struct packed *packed)
 		cr_assert_eq(places[packed->block.kept], 0, "%s: bytes between blocks are no accident", packed->name);
 }
 
-Test(compression, top_k_sends_the_largest_and_keeps_the_rest)
-{
-	for_each_packed(&psd_compression_top_k, check_top_k);
-}
+TEST_ROW(compression, top_k_sends_the_largest_and_keeps_the_rest, for_each_packed(&psd_compression_top_k, check_top_k))
 
 /* Whatever they are compared by: nothing that stays is larger than what travels but for the eighth bit behind the
  * leading one. */
@@ -463,10 +459,8 @@ static void check_sizes(const struct packed *packed)
 		  packed->name, (double)most_lost, (double)least_kept);
 }
 
-Test(compression, nothing_that_stays_is_larger_than_what_travels)
-{
-	for_each_packed(&psd_compression_top_k, check_sizes);
-}
+TEST_ROW(compression, nothing_that_stays_is_larger_than_what_travels,
+	 for_each_packed(&psd_compression_top_k, check_sizes))
 
 /* 1 + 2^-7 is larger than 1 in the bits that count; 1 + 2^-8 is not, and then the first goes. */
 Test(compression, top_k_sends_the_first_of_equals)
@@ -493,10 +487,7 @@ static void check_lossless(const struct packed *packed)
 	}
 }
 
-Test(compression, top_k_of_all_loses_nothing)
-{
-	for_each_packed(&psd_compression_top_k, check_lossless);
-}
+TEST_ROW(compression, top_k_of_all_loses_nothing, for_each_packed(&psd_compression_top_k, check_lossless))
 
 /* They are larger than any number, so that they travel at once and do not stay behind. */
 Test(compression, top_k_sends_what_is_not_finite_first)

@@ -5,6 +5,7 @@
 
 #include "engine/collectives/collective.h"
 #include "tests/engine/methods/item_helper.h"
+#include "tests/test_with.h"
 
 enum { TEXT_MAX = 1024 };
 
@@ -246,10 +247,8 @@ Test(low_rank, operations_take_their_values_and_products)
 }
 
 /* Gradients have 2 bytes, what is lost 4. */
-Test(low_rank, mixed_precision_keeps_what_is_lost_in_4_bytes)
-{
-	expect_all_work("tests/data/wide_layer.yaml, precision: mixed", 2 * elements, true);
-}
+TEST_ROW(low_rank, mixed_precision_keeps_what_is_lost_in_4_bytes,
+	 expect_all_work("tests/data/wide_layer.yaml, precision: mixed", 2 * elements, true))
 
 static void expect_sum(const struct one_item *item, enum psd_buffer buffer, uint64_t values)
 {

@@ -11,6 +11,7 @@
 #include "engine/model/graph.h"
 #include "engine/model/layer.h"
 #include "engine/model/model.h"
+#include "tests/test_with.h"
 
 static struct psd_graph parse(const char *text)
 {
@@ -57,14 +58,12 @@ static bool has_shape(const struct psd_layer *layer, uint32_t channels, uint32_t
 
 /* ---- shapes ---- */
 
-Test(graph, conv_rounds_down_and_counts_pad_and_dilation)
+GRAPH_TEST(graph, conv_rounds_down_and_counts_pad_and_dilation,
+	   parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: [3, 2], stride: [2, 1], "
+		      "pad: [1, 0], dilation: [2, 1]}\n"))
 {
-	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: [3, 2], stride: [2, 1], "
-					    "pad: [1, 0], dilation: [2, 1]}\n");
-
 	/* height: a kernel of 3 dilated by 2 spans 5; (10 + 2 - 5) / 2 + 1 = 4; width: (8 - 2) / 1 + 1 = 7 */
 	cr_assert(has_shape(&graph.layers[1], 6, 4, 7));
-	psd_graph_release(&graph);
 }
 
 Test(graph, pool_rounds_down_unless_told_up)
@@ -78,47 +77,42 @@ Test(graph, pool_rounds_down_unless_told_up)
 	psd_graph_release(&up);
 }
 
-Test(graph, a_pool_window_never_begins_in_the_trailing_pad)
+GRAPH_TEST(graph, a_pool_window_never_begins_in_the_trailing_pad,
+	   parse("name: m\ninput: {channels: 1, height: 4, width: 4}\nlayers:\n"
+		 "  - {name: p, kind: pool, method: max, kernel: 2, stride: 2, pad: 1, round: up}\n"
+		 "  - {name: q, kind: pool, method: max, kernel: 2, stride: 3, pad: 1, round: up, input: input}\n"))
 {
-	struct psd_graph graph = parse(
-		"name: m\ninput: {channels: 1, height: 4, width: 4}\nlayers:\n"
-		"  - {name: p, kind: pool, method: max, kernel: 2, stride: 2, pad: 1, round: up}\n"
-		"  - {name: q, kind: pool, method: max, kernel: 2, stride: 3, pad: 1, round: up, input: input}\n");
-
 	/* (4 + 2 - 2) / 2 + 1 = 3 windows at -1, 1, 3: all begin inside; by 3, rounded up: 3 at -1, 2, 5, the last is
 	 * outside */
 	cr_assert(has_shape(&graph.layers[1], 1, 3, 3));
 	cr_assert(has_shape(&graph.layers[2], 1, 2, 2));
-	psd_graph_release(&graph);
 }
 
-Test(graph, branches_join_by_concat_and_add)
+GRAPH_TEST(graph, branches_join_by_concat_and_add,
+	   parse(HEAD "  - {name: a, kind: conv, outputs: 6, kernel: 1}\n"
+		      "  - {name: b, kind: conv, outputs: 6, kernel: 3, pad: 1, input: input}\n"
+		      "  - {name: sum, kind: add, inputs: [a, b]}\n"
+		      "  - {name: all, kind: concat, inputs: [sum, input, b]}\n"
+		      "  - {name: mean, kind: global-pool}\n"))
 {
-	struct psd_graph graph = parse(HEAD "  - {name: a, kind: conv, outputs: 6, kernel: 1}\n"
-					    "  - {name: b, kind: conv, outputs: 6, kernel: 3, pad: 1, input: input}\n"
-					    "  - {name: sum, kind: add, inputs: [a, b]}\n"
-					    "  - {name: all, kind: concat, inputs: [sum, input, b]}\n"
-					    "  - {name: mean, kind: global-pool}\n");
-
 	cr_assert_eq(graph.layers[3].n_inputs, 2);
 	cr_assert_eq(graph.layers[3].inputs[0], 1);
 	cr_assert_eq(graph.layers[3].inputs[1], 2);
 	cr_assert(has_shape(&graph.layers[3], 6, 10, 8));
 	cr_assert(has_shape(&graph.layers[4], 6 + 4 + 6, 10, 8));
 	cr_assert(has_shape(&graph.layers[5], 16, 1, 1));
-	psd_graph_release(&graph);
 }
 
 /* ---- tensors ---- */
 
-Test(graph, tensors_follow_layers_weight_before_bias)
+GRAPH_TEST(graph, tensors_follow_layers_weight_before_bias,
+	   parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, groups: 2}\n"
+		      "  - {name: n, kind: batch-norm}\n"
+		      "  - {name: s, kind: batch-norm, scale: false}\n"
+		      "  - {name: t, kind: batch-norm, scale: false, bias: false}\n"
+		      "  - {name: u, kind: scale, bias: false}\n"
+		      "  - {name: f, kind: inner-product, outputs: 5}\n"))
 {
-	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, groups: 2}\n"
-					    "  - {name: n, kind: batch-norm}\n"
-					    "  - {name: s, kind: batch-norm, scale: false}\n"
-					    "  - {name: t, kind: batch-norm, scale: false, bias: false}\n"
-					    "  - {name: u, kind: scale, bias: false}\n"
-					    "  - {name: f, kind: inner-product, outputs: 5}\n");
 	static const char *const names[] = {"c.weight", "c.bias",   "n.weight", "n.bias",
 					    "s.bias",	"u.weight", "f.weight", "f.bias"};
 	const uint64_t inputs = 6 * 8 * 6; /* 8 x 6 outputs of a 3x3 kernel on 10 x 8 inputs, times 6 channels */
@@ -135,14 +129,13 @@ Test(graph, tensors_follow_layers_weight_before_bias)
 	cr_assert_eq(graph.tensors[7].rows, 0);
 	cr_assert_eq(graph.layers[6].first_tensor, 6);
 	cr_assert_eq(graph.layers[6].n_tensors, 2);
-	psd_graph_release(&graph);
 }
 
-Test(graph, tensors_have_shapes_and_starting_values)
+GRAPH_TEST(graph, tensors_have_shapes_and_starting_values,
+	   parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: [3, 5], groups: 2}\n"
+		      "  - {name: n, kind: batch-norm}\n"
+		      "  - {name: f, kind: inner-product, outputs: 5}\n"))
 {
-	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: [3, 5], groups: 2}\n"
-					    "  - {name: n, kind: batch-norm}\n"
-					    "  - {name: f, kind: inner-product, outputs: 5}\n");
 	const struct psd_tensor *weight = &graph.tensors[0], *bias = &graph.tensors[1], *matrix = &graph.tensors[4];
 	const uint32_t dims[] = {6, 4 / 2, 3, 5};
 
@@ -158,15 +151,13 @@ Test(graph, tensors_have_shapes_and_starting_values)
 	cr_assert_float_eq(bias->start_bound, sqrt(1.0 / (2 * 3 * 5)), 1e-7);
 	cr_assert(graph.tensors[2].start_value == 1 && graph.tensors[2].start_bound == 0); /* n.weight: unchanged */
 	cr_assert(graph.tensors[3].start_value == 0 && graph.tensors[3].start_bound == 0);
-	psd_graph_release(&graph);
 }
 
 /* Values that a layer keeps without a gradient have a name and count as no parameter. */
-Test(graph, states_are_named_and_no_parameters)
+GRAPH_TEST(graph, states_are_named_and_no_parameters,
+	   parse(HEAD "  - {name: s, kind: scale}\n  - {name: n, kind: batch-norm, scale: false}\n"
+		      "  - {name: r, kind: relu}\n"))
 {
-	struct psd_graph graph =
-		parse(HEAD "  - {name: s, kind: scale}\n  - {name: n, kind: batch-norm, scale: false}\n"
-			   "  - {name: r, kind: relu}\n");
 	const struct psd_layer *norm = &graph.layers[2];
 
 	cr_assert_eq(graph.n_states, 2);
@@ -180,7 +171,6 @@ Test(graph, states_are_named_and_no_parameters)
 	}
 	cr_assert_eq(graph.n_tensors, 3);
 	cr_assert_eq(graph.parameters, 4 + 4 + 4);
-	psd_graph_release(&graph);
 }
 
 /* A row of the list without a name, with a name of another row or without a way to its shape is a mistake. */
@@ -198,10 +188,10 @@ Test(graph, kinds_are_complete)
 
 /* 2 (10 - 1) + 4 - 2 = 20 and 1 (8 - 1) + 2 (3 - 1) + 1 = 12 positions. Inputs first, half of them see an output. Each
  * of 4 x 10 x 8 values is multiplied by 3 x 4 x 3 weights. */
-Test(graph, deconv_is_a_convolution_turned_around)
+GRAPH_TEST(graph, deconv_is_a_convolution_turned_around,
+	   parse(HEAD "  - {name: c, kind: deconv, outputs: 6, kernel: [4, 3], stride: [2, 1], "
+		      "pad: [1, 0], dilation: [1, 2], groups: 2}\n"))
 {
-	struct psd_graph graph = parse(HEAD "  - {name: c, kind: deconv, outputs: 6, kernel: [4, 3], stride: [2, 1], "
-					    "pad: [1, 0], dilation: [1, 2], groups: 2}\n");
 	const uint32_t dims[] = {4, 6 / 2, 4, 3};
 	const uint64_t products = 4 * 10 * 8 * 3 * 4 * 3;
 
@@ -211,7 +201,6 @@ Test(graph, deconv_is_a_convolution_turned_around)
 	cr_assert_float_eq(graph.tensors[0].start_bound, sqrt(3.0 / (2 * 4 / 2 * 3)), 1e-7);
 	cr_assert_float_eq(graph.tensors[1].start_bound, sqrt(1.0 / (2 * 4 / 2 * 3)), 1e-7);
 	cr_assert_eq(graph.layers[1].forward_flops, 2 * products + 6 * 20 * 12);
-	psd_graph_release(&graph);
 }
 
 Test(graph, deconv_and_resize_have_limits)
@@ -228,10 +217,10 @@ Test(graph, deconv_and_resize_have_limits)
 
 /* ---- work ---- */
 
-Test(graph, a_product_counts_two_and_a_bias_one)
+GRAPH_TEST(graph, a_product_counts_two_and_a_bias_one,
+	   parse(HEAD "  - {name: f, kind: inner-product, outputs: 5}\n"
+		      "  - {name: g, kind: inner-product, outputs: 7, bias: false}\n"))
 {
-	struct psd_graph graph = parse(HEAD "  - {name: f, kind: inner-product, outputs: 5}\n"
-					    "  - {name: g, kind: inner-product, outputs: 7, bias: false}\n");
 	const uint64_t m = 4 * 10 * 8;
 	const struct psd_layer *f = &graph.layers[1], *g = &graph.layers[2];
 
@@ -241,54 +230,45 @@ Test(graph, a_product_counts_two_and_a_bias_one)
 	cr_assert_eq(g->backward_flops, 2 * 2 * 5 * 7); /* gradients of the weights and of the data */
 	cr_assert_eq(f->read_bytes, 4 * (m + m * 5 + 5));
 	cr_assert_eq(f->write_bytes, 4 * 5);
-	psd_graph_release(&graph);
 }
 
-Test(graph, conv_uses_each_weight_at_each_position)
+GRAPH_TEST(graph, conv_uses_each_weight_at_each_position,
+	   parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, groups: 2, bias: false}\n"))
 {
-	struct psd_graph graph =
-		parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, groups: 2, bias: false}\n");
 	const uint64_t weights = 6 * (4 / 2) * 3 * 3, positions = 8 * 6;
 
 	cr_assert_eq(graph.layers[1].forward_flops, 2 * weights * positions);
 	cr_assert_eq(graph.forward_flops, 2 * weights * positions);
-	psd_graph_release(&graph);
 }
 
-Test(graph, no_gradient_is_counted_below_the_first_parameters)
+GRAPH_TEST(graph, no_gradient_is_counted_below_the_first_parameters,
+	   parse(HEAD "  - {name: n, kind: lrn, size: 5}\n"
+		      "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n"
+		      "  - {name: m, kind: lrn, size: 5}\n"))
 {
-	struct psd_graph graph = parse(HEAD "  - {name: n, kind: lrn, size: 5}\n"
-					    "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n"
-					    "  - {name: m, kind: lrn, size: 5}\n");
-
 	cr_assert_eq(graph.layers[1].backward_flops, 0);
 	cr_assert_eq(graph.layers[2].backward_flops, graph.layers[2].forward_flops);
 	cr_assert_gt(graph.layers[3].backward_flops, 0);
-	psd_graph_release(&graph);
 }
 
 /* y = 1 / (1 + exp(-x)): a sign, an exponential, a sum, a quotient; dx = dy y (1 - y): a difference, two products. */
-Test(graph, a_sigmoid_counts_four_and_three)
+GRAPH_TEST(graph, a_sigmoid_counts_four_and_three,
+	   parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n"
+		      "  - {name: s, kind: sigmoid}\n"))
 {
-	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n"
-					    "  - {name: s, kind: sigmoid}\n");
 	const uint64_t elements = 6 * 10 * 8;
 
 	cr_assert(has_shape(&graph.layers[2], 6, 10, 8));
 	cr_assert_eq(graph.layers[2].forward_flops, 4 * elements);
 	cr_assert_eq(graph.layers[2].backward_flops, 3 * elements);
 	cr_assert_eq(graph.layers[2].n_tensors, 0);
-	psd_graph_release(&graph);
 }
 
-Test(graph, in_place_layers_keep_no_activations)
+GRAPH_TEST(graph, in_place_layers_keep_no_activations,
+	   parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n  - {name: r, kind: relu}\n"
+		      "  - {name: d, kind: dropout, ratio: 0.5}\n"))
 {
-	struct psd_graph graph =
-		parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n  - {name: r, kind: relu}\n"
-			   "  - {name: d, kind: dropout, ratio: 0.5}\n");
-
 	cr_assert_eq(graph.activation_bytes, 4 * (4 + 6) * 10 * 8);
-	psd_graph_release(&graph);
 }
 
 /* ---- the models we ship ---- */
@@ -362,24 +342,16 @@ static void assert_tensors(const char *path, const char *net)
 	psd_graph_release(&graph);
 }
 
-Test(graph, alexnet_bn_has_gradientflows_26_tensors_in_order)
-{
-	assert_tensors("scenarios/models/alexnet-bn.yaml", "alexnet");
-}
+TEST_ROW(graph, alexnet_bn_has_gradientflows_26_tensors_in_order,
+	 assert_tensors("scenarios/models/alexnet-bn.yaml", "alexnet"))
+TEST_ROW(graph, resnet50_has_gradientflows_153_tensors_in_order,
+	 assert_tensors("scenarios/models/resnet50.yaml", "resnet50"))
 
-Test(graph, resnet50_has_gradientflows_153_tensors_in_order)
+GRAPH_TEST(graph, residual_stages_halve_the_map, load("scenarios/models/resnet152.yaml"))
 {
-	assert_tensors("scenarios/models/resnet50.yaml", "resnet50");
-}
-
-Test(graph, residual_stages_halve_the_map)
-{
-	struct psd_graph graph = load("scenarios/models/resnet152.yaml");
-
 	/* 224 / 2 (conv1) / 2 (pool1) / 8 (three later stages) */
 	cr_assert_str_eq(graph.layers[graph.n_layers - 4].name, "res5c_relu");
 	cr_assert(has_shape(&graph.layers[graph.n_layers - 4], 2048, 224 / 32, 224 / 32));
-	psd_graph_release(&graph);
 }
 
 /* ---- errors ---- */
@@ -413,8 +385,7 @@ Test(graph, keys_are_checked_kind_by_kind)
 		"m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, deconv, pool, global-pool, lrn, "
 		"batch-norm, layer-norm, rms-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, linear, abs, exp, "
 		"log, softplus, gelu, silu, power, dropout, inner-product, embedding, position, prefix, attention, "
-		"concat, "
-		"slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss");
+		"concat, slice, add, multiply, reshape, permute, shuffle, resize, softmax, softmax-loss");
 	refuses_layer("name: b, kind: input", "m.yaml:5:21: 'kind' is 'input', must be the key 'input' above 'layers'");
 	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' needs 'input'");
 	refuses(HEAD "  []\n", "m.yaml:1:1: the model has an input and no layers");
@@ -461,8 +432,7 @@ Test(graph, sizes_beyond_the_limits_are_refused)
 	refuses_layer("name: b, kind: conv, outputs: 0, kernel: 1",
 		      "m.yaml:5:36: 'outputs' is '0', must be a whole number from 1 to 16777216");
 	refuses("name: m\ninput: {channels: 1, height: 65536, width: 65536}\nlayers:\n  - {name: f, kind: "
-		"inner-product, "
-		"outputs: 1}\n",
+		"inner-product, outputs: 1}\n",
 		"m.yaml:4:5: layer 'f' has more than 4294967295 inputs");
 	/* 2^24 outputs of 2^24 channels at 2^14 x 2^14 positions: 2^77 FLOPs */
 	refuses("name: m\ninput: {channels: 16777216, height: 16384, width: 16384}\nlayers:\n"

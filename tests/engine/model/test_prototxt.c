@@ -5,6 +5,7 @@
 
 #include "engine/model/graph.h"
 #include "engine/model/prototxt.h"
+#include "tests/test_with.h"
 
 static struct psd_graph load(const char *path)
 {
@@ -49,10 +50,8 @@ static bool has_shape(const struct psd_layer *layer, uint32_t channels, uint32_t
 
 /* ---- whole files ---- */
 
-Test(prototxt, older_syntax_takes_the_training_phase)
+GRAPH_TEST(prototxt, older_syntax_takes_the_training_phase, load("tests/data/v1.prototxt"))
 {
-	struct psd_graph graph = load("tests/data/v1.prototxt");
-
 	cr_assert_str_eq(graph.name, "v1");
 	cr_assert_eq(graph.n_layers, 9); /* 11 layers without the test phase's data and accuracy */
 	cr_assert(has_shape(layer_named(&graph, "data"), 3, 28, 28));
@@ -63,12 +62,10 @@ Test(prototxt, older_syntax_takes_the_training_phase)
 	cr_assert_eq(layer_named(&graph, "drop1")->settings.dropout.ratio, 0.25);
 	/* conv1, ip1, ip2 without a bias */
 	cr_assert_eq(graph.parameters, (20 * 3 * 25 + 20) + (20 * 144 * 50 + 50) + 50 * 10);
-	psd_graph_release(&graph);
 }
 
-Test(prototxt, newer_syntax_follows_blobs_in_place)
+GRAPH_TEST(prototxt, newer_syntax_follows_blobs_in_place, load("tests/data/v2.prototxt"))
 {
-	struct psd_graph graph = load("tests/data/v2.prototxt");
 	const struct psd_layer *sum = layer_named(&graph, "sum");
 
 	cr_assert(has_shape(layer_named(&graph, "data"), 4, 16, 12));
@@ -82,7 +79,6 @@ Test(prototxt, newer_syntax_follows_blobs_in_place)
 	cr_assert_eq(layer_named(&graph, "loss")->n_inputs, 1);
 	/* wide in 2 groups without bias, scale, dilated, classes */
 	cr_assert_eq(graph.parameters, 8 * (4 / 2) * 7 + 2 * 8 + (8 * 8 * 9 + 8) + (16 * 10 + 10));
-	psd_graph_release(&graph);
 }
 
 /* As Caffe's upgrade_proto.cpp has it. A padding is part of what reads it, and of that alone. */
@@ -115,15 +111,13 @@ Test(prototxt, oldest_syntax_is_the_older_one)
 		"n.prototxt:3:51: layer 'r' reads 'p', which does not exist");
 }
 
-Test(prototxt, sigmoid_has_both_its_names)
+GRAPH_TEST(prototxt, sigmoid_has_both_its_names,
+	   parse("input: 'data' input_shape { dim: [1, 4] }\n"
+		 "layer { name: 'a' type: 'Sigmoid' bottom: 'data' top: 'a' }\n"
+		 "layers { name: 'b' type: SIGMOID bottom: 'a' top: 'b' }\n"))
 {
-	struct psd_graph graph = parse("input: 'data' input_shape { dim: [1, 4] }\n"
-				       "layer { name: 'a' type: 'Sigmoid' bottom: 'data' top: 'a' }\n"
-				       "layers { name: 'b' type: SIGMOID bottom: 'a' top: 'b' }\n");
-
 	cr_assert_eq(layer_named(&graph, "a")->kind, &psd_layer_sigmoid);
 	cr_assert_eq(layer_named(&graph, "b")->kind, &psd_layer_sigmoid);
-	psd_graph_release(&graph);
 }
 
 Test(prototxt, alexnet_is_the_same_in_both_forms)
@@ -172,8 +166,7 @@ Test(prototxt, every_way_to_give_the_input_size)
 	assert_input("layer { name: 'd' type: 'Data' top: 'data' transform_param { crop_size: 5 force_gray: true } }\n",
 		     1, 5, 5);
 	assert_input("layer { name: 'd' type: 'ImageData' top: 'data' image_data_param { new_height: 5 new_width: 7 "
-		     "is_color: "
-		     "false } }\n",
+		     "is_color: false } }\n",
 		     1, 5, 7);
 	assert_input("layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { num: 1 channels: 2 height: 5 "
 		     "width: 7 } }\n",
@@ -182,8 +175,7 @@ Test(prototxt, every_way_to_give_the_input_size)
 		"layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { shape { dim: [1, 2, 5, 7] } } }\n",
 		2, 5, 7);
 	assert_input("layer { name: 'd' type: 'MemoryData' top: 'data' memory_data_param { batch_size: 1 channels: 2 "
-		     "height: 5 "
-		     "width: 7 } }\n",
+		     "height: 5 width: 7 } }\n",
 		     2, 5, 7);
 }
 
@@ -196,8 +188,7 @@ Test(prototxt, a_model_without_an_input_size_says_what_to_give)
 		"n.prototxt:1:8: input 'data' has no size, needs input_dim four times or input_shape { dim }");
 	refuses("input: 'data' input_shape { dim: [1, 2, 3] }\n" RELU,
 		"n.prototxt:1:27: the shape has 3 dimensions, must have 2 (batch, channels) or 4 (batch, channels, "
-		"height, "
-		"width)");
+		"height, width)");
 	refuses(RELU, "n.prototxt:1:40: layer 'r' reads 'data', which does not exist");
 	refuses("name: 'x'\n", "n.prototxt: the model has no input");
 }
@@ -248,10 +239,9 @@ Test(prototxt, parameters_are_checked)
 
 Test(prototxt, unsupported_keys_are_refused)
 {
-	refuses_layer(CONV("lr_mult: 0"),
-		      "n.prototxt:2:63: unknown key 'lr_mult' in 'layer', known are name, type, bottom, top, include, "
-		      "exclude, "
-		      "phase, param, blobs_lr, weight_decay, engine, loss_weight, propagate_down, convolution_param");
+	refuses_layer(CONV("lr_mult: 0"), "n.prototxt:2:63: unknown key 'lr_mult' in 'layer', known are name, type, "
+					  "bottom, top, include, exclude, phase, param, blobs_lr, weight_decay, "
+					  "engine, loss_weight, propagate_down, convolution_param");
 	refuses_layer(
 		CONV("param { lr_mult: 0 decay: 1 }"),
 		"n.prototxt:2:82: unknown key 'decay' in 'param', known are name, share_mode, lr_mult, decay_mult");
@@ -333,11 +323,10 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 	refuses_layer(
 		"layer { name: 'i' type: 'Interp' bottom: 'data' top: 'i' interp_param { height: 3 pad_beg: -1 } }",
 		"n.prototxt:2:92: 'pad_beg' is '-1', must be a number from 0 to 0");
-	refuses_layer(
-		"layer { name: 'i' type: 'InnerProduct' bottom: 'data' top: 'i' inner_product_param { num_output: 3 "
-		"weight_filler { type: 'bilinear' } } }",
-		"n.prototxt:2:7: tensor 'i.weight' has a bilinear filler, which needs four dimensions and square "
-		"windows");
+	refuses_layer("layer { name: 'i' type: 'InnerProduct' bottom: 'data' top: 'i' inner_product_param { "
+		      "num_output: 3 weight_filler { type: 'bilinear' } } }",
+		      "n.prototxt:2:7: tensor 'i.weight' has a bilinear filler, which needs four dimensions and square "
+		      "windows");
 	refuses_layer("layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'data' top: 's' }\nlayer { name: 'r' type: "
 		      "'ReLU' bottom: 's' }",
 		      "n.prototxt:3:40: layer 'r' reads 's', which is a loss, must be the end of the network");
@@ -386,10 +375,9 @@ Test(prototxt, blobs_of_five_dimensions_are_read_by_no_others)
 		      "n.prototxt:3:61: layer 'r' must name 5 axes once and leave axis 0, the batch, where it is");
 	refuses_layer(FIVE "layer { name: 'r' type: 'Permute' bottom: 'a' permute_param { order: [0, 2, 4, 1, 3] } }",
 		      "n.prototxt:3:61: layer 'r' separates all four axes, at most three can move apart");
-	refuses_layer(FIVE
-		      "layer { name: 'r' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } axis: 2 } "
-		      "}\nlayer { name: 's' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } axis: 2 "
-		      "num_axes: 4 } }",
+	refuses_layer(FIVE "layer { name: 'r' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } axis: "
+			   "2 } }\nlayer { name: 's' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } "
+			   "axis: 2 num_axes: 4 } }",
 		      "n.prototxt:3:7: layer 'r' cannot reshape 2x2x81 (324 values) to 2x2x2 (8)");
 	refuses_layer("layer { name: 's' type: 'Reshape' bottom: 'data' reshape_param { shape { dim: [2, 2] } axis: 2 "
 		      "num_axes: 4 } }",
@@ -434,12 +422,10 @@ Test(prototxt, tensors_have_their_ratios_and_start_values)
 
 		snprintf(text, sizeof(text),
 			 "input: 'data' input_shape { dim: [1, 4, 9, 9] }\nlayer { name: 'c' type: 'Convolution' "
-			 "bottom: 'data' "
-			 "top: 'c' param { lr_mult: 0 } param { decay_mult: 0.5 } convolution_param { num_output: 6 "
-			 "kernel_size: 3 "
-			 "weight_filler { %s } } }\nlayers { name: 'p' type: INNER_PRODUCT bottom: 'c' top: 'p' "
-			 "blobs_lr: 3 "
-			 "blobs_lr: 4 weight_decay: 0 inner_product_param { num_output: 2 } }",
+			 "bottom: 'data' top: 'c' param { lr_mult: 0 } param { decay_mult: 0.5 } convolution_param { "
+			 "num_output: 6 kernel_size: 3 weight_filler { %s } } }\nlayers { name: 'p' type: "
+			 "INNER_PRODUCT bottom: 'c' top: 'p' blobs_lr: 3 blobs_lr: 4 weight_decay: 0 "
+			 "inner_product_param { num_output: 2 } }",
 			 fillers[i].filler);
 		graph = parse(text);
 		cr_expect_float_eq(graph.tensors[0].start_value, fillers[i].value, 1e-6, "%s", fillers[i].filler);
@@ -455,14 +441,12 @@ Test(prototxt, tensors_have_their_ratios_and_start_values)
 }
 
 /* The second top is the probabilities. */
-Test(prototxt, the_first_weight_is_the_losss)
+GRAPH_TEST(prototxt, the_first_weight_is_the_losss,
+	   parse("input: 'data' input_shape { dim: [1, 4] } state { phase: TRAIN level: 0 }\n"
+		 "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' top: 'l' top: 'p' "
+		 "loss_weight: 0.5 loss_weight: 0 }"))
 {
-	struct psd_graph graph = parse("input: 'data' input_shape { dim: [1, 4] } state { phase: TRAIN level: 0 }\n"
-				       "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' top: 'l' top: 'p' "
-				       "loss_weight: 0.5 loss_weight: 0 }");
-
 	cr_assert_eq(layer_named(&graph, "l")->settings.loss.weight, 0.5);
-	psd_graph_release(&graph);
 }
 
 Test(prototxt, a_label_that_is_no_class_may_be_ignored)
@@ -489,9 +473,8 @@ Test(prototxt, forks_batch_norms_have_their_statistics_behind)
 	struct psd_graph graph = parse(
 		"input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
 		"layer { name: 'a' type: 'BN' bottom: 'data' top: 'a' param { lr_mult: 2 } param { lr_mult: 3 } param "
-		"{ "
-		"lr_mult: 0 } param { lr_mult: 0 } bn_param { slope_filler { type: 'constant' value: 5 } frozen: false "
-		"} }\n"
+		"{ lr_mult: 0 } param { lr_mult: 0 } bn_param { slope_filler { type: 'constant' value: 5 } frozen: "
+		"false } }\n"
 		"layer { name: 'b' type: 'BN' bottom: 'a' top: 'b' param { lr_mult: 2 } bn_param { frozen: true } }\n"
 		"layer { name: 'c' type: 'BN' bottom: 'b' top: 'c' bn_param { scale_filler { value: 7 } } }\n");
 	const struct psd_affine_settings *frozen = &layer_named(&graph, "b")->settings.affine;
@@ -516,10 +499,9 @@ Test(prototxt, forks_batch_norms_have_their_statistics_behind)
 #define BOTH "param { name: 'w' lr_mult: 2 } param { name: 'b' }"
 
 /* Counted once, used twice: 4 x 4 x 3 x 3 weights and 4 biases; the third has its own. */
-Test(prototxt, layers_share_parameters_by_name)
+GRAPH_TEST(prototxt, layers_share_parameters_by_name,
+	   parse(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "4", BOTH) NAMED("own", "two", "4", "")))
 {
-	struct psd_graph graph =
-		parse(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "4", BOTH) NAMED("own", "two", "4", ""));
 	const struct psd_layer *one = layer_named(&graph, "one"), *two = layer_named(&graph, "two");
 
 	cr_assert_eq(graph.n_tensors, 4);
@@ -530,18 +512,16 @@ Test(prototxt, layers_share_parameters_by_name)
 	cr_assert_eq(two->read_bytes, one->read_bytes);
 	cr_assert(two->is_trained);
 	cr_assert_str_eq(graph.tensors[2].name, "own.weight");
-	psd_graph_release(&graph);
 }
 
 /* Matrices that layers share cannot go as factors. */
 Test(prototxt, a_shared_matrix_has_no_factors)
 {
-	static const char text[] =
-		"input: 'data' input_shape { dim: [1, 8] }\n"
-		"layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param: 'w' param: 'b' "
-		"inner_product_param { num_output: 8 } }\n"
-		"layer { name: 'c' type: 'InnerProduct' bottom: 'a' top: 'c' param: 'w' param: 'b' "
-		"inner_product_param { num_output: 8 } }\n";
+	static const char text[] = "input: 'data' input_shape { dim: [1, 8] }\n"
+				   "layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param: 'w' param: "
+				   "'b' inner_product_param { num_output: 8 } }\n"
+				   "layer { name: 'c' type: 'InnerProduct' bottom: 'a' top: 'c' param: 'w' param: 'b' "
+				   "inner_product_param { num_output: 8 } }\n";
 	struct psd_graph graph = parse(text);
 
 	cr_assert_eq(graph.parameters, 8 * 8 + 8);
@@ -557,8 +537,7 @@ Test(prototxt, parameters_that_cannot_be_shared_are_refused)
 		"n.prototxt:3:73: layer 'two' must share all parameters of 'one' in their order, or none");
 	refuses(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "8", BOTH),
 		"n.prototxt:3:7: layer 'two' has the parameters weight 8x4x3x3, bias 8, must have those of 'one' to "
-		"share "
-		"them: weight 4x4x3x3, bias 4");
+		"share them: weight 4x4x3x3, bias 4");
 	refuses(FOUR NAMED("one", "data", "4", BOTH)
 			NAMED("two", "one", "4", "param { name: 'w' lr_mult: 3 } param: 'b'"),
 		"n.prototxt:3:7: layer 'two' has another learning rate or decay for 'one.weight' than 'one', with "
@@ -609,46 +588,41 @@ Test(prototxt, a_softmax_is_a_loss_only_at_the_end_of_a_net_without_one)
 }
 
 /* As in Caffe names are no keys. Protocol buffers' flags may have a capital. */
-Test(prototxt, layers_may_have_the_same_name_or_none)
+GRAPH_TEST(prototxt, layers_may_have_the_same_name_or_none,
+	   parse(FOUR "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'a' }\n"
+		      "layer { name: 'r' type: 'TanH' bottom: 'a' top: 'b' }\n"
+		      "layer { type: 'Sigmoid' bottom: 'b' top: 'c' }\n"
+		      "layer { type: 'InnerProduct' bottom: 'c' top: 'd' inner_product_param { "
+		      "num_output: 3 bias_term: False } }\n"))
 {
-	struct psd_graph graph = parse(FOUR "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'a' }\n"
-					    "layer { name: 'r' type: 'TanH' bottom: 'a' top: 'b' }\n"
-					    "layer { type: 'Sigmoid' bottom: 'b' top: 'c' }\n"
-					    "layer { type: 'InnerProduct' bottom: 'c' top: 'd' inner_product_param { "
-					    "num_output: 3 bias_term: False } }\n");
-
 	cr_assert_eq(layer_named(&graph, "r")->kind, &psd_layer_relu);
 	cr_assert_eq(layer_named(&graph, "r#2")->kind, &psd_layer_tanh);
 	cr_assert_eq(layer_named(&graph, "Sigmoid")->kind, &psd_layer_sigmoid);
 	cr_assert_eq(graph.parameters, 3 * 4 * 9 * 9);
-	psd_graph_release(&graph);
 }
 
 /* He et al. 2014: 1 + 4 + 16 windows of each channel. Along 9 positions, 2 windows have 5 positions and one of padding.
  * 4 windows have 3 positions and 3 of padding, 2 of them before. */
-Test(prototxt, a_pyramid_is_one_column)
+GRAPH_TEST(prototxt, a_pyramid_is_one_column,
+	   parse(FOUR "layer { name: 's' type: 'SPP' bottom: 'data' top: 's' spp_param { "
+		      "pyramid_height: 3 pool: MAX } }\n"))
 {
-	struct psd_graph graph = parse(FOUR "layer { name: 's' type: 'SPP' bottom: 'data' top: 's' spp_param { "
-					    "pyramid_height: 3 pool: MAX } }\n");
 	const struct psd_window *window = &layer_named(&graph, "s/level2")->settings.pool.window;
 
 	cr_assert(has_shape(layer_named(&graph, "s"), 4 * (1 + 4 + 16), 1, 1));
 	cr_assert(has_shape(layer_named(&graph, "s/level1"), 4, 2, 2));
 	cr_assert(window->kernel.height == 3 && window->stride.width == 3 && window->pad.height == 2);
-	psd_graph_release(&graph);
 }
 
 /* Sides of 9: every second position is 5 of them, and 2 new positions between each two make 5 + 4 * 2 of that. */
-Test(prototxt, maps_are_resized_as_said)
+GRAPH_TEST(prototxt, maps_are_resized_as_said,
+	   parse("input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
+		 "layer { name: 'a' type: 'Interp' bottom: 'data' top: 'a' interp_param { shrink_factor: 2 "
+		 "zoom_factor: 3 } }\n"
+		 "layer { name: 'b' type: 'Interp' bottom: 'a' top: 'b' interp_param { height: 5 width: 20 } }\n"
+		 "layer { name: 'c' type: 'Deconvolution' bottom: 'b' top: 'c' convolution_param { num_output: 4 "
+		 "group: 4 kernel_size: 4 stride: 2 pad: 1 bias_term: false weight_filler { type: 'bilinear' } } }\n"))
 {
-	struct psd_graph graph =
-		parse("input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
-		      "layer { name: 'a' type: 'Interp' bottom: 'data' top: 'a' interp_param { shrink_factor: 2 "
-		      "zoom_factor: 3 } }\n"
-		      "layer { name: 'b' type: 'Interp' bottom: 'a' top: 'b' interp_param { height: 5 width: 20 } }\n"
-		      "layer { name: 'c' type: 'Deconvolution' bottom: 'b' top: 'c' convolution_param { num_output: 4 "
-		      "group: 4 "
-		      "kernel_size: 4 stride: 2 pad: 1 bias_term: false weight_filler { type: 'bilinear' } } }\n");
 	/* Caffe's BilinearFiller of a side of 4: 1/4, 3/4, 3/4, 1/4 */
 	static const double side[] = {0.25, 0.75, 0.75, 0.25};
 
@@ -658,7 +632,6 @@ Test(prototxt, maps_are_resized_as_said)
 	cr_assert_eq(graph.parameters, 4 * 4 * 4);
 	for (unsigned e = 0; e < 4 * 4 * 4; e++)
 		cr_assert_float_eq(psd_tensor_bilinear(&graph.tensors[0], e), side[e / 4 % 4] * side[e % 4], 1e-6);
-	psd_graph_release(&graph);
 }
 
 Test(prototxt, cycles_and_misread_labels_are_refused)
@@ -674,12 +647,10 @@ Test(prototxt, cycles_and_misread_labels_are_refused)
 		"n.prototxt:2:40: layer 'r' reads the label 'label', which only losses may read");
 }
 
-Test(prototxt, a_solver_is_no_network)
-{
-	refuses("net: \"train_val.prototxt\"\nbase_lr: 0.01\n",
-		"n.prototxt:1:1: unknown key 'net' in 'network', known are name, input, "
-		"input_dim, input_shape, layer, layers, state, force_backward, debug_info");
-}
+TEST_ROW(prototxt, a_solver_is_no_network,
+	 refuses("net: \"train_val.prototxt\"\nbase_lr: 0.01\n",
+		 "n.prototxt:1:1: unknown key 'net' in 'network', known are name, input, "
+		 "input_dim, input_shape, layer, layers, state, force_backward, debug_info"))
 
 /* ---- the text format ---- */
 

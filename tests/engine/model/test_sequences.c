@@ -7,6 +7,7 @@
 #include "engine/model/graph.h"
 #include "engine/model/layer.h"
 #include "engine/model/model.h"
+#include "tests/test_with.h"
 
 /* The third line of each file is "layers:", so the first layer stands in line 4. */
 #define TOKENS "name: m\ninput: {name: tokens, channels: 1, height: 5, width: 2}\nlayers:\n"
@@ -73,9 +74,9 @@ static void expect_bytes(const struct psd_layer *layer, uint64_t values_read, ui
 
 /* 5 x 2 tokens name rows of 6 values. Forward computes nothing; backward adds each row's gradient to the table's.
  * Forward reads these rows only, and there may be more of them than the table has. */
-Test(sequences, an_embedding_looks_up_rows)
+GRAPH_TEST(sequences, an_embedding_looks_up_rows,
+	   parse(TOKENS "  - {name: e, kind: embedding, vocabulary: 7, outputs: 6}\n"))
 {
-	struct psd_graph graph = parse(TOKENS "  - {name: e, kind: embedding, vocabulary: 7, outputs: 6}\n");
 	const struct psd_layer *embedding = &graph.layers[1];
 	const uint64_t tokens = 5 * 2;
 
@@ -90,13 +91,12 @@ Test(sequences, an_embedding_looks_up_rows)
 	expect_flops(embedding, 0, tokens * 6);
 	expect_bytes(embedding, tokens + tokens * 6, tokens * 6);
 	cr_expect_eq(graph.activation_bytes, 4 * (tokens + tokens * 6));
-	psd_graph_release(&graph);
 }
 
 /* A sum for each element; backward a sum for each element of the weight's gradient, and the data's is handed on. */
-Test(sequences, a_position_has_a_value_for_each_element)
+GRAPH_TEST(sequences, a_position_has_a_value_for_each_element,
+	   parse(MAP "  - {name: p, kind: position}\n  - {name: q, kind: position}\n"))
 {
-	struct psd_graph graph = parse(MAP "  - {name: p, kind: position}\n  - {name: q, kind: position}\n");
 	const uint64_t elements = 12 * 5 * 3;
 
 	cr_assert_eq(graph.n_tensors, 2);
@@ -107,14 +107,13 @@ Test(sequences, a_position_has_a_value_for_each_element)
 		expect_flops(&graph.layers[l], elements, elements);
 		expect_bytes(&graph.layers[l], 2 * elements, elements);
 	}
-	psd_graph_release(&graph);
 }
 
 /* Nothing is computed forward; backward a sum for each value of the vectors' gradient. */
-Test(sequences, a_prefix_puts_positions_in_front)
+GRAPH_TEST(sequences, a_prefix_puts_positions_in_front,
+	   parse(MAP "  - {name: p, kind: prefix}\n  - {name: q, kind: prefix, places: 3}\n"
+		     "  - {name: s, kind: prefix, shares: q, places: 3}\n"))
 {
-	struct psd_graph graph = parse(MAP "  - {name: p, kind: prefix}\n  - {name: q, kind: prefix, places: 3}\n"
-					   "  - {name: s, kind: prefix, shares: q, places: 3}\n");
 	const uint64_t places = 5 * 3;
 
 	cr_assert_eq(graph.n_tensors, 2);
@@ -128,19 +127,18 @@ Test(sequences, a_prefix_puts_positions_in_front)
 	expect_flops(&graph.layers[1], 0, 12);
 	expect_flops(&graph.layers[2], 0, 12 * 3);
 	expect_bytes(&graph.layers[2], 12 * (places + 1) + 12 * 3, 12 * (places + 1 + 3));
-	psd_graph_release(&graph);
 }
 
 /* For each value: its part of the mean 1, of the variance 3, normalised 2, scaled 1, shifted 1. Backward: the data's
  * gradient 6 and the scale 1; gamma's gradient 2, beta's 1. */
-Test(sequences, a_layer_norm_is_of_the_channels)
+GRAPH_TEST(sequences, a_layer_norm_is_of_the_channels,
+	   parse(MAP "  - {name: bare, kind: layer-norm, scale: false, bias: false}\n"
+		     "  - {name: both, kind: layer-norm}\n"
+		     "  - {name: above, kind: layer-norm, epsilon: 0.001}\n"
+		     "  - {name: scale, kind: layer-norm, bias: false}\n"
+		     "  - {name: shift, kind: layer-norm, scale: false}\n"
+		     "  - {name: top, kind: layer-norm, scale: false, bias: false}\n"))
 {
-	struct psd_graph graph = parse(MAP "  - {name: bare, kind: layer-norm, scale: false, bias: false}\n"
-					   "  - {name: both, kind: layer-norm}\n"
-					   "  - {name: above, kind: layer-norm, epsilon: 0.001}\n"
-					   "  - {name: scale, kind: layer-norm, bias: false}\n"
-					   "  - {name: shift, kind: layer-norm, scale: false}\n"
-					   "  - {name: top, kind: layer-norm, scale: false, bias: false}\n");
 	const uint64_t elements = 12 * 5 * 3;
 	const char *const names[] = {"both.weight", "both.bias",    "above.weight",
 				     "above.bias",  "scale.weight", "shift.bias"};
@@ -161,17 +159,16 @@ Test(sequences, a_layer_norm_is_of_the_channels)
 	cr_expect_eq(graph.layers[2].settings.affine.epsilon, 1e-5);
 	cr_expect_eq(graph.layers[3].settings.affine.epsilon, 1e-3);
 	cr_expect_eq(graph.n_states, 0);
-	psd_graph_release(&graph);
 }
 
 /* For each value: its part of the mean square 2, divided 1, scaled 1. Backward: its part of the sum of dy x 2, the
  * difference of dy and x times a factor each 3, the scale 1; gamma's gradient 2. */
-Test(sequences, an_rms_norm_has_a_scale_alone)
+GRAPH_TEST(sequences, an_rms_norm_has_a_scale_alone,
+	   parse(MAP "  - {name: bare, kind: rms-norm, scale: false}\n"
+		     "  - {name: low, kind: rms-norm}\n"
+		     "  - {name: high, kind: rms-norm, epsilon: 0.001}\n"
+		     "  - {name: top, kind: rms-norm, scale: false}\n"))
 {
-	struct psd_graph graph = parse(MAP "  - {name: bare, kind: rms-norm, scale: false}\n"
-					   "  - {name: low, kind: rms-norm}\n"
-					   "  - {name: high, kind: rms-norm, epsilon: 0.001}\n"
-					   "  - {name: top, kind: rms-norm, scale: false}\n");
 	const uint64_t elements = 12 * 5 * 3;
 
 	cr_assert_eq(graph.n_tensors, 2);
@@ -187,16 +184,15 @@ Test(sequences, an_rms_norm_has_a_scale_alone)
 	expect_bytes(&graph.layers[3], elements + 12, elements);
 	cr_expect_eq(graph.layers[2].settings.affine.epsilon, 1e-6);
 	cr_expect_eq(graph.layers[3].settings.affine.epsilon, 1e-3);
-	psd_graph_release(&graph);
 }
 
 /* x (1 + erf(x / sqrt 2)) / 2: two products, the error function, a sum, a product. Backward (1 + erf(x / sqrt 2)) / 2 +
  * x exp(-x x / 2) / sqrt(2 pi), times dy: the first term 4; of the second a square, the exponential and a product with
  * x over a constant; the sum, the product with dy. */
-Test(sequences, a_gelu_counts_five_and_nine)
+GRAPH_TEST(sequences, a_gelu_counts_five_and_nine,
+	   parse(MAP "  - {name: f, kind: gelu}\n  - {name: p, kind: position}\n"
+		     "  - {name: g, kind: gelu}\n"))
 {
-	struct psd_graph graph = parse(MAP "  - {name: f, kind: gelu}\n  - {name: p, kind: position}\n"
-					   "  - {name: g, kind: gelu}\n");
 	const uint64_t elements = 12 * 5 * 3;
 
 	cr_assert(has_shape(&graph.layers[3], 12, 5, 3));
@@ -204,30 +200,28 @@ Test(sequences, a_gelu_counts_five_and_nine)
 	expect_flops(&graph.layers[3], 5 * elements, 9 * elements);
 	expect_bytes(&graph.layers[3], elements, elements);
 	cr_expect_eq(graph.n_tensors, 1);
-	psd_graph_release(&graph);
 }
 
 /* By tanh: x (1 + t) / 2 with t = tanh(x (a + b x x)), whose argument has three products and a sum, and which counts 5
  * as a layer of it does; a sum and two products. Backward t once more, 9, and (1 + t) / 2 + x / 2 (1 - t t) (a + 3 b x
  * x), times dy: a sum and a product, a product and a difference, a product and a sum, three products, a sum, and dy. */
-Test(sequences, a_gelu_by_tanh_counts_twelve_and_twenty)
+GRAPH_TEST(sequences, a_gelu_by_tanh_counts_twelve_and_twenty,
+	   parse(MAP "  - {name: p, kind: position}\n"
+		     "  - {name: g, kind: gelu, approximate: tanh}\n"
+		     "  - {name: h, kind: gelu, approximate: none}\n"))
 {
-	struct psd_graph graph = parse(MAP "  - {name: p, kind: position}\n"
-					   "  - {name: g, kind: gelu, approximate: tanh}\n"
-					   "  - {name: h, kind: gelu, approximate: none}\n");
 	const uint64_t elements = 12 * 5 * 3;
 
 	expect_flops(&graph.layers[2], 12 * elements, 20 * elements);
 	expect_flops(&graph.layers[3], 5 * elements, 9 * elements);
-	psd_graph_release(&graph);
 }
 
 /* x / (1 + exp(-x)): a sign, an exponential, a sum, a quotient. Backward s = 1 / (1 + exp(-x)) once more, and
  * s (1 + x (1 - s)), times dy. */
-Test(sequences, a_silu_counts_four_and_nine)
+GRAPH_TEST(sequences, a_silu_counts_four_and_nine,
+	   parse(MAP "  - {name: f, kind: silu}\n  - {name: p, kind: position}\n"
+		     "  - {name: s, kind: silu}\n"))
 {
-	struct psd_graph graph = parse(MAP "  - {name: f, kind: silu}\n  - {name: p, kind: position}\n"
-					   "  - {name: s, kind: silu}\n");
 	const uint64_t elements = 12 * 5 * 3;
 
 	cr_assert(has_shape(&graph.layers[3], 12, 5, 3));
@@ -235,16 +229,15 @@ Test(sequences, a_silu_counts_four_and_nine)
 	expect_flops(&graph.layers[3], 4 * elements, (4 + 5) * elements);
 	expect_bytes(&graph.layers[3], elements, elements);
 	cr_expect_eq(graph.n_tensors, 1);
-	psd_graph_release(&graph);
 }
 
 /* L = 5 x 3 positions of d = 12 / 3 channels in 2 heads. Forward has two products of L x L x d, 2 FLOPs each, and for
  * each head L x L scores: the scale 1 and the softmax 5. Backward has four such products, and 5 for each score. */
-Test(sequences, an_attention_counts_all_pairs)
+GRAPH_TEST(sequences, an_attention_counts_all_pairs,
+	   parse(MAP "  - {name: a, kind: attention, heads: 2}\n"
+		     "  - {name: p, kind: position, input: input}\n"
+		     "  - {name: b, kind: attention, heads: 2, causal: true}\n"))
 {
-	struct psd_graph graph = parse(MAP "  - {name: a, kind: attention, heads: 2}\n"
-					   "  - {name: p, kind: position, input: input}\n"
-					   "  - {name: b, kind: attention, heads: 2, causal: true}\n");
 	const uint64_t places = 5 * 3, pairs = places * places, channels = 12 / 3;
 	const uint64_t product = 2 * pairs * channels, scores = 2 * pairs;
 
@@ -257,20 +250,18 @@ Test(sequences, an_attention_counts_all_pairs)
 	cr_expect_not(graph.layers[1].settings.attention.is_causal);
 	cr_expect(graph.layers[3].settings.attention.is_causal);
 	cr_expect_eq(graph.layers[1].n_tensors, 0);
-	psd_graph_release(&graph);
 }
 
 /* 32 channels are 8 for each of 2 heads of queries, 1 of keys and 1 of values: all pairs count as if each head had its
  * own. The 24 channels of queries and keys are rotated in pairs of 4 products, a sum and a difference, 3 for each
  * value; backward once more, and their gradients back. */
-Test(sequences, heads_share_keys_and_values_and_are_rotated)
+GRAPH_TEST(sequences, heads_share_keys_and_values_and_are_rotated,
+	   parse("name: m\ninput: {channels: 32, height: 5, width: 3}\nlayers:\n"
+		 "  - {name: p, kind: position}\n"
+		 "  - {name: a, kind: attention, heads: 2, kv_heads: 1}\n"
+		 "  - {name: b, kind: attention, heads: 2, kv_heads: 1, rotary: 10000, input: p}\n"
+		 "  - {name: c, kind: attention, heads: 2, kv_heads: 1, rotary: 0, input: p}\n"))
 {
-	struct psd_graph graph =
-		parse("name: m\ninput: {channels: 32, height: 5, width: 3}\nlayers:\n"
-		      "  - {name: p, kind: position}\n"
-		      "  - {name: a, kind: attention, heads: 2, kv_heads: 1}\n"
-		      "  - {name: b, kind: attention, heads: 2, kv_heads: 1, rotary: 10000, input: p}\n"
-		      "  - {name: c, kind: attention, heads: 2, kv_heads: 1, rotary: 0, input: p}\n");
 	const uint64_t places = 5 * 3, pairs = places * places, product = 2 * pairs * 2 * 8, scores = 2 * pairs;
 	const uint64_t forward = 2 * product + 6 * scores, backward = 4 * product + 5 * scores,
 		       rotation = 3 * 24 * places;
@@ -282,18 +273,16 @@ Test(sequences, heads_share_keys_and_values_and_are_rotated)
 		expect_bytes(&graph.layers[l], 32 * places, 16 * places);
 		cr_expect_eq(graph.layers[l].kept_bytes, 4 * scores);
 	}
-	psd_graph_release(&graph);
 }
 
 /* Forward has 5 FLOPs for each score of each position; backward has a difference and the weight. */
-Test(sequences, a_loss_counts_every_place)
+GRAPH_TEST(sequences, a_loss_counts_every_place,
+	   parse(MAP "  - {name: p, kind: position}\n  - {name: loss, kind: softmax-loss}\n"))
 {
-	struct psd_graph graph = parse(MAP "  - {name: p, kind: position}\n  - {name: loss, kind: softmax-loss}\n");
 	const uint64_t elements = 12 * 5 * 3;
 
 	cr_assert(has_shape(&graph.layers[2], 12, 5, 3));
 	expect_flops(&graph.layers[2], 5 * elements, 2 * elements);
-	psd_graph_release(&graph);
 }
 
 /* ---- properties of samples ---- */
@@ -325,13 +314,11 @@ Test(sequences, without_a_loss_there_are_no_labels)
 	expect_samples(TOKENS EMBEDDING, 0, 0, 7);
 }
 
-Test(sequences, the_last_of_several_losses_counts)
-{
-	expect_samples(MAP "  - {name: c, kind: conv, outputs: 9, kernel: 2}\n  - {name: aside, kind: softmax-loss}\n"
-			   "  - {name: d, kind: conv, input: input, outputs: 2, kernel: 1}\n" LOSS
-			   "  - {name: g, kind: gelu, input: d}\n",
-		       5 * 3, 2, 0);
-}
+TEST_ROW(sequences, the_last_of_several_losses_counts,
+	 expect_samples(MAP "  - {name: c, kind: conv, outputs: 9, kernel: 2}\n  - {name: aside, kind: softmax-loss}\n"
+			    "  - {name: d, kind: conv, input: input, outputs: 2, kernel: 1}\n" LOSS
+			    "  - {name: g, kind: gelu, input: d}\n",
+			5 * 3, 2, 0))
 
 /* A token is a row of each table. */
 Test(sequences, the_smallest_vocabulary_of_several_tables_counts)
@@ -348,13 +335,12 @@ Test(sequences, the_smallest_vocabulary_of_several_tables_counts)
 /* ---- another layer's parameters ---- */
 
 /* The table of 7 rows of 6 is the weight of a convolution of single positions with 7 outputs of 6 inputs. */
-Test(sequences, a_shared_table_counts_once)
+GRAPH_TEST(sequences, a_shared_table_counts_once,
+	   parse(TOKENS EMBEDDING "  - {name: p, kind: position}\n"
+				  "  - {name: head, kind: conv, outputs: 7, kernel: 1, bias: false, shares: e}\n"
+				  "  - {name: n, kind: layer-norm}\n"
+				  "  - {name: again, kind: layer-norm, shares: n}\n"))
 {
-	struct psd_graph graph =
-		parse(TOKENS EMBEDDING "  - {name: p, kind: position}\n"
-				       "  - {name: head, kind: conv, outputs: 7, kernel: 1, bias: false, shares: e}\n"
-				       "  - {name: n, kind: layer-norm}\n"
-				       "  - {name: again, kind: layer-norm, shares: n}\n");
 	const struct psd_layer *head = &graph.layers[3], *norm = &graph.layers[4], *again = &graph.layers[5];
 	const uint64_t places = 5 * 2;
 
@@ -372,30 +358,27 @@ Test(sequences, a_shared_table_counts_once)
 	cr_expect(head->is_trained);
 	expect_flops(head, 2 * 7 * 6 * places, 2 * 2 * 7 * 6 * places);
 	expect_bytes(head, 6 * places + 7 * 6, 7 * places);
-	psd_graph_release(&graph);
 }
 
 /* Else the owner's gradient would be sent as factors, and the other's part of it would be lost. */
-Test(sequences, a_shared_matrix_has_no_factors)
+GRAPH_TEST(sequences, a_shared_matrix_has_no_factors,
+	   parse(MAP "  - {name: a, kind: inner-product, outputs: 4}\n"
+		     "  - {name: b, kind: inner-product, outputs: 4}\n"
+		     "  - {name: c, kind: inner-product, outputs: 4, shares: b}\n"))
 {
-	struct psd_graph graph = parse(MAP "  - {name: a, kind: inner-product, outputs: 4}\n"
-					   "  - {name: b, kind: inner-product, outputs: 4}\n"
-					   "  - {name: c, kind: inner-product, outputs: 4, shares: b}\n");
-
 	cr_assert_eq(graph.n_tensors, 4);
 	cr_expect_eq(graph.tensors[0].rows, 12 * 5 * 3);
 	cr_expect_eq(graph.tensors[0].columns, 4);
 	cr_expect(graph.tensors[2].rows == 0 && graph.tensors[2].columns == 0);
 	cr_expect_eq(graph.parameters, 12 * 5 * 3 * 4 + 4 + 4 * 4 + 4);
-	psd_graph_release(&graph);
 }
 
 /* A layer that has only another's parameters is trained, too: backward has to reach and pass it. */
-Test(sequences, a_layer_with_shared_parameters_is_trained)
+GRAPH_TEST(sequences, a_layer_with_shared_parameters_is_trained,
+	   parse(TOKENS EMBEDDING
+		 "  - {name: f, kind: embedding, input: tokens, vocabulary: 7, outputs: 6, shares: e}\n"
+		 "  - {name: g, kind: gelu}\n"))
 {
-	struct psd_graph graph = parse(
-		TOKENS EMBEDDING "  - {name: f, kind: embedding, input: tokens, vocabulary: 7, outputs: 6, shares: e}\n"
-				 "  - {name: g, kind: gelu}\n");
 	const uint64_t elements = 6 * 5 * 2;
 
 	cr_expect(graph.layers[2].is_trained);
@@ -403,18 +386,15 @@ Test(sequences, a_layer_with_shared_parameters_is_trained)
 	expect_flops(&graph.layers[3], 5 * elements, 9 * elements);
 	expect_bytes(&graph.layers[2], 5 * 2 + elements, elements);
 	cr_expect_eq(graph.vocabulary, 7);
-	psd_graph_release(&graph);
 }
 
-Test(sequences, several_layers_share_with_one)
+GRAPH_TEST(sequences, several_layers_share_with_one,
+	   parse(MAP "  - {name: a, kind: position}\n  - {name: b, kind: position, shares: a}\n"
+		     "  - {name: c, kind: position, shares: a}\n"))
 {
-	struct psd_graph graph = parse(MAP "  - {name: a, kind: position}\n  - {name: b, kind: position, shares: a}\n"
-					   "  - {name: c, kind: position, shares: a}\n");
-
 	cr_expect_eq(graph.n_tensors, 1);
 	cr_expect_eq(graph.parameters, 12 * 5 * 3);
 	cr_expect(graph.layers[2].n_shared == 1 && graph.layers[3].n_shared == 1);
-	psd_graph_release(&graph);
 }
 
 #define SHARES "m.yaml:5:39: layer 'b' shares the parameters of "
@@ -572,9 +552,8 @@ Test(sequences, heads_divide_queries_keys_and_values)
 	refuses(MAP "  - {name: b, kind: attention, heads: 3}\n",
 		"m.yaml:4:5: layer 'b' has an input of 12 channels, must be a multiple of 9: 3 heads of queries, 3 of "
 		"keys, 3 of values");
-	refuses(ATTENTION_OF("10") "heads: 1}\n",
-		"m.yaml:5:5: layer 'b' has an input of 10 channels, must be a multiple of 3: 1 heads of queries, 1 of "
-		"keys, 1 of values");
+	refuses(ATTENTION_OF("10") "heads: 1}\n", "m.yaml:5:5: layer 'b' has an input of 10 channels, must be a "
+						  "multiple of 3: 1 heads of queries, 1 of keys, 1 of values");
 	refuses(ATTENTION_OF("14") "heads: 4, kv_heads: 2}\n",
 		"m.yaml:5:5: layer 'b' has an input of 14 channels, must be a multiple of 8: 4 heads of queries, 2 of "
 		"keys, 2 of values");
@@ -641,13 +620,11 @@ Test(sequences, an_attention_of_too_many_positions_is_refused)
 }
 
 /* 2^27 positions: 4 x 2^54 + 6 x 2^54. */
-Test(sequences, an_attention_of_many_positions_is_counted)
+GRAPH_TEST(sequences, an_attention_of_many_positions_is_counted,
+	   parse("name: m\ninput: {channels: 3, height: 65536, width: 2048}\nlayers:\n"
+		 "  - {name: b, kind: attention, heads: 1}\n"))
 {
-	struct psd_graph graph = parse("name: m\ninput: {channels: 3, height: 65536, width: 2048}\nlayers:\n"
-				       "  - {name: b, kind: attention, heads: 1}\n");
-
 	expect_flops(&graph.layers[1], (UINT64_C(4) << 54) + (UINT64_C(6) << 54), 0);
-	psd_graph_release(&graph);
 }
 
 /* ---- the transformers we ship ---- */
@@ -686,10 +663,9 @@ static void expect_flops_of(const struct psd_graph *graph, uint64_t forward)
 
 /* Radford et al. 2019; 124,439,808 parameters in 148 tensors are those of OpenAI's checkpoint: tokens, positions, 12
  * for each block, the last norm's 2. The head is the table once more. */
-Test(sequences, gpt2_has_its_published_parameters)
+GRAPH_TEST(sequences, gpt2_has_its_published_parameters, load("scenarios/models/gpt2.yaml"))
 {
 	const uint64_t vocabulary = 50257, places = 1024, channels = 768;
-	struct psd_graph graph = load("scenarios/models/gpt2.yaml");
 	const struct psd_layer *head = &graph.layers[graph.n_layers - 2];
 
 	cr_expect_eq(graph.parameters, UINT64_C(124439808));
@@ -704,13 +680,11 @@ Test(sequences, gpt2_has_its_published_parameters)
 	expect_flops_of(&graph,
 			12 * block_flops(places, channels, 12) +
 				places * (channels + 8 * channels + 2 * vocabulary * channels + 5 * vocabulary));
-	psd_graph_release(&graph);
 }
 
-Test(sequences, gpt_small_has_four_blocks)
+GRAPH_TEST(sequences, gpt_small_has_four_blocks, load("scenarios/models/gpt-small.yaml"))
 {
 	const uint64_t vocabulary = 256, places = 64, channels = 128;
-	struct psd_graph graph = load("scenarios/models/gpt-small.yaml");
 
 	cr_expect_eq(graph.parameters,
 		     (2 * vocabulary + places) * channels + 4 * block_parameters(channels) + 2 * channels);
@@ -722,14 +696,13 @@ Test(sequences, gpt_small_has_four_blocks)
 	expect_flops_of(&graph,
 			4 * block_flops(places, channels, 4) +
 				places * (channels + 8 * channels + 2 * vocabulary * channels + 5 * vocabulary));
-	psd_graph_release(&graph);
 }
 
 /* torchvision's vit_b_16 has 86,567,656 parameters, of them the class token and its position, 768 each. */
-Test(sequences, vit_b16_has_torchvisions_parameters_without_the_class_token)
+GRAPH_TEST(sequences, vit_b16_has_torchvisions_parameters_without_the_class_token,
+	   load("scenarios/models/vit-b16.yaml"))
 {
 	const uint64_t places = 14 * 14, channels = 768, patch = 3 * 16 * 16, classes = 1000;
-	struct psd_graph graph = load("scenarios/models/vit-b16.yaml");
 
 	cr_expect_eq(graph.parameters, 86567656 - 2 * channels);
 	cr_expect_eq(graph.parameters, patch * channels + channels + places * channels +
@@ -741,7 +714,6 @@ Test(sequences, vit_b16_has_torchvisions_parameters_without_the_class_token)
 	expect_flops_of(&graph, places * (2 * patch * channels + channels) + 12 * block_flops(places, channels, 12) +
 					places * (channels + 8 * channels + channels) + 2 * channels * classes +
 					classes + 5 * classes);
-	psd_graph_release(&graph);
 }
 
 struct llama {
@@ -792,18 +764,16 @@ Test(sequences, llamas_have_their_published_parameters)
 
 /* torchvision's vit_b_16 to the last parameter: vit-b16.yaml with a prefix, one position more, and a head of its token.
  * */
-Test(sequences, a_class_token_makes_vit_b16_torchvisions)
+GRAPH_TEST(sequences, a_class_token_makes_vit_b16_torchvisions,
+	   parse("name: m\ninput: {channels: 3, height: 224, width: 224}\nlayers:\n"
+		 "  - {name: patches, kind: conv, outputs: 768, kernel: 16, stride: 16}\n"
+		 "  - {name: token, kind: prefix}\n  - {name: place, kind: position}\n"
+		 "  - {name: norm, kind: layer-norm}\n"
+		 "  - {name: places, kind: permute, channels: 2, rows: 1, columns: 3}\n"
+		 "  - {name: first, kind: slice, channels: 1}\n"
+		 "  - {name: head, kind: inner-product, outputs: 1000}\n" LOSS))
 {
-	struct psd_graph graph = parse("name: m\ninput: {channels: 3, height: 224, width: 224}\nlayers:\n"
-				       "  - {name: patches, kind: conv, outputs: 768, kernel: 16, stride: 16}\n"
-				       "  - {name: token, kind: prefix}\n  - {name: place, kind: position}\n"
-				       "  - {name: norm, kind: layer-norm}\n"
-				       "  - {name: places, kind: permute, channels: 2, rows: 1, columns: 3}\n"
-				       "  - {name: first, kind: slice, channels: 1}\n"
-				       "  - {name: head, kind: inner-product, outputs: 1000}\n" LOSS);
-
 	cr_assert(has_shape(&graph.layers[3], 768, 197, 1));
 	cr_assert(has_shape(&graph.layers[6], 1, 768, 1));
 	cr_expect_eq(graph.parameters + 12 * block_parameters(768), 86567656);
-	psd_graph_release(&graph);
 }

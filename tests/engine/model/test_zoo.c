@@ -556,11 +556,10 @@ static unsigned slice(struct zoo *zoo, unsigned in, unsigned at)
 {
 	const unsigned out = zoo->n_blobs + 1;
 
-	psd_text_add(
-		&zoo->text,
-		"layer { name: 'l%u_Slice' type: 'Slice' bottom: 'b%u' top: 'b%u' top: 'b%u' slice_param { axis: 1 "
-		"slice_point: %u } }\n",
-		out, in, out, out + 1, at);
+	psd_text_add(&zoo->text,
+		     "layer { name: 'l%u_Slice' type: 'Slice' bottom: 'b%u' top: 'b%u' top: 'b%u' slice_param { axis: "
+		     "1 slice_point: %u } }\n",
+		     out, in, out, out + 1, at);
 	zoo->n_blobs += 2;
 	return out;
 }

@@ -33,7 +33,12 @@ static void expect_item(const struct psd_plan *plan, unsigned i, uint64_t left, 
 }
 
 /* Rank 9: (10 + 64) * 9 are more than 640 values, so that the last layer travels as it is. */
-static void check_tensors(const struct psd_plan *plan)
+EACH_PLAN(low_rank_plan, tensors_with_narrow_matrices_travel_as_these_and_others_by_the_all_reduce,
+	  NETWORK "systems:\n"
+		  "  - {name: two, sync: ring, low_rank: {rank: 2}}\n"
+		  "  - {name: eight, sync: torus, low_rank: {rank: 8}}\n"
+		  "  - {name: nine, sync: halving-doubling, low_rank: {rank: 9}}\n"
+		  "sweep: {nodes: [2, 8]}\n")
 {
 	const uint64_t rank = plan->system->low_rank.rank;
 
@@ -50,18 +55,9 @@ static void check_tensors(const struct psd_plan *plan)
 	}
 }
 
-Test(low_rank_plan, tensors_with_narrow_matrices_travel_as_these_and_others_by_the_all_reduce)
-{
-	for_each_plan(NETWORK "systems:\n"
-			      "  - {name: two, sync: ring, low_rank: {rank: 2}}\n"
-			      "  - {name: eight, sync: torus, low_rank: {rank: 8}}\n"
-			      "  - {name: nine, sync: halving-doubling, low_rank: {rank: 9}}\n"
-			      "sweep: {nodes: [2, 8]}\n",
-		      check_tensors);
-}
-
 /* A bias travels with the left matrix of its weight. */
-static void check_layers(const struct psd_plan *plan)
+EACH_PLAN(low_rank_plan, a_bias_of_a_unit_of_layers_is_among_the_left_values,
+	  NETWORK "systems: [{name: A, sync: ring, unit: layer, low_rank: {rank: 2}}]\nsweep: {nodes: [2]}\n")
 {
 	cr_assert_eq(plan->n_items, N_LAYERS);
 	for (unsigned l = 0; l < N_LAYERS; l++) {
@@ -70,17 +66,11 @@ static void check_layers(const struct psd_plan *plan)
 	}
 }
 
-Test(low_rank_plan, a_bias_of_a_unit_of_layers_is_among_the_left_values)
-{
-	for_each_plan(NETWORK
-		      "systems: [{name: A, sync: ring, unit: layer, low_rank: {rank: 2}}]\nsweep: {nodes: [2]}\n",
-		      check_layers);
-}
-
 /* Left values of rank 2, last layer first, a weight's and a bias's: 20 10, 128 64, 128 64, 64 32, 64 32. An item is
  * complete with what makes it 384 bytes, which are 96 values; without narrow matrices the first weight alone would be
  * 2560 bytes. */
-static void check_fused(const struct psd_plan *plan)
+EACH_PLAN(low_rank_plan, tensors_are_gathered_by_the_bytes_of_left_matrices,
+	  NETWORK "systems: [{name: A, sync: ring, fuse: 384B, low_rank: {rank: 2}}]\nsweep: {nodes: [4]}\n")
 {
 	static const unsigned n_tensors[] = {3, 2, 2, 2, 1};
 	static const uint64_t left[] = {20 + 10 + 128, 64 + 128, 64 + 64, 32 + 64, 32};
@@ -94,25 +84,12 @@ static void check_fused(const struct psd_plan *plan)
 	}
 }
 
-Test(low_rank_plan, tensors_are_gathered_by_the_bytes_of_left_matrices)
-{
-	for_each_plan(NETWORK
-		      "systems: [{name: A, sync: ring, fuse: 384B, low_rank: {rank: 2}}]\nsweep: {nodes: [4]}\n",
-		      check_fused);
-}
-
 /* A byte more than 384: the item of 96 values is open still. */
-static void check_fused_beyond(const struct psd_plan *plan)
+EACH_PLAN(low_rank_plan, an_item_is_complete_at_exactly_its_bytes,
+	  NETWORK "systems: [{name: A, sync: ring, fuse: 385B, low_rank: {rank: 2}}]\nsweep: {nodes: [4]}\n")
 {
 	cr_assert_eq(plan->n_items, 4, "%u items", plan->n_items);
 	expect_item(plan, 3, 32 + 64 + 32, 2 * 75);
-}
-
-Test(low_rank_plan, an_item_is_complete_at_exactly_its_bytes)
-{
-	for_each_plan(NETWORK
-		      "systems: [{name: A, sync: ring, fuse: 385B, low_rank: {rank: 2}}]\nsweep: {nodes: [4]}\n",
-		      check_fused_beyond);
 }
 
 static void check_as_without(const struct psd_plan *plan)
@@ -165,7 +142,8 @@ Test(low_rank_plan, every_all_reduce_has_a_row_of_its_own)
 }
 
 /* P divides the weights' narrow matrices: a node sends and receives 2 (P-1)/P of both. */
-static void check_weighed(const struct psd_plan *plan)
+EACH_PLAN(low_rank_plan, an_alternative_is_weighed_where_there_are_narrow_matrices,
+	  NETWORK "systems: [{name: A, sync: ring, low_rank: {rank: 2}}]\nsweep: {nodes: [2, 4]}\n")
 {
 	const uint64_t P = plan->layout.workers;
 	struct psd_alternative alternatives[PSD_CANDIDATES];
@@ -179,12 +157,6 @@ static void check_weighed(const struct psd_plan *plan)
 		if (i % 2 == 0 && i / 2 < N_LAYERS - 1)
 			cr_expect_eq(alternatives[3].node_bytes, 2 * 2 * (P - 1) * values / P * 4, "item %u", i);
 	}
-}
-
-Test(low_rank_plan, an_alternative_is_weighed_where_there_are_narrow_matrices)
-{
-	for_each_plan(NETWORK "systems: [{name: A, sync: ring, low_rank: {rank: 2}}]\nsweep: {nodes: [2, 4]}\n",
-		      check_weighed);
 }
 
 /* ---- encodings ---- */

@@ -95,7 +95,8 @@ Test(plan, all_tensors_travel_compressed_or_matrices_alone)
 
 /* (25088, 4096), (4096, 4096) and (4096, 1000) values with a bias each: matrices in whole blocks of 1024, the biases
  * of 4096 too; that of 1000 in one. Convolutions in blocks of their own: the first has 1728 weights and 64 biases. */
-static void check_blocks(const struct psd_plan *plan)
+EACH_PLAN(plan, blocks_are_cut_from_each_tensor_anew,
+	  VGG19 "systems: [{name: A, sync: ps, compress: {by: one-bit}}]\nsweep: {nodes: [2]}\n")
 {
 	cr_expect_eq(plan->items[2].n_blocks, 25088 * 4 + 4);
 	cr_expect_eq(plan->items[1].n_blocks, 4096 * 4 + 4);
@@ -103,14 +104,8 @@ static void check_blocks(const struct psd_plan *plan)
 	cr_expect_eq(plan->items[plan->n_items - 1].n_blocks, 2 + 1);
 }
 
-Test(plan, blocks_are_cut_from_each_tensor_anew)
-{
-	for_each_plan(VGG19 "systems: [{name: A, sync: ps, compress: {by: one-bit}}]\nsweep: {nodes: [2]}\n",
-		      check_blocks);
-}
-
 /* As without the key, but for its own name. */
-static void check_as_without(const struct psd_plan *plan)
+EACH_PLAN(plan, one_worker_compresses_nothing, VGG19 COMPRESSED_SYSTEMS "sweep: {nodes: [1]}\n")
 {
 	struct psd_system system = *plan->system;
 	struct psd_plan_input input = {.graph = plan->graph,
@@ -140,11 +135,6 @@ static void check_as_without(const struct psd_plan *plan)
 	psd_plan_release(&without);
 }
 
-Test(plan, one_worker_compresses_nothing)
-{
-	for_each_plan(VGG19 COMPRESSED_SYSTEMS "sweep: {nodes: [1]}\n", check_as_without);
-}
-
 /* 1 % of 1024 are 10.24; one value at least. */
 Test(plan, the_kept_share_of_a_block_is_rounded_up)
 {
@@ -163,12 +153,10 @@ Test(plan, the_kept_share_of_a_block_is_rounded_up)
 	for (unsigned r = 0; r < sizeof(rows) / sizeof(*rows); r++) {
 		struct loaded loaded;
 		struct psd_case made;
-		char text[1024];
 
-		snprintf(text, sizeof(text),
-			 VGG19 "systems: [{name: A, sync: ps, compress: {by: top-k%s%s}}]\nsweep: {nodes: [2]}\n",
-			 *rows[r].keys ? ", " : "", rows[r].keys);
-		loaded_open(&loaded, text);
+		loaded_print(&loaded,
+			     VGG19 "systems: [{name: A, sync: ps, compress: {by: top-k%s%s}}]\nsweep: {nodes: [2]}\n",
+			     *rows[r].keys ? ", " : "", rows[r].keys);
 		loaded_case(&made, &loaded, 0, 0);
 		cr_expect_eq(made.plan.block.elements, rows[r].elements, "%s", rows[r].keys);
 		cr_expect_eq(made.plan.block.kept, rows[r].kept, "%s: %u are kept", rows[r].keys, made.plan.block.kept);
@@ -178,7 +166,10 @@ Test(plan, the_kept_share_of_a_block_is_rounded_up)
 }
 
 /* Where blocks travel, value_bytes is the size of a block. Residuals have 4 bytes a value at any precision. */
-static void check_widths(const struct psd_plan *plan)
+EACH_PLAN(plan, blocks_are_as_wide_in_mixed_precision,
+	  "model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
+	  "compute: {device: v100}\ncluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
+	  "systems: [{name: A, sync: ps, compress: {by: one-bit, block: 2048}}]\nsweep: {nodes: [2, 8]}\n")
 {
 	static const enum psd_buffer of_blocks[] = {PSD_BUFFER_PACKED, PSD_BUFFER_PACKED_PARTS, PSD_BUFFER_PACKED_SUM};
 
@@ -187,14 +178,6 @@ static void check_widths(const struct psd_plan *plan)
 	cr_expect_eq(psd_plan_value_bytes(plan, PSD_BUFFER_GRADIENT), 2);
 	cr_expect_eq(psd_plan_value_bytes(plan, PSD_BUFFER_RESIDUAL), 4);
 	cr_expect_eq(psd_plan_value_bytes(plan, PSD_BUFFER_PART_RESIDUAL), 4);
-}
-
-Test(plan, blocks_are_as_wide_in_mixed_precision)
-{
-	for_each_plan("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
-		      "compute: {device: v100}\ncluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
-		      "systems: [{name: A, sync: ps, compress: {by: one-bit, block: 2048}}]\nsweep: {nodes: [2, 8]}\n",
-		      check_widths);
 }
 
 /* expected: the error that refuses a system at this number of nodes, with a network of one matrix or of none; "" if it
@@ -231,7 +214,7 @@ Test(plan, compressed_gradients_are_not_rounded_on_top)
 }
 
 /* Beside what could be without the key, behind the methods with rows of their own and in front of the ring. */
-static void check_candidates(const struct psd_plan *plan)
+EACH_PLAN(plan, compressed_items_are_weighed_beside_the_others, VGG19 COMPRESSED_SYSTEMS "sweep: {nodes: [2, 8]}\n")
 {
 	const struct psd_method *const expected[] = {&psd_method_ps, &psd_method_sfb, &psd_method_adam,
 						     &psd_method_packed[plan->system->compress.by],
@@ -242,14 +225,11 @@ static void check_candidates(const struct psd_plan *plan)
 	cr_expect_str_eq(expected[3]->name, plan->system->compress.by ? "top-k ps" : "one-bit ps");
 }
 
-Test(plan, compressed_items_are_weighed_beside_the_others)
-{
-	for_each_plan(VGG19 COMPRESSED_SYSTEMS "sweep: {nodes: [2, 8]}\n", check_candidates);
-}
-
 /* A worker sends the blocks of other shards to them, and sends the blocks of its own shard to each of the others; it
  * receives as many. The busiest worker has the most blocks; the parts differ by one block. */
-static void check_packed_bytes(const struct psd_plan *plan)
+EACH_PLAN(plan, compressed_alternatives_carry_whole_blocks,
+	  VGG19 "systems:\n  - {name: one-bit, sync: ps, compress: {by: one-bit, tensors: matrices}}\n"
+		"  - {name: top-k, sync: ps, compress: {by: top-k}}\nsweep: {nodes: [2, 3, 8]}\n")
 {
 	const uint64_t P = plan->layout.workers, block_bytes = plan->system->compress.by ? 11 * 6 + 2 : 8 + 1024 / 8;
 
@@ -265,17 +245,19 @@ static void check_packed_bytes(const struct psd_plan *plan)
 	}
 }
 
-Test(plan, compressed_alternatives_carry_whole_blocks)
-{
-	for_each_plan(VGG19 "systems:\n  - {name: one-bit, sync: ps, compress: {by: one-bit, tensors: matrices}}\n"
-			    "  - {name: top-k, sync: ps, compress: {by: top-k}}\nsweep: {nodes: [2, 3, 8]}\n",
-		      check_packed_bytes);
-}
-
 /* ---- items ---- */
 
 /* Last layer first; within a layer weight before bias. */
-static void check_items(const struct psd_plan *plan)
+EACH_PLAN(plan, items_hold_every_tensor_once_in_order_of_generation,
+	  VGG19 "systems:\n"
+		"  - {name: ps layer, sync: ps, unit: layer}\n"
+		"  - {name: ps tensor, sync: ps, unit: tensor}\n"
+		"  - {name: hybrid layer, sync: hybrid, unit: layer}\n"
+		"  - {name: hybrid tensor, sync: hybrid, unit: tensor}\n"
+		"  - {name: adam tensor, sync: adam, unit: tensor}\n"
+		"  - {name: ring layer, sync: ring, unit: layer}\n"
+		"  - {name: ring tensor, sync: ring, unit: tensor}\n"
+		"sweep: {nodes: [1, 8]}\n")
 {
 	unsigned n_seen[256] = {0};
 
@@ -302,41 +284,23 @@ static void check_items(const struct psd_plan *plan)
 			     plan->graph->tensors[t].name, n_seen[t]);
 }
 
-Test(plan, items_hold_every_tensor_once_in_order_of_generation)
-{
-	for_each_plan(VGG19 "systems:\n"
-			    "  - {name: ps layer, sync: ps, unit: layer}\n"
-			    "  - {name: ps tensor, sync: ps, unit: tensor}\n"
-			    "  - {name: hybrid layer, sync: hybrid, unit: layer}\n"
-			    "  - {name: hybrid tensor, sync: hybrid, unit: tensor}\n"
-			    "  - {name: adam tensor, sync: adam, unit: tensor}\n"
-			    "  - {name: ring layer, sync: ring, unit: layer}\n"
-			    "  - {name: ring tensor, sync: ring, unit: tensor}\n"
-			    "sweep: {nodes: [1, 8]}\n",
-		      check_items);
-}
-
-static void check_unit(const struct psd_plan *plan)
+EACH_PLAN(plan, unit_decides_what_one_item_holds,
+	  VGG19 "systems:\n"
+		"  - {name: ps layer, sync: ps, unit: layer}\n"
+		"  - {name: ps tensor, sync: ps, unit: tensor}\n"
+		"  - {name: ring layer, sync: ring, unit: layer}\n"
+		"  - {name: ring tensor, sync: ring, unit: tensor}\n"
+		"sweep: {nodes: [4]}\n")
 {
 	/* VGG19: 16 convolutions and 3 inner products, each with a bias */
 	cr_expect_eq(plan->n_items, plan->system->unit == PSD_UNIT_LAYER ? 16 + 3 : 2 * (16 + 3), "%s",
 		     plan->system->name);
 }
 
-Test(plan, unit_decides_what_one_item_holds)
-{
-	for_each_plan(VGG19 "systems:\n"
-			    "  - {name: ps layer, sync: ps, unit: layer}\n"
-			    "  - {name: ps tensor, sync: ps, unit: tensor}\n"
-			    "  - {name: ring layer, sync: ring, unit: layer}\n"
-			    "  - {name: ring tensor, sync: ring, unit: tensor}\n"
-			    "sweep: {nodes: [4]}\n",
-		      check_unit);
-}
-
 /* 4 bytes a value: fc8 of (4096, 1000) has 16.4 MB, fc7 of (4096, 4096) 67.1 MB, fc6 of (25088, 4096) 411 MB, seven
  * convolutions from the last on 9.44 MB each. An item ends with the tensor that makes it as large as it must be. */
-static void check_fused(const struct psd_plan *plan)
+EACH_PLAN(plan, tensors_are_gathered_to_a_size,
+	  VGG19 "systems: [{name: fused, sync: ring, fuse: 64MB}]\nsweep: {nodes: [4]}\n")
 {
 	/* with the bias of the item before first, where its weight was the last one: fc8 and fc7's weight; fc7's bias
 	 * and fc6's weight; fc6's bias, six convolutions and the weight of the seventh; the rest */
@@ -358,48 +322,35 @@ static void check_fused(const struct psd_plan *plan)
 	}
 }
 
-Test(plan, tensors_are_gathered_to_a_size)
-{
-	for_each_plan(VGG19 "systems: [{name: fused, sync: ring, fuse: 64MB}]\nsweep: {nodes: [4]}\n", check_fused);
-}
-
-static void check_ends(const struct psd_plan *plan)
+EACH_PLAN(plan, gathering_reaches_from_one_tensor_to_all,
+	  VGG19 "systems: [{name: each, sync: ring, fuse: 1B}, {name: all, sync: ring, fuse: 1GB}]\n"
+		"sweep: {nodes: [4]}\n")
 {
 	/* a byte is reached by every tensor, 1 GB (of 575 MB) by none but the last */
 	cr_expect_eq(plan->n_items, plan->system->fuse_bytes == 1 ? 2 * (16 + 3) : 1);
 }
 
-Test(plan, gathering_reaches_from_one_tensor_to_all)
-{
-	for_each_plan(VGG19 "systems: [{name: each, sync: ring, fuse: 1B}, {name: all, sync: ring, fuse: 1GB}]\n"
-			    "sweep: {nodes: [4]}\n",
-		      check_ends);
-}
-
-static void check_one(const struct psd_plan *plan)
+EACH_PLAN(plan, a_lone_worker_has_one_bucket,
+	  VGG19 "systems: [{name: found, sync: ring, fuse: auto}]\nsweep: {nodes: [1]}\n")
 {
 	cr_expect_eq(plan->n_items, 1);
 }
 
-Test(plan, a_lone_worker_has_one_bucket)
-{
-	for_each_plan(VGG19 "systems: [{name: found, sync: ring, fuse: auto}]\nsweep: {nodes: [1]}\n", check_one);
-}
-
-/* An item is complete with the tensor that makes it exactly as large as it must be. */
-static void check_exact(const struct psd_plan *plan)
+/* An item is complete with the tensor that makes it exactly as large as it must be: fc8's weight, (4096, 1000) floats,
+ * is the first tensor. */
+EACH_PLAN(plan, gathering_ends_at_the_very_size,
+	  VGG19 "systems: [{name: exact, sync: ring, fuse: 16384000B}]\nsweep: {nodes: [4]}\n")
 {
 	cr_expect_eq(plan->items[0].subject.elements * plan->value_bytes, plan->system->fuse_bytes);
 }
 
-/* fc8's weight, (4096, 1000) floats, is the first tensor. */
-Test(plan, gathering_ends_at_the_very_size)
-{
-	for_each_plan(VGG19 "systems: [{name: exact, sync: ring, fuse: 16384000B}]\nsweep: {nodes: [4]}\n",
-		      check_exact);
-}
-
-static void check_biases(const struct psd_plan *plan)
+EACH_PLAN(plan, biases_travel_with_factors,
+	  VGG19 "systems:\n"
+		"  - {name: sfb, sync: sfb, unit: tensor}\n"
+		"  - {name: adam, sync: adam, unit: tensor}\n"
+		"  - {name: sacp, sync: sacp, unit: tensor}\n"
+		"  - {name: hybrid, sync: hybrid, unit: tensor}\n"
+		"sweep: {nodes: [1, 8]}\n")
 {
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
@@ -414,20 +365,10 @@ static void check_biases(const struct psd_plan *plan)
 	}
 }
 
-Test(plan, biases_travel_with_factors)
-{
-	for_each_plan(VGG19 "systems:\n"
-			    "  - {name: sfb, sync: sfb, unit: tensor}\n"
-			    "  - {name: adam, sync: adam, unit: tensor}\n"
-			    "  - {name: sacp, sync: sacp, unit: tensor}\n"
-			    "  - {name: hybrid, sync: hybrid, unit: tensor}\n"
-			    "sweep: {nodes: [1, 8]}\n",
-		      check_biases);
-}
-
 /* ---- methods ---- */
 
-static void check_eight_nodes(const struct psd_plan *plan)
+EACH_PLAN(plan, hybrid_sends_factors_of_inner_products_at_eight_nodes,
+	  VGG19 "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [8]}\n")
 {
 	const char *const with_factors[] = {"fc8", "fc7", "fc6"}; /* as backward reaches them */
 
@@ -441,13 +382,10 @@ static void check_eight_nodes(const struct psd_plan *plan)
 	}
 }
 
-Test(plan, hybrid_sends_factors_of_inner_products_at_eight_nodes)
-{
-	for_each_plan(VGG19 "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [8]}\n", check_eight_nodes);
-}
-
-/* With P = S: factors while P <= 2 M N / (K (M+N)). */
-static void check_thresholds(const struct psd_plan *plan)
+/* With P = S: factors while P <= 2 M N / (K (M+N)). fc8 (4096, 1000) leaves at 51, fc7 at 129, fc6 (25088, 4096) at
+ * 221. */
+EACH_PLAN(plan, hybrid_leaves_factors_where_they_outgrow_the_matrix,
+	  VGG19 "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [1, 2, 50, 51, 128, 129, 220, 221]}\n")
 {
 	for (unsigned i = 0; i < 3; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
@@ -458,15 +396,9 @@ static void check_thresholds(const struct psd_plan *plan)
 	}
 }
 
-/* fc8 (4096, 1000) leaves at 51, fc7 at 129, fc6 (25088, 4096) at 221. */
-Test(plan, hybrid_leaves_factors_where_they_outgrow_the_matrix)
-{
-	for_each_plan(VGG19
-		      "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [1, 2, 50, 51, 128, 129, 220, 221]}\n",
-		      check_thresholds);
-}
-
-static void check_alone(const struct psd_plan *plan)
+EACH_PLAN(plan, one_node_exchanges_nothing,
+	  VGG19 "systems: [{name: ps, sync: ps}, {name: hybrid, sync: hybrid}, {name: adam, sync: adam}, "
+		"{name: ring, sync: ring}]\nsweep: {nodes: [1]}\n")
 {
 	struct psd_alternative alternatives[PSD_CANDIDATES];
 
@@ -478,14 +410,10 @@ static void check_alone(const struct psd_plan *plan)
 	}
 }
 
-Test(plan, one_node_exchanges_nothing)
-{
-	for_each_plan(VGG19 "systems: [{name: ps, sync: ps}, {name: hybrid, sync: hybrid}, {name: adam, sync: adam}, "
-			    "{name: ring, sync: ring}]\nsweep: {nodes: [1]}\n",
-		      check_alone);
-}
-
-static void check_fixed(const struct psd_plan *plan)
+EACH_PLAN(plan, systems_of_one_method_leave_no_choice,
+	  VGG19 "systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, {name: "
+		"ring, sync: ring}]\n"
+		"sweep: {nodes: [1, 2, 8, 300]}\n")
 {
 	const enum psd_sync sync = plan->system->sync;
 
@@ -503,16 +431,9 @@ static void check_fixed(const struct psd_plan *plan)
 	}
 }
 
-Test(plan, systems_of_one_method_leave_no_choice)
-{
-	for_each_plan(VGG19 "systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, {name: "
-			    "ring, sync: ring}]\n"
-			    "sweep: {nodes: [1, 2, 8, 300]}\n",
-		      check_fixed);
-}
-
 /* Factors peer to peer while (P-1)^2 K (M+N) <= P K (M+N) + P M N, else factors up and the matrix down. */
-static void check_sacp(const struct psd_plan *plan)
+EACH_PLAN(plan, sacp_chooses_between_peers_and_a_root,
+	  VGG19 "systems: [{name: sacp, sync: sacp}]\nsweep: {nodes: [1, 2, 8, 27, 28, 66, 67, 68, 112, 113, 200]}\n")
 {
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
@@ -526,17 +447,13 @@ static void check_sacp(const struct psd_plan *plan)
 	}
 }
 
-Test(plan, sacp_chooses_between_peers_and_a_root)
-{
-	for_each_plan(
-		VGG19
-		"systems: [{name: sacp, sync: sacp}]\nsweep: {nodes: [1, 2, 8, 27, 28, 66, 67, 68, 112, 113, 200]}\n",
-		check_sacp);
-}
-
 /* ---- the rule in seconds ---- */
 
-static void check_argmin(const struct psd_plan *plan)
+EACH_PLAN(plan, the_rule_in_seconds_takes_the_fastest,
+	  VGG19 "systems: [{name: hybrid, sync: hybrid, rule: seconds}, {name: sacp, sync: sacp, rule: "
+		"seconds}, {name: hybrid apart, sync: hybrid, rule: seconds, servers: 3, host: {copy: "
+		"3GBps, reduce: 2GBps, transport: 8Gbps, incast: 20%, latency: 10us}}]\n"
+		"sweep: {nodes: [1, 2, 3, 8, 40, 400]}\n")
 {
 	const bool is_hybrid = plan->system->sync == PSD_SYNC_HYBRID;
 
@@ -565,20 +482,13 @@ static void check_argmin(const struct psd_plan *plan)
 	}
 }
 
-Test(plan, the_rule_in_seconds_takes_the_fastest)
-{
-	for_each_plan(VGG19
-		      "systems: [{name: hybrid, sync: hybrid, rule: seconds}, {name: sacp, sync: sacp, rule: seconds}, "
-		      "{name: hybrid apart, sync: hybrid, rule: seconds, servers: 3, "
-		      "host: {copy: 3GBps, reduce: 2GBps, transport: 8Gbps, incast: 20%, latency: 10us}}]\n"
-		      "sweep: {nodes: [1, 2, 3, 8, 40, 400]}\n",
-		      check_argmin);
-}
-
 /* ---- slices ---- */
 
 /* A slice is no larger than the system's own bound, or than a pair for each shard; no smaller slice number would do. */
-static void check_slices(const struct psd_plan *plan)
+EACH_PLAN(plan, slices_are_no_larger_than_their_bound,
+	  VGG19 "systems: [{name: ps, sync: ps}, {name: small, sync: ps, pair: 1MB, slice: 1MB}, "
+		"{name: large, sync: ps, slice: 1GiB}, {name: adam, sync: adam, slice: 4MB, pair: 64KiB}, "
+		"{name: hybrid, sync: hybrid}, {name: ring, sync: ring}]\nsweep: {nodes: [1, 2, 8, 64]}\n")
 {
 	const uint64_t a_pair_each_bytes = plan->system->pair_bytes * plan->layout.shards;
 	const uint64_t bound_bytes =
@@ -599,17 +509,10 @@ static void check_slices(const struct psd_plan *plan)
 	}
 }
 
-Test(plan, slices_are_no_larger_than_their_bound)
-{
-	for_each_plan(VGG19 "systems: [{name: ps, sync: ps}, {name: small, sync: ps, pair: 1MB, slice: 1MB}, "
-			    "{name: large, sync: ps, slice: 1GiB}, {name: adam, sync: adam, slice: 4MB, pair: 64KiB}, "
-			    "{name: hybrid, sync: hybrid}, {name: ring, sync: ring}]\nsweep: {nodes: [1, 2, 8, 64]}\n",
-		      check_slices);
-}
-
 /* ---- bytes of the alternatives ---- */
 
-static void check_node_bytes(const struct psd_plan *plan)
+EACH_PLAN(plan, alternatives_carry_the_bytes_of_table_1,
+	  VGG19 "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [2, 8, 40]}\n")
 {
 	const uint64_t P = plan->layout.workers; /* = S */
 
@@ -633,25 +536,15 @@ static void check_node_bytes(const struct psd_plan *plan)
 	}
 }
 
-Test(plan, alternatives_carry_the_bytes_of_table_1)
-{
-	for_each_plan(VGG19 "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [2, 8, 40]}\n", check_node_bytes);
-}
-
 /* ---- roots ---- */
 
-static void check_roots(const struct psd_plan *plan)
+EACH_PLAN(plan, matrices_take_turns_on_the_shards,
+	  VGG19 "systems: [{name: adam, sync: adam}, {name: adam apart, sync: adam, servers: 2}]\nsweep: "
+		"{nodes: [2, 8]}\n")
 {
 	for (unsigned i = 0; i < 3; i++)
 		cr_expect_eq(plan->items[i].root, psd_layout_shard_host(&plan->layout, i % plan->layout.shards),
 			     "%s, %u workers: item %u", plan->system->name, plan->layout.workers, i);
-}
-
-Test(plan, matrices_take_turns_on_the_shards)
-{
-	for_each_plan(VGG19 "systems: [{name: adam, sync: adam}, {name: adam apart, sync: adam, servers: 2}]\nsweep: "
-			    "{nodes: [2, 8]}\n",
-		      check_roots);
 }
 
 /* ---- parameters that stay as they start ---- */
@@ -664,11 +557,9 @@ Test(plan, fixed_parameters_are_in_no_item)
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(*syncs); s++) {
 		struct loaded loaded;
 		struct psd_case made;
-		char text[1024];
 		uint64_t elements = 0, expected;
 
-		snprintf(text, sizeof(text), VGG19 "systems: [{name: s, sync: %s}]\nsweep: {nodes: 4}\n", syncs[s]);
-		loaded_open(&loaded, text);
+		loaded_print(&loaded, VGG19 "systems: [{name: s, sync: %s}]\nsweep: {nodes: 4}\n", syncs[s]);
 		struct psd_tensor *tensors = loaded.costed.graph.tensors;
 		const unsigned last = loaded.costed.graph.n_tensors - 1;
 		tensors[0].rate_ratio = tensors[last].rate_ratio = 0;

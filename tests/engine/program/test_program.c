@@ -5,6 +5,7 @@
 
 #include "engine/encodings/compression.h"
 #include "tests/simulate_helper.h"
+#include "tests/test_with.h"
 
 static const char cifar10_quick[] = "title: t\n"
 				    "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
@@ -145,13 +146,22 @@ static void for_each_program(check_fn check)
 	for_each_of(shared_nodes, PSD_SYNC_PS, PSD_SYNC_TWO_LEVEL_PS, check);
 }
 
+/* A claim about a program, and the test that checks it on each. */
+#define EACH_PROGRAM(claim)                                                                                            \
+	static void check_##claim(const struct psd_program *program, const char *name);                                \
+	Test(program, claim)                                                                                           \
+	{                                                                                                              \
+		for_each_program(check_##claim);                                                                       \
+	}                                                                                                              \
+	static void check_##claim(const struct psd_program *program, const char *name)
+
 static struct psd_edge dependency(const struct psd_program *program, uint32_t op, uint32_t e)
 {
 	return program->dependencies[program->ops[op].first_dependency + e];
 }
 
 /* An order exists in which every operation follows what it waits for in the same iteration. */
-static void check_acyclic(const struct psd_program *program, const char *name)
+EACH_PROGRAM(no_operation_waits_for_itself)
 {
 	uint32_t *n_left = calloc(program->n_ops, sizeof(*n_left));
 	uint32_t *order = calloc(program->n_ops, sizeof(*order));
@@ -178,13 +188,8 @@ static void check_acyclic(const struct psd_program *program, const char *name)
 	free(n_left);
 }
 
-Test(program, no_operation_waits_for_itself)
-{
-	for_each_program(check_acyclic);
-}
-
 /* Each edge stands once among the dependencies of one end and once among the dependents of the other. */
-static void check_mirrored(const struct psd_program *program, const char *name)
+EACH_PROGRAM(dependents_mirror_dependencies)
 {
 	uint32_t n_dependencies = 0, n_dependents = 0;
 
@@ -210,12 +215,7 @@ static void check_mirrored(const struct psd_program *program, const char *name)
 	cr_assert_eq(n_dependents, program->n_edges, "%s", name);
 }
 
-Test(program, dependents_mirror_dependencies)
-{
-	for_each_program(check_mirrored);
-}
-
-static void check_receives(const struct psd_program *program, const char *name)
+EACH_PROGRAM(a_receive_directly_follows_its_send)
 {
 	unsigned n_sends = 0, n_receives = 0;
 
@@ -235,11 +235,6 @@ static void check_receives(const struct psd_program *program, const char *name)
 	cr_assert_eq(n_sends, n_receives, "%s", name);
 	if (psd_layout_hosts(&program->plan->layout) == 1)
 		cr_assert_eq(n_sends, 0, "%s: one host sends to itself", name);
-}
-
-Test(program, a_receive_directly_follows_its_send)
-{
-	for_each_program(check_receives);
 }
 
 struct count {
@@ -272,7 +267,7 @@ static bool is_updated_by_servers(const struct psd_plan_item *item)
 
 /* All bytes of an item are pushed and pulled, whatever the slices; or all its blocks; or summed, as they are or as
  * narrow matrices. */
-static void check_elements(const struct psd_program *program, const char *name)
+EACH_PROGRAM(slices_carry_all_of_an_item)
 {
 	const struct psd_plan *plan = program->plan;
 
@@ -312,11 +307,6 @@ static void check_elements(const struct psd_program *program, const char *name)
 				     : 0,
 			     "%s: item %u", name, i);
 	}
-}
-
-Test(program, slices_carry_all_of_an_item)
-{
-	for_each_program(check_elements);
 }
 
 /* ---- dependencies ---- */
@@ -361,7 +351,7 @@ static uint32_t first_exchange(const struct psd_program *program)
 	return send != UINT32_MAX ? send : find_op(program, PSD_OP_COLLECTIVE, last_layer);
 }
 
-static void check_first_exchange(const struct psd_program *program, const char *name)
+EACH_PROGRAM(wait_free_waits_for_its_own_layer_and_sequential_for_all)
 {
 	const struct psd_plan *plan = program->plan;
 	const uint32_t exchange = first_exchange(program);
@@ -384,13 +374,8 @@ static void check_first_exchange(const struct psd_program *program, const char *
 	free(is_before);
 }
 
-Test(program, wait_free_waits_for_its_own_layer_and_sequential_for_all)
-{
-	for_each_program(check_first_exchange);
-}
-
 /* Copies out too: a sequential stack touches no gradient before the whole backward pass is over. */
-static void check_copies_out(const struct psd_program *program, const char *name)
+EACH_PROGRAM(sequential_copies_nothing_out_before_backward_is_over)
 {
 	const struct psd_plan *plan = program->plan;
 	const uint32_t last_backward = find_op(program, PSD_OP_BACKWARD, plan->items[plan->n_items - 1].layer);
@@ -405,11 +390,6 @@ static void check_copies_out(const struct psd_program *program, const char *name
 			  op->layer);
 		free(is_before);
 	}
-}
-
-Test(program, sequential_copies_nothing_out_before_backward_is_over)
-{
-	for_each_program(check_copies_out);
 }
 
 /* Decoding of received data; otherwise encoding of data to send. */
@@ -432,7 +412,7 @@ static bool is_handed_on(const struct psd_op *op)
 }
 
 /* Nothing is pulled, broadcast or summed before the gradient that it carries is final. */
-static void check_causality(const struct psd_program *program, const char *name)
+EACH_PROGRAM(nothing_moves_before_its_gradient_is_final)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
@@ -450,11 +430,6 @@ static void check_causality(const struct psd_program *program, const char *name)
 		free(is_before_send);
 		free(is_before);
 	}
-}
-
-Test(program, nothing_moves_before_its_gradient_is_final)
-{
-	for_each_program(check_causality);
 }
 
 /* Whether `waits` waits, in its iteration, for such an operation of the same slice. */
@@ -512,7 +487,7 @@ static bool is_after_step(const struct psd_program *program, uint32_t op, uint32
 }
 
 /* Every item has one step. The step is executed in every iteration; the operations that depend on it are not. */
-static void check_steps(const struct psd_program *program, const char *name)
+EACH_PROGRAM(exchanges_come_after_a_local_step)
 {
 	const struct psd_plan *plan = program->plan;
 	unsigned n_steps = 0;
@@ -536,11 +511,6 @@ static void check_steps(const struct psd_program *program, const char *name)
 	cr_assert_eq(n_steps, plan->system->is_local && plan->layout.workers > 1 ? plan->n_items : 0, "%s", name);
 }
 
-Test(program, exchanges_come_after_a_local_step)
-{
-	for_each_program(check_steps);
-}
-
 /* Whether `op` depends on operation `before` of the iteration that lies `distance` iterations back. */
 static bool has_dependency(const struct psd_program *program, uint32_t op, uint32_t before, uint32_t distance)
 {
@@ -552,7 +522,7 @@ static bool has_dependency(const struct psd_program *program, uint32_t op, uint3
 
 /* A step waits for its own layer's gradient, in sequence for that of all; the next forward of the layer waits for the
  * step, at once or by the end of the iteration. */
-static void check_step_edges(const struct psd_program *program, const char *name)
+EACH_PROGRAM(a_step_waits_for_its_gradient_and_the_next_forward_for_it)
 {
 	const struct psd_plan *plan = program->plan;
 	const uint32_t last_backward = find_op(program, PSD_OP_BACKWARD, plan->items[plan->n_items - 1].layer);
@@ -579,11 +549,6 @@ static void check_step_edges(const struct psd_program *program, const char *name
 	free(is_before_end);
 }
 
-Test(program, a_step_waits_for_its_gradient_and_the_next_forward_for_it)
-{
-	for_each_program(check_step_edges);
-}
-
 /* A leader speaks for its node when it has heard all of it, and hands on what it has heard from all servers. */
 static void check_leaders(const struct psd_program *program, const char *name)
 {
@@ -600,10 +565,8 @@ static void check_leaders(const struct psd_program *program, const char *name)
 	}
 }
 
-Test(program, a_leader_speaks_for_its_node_when_it_has_heard_all)
-{
-	for_each_of(shared_nodes, PSD_SYNC_TWO_LEVEL_PS, PSD_SYNC_TWO_LEVEL_PS, check_leaders);
-}
+TEST_ROW(program, a_leader_speaks_for_its_node_when_it_has_heard_all,
+	 for_each_of(shared_nodes, PSD_SYNC_TWO_LEVEL_PS, PSD_SYNC_TWO_LEVEL_PS, check_leaders))
 
 /* ---- buffers ---- */
 
@@ -640,7 +603,7 @@ static bool is_of_device(enum psd_buffer buffer)
 /* Data that leaves a device's memory is copied out first, and data that arrives for it is copied in afterwards. For
  * factors these are all others', and one's own as well where they are rounded for the transfer. A leader's push has
  * been copied out for the sum; its result is copied in with the part that it forwards. */
-static void check_copies(const struct psd_program *program, const char *name)
+EACH_PROGRAM(transfers_between_hosts_are_copied_where_devices_have_memory_of_their_own)
 {
 	const unsigned n_senders = program->plan->layout.workers - !program->plan->wire->is_lossy;
 	unsigned n_expected = 0, n_copies = 0;
@@ -670,18 +633,13 @@ static void check_copies(const struct psd_program *program, const char *name)
 		cr_assert_eq(n_copies, n_expected, "%s: %u copies, expected %u", name, n_copies, n_expected);
 }
 
-Test(program, transfers_between_hosts_are_copied_where_devices_have_memory_of_their_own)
-{
-	for_each_program(check_copies);
-}
-
 static bool keeps(const struct psd_op *op, const struct psd_program *program, enum psd_buffer buffer)
 {
 	return buffer == PSD_BUFFER_PARAMETER || buffer == PSD_BUFFER_GRADIENT ||
 	       psd_plan_keeps(program->plan, &program->plan->items[op->item], buffer);
 }
 
-static void check_kept(const struct psd_program *program, const char *name)
+EACH_PROGRAM(messages_go_between_buffers_that_their_method_keeps)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
@@ -689,11 +647,6 @@ static void check_kept(const struct psd_program *program, const char *name)
 			cr_assert(keeps(op, program, op->source) && keeps(op, program, op->target), "%s: operation %u",
 				  name, i);
 	}
-}
-
-Test(program, messages_go_between_buffers_that_their_method_keeps)
-{
-	for_each_program(check_kept);
 }
 
 /* A price says how long an operation takes, never whether there is one. */
@@ -743,7 +696,7 @@ Test(program, prices_change_no_operation)
 
 /* Alone, without servers and stages, a worker's device waits for nothing but itself: a stream can be given all of it
  * ahead, once the gate is passed that holds an iteration back until the last one's forward is over. */
-static void check_lone_worker(const struct psd_program *program, const char *name)
+EACH_PROGRAM(a_lone_worker_waits_for_its_device_alone)
 {
 	const struct psd_system *system = program->plan->system;
 
@@ -758,11 +711,6 @@ static void check_lone_worker(const struct psd_program *program, const char *nam
 				cr_assert_eq(before->resource, PSD_RESOURCE_DEVICE, "%s: %s waits for %s", name,
 					     psd_op_kind_names[program->ops[i].kind], psd_op_kind_names[before->kind]);
 		}
-}
-
-Test(program, a_lone_worker_waits_for_its_device_alone)
-{
-	for_each_program(check_lone_worker);
 }
 
 /* The end of an iteration as the next one's first forward waits for it: the barrier, and the end of all forward. */
@@ -782,7 +730,7 @@ static bool is_of_norms(const struct psd_program *program, const struct psd_op *
 
 /* With a barrier per iteration nothing of a worker is left when it passes; gates that nothing waits for do not count.
  */
-static void check_iteration_barrier(const struct psd_program *program, const char *name)
+EACH_PROGRAM(a_barrier_per_iteration_waits_for_all_of_it)
 {
 	if (program->plan->system->barrier != PSD_BARRIER_ITERATION)
 		return;
@@ -808,14 +756,9 @@ static void check_iteration_barrier(const struct psd_program *program, const cha
 		}
 }
 
-Test(program, a_barrier_per_iteration_waits_for_all_of_it)
-{
-	for_each_program(check_iteration_barrier);
-}
-
 /* With a barrier per layer a forward pass waits for the end of its own layer's synchronisation, and for nothing else of
  * the iteration before; only the first layer's is part of NEXT. */
-static void check_layer_barrier(const struct psd_program *program, const char *name)
+EACH_PROGRAM(a_barrier_per_layer_waits_for_that_layer_alone)
 {
 	const struct psd_plan *plan = program->plan;
 
@@ -848,11 +791,6 @@ static void check_layer_barrier(const struct psd_program *program, const char *n
 	free(is_before_next);
 }
 
-Test(program, a_barrier_per_layer_waits_for_that_layer_alone)
-{
-	for_each_program(check_layer_barrier);
-}
-
 /* ---- turns ---- */
 
 static bool is_reply(const struct psd_op *op)
@@ -870,7 +808,7 @@ static bool goes_before_layers(const struct psd_op *op)
 		!psd_buffers[op->source].is_encoded);
 }
 
-static void check_turns(const struct psd_program *program, const char *name)
+EACH_PROGRAM(turns_follow_generation_or_the_forward_pass)
 {
 	const struct psd_plan *plan = program->plan;
 	const bool is_sequential = plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
@@ -895,15 +833,10 @@ static void check_turns(const struct psd_program *program, const char *name)
 	cr_assert(!is_sequential || first_reply > last_push, "%s: a reply before a push", name);
 }
 
-Test(program, turns_follow_generation_or_the_forward_pass)
-{
-	for_each_program(check_turns);
-}
-
 /* ---- compute ---- */
 
 /* A rebuild takes over from backward what the gradient of a worker's own samples takes. */
-static void check_compute(const struct psd_program *program, const char *name)
+EACH_PROGRAM(forward_backward_and_own_samples_of_rebuilds_hold_all_compute)
 {
 	const struct psd_plan *plan = program->plan;
 	double work_sec = 0.0;
@@ -923,11 +856,6 @@ static void check_compute(const struct psd_program *program, const char *name)
 			   name, work_sec, program->plan->costs->compute_sec);
 }
 
-Test(program, forward_backward_and_own_samples_of_rebuilds_hold_all_compute)
-{
-	for_each_program(check_compute);
-}
-
 /* Backward of a first layer without bias is the product that its factors rebuild, and nothing else: what is left of it
  * is 0, whatever rounding makes of a difference of equal times. Each batch has other times. */
 Test(program, a_backward_that_is_rebuilt_takes_no_less_than_nothing)
@@ -935,14 +863,11 @@ Test(program, a_backward_that_is_rebuilt_takes_no_less_than_nothing)
 	struct loaded loaded;
 
 	for (unsigned batch = 1; batch <= 64; batch++) {
-		char text[512];
-
-		snprintf(text, sizeof(text),
-			 "title: t\nmodel: {graph: scenarios/models/one-tensor.yaml, batch_per_worker: %u}\n"
-			 "compute: {device: cpu}\ncluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			 "systems: [{name: S, sync: sfb}]\n",
-			 batch);
-		loaded_open(&loaded, text);
+		loaded_print(&loaded,
+			     "title: t\nmodel: {graph: scenarios/models/one-tensor.yaml, batch_per_worker: %u}\n"
+			     "compute: {device: cpu}\ncluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			     "systems: [{name: S, sync: sfb}]\n",
+			     batch);
 		struct psd_case made;
 		loaded_case(&made, &loaded, 0, 0);
 		for (uint32_t i = 0; i < made.program.n_ops; i++)
@@ -968,7 +893,7 @@ static uint64_t updated_bytes(const struct psd_program *program, enum psd_op_kin
 
 /* Every element that travels is applied once on each worker that has its own gradient of it; servers apply it as part
  * of their reduction. A local step is one more update of every element, whichever host applies the exchange's. */
-static void check_updates(const struct psd_program *program, const char *name)
+EACH_PROGRAM(updates_take_their_bytes_over_the_rate)
 {
 	uint64_t own_bytes = 0, step_bytes = 0;
 
@@ -984,16 +909,11 @@ static void check_updates(const struct psd_program *program, const char *name)
 	cr_assert_eq(updated_bytes(program, PSD_OP_STEP, name), step_bytes, "%s", name);
 }
 
-Test(program, updates_take_their_bytes_over_the_rate)
-{
-	for_each_program(check_updates);
-}
-
 /* ---- encodings ---- */
 
 /* On every host, one operation encodes data for a lossy transfer, and one operation decodes it after the transfer.
  * Their buffers say so. */
-static void check_encoded(const struct psd_program *program, const char *name)
+EACH_PROGRAM(rounded_transfers_are_converted_at_both_ends)
 {
 	const struct psd_plan *plan = program->plan;
 	uint64_t encoded_bytes[2] = {0, 0}; /* sent and received */
@@ -1014,11 +934,6 @@ static void check_encoded(const struct psd_program *program, const char *name)
 	}
 	cr_assert_eq(encoded_bytes[0] > 0, plan->wire->is_lossy, "%s", name);
 	cr_assert_eq(encoded_bytes[1] > 0, plan->wire->is_lossy, "%s", name);
-}
-
-Test(program, rounded_transfers_are_converted_at_both_ends)
-{
-	for_each_program(check_encoded);
 }
 
 /* On this host `before` is done, in the same iteration, when `op` may start: by a chain of operations that the host
@@ -1048,7 +963,7 @@ static bool is_before_on(const struct psd_program *program, unsigned host, uint3
 }
 
 /* Sums, factors and parameters that a host has made itself it takes as the others have them. */
-static void check_own(const struct psd_program *program, const char *name)
+EACH_PROGRAM(a_host_decodes_the_values_it_encodes)
 {
 	const struct psd_layout *layout = &program->plan->layout;
 
@@ -1070,14 +985,9 @@ static void check_own(const struct psd_program *program, const char *name)
 	}
 }
 
-Test(program, a_host_decodes_the_values_it_encodes)
-{
-	for_each_program(check_own);
-}
-
 /* A device with memory of its own converts by itself, and before the next layer: half the bytes are copied, and as soon
  * as with bytes that travel as they are. */
-static void check_where_converted(const struct psd_program *program, const char *name)
+EACH_PROGRAM(devices_with_memory_of_their_own_convert_what_they_have)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
@@ -1092,11 +1002,6 @@ static void check_where_converted(const struct psd_program *program, const char 
 			cr_assert_lt(op->turn, program->ops[find_op(program, PSD_OP_BACKWARD, op->layer)].turn,
 				     "%s: operation %u", name, i);
 	}
-}
-
-Test(program, devices_with_memory_of_their_own_convert_what_they_have)
-{
-	for_each_program(check_where_converted);
 }
 
 static double conversions_sec(const struct loaded *loaded, const struct psd_system *system)
@@ -1184,7 +1089,7 @@ Test(program, workers_begin_collectives_by_themselves_where_all_have_one_order)
 
 /* ---- traffic ---- */
 
-static void check_traffic(const struct psd_program *program, const char *name)
+EACH_PROGRAM(all_nodes_send_as_much_as_all_receive)
 {
 	const struct psd_layout *layout = &program->plan->layout;
 	uint64_t sent_bytes = 0, received_bytes = 0;
@@ -1199,14 +1104,9 @@ static void check_traffic(const struct psd_program *program, const char *name)
 		cr_assert_gt(sent_bytes, 0, "%s", name);
 }
 
-Test(program, all_nodes_send_as_much_as_all_receive)
-{
-	for_each_program(check_traffic);
-}
-
 /* P workers on P nodes pass every value on P-1 times to sum it, and P-1 times to spread it, whatever it travels with.
  */
-static void check_ring(const struct psd_program *program, const char *name)
+EACH_PROGRAM(a_ring_moves_the_same_bytes_in_larger_items)
 {
 	const struct psd_plan *plan = program->plan;
 	uint64_t sent_bytes = 0;
@@ -1219,17 +1119,12 @@ static void check_ring(const struct psd_program *program, const char *name)
 		     "%s", name);
 }
 
-Test(program, a_ring_moves_the_same_bytes_in_larger_items)
-{
-	for_each_program(check_ring);
-}
-
 /* ---- sparse communication ---- */
 
 /* At a sparsity of 0.5, n - floor(n / 2) of n chunks of 1000 values travel, fewer than there are whole ones. Each
  * exchange sends the same share of its whole chunks, rounded to the nearest value, at least one. It also sends the norm
  * of every chunk. */
-static void check_sparse_ring(const struct psd_program *program, const char *name)
+EACH_PROGRAM(a_sparse_ring_moves_chosen_chunks_and_their_norms)
 {
 	const struct psd_plan *plan = program->plan;
 	uint64_t sent_bytes = 0, chosen = 0, n_whole = 0, n_chunks = 0;
@@ -1254,13 +1149,8 @@ static void check_sparse_ring(const struct psd_program *program, const char *nam
 		     "%s", name);
 }
 
-Test(program, a_sparse_ring_moves_chosen_chunks_and_their_norms)
-{
-	for_each_program(check_sparse_ring);
-}
-
 /* The choice for an iteration depends on all sums of the one before, and nothing is sent before the choice is made. */
-static void check_choice(const struct psd_program *program, const char *name)
+EACH_PROGRAM(chunks_are_chosen_once_by_all_sums_of_the_iteration_before)
 {
 	unsigned n_choices = 0;
 
@@ -1281,16 +1171,11 @@ static void check_choice(const struct psd_program *program, const char *name)
 	cr_assert_eq(n_choices, program->plan->sparse != NULL, "%s", name);
 }
 
-Test(program, chunks_are_chosen_once_by_all_sums_of_the_iteration_before)
-{
-	for_each_program(check_choice);
-}
-
 /* ---- low rank ---- */
 
 /* Matrices of 32 x 75, 32 x 800, 64 x 800 and 64 x 1024 are r columns and r rows each, and so is that of 10 x 64 but
  * for rank 9, where that would be 666 values. Biases have 202. */
-static void check_low_rank_ring(const struct psd_program *program, const char *name)
+EACH_PROGRAM(a_ring_of_low_rank_moves_narrow_matrices_and_all_else)
 {
 	const struct psd_plan *plan = program->plan;
 	const uint64_t r = plan->low_rank;
@@ -1302,11 +1187,6 @@ static void check_low_rank_ring(const struct psd_program *program, const char *n
 	for (unsigned node = 0; node < plan->layout.nodes; node++)
 		sent_bytes += psd_program_traffic(program, node).sent_bytes;
 	cr_assert_eq(sent_bytes, 2 * (plan->layout.workers - 1) * 4 * values, "%s", name);
-}
-
-Test(program, a_ring_of_low_rank_moves_narrow_matrices_and_all_else)
-{
-	for_each_program(check_low_rank_ring);
 }
 
 /* The item's only operation of that kind that reads such a buffer; UINT32_MAX if it has none. */
@@ -1357,20 +1237,15 @@ static void check_path_of(const struct psd_program *program, unsigned item, cons
 	}
 }
 
-static void check_low_rank_path(const struct psd_program *program, const char *name)
+EACH_PROGRAM(narrow_matrices_are_made_and_summed_one_after_the_other)
 {
 	for (unsigned i = 0; i < program->plan->n_items; i++)
 		check_path_of(program, i, name);
 }
 
-Test(program, narrow_matrices_are_made_and_summed_one_after_the_other)
-{
-	for_each_program(check_low_rank_path);
-}
-
 /* In sequence no sum, the right ones' neither, begins before every item has left the device; nor waits for the second
  * sum of another, which would wait for this one. Else a sum waits for its own item alone. */
-static void check_low_rank_gates(const struct psd_program *program, const char *name)
+EACH_PROGRAM(in_sequence_sums_wait_for_all_left_matrices)
 {
 	const struct psd_plan *plan = program->plan;
 	const bool is_sequential = plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
@@ -1392,9 +1267,4 @@ static void check_low_rank_gates(const struct psd_program *program, const char *
 		}
 		free(is_before);
 	}
-}
-
-Test(program, in_sequence_sums_wait_for_all_left_matrices)
-{
-	for_each_program(check_low_rank_gates);
 }

@@ -6,6 +6,7 @@
 #include "engine/program/interpreter.h"
 #include "engine/program/scheduler.h"
 #include "tests/simulate_helper.h"
+#include "tests/test_with.h"
 
 /* ---- ready queues ---- */
 
@@ -162,6 +163,13 @@ static void small_open(struct small_program *small, uint32_t n_ops, const struct
 	small_open_from(small, n_ops, edges, n_edges, (struct psd_iterations){.first = 0, .end = n_iterations});
 }
 
+/* All iterations are done. */
+static void small_close_complete(struct small_program *small)
+{
+	cr_expect(psd_scheduler_is_complete(&small->scheduler));
+	psd_scheduler_release(&small->scheduler);
+}
+
 /* The next task must be this one; it stays undone. */
 static struct psd_task expect_next(struct small_program *small, uint32_t iteration, uint32_t op)
 {
@@ -196,8 +204,7 @@ Test(scheduler, an_operation_is_ready_when_the_last_it_waits_for_is_done)
 	cr_expect_not(psd_scheduler_is_complete(&small.scheduler));
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 0, 2));
 	expect_nothing(&small);
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 Test(scheduler, an_edge_to_the_next_iteration_holds_that_one_alone)
@@ -214,8 +221,7 @@ Test(scheduler, an_edge_to_the_next_iteration_holds_that_one_alone)
 		psd_scheduler_finish(&small.scheduler, second);
 	}
 	expect_nothing(&small);
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 Test(scheduler, two_iterations_are_in_flight_and_no_more)
@@ -233,8 +239,7 @@ Test(scheduler, two_iterations_are_in_flight_and_no_more)
 	cr_expect_not(psd_scheduler_is_complete(&small.scheduler));
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 3, 0));
 	expect_nothing(&small);
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* Operation 1 waits for operation 0 of the iteration before, which for iteration 2 is done before iteration 2 begins.
@@ -257,8 +262,7 @@ Test(scheduler, operations_done_before_an_iteration_begins_count)
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 2, 1));
 	psd_scheduler_finish(&small.scheduler, c);
 	expect_nothing(&small);
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* The window is four iterations: the oldest and three more. */
@@ -282,8 +286,7 @@ Test(scheduler, an_edge_of_three_iterations_holds_the_third_one_after)
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 5, 0));
 	cr_expect_not(psd_scheduler_is_complete(&small.scheduler));
 	psd_scheduler_finish(&small.scheduler, fourth);
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* Operation 1 of iteration 2 waits for operation 0 of iteration 0 alone, and yet stays behind the fence of iteration 1.
@@ -307,8 +310,7 @@ Test(scheduler, a_fence_holds_all_iterations_behind_it)
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 1, 0));
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 2, 0));
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 2, 1));
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 Test(scheduler, behind_a_fence_nothing_starts_before_all_is_done)
@@ -331,8 +333,7 @@ Test(scheduler, behind_a_fence_nothing_starts_before_all_is_done)
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 2, 0));
 	psd_scheduler_finish(&small.scheduler, late);
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 2, 1));
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* Operation 1 of iteration 2 is kept by the fence of iteration 1, and then by that of iteration 2. */
@@ -354,8 +355,7 @@ Test(scheduler, the_next_fence_keeps_what_this_one_has_kept)
 	psd_scheduler_pass_fence(&small.scheduler, 0);
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 2, 0));
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 2, 1));
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* Operation 0 waits for itself three iterations before: nothing was executed before the first. */
@@ -371,8 +371,7 @@ Test(scheduler, a_run_begins_with_its_first_iteration)
 		psd_scheduler_finish(&small.scheduler, expect_next(&small, i, 1));
 	}
 	expect_nothing(&small);
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* 0 -> 1 -> 2 on the device, and 0 -> 3 on the CPU: 1 may follow 0, and 2 follow 1, before they are done. */
@@ -399,8 +398,7 @@ Test(scheduler, a_stream_operation_is_ready_when_the_one_before_is_given)
 	psd_scheduler_finish(&small.scheduler, second);
 	psd_scheduler_finish(&small.scheduler, third);
 	psd_scheduler_finish(&small.scheduler, task);
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* Operation 1 waits for operation 0 of the iteration before, and iteration 2 begins while that is given and not done:
@@ -430,8 +428,7 @@ Test(scheduler, operations_given_before_an_iteration_begins_count_in_its_stream)
 	psd_scheduler_finish(&small.scheduler, f);
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 1, 2));
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 2, 2));
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* ---- local steps ---- */
@@ -467,8 +464,7 @@ Test(scheduler, a_host_with_nothing_to_do_in_local_steps_goes_on_to_the_exchange
 		psd_scheduler_finish(&small.scheduler, expect_next(&small, exchange, 0));
 	}
 	expect_nothing(&small);
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* Fences before 1, where there is nothing to do on either side, before 4, and before 5, an exchange. */
@@ -494,8 +490,7 @@ Test(scheduler, a_host_with_nothing_to_do_stops_at_each_fence)
 	psd_scheduler_pass_fence(&small.scheduler, 0);
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 5, 0));
 	psd_scheduler_finish(&small.scheduler, expect_next(&small, 6, 0));
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* Windows of 4 with 2 steps where their number is even, and 1 where it is odd: 1, 3; 4, 5, 6, 7; 9, and the end. */
@@ -508,8 +503,7 @@ Test(scheduler, steps_that_are_known_are_of_windows)
 	for (uint32_t e = 0; e < 8; e++)
 		psd_scheduler_finish(&small.scheduler,
 				     expect_next(&small, (const uint32_t[]){1, 3, 4, 5, 6, 7, 9, 10}[e], 0));
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* Iteration 6 began while window 1 had 3 steps, in which it exchanges. Window 3 replaces window 1 with 4 steps, in
@@ -559,8 +553,7 @@ Test(scheduler, early_arrivals_count_when_their_iteration_begins)
 		psd_scheduler_arrive(&small.scheduler, (struct psd_task){i, 1});
 		psd_scheduler_finish(&small.scheduler, expect_next(&small, i, 1));
 	}
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 Test(scheduler, a_host_without_operations_is_complete_at_once)
@@ -569,8 +562,7 @@ Test(scheduler, a_host_without_operations_is_complete_at_once)
 
 	small_open(&small, 0, NULL, 0, 3);
 	expect_nothing(&small);
-	cr_expect(psd_scheduler_is_complete(&small.scheduler));
-	psd_scheduler_release(&small.scheduler);
+	small_close_complete(&small);
 }
 
 /* ---- real programs in random orders ---- */
@@ -854,10 +846,8 @@ static void expect_local_steps(const char *scenario)
 	free(world);
 }
 
-Test(scheduler, with_local_steps_what_exchanges_is_done_at_the_end_of_each_period)
-{
-	expect_local_steps(cifar10_quick);
-}
+TEST_ROW(scheduler, with_local_steps_what_exchanges_is_done_at_the_end_of_each_period,
+	 expect_local_steps(cifar10_quick))
 
 Test(scheduler, with_local_steps_leaders_exchange_at_the_end_of_each_period)
 {

@@ -5,6 +5,7 @@
 
 #include "engine/encodings/compression.h"
 #include "engine/result/result.h"
+#include "tests/test_with.h"
 
 static void expect_note(const struct psd_system *system, const char *expected)
 {
@@ -15,10 +16,7 @@ static void expect_note(const struct psd_system *system, const char *expected)
 	psd_text_release(&text);
 }
 
-Test(result, a_method_without_compression_needs_no_note)
-{
-	expect_note(&(struct psd_system){.name = "A"}, "");
-}
+TEST_ROW(result, a_method_without_compression_needs_no_note, expect_note(&(struct psd_system){.name = "A"}, ""))
 
 Test(result, local_steps_train_with_other_values)
 {
@@ -59,19 +57,16 @@ Test(result, compressed_gradients_train_with_other_values)
 		}
 }
 
-Test(result, top_k_of_all_values_is_as_none)
-{
-	expect_note(
-		&(struct psd_system){.name = "A", .is_compressed = true, .compress = {.by = TOP_K, .kept_ratio = 1}},
-		"");
-}
+TEST_ROW(result, top_k_of_all_values_is_as_none,
+	 expect_note(
+		 &(struct psd_system){.name = "A", .is_compressed = true, .compress = {.by = TOP_K, .kept_ratio = 1}},
+		 ""))
 
 Test(result, gradients_of_low_rank_train_with_other_values)
 {
 	expect_note(&(struct psd_system){.name = "A", .is_low_rank = true, .low_rank = {.rank = 4}},
 		    "note: 'A' sends gradients of matrices as products of rank 4 where these have fewer values, adds "
-		    "what is lost to later ones, and "
-		    "so trains with other values\n");
+		    "what is lost to later ones, and so trains with other values\n");
 }
 
 Test(result, late_updates_train_with_other_values)
@@ -106,8 +101,7 @@ Test(result, low_rank_is_reported_before_local_steps)
 					  .local_sgd = {.steps = 16}};
 
 	expect_note(&system, "note: 'A' sends gradients of matrices as products of rank 1 where these have fewer "
-			     "values, adds what is lost to later "
-			     "ones, and so trains with other values\n"
+			     "values, adds what is lost to later ones, and so trains with other values\n"
 			     "note: 'A' lets workers train by themselves and averages their parameters every 16 "
 			     "iterations, and so trains with other values\n");
 }

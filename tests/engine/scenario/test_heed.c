@@ -7,6 +7,7 @@
 
 #include "engine/base/file.h"
 #include "engine/scenario/scenario_heed.h"
+#include "tests/test_with.h"
 
 static struct psd_scenario parse(const char *rest)
 {
@@ -54,10 +55,8 @@ static bool check_row(const struct psd_schema_spot *spot)
 	return true;
 }
 
-Test(heed, every_row_has_words_and_something_that_heeds_it)
-{
-	psd_schema_walk(&psd_scenario_root, NULL, NULL, check_row, NULL);
-}
+TEST_ROW(heed, every_row_has_words_and_something_that_heeds_it,
+	 psd_schema_walk(&psd_scenario_root, NULL, NULL, check_row, NULL))
 
 Test(heed, a_default_value_is_not_reported)
 {

@@ -48,21 +48,23 @@ Test(published, rows_are_found_by_system_and_workers)
 
 Test(published, wrong_rows_are_named_by_line)
 {
-	expect_error("", ": has no header, must be 'system,workers,images_per_sec,speedup,use,source'");
+	expect_error("", ": the file has no header line, must have 'system,workers,images_per_sec,speedup,use,source'");
 	expect_error("system,nodes\n", ":1: column 2 is 'nodes', the header must be "
 				       "'system,workers,images_per_sec,speedup,use,source'");
 	expect_error(COLUMNS "A,1,2,,fit\n",
-		     ":2: 5 cells, must be the 6 of 'system,workers,images_per_sec,speedup,use,source'");
-	expect_error(COLUMNS ",1,2,,fit,p\n", ":2: 'system' is empty, must be the name of one");
+		     ":2: the line has 5 cells, must have the 6 of 'system,workers,images_per_sec,speedup,use,source'");
+	expect_error(COLUMNS ",1,2,,fit,p\n", ":2: 'system' is empty, must be the name of a system");
 	expect_error(COLUMNS "A,0,2,,fit,p\n", ":2: 'workers' is '0', must be a whole number from 1 to 4194304");
-	expect_error(COLUMNS "A,1,,,fit,p\n", ":2: 'images_per_sec' and 'speedup' are empty, must be one of them");
+	expect_error(COLUMNS "A,1,,,fit,p\n",
+		     ":2: 'images_per_sec' and 'speedup' are empty, one of them must have a value");
 	expect_error(COLUMNS "A,1,fast,,fit,p\n", ":2: 'images_per_sec' is 'fast', must be a number above 0 or empty");
 	expect_error(COLUMNS "A,1,,0,fit,p\n", ":2: 'speedup' is '0', must be a number above 0 or empty");
 	expect_error(COLUMNS "A,1,2,,fitted,p\n", ":2: 'use' is 'fitted', must be fit or check");
 	expect_error(COLUMNS "A,1,2,,fit,\n", ":2: 'source' is empty, must name the publication");
-	expect_error(COLUMNS "A,1,2,,fit,p\n\nA,1,3,,fit,p\n", ":4: 'A' with 1 workers is there already");
+	expect_error(COLUMNS "A,1,2,,fit,p\n\nA,1,3,,fit,p\n",
+		     ":4: system 'A' with 1 workers is in an earlier line already");
 	expect_error(COLUMNS "B,1,2,,fit,p\nA,1,2,,fit,p\nB,1,3,,fit,p\nA,1,3,,fit,p\n",
-		     ":4: 'B' with 1 workers is there already");
+		     ":4: system 'B' with 1 workers is in an earlier line already");
 }
 
 /* Looked for one after the other they take half a minute. */

@@ -12,6 +12,7 @@
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_agree.h"
+#include "tests/test_with.h"
 
 /* Lines are replaced by number below, so each stands on its own. */
 static const char *const base_lines[] = {
@@ -47,22 +48,50 @@ static enum psd_status parse(struct psd_scenario *scenario, unsigned line, const
 	return psd_scenario_parse(scenario, "dir/a.yaml", text, strlen(text), settings, err);
 }
 
-static struct psd_scenario read_with(unsigned line, const char *replacement)
+static struct psd_scenario read_set(unsigned line, const char *replacement, const char *const settings[])
 {
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(parse(&scenario, line, replacement, NULL, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(parse(&scenario, line, replacement, settings, &err), PSD_OK, "%s", err.text);
 	return scenario;
 }
 
+static struct psd_scenario read_with(unsigned line, const char *replacement)
+{
+	return read_set(line, replacement, NULL);
+}
+
+/* expected: from the line's number on. */
 static void expect_error(unsigned line, const char *replacement, const char *expected)
 {
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = "accepted"};
+	char text[1024];
 
+	snprintf(text, sizeof(text), "dir/a.yaml:%s", expected);
 	cr_expect_eq(parse(&scenario, line, replacement, NULL, &err), PSD_EINVAL, "%s", replacement);
-	cr_expect_str_eq(err.text, expected);
+	cr_expect_str_eq(err.text, text);
+}
+
+/* Error of a system that synchronises this way and has more keys; expected: from the column on. */
+static void expect_system_error(const char *sync, const char *keys, const char *expected)
+{
+	char line[256], text[512];
+
+	snprintf(line, sizeof(line), "  - {name: A, sync: %s, %s}", sync, keys);
+	snprintf(text, sizeof(text), "8:%s", expected);
+	expect_error(8, line, text);
+}
+
+/* The keys have no effect with this way to synchronise, only with those. */
+static void expect_no_effect(const char *sync, const char *key, const char *keys, const char *those)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "%zu: '%s' has no effect where 'sync' is '%s', only with %s",
+		 strlen("  - {name: A, sync: , ") + strlen(sync) + 1, key, sync, those);
+	expect_system_error(sync, keys, text);
 }
 
 static void expect_setting_error(const char *setting, const char *expected)
@@ -77,15 +106,13 @@ static void expect_setting_error(const char *setting, const char *expected)
 
 Test(scenario, a_former_key_is_refused_with_its_new_name)
 {
-	expect_error(5, "  nodes: 8\n  host: {overlap: 0.2}",
-		     "dir/a.yaml:6:10: 'overlap' is now called 'device_share'");
+	expect_error(5, "  nodes: 8\n  host: {overlap: 0.2}", "6:10: 'overlap' is now called 'device_share'");
 	expect_setting_error("cluster.host.overlap=0.2",
 			     "--set cluster.host.overlap: 'overlap' is now called 'device_share'");
 }
 
-Test(scenario, the_shortest_file_gets_the_documented_defaults)
+SCENARIO_TEST(scenario, the_shortest_file_gets_the_documented_defaults, read_with(8, "  - {name: A}"))
 {
-	struct psd_scenario scenario = read_with(8, "  - {name: A}");
 	const struct psd_system *system = &scenario.systems[0];
 
 	cr_expect_str_eq(scenario.title, "a test");
@@ -115,7 +142,6 @@ Test(scenario, the_shortest_file_gets_the_documented_defaults)
 	cr_expect_eq(system->slice_bytes, 32 * 1024 * 1024); /* 32 MiB */
 	cr_expect_eq(system->host.n_collective_classes, 0);
 	cr_expect_eq(system->host.latency_sec, 0);
-	psd_scenario_release(&scenario);
 }
 
 Test(scenario, every_key_arrives_in_its_place)
@@ -136,8 +162,7 @@ Test(scenario, every_key_arrives_in_its_place)
 		"  background: [{from: 0, to: 1, bytes: 10MB, period: 10ms}]\n"
 		"systems:\n"
 		"  - {name: S, schedule: sequential, sync: sacp, rule: seconds, barrier: layer, priority: forward, "
-		"unit: "
-		"tensor,\n"
+		"unit: tensor,\n"
 		"     servers: 3, pair: 4MB, slice: 8MB}\n"
 		"fidelity: message\n"
 		"iterations: 3\n"
@@ -210,38 +235,28 @@ Test(scenario, every_key_arrives_in_its_place)
 	psd_scenario_release(&scenario);
 }
 
-Test(scenario, a_ring_carries_tensors_unless_told_otherwise)
+SCENARIO_TEST(scenario, a_ring_carries_tensors_unless_told_otherwise,
+	      read_with(8, "  - {name: A, sync: ring}\n  - {name: B, sync: ring, unit: layer}"))
 {
-	struct psd_scenario scenario =
-		read_with(8, "  - {name: A, sync: ring}\n  - {name: B, sync: ring, unit: layer}");
-
 	cr_expect_eq(scenario.systems[0].unit, PSD_UNIT_TENSOR);
 	cr_expect_eq(scenario.systems[1].unit, PSD_UNIT_LAYER);
-	psd_scenario_release(&scenario);
 }
 
-Test(scenario, a_slice_grows_with_the_pair)
+SCENARIO_TEST(scenario, a_slice_grows_with_the_pair, read_with(8, "  - {name: A, pair: 64MiB}"))
 {
-	struct psd_scenario scenario = read_with(8, "  - {name: A, pair: 64MiB}");
-
 	cr_expect_eq(scenario.systems[0].slice_bytes, 64 * 1024 * 1024);
-	psd_scenario_release(&scenario);
 }
 
 Test(scenario, a_system_overlays_the_clusters_host)
 {
 	static const char *const settings[] = {"cluster.host.copy=1GBps", "cluster.host.reduce=2GBps",
 					       "cluster.host.latency=40us", NULL};
-	struct psd_scenario scenario;
-	struct psd_error err = {.text = ""};
+	struct psd_scenario scenario = read_set(8,
+						"  - {name: X, host: {copy: 3GBps, latency: 70us, collective: [{up_to: "
+						"16KiB, step: 1us, slowdown: 4}, {call: 90us}]}}\n"
+						"  - {name: Y}",
+						settings);
 
-	cr_assert_eq(parse(&scenario, 8,
-			   "  - {name: X, host: {copy: 3GBps, latency: 70us, collective: [{up_to: 16KiB, step: 1us, "
-			   "slowdown: "
-			   "4}, {call: 90us}]}}\n"
-			   "  - {name: Y}",
-			   settings, &err),
-		     PSD_OK, "%s", err.text);
 	const struct psd_host_costs *x = &scenario.systems[0].host, *y = &scenario.systems[1].host;
 
 	cr_expect_float_eq(x->copy_bps, 8 * 3e9, 1);
@@ -259,18 +274,14 @@ Test(scenario, a_system_overlays_the_clusters_host)
 	psd_scenario_release(&scenario);
 }
 
-Test(scenario, a_platform_file_needs_no_bandwidth)
+SCENARIO_TEST(scenario, a_platform_file_needs_no_bandwidth, read_with(6, "  network: {platform: net.xml}"))
 {
-	struct psd_scenario scenario = read_with(6, "  network: {platform: net.xml}");
-
 	cr_expect_eq(scenario.network.topology, PSD_TOPOLOGY_PLATFORM);
 	cr_expect_str_eq(scenario.network.platform_path, "dir/net.xml");
-	psd_scenario_release(&scenario);
 }
 
-Test(scenario, without_a_sweep_there_is_one_point)
+SCENARIO_TEST(scenario, without_a_sweep_there_is_one_point, read_with(5, "  nodes: 8\n  workers_per_node: 4"))
 {
-	struct psd_scenario scenario = read_with(5, "  nodes: 8\n  workers_per_node: 4");
 	const struct psd_point point = psd_scenario_point(&scenario, 0);
 
 	cr_expect_eq(psd_scenario_points(&scenario), 1);
@@ -278,14 +289,13 @@ Test(scenario, without_a_sweep_there_is_one_point)
 	cr_expect_eq(point.workers_per_node, 4);
 	cr_expect_eq(point.workers, 8 * 4);
 	cr_expect_eq(point.bandwidth_bps, 40e9);
-	psd_scenario_release(&scenario);
 }
 
-Test(scenario, bandwidth_is_the_outer_loop_of_a_sweep)
+SCENARIO_TEST(scenario, bandwidth_is_the_outer_loop_of_a_sweep,
+	      read_with(MORE, "sweep: {nodes: [1, 2, 4], bandwidth: [10Gbps, 40Gbps]}"))
 {
 	static const double bandwidths_bps[] = {10e9, 40e9};
 	static const unsigned nodes[] = {1, 2, 4};
-	struct psd_scenario scenario = read_with(MORE, "sweep: {nodes: [1, 2, 4], bandwidth: [10Gbps, 40Gbps]}");
 
 	cr_assert_eq(psd_scenario_points(&scenario), 2 * 3);
 	for (unsigned i = 0; i < 2 * 3; i++) {
@@ -295,17 +305,15 @@ Test(scenario, bandwidth_is_the_outer_loop_of_a_sweep)
 		cr_expect_eq(point.nodes, nodes[i % 3]);
 		cr_expect_eq(point.workers, nodes[i % 3]);
 	}
-	psd_scenario_release(&scenario);
 }
 
 /* Around bandwidths; of systems that name a size only. */
-Test(scenario, sizes_of_fusion_are_a_sweeps_outermost_loop)
+SCENARIO_TEST(scenario, sizes_of_fusion_are_a_sweeps_outermost_loop,
+	      read_with(MORE, "  - {name: Ring, sync: ring, fuse: 4MiB}\n  - {name: Found, sync: ring, fuse: auto}\n"
+			      "  - {name: Each, sync: ring}\n"
+			      "sweep: {nodes: [1, 2, 4], bandwidth: [10Gbps, 40Gbps], fuse: [64KiB, 2MB]}"))
 {
 	static const uint64_t sizes_bytes[] = {65536, 2000000};
-	struct psd_scenario scenario =
-		read_with(MORE, "  - {name: Ring, sync: ring, fuse: 4MiB}\n  - {name: Found, sync: ring, fuse: auto}\n"
-				"  - {name: Each, sync: ring}\n"
-				"sweep: {nodes: [1, 2, 4], bandwidth: [10Gbps, 40Gbps], fuse: [64KiB, 2MB]}");
 	const unsigned ring = scenario.n_systems - 3, found = ring + 1, each = ring + 2;
 
 	cr_assert_eq(psd_scenario_points(&scenario), 2 * 2 * 3);
@@ -321,7 +329,6 @@ Test(scenario, sizes_of_fusion_are_a_sweeps_outermost_loop)
 	const struct psd_point none = {.workers = 1};
 
 	cr_expect_eq(psd_system_fuse_bytes(&scenario.systems[ring], &none), 4194304);
-	psd_scenario_release(&scenario);
 }
 
 Test(scenario, a_sweep_of_workers_fills_nodes_one_after_the_other)
@@ -346,10 +353,8 @@ Test(scenario, a_sweep_of_workers_fills_nodes_one_after_the_other)
 Test(scenario, a_sweep_can_stand_for_nodes)
 {
 	static const char *const settings[] = {"sweep.nodes=16", NULL};
-	struct psd_scenario scenario;
-	struct psd_error err = {.text = ""};
+	struct psd_scenario scenario = read_set(5, "", settings);
 
-	cr_assert_eq(parse(&scenario, 5, "", settings, &err), PSD_OK, "%s", err.text);
 	cr_expect_eq(scenario.nodes, 16);
 	psd_scenario_release(&scenario);
 }
@@ -358,10 +363,8 @@ Test(scenario, a_setting_in_brackets_is_a_list)
 {
 	static const char *const settings[] = {"sweep.nodes=[2,4, 8 ]", "sweep.nodes.1=16", "sweep.bandwidth=[ 1Gbps ]",
 					       NULL};
-	struct psd_scenario scenario;
-	struct psd_error err = {.text = ""};
+	struct psd_scenario scenario = read_set(5, "", settings);
 
-	cr_assert_eq(parse(&scenario, 5, "", settings, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(scenario.n_sweep_nodes, 3);
 	cr_expect_eq(scenario.sweep_nodes[0], 2);
 	cr_expect_eq(scenario.sweep_nodes[1], 16);
@@ -376,10 +379,8 @@ Test(scenario, settings_replace_and_add_values)
 	static const char *const settings[] = {
 		"cluster.nodes=4",	  "systems.0.sync=ring", "cluster.local.bandwidth=12GBps",
 		"sweep.bandwidth=25Gbps", "cluster.nodes=2",	 NULL};
-	struct psd_scenario scenario;
-	struct psd_error err = {.text = ""};
+	struct psd_scenario scenario = read_set(NONE, "", settings);
 
-	cr_assert_eq(parse(&scenario, NONE, "", settings, &err), PSD_OK, "%s", err.text);
 	cr_expect_eq(scenario.nodes, 2, "the last setting of a key wins");
 	cr_expect_eq(scenario.systems[0].sync, PSD_SYNC_ALL_REDUCE);
 	cr_expect_str_eq(scenario.systems[0].name, "A");
@@ -399,7 +400,7 @@ Test(scenario, bad_settings_name_themselves)
 			     "--set cluster.nodse: unknown key 'nodse' in 'cluster', did you mean 'nodes'?");
 	expect_setting_error("systems.1.sync=ps",
 			     "--set systems.1.sync: 'systems' has 1 entry (0 to 0), there is no entry '1'");
-	expect_setting_error("title.x=4", "--set title.x: there is no 'x' below a plain value");
+	expect_setting_error("title.x=4", "--set title.x: 'x' is below a plain value, must be below a mapping or list");
 	expect_setting_error("systems=4", "--set systems: 'systems' must be a list such as [...]");
 	expect_setting_error("sweep.nodes=2,4",
 			     "--set sweep.nodes: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
@@ -409,13 +410,12 @@ Test(scenario, bad_settings_name_themselves)
 			     "--set sweep.nodes: 'entry' is empty, must be a whole number from 1 to 65536");
 	expect_setting_error("sweep.nodes=[2, 4, 2]", "--set sweep.nodes: 'nodes' has '2' twice");
 	expect_setting_error("title=[x]", "--set title: 'title' is a list, must be a text");
-	expect_setting_error(
-		"train.learning_rate=0.1",
-		"--set train.learning_rate: 'learning_rate' has keys of its own, of which one is set, as in "
-		"train.learning_rate.policy=VALUE: policy, base, gamma, power, step, steps, max_iterations, lowest, "
-		"warmup_iterations, warmup_start, for_batch");
+	expect_setting_error("train.learning_rate=0.1",
+			     "--set train.learning_rate: 'learning_rate' is a mapping, --set must name one of its "
+			     "keys, as in train.learning_rate.policy=VALUE: policy, base, gamma, power, step, steps, "
+			     "max_iterations, lowest, warmup_iterations, warmup_start, for_batch");
 	expect_error(MORE, "sweep: {nodes: '2,4'}",
-		     "dir/a.yaml:9:16: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
+		     "9:16: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
 }
 
 Test(scenario, published_values_do_not_stand_beside_another_bandwidth)
@@ -445,21 +445,19 @@ Test(scenario, a_setting_that_the_sweep_would_hide_is_refused)
 
 Test(scenario, a_calibration_has_workers_and_their_bandwidth_or_neither)
 {
-	expect_error(1, "calibration: {workers: 2}", "dir/a.yaml:1:15: 'workers' needs 'bandwidth' beside it");
-	expect_error(1, "calibration: {spread: 7%, bandwidth: 1Gbps}",
-		     "dir/a.yaml:1:27: 'bandwidth' needs 'workers' beside it");
+	expect_error(1, "calibration: {workers: 2}", "1:15: 'workers' needs 'bandwidth' beside it");
+	expect_error(1, "calibration: {spread: 7%, bandwidth: 1Gbps}", "1:27: 'bandwidth' needs 'workers' beside it");
 }
 
 Test(scenario, wrong_keys_are_named)
 {
-	expect_error(1, "titel: a", "dir/a.yaml:1:1: unknown key 'titel' in 'scenario', did you mean 'title'?");
-	expect_error(1, "model: {}", "dir/a.yaml:2:1: key 'model' is already in line 1");
+	expect_error(1, "titel: a", "1:1: unknown key 'titel' in 'scenario', did you mean 'title'?");
+	expect_error(1, "model: {}", "2:1: key 'model' is already in line 1");
 	expect_error(6, "  network: {bandwith: 40Gbps, latency: 30us}",
-		     "dir/a.yaml:6:13: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?");
+		     "6:13: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?");
 	expect_error(1, "sweep: {nodes: 1, 2}",
-		     "dir/a.yaml:1:19: 'sweep' has no key '2': several values need brackets, as in [1, 2]");
-	expect_error(8, "  - {name: A, sink: ps}",
-		     "dir/a.yaml:8:15: unknown key 'sink' in 'systems', did you mean 'sync'?");
+		     "1:19: 'sweep' has no key '2': several values need brackets, as in [1, 2]");
+	expect_error(8, "  - {name: A, sink: ps}", "8:15: unknown key 'sink' in 'systems', did you mean 'sync'?");
 }
 
 /* Behind the line that asks for a replay. */
@@ -513,6 +511,15 @@ static void expect_reads_back(unsigned number, const char *line, const char *wor
 	psd_text_release(&second);
 	psd_scenario_release(&scenario);
 	psd_scenario_release(&again);
+}
+
+/* A system by this way to synchronise with more keys. */
+static void expect_system_reads_back(const char *sync, const char *keys)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), "  - {name: A, sync: %s, %s}", sync, keys);
+	expect_reads_back(8, line, keys);
 }
 
 Test(scenario, a_replay_reads_back_as_printed)
@@ -585,21 +592,20 @@ Test(scenario, a_host_that_is_the_clusters_is_printed_once)
 Test(scenario, only_a_replay_can_be_dilated)
 {
 	expect_error(MORE, "emulation: {dilation: 20}",
-		     "dir/a.yaml:9:1: 'emulation' has no effect where 'compute.replay' is 'false', only with true");
+		     "9:1: 'emulation' has no effect where 'compute.replay' is 'false', only with true");
 	expect_error(MORE, "emulation:\n  payload_scale: 0.5",
-		     "dir/a.yaml:9:1: 'emulation' has no effect where 'compute.replay' is 'false', only with true");
+		     "9:1: 'emulation' has no effect where 'compute.replay' is 'false', only with true");
 	expect_error(MORE, "emulation: {}",
-		     "dir/a.yaml:9:1: 'emulation' has no effect where 'compute.replay' is 'false', only with true");
+		     "9:1: 'emulation' has no effect where 'compute.replay' is 'false', only with true");
 	expect_error(3, REPLAY "emulation: {dilation: 0.5}",
-		     "dir/a.yaml:4:23: 'dilation' is '0.5', must be 'auto' or a number from 1 to 1000000");
+		     "4:23: 'dilation' is '0.5', must be 'auto' or a number from 1 to 1000000");
 	expect_error(3, REPLAY "emulation: {dilation: slow}",
-		     "dir/a.yaml:4:23: 'dilation' is 'slow', must be 'auto' or a number from 1 to 1000000");
+		     "4:23: 'dilation' is 'slow', must be 'auto' or a number from 1 to 1000000");
 	expect_error(3, REPLAY "emulation: {payload_scale: 2}",
-		     "dir/a.yaml:4:28: 'payload_scale' is '2', must be a ratio such as 0.15 or 15% from 1e-09 to 1");
+		     "4:28: 'payload_scale' is '2', must be a ratio such as 0.15 or 15% from 1e-09 to 1");
 	expect_error(3, REPLAY "emulation: {speed: 2}",
-		     "dir/a.yaml:4:13: unknown key 'speed' in 'emulation', known are dilation, payload_scale");
-	expect_error(3, "compute: {device: titan-x, replay: 2}",
-		     "dir/a.yaml:3:36: 'replay' is '2', must be true or false");
+		     "4:13: unknown key 'speed' in 'emulation', known are dilation, payload_scale");
+	expect_error(3, "compute: {device: titan-x, replay: 2}", "3:36: 'replay' is '2', must be true or false");
 	expect_setting_error("emulation.dilation=20", "--set emulation.dilation: 'emulation' has no effect where "
 						      "'compute.replay' is 'false', only with true");
 }
@@ -612,13 +618,13 @@ Test(scenario, switches_inside_a_node_share_its_workers)
 		const char *before, *local, *expected;
 	} rows[] = {
 		{network, "  local: {bandwidth: 12GBps, between: 8GBps}",
-		 "dir/a.yaml:8:30: 'between' has no effect without 'switches'"},
+		 "8:30: 'between' has no effect without 'switches'"},
 		{network, "  local: {bandwidth: 12GBps, switches: 3}",
-		 "dir/a.yaml:8:40: 'switches' is 3, must divide the 8 workers of a node"},
+		 "8:40: 'switches' is 3, must divide the 8 workers of a node"},
 		{network, "  local: {bandwidth: 12GBps, switches: 1}",
-		 "dir/a.yaml:8:40: 'switches' is '1', must be a whole number from 2 to 64"},
+		 "8:40: 'switches' is '1', must be a whole number from 2 to 64"},
 		{platform, "  local: {bandwidth: 12GBps, switches: 2}",
-		 "dir/a.yaml:8:30: 'switches' has no effect beside 'platform', whose file decides"},
+		 "8:30: 'switches' has no effect beside 'platform', whose file decides"},
 	};
 
 	for (unsigned i = 0; i < 4; i++) {
@@ -631,14 +637,12 @@ Test(scenario, switches_inside_a_node_share_its_workers)
 
 /* ---- local steps ---- */
 
-Test(scenario, local_steps_arrive_in_their_place)
+SCENARIO_TEST(scenario, local_steps_arrive_in_their_place,
+	      read_with(8, "  - {name: A, sync: ps, local_sgd: {steps: 16, window: 100, gap: 5%}}\n"
+			   "  - {name: B, sync: ring, wire: bf16, local_sgd: {steps: 10000}}\n"
+			   "  - {name: C, sync: two-level-ps, local_sgd: {steps: 16, window: 16}}\n"
+			   "  - {name: D}"))
 {
-	struct psd_scenario scenario =
-		read_with(8, "  - {name: A, sync: ps, local_sgd: {steps: 16, window: 100, gap: 5%}}\n"
-			     "  - {name: B, sync: ring, wire: bf16, local_sgd: {steps: 10000}}\n"
-			     "  - {name: C, sync: two-level-ps, local_sgd: {steps: 16, window: 16}}\n"
-			     "  - {name: D}");
-
 	cr_expect(scenario.systems[0].is_local);
 	cr_expect_eq(scenario.systems[0].local_sgd.steps, 16);
 	cr_expect_eq(scenario.systems[0].local_sgd.window, 100);
@@ -648,25 +652,23 @@ Test(scenario, local_steps_arrive_in_their_place)
 	cr_expect_eq(scenario.systems[1].local_sgd.gap_ratio, 0.0, "no bound");
 	cr_expect(scenario.systems[2].is_local);
 	cr_expect_not(scenario.systems[3].is_local);
-	psd_scenario_release(&scenario);
 }
 
 Test(scenario, wrong_local_steps_are_named_with_their_place)
 {
-	expect_error(8, "  - {name: A, local_sgd: {}}", "dir/a.yaml:8:26: 'local_sgd' needs 'steps'");
-	expect_error(8, "  - {name: A, local_sgd: {window: 100}}", "dir/a.yaml:8:26: 'local_sgd' needs 'steps'");
+	expect_error(8, "  - {name: A, local_sgd: {}}", "8:26: 'local_sgd' needs 'steps'");
+	expect_error(8, "  - {name: A, local_sgd: {window: 100}}", "8:26: 'local_sgd' needs 'steps'");
 	expect_error(8, "  - {name: A, local_sgd: {steps: 0}}",
-		     "dir/a.yaml:8:34: 'steps' is '0', must be a whole number from 1 to 10000");
+		     "8:34: 'steps' is '0', must be a whole number from 1 to 10000");
 	expect_error(8, "  - {name: A, local_sgd: {steps: 10001}}",
-		     "dir/a.yaml:8:34: 'steps' is '10001', must be a whole number from 1 to 10000");
+		     "8:34: 'steps' is '10001', must be a whole number from 1 to 10000");
 	expect_error(8, "  - {name: A, local_sgd: {steps: 4, window: 15}}",
-		     "dir/a.yaml:8:45: 'window' is '15', must be a whole number from 16 to 1000000000");
+		     "8:45: 'window' is '15', must be a whole number from 16 to 1000000000");
 	expect_error(8, "  - {name: A, local_sgd: {steps: 40, window: 39}}",
-		     "dir/a.yaml:8:46: 'window' is '39', must be at least 'steps', 40");
-	expect_error(8, "  - {name: A, local_sgd: {steps: 4, gap: 5%}}",
-		     "dir/a.yaml:8:37: 'gap' has no effect without 'window'");
+		     "8:46: 'window' is '39', must be at least 'steps', 40");
+	expect_error(8, "  - {name: A, local_sgd: {steps: 4, gap: 5%}}", "8:37: 'gap' has no effect without 'window'");
 	expect_error(8, "  - {name: A, local_sgd: {steps: 4, period: 2}}",
-		     "dir/a.yaml:8:37: unknown key 'period' in 'local_sgd', known are steps, window, gap");
+		     "8:37: unknown key 'period' in 'local_sgd', known are steps, window, gap");
 }
 
 Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
@@ -686,16 +688,15 @@ Test(scenario, local_steps_stand_beside_what_keeps_gradients_whole)
 		cr_expect_eq(parse(&scenario, 8, line, NULL, &err), PSD_EINVAL, "%s", line);
 		cr_expect_eq(strncmp(err.text, expected, strlen(expected)), 0, "%s, expected %s", err.text, expected);
 	}
-	expect_error(
-		8, "  - {name: A, sync: hybrid, local_sgd: {steps: 4}}",
-		"dir/a.yaml:8:29: 'local_sgd' of system 'A' cannot stand beside a hybrid by bytes, which sends the "
-		"factors of one iteration: must be 'rule: seconds'");
-	expect_error(8, "  - {name: A, sync: ring, sparse: {sparsity: 50%}, local_sgd: {steps: 4}}",
-		     "dir/a.yaml:8:52: 'local_sgd' of system 'A' cannot stand beside 'sparse': what is held back is of "
-		     "one iteration's gradients");
-	expect_error(8, "  - {name: A, sync: ps, wire: fp16, local_sgd: {steps: 4}}",
-		     "dir/a.yaml:8:37: 'local_sgd' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or "
-		     "bf16: many steps of a worker would be lost with a sum that leaves its range");
+	expect_system_error("hybrid", "local_sgd: {steps: 4}",
+			    "29: 'local_sgd' of system 'A' cannot stand beside a hybrid by bytes, which sends the "
+			    "factors of one iteration: must be 'rule: seconds'");
+	expect_system_error("ring", "sparse: {sparsity: 50%}, local_sgd: {steps: 4}",
+			    "52: 'local_sgd' of system 'A' cannot stand beside 'sparse': it holds back gradients of "
+			    "single iterations");
+	expect_system_error("ps", "wire: fp16, local_sgd: {steps: 4}",
+			    "37: 'local_sgd' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or bf16: "
+			    "an overflow of a sum would lose many steps of a worker");
 }
 
 Test(scenario, local_steps_read_back_as_printed)
@@ -703,12 +704,8 @@ Test(scenario, local_steps_read_back_as_printed)
 	static const char *const printed[] = {"local_sgd: {steps: 4}", "local_sgd: {steps: 4, window: 100}",
 					      "local_sgd: {steps: 4, window: 100, gap: 5%}"};
 
-	for (unsigned i = 0; i < sizeof(printed) / sizeof(printed[0]); i++) {
-		char line[128];
-
-		snprintf(line, sizeof(line), "  - {name: A, sync: ps, %s}", printed[i]);
-		expect_reads_back(8, line, printed[i]);
-	}
+	for (unsigned i = 0; i < sizeof(printed) / sizeof(printed[0]); i++)
+		expect_system_reads_back("ps", printed[i]);
 }
 
 static void expect_agreed(const char *system, const char *const lines[3])
@@ -735,15 +732,13 @@ Test(scenario, local_steps_are_agreed)
 
 /* ---- compression ---- */
 
-Test(scenario, compression_arrives_in_its_place)
+SCENARIO_TEST(scenario, compression_arrives_in_its_place,
+	      read_with(8, "  - {name: A, sync: ps, compress: {by: top-k, block: 32768, kept: "
+			   "5%, tensors: matrices, momentum: before}}\n"
+			   "  - {name: B, sync: ps, compress: {by: one-bit}}\n"
+			   "  - {name: C, sync: ps, compress: {by: top-k}}\n"
+			   "  - {name: D, sync: ps}"))
 {
-	struct psd_scenario scenario =
-		read_with(8, "  - {name: A, sync: ps, compress: {by: top-k, block: 32768, kept: 5%, "
-			     "tensors: matrices, momentum: before}}\n"
-			     "  - {name: B, sync: ps, compress: {by: one-bit}}\n"
-			     "  - {name: C, sync: ps, compress: {by: top-k}}\n"
-			     "  - {name: D, sync: ps}");
-
 	cr_expect(scenario.systems[0].is_compressed);
 	cr_expect_str_eq(psd_compression_names[scenario.systems[0].compress.by], "top-k");
 	cr_expect_eq(scenario.systems[0].compress.block_elements, 32768);
@@ -759,7 +754,6 @@ Test(scenario, compression_arrives_in_its_place)
 	}
 	cr_expect_float_eq(scenario.systems[2].compress.kept_ratio, 0.01, 1e-12);
 	cr_expect_not(scenario.systems[3].is_compressed);
-	psd_scenario_release(&scenario);
 }
 
 Test(scenario, wrong_compression_is_named_with_its_place)
@@ -787,47 +781,33 @@ Test(scenario, wrong_compression_is_named_with_its_place)
 	};
 
 	for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
-		char line[128], expected[256];
+		char keys[128];
 
-		snprintf(line, sizeof(line), "  - {name: A, sync: ps, compress: %s}", rows[r].keys);
-		snprintf(expected, sizeof(expected), "dir/a.yaml:8:%s", rows[r].expected);
-		expect_error(8, line, expected);
+		snprintf(keys, sizeof(keys), "compress: %s", rows[r].keys);
+		expect_system_error("ps", keys, rows[r].expected);
 	}
 }
 
 /* A hybrid by default, and every other. */
 Test(scenario, compression_is_of_parameter_servers)
 {
-	for (unsigned s = PSD_SYNC_PS + 1; psd_sync_names[s]; s++) {
-		char line[128], expected[256];
-
-		snprintf(line, sizeof(line), "  - {name: A, sync: %s, compress: {by: one-bit}}", psd_sync_names[s]);
-		snprintf(expected, sizeof(expected),
-			 "dir/a.yaml:8:%zu: 'compress' has no effect where 'sync' is '%s', only with ps",
-			 strlen("  - {name: A, sync: , ") + strlen(psd_sync_names[s]) + 1, psd_sync_names[s]);
-		expect_error(8, line, expected);
-	}
+	for (unsigned s = PSD_SYNC_PS + 1; psd_sync_names[s]; s++)
+		expect_no_effect(psd_sync_names[s], "compress", "compress: {by: one-bit}", "ps");
 	expect_error(8, "  - {name: A, compress: {by: one-bit}}",
-		     "dir/a.yaml:8:15: 'compress' has no effect where 'sync' is 'hybrid', only with ps");
+		     "8:15: 'compress' has no effect where 'sync' is 'hybrid', only with ps");
 }
 
-Test(scenario, compression_stands_beside_what_says_when)
+SCENARIO_TEST(scenario, compression_stands_beside_what_says_when,
+	      read_with(8, "  - {name: A, sync: ps, compress: {by: one-bit}, local_sgd: {steps: 4}, servers: 2, "
+			   "barrier: layer, priority: forward, schedule: sequential}"))
 {
-	struct psd_scenario scenario = read_with(
-		8,
-		"  - {name: A, sync: ps, compress: {by: one-bit}, local_sgd: {steps: 4}, servers: 2, barrier: layer, "
-		"priority: forward, schedule: sequential}");
-
 	cr_expect(scenario.systems[0].is_compressed && scenario.systems[0].is_local);
-	psd_scenario_release(&scenario);
 }
 
-Test(scenario, momentum_comes_before_compression_or_with_local_steps)
-{
-	expect_error(8, "  - {name: A, sync: ps, local_sgd: {steps: 4}, compress: {by: top-k, momentum: before}}",
-		     "dir/a.yaml:8:70: 'momentum: before' of system 'A' cannot stand beside 'local_sgd', whose steps "
-		     "have a momentum of their own");
-}
+TEST_ROW(scenario, momentum_comes_before_compression_or_with_local_steps,
+	 expect_system_error("ps", "local_sgd: {steps: 4}, compress: {by: top-k, momentum: before}",
+			     "70: 'momentum: before' of system 'A' cannot stand beside 'local_sgd', whose steps have a "
+			     "momentum of their own"))
 
 Test(scenario, compression_reads_back_as_printed)
 {
@@ -838,21 +818,15 @@ Test(scenario, compression_reads_back_as_printed)
 		"compress: {by: top-k, block: 1024, kept: 100%, tensors: matrices, momentum: after}",
 	};
 
-	for (unsigned i = 0; i < sizeof(printed) / sizeof(printed[0]); i++) {
-		char line[128];
-
-		snprintf(line, sizeof(line), "  - {name: A, sync: ps, %s}", printed[i]);
-		expect_reads_back(8, line, printed[i]);
-	}
+	for (unsigned i = 0; i < sizeof(printed) / sizeof(printed[0]); i++)
+		expect_system_reads_back("ps", printed[i]);
 }
 
 Test(scenario, settings_reach_into_compression)
 {
 	const char *const settings[] = {"systems.0.compress.by=top-k", "systems.0.compress.kept=2%", NULL};
-	struct psd_scenario scenario;
-	struct psd_error err = {.text = ""};
+	struct psd_scenario scenario = read_set(NONE, "", settings);
 
-	cr_assert_eq(parse(&scenario, NONE, "", settings, &err), PSD_OK, "%s", err.text);
 	cr_expect(scenario.systems[0].is_compressed);
 	cr_expect_float_eq(scenario.systems[0].compress.kept_ratio, 0.02, 1e-12);
 	psd_scenario_release(&scenario);
@@ -869,18 +843,16 @@ Test(scenario, compression_is_agreed)
 
 /* ---- low rank ---- */
 
-Test(scenario, low_rank_arrives_in_its_place)
+SCENARIO_TEST(scenario, low_rank_arrives_in_its_place,
+	      read_with(8, "  - {name: A, sync: ring, low_rank: {rank: 1}}\n"
+			   "  - {name: B, sync: torus, low_rank: {rank: 64}}\n"
+			   "  - {name: C, sync: ring}"))
 {
-	struct psd_scenario scenario = read_with(8, "  - {name: A, sync: ring, low_rank: {rank: 1}}\n"
-						    "  - {name: B, sync: torus, low_rank: {rank: 64}}\n"
-						    "  - {name: C, sync: ring}");
-
 	cr_expect(scenario.systems[0].is_low_rank);
 	cr_expect_eq(scenario.systems[0].low_rank.rank, 1);
 	cr_expect(scenario.systems[1].is_low_rank);
 	cr_expect_eq(scenario.systems[1].low_rank.rank, 64);
 	cr_expect_not(scenario.systems[2].is_low_rank);
-	psd_scenario_release(&scenario);
 }
 
 Test(scenario, wrong_low_rank_is_named_with_its_place)
@@ -898,11 +870,10 @@ Test(scenario, wrong_low_rank_is_named_with_its_place)
 	};
 
 	for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
-		char line[128], expected[256];
+		char keys[128];
 
-		snprintf(line, sizeof(line), "  - {name: A, sync: ring, low_rank: %s}", rows[r].keys);
-		snprintf(expected, sizeof(expected), "dir/a.yaml:8:%s", rows[r].expected);
-		expect_error(8, line, expected);
+		snprintf(keys, sizeof(keys), "low_rank: %s", rows[r].keys);
+		expect_system_error("ring", keys, rows[r].expected);
 	}
 }
 
@@ -914,71 +885,58 @@ static bool is_own_all_reduce(unsigned sync)
 /* Not of auto, which has none of its own, nor of libraries. A hybrid by default. */
 Test(scenario, low_rank_is_of_named_all_reduces)
 {
-	static const char known[] =
-		"only with ring, two-level, halving-doubling, recursive-doubling, double-tree and torus";
-
 	for (unsigned s = 0; psd_sync_names[s]; s++) {
-		char line[128], expected[256];
+		char line[128];
 
-		snprintf(line, sizeof(line), "  - {name: A, sync: %s, low_rank: {rank: 2}}", psd_sync_names[s]);
-		snprintf(expected, sizeof(expected),
-			 "dir/a.yaml:8:%zu: 'low_rank' has no effect where 'sync' is '%s', %s",
-			 strlen("  - {name: A, sync: , ") + strlen(psd_sync_names[s]) + 1, psd_sync_names[s], known);
-		if (is_own_all_reduce(s)) {
-			struct psd_scenario scenario = read_with(8, line);
-
-			cr_expect(scenario.systems[0].is_low_rank, "%s", line);
-			psd_scenario_release(&scenario);
-		} else {
-			expect_error(8, line, expected);
+		if (!is_own_all_reduce(s)) {
+			expect_no_effect(
+				psd_sync_names[s], "low_rank", "low_rank: {rank: 2}",
+				"ring, two-level, halving-doubling, recursive-doubling, double-tree and torus");
+			continue;
 		}
+		snprintf(line, sizeof(line), "  - {name: A, sync: %s, low_rank: {rank: 2}}", psd_sync_names[s]);
+		struct psd_scenario scenario = read_with(8, line);
+
+		cr_expect(scenario.systems[0].is_low_rank, "%s", line);
+		psd_scenario_release(&scenario);
 	}
 	expect_error(8, "  - {name: A, low_rank: {rank: 2}}",
-		     "dir/a.yaml:8:15: 'low_rank' has no effect where 'sync' is 'hybrid', only with ring, two-level, "
+		     "8:15: 'low_rank' has no effect where 'sync' is 'hybrid', only with ring, two-level, "
 		     "halving-doubling, recursive-doubling, double-tree and torus");
 }
 
 Test(scenario, low_rank_does_not_stand_beside_what_also_says_what_travels)
 {
-	expect_error(8, "  - {name: A, sync: ring, sparse: {sparsity: 50%}, low_rank: {rank: 2}}",
-		     "dir/a.yaml:8:52: 'low_rank' of system 'A' cannot stand beside 'sparse': each says what of a "
-		     "gradient travels");
-	expect_error(8, "  - {name: A, sync: ring, low_rank: {rank: 2}, sparse: {sparsity: 50%}}",
-		     "dir/a.yaml:8:27: 'low_rank' of system 'A' cannot stand beside 'sparse': each says what of a "
-		     "gradient travels");
-	expect_error(8, "  - {name: A, sync: ring, low_rank: {rank: 2}, compress: {by: one-bit}}",
-		     "dir/a.yaml:8:48: 'compress' has no effect where 'sync' is 'ring', only with ps");
+	expect_system_error("ring", "sparse: {sparsity: 50%}, low_rank: {rank: 2}",
+			    "52: 'low_rank' of system 'A' cannot stand beside 'sparse': each selects the part of a "
+			    "gradient that travels");
+	expect_system_error("ring", "low_rank: {rank: 2}, sparse: {sparsity: 50%}",
+			    "27: 'low_rank' of system 'A' cannot stand beside 'sparse': each selects the part of a "
+			    "gradient that travels");
+	expect_system_error("ring", "low_rank: {rank: 2}, compress: {by: one-bit}",
+			    "48: 'compress' has no effect where 'sync' is 'ring', only with ps");
 }
 
-Test(scenario, low_rank_stands_beside_what_says_when)
+SCENARIO_TEST(scenario, low_rank_stands_beside_what_says_when,
+	      read_with(8, "  - {name: A, sync: ring, low_rank: {rank: 2}, local_sgd: {steps: 4}, fuse: auto, unit: "
+			   "layer, barrier: layer, priority: forward, schedule: sequential}"))
 {
-	struct psd_scenario scenario = read_with(
-		8, "  - {name: A, sync: ring, low_rank: {rank: 2}, local_sgd: {steps: 4}, fuse: auto, unit: layer, "
-		   "barrier: layer, priority: forward, schedule: sequential}");
-
 	cr_expect(scenario.systems[0].is_low_rank && scenario.systems[0].is_local && scenario.systems[0].finds_fuse);
-	psd_scenario_release(&scenario);
 }
 
 Test(scenario, low_rank_reads_back_as_printed)
 {
 	static const char *const printed[] = {"low_rank: {rank: 1}", "low_rank: {rank: 64}"};
 
-	for (unsigned i = 0; i < sizeof(printed) / sizeof(printed[0]); i++) {
-		char line[128];
-
-		snprintf(line, sizeof(line), "  - {name: A, sync: double-tree, %s}", printed[i]);
-		expect_reads_back(8, line, printed[i]);
-	}
+	for (unsigned i = 0; i < sizeof(printed) / sizeof(printed[0]); i++)
+		expect_system_reads_back("double-tree", printed[i]);
 }
 
 Test(scenario, settings_reach_into_low_rank)
 {
 	const char *const settings[] = {"systems.0.sync=ring", "systems.0.low_rank.rank=3", NULL};
-	struct psd_scenario scenario;
-	struct psd_error err = {.text = ""};
+	struct psd_scenario scenario = read_set(NONE, "", settings);
 
-	cr_assert_eq(parse(&scenario, NONE, "", settings, &err), PSD_OK, "%s", err.text);
 	cr_expect(scenario.systems[0].is_low_rank);
 	cr_expect_eq(scenario.systems[0].low_rank.rank, 3);
 	psd_scenario_release(&scenario);
@@ -1006,202 +964,175 @@ Test(scenario, staleness_is_of_servers_factors_and_own_all_reduces)
 	cr_expect_eq(scenario.systems[2].staleness, 0);
 	psd_scenario_release(&scenario);
 	for (unsigned s = 0; s < sizeof(others) / sizeof(others[0]); s++) {
-		char line[128], expected[256];
-
-		snprintf(line, sizeof(line), "  - {name: A, sync: %s, staleness: 1}", others[s]);
-		snprintf(expected, sizeof(expected),
-			 "dir/a.yaml:8:%zu: 'staleness' has no effect where 'sync' is '%s', only with ps, "
-			 "two-level-ps, sfb, "
-			 "hybrid, ring, two-level, halving-doubling, recursive-doubling, double-tree, torus and auto",
-			 strlen("  - {name: A, sync: , ") + strlen(others[s]) + 1, others[s]);
-		expect_error(8, line, expected);
+		expect_no_effect(others[s], "staleness", "staleness: 1",
+				 "ps, two-level-ps, sfb, hybrid, ring, two-level, halving-doubling, "
+				 "recursive-doubling, double-tree, torus and auto");
 	}
 	expect_error(8, "  - {name: A, staleness: 17}",
-		     "dir/a.yaml:8:26: 'staleness' is '17', must be a whole number from 0 to 16");
+		     "8:26: 'staleness' is '17', must be a whole number from 0 to 16");
 }
 
 Test(scenario, staleness_does_not_stand_beside_what_an_iteration_leaves_for_the_next)
 {
-	expect_error(8, "  - {name: A, sync: ring, staleness: 1, sparse: {sparsity: 50%}}",
-		     "dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'sparse'");
-	expect_error(8, "  - {name: A, sync: ps, compress: {by: one-bit}, staleness: 1}",
-		     "dir/a.yaml:8:50: 'staleness' of system 'A' cannot stand beside 'compress'");
-	expect_error(8, "  - {name: A, sync: ring, staleness: 1, low_rank: {rank: 2}}",
-		     "dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'low_rank'");
-	expect_error(8, "  - {name: A, sync: ring, staleness: 1, local_sgd: {steps: 2}}",
-		     "dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'local_sgd'");
-	expect_error(
-		8, "  - {name: A, sync: ring, staleness: 1, wire: fp16}",
-		"dir/a.yaml:8:27: 'staleness' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or bf16: "
-		"each sum decides by which ratio the next gradients travel");
+	expect_system_error("ring", "staleness: 1, sparse: {sparsity: 50%}",
+			    "27: 'staleness' of system 'A' cannot stand beside 'sparse'");
+	expect_system_error("ps", "compress: {by: one-bit}, staleness: 1",
+			    "50: 'staleness' of system 'A' cannot stand beside 'compress'");
+	expect_system_error("ring", "staleness: 1, low_rank: {rank: 2}",
+			    "27: 'staleness' of system 'A' cannot stand beside 'low_rank'");
+	expect_system_error("ring", "staleness: 1, local_sgd: {steps: 2}",
+			    "27: 'staleness' of system 'A' cannot stand beside 'local_sgd'");
+	expect_system_error("ring", "staleness: 1, wire: fp16",
+			    "27: 'staleness' of system 'A' cannot stand beside 'wire: fp16', must be fp32 or bf16: "
+			    "each sum sets the loss scale of the next gradients");
 }
 
 Test(scenario, missing_keys_are_named)
 {
-	expect_error(2, "", "dir/a.yaml:1:1: 'scenario' needs 'model'");
-	expect_error(2, "model: {batch_per_worker: 32}", "dir/a.yaml:2:8: 'model' needs 'graph'");
-	expect_error(2, "model: {graph: m.yaml}", "dir/a.yaml:2:8: 'model' needs 'batch_per_worker'");
-	expect_error(3, "compute: {jitter: 5%}", "dir/a.yaml:3:10: 'compute' needs 'profile' or 'device'");
-	expect_error(5, "", "dir/a.yaml:6:3: 'cluster' needs 'nodes', or 'sweep' must name them");
-	expect_error(6, "", "dir/a.yaml:5:3: 'cluster' needs 'network'");
-	expect_error(6, "  network: {latency: 30us}",
-		     "dir/a.yaml:6:12: 'network' needs 'bandwidth' where 'topology' is 'star'");
-	expect_error(6, "  network: {bandwidth: 40Gbps}",
-		     "dir/a.yaml:6:12: 'network' needs 'latency' where 'topology' is 'star'");
-	expect_error(8, "  - {sync: ps}", "dir/a.yaml:8:5: 'systems' needs 'name'");
-	expect_error(8, "  []", "dir/a.yaml:8:3: 'systems' has 0 entries, must have 1 to 32");
+	expect_error(2, "", "1:1: 'scenario' needs 'model'");
+	expect_error(2, "model: {batch_per_worker: 32}", "2:8: 'model' needs 'graph'");
+	expect_error(2, "model: {graph: m.yaml}", "2:8: 'model' needs 'batch_per_worker'");
+	expect_error(3, "compute: {jitter: 5%}", "3:10: 'compute' needs 'profile' or 'device'");
+	expect_error(5, "", "6:3: 'cluster' needs 'nodes', or 'sweep' must name them");
+	expect_error(6, "", "5:3: 'cluster' needs 'network'");
+	expect_error(6, "  network: {latency: 30us}", "6:12: 'network' needs 'bandwidth' where 'topology' is 'star'");
+	expect_error(6, "  network: {bandwidth: 40Gbps}", "6:12: 'network' needs 'latency' where 'topology' is 'star'");
+	expect_error(8, "  - {sync: ps}", "8:5: 'systems' needs 'name'");
+	expect_error(8, "  []", "8:3: 'systems' has 0 entries, must have 1 to 32");
 }
 
 Test(scenario, wrong_values_are_quoted)
 {
 	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 0}",
-		     "dir/a.yaml:2:42: 'batch_per_worker' is '0', must be a whole number from 1 to 1000000");
+		     "2:42: 'batch_per_worker' is '0', must be a whole number from 1 to 1000000");
 	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 1, precision: fp8}",
-		     "dir/a.yaml:2:56: 'precision' is 'fp8', must be one of: fp32, mixed");
+		     "2:56: 'precision' is 'fp8', must be one of: fp32, mixed");
 	expect_error(2, "model: 4",
-		     "dir/a.yaml:2:8: 'model' is plain text, must be a mapping of keys: graph, "
-		     "batch_per_worker, precision");
+		     "2:8: 'model' is plain text, must be a mapping of keys: graph, batch_per_worker, precision");
 	expect_error(3, "compute: {device: k41}",
-		     "dir/a.yaml:3:19: 'device' is 'k41', must be one of: k20, k40, k80, titan-x, m40, p100, v100, "
-		     "a100, h100, h200, l40s, rtx-3090, rtx-4090, cpu");
+		     "3:19: 'device' is 'k41', must be one of: k20, k40, k80, titan-x, m40, p100, v100, a100, h100, "
+		     "h200, l40s, rtx-3090, rtx-4090, cpu");
 	expect_error(3, "compute: {device: k20, images_per_sec: 0}",
-		     "dir/a.yaml:3:40: 'images_per_sec' is '0', must be a number from 0.001 to 1000000000");
+		     "3:40: 'images_per_sec' is '0', must be a number from 0.001 to 1000000000");
 	expect_error(3, "compute: {device: k20, jitter: 101%}",
-		     "dir/a.yaml:3:32: 'jitter' is '101%', must be a ratio such as 0.15 or 15% from 0 to 1");
+		     "3:32: 'jitter' is '101%', must be a ratio such as 0.15 or 15% from 0 to 1");
 	expect_error(3, "compute: {profile: a.csv, device: k20}",
-		     "dir/a.yaml:3:11: 'profile' cannot stand beside 'device', must be one of them");
-	expect_error(5, "  nodes: 65537",
-		     "dir/a.yaml:5:10: 'nodes' is '65537', must be a whole number from 1 to 65536");
+		     "3:11: 'profile' cannot stand beside 'device', must be one of them");
+	expect_error(5, "  nodes: 65537", "5:10: 'nodes' is '65537', must be a whole number from 1 to 65536");
 	expect_error(6, "  network: {bandwidth: 40, latency: 30us}",
-		     "dir/a.yaml:6:24: 'bandwidth' is '40', must be a rate such as 40Gbps or 2.3GBps");
+		     "6:24: 'bandwidth' is '40', must be a rate such as 40Gbps or 2.3GBps");
 	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30}",
-		     "dir/a.yaml:6:41: 'latency' is '30', must be a time such as 30us or 1.5ms");
+		     "6:41: 'latency' is '30', must be a time such as 30us or 1.5ms");
 	expect_error(8, "  - {name: A, host: {latency: 30}}",
-		     "dir/a.yaml:8:31: 'latency' is '30', must be a time such as 30us or 1.5ms");
+		     "8:31: 'latency' is '30', must be a time such as 30us or 1.5ms");
 	expect_error(8, "  - {name: A, host: {latency: -1us}}",
-		     "dir/a.yaml:8:31: 'latency' is '-1us', must be a time such as 30us or 1.5ms");
+		     "8:31: 'latency' is '-1us', must be a time such as 30us or 1.5ms");
 	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30us, payload: 101%}",
-		     "dir/a.yaml:6:56: 'payload' is '101%', must be a ratio such as 0.15 or 15% from 0.01 to 1");
-	expect_error(6, "  network: {platform: p.xml, payload: 95%}",
-		     "dir/a.yaml:6:30: 'payload' has no effect where 'topology' is 'platform', only with star, racks "
-		     "and fat-tree");
-	expect_error(8, "  - {name: A, sync: pss}",
-		     "dir/a.yaml:8:21: 'sync' is 'pss', must be one of: ps, two-level-ps, sfb, adam, hybrid, sacp, "
-		     "ring, two-level, "
-		     "halving-doubling, recursive-doubling, double-tree, torus, auto, mpi, nccl, nccl-two-level");
-	expect_error(8, "  - {name: A, sync: mpi, sparse: {sparsity: 0.5}}",
-		     "dir/a.yaml:8:26: 'sparse' has no effect where 'sync' is 'mpi', only with ring, two-level, "
-		     "halving-doubling, recursive-doubling, double-tree, torus and auto");
-	expect_error(MORE, "fidelity: packet",
-		     "dir/a.yaml:9:11: 'fidelity' is 'packet', must be one of: flow, message");
-	expect_error(MORE, "sweep: {bandwidth: [1Gbps, 10Gbps]}\npublished: a.csv",
-		     "dir/a.yaml:10:1: 'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one "
-		     "bandwidth");
+		     "6:56: 'payload' is '101%', must be a ratio such as 0.15 or 15% from 0.01 to 1");
 	expect_error(
-		1, "title: =1+1",
-		"dir/a.yaml:1:8: 'title' is '=1+1', must not begin with one of = + - @ nor be longer than 200 bytes");
-	expect_error(8, "  - {name: A, sync: ps, host: {incast: 5%}}",
-		     "dir/a.yaml:8:5: 'incast' of system 'A' has no effect without 'transport', which it slows");
+		6, "  network: {platform: p.xml, payload: 95%}",
+		"6:30: 'payload' has no effect where 'topology' is 'platform', only with star, racks and fat-tree");
+	expect_error(
+		8, "  - {name: A, sync: pss}",
+		"8:21: 'sync' is 'pss', must be one of: ps, two-level-ps, sfb, adam, hybrid, sacp, ring, two-level, "
+		"halving-doubling, recursive-doubling, double-tree, torus, auto, mpi, nccl, nccl-two-level");
+	expect_system_error("mpi", "sparse: {sparsity: 0.5}",
+			    "26: 'sparse' has no effect where 'sync' is 'mpi', only with ring, two-level, "
+			    "halving-doubling, recursive-doubling, double-tree, torus and auto");
+	expect_error(MORE, "fidelity: packet", "9:11: 'fidelity' is 'packet', must be one of: flow, message");
+	expect_error(MORE, "sweep: {bandwidth: [1Gbps, 10Gbps]}\npublished: a.csv",
+		     "10:1: 'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");
+	expect_error(1, "title: =1+1",
+		     "1:8: 'title' is '=1+1', must not begin with one of = + - @ nor be longer than 200 bytes");
+	expect_system_error("ps", "host: {incast: 5%}",
+			    "5: 'incast' of system 'A' has no effect without 'transport', which it slows");
 	expect_error(6, "  network: {platform: p.xml}\n  host: {transport: 1GBps}",
-		     "dir/a.yaml:9:5: 'transport' of system 'A' has no effect with 'platform', whose links are as its "
-		     "file has them");
-	expect_error(MORE, "iterations: 0",
-		     "dir/a.yaml:9:13: 'iterations' is '0', must be a whole number from 1 to 60000");
-	expect_error(MORE, "seed: -1", "dir/a.yaml:9:7: 'seed' is '-1', must be a whole number from 0 to 4294967295");
-	expect_error(MORE, "baseline: B",
-		     "dir/a.yaml:9:11: 'baseline' is 'B', must be the name of a system or 'compute'");
-	expect_error(MORE, "sweep: {nodes: [1, 0]}",
-		     "dir/a.yaml:9:20: 'entry' is '0', must be a whole number from 1 to 65536");
-	expect_error(MORE, "sweep: {nodes: []}", "dir/a.yaml:9:16: 'nodes' has 0 entries, must have 1 to 256");
+		     "9:5: 'transport' of system 'A' has no effect with 'platform', whose file defines the links");
+	expect_error(MORE, "iterations: 0", "9:13: 'iterations' is '0', must be a whole number from 1 to 60000");
+	expect_error(MORE, "seed: -1", "9:7: 'seed' is '-1', must be a whole number from 0 to 4294967295");
+	expect_error(MORE, "baseline: B", "9:11: 'baseline' is 'B', must be the name of a system or 'compute'");
+	expect_error(MORE, "sweep: {nodes: [1, 0]}", "9:20: 'entry' is '0', must be a whole number from 1 to 65536");
+	expect_error(MORE, "sweep: {nodes: []}", "9:16: 'nodes' has 0 entries, must have 1 to 256");
 	expect_error(MORE, "sweep: {fuse: [1MiB]}",
-		     "dir/a.yaml:9:9: 'fuse' in 'sweep' has no effect: no system names a size in 'fuse'");
+		     "9:9: 'fuse' in 'sweep' has no effect: no system names a size in 'fuse'");
 	expect_error(MORE, "sweep: {nodes: [1], workers: [1]}",
-		     "dir/a.yaml:9:21: 'workers' cannot stand beside 'nodes', must be one of them");
+		     "9:21: 'workers' cannot stand beside 'nodes', must be one of them");
 }
 
 Test(scenario, system_names_fit_into_csv_and_are_unique)
 {
 	expect_error(8, "  - {name: 'A,B'}",
-		     "dir/a.yaml:8:12: 'name' is 'A,B', must not contain commas, quotes or control characters");
+		     "8:12: 'name' is 'A,B', must not contain commas, quotes or control characters");
 	expect_error(8, "  - {name: \"A\\tB\"}",
-		     "dir/a.yaml:8:12: 'name' is 'A?B', must not contain commas, quotes or control characters");
-	expect_error(8, "  - {name: ''}", "dir/a.yaml:8:12: 'name' is empty, must be a text");
-	expect_error(8, "  - {name: compute}",
-		     "dir/a.yaml:8:12: 'name' is 'compute', which 'baseline' means otherwise");
-	expect_error(8, "  - {name: A}\n  - {name: A}",
-		     "dir/a.yaml:9:12: 'name' is 'A', which the system in line 8 has already");
+		     "8:12: 'name' is 'A?B', must not contain commas, quotes or control characters");
+	expect_error(8, "  - {name: ''}", "8:12: 'name' is empty, must be a text");
+	expect_error(8, "  - {name: compute}", "8:12: 'name' is 'compute', which means something else in 'baseline'");
+	expect_error(8, "  - {name: A}\n  - {name: A}", "9:12: 'name' is 'A', which the system in line 8 has already");
 }
 
 Test(scenario, keys_without_effect_are_refused)
 {
-	expect_error(8, "  - {name: A, sync: ps, rule: bytes}",
-		     "dir/a.yaml:8:25: 'rule' has no effect where 'sync' is 'ps', only with hybrid and sacp");
-	expect_error(8, "  - {name: A, sync: ring, servers: 1}",
-		     "dir/a.yaml:8:27: 'servers' has no effect where 'sync' is 'ring', only with ps, two-level-ps, "
-		     "sfb, adam, hybrid "
-		     "and sacp");
-	expect_error(8, "  - {name: A, sync: ring, pair: 1MB}",
-		     "dir/a.yaml:8:27: 'pair' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
-		     "adam, hybrid "
-		     "and sacp");
-	expect_error(8, "  - {name: A, sync: ring, slice: 4MB}",
-		     "dir/a.yaml:8:27: 'slice' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
-		     "adam, hybrid "
-		     "and sacp");
-	expect_error(8, "  - {name: A, slice: 1MB}",
-		     "dir/a.yaml:8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");
+	expect_system_error("ps", "rule: bytes",
+			    "25: 'rule' has no effect where 'sync' is 'ps', only with hybrid and sacp");
+	expect_system_error("ring", "servers: 1",
+			    "27: 'servers' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, "
+			    "adam, hybrid and sacp");
+	expect_system_error("ring", "pair: 1MB",
+			    "27: 'pair' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, adam, "
+			    "hybrid and sacp");
+	expect_system_error("ring", "slice: 4MB",
+			    "27: 'slice' has no effect where 'sync' is 'ring', only with ps, two-level-ps, sfb, adam, "
+			    "hybrid and sacp");
+	expect_error(8, "  - {name: A, slice: 1MB}", "8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, nodes_per_rack: 2}",
-		     "dir/a.yaml:6:44: 'nodes_per_rack' has no effect where 'topology' is 'star', only with racks and "
-		     "fat-tree");
+		     "6:44: 'nodes_per_rack' has no effect where 'topology' is 'star', only with racks and fat-tree");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, topology: racks}",
-		     "dir/a.yaml:6:12: 'network' needs 'nodes_per_rack' where 'topology' is 'racks'");
+		     "6:12: 'network' needs 'nodes_per_rack' where 'topology' is 'racks'");
 	expect_error(6, "  network: {platform: x.xml, topology: star}",
-		     "dir/a.yaml:6:13: 'platform' has no effect where 'topology' is 'star', only with platform");
+		     "6:13: 'platform' has no effect where 'topology' is 'star', only with platform");
 	expect_error(6, "  network: {topology: platform}",
-		     "dir/a.yaml:6:12: 'network' needs 'platform' where 'topology' is 'platform'");
+		     "6:12: 'network' needs 'platform' where 'topology' is 'platform'");
 	expect_error(6, "  network: {platform: x.xml}\nsweep: {bandwidth: [1Gbps]}",
-		     "dir/a.yaml:7:9: 'bandwidth' cannot be swept beside 'platform', whose file decides");
+		     "7:9: 'bandwidth' cannot be swept beside 'platform', whose file decides");
 }
 
 Test(scenario, collective_classes_ascend_to_an_open_end)
 {
 	expect_error(8, "  - {name: A, host: {collective: [{call: 1us}, {call: 2us}]}}",
-		     "dir/a.yaml:8:35: 'collective' needs 'up_to', 'chunk' or 'workers' in every class but the last");
-	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}]}}",
-		     "dir/a.yaml:8:35: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for "
-		     "all");
+		     "8:35: 'collective' needs 'up_to', 'chunk' or 'workers' in every class but the last");
+	expect_error(
+		8, "  - {name: A, host: {collective: [{up_to: 1KiB}]}}",
+		"8:35: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for all messages");
 	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}, {up_to: 1KiB}, {}]}}",
-		     "dir/a.yaml:8:58: 'up_to' is '1KiB', must be more than in the class before");
-	expect_error(8, "  - {name: A, host: {collective: [{chunk: 1KiB}, {workers: 8}]}}",
-		     "dir/a.yaml:8:50: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for "
-		     "all");
+		     "8:58: 'up_to' is '1KiB', must be more than in the class before");
+	expect_error(
+		8, "  - {name: A, host: {collective: [{chunk: 1KiB}, {workers: 8}]}}",
+		"8:50: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for all messages");
 	expect_error(8, "  - {name: A, host: {collective: [{slowdown: 0.5}]}}",
-		     "dir/a.yaml:8:46: 'slowdown' is '0.5', must be a number from 1 to 1000");
+		     "8:46: 'slowdown' is '0.5', must be a number from 1 to 1000");
 }
 
 Test(scenario, events_need_nodes_that_every_point_has)
 {
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s}\n  slow: [{node: 8, compute: 50%}]",
-		     "dir/a.yaml:7:17: 'node' is 8, must be from 0 to 7: the cluster has 8 nodes");
+		     "7:17: 'node' is 8, must be from 0 to 7: the cluster has 8 nodes");
 	expect_error(4, "sweep: {nodes: [8, 2]}\ncluster:\n  background: [{from: 0, to: 2, bytes: 1MB}]",
-		     "dir/a.yaml:6:30: 'to' is 2, must be from 0 to 1: the smallest point of the sweep has 2 nodes");
+		     "6:30: 'to' is 2, must be from 0 to 1: the smallest point of the sweep has 2 nodes");
 	expect_error(4, "cluster:\n  background: [{from: 1, to: 1, bytes: 1MB}]",
-		     "dir/a.yaml:5:30: 'to' is 1, must be another node than 'from'");
-	expect_error(4, "cluster:\n  slow: [{node: 1}]", "dir/a.yaml:5:10: 'slow' needs 'compute' or 'link'");
+		     "5:30: 'to' is 1, must be another node than 'from'");
+	expect_error(4, "cluster:\n  slow: [{node: 1}]", "5:10: 'slow' needs 'compute' or 'link'");
 	expect_error(4, "cluster:\n  slow: [{node: 1, link: 50%, from: 2s, until: 2s}]",
-		     "dir/a.yaml:5:48: 'until' is '2s', must be later than 'from'");
+		     "5:48: 'until' is '2s', must be later than 'from'");
 	expect_error(4, "cluster:\n  slow: [{node: 1, link: 0%}]",
-		     "dir/a.yaml:5:26: 'link' is '0%', must be a ratio such as 0.15 or 15% from 0.001 to 100");
+		     "5:26: 'link' is '0%', must be a ratio such as 0.15 or 15% from 0.001 to 100");
 }
 
-Test(scenario, a_slow_node_stays_slow_for_ever_unless_told)
+SCENARIO_TEST(scenario, a_slow_node_stays_slow_for_ever_unless_told,
+	      read_with(4, "cluster:\n  slow: [{node: 7, link: 50%}]"))
 {
-	struct psd_scenario scenario = read_with(4, "cluster:\n  slow: [{node: 7, link: 50%}]");
-
 	cr_expect_eq(scenario.slowdowns[0].from_sec, 0);
 	cr_expect(isinf(scenario.slowdowns[0].until_sec));
 	cr_expect_eq(scenario.slowdowns[0].compute_ratio, 1);
-	psd_scenario_release(&scenario);
 }
 
 Test(scenario, a_missing_file_is_named)

@@ -8,6 +8,7 @@
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/train.h"
 #include "tests/scratch_file.h"
+#include "tests/test_with.h"
 
 /* Nine lines, so that the text of a test begins at line 10. */
 static const char base[] = "model: {graph: m.yaml, batch_per_worker: 32}\n"
@@ -63,9 +64,9 @@ Test(train, a_scenario_need_not_train)
 	psd_scenario_release(&scenario);
 }
 
-Test(train, the_shortest_job_gets_the_documented_defaults)
+SCENARIO_TEST(train, the_shortest_job_gets_the_documented_defaults,
+	      read_train("  iterations: 20\n  learning_rate: {base: 0.01}"))
 {
-	struct psd_scenario scenario = read_train("  iterations: 20\n  learning_rate: {base: 0.01}");
 	const struct psd_train *train = &scenario.train;
 
 	cr_expect_eq(train->iterations, 20);
@@ -92,21 +93,19 @@ Test(train, the_shortest_job_gets_the_documented_defaults)
 	cr_expect(train->is_deterministic);
 	cr_expect_eq(train->seed, scenario.seed);
 	cr_expect_not(train->has_seed);
-	psd_scenario_release(&scenario);
 }
 
-Test(train, every_key_arrives_in_its_place)
+SCENARIO_TEST(train, every_key_arrives_in_its_place,
+	      read_train("  data: {kind: packed, path: /data/train.psdpack, test: val.psdpack, mirror: false}\n"
+			 "  epochs: 90\n"
+			 "  optimiser: {kind: lars, trust: 0.002, momentum: 0.9, nesterov: true, weight_decay: 5e-4}\n"
+			 "  learning_rate: {policy: multistep, base: 0.1, gamma: 0.2, steps: [100, 250, 251], "
+			 "warmup_iterations: 5, warmup_start: 0.25, for_batch: 256}\n"
+			 "  test_every: 0\n"
+			 "  threads: 2\n"
+			 "  deterministic: false\n"
+			 "seed: 7"))
 {
-	struct psd_scenario scenario = read_train(
-		"  data: {kind: packed, path: /data/train.psdpack, test: val.psdpack, mirror: false}\n"
-		"  epochs: 90\n"
-		"  optimiser: {kind: lars, trust: 0.002, momentum: 0.9, nesterov: true, weight_decay: 5e-4}\n"
-		"  learning_rate: {policy: multistep, base: 0.1, gamma: 0.2, steps: [100, 250, 251], "
-		"warmup_iterations: 5, warmup_start: 0.25, for_batch: 256}\n"
-		"  test_every: 0\n"
-		"  threads: 2\n"
-		"  deterministic: false\n"
-		"seed: 7");
 	const struct psd_train *train = &scenario.train;
 
 	cr_expect_eq(train->iterations, 0);
@@ -133,7 +132,6 @@ Test(train, every_key_arrives_in_its_place)
 	cr_expect_not(train->is_deterministic);
 	cr_expect_eq(train->seed, 7);
 	cr_expect(train->has_seed);
-	psd_scenario_release(&scenario);
 }
 
 Test(train, adamw_has_the_numbers_of_its_authors_unless_told_otherwise)
@@ -159,17 +157,14 @@ Test(train, adamw_has_the_numbers_of_its_authors_unless_told_otherwise)
 	psd_scenario_release(&scenario);
 }
 
-Test(train, synthetic_data_can_be_sized)
+SCENARIO_TEST(train, synthetic_data_can_be_sized,
+	      read_train("  iterations: 20\n"
+			 "  learning_rate: {base: 1}\n"
+			 "  data: {kind: synthetic, training_samples: 100, test_samples: 0, noise: 150%}"))
 {
-	struct psd_scenario scenario =
-		read_train("  iterations: 20\n"
-			   "  learning_rate: {base: 1}\n"
-			   "  data: {kind: synthetic, training_samples: 100, test_samples: 0, noise: 150%}");
-
 	cr_expect_eq(scenario.train.data.training_samples, 100);
 	cr_expect_eq(scenario.train.data.test_samples, 0);
 	cr_expect_float_eq(scenario.train.data.noise_ratio, 1.5, 1e-12);
-	psd_scenario_release(&scenario);
 }
 
 Test(train, texts_and_tokens_have_a_file_each_for_training_and_test)
@@ -194,14 +189,11 @@ Test(train, texts_and_tokens_have_a_file_each_for_training_and_test)
 	}
 }
 
-Test(train, paths_count_from_the_scenario)
+SCENARIO_TEST(train, paths_count_from_the_scenario,
+	      read_train("  data: {kind: idx, path: ../mnist}\n  epochs: 1\n  solver: solver.prototxt"))
 {
-	struct psd_scenario scenario =
-		read_train("  data: {kind: idx, path: ../mnist}\n  epochs: 1\n  solver: solver.prototxt");
-
 	cr_expect_str_eq(scenario.train.data.path, "dir/../mnist");
 	cr_expect_str_eq(scenario.train.solver_path, "dir/solver.prototxt");
-	psd_scenario_release(&scenario);
 }
 
 Test(train, every_policy_has_its_numbers)
@@ -288,10 +280,9 @@ Test(train, wrong_keys_are_named)
 		"dir/a.yaml:12:15: unknown key 'moment' in 'optimiser', did you mean 'momentum'?");
 	refuses("  epochs: 1\n  learning_rate: {base: 1, gama: 2}",
 		"dir/a.yaml:11:28: unknown key 'gama' in 'learning_rate', did you mean 'gamma'?");
-	refuses("  learning_rate",
-		"dir/a.yaml:10:3: 'train' is plain text, must be a mapping of keys: data, iterations, "
-		"epochs, solver, optimiser, learning_rate, start, test_every, loss_scale, device, arithmetic, graphs, "
-		"threads, readers, streams, deterministic");
+	refuses("  learning_rate", "dir/a.yaml:10:3: 'train' is plain text, must be a mapping of keys: data, "
+				   "iterations, epochs, solver, optimiser, learning_rate, start, test_every, "
+				   "loss_scale, device, arithmetic, graphs, threads, readers, streams, deterministic");
 }
 
 Test(train, missing_keys_are_named)
@@ -495,22 +486,18 @@ Test(train, the_scenario_overrides_its_solver)
 
 Test(train, a_bad_solver_is_refused_where_it_is_bad)
 {
-	solver_refuses("base_lr: 1\nlr_policy: 'fixed'\nmax_iter: 1\nclip_gradients: 35\n",
-		       "s.prototxt:4:1: unknown key 'clip_gradients' in 'solver', known are base_lr, lr_policy, gamma, "
-		       "power, stepsize, "
-		       "stepvalue, max_iter, momentum, weight_decay, type, random_seed, iter_size, "
-		       "regularization_type, net, train_net, "
-		       "test_net, test_iter, test_interval, test_initialization, test_compute_loss, display, "
-		       "average_loss, debug_info, "
-		       "snapshot, snapshot_prefix, snapshot_diff, snapshot_format, snapshot_after_train, solver_mode, "
-		       "device_id, "
-		       "layer_wise_reduce");
+	solver_refuses(
+		"base_lr: 1\nlr_policy: 'fixed'\nmax_iter: 1\nclip_gradients: 35\n",
+		"s.prototxt:4:1: unknown key 'clip_gradients' in 'solver', known are base_lr, lr_policy, gamma, power, "
+		"stepsize, stepvalue, max_iter, momentum, weight_decay, type, random_seed, iter_size, "
+		"regularization_type, net, train_net, test_net, test_iter, test_interval, test_initialization, "
+		"test_compute_loss, display, average_loss, debug_info, snapshot, snapshot_prefix, snapshot_diff, "
+		"snapshot_format, snapshot_after_train, solver_mode, device_id, layer_wise_reduce");
 	solver_refuses(
 		"base_lr: 1\nlr_policy: 'sigmoid'\n",
 		"s.prototxt:2:12: 'lr_policy' is 'sigmoid', must be one of: fixed, step, multistep, inv, exp, poly");
 	solver_refuses("base_lr: 1\nlr_policy: 'fixed'\ntype: 'AdaDelta'",
-		       "s.prototxt:3:7: 'type' is 'AdaDelta', must be one of: SGD, "
-		       "Nesterov");
+		       "s.prototxt:3:7: 'type' is 'AdaDelta', must be one of: SGD, Nesterov");
 	solver_refuses("base_lr: 1\nbase_lr: 2\n", "s.prototxt:2:1: 'base_lr' is already in line 1");
 	solver_refuses("base_lr: fast", "s.prototxt:1:10: 'base_lr' is 'fast', must be a number from 1e-09 to 1000000");
 	solver_refuses("base_lr: 1\nlr_policy: 'multistep' gamma: 1\nstepvalue: 5\nstepvalue: 5",
@@ -648,13 +635,11 @@ Test(train, a_scenario_prints_what_its_solver_says)
 	remove(file.path);
 }
 
-Test(train, a_missing_solver_leaves_the_scenario_as_it_was)
+SCENARIO_TEST(train, a_missing_solver_leaves_the_scenario_as_it_was, read_train("  solver: /no/such.prototxt"))
 {
-	struct psd_scenario scenario = read_train("  solver: /no/such.prototxt");
 	struct psd_error err = {.text = ""};
 
 	cr_expect_eq(psd_scenario_load_solver(&scenario, &err), PSD_EFILE);
 	cr_expect_eq(strncmp(err.text, "/no/such.prototxt: ", 19), 0, "%s", err.text);
 	cr_expect_str_eq(scenario.train.solver_path, "/no/such.prototxt");
-	psd_scenario_release(&scenario);
 }

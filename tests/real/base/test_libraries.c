@@ -9,6 +9,7 @@
 
 #include "real/base/libraries.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 #define NAME "libpsd-nowhere.so.7"
 
@@ -59,10 +60,7 @@ static void check_found(const char *variable, const char *set_to, const char *fo
 	scratch_folder_remove(&folder);
 }
 
-Test(libraries, folders_that_are_named_are_looked_through)
-{
-	check_found("PSD_LIBRARIES", "/b", "b");
-}
+TEST_ROW(libraries, folders_that_are_named_are_looked_through, check_found("PSD_LIBRARIES", "/b", "b"))
 
 Test(libraries, the_toolkit_has_its_own)
 {
@@ -79,9 +77,8 @@ Test(libraries, a_python_has_packages)
 }
 
 /* Beside the one that is on PATH, and of no later one. */
-Test(libraries, the_first_python_on_the_path_has_packages)
+FOLDER_TEST(libraries, the_first_python_on_the_path_has_packages, make("lib/python3.12/site-packages/nvidia/cudnn/lib"))
 {
-	const struct scratch_folder folder = make("lib/python3.12/site-packages/nvidia/cudnn/lib");
 	struct psd_error err = {0};
 	char path[256];
 
@@ -92,12 +89,10 @@ Test(libraries, the_first_python_on_the_path_has_packages)
 	cr_expect_null(psd_libraries_open(NAME, &err));
 	cr_assert_eq(symlink("/bin/true", scratch_folder_path(&folder, "bin/python3").text), 0);
 	cr_expect(psd_libraries_open(NAME, &err), "%s", err.text);
-	scratch_folder_remove(&folder);
 }
 
-Test(libraries, one_that_does_not_open_is_told_and_another_is_taken)
+FOLDER_TEST(libraries, one_that_does_not_open_is_told_and_another_is_taken, make("b"))
 {
-	const struct scratch_folder folder = make("b");
 	struct psd_error err = {0};
 	char folders[256];
 
@@ -109,5 +104,4 @@ Test(libraries, one_that_does_not_open_is_told_and_another_is_taken)
 	cr_expect(strstr(err.text, "invalid ELF header") && strstr(err.text, "PSD_LIBRARIES"), "%s", err.text);
 	put_library(&folder, "b");
 	cr_expect(psd_libraries_open(NAME, &err), "%s", err.text);
-	scratch_folder_remove(&folder);
 }

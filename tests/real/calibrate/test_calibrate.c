@@ -182,7 +182,7 @@ Test(calibrate, workers_that_share_no_memory_say_so)
 	signal(SIGXFSZ, SIG_IGN);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	(void)longest_sec(&options, &bytes);
-	cr_expect_not_null(strstr(line, "no memory shared with worker "), "%s", line);
-	cr_expect_not_null(strstr(line, ", so TCP: File too large"), "%s", line);
+	cr_expect_not_null(strstr(line, "cannot share memory with worker "), "%s", line);
+	cr_expect_not_null(strstr(line, ", TCP is used: File too large"), "%s", line);
 	munmap(line, LINE_BYTES);
 }

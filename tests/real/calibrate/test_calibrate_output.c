@@ -120,9 +120,8 @@ static void expect_the_machine_and_the_host_alone(const struct psd_scenario *cal
 	}
 }
 
-Test(calibrate_output, the_links_latency_and_the_message_stay_and_the_rest_is_the_hosts)
+FOLDER_TEST(calibrate_output, the_links_latency_and_the_message_stay_and_the_rest_is_the_hosts, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	struct psd_scenario scenario, calibrated;
 	struct psd_text table = {.bytes = NULL};
 	const char *row;
@@ -138,7 +137,6 @@ Test(calibrate_output, the_links_latency_and_the_message_stay_and_the_rest_is_th
 	psd_text_release(&table);
 	psd_scenario_release(&calibrated);
 	psd_scenario_release(&scenario);
-	scratch_folder_remove(&folder);
 }
 
 /* Sets what a scenario says about the inside of its nodes of 8 workers, and whether that was measured. */
@@ -217,9 +215,8 @@ Test(calibrate_output, noise_is_marked_and_says_what_to_do)
 }
 
 /* Attempts at the rebuild that gave 1 to 1.7 of what counts; the jitter is a spread itself. */
-Test(calibrate_output, the_worst_spread_is_written_and_reads_back)
+FOLDER_TEST(calibrate_output, the_worst_spread_is_written_and_reads_back, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct scratch_path path = scratch_folder_path(&folder, "c.yaml");
 	struct psd_scenario scenario, calibrated;
 	struct made_up made;
@@ -239,13 +236,11 @@ Test(calibrate_output, the_worst_spread_is_written_and_reads_back)
 	cr_expect_eq(calibrated.calibration.workers, 0, "it had no links");
 	psd_scenario_release(&calibrated);
 	psd_scenario_release(&scenario);
-	scratch_folder_remove(&folder);
 }
 
 /* Links are delayed by the same again, so a message takes what it took. */
-Test(calibrate_output, calibrating_again_raises_nothing)
+FOLDER_TEST(calibrate_output, calibrating_again_raises_nothing, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	struct psd_scenario scenario, once, twice;
 
 	load(&scenario);
@@ -256,12 +251,10 @@ Test(calibrate_output, calibrating_again_raises_nothing)
 	psd_scenario_release(&twice);
 	psd_scenario_release(&once);
 	psd_scenario_release(&scenario);
-	scratch_folder_remove(&folder);
 }
 
-Test(calibrate_output, ends_quicker_than_the_links_add_nothing)
+FOLDER_TEST(calibrate_output, ends_quicker_than_the_links_add_nothing, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	struct psd_scenario scenario, calibrated;
 
 	load(&scenario);
@@ -269,7 +262,6 @@ Test(calibrate_output, ends_quicker_than_the_links_add_nothing)
 	expect_latencies(&calibrated, 50e-6, 0);
 	psd_scenario_release(&calibrated);
 	psd_scenario_release(&scenario);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- whole or not at all ---- */
@@ -314,11 +306,10 @@ Test(calibrate_output, a_kill_leaves_older_files_or_whole_new_ones, .timeout = 1
 	load(&scenario);
 	make_up(&made, &scenario, 112.5e-6, path.text);
 	snprintf(check, sizeof(check),
-		 "{ [ \"$(cat out)\" = older ] || %s --estimate --csv out 2>&1 >/dev/null; "
-		 "[ \"$(cat out-profile.csv)\" = older ] || tail -n 1 out-profile.csv | "
-		 "grep -qx 'loss,0.001000000,0.001000000' || tail -n 1 out-profile.csv; "
-		 "[ \"$(cat out-points.csv)\" = older ] || grep -q '^scenario,.*,' out-points.csv || cat "
-		 "out-points.csv; }",
+		 "{ [ \"$(cat out)\" = older ] || %s --estimate --csv out 2>&1 >/dev/null; [ \"$(cat "
+		 "out-profile.csv)\" = older ] || tail -n 1 out-profile.csv | grep -qx 'loss,0.001000000,0.001000000' "
+		 "|| tail -n 1 out-profile.csv; [ \"$(cat out-points.csv)\" = older ] || grep -q '^scenario,.*,' "
+		 "out-points.csv || cat out-points.csv; }",
 		 path_of("psd-sim").text);
 	expect_whole_wherever_it_dies(&folder, (struct victim){write_and_exit, &made}, "calibrate -o", check);
 	release(&made);
@@ -327,9 +318,8 @@ Test(calibrate_output, a_kill_leaves_older_files_or_whole_new_ones, .timeout = 1
 }
 
 /* The points are shorter than the limit, the profile is longer. */
-Test(calibrate_output, a_limit_of_size_leaves_the_older_files)
+FOLDER_TEST(calibrate_output, a_limit_of_size_leaves_the_older_files, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	const struct scratch_path path = scratch_folder_path(&folder, "out");
 	const struct rlimit limit = {700, 700};
 	struct psd_scenario scenario;
@@ -350,5 +340,4 @@ Test(calibrate_output, a_limit_of_size_leaves_the_older_files)
 	expect_older(&folder, "out-points.csv");
 	release(&made);
 	psd_scenario_release(&scenario);
-	scratch_folder_remove(&folder);
 }

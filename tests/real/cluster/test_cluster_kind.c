@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "tests/real/training.h"
+#include "tests/test_with.h"
 
 enum { BATCH = 4 };
 
@@ -79,11 +80,9 @@ Test(cluster_kind, a_shaped_run_is_as_slow_as_its_links)
 	training_free(shaped);
 }
 
-Test(cluster_kind, rings_in_forward_order_change_no_bit)
-{
-	check_same_and_free(run(make("schedule: wait-free, sync: ring", 3, "")),
-			    run(make("schedule: wait-free, sync: ring, priority: forward, barrier: layer", 3, "")), 3);
-}
+TEST_ROW(cluster_kind, rings_in_forward_order_change_no_bit,
+	 check_same_and_free(run(make("schedule: wait-free, sync: ring", 3, "")),
+			     run(make("schedule: wait-free, sync: ring, priority: forward, barrier: layer", 3, "")), 3))
 
 /* Rings for some tensors, servers for others: no worker may hold its link for a ring while another still waits for a
  * part from it. */

@@ -67,19 +67,16 @@ Test(hosts, names_are_as_long_as_a_resolver_takes_them)
 
 Test(hosts, a_line_that_is_not_a_host_is_named)
 {
-	expect_error("", "h.txt: has no host, must name at least one");
-	expect_error("# nobody\n", "h.txt: has no host, must name at least one");
+	expect_error("", "h.txt: the file has no host, must name at least one");
+	expect_error("# nobody\n", "h.txt: the file has no host, must name at least one");
 	expect_error("a\nb:0\n", "h.txt:2: 'b:0' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a "
 				 "port from 1 to 65535");
-	expect_error("b:65536",
-		     "h.txt:1: 'b:65536' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a "
-		     "port from 1 to 65535");
-	expect_error("b:+1",
-		     "h.txt:1: 'b:+1' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port "
-		     "from 1 to 65535");
-	expect_error("[::1",
-		     "h.txt:1: '[::1' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port "
-		     "from 1 to 65535");
+	expect_error("b:65536", "h.txt:1: 'b:65536' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT "
+				"with a port from 1 to 65535");
+	expect_error("b:+1", "h.txt:1: 'b:+1' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a "
+			     "port from 1 to 65535");
+	expect_error("[::1", "h.txt:1: '[::1' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a "
+			     "port from 1 to 65535");
 	expect_error("a slots=2", "h.txt:1: 'a slots=2' is not a host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT "
 				  "with a port from 1 to 65535");
 	expect_error("a\nb\na:7411", "h.txt:3: a port 7411 is already the address of host 0, each host needs its own");

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "real/cluster/process_group.h"
+#include "tests/test_with.h"
 
 TestSuite(process_group, .timeout = 60);
 
@@ -35,10 +36,7 @@ static void expect_first_words(void)
 	psd_process_group_unshare(done, MEMBERS * sizeof(*done));
 }
 
-Test(process_group, the_first_that_fails_is_heard)
-{
-	expect_first_words();
-}
+TEST_ROW(process_group, the_first_that_fails_is_heard, expect_first_words())
 
 static enum psd_status work_on(void *context, unsigned member, struct psd_error *err)
 {

@@ -67,11 +67,10 @@ static uint64_t hash_of(const struct psd_data_options *options)
 }
 
 /* Hosts compare hashes to know that their copies are equal. */
-Test(data, a_label_that_differs_makes_another_hash)
+FOLDER_TEST(data, a_label_that_differs_makes_another_hash, scratch_folder_make())
 {
 	enum { RECORDS = 100 };
 	static uint8_t records[RECORDS][CIFAR_RECORD];
-	struct scratch_folder folder = scratch_folder_make();
 	const struct psd_data_options options = cifar_options(&folder);
 	uint64_t hash;
 
@@ -85,12 +84,10 @@ Test(data, a_label_that_differs_makes_another_hash)
 		cr_expect_neq(hash_of(&options), hash, "record %u", r);
 		records[r][0] = 0;
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(data, cifar_records_come_in_file_order_less_their_mean)
+FOLDER_TEST(data, cifar_records_come_in_file_order_less_their_mean, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct psd_data_options options = cifar_options(&folder);
 	float image[CIFAR_PIXELS];
 	struct psd_data *data;
@@ -113,23 +110,19 @@ Test(data, cifar_records_come_in_file_order_less_their_mean)
 		}
 	}
 	psd_data_close(data);
-	scratch_folder_remove(&folder);
 }
 
-Test(data, damaged_cifar_files_are_refused_where_they_are_damaged)
+FOLDER_TEST(data, damaged_cifar_files_are_refused_where_they_are_damaged, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct psd_data_options options = cifar_options(&folder);
 	static struct cifar_bytes bytes;
 
 	write_cifar(&folder);
 	make_cifar(&bytes);
 	scratch_folder_write(&folder, "data_batch_2.bin", bytes.records[0], 2 * CIFAR_RECORD - 1);
-	expect_refused(
-		&options, &folder,
-		"data_batch_2.bin: at byte 3073: the last record has 3072 bytes, must have 3073: cut short, or not a "
-		"CIFAR-10 binary "
-		"file");
+	expect_refused(&options, &folder,
+		       "data_batch_2.bin: at byte 3073: the last record has 3072 bytes, must have 3073: cut short, or "
+		       "not a CIFAR-10 binary file");
 	scratch_folder_write(&folder, "data_batch_2.bin", "", 0);
 	expect_refused(&options, &folder, "data_batch_2.bin: at byte 0: the file is empty");
 	bytes.records[2][0] = 10;
@@ -140,12 +133,10 @@ Test(data, damaged_cifar_files_are_refused_where_they_are_damaged)
 	expect_refused(&options, &folder,
 		       "test_batch.bin: at byte 0: the last record has 1 bytes, must have 3073: cut short, or not a "
 		       "CIFAR-10 binary file");
-	scratch_folder_remove(&folder);
 }
 
-Test(data, missing_cifar_files_are_named)
+FOLDER_TEST(data, missing_cifar_files_are_named, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct psd_data_options options = cifar_options(&folder);
 
 	expect_refused(&options, &folder, "data_batch_1.bin: cannot be opened: No such file or directory");
@@ -160,37 +151,34 @@ Test(data, missing_cifar_files_are_named)
 	expect_refused(&options, &folder, "test_batch.bin: cannot be opened: No such file or directory");
 	scratch_folder_add(&folder, "test_batch.bin");
 	expect_refused(&options, &folder, "test_batch.bin: must be a regular file");
-	scratch_folder_remove(&folder);
 }
 
-Test(data, cifar_fits_only_its_own_networks)
+FOLDER_TEST(data, cifar_fits_only_its_own_networks, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	struct psd_data_options options = cifar_options(&folder);
 
 	write_cifar(&folder);
 	options.shape = (struct psd_shape){3, 28, 32};
-	expect_refused(&options, &folder,
-		       "data_batch_1.bin: holds samples of 3 x 32 x 32, the network expects 3 x 28 x 32 (channels, "
-		       "height, width)");
+	expect_refused(
+		&options, &folder,
+		"data_batch_1.bin: the data has samples of 3 x 32 x 32, the network expects 3 x 28 x 32 (channels, "
+		"height, width)");
 	options = cifar_options(&folder);
 	options.classes = 1000;
-	expect_refused(&options, &folder, "data_batch_1.bin: holds 10 classes, the network has 1000");
+	expect_refused(&options, &folder, "data_batch_1.bin: the data has 10 classes, the network has 1000");
 	options = cifar_options(&folder);
 	options.shape = (struct psd_shape){1, 32, 32};
 	options.vocabulary = 300;
 	expect_refused(&options, &folder,
-		       "data_batch_1.bin: holds images, the network expects tokens of a vocabulary of 300");
+		       "data_batch_1.bin: the data has images, the network expects tokens of a vocabulary of 300");
 	options = cifar_options(&folder);
 	options.labels = 14 * 14;
 	expect_refused(&options, &folder,
-		       "data_batch_1.bin: an image has one label, the network has labels for 196 positions");
-	scratch_folder_remove(&folder);
+		       "data_batch_1.bin: an image has one label, the network expects labels for 196 positions");
 }
 
-Test(data, batches_follow_the_sampler)
+FOLDER_TEST(data, batches_follow_the_sampler, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct psd_data_options options = cifar_options(&folder);
 	static float images[8][CIFAR_PIXELS];
 	float image[CIFAR_PIXELS];
@@ -216,7 +204,6 @@ Test(data, batches_follow_the_sampler)
 	cr_assert_eq(psd_data_read_batch(data, PSD_DATA_TEST, 0, 1, images[0], labels, &err), PSD_OK, "%s", err.text);
 	cr_expect_eq(labels[0], cifar_labels[4]);
 	psd_data_close(data);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- IDX ---- */
@@ -271,9 +258,8 @@ static struct psd_data_options idx_options(const struct scratch_folder *folder)
 					 .seed = 1};
 }
 
-Test(data, idx_samples_come_in_file_order_scaled)
+FOLDER_TEST(data, idx_samples_come_in_file_order_scaled, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct psd_data_options options = idx_options(&folder);
 	float image[IDX_IMAGE];
 	struct psd_data *data;
@@ -292,23 +278,21 @@ Test(data, idx_samples_come_in_file_order_scaled)
 		}
 	}
 	psd_data_close(data);
-	scratch_folder_remove(&folder);
 }
 
-Test(data, images_are_no_tokens)
+FOLDER_TEST(data, images_are_no_tokens, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	struct psd_data_options options = idx_options(&folder);
 
 	write_idx(&folder);
 	options.vocabulary = 300;
 	options.labels = IDX_IMAGE;
-	expect_refused(&options, &folder,
-		       "train-images-idx3-ubyte: holds images, the network expects tokens of a vocabulary of 300");
+	expect_refused(
+		&options, &folder,
+		"train-images-idx3-ubyte: the data has images, the network expects tokens of a vocabulary of 300");
 	options.vocabulary = 0;
 	expect_refused(&options, &folder,
-		       "train-images-idx3-ubyte: an image has one label, the network has labels for 15 positions");
-	scratch_folder_remove(&folder);
+		       "train-images-idx3-ubyte: an image has one label, the network expects labels for 15 positions");
 }
 
 /* Before it is read, and with its labels. */
@@ -343,9 +327,8 @@ Test(data, a_file_that_is_shortened_is_named)
 }
 
 /* After one reader has met the end, all read zeros. */
-Test(data, a_file_that_is_shortened_is_so_for_all_its_readers)
+FOLDER_TEST(data, a_file_that_is_shortened_is_so_for_all_its_readers, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct psd_data_options options = idx_options(&folder);
 	const struct scratch_path path = scratch_folder_path(&folder, "train-images-idx3-ubyte");
 	struct psd_error err = {.text = ""}, other_err = {.text = ""};
@@ -367,12 +350,10 @@ Test(data, a_file_that_is_shortened_is_so_for_all_its_readers)
 	psd_data_close(other);
 	psd_data_close(view);
 	psd_data_close(data);
-	scratch_folder_remove(&folder);
 }
 
-Test(data, test_batches_come_in_file_order)
+FOLDER_TEST(data, test_batches_come_in_file_order, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct psd_data_options options = idx_options(&folder);
 	float images[2][IDX_IMAGE], image[IDX_IMAGE];
 	struct psd_error err = {.text = ""};
@@ -387,7 +368,6 @@ Test(data, test_batches_come_in_file_order)
 	cr_expect_eq(labels[1], idx_label(1, 1));
 	cr_expect_eq(memcmp(image, images[1], sizeof(image)), 0);
 	psd_data_close(data);
-	scratch_folder_remove(&folder);
 }
 
 /* Writes a file with one byte replaced. */
@@ -431,19 +411,19 @@ Test(data, damaged_idx_files_are_refused_where_they_are_damaged)
 	expect_spoilt_idx_refused(
 		images, 4, 255, /* 0xff000004 samples of 15 bytes: more than 32 bits hold */
 		"train-images-idx3-ubyte: at byte 76: the file is cut short, its header says 64172851276 bytes");
-	expect_spoilt_idx_refused(images, 7, 3,
-				  "train-images-idx3-ubyte: at byte 61: more bytes than the header says, 76 in all");
-	expect_spoilt_idx_refused(images, 8, 255,
-				  "train-images-idx3-ubyte: holds samples of 1 x 4278190083 x 5, the network expects 1 "
-				  "x 3 x 5 (channels, "
-				  "height, width)");
+	expect_spoilt_idx_refused(
+		images, 7, 3,
+		"train-images-idx3-ubyte: at byte 61: the file has more bytes than its header says, 76 in all");
+	expect_spoilt_idx_refused(
+		images, 8, 255,
+		"train-images-idx3-ubyte: the data has samples of 1 x 4278190083 x 5, the network expects 1 "
+		"x 3 x 5 (channels, height, width)");
 	expect_spoilt_idx_refused(labels, 9, 10,
 				  "t10k-labels-idx1-ubyte: at byte 9: label is 10, the network's classes are 0 to 9");
 }
 
-Test(data, idx_labels_must_be_as_many_as_images)
+FOLDER_TEST(data, idx_labels_must_be_as_many_as_images, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct psd_data_options options = idx_options(&folder);
 	char expected[512];
 
@@ -453,24 +433,20 @@ Test(data, idx_labels_must_be_as_many_as_images)
 		 "train-labels-idx1-ubyte: at byte 4: number of labels is 3, but '%s' holds 4 images",
 		 scratch_folder_path(&folder, "train-images-idx3-ubyte").text);
 	expect_refused(&options, &folder, expected);
-	scratch_folder_remove(&folder);
 }
 
-Test(data, a_compressed_idx_file_is_recognised)
+FOLDER_TEST(data, a_compressed_idx_file_is_recognised, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct psd_data_options options = idx_options(&folder);
 
 	write_idx(&folder);
 	scratch_folder_write(&folder, "train-images-idx3-ubyte", "\x1f\x8b\x08", 3);
 	expect_refused(&options, &folder,
 		       "train-images-idx3-ubyte: at byte 0: the file is compressed, unpack it with gunzip");
-	scratch_folder_remove(&folder);
 }
 
-Test(data, no_shorter_idx_file_is_accepted)
+FOLDER_TEST(data, no_shorter_idx_file_is_accepted, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct psd_data_options options = idx_options(&folder);
 
 	write_idx(&folder);
@@ -492,5 +468,4 @@ Test(data, no_shorter_idx_file_is_accepted)
 		write_idx_labels(&folder, "train-labels-idx1-ubyte", 0, IDX_TRAINING, n_bytes);
 		cr_assert_eq(psd_data_open(&data, &options, &err), PSD_EINVAL, "%zu bytes", n_bytes);
 	}
-	scratch_folder_remove(&folder);
 }

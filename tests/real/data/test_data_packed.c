@@ -366,7 +366,7 @@ Test(packed, impossible_fields_are_refused_where_they_stand)
 	snprintf(text, sizeof(text), "at byte %d: sample 1 has 0 bytes, must have 1 to %zu", SECOND + 8,
 		 packed.n_bytes - second_offset);
 	expect_field_refused(SECOND + 8, 4, 0, text);
-	snprintf(text, sizeof(text), "at byte %zu: bytes behind the last sample", second_offset + 1);
+	snprintf(text, sizeof(text), "at byte %zu: the file has bytes behind its last sample", second_offset + 1);
 	expect_field_refused(SECOND + 8, 4, 1, text);
 	snprintf(text, sizeof(text), "at byte %zu: sample 1 is damaged: its checksum differs", second_offset);
 	expect_field_refused(SECOND + 16, 8, 1, text);
@@ -401,9 +401,8 @@ Test(packed, what_is_no_jpeg_of_the_size_is_refused_when_read)
 	free(packed.bytes);
 }
 
-Test(packed, files_must_fit_the_network_and_each_other)
+FOLDER_TEST(packed, files_must_fit_the_network_and_each_other, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const struct scratch_path path = scratch_folder_path(&folder, "a.psdpack"),
 				  test_path = scratch_folder_path(&folder, "b.psdpack");
 	struct psd_data_options options = packed_options(path.text, test_path.text);
@@ -416,29 +415,28 @@ Test(packed, files_must_fit_the_network_and_each_other)
 	expect_refused(&options, &folder, expected);
 	options.source.test_path = NULL;
 	options.shape.height = SIDE + 1;
-	expect_refused(&options, &folder,
-		       "a.psdpack: holds images of 3 x 64 x 64, the network expects 3 x 65 x 48 (channels, height, "
-		       "width), which "
-		       "cannot be cut "
-		       "from them");
+	expect_refused(
+		&options, &folder,
+		"a.psdpack: the file has images of 3 x 64 x 64, the network expects 3 x 65 x 48 (channels, height, "
+		"width), which cannot be cut from them");
 	options = packed_options(path.text, NULL);
 	options.shape.channels = 1;
-	expect_refused(&options, &folder,
-		       "a.psdpack: holds images of 3 x 64 x 64, the network expects 1 x 48 x 48 (channels, height, "
-		       "width), which "
-		       "cannot be cut "
-		       "from them");
+	expect_refused(
+		&options, &folder,
+		"a.psdpack: the file has images of 3 x 64 x 64, the network expects 1 x 48 x 48 (channels, height, "
+		"width), which cannot be cut from them");
 	options = packed_options(path.text, NULL);
 	options.classes = 10;
-	expect_refused(&options, &folder, "a.psdpack: holds 5 classes, the network has 10");
+	expect_refused(&options, &folder, "a.psdpack: the data has 5 classes, the network has 10");
 	options = packed_options(path.text, NULL);
 	options.shape = (struct psd_shape){1, CROP, CROP};
 	options.vocabulary = 9;
-	expect_refused(&options, &folder, "a.psdpack: holds images, the network expects tokens of a vocabulary of 9");
+	expect_refused(&options, &folder,
+		       "a.psdpack: the data has images, the network expects tokens of a vocabulary of 9");
 	options = packed_options(path.text, NULL);
 	options.labels = 2;
-	expect_refused(&options, &folder, "a.psdpack: an image has one label, the network has labels for 2 positions");
+	expect_refused(&options, &folder,
+		       "a.psdpack: an image has one label, the network expects labels for 2 positions");
 	free(one.bytes);
 	free(other.bytes);
-	scratch_folder_remove(&folder);
 }

@@ -174,7 +174,7 @@ Test(synthetic, an_image_has_one_label)
 
 	options.labels = SIDE * SIDE;
 	cr_expect_eq(psd_data_open(&data, &options, &err), PSD_EINVAL);
-	cr_expect_str_eq(err.text, "an image has one label, the network has labels for 256 positions");
+	cr_expect_str_eq(err.text, "an image has one label, the network expects labels for 256 positions");
 }
 
 /* ---- sequences ---- */

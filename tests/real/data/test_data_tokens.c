@@ -10,6 +10,7 @@
 #include "real/data/data.h"
 #include "real/data/sampler.h"
 #include "tests/real/data/data_helper.h"
+#include "tests/test_with.h"
 
 /* Two samples of four, a token that follows them, and two that fill none. */
 enum { PLACES = 4, TOKENS = 2 * PLACES + 1 + 2 };
@@ -101,15 +102,8 @@ static void check_samples(enum psd_data_kind kind)
 	scratch_folder_remove(&tokens.folder);
 }
 
-Test(tokens, a_text_s_samples_are_its_bytes_and_labels_the_ones_that_follow)
-{
-	check_samples(PSD_DATA_TEXT);
-}
-
-Test(tokens, a_file_s_samples_are_its_numbers_and_labels_the_ones_that_follow)
-{
-	check_samples(PSD_DATA_TOKENS);
-}
+TEST_ROW(tokens, a_text_s_samples_are_its_bytes_and_labels_the_ones_that_follow, check_samples(PSD_DATA_TEXT))
+TEST_ROW(tokens, a_file_s_samples_are_its_numbers_and_labels_the_ones_that_follow, check_samples(PSD_DATA_TOKENS))
 
 Test(tokens, without_a_test_file_there_are_no_test_samples)
 {
@@ -349,7 +343,7 @@ Test(tokens, files_fit_only_networks_that_look_tokens_up)
 	write_tokens(&tokens, "train", 0, TOKENS);
 	tokens.options.vocabulary = 0;
 	expect_refused(&tokens.options, &tokens.folder,
-		       "train: holds tokens, the network expects images: its first layer is not an embedding");
+		       "train: the data has tokens, the network expects images: its first layer is not an embedding");
 	tokens.options.vocabulary = 256;
 	tokens.options.labels = PLACES / 2;
 	expect_refused(&tokens.options, &tokens.folder,

@@ -54,7 +54,7 @@ static double mean_of(const float *plane)
 	return sum / (SIDE * SIDE);
 }
 
-Test(pack, images_are_squared_and_scaled)
+FOLDER_TEST(pack, images_are_squared_and_scaled, make_classes())
 {
 	/* the middle third of z.jpg shows the columns 64 to 127 of 192 */
 	static const struct {
@@ -62,7 +62,6 @@ Test(pack, images_are_squared_and_scaled)
 		double blue, first_red, last_red;
 	} expected[] = {{0, 120, 255 * 64 / 191.0, 255 * 127 / 191.0}, {1, 80, 0, 255}, {1, 40, 0, 255}};
 	const double mean_blue = (120 + 80 + 40) / 3.0;
-	struct scratch_folder folder = make_classes();
 	const struct scratch_path path = scratch_folder_path(&folder, "out.psdpack");
 	const struct psd_data_options options = {.source = {.kind = PSD_DATA_PACKED, .path = path.text},
 						 .shape = {3, SIDE, SIDE},
@@ -98,7 +97,6 @@ Test(pack, images_are_squared_and_scaled)
 					   10, "image %u, column %u", i, x);
 	}
 	psd_data_close(data);
-	scratch_folder_remove(&folder);
 }
 
 struct whole_file {
@@ -118,9 +116,8 @@ static struct whole_file read_file(const char *path)
 	return file;
 }
 
-Test(pack, an_image_of_the_size_is_kept_byte_for_byte)
+FOLDER_TEST(pack, an_image_of_the_size_is_kept_byte_for_byte, make_classes())
 {
-	struct scratch_folder folder = make_classes();
 	struct psd_error err = {.text = ""};
 	struct whole_file file;
 	struct jpeg jpeg = make_jpeg(SIDE, SIDE, 40);
@@ -132,12 +129,10 @@ Test(pack, an_image_of_the_size_is_kept_byte_for_byte)
 	cr_expect_eq(memcmp(file.bytes + file.n_bytes - jpeg.n_bytes, jpeg.bytes, jpeg.n_bytes), 0);
 	free(file.bytes);
 	tjFree(jpeg.bytes);
-	scratch_folder_remove(&folder);
 }
 
-Test(pack, packing_twice_gives_the_same_file_and_leaves_nothing_else)
+FOLDER_TEST(pack, packing_twice_gives_the_same_file_and_leaves_nothing_else, make_classes())
 {
-	struct scratch_folder folder = make_classes();
 	const struct scratch_path path = scratch_folder_path(&folder, "out.psdpack");
 	struct psd_error err = {.text = ""};
 	struct whole_file first, second;
@@ -151,7 +146,6 @@ Test(pack, packing_twice_gives_the_same_file_and_leaves_nothing_else)
 	cr_expect_eq(scratch_folder_count(&folder), 2, "images and pack");
 	free(first.bytes);
 	free(second.bytes);
-	scratch_folder_remove(&folder);
 }
 
 static void expect_pack_refused(const struct scratch_folder *folder, const char *expected)
@@ -165,14 +159,13 @@ static void expect_pack_refused(const struct scratch_folder *folder, const char 
 	cr_expect_eq(scratch_folder_count(folder), 1, "the images alone: no half file");
 }
 
-Test(pack, what_cannot_be_packed_is_named)
+FOLDER_TEST(pack, what_cannot_be_packed_is_named, make_classes())
 {
-	struct scratch_folder folder = make_classes();
 	struct jpeg jpeg = make_jpeg(SIDE, SIDE, 40);
 	struct psd_error err = {.text = ""};
 
 	scratch_folder_write(&folder, "in/dog/c.png", "x", 1);
-	expect_pack_refused(&folder, "in/dog/c.png: must be a .jpg");
+	expect_pack_refused(&folder, "in/dog/c.png: the file must be a .jpg");
 	remove(scratch_folder_path(&folder, "in/dog/c.png").text);
 	scratch_folder_write(&folder, "in/dog/c.jpg", "", 0);
 	expect_pack_refused(&folder, "in/dog/c.jpg: at byte 0: the file is empty");
@@ -183,7 +176,7 @@ Test(pack, what_cannot_be_packed_is_named)
 	expect_pack_refused(&folder, "in/emu: holds no images");
 	remove(scratch_folder_path(&folder, "in/emu").text);
 	scratch_folder_write(&folder, "in/README", "x", 1);
-	expect_pack_refused(&folder, "in/README: must be a folder: images lie in FOLDER/CLASS/NAME.jpg");
+	expect_pack_refused(&folder, "in/README: the path must be a folder: images lie in FOLDER/CLASS/NAME.jpg");
 	cr_expect_eq(psd_pack_directory("/nowhere", "/tmp/psd-never", &(struct psd_pack_options){.side = SIDE}, &err),
 		     PSD_EFILE);
 	cr_expect_str_eq(err.text, "/nowhere: cannot be listed: No such file or directory");
@@ -191,5 +184,4 @@ Test(pack, what_cannot_be_packed_is_named)
 		     PSD_EINVAL);
 	cr_expect_str_eq(err.text, "side of packed images is 7 pixels, must be 8 to 4096");
 	tjFree(jpeg.bytes);
-	scratch_folder_remove(&folder);
 }

@@ -43,9 +43,8 @@ static void expect_values(struct psd_tensor_file *file, struct psd_onnx_file *mo
 	free(there);
 }
 
-Test(start_file, parameters_and_statistics_are_the_models)
+FOLDER_TEST(start_file, parameters_and_statistics_are_the_models, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	struct psd_start_counts counts;
 	struct psd_tensor_file *file = write_and_open(&folder, &counts);
 	struct psd_onnx_file *model;
@@ -64,12 +63,10 @@ Test(start_file, parameters_and_statistics_are_the_models)
 	cr_expect_null(psd_tensor_file_at(file, counts.n_all));
 	psd_onnx_close(model);
 	psd_tensor_file_close(file);
-	scratch_folder_remove(&folder);
 }
 
-Test(start_file, takes_the_place_of_no_model)
+FOLDER_TEST(start_file, takes_the_place_of_no_model, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct scratch_path path = scratch_folder_path(&folder, "m.onnx");
 	char network[4096];
 	struct psd_start_counts counts;
@@ -78,7 +75,6 @@ Test(start_file, takes_the_place_of_no_model)
 	cr_assert_not_null(realpath(NETWORK, network));
 	cr_assert_eq(symlink(network, path.text), 0);
 	cr_expect_eq(psd_start_file_write(NETWORK, path.text, &counts, &err), PSD_EINVAL);
-	cr_expect_not_null(strstr(err.text, "m.onnx: is read by this run, an output must be another file"), "%s",
-			   err.text);
-	scratch_folder_remove(&folder);
+	cr_expect_not_null(strstr(err.text, "m.onnx: the file is read by this run, an output must be another file"),
+			   "%s", err.text);
 }

@@ -131,11 +131,10 @@ static void write_pair(const struct scratch_folder *folder, const char *name)
 }
 
 /* The header has 54 bytes and 2 blanks; 1.0f is 3f800000, 2.0f is 40000000. */
-static const char pair_bytes[] = "\x38\0\0\0\0\0\0\0"
-				 "{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}  "
-				 "\0\0\x80\x3f\0\0\0\x40";
+static const char pair_bytes[] =
+	"\x38\0\0\0\0\0\0\0{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}  \0\0\x80\x3f\0\0\0\x40";
 
-Test(tensor_file, is_written_as_the_format_is_published)
+FOLDER_TEST(tensor_file, is_written_as_the_format_is_published, scratch_folder_make())
 {
 	static const struct psd_file_tensor tensors[] = {
 		{.name = "bytes", .type = PSD_TENSOR_U8, .n_dims = 1, .dims = {3}},
@@ -147,15 +146,11 @@ Test(tensor_file, is_written_as_the_format_is_published)
 	/* in the order of tensors[]; the file has the wide ones first */
 	static const uint8_t values[] = {7, 8, 9, /**/ 4, 3, 2, 1, 0xff, 0xff, 0xff, 0xff, /**/ 1, 2, 3, 4, 5, 6, 7, 8};
 	static const char expected[] = /* 286 bytes and 2 blanks */
-		"\x20\x01\0\0\0\0\0\0"
-		"{\"__metadata__\":{\"format\":\"pt\",\"path\":\"a\\\\b\"},"
-		"\"one\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
-		"\"a \\\"b\\\"\\u000a\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[8,16]},"
-		"\"none\":{\"dtype\":\"F32\",\"shape\":[0,5],\"data_offsets\":[16,16]},"
-		"\"bytes\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[16,19]}}"
-		"  "
-		"\1\2\3\4\5\6\7\x8\4\3\2\1\xff\xff\xff\xff\7\x8\x9";
-	const struct scratch_folder folder = scratch_folder_make();
+		"\x20\x01\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\",\"path\":\"a\\\\b\"},\"one\":{\"dtype\":"
+		"\"I64\",\"shape\":[],\"data_offsets\":[0,8]},\"a "
+		"\\\"b\\\"\\u000a\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[8,16]},\"none\":{\"dtype\":"
+		"\"F32\",\"shape\":[0,5],\"data_offsets\":[16,16]},\"bytes\":{\"dtype\":\"U8\",\"shape\":[3],\"data_"
+		"offsets\":[16,19]}}  \1\2\3\4\5\6\7\x8\4\3\2\1\xff\xff\xff\xff\7\x8\x9";
 	struct psd_tensor_writer *writer = open_writer(&folder, "t", tensors, COUNT(tensors), notes, COUNT(notes));
 
 	add(writer, values, 5); /* a piece over two tensors */
@@ -163,12 +158,10 @@ Test(tensor_file, is_written_as_the_format_is_published)
 	add(writer, values + 5, sizeof(values) - 5);
 	finish(writer);
 	expect_bytes(&folder, "t", expected, sizeof(expected) - 1);
-	scratch_folder_remove(&folder);
 }
 
-Test(tensor_file, without_tensors_is_a_file)
+FOLDER_TEST(tensor_file, without_tensors_is_a_file, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	struct psd_tensor_file *file;
 
 	finish(open_writer(&folder, "t", NULL, 0, NULL, 0));
@@ -177,7 +170,6 @@ Test(tensor_file, without_tensors_is_a_file)
 	cr_expect_null(psd_tensor_file_at(file, 0));
 	cr_expect_null(psd_tensor_file_note(file, "format"));
 	psd_tensor_file_close(file);
-	scratch_folder_remove(&folder);
 }
 
 /* Writes a tensor of every type with 0 to 4 dimensions, in pieces of n_piece_bytes. */
@@ -235,13 +227,12 @@ Test(tensor_file, of_every_type_is_read_as_it_was_written)
 	expect_same_again(8 * 30 * PSD_TENSOR_TYPES);
 }
 
-Test(tensor_file, finds_each_of_thousands)
+FOLDER_TEST(tensor_file, finds_each_of_thousands, scratch_folder_make())
 {
 	enum { MANY = 5000 };
 	static struct psd_file_tensor tensors[MANY];
 	static char names[MANY][32];
 	static uint16_t values[MANY];
-	const struct scratch_folder folder = scratch_folder_make();
 	struct psd_tensor_writer *writer;
 	struct psd_tensor_file *file;
 
@@ -263,18 +254,16 @@ Test(tensor_file, finds_each_of_thousands)
 	}
 	cr_expect_null(psd_tensor_file_find(file, "layers.5000.weight"));
 	psd_tensor_file_close(file);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- files of others ---- */
 
 /* As Python's safetensors 0.8 has it of {"b": float16 (2,1), "a": int64 ()}: in the order of sizes, then of names. */
-Test(tensor_file, of_pytorch_is_read)
+FOLDER_TEST(tensor_file, of_pytorch_is_read, scratch_folder_make())
 {
 	static const char header[] = "{\"__metadata__\":{\"format\":\"pt\"},"
 				     "\"a\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
 				     "\"b\":{\"dtype\":\"F16\",\"shape\":[2,1],\"data_offsets\":[8,12]}}      ";
-	const struct scratch_folder folder = scratch_folder_make();
 	struct psd_tensor_file *file;
 	const struct psd_file_tensor *b;
 	uint8_t values[4];
@@ -291,18 +280,16 @@ Test(tensor_file, of_pytorch_is_read)
 	read_values(file, "b", 1, 3, values);
 	cr_expect_eq(memcmp(values, "\x9\xa\xb", 3), 0);
 	psd_tensor_file_close(file);
-	scratch_folder_remove(&folder);
 }
 
 /* As json.dumps() may have it: blanks, lines, escapes, keys in any order, and a header of any length. */
-Test(tensor_file, of_any_json_is_read)
+FOLDER_TEST(tensor_file, of_any_json_is_read, scratch_folder_make())
 {
 	static const char header[] = "{\n\t\"\\u00e9\\/\\ud7ff\\\"\": {\"shape\" : [ 2 ],\r\n"
 				     "  \"data_offsets\": [1, 3], \"extra\": {\"x\": [null]}, \"dtype\": \"I8\"},\n"
 				     "\"\xf0\x9f\x98\x80\": {\"dtype\": \"BOOL\", \"shape\": [1, 1], "
 				     "\"data_offsets\": [0, 1]},\n"
 				     "\"__metadata__\": {\"a\\tb\": \"c\\\\\\u007f\\n\", \"none\": \"\"}}";
-	const struct scratch_folder folder = scratch_folder_make();
 	struct psd_tensor_file *file;
 	uint8_t values[2];
 
@@ -315,15 +302,13 @@ Test(tensor_file, of_any_json_is_read)
 	cr_expect_str_eq(psd_tensor_file_note(file, "a\tb"), "c\\\x7f\n");
 	cr_expect_str_eq(psd_tensor_file_note(file, "none"), "");
 	psd_tensor_file_close(file);
-	scratch_folder_remove(&folder);
 }
 
-Test(tensor_file, beyond_4_gib_is_read)
+FOLDER_TEST(tensor_file, beyond_4_gib_is_read, scratch_folder_make())
 {
 	static const char header[] =
 		"{\"big\":{\"dtype\":\"U8\",\"shape\":[5368709120],\"data_offsets\":[0,5368709120]},"
 		"\"end\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[5368709120,5368709124]}}";
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct scratch_path path = scratch_folder_path(&folder, "t");
 	const int64_t n_front_bytes = 8 + (int64_t)strlen(header), n_big_bytes = INT64_C(5) << 30;
 	struct psd_tensor_file *file;
@@ -341,12 +326,11 @@ Test(tensor_file, beyond_4_gib_is_read)
 	read_values(file, "big", (uint64_t)n_big_bytes - 1, 1, values);
 	cr_expect_eq(values[0], 'A');
 	psd_tensor_file_close(file);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- malformed files ---- */
 
-Test(tensor_file, must_have_its_header)
+FOLDER_TEST(tensor_file, must_have_its_header, scratch_folder_make())
 {
 	static const struct {
 		const char *bytes;
@@ -362,25 +346,21 @@ Test(tensor_file, must_have_its_header)
 		 "are there"},
 		{"PK\3\4\24\0\10\10 archive", 16,
 		 " at byte 0: not a safetensors file, or cut short: its header must have 578712638083779408 bytes, 8 "
-		 "are "
-		 "there"},
+		 "are there"},
 		{"\0\0\0\0\0\0\0\0{}", 10, " at byte 8: not a safetensors file: its header must begin with '{'"},
 		{"\3\0\0\0\0\0\0\0 {}", 11, " at byte 8: not a safetensors file: its header must begin with '{'"},
-		{"\4\0\0\0\0\0\0\0{}  x", 13, " at byte 12: bytes behind the last tensor"},
+		{"\4\0\0\0\0\0\0\0{}  x", 13, " at byte 12: the file has bytes behind its last tensor"},
 	};
-	const struct scratch_folder folder = scratch_folder_make();
 
 	for (unsigned i = 0; i < COUNT(cases); i++) {
 		scratch_folder_write(&folder, "t", cases[i].bytes, cases[i].n_bytes);
 		expect_refused(&folder, PSD_EINVAL, cases[i].message);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(tensor_file, must_have_a_header_of_16_mib_at_most)
+FOLDER_TEST(tensor_file, must_have_a_header_of_16_mib_at_most, scratch_folder_make())
 {
 	enum { TOO_MANY = (16 << 20) + 1 };
-	const struct scratch_folder folder = scratch_folder_make();
 	char *header = malloc(TOO_MANY + 1);
 
 	cr_assert_not_null(header);
@@ -393,14 +373,13 @@ Test(tensor_file, must_have_a_header_of_16_mib_at_most)
 	write_raw(&folder, header, 0);
 	psd_tensor_file_close(open_file(&folder, "t"));
 	free(header);
-	scratch_folder_remove(&folder);
 }
 
 #define W(dtype, shape, offsets) "{\"w\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 #define U8(name, n_bytes, offsets)                                                                                     \
 	"\"" name "\":{\"dtype\":\"U8\",\"shape\":[" n_bytes "],\"data_offsets\":[" offsets "]}"
 
-Test(tensor_file, must_have_a_header_that_fits)
+FOLDER_TEST(tensor_file, must_have_a_header_that_fits, scratch_folder_make())
 {
 	/* headers before 16 bytes of data; columns count from 1 */
 	static const struct {
@@ -416,9 +395,8 @@ Test(tensor_file, must_have_a_header_that_fits)
 		{"{\"w\":{\"shape\":[4],\"data_offsets\":[0,16]}}", "1:6: tensor 'w' has no 'dtype'"},
 		{"{\"w\":{\"dtype\":\"F32\",\"data_offsets\":[0,16]}}", "1:6: tensor 'w' has no 'shape'"},
 		{"{\"w\":{\"dtype\":\"F32\",\"shape\":[4]}}", "1:6: tensor 'w' has no 'data_offsets'"},
-		{W("\"F31\"", "[4]", "[0,16]"),
-		 "1:15: 'dtype' is 'F31', must be one of: F32, F64, F16, BF16, F8_E4M3, F8_E5M2, I8, I16, I32, I64, "
-		 "U8, U16, U32, U64, BOOL"},
+		{W("\"F31\"", "[4]", "[0,16]"), "1:15: 'dtype' is 'F31', must be one of: F32, F64, F16, BF16, F8_E4M3, "
+						"F8_E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL"},
 		{W("[1]", "[4]", "[0,16]"), "1:15: 'dtype' of tensor 'w' must be a text"},
 		{W("\"F32\"", "4", "[0,16]"), "1:29: 'shape' of tensor 'w' must be a list of whole numbers"},
 		{W("\"F32\"", "[-4]", "[0,16]"),
@@ -446,7 +424,7 @@ Test(tensor_file, must_have_a_header_that_fits)
 		{W("\"F64\"", "[]", "[0,16]"), "1:47: tensor 'w' has 16 bytes, by its type and shape it must have 8"},
 		{W("\"F32\"", "[3]", "[4,16]"),
 		 "1:48: tensor 'w' begins at byte 4 of the data, must begin at 0, where the one before ends"},
-		{W("\"F32\"", "[3]", "[0,12]"), " at byte 75: bytes behind the last tensor"},
+		{W("\"F32\"", "[3]", "[0,12]"), " at byte 75: the file has bytes behind its last tensor"},
 		{"{" U8("b", "8", "8,16") ",\n" U8("a", "9", "0,9") "}",
 		 "1:47: tensor 'b' begins at byte 8 of the data, must begin at 9, where the one before ends"},
 		{"{" U8("b", "8", "8,16") ",\n" U8("a", "7", "0,7") "}",
@@ -459,29 +437,23 @@ Test(tensor_file, must_have_a_header_that_fits)
 		{"{\"__metadata__\":{\"a\":[1]}}", "1:22: 'a' in '__metadata__' must be a text"},
 		{"{\"__metadata__\":{\"a\":\"1\",\"a\":\"1\"}}", "1:26: key 'a' is already in line 1"},
 	};
-	const struct scratch_folder folder = scratch_folder_make();
 
 	for (unsigned i = 0; i < COUNT(cases); i++) {
 		write_raw(&folder, cases[i].header, 16);
 		expect_refused(&folder, PSD_EINVAL, cases[i].message);
 	}
-	scratch_folder_remove(&folder);
 }
 
-Test(tensor_file, must_be_there)
+FOLDER_TEST(tensor_file, must_be_there, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
-
 	expect_refused(&folder, PSD_EFILE, " cannot be opened: No such file or directory");
 	scratch_folder_add(&folder, "t");
 	expect_refused(&folder, PSD_EFILE, " must be a regular file");
-	scratch_folder_remove(&folder);
 }
 
-Test(tensor_file, that_is_shortened_is_an_error)
+FOLDER_TEST(tensor_file, that_is_shortened_is_an_error, scratch_folder_make())
 {
 	enum { VALUES = 1 << 20 };
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct scratch_path path = scratch_folder_path(&folder, "t");
 	const struct psd_file_tensor tensor = {.name = "w", .type = PSD_TENSOR_U8, .n_dims = 1, .dims = {VALUES}};
 	uint8_t *values = calloc(1, VALUES);
@@ -500,7 +472,6 @@ Test(tensor_file, that_is_shortened_is_an_error)
 	cr_expect_str_eq(err.text, expected);
 	psd_tensor_file_close(file);
 	free(values);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- the writer refuses contents that the reader would refuse ---- */
@@ -522,9 +493,8 @@ static void expect_no_writer(const struct scratch_folder *folder, const struct p
 	cr_expect_eq(scratch_folder_count(folder), 1);
 }
 
-Test(tensor_file, is_not_written_where_it_could_not_be_read)
+FOLDER_TEST(tensor_file, is_not_written_where_it_could_not_be_read, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	const struct psd_file_tensor twice[] = {pair, pair};
 	struct psd_file_tensor odd = pair;
 	char name[1100];
@@ -541,14 +511,12 @@ Test(tensor_file, is_not_written_where_it_could_not_be_read)
 	expect_no_writer(&folder, &odd, 1, " tensor 'w' has more values than can be counted");
 	odd.dims[0] = UINT64_C(1) << 61;
 	expect_no_writer(&folder, &odd, 1, " the tensors are too large for a file");
-	scratch_folder_remove(&folder);
 }
 
 /* ---- whole or not at all ---- */
 
-Test(tensor_file, replaces_the_older_one_when_it_is_finished)
+FOLDER_TEST(tensor_file, replaces_the_older_one_when_it_is_finished, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	struct psd_tensor_writer *writer = open_writer(&folder, "out", &pair, 1, NULL, 0);
 
 	add(writer, (const float[]){1, 2}, 8);
@@ -556,12 +524,10 @@ Test(tensor_file, replaces_the_older_one_when_it_is_finished)
 	finish(writer);
 	expect_bytes(&folder, "out", pair_bytes, sizeof(pair_bytes) - 1);
 	cr_expect_eq(scratch_folder_count(&folder), 1);
-	scratch_folder_remove(&folder);
 }
 
-Test(tensor_file, that_is_not_finished_is_taken_away)
+FOLDER_TEST(tensor_file, that_is_not_finished_is_taken_away, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	struct psd_tensor_writer *writer = open_writer(&folder, "out", &pair, 1, NULL, 0);
 
 	add(writer, (const float[]){1}, 4);
@@ -570,12 +536,10 @@ Test(tensor_file, that_is_not_finished_is_taken_away)
 	expect_bytes(&folder, "out", older, strlen(older));
 	cr_expect_eq(scratch_folder_count(&folder), 1);
 	psd_tensor_writer_close(NULL);
-	scratch_folder_remove(&folder);
 }
 
-Test(tensor_file, takes_the_place_of_what_a_killed_process_left)
+FOLDER_TEST(tensor_file, takes_the_place_of_what_a_killed_process_left, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	char rest[2 * sizeof(pair_bytes)];
 
 	memset(rest, 'x', sizeof(rest));
@@ -583,13 +547,11 @@ Test(tensor_file, takes_the_place_of_what_a_killed_process_left)
 	write_pair(&folder, "out");
 	expect_bytes(&folder, "out", pair_bytes, sizeof(pair_bytes) - 1);
 	cr_expect_eq(scratch_folder_count(&folder), 1);
-	scratch_folder_remove(&folder);
 }
 
 /* The second one neither writes into the first one's file nor takes it away. */
-Test(tensor_file, has_one_writer_at_a_time)
+FOLDER_TEST(tensor_file, has_one_writer_at_a_time, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	const struct scratch_path path = scratch_folder_path(&folder, "out");
 	struct psd_tensor_writer *first = open_writer(&folder, "out", &pair, 1, NULL, 0), *second;
 	struct psd_error err = {.text = "accepted"};
@@ -602,13 +564,11 @@ Test(tensor_file, has_one_writer_at_a_time)
 	finish(first);
 	expect_bytes(&folder, "out", pair_bytes, sizeof(pair_bytes) - 1);
 	write_pair(&folder, "out");
-	scratch_folder_remove(&folder);
 }
 
 /* The next one's file has the name that the last one's had. */
-Test(tensor_file, is_left_alone_by_the_last_writer)
+FOLDER_TEST(tensor_file, is_left_alone_by_the_last_writer, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	struct psd_tensor_writer *last = open_writer(&folder, "out", &pair, 1, NULL, 0), *next;
 	struct psd_error err = {.text = ""};
 
@@ -619,12 +579,10 @@ Test(tensor_file, is_left_alone_by_the_last_writer)
 	add(next, (const float[]){1, 2}, 8);
 	finish(next);
 	expect_bytes(&folder, "out", pair_bytes, sizeof(pair_bytes) - 1);
-	scratch_folder_remove(&folder);
 }
 
-Test(tensor_file, keeps_mode_and_link_of_the_older_one)
+FOLDER_TEST(tensor_file, keeps_mode_and_link_of_the_older_one, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	const struct scratch_path path = scratch_folder_path(&folder, "out"), link = scratch_folder_path(&folder, "l");
 	struct stat facts;
 
@@ -637,13 +595,11 @@ Test(tensor_file, keeps_mode_and_link_of_the_older_one)
 	cr_assert_eq(stat(path.text, &facts), 0);
 	cr_expect_eq(facts.st_mode & 0777, 0640);
 	cr_expect_eq(scratch_folder_count(&folder), 2);
-	scratch_folder_remove(&folder);
 }
 
 /* Whoever can write into the folder must not make another file end here. */
-Test(tensor_file, follows_no_link_beside_its_place)
+FOLDER_TEST(tensor_file, follows_no_link_beside_its_place, make_older())
 {
-	const struct scratch_folder folder = make_older();
 	struct psd_error err = {.text = "accepted"};
 	struct psd_tensor_writer *writer;
 
@@ -653,16 +609,14 @@ Test(tensor_file, follows_no_link_beside_its_place)
 	cr_expect_not_null(strstr(err.text, "/t: cannot be written: Too many levels of symbolic links"), "%s",
 			   err.text);
 	expect_bytes(&folder, "out", older, strlen(older));
-	scratch_folder_remove(&folder);
 }
 
 /* The first of two pieces fits in part: a call writes less than it is asked for. */
-Test(tensor_file, on_a_full_disk_leaves_the_older_one)
+FOLDER_TEST(tensor_file, on_a_full_disk_leaves_the_older_one, make_older())
 {
 	enum { FRONT = 64 + 8, MANY = 1000 };
 	static const uint8_t values[MANY];
 	const struct psd_file_tensor tensor = {.name = "w", .type = PSD_TENSOR_U8, .n_dims = 1, .dims = {MANY}};
-	const struct scratch_folder folder = make_older();
 	const struct rlimit limit = {FRONT + MANY / 2, RLIM_INFINITY};
 	struct psd_error err = {.text = ""};
 	struct psd_tensor_writer *writer;
@@ -675,7 +629,6 @@ Test(tensor_file, on_a_full_disk_leaves_the_older_one)
 	psd_tensor_writer_close(writer);
 	expect_bytes(&folder, "out", older, strlen(older));
 	cr_expect_eq(scratch_folder_count(&folder), 1);
-	scratch_folder_remove(&folder);
 }
 
 Test(tensor_file, says_where_it_cannot_be_written)
@@ -699,10 +652,8 @@ Test(tensor_file, says_where_it_cannot_be_written)
 	}
 }
 
-Test(tensor_file, may_have_no_folder_in_its_path)
+FOLDER_TEST(tensor_file, may_have_no_folder_in_its_path, make_older())
 {
-	const struct scratch_folder folder = make_older();
-
 	cr_assert_eq(chdir(folder.path), 0);
 	for (unsigned round = 0; round < 2; round++) { /* anew, then over it */
 		struct psd_error err = {.text = ""};
@@ -714,15 +665,13 @@ Test(tensor_file, may_have_no_folder_in_its_path)
 		expect_bytes(&folder, "t", pair_bytes, sizeof(pair_bytes) - 1);
 	}
 	cr_assert_eq(chdir("/"), 0);
-	scratch_folder_remove(&folder);
 }
 
 /* More than one system call takes. */
-Test(tensor_file, beyond_2_gib_is_written)
+FOLDER_TEST(tensor_file, beyond_2_gib_is_written, scratch_folder_make())
 {
 	const uint64_t n_bytes = (UINT64_C(2) << 30) + 5;
 	const struct psd_file_tensor tensor = {.name = "w", .type = PSD_TENSOR_U8, .n_dims = 1, .dims = {n_bytes}};
-	const struct scratch_folder folder = scratch_folder_make();
 	struct psd_tensor_writer *writer;
 	struct psd_tensor_file *file;
 	uint8_t *values, last;
@@ -740,5 +689,4 @@ Test(tensor_file, beyond_2_gib_is_written)
 	read_values(file, "w", n_bytes - 1, 1, &last);
 	cr_expect_eq(last, 7);
 	psd_tensor_file_close(file);
-	scratch_folder_remove(&folder);
 }

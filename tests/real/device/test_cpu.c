@@ -8,6 +8,7 @@
 #include "real/device/cpu/cpu.h"
 #include "tests/real/device/gradients_helper.h"
 #include "tests/real/net.h"
+#include "tests/test_with.h"
 
 #define SPLIT_TOLERANCE_RATIO 1e-5
 
@@ -27,16 +28,10 @@ Test(cpu, every_kind_has_a_row)
 
 /* ---- gradients ---- */
 
-Test(cpu, conv_has_its_gradients)
-{
-	check_network(HEAD "  - {name: c, kind: conv, outputs: 5, kernel: 3}\n" TAIL, 3);
-}
-
-Test(cpu, conv_with_stride_on_odd_sides_has_its_gradients)
-{
-	check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], stride: [2, 3], pad: [0, 1]}\n" TAIL,
-		      2);
-}
+TEST_ROW(cpu, conv_has_its_gradients, check_network(HEAD "  - {name: c, kind: conv, outputs: 5, kernel: 3}\n" TAIL, 3))
+TEST_ROW(cpu, conv_with_stride_on_odd_sides_has_its_gradients,
+	 check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], stride: [2, 3], pad: [0, 1]}\n" TAIL,
+		       2))
 
 Test(cpu, conv_with_groups_has_its_gradients)
 {
@@ -45,10 +40,9 @@ Test(cpu, conv_with_groups_has_its_gradients)
 		BLOCKED "  - {name: c, kind: conv, outputs: 16, kernel: 3, pad: 1, groups: 2, bias: false}\n" TAIL, 1);
 }
 
-Test(cpu, conv_with_dilation_has_its_gradients)
-{
-	check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], dilation: [2, 3], pad: 1}\n" TAIL, 2);
-}
+TEST_ROW(cpu, conv_with_dilation_has_its_gradients,
+	 check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], dilation: [2, 3], pad: 1}\n" TAIL,
+		       2))
 
 Test(cpu, deconv_has_its_gradients)
 {
@@ -75,12 +69,10 @@ Test(cpu, resize_has_its_gradient)
 		      2);
 }
 
-Test(cpu, conv_with_rectifier_has_its_gradients)
-{
-	check_network(BLOCKED "  - {name: r, kind: relu}\n  - {name: c, kind: conv, outputs: 16, kernel: 3}\n  - "
-			      "{name: s, kind: relu}\n" TAIL,
-		      2);
-}
+TEST_ROW(cpu, conv_with_rectifier_has_its_gradients,
+	 check_network(BLOCKED "  - {name: r, kind: relu}\n  - {name: c, kind: conv, outputs: 16, kernel: 3}\n  - "
+			       "{name: s, kind: relu}\n" TAIL,
+		       2))
 
 Test(cpu, max_pool_has_its_gradient)
 {
@@ -136,9 +128,8 @@ Test(cpu, scale_has_its_gradients)
 {
 	check_network(HEAD "  - {name: s, kind: scale}\n" TAIL, 2);
 	check_network(BLOCKED "  - {name: s, kind: scale, bias: false}\n" TAIL, 2);
-	check_network(UNBIASED_HEAD
-		      "  - {name: n, kind: batch-norm, scale: false, bias: false}\n  - {name: s, kind: scale}\n  - "
-		      "{name: r, kind: relu}\n" TAIL,
+	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm, scale: false, bias: false}\n  - {name: s, kind: "
+				    "scale}\n  - {name: r, kind: relu}\n" TAIL,
 		      2);
 }
 
@@ -155,11 +146,10 @@ Test(cpu, scale_of_half_a_block_has_its_gradients)
 
 Test(cpu, inner_product_has_its_gradients)
 {
-	check_network(
-		"name: m\ninput: {channels: 5}\nlayers:\n  - {name: a, kind: inner-product, outputs: 4}\n  - {name: r, "
-		"kind: relu}\n"
-		"  - {name: b, kind: inner-product, outputs: 6, bias: false}\n" TAIL,
-		4);
+	check_network("name: m\ninput: {channels: 5}\nlayers:\n  - {name: a, kind: inner-product, outputs: 4}\n  - "
+		      "{name: r, kind: relu}\n"
+		      "  - {name: b, kind: inner-product, outputs: 6, bias: false}\n" TAIL,
+		      4);
 	check_network(BLOCKED "  - {name: a, kind: inner-product, outputs: 4}\n" TAIL, 1);
 }
 
@@ -245,14 +235,13 @@ Test(cpu, functions_of_positive_numbers_have_their_gradients)
 	check_function("kind: softplus}\n  - {name: g, kind: power, exponent: -0.5");
 }
 
-Test(cpu, losses_have_their_weights)
-{
+TEST_ROW(
+	cpu, losses_have_their_weights,
 	check_network(
 		HEAD
 		"  - {name: top, kind: inner-product, outputs: 3}\n  - {name: aside, kind: softmax-loss, weight: 0.3}\n"
 		"  - {name: loss, kind: softmax-loss, input: top, weight: 2}\n",
-		2);
-}
+		2))
 
 /* Layers above do not overwrite values that a layer's backward needs. */
 Test(cpu, functions_in_place_above_each_other_have_their_gradients)
@@ -326,14 +315,12 @@ Test(cpu, outputs_read_by_several_layers_sum_their_gradients)
 		      2);
 }
 
-Test(cpu, in_place_layer_read_twice_sums_its_gradients)
-{
-	check_network(BLOCKED "  - {name: r, kind: relu}\n"
-			      "  - {name: l, kind: conv, outputs: 16, kernel: 3, pad: 1, input: r}\n"
-			      "  - {name: s, kind: add, inputs: [r, l]}\n"
-			      "  - {name: t, kind: relu}\n" TAIL,
-		      2);
-}
+TEST_ROW(cpu, in_place_layer_read_twice_sums_its_gradients,
+	 check_network(BLOCKED "  - {name: r, kind: relu}\n"
+			       "  - {name: l, kind: conv, outputs: 16, kernel: 3, pad: 1, input: r}\n"
+			       "  - {name: s, kind: add, inputs: [r, l]}\n"
+			       "  - {name: t, kind: relu}\n" TAIL,
+		       2))
 
 Test(cpu, concat_has_its_gradient)
 {
@@ -347,13 +334,11 @@ Test(cpu, concat_has_its_gradient)
 		      1);
 }
 
-Test(cpu, sum_of_different_formats_has_its_gradient)
-{
-	check_network(BLOCKED "  - {name: d, kind: dropout, ratio: 0.5, input: base}\n"
-			      "  - {name: s, kind: add, inputs: [base, d]}\n"
-			      "  - {name: t, kind: add, inputs: [d, s]}\n" TAIL,
-		      2);
-}
+TEST_ROW(cpu, sum_of_different_formats_has_its_gradient,
+	 check_network(BLOCKED "  - {name: d, kind: dropout, ratio: 0.5, input: base}\n"
+			       "  - {name: s, kind: add, inputs: [base, d]}\n"
+			       "  - {name: t, kind: add, inputs: [d, s]}\n" TAIL,
+		       2))
 
 /* ---- the loss ---- */
 
@@ -363,36 +348,31 @@ static const char identity_text[] =
 
 /* Scores (0, ln 3): probabilities 1/4 and 3/4, loss ln 4 for class 0. Scores (0, 0): 1/2 each, ln 2; the lower class
  * wins the tie. */
-Test(cpu, softmax_loss_is_that_of_a_pocket_calculator)
+NET_TEST(cpu, softmax_loss_is_that_of_a_pocket_calculator, net_make(identity_text, 2))
 {
-	struct net net = net_make(identity_text, 2);
 	const float weight[] = {1, 0, 0, 1}, images[] = {0, logf(3), 0, 0};
-	const double divisor = net.options.loss_divisor;
+	const double divisor = net->options.loss_divisor;
 	const float score_gradients[2][2] = {{-0.75f, 0.75f}, {-0.5f, 0.5f}};
 
-	memcpy(net.parameters[0], weight, sizeof(weight));
-	memset(net.parameters[1], 0, 2 * sizeof(float));
-	memcpy(net.images, images, sizeof(images));
-	net.labels[0] = net.labels[1] = 0;
-	cr_assert_float_eq(net_run(&net), (log(4) + log(2)) / divisor, 1e-7);
-	cr_assert_eq(psd_device_cpu.correct(net.device), 1);
+	memcpy(net->parameters[0], weight, sizeof(weight));
+	memset(net->parameters[1], 0, 2 * sizeof(float));
+	memcpy(net->images, images, sizeof(images));
+	net->labels[0] = net->labels[1] = 0;
+	cr_assert_float_eq(net_run(net), (log(4) + log(2)) / divisor, 1e-7);
+	cr_assert_eq(psd_device_cpu.correct(net->device), 1);
 	for (unsigned c = 0; c < 2; c++)
-		cr_assert_float_eq(net.gradients[1][c], (score_gradients[0][c] + score_gradients[1][c]) / divisor,
+		cr_assert_float_eq(net->gradients[1][c], (score_gradients[0][c] + score_gradients[1][c]) / divisor,
 				   1e-6);
-	cr_assert_float_eq(net.gradients[0][1], score_gradients[0][0] * logf(3) / divisor, 1e-6);
-	net_release(&net);
+	cr_assert_float_eq(net->gradients[0][1], score_gradients[0][0] * logf(3) / divisor, 1e-6);
 }
 
-Test(cpu, large_scores_do_not_overflow)
+NET_TEST(cpu, large_scores_do_not_overflow, net_make(identity_text, 1))
 {
-	struct net net = net_make(identity_text, 1);
-
-	net.parameters[0][0] = 1e4f, net.parameters[0][3] = -1e4f;
-	net.images[0] = net.images[1] = 1;
-	net.labels[0] = 1;
-	cr_assert_float_eq(net_run(&net), 2e4, 2); /* e^-20000 is nothing beside 1 */
-	cr_assert(isfinite(net.gradients[0][0]));
-	net_release(&net);
+	net->parameters[0][0] = 1e4f, net->parameters[0][3] = -1e4f;
+	net->images[0] = net->images[1] = 1;
+	net->labels[0] = 1;
+	cr_assert_float_eq(net_run(net), 2e4, 2); /* e^-20000 is nothing beside 1 */
+	cr_assert(isfinite(net->gradients[0][0]));
 }
 
 Test(cpu, loss_divisor_scales_loss_and_gradients)
@@ -412,18 +392,16 @@ Test(cpu, loss_divisor_scales_loss_and_gradients)
 	net_release(&other);
 }
 
-Test(cpu, label_beyond_the_classes_is_refused)
+NET_TEST(cpu, label_beyond_the_classes_is_refused, net_make(identity_text, 2))
 {
-	struct net net = net_make(identity_text, 2);
 	struct psd_error err = {0};
 
-	net.labels[1] = 2;
-	cr_assert_eq(psd_device_cpu.begin(net.device, &net.batch, &err), PSD_OK);
-	cr_assert_eq(psd_device_cpu.forward(net.device, 0, &err), PSD_OK);
-	cr_assert_eq(psd_device_cpu.forward(net.device, 1, &err), PSD_OK);
-	cr_assert_eq(psd_device_cpu.forward(net.device, 2, &err), PSD_EINVAL);
+	net->labels[1] = 2;
+	cr_assert_eq(psd_device_cpu.begin(net->device, &net->batch, &err), PSD_OK);
+	cr_assert_eq(psd_device_cpu.forward(net->device, 0, &err), PSD_OK);
+	cr_assert_eq(psd_device_cpu.forward(net->device, 1, &err), PSD_OK);
+	cr_assert_eq(psd_device_cpu.forward(net->device, 2, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "sample 9 has label 2, must be 0 to 1");
-	net_release(&net);
 }
 
 /* ---- one batch on several workers ---- */
@@ -514,29 +492,26 @@ Test(cpu, dropout_does_not_depend_on_the_split)
 	net_release(&whole);
 }
 
-Test(cpu, dropout_differs_between_samples_and_iterations)
+NET_TEST(cpu, dropout_differs_between_samples_and_iterations, net_make(dropout_text, 2))
 {
-	struct net net = net_make(dropout_text, 2);
-	float *first = masks_of(&net), *second, *third;
+	float *first = masks_of(net), *second, *third;
 
 	cr_assert_arr_neq(first, first + 50, 50 * sizeof(float));
-	net.batch.iteration++;
-	second = masks_of(&net);
+	net->batch.iteration++;
+	second = masks_of(net);
 	cr_assert_arr_neq(second, first, 2 * 50 * sizeof(float));
-	net.batch.iteration--;
-	third = masks_of(&net);
+	net->batch.iteration--;
+	third = masks_of(net);
 	cr_assert_arr_eq(third, first, 2 * 50 * sizeof(float));
 	free(first);
 	free(second);
 	free(third);
-	net_release(&net);
 }
 
 /* 400 x 50 draws at 0.3: the share kept is 0.7 within 5 standard deviations of sqrt(0.3 x 0.7 / 20000). */
-Test(cpu, dropout_drops_its_ratio)
+NET_TEST(cpu, dropout_drops_its_ratio, net_make(dropout_text, 400))
 {
-	struct net net = net_make(dropout_text, 400);
-	float *masks = masks_of(&net);
+	float *masks = masks_of(net);
 	double kept = 0;
 
 	for (unsigned i = 0; i < 400 * 50; i++) {
@@ -545,7 +520,6 @@ Test(cpu, dropout_drops_its_ratio)
 	}
 	cr_assert_lt(fabs(kept / 20000 - 0.7), 5 * sqrt(0.3 * 0.7 / 20000));
 	free(masks);
-	net_release(&net);
 }
 
 /* The first and last vectors of the authors' known-answer tests (Random123, kat_vectors). */

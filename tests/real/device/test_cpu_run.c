@@ -40,58 +40,50 @@ static double reference_of(const struct net *net)
 	return loss;
 }
 
-Test(cpu_run, evaluation_drops_nothing)
+NET_TEST(cpu_run, evaluation_drops_nothing,
+	 net_make(HEAD "  - {name: r, kind: relu}\n  - {name: a, kind: inner-product, outputs: 9}\n"
+		       "  - {name: d, kind: dropout, ratio: 0.5}\n" TAIL,
+		  2))
 {
-	struct net net = net_make(HEAD "  - {name: r, kind: relu}\n  - {name: a, kind: inner-product, outputs: 9}\n"
-				       "  - {name: d, kind: dropout, ratio: 0.5}\n" TAIL,
-				  2);
-
-	(void)net_run(&net);
-	net.batch.is_training = false;
-	cr_assert_lt(fabs(net_run_forward(&net) / reference_of(&net) - 1), LOSS_TOLERANCE_RATIO);
-	net_release(&net);
+	(void)net_run(net);
+	net->batch.is_training = false;
+	cr_assert_lt(fabs(net_run_forward(net) / reference_of(net) - 1), LOSS_TOLERANCE_RATIO);
 }
 
 /* Nothing of a sequence is told that it is a test. */
-Test(cpu_run, evaluation_of_a_sequence_is_as_training)
+NET_TEST(cpu_run, evaluation_of_a_sequence_is_as_training, net_make(sequence_text, 2))
 {
-	struct net net = net_make(sequence_text, 2);
-	const double loss = net_run(&net);
-	const uint32_t correct = psd_device_cpu.correct(net.device);
+	const double loss = net_run(net);
+	const uint32_t correct = psd_device_cpu.correct(net->device);
 
-	net.batch.is_training = false;
-	cr_assert_eq(net_run_forward(&net), loss);
-	cr_assert_eq(psd_device_cpu.correct(net.device), correct);
-	cr_assert_lt(fabs(loss / reference_of(&net) - 1), LOSS_TOLERANCE_RATIO);
-	net_release(&net);
+	net->batch.is_training = false;
+	cr_assert_eq(net_run_forward(net), loss);
+	cr_assert_eq(psd_device_cpu.correct(net->device), correct);
+	cr_assert_lt(fabs(loss / reference_of(net) - 1), LOSS_TOLERANCE_RATIO);
 }
 
 /* Running statistics move a tenth of the way each iteration: after 200 of the same batch 0.9^200 = 7e-10 of their start
  * is left. */
-Test(cpu_run, evaluation_uses_the_running_statistics)
+NET_TEST(cpu_run, evaluation_uses_the_running_statistics, net_make(HEAD "  - {name: n, kind: batch-norm}\n" TAIL, 2))
 {
-	struct net net = net_make(HEAD "  - {name: n, kind: batch-norm}\n" TAIL, 2);
 	double training_loss;
 
 	for (unsigned i = 0; i < 200; i++)
-		training_loss = net_run_forward(&net);
-	net.batch.is_training = false;
-	cr_assert_lt(fabs(net_run_forward(&net) / reference_of(&net) - 1), LOSS_TOLERANCE_RATIO);
-	cr_assert_gt(fabs(net_run_forward(&net) / training_loss - 1),
+		training_loss = net_run_forward(net);
+	net->batch.is_training = false;
+	cr_assert_lt(fabs(net_run_forward(net) / reference_of(net) - 1), LOSS_TOLERANCE_RATIO);
+	cr_assert_gt(fabs(net_run_forward(net) / training_loss - 1),
 		     10 * LOSS_TOLERANCE_RATIO); /* the variances differ by 84 / 83 */
-	net_release(&net);
 }
 
-Test(cpu_run, evaluation_leaves_the_running_statistics)
+NET_TEST(cpu_run, evaluation_leaves_the_running_statistics, net_make(HEAD "  - {name: n, kind: batch-norm}\n" TAIL, 2))
 {
-	struct net net = net_make(HEAD "  - {name: n, kind: batch-norm}\n" TAIL, 2);
 	double loss;
 
-	(void)net_run(&net);
-	net.batch.is_training = false;
-	loss = net_run_forward(&net);
-	cr_assert_eq(net_run_forward(&net), loss);
-	net_release(&net);
+	(void)net_run(net);
+	net->batch.is_training = false;
+	loss = net_run_forward(net);
+	cr_assert_eq(net_run_forward(net), loss);
 }
 
 static const char norm_text[] = "name: m\ninput: {channels: 1}\nlayers:\n  - {name: n, kind: batch-norm}\n" TAIL;
@@ -107,20 +99,18 @@ static float state_of(const struct net *net, unsigned state)
 }
 
 /* Images 1, 2 and 6: mean 3, squared distances 4 + 1 + 9 over 3 - 1 samples: 7. A tenth of the way from 0 and 1. */
-Test(cpu_run, states_are_the_running_statistics_by_name)
+NET_TEST(cpu_run, states_are_the_running_statistics_by_name, net_make(norm_text, 3))
 {
-	struct net net = net_make(norm_text, 3);
 	const float images[] = {1, 2, 6};
 
-	memcpy(net.images, images, sizeof(images));
-	cr_assert_eq(state_of(&net, 0), 0);
-	cr_assert_eq(state_of(&net, 1), 1);
-	(void)net_run_forward(&net);
-	cr_assert_str_eq(net.graph->states[0].name, "n.running_mean");
-	cr_assert_float_eq(state_of(&net, 0), 0.1 * 3, 1e-6);
-	cr_assert_str_eq(net.graph->states[1].name, "n.running_variance");
-	cr_assert_float_eq(state_of(&net, 1), 0.9 + 0.1 * 7, 1e-6);
-	net_release(&net);
+	memcpy(net->images, images, sizeof(images));
+	cr_assert_eq(state_of(net, 0), 0);
+	cr_assert_eq(state_of(net, 1), 1);
+	(void)net_run_forward(net);
+	cr_assert_str_eq(net->graph->states[0].name, "n.running_mean");
+	cr_assert_float_eq(state_of(net, 0), 0.1 * 3, 1e-6);
+	cr_assert_str_eq(net->graph->states[1].name, "n.running_variance");
+	cr_assert_float_eq(state_of(net, 1), 0.9 + 0.1 * 7, 1e-6);
 }
 
 /* As after a checkpoint: with the same parameters and states another device evaluates to the same bits. */
@@ -302,57 +292,50 @@ static void descend(struct net *net, float learning_rate)
 			net->parameters[t][i] -= learning_rate * net->gradients[t][i];
 }
 
-Test(cpu_run, cifar10_quick_learns_separable_classes)
+NET_TEST(cpu_run, cifar10_quick_learns_separable_classes, make_cifar10_quick(20))
 {
-	struct net net = make_cifar10_quick(20);
 	double first_loss, loss = 0;
 
-	draw_bands(&net);
-	initialise(&net);
-	first_loss = net_run(&net);
+	draw_bands(net);
+	initialise(net);
+	first_loss = net_run(net);
 	for (unsigned i = 0; i < 30; i++) {
-		descend(&net, 0.02f);
-		loss = net_run(&net);
+		descend(net, 0.02f);
+		loss = net_run(net);
 	}
 	cr_assert_lt(loss, 0.5 * first_loss, "loss went from %g to %g", first_loss, loss);
-	cr_assert_gt(psd_device_cpu.correct(net.device), 15);
-	net_release(&net);
+	cr_assert_gt(psd_device_cpu.correct(net->device), 15);
 }
 
 /* ---- ends that no loss depends on, layers without parameters below, limits ---- */
 
 /* x and y are computed between the dead end and the loss: their gradients have been where the dead end's comes to lie.
  */
-Test(cpu_run, gradients_of_a_dead_end_are_zero)
+NET_TEST(cpu_run, gradients_of_a_dead_end_are_zero,
+	 net_make(HEAD "  - {name: dead, kind: conv, outputs: 4, kernel: 1}\n  - {name: r, kind: relu}\n"
+		       "  - {name: x, kind: conv, outputs: 4, kernel: 1, input: base}\n"
+		       "  - {name: y, kind: conv, outputs: 4, kernel: 1}\n" TAIL,
+		  2))
 {
-	struct net net =
-		net_make(HEAD "  - {name: dead, kind: conv, outputs: 4, kernel: 1}\n  - {name: r, kind: relu}\n"
-			      "  - {name: x, kind: conv, outputs: 4, kernel: 1, input: base}\n"
-			      "  - {name: y, kind: conv, outputs: 4, kernel: 1}\n" TAIL,
-			 2);
-
-	(void)net_run(&net);
-	for (unsigned t = net.graph->layers[2].first_tensor; t < net.graph->layers[2].first_tensor + 2; t++)
-		for (uint64_t i = 0; i < net.graph->tensors[t].elements; i++)
-			cr_assert_eq(net.gradients[t][i], 0);
-	net_release(&net);
+	(void)net_run(net);
+	for (unsigned t = net->graph->layers[2].first_tensor; t < net->graph->layers[2].first_tensor + 2; t++)
+		for (uint64_t i = 0; i < net->graph->tensors[t].elements; i++)
+			cr_assert_eq(net->gradients[t][i], 0);
 }
 
-Test(cpu_run, layers_above_the_images_have_no_backward)
+NET_TEST(cpu_run, layers_above_the_images_have_no_backward,
+	 net_make("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: r, kind: relu}\n"
+		  "  - {name: p, kind: pool, method: max, kernel: 2}\n" TAIL,
+		  2))
 {
-	struct net net =
-		net_make("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: r, kind: relu}\n"
-			 "  - {name: p, kind: pool, method: max, kernel: 2}\n" TAIL,
-			 2);
-	const uint64_t image_bytes = 2 * net_image_elements(&net) * sizeof(float);
+	const uint64_t image_bytes = 2 * net_image_elements(net) * sizeof(float);
 	float *kept = malloc(image_bytes);
 
 	cr_assert(kept);
-	memcpy(kept, net.images, image_bytes);
-	cr_assert_lt(fabs(net_run(&net) / reference_of(&net) - 1), LOSS_TOLERANCE_RATIO);
-	cr_assert_arr_eq(net.images, kept, image_bytes);
+	memcpy(kept, net->images, image_bytes);
+	cr_assert_lt(fabs(net_run(net) / reference_of(net) - 1), LOSS_TOLERANCE_RATIO);
+	cr_assert_arr_eq(net->images, kept, image_bytes);
 	free(kept);
-	net_release(&net);
 }
 
 static void refuses(const char *text, const char *message)
@@ -376,8 +359,7 @@ Test(cpu_run, layers_it_cannot_do_are_refused_by_name)
 {
 	refuses(HEAD "  - {name: p, kind: pool, method: average, kernel: 3, stride: 3, pad: [0, 1], round: up}\n" TAIL,
 		"layer 'p' (pool): cpu supports no average over windows that reach beyond the padding: set pad 0 or "
-		"rounding "
-		"down");
+		"rounding down");
 	/* labels are for the last one's single place; the base has 7 x 6 */
 	refuses(HEAD "  - {name: aside, kind: softmax-loss}\n"
 		     "  - {name: top, kind: inner-product, input: base, outputs: 3}\n"

@@ -7,6 +7,7 @@
 #include "engine/model/model.h"
 #include "tests/real/device/gradients_helper.h"
 #include "tests/real/transformer_helper.h"
+#include "tests/test_with.h"
 
 /* Above 4 and 16 channels, read twice, and where nothing below has parameters. */
 Test(cpu_sequences, layer_norm_has_its_gradients)
@@ -39,19 +40,17 @@ Test(cpu_sequences, layer_norm_of_part_of_a_block_has_its_gradients)
 
 /* Channels 1 and 3: mean 2, variance 1, normalised -1 and 1 where epsilon is next to nothing; scaled by 2 and 3,
  * shifted by 1 and 0: scores -1 and 3, the loss of class 0 is ln(1 + e^4). */
-Test(cpu_sequences, layer_norm_is_that_of_a_pocket_calculator)
+NET_TEST(cpu_sequences, layer_norm_is_that_of_a_pocket_calculator,
+	 net_make("name: m\ninput: {channels: 2}\nlayers:\n"
+		  "  - {name: n, kind: layer-norm, epsilon: 1e-12}\n"
+		  "  - {name: loss, kind: softmax-loss}\n",
+		  1))
 {
-	struct net net = net_make("name: m\ninput: {channels: 2}\nlayers:\n"
-				  "  - {name: n, kind: layer-norm, epsilon: 1e-12}\n"
-				  "  - {name: loss, kind: softmax-loss}\n",
-				  1);
-
-	net.images[0] = 1, net.images[1] = 3;
-	net.parameters[0][0] = 2, net.parameters[0][1] = 3;
-	net.parameters[1][0] = 1, net.parameters[1][1] = 0;
-	net.labels[0] = 0;
-	cr_assert_float_eq(net_run(&net), log(1 + exp(4)), 1e-5);
-	net_release(&net);
+	net->images[0] = 1, net->images[1] = 3;
+	net->parameters[0][0] = 2, net->parameters[0][1] = 3;
+	net->parameters[1][0] = 1, net->parameters[1][1] = 0;
+	net->labels[0] = 0;
+	cr_assert_float_eq(net_run(net), log(1 + exp(4)), 1e-5);
 }
 
 /* As of the layer norm: with 5, 8 and 20 channels, too, read several times, and where nothing below has parameters. */
@@ -70,18 +69,16 @@ Test(cpu_sequences, rms_norm_has_its_gradients)
 }
 
 /* Channels 1 and 7: mean square 25, divided by 5 where epsilon is next to nothing, scaled by 10 and 5: 2 and 7. */
-Test(cpu_sequences, rms_norm_is_that_of_a_pocket_calculator)
+NET_TEST(cpu_sequences, rms_norm_is_that_of_a_pocket_calculator,
+	 net_make("name: m\ninput: {channels: 2}\nlayers:\n"
+		  "  - {name: n, kind: rms-norm, epsilon: 1e-12}\n"
+		  "  - {name: loss, kind: softmax-loss}\n",
+		  1))
 {
-	struct net net = net_make("name: m\ninput: {channels: 2}\nlayers:\n"
-				  "  - {name: n, kind: rms-norm, epsilon: 1e-12}\n"
-				  "  - {name: loss, kind: softmax-loss}\n",
-				  1);
-
-	net.images[0] = 1, net.images[1] = 7;
-	net.parameters[0][0] = 10, net.parameters[0][1] = 5;
-	net.labels[0] = 0;
-	cr_assert_float_eq(net_run(&net), log(1 + exp(5)), 1e-5);
-	net_release(&net);
+	net->images[0] = 1, net->images[1] = 7;
+	net->parameters[0][0] = 10, net->parameters[0][1] = 5;
+	net->labels[0] = 0;
+	cr_assert_float_eq(net_run(net), log(1 + exp(5)), 1e-5);
 }
 
 /* In either format, and where nothing below has parameters. */
@@ -118,26 +115,23 @@ Test(cpu_sequences, prefix_has_its_gradients)
 		      "  - {name: p, kind: prefix, places: 2}\n" TAIL,
 		      3);
 	check_network(PART_BLOCK("20") "  - {name: p, kind: prefix, places: 3}\n" MEAN TAIL, 1);
-	check_network(BLOCKED
-		      "  - {name: p, kind: prefix, places: 2}\n  - {name: q, kind: prefix, places: 2, input: base, "
-		      "shares: p}\n"
-		      "  - {name: l, kind: conv, input: p, outputs: 16, kernel: 1}\n"
-		      "  - {name: s, kind: add, inputs: [p, l, q]}\n  - {name: g, kind: sigmoid}\n" TAIL,
+	check_network(BLOCKED "  - {name: p, kind: prefix, places: 2}\n  - {name: q, kind: prefix, places: 2, input: "
+			      "base, shares: p}\n"
+			      "  - {name: l, kind: conv, input: p, outputs: 16, kernel: 1}\n"
+			      "  - {name: s, kind: add, inputs: [p, l, q]}\n  - {name: g, kind: sigmoid}\n" TAIL,
 		      2);
 }
 
 /* Vectors (3, 5) and (4, 6) in front of the one place (1, 2): by channels 3, 4, 1 and 5, 6, 2. */
-Test(cpu_sequences, prefix_puts_its_vectors_in_front)
+NET_TEST(cpu_sequences, prefix_puts_its_vectors_in_front,
+	 net_make("name: m\ninput: {channels: 2}\nlayers:\n"
+		  "  - {name: p, kind: prefix, places: 2}\n  - {name: loss, kind: softmax-loss}\n",
+		  1))
 {
-	struct net net = net_make("name: m\ninput: {channels: 2}\nlayers:\n"
-				  "  - {name: p, kind: prefix, places: 2}\n  - {name: loss, kind: softmax-loss}\n",
-				  1);
-
-	net.images[0] = 1, net.images[1] = 2;
-	net.parameters[0][0] = 3, net.parameters[0][1] = 4, net.parameters[0][2] = 5, net.parameters[0][3] = 6;
-	net.labels[0] = net.labels[1] = 1, net.labels[2] = 0;
-	cr_assert_float_eq(net_run(&net), (2 * log(1 + exp(-2)) + log(1 + exp(1))) / 3, 1e-6);
-	net_release(&net);
+	net->images[0] = 1, net->images[1] = 2;
+	net->parameters[0][0] = 3, net->parameters[0][1] = 4, net->parameters[0][2] = 5, net->parameters[0][3] = 6;
+	net->labels[0] = net->labels[1] = 1, net->labels[2] = 0;
+	cr_assert_float_eq(net_run(net), (2 * log(1 + exp(-2)) + log(1 + exp(1))) / 3, 1e-6);
 }
 
 #define SEQUENCE                                                                                                       \
@@ -158,34 +152,31 @@ Test(cpu_sequences, embedding_has_its_gradient)
 /* Tokens 2, 0, 2 of a table of 4: row 2 has the sum of both places' gradients, rows 1 and 3 have 0, though the table's
  * gradient was full of something else. Scores are the rows themselves, all 0: probabilities 1/2 each, and every label
  * is 0. */
-Test(cpu_sequences, rows_that_no_token_names_have_no_gradient)
+NET_TEST(cpu_sequences, rows_that_no_token_names_have_no_gradient,
+	 net_make("name: m\ninput: {channels: 1, height: 3}\nlayers:\n"
+		  "  - {name: e, kind: embedding, vocabulary: 4, outputs: 2}\n"
+		  "  - {name: loss, kind: softmax-loss}\n",
+		  1))
 {
-	struct net net = net_make("name: m\ninput: {channels: 1, height: 3}\nlayers:\n"
-				  "  - {name: e, kind: embedding, vocabulary: 4, outputs: 2}\n"
-				  "  - {name: loss, kind: softmax-loss}\n",
-				  1);
 	const float tokens[] = {2, 0, 2}, expected[] = {-0.5f, 0.5f, 0, 0, -1, 1, 0, 0}; /* times a third: the mean */
 
-	memcpy(net.images, tokens, sizeof(tokens));
-	memset(net.parameters[0], 0, sizeof(expected));
-	memset(net.labels, 0, 3 * sizeof(*net.labels));
+	memcpy(net->images, tokens, sizeof(tokens));
+	memset(net->parameters[0], 0, sizeof(expected));
+	memset(net->labels, 0, 3 * sizeof(*net->labels));
 	for (unsigned run = 0; run < 2; run++) {
-		cr_assert_float_eq(net_run(&net), log(2), 1e-7);
+		cr_assert_float_eq(net_run(net), log(2), 1e-7);
 		for (unsigned i = 0; i < 8; i++)
-			cr_expect_float_eq(net.gradients[0][i], expected[i] / 3, 1e-7, "%u: %g", i,
-					   (double)net.gradients[0][i]);
+			cr_expect_float_eq(net->gradients[0][i], expected[i] / 3, 1e-7, "%u: %g", i,
+					   (double)net->gradients[0][i]);
 	}
-	net_release(&net);
 }
 
 /* 9 channels are no whole vectors. */
-Test(cpu_sequences, a_table_read_twice_has_its_gradient)
-{
-	check_network("name: m\ninput: {channels: 1, height: 2, width: 2}\nlayers:\n"
-		      "  - {name: e, kind: embedding, vocabulary: 5, outputs: 9}\n"
-		      "  - {name: g, kind: gelu}\n  - {name: s, kind: add, inputs: [e, g, e]}\n" TAIL,
-		      3);
-}
+TEST_ROW(cpu_sequences, a_table_read_twice_has_its_gradient,
+	 check_network("name: m\ninput: {channels: 1, height: 2, width: 2}\nlayers:\n"
+		       "  - {name: e, kind: embedding, vocabulary: 5, outputs: 9}\n"
+		       "  - {name: g, kind: gelu}\n  - {name: s, kind: add, inputs: [e, g, e]}\n" TAIL,
+		       3))
 
 /* The head multiplies by the table that the embedding reads; two embeddings of one table. */
 Test(cpu_sequences, a_shared_table_has_the_sum_of_gradients)
@@ -380,87 +371,73 @@ Test(cpu_sequences, what_stands_above_works_in_place)
 }
 
 /* Layers on which no loss depends; in the second iteration their memory holds other gradients. */
-Test(cpu_sequences, gradients_of_a_dead_end_are_zero)
+NET_TEST(cpu_sequences, gradients_of_a_dead_end_are_zero,
+	 net_make(SEQUENCE "  - {name: other, kind: embedding, input: input, vocabulary: 7, outputs: 6}\n"
+			   "  - {name: p, kind: position}\n  - {name: n, kind: layer-norm}\n"
+			   "  - {name: a, kind: attention, heads: 2}\n"
+			   "  - {name: x, kind: conv, outputs: 6, kernel: 1, input: base}\n"
+			   "  - {name: y, kind: conv, outputs: 6, kernel: 1}\n" TAIL,
+		  2))
 {
-	struct net net =
-		net_make(SEQUENCE "  - {name: other, kind: embedding, input: input, vocabulary: 7, outputs: 6}\n"
-				  "  - {name: p, kind: position}\n  - {name: n, kind: layer-norm}\n"
-				  "  - {name: a, kind: attention, heads: 2}\n"
-				  "  - {name: x, kind: conv, outputs: 6, kernel: 1, input: base}\n"
-				  "  - {name: y, kind: conv, outputs: 6, kernel: 1}\n" TAIL,
-			 2);
-
-	(void)net_run(&net);
-	(void)net_run(&net);
-	for (unsigned t = net.graph->layers[2].first_tensor; t < net.graph->layers[6].first_tensor; t++)
-		for (uint64_t i = 0; i < net.graph->tensors[t].elements; i++)
-			cr_assert_eq(net.gradients[t][i], 0, "%s", net.graph->tensors[t].name);
-	net_release(&net);
+	(void)net_run(net);
+	(void)net_run(net);
+	for (unsigned t = net->graph->layers[2].first_tensor; t < net->graph->layers[6].first_tensor; t++)
+		for (uint64_t i = 0; i < net->graph->tensors[t].elements; i++)
+			cr_assert_eq(net->gradients[t][i], 0, "%s", net->graph->tensors[t].name);
 }
 
 /* A loss has no gradient of its output: it hands down its own. */
-Test(cpu_sequences, layers_above_a_loss_change_no_gradient_below)
+NET_TEST(cpu_sequences, layers_above_a_loss_change_no_gradient_below,
+	 net_make(SEQUENCE "  - {name: loss, kind: softmax-loss}\n", 2))
 {
-	struct net net = net_make(SEQUENCE "  - {name: loss, kind: softmax-loss}\n", 2);
 	struct net above =
 		net_make(SEQUENCE "  - {name: loss, kind: softmax-loss}\n  - {name: a, kind: attention, heads: 2}\n"
 				  "  - {name: n, kind: layer-norm, input: loss}\n"
 				  "  - {name: p, kind: position, input: loss}\n",
 			 2);
 
-	memcpy(above.images, net.images, 2 * net_image_elements(&net) * sizeof(float)); /* drawn after the parameters */
-	cr_assert_eq(net_run(&above), net_run(&net));
-	cr_assert_arr_eq(above.gradients[0], net.gradients[0], net.graph->tensors[0].elements * sizeof(float));
+	memcpy(above.images, net->images, 2 * net_image_elements(net) * sizeof(float)); /* drawn after the parameters */
+	cr_assert_eq(net_run(&above), net_run(net));
+	cr_assert_arr_eq(above.gradients[0], net->gradients[0], net->graph->tensors[0].elements * sizeof(float));
 	net_release(&above);
-	net_release(&net);
 }
 
-Test(cpu_sequences, a_transformer_has_its_gradients)
-{
-	check_network(TRANSFORMER, 3);
-}
-
-Test(cpu_sequences, a_llama_has_its_gradients)
-{
-	check_network(LLAMA, 3);
-}
+TEST_ROW(cpu_sequences, a_transformer_has_its_gradients, check_network(TRANSFORMER, 3))
+TEST_ROW(cpu_sequences, a_llama_has_its_gradients, check_network(LLAMA, 3))
 
 /* The table's rows are (ln 2, 0, 0), (0, ln 2, 0) and (0, 0, ln 2): of a token's own class the probability is 2 / 4, of
  * each other 1 / 4. 8 places of two samples, 5 of which have their token as label. */
-Test(cpu_sequences, correct_counts_places)
+NET_TEST(cpu_sequences, correct_counts_places,
+	 net_make("name: m\ninput: {channels: 1, height: 2, width: 2}\nlayers:\n"
+		  "  - {name: e, kind: embedding, vocabulary: 3, outputs: 3}\n"
+		  "  - {name: loss, kind: softmax-loss}\n",
+		  2))
 {
-	struct net net = net_make("name: m\ninput: {channels: 1, height: 2, width: 2}\nlayers:\n"
-				  "  - {name: e, kind: embedding, vocabulary: 3, outputs: 3}\n"
-				  "  - {name: loss, kind: softmax-loss}\n",
-				  2);
 	const float tokens[] = {0, 1, 2, 2, 1, 1, 0, 2};
 	const int32_t labels[] = {0, 1, 1, 2, 0, 1, 0, 1};
 
-	memcpy(net.images, tokens, sizeof(tokens));
-	memcpy(net.labels, labels, sizeof(labels));
+	memcpy(net->images, tokens, sizeof(tokens));
+	memcpy(net->labels, labels, sizeof(labels));
 	for (unsigned i = 0; i < 9; i++)
-		net.parameters[0][i] = i % 4 == 0 ? logf(2) : 0;
-	cr_assert_float_eq(net_run(&net), (5 * log(2) + 3 * log(4)) / 8, 1e-6);
-	cr_assert_eq(psd_device_cpu.correct(net.device), 5);
-	net_release(&net);
+		net->parameters[0][i] = i % 4 == 0 ? logf(2) : 0;
+	cr_assert_float_eq(net_run(net), (5 * log(2) + 3 * log(4)) / 8, 1e-6);
+	cr_assert_eq(psd_device_cpu.correct(net->device), 5);
 }
 
 /* Each loss would count all 10 places. */
-Test(cpu_sequences, correct_is_that_of_the_last_loss)
+NET_TEST(cpu_sequences, correct_is_that_of_the_last_loss,
+	 net_make(SEQUENCE "  - {name: aside, kind: softmax-loss}\n"
+			   "  - {name: loss, kind: softmax-loss, input: base}\n",
+		  2))
 {
-	struct net net = net_make(SEQUENCE "  - {name: aside, kind: softmax-loss}\n"
-					   "  - {name: loss, kind: softmax-loss, input: base}\n",
-				  2);
-
 	for (unsigned i = 0; i < 10; i++) {
-		net.images[i] = (float)(i % 3);
-		net.labels[i] = (int32_t)(i % 3);
+		net->images[i] = (float)(i % 3);
+		net->labels[i] = (int32_t)(i % 3);
 	}
 	for (unsigned i = 0; i < 7 * 6; i++)
-		net.parameters[0][i] = i % 7 == 0; /* 1 at (row, row) */
-	(void)net_run(&net);
-	cr_assert_eq(psd_device_cpu.correct(net.device), 10);
-	net_release(&net);
+		net->parameters[0][i] = i % 7 == 0; /* 1 at (row, row) */
+	(void)net_run(net);
+	cr_assert_eq(psd_device_cpu.correct(net->device), 10);
 }
 
 /* The second of two samples of 5 places has labels 5 to 9. */

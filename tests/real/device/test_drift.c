@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "real/device/update.h"
+#include "tests/test_with.h"
 
 enum { N = 5 };
 
@@ -30,19 +31,12 @@ static void check_step(enum psd_drift_step step, const float weight[N], const fl
 	}
 }
 
-Test(drift, begins_with_the_parameters)
-{
-	check_step(PSD_DRIFT_BEGINS, weights, weights, gradients);
-}
+TEST_ROW(drift, begins_with_the_parameters, check_step(PSD_DRIFT_BEGINS, weights, weights, gradients))
 
 /* 2 - 1, -2 + 2.5, 0.5 - 0, 8 - 8 */
-Test(drift, ends_with_what_they_have_lost)
-{
-	check_step(PSD_DRIFT_ENDS, weights, starts, (const float[N]){1.0f, 0.5f, 0.5f, 0.0f});
-}
+TEST_ROW(drift, ends_with_what_they_have_lost,
+	 check_step(PSD_DRIFT_ENDS, weights, starts, (const float[N]){1.0f, 0.5f, 0.5f, 0.0f}))
 
 /* 2 - 4 / 4, -2 + 8 / 4, 0.5 - 2 / 4, 8 - 0 */
-Test(drift, is_joined_by_a_share_of_the_sum)
-{
-	check_step(PSD_DRIFT_JOINS, (const float[N]){1.0f, 0.0f, 0.0f, 8.0f}, starts, gradients);
-}
+TEST_ROW(drift, is_joined_by_a_share_of_the_sum,
+	 check_step(PSD_DRIFT_JOINS, (const float[N]){1.0f, 0.0f, 0.0f, 8.0f}, starts, gradients))

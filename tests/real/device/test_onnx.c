@@ -11,6 +11,7 @@
 #include "engine/model/onnx/onnx.pb-c.h"
 #include "real/device/cpu/cpu.h"
 #include "tests/real/net.h"
+#include "tests/test_with.h"
 
 /* Ratio to the largest expected value: a dozen layers in float, each with sums of up to some hundred products. */
 #define OUTPUT_TOLERANCE_RATIO 5e-6
@@ -34,10 +35,10 @@ struct expected {
 	uint64_t count;
 };
 
-/* The rows "name,element,value" of the file. */
+/* Values of the rows "name,first element,values" of the file. */
 static struct expected read_expected(const char *network, const char *name)
 {
-	char path[PATH_BYTES], line[256];
+	char path[PATH_BYTES], line[256], *end;
 	struct expected expected = {0};
 	const size_t length = strlen(name);
 	FILE *in;
@@ -46,14 +47,15 @@ static struct expected read_expected(const char *network, const char *name)
 	in = fopen(path, "r");
 	cr_assert(in, "%s", path);
 	while (fgets(line, sizeof(line), in)) {
-		const char *comma = line + length;
-
-		if (strncmp(line, name, length) != 0 || *comma != ',')
+		if (strncmp(line, name, length) != 0 || line[length] != ',')
 			continue;
-		expected.values = realloc(expected.values, (expected.count + 1) * sizeof(*expected.values));
-		cr_assert(expected.values);
-		cr_assert_eq(strtoull(comma + 1, NULL, 10), expected.count);
-		expected.values[expected.count++] = strtod(strchr(comma + 1, ',') + 1, NULL);
+		cr_assert_eq(strtoull(line + length + 1, &end, 10), expected.count);
+		while (*end == ',') {
+			expected.values = realloc(expected.values, (expected.count + 1) * sizeof(*expected.values));
+			cr_assert(expected.values);
+			expected.values[expected.count++] = strtod(end + 1, &end);
+		}
+		cr_assert_eq(*end, '\n', "%s: '%s'", path, line);
 	}
 	fclose(in);
 	return expected;
@@ -377,10 +379,7 @@ static void check(const char *network, const struct renamed renamed[], unsigned 
 
 /* ---- the networks ---- */
 
-Test(onnx, maps_of_torchscript)
-{
-	check("maps-torchscript", NULL, 20);
-}
+TEST_ROW(onnx, maps_of_torchscript, check("maps-torchscript", NULL, 20))
 
 /* The exporter has folded the normalisations into convolutions, which thereby have biases: its training differs. */
 Test(onnx, maps_of_dynamo)
@@ -406,153 +405,94 @@ static const struct renamed encoder_names[] = {
 	{0},
 };
 
-Test(onnx, an_encoder_of_torchscript)
-{
-	check("encoder-torchscript", encoder_names, 14);
-}
+TEST_ROW(onnx, an_encoder_of_torchscript, check("encoder-torchscript", encoder_names, 14))
 
-Test(onnx, an_encoder_of_dynamo)
-{
-	static const struct renamed names[] = {
-		{"node_add.weight", "places"},
-		{"blocks.0.self_attn.weight", "val_7"},
-		{"blocks.0.self_attn.bias", "blocks.0.self_attn.in_proj_bias"},
-		{"blocks.0.linear1.weight", "val_93"},
-		{"blocks.0.linear2.weight", "val_95"},
-		{"blocks.1.self_attn.weight", "val_97"},
-		{"blocks.1.self_attn.bias", "blocks.1.self_attn.in_proj_bias"},
-		{"blocks.1.linear1.weight", "val_177"},
-		{"blocks.1.linear2.weight", "val_179"},
-		{0},
-	};
+static const struct renamed encoder_dynamo_names[] = {
+	{"node_add.weight", "places"},
+	{"blocks.0.self_attn.weight", "val_7"},
+	{"blocks.0.self_attn.bias", "blocks.0.self_attn.in_proj_bias"},
+	{"blocks.0.linear1.weight", "val_93"},
+	{"blocks.0.linear2.weight", "val_95"},
+	{"blocks.1.self_attn.weight", "val_97"},
+	{"blocks.1.self_attn.bias", "blocks.1.self_attn.in_proj_bias"},
+	{"blocks.1.linear1.weight", "val_177"},
+	{"blocks.1.linear2.weight", "val_179"},
+	{0},
+};
+TEST_ROW(onnx, an_encoder_of_dynamo, check("encoder-dynamo", encoder_dynamo_names, 0))
 
-	check("encoder-dynamo", names, 0);
-}
-
-Test(onnx, an_encoder_as_dynamo_has_it_at_first)
-{
-	check("encoder-plain", encoder_names, 0);
-}
+TEST_ROW(onnx, an_encoder_as_dynamo_has_it_at_first, check("encoder-plain", encoder_names, 0))
 
 /* Built of operators from before normalisation over the last axis existed. */
-Test(onnx, an_encoder_of_old_operators)
-{
-	check("encoder-old", encoder_names, 0);
-}
+TEST_ROW(onnx, an_encoder_of_old_operators, check("encoder-old", encoder_names, 0))
 
-Test(onnx, gpt2)
-{
-	static const struct renamed names[] = {
-		{"model.transformer.weight", "embedding_1"},
-		{"model.lm_head-2.weight", "val_308"},
-		{0},
-	};
+static const struct renamed gpt2_names[] = {
+	{"model.transformer.weight", "embedding_1"},
+	{"model.lm_head-2.weight", "val_308"},
+	{0},
+};
+TEST_ROW(onnx, gpt2, check("gpt2", gpt2_names, 0))
 
-	check("gpt2", names, 0);
-}
+static const struct renamed tied_torchscript_names[] = {{"/Add.weight", "places.weight"}, {0}};
+TEST_ROW(onnx, a_tied_head_of_torchscript, check("tied-torchscript", tied_torchscript_names, 6))
 
-Test(onnx, a_tied_head_of_torchscript)
-{
-	static const struct renamed names[] = {{"/Add.weight", "places.weight"}, {0}};
+static const struct renamed tied_dynamo_names[] = {{"node_add.weight", "places.weight"}, {0}};
+TEST_ROW(onnx, a_tied_head_of_dynamo, check("tied-dynamo", tied_dynamo_names, 6))
 
-	check("tied-torchscript", names, 6);
-}
-
-Test(onnx, a_tied_head_of_dynamo)
-{
-	static const struct renamed names[] = {{"node_add.weight", "places.weight"}, {0}};
-
-	check("tied-dynamo", names, 6);
-}
-
-Test(onnx, llama)
-{
 #define LAYER(i, name) "model.model.layers." #i "." name ".weight"
-	static const struct renamed names[] = {
-		{LAYER(0, "self_attn.q_proj"), "val_105"}, {LAYER(0, "self_attn.k_proj"), "val_112"},
-		{LAYER(0, "self_attn.v_proj"), "val_119"}, {LAYER(0, "self_attn.o_proj"), "val_232"},
-		{LAYER(0, "mlp.gate_proj"), "val_237"},	   {LAYER(0, "mlp.up_proj"), "val_239"},
-		{LAYER(0, "mlp.down_proj"), "val_240"},	   {LAYER(1, "self_attn.q_proj"), "val_245"},
-		{LAYER(1, "self_attn.k_proj"), "val_252"}, {LAYER(1, "self_attn.v_proj"), "val_259"},
-		{LAYER(1, "self_attn.o_proj"), "val_368"}, {LAYER(1, "mlp.gate_proj"), "val_373"},
-		{LAYER(1, "mlp.up_proj"), "val_375"},	   {LAYER(1, "mlp.down_proj"), "val_376"},
-		{"model.lm_head.weight", "val_381"},	   {0},
-	};
+static const struct renamed llama_names[] = {
+	{LAYER(0, "self_attn.q_proj"), "val_105"}, {LAYER(0, "self_attn.k_proj"), "val_112"},
+	{LAYER(0, "self_attn.v_proj"), "val_119"}, {LAYER(0, "self_attn.o_proj"), "val_232"},
+	{LAYER(0, "mlp.gate_proj"), "val_237"},	   {LAYER(0, "mlp.up_proj"), "val_239"},
+	{LAYER(0, "mlp.down_proj"), "val_240"},	   {LAYER(1, "self_attn.q_proj"), "val_245"},
+	{LAYER(1, "self_attn.k_proj"), "val_252"}, {LAYER(1, "self_attn.v_proj"), "val_259"},
+	{LAYER(1, "self_attn.o_proj"), "val_368"}, {LAYER(1, "mlp.gate_proj"), "val_373"},
+	{LAYER(1, "mlp.up_proj"), "val_375"},	   {LAYER(1, "mlp.down_proj"), "val_376"},
+	{"model.lm_head.weight", "val_381"},	   {0},
+};
+TEST_ROW(onnx, llama, check("llama", llama_names, 2))
 
-	check("llama", names, 2);
-}
+static const struct renamed channels_last_torchscript_names[] = {{"/Mul.weight", "layer_scale"}, {0}};
+TEST_ROW(onnx, channels_last_of_torchscript, check("channels-last-torchscript", channels_last_torchscript_names, 17))
 
-Test(onnx, channels_last_of_torchscript)
-{
-	static const struct renamed names[] = {{"/Mul.weight", "layer_scale"}, {0}};
+static const struct renamed channels_last_dynamo_names[] = {
+	{"node_mul.weight", "layer_scale"},
+	{"wide.weight", "val_4"},
+	{"narrow.weight", "val_6"},
+	{0},
+};
+TEST_ROW(onnx, channels_last_of_dynamo, check("channels-last-dynamo", channels_last_dynamo_names, 0))
 
-	check("channels-last-torchscript", names, 17);
-}
+static const struct renamed moves_torchscript_names[] = {
+	{"/Mul.weight", "factors"},
+	{"/Add.bias", "summands"},
+	{0},
+};
+TEST_ROW(onnx, moves_of_torchscript, check("moves-torchscript", moves_torchscript_names, 9))
 
-Test(onnx, channels_last_of_dynamo)
-{
-	static const struct renamed names[] = {
-		{"node_mul.weight", "layer_scale"},
-		{"wide.weight", "val_4"},
-		{"narrow.weight", "val_6"},
-		{0},
-	};
+static const struct renamed moves_dynamo_names[] = {
+	{"node_mul.weight", "factors"},
+	{"node_add.bias", "summands"},
+	{"columns.weight", "val_75"},
+	{"rows.weight", "val_77"},
+	{0},
+};
+TEST_ROW(onnx, moves_of_dynamo, check("moves-dynamo", moves_dynamo_names, 0))
 
-	check("channels-last-dynamo", names, 0);
-}
+TEST_ROW(onnx, windows_of_torchscript, check("windows-torchscript", NULL, 10))
 
-Test(onnx, moves_of_torchscript)
-{
-	static const struct renamed names[] = {
-		{"/Mul.weight", "factors"},
-		{"/Add.bias", "summands"},
-		{0},
-	};
+static const struct renamed windows_dynamo_names[] = {
+	{"attend.weight", "val_15"},
+	{"join.weight", "val_33"},
+	{0},
+};
+TEST_ROW(onnx, windows_of_dynamo, check("windows-dynamo", windows_dynamo_names, 0))
 
-	check("moves-torchscript", names, 9);
-}
+TEST_ROW(onnx, functions_of_torchscript, check("functions-torchscript", NULL, 6))
 
-Test(onnx, moves_of_dynamo)
-{
-	static const struct renamed names[] = {
-		{"node_mul.weight", "factors"},
-		{"node_add.bias", "summands"},
-		{"columns.weight", "val_75"},
-		{"rows.weight", "val_77"},
-		{0},
-	};
-
-	check("moves-dynamo", names, 0);
-}
-
-Test(onnx, windows_of_torchscript)
-{
-	check("windows-torchscript", NULL, 10);
-}
-
-Test(onnx, windows_of_dynamo)
-{
-	static const struct renamed names[] = {
-		{"attend.weight", "val_15"},
-		{"join.weight", "val_33"},
-		{0},
-	};
-
-	check("windows-dynamo", names, 0);
-}
-
-Test(onnx, functions_of_torchscript)
-{
-	check("functions-torchscript", NULL, 6);
-}
-
-Test(onnx, functions_of_dynamo)
-{
-	static const struct renamed names[] = {
-		{"slopes.weight", "val_41"},
-		{"slope.weight", "val_47"},
-		{0},
-	};
-
-	check("functions-dynamo", names, 0);
-}
+static const struct renamed functions_dynamo_names[] = {
+	{"slopes.weight", "val_41"},
+	{"slope.weight", "val_47"},
+	{0},
+};
+TEST_ROW(onnx, functions_of_dynamo, check("functions-dynamo", functions_dynamo_names, 0))

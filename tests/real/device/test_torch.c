@@ -16,6 +16,7 @@
 #include "real/session/solver.h"
 #include "tests/real/net.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 /* Tolerances of the update's step, as the norm of the difference relative to the step. psd computes in float: a unit
  * may be on the other side of 0 than in double, and deep networks at random weights magnify that, also in PyTorch's
@@ -382,40 +383,13 @@ static void compare_text(const char *text, uint32_t batch)
 }
 
 /* A case each, so that none has to be done with all of them within the time limit of one. */
-Test(torch, cifar10_quick_steps_like_pytorch)
-{
-	compare_network("cifar10-quick", 10);
-}
-
-Test(torch, mlp_steps_like_pytorch)
-{
-	compare_network("mlp", 4);
-}
-
-Test(torch, alexnet_steps_like_pytorch)
-{
-	compare_network("alexnet", 2);
-}
-
-Test(torch, googlenet_steps_like_pytorch)
-{
-	compare_network("googlenet", 2);
-}
-
-Test(torch, resnet50_steps_like_pytorch)
-{
-	compare_network("resnet50", 4);
-}
-
-Test(torch, inception_v3_steps_like_pytorch)
-{
-	compare_network("inception-v3", 2);
-}
-
-Test(torch, gpt_small_steps_like_pytorch)
-{
-	compare_network("gpt-small", 4);
-}
+TEST_ROW(torch, cifar10_quick_steps_like_pytorch, compare_network("cifar10-quick", 10))
+TEST_ROW(torch, mlp_steps_like_pytorch, compare_network("mlp", 4))
+TEST_ROW(torch, alexnet_steps_like_pytorch, compare_network("alexnet", 2))
+TEST_ROW(torch, googlenet_steps_like_pytorch, compare_network("googlenet", 2))
+TEST_ROW(torch, resnet50_steps_like_pytorch, compare_network("resnet50", 4))
+TEST_ROW(torch, inception_v3_steps_like_pytorch, compare_network("inception-v3", 2))
+TEST_ROW(torch, gpt_small_steps_like_pytorch, compare_network("gpt-small", 4))
 
 #define BLOCK(n, below, channels, thrice, fourfold, attention)                                                         \
 	"  - {name: " n ".norm1, kind: layer-norm, input: " below "}\n"                                                \
@@ -506,12 +480,5 @@ static void compare_large_network(const char *model, uint32_t batch)
 	compare_network(model, batch);
 }
 
-Test(torch, alexnet_with_batch_norm_steps_like_pytorch)
-{
-	compare_large_network("alexnet-bn", 4);
-}
-
-Test(torch, vgg11_steps_like_pytorch)
-{
-	compare_large_network("vgg11", 1);
-}
+TEST_ROW(torch, alexnet_with_batch_norm_steps_like_pytorch, compare_large_network("alexnet-bn", 4))
+TEST_ROW(torch, vgg11_steps_like_pytorch, compare_large_network("vgg11", 1))

@@ -193,9 +193,8 @@ Test(mpi, is_a_row_beside_others_where_mpirun_starts_psd_run, .timeout = 120)
 	snprintf(text, sizeof(text), command, path_of("psd-run").text, " --nodes 2");
 	ranks = run_command(text);
 	cr_expect_eq(ranks.exit_status, 2);
-	cr_expect_not_null(strstr(ranks.text,
-				  "scenarios/quickstart.yaml: '--nodes' is for a cluster on this machine, must "
-				  "be left out with mpirun\n"),
+	cr_expect_not_null(strstr(ranks.text, "scenarios/quickstart.yaml: '--nodes' is for a cluster on this machine, "
+					      "must be left out with mpirun\n"),
 			   "%s", ranks.text);
 	free(ranks.text);
 }

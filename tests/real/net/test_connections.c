@@ -19,6 +19,7 @@
 #include "real/net/emulated.h"
 #include "real/net/link_model.h"
 #include "real/net/socket.h"
+#include "tests/test_with.h"
 
 enum { LINES = 4, LARGE_FLOATS = 300001, SMALL_FLOATS = 5 }; /* large: several chunks, the last one shorter */
 
@@ -27,7 +28,8 @@ struct side {
 	struct psd_connections *connections;
 	struct psd_emulated *emulated;
 	int wake_fd;
-	float *memory; /* where messages go */
+	float *memory;	/* where messages go */
+	float *message; /* the one it sends; NULL: none yet */
 	const struct psd_encoding *added;
 	bool is_of_floats;
 	bool is_later;
@@ -119,20 +121,6 @@ static const struct psd_transport *watched_tcp(void)
 	return &watched;
 }
 
-/* One body, a test in which the loop moves all, and one in which I/O threads move large chunks. */
-#define BOTH_WAYS(name)                                                                                                \
-	static void check_##name(void);                                                                                \
-	Test(connections, name)                                                                                        \
-	{                                                                                                              \
-		check_##name();                                                                                        \
-	}                                                                                                              \
-	Test(connections, name##_by_threads)                                                                           \
-	{                                                                                                              \
-		has_threads = true;                                                                                    \
-		check_##name();                                                                                        \
-	}                                                                                                              \
-	static void check_##name(void)
-
 struct links {
 	double rate_bps; /* shaped by the streams; 0: as fast as the machine */
 	double pace_send_bps, pace_receive_bps, latency_sec, had_latency_sec;
@@ -196,13 +184,43 @@ static void close_side(struct side *side)
 	psd_emulated_close(side->emulated);
 	close(side->wake_fd);
 	free(side->memory);
+	free(side->message);
+	side->connections = NULL;
 }
 
 static void close_pair(struct pair *pair)
 {
-	close_side(&pair->from);
-	close_side(&pair->to);
+	if (pair->from.connections)
+		close_side(&pair->from);
+	if (pair->to.connections)
+		close_side(&pair->to);
 }
+
+static void open_plain_pair(struct pair *pair)
+{
+	open_pair(pair, as_they_are);
+}
+
+static void open_pair_of_threads(struct pair *pair)
+{
+	has_threads = true;
+	open_plain_pair(pair);
+}
+
+/* A test in which the loop moves all. */
+#define PAIR_TEST(name) TEST_OPENED(connections, name, struct pair, pair, open_plain_pair, close_pair)
+/* One body, such a test, and one in which I/O threads move large chunks. */
+#define BOTH_WAYS(name)                                                                                                \
+	static void check_both_##name(struct pair *pair);                                                              \
+	PAIR_TEST(name)                                                                                                \
+	{                                                                                                              \
+		check_both_##name(pair);                                                                               \
+	}                                                                                                              \
+	TEST_OPENED(connections, name##_by_threads, struct pair, pair, open_pair_of_threads, close_pair)               \
+	{                                                                                                              \
+		check_both_##name(pair);                                                                               \
+	}                                                                                                              \
+	static void check_both_##name(struct pair *pair)
 
 static enum psd_status turn(struct side *side, int within_ms, struct psd_error *err)
 {
@@ -233,20 +251,22 @@ static void await_left(struct pair *pair, unsigned n_left)
 	cr_assert_eq(pair->from.n_left, n_left);
 }
 
-/* Number e is e, exactly, as a float. */
-static float *make_numbers(void)
+/* Numbers that the pair sends: number e is e, exactly, as a float. */
+static float *numbers_of(struct pair *pair)
 {
-	float *numbers = calloc(LARGE_FLOATS, sizeof(*numbers));
-
-	cr_assert(numbers);
+	if (pair->from.message)
+		return pair->from.message;
+	pair->from.message = calloc(LARGE_FLOATS, sizeof(float));
+	cr_assert(pair->from.message);
 	for (unsigned e = 0; e < LARGE_FLOATS; e++)
-		numbers[e] = (float)e;
-	return numbers;
+		pair->from.message[e] = (float)e;
+	return pair->from.message;
 }
 
 /* From three pieces of memory, as a layer's tensors are. */
-static void send_floats(struct pair *pair, float *numbers, uint64_t n)
+static void send_floats(struct pair *pair, uint64_t n)
 {
+	float *numbers = numbers_of(pair);
 	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .op = 7, .length_bytes = n * sizeof(float)};
 	const struct iovec segments[] = {
 		{numbers, sizeof(float)},
@@ -257,55 +277,39 @@ static void send_floats(struct pair *pair, float *numbers, uint64_t n)
 	psd_connections_send(pair->from.connections, 0, &head, segments, 3);
 }
 
-static void check_memory(const struct pair *pair, const float *numbers, uint64_t n, float times)
+static void check_memory(struct pair *pair, uint64_t n, float times)
 {
+	const float *numbers = numbers_of(pair);
+
 	for (uint64_t e = 0; e < n; e++)
 		cr_assert_eq(pair->to.memory[e], times * numbers[e], "element %llu", (unsigned long long)e);
 }
 
 BOTH_WAYS(a_large_message_is_shared_by_all_connections)
 {
-	float *numbers = make_numbers();
-	struct pair pair;
-
-	open_pair(&pair, as_they_are);
-	send_floats(&pair, numbers, LARGE_FLOATS);
-	carry(&pair, 1);
-	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
-	cr_assert_eq(pair.to.n_asked, 1);
-	await_left(&pair, 1);
-	cr_assert_eq(pair.to.head.length_bytes, LARGE_FLOATS * sizeof(float));
-	close_pair(&pair);
-	free(numbers);
+	send_floats(pair, LARGE_FLOATS);
+	carry(pair, 1);
+	check_memory(pair, LARGE_FLOATS, 1.0f);
+	cr_assert_eq(pair->to.n_asked, 1);
+	await_left(pair, 1);
+	cr_assert_eq(pair->to.head.length_bytes, LARGE_FLOATS * sizeof(float));
 }
 
-Test(connections, a_small_message_takes_one_connection)
+PAIR_TEST(a_small_message_takes_one_connection)
 {
-	float *numbers = make_numbers();
-	struct pair pair;
-
-	open_pair(&pair, as_they_are);
-	send_floats(&pair, numbers, SMALL_FLOATS);
-	carry(&pair, 1);
-	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
-	cr_assert_eq(pair.to.n_asked, 1);
-	close_pair(&pair);
-	free(numbers);
+	send_floats(pair, SMALL_FLOATS);
+	carry(pair, 1);
+	check_memory(pair, SMALL_FLOATS, 1.0f);
+	cr_assert_eq(pair->to.n_asked, 1);
 }
 
 BOTH_WAYS(what_is_reduced_is_added)
 {
-	float *numbers = make_numbers();
-	struct pair pair;
-
-	open_pair(&pair, as_they_are);
-	memcpy(pair.to.memory, numbers, LARGE_FLOATS * sizeof(*numbers));
-	pair.to.added = &psd_encoding_fp32;
-	send_floats(&pair, numbers, LARGE_FLOATS);
-	carry(&pair, 1);
-	check_memory(&pair, numbers, LARGE_FLOATS, 2.0f);
-	close_pair(&pair);
-	free(numbers);
+	memcpy(pair->to.memory, numbers_of(pair), LARGE_FLOATS * sizeof(float));
+	pair->to.added = &psd_encoding_fp32;
+	send_floats(pair, LARGE_FLOATS);
+	carry(pair, 1);
+	check_memory(pair, LARGE_FLOATS, 2.0f);
 }
 
 /* An odd number of values of 2 bytes, in three shares; no sum of these is rounded. */
@@ -315,21 +319,18 @@ BOTH_WAYS(encoded_values_are_added_as_such)
 	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .length_bytes = 2 * (uint64_t)N};
 	uint16_t *parts = calloc(N, sizeof(*parts)), *sums;
 	struct iovec piece = {parts, 2 * (size_t)N};
-	struct pair pair;
 
 	cr_assert(parts);
-	open_pair(&pair, as_they_are);
-	sums = (uint16_t *)(void *)pair.to.memory;
+	sums = (uint16_t *)(void *)pair->to.memory;
 	for (unsigned i = 0; i < N; i++) {
 		parts[i] = psd_encoding_fp16.encode((float)(i % 100));
 		sums[i] = psd_encoding_fp16.encode((float)(i % 7));
 	}
-	pair.to.added = &psd_encoding_fp16;
-	psd_connections_send(pair.from.connections, 0, &head, &piece, 1);
-	carry(&pair, 1);
+	pair->to.added = &psd_encoding_fp16;
+	psd_connections_send(pair->from.connections, 0, &head, &piece, 1);
+	carry(pair, 1);
 	for (unsigned i = 0; i < N; i++)
 		cr_assert_eq(sums[i], psd_encoding_fp16.encode((float)(i % 100 + i % 7)), "%u", i);
-	close_pair(&pair);
 	free(parts);
 }
 
@@ -340,53 +341,45 @@ BOTH_WAYS(encoded_values_are_added_to_floats)
 	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .length_bytes = 2 * (uint64_t)N};
 	uint16_t *parts = calloc(N, sizeof(*parts));
 	struct iovec piece = {parts, 2 * (size_t)N};
-	struct pair pair;
 
 	cr_assert(parts);
-	open_pair(&pair, as_they_are);
 	for (unsigned i = 0; i < N; i++) {
 		parts[i] = psd_encoding_fp16.encode((float)(i % 100));
-		pair.to.memory[i] = 2048.0f;
+		pair->to.memory[i] = 2048.0f;
 	}
-	pair.to.added = &psd_encoding_fp16;
-	pair.to.is_of_floats = true;
-	psd_connections_send(pair.from.connections, 0, &head, &piece, 1);
-	carry(&pair, 1);
+	pair->to.added = &psd_encoding_fp16;
+	pair->to.is_of_floats = true;
+	psd_connections_send(pair->from.connections, 0, &head, &piece, 1);
+	carry(pair, 1);
 	for (unsigned i = 0; i < N; i++)
-		cr_assert_eq(pair.to.memory[i], 2048.0f + (float)(i % 100), "%u", i);
-	close_pair(&pair);
+		cr_assert_eq(pair->to.memory[i], 2048.0f + (float)(i % 100), "%u", i);
 	free(parts);
 }
 
 BOTH_WAYS(what_comes_too_early_waits_outside)
 {
-	float *numbers = make_numbers();
 	struct psd_error err;
-	struct pair pair;
 
-	open_pair(&pair, as_they_are);
-	pair.to.is_later = true;
-	send_floats(&pair, numbers, SMALL_FLOATS);
-	cr_assert_eq(psd_connections_flush(pair.from.connections, &err), PSD_OK);
-	cr_assert_eq(turn(&pair.to, 1000, &err), PSD_OK);
-	cr_assert_eq(pair.to.n_asked, 1);
-	cr_assert_eq(pair.to.n_arrived, 0);
-	pair.to.is_later = false;
-	cr_assert_eq(psd_connections_resume(pair.to.connections, &err), PSD_OK);
-	cr_assert_eq(psd_connections_flush(pair.to.connections, &err), PSD_OK);
-	cr_assert_eq(turn(&pair.to, 1000, &err), PSD_OK);
-	cr_assert_eq(pair.to.n_arrived, 1, "it is watched again");
-	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
-	close_pair(&pair);
-	free(numbers);
+	pair->to.is_later = true;
+	send_floats(pair, SMALL_FLOATS);
+	cr_assert_eq(psd_connections_flush(pair->from.connections, &err), PSD_OK);
+	cr_assert_eq(turn(&pair->to, 1000, &err), PSD_OK);
+	cr_assert_eq(pair->to.n_asked, 1);
+	cr_assert_eq(pair->to.n_arrived, 0);
+	pair->to.is_later = false;
+	cr_assert_eq(psd_connections_resume(pair->to.connections, &err), PSD_OK);
+	cr_assert_eq(psd_connections_flush(pair->to.connections, &err), PSD_OK);
+	cr_assert_eq(turn(&pair->to, 1000, &err), PSD_OK);
+	cr_assert_eq(pair->to.n_arrived, 1, "it is watched again");
+	check_memory(pair, SMALL_FLOATS, 1.0f);
 }
 
 /* Seconds until the receiver hears of the first message. */
-static double time_first(struct pair *pair, float *numbers, uint64_t n_floats)
+static double time_first(struct pair *pair, uint64_t n_floats)
 {
 	const double start_sec = psd_socket_now_sec();
 
-	send_floats(pair, numbers, n_floats);
+	send_floats(pair, n_floats);
 	carry(pair, 1);
 	return pair->to.arrived_sec - start_sec;
 }
@@ -394,28 +387,25 @@ static double time_first(struct pair *pair, float *numbers, uint64_t n_floats)
 Test(connections, a_latency_passes_before_an_arrival_is_reported)
 {
 	const double latency_sec = 0.02;
-	float *numbers = make_numbers();
 	struct pair pair;
 
 	open_pair(&pair, (struct links){.latency_sec = latency_sec});
-	cr_assert_geq(time_first(&pair, numbers, SMALL_FLOATS), latency_sec);
-	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
+	cr_assert_geq(time_first(&pair, SMALL_FLOATS), latency_sec);
+	check_memory(&pair, SMALL_FLOATS, 1.0f);
 	close_pair(&pair);
-	free(numbers);
 }
 
 /* Both wait at the receiver for longer than the latency: they are there when it takes them. */
 Test(connections, latency_goes_by_while_a_message_is_put_off)
 {
 	const struct links links = {.pace_send_bps = 1e12, .pace_receive_bps = 1e12, .latency_sec = 0.05};
-	float *numbers = make_numbers();
 	struct psd_error err;
 	struct pair pair;
 
 	open_pair(&pair, links);
 	pair.to.is_later = true;
 	for (unsigned n = 0; n < 2; n++) {
-		send_floats(&pair, numbers, SMALL_FLOATS);
+		send_floats(&pair, SMALL_FLOATS);
 		cr_assert_eq(psd_connections_flush(pair.from.connections, &err), PSD_OK);
 		await_left(&pair, n + 1);
 	}
@@ -429,7 +419,6 @@ Test(connections, latency_goes_by_while_a_message_is_put_off)
 		cr_assert_eq(turn(&pair.to, 0, &err), PSD_OK, "%s", err.text);
 	cr_expect_eq(pair.to.n_arrived, 2);
 	close_pair(&pair);
-	free(numbers);
 }
 
 /* Two messages of B bytes one behind the other: the receiver hears of the second 2 B / rate + latency after the first
@@ -439,17 +428,16 @@ Test(connections, no_message_overtakes_the_link_that_carries_it)
 	const struct links links = {
 		.pace_send_bps = 400e6, .pace_receive_bps = 400e6, .latency_sec = 0.01, .had_latency_sec = 0.01};
 	const double message_sec = 8.0 * LARGE_FLOATS * sizeof(float) / links.pace_send_bps;
-	float *numbers = make_numbers();
 	double start_sec;
 	struct pair pair;
 
 	open_pair(&pair, links);
-	cr_assert_geq(time_first(&pair, numbers, LARGE_FLOATS), message_sec + links.latency_sec);
+	cr_assert_geq(time_first(&pair, LARGE_FLOATS), message_sec + links.latency_sec);
 	start_sec = psd_socket_now_sec();
 	for (unsigned i = 0; i < 2; i++) {
 		struct psd_error err;
 
-		send_floats(&pair, numbers, LARGE_FLOATS);
+		send_floats(&pair, LARGE_FLOATS);
 		while (pair.from.n_left < 2 + i) {
 			cr_assert_eq(turn(&pair.from, 0, &err), PSD_OK);
 			cr_assert_eq(turn(&pair.to, 0, &err), PSD_OK);
@@ -457,9 +445,8 @@ Test(connections, no_message_overtakes_the_link_that_carries_it)
 	}
 	carry(&pair, 3);
 	cr_assert_geq(pair.to.arrived_sec - start_sec, 2.0 * message_sec + links.latency_sec);
-	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
+	check_memory(&pair, LARGE_FLOATS, 1.0f);
 	close_pair(&pair);
-	free(numbers);
 }
 
 /* A line in of half the rate: B bytes take twice as long, counted from when the sender's line began with them. */
@@ -468,14 +455,12 @@ Test(connections, no_message_overtakes_the_link_into_its_host)
 	const struct links links = {
 		.pace_send_bps = 400e6, .pace_receive_bps = 200e6, .latency_sec = 0.01, .had_latency_sec = 0.01};
 	const double message_sec = 8.0 * LARGE_FLOATS * sizeof(float) / links.pace_receive_bps;
-	float *numbers = make_numbers();
 	struct pair pair;
 
 	open_pair(&pair, links);
-	cr_assert_geq(time_first(&pair, numbers, LARGE_FLOATS), message_sec + links.latency_sec);
-	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
+	cr_assert_geq(time_first(&pair, LARGE_FLOATS), message_sec + links.latency_sec);
+	check_memory(&pair, LARGE_FLOATS, 1.0f);
 	close_pair(&pair);
-	free(numbers);
 }
 
 Test(connections, shaped_here_bytes_take_their_time)
@@ -483,31 +468,26 @@ Test(connections, shaped_here_bytes_take_their_time)
 	const double rate_bps = 200e6, bytes = LARGE_FLOATS * sizeof(float);
 	const double burst_bytes =
 		2 * 16384; /* the bucket is full at first: two grants, each of at least 16 KiB or 0.5 ms of the rate */
-	float *numbers = make_numbers();
 	double start_sec;
 	struct pair pair;
 
 	open_pair(&pair, (struct links){.rate_bps = rate_bps});
 	start_sec = psd_socket_now_sec();
-	send_floats(&pair, numbers, LARGE_FLOATS);
+	send_floats(&pair, LARGE_FLOATS);
 	carry(&pair, 1);
 	cr_assert_geq(pair.to.arrived_sec - start_sec, 8 * (bytes - burst_bytes) / rate_bps);
-	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
+	check_memory(&pair, LARGE_FLOATS, 1.0f);
 	close_pair(&pair);
-	free(numbers);
 }
 
 BOTH_WAYS(who_goes_is_told)
 {
 	struct psd_error err;
-	struct pair pair;
 
-	open_pair(&pair, as_they_are);
-	close_side(&pair.from);
-	while (pair.to.n_lost < LINES)
-		cr_assert_eq(turn(&pair.to, 1000, &err), PSD_OK);
-	cr_assert_not(psd_connections_has_queue(pair.to.connections));
-	close_side(&pair.to);
+	close_side(&pair->from);
+	while (pair->to.n_lost < LINES)
+		cr_assert_eq(turn(&pair->to, 1000, &err), PSD_OK);
+	cr_assert_not(psd_connections_has_queue(pair->to.connections));
 }
 
 static bool holds_something;
@@ -623,46 +603,43 @@ Test(connections, without_emulation_not_a_byte_travels_for_it)
 {
 	const uint64_t bytes = LARGE_FLOATS * sizeof(float);
 	const uint64_t n_chunks = (bytes + PSD_WIRE_CHUNK_BYTES - 1) / PSD_WIRE_CHUNK_BYTES;
-	float *numbers = make_numbers();
 	struct pair pair;
 
 	open_pair(&pair, as_they_are);
 	cr_expect_null(pair.from.emulated);
-	send_floats(&pair, numbers, LARGE_FLOATS);
+	send_floats(&pair, LARGE_FLOATS);
 	carry(&pair, 1);
 	cr_expect_eq(sent_bytes, bytes + n_chunks * PSD_WIRE_HEAD_BYTES);
 	close_pair(&pair);
 	sent_bytes = 0;
 	open_pair(&pair, (struct links){.pace_send_bps = 1e12, .pace_receive_bps = 1e12});
-	send_floats(&pair, numbers, LARGE_FLOATS);
+	send_floats(&pair, LARGE_FLOATS);
 	carry(&pair, 1);
 	cr_expect_eq(sent_bytes, bytes + n_chunks * PSD_WIRE_HEAD_BYTES + sizeof(double));
 	close_pair(&pair);
-	free(numbers);
 }
 
 /* ---- connections that stand still, and what goes ahead ---- */
 
 enum { BULK_CHUNKS = 40, MOST_TURNS = 100000 };
 
-/* Has the pair's receiver make room for a message of n chunks. Returns the message, all ones. */
-static float *make_bulk(struct pair *pair, uint64_t n_chunks)
+/* Makes a message of n chunks, all ones, and room for it at the pair's receiver. */
+static void make_bulk(struct pair *pair, uint64_t n_chunks)
 {
 	const size_t n_floats = n_chunks * PSD_WIRE_CHUNK_BYTES / sizeof(float);
-	float *bulk = malloc(n_floats * sizeof(*bulk));
 
 	free(pair->to.memory);
-	pair->to.memory = calloc(n_floats, sizeof(*bulk));
-	cr_assert(bulk && pair->to.memory);
+	pair->to.memory = calloc(n_floats, sizeof(float));
+	pair->from.message = malloc(n_floats * sizeof(float));
+	cr_assert(pair->from.message && pair->to.memory);
 	for (size_t e = 0; e < n_floats; e++)
-		bulk[e] = 1.0f;
-	return bulk;
+		pair->from.message[e] = 1.0f;
 }
 
-static void send_bulk(struct pair *pair, float *bulk, uint64_t n_chunks)
+static void send_bulk(struct pair *pair, uint64_t n_chunks)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .length_bytes = n_chunks * PSD_WIRE_CHUNK_BYTES};
-	const struct iovec piece = {bulk, head.length_bytes};
+	const struct iovec piece = {pair->from.message, head.length_bytes};
 
 	psd_connections_send(pair->from.connections, 0, &head, &piece, 1);
 }
@@ -691,27 +668,22 @@ BOTH_WAYS(a_connection_that_stands_still_delays_its_own_chunk_only)
 {
 	const uint64_t others_bytes = (BULK_CHUNKS - 1) * (PSD_WIRE_HEAD_BYTES + PSD_WIRE_CHUNK_BYTES);
 	struct psd_error err;
-	struct pair pair;
-	float *bulk;
 
-	open_pair(&pair, as_they_are);
-	bulk = make_bulk(&pair, BULK_CHUNKS);
-	paused_fd = pair.raw_to[2];
-	cr_assert_eq(psd_connections_flush(pair.to.connections, &err), PSD_OK); /* which no longer watches it */
-	send_bulk(&pair, bulk, BULK_CHUNKS);
-	cr_assert_eq(psd_connections_flush(pair.from.connections, &err), PSD_OK);
+	make_bulk(pair, BULK_CHUNKS);
+	paused_fd = pair->raw_to[2];
+	cr_assert_eq(psd_connections_flush(pair->to.connections, &err), PSD_OK); /* which no longer watches it */
+	send_bulk(pair, BULK_CHUNKS);
+	cr_assert_eq(psd_connections_flush(pair->from.connections, &err), PSD_OK);
 	for (unsigned t = 0; t < MOST_TURNS && received_bytes < others_bytes; t++)
-		turn_both(&pair);
+		turn_both(pair);
 	cr_expect_eq(received_bytes, others_bytes);
-	cr_expect_eq(pair.to.n_arrived, 0);
-	cr_expect_eq(pair.from.n_left, 0);
+	cr_expect_eq(pair->to.n_arrived, 0);
+	cr_expect_eq(pair->from.n_left, 0);
 	paused_fd = -1;
-	cr_assert_eq(psd_connections_flush(pair.to.connections, &err), PSD_OK);
-	carry(&pair, 1);
-	cr_expect_eq(count_there(&pair, BULK_CHUNKS), BULK_CHUNKS);
-	await_left(&pair, 1);
-	close_pair(&pair);
-	free(bulk);
+	cr_assert_eq(psd_connections_flush(pair->to.connections, &err), PSD_OK);
+	carry(pair, 1);
+	cr_expect_eq(count_there(pair, BULK_CHUNKS), BULK_CHUNKS);
+	await_left(pair, 1);
 }
 
 /* TCP on loopback whose receivers' kernel holds little, so that what waits, waits at the sender. */
@@ -763,11 +735,10 @@ static uint64_t bytes_before_small(void)
 	uint64_t on_links_bytes, before_bytes;
 	struct psd_error err;
 	struct pair pair;
-	float *bulk;
 
 	open_tcp_pair(&pair);
-	bulk = make_bulk(&pair, n_chunks);
-	send_bulk(&pair, bulk, n_chunks);
+	make_bulk(&pair, n_chunks);
+	send_bulk(&pair, n_chunks);
 	cr_assert_eq(psd_connections_flush(pair.from.connections, &err), PSD_OK);
 	for (unsigned t = 0; t < 3; t++)
 		turn_both(&pair);
@@ -780,7 +751,6 @@ static uint64_t bytes_before_small(void)
 	before_bytes = received_bytes > on_links_bytes ? received_bytes - on_links_bytes : 0;
 	carry(&pair, 2);
 	close_pair(&pair);
-	free(bulk);
 	return before_bytes;
 }
 
@@ -802,13 +772,12 @@ Test(connections, a_message_may_be_cut_short_while_threads_move_it)
 {
 	struct psd_error err;
 	struct pair pair;
-	float *bulk;
 
 	has_threads = true;
 	for (unsigned n_turns = 0; n_turns < 10; n_turns++) {
 		open_pair(&pair, as_they_are);
-		bulk = make_bulk(&pair, BULK_CHUNKS);
-		send_bulk(&pair, bulk, BULK_CHUNKS);
+		make_bulk(&pair, BULK_CHUNKS);
+		send_bulk(&pair, BULK_CHUNKS);
 		for (unsigned t = 0; t < n_turns; t++)
 			turn_both(&pair);
 		close_side(&pair.to);
@@ -816,30 +785,26 @@ Test(connections, a_message_may_be_cut_short_while_threads_move_it)
 			cr_assert_eq(turn(&pair.from, 1, &err), PSD_OK, "%s", err.text);
 		cr_assert_eq(pair.from.n_lost, LINES, "each connection is lost once");
 		close_side(&pair.from);
-		free(bulk);
 	}
 }
 
 /* ---- when a turn ends ---- */
 
 /* A NaN sets no time; a time that is over ends the turn, and later ones may still end later turns. */
-Test(connections, a_time_that_is_over_ends_the_turn)
+PAIR_TEST(a_time_that_is_over_ends_the_turn)
 {
 	struct psd_error err;
-	struct pair pair;
 
-	open_pair(&pair, as_they_are);
-	psd_connections_wake_at(pair.to.connections, NAN);
-	psd_connections_wake_at(pair.to.connections, INFINITY);
+	psd_connections_wake_at(pair->to.connections, NAN);
+	psd_connections_wake_at(pair->to.connections, INFINITY);
 	for (unsigned i = 0; i < 2; i++) {
 		const double start_sec = psd_socket_now_sec();
 
-		psd_connections_wake_at(pair.to.connections, 1e300);
-		psd_connections_wake_at(pair.to.connections, i == 0 ? -1.0 : start_sec);
-		cr_assert_eq(turn(&pair.to, 60000, &err), PSD_OK, "%s", err.text);
+		psd_connections_wake_at(pair->to.connections, 1e300);
+		psd_connections_wake_at(pair->to.connections, i == 0 ? -1.0 : start_sec);
+		cr_assert_eq(turn(&pair->to, 60000, &err), PSD_OK, "%s", err.text);
 		cr_expect_lt(psd_socket_now_sec() - start_sec, 60.0, "it waits for what it does not say");
 	}
-	close_pair(&pair);
 }
 
 /* ---- silence of peers ---- */
@@ -860,23 +825,20 @@ BOTH_WAYS(bytes_move_before_their_chunk_is_there)
 	static const uint8_t part[PSD_WIRE_CHUNK_BYTES / 4];
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
 	bool has_moved = false, moves_on = true;
-	struct pair pair;
 
-	open_pair(&pair, as_they_are);
 	psd_wire_encode(&head, bytes);
-	cr_assert_eq(write(pair.raw[0], bytes, sizeof(bytes)), sizeof(bytes));
+	cr_assert_eq(write(pair->raw[0], bytes, sizeof(bytes)), sizeof(bytes));
 	for (size_t at = 0; at < sizeof(part); at += 1 << 14) {
-		cr_assert_eq(write(pair.raw[0], part + at, 1 << 14), 1 << 14);
-		has_moved = moves(&pair.to) || has_moved;
+		cr_assert_eq(write(pair->raw[0], part + at, 1 << 14), 1 << 14);
+		has_moved = moves(&pair->to) || has_moved;
 	}
 	for (unsigned t = 0; t < MOST_TURNS / 10 && !has_moved; t++)
-		has_moved = moves(&pair.to);
+		has_moved = moves(&pair->to);
 	cr_expect(has_moved);
 	for (unsigned t = 0; t < MOST_TURNS / 10 && moves_on; t++)
-		moves_on = moves(&pair.to);
+		moves_on = moves(&pair->to);
 	cr_expect_not(moves_on);
-	cr_expect_eq(pair.to.n_arrived, 0);
-	close_pair(&pair);
+	cr_expect_eq(pair->to.n_arrived, 0);
 }
 
 static bool hear_small(struct pair *pair, struct psd_wire_head head)
@@ -890,29 +852,21 @@ static bool hear_small(struct pair *pair, struct psd_wire_head head)
 	return has_moved;
 }
 
-Test(connections, a_peer_that_is_alive_moves_nothing_unless_it_computes)
+PAIR_TEST(a_peer_that_is_alive_moves_nothing_unless_it_computes)
 {
-	struct pair pair;
-
-	open_pair(&pair, as_they_are);
-	cr_expect_not(hear_small(&pair, (struct psd_wire_head){.kind = PSD_WIRE_ALIVE}));
-	cr_expect(hear_small(&pair, (struct psd_wire_head){.kind = PSD_WIRE_ALIVE, .part = 1}));
-	cr_expect(hear_small(&pair, (struct psd_wire_head){.kind = PSD_WIRE_READY}));
-	cr_expect_eq(pair.to.n_arrived, 3);
-	close_pair(&pair);
+	cr_expect_not(hear_small(pair, (struct psd_wire_head){.kind = PSD_WIRE_ALIVE}));
+	cr_expect(hear_small(pair, (struct psd_wire_head){.kind = PSD_WIRE_ALIVE, .part = 1}));
+	cr_expect(hear_small(pair, (struct psd_wire_head){.kind = PSD_WIRE_READY}));
+	cr_expect_eq(pair->to.n_arrived, 3);
 }
 
 /* Its next bytes lay behind that. */
-Test(connections, a_peer_that_waits_here_is_not_silent)
+PAIR_TEST(a_peer_that_waits_here_is_not_silent)
 {
-	struct pair pair;
-
-	open_pair(&pair, as_they_are);
-	cr_expect_gt(psd_connections_silent_sec(pair.to.connections, 0), 0.0);
-	pair.to.is_later = true;
-	(void)hear_small(&pair, (struct psd_wire_head){.kind = PSD_WIRE_READY});
-	cr_expect_eq(psd_connections_silent_sec(pair.to.connections, 0), 0.0);
-	close_pair(&pair);
+	cr_expect_gt(psd_connections_silent_sec(pair->to.connections, 0), 0.0);
+	pair->to.is_later = true;
+	(void)hear_small(pair, (struct psd_wire_head){.kind = PSD_WIRE_READY});
+	cr_expect_eq(psd_connections_silent_sec(pair->to.connections, 0), 0.0);
 }
 
 /* ---- several chunks in one call ---- */
@@ -1008,19 +962,17 @@ Test(connections, chunks_leave_together_over_one_connection)
 {
 	const unsigned n_calls = (BULK_CHUNKS + PSD_FRAMED_CHUNKS_MAX - 1) / PSD_FRAMED_CHUNKS_MAX;
 	struct pair pair;
-	float *bulk;
 
 	n_connections = 1;
 	open_memory_pair(&pair);
-	bulk = make_bulk(&pair, BULK_CHUNKS);
-	send_bulk(&pair, bulk, BULK_CHUNKS);
+	make_bulk(&pair, BULK_CHUNKS);
+	send_bulk(&pair, BULK_CHUNKS);
 	flush(&pair.from);
 	cr_expect_eq(pair.from.n_left, 1);
 	cr_expect_eq(wire.n_sends, n_calls, "%u", wire.n_sends);
 	carry(&pair, 1);
 	cr_expect_eq(count_there(&pair, BULK_CHUNKS), BULK_CHUNKS);
 	close_pair(&pair);
-	free(bulk);
 	free(wire.bytes);
 }
 
@@ -1028,16 +980,14 @@ Test(connections, chunks_leave_together_over_one_connection)
 Test(connections, each_of_several_connections_takes_a_chunk_at_a_time)
 {
 	struct pair pair;
-	float *bulk;
 
 	open_memory_pair(&pair);
-	bulk = make_bulk(&pair, BULK_CHUNKS);
-	send_bulk(&pair, bulk, BULK_CHUNKS);
+	make_bulk(&pair, BULK_CHUNKS);
+	send_bulk(&pair, BULK_CHUNKS);
 	flush(&pair.from);
 	cr_expect_eq(wire.n_sends, BULK_CHUNKS);
 	cr_expect_eq(wire.most_bytes, WITH_HEAD_BYTES);
 	close_pair(&pair);
-	free(bulk);
 	free(wire.bytes);
 }
 
@@ -1049,16 +999,15 @@ Test(connections, chunks_that_leave_together_may_be_cut_anywhere)
 	const size_t n_floats = BULK_CHUNKS * PSD_WIRE_CHUNK_BYTES / sizeof(float);
 	size_t small_bytes = 0;
 	struct pair pair;
-	float *bulk;
 
 	n_connections = 1;
 	wire.takes = takes;
 	wire.n_takes = sizeof(takes) / sizeof(*takes);
 	open_memory_pair(&pair);
-	bulk = make_bulk(&pair, BULK_CHUNKS);
+	make_bulk(&pair, BULK_CHUNKS);
 	for (size_t e = 0; e < n_floats; e++)
-		bulk[e] = (float)e;
-	send_bulk(&pair, bulk, BULK_CHUNKS);
+		pair.from.message[e] = (float)e;
+	send_bulk(&pair, BULK_CHUNKS);
 	for (unsigned t = 0; t < MOST_TURNS && pair.from.n_left == 0; t++) {
 		if (t % 5 == 4) {
 			cr_assert(psd_connections_send_small(pair.from.connections, 0, &small, NULL));
@@ -1074,7 +1023,6 @@ Test(connections, chunks_that_leave_together_may_be_cut_anywhere)
 	for (size_t e = 0; e < n_floats; e++)
 		cr_assert_eq(pair.to.memory[e], (float)e, "element %zu", e);
 	close_pair(&pair);
-	free(bulk);
 	free(wire.bytes);
 }
 
@@ -1086,14 +1034,13 @@ Test(connections, a_small_message_waits_for_no_chunk_that_has_not_begun)
 	struct psd_wire_head head;
 	struct psd_error err;
 	struct pair pair;
-	float *bulk;
 
 	n_connections = 1;
 	wire.takes = takes;
 	wire.n_takes = 2;
 	open_memory_pair(&pair);
-	bulk = make_bulk(&pair, BULK_CHUNKS);
-	send_bulk(&pair, bulk, BULK_CHUNKS);
+	make_bulk(&pair, BULK_CHUNKS);
+	send_bulk(&pair, BULK_CHUNKS);
 	flush(&pair.from);
 	cr_expect_eq(wire.n_written, WITH_HEAD_BYTES + 1000);
 	cr_assert(psd_connections_send_small(pair.from.connections, 0, &small, NULL));
@@ -1102,7 +1049,6 @@ Test(connections, a_small_message_waits_for_no_chunk_that_has_not_begun)
 	cr_assert_eq(psd_wire_decode(wire.bytes + 2 * WITH_HEAD_BYTES, &head, &err), PSD_OK, "%s", err.text);
 	cr_expect_eq(head.kind, PSD_WIRE_READY);
 	close_pair(&pair);
-	free(bulk);
 	free(wire.bytes);
 }
 
@@ -1113,12 +1059,11 @@ Test(connections, a_header_comes_with_the_payload_before_it)
 	const struct psd_wire_head small = {.kind = PSD_WIRE_READY};
 	struct psd_error err;
 	struct pair pair;
-	float *bulk;
 
 	n_connections = 1;
 	open_memory_pair(&pair);
-	bulk = make_bulk(&pair, 2);
-	send_bulk(&pair, bulk, 2);
+	make_bulk(&pair, 2);
+	send_bulk(&pair, 2);
 	flush(&pair.from);
 	cr_assert(psd_connections_send_small(pair.from.connections, 0, &small, NULL));
 	flush(&pair.from);
@@ -1126,6 +1071,5 @@ Test(connections, a_header_comes_with_the_payload_before_it)
 	cr_expect_eq(pair.to.n_arrived, 2);
 	cr_expect_eq(wire.n_receives, 3, "%u", wire.n_receives);
 	close_pair(&pair);
-	free(bulk);
 	free(wire.bytes);
 }

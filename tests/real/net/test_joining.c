@@ -3,9 +3,7 @@
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,46 +12,12 @@
 #include <sys/socket.h>
 
 #include "real/net/frame.h"
-#include "real/net/mesh.h"
 #include "real/net/wire.h"
-#include "tests/real/kept_port.h"
+#include "tests/real/net/joining_hosts.h"
 #include "tests/real/secret_helper.h"
-#include "tests/real/waiting_socket.h"
 #include "tests/scratch_folder.h"
 
-enum { HOSTS = 3, LINES = 2, ROOM = 4096, MANY = 1000, FULL = 4 };
-
-#define LONG_SEC 1000.0
-#define TERMS	 "seed: 1\nbatch: 8\n"
-
-static const struct psd_socket_options plain = {.has_buffers = false};
-
-struct host {
-	struct psd_mesh_options options;
-	int fds[HOSTS * LINES];
-	struct psd_mesh_clock clock;
-	enum psd_status status;
-	struct psd_error err;
-	char remarks[ROOM]; /* a line each */
-	pthread_t thread;
-	atomic_uint n_remarks;
-	atomic_bool has_ended;
-};
-
-struct cluster {
-	struct psd_layout layout;
-	struct psd_mesh_host places[HOSTS];
-	struct host hosts[HOSTS];
-};
-
-static void note(void *context, const char *line)
-{
-	struct host *host = context;
-	const size_t length = strlen(host->remarks);
-
-	snprintf(host->remarks + length, ROOM - length, "%s\n", line);
-	host->n_remarks++;
-}
+enum { MANY = 1000, FULL = 4 };
 
 static void await_remarks(const struct host *host, unsigned n)
 {
@@ -63,29 +27,9 @@ static void await_remarks(const struct host *host, unsigned n)
 
 static void open_cluster(struct cluster *cluster)
 {
-	struct psd_error err;
-
-	*cluster = (struct cluster){.layout = psd_layout_make(HOSTS, 1, 0)};
-	for (unsigned h = 0; h < HOSTS; h++) {
-		struct host *host = &cluster->hosts[h];
-
-		memcpy(cluster->places[h].address, "127.0.0.1", sizeof("127.0.0.1"));
-		host->options = (struct psd_mesh_options){
-			.layout = &cluster->layout,
-			.hosts = cluster->places,
-			.self = h,
-			.n_connections = LINES,
-			.terms = TERMS,
-			.within_sec = LONG_SEC,
-			.greeting_sec = LONG_SEC,
-			.remind_sec = LONG_SEC,
-			.remark = note,
-			.context = host,
-		};
-		cr_assert_eq(psd_socket_listen("127.0.0.1", keep_port(), &plain, &host->options.listener,
-					       &cluster->places[h].port, &err),
-			     PSD_OK, "%s", err.text);
-	}
+	open_hosts(cluster);
+	for (unsigned h = 0; h < HOSTS; h++)
+		cluster->hosts[h].options.listener = cluster->hosts[h].listener;
 }
 
 static void *join(void *context)
@@ -108,22 +52,11 @@ static void start(struct cluster *cluster, unsigned first, unsigned end)
 
 static void wait_for(struct cluster *cluster, unsigned first, unsigned end)
 {
-	for (unsigned h = first; h < end; h++) {
-		struct host *host = &cluster->hosts[h];
-
-		pthread_join(host->thread, NULL);
-		for (unsigned i = 0; i < HOSTS * LINES; i++)
-			if (host->fds[i] >= 0)
-				close(host->fds[i]);
-	}
+	for (unsigned h = first; h < end; h++)
+		await_host(&cluster->hosts[h]);
 }
 
 /* ---- strangers ---- */
-
-static int connect_to(const struct cluster *cluster, unsigned host)
-{
-	return connect_within("127.0.0.1", cluster->places[host].port, LONG_SEC, &plain);
-}
 
 /* A host that is refused after its first bytes may not read the rest. */
 static void say(int fd, const void *bytes, size_t n_bytes)
@@ -362,9 +295,8 @@ Test(joining, a_host_with_too_few_descriptors_gives_up, .timeout = 60)
 	start(&cluster, 2, HOSTS);
 	wait_for(&cluster, 2, HOSTS);
 	cr_expect_eq(cluster.hosts[2].status, PSD_ERUN);
-	cr_expect(strstr(cluster.hosts[2].err.text,
-			 "6 files are needed for connections with other hosts, and this one can open "
-			 "no more than 5: Too many open files (ulimit -n)"),
+	cr_expect(strstr(cluster.hosts[2].err.text, "6 files are needed for connections with other hosts, and this one "
+						    "can open no more than 5: Too many open files (ulimit -n)"),
 		  "%s", cluster.hosts[2].err.text);
 	for (unsigned h = 0; h < 2; h++)
 		close(cluster.hosts[h].options.listener);

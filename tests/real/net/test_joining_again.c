@@ -4,82 +4,26 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "real/net/frame.h"
-#include "real/net/mesh.h"
-#include "real/net/socket.h"
 #include "real/net/wire.h"
-#include "tests/real/kept_port.h"
-#include "tests/real/waiting_socket.h"
+#include "tests/real/net/joining_hosts.h"
 
 TestSuite(joining_again, .timeout = 60);
-
-enum { HOSTS = 3, LINES = 2, ROOM = 4096 };
-
-#define LONG_SEC 1000.0
-#define TERMS	 "seed: 1\nbatch: 8\n"
-
-static const struct psd_socket_options plain = {.has_buffers = false};
-
-struct host {
-	struct psd_mesh_options options;
-	struct psd_mesh_attempt attempt;
-	int listener;
-	int fds[HOSTS * LINES];
-	enum psd_status status;
-	struct psd_error err;
-	char remarks[ROOM]; /* a line each */
-	unsigned n_tries;
-	pthread_t thread;
-};
-
-struct cluster {
-	struct psd_layout layout;
-	struct psd_mesh_host places[HOSTS];
-	struct host hosts[HOSTS];
-};
-
-static void note(void *context, const char *line)
-{
-	struct host *host = context;
-	const size_t length = strlen(host->remarks);
-
-	snprintf(host->remarks + length, ROOM - length, "%s\n", line);
-}
 
 /* All in the attempt of that number. */
 static void open_cluster(struct cluster *cluster, uint32_t number)
 {
-	struct psd_error err;
-
-	*cluster = (struct cluster){.layout = psd_layout_make(HOSTS, 1, 0)};
+	open_hosts(cluster);
 	for (unsigned h = 0; h < HOSTS; h++) {
 		struct host *host = &cluster->hosts[h];
 
-		memcpy(cluster->places[h].address, "127.0.0.1", sizeof("127.0.0.1"));
 		host->attempt.number = number;
-		host->options = (struct psd_mesh_options){
-			.layout = &cluster->layout,
-			.hosts = cluster->places,
-			.self = h,
-			.n_connections = LINES,
-			.terms = TERMS,
-			.attempt = &host->attempt,
-			.within_sec = LONG_SEC,
-			.greeting_sec = LONG_SEC,
-			.remind_sec = LONG_SEC,
-			.remark = note,
-			.context = host,
-		};
-		cr_assert_eq(psd_socket_listen("127.0.0.1", keep_port(), &plain, &host->listener,
-					       &cluster->places[h].port, &err),
-			     PSD_OK, "%s", err.text);
+		host->options.attempt = &host->attempt;
 	}
 }
 
@@ -112,22 +56,14 @@ static void expect_joined(struct cluster *cluster, uint32_t number)
 	for (unsigned h = 0; h < HOSTS; h++) {
 		struct host *host = &cluster->hosts[h];
 
-		pthread_join(host->thread, NULL);
+		await_host(host);
 		cr_expect_eq(host->status, PSD_OK, "host %u: %s", h, host->err.text);
 		cr_expect_eq(host->attempt.number, number, "host %u: %u", h, host->attempt.number);
-		for (unsigned i = 0; i < HOSTS * LINES; i++)
-			if (host->fds[i] >= 0)
-				close(host->fds[i]);
 		close(host->listener);
 	}
 }
 
 /* ---- host 1, as the test plays it ---- */
-
-static int connect_to(const struct cluster *cluster, unsigned host)
-{
-	return connect_within("127.0.0.1", cluster->places[host].port, LONG_SEC, &plain);
-}
 
 static int greet(const struct cluster *cluster, uint32_t connection, uint32_t attempt)
 {
@@ -304,7 +240,7 @@ Test(joining_again, all_begin_where_all_can)
 		for (unsigned h = 0; h < HOSTS; h++)
 			start(&cluster, h);
 		for (unsigned h = 0; h < HOSTS; h++)
-			pthread_join(cluster.hosts[h].thread, NULL);
+			await_host(&cluster.hosts[h]);
 		for (unsigned h = 0; h < HOSTS; h++) {
 			struct host *host = &cluster.hosts[h];
 
@@ -312,9 +248,6 @@ Test(joining_again, all_begin_where_all_can)
 			cr_expect_eq(host->attempt.first_iteration, 4, "host %u", h);
 			cr_expect_eq(host->attempt.number, cluster.hosts[0].attempt.number, "host %u", h);
 			cr_expect_eq(host->n_tries, h == earliest ? 1 : 2, "host %u tried %u times", h, host->n_tries);
-			for (unsigned i = 0; i < HOSTS * LINES; i++)
-				if (host->fds[i] >= 0)
-					close(host->fds[i]);
 			close(host->listener);
 		}
 	}

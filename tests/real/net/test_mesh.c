@@ -1,6 +1,7 @@
 /* Two hosts meet on loopback, one in a thread: what they agree on, and what they refuse. */
 #define _GNU_SOURCE
 #include "tests/real/net/meeting.h"
+#include "tests/test_with.h"
 
 Test(mesh, hosts_are_joined_by_every_line)
 {
@@ -53,19 +54,15 @@ static void check_refused(const char *ours, const char *theirs, unsigned their_l
 	part(hosts);
 }
 
-Test(mesh, other_terms_are_refused_on_both_sides)
-{
-	check_refused("seed: 1\nbatch: 8\n", "seed: 1\nbatch: 9\n", 1,
-		      "has another build, scenario or other options: 'batch' is 8 here, 9 there",
-		      "has another build, scenario or other options: 'batch' is 9 here, 8 there");
-}
+TEST_ROW(mesh, other_terms_are_refused_on_both_sides,
+	 check_refused("seed: 1\nbatch: 8\n", "seed: 1\nbatch: 9\n", 1,
+		       "has another build, scenario or other options: 'batch' is 8 here, 9 there",
+		       "has another build, scenario or other options: 'batch' is 9 here, 8 there"))
 
 /* Then one side would wait for lines that never come. */
-Test(mesh, terms_are_compared_before_further_lines_open)
-{
-	check_refused("streams: 1\n", "streams: 4\n", 4, "'streams' is 1 here, 4 there",
-		      "'streams' is 4 here, 1 there");
-}
+TEST_ROW(mesh, terms_are_compared_before_further_lines_open,
+	 check_refused("streams: 1\n", "streams: 4\n", 4, "'streams' is 1 here, 4 there",
+		       "'streams' is 4 here, 1 there"))
 
 Test(mesh, terms_of_another_version_are_refused)
 {

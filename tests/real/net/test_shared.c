@@ -19,6 +19,7 @@
 #include "real/net/frame.h"
 #include "real/net/ring_buffer.h"
 #include "tests/real/emulation_helper.h"
+#include "tests/test_with.h"
 
 enum { MOST_HOSTS = 4, LINES = 2, LONG_BYTES = 6 * (1 << 20) + 77, PIECE_BYTES = 30011, SHARED_PORT = 7411 };
 
@@ -49,7 +50,7 @@ static void count_remark(void *context, const char *line)
 {
 	struct meeting *meeting = context;
 
-	meeting->n_remarks += strstr(line, "no memory shared with worker ") != NULL;
+	meeting->n_remarks += strstr(line, "cannot share memory with worker ") != NULL;
 }
 
 /* The lowest free number is the first that is forbidden, or the next but so many. */
@@ -442,10 +443,8 @@ Test(shared, memory_that_may_be_shortened_is_refused)
 	check_memory(2 * n_bytes, F_SEAL_SHRINK, true, false);
 }
 
-Test(shared, memory_offered_without_the_secret_is_not_mapped)
-{
-	check_memory(2 * sizeof(struct psd_ring_buffer), F_SEAL_SHRINK, false, false);
-}
+TEST_ROW(shared, memory_offered_without_the_secret_is_not_mapped,
+	 check_memory(2 * sizeof(struct psd_ring_buffer), F_SEAL_SHRINK, false, false))
 
 /* ---- and then writes what it likes ---- */
 

@@ -9,6 +9,7 @@
 #include "tests/real/going_on.h"
 #include "tests/real/training.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 TestSuite(checkpoint, .timeout = 240);
 TestSuite(checkpoint_files, .timeout = 20);
@@ -58,13 +59,11 @@ Test(checkpoint, values_of_16_bits_go_on)
 	going_on_check("sync: ring, wire: fp16", GOING_ON_SGD ", loss_scale: 16", 2, 1, NULL);
 }
 
-Test(checkpoint, an_update_by_norms_goes_on)
-{
-	going_on_check("sync: ring",
-		       "data: {training_samples: 40, test_samples: 32}, optimiser: {kind: lars, trust: 0.01, "
-		       "weight_decay: 0.1}",
-		       2, 1, NULL);
-}
+TEST_ROW(checkpoint, an_update_by_norms_goes_on,
+	 going_on_check("sync: ring",
+			"data: {training_samples: 40, test_samples: 32}, optimiser: {kind: lars, trust: 0.01, "
+			"weight_decay: 0.1}",
+			2, 1, NULL))
 
 static struct training *make(const struct psd_checkpoints *checkpoints, uint32_t first)
 {
@@ -79,9 +78,8 @@ static struct training *make(const struct psd_checkpoints *checkpoints, uint32_t
 }
 
 /* Worker 0 dies when all losses of its second iteration are known: all had completed the first. */
-Test(checkpoint, a_run_that_was_killed_goes_on)
+FOLDER_TEST(checkpoint, a_run_that_was_killed_goes_on, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 1};
 	struct psd_checkpoints_found found = {0};
 	struct psd_error err = {.text = ""};
@@ -100,7 +98,6 @@ Test(checkpoint, a_run_that_was_killed_goes_on)
 	training_free(whole);
 	training_free(killed);
 	training_free(after);
-	scratch_folder_remove(&folder);
 }
 
 Test(checkpoint, a_run_starts_from_a_file)
@@ -111,9 +108,8 @@ Test(checkpoint, a_run_starts_from_a_file)
 }
 
 /* A failed write replaces nothing. */
-Test(checkpoint, a_run_that_cannot_write_one_ends)
+FOLDER_TEST(checkpoint, a_run_that_cannot_write_one_ends, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 2};
 	struct training *training = make(&checkpoints, 0);
 
@@ -123,7 +119,6 @@ Test(checkpoint, a_run_that_cannot_write_one_ends)
 	cr_expect_not_null(strstr(training->err.text, "/iteration-2: no checkpoint can be written there: Not a dir"),
 			   "%s", training->err.text);
 	training_free(training);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- files ---- */
@@ -159,10 +154,8 @@ static struct psd_checkpoints_found find(const struct scratch_folder *folder, un
 	return find_below(folder, host, n_hosts, 0);
 }
 
-Test(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have)
+FOLDER_TEST(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
-
 	cr_expect_eq(find(&folder, 2, 2).newest.iterations, 0);
 	cr_expect_not(find(&folder, 2, 2).has_any);
 	put(&folder, 9, 0, 2);
@@ -173,26 +166,20 @@ Test(checkpoint_files, all_hosts_go_on_from_the_newest_that_all_have)
 	/* each host alone, which sees the other's checkpoint; then the process that starts all */
 	for (unsigned host = 0; host <= 2; host++)
 		cr_expect_eq(find(&folder, host, 2).newest.iterations, 10, "host %u", host);
-	scratch_folder_remove(&folder);
 }
 
-Test(checkpoint_files, a_host_that_sees_its_own_alone_goes_by_these)
+FOLDER_TEST(checkpoint_files, a_host_that_sees_its_own_alone_goes_by_these, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
-
 	put(&folder, 9, 1, 2);
 	put(&folder, 20, 1, 2);
 	cr_expect_eq(find(&folder, 1, 2).newest.iterations, 20);
 	cr_expect_eq(find(&folder, 0, 2).newest.iterations, 0);
 	cr_expect_eq(find(&folder, 2, 2).newest.iterations, 0, "whoever starts all");
-	scratch_folder_remove(&folder);
 }
 
 /* A host with the first checkpoint alone may begin; one with two has lost a checkpoint that another has. */
-Test(checkpoint_files, a_host_goes_back_to_what_another_has)
+FOLDER_TEST(checkpoint_files, a_host_goes_back_to_what_another_has, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
-
 	put(&folder, 4, 1, 2);
 	cr_expect_eq(find_below(&folder, 1, 2, 1).newest.iterations, 0);
 	cr_expect_not(find_below(&folder, 1, 2, 1).has_lost);
@@ -205,7 +192,6 @@ Test(checkpoint_files, a_host_goes_back_to_what_another_has)
 	put(&folder, 4, 0, 2);
 	put(&folder, 8, 0, 2);
 	cr_expect_eq(find_below(&folder, 1, 2, 8).newest.iterations, 4, "and where it sees the other's");
-	scratch_folder_remove(&folder);
 }
 
 static void put_all(const struct scratch_folder *folder, unsigned iterations, unsigned n_hosts)
@@ -221,10 +207,8 @@ static void expect_set(struct psd_checkpoint_set set, uint32_t iterations, unsig
 	cr_expect_eq(set.missing, missing, "host %u", set.missing);
 }
 
-Test(checkpoint_files, the_newest_may_be_of_another_number_of_hosts)
+FOLDER_TEST(checkpoint_files, the_newest_may_be_of_another_number_of_hosts, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
-
 	put_all(&folder, 8, 4);
 	put_all(&folder, 6, 2);
 	put(&folder, 12, 0, 3);
@@ -234,26 +218,20 @@ Test(checkpoint_files, the_newest_may_be_of_another_number_of_hosts)
 	put_all(&folder, 8, 2);
 	expect_set(find(&folder, 2, 2).newest, 8, 2, 2);
 	expect_set(find(&folder, 5, 5).newest, 8, 2, 2);
-	scratch_folder_remove(&folder);
 }
 
 /* Two hosts went on from four, and were killed at their first checkpoint: host 0 sees its own file alone. */
-Test(checkpoint_files, where_all_of_others_are_hosts_share_the_folder)
+FOLDER_TEST(checkpoint_files, where_all_of_others_are_hosts_share_the_folder, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
-
 	put_all(&folder, 8, 4);
 	put(&folder, 10, 0, 2);
 	for (unsigned host = 0; host <= 2; host++)
 		expect_set(find(&folder, host, 2).newest, 8, 4, 4);
 	cr_expect_not(find(&folder, 0, 2).has_lost);
-	scratch_folder_remove(&folder);
 }
 
-Test(checkpoint_files, checkpoints_that_others_lack_are_named)
+FOLDER_TEST(checkpoint_files, checkpoints_that_others_lack_are_named, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
-
 	put(&folder, 9, 0, 4);
 	put(&folder, 9, 1, 4);
 	put(&folder, 9, 3, 4);
@@ -261,7 +239,6 @@ Test(checkpoint_files, checkpoints_that_others_lack_are_named)
 	expect_set(find(&folder, 2, 2).newest, 0, 0, 0);
 	expect_set(find(&folder, 2, 2).other, 9, 4, 2);
 	cr_expect(find(&folder, 2, 2).has_any);
-	scratch_folder_remove(&folder);
 }
 
 static unsigned count_files(const struct scratch_folder *folder, unsigned iterations, unsigned n_hosts)
@@ -285,10 +262,8 @@ static void save(const struct scratch_folder *folder, unsigned iterations, unsig
 }
 
 /* Until all hosts have a first checkpoint of their own. */
-Test(checkpoint_files, those_of_other_hosts_stay_as_long_as_they_are_needed)
+FOLDER_TEST(checkpoint_files, those_of_other_hosts_stay_as_long_as_they_are_needed, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
-
 	put_all(&folder, 7, 5);
 	put_all(&folder, 8, 5);
 	scratch_folder_write(&folder, "iteration-7/host-3-of-5.safetensors.part", "", 0);
@@ -303,14 +278,11 @@ Test(checkpoint_files, those_of_other_hosts_stay_as_long_as_they_are_needed)
 	expect_set(find(&folder, 2, 2).newest, 10, 2, 2);
 	save(&folder, 12, 0, 2);
 	cr_expect_not(scratch_folder_has(&folder, "iteration-8"));
-	scratch_folder_remove(&folder);
 }
 
 /* One host takes away what was of four, four share what was of one. */
-Test(checkpoint_files, each_file_of_others_is_one_hosts_to_take_away)
+FOLDER_TEST(checkpoint_files, each_file_of_others_is_one_hosts_to_take_away, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
-
 	put_all(&folder, 8, 4);
 	save(&folder, 9, 0, 1);
 	cr_expect_eq(count_files(&folder, 8, 4), 4);
@@ -320,14 +292,12 @@ Test(checkpoint_files, each_file_of_others_is_one_hosts_to_take_away)
 		for (unsigned h = 0; h < 4; h++)
 			save(&folder, iterations, h, 4);
 	cr_expect_eq(count_files(&folder, 9, 1) + count_files(&folder, 10, 1), 0);
-	scratch_folder_remove(&folder);
 }
 
-Test(checkpoint_files, other_names_are_no_checkpoints)
+FOLDER_TEST(checkpoint_files, other_names_are_no_checkpoints, scratch_folder_make())
 {
 	static const char *const names[] = {"iteration-0",  "iteration-07", "iteration-7x", "iteration-4294967296",
 					    "iteration--7", "iteration-",   "iteration- 7", "7"};
-	const struct scratch_folder folder = scratch_folder_make();
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char file[64];
@@ -341,12 +311,10 @@ Test(checkpoint_files, other_names_are_no_checkpoints)
 	scratch_folder_write(&folder, "iteration-3/host-00-of-1.safetensors", "", 0);
 	scratch_folder_write(&folder, "iteration-3/host-0-of-1.safetensors.part", "", 0);
 	cr_expect_eq(find(&folder, 1, 1).newest.iterations, 3);
-	scratch_folder_remove(&folder);
 }
 
-Test(checkpoint_files, the_last_two_of_a_host_stay)
+FOLDER_TEST(checkpoint_files, the_last_two_of_a_host_stay, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 1};
 
 	for (unsigned i = 4; i <= 8; i++) { /* 8: belongs to a run that resumed from 6 */
@@ -363,13 +331,11 @@ Test(checkpoint_files, the_last_two_of_a_host_stay)
 	cr_expect_not(scratch_folder_has(&folder, "iteration-4/host-0-of-2.safetensors"));
 	cr_expect(scratch_folder_has(&folder, "iteration-4/host-1-of-2.safetensors"), "the other host's");
 	cr_expect(scratch_folder_has(&folder, "iteration-8/host-1-of-2.safetensors"), "the other host's");
-	scratch_folder_remove(&folder);
 }
 
 /* Server 1 completes iteration 3 with what workers send when they have completed 2, while server 2 still writes 2. */
-Test(checkpoint_files, the_last_three_of_separate_servers_stay)
+FOLDER_TEST(checkpoint_files, the_last_three_of_separate_servers_stay, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 1};
 
 	put(&folder, 1, 0, 3);
@@ -386,12 +352,10 @@ Test(checkpoint_files, the_last_three_of_separate_servers_stay)
 	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){1, 3}, 4, 3);
 	cr_expect_not(scratch_folder_has(&folder, "iteration-1/host-1-of-3.safetensors"));
 	cr_expect(scratch_folder_has(&folder, "iteration-2/host-1-of-3.safetensors"));
-	scratch_folder_remove(&folder);
 }
 
-Test(checkpoint_files, later_ones_of_a_host_are_dropped)
+FOLDER_TEST(checkpoint_files, later_ones_of_a_host_are_dropped, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 1};
 	struct psd_error err = {.text = ""};
 
@@ -419,13 +383,11 @@ Test(checkpoint_files, later_ones_of_a_host_are_dropped)
 	cr_expect_eq(psd_checkpoint_drop_later(&checkpoints, (struct psd_checkpoint_host){0, 2}, 4, &err), PSD_EFILE);
 	cr_expect_not_null(strstr(err.text, ": host 0's checkpoints of later iterations cannot be removed: "), "%s",
 			   err.text);
-	scratch_folder_remove(&folder);
 }
 
 /* A server may be ahead of this host: between its folder and its file no host removes the folder. */
-Test(checkpoint_files, a_checkpoint_that_another_host_begins_stays)
+FOLDER_TEST(checkpoint_files, a_checkpoint_that_another_host_begins_stays, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct psd_checkpoints checkpoints = {folder.path, 1};
 	struct psd_error err = {.text = ""};
 
@@ -438,12 +400,10 @@ Test(checkpoint_files, a_checkpoint_that_another_host_begins_stays)
 	put(&folder, 6, 0, 3);
 	psd_checkpoint_prune(&checkpoints, (struct psd_checkpoint_host){0, 3}, 6, 3);
 	cr_expect_not(scratch_folder_has(&folder, "iteration-5"), "nobody is behind by so much");
-	scratch_folder_remove(&folder);
 }
 
-Test(checkpoint_files, a_folder_that_cannot_be_written_is_refused)
+FOLDER_TEST(checkpoint_files, a_folder_that_cannot_be_written_is_refused, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const struct scratch_path file = scratch_folder_path(&folder, "file"),
 				  below = scratch_folder_path(&folder, "a/b");
 	const struct psd_checkpoints at_file = {file.text, 1}, at_below = {below.text, 1};
@@ -453,5 +413,4 @@ Test(checkpoint_files, a_folder_that_cannot_be_written_is_refused)
 	cr_expect_eq(psd_checkpoints_open(&at_file, &err), PSD_EFILE);
 	cr_expect_not_null(strstr(err.text, "no checkpoint can be written there: "), "%s", err.text);
 	cr_expect_eq(psd_checkpoints_open(&at_below, &err), PSD_EFILE);
-	scratch_folder_remove(&folder);
 }

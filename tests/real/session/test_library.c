@@ -229,15 +229,14 @@ static void place_host(struct cluster *cluster, unsigned h)
 static struct cluster *run(const char *system, bool has_abort)
 {
 	struct cluster *cluster = calloc(1, sizeof(*cluster));
-	char text[1024];
 
 	cr_assert_not_null(cluster);
-	snprintf(text, sizeof(text),
-		 "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 2}\ncompute: {device: cpu}\n"
-		 "cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems: [{name: s, %s}]\n"
-		 "train: {iterations: %d, learning_rate: {policy: fixed, base: 0.001}}\n",
-		 HOSTS, system, ITERATIONS);
-	loaded_open(&cluster->loaded, text);
+	loaded_print(
+		&cluster->loaded,
+		"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 2}\ncompute: {device: cpu}\n"
+		"cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems: [{name: s, %s}]\n"
+		"train: {iterations: %d, learning_rate: {policy: fixed, base: 0.001}}\n",
+		HOSTS, system, ITERATIONS);
 	loaded_case(&cluster->made, &cluster->loaded, 0, 0);
 	cluster->kind = own_kind;
 	if (!has_abort)
@@ -367,14 +366,11 @@ Test(session_library, a_library_that_no_device_has_is_refused_with_its_place)
 	struct psd_error err;
 
 	cr_expect_eq(psd_worker_check_library(&nccl, 2, &psd_device_cpu, &err), PSD_EINVAL);
-	cr_expect_str_eq(err.text,
-			 "a.yaml:4:5: 'sync' of system 's' is 'nccl', which cannot sum in memory of device 'cpu': "
-			 "needs 'device: cuda' in 'train'");
+	cr_expect_str_eq(err.text, "a.yaml:4:5: 'sync' of system 's' is 'nccl', which cannot sum in memory of device "
+				   "'cpu': needs 'device: cuda' in 'train'");
 	cr_expect_eq(psd_worker_check_library(&nccl, 2, NULL, &err), PSD_EINVAL);
-	cr_expect_str_eq(
-		err.text,
-		"a.yaml:4:5: 'sync' of system 's' is 'nccl', a library that a replay cannot call: must be this "
-		"program's own, such as 'ring'");
+	cr_expect_str_eq(err.text, "a.yaml:4:5: 'sync' of system 's' is 'nccl', a library that a replay cannot call: "
+				   "must be this program's own, such as 'ring'");
 	cr_expect_eq(psd_worker_check_library(&nccl, 1, &psd_device_cpu, &err), PSD_OK, "a lone worker sums nothing");
 	cr_expect_eq(psd_worker_check_library(&ring, 2, &psd_device_cpu, &err), PSD_OK);
 	cr_expect_eq(psd_worker_check_library(&ring, 2, NULL, &err), PSD_OK);
@@ -392,9 +388,8 @@ Test(session_library, restarts_need_one_that_can_be_called_off)
 
 	device.libraries = kinds;
 	cr_expect_eq(psd_worker_check_restarts(&mpi, &device, &err), PSD_EINVAL);
-	cr_expect_str_eq(err.text,
-			 "a.yaml:4:5: 'sync' of system 's' is 'mpi', which cannot be called off for '--restarts': must "
-			 "be this program's own, such as 'ring'");
+	cr_expect_str_eq(err.text, "a.yaml:4:5: 'sync' of system 's' is 'mpi', which cannot be interrupted for "
+				   "'--restarts': must be this program's own, such as 'ring'");
 	cr_expect_eq(psd_worker_check_restarts(&nccl, &device, &err), PSD_OK);
 	cr_expect_eq(psd_worker_check_restarts(&ring, &device, &err), PSD_OK);
 }

@@ -7,6 +7,7 @@
 #include "real/base/machine.h"
 #include "real/cluster/process_group.h"
 #include "tests/real/training.h"
+#include "tests/test_with.h"
 
 #define BUSY_SEC 0.005 /* parameters in each layer */
 
@@ -84,12 +85,5 @@ static void expect_by_loop(const char *train, bool is_short_by_loop)
 	psd_process_group_unshare(n_by_loop, LAYERS * sizeof(*n_by_loop));
 }
 
-Test(load, the_event_loop_carries_out_short_layers)
-{
-	expect_by_loop(TRAIN, true);
-}
-
-Test(load, layers_that_use_several_threads_stay_with_theirs)
-{
-	expect_by_loop(TRAIN ", threads: 2", false);
-}
+TEST_ROW(load, the_event_loop_carries_out_short_layers, expect_by_loop(TRAIN, true))
+TEST_ROW(load, layers_that_use_several_threads_stay_with_theirs, expect_by_loop(TRAIN ", threads: 2", false))

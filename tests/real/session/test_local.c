@@ -8,6 +8,7 @@
 
 #include "real/session/worker_parts.h"
 #include "tests/loaded_helper.h"
+#include "tests/test_with.h"
 
 enum { WORKERS = 3, STEPS = 3, ITERATIONS = 7, BATCH = 4 };
 #define RATE	   0.5
@@ -84,11 +85,9 @@ static uint32_t find_op(const struct group *group, enum psd_op_kind kind)
 static struct group *open_crew(const char *optimiser)
 {
 	struct group *group = calloc(1, sizeof(*group));
-	char text[1024];
 
 	cr_assert(group);
-	snprintf(text, sizeof(text), scenario, BATCH, WORKERS, STEPS, ITERATIONS, optimiser);
-	loaded_open(&group->loaded, text);
+	loaded_print(&group->loaded, scenario, BATCH, WORKERS, STEPS, ITERATIONS, optimiser);
 	loaded_case(&group->made, &group->loaded, 0, 0);
 	group->options = (struct psd_worker_options){
 		.made = &group->made, .train = &group->loaded.scenario.train, .n_iterations = ITERATIONS};
@@ -282,18 +281,8 @@ static void check(const char *optimiser)
 	close_crew(group);
 }
 
-Test(local, workers_step_by_their_own_gradients_and_join)
-{
-	check("momentum: 0.9, ");
-}
-
-Test(local, norms_are_of_a_workers_own_gradient)
-{
-	check("kind: lars, trust: 0.05, momentum: 0.9, ");
-}
+TEST_ROW(local, workers_step_by_their_own_gradients_and_join, check("momentum: 0.9, "))
+TEST_ROW(local, norms_are_of_a_workers_own_gradient, check("kind: lars, trust: 0.05, momentum: 0.9, "))
 
 /* Which no exchange touches: each goes on with its own. */
-Test(local, means_are_of_a_workers_own_gradient)
-{
-	check("kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 0.001, ");
-}
+TEST_ROW(local, means_are_of_a_workers_own_gradient, check("kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 0.001, "))

@@ -26,10 +26,8 @@ static void open_memory(struct opened *opened, const char *sync, unsigned host, 
 {
 	const struct psd_memory_options options = {.host = host};
 	struct psd_error err = {.text = ""};
-	char text[768];
 
-	snprintf(text, sizeof(text), scenario, sync, optimiser);
-	loaded_open(&opened->loaded, text);
+	loaded_print(&opened->loaded, scenario, sync, optimiser);
 	loaded_case(&opened->made, &opened->loaded, 0, 0);
 	cr_assert_eq(psd_memory_init(&opened->memory, &opened->made.program, &options, &err), PSD_OK, "%s", err.text);
 }

@@ -10,6 +10,7 @@
 #include "tests/loaded_helper.h"
 #include "tests/real/plain_compression.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 enum { WORKERS = 3, MOST_HOSTS = 8, ITERATIONS = 5, BLOCK = 1024 };
 
@@ -74,13 +75,11 @@ static void open_host(struct group *group, unsigned host)
 static struct group *open_crew(const char *keys)
 {
 	struct group *group = calloc(1, sizeof(*group));
-	char text[1024];
 
 	cr_assert(group);
 	group->folder = scratch_folder_make();
 	scratch_folder_write(&group->folder, "uneven.yaml", model, strlen(model));
-	snprintf(text, sizeof(text), scenario, scratch_folder_path(&group->folder, "uneven.yaml").text, keys);
-	loaded_open(&group->loaded, text);
+	loaded_print(&group->loaded, scenario, scratch_folder_path(&group->folder, "uneven.yaml").text, keys);
 	loaded_case(&group->made, &group->loaded, 0, 0);
 	group->options = (struct psd_worker_options){.made = &group->made, .train = &group->loaded.scenario.train};
 	group->n_hosts = psd_layout_hosts(&group->made.plan.layout);
@@ -279,10 +278,7 @@ static void check(const char *keys)
 }
 
 /* A shard on each worker: parts of 1, 1 and 2 blocks, and of 0, 1 and 1. */
-Test(worker_packed, signs_and_means_are_summed)
-{
-	check("compress: {by: one-bit}");
-}
+TEST_ROW(worker_packed, signs_and_means_are_summed, check("compress: {by: one-bit}"))
 
 Test(worker_packed, the_largest_values_are_summed)
 {

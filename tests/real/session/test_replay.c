@@ -13,6 +13,7 @@
 #include "tests/cli_helper.h"
 #include "tests/loaded_helper.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 #define WITHIN_SEC     60.0
 #define SAME_SUM_RATIO 1e-9 /* the same seconds, added in another order */
@@ -28,17 +29,12 @@ struct replayed {
 
 static void make(struct replayed *replayed, const char *bandwidth, const char *system, const char *emulation)
 {
-	char text[2048];
-
-	snprintf(text, sizeof(text),
-		 "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
-		 "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
-		 "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, "
-		 "reduce: 1GBps, "
-		 "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
-		 emulation, bandwidth, system);
-
-	loaded_open(&replayed->loaded, text);
+	loaded_print(&replayed->loaded,
+		     "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
+		     "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
+		     "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, reduce: 1GBps, "
+		     "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
+		     emulation, bandwidth, system);
 	loaded_case(&replayed->made, &replayed->loaded, 0, 0);
 }
 
@@ -115,15 +111,9 @@ static void expect_bytes_of_program(const char *emulation)
 	}
 }
 
-Test(replay, sends_the_bytes_of_the_program)
-{
-	expect_bytes_of_program("");
-}
-
-Test(replay, tells_the_bytes_of_whole_messages_where_it_sent_a_share)
-{
-	expect_bytes_of_program("emulation: {payload_scale: 1%}");
-}
+TEST_ROW(replay, sends_the_bytes_of_the_program, expect_bytes_of_program(""))
+TEST_ROW(replay, tells_the_bytes_of_whole_messages_where_it_sent_a_share,
+	 expect_bytes_of_program("emulation: {payload_scale: 1%}"))
 
 /* Half of the bytes, whole messages or a share of them, and conversions that take their time: at this rate longer than
  * all else. */
@@ -466,18 +456,14 @@ Test(replay, a_replay_that_is_not_true_names_the_dilation_at_which_it_would_be)
 		/* 5 % where 2 % may be: 20 * 5/2 */
 		{1, 1, 0.05,
 		 "s: at dilation 20 timers of this machine were late by 5.0 % of an iteration, must be 2 % or less; "
-		 "use "
-		 "--dilation 50"},
+		 "use --dilation 50"},
 		{1, 9, 0,
 		 "s: this machine was busy for 90 % of the time, must be 70 % or less, and mostly with other programs: "
-		 "no "
-		 "dilation "
-		 "helps"},
+		 "no dilation helps"},
 		/* others have 55 %, too much to tell what a longer run would be like */
 		{0.5, 6, 0.05,
 		 "s: timers of this machine were late by 5.0 % of an iteration, must be 2 % or less, and mostly other "
-		 "programs "
-		 "kept it busy: no dilation helps"},
+		 "programs kept it busy: no dilation helps"},
 	};
 
 	const struct psd_replay at_20 = {.dilation_ratio = 20, .payload_ratio = 1};
@@ -655,10 +641,9 @@ Test(replay, real_workers_are_some_and_take_their_time)
 	expect_refused("--set emulation.dilation=auto", 2,
 		       "--set emulation.dilation: 'dilation' is 'auto', must be 1 beside 'real_workers', which compute "
 		       "and send whole messages\n");
-	expect_refused(
-		"--set emulation.payload_scale=0.5", 2,
-		"--set emulation.payload_scale: 'payload_scale' is '0.5', must be 1 beside 'real_workers', which "
-		"compute and send whole messages\n");
+	expect_refused("--set emulation.payload_scale=0.5", 2,
+		       "--set emulation.payload_scale: 'payload_scale' is '0.5', must be 1 beside 'real_workers', "
+		       "which compute and send whole messages\n");
 }
 
 /* They took 5 of the machine's 10 seconds, and of the others all took 3: 60 % of what is left, and 80 % of all. */

@@ -68,11 +68,9 @@ static void open_cluster(struct cluster *cluster, const char *sync)
 {
 	static const struct psd_socket_options socket_options = {.has_buffers = false};
 	struct psd_error err;
-	char text[1024];
 
 	memset(cluster, 0, sizeof(*cluster));
-	snprintf(text, sizeof(text), scenario, sync);
-	loaded_open(&cluster->loaded, text);
+	loaded_print(&cluster->loaded, scenario, sync);
 	loaded_case(&cluster->made, &cluster->loaded, 0, 0);
 	for (unsigned h = 0; h < HOSTS; h++) {
 		struct host *host = &cluster->hosts[h];

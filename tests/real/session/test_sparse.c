@@ -7,6 +7,7 @@
 
 #include "real/session/worker_parts.h"
 #include "tests/loaded_helper.h"
+#include "tests/test_with.h"
 
 enum { WORKERS = 3, ITERATIONS = 12, CHUNK = 700 };
 #define MOMENTUM 0.9f
@@ -35,10 +36,8 @@ struct group {
 static void open_crew(struct group *group, const char *feedback, const char *wire)
 {
 	struct psd_error err = {.text = ""};
-	char text[1024];
 
-	snprintf(text, sizeof(text), scenario, feedback, wire);
-	loaded_open(&group->loaded, text);
+	loaded_print(&group->loaded, scenario, feedback, wire);
 	cr_assert_eq(psd_case_make(&group->made, &group->loaded.costed, &group->loaded.scenario.systems[0],
 				   psd_scenario_point(&group->loaded.scenario, 0), &err),
 		     PSD_OK, "%s", err.text);
@@ -270,15 +269,8 @@ static void check(const char *feedback, float kept_ratio)
 	free(group);
 }
 
-Test(sparse, the_residual_shrinks_by_the_momentum)
-{
-	check("momentum", MOMENTUM);
-}
-
-Test(sparse, or_is_kept_as_a_whole)
-{
-	check("full", 1.0f);
-}
+TEST_ROW(sparse, the_residual_shrinks_by_the_momentum, check("momentum", MOMENTUM))
+TEST_ROW(sparse, or_is_kept_as_a_whole, check("full", 1.0f))
 
 /* ---- during the transfer ---- */
 

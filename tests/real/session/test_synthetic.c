@@ -30,12 +30,8 @@ static const char two_layers[] = "model: {graph: tests/data/odd.yaml, batch_per_
 
 static void open_replay(struct psd_case *made, struct loaded *loaded, const char *job, const char *priority)
 {
-	char text[1024];
-
-	snprintf(text, sizeof(text), "title: t\n%ssystems: [{name: s, sync: ring, unit: layer, priority: %s}]\n", job,
-		 priority);
-
-	loaded_open(loaded, text);
+	loaded_print(loaded, "title: t\n%ssystems: [{name: s, sync: ring, unit: layer, priority: %s}]\n", job,
+		     priority);
 	loaded_case(made, loaded, 0, 0);
 }
 

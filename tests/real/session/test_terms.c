@@ -8,6 +8,7 @@
 #include "real/session/agreed_terms.h"
 #include "tests/real/net/meeting.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 static const char base[] = "title: t\n"
 			   "model: {graph: tiny.yaml, batch_per_worker: 8}\n"
@@ -417,7 +418,5 @@ Test(terms, the_contents_of_files_count_and_not_their_names)
 	expect_contents_named(model, profile, 8, "v", 4, "train.start");
 }
 
-Test(terms, an_option_counts_like_the_key_it_stands_for)
-{
-	expect_contents_named(model, profile, 8, "w", 5, "train.iterations");
-}
+TEST_ROW(terms, an_option_counts_like_the_key_it_stands_for,
+	 expect_contents_named(model, profile, 8, "w", 5, "train.iterations"))

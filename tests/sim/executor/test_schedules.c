@@ -72,10 +72,8 @@ static void compare_sizes(const char *name, unsigned workers_per_node, const cha
 	for (unsigned s = 0; s < N_SIZES; s++) {
 		const struct scratch_file model = write_model(sizes[s]);
 		struct loaded loaded;
-		char text[512];
 
-		snprintf(text, sizeof(text), form, model.path, workers_per_node, local, name, sweep);
-		loaded_open(&loaded, text);
+		loaded_print(&loaded, form, model.path, workers_per_node, local, name, sweep);
 		for (unsigned point = 0; point < n_points; point++)
 			compare(&loaded, point);
 		loaded_close(&loaded);
@@ -158,10 +156,8 @@ Test(schedules, a_ring_over_two_switches_is_as_slow_as_its_crossings)
 	for (unsigned i = 0; i < 4; i++) {
 		struct loaded loaded;
 		struct psd_case made;
-		char text[512];
 
-		snprintf(text, sizeof(text), form, model.path, rows[i].latency, rows[i].switches, rows[i].between);
-		loaded_open(&loaded, text);
+		loaded_print(&loaded, form, model.path, rows[i].latency, rows[i].switches, rows[i].between);
 		loaded_case(&made, &loaded, 0, 0);
 		const struct psd_outcome estimate = estimated(&made);
 		const double secs[] = {simulated_sec(&loaded, &made, PSD_FIDELITY_MESSAGE),
@@ -187,10 +183,8 @@ static double iteration_sec(const struct scratch_file *model, const char *sync, 
 				   "latency: 20us}, local: {bandwidth: 80Gbps}}\nsystems: [{name: s, sync: %s}]\n";
 	struct loaded loaded;
 	struct psd_case made;
-	char text[512];
 
-	snprintf(text, sizeof(text), form, model->path, nodes, workers_per_node, sync);
-	loaded_open(&loaded, text);
+	loaded_print(&loaded, form, model->path, nodes, workers_per_node, sync);
 	loaded_case(&made, &loaded, 0, 0);
 	const double sec = estimated(&made).iteration_sec;
 	*method = made.plan.items[0].method->name;
@@ -253,10 +247,8 @@ static double gathered_sec(const char *fuse, const char *bandwidth, unsigned nod
 		"systems: [{name: s, sync: ring, fuse: %s}]\n";
 	struct loaded loaded;
 	struct psd_case made;
-	char text[512];
 
-	snprintf(text, sizeof(text), form, nodes, bandwidth, fuse);
-	loaded_open(&loaded, text);
+	loaded_print(&loaded, form, nodes, bandwidth, fuse);
 	loaded_case(&made, &loaded, 0, 0);
 	const double sec = estimated(&made).iteration_sec;
 	psd_case_release(&made);

@@ -25,26 +25,26 @@
 
 enum { LOG_MAX = 4096 };
 
-struct log {
+/* Each case is a process, and has one. */
+static struct log {
 	uint64_t cookies[LOG_MAX];
 	double dates_sec[LOG_MAX];
 	unsigned n;
-};
+} wakes;
 
 static void note(void *context, uint64_t tag)
 {
-	struct log *log = context;
-
-	cr_assert_lt(log->n, LOG_MAX);
-	log->cookies[log->n] = tag;
-	log->dates_sec[log->n++] = psd_network_now_sec();
+	(void)context;
+	cr_assert_lt(wakes.n, LOG_MAX);
+	wakes.cookies[wakes.n] = tag;
+	wakes.dates_sec[wakes.n++] = psd_network_now_sec();
 }
 
-static double date_sec(const struct log *log, uint64_t tag)
+static double date_sec(uint64_t tag)
 {
-	for (unsigned i = 0; i < log->n; i++)
-		if (log->cookies[i] == tag)
-			return log->dates_sec[i];
+	for (unsigned i = 0; i < wakes.n; i++)
+		if (wakes.cookies[i] == tag)
+			return wakes.dates_sec[i];
 	cr_assert_fail("nobody woke with tag %llu", (unsigned long long)tag);
 	return 0;
 }
@@ -68,6 +68,11 @@ static void open_with(const struct psd_platform *platform, psd_wake_fn wake, voi
 	struct psd_error err = {0};
 
 	cr_assert_eq(psd_network_open(platform, wake, context, &err), PSD_OK, "%s", err.text);
+}
+
+static void open_log(const struct psd_platform *platform, psd_wake_fn wake)
+{
+	open_with(platform, wake, NULL);
 }
 
 static void run(void)
@@ -134,60 +139,56 @@ Test(network, ring_of_64_takes_the_closed_form)
 
 Test(network, push_of_8_is_bounded_by_the_receiver)
 {
-	static struct log log;
 	const struct psd_platform platform = star(9);
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	for (unsigned host = 1; host <= 8; host++)
 		psd_network_transfer(host, 0, 100 * MEBIBYTE, host);
 	run();
-	cr_assert_eq(log.n, 8);
+	cr_assert_eq(wakes.n, 8);
 	for (unsigned i = 0; i < 8; i++) { /* all end together, in the order of their start */
-		assert_near(log.dates_sec[i], seconds(800 * MEBIBYTE, 10e9), FLUID_RATIO);
-		cr_assert_eq(log.cookies[i], i + 1);
+		assert_near(wakes.dates_sec[i], seconds(800 * MEBIBYTE, 10e9), FLUID_RATIO);
+		cr_assert_eq(wakes.cookies[i], i + 1);
 	}
 }
 
 Test(network, both_directions_of_a_link_are_free_of_each_other)
 {
-	static struct log log;
 	struct psd_platform platform = star(2);
 
 	platform.receive_bps = 5e9; /* and have their own capacities */
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	psd_network_transfer(0, 1, 100 * MEBIBYTE, 1);
 	psd_network_transfer(1, 0, 100 * MEBIBYTE, 2);
 	run();
-	assert_near(date_sec(&log, 1), seconds(100 * MEBIBYTE, 5e9), FLUID_RATIO);
-	assert_near(date_sec(&log, 2), seconds(100 * MEBIBYTE, 5e9), FLUID_RATIO);
+	assert_near(date_sec(1), seconds(100 * MEBIBYTE, 5e9), FLUID_RATIO);
+	assert_near(date_sec(2), seconds(100 * MEBIBYTE, 5e9), FLUID_RATIO);
 }
 
 Test(network, sender_is_bounded_by_its_own_way_out)
 {
-	static struct log log;
 	struct psd_platform platform = star(3);
 
 	platform.send_bps = 4e9;
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	psd_network_transfer(0, 1, 100 * MEBIBYTE, 1);
 	psd_network_transfer(0, 2, 100 * MEBIBYTE, 2);
 	run();
-	assert_near(date_sec(&log, 1), seconds(200 * MEBIBYTE, 4e9), FLUID_RATIO);
+	assert_near(date_sec(1), seconds(200 * MEBIBYTE, 4e9), FLUID_RATIO);
 }
 
 Test(network, pairs_are_used_again_with_new_sizes)
 {
-	static struct log log;
 	const struct psd_platform platform = star(2);
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	for (unsigned i = 1; i <= 3; i++) {
 		psd_network_transfer(0, 1, i * MEBIBYTE, i);
 		run();
 	}
-	assert_near(date_sec(&log, 1), seconds(1 * MEBIBYTE, 10e9), FLUID_RATIO);
-	assert_near(date_sec(&log, 2), seconds(3 * MEBIBYTE, 10e9), FLUID_RATIO);
-	assert_near(date_sec(&log, 3), seconds(6 * MEBIBYTE, 10e9), FLUID_RATIO);
+	assert_near(date_sec(1), seconds(1 * MEBIBYTE, 10e9), FLUID_RATIO);
+	assert_near(date_sec(2), seconds(3 * MEBIBYTE, 10e9), FLUID_RATIO);
+	assert_near(date_sec(3), seconds(6 * MEBIBYTE, 10e9), FLUID_RATIO);
 }
 
 static void start_same_pair(void *context, uint64_t tag)
@@ -199,14 +200,13 @@ static void start_same_pair(void *context, uint64_t tag)
 
 Test(network, a_pair_is_used_again_by_its_own_wake)
 {
-	static struct log log;
 	const struct psd_platform platform = star(2);
 
-	open_with(&platform, start_same_pair, &log);
+	open_log(&platform, start_same_pair);
 	psd_network_transfer(0, 1, MEBIBYTE, 1);
 	run();
-	cr_assert_eq(log.n, 5);
-	assert_near(date_sec(&log, 5), seconds(5 * MEBIBYTE, 10e9), FLUID_RATIO);
+	cr_assert_eq(wakes.n, 5);
+	assert_near(date_sec(5), seconds(5 * MEBIBYTE, 10e9), FLUID_RATIO);
 }
 
 /* ---- topologies ---- */
@@ -223,10 +223,9 @@ static struct psd_platform racked(unsigned topology)
 
 Test(network, rack_uplink_bounds_what_leaves_the_rack)
 {
-	static struct log log;
 	const struct psd_platform platform = racked(PSD_TOPOLOGY_RACKS);
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	for (unsigned host = 0; host < 4; host++)
 		psd_network_transfer(host, 4 + host, 10 * MEBIBYTE, host); /* the other rack */
 	run();
@@ -236,10 +235,9 @@ Test(network, rack_uplink_bounds_what_leaves_the_rack)
 
 Test(network, rack_uplink_is_full_duplex)
 {
-	static struct log log;
 	const struct psd_platform platform = racked(PSD_TOPOLOGY_RACKS);
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	for (unsigned host = 0; host < 8; host++)
 		psd_network_transfer(host, (host + 4) % 8, 10 * MEBIBYTE, host);
 	run();
@@ -248,10 +246,9 @@ Test(network, rack_uplink_is_full_duplex)
 
 Test(network, traffic_within_a_rack_is_not_slowed)
 {
-	static struct log log;
 	const struct psd_platform platform = racked(PSD_TOPOLOGY_RACKS);
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	for (unsigned host = 0; host < 4; host++)
 		psd_network_transfer(host, (host + 1) % 4, 10 * MEBIBYTE, host);
 	run();
@@ -260,31 +257,29 @@ Test(network, traffic_within_a_rack_is_not_slowed)
 
 Test(network, fat_tree_spines_are_chosen_by_the_receiver)
 {
-	static struct log log;
 	struct psd_platform platform = racked(PSD_TOPOLOGY_FAT_TREE);
 
 	platform.oversubscription_ratio = 2; /* 4 nodes of 10 Gb/s per leaf: two uplinks of 10 Gb/s */
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	psd_network_transfer(0, 4, 10 * MEBIBYTE, 1); /* spine 0, alone */
 	psd_network_transfer(1, 5, 10 * MEBIBYTE, 2); /* spine 1, shared with the next */
 	psd_network_transfer(2, 7, 10 * MEBIBYTE, 3);
 	run();
-	assert_near(date_sec(&log, 1), seconds(10 * MEBIBYTE, 10e9), FLUID_RATIO);
-	assert_near(date_sec(&log, 2), seconds(20 * MEBIBYTE, 10e9), FLUID_RATIO);
-	assert_near(date_sec(&log, 3), seconds(20 * MEBIBYTE, 10e9), FLUID_RATIO);
+	assert_near(date_sec(1), seconds(10 * MEBIBYTE, 10e9), FLUID_RATIO);
+	assert_near(date_sec(2), seconds(20 * MEBIBYTE, 10e9), FLUID_RATIO);
+	assert_near(date_sec(3), seconds(20 * MEBIBYTE, 10e9), FLUID_RATIO);
 }
 
 Test(network, servers_and_a_rack_that_is_not_full_have_ways)
 {
-	static struct log log;
 	struct psd_platform platform = racked(PSD_TOPOLOGY_FAT_TREE);
 
 	platform.nodes = platform.workers = 5;
 	platform.servers = 2;
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	psd_network_transfer(0, 6, MEBIBYTE, 1);
 	run();
-	assert_near(date_sec(&log, 1), seconds(MEBIBYTE, 10e9), FLUID_RATIO);
+	assert_near(date_sec(1), seconds(MEBIBYTE, 10e9), FLUID_RATIO);
 }
 
 static struct psd_platform nodes_of_two(void)
@@ -299,29 +294,27 @@ static struct psd_platform nodes_of_two(void)
 
 Test(network, local_traffic_does_not_touch_the_nodes_link)
 {
-	static struct log log;
 	const struct psd_platform platform = nodes_of_two();
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	psd_network_transfer(0, 1, 100 * MEBIBYTE, 1); /* node 0, from worker to worker */
 	psd_network_transfer(0, 2, 100 * MEBIBYTE, 2); /* to node 1 */
 	run();
-	assert_near(date_sec(&log, 1), seconds(100 * MEBIBYTE, 100e9), FLUID_RATIO);
-	assert_near(date_sec(&log, 2), seconds(100 * MEBIBYTE, 10e9), FLUID_RATIO);
+	assert_near(date_sec(1), seconds(100 * MEBIBYTE, 100e9), FLUID_RATIO);
+	assert_near(date_sec(2), seconds(100 * MEBIBYTE, 10e9), FLUID_RATIO);
 	cr_assert_eq(psd_network_latency_sec(0, 1), 0);
 	cr_assert_eq(psd_network_latency_sec(0, 2), 10e-6);
 }
 
 Test(network, workers_of_a_node_share_its_link)
 {
-	static struct log log;
 	const struct psd_platform platform = nodes_of_two();
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	psd_network_transfer(0, 2, 100 * MEBIBYTE, 1);
 	psd_network_transfer(1, 3, 100 * MEBIBYTE, 2);
 	run();
-	assert_near(date_sec(&log, 1), seconds(200 * MEBIBYTE, 10e9), FLUID_RATIO);
+	assert_near(date_sec(1), seconds(200 * MEBIBYTE, 10e9), FLUID_RATIO);
 }
 
 /* Two nodes of 4 workers behind 2 switches. */
@@ -343,20 +336,19 @@ static struct psd_platform nodes_of_two_switches(void)
  * the rest of worker 0's: 80. */
 Test(network, only_what_crosses_loads_the_uplinks_of_switches)
 {
-	static struct log log;
 	const struct psd_platform platform = nodes_of_two_switches();
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	psd_network_transfer(0, 2, 100 * MEBIBYTE, 1);
 	psd_network_transfer(1, 3, 100 * MEBIBYTE, 2);
 	psd_network_transfer(0, 1, 200 * MEBIBYTE, 3);
 	psd_network_transfer(3, 1, 100 * MEBIBYTE, 4);
 	run();
-	assert_near(date_sec(&log, 1), seconds(200 * MEBIBYTE, 40e9), FLUID_RATIO);
-	assert_near(date_sec(&log, 2), seconds(200 * MEBIBYTE, 40e9), FLUID_RATIO);
+	assert_near(date_sec(1), seconds(200 * MEBIBYTE, 40e9), FLUID_RATIO);
+	assert_near(date_sec(2), seconds(200 * MEBIBYTE, 40e9), FLUID_RATIO);
 	const double four_sec = seconds(100 * MEBIBYTE, 40e9);
-	assert_near(date_sec(&log, 4), four_sec, FLUID_RATIO);
-	assert_near(date_sec(&log, 3), four_sec + (seconds(200 * MEBIBYTE, 1) - 60e9 * four_sec) / 80e9, FLUID_RATIO);
+	assert_near(date_sec(4), four_sec, FLUID_RATIO);
+	assert_near(date_sec(3), four_sec + (seconds(200 * MEBIBYTE, 1) - 60e9 * four_sec) / 80e9, FLUID_RATIO);
 	cr_assert_eq(psd_network_latency_sec(0, 1), 3e-6);
 	cr_assert_eq(psd_network_latency_sec(0, 2), 3e-6);
 	cr_assert_eq(psd_network_latency_sec(0, 4), 10e-6);
@@ -365,35 +357,33 @@ Test(network, only_what_crosses_loads_the_uplinks_of_switches)
 /* An uplink slower than the node's link holds up what leaves the node, and what crosses inside it at the same time. */
 Test(network, traffic_that_leaves_a_node_passes_the_switch)
 {
-	static struct log log;
 	struct psd_platform platform = nodes_of_two_switches();
 
 	platform.between_bps = 4e9;
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	psd_network_transfer(0, 4, 10 * MEBIBYTE, 1);
 	psd_network_transfer(1, 2, 10 * MEBIBYTE, 2);
 	psd_network_transfer(3, 7, 10 * MEBIBYTE, 3);
 	run();
-	assert_near(date_sec(&log, 1), seconds(20 * MEBIBYTE, 4e9), FLUID_RATIO);
-	assert_near(date_sec(&log, 2), seconds(20 * MEBIBYTE, 4e9), FLUID_RATIO);
-	assert_near(date_sec(&log, 3), seconds(10 * MEBIBYTE, 4e9), FLUID_RATIO);
+	assert_near(date_sec(1), seconds(20 * MEBIBYTE, 4e9), FLUID_RATIO);
+	assert_near(date_sec(2), seconds(20 * MEBIBYTE, 4e9), FLUID_RATIO);
+	assert_near(date_sec(3), seconds(10 * MEBIBYTE, 4e9), FLUID_RATIO);
 }
 
 /* And the worker's own link: of two messages each has half of it, out of their sender or into their receiver. */
 Test(network, traffic_that_leaves_a_node_behind_switches_passes_the_workers_link)
 {
-	static struct log log;
 	struct psd_platform platform = nodes_of_two_switches();
 
 	platform.local_bps = 4e9;
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	psd_network_transfer(0, 4, 10 * MEBIBYTE, 1);
 	psd_network_transfer(0, 5, 10 * MEBIBYTE, 2);
 	psd_network_transfer(1, 6, 10 * MEBIBYTE, 3);
 	psd_network_transfer(2, 6, 10 * MEBIBYTE, 4);
 	run();
 	for (unsigned i = 1; i <= 4; i++)
-		assert_near(date_sec(&log, i), seconds(20 * MEBIBYTE, 4e9), FLUID_RATIO);
+		assert_near(date_sec(i), seconds(20 * MEBIBYTE, 4e9), FLUID_RATIO);
 }
 
 /* ---- links that change ---- */
@@ -409,32 +399,30 @@ static void scale_on_wake(void *context, uint64_t tag)
 
 Test(network, a_slow_link_slows_transfers_under_way_until_it_is_fast_again)
 {
-	static struct log log;
 	const struct psd_platform platform = star(3);
 	const uint64_t bytes = UINT64_C(1250000000); /* 1 s at 10 Gb/s */
 
-	open_with(&platform, scale_on_wake, &log);
+	open_log(&platform, scale_on_wake);
 	psd_network_transfer(0, 1, bytes, 1);
 	psd_network_transfer(2, 1, 0, 2);
 	psd_network_timer(0.5, 100);
 	psd_network_timer(0.9, 101);
 	run();
 	/* half is through at 0.5 s, another 0.1 at 0.9 s, the rest takes 0.4 s */
-	assert_near(date_sec(&log, 1), 1.3, FLUID_RATIO);
-	cr_assert_eq(date_sec(&log, 2), 0);
+	assert_near(date_sec(1), 1.3, FLUID_RATIO);
+	cr_assert_eq(date_sec(2), 0);
 }
 
 Test(network, a_transfer_that_started_on_a_slow_link_gets_faster_with_it)
 {
-	static struct log log;
 	const struct psd_platform platform = star(2);
 
-	open_with(&platform, scale_on_wake, &log);
+	open_log(&platform, scale_on_wake);
 	psd_network_scale_link(0, 0.5);
 	psd_network_transfer(1, 0, UINT64_C(1250000000), 1);
 	psd_network_timer(1, 101);
 	run();
-	assert_near(date_sec(&log, 1), 1.5, FLUID_RATIO);
+	assert_near(date_sec(1), 1.5, FLUID_RATIO);
 }
 
 /* ---- order ---- */
@@ -451,58 +439,55 @@ static void start_more(void *context, uint64_t tag)
 Test(network, timers_wake_by_date_then_by_start)
 {
 	static const uint64_t expected[] = {4, 1, 3, 10, 11, 2};
-	static struct log log;
 	const struct psd_platform platform = star(2);
 
-	open_with(&platform, start_more, &log);
+	open_log(&platform, start_more);
 	psd_network_timer(2e-3, 1);
 	psd_network_timer(5e-3, 2);
 	psd_network_timer(2e-3, 3);
 	psd_network_timer(1e-3, 4);
 	run();
-	cr_assert_eq(log.n, 6);
+	cr_assert_eq(wakes.n, 6);
 	for (unsigned i = 0; i < 6; i++)
-		cr_assert_eq(log.cookies[i], expected[i]);
-	assert_near(date_sec(&log, 11), 2e-3, FLUID_RATIO);
+		cr_assert_eq(wakes.cookies[i], expected[i]);
+	assert_near(date_sec(11), 2e-3, FLUID_RATIO);
 }
 
 Test(network, timers_come_before_transfers_of_their_date)
 {
-	static struct log log;
 	const struct psd_platform platform = star(2);
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	psd_network_transfer(0, 1, UINT64_C(1250000000), 1); /* exactly 1 s */
 	psd_network_timer(1, 2);
 	run();
-	cr_assert_eq(log.cookies[0], 2);
-	cr_assert_eq(log.cookies[1], 1);
-	cr_assert_eq(log.dates_sec[0], log.dates_sec[1]);
+	cr_assert_eq(wakes.cookies[0], 2);
+	cr_assert_eq(wakes.cookies[1], 1);
+	cr_assert_eq(wakes.dates_sec[0], wakes.dates_sec[1]);
 }
 
 static void stop_at_first(void *context, uint64_t tag)
 {
 	note(context, tag);
-	if (((struct log *)context)->n == 1)
+	if (wakes.n == 1)
 		psd_network_stop();
 }
 
 Test(network, stop_holds_back_the_rest_until_the_next_run)
 {
-	static struct log log;
 	const struct psd_platform platform = star(4);
 
-	open_with(&platform, stop_at_first, &log);
+	open_log(&platform, stop_at_first);
 	for (unsigned host = 0; host < 4; host++)
 		psd_network_transfer(host, (host + 1) % 4, MEBIBYTE, host);
 	psd_network_timer(1, 9);
 	run();
-	cr_assert_eq(log.n, 1);
+	cr_assert_eq(wakes.n, 1);
 	run();
-	cr_assert_eq(log.n, 5);
+	cr_assert_eq(wakes.n, 5);
 	for (unsigned i = 0; i < 4; i++)
-		cr_assert_eq(log.cookies[i], i);
-	cr_assert_eq(log.dates_sec[4], 1);
+		cr_assert_eq(wakes.cookies[i], i);
+	cr_assert_eq(wakes.dates_sec[4], 1);
 }
 
 /* Cookie 1 stops before 2 is reported; the timer 3 stops again just before, and 4 is so short that it ends in that very
@@ -521,26 +506,25 @@ static void stop_twice(void *context, uint64_t tag)
 Test(network, an_event_held_back_by_a_stop_is_reported_once_and_used_again)
 {
 	static const uint64_t expected[] = {1, 3, 2, 4};
-	static struct log log;
 	const struct psd_platform platform = star(4);
 
-	open_with(&platform, stop_twice, &log);
+	open_log(&platform, stop_twice);
 	psd_network_transfer(0, 1, MEBIBYTE, 1);
 	psd_network_transfer(1, 2, MEBIBYTE, 2);
 	run();
-	cr_assert_eq(log.n, 1);
+	cr_assert_eq(wakes.n, 1);
 	run();
-	cr_assert_eq(log.n, 2);
+	cr_assert_eq(wakes.n, 2);
 	run();
-	cr_assert_eq(log.n, 4);
+	cr_assert_eq(wakes.n, 4);
 	for (unsigned i = 0; i < 4; i++)
-		cr_assert_eq(log.cookies[i], expected[i]);
+		cr_assert_eq(wakes.cookies[i], expected[i]);
 	psd_network_transfer(1, 2, MEBIBYTE, 5); /* both on the pair of 2 */
 	psd_network_transfer(1, 2, MEBIBYTE, 6);
 	run();
-	cr_assert_eq(log.n, 6);
-	assert_near(date_sec(&log, 5), seconds(3 * MEBIBYTE, 10e9), 1e-5); /* and a byte */
-	assert_near(date_sec(&log, 6), seconds(3 * MEBIBYTE, 10e9), 1e-5);
+	cr_assert_eq(wakes.n, 6);
+	assert_near(date_sec(5), seconds(3 * MEBIBYTE, 10e9), 1e-5); /* and a byte */
+	assert_near(date_sec(6), seconds(3 * MEBIBYTE, 10e9), 1e-5);
 }
 
 /* Some transfers between random hosts, each end starting another; the whole log of it. */
@@ -562,14 +546,13 @@ static void start_random(void *context, uint64_t tag)
 
 static void log_in_child(int fd)
 {
-	static struct log log;
 	const struct psd_platform platform = racked(PSD_TOPOLOGY_FAT_TREE);
 
-	open_with(&platform, start_random, &log);
+	open_log(&platform, start_random);
 	for (uint64_t i = 0; i < 4; i++)
 		psd_network_transfer((unsigned)i, (unsigned)i + 4, 5000, 1985 + i);
 	run();
-	if (write(fd, &log, sizeof(log)) != (ssize_t)sizeof(log))
+	if (write(fd, &wakes, sizeof(wakes)) != (ssize_t)sizeof(wakes))
 		_exit(1);
 	_exit(0);
 }
@@ -649,25 +632,23 @@ static struct psd_platform users(const char *path, unsigned nodes)
 
 Test(network, latency_of_the_ends_counts_between_nodes_only)
 {
-	static struct log log;
 	struct psd_platform platform = nodes_of_two();
 
 	platform.host_latency_sec = 70e-6;
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	cr_assert_eq(psd_network_latency_sec(0, 1), 0);
 	assert_near(psd_network_latency_sec(0, 2), 10e-6 + 70e-6, FLUID_RATIO);
 }
 
 Test(network, latency_of_the_ends_adds_to_a_users_platform)
 {
-	static struct log log;
 	const char *path = write_xml(far_and_near);
 	struct psd_platform platform = users(path, 3);
 
 	platform.nodes = 2; /* n1 and n2 are one, n10 has another */
 	platform.workers_per_node = 2;
 	platform.host_latency_sec = 70e-6;
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	unlink(path);
 	assert_near(psd_network_latency_sec(0, 1), 2e-6, FLUID_RATIO);
 	assert_near(psd_network_latency_sec(2, 0), 50e-3 + 1e-6 + 70e-6, FLUID_RATIO);
@@ -675,49 +656,46 @@ Test(network, latency_of_the_ends_adds_to_a_users_platform)
 
 Test(network, users_platform_shares_fairly_whatever_the_latencies)
 {
-	static struct log log;
 	const char *path = write_xml(far_and_near);
 	const struct psd_platform platform = users(path, 3);
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	unlink(path);
 	assert_near(psd_network_latency_sec(0, 1), 2e-6, FLUID_RATIO);	       /* n1 to n2 */
 	assert_near(psd_network_latency_sec(2, 0), 50e-3 + 1e-6, FLUID_RATIO); /* n10 to n1 */
 	psd_network_transfer(1, 0, UINT64_C(500000000), 1);
 	psd_network_transfer(2, 0, UINT64_C(500000000), 2);
 	run();
-	assert_near(date_sec(&log, 1), 1, FLUID_RATIO);
-	assert_near(date_sec(&log, 2), 1, FLUID_RATIO);
+	assert_near(date_sec(1), 1, FLUID_RATIO);
+	assert_near(date_sec(2), 1, FLUID_RATIO);
 }
 
 Test(network, users_link_can_be_scaled)
 {
-	static struct log log;
 	const char *path = write_xml(far_and_near);
 	const struct psd_platform platform = users(path, 3);
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	unlink(path);
 	psd_network_scale_link(1, 0.5);
 	psd_network_transfer(1, 0, UINT64_C(500000000), 1);
 	psd_network_transfer(2, 0, UINT64_C(500000000), 2);
 	run();
-	assert_near(date_sec(&log, 1), 1, FLUID_RATIO);
-	assert_near(date_sec(&log, 2), 1, FLUID_RATIO);
+	assert_near(date_sec(1), 1, FLUID_RATIO);
+	assert_near(date_sec(2), 1, FLUID_RATIO);
 	psd_network_transfer(1, 0, UINT64_C(500000000), 3);
 	run();
-	assert_near(date_sec(&log, 3), 2, FLUID_RATIO);
+	assert_near(date_sec(3), 2, FLUID_RATIO);
 }
 
 Test(network, hosts_without_a_way_end_the_run)
 {
-	static struct log log;
 	const char *path = write_xml(XML_HEAD "<zone id=\"z\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"/>"
 					      "<host id=\"b\" speed=\"1Gf\"/></zone></platform>");
 	const struct psd_platform platform = users(path, 2);
 	struct psd_error err = {0};
 
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	unlink(path);
 	psd_network_transfer(0, 1, 1, 1);
 	cr_assert_eq(psd_network_run(&err), PSD_ERUN);
@@ -752,7 +730,7 @@ Test(network, bad_files_give_one_line)
 		{ONE_HOST("speed=\"1Gx\""), ":5: unknown unit: Gx"},
 		{ONE_HOST("speed=\"1Gf\""), ": platform has 1 hosts, the scenario needs 3"},
 		{XML_HEAD "<zone id=\"z\" routing=\"Nope\"></zone></platform>", ": Not a valid model!"}, /* abort() */
-		{XML_HEAD "</platform>", ": platform has no zone"},
+		{XML_HEAD "</platform>", ": the platform has no zone, must have one"},
 	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
@@ -794,13 +772,12 @@ static void own_handler(int signal)
 
 Test(network, signal_handlers_stay_as_they_were)
 {
-	static struct log log;
 	const struct psd_platform platform = star(2);
 	const struct sigaction own = {.sa_handler = own_handler};
 	struct sigaction after;
 
 	cr_assert_eq(sigaction(SIGINT, &own, NULL), 0);
-	open_with(&platform, note, &log);
+	open_log(&platform, note);
 	cr_assert_eq(sigaction(SIGINT, NULL, &after), 0);
 	cr_assert(after.sa_handler == own_handler);
 }
@@ -831,7 +808,6 @@ Test(network, a_dump_with_too_many_ways_is_refused)
 /* Writes `platform` as XML, loads that as a user would, and tells when the same transfers end. */
 static double time_of_dump(const struct psd_platform *platform, unsigned n_hosts)
 {
-	static struct log log;
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
@@ -844,7 +820,7 @@ static double time_of_dump(const struct psd_platform *platform, unsigned n_hosts
 	path = write_xml(text);
 	free(text);
 	file = users(path, n_hosts);
-	open_with(&file, note, &log);
+	open_log(&file, note);
 	unlink(path);
 	assert_near(psd_network_latency_sec(0, n_hosts - 1), platform->latency_sec, FLUID_RATIO);
 	for (unsigned host = 0; host < n_hosts; host++)

@@ -17,6 +17,7 @@
 #include "sim/output/output.h"
 #include "sim/output/trace.h"
 #include "tests/loaded_helper.h"
+#include "tests/test_with.h"
 
 static const double tolerance_ratio = 1e-12;
 
@@ -335,6 +336,8 @@ static void release_fixture(struct fixture *fixture)
 	psd_scenario_release(&fixture->scenario);
 }
 
+#define FIXTURE_TEST(claim) TEST_OPENED(output, claim, struct fixture, fixture, make_fixture, release_fixture)
+
 /* psd_case_release() when done. */
 static void make_case(struct psd_case *made, const struct fixture *fixture, unsigned system)
 {
@@ -403,18 +406,16 @@ static void expect_notes(const struct psd_report *report, const char *expected)
 	free(memory.text);
 }
 
-Test(output, csv_row_has_every_column_and_leaves_absent_ones_empty)
+FIXTURE_TEST(csv_row_has_every_column_and_leaves_absent_ones_empty)
 {
-	struct fixture fixture;
 	struct memory memory;
 	struct psd_text head = {.bytes = NULL};
 	struct psd_error err;
 
-	make_fixture(&fixture);
 	open_memory(&memory);
 	psd_columns_add_csv_head(&head);
 	cr_assert_eq(psd_output_text(memory.out, &head, &err), PSD_OK);
-	cr_assert_eq(psd_output_csv(memory.out, &fixture.report, &err), PSD_OK);
+	cr_assert_eq(psd_output_csv(memory.out, &fixture->report, &err), PSD_OK);
 	cr_expect_str_eq(
 		text_of(&memory),
 		"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
@@ -425,7 +426,6 @@ Test(output, csv_row_has_every_column_and_leaves_absent_ones_empty)
 		"\"a \"\"title\"\", with comma\",the "
 		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125,\n");
 	free(memory.text);
-	release_fixture(&fixture);
 }
 
 Test(output, the_reference_of_columns_is_current)
@@ -444,33 +444,28 @@ Test(output, the_reference_of_columns_is_current)
 }
 
 /* Columns that would say the same in every row are left out, and the parts stand side by side. */
-Test(output, table_has_the_parts_that_are_there)
+FIXTURE_TEST(table_has_the_parts_that_are_there)
 {
-	struct fixture fixture;
 	struct psd_text table = {.bytes = NULL};
 
-	make_fixture(&fixture);
 	for (unsigned r = 0; r < 2; r++)
-		fixture.results[r].outcome.parts.other_waiting_sec = 0.0;
-	psd_columns_add_table(&table, fixture.results, 2, 1);
+		fixture->results[r].outcome.parts.other_waiting_sec = 0.0;
+	psd_columns_add_table(&table, fixture->results, 2, 1);
 	cr_expect_not_null(strstr(table.bytes, "nodes  system      "), "%s", table.bytes);
 	cr_expect_not_null(strstr(table.bytes, "    0.250   0.125    1.500      123\n"), "%s", table.bytes);
 	psd_text_release(&table);
-	release_fixture(&fixture);
 }
 
-Test(output, json_holds_results_plan_and_busy_times)
+FIXTURE_TEST(json_holds_results_plan_and_busy_times)
 {
-	struct fixture fixture;
 	struct memory memory;
 	struct psd_error err;
 
-	make_fixture(&fixture);
 	open_memory(&memory);
 	struct psd_json json = {.out = memory.out};
 
 	psd_json_begin(&json, NULL, '[');
-	cr_assert_eq(psd_output_json(&json, &fixture.report, &err), PSD_OK);
+	cr_assert_eq(psd_output_json(&json, &fixture->report, &err), PSD_OK);
 	psd_json_end(&json, ']');
 	cr_expect(is_json(text_of(&memory)), "%s", memory.text);
 	cr_expect_not_null(strstr(memory.text,
@@ -479,16 +474,13 @@ Test(output, json_holds_results_plan_and_busy_times)
 	cr_expect_not_null(strstr(memory.text, "\"tensors\":[\"fc1.weight\",\"fc1.bias\"],\"method\":\"ps\""));
 	cr_expect_not_null(strstr(memory.text, "\"tensors\":[\"fc1.weight\",\"fc1.bias\"],\"method\":\"sfb\""));
 	free(memory.text);
-	release_fixture(&fixture);
 }
 
-Test(output, table_marks_calibrated_values_and_names_the_bottleneck)
+FIXTURE_TEST(table_marks_calibrated_values_and_names_the_bottleneck)
 {
-	struct fixture fixture;
 	char *table;
 
-	make_fixture(&fixture);
-	table = table_of(&fixture.report);
+	table = table_of(&fixture->report);
 	cr_expect_not_null(strstr(table, "-20.0 c\n"));
 	cr_expect_not_null(strstr(table, "\nc: calibrated on this value; not a prediction\n"));
 	cr_expect_not_null(strstr(table, "fidelity flow"));
@@ -501,20 +493,16 @@ Test(output, table_marks_calibrated_values_and_names_the_bottleneck)
 	for (const char *line = table; *line; line += strcspn(line, "\n") + 1)
 		cr_expect_leq(strcspn(line, "\n"), PSD_GRID_WIDTH);
 	free(table);
-	release_fixture(&fixture);
 }
 
-Test(output, calibration_legend_stands_only_under_calibrated_tables)
+FIXTURE_TEST(calibration_legend_stands_only_under_calibrated_tables)
 {
-	struct fixture fixture;
 	char *table;
 
-	make_fixture(&fixture);
-	fixture.results[0].is_fit = false;
-	table = table_of(&fixture.report);
+	fixture->results[0].is_fit = false;
+	table = table_of(&fixture->report);
 	cr_expect_null(strstr(table, "calibrated"));
 	free(table);
-	release_fixture(&fixture);
 }
 
 Test(output, table_marks_what_lies_beyond_the_calibration)
@@ -571,45 +559,37 @@ Test(output, bottleneck_follows_the_largest_part)
 }
 
 /* Links have 1 Gbit/s. Four workers send to one server: it receives at 600 / (1 + 0.25 * 4) Mbit/s. */
-Test(output, a_stack_that_moves_less_than_the_link_is_named)
+FIXTURE_TEST(a_stack_that_moves_less_than_the_link_is_named)
 {
-	struct fixture fixture;
 	struct psd_host_costs *host;
 
-	make_fixture(&fixture);
-	host = &fixture.scenario.systems[0].host;
+	host = &fixture->scenario.systems[0].host;
 	host->transport_bps = 1e9;
-	expect_bottleneck(&fixture.report, "first at 4 nodes: bound by the network, busy for 95 % of");
+	expect_bottleneck(&fixture->report, "first at 4 nodes: bound by the network, busy for 95 % of");
 	host->transport_bps = 600e6;
-	expect_bottleneck(
-		&fixture.report,
-		"first at 4 nodes: bound by the software stack, which moves 600 Mb/s where the link has 1 Gb/s "
-		"(host.transport), busy for\n  95 % of");
+	expect_bottleneck(&fixture->report, "first at 4 nodes: bound by the software stack, which moves 600 Mb/s where "
+					    "the link has 1 Gb/s (host.transport), busy for\n  95 % of");
 	host->incast_ratio = 0.25;
-	expect_bottleneck(&fixture.report,
+	expect_bottleneck(&fixture->report,
 			  "first at 4 nodes: bound by the software stack, which receives 300 Mb/s from many senders at "
 			  "once where the link has 1\n  Gb/s (host.incast), busy for 95 % of");
-	release_fixture(&fixture);
 }
 
-Test(output, many_systems_with_one_verdict_share_a_sentence)
+FIXTURE_TEST(many_systems_with_one_verdict_share_a_sentence)
 {
 	enum { MANY = 7 };
-	struct fixture fixture;
 	struct psd_result results[MANY];
 
-	make_fixture(&fixture);
 	for (unsigned i = 0; i < MANY; i++)
-		results[i] = fixture.results[0];
-	results[1].system = results[2].system = fixture.results[1].system;
+		results[i] = fixture->results[0];
+	results[1].system = results[2].system = fixture->results[1].system;
 	results[1].outcome.busy_sec[PSD_RESOURCE_NIC] = 1.7; /* 85 % of 2 s, and 95 % in the others */
 	results[2].outcome.parts = (struct psd_parts){2.0, 0.0, 0.0, 0.0};
-	fixture.report.results = results;
-	fixture.report.n_systems = MANY;
-	expect_bottleneck(&fixture.report,
+	fixture->report.results = results;
+	fixture->report.n_systems = MANY;
+	expect_bottleneck(&fixture->report,
 			  "first, the second, first, first, first, first at 4 nodes: bound by the network, busy for 85 "
 			  "to 95 %.\nthe second at 4 nodes: bound by the device, busy for 100 %.\n");
-	release_fixture(&fixture);
 }
 
 static void expect_note_of(const char *device, const char *network, const char *systems, const char *words)
@@ -664,38 +644,28 @@ Test(output, a_noisy_calibration_is_reported)
 		    "quiet machine\n");
 }
 
-Test(output, a_system_with_steps_in_place_of_a_librarys_is_named)
-{
-	expect_note("10Gbps", "{name: a, sync: ring}, {name: b, sync: nccl}",
-		    "note: 'b' leaves its sums to a library ('sync: nccl') by steps that are not seen here: bytes and "
-		    "predicted times are a ring's\n");
-}
+TEST_ROW(output, a_system_with_steps_in_place_of_a_librarys_is_named,
+	 expect_note("10Gbps", "{name: a, sync: ring}, {name: b, sync: nccl}",
+		     "note: 'b' leaves its sums to a library ('sync: nccl') by steps that are not seen here: bytes and "
+		     "predicted times are a ring's\n"))
 
 /* In an iteration of 2 s the device takes 1.1 and the network 0.8: 95 %, and neither is used up. */
-Test(output, two_that_take_turns_are_both_named)
+FIXTURE_TEST(two_that_take_turns_are_both_named)
 {
-	struct fixture fixture;
-
-	make_fixture(&fixture);
-	fixture.results[0].outcome.busy_sec[PSD_RESOURCE_DEVICE] = 1.1;
-	fixture.results[0].outcome.busy_sec[PSD_RESOURCE_NIC] = 0.8;
+	fixture->results[0].outcome.busy_sec[PSD_RESOURCE_DEVICE] = 1.1;
+	fixture->results[0].outcome.busy_sec[PSD_RESOURCE_NIC] = 0.8;
 	expect_bottleneck(
-		&fixture.report,
+		&fixture->report,
 		"first at 4 nodes: bound by turns of the device and the network; the latter is busy for 40 %");
-	release_fixture(&fixture);
 }
 
-Test(output, nothing_busy_is_waiting)
+FIXTURE_TEST(nothing_busy_is_waiting)
 {
-	struct fixture fixture;
-
-	make_fixture(&fixture);
-	fixture.results[0].outcome.busy_sec[PSD_RESOURCE_NIC] = 1.0; /* half of the iteration, and wait-free */
-	expect_bottleneck(&fixture.report, "first at 4 nodes: bound by waiting");
-	release_fixture(&fixture);
+	fixture->results[0].outcome.busy_sec[PSD_RESOURCE_NIC] = 1.0; /* half of the iteration, and wait-free */
+	expect_bottleneck(&fixture->report, "first at 4 nodes: bound by waiting");
 }
 
-Test(output, estimate_says_what_it_ignores)
+FIXTURE_TEST(estimate_says_what_it_ignores)
 {
 	static const char text[] = "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu, jitter: 10%}\n"
 				   "cluster:\n  nodes: 2\n"
@@ -703,28 +673,23 @@ Test(output, estimate_says_what_it_ignores)
 				   "systems:\n  - {name: A}\n";
 	struct psd_scenario disturbed;
 	struct psd_error err = {.text = ""};
-	struct fixture fixture;
 
-	make_fixture(&fixture);
-	fixture.report.is_estimate = true;
-	expect_notes(&fixture.report, "");
+	fixture->report.is_estimate = true;
+	expect_notes(&fixture->report, "");
 	cr_assert_eq(psd_scenario_parse(&disturbed, "a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
-	fixture.report.costed = &(struct psd_costed_model){.scenario = &disturbed};
-	expect_notes(&fixture.report, "note: heeded only by psd-sim's simulation: 'cluster.network.topology' "
-				      "'cluster.network.nodes_per_rack'\n"
-				      "note: heeded only by psd-sim's simulation and replays: 'compute.jitter'\n");
+	fixture->report.costed = &(struct psd_costed_model){.scenario = &disturbed};
+	expect_notes(&fixture->report, "note: heeded only by psd-sim's simulation: 'cluster.network.topology' "
+				       "'cluster.network.nodes_per_rack'\n"
+				       "note: heeded only by psd-sim's simulation and replays: 'compute.jitter'\n");
 	psd_scenario_release(&disturbed);
-	release_fixture(&fixture);
 }
 
-Test(output, plan_gives_the_rule_in_words_with_its_figures)
+FIXTURE_TEST(plan_gives_the_rule_in_words_with_its_figures)
 {
-	struct fixture fixture;
 	struct psd_case made;
 	char *plan;
 
-	make_fixture(&fixture);
-	make_case(&made, &fixture, 1);
+	make_case(&made, fixture, 1);
 	plan = plan_of(&made);
 	/* P = S = 4, K = 32, M = N = 4096 */
 	const unsigned factors = 2 * 32 * 3 * (4096 + 4096), dense = 2 * 4096 * 4096 / 4 * (4 + 4 - 2);
@@ -735,28 +700,24 @@ Test(output, plan_gives_the_rule_in_words_with_its_figures)
 	cr_expect_not_null(strstr(plan, expected), "%s", plan);
 	free(plan);
 	psd_case_release(&made);
-	release_fixture(&fixture);
 }
 
 /* Factors are no candidate, which the rule in bytes would take here. */
-Test(output, plan_of_local_steps_gives_the_rule_in_seconds_alone)
+FIXTURE_TEST(plan_of_local_steps_gives_the_rule_in_seconds_alone)
 {
-	struct fixture fixture;
 	struct psd_case made;
 	char *plan;
 
-	make_fixture(&fixture);
-	fixture.scenario.systems[1].rule = PSD_RULE_SECONDS;
-	fixture.scenario.systems[1].is_local = true;
-	fixture.scenario.systems[1].local_sgd.steps = 4;
-	make_case(&made, &fixture, 1);
+	fixture->scenario.systems[1].rule = PSD_RULE_SECONDS;
+	fixture->scenario.systems[1].is_local = true;
+	fixture->scenario.systems[1].local_sgd.steps = 4;
+	make_case(&made, fixture, 1);
 	plan = plan_of(&made);
 	cr_expect_not_null(strstr(plan, "fc2: ps, as ps takes "), "%s", plan);
 	cr_expect_null(strstr(plan, "sfb"), "%s", plan);
 	cr_expect_null(strstr(plan, "the rule in bytes"), "%s", plan);
 	free(plan);
 	psd_case_release(&made);
-	release_fixture(&fixture);
 }
 
 /* Matrices in blocks, the others by servers as they are, and a column of what blocks would cost each. A worker alone
@@ -819,22 +780,20 @@ Test(output, plan_of_low_rank_has_a_column_of_narrow_matrices)
 	}
 }
 
-Test(output, printed_scenario_reads_back_as_the_same)
+FIXTURE_TEST(printed_scenario_reads_back_as_the_same)
 {
-	struct fixture fixture;
 	struct psd_text first = {.bytes = NULL}, second = {.bytes = NULL};
 	struct psd_scenario again;
 	struct psd_error err = {.text = ""};
 
-	make_fixture(&fixture);
-	fixture.scenario.network.latency_sec = 30e-6;
-	fixture.scenario.network.payload_ratio = 0.956;
-	fixture.scenario.systems[0].host.copy_bps = 2.3e9 * 8;
-	fixture.scenario.machine.cores = 2;
-	fixture.scenario.machine.bytes_bps = 1.7e9 * 8;
-	fixture.scenario.machine.message_sec = 1.0 / 3.0; /* needs all 17 digits */
-	fixture.scenario.systems[0].host.latency_sec = 47.25e-6;
-	psd_scenario_add_text(&first, &fixture.scenario);
+	fixture->scenario.network.latency_sec = 30e-6;
+	fixture->scenario.network.payload_ratio = 0.956;
+	fixture->scenario.systems[0].host.copy_bps = 2.3e9 * 8;
+	fixture->scenario.machine.cores = 2;
+	fixture->scenario.machine.bytes_bps = 1.7e9 * 8;
+	fixture->scenario.machine.message_sec = 1.0 / 3.0; /* needs all 17 digits */
+	fixture->scenario.systems[0].host.latency_sec = 47.25e-6;
+	psd_scenario_add_text(&first, &fixture->scenario);
 	cr_assert_eq(psd_scenario_parse(&again, "again.yaml", first.bytes, first.length, NULL, &err), PSD_OK,
 		     "%s in\n%s", err.text, first.bytes);
 	cr_expect_eq(again.network.latency_sec, 30e-6);
@@ -849,7 +808,6 @@ Test(output, printed_scenario_reads_back_as_the_same)
 	psd_text_release(&first);
 	psd_text_release(&second);
 	psd_scenario_release(&again);
-	release_fixture(&fixture);
 }
 
 /* ---- grid ---- */
@@ -963,20 +921,18 @@ Test(output, grid_lines_numbers_up_at_their_points)
 }
 
 /* Iterations of 1.5 and 0.5 ms, of which 1 ms is waiting: the smallest, 0.5, keeps three digits. */
-Test(output, table_of_short_iterations_is_in_milliseconds)
+FIXTURE_TEST(table_of_short_iterations_is_in_milliseconds)
 {
-	struct fixture fixture;
 	struct psd_text table = {.bytes = NULL};
 
-	make_fixture(&fixture);
 	for (unsigned r = 0; r < 2; r++) {
-		struct psd_result *result = &fixture.results[r];
+		struct psd_result *result = &fixture->results[r];
 
 		result->outcome.iteration_sec = r ? 1.5e-3 : 0.5e-3;
 		result->outcome.parts = (struct psd_parts){.compute_sec = 0.5e-3, .exposed_comm_sec = r ? 1e-3 : 0.0};
 		result->speedup = (struct psd_result_value){true, r ? 1.0 / 3000 : 1.0};
 	}
-	psd_columns_add_table(&table, fixture.results, 2, 1);
+	psd_columns_add_table(&table, fixture->results, 2, 1);
 	cr_expect_not_null(strstr(table.bytes, "  iteration                     compute  exposed"), "%s", table.bytes);
 	cr_expect_not_null(strstr(table.bytes, "ms  images/s  speedup       ms  comm ms"), "%s", table.bytes);
 	cr_expect_not_null(strstr(table.bytes, " 0.500 "), "%s", table.bytes);
@@ -984,7 +940,6 @@ Test(output, table_of_short_iterations_is_in_milliseconds)
 	cr_expect_not_null(strstr(table.bytes, " 1.000 "), "%s", table.bytes);
 	cr_expect_not_null(strstr(table.bytes, " 0.00033 "), "%s", table.bytes);
 	psd_text_release(&table);
-	release_fixture(&fixture);
 }
 
 /* ---- trace ---- */
@@ -999,14 +954,12 @@ static uint32_t find_op(const struct psd_program *program, enum psd_op_kind kind
 	return op;
 }
 
-Test(output, trace_is_json_with_one_event_a_line)
+FIXTURE_TEST(trace_is_json_with_one_event_a_line)
 {
-	struct fixture fixture;
 	struct psd_case made;
 	struct psd_text text = {.bytes = NULL};
 
-	make_fixture(&fixture);
-	make_case(&made, &fixture, 0);
+	make_case(&made, fixture, 0);
 	const uint32_t forward = find_op(&made.program, PSD_OP_FORWARD),
 		       receive = find_op(&made.program, PSD_OP_RECEIVE);
 	const uint32_t send = made.program.ops[receive].match;
@@ -1016,7 +969,7 @@ Test(output, trace_is_json_with_one_event_a_line)
 		{.host = 4, .task = {1, send}, .is_arrival = true, .start_sec = 0.25, .end_sec = 1.5},
 	};
 
-	psd_trace_add_head(&text, &made, psd_sim_executor(&fixture.scenario, false));
+	psd_trace_add_head(&text, &made, psd_sim_executor(&fixture->scenario, false));
 	for (unsigned i = 0; i < 3; i++)
 		psd_trace_add_span(&text, &made.program, &spans[i]);
 	psd_trace_add_end(&text);
@@ -1029,21 +982,18 @@ Test(output, trace_is_json_with_one_event_a_line)
 	for (const char *c = text.bytes; *c; c++)
 		n_lines += *c == '\n';
 	cr_expect_eq(n_lines, 1 + 5 * 7 + 3 + 1);
-	static const char head[] =
-		"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with "
-		"comma\",\"system\":\"first\","
-		"\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,\"bandwidth_bps\":1000000000,"
-		"\"kinds\":\"forward backward copy send "
-		"receive reduce rebuild apply collective barrier convert gather choose sum step pack repack "
-		"unpack project fit expand measure clip\"},\"traceEvents\":[\n";
+	static const char head[] = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with "
+				   "comma\",\"system\":\"first\",\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,"
+				   "\"bandwidth_bps\":1000000000,\"kinds\":\"forward backward copy send receive reduce "
+				   "rebuild apply collective barrier convert gather choose sum step pack repack unpack "
+				   "project fit expand measure clip\"},\"traceEvents\":[\n";
 
 	cr_expect_eq(strncmp(text.bytes, head, strlen(head)), 0, "%s", text.bytes);
 	cr_expect_not_null(strstr(
 		text.bytes, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":4,\"args\":{\"name\":\"server 0\"}},\n"));
-	cr_expect_not_null(
-		strstr(text.bytes,
-		       "{\"name\":\"forward fc1\",\"cat\":\"forward\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":0.000,"
-		       "\"dur\":250000.000,\"args\":{\"iteration\":0,\"bytes\":0}},\n"));
+	cr_expect_not_null(strstr(text.bytes, "{\"name\":\"forward "
+					      "fc1\",\"cat\":\"forward\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":0.000,"
+					      "\"dur\":250000.000,\"args\":{\"iteration\":0,\"bytes\":0}},\n"));
 	cr_expect_not_null(strstr(
 		text.bytes, "\"cat\":\"send\",\"ph\":\"X\",\"pid\":1,\"tid\":5,\"ts\":250000.000,\"dur\":750000.400,"));
 	cr_expect_not_null(
@@ -1052,5 +1002,4 @@ Test(output, trace_is_json_with_one_event_a_line)
 	cr_expect_not_null(strstr(text.bytes, "}}\n]}\n"));
 	psd_text_release(&text);
 	psd_case_release(&made);
-	release_fixture(&fixture);
 }

@@ -189,9 +189,8 @@ Test(onnx_constants, shapes_are_put_together_from_shapes)
 
 /* ---- beside the model ---- */
 
-Test(onnx_constants, external_data_is_read_from_its_offset)
+FOLDER_TEST(onnx_constants, external_data_is_read_from_its_offset, scratch_folder_make())
 {
-	const struct scratch_folder folder = scratch_folder_make();
 	const int64_t sides[3] = {77, 1, -1};
 	Onnx__Model *model = onnx_file_of("input x f32[1,4,6]\ns: i64[2] = external part.bin 8\n"
 					  "w: f32[24,5] = external absent.bin 0\nf = Reshape(x, s)\ny = MatMul(f, w)");
@@ -209,7 +208,6 @@ Test(onnx_constants, external_data_is_read_from_its_offset)
 	psd_graph_release(&graph);
 	free(bytes);
 	onnx__model__free_unpacked(model, NULL);
-	scratch_folder_remove(&folder);
 }
 
 /* ---- names ---- */

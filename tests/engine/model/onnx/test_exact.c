@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "tests/engine/model/onnx/onnx_file.h"
+#include "tests/test_with.h"
 
 #define SAMPLES "input x f32[b,6]\n"
 #define MAPS	"input x f32[b,4,5,5]\n"
@@ -13,12 +14,10 @@
 /* ---- functions ---- */
 
 /* Between -10 and 10 the clip does nothing: that alone is no reason to leave it out. */
-Test(onnx_exact, a_wide_clip_below_silu_stays)
-{
-	onnx_file_becomes(SAMPLES "low: f32[] = -10\nhigh: f32[] = 10\nc = Clip(x, low, high)\ns = Sigmoid(c)\n"
-				  "y = Mul(c, s)\n",
-			  "input 6, linear 6, clip 6, linear 6, silu 6, softmax-loss 6");
-}
+TEST_ROW(onnx_exact, a_wide_clip_below_silu_stays,
+	 onnx_file_becomes(SAMPLES "low: f32[] = -10\nhigh: f32[] = 10\nc = Clip(x, low, high)\ns = Sigmoid(c)\n"
+				   "y = Mul(c, s)\n",
+			   "input 6, linear 6, clip 6, linear 6, silu 6, softmax-loss 6"))
 
 Test(onnx_exact, swish_is_silu_with_a_factor_of_one)
 {
@@ -27,11 +26,9 @@ Test(onnx_exact, swish_is_silu_with_a_factor_of_one)
 			  "input 6, linear 6, sigmoid 6, multiply 6, softmax-loss 6");
 }
 
-Test(onnx_exact, limits_are_numbers)
-{
-	onnx_file_refuses(SAMPLES "m = ReduceMean(x) axes=[1]\ny = Clip(x, m)\n",
-			  "node '' (Clip) has a limit that must be a constant number");
-}
+TEST_ROW(onnx_exact, limits_are_numbers,
+	 onnx_file_refuses(SAMPLES "m = ReduceMean(x) axes=[1]\ny = Clip(x, m)\n",
+			   "node '' (Clip) has a limit that must be a constant number"))
 
 Test(onnx_exact, samples_are_not_rounded)
 {
@@ -164,8 +161,7 @@ Test(onnx_exact, a_loss_is_the_mean_of_all)
 Test(onnx_exact, scores_are_divided_by_the_root_of_the_depth)
 {
 	onnx_file_becomes(HEADS "f: f32[] = 0.5\nd = MatMul(q, k)\nc = Mul(d, f)\n" END,
-			  "input 3x8, permute 8x3, permute 8x3, concat 24x3, attention 8x3, "
-			  "softmax-loss 8x3");
+			  "input 3x8, permute 8x3, permute 8x3, concat 24x3, attention 8x3, softmax-loss 8x3");
 	onnx_file_refuses(HEADS "f: f32[] = 0.5003\nd = MatMul(q, k)\nc = Mul(d, f)\n" END,
 			  "node '' (Softmax) scales scores by 0.5003, must be 1 / sqrt(4), the depth of a head");
 }
@@ -218,16 +214,12 @@ Test(onnx_exact, masks_are_for_values_or_samples)
 			  "node '' (Mul) drops groups of values, must drop single values or whole samples");
 }
 
-Test(onnx_exact, operators_of_others_are_not_computed)
-{
-	onnx_file_refuses(SAMPLES "a: f32[] = 1\nb = Neg(a) @domain=com.example\ny = Add(x, b)\n",
-			  "node '' (Neg) is an operator of 'com.example', must be one of ONNX itself");
-}
+TEST_ROW(onnx_exact, operators_of_others_are_not_computed,
+	 onnx_file_refuses(SAMPLES "a: f32[] = 1\nb = Neg(a) @domain=com.example\ny = Add(x, b)\n",
+			   "node '' (Neg) is an operator of 'com.example', must be one of ONNX itself"))
 
 /* ---- randomness ---- */
 
-Test(onnx_exact, random_numbers_that_are_no_mask_are_refused)
-{
-	onnx_file_refuses(SAMPLES "r = RandomUniformLike(x)\ny = Mul(x, r)\n",
-			  "node '' (Mul) multiplies by random numbers, must be the mask of dropout");
-}
+TEST_ROW(onnx_exact, random_numbers_that_are_no_mask_are_refused,
+	 onnx_file_refuses(SAMPLES "r = RandomUniformLike(x)\ny = Mul(x, r)\n",
+			   "node '' (Mul) multiplies by random numbers, must be the mask of dropout"))

@@ -11,6 +11,7 @@
 #include "engine/model/onnx/onnx.h"
 #include "tests/engine/model/onnx/onnx_file.h"
 #include "tests/scratch_folder.h"
+#include "tests/test_with.h"
 
 /* Maps, and attention with all that is spelt out around it. */
 static const char network[] = "input x f32[b,3,8,8]\n"
@@ -318,11 +319,9 @@ Test(onnx_hostile, halves_of_nothing_are_no_rotation)
 			  "or summands for all values");
 }
 
-Test(onnx_hostile, initializers_without_names_count_for_nothing)
-{
-	onnx_file_becomes(": f32[3]\n: f32[2]\nw: f32[8,5]\ninput x f32[1,8]\ny = MatMul(x, w)",
-			  "input 8, inner-product 5, softmax-loss 5");
-}
+TEST_ROW(onnx_hostile, initializers_without_names_count_for_nothing,
+	 onnx_file_becomes(": f32[3]\n: f32[2]\nw: f32[8,5]\ninput x f32[1,8]\ny = MatMul(x, w)",
+			   "input 8, inner-product 5, softmax-loss 5"))
 
 /* ---- long chains ---- */
 
@@ -477,9 +476,8 @@ static void refuses_external(const struct scratch_folder *folder, const char *wh
 	cr_assert_not_null(strstr(err.text, message), "%s: %s", where, err.text);
 }
 
-Test(onnx_hostile, external_data_lies_beside_the_model_and_is_all_there)
+FOLDER_TEST(onnx_hostile, external_data_lies_beside_the_model_and_is_all_there, scratch_folder_make())
 {
-	struct scratch_folder folder = scratch_folder_make();
 	const int64_t numbers[2] = {1, 8};
 	char name[4200];
 
@@ -497,5 +495,4 @@ Test(onnx_hostile, external_data_lies_beside_the_model_and_is_all_there)
 	refuses_external(&folder, "../w.bin 0", "must lie in a file beside the model");
 	refuses_external(&folder, "/dev/zero 0", "must lie in a file beside the model");
 	refuses_external(&folder, "sub 0", "sub: ");
-	scratch_folder_remove(&folder);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/engine/model/onnx/onnx_file.h"
+#include "tests/test_with.h"
 
 #define FLAT   "input x f32[1,12]\n"
 #define ROWS   "input x f32[1,4,6]\n" /* 4 positions of 6 values, or 4 channels of 6 positions */
@@ -254,10 +255,8 @@ Test(onnx_layers, classes_are_channels_of_what_a_window_slides_over)
 			  "input 8x3, permute 3x8, conv 5x8, softmax-loss 5x8");
 }
 
-Test(onnx_layers, one_value_is_no_choice_of_classes)
-{
-	onnx_file_becomes("input x f32[1,12]\nw: f32[12,1]\ny = MatMul(x, w)", "input 12, inner-product 1");
-}
+TEST_ROW(onnx_layers, one_value_is_no_choice_of_classes,
+	 onnx_file_becomes("input x f32[1,12]\nw: f32[12,1]\ny = MatMul(x, w)", "input 12, inner-product 1"))
 
 Test(onnx_layers, maps_are_resized_between_their_corners)
 {
@@ -315,12 +314,10 @@ Test(onnx_layers, pieces_of_a_sequence_are_slices)
 			  "node '' (SequenceAt) must take a piece of a SplitToSequence by a constant number");
 }
 
-Test(onnx_layers, first_output_counts_and_what_it_needs)
-{
-	onnx_file_becomes("input x f32[1,12]\nw: f32[12,5]\nv: f32[3]\ny = MatMul(x, w)\nz = Einsum(y)\n"
-			  "q = Add(v, v)\noutput y\noutput z",
-			  "input 12, inner-product 5, softmax-loss 5");
-}
+TEST_ROW(onnx_layers, first_output_counts_and_what_it_needs,
+	 onnx_file_becomes("input x f32[1,12]\nw: f32[12,5]\nv: f32[3]\ny = MatMul(x, w)\nz = Einsum(y)\n"
+			   "q = Add(v, v)\noutput y\noutput z",
+			   "input 12, inner-product 5, softmax-loss 5"))
 
 Test(onnx_layers, loss_replaces_a_softmax_at_the_end)
 {

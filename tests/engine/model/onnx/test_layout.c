@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/engine/model/onnx/onnx_file.h"
+#include "tests/test_with.h"
 
 enum { AXES_MAX = 6, VALUES_MAX = 1024, TENSORS_MAX = 32, TEXT_BYTES = 16384 };
 
@@ -504,17 +505,6 @@ static void check_chains(unsigned batch, unsigned most, unsigned seeds)
 	cr_assert_geq(n_known, LEAST_KNOWN * seeds, "%u of %u", n_known, seeds);
 }
 
-Test(onnx_layout, short_chains_bring_the_values_where_onnx_does)
-{
-	check_chains(1, 4, 4000);
-}
-
-Test(onnx_layout, long_chains_bring_the_values_where_onnx_does)
-{
-	check_chains(1, 14, 3000);
-}
-
-Test(onnx_layout, samples_of_a_batch_in_the_file_stay_apart)
-{
-	check_chains(3, 10, 3000);
-}
+TEST_ROW(onnx_layout, short_chains_bring_the_values_where_onnx_does, check_chains(1, 4, 4000))
+TEST_ROW(onnx_layout, long_chains_bring_the_values_where_onnx_does, check_chains(1, 14, 3000))
+TEST_ROW(onnx_layout, samples_of_a_batch_in_the_file_stay_apart, check_chains(3, 10, 3000))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/engine/model/onnx/onnx_file.h"
+#include "tests/test_with.h"
 
 #define FLAT "input x f32[1,12]\n"
 #define ROWS "input x f32[1,4,6]\n"
@@ -112,12 +113,10 @@ Test(onnx_spelt, layer_norm_may_learn_less)
 }
 
 /* A part that another node reads has to stay apart. */
-Test(onnx_spelt, layer_norm_whose_parts_are_read_is_none)
-{
-	onnx_file_refuses(
-		MEAN SQUARE ROOT "n = Div(d, r)\ny = Add(n, d)",
-		"node '' (Sub) combines samples of different shapes, which psd can only for a factor of each map");
-}
+TEST_ROW(onnx_spelt, layer_norm_whose_parts_are_read_is_none,
+	 onnx_file_refuses(
+		 MEAN SQUARE ROOT "n = Div(d, r)\ny = Add(n, d)",
+		 "node '' (Sub) combines samples of different shapes, which psd can only for a factor of each map"))
 
 Test(onnx_spelt, rms_norm)
 {
