@@ -101,7 +101,9 @@ REAL_LIBS    += $(addprefix -L,$(wildcard $(CUDA_FOLDER)/lib64 $(CUDA_FOLDER)/li
 	-lcudart -lcublas -lcublasLt -lcudnn -lstdc++)
 endif
 REAL_LIBS    += $(if $(STATIC),$(STATIC_LIBS))
+# With a hash of the changes where files differ from the commit: hosts of a run compare it.
 COMMIT       := $(if $(wildcard .git),$(shell git describe --always --dirty --exclude='*' 2>/dev/null))
+COMMIT       := $(COMMIT)$(if $(findstring -dirty,$(COMMIT)),-$(shell git diff HEAD | sha1sum | cut -c1-7))
 VERSION      := $(shell cat VERSION)$(if $(COMMIT), (commit $(COMMIT)))
 
 # Every file of those kinds below a folder: sources(FOLDER,KIND...), in order of name, so that links repeat exactly.

@@ -94,7 +94,7 @@ static int use_scenario(const struct psd_run_options *options)
 	if (!status)
 		status = options->arguments.command == PSD_RUN_SHOW ? print_scenario(&scenario, &err)
 			 : options->arguments.command == PSD_RUN_CALIBRATE
-				 ? psd_run_calibration(options, &scenario, PSD_VERSION, &err)
+				 ? psd_run_calibration(options, &scenario, &err)
 				 : psd_run_scenario(options, &scenario, &n_joined, &err);
 	if (is_loaded)
 		psd_scenario_release(&scenario);
@@ -176,6 +176,7 @@ int main(int argc, char *argv[])
 	psd_console_open();
 	if (psd_run_options_parse(&options, argc, argv, &err))
 		return complain(PSD_EINVAL, &err, false);
+	options.version = PSD_VERSION;
 	exit_status = options.about				     ? print_about(&options)
 		      : options.arguments.command == PSD_RUN_PACK    ? pack(&options)
 		      : options.arguments.command == PSD_RUN_WEIGHTS ? write_weights(&options)

@@ -14,8 +14,8 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 /* Sends the reason why this host has failed to the hosts that wait for it. words: the reason; n_joined: as
  * psd_run_scenario() left it. */
 void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, const char *words);
-/* Calibrates the scenario to this machine. version: psd-run's, noted in the files. */
+/* Calibrates. The version in options is noted in the files. */
 enum psd_status psd_run_calibration(const struct psd_run_options *options, const struct psd_scenario *scenario,
-				    const char *version, struct psd_error *err) PSD_MUST_CHECK;
+				    struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -13,7 +13,7 @@ static void print_measuring(void *context, const char *line)
 		psd_console_say("psd-run: measuring %s", line);
 }
 
-static enum psd_status calibrate_machine(const struct psd_run *run, const char *version, struct psd_error *err)
+static enum psd_status calibrate_machine(const struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_calibrate_options calibrate_options = {
 		.costed = &run->costed,
@@ -23,7 +23,7 @@ static enum psd_status calibrate_machine(const struct psd_run *run, const char *
 		.stall_sec = run->options->stall_sec,
 		.most_attempts = (unsigned)run->options->n_attempts,
 		.output_path = run->options->output_path,
-		.version = version,
+		.version = run->options->version,
 		.stop_signal = &psd_console_stop_signal,
 		.progress = print_measuring,
 		.remark = run->options->is_quiet ? NULL : psd_run_remark,
@@ -63,7 +63,7 @@ static enum psd_status check_alone(struct psd_error *err)
 }
 
 enum psd_status psd_run_calibration(const struct psd_run_options *options, const struct psd_scenario *scenario,
-				    const char *version, struct psd_error *err)
+				    struct psd_error *err)
 {
 	const struct psd_node *replay = psd_node_child(psd_node_child(scenario->root, "compute"), "replay");
 	struct psd_run run = {.options = options, .scenario = scenario};
@@ -92,7 +92,7 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 	if (!status)
 		status = psd_run_choose_cluster_kind(&run, err);
 	if (!status)
-		status = calibrate_machine(&run, version, err);
+		status = calibrate_machine(&run, err);
 	psd_costed_model_release(&run.costed);
 	return status;
 }

@@ -1,6 +1,7 @@
 /* Chooses the cluster of a run: hosts of a file, or a cluster on this machine. */
 #include <string.h>
 
+#include "engine/base/hash.h"
 #include "engine/base/units.h"
 #include "engine/document/document.h"
 #include "real/base/console.h"
@@ -30,6 +31,17 @@ static enum psd_status load_hosts(const struct psd_run_options *options, struct 
 	return PSD_OK;
 }
 
+/* Paths may differ between hosts, the name of the scenario's file does not. */
+uint64_t psd_run_hash(const struct psd_run_options *options, unsigned n_joined)
+{
+	const char *const path = options->arguments.n_operands ? options->arguments.operands[0] : "";
+	const char *const slash = strrchr(path, '/'), *const name = slash ? slash + 1 : path;
+	const char *const system = options->system_name ? options->system_name : "";
+	const uint64_t hash = psd_hash_bytes(PSD_HASH_START, name, strlen(name) + 1);
+
+	return psd_hash_number(psd_hash_bytes(hash, system, strlen(system)), n_joined);
+}
+
 void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, const char *words)
 {
 	struct psd_hosts hosts = {.n_hosts = 0};
@@ -42,7 +54,8 @@ void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, co
 	if (!status && hosts.n_hosts && options->secret_path)
 		status = psd_secret_load(options->secret_path, &secret, &is_exposed, &err);
 	if (!status && hosts.n_hosts)
-		psd_mesh_report_failure(hosts.hosts, hosts.n_hosts, self, n_joined, secret, words);
+		psd_mesh_report_failure(hosts.hosts, hosts.n_hosts, self, psd_run_hash(options, n_joined), secret,
+					words);
 	psd_secret_free(secret);
 	psd_hosts_release(&hosts);
 }

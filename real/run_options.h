@@ -24,7 +24,8 @@ enum psd_run_about {
 
 /* Options of psd-run's command line. Strings are borrowed from argv. */
 struct psd_run_options {
-	unsigned about; /* text about psd-run to print instead of a command, an enum psd_run_about */
+	unsigned about;	     /* enum psd_run_about */
+	const char *version; /* version and commit of this psd-run; the caller's */
 	bool is_csv;
 	bool is_quiet;
 	bool is_markdown;

@@ -81,6 +81,9 @@ uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t steps);
 
 /* ---- run_cluster.c ---- */
 
+/* Identity of the run for hosts that are told of a failure: hash of the options that are equal on all of them. n_joined: see
+ * psd_run.n_joined. */
+uint64_t psd_run_hash(const struct psd_run_options *options, unsigned n_joined);
 /* Chooses the hosts of --hosts or mpirun, or without these the scenario's cluster on this machine. */
 enum psd_status psd_run_choose_cluster(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* Chooses the kind of network: namespaces if this machine allows them, or else processes that limit their own rate. */

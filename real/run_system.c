@@ -124,7 +124,8 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.checkpoints = run->checkpoints.folder ? &run->checkpoints : NULL,
 		.worker.secret = run->secret,
 		.worker.listener = run->listener,
-		.worker.n_joined = *run->n_joined,
+		.worker.run_hash = psd_run_hash(options, *run->n_joined),
+		.worker.build = options->version,
 		.worker.attempt = run->hosts.n_hosts && options->n_restarts > 0 ? &run->attempt : NULL,
 		.worker.n_restarts = (uint32_t)options->n_restarts,
 		.cluster_kind = run->cluster_kind,
@@ -241,8 +242,8 @@ static void say_done(struct psd_run *run, const struct psd_system *system)
 	run->listener = -1;
 	psd_error_set(&words, PSD_ERUN, PSD_NOWHERE,
 		      "has a checkpoint of %" PRIu32 " iterations, with which the run ends", run->first_iteration);
-	psd_mesh_report_failure(run->hosts.hosts, run->hosts.n_hosts, run->self, *run->n_joined, run->secret,
-				words.text);
+	psd_mesh_report_failure(run->hosts.hosts, run->hosts.n_hosts, run->self,
+				psd_run_hash(run->options, *run->n_joined), run->secret, words.text);
 }
 
 /* Executes the system from its newest checkpoint on. */

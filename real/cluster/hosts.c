@@ -3,6 +3,7 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,59 +220,95 @@ bool psd_hosts_is_hidden(const struct psd_hosts *hosts, unsigned self)
 	return false;
 }
 
-/* A number in the environment; 0: not set. */
-static unsigned read_launched(const char *name)
-{
-	const char *const value = getenv(name);
-	unsigned n = 0;
-
-	return value && read_number(value, strlen(value), PSD_HOSTS_MAX, &n) ? n : 0;
-}
-
-/* Variables of Open MPI, and of MPICH and its relatives. Others also set PMI_SIZE. */
+/* Environment of the programs that start several processes, the innermost first: one may start another. */
 static const struct launcher {
-	const char *sign, *size, *local_size;
+	const char *program;
+	const char *rank, *size; /* size: NULL: not told */
+	const char *local_size;	 /* processes on this machine; NULL: not told */
 } launchers[] = {
-	{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-	{"MPI_LOCALNRANKS", "PMI_SIZE", "MPI_LOCALNRANKS"},
+	{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+	{"mpirun", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE"},
+	{"torchrun", "RANK", "WORLD_SIZE", NULL},
+	{"horovodrun", "HOROVOD_RANK", "HOROVOD_SIZE", NULL},
+	{"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", NULL},
+	{"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}, /* MPICH and its relatives; srun sets the first two */
+	{"srun", "PMIX_RANK", NULL, NULL},
+	{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL},
 };
+
+enum { N_LAUNCHERS = sizeof(launchers) / sizeof(launchers[0]), MOST_PROCESSES = 1 << 24 };
+
+/* RANK alone may be anybody's; the size of the others counts without a rank, too. */
+static bool has_launched(const struct launcher *launcher)
+{
+	const bool has_size = launcher->size && getenv(launcher->size);
+
+	return has_size || (getenv(launcher->rank) && strcmp(launcher->program, "torchrun") != 0);
+}
 
 static const struct launcher *find_launcher(void)
 {
-	const struct launcher *launcher = launchers, *const end = launchers + sizeof(launchers) / sizeof(launchers[0]);
-
-	while (launcher < end && !getenv(launcher->sign))
-		launcher++;
-	return launcher < end ? launcher : NULL;
+	for (unsigned i = 0; i < N_LAUNCHERS; i++)
+		if (has_launched(&launchers[i]))
+			return &launchers[i];
+	return NULL;
 }
 
-/* The first process of srun, such as a shell, may have a cluster of its own. */
-static enum psd_status check_srun(struct psd_error *err)
+/* The innermost that tells how many processes there are, or that this is not the first. */
+static const struct launcher *find_counting_launcher(void)
 {
-	const unsigned rank = read_launched("SLURM_PROCID");
+	for (unsigned i = 0; i < N_LAUNCHERS; i++) {
+		const struct launcher *const launcher = &launchers[i];
+		const char *const rank = getenv(launcher->rank);
 
-	return rank == 0 ? PSD_OK
-			 : psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-					 "srun has started this process as number %u of several: name their hosts with "
-					 "'--hosts'",
-					 rank);
+		if (has_launched(launcher) &&
+		    ((launcher->size && getenv(launcher->size)) || (rank && strcmp(rank, "0") != 0)))
+			return launcher;
+	}
+	return NULL;
+}
+
+/* A number in the environment; `absent` where the variable is not set, or the launcher has none. */
+static enum psd_status read_launched(const char *name, unsigned absent, unsigned *n, struct psd_error *err)
+{
+	const char *const value = name ? getenv(name) : NULL;
+
+	*n = absent;
+	if (!value || read_number(value, strlen(value), MOST_PROCESSES, n))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "%s is '%.80s' in the environment, must be a number", name,
+			     value);
+}
+
+/* Refuses a process among several: alone, each would train all of the job. */
+static enum psd_status refuse_alone(const struct launcher *launcher, unsigned rank, unsigned n, struct psd_error *err)
+{
+	const char *const sign = launcher->size && getenv(launcher->size) ? launcher->size : launcher->rank;
+	char others[32] = "several processes";
+
+	if (n > 0)
+		snprintf(others, sizeof(others), "%u processes", n);
+	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+			     "%s has started %s (%s=%s), this is number %u: name their hosts with '--hosts'. A cluster "
+			     "of its own needs 'env -u %s -u %s psd-run ...'",
+			     launcher->program, others, sign, getenv(sign), rank, launcher->rank,
+			     launcher->size ? launcher->size : launcher->rank);
 }
 
 enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *err)
 {
-	const struct launcher *launcher = find_launcher();
-	const unsigned n = launcher ? read_launched(launcher->size) : 0;
-	const unsigned n_here = launcher ? read_launched(launcher->local_size) : 0;
+	const struct launcher *const launcher = find_counting_launcher();
 	struct psd_hosts made = {.n_hosts = 0};
 	const struct reader reader = {.hosts = &made, .err = err};
-	enum psd_status status = launcher ? PSD_OK : check_srun(err);
+	unsigned rank = 0, n = 0, n_here = 0;
+	enum psd_status status = launcher ? read_launched(launcher->rank, 0, &rank, err) : PSD_OK;
 
-	if (n > 1 && n_here != n)
-		return psd_error_set(
-			err, PSD_EINVAL, PSD_NOWHERE,
-			"mpirun has started %u processes, %u of them on this machine: name their hosts with "
-			"'--hosts'",
-			n, n_here);
+	if (launcher && !status)
+		status = read_launched(launcher->size, 0, &n, err);
+	if (launcher && !status)
+		status = read_launched(launcher->local_size, 0, &n_here, err);
+	if (!status && (n > 1 || rank > 0) && (n < 2 || n_here != n || n > PSD_HOSTS_MAX))
+		status = refuse_alone(launcher, rank, n, err);
 	for (unsigned h = 0; h < n && n > 1 && !status; h++)
 		status = add(&reader, LOOPBACK, strlen(LOOPBACK), 0);
 	if (status)
@@ -283,20 +320,27 @@ enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *er
 
 enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err)
 {
-	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+	const struct launcher *const launcher = find_launcher();
+	const char *const value = launcher ? getenv(launcher->rank) : NULL;
+	unsigned n;
+	enum psd_status status;
 
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const char *const value = getenv(names[i]);
-
-		if (!value)
-			continue;
-		if (read_number(value, strlen(value), n_hosts - 1, rank))
-			return PSD_OK;
+	if (!value)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "--hosts: %s is '%.80s', must be 0 to %u, the number of a host in the file",
-				     names[i], value, n_hosts - 1);
-	}
-	return psd_error_set(
-		err, PSD_EINVAL, PSD_NOWHERE,
-		"--hosts: this process needs its number, by '--rank' or in the environment of mpirun or srun");
+				     "--hosts: this process needs its number, by '--rank' or in the environment of "
+				     "mpirun, srun or torchrun");
+	status = read_launched(launcher->size, n_hosts, &n, err);
+	if (status)
+		return status;
+	if (n != n_hosts)
+		return psd_error_set(
+			err, PSD_EINVAL, PSD_NOWHERE,
+			"--hosts: the file has %u hosts, %s has started %u processes (%s): each host needs "
+			"one, or give '--rank'",
+			n_hosts, launcher->program, n, launcher->size);
+	if (read_number(value, strlen(value), n_hosts - 1, rank))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+			     "--hosts: %s is '%.80s', must be 0 to %u, the number of a host in the file",
+			     launcher->rank, value, n_hosts - 1);
 }

@@ -34,12 +34,12 @@ enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *pat
  * connect to it. Looks names up. */
 bool psd_hosts_is_hidden(const struct psd_hosts *hosts, unsigned self);
 
-/* Makes a list with a 127.0.0.1 for each process that mpirun has started on this machine, or an empty one if it has
- * started fewer than two. PSD_EINVAL: mpirun has started some elsewhere, or srun has started others before this
- * process; PSD_ENOMEM. */
+/* Fills *hosts with a 127.0.0.1 for each process that mpirun has started on this machine; with none for a process that
+ * was started alone. PSD_EINVAL: the environment tells of several processes that this file cannot join, such as those
+ * of srun, of torchrun, or of mpirun on other machines; PSD_ENOMEM. */
 enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads this process's rank from the launcher's environment: OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID.
- * PSD_EINVAL: none is set, or it is not a number below n_hosts. */
+/* Reads this process's rank from the environment of mpirun, torchrun, srun and others. PSD_EINVAL: none is set, it is
+ * not a number below n_hosts, or they have started another number of processes. */
 enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err) PSD_MUST_CHECK;
 /* Number of hosts that have the address of `host`. *nth: number of those before `host`. */
 unsigned psd_hosts_beside(const struct psd_hosts *hosts, unsigned host, unsigned *nth);

@@ -30,6 +30,8 @@ enum psd_status psd_join(const struct psd_worker_options *options, const struct 
 	if (!status)
 		status = psd_worker_check_optimiser(worker.made, err);
 	if (!status)
+		psd_text_add(&terms, "build: %s\n", worker.build ? worker.build : "-");
+	if (!status)
 		status = psd_terms_add(&terms, worker.made, worker.train, worker.n_iterations, err);
 	psd_socket_allow_many();
 	if (!status)

@@ -34,7 +34,11 @@ enum psd_status psd_frame_read_all(const char *peer, int fd, struct psd_secret *
 			return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s: %s", peer, strerror(errno));
 		at += n_read > 0 ? (size_t)n_read : 0;
 		if (n_read < 0 && !psd_socket_await(fd, until_sec))
-			return psd_error_set(err, PSD_ELOST, PSD_NOWHERE, "%s connected and sent nothing", peer);
+			return psd_error_set(
+				err, PSD_ELOST, PSD_NOWHERE,
+				"%s has joined this host and does not answer: it has stopped, or waits for a host "
+				"that it cannot reach",
+				peer);
 	}
 	return PSD_OK;
 }

@@ -13,7 +13,9 @@
 #include "real/net/secret.h"
 
 #define MAX_PAUSE_SEC 0.1
-#define STRANGE	      "does not know this run's secret: '--secret' must name the same bytes on all hosts, or on none"
+#define STRANGE                                                                                                        \
+	"did not prove that it knows this run's secret: '--secret' must name the same bytes on all hosts, or on "      \
+	"none. Bytes that were damaged on their way look the same"
 
 static const struct psd_socket_options socket_options = {.has_buffers = false};
 
@@ -49,7 +51,7 @@ static enum psd_status refuse(struct psd_joining *joining, struct psd_handshake 
 		psd_joining_remark(joining, "refused", handshake->name, words);
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s refused %s: %s",
 		      psd_joining_name(joining, joining->options->self, name), handshake->name, words);
-	psd_joining_say_failed(joining, handshake->fd, PSD_ERUN, line.text);
+	psd_joining_say_refused(joining->options->secret, handshake->fd, line.text);
 	psd_handshake_end(joining, handshake);
 	return PSD_OK;
 }
@@ -63,7 +65,7 @@ static enum psd_status refuse_strange(struct psd_joining *joining, struct psd_ha
 	psd_joining_remark(joining, "refused", handshake->name, STRANGE);
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s refused %s: it " STRANGE,
 		      psd_joining_name(joining, joining->options->self, name), handshake->name);
-	psd_joining_say_refused(handshake->fd, line.text);
+	psd_joining_say_refused(NULL, handshake->fd, line.text);
 	psd_handshake_end(joining, handshake);
 	return PSD_OK;
 }
@@ -343,6 +345,14 @@ static enum psd_status take_stranger(struct psd_joining *joining, struct psd_han
 	return PSD_OK;
 }
 
+/* The failure is not a refusal of this host, which has no hash, and its run has another one. */
+static bool is_of_another_run(const struct psd_joining *joining, const struct psd_handshake *handshake)
+{
+	const uint64_t hash = handshake->greeting.failed.hosts_hash;
+
+	return hash != 0 && hash != psd_joining_hash(joining);
+}
+
 static enum psd_status take_answer(struct psd_joining *joining, struct psd_handshake *handshake, struct psd_error *err)
 {
 	const struct psd_wire_hello *hello = &handshake->greeting.hello;
@@ -351,6 +361,10 @@ static enum psd_status take_answer(struct psd_joining *joining, struct psd_hands
 
 	if (handshake->greeting.head.kind == PSD_WIRE_FAILED && will_come_again(joining, &handshake->greeting.head))
 		return lose(joining, handshake, 0, err);
+	if (handshake->greeting.head.kind == PSD_WIRE_FAILED && is_of_another_run(joining, handshake)) {
+		psd_joining_remark(joining, "another run ends at", handshake->name, handshake->greeting.failed.words);
+		return lose(joining, handshake, 0, err);
+	}
 	if (handshake->greeting.head.kind == PSD_WIRE_FAILED)
 		return psd_error_set(err, psd_wire_status(&handshake->greeting.head), PSD_NOWHERE, "%s",
 				     handshake->greeting.failed.words);

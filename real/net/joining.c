@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "real/net/joining.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,14 +84,64 @@ void psd_joining_write_missing(const struct psd_joining *joining, char text[PSD_
 		snprintf(text + length, PSD_MISSING_MAX - length, " and %u more", n_missing - PSD_MOST_MISSING);
 }
 
+/* "worker 0 and worker 3", without addresses, of the hosts that have joined this one; empty: none have. */
+static void write_joined(const struct psd_joining *joining, char text[PSD_JOINED_MAX])
+{
+	const struct psd_layout *layout = joining->options->layout;
+	unsigned n_joined = 0;
+	size_t length = 0;
+
+	text[0] = '\0';
+	for (unsigned h = 0; h < joining->n_hosts; h++) {
+		const bool is_worker = psd_layout_is_worker(layout, h);
+
+		if (h == joining->options->self || !psd_joining_is_settled(joining, h) ||
+		    n_joined++ >= PSD_MOST_MISSING)
+			continue;
+		length += (size_t)snprintf(text + length, PSD_JOINED_MAX - length, "%s%s %u", n_joined > 1 ? ", " : "",
+					   is_worker ? "worker" : "server", is_worker ? h : h - layout->workers);
+	}
+	if (n_joined > PSD_MOST_MISSING)
+		snprintf(text + length, PSD_JOINED_MAX - length, " and %u more", n_joined - PSD_MOST_MISSING);
+}
+
+/* This host connects to the lower ones: all that are missing are such, and refuse nothing but do not answer. */
+static bool are_missing_out_of_reach(const struct psd_joining *joining)
+{
+	for (unsigned h = 0; h < joining->n_hosts; h++) {
+		const int error = joining->states[h].error;
+
+		if (!psd_joining_is_settled(joining, h) && (error == 0 || error == ECONNREFUSED))
+			return false;
+	}
+	return true;
+}
+
+enum psd_status psd_joining_give_up(const struct psd_joining *joining, struct psd_error *err)
+{
+	const double within_sec = joining->options->within_sec;
+	char missing[PSD_MISSING_MAX], joined[PSD_JOINED_MAX], self[PSD_MESH_NAME_MAX];
+
+	psd_joining_write_missing(joining, missing);
+	write_joined(joining, joined);
+	psd_joining_name(joining, joining->options->self, self);
+	if (are_missing_out_of_reach(joining))
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s cannot reach %s within %g s%s%s", self, missing,
+				     within_sec, joined[0] ? ", it reaches " : "", joined);
+	if (joined[0])
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s did not join %s within %g s, joined: %s", missing,
+				     self, within_sec, joined);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s did not join within %g s", missing, within_sec);
+}
+
 uint64_t psd_joining_hash(const struct psd_joining *joining)
 {
 	const struct psd_mesh_host *hosts = joining->options->hosts;
-	uint64_t hash = psd_hash_number(PSD_HASH_START, joining->options->n_joined);
+	uint64_t hash = psd_hash_number(PSD_HASH_START, joining->options->run_hash);
 
 	for (unsigned h = 0; h < joining->n_hosts; h++)
 		hash = psd_hash_number(psd_hash_bytes(hash, hosts[h].address, strlen(hosts[h].address)), hosts[h].port);
-	return hash;
+	return hash ? hash : 1;
 }
 
 static void say(struct psd_secret *secret, int fd, enum psd_status status, struct psd_wire_failed failed,
@@ -112,9 +163,9 @@ void psd_joining_say_failed(const struct psd_joining *joining, int fd, enum psd_
 	    (struct psd_wire_failed){joining->options->self, joining->n_hosts, psd_joining_hash(joining), ""}, words);
 }
 
-void psd_joining_say_refused(int fd, const char *words)
+void psd_joining_say_refused(struct psd_secret *secret, int fd, const char *words)
 {
-	say(NULL, fd, PSD_ERUN, (struct psd_wire_failed){.words = ""}, words);
+	say(secret, fd, PSD_ERUN, (struct psd_wire_failed){.words = ""}, words);
 }
 
 bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned connection)
@@ -143,7 +194,7 @@ bool psd_joining_find_difference(const struct psd_joining *joining, unsigned hos
 
 	if (!psd_agreed_find_difference(joining->options->terms, terms, &words))
 		return false;
-	psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s has another scenario or other options: %s",
+	psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s has another build, scenario or other options: %s",
 		      psd_joining_name(joining, host, name), words.bytes ? words.bytes : "");
 	psd_text_release(&words);
 	return true;

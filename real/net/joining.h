@@ -13,7 +13,8 @@
 enum { PSD_MOST_STRANGERS = 1024, PSD_MOST_MISSING = 4 };
 
 #define PSD_MISSING_MAX	    (PSD_MOST_MISSING * (PSD_MESH_NAME_MAX + 64) + 32)
-#define PSD_FIRST_PAUSE_SEC 1e-3 /* first pause between two attempts to connect; short, since workers start together */
+#define PSD_JOINED_MAX	    (PSD_MOST_MISSING * 24 + 32)
+#define PSD_FIRST_PAUSE_SEC 1e-3 /* first pause between two attempts; short, since workers start together */
 
 /* A connection whose ends do not know each other yet. */
 struct psd_handshake {
@@ -66,13 +67,15 @@ bool psd_joining_is_settled(const struct psd_joining *joining, unsigned host);
 /* Passes an event to the caller's remark(), but only the first few. */
 void psd_joining_remark(struct psd_joining *joining, const char *what, const char *name, const char *words);
 void psd_joining_write_missing(const struct psd_joining *joining, char text[PSD_MISSING_MAX]);
-/* Hash of the list of hosts and of how often they have joined; it tells failures of this run from those of others. */
+/* The time to join is over: the hosts that are missing, this one, and those that have joined it. */
+enum psd_status psd_joining_give_up(const struct psd_joining *joining, struct psd_error *err);
+/* Hash of the list of hosts and of psd_mesh_options.run_hash; never 0. */
 uint64_t psd_joining_hash(const struct psd_joining *joining);
 /* Sends a failure to a peer that knows the secret, if the run has one. If that fails, the closed connection tells the
  * peer enough. */
 void psd_joining_say_failed(const struct psd_joining *joining, int fd, enum psd_status status, const char *words);
-/* Sends a reason to a peer that may not know the secret. */
-void psd_joining_say_refused(int fd, const char *words);
+/* Sends the reason why a connection is refused, in plain text without a secret: the peer may not know it. */
+void psd_joining_say_refused(struct psd_secret *secret, int fd, const char *words);
 bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned connection);
 bool psd_joining_find_difference(const struct psd_joining *joining, unsigned host, const char *terms,
 				 struct psd_error *err);

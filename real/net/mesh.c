@@ -13,6 +13,7 @@
 #include "real/net/secret.h"
 
 #define FAILURE_SEC 1.0 /* time for several attempts to connect */
+#define GRACE_SEC   2.0 /* beyond a peer's own limit, until its reason arrives */
 
 static const struct psd_socket_options socket_options = {.has_buffers = false};
 
@@ -136,15 +137,11 @@ static void begin_anew(struct psd_joining *joining, const struct psd_error *err)
 static enum psd_status settle_all(struct psd_joining *joining, struct psd_error *err)
 {
 	const bool waits_again = joining->options->attempt && !joining->options->is_addition;
-	char missing[PSD_MISSING_MAX];
 	enum psd_status status = PSD_OK;
 
 	while (!status && !are_all_settled(joining)) {
-		if (psd_socket_now_sec() >= joining->until_sec) {
-			psd_joining_write_missing(joining, missing);
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s did not join within %g s", missing,
-					     joining->options->within_sec);
-		}
+		if (psd_socket_now_sec() >= joining->until_sec)
+			return psd_joining_give_up(joining, err);
 		status = turn(joining, err);
 		if (status == PSD_ELOST && waits_again && !joining->is_too_late) {
 			begin_anew(joining, err);
@@ -249,14 +246,16 @@ enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[],
 	if (!status)
 		status = settle_all(&joining, err);
 	if (!status)
-		status = psd_clocks_compare(options, fds, joining.until_sec, clock, err);
+		/* a peer may still wait for another host, and its limit began before it joined this one */
+		status = psd_clocks_compare(options, fds, psd_socket_now_sec() + options->within_sec + GRACE_SEC, clock,
+					    err);
 	if (status)
 		give_up(&joining, err);
 	close_joining(&joining);
 	return status;
 }
 
-void psd_mesh_report_failure(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, unsigned n_joined,
+void psd_mesh_report_failure(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, uint64_t run_hash,
 			     struct psd_secret *secret, const char *words)
 {
 	const struct psd_layout layout = psd_layout_make(n_hosts, 1, 0);
@@ -267,7 +266,7 @@ void psd_mesh_report_failure(const struct psd_mesh_host hosts[], unsigned n_host
 		.n_connections = 1,
 		.secret = secret,
 		.listener = -1,
-		.n_joined = n_joined,
+		.run_hash = run_hash,
 		.terms = "",
 		.within_sec = FAILURE_SEC,
 		.greeting_sec = FAILURE_SEC,

@@ -37,7 +37,8 @@ struct psd_mesh_options {
 	unsigned n_connections;	   /* number of connections between two hosts, >= 1 */
 	struct psd_secret *secret; /* pre-shared secret of all hosts, see real/net/secret.h; NULL: none */
 	int listener;		   /* listening descriptor, taken over; -1: listen on this host's address */
-	unsigned n_joined; /* earlier joinings of these hosts; a failure counts only from hosts with the same number */
+	/* Hash of the run and of its earlier joinings; a failure counts only from hosts with the same one. */
+	uint64_t run_hash;
 	const char *
 		/* text that must be the same on all hosts, see psd_scenario_add_agreed(); at most
 		 * PSD_GREETING_TERMS_MAX bytes */
@@ -68,9 +69,9 @@ enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[],
 /* Listens on the address of hosts[self], for psd_mesh_options; the caller closes *listener. PSD_ERUN: it cannot;
  * PSD_EINVAL, PSD_ENOMEM as psd_socket_listen(). */
 enum psd_status psd_mesh_listen(const struct psd_mesh_host *self, int *listener, struct psd_error *err) PSD_MUST_CHECK;
-/* Tells the hosts that wait for this one that it has failed; takes a second at most. n_joined, secret: as in
+/* Tells the hosts that wait for this one that it has failed; takes a second at most. run_hash, secret: as in
  * psd_mesh_options; words: the reason. */
-void psd_mesh_report_failure(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, unsigned n_joined,
+void psd_mesh_report_failure(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, uint64_t run_hash,
 			     struct psd_secret *secret, const char *words);
 
 #define PSD_MESH_NAME_MAX 320

@@ -85,7 +85,7 @@ struct psd_wire_bye {
 struct psd_wire_failed {
 	uint32_t host; /* number of the host that fails, out of n_hosts */
 	uint32_t n_hosts;
-	uint64_t hosts_hash;		/* while joining: hash of the list of hosts and of how often they have joined */
+	uint64_t hosts_hash;		/* while joining: hash of the run; 0: the receiver is refused */
 	char words[PSD_WIRE_WORDS_MAX]; /* zero-terminated message that names the cause */
 };
 

@@ -50,7 +50,8 @@ struct psd_worker_options {
 	const char *terms; /* terms that all hosts must share, from psd_terms_add(); NULL: this host's scenario */
 	struct psd_secret *secret;	  /* pre-shared secret of the hosts; NULL: none; see psd_mesh_options */
 	int listener;			  /* listening descriptor, taken over; -1: none; see psd_mesh_options */
-	unsigned n_joined;		  /* number of earlier joinings of these hosts; see psd_mesh_options */
+	uint64_t run_hash;		  /* hash of the run and of its earlier joinings; see psd_mesh_options */
+	const char *build;		  /* version and commit of psd-run, equal on all hosts; NULL: not compared */
 	struct psd_mesh_attempt *attempt; /* attempt to join again; NULL: hosts join once; see psd_mesh_options */
 	uint32_t n_restarts;		  /* largest number of restarts, equal on all hosts */
 	bool has_rate;			  /* shape this host's traffic in this process, since nothing else does */

@@ -217,7 +217,7 @@ enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err
 		.n_connections = worker->n_connections,
 		.secret = worker->options->secret,
 		.listener = worker->options->listener,
-		.n_joined = worker->options->n_joined,
+		.run_hash = worker->options->run_hash,
 		.attempt = worker->options->attempt,
 		.within_sec = worker->options->connect_sec,
 		.greeting_sec = PSD_MESH_GREETING_SEC,

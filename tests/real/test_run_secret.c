@@ -113,8 +113,9 @@ FOLDER_TEST(run_secret, a_host_with_another_one_is_told_at_once, make_folder())
 
 	cr_expect_eq(done.exit_status, 11, "%s", done.text);
 	cr_expect(strstr(done.text, "psd-run: worker 0 at 127.0.0.1:"), "%s", done.text);
-	cr_expect(strstr(done.text, " does not know this run's secret: '--secret' must name the same bytes on all "
-				    "hosts, or on none\n"),
+	cr_expect(strstr(done.text,
+			 " did not prove that it knows this run's secret: '--secret' must name the same bytes on all "
+			 "hosts, or on none"),
 		  "%s", done.text);
 	cr_expect(strstr(done.text, "psd-run: refused a connection from 127.0.0.1 port "), "%s", done.text);
 	cr_expect_not(strstr(done.text, "0123456789abcde"), "%s", done.text);

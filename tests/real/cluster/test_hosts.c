@@ -135,6 +135,8 @@ Test(hosts, a_launcher_says_which_host_this_is)
 {
 	expect_rank("OMPI_COMM_WORLD_RANK", "3", PSD_OK, 3);
 	expect_rank("SLURM_PROCID", "0", PSD_OK, 0);
+	expect_rank("HOROVOD_RANK", "2", PSD_OK, 2);
+	expect_rank("RANK", "2", PSD_EINVAL, 0); /* torchrun sets WORLD_SIZE, too */
 	expect_rank("PMI_RANK", "4", PSD_EINVAL, 0);
 	expect_rank("PMI_RANK", "", PSD_EINVAL, 0);
 	expect_rank(NULL, "", PSD_EINVAL, 0);
@@ -179,22 +181,65 @@ Test(hosts, mpirun_on_one_machine_needs_no_file)
 	expect_launched(&mpich, "3", "3", PSD_OK, 3);
 	expect_launched(&mpich, "1", "1", PSD_OK, 0);
 	expect_launched(&mpich, "4", "2", PSD_EINVAL, 0);
-	expect_launched(&mpich, "4", NULL, PSD_OK, 0); /* srun may have set it, in a shell */
+	expect_launched(&mpich, "4", NULL, PSD_EINVAL, 0); /* srun sets it, too */
 }
 
-Test(hosts, only_the_first_of_srun_needs_no_file)
+static const char srun_alone[] = "srun has started several processes (SLURM_PROCID=2), this is number 2: name their "
+				 "hosts with '--hosts'. A cluster of its own needs 'env -u SLURM_PROCID -u "
+				 "SLURM_STEP_NUM_TASKS psd-run ...'";
+static const char torchrun_alone[] = "torchrun has started 2 processes (WORLD_SIZE=2), this is number 0: name their "
+				     "hosts with '--hosts'. A cluster of its own needs 'env -u RANK -u WORLD_SIZE "
+				     "psd-run ...'";
+
+/* An environment of one or several launchers, and the refusal of a process without --hosts; NULL: it may go on. */
+static const struct environment {
+	const char *variables[8]; /* names and values */
+	const char *refusal;
+} environments[] = {
+	{{"SLURM_PROCID", "0"}, NULL}, /* a batch script */
+	{{"SLURM_PROCID", "2"}, srun_alone},
+	{{"SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "1"}, NULL},
+	{{"SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "3"}, "srun has started 3 processes"},
+	{{"PMIX_RANK", "0", "SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "3"}, "srun has started 3 processes"},
+	{{"PMIX_RANK", "1"}, "srun has started several processes"},
+	{{"RANK", "0", "WORLD_SIZE", "2"}, torchrun_alone},
+	{{"RANK", "1", "WORLD_SIZE", "2"}, "torchrun has started 2 processes"},
+	{{"WORLD_SIZE", "2"}, "torchrun has started 2 processes"},
+	{{"RANK", "0", "WORLD_SIZE", "1"}, NULL},
+	{{"RANK", "3"}, NULL}, /* somebody else's */
+	{{"RANK", "0", "WORLD_SIZE", "two"}, "WORLD_SIZE is 'two' in the environment, must be a number"},
+	{{"HOROVOD_RANK", "0", "HOROVOD_SIZE", "2"}, "horovodrun has started 2 processes"},
+	{{"OMPI_COMM_WORLD_SIZE", "1", "SLURM_PROCID", "2"}, NULL}, /* mpirun within */
+};
+
+Test(hosts, a_process_among_several_is_never_alone)
 {
-	struct psd_hosts hosts = {.n_hosts = 99};
+	for (size_t i = 0; i < sizeof(environments) / sizeof(environments[0]); i++) {
+		const char *const *variables = environments[i].variables, *const refusal = environments[i].refusal;
+		struct psd_hosts hosts = {.n_hosts = 99};
+		struct psd_error err = {.text = ""};
+
+		clearenv();
+		for (unsigned v = 0; variables[v]; v += 2)
+			setenv(variables[v], variables[v + 1], 1);
+		cr_expect_eq(psd_hosts_launched(&hosts, &err), refusal ? PSD_EINVAL : PSD_OK, "%zu: %s", i, err.text);
+		cr_expect_eq(hosts.n_hosts, refusal ? 99 : 0, "%zu", i);
+		if (refusal)
+			cr_expect(strncmp(err.text, refusal, strlen(refusal)) == 0, "%zu: %s", i, err.text);
+	}
+}
+
+Test(hosts, a_launcher_has_a_process_for_each_host)
+{
 	struct psd_error err = {.text = ""};
+	unsigned rank;
 
 	clearenv();
-	setenv("SLURM_PROCID", "0", 1);
-	cr_assert_eq(psd_hosts_launched(&hosts, &err), PSD_OK, "%s", err.text);
-	cr_expect_eq(hosts.n_hosts, 0);
-	setenv("SLURM_PROCID", "2", 1);
-	cr_expect_eq(psd_hosts_launched(&hosts, &err), PSD_EINVAL);
-	cr_expect_str_eq(err.text,
-			 "srun has started this process as number 2 of several: name their hosts with '--hosts'");
-	setenv("OMPI_COMM_WORLD_SIZE", "1", 1); /* mpirun within */
-	cr_expect_eq(psd_hosts_launched(&hosts, &err), PSD_OK, "%s", err.text);
+	setenv("RANK", "3", 1);
+	setenv("WORLD_SIZE", "4", 1);
+	cr_assert_eq(psd_hosts_find_rank(4, &rank, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(rank, 3);
+	cr_assert_eq(psd_hosts_find_rank(5, &rank, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "--hosts: the file has 5 hosts, torchrun has started 4 processes (WORLD_SIZE): each "
+				   "host needs one, or give '--rank'");
 }

@@ -38,7 +38,7 @@ static void *join(void *context)
 
 	host->status = psd_mesh_open(&host->options, host->fds, &host->clock, &host->err);
 	if (host->status) /* as psd-run does it */
-		psd_mesh_report_failure(host->options.hosts, HOSTS, host->options.self, host->options.n_joined,
+		psd_mesh_report_failure(host->options.hosts, HOSTS, host->options.self, host->options.run_hash,
 					host->options.secret, host->err.text);
 	host->has_ended = true;
 	return NULL;
@@ -176,7 +176,7 @@ static const struct stranger {
 	{"reset", say_half, true, true, 1, "Connection reset by peer"},
 	{"HTTP", speak_http, false, false, 1, "does not speak psd's protocol (0x20544547)"}, /* "GET " */
 	{"other terms", have_other_terms, false, false, 1,
-	 "has another scenario or other options: 'batch' is 8 here, 9 there"},
+	 "has another build, scenario or other options: 'batch' is 8 here, 9 there"},
 	{"other terms, and leaves", have_other_terms, true, false, 1, "'batch' is 8 here, 9 there"},
 	{"no such rank", have_no_such_rank, false, false, 1, "is host 7 of 3, this run has 3"},
 	{"our rank", have_its_own_rank, false, false, 1, "says that it is host 0, which is this one"},
@@ -487,6 +487,51 @@ Test(joining, why_a_missing_host_is_not_reached_is_said)
 	close(cluster.hosts[2].options.listener);
 }
 
+/* Host 2 finds nobody at the port that it has for host 1; both join host 0, which blames neither. */
+Test(joining, two_hosts_that_do_not_reach_each_other_are_both_named, .timeout = 60)
+{
+	static struct cluster cluster;
+	static struct psd_mesh_host places[HOSTS];
+	char expected[256];
+
+	open_cluster(&cluster);
+	memcpy(places, cluster.places, sizeof(places));
+	places[1].port = cluster.places[2].port; /* its own, at which nobody else greets */
+	cluster.hosts[2].options.hosts = places;
+	for (unsigned h = 0; h < HOSTS; h++)
+		cluster.hosts[h].options.within_sec = 0.5;
+	start(&cluster, 0, HOSTS);
+	wait_for(&cluster, 0, HOSTS);
+	snprintf(expected, sizeof(expected),
+		 "worker 2 at 127.0.0.1:%u did not join worker 1 at 127.0.0.1:%u within 0.5 s, joined: worker 0",
+		 cluster.places[2].port, cluster.places[1].port);
+	cr_expect_str_eq(cluster.hosts[1].err.text, expected);
+	cr_expect(strstr(cluster.hosts[0].err.text, "did not join worker "), "%s", cluster.hosts[0].err.text);
+	cr_expect(strstr(cluster.hosts[0].err.text, "joined: worker 0"), "%s", cluster.hosts[0].err.text);
+}
+
+/* The process that answers at host 0's place tells of the end of another run. */
+Test(joining, the_end_of_another_run_is_not_this_ones, .timeout = 60)
+{
+	static struct cluster cluster;
+	struct host *host = &cluster.hosts[1];
+	struct psd_mesh_options other;
+
+	open_cluster(&cluster);
+	close(cluster.hosts[0].options.listener);
+	cluster.hosts[0].options.listener = -1; /* listens when its turn comes */
+	other = cluster.hosts[0].options;
+	start(&cluster, 1, HOSTS);
+	while (host->n_remarks == 0)
+		psd_mesh_report_failure(other.hosts, HOSTS, 0, other.run_hash + 1, NULL, "there is no data");
+	cr_expect(strstr(host->remarks, "there is no data") || strstr(host->remarks, "gives up, which this run"), "%s",
+		  host->remarks);
+	start(&cluster, 0, 1);
+	wait_for(&cluster, 0, HOSTS);
+	for (unsigned h = 0; h < HOSTS; h++)
+		cr_expect_eq(cluster.hosts[h].status, PSD_OK, "host %u: %s", h, cluster.hosts[h].err.text);
+}
+
 /* A host that still waits when an excuse is over hears the next. */
 static void check_excuse(unsigned failing)
 {
@@ -525,7 +570,7 @@ Test(joining, a_run_that_fails_does_not_end_one_that_is_under_way, .timeout = 60
 
 	open_cluster(&cluster);
 	for (unsigned h = 0; h < HOSTS; h++)
-		cluster.hosts[h].options.n_joined = 1;
+		cluster.hosts[h].options.run_hash = 1;
 	start(&cluster, 0, HOSTS - 1);
 	psd_mesh_report_failure(cluster.places, HOSTS, HOSTS - 1, 0, NULL, "there is no data");
 	start(&cluster, HOSTS - 1, HOSTS);
@@ -549,15 +594,18 @@ Test(joining, a_host_with_other_terms_ends_the_run_for_all, .timeout = 60)
 	wait_for(&cluster, 0, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h++) {
 		cr_expect_eq(cluster.hosts[h].status, PSD_ERUN, "host %u", h);
-		cr_expect(strstr(cluster.hosts[h].err.text, "has another scenario or other options: 'batch' is "),
-			  "host %u: %s", h, cluster.hosts[h].err.text);
+		cr_expect(
+			strstr(cluster.hosts[h].err.text, "has another build, scenario or other options: 'batch' is "),
+			"host %u: %s", h, cluster.hosts[h].err.text);
 	}
 }
 
 /* ---- with a secret ---- */
 
-#define SECRET	"secret of this run"
-#define STRANGE ": does not know this run's secret: '--secret' must name the same bytes on all hosts, or on none\n"
+#define SECRET "secret of this run"
+#define STRANGE                                                                                                        \
+	": did not prove that it knows this run's secret: '--secret' must name the same bytes on all hosts, or on "    \
+	"none. Bytes that were damaged on their way look the same\n"
 
 /* Each a copy of its own, as processes have; NULL: none. */
 static void open_with_secrets(struct cluster *cluster, const char *first, const char *second, const char *third)
@@ -726,19 +774,19 @@ Test(joining, a_host_with_another_secret_is_left_out_and_says_so, .timeout = 60)
 {
 	expect_left_out(
 		SECRET, "secret of another run",
-		" does not know this run's secret: '--secret' must name the same bytes on all hosts, or on none",
+		" did not prove that it knows this run's secret: '--secret' must name the same bytes on all hosts",
 		STRANGE);
 }
 
 Test(joining, a_host_without_the_secret_is_left_out_and_says_so, .timeout = 60)
 {
-	expect_left_out(SECRET, NULL, ": it does not know this run's secret: ", STRANGE);
+	expect_left_out(SECRET, NULL, ": it did not prove that it knows this run's secret: ", STRANGE);
 }
 
 Test(joining, a_host_with_a_secret_of_its_own_is_left_out_and_says_so, .timeout = 60)
 {
 	expect_left_out(
-		NULL, SECRET, " does not know this run's secret: ",
+		NULL, SECRET, " did not prove that it knows this run's secret: ",
 		": has a secret, this run has none: '--secret' must name the same bytes on all hosts, or on none");
 }
 
@@ -752,7 +800,8 @@ Test(joining, a_host_with_other_terms_ends_the_run_for_all_that_share_a_secret, 
 	start(&cluster, 0, HOSTS);
 	wait_for(&cluster, 0, HOSTS);
 	for (unsigned h = 0; h < HOSTS; h++)
-		cr_expect(strstr(cluster.hosts[h].err.text, "has another scenario or other options: 'batch' is "),
-			  "host %u: %s", h, cluster.hosts[h].err.text);
+		cr_expect(
+			strstr(cluster.hosts[h].err.text, "has another build, scenario or other options: 'batch' is "),
+			"host %u: %s", h, cluster.hosts[h].err.text);
 	free_secrets(&cluster);
 }

@@ -56,8 +56,8 @@ static void check_refused(const char *ours, const char *theirs, unsigned their_l
 
 TEST_ROW(mesh, other_terms_are_refused_on_both_sides,
 	 check_refused("seed: 1\nbatch: 8\n", "seed: 1\nbatch: 9\n", 1,
-		       "has another scenario or other options: 'batch' is 8 here, 9 there",
-		       "has another scenario or other options: 'batch' is 9 here, 8 there"))
+		       "has another build, scenario or other options: 'batch' is 8 here, 9 there",
+		       "has another build, scenario or other options: 'batch' is 9 here, 8 there"))
 
 /* Then one side would wait for lines that never come. */
 TEST_ROW(mesh, terms_are_compared_before_further_lines_open,

@@ -193,7 +193,7 @@ static void expect_named(const struct psd_text *ours, const struct psd_text *the
 	char words[128];
 
 	meet(hosts);
-	snprintf(words, sizeof(words), "has another scenario or other options: '%s' is ", path);
+	snprintf(words, sizeof(words), "has another build, scenario or other options: '%s' is ", path);
 	for (unsigned h = 0; h < HOSTS; h++) {
 		cr_expect_eq(hosts[h].status, PSD_ERUN, "'%s' is not refused by host %u", path, h);
 		cr_expect(strstr(hosts[h].err.text, words), "host %u does not name '%s': %s", h, path,
