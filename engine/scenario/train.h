@@ -57,6 +57,9 @@ enum psd_layer_arithmetic { PSD_LAYERS_FP32, PSD_LAYERS_TF32, PSD_LAYERS_FP16, P
 
 enum psd_optimiser_kind { PSD_OPTIMISER_SGD, PSD_OPTIMISER_LARS, PSD_OPTIMISER_ADAMW };
 
+/* End of a run whose loss or parameters are infinite or no numbers. */
+enum psd_divergence { PSD_DIVERGED_STOPS, PSD_DIVERGED_CONTINUES };
+
 struct psd_optimiser { /* stochastic gradient descent; all zero: without momentum and decay */
 	enum psd_optimiser_kind kind;
 	double trust_ratio;	      /* lars: distance that a tensor moves at a rate of 1, over its norm */
@@ -106,8 +109,10 @@ struct psd_train {
 	unsigned streams; /* connections between two hosts, which share large messages; 0: auto */
 	bool has_auto_streams;
 	bool is_deterministic; /* equal runs give equal bits */
-	uint64_t seed;	       /* the scenario's */
-	bool has_seed;	       /* the scenario names it, so that a solver cannot change it */
+	enum psd_divergence diverged;
+	uint64_t compare_every; /* iterations between two comparisons of workers' parameters; 0: none */
+	uint64_t seed;		/* the scenario's */
+	bool has_seed;		/* the scenario names it, so that a solver cannot change it */
 };
 
 /* Completes train by its solver (solver.prototxt), if it names one: optimiser and rate, and iterations and seed where

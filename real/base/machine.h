@@ -20,6 +20,10 @@ double psd_machine_own_sec(void);
 /* Processor seconds of all threads of this process. */
 double psd_machine_process_sec(void);
 
+/* Model of the first processor, or "unknown processor". */
+enum { PSD_MACHINE_MODEL_MAX = 128 };
+void psd_machine_model(char model[PSD_MACHINE_MODEL_MAX]);
+
 /* Words behind "killed by signal N" about its likely cause, or "". */
 const char *psd_machine_kill_hint(int signal_number);
 

@@ -291,7 +291,7 @@ Test(train, wrong_keys_are_named)
 	refuses("  learning_rate",
 		"dir/a.yaml:10:3: 'train' is plain text, must be a mapping of keys: data, iterations, "
 		"epochs, solver, optimiser, learning_rate, start, test_every, loss_scale, device, arithmetic, graphs, "
-		"threads, readers, streams, deterministic");
+		"threads, readers, streams, deterministic, diverged, compare_every");
 }
 
 Test(train, missing_keys_are_named)
