@@ -199,7 +199,7 @@ static const struct psd_key train_keys[] = {
 		 "convolutions use the algorithms that are quickest when measured"},
 	{TRAIN("diverged", CHOICE, diverged), .names = divergence_names, .fallback = "stop",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
-	 .help = "action when the loss or a parameter is infinite or no number. stop: end the run with status 1 and "
+	 .help = "action when the loss or a parameter is infinite or not a number. stop: end the run with status 1 and "
 		 "keep the checkpoints; continue: train on, and replace checkpoints as usual"},
 	{TRAIN("compare_every", COUNT, compare_every), .highest = PSD_MAX_ITERATIONS, .fallback = "100",
 	 .uses = PSD_BY_RUN | PSD_AGREED,

@@ -57,7 +57,7 @@ enum psd_layer_arithmetic { PSD_LAYERS_FP32, PSD_LAYERS_TF32, PSD_LAYERS_FP16, P
 
 enum psd_optimiser_kind { PSD_OPTIMISER_SGD, PSD_OPTIMISER_LARS, PSD_OPTIMISER_ADAMW };
 
-/* End of a run whose loss or parameters are infinite or no numbers. */
+/* End of a run whose loss or parameters are infinite or not a numbers. */
 enum psd_divergence { PSD_DIVERGED_STOPS, PSD_DIVERGED_CONTINUES };
 
 struct psd_optimiser { /* stochastic gradient descent; all zero: without momentum and decay */

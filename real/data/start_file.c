@@ -50,7 +50,8 @@ static enum psd_status check_values(const struct psd_tensor *tensor, const float
 	if (!psd_find_odd(PSD_TENSOR_F32, values, tensor->elements, &element))
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = model_path},
-			     "%.100s has a value that is no number (element %" PRIu64 ")", tensor->name, element);
+			     "%.100s has a value that is not a finite number (element %" PRIu64 ")", tensor->name,
+			     element);
 }
 
 static enum psd_status write_values(struct start_file *file, struct psd_tensor_writer *writer, const char *model_path,

@@ -130,7 +130,7 @@ enum psd_status psd_tensor_file_read(struct psd_tensor_file *file, const struct 
  * differs; PSD_ERUN: the file was shortened since it was opened. */
 enum psd_status psd_tensor_file_verify(struct psd_tensor_file *file, bool *has_checksums,
 				       struct psd_error *err) PSD_MUST_CHECK;
-/* Finds the first value of a tensor of this file that is infinite or no number; false: there is none, or its type is not
+/* Finds the first value of a tensor of this file that is infinite or not a number; false: there is none, or its type is not
  * of floating point in 2, 4 or 8 bytes. As psd_tensor_file_read(). */
 enum psd_status psd_tensor_file_find_odd(struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
 					 bool *is_found, uint64_t *element, struct psd_error *err) PSD_MUST_CHECK;

@@ -1,4 +1,4 @@
-/* Damage to a file of tensors: checksums, and values that are infinite or no number. */
+/* Damage to a file of tensors: checksums, and values that are infinite or not a number. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static bool sum_front(const struct psd_tensor_file *file, uint64_t *checksum)
 	const size_t at = found ? (size_t)(found - bytes) + n_before : n;
 	struct psd_xxh64 sum = psd_xxh64_begin();
 
-	_Static_assert(sizeof(zeros) - 1 == PSD_CHECKSUM_DIGITS, "as many digits");
+	_Static_assert(sizeof(zeros) - 1 == PSD_CHECKSUM_DIGITS, "one zero for each digit");
 	if (at + PSD_CHECKSUM_DIGITS > n)
 		return false;
 	psd_xxh64_add(&sum, bytes, at);
@@ -95,7 +95,7 @@ enum psd_status psd_tensor_file_read_checksums(struct psd_tensor_file *file, str
 
 /* ---- values that are no numbers ---- */
 
-/* Bits of the exponent, all of which are set in what is infinite or no number; 0: a type without. */
+/* Bits of the exponent, all of which are set in what is infinite or not a number; 0: a type without. */
 static uint64_t exponent_of(enum psd_tensor_type type)
 {
 	switch ((int)type) {
@@ -186,7 +186,7 @@ static enum psd_status refuse_values(const struct psd_tensor_file *file, const s
 	if (psd_find_odd(entry->tensor.type, file->data + entry->begin, (entry->end - entry->begin) / n_bytes,
 			 &element))
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = file->mapping.path},
-				     "%.100s has a value that is no number (element %" PRIu64
+				     "%.100s has a value that is not a finite number (element %" PRIu64
 				     "), and is damaged: its checksum differs",
 				     entry->tensor.name, element);
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = file->mapping.path},

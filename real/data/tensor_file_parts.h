@@ -10,7 +10,7 @@
 struct psd_file_entry {
 	struct psd_file_tensor tensor; /* first member, so that a caller's pointer leads to the entry */
 	uint64_t begin, end;	       /* bytes from the beginning of the data */
-	uint64_t checksum;	       /* of the values, if the file has checksums */
+	uint64_t checksum;	       /* checksum of the values, if the file has checksums */
 	struct psd_place at;	       /* valid while the header's tree exists */
 };
 

@@ -38,7 +38,7 @@ struct psd_tensor_writer {
 	unsigned current; /* tensor whose values come next; earlier ones are written */
 	uint64_t n_current_bytes;
 	uint64_t n_data_bytes;
-	struct psd_xxh64 sum;	/* of the current tensor so far */
+	struct psd_xxh64 sum;	/* sum of the current tensor so far */
 	struct psd_text front;	/* header with its length before it; digits of checksums are '0' until all are known */
 	size_t checksums_begin; /* position of the digits there */
 };

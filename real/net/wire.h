@@ -65,7 +65,7 @@ struct psd_wire_clock {
 /* Digest of a worker's parameters between two iterations. */
 struct psd_wire_parameters {
 	uint32_t is_known;
-	uint64_t sum;	     /* of each tensor's checksum */
+	uint64_t sum;	     /* sum of all tensors' checksums */
 	uint64_t weighted;   /* the same, each times its number from 1 on: a single different tensor is found */
 	uint64_t arithmetic; /* hash of its processor, device and libraries, as far as parameters depend on them */
 };

@@ -60,7 +60,7 @@ enum psd_status psd_state_read(const struct psd_state *state, const struct psd_s
 			       struct psd_tensor_file *file, const char *path, bool *is_found,
 			       struct psd_error *err) PSD_MUST_CHECK;
 
-/* Digest of all parameters, and the first value among the parts that is infinite or no number. */
+/* Digest of all parameters, and the first value among the parts that is infinite or not a number. */
 struct psd_state_look {
 	uint64_t sum, weighted; /* see struct psd_wire_parameters */
 	bool is_odd;

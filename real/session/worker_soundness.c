@@ -1,4 +1,4 @@
-/* Soundness of a run: loss and state are numbers, and all workers have the same parameters. Worker 0 compares digests of
+/* Soundness of a run: loss and state are finite, and all workers have the same parameters. Worker 0 compares digests of
  * parameters that come with each worker's report, all hosts those that come with BYE. */
 #include <inttypes.h>
 #include <math.h>
@@ -117,7 +117,9 @@ enum psd_status psd_worker_check_state(const struct psd_state *state, unsigned n
 		worker->look = (struct psd_worker_look){iterations, {1, look.sum, look.weighted, worker->arithmetic}};
 	if (!look.is_odd || may_diverge(worker))
 		return PSD_OK;
-	psd_text_add(&text, "%.100s has a value that is no number (element %" PRIu64 ") after %" PRIu32 " iterations",
+	psd_text_add(&text,
+		     "%.100s has a value that is not a finite number (element %" PRIu64 ") after %" PRIu32
+		     " iterations",
 		     state->parts[look.part].tensor.name, look.element, iterations);
 	add_last_good(&text, worker, iterations);
 	add_ways_out(&text);
@@ -133,7 +135,7 @@ enum psd_status psd_worker_check_read(const struct psd_state *state, unsigned n_
 	if (status || !look.is_odd)
 		return status;
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-			     "%.100s has a value that is no number (element %" PRIu64 ")",
+			     "%.100s has a value that is not a finite number (element %" PRIu64 ")",
 			     state->parts[look.part].tensor.name, look.element);
 }
 
@@ -154,8 +156,8 @@ enum psd_status psd_worker_look(struct psd_worker *worker, uint32_t iterations, 
 
 /* ---- equal parameters ---- */
 
-/* True if workers compute parts of an update themselves whose bits depend on the processor: rebuilt gradients, and norms
- * of whole tensors. */
+/* True if workers compute parts of an update themselves whose bits depend on the processor: rebuilt gradients, and
+ * norms of whole tensors. */
 static bool has_own_arithmetic(const struct psd_worker *worker)
 {
 	bool is_rebuilt = worker->plan->clips || worker->plan->low_rank > 0 ||

@@ -147,8 +147,8 @@ static void set_element(const struct scratch_folder *folder, const char *from, c
 
 static const char ways_out[] = "; lower train.learning_rate.base, or set train.diverged=continue to go on\n";
 
-/* The rate is good for 12 iterations; then it multiplies the loss by a billion each iteration. With a loss scale updates
- * are skipped instead. */
+/* The rate is good for 12 iterations; then it multiplies the loss by a billion each iteration. With a loss scale
+ * updates are skipped instead. */
 static void expect_divergence(const char *system)
 {
 	const struct scratch_folder folder = make_folder();
@@ -162,7 +162,7 @@ static void expect_divergence(const char *system)
 		 system);
 	text = run(&folder, 1, options);
 	cr_expect(strstr(text, "loss is nan at iteration ") || strstr(text, "loss is inf at iteration ") ||
-			  strstr(text, " has a value that is no number (element "),
+			  strstr(text, " has a value that is not a finite number (element "),
 		  "%s: %s", system, text);
 	cr_expect_not_null(strstr(text, ways_out), "%s: %s", system, text);
 	cr_assert_not_null(strstr(text, "; the last checkpoint with finite parameters is c/iteration-"), "%s: %s",
@@ -203,7 +203,7 @@ Test(run_soundness, the_last_update_counts)
 	run_fails(&folder, 1,
 		  "--system Ring --iterations 1 --set train.start=huge --set train.optimiser.weight_decay=1 "
 		  "--set train.learning_rate.base=1000",
-		  "ip.bias has a value that is no number (element 1) after 1 iterations; lower "
+		  "ip.bias has a value that is not a finite number (element 1) after 1 iterations; lower "
 		  "train.learning_rate.base, or set train.diverged=continue to go on\n");
 	scratch_folder_remove(&folder);
 }
@@ -230,13 +230,13 @@ Test(run_soundness, a_start_with_a_value_that_is_no_number_is_named)
 	run_quietly(&folder, "--system Ring --save a");
 	set_element(&folder, "a/parameters.safetensors", "n", "ip.bias", 3, BITS_OF_NAN);
 	run_fails(&folder, 2, "--system Ring --set train.start=n",
-		  "n: ip.bias has a value that is no number (element 3)\n");
+		  "n: ip.bias has a value that is not a finite number (element 3)\n");
 	set_element(&folder, "a/parameters.safetensors", "n", "fc1.weight", 17, BITS_OF_NAN); /* behind the ReLU */
 	run_fails(&folder, 2, "--system PS --set train.start=n",
-		  "n: fc1.weight has a value that is no number (element 17)\n");
+		  "n: fc1.weight has a value that is not a finite number (element 17)\n");
 	set_element(&folder, "a/parameters.safetensors", "n", "fc1.bias", 0, BITS_OF_INFINITY);
 	run_fails(&folder, 2, "--system PS --set train.start=n --set train.diverged=continue",
-		  "n: fc1.bias has a value that is no number (element 0)\n");
+		  "n: fc1.bias has a value that is not a finite number (element 0)\n");
 	scratch_folder_remove(&folder);
 }
 
@@ -247,11 +247,12 @@ Test(run_soundness, a_checkpoint_with_a_value_that_is_no_number_is_named)
 	run_quietly(&folder, "--system Ring --save c");
 	set_element(&folder, second_file, second_file, "fc1.weight.history", 40, BITS_OF_INFINITY);
 	run_fails(&folder, 2, "--system Ring --save c --resume --iterations 8",
-		  "c/iteration-6/host-1-of-2.safetensors: fc1.weight.history has a value that is no number (element "
+		  "c/iteration-6/host-1-of-2.safetensors: fc1.weight.history has a value that is not a finite number "
+		  "(element "
 		  "40)\n");
 	set_element(&folder, first_file, first_file, "fc1.weight.history", 41, BITS_OF_NAN); /* PS takes it */
 	run_fails(&folder, 2, "--system PS --save c --resume --iterations 8",
-		  " has a value that is no number (element ");
+		  " has a value that is not a finite number (element ");
 	scratch_folder_remove(&folder);
 }
 
@@ -347,7 +348,7 @@ Test(run_soundness, a_changed_bit_is_noticed_by_other_hosts)
 	scratch_folder_remove(&folder);
 }
 
-/* Of an older version: it goes on, and says so. */
+/* It is like one of an older version: the run goes on, and says so. */
 Test(run_soundness, a_checkpoint_without_checksums_goes_on)
 {
 	const struct scratch_folder folder = make_folder();

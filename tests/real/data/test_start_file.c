@@ -113,7 +113,7 @@ Test(start_file, a_value_that_is_no_number_is_named)
 	memcpy(found + 3 * sizeof(*values), "\0\0\xc0\x7f", sizeof(*values));
 	scratch_folder_write(&folder, "nan.onnx", bytes, n);
 	cr_expect_eq(psd_start_file_write(path.text, out.text, &counts, &err), PSD_EINVAL);
-	snprintf(expected, sizeof(expected), "%s: %s has a value that is no number (element 3)", path.text,
+	snprintf(expected, sizeof(expected), "%s: %s has a value that is not a finite number (element 3)", path.text,
 		 first->name);
 	cr_expect_str_eq(err.text, expected);
 	cr_expect_not(scratch_folder_has(&folder, "w.safetensors"));

@@ -605,9 +605,10 @@ Test(tensor_file, damage_is_named)
 	cr_expect_str_eq(err.text, "the-file: fc1.weight is damaged: its checksum differs");
 	memcpy(weight + 3 * sizeof(float), "\0\0\x80\x7f", sizeof(float));
 	cr_expect_eq(verify(bytes, n_bytes, &has_checksums, &err), PSD_EINVAL);
-	cr_expect_str_eq(err.text,
-			 "the-file: fc1.weight has a value that is no number (element 3), and is damaged: its "
-			 "checksum differs");
+	cr_expect_str_eq(
+		err.text,
+		"the-file: fc1.weight has a value that is not a finite number (element 3), and is damaged: its "
+		"checksum differs");
 	free(bytes);
 	scratch_folder_remove(&folder);
 }
