@@ -110,7 +110,8 @@ struct psd_tensor_file;
 
 /* On success the caller closes *file. It stays mapped until then, and may be replaced meanwhile. PSD_EFILE: it cannot
  * be opened; PSD_EINVAL with the byte, or line and column of the header: the file is incomplete or of another format,
- * its tensors leave gaps or overlap, or the checksum of the header differs; PSD_ERUN: it was shortened meanwhile; PSD_ENOMEM. */
+ * its tensors leave gaps or overlap, or the checksum of the header differs; PSD_ERUN: it was shortened meanwhile;
+ * PSD_ENOMEM. */
 enum psd_status psd_tensor_file_open(struct psd_tensor_file **file, const char *path,
 				     struct psd_error *err) PSD_MUST_CHECK;
 /* Results of these three are borrowed until psd_tensor_file_close(). Any thread. */
@@ -126,12 +127,12 @@ const char *psd_tensor_file_note(const struct psd_tensor_file *file, const char 
 enum psd_status psd_tensor_file_read(struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
 				     uint64_t first_byte, uint64_t n_bytes, void *to,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* Compares all values with their checksums. *has_checksums: the file has some. PSD_EINVAL: the text names the tensor that
- * differs; PSD_ERUN: the file was shortened since it was opened. */
+/* Compares all values with their checksums. *has_checksums: the file has some. PSD_EINVAL: the text names the tensor
+ * that differs; PSD_ERUN: the file was shortened since it was opened. */
 enum psd_status psd_tensor_file_verify(struct psd_tensor_file *file, bool *has_checksums,
 				       struct psd_error *err) PSD_MUST_CHECK;
-/* Finds the first value of a tensor of this file that is infinite or not a number; false: there is none, or its type is not
- * of floating point in 2, 4 or 8 bytes. As psd_tensor_file_read(). */
+/* Finds the first value of a tensor of this file that is infinite or not a number. *is_found is false if there is none,
+ * or its type is not of floating point in 2, 4 or 8 bytes. As psd_tensor_file_read(). */
 enum psd_status psd_tensor_file_find_odd(struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
 					 bool *is_found, uint64_t *element, struct psd_error *err) PSD_MUST_CHECK;
 /* The same for n values in memory. Pure. */

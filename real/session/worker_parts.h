@@ -481,8 +481,8 @@ struct psd_state;
 /* On worker 0: PSD_ERUN if the loss of an iteration is infinite or not a number, unless train.diverged allows it. */
 enum psd_status psd_worker_check_loss(struct psd_worker *worker, uint32_t iteration, double loss) PSD_MUST_CHECK;
 /* Looks at the first n_parts of a state after that many iterations, at least at all parameters, and keeps their digest.
- * PSD_ERUN: a value is infinite or not a number, and train.diverged does not allow it. In the device lane's thread, as the
- * next three; statuses of psd_state_visit(). */
+ * PSD_ERUN: a value is infinite or not a number, and train.diverged does not allow it. In the device lane's thread, as
+ * the next three; statuses of psd_state_visit(). */
 enum psd_status psd_worker_check_state(const struct psd_state *state, unsigned n_parts, uint32_t iterations,
 				       struct psd_error *err) PSD_MUST_CHECK;
 /* The same for a state that was read from a file. PSD_EINVAL names file, tensor and element. */
