@@ -1,7 +1,7 @@
 /* Work between two iterations and after the last: worker 0 passes the test samples, every host writes a checkpoint or
- * looks at its parameters. The iteration before is complete on this host, and a fence of the interpreter holds the next one, so the state does not
- * change. Both are jobs of the device's lane; all else here runs in the loop's thread. The second half reports
- * progress. */
+ * looks at its parameters. The iteration before is complete on this host, and a fence of the interpreter holds the next
+ * one, so the state does not change. All are jobs of the device's lane; all else here runs in the loop's thread. The
+ * second half reports progress. */
 #include "real/net/socket.h"
 #include "real/session/checkpoint.h"
 #include "real/session/worker_parts.h"
