@@ -193,6 +193,32 @@ Test(run_soundness, a_run_of_any_method_that_diverges_ends)
 		expect_divergence(systems[i]);
 }
 
+/* Each host with a folder of its own; only host 0 knows the loss. */
+Test(run_soundness, all_hosts_of_a_run_that_diverges_end)
+{
+	const struct scratch_folder folder = make_folder();
+	const char *program = path_of("psd-run").text;
+	char line[4 * PATH_MAX], hosts[64], *said;
+	struct run done;
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), keep_port());
+	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
+	snprintf(line, sizeof(line),
+		 "cd %s; run() { %s --hosts hosts --quiet --system Ring s.yaml --iterations 40 --save-every 2 --set "
+		 "train.learning_rate.base=100000 --rank $1 --save c$1 >rank$1 2>&1; echo $? >status$1; }; run 1 & "
+		 "run 0; wait; cat status0 status1",
+		 folder.path, program);
+	done = run_command(line);
+	cr_expect_str_eq(done.text, "1\n1\n");
+	free(done.text);
+	said = scratch_folder_read(&folder, "rank1");
+	cr_expect_not_null(strstr(said, ways_out), "%s", said);
+	free(said);
+	folder_shell(&folder, "test -e c0/iteration-2/host-0-of-2.safetensors");
+	folder_shell(&folder, "test -e c1/iteration-2/host-1-of-2.safetensors");
+	scratch_folder_remove(&folder);
+}
+
 /* The loss of the last iteration is a number; the update that follows it makes parameters that are none. */
 Test(run_soundness, the_last_update_counts)
 {
