@@ -198,6 +198,42 @@ static void check(const char *system, const struct cover covers[])
 	training_free(right.training);
 }
 
+static enum psd_status (*open_any)(struct psd_device **device, const struct psd_device_options *options,
+				   struct psd_error *err);
+
+/* Worker 1 has all its waits. */
+static enum psd_status open_with_all_waits(struct psd_device **device, const struct psd_device_options *options,
+					   struct psd_error *err)
+{
+	if (options->number == 1)
+		psd_stand_in_skip_one_wait(0);
+	return open_any(device, options, err);
+}
+
+/* A worker that reads its parameters before their copy has ended differs from the other one. */
+Test(cuda_waits, comparisons_need_one)
+{
+	static const char job[] = "iterations: 1, learning_rate: {policy: fixed, base: 0.05}";
+	struct psd_device_kind kind = labelled_device();
+	unsigned n_noticed = 0;
+
+	open_any = kind.open;
+	kind.open = open_with_all_waits;
+	for (unsigned nth = 1; nth < MOST_WAITS; nth++) {
+		struct training *training = cuda_run_make_job("smooth.yaml", job, "sync: ring", WORKERS, 1, &kind);
+
+		psd_stand_in_set_seed(1);
+		labelled_watch();
+		psd_stand_in_skip_one_wait(nth);
+		training_run(training);
+		n_noticed += strstr(training->err.text, "worker 0 has other parameters than worker 1") != NULL;
+		training_free(training);
+		if (psd_stand_in_left_out() == 0)
+			break;
+	}
+	cr_expect_gt(n_noticed, 0);
+}
+
 Test(cuda_waits, servers_need_each)
 {
 	check("schedule: wait-free, sync: ps", of_servers);
