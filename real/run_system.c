@@ -153,8 +153,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		say_stolen(run, made, &row->result);
 	}
 	if (!status && !row->has_replay && !isfinite(row->result.last_loss))
-		psd_console_say("psd-run: %s diverged, its loss is not a number: the learning rate is too high",
-				made->system->name);
+		psd_console_say("psd-run: %s diverged, its loss is not a number", made->system->name);
 	if (!status && is_traced)
 		status = write_trace(run, made, &spans, err);
 	psd_spans_close(&spans);

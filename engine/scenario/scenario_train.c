@@ -8,6 +8,7 @@
 static const char *const data_kind_names[] = {"synthetic", "cifar10", "idx", "packed", "text", "tokens", NULL};
 const char *const psd_rate_policy_names[] = {"fixed", "step", "multistep", "inv", "exp", "poly", "cosine", NULL};
 const char *const psd_layer_arithmetic_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
+static const char *const divergence_names[] = {"stop", "continue", NULL};
 static const char *const device_names[] = {"cpu", "cuda", "auto", NULL};
 const char *const psd_optimiser_names[] = {"sgd", "lars", "adamw", NULL};
 
@@ -200,6 +201,14 @@ static const struct psd_key train_keys[] = {
 	{TRAIN("deterministic", FLAG, is_deterministic), .fallback = "true",
 	 .help = "make equal runs give equal bits. false: sums are made as values arrive, and a GPU's "
 		 "convolutions use the algorithms that are quickest when measured"},
+	{TRAIN("diverged", CHOICE, diverged), .names = divergence_names, .fallback = "stop",
+	 .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "action when the loss or a parameter is infinite or not a number. stop: end the run with status 1 and "
+		 "keep the checkpoints; continue: train on, and replace checkpoints as usual"},
+	{TRAIN("compare_every", COUNT, compare_every), .highest = PSD_MAX_ITERATIONS, .fallback = "100",
+	 .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "iterations between two comparisons of the workers' parameters, which must be equal. They are "
+		 "compared at the start, at checkpoints and at the end, too. 0: never"},
 	{.name = NULL},
 };
 

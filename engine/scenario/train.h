@@ -57,6 +57,9 @@ enum psd_layer_arithmetic { PSD_LAYERS_FP32, PSD_LAYERS_TF32, PSD_LAYERS_FP16, P
 
 enum psd_optimiser_kind { PSD_OPTIMISER_SGD, PSD_OPTIMISER_LARS, PSD_OPTIMISER_ADAMW };
 
+/* End of a run whose loss or parameters are infinite or not numbers. */
+enum psd_divergence { PSD_DIVERGED_STOPS, PSD_DIVERGED_CONTINUES };
+
 struct psd_optimiser { /* parameters of an optimiser; all zeros: stochastic gradient descent without momentum */
 	enum psd_optimiser_kind kind;
 	double trust_ratio;	      /* lars: distance that a tensor moves at a rate of 1, divided by its norm */
@@ -105,8 +108,10 @@ struct psd_train {
 	unsigned streams; /* number of connections between two hosts, which share large messages; 0: auto */
 	bool has_auto_streams;
 	bool is_deterministic; /* equal runs give equal bits, at the cost of speed */
-	uint64_t seed;	       /* seed of random numbers, the scenario's */
-	bool has_seed;	       /* the scenario gives a seed, so a solver cannot change it */
+	enum psd_divergence diverged;
+	uint64_t compare_every; /* iterations between two comparisons of workers' parameters; 0: none */
+	uint64_t seed;		/* seed of random numbers, the scenario's */
+	bool has_seed;		/* the scenario gives a seed, so a solver cannot change it */
 };
 
 /* Completes *train from its solver (solver.prototxt), if it names one: optimiser and rate, and iterations and seed

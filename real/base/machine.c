@@ -68,6 +68,19 @@ double psd_machine_process_sec(void)
 	return read_sec(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+void psd_machine_model(char model[PSD_MACHINE_MODEL_MAX])
+{
+	FILE *const file = fopen("/proc/cpuinfo", "re");
+	char line[256];
+
+	snprintf(model, PSD_MACHINE_MODEL_MAX, "unknown processor");
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "model name : %127[^\n]", model) == 1)
+			break;
+	if (file)
+		fclose(file);
+}
+
 uint64_t psd_machine_available_bytes(void)
 {
 	FILE *const file = fopen("/proc/meminfo", "re");

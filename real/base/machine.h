@@ -20,6 +20,10 @@ double psd_machine_own_sec(void);
 /* Processor seconds used by all threads of this process. */
 double psd_machine_process_sec(void);
 
+/* Model of the first processor, or "unknown processor". */
+enum { PSD_MACHINE_MODEL_MAX = 128 };
+void psd_machine_model(char model[PSD_MACHINE_MODEL_MAX]);
+
 /* Likely cause of death by a signal, as words behind "killed by signal N"; "" if unknown. */
 const char *psd_machine_kill_hint(int signal_number);
 

@@ -13,6 +13,7 @@
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
+#include "real/base/machine.h"
 #include "real/calibrate/calibrate_parts.h"
 
 enum { MOST_PATHS = 16 }; /* paths in a scenario */
@@ -179,15 +180,10 @@ static bool make_absolute(const struct psd_schema_spot *spot)
 
 static void add_processor(struct psd_text *text)
 {
-	FILE *in = fopen("/proc/cpuinfo", "re");
-	char line[256], name[128] = "unknown processor";
+	char model[PSD_MACHINE_MODEL_MAX];
 
-	while (in && fgets(line, sizeof(line), in))
-		if (sscanf(line, "model name : %127[^\n]", name) == 1)
-			break;
-	if (in)
-		fclose(in);
-	psd_text_add_plain(text, name);
+	psd_machine_model(model);
+	psd_text_add_plain(text, model);
 }
 
 /* Comment lines with date, machine and versions. */

@@ -1,6 +1,7 @@
 /* Lists the tensors first, then copies their values one by one. */
 #include "real/data/start_file.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -39,7 +40,20 @@ static enum psd_status find(struct start_file *file, const struct psd_tensor ten
 	return PSD_OK;
 }
 
-static enum psd_status write_values(struct start_file *file, struct psd_tensor_writer *writer, struct psd_error *err)
+static enum psd_status check_values(const struct psd_tensor *tensor, const float *values, const char *model_path,
+				    struct psd_error *err)
+{
+	uint64_t element;
+
+	if (!psd_find_odd(PSD_TENSOR_F32, values, tensor->elements, &element))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = model_path},
+			     "%.100s has a value that is not a finite number (element %" PRIu64 ")", tensor->name,
+			     element);
+}
+
+static enum psd_status write_values(struct start_file *file, struct psd_tensor_writer *writer, const char *model_path,
+				    struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
@@ -52,20 +66,23 @@ static enum psd_status write_values(struct start_file *file, struct psd_tensor_w
 			return psd_out_of_memory(err);
 		status = psd_onnx_values(file->model, file->found[t], values, &is_there, err);
 		if (!status)
+			status = check_values(file->found[t], values, model_path, err);
+		if (!status)
 			status = psd_tensor_writer_add(writer, values, n_bytes, err);
 		free(values);
 	}
 	return status;
 }
 
-static enum psd_status write_all(struct start_file *file, const char *path, struct psd_error *err)
+static enum psd_status write_all(struct start_file *file, const char *model_path, const char *path,
+				 struct psd_error *err)
 {
 	const struct psd_file_note notes[] = {{"format", "pt"}}; /* values lie in PyTorch's order */
 	struct psd_tensor_writer *writer;
 	enum psd_status status;
 
 	PSD_TRY(psd_tensor_writer_open(&writer, path, file->tensors, file->n, notes, 1, err));
-	status = write_values(file, writer, err);
+	status = write_values(file, writer, model_path, err);
 	if (!status)
 		status = psd_tensor_writer_finish(writer, err);
 	psd_tensor_writer_close(writer);
@@ -90,7 +107,7 @@ static enum psd_status use(struct start_file *file, const char *model_path, cons
 	if (psd_inputs_have(path))
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
 				     "the file is read by this run, an output must be another file");
-	PSD_TRY(write_all(file, path, err));
+	PSD_TRY(write_all(file, model_path, path, err));
 	*counts = (struct psd_start_counts){file->n, n_all};
 	return PSD_OK;
 }

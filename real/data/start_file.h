@@ -10,8 +10,8 @@ struct psd_start_counts {
 };
 
 /* Writes the values of the model at model_path to `path` in the safetensors format; replaces `path` once all is
- * written. PSD_EINVAL: the model is malformed or has no values; PSD_EFILE; PSD_ERUN: path cannot be written to the end;
- * PSD_ENOMEM. */
+ * written. PSD_EINVAL: the model is malformed, has no values, or one that is infinite or not a number; PSD_EFILE;
+ * PSD_ERUN: path cannot be written to the end; PSD_ENOMEM. */
 enum psd_status psd_start_file_write(const char *model_path, const char *path, struct psd_start_counts *counts,
 				     struct psd_error *err) PSD_MUST_CHECK;
 

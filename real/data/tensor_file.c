@@ -7,31 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/arena.h"
-#include "engine/base/names.h"
 #include "engine/document/document.h"
-#include "real/data/mapping.h"
+#include "real/data/tensor_file_parts.h"
 
 enum { LENGTH_BYTES = 8, MAX_HEADER_BYTES = 16 << 20 }; /* the header's limit is that of a document */
 
 static const char notes_key[] = "__metadata__";
-
-struct entry {
-	struct psd_file_tensor tensor; /* first member, so that a caller's pointer leads to the entry */
-	uint64_t begin, end;	       /* bytes from the beginning of the data */
-	struct psd_place at;	       /* valid while the header's tree exists */
-};
-
-struct psd_tensor_file {
-	struct psd_mapping mapping;
-	const uint8_t *data;
-	struct psd_arena arena; /* owns the members below */
-	struct entry *entries;	/* in the order of their data */
-	unsigned n_entries;
-	struct psd_file_note *notes;
-	unsigned n_notes;
-	struct psd_names numbers; /* entries by name */
-};
 
 /* ---- types ---- */
 
@@ -125,7 +106,7 @@ static enum psd_status read_shape(struct psd_file_tensor *tensor, const struct p
 	return PSD_OK;
 }
 
-static enum psd_status read_offsets(struct entry *entry, const struct psd_node *node, uint64_t n_data_bytes,
+static enum psd_status read_offsets(struct psd_file_entry *entry, const struct psd_node *node, uint64_t n_data_bytes,
 				    struct psd_error *err)
 {
 	const struct psd_node *offsets;
@@ -153,7 +134,7 @@ static enum psd_status read_offsets(struct entry *entry, const struct psd_node *
 static enum psd_status read_tensor(struct psd_tensor_file *file, const struct psd_node *node, uint64_t n_data_bytes,
 				   struct psd_error *err)
 {
-	struct entry *entry = &file->entries[file->n_entries++];
+	struct psd_file_entry *entry = &file->entries[file->n_entries++];
 
 	if (node->kind != PSD_NODE_MAPPING)
 		return psd_error_set(err, PSD_EINVAL, node->at,
@@ -191,7 +172,7 @@ static enum psd_status read_notes(struct psd_tensor_file *file, const struct psd
 /* Orders by offset; tensors without values come first. */
 static int by_offset(const void *left, const void *right)
 {
-	const struct entry *a = left, *b = right;
+	const struct psd_file_entry *a = left, *b = right;
 
 	if (a->begin != b->begin)
 		return a->begin < b->begin ? -1 : 1;
@@ -206,7 +187,7 @@ static enum psd_status sort_entries(struct psd_tensor_file *file, struct psd_err
 
 	qsort(file->entries, file->n_entries, sizeof(*file->entries), by_offset);
 	for (unsigned i = 0; i < file->n_entries; i++) {
-		const struct entry *entry = &file->entries[i];
+		const struct psd_file_entry *entry = &file->entries[i];
 
 		if (entry->begin != expected)
 			return psd_error_set(err, PSD_EINVAL, entry->at,
@@ -293,7 +274,7 @@ static enum psd_status read_front(void *context, struct psd_error *err)
 	if (n_used_bytes != n_data_bytes)
 		return psd_mapping_refuse(mapping, LENGTH_BYTES + n_header_bytes + n_used_bytes, err,
 					  "the file has bytes behind its last tensor");
-	return PSD_OK;
+	return psd_tensor_file_read_checksums(file, err);
 }
 
 enum psd_status psd_tensor_file_open_mapped(struct psd_tensor_file **file, struct psd_mapping *mapping,
@@ -380,7 +361,7 @@ static enum psd_status copy(void *context, struct psd_error *err)
 enum psd_status psd_tensor_file_read(struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
 				     uint64_t first_byte, uint64_t n_bytes, void *to, struct psd_error *err)
 {
-	const struct entry *entry = (const struct entry *)tensor;
+	const struct psd_file_entry *entry = (const struct psd_file_entry *)tensor;
 	struct copying copying = {file->data + entry->begin + first_byte, n_bytes, to};
 
 	assert(first_byte <= entry->end - entry->begin && n_bytes <= entry->end - entry->begin - first_byte);

@@ -21,6 +21,11 @@
  *   - tensors of more than 8 dimensions, or of a type that is not below.
  * Some headers that are no JSON are taken. Keys that the format does not know are ignored.
  *
+ * A file of psd has a text 'psd_checksums' in __metadata__: "psd_xxh64 FRONT FIRST SECOND ...", each of 16 hexadecimal
+ * digits. FRONT is of all bytes before the data, with '0' as its own digits; the others are of the tensors' values, in
+ * the order of the data. A changed bit of the header is found when the file is opened, one of the values by
+ * psd_tensor_file_verify(). A file without this text has no checksums. Source of XXH64: engine/base/xxh64.h
+ *
  * Values stay in the file until they are read. The host's memory is little-endian, as everywhere in real/. */
 #ifndef PSD_REAL_TENSOR_FILE_H
 #define PSD_REAL_TENSOR_FILE_H
@@ -31,6 +36,10 @@
 #include "engine/base/error.h"
 
 struct psd_mapping;
+
+#define PSD_CHECKSUMS_KEY  "psd_checksums"
+#define PSD_CHECKSUMS_KIND "psd_xxh64"
+enum { PSD_CHECKSUM_DIGITS = 16 };
 
 /* Types of values. psd writes some of them; files of other programs may have any. */
 enum psd_tensor_type {
@@ -61,7 +70,7 @@ struct psd_file_tensor {
 	uint64_t dims[PSD_FILE_TENSOR_DIMS];
 };
 
-/* Note: a key and its text in __metadata__; borrowed when writing. */
+/* Note: a key and its text in __metadata__; borrowed when writing. Checksums are added to those of a caller. */
 struct psd_file_note {
 	const char *key, *value;
 };
@@ -101,7 +110,8 @@ struct psd_tensor_file;
 
 /* Opens a file, which the caller closes. It stays mapped until then, and may be replaced meanwhile. PSD_EFILE: it
  * cannot be opened; PSD_EINVAL with the byte, or line and column of the header: the file is incomplete or of another
- * format, or its tensors leave gaps or overlap; PSD_ERUN: it was shortened meanwhile; PSD_ENOMEM. */
+ * format, its tensors leave gaps or overlap, or the checksum of the header differs; PSD_ERUN: it was shortened
+ * meanwhile; PSD_ENOMEM. */
 enum psd_status psd_tensor_file_open(struct psd_tensor_file **file, const char *path,
 				     struct psd_error *err) PSD_MUST_CHECK;
 /* Results of these three functions are borrowed until psd_tensor_file_close(). Any thread. */
@@ -117,6 +127,16 @@ const char *psd_tensor_file_note(const struct psd_tensor_file *file, const char 
 enum psd_status psd_tensor_file_read(struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
 				     uint64_t first_byte, uint64_t n_bytes, void *to,
 				     struct psd_error *err) PSD_MUST_CHECK;
+/* Compares all values with their checksums. *has_checksums: the file has some. PSD_EINVAL: the text names the tensor
+ * that differs; PSD_ERUN: the file was shortened since it was opened. */
+enum psd_status psd_tensor_file_verify(struct psd_tensor_file *file, bool *has_checksums,
+				       struct psd_error *err) PSD_MUST_CHECK;
+/* Finds the first value of a tensor of this file that is infinite or not a number. *is_found is false if there is none,
+ * or its type is not of floating point in 2, 4 or 8 bytes. As psd_tensor_file_read(). */
+enum psd_status psd_tensor_file_find_odd(struct psd_tensor_file *file, const struct psd_file_tensor *tensor,
+					 bool *is_found, uint64_t *element, struct psd_error *err) PSD_MUST_CHECK;
+/* The same for n values in memory. Pure. */
+bool psd_find_odd(enum psd_tensor_type type, const void *values, uint64_t n, uint64_t *element);
 /* Closes a file. NULL is allowed. */
 void psd_tensor_file_close(struct psd_tensor_file *file);
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "engine/base/text.h"
+#include "engine/base/xxh64.h"
 #include "real/data/mapping.h"
 
 enum { LENGTH_BYTES = 8, WIDEST_BYTES = 8, MODE = 0666, MODE_BITS = 0777, MOST_TRIES = 100 };
@@ -23,6 +24,7 @@ enum { MOST_BYTES_AT_ONCE = 1 << 30 }; /* Linux writes a little less than 2 GiB 
 struct part {
 	uint64_t offset; /* in the data at first, later in the file */
 	uint64_t n_bytes;
+	uint64_t checksum;
 };
 
 struct psd_tensor_writer {
@@ -36,6 +38,9 @@ struct psd_tensor_writer {
 	unsigned current; /* tensor whose values come next; earlier ones are written */
 	uint64_t n_current_bytes;
 	uint64_t n_data_bytes;
+	struct psd_xxh64 sum;	/* sum of the current tensor so far */
+	struct psd_text front;	/* header with its length before it; digits of checksums are '0' until all are known */
+	size_t checksums_begin; /* position of the digits there */
 };
 
 static enum psd_status cannot_write(const struct psd_tensor_writer *writer, enum psd_status status,
@@ -72,18 +77,22 @@ static enum psd_status lay_out(struct psd_tensor_writer *writer, const struct ps
 	return PSD_OK;
 }
 
-static void add_notes(struct psd_text *header, const struct psd_file_note notes[], unsigned n_notes)
+/* Room for the checksums, one of the front and one of each tensor, comes last. */
+static void add_notes(struct psd_text *header, struct psd_tensor_writer *writer, const struct psd_file_note notes[],
+		      unsigned n_notes)
 {
-	if (n_notes == 0)
-		return;
 	psd_text_add(header, "\"__metadata__\":{");
 	for (unsigned i = 0; i < n_notes; i++) {
-		psd_text_add(header, i ? "," : "");
 		psd_text_add_json(header, notes[i].key);
 		psd_text_add(header, ":");
 		psd_text_add_json(header, notes[i].value);
+		psd_text_add(header, ",");
 	}
-	psd_text_add(header, "}");
+	psd_text_add(header, "\"%s\":\"%s", PSD_CHECKSUMS_KEY, PSD_CHECKSUMS_KIND);
+	writer->checksums_begin = LENGTH_BYTES + header->length;
+	for (unsigned i = 0; i <= writer->n_parts; i++)
+		psd_text_add(header, " %0*d", PSD_CHECKSUM_DIGITS, 0);
+	psd_text_add(header, "\"}");
 }
 
 static void add_tensor(struct psd_text *header, const struct psd_file_tensor *tensor, const struct part *part)
@@ -108,16 +117,15 @@ static void add_tensors(struct psd_text *header, const struct psd_tensor_writer 
 			}
 }
 
-/* The header with its length before it; reading it back checks it. */
-static enum psd_status make_front(struct psd_text *front, struct psd_tensor_writer *writer,
-				  const struct psd_file_tensor tensors[], const struct psd_file_note notes[],
-				  unsigned n_notes, struct psd_error *err)
+/* Reading the header back checks it. */
+static enum psd_status make_front(struct psd_tensor_writer *writer, const struct psd_file_tensor tensors[],
+				  const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
 {
-	struct psd_text header = {.bytes = NULL};
+	struct psd_text header = {.bytes = NULL}, *front = &writer->front;
 	enum psd_status status;
 
 	psd_text_add(&header, "{");
-	add_notes(&header, notes, n_notes);
+	add_notes(&header, writer, notes, n_notes);
 	add_tensors(&header, writer, tensors);
 	psd_text_add(&header, "}");
 	while (header.length % WIDEST_BYTES && !header.is_out_of_memory)
@@ -230,18 +238,19 @@ static bool write_at(int descriptor, uint64_t offset, const void *bytes, uint64_
 static enum psd_status begin(struct psd_tensor_writer *writer, const struct psd_file_tensor tensors[],
 			     const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
 {
-	struct psd_text front = {.bytes = NULL};
 	enum psd_status status = lay_out(writer, tensors, err);
 
 	if (!status)
-		status = make_front(&front, writer, tensors, notes, n_notes, err);
+		status = make_front(writer, tensors, notes, n_notes, err);
 	if (!status)
 		status = open_part(writer, err);
-	if (!status && !write_at(writer->descriptor, 0, front.bytes, front.length))
+	if (!status && !write_at(writer->descriptor, 0, writer->front.bytes, writer->front.length))
 		status = cannot_write(writer, PSD_EFILE, err);
-	for (unsigned i = 0; i < writer->n_parts; i++)
-		writer->parts[i].offset += front.length;
-	psd_text_release(&front);
+	writer->sum = psd_xxh64_begin();
+	for (unsigned i = 0; i < writer->n_parts; i++) {
+		writer->parts[i].offset += writer->front.length;
+		writer->parts[i].checksum = psd_xxh64_end(&writer->sum);
+	}
 	return status;
 }
 
@@ -269,6 +278,14 @@ enum psd_status psd_tensor_writer_open(struct psd_tensor_writer **writer, const 
 	return status;
 }
 
+/* Begins the next tensor. */
+static void end_part(struct psd_tensor_writer *writer)
+{
+	writer->parts[writer->current++].checksum = psd_xxh64_end(&writer->sum);
+	writer->n_current_bytes = 0;
+	writer->sum = psd_xxh64_begin();
+}
+
 enum psd_status psd_tensor_writer_add(struct psd_tensor_writer *writer, const void *values, uint64_t n_bytes,
 				      struct psd_error *err)
 {
@@ -282,13 +299,12 @@ enum psd_status psd_tensor_writer_add(struct psd_tensor_writer *writer, const vo
 		assert(writer->current < writer->n_parts); /* the list ends with a part without bytes */
 		if (!write_at(writer->descriptor, part->offset + writer->n_current_bytes, from, n_piece_bytes))
 			return cannot_write(writer, PSD_ERUN, err);
+		psd_xxh64_add(&writer->sum, from, n_piece_bytes);
 		from += n_piece_bytes;
 		n_bytes -= n_piece_bytes;
 		writer->n_current_bytes += n_piece_bytes;
-		if (writer->n_current_bytes == part->n_bytes) {
-			writer->current++;
-			writer->n_current_bytes = 0;
-		}
+		if (writer->n_current_bytes == part->n_bytes)
+			end_part(writer);
 	}
 	return PSD_OK;
 }
@@ -322,10 +338,42 @@ static bool sync_folder(const char *path)
 	return is_synced;
 }
 
+/* number 0: the front's. */
+static void put_checksum(struct psd_tensor_writer *writer, unsigned number, uint64_t checksum)
+{
+	char digits[PSD_CHECKSUM_DIGITS + 1];
+
+	snprintf(digits, sizeof(digits), "%0*" PRIx64, PSD_CHECKSUM_DIGITS, checksum);
+	memcpy(writer->front.bytes + writer->checksums_begin + (size_t)number * (PSD_CHECKSUM_DIGITS + 1) + 1, digits,
+	       PSD_CHECKSUM_DIGITS);
+}
+
+static int by_offset(const void *left, const void *right)
+{
+	const struct part *one = left, *other = right;
+
+	if (one->offset != other->offset)
+		return one->offset < other->offset ? -1 : 1;
+	return (one->n_bytes > other->n_bytes) - (one->n_bytes < other->n_bytes);
+}
+
+/* All values are written: their order does not matter any more. */
+static bool write_checksums(struct psd_tensor_writer *writer)
+{
+	struct psd_xxh64 sum = psd_xxh64_begin();
+
+	qsort(writer->parts, writer->n_parts, sizeof(*writer->parts), by_offset);
+	for (unsigned i = 0; i < writer->n_parts; i++)
+		put_checksum(writer, i + 1, writer->parts[i].checksum);
+	psd_xxh64_add(&sum, writer->front.bytes, writer->front.length);
+	put_checksum(writer, 0, psd_xxh64_end(&sum));
+	return write_at(writer->descriptor, 0, writer->front.bytes, writer->front.length);
+}
+
 enum psd_status psd_tensor_writer_finish(struct psd_tensor_writer *writer, struct psd_error *err)
 {
 	assert(has_all(writer) && !writer->is_finished);
-	if (fsync(writer->descriptor) || rename(writer->part_path, writer->target_path))
+	if (!write_checksums(writer) || fsync(writer->descriptor) || rename(writer->part_path, writer->target_path))
 		return cannot_write(writer, PSD_ERUN, err);
 	writer->is_finished = true;
 	return sync_folder(writer->target_path) ? PSD_OK : cannot_write(writer, PSD_ERUN, err);
@@ -340,6 +388,7 @@ void psd_tensor_writer_close(struct psd_tensor_writer *writer)
 			unlink(writer->part_path);
 		close(writer->descriptor);
 	}
+	psd_text_release(&writer->front);
 	free(writer->part_path);
 	free(writer->target_path);
 	free(writer->parts);

@@ -48,11 +48,24 @@ static const struct field hello[] = {FIELD(hello, host, 4),
 				     {0}};
 static const struct field clock[] = {
 	FIELD(clock, sec, 8), FIELD(clock, rtt_sec, 8), FIELD(clock, is_last, 4), PADDING, {0}};
-static const struct field report[] = {
-	FIELD(report, loss, 8), FIELD(report, correct, 4), PADDING, FIELD(report, digest, 8), {0}};
+static const struct field report[] = {FIELD(report, loss, 8),
+				      FIELD(report, correct, 4),
+				      FIELD(report, parameters.is_known, 4),
+				      FIELD(report, digest, 8),
+				      FIELD(report, parameters.sum, 8),
+				      FIELD(report, parameters.weighted, 8),
+				      FIELD(report, parameters.arithmetic, 8),
+				      {0}};
 static const struct field rates[] = {FIELD(rates, number, 4), PADDING, FIELD(rates, bps[0], 8), FIELD(rates, bps[1], 8),
 				     FIELD(rates, bps[2], 8), {0}};
-static const struct field bye[] = {FIELD(bye, sent_bytes, 8), FIELD(bye, received_bytes, 8), {0}};
+static const struct field bye[] = {FIELD(bye, sent_bytes, 8),
+				   FIELD(bye, received_bytes, 8),
+				   FIELD(bye, parameters.is_known, 4),
+				   PADDING,
+				   FIELD(bye, parameters.sum, 8),
+				   FIELD(bye, parameters.weighted, 8),
+				   FIELD(bye, parameters.arithmetic, 8),
+				   {0}};
 static const struct field failed[] = {FIELD(failed, host, 4),
 				      FIELD(failed, n_hosts, 4),
 				      FIELD(failed, hosts_hash, 8),

@@ -10,7 +10,7 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* bytes "PSDW" at the start of each header */
-#define PSD_WIRE_VERSION     13
+#define PSD_WIRE_VERSION     14
 #define PSD_WIRE_HEAD_BYTES  32
 #define PSD_WIRE_TAG_BYTES   8	 /* largest tag behind a header of tensors, see tag_bytes in real/net/connections.h */
 #define PSD_WIRE_SMALL_BYTES 512 /* largest payload of a message other than PSD_WIRE_DATA */
@@ -62,10 +62,19 @@ struct psd_wire_clock {
 	uint32_t is_last;
 };
 
+/* Digest of a worker's parameters between two iterations. */
+struct psd_wire_parameters {
+	uint32_t is_known;
+	uint64_t sum;	     /* sum of all tensors' checksums */
+	uint64_t weighted;   /* the same, each times its number from 1 on: a single different tensor is found */
+	uint64_t arithmetic; /* hash of its processor, device and libraries, as far as parameters depend on them */
+};
+
 struct psd_wire_report {
 	double loss;
-	uint32_t correct; /* number of correctly classified samples in the sender's batch */
-	uint64_t digest;  /* hash of all chunk selections up to the iteration before this one */
+	uint32_t correct;		       /* number of correctly classified samples in the sender's batch */
+	uint64_t digest;		       /* hash of all chunk selections up to the iteration before this one */
+	struct psd_wire_parameters parameters; /* before this iteration */
 };
 
 #define PSD_WIRE_TRIALS 3
@@ -78,6 +87,7 @@ struct psd_wire_rates {
 struct psd_wire_bye {
 	uint64_t sent_bytes; /* payload bytes per iteration to other nodes */
 	uint64_t received_bytes;
+	struct psd_wire_parameters parameters; /* after the last iteration */
 };
 
 #define PSD_WIRE_WORDS_MAX 496
@@ -104,9 +114,9 @@ union psd_wire_payload {
 #define PSD_WIRE_CLOCK_BYTES	  24
 #define PSD_WIRE_TRANSPORT_BYTES  64
 #define PSD_WIRE_INVITATION_BYTES 128
-#define PSD_WIRE_REPORT_BYTES	  24
+#define PSD_WIRE_REPORT_BYTES	  48
 #define PSD_WIRE_RATES_BYTES	  32
-#define PSD_WIRE_BYE_BYTES	  16
+#define PSD_WIRE_BYE_BYTES	  48
 #define PSD_WIRE_FAILED_BYTES	  (16 + PSD_WIRE_WORDS_MAX)
 
 /* Number of chunks of a message of that length, at least one. Pure, as is the next. */

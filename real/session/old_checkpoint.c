@@ -55,6 +55,7 @@ enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, 
 {
 	struct psd_tensor_file *file;
 	struct psd_old_checkpoint_notes notes;
+	bool has_checksums;
 	enum psd_status status = psd_tensor_file_open(&file, path, err);
 
 	if (status)
@@ -65,7 +66,8 @@ enum psd_status psd_old_checkpoint_look(struct psd_old_checkpoint_about *about, 
 			    (!notes.shard_map || !strcmp(notes.shard_map, shard_map)),
 		.has_samples = notes.samples,
 	};
-	if (notes.samples)
+	status = psd_tensor_file_verify(file, &has_checksums, err);
+	if (!status && notes.samples)
 		status = read_samples(&about->samples, notes.samples, iterations, path, err);
 	snprintf(about->system, sizeof(about->system), "%s", notes.system ? notes.system : "");
 	psd_tensor_file_close(file);

@@ -31,12 +31,13 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	worker->losses.reports =
 		take(worker, (size_t)worker->losses.window * worker->layout->workers, sizeof(*worker->losses.reports));
 	worker->losses.n_reports = take(worker, worker->losses.window, sizeof(*worker->losses.n_reports));
+	worker->losses.parameters = take(worker, worker->layout->workers, sizeof(*worker->losses.parameters));
 	worker->pauses.sec = take(worker, n_iterations + (size_t)1, sizeof(*worker->pauses.sec));
 	worker->timers.late_sec = take(worker, n_iterations, sizeof(*worker->timers.late_sec));
 	worker->load.beside_sec = take(worker, n_iterations, sizeof(*worker->load.beside_sec));
 	if (!worker->load.beside_sec || !worker->timers.late_sec || !worker->peers || !worker->last_sec ||
 	    !worker->liveness.longest_sec || !worker->losses.reports || !worker->losses.n_reports ||
-	    !worker->pauses.sec)
+	    !worker->losses.parameters || !worker->pauses.sec)
 		return psd_worker_out_of_memory(err);
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		worker->peers[p].ops = take(worker, n_ops, sizeof(*worker->peers[p].ops));
@@ -222,7 +223,8 @@ static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error
 		status = psd_worker_measure(worker, &worker->result, err);
 	if (status)
 		return status;
-	bye = (struct psd_wire_bye){worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node};
+	bye = (struct psd_wire_bye){worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node,
+				    psd_worker_digest(worker, worker->options->n_iterations)};
 	worker->phase = PSD_PHASE_PARTING;
 	psd_worker_send_bye(worker, &bye);
 	return psd_connections_flush(worker->connections, err); /* otherwise a turn would first wait */
@@ -238,13 +240,26 @@ static void remark_detour(const struct psd_worker *worker)
 		options->remark(options->context, how.text);
 }
 
+/* Compares the parameters of all workers at the end. */
+static enum psd_status compare_last(struct psd_worker *worker, struct psd_error *err)
+{
+	const uint32_t iterations = worker->options->n_iterations;
+
+	for (unsigned w = 0; w < worker->layout->workers; w++)
+		worker->losses.parameters[w] =
+			w == worker->self ? psd_worker_digest(worker, iterations) : worker->peers[w].bye.parameters;
+	return psd_worker_compare(worker, worker->losses.parameters, iterations, err);
+}
+
 /* Parameters are final; observers may read them. */
 static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 {
 	struct psd_worker_result *result = &worker->result;
 	const bool is_observed = worker->options->finished && !worker->replay;
-	enum psd_status status = PSD_OK;
+	enum psd_status status = compare_last(worker, err);
 
+	if (status)
+		return status;
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->losses.last;
 	result->test_labels = worker->pauses.labels;
@@ -260,11 +275,18 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 	return status;
 }
 
+/* Worker 0 says BYE once it knows all losses: one of them may end the run for all. */
+static bool knows_losses(const struct psd_worker *worker)
+{
+	return worker->self != 0 || worker->options->replay ||
+	       worker->losses.n_known == worker->options->n_iterations - worker->options->first_iteration;
+}
+
 /* Including the pause after the last iteration. */
 static bool is_complete(const struct psd_worker *worker)
 {
 	return psd_interpreter_host_is_complete(&worker->interpreter, 0) &&
-	       !psd_interpreter_is_at_fence(&worker->interpreter, 0);
+	       !psd_interpreter_is_at_fence(&worker->interpreter, 0) && knows_losses(worker);
 }
 
 static bool have_all_left(const struct psd_worker *worker)

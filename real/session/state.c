@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "engine/base/grow.h"
+#include "engine/base/xxh64.h"
 
-enum { STAGING_BYTES = 16 << 20, SHAPE_TEXT_MAX = 80 };
+enum { STAGING_BYTES = 16 << 20, PIECE_BYTES = 256 << 10, SHAPE_TEXT_MAX = 80 };
 
 /* ---- list of parts ---- */
 
@@ -283,8 +284,8 @@ static float *take_values(uint64_t n_bytes, struct psd_error *err)
 	return values;
 }
 
-static enum psd_status write_state(struct psd_worker *worker, const struct psd_state_part *part,
-				   struct psd_tensor_writer *writer, struct psd_error *err)
+static enum psd_status visit_state(struct psd_worker *worker, const struct psd_state_part *part,
+				   psd_state_take_fn *take, void *context, struct psd_error *err)
 {
 	const uint64_t n_bytes = bytes_of(part);
 	float *values = take_values(n_bytes, err);
@@ -293,30 +294,41 @@ static enum psd_status write_state(struct psd_worker *worker, const struct psd_s
 	if (values)
 		status = worker->kind->read_state(worker->device, state_number(worker, part), values, err);
 	if (!status)
-		status = psd_tensor_writer_add(writer, values, n_bytes, err);
+		status = take(context, values, n_bytes, err);
 	free(values);
 	return status;
 }
 
-enum psd_status psd_state_write(const struct psd_state *state, const struct psd_state_part *part,
-				struct psd_tensor_writer *writer, struct psd_error *err)
+enum psd_status psd_state_visit(const struct psd_state *state, const struct psd_state_part *part,
+				psd_state_take_fn *take, void *context, struct psd_error *err)
 {
 	struct psd_worker *worker = state->worker;
 	const uint64_t n_bytes = bytes_of(part);
 	enum psd_status status = PSD_OK;
 
 	if (part->state)
-		return write_state(worker, part, writer, err);
+		return visit_state(worker, part, take, context, err);
 	if (!part->there)
-		return psd_tensor_writer_add(writer, part->here, n_bytes, err);
+		return take(context, part->here, n_bytes, err);
 	for (uint64_t first = 0; first < n_bytes && !status; first += STAGING_BYTES) {
 		const uint64_t n = n_bytes - first < STAGING_BYTES ? n_bytes - first : STAGING_BYTES;
 
 		status = copy(worker, PSD_STREAM_COPY_OUT, worker->staging, (const char *)part->there + first, n, err);
 		if (!status)
-			status = psd_tensor_writer_add(writer, worker->staging, n, err);
+			status = take(context, worker->staging, n, err);
 	}
 	return status;
+}
+
+static enum psd_status write_values(void *context, const void *values, uint64_t n_bytes, struct psd_error *err)
+{
+	return psd_tensor_writer_add(context, values, n_bytes, err);
+}
+
+enum psd_status psd_state_write(const struct psd_state *state, const struct psd_state_part *part,
+				struct psd_tensor_writer *writer, struct psd_error *err)
+{
+	return psd_state_visit(state, part, write_values, writer, err);
 }
 
 static enum psd_status read_state(struct psd_worker *worker, const struct psd_state_part *part,
@@ -411,6 +423,71 @@ enum psd_status psd_state_put(const struct psd_state *state, const struct psd_st
 		memcpy(worker->staging, (const char *)values + first, n);
 		status = copy(worker, PSD_STREAM_COPY_IN, (char *)part->there + first_byte + first, worker->staging, n,
 			      err);
+	}
+	return status;
+}
+
+/* ---- digest, and values that are no numbers ---- */
+
+struct looking {
+	enum psd_tensor_type type;
+	bool looks, sums; /* for values that are no numbers; for the digest */
+	struct psd_xxh64 sum;
+	uint64_t n_elements; /* so far */
+	bool is_odd;
+	uint64_t element;
+};
+
+/* In pieces that stay in the processor's cache. */
+static enum psd_status look_at_values(void *context, const void *values, uint64_t n_bytes, struct psd_error *err)
+{
+	struct looking *looking = context;
+	const unsigned width = psd_tensor_type_bytes(looking->type);
+
+	(void)err;
+	for (uint64_t at = 0; at < n_bytes; at += PIECE_BYTES) {
+		const uint64_t n = n_bytes - at < PIECE_BYTES ? n_bytes - at : PIECE_BYTES;
+		const char *piece = (const char *)values + at;
+		uint64_t element;
+
+		if (looking->looks && !looking->is_odd && psd_find_odd(looking->type, piece, n / width, &element)) {
+			looking->is_odd = true;
+			looking->element = looking->n_elements + element;
+		}
+		if (looking->sums)
+			psd_xxh64_add(&looking->sum, piece, n);
+		looking->n_elements += n / width;
+	}
+	return PSD_OK;
+}
+
+enum psd_status psd_state_look_at(const struct psd_state *state, unsigned n_parts, struct psd_state_look *look,
+				  struct psd_error *err)
+{
+	const bool may_skip = state->worker->plan->wire->is_scaled;
+	enum psd_status status = PSD_OK;
+
+	*look = (struct psd_state_look){.is_odd = false};
+	for (unsigned p = 0; p < n_parts && !status; p++) {
+		const struct psd_state_part *part = &state->parts[p];
+		struct looking looking = {
+			.type = part->tensor.type,
+			.looks = !look->is_odd && part->tensor.type == PSD_TENSOR_F32 && !(part->is_late && may_skip),
+			.sums = p < state->worker->graph->n_tensors,
+			.sum = psd_xxh64_begin(),
+		};
+
+		if (looking.looks || looking.sums)
+			status = psd_state_visit(state, part, look_at_values, &looking, err);
+		if (looking.sums) {
+			look->sum += psd_xxh64_end(&looking.sum);
+			look->weighted += (p + UINT64_C(1)) * psd_xxh64_end(&looking.sum);
+		}
+		if (looking.is_odd) {
+			look->is_odd = true;
+			look->part = p;
+			look->element = looking.element;
+		}
 	}
 	return status;
 }

@@ -46,6 +46,11 @@ void psd_state_gather(const struct psd_state *state);
  * all parts are read. PSD_EINVAL: the file at `path` has steps that this system cannot have. */
 enum psd_status psd_state_shard_map(const struct psd_state *state, const char *path,
 				    struct psd_error *err) PSD_MUST_CHECK;
+/* Takes a piece of a part's values, whole ones. */
+typedef enum psd_status psd_state_take_fn(void *context, const void *values, uint64_t n_bytes, struct psd_error *err);
+/* Calls take with the part's values in order. PSD_ENOMEM; PSD_ERUN: the device failed; statuses of take. */
+enum psd_status psd_state_visit(const struct psd_state *state, const struct psd_state_part *part,
+				psd_state_take_fn *take, void *context, struct psd_error *err) PSD_MUST_CHECK;
 /* Writes the part's values as the next tensor. As psd_tensor_writer_add(); PSD_ENOMEM; PSD_ERUN: the device failed. */
 enum psd_status psd_state_write(const struct psd_state *state, const struct psd_state_part *part,
 				struct psd_tensor_writer *writer, struct psd_error *err) PSD_MUST_CHECK;
@@ -54,6 +59,18 @@ enum psd_status psd_state_write(const struct psd_state *state, const struct psd_
 enum psd_status psd_state_read(const struct psd_state *state, const struct psd_state_part *part,
 			       struct psd_tensor_file *file, const char *path, bool *is_found,
 			       struct psd_error *err) PSD_MUST_CHECK;
+
+/* Digest of all parameters, and the first value among the parts that is infinite or not a number. */
+struct psd_state_look {
+	uint64_t sum, weighted; /* see struct psd_wire_parameters */
+	bool is_odd;
+	unsigned part; /* if is_odd: its part and element */
+	uint64_t element;
+};
+/* Looks at the first n_parts parts, at least all parameters. Sums that a loss scale may skip later count as numbers. As
+ * psd_state_visit(). */
+enum psd_status psd_state_look_at(const struct psd_state *state, unsigned n_parts, struct psd_state_look *look,
+				  struct psd_error *err) PSD_MUST_CHECK;
 
 /* Replaces some of the part's values, which must not be one of graph->states. PSD_ERUN: the device failed. */
 enum psd_status psd_state_put(const struct psd_state *state, const struct psd_state_part *part, uint64_t first_byte,

@@ -165,7 +165,9 @@ enum psd_status psd_worker_save(struct psd_worker *worker, uint32_t iteration, s
 	if (status)
 		return status;
 	psd_state_gather(&state);
-	status = describe(&metadata, worker, iteration, err);
+	status = psd_worker_check_state(&state, state.n_parts, iteration, err);
+	if (!status)
+		status = describe(&metadata, worker, iteration, err);
 	if (!status) {
 		status = write_files(&state, iteration, &metadata, err);
 		release_metadata(&metadata);
@@ -181,6 +183,21 @@ enum psd_status psd_worker_begin_saving(struct psd_worker *worker, struct psd_er
 }
 
 /* ---- reading ---- */
+
+static enum psd_status verify(const struct psd_worker *worker, struct psd_tensor_file *file, const char *path,
+			      struct psd_error *err)
+{
+	struct psd_error line;
+	bool has_checksums;
+	const enum psd_status status = psd_tensor_file_verify(file, &has_checksums, err);
+
+	if (status || has_checksums || worker->self != 0 || !worker->options->remark)
+		return status;
+	psd_error_set(&line, PSD_EINVAL, (struct psd_place){.path = path},
+		      "has no checksums, as an older psd-run wrote it: damage to its values is not noticed");
+	worker->options->remark(worker->options->context, line.text);
+	return PSD_OK;
+}
 
 static enum psd_status check_notes(struct psd_worker *worker, const struct psd_tensor_file *file, const char *path,
 				   struct psd_error *err)
@@ -208,6 +225,8 @@ static enum psd_status read_parts(const struct psd_state *state, struct psd_tens
 {
 	enum psd_status status = check_notes(state->worker, file, path, err);
 
+	if (!status)
+		status = verify(state->worker, file, path, err);
 	for (unsigned p = 0; p < state->n_parts && !status; p++) {
 		bool is_found = false;
 
@@ -217,7 +236,9 @@ static enum psd_status read_parts(const struct psd_state *state, struct psd_tens
 					       "the checkpoint has no '%.100s', which this run resumes from",
 					       state->parts[p].tensor.name);
 	}
-	return status;
+	if (status || state->worker->options->train->diverged == PSD_DIVERGED_CONTINUES)
+		return status;
+	return psd_worker_check_read(state, state->n_parts, path, err);
 }
 
 enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *err)
@@ -260,9 +281,11 @@ static enum psd_status read_start(const struct psd_state *state, struct psd_tens
 				  struct psd_error *err)
 {
 	struct psd_text names = {.bytes = NULL};
-	enum psd_status status = PSD_OK;
+	enum psd_status status;
 	unsigned n_missing = 0;
+	bool has_checksums;
 
+	status = psd_tensor_file_verify(file, &has_checksums, err);
 	for (unsigned p = 0; p < state->n_plain && !status; p++) {
 		bool is_found = true;
 
@@ -274,6 +297,8 @@ static enum psd_status read_start(const struct psd_state *state, struct psd_tens
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
 				       "the file has none of the model's parameters, such as '%.100s'",
 				       state->parts[0].tensor.name);
+	if (!status)
+		status = psd_worker_check_read(state, state->n_plain, path, err);
 	if (!status)
 		remark_missing(state->worker, &names, n_missing, state->n_plain);
 	psd_text_release(&names);

@@ -193,6 +193,14 @@ static uint64_t digest_before(const struct psd_worker *worker, uint32_t iteratio
 	return selection->iteration == iteration ? selection->digest_before : selection->now.digest;
 }
 
+static void compare_parameters(struct psd_worker *worker, size_t row, uint32_t iteration)
+{
+	for (unsigned w = 0; w < worker->layout->workers; w++)
+		worker->losses.parameters[w] = worker->losses.reports[row + w].parameters;
+	if (!worker->status)
+		fail(worker, psd_worker_compare(worker, worker->losses.parameters, iteration, worker->err));
+}
+
 static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 {
 	const size_t row = (size_t)(iteration % worker->losses.window) * worker->layout->workers;
@@ -205,6 +213,7 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 	uint64_t correct = 0;
 
 	check_choices(worker, row, iteration);
+	compare_parameters(worker, row, iteration);
 	for (unsigned w = 0; w < worker->layout->workers; w++) { /* in order of rank, so the sum repeats exactly */
 		progress.loss += worker->losses.reports[row + w].loss;
 		correct += worker->losses.reports[row + w].correct;
@@ -213,6 +222,8 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 	worker->losses.last = progress.loss;
 	psd_worker_follow_loss(worker, iteration, progress.loss);
 	psd_worker_report_progress(worker, &progress);
+	if (!worker->status)
+		fail(worker, psd_worker_check_loss(worker, iteration, progress.loss));
 }
 
 void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
@@ -224,6 +235,7 @@ void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t i
 	if (++worker->losses.n_reports[row] < worker->layout->workers)
 		return;
 	worker->losses.n_reports[row] = 0;
+	worker->losses.n_known++;
 	tell_progress(worker, iteration);
 }
 
@@ -231,7 +243,8 @@ void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double los
 {
 	const struct psd_wire_head head = {
 		.kind = PSD_WIRE_REPORT, .iteration = iteration, .length_bytes = PSD_WIRE_REPORT_BYTES};
-	const struct psd_wire_report report = {loss, correct, digest_before(worker, iteration)};
+	const struct psd_wire_report report = {loss, correct, digest_before(worker, iteration),
+					       psd_worker_digest(worker, iteration)};
 	uint8_t payload[PSD_WIRE_REPORT_BYTES];
 
 	worker->losses.n_own = iteration + 1;

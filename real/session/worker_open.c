@@ -221,7 +221,12 @@ static enum psd_status open_device(struct psd_worker *worker, struct psd_error *
 		if (!status)
 			status = load_network(worker, batch, err);
 	}
-	return status ? status : read_values(worker, err);
+	if (!status)
+		status = read_values(worker, err);
+	if (status || !psd_layout_is_worker(worker->layout, worker->self))
+		return status;
+	worker->arithmetic = psd_worker_arithmetic(worker);
+	return psd_worker_look(worker, worker->options->first_iteration, err);
 }
 
 static void open_job(void *context)

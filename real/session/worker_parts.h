@@ -37,7 +37,7 @@ struct psd_job {
 	bool is_done_at_once; /* executed at once by the loop's thread; reported to the interpreter afterwards */
 	/* Belongs to the pause before the task's iteration, not to an operation (worker_pause.c). */
 	bool is_pause;
-	bool is_test;			    /* the pause's job is a test; false: it writes a checkpoint */
+	bool is_test; /* the pause's job is a test; false: it writes a checkpoint, or looks at the parameters */
 	uint64_t test_labels, test_correct; /* samples tested and classified correctly; 0: not tested */
 };
 
@@ -127,7 +127,15 @@ struct psd_losses {
 	uint32_t window;		 /* number of iterations that may be incomplete at a time */
 	struct psd_wire_report *reports; /* reports: one row per iteration of `window`, one column per worker */
 	uint32_t *n_reports;
+	struct psd_wire_parameters *parameters; /* one per worker, to compare them */
+	uint32_t n_known;			/* iterations with all reports */
 	double last;
+};
+
+/* Digest of the parameters after that many iterations. The device lane's thread sets it while no operation executes. */
+struct psd_worker_look {
+	uint32_t iterations;
+	struct psd_wire_parameters parameters;
 };
 
 /* Progress of a collective that is executed step by step. */
@@ -238,6 +246,8 @@ struct psd_worker {
 	struct psd_worker_result result; /* measurements; complete once the host waits for the others to end */
 	struct psd_pauses pauses;
 	struct psd_saved saved;
+	struct psd_worker_look look; /* the last one */
+	uint64_t arithmetic;	     /* see struct psd_wire_parameters */
 
 	enum psd_status status; /* error of a callback that cannot return a status */
 	struct psd_error *err;
@@ -463,6 +473,31 @@ enum psd_status psd_worker_reshape(struct psd_worker *worker, struct psd_error *
 /* Reads initial parameters and states from the file of train.start; host 0 names the missing ones. PSD_EINVAL: the file
  * has none of them, or other shapes; other statuses as psd_worker_restore(). */
 enum psd_status psd_worker_read_start(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- worker_soundness.c ---- */
+
+struct psd_state;
+
+/* On worker 0: PSD_ERUN if the loss of an iteration is infinite or not a number, unless train.diverged allows it. */
+enum psd_status psd_worker_check_loss(struct psd_worker *worker, uint32_t iteration, double loss) PSD_MUST_CHECK;
+/* Looks at the first n_parts of a state after that many iterations, at least at all parameters, and keeps their digest.
+ * PSD_ERUN: a value is infinite or not a number, and train.diverged does not allow it. In the device lane's thread, as
+ * the next three; statuses of psd_state_visit(). */
+enum psd_status psd_worker_check_state(const struct psd_state *state, unsigned n_parts, uint32_t iterations,
+				       struct psd_error *err) PSD_MUST_CHECK;
+/* The same for a state that was read from a file. PSD_EINVAL names file, tensor and element. */
+enum psd_status psd_worker_check_read(const struct psd_state *state, unsigned n_parts, const char *path,
+				      struct psd_error *err) PSD_MUST_CHECK;
+/* Looks at parameters and running statistics where workers are compared; else does nothing. */
+enum psd_status psd_worker_look(struct psd_worker *worker, uint32_t iterations, struct psd_error *err) PSD_MUST_CHECK;
+/* Hash for psd_wire_parameters.arithmetic. */
+uint64_t psd_worker_arithmetic(const struct psd_worker *worker);
+/* This worker's digest after that many iterations, if known. */
+struct psd_wire_parameters psd_worker_digest(const struct psd_worker *worker, uint32_t iterations);
+/* Compares all workers' digests, as far as they are known and come from equal arithmetic. PSD_ERUN: they differ; the
+ * text names workers and tensor. */
+enum psd_status psd_worker_compare(const struct psd_worker *worker, const struct psd_wire_parameters parameters[],
+				   uint32_t iterations, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_trace.c ---- */
 

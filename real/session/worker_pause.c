@@ -1,7 +1,7 @@
-/* Work between two iterations and after the last: worker 0 passes the test samples, every host writes a checkpoint. The
- * iteration before is complete on this host, and a fence of the interpreter holds the next one, so the state does not
- * change. Both are jobs of the device's lane; all else here runs in the loop's thread. The second half reports
- * progress. */
+/* Work between two iterations and after the last: worker 0 passes the test samples, every host writes a checkpoint or
+ * looks at its parameters. The iteration before is complete on this host, and a fence of the interpreter holds the next
+ * one, so the state does not change. All are jobs of the device's lane; all else here runs in the loop's thread. The
+ * second half reports progress. */
 #include "real/net/socket.h"
 #include "real/session/checkpoint.h"
 #include "real/session/worker_parts.h"
@@ -73,6 +73,16 @@ static uint64_t next_checkpoint(const struct psd_worker *worker, uint32_t iterat
 	return once_exchanged(worker, times * checkpoints->every_iterations);
 }
 
+/* The same for looks at the parameters, which every worker takes; also at the end. */
+static uint64_t next_look(const struct psd_worker *worker, uint32_t iteration)
+{
+	const uint64_t every = worker->options->replay ? 0 : worker->options->train->compare_every;
+
+	if (every == 0 || !psd_layout_is_worker(worker->layout, worker->self))
+		return UINT64_MAX;
+	return once_exchanged(worker, (last_exchanged(worker, iteration) / every + 1) * every);
+}
+
 /* Right after `iteration`. */
 static bool is_test_due(const struct psd_worker *worker, uint32_t iteration)
 {
@@ -84,11 +94,26 @@ static bool is_checkpoint_due(const struct psd_worker *worker, uint32_t iteratio
 	return next_checkpoint(worker, iteration) == iteration + UINT64_C(1);
 }
 
+static bool is_look_due(const struct psd_worker *worker, uint32_t iteration)
+{
+	return next_look(worker, iteration) == iteration + UINT64_C(1);
+}
+
+/* A checkpoint, or a look, which a checkpoint includes. */
+static bool is_state_due(const struct psd_worker *worker, uint32_t iteration)
+{
+	return is_checkpoint_due(worker, iteration) || is_look_due(worker, iteration);
+}
+
+static uint64_t earlier(uint64_t one, uint64_t other)
+{
+	return one < other ? one : other;
+}
+
 uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration)
 {
-	const uint64_t test = next_test(worker, iteration), checkpoint = next_checkpoint(worker, iteration);
-	const uint64_t steps = psd_worker_next_steps(worker), pause = test < checkpoint ? test : checkpoint;
-	const uint64_t next = steps < pause ? steps : pause;
+	const uint64_t state = earlier(next_checkpoint(worker, iteration), next_look(worker, iteration));
+	const uint64_t next = earlier(earlier(next_test(worker, iteration), state), psd_worker_next_steps(worker));
 
 	return iteration < worker->options->n_iterations && next <= worker->options->n_iterations ? (uint32_t)next : 0;
 }
@@ -137,8 +162,12 @@ static void pause_job(void *context)
 	const double begun_cpu_sec = psd_machine_own_sec();
 
 	job->start_sec = psd_worker_now(worker);
-	job->status = job->is_test ? run_test(worker, job, &job->err)
-				   : psd_worker_save(worker, job->task.iteration, &job->err);
+	if (job->is_test)
+		job->status = run_test(worker, job, &job->err);
+	else if (is_checkpoint_due(worker, job->task.iteration - 1))
+		job->status = psd_worker_save(worker, job->task.iteration, &job->err);
+	else
+		job->status = psd_worker_look(worker, job->task.iteration, &job->err);
 	job->sec = psd_worker_now(worker) - job->start_sec;
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
 }
@@ -160,7 +189,7 @@ bool psd_worker_pause(struct psd_worker *worker)
 	    psd_worker_awaits_steps(worker, iteration))
 		return false;
 	psd_worker_take_steps(worker, iteration);
-	if (!is_test_due(worker, iteration - 1) && !is_checkpoint_due(worker, iteration - 1)) {
+	if (!is_test_due(worker, iteration - 1) && !is_state_due(worker, iteration - 1)) {
 		psd_interpreter_pass_fence(&worker->interpreter, 0, psd_worker_next_pause(worker, iteration));
 		return true;
 	}
@@ -228,7 +257,7 @@ void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job)
 	worker->load.jobs_cpu_sec += job->cpu_sec;
 	if (job->is_test)
 		tell_test(worker, job);
-	worker->pauses.is_test_over = job->is_test && is_checkpoint_due(worker, iteration - 1);
+	worker->pauses.is_test_over = job->is_test && is_state_due(worker, iteration - 1);
 	if (!worker->pauses.is_test_over)
 		psd_interpreter_pass_fence(&worker->interpreter, 0, psd_worker_next_pause(worker, iteration));
 }

@@ -468,6 +468,17 @@ static enum psd_status check_optimiser(const struct reshaping *of, struct psd_er
 			     of->old.shard_map.is_adaptive ? "optimiser" : "another optimiser than");
 }
 
+/* Hosts share the files. */
+static enum psd_status verify(const struct reshaping *of, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+	bool has_checksums;
+
+	for (unsigned h = self_of(of); h < of->old.n_hosts && !status; h += of->worker->n_hosts)
+		status = psd_tensor_file_verify(of->old.files[h], &has_checksums, err);
+	return status;
+}
+
 static enum psd_status reshape(struct reshaping *of, struct psd_error *err)
 {
 	const struct psd_old_checkpoint_notes notes = psd_old_checkpoint_read_notes(of->old.files[0]);
@@ -478,7 +489,12 @@ static enum psd_status reshape(struct reshaping *of, struct psd_error *err)
 	if (!status && (!of->values || !of->others))
 		status = psd_worker_out_of_memory(err);
 	if (!status)
+		status = verify(of, err);
+	if (!status)
 		status = fill(of, err);
+	if (!status && of->worker->options->train->diverged == PSD_DIVERGED_STOPS)
+		status = psd_worker_check_read(&of->state, of->state.n_parts, psd_old_checkpoint_path(&of->old, 0).text,
+					       err);
 	if (!status) {
 		of->worker->saved = (struct psd_saved){strtoull(notes.run, NULL, 16), strtoull(notes.terms, NULL, 16)};
 		remark_losses(of);

@@ -128,11 +128,15 @@ struct outcome {
 	double losses[ITERATIONS];
 };
 
-/* nth: the wait that is left out, 0: none. */
+/* nth: the wait that is left out, 0: none. Workers are not compared: a wait that all leave out alike makes no
+ * difference between them. */
 static struct outcome run(const char *system, const struct psd_device_kind *kind, unsigned nth)
 {
-	struct outcome outcome = {.training = cuda_run_make(system, WORKERS, 1, ITERATIONS, kind)};
+	static const char job[] = "iterations: 2, optimiser: {momentum: 0.9, weight_decay: 0.004}, compare_every: 0, "
+				  "learning_rate: {policy: fixed, base: 0.05}";
+	struct outcome outcome = {.training = cuda_run_make_job("smooth.yaml", job, system, WORKERS, 1, kind)};
 
+	_Static_assert(ITERATIONS == 2, "as in the job");
 	outcome.training->options.worker.progress = keep_loss;
 	outcome.training->options.worker.stall_sec = STALL_SEC;
 	memset(losses, 0, sizeof(outcome.losses));
@@ -193,6 +197,42 @@ static void check(const char *system, const struct cover covers[])
 		cr_expect_geq(noticed(tallies, cover->name), cover->least, "%s: nobody notices one '%s'", system,
 			      cover->name);
 	training_free(right.training);
+}
+
+static enum psd_status (*open_any)(struct psd_device **device, const struct psd_device_options *options,
+				   struct psd_error *err);
+
+/* Worker 1 has all its waits. */
+static enum psd_status open_with_all_waits(struct psd_device **device, const struct psd_device_options *options,
+					   struct psd_error *err)
+{
+	if (options->number == 1)
+		psd_stand_in_skip_one_wait(0);
+	return open_any(device, options, err);
+}
+
+/* A worker that reads its parameters before their copy has ended differs from the other one. */
+Test(cuda_waits, comparisons_need_one)
+{
+	static const char job[] = "iterations: 1, learning_rate: {policy: fixed, base: 0.05}";
+	struct psd_device_kind kind = labelled_device();
+	unsigned n_noticed = 0;
+
+	open_any = kind.open;
+	kind.open = open_with_all_waits;
+	for (unsigned nth = 1; nth < MOST_WAITS; nth++) {
+		struct training *training = cuda_run_make_job("smooth.yaml", job, "sync: ring", WORKERS, 1, &kind);
+
+		psd_stand_in_set_seed(1);
+		labelled_watch();
+		psd_stand_in_skip_one_wait(nth);
+		training_run(training);
+		n_noticed += strstr(training->err.text, "worker 0 has other parameters than worker 1") != NULL;
+		training_free(training);
+		if (psd_stand_in_left_out() == 0)
+			break;
+	}
+	cr_expect_gt(n_noticed, 0);
 }
 
 TEST_ROW(cuda_waits, servers_need_each, check("schedule: wait-free, sync: ps", of_servers))

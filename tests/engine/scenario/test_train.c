@@ -280,9 +280,10 @@ Test(train, wrong_keys_are_named)
 		"dir/a.yaml:12:15: unknown key 'moment' in 'optimiser', did you mean 'momentum'?");
 	refuses("  epochs: 1\n  learning_rate: {base: 1, gama: 2}",
 		"dir/a.yaml:11:28: unknown key 'gama' in 'learning_rate', did you mean 'gamma'?");
-	refuses("  learning_rate", "dir/a.yaml:10:3: 'train' is plain text, must be a mapping of keys: data, "
-				   "iterations, epochs, solver, optimiser, learning_rate, start, test_every, "
-				   "loss_scale, device, arithmetic, graphs, threads, readers, streams, deterministic");
+	refuses("  learning_rate",
+		"dir/a.yaml:10:3: 'train' is plain text, must be a mapping of keys: data, iterations, epochs, solver, "
+		"optimiser, learning_rate, start, test_every, loss_scale, device, arithmetic, graphs, threads, "
+		"readers, streams, deterministic, diverged, compare_every");
 }
 
 Test(train, missing_keys_are_named)

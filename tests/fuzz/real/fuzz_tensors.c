@@ -42,6 +42,7 @@ static void try_file(const uint8_t *bytes, size_t n_bytes)
 	struct psd_tensor_file *file;
 	struct psd_mapping mapping;
 	uint64_t n_front_bytes;
+	bool has_checksums;
 
 	if (psd_mapping_borrow(&mapping, "fuzz", bytes, n_bytes, NULL))
 		abort();
@@ -54,6 +55,8 @@ static void try_file(const uint8_t *bytes, size_t n_bytes)
 	if (n_front_bytes + read_tensors(file, bytes + n_front_bytes) != n_bytes)
 		abort();
 	(void)psd_tensor_file_note(file, "format");
+	if (psd_tensor_file_verify(file, &has_checksums, &err) && !has_checksums)
+		abort();
 	psd_tensor_file_close(file);
 }
 

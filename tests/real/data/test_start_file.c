@@ -1,6 +1,7 @@
 /* `psd-run weights` writes the values of an ONNX file under psd's names, and never overwrites a file that it reads. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,4 +78,43 @@ FOLDER_TEST(start_file, takes_the_place_of_no_model, scratch_folder_make())
 	cr_expect_eq(psd_start_file_write(NETWORK, path.text, &counts, &err), PSD_EINVAL);
 	cr_expect_not_null(strstr(err.text, "m.onnx: the file is read by this run, an output must be another file"),
 			   "%s", err.text);
+}
+
+/* The same network, with the fourth value of its first tensor replaced. */
+Test(start_file, a_value_that_is_no_number_is_named)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct scratch_path path = scratch_folder_path(&folder, "nan.onnx");
+	const struct scratch_path out = scratch_folder_path(&folder, "w.safetensors");
+	struct psd_start_counts counts;
+	struct psd_onnx_file *model;
+	struct psd_error err = {.text = ""};
+	const struct psd_tensor *first;
+	uint8_t *bytes = malloc(1 << 20), *found;
+	FILE *in = fopen(NETWORK, "rb");
+	const size_t n = in && bytes ? fread(bytes, 1, 1 << 20, in) : 0;
+	char expected[512];
+	float *values;
+	bool is_there;
+
+	cr_assert(n > 0 && n < 1 << 20);
+	fclose(in);
+	cr_assert_eq(psd_onnx_open(&model, NETWORK, &err), PSD_OK, "%s", err.text);
+	first = &psd_onnx_graph(model)->tensors[0];
+	values = malloc(first->elements * sizeof(*values));
+	cr_assert(values && first->elements > 3);
+	cr_assert_eq(psd_onnx_values(model, first, values, &is_there, &err), PSD_OK, "%s", err.text);
+	found = memmem(bytes, n, values, 4 * sizeof(*values));
+	cr_assert_not_null(found);
+	memcpy(found + 3 * sizeof(*values), "\0\0\xc0\x7f", sizeof(*values));
+	scratch_folder_write(&folder, "nan.onnx", bytes, n);
+	cr_expect_eq(psd_start_file_write(path.text, out.text, &counts, &err), PSD_EINVAL);
+	snprintf(expected, sizeof(expected), "%s: %s has a value that is not a finite number (element 3)", path.text,
+		 first->name);
+	cr_expect_str_eq(err.text, expected);
+	cr_expect_not(scratch_folder_has(&folder, "w.safetensors"));
+	psd_onnx_close(model);
+	free(values);
+	free(bytes);
+	scratch_folder_remove(&folder);
 }

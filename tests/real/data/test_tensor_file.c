@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "real/data/mapping.h"
 #include "real/data/tensor_file.h"
 #include "tests/scratch_folder.h"
 
@@ -130,9 +131,13 @@ static void write_pair(const struct scratch_folder *folder, const char *name)
 	finish(writer);
 }
 
-/* The header has 54 bytes and 2 blanks; 1.0f is 3f800000, 2.0f is 40000000. */
+/* The header has 133 bytes and 3 blanks; 1.0f is 3f800000, 2.0f is 40000000. Checksums here are those of an
+ * implementation of XXH64 in Python. */
 static const char pair_bytes[] =
-	"\x38\0\0\0\0\0\0\0{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}  \0\0\x80\x3f\0\0\0\x40";
+	"\x88\0\0\0\0\0\0\0"
+	"{\"__metadata__\":{\"psd_checksums\":\"psd_xxh64 adf080539b487c68 c86e535c30403d76\"},"
+	"\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}   "
+	"\0\0\x80\x3f\0\0\0\x40";
 
 FOLDER_TEST(tensor_file, is_written_as_the_format_is_published, scratch_folder_make())
 {
@@ -145,12 +150,16 @@ FOLDER_TEST(tensor_file, is_written_as_the_format_is_published, scratch_folder_m
 	static const struct psd_file_note notes[] = {{"format", "pt"}, {"path", "a\\b"}};
 	/* in the order of tensors[]; the file has the wide ones first */
 	static const uint8_t values[] = {7, 8, 9, /**/ 4, 3, 2, 1, 0xff, 0xff, 0xff, 0xff, /**/ 1, 2, 3, 4, 5, 6, 7, 8};
-	static const char expected[] = /* 286 bytes and 2 blanks */
-		"\x20\x01\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\",\"path\":\"a\\\\b\"},\"one\":{\"dtype\":"
-		"\"I64\",\"shape\":[],\"data_offsets\":[0,8]},\"a "
-		"\\\"b\\\"\\u000a\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[8,16]},\"none\":{\"dtype\":"
-		"\"F32\",\"shape\":[0,5],\"data_offsets\":[16,16]},\"bytes\":{\"dtype\":\"U8\",\"shape\":[3],\"data_"
-		"offsets\":[16,19]}}  \1\2\3\4\5\6\7\x8\4\3\2\1\xff\xff\xff\xff\7\x8\x9";
+	static const char expected[] = /* 399 bytes and a blank */
+		"\x90\x01\0\0\0\0\0\0"
+		"{\"__metadata__\":{\"format\":\"pt\",\"path\":\"a\\\\b\",\"psd_checksums\":"
+		"\"psd_xxh64 664ba6bd169433f5 814c43eb29646e14 1b3d17ae97b8b6de ef46db3751d8e999 c295f2d4426a5667\"},"
+		"\"one\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
+		"\"a \\\"b\\\"\\u000a\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[8,16]},"
+		"\"none\":{\"dtype\":\"F32\",\"shape\":[0,5],\"data_offsets\":[16,16]},"
+		"\"bytes\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[16,19]}}"
+		" "
+		"\1\2\3\4\5\6\7\x8\4\3\2\1\xff\xff\xff\xff\7\x8\x9";
 	struct psd_tensor_writer *writer = open_writer(&folder, "t", tensors, COUNT(tensors), notes, COUNT(notes));
 
 	add(writer, values, 5); /* a piece over two tensors */
@@ -165,7 +174,8 @@ FOLDER_TEST(tensor_file, without_tensors_is_a_file, scratch_folder_make())
 	struct psd_tensor_file *file;
 
 	finish(open_writer(&folder, "t", NULL, 0, NULL, 0));
-	expect_bytes(&folder, "t", "\x8\0\0\0\0\0\0\0{}      ", 16);
+	expect_bytes(&folder, "t",
+		     "\x40\0\0\0\0\0\0\0{\"__metadata__\":{\"psd_checksums\":\"psd_xxh64 1ae2ead119190808\"}} ", 72);
 	file = open_file(&folder, "t");
 	cr_expect_null(psd_tensor_file_at(file, 0));
 	cr_expect_null(psd_tensor_file_note(file, "format"));
@@ -474,6 +484,159 @@ FOLDER_TEST(tensor_file, that_is_shortened_is_an_error, scratch_folder_make())
 	free(values);
 }
 
+/* ---- damage is found ---- */
+
+enum { FLIPPED_VALUES = 9 };
+
+/* A file with what a checkpoint has; returns its bytes. */
+static uint8_t *make_checked(const struct scratch_folder *folder, size_t *n_bytes)
+{
+	static const struct psd_file_tensor tensors[] = {
+		{.name = "fc1.weight", .type = PSD_TENSOR_F32, .n_dims = 2, .dims = {2, FLIPPED_VALUES}},
+		{.name = "chosen", .type = PSD_TENSOR_BOOL, .n_dims = 1, .dims = {5}},
+		{.name = "empty", .type = PSD_TENSOR_F32, .n_dims = 1, .dims = {0}},
+		{.name = "local_sgd", .type = PSD_TENSOR_F64, .n_dims = 1, .dims = {2}},
+	};
+	static const struct psd_file_note notes[] = {
+		{"format", "pt"}, {"iterations", "12"}, {"run", "0123456789abcdef"}};
+	static const uint8_t chosen[5] = {1, 0, 1, 1, 0};
+	static const double saved[2] = {2.5, -1};
+	struct psd_tensor_writer *writer = open_writer(folder, "t", tensors, COUNT(tensors), notes, COUNT(notes));
+	float values[2 * FLIPPED_VALUES];
+	uint8_t *bytes;
+	FILE *in;
+
+	for (unsigned i = 0; i < COUNT(values); i++)
+		values[i] = 0.37f * (float)i - 2;
+	add(writer, values, sizeof(values));
+	add(writer, chosen, sizeof(chosen));
+	add(writer, saved, sizeof(saved));
+	finish(writer);
+	in = fopen(scratch_folder_path(folder, "t").text, "rb");
+	cr_assert(in && !fseek(in, 0, SEEK_END));
+	*n_bytes = (size_t)ftell(in);
+	bytes = malloc(*n_bytes);
+	cr_assert(bytes);
+	rewind(in);
+	cr_assert_eq(fread(bytes, 1, *n_bytes, in), *n_bytes);
+	fclose(in);
+	return bytes;
+}
+
+/* Opens and verifies a file of these bytes in memory. */
+static enum psd_status verify(const uint8_t *bytes, size_t n_bytes, bool *has_checksums, struct psd_error *err)
+{
+	struct psd_mapping mapping;
+	struct psd_tensor_file *file;
+	enum psd_status status = psd_mapping_borrow(&mapping, "the-file", bytes, n_bytes, err);
+
+	cr_assert_eq(status, PSD_OK);
+	status = psd_tensor_file_open_mapped(&file, &mapping, err);
+	if (status)
+		return status;
+	status = psd_tensor_file_verify(file, has_checksums, err);
+	psd_tensor_file_close(file);
+	return status;
+}
+
+/* Each bit in turn: of the header's length, of names, shapes and metadata, of the checksums themselves, of the blanks
+ * behind the header, of every value. */
+Test(tensor_file, every_changed_bit_is_found)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	size_t n_bytes;
+	uint8_t *bytes = make_checked(&folder, &n_bytes);
+	struct psd_error err = {.text = ""};
+	bool has_checksums = false;
+
+	cr_assert_eq(verify(bytes, n_bytes, &has_checksums, &err), PSD_OK, "%s", err.text);
+	cr_assert(has_checksums);
+	for (size_t bit = 0; bit < 8 * n_bytes; bit++) {
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		err.text[0] = '\0';
+		cr_expect_eq(verify(bytes, n_bytes, &has_checksums, &err), PSD_EINVAL, "bit %zu", bit);
+		cr_expect_not_null(strstr(err.text, "the-file"), "bit %zu: %s", bit, err.text);
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	free(bytes);
+	scratch_folder_remove(&folder);
+}
+
+Test(tensor_file, damage_is_named)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	size_t n_bytes;
+	uint8_t *bytes = make_checked(&folder, &n_bytes);
+	uint8_t *weight = bytes + n_bytes - 5 - sizeof(float) * 2 * FLIPPED_VALUES; /* behind the wide one */
+	struct psd_error err = {.text = ""};
+	bool has_checksums;
+
+	bytes[n_bytes - 1] ^= 1;
+	cr_expect_eq(verify(bytes, n_bytes, &has_checksums, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "the-file: chosen is damaged: its checksum differs");
+	bytes[n_bytes - 1] ^= 1;
+	weight[3] ^= 1;
+	cr_expect_eq(verify(bytes, n_bytes, &has_checksums, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "the-file: fc1.weight is damaged: its checksum differs");
+	memcpy(weight + 3 * sizeof(float), "\0\0\x80\x7f", sizeof(float));
+	cr_expect_eq(verify(bytes, n_bytes, &has_checksums, &err), PSD_EINVAL);
+	cr_expect_str_eq(
+		err.text,
+		"the-file: fc1.weight has a value that is not a finite number (element 3), and is damaged: its "
+		"checksum differs");
+	free(bytes);
+	scratch_folder_remove(&folder);
+}
+
+Test(tensor_file, of_others_has_no_checksums_and_is_accepted)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	struct psd_error err = {.text = ""};
+	bool has_checksums = true;
+	struct psd_tensor_file *file;
+
+	write_raw(&folder, "{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8);
+	file = open_file(&folder, "t");
+	cr_expect_eq(psd_tensor_file_verify(file, &has_checksums, &err), PSD_OK);
+	cr_expect_not(has_checksums);
+	psd_tensor_file_close(file);
+	scratch_folder_remove(&folder);
+}
+
+/* Bits of infinity, of a number that is none, and of the largest ones. */
+Test(tensor_file, values_that_are_no_numbers_are_found_in_each_type)
+{
+	static const struct {
+		enum psd_tensor_type type;
+		uint64_t infinite, none, largest;
+	} cases[] = {
+		{PSD_TENSOR_F16, 0xfc00, 0x7c01, 0x7bff},
+		{PSD_TENSOR_BF16, 0x7f80, 0xffc0, 0xff7f},
+		{PSD_TENSOR_F32, 0x7f800000, 0xffc00000, 0xff7fffff},
+		{PSD_TENSOR_F64, UINT64_C(0xfff0000000000000), UINT64_C(0x7ff0000000000001),
+		 UINT64_C(0x7fefffffffffffff)},
+	};
+	uint8_t values[8 * 40];
+	uint64_t element;
+
+	for (unsigned c = 0; c < COUNT(cases); c++) {
+		const unsigned width = psd_tensor_type_bytes(cases[c].type);
+
+		for (unsigned i = 0; i < 40; i++)
+			memcpy(values + (size_t)i * width, &cases[c].largest, width);
+		cr_expect_not(psd_find_odd(cases[c].type, values, 40, &element));
+		memcpy(values + (size_t)37 * width, &cases[c].none, width);
+		cr_expect_not(psd_find_odd(cases[c].type, values, 37, &element));
+		cr_expect(psd_find_odd(cases[c].type, values, 40, &element));
+		cr_expect_eq(element, 37);
+		memcpy(values + (size_t)2 * width, &cases[c].infinite, width);
+		cr_expect(psd_find_odd(cases[c].type, values, 40, &element));
+		cr_expect_eq(element, 2);
+	}
+	memset(values, 0xff, sizeof(values));
+	cr_expect_not(psd_find_odd(PSD_TENSOR_U64, values, 40, &element));
+}
+
 /* ---- the writer refuses contents that the reader would refuse ---- */
 
 /* expected: the message behind "FOLDER/out:". */
@@ -499,13 +662,13 @@ FOLDER_TEST(tensor_file, is_not_written_where_it_could_not_be_read, make_older()
 	struct psd_file_tensor odd = pair;
 	char name[1100];
 
-	expect_no_writer(&folder, twice, 2, "1:55: key 'w' is already in line 1");
+	expect_no_writer(&folder, twice, 2, "1:151: key 'w' is already in line 1");
 	odd.name = "__metadata__";
-	expect_no_writer(&folder, &odd, 1, "1:40: 'shape' in '__metadata__' must be a text");
+	expect_no_writer(&folder, &odd, 1, "1:81: key '__metadata__' is already in line 1");
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	odd.name = name;
-	expect_no_writer(&folder, &odd, 1, "1:1103: not valid YAML: did not find expected ',' or '}'");
+	expect_no_writer(&folder, &odd, 1, "1:1182: not valid YAML: did not find expected ',' or '}'");
 	odd = pair;
 	odd.dims[0] = UINT64_C(1) << 62;
 	expect_no_writer(&folder, &odd, 1, " tensor 'w' has more values than can be counted");

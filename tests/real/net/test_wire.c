@@ -83,7 +83,7 @@ static void check_refused(unsigned at, uint8_t value, const char *words)
 Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
-	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 14 of the protocol, this is version 13");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 15 of the protocol, this is version 14");
 	check_refused(6, PSD_WIRE_KINDS, "sent a message of unknown kind ");
 }
 
@@ -119,12 +119,21 @@ Test(wire, lengths_that_no_message_has_are_refused)
 	check_refused(6, PSD_WIRE_BYE, "bytes");
 }
 
+static void expect_same_parameters(struct psd_wire_parameters found, struct psd_wire_parameters expected)
+{
+	cr_expect_eq(found.is_known, expected.is_known);
+	cr_expect_eq(found.sum, expected.sum);
+	cr_expect_eq(found.weighted, expected.weighted);
+	cr_expect_eq(found.arithmetic, expected.arithmetic);
+}
+
 Test(wire, small_payloads_come_back)
 {
 	const struct psd_wire_hello hello = {3, 8, 2, UINT64_C(0xfedcba9876543210), 7, UINT32_C(0xfedcba98)};
 	const struct psd_wire_clock clock = {-0.5, 1e-6, 1};
-	const struct psd_wire_report report = {2.302585092994046, 17, UINT64_C(0x0102030405060708)};
-	const struct psd_wire_bye bye = {UINT64_C(1) << 40, 9};
+	const struct psd_wire_parameters parameters = {1, UINT64_C(1) << 63, 5, UINT64_C(0x1112131415161718)};
+	const struct psd_wire_report report = {2.302585092994046, 17, UINT64_C(0x0102030405060708), parameters};
+	const struct psd_wire_bye bye = {UINT64_C(1) << 40, 9, parameters};
 	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
 
 	psd_wire_encode_payload(PSD_WIRE_HELLO, &hello, bytes);
@@ -142,7 +151,9 @@ Test(wire, small_payloads_come_back)
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_REPORT, bytes).report.loss, report.loss);
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_REPORT, bytes).report.correct, report.correct);
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_REPORT, bytes).report.digest, report.digest);
+	expect_same_parameters(psd_wire_decode_payload(PSD_WIRE_REPORT, bytes).report.parameters, parameters);
 	psd_wire_encode_payload(PSD_WIRE_BYE, &bye, bytes);
+	expect_same_parameters(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.parameters, parameters);
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.sent_bytes, bye.sent_bytes);
 	cr_assert_eq(psd_wire_decode_payload(PSD_WIRE_BYE, bytes).bye.received_bytes, bye.received_bytes);
 }
