@@ -257,7 +257,7 @@ static enum psd_status read_header(struct psd_tensor_file *file, const char *pat
 				   uint64_t n_data_bytes, struct psd_error *err)
 {
 	struct psd_document *document;
-	enum psd_status status = psd_document_parse(&document, path, text, (size_t)length, err);
+	enum psd_status status = psd_document_parse_json(&document, path, text, (size_t)length, err);
 
 	if (status)
 		return status;

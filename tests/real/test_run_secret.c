@@ -153,7 +153,7 @@ Test(run_secret, impossible_options_are_refused_in_one_line)
 		const char *options, *words;
 	} mistakes[] = {
 		{"--secret %s/short", "/short: is a secret of 15 bytes, must have 16 or more"},
-		{"--secret %s/none", "/none: cannot be read: No such file or directory"},
+		{"--secret %s/none", "/none: cannot be opened: No such file or directory"},
 		{"--set systems.0.sync=mpi --secret %s/secret",
 		 "s.yaml:6:5: 'sync' of system 'PS' is 'mpi', whose connections '--secret' does not encrypt: must be "
 		 "this program's own, such as 'ring'"},
