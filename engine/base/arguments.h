@@ -19,14 +19,23 @@ enum psd_option_kind {
 	PSD_OPTION_SETTING, /* adds to the settings */
 };
 
+/* Role of the file that an option's value names. */
+enum psd_option_file {
+	PSD_OPTION_NO_FILE,
+	PSD_OPTION_READS,  /* a file */
+	PSD_OPTION_WRITES, /* a file */
+	PSD_OPTION_KEEPS,  /* a folder of files */
+};
+
 struct psd_option {
 	const char *name;	/* "--csv" */
 	const char *value_name; /* NULL: the option takes no value */
 	enum psd_option_kind kind;
-	unsigned commands; /* bit c: command c takes the option; 0: all commands do */
-	bool is_needed;	   /* commands that take the option require it */
-	bool is_last;	   /* arguments behind it and its value are ignored; the value may be missing */
-	size_t offset;	   /* position of the member in the program's own struct; unused for a setting */
+	enum psd_option_file file; /* role of a text option's value */
+	unsigned commands;	   /* bit c: command c takes the option; 0: all commands do */
+	bool is_needed;		   /* commands that take the option require it */
+	bool is_last;		   /* arguments behind it and its value are ignored; the value may be missing */
+	size_t offset;		   /* position of the member in the program's own struct; unused for a setting */
 	uint64_t least, most;
 	unsigned choice; /* not 0 */
 	/* The settings that the option's values become, NULL-terminated: "fidelity=flow" for `--fidelity flow`. NULL:
@@ -54,6 +63,7 @@ struct psd_command_table {
 	unsigned n_commands;
 	const struct psd_option *options;
 	unsigned n_options;	      /* 64 at most */
+	const char *more_statuses;    /* the end of the line of statuses; or NULL */
 	const struct psd_hint *hints; /* the last has no `tried`; may be NULL */
 };
 
@@ -73,6 +83,10 @@ struct psd_arguments {
  * line for the user, PSD_ENOMEM. */
 enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct psd_command_table *table, void *target,
 				   int argc, char *const argv[], struct psd_error *err) PSD_MUST_CHECK;
+/* Notes the files that the options in target read as inputs (inputs.h), then plans those that they write (output.h).
+ * PSD_EINVAL: one is read, kept, or written twice; PSD_EFILE, PSD_ENOMEM. */
+enum psd_status psd_arguments_plan_files(const struct psd_command_table *table, const void *target,
+					 struct psd_error *err) PSD_MUST_CHECK;
 void psd_arguments_release(struct psd_arguments *arguments);
 
 /* Explains that a first word is neither a file nor a command: PSD_EINVAL. PSD_OK: it looks like a file's name. */

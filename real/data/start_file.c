@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "engine/base/inputs.h"
+#include "engine/base/output.h"
 #include "engine/model/onnx/onnx.h"
 #include "real/data/tensor_file.h"
 
@@ -92,9 +92,8 @@ static enum psd_status use(struct start_file *file, const char *model_path, cons
 	if (!status && !file->n)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = model_path},
 				       "has no values for its %u parameters and statistics", n_all);
-	if (!status && psd_inputs_have(path))
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				       "is read by this run, an output must be another file");
+	if (!status)
+		status = psd_output_claim(path, err);
 	if (!status)
 		status = write_all(file, path, err);
 	*counts = (struct psd_start_counts){file->n, n_all};

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/base/output.h"
 #include "engine/base/text.h"
 #include "real/data/mapping.h"
 
@@ -195,6 +196,8 @@ static enum psd_status open_part(struct psd_tensor_writer *writer, struct psd_er
 	mode_t mode;
 	enum psd_status status = find_target(writer, &exists, &mode, err);
 
+	if (!status)
+		status = psd_output_check(writer->part_path, err);
 	if (status)
 		return status;
 	writer->descriptor = open_locked(writer->part_path);
@@ -245,7 +248,7 @@ static enum psd_status begin(struct psd_tensor_writer *writer, const struct psd_
 	if (!status)
 		status = open_part(writer, err);
 	if (!status && !write_at(writer->descriptor, 0, front.bytes, front.length))
-		status = cannot_write(writer, PSD_EFILE, err);
+		status = cannot_write(writer, PSD_ERUN, err);
 	for (unsigned i = 0; i < writer->n_parts; i++)
 		writer->parts[i].offset += front.length;
 	psd_text_release(&front);
