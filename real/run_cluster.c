@@ -30,6 +30,22 @@ static enum psd_status load_hosts(const struct psd_run_options *options, struct 
 	return PSD_OK;
 }
 
+void psd_run_name_host(const struct psd_run_options *options)
+{
+	struct psd_hosts hosts = {.n_hosts = 0};
+	struct psd_error ignored;
+	unsigned rank = (unsigned)options->rank;
+	bool has_rank = options->rank != UINT64_MAX;
+
+	if (!options->hosts_path && (psd_hosts_launched(&hosts, &ignored) || hosts.n_hosts == 0))
+		return;
+	psd_hosts_release(&hosts);
+	if (!has_rank)
+		has_rank = !psd_hosts_find_rank(PSD_HOSTS_MAX, &rank, &ignored);
+	if (has_rank)
+		psd_console_name_rank(rank);
+}
+
 void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, const char *words)
 {
 	struct psd_hosts hosts = {.n_hosts = 0};

@@ -9,6 +9,7 @@ enum psd_status {
 	PSD_ENOMEM,
 	PSD_ERUN,  /* a run started and did not finish */
 	PSD_ELOST, /* the same because a process, a host or a connection is lost or stalled: another try may succeed */
+	PSD_EABSENT, /* a host did not come in time: another try may succeed, but not at once */
 };
 
 #define PSD_MUST_CHECK __attribute__((warn_unused_result))

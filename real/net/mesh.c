@@ -142,7 +142,7 @@ static enum psd_status settle_all(struct psd_joining *joining, struct psd_error 
 	while (!status && !are_all_settled(joining)) {
 		if (psd_socket_now_sec() >= joining->until_sec) {
 			psd_joining_write_missing(joining, missing);
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s did not join within %g s", missing,
+			return psd_error_set(err, PSD_EABSENT, PSD_NOWHERE, "%s did not join within %g s", missing,
 					     joining->options->within_sec);
 		}
 		status = turn(joining, err);

@@ -342,7 +342,12 @@ static void keep_iteration(void *context, int parent_fd, uint32_t iterations)
 
 static void keep_all(struct kept_files *kept, const struct psd_checkpoints *checkpoints)
 {
-	keep_file(kept, psd_checkpoint_parameters_path(checkpoints).text);
+	struct psd_checkpoint_path path = psd_checkpoint_parameters_path(checkpoints);
+
+	keep_file(kept, path.text);
+	snprintf(path.text + strlen(path.text), sizeof(path.text) - strlen(path.text), PART_SUFFIX);
+	if (!kept->are_noted) /* the next checkpoint empties it */
+		keep_file(kept, path.text);
 	(void)visit_iterations(checkpoints->folder, keep_iteration, kept);
 }
 

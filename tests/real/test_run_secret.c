@@ -122,12 +122,12 @@ Test(run_secret, a_host_with_another_one_is_told_at_once)
 	const struct scratch_folder folder = make_folder();
 	struct run done = run_both(&folder, "--secret secret --join-timeout 2s --csv", "--secret other --quiet");
 
-	cr_expect_eq(done.exit_status, 11, "%s", done.text);
-	cr_expect(strstr(done.text, "psd-run: worker 0 at 127.0.0.1:"), "%s", done.text);
+	cr_expect_eq(done.exit_status, 85, "75 and ten times 1: %s", done.text);
+	cr_expect(strstr(done.text, "]: worker 0 at 127.0.0.1:"), "%s", done.text);
 	cr_expect(strstr(done.text, " does not know this run's secret: '--secret' must name the same bytes on all "
 				    "hosts, or on none\n"),
 		  "%s", done.text);
-	cr_expect(strstr(done.text, "psd-run: refused a connection from 127.0.0.1 port "), "%s", done.text);
+	cr_expect(strstr(done.text, "]: refused a connection from 127.0.0.1 port "), "%s", done.text);
 	cr_expect_not(strstr(done.text, "0123456789abcde"), "%s", done.text);
 	free(done.text);
 	scratch_folder_remove(&folder);
@@ -140,8 +140,8 @@ Test(run_secret, a_file_that_others_can_read_is_a_remark)
 				   "--system PS --iterations 1 --csv --quiet --secret other");
 
 	cr_expect_eq(done.exit_status, 0, "%s", done.text);
-	cr_expect(strstr(done.text, "psd-run: other: other users of this machine can read this secret: chmod 600\n"),
-		  "%s", done.text);
+	cr_expect(strstr(done.text, "]: other: other users of this machine can read this secret: chmod 600\n"), "%s",
+		  done.text);
 	free(done.text);
 	scratch_folder_remove(&folder);
 }
