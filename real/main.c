@@ -18,7 +18,8 @@
 #define PSD_VERSION "unknown"
 #endif
 
-enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_SIGNAL = 128 };
+/* EXIT_TRY_AGAIN is EX_TEMPFAIL of sysexits.h. */
+enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_TRY_AGAIN = 75, EXIT_SIGNAL = 128 };
 
 enum { MOST_PROGRESS_LINES = 20 };
 
@@ -26,20 +27,26 @@ enum { MOST_PROGRESS_LINES = 20 };
 
 static int exit_of(enum psd_status status)
 {
-	if (status == PSD_OK)
-		return EXIT_DONE;
-	return status == PSD_EINVAL || status == PSD_EFILE ? EXIT_BAD_INPUT : EXIT_RUN_FAILED;
+	switch (status) {
+	case PSD_OK: return EXIT_DONE;
+	case PSD_EINVAL:
+	case PSD_EFILE: return EXIT_BAD_INPUT;
+	case PSD_ELOST:
+	case PSD_EABSENT: return EXIT_TRY_AGAIN;
+	case PSD_ENOMEM:
+	case PSD_ERUN: break;
+	}
+	return EXIT_RUN_FAILED;
 }
 
-/* A message with file and line stands alone, as compilers print it, so that editors find the place. */
 static int complain(enum psd_status status, const struct psd_error *err, bool has_place)
 {
 	if (psd_console_stop_signal) {
-		fprintf(stderr, "psd-run: stopped by signal %d (%s)\n", (int)psd_console_stop_signal,
-			strsignal(psd_console_stop_signal));
+		psd_console_say("psd-run: stopped by signal %d (%s)", (int)psd_console_stop_signal,
+				strsignal(psd_console_stop_signal));
 		return EXIT_SIGNAL + psd_console_stop_signal;
 	}
-	fprintf(stderr, "%s%s\n", has_place ? "" : "psd-run: ", err->text);
+	psd_console_complain(err->text, has_place);
 	return exit_of(status);
 }
 
@@ -81,10 +88,15 @@ static int use_scenario(const struct psd_run_options *options)
 {
 	struct psd_scenario scenario;
 	struct psd_error err;
-	enum psd_status status = load_scenario(options, &scenario, &err);
-	const bool is_loaded = !status;
+	enum psd_status status;
 	unsigned n_joined = 0;
+	bool is_loaded;
 	int exit_status;
+
+	if (options->arguments.command == PSD_RUN_TRAIN)
+		psd_run_name_host(options);
+	status = load_scenario(options, &scenario, &err);
+	is_loaded = !status;
 
 	if (status == PSD_EFILE && access(options->arguments.operands[0], F_OK) &&
 	    psd_run_options_check_word(options->arguments.operands[0], &err))

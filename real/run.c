@@ -171,6 +171,8 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 		status = psd_run_check_systems(run, err);
 	if (!status && has_training)
 		status = psd_worker_count_samples(&run->costed.graph, &scenario->train, &run->training_samples, err);
+	if (!status) /* all inputs are known by now; nothing is touched before */
+		status = psd_run_plan_files(run, err);
 	if (!status && run->traced)
 		status = psd_output_open(&run->trace, run->options->trace_path, err);
 	if (!status)
@@ -202,7 +204,7 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 		.checkpoints_lock = -1,
 		.n_joined = n_joined,
 	};
-	enum psd_status status = psd_worker_check(scenario, err), log_status;
+	enum psd_status status = psd_worker_check(scenario, err);
 	struct psd_error log_err;
 
 	if (!status)
@@ -212,13 +214,17 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 	status = prepare(&run, err);
 	if (!status)
 		status = run_systems(&run, err);
-	log_status = psd_run_log_close(&run.log, &log_err);
+	/* files that were right before the first system trained are no mistake of the command's */
+	if ((status == PSD_EINVAL || status == PSD_EFILE) && (run.n_rows > 0 || run.n_restarts > 0))
+		status = err->status = PSD_ERUN;
+	if (psd_run_log_close(&run.log, &log_err)) /* a log is not worth a run */
+		psd_console_say("psd-run: %s", log_err.text);
+	if (!status && run.trace_err.status) {
+		*err = run.trace_err;
+		status = run.trace_err.status;
+	}
 	if (!status)
 		status = psd_outputs_commit(err);
-	if (!status && log_status) {
-		*err = log_err;
-		status = log_status;
-	}
 	psd_outputs_discard();
 	if (run.listener >= 0)
 		close(run.listener);

@@ -11,6 +11,8 @@
  * counts the systems that were completed together with other hosts. Returns the status of the first failure. */
 enum psd_status psd_run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				 unsigned *n_joined, struct psd_error *err) PSD_MUST_CHECK;
+/* Lets this process name its rank in what it prints, if it is one of several hosts. Reads no file. */
+void psd_run_name_host(const struct psd_run_options *options);
 /* Sends the reason why this host has failed to the hosts that wait for it. words: the reason; n_joined: as
  * psd_run_scenario() left it. */
 void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, const char *words);

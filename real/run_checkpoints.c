@@ -5,6 +5,7 @@
 #include "real/base/console.h"
 #include "real/run_parts.h"
 #include "real/session/agreed_terms.h"
+#include "real/session/checkpoint_check.h"
 #include "real/session/old_checkpoint.h"
 
 static struct psd_place place_of(const struct psd_run *run)
@@ -48,6 +49,14 @@ enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *
 	return PSD_OK;
 }
 
+enum psd_status psd_run_plan_files(struct psd_run *run, struct psd_error *err)
+{
+	const struct psd_checkpoints checkpoints = {.folder = run->options->save_path};
+	const enum psd_status status = checkpoints.folder ? psd_checkpoints_reserve(&checkpoints, err) : PSD_OK;
+
+	return status ? status : psd_run_options_plan_files(run->options, err);
+}
+
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_run_options *options = run->options;
@@ -66,6 +75,17 @@ static enum psd_status refuse_begin(const struct psd_run *run, struct psd_error 
 {
 	return psd_error_set(err, PSD_EINVAL, place_of(run),
 			     "the folder has checkpoints: go on from them with '--resume', or name another folder");
+}
+
+/* A new run would replace them at its first checkpoint. */
+static enum psd_status refuse_parameters(const struct psd_run *run, struct psd_error *err)
+{
+	const struct psd_checkpoint_path parameters = psd_checkpoint_parameters_path(&run->checkpoints);
+
+	return psd_error_set(err, PSD_EINVAL, place_of(run),
+			     "has the parameters of an earlier run but no checkpoint: name another folder; begin there "
+			     "with these parameters with --set train.start=%.200s",
+			     parameters.text);
 }
 
 static enum psd_status refuse_missing(const struct psd_run *run, const struct psd_checkpoint_set *set,
@@ -175,6 +195,42 @@ static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made
 	return PSD_OK;
 }
 
+/* Says which checkpoints are skipped, a line each. */
+static void say_skipped(const char *lines)
+{
+	for (const char *line = lines; line && *line; line = strchr(line, '\n') + 1)
+		psd_console_say("psd-run: %.*s", (int)strcspn(line, "\n"), line);
+}
+
+/* Goes back from the newest checkpoint to the newest whole one. found: the newest, replaced. */
+static enum psd_status find_whole(const struct psd_run *run, struct psd_checkpoint_host host,
+				  struct psd_checkpoints_found *found, struct psd_error *err)
+{
+	struct psd_text skipped = {.bytes = NULL};
+	struct psd_error why, first = {.status = PSD_OK};
+	enum psd_status status = PSD_OK;
+
+	while (!status && found->newest.iterations > 0 &&
+	       psd_checkpoint_check(&run->checkpoints, &found->newest, host, &why)) {
+		if (!first.status)
+			first = why;
+		psd_text_add(&skipped, "%s: the checkpoint of %" PRIu32 " iterations is skipped\n", why.text,
+			     found->newest.iterations);
+		if (why.status == PSD_ENOMEM || skipped.is_out_of_memory)
+			status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a checkpoint");
+		else
+			status = psd_checkpoints_find(&run->checkpoints, host, found->newest.iterations, found, err);
+	}
+	if (!status && first.status && found->newest.iterations == 0)
+		status = psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				       "%s; no other checkpoint is whole: name another folder to begin anew",
+				       first.text);
+	if (!status)
+		say_skipped(skipped.bytes);
+	psd_text_release(&skipped);
+	return status;
+}
+
 enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(&made->plan.layout);
@@ -187,8 +243,13 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 	status = psd_checkpoints_find(&run->checkpoints, host, run->below_iterations, &found, err);
 	if (status)
 		return status;
+	if (found.has_parameters_alone)
+		return refuse_parameters(run, err);
 	if (!run->options->resumes)
 		return found.has_any ? refuse_begin(run, err) : PSD_OK;
+	status = find_whole(run, host, &found, err);
+	if (status)
+		return status;
 	if (found.newest.iterations == 0 && found.other.iterations > 0)
 		return refuse_missing(run, &found.other, err);
 	if (found.has_lost)
@@ -222,14 +283,15 @@ static bool is_too_late(const struct psd_run *run)
 	return run->attempt.first_iteration < run->first_iteration;
 }
 
-/* Going back to an earlier checkpoint, which all hosts have, does not count as a restart. */
+/* Going back to an earlier checkpoint, which all hosts have, does not count as a restart: --resume alone does it. */
 bool psd_run_restarts(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_error lost = *err;
+	const bool is_left = run->n_restarts < run->options->n_restarts;
 
-	if (run->options->n_restarts == 0 || !is_worth_a_restart(lost.status))
+	if (!is_worth_a_restart(lost.status) || (run->options->n_restarts == 0 && !is_too_late(run)))
 		return false;
-	if (run->n_restarts == run->options->n_restarts && !is_too_late(run)) {
+	if (!is_left && !is_too_late(run)) {
 		psd_error_set(err, lost.status, PSD_NOWHERE, "%s; no restart is left after %u", lost.text,
 			      run->n_restarts);
 		return false;

@@ -42,6 +42,14 @@ uint64_t psd_run_hash(const struct psd_run_options *options, unsigned n_joined)
 	return psd_hash_number(psd_hash_bytes(hash, system, strlen(system)), n_joined);
 }
 
+void psd_run_name_host(const struct psd_run_options *options)
+{
+	unsigned rank = (unsigned)options->rank;
+
+	if (options->rank != UINT64_MAX || psd_hosts_guess_rank(options->hosts_path, &rank))
+		psd_console_name_rank(rank);
+}
+
 void psd_run_excuse(const struct psd_run_options *options, unsigned n_joined, const char *words)
 {
 	struct psd_hosts hosts = {.n_hosts = 0};

@@ -45,11 +45,11 @@ static const struct psd_option option_list[] = {
 	{OPTION("--csv", NULL, "print results as exact CSV with psd-sim's columns"), .kind = PSD_OPTION_FLAG,
 	 AT(is_csv), .commands = OF(TRAIN)},
 	{OPTION("--trace", "FILE", "write Chrome trace events of --system, or of the last system. Not with --hosts"),
-	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(TRAIN)},
+	 .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES, AT(trace_path), .commands = OF(TRAIN)},
 	{OPTION("--log", "FILE", "write loss, accuracy and seconds of each iteration as CSV, on host 0"),
-	 .kind = PSD_OPTION_TEXT, AT(log_path), .commands = OF(TRAIN)},
+	 .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES, AT(log_path), .commands = OF(TRAIN)},
 	{OPTION("--save", "FOLDER", "keep the last checkpoints and the newest parameters of one system there"),
-	 .kind = PSD_OPTION_TEXT, AT(save_path), .commands = OF(TRAIN)},
+	 .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_KEEPS, AT(save_path), .commands = OF(TRAIN)},
 	{OPTION("--save-every", "N", "iterations between checkpoints. Default: the solver's `snapshot`, or an epoch"),
 	 .kind = PSD_OPTION_COUNT, AT(save_every), .least = 1, .most = PSD_MAX_ITERATIONS, .commands = OF(TRAIN)},
 	{OPTION("--resume", NULL, "resume from the newest checkpoint of --save. Without one, begin"),
@@ -66,9 +66,9 @@ static const struct psd_option option_list[] = {
 		"run the processes on loopback, at the machine's speed, without emulated links"),
 	 .kind = PSD_OPTION_FLAG, AT(has_no_emulation), .commands = OF(TRAIN) | OF(CALIBRATE)},
 	{OPTION("--hosts", "FILE", "run on these hosts, one ADDRESS[:PORT] a line. Start psd-run on each of them"),
-	 .kind = PSD_OPTION_TEXT, AT(hosts_path), .commands = OF(TRAIN)},
+	 .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_READS, AT(hosts_path), .commands = OF(TRAIN)},
 	{OPTION("--secret", "FILE", "with --hosts: pre-shared key file; encrypts, and refuses hosts without it"),
-	 .kind = PSD_OPTION_TEXT, AT(secret_path), .commands = OF(TRAIN)},
+	 .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_READS, AT(secret_path), .commands = OF(TRAIN)},
 	{OPTION("--rank", "N",
 		"with --hosts: number of this host, from 0. Default: its rank in mpirun, srun or torchrun"),
 	 .kind = PSD_OPTION_COUNT, AT(rank), .least = 0, .most = PSD_HOSTS_MAX - 1, .commands = OF(TRAIN)},
@@ -85,8 +85,8 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_COUNT, AT(n_attempts), .least = 1, .most = MOST_ATTEMPTS, .commands = OF(CALIBRATE)},
 	{OPTION("--side", "PIXELS", "width and height of the packed images. Default 256"), .kind = PSD_OPTION_COUNT,
 	 AT(side), .least = LEAST_SIDE, .most = PSD_PACK_MAX_SIDE, .commands = OF(PACK)},
-	{OPTION("-o", "FILE", "file to write"), .kind = PSD_OPTION_TEXT, AT(output_path), .is_needed = true,
-	 .commands = OF(CALIBRATE) | OF(PACK) | OF(WEIGHTS)},
+	{OPTION("-o", "FILE", "file to write"), .kind = PSD_OPTION_TEXT, .file = PSD_OPTION_WRITES, AT(output_path),
+	 .is_needed = true, .commands = OF(CALIBRATE) | OF(PACK) | OF(WEIGHTS)},
 	{OPTION("--quiet", NULL, "print no progress and no remarks on standard error"), .kind = PSD_OPTION_FLAG,
 	 AT(is_quiet), .commands = OF(TRAIN) | OF(CALIBRATE) | OF(PACK) | OF(WEIGHTS)},
 	{OPTION("--markdown", NULL, NULL), .kind = PSD_OPTION_FLAG, AT(is_markdown), .commands = OF(TRAIN)},
@@ -111,12 +111,13 @@ static const struct psd_hint hints[] = {
 	{NULL, NULL},
 };
 
-static const struct psd_command_table table = {
+const struct psd_command_table psd_run_options_table = {
 	.program = "psd-run",
 	.commands = commands,
 	.n_commands = sizeof(commands) / sizeof(commands[0]),
 	.options = option_list,
 	.n_options = sizeof(option_list) / sizeof(option_list[0]),
+	.more_statuses = ",\n75 a host or process was lost: try again",
 	.hints = hints,
 };
 
@@ -163,7 +164,8 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 {
 	struct psd_run_options parsed = {
 		.rank = UINT64_MAX, .stall_sec = STALL_SEC, .n_attempts = ATTEMPTS, .side = PACKED_SIDE};
-	enum psd_status status = psd_arguments_read(&parsed.arguments, &table, &parsed, argc, argv, err);
+	enum psd_status status =
+		psd_arguments_read(&parsed.arguments, &psd_run_options_table, &parsed, argc, argv, err);
 
 	if (!status && !parsed.about)
 		status = check_hosts(&parsed, err);
@@ -179,9 +181,14 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 	return status;
 }
 
+enum psd_status psd_run_options_plan_files(const struct psd_run_options *options, struct psd_error *err)
+{
+	return psd_arguments_plan_files(&psd_run_options_table, options, err);
+}
+
 enum psd_status psd_run_options_check_word(const char *word, struct psd_error *err)
 {
-	return psd_command_table_check_word(&table, word, err);
+	return psd_command_table_check_word(&psd_run_options_table, word, err);
 }
 
 void psd_run_options_release(struct psd_run_options *options)
@@ -192,10 +199,10 @@ void psd_run_options_release(struct psd_run_options *options)
 
 void psd_run_options_add_help(struct psd_text *text, const struct psd_run_options *options)
 {
-	psd_command_table_add_help(text, &table, options->arguments.command);
+	psd_command_table_add_help(text, &psd_run_options_table, options->arguments.command);
 }
 
 void psd_run_options_add_reference(struct psd_text *text)
 {
-	psd_command_table_add_reference(text, &table);
+	psd_command_table_add_reference(text, &psd_run_options_table);
 }

@@ -51,10 +51,15 @@ struct psd_run_options {
 	struct psd_arguments arguments; /* other arguments; their command is an enum psd_run_command */
 };
 
+/* Commands and options; for tests, which go through them. */
+extern const struct psd_command_table psd_run_options_table;
+
 /* Reads psd-run's command line into *options; psd_run_options_release() releases it. With `about` set, the other
  * options are not checked. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[],
 				      struct psd_error *err) PSD_MUST_CHECK;
+/* Notes the files that the options read and plans those that they write, see psd_arguments_plan_files(). */
+enum psd_status psd_run_options_plan_files(const struct psd_run_options *options, struct psd_error *err) PSD_MUST_CHECK;
 /* Checks a first word that is not a command, see psd_command_table_check_word(). */
 enum psd_status psd_run_options_check_word(const char *word, struct psd_error *err) PSD_MUST_CHECK;
 /* Checks the options of a process that joins other hosts. PSD_EINVAL: one is for a cluster on this machine. at: place

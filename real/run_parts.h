@@ -39,6 +39,7 @@ struct psd_run {
 	uint64_t first_sample;	   /* number of samples used before first_iteration */
 	unsigned from_hosts;	   /* number of hosts that wrote the checkpoint; 0: each host has its own file */
 	FILE *trace;
+	struct psd_error trace_err;	 /* reason why the trace was not written; PSD_OK: none */
 	const struct psd_system *traced; /* system whose trace is written; NULL: none */
 };
 
@@ -96,11 +97,14 @@ enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_erro
 
 /* Checks that --save may be used. PSD_EINVAL: it is given for a replay without training, or for several systems. */
 enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+/* Refuses outputs that would replace a file which the run reads or keeps, or another output, before anything is written.
+ * All inputs must have been opened or noted. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM. */
+enum psd_status psd_run_plan_files(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills run->checkpoints and creates the folder of --save. Needs training_samples. PSD_EFILE: the folder cannot be
  * written. */
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Finds the checkpoint at which the run begins, and keeps the log's lines before it. PSD_EINVAL: there are checkpoints
- * but no --resume, or a file is missing; PSD_EFILE: the folder or the log cannot be read; PSD_ERUN as
+/* Finds the newest whole checkpoint, at which the run begins, and keeps the log's lines before it. Says which newer ones
+ * are skipped, and why. PSD_EINVAL: there are checkpoints but no --resume, none is whole, or a file is missing; PSD_EFILE: the folder or the log cannot be read; PSD_ERUN as
  * psd_run_log_go_on(); PSD_ENOMEM. */
 enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made,
 				   struct psd_error *err) PSD_MUST_CHECK;

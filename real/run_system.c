@@ -47,10 +47,8 @@ static void observe(void *context, const struct psd_progress *progress)
 	const struct observer *observer = context;
 	struct psd_error err;
 
-	if (psd_run_log_add(&observer->run->log, observer->system, progress, observer->run->scenario->has_replay,
-			    &err) &&
-	    !observer->run->options->is_quiet)
-		psd_console_say("psd-run: %s; the run goes on without it", err.text);
+	if (psd_run_log_add(&observer->run->log, observer->system, progress, observer->run->scenario->has_replay, &err))
+		psd_console_say("psd-run: %s; the run goes on", err.text);
 	if (!observer->run->options->is_quiet && psd_console_takes_more())
 		print_progress(observer->system, progress, observer->run->scenario->has_replay);
 }
@@ -126,7 +124,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.listener = run->listener,
 		.worker.run_hash = psd_run_hash(options, *run->n_joined),
 		.worker.build = options->version,
-		.worker.attempt = run->hosts.n_hosts && options->n_restarts > 0 ? &run->attempt : NULL,
+		.worker.attempt = run->hosts.n_hosts && options->resumes ? &run->attempt : NULL,
 		.worker.n_restarts = (uint32_t)options->n_restarts,
 		.cluster_kind = run->cluster_kind,
 		.worker.connect_sec = run->hosts.n_hosts ? options->join_sec : PSD_LAUNCH_CONNECT_SEC,
@@ -154,8 +152,8 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 	}
 	if (!status && !row->has_replay && !isfinite(row->result.last_loss))
 		psd_console_say("psd-run: %s diverged, its loss is not a number", made->system->name);
-	if (!status && is_traced)
-		status = write_trace(run, made, &spans, err);
+	if (!status && is_traced && write_trace(run, made, &spans, &run->trace_err))
+		psd_console_say("psd-run: %s; the run goes on", run->trace_err.text);
 	psd_spans_close(&spans);
 	return status;
 }
@@ -199,9 +197,7 @@ static enum psd_status launch_again(struct psd_run *run, const struct psd_case *
 {
 	enum psd_status status;
 
-	status = psd_run_log_begin(&run->log, err);
-	if (status)
-		return status;
+	psd_run_log_begin(&run->log);
 	psd_run_log_keep(&run->log);
 	status = launch_case(run, made, row, err);
 	for (unsigned i = 0; i < MOST_TIMES_AGAIN && status == PSD_ERUN && run->scenario->replay.finds_dilation &&

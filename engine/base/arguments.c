@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/inputs.h"
+#include "engine/base/output.h"
 #include "engine/base/units.h"
 
 enum { HELP_WIDTH = 100, HELP_INDENT = 22, NAME_ROOM = 48 };
@@ -326,6 +328,27 @@ enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct
 	return status;
 }
 
+enum psd_status psd_arguments_plan_files(const struct psd_command_table *table, const void *target,
+					 struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (int file = PSD_OPTION_READS; file <= PSD_OPTION_WRITES; file++)
+		for (unsigned i = 0; i < table->n_options && !status; i++) {
+			const struct psd_option *option = &table->options[i];
+			const char *path;
+
+			if ((int)option->file != file)
+				continue;
+			path = *(const char *const *)(const void *)((const char *)target + option->offset);
+			if (path && option->file == PSD_OPTION_READS)
+				psd_inputs_note(path);
+			else if (path)
+				status = psd_output_claim(path, err);
+		}
+	return status;
+}
+
 void psd_arguments_release(struct psd_arguments *arguments)
 {
 	free(arguments->settings);
@@ -379,7 +402,8 @@ void psd_command_table_add_help(struct psd_text *text, const struct psd_command_
 		if (table->commands[c].name)
 			add_row(text, table->commands[c].name, NULL, table->commands[c].help);
 	psd_text_add(text,
-		     "\nStatus: 0 done, 1 a run failed or a result could not be written, 2 bad usage or scenario.\n");
+		     "\nStatus: 0 done, 1 a run failed or a result could not be written, 2 bad usage or scenario%s.\n",
+		     table->more_statuses ? table->more_statuses : "");
 }
 
 void psd_command_table_add_reference(struct psd_text *text, const struct psd_command_table *table)

@@ -19,14 +19,23 @@ enum psd_option_kind {
 	PSD_OPTION_SETTING, /* value that is appended to the settings */
 };
 
+/* Role of the file that an option's value names. */
+enum psd_option_file {
+	PSD_OPTION_NO_FILE,
+	PSD_OPTION_READS,  /* a file */
+	PSD_OPTION_WRITES, /* a file */
+	PSD_OPTION_KEEPS,  /* a folder of files */
+};
+
 struct psd_option {
 	const char *name;	/* name of the option with its dashes, "--csv" */
 	const char *value_name; /* word for the option's value in the help; NULL: the option takes no value */
 	enum psd_option_kind kind;
-	unsigned commands; /* commands that take the option, bit c for command c; 0: all */
-	bool is_needed;	   /* the option is required by commands that take it */
-	bool is_last;	   /* arguments behind it and its value are ignored; the value may be missing */
-	size_t offset;	   /* offset of the member in the program's own struct; unused for a setting */
+	enum psd_option_file file; /* role of a text option's value */
+	unsigned commands;	   /* commands that take the option, bit c for command c; 0: all */
+	bool is_needed;		   /* the option is required by commands that take it */
+	bool is_last;		   /* arguments behind it and its value are ignored; the value may be missing */
+	size_t offset;		   /* offset of the member in the program's own struct; unused for a setting */
 	uint64_t least, most;
 	unsigned choice; /* value that a PSD_OPTION_CHOICE sets, not 0 */
 	/* Settings that the option makes of its value, NULL-terminated: "fidelity=flow" for `--fidelity flow`. NULL:
@@ -54,6 +63,7 @@ struct psd_command_table {
 	unsigned n_commands;
 	const struct psd_option *options;
 	unsigned n_options;	      /* number of options, at most 64 */
+	const char *more_statuses;    /* end of the help line about exit statuses; NULL: nothing is added */
 	const struct psd_hint *hints; /* list of hints whose last has no `tried`; may be NULL */
 };
 
@@ -73,6 +83,10 @@ struct psd_arguments {
  * PSD_EINVAL with a line for the user, PSD_ENOMEM. */
 enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct psd_command_table *table, void *target,
 				   int argc, char *const argv[], struct psd_error *err) PSD_MUST_CHECK;
+/* Notes the files that the options in target read as inputs (inputs.h), then plans those that they write (output.h).
+ * PSD_EINVAL: one is read, kept, or written twice; PSD_EFILE, PSD_ENOMEM. */
+enum psd_status psd_arguments_plan_files(const struct psd_command_table *table, const void *target,
+					 struct psd_error *err) PSD_MUST_CHECK;
 void psd_arguments_release(struct psd_arguments *arguments);
 
 /* Checks a first word that is not a command. PSD_OK: it may be a file's name. PSD_EINVAL: no; the text explains it. */

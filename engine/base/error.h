@@ -7,8 +7,9 @@ enum psd_status {
 	PSD_EINVAL, /* the user's input is wrong; the text names file:line:column where there is one */
 	PSD_EFILE,  /* a file cannot be read or written */
 	PSD_ENOMEM,
-	PSD_ERUN,  /* a run started and did not finish */
-	PSD_ELOST, /* a run did not finish: a process, host or connection is lost or stalled; retrying may help */
+	PSD_ERUN,    /* a run started and did not finish */
+	PSD_ELOST,   /* a run did not finish: a process, host or connection is lost or stalled; retrying may help */
+	PSD_EABSENT, /* a run did not finish: a host did not come in time; retrying may help, but not at once */
 };
 
 #define PSD_MUST_CHECK __attribute__((warn_unused_result))

@@ -1,38 +1,149 @@
 /* Reads whole files up to a limit, which exceeds any text that a person writes. */
+#define _XOPEN_SOURCE 700
 #include "engine/base/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "engine/base/inputs.h"
 
-/* Doubles the memory until the file ends or exceeds the limit. Returns the length, or sets *failure to an errno value.
- */
-static size_t read_all(FILE *in, char **text, size_t most, int *failure)
+/* A writer of a named pipe opens it within this time, as it waits for the reader. */
+enum { WRITER_TRIES = 200, WRITER_TRY_MS = 10, FIRST_ROOM = 16384 };
+
+/* ---- opening ---- */
+
+static const char *const kind_names[] = {
+	[PSD_FILE_REGULAR] = "a regular file",
+	[PSD_FILE_PIPE] = "a regular file or a pipe",
+	[PSD_FILE_STREAM] = "a regular file or a pipe",
+};
+
+static enum psd_status check_kind(int descriptor, const char *path, enum psd_file_kind kind, struct psd_error *err)
 {
-	size_t room = 16384, length = 0;
+	const struct psd_place at = {.path = path};
+	struct stat facts;
 
-	*failure = 0;
+	if (fstat(descriptor, &facts))
+		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
+	if (kind != PSD_FILE_REGULAR && S_ISDIR(facts.st_mode))
+		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(EISDIR));
+	if (kind != PSD_FILE_STREAM && !S_ISREG(facts.st_mode) &&
+	    (kind == PSD_FILE_REGULAR || !S_ISFIFO(facts.st_mode)))
+		return psd_error_set(err, PSD_EFILE, at, "must be %s", kind_names[kind]);
+	return PSD_OK;
+}
+
+enum psd_status psd_file_open(int *descriptor, const char *path, enum psd_file_kind kind, struct psd_error *err)
+{
+	const struct psd_place at = {.path = path};
+	const int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	const int reason = errno;
+	struct stat facts;
+	enum psd_status status;
+
+	if (opened < 0 && reason == ENXIO && !stat(path, &facts) && S_ISSOCK(facts.st_mode))
+		return psd_error_set(err, PSD_EFILE, at, "is a socket, must be %s", kind_names[kind]);
+	if (opened < 0)
+		return psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(reason));
+	psd_inputs_note(path);
+	status = check_kind(opened, path, kind, err);
+	if (status)
+		close(opened);
+	else
+		*descriptor = opened;
+	return status;
+}
+
+/* ---- reading ---- */
+
+/* As read(), but waits for bytes. tries: left for a pipe that nobody has opened to write; 0 afterwards. False with
+ * errno: EPIPE means that none has. */
+static bool read_some(int descriptor, void *bytes, size_t room, unsigned *tries, size_t *length)
+{
+	struct pollfd ready = {.fd = descriptor, .events = POLLIN};
+
 	for (;;) {
-		char *larger = realloc(*text, room + 1);
+		const ssize_t n = read(descriptor, bytes, room);
 
-		if (!larger) {
-			*failure = ENOMEM;
-			return 0;
+		*length = n > 0 ? (size_t)n : 0;
+		if (n > 0 || (n == 0 && *tries == 0)) {
+			*tries = 0;
+			return true;
 		}
-		*text = larger;
-		errno = 0;
-		length += fread(*text + length, 1, room - length, in);
-		if (ferror(in))
-			*failure = errno ? errno : EIO;
-		if (length < room || length > most)
-			return length;
-		room *= 2;
+		if (n < 0 && errno != EAGAIN)
+			return false;
+		if (n < 0)
+			*tries = 0; /* a writer is there */
+		if (n == 0 && --*tries == 0) {
+			errno = EPIPE;
+			return false;
+		}
+		if (poll(&ready, n < 0, n < 0 ? -1 : WRITER_TRY_MS) < 0)
+			return false;
 	}
+}
+
+static unsigned writer_tries(int descriptor)
+{
+	struct stat facts;
+
+	return !fstat(descriptor, &facts) && S_ISFIFO(facts.st_mode) ? WRITER_TRIES : 0;
+}
+
+static enum psd_status take(int descriptor, char *bytes, size_t room, size_t *length, unsigned *tries, const char *path,
+			    struct psd_error *err)
+{
+	const struct psd_place at = {.path = path};
+	size_t n = 1;
+
+	for (*length = 0; *length < room && n > 0; *length += n)
+		if (!read_some(descriptor, bytes + *length, room - *length, tries, &n))
+			return errno == EPIPE
+				       ? psd_error_set(err, PSD_EFILE, at,
+						       "is a pipe to which no process writes, must be a file or "
+						       "a pipe with a writer")
+				       : psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
+	return PSD_OK;
+}
+
+enum psd_status psd_file_take(int descriptor, void *bytes, size_t room, size_t *length, const char *path,
+			      struct psd_error *err)
+{
+	unsigned tries = writer_tries(descriptor);
+
+	return take(descriptor, bytes, room, length, &tries, path, err);
+}
+
+/* Doubles the memory until the file ends or exceeds the limit. *text: owned by the caller, also on failure. */
+static enum psd_status read_all(int descriptor, char **text, size_t *length, size_t most, const char *path,
+				struct psd_error *err)
+{
+	unsigned tries = writer_tries(descriptor);
+	size_t room = 0;
+
+	*length = 0;
+	do {
+		size_t n;
+		char *larger = realloc(*text, (room ? 2 * room : FIRST_ROOM) + 1);
+		enum psd_status status;
+
+		if (!larger)
+			return psd_error_set(err, PSD_ENOMEM, (struct psd_place){.path = path}, "out of memory");
+		*text = larger;
+		room = room ? 2 * room : FIRST_ROOM;
+		status = take(descriptor, *text + *length, room - *length, &n, &tries, path, err);
+		if (status)
+			return status;
+		*length += n;
+	} while (*length == room && *length <= most);
+	return PSD_OK;
 }
 
 static bool is_utf16(const char *text, size_t length)
@@ -52,48 +163,51 @@ static size_t skip_byte_order_mark(char *text, size_t length)
 	return length - mark_length;
 }
 
+static enum psd_status read_whole(char **bytes, size_t *length, size_t most, const char *path, enum psd_file_kind kind,
+				  struct psd_error *err)
+{
+	char *read = NULL;
+	size_t read_length = 0;
+	int descriptor;
+	enum psd_status status = psd_file_open(&descriptor, path, kind, err);
+
+	if (status)
+		return status;
+	status = read_all(descriptor, &read, &read_length, most, path, err);
+	close(descriptor);
+	if (!status && read_length > most)
+		status = psd_error_set(err, PSD_EFILE, (struct psd_place){.path = path},
+				       "is longer than %zu MiB, too long for an input file", most >> 20);
+	if (status) {
+		free(read);
+		return status;
+	}
+	read[read_length] = '\0';
+	*bytes = read;
+	*length = read_length;
+	return PSD_OK;
+}
+
 enum psd_status psd_file_read_bytes(char **bytes, size_t *length, size_t most, const char *path, struct psd_error *err)
 {
-	const struct psd_place at = {.path = path};
-	FILE *in = fopen(path, "rb");
-	char *read = NULL;
-	size_t read_length;
-	int failure;
-
-	if (!in)
-		return psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(errno));
-	psd_inputs_note(path);
-	read_length = read_all(in, &read, most, &failure);
-	fclose(in);
-	if (!failure && read_length <= most) {
-		read[read_length] = '\0';
-		*bytes = read;
-		*length = read_length;
-		return PSD_OK;
-	}
-	free(read);
-	if (failure == ENOMEM)
-		return psd_error_set(err, PSD_ENOMEM, at, "out of memory");
-	if (failure)
-		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(failure));
-	return psd_error_set(err, PSD_EFILE, at, "is longer than %zu MiB, too long for an input file", most >> 20);
+	return read_whole(bytes, length, most, path, PSD_FILE_PIPE, err);
 }
 
 enum psd_status psd_file_read_part(void *bytes, size_t length, uint64_t offset, const char *path, struct psd_error *err)
 {
-	const struct psd_place at = {.path = path};
-	FILE *in = fopen(path, "rb");
-	size_t read = 0;
+	size_t read_length = 0;
+	int descriptor;
+	enum psd_status status = psd_file_open(&descriptor, path, PSD_FILE_REGULAR, err);
 
-	if (!in)
-		return psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(errno));
-	psd_inputs_note(path);
-	if (offset <= LONG_MAX && !fseek(in, (long)offset, SEEK_SET))
-		read = fread(bytes, 1, length, in);
-	fclose(in);
-	if (read == length)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EFILE, at, "ends before byte %llu", (unsigned long long)(offset + length));
+	if (status)
+		return status;
+	if (offset <= LONG_MAX && lseek(descriptor, (off_t)offset, SEEK_SET) >= 0)
+		status = psd_file_take(descriptor, bytes, length, &read_length, path, err);
+	close(descriptor);
+	if (status || read_length == length)
+		return status;
+	return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = path}, "ends before byte %llu",
+			     (unsigned long long)(offset + length));
 }
 
 enum psd_status psd_file_read(char **text, size_t *length, const char *path, struct psd_error *err)
@@ -101,7 +215,7 @@ enum psd_status psd_file_read(char **text, size_t *length, const char *path, str
 	char *read;
 	size_t read_length;
 
-	PSD_TRY(psd_file_read_bytes(&read, &read_length, PSD_FILE_BYTES_MAX, path, err));
+	PSD_TRY(read_whole(&read, &read_length, PSD_FILE_BYTES_MAX, path, PSD_FILE_STREAM, err));
 	if (is_utf16(read, read_length)) {
 		free(read);
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "is UTF-16, must be UTF-8");

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -30,6 +31,14 @@ struct output {
 };
 
 static struct output *outputs; /* the last one first */
+
+/* Files of which psd_output_claim() or psd_output_reserve() was told. */
+static struct taken {
+	struct taken *next;
+	bool is_pattern; /* name is a pattern in the folder; else the path is whole */
+	char *folder;
+	char name[];
+} * taken;
 
 /* ---- names ---- */
 
@@ -97,32 +106,122 @@ static bool take_temporary_name(struct output *output)
 	return output->temporary;
 }
 
-/* ---- opening ---- */
+/* ---- files in use ---- */
 
 static bool is_same_file(const struct stat *one, const struct stat *other)
 {
 	return S_ISREG(one->st_mode) && one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
+/* ---- paths that are taken ---- */
+
+static enum psd_status take(const char *path, const char *name, struct psd_error *err)
+{
+	struct taken *fresh = calloc(1, sizeof(*fresh) + strlen(name) + 1);
+
+	if (!fresh || !(fresh->folder = psd_inputs_resolve_path(path))) {
+		const int reason = fresh ? errno : ENOMEM;
+
+		free(fresh);
+		return psd_error_set(err, reason == ENOMEM ? PSD_ENOMEM : PSD_EFILE, (struct psd_place){.path = path},
+				     "cannot be written: %s", strerror(reason));
+	}
+	fresh->is_pattern = *name;
+	memcpy(fresh->name, name, strlen(name) + 1);
+	fresh->next = taken;
+	taken = fresh;
+	return PSD_OK;
+}
+
+enum psd_status psd_output_reserve(const char *folder, const char *name, struct psd_error *err)
+{
+	return take(folder, name, err);
+}
+
+static bool is_in(const struct taken *reserved, const char *place)
+{
+	const size_t length = strlen(reserved->folder);
+
+	return !strncmp(reserved->folder, place, length) &&
+	       (!place[length] || (place[length] == '/' && !fnmatch(reserved->name, place + length + 1, 0)));
+}
+
+/* place: resolved. found: the file that is there, or NULL. */
+static bool is_taken(const char *place, const struct stat *found, bool counts_claims)
+{
+	struct stat other;
+
+	for (const struct taken *t = taken; t; t = t->next)
+		if (t->is_pattern ? is_in(t, place)
+				  : counts_claims && (!strcmp(t->folder, place) || (found && !stat(t->folder, &other) &&
+										    is_same_file(found, &other))))
+			return true;
+	return false;
+}
+
+/* True if standard output or standard error goes to this file. */
+static bool is_standard_stream(const struct stat *found)
+{
+	struct stat other;
+
+	for (int fd = STDOUT_FILENO; found && fd <= STDERR_FILENO; fd++)
+		if (!fstat(fd, &other) && is_same_file(found, &other))
+			return true;
+	return false;
+}
+
+static enum psd_status refuse_read(const char *path, struct psd_error *err)
+{
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+			     "the file is read by this run, an output must be another file");
+}
+
+static enum psd_status refuse_written(const char *path, struct psd_error *err)
+{
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+			     "the file is written by this run already, an output must be a file of its own");
+}
+
+enum psd_status psd_output_check(const char *path, struct psd_error *err)
+{
+	return psd_inputs_have(path) ? refuse_read(path, err) : PSD_OK;
+}
+
+enum psd_status psd_output_claim(const char *path, struct psd_error *err)
+{
+	struct stat facts;
+	const struct stat *found = stat(path, &facts) ? NULL : &facts;
+	char *place;
+	bool is_free;
+
+	if (found && S_ISDIR(found->st_mode))
+		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = path}, "cannot be written: %s",
+				     strerror(EISDIR));
+	if (found && !S_ISREG(found->st_mode))
+		return PSD_OK;
+	if (psd_inputs_have(path))
+		return refuse_read(path, err);
+	place = psd_inputs_resolve_path(path);
+	is_free = !place || (!is_taken(place, found, true) && !is_standard_stream(found));
+	free(place);
+	return is_free ? take(path, "", err) : refuse_written(path, err);
+}
+
+/* ---- opening ---- */
+
 /* found: the file that is at its place, or NULL. */
 static enum psd_status check_use(const struct output *output, const struct stat *found, struct psd_error *err)
 {
-	const struct psd_place at = {.path = output->path};
 	struct stat other;
-	bool is_written = false;
+	bool is_written = is_taken(output->place, found, false);
 
 	if (found && psd_inputs_have(output->path))
-		return psd_error_set(err, PSD_EINVAL, at,
-				     "the file is read by this run, an output must be another file");
-	for (int fd = STDOUT_FILENO; found && fd <= STDERR_FILENO; fd++)
-		is_written = is_written || (!fstat(fd, &other) && is_same_file(found, &other));
+		return refuse_read(output->path, err);
+	is_written = is_written || is_standard_stream(found);
 	for (const struct output *o = outputs; o; o = o->next)
 		is_written = is_written || (o->place && !strcmp(o->place, output->place)) ||
 			     (found && o->place && !stat(o->place, &other) && is_same_file(found, &other));
-	return is_written
-		       ? psd_error_set(err, PSD_EINVAL, at,
-				       "the file is written by this run already, an output must be a file of its own")
-		       : PSD_OK;
+	return is_written ? refuse_written(output->path, err) : PSD_OK;
 }
 
 static void name_open(char name[OPEN_NAME], int fd)

@@ -1,7 +1,7 @@
 /* The files that a program writes. Output files appear together when the program has succeeded, except those that it
  * shows earlier. Until then older files stay whole, and no other end, not even SIGKILL, leaves new files behind. A
  * symbolic link is followed, as a shell does. A path that names no plain file (a device, a pipe) is written directly.
- * Refuses to replace a file that the process reads (inputs.h) or already writes. From one thread at a time. */
+ * Refuses to replace a file that the process reads or keeps (inputs.h) or already writes. From one thread at a time. */
 #ifndef PSD_OUTPUT_H
 #define PSD_OUTPUT_H
 
@@ -9,6 +9,16 @@
 #include <stdio.h>
 
 #include "engine/base/error.h"
+
+/* Checks that an output may replace the file at path. PSD_EINVAL: this run reads or keeps it. */
+enum psd_status psd_output_check(const char *path, struct psd_error *err) PSD_MUST_CHECK;
+/* Before anything is written: checks that a file may be written at path, where psd_output_open() or another writer puts
+ * it later, and takes the path for it, so that no other output gets it. PSD_EINVAL: it is read, kept or taken;
+ * PSD_ENOMEM. */
+enum psd_status psd_output_claim(const char *path, struct psd_error *err) PSD_MUST_CHECK;
+/* Takes names in a folder, which need not exist yet, for files that are written by other means. A name is a shell's
+ * pattern; its star matches slashes, too. PSD_ENOMEM. */
+enum psd_status psd_output_reserve(const char *folder, const char *name, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Opens *out for writing by the caller, or by a process that it forks; one of the next three functions closes it. The
  * new file has the mode of the one that it replaces. PSD_EINVAL: the file is in use; PSD_EFILE: it cannot be written;

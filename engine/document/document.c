@@ -32,6 +32,7 @@ struct reader {
 	const char *path; /* the document's copy */
 	const char *text;
 	size_t length;
+	const char *format; /* its name in messages */
 	struct open_node open[DEPTH_MAX];
 	unsigned depth;
 	unsigned n_nodes;
@@ -75,8 +76,8 @@ static enum psd_status parser_problem(const struct reader *reader)
 	if (parser->error == YAML_READER_ERROR)
 		return psd_error_set(reader->err, PSD_EINVAL, place_of_offset(reader, parser->problem_offset),
 				     "not UTF-8 text: %s", parser->problem);
-	return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, parser->problem_mark), "not valid YAML: %s",
-			     parser->problem ? parser->problem : "unknown problem");
+	return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, parser->problem_mark), "not valid %s: %s",
+			     reader->format, parser->problem ? parser->problem : "unknown problem");
 }
 
 static enum psd_status check_duplicates(const struct reader *reader, const struct psd_node *mapping)
@@ -267,11 +268,11 @@ static enum psd_status read_document(struct reader *reader)
 	return status;
 }
 
-enum psd_status psd_document_parse(struct psd_document **document, const char *path, const char *text, size_t length,
-				   struct psd_error *err)
+static enum psd_status parse(struct psd_document **document, const char *path, const char *text, size_t length,
+			     const char *format, struct psd_error *err)
 {
 	const struct psd_place at = {.path = path};
-	struct reader reader = {.text = text, .length = length, .err = err};
+	struct reader reader = {.text = text, .length = length, .format = format, .err = err};
 	enum psd_status status;
 
 	if (length > PSD_FILE_BYTES_MAX)
@@ -286,6 +287,18 @@ enum psd_status psd_document_parse(struct psd_document **document, const char *p
 	else
 		*document = reader.document;
 	return status;
+}
+
+enum psd_status psd_document_parse(struct psd_document **document, const char *path, const char *text, size_t length,
+				   struct psd_error *err)
+{
+	return parse(document, path, text, length, "YAML", err);
+}
+
+enum psd_status psd_document_parse_json(struct psd_document **document, const char *path, const char *text,
+					size_t length, struct psd_error *err)
+{
+	return parse(document, path, text, length, "JSON", err);
 }
 
 enum psd_status psd_document_load(struct psd_document **document, const char *path, struct psd_error *err)

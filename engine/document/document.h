@@ -31,6 +31,9 @@ enum psd_status psd_document_load(struct psd_document **document, const char *pa
 				  struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_document_parse(struct psd_document **document, const char *path, const char *text, size_t length,
 				   struct psd_error *err) PSD_MUST_CHECK;
+/* The same for a text that must be JSON, as messages say then. It is read as YAML, of which JSON is nearly a part. */
+enum psd_status psd_document_parse_json(struct psd_document **document, const char *path, const char *text,
+					size_t length, struct psd_error *err) PSD_MUST_CHECK;
 void psd_document_free(struct psd_document *document);
 const struct psd_node *psd_document_root(const struct psd_document *document);
 

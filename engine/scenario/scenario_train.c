@@ -2,6 +2,7 @@
  * files are there. */
 #include <inttypes.h>
 
+#include "engine/base/inputs.h"
 #include "engine/scenario/scenario_keys.h"
 #include "engine/scenario/train.h"
 
@@ -43,7 +44,37 @@ static const struct psd_key data_keys[] = {
 	 .help = "mirror every other training sample"},
 	{.name = NULL},
 };
-static const struct psd_section data = {.tables = {data_keys}};
+
+const char *const psd_data_file_names[][PSD_DATA_FILES_MAX + 1] = {
+	[PSD_DATA_SYNTHETIC] = {NULL},
+	[PSD_DATA_CIFAR10] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+			      "data_batch_5.bin", "test_batch.bin"},
+	[PSD_DATA_IDX] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+			  "t10k-labels-idx1-ubyte"},
+	[PSD_DATA_PACKED] = {NULL},
+	[PSD_DATA_TEXT] = {NULL},
+	[PSD_DATA_TOKENS] = {NULL},
+};
+
+/* Notes the files in a folder of data as inputs, read or not; the schema has noted a data set of one file. */
+static enum psd_status note_files(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
+{
+	const struct psd_data_source *source = base;
+
+	(void)mapping;
+	for (const char *const *name = psd_data_file_names[source->kind]; source->path && *name; name++) {
+		struct psd_text path = {.bytes = NULL};
+
+		psd_text_add(&path, "%s/%s", source->path, *name);
+		if (path.is_out_of_memory)
+			return psd_error_set(reader->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		psd_inputs_note(path.bytes);
+		psd_text_release(&path);
+	}
+	return PSD_OK;
+}
+
+static const struct psd_section data = {.tables = {data_keys}, .check = note_files};
 
 /* ---- optimiser ---- */
 

@@ -24,6 +24,10 @@ enum psd_data_kind {
 	PSD_DATA_TOKENS,    /* file of 16-bit tokens, little-endian */
 };
 
+/* Names of the files in a data set's folder, for each kind, NULL-terminated; none for kinds without a folder. */
+enum { PSD_DATA_FILES_MAX = 6 };
+extern const char *const psd_data_file_names[][PSD_DATA_FILES_MAX + 1];
+
 /* Policies of the learning rate, with Caffe's names and formulas (caffe.proto, SolverParameter.lr_policy). */
 enum psd_rate_policy {
 	PSD_RATE_FIXED,	    /* constant rate: base */

@@ -12,7 +12,18 @@
 
 enum { MOST_SAID = 2048 };
 
+static const char plain_name[] = "psd-run: ";
+
 volatile sig_atomic_t psd_console_stop_signal;
+
+static char own_name[24] = "psd-run";
+static bool has_rank;
+
+void psd_console_name_rank(unsigned rank)
+{
+	snprintf(own_name, sizeof(own_name), "psd-run[%u]", rank);
+	has_rank = true;
+}
 
 /* ---- signals ---- */
 
@@ -32,7 +43,7 @@ static void handle_ends(const struct sigaction *action)
 		(void)sigaction(SIGHUP, action, NULL);
 }
 
-static char last_words[SIGTERM + 1][64]; /* per signal, as a handler may not format */
+static char last_words[SIGTERM + 1][96]; /* per signal, as a handler may not format */
 
 static void end_at_once(int number)
 {
@@ -45,8 +56,8 @@ static void end_at_once(int number)
 void psd_console_let_signals_end(bool has_line)
 {
 	for (int number = 1; number <= SIGTERM && has_line; number++)
-		snprintf(last_words[number], sizeof(last_words[number]), "psd-run: stopped by signal %d (%s)\n", number,
-			 strsignal(number));
+		snprintf(last_words[number], sizeof(last_words[number]), "%s: stopped by signal %d (%s)\n", own_name,
+			 number, strsignal(number));
 	handle_ends(&(struct sigaction){.sa_handler = end_at_once});
 	if (psd_console_stop_signal)
 		end_at_once(psd_console_stop_signal);
@@ -83,7 +94,15 @@ void psd_console_say(const char *format, ...)
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
 	psd_text_make_plain(line);
-	fprintf(stderr, "%s\n", line);
+	if (!strncmp(line, plain_name, strlen(plain_name)))
+		fprintf(stderr, "%s: %s\n", own_name, line + strlen(plain_name));
+	else
+		fprintf(stderr, "%s\n", line);
+}
+
+void psd_console_complain(const char *text, bool has_place)
+{
+	psd_console_say("%s%s", has_place && !has_rank ? "" : plain_name, text);
 }
 
 bool psd_console_takes_more(void)

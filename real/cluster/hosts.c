@@ -318,6 +318,18 @@ enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *er
 	return status;
 }
 
+bool psd_hosts_guess_rank(bool is_one_of_several, unsigned *rank)
+{
+	const struct launcher *const launcher = is_one_of_several ? find_launcher() : find_counting_launcher();
+	const char *const value = launcher ? getenv(launcher->rank) : NULL;
+	struct psd_error ignored;
+	unsigned n = 0;
+
+	if (!value || !read_number(value, strlen(value), MOST_PROCESSES, rank))
+		return false;
+	return is_one_of_several || *rank > 0 || (!read_launched(launcher->size, 0, &n, &ignored) && n > 1);
+}
+
 enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err)
 {
 	const struct launcher *const launcher = find_launcher();

@@ -41,6 +41,9 @@ enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *er
 /* Reads this process's rank from the environment of mpirun, torchrun, srun and others. PSD_EINVAL: none is set, it is
  * not a number below n_hosts, or they have started another number of processes. */
 enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err) PSD_MUST_CHECK;
+/* Finds this process's rank for messages, as far as the environment tells it. is_one_of_several: it is known to be;
+ * otherwise only an environment that tells so counts. False: not found. */
+bool psd_hosts_guess_rank(bool is_one_of_several, unsigned *rank);
 /* Number of hosts that have the address of `host`. *nth: number of those before `host`. */
 unsigned psd_hosts_beside(const struct psd_hosts *hosts, unsigned host, unsigned *nth);
 

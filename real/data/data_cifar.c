@@ -8,17 +8,20 @@
 
 #include "real/data/data_parts.h"
 
-enum { N_PIXELS = 3 * 32 * 32, RECORD_BYTES = 1 + N_PIXELS, N_CLASSES = 10, MAX_BATCHES = 5, NAME_ROOM = 32 };
+enum { N_PIXELS = 3 * 32 * 32, RECORD_BYTES = 1 + N_PIXELS, N_CLASSES = 10, MAX_BATCHES = 5 };
 
 struct cifar {
 	float mean[N_PIXELS]; /* mean of the training samples */
 };
 
+/* The training samples' files in their order, then that of test samples. */
+static const char *const *const file_names = psd_data_file_names[PSD_DATA_CIFAR10];
+
 static bool has_batch(const char *folder, unsigned number)
 {
 	char path[4096];
 
-	return snprintf(path, sizeof(path), "%s/data_batch_%u.bin", folder, number) < (int)sizeof(path) &&
+	return snprintf(path, sizeof(path), "%s/%s", folder, file_names[number - 1]) < (int)sizeof(path) &&
 	       access(path, F_OK) == 0;
 }
 
@@ -35,19 +38,20 @@ static enum psd_status map_cifar(struct psd_data_files *files, const struct psd_
 				 struct psd_error *err)
 {
 	const unsigned n_batches = count_batches(source->path);
-	char name[NAME_ROOM];
-
 	/* a batch that is missing before the last one is an error, which names it */
-	for (unsigned i = 1; i <= n_batches; i++) {
-		snprintf(name, sizeof(name), "data_batch_%u.bin", i);
-		PSD_TRY(psd_data_map(files, source->path, name, err));
-	}
-	return psd_data_map(files, source->path, "test_batch.bin", err);
+	for (unsigned i = 0; i < n_batches; i++)
+		PSD_TRY(psd_data_map(files, source->path, file_names[i], err));
+	return psd_data_map(files, source->path, file_names[MAX_BATCHES], err);
 }
 
 static uint64_t n_records(const struct psd_mapping *file)
 {
 	return file->n_bytes / RECORD_BYTES;
+}
+
+static enum psd_status refuse_label(const struct psd_mapping *file, uint64_t at, struct psd_error *err)
+{
+	return psd_mapping_refuse(file, at, err, "label is %u, must be 0 to %d", file->bytes[at], N_CLASSES - 1);
 }
 
 static enum psd_status check_file(const struct psd_mapping *file, struct psd_error *err)
@@ -63,8 +67,7 @@ static enum psd_status check_file(const struct psd_mapping *file, struct psd_err
 			(unsigned)rest_bytes, RECORD_BYTES);
 	for (uint64_t at = 0; at < file->n_bytes; at += RECORD_BYTES)
 		if (file->bytes[at] >= N_CLASSES)
-			return psd_mapping_refuse(file, at, err, "label is %u, must be 0 to %d", file->bytes[at],
-						  N_CLASSES - 1);
+			return refuse_label(file, at, err);
 	return PSD_OK;
 }
 
@@ -110,13 +113,14 @@ static enum psd_status read_cifar(struct psd_data *data, enum psd_data_part part
 	const uint8_t *record;
 
 	(void)epoch;
-	(void)err;
 	if (part == PSD_DATA_TEST)
 		file += data->files.n_files - 1;
 	for (; sample >= n_records(file); file++)
 		sample -= n_records(file);
 	record = file->bytes + sample * RECORD_BYTES;
 	labels[0] = record[0];
+	if (labels[0] >= N_CLASSES) /* the file has changed since it was opened */
+		return refuse_label(file, sample * RECORD_BYTES, err);
 	for (unsigned i = 0; i < N_PIXELS; i++)
 		image[i] = (float)record[1 + i] - cifar->mean[i];
 	return PSD_OK;

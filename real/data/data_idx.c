@@ -6,15 +6,12 @@
 
 enum { IMAGES_MAGIC = 0x00000803, LABELS_MAGIC = 0x00000801, LABELS_HEADER_BYTES = 8, IMAGES_HEADER_BYTES = 16 };
 
-/* Images and labels of the training part, then of the test part: the order in which they are mapped. */
-static const char *const file_names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-					 "t10k-labels-idx1-ubyte"};
-
 static enum psd_status map_idx(struct psd_data_files *files, const struct psd_data_source *source,
 			       struct psd_error *err)
 {
-	for (unsigned i = 0; i < 4; i++)
-		PSD_TRY(psd_data_map(files, source->path, file_names[i], err));
+	/* images and labels of the training part, then of the test part */
+	for (const char *const *name = psd_data_file_names[PSD_DATA_IDX]; *name; name++)
+		PSD_TRY(psd_data_map(files, source->path, *name, err));
 	return PSD_OK;
 }
 
@@ -60,6 +57,13 @@ static enum psd_status check_images(const struct psd_data *data, const struct ps
 	return check_length(file, IMAGES_HEADER_BYTES + psd_big_u32(file->bytes + 4) * image_bytes, err);
 }
 
+static enum psd_status refuse_label(const struct psd_data *data, const struct psd_mapping *file, uint64_t at,
+				    struct psd_error *err)
+{
+	return psd_mapping_refuse(file, at, err, "label is %u, the network's classes are 0 to %" PRIu32,
+				  file->bytes[at], data->options.classes - 1);
+}
+
 static enum psd_status check_labels(const struct psd_data *data, const struct psd_mapping *file,
 				    const struct psd_mapping *images, struct psd_error *err)
 {
@@ -73,8 +77,7 @@ static enum psd_status check_labels(const struct psd_data *data, const struct ps
 	PSD_TRY(check_length(file, LABELS_HEADER_BYTES + (uint64_t)n_images, err));
 	for (uint64_t at = LABELS_HEADER_BYTES; at < file->n_bytes; at++)
 		if (file->bytes[at] >= data->options.classes)
-			return psd_mapping_refuse(file, at, err, "label is %u, the network's classes are 0 to %" PRIu32,
-						  file->bytes[at], data->options.classes - 1);
+			return refuse_label(data, file, at, err);
 	return PSD_OK;
 }
 
@@ -98,8 +101,9 @@ static enum psd_status read_idx(struct psd_data *data, enum psd_data_part part, 
 	const uint8_t *pixels = images->bytes + IMAGES_HEADER_BYTES + sample * elements;
 
 	(void)epoch;
-	(void)err;
 	labels[0] = images[1].bytes[LABELS_HEADER_BYTES + sample];
+	if ((uint32_t)labels[0] >= data->options.classes)
+		return refuse_label(data, images + 1, LABELS_HEADER_BYTES + sample, err);
 	for (uint64_t i = 0; i < elements; i++)
 		image[i] = (float)pixels[i] * (1.0f / 256.0f);
 	return PSD_OK;

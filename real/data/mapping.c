@@ -3,7 +3,6 @@
 #include "real/data/mapping.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/base/inputs.h"
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 
 char *psd_mapping_path(const char *folder, const char *name)
@@ -80,8 +79,6 @@ static enum psd_status map(struct psd_mapping *mapping, int descriptor, struct p
 
 	if (fstat(descriptor, &facts))
 		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
-	if (!S_ISREG(facts.st_mode))
-		return psd_error_set(err, PSD_EFILE, at, "must be a regular file");
 	if (facts.st_size == 0) /* nothing to map; readers refuse the length */
 		return PSD_OK;
 	bytes = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
@@ -103,13 +100,8 @@ enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder
 
 	if (!fresh.path)
 		return psd_out_of_memory(err);
-	descriptor = open(fresh.path,
-			  O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not block; it is refused below */
-	if (descriptor < 0) {
-		status = psd_error_set(err, PSD_EFILE, (struct psd_place){.path = fresh.path}, "cannot be opened: %s",
-				       strerror(errno));
-	} else {
-		psd_inputs_note(fresh.path);
+	status = psd_file_open(&descriptor, fresh.path, PSD_FILE_REGULAR, err);
+	if (!status) {
 		status = map(&fresh, descriptor, err);
 		close(descriptor);
 	}

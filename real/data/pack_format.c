@@ -141,6 +141,11 @@ enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, stru
 		.jpeg = pack->file->bytes + psd_little_u64(entry),
 	};
 
+	/* the file may have changed since its index was checked */
+	if (found.offset > pack->file->n_bytes || found.n_bytes > pack->file->n_bytes - found.offset ||
+	    found.label >= pack->classes)
+		return psd_mapping_refuse(pack->file, (uint64_t)(entry - pack->file->bytes), err,
+					  "the entry of sample %" PRIu64 " is damaged", sample);
 	if (psd_hash_bytes(PSD_HASH_START, found.jpeg, found.n_bytes) != psd_little_u64(entry + 16))
 		return psd_mapping_refuse(pack->file, found.offset, err,
 					  "sample %" PRIu64 " is damaged: its checksum differs", sample);

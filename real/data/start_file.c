@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "engine/base/inputs.h"
+#include "engine/base/output.h"
 #include "engine/model/onnx/onnx.h"
 #include "real/data/tensor_file.h"
 
@@ -104,9 +104,7 @@ static enum psd_status use(struct start_file *file, const char *model_path, cons
 	if (!file->n)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = model_path},
 				     "the model has no values for its %u parameters and statistics", n_all);
-	if (psd_inputs_have(path))
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
-				     "the file is read by this run, an output must be another file");
+	PSD_TRY(psd_output_claim(path, err));
 	PSD_TRY(write_all(file, model_path, path, err));
 	*counts = (struct psd_start_counts){file->n, n_all};
 	return PSD_OK;

@@ -221,7 +221,7 @@ static enum psd_status read_header(struct psd_tensor_file *file, const char *pat
 	struct psd_document *document;
 	enum psd_status status;
 
-	PSD_TRY(psd_document_parse(&document, path, text, (size_t)length, err));
+	PSD_TRY(psd_document_parse_json(&document, path, text, (size_t)length, err));
 	status = read_tree(file, psd_document_root(document), n_data_bytes, err);
 	psd_document_free(document);
 	return status;

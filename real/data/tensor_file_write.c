@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/base/output.h"
 #include "engine/base/text.h"
 #include "engine/base/xxh64.h"
 #include "real/data/mapping.h"
@@ -198,6 +199,7 @@ static enum psd_status open_part(struct psd_tensor_writer *writer, struct psd_er
 	mode_t mode;
 
 	PSD_TRY(find_target(writer, &exists, &mode, err));
+	PSD_TRY(psd_output_check(writer->part_path, err));
 	writer->descriptor = open_locked(writer->part_path);
 	if (writer->descriptor < 0 && errno == EWOULDBLOCK)
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = writer->path},
@@ -245,7 +247,7 @@ static enum psd_status begin(struct psd_tensor_writer *writer, const struct psd_
 	if (!status)
 		status = open_part(writer, err);
 	if (!status && !write_at(writer->descriptor, 0, writer->front.bytes, writer->front.length))
-		status = cannot_write(writer, PSD_EFILE, err);
+		status = cannot_write(writer, PSD_ERUN, err);
 	writer->sum = psd_xxh64_begin();
 	for (unsigned i = 0; i < writer->n_parts; i++) {
 		writer->parts[i].offset += writer->front.length;

@@ -126,12 +126,12 @@ enum psd_status psd_joining_give_up(const struct psd_joining *joining, struct ps
 	write_joined(joining, joined);
 	psd_joining_name(joining, joining->options->self, self);
 	if (are_missing_out_of_reach(joining))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s cannot reach %s within %g s%s%s", self, missing,
+		return psd_error_set(err, PSD_EABSENT, PSD_NOWHERE, "%s cannot reach %s within %g s%s%s", self, missing,
 				     within_sec, joined[0] ? ", it reaches " : "", joined);
 	if (joined[0])
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s did not join %s within %g s, joined: %s", missing,
-				     self, within_sec, joined);
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s did not join within %g s", missing, within_sec);
+		return psd_error_set(err, PSD_EABSENT, PSD_NOWHERE, "%s did not join %s within %g s, joined: %s",
+				     missing, self, within_sec, joined);
+	return psd_error_set(err, PSD_EABSENT, PSD_NOWHERE, "%s did not join within %g s", missing, within_sec);
 }
 
 uint64_t psd_joining_hash(const struct psd_joining *joining)

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "engine/base/file.h"
 #include "real/net/socket.h"
 
 #ifdef PSD_HAS_TLS
-#include <fcntl.h>
 #include <inttypes.h>
 #include <openssl/bio.h>
 #include <openssl/crypto.h>
@@ -122,22 +122,18 @@ static int find_key(SSL *ssl, const unsigned char *identity, size_t n_identity_b
 static enum psd_status read_file(struct psd_secret *secret, const char *path, bool *is_exposed, struct psd_error *err)
 {
 	const struct psd_place at = {.path = path};
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat file = {.st_mode = 0};
-	ssize_t n_read = 1;
+	int fd;
+	enum psd_status status = psd_file_open(&fd, path, PSD_FILE_STREAM, err);
 
-	while (fd >= 0 && n_read > 0 && secret->n_bytes < sizeof(secret->bytes)) {
-		n_read = read(fd, secret->bytes + secret->n_bytes, sizeof(secret->bytes) - secret->n_bytes);
-		secret->n_bytes += n_read > 0 ? (size_t)n_read : 0;
-	}
-	if (fd < 0 || n_read < 0 || fstat(fd, &file) < 0) {
-		const int error = errno;
-
-		if (fd >= 0)
-			close(fd);
-		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(error));
-	}
+	if (status)
+		return status;
+	status = psd_file_take(fd, secret->bytes, sizeof(secret->bytes), &secret->n_bytes, path, err);
+	if (!status && fstat(fd, &file) < 0)
+		status = psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
 	close(fd);
+	if (status)
+		return status;
 	*is_exposed = file.st_mode & (S_IRGRP | S_IROTH);
 	if (secret->n_bytes > PSD_SECRET_MOST_BYTES)
 		return psd_error_set(err, PSD_EINVAL, at, "is a secret of more than %d bytes", PSD_SECRET_MOST_BYTES);

@@ -163,7 +163,7 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 
 enum psd_status psd_wire_status(const struct psd_wire_head *head)
 {
-	return head->part > PSD_OK && head->part <= PSD_ELOST ? (enum psd_status)head->part : PSD_ERUN;
+	return head->part > PSD_OK && head->part <= PSD_EABSENT ? (enum psd_status)head->part : PSD_ERUN;
 }
 
 static uint64_t load(const char *from, unsigned n_bytes)

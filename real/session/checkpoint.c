@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "engine/base/grow.h"
+#include "engine/base/inputs.h"
+#include "engine/base/output.h"
 
 #define ITERATION_NAME "iteration-%" PRIu32
 #define HOST_NAME      "host-%u-of-%u.safetensors"
@@ -66,13 +68,20 @@ static enum psd_status make_folder(const char *path, struct psd_error *err)
 			     strerror(errno));
 }
 
-enum psd_status psd_checkpoints_open(const struct psd_checkpoints *checkpoints, struct psd_error *err)
+static enum psd_status check_name(const struct psd_checkpoints *checkpoints, struct psd_error *err)
 {
 	if (strlen(checkpoints->folder) + (size_t)2 * NAME_MAX_BYTES >= PSD_CHECKPOINT_PATH_MAX)
 		return psd_error_set(err, PSD_EFILE, PSD_NOWHERE,
 				     "'--save' names a folder of %zu characters, must have fewer than %d",
 				     strlen(checkpoints->folder), PSD_CHECKPOINT_PATH_MAX - 2 * NAME_MAX_BYTES);
-	return make_folder(checkpoints->folder, err);
+	return PSD_OK;
+}
+
+enum psd_status psd_checkpoints_open(const struct psd_checkpoints *checkpoints, struct psd_error *err)
+{
+	const enum psd_status status = check_name(checkpoints, err);
+
+	return status ? status : make_folder(checkpoints->folder, err);
 }
 
 enum psd_status psd_checkpoints_lock(const struct psd_checkpoints *checkpoints, int *descriptor, struct psd_error *err)
@@ -158,6 +167,7 @@ struct search {
 	unsigned n_iterations;			 /* iterations for which any of this run's hosts has a file */
 	bool has_others;			 /* files of this run's other hosts were found */
 	struct listing listing;
+	bool has_folders; /* a folder of any iteration was found */
 	bool is_out_of_memory;
 };
 
@@ -243,6 +253,7 @@ static void look_into(void *context, int parent_fd, uint32_t iterations)
 	const struct listing *listing = &search->listing;
 	DIR *entries = open_iteration(parent_fd, iterations);
 
+	search->has_folders = true;
 	if (!entries)
 		return;
 	list(search, entries);
@@ -266,6 +277,14 @@ static void choose_newest(struct search *search)
 	found->has_lost = found->newest.iterations == 0 && search->n_iterations > 1;
 }
 
+static bool has_parameters(const struct psd_checkpoints *checkpoints)
+{
+	const struct psd_checkpoint_path path = psd_checkpoint_parameters_path(checkpoints);
+	struct stat facts;
+
+	return !stat(path.text, &facts) && S_ISREG(facts.st_mode);
+}
+
 enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, struct psd_checkpoint_host host,
 				     uint32_t below_iterations, struct psd_checkpoints_found *found,
 				     struct psd_error *err)
@@ -281,8 +300,73 @@ enum psd_status psd_checkpoints_find(const struct psd_checkpoints *checkpoints, 
 	if (search.is_out_of_memory)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a list of checkpoints");
 	choose_newest(&search);
+	search.found.has_parameters_alone = !search.has_folders && has_parameters(checkpoints);
 	*found = search.found;
 	return PSD_OK;
+}
+
+/* ---- files that no output may replace ---- */
+
+struct kept_files {
+	const char *folder;
+	bool are_noted; /* notes them; false: checks them */
+	enum psd_status status;
+	struct psd_error *err;
+};
+
+static void keep_file(struct kept_files *kept, const char *path)
+{
+	if (kept->are_noted)
+		psd_inputs_note(path);
+	else if (!kept->status)
+		kept->status = psd_output_check(path, kept->err);
+}
+
+/* A part that a killed writer has left is no checkpoint. */
+static void keep_iteration(void *context, int parent_fd, uint32_t iterations)
+{
+	struct kept_files *kept = context;
+	DIR *entries = open_iteration(parent_fd, iterations);
+	const struct dirent *entry;
+	struct psd_checkpoint_host host;
+
+	while (entries && (entry = readdir(entries)) != NULL)
+		if (is_host(entry->d_name, &host)) {
+			const struct psd_checkpoints checkpoints = {.folder = kept->folder};
+
+			keep_file(kept, psd_checkpoint_path(&checkpoints, host, iterations).text);
+		}
+	if (entries)
+		closedir(entries);
+}
+
+static void keep_all(struct kept_files *kept, const struct psd_checkpoints *checkpoints)
+{
+	struct psd_checkpoint_path path = psd_checkpoint_parameters_path(checkpoints);
+
+	keep_file(kept, path.text);
+	snprintf(path.text + strlen(path.text), sizeof(path.text) - strlen(path.text), PART_SUFFIX);
+	if (!kept->are_noted) /* the next checkpoint empties it */
+		keep_file(kept, path.text);
+	(void)visit_iterations(checkpoints->folder, keep_iteration, kept);
+}
+
+enum psd_status psd_checkpoints_reserve(const struct psd_checkpoints *checkpoints, struct psd_error *err)
+{
+	static const char *const names[] = {"parameters.safetensors", "parameters.safetensors" PART_SUFFIX,
+					    "iteration-*"};
+	struct kept_files kept = {.folder = checkpoints->folder, .err = err};
+
+	kept.status = check_name(checkpoints, err);
+	if (kept.status)
+		return kept.status;
+	keep_all(&kept, checkpoints);
+	kept.are_noted = true;
+	if (!kept.status)
+		keep_all(&kept, checkpoints);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !kept.status; i++)
+		kept.status = psd_output_reserve(checkpoints->folder, names[i], err);
+	return kept.status;
 }
 
 /* ---- removing old files ---- */

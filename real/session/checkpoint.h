@@ -42,9 +42,14 @@ struct psd_checkpoints_found {
 	struct psd_checkpoint_set newest;
 	struct psd_checkpoint_set other; /* newest incomplete checkpoint of another number of hosts */
 	bool has_any;			 /* any file of a checkpoint was found */
+	bool has_parameters_alone;	 /* parameters.safetensors is there, but the folder of no checkpoint */
 	bool has_lost; /* a checkpoint here is not complete, although all hosts have passed it; none other is */
 };
 
+/* Before the folder is created or written: refuses one whose files the run reads (engine/base/inputs.h). Notes its files
+ * as inputs, and takes the names of later ones, so that no output replaces a checkpoint. PSD_EINVAL, PSD_ENOMEM. */
+enum psd_status psd_checkpoints_reserve(const struct psd_checkpoints *checkpoints,
+					struct psd_error *err) PSD_MUST_CHECK;
 /* Creates the checkpoint folder if needed. PSD_EFILE: it cannot be written to. */
 enum psd_status psd_checkpoints_open(const struct psd_checkpoints *checkpoints, struct psd_error *err) PSD_MUST_CHECK;
 /* Locks the folder against other runs until the caller, and all processes that inherit *descriptor, close it; -1: the

@@ -21,18 +21,32 @@ enum { ELAPSED_CELL = 4 };
 /* Size of "/proc/self/fd/N". */
 enum { OWN_PATH = 32 };
 
-static enum psd_status refuse(const struct psd_run_log *log, int error_number, struct psd_error *err)
+/* Keeps the first error. */
+static void lose(const struct psd_run_log *log, int error_number)
 {
-	return psd_error_set(err, PSD_ERUN, (struct psd_place){.path = log->path}, "cannot be written: %s",
-			     strerror(error_number));
+	if (!log->loss->error_number)
+		log->loss->error_number = error_number;
 }
 
-static enum psd_status write_head(const struct psd_run_log *log, struct psd_error *err)
+static enum psd_status tell_loss(const struct psd_run_log *log, struct psd_error *err)
+{
+	const struct psd_place at = {.path = log->path};
+	const char *reason = strerror(log->loss->error_number);
+
+	if (!log->loss->is_said)
+		return psd_error_set(err, PSD_ERUN, at, "cannot be written: %s", reason);
+	return psd_error_set(err, PSD_ERUN, at,
+			     "cannot be written: %s: lines from iteration %" PRIu32 " on are missing", reason,
+			     log->loss->iteration);
+}
+
+static void write_head(const struct psd_run_log *log)
 {
 	struct psd_text head = {.bytes = NULL};
 
 	psd_text_add(&head, "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n");
-	return psd_console_write(log->file, &head) ? PSD_OK : refuse(log, errno, err);
+	if (!psd_console_write(log->file, &head))
+		lose(log, errno);
 }
 
 /* Writes whole lines: two runs with one log do not mix theirs, and no line stays in the buffer. */
@@ -50,13 +64,13 @@ enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, stru
 	*log = opened;
 	if (!path)
 		return PSD_OK;
-	opened.write_error_number = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (opened.write_error_number == MAP_FAILED)
+	opened.loss = mmap(NULL, sizeof(*opened.loss), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (opened.loss == MAP_FAILED)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	status = psd_output_open(&opened.file, path, err);
 	if (!status) {
 		write_lines(opened.file);
-		status = write_head(&opened, err);
+		write_head(&opened);
 	}
 	*log = opened;
 	return status;
@@ -97,32 +111,29 @@ static bool stays(struct psd_run_log *log, const char *line, uint32_t first_iter
 	return true;
 }
 
-static enum psd_status take_over(struct psd_run_log *log, const char *line, uint32_t first_iteration,
-				 struct psd_error *err)
+static void take_over(struct psd_run_log *log, const char *line, uint32_t first_iteration)
 {
 	struct psd_text copy = {.bytes = NULL};
 
 	if (!stays(log, line, first_iteration))
-		return PSD_OK;
+		return;
 	psd_text_add(&copy, "%s", line);
-	return psd_console_write(log->file, &copy) ? PSD_OK : refuse(log, errno, err);
+	if (!psd_console_write(log->file, &copy))
+		lose(log, errno);
 }
 
-static enum psd_status take_all_over(struct psd_run_log *log, FILE *older, uint32_t first_iteration,
-				     struct psd_error *err)
+static void take_all_over(struct psd_run_log *log, FILE *older, uint32_t first_iteration)
 {
-	enum psd_status status = PSD_OK;
 	char *line = NULL;
 	size_t room = 0;
 
-	while (!status && getline(&line, &room, older) > 0)
-		status = take_over(log, line, first_iteration, err);
+	while (!log->loss->error_number && getline(&line, &room, older) > 0)
+		take_over(log, line, first_iteration);
 	free(line);
-	return status;
 }
 
 /* Keeps the header and the lines that stay. older: this log itself. */
-static enum psd_status drop_rest(struct psd_run_log *log, FILE *older, uint32_t first_iteration, struct psd_error *err)
+static void drop_rest(struct psd_run_log *log, FILE *older, uint32_t first_iteration)
 {
 	off_t kept_bytes = 0;
 	bool is_head = true;
@@ -134,7 +145,10 @@ static enum psd_status drop_rest(struct psd_run_log *log, FILE *older, uint32_t 
 		is_head = false;
 	}
 	free(line);
-	return ftruncate(fileno(log->file), kept_bytes) ? refuse(log, errno, err) : PSD_OK;
+	if (ftruncate(fileno(log->file), kept_bytes))
+		lose(log, errno);
+	if (log->loss->is_said && first_iteration < log->loss->iteration)
+		log->loss->iteration = first_iteration;
 }
 
 /* Opens the log from its start, even if its path was replaced. */
@@ -148,7 +162,6 @@ static FILE *open_older(const struct psd_run_log *log)
 
 enum psd_status psd_run_log_go_on(struct psd_run_log *log, uint32_t first_iteration, struct psd_error *err)
 {
-	enum psd_status status;
 	struct stat about;
 	FILE *older;
 
@@ -160,17 +173,18 @@ enum psd_status psd_run_log_go_on(struct psd_run_log *log, uint32_t first_iterat
 		return psd_error_set(err, PSD_EFILE, (struct psd_place){.path = log->path}, "cannot be read: %s",
 				     strerror(errno));
 	log->before_sec = 0.0;
-	status = (log->is_shown ? drop_rest : take_all_over)(log, older, first_iteration, err);
+	(log->is_shown ? drop_rest : take_all_over)(log, older, first_iteration);
 	fclose(older);
-	return status;
+	return PSD_OK;
 }
 
-enum psd_status psd_run_log_begin(struct psd_run_log *log, struct psd_error *err)
+void psd_run_log_begin(struct psd_run_log *log)
 {
-	if (!log->file || log->is_shown)
-		return PSD_OK;
+	if (!log->file || log->is_shown || log->loss->error_number)
+		return;
 	log->is_shown = psd_output_show(log->file);
-	return log->is_shown ? PSD_OK : refuse(log, errno, err);
+	if (!log->is_shown)
+		lose(log, errno);
 }
 
 /* Returns false with errno, and removes a partial line if possible. */
@@ -194,7 +208,7 @@ enum psd_status psd_run_log_add(const struct psd_run_log *log, const struct psd_
 	const double elapsed_sec = log->before_sec + progress->elapsed_sec;
 	struct psd_text line = {.bytes = NULL};
 
-	if (!log->file || *log->write_error_number)
+	if (!log->file || (log->loss->error_number && log->loss->is_said))
 		return PSD_OK;
 	psd_text_add_csv(&line, system->name);
 	psd_text_add(&line, ",%" PRIu32, progress->iteration);
@@ -209,10 +223,15 @@ enum psd_status psd_run_log_add(const struct psd_run_log *log, const struct psd_
 			psd_text_add(&line, "%.9g", (double)progress->test_correct / (double)progress->test_labels);
 		psd_text_add(&line, "\n");
 	}
-	if (add_line(log, &line))
+	if (log->loss->error_number)
+		psd_text_release(&line);
+	else if (add_line(log, &line))
 		return PSD_OK;
-	*log->write_error_number = errno;
-	return refuse(log, errno, err);
+	else
+		lose(log, errno);
+	log->loss->iteration = progress->iteration;
+	log->loss->is_said = true;
+	return tell_loss(log, err);
 }
 
 void psd_run_log_keep(struct psd_run_log *log)
@@ -225,19 +244,21 @@ void psd_run_log_drop(const struct psd_run_log *log)
 {
 	if (log->file && log->kept_bytes > 0)
 		(void)!ftruncate(fileno(log->file), log->kept_bytes);
+	if (log->file)
+		log->loss->is_said = false; /* the iterations come again */
 }
 
 enum psd_status psd_run_log_close(struct psd_run_log *log, struct psd_error *err)
 {
 	const struct psd_run_log closed = *log;
-	int error_number;
+	enum psd_status status;
 
 	*log = (struct psd_run_log){.file = NULL};
-	if (!closed.write_error_number)
+	if (!closed.loss)
 		return PSD_OK;
-	error_number = *closed.write_error_number;
-	munmap(closed.write_error_number, sizeof(int));
-	if (closed.is_shown)
+	status = closed.loss->error_number ? tell_loss(&closed, err) : PSD_OK;
+	munmap(closed.loss, sizeof(*closed.loss));
+	if (closed.file && (closed.is_shown || status)) /* a lost log leaves the older file */
 		psd_output_discard(closed.file);
-	return error_number ? refuse(&closed, error_number, err) : PSD_OK;
+	return status;
 }

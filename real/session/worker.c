@@ -81,6 +81,9 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 		return status;
 	while (!status && !is_over)
 		status = psd_session_step(session, INFINITY, &is_over, &measured, err);
+	/* the run has begun: a file that is wrong now is no mistake of the command's */
+	if (status == PSD_EINVAL || status == PSD_EFILE)
+		status = err->status = PSD_ERUN;
 	psd_session_close(session, status, err);
 	if (!status)
 		*result = measured;

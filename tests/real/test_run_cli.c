@@ -256,6 +256,8 @@ Test(run_cli, help_and_version_go_to_stdout)
 	free(version.text);
 }
 
+#define LOST "psd-run: /dev/full: cannot be written: No space left on device: lines from iteration 0 on are missing"
+
 FOLDER_TEST(run_cli, output_that_cannot_be_written_is_a_failure, make_tiny())
 {
 	const struct folder_arguments training = tiny(&folder, "--quiet --iterations 1");
@@ -277,8 +279,8 @@ FOLDER_TEST(run_cli, output_that_cannot_be_written_is_a_failure, make_tiny())
 
 	cr_expect_eq(trace.exit_status, 1);
 	cr_expect_str_eq(trace.text, "psd-run: /dev/full: cannot be written: No space left on device\n");
-	cr_expect_eq(log.exit_status, 1);
-	cr_expect_str_eq(log.text, "psd-run: /dev/full: cannot be written: No space left on device\n");
+	cr_expect_eq(log.exit_status, 0); /* a log is not worth a run */
+	cr_expect_str_eq(log.text, LOST "; the run goes on\n" LOST "\n");
 	free(trace.text);
 	free(log.text);
 }
@@ -433,7 +435,7 @@ FOLDER_TEST(run_cli, a_failed_run_leaves_the_old_trace, make_tiny())
 	char *trace;
 
 	scratch_folder_write(&folder, "t.json", "old", 3);
-	failed = run(tiny(&folder, "--quiet --trace @/t.json --log /dev/full").text, "2>&1 >/dev/null");
+	failed = run(tiny(&folder, "--quiet --trace @/t.json").text, "2>&1 >/dev/full");
 	trace = scratch_folder_read(&folder, "t.json");
 	cr_expect_eq(failed.exit_status, 1, "%s", failed.text);
 	cr_expect_str_eq(trace, "old");
@@ -950,7 +952,7 @@ Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
 		 psd_run.text, folder.path, folder.path, psd_run.text, folder.path, folder.path);
 	waiting = run_command(command);
 	cr_expect_eq(waiting.exit_status, 1);
-	cr_expect_not_null(strstr(waiting.text, "psd-run: host 1 at 127.0.0.1:"), "%s", waiting.text);
+	cr_expect_not_null(strstr(waiting.text, "psd-run[0]: host 1 at 127.0.0.1:"), "%s", waiting.text);
 	cr_expect_not_null(
 		strstr(waiting.text,
 		       "'replay' is true, must be false with '--hosts' or mpirun: replays run on this machine "),
@@ -979,7 +981,7 @@ Test(run_cli, a_second_run_on_hosts_fails_and_the_first_goes_on, .timeout = 60)
 	both = run_command(command);
 	for (unsigned h = 0; h < 2; h++) {
 		snprintf(in_use[h], sizeof(in_use[h]),
-			 "psd-run: cannot listen on 127.0.0.1:%u: Address already in use\n", ports[h]);
+			 "psd-run[%u]: cannot listen on 127.0.0.1:%u: Address already in use\n", h, ports[h]);
 		cr_expect(strstr(both.text, in_use[h]), "%s", both.text);
 	}
 	cr_expect_eq(count(both.text, "\n"), 4, "%s", both.text);
@@ -1004,7 +1006,7 @@ Test(run_cli, a_host_that_is_stopped_says_so, .timeout = 60)
 		 path_of("psd-run").text, folder.path, folder.path, port);
 	stopped = run_command(command);
 	cr_expect_eq(stopped.exit_status, 128 + SIGTERM);
-	cr_expect_str_eq(stopped.text, "psd-run: stopped by signal 15 (Terminated)\n");
+	cr_expect_str_eq(stopped.text, "psd-run[0]: stopped by signal 15 (Terminated)\n");
 	free(stopped.text);
 	scratch_folder_remove(&folder);
 }
@@ -1034,10 +1036,10 @@ FOLDER_TEST(run_cli, hosts_wait_as_long_as_they_are_told, make_tiny())
 
 	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", keep_port(), port);
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
-	snprintf(words, sizeof(words), "psd-run: worker 1 at 127.0.0.1:%u did not join within 0.1 s\n", port);
+	snprintf(words, sizeof(words), "psd-run[0]: worker 1 at 127.0.0.1:%u did not join within 0.1 s\n", port);
 	snprintf(arguments, sizeof(arguments), "--quiet --hosts %s/hosts --rank 0 --join-timeout 100ms %s/s.yaml",
 		 folder.path, folder.path);
-	expect_complaint(arguments, 1, words);
+	expect_complaint(arguments, 75, words); /* EX_TEMPFAIL: it may come later */
 }
 
 FOLDER_TEST(run_cli, hosts_that_do_not_fit_are_one_line, make_tiny())

@@ -189,6 +189,8 @@ FOLDER_TEST(run_outputs, no_name_drives_the_terminal, make_inputs())
 
 /* ---- disks and limits ---- */
 
+#define GOES_ON " on are missing; the run goes on"
+
 /* With what is before the command, and before the scenario behind it: status 1 in one line with these words, then the
  * older file alone. */
 static void expect_older(const struct scratch_folder *folder, const char *before, const char *options,
@@ -207,11 +209,11 @@ static void expect_older(const struct scratch_folder *folder, const char *before
 	free(run.text);
 }
 
-/* With what is before the command: status 1 in one line with these words, then the columns' line and more than a
- * hundred iterations' instead of the older file, alone. */
+/* With what is before the command: the run ends well, and says with these words that lines are missing, when it happens
+ * and at the end. Then the columns' line and more than a hundred iterations' instead of the older file, alone. */
 static void expect_log_so_far(const struct scratch_folder *folder, const char *before, const char *words)
 {
-	char command[2 * PATH_MAX];
+	char command[2 * PATH_MAX], *end;
 	struct run run;
 
 	snprintf(command, sizeof(command),
@@ -219,8 +221,12 @@ static void expect_log_so_far(const struct scratch_folder *folder, const char *b
 		 "../s.yaml >/dev/null; echo $? $(ls -A); head -n 102 out | cut -d , -f 1 | uniq",
 		 folder->path, before, path_of("psd-run").text, ITERATIONS);
 	run = run_on_small_disk(scratch_folder_path(folder, "small").text, command);
+	end = strchr(run.text, '\n');
+	cr_assert(end && strchr(end + 1, '\n'), "%s", run.text);
 	cr_expect_not_null(strstr(run.text, words), "%s", run.text);
-	cr_expect_str_eq(strchr(run.text, '\n') + 1, "1 out\nsystem\nPS\n", "%s", run.text);
+	cr_expect_not_null(strstr(end, words), "%s", run.text);
+	cr_expect_eq(strncmp(end - strlen(GOES_ON), GOES_ON, strlen(GOES_ON)), 0, "%s", run.text);
+	cr_expect_str_eq(strchr(end + 1, '\n') + 1, "0 out\nsystem\nPS\n", "%s", run.text);
 	free(run.text);
 }
 
@@ -253,8 +259,8 @@ Test(run_outputs, a_full_disk_and_a_limit_leave_the_older_file, .timeout = 120)
 FOLDER_TEST(run_outputs, a_full_disk_and_a_limit_leave_the_log_so_far, make_inputs())
 {
 	scratch_folder_add(&folder, "small");
-	expect_log_so_far(&folder, "", "out: cannot be written: No space left on device\n");
-	expect_log_so_far(&folder, "ulimit -f 16;", "out: cannot be written: File too large\n");
+	expect_log_so_far(&folder, "", "out: cannot be written: No space left on device: lines from iteration ");
+	expect_log_so_far(&folder, "ulimit -f 16;", "out: cannot be written: File too large: lines from iteration ");
 }
 
 /* The whole program, which measures for 20 s each time, ten minutes in all, and wants the machine quiet:

@@ -253,13 +253,13 @@ FOLDER_TEST(run_reshape, damaged_files_are_refused, make_folder())
 	expect_refusal(&folder, "--system PS --nodes 2", "/c/iteration-2/host-3-of-4.safetensors");
 	folder_shell(&folder, "cp c/parameters.safetensors c/iteration-2/host-3-of-4.safetensors");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "/host-3-of-4.safetensors: the file has no metadata of a checkpoint\n");
+		       "/host-3-of-4.safetensors: the file has no metadata of a checkpoint; no other ");
 	folder_shell(&folder, "cp kept/iteration-2/host-1-of-4.safetensors c/iteration-2/host-3-of-4.safetensors");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "/host-3-of-4.safetensors: the checkpoint is of host 1 of 4, its name says 3 of 4\n");
+		       "/host-3-of-4.safetensors: the checkpoint is of host 1 of 4, its name says 3 of 4; no other ");
 	folder_shell(&folder, "rm -r c && cp -r kept c && mv c/iteration-2 c/iteration-3");
 	expect_refusal(&folder, "--system PS --nodes 2",
-		       "/host-0-of-4.safetensors: the checkpoint is of 2 iterations, its name says 3\n");
+		       "/host-0-of-4.safetensors: the checkpoint is of 2 iterations, its name says 3; no other ");
 	folder_shell(&folder, "rm -r c && cp -r kept c && sed -i 's/adaptive 0: /adaptive 0:,/' c/iteration-2/*");
 	expect_refusal(&folder, "--system PS --nodes 2",
 		       "/host-0-of-4.safetensors: the shard map ('spread') is damaged at ',2,3/1 0,1/1'\n");
@@ -347,7 +347,7 @@ FOLDER_TEST(run_reshape, hosts_that_share_a_folder_go_on, make_folder())
 {
 	run_hosts(&folder, 3, "--system PS --save c --iterations 3", 0);
 	run_hosts(&folder, 2, "--system Ring --save c --iterations 6", 0);
-	expect_said(&folder, "rank0", "psd-run: the run of 3 hosts by 'PS' goes on with 2 by 'Ring'\n");
+	expect_said(&folder, "rank0", "psd-run[0]: the run of 3 hosts by 'PS' goes on with 2 by 'Ring'\n");
 	cr_expect(scratch_folder_has(&folder, "c/iteration-6/host-1-of-2.safetensors"));
 }
 

@@ -156,21 +156,61 @@ FOLDER_TEST(run_save, a_damaged_checkpoint_is_refused, make_folder())
 	char command[256];
 	struct run cut;
 
-	run_quietly(&folder, "--system PS --save @/c --iterations 5");
-	snprintf(command, sizeof(command), "truncate -s -4 %s/c/iteration-5/host-1-of-2.safetensors", folder.path);
+	run_quietly(&folder, "--system PS --save @/c --iterations 4");
+	snprintf(command, sizeof(command), "truncate -s -4 %s/c/iteration-4/host-1-of-2.safetensors", folder.path);
 	cut = run_command(command);
 	cr_assert_eq(cut.exit_status, 0);
 	free(cut.text);
-	expect_refusal(&folder, 2, "--system PS --save @/c --resume", "/c/iteration-5/host-1-of-2.safetensors");
-	scratch_folder_write(&folder, "c/iteration-5/host-1-of-2.safetensors", "", 0);
-	expect_refusal(&folder, 2, "--system PS --save @/c --resume", "/c/iteration-5/host-1-of-2.safetensors");
-	snprintf(command, sizeof(command), "cp %s/c/parameters.safetensors %s/c/iteration-5/host-1-of-2.safetensors",
+	expect_refusal(&folder, 2, "--system PS --save @/c --resume", "/c/iteration-4/host-1-of-2.safetensors");
+	scratch_folder_write(&folder, "c/iteration-4/host-1-of-2.safetensors", "", 0);
+	expect_refusal(&folder, 2, "--system PS --save @/c --resume", "/c/iteration-4/host-1-of-2.safetensors");
+	snprintf(command, sizeof(command), "cp %s/c/parameters.safetensors %s/c/iteration-4/host-1-of-2.safetensors",
 		 folder.path, folder.path);
 	cut = run_command(command);
 	cr_assert_eq(cut.exit_status, 0);
 	free(cut.text);
 	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
-		       "/c/iteration-5/host-1-of-2.safetensors: the file has no metadata of a checkpoint\n");
+		       "/c/iteration-4/host-1-of-2.safetensors: the file has no metadata of a checkpoint; no other "
+		       "checkpoint is "
+		       "whole: name another folder to begin anew\n");
+}
+
+/* Damage of the newest one in the shell, where f is a file of it and g one of another host; the line says the words. */
+static void expect_older(const struct scratch_folder *folder, const char *damage, const char *words)
+{
+	char command[512], *text;
+
+	snprintf(command, sizeof(command),
+		 "rm -rf c && cp -r whole c && cd c/iteration-8 && f=host-1-of-2.safetensors && "
+		 "g=host-0-of-2.safetensors && %s",
+		 damage);
+	folder_shell(folder, command);
+	text = run(folder, "--system PS --save @/c --resume");
+	cr_expect_not_null(strstr(text, words), "%s: %s", damage, text);
+	cr_expect_not_null(strstr(text, ": the checkpoint of 8 iterations is skipped\n"), "%s: %s", damage, text);
+	cr_expect(scratch_folder_is_same(folder, "c/iteration-10/host-1-of-2.safetensors",
+					 "uncut/iteration-10/host-1-of-2.safetensors"),
+		  "%s", damage);
+	free(text);
+}
+
+/* Whatever is wrong with its files: the run goes on from the one before, and ends with the same bits. */
+Test(run_save, a_checkpoint_that_is_not_whole_is_skipped)
+{
+	const struct scratch_folder folder = make_folder();
+
+	run_quietly(&folder, "--system PS --save @/uncut");
+	run_quietly(&folder, "--system PS --save @/whole --iterations 8");
+	expect_older(&folder, "truncate -s -4 $f", "/host-1-of-2.safetensors:1:");
+	expect_older(&folder, ": >$f", "/host-1-of-2.safetensors: at byte 0: ");
+	expect_older(&folder, "cp ../parameters.safetensors $f",
+		     "/host-1-of-2.safetensors: the file has no metadata of a");
+	expect_older(&folder, "cp $g $f",
+		     "/host-1-of-2.safetensors: the checkpoint is of host 0 of 2, its name says 1 of 2");
+	expect_older(&folder, "cp ../iteration-4/$g $g",
+		     "/host-0-of-2.safetensors: the checkpoint is of 4 iterations, its name says 8");
+	expect_older(&folder, "echo x >>$g", "/host-0-of-2.safetensors: ");
+	scratch_folder_remove(&folder);
 }
 
 /* Lines of the log up to the checkpoint stay, those after it are written again; seconds go on. */
@@ -227,7 +267,7 @@ FOLDER_TEST(run_save, a_test_is_in_the_log_before_its_checkpoint, make_folder())
 
 	scratch_folder_add(&folder, "c");
 	scratch_folder_add(&folder, "c/parameters.safetensors"); /* worker 0 can write no checkpoint */
-	free(run_that_fails(&folder, 2, "--system PS --save @/c --log @/log"));
+	free(run_that_fails(&folder, 1, "--system PS --save @/c --log @/log"));
 	log = scratch_folder_read(&folder, "log");
 	line = strstr(log, "\nPS,3,");
 	cr_assert_not_null(line, "%s", log);
@@ -242,7 +282,7 @@ FOLDER_TEST(run_save, parameters_are_there_before_the_checkpoint, make_folder())
 
 	scratch_folder_add(&folder, "c");
 	scratch_folder_add(&folder, "c/parameters.safetensors");
-	text = run_that_fails(&folder, 2, "--system PS --save @/c --iterations 3");
+	text = run_that_fails(&folder, 1, "--system PS --save @/c --iterations 3");
 	cr_expect_not_null(strstr(text, "/c/parameters.safetensors: must be a regular file\n"), "%s", text);
 	cr_expect_not(scratch_folder_has(&folder, "c/iteration-3/host-0-of-2.safetensors"));
 	free(text);
@@ -254,7 +294,7 @@ FOLDER_TEST(run_save, files_of_an_earlier_run_are_removed, make_folder())
 	run_quietly(&folder, "--system PS --save @/c --iterations 8");
 	folder_shell(&folder, "rm c/iteration-8/host-1-of-2.safetensors");
 	scratch_folder_write(&folder, "c/iteration-6", "", 0);
-	free(run_that_fails(&folder, 2,
+	free(run_that_fails(&folder, 1,
 			    "--system PS --save @/c --resume --save-every 2 --set train.learning_rate.base=0.2"));
 	cr_expect(scratch_folder_has(&folder, "c/iteration-4/host-0-of-2.safetensors"));
 	cr_expect_not(scratch_folder_has(&folder, "c/iteration-8/host-0-of-2.safetensors"));
@@ -281,9 +321,10 @@ FOLDER_TEST(run_save, a_file_of_another_host_is_refused, make_folder())
 {
 	run_quietly(&folder, "--system PS --save @/c --iterations 4");
 	folder_shell(&folder, "cp c/iteration-4/host-0-of-2.safetensors c/iteration-4/host-1-of-2.safetensors");
-	expect_refusal(
-		&folder, 2, "--system PS --save @/c --resume",
-		"/c/iteration-4/host-1-of-2.safetensors: the checkpoint is of host 0 of 2, its name says 1 of 2\n");
+	expect_refusal(&folder, 2, "--system PS --save @/c --resume",
+		       "/c/iteration-4/host-1-of-2.safetensors: the checkpoint is of host 0 of 2, its name says 1 of "
+		       "2; no other "
+		       "checkpoint is whole: name another folder to begin anew\n");
 }
 
 /* A run with older checkpoints is not begun again, and its files are not removed. */
@@ -376,7 +417,7 @@ FOLDER_TEST(run_save, no_host_is_done_while_another_cannot_save, make_folder())
 	add_hosts(&folder);
 	scratch_folder_add(&folder, "c1");
 	scratch_folder_write(&folder, "c1/iteration-10", "", 0);
-	run_hosts(&folder, "--save c0 --save-every 20", "--save c1 --save-every 20", "22");
+	run_hosts(&folder, "--save c0 --save-every 20", "--save c1 --save-every 20", "11");
 	said = scratch_folder_read(&folder, "rank0");
 	cr_expect_not_null(strstr(said, "c1/iteration-10: no checkpoint can be written there: Not a directory\n"), "%s",
 			   said);
@@ -401,13 +442,46 @@ FOLDER_TEST(run_save, hosts_of_their_own_go_on, make_folder())
 	run_hosts(&folder, "--save c0", "--save c1", "00");
 	scratch_folder_add(&folder, "d1");
 	scratch_folder_write(&folder, "d1/iteration-8", "", 0);
-	run_hosts(&folder, "--save d0", "--save d1", "22");
+	run_hosts(&folder, "--save d0", "--save d1", "11");
 	folder_shell(&folder, "rm -rf d0/iteration-8 d1/iteration-8");
 	run_hosts(&folder, "--save d0 --resume", "--save d1 --resume", "00");
 	cr_expect(scratch_folder_is_same(&folder, "c0/iteration-10/host-0-of-2.safetensors",
 					 "d0/iteration-10/host-0-of-2.safetensors"));
 	cr_expect(scratch_folder_is_same(&folder, "c1/iteration-10/host-1-of-2.safetensors",
 					 "d1/iteration-10/host-1-of-2.safetensors"));
+}
+
+/* Host 1's newest checkpoint is not whole: both go on from the one before. */
+Test(run_save, hosts_go_on_from_what_is_whole_on_all)
+{
+	const struct scratch_folder folder = make_folder();
+
+	add_hosts(&folder);
+	run_hosts(&folder, "--save uncut0", "--save uncut1", "00");
+	run_hosts(&folder, "--save c0 --iterations 8", "--save c1 --iterations 8", "00");
+	folder_shell(&folder, "truncate -s 100 c1/iteration-8/host-1-of-2.safetensors");
+	run_hosts(&folder, "--save c0 --resume", "--save c1 --resume", "00");
+	expect_words(&folder, "rank1", "psd-run[1]: c1/iteration-8/host-1-of-2.safetensors: ");
+	expect_words(&folder, "rank1", ": the checkpoint of 8 iterations is skipped\n");
+	cr_expect(scratch_folder_is_same(&folder, "uncut0/parameters.safetensors", "c0/parameters.safetensors"));
+	scratch_folder_remove(&folder);
+}
+
+/* Trained parameters whose checkpoints were removed stay. */
+Test(run_save, parameters_alone_are_not_replaced)
+{
+	static const char *const options[] = {"--system PS --save @/c", "--system PS --save @/c --resume",
+					      "--system PS --save @/c --restarts 1"};
+	const struct scratch_folder folder = make_folder();
+
+	run_quietly(&folder, "--system PS --save @/c");
+	folder_shell(&folder, "rm -r c/iteration-*; cp c/parameters.safetensors trained");
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		expect_refusal(&folder, 2, options[i],
+			       "/c: has the parameters of an earlier run but no checkpoint: name another folder; ");
+	cr_expect(scratch_folder_is_same(&folder, "c/parameters.safetensors", "trained"));
+	run_quietly(&folder, "--system PS --save @/d --set train.start=@/c/parameters.safetensors");
+	scratch_folder_remove(&folder);
 }
 
 /* The last checkpoint is one host's alone: it keeps the other from waiting for it. */
@@ -521,8 +595,8 @@ FOLDER_TEST(run_save, a_model_without_parameters_goes_on, make_folder())
 
 	snprintf(options, sizeof(options), "%s --save @/c --iterations 5", train);
 	run_quietly(&folder, options);
-	snprintf(options, sizeof(options), "%s --save @/c --resume --set train.start=@/c/parameters.safetensors",
-		 train);
+	folder_shell(&folder, "cp c/parameters.safetensors start");
+	snprintf(options, sizeof(options), "%s --save @/c --resume --set train.start=@/start", train);
 	run_quietly(&folder, options);
 	cr_expect(scratch_folder_has(&folder, "c/iteration-10/host-1-of-2.safetensors"));
 	snprintf(options, sizeof(options), "%s --set train.start=@/c/parameters.safetensors", train);

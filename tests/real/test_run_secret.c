@@ -111,13 +111,13 @@ FOLDER_TEST(run_secret, a_host_with_another_one_is_told_at_once, make_folder())
 {
 	struct run done = run_both(&folder, "--secret secret --join-timeout 2s --csv", "--secret other --quiet");
 
-	cr_expect_eq(done.exit_status, 11, "%s", done.text);
-	cr_expect(strstr(done.text, "psd-run: worker 0 at 127.0.0.1:"), "%s", done.text);
+	cr_expect_eq(done.exit_status, 85, "75 and ten times 1: %s", done.text);
+	cr_expect(strstr(done.text, "]: worker 0 at 127.0.0.1:"), "%s", done.text);
 	cr_expect(strstr(done.text,
 			 " did not prove that it knows this run's secret: '--secret' must name the same bytes on all "
 			 "hosts, or on none"),
 		  "%s", done.text);
-	cr_expect(strstr(done.text, "psd-run: refused a connection from 127.0.0.1 port "), "%s", done.text);
+	cr_expect(strstr(done.text, "]: refused a connection from 127.0.0.1 port "), "%s", done.text);
 	cr_expect_not(strstr(done.text, "0123456789abcde"), "%s", done.text);
 	free(done.text);
 }
@@ -128,8 +128,8 @@ FOLDER_TEST(run_secret, a_file_that_others_can_read_is_a_remark, make_folder())
 				   "--system PS --iterations 1 --csv --quiet --secret other");
 
 	cr_expect_eq(done.exit_status, 0, "%s", done.text);
-	cr_expect(strstr(done.text, "psd-run: other: other users of this machine can read this secret: chmod 600\n"),
-		  "%s", done.text);
+	cr_expect(strstr(done.text, "]: other: other users of this machine can read this secret: chmod 600\n"), "%s",
+		  done.text);
 	free(done.text);
 }
 
@@ -139,7 +139,7 @@ FOLDER_TEST(run_secret, impossible_options_are_refused_in_one_line, make_folder(
 		const char *options, *words;
 	} mistakes[] = {
 		{"--secret %s/short", "/short: is a secret of 15 bytes, must have 16 or more"},
-		{"--secret %s/none", "/none: cannot be read: No such file or directory"},
+		{"--secret %s/none", "/none: cannot be opened: No such file or directory"},
 		{"--set systems.0.sync=mpi --secret %s/secret",
 		 "s.yaml:6:5: 'sync' of system 'PS' is 'mpi', whose connections '--secret' does not encrypt: must be "
 		 "this program's own, such as 'ring'"},

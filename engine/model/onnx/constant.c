@@ -328,6 +328,17 @@ enum psd_status psd_onnx_check_vector(struct psd_onnx *onnx, struct psd_onnx_val
 			       (unsigned long long)channels);
 }
 
+/* Notes a file of external data, read or not; where it is read a wrong location is an error. */
+static void note_unread(const struct psd_onnx *onnx, const Onnx__Tensor *tensor)
+{
+	struct psd_onnx quiet = *onnx;
+	struct psd_error ignored;
+
+	quiet.err = &ignored;
+	if (psd_onnx_note_input(&quiet, tensor))
+		return;
+}
+
 enum psd_status psd_onnx_constant_of(struct psd_onnx *onnx, const Onnx__Tensor *tensor, struct psd_onnx_value *value)
 {
 	struct psd_onnx_value constant = {.kind = PSD_ONNX_CONSTANT,
@@ -347,6 +358,7 @@ enum psd_status psd_onnx_constant_of(struct psd_onnx *onnx, const Onnx__Tensor *
 		constant.dims[d] = (uint64_t)tensor->dims[d];
 	}
 	(void)psd_onnx_by_rows(&constant, &constant.view);
+	note_unread(onnx, tensor);
 	*value = constant;
 	return PSD_OK;
 }

@@ -1,10 +1,13 @@
 /* Input files as editors leave them. */
-#define _POSIX_C_SOURCE 200809L
-#define _XOPEN_SOURCE	700
+#define _GNU_SOURCE 1
 #include "engine/base/file.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "engine/base/csv.h"
@@ -89,4 +92,74 @@ FOLDER_TEST(file, a_path_is_shortened_where_it_stays_the_same_file, scratch_fold
 		cr_expect_str_eq(shorter, expected);
 		free(shorter);
 	}
+}
+
+/* ---- kinds of files ---- */
+
+static void expect_kinds(const struct scratch_folder *folder, const char *name, const char *regular, const char *pipe,
+			 const char *stream)
+{
+	const char *const expected[] = {
+		[PSD_FILE_REGULAR] = regular, [PSD_FILE_PIPE] = pipe, [PSD_FILE_STREAM] = stream};
+	const struct scratch_path path = scratch_folder_path(folder, name);
+
+	for (int kind = PSD_FILE_REGULAR; kind <= PSD_FILE_STREAM; kind++) {
+		struct psd_error err = {.text = ""};
+		size_t length;
+		char byte;
+		int fd = -1;
+		enum psd_status status = psd_file_open(&fd, *name == '/' ? name : path.text, kind, &err);
+
+		if (!status)
+			status = psd_file_take(fd, &byte, 1, &length, path.text, &err);
+		if (fd >= 0)
+			close(fd);
+		cr_expect_eq(status, expected[kind] ? PSD_EFILE : PSD_OK, "%s as %d: %s", name, kind, err.text);
+		cr_expect(!expected[kind] || strstr(err.text, expected[kind]), "%s as %d: %s", name, kind, err.text);
+	}
+}
+
+/* Nothing waits for ever, and each is one line. */
+Test(file, each_kind_is_opened_or_refused_at_once, .timeout = 60)
+{
+	static const char regular[] = ": must be a regular file", or_pipe[] = ": must be a regular file or a pipe";
+	static const char folder_words[] = ": cannot be read: Is a directory";
+	static const char writer[] = ": is a pipe to which no process writes, must be a file or a pipe with a writer";
+	static const char socket_words[] = ": is a socket, must be a regular file";
+	const struct scratch_folder folder = scratch_folder_make();
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	scratch_folder_write(&folder, "plain", "x", 1);
+	cr_assert_eq(mkfifo(scratch_folder_path(&folder, "fifo").text, 0600), 0);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder.path);
+	cr_assert_eq(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	close(fd);
+	expect_kinds(&folder, "plain", NULL, NULL, NULL);
+	expect_kinds(&folder, "fifo", regular, writer, writer);
+	expect_kinds(&folder, "socket", socket_words, socket_words, socket_words);
+	expect_kinds(&folder, ".", regular, folder_words, folder_words);
+	expect_kinds(&folder, "/dev/null", regular, or_pipe, NULL);
+	expect_kinds(&folder, "/dev/zero", regular, or_pipe, NULL);
+	scratch_folder_remove(&folder);
+}
+
+/* A writer comes a moment later, and stays longer than its first bytes. */
+Test(file, a_pipe_is_read_to_the_end_of_its_writer, .timeout = 60)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct scratch_path path = scratch_folder_path(&folder, "fifo");
+	struct psd_error err = {.text = ""};
+	char command[512], *text;
+	size_t length;
+
+	cr_assert_eq(mkfifo(path.text, 0600), 0);
+	snprintf(command, sizeof(command), "{ printf one; head -c 100000 /dev/zero | tr '\\0' x; printf two; } >%s &",
+		 path.text);
+	cr_assert_eq(system(command), 0);
+	cr_assert_eq(psd_file_read(&text, &length, path.text, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(length, 100006);
+	cr_expect(!memcmp(text, "onexxx", 6) && !strcmp(text + length - 5, "xxtwo"));
+	free(text);
+	scratch_folder_remove(&folder);
 }

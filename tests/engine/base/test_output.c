@@ -251,6 +251,42 @@ FOLDER_TEST(output_file, is_a_file_of_its_own, make_older())
 	psd_outputs_discard();
 }
 
+/* Claimed and reserved before anything is there: other spellings, links, and the folder itself are taken as well. */
+Test(output_file, a_claimed_path_is_no_other_output)
+{
+	const struct scratch_folder folder = make_older();
+	static const char *const taken[] = {"fresh",	   "./fresh",  "gone/../fresh",	  "dangling",
+					    "hard",	   "save",     "save/",		  "save/a",
+					    "save/a.part", "save/b-1", "save/b-1/c/host", "in/up/save/b-2"};
+	static const char *const others[] = {"other", "save/other", "save/a2", "saved/a"};
+	struct psd_error err = {.text = ""};
+
+	scratch_folder_add(&folder, "in");
+	link_names(&folder, "..", "in/up");
+	link_names(&folder, "fresh", "dangling");
+	cr_assert_eq(link(scratch_folder_path(&folder, "out").text, scratch_folder_path(&folder, "hard").text), 0);
+	cr_assert_eq(psd_output_claim(scratch_folder_path(&folder, "fresh").text, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_output_claim(scratch_folder_path(&folder, "out").text, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_output_reserve(scratch_folder_path(&folder, "in/../save").text, "a", &err), PSD_OK);
+	cr_assert_eq(psd_output_reserve(scratch_folder_path(&folder, "save").text, "a.part", &err), PSD_OK);
+	cr_assert_eq(psd_output_reserve(scratch_folder_path(&folder, "save").text, "b-*", &err), PSD_OK);
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		cr_expect_eq(psd_output_claim(scratch_folder_path(&folder, taken[i]).text, &err), PSD_EINVAL, "%s",
+			     taken[i]);
+		cr_expect_not_null(strstr(err.text,
+					  ": the file is written by this run already, an output must be a file of its "
+					  "own"),
+				   "%s", err.text);
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		cr_expect_eq(psd_output_claim(scratch_folder_path(&folder, others[i]).text, &err), PSD_OK, "%s",
+			     err.text);
+	open_output(&folder, "fresh"); /* by its own claim */
+	psd_outputs_discard();
+	expect_text(&folder, "out", older);
+	scratch_folder_remove(&folder);
+}
+
 /* ---- sudden ends ---- */
 
 /* 16 lines of 16 bytes over the older file. Returns what the process ends with. */

@@ -469,3 +469,40 @@ FOLDER_TEST(data, no_shorter_idx_file_is_accepted, scratch_folder_make())
 		cr_assert_eq(psd_data_open(&data, &options, &err), PSD_EINVAL, "%zu bytes", n_bytes);
 	}
 }
+
+/* ---- files that change while they are used ---- */
+
+/* The file is opened, then its byte there becomes value; reading sample 0 of the part says this. */
+static void expect_change_named(const struct psd_data_options *options, const struct scratch_folder *folder,
+				enum psd_data_part part, const char *name, long offset, uint8_t value,
+				const char *words)
+{
+	struct psd_data *data = open_data(options);
+	struct psd_error err = {.text = "accepted"};
+	static float image[CIFAR_PIXELS];
+	char expected[512];
+	int32_t label;
+
+	snprintf(expected, sizeof(expected), "%s/%s: at byte %ld: %s", folder->path, name, offset, words);
+	cr_assert_eq(psd_data_read(data, part, 0, 0, image, &label, &err), PSD_OK, "%s", err.text);
+	spoil(folder, name, offset, value);
+	cr_expect_eq(psd_data_read(data, part, 0, 0, image, &label, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, expected);
+	psd_data_close(data);
+}
+
+Test(data, a_label_that_changes_is_named_with_its_file)
+{
+	struct scratch_folder folder = scratch_folder_make();
+	const struct psd_data_options cifar = cifar_options(&folder), idx = idx_options(&folder);
+
+	write_cifar(&folder);
+	write_idx(&folder);
+	expect_change_named(&cifar, &folder, PSD_DATA_TRAINING, "data_batch_1.bin", 0, 255,
+			    "label is 255, must be 0 to 9");
+	write_cifar(&folder);
+	expect_change_named(&cifar, &folder, PSD_DATA_TEST, "test_batch.bin", 0, 10, "label is 10, must be 0 to 9");
+	expect_change_named(&idx, &folder, PSD_DATA_TRAINING, "train-labels-idx1-ubyte", 8, 255,
+			    "label is 255, the network's classes are 0 to 9");
+	scratch_folder_remove(&folder);
+}

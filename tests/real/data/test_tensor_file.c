@@ -395,10 +395,10 @@ FOLDER_TEST(tensor_file, must_have_a_header_that_fits, scratch_folder_make())
 	static const struct {
 		const char *header, *message;
 	} cases[] = {
-		{"{\"w\":", "2:1: not valid YAML: did not find expected node content"},
-		{"{\"w\"; 1}", "1:5: not valid YAML: did not find expected ',' or '}'"},
+		{"{\"w\":", "2:1: not valid JSON: did not find expected node content"},
+		{"{\"w\"; 1}", "1:5: not valid JSON: did not find expected ',' or '}'"},
 		{"{\"\xff\": 1}", "1:3: not UTF-8 text: invalid leading UTF-8 octet"},
-		{"{\"\\ud83d\\ude00\": 1}", "1:5: not valid YAML: found invalid Unicode character escape code"},
+		{"{\"\\ud83d\\ude00\": 1}", "1:5: not valid JSON: found invalid Unicode character escape code"},
 		{"{\"a\\u0000b\": 1}", "1:2: text contains a zero byte"},
 		{"{\"w\":5}", "1:6: tensor 'w' must be an object with 'dtype', 'shape' and 'data_offsets'"},
 		{"{\"w\":[]}", "1:6: tensor 'w' must be an object with 'dtype', 'shape' and 'data_offsets'"},
@@ -668,7 +668,7 @@ FOLDER_TEST(tensor_file, is_not_written_where_it_could_not_be_read, make_older()
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	odd.name = name;
-	expect_no_writer(&folder, &odd, 1, "1:1182: not valid YAML: did not find expected ',' or '}'");
+	expect_no_writer(&folder, &odd, 1, "1:1182: not valid JSON: did not find expected ',' or '}'");
 	odd = pair;
 	odd.dims[0] = UINT64_C(1) << 62;
 	expect_no_writer(&folder, &odd, 1, " tensor 'w' has more values than can be counted");

@@ -421,7 +421,7 @@ Test(joining, hosts_missing_at_the_time_limit_are_named)
 	wait_for(&cluster, 0, 1);
 	write_missing(&cluster, missing);
 	snprintf(expected, sizeof(expected), "%s did not join within 0.02 s", missing);
-	cr_expect_eq(host->status, PSD_ERUN);
+	cr_expect_eq(host->status, PSD_EABSENT);
 	cr_expect_str_eq(host->err.text, expected);
 	for (unsigned h = 1; h < HOSTS; h++)
 		close(cluster.hosts[h].options.listener);

@@ -412,7 +412,7 @@ Test(secret, a_file_that_is_not_there_is_named)
 	bool is_exposed;
 
 	cr_expect_eq(psd_secret_load("/no/such", &secret, &is_exposed, &err), PSD_EFILE);
-	cr_expect_str_eq(err.text, "/no/such: cannot be read: No such file or directory");
+	cr_expect_str_eq(err.text, "/no/such: cannot be opened: No such file or directory");
 }
 
 #endif

@@ -163,8 +163,9 @@ Test(wire, a_failure_has_its_senders_status)
 {
 	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = PSD_EINVAL}), PSD_EINVAL);
 	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = PSD_ELOST}), PSD_ELOST);
+	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = PSD_EABSENT}), PSD_EABSENT);
 	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = PSD_OK}), PSD_ERUN);
-	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = PSD_ELOST + 1}), PSD_ERUN);
+	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = PSD_EABSENT + 1}), PSD_ERUN);
 	cr_expect_eq(psd_wire_status(&(struct psd_wire_head){.part = UINT32_MAX}), PSD_ERUN);
 }
 

@@ -51,13 +51,6 @@ static struct psd_run_log opened(const char *path)
 	return log;
 }
 
-static void begin(struct psd_run_log *log)
-{
-	struct psd_error err;
-
-	cr_assert_eq(psd_run_log_begin(log, &err), PSD_OK, "%s", err.text);
-}
-
 static void close_log(struct psd_run_log *log)
 {
 	struct psd_error err;
@@ -70,7 +63,7 @@ Test(run_log, drops_what_is_done_again)
 	struct scratch_file file = scratch_file_write("another run's line\n");
 	struct psd_run_log log = opened(file.path);
 
-	begin(&log);
+	psd_run_log_begin(&log);
 	add_elsewhere(&log, 1, PSD_OK);
 	psd_run_log_keep(&log);
 	add_elsewhere(&log, 2, PSD_OK);
@@ -89,7 +82,7 @@ Test(run_log, goes_back)
 	struct psd_run_log log = opened(file.path);
 	struct psd_error err;
 
-	begin(&log);
+	psd_run_log_begin(&log);
 	add_elsewhere(&log, 1, PSD_OK);
 	add_elsewhere(&log, 2, PSD_OK);
 	add_elsewhere(&log, 3, PSD_OK);
@@ -118,7 +111,7 @@ Test(run_log, keeps_lines_of_earlier_systems)
 
 	cr_assert_eq(psd_run_log_go_on(&log, 2, &err), PSD_OK, "%s", err.text);
 	cr_expect_eq(log.before_sec, 0.75);
-	begin(&log);
+	psd_run_log_begin(&log);
 	close_log(&log);
 	assert_text(file.path, HEAD "PS,0,,,,0.25,\n" LINE("1") "\"a,0,\",1,,,,0.75,\n");
 	remove(file.path);
@@ -130,7 +123,7 @@ Test(run_log, is_there_when_it_begins_and_stays)
 	struct psd_run_log log = opened(file.path);
 
 	assert_text(file.path, "another run's line\n");
-	begin(&log);
+	psd_run_log_begin(&log);
 	assert_text(file.path, HEAD);
 	add_elsewhere(&log, 1, PSD_OK);
 	assert_text(file.path, HEAD LINE("1"));
@@ -149,7 +142,7 @@ Test(run_log, a_removed_log_does_not_come_back)
 	struct psd_run_log log = opened(file.path);
 	struct psd_error err = {.text = ""};
 
-	begin(&log);
+	psd_run_log_begin(&log);
 	add_elsewhere(&log, 1, PSD_OK);
 	cr_assert_eq(remove(file.path), 0);
 	add_elsewhere(&log, 2, PSD_OK);
@@ -180,7 +173,7 @@ Test(run_log, says_later_what_another_process_could_not_write)
 	struct psd_error err;
 
 	signal(SIGXFSZ, SIG_IGN);
-	begin(&log);
+	psd_run_log_begin(&log);
 	add_elsewhere(&log, 1, PSD_OK);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 	add_elsewhere(&log, 2, PSD_ERUN);
@@ -189,7 +182,31 @@ Test(run_log, says_later_what_another_process_could_not_write)
 	cr_assert_eq(psd_run_log_close(&log, &err), PSD_ERUN);
 	cr_assert_eq(strncmp(err.text, file.path, strlen(file.path)), 0, "%s", err.text);
 	cr_assert_not_null(strstr(err.text, strerror(EFBIG)), "%s", err.text);
+	cr_assert_not_null(strstr(err.text, ": lines from iteration 2 on are missing"), "%s", err.text);
 	assert_text(file.path, HEAD LINE("1"));
+	remove(file.path);
+}
+
+/* A log whose beginning cannot be written leaves the older file, and says so with the first line. */
+Test(run_log, says_once_that_it_never_began)
+{
+	struct scratch_file file = scratch_file_write("another run's line\n");
+	const struct rlimit limit = {3, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
+	struct psd_run_log log;
+	struct psd_error err;
+
+	signal(SIGXFSZ, SIG_IGN);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	log = opened(file.path);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
+	cr_assert_eq(psd_run_log_go_on(&log, 5, &err), PSD_OK);
+	psd_run_log_begin(&log);
+	add_elsewhere(&log, 5, PSD_ERUN);
+	add_elsewhere(&log, 6, PSD_OK);
+	cr_assert_eq(psd_run_log_close(&log, &err), PSD_ERUN);
+	cr_assert_not_null(strstr(err.text, ": lines from iteration 5 on are missing"), "%s", err.text);
+	cr_assert_eq(psd_outputs_commit(&err), PSD_OK);
+	assert_text(file.path, "another run's line\n");
 	remove(file.path);
 }
 
@@ -198,7 +215,7 @@ Test(run_log, without_a_path_is_none)
 	struct psd_run_log log = opened(NULL);
 	struct psd_error err;
 
-	begin(&log);
+	psd_run_log_begin(&log);
 	psd_run_log_keep(&log);
 	cr_assert_eq(psd_run_log_add(&log, &quoted, &(struct psd_progress){.iteration = 1}, false, &err), PSD_OK);
 	psd_run_log_drop(&log);
