@@ -242,9 +242,12 @@ function summarise(    n_unmeasured, text)
 
 # ---- CSV ----
 
+# As psd_text_add_csv(): a spreadsheet would take a sign at the begin for a formula.
 function csv_field(text)
 {
-	if (text !~ /[",]/)
+	if (text ~ /^'*[-=+@]/)
+		text = "'" text
+	if (text !~ /[",]/ && text !~ /^#/)
 		return text
 	gsub(/"/, "\"\"", text)
 	return "\"" text "\""

@@ -28,6 +28,8 @@ function split_csv(line, field,    n, rest, text)
 			if (text ~ /"/)
 				return -1
 		}
+		sub(/^'+[-=+@]/, "\n&", text) # as psd_text_add_csv() guards names
+		sub(/^\n'/, "", text)
 		field[++n] = text
 		if (rest == "")
 			return n

@@ -162,7 +162,7 @@ END {
 	if (n_drawn == 0)
 		finish_with(FILENAME ": has neither tests nor systems that gather to sizes or are named by them")
 	settings = work "/settings.gp"
-	printf "plot_title = %s\n", quoted(is_log ? "Learning" : title_at(title)) > settings
+	print_title(is_log ? "Learning" : title_at(title), settings)
 	printf "is_log = %d\nis_training = %d\n", is_log, is_training > settings
 	printf "n_series = %d\nn_levels = %d\n", n_series, n_levels > settings
 	printf "x_min = %.9g\nx_max = %.9g\n", least["x"], most["x"] > settings

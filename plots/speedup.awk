@@ -265,7 +265,7 @@ END {
 
 	title = count["scenario"] == 1 ? title_at(item["scenario", 1]) : common_title()
 	settings = work "/settings.gp"
-	printf "plot_title = %s\n", quoted(title) > settings
+	print_title(title, settings)
 	printf "workers_min = %d.0\nworkers_max = %d.0\n", workers_min, workers_max > settings
 	printf "speedup_min = %.9g * 1.0\nspeedup_max = %.9g * 1.0\n", least["speedup"], most["speedup"] > settings
 	printf "workers_tics = \"%s\"\n", tics > settings

@@ -2,9 +2,12 @@
  * open any file but the scenario itself. */
 #include "engine/scenario/scenario.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "engine/base/arena.h"
 #include "engine/base/file.h"
+#include "engine/base/text.h"
 #include "engine/document/overlay.h"
 #include "engine/scenario/device.h"
 #include "engine/scenario/scenario_keys.h"
@@ -146,6 +149,26 @@ static const struct psd_key root_keys[] = {
 	{.name = NULL},
 };
 
+/* Title of a scenario without one: its path, or the file's name where the path is too long for a title. It passes
+ * check_title(): "./" stands before a sign, '?' for a control character. NULL when memory runs out. */
+static const char *title_of_path(const char *path, struct psd_arena *arena)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = strlen(path) > TITLE_MAX_BYTES && slash ? slash + 1 : path;
+	const size_t length = strlen(name) < TITLE_MAX_BYTES ? strlen(name) : TITLE_MAX_BYTES;
+	char *title = psd_arena_copy(arena, name, length);
+
+	if (!title)
+		return NULL;
+	psd_text_make_plain(title);
+	if (!strchr("=+-@", *title))
+		return title;
+	char *in_folder = psd_arena_take(arena, length + sizeof("./"));
+	if (in_folder)
+		snprintf(in_folder, TITLE_MAX_BYTES + 1, "./%s", title);
+	return in_folder;
+}
+
 /* It is a cell of the CSV: one line, and nothing that a spreadsheet takes for a formula. */
 static enum psd_status check_title(const struct psd_schema_reader *reader, const struct psd_node *root)
 {
@@ -195,7 +218,9 @@ static enum psd_status check_root(const struct psd_schema_reader *reader, void *
 	enum psd_status status = check_title(reader, root);
 
 	if (!scenario->title)
-		scenario->title = scenario->path;
+		scenario->title = title_of_path(scenario->path, reader->arena);
+	if (!scenario->title)
+		return psd_error_set(reader->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scenario");
 	if (!status)
 		status = psd_scenario_check_cluster(reader, root);
 	if (!status)

@@ -544,3 +544,29 @@ Test(cli, a_folder_is_no_platform)
 	cr_expect(strstr(run_of.text, "models: cannot read this platform\n"), "%s", run_of.text);
 	free(run_of.text);
 }
+
+/* The title of a scenario without one is its path: in CSV a line and never a formula, and a title that `show` may print
+ * and the reader accepts. */
+Test(cli, a_path_that_stands_for_a_title_passes_as_one)
+{
+	static const char *const names[][2] = {
+		{"=cmd.yaml", "./=cmd.yaml,"}, {"@x.yaml", "./@x.yaml,"}, {"a\nb.yaml", "a?b.yaml,"}};
+	const struct scratch_folder folder = scratch_folder_make();
+	char line[1024];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(line, sizeof(line),
+			 "sed '/^title/d; s|models/|'$PWD'/scenarios/models/|' scenarios/quickstart.yaml >'%s/%s'; cd "
+			 "%s; "
+			 "$OLDPWD/build/psd-sim --quiet --csv --estimate '%s' 2>&1 | sed -n 2p; "
+			 "$OLDPWD/build/psd-sim show '%s' >shown.yaml && $OLDPWD/build/psd-sim show shown.yaml "
+			 ">/dev/null; echo $?",
+			 folder.path, names[i][0], folder.path, names[i][0], names[i][0]);
+		struct run run = run_command(line);
+
+		cr_expect_eq(strncmp(run.text, names[i][1], strlen(names[i][1])), 0, "%s", run.text);
+		cr_expect_not_null(strstr(run.text, "\n0\n"), "%s", run.text);
+		free(run.text);
+	}
+	scratch_folder_remove(&folder);
+}
