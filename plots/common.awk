@@ -35,8 +35,8 @@ function finish_with(what)
 	exit 2
 }
 
-# Text as gnuplot reads it: literally in single quotes, except for such a quote, which is put into double ones. In these,
-# backquotes would be a command and backslashes escapes.
+# Text as gnuplot reads it: literally in single quotes, except for such a quote, which is put into double ones. In these
+# backquotes would be a command, and backslashes escapes.
 function quoted(text)
 {
 	text = printable(text)
@@ -113,8 +113,9 @@ BEGIN {
 	work = ENVIRON["PSD_PLOT_WORK"]
 	# RFC 3629: one character beyond ASCII
 	tail = "[\200-\277]"
-	utf_8 = "^([\302-\337]" tail "|\340[\240-\277]" tail "|[\341-\354\356\357]" tail tail "|\355[\200-\237]" tail \
-		"|\360[\220-\277]" tail tail "|[\361-\363]" tail tail tail "|\364[\200-\217]" tail tail ")"
+	utf_8 = "^([\302-\337]" tail "|\340[\240-\277]" tail "|[\341-\354\356\357]" tail tail \
+		"|\355[\200-\237]" tail "|\360[\220-\277]" tail tail "|[\361-\363]" tail tail tail \
+		"|\364[\200-\217]" tail tail ")"
 }
 
 FNR == 1 { sub(/^\357\273\277/, "") } # a byte order mark, as spreadsheets leave it

@@ -570,3 +570,23 @@ Test(cli, a_path_that_stands_for_a_title_passes_as_one)
 	}
 	scratch_folder_remove(&folder);
 }
+
+/* 64 kB were a segmentation fault without a word. */
+Test(cli, a_small_stack_is_replaced)
+{
+	static const char *const arguments[] = {
+		"--quiet --csv --set compute.jitter=2% --set sweep.nodes=2 scenarios/quickstart.yaml",
+		"plan --set sweep.nodes=2 scenarios/quickstart.yaml"};
+
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+		char line[512];
+		struct run whole = run_program("psd-sim", arguments[i], "2>&1"), run;
+
+		snprintf(line, sizeof(line), "ulimit -s 64 && build/psd-sim %s 2>&1", arguments[i]);
+		run = run_command(line);
+		cr_expect_eq(run.exit_status, 0);
+		cr_expect_str_eq(run.text, whole.text);
+		free(run.text);
+		free(whole.text);
+	}
+}
