@@ -73,6 +73,15 @@ function is_number(text)
 	return text ~ /^[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/
 }
 
+# Tells whether a constant was fitted to the row's published value; a file without the column does not know.
+function is_fitted_row(    text)
+{
+	text = "is_fitted" in at ? field[at["is_fitted"]] : ""
+	if (text !~ /^(|yes|no)$/)
+		complain("'is_fitted' is '" text "', must be yes, no or empty")
+	return text == "yes"
+}
+
 # Bucket size of the row's system in bytes; empty for a system, or a file, without one.
 function fuse_in_row(    fuse)
 {

@@ -178,6 +178,7 @@ static enum psd_status run_sweep(struct command *command, const struct psd_loade
 		status = psd_sweep_run(&sweep, &report, &command->signal_number, err);
 	if (status)
 		return status;
+	psd_output_find_limits(&report);
 	status = write_report(command, &report, err);
 	psd_report_release(&report);
 	return status;

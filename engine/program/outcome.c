@@ -3,6 +3,14 @@
 
 #include "engine/base/units.h"
 
+bool psd_outcome_takes_factors(const struct psd_program *program)
+{
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].kind == PSD_OP_FACTOR)
+			return true;
+	return false;
+}
+
 uint32_t psd_run_unit(const struct psd_system *system)
 {
 	return system->is_local ? (uint32_t)system->local_sgd.steps : system->staleness + 1;

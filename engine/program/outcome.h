@@ -13,8 +13,12 @@ struct psd_outcome {
 	uint64_t sent_bytes_per_node;	/* per iteration, of the node that sends most; to other nodes only */
 	uint64_t received_bytes_per_node;
 	uint32_t n_iterations; /* executed iterations, unmeasured ones included */
+	bool takes_factors;    /* gradients are rebuilt from factors; predictions only */
 	uint64_t n_events;     /* events of the execution: operations of all hosts, messages, dates */
 };
+
+/* Tells whether the program rebuilds gradients from factors. Pure. */
+bool psd_outcome_takes_factors(const struct psd_program *program);
 
 /* Length of a run: iterations to execute, and the number of first ones that are not measured. With a barrier per
  * iteration and without jitter all are equal, so that one is enough. With a barrier per layer the first ones fill the

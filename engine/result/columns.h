@@ -10,9 +10,11 @@
 /* Value of a column in a result; texts are borrowed. */
 struct psd_field {
 	const char *name;
-	const char *text; /* NULL: a number */
+	const char *text; /* NULL: a number or a flag, or absent words */
 	struct psd_result_value number;
-	int digits; /* significant ones; 0: a whole number */
+	int digits;   /* significant ones; 0: a whole number */
+	bool is_flag; /* the number is 1 for yes, 0 for no */
+	bool is_words;
 };
 /* The fields of a result in the order of the columns; false behind the last. */
 bool psd_result_field(const struct psd_result *result, unsigned column, struct psd_field *field);

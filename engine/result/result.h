@@ -17,6 +17,8 @@ struct psd_result_value {
 	double value;
 };
 
+enum { PSD_RESULT_LIMIT_MAX = 32 };
+
 /* Texts are borrowed. */
 struct psd_result {
 	const char *scenario, *system_name, *executor;
@@ -29,7 +31,8 @@ struct psd_result {
 	struct psd_result_value speedup;
 	struct psd_result_value published_images_per_sec, published_speedup;
 	struct psd_result_value error_ratio; /* error of images per second where published, else of the speedup */
-	bool is_fit;			     /* a constant was fitted to the published value */
+	struct psd_result_value is_fitted;   /* 1: a constant was fitted to the published value; 0: it was not */
+	char limit[PSD_RESULT_LIMIT_MAX];    /* resource that limits a prediction, as the columns say; "": not known */
 	/* For people only. */
 	const char *beyond; /* part of the point that lies beyond the calibration, or NULL */
 	struct psd_result_value last_loss, accuracy_ratio; /* training alone; NaN: it has diverged */

@@ -14,6 +14,8 @@
 
 /* Writes the table with its head, notes, and one sentence for each system. PSD_ENOMEM. */
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills the limit of each result: a resource, or a slower node by number. */
+void psd_output_find_limits(struct psd_report *report);
 /* Writes the sentences alone, about the largest point of each system. */
 void psd_output_bottlenecks(FILE *out, const struct psd_report *report);
 /* Writes "note: ..." lines about figures that are approximate and costs that are left out. */

@@ -18,6 +18,8 @@ static void write_fields(struct psd_json *json, const struct psd_result *result)
 	for (unsigned c = 0; psd_result_field(result, c, &field); c++)
 		if (field.text)
 			psd_json_string(json, field.name, field.text);
+		else if (field.is_flag || field.is_words)
+			psd_json_flag(json, field.name, field.number.is_there, field.number.value > 0.0);
 		else if (field.digits)
 			psd_json_number(json, field.name, field.number.is_there ? field.number.value : NAN,
 					field.digits);

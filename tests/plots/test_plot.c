@@ -1120,3 +1120,35 @@ Test(plot, curve_names_what_it_cannot_draw)
 	free(said);
 	remove_folder(&folder);
 }
+
+/* A value to which the prediction was fitted says nothing about predictions: it is drawn apart and judged by no bar. */
+Test(plot, fitted_values_are_drawn_apart_and_judged_by_no_bar)
+{
+	struct folder folder = make_folder();
+	char command[1024];
+	struct run run;
+	char *drawn;
+
+	snprintf(command, sizeof(command),
+		 "plots/psd-plot speedup tests/golden/poseidon-atc17/vgg19-22k-40gbe.csv -o %s/out.svg 2>&1 && "
+		 "{ head -n 1 " PREDICTED " | sed 's/$/,is_fitted/'; sed -n '2s/$/,yes/p; 3,$s/$/,/p' " PREDICTED
+		 "; } >%s/p && plots/psd-plot compare %s/p " MEASURED " -o %s/out.html 2>&1; rm %s/p",
+		 folder.path, folder.path, folder.path, folder.path, folder.path);
+	run = run_command(command);
+	cr_expect_eq(run.exit_status, 0, "%s", run.text);
+	EXPECT_WORDS(run.text, "1 fitted to published values", "  fitted\n");
+	free(run.text);
+	run = run_command("plots/psd-plot compare " PREDICTED " " MEASURED
+			  " -o /tmp/psd-plot-none.html | grep -c fitted; "
+			  "rm /tmp/psd-plot-none.*");
+	cr_expect_str_eq(run.text, "0\n");
+	free(run.text);
+	snprintf(command, sizeof(command),
+		 "plots/psd-plot speedup tests/golden/poseidon-atc17/vgg19-22k-40gbe.csv -o %s/out.svg 2>&1",
+		 folder.path);
+	free(run_command(command).text);
+	drawn = read_output(&folder, "out.svg");
+	EXPECT_WORDS(drawn, ">published<", ">fitted to published<");
+	free(drawn);
+	remove_folder(&folder);
+}
