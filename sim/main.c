@@ -180,6 +180,8 @@ static enum psd_status run_sweep(struct command *command, const struct psd_loade
 		return status;
 	psd_output_find_limits(&report);
 	status = write_report(command, &report, err);
+	if (!status)
+		status = psd_output_refused(&report, err);
 	psd_report_release(&report);
 	return status;
 }

@@ -48,9 +48,11 @@ enum psd_status psd_refuse_length(const struct psd_system *system, unsigned work
 {
 	char count[PSD_UNITS_TEXT_MAX];
 
-	return psd_error_set(
-		err, PSD_EINVAL, system->at,
-		"system '%s' on %u workers needs more than %s events: ask for fewer nodes or iterations, for "
-		"flow fidelity or an estimate, or for a larger 'most_events'",
-		system->name, workers, psd_units_write_count(most_events, count));
+	psd_error_set(err, PSD_EINVAL, system->at,
+		      "system '%s' on %u workers needs more than %s events: ask for fewer nodes or iterations, for "
+		      "flow fidelity or an estimate, or for a larger 'most_events'",
+		      system->name, workers, psd_units_write_count(most_events, count));
+	if (err)
+		err->is_limit = true;
+	return PSD_EINVAL;
 }

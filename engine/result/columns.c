@@ -187,6 +187,8 @@ void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result)
 {
 	struct psd_field field;
 
+	if (result->is_refused)
+		return;
 	for (unsigned c = 0; psd_result_field(result, c, &field); c++) {
 		psd_text_add(text, "%s", c ? "," : "");
 		if (field.text)
@@ -234,7 +236,7 @@ static void find_decimals(struct table *table)
 			const struct column *column = &columns[measures[m]];
 			const double value = number_of(&table->results[i], column).value;
 
-			if (value > 0.0)
+			if (value > 0.0 && !table->results[i].is_refused)
 				least[column->show] = fmin(least[column->show], value);
 		}
 	table->is_in_msec = least[SHOW_SEC] < LEAST_IN_SEC;
@@ -254,7 +256,7 @@ static bool says_something(const struct table *table, enum column_id c)
 	for (unsigned i = 0; i < table->n_results; i++) {
 		const struct psd_result *result = &table->results[i];
 
-		if ((c != WORKERS || result->point.workers != result->point.nodes) &&
+		if (!result->is_refused && (c != WORKERS || result->point.workers != result->point.nodes) &&
 		    (c != FUSE || result->point.fuse_bytes > 0) &&
 		    (c != BANDWIDTH || result->bandwidth_bps.value != table->results[0].bandwidth_bps.value) &&
 		    ((c != OTHER_WORK && c != OTHER_WAITING) || number_of(result, &columns[c]).value >= least_sec))
@@ -327,6 +329,8 @@ void psd_columns_add_table(struct psd_text *text, const struct psd_result result
 		if (n_systems > 1)
 			psd_grid_add_gap(&grid);
 		for (unsigned s = 0; s < n_systems; s++) {
+			if (results[s * n_points + p].is_refused)
+				continue;
 			psd_grid_add_row(&grid);
 			for (unsigned t = 0; t < IN_TABLES; t++)
 				if (says_something(&table, in_tables[t]))

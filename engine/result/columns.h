@@ -19,7 +19,7 @@ struct psd_field {
 /* The fields of a result in the order of the columns; false behind the last. */
 bool psd_result_field(const struct psd_result *result, unsigned column, struct psd_field *field);
 
-/* CSV by RFC 4180, but with "\n" line ends; an absent value is empty. */
+/* Refused results have no row. CSV by RFC 4180, but with "\n" line ends; an absent value is empty. */
 void psd_columns_add_csv_head(struct psd_text *text);
 void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result);
 /* A table for people, point by point where there are several. results: systems outermost, as in a report. */

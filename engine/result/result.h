@@ -32,6 +32,7 @@ struct psd_result {
 	struct psd_result_value published_images_per_sec, published_speedup;
 	struct psd_result_value error_ratio; /* error of images per second where published, else of the speedup */
 	struct psd_result_value is_fitted;   /* 1: a constant was fitted to the published value; 0: it was not */
+	bool is_refused;		     /* no executor may take the case: it has no row */
 	char limit[PSD_RESULT_LIMIT_MAX];    /* resource that limits a prediction, as the columns say; "": not known */
 	/* For people only. */
 	const char *beyond; /* part of the point that lies beyond the calibration, or NULL */

@@ -133,8 +133,8 @@ static const struct psd_key root_keys[] = {
 	 .help = "measured iterations, after warm-up. Default: 1; 20 with jitter; 4 in a replay"},
 	{KEY("most_events", COUNT, most_events), .lowest = 1, .highest = 1e15, .fallback = "20000000",
 	 .uses = PSD_BY_SIM,
-	 .help = "limit on the events of a prediction, which is refused beyond it. A simulation takes half a "
-		 "second for a million"},
+	 .help = "limit on the events of each case: a system at a point. Beyond it an estimate takes its place "
+		 "if it heeds the whole scenario, else it is refused. A simulation takes half a second for a million"},
 	{KEY("seed", COUNT, seed), .highest = 4294967295.0, .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "seed of initial values, the order of samples and jitter. Equal seeds give equal results"},
 	{KEY("baseline", TEXT, baseline), .fallback = "compute", .uses = PSD_BY_SIM,

@@ -82,7 +82,7 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 	const double until_sec = result->outcome.iteration_sec * result->outcome.n_iterations;
 	struct slow slow = {0, 1.0};
 
-	for (unsigned i = 0; i < scenario->n_slowdowns && !report->is_estimate; i++) {
+	for (unsigned i = 0; i < scenario->n_slowdowns && !report->is_estimate && !result->outcome.is_estimate; i++) {
 		const struct psd_slowdown *slowdown = &scenario->slowdowns[i];
 		const double ratio = is_link ? slowdown->link_ratio : slowdown->compute_ratio;
 
@@ -260,6 +260,8 @@ void psd_output_find_limits(struct psd_report *report)
 {
 	for (unsigned i = 0; i < report->n_systems * report->n_points; i++) {
 		struct psd_result *result = &report->results[i];
+		if (result->is_refused)
+			continue;
 		const struct bound bound = bound_of(result);
 		char words[PSD_RESULT_LIMIT_MAX - sizeof("device+")];
 
@@ -313,10 +315,13 @@ static void find_bounds(const struct psd_report *report, const struct psd_result
 	for (unsigned s = 0; s < report->n_systems; s++) {
 		const struct psd_result *results = &report->results[s * report->n_points];
 
-		largest[s] = results;
-		for (unsigned p = 1; p < report->n_points; p++)
-			if (results[p].point.workers >= largest[s]->point.workers)
+		largest[s] = NULL;
+		for (unsigned p = 0; p < report->n_points; p++)
+			if (!results[p].is_refused &&
+			    (!largest[s] || results[p].point.workers >= largest[s]->point.workers))
 				largest[s] = &results[p];
+		if (!largest[s])
+			continue;
 		find_bound(&verdicts[s], report, largest[s]);
 	}
 }
@@ -373,7 +378,7 @@ void psd_output_bottlenecks(FILE *out, const struct psd_report *report)
 
 	find_bounds(report, largest, verdicts);
 	for (unsigned s = 0; s < report->n_systems; s++)
-		if (!is_said(report, s, verdicts))
+		if (largest[s] && !is_said(report, s, verdicts))
 			write_sentence(out, report, s, largest, verdicts);
 	for (unsigned s = 0; s < report->n_systems; s++)
 		psd_text_release(&verdicts[s].words);

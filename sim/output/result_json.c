@@ -100,6 +100,8 @@ enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *
 	for (unsigned i = 0; i < report->n_systems * report->n_points && !status; i++) {
 		const struct psd_result *result = &report->results[i];
 
+		if (result->is_refused)
+			continue;
 		psd_json_line(json);
 		psd_json_begin(json, NULL, '{');
 		write_fields(json, result);

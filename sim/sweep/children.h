@@ -16,18 +16,13 @@ typedef enum psd_status (*psd_child_fn)(void *context, unsigned job, struct psd_
 /* Writes a name of the job for people into text. */
 typedef void (*psd_child_name_fn)(const void *context, unsigned job, char *text, size_t room);
 
-/* Fills err for jobs that have too many events together. */
-typedef enum psd_status (*psd_child_refuse_fn)(const void *context, struct psd_error *err);
-
 struct psd_children {
 	psd_child_fn work;
-	psd_child_refuse_fn refuse; /* NULL: no limit */
 	psd_child_name_fn name;
 	void *context;
 	unsigned n_jobs;
-	unsigned n_at_once;   /* >= 1 */
-	uint64_t most_events; /* limit for the events of all outcomes in sum; beyond it, refuse() gives the status */
-	bool has_progress;    /* shows a line on standard error that rewrites itself */
+	unsigned n_at_once; /* >= 1 */
+	bool has_progress;  /* shows a line on standard error that rewrites itself */
 };
 
 /* Runs all jobs and fills outcomes[job] on success. If jobs fail, the first of them in the order of jobs is reported.

@@ -590,3 +590,33 @@ Test(cli, a_small_stack_is_replaced)
 		free(whole.text);
 	}
 }
+
+/* Too many events of one case cost no other case its row: it is estimated, or named at the end with a way to have it. */
+Test(cli, a_case_with_too_many_events_costs_no_other_its_row)
+{
+	struct run run = run_program("psd-sim",
+				     "--quiet --csv --system PS --set fidelity=message --set most_events=300 "
+				     "scenarios/quickstart.yaml",
+				     "2>/tmp/psd-refused; echo status $?; cat /tmp/psd-refused; rm /tmp/psd-refused");
+
+	cr_expect_not_null(strstr(run.text, ",PS,sim-message,1,"), "%s", run.text);
+	cr_expect_not_null(strstr(run.text, ",PS,sim-message,2,"), "%s", run.text);
+	cr_expect_null(strstr(run.text, ",4,4,"), "%s", run.text);
+	cr_expect_not_null(strstr(run.text,
+				  "status 1\npsd-sim: scenarios/quickstart.yaml: 1 of 3 cases have no row, they "
+				  "need more than 300 events each: PS at 4 nodes; allow more with '--set "
+				  "most_events=N'"),
+			   "%s", run.text);
+	free(run.text);
+	run = run_program("psd-sim", "--quiet --system PS --set most_events=300 scenarios/quickstart.yaml", "2>&1");
+	cr_expect_eq(run.exit_status, 0);
+	cr_expect_not_null(strstr(run.text,
+				  "note: estimated in closed form, since their simulations need more than 300 "
+				  "events each (most_events): PS at 4 nodes\n"),
+			   "%s", run.text);
+	free(run.text);
+	run = run_program("psd-sim", "--quiet --csv --system PS --set most_events=300 scenarios/quickstart.yaml",
+			  "2>&1");
+	cr_expect_not_null(strstr(run.text, ",PS,estimate,4,4,"), "%s", run.text);
+	free(run.text);
+}
