@@ -13,6 +13,7 @@ function remember(list, text)
 BEGIN {
 	# Okabe and Ito's palette, told apart by colour-blind readers; dark ones first.
 	most_over = 5
+	most_lines = 32
 	n_wanted = split(ENVIRON["PSD_PLOT_SYSTEMS"], wanted, ",")
 	for (i = 1; i <= n_wanted; i++)
 		is_wanted[wanted[i]] = 1
@@ -201,6 +202,9 @@ END {
 	}
 
 	n_series = count["series"]
+	if (n_series > most_lines)
+		finish_with(FILENAME ": has " n_series " lines, of which a plot takes " most_lines \
+			": choose systems with --systems, or give fewer files")
 	n_published = 0
 	settings = work "/series.gp"
 	room = n_series + 1

@@ -1,5 +1,5 @@
-# Speedup over workers: one colour per system; lines are predicted, hollow markers published, crosses published values to
-# which a constant was fitted, squares executed. psd-plot puts before this file
+# Speedup over workers: one colour per system; lines are predicted, hollow markers published, crosses published values
+# to which a constant was fitted, squares executed. psd-plot puts before this file
 #   work, out, terminal_name, is_linear, plot_title, workers_min, workers_max, workers_tics, speedup_min, speedup_max
 # and writes to work: series.gp (n_series, n_published, n_fitted, n_executed, has_long_names; arrays name, colour,
 # variant, n_over (number of later lines that cover this one) of each series, number of each published one, fitted of
