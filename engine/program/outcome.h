@@ -13,7 +13,7 @@ struct psd_outcome {
 	uint64_t sent_bytes_per_node;	/* per iteration, of the node that sends most; to other nodes only */
 	uint64_t received_bytes_per_node;
 	uint32_t n_iterations; /* executed iterations, unmeasured ones included */
-	/* Of a sweep's case: an estimate stands for a simulation with too many events, or nothing does. */
+	/* In a sweep an estimate stands for a simulation with too many events, or nothing does. */
 	bool is_estimate, is_refused;
 	bool takes_factors; /* gradients are rebuilt from factors; predictions only */
 	uint64_t n_events;  /* events of the execution: operations of all hosts, messages, dates */

@@ -591,7 +591,7 @@ Test(cli, a_small_stack_is_replaced)
 	}
 }
 
-/* Too many events of one case cost no other case its row: it is estimated, or named at the end with a way to have it. */
+/* Too many events of one case cost no other case its row: it is estimated, or named at the end with a way out. */
 Test(cli, a_case_with_too_many_events_costs_no_other_its_row)
 {
 	struct run run = run_program("psd-sim",
