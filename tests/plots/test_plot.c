@@ -1155,7 +1155,9 @@ Test(plot, fitted_values_are_drawn_apart_and_judged_by_no_bar)
 
 /* One line of results with these workers, bandwidth and size. */
 #define RESULT(system, workers, bps, size) "t," system ",sim-flow," workers "," workers "," bps ",0.5," size "\n"
-#define RESULTS				   "scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,fuse_bytes\n"
+#define RESULTS                                                                                                        \
+	"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,"                                          \
+	"fuse_bytes\n"
 
 /* A curve of one size, or a vertical line through one, means nothing; two hundred curves hide each other. */
 Test(plot, curves_that_mean_nothing_are_refused_with_the_plot_that_does)
