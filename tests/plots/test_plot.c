@@ -1185,7 +1185,7 @@ Test(plot, curves_that_mean_nothing_are_refused_with_the_plot_that_does)
 		struct run run = run_command(command);
 
 		cr_expect_eq(run.exit_status, 2, "%s", run.text);
-		EXPECT_WORDS(run.text, cases[i].words);
+		cr_expect_not_null(strstr(run.text, cases[i].words), "%s", run.text);
 		free(run.text);
 	}
 	snprintf(
