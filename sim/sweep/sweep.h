@@ -33,8 +33,9 @@ struct psd_report {
 };
 
 /* Runs the sweep. A case with more than `most_events` is estimated where an estimate heeds the whole scenario, else
- * refused: the others have their rows. Without any row the first refusal is the error. Fills *report on success; release it with psd_report_release(). Statuses and *signal_number are those
- * of psd_children_run(); also PSD_EINVAL for an unknown system. */
+ * refused: the others have their rows. Without any row the first refusal is the error. Fills *report on success;
+ * release it with psd_report_release(). Statuses and *signal_number are those of psd_children_run(); also PSD_EINVAL
+ * for an unknown system. */
 enum psd_status psd_sweep_run(const struct psd_sweep *sweep, struct psd_report *report, int *signal_number,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_report_release(struct psd_report *report);
