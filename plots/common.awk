@@ -1,11 +1,23 @@
 # Functions that all readers of psd-plot share: errors with their place, text for gnuplot, the median. Reads no input by
 # itself.
 
-# Replaces control characters, on which a terminal would act.
-function printable(text)
+# Replaces bytes that no terminal and no XML may get: control characters, bytes that are not UTF-8, U+FFFE and U+FFFF.
+function printable(text,    rest)
 {
-	gsub(/[\001-\037\177]|\302[\200-\237]/, "?", text)
-	return text
+	gsub(/[\001-\037\177]|\302[\200-\237]|\357\277[\276\277]/, "?", text)
+	if (text !~ /[\200-\377]/)
+		return text
+	rest = text
+	text = ""
+	while (match(rest, /[\200-\377]/)) {
+		text = text substr(rest, 1, RSTART - 1)
+		rest = substr(rest, RSTART)
+		if (!match(rest, utf_8))
+			RLENGTH = 1
+		text = text (RLENGTH > 1 ? substr(rest, 1, RLENGTH) : "?")
+		rest = substr(rest, RLENGTH + 1)
+	}
+	return text rest
 }
 
 function complain(what)
@@ -23,10 +35,21 @@ function finish_with(what)
 	exit 2
 }
 
+# Text as gnuplot reads it: literally in single quotes, except for such a quote, which is put into double ones. In these
+# backquotes would be a command, and backslashes escapes.
 function quoted(text)
 {
-	gsub(/'/, "''", text)
+	text = printable(text)
+	gsub(/'/, "'.\"'\".'", text)
 	return "'" text "'"
+}
+
+# The title of --title, else this one.
+function print_title(title, settings)
+{
+	if (ENVIRON["PSD_PLOT_HAS_TITLE"])
+		title = ENVIRON["PSD_PLOT_TITLE"]
+	print "plot_title = " quoted(title) > settings
 }
 
 # Widens least[name] and most[name] by a value; ignores an empty one.
@@ -86,7 +109,14 @@ function short_bandwidth(bps)
 	return sprintf("%g Mb/s", bps / 1e6)
 }
 
-BEGIN { work = ENVIRON["PSD_PLOT_WORK"] }
+BEGIN {
+	work = ENVIRON["PSD_PLOT_WORK"]
+	# RFC 3629: one character beyond ASCII
+	tail = "[\200-\277]"
+	utf_8 = "^([\302-\337]" tail "|\340[\240-\277]" tail "|[\341-\354\356\357]" tail tail \
+		"|\355[\200-\237]" tail "|\360[\220-\277]" tail tail "|[\361-\363]" tail tail tail \
+		"|\364[\200-\217]" tail tail ")"
+}
 
 FNR == 1 { sub(/^\357\273\277/, "") } # a byte order mark, as spreadsheets leave it
 

@@ -67,6 +67,7 @@ function add_point(    p)
 	return p
 }
 
+# A prediction whose constants were fitted to the published value of its point counts as calibrated.
 function add_predicted(    p, n, f)
 {
 	if (executor ~ /^real-/)
@@ -80,6 +81,7 @@ function add_predicted(    p, n, f)
 		complain("'executor' is '" executor "', must be '" predicted_executor[p] \
 			"' as in line " point_line[p] ", which predicts the same point")
 	point_line[p] = FNR
+	is_fitted[p] = is_fitted[p] || is_fitted_row()
 	for (f = 1; f <= n_figures; f++)
 		predicted[f, p, n] = figure[f]
 	predicted_by[executor] = 1
@@ -280,12 +282,15 @@ function judge_point(p,    at_predicted, at_measured)
 {
 	at_predicted = point_key[p] SUBSEP point_title[p]
 	at_measured = point_key[p] SUBSEP run_title[p]
-	is_calibrated[p] = (at_predicted in is_calibrated_at) || (at_measured in is_calibrated_at)
+	is_listed_calibrated[p] = (at_predicted in is_calibrated_at) || (at_measured in is_calibrated_at)
+	is_calibrated[p] = is_listed_calibrated[p] || is_fitted[p]
 	delete is_calibrated_at[at_predicted]
 	delete is_calibrated_at[at_measured]
 	is_extrapolated[p] = has_calibrated && point_workers[p] > calibrated_workers_max
-	if (is_calibrated[p])
+	if (is_listed_calibrated[p])
 		add_mark(p, "calibrated")
+	if (is_fitted[p])
+		add_mark(p, "fitted")
 	if (is_extrapolated[p])
 		add_mark(p, "extrapolated")
 	if (is_beyond(point_spread[p], worst_bar_ratio))
@@ -307,6 +312,8 @@ function count_point(p)
 		n_single_runs++
 	if (are_bytes_exact[p])
 		n_exact++
+	if (is_fitted[p])
+		n_fitted++
 	if (is_calibrated[p])
 		n_calibrated++
 	else if (!is_in_worst[p])
@@ -345,7 +352,7 @@ END {
 	for (i = 1; i <= n_measured_files; i++)
 		if (!((measured_file[i], "measured") in n_rows))
 			finish_with(measured_file[i] ":2: has no result, must have a row for each run")
-	n_measured = n_exact = n_calibrated = n_too_noisy = n_only_in_worst = n_in_median = n_in_worst = 0
+	n_measured = n_exact = n_calibrated = n_fitted = n_too_noisy = n_only_in_worst = n_in_median = n_in_worst = 0
 	n_extrapolated = n_single_runs = n_predicted_often = n_titles = 0
 	for (p = 1; p <= n_points; p++)
 		if (n_sizes[point_sizes[p]] > 1 && point_fuse[p] != "")

@@ -205,6 +205,9 @@ function write_notes(    i, files)
 			"so its error says nothing about predictions and is not counted; read from " \
 			escaped(file_of_role["calibrated"]) ". Extrapolated: more workers than any calibrated point, " \
 			"which had " calibrated_workers_max " at most.")
+	if (n_fitted > 0)
+		define("fitted", "a constant of the scenario was fitted to the published value of this point " \
+			"(column is_fitted of psd-sim), so its error is not counted either.")
 	define("error", "predicted / measured - 1: below 0 the prediction is too fast. " \
 		"Where each run has a prediction of its own, it follows from the median of their quotients, " \
 		"and can differ from that of the medians beside it.")

@@ -61,7 +61,7 @@ END {
 		add_to_plot(measured_point[i])
 	sec_low = least["sec"] / 1.25
 	sec_high = most["sec"] * 1.25
-	page_title = ENVIRON["PSD_PLOT_TITLE"]
+	page_title = printable(ENVIRON["PSD_PLOT_TITLE"])
 	if (page_title == "")
 		page_title = n_titles == 1 ? title_at(printable(shown_title[1])) : "Predicted against measured"
 	printf "plot_title = %s\nn_systems = %d\n", quoted(page_title), n_systems > settings

@@ -188,7 +188,9 @@ function point_text(p)
 
 function not_counted(    text)
 {
-	text = n_calibrated > 0 ? n_calibrated " calibrated" : ""
+	text = n_calibrated > n_fitted ? n_calibrated - n_fitted " calibrated" : ""
+	if (n_fitted > 0)
+		text = text (text == "" ? "" : ", ") n_fitted " fitted to published values"
 	if (n_too_noisy > 0)
 		text = text (text == "" ? "" : ", ") n_too_noisy " too noisy (spread above " \
 			bar_text(worst_bar_ratio) ")"
@@ -242,9 +244,12 @@ function summarise(    n_unmeasured, text)
 
 # ---- CSV ----
 
+# As psd_text_add_csv(): a spreadsheet would take a sign at the begin for a formula.
 function csv_field(text)
 {
-	if (text !~ /[",]/)
+	if (text ~ /^'*[-=+@]/)
+		text = "'" text
+	if (text !~ /[",]/ && text !~ /^#/)
 		return text
 	gsub(/"/, "\"\"", text)
 	return "\"" text "\""

@@ -28,6 +28,8 @@ function split_csv(line, field,    n, rest, text)
 			if (text ~ /"/)
 				return -1
 		}
+		sub(/^'+[-=+@]/, "\n&", text) # as psd_text_add_csv() guards names
+		sub(/^\n'/, "", text)
 		field[++n] = text
 		if (rest == "")
 			return n
@@ -69,6 +71,15 @@ function read_fields(    n)
 function is_number(text)
 {
 	return text ~ /^[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/
+}
+
+# Tells whether a constant was fitted to the row's published value; a file without the column does not know.
+function is_fitted_row(    text)
+{
+	text = "is_fitted" in at ? field[at["is_fitted"]] : ""
+	if (text !~ /^(|yes|no)$/)
+		complain("'is_fitted' is '" text "', must be yes, no or empty")
+	return text == "yes"
 }
 
 # Bucket size of the row's system in bytes; empty for a system, or a file, without one.

@@ -4,6 +4,7 @@
 
 BEGIN {
 	most_over = 5
+	most_curves = 24 # the legend's lines beside the plot
 	n_colours = split("#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #000000 #8C510A", palette, " ")
 	split("B kB MB GB KiB MiB GiB", unit, " ")
 	split("1 1000 1000000 1000000000 1024 1048576 1073741824", unit_bytes, " ")
@@ -40,6 +41,55 @@ function add_point(series, x, y,    i)
 	point_y[series, i] = y
 	widen("x", x)
 	widen("y", y)
+}
+
+# ---- refusals of plots that would mean nothing ----
+
+# Counts the different values of a column over all rows of results.
+function note_values(column,    value)
+{
+	value = column in at ? field[at[column]] : ""
+	if (!((column, value) in has_value)) {
+		has_value[column, value] = 1
+		n_values[column]++
+	}
+}
+
+# A curve needs several sizes. Names what varies instead, and the plot that shows it.
+function refuse_one_size(    text)
+{
+	text = FILENAME ": has one size of buckets, a curve needs several: say 'sweep: {fuse: [...]}'; "
+	if (n_values["nodes"] > 1 || n_values["workers"] > 1)
+		finish_with(text "'workers' varies, which 'psd-plot speedup' draws")
+	if (n_values["bandwidth_bps"] > 1)
+		finish_with(text "'bandwidth_bps' varies, which 'psd-plot speedup' draws as a line for each bandwidth " \
+			"if 'workers' varies, too")
+	finish_with(text "there is nothing else that varies to draw")
+}
+
+# Two seconds at one size would be a vertical line.
+function refuse_equal_sizes(series, bytes,    text)
+{
+	text = n_values["bandwidth_bps"] > 1 ? "'bandwidth_bps' varies" : n_values["scenario"] > 1 ? \
+		"'scenario' varies" : n_values["executor"] > 1 ? "'executor' varies" : "rows are given twice"
+	finish_with(FILENAME ": has several results of " short_size(bytes) " with " series_name[series] \
+		", a curve needs one: " text ", keep the rows of one and draw each in a plot of its own")
+}
+
+function check_curves(    series, i, n_several)
+{
+	for (series = 1; series <= n_series; series++) {
+		n_several += n_points[series] > 1
+		for (i = 2; !is_log && i <= n_points[series]; i++)
+			if (point_x[series, i] == point_x[series, i - 1])
+				refuse_equal_sizes(series, point_x[series, i])
+	}
+	if (!is_log && !n_several)
+		refuse_one_size()
+	if (n_series + n_levels > most_curves)
+		finish_with(FILENAME ": has " n_series + n_levels " curves, of which a plot takes " most_curves \
+			": keep the rows of fewer systems (psd-sim and psd-run --system NAME)" \
+			(is_log ? "" : " or numbers of nodes (--set 'sweep.nodes=[4, 16]')"))
 }
 
 # Training accuracy is drawn if no system was tested twice.
@@ -131,6 +181,11 @@ is_log {
 	if (!is_number(field[at["workers"]]))
 		complain("'workers' is '" field[at["workers"]] "', must be a number")
 	title = field[at["scenario"]]
+	note_values("scenario")
+	note_values("executor")
+	note_values("nodes")
+	note_values("workers")
+	note_values("bandwidth_bps")
 	widen("bps", field[at["bandwidth_bps"]])
 	swept = bytes > 0 && named_bytes == 0 ? field[at["system"]] : ""
 	if (swept != "" && first_swept == "")
@@ -161,8 +216,9 @@ END {
 		n_drawn += n_points[series] > 0
 	if (n_drawn == 0)
 		finish_with(FILENAME ": has neither tests nor systems that gather to sizes or are named by them")
+	check_curves()
 	settings = work "/settings.gp"
-	printf "plot_title = %s\n", quoted(is_log ? "Learning" : title_at(title)) > settings
+	print_title(is_log ? "Learning" : title_at(title), settings)
 	printf "is_log = %d\nis_training = %d\n", is_log, is_training > settings
 	printf "n_series = %d\nn_levels = %d\n", n_series, n_levels > settings
 	printf "x_min = %.9g\nx_max = %.9g\n", least["x"], most["x"] > settings

@@ -13,6 +13,7 @@ function remember(list, text)
 BEGIN {
 	# Okabe and Ito's palette, told apart by colour-blind readers; dark ones first.
 	most_over = 5
+	most_lines = 32
 	n_wanted = split(ENVIRON["PSD_PLOT_SYSTEMS"], wanted, ",")
 	for (i = 1; i <= n_wanted; i++)
 		is_wanted[wanted[i]] = 1
@@ -56,6 +57,7 @@ FNR == 1 {
 	row_workers[n_rows] = workers + 0
 	row_speedup[n_rows] = speedup
 	row_published[n_rows] = published
+	row_fitted[n_rows] = is_fitted_row()
 	row_scenario[n_rows] = remember("scenario", field[at["scenario"]])
 	row_system[n_rows] = remember("system", field[at["system"]])
 	widen("speedup", speedup)
@@ -200,13 +202,16 @@ END {
 	}
 
 	n_series = count["series"]
+	if (n_series > most_lines)
+		finish_with(FILENAME ": has " n_series " lines, of which a plot takes " most_lines \
+			": choose systems with --systems, or give fewer files")
 	n_published = 0
 	settings = work "/series.gp"
 	room = n_series + 1
 	printf "array name[%d]\narray colour[%d]\narray variant[%d]\n", room, room, room > settings
-	printf "array number[%d]\narray n_over[%d]\n", room, room > settings
+	printf "array number[%d]\narray fitted[%d]\narray n_over[%d]\n", room, room, room > settings
 	# gnuplot looks at it even when there is none
-	print "number[1] = 1; name[1] = ''; colour[1] = '#000000'; variant[1] = 1; n_over[1] = 0" > settings
+	print "number[1] = 1; fitted[1] = 1; name[1] = ''; colour[1] = '#000000'; variant[1] = 1; n_over[1] = 0" > settings
 	for (series = 1; series <= n_series; series++) {
 		row = series_row[series]
 		variant = seen["variant", variant_of(row)]
@@ -220,26 +225,32 @@ END {
 		for (other = series + 1; other <= n_series && n_over < most_over; other++)
 			n_over += row_system[series_row[other]] != row_system[row] && do_coincide(series, other)
 		printf "n_over[%d] = %d\n", series, n_over > settings
-		has_published = 0
+		has_published = has_fitted = 0
 		for (i = 1; i <= n_points[series]; i++) {
 			row = point[series, i]
 			print row_workers[row], row_speedup[row] > (work "/series-" series ".dat")
-			if (row_published[row] != "") {
+			if (row_published[row] != "" && row_fitted[row]) {
+				print row_workers[row], row_published[row] > (work "/fitted-" series ".dat")
+				has_fitted = 1
+			} else if (row_published[row] != "") {
 				print row_workers[row], row_published[row] > (work "/published-" series ".dat")
 				has_published = 1
 			}
 		}
 		close(work "/series-" series ".dat")
 		close(work "/published-" series ".dat")
+		close(work "/fitted-" series ".dat")
 		if (has_published)
 			printf "number[%d] = %d\n", ++n_published, series > settings
+		if (has_fitted)
+			printf "fitted[%d] = %d\n", ++n_fitted, series > settings
 	}
 	longest = 0
 	for (series = 1; series <= n_series; series++)
 		if (length(item["series", series]) > longest)
 			longest = length(item["series", series])
 	printf "has_long_names = %d\n", (longest > 36) > settings
-	printf "n_series = %d\nn_published = %d\n", n_series, n_published > settings
+	printf "n_series = %d\nn_published = %d\nn_fitted = %d\n", n_series, n_published, n_fitted > settings
 	n_executed = 0
 	printf "array executed_name[%d]\narray executed_colour[%d]\n", count["system"], count["system"] > settings
 	print "executed_name[1] = ''; executed_colour[1] = '#000000'" > settings
@@ -265,7 +276,7 @@ END {
 
 	title = count["scenario"] == 1 ? title_at(item["scenario", 1]) : common_title()
 	settings = work "/settings.gp"
-	printf "plot_title = %s\n", quoted(title) > settings
+	print_title(title, settings)
 	printf "workers_min = %d.0\nworkers_max = %d.0\n", workers_min, workers_max > settings
 	printf "speedup_min = %.9g * 1.0\nspeedup_max = %.9g * 1.0\n", least["speedup"], most["speedup"] > settings
 	printf "workers_tics = \"%s\"\n", tics > settings

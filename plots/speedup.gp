@@ -1,14 +1,15 @@
-# Speedup over workers: one colour per system; lines are predicted, hollow markers published, squares executed. Before
-# loading this file psd-plot sets
+# Speedup over workers: one colour per system; lines are predicted, hollow markers published, crosses published values
+# to which a constant was fitted, squares executed. psd-plot puts before this file
 #   work, out, terminal_name, is_linear, plot_title, workers_min, workers_max, workers_tics, speedup_min, speedup_max
-# and writes to work: series.gp (n_series, n_published, n_executed, has_long_names; arrays name, colour, variant, n_over
-# (number of later lines that cover this one) of each series, number of each published one, executed_name and
-# executed_colour), and series-N.dat, published-N.dat, executed-N.dat (workers, speedup).
+# and writes to work: series.gp (n_series, n_published, n_fitted, n_executed, has_long_names; arrays name, colour,
+# variant, n_over (number of later lines that cover this one) of each series, number of each published one, fitted of
+# each with fitted values, executed_name and executed_colour), and series-N.dat, published-N.dat, fitted-N.dat,
+# executed-N.dat (workers, speedup).
 set encoding utf8
 load work."/series.gp"
 
 # A legend below the plot does not reduce its height.
-n_legend = n_series + (n_published > 0) + (n_executed > 0) + 1
+n_legend = n_series + (n_published > 0) + (n_fitted > 0) + (n_executed > 0) + 1
 height = 600 + (has_long_names ? 25 * (n_legend < 10 ? n_legend : 10) : 0)
 if (terminal_name eq "svg") {
 	set terminal svg size 960,height dynamic background rgb "white" font "Helvetica,Arial,sans-serif,15" noenhanced
@@ -60,6 +61,9 @@ plot \
 	for [i = 1:n_published] work.sprintf("/published-%d.dat", number[i]) using 1:2 with points \
 		lc rgb colour[number[i]] lw 1.6 pt hollow[mark_of(variant[number[i]])] ps 1.35 notitle, \
 	for [i = 1:(n_published > 0)] NaN with points lc rgb "#555555" lw 1.6 pt 6 ps 1.35 title "published", \
+	for [i = 1:n_fitted] work.sprintf("/fitted-%d.dat", fitted[i]) using 1:2 with points \
+		lc rgb colour[fitted[i]] lw 2.2 pt 2 ps 1.2 notitle, \
+	for [i = 1:(n_fitted > 0)] NaN with points lc rgb "#555555" lw 2.2 pt 2 ps 1.2 title "fitted to published", \
 	for [i = 1:n_executed] work.sprintf("/executed-%d.dat", i) using 1:2 with points \
 		lc rgb executed_colour[i] lw 1.6 pt 5 ps 1.2 title n_series > 0 ? "" : executed_name[i], \
 	for [i = 1:(n_executed > 0)] NaN with points lc rgb "#555555" lw 1.6 pt 5 ps 1.2 title "executed", \

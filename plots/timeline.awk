@@ -132,10 +132,10 @@ END {
 	for (kind = 1; kind <= n_categories; kind++)
 		if (kind in has_kind)
 			kinds = kinds " " kind
-	printf "kinds = '%s'\ncategories = '", kinds > settings
 	for (kind = 1; kind <= n_categories; kind++)
-		printf "%s ", category[kind] > settings
-	printf "'\nhas_names = %d\nn_rows = %.1f\n", has_names + 0, n_rows > settings
+		categories = categories category[kind] " "
+	printf "kinds = '%s'\ncategories = %s\n", kinds, quoted(categories) > settings
+	printf "has_names = %d\nn_rows = %.1f\n", has_names + 0, n_rows > settings
 	printf "first_ms = %.6f\n", (iteration == "" ? first_ms : 0) > settings
 	printf "last_ms = %.6f\n", (iteration == "" ? last_ms : span_ms) > settings
 	print "set ytics (" tics ")" > settings
@@ -144,7 +144,7 @@ END {
 		title = title ", iteration " iteration
 	if (executor != "")
 		title = title " (" executor ")"
-	print "plot_title = " quoted(title) > settings
+	print_title(title, settings)
 	# otherwise a short send and a long receive look like two speeds
 	is_drawn = (category_number["send"] in has_kind) || (category_number["receive"] in has_kind)
 	note = executor !~ /^real/ || !is_drawn ? "" : \

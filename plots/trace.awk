@@ -12,7 +12,7 @@ function text_of(json, key,    text)
 	gsub(/\\\\/, "\001", text)
 	gsub(/\\/, "", text)
 	gsub(/\001/, "\\", text)
-	return text
+	return printable(text)
 }
 
 # Number of "key":...; "" if the key is missing.

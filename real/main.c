@@ -1,11 +1,13 @@
 /* psd-run: trains on a cluster of worker processes from a scenario file. Chooses the command and the exit status. */
 #define _GNU_SOURCE 1
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine/base/output.h"
+#include "engine/base/stack.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "real/base/console.h"
@@ -21,7 +23,7 @@
 /* EXIT_TRY_AGAIN is EX_TEMPFAIL of sysexits.h. */
 enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_TRY_AGAIN = 75, EXIT_SIGNAL = 128 };
 
-enum { MOST_PROGRESS_LINES = 20 };
+enum { MOST_PROGRESS_LINES = 20, LEAST_THREAD_BYTES = 1 << 20 };
 
 /* ---- the end ---- */
 
@@ -179,13 +181,12 @@ static int print_about(const struct psd_run_options *options)
 	return status ? complain(status, &err, false) : EXIT_DONE;
 }
 
-int main(int argc, char *argv[])
+static int use(int argc, char *argv[])
 {
 	struct psd_run_options options;
 	struct psd_error err;
 	int exit_status;
 
-	psd_console_open();
 	if (psd_run_options_parse(&options, argc, argv, &err))
 		return complain(PSD_EINVAL, &err, false);
 	options.version = PSD_VERSION;
@@ -194,5 +195,32 @@ int main(int argc, char *argv[])
 		      : options.arguments.command == PSD_RUN_WEIGHTS ? write_weights(&options)
 								     : use_scenario(&options);
 	psd_run_options_release(&options);
+	return exit_status;
+}
+
+/* Threads have stacks as large as the process's limit was at the start: 2 MiB without a limit. */
+static void enlarge_stacks_of_threads(void)
+{
+	pthread_attr_t attributes;
+	size_t bytes = PSD_STACK_LEAST_BYTES;
+
+	if (pthread_getattr_default_np(&attributes))
+		return;
+	(void)pthread_attr_getstacksize(&attributes, &bytes);
+	if (bytes < LEAST_THREAD_BYTES && !pthread_attr_setstacksize(&attributes, PSD_STACK_LEAST_BYTES))
+		(void)pthread_setattr_default_np(&attributes);
+	pthread_attr_destroy(&attributes);
+}
+
+int main(int argc, char *argv[])
+{
+	const bool is_small = psd_stack_is_small();
+	struct psd_error err;
+	int exit_status;
+
+	enlarge_stacks_of_threads();
+	psd_console_open();
+	if (psd_stack_run(is_small, use, argc, argv, &exit_status, &err))
+		return complain(err.status, &err, false);
 	return exit_status;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/base/output.h"
+#include "engine/base/stack.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "sim/executor/simulate.h"
@@ -177,7 +178,10 @@ static enum psd_status run_sweep(struct command *command, const struct psd_loade
 		status = psd_sweep_run(&sweep, &report, &command->signal_number, err);
 	if (status)
 		return status;
+	psd_output_find_limits(&report);
 	status = write_report(command, &report, err);
+	if (!status)
+		status = psd_output_refused(&report, err);
 	psd_report_release(&report);
 	return status;
 }
@@ -449,11 +453,26 @@ static int run(const struct psd_options *options)
 
 static char output_buffer[65536];
 
-int main(int argc, char *argv[])
+static int use(int argc, char *argv[])
 {
 	struct psd_options options;
 	struct psd_error err;
 	enum psd_status status;
+	int exit_status;
+
+	status = psd_options_parse(&options, argc, argv, &err);
+	if (status)
+		return complain(status, &err, false);
+	exit_status = flush_output(run(&options));
+	psd_outputs_discard();
+	psd_options_release(&options);
+	return exit_status;
+}
+
+int main(int argc, char *argv[])
+{
+	const bool is_small = psd_stack_is_small();
+	struct psd_error err;
 	int exit_status;
 
 	fill_standard_streams();
@@ -462,11 +481,7 @@ int main(int argc, char *argv[])
 	signal(SIGPIPE, SIG_IGN);	/* a reader that went away is a failed write like any other */
 	signal(SIGXFSZ, SIG_IGN);	/* so is a limit on file sizes */
 	handle_ends();
-	status = psd_options_parse(&options, argc, argv, &err);
-	if (status)
-		return complain(status, &err, false);
-	exit_status = flush_output(run(&options));
-	psd_outputs_discard();
-	psd_options_release(&options);
+	if (psd_stack_run(is_small, use, argc, argv, &exit_status, &err))
+		return complain(err.status, &err, false);
 	return exit_status;
 }

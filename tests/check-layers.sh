@@ -30,8 +30,9 @@ b
 	header == "<yaml.h>" && file == "engine/document/document.c" { next }
 	header ~ "^<(fcntl|fnmatch|poll|sys/ioctl|sys/random|sys/stat|unistd)[.]h>$" &&
 		file ~ "^engine/base/(file|inputs|output).c$" { next }
-	{ print $0 ": engine/ includes the C library and engine/ only (<yaml.h> in engine/document/document.c, " \
-		"POSIX files in engine/base/file.c, inputs.c and output.c)" }' >>"$bad"
+	header ~ "^<(sys/mman|sys/resource|ucontext)[.]h>$" && file == "engine/base/stack.c" { next }
+	{ print $0 ": engine/ includes the C library and engine/ only (<yaml.h> in engine/document/document.c, " \\
+		"POSIX files in engine/base/file.c, inputs.c and output.c, limits in stack.c)" }' >>"$bad"
 [ ! -d sim ] || includes sim | grep -E ':"(\.\./)?real/' | sed 's/$/: sim\/ does not know real\//' >>"$bad"
 [ ! -d real ] || includes real | grep -E ':"(\.\./)?sim/|:<simgrid/' | sed 's/$/: real\/ does not know sim\//' >>"$bad"
 # folders_in_order WING FOLDER...: checks that a file of a folder includes only its own folder and those before it.

@@ -31,21 +31,48 @@ static char *trim(char *text)
 	return text;
 }
 
+/* Ends the cell at `cell`, which is quoted as RFC 4180 says, and removes its quotes. Returns the text behind it, or NULL
+ * where a quote is open or out of place. */
+static char *end_quoted(char *cell)
+{
+	char *to = cell, *from = cell + 1;
+
+	while (*from && (*from != '"' || from[1] == '"')) {
+		from += *from == '"';
+		*to++ = *from++;
+	}
+	if (!*from++)
+		return NULL;
+	*to = '\0';
+	from += strspn(from, " \t\r");
+	return !*from || *from == ',' ? from : NULL;
+}
+
+/* Removes the apostrophe that psd_text_add_csv() puts before signs. */
+static const char *without_guard(const char *cell)
+{
+	const char first = cell[strspn(cell, "'")];
+
+	return *cell == '\'' && first && strchr("=+-@", first) ? cell + 1 : cell;
+}
+
 static enum psd_status split(struct psd_csv *csv, char *line, struct psd_error *err)
 {
-	if (strchr(line, '"'))
-		return psd_error_set(err, PSD_EINVAL, csv->at,
-				     "the line has quotes, cells must be plain text without commas");
 	for (char *cell = line; cell;) {
-		char *comma = strchr(cell, ',');
+		cell += strspn(cell, " \t\r");
+		const bool is_quoted = *cell == '"';
+		char *end = is_quoted ? end_quoted(cell) : cell + strcspn(cell, ",\"");
 
+		if (!end || *end == '"')
+			return psd_error_set(err, PSD_EINVAL, csv->at,
+					     "a quote is open or out of place, must be around a whole cell");
 		if (csv->n_cells == PSD_CSV_CELLS_MAX)
 			return psd_error_set(err, PSD_EINVAL, csv->at, "the line has more than %d cells",
 					     PSD_CSV_CELLS_MAX);
-		if (comma)
-			*comma++ = '\0';
-		csv->cells[csv->n_cells++] = trim(cell);
-		cell = comma;
+		char *next = *end ? end + 1 : NULL;
+		*end = '\0';
+		csv->cells[csv->n_cells++] = without_guard(is_quoted ? cell : trim(cell));
+		cell = next;
 	}
 	return PSD_OK;
 }

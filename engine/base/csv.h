@@ -1,5 +1,6 @@
 /* Reads comma-separated files that people write by hand: '#' lines are comments, blank lines are skipped, cells are
- * trimmed. Private to the engine. Refuses quotes (no cell may contain a comma) and zero bytes. */
+ * trimmed. Private to the engine. A cell may be quoted as psd_text_add_csv() does, and has no line break. Refuses zero
+ * bytes. */
 #ifndef PSD_CSV_H
 #define PSD_CSV_H
 

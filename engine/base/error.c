@@ -29,6 +29,7 @@ enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, str
 	if (!err)
 		return status;
 	err->status = status;
+	err->is_limit = false;
 	err->text[0] = '\0';
 	length = write_place(err->text, sizeof(err->text), at);
 	va_start(values, format);

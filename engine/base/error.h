@@ -2,6 +2,8 @@
 #ifndef PSD_ERROR_H
 #define PSD_ERROR_H
 
+#include <stdbool.h>
+
 enum psd_status {
 	PSD_OK = 0,
 	PSD_EINVAL, /* the user's input is wrong; the text names file:line:column where there is one */
@@ -16,6 +18,7 @@ enum psd_status {
 
 struct psd_error {
 	enum psd_status status;
+	bool is_limit; /* a limit of the scenario on its own length was met: psd_refuse_length() */
 	char text[1024];
 };
 

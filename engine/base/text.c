@@ -166,9 +166,10 @@ void psd_text_add_plain(struct psd_text *text, const char *string)
 void psd_text_add_csv(struct psd_text *text, const char *field)
 {
 	const size_t before = text->length;
-	const char *mark = strpbrk(field, ",\"") ? "\"" : "";
+	const char *mark = strpbrk(field, ",\"") || *field == '#' ? "\"" : ""; /* psd_csv has comments */
+	const char first = field[strspn(field, "'")];
 
-	psd_text_add(text, "%s", mark);
+	psd_text_add(text, "%s%s", mark, first && strchr("=+-@", first) ? "'" : "");
 	for (; *field; field++)
 		psd_text_add_bytes(text, *field == '"' ? "\"\"" : field, *field == '"' ? 2 : 1);
 	psd_text_add(text, "%s", mark);

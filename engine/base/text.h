@@ -23,7 +23,9 @@ void psd_text_add_plain(struct psd_text *text, const char *string);
 /* Adds the string in double quotes with the escapes of JSON, which YAML's double-quoted strings accept, too. Bytes that
  * are not UTF-8 become U+FFFD, so that the result is always valid. */
 void psd_text_add_json(struct psd_text *text, const char *string);
-/* Adds one field of CSV, made plain, and quoted where RFC 4180 requires it. */
+/* Adds a name as one field of CSV, made plain, and quoted where RFC 4180 requires it. A spreadsheet would take a field
+ * that begins with one of = + - @ for a formula: it gets an apostrophe in front, as does one with apostrophes before
+ * these. Readers remove it. */
 void psd_text_add_csv(struct psd_text *text, const char *field);
 /* Makes the text empty, without releasing its memory. */
 void psd_text_clear(struct psd_text *text);

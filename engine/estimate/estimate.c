@@ -67,6 +67,7 @@ static void fill_outcome(const struct psd_estimate *estimate, struct psd_run_len
 		.parts = psd_interpreter_parts(interpreter, length.first_measured),
 		.n_iterations = length.n_iterations,
 		.n_events = estimate->n_events,
+		.takes_factors = psd_outcome_takes_factors(estimate->program),
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);

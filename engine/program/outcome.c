@@ -3,6 +3,14 @@
 
 #include "engine/base/units.h"
 
+bool psd_outcome_takes_factors(const struct psd_program *program)
+{
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].kind == PSD_OP_FACTOR)
+			return true;
+	return false;
+}
+
 uint32_t psd_run_unit(const struct psd_system *system)
 {
 	return system->is_local ? (uint32_t)system->local_sgd.steps : system->staleness + 1;
@@ -40,9 +48,11 @@ enum psd_status psd_refuse_length(const struct psd_system *system, unsigned work
 {
 	char count[PSD_UNITS_TEXT_MAX];
 
-	return psd_error_set(
-		err, PSD_EINVAL, system->at,
-		"system '%s' on %u workers needs more than %s events: ask for fewer nodes or iterations, for "
-		"flow fidelity or an estimate, or for a larger 'most_events'",
-		system->name, workers, psd_units_write_count(most_events, count));
+	psd_error_set(err, PSD_EINVAL, system->at,
+		      "system '%s' on %u workers needs more than %s events: ask for fewer nodes or iterations, for "
+		      "flow fidelity or an estimate, or for a larger 'most_events'",
+		      system->name, workers, psd_units_write_count(most_events, count));
+	if (err)
+		err->is_limit = true;
+	return PSD_EINVAL;
 }

@@ -13,8 +13,14 @@ struct psd_outcome {
 	uint64_t sent_bytes_per_node;	/* bytes per iteration to other nodes, from the node that sends most */
 	uint64_t received_bytes_per_node;
 	uint32_t n_iterations; /* number of executed iterations, unmeasured ones included */
-	uint64_t n_events;     /* number of events: operations of all hosts, messages, dates */
+	/* In a sweep an estimate stands for a simulation with too many events, or nothing does. */
+	bool is_estimate, is_refused;
+	bool takes_factors; /* gradients are rebuilt from factors; set by predictions only */
+	uint64_t n_events;  /* number of events: operations of all hosts, messages, dates */
 };
+
+/* Tells whether the program rebuilds gradients from factors. Pure. */
+bool psd_outcome_takes_factors(const struct psd_program *program);
 
 /* Length of a run: iterations to execute, and the number of first ones that are not measured. With a barrier per
  * iteration and without jitter all iterations are equal, so one is enough. With a barrier per layer the first ones fill

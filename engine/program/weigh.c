@@ -43,6 +43,15 @@ static bool find_busiest_node_bytes(const struct psd_program *program, uint64_t 
 	return true;
 }
 
+/* Seconds in which a message is on its way behind the sender's link, which then is free for the next slice. */
+static double on_way_sec(const struct psd_plan *plan, const struct psd_op *op)
+{
+	return op->kind == PSD_OP_SEND && plan->layout.has_separate_servers &&
+			       psd_payload_fan_in(&op->payload, &plan->layout) > 0
+		       ? plan->alone_rates.latency_sec
+		       : 0.0;
+}
+
 /* Returns NaN when memory runs out. */
 static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 {
@@ -73,14 +82,17 @@ struct progress {
 
 /* The first operation of an item that is unrolled alone. */
 enum { GRADIENT = 0 };
+enum { MOST_SLICES_ALONE = 256 }; /* with more, the first and last one are too short to matter */
 
-/* Execution of one item alone: operations start in the order in which they become ready, one at a time on a resource.
- * */
+enum { ROLES = 2 }; /* workers, and servers on nodes of their own */
+
+/* Execution of one item alone: operations start in the order in which they become ready, one at a time on a resource of
+ * a host. Servers of their own have resources beside those of workers. */
 struct trial {
 	const struct psd_program *program;
 	struct progress *of; /* each operation */
 	struct psd_heap ready;
-	double free_sec[PSD_RESOURCES + 1];
+	double free_sec[ROLES][PSD_RESOURCES + 1];
 };
 
 static bool make_ready(struct trial *trial, uint32_t op)
@@ -104,6 +116,11 @@ static bool end(struct trial *trial, const struct psd_op *op, double end_sec)
 	return true;
 }
 
+static bool is_of_servers(const struct psd_plan *plan, const struct psd_op *op)
+{
+	return plan->layout.has_separate_servers && op->where == PSD_WHERE_SHARDS;
+}
+
 /* Seconds from the final gradient to the end of the last operation. The first operation is the gradient; it ends
  * earlier by the time that a rebuild takes over from backward. A late update counts as if it were of the same
  * iteration. NaN when memory runs out. */
@@ -120,17 +137,18 @@ static double trial_sec(struct trial *trial)
 			return NAN;
 	}
 	for (int r = 0; r <= PSD_RESOURCE_NONE; r++)
-		trial->free_sec[r] = -INFINITY;
+		trial->free_sec[0][r] = trial->free_sec[1][r] = -INFINITY;
 	while (trial->ready.n > 0) {
 		const struct psd_heap_entry first = psd_heap_pop(&trial->ready);
 		const struct psd_op *op = &program->ops[first.tag];
-		double *free_sec = &trial->free_sec[op->resource];
+		double *free_sec = &trial->free_sec[is_of_servers(program->plan, op)][op->resource];
 		const double begin_sec = op->resource == PSD_RESOURCE_NONE ? first.at : fmax(first.at, *free_sec);
 
 		*free_sec = begin_sec + op_sec(program->plan, op);
 		last_sec = fmax(last_sec, *free_sec);
 		if (isnan(*free_sec) || !end(trial, op, *free_sec))
 			return NAN;
+		*free_sec -= on_way_sec(program->plan, op);
 	}
 	return last_sec;
 }
@@ -156,12 +174,23 @@ static enum psd_status unroll_alone(struct psd_program *program, const struct ps
 	if (psd_builder_open(&b, plan, err))
 		return err->status;
 	b.gate_backward = b.gate_copied_out = b.gate_pushed = b.gate_pulled = PSD_NO_OP;
-	item->method->unroll(
-		&b, &(struct psd_stage){.item = item, .gradient = psd_builder_add_gate(&b, PSD_WHERE_WORKERS)});
+	const uint32_t gradient = psd_builder_add_gate(&b, PSD_WHERE_WORKERS);
+	item->method->unroll(&b, &(struct psd_stage){.item = item, .gradient = gradient});
 	for (uint32_t i = 0; i < b.program.n_ops; i++)
 		if (b.program.ops[i].kind == PSD_OP_RECEIVE)
 			psd_builder_after(&b, i, b.program.ops[i].match);
 	return psd_builder_close(&b, program, err);
+}
+
+/* Slices matter where some go out while others come back: in pipelines, and between workers and servers on nodes of
+ * their own. On a shared node both directions pass one link. */
+static unsigned slices_alone(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	const bool overlap = item->method->slicing == PSD_SLICED && plan->layout.has_separate_servers;
+	const unsigned n_slices =
+		overlap || item->method->slicing == PSD_SLICED_ON_DEMAND ? psd_plan_slices(plan, item) : 1;
+
+	return overlap && n_slices > MOST_SLICES_ALONE ? MOST_SLICES_ALONE : n_slices;
 }
 
 static enum psd_status weigh(struct psd_alternative *alternative, const struct psd_plan *plan,
@@ -173,7 +202,7 @@ static enum psd_status weigh(struct psd_alternative *alternative, const struct p
 	struct psd_program program;
 
 	alone.method = method;
-	alone.n_slices = method->slicing == PSD_SLICED_ON_DEMAND ? psd_plan_slices(plan, &alone) : 1;
+	alone.n_slices = slices_alone(plan, &alone);
 	alone.root = psd_layout_shard_host(&plan->layout, 0);
 	if (unroll_alone(&program, plan, &alone, err))
 		return err->status;

@@ -8,7 +8,7 @@
 
 enum { SEC_DIGITS = 9, RATE_DIGITS = 15, RATIO_DIGITS = 6 };
 
-enum kind { TEXT, COUNT, BYTES, NUMBER, VALUE };
+enum kind { TEXT, WORDS, COUNT, BYTES, NUMBER, VALUE, FLAG }; /* words: text in the result itself */
 
 /* Form in a table. Every row of the first three forms has the decimals that the smallest figure needs. */
 enum show {
@@ -46,6 +46,8 @@ enum column_id {
 	OTHER_WORK,
 	OTHER_WAITING,
 	FUSE,
+	FITTED,
+	LIMIT,
 	COLUMNS, /* number of columns in CSV; the next ones are in tables only */
 	BEYOND = COLUMNS,
 	LOSS,
@@ -120,6 +122,16 @@ static const struct column {
 	[FUSE] = {"fuse_bytes", "gathered", "to", SHOW_SIZE, VALUE, AT(fuse_bytes), RATE_DIGITS, "byte",
 		  "smallest size of the system's buckets; empty where it fuses nothing, or finds the size "
 		  "itself"},
+	[FITTED] =
+		{"is_fitted", "", "", SHOW_TEXT, FLAG, AT(is_fitted), 0, "",
+		 "`yes` where a constant was fitted to the published value: its error says nothing about predictions; "
+		 "`no` for other published values, empty without one. In JSON true, false and null"},
+	[LIMIT] =
+		{"limit", "", "limit", SHOW_TEXT, WORDS, AT(limit), 0, "",
+		 "limit of a prediction: `device`, `link`, `stack` (host.transport, host.incast), `servers` (their "
+		 "processors), `copies` (between device and host), two of them in turn as in `device+link`, `waiting` "
+		 "(latency, or stages that cannot overlap), `cores`, `jitter`, or a slower node by number: `node 3`, "
+		 "`link of node 3`. Empty in a real run"},
 	[BEYOND] = {NULL, "beyond", "calibration", SHOW_TEXT, TEXT, AT(beyond), 0, "", ""},
 	[LOSS] = {NULL, "last", "loss", SHOW_PLAIN, VALUE, AT(last_loss), 0, "", ""},
 	[ACCURACY] = {NULL, "test", "accuracy", SHOW_PERCENT, VALUE, AT(accuracy_ratio), 2, "", ""},
@@ -136,23 +148,29 @@ static struct psd_result_value number_of(const struct psd_result *result, const 
 	case COUNT: return (struct psd_result_value){true, *(const unsigned *)at};
 	case BYTES: return (struct psd_result_value){true, (double)*(const uint64_t *)at};
 	case NUMBER: return (struct psd_result_value){true, *(const double *)at};
-	case VALUE: return *(const struct psd_result_value *)at;
-	case TEXT: break;
+	case VALUE:
+	case FLAG: return *(const struct psd_result_value *)at;
+	case TEXT:
+	case WORDS: break;
 	}
 	return (struct psd_result_value){false, 0.0};
 }
 
 static const char *text_of(const struct psd_result *result, const struct column *column)
 {
-	return column->kind == TEXT ? *(const char *const *)((const char *)result + column->offset) : NULL;
+	const void *at = (const char *)result + column->offset;
+
+	if (column->kind == TEXT)
+		return *(const char *const *)at;
+	return column->kind == WORDS && *(const char *)at ? at : NULL;
 }
 
 bool psd_result_field(const struct psd_result *result, unsigned c, struct psd_field *field)
 {
 	if (c >= COLUMNS)
 		return false;
-	*field = (struct psd_field){columns[c].name, text_of(result, &columns[c]), number_of(result, &columns[c]),
-				    columns[c].digits};
+	*field = (struct psd_field){columns[c].name,   text_of(result, &columns[c]), number_of(result, &columns[c]),
+				    columns[c].digits, columns[c].kind == FLAG,	     columns[c].kind == WORDS};
 	return true;
 }
 
@@ -169,10 +187,14 @@ void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result)
 {
 	struct psd_field field;
 
+	if (result->is_refused)
+		return;
 	for (unsigned c = 0; psd_result_field(result, c, &field); c++) {
 		psd_text_add(text, "%s", c ? "," : "");
 		if (field.text)
 			psd_text_add_csv(text, field.text);
+		else if (field.is_flag)
+			psd_text_add(text, "%s", !field.number.is_there ? "" : field.number.value > 0.0 ? "yes" : "no");
 		else if (field.number.is_there && isfinite(field.number.value))
 			psd_text_add(text, field.digits ? "%.*g" : "%.*f", field.digits, field.number.value);
 	}
@@ -184,8 +206,8 @@ void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result)
 /* In their order: the four parts of an iteration side by side. */
 static const enum column_id in_tables[] = {
 	NODES,	    WORKERS,  BANDWIDTH,     FUSE, SYSTEM,	     ITERATION,		IMAGES, SPEEDUP, COMPUTE,
-	OTHER_WORK, EXPOSED,  OTHER_WAITING, SENT, PUBLISHED_IMAGES, PUBLISHED_SPEEDUP, ERROR,	BEYOND,	 LOSS,
-	ACCURACY,   DILATION, BUSY};
+	OTHER_WORK, EXPOSED,  OTHER_WAITING, SENT, PUBLISHED_IMAGES, PUBLISHED_SPEEDUP, ERROR,	LIMIT,	 BEYOND,
+	LOSS,	    ACCURACY, DILATION,	     BUSY};
 enum { IN_TABLES = sizeof(in_tables) / sizeof(in_tables[0]) };
 
 _Static_assert((int)IN_TABLES <= (int)PSD_GRID_COLUMNS, "a grid holds every column");
@@ -214,7 +236,7 @@ static void find_decimals(struct table *table)
 			const struct column *column = &columns[measures[m]];
 			const double value = number_of(&table->results[i], column).value;
 
-			if (value > 0.0)
+			if (value > 0.0 && !table->results[i].is_refused)
 				least[column->show] = fmin(least[column->show], value);
 		}
 	table->is_in_msec = least[SHOW_SEC] < LEAST_IN_SEC;
@@ -234,7 +256,7 @@ static bool says_something(const struct table *table, enum column_id c)
 	for (unsigned i = 0; i < table->n_results; i++) {
 		const struct psd_result *result = &table->results[i];
 
-		if ((c != WORKERS || result->point.workers != result->point.nodes) &&
+		if (!result->is_refused && (c != WORKERS || result->point.workers != result->point.nodes) &&
 		    (c != FUSE || result->point.fuse_bytes > 0) &&
 		    (c != BANDWIDTH || result->bandwidth_bps.value != table->results[0].bandwidth_bps.value) &&
 		    ((c != OTHER_WORK && c != OTHER_WAITING) || number_of(result, &columns[c]).value >= least_sec))
@@ -269,7 +291,9 @@ static void set_number(struct psd_grid *grid, unsigned at, const struct table *t
 	case SHOW_RATIO: psd_grid_set_number(grid, at, value, ratio_decimals(value)); break;
 	case SHOW_PLAIN: psd_grid_set(grid, at, isfinite(value) ? "%.4g" : "diverged", value); break;
 	case SHOW_PERCENT: psd_grid_set(grid, at, "%.*f %%", column->digits, 100.0 * value); break;
-	case SHOW_ERROR: psd_grid_set(grid, at, "%+.1f %c", 100.0 * value, result->is_fit ? 'c' : ' '); break;
+	case SHOW_ERROR:
+		psd_grid_set(grid, at, "%+.1f %c", 100.0 * value, result->is_fitted.value > 0.0 ? 'c' : ' ');
+		break;
 	case SHOW_TEXT: break;
 	}
 }
@@ -289,7 +313,7 @@ static void add_column(struct psd_grid *grid, const struct table *table, const s
 {
 	const char *lower = table->is_in_msec && column->lower_msec ? column->lower_msec : column->lower;
 
-	psd_grid_add_column(grid, column->upper, lower, column->kind == TEXT);
+	psd_grid_add_column(grid, column->upper, lower, column->kind == TEXT || column->kind == WORDS);
 }
 
 void psd_columns_add_table(struct psd_text *text, const struct psd_result results[], unsigned n_systems,
@@ -305,6 +329,8 @@ void psd_columns_add_table(struct psd_text *text, const struct psd_result result
 		if (n_systems > 1)
 			psd_grid_add_gap(&grid);
 		for (unsigned s = 0; s < n_systems; s++) {
+			if (results[s * n_points + p].is_refused)
+				continue;
 			psd_grid_add_row(&grid);
 			for (unsigned t = 0; t < IN_TABLES; t++)
 				if (says_something(&table, in_tables[t]))

@@ -10,14 +10,17 @@
 /* Value of one column in a result; texts are borrowed. */
 struct psd_field {
 	const char *name;
-	const char *text; /* text of the column; NULL: it is a number */
+	const char *text; /* text of the column; NULL: it is a number or a flag, or absent words */
 	struct psd_result_value number;
-	int digits; /* number of significant digits; 0: a whole number */
+	int digits;   /* number of significant digits; 0: a whole number */
+	bool is_flag; /* the number is 1 for yes, 0 for no */
+	bool is_words;
 };
 /* Fills in the value of a column, counted in their order; false behind the last column. */
 bool psd_result_field(const struct psd_result *result, unsigned column, struct psd_field *field);
 
-/* Add the head and a row of CSV by RFC 4180, but with "\n" line ends; an absent value is empty. */
+/* Add the head and a row of CSV by RFC 4180, but with "\n" line ends; an absent value is empty. A refused result has no
+ * row. */
 void psd_columns_add_csv_head(struct psd_text *text);
 void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result);
 /* Adds a table for people, one block per point if there are several. results: systems outermost, as in a report. */

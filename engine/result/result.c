@@ -22,7 +22,7 @@ static void compare(struct psd_result *result, const struct psd_published_row *p
 	result->error_ratio.value = published->has_images_per_sec
 					    ? result->images_per_sec / published->images_per_sec - 1.0
 					    : result->speedup.value / published->speedup - 1.0;
-	result->is_fit = published->is_fit;
+	result->is_fitted = (struct psd_result_value){true, published->is_fit ? 1.0 : 0.0};
 }
 
 struct psd_result psd_result_make(const struct psd_result_basis *basis, const struct psd_system *system,

@@ -17,6 +17,8 @@ struct psd_result_value {
 	double value;
 };
 
+enum { PSD_RESULT_LIMIT_MAX = 32 };
+
 /* Result of a system at a point of the sweep; texts are borrowed. */
 struct psd_result {
 	const char *scenario, *system_name, *executor;
@@ -29,7 +31,9 @@ struct psd_result {
 	struct psd_result_value speedup;
 	struct psd_result_value published_images_per_sec, published_speedup;
 	struct psd_result_value error_ratio; /* error against published throughput, or else against published speedup */
-	bool is_fit; /* a constant was fitted to the published value, so it tests no prediction */
+	struct psd_result_value is_fitted;   /* 1: a constant was fitted to the published value; 0: it was not */
+	bool is_refused;		     /* no executor may take the case: it has no row */
+	char limit[PSD_RESULT_LIMIT_MAX];    /* resource that limits a prediction, as the columns say; "": not known */
 	/* The values below are for people only, not for CSV. */
 	const char *beyond; /* parts of the point beyond the calibration, see psd_result_beyond(); NULL: none */
 	struct psd_result_value last_loss, accuracy_ratio; /* only in training; NaN: training has diverged */

@@ -2,9 +2,12 @@
  * open any file but the scenario itself. */
 #include "engine/scenario/scenario.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "engine/base/arena.h"
 #include "engine/base/file.h"
+#include "engine/base/text.h"
 #include "engine/document/overlay.h"
 #include "engine/scenario/device.h"
 #include "engine/scenario/scenario_keys.h"
@@ -135,8 +138,8 @@ static const struct psd_key root_keys[] = {
 	 .help = "measured iterations, after warm-up. Default: 1; 20 with jitter; 4 in a replay"},
 	{KEY("most_events", COUNT, most_events), .lowest = 1, .highest = 1e15, .fallback = "20000000",
 	 .uses = PSD_BY_SIM,
-	 .help = "limit on the events of a prediction, which is refused beyond it. A simulation takes half a "
-		 "second for a million"},
+	 .help = "limit on the events of each case: a system at a point. Beyond it an estimate takes its place "
+		 "if it heeds the whole scenario, else it is refused. A simulation takes half a second for a million"},
 	{KEY("seed", COUNT, seed), .highest = 4294967295.0, .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "seed of random numbers: initial values, order of samples, jitter. Equal seeds give equal results"},
 	{KEY("baseline", TEXT, baseline), .fallback = "compute", .uses = PSD_BY_SIM,
@@ -151,6 +154,26 @@ static const struct psd_key root_keys[] = {
 	 .help = "training job of psd-run"},
 	{.name = NULL},
 };
+
+/* Title of a scenario without one: its path, or the file's name where the path is too long for a title. It passes
+ * check_title(): "./" stands before a sign, '?' for a control character. NULL when memory runs out. */
+static const char *title_of_path(const char *path, struct psd_arena *arena)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = strlen(path) > TITLE_MAX_BYTES && slash ? slash + 1 : path;
+	const size_t length = strlen(name) < TITLE_MAX_BYTES ? strlen(name) : TITLE_MAX_BYTES;
+	char *title = psd_arena_copy(arena, name, length);
+
+	if (!title)
+		return NULL;
+	psd_text_make_plain(title);
+	if (!strchr("=+-@", *title))
+		return title;
+	char *in_folder = psd_arena_take(arena, length + sizeof("./"));
+	if (in_folder)
+		snprintf(in_folder, TITLE_MAX_BYTES + 1, "./%s", title);
+	return in_folder;
+}
 
 /* It is a cell of the CSV: one line, and nothing that a spreadsheet takes for a formula. */
 static enum psd_status check_title(const struct psd_schema_reader *reader, const struct psd_node *root)
@@ -201,7 +224,9 @@ static enum psd_status check_root(const struct psd_schema_reader *reader, void *
 	enum psd_status status = check_title(reader, root);
 
 	if (!scenario->title)
-		scenario->title = scenario->path;
+		scenario->title = title_of_path(scenario->path, reader->arena);
+	if (!scenario->title)
+		return psd_error_set(reader->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scenario");
 	if (!status)
 		status = psd_scenario_check_cluster(reader, root);
 	if (!status)

@@ -241,9 +241,10 @@ static void add_profile(struct psd_text *text, const struct psd_calibration *cal
 		1e-9 * (rebuild->is_there ? rebuild->value : UNKNOWN_FLOPS));
 	psd_text_add(text, "layer,forward_sec,backward_sec\n");
 	for (unsigned l = 0; l < graph->n_layers; l++)
-		if (graph->layers[l].n_inputs > 0)
-			psd_text_add(text, "%s,%.9f,%.9f\n", graph->layers[l].name, calibration->forward_sec[l],
-				     calibration->backward_sec[l]);
+		if (graph->layers[l].n_inputs > 0) {
+			psd_text_add_csv(text, graph->layers[l].name);
+			psd_text_add(text, ",%.9f,%.9f\n", calibration->forward_sec[l], calibration->backward_sec[l]);
+		}
 }
 
 /* ---- the points ---- */

@@ -223,6 +223,7 @@ static void fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 		.parts = psd_interpreter_parts(&sim->interpreter, length.first_measured),
 		.n_iterations = length.n_iterations,
 		.n_events = sim->n_events + psd_network_work(),
+		.takes_factors = psd_outcome_takes_factors(sim->program),
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(&sim->interpreter, (enum psd_resource)r);

@@ -1,4 +1,5 @@
-/* Says in one sentence, with figures, which resource bounds each system at its largest point. */
+/* Finds the limit of each result, and says in one sentence, with figures, which resource bounds each system at its
+ * largest point. */
 #include <math.h>
 #include <string.h>
 
@@ -57,7 +58,8 @@ static struct stack stack_of(const struct psd_costed_model *costed, const struct
 	struct psd_case made;
 	struct psd_error err;
 
-	if (link_bps == 0.0 || psd_case_make(&made, costed, result->system, result->point, &err))
+	if (link_bps == 0.0 || result->system->host.transport_bps == 0.0 ||
+	    psd_case_make(&made, costed, result->system, result->point, &err))
 		return stack;
 	if (made.plan.rates.receive_bps < link_bps)
 		stack = (struct stack){made.plan.rates.receive_bps, result->point.bandwidth_bps,
@@ -66,15 +68,43 @@ static struct stack stack_of(const struct psd_costed_model *costed, const struct
 	return stack;
 }
 
-/* A message takes as long as the cores that handle it. */
-static void add_network(struct psd_text *sentence, const struct psd_costed_model *costed,
-			const struct psd_result *result)
+/* ---- slower nodes ---- */
+
+/* The node that slows the run most, by its devices or by its link; its ratio is 1 where there is none. */
+struct slow {
+	unsigned node;
+	double ratio;
+};
+
+static struct slow slowest(const struct psd_report *report, const struct psd_result *result, bool is_link)
 {
-	const struct psd_machine *machine = &costed->scenario->machine;
-	const struct stack stack = stack_of(costed, result);
+	const struct psd_scenario *scenario = report->costed->scenario;
+	const double until_sec = result->outcome.iteration_sec * result->outcome.n_iterations;
+	struct slow slow = {0, 1.0};
+
+	for (unsigned i = 0; i < scenario->n_slowdowns && !report->is_estimate && !result->outcome.is_estimate; i++) {
+		const struct psd_slowdown *slowdown = &scenario->slowdowns[i];
+		const double ratio = is_link ? slowdown->link_ratio : slowdown->compute_ratio;
+
+		if (slowdown->node < result->point.nodes && slowdown->from_sec < until_sec && ratio < slow.ratio)
+			slow = (struct slow){slowdown->node, ratio};
+	}
+	return slow;
+}
+
+/* ---- words ---- */
+
+/* A message takes as long as the cores that handle it. */
+static void add_network(struct psd_text *sentence, const struct psd_report *report, const struct psd_result *result)
+{
+	const struct psd_machine *machine = &report->costed->scenario->machine;
+	const struct stack stack = stack_of(report->costed, result);
+	const struct slow slow = slowest(report, result, true);
 	char rate[PSD_UNITS_TEXT_MAX], link[PSD_UNITS_TEXT_MAX];
 
-	if (stack.bps > 0.0)
+	if (slow.ratio < 1.0)
+		psd_text_add(sentence, "the link of node %u, at %.3g %% of its rate", slow.node, 100.0 * slow.ratio);
+	else if (stack.bps > 0.0)
 		psd_text_add(sentence, "the software stack, which %s %s%s where the link has %s (%s)",
 			     stack.is_incast ? "receives" : "moves", psd_units_write_rate(stack.bps, rate),
 			     stack.is_incast ? " from many senders at once" : "",
@@ -86,13 +116,17 @@ static void add_network(struct psd_text *sentence, const struct psd_costed_model
 										    : "");
 }
 
-static void add_resource(struct psd_text *sentence, const struct psd_costed_model *costed,
-			 const struct psd_result *result, int resource)
+static void add_resource(struct psd_text *sentence, const struct psd_report *report, const struct psd_result *result,
+			 int resource)
 {
+	const struct slow slow = slowest(report, result, false);
+
 	if (resource == PSD_RESOURCE_NIC)
-		add_network(sentence, costed, result);
+		add_network(sentence, report, result);
 	else
 		psd_text_add(sentence, "%s", resource_names[resource]);
+	if (resource == PSD_RESOURCE_DEVICE && slow.ratio < 1.0)
+		psd_text_add(sentence, " of node %u, at %.3g %% of its speed", slow.node, 100.0 * slow.ratio);
 }
 
 /* Tells whether a machine has more workers and servers than cores. */
@@ -138,7 +172,7 @@ static void add_parts(struct psd_text *sentence, const struct psd_scenario *scen
 	} told[] = {
 		{parts->other_work_sec,
 		 "other work",
-		 {{psd_choice_may_take_factors(system), "factor rebuilds"},
+		 {{result->outcome.takes_factors, "factor rebuilds"},
 		  {system->host.iteration_sec > 0.0, "the stack's end of an iteration"}}},
 		{parts->exposed_comm_sec, "exposed communication", {{false, ""}}},
 		{parts->other_waiting_sec,
@@ -158,15 +192,19 @@ static void add_parts(struct psd_text *sentence, const struct psd_scenario *scen
 	}
 }
 
-/* The resource that bounds a system at a point, in words, and its share of the iteration. */
-struct verdict {
-	struct psd_text words;
+/* ---- limits ---- */
+
+enum limit { LIMIT_DEVICE, LIMIT_OTHERS, LIMIT_RESOURCE, LIMIT_TURNS, LIMIT_WAITING };
+
+/* The limit of a result, the resource that it is about, and the share of the iteration. */
+struct bound {
+	enum limit limit;
+	int resource;
 	double ratio;
 };
 
-static void find_bound(struct verdict *verdict, const struct psd_costed_model *costed, const struct psd_result *result)
+static struct bound bound_of(const struct psd_result *result)
 {
-	struct psd_text *words = &verdict->words;
 	const struct psd_parts *parts = &result->outcome.parts;
 	const double iteration_sec = result->outcome.iteration_sec;
 	const double waiting_sec = parts->exposed_comm_sec + parts->other_waiting_sec;
@@ -175,27 +213,99 @@ static void find_bound(struct verdict *verdict, const struct psd_costed_model *c
 	const bool is_sequential = result->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
 	int other;
 
+	if (waiting_sec <= hidden_ratio * iteration_sec)
+		return (struct bound){LIMIT_DEVICE, PSD_RESOURCE_DEVICE, 1.0 - waiting_sec / iteration_sec};
+	if (parts->other_waiting_sec > parts->exposed_comm_sec)
+		return (struct bound){LIMIT_OTHERS, resource, parts->other_waiting_sec / iteration_sec};
+	if (resource != PSD_RESOURCE_DEVICE && busy_ratio >= (is_sequential ? sequential_bound_ratio : bound_ratio))
+		return (struct bound){LIMIT_RESOURCE, resource, busy_ratio};
+	if (is_in_turn(&result->outcome, &other))
+		return (struct bound){LIMIT_TURNS, other, result->outcome.busy_sec[other] / iteration_sec};
+	return (struct bound){LIMIT_WAITING, resource, busy_ratio};
+}
+
+/* One or a few words for a column. */
+static void write_resource(const struct psd_report *report, const struct psd_result *result, int resource, char *text,
+			   size_t room)
+{
+	static const char *const words[PSD_RESOURCES] = {"device", "copies", "copies", "servers", "link"};
+	const struct slow slow = slowest(report, result, resource == PSD_RESOURCE_NIC);
+	const bool may_be_slow = resource == PSD_RESOURCE_NIC || resource == PSD_RESOURCE_DEVICE;
+
+	if (may_be_slow && slow.ratio < 1.0)
+		snprintf(text, room, resource == PSD_RESOURCE_NIC ? "link of node %u" : "node %u", slow.node);
+	else if (resource == PSD_RESOURCE_NIC && stack_of(report->costed, result).bps > 0.0)
+		snprintf(text, room, "stack");
+	else
+		snprintf(text, room, "%s", words[resource]);
+}
+
+/* Reasons to wait for others: a slower node, a slower link, cores, uneven iterations. */
+static void write_others(const struct psd_report *report, const struct psd_result *result, char *text, size_t room)
+{
+	const struct psd_scenario *scenario = report->costed->scenario;
+
+	if (slowest(report, result, false).ratio < 1.0)
+		write_resource(report, result, PSD_RESOURCE_DEVICE, text, room);
+	else if (slowest(report, result, true).ratio < 1.0)
+		write_resource(report, result, PSD_RESOURCE_NIC, text, room);
+	else
+		snprintf(text, room, "%s",
+			 shares_cores(scenario, result) ? "cores"
+			 : scenario->jitter_ratio > 0.0 ? "jitter"
+							: "waiting");
+}
+
+void psd_output_find_limits(struct psd_report *report)
+{
+	for (unsigned i = 0; i < report->n_systems * report->n_points; i++) {
+		struct psd_result *result = &report->results[i];
+		if (result->is_refused)
+			continue;
+		const struct bound bound = bound_of(result);
+		char words[PSD_RESULT_LIMIT_MAX - sizeof("device+")];
+
+		write_resource(report, result, bound.resource, words, sizeof(words));
+		switch (bound.limit) {
+		case LIMIT_DEVICE:
+		case LIMIT_RESOURCE: snprintf(result->limit, sizeof(result->limit), "%s", words); break;
+		case LIMIT_TURNS: snprintf(result->limit, sizeof(result->limit), "device+%s", words); break;
+		case LIMIT_OTHERS: write_others(report, result, result->limit, sizeof(result->limit)); break;
+		case LIMIT_WAITING: snprintf(result->limit, sizeof(result->limit), "waiting"); break;
+		}
+	}
+}
+
+/* The resource that bounds a system at a point, in words, and its share of the iteration. */
+struct verdict {
+	struct psd_text words;
+	double ratio;
+};
+
+static void find_bound(struct verdict *verdict, const struct psd_report *report, const struct psd_result *result)
+{
+	struct psd_text *words = &verdict->words;
+	const struct bound bound = bound_of(result);
+
+	verdict->ratio = bound.ratio;
 	psd_text_add(words, "bound by ");
-	verdict->ratio = busy_ratio;
-	if (waiting_sec <= hidden_ratio * iteration_sec) {
-		psd_text_add(words, "the device, busy for");
-		verdict->ratio = 1.0 - waiting_sec / iteration_sec;
-	} else if (parts->other_waiting_sec > parts->exposed_comm_sec) {
-		psd_text_add(words, "waiting for others, which is");
-		verdict->ratio = parts->other_waiting_sec / iteration_sec;
-	} else if (resource != PSD_RESOURCE_DEVICE &&
-		   busy_ratio >= (is_sequential ? sequential_bound_ratio : bound_ratio)) {
-		add_resource(words, costed, result, resource);
+	switch (bound.limit) {
+	case LIMIT_DEVICE:
+	case LIMIT_RESOURCE:
+		add_resource(words, report, result, bound.resource);
 		psd_text_add(words, ", busy for");
-	} else if (is_in_turn(&result->outcome, &other)) {
+		break;
+	case LIMIT_OTHERS: psd_text_add(words, "waiting for others, which is"); break;
+	case LIMIT_TURNS:
 		psd_text_add(words, "turns of the device and ");
-		add_resource(words, costed, result, other);
+		add_resource(words, report, result, bound.resource);
 		psd_text_add(words, "; the latter is busy for");
-		verdict->ratio = result->outcome.busy_sec[other] / iteration_sec;
-	} else {
+		break;
+	case LIMIT_WAITING:
 		psd_text_add(words, "waiting (latency, stages that cannot overlap); busiest is ");
-		add_resource(words, costed, result, resource);
+		add_resource(words, report, result, bound.resource);
 		psd_text_add(words, ", with");
+		break;
 	}
 }
 
@@ -205,11 +315,14 @@ static void find_bounds(const struct psd_report *report, const struct psd_result
 	for (unsigned s = 0; s < report->n_systems; s++) {
 		const struct psd_result *results = &report->results[s * report->n_points];
 
-		largest[s] = results;
-		for (unsigned p = 1; p < report->n_points; p++)
-			if (results[p].point.workers >= largest[s]->point.workers)
+		largest[s] = NULL;
+		for (unsigned p = 0; p < report->n_points; p++)
+			if (!results[p].is_refused &&
+			    (!largest[s] || results[p].point.workers >= largest[s]->point.workers))
 				largest[s] = &results[p];
-		find_bound(&verdicts[s], report->costed, largest[s]);
+		if (!largest[s])
+			continue;
+		find_bound(&verdicts[s], report, largest[s]);
 	}
 }
 
@@ -225,7 +338,8 @@ static void write_sentence(FILE *out, const struct psd_report *report, unsigned 
 	const bool has_parts = report->n_systems <= MOST_SENTENCES_WITH_PARTS;
 	struct psd_text sentence = {.bytes = NULL};
 	double least = verdicts[s].ratio, most = verdicts[s].ratio;
-	char point[64];
+	const struct psd_scenario *scenario = report->costed->scenario;
+	char point[64], rate[PSD_UNITS_TEXT_MAX];
 
 	psd_text_add(&sentence, "%s", largest[s]->system->name);
 	for (unsigned i = s + 1; i < report->n_systems && !has_parts; i++) {
@@ -235,8 +349,10 @@ static void write_sentence(FILE *out, const struct psd_report *report, unsigned 
 		least = fmin(least, verdicts[i].ratio);
 		most = fmax(most, verdicts[i].ratio);
 	}
-	psd_text_add(&sentence, " at %s: %s ", psd_result_point_name(&largest[s]->point, point, sizeof(point)),
-		     verdicts[s].words.bytes ? verdicts[s].words.bytes : "");
+	psd_text_add(&sentence, " at %s", psd_result_point_name(&largest[s]->point, point, sizeof(point)));
+	if (scenario->n_sweep_bandwidths > 1)
+		psd_text_add(&sentence, ", %s", psd_units_write_rate(largest[s]->point.bandwidth_bps, rate));
+	psd_text_add(&sentence, ": %s ", verdicts[s].words.bytes ? verdicts[s].words.bytes : "");
 	if (rint(100.0 * least) < rint(100.0 * most))
 		psd_text_add(&sentence, "%.0f to ", 100.0 * least);
 	psd_text_add(&sentence, "%.0f %%", 100.0 * most);
@@ -262,7 +378,7 @@ void psd_output_bottlenecks(FILE *out, const struct psd_report *report)
 
 	find_bounds(report, largest, verdicts);
 	for (unsigned s = 0; s < report->n_systems; s++)
-		if (!is_said(report, s, verdicts))
+		if (largest[s] && !is_said(report, s, verdicts))
 			write_sentence(out, report, s, largest, verdicts);
 	for (unsigned s = 0; s < report->n_systems; s++)
 		psd_text_release(&verdicts[s].words);

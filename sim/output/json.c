@@ -58,6 +58,12 @@ void psd_json_count(struct psd_json *json, const char *key, uint64_t value)
 	fprintf(json->out, "%" PRIu64, value);
 }
 
+void psd_json_flag(struct psd_json *json, const char *key, bool is_there, bool flag)
+{
+	begin_value(json, key);
+	fputs(!is_there ? "null" : flag ? "true" : "false", json->out);
+}
+
 void psd_json_line(struct psd_json *json)
 {
 	/* the comma must precede the line break, so it is written here */

@@ -20,6 +20,8 @@ struct psd_json {
 void psd_json_begin(struct psd_json *json, const char *key, char bracket);
 void psd_json_end(struct psd_json *json, char bracket);
 void psd_json_string(struct psd_json *json, const char *key, const char *text);
+/* Writes true or false, or null where there is no value. */
+void psd_json_flag(struct psd_json *json, const char *key, bool is_there, bool flag);
 /* Writes a number with 1 to 17 significant digits, or null if it is not finite. */
 void psd_json_number(struct psd_json *json, const char *key, double value, int significant);
 void psd_json_count(struct psd_json *json, const char *key, uint64_t value);

@@ -9,6 +9,8 @@
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
+enum { MOST_CASES_NAMED = 6 };
+
 #define MOST_SPREAD_RATIO 0.15 /* highest spread of a calibration without a warning */
 
 static bool may_take_steps(const struct psd_report *report)
@@ -161,6 +163,68 @@ static void write_strangers(FILE *out, const struct psd_report *report)
 	}
 }
 
+/* "PS at 64 nodes, Ring at 64 nodes": the first few cases that are chosen. */
+static void add_cases(struct psd_text *text, const struct psd_report *report, bool is_refused)
+{
+	const bool has_rate = report->costed->scenario->n_sweep_bandwidths > 1;
+	char point[64], rate[PSD_UNITS_TEXT_MAX];
+	unsigned n_more = 0, n_named = 0;
+
+	for (unsigned i = 0; i < report->n_systems * report->n_points; i++) {
+		const struct psd_result *result = &report->results[i];
+
+		if (is_refused ? !result->is_refused : !result->outcome.is_estimate)
+			continue;
+		if (n_named == MOST_CASES_NAMED) {
+			n_more++;
+			continue;
+		}
+		psd_text_add(text, "%s%s at %s", n_named++ ? "; " : "", result->system_name,
+			     psd_result_point_name(&result->point, point, sizeof(point)));
+		if (has_rate)
+			psd_text_add(text, ", %s", psd_units_write_rate(result->point.bandwidth_bps, rate));
+	}
+	if (n_more)
+		psd_text_add(text, "; and %u more", n_more);
+}
+
+/* Names the rows that no simulation made, though one was asked for. */
+static void write_estimated_note(FILE *out, const struct psd_report *report)
+{
+	struct psd_text sentence = {.bytes = NULL};
+	char count[PSD_UNITS_TEXT_MAX];
+
+	if (!report->n_estimated)
+		return;
+	psd_text_add(&sentence,
+		     "note: estimated in closed form, since their simulations need more than %s events each "
+		     "(most_events): ",
+		     psd_units_write_count(report->costed->scenario->most_events, count));
+	add_cases(&sentence, report, false);
+	psd_sentence_write(out, &sentence, 6);
+}
+
+enum psd_status psd_output_refused(const struct psd_report *report, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = report->costed->scenario;
+	struct psd_text cases = {.bytes = NULL};
+	char count[PSD_UNITS_TEXT_MAX];
+
+	if (!report->n_refused)
+		return PSD_OK;
+	add_cases(&cases, report, true);
+	psd_error_set(err, PSD_ERUN, (struct psd_place){scenario->path, 0, 0},
+		      "%u of %u cases have no row, they need more than %s events each: %s; allow more with '--set "
+		      "most_events=N' (a million takes half a second), or ask for fewer nodes or iterations%s",
+		      report->n_refused, report->n_systems * report->n_points,
+		      psd_units_write_count(scenario->most_events, count), cases.bytes ? cases.bytes : "",
+		      report->is_estimate			? ""
+		      : scenario->fidelity == PSD_FIDELITY_FLOW ? ", or for '--estimate'"
+								: ", for 'fidelity: flow', or for '--estimate'");
+	psd_text_release(&cases);
+	return PSD_ERUN;
+}
+
 void psd_output_notes(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
@@ -171,6 +235,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
 		      "links change during it;\n      use fidelity: message\n",
 		      out);
+	write_estimated_note(out, report);
 	write_system_notes(out, report);
 	write_links_note(out, scenario);
 	write_transport_note(out, report);

@@ -14,8 +14,12 @@
 
 /* Writes the table with its head, notes, and one sentence for each system. PSD_ENOMEM. */
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills the limit of each result: a resource, or a slower node by number. */
+void psd_output_find_limits(struct psd_report *report);
 /* Writes only the sentences about bottlenecks, for the largest point of each system. */
 void psd_output_bottlenecks(FILE *out, const struct psd_report *report);
+/* Names the cases without a row, and the ways to have them: PSD_ERUN; PSD_OK where every case has one. */
+enum psd_status psd_output_refused(const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
 /* Writes "note: ..." lines about figures that are approximate and costs that are left out. */
 void psd_output_notes(FILE *out, const struct psd_report *report);
 

@@ -18,6 +18,8 @@ static void write_fields(struct psd_json *json, const struct psd_result *result)
 	for (unsigned c = 0; psd_result_field(result, c, &field); c++)
 		if (field.text)
 			psd_json_string(json, field.name, field.text);
+		else if (field.is_flag || field.is_words)
+			psd_json_flag(json, field.name, field.number.is_there, field.number.value > 0.0);
 		else if (field.digits)
 			psd_json_number(json, field.name, field.number.is_there ? field.number.value : NAN,
 					field.digits);
@@ -98,6 +100,8 @@ enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *
 	for (unsigned i = 0; i < report->n_systems * report->n_points && !status; i++) {
 		const struct psd_result *result = &report->results[i];
 
+		if (result->is_refused)
+			continue;
 		psd_json_line(json);
 		psd_json_begin(json, NULL, '{');
 		write_fields(json, result);

@@ -162,7 +162,7 @@ static void write_executor(FILE *out, const struct psd_report *report)
 static bool has_fit(const struct psd_report *report)
 {
 	for (unsigned i = 0; i < report->n_systems * report->n_points; i++)
-		if (report->results[i].is_fit)
+		if (report->results[i].is_fitted.value > 0.0)
 			return true;
 	return false;
 }

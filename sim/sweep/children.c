@@ -46,7 +46,6 @@ struct pool {
 	unsigned n_running;
 	unsigned next_job;
 	unsigned n_done;
-	uint64_t n_events;
 	unsigned end_job; /* jobs from this one on are dropped: n_jobs, or the first failed one */
 	enum psd_status status;
 	struct psd_error *err;
@@ -240,11 +239,6 @@ static void take_outcome(struct pool *pool, unsigned job, const struct psd_outco
 {
 	pool->outcomes[job] = *outcome;
 	pool->n_done++;
-	pool->n_events += outcome->n_events;
-	if (!pool->children->refuse || pool->n_events <= pool->children->most_events)
-		return;
-	pool->status = pool->children->refuse(pool->children->context, pool->err);
-	end_at(pool, 0);
 }
 
 /* The child has closed its end of the pipe: it has ended, or will soon. */

@@ -16,18 +16,13 @@ typedef enum psd_status (*psd_child_fn)(void *context, unsigned job, struct psd_
 /* Function that writes a job's name for people into text. */
 typedef void (*psd_child_name_fn)(const void *context, unsigned job, char *text, size_t room);
 
-/* Function that fills err for jobs that have too many events together. */
-typedef enum psd_status (*psd_child_refuse_fn)(const void *context, struct psd_error *err);
-
 struct psd_children {
 	psd_child_fn work;
-	psd_child_refuse_fn refuse; /* called when the jobs have too many events; NULL: no limit */
 	psd_child_name_fn name;
 	void *context;
 	unsigned n_jobs;
-	unsigned n_at_once;   /* number of concurrent children, >= 1 */
-	uint64_t most_events; /* limit for the sum of all outcomes' events; beyond it, refuse() gives the status */
-	bool has_progress;    /* shows progress in a line on standard error that rewrites itself */
+	unsigned n_at_once; /* number of concurrent children, >= 1 */
+	bool has_progress;  /* shows progress in a line on standard error that rewrites itself */
 };
 
 /* Runs all jobs and sets outcomes[job] on success. If jobs fail, the first of them in the order of jobs is reported. An

@@ -6,10 +6,9 @@
 
 #include "engine/base/units.h"
 #include "engine/estimate/estimate.h"
+#include "engine/scenario/scenario_heed.h"
 #include "sim/executor/simulate.h"
 #include "sim/sweep/children.h"
-
-enum { PROCESS_EVENTS = 5000 }; /* events that cost as much as a process for a case */
 
 struct job {
 	const struct psd_costed_model *costed;
@@ -37,8 +36,8 @@ static const struct psd_scenario *scenario_of(const struct psd_sweep *sweep)
 
 /* ---- one case ---- */
 
-static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *job, struct psd_outcome *outcome,
-			       struct psd_error *err)
+static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *job, bool is_estimate,
+			       struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = scenario_of(sweep);
 	struct psd_run_length length = psd_run_length_make(job->system, scenario->iterations, 0.0);
@@ -48,10 +47,10 @@ static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *
 	if (status)
 		return status;
 	length.most_events = scenario->most_events;
-	if (sweep->is_estimate && job->point.bandwidth_bps == 0.0)
+	if (is_estimate && job->point.bandwidth_bps == 0.0)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				       "an estimate needs 'bandwidth' and 'latency' in 'network' beside 'platform'");
-	else if (sweep->is_estimate)
+	else if (is_estimate)
 		status = psd_estimate(&made.program, length, outcome, err);
 	else
 		status = psd_simulate(&made, NULL, NULL, outcome, err);
@@ -59,25 +58,47 @@ static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *
 	return status;
 }
 
-static enum psd_status run_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
+/* Tells whether an estimate may stand for a simulation of single flows: it heeds all keys of the scenario. */
+static bool may_estimate(const struct psd_sweep *sweep, const struct job *job)
 {
-	const struct work_list *list = context;
-	const enum psd_status status = run_job(list->sweep, &list->jobs[job], outcome, err);
+	const struct psd_scenario *scenario = scenario_of(sweep);
+	struct psd_text unheeded = {.bytes = NULL};
 
-	outcome->n_events += PROCESS_EVENTS;
+	psd_scenario_add_unheeded(&unheeded, scenario, PSD_BY_ESTIMATE, PSD_BY_SIMULATION);
+	const bool heeds_all = unheeded.length == 0 && !unheeded.is_out_of_memory;
+
+	psd_text_release(&unheeded);
+	return heeds_all && !sweep->is_estimate && job->point.bandwidth_bps > 0.0 &&
+	       scenario->fidelity == PSD_FIDELITY_FLOW;
+}
+
+/* A case with too many events is estimated, or has an outcome that says so: it costs no other case its row. */
+static enum psd_status run_or_refuse(const struct psd_sweep *sweep, const struct job *job, struct psd_outcome *outcome,
+				     struct psd_error *err)
+{
+	struct psd_error of_limit = {.is_limit = false};
+	enum psd_status status = run_job(sweep, job, sweep->is_estimate, outcome, &of_limit);
+	const bool is_limit = status == PSD_EINVAL && of_limit.is_limit;
+
+	if (is_limit && may_estimate(sweep, job)) {
+		status = run_job(sweep, job, true, outcome, &of_limit);
+		if (!status)
+			outcome->is_estimate = true;
+	}
+	if (status == PSD_EINVAL && of_limit.is_limit) {
+		*outcome = (struct psd_outcome){.is_refused = true};
+		return PSD_OK;
+	}
+	if (status)
+		*err = of_limit;
 	return status;
 }
 
-static enum psd_status refuse_sum(const void *context, struct psd_error *err)
+static enum psd_status run_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct work_list *list = context;
-	const struct psd_scenario *scenario = scenario_of(list->sweep);
-	char count[PSD_UNITS_TEXT_MAX];
 
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-			     "the %u cases of this scenario need more than %s events together: ask for fewer, for flow "
-			     "fidelity or an estimate, or for a larger 'most_events'",
-			     list->n_jobs, psd_units_write_count(scenario->most_events, count));
+	return run_or_refuse(list->sweep, &list->jobs[job], outcome, err);
 }
 
 static void name_job(const void *context, unsigned job, char *text, size_t room)
@@ -184,6 +205,8 @@ static enum psd_status check_systems(const struct work_list *list, struct psd_er
 		status = psd_case_make(&made, last->costed, last->system, last->point, err);
 		if (!status)
 			psd_case_release(&made);
+		else if (status == PSD_EINVAL && err->is_limit)
+			status = PSD_OK; /* smaller points may have fewer events */
 	}
 	return status;
 }
@@ -193,25 +216,18 @@ static enum psd_status run_list(struct work_list *list, int *signal_number, stru
 	const struct psd_sweep *sweep = list->sweep;
 	const struct psd_children children = {
 		.work = run_in_child,
-		.refuse = refuse_sum,
 		.name = name_job,
 		.context = list,
 		.n_jobs = list->n_jobs,
 		.n_at_once = sweep->n_at_once < list->n_jobs ? sweep->n_at_once : list->n_jobs,
-		.most_events = scenario_of(sweep)->most_events,
 		.has_progress = sweep->has_progress,
 	};
 	enum psd_status status = PSD_OK;
-	uint64_t n_events = 0;
 
 	if (!sweep->is_estimate)
 		return psd_children_run(&children, list->outcomes, signal_number, err);
-	for (unsigned i = 0; i < list->n_jobs && !status; i++) {
-		status = run_job(sweep, &list->jobs[i], &list->outcomes[i], err);
-		n_events += list->outcomes[i].n_events;
-		if (!status && n_events > children.most_events)
-			status = refuse_sum(list, err);
-	}
+	for (unsigned i = 0; i < list->n_jobs && !status; i++)
+		status = run_or_refuse(sweep, &list->jobs[i], &list->outcomes[i], err);
 	return status;
 }
 
@@ -223,6 +239,8 @@ static double baseline_images_per_sec(const struct work_list *list, const struct
 	const struct psd_workload workload = psd_scenario_workload(costed->scenario, baseline ? baseline : job->system);
 	const struct psd_point one = {.nodes = 1, .workers_per_node = 1, .workers = 1};
 
+	if (baseline && list->outcomes[find_baseline(list, job->point.bandwidth_bps)].is_refused)
+		return 0.0;
 	return psd_result_images_per_sec(
 		&one, workload.batch_per_worker,
 		baseline ? list->outcomes[find_baseline(list, job->point.bandwidth_bps)].iteration_sec
@@ -236,16 +254,35 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 	const unsigned n_results = list->n_report_jobs;
 	const struct psd_result_basis basis = {scenario, psd_sim_executor(scenario, sweep->is_estimate),
 					       sweep->published};
+	struct psd_result_basis estimated = basis;
 	struct psd_result *results = calloc(n_results, sizeof(*results));
+	unsigned n_refused = 0, n_estimated = 0;
+
+	estimated.executor = psd_sim_executor(scenario, true);
 
 	if (!results)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u results", n_results);
 	for (unsigned i = 0; i < n_results; i++) {
 		const struct job *job = &list->jobs[i];
 
-		results[i] = psd_result_make(&basis, job->system, job->point, &list->outcomes[i],
-					     baseline_images_per_sec(list, job));
+		if (list->outcomes[i].is_refused) {
+			results[i] = (struct psd_result){.system = job->system,
+							 .system_name = job->system->name,
+							 .point = job->point,
+							 .is_refused = true};
+			n_refused++;
+			continue;
+		}
+		n_estimated += list->outcomes[i].is_estimate;
+		results[i] = psd_result_make(list->outcomes[i].is_estimate ? &estimated : &basis, job->system,
+					     job->point, &list->outcomes[i], baseline_images_per_sec(list, job));
 		results[i].beyond = psd_result_beyond(&scenario->calibration, &job->point);
+	}
+	if (n_refused == n_results) {
+		const struct job *first = &list->jobs[0];
+
+		free(results);
+		return psd_refuse_length(first->system, first->point.workers, scenario->most_events, err);
 	}
 	*report = (struct psd_report){.costed = sweep->costed,
 				      .published = sweep->published,
@@ -253,7 +290,9 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 				      .systems = list->jobs[0].system,
 				      .results = results,
 				      .n_systems = list->n_systems,
-				      .n_points = list->n_points};
+				      .n_points = list->n_points,
+				      .n_refused = n_refused,
+				      .n_estimated = n_estimated};
 	return PSD_OK;
 }
 

@@ -28,10 +28,14 @@ struct psd_report {
 	struct psd_result *results;	  /* one result per system and point: results[system * n_points + point] */
 	unsigned n_systems;
 	unsigned n_points;
+	unsigned n_refused;   /* results without a row */
+	unsigned n_estimated; /* rows that an estimate makes, since their simulation has too many events */
 };
 
-/* Runs all cases. *report is filled on success; psd_report_release() releases it. Statuses and *signal_number are those
- * of psd_children_run(); PSD_EINVAL also for an unknown system. */
+/* Runs all cases. A case with more than `most_events` is estimated where an estimate heeds the whole scenario, else
+ * refused: the others have their rows. Without any row the first refusal is the error. *report is filled on success;
+ * psd_report_release() releases it. Statuses and *signal_number are those of psd_children_run(); PSD_EINVAL also for an
+ * unknown system. */
 enum psd_status psd_sweep_run(const struct psd_sweep *sweep, struct psd_report *report, int *signal_number,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_report_release(struct psd_report *report);

@@ -1078,3 +1078,83 @@ OUTPUT_TEST(curve_names_what_it_cannot_draw)
 	EXPECT_WORDS(said, ":2: 'iteration_sec' is 'no', must be a number above 0");
 	free(said);
 }
+
+/* A value to which the prediction was fitted says nothing about predictions: it is drawn apart and judged by no bar. */
+Test(plot, fitted_values_are_drawn_apart_and_judged_by_no_bar)
+{
+	struct folder folder = make_folder();
+	char command[1024];
+	struct run run;
+	char *drawn;
+
+	snprintf(command, sizeof(command),
+		 "plots/psd-plot speedup tests/golden/poseidon-atc17/vgg19-22k-40gbe.csv -o %s/out.svg 2>&1 && "
+		 "{ head -n 1 " PREDICTED " | sed 's/$/,is_fitted/'; sed -n '2s/$/,yes/p; 3,$s/$/,/p' " PREDICTED
+		 "; } >%s/p && plots/psd-plot compare %s/p " MEASURED " -o %s/out.html 2>&1; rm %s/p",
+		 folder.path, folder.path, folder.path, folder.path, folder.path);
+	run = run_command(command);
+	cr_expect_eq(run.exit_status, 0, "%s", run.text);
+	EXPECT_WORDS(run.text, "1 fitted to published values", "  fitted\n");
+	free(run.text);
+	run = run_command("plots/psd-plot compare " PREDICTED " " MEASURED
+			  " -o /tmp/psd-plot-none.html | grep -c fitted; "
+			  "rm /tmp/psd-plot-none.*");
+	cr_expect_str_eq(run.text, "0\n");
+	free(run.text);
+	snprintf(command, sizeof(command),
+		 "plots/psd-plot speedup tests/golden/poseidon-atc17/vgg19-22k-40gbe.csv -o %s/out.svg 2>&1",
+		 folder.path);
+	free(run_command(command).text);
+	drawn = read_output(&folder, "out.svg");
+	EXPECT_WORDS(drawn, ">published<", ">fitted to published<");
+	free(drawn);
+	remove_folder(&folder);
+}
+
+/* One line of results with these workers, bandwidth and size. */
+#define RESULT(system, workers, bps, size) "t," system ",sim-flow," workers "," workers "," bps ",0.5," size "\n"
+#define RESULTS                                                                                                        \
+	"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,"                                          \
+	"fuse_bytes\n"
+
+/* A curve of one size, or a vertical line through one, means nothing; two hundred curves hide each other. */
+Test(plot, curves_that_mean_nothing_are_refused_with_the_plot_that_does)
+{
+	static const struct {
+		const char *rows, *words;
+	} cases[] = {
+		{RESULTS RESULT("R", "4", "1e9", "4096") RESULT("R", "4", "1e10", "4096"),
+		 "has several results of 4KiB with 4 workers, a curve needs one: 'bandwidth_bps' varies"},
+		{RESULTS RESULT("R", "4", "1e9", "4096") RESULT("R", "4", "1e10", "4096")
+			 RESULT("R", "4", "1e9", "8192"),
+		 "has several results of 4KiB with 4 workers, a curve needs one: 'bandwidth_bps' varies"},
+		{RESULTS RESULT("R", "2", "1e9", "4096") RESULT("R", "4", "1e9", "4096"),
+		 "has one size of buckets, a curve needs several: say 'sweep: {fuse: [...]}'; 'workers' varies, which "
+		 "'psd-plot speedup' draws"},
+		{RESULTS RESULT("R", "4", "1e9", "4096"), "there is nothing else that varies to draw"},
+	};
+	struct folder folder = make_folder();
+	char command[4096];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(command, sizeof(command),
+			 "printf '%s' >%s/in.csv; plots/psd-plot curve %s/in.csv -o %s/out.svg 2>&1", cases[i].rows,
+			 folder.path, folder.path, folder.path);
+		struct run run = run_command(command);
+
+		cr_expect_eq(run.exit_status, 2, "%s", run.text);
+		cr_expect_not_null(strstr(run.text, cases[i].words), "%s", run.text);
+		free(run.text);
+	}
+	snprintf(
+		command, sizeof(command),
+		"awk 'BEGIN { print \"system,epoch,test_accuracy_ratio\"; for (i = 0; i < 400; i++) print \"s\" "
+		"int(i / 2) \",\" i %% 2 \",0.5\" }' >%s/in.csv; plots/psd-plot curve %s/in.csv -o %s/out.svg 2>&1; rm "
+		"%s/in.csv",
+		folder.path, folder.path, folder.path, folder.path);
+	struct run run = run_command(command);
+
+	EXPECT_WORDS(run.text, "has 200 curves, of which a plot takes 24: keep the rows of fewer systems");
+	free(run.text);
+	remove_folder(&folder);
+}

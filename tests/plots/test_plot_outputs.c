@@ -167,14 +167,79 @@ Test(plot_outputs, no_name_drives_the_terminal)
 	expect_plain_plot("speedup tests/golden/quickstart.csv -o '%s/" HOSTILE_NAME "/out.svg'", "2>&1");
 }
 
-Test(plot_outputs, a_title_has_quotes_wherever_it_likes)
+/* Draws one result with this title, given by --title or by the CSV, and returns the plot's lines of text. */
+static struct run draw_title(const struct scratch_folder *folder, const char *title, bool is_option)
 {
-	struct run run = run_command(
-		"out=$(mktemp -d) && plots/psd-plot speedup tests/golden/quickstart.csv --title \"'its own'\" "
-		"-o $out/out.svg 2>&1 && grep -c \">'its own'<\" $out/out.svg; rm -r $out");
+	FILE *file = fopen(scratch_folder_path(folder, "in.csv").text, "w");
 
-	cr_expect_str_eq(run.text, "1\n");
+	cr_assert_not_null(file);
+	fprintf(file,
+		"scenario,system,executor,workers,bandwidth_bps,images_per_sec,speedup,published_images_per_sec,"
+		"published_speedup\n%s,PS,sim-flow,2,,1,1,,\n",
+		is_option ? "t" : title);
+	fclose(file);
+	file = fopen(scratch_folder_path(folder, "title").text, "w");
+	cr_assert_not_null(file);
+	fprintf(file, "%s", is_option ? title : "");
+	fclose(file);
+	char line[1024];
+	snprintf(
+		line, sizeof(line),
+		"cd %s && title=$(cat title) && $OLDPWD/plots/psd-plot speedup in.csv -o out.svg ${title:+\"--title\"} "
+		"${title:+\"$title\"} 2>&1 && grep '<text>' out.svg",
+		folder->path);
+	return run_command(line);
+}
+
+/* A title is what it says: no quote ends it, nothing in it is a command, and the plot stays XML. */
+Test(plot_outputs, a_title_has_any_bytes)
+{
+	static const char *const titles[][2] = {
+		{"'its own'", ">'its own'<"},
+		{"'tis a title", ">'tis a title<"},
+		{"a''b", ">a''b<"},
+		{"]]>", ">]]&gt;<"},
+		{"a<b & c]]>d", ">a&lt;b &amp; c]]&gt;d<"},
+		{"`id` $(id) @x \\n %d", ">`id` $(id) @x \\n %d<"},
+		{"a\001b\033c", ">a?b?c<"},
+		{"\377 \303\244 \342\202\254 \303", ">? \303\244 \342\202\254 ?<"},
+		{"\357\277\277\355\240\200", ">\?\?\?\?<"}, /* U+FFFF and a surrogate, which XML excludes */
+	};
+	const struct scratch_folder folder = scratch_folder_make();
+
+	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
+		for (int is_option = 0; is_option < 2; is_option++) {
+			struct run run = draw_title(&folder, titles[i][0], is_option);
+
+			cr_expect_eq(run.exit_status, 0, "%s: %s", titles[i][0], run.text);
+			cr_expect_not_null(strstr(run.text, titles[i][1]), "%s: %s", titles[i][0], run.text);
+			free(run.text);
+		}
+	scratch_folder_remove(&folder);
+}
+
+/* The line breaks are those of shell lists: no other file and folder is touched, and none is left. */
+Test(plot_outputs, folders_have_any_name)
+{
+	static const char script[] =
+		"cd %s && mkdir data 'data\n\nfoo' 'foo\n' 'tmp\nfoo' && echo precious >data/results.txt && echo mine "
+		">foo && "
+		"export TMPDIR=\"$PWD/tmp\nfoo\" && for f in 'data\n\nfoo' 'foo\n'; do "
+		"$OLDPWD/plots/psd-plot speedup $OLDPWD/tests/golden/quickstart.csv -o \"$f/out.svg\" 2>&1; "
+		"$OLDPWD/plots/psd-plot compare $OLDPWD/" DATA "predicted.csv $OLDPWD/" DATA
+		"measured-1.csv -o \"$f/out.html\" >/dev/null; "
+		"ls -A \"$f\"; done; cat data/results.txt foo; ls -A \"$TMPDIR\"";
+	const struct scratch_folder folder = scratch_folder_make();
+	char line[2048];
+	struct run run;
+
+	snprintf(line, sizeof(line), script, folder.path);
+	run = run_command(line);
+	cr_expect_str_eq(run.text, "out.csv\nout.html\nout.svg\nout.csv\nout.html\nout.svg\nprecious\nmine\n");
 	free(run.text);
+	snprintf(line, sizeof(line), "rm -r %s/*", folder.path);
+	cr_assert_eq(system(line), 0);
+	scratch_folder_remove(&folder);
 }
 
 FOLDER_TEST(plot_outputs, a_byte_order_mark_is_no_column, scratch_folder_make())

@@ -528,3 +528,79 @@ Test(cli, a_folder_is_no_platform)
 	cr_expect(strstr(run_of.text, "models: cannot read this platform\n"), "%s", run_of.text);
 	free(run_of.text);
 }
+
+/* The title of a scenario without one is its path: in CSV a line and never a formula, and a title that `show` may print
+ * and the reader accepts. */
+Test(cli, a_path_that_stands_for_a_title_passes_as_one)
+{
+	static const char *const names[][2] = {
+		{"=cmd.yaml", "./=cmd.yaml,"}, {"@x.yaml", "./@x.yaml,"}, {"a\nb.yaml", "a?b.yaml,"}};
+	const struct scratch_folder folder = scratch_folder_make();
+	char line[1024];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(line, sizeof(line),
+			 "sed '/^title/d; s|models/|'$PWD'/scenarios/models/|' scenarios/quickstart.yaml >'%s/%s'; cd "
+			 "%s; "
+			 "$OLDPWD/build/psd-sim --quiet --csv --estimate '%s' 2>&1 | sed -n 2p; "
+			 "$OLDPWD/build/psd-sim show '%s' >shown.yaml && $OLDPWD/build/psd-sim show shown.yaml "
+			 ">/dev/null; echo $?",
+			 folder.path, names[i][0], folder.path, names[i][0], names[i][0]);
+		struct run run = run_command(line);
+
+		cr_expect_eq(strncmp(run.text, names[i][1], strlen(names[i][1])), 0, "%s", run.text);
+		cr_expect_not_null(strstr(run.text, "\n0\n"), "%s", run.text);
+		free(run.text);
+	}
+	scratch_folder_remove(&folder);
+}
+
+/* 64 kB were a segmentation fault without a word. */
+Test(cli, a_small_stack_is_replaced)
+{
+	static const char *const arguments[] = {
+		"--quiet --csv --set compute.jitter=2% --set sweep.nodes=2 scenarios/quickstart.yaml",
+		"plan --set sweep.nodes=2 scenarios/quickstart.yaml"};
+
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+		char line[512];
+		struct run whole = run_program("psd-sim", arguments[i], "2>&1"), run;
+
+		snprintf(line, sizeof(line), "ulimit -s 64 && build/psd-sim %s 2>&1", arguments[i]);
+		run = run_command(line);
+		cr_expect_eq(run.exit_status, 0);
+		cr_expect_str_eq(run.text, whole.text);
+		free(run.text);
+		free(whole.text);
+	}
+}
+
+/* Too many events of one case cost no other case its row: it is estimated, or named at the end with a way out. */
+Test(cli, a_case_with_too_many_events_costs_no_other_its_row)
+{
+	struct run run = run_program("psd-sim",
+				     "--quiet --csv --system PS --set fidelity=message --set most_events=300 "
+				     "scenarios/quickstart.yaml",
+				     "2>/tmp/psd-refused; echo status $?; cat /tmp/psd-refused; rm /tmp/psd-refused");
+
+	cr_expect_not_null(strstr(run.text, ",PS,sim-message,1,"), "%s", run.text);
+	cr_expect_not_null(strstr(run.text, ",PS,sim-message,2,"), "%s", run.text);
+	cr_expect_null(strstr(run.text, ",4,4,"), "%s", run.text);
+	cr_expect_not_null(strstr(run.text,
+				  "status 1\npsd-sim: scenarios/quickstart.yaml: 1 of 3 cases have no row, they "
+				  "need more than 300 events each: PS at 4 nodes; allow more with '--set "
+				  "most_events=N'"),
+			   "%s", run.text);
+	free(run.text);
+	run = run_program("psd-sim", "--quiet --system PS --set most_events=300 scenarios/quickstart.yaml", "2>&1");
+	cr_expect_eq(run.exit_status, 0);
+	cr_expect_not_null(strstr(run.text,
+				  "note: estimated in closed form, since their simulations need more than 300 "
+				  "events each (most_events): PS at 4 nodes\n"),
+			   "%s", run.text);
+	free(run.text);
+	run = run_program("psd-sim", "--quiet --csv --system PS --set most_events=300 scenarios/quickstart.yaml",
+			  "2>&1");
+	cr_expect_not_null(strstr(run.text, ",PS,estimate,4,4,"), "%s", run.text);
+	free(run.text);
+}

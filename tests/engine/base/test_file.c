@@ -12,6 +12,7 @@
 
 #include "engine/base/csv.h"
 #include "engine/base/inputs.h"
+#include "engine/base/text.h"
 #include "tests/scratch_file.h"
 #include "tests/scratch_folder.h"
 
@@ -162,4 +163,33 @@ Test(file, a_pipe_is_read_to_the_end_of_its_writer, .timeout = 60)
 	cr_expect(!memcmp(text, "onexxx", 6) && !strcmp(text + length - 5, "xxtwo"));
 	free(text);
 	scratch_folder_remove(&folder);
+}
+
+/* Names as psd_text_add_csv() writes them are those that psd_csv_next() reads; a spreadsheet gets no formula. */
+Test(file, names_go_through_csv_as_they_are)
+{
+	static const char *const names[][2] = {
+		{"conv", "conv"},      {"a,b", "\"a,b\""}, {"a\"b", "\"a\"\"b\""}, {"=1+1", "'=1+1"}, {"-x", "'-x"},
+		{"+x,y", "\"'+x,y\""}, {"@x", "'@x"},	   {"'=x", "''=x"},	   {"'x", "'x"},      {"#x", "\"#x\""}};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct psd_text text = {.bytes = NULL};
+		struct psd_error err = {.text = ""};
+		struct psd_csv csv;
+		bool has_line;
+
+		psd_text_add_csv(&text, names[i][0]);
+		cr_assert_str_eq(text.bytes, names[i][1]);
+		psd_text_add(&text, ",1\n");
+		struct scratch_file file = scratch_file_write(text.bytes);
+
+		cr_assert_eq(psd_csv_open(&csv, file.path, &err), PSD_OK, "%s", err.text);
+		cr_assert_eq(psd_csv_next(&csv, &has_line, &err), PSD_OK, "%s", err.text);
+		cr_assert_eq(csv.n_cells, 2, "%s", names[i][0]);
+		cr_expect_str_eq(csv.cells[0], names[i][0]);
+		cr_expect_str_eq(csv.cells[1], "1");
+		psd_csv_close(&csv);
+		psd_text_release(&text);
+		remove(file.path);
+	}
 }

@@ -354,8 +354,12 @@ Test(costs, a_profile_holds_seconds)
 	expect_profile_error(HEAD "layer,forward_sec\n",
 			     ":6: column 2 is 'forward_sec', the header must be 'layer,forward_sec,backward_sec'");
 	expect_profile_error(HEAD, ": the file has no header line, must have 'layer,forward_sec,backward_sec'");
-	expect_profile_error(HEAD COLUMNS "\"conv\",1,1\n",
-			     ":7: the line has quotes, cells must be plain text without commas");
+	expect_profile_error(HEAD COLUMNS "\"conv,1,1\n",
+			     ":7: a quote is open or out of place, must be around a whole cell");
+	expect_profile_error(HEAD COLUMNS "\"co\"nv,1,1\n",
+			     ":7: a quote is open or out of place, must be around a whole cell");
+	expect_profile_error(HEAD COLUMNS "co\"nv,1,1\n",
+			     ":7: a quote is open or out of place, must be around a whole cell");
 	expect_profile_error(HEAD COLUMNS "loss,0,0\nfc,0,0\nrelu,0,0\nconv,0,0\n",
 			     ": all layers together take 0 s for 10 images, must be above 0 and finite");
 }

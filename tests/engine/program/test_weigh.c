@@ -30,11 +30,15 @@ static struct psd_rates free_rates(void)
 
 enum { PS, SFB, ADAM, RING, BY_LEADERS = 1 }; /* the last where nodes have several workers, before SFB */
 
+static uint64_t slice_bytes; /* 0: tensors are whole */
+
 static struct psd_alternative weighed(unsigned candidate, const struct psd_subject *subject,
 				      const struct psd_layout *layout, const struct psd_rates *rates)
 {
-	const struct psd_system system = {
-		.schedule = PSD_SCHEDULE_WAIT_FREE, .sync = PSD_SYNC_PS, .host = *rates->host};
+	const struct psd_system system = {.schedule = PSD_SCHEDULE_WAIT_FREE,
+					  .sync = PSD_SYNC_PS,
+					  .host = *rates->host,
+					  .slice_bytes = slice_bytes};
 	double backward_sec = 1.0; /* as long as it likes: seconds count from its end */
 	const struct psd_costs costs = {.gemm_flops_per_sec = rates->gemm_flops_per_sec,
 					.backward_sec = &backward_sec,
@@ -183,6 +187,21 @@ Test(weigh, separate_servers_take_their_closed_form)
 			expect_near(seconds(PS, &subject, &layout, &rates),
 				    fmax(2 * bytes / B, 2 * bytes * P / (S * B)) + 2 * alpha, "parameter server");
 		}
+}
+
+/* Slices go to servers while earlier ones come back, on other links: one slice more than one direction. Shards on the
+ * workers' nodes have the same links for both. */
+Test(weigh, slices_come_back_from_separate_servers_while_others_go)
+{
+	const struct psd_rates rates = free_rates();
+	const struct psd_subject subject = matrix(32, 1680, 1000);
+	const double bytes = 4.0 * 1680 * 1000;
+	const struct psd_layout apart = psd_layout_make(4, 1, 4), both = psd_layout_make(4, 1, 0);
+
+	slice_bytes = 4 * 1680 * 1000 / 8;
+	expect_near(seconds(PS, &subject, &apart, &rates), (8 + 1) / 8.0 * bytes / B + 2 * alpha, "apart");
+	expect_near(seconds(PS, &subject, &both, &rates), 2 * 3 / 4.0 * bytes / B + 2 * alpha, "both");
+	slice_bytes = 0;
 }
 
 Test(weigh, shards_on_the_workers_keep_their_own_part)

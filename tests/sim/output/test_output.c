@@ -120,8 +120,10 @@ static const char *skip_value(const char *at)
 		return skip_list(at, ']', false);
 	if (*at == '"')
 		return skip_string(at);
-	if (!strncmp(at, "null", 4))
+	if (!strncmp(at, "null", 4) || !strncmp(at, "true", 4))
 		return at + 4;
+	if (!strncmp(at, "false", 5))
+		return at + 5;
 	return skip_number(at);
 }
 
@@ -322,7 +324,7 @@ static void make_fixture(struct fixture *fixture)
 	}
 	fixture->results[0].published_speedup = (struct psd_result_value){true, 2.5};
 	fixture->results[0].error_ratio = (struct psd_result_value){true, 2 / 2.5 - 1};
-	fixture->results[0].is_fit = true;
+	fixture->results[0].is_fitted = (struct psd_result_value){true, 1.0};
 	fixture->report = (struct psd_report){.costed = &fixture->costed,
 					      .systems = fixture->scenario.systems,
 					      .results = fixture->results,
@@ -415,16 +417,18 @@ FIXTURE_TEST(csv_row_has_every_column_and_leaves_absent_ones_empty)
 	open_memory(&memory);
 	psd_columns_add_csv_head(&head);
 	cr_assert_eq(psd_output_text(memory.out, &head, &err), PSD_OK);
+	psd_output_find_limits(&fixture->report);
 	cr_assert_eq(psd_output_csv(memory.out, &fixture->report, &err), PSD_OK);
 	cr_expect_str_eq(
 		text_of(&memory),
 		"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
 		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_"
-		"ratio,other_work_sec,other_waiting_sec,fuse_bytes\n"
+		"ratio,other_work_sec,other_waiting_sec,fuse_bytes,is_fitted,limit\n"
 		"\"a \"\"title\"\", with "
-		"comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,2.5,-0.2,0.125,0.125,\n"
+		"comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,2.5,-0.2,0.125,0.125,,yes,"
+		"link\n"
 		"\"a \"\"title\"\", with comma\",the "
-		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125,\n");
+		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125,,,link\n");
 	free(memory.text);
 }
 
@@ -470,6 +474,8 @@ FIXTURE_TEST(json_holds_results_plan_and_busy_times)
 	cr_expect(is_json(text_of(&memory)), "%s", memory.text);
 	cr_expect_not_null(strstr(memory.text,
 				  "\"published_images_per_sec\":null,\"published_speedup\":2.5,\"error_ratio\":-0.2,"));
+	cr_expect_not_null(strstr(memory.text, "\"is_fitted\":true,\"limit\":null,"));
+	cr_expect_not_null(strstr(memory.text, "\"is_fitted\":null,\"limit\":null,"));
 	cr_expect_not_null(strstr(memory.text, "\"network_out_sec\":1.9}"));
 	cr_expect_not_null(strstr(memory.text, "\"tensors\":[\"fc1.weight\",\"fc1.bias\"],\"method\":\"ps\""));
 	cr_expect_not_null(strstr(memory.text, "\"tensors\":[\"fc1.weight\",\"fc1.bias\"],\"method\":\"sfb\""));
@@ -499,7 +505,7 @@ FIXTURE_TEST(calibration_legend_stands_only_under_calibrated_tables)
 {
 	char *table;
 
-	fixture->results[0].is_fit = false;
+	fixture->results[0].is_fitted = (struct psd_result_value){true, 0.0};
 	table = table_of(&fixture->report);
 	cr_expect_null(strstr(table, "calibrated"));
 	free(table);
@@ -553,9 +559,36 @@ Test(output, bottleneck_follows_the_largest_part)
 		make_fixture(&fixture);
 		fixture.scenario.jitter_ratio = 0.1;
 		fixture.results[1].outcome.parts = cases[i].parts;
+		fixture.results[1].outcome.takes_factors = true;
 		expect_bottleneck(&fixture.report, cases[i].words);
 		release_fixture(&fixture);
 	}
+}
+
+/* A rebuild that no operation makes is not told of, and a slower node is named by its number in row and sentence. */
+Test(output, a_slower_node_is_named_and_no_rebuild_that_is_not_there)
+{
+	struct fixture fixture;
+
+	make_fixture(&fixture);
+	fixture.results[1].outcome.parts = (struct psd_parts){0.5, 1.4, 0.1, 0.0};
+	fixture.results[0].outcome.n_iterations = fixture.results[1].outcome.n_iterations = 1;
+	fixture.scenario.n_slowdowns = 2;
+	fixture.scenario.slowdowns[0] = (struct psd_slowdown){2, 0.5, 1.0, 0.0, INFINITY};
+	fixture.scenario.slowdowns[1] = (struct psd_slowdown){1, 1.0, 0.25, 0.0, INFINITY};
+	expect_bottleneck(
+		&fixture.report,
+		"the second at 4 nodes: bound by the device of node 2, at 50 % of its speed, busy for 95 % of an "
+		"iteration of 2 s: 25 %\n  forward and backward, 70 % other work, 5 % exposed communication.\n");
+	expect_bottleneck(&fixture.report,
+			  "first at 4 nodes: bound by the link of node 1, at 25 % of its rate, busy for 95 %");
+	psd_output_find_limits(&fixture.report);
+	cr_expect_str_eq(fixture.results[0].limit, "link of node 1");
+	cr_expect_str_eq(fixture.results[1].limit, "node 2");
+	fixture.report.is_estimate = true; /* it ignores them */
+	psd_output_find_limits(&fixture.report);
+	cr_expect_str_eq(fixture.results[1].limit, "device");
+	release_fixture(&fixture);
 }
 
 /* Links have 1 Gbit/s. Four workers send to one server: it receives at 600 / (1 + 0.25 * 4) Mbit/s. */
