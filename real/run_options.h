@@ -36,7 +36,7 @@ struct psd_run_options {
 	uint64_t n_nodes;	 /* 0: the scenario's */
 	uint64_t n_iterations;	 /* 0: the scenario's */
 	double stall_sec;
-	double join_sec;
+	double join_sec;		/* 0: not given */
 	uint64_t n_attempts;		/* most attempts at a measurement of `calibrate` */
 	const char *dilation;		/* or NULL: the scenario's */
 	const char *trace_path;		/* or NULL */

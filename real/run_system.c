@@ -11,6 +11,8 @@
 #include "real/run_parts.h"
 #include "real/session/replay.h"
 
+#define JOIN_SEC 120.0 /* a cluster starts its processes one after the other */
+
 #define MOST_STOLEN_RATIO 0.02 /* share of processor time; a line tells of more */
 
 enum { MOST_PROGRESS_LINES = 20, SOUNDING_ITERATIONS = 2, MOST_TIMES_AGAIN = 2 };
@@ -105,6 +107,14 @@ static uint32_t iterations_of(const struct psd_run *run, const struct psd_case *
 		       : n;
 }
 
+/* Longest wait for the others of a cluster. */
+static double join_sec_of(const struct psd_run *run)
+{
+	if (run->options->join_sec > 0.0)
+		return run->options->join_sec;
+	return run->hosts.n_hosts ? JOIN_SEC : PSD_LAUNCH_CONNECT_SEC;
+}
+
 static enum psd_status launch_case(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
 				   struct psd_error *err)
 {
@@ -128,7 +138,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.attempt = run->hosts.n_hosts && options->n_restarts > 0 ? &run->attempt : NULL,
 		.worker.n_restarts = (uint32_t)options->n_restarts,
 		.cluster_kind = run->cluster_kind,
-		.worker.connect_sec = run->hosts.n_hosts ? options->join_sec : PSD_LAUNCH_CONNECT_SEC,
+		.worker.connect_sec = join_sec_of(run),
 		.worker.remark = options->is_quiet ? NULL : psd_run_remark,
 		.worker.stall_sec = options->stall_sec,
 		.worker.is_tested = run->scenario->train.test_every_epochs > 0 && !psd_run_replay(run),
@@ -169,7 +179,7 @@ static enum psd_status find_dilation(struct psd_run *run, const struct psd_case 
 		.worker.replay = &run->replay,
 		.worker.n_iterations = SOUNDING_ITERATIONS,
 		.cluster_kind = run->cluster_kind,
-		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
+		.worker.connect_sec = join_sec_of(run),
 		.worker.stall_sec = run->options->stall_sec,
 		.stop_signal = &psd_console_stop_signal,
 	};

@@ -17,7 +17,9 @@ enum psd_status psd_shared_results_run(struct psd_shared_results *results, psd_p
 	status = psd_process_group_barrier_open(&results->barrier, results->n_members, err);
 	if (!status)
 		status = psd_process_group_start(&group, results->n_members, work, results, err);
-	return status ? status : psd_process_group_wait(&group, results->calibration->options->stop_signal, err);
+	return status ? status
+		      : psd_process_group_wait(&group, results->calibration->options->stop_signal,
+					       results->calibration->options->stall_sec, err);
 }
 
 void psd_shared_results_close(struct psd_shared_results *results)

@@ -10,7 +10,7 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     13
+#define PSD_WIRE_VERSION     14
 #define PSD_WIRE_HEAD_BYTES  32
 #define PSD_WIRE_TAG_BYTES   8	 /* largest tag behind a header of tensors, see real/net/connections.h */
 #define PSD_WIRE_SMALL_BYTES 512 /* largest payload that is not a tensor */
@@ -26,7 +26,7 @@ enum psd_wire_kind {
 	PSD_WIRE_DATA,	     /* a chunk of a send, or of a step (`part`) of a collective */
 	PSD_WIRE_READY,	     /* to worker 0: ready for a collective; no payload */
 	PSD_WIRE_BEGIN,	     /* from worker 0: execute this collective next; no payload */
-	PSD_WIRE_ALIVE,	     /* heartbeat of the event loop, no payload; part 1: a job executes */
+	PSD_WIRE_ALIVE,	     /* heartbeat of the event loop, no payload; `part`: enum psd_wire_work */
 	PSD_WIRE_REPORT,     /* to worker 0, in each iteration */
 	PSD_WIRE_BYE,	     /* last on every connection: the sender needs nothing more */
 	PSD_WIRE_RATES,	     /* between host 0 and each other host, before they begin */
@@ -34,6 +34,12 @@ enum psd_wire_kind {
 	PSD_WIRE_STEPS,	     /* from worker 0, no payload: window `iteration` has `part` local steps */
 	PSD_WIRE_FAILED,     /* in place of anything: the sender gives up with status `part` */
 	PSD_WIRE_KINDS
+};
+
+/* Work of a heartbeat's sender. */
+enum psd_wire_work {
+	PSD_WIRE_COMPUTING = 1, /* a job executes */
+	PSD_WIRE_BUSY = 2,	/* one other than a library's sum, which may wait for this host */
 };
 
 struct psd_wire_head {

@@ -111,6 +111,7 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 {
 	enum psd_status status = allocate(worker, err);
 
+	psd_worker_beat(worker, PSD_PULSE_STARTING);
 	if (!status)
 		status = psd_worker_open_local(worker, err);
 	if (!status)
@@ -119,8 +120,10 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 		status = open_interpreter(worker, err);
 	if (!status && worker->options->checkpoints && is_idle(worker))
 		status = refuse_idle(worker, err);
+	psd_worker_beat(worker, PSD_PULSE_JOINING);
 	if (!status)
 		status = psd_worker_join(worker, err);
+	psd_worker_beat(worker, PSD_PULSE_STARTING);
 	return status || !worker->options->checkpoints ? status : psd_worker_begin_saving(worker, err);
 }
 
@@ -243,6 +246,7 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 	const bool is_observed = worker->options->finished && !worker->replay;
 	enum psd_status status = PSD_OK;
 
+	psd_worker_beat(worker, PSD_PULSE_ENDING);
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->losses.last;
 	result->test_labels = worker->pauses.labels;
@@ -290,8 +294,14 @@ enum psd_status psd_session_step(struct psd_worker *session, double within_sec, 
 
 void psd_session_close(struct psd_worker *session, enum psd_status status, const struct psd_error *err)
 {
+	psd_worker_beat(session, PSD_PULSE_ENDING);
 	if (status && session->connections)
 		psd_worker_send_failure(session, status, err);
+	if (status && (session->is_stuck || !psd_worker_await_jobs(session))) {
+		if (!session->library) /* it may be the one that uses them */
+			psd_connections_close(session->connections);
+		return;
+	}
 	if (status && psd_worker_is_held(session)) {
 		close_lanes(session, PSD_RESOURCE_NIC); /* a library may still write to its memory */
 		psd_feed_close(session->feed);

@@ -18,6 +18,7 @@
 #include "real/session/memory.h"
 
 struct psd_checkpoints;
+struct psd_pulse;
 
 struct psd_progress {
 	uint32_t iteration;
@@ -62,7 +63,8 @@ struct psd_worker_options {
 	double connect_sec;
 	void (*remark)(void *context, const char *line); /* may be NULL; of psd_mesh_options */
 	double stall_sec;				 /* limit without a received byte or finished task */
-	bool is_tested; /* worker 0 measures test accuracy, at the end and as train says */
+	struct psd_pulse *pulse; /* signs of life for the process that watches this one; NULL: none does */
+	bool is_tested;		 /* worker 0 measures test accuracy, at the end and as train says */
 	/* Both may be NULL. progress: on worker 0, when an iteration's losses are known (before its update), or after
 	 * the test that follows. finished: on every host, after the last iteration and before its memory is
 	 * released. */

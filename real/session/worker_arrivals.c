@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 
 /* ---- expectations ---- */
@@ -264,6 +265,9 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 		break;
 	case PSD_WIRE_FAILED: psd_worker_peer_failed(worker, peer, psd_wire_status(head)); break;
 	case PSD_WIRE_ALIVE:
+		if (head->part == PSD_WIRE_BUSY)
+			worker->liveness.busy_sec = psd_socket_now_sec();
+		break;
 	case PSD_WIRE_HELLO:
 	case PSD_WIRE_CLOCK:
 	case PSD_WIRE_TRANSPORT:

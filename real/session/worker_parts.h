@@ -18,6 +18,7 @@
 #include "real/net/emulated.h"
 #include "real/net/wire.h"
 #include "real/session/chunk_selection.h"
+#include "real/session/pulse.h"
 #include "real/session/repeated_memory.h"
 #include "real/session/scale.h"
 #include "real/session/worker.h"
@@ -111,7 +112,16 @@ struct psd_liveness {
 	double turned_sec;
 	double awake_sec;    /* first turn after this process was suspended */
 	double alive_sec;    /* last heartbeat sent */
+	double busy_sec;     /* last heartbeat of a peer that executes something else than a library's sum */
 	double *longest_sec; /* per operation: longest job; 0: none */
+};
+
+/* Parts of the work that has no operation: a batch of a test, a tensor of a checkpoint, a part of the start. Times by
+ * psd_socket_now_sec(); the device lane's thread writes. */
+struct psd_parts_done {
+	_Atomic double moved_sec;	 /* end of the last one */
+	_Atomic double longest_test_sec; /* longest batch; 0: none */
+	_Atomic double longest_save_sec; /* longest part of a checkpoint */
 };
 
 /* Samples on their way to a device with memory of its own. Only the device lane's thread uses it. */
@@ -217,6 +227,9 @@ struct psd_worker {
 	struct psd_repeated_memory zeros;    /* replay beside real workers: zeros to send, never written */
 	struct psd_load load;
 	struct psd_liveness liveness;
+	struct psd_parts_done parts_done;
+	struct psd_job opening; /* the start, in the device's lane */
+	bool is_stuck; /* a job here does not end: its thread, and all that it uses, stay until the process ends */
 	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter */
 	double *last_sec;	     /* per operation: last wall time of its layers; 0: none */
 
@@ -483,8 +496,8 @@ uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
 /* From worker 0: sends the steps of a window. */
 void psd_worker_send_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps);
-/* Sends heartbeats at intervals, with whether a job executes here. */
-void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing);
+/* Sends heartbeats at intervals: whether a job executes here, and whether one does beside a library's sum. */
+void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing, bool is_busy);
 /* Tells all peers that this host gives up, and why. */
 void psd_worker_send_failure(struct psd_worker *worker, enum psd_status status, const struct psd_error *err);
 /* Tells all peers that this host is done. */
@@ -555,6 +568,18 @@ struct psd_connections_owner psd_worker_owner(struct psd_worker *worker);
 enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err);
 /* A peer gives up, with that status. */
 void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_status status);
+/* A part of a test, a checkpoint or the start is over; in the device lane's thread. */
+void psd_worker_moved(struct psd_worker *worker);
+void psd_worker_moved_test(struct psd_worker *worker);
+void psd_worker_moved_save(struct psd_worker *worker);
+/* Tells the process that watches this one that it lives. */
+void psd_worker_beat(struct psd_worker *worker, enum psd_pulse_place place);
+/* The same before an operation in the event loop's thread, at that time. */
+void psd_worker_beat_at(struct psd_worker *worker, struct psd_task task, double now_sec);
+/* Waits for the start. PSD_ELOST: it stands still. */
+enum psd_status psd_worker_await_opening(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Waits until no lane has a job, a library's sums apart. False: one does not end. */
+bool psd_worker_await_jobs(struct psd_worker *worker);
 /* PSD_ELOST: a host is stalled for longer than psd_worker_options.stall_sec; the text names it and its operation. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 

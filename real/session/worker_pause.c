@@ -125,6 +125,7 @@ static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, 
 			status = wait_for_compute(worker, err);
 		job->test_correct += worker->kind->correct(worker->device);
 		job->test_labels += n * worker->graph->labels;
+		psd_worker_moved_test(worker);
 	}
 	return status;
 }
@@ -136,6 +137,7 @@ static void pause_job(void *context)
 	struct psd_worker *worker = job->worker;
 	const double begun_cpu_sec = psd_machine_own_sec();
 
+	psd_worker_moved(worker);
 	job->start_sec = psd_worker_now(worker);
 	job->status = job->is_test ? run_test(worker, job, &job->err)
 				   : psd_worker_save(worker, job->task.iteration, &job->err);
