@@ -160,6 +160,7 @@ static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made
 	enum psd_status status = PSD_OK;
 
 	run->first_iteration = found->newest.iterations;
+	run->has_whole = found->newest.missing == found->newest.n_hosts;
 	run->first_sample = 0;
 	run->from_hosts = 0;
 	if (found->newest.iterations > 0)

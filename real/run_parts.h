@@ -31,6 +31,7 @@ struct psd_run {
 	struct psd_run_log log;
 	struct psd_checkpoints checkpoints; /* without a folder none are written */
 	int checkpoints_lock;		    /* -1: none */
+	bool has_whole;			    /* all hosts' files of the checkpoint at first_iteration are here */
 	uint32_t first_iteration;	    /* first iteration of the running system; 0 unless it resumes */
 	unsigned n_restarts;		    /* restarts of the running system so far */
 	struct psd_error lost;		    /* cause of the last restart; PSD_OK: none */

@@ -142,6 +142,8 @@ static enum psd_status settle_all(struct psd_joining *joining, struct psd_error 
 	while (!status && !are_all_settled(joining)) {
 		if (psd_socket_now_sec() >= joining->until_sec) {
 			psd_joining_write_missing(joining, missing);
+			if (joining->options->attempt)
+				joining->options->attempt->is_overdue = true;
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s did not join within %g s", missing,
 					     joining->options->within_sec);
 		}
@@ -231,8 +233,10 @@ static struct psd_joining make_joining(const struct psd_mesh_options *options, i
 	};
 
 	joining.refused = joining.n_hosts;
-	if (options->attempt)
+	if (options->attempt) {
 		options->attempt->next_number = options->attempt->number + 1;
+		options->attempt->is_overdue = false;
+	}
 	for (unsigned i = 0; i < joining.n_hosts * options->n_connections; i++)
 		fds[i] = -1;
 	return joining;

@@ -28,6 +28,7 @@ struct psd_mesh_attempt {
 	uint32_t number;	  /* raised when another host has a later one */
 	uint32_t next_number;	  /* output: number of the next attempt */
 	uint32_t first_iteration; /* this host's start; on PSD_ELOST lowered to another host's */
+	bool is_overdue;	  /* output: hosts did not join in time */
 };
 
 struct psd_mesh_options {

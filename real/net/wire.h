@@ -28,11 +28,12 @@ enum psd_wire_kind {
 	PSD_WIRE_BEGIN,	     /* from worker 0: execute this collective next; no payload */
 	PSD_WIRE_ALIVE,	     /* heartbeat of the event loop, no payload; `part`: enum psd_wire_work */
 	PSD_WIRE_REPORT,     /* to worker 0, in each iteration */
-	PSD_WIRE_BYE,	     /* last on every connection: the sender needs nothing more */
+	PSD_WIRE_BYE,	     /* last on every connection: the sender knows that all hosts are done */
 	PSD_WIRE_RATES,	     /* between host 0 and each other host, before they begin */
 	PSD_WIRE_INVITATION, /* from host 0 before they begin: by which a library's ranks meet */
 	PSD_WIRE_STEPS,	     /* from worker 0, no payload: window `iteration` has `part` local steps */
 	PSD_WIRE_FAILED,     /* in place of anything: the sender gives up with status `part` */
+	PSD_WIRE_DONE,	     /* no payload: the sender has executed and saved everything */
 	PSD_WIRE_KINDS
 };
 

@@ -213,20 +213,37 @@ static bool have_all_said_bye(const struct psd_worker *worker)
 	return true;
 }
 
-/* Sends BYE and waits for all others: a host that leaves early has failed. */
+/* A run without iterations has a checkpoint of all of them. */
+static bool has_iterations(const struct psd_worker *worker)
+{
+	return worker->options->first_iteration < worker->options->n_iterations;
+}
+
+/* Says that this host is done and waits for all others: a host that leaves early has failed. */
 static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error *err)
 {
-	struct psd_wire_bye bye;
-	enum psd_status status = psd_interpreter_check(&worker->interpreter, err);
+	enum psd_status status = PSD_OK;
 
-	if (!status)
+	if (has_iterations(worker))
+		status = psd_interpreter_check(&worker->interpreter, err);
+	if (!status && has_iterations(worker))
 		status = psd_worker_measure(worker, &worker->result, err);
 	if (status)
 		return status;
-	bye = (struct psd_wire_bye){worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node};
 	worker->phase = PSD_PHASE_PARTING;
-	psd_worker_send_bye(worker, &bye);
+	psd_worker_send_done(worker);
 	return psd_connections_flush(worker->connections, err); /* otherwise a turn would first wait */
+}
+
+/* All hosts are done, and this one knows it. A host that is lost from now on leaves nothing undone. One that has not
+ * heard from all learns it from any other. */
+static enum psd_status begin_to_leave(struct psd_worker *worker, struct psd_error *err)
+{
+	const struct psd_wire_bye bye = {worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node};
+
+	worker->phase = PSD_PHASE_LEAVING;
+	psd_worker_send_bye(worker, &bye);
+	return psd_connections_flush(worker->connections, err);
 }
 
 static void remark_detour(const struct psd_worker *worker)
@@ -277,14 +294,18 @@ static bool have_all_left(const struct psd_worker *worker)
 enum psd_status psd_session_step(struct psd_worker *session, double within_sec, bool *is_over,
 				 struct psd_worker_result *result, struct psd_error *err)
 {
-	const bool waits = session->phase == PSD_PHASE_GOING ? !is_complete(session) : !have_all_left(session);
+	const bool waits = session->phase == PSD_PHASE_GOING	 ? !is_complete(session)
+			   : session->phase == PSD_PHASE_PARTING ? !psd_worker_are_all_done(session)
+								 : !have_all_left(session);
 	enum psd_status status;
 
 	session->err = err;
 	status = waits ? psd_worker_turn(session, within_sec, err) : PSD_OK;
 	if (!status && session->phase == PSD_PHASE_GOING && is_complete(session))
 		status = begin_to_part(session, err);
-	if (!status && session->phase == PSD_PHASE_PARTING && have_all_left(session))
+	if (!status && session->phase == PSD_PHASE_PARTING && psd_worker_are_all_done(session))
+		status = begin_to_leave(session, err);
+	if (!status && session->phase == PSD_PHASE_LEAVING && have_all_left(session))
 		status = report(session, err);
 	*is_over = !status && session->phase == PSD_PHASE_OVER;
 	if (*is_over)

@@ -39,7 +39,8 @@ struct psd_worker_options {
 	/* NULL: computes. Otherwise operations are only timed, tests and final parameters are left out, and device and
 	 * train (except streams) do not count; except for the replay's real workers. */
 	const struct psd_replay *replay;
-	/* Executes first_iteration to n_iterations - 1, at least one. If first_iteration > 0, the checkpoint after it
+	/* Executes first_iteration to n_iterations - 1. If both are equal, it only waits until all hosts have this
+	 * checkpoint, the last one. If first_iteration > 0, the checkpoint after it
 	 * is read from `checkpoints`: this host's own file (from_hosts 0), or those of from_hosts hosts, of a run with
 	 * another number of hosts or another system. */
 	uint32_t first_iteration, n_iterations;

@@ -145,6 +145,8 @@ enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *er
 	worker->start_sec = worker->liveness.turned_sec = worker->liveness.awake_sec = psd_socket_now_sec();
 	worker->liveness.last_move_sec = 0.0;
 	worker->phase = PSD_PHASE_GOING;
+	if (worker->options->first_iteration == worker->options->n_iterations)
+		return psd_connections_resume(worker->connections, err);
 	if (next_pause > 0 && worker->duties.n_carried > 0)
 		psd_interpreter_set_fence(&worker->interpreter, 0, next_pause);
 	psd_interpreter_begin(&worker->interpreter);

@@ -293,6 +293,13 @@ void psd_worker_send_failure(struct psd_worker *worker, enum psd_status status, 
 	(void)flushed; /* bytes that are not sent at once no longer matter */
 }
 
+void psd_worker_send_done(struct psd_worker *worker)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_DONE};
+
+	send_small_to_all(worker, &head, NULL);
+}
+
 void psd_worker_send_bye(struct psd_worker *worker, const struct psd_wire_bye *bye)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_BYE, .length_bytes = PSD_WIRE_BYE_BYTES};

@@ -113,6 +113,7 @@ struct psd_liveness {
 	double awake_sec;    /* first turn after this process was suspended */
 	double alive_sec;    /* last heartbeat sent */
 	double busy_sec;     /* last heartbeat of a peer that executes something else than a library's sum */
+	double doubt_sec;    /* at the end: when a peer was lost that had not said that it is done; 0: none */
 	double *longest_sec; /* per operation: longest job; 0: none */
 };
 
@@ -161,6 +162,7 @@ struct psd_expected {
 struct psd_peer {
 	struct psd_expected *ops; /* one per operation */
 	uint8_t small[PSD_WIRE_SMALL_BYTES];
+	bool is_done; /* it has executed and saved everything */
 	bool has_sent_bye;
 	struct psd_wire_bye bye;
 };
@@ -175,7 +177,8 @@ enum psd_sum_state {
 enum psd_worker_phase {
 	PSD_PHASE_OPENING,
 	PSD_PHASE_GOING,   /* operations execute */
-	PSD_PHASE_PARTING, /* this host is done and waits for the others */
+	PSD_PHASE_PARTING, /* this host is done, and waits until all are */
+	PSD_PHASE_LEAVING, /* all are done, and each says so to the others */
 	PSD_PHASE_OVER,
 };
 
@@ -254,7 +257,9 @@ struct psd_worker {
 
 	enum psd_status status; /* error of a callback that cannot return it */
 	struct psd_error *err;
-	bool is_blamed; /* the error names the host at fault, so others pass it on unchanged */
+	bool is_blamed;		/* the error names the host at fault, so others pass it on unchanged */
+	bool are_all_done;	/* all hosts are: one has said so in its BYE, or each for itself */
+	struct psd_error doubt; /* see liveness.doubt_sec */
 };
 
 /* Current time for psd_seam.now; context is the worker. While a timer fires: the time it was due, so that lateness does
@@ -500,7 +505,9 @@ void psd_worker_send_steps(struct psd_worker *worker, uint32_t window_number, ui
 void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing, bool is_busy);
 /* Tells all peers that this host gives up, and why. */
 void psd_worker_send_failure(struct psd_worker *worker, enum psd_status status, const struct psd_error *err);
-/* Tells all peers that this host is done. */
+/* Tells all peers that this host is done: it has executed and saved everything. */
+void psd_worker_send_done(struct psd_worker *worker);
+/* Tells all peers that it knows that all are done, and leaves. */
 void psd_worker_send_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);
 
 /* True if both are on the same node. */
@@ -568,6 +575,8 @@ struct psd_connections_owner psd_worker_owner(struct psd_worker *worker);
 enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err);
 /* A peer gives up, with that status. */
 void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_status status);
+/* True if this host and all others are done. */
+bool psd_worker_are_all_done(struct psd_worker *worker);
 /* A part of a test, a checkpoint or the start is over; in the device lane's thread. */
 void psd_worker_moved(struct psd_worker *worker);
 void psd_worker_moved_test(struct psd_worker *worker);

@@ -16,6 +16,7 @@ enum { MOST_TIMES_LONGEST = 10, MOST_TIMES_STALL = 10, MOST_TIMES_STALL_TEST = 3
 
 #define LONG_TURN_SEC 1.0 /* longer turns mean that this process was suspended; load alone takes less */
 #define LATER_SEC     1.0 /* delay for hosts with less knowledge, which give up later */
+#define DOUBT_SEC     1.0 /* for a message on its way, at the end */
 #define MOVED_CPU_SEC 0.1 /* processor time in which the start has moved; looking for it takes much less */
 #define LOOK_SEC      0.1
 
@@ -313,6 +314,36 @@ void psd_worker_beat_at(struct psd_worker *worker, struct psd_task task, double 
 
 /* ---- a peer that leaves or gives up ---- */
 
+bool psd_worker_are_all_done(struct psd_worker *worker)
+{
+	bool are_done = worker->phase >= PSD_PHASE_PARTING;
+
+	for (unsigned p = 0; p < worker->n_hosts && are_done; p++)
+		are_done = p == worker->self || worker->peers[p].is_done;
+	worker->are_all_done = worker->are_all_done || are_done;
+	return worker->are_all_done;
+}
+
+/* This host is done, and so is the peer: nothing is missing, whatever happens to it now. */
+static bool is_let_go(struct psd_worker *worker, unsigned peer)
+{
+	return psd_worker_are_all_done(worker) || (worker->phase >= PSD_PHASE_PARTING && worker->peers[peer].is_done);
+}
+
+static void let_go(struct psd_worker *worker, unsigned peer, const char *how)
+{
+	char name[PSD_MESH_NAME_MAX];
+	struct psd_error line;
+
+	if (worker->peers[peer].has_sent_bye)
+		return;
+	worker->peers[peer].has_sent_bye = true;
+	psd_error_set(&line, PSD_ELOST, PSD_NOWHERE, "%s %s at the end, when it was done",
+		      psd_mesh_name(worker->layout, worker->options->hosts, peer, name), how);
+	if (worker->options->remark)
+		worker->options->remark(worker->options->context, line.text);
+}
+
 void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_status status)
 {
 	const struct psd_wire_failed failed =
@@ -320,8 +351,23 @@ void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_s
 
 	if (worker->status)
 		return;
+	if (is_let_go(worker, peer)) {
+		let_go(worker, peer, "gave up");
+		return;
+	}
 	worker->is_blamed = true;
 	worker->status = psd_error_set(worker->err, status, PSD_NOWHERE, "%s", failed.words);
+}
+
+/* This host is done and has lost one that has not said so. Another host may know that it was: its BYE is on the way. */
+static enum psd_status begin_doubt(struct psd_worker *worker, unsigned peer, const char *how)
+{
+	worker->peers[peer].has_sent_bye = true;
+	if (worker->liveness.doubt_sec > 0.0)
+		return PSD_OK;
+	worker->liveness.doubt_sec = psd_socket_now_sec();
+	blame(worker, peer, &worker->doubt, "%s before it was done", how);
+	return PSD_OK;
 }
 
 /* A peer that closes its connection may have found another host silent. */
@@ -332,10 +378,16 @@ enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, 
 
 	if (worker->status || worker->peers[peer].has_sent_bye)
 		return worker->status;
+	if (is_let_go(worker, peer)) {
+		let_go(worker, peer, how);
+		return PSD_OK;
+	}
 	if (blame_silent(worker, worker->options->stall_sec / 2, err))
 		return PSD_ELOST;
 	if (error_number)
 		snprintf(how, sizeof(how), "is gone (%.60s)", strerror(error_number));
+	if (worker->phase == PSD_PHASE_PARTING && worker->n_hosts > 2)
+		return begin_doubt(worker, peer, how);
 	describe_owed(worker, find_owed(worker, peer), owed, sizeof(owed));
 	describe_self(worker, self, sizeof(self));
 	return blame(worker, peer, err, "%s in iteration %" PRIu32 " while %s waits for its %s", how,
@@ -377,6 +429,19 @@ static enum psd_status blame_debtor(struct psd_worker *worker, struct psd_error 
 		     self, iteration, worker->options->stall_sec);
 }
 
+/* At the end: nobody waits for a host that is done. */
+static enum psd_status check_end(struct psd_worker *worker, struct psd_error *err)
+{
+	for (unsigned p = 0; p < worker->n_hosts && worker->are_all_done; p++)
+		if (silent_sec(worker, p) > worker->options->stall_sec)
+			let_go(worker, p, "was not heard from");
+	if (worker->are_all_done || worker->liveness.doubt_sec == 0.0 ||
+	    psd_socket_now_sec() < worker->liveness.doubt_sec + DOUBT_SEC)
+		return PSD_OK;
+	*err = worker->doubt;
+	return err->status;
+}
+
 /* A host that knows more, of a silent peer or an endless job, reports first. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err)
 {
@@ -386,6 +451,8 @@ enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_err
 	if (now_sec - worker->liveness.turned_sec > fmax(stall_sec / 2, LONG_TURN_SEC))
 		worker->liveness.awake_sec = now_sec;
 	worker->liveness.turned_sec = now_sec;
+	if (check_end(worker, err))
+		return err->status;
 	if (blame_silent(worker, stall_sec, err) || blame_jobs(worker, err))
 		return PSD_ELOST;
 	return fmin(still_sec, now_sec - worker->liveness.awake_sec) > stall_sec + LATER_SEC ? blame_debtor(worker, err)
