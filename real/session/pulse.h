@@ -20,7 +20,7 @@ struct psd_pulse {
 	_Atomic double limit_sec; /* longest time until the next one */
 	_Atomic enum psd_pulse_place place;
 	_Atomic uint32_t op, iteration; /* at an operation; iteration also between turns */
-	_Atomic double longest_sec;	/* of this operation so far; 0: it is the first one */
+	_Atomic double longest_sec;	/* longest time of this operation so far; 0: none */
 };
 
 #endif

@@ -13,11 +13,11 @@ enum { ITERATIONS = 40, MOST_HOSTS = 5, MOST_SEEDS = 1000, MOST_CUTS = 4, MOST_S
 struct storm {
 	const char *method;
 	unsigned seed;
-	uint64_t state; /* of the generator */
+	uint64_t state; /* state of the random numbers */
 	struct scratch_folder folder;
 	unsigned n_workers, n_hosts, every;
 	bool has_hosts;	      /* --hosts; otherwise one psd-run starts all processes */
-	bool has_own_folders; /* of --hosts */
+	bool has_own_folders; /* with --hosts */
 	struct started runs[MOST_HOSTS];
 	unsigned n_runs;
 	bool is_going[MOST_HOSTS], was_stopped[MOST_HOSTS];
