@@ -105,6 +105,8 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 /* PSD_EINVAL with the system's place: --restarts is given, but the system cannot be restarted. */
 enum psd_status psd_run_check_restarts(const struct psd_run *run, const struct psd_system *system,
 				       struct psd_error *err) PSD_MUST_CHECK;
+/* True if hosts with a common folder have completed the last checkpoint since this one looked for checkpoints. */
+bool psd_run_has_ended(struct psd_run *run, const struct psd_case *made);
 /* Decides whether to restart the system after this failure. If no restart is left, adds that to err. */
 bool psd_run_restarts(struct psd_run *run, struct psd_error *err);
 /* Says what was lost and where the system goes on; nothing if nothing was lost. status: of psd_run_find_first(). */

@@ -313,6 +313,10 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 		status = execute(run, &made, &row, err);
 	while (status && psd_run_restarts(run, err))
 		status = execute(run, &made, &row, err);
+	if (status && psd_run_has_ended(run, &made)) {
+		say_done(run, system);
+		status = PSD_OK;
+	}
 	psd_case_release(&made);
 	return status;
 }

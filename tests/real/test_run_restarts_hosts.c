@@ -231,6 +231,31 @@ Test(run_restarts_hosts, hosts_end_together)
 	scratch_folder_remove(&folder);
 }
 
+/* Host 0 was started again, and looked for checkpoints before another had written its last. */
+Test(run_restarts_hosts, one_that_joins_when_the_last_file_is_written_is_done)
+{
+	static const char file[] = "cut/iteration-30/host-1-of-2.safetensors";
+	const struct scratch_folder folder = make_folder();
+	struct cluster cluster;
+
+	add_hosts(&folder, 2);
+	run_hosts(&folder, 2, "--quiet --system PS --save-every 10 --save cut --iterations 30", "00");
+	cr_assert_eq(rename(scratch_folder_path(&folder, file).text, scratch_folder_path(&folder, "kept").text), 0);
+	cluster = (struct cluster){
+		.folder = &folder,
+		.options = "--system PS --save-every 10 --save cut --restarts 1 --join-timeout 60s --iterations 30",
+		.n_hosts = 2,
+	};
+	start_host(&cluster, 0, "said");
+	free(await_words(&cluster.hosts[0], "psd-run: PS goes on after 20 iterations, from cut\n"));
+	cr_assert_eq(rename(scratch_folder_path(&folder, "kept").text, scratch_folder_path(&folder, file).text), 0);
+	start_host(&cluster, 1, "said");
+	expect_ends(&cluster, "00");
+	expect_said(&folder, "said0", "psd-run: PS has been trained for 30 iterations: ");
+	expect_said(&folder, "said1", "psd-run: PS has been trained for 30 iterations: ");
+	scratch_folder_remove(&folder);
+}
+
 /* The others have ended: each has heard that all are done. */
 Test(run_restarts_hosts, one_that_comes_again_when_all_is_done_is_done)
 {
