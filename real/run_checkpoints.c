@@ -180,6 +180,7 @@ static enum psd_status begin_at(struct psd_run *run, const struct psd_case *made
 	enum psd_status status = PSD_OK;
 
 	run->first_iteration = found->newest.iterations;
+	run->has_whole = found->newest.missing == found->newest.n_hosts;
 	run->first_sample = 0;
 	run->from_hosts = 0;
 	if (found->newest.iterations > 0)
@@ -259,6 +260,21 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 }
 
 /* ---- restarts ---- */
+
+bool psd_run_has_ended(struct psd_run *run, const struct psd_case *made)
+{
+	const unsigned n_hosts = psd_layout_hosts(&made->plan.layout);
+	struct psd_checkpoints_found found;
+	struct psd_error ignored;
+
+	if (run->hosts.n_hosts < 2 || run->options->n_restarts == 0 ||
+	    psd_checkpoints_find(&run->checkpoints, (struct psd_checkpoint_host){run->self, n_hosts}, 0, &found,
+				 &ignored) ||
+	    found.newest.n_hosts != n_hosts || found.newest.missing != n_hosts)
+		return false;
+	run->first_iteration = found.newest.iterations;
+	return psd_run_is_done(run);
+}
 
 enum psd_status psd_run_check_restarts(const struct psd_run *run, const struct psd_system *system,
 				       struct psd_error *err)

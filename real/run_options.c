@@ -16,7 +16,6 @@ enum {
 };
 
 #define STALL_SEC 60.0
-#define JOIN_SEC  120.0 /* a cluster starts its processes one after the other */
 
 static const struct psd_command commands[] = {
 	[PSD_RUN_TRAIN] =
@@ -72,7 +71,8 @@ static const struct psd_option option_list[] = {
 	{OPTION("--rank", "N",
 		"with --hosts: number of this host, from 0. Default: its rank in mpirun, srun or torchrun"),
 	 .kind = PSD_OPTION_COUNT, AT(rank), .least = 0, .most = PSD_HOSTS_MAX - 1, .commands = OF(TRAIN)},
-	{OPTION("--join-timeout", "TIME", "with --hosts: longest wait for the other hosts. Default 120s"),
+	{OPTION("--join-timeout", "TIME",
+		"longest wait for the other processes of a cluster. Default 120s with --hosts, else 300s"),
 	 .kind = PSD_OPTION_SECONDS, AT(join_sec), .commands = OF(TRAIN)},
 	{OPTION("--stall", "TIME", "give up when a process has made no progress for TIME, and name it. Default 60s"),
 	 .kind = PSD_OPTION_SECONDS, AT(stall_sec), .commands = OF(TRAIN) | OF(CALIBRATE)},
@@ -137,10 +137,7 @@ enum psd_status psd_run_options_check_joined(const struct psd_run_options *optio
 
 static enum psd_status check_hosts(const struct psd_run_options *options, struct psd_error *err)
 {
-	const char *const other = options->rank != UINT64_MAX ? "--rank"
-				  : options->join_sec > 0.0   ? "--join-timeout"
-				  : options->secret_path      ? "--secret"
-							      : NULL;
+	const char *const other = options->rank != UINT64_MAX ? "--rank" : options->secret_path ? "--secret" : NULL;
 
 	if (!options->hosts_path && other)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--hosts'", other);
@@ -172,8 +169,6 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 	if (!status && !parsed.about)
 		status = check_save(&parsed, err);
 	parsed.resumes = parsed.resumes || parsed.n_restarts > 0;
-	if (parsed.join_sec == 0.0) /* not given: 0s is refused */
-		parsed.join_sec = JOIN_SEC;
 	if (status)
 		psd_run_options_release(&parsed);
 	else

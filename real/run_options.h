@@ -37,7 +37,7 @@ struct psd_run_options {
 	uint64_t n_nodes;	 /* number of nodes; 0: as in the scenario */
 	uint64_t n_iterations;	 /* number of iterations; 0: as in the scenario */
 	double stall_sec;
-	double join_sec;
+	double join_sec;	/* limit to join; 0: not given */
 	uint64_t n_attempts;	/* `calibrate`: largest number of attempts at a measurement */
 	const char *dilation;	/* text of --dilation; NULL: as in the scenario */
 	const char *trace_path; /* file of the trace; NULL: none */

@@ -31,6 +31,7 @@ struct psd_run {
 	struct psd_run_log log;
 	struct psd_checkpoints checkpoints; /* checkpoints to write; folder NULL: none */
 	int checkpoints_lock;		    /* descriptor that locks their folder; -1: not locked */
+	bool has_whole;			    /* all hosts' files of the checkpoint at first_iteration are here */
 	uint32_t first_iteration;	    /* first iteration of the running system; 0 unless it resumes */
 	unsigned n_restarts;		    /* number of restarts of the running system so far */
 	struct psd_error lost;		    /* cause of the last restart; PSD_OK: none */
@@ -111,6 +112,8 @@ enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *m
 /* Checks that the system can be restarted if --restarts is given. PSD_EINVAL with the system's place: it cannot. */
 enum psd_status psd_run_check_restarts(const struct psd_run *run, const struct psd_system *system,
 				       struct psd_error *err) PSD_MUST_CHECK;
+/* True if hosts with a common folder have completed the last checkpoint since this one looked for checkpoints. */
+bool psd_run_has_ended(struct psd_run *run, const struct psd_case *made);
 /* Decides whether to restart the system after this failure. If no restart is left, adds that to err. */
 bool psd_run_restarts(struct psd_run *run, struct psd_error *err);
 /* Prints a restart's cause and first iteration; nothing without a restart. status: psd_run_find_first()'s. */

@@ -11,6 +11,8 @@
 #include "real/run_parts.h"
 #include "real/session/replay.h"
 
+#define JOIN_SEC 120.0 /* a cluster starts its processes one after the other */
+
 #define MOST_STOLEN_RATIO 0.02 /* share of processor time; a line tells of more */
 
 enum { MOST_PROGRESS_LINES = 20, SOUNDING_ITERATIONS = 2, MOST_TIMES_AGAIN = 2 };
@@ -103,13 +105,22 @@ static uint32_t iterations_of(const struct psd_run *run, const struct psd_case *
 		       : n;
 }
 
+/* Longest wait for the others of a cluster. */
+static double join_sec_of(const struct psd_run *run)
+{
+	if (run->options->join_sec > 0.0)
+		return run->options->join_sec;
+	return run->hosts.n_hosts ? JOIN_SEC : PSD_LAUNCH_CONNECT_SEC;
+}
+
 static enum psd_status launch_case(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
 				   struct psd_error *err)
 {
 	const struct psd_run_options *options = run->options;
 	struct observer observer = {run, made->system};
 	struct psd_spans spans = {.hosts = NULL};
-	const bool is_traced = made->system == run->traced;
+	const bool is_over = psd_run_is_done(run); /* hosts only tell each other that they are done */
+	const bool is_traced = made->system == run->traced && !is_over;
 	const struct psd_launch_options launch = {
 		.worker.made = made,
 		.worker.train = &run->train,
@@ -118,7 +129,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.first_iteration = run->first_iteration,
 		.worker.first_sample = run->first_sample,
 		.worker.from_hosts = run->from_hosts,
-		.worker.n_iterations = iterations_of(run, made),
+		.worker.n_iterations = is_over ? run->first_iteration : iterations_of(run, made),
 		.worker.checkpoints = run->checkpoints.folder ? &run->checkpoints : NULL,
 		.worker.secret = run->secret,
 		.worker.listener = run->listener,
@@ -127,7 +138,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		.worker.attempt = run->hosts.n_hosts && options->resumes ? &run->attempt : NULL,
 		.worker.n_restarts = (uint32_t)options->n_restarts,
 		.cluster_kind = run->cluster_kind,
-		.worker.connect_sec = run->hosts.n_hosts ? options->join_sec : PSD_LAUNCH_CONNECT_SEC,
+		.worker.connect_sec = join_sec_of(run),
 		.worker.remark = options->is_quiet ? NULL : psd_run_remark,
 		.worker.stall_sec = options->stall_sec,
 		.worker.is_tested = run->scenario->train.test_every_epochs > 0 && !psd_run_replay(run),
@@ -144,6 +155,8 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		status = run->hosts.n_hosts ? psd_join(&launch.worker, &run->hosts, run->self, &row->result, err)
 					    : psd_launch(&launch, &row->result, err);
 	*run->n_joined += !status && run->hosts.n_hosts;
+	if (is_over)
+		return status;
 	if (!status && psd_run_replay(run))
 		status = psd_replay_check(&row->result, &run->replay, made->system->name, err);
 	if (!status) {
@@ -167,7 +180,7 @@ static enum psd_status find_dilation(struct psd_run *run, const struct psd_case 
 		.worker.replay = &run->replay,
 		.worker.n_iterations = SOUNDING_ITERATIONS,
 		.cluster_kind = run->cluster_kind,
-		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
+		.worker.connect_sec = join_sec_of(run),
 		.worker.stall_sec = run->options->stall_sec,
 		.stop_signal = &psd_console_stop_signal,
 	};
@@ -221,15 +234,17 @@ static bool has_rebuilds(const struct psd_program *program)
 	return false;
 }
 
+static void say_done(const struct psd_run *run, const struct psd_system *system)
+{
+	psd_console_say("psd-run: %s has been trained for %" PRIu32 " iterations: train for more with --iterations",
+			system->name, run->first_iteration);
+}
+
 /* This host joins no other, so a host whose newest checkpoint is older must not wait for it. */
-static void say_done(struct psd_run *run, const struct psd_system *system)
+static void report_done(struct psd_run *run)
 {
 	struct psd_error words;
 
-	psd_error_set(&words, PSD_ERUN, PSD_NOWHERE,
-		      "%s has been trained for %" PRIu32 " iterations: train for more with --iterations", system->name,
-		      run->first_iteration);
-	psd_console_say("psd-run: %s", words.text);
 	if (run->hosts.n_hosts < 2)
 		return;
 	if (run->listener >= 0)
@@ -241,6 +256,27 @@ static void say_done(struct psd_run *run, const struct psd_system *system)
 				psd_run_hash(run->options, *run->n_joined), run->secret, words.text);
 }
 
+/* This host has the last checkpoint. Hosts with folders of their own cannot see whether the others have it, too: they
+ * join once more, and go back together if one lacks it. Where the others do not come, a psd-run that has lost one of
+ * them fails. A new one may have been killed after the others had ended, and has nothing left to do. */
+static enum psd_status end_together(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
+				    struct psd_error *err)
+{
+	const bool may_be_alone = run->hosts.n_hosts > 1 && run->options->n_restarts > 0 && !run->has_whole;
+	enum psd_status status = may_be_alone ? launch_case(run, made, row, err) : PSD_OK;
+
+	if (status && run->attempt.is_overdue && !run->lost.status) {
+		psd_console_say("psd-run: %s; this host has the last checkpoint, the others may have ended", err->text);
+		status = PSD_OK;
+	}
+	if (status)
+		return status;
+	say_done(run, made->system);
+	if (!may_be_alone)
+		report_done(run);
+	return PSD_OK;
+}
+
 /* Executes the system from its newest checkpoint on. */
 static enum psd_status execute(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
 			       struct psd_error *err)
@@ -250,10 +286,7 @@ static enum psd_status execute(struct psd_run *run, const struct psd_case *made,
 	psd_run_say_restart(run, made->system, status);
 	if (status)
 		return status;
-	if (!psd_run_is_done(run))
-		return launch_again(run, made, row, err);
-	say_done(run, made->system);
-	return PSD_OK;
+	return psd_run_is_done(run) ? end_together(run, made, row, err) : launch_again(run, made, row, err);
 }
 
 enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system, struct psd_error *err)
@@ -276,6 +309,10 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 		status = execute(run, &made, &row, err);
 	while (status && psd_run_restarts(run, err))
 		status = execute(run, &made, &row, err);
+	if (status && psd_run_has_ended(run, &made)) {
+		say_done(run, system);
+		status = PSD_OK;
+	}
 	psd_case_release(&made);
 	return status;
 }

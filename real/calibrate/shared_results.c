@@ -15,7 +15,8 @@ enum psd_status psd_shared_results_run(struct psd_shared_results *results, psd_p
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
 	PSD_TRY(psd_process_group_barrier_open(&results->barrier, results->n_members, err));
 	PSD_TRY(psd_process_group_start(&group, results->n_members, work, results, err));
-	return psd_process_group_wait(&group, results->calibration->options->stop_signal, err);
+	return psd_process_group_wait(&group, results->calibration->options->stop_signal,
+				      results->calibration->options->stall_sec, err);
 }
 
 void psd_shared_results_close(struct psd_shared_results *results)

@@ -42,7 +42,8 @@ double psd_emulation_payload_ratio(uint32_t mtu_bytes);
 struct psd_emulation;
 
 /* Makes the emulated cluster; the caller closes *emulation. Forks a process for a while: call it before threads start.
- * PSD_EINVAL: an option is out of range; PSD_ENOMEM; PSD_ERUN: this machine lacks something, the text names it. */
+ * PSD_EINVAL: an option is out of range; PSD_ENOMEM; PSD_ERUN: this machine lacks something, the text names it;
+ * PSD_ELOST: a process that helps was killed. */
 enum psd_status psd_emulation_open(const struct psd_emulation_options *options, struct psd_emulation **emulation,
 				   struct psd_error *err) PSD_MUST_CHECK;
 

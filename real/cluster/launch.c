@@ -21,6 +21,7 @@
 #include "real/cluster/emulation.h"
 #include "real/cluster/process_group.h"
 #include "real/net/socket.h"
+#include "real/session/pulse.h"
 
 enum { FIRST_PORT = 7411 };
 
@@ -29,6 +30,10 @@ enum { MOST_RUN_FILES = 4 };
 
 #define LOOK_SEC  0.05 /* longest wait for a record before looking for processes that ended */
 #define GRACE_SEC 1.0  /* time for the others to report after the first failure */
+#define LATER_SEC 2.0  /* delay where other processes name one that stands still: they know more */
+#define LONG_SEC  1.0  /* a longer look means that this process was suspended */
+
+enum { MOST_TIMES_STALL = 10 }; /* limit of a process that has not said another one */
 
 struct record {
 	unsigned host;
@@ -49,6 +54,9 @@ struct launch {
 	int pipe_in, pipe_out;
 	struct psd_emulation *emulation; /* or NULL: processes are on loopback */
 	struct psd_process_group group;
+	struct psd_pulse *pulses; /* shared with the processes */
+	double *stopped_sec;	  /* time since which each process is stopped; 0: it is not */
+	double looked_sec, awake_sec;
 
 	struct record *records;
 	bool *has_record;
@@ -119,6 +127,7 @@ static struct psd_worker_options worker_of(const struct launch *launch, unsigned
 	worker.self = self;
 	worker.place = options->worker.place + self;
 	worker.hosts = launch->hosts;
+	worker.pulse = &launch->pulses[self];
 	worker.listener = launch->listeners[self];
 	worker.has_rate = options->cluster_kind == PSD_CLUSTER_SHAPED && made->point.bandwidth_bps > 0.0;
 	/* the workers of a node share its link equally, whether the others are busy or not */
@@ -263,9 +272,14 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 
 static enum psd_status start_all(struct launch *launch, struct psd_error *err)
 {
-	const enum psd_status status =
-		psd_process_group_start(&launch->group, launch->n_hosts, run_member, launch, err);
+	enum psd_status status;
 
+	launch->looked_sec = launch->awake_sec = psd_socket_now_sec();
+	for (unsigned h = 0; h < launch->n_hosts; h++) {
+		launch->pulses[h].beat_sec = launch->looked_sec;
+		launch->pulses[h].limit_sec = MOST_TIMES_STALL * launch->options->worker.stall_sec;
+	}
+	status = psd_process_group_start(&launch->group, launch->n_hosts, run_member, launch, err);
 	for (unsigned h = 0; h < launch->n_hosts; h++) {
 		launch->is_running[h] = !status;
 		if (launch->listeners[h] >= 0)
@@ -354,6 +368,97 @@ static bool is_any_running(const struct launch *launch)
 	return false;
 }
 
+/* ---- processes that stand still ---- */
+
+/* Describes the place of a process in its work. */
+static void describe_place(const struct launch *launch, unsigned host, char *text, size_t room)
+{
+	const struct psd_case *made = launch->options->worker.made;
+	const struct psd_pulse *pulse = &launch->pulses[host];
+	const enum psd_pulse_place place = atomic_load(&pulse->place);
+	const struct psd_op *op = &made->program.ops[atomic_load(&pulse->op)];
+
+	switch (place) {
+	case PSD_PULSE_STARTING: snprintf(text, room, "at its start, before it had joined"); return;
+	case PSD_PULSE_JOINING: snprintf(text, room, "before all had joined"); return;
+	case PSD_PULSE_TURNING: snprintf(text, room, "in iteration %u", atomic_load(&pulse->iteration)); return;
+	case PSD_PULSE_ENDING: snprintf(text, room, "at its end"); return;
+	case PSD_PULSE_OPERATION: break;
+	}
+	snprintf(text, room, "at '%s %.60s' in iteration %u, before %.3g s at most", psd_op_kind_names[op->kind],
+		 made->plan.graph->layers[op->layer].name, atomic_load(&pulse->iteration),
+		 atomic_load(&pulse->longest_sec));
+}
+
+/* Notes since when it is stopped; returns that time, or 0. */
+static double look_at_stop(struct launch *launch, unsigned host)
+{
+	const bool is_stopped = psd_process_group_stop_signal(&launch->group, host) != 0;
+
+	if (!is_stopped)
+		launch->stopped_sec[host] = 0.0;
+	else if (launch->stopped_sec[host] == 0.0)
+		launch->stopped_sec[host] = launch->looked_sec;
+	return launch->stopped_sec[host];
+}
+
+/* Seconds for which the process has stood still beyond its limit; 0: it has not. */
+static double still_sec(struct launch *launch, unsigned host)
+{
+	const struct psd_pulse *pulse = &launch->pulses[host];
+	const double stall_sec = launch->options->worker.stall_sec, stopped_sec = look_at_stop(launch, host);
+	const double beat_sec =
+		fmax(stopped_sec > 0.0 ? stopped_sec : atomic_load(&pulse->beat_sec), launch->awake_sec);
+	const enum psd_pulse_place place = atomic_load(&pulse->place);
+	const bool is_joined = place == PSD_PULSE_TURNING || place == PSD_PULSE_OPERATION;
+	const double limit_sec = (stopped_sec > 0.0 ? stall_sec : atomic_load(&pulse->limit_sec)) +
+				 (is_joined && launch->n_hosts > 1 ? LATER_SEC : 0.0);
+	const double sec = launch->looked_sec - beat_sec;
+
+	return sec > limit_sec ? sec : 0.0;
+}
+
+static void blame(struct launch *launch, unsigned host, double sec)
+{
+	const int stop_signal = psd_process_group_stop_signal(&launch->group, host);
+	char name[PSD_MESH_NAME_MAX], place[160], how[48] = "has stood still";
+
+	psd_mesh_name(launch->layout, launch->hosts, host, name);
+	describe_place(launch, host, place, sizeof(place));
+	if (stop_signal)
+		snprintf(how, sizeof(how), "was stopped by signal %d", stop_signal);
+	psd_error_set(&launch->first, PSD_ELOST, PSD_NOWHERE,
+		      stop_signal ? "%s %s %.3g s ago, %s" : "%s %s for %.3g s, %s", name, how, sec, place);
+	launch->has_first = true;
+	launch->has_failed = true;
+	launch->give_up_sec = launch->looked_sec;
+}
+
+/* Blames a process that was stopped before one that may wait for it. */
+static void watch(struct launch *launch)
+{
+	const double now_sec = psd_socket_now_sec();
+	unsigned worst = launch->n_hosts;
+	double worst_sec = 0.0;
+	bool is_worst_stopped = false;
+
+	if (now_sec > launch->looked_sec + LONG_SEC)
+		launch->awake_sec = now_sec;
+	launch->looked_sec = now_sec;
+	for (unsigned h = 0; h < launch->n_hosts && !launch->has_failed; h++) {
+		const double sec = launch->is_running[h] && !launch->has_record[h] ? still_sec(launch, h) : 0.0;
+		const bool is_stopped = launch->stopped_sec[h] > 0.0;
+
+		if (sec == 0.0 || is_stopped < is_worst_stopped || (is_stopped == is_worst_stopped && sec <= worst_sec))
+			continue;
+		worst = h;
+		worst_sec = sec;
+		is_worst_stopped = is_stopped;
+	}
+	if (worst < launch->n_hosts)
+		blame(launch, worst, worst_sec);
+}
+
 static enum psd_status wait_all(struct launch *launch, struct psd_error *err)
 {
 	const volatile sig_atomic_t *stop_signal = launch->options->stop_signal;
@@ -362,6 +467,7 @@ static enum psd_status wait_all(struct launch *launch, struct psd_error *err)
 		if (stop_signal && *stop_signal)
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "stopped by signal %d", (int)*stop_signal);
 		wait_for_records(launch);
+		watch(launch);
 		if (launch->has_failed && psd_socket_now_sec() >= launch->give_up_sec)
 			kill_all(launch);
 	}
@@ -403,7 +509,10 @@ static enum psd_status allocate(struct launch *launch, struct psd_error *err)
 	launch->listeners = calloc(launch->n_hosts, sizeof(*launch->listeners));
 	launch->records = calloc(launch->n_hosts, sizeof(*launch->records));
 	launch->has_record = calloc(launch->n_hosts, sizeof(*launch->has_record));
-	if (!launch->hosts || !launch->is_running || !launch->listeners || !launch->records || !launch->has_record)
+	launch->stopped_sec = calloc(launch->n_hosts, sizeof(*launch->stopped_sec));
+	launch->pulses = psd_process_group_share(launch->n_hosts * sizeof(*launch->pulses));
+	if (!launch->hosts || !launch->is_running || !launch->listeners || !launch->records || !launch->has_record ||
+	    !launch->stopped_sec || !launch->pulses)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u processes", launch->n_hosts);
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		launch->listeners[h] = -1;
@@ -433,6 +542,8 @@ static void release(struct launch *launch)
 	free(launch->listeners);
 	free(launch->records);
 	free(launch->has_record);
+	free(launch->stopped_sec);
+	psd_process_group_unshare(launch->pulses, launch->n_hosts * sizeof(*launch->pulses));
 }
 
 enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_worker_result *result,

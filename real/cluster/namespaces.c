@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +24,11 @@ enum step {
 	STEP_NUMBERS,
 	STEP_NET,
 	STEP_SOCKET,
+	STEP_KILLED,
+	STEP_STUCK,
 };
+
+enum { MOST_MAKE_MS = 60000 }; /* for a namespace, which takes some milliseconds */
 
 /* One report for a user namespace, then one for each network namespace, each with descriptors. A failure is the
  * last. */
@@ -141,16 +146,19 @@ static struct report receive_report(int channel, int *fds, size_t n_fds)
 				 .msg_iovlen = 1,
 				 .msg_control = control.bytes,
 				 .msg_controllen = sizeof(control.bytes)};
+	struct pollfd readable = {.fd = channel, .events = POLLIN};
 	const struct cmsghdr *rights;
 	ssize_t received;
 
+	if (poll(&readable, 1, MOST_MAKE_MS) == 0)
+		return (struct report){.step = STEP_STUCK, .error = ETIMEDOUT};
 	do
 		received = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
 	while (received < 0 && errno == EINTR);
 	if (received < 0)
 		return (struct report){.step = STEP_SOCKET, .error = errno};
 	if (received != (ssize_t)sizeof(report))
-		return (struct report){.step = STEP_NET, .error = ECHILD}; /* it died */
+		return (struct report){.step = STEP_KILLED, .error = ECHILD};
 	if (report.error)
 		return report;
 	rights = CMSG_FIRSTHDR(&message);
@@ -235,6 +243,13 @@ static enum psd_status forbidden(struct report report, struct psd_error *err)
 			"namespaces without restrictions (kernel.apparmor_restrict_unprivileged_userns=0), and a "
 			"kernel with CONFIG_NET_NS",
 			reason);
+	case STEP_KILLED:
+		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE,
+				     "emulated cluster: the process that makes its namespaces was killed");
+	case STEP_STUCK:
+		return psd_error_set(err, PSD_ELOST, PSD_NOWHERE,
+				     "emulated cluster: the process that makes its namespaces has stood still for %d s",
+				     MOST_MAKE_MS / 1000);
 	default: return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "emulated cluster: cannot open a socket: %s", reason);
 	}
 	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,

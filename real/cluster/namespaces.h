@@ -23,7 +23,7 @@ struct psd_namespaces {
 /* Makes `count` (>= 1) network namespaces; psd_namespaces_close() releases them. With CAP_SYS_ADMIN they are plain, and
  * a process in them keeps its rights over files. Otherwise a user namespace surrounds them, in which user and group
  * keep their numbers. Forks a process for a while: call it before threads start. PSD_ERUN: the machine forbids it (the
- * text names the settings that decide); PSD_ENOMEM. */
+ * text names the settings that decide); PSD_ELOST: that process was killed or stands still; PSD_ENOMEM. */
 enum psd_status psd_namespaces_open(struct psd_namespaces *namespaces, unsigned count,
 				    struct psd_error *err) PSD_MUST_CHECK;
 void psd_namespaces_close(struct psd_namespaces *namespaces);

@@ -18,6 +18,11 @@
 /* The wait status of an exit with 1, for a process whose end the kernel did not keep. */
 enum { UNKNOWN_END = 1 << 8 };
 
+enum { MOST_TIMES_STALL = 10 };
+
+#define MOVED_CPU_SEC 0.01
+#define LONG_TURN_SEC 1.0 /* longer turns mean that this process was suspended */
+
 void *psd_process_group_share(size_t bytes)
 {
 	void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -83,6 +88,7 @@ static void release(struct psd_process_group *group)
 {
 	psd_process_group_unshare(group->errors, group->n_members * sizeof(*group->errors));
 	free(group->pids);
+	free(group->stop_signals);
 	*group = (struct psd_process_group){.pids = NULL};
 }
 
@@ -126,8 +132,9 @@ enum psd_status psd_process_group_start(struct psd_process_group *group, unsigne
 	const pid_t parent = getpid();
 
 	started.pids = calloc(n_members, sizeof(*started.pids));
+	started.stop_signals = calloc(n_members, sizeof(*started.stop_signals));
 	started.errors = psd_process_group_share(n_members * sizeof(*started.errors));
-	if (!started.pids || !started.errors) {
+	if (!started.pids || !started.stop_signals || !started.errors) {
 		release(&started);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u processes", n_members);
 	}
@@ -161,11 +168,37 @@ static enum psd_status judge(const struct psd_process_group *group, unsigned mem
 	return err->status;
 }
 
+static pid_t wait_for(struct psd_process_group *group, unsigned member, int *wait_status)
+{
+	const pid_t found = waitpid(group->pids[member], wait_status, WNOHANG | WUNTRACED | WCONTINUED);
+
+	if (found > 0)
+		group->stop_signals[member] = WIFSTOPPED(*wait_status) ? WSTOPSIG(*wait_status) : 0;
+	return found;
+}
+
+int psd_process_group_stop_signal(const struct psd_process_group *group, unsigned member)
+{
+	return group->stop_signals[member];
+}
+
+double psd_process_group_cpu_sec(const struct psd_process_group *group, unsigned member)
+{
+	struct timespec time = {0, 0};
+	clockid_t clock;
+
+	if (group->pids[member] && !clock_getcpuclockid(group->pids[member], &clock))
+		(void)clock_gettime(clock, &time);
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 bool psd_process_group_take_end(struct psd_process_group *group, unsigned *member, int *wait_status)
 {
 	for (unsigned m = 0; m < group->n_members; m++) {
-		const pid_t ended = group->pids[m] ? waitpid(group->pids[m], wait_status, WNOHANG) : 0;
+		pid_t ended = group->pids[m] ? wait_for(group, m, wait_status) : 0;
 
+		while (ended > 0 && (WIFSTOPPED(*wait_status) || WIFCONTINUED(*wait_status)))
+			ended = wait_for(group, m, wait_status);
 		if (ended == 0 || (ended < 0 && errno != ECHILD))
 			continue;
 		if (ended < 0)
@@ -196,15 +229,66 @@ static bool is_any_left(const struct psd_process_group *group)
 	return false;
 }
 
+/* Members that measure use processor time, or wait for one that does. */
+struct watch {
+	double stall_sec;
+	double moved_sec, moved_cpu_sec; /* last time at which they were seen to move */
+	double turned_sec;
+};
+
+static double now_sec(void)
+{
+	struct timespec time;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static unsigned find_stopped(const struct psd_process_group *group)
+{
+	unsigned m = 0;
+
+	while (m < group->n_members && (!group->pids[m] || !group->stop_signals[m]))
+		m++;
+	return m;
+}
+
+static enum psd_status check_stall(const struct psd_process_group *group, struct watch *watch, struct psd_error *err)
+{
+	const double now = now_sec();
+	const unsigned stopped = find_stopped(group);
+	const bool was_suspended = now > watch->turned_sec + LONG_TURN_SEC;
+	double cpu_sec = 0.0;
+
+	for (unsigned m = 0; m < group->n_members; m++)
+		cpu_sec += psd_process_group_cpu_sec(group, m);
+	watch->turned_sec = now;
+	if (was_suspended || cpu_sec > watch->moved_cpu_sec + MOVED_CPU_SEC || cpu_sec < watch->moved_cpu_sec) {
+		watch->moved_sec = now;
+		watch->moved_cpu_sec = cpu_sec;
+	}
+	if (now <= watch->moved_sec + (stopped < group->n_members ? 1 : MOST_TIMES_STALL) * watch->stall_sec)
+		return PSD_OK;
+	if (stopped < group->n_members)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "a process that measures was stopped by signal %d, nothing has moved for %.3g s",
+				     group->stop_signals[stopped], now - watch->moved_sec);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "the processes that measure have stood still for %.3g s",
+			     now - watch->moved_sec);
+}
+
 enum psd_status psd_process_group_wait(struct psd_process_group *group, const volatile sig_atomic_t *stop_signal,
-				       struct psd_error *err)
+				       double stall_sec, struct psd_error *err)
 {
 	const struct timespec pause = {0, 2000000};
+	struct watch watch = {.stall_sec = stall_sec, .moved_sec = now_sec(), .turned_sec = now_sec()};
 	enum psd_status status = psd_process_group_check(group, err);
 
 	while (!status && is_any_left(group)) {
 		nanosleep(&pause, NULL);
 		status = psd_process_group_check(group, err);
+		if (!status)
+			status = check_stall(group, &watch, err);
 		if (!status && stop_signal && *stop_signal)
 			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "stopped by signal %d", (int)*stop_signal);
 	}

@@ -16,6 +16,7 @@ typedef enum psd_status psd_process_group_work_fn(void *context, unsigned member
 struct psd_process_group {
 	pid_t *pids; /* process of each member; 0: it has ended */
 	unsigned n_members;
+	int *stop_signals;	  /* signal that stopped each member; 0: not stopped */
 	struct psd_error *errors; /* error of each member, in shared memory */
 };
 
@@ -38,14 +39,19 @@ void psd_process_group_barrier_close(struct psd_process_group_barrier *barrier);
 enum psd_status psd_process_group_start(struct psd_process_group *group, unsigned n_members,
 					psd_process_group_work_fn *work, void *context,
 					struct psd_error *err) PSD_MUST_CHECK;
-/* Waits until all members have ended; after a failure it kills the others. It kills all once *stop_signal is not 0;
- * stop_signal may be NULL. Returns the status and text of the first failure, or PSD_ERUN. */
+/* Waits until all members have ended; after a failure it kills the others. It kills all once *stop_signal is not 0, a
+ * member is stopped and nothing moves for stall_sec, or no member uses the processor for ten times that; stop_signal
+ * may be NULL. Returns the status and text of the first failure, or PSD_ERUN. */
 enum psd_status psd_process_group_wait(struct psd_process_group *group, const volatile sig_atomic_t *stop_signal,
-				       struct psd_error *err) PSD_MUST_CHECK;
+				       double stall_sec, struct psd_error *err) PSD_MUST_CHECK;
 /* Checks, without waiting, that no member has failed; otherwise as psd_process_group_wait(). */
 enum psd_status psd_process_group_check(struct psd_process_group *group, struct psd_error *err) PSD_MUST_CHECK;
 /* Returns true once for each member that has ended, without waiting. *wait_status: as waitpid() gives it. */
 bool psd_process_group_take_end(struct psd_process_group *group, unsigned *member, int *wait_status);
+/* Signal that stopped a member, as far as psd_process_group_take_end() has seen; 0: it is not stopped. */
+int psd_process_group_stop_signal(const struct psd_process_group *group, unsigned member);
+/* Processor seconds of a member's threads so far; 0: it has ended. */
+double psd_process_group_cpu_sec(const struct psd_process_group *group, unsigned member);
 /* Kills a member that still runs. */
 void psd_process_group_kill(const struct psd_process_group *group, unsigned member);
 /* Kills the members that still run, and releases the group. A group of zeros is allowed. */

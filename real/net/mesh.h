@@ -28,6 +28,7 @@ struct psd_mesh_attempt {
 	uint32_t number;	  /* number of this attempt to join; raised when another host has a later one */
 	uint32_t next_number;	  /* output: number for the next attempt to join */
 	uint32_t first_iteration; /* iteration at which this host starts; on PSD_ELOST lowered to another host's */
+	bool is_overdue;	  /* output: hosts did not join in time */
 };
 
 struct psd_mesh_options {

@@ -26,14 +26,21 @@ enum psd_wire_kind {
 	PSD_WIRE_DATA,	     /* chunk of a message of tensors: of a send, or of step `part` of a collective */
 	PSD_WIRE_READY,	     /* to worker 0: the sender is ready for a collective; no payload */
 	PSD_WIRE_BEGIN,	     /* from worker 0: the receiver is to execute this collective next; no payload */
-	PSD_WIRE_ALIVE,	     /* heartbeat of the event loop, no payload; part 1: an operation executes */
+	PSD_WIRE_ALIVE,	     /* heartbeat of the event loop, no payload; `part`: enum psd_wire_work */
 	PSD_WIRE_REPORT,     /* loss of a batch, to worker 0, in each iteration */
-	PSD_WIRE_BYE,	     /* last message on every connection: the sender needs nothing more */
+	PSD_WIRE_BYE,	     /* last message on every connection: the sender knows that all hosts are done */
 	PSD_WIRE_RATES,	     /* measured rates between host 0 and each other host, before iterations begin */
 	PSD_WIRE_INVITATION, /* from host 0 before iterations begin: data by which a library's ranks meet */
 	PSD_WIRE_STEPS,	 /* from worker 0, no payload: the window that begins at `iteration` has `part` local steps */
 	PSD_WIRE_FAILED, /* sent at any time: the sender gives up with status `part` */
+	PSD_WIRE_DONE,	 /* no payload: the sender has executed and saved everything */
 	PSD_WIRE_KINDS
+};
+
+/* Work of a heartbeat's sender. */
+enum psd_wire_work {
+	PSD_WIRE_COMPUTING = 1, /* a job executes */
+	PSD_WIRE_BUSY = 2,	/* one other than a library's sum, which may wait for this host */
 };
 
 struct psd_wire_head {

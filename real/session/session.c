@@ -114,6 +114,7 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 {
 	enum psd_status status = allocate(worker, err);
 
+	psd_worker_beat(worker, PSD_PULSE_STARTING);
 	if (!status)
 		status = psd_worker_open_local(worker, err);
 	if (!status)
@@ -122,8 +123,10 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 		status = open_interpreter(worker, err);
 	if (!status && worker->options->checkpoints && is_idle(worker))
 		status = refuse_idle(worker, err);
+	psd_worker_beat(worker, PSD_PULSE_JOINING);
 	if (!status)
 		status = psd_worker_join(worker, err);
+	psd_worker_beat(worker, PSD_PULSE_STARTING);
 	return status || !worker->options->checkpoints ? status : psd_worker_begin_saving(worker, err);
 }
 
@@ -213,21 +216,38 @@ static bool have_all_said_bye(const struct psd_worker *worker)
 	return true;
 }
 
-/* Sends BYE and waits for all others: a host that leaves early has failed. */
+/* A run without iterations has a checkpoint of all of them. */
+static bool has_iterations(const struct psd_worker *worker)
+{
+	return worker->options->first_iteration < worker->options->n_iterations;
+}
+
+/* Says that this host is done and waits for all others: a host that leaves early has failed. */
 static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error *err)
 {
-	struct psd_wire_bye bye;
-	enum psd_status status = psd_interpreter_check(&worker->interpreter, err);
+	enum psd_status status = PSD_OK;
 
-	if (!status)
+	if (has_iterations(worker))
+		status = psd_interpreter_check(&worker->interpreter, err);
+	if (!status && has_iterations(worker))
 		status = psd_worker_measure(worker, &worker->result, err);
 	if (status)
 		return status;
-	bye = (struct psd_wire_bye){worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node,
-				    psd_worker_digest(worker, worker->options->n_iterations)};
 	worker->phase = PSD_PHASE_PARTING;
-	psd_worker_send_bye(worker, &bye);
+	psd_worker_send_done(worker);
 	return psd_connections_flush(worker->connections, err); /* otherwise a turn would first wait */
+}
+
+/* All hosts are done, and this one knows it. A host that is lost from now on leaves nothing undone. One that has not
+ * heard from all learns it from any other. */
+static enum psd_status begin_to_leave(struct psd_worker *worker, struct psd_error *err)
+{
+	const struct psd_wire_bye bye = {worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node,
+					 psd_worker_digest(worker, worker->options->n_iterations)};
+
+	worker->phase = PSD_PHASE_LEAVING;
+	psd_worker_send_bye(worker, &bye);
+	return psd_connections_flush(worker->connections, err);
 }
 
 static void remark_detour(const struct psd_worker *worker)
@@ -260,6 +280,7 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 
 	if (status)
 		return status;
+	psd_worker_beat(worker, PSD_PULSE_ENDING);
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->losses.last;
 	result->test_labels = worker->pauses.labels;
@@ -297,14 +318,18 @@ static bool have_all_left(const struct psd_worker *worker)
 enum psd_status psd_session_step(struct psd_worker *session, double within_sec, bool *is_over,
 				 struct psd_worker_result *result, struct psd_error *err)
 {
-	const bool waits = session->phase == PSD_PHASE_GOING ? !is_complete(session) : !have_all_left(session);
+	const bool waits = session->phase == PSD_PHASE_GOING	 ? !is_complete(session)
+			   : session->phase == PSD_PHASE_PARTING ? !psd_worker_are_all_done(session)
+								 : !have_all_left(session);
 	enum psd_status status;
 
 	session->err = err;
 	status = waits ? psd_worker_turn(session, within_sec, err) : PSD_OK;
 	if (!status && session->phase == PSD_PHASE_GOING && is_complete(session))
 		status = begin_to_part(session, err);
-	if (!status && session->phase == PSD_PHASE_PARTING && have_all_left(session))
+	if (!status && session->phase == PSD_PHASE_PARTING && psd_worker_are_all_done(session))
+		status = begin_to_leave(session, err);
+	if (!status && session->phase == PSD_PHASE_LEAVING && have_all_left(session))
 		status = report(session, err);
 	*is_over = !status && session->phase == PSD_PHASE_OVER;
 	if (*is_over)
@@ -314,8 +339,14 @@ enum psd_status psd_session_step(struct psd_worker *session, double within_sec, 
 
 void psd_session_close(struct psd_worker *session, enum psd_status status, const struct psd_error *err)
 {
+	psd_worker_beat(session, PSD_PULSE_ENDING);
 	if (status && session->connections)
 		psd_worker_send_failure(session, status, err);
+	if (status && (session->is_stuck || !psd_worker_await_jobs(session))) {
+		if (!session->library) /* it may be the one that uses them */
+			psd_connections_close(session->connections);
+		return;
+	}
 	if (status && psd_worker_is_held(session)) {
 		close_lanes(session, PSD_RESOURCE_NIC); /* a library may still write to its memory */
 		psd_feed_close(session->feed);

@@ -18,6 +18,7 @@
 #include "real/session/memory.h"
 
 struct psd_checkpoints;
+struct psd_pulse;
 
 struct psd_progress {
 	uint32_t iteration;
@@ -38,9 +39,10 @@ struct psd_worker_options {
 	/* NULL: the host computes. Otherwise operations are only timed, tests and final parameters are left out, and
 	 * device and train (except streams) have no effect. A replay's real workers compute nevertheless. */
 	const struct psd_replay *replay;
-	/* Range of iterations: from first_iteration to n_iterations - 1, at least one. If first_iteration > 0, the
-	 * checkpoint after it is read from `checkpoints`: this host's own file (from_hosts 0), or those of from_hosts
-	 * hosts, of a run with another number of hosts or another system. */
+	/* Range of iterations: from first_iteration to n_iterations - 1. If both are equal, the worker only waits until all
+	 * hosts have this checkpoint, the last one. If first_iteration > 0, the checkpoint after it is read from
+	 * `checkpoints`: this host's own file (from_hosts 0), or those of from_hosts hosts, of a run with another number
+	 * of hosts or another system. */
 	uint32_t first_iteration, n_iterations;
 	unsigned from_hosts;
 	uint64_t first_sample; /* samples of all workers before first_iteration, since training began */
@@ -64,7 +66,8 @@ struct psd_worker_options {
 	void (*remark)(void *context,
 		       const char *line); /* receives lines about hosts that join; may be NULL; see psd_mesh_options */
 	double stall_sec; /* time without a received byte or finished operation after which a host counts as stalled */
-	bool is_tested;	  /* worker 0 measures test accuracy, at the end and at the interval that train gives */
+	struct psd_pulse *pulse; /* signs of life for the process that watches this one; NULL: none does */
+	bool is_tested;		 /* worker 0 measures test accuracy, at the end and at the interval that train gives */
 	/* Observers, which may be NULL. progress: on worker 0, when an iteration's losses are known (before its
 	 * update), or after the test that follows. finished: on every host, after the last iteration and before its
 	 * memory is released. */

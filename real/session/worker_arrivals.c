@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 
 /* ---- expectations ---- */
@@ -186,6 +187,13 @@ static enum psd_acceptance expect_steps(struct psd_worker *worker, unsigned peer
 	return is_known ? PSD_ACCEPT_NOW : refuse(worker, peer, head, "unexpected local steps", err);
 }
 
+static enum psd_acceptance expect_done(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				       struct psd_error *err)
+{
+	return worker->peers[peer].is_done ? refuse(worker, peer, head, "a second time that it is done", err)
+					   : PSD_ACCEPT_NOW;
+}
+
 static enum psd_acceptance expect(void *context, unsigned peer, const struct psd_wire_head *head,
 				  struct psd_destination *destination, struct psd_error *err)
 {
@@ -197,6 +205,7 @@ static enum psd_acceptance expect(void *context, unsigned peer, const struct psd
 	case PSD_WIRE_BEGIN: return expect_signal(worker, peer, head, err);
 	case PSD_WIRE_STEPS: return expect_steps(worker, peer, head, err);
 	case PSD_WIRE_ALIVE: return PSD_ACCEPT_NOW;
+	case PSD_WIRE_DONE: return expect_done(worker, peer, head, err);
 	case PSD_WIRE_REPORT:
 	case PSD_WIRE_BYE:
 	case PSD_WIRE_FAILED: return expect_small(worker, peer, head, destination, err);
@@ -260,10 +269,15 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 	case PSD_WIRE_STEPS: psd_worker_receive_steps(worker, head->part); break;
 	case PSD_WIRE_BYE:
 		from->bye = psd_wire_decode_payload(PSD_WIRE_BYE, from->small).bye;
-		from->has_sent_bye = true;
+		from->has_sent_bye = from->is_done = true;
+		worker->are_all_done = true; /* it knows that */
 		break;
+	case PSD_WIRE_DONE: from->is_done = true; break;
 	case PSD_WIRE_FAILED: psd_worker_peer_failed(worker, peer, psd_wire_status(head)); break;
 	case PSD_WIRE_ALIVE:
+		if (head->part == PSD_WIRE_BUSY)
+			worker->liveness.busy_sec = psd_socket_now_sec();
+		break;
 	case PSD_WIRE_HELLO:
 	case PSD_WIRE_CLOCK:
 	case PSD_WIRE_TRANSPORT:

@@ -54,8 +54,10 @@ static enum psd_status write_parts(const struct psd_state *state, unsigned n_par
 {
 	enum psd_status status = PSD_OK;
 
-	for (unsigned p = 0; p < n_parts && !status; p++)
+	for (unsigned p = 0; p < n_parts && !status; p++) {
 		status = psd_state_write(state, &state->parts[p], writer, err);
+		psd_worker_moved_save(state->worker);
+	}
 	return status ? status : psd_tensor_writer_finish(writer, err);
 }
 
@@ -231,6 +233,7 @@ static enum psd_status read_parts(const struct psd_state *state, struct psd_tens
 		bool is_found = false;
 
 		status = psd_state_read(state, &state->parts[p], file, path, &is_found, err);
+		psd_worker_moved(state->worker);
 		if (!status && !is_found)
 			status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
 					       "the checkpoint has no '%.100s', which this run resumes from",

@@ -103,12 +103,20 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 	return status ? status : worker->status;
 }
 
-static bool is_computing(const struct psd_worker *worker)
+/* True beside a library's sum: the NIC's lane has no other job. */
+static bool is_busy(const struct psd_worker *worker)
 {
 	for (int r = 0; r < PSD_RESOURCES; r++)
-		if (worker->jobs[r].has_lane && psd_lane_is_busy(&worker->jobs[r].lane))
+		if (r != PSD_RESOURCE_NIC && worker->jobs[r].has_lane && psd_lane_is_busy(&worker->jobs[r].lane))
 			return true;
 	return psd_worker_has_timer(worker);
+}
+
+static bool is_computing(const struct psd_worker *worker)
+{
+	const struct psd_jobs *sums = &worker->jobs[PSD_RESOURCE_NIC];
+
+	return is_busy(worker) || (sums->has_lane && psd_lane_is_busy(&sums->lane));
 }
 
 enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, struct psd_error *err)
@@ -118,7 +126,8 @@ enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, st
 	bool has_moved = false, has_settled = false;
 	enum psd_status status = psd_connections_turn(worker->connections, within_ms, &has_moved, err);
 
-	psd_worker_send_heartbeat(worker, is_computing(worker));
+	psd_worker_beat(worker, PSD_PULSE_TURNING);
+	psd_worker_send_heartbeat(worker, is_computing(worker), is_busy(worker));
 	if (!status)
 		status = settle(worker, &has_settled, err); /* sends its messages, too */
 	if (has_moved || has_settled || is_computing(worker))
@@ -132,9 +141,12 @@ enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *er
 	bool has_moved = false;
 	enum psd_status status;
 
+	psd_worker_beat(worker, PSD_PULSE_TURNING);
 	worker->start_sec = worker->liveness.turned_sec = worker->liveness.awake_sec = psd_socket_now_sec();
 	worker->liveness.last_move_sec = 0.0;
 	worker->phase = PSD_PHASE_GOING;
+	if (worker->options->first_iteration == worker->options->n_iterations)
+		return psd_connections_resume(worker->connections, err);
 	if (next_pause > 0 && worker->duties.n_carried > 0)
 		psd_interpreter_set_fence(&worker->interpreter, 0, next_pause);
 	psd_interpreter_begin(&worker->interpreter);

@@ -270,9 +270,14 @@ void psd_worker_send_steps(struct psd_worker *worker, uint32_t window_number, ui
 	send_small_to_all(worker, &head, NULL);
 }
 
-void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing)
+void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing, bool is_busy)
 {
-	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE, .part = is_computing};
+	const struct psd_wire_head head = {
+		.kind = PSD_WIRE_ALIVE,
+		.part = is_busy	       ? PSD_WIRE_BUSY
+			: is_computing ? PSD_WIRE_COMPUTING
+				       : 0,
+	};
 	const double sec = psd_socket_now_sec();
 
 	if (sec - worker->liveness.alive_sec < worker->options->stall_sec / HEARTBEATS)
@@ -299,6 +304,13 @@ void psd_worker_send_failure(struct psd_worker *worker, enum psd_status status, 
 	send_small_to_all(worker, &head, payload);
 	flushed = psd_connections_flush(worker->connections, &ignored);
 	(void)flushed; /* bytes that are not sent at once no longer matter */
+}
+
+void psd_worker_send_done(struct psd_worker *worker)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_DONE};
+
+	send_small_to_all(worker, &head, NULL);
 }
 
 void psd_worker_send_bye(struct psd_worker *worker, const struct psd_wire_bye *bye)

@@ -204,8 +204,10 @@ static enum psd_status open_device(struct psd_worker *worker, struct psd_error *
 	enum psd_status status = worker->kind->open(&worker->device, &options, err);
 
 	worker->has_device = !status;
+	psd_worker_moved(worker);
 	if (!status)
 		status = open_memory(worker, err);
+	psd_worker_moved(worker);
 	if (!status)
 		status = psd_worker_open_encoding(worker, err);
 	if (!status && worker->plan->sparse)
@@ -218,9 +220,11 @@ static enum psd_status open_device(struct psd_worker *worker, struct psd_error *
 		status = psd_worker_open_clip(worker, err);
 	if (!status && psd_layout_is_worker(worker->layout, worker->self)) { /* a server computes no layer */
 		status = open_feed(worker, batch, err);
+		psd_worker_moved(worker);
 		if (!status)
 			status = load_network(worker, batch, err);
 	}
+	psd_worker_moved(worker);
 	if (!status)
 		status = read_values(worker, err);
 	if (status || !psd_layout_is_worker(worker->layout, worker->self))
@@ -256,13 +260,18 @@ static enum psd_status open_lanes(struct psd_worker *worker, struct psd_error *e
 
 enum psd_status psd_worker_open_training(struct psd_worker *worker, struct psd_error *err)
 {
-	struct psd_job job = {.worker = worker};
-	const enum psd_status status = open_lanes(worker, err);
+	struct psd_job *job = &worker->opening;
+	enum psd_status status = open_lanes(worker, err);
 
 	if (status)
 		return status;
-	psd_lane_run(&worker->jobs[PSD_RESOURCE_DEVICE].lane, open_job, &job);
-	if (job.status)
-		*err = job.err;
-	return job.status;
+	*job = (struct psd_job){.worker = worker};
+	psd_worker_moved(worker);
+	psd_lane_start(&worker->jobs[PSD_RESOURCE_DEVICE].lane, open_job, job);
+	status = psd_worker_await_opening(worker, err);
+	if (!status && job->status) {
+		*err = job->err;
+		status = job->status;
+	}
+	return status;
 }

@@ -18,6 +18,7 @@
 #include "real/net/emulated.h"
 #include "real/net/wire.h"
 #include "real/session/chunk_selection.h"
+#include "real/session/pulse.h"
 #include "real/session/repeated_memory.h"
 #include "real/session/scale.h"
 #include "real/session/worker.h"
@@ -112,7 +113,17 @@ struct psd_liveness {
 	double turned_sec;
 	double awake_sec;    /* time of the first turn after this process was suspended */
 	double alive_sec;    /* time at which the last heartbeat was sent */
+	double busy_sec;     /* last heartbeat of a peer that executes something else than a library's sum */
+	double doubt_sec;    /* at the end: time at which a peer was lost that had not said that it is done; 0: none */
 	double *longest_sec; /* duration of the longest job of each operation; 0: none yet */
+};
+
+/* Parts of the work that has no operation: a batch of a test, a tensor of a checkpoint, a part of the start. Times by
+ * psd_socket_now_sec(); the device lane's thread writes. */
+struct psd_parts_done {
+	_Atomic double moved_sec;	 /* end of the last part */
+	_Atomic double longest_test_sec; /* duration of the longest batch; 0: none */
+	_Atomic double longest_save_sec; /* duration of the longest part of a checkpoint */
 };
 
 /* Copies of samples to a device with its own memory. Only the device lane's thread uses it. */
@@ -160,6 +171,7 @@ struct psd_expected {
 struct psd_peer {
 	struct psd_expected *ops; /* expected messages, one entry per operation */
 	uint8_t small[PSD_WIRE_SMALL_BYTES];
+	bool is_done; /* it has executed and saved everything */
 	bool has_sent_bye;
 	struct psd_wire_bye bye;
 };
@@ -174,7 +186,8 @@ enum psd_sum_state {
 enum psd_worker_phase {
 	PSD_PHASE_OPENING,
 	PSD_PHASE_GOING,   /* the host executes operations */
-	PSD_PHASE_PARTING, /* this host is done and waits for the others */
+	PSD_PHASE_PARTING, /* this host is done, and waits until all are */
+	PSD_PHASE_LEAVING, /* all are done, and each says so to the others */
 	PSD_PHASE_OVER,
 };
 
@@ -225,6 +238,9 @@ struct psd_worker {
 	struct psd_repeated_memory zeros;    /* replay with real workers: zeros to send, never written */
 	struct psd_load load;
 	struct psd_liveness liveness;
+	struct psd_parts_done parts_done;
+	struct psd_job opening; /* the start, in the device's lane */
+	bool is_stuck; /* a job here does not end: its thread, and all that it uses, stay until the process ends */
 	bool is_over[PSD_RESOURCES]; /* per resource: its operation has ended, which the interpreter is to be told */
 	double *last_sec;	     /* duration of each operation's layers when last executed, seconds; 0: not yet */
 
@@ -251,7 +267,9 @@ struct psd_worker {
 
 	enum psd_status status; /* error of a callback that cannot return a status */
 	struct psd_error *err;
-	bool is_blamed; /* the error already names the host at fault, so others pass it on unchanged */
+	bool is_blamed;		/* the error already names the host at fault, so others pass it on unchanged */
+	bool are_all_done;	/* all hosts are: one has said so in its BYE, or each for itself */
+	struct psd_error doubt; /* loss of a peer that may have been done, see liveness.doubt_sec */
 };
 
 /* Current time of the worker's clock, for psd_seam.now; context is the worker. While a timer fires: the time for which
@@ -518,11 +536,13 @@ uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
 /* Sends the steps of a window to all hosts; called on worker 0. */
 void psd_worker_send_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps);
-/* Sends heartbeats at intervals; they tell whether an operation executes here. */
-void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing);
+/* Sends heartbeats at intervals: they tell whether a job executes here, and whether one does beside a library's sum. */
+void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing, bool is_busy);
 /* Tells all peers that this host gives up, and why. */
 void psd_worker_send_failure(struct psd_worker *worker, enum psd_status status, const struct psd_error *err);
-/* Tells all peers that this host is done. */
+/* Tells all peers that this host is done: it has executed and saved everything. */
+void psd_worker_send_done(struct psd_worker *worker);
+/* Tells all peers that it knows that all are done, and leaves. */
 void psd_worker_send_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);
 
 /* True if this host and the peer are on the same node. */
@@ -590,7 +610,22 @@ struct psd_connections_owner psd_worker_owner(struct psd_worker *worker);
 enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err);
 /* Records that a peer gives up with that status. */
 void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_status status);
-/* Checks for hosts stalled longer than psd_worker_options.stall_sec. PSD_ELOST: one is; the text names it. */
+/* True if this host and all others are done. */
+bool psd_worker_are_all_done(struct psd_worker *worker);
+/* Note that a part of a test, a checkpoint or the start is over; called in the device lane's thread. */
+void psd_worker_moved(struct psd_worker *worker);
+void psd_worker_moved_test(struct psd_worker *worker);
+void psd_worker_moved_save(struct psd_worker *worker);
+/* Tells the process that watches this one that it lives. */
+void psd_worker_beat(struct psd_worker *worker, enum psd_pulse_place place);
+/* The same before an operation in the event loop's thread, at that time. */
+void psd_worker_beat_at(struct psd_worker *worker, struct psd_task task, double now_sec);
+/* Waits for the start. PSD_ELOST: it stands still. */
+enum psd_status psd_worker_await_opening(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Waits until no lane has a job, apart from a library's sums. False: one does not end. */
+bool psd_worker_await_jobs(struct psd_worker *worker);
+/* Checks for hosts stalled longer than psd_worker_options.stall_sec. PSD_ELOST: one is; the text names it and its
+ * operation. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_metrics.c ---- */

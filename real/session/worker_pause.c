@@ -150,6 +150,7 @@ static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, 
 			status = wait_for_compute(worker, err);
 		job->test_correct += worker->kind->correct(worker->device);
 		job->test_labels += n * worker->graph->labels;
+		psd_worker_moved_test(worker);
 	}
 	return status;
 }
@@ -161,6 +162,7 @@ static void pause_job(void *context)
 	struct psd_worker *worker = job->worker;
 	const double begun_cpu_sec = psd_machine_own_sec();
 
+	psd_worker_moved(worker);
 	job->start_sec = psd_worker_now(worker);
 	if (job->is_test)
 		job->status = run_test(worker, job, &job->err);

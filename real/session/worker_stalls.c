@@ -1,19 +1,24 @@
 /* Lost and stalled hosts: finds the host that keeps this one waiting, and names it. */
 #include <inttypes.h>
 #include <math.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 
 /* Time limit of an operation: a multiple of its longest so far, and stall_sec at least; longer the first time, when
  * data and memory may be late. */
-enum { MOST_TIMES_LONGEST = 10, MOST_TIMES_STALL = 10 };
+enum { MOST_TIMES_LONGEST = 10, MOST_TIMES_STALL = 10, MOST_TIMES_STALL_TEST = 3 };
 
 #define LONG_TURN_SEC 1.0 /* longer turns mean that this process was suspended; load alone takes less */
 #define LATER_SEC     1.0 /* delay for hosts with less knowledge, which give up later */
+#define DOUBT_SEC     1.0 /* for a message on its way, at the end */
+#define MOVED_CPU_SEC 0.1 /* processor time in which the start has moved; looking for it takes much less */
+#define LOOK_SEC      0.1
 
 /* First message of the current iteration that a peer has not sent, as an operation; n_ops: none. */
 static uint32_t find_owed(const struct psd_worker *worker, unsigned peer)
@@ -102,34 +107,136 @@ static bool blame_silent(struct psd_worker *worker, double limit_sec, struct psd
 	return true;
 }
 
+/* ---- parts of a test, a checkpoint or the start ---- */
+
+static double time_part(struct psd_worker *worker)
+{
+	const double now_sec = psd_socket_now_sec();
+
+	return now_sec - atomic_exchange(&worker->parts_done.moved_sec, now_sec);
+}
+
+void psd_worker_moved(struct psd_worker *worker)
+{
+	(void)time_part(worker);
+}
+
+void psd_worker_moved_test(struct psd_worker *worker)
+{
+	const double sec = time_part(worker);
+
+	atomic_store(&worker->parts_done.longest_test_sec,
+		     fmax(sec, atomic_load(&worker->parts_done.longest_test_sec)));
+}
+
+void psd_worker_moved_save(struct psd_worker *worker)
+{
+	const double sec = time_part(worker);
+
+	atomic_store(&worker->parts_done.longest_save_sec,
+		     fmax(sec, atomic_load(&worker->parts_done.longest_save_sec)));
+}
+
+/* Processor time is progress, too: a large model or file has long parts. */
+enum psd_status psd_worker_await_opening(struct psd_worker *worker, struct psd_error *err)
+{
+	const double limit_sec = MOST_TIMES_STALL * worker->options->stall_sec;
+	struct psd_lane *lane = &worker->jobs[PSD_RESOURCE_DEVICE].lane;
+	double moved_cpu_sec = psd_machine_process_sec(), turned_sec = psd_socket_now_sec();
+
+	while (!psd_lane_take_done(lane)) {
+		struct pollfd wake = {.fd = worker->wake_fd, .events = POLLIN};
+		uint64_t n_done;
+		double now_sec, sec;
+
+		psd_worker_beat(worker, PSD_PULSE_STARTING);
+		if (poll(&wake, 1, (int)(1e3 * LOOK_SEC)) > 0 && read(worker->wake_fd, &n_done, sizeof(n_done)) < 0)
+			continue;
+		now_sec = psd_socket_now_sec();
+		if (psd_machine_process_sec() > moved_cpu_sec + MOVED_CPU_SEC || now_sec > turned_sec + LONG_TURN_SEC) {
+			moved_cpu_sec = psd_machine_process_sec();
+			psd_worker_moved(worker);
+		}
+		turned_sec = now_sec;
+		sec = now_sec - atomic_load(&worker->parts_done.moved_sec);
+		if (sec <= limit_sec || psd_lane_take_done(lane))
+			continue;
+		worker->is_stuck = true;
+		return blame(worker, worker->self, err,
+			     "has stood still for %.3g s at its start, at the device, the data or a checkpoint", sec);
+	}
+	return PSD_OK;
+}
+
 /* ---- a job without an end, in a live process ---- */
 
-/* A pause may test many batches, and a library's sum may wait for worker 0 to do so. */
-static double limit_sec(const struct psd_worker *worker, const struct psd_job *job)
+static double limit_of_op(const struct psd_worker *worker, uint32_t op)
 {
-	const double stall_sec = worker->options->stall_sec,
-		     longest_sec = job->is_pause ? 0.0 : worker->liveness.longest_sec[job->task.op];
-	const double limit =
-		longest_sec > 0.0 ? fmax(stall_sec, MOST_TIMES_LONGEST * longest_sec) : MOST_TIMES_STALL * stall_sec;
+	const double longest_sec = worker->liveness.longest_sec[op], stall_sec = worker->options->stall_sec;
 
-	return (job->is_pause || worker->program->ops[job->task.op].kind == PSD_OP_COLLECTIVE) && worker->feed
-		       ? limit * (1.0 + (double)psd_feed_samples(worker->feed, PSD_DATA_TEST))
-		       : limit;
+	return longest_sec > 0.0 ? fmax(stall_sec, MOST_TIMES_LONGEST * longest_sec) : MOST_TIMES_STALL * stall_sec;
+}
+
+/* Time that the layers of a batch took at most in training. */
+static double longest_pass_sec(const struct psd_worker *worker)
+{
+	double sec = 0.0;
+
+	for (uint32_t o = 0; o < worker->program->n_ops; o++)
+		if (worker->program->ops[o].kind == PSD_OP_FORWARD)
+			sec += worker->liveness.longest_sec[o];
+	return sec;
+}
+
+/* The end of a checkpoint waits for the disk, longer than all parts before. */
+static double limit_of_pause(struct psd_worker *worker, const struct psd_job *job)
+{
+	const double stall_sec = worker->options->stall_sec;
+	const double batch_sec = atomic_load(&worker->parts_done.longest_test_sec);
+
+	if (!job->is_test)
+		return fmax(MOST_TIMES_STALL * stall_sec,
+			    MOST_TIMES_LONGEST * atomic_load(&worker->parts_done.longest_save_sec));
+	return fmax((batch_sec > 0.0 ? 1 : MOST_TIMES_STALL_TEST) * stall_sec,
+		    MOST_TIMES_LONGEST * fmax(batch_sec, longest_pass_sec(worker)));
+}
+
+/* A pause's time is that of its current part. A library's sum may wait for hosts that are busy: they watch
+ * themselves. */
+static double begun_sec(struct psd_worker *worker, const struct psd_job *job)
+{
+	const double sec = fmax(job->queued_sec, worker->liveness.awake_sec);
+
+	if (job->is_pause)
+		return fmax(sec, atomic_load(&worker->parts_done.moved_sec));
+	return worker->program->ops[job->task.op].kind == PSD_OP_COLLECTIVE ? fmax(sec, worker->liveness.busy_sec)
+									    : sec;
+}
+
+static bool is_beyond_limit(struct psd_worker *worker, enum psd_resource resource, double *sec)
+{
+	const struct psd_jobs *jobs = &worker->jobs[resource];
+	const struct psd_job *job = psd_worker_job(worker, resource);
+
+	if (!jobs->has_lane || !psd_lane_is_busy(&jobs->lane))
+		return false;
+	*sec = psd_socket_now_sec() - begun_sec(worker, job);
+	return *sec > (job->is_pause ? limit_of_pause(worker, job) : limit_of_op(worker, job->task.op));
 }
 
 static bool blame_job(struct psd_worker *worker, enum psd_resource resource, struct psd_error *err)
 {
-	const struct psd_jobs *jobs = &worker->jobs[resource];
 	const struct psd_job *job = psd_worker_job(worker, resource);
-	const double sec = psd_socket_now_sec() - fmax(job->queued_sec, worker->liveness.awake_sec);
 	const struct psd_op *op;
+	double sec;
 
-	if (!jobs->has_lane || !psd_lane_is_busy(&jobs->lane) || sec <= limit_sec(worker, job))
+	if (!is_beyond_limit(worker, resource, &sec))
 		return false;
+	worker->is_stuck = resource != PSD_RESOURCE_NIC; /* see psd_worker_is_held() */
 	if (job->is_pause) {
 		blame(worker, worker->self, err,
-		      "has been at a test or a checkpoint for %.3g s before iteration %" PRIu32, sec,
-		      job->task.iteration);
+		      "has been at %s for %.3g s without progress, before iteration %" PRIu32,
+		      job->is_test ? "a batch of the test" : "a checkpoint", sec, job->task.iteration);
 		return true;
 	}
 	op = &worker->program->ops[job->task.op];
@@ -148,7 +255,94 @@ static bool blame_jobs(struct psd_worker *worker, struct psd_error *err)
 	return false;
 }
 
+bool psd_worker_await_jobs(struct psd_worker *worker)
+{
+	double ignored;
+
+	for (int r = 0; r < PSD_RESOURCES; r++) {
+		struct psd_jobs *jobs = &worker->jobs[r];
+
+		while (r != PSD_RESOURCE_NIC && jobs->has_lane && psd_lane_is_busy(&jobs->lane)) {
+			if (psd_lane_take_done(&jobs->lane))
+				jobs->n_over++;
+			else if (is_beyond_limit(worker, (enum psd_resource)r, &ignored))
+				return false;
+			else
+				(void)poll(NULL, 0, 1);
+		}
+	}
+	return true;
+}
+
+/* ---- signs of life for the process that watches this one ---- */
+
+static void beat(struct psd_pulse *pulse, enum psd_pulse_place place, double now_sec, double limit_sec)
+{
+	atomic_store_explicit(&pulse->place, place, memory_order_relaxed);
+	atomic_store_explicit(&pulse->limit_sec, limit_sec, memory_order_relaxed);
+	atomic_store_explicit(&pulse->beat_sec, now_sec, memory_order_release);
+}
+
+void psd_worker_beat(struct psd_worker *worker, enum psd_pulse_place place)
+{
+	const double stall_sec = worker->options->stall_sec;
+	double limit_sec = MOST_TIMES_STALL * stall_sec;
+
+	if (!worker->options->pulse)
+		return;
+	if (place == PSD_PULSE_TURNING) {
+		limit_sec = stall_sec + LATER_SEC;
+		atomic_store_explicit(&worker->options->pulse->iteration,
+				      psd_interpreter_iteration(&worker->interpreter, 0), memory_order_relaxed);
+	}
+	if (place == PSD_PULSE_JOINING) /* it waits so long by itself, three times at most (worker_join.c) */
+		limit_sec += 3 * worker->options->connect_sec;
+	beat(worker->options->pulse, place, psd_socket_now_sec(), limit_sec);
+}
+
+void psd_worker_beat_at(struct psd_worker *worker, struct psd_task task, double now_sec)
+{
+	struct psd_pulse *pulse = worker->options->pulse;
+
+	if (!pulse)
+		return;
+	atomic_store_explicit(&pulse->op, task.op, memory_order_relaxed);
+	atomic_store_explicit(&pulse->iteration, task.iteration, memory_order_relaxed);
+	atomic_store_explicit(&pulse->longest_sec, worker->liveness.longest_sec[task.op], memory_order_relaxed);
+	beat(pulse, PSD_PULSE_OPERATION, now_sec, limit_of_op(worker, task.op));
+}
+
 /* ---- a peer that leaves or gives up ---- */
+
+bool psd_worker_are_all_done(struct psd_worker *worker)
+{
+	bool are_done = worker->phase >= PSD_PHASE_PARTING;
+
+	for (unsigned p = 0; p < worker->n_hosts && are_done; p++)
+		are_done = p == worker->self || worker->peers[p].is_done;
+	worker->are_all_done = worker->are_all_done || are_done;
+	return worker->are_all_done;
+}
+
+/* This host is done, and so is the peer: nothing is missing, whatever happens to it now. */
+static bool is_let_go(struct psd_worker *worker, unsigned peer)
+{
+	return psd_worker_are_all_done(worker) || (worker->phase >= PSD_PHASE_PARTING && worker->peers[peer].is_done);
+}
+
+static void let_go(struct psd_worker *worker, unsigned peer, const char *how)
+{
+	char name[PSD_MESH_NAME_MAX];
+	struct psd_error line;
+
+	if (worker->peers[peer].has_sent_bye)
+		return;
+	worker->peers[peer].has_sent_bye = true;
+	psd_error_set(&line, PSD_ELOST, PSD_NOWHERE, "%s %s at the end, when it was done",
+		      psd_mesh_name(worker->layout, worker->options->hosts, peer, name), how);
+	if (worker->options->remark)
+		worker->options->remark(worker->options->context, line.text);
+}
 
 void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_status status)
 {
@@ -157,8 +351,23 @@ void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_s
 
 	if (worker->status)
 		return;
+	if (is_let_go(worker, peer)) {
+		let_go(worker, peer, "gave up");
+		return;
+	}
 	worker->is_blamed = true;
 	worker->status = psd_error_set(worker->err, status, PSD_NOWHERE, "%s", failed.words);
+}
+
+/* This host is done and has lost one that has not said so. Another host may know that it was: its BYE is on the way. */
+static enum psd_status begin_doubt(struct psd_worker *worker, unsigned peer, const char *how)
+{
+	worker->peers[peer].has_sent_bye = true;
+	if (worker->liveness.doubt_sec > 0.0)
+		return PSD_OK;
+	worker->liveness.doubt_sec = psd_socket_now_sec();
+	blame(worker, peer, &worker->doubt, "%s before it was done", how);
+	return PSD_OK;
 }
 
 /* A peer that closes its connection may have found another host silent. */
@@ -169,10 +378,16 @@ enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, 
 
 	if (worker->status || worker->peers[peer].has_sent_bye)
 		return worker->status;
+	if (is_let_go(worker, peer)) {
+		let_go(worker, peer, how);
+		return PSD_OK;
+	}
 	if (blame_silent(worker, worker->options->stall_sec / 2, err))
 		return PSD_ELOST;
 	if (error_number)
 		snprintf(how, sizeof(how), "is gone (%.60s)", strerror(error_number));
+	if (worker->phase == PSD_PHASE_PARTING && worker->n_hosts > 2)
+		return begin_doubt(worker, peer, how);
 	describe_owed(worker, find_owed(worker, peer), owed, sizeof(owed));
 	describe_self(worker, self, sizeof(self));
 	return blame(worker, peer, err, "%s in iteration %" PRIu32 " while %s waits for its %s", how,
@@ -214,6 +429,19 @@ static enum psd_status blame_debtor(struct psd_worker *worker, struct psd_error 
 		     self, iteration, worker->options->stall_sec);
 }
 
+/* At the end: nobody waits for a host that is done. */
+static enum psd_status check_end(struct psd_worker *worker, struct psd_error *err)
+{
+	for (unsigned p = 0; p < worker->n_hosts && worker->are_all_done; p++)
+		if (silent_sec(worker, p) > worker->options->stall_sec)
+			let_go(worker, p, "was not heard from");
+	if (worker->are_all_done || worker->liveness.doubt_sec == 0.0 ||
+	    psd_socket_now_sec() < worker->liveness.doubt_sec + DOUBT_SEC)
+		return PSD_OK;
+	*err = worker->doubt;
+	return err->status;
+}
+
 /* A host that knows more, of a silent peer or an endless job, reports first. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err)
 {
@@ -223,6 +451,8 @@ enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_err
 	if (now_sec - worker->liveness.turned_sec > fmax(stall_sec / 2, LONG_TURN_SEC))
 		worker->liveness.awake_sec = now_sec;
 	worker->liveness.turned_sec = now_sec;
+	if (check_end(worker, err))
+		return err->status;
 	if (blame_silent(worker, stall_sec, err) || blame_jobs(worker, err))
 		return PSD_ELOST;
 	return fmin(still_sec, now_sec - worker->liveness.awake_sec) > stall_sec + LATER_SEC ? blame_debtor(worker, err)

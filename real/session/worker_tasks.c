@@ -369,9 +369,16 @@ static bool has_small_products(const struct psd_worker *worker, const struct psd
 	       elements_of(worker, op) * worker->plan->low_rank <= SMALL_ELEMENTS;
 }
 
+/* True if nobody would notice that the event loop's thread stands still. */
+static bool is_unwatched(const struct psd_worker *worker)
+{
+	return worker->n_hosts == 1 && !worker->options->pulse;
+}
+
 static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op *op)
 {
-	if (psd_worker_lane(worker, op) != op->resource || is_asynchronous(worker, op->resource))
+	if (psd_worker_lane(worker, op) != op->resource || is_asynchronous(worker, op->resource) ||
+	    is_unwatched(worker))
 		return false;
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		return is_small_layer(worker, op);
@@ -412,6 +419,7 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 	*job = (struct psd_job){.worker = worker, .task = task, .queued_sec = psd_socket_now_sec()};
 	jobs->n_queued++;
 	if (is_done_at_once(worker, op)) {
+		psd_worker_beat_at(worker, task, job->queued_sec);
 		task_job(job);
 		job->is_done_at_once = true;
 	} else {

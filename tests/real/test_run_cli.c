@@ -87,7 +87,7 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--trace", "'--trace' needs a value"},
 		{"--csv=1 " QUICKSTART, "'--csv' takes no value"},
 		{"--rank 0 " QUICKSTART, "'--rank' has no effect without '--hosts'"},
-		{"--join-timeout 9s " QUICKSTART, "'--join-timeout' has no effect without '--hosts'"},
+		{"--join-timeout 0s " QUICKSTART, "'--join-timeout' is '0s', must be a time such as 30us or 1.5ms"},
 		{"--secret s " QUICKSTART, "'--secret' has no effect without '--hosts'"},
 		{"--hosts h --nodes 2 " QUICKSTART,
 		 "'--nodes' is for a cluster on this machine, must be left out with '--hosts'"},

@@ -208,6 +208,86 @@ FOLDER_TEST(run_restarts_hosts, hosts_go_back_to_a_checkpoint_that_all_have, mak
 	cr_expect(scratch_folder_has(&folder, "cut1/iteration-60/host-1-of-3.safetensors"));
 }
 
+/* As where it was killed while it wrote the last checkpoint, and the others have it. */
+Test(run_restarts_hosts, hosts_end_together)
+{
+	const struct scratch_folder folder = make_folder();
+
+	add_hosts(&folder, HOSTS);
+	run_hosts(&folder, HOSTS, "--quiet --system Server --save-every 10 --save whole% --iterations 30", "000");
+	for (unsigned h = 0; h < HOSTS; h++) {
+		char name[32], path[64];
+
+		run_hosts(&folder, HOSTS, "--quiet --system Server --save-every 10 --save cut% --iterations 30", "000");
+		snprintf(name, sizeof(name), "cut%u/iteration-30", h);
+		remove_all(&folder, name);
+		run_hosts(&folder, HOSTS,
+			  "--system Server --save-every 10 --save cut% --restarts 1 --join-timeout 60s --iterations 30",
+			  "000");
+		expect_said(&folder, h == 0 ? "said1" : "said0",
+			    " has no checkpoint of more than 20 iterations; Server goes on after 20 iterations\n");
+		snprintf(path, sizeof(path), "cut%u/iteration-30/host-%u-of-3.safetensors", h, h);
+		cr_expect(scratch_folder_has(&folder, path), "%s", path);
+		cr_expect(scratch_folder_is_same(&folder, "whole0/parameters.safetensors",
+						 "cut0/parameters.safetensors"));
+		remove_all(&folder, "cut0 cut1 cut2");
+	}
+	scratch_folder_remove(&folder);
+}
+
+/* Host 0 was started again, and looked for checkpoints before another had written its last. */
+Test(run_restarts_hosts, one_that_joins_when_the_last_file_is_written_is_done)
+{
+	static const char file[] = "cut/iteration-30/host-1-of-2.safetensors";
+	const struct scratch_folder folder = make_folder();
+	struct cluster cluster;
+
+	add_hosts(&folder, 2);
+	run_hosts(&folder, 2, "--quiet --system PS --save-every 10 --save cut --iterations 30", "00");
+	cr_assert_eq(rename(scratch_folder_path(&folder, file).text, scratch_folder_path(&folder, "kept").text), 0);
+	cluster = (struct cluster){
+		.folder = &folder,
+		.options = "--system PS --save-every 10 --save cut --restarts 1 --join-timeout 60s --iterations 30",
+		.n_hosts = 2,
+	};
+	start_host(&cluster, 0, "said");
+	free(await_words(&cluster.hosts[0], "psd-run: PS goes on after 20 iterations, from cut\n"));
+	cr_assert_eq(rename(scratch_folder_path(&folder, "kept").text, scratch_folder_path(&folder, file).text), 0);
+	start_host(&cluster, 1, "said");
+	expect_ends(&cluster, "00");
+	expect_said(&folder, "said0", "psd-run: PS has been trained for 30 iterations: ");
+	expect_said(&folder, "said1", "psd-run: PS has been trained for 30 iterations: ");
+	scratch_folder_remove(&folder);
+}
+
+/* The others have ended: each has heard that all are done. */
+Test(run_restarts_hosts, one_that_comes_again_when_all_is_done_is_done)
+{
+	const struct scratch_folder folder = make_folder();
+	struct cluster cluster;
+
+	add_hosts(&folder, 2);
+	run_hosts(&folder, 2, "--quiet --system PS --save-every 10 --save c% --iterations 30", "00");
+	run_hosts(&folder, 2, "--system PS --save c% --restarts 1 --iterations 30", "00");
+	for (unsigned h = 0; h < 2; h++) {
+		char said[16];
+
+		snprintf(said, sizeof(said), "said%u", h);
+		expect_said(&folder, said, "psd-run: PS has been trained for 30 iterations: ");
+		expect_not_said(&folder, said, "did not join");
+	}
+	cluster = (struct cluster){
+		.folder = &folder,
+		.options = "--system PS --save c% --restarts 1 --join-timeout 300ms --iterations 30",
+		.n_hosts = 1,
+	};
+	start_host(&cluster, 0, "alone");
+	expect_ends(&cluster, "0");
+	expect_said(&folder, "alone0", " did not join within 0.3 s; this host has the last checkpoint, ");
+	expect_said(&folder, "alone0", "psd-run: PS has been trained for 30 iterations: ");
+	scratch_folder_remove(&folder);
+}
+
 /* As after a lost disk: a training that others have checkpoints of is not begun again. */
 FOLDER_TEST(run_restarts_hosts, hosts_do_not_go_back_behind_what_all_have_had, make_folder())
 {

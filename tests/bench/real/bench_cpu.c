@@ -6,6 +6,7 @@
  * as in training, since layers that wait for memory take longer when they coincide. */
 #define _DEFAULT_SOURCE
 
+#include <math.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,7 +252,7 @@ static void measure_team(struct team *team)
 		abort();
 	check(psd_process_group_barrier_open(&team->barrier, team->n_workers, &err), &err);
 	check(psd_process_group_start(&crew, team->n_workers, work, team, &err), &err);
-	check(psd_process_group_wait(&crew, NULL, &err), &err);
+	check(psd_process_group_wait(&crew, NULL, INFINITY, &err), &err);
 }
 
 static void print_profile(const char *path, uint32_t batch, unsigned n_workers)

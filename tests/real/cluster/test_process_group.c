@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,9 @@
 TestSuite(process_group, .timeout = 60);
 
 enum { MEMBERS = 3 };
+
+#define STALL_SEC 60.0
+#define SHORT_SEC 0.1
 
 static enum psd_status work(void *context, unsigned member, struct psd_error *err)
 {
@@ -31,7 +35,7 @@ static void expect_first_words(void)
 
 	cr_assert_not_null(done);
 	cr_assert_eq(psd_process_group_start(&group, MEMBERS, work, done, &err), PSD_OK, "%s", err.text);
-	cr_expect_eq(psd_process_group_wait(&group, NULL, &err), PSD_ERUN);
+	cr_expect_eq(psd_process_group_wait(&group, NULL, STALL_SEC, &err), PSD_ERUN);
 	cr_expect_str_eq(err.text, "member 1 is out of paper");
 	psd_process_group_unshare(done, MEMBERS * sizeof(*done));
 }
@@ -77,7 +81,7 @@ Test(process_group, an_ignored_SIGCHLD_is_a_failure_and_no_endless_wait)
 
 	signal(SIGCHLD, SIG_IGN);
 	cr_assert_eq(psd_process_group_start(&group, MEMBERS, leave, NULL, &err), PSD_OK, "%s", err.text);
-	cr_expect_eq(psd_process_group_wait(&group, NULL, &err), PSD_ERUN);
+	cr_expect_eq(psd_process_group_wait(&group, NULL, STALL_SEC, &err), PSD_ERUN);
 	cr_expect_str_eq(err.text, "a process that measured ended without a result");
 	signal(SIGCHLD, SIG_DFL);
 }
@@ -116,7 +120,7 @@ Test(process_group, members_meet_at_a_barrier)
 	cr_assert_not_null((void *)meeting.n_turns);
 	cr_assert_eq(psd_process_group_barrier_open(&meeting.barrier, MEMBERS, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_process_group_start(&group, MEMBERS, take_turns, &meeting, &err), PSD_OK, "%s", err.text);
-	cr_expect_eq(psd_process_group_wait(&group, NULL, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_process_group_wait(&group, NULL, STALL_SEC, &err), PSD_OK, "%s", err.text);
 	psd_process_group_barrier_close(meeting.barrier);
 	psd_process_group_unshare((void *)meeting.n_turns, MEMBERS * sizeof(*meeting.n_turns));
 }
@@ -140,7 +144,7 @@ Test(process_group, a_member_that_waits_for_a_failed_one_is_killed)
 	cr_assert_eq(psd_process_group_barrier_open(&meeting.barrier, MEMBERS, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_process_group_start(&group, MEMBERS, fail_instead_of_meeting, &meeting, &err), PSD_OK, "%s",
 		     err.text);
-	cr_expect_eq(psd_process_group_wait(&group, NULL, &err), PSD_ERUN);
+	cr_expect_eq(psd_process_group_wait(&group, NULL, STALL_SEC, &err), PSD_ERUN);
 	cr_expect_str_eq(err.text, "member 1 is out of paper");
 	psd_process_group_barrier_close(meeting.barrier);
 }
@@ -188,6 +192,44 @@ Test(process_group, each_end_is_reported_once_with_its_status)
 	psd_process_group_unshare(done, MEMBERS * sizeof(*done));
 }
 
+static enum psd_status stop(void *context, unsigned member, struct psd_error *err)
+{
+	(void)context, (void)err;
+	if (member == 1)
+		raise(SIGSTOP);
+	for (;;)
+		pause();
+	return PSD_OK;
+}
+
+Test(process_group, one_that_is_stopped_is_noticed)
+{
+	struct psd_process_group group;
+	struct psd_error err;
+
+	cr_assert_eq(psd_process_group_start(&group, MEMBERS, stop, NULL, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_process_group_wait(&group, NULL, SHORT_SEC, &err), PSD_ERUN);
+	cr_expect(strstr(err.text, "a process that measures was stopped by signal 19,"), "%s", err.text);
+}
+
+static enum psd_status stand_still(void *context, unsigned member, struct psd_error *err)
+{
+	(void)context, (void)member, (void)err;
+	for (;;)
+		pause();
+	return PSD_OK;
+}
+
+Test(process_group, members_that_stand_still_are_noticed)
+{
+	struct psd_process_group group;
+	struct psd_error err;
+
+	cr_assert_eq(psd_process_group_start(&group, MEMBERS, stand_still, NULL, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_process_group_wait(&group, NULL, SHORT_SEC, &err), PSD_ERUN);
+	cr_expect(strstr(err.text, "the processes that measure have stood still for "), "%s", err.text);
+}
+
 static enum psd_status crash(void *context, unsigned member, struct psd_error *err)
 {
 	const struct rlimit no_dump = {0};
@@ -204,7 +246,7 @@ Test(process_group, a_crash_is_reported_with_its_signal)
 	struct psd_error err;
 
 	cr_assert_eq(psd_process_group_start(&group, 1, crash, NULL, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_process_group_wait(&group, NULL, &err), PSD_ERUN);
+	cr_assert_eq(psd_process_group_wait(&group, NULL, STALL_SEC, &err), PSD_ERUN);
 	cr_assert_str_eq(err.text, "a process that measured was killed by signal 6");
 }
 
@@ -232,5 +274,5 @@ Test(process_group, members_do_not_inherit_the_parents_signals)
 	sigaddset(&blocked, SIGTERM);
 	cr_assert_eq(sigprocmask(SIG_BLOCK, &blocked, NULL), 0);
 	cr_assert_eq(psd_process_group_start(&group, 1, check_signals, NULL, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_process_group_wait(&group, NULL, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_process_group_wait(&group, NULL, STALL_SEC, &err), PSD_OK, "%s", err.text);
 }

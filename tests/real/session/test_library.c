@@ -14,8 +14,9 @@
 
 enum { HOSTS = 3, ITERATIONS = 3, MOST_VALUES = 1 << 18, NOBODY = HOSTS };
 
-#define WITHIN_SEC 60.0
-#define TOLERANCE  1e-5 /* sums are taken in another order than a ring's */
+#define WITHIN_SEC	60.0
+#define SHORT_STALL_SEC 0.2
+#define TOLERANCE	1e-5 /* sums are taken in another order than a ring's */
 
 /* ---- a library ---- */
 
@@ -26,8 +27,11 @@ static struct {
 	uint64_t n_values; /* number of the sum under way */
 	float values[HOSTS][MOST_VALUES];
 	unsigned breaks; /* the rank whose second sum fails */
+	unsigned hangs;	 /* the rank whose second sum never ends */
 	bool is_aborted[HOSTS];
-} common = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .breaks = NOBODY};
+} common = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .breaks = NOBODY, .hangs = NOBODY};
+
+static double stall_sec = WITHIN_SEC;
 
 struct psd_library {
 	unsigned rank, n_sums;
@@ -121,6 +125,8 @@ static enum psd_status sum(struct psd_library *library, const struct iovec segme
 	if (++library->n_sums == 2 && library->rank == common.breaks)
 		return break_down(err);
 	pthread_mutex_lock(&common.mutex);
+	while (library->n_sums == 2 && library->rank == common.hangs && !common.is_aborted[library->rank])
+		pthread_cond_wait(&common.changed, &common.mutex);
 	status = add_up(library, segments, n_segments);
 	pthread_mutex_unlock(&common.mutex);
 	return status ? psd_error_set(err, status, PSD_NOWHERE, "the sum was called off") : PSD_OK;
@@ -215,7 +221,7 @@ static void place_host(struct cluster *cluster, unsigned h)
 		.self = h,
 		.hosts = cluster->places,
 		.connect_sec = WITHIN_SEC,
-		.stall_sec = WITHIN_SEC,
+		.stall_sec = stall_sec,
 		.finished = keep,
 		.context = host,
 	};
@@ -339,6 +345,22 @@ Test(session_library, a_sum_that_fails_ends_hosts_that_wait_for_it, .timeout = 6
 	expect_broken(cluster);
 	cr_expect_eq(common.n_open, 0);
 	cr_expect_eq(common.n_orderly, 0);
+	release(cluster);
+}
+
+/* There are 512 samples to test, for which the others would wait. */
+Test(session_library, a_sum_that_never_ends_is_named, .timeout = 60)
+{
+	struct cluster *cluster;
+
+	common.hangs = 1;
+	stall_sec = SHORT_STALL_SEC;
+	cluster = run("sync: nccl", true);
+	for (unsigned h = 0; h < HOSTS; h++) {
+		cr_expect_eq(cluster->hosts[h].status, PSD_ELOST, "host %u", h);
+		cr_expect(strstr(cluster->hosts[h].err.text, " has been at 'collective "), "host %u: %s", h,
+			  cluster->hosts[h].err.text);
+	}
 	release(cluster);
 }
 

@@ -6,6 +6,7 @@
 
 #include "real/net/socket.h"
 #include "real/session/session.h"
+#include "real/session/worker_parts.h"
 #include "tests/loaded_helper.h"
 
 enum { HOSTS = 3, ITERATIONS = 3 };
@@ -145,6 +146,45 @@ Test(session, one_thread_carries_on_several, .timeout = 120)
 	check("ring");
 	check("ps");
 	check("sfb");
+}
+
+/* A turn of a host that is not over. */
+static void step(struct host *host)
+{
+	if (!host->is_over)
+		host->status = psd_session_step(host->session, 0.0, &host->is_over, &host->result, &host->err);
+	cr_assert_eq(host->status, PSD_OK, "%s", host->err.text);
+}
+
+/* All have said that they are done; host 2 is lost before it has heard it. */
+Test(session, one_that_is_lost_when_all_are_done_leaves_nothing_undone, .timeout = 120)
+{
+	struct cluster *cluster = malloc(sizeof(*cluster));
+	struct host *hosts;
+
+	cr_assert_not_null(cluster);
+	open_cluster(cluster, "ring");
+	hosts = cluster->hosts;
+	for (unsigned n_done = 0; n_done < HOSTS;) {
+		n_done = 0;
+		for (unsigned h = 0; h < HOSTS; h++) {
+			if (hosts[h].session->phase < PSD_PHASE_PARTING)
+				step(&hosts[h]);
+			n_done += hosts[h].session->phase >= PSD_PHASE_PARTING;
+		}
+	}
+	psd_error_set(&hosts[2].err, PSD_ELOST, PSD_NOWHERE, "was killed");
+	psd_session_close(hosts[2].session, PSD_ELOST, &hosts[2].err);
+	while (!hosts[0].is_over || !hosts[1].is_over)
+		for (unsigned h = 0; h < 2; h++)
+			step(&hosts[h]);
+	cr_expect_eq(hosts[0].n_finished, 1);
+	cr_expect_eq(hosts[1].n_finished, 1);
+	for (unsigned h = 0; h < 2; h++)
+		psd_session_close(hosts[h].session, PSD_OK, &hosts[h].err);
+	psd_case_release(&cluster->made);
+	loaded_close(&cluster->loaded);
+	free(cluster);
 }
 
 /* A session that is closed with a failure tells the others why. */

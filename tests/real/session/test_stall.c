@@ -10,15 +10,19 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "real/net/socket.h"
+#include "real/session/checkpoint.h"
 #include "tests/real/training.h"
+#include "tests/scratch_folder.h"
 
 enum { WORKERS = 4, BATCH = 2, N_ITERATIONS = 100000, FIRST_ITERATION = 2, N_PLACES = 8, N_PLACES_FULL = 40 };
 
-#define STALL_SEC 2.0
-#define LATER_SEC 60.0 /* time that the end may take beyond that on a machine which is suspended now and then */
+#define STALL_SEC	2.0
+#define SHORT_STALL_SEC 0.3  /* where ten times that is the limit */
+#define LATER_SEC	60.0 /* time that the end may take beyond that on a machine which is suspended now and then */
 
 enum halt { STOPPED, STUCK, CUT, N_HALTS };
 
@@ -56,7 +60,8 @@ static void halt_here(unsigned layer, bool is_backward)
 	if (self != place.victim || at_iteration != place.iteration || layer != place.layer ||
 	    is_backward != place.is_backward)
 		return;
-	*halted_sec = psd_socket_now_sec();
+	if (halted_sec)
+		*halted_sec = psd_socket_now_sec();
 	switch (place.halt) {
 	case STOPPED: raise(SIGSTOP); break;
 	case CUT: cut_links(); break;
@@ -174,7 +179,171 @@ Test(stall, the_worker_whose_link_is_cut_is_named)
 	check_named("ring", 1, PSD_CLUSTER_EMULATED);
 }
 
+/* ---- elsewhere than in a layer of several workers ---- */
+
+static enum { NOWHERE, AT_START, IN_TEST, IN_SAVE } halt_at;
+
+/* Counts as the place, once the worker is that far. */
+static void halt_if(bool is_there)
+{
+	if (!is_there)
+		return;
+	if (place.halt == STOPPED)
+		raise(SIGSTOP);
+	while (place.halt == STUCK)
+		pause();
+}
+
+static enum psd_status open_device(struct psd_device **device, const struct psd_device_options *options,
+				   struct psd_error *err)
+{
+	self = options->number;
+	halt_if(halt_at == AT_START && self == place.victim);
+	return psd_device_cpu.open(device, options, err);
+}
+
+static enum psd_status begin_any(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
+{
+	halt_if(halt_at == IN_TEST && !batch->is_training);
+	return batch->is_training ? begin(device, batch, err) : psd_device_cpu.begin(device, batch, err);
+}
+
+/* Takes the place of the C library's, for all tests of this program. */
+int fsync(int descriptor)
+{
+	halt_if(halt_at == IN_SAVE && self == place.victim);
+	return (int)syscall(SYS_fsync, descriptor);
+}
+
+static struct training *make_short(unsigned workers, struct psd_device_kind *kind)
+{
+	struct training *training =
+		training_make("cifar10-quick.yaml", "sync: ring", workers, 1, BATCH, 1,
+			      "iterations: 4, data: {kind: synthetic, training_samples: 8, test_samples: 4}, "
+			      "learning_rate: {policy: fixed, base: 0.001}");
+
+	*kind = psd_device_cpu;
+	kind->open = open_device;
+	kind->begin = begin_any;
+	kind->forward = forward;
+	kind->backward = backward;
+	training->options.worker.n_iterations = N_ITERATIONS;
+	training->options.worker.stall_sec = SHORT_STALL_SEC;
+	training->options.worker.device = kind;
+	training->options.worker.is_tested = true;
+	return training;
+}
+
+/* The text names the worker and where it stands still. */
+static void check_text(struct training *training, const char *where)
+{
+	char name[32];
+
+	training_run(training);
+	snprintf(name, sizeof(name), "worker %u at ", place.victim);
+	cr_expect_eq(training->status, PSD_ELOST, "%s", training->err.text);
+	cr_expect(strstr(training->err.text, name) == training->err.text && strstr(training->err.text, where),
+		  "'%s' of '%s' is not in: %s", where, name, training->err.text);
+	training_free(training);
+}
+
+Test(stall, a_worker_alone_is_named_in_a_layer, .timeout = 60)
+{
+	struct psd_device_kind kind;
+
+	for (unsigned layer = 1; layer < 4; layer++) {
+		place = (struct place){.halt = STUCK, .iteration = 3, .layer = layer, .is_backward = true};
+		check_text(make_short(1, &kind), " has been at 'backward ");
+	}
+}
+
+Test(stall, a_worker_alone_that_is_stopped_is_named, .timeout = 60)
+{
+	struct psd_device_kind kind;
+
+	place = (struct place){.halt = STOPPED, .iteration = 3, .layer = 1};
+	check_text(make_short(1, &kind), " was stopped by signal 19 ");
+}
+
+Test(stall, a_worker_is_named_in_a_test, .timeout = 60)
+{
+	struct psd_device_kind kind;
+
+	halt_at = IN_TEST;
+	place = (struct place){.halt = STUCK, .iteration = UINT64_MAX};
+	check_text(make_short(1, &kind), " has been at a batch of the test for ");
+	check_text(make_short(2, &kind), " has been at a batch of the test for ");
+}
+
+Test(stall, a_worker_is_named_in_a_checkpoint, .timeout = 60)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct psd_checkpoints checkpoints = {.folder = folder.path, .every_iterations = 2};
+	struct psd_device_kind kind;
+
+	halt_at = IN_SAVE;
+	for (unsigned workers = 1; workers <= 2; workers++) {
+		struct training *training = make_short(workers, &kind);
+
+		place = (struct place){.halt = STUCK, .iteration = UINT64_MAX, .victim = workers - 1};
+		training->options.worker.checkpoints = &checkpoints;
+		check_text(training, " has been at a checkpoint for ");
+	}
+	scratch_folder_remove(&folder);
+}
+
+/* Stopped: after the limit. Stuck: after ten times that, since data and devices may be slow. */
+Test(stall, a_worker_is_named_before_it_has_joined, .timeout = 60)
+{
+	struct psd_device_kind kind;
+
+	halt_at = AT_START;
+	for (unsigned workers = 1; workers <= 3; workers += 2) {
+		place = (struct place){.halt = STOPPED, .iteration = UINT64_MAX, .victim = workers / 2};
+		check_text(make_short(workers, &kind), " ago, at its start, before it had joined");
+		place.halt = STUCK;
+		check_text(make_short(workers, &kind), " at its start, at the device, the data or a checkpoint");
+	}
+}
+
+Test(stall, workers_are_waited_for_so_long, .timeout = 60)
+{
+	struct psd_device_kind kind;
+	struct training *training = make_short(2, &kind);
+
+	halt_at = AT_START;
+	place = (struct place){.halt = STUCK, .iteration = UINT64_MAX, .victim = 1};
+	training->options.worker.stall_sec = LATER_SEC;
+	training->options.worker.connect_sec = SHORT_STALL_SEC;
+	training_run(training);
+	cr_expect_eq(training->status, PSD_ERUN);
+	cr_expect(strstr(training->err.text, " did not join within 0.3 s"), "%s", training->err.text);
+	training_free(training);
+}
+
 /* ---- slow operations ---- */
+
+/* Longer than the limit of a test's first batch, if it were alone. */
+static enum psd_status slow_pass(struct psd_device *device, unsigned layer, struct psd_error *err)
+{
+	const double until_sec = psd_socket_now_sec() + 4 * SHORT_STALL_SEC;
+
+	while (layer == 1 && psd_socket_now_sec() < until_sec)
+		;
+	return psd_device_cpu.forward(device, layer, err);
+}
+
+Test(stall, a_slow_test_is_none, .timeout = 60)
+{
+	struct psd_device_kind kind;
+	struct training *training = make_short(2, &kind);
+
+	kind.forward = slow_pass;
+	training->options.worker.n_iterations = 2;
+	training_run(training);
+	cr_expect_eq(training->status, PSD_OK, "%s", training->err.text);
+	training_free(training);
+}
 
 static enum psd_status slow_forward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
