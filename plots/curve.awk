@@ -62,8 +62,8 @@ function refuse_one_size(    text)
 	if (n_values["nodes"] > 1 || n_values["workers"] > 1)
 		finish_with(text "'workers' varies, which 'psd-plot speedup' draws")
 	if (n_values["bandwidth_bps"] > 1)
-		finish_with(text "'bandwidth_bps' varies, which 'psd-plot speedup' draws as a line for each bandwidth " \
-			"if 'workers' varies, too")
+		finish_with(text "'bandwidth_bps' varies, which 'psd-plot speedup' draws as a line for each " \
+			"bandwidth if 'workers' varies, too")
 	finish_with(text "there is nothing else that varies to draw")
 }
 

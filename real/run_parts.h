@@ -83,8 +83,8 @@ uint32_t psd_run_whole_periods(uint32_t n_iterations, uint32_t steps);
 
 /* ---- run_cluster.c ---- */
 
-/* Identity of the run for hosts that are told of a failure: hash of the options that are equal on all of them. n_joined: see
- * psd_run.n_joined. */
+/* Identity of the run for hosts that are told of a failure: hash of the options that are equal on all of them.
+ * n_joined: see psd_run.n_joined. */
 uint64_t psd_run_hash(const struct psd_run_options *options, unsigned n_joined);
 /* Chooses the hosts of --hosts or mpirun, or without these the scenario's cluster on this machine. */
 enum psd_status psd_run_choose_cluster(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
@@ -98,15 +98,15 @@ enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_erro
 
 /* Checks that --save may be used. PSD_EINVAL: it is given for a replay without training, or for several systems. */
 enum psd_status psd_run_check_save(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Refuses outputs that would replace a file which the run reads or keeps, or another output, before anything is written.
- * All inputs must have been opened or noted. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM. */
+/* Refuses outputs that would replace a file which the run reads or keeps, or another output, before anything is
+ * written. All inputs must have been opened or noted. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM. */
 enum psd_status psd_run_plan_files(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills run->checkpoints and creates the folder of --save. Needs training_samples. PSD_EFILE: the folder cannot be
  * written. */
 enum psd_status psd_run_open_checkpoints(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Finds the newest whole checkpoint, at which the run begins, and keeps the log's lines before it. Says which newer ones
- * are skipped, and why. PSD_EINVAL: there are checkpoints but no --resume, none is whole, or a file is missing; PSD_EFILE: the folder or the log cannot be read; PSD_ERUN as
- * psd_run_log_go_on(); PSD_ENOMEM. */
+/* Finds the newest whole checkpoint, at which the run begins, and keeps the log's lines before it. Says which newer
+ * ones are skipped, and why. PSD_EINVAL: there are checkpoints but no --resume, none is whole, or a file is missing;
+ * PSD_EFILE: the folder or the log cannot be read; PSD_ERUN as psd_run_log_go_on(); PSD_ENOMEM. */
 enum psd_status psd_run_find_first(struct psd_run *run, const struct psd_case *made,
 				   struct psd_error *err) PSD_MUST_CHECK;
 /* Checks that the system can be restarted if --restarts is given. PSD_EINVAL with the system's place: it cannot. */

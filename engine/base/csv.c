@@ -31,8 +31,8 @@ static char *trim(char *text)
 	return text;
 }
 
-/* Ends the cell at `cell`, which is quoted as RFC 4180 says, and removes its quotes. Returns the text behind it, or NULL
- * where a quote is open or out of place. */
+/* Ends the cell at `cell`, which is quoted as RFC 4180 says, and removes its quotes. Returns the text behind it, or
+ * NULL where a quote is open or out of place. */
 static char *end_quoted(char *cell)
 {
 	char *to = cell, *from = cell + 1;

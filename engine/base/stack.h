@@ -1,5 +1,5 @@
-/* A stack that is large enough, whatever limit the shell has set. Refuses to create threads: a process with several could
- * not enter a namespace. */
+/* A stack that is large enough, whatever limit the shell has set. Refuses to create threads: a process with several
+ * could not enter a namespace. */
 #ifndef PSD_STACK_H
 #define PSD_STACK_H
 

@@ -19,11 +19,11 @@ void psd_console_let_signals_end(bool has_line);
 
 /* Begins lines with "psd-run[RANK]: " from now on, as hosts of a run do, whose lines may come together. */
 void psd_console_name_rank(unsigned rank);
-/* Prints a line to standard error, without control characters. The newline is added. A line that begins with "psd-run: "
- * begins with the name of this process. */
+/* Prints a line to standard error, without control characters. The newline is added. A line that begins with "psd-run:
+ * " begins with the name of this process. */
 void psd_console_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Prints an error. has_place: it begins with file and line, and stands alone, as compilers print it, so that editors find
- * the place; a host names itself even so. */
+/* Prints an error. has_place: it begins with file and line, and stands alone, as compilers print it, so that editors
+ * find the place; a host names itself even so. */
 void psd_console_complain(const char *text, bool has_place);
 /* True if a line to standard error would not block, as on a stopped terminal or a full pipe. */
 bool psd_console_takes_more(void);

@@ -62,9 +62,9 @@ struct psd_mesh_clock {
 };
 
 /* Opens n_connections to each host; blocks until all are there. fds: n_connections per host, -1 for itself; the caller
- * closes them. PSD_EABSENT: a host did not come in time; PSD_ERUN: one does not fit or gives up; PSD_ELOST: one has left. Where terms differ
- * both name the first difference: the host that connects gives up, the other waits for its message or the deadline. A
- * host that gives up tells all that have joined. */
+ * closes them. PSD_EABSENT: a host did not come in time; PSD_ERUN: one does not fit or gives up; PSD_ELOST: one has
+ * left. Where terms differ both name the first difference: the host that connects gives up, the other waits for its
+ * message or the deadline. A host that gives up tells all that have joined. */
 enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[], struct psd_mesh_clock *clock,
 			      struct psd_error *err) PSD_MUST_CHECK;
 /* Listens on the address of hosts[self], for psd_mesh_options; the caller closes *listener. PSD_ERUN: it cannot;

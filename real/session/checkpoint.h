@@ -46,8 +46,9 @@ struct psd_checkpoints_found {
 	bool has_lost; /* a checkpoint here is not complete, although all hosts have passed it; none other is */
 };
 
-/* Before the folder is created or written: refuses one whose files the run reads (engine/base/inputs.h). Notes its files
- * as inputs, and takes the names of later ones, so that no output replaces a checkpoint. PSD_EINVAL, PSD_ENOMEM. */
+/* Before the folder is created or written: refuses one whose files the run reads (engine/base/inputs.h). Notes its
+ * files as inputs, and takes the names of later ones, so that no output replaces a checkpoint. PSD_EINVAL, PSD_ENOMEM.
+ * */
 enum psd_status psd_checkpoints_reserve(const struct psd_checkpoints *checkpoints,
 					struct psd_error *err) PSD_MUST_CHECK;
 /* Creates the checkpoint folder if needed. PSD_EFILE: it cannot be written to. */

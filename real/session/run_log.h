@@ -1,7 +1,7 @@
 /* The CSV log of --log: a line per iteration; for a replay only its time. Worker 0's process adds lines; the process
  * that opened the log and started it learns of write errors. The log replaces an older file when training begins, and
- * each line is written at once, so a failed run loses none. A log is not worth a run: after the first line that cannot be
- * written, as on a full disk, no other is tried, and the run goes on. */
+ * each line is written at once, so a failed run loses none. A log is not worth a run: after the first line that cannot
+ * be written, as on a full disk, no other is tried, and the run goes on. */
 #ifndef PSD_REAL_RUN_LOG_H
 #define PSD_REAL_RUN_LOG_H
 

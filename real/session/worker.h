@@ -39,10 +39,10 @@ struct psd_worker_options {
 	/* NULL: the host computes. Otherwise operations are only timed, tests and final parameters are left out, and
 	 * device and train (except streams) have no effect. A replay's real workers compute nevertheless. */
 	const struct psd_replay *replay;
-	/* Range of iterations: from first_iteration to n_iterations - 1. If both are equal, the worker only waits until all
-	 * hosts have this checkpoint, the last one. If first_iteration > 0, the checkpoint after it is read from
-	 * `checkpoints`: this host's own file (from_hosts 0), or those of from_hosts hosts, of a run with another number
-	 * of hosts or another system. */
+	/* Range of iterations: from first_iteration to n_iterations - 1. If both are equal, the worker only waits until
+	 * all hosts have this checkpoint, the last one. If first_iteration > 0, the checkpoint after it is read from
+	 * `checkpoints`: this host's own file (from_hosts 0), or those of from_hosts hosts, of a run with another
+	 * number of hosts or another system. */
 	uint32_t first_iteration, n_iterations;
 	unsigned from_hosts;
 	uint64_t first_sample; /* samples of all workers before first_iteration, since training began */

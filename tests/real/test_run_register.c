@@ -1,6 +1,6 @@
-/* Every option that writes against every file that a run reads or keeps. The options come from psd-run's table, the files
- * from folders that hold nothing else, and each key that names a file must be in one of the scenarios: a new option is
- * covered by itself, and a new key fails until it has a file. */
+/* Every option that writes against every file that a run reads or keeps. The options come from psd-run's table, the
+ * files from folders that hold nothing else, and each key that names a file must be in one of the scenarios: a new
+ * option is covered by itself, and a new key fails until it has a file. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* Restart storms: each seed draws a method, a cluster, folders, and when which processes are killed or stopped. The run
- * goes on by itself or by its user, and ends with the bits of one that was never cut. PSD_STORM_SEEDS=N tries N seeds of
- * each method instead of 1, PSD_STORM_FIRST=N begins with another one. */
+ * goes on by itself or by its user, and ends with the bits of one that was never cut. PSD_STORM_SEEDS=N tries N seeds
+ * of each method instead of 1, PSD_STORM_FIRST=N begins with another one. */
 #define _GNU_SOURCE 1
 #include "tests/real/kept_port.h"
 #include "tests/real/started.h"
