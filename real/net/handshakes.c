@@ -247,7 +247,8 @@ static enum psd_status take_failed(struct psd_joining *joining, struct psd_hands
 		return PSD_OK;
 	}
 	if (failed->n_hosts == joining->n_hosts && failed->host < failed->n_hosts &&
-	    !psd_joining_is_settled(joining, failed->host) && failed->hosts_hash == psd_joining_hash(joining)) {
+	    !psd_joining_is_settled(joining, failed->host) &&
+	    (failed->hosts_hash == psd_joining_hash(joining) || failed->host == joining->refused)) {
 		if (failed->host == joining->refused)
 			*err = joining->difference;
 		else

@@ -1049,8 +1049,8 @@ FOLDER_TEST(run_cli, hosts_that_do_not_fit_are_one_line, make_tiny())
 	} mistakes[] = {
 		{"--hosts /no/such --rank 0", "/no/such: cannot be opened"},
 		{"--hosts @/hosts --rank 2", "hosts: has 2 hosts (0 to 1), there is no host 2"},
-		{"--hosts @/hosts",
-		 "--hosts: this process needs its number, by '--rank' or in the environment of mpirun or srun"},
+		{"--hosts @/hosts", "--hosts: this process needs its number, by '--rank' or in the environment of "
+				    "mpirun, srun or torchrun"},
 		{"--hosts @/hosts --rank 0 --set systems.0.servers=2",
 		 "system 'PS' has 2 separate servers, the hosts file names 2 hosts: no worker is left"},
 		{"--hosts @/hosts --rank 0 --quiet --set systems.1.servers=1",

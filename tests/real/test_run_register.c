@@ -275,8 +275,8 @@ static bool writes(const struct psd_option *option, const struct call *call)
 	       !(strstr(call->arguments, "--hosts") && !strcmp(option->name, "--trace"));
 }
 
-#define READ	"is read by this run, an output must be another file"
-#define WRITTEN "is written by this run already, an output must be a file of its own"
+#define READ	"the file is read by this run, an output must be another file"
+#define WRITTEN "the file is written by this run already, an output must be a file of its own"
 
 /* The option with each file: refused, and afterwards nothing has changed. */
 static void expect_kept(const struct call *call, const struct scratch_folder *folder,

@@ -251,12 +251,12 @@ Test(run_restarts_hosts, one_that_joins_when_the_last_file_is_written_is_done)
 		.n_hosts = 2,
 	};
 	start_host(&cluster, 0, "said");
-	free(await_words(&cluster.hosts[0], "psd-run: PS goes on after 20 iterations, from cut\n"));
+	free(await_words(&cluster.hosts[0], ": PS goes on after 20 iterations, from cut\n"));
 	cr_assert_eq(rename(scratch_folder_path(&folder, "kept").text, scratch_folder_path(&folder, file).text), 0);
 	start_host(&cluster, 1, "said");
 	expect_ends(&cluster, "00");
-	expect_said(&folder, "said0", "psd-run: PS has been trained for 30 iterations: ");
-	expect_said(&folder, "said1", "psd-run: PS has been trained for 30 iterations: ");
+	expect_said(&folder, "said0", "PS has been trained for 30 iterations: ");
+	expect_said(&folder, "said1", "PS has been trained for 30 iterations: ");
 	scratch_folder_remove(&folder);
 }
 
@@ -273,7 +273,7 @@ Test(run_restarts_hosts, one_that_comes_again_when_all_is_done_is_done)
 		char said[16];
 
 		snprintf(said, sizeof(said), "said%u", h);
-		expect_said(&folder, said, "psd-run: PS has been trained for 30 iterations: ");
+		expect_said(&folder, said, "PS has been trained for 30 iterations: ");
 		expect_not_said(&folder, said, "did not join");
 	}
 	cluster = (struct cluster){
@@ -284,7 +284,7 @@ Test(run_restarts_hosts, one_that_comes_again_when_all_is_done_is_done)
 	start_host(&cluster, 0, "alone");
 	expect_ends(&cluster, "0");
 	expect_said(&folder, "alone0", " did not join within 0.3 s; this host has the last checkpoint, ");
-	expect_said(&folder, "alone0", "psd-run: PS has been trained for 30 iterations: ");
+	expect_said(&folder, "alone0", "PS has been trained for 30 iterations: ");
 	scratch_folder_remove(&folder);
 }
 

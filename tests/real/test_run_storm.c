@@ -244,8 +244,8 @@ static void change(const struct storm *storm, const char *format, const char *pa
 	free(changed.text);
 }
 
-/* Leaves half of a file of the newest checkpoint while no process runs, and begins again: the file is refused by its
- * name. Then it comes back. */
+/* Leaves half of a file of the newest checkpoint while no process runs, and begins again: the file is named, and refused
+ * where there is no older checkpoint. Then it comes back. */
 static void damage(struct storm *storm)
 {
 	const unsigned iterations = find_complete(storm);
@@ -259,10 +259,11 @@ static void damage(struct storm *storm)
 	change(storm, "cp %s kept && truncate -s $(($(wc -c <kept) / 2)) %s", path);
 	begin(storm, 0);
 	status = finish(&storm->runs[0]);
-	cr_expect_eq(status, 2, "%s, seed %u: %s", storm->method, storm->seed, said_by(storm, 0));
+	cr_expect(status == 2 || (status == 0 && strstr(said_by(storm, 0), " iterations is skipped\n")),
+		  "%s, seed %u: %s", storm->method, storm->seed, said_by(storm, 0));
 	cr_expect_not_null(strstr(said_by(storm, 0), path), "%s, seed %u: %s is not in: %s", storm->method, storm->seed,
 			   path, said_by(storm, 0));
-	change(storm, "mv kept %s", path);
+	change(storm, status == 2 ? "mv kept %s" : "rm kept", path);
 }
 
 /* Kills psd-run and all its processes. */

@@ -316,7 +316,7 @@ Test(stall, workers_are_waited_for_so_long, .timeout = 60)
 	training->options.worker.stall_sec = LATER_SEC;
 	training->options.worker.connect_sec = SHORT_STALL_SEC;
 	training_run(training);
-	cr_expect_eq(training->status, PSD_ERUN);
+	cr_expect_eq(training->status, PSD_EABSENT);
 	cr_expect(strstr(training->err.text, " did not join within 0.3 s"), "%s", training->err.text);
 	training_free(training);
 }
