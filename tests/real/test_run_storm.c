@@ -244,8 +244,8 @@ static void change(const struct storm *storm, const char *format, const char *pa
 	free(changed.text);
 }
 
-/* Leaves half of a file of the newest checkpoint while no process runs, and begins again: the file is named, and refused
- * where there is no older checkpoint. Then it comes back. */
+/* Leaves half of a file of the newest checkpoint while no process runs, and begins again: the file is named, and
+ * refused where there is no older checkpoint. Then it comes back. */
 static void damage(struct storm *storm)
 {
 	const unsigned iterations = find_complete(storm);
