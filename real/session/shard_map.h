@@ -28,8 +28,8 @@ struct psd_shard_map_item {
 struct psd_shard_map_place {
 	bool is_known; /* the tensor belongs to an item; false: the other fields have no meaning */
 	unsigned item;
-	/* Number of the tensor's first element, and of its first compressed block, in the item. */
-	uint64_t first, first_block;
+	uint64_t first;	      /* number of the tensor's first element among those of the item */
+	uint64_t first_block; /* number of the tensor's first compressed block among those of the item */
 	/* Number of the first element of its right low-rank factor among those of the item. */
 	uint64_t first_right;
 };

@@ -10,9 +10,10 @@
 
 struct psd_state_part {
 	struct psd_file_tensor tensor;
-	/* Addresses of the values in the host's memory (here) and in the memory of a device that has its own (there);
-	 * NULL: not in that memory. If both are set, the values on the device are the current ones. */
-	void *here, *there;
+	void *here; /* address of the values in the host's memory; NULL: they are not there */
+	/* Address of the values in the memory of a device that has its own; NULL: they are not there. If both are set,
+	 * the values on the device are the current ones. */
+	void *there;
 	/* Entry of graph->states whose values only the device has, such as running means; NULL: another kind of
 	 * value. */
 	const struct psd_tensor *state;
