@@ -17,7 +17,8 @@ struct psd_framed_chunk {
 	size_t head_bytes;
 	struct iovec segments[PSD_SEGMENTS_MAX];
 	unsigned n_segments;
-	uint64_t bytes, sent_bytes; /* length of header, tag and payload; part of it already sent */
+	uint64_t bytes;	     /* length of header, tag and payload together */
+	uint64_t sent_bytes; /* number of these bytes that have been sent */
 };
 
 #define PSD_FRAMED_CHUNKS_MAX 32 /* most chunks in one system call; a socket rarely takes more */

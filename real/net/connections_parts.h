@@ -29,7 +29,8 @@ struct psd_peer {
 	uint8_t tag[PSD_WIRE_TAG_BYTES];
 	struct iovec segments[PSD_SEGMENTS_MAX];
 	unsigned n_segments;
-	uint64_t n_chunks, n_assigned; /* chunks of the message; chunks assigned to a connection so far */
+	uint64_t n_chunks;   /* number of chunks of the message */
+	uint64_t n_assigned; /* number of these chunks that a connection has taken over */
 	/* Number of its chunks that the transports have taken; equal to n_chunks: no message is being sent. */
 	uint64_t n_left;
 };

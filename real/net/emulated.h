@@ -15,10 +15,10 @@ struct psd_emulated_links {
 	const bool *is_near;
 	bool has_rate; /* this process limits its own traffic to send_bps and receive_bps, because no link does */
 	double send_bps, receive_bps;
-	/* Rates of the emulated links, see send_bps and receive_bps of struct psd_pace. */
-	double pace_send_bps, pace_receive_bps;
-	double latency_sec;	/* latency of a message in the emulated network */
-	double had_latency_sec; /* latency that the real links already have; the difference to latency_sec is added */
+	double pace_send_bps;	 /* payload rate of the outgoing emulated link, bits per second, see struct psd_pace */
+	double pace_receive_bps; /* payload rate of the incoming emulated link, bits per second */
+	double latency_sec;	 /* latency of a message in the emulated network */
+	double had_latency_sec;	 /* latency that the real links already have; the difference to latency_sec is added */
 };
 
 /* Puts the decorator in front of the owner in *options, and in front of the carriers if this process limits its own

@@ -26,17 +26,17 @@ struct psd_handshake {
 	bool is_proving; /* only if is_ours: this host waits for the peer's proof that it knows the secret */
 	/* The peer's terms differ from this host's: this host waits until the peer closes the connection. */
 	bool is_refused;
-	/* Only if is_ours: number of the peer, and number of this connection among those to the peer. */
-	unsigned host, connection;
+	unsigned host;	     /* only if is_ours: number of the peer */
+	unsigned connection; /* only if is_ours: number of this connection among those to the peer */
 	double until_sec;
 	struct psd_greeting greeting;
 	char name[PSD_MESH_NAME_MAX];
 };
 
 struct psd_joining_host {
-	/* Only for hosts with lower numbers, which this host connects to: addresses found for the host, and address to
-	 * try next. */
-	struct addrinfo *found, *next;
+	struct addrinfo
+		*found; /* addresses of the host; only for hosts with lower numbers, which this host connects to */
+	struct addrinfo *next; /* entry of `found` to try next */
 	double again_sec, pause_sec;
 	/* errno of the last attempt to connect to the host; 0: none. Only for hosts with lower numbers. */
 	int error;

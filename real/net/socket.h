@@ -15,8 +15,8 @@ struct addrinfo;
 struct psd_socket_options {
 	/* The two sizes below are set; false: the kernel adapts them (net.ipv4.tcp_rmem, net.ipv4.tcp_wmem). */
 	bool has_buffers;
-	/* Sizes of the socket's buffers, limited by net.core.wmem_max and net.core.rmem_max. */
-	uint32_t send_buffer_bytes, receive_buffer_bytes;
+	uint32_t send_buffer_bytes;    /* size of the socket's send buffer, limited by net.core.wmem_max */
+	uint32_t receive_buffer_bytes; /* size of the socket's receive buffer, limited by net.core.rmem_max */
 };
 
 /* Makes a socket *fd that listens on an address or host name and a port; the caller closes it. host NULL: all
