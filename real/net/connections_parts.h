@@ -13,7 +13,7 @@ struct psd_connection {
 	struct psd_carrier carrier;
 	struct psd_chunk_sender out;
 	struct psd_chunk_receiver in;
-	uint32_t events; /* events of the descriptor that epoll watches */
+	uint32_t events; /* events of the carrier's descriptor that epoll is set to report (EPOLLIN, EPOLLOUT) */
 	bool is_ready;	 /* bytes can be read although epoll does not report them, see psd_transport.is_ready */
 	bool has_low_water;
 	struct psd_chunk_sender chunk; /* chunk that an I/O thread sends while the job `sending` is lent to it */
@@ -39,7 +39,7 @@ struct psd_peer {
 struct psd_arriving {
 	unsigned peer;
 	struct psd_wire_head head;	    /* header of one of the message's chunks */
-	struct psd_destination destination; /* memory for the whole message */
+	struct psd_destination destination; /* memory into which the whole message is received */
 	uint8_t tag[PSD_WIRE_TAG_BYTES];
 	uint64_t n_missing; /* number of the message's chunks that have not arrived completely */
 };

@@ -29,7 +29,7 @@ struct psd_io_job {
 	struct psd_chunk_sender *out;
 	struct psd_chunk_receiver *in;
 
-	enum psd_io_job_state state; /* state as the event loop sees it */
+	enum psd_io_job_state state; /* state of the job; only the event loop's thread reads and changes it */
 	/* errno with which the job ended; 0: its chunk is complete, or the peer has closed the connection. */
 	int error_number;
 	bool is_complete;

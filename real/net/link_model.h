@@ -35,12 +35,12 @@ double psd_bucket_ready_sec(const struct psd_bucket *bucket, uint64_t wanted_byt
 
 /* ---- pace ----. */
 
-/* Times at which a link of constant rate would have carried the messages of one host. A shaper lets bursts pass sooner
- * than that; a link does not. The outgoing link carries one message after another. The incoming link carries messages
- * in the order in which senders end them; since it was last idle, it has carried no more bytes than its rate allows. On
- * a link that is shared fairly, messages of a burst may end a little earlier or later. A message that is later than
- * these times is never moved earlier. Rates are of payload. If both rates are 0, there is no limit, and no function may
- * be called. Other fields are private, and 0 at first. */
+/* Computes when the links of one host, with constant rates, would have carried its messages. The shaper of a real link
+ * lets a burst pass sooner than that; the message is then delivered at the time computed here. The outgoing link
+ * carries one message after another, in the order of sending. The incoming link carries messages in the order of their
+ * ends; in each busy period it carries no more bytes than its rate allows. If several senders share a link fairly, the
+ * messages of a burst may end a little earlier or later than computed. Rates are of payload. If both rates are 0, there
+ * is no limit, and no function may be called. The other fields are private, and 0 at first. */
 struct psd_pace {
 	double send_bps; /* payload rate of the outgoing link, bits per second; equal on all hosts */
 	double receive_bps;

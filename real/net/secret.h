@@ -60,8 +60,8 @@ ssize_t psd_secret_peek(struct psd_secret *secret, int fd, void *bytes, size_t n
  * secret. */
 bool psd_secret_send(struct psd_secret *secret, int fd, const uint8_t *bytes, size_t n_bytes);
 void psd_secret_end(struct psd_secret *secret, int fd);
-/* Returns the TLS session of the descriptor, which the caller now owns and frees; its output goes to memory, where
- * nothing waits. NULL: the descriptor has no session. */
+/* Takes the TLS session of the descriptor away from *secret and returns it; the caller frees it. Bytes that the session
+ * writes go to a memory buffer, which is empty. NULL: the descriptor has no session. */
 struct ssl_st *psd_secret_take(struct psd_secret *secret, int fd);
 
 #endif
