@@ -78,7 +78,7 @@ struct psd_worker_options {
 	/* Payload rate of this host's outgoing emulated link, bits per second: no message is delivered sooner than the
 	 * link allows. 0, and pace_receive_bps 0: no limit. */
 	double pace_send_bps;
-	double pace_receive_bps; /* payload rate of its incoming emulated link, bits per second */
+	double pace_receive_bps; /* payload rate of this host's incoming emulated link, bits per second */
 	bool has_latency;	 /* messages between nodes are delayed so that their latency is latency_sec */
 	double latency_sec;
 	double connect_sec;
@@ -106,10 +106,10 @@ struct psd_worker_options {
  * replay are those of the emulated cluster, not of the slower replay. */
 struct psd_worker_result {
 	double iteration_sec; /* median duration of the measured iterations, seconds */
-	/* Parts of iteration_sec on this host; time of computing is a processor thread's time, or a GPU's by its own
-	 * clock. */
+	/* Durations that add up to iteration_sec on this host, such as computing and waiting, see struct psd_parts.
+	 * Computing is measured as time of a processor thread, or of a GPU by its own clock. */
 	struct psd_parts parts;
-	/* Mean payload bytes per iteration that the node sends to other nodes; the node that sends most. */
+	/* Mean payload bytes per measured iteration that the node which sends most sends to other nodes. */
 	uint64_t sent_bytes_per_node;
 	uint64_t received_bytes_per_node;
 	double last_loss;

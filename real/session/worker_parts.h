@@ -237,7 +237,7 @@ struct psd_worker {
 	const struct psd_graph *graph;
 	const struct psd_device_kind *kind; /* functions of the worker's kind of device */
 	unsigned self, n_hosts;
-	unsigned n_connections; /* number of connections between two hosts */
+	unsigned n_connections; /* number of connections between two hosts, >= 1 */
 	/* Settings of the replay in which this worker only waits; NULL: the worker computes. */
 	const struct psd_replay *replay;
 	bool is_beside_others; /* this worker is part of a replay in which some workers compute */
@@ -272,7 +272,7 @@ struct psd_worker {
 	struct psd_low_rank_work *low_rank;
 	/* Arguments of clipping by the gradient norm on the device; all zeros: no clipping. */
 	struct psd_clip clip;
-	/* Sum of squares of each gradient, for the gradient norm; shape (tensors of the plan). */
+	/* Sum of squares of each tensor's gradient, for the gradient norm; shape (tensors of the plan). */
 	double *squares;
 	struct psd_feed *feed; /* source of training samples; NULL: this host is a server, or only waits */
 	struct psd_sample_copies sample_copies;
@@ -457,21 +457,22 @@ const float *psd_worker_own_start(const struct psd_worker *worker, struct psd_ta
 enum psd_status psd_worker_open_local(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* True if the number of local SGD steps depends on the loss. Always false in a replay. */
 bool psd_worker_follows_loss(const struct psd_worker *worker);
-/* Returns the first iteration that cannot begin until the number of steps of another window is known; UINT64_MAX: there
- * is none. */
+/* Local SGD whose number of steps depends on the loss: returns the first iteration that cannot begin until another
+ * number of steps is known; UINT64_MAX: there is none. */
 uint64_t psd_worker_next_steps(const struct psd_worker *worker);
-/* True if `iteration`, before which the interpreter waits, cannot begin yet: its number of steps is not known, or on
- * worker 0 a loss before it is missing. */
+/* Local SGD whose number of steps depends on the loss: true if `iteration`, before which the interpreter waits, cannot
+ * begin yet. Its number of steps is not known, or on worker 0 the loss of an earlier iteration is missing. */
 bool psd_worker_awaits_steps(const struct psd_worker *worker, uint32_t iteration);
-/* On worker 0: records the loss of an iteration (mean over all workers). At the end of a window it may choose and send
- * the number of steps of the next one. */
+/* Local SGD, on worker 0: records the loss of an iteration, as mean over all workers. At the end of a window
+ * (iterations up to an exchange) it may choose the number of steps of the next one and send it to all hosts. */
 void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, double loss);
 /* True if the number of local SGD steps of the window with this iteration is known. */
 bool psd_worker_knows_steps(const struct psd_worker *worker, uint32_t iteration);
-/* Stores the number of steps that worker 0 has sent for the next window. psd_worker_take_steps() makes it valid. */
+/* Stores the number of local SGD steps that worker 0 has sent for the next window (iterations until the next exchange).
+ * psd_worker_take_steps() makes it valid. */
 void psd_worker_receive_steps(struct psd_worker *worker, uint32_t steps);
-/* Makes the number of steps received for the next window valid, if it is due before this iteration. Called in the pause
- * before the iteration, when nothing is missing. */
+/* Makes the number of local SGD steps that was received for the next window valid, if the window is to be decided
+ * before this iteration. Called in the pause before the iteration, when no value is missing. */
 void psd_worker_take_steps(struct psd_worker *worker, uint32_t iteration);
 /* Local SGD whose number of steps depends on the loss, in a checkpoint: psd_worker_quality_values() returns the number
  * of values in quality.saved, psd_worker_save_quality() sets them, psd_worker_restore_quality() takes them over after
@@ -529,7 +530,8 @@ enum psd_status psd_worker_open_replay(struct psd_worker *worker, struct psd_err
 /* Returns the memory of the messages that a replaying worker sends (is_sent) or receives. With real workers it sends
  * zeros, since NaNs or denormals would change the time that real workers need. */
 void *psd_worker_replayed_bytes(const struct psd_worker *worker, bool is_sent);
-/* Advances the chunk selection to the task's iteration, in a replay in which no operation does that. */
+/* Sparse exchange in a replay: advances the chunk selection to the task's iteration, since no operation of a replay
+ * does that. */
 void psd_worker_keep_up(struct psd_worker *worker, struct psd_task task);
 /* Replay: starts a timer of sec seconds (the predicted duration) instead of executing the task; called as
  * psd_seam.work. */
@@ -552,7 +554,8 @@ void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result
 
 /* The functions of worker_pause.c are called by the event loop's thread. */
 
-/* Returns the first iteration after `iteration` that has a pause before it; 0: there is none. */
+/* Returns the first iteration after `iteration` that has a pause before it, for a test, a checkpoint, a comparison of
+ * workers, or a number of local steps; 0: there is none. */
 uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration);
 /* Returns the number of samples that all workers have processed before `iteration`, from the start of training. */
 uint64_t psd_worker_samples(const struct psd_worker *worker, uint64_t iteration);
@@ -598,8 +601,8 @@ enum psd_status psd_worker_check_loss(struct psd_worker *worker, uint32_t iterat
  * the device's operations. */
 enum psd_status psd_worker_check_state(const struct psd_state *state, unsigned n_parts, uint32_t iterations,
 				       struct psd_error *err) PSD_MUST_CHECK;
-/* Checks the values of a state that was read from the file at `path`. PSD_EINVAL: a value is infinite or not a number;
- * the text names file, tensor and element. */
+/* Checks the first n_parts parts of a state after they were read from the file at `path`. PSD_EINVAL: a value is
+ * infinite or not a number; the text names file, tensor and element. */
 enum psd_status psd_worker_check_read(const struct psd_state *state, unsigned n_parts, const char *path,
 				      struct psd_error *err) PSD_MUST_CHECK;
 /* Stores the digest of the parameters after `iterations` iterations, as psd_worker_check_state(). Does nothing if
@@ -626,7 +629,9 @@ void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct 
 
 /* ---- worker_messages.c ---- */
 
-bool psd_worker_send(void *context, unsigned host, struct psd_task task); /* starts a send; called as psd_seam.send */
+/* Starts to send the messages of a send operation. Returns false if this host has nothing to send. Called as
+ * psd_seam.send. */
+bool psd_worker_send(void *context, unsigned host, struct psd_task task);
 /* Tells worker 0 that this host is ready for a collective; called as psd_seam.announce. */
 void psd_worker_announce(void *context, struct psd_task task);
 /* On worker 0: tells all workers which collective is next; called as psd_seam.choose. */
@@ -647,10 +652,10 @@ void psd_worker_send_done(struct psd_worker *worker);
 /* Sends the last message to all peers: this host knows that all hosts are done, and leaves. */
 void psd_worker_send_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);
 
-/* True if this host and the peer are on the same node. */
+/* True if this host and host number `peer` are on the same node. */
 bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
-/* Finds the memory of a message in this host, which is `from` or `to`. Writes it to `segments` and returns the number
- * of segments. */
+/* Finds the memory of the message that host `from` sends to host `to` in the task; this host is one of both. Writes it
+ * to `segments` and returns the number of segments. */
 unsigned psd_worker_segments(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
 			     struct iovec segments[PSD_SEGMENTS_MAX]);
 /* On worker 0: stores a worker's report of its loss. After the last worker's report of an iteration, it reports the
@@ -686,7 +691,7 @@ void psd_worker_step_destination(const struct psd_worker *worker, struct psd_tas
 /* Returns the first step, from number `step` on, in which this worker receives from the peer; the number of steps if
  * there is none. */
 unsigned psd_worker_next_from(const struct psd_worker *worker, struct psd_task task, unsigned peer, unsigned step);
-/* Goes on with the collective after the message of the next receiving step has arrived. */
+/* Goes on with the collective that is being executed, after the message of its step next_receive has arrived. */
 void psd_worker_step_arrived(struct psd_worker *worker);
 
 /* ---- worker_library.c ---- */
@@ -733,7 +738,8 @@ bool psd_worker_are_all_done(struct psd_worker *worker);
 void psd_worker_moved(struct psd_worker *worker);
 void psd_worker_moved_test(struct psd_worker *worker);
 void psd_worker_moved_save(struct psd_worker *worker);
-/* Writes a sign of life for the process that watches this one. place: where the event loop's thread is. */
+/* Writes a sign of life for the process that has started this one. place: present activity of the event loop's
+ * thread. */
 void psd_worker_beat(struct psd_worker *worker, enum psd_pulse_place place);
 /* Writes a sign of life before the event loop's thread executes the task's operation itself. now_sec: current time
  * (psd_socket_now_sec()). */
