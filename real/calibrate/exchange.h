@@ -15,7 +15,7 @@ struct psd_exchange_options {
 	unsigned n_servers;
 	unsigned n_tensors; /* number of tensors to exchange, >= 1 */
 	unsigned side;	    /* number of rows, and of columns, of each tensor; >= 1 */
-	unsigned n_streams; /* number of connections between two hosts */
+	unsigned n_streams; /* number of connections between two hosts, >= 1 */
 	uint32_t n_iterations;
 	double rate_bps; /* rate of the links, bits per second; 0: as fast as the machine */
 	double latency_sec;

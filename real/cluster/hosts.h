@@ -43,9 +43,9 @@ enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *er
 /* Reads the rank of this process from the environment variables of mpirun, torchrun, srun and others. PSD_EINVAL: no
  * such variable is set, the rank is not a number below n_hosts, or the number of started processes is not n_hosts. */
 enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err) PSD_MUST_CHECK;
-/* Finds the rank of this process for its messages, as far as the environment tells it. is_one_of_several: the caller
- * knows that the process is one of several hosts; false: the environment must show that. Returns false if no rank was
- * found. */
+/* Finds the rank of this process, to be printed in front of its lines, as far as the environment variables tell it.
+ * is_one_of_several: the caller knows that the process is one of several hosts; false: the environment must show that.
+ * Returns false if no rank was found. */
 bool psd_hosts_guess_rank(bool is_one_of_several, unsigned *rank);
 /* Returns the number of hosts that have the same address as `host`, itself included. *nth: number of these hosts before
  * `host` in the list. */

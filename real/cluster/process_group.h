@@ -33,7 +33,8 @@ struct psd_process_group_barrier;
 enum psd_status psd_process_group_barrier_open(struct psd_process_group_barrier **barrier, unsigned n_members,
 					       struct psd_error *err) PSD_MUST_CHECK;
 void psd_process_group_barrier_wait(struct psd_process_group_barrier *barrier);
-void psd_process_group_barrier_close(struct psd_process_group_barrier *barrier); /* NULL is allowed */
+/* Frees the barrier; NULL is allowed. */
+void psd_process_group_barrier_close(struct psd_process_group_barrier *barrier);
 
 /* Forks n_members (>= 1) processes. Each calls work(context, member, err) and then ends; context is a copy from the
  * time of the fork. The processes have the default actions for SIGINT and SIGTERM, and no blocked signals. The kernel
