@@ -12,8 +12,10 @@
 
 typedef void psd_lane_job_fn(void *context);
 
-/* Most jobs in a lane, from psd_lane_start() until psd_lane_take_done(); most threads of a lane. */
-enum { PSD_LANE_JOBS = 8, PSD_LANE_STAGES = 2 };
+enum {
+	PSD_LANE_JOBS = 8,   /* most jobs in a lane, counted from psd_lane_start() until psd_lane_take_done() */
+	PSD_LANE_STAGES = 2, /* most threads of a lane */
+};
 
 /* A queue of jobs and the threads that execute them. Fields are private to lane.c. */
 struct psd_lane {

@@ -36,7 +36,7 @@ struct psd_io_job {
 	/* Time at which the job last moved bytes (psd_socket_now_sec()); 0: never; any thread may read it. */
 	_Atomic double moved_sec;
 
-	/* Fields private to the thread. next: next job in its list. */
+	/* Next job in the list of the I/O thread. This field and those below are private to that thread. */
 	struct psd_io_job *next;
 	atomic_bool is_recalled;
 	bool is_over;

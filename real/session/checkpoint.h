@@ -23,8 +23,8 @@ struct psd_checkpoint_host {
 	unsigned host, n_hosts;
 };
 
-/* Number of newest checkpoints whose files a host keeps, without and with separate servers. The head of this file says
- * why. */
+/* Number of checkpoints whose files a host keeps, the newest ones: without separate servers, and with them. The head of
+ * this file says why. */
 enum { PSD_CHECKPOINTS_KEPT = 2, PSD_CHECKPOINTS_KEPT_WITH_SERVERS = 3 };
 
 enum { PSD_CHECKPOINT_PATH_MAX = 4096 };

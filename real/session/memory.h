@@ -31,9 +31,10 @@ struct psd_memory_item {
 /* Buffers that a memory contains. */
 enum psd_memory_place {
 	PSD_MEMORY_SHARED, /* all buffers: the device computes in the host's memory */
-	/* Host's memory beside a device's: buffers of the host, and copies of device buffers that are sent. */
+	/* host's memory if the device has its own: buffers of the host, and copies of the device's buffers that are
+	 * sent */
 	PSD_MEMORY_HOST,
-	PSD_MEMORY_DEVICE, /* device's memory: buffers of the device, and encoded values to be sent */
+	PSD_MEMORY_DEVICE, /* memory of the device: its buffers, and encoded values that are sent */
 };
 
 struct psd_memory_options {

@@ -10,16 +10,16 @@
 
 struct psd_state_part {
 	struct psd_file_tensor tensor;
-	void *here; /* address of the values in the host's memory; NULL: they are not there */
-	/* Address of the values in the memory of a device that has its own; NULL: they are not there. If both are set,
-	 * the values on the device are the current ones. */
+	void *here; /* address of the tensor's values in the host's memory; NULL: they are not there */
+	/* Address of the tensor's values in the memory of a device that has its own; NULL: they are not there. If both
+	 * addresses are set, the values on the device are the current ones. */
 	void *there;
 	/* Entry of graph->states whose values only the device has, such as running means; NULL: another kind of
 	 * value. */
 	const struct psd_tensor *state;
-	/* The values are a summed gradient of an earlier iteration, which a later iteration applies. */
+	/* The tensor is a summed gradient of an earlier iteration, which a later iteration applies. */
 	bool is_late;
-	/* The values are the buffer `buffer` of item number `item`; false: both fields have no meaning. */
+	/* The tensor is the buffer `buffer` of item number `item`; false: both fields have no meaning. */
 	bool is_of_item;
 	unsigned item;
 	enum psd_buffer buffer;

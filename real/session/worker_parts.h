@@ -197,8 +197,8 @@ struct psd_transfer {
 /* The next messages of one operation that this host expects from one peer. */
 struct psd_expected {
 	uint32_t next_iteration; /* iteration of the next message of tensors */
-	/* Iteration of the next READY or BEGIN from the peer; in this host's own entry: of the next READY that it
-	 * sends. */
+	/* Iteration of the next message READY or BEGIN that is expected from the peer. In the entry of this host
+	 * itself: iteration of the next READY that it sends to worker 0. */
 	uint32_t next_signal;
 	/* Time at which that message began to arrive (psd_worker_now()); 0: it has not begun. */
 	double start_sec;
@@ -383,8 +383,8 @@ bool psd_worker_skips(const struct psd_worker *worker, const struct psd_op *op);
 /* Waits until an asynchronous device has finished a job's work. context: the struct psd_job. Called by the lane's
  * second thread. */
 void psd_worker_finish_job(void *context);
-/* Returns the lane that executes an operation: that of the operation's resource, or the device's if the device has to
- * help. */
+/* Returns the lane that executes an operation: the lane of its resource, but the device's lane if the operation gathers
+ * chunks of a gradient that lies in the device's own memory. */
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, const struct psd_op *op);
 /* Returns the oldest job of a lane that has not ended; if all have ended, the job of the next entry in the ring. */
 struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);
@@ -701,7 +701,7 @@ void psd_worker_step_arrived(struct psd_worker *worker);
  * PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct psd_mesh_options *mesh, const int fds[],
 					double until_sec, struct psd_error *err) PSD_MUST_CHECK;
-/* Lets the NIC lane's thread execute a task's all-reduce by the library. */
+/* Queues a task's all-reduce by the library as a job of the NIC lane, whose thread executes it. */
 void psd_worker_start_sum(struct psd_worker *worker, struct psd_task task);
 /* psd_worker_summed() goes on with a task's all-reduce after its job in the NIC lane, psd_worker_transfer_is_over()
  * after psd's own transfer between nodes. They start the other part, or end the operation. */
