@@ -39,8 +39,8 @@ void psd_chunk_selection_adopt(struct psd_chunk_selection *selection);
 /* Completes a selection that was read from a checkpoint before `iteration`. The caller has read now.is_chosen and both
  * digests; this computes the other fields. */
 void psd_chunk_selection_go_on(struct psd_chunk_selection *selection, uint32_t iteration);
-/* Returns the number of the item's elements that are sent. Without a selection (selection->plan is NULL) it is the
- * number in the plan. */
+/* Returns the number of elements of the item (bucket) that are sent. Without a selection (selection->plan is NULL) it
+ * is the number in the plan. */
 uint64_t psd_chunk_selection_elements(const struct psd_chunk_selection *selection, const struct psd_plan *plan,
 				      unsigned item);
 

@@ -43,8 +43,8 @@ struct psd_old_checkpoint {
 	unsigned n_hosts;
 	struct psd_tensor_file **files; /* open files of the checkpoint; shape (n_hosts) */
 	struct psd_shard_map shard_map;
-	/* Result of the last search, of the fields below: tensor of buffer `buffer` of item `item` in each host's file;
-	 * shape (n_hosts); NULL: the file has no such tensor. */
+	/* Result of the last search: in each host's file, the tensor of buffer `buffer` of the item (bucket) `item`;
+	 * shape (n_hosts). NULL: the file has no such tensor. */
 	const struct psd_file_tensor **found;
 	enum psd_buffer buffer;
 	unsigned item;
@@ -60,20 +60,22 @@ enum psd_status psd_old_checkpoint_open(struct psd_old_checkpoint *old, const st
 					struct psd_error *err) PSD_MUST_CHECK;
 void psd_old_checkpoint_close(struct psd_old_checkpoint *old);
 struct psd_checkpoint_path psd_old_checkpoint_path(const struct psd_old_checkpoint *old, unsigned host);
-/* Returns the number of the host that updated the tensor: the root of its item; 0 if all workers updated it. */
+/* Returns the number of the host that updated the tensor: the root of its item (bucket); 0 if all workers updated
+ * it. */
 unsigned psd_old_checkpoint_root(const struct psd_old_checkpoint *old, unsigned tensor);
 
-/* True if the file of any host has this buffer of the item to which the tensor belongs. False if the tensor belongs to
- * no item. */
+/* True if the file of any host has this buffer of the item (bucket) to which the tensor belongs. False if the tensor
+ * belongs to no item. */
 bool psd_old_checkpoint_keeps(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned tensor);
 /* Reads a range of a tensor's elements from a buffer into `to`. They come from the file of `host` if one host has all
- * elements of the item, or from the files of all shards if these are distributed. PSD_EINVAL: a file lacks the buffer;
- * PSD_ERUN: a file has become shorter. */
+ * elements of the tensor's item (bucket), or from the files of all shards if these are distributed. PSD_EINVAL: a file
+ * lacks the buffer; PSD_ERUN: a file has become shorter. */
 enum psd_status psd_old_checkpoint_read(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned host,
 					unsigned tensor, struct psd_range range, float *to,
 					struct psd_error *err) PSD_MUST_CHECK;
-/* Reads a range of the buffer of the tensor's item from the file of `host` into `to`. The range counts from the
- * buffer's first element in that file. Statuses as psd_old_checkpoint_read(). */
+/* Reads a range of a buffer from the file of `host` into `to`. It is the buffer of the item (bucket) to which the
+ * tensor belongs; the range counts from the buffer's first element in that file. Statuses as
+ * psd_old_checkpoint_read(). */
 enum psd_status psd_old_checkpoint_read_run(struct psd_old_checkpoint *old, enum psd_buffer buffer, unsigned host,
 					    unsigned tensor, struct psd_range range, float *to,
 					    struct psd_error *err) PSD_MUST_CHECK;

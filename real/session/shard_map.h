@@ -15,22 +15,24 @@
 #include "engine/program/plan.h"
 
 struct psd_shard_map_item {
-	/* Numbers of the item's tensors, in the order in which buffers hold them; shape (n_tensors). */
+	/* Numbers of the tensors of the item (bucket), in the order in which buffers hold them; shape (n_tensors). */
 	unsigned *tensors;
 	unsigned n_tensors;
 	uint64_t elements, n_blocks;
 	unsigned n_slices;
 	bool has_root;
-	unsigned root; /* if has_root: number of the host that updates the item */
+	unsigned root; /* if has_root: number of the host that updates the item (bucket) */
 };
 
-/* Position of one tensor in the item to which it belongs. */
+/* Position of one tensor in the item (bucket) to which it belongs. */
 struct psd_shard_map_place {
-	bool is_known; /* the tensor belongs to an item; false: the other fields have no meaning */
+	bool is_known; /* the tensor belongs to an item (bucket); false: the other fields have no meaning */
 	unsigned item;
-	uint64_t first;	      /* number of the tensor's first element among those of the item */
-	uint64_t first_block; /* number of the tensor's first compressed block among those of the item */
-	/* Number of the first element of its right low-rank factor among those of the item. */
+	uint64_t first; /* number of the tensor's first element among those of its item (bucket), from 0 */
+	/* Number of the tensor's first compressed block among those of its item (bucket), from 0. */
+	uint64_t first_block;
+	/* Number of the first element of the tensor's right low-rank factor among those of its item (bucket), from
+	 * 0. */
 	uint64_t first_right;
 };
 
@@ -62,13 +64,14 @@ void psd_shard_map_add(struct psd_text *text, const struct psd_shard_map *shard_
 struct psd_shard_map_run {
 	/* Number of the host in whose buffer the elements are, if the buffer is distributed over shards. */
 	unsigned host;
-	uint64_t first;	   /* number of the first of these elements in that host's buffer of the item */
+	/* Number of the first of these elements in that host's buffer of the item (bucket), from 0. */
+	uint64_t first;
 	uint64_t elements; /* number of these elements, >= 1 */
 };
 
-/* Finds element number `element` of a tensor, which must be in an item: returns the longest run of consecutive elements
- * that begins with it. extent: distribution of the buffer, either all elements of an item on one host, or a part of its
- * slices or blocks on each shard. Pure. */
+/* Finds element number `element` of a tensor, which must be in an item (bucket): returns the longest run of consecutive
+ * elements that begins with it. extent: distribution of the buffer, either all elements of an item on one host, or a
+ * part of its slices or compressed blocks on each shard. Pure. */
 struct psd_shard_map_run psd_shard_map_find(const struct psd_shard_map *shard_map, enum psd_extent extent,
 					    unsigned tensor, uint64_t element);
 

@@ -19,7 +19,8 @@ struct psd_state_part {
 	const struct psd_tensor *state;
 	/* The tensor is a summed gradient of an earlier iteration, which a later iteration applies. */
 	bool is_late;
-	/* The tensor is the buffer `buffer` of item number `item`; false: both fields have no meaning. */
+	/* The tensor is the buffer `buffer` of the item (bucket) with number `item`; false: both fields have no
+	 * meaning. */
 	bool is_of_item;
 	unsigned item;
 	enum psd_buffer buffer;

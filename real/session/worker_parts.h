@@ -259,14 +259,16 @@ struct psd_worker {
 	/* Addresses to which the device writes gradients; shape (memory.n_under_way, tensors of the graph). NULL: the
 	 * gradient is not computed, but made from factors later. */
 	float **computed_gradients;
-	struct psd_scale *scales; /* loss scales of this worker's own gradients, one for each slice of each item */
-	/* Loss scales of the sums that this host makes as shard or root, one for each slice of each item. */
+	/* Loss scales of this worker's own gradients, one for each slice of each item (bucket). */
+	struct psd_scale *scales;
+	/* Loss scales of the sums that this host makes as shard or root, one for each slice of each item (bucket). */
 	struct psd_scale *sum_scales;
 	/* Chunks that a sparse exchange sends; all zeros if the plan has none, or all workers replay. */
 	struct psd_chunk_selection selection;
-	/* Arguments of the device's functions for a sparse exchange, one entry for each item. */
+	/* Arguments of the device's functions for a sparse exchange; one entry for each item (bucket). */
 	struct psd_chunks *chunks;
-	/* Arguments of the device's compression, one entry for each item; NULL: gradients are not compressed. */
+	/* Arguments of the device's compression; one entry for each item (bucket); NULL: gradients are not
+	 * compressed. */
 	struct psd_packing *packings;
 	/* Arguments of the device's low-rank compression; NULL: the plan has none. */
 	struct psd_low_rank_work *low_rank;
@@ -325,7 +327,7 @@ struct psd_worker {
 
 	enum psd_status status; /* error that occurred in a callback without a status; PSD_OK: none */
 	struct psd_error *err;
-	/* *err already names the host at fault, so this host's name is not put in front of it. */
+	/* Err already names the host at fault, so this host's name is not put in front of it. */
 	bool is_blamed;
 	bool are_all_done;	/* all hosts are done: each has said so, or one has said in its BYE that all are */
 	struct psd_error doubt; /* error for a lost peer that may have been done, see liveness.doubt_sec */
@@ -348,12 +350,12 @@ struct psd_payload psd_worker_payload(const struct psd_worker *worker, struct ps
 /* True if the task cannot start yet, because the chunk selection of its iteration is not known. */
 bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task task);
 
-/* ---- worker_join.c ---- */
+/* ---- worker_join.c ----. */
 
 /* Joins all other hosts and opens the connections to them. PSD_ERUN: a host is missing, has gone, or does not fit. */
 enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_loop.c ---- */
+/* ---- worker_loop.c ----. */
 
 enum psd_status psd_worker_out_of_memory(struct psd_error *err);
 /* Starts all operations whose inputs are complete. If one ends at once, it also starts the operations that waited for
@@ -363,7 +365,7 @@ enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *er
  * PSD_ELOST: a host is stalled; statuses of the operations. */
 enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_open.c ---- */
+/* ---- worker_open.c ----. */
 
 /* Prepares lanes, device, memory, data and network of a host that trains. Device, memory and data are prepared by the
  * thread that executes the device's operations, if there is one. */
@@ -372,13 +374,13 @@ enum psd_status psd_worker_open_training(struct psd_worker *worker, struct psd_e
  * memory. */
 enum psd_status psd_worker_fetch_parameters(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_tasks.c ---- */
+/* ---- worker_tasks.c ----. */
 
 /* Starts to execute an operation on its resource; called as psd_seam.work. context: the struct psd_worker; host: always
  * this one; sec: predicted duration, ignored here. */
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
 /* True if the operation's update is skipped because a sum overflowed. If the sum of one slice overflows, the updates of
- * all slices of the item are skipped. */
+ * all slices of its item (bucket) are skipped. */
 bool psd_worker_skips(const struct psd_worker *worker, const struct psd_op *op);
 /* Waits until an asynchronous device has finished a job's work. context: the struct psd_job. Called by the lane's
  * second thread. */
@@ -392,23 +394,25 @@ struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane
  * device's operations. Statuses of the device. */
 enum psd_status psd_worker_pass(struct psd_worker *worker, struct psd_pass pass, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_copies.c ---- */
+/* ---- worker_copies.c ----. */
 
 /* Starts the copy operation of a task between the device's and the host's memory, on the device's stream for that
  * direction. */
 enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_encoding.c ---- */
+/* ---- worker_encoding.c ----. */
 
 enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Returns the number of entries of worker->scales, and of worker->sum_scales: one for each slice of each item. */
+/* Returns the number of entries of worker->scales, and of worker->sum_scales: one for each slice of each item
+ * (bucket). */
 unsigned psd_worker_count_scales(const struct psd_worker *worker);
 /* Returns the loss scale of the operation's slice: from sum_scales if this operation executes as shard or root,
  * otherwise from scales. */
 struct psd_scale *psd_worker_scale(const struct psd_worker *worker, const struct psd_op *op);
 /* Adds this host's numbers of updates and of skipped updates to *result. Adds nothing in a replay. */
 void psd_worker_count_updates(const struct psd_worker *worker, struct psd_worker_result *result);
-/* Returns the range of the item's elements that the operation sends or receives on this host. */
+/* Returns the range of elements that the operation sends or receives on this host. It counts from the first element of
+ * the operation's item (bucket). */
 struct psd_range psd_worker_range(const struct psd_worker *worker, const struct psd_op *op);
 /* Encodes or decodes values from the operation's source buffer into its target buffer. Called by a lane's thread. */
 enum psd_status psd_worker_convert(struct psd_worker *worker, struct psd_task task,
@@ -417,7 +421,7 @@ enum psd_status psd_worker_convert(struct psd_worker *worker, struct psd_task ta
  * device, or while they are decoded. Called by a lane's thread. */
 void psd_worker_judge_arrival(struct psd_worker *worker, struct psd_task task);
 
-/* ---- worker_clip.c ---- */
+/* ---- worker_clip.c ----. */
 
 /* Prepares clipping of gradients by their norm (key 'clip' of the scenario), if the plan has it. PSD_ENOMEM; statuses
  * of the device. */
@@ -428,7 +432,7 @@ enum psd_status psd_worker_measure_gradient(struct psd_worker *worker, struct ps
 					    struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_worker_find_clip(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_reduce.c ---- */
+/* ---- worker_reduce.c ----. */
 
 /* On the leader of a node: adds the gradients of the node's other workers to the leader's own gradient, for one slice.
  * Called by a lane's thread. PSD_ENOMEM. */
@@ -439,15 +443,15 @@ enum psd_status psd_worker_sum_node(struct psd_worker *worker, struct psd_task t
 enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task task,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_local.c ---- */
+/* ---- worker_local.c ----. */
 
-/* Local SGD: updates an item's parameters with this worker's own gradient. Before the first of several local steps it
- * stores the parameters; after the last one it computes the drift, which is the difference to them. Called by a lane's
- * thread. Statuses of the device. */
+/* Local SGD: updates an item's (bucket's) parameters with this worker's own gradient. Before the first local step after
+ * an exchange, it stores the parameters. After the last one, it computes the drift: the difference between parameters
+ * and stored ones. Called by a lane's thread. Statuses of the device. */
 enum psd_status psd_worker_step_alone(struct psd_worker *worker, struct psd_task task,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Local SGD: sets an item's parameters to the stored ones (those of the last exchange) plus the mean drift of all
- * workers. Called by a lane's thread. Statuses of the device. */
+/* Local SGD: sets an item's (bucket's) parameters to the stored ones (those of the last exchange) plus the mean drift
+ * of all workers. Called by a lane's thread. Statuses of the device. */
 enum psd_status psd_worker_join_steps(struct psd_worker *worker, struct psd_task task,
 				      struct psd_error *err) PSD_MUST_CHECK;
 /* Local SGD: returns the parameters of a shard's part at the last exchange, if they are apart from those with which
@@ -482,7 +486,7 @@ void psd_worker_save_quality(struct psd_worker *worker);
 enum psd_status psd_worker_restore_quality(struct psd_worker *worker, const char *path,
 					   struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_packed.c ---- */
+/* ---- worker_packed.c ----. */
 
 enum psd_status psd_worker_open_packings(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Compresses a gradient for sending. Called by a lane's thread. */
@@ -493,10 +497,10 @@ enum psd_status psd_worker_unpack(struct psd_worker *worker, struct psd_task tas
 /* On a shard: sums all workers' compressed gradients of its part, and compresses the sum. Called by a lane's thread. */
 void psd_worker_repack(struct psd_worker *worker, struct psd_task task);
 
-/* ---- worker_low_rank.c ---- */
+/* ---- worker_low_rank.c ----. */
 
 enum psd_status psd_worker_open_low_rank(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Low-rank compression, first step: computes the left factor of each gradient of the item. Called by a lane's
+/* Low-rank compression, first step: computes the left factor of each gradient of the item (bucket). Called by a lane's
  * thread. */
 enum psd_status psd_worker_project(struct psd_worker *worker, struct psd_task task,
 				   struct psd_error *err) PSD_MUST_CHECK;
@@ -508,7 +512,7 @@ enum psd_status psd_worker_fit(struct psd_worker *worker, struct psd_task task, 
 enum psd_status psd_worker_expand(struct psd_worker *worker, struct psd_task task,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_sparse.c ---- */
+/* ---- worker_sparse.c ----. */
 
 enum psd_status psd_worker_open_chunks(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Sparse exchange: copies the selected chunks of a gradient to the buffer that is sent. Called by a lane's thread. */
@@ -524,7 +528,7 @@ void psd_worker_choose_chunks(struct psd_worker *worker, struct psd_task task);
 /* Sparse exchange in a replay with real workers: draws the next chunk selection at random, equal on all hosts. */
 void psd_worker_draw_chunks(struct psd_worker *worker);
 
-/* ---- worker_replay.c ---- */
+/* ---- worker_replay.c ----. */
 
 enum psd_status psd_worker_open_replay(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Returns the memory of the messages that a replaying worker sends (is_sent) or receives. With real workers it sends
@@ -544,13 +548,13 @@ bool psd_worker_has_timer(const struct psd_worker *worker);
 /* Makes the next wait of the event loop end when the next timer is due. */
 void psd_worker_await_timer(struct psd_worker *worker);
 
-/* ---- worker_load.c ---- */
+/* ---- worker_load.c ----. */
 
 /* Records the processor time used so far. Called when the first operation of an iteration begins. */
 void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration);
 void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result *result);
 
-/* ---- worker_pause.c ---- */
+/* ---- worker_pause.c ----. */
 
 /* The functions of worker_pause.c are called by the event loop's thread. */
 
@@ -568,7 +572,7 @@ void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job);
  * follows the iteration, or at once if none does. */
 void psd_worker_report_progress(struct psd_worker *worker, const struct psd_progress *progress);
 
-/* ---- worker_checkpoint.c and worker_reshape.c; called by the thread that executes the device's operations ---- */
+/* ---- worker_checkpoint.c and worker_reshape.c; called by the thread that executes the device's operations ----. */
 
 /* Writes this host's file of the checkpoint before `iteration`; host 0 also writes the file of parameters. PSD_EFILE: a
  * file cannot be created; PSD_ERUN: it cannot be written; PSD_EINVAL: a tensor's name is too long; PSD_ENOMEM. */
@@ -588,7 +592,7 @@ enum psd_status psd_worker_reshape(struct psd_worker *worker, struct psd_error *
  * statuses as psd_worker_restore(). */
 enum psd_status psd_worker_read_start(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_soundness.c ---- */
+/* ---- worker_soundness.c ----. */
 
 struct psd_state;
 
@@ -618,7 +622,7 @@ struct psd_wire_parameters psd_worker_digest(const struct psd_worker *worker, ui
 enum psd_status psd_worker_compare(const struct psd_worker *worker, const struct psd_wire_parameters parameters[],
 				   uint32_t iterations, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_trace.c ---- */
+/* ---- worker_trace.c ----. */
 
 /* Records in the trace that an operation was executed on this host. start_sec, end_sec: times of psd_worker_now(). */
 void psd_worker_record(struct psd_worker *worker, struct psd_task task, double start_sec, double end_sec);
@@ -627,7 +631,7 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t op);
 void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct psd_task task, uint64_t bytes);
 
-/* ---- worker_messages.c ---- */
+/* ---- worker_messages.c ----. */
 
 /* Starts to send the messages of a send operation. Returns false if this host has nothing to send. Called as
  * psd_seam.send. */
@@ -668,7 +672,7 @@ void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t i
 bool psd_worker_is_counted(const struct psd_worker *worker, unsigned peer, uint32_t iteration);
 void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head);
 
-/* ---- worker_steps.c ---- */
+/* ---- worker_steps.c ----. */
 
 /* Starts a collective; called as psd_seam.collective. */
 void psd_worker_collective(void *context, struct psd_task task);
@@ -694,7 +698,7 @@ unsigned psd_worker_next_from(const struct psd_worker *worker, struct psd_task t
 /* Goes on with the collective that is being executed, after the message of its step next_receive has arrived. */
 void psd_worker_step_arrived(struct psd_worker *worker);
 
-/* ---- worker_library.c ---- */
+/* ---- worker_library.c ----. */
 
 /* Opens the library that executes the plan's all-reduces, if the plan has one. fds: connections between all hosts,
  * which carry nothing else yet; until_sec: deadline (psd_socket_now_sec()). Statuses as psd_worker_check_library();
@@ -719,11 +723,11 @@ bool psd_worker_is_held(struct psd_worker *worker);
 /* Closes the plan's library. Call it after its lane is closed. is_orderly: all other hosts close their library, too. */
 void psd_worker_close_library(struct psd_worker *worker, bool is_orderly);
 
-/* ---- worker_arrivals.c ---- */
+/* ---- worker_arrivals.c ----. */
 
 struct psd_connections_owner psd_worker_owner(struct psd_worker *worker);
 
-/* ---- worker_stalls.c ---- */
+/* ---- worker_stalls.c ----. */
 
 /* Decides whether the end of a connection to a peer is an error, and names the host at fault; called as
  * psd_connections_owner.lost. */
@@ -752,7 +756,7 @@ bool psd_worker_await_jobs(struct psd_worker *worker);
  * host and the operation for which this host waits. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_metrics.c ---- */
+/* ---- worker_metrics.c ----. */
 
 /* Returns the range of the iterations that are measured: all after the warm-up. */
 struct psd_iterations psd_worker_measured(const struct psd_worker *worker);
