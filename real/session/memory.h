@@ -42,10 +42,10 @@ struct psd_memory_options {
 	unsigned host;
 	bool adds_arrivals;
 	enum psd_memory_place place;
-	/* Device that allocates this memory: its own memory, or memory of the host for copies to and from it. Both
-	 * fields NULL: ordinary memory of the host. */
+	/* Functions of the device that allocates this memory, which is its own memory or host memory for copies to and
+	 * from it. NULL: ordinary memory of the host. */
 	const struct psd_device_kind *kind;
-	struct psd_device *device;
+	struct psd_device *device; /* that device; NULL: ordinary memory of the host */
 };
 
 struct psd_memory {

@@ -16,7 +16,7 @@
 
 /* The first line that could not be written. */
 struct psd_run_log_loss {
-	int error_number; /* errno of writing it; 0: all lines were written */
+	int error_number; /* errno with which writing that line failed; 0: all lines were written */
 	bool is_said;	  /* `iteration` is valid, and psd_run_log_add() has reported the error */
 	uint32_t iteration;
 };

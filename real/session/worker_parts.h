@@ -229,7 +229,7 @@ enum psd_worker_phase {
 };
 
 struct psd_worker {
-	struct psd_arena arena; /* memory of the worker's arrays, freed when the worker is closed */
+	struct psd_arena arena; /* owner of the memory of the worker's arrays, which are freed together */
 	const struct psd_worker_options *options;
 	const struct psd_program *program;
 	const struct psd_plan *plan;
