@@ -1,4 +1,4 @@
-/* psd-run's command line. Refuses to print errors and to open files. */
+/* Command line of psd-run. Neither prints errors nor opens files. */
 #ifndef PSD_REAL_RUN_OPTIONS_H
 #define PSD_REAL_RUN_OPTIONS_H
 
@@ -9,10 +9,10 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-/* Commands of psd-run, in the order of its table. */
+/* Commands of psd-run, in the order of psd_run_options_table. */
 enum psd_run_command { PSD_RUN_TRAIN, PSD_RUN_CALIBRATE, PSD_RUN_PACK, PSD_RUN_WEIGHTS, PSD_RUN_SHOW };
 
-/* Texts about psd-run that are printed instead of a command. */
+/* Texts that psd-run prints instead of executing a command, such as its help. */
 enum psd_run_about {
 	PSD_RUN_ABOUT_NOTHING,
 	PSD_RUN_ABOUT_HELP,
@@ -22,48 +22,56 @@ enum psd_run_about {
 	PSD_RUN_ABOUT_VERSION,
 };
 
-/* Options of psd-run's command line. Strings are borrowed from argv. */
+/* Values of psd-run's command line. Strings are borrowed from argv. */
 struct psd_run_options {
-	unsigned about;	     /* enum psd_run_about */
-	const char *version; /* version and commit of this psd-run; the caller's */
+	unsigned about;	     /* an enum psd_run_about: text to print; 0: execute the command */
+	const char *version; /* version and commit of this psd-run, set by the caller */
 	bool is_csv;
 	bool is_quiet;
 	bool is_markdown;
 	bool has_no_emulation;
-	const char *hosts_path;	 /* hosts file; NULL: all processes are on this machine */
-	const char *secret_path; /* file of the pre-shared key; NULL: connections are not encrypted */
-	uint64_t rank;		 /* number of this process among the hosts; UINT64_MAX: from the environment */
-	const char *system_name; /* name of the only system to run; NULL: all systems */
-	uint64_t n_nodes;	 /* number of nodes; 0: as in the scenario */
-	uint64_t n_iterations;	 /* number of iterations; 0: as in the scenario */
+	/* --hosts: file with the hosts of the cluster; NULL: all processes are on this machine. */
+	const char *hosts_path;
+	const char *secret_path; /* --secret: file with the pre-shared secret; NULL: connections are not encrypted */
+	/* --rank: number of this process among the hosts; UINT64_MAX: take it from the environment. */
+	uint64_t rank;
+	const char *system_name; /* --system: name of the only system to run; NULL: all systems of the scenario */
+	uint64_t n_nodes;	 /* --nodes: number of nodes; 0: as in the scenario */
+	uint64_t n_iterations;	 /* --iterations: number of iterations; 0: as in the scenario */
 	double stall_sec;
-	double join_sec;	/* limit to join; 0: not given */
-	uint64_t n_attempts;	/* `calibrate`: largest number of attempts at a measurement */
-	const char *dilation;	/* text of --dilation; NULL: as in the scenario */
-	const char *trace_path; /* file of the trace; NULL: none */
-	const char *log_path;	/* file of the log; NULL: none */
-	const char *save_path;	/* folder of checkpoints; NULL: none are written */
-	uint64_t save_every;	/* interval of checkpoints in iterations; 0: an epoch */
-	bool resumes; /* resume from a checkpoint: --resume or --restarts, as a restarted host has the same command */
-	uint64_t n_restarts;		/* largest number of restarts of a system */
-	const char *output_path;	/* path of the file that `pack`, `weights` or `calibrate` writes */
-	uint64_t side;			/* height and width of packed images, pixels */
-	struct psd_arguments arguments; /* other arguments; their command is an enum psd_run_command */
+	double join_sec;	/* time limit for hosts to join, seconds; 0: the default */
+	uint64_t n_attempts;	/* --attempts of the command 'calibrate': largest number of attempts at a measurement */
+	const char *dilation;	/* --dilation, as text: a number or 'auto'; NULL: as in the scenario */
+	const char *trace_path; /* --trace: file to write the trace to; NULL: none */
+	const char *log_path;	/* --log: CSV file to write the log to; NULL: none */
+	const char *save_path;	/* --save: folder of checkpoints; NULL: no checkpoints are written */
+	uint64_t save_every;	/* number of iterations between two checkpoints; 0: as many as one epoch has */
+	/* Resume from a checkpoint; also set by --restarts, as a host that is started again has the same command
+	 * line. */
+	bool resumes;
+	/* --restarts: largest number of restarts of a system after a lost host; 0: none. */
+	uint64_t n_restarts;
+	/* File that the command 'pack', 'weights' or 'calibrate' writes; NULL: not given. */
+	const char *output_path;
+	uint64_t side;			/* height and width of the images that 'pack' writes, pixels */
+	struct psd_arguments arguments; /* command (an enum psd_run_command) and the words that are not options */
 };
 
-/* Commands and options; for tests, which go through them. */
+/* Table of psd-run's commands and options. Public for tests, which check each entry. */
 extern const struct psd_command_table psd_run_options_table;
 
-/* Reads psd-run's command line into *options; psd_run_options_release() releases it. With `about` set, the other
- * options are not checked. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
+/* Reads psd-run's command line into *options, which psd_run_options_release() releases. If options->about is set by an
+ * option such as --help, the other options are not checked. PSD_EINVAL: the command line is wrong, and the text is a
+ * line for the user; PSD_ENOMEM. */
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[],
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Notes the files that the options read and plans those that they write, see psd_arguments_plan_files(). */
+/* Registers the files that the options name: those to be read, and those to be written, so that no output replaces an
+ * input. See psd_arguments_plan_files(). */
 enum psd_status psd_run_options_plan_files(const struct psd_run_options *options, struct psd_error *err) PSD_MUST_CHECK;
-/* Checks a first word that is not a command, see psd_command_table_check_word(). */
+/* Checks a first word that is not the name of a command; see psd_command_table_check_word(). */
 enum psd_status psd_run_options_check_word(const char *word, struct psd_error *err) PSD_MUST_CHECK;
-/* Checks the options of a process that joins other hosts. PSD_EINVAL: one is for a cluster on this machine. at: place
- * of the error; how: the quoted option or program by which it joins. */
+/* Checks the options of a process that joins hosts started elsewhere. at: position for the error; how: quoted option or
+ * program by which it joins, for the error. PSD_EINVAL: an option only makes sense for a cluster on this machine. */
 enum psd_status psd_run_options_check_joined(const struct psd_run_options *options, struct psd_place at,
 					     const char *how, struct psd_error *err) PSD_MUST_CHECK;
 void psd_run_options_release(struct psd_run_options *options);

@@ -164,7 +164,7 @@ static void add_replay_head(struct psd_text *text, const struct psd_replay *repl
 	if (replay->payload_ratio < 1.0)
 		psd_text_add(text, ", %.4g %% of their bytes", 100.0 * replay->payload_ratio);
 	if (replay->real_workers == 0)
-		psd_text_add(text, "; seconds and bytes are the cluster's, a second took as many as 'dilation' says");
+		psd_text_add(text, "; seconds and bytes are the cluster's, the replay took 'dilation' times as long");
 	psd_text_add(text, "\n");
 }
 

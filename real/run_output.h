@@ -1,4 +1,4 @@
-/* Results of real runs: for people, and as CSV with psd-sim's columns. */
+/* Output of the results of real runs: as a table for people, and as CSV with the columns of psd-sim. */
 #ifndef PSD_REAL_RUN_OUTPUT_H
 #define PSD_REAL_RUN_OUTPUT_H
 
@@ -7,19 +7,22 @@
 
 enum { PSD_RUN_EXECUTOR_MAX = 32 };
 
-/* Result of one system's run. */
+/* Result of the run of one system: one row of the table and of the CSV. */
 struct psd_run_row {
-	const struct psd_system *system; /* system that was run, borrowed from the scenario */
+	const struct psd_system *system; /* the system; borrowed from the scenario */
 	struct psd_point point;
 	enum psd_cluster_kind cluster_kind;
-	bool has_rebuilds; /* compute time does not include gradients that are rebuilt from factors */
+	/* Some gradients are made from factors by the update, not by the backward pass, and the time of computing lacks
+	 * that. */
+	bool has_rebuilds;
 	bool has_replay;
-	char executor[PSD_RUN_EXECUTOR_MAX]; /* name of the executor, see psd_run_name_executor() */
-	struct psd_replay replay;	     /* replay with the dilation that was used */
+	char executor[PSD_RUN_EXECUTOR_MAX]; /* name of the executor in CSV and traces, see psd_run_name_executor() */
+	/* If has_replay: settings of the replay, with the dilation that was used. */
+	struct psd_replay replay;
 	struct psd_worker_result result;
 };
 
-/* Results of all systems that were run, and their common parts. */
+/* Results of all systems that were run, and the values that they have in common. */
 struct psd_run_report {
 	const struct psd_costed_model *costed;
 	uint32_t n_iterations;
@@ -27,16 +30,18 @@ struct psd_run_report {
 	unsigned n_rows;
 };
 
-/* Writes the executor's name for CSV and traces: "real-cpu", "real-cuda", "real-replay" without a device,
- * "real-cpu-replay" if some workers compute. "-paced" is added for PSD_CLUSTER_SHAPED: processes limit their rate. */
+/* Writes the executor's name for CSV and traces into text. It is "real-" and the device's name, as in "real-cpu";
+ * "real-replay" if no worker computes (device is NULL); "real-cpu-replay" if some workers compute and the others
+ * replay. "-paced" is appended for PSD_CLUSTER_SHAPED, in which processes limit their own rate. */
 void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device, bool has_replay,
 			   enum psd_cluster_kind cluster_kind);
 
-/* Adds the rows as CSV, see psd_columns_add_csv(). */
+/* Adds the results as CSV to `text`, see psd_columns_add_csv(). */
 void psd_run_output_add_csv(struct psd_text *text, const struct psd_run_report *report);
-/* Adds the reason why the rows have no speedup, as in "not known ..."; nothing if they have one. */
+/* Adds a line to `text` that says why the results have no speedup, as in "not known ..."; adds nothing if they have
+ * one. */
 void psd_run_output_add_no_speedup(struct psd_text *text, const struct psd_run_report *report);
-/* Adds the rows as a table for people. PSD_ENOMEM. */
+/* Adds the results as a table for people to `text`. PSD_ENOMEM. */
 enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report,
 					 struct psd_error *err) PSD_MUST_CHECK;
 

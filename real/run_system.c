@@ -217,8 +217,8 @@ static enum psd_status launch_again(struct psd_run *run, const struct psd_case *
 			     psd_replay_again(&row->result, &run->replay.dilation_ratio);
 	     i++) {
 		if (!run->options->is_quiet)
-			psd_console_say("psd-run: %s: not true to its times, again at dilation %g", made->system->name,
-					run->replay.dilation_ratio);
+			psd_console_say("psd-run: %s: the replay did not keep its times, it is repeated at dilation %g",
+					made->system->name, run->replay.dilation_ratio);
 		psd_run_log_drop(&run->log);
 		row->replay = run->replay;
 		status = launch_case(run, made, row, err);

@@ -1,46 +1,51 @@
-/* Statistics of samples: medians, lines, jitter. Pure, any thread; refuses to measure. */
+/* Statistics of measured values: medians, fitted lines, jitter. Pure, any thread. Measures nothing. */
 #ifndef PSD_REAL_FIT_H
 #define PSD_REAL_FIT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Summary of samples of one quantity. */
+/* Summary of the measured values of one quantity. */
 struct psd_summary {
 	double median;
-	double spread_ratio; /* (third quartile - first quartile) / median; 1 if only the median is 0 */
+	/* (third quartile - first quartile) / median; 1 if the median is 0 and the quartiles differ. */
+	double spread_ratio;
 	unsigned n_samples;
 };
 
-/* Sorts n values in place, ascending. */
+/* Sorts n values in place, in ascending order. */
 void psd_fit_sort(double values[], unsigned n);
 
-/* Summarises n >= 1 values >= 0, and sorts them. Quartiles between two values are interpolated. Other programs on the
- * machine disturb the middle half least. */
+/* Returns the summary of n values (n >= 1, values >= 0), and sorts them. A quartile between two values is interpolated.
+ * The middle half is used since other programs on the machine disturb it least. */
 struct psd_summary psd_fit_summary(double values[], unsigned n);
 
-/* Measured size and duration of a message. */
+/* A measured message: its size and its duration. */
 struct psd_fit_sample {
-	double bytes, sec; /* size and duration; sec > 0 */
+	double bytes; /* size of the message */
+	double sec;   /* duration from first sending to complete arrival, > 0 */
 };
 
-/* Line through samples: seconds = constant_sec + bytes * sec_per_byte. */
+/* A line fitted to messages: seconds = constant_sec + bytes * sec_per_byte. */
 struct psd_fit_line {
 	double constant_sec;
 	double sec_per_byte;
-	double residual_ratio; /* root mean square of (line - sample) / sample */
+	/* Error of the line: root of the mean of ((line - measured) / measured)^2, both in seconds. */
+	double residual_ratio;
 };
 
-/* Fits the line with the smallest residual_ratio, so that short messages count as much as long ones. False: fewer than
- * two sizes, *line is left alone. Source: weighted least squares with weights 1 / sec^2. */
+/* Fits the line with the smallest sum of squared relative errors (least squares with weights 1 / sec^2), so that short
+ * messages count as much as long ones. Returns false, with *line unchanged, if the messages do not have at least two
+ * sizes. */
 bool psd_fit_line(struct psd_fit_line *line, const struct psd_fit_sample samples[], unsigned n);
 
 enum { PSD_FIT_MOST_TURNS = 64 };
 
-/* Jitter of members that do the same work at a time: the standard deviation of a member's seconds over the mean of its
- * turn, estimated from middle halves. A disturbance of all members alike does not count. A lone member is compared with
- * its own median. secs: (n_members, stride), the first n_turns of each row, > 0. n_turns: 2 to PSD_FIT_MOST_TURNS.
- * Exact for many normal samples. */
+/* Returns the jitter of n_members members that do the same work in each of n_turns turns: the standard deviation of
+ * (seconds of a member) / (mean seconds of all members in that turn), estimated from the middle half of the values. So
+ * a disturbance that hits all members alike does not count. A single member is compared with its own median instead.
+ * secs: shape (n_members, stride), all > 0, of which the first n_turns of each row count; n_turns: 2 to
+ * PSD_FIT_MOST_TURNS. Tends to the exact value for many normally distributed values. */
 double psd_fit_jitter(const double secs[], size_t stride, unsigned n_members, unsigned n_turns);
 
 #endif

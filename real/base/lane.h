@@ -1,6 +1,6 @@
-/* A queue of jobs that one or two threads execute in order for the event loop. An eventfd wakes the loop when a job is
- * done. Each thread is a stage that every job passes: while the second stage waits for a device, the first begins the
- * next job. Refuses to choose the order: that is the caller's. */
+/* A lane: queue of jobs that one or two threads execute in order for the event loop. When a job is done, an eventfd
+ * wakes the loop. With two threads, every job has two stages, one in each thread: while the second thread waits for a
+ * device, the first begins the next job. The caller chooses the order of jobs. */
 #ifndef PSD_REAL_LANE_H
 #define PSD_REAL_LANE_H
 
@@ -12,46 +12,52 @@
 
 typedef void psd_lane_job_fn(void *context);
 
-enum { PSD_LANE_JOBS = 8, PSD_LANE_STAGES = 2 }; /* most jobs between psd_lane_start() and psd_lane_take_done() */
+enum {
+	PSD_LANE_JOBS = 8,   /* most jobs in a lane, counted from psd_lane_start() until psd_lane_take_done() */
+	PSD_LANE_STAGES = 2, /* most threads of a lane */
+};
 
-/* A lane: queue of jobs with its threads. Fields are private to lane.c. */
+/* A queue of jobs and the threads that execute them. Fields are private to lane.c. */
 struct psd_lane {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	struct psd_lane_stage {
 		struct psd_lane *lane;
 		pthread_t thread;
-		uint64_t n_passed; /* number of jobs that have passed the stage */
+		uint64_t n_passed; /* number of jobs whose stage in this thread has ended */
 	} stages[PSD_LANE_STAGES];
 	unsigned n_stages;
 	struct {
 		psd_lane_job_fn *job;
 		void *context;
 	} jobs[PSD_LANE_JOBS];
-	psd_lane_job_fn *finish; /* function that is the second stage of every job */
+	psd_lane_job_fn *finish; /* second stage of every job, executed by the second thread; NULL: one thread */
 	uint64_t n_started;
-	uint64_t n_taken; /* number of jobs that psd_lane_take_done() has returned */
+	uint64_t n_taken; /* number of jobs that psd_lane_take_done() has taken */
 	bool is_ending;
 	int wake_fd;
 };
 
-/* Opens a lane, which must not move until psd_lane_close(). wake_fd: a borrowed eventfd; -1: the caller waits for each
- * job. finish: the second stage, called after each job in another thread; NULL: one stage. PSD_ERUN. */
+/* Starts the threads of a lane. *lane must stay at its address until psd_lane_close(). wake_fd: eventfd that is written
+ * when a job is done, borrowed; -1: none, the caller waits for its jobs. finish: function that the second thread calls
+ * for each job, after the first thread has executed it; NULL: there is no second thread. PSD_ERUN: a thread cannot be
+ * started. */
 enum psd_status psd_lane_open(struct psd_lane *lane, int wake_fd, psd_lane_job_fn *finish,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* Waits for all started jobs, then ends the lane's threads. */
+/* Waits until all started jobs are done, then ends the lane's threads. */
 void psd_lane_close(struct psd_lane *lane);
-/* Starts a job. Only one thread may call this function and the next three. */
+/* Appends a job to the queue: job(context). This function, psd_lane_take_done(), _is_busy() and _wait() must be called
+ * by one and the same thread. */
 void psd_lane_start(struct psd_lane *lane, psd_lane_job_fn *job, void *context);
-/* Returns true once for each job that is done, in order. */
+/* Returns true once for each job that is done, in the order of the queue; false: no further job is done. */
 bool psd_lane_take_done(struct psd_lane *lane);
-/* True while a started job was not returned by psd_lane_take_done(). */
+/* True while psd_lane_take_done() has not yet returned true for all started jobs. */
 bool psd_lane_is_busy(const struct psd_lane *lane);
-/* Waits until all jobs are done, and takes them. */
+/* Waits until all jobs are done, and takes them as psd_lane_take_done() does. */
 void psd_lane_wait(struct psd_lane *lane);
-/* Processor seconds used by the lane's threads so far. Any thread, until psd_lane_close(). */
+/* Returns the processor seconds that the lane's threads have used so far. Any thread, before psd_lane_close(). */
 double psd_lane_cpu_sec(const struct psd_lane *lane);
-/* Starts a job and waits until it is done. */
+/* Appends a job to the queue, waits until it is done, and takes it. */
 void psd_lane_run(struct psd_lane *lane, psd_lane_job_fn *job, void *context);
 
 #endif

@@ -1,6 +1,6 @@
-/* Conversions of arrays into an encoding and out of it, and sums of encoded values. Results equal those of the
- * encoding's own functions bit by bit, except for the payload of a NaN. Uses the processor's conversions if it has
- * them. Writes only its outputs; any thread. */
+/* Conversions of arrays to an encoding and back, and sums of encoded values. Results equal those of the functions of
+ * struct psd_encoding bit by bit, except for the payload of a NaN. Uses the processor's instructions for conversions if
+ * it has them. Writes only its outputs; any thread. */
 #ifndef PSD_REAL_VALUES_H
 #define PSD_REAL_VALUES_H
 
@@ -9,17 +9,18 @@
 
 #include "engine/encodings/encoding.h"
 
-/* Encodes floats: to[i] = encoded from[i] * ratio. Here and below the encoding is lossy, arrays do not overlap. */
+/* Encodes n floats: to[i] = encoded(from[i] * ratio). In this and the functions below the encoding has values of 2
+ * bytes, and arrays must not overlap. */
 void psd_values_encode(const struct psd_encoding *encoding, uint16_t *restrict to, const float *restrict from,
 		       float ratio, uint64_t n);
-/* Decodes to floats: to[i] = decoded from[i] * ratio. */
+/* Decodes n values to floats: to[i] = decoded(from[i]) * ratio. */
 void psd_values_decode(const struct psd_encoding *encoding, float *restrict to, const uint16_t *restrict from,
 		       float ratio, uint64_t n);
-/* True if no value is infinite or NaN. */
+/* True if none of n encoded values is infinite or NaN. */
 bool psd_values_are_finite(const struct psd_encoding *encoding, const uint16_t *values, uint64_t n);
-/* Adds encoded values: sum[i] += part[i], added as floats and encoded again. */
+/* Adds n encoded values to encoded sums: sum[i] = encoded(decoded(sum[i]) + decoded(part[i])). */
 void psd_values_add(const struct psd_encoding *encoding, void *restrict sum, const void *restrict part, uint64_t n);
-/* Adds encoded values to floats: sum[i] += decoded part[i]. */
+/* Adds n encoded values to floats: sum[i] = sum[i] + decoded(part[i]). */
 void psd_values_add_to_floats(const struct psd_encoding *encoding, float *restrict sum, const void *restrict part,
 			      uint64_t n);
 

@@ -1,4 +1,4 @@
-/* A load: a process on each core that multiplies matrices while other processes are measured. */
+/* Artificial load: a process on each processor core that multiplies matrices while other processes are measured. */
 #ifndef PSD_REAL_CORE_LOAD_H
 #define PSD_REAL_CORE_LOAD_H
 
@@ -7,20 +7,22 @@
 #include "engine/base/error.h"
 #include "real/cluster/process_group.h"
 
-/* A load and its processes. Fields are private to core_load.c. */
+/* A running load. Fields are private to core_load.c. */
 struct psd_core_load {
 	struct psd_process_group group;
 	unsigned first_core, n_cores, n_members;
-	_Atomic double *kernel_sec; /* shared: kernel time of each process up to its last product; shape (n_members) */
+	/* Seconds that each process has spent in the kernel until its last product, in shared memory; shape
+	 * (n_members). */
+	_Atomic double *kernel_sec;
 };
 
-/* Starts a process on each core from first_core to n_cores - 1, or none if they are equal. *load must not move until
- * psd_core_load_stop(). PSD_ENOMEM, PSD_ERUN. */
+/* Starts a process on each of the cores first_core to n_cores - 1; none if first_core equals n_cores. *load must stay
+ * at its address until psd_core_load_stop(). PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_core_load_start(struct psd_core_load *load, unsigned first_core, unsigned n_cores,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Checks that no process has failed; otherwise returns status and text of the first that did. */
+/* Checks that no process of the load has failed. Otherwise returns the status and the text of the first that has. */
 enum psd_status psd_core_load_check(struct psd_core_load *load, struct psd_error *err) PSD_MUST_CHECK;
-/* Kernel time used by all processes of the load so far. */
+/* Returns the seconds that all processes of the load together have spent in the kernel so far. */
 double psd_core_load_kernel_sec(const struct psd_core_load *load);
 void psd_core_load_stop(struct psd_core_load *load);
 

@@ -1,46 +1,50 @@
-/* A run that exchanges tensors without computing them, and records when each message is sent and received. */
+/* A run in which workers exchange tensors with parameter servers without computing anything, and in which each
+ * message's start and end are recorded. Calibration measures the network with it. */
 #ifndef PSD_REAL_EXCHANGE_H
 #define PSD_REAL_EXCHANGE_H
 
 #include "engine/base/error.h"
 #include "real/cluster/launch.h"
 
-#define PSD_EXCHANGE_BYTES(side) (4.0 * (side) * (side)) /* bytes of a square tensor of floats */
+#define PSD_EXCHANGE_BYTES(side) (4.0 * (side) * (side)) /* bytes of a square tensor of floats with `side` rows */
 
 struct psd_exchange_options {
-	unsigned n_workers;	   /* number of workers, a multiple of workers_per_node */
-	unsigned workers_per_node; /* number of workers on a node, which share memory; >= 1 */
-	unsigned n_servers;	   /* number of separate servers; 0: a shard on every worker */
-	unsigned n_tensors;	   /* number of tensors, >= 1 */
-	unsigned side;		   /* rows and columns of each square tensor, >= 1 */
-	unsigned n_streams;	   /* number of connections between two hosts */
+	unsigned n_workers;	   /* number of workers; a multiple of workers_per_node */
+	unsigned workers_per_node; /* number of workers on each node, which use shared memory between them; >= 1 */
+	/* Number of separate servers; 0: each worker is also a server of its part of the tensors. */
+	unsigned n_servers;
+	unsigned n_tensors; /* number of tensors to exchange, >= 1 */
+	unsigned side;	    /* number of rows, and of columns, of each tensor; >= 1 */
+	unsigned n_streams; /* number of connections between two hosts, >= 1 */
 	uint32_t n_iterations;
-	double rate_bps; /* rate of the links; 0: as fast as the machine */
+	double rate_bps; /* rate of the links, bits per second; 0: as fast as the machine */
 	double latency_sec;
 	enum psd_cluster_kind cluster_kind;
 	double stall_sec;
-	const volatile sig_atomic_t *stop_signal;	 /* ends the run once it is not 0, see psd_launch_options */
-	void (*remark)(void *context, const char *line); /* receives lines about hosts that join; may be NULL */
+	/* As soon as it is not 0, the run ends with PSD_ERUN; NULL: never. */
+	const volatile sig_atomic_t *stop_signal;
+	void (*remark)(void *context, const char *line); /* receives lines about hosts that join; NULL: none */
 	void *context;
 };
 
-/* A push (a gradient from every worker to its shards) or a pull (parameters from the shards to every worker) of one
- * tensor, from the first byte's departure to the last byte's arrival, on the monotonic clock. */
+/* Transfer of one tensor: a push (gradient from every worker to the servers) or a pull (parameters from the servers to
+ * every worker). It lasts from the time at which the first byte is sent until the last byte has arrived. Times are of
+ * CLOCK_MONOTONIC. */
 struct psd_exchange_flight {
 	bool is_push;
 	uint32_t iteration;
 	double start_sec, end_sec;
-	double bytes; /* bytes sent, over all hosts; 0: no message left its host */
+	double bytes; /* bytes of the transfer, summed over all hosts; 0: all data stayed on its host */
 };
 
 struct psd_exchange {
-	struct psd_exchange_flight *flights; /* pushes and pulls of the run; owned */
+	struct psd_exchange_flight *flights; /* pushes and pulls of the run; owned; shape (n_flights) */
 	unsigned n_flights;
-	double iteration_sec; /* median duration of the measured iterations */
+	double iteration_sec; /* median duration of the measured iterations, seconds */
 };
 
-/* Runs the exchange by psd_launch() with a parameter server and the idle device. psd_exchange_release() releases
- * *exchange. Statuses as psd_launch(). */
+/* Runs the exchange by psd_launch(), with parameter servers and a device that computes nothing (psd_device_idle).
+ * psd_exchange_release() releases *exchange. Statuses as psd_launch(). */
 enum psd_status psd_exchange_run(struct psd_exchange *exchange, const struct psd_exchange_options *options,
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_exchange_release(struct psd_exchange *exchange);

@@ -1,4 +1,5 @@
-/* The processes of one measurement, and their values in shared memory. Private to real/calibrate/. */
+/* Processes that make one measurement together (members), and their results in shared memory. Private to
+ * real/calibrate/. */
 #ifndef PSD_REAL_SHARED_RESULTS_H
 #define PSD_REAL_SHARED_RESULTS_H
 
@@ -8,19 +9,20 @@
 struct psd_shared_results {
 	const struct psd_calibration *calibration;
 	unsigned n_members;
-	unsigned n_values; /* number of values of each member */
-	/* Fields from here on are private to shared_results.c. */
+	unsigned n_values; /* number of results of each member */
+	/* The fields below are private to shared_results.c. */
 	struct psd_process_group_barrier *barrier;
-	double *values; /* values in shared memory; shape (n_members, n_values) */
+	double *values; /* results in shared memory; shape (n_members, n_values) */
 };
 
-/* Runs work(results, member) in a process for each member until all have ended. The caller has filled the first three
- * fields, and calls psd_shared_results_close() also after a failure. Statuses as psd_process_group_wait(). */
+/* Forks n_members processes, each of which calls work(results, member, err), and waits until all have ended. The caller
+ * fills the first three fields before, and calls psd_shared_results_close() afterwards, also after a failure. Statuses
+ * as psd_process_group_wait(). */
 enum psd_status psd_shared_results_run(struct psd_shared_results *results, psd_process_group_work_fn *work,
 				       struct psd_error *err) PSD_MUST_CHECK;
 void psd_shared_results_close(struct psd_shared_results *results);
 double *psd_shared_results_values(const struct psd_shared_results *results, unsigned member);
-/* Waits until all members have called this function. */
+/* Called by a member: waits until all members have called it. */
 void psd_shared_results_meet(const struct psd_shared_results *results);
 
 #endif

@@ -1,8 +1,9 @@
-/* An emulated cluster on this machine. Every node is a network namespace with one interface, eth0. A bridge joins them
- * and each link is shaped in both directions, like a switch with full-rate ports. Processes in a node reach the other
- * nodes at known addresses and nothing else. Nothing has a name in the system: when this process ends, even by SIGKILL,
- * the kernel kills the nodes' processes and removes namespaces, bridge and links. Linux only; needs neither root nor
- * iproute2. Refuses to know what the nodes compute. */
+/* An emulated cluster on this machine. Each node is a network namespace with one network interface, eth0. A bridge
+ * connects the nodes, and each node's link has a limited rate in both directions, as on a switch whose ports have the
+ * full rate. Processes in a node reach the other nodes at known addresses, and nothing else. No namespace or interface
+ * has a name in the system: when this process ends, even by SIGKILL, the kernel kills the processes in the nodes and
+ * removes namespaces, bridge and links. Linux only; needs neither root nor the programs of iproute2. Knows nothing
+ * about the processes in the nodes. */
 #ifndef PSD_REAL_EMULATION_H
 #define PSD_REAL_EMULATION_H
 
@@ -11,52 +12,58 @@
 
 #include "engine/base/error.h"
 
-#define PSD_EMULATION_MAX_NODES 400 /* each node takes two descriptors, of which a process usually has 1024 */
+/* Largest number of nodes; a node takes two file descriptors, and a process usually may open 1024. */
+#define PSD_EMULATION_MAX_NODES 400
 #define PSD_EMULATION_MIN_MTU	576U
 #define PSD_EMULATION_MAX_MTU	65535U
 
 struct psd_emulation_options {
 	unsigned n_nodes; /* number of nodes, 1 to PSD_EMULATION_MAX_NODES */
-	bool has_rate;	  /* links have a rate; false: they are as fast as the machine */
-	/* Rate of each node's link in each direction. Ethernet's header of 14 bytes counts, so that TCP's payload gets
-	 * psd_emulation_payload_ratio() of it at most. */
+	bool has_rate;	  /* links have the rate rate_bps; false: links are as fast as the machine */
+	/* Rate of each node's link, bits per second, in both directions unless has_receive_rate. Ethernet's header of
+	 * 14 bytes counts, so TCP's payload gets at most psd_emulation_payload_ratio() * rate_bps. */
 	double rate_bps;
-	bool has_receive_rate; /* rates differ by direction; false: rate_bps both ways */
-	double receive_bps;    /* rate into each node */
-	bool has_dilation;     /* time is dilated; false: by 1, not at all */
-	double dilation_ratio; /* stretches shapers' queues, and from 8 on their bursts, in time; >= 1 */
-	/* Largest number of connections that bring messages to one node at a time. From 2 on, if links have a rate,
-	 * TCP's receive buffers together hold half of a port's queue, at least 32 KiB each, so that senders get equal
-	 * shares and lose nothing. Otherwise, or if the machine forbids it, the kernel chooses their sizes. */
+	bool has_receive_rate; /* links have the rate receive_bps towards the node, and rate_bps away from it */
+	double receive_bps;    /* rate of each node's link towards the node, bits per second */
+	bool has_dilation;     /* dilation_ratio is set; false: it is 1 */
+	/* Factor by which a replay is slower than the cluster, >= 1; the queues of links hold as many seconds more, and
+	 * from 8 on their bursts. */
+	double dilation_ratio;
+	/* Largest number of connections over which messages come to one node at the same time. If it is 2 or more, and
+	 * links have a rate, all receive buffers of TCP in a node together hold half of a link's queue, but each at
+	 * least 32 KiB. Then senders get equal rates, and no packet is dropped. Otherwise, or if the machine does not
+	 * allow it, the kernel chooses the sizes of the buffers. */
 	unsigned most_connections;
-	bool has_mtu; /* links have their own MTU; false: PSD_EMULATION_DEFAULT_MTU */
+	bool has_mtu; /* mtu_bytes is set; false: links have PSD_EMULATION_DEFAULT_MTU */
 	uint32_t mtu_bytes;
 };
 
-/* MTU of Ethernet, bytes. A larger one saves nothing, since batches of segments pass in one piece. */
+/* Largest packet (MTU) of Ethernet, bytes. A larger one would not be faster here, since the kernel passes many TCP
+ * segments on in one piece. */
 #define PSD_EMULATION_DEFAULT_MTU 1500U
 
-/* Share of TCP's payload in full frames: (mtu - 52) / (mtu + 14), 95.6 % at 1500, 99.3 % at 9000. Pure, any thread. */
+/* Returns the fraction of a link's rate that is payload of TCP, in packets of full size: (mtu_bytes - 52) / (mtu_bytes
+ * + 14). It is 95.6 % for 1500 bytes, 99.3 % for 9000. Pure, any thread. */
 double psd_emulation_payload_ratio(uint32_t mtu_bytes);
 
 struct psd_emulation;
 
-/* Makes the emulated cluster; the caller closes *emulation. Forks a process for a while: call it before threads start.
- * PSD_EINVAL: an option is out of range; PSD_ENOMEM; PSD_ERUN: this machine lacks something, the text names it;
- * PSD_ELOST: a process that helps was killed. */
+/* Makes the emulated cluster; the caller closes *emulation by psd_emulation_close(). It forks a helper process for a
+ * short time, so call it before threads start. PSD_EINVAL: an option is out of range; PSD_ENOMEM; PSD_ERUN: this
+ * machine lacks something, which the text names; PSD_ELOST: the helper process was killed. */
 enum psd_status psd_emulation_open(const struct psd_emulation_options *options, struct psd_emulation **emulation,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
-/* Removes the cluster once no process is left in its nodes. NULL is allowed. */
+/* Removes the cluster. Call it when no process is left in its nodes. NULL is allowed. */
 void psd_emulation_close(struct psd_emulation *emulation);
 
 #define PSD_EMULATION_ADDRESS_MAX 16
-/* The IPv4 address of a node as text, 10.0.0.1 for node 0; returns text. Pure, any thread. */
+/* Writes the IPv4 address of a node into text, "10.0.0.1" for node 0, and returns text. Pure, any thread. */
 char *psd_emulation_address(unsigned node, char text[PSD_EMULATION_ADDRESS_MAX]);
 
-/* Moves the calling process into a node for good, and closes its descriptors of the cluster. The process must have one
- * thread; the kernel kills it when its parent's thread ends. Call psd_emulation_close() in the parent alone. PSD_ERUN:
- * the kernel refuses. */
+/* Moves the calling process into a node for ever, and closes its descriptors of the cluster. The process must have only
+ * one thread. The kernel kills it when the thread that forked it ends. Only the parent process calls
+ * psd_emulation_close(). PSD_ERUN: the kernel refuses. */
 enum psd_status psd_emulation_enter(struct psd_emulation *emulation, unsigned node,
 				    struct psd_error *err) PSD_MUST_CHECK;
 

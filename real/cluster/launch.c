@@ -385,8 +385,8 @@ static void describe_place(const struct launch *launch, unsigned host, char *tex
 	case PSD_PULSE_ENDING: snprintf(text, room, "at its end"); return;
 	case PSD_PULSE_OPERATION: break;
 	}
-	snprintf(text, room, "at '%s %.60s' in iteration %u, before %.3g s at most", psd_op_kind_names[op->kind],
-		 made->plan.graph->layers[op->layer].name, atomic_load(&pulse->iteration),
+	snprintf(text, room, "at '%s %.60s' in iteration %u, which took %.3g s at most before",
+		 psd_op_kind_names[op->kind], made->plan.graph->layers[op->layer].name, atomic_load(&pulse->iteration),
 		 atomic_load(&pulse->longest_sec));
 }
 

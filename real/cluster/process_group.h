@@ -1,5 +1,5 @@
-/* A group of forked processes, the members of one measurement or run, that call one function and leave results in
- * shared memory. Refuses to restart a member. */
+/* A group of forked processes (members) that call the same function and leave results in shared memory. The members are
+ * the hosts of a run, or the processes of a measurement. Restarts no member. */
 #ifndef PSD_REAL_PROCESS_GROUP_H
 #define PSD_REAL_PROCESS_GROUP_H
 
@@ -12,49 +12,57 @@
 
 typedef enum psd_status psd_process_group_work_fn(void *context, unsigned member, struct psd_error *err);
 
-/* A group and its processes. Fields are private to process_group.c. */
+/* A group. Fields are private to process_group.c. */
 struct psd_process_group {
-	pid_t *pids; /* process of each member; 0: it has ended */
+	pid_t *pids; /* process number of each member; 0: the member has ended; shape (n_members) */
 	unsigned n_members;
-	int *stop_signals;	  /* signal that stopped each member; 0: not stopped */
-	struct psd_error *errors; /* error of each member, in shared memory */
+	/* Signal by which each member is stopped now, such as SIGSTOP; 0: not stopped; shape (n_members). */
+	int *stop_signals;
+	struct psd_error *errors; /* error of each member, in shared memory; shape (n_members) */
 };
 
-/* Allocates zeroed memory that forked processes share with this one; NULL: no memory. unshare accepts NULL. */
+/* Allocates memory, all zeros, that processes forked later share with this one. NULL: out of memory.
+ * psd_process_group_unshare() frees it, and accepts NULL. */
 void *psd_process_group_share(size_t bytes);
 void psd_process_group_unshare(void *shared, size_t bytes);
 
-/* A barrier at which all members of a group wait for each other, any number of times. Open it before the group starts
- * and close it after the group has ended. A member that ends early must fail, or the others wait for ever. PSD_ENOMEM,
- * PSD_ERUN. */
+/* A barrier: each member waits in psd_process_group_barrier_wait() until all n_members have called it; it can be used
+ * many times. Open it before the group starts, and close it after the group has ended. A member that ends before the
+ * others must end with an error, otherwise they wait for ever. PSD_ENOMEM, PSD_ERUN. */
 struct psd_process_group_barrier;
 enum psd_status psd_process_group_barrier_open(struct psd_process_group_barrier **barrier, unsigned n_members,
 					       struct psd_error *err) PSD_MUST_CHECK;
 void psd_process_group_barrier_wait(struct psd_process_group_barrier *barrier);
-void psd_process_group_barrier_close(struct psd_process_group_barrier *barrier); /* NULL is allowed */
+/* Frees the barrier; NULL is allowed. */
+void psd_process_group_barrier_close(struct psd_process_group_barrier *barrier);
 
-/* Forks n_members >= 1 processes, which call work(context, member) and end; context is as at the fork. They have
- * default actions for SIGINT and SIGTERM, and no blocked signals. The kernel kills them when this thread ends: call it
- * from the main thread, before others start. psd_process_group_wait() or _stop() must follow. PSD_ENOMEM, PSD_ERUN. */
+/* Forks n_members (>= 1) processes. Each calls work(context, member, err) and then ends; context is a copy from the
+ * time of the fork. The processes have the default actions for SIGINT and SIGTERM, and no blocked signals. The kernel
+ * kills them when the thread that calls this function ends, so call it from the main thread, before other threads
+ * start. psd_process_group_wait() or psd_process_group_stop() must follow. PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_process_group_start(struct psd_process_group *group, unsigned n_members,
 					psd_process_group_work_fn *work, void *context,
 					struct psd_error *err) PSD_MUST_CHECK;
-/* Waits until all members have ended; after a failure it kills the others. It kills all once *stop_signal is not 0, a
- * member is stopped and nothing moves for stall_sec, or no member uses the processor for ten times that; stop_signal
- * may be NULL. Returns the status and text of the first failure, or PSD_ERUN. */
+/* Waits until all members have ended. If one fails, it kills the others. It also kills all members as soon as
+ * *stop_signal is not 0 (stop_signal may be NULL), if a member is stopped by a signal and none has used the processor
+ * for stall_sec, or if no member has used the processor for 10 * stall_sec. Returns the status and the text of the
+ * first failure; PSD_ERUN if it killed the members. */
 enum psd_status psd_process_group_wait(struct psd_process_group *group, const volatile sig_atomic_t *stop_signal,
 				       double stall_sec, struct psd_error *err) PSD_MUST_CHECK;
-/* Checks, without waiting, that no member has failed; otherwise as psd_process_group_wait(). */
+/* Checks, without waiting, that no member has failed. Otherwise returns the status and the text of the first
+ * failure. */
 enum psd_status psd_process_group_check(struct psd_process_group *group, struct psd_error *err) PSD_MUST_CHECK;
-/* Returns true once for each member that has ended, without waiting. *wait_status: as waitpid() gives it. */
+/* Takes note of one member that has ended, without waiting. Returns false if there is none. *member: its number;
+ * *wait_status: as given by waitpid(). */
 bool psd_process_group_take_end(struct psd_process_group *group, unsigned *member, int *wait_status);
-/* Signal that stopped a member, as far as psd_process_group_take_end() has seen; 0: it is not stopped. */
+/* Returns the signal by which a member is stopped, as psd_process_group_take_end() saw it last; 0: the member is not
+ * stopped. */
 int psd_process_group_stop_signal(const struct psd_process_group *group, unsigned member);
-/* Processor seconds of a member's threads so far; 0: it has ended. */
+/* Returns the processor seconds that a member's threads have used so far; 0: the member has ended. */
 double psd_process_group_cpu_sec(const struct psd_process_group *group, unsigned member);
-/* Kills a member that still runs. */
+/* Kills a member if it has not ended. */
 void psd_process_group_kill(const struct psd_process_group *group, unsigned member);
-/* Kills the members that still run, and releases the group. A group of zeros is allowed. */
+/* Kills the members that have not ended, and frees the group. A group of all zeros is allowed. */
 void psd_process_group_stop(struct psd_process_group *group);
 
 #endif

@@ -1,6 +1,6 @@
-/* Receiver of one connection: reads a header, then its payload straight into tensor memory, or adds it to what is
- * there. The next header is read together with the end of a payload, which saves a system call. Never waits; the caller
- * says where a payload goes. */
+/* Receiver of one connection: reads a header, then the payload of its chunk straight into tensor memory, or adds the
+ * payload to the values there. The next header is read together with the end of a payload, which saves a system call.
+ * Never waits. The caller says into which memory a payload goes. */
 #ifndef PSD_REAL_CHUNK_RECEIVER_H
 #define PSD_REAL_CHUNK_RECEIVER_H
 
@@ -12,54 +12,66 @@
 #include "real/net/transport.h"
 #include "real/net/wire.h"
 
-/* Memory into which a message is received. */
+/* Memory into which one message is received, as a list of segments. With `added` set, received values are added to the
+ * values in this memory. */
 struct psd_destination {
-	struct iovec segments[PSD_SEGMENTS_MAX]; /* together as large as the message, or as its values as floats */
+	/* Together as large as the message; if is_of_floats, 4 bytes for each value of the message. */
+	struct iovec segments[PSD_SEGMENTS_MAX];
 	unsigned n_segments;
-	const struct psd_encoding *added; /* encoding of values to add to the memory; NULL: bytes are stored */
-	bool is_of_floats;		  /* the memory holds floats, whatever encoding the message has */
+	/* Encoding of the received values, which are added to the memory; NULL: received bytes are stored as they
+	 * are. */
+	const struct psd_encoding *added;
+	/* The memory holds floats, and the message may have shorter values; only with `added`. */
+	bool is_of_floats;
 };
 
-/* Bytes of memory that one byte of the message fills: more than 1 if short values become floats. */
+/* Number of bytes of memory that one byte of the message fills. 1, or 2 if values of 2 bytes are added to floats. */
 unsigned psd_destination_widening(const struct psd_destination *destination);
 
-/* Reception of messages; fields after the first four are private to chunk_receiver.c. All zeros: waits for a header. */
+/* Reception of the chunks of one connection, one after another. Fields after is_held are private to chunk_receiver.c.
+ * All zeros: a header is read next. */
 struct psd_chunk_receiver {
-	struct psd_wire_head head; /* header of the current message; valid if has_head */
+	struct psd_wire_head head; /* header of the chunk that is being received; valid if has_head */
 	bool has_head;
 	bool has_destination;
-	bool is_held; /* the payload stays unread until the caller accepts it */
-	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES]; /* bytes of the header and its tag */
+	bool is_held; /* the payload stays unread until the caller knows the memory for it */
+	/* Header and tag of the current chunk, as received so far. */
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES];
 	size_t n_head_bytes;
-	struct psd_destination destination; /* memory for the part still to be received */
+	/* Memory for the payload of the current chunk; its segments shrink while bytes arrive. */
+	struct psd_destination destination;
 	unsigned at;
-	unsigned n_carried; /* bytes in `carried`: a value of which only the beginning has arrived */
+	unsigned n_carried; /* number of bytes in `carried`: beginning of a value whose other bytes have not arrived */
 	uint8_t carried[sizeof(float)];
-	uint8_t ahead[PSD_WIRE_HEAD_BYTES]; /* beginning of the next header, read with the end of this payload */
+	/* Beginning of the next chunk's header, received with the end of the current payload. */
+	uint8_t ahead[PSD_WIRE_HEAD_BYTES];
 	size_t n_ahead_bytes;
 };
 
 enum {
-	PSD_CHUNK_RECEIVER_PART_BYTES = 1 << 17, /* bytes added at once; they fit into the second-level cache */
-	PSD_CHUNK_RECEIVER_SCRATCH_BYTES =
-		PSD_CHUNK_RECEIVER_PART_BYTES + 64, /* a part, and an incomplete value in front */
+	/* Most bytes that are received and added at a time; they fit into the second-level cache. */
+	PSD_CHUNK_RECEIVER_PART_BYTES = 1 << 17,
+	/* These bytes, and 64 in front of them for the beginning of an incomplete value. */
+	PSD_CHUNK_RECEIVER_SCRATCH_BYTES = PSD_CHUNK_RECEIVER_PART_BYTES + 64,
 };
 
-/* Reads bytes of a header and its tag, first those read ahead, never bytes behind them. Returns as
- * psd_transport.receive(). *status PSD_ERUN: the header is invalid; the error text has no subject. */
+/* Reads bytes of a header and of the tag behind it (tag_bytes long, in the first chunk of a message of tensors), but no
+ * bytes of the payload. Bytes that were read ahead come first. Returns as psd_transport.receive(). *status is PSD_ERUN
+ * if the header is invalid; the caller puts the peer's name in front of the error text. */
 ssize_t psd_chunk_receiver_read_head(struct psd_chunk_receiver *receiver, struct psd_carrier *carrier,
 				     unsigned tag_bytes, enum psd_status *status, struct psd_error *err);
-/* Sets the memory for the current payload; *destination is copied. */
+/* Sets the memory for the payload of the current chunk. *destination is copied. */
 void psd_chunk_receiver_open(struct psd_chunk_receiver *receiver, const struct psd_destination *destination);
-/* Reads at most limit_bytes (> 0) of the payload, and behind its end the available bytes of the next header. scratch:
- * PSD_CHUNK_RECEIVER_SCRATCH_BYTES, aligned to 64. Returns as psd_transport.receive(). */
+/* Reads at most limit_bytes (> 0) of the current payload. If these are its last bytes, it also reads bytes of the next
+ * header that are there. scratch: memory of PSD_CHUNK_RECEIVER_SCRATCH_BYTES, aligned to 64 bytes, which values to be
+ * added are read into. Returns as psd_transport.receive(). */
 ssize_t psd_chunk_receiver_read(struct psd_chunk_receiver *receiver, struct psd_carrier *carrier, size_t limit_bytes,
 				uint8_t *scratch);
-/* Bytes of the current payload that are still to be received. */
+/* Returns the number of bytes of the current payload that have not been received yet. */
 uint64_t psd_chunk_receiver_missing_bytes(const struct psd_chunk_receiver *receiver);
-/* True when the whole chunk has arrived; call psd_chunk_receiver_reset() before the next one. */
+/* True when the whole chunk has arrived. Call psd_chunk_receiver_reset() before the next chunk is read. */
 bool psd_chunk_receiver_is_complete(const struct psd_chunk_receiver *receiver);
-/* True when bytes of the next header were read ahead: epoll does not report them. */
+/* True when bytes of the next header were read ahead. epoll does not report these bytes, so the caller must read on. */
 bool psd_chunk_receiver_is_ahead(const struct psd_chunk_receiver *receiver);
 void psd_chunk_receiver_reset(struct psd_chunk_receiver *receiver);
 

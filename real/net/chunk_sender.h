@@ -1,4 +1,5 @@
-/* Sender of one connection: chunks straight from tensor memory, small messages between two chunks. Never waits. */
+/* Sender of one connection: sends chunks straight from tensor memory, and small messages between two chunks. Never
+ * waits. */
 #ifndef PSD_REAL_CHUNK_SENDER_H
 #define PSD_REAL_CHUNK_SENDER_H
 
@@ -9,22 +10,24 @@
 #include "real/net/transport.h"
 #include "real/net/wire.h"
 
-/* A chunk with its header, ready to be sent. Fields are private to chunk_sender.c. */
+/* A chunk with its header, ready to be sent, and the number of its bytes already sent. Fields are private to
+ * chunk_sender.c. */
 struct psd_framed_chunk {
 	uint8_t head[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES];
 	size_t head_bytes;
 	struct iovec segments[PSD_SEGMENTS_MAX];
 	unsigned n_segments;
-	uint64_t bytes, sent_bytes; /* length of header, tag and payload; part of it already sent */
+	uint64_t bytes;	     /* length of header, tag and payload together */
+	uint64_t sent_bytes; /* number of these bytes that have been sent */
 };
 
-#define PSD_FRAMED_CHUNKS_MAX 32 /* chunks passed to a socket in one call; it rarely takes more */
+#define PSD_FRAMED_CHUNKS_MAX 32 /* most chunks in one system call; a socket rarely takes more */
 
-/* State of one sender. Fields are private to chunk_sender.c. All zeros: nothing to send. */
+/* State of the sender of one connection. Fields are private to chunk_sender.c. All zeros: nothing to send. */
 struct psd_chunk_sender {
 	struct psd_framed_chunk framed;
 	bool is_active;
-	uint8_t *small; /* waiting small messages, one behind the other */
+	uint8_t *small; /* small messages that wait to be sent, encoded one behind the other */
 	size_t small_bytes;
 	size_t small_room;
 	size_t small_sent;
@@ -32,23 +35,26 @@ struct psd_chunk_sender {
 
 void psd_chunk_sender_release(struct psd_chunk_sender *sender);
 
-/* Frames a chunk: header, tag of tag_bytes, payload. The segments must stay valid until the chunk is sent. */
+/* Returns a chunk ready to be sent: header, tag of tag_bytes bytes, payload in `segments`. The memory of the payload
+ * must stay valid until the chunk is sent. */
 struct psd_framed_chunk psd_framed_chunk_make(const struct psd_wire_head *head, const uint8_t *tag, unsigned tag_bytes,
 					      const struct iovec segments[], unsigned n_segments);
-/* Makes this the current chunk; the one before must be complete. */
+/* Makes *framed the chunk that is sent next. The chunk before it must have been sent completely. */
 void psd_chunk_sender_start(struct psd_chunk_sender *sender, const struct psd_framed_chunk *framed);
-/* Queues a copy of a small message. Returns false when too many wait or memory runs out. */
+/* Queues a copy of a small message. payload: as encoded by psd_wire_encode_payload(). Returns false if too many bytes
+ * of small messages wait already, or if memory runs out. */
 bool psd_chunk_sender_add_small(struct psd_chunk_sender *sender, const struct psd_wire_head *head,
 				const uint8_t *payload);
 
 bool psd_chunk_sender_is_idle(const struct psd_chunk_sender *sender);
-/* True unless a chunk is partly sent: a small message may go now. */
+/* True unless a chunk is partly sent, so that a small message may be sent now. */
 bool psd_chunk_sender_is_between_chunks(const struct psd_chunk_sender *sender);
 bool psd_chunk_sender_has_small(const struct psd_chunk_sender *sender);
 
-/* Sends small messages alone, or else the current chunk and up to PSD_FRAMED_CHUNKS_MAX - 1 chunks behind it. *n_begun:
- * chunks of `behind` that have begun; the last of them, if incomplete, becomes the current one. *n_left: completed
- * chunks. Returns as psd_transport.send(). */
+/* Sends as many bytes as the carrier takes: the small messages if any wait, otherwise the current chunk and up to
+ * PSD_FRAMED_CHUNKS_MAX - 1 chunks of `behind`. *n_begun: number of chunks of `behind` of which bytes were sent; if the
+ * last of these is incomplete, it becomes the current chunk. *n_left: number of chunks that were completed. Returns as
+ * psd_transport.send(). */
 ssize_t psd_chunk_sender_send(struct psd_chunk_sender *sender, struct psd_carrier *carrier,
 			      const struct psd_framed_chunk behind[], unsigned n_behind, unsigned *n_begun,
 			      unsigned *n_left);

@@ -1,4 +1,5 @@
-/* Shared by real/net/connections*.c alone: connections, outgoing and incoming messages. */
+/* State of struct psd_connections, and functions that real/net/connections*.c call of each other. Private to these
+ * files. */
 #ifndef PSD_REAL_CONNECTIONS_PARTS_H
 #define PSD_REAL_CONNECTIONS_PARTS_H
 
@@ -12,52 +13,58 @@ struct psd_connection {
 	struct psd_carrier carrier;
 	struct psd_chunk_sender out;
 	struct psd_chunk_receiver in;
-	uint32_t events; /* events of the descriptor that epoll watches */
-	bool is_ready;	 /* bytes can be read although epoll does not report it */
+	uint32_t events; /* events of the carrier's descriptor that epoll is set to report (EPOLLIN, EPOLLOUT) */
+	bool is_ready;	 /* bytes can be read although epoll does not report them, see psd_transport.is_ready */
 	bool has_low_water;
-	struct psd_chunk_sender chunk; /* chunk that an I/O thread sends, as the job `sending` */
+	struct psd_chunk_sender chunk; /* chunk that an I/O thread sends while the job `sending` is lent to it */
 	struct psd_io_job sending, reading;
-	uint64_t coming_bytes; /* bytes that are sure to follow the current or last chunk */
+	uint64_t coming_bytes; /* bytes that this connection is sure to bring after the chunk that it received last */
 };
 
 struct psd_peer {
-	double heard_sec; /* time of the last byte from this peer */
+	double heard_sec; /* time of the last byte from this peer (psd_socket_now_sec()) */
 
-	/* The message that is being sent to this peer. */
+	/* Message that is being sent to this peer: its header, tag and payload. */
 	struct psd_wire_head head;
 	uint8_t tag[PSD_WIRE_TAG_BYTES];
 	struct iovec segments[PSD_SEGMENTS_MAX];
 	unsigned n_segments;
-	uint64_t n_chunks, n_assigned; /* chunks of the message; chunks assigned to a connection so far */
-	uint64_t n_left;	       /* chunks of the message that the transport has taken */
+	uint64_t n_chunks;   /* number of chunks of the message */
+	uint64_t n_assigned; /* number of these chunks that a connection has taken over */
+	/* Number of its chunks that the transports have taken; equal to n_chunks: no message is being sent. */
+	uint64_t n_left;
 };
 
-/* A message of several chunks, some of which have arrived. */
+/* An incoming message of several chunks of which some, not all, have arrived. */
 struct psd_arriving {
 	unsigned peer;
-	struct psd_wire_head head;	    /* header of one of its chunks */
-	struct psd_destination destination; /* memory for the whole message */
+	struct psd_wire_head head;	    /* header of one of the message's chunks */
+	struct psd_destination destination; /* memory into which the whole message is received */
 	uint8_t tag[PSD_WIRE_TAG_BYTES];
-	uint64_t n_missing; /* chunks of the message that are not complete */
+	uint64_t n_missing; /* number of the message's chunks that have not arrived completely */
 };
 
 struct psd_connections {
 	struct psd_connection *all;
 	struct psd_peer *peers;
-	struct psd_io_thread **io_threads; /* one thread per connection number; NULL: the event loop moves all chunks */
+	/* One I/O thread for each of the n_connections numbers; NULL: the event loop moves all chunks. */
+	struct psd_io_thread **io_threads;
 	struct psd_arriving *arriving;
 	unsigned n_arriving, arriving_room;
 	unsigned n_peers, n_connections, n_all;
 	int epoll_fd, wake_fd, timer_fd;
 	unsigned tag_bytes;
 	struct psd_connections_owner owner;
-	uint8_t *scratch; /* memory for received values before they are added */
+	uint8_t *scratch; /* memory into which values are received before they are added */
 	bool has_moved;
-	double moved_sec;   /* time of the I/O threads' last progress, as of the last turn; 0: none yet */
-	bool has_delivered; /* a message was delivered, so held back messages may now have room */
+	double moved_sec;   /* time at which an I/O thread last moved bytes, as the last turn saw it; 0: never */
+	bool has_delivered; /* this turn delivered a message, so expect() is asked again about held back messages */
 
-	uint64_t low_water_bytes; /* smallest number of readable bytes that epoll reports; UINT64_MAX: not set */
-	double timer_sec;	  /* time at which timer_fd fires; INFINITY: not set */
+	/* While more is to come, epoll reports a connection from this many readable bytes on; UINT64_MAX: from the
+	 * first byte on. */
+	uint64_t low_water_bytes;
+	/* Time at which timer_fd becomes readable (psd_socket_now_sec()); INFINITY: not set. */
+	double timer_sec;
 };
 
 static inline bool psd_connection_sends(const struct psd_connection *connection)
@@ -75,21 +82,23 @@ static inline double psd_io_job_moved_sec(const struct psd_io_job *job)
 	return atomic_load_explicit(&job->moved_sec, memory_order_relaxed);
 }
 
-/* Returns the I/O thread that moves a chunk of this size; NULL: the event loop moves it. */
+/* Returns the I/O thread that moves a chunk of `bytes` bytes on this connection; NULL: the event loop moves the
+ * chunk. */
 struct psd_io_thread *psd_connections_io_thread(const struct psd_connections *connections,
 						const struct psd_connection *connection, uint64_t bytes);
-/* Closes a connection and tells the owner. PSD_OK if the owner accepts that. */
+/* Closes a connection and calls the owner's lost(). Returns the status of lost(): PSD_OK if the end was expected. */
 enum psd_status psd_connections_lose(struct psd_connections *connections, struct psd_connection *connection,
 				     int error_number, struct psd_error *err) PSD_MUST_CHECK;
-/* Sets the events of the connection that epoll reports. */
+/* Sets the events of the connection's descriptor that epoll reports, after the connection's state has changed. */
 enum psd_status psd_connections_watch(struct psd_connections *connections, struct psd_connection *connection,
 				      struct psd_error *err) PSD_MUST_CHECK;
 
-/* Counts a chunk of the peer's outgoing message as sent. */
+/* Counts one more chunk of the peer's outgoing message as taken by the transport. After the last chunk it calls
+ * left(). */
 void psd_connections_take_left(struct psd_connections *connections, unsigned peer);
-/* Completes the chunk that the connection has received, and delivers the message if it was the last one. */
+/* Completes the chunk that the connection has received. If it was the last chunk of its message, it calls arrived(). */
 void psd_connections_finish_chunk(struct psd_connections *connections, struct psd_connection *connection);
-/* Reads headers and payloads until nothing is left or the turn is over. */
+/* Reads headers and payloads of a connection until no bytes are left or the turn has read enough. */
 enum psd_status psd_connections_read(struct psd_connections *connections, struct psd_connection *connection,
 				     struct psd_error *err) PSD_MUST_CHECK;
 

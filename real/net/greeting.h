@@ -1,5 +1,6 @@
-/* First message on a connection, read piece by piece: a greeting with its terms, or the reason why a host gives up.
- * Accepts any bytes, never more than the message has. Knows no sockets. */
+/* First message on a connection, read piece by piece. It is either a greeting with the sender's terms (scenario keys
+ * and file contents that must be equal on all hosts) or the reason why the sender gives up. Accepts any bytes, and
+ * never asks for more bytes than this message has. Knows no sockets. */
 #ifndef PSD_REAL_GREETING_H
 #define PSD_REAL_GREETING_H
 
@@ -11,20 +12,23 @@
 
 #define PSD_GREETING_TERMS_MAX 65536
 
-/* A greeting, read so far. All zeros: nothing was read. head.kind says which of the two payloads is valid. */
+/* A greeting as received so far. All zeros: nothing has been received. head.kind says which payload is valid: hello
+ * (PSD_WIRE_HELLO) or failed (PSD_WIRE_FAILED). */
 struct psd_greeting {
 	uint8_t frame[PSD_WIRE_HEAD_BYTES + PSD_WIRE_SMALL_BYTES];
-	size_t n_bytes; /* bytes of the greeting and its terms read so far */
+	size_t n_bytes; /* number of bytes received so far, of the greeting and the terms behind it */
 	struct psd_wire_head head;
 	struct psd_wire_hello hello;
 	struct psd_wire_failed failed;
-	char *terms; /* terms of the sender, zero-terminated; NULL: none */
+	char *terms; /* terms of the sender, zero-terminated; NULL: not received */
 };
 
 void psd_greeting_release(struct psd_greeting *greeting);
-/* Memory for the next bytes of the greeting; empty only when it is complete. */
+/* Returns the memory into which the caller receives the next bytes of the greeting. Its length is 0 only when the
+ * greeting is complete. */
 struct iovec psd_greeting_room(struct psd_greeting *greeting);
-/* Accounts for n_bytes read into that memory. PSD_ERUN: not a greeting; the text has no subject. PSD_ENOMEM. */
+/* Takes over n_bytes that the caller has received into that memory. PSD_ERUN: the bytes are not a greeting; the caller
+ * puts the peer's name in front of the text. PSD_ENOMEM. */
 enum psd_status psd_greeting_take(struct psd_greeting *greeting, size_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
 bool psd_greeting_is_complete(const struct psd_greeting *greeting);
 

@@ -1,6 +1,7 @@
-/* Ring buffer in memory that two processes share: bytes in order, without a system call. One side writes, the other
- * reads. A side with nothing to do announces that it sleeps; the other is then told to wake it. Neither side trusts the
- * other's counts: an impossible one is an error, never an access outside the ring. One thread for each side. */
+/* Ring buffer in memory that two processes share. One process (the writer) puts bytes in, the other (the reader) takes
+ * them out in the same order, without system calls. A process that finds nothing to do announces that it sleeps; then
+ * the other one is told to wake it. Neither process trusts the other's counts: an impossible count is an error, and
+ * never leads to an access outside the ring. Each process uses it by one thread. */
 #ifndef PSD_REAL_RING_BUFFER_H
 #define PSD_REAL_RING_BUFFER_H
 
@@ -10,34 +11,42 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* Power of two. A smaller ring makes the sides wait more often. Measured between two processes on two cores of an EPYC
- * with 32 MiB of cache: 128 KiB 3.3 GB/s, 512 KiB 6, 1 MiB 10, 4 MiB 13; TCP on loopback 3.1. */
+/* Size of a ring, a power of two. In a smaller ring the processes wait for each other more often. Rates measured
+ * between two processes on two cores of an EPYC with 32 MiB of cache, by size: 128 KiB 3.3 GB/s, 512 KiB 6 GB/s, 1 MiB
+ * 10 GB/s, 4 MiB 13 GB/s. TCP on loopback: 3.1 GB/s. */
 #define PSD_RING_BUFFER_BYTES (UINT64_C(1) << 20)
 
-/* Ring buffer in shared memory; all zeros: empty. Each count has one writer and a cache line of its own. */
+/* Ring buffer in shared memory; all zeros: empty. Each counter and flag has a cache line of its own, so that the two
+ * processes do not slow each other down. */
 struct psd_ring_buffer {
-	_Alignas(64) _Atomic uint64_t n_written; /* bytes written since the start */
+	/* Number of bytes written since the start; only the writer changes it. */
+	_Alignas(64) _Atomic uint64_t n_written;
 	_Alignas(64) _Atomic uint64_t n_read;
 	_Alignas(64) _Atomic uint32_t
-		does_reader_sleep; /* the reader sleeps; set by the reader, cleared by the writer that wakes it */
+		/* The reader sleeps; set by the reader, cleared by the writer before it wakes the reader. */
+		does_reader_sleep;
 	_Alignas(64) _Atomic uint32_t does_writer_sleep;
 	_Alignas(64) uint8_t bytes[PSD_RING_BUFFER_BYTES];
 };
 
-/* Private state of one side of a ring buffer. */
+/* State that one process keeps of a ring buffer, out of reach of the other process. */
 struct psd_ring_buffer_end {
-	struct psd_ring_buffer *ring; /* ring buffer that is shared with the other side, borrowed */
-	uint64_t n_moved;	      /* bytes that this side has written or read since the start */
+	struct psd_ring_buffer *ring; /* the ring buffer, shared with the other process; borrowed */
+	/* Number of bytes that this process has written (as writer) or read (as reader) since the start. */
+	uint64_t n_moved;
 };
 
-/* Write or read as much as possible. They return the bytes moved, at least one; -1 with EAGAIN: no space, or nothing to
- * read; -1 with EPROTO: the other side's count is impossible. *wakes is set if the other side is to be woken. */
+/* psd_ring_buffer_write() copies bytes from the segments into the ring, psd_ring_buffer_read() from the ring into the
+ * segments, both as many as possible. They return the number of bytes, at least 1; -1 with errno EAGAIN: the ring is
+ * full, or empty; -1 with EPROTO: the other process's count is impossible. *wakes is set to true if the caller must now
+ * wake the other process. */
 ssize_t psd_ring_buffer_write(struct psd_ring_buffer_end *writer, const struct iovec segments[], unsigned n_segments,
 			      bool *wakes);
 ssize_t psd_ring_buffer_read(struct psd_ring_buffer_end *reader, const struct iovec segments[], unsigned n_segments,
 			     bool *wakes);
-/* Announce a sleep. False: the other side will wake this one, a reader for any byte, a writer when half the ring is
- * empty. True: do not sleep, there is work or an error already. */
+/* Announce that this process is about to sleep. False: it may sleep, and the other process will wake it: a reader when
+ * there is a byte, a writer when half the ring is empty. True: it must not sleep, since it can write or read (or see an
+ * error) now. */
 bool psd_ring_buffer_may_write(struct psd_ring_buffer_end *writer);
 bool psd_ring_buffer_may_read(struct psd_ring_buffer_end *reader);
 

@@ -1,12 +1,14 @@
-/* Judges whether a checkpoint is whole: its files can be read, and hold the host and the iterations that their names
- * say. Knows nothing of models and systems: a whole checkpoint may still be of another run. */
+/* Checks whether the files of a checkpoint are undamaged: they can be read, and their metadata name the host and the
+ * iterations that the file names say. Knows nothing of models and systems: an undamaged checkpoint may still be of
+ * another run. */
 #ifndef PSD_REAL_CHECKPOINT_CHECK_H
 #define PSD_REAL_CHECKPOINT_CHECK_H
 
 #include "real/session/checkpoint.h"
 
-/* Checks the files of all the set's hosts if they are here, else the host's own. host: as in psd_checkpoints_find().
- * PSD_ENOMEM; any other failure means that the checkpoint is not whole, and the text says why. */
+/* Checks the files of all hosts of the checkpoint *set if they are here, otherwise only this host's file. host: as in
+ * psd_checkpoints_find(). PSD_ENOMEM; any other status means that a file is missing or damaged, and the text says which
+ * and why. */
 enum psd_status psd_checkpoint_check(const struct psd_checkpoints *checkpoints, const struct psd_checkpoint_set *set,
 				     struct psd_checkpoint_host host, struct psd_error *err) PSD_MUST_CHECK;
 

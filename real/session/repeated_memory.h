@@ -1,5 +1,5 @@
-/* Large range of addresses that repeats one small piece of memory, for messages without content that are larger than
- * the machine's memory. Stores nothing. */
+/* Large range of addresses in which one small piece of memory appears again and again. A replay uses it for messages
+ * without content, which may be larger than the machine's memory. Values written there are not kept. */
 #ifndef PSD_REAL_REPEATED_MEMORY_H
 #define PSD_REAL_REPEATED_MEMORY_H
 
@@ -9,11 +9,11 @@
 #include "engine/base/error.h"
 
 struct psd_repeated_memory {
-	void *base; /* start of the range, page-aligned */
+	void *base; /* first address of the range, aligned to a page */
 	size_t length_bytes;
 };
 
-/* Maps at least n_bytes for reading and writing; psd_repeated_memory_close() releases them. PSD_ENOMEM. */
+/* Maps a range of at least n_bytes for reading and writing. psd_repeated_memory_close() releases it. PSD_ENOMEM. */
 enum psd_status psd_repeated_memory_open(struct psd_repeated_memory *repeated, uint64_t n_bytes,
 					 struct psd_error *err) PSD_MUST_CHECK;
 void psd_repeated_memory_close(struct psd_repeated_memory *repeated);

@@ -1,5 +1,5 @@
-/* Dilation that a replay needs on this machine: an estimate before the first run, a verdict after each. Runs
- * nothing. */
+/* Dilation of a replay: the factor by which a replay must be slowed down so that this machine keeps its times. An
+ * estimate before the first run, and a verdict after each run. Runs nothing itself. */
 #ifndef PSD_REAL_REPLAY_H
 #define PSD_REAL_REPLAY_H
 
@@ -9,37 +9,43 @@
 #include "engine/case/case.h"
 #include "real/session/worker.h"
 
-/* Estimates the whole dilation at which this machine carries the traffic of all busy links, and at which its latency
- * per message is negligible. PSD_ENOMEM, PSD_ERUN: no estimate. */
+/* Estimates the smallest whole dilation at which this machine can carry the traffic of all busy links, and at which its
+ * own latency per message no longer matters. payload_ratio: fraction of each message that is sent. PSD_ENOMEM;
+ * PSD_ERUN: no estimate is possible. */
 enum psd_status psd_replay_estimate(const struct psd_case *made, double payload_ratio, double *dilation_ratio,
 				    struct psd_error *err) PSD_MUST_CHECK;
 
-/* Checks by estimate that the latency per message is negligible. PSD_ERUN, naming the dilation to use: it is not. */
+/* Checks by an estimate that this machine's latency per message does not matter at this dilation. PSD_ERUN: it does;
+ * the text names the dilation to use. */
 enum psd_status psd_replay_check_messages(const struct psd_case *made, double dilation_ratio,
 					  struct psd_error *err) PSD_MUST_CHECK;
 
-/* True if the run's times are valid: the machine was idle enough and timers fired in time. Pure, as the others. */
+/* True if the times of the run are valid: the machine was not too busy, and timers fired in time. Pure, as are the
+ * functions below. */
 bool psd_replay_is_true(const struct psd_worker_result *result);
-/* Busy share of the machine's processor time during the run, all processes together, 0 to 1. */
+/* Returns the fraction of the machine's processor time that all programs together used during the run, 0 to 1. */
 double psd_replay_busy_ratio(const struct psd_worker_result *result);
-/* Series of short runs that search for the smallest sufficient dilation. */
+/* State of a series of short runs that search for the smallest dilation with valid times. */
 struct psd_soundings {
-	double next_ratio;     /* dilation of the next short run; the first is from psd_replay_estimate() */
-	unsigned n_runs;       /* number of finished short runs */
-	double dilation_ratio; /* last dilation with valid times, or else the last one tried */
+	double next_ratio; /* dilation for the next short run; the first one is from psd_replay_estimate() */
+	unsigned n_runs;   /* number of short runs so far */
+	/* Last dilation whose times were valid; if there was none, the last one that was tried. */
+	double dilation_ratio;
 	struct psd_worker_result result;
 	bool is_true;
 };
 
-/* Evaluates a short run at next_ratio. Returns false when no more runs are needed: timers were late by half the limit
- * at most, or no dilation helps. The caller starts from zeros and sets next_ratio. */
+/* Judges the short run at dilation next_ratio by its result, and sets next_ratio for another one. Returns false if no
+ * more short runs are needed: timers were late by at most half the limit, or a larger dilation does not help. Before
+ * the first call, the caller fills *soundings with zeros and sets next_ratio. */
 bool psd_replay_sound(struct psd_soundings *soundings, const struct psd_worker_result *result);
 
-/* Evaluates a whole run. Returns true if its times are invalid, and sets the dilation for another run, at most four
- * times larger. Returns false, with *dilation_ratio unchanged, if they are valid or no dilation helps. */
+/* Judges a whole run. Returns true if its times are invalid and a larger dilation may help; *dilation_ratio is then set
+ * for another run, at most four times larger. Returns false otherwise, with *dilation_ratio unchanged. */
 bool psd_replay_again(const struct psd_worker_result *result, double *dilation_ratio);
 
-/* Checks that the run's times are valid. PSD_ERUN, naming the dilation to use: no. system_name: for the text. */
+/* Checks that the times of a run are valid. PSD_ERUN: they are not; the text names the dilation to use. system_name:
+ * name of the system in that text. */
 enum psd_status psd_replay_check(const struct psd_worker_result *result, const struct psd_replay *replay,
 				 const char *system_name, struct psd_error *err) PSD_MUST_CHECK;
 

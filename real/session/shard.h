@@ -1,5 +1,5 @@
-/* Sums of gradients: a shard sums all workers', a leader those of its node. Pure except for its outputs, any
- * thread. */
+/* Sums of gradients: a shard sums the gradients of all workers, a leader those of the workers of its node. Writes only
+ * its outputs; any thread. */
 #ifndef PSD_REAL_SHARD_H
 #define PSD_REAL_SHARD_H
 
@@ -9,29 +9,31 @@
 #include "engine/encodings/encoding.h"
 #include "real/session/solver.h"
 
-/* One worker's gradient to be summed, as received. */
+/* Gradient of one worker, as received, that is one summand of a sum. */
 struct psd_shard_part {
 	const void *values;
 	const struct psd_encoding *encoding;
 };
 
-/* Address of an element of the summand. */
+/* Returns the address of element number `elements` of the summand. */
 const void *psd_shard_part_at(const struct psd_shard_part *part, uint64_t elements);
 
-/* True if the summand's first value is NaN. */
+/* True if the first value of the summand is NaN. */
 bool psd_shard_part_is_nan(const struct psd_shard_part *part);
 
-/* Sums the parts as floats, in order of rank, and updates weights and moments with the sum times ratio, like
- * psd_update_apply(). n_parts >= 1; no overlaps. Works block by block in the first-level cache. */
+/* Sums the parts as floats, in the order of the array, multiplies the sum by ratio, and updates weights and moments
+ * with it as psd_update_apply() does. n_parts: >= 1. The arrays must not overlap. Works on blocks that fit into the
+ * first-level cache. */
 void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_part parts[], unsigned n_parts,
 		      float ratio, float *weight, struct psd_moments moments, uint64_t elements);
 
-/* Sums the workers' drifts in the same way as gradients: weight = start - ratio sum. start may be weight. */
+/* Sums the workers' drifts (start of the local steps minus parameters at their end), in the order of the array: weight
+ * = start - ratio * sum. start may be the same array as weight. */
 void psd_shard_join(const struct psd_shard_part parts[], unsigned n_parts, float ratio, const float *start,
 		    float *weight, uint64_t elements);
 
-/* Sums the parts as floats, in order of rank, and rounds once to `encoding`. `to` may be one of the parts with that
- * encoding. n_parts >= 1. */
+/* Sums the parts as floats, in the order of the array, and rounds each sum once to `encoding`. n_parts: >= 1. `to` may
+ * be the array of a part that has this encoding. */
 void psd_shard_sum(const struct psd_shard_part parts[], unsigned n_parts, const struct psd_encoding *encoding, void *to,
 		   uint64_t elements);
 

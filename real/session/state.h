@@ -1,7 +1,7 @@
-/* State of a host between two iterations, as tensors of a file: parameters, optimiser state, residuals, late sums,
- * statistics of batch norms, loss scales, chunk selection. An iteration makes everything else anew. Values are in host
- * memory or on the device. Called in the device lane's thread while no operation executes. Private to
- * real/session/worker*.c. */
+/* State of a host between two iterations, as the tensors of a checkpoint's file: parameters, optimiser state,
+ * residuals, sums that are applied later, running statistics of batch normalisations, loss scales, chunk selection.
+ * Everything else is computed anew in each iteration. The values are in the host's memory or in the device's. Called by
+ * the thread that executes the device's operations, while none executes. Private to real/session/worker*.c. */
 #ifndef PSD_REAL_STATE_H
 #define PSD_REAL_STATE_H
 
@@ -10,11 +10,18 @@
 
 struct psd_state_part {
 	struct psd_file_tensor tensor;
-	/* Addresses of the values on the host and on a device with its own memory, which prevails; NULL: not there. */
-	void *here, *there;
-	const struct psd_tensor *state; /* tensor of graph->states, whose values are on the device only; else NULL */
-	bool is_late;			/* the values are the sum of an earlier iteration, applied later */
-	bool is_of_item;		/* the values are an item's buffer, described by the fields below */
+	void *here; /* address of the tensor's values in the host's memory; NULL: they are not there */
+	/* Address of the tensor's values in the memory of a device that has its own; NULL: they are not there. If both
+	 * addresses are set, the values on the device are the current ones. */
+	void *there;
+	/* Entry of graph->states whose values only the device has, such as running means; NULL: another kind of
+	 * value. */
+	const struct psd_tensor *state;
+	/* The tensor is a summed gradient of an earlier iteration, which a later iteration applies. */
+	bool is_late;
+	/* The tensor is the buffer `buffer` of the item (bucket) with number `item`; false: both fields have no
+	 * meaning. */
+	bool is_of_item;
 	unsigned item;
 	enum psd_buffer buffer;
 };
@@ -23,56 +30,65 @@ struct psd_state {
 	struct psd_worker *worker;
 	struct psd_state_part *parts;
 	uint32_t n_parts, parts_capacity;
-	unsigned n_plain; /* number of leading parts that other programs read: parameters and graph states */
-	/* Two values per loss scale: the scale, and the number of good sums since it changed; NULL: no loss scales. */
+	/* Number of parts at the beginning that other programs know, too: parameters and graph->states. */
+	unsigned n_plain;
+	/* Loss scales as stored in the file, one after another; NULL: no loss scales. */
 	float *ratios;
+	/* For each loss scale: number of sums without overflow since the scale changed; NULL: no loss scales. */
 	int32_t *n_good;
 	struct psd_arena arena;
 	bool is_out_of_memory;
 };
 
-/* Lists the parts of the state before that iteration. The worker must have its memory and network. psd_state_close()
- * releases *state after success. PSD_ENOMEM. */
+/* Makes the list of the parts of this host's state before an iteration. The worker must have its memory and its
+ * network. psd_state_close() releases *state after success. PSD_ENOMEM. */
 enum psd_status psd_state_open(struct psd_state *state, struct psd_worker *worker, uint32_t iteration,
 			       struct psd_error *err) PSD_MUST_CHECK;
 void psd_state_close(struct psd_state *state);
 
-/* Appends the name of a tensor's late sum: the sum of the iteration `age` iterations before that of the state. */
+/* Appends the name of a part to `name`: summed gradient of a tensor that was made `age` iterations before the iteration
+ * of the state. */
 void psd_state_name_late(struct psd_text *name, const struct psd_tensor *tensor, uint32_t age);
 
-/* Copies the worker's loss scales into a part; called before the state is written. */
+/* Copies the worker's loss scales into the arrays that are written to the file. Call it before the parts are
+ * written. */
 void psd_state_gather(const struct psd_state *state);
-/* Takes over the values that were read: the worker's loss scales, local steps and first chunk selection. Called after
- * all parts are read. PSD_EINVAL: the file at `path` has steps that this system cannot have. */
+/* Gives the worker the values that were read and are not tensors of its memory: loss scales, number of local steps,
+ * first chunk selection. Call it after all parts are read. PSD_EINVAL: the file at `path` has numbers of local steps
+ * that this system cannot have. */
 enum psd_status psd_state_shard_map(const struct psd_state *state, const char *path,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Takes a piece of a part's values, whole ones. */
+/* Takes n_bytes of a part's values; never a fraction of a value. */
 typedef enum psd_status psd_state_take_fn(void *context, const void *values, uint64_t n_bytes, struct psd_error *err);
-/* Calls take with the part's values in order. PSD_ENOMEM; PSD_ERUN: the device failed; statuses of take. */
+/* Calls take() with a part's values, piece by piece, in order. PSD_ENOMEM; PSD_ERUN: the device failed; statuses of
+ * take(). */
 enum psd_status psd_state_visit(const struct psd_state *state, const struct psd_state_part *part,
 				psd_state_take_fn *take, void *context, struct psd_error *err) PSD_MUST_CHECK;
-/* Writes the part's values as the next tensor. As psd_tensor_writer_add(); PSD_ENOMEM; PSD_ERUN: the device failed. */
+/* Writes a part's values to the file as its next tensor. PSD_ENOMEM; PSD_ERUN: the device failed; statuses of
+ * psd_tensor_writer_add(). */
 enum psd_status psd_state_write(const struct psd_state *state, const struct psd_state_part *part,
 				struct psd_tensor_writer *writer, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads the part from the tensor of its name; *is_found: the file has one. path: for messages. PSD_EINVAL: its type or
- * shape differs; PSD_ENOMEM; PSD_ERUN: the file was shortened, or the device failed. */
+/* Reads a part's values from the file's tensor with the part's name. *is_found: the file has such a tensor; false:
+ * nothing is read. path: name of the file in errors. PSD_EINVAL: type or shape of the tensor differs; PSD_ENOMEM;
+ * PSD_ERUN: the file has become shorter, or the device failed. */
 enum psd_status psd_state_read(const struct psd_state *state, const struct psd_state_part *part,
 			       struct psd_tensor_file *file, const char *path, bool *is_found,
 			       struct psd_error *err) PSD_MUST_CHECK;
 
-/* Digest of all parameters, and the first value among the parts that is infinite or not a number. */
+/* Digest of all parameters, and the position of the first value that is infinite or not a number. */
 struct psd_state_look {
-	uint64_t sum, weighted; /* see struct psd_wire_parameters */
+	uint64_t sum, weighted; /* digest of the parameters, see struct psd_wire_parameters */
 	bool is_odd;
-	unsigned part; /* if is_odd: its part and element */
+	unsigned part; /* if is_odd: number of the part with that value */
 	uint64_t element;
 };
-/* Looks at the first n_parts parts, at least all parameters. Sums that a loss scale may skip later count as numbers. As
- * psd_state_visit(). */
+/* Looks at the values of the first n_parts parts, which must include all parameters, and fills *look. Summed gradients
+ * that a loss scale may still skip always count as numbers. Statuses as psd_state_visit(). */
 enum psd_status psd_state_look_at(const struct psd_state *state, unsigned n_parts, struct psd_state_look *look,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
-/* Replaces some of the part's values, which must not be one of graph->states. PSD_ERUN: the device failed. */
+/* Replaces n_bytes of a part's values from byte first_byte on. The part must not be one of graph->states. PSD_ERUN: the
+ * device failed. */
 enum psd_status psd_state_put(const struct psd_state *state, const struct psd_state_part *part, uint64_t first_byte,
 			      const void *values, uint64_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
 

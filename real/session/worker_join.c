@@ -43,7 +43,8 @@ static void remark_tried(const struct psd_worker *worker, const struct psd_wire_
 	struct psd_error line;
 
 	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE,
-		      "%u connection%s between two hosts: all received %.3g Gbps by 1, %.3g by 2, %.3g by 4",
+		      "%u connection%s between two hosts: all hosts together received %.3g Gbps over 1, %.3g over 2, "
+		      "%.3g over 4",
 		      worker->n_connections, worker->n_connections > 1 ? "s" : "", tried->bps[0] / 1e9,
 		      tried->bps[1] / 1e9, tried->bps[2] / 1e9);
 	if (worker->self == 0 && worker->options->remark)

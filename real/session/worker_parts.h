@@ -1,7 +1,10 @@
-/* Shared parts of a worker. Private to real/session/. The event loop's thread owns everything; a job touches tensors
- * and its own struct psd_job only, and the program's order separates jobs. No other job runs during a pause's job,
- * which also reads scales and chunk selection.
- * Functions psd_worker_open_...() without a comment return PSD_ENOMEM when memory runs out. */
+/* State of a worker, and functions that its files call of each other. Private to real/session/. Words: an item is one
+ * or several tensors that are synchronised as one. A lane is the queue of jobs of one resource (device, CPU, NIC) with
+ * the thread that executes them. A job executes one operation, or the pause between two iterations. The event loop's
+ * thread owns all state. A job uses only tensors and its own struct psd_job; jobs that use the same tensors are kept
+ * apart by the order of the program. While the job of a pause executes, no other job does; it also reads loss scales
+ * and chunk selection. Functions psd_worker_open_...() without a comment prepare their file's part of the state, and
+ * return PSD_ENOMEM if memory runs out. */
 #ifndef PSD_REAL_WORKER_PARTS_H
 #define PSD_REAL_WORKER_PARTS_H
 
@@ -28,61 +31,77 @@ struct psd_job {
 	struct psd_task task;
 	enum psd_status status;
 	struct psd_error err;
-	uint64_t first_mark, mark; /* asynchronous device: marks in its stream before and behind the job's work */
-	double queued_sec;	   /* time at which the lane received the job (psd_socket_now_sec()) */
-	double start_sec;	   /* asynchronous device: start of the job, computed from its duration */
+	uint64_t first_mark; /* asynchronous device: mark in its stream before the job's work */
+	uint64_t mark;	     /* asynchronous device: mark in its stream behind the job's work */
+	double queued_sec;   /* time at which the job was queued (psd_socket_now_sec()) */
+	/* Asynchronous device: start of the job, computed as its end minus its duration (psd_worker_now()). */
+	double start_sec;
 	double sec;
-	double busy_sec; /* working time in the thread or on the device; if several threads compute, the duration */
-	double cpu_sec;	 /* processor time of the thread, seconds */
+	/* Seconds in which the thread or the device worked; if several threads compute, the job's duration. */
+	double busy_sec;
+	double cpu_sec; /* processor seconds that the thread used */
 	bool is_marked;
-	bool is_done_at_once; /* executed at once by the loop's thread; reported to the interpreter afterwards */
-	/* Belongs to the pause before the task's iteration, not to an operation (worker_pause.c). */
+	/* The event loop's thread executed the job at once; the interpreter is told later that it has ended. */
+	bool is_done_at_once;
+	/* The job executes the pause before the task's iteration; false: an operation. See worker_pause.c. */
 	bool is_pause;
-	bool is_test; /* the pause's job is a test; false: it writes a checkpoint, or looks at the parameters */
-	uint64_t test_labels, test_correct; /* samples tested and classified correctly; 0: not tested */
+	/* The pause's job is a test; false: it writes a checkpoint, or compares the parameters of workers. */
+	bool is_test;
+	uint64_t test_labels;  /* number of samples that were tested; 0: not a test */
+	uint64_t test_correct; /* number of these samples that were classified correctly */
 };
 
-/* Jobs of one resource, oldest first. */
+/* Jobs of one resource in a ring; job number i, from 0, is jobs[i % PSD_LANE_JOBS]. */
 struct psd_jobs {
 	struct psd_job jobs[PSD_LANE_JOBS];
 	uint64_t n_queued, n_over;
 	struct psd_lane lane;
 	bool has_lane;
-	double over_sec; /* end of the last finished job */
+	double over_sec; /* end of the last job that has ended (psd_worker_now()) */
 };
 
-/* Metadata of the checkpoint that the run resumes from; all zeros without one. */
+/* Metadata of the checkpoint from which the run resumes; all zeros: it does not resume. */
 struct psd_saved {
-	uint64_t run_hash;   /* hash of the terms of all earlier runs */
-	uint64_t terms_hash; /* hash of the terms of the last run */
+	uint64_t run_hash;   /* hash of the terms of all runs up to the checkpoint */
+	uint64_t terms_hash; /* hash of the terms of the run that wrote the checkpoint */
 };
 
-/* Pauses between iterations for tests and checkpoints, and progress reports. A report is made once an iteration's
- * losses and test are known (worker_pause.c). */
+/* Pauses between iterations, for tests and checkpoints, and the reports of progress. The progress of an iteration is
+ * reported once all its losses are known and, if a test follows the iteration, the test has ended. See
+ * worker_pause.c. */
 struct psd_pauses {
-	double *sec;	   /* per iteration: delay by the pause before it; the last entry is the pause at the end */
-	bool is_under_way; /* the lane executes the pause's job */
-	bool is_test_over; /* the pause's test is over, its checkpoint is next */
-	bool has_progress, has_result; /* all losses are known; the test's result is known, or no test is due */
+	/* Seconds of the pause before each iteration; shape (n_iterations + 1); the last entry is the pause at the
+	 * end. */
+	double *sec;
+	bool is_under_way; /* the device's lane executes the job of a pause */
+	bool is_test_over; /* the test of this pause has ended; its checkpoint is next */
+	bool has_progress; /* all losses of the iteration in `progress` are known */
+	bool has_result;   /* the result of the test after that iteration is known, or no test follows it */
 	struct psd_progress progress;
-	double start_sec; /* time at which the tested parameters were complete */
+	double start_sec; /* time at which the parameters to be tested were complete (psd_socket_now_sec()) */
 	uint64_t labels, correct;
 };
 
-/* Local steps that depend on the loss. All hosts know the steps, only worker 0 the losses (worker_local.c). */
+/* Local SGD whose number of steps depends on the loss. A window is the iterations between two exchanges. All hosts know
+ * the numbers of steps; only worker 0 knows the losses. See worker_local.c. */
 struct psd_quality {
-	uint32_t steps[2];	  /* steps of the even and of the odd window; 0: as in the plan */
-	uint32_t n_known;	  /* number of windows whose steps are known */
-	uint32_t received_steps;  /* steps received for the next window, which hold from its fence on; 0: none */
-	uint32_t n_losses_known;  /* number of iterations whose losses are known */
-	uint32_t first_iteration; /* iteration of the first known loss */
+	/* Number of steps of the last window with an even number, and of the last with an odd one; 0: as in the
+	 * plan. */
+	uint32_t steps[2];
+	uint32_t n_known; /* number of windows whose number of steps is known */
+	/* Number of steps received for the next window, used from the pause before it on; 0: not received. */
+	uint32_t received_steps;
+	uint32_t n_losses_known;  /* number of iterations whose loss, as mean over all workers, is known */
+	uint32_t first_iteration; /* iteration of the first loss that is known */
 	double first_loss, lowest_loss;
-	double sum; /* sum of the n losses since the last decision */
+	double sum; /* sum of the n losses since worker 0 last chose a number of steps */
 	uint32_t n;
-	double *saved; /* the values above as stored in a checkpoint; NULL: steps do not change */
+	/* The fields above in the order in which a checkpoint stores them; NULL: the number of steps is constant. */
+	double *saved;
 };
 
-/* Timer of a replay: for an operation, or for the software's latency before a message. Seconds of psd_worker_now(). */
+/* Timer of a replay, which stands for an operation, or for the time that software takes before a message is sent. Times
+ * are those of psd_worker_now(). */
 struct psd_timer {
 	bool is_set;
 	struct psd_task task;
@@ -91,141 +110,173 @@ struct psd_timer {
 
 struct psd_timers {
 	struct psd_timer each[PSD_RESOURCES];
-	const struct psd_timer *firing; /* timer that fires now; NULL: none */
-	double *late_sec;		/* per iteration: largest lateness of a timer */
+	const struct psd_timer *firing; /* timer that is being ended; NULL: none */
+	/* Largest lateness of a timer in each iteration, seconds; shape (n_iterations). */
+	double *late_sec;
 };
 
-/* Processor load of this worker and its machine (worker_load.c). */
+/* Processor time used by this worker and by its machine. See worker_load.c. */
 struct psd_load {
-	double jobs_cpu_sec; /* processor time of all finished jobs, seconds */
-	double *beside_sec;  /* processor time outside of jobs, up to the start of each iteration */
-	uint32_t n_watched;  /* number of iterations that have begun */
+	double jobs_cpu_sec; /* processor seconds of all jobs that have ended */
+	/* Processor seconds used outside of jobs, from the start of the process to the start of each iteration; shape
+	 * (n_iterations). */
+	double *beside_sec;
+	uint32_t n_watched; /* number of iterations that have begun, for which beside_sec is set */
 	bool is_watched, has_machine_from;
-	double own_from_sec,
-		process_from_sec; /* processor times of the thread and process at the first measured iteration */
+	double own_from_sec;	 /* processor seconds of the event loop's thread before the first measured iteration */
+	double process_from_sec; /* processor seconds of the process before the first measured iteration */
 	struct psd_machine_time machine_from;
 };
 
-/* Signs of life of this worker and the others (worker_stalls.c). The first field is in psd_worker_now(), the others in
- * psd_socket_now_sec(). */
+/* Signs of life of this worker and the other hosts. last_move_sec is a time of psd_worker_now(), the other times are of
+ * psd_socket_now_sec(). See worker_stalls.c. */
 struct psd_liveness {
 	double last_move_sec;
 	double turned_sec;
-	double awake_sec;    /* time of the first turn after this process was suspended */
-	double alive_sec;    /* time at which the last heartbeat was sent */
-	double busy_sec;     /* last heartbeat of a peer that executes something else than a library's sum */
-	double doubt_sec;    /* at the end: time at which a peer was lost that had not said that it is done; 0: none */
-	double *longest_sec; /* duration of the longest job of each operation; 0: none yet */
+	double awake_sec; /* time of the first turn of the event loop after this process was suspended */
+	double alive_sec; /* time at which this host last sent a heartbeat */
+	double busy_sec;  /* time of the last heartbeat of a peer that executes anything but a library's sum */
+	/* Time at which this host, itself done, lost a peer that had not said that it is done; 0: none was lost. */
+	double doubt_sec;
+	/* Longest duration of each operation so far, seconds; 0: not executed so far; shape (n_ops). */
+	double *longest_sec;
 };
 
-/* Parts of the work that has no operation: a batch of a test, a tensor of a checkpoint, a part of the start. Times by
- * psd_socket_now_sec(); the device lane's thread writes. */
+/* Progress of work that is not an operation: tests, checkpoints and the start of a host. It is counted in pieces: a
+ * batch of a test, a tensor of a checkpoint. The thread that executes the device's operations writes, the event loop
+ * reads. */
 struct psd_parts_done {
-	_Atomic double moved_sec;	 /* end of the last part */
-	_Atomic double longest_test_sec; /* duration of the longest batch; 0: none */
-	_Atomic double longest_save_sec; /* duration of the longest part of a checkpoint */
+	_Atomic double moved_sec;	 /* end of the last piece (psd_socket_now_sec()) */
+	_Atomic double longest_test_sec; /* longest duration of a test's batch, seconds; 0: none */
+	_Atomic double longest_save_sec; /* longest duration of a checkpoint's tensor, seconds; 0: none */
 };
 
-/* Copies of samples to a device with its own memory. Only the device lane's thread uses it. */
+/* Copies of training samples to a device with its own memory. Used only by the thread that executes the device's
+ * operations. */
 struct psd_sample_copies {
-	bool is_ahead;	   /* the copy for the next iteration has begun */
-	uint64_t marks[2]; /* marks in the device's stream behind the copies for even and odd iterations */
+	bool is_ahead; /* the copy of the next iteration's samples has been started */
+	/* Marks in the device's stream behind the last copy for an even iteration and for an odd one. */
+	uint64_t marks[2];
 };
 
-/* Losses that workers report. Only worker 0 has them, except n_own, which each has (worker_messages.c). */
+/* Losses that the workers report to worker 0. Only worker 0 uses the fields, except n_own. See worker_messages.c. */
 struct psd_losses {
-	uint32_t n_own;			 /* number of iterations whose loss this worker has reported */
-	uint32_t window;		 /* number of iterations that may be incomplete at a time */
-	struct psd_wire_report *reports; /* reports: one row per iteration of `window`, one column per worker */
+	uint32_t n_own;			 /* number of iterations whose loss this worker has sent to worker 0 */
+	uint32_t window;		 /* largest number of iterations of which some, not all, losses may be known */
+	struct psd_wire_report *reports; /* reports of iteration i are in row i % window; shape (window, workers) */
 	uint32_t *n_reports;
-	struct psd_wire_parameters *parameters; /* one per worker, to compare them */
-	uint32_t n_known;			/* iterations with all reports */
+	/* Digests of all workers' parameters, gathered to compare them; shape (workers). */
+	struct psd_wire_parameters *parameters;
+	uint32_t n_known; /* number of iterations of which all reports have arrived */
 	double last;
 };
 
-/* Digest of the parameters after that many iterations. The device lane's thread sets it while no operation executes. */
+/* Digest of this host's parameters after `iterations` iterations. Set by the thread that executes the device's
+ * operations while none executes. */
 struct psd_worker_look {
 	uint32_t iterations;
 	struct psd_wire_parameters parameters;
 };
 
-/* Progress of a collective that is executed step by step. */
+/* State of the collective that this worker executes step by step. */
 struct psd_transfer {
 	struct psd_task task;
 	bool is_active;
-	bool is_waiting; /* replay: the transfer waits for a timer before it begins */
+	bool is_waiting; /* replay: the transfer begins when a timer fires, which stands for the time of software */
 	bool is_sending;
-	bool has_left;	 /* a step was sent since the loop last looked, so held messages may be acceptable */
-	bool has_staged; /* the next step's message has arrived, but the memory to add it to is still being sent */
+	/* The transport has taken a step's message since the event loop last looked, so a message that was held back
+	 * may now be accepted. */
+	bool has_left;
+	/* The message of step next_receive is in worker->memory.staging: the values to which it is to be added are
+	 * still being sent. */
+	bool has_staged;
 	unsigned n_steps;
 	unsigned next_send, next_receive;
 };
 
-/* Messages of one operation expected from a peer. */
+/* The next messages of one operation that this host expects from one peer. */
 struct psd_expected {
-	uint32_t next_iteration; /* iteration of the operation's next message */
-	uint32_t next_signal;	 /* iteration of its next READY or BEGIN; for the own host: of the next READY to send */
-	double start_sec;	 /* time at which the message began to arrive; 0: it has not begun */
+	uint32_t next_iteration; /* iteration of the next message of tensors */
+	/* Iteration of the next message READY or BEGIN that is expected from the peer. In the entry of this host
+	 * itself: iteration of the next READY that it sends to worker 0. */
+	uint32_t next_signal;
+	/* Time at which that message began to arrive (psd_worker_now()); 0: it has not begun. */
+	double start_sec;
 };
 
 struct psd_peer {
-	struct psd_expected *ops; /* expected messages, one entry per operation */
+	struct psd_expected *ops; /* messages expected from this peer; one entry for each operation of the program */
 	uint8_t small[PSD_WIRE_SMALL_BYTES];
-	bool is_done; /* it has executed and saved everything */
+	bool is_done; /* the peer has said that it has executed and saved everything */
 	bool has_sent_bye;
 	struct psd_wire_bye bye;
 };
 
-/* State of a library's sum, shared by the lane's thread and the thread that closes the session. */
+/* State of a library's all-reduce. The NIC lane's thread and the event loop's thread both change it. */
 enum psd_sum_state {
 	PSD_SUM_NONE,
-	PSD_SUM_UNDER_WAY, /* the library executes the sum */
-	PSD_SUM_LEFT,	   /* the session is closed: no sum begins, a running one never returns */
+	PSD_SUM_UNDER_WAY, /* the library executes an all-reduce */
+	/* The session has been closed: no all-reduce begins any more, and one that executes never returns. */
+	PSD_SUM_LEFT,
 };
 
 enum psd_worker_phase {
 	PSD_PHASE_OPENING,
-	PSD_PHASE_GOING,   /* the host executes operations */
-	PSD_PHASE_PARTING, /* this host is done, and waits until all are */
-	PSD_PHASE_LEAVING, /* all are done, and each says so to the others */
+	PSD_PHASE_GOING,   /* this host executes operations */
+	PSD_PHASE_PARTING, /* this host is done, and waits until all hosts are */
+	PSD_PHASE_LEAVING, /* all hosts are done, and this host waits until each one has said so (BYE) */
 	PSD_PHASE_OVER,
 };
 
 struct psd_worker {
-	struct psd_arena arena; /* owner of all tables of the worker */
+	struct psd_arena arena; /* owner of the memory of the worker's arrays, which are freed together */
 	const struct psd_worker_options *options;
 	const struct psd_program *program;
 	const struct psd_plan *plan;
 	const struct psd_layout *layout;
 	const struct psd_graph *graph;
-	const struct psd_device_kind *kind; /* functions of the worker's device */
+	const struct psd_device_kind *kind; /* functions of the worker's kind of device */
 	unsigned self, n_hosts;
-	unsigned n_connections;		 /* number of connections between two hosts */
-	const struct psd_replay *replay; /* replay instead of training; NULL: the worker computes */
-	bool is_beside_others;		 /* the worker takes part in a replay with real workers */
-	double dilation_ratio;		 /* seconds of this machine per second of the worker's clock */
-	double start_sec;		 /* start of the worker's clock on the machine's clock */
-	double clock_offset_sec;	 /* time of the trace minus time of this host's clock */
+	unsigned n_connections; /* number of connections between two hosts, >= 1 */
+	/* Settings of the replay in which this worker only waits; NULL: the worker computes. */
+	const struct psd_replay *replay;
+	bool is_beside_others; /* this worker is part of a replay in which some workers compute */
+	/* Seconds of this machine for one second of psd_worker_now(); 1 except in a dilated replay. */
+	double dilation_ratio;
+	double start_sec; /* time at which psd_worker_now() was 0 (psd_socket_now_sec()) */
+	/* Time in the trace (host 0's clock) minus time of this host's clock, seconds. */
+	double clock_offset_sec;
 	enum psd_worker_phase phase;
 
-	struct psd_memory memory; /* buffers on the host */
-	struct psd_memory apart;  /* buffers on a device with its own memory */
-	/* Buffers that the device computes with: one of the two above. */
+	struct psd_memory memory; /* buffers in the host's memory */
+	struct psd_memory apart;  /* buffers in the memory of a device that has its own */
+	/* Buffers with which the device computes: &memory or &apart. */
 	const struct psd_memory *on_device;
 	struct psd_device *device;
 	bool has_device;
-	void *staging; /* host memory through which a checkpoint is copied from the device; NULL: not needed so far */
-	/* Per iteration under way: gradients in the device's memory; NULL for those rebuilt from factors. */
+	/* Host memory through which tensors are copied from the device into a checkpoint; NULL: not allocated yet. */
+	void *staging;
+	/* Addresses to which the device writes gradients; shape (memory.n_under_way, tensors of the graph). NULL: the
+	 * gradient is not computed, but made from factors later. */
 	float **computed_gradients;
-	struct psd_scale *scales;     /* loss scales of a worker's gradients, one per slice of each item */
-	struct psd_scale *sum_scales; /* loss scales of the sums made by a shard or root, one per slice of each item */
-	struct psd_chunk_selection selection; /* chunks of a sparse plan that are sent; zeros if all hosts replay */
-	struct psd_chunks *chunks;	      /* arguments of the device's chunk functions, per item */
-	struct psd_packing *packings;	    /* arguments of the device's compression, per item; NULL: no compression */
-	struct psd_low_rank_work *low_rank; /* arguments of low-rank compression; NULL: the plan has none */
-	struct psd_clip clip;		    /* gradient clipping on the device, if the plan has it */
-	double *squares;		    /* per tensor of the plan: sum of squares for the gradient norm */
-	struct psd_feed *feed;		    /* source of training samples; NULL: a server */
+	/* Loss scales of this worker's own gradients, one for each slice of each item (bucket). */
+	struct psd_scale *scales;
+	/* Loss scales of the sums that this host makes as shard or root, one for each slice of each item (bucket). */
+	struct psd_scale *sum_scales;
+	/* Chunks that a sparse exchange sends; all zeros if the plan has none, or all workers replay. */
+	struct psd_chunk_selection selection;
+	/* Arguments of the device's functions for a sparse exchange; one entry for each item (bucket). */
+	struct psd_chunks *chunks;
+	/* Arguments of the device's compression; one entry for each item (bucket); NULL: gradients are not
+	 * compressed. */
+	struct psd_packing *packings;
+	/* Arguments of the device's low-rank compression; NULL: the plan has none. */
+	struct psd_low_rank_work *low_rank;
+	/* Arguments of clipping by the gradient norm on the device; all zeros: no clipping. */
+	struct psd_clip clip;
+	/* Sum of squares of each tensor's gradient, for the gradient norm; shape (tensors of the plan). */
+	double *squares;
+	struct psd_feed *feed; /* source of training samples; NULL: this host is a server, or only waits */
 	struct psd_sample_copies sample_copies;
 	uint64_t global_batch;
 
@@ -234,408 +285,485 @@ struct psd_worker {
 	int wake_fd;
 	struct psd_jobs jobs[PSD_RESOURCES];
 	struct psd_timers timers;
-	struct psd_repeated_memory repeated; /* replay: memory that all messages are received into */
-	struct psd_repeated_memory zeros;    /* replay with real workers: zeros to send, never written */
+	struct psd_repeated_memory repeated; /* replay: memory into which all messages are received */
+	/* Replay with real workers: zeros that replaying workers send; never written. */
+	struct psd_repeated_memory zeros;
 	struct psd_load load;
 	struct psd_liveness liveness;
 	struct psd_parts_done parts_done;
-	struct psd_job opening; /* the start, in the device's lane */
-	bool is_stuck; /* a job here does not end: its thread, and all that it uses, stay until the process ends */
-	bool is_over[PSD_RESOURCES]; /* per resource: its operation has ended, which the interpreter is to be told */
-	double *last_sec;	     /* duration of each operation's layers when last executed, seconds; 0: not yet */
+	struct psd_job opening; /* job of the device's lane that prepares device, memory and data at the start */
+	/* A job on this host does not end: its thread, and all memory that it uses, stay until the process ends. */
+	bool is_stuck;
+	/* Per resource: its operation has ended, and the interpreter is still to be told. */
+	bool is_over[PSD_RESOURCES];
+	/* Duration of each operation's layers when last executed, seconds; 0: not executed so far; shape (n_ops). */
+	double *last_sec;
 
 	struct psd_mesh_clock clock;
 	struct psd_connections *connections;
-	struct psd_emulated *emulated; /* emulation of slower links; NULL: not emulated */
+	/* Decorator that delays messages as the emulated links would; NULL: nothing is emulated. */
+	struct psd_emulated *emulated;
 	struct psd_peer *peers;
-	unsigned n_leaving;  /* number of messages of the current send that the kernel has not fully accepted */
-	bool is_coordinated; /* worker 0 decides which collective is executed next */
+	/* Number of messages of the current send operation that the transports have not completely taken. */
+	unsigned n_leaving;
+	bool is_coordinated; /* worker 0 decides which collective all workers execute next */
 	struct psd_transfer transfer;
-	const struct psd_library_kind *library_kind; /* library that executes collectives; NULL: none */
+	/* Functions of the library that executes all-reduces; NULL: psd's own collectives. */
+	const struct psd_library_kind *library_kind;
 	struct psd_library *library;
 	_Atomic(enum psd_sum_state) sum_state;
-	bool brings_back; /* the library inside nodes has to broadcast the result of the ring between nodes */
-	uint64_t sent_bytes, received_bytes; /* payload bytes to and from other nodes, in measured iterations */
+	/* The library sums inside nodes only, and must send the sum over all nodes back to the node's other workers. */
+	bool brings_back;
+	uint64_t sent_bytes;	 /* payload bytes sent to hosts on other nodes in measured iterations */
+	uint64_t received_bytes; /* payload bytes received from hosts on other nodes in measured iterations */
 
 	struct psd_losses losses;
 	struct psd_quality quality;
-	struct psd_worker_result result; /* measurements; complete once the host waits for the others to end */
+	struct psd_worker_result result; /* measurements of this host; complete once this host is done */
 	struct psd_pauses pauses;
 	struct psd_saved saved;
-	struct psd_worker_look look; /* the last one */
-	uint64_t arithmetic;	     /* see struct psd_wire_parameters */
+	struct psd_worker_look look; /* last digest of this host's parameters */
+	uint64_t arithmetic;	     /* hash of processor, device and libraries, see struct psd_wire_parameters */
 
-	enum psd_status status; /* error of a callback that cannot return a status */
+	enum psd_status status; /* error that occurred in a callback without a status; PSD_OK: none */
 	struct psd_error *err;
-	bool is_blamed;		/* the error already names the host at fault, so others pass it on unchanged */
-	bool are_all_done;	/* all hosts are: one has said so in its BYE, or each for itself */
-	struct psd_error doubt; /* loss of a peer that may have been done, see liveness.doubt_sec */
+	/* Err already names the host at fault, so this host's name is not put in front of it. */
+	bool is_blamed;
+	bool are_all_done;	/* all hosts are done: each has said so, or one has said in its BYE that all are */
+	struct psd_error doubt; /* error for a lost peer that may have been done, see liveness.doubt_sec */
 };
 
-/* Current time of the worker's clock, for psd_seam.now; context is the worker. While a timer fires: the time for which
- * it was set, so that lateness does not add up. */
+/* Returns the current time of the worker's clock, seconds; called as psd_seam.now. context: the struct psd_worker.
+ * While a timer is being ended, this is the time for which the timer was set, so that the lateness of timers does not
+ * add up. */
 double psd_worker_now(void *context);
-/* Bytes of a message in the program; a replay may send only a share of them. */
+/* Returns the payload bytes of a message in the program. In a replay with a payload scale, fewer bytes are really
+ * sent. */
 uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct psd_wire_head *head, unsigned from,
 				  unsigned to);
-/* Payload of a send or collective in that iteration: as in the program, or the selected chunks of a sparse plan. */
+/* Returns the payload (elements to transfer) of a send or a collective in the task's iteration: the one in the program,
+ * or that of the selected chunks if the exchange is sparse. */
 struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct psd_task task);
-/* Payload that is really sent: a replay may send only a share of it. */
+/* Returns the payload that is really sent: that of psd_worker_carried(), or a fraction of it in a replay with a payload
+ * scale. */
 struct psd_payload psd_worker_payload(const struct psd_worker *worker, struct psd_task task);
-/* True while the task has to wait for a chunk selection. */
+/* True if the task cannot start yet, because the chunk selection of its iteration is not known. */
 bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task task);
 
-/* ---- worker_join.c ---- */
+/* ---- worker_join.c ----. */
 
-/* Connects to all hosts and opens the connections. PSD_ERUN: a host is missing, has gone, or does not fit. */
+/* Joins all other hosts and opens the connections to them. PSD_ERUN: a host is missing, has gone, or does not fit. */
 enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_loop.c ---- */
+/* ---- worker_loop.c ----. */
 
 enum psd_status psd_worker_out_of_memory(struct psd_error *err);
-/* Starts all operations that need not wait. When one ends at once, starts those that waited for it, too. */
+/* Starts all operations whose inputs are complete. If one ends at once, it also starts the operations that waited for
+ * it. */
 enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Waits for an event, within_sec and half a second at most, and handles it. PSD_ERUN: a host is stalled. */
+/* One turn of the event loop: waits for an event, within_sec seconds and half a second at most, and handles it.
+ * PSD_ELOST: a host is stalled; statuses of the operations. */
 enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_open.c ---- */
+/* ---- worker_open.c ----. */
 
-/* Prepares lanes, device, memory, data and network, in the device lane's thread where that computes. */
+/* Prepares lanes, device, memory, data and network of a host that trains. Device, memory and data are prepared by the
+ * thread that executes the device's operations, if there is one. */
 enum psd_status psd_worker_open_training(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Copies the final parameters from a device with its own memory. */
+/* Copies the final parameters from the device into the host's memory. Does nothing if the device computes in the host's
+ * memory. */
 enum psd_status psd_worker_fetch_parameters(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_tasks.c ---- */
+/* ---- worker_tasks.c ----. */
 
-/* Starts an operation's computation on its resource; called as psd_seam.work. */
+/* Starts to execute an operation on its resource; called as psd_seam.work. context: the struct psd_worker; host: always
+ * this one; sec: predicted duration, ignored here. */
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-/* True if an overflow skips the operation's update. One overflow skips all slices of an item. */
+/* True if the operation's update is skipped because a sum overflowed. If the sum of one slice overflows, the updates of
+ * all slices of its item (bucket) are skipped. */
 bool psd_worker_skips(const struct psd_worker *worker, const struct psd_op *op);
-/* Waits for the end of a job on an asynchronous device; runs as the second stage of its lane. */
+/* Waits until an asynchronous device has finished a job's work. context: the struct psd_job. Called by the lane's
+ * second thread. */
 void psd_worker_finish_job(void *context);
-/* Lane that executes an operation: that of its resource, or the device's for work there beside the layers. */
+/* Returns the lane that executes an operation: the lane of its resource, but the device's lane if the operation gathers
+ * chunks of a gradient that lies in the device's own memory. */
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, const struct psd_op *op);
-/* Oldest unfinished job of a lane; if all are finished, one of those. */
+/* Returns the oldest job of a lane that has not ended; if all have ended, the job of the next entry in the ring. */
 struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);
-/* Executes forward or backward of layers on the current batch, in the device lane's thread. Statuses as the device. */
+/* Executes the forward or the backward pass of some layers on the current batch. Called by the thread that executes the
+ * device's operations. Statuses of the device. */
 enum psd_status psd_worker_pass(struct psd_worker *worker, struct psd_pass pass, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_copies.c ---- */
+/* ---- worker_copies.c ----. */
 
-/* Starts the task's copy between the memories of device and host, on the stream of its direction. */
+/* Starts the copy operation of a task between the device's and the host's memory, on the device's stream for that
+ * direction. */
 enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_encoding.c ---- */
+/* ---- worker_encoding.c ----. */
 
 enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Number of loss scales of each kind: one per slice of each item. */
+/* Returns the number of entries of worker->scales, and of worker->sum_scales: one for each slice of each item
+ * (bucket). */
 unsigned psd_worker_count_scales(const struct psd_worker *worker);
-/* Loss scale of the operation's slice, kept by the host that executes the operation. */
+/* Returns the loss scale of the operation's slice: from sum_scales if this operation executes as shard or root,
+ * otherwise from scales. */
 struct psd_scale *psd_worker_scale(const struct psd_worker *worker, const struct psd_op *op);
-/* Adds the numbers of updates and skipped updates to *result; a replay has none. */
+/* Adds this host's numbers of updates and of skipped updates to *result. Adds nothing in a replay. */
 void psd_worker_count_updates(const struct psd_worker *worker, struct psd_worker_result *result);
-/* Range of the item's elements that the operation sends or receives. */
+/* Returns the range of elements that the operation sends or receives on this host. It counts from the first element of
+ * the operation's item (bucket). */
 struct psd_range psd_worker_range(const struct psd_worker *worker, const struct psd_op *op);
-/* Encodes or decodes from the operation's source buffer to its target; called in a lane's thread, as is the next. */
+/* Encodes or decodes values from the operation's source buffer into its target buffer. Called by a lane's thread. */
 enum psd_status psd_worker_convert(struct psd_worker *worker, struct psd_task task,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* Checks received values for overflows while they are in host memory: before a copy to a device, or while decoding. */
+/* Checks whether received values have overflowed, while they are in the host's memory: before they are copied to a
+ * device, or while they are decoded. Called by a lane's thread. */
 void psd_worker_judge_arrival(struct psd_worker *worker, struct psd_task task);
 
-/* ---- worker_clip.c ---- */
+/* ---- worker_clip.c ----. */
 
-/* Prepares clipping by the gradient norm. PSD_ENOMEM; statuses of the device. */
+/* Prepares clipping of gradients by their norm (key 'clip' of the scenario), if the plan has it. PSD_ENOMEM; statuses
+ * of the device. */
 enum psd_status psd_worker_open_clip(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Start the computation of a gradient's sum of squares, and of the common factor on all gradients. */
+/* psd_worker_measure_gradient() starts to compute the sum of squares of the task's gradient; psd_worker_find_clip()
+ * then the factor by which all gradients are multiplied. Statuses of the device. */
 enum psd_status psd_worker_measure_gradient(struct psd_worker *worker, struct psd_task task,
 					    struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_worker_find_clip(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_reduce.c ---- */
+/* ---- worker_reduce.c ----. */
 
-/* Adds the gradients of the node's other workers to the leader's own, for a slice; in a lane's thread. PSD_ENOMEM. */
+/* On the leader of a node: adds the gradients of the node's other workers to the leader's own gradient, for one slice.
+ * Called by a lane's thread. PSD_ENOMEM. */
 enum psd_status psd_worker_sum_node(struct psd_worker *worker, struct psd_task task,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Sums the workers' gradients of this shard's part of a slice and updates parameters; in a lane's thread.
- * PSD_ENOMEM. */
+/* On a shard: sums the gradients of all workers for this shard's part of a slice, and updates the part's parameters
+ * with the sum. Called by a lane's thread. PSD_ENOMEM. */
 enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task task,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_local.c ---- */
+/* ---- worker_local.c ----. */
 
-/* Executes a worker's own update of an item; stores or ends a drift where the iteration begins or ends one. In a lane's
- * thread, as the next two. Statuses as the device. */
+/* Local SGD: updates an item's (bucket's) parameters with this worker's own gradient. Before the first local step after
+ * an exchange, it stores the parameters. After the last one, it computes the drift: the difference between parameters
+ * and stored ones. Called by a lane's thread. Statuses of the device. */
 enum psd_status psd_worker_step_alone(struct psd_worker *worker, struct psd_task task,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Sets parameters to their values at the last exchange plus the workers' mean drift. Statuses as the device. */
+/* Local SGD: sets an item's (bucket's) parameters to the stored ones (those of the last exchange) plus the mean drift
+ * of all workers. Called by a lane's thread. Statuses of the device. */
 enum psd_status psd_worker_join_steps(struct psd_worker *worker, struct psd_task task,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Values of a shard's part at the last exchange; NULL: the part itself. A worker's may be among its parameters. */
+/* Local SGD: returns the parameters of a shard's part at the last exchange, if they are apart from those with which
+ * this host computes. NULL: the shard's part itself still has those values. */
 const float *psd_worker_own_start(const struct psd_worker *worker, struct psd_task task);
 
 enum psd_status psd_worker_open_local(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* True if the number of local steps depends on the loss; never in a replay. */
+/* True if the number of local SGD steps depends on the loss. Always false in a replay. */
 bool psd_worker_follows_loss(const struct psd_worker *worker);
-/* First iteration that cannot begin before further steps are known; UINT64_MAX: none. */
+/* Local SGD whose number of steps depends on the loss: returns the first iteration that cannot begin until another
+ * number of steps is known; UINT64_MAX: there is none. */
 uint64_t psd_worker_next_steps(const struct psd_worker *worker);
-/* True at the fence before that iteration if its number of steps, or data that goes with it, is missing. */
+/* Local SGD whose number of steps depends on the loss: true if `iteration`, before which the interpreter waits, cannot
+ * begin yet. Its number of steps is not known, or on worker 0 the loss of an earlier iteration is missing. */
 bool psd_worker_awaits_steps(const struct psd_worker *worker, uint32_t iteration);
-/* Records the loss of an iteration, mean over all workers; called on worker 0. */
+/* Local SGD, on worker 0: records the loss of an iteration, as mean over all workers. At the end of a window
+ * (iterations up to an exchange) it may choose the number of steps of the next one and send it to all hosts. */
 void psd_worker_follow_loss(struct psd_worker *worker, uint32_t iteration, double loss);
-/* True if the number of steps of the iteration's window is known. */
+/* True if the number of local SGD steps of the window with this iteration is known. */
 bool psd_worker_knows_steps(const struct psd_worker *worker, uint32_t iteration);
-/* Stores the steps received for the next window, which hold from its fence on. */
+/* Stores the number of local SGD steps that worker 0 has sent for the next window (iterations until the next exchange).
+ * psd_worker_take_steps() makes it valid. */
 void psd_worker_receive_steps(struct psd_worker *worker, uint32_t steps);
-/* Sets the next window's steps if decided here; called at the fence before that iteration, no steps missing. */
+/* Makes the number of local SGD steps that was received for the next window valid, if the window is to be decided
+ * before this iteration. Called in the pause before the iteration, when no value is missing. */
 void psd_worker_take_steps(struct psd_worker *worker, uint32_t iteration);
-/* Number of quality.saved values in a checkpoint; the next two functions fill and read them. PSD_EINVAL: those in the
- * file at `path` do not fit this run. */
+/* Local SGD whose number of steps depends on the loss, in a checkpoint: psd_worker_quality_values() returns the number
+ * of values in quality.saved, psd_worker_save_quality() sets them, psd_worker_restore_quality() takes them over after
+ * reading. PSD_EINVAL: the values in the file at `path` do not fit this run. */
 unsigned psd_worker_quality_values(const struct psd_worker *worker);
 void psd_worker_save_quality(struct psd_worker *worker);
 enum psd_status psd_worker_restore_quality(struct psd_worker *worker, const char *path,
 					   struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_packed.c ---- */
+/* ---- worker_packed.c ----. */
 
 enum psd_status psd_worker_open_packings(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Compresses a gradient for sending; called in a lane's thread, as are the next two. */
+/* Compresses a gradient for sending. Called by a lane's thread. */
 enum psd_status psd_worker_pack(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
-/* Decompresses the sum of all workers into the gradient's memory. */
+/* Decompresses the sum of all workers' gradients into the gradient's memory. Called by a lane's thread. */
 enum psd_status psd_worker_unpack(struct psd_worker *worker, struct psd_task task,
 				  struct psd_error *err) PSD_MUST_CHECK;
-/* On a shard: sums all workers' compressed gradients of its part, and compresses the sum. */
+/* On a shard: sums all workers' compressed gradients of its part, and compresses the sum. Called by a lane's thread. */
 void psd_worker_repack(struct psd_worker *worker, struct psd_task task);
 
-/* ---- worker_low_rank.c ---- */
+/* ---- worker_low_rank.c ----. */
 
 enum psd_status psd_worker_open_low_rank(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Computes the left low-rank factors of a gradient; in a lane's thread, as the next two. */
+/* Low-rank compression, first step: computes the left factor of each gradient of the item (bucket). Called by a lane's
+ * thread. */
 enum psd_status psd_worker_project(struct psd_worker *worker, struct psd_task task,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* Makes an orthonormal basis of the summed left factors, and computes the right factors. */
+/* Low-rank compression, second step: makes the columns of the summed left factors orthonormal, and computes the right
+ * factors. Called by a lane's thread. */
 enum psd_status psd_worker_fit(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
-/* Makes the gradient as the product of the summed factors. */
+/* Low-rank compression, last step: computes the gradients as products of left factors and summed right factors. Called
+ * by a lane's thread. */
 enum psd_status psd_worker_expand(struct psd_worker *worker, struct psd_task task,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_sparse.c ---- */
+/* ---- worker_sparse.c ----. */
 
 enum psd_status psd_worker_open_chunks(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Copies the selected chunks of a gradient for sending; in a lane's thread, as the next two. */
+/* Sparse exchange: copies the selected chunks of a gradient to the buffer that is sent. Called by a lane's thread. */
 enum psd_status psd_worker_gather_chunks(struct psd_worker *worker, struct psd_task task,
 					 struct psd_error *err) PSD_MUST_CHECK;
-/* Updates the selected elements by their sums over workers. */
+/* Sparse exchange: updates the parameters of the selected chunks with the sums over all workers. Called by a lane's
+ * thread. */
 enum psd_status psd_worker_apply_chunks(struct psd_worker *worker, struct psd_task task,
 					struct psd_error *err) PSD_MUST_CHECK;
-/* Prepares the next chunk selection, once the norms of all workers have arrived. */
+/* Sparse exchange: prepares the chunk selection of the next iteration, once the norms of all workers' chunks have
+ * arrived. */
 void psd_worker_choose_chunks(struct psd_worker *worker, struct psd_task task);
-/* Selects chunks at random, the same on all hosts, for a replay with real workers. */
+/* Sparse exchange in a replay with real workers: draws the next chunk selection at random, equal on all hosts. */
 void psd_worker_draw_chunks(struct psd_worker *worker);
 
-/* ---- worker_replay.c ---- */
+/* ---- worker_replay.c ----. */
 
 enum psd_status psd_worker_open_replay(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Memory of the messages that a replaying worker sends or receives. A real worker gets zeros: NaNs or denormals would
- * change its work. */
+/* Returns the memory of the messages that a replaying worker sends (is_sent) or receives. With real workers it sends
+ * zeros, since NaNs or denormals would change the time that real workers need. */
 void *psd_worker_replayed_bytes(const struct psd_worker *worker, bool is_sent);
-/* Advances the chunk selection to the task's iteration where no operation of the replay does. */
+/* Sparse exchange in a replay: advances the chunk selection to the task's iteration, since no operation of a replay
+ * does that. */
 void psd_worker_keep_up(struct psd_worker *worker, struct psd_task task);
-/* Starts a timer of the predicted duration in place of computation; called as psd_seam.work. */
+/* Replay: starts a timer of sec seconds (the predicted duration) instead of executing the task; called as
+ * psd_seam.work. */
 void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-/* Keeps the task's resource busy for sec from now on; one timer per resource. */
+/* Replay: starts a timer of sec seconds during which the task uses the resource. Each resource has one timer. */
 void psd_worker_set_timer(struct psd_worker *worker, enum psd_resource resource, struct psd_task task, double sec);
-/* Ends the work of the first timer that is due; returns false if none is. */
+/* Replay: ends the operation of the first timer that is due. Returns false if no timer is due. */
 bool psd_worker_take_timer(struct psd_worker *worker);
 bool psd_worker_has_timer(const struct psd_worker *worker);
-/* Ends the loop's next turn when the next timer is due. */
+/* Makes the next wait of the event loop end when the next timer is due. */
 void psd_worker_await_timer(struct psd_worker *worker);
 
-/* ---- worker_load.c ---- */
+/* ---- worker_load.c ----. */
 
-/* Records the processor time so far, when the first operation of an iteration begins. */
+/* Records the processor time used so far. Called when the first operation of an iteration begins. */
 void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration);
 void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result *result);
 
-/* ---- worker_pause.c ---- */
+/* ---- worker_pause.c ----. */
 
-/* All are called by the loop's thread. */
+/* The functions of worker_pause.c are called by the event loop's thread. */
 
-/* First iteration after `iteration` that has a pause before it; 0: none. */
+/* Returns the first iteration after `iteration` that has a pause before it, for a test, a checkpoint, a comparison of
+ * workers, or a number of local steps; 0: there is none. */
 uint32_t psd_worker_next_pause(const struct psd_worker *worker, uint32_t iteration);
-/* Samples processed by all workers before `iteration`, since training began. */
+/* Returns the number of samples that all workers have processed before `iteration`, from the start of training. */
 uint64_t psd_worker_samples(const struct psd_worker *worker, uint64_t iteration);
-/* Starts the pause's job if the interpreter waits at its fence; passes the fence if no pause is due. Returns false if
- * nothing happened. */
+/* If the interpreter waits for a pause: starts the pause's job, or lets the interpreter go on if nothing is due.
+ * Returns false if it did neither. */
 bool psd_worker_pause(struct psd_worker *worker);
-/* Passes the fence after a pause's job has ended without error. */
+/* Ends the job of a pause that had no error: starts the pause's next job, or lets the interpreter go on. */
 void psd_worker_go_on(struct psd_worker *worker, const struct psd_job *job);
-/* Reports the progress of an iteration whose losses are all known, after its test if one is due. */
+/* Takes the progress of an iteration whose losses are all known. The caller of the run gets it after the test that
+ * follows the iteration, or at once if none does. */
 void psd_worker_report_progress(struct psd_worker *worker, const struct psd_progress *progress);
 
-/* All run in the device lane's thread. */
+/* ---- worker_checkpoint.c and worker_reshape.c; called by the thread that executes the device's operations ----. */
 
-/* All in the device lane's thread. */
-
-/* Writes this host's checkpoint before `iteration`, host 0 the parameters as well. PSD_EFILE: a file cannot be created;
- * PSD_ERUN: it cannot be written; PSD_EINVAL: a tensor's name is too long; PSD_ENOMEM. */
+/* Writes this host's file of the checkpoint before `iteration`; host 0 also writes the file of parameters. PSD_EFILE: a
+ * file cannot be created; PSD_ERUN: it cannot be written; PSD_EINVAL: a tensor's name is too long; PSD_ENOMEM. */
 enum psd_status psd_worker_save(struct psd_worker *worker, uint32_t iteration, struct psd_error *err) PSD_MUST_CHECK;
-/* Removes later checkpoints of an earlier run, once all hosts agree on the first iteration. PSD_EFILE: it cannot. */
+/* Removes this host's later checkpoints of an earlier run, once all hosts have joined with the same first iteration.
+ * PSD_EFILE: a file cannot be removed. */
 enum psd_status psd_worker_begin_saving(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads the checkpoint before options->first_iteration. PSD_EINVAL: it is damaged, or of another run; PSD_EFILE: it
- * cannot be opened; PSD_ENOMEM, PSD_ERUN as psd_state_read(). */
+/* Reads this host's file of the checkpoint before options->first_iteration. PSD_EINVAL: it is damaged, or of another
+ * run; PSD_EFILE: it cannot be opened; PSD_ENOMEM, PSD_ERUN as psd_state_read(). */
 enum psd_status psd_worker_restore(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads the checkpoint of other hosts (options->from_hosts) or of another system (worker_reshape.c), with parameters
- * into this host's memory only. Host 0 names the values that start anew. Statuses as before; PSD_EINVAL also for
- * another model or kind of optimiser. */
+/* Reads a checkpoint that other hosts (options->from_hosts) or another system have written, see worker_reshape.c.
+ * Parameters go into this host's memory only. Host 0 prints a line about values that begin anew. Statuses as
+ * psd_worker_restore(); PSD_EINVAL also if model or optimiser differ. */
 enum psd_status psd_worker_reshape(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Reads initial parameters and states from the file of train.start; host 0 names the missing ones. PSD_EINVAL: the file
- * has none of them, or other shapes; other statuses as psd_worker_restore(). */
+/* Reads initial parameters and running statistics from the file named by the key 'train.start'. Host 0 prints a line
+ * about values that the file lacks. PSD_EINVAL: the file has no tensor of this model, or one of another shape; other
+ * statuses as psd_worker_restore(). */
 enum psd_status psd_worker_read_start(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_soundness.c ---- */
+/* ---- worker_soundness.c ----. */
 
 struct psd_state;
 
-/* On worker 0: PSD_ERUN if the loss of an iteration is infinite or not a number, unless train.diverged allows it. */
+/* On worker 0: returns PSD_ERUN if the loss of an iteration is infinite or not a number, unless the key
+ * 'train.diverged' allows it. */
 enum psd_status psd_worker_check_loss(struct psd_worker *worker, uint32_t iteration, double loss) PSD_MUST_CHECK;
-/* Looks at the first n_parts of a state after that many iterations, at least at all parameters, and keeps their digest.
- * PSD_ERUN: a value is infinite or not a number, and train.diverged does not allow it. In the device lane's thread, as
- * the next three; statuses of psd_state_visit(). */
+/* Looks at the first n_parts parts of the state after `iterations` iterations, which must include all parameters, and
+ * stores the digest of the parameters. PSD_ERUN: a value is infinite or not a number, and the key 'train.diverged' does
+ * not allow it; statuses of psd_state_visit(). This function and the next three are called by the thread that executes
+ * the device's operations. */
 enum psd_status psd_worker_check_state(const struct psd_state *state, unsigned n_parts, uint32_t iterations,
 				       struct psd_error *err) PSD_MUST_CHECK;
-/* The same for a state that was read from a file. PSD_EINVAL names file, tensor and element. */
+/* Checks the first n_parts parts of a state after they were read from the file at `path`. PSD_EINVAL: a value is
+ * infinite or not a number; the text names file, tensor and element. */
 enum psd_status psd_worker_check_read(const struct psd_state *state, unsigned n_parts, const char *path,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* Looks at parameters and running statistics where workers are compared; else does nothing. */
+/* Stores the digest of the parameters after `iterations` iterations, as psd_worker_check_state(). Does nothing if
+ * workers are not compared in this run. */
 enum psd_status psd_worker_look(struct psd_worker *worker, uint32_t iterations, struct psd_error *err) PSD_MUST_CHECK;
-/* Hash for psd_wire_parameters.arithmetic. */
+/* Returns the hash of this worker's processor, device and libraries, see psd_wire_parameters.arithmetic. */
 uint64_t psd_worker_arithmetic(const struct psd_worker *worker);
-/* This worker's digest after that many iterations, if known. */
+/* Returns the digest of this worker's parameters after `iterations` iterations; all zeros: it is not known. */
 struct psd_wire_parameters psd_worker_digest(const struct psd_worker *worker, uint32_t iterations);
-/* Compares all workers' digests, as far as they are known and come from equal arithmetic. PSD_ERUN: they differ; the
- * text names workers and tensor. */
+/* Compares the digests of all workers' parameters after `iterations` iterations. Leaves out digests that are not known,
+ * and workers whose arithmetic differs from worker 0's. PSD_ERUN: digests differ; the text names the workers and the
+ * tensor. */
 enum psd_status psd_worker_compare(const struct psd_worker *worker, const struct psd_wire_parameters parameters[],
 				   uint32_t iterations, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_trace.c ---- */
+/* ---- worker_trace.c ----. */
 
-/* Records a finished operation of this host in the trace; seconds of psd_worker_now(). */
+/* Records in the trace that an operation was executed on this host. start_sec, end_sec: times of psd_worker_now(). */
 void psd_worker_record(struct psd_worker *worker, struct psd_task task, double start_sec, double end_sec);
-/* Record that a message from a peer begins to arrive, and that it has arrived. */
+/* Record in the trace that a message from a peer begins to arrive (_begin), and that it has arrived completely
+ * (_arrival). */
 void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t op);
 void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct psd_task task, uint64_t bytes);
 
-/* ---- worker_messages.c ---- */
+/* ---- worker_messages.c ----. */
 
-bool psd_worker_send(void *context, unsigned host, struct psd_task task); /* called as psd_seam.send */
-void psd_worker_announce(void *context, struct psd_task task);		  /* to worker 0; called as psd_seam.announce */
-void psd_worker_choose(void *context, struct psd_task task);		  /* from worker 0; called as psd_seam.choose */
-uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
-			     unsigned host); /* number of messages of a receive; a psd_arrivals_fn */
-/* Sends the loss of this worker's batch to worker 0. */
+/* Starts to send the messages of a send operation. Returns false if this host has nothing to send. Called as
+ * psd_seam.send. */
+bool psd_worker_send(void *context, unsigned host, struct psd_task task);
+/* Tells worker 0 that this host is ready for a collective; called as psd_seam.announce. */
+void psd_worker_announce(void *context, struct psd_task task);
+/* On worker 0: tells all workers which collective is next; called as psd_seam.choose. */
+void psd_worker_choose(void *context, struct psd_task task);
+/* Returns the number of messages that a receive operation expects on this host; called as psd_arrivals_fn. */
+uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive, unsigned host);
+/* Sends the loss of this worker's batch, and the number of its samples classified correctly, to worker 0. */
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
-/* Sends the steps of a window to all hosts; called on worker 0. */
+/* On worker 0: sends the number of local SGD steps of window number `window_number` to all hosts. */
 void psd_worker_send_steps(struct psd_worker *worker, uint32_t window_number, uint32_t steps);
-/* Sends heartbeats at intervals: they tell whether a job executes here, and whether one does beside a library's sum. */
+/* Sends a heartbeat to all peers, unless the last one was sent a short time ago. is_computing: a job executes here;
+ * is_busy: a job other than a library's sum does. */
 void psd_worker_send_heartbeat(struct psd_worker *worker, bool is_computing, bool is_busy);
-/* Tells all peers that this host gives up, and why. */
+/* Tells all peers that this host gives up. status, err: the reason. */
 void psd_worker_send_failure(struct psd_worker *worker, enum psd_status status, const struct psd_error *err);
-/* Tells all peers that this host is done: it has executed and saved everything. */
+/* Tells all peers that this host is done: it has executed its last operation and written its last checkpoint. */
 void psd_worker_send_done(struct psd_worker *worker);
-/* Tells all peers that it knows that all are done, and leaves. */
+/* Sends the last message to all peers: this host knows that all hosts are done, and leaves. */
 void psd_worker_send_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);
 
-/* True if this host and the peer are on the same node. */
+/* True if this host and host number `peer` are on the same node. */
 bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
-/* Segments of a message on this host, which sends or receives it; returns their number. */
+/* Finds the memory of the message that host `from` sends to host `to` in the task; this host is one of both. Writes it
+ * to `segments` and returns the number of segments. */
 unsigned psd_worker_segments(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
 			     struct iovec segments[PSD_SEGMENTS_MAX]);
-/* Records a worker's loss of an iteration; called on worker 0. */
+/* On worker 0: stores a worker's report of its loss. After the last worker's report of an iteration, it reports the
+ * progress. */
 void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
 			    const struct psd_wire_report *report);
 
-/* True if the message's bytes are counted: only those to and from other nodes, in measured iterations. */
+/* True if the bytes of a message to or from this peer are counted: the peer is on another node, and the iteration is
+ * measured. */
 bool psd_worker_is_counted(const struct psd_worker *worker, unsigned peer, uint32_t iteration);
 void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head);
 
-/* ---- worker_steps.c ---- */
+/* ---- worker_steps.c ----. */
 
-void psd_worker_collective(void *context, struct psd_task task); /* called as psd_seam.collective */
-/* Starts a collective that is executed step by step. */
+/* Starts a collective; called as psd_seam.collective. */
+void psd_worker_collective(void *context, struct psd_task task);
+/* Starts a collective that psd executes itself, step by step. */
 void psd_worker_begin_transfer(struct psd_worker *worker, struct psd_task task);
-/* Continues the collective after the NIC's timer has fired. */
+/* Replay: goes on with the collective after the timer of the resource NIC has ended. */
 void psd_worker_continue(struct psd_worker *worker);
-/* Sends the next step of the collective in progress, unless it must wait for a message or for the step before. */
+/* Sends the message of the collective's next step, unless a message must arrive first, or the step before is still
+ * being sent. */
 void psd_worker_advance(struct psd_worker *worker);
-/* Returns true once, when the collective has sent and received all steps. */
+/* Returns true, only once, when the collective has sent and received the messages of all steps. */
 bool psd_worker_take_steps_done(struct psd_worker *worker);
-/* Message that `rank` sends in a step, with its bytes. */
+/* psd_worker_step() returns the message that `rank` sends in step number `step` of the task's collective,
+ * psd_worker_step_bytes() the payload bytes of that message. */
 struct psd_step psd_worker_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step);
 uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step);
-/* Sets the memory for the message that a step receives. */
+/* Sets *destination to the memory for the message that step `number` receives. *step: that message. */
 void psd_worker_step_destination(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
 				 unsigned number, struct psd_destination *destination);
-/* First step, from `step` on, that receives from that peer; the number of steps if there is none. */
+/* Returns the first step, from number `step` on, in which this worker receives from the peer; the number of steps if
+ * there is none. */
 unsigned psd_worker_next_from(const struct psd_worker *worker, struct psd_task task, unsigned peer, unsigned step);
-/* Continues the collective after the message of its next receiving step has arrived. */
+/* Goes on with the collective that is being executed, after the message of its step next_receive has arrived. */
 void psd_worker_step_arrived(struct psd_worker *worker);
 
-/* ---- worker_library.c ---- */
+/* ---- worker_library.c ----. */
 
-/* Opens the plan's library, if any, over connections that carry nothing else yet. until_sec: deadline
- * (psd_socket_now_sec()). Statuses as psd_worker_check_library(); PSD_ENOMEM, PSD_ERUN. */
+/* Opens the library that executes the plan's all-reduces, if the plan has one. fds: connections between all hosts,
+ * which carry nothing else yet; until_sec: deadline (psd_socket_now_sec()). Statuses as psd_worker_check_library();
+ * PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct psd_mesh_options *mesh, const int fds[],
 					double until_sec, struct psd_error *err) PSD_MUST_CHECK;
-/* Makes the NIC's lane execute a collective. */
+/* Queues a task's all-reduce by the library as a job of the NIC lane, whose thread executes it. */
 void psd_worker_start_sum(struct psd_worker *worker, struct psd_task task);
-/* Continues or ends a collective whose job in the lane, or transfer, is over. */
+/* psd_worker_summed() goes on with a task's all-reduce after its job in the NIC lane, psd_worker_transfer_is_over()
+ * after psd's own transfer between nodes. They start the other part, or end the operation. */
 void psd_worker_summed(struct psd_worker *worker, struct psd_task task);
 void psd_worker_transfer_is_over(struct psd_worker *worker, struct psd_task task);
-/* Payload between the leaders of nodes, where a library sums inside nodes. */
+/* If the library sums inside nodes: returns the payload of the transfer between the leaders of the nodes. Otherwise
+ * returns `payload`. */
 struct psd_payload psd_worker_between_nodes(const struct psd_worker *worker, struct psd_payload payload);
-/* Executes a library's collective, or its part before or after the transfer between nodes, in the NIC lane's thread. */
+/* Executes the library's all-reduce of a task. If the library sums inside nodes, it executes the part before psd's
+ * transfer between nodes, or the part after it. Called by the NIC lane's thread. */
 enum psd_status psd_worker_sum(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
-/* True if a library's sum executes that only other hosts can end: its thread stays until the process ends. */
+/* True if a library's all-reduce executes that only other hosts can end. Its thread then stays until the process
+ * ends. */
 bool psd_worker_is_held(struct psd_worker *worker);
-/* Closes the plan's library after its lane. is_orderly: the other hosts close theirs, too. */
+/* Closes the plan's library. Call it after its lane is closed. is_orderly: all other hosts close their library, too. */
 void psd_worker_close_library(struct psd_worker *worker, bool is_orderly);
 
-/* ---- worker_arrivals.c ---- */
+/* ---- worker_arrivals.c ----. */
 
 struct psd_connections_owner psd_worker_owner(struct psd_worker *worker);
 
-/* ---- worker_stalls.c ---- */
+/* ---- worker_stalls.c ----. */
 
-/* Decides whether a lost connection is an error; called as psd_connections_owner.lost. */
+/* Decides whether the end of a connection to a peer is an error, and names the host at fault; called as
+ * psd_connections_owner.lost. */
 enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err);
-/* Records that a peer gives up with that status. */
+/* Handles the message that a peer gives up with this status. */
 void psd_worker_peer_failed(struct psd_worker *worker, unsigned peer, enum psd_status status);
-/* True if this host and all others are done. */
+/* True if this host and all other hosts are done. */
 bool psd_worker_are_all_done(struct psd_worker *worker);
-/* Note that a part of a test, a checkpoint or the start is over; called in the device lane's thread. */
+/* Record that a piece of work outside of operations has ended, by which the event loop sees progress: a piece of the
+ * start (psd_worker_moved()), a batch of a test, a tensor of a checkpoint. Called by the thread that executes the
+ * device's operations. */
 void psd_worker_moved(struct psd_worker *worker);
 void psd_worker_moved_test(struct psd_worker *worker);
 void psd_worker_moved_save(struct psd_worker *worker);
-/* Tells the process that watches this one that it lives. */
+/* Writes a sign of life for the process that has started this one. place: present activity of the event loop's
+ * thread. */
 void psd_worker_beat(struct psd_worker *worker, enum psd_pulse_place place);
-/* The same before an operation in the event loop's thread, at that time. */
+/* Writes a sign of life before the event loop's thread executes the task's operation itself. now_sec: current time
+ * (psd_socket_now_sec()). */
 void psd_worker_beat_at(struct psd_worker *worker, struct psd_task task, double now_sec);
-/* Waits for the start. PSD_ELOST: it stands still. */
+/* Waits until the job that prepares device, memory and data has ended. PSD_ELOST: the job makes no progress. */
 enum psd_status psd_worker_await_opening(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* Waits until no lane has a job, apart from a library's sums. False: one does not end. */
+/* Waits until no lane has a job, except a library's sum. Returns false if a job does not end. */
 bool psd_worker_await_jobs(struct psd_worker *worker);
-/* Checks for hosts stalled longer than psd_worker_options.stall_sec. PSD_ELOST: one is; the text names it and its
- * operation. */
+/* Checks whether a host has been stalled for longer than options->stall_sec. PSD_ELOST: a host has; the text names the
+ * host and the operation for which this host waits. */
 enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- worker_metrics.c ---- */
+/* ---- worker_metrics.c ----. */
 
-/* Range of the measured iterations. */
+/* Returns the range of the iterations that are measured: all after the warm-up. */
 struct psd_iterations psd_worker_measured(const struct psd_worker *worker);
-/* Computes this host's measurements, after the last iteration. PSD_ENOMEM. */
+/* Computes this host's measurements into *result, after the last iteration. PSD_ENOMEM. */
 enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* Adds the other hosts' measurements, once all have sent BYE. */
+/* On worker 0: adds the measurements of all other hosts to *result, once each host has sent its BYE. */
 void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *result);
 
 #endif

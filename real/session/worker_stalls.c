@@ -241,7 +241,7 @@ static bool blame_job(struct psd_worker *worker, enum psd_resource resource, str
 	}
 	op = &worker->program->ops[job->task.op];
 	blame(worker, worker->self, err,
-	      "has been at '%s %.60s' for %.3g s in iteration %" PRIu32 ", before %.3g s at most",
+	      "has been at '%s %.60s' for %.3g s in iteration %" PRIu32 ", it took %.3g s at most before",
 	      psd_op_kind_names[op->kind], worker->graph->layers[op->layer].name, sec, job->task.iteration,
 	      worker->liveness.longest_sec[job->task.op]);
 	return true;
