@@ -39,7 +39,7 @@ static enum psd_status load_graph(struct psd_graph *graph, const struct psd_scen
 {
 	const struct psd_node *named = psd_node_child(psd_node_child(scenario->root, "model"), "graph");
 	struct psd_error cause;
-	const enum psd_status status = psd_graph_load(graph, scenario->graph_path, &cause);
+	const enum psd_status status = psd_graph_load_sequence(graph, scenario->graph_path, scenario->sequence, &cause);
 
 	if (status == PSD_EFILE && named)
 		return psd_error_set(err, status, named->at,

@@ -78,6 +78,10 @@ float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);
  * YAML. On success psd_graph_release() releases *graph. PSD_EFILE, PSD_EINVAL with the place in the file, PSD_ENOMEM.
  * */
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
+/* As above, for sequences of that many tokens in place of the file's length; 0: the file's. PSD_EINVAL, too, when the
+ * file is not YAML or its input is not a sequence. */
+enum psd_status psd_graph_load_sequence(struct psd_graph *graph, const char *path, unsigned sequence,
+					struct psd_error *err) PSD_MUST_CHECK;
 void psd_graph_release(struct psd_graph *graph);
 
 #endif

@@ -20,6 +20,8 @@ const char *const psd_precision_names[] = {"fp32", "mixed", NULL};
 static const struct psd_key model_keys[] = {
 	{KEY("graph", PATH, graph_path), .is_required = true, .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "layers of the network: a YAML file, an ONNX model.onnx, or a Caffe train_val.prototxt"},
+	{KEY("sequence", UNSIGNED, sequence), .lowest = 1, .highest = 65536, .uses = PSD_BY_ALL | PSD_AGREED,
+	 .help = "tokens of a sample, where the model's input is a sequence. Default: the model's"},
 	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
 	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "samples of a worker in an iteration"},
 	{KEY("precision", FLAG, is_half), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,

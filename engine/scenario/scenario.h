@@ -227,6 +227,7 @@ struct psd_scenario {
 	const char *path;
 	const char *title;
 	const char *graph_path; /* relative to the working directory, like every path here */
+	unsigned sequence;	/* tokens of a sample in place of the model's; 0: the model's */
 	uint32_t batch_per_worker;
 	bool is_half;		  /* precision is mixed: gradients travel as fp16, layers compute on fp16 units */
 	const char *profile_path; /* or NULL */

@@ -1059,7 +1059,7 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 1, precision: fp8}",
 		     "dir/a.yaml:2:56: 'precision' is 'fp8', must be one of: fp32, mixed");
 	expect_error(2, "model: 4",
-		     "dir/a.yaml:2:8: 'model' is plain text, must be a mapping of keys: graph, "
+		     "dir/a.yaml:2:8: 'model' is plain text, must be a mapping of keys: graph, sequence, "
 		     "batch_per_worker, precision");
 	expect_error(3, "compute: {device: k41}",
 		     "dir/a.yaml:3:19: 'device' is 'k41', must be one of: k20, k40, k80, titan-x, m40, p100, v100, "
