@@ -9,27 +9,37 @@
 
 enum { LEAST_GATHERED_BYTES = 4096 };
 
+/* at: place of the workload in the scenario, for errors. */
 static enum psd_status load_costs(struct psd_costs *costs, const struct psd_graph *graph,
-				  const struct psd_workload *workload, struct psd_error *err)
+				  const struct psd_workload *workload, struct psd_place at, struct psd_error *err)
 {
+	const enum psd_precision precision = psd_workload_precision(workload);
+	const struct psd_device_row *device;
+
 	if (workload->profile_path)
 		return psd_costs_from_profile(costs, graph, workload->profile_path, workload->batch_per_worker,
 					      workload->images_per_sec, err);
-	return psd_costs_from_device(costs, graph, psd_device_find(workload->device_name), workload->batch_per_worker,
-				     psd_workload_is_half(workload), workload->images_per_sec, err);
+	device = psd_device_find(workload->device_name);
+	if (!psd_device_has(device, precision))
+		return psd_error_set(err, PSD_EINVAL, at, "'precision' is '%s', must be fp32 or mixed on a '%s'",
+				     workload->precision_name, workload->device_name);
+	return psd_costs_from_device(costs, graph, device, workload->batch_per_worker, precision,
+				     workload->images_per_sec, err);
 }
 
 static enum psd_status load_all_costs(struct psd_costed_model *costed, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = costed->scenario;
 	const struct psd_workload common = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
-	enum psd_status status = load_costs(&costed->costs, &costed->graph, &common, err);
+	enum psd_status status =
+		load_costs(&costed->costs, &costed->graph, &common, psd_node_child(scenario->root, "model")->at, err);
 
 	for (unsigned s = 0; s < scenario->n_systems && !status; s++) {
 		const struct psd_workload workload = psd_scenario_workload(scenario, &scenario->systems[s]);
 
 		if (psd_system_has_workload(&scenario->systems[s]))
-			status = load_costs(&costed->own_costs[s], &costed->graph, &workload, err);
+			status = load_costs(&costed->own_costs[s], &costed->graph, &workload, scenario->systems[s].at,
+					    err);
 	}
 	return status;
 }

@@ -74,6 +74,7 @@ struct psd_layer_kind {
 	bool takes_more_inputs;
 	bool is_in_place; /* the output overwrites the input */
 	bool is_loss;	  /* it compares with the labels: backward starts here */
+	bool reads_twice; /* statistics of its input, then the input again; backward likewise */
 	bool reads_rows;  /* it reads only the parameter rows that its input names, as many values as its output has */
 	enum psd_arithmetic arithmetic;
 	const struct psd_key *keys; /* keys in model files, which set members of the settings; NULL: none */

@@ -12,7 +12,6 @@
 enum { TITLE_MAX_BYTES = 200 };
 
 const char *const psd_fidelity_names[] = {"flow", "message", NULL};
-const char *const psd_precision_names[] = {"fp32", "mixed", NULL};
 
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_scenario, member)
 #define SECTION(text, table)	.name = (text), .type = PSD_KEY_SECTION, .section = &(table)
@@ -24,8 +23,11 @@ static const struct psd_key model_keys[] = {
 	 .help = "tokens of a sample, where the model's input is a sequence. Default: the model's"},
 	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
 	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "samples of a worker in an iteration"},
-	{KEY("precision", FLAG, is_half), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
-	 .is_refused = true, .help = "arithmetic. mixed: gradients travel as 16 bits, layers compute on matrix units"},
+	{KEY("precision", CHOICE, precision), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
+	 .is_refused = true,
+	 .help = "arithmetic. fp32: TF32 in convolutions where a device has it. tf32: in linear layers, too. mixed and "
+		 "bf16: layers compute with 16 bits, on matrix units if there are any, and gradients travel as 16 "
+		 "bits"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};

@@ -12,6 +12,7 @@
 #include "engine/base/reference.h"
 #include "engine/base/text.h"
 #include "engine/collectives/collective.h"
+#include "engine/scenario/device.h"
 #include "engine/scenario/train.h"
 
 enum {
@@ -130,10 +131,10 @@ struct psd_background {
 /* Work of a worker in an iteration, and its speed. In a system 0 or NULL means the scenario's value. */
 struct psd_workload {
 	uint32_t batch_per_worker;
-	const char *precision;	  /* one of psd_precision_names */
-	const char *profile_path; /* or NULL */
-	const char *device_name;  /* or NULL; exactly one of the two is given */
-	double images_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
+	const char *precision_name; /* one of psd_precision_names */
+	const char *profile_path;   /* or NULL */
+	const char *device_name;    /* or NULL; exactly one of the two is given */
+	double images_per_sec;	    /* measured on one worker, scales the costs; 0: not given */
 };
 
 /* Coarse-grained sparse communication: only the chunks of gradients with the largest norms travel. Source: Sun et al.
@@ -229,7 +230,7 @@ struct psd_scenario {
 	const char *graph_path; /* relative to the working directory, like every path here */
 	unsigned sequence;	/* tokens of a sample in place of the model's; 0: the model's */
 	uint32_t batch_per_worker;
-	bool is_half;		  /* precision is mixed: gradients travel as fp16, layers compute on fp16 units */
+	enum psd_precision precision;
 	const char *profile_path; /* or NULL */
 	const char *device_name;  /* or NULL; exactly one of the two is given */
 	double images_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
@@ -295,7 +296,9 @@ enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, co
 /* Work of one worker in the system: key by key the system's or the scenario's. A system's device or profile leaves the
  * scenario's images_per_sec out. Pure, any thread. */
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system);
-/* The precision is mixed: gradients travel as fp16, layers compute on fp16 units. */
+/* Precision of a workload as psd_scenario_workload() returns it. */
+enum psd_precision psd_workload_precision(const struct psd_workload *workload);
+/* Gradients travel as values of 16 bits. */
 bool psd_workload_is_half(const struct psd_workload *workload);
 /* The system has a value of its own in its workload. */
 bool psd_system_has_workload(const struct psd_system *system);
@@ -317,13 +320,12 @@ struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigne
  * thread. */
 uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point);
 
-extern const char *const psd_precision_names[]; /* "fp32", "mixed", NULL */
-extern const char *const psd_schedule_names[];	/* "sequential", "wait-free", NULL */
-extern const char *const psd_sync_names[];	/* names of enum psd_sync, then NULL */
-extern const char *const psd_rule_names[];	/* "bytes", "seconds", NULL */
-extern const char *const psd_barrier_names[];	/* "iteration", "layer", NULL */
-extern const char *const psd_priority_names[];	/* "generation", "forward", NULL */
-extern const char *const psd_fidelity_names[];	/* "flow", "message", NULL */
-extern const char *const psd_topology_names[];	/* "star", "racks", "fat-tree", "platform", NULL */
+extern const char *const psd_schedule_names[]; /* "sequential", "wait-free", NULL */
+extern const char *const psd_sync_names[];     /* names of enum psd_sync, then NULL */
+extern const char *const psd_rule_names[];     /* "bytes", "seconds", NULL */
+extern const char *const psd_barrier_names[];  /* "iteration", "layer", NULL */
+extern const char *const psd_priority_names[]; /* "generation", "forward", NULL */
+extern const char *const psd_fidelity_names[]; /* "flow", "message", NULL */
+extern const char *const psd_topology_names[]; /* "star", "racks", "fat-tree", "platform", NULL */
 
 #endif

@@ -47,8 +47,8 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 static const struct psd_key model_keys[] = {
 	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
 	 .help = "samples of a worker in an iteration"},
-	{KEY("precision", NAME, own.precision), .names = psd_precision_names,
-	 .help = "arithmetic. mixed: gradients travel as 16 bits, layers compute on matrix units"},
+	{KEY("precision", NAME, own.precision_name), .names = psd_precision_names,
+	 .help = "arithmetic, as the scenario's `model.precision`"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};
@@ -446,7 +446,7 @@ bool psd_system_has_workload(const struct psd_system *system)
 {
 	const struct psd_workload *own = &system->own;
 
-	return own->batch_per_worker || own->precision || own->profile_path || own->device_name ||
+	return own->batch_per_worker || own->precision_name || own->profile_path || own->device_name ||
 	       own->images_per_sec > 0.0;
 }
 
@@ -455,7 +455,7 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 	const struct psd_workload *own = &system->own;
 	struct psd_workload workload = {
 		.batch_per_worker = scenario->batch_per_worker,
-		.precision = psd_precision_names[scenario->is_half],
+		.precision_name = psd_precision_names[scenario->precision],
 		.profile_path = scenario->profile_path,
 		.device_name = scenario->device_name,
 		.images_per_sec = scenario->images_per_sec,
@@ -463,8 +463,8 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 
 	if (own->batch_per_worker)
 		workload.batch_per_worker = own->batch_per_worker;
-	if (own->precision)
-		workload.precision = own->precision;
+	if (own->precision_name)
+		workload.precision_name = own->precision_name;
 	if (own->profile_path || own->device_name) {
 		workload.profile_path = own->profile_path;
 		workload.device_name = own->device_name;
@@ -475,7 +475,16 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 	return workload;
 }
 
+enum psd_precision psd_workload_precision(const struct psd_workload *workload)
+{
+	enum psd_precision precision = PSD_PRECISION_FP32;
+
+	while (strcmp(psd_precision_names[precision], workload->precision_name) != 0)
+		precision++;
+	return precision;
+}
+
 bool psd_workload_is_half(const struct psd_workload *workload)
 {
-	return strcmp(workload->precision, psd_precision_names[0]) != 0;
+	return psd_precision_is_half(psd_workload_precision(workload));
 }

@@ -12,14 +12,17 @@ static void write_model(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
 	const struct psd_graph *graph = &report->costed->graph;
-	const uint64_t wire_bytes = graph->parameters * (scenario->is_half ? 2 : 4);
+	const uint64_t wire_bytes = graph->parameters * (psd_precision_is_half(scenario->precision) ? 2 : 4);
 	char count[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX];
 
 	fputs("model     ", out);
 	psd_grid_write_text(out, graph->name);
 	fprintf(out, ": %s parameters in %u tensors, gradients of %s (%s); batch %u per worker\n",
 		psd_units_write_count(graph->parameters, count), graph->n_tensors,
-		psd_units_write_bytes(wire_bytes, bytes), scenario->is_half ? "fp16" : "fp32",
+		psd_units_write_bytes(wire_bytes, bytes),
+		scenario->precision == PSD_PRECISION_BF16    ? "bf16"
+		: psd_precision_is_half(scenario->precision) ? "fp16"
+							     : "fp32",
 		scenario->batch_per_worker);
 }
 
@@ -77,7 +80,7 @@ static void write_own_workloads(FILE *out, const struct psd_report *report)
 		if (!psd_system_has_workload(system))
 			continue;
 		psd_text_add(&sentence, "          %s: batch %u, %s, ", system->name, workload.batch_per_worker,
-			     workload.precision);
+			     workload.precision_name);
 		add_compute(&sentence, &workload, psd_costed_model_costs(report->costed, system));
 		psd_sentence_write(out, &sentence, 12);
 	}

@@ -303,6 +303,7 @@ static const struct published models[] = {
 	{"scenarios/models/cifar10-quick.yaml", 145578, 0.012, 0.013},
 	{"scenarios/models/alexnet.yaml", 60965224, 0.71, 0.74},
 	{"scenarios/models/alexnet-bn.yaml", 60967976, 0.71, 0.74},
+	{"scenarios/models/alexnet-owt.yaml", 61838248, 0.82, 0.86}, /* arXiv 1404.5997, its sizes of layers */
 	{"scenarios/models/vgg11.yaml", 132863336, 7.5, 7.7},	/* VGG, table 2: configuration A; 7.6 GMAC */
 	{"scenarios/models/vgg13.yaml", 133047848, 11.2, 11.4}, /* configuration B; 11.3 GMAC */
 	{"scenarios/models/vgg16.yaml", 138357544, 15.4, 15.6}, /* configuration D; torchvision: 15.47 GMAC */

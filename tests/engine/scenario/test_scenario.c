@@ -90,7 +90,7 @@ Test(scenario, the_shortest_file_gets_the_documented_defaults)
 
 	cr_expect_str_eq(scenario.title, "a test");
 	cr_expect_eq(scenario.batch_per_worker, 32);
-	cr_expect_not(scenario.is_half);
+	cr_expect_eq(scenario.precision, PSD_PRECISION_FP32);
 	cr_expect_str_eq(scenario.device_name, "titan-x");
 	cr_expect_null(scenario.profile_path);
 	cr_expect_null(scenario.published_path);
@@ -156,7 +156,7 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_str_eq(scenario.graph_path, "/abs/m.yaml");
 	cr_expect_str_eq(scenario.profile_path, "dir/../p.csv");
 	cr_expect_str_eq(scenario.published_path, "dir/published/x.csv");
-	cr_expect(scenario.is_half);
+	cr_expect_eq(scenario.precision, PSD_PRECISION_MIXED);
 	cr_expect_null(scenario.device_name);
 	cr_expect_eq(scenario.images_per_sec, 34.6);
 	cr_expect_float_eq(scenario.jitter_ratio, 0.05, 1e-12);
@@ -1057,13 +1057,13 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 0}",
 		     "dir/a.yaml:2:42: 'batch_per_worker' is '0', must be a whole number from 1 to 1000000");
 	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 1, precision: fp8}",
-		     "dir/a.yaml:2:56: 'precision' is 'fp8', must be one of: fp32, mixed");
+		     "dir/a.yaml:2:56: 'precision' is 'fp8', must be one of: fp32, mixed, tf32, bf16");
 	expect_error(2, "model: 4",
 		     "dir/a.yaml:2:8: 'model' is plain text, must be a mapping of keys: graph, sequence, "
 		     "batch_per_worker, precision");
 	expect_error(3, "compute: {device: k41}",
-		     "dir/a.yaml:3:19: 'device' is 'k41', must be one of: k20, k40, k80, titan-x, m40, p100, v100, "
-		     "a100, h100, h200, l40s, rtx-3090, rtx-4090, cpu");
+		     "dir/a.yaml:3:19: 'device' is 'k41', must be one of: k20, k40, k80, titan-x, m40, p100, p100-sxm2, "
+		     "v100, v100-sxm2, a100, a100-80gb, h100, h200, l40s, rtx-3090, rtx-4090, cpu");
 	expect_error(3, "compute: {device: k20, images_per_sec: 0}",
 		     "dir/a.yaml:3:40: 'images_per_sec' is '0', must be a number from 0.001 to 1000000000");
 	expect_error(3, "compute: {device: k20, jitter: 101%}",
@@ -1247,7 +1247,7 @@ static void expect_complete(const char *path)
 			 ? psd_costs_from_profile(&costs, &graph, scenario.profile_path, scenario.batch_per_worker,
 						  scenario.images_per_sec, &err)
 			 : psd_costs_from_device(&costs, &graph, psd_device_find(scenario.device_name),
-						 scenario.batch_per_worker, scenario.is_half, scenario.images_per_sec,
+						 scenario.batch_per_worker, scenario.precision, scenario.images_per_sec,
 						 &err);
 	cr_assert_eq(status, PSD_OK, "%s", err.text);
 	if (scenario.published_path)
