@@ -15,16 +15,21 @@ static enum psd_status load_costs(struct psd_costs *costs, const struct psd_grap
 {
 	const enum psd_precision precision = psd_workload_precision(workload);
 	const struct psd_device_row *device;
+	double samples_per_sec = workload->samples_per_sec;
 
+	if (workload->profile_path && workload->mfu_ratio > 0.0)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "'mfu' needs 'device' beside it: a profile does not know a peak");
 	if (workload->profile_path)
 		return psd_costs_from_profile(costs, graph, workload->profile_path, workload->batch_per_worker,
-					      workload->images_per_sec, err);
+					      samples_per_sec, err);
 	device = psd_device_find(workload->device_name);
 	if (!psd_device_has(device, precision))
 		return psd_error_set(err, PSD_EINVAL, at, "'precision' is '%s', must be fp32 or mixed on a '%s'",
 				     workload->precision_name, workload->device_name);
-	return psd_costs_from_device(costs, graph, device, workload->batch_per_worker, precision,
-				     workload->images_per_sec, err);
+	if (workload->mfu_ratio > 0.0)
+		samples_per_sec = psd_costs_mfu_rate(graph, device, precision, workload->mfu_ratio);
+	return psd_costs_from_device(costs, graph, device, workload->batch_per_worker, precision, samples_per_sec, err);
 }
 
 static enum psd_status load_all_costs(struct psd_costed_model *costed, struct psd_error *err)

@@ -33,10 +33,10 @@ struct rates {
 
 /* A product of matrices: rows of outputs, each of which sums depth products, in equal groups. */
 struct product {
-	double flops;	 /* of one gradient or of forward */
+	double flops;	 /* FLOPs of forward, or of one gradient */
 	double outputs;	 /* values */
 	double depth;	 /* products that an output sums */
-	double channels; /* of the output, in a group */
+	double channels; /* channels of the output, in a group */
 	double saving_ratio;
 };
 

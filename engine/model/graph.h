@@ -70,6 +70,9 @@ struct psd_graph {
 	uint32_t vocabulary;	   /* the first input has whole numbers below this; 0: any values */
 };
 
+/* Tokens of a sample where the first input is a sequence of them; else 0. Pure. */
+uint64_t psd_graph_tokens(const struct psd_graph *graph);
+
 /* Start value of element e of a tensor whose last two dims are bilinear interpolation windows with steps of half a
  * window: the weight of its position in the window. Source: Caffe's BilinearFiller. Pure. */
 float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);

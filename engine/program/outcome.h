@@ -2,9 +2,13 @@
 #ifndef PSD_OUTCOME_H
 #define PSD_OUTCOME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/program/account.h"
+
+/* Percentiles of the measured iterations: 50, 95 and 99. */
+enum psd_percentile { PSD_P50, PSD_P95, PSD_P99, PSD_PERCENTILES };
 
 struct psd_outcome {
 	double iteration_sec;		/* mean of the measured iterations */
@@ -12,6 +16,8 @@ struct psd_outcome {
 	double busy_sec[PSD_RESOURCES]; /* per iteration, of the busiest host */
 	uint64_t sent_bytes_per_node;	/* per iteration, of the node that sends most; to other nodes only */
 	uint64_t received_bytes_per_node;
+	bool has_percentiles; /* iterations differ by draws */
+	double percentiles_sec[PSD_PERCENTILES];
 	uint32_t n_iterations; /* executed iterations, unmeasured ones included */
 	uint64_t n_events;     /* events of the execution: operations of all hosts, messages, dates */
 };

@@ -25,8 +25,10 @@ struct psd_result {
 	struct psd_result_value fuse_bytes;    /* smallest size of the system's buckets, where the scenario names it */
 	struct psd_result_value bandwidth_bps; /* bandwidth of the links, if they have the scenario's */
 	struct psd_outcome outcome;
-	double images_per_sec; /* all workers together */
+	double images_per_sec;			/* all workers together */
+	struct psd_result_value tokens_per_sec; /* tokens of sequences */
 	struct psd_result_value speedup;
+	struct psd_result_value percentiles_sec[PSD_PERCENTILES];
 	struct psd_result_value published_images_per_sec, published_speedup;
 	struct psd_result_value error_ratio; /* error of images per second where published, else of the speedup */
 	bool is_fit;			     /* a constant was fitted to the published value */
@@ -42,6 +44,7 @@ struct psd_result_basis {
 	const struct psd_scenario *scenario;
 	const char *executor;
 	const struct psd_published *published; /* or NULL */
+	uint64_t tokens;		       /* tokens of a sample; 0: the model's input is not a sequence */
 };
 
 /* workers * batch / iteration_sec, in images per second. Pure, any thread, as is everything below. */

@@ -16,7 +16,7 @@ bool psd_precision_is_half(enum psd_precision precision);
 struct psd_device_row {
 	const char *name;
 	bool shares_memory;		/* with its host; otherwise tensors are copied between them */
-	unsigned multiprocessors;	/* of a GPU; 0: a processor */
+	unsigned multiprocessors;	/* multiprocessors of a GPU; 0: a processor */
 	double peak_flops_per_sec;	/* fp32 */
 	double peak_tf32_flops_per_sec; /* matrix units for fp32 values; 0: there are none */
 	double peak_half_flops_per_sec; /* fp16; equals fp32 where 16 bits are no faster */
@@ -27,7 +27,7 @@ struct psd_device_row {
 	double gemm_efficiency_ratio;	/* linear layers and factor rebuilds, of fp32 */
 	double tf32_efficiency_ratio;	/* both kinds, of tf32 */
 	double half_efficiency_ratio;	/* both kinds, of half: matrix units starve sooner */
-	double memory_efficiency_ratio; /* of the memory's bandwidth */
+	double memory_efficiency_ratio; /* share of the memory's bandwidth */
 	const char *source;		/* origin of the figures, and extrapolations */
 };
 

@@ -32,17 +32,34 @@ static const struct psd_key model_keys[] = {
 };
 static const struct psd_section model = {.tables = {model_keys}};
 
+static const struct psd_key tail_keys[] = {
+	{KEY("chance", RATIO, spread.tail_chance_ratio), .lowest = 1e-6, .highest = 1, .is_required = true,
+	 .help = "share of a worker's iterations that are slow"},
+	{KEY("factor", NUMBER, spread.tail_factor), .lowest = 1, .highest = 1e6, .is_required = true,
+	 .help = "time of a slow iteration's work over that of another one"},
+	{.name = NULL},
+};
+static const struct psd_section tail = {.tables = {tail_keys}};
+
 static const struct psd_key compute_keys[] = {
 	{KEY("profile", PATH, profile_path), .is_required = true, .rival = "device",
 	 .help = "measured seconds of each layer on one worker, see traces/profiles/README.md"},
 	{KEY("device", NAME, device_name), .is_required = true, .rival = "profile", .plain = "cpu",
 	 .names = psd_device_names,
 	 .help = "device in place of a profile: its maker's figures with assumed efficiencies"},
-	{KEY("images_per_sec", NUMBER, images_per_sec), .lowest = 0.001, .highest = 1e9,
+	{KEY("samples_per_sec", NUMBER, samples_per_sec), .former = "images_per_sec", .lowest = 0.001, .highest = 1e9,
 	 .help = "samples that one worker trained on in a second. Scales the time of all layers alike; a sequence "
 		 "counts as one"},
+	{KEY("mfu", RATIO, mfu_ratio), .lowest = 0.0001, .highest = 1, .rival = "samples_per_sec",
+	 .help = "share of the device's peak for the precision that the model's FLOPs reach on one worker. Scales the "
+		 "time of all layers alike"},
 	{KEY("jitter", RATIO, jitter_ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
 	 .help = "standard deviation of a layer's time over its mean, drawn for each node and iteration"},
+	{KEY("spread", RATIO, spread.ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
+	 .help = "standard deviation of a worker's time for all work of its device in an iteration, over its mean. "
+		 "Log-normal, drawn for each worker and iteration, beside `jitter`"},
+	{SECTION("tail", tail), .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
+	 .help = "iterations in which all work of a worker's device is slow, drawn for each worker and iteration"},
 	{KEY("replay", FLAG, has_replay), .fallback = "false", .uses = PSD_BY_PSD_RUN | PSD_AGREED,
 	 .help = "emulate in psd-run: operations are timed waits of the predicted length, messages are really sent"},
 	{KEY("real_workers", UNSIGNED, replay.real_workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
@@ -131,7 +148,8 @@ static const struct psd_key root_keys[] = {
 	 .help = "unit of simulation. flow: all traffic between two neighbours; message: each message"},
 	{KEY("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS,
 	 .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
-	 .help = "measured iterations, after warm-up. Default: 1; 20 with jitter; 4 in a replay"},
+	 .help = "measured iterations, after warm-up. Default: 1; 20 with jitter; 100 with a spread or "
+		 "tail; 4 in a replay"},
 	{KEY("most_events", COUNT, most_events), .lowest = 1, .highest = 1e15, .fallback = "20000000",
 	 .uses = PSD_BY_SIM,
 	 .help = "limit on the events of a prediction, which is refused beyond it. A simulation takes half a "

@@ -134,7 +134,8 @@ struct psd_workload {
 	const char *precision_name; /* one of psd_precision_names */
 	const char *profile_path;   /* or NULL */
 	const char *device_name;    /* or NULL; exactly one of the two is given */
-	double images_per_sec;	    /* measured on one worker, scales the costs; 0: not given */
+	double samples_per_sec;	    /* measured on one worker, scales the costs; 0: not given */
+	double mfu_ratio;	    /* share of the device's peak, in place of samples_per_sec; 0: not given */
 };
 
 /* Coarse-grained sparse communication: only the chunks of gradients with the largest norms travel. Source: Sun et al.
@@ -224,6 +225,13 @@ struct psd_replay {
 #define PSD_RUN_MIN_BPS 1e5
 #define PSD_RUN_MAX_BPS 400e9
 
+/* Spread of a worker's whole iterations, beside that of its layers: a factor on all work of its device in one. */
+struct psd_spread {
+	double ratio;		  /* standard deviation of the factor, whose mean is 1; 0: none */
+	double tail_chance_ratio; /* share of iterations that take tail_factor times as long; 0: none */
+	double tail_factor;
+};
+
 struct psd_scenario {
 	const char *path;
 	const char *title;
@@ -233,9 +241,11 @@ struct psd_scenario {
 	enum psd_precision precision;
 	const char *profile_path; /* or NULL */
 	const char *device_name;  /* or NULL; exactly one of the two is given */
-	double images_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
+	double samples_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
+	double mfu_ratio;	  /* share of the device's peak, in place of samples_per_sec; 0: not given */
 	double jitter_ratio; /* standard deviation of a layer's compute time over its mean, per node and iteration; 0:
 				none */
+	struct psd_spread spread;
 	bool has_replay;
 	struct psd_replay replay;
 	unsigned nodes;
@@ -294,7 +304,7 @@ enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, co
 					 struct psd_error *err) PSD_MUST_CHECK;
 
 /* Work of one worker in the system: key by key the system's or the scenario's. A system's device or profile leaves the
- * scenario's images_per_sec out. Pure, any thread. */
+ * scenario's samples_per_sec and mfu out. Pure, any thread. */
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system);
 /* Precision of a workload as psd_scenario_workload() returns it. */
 enum psd_precision psd_workload_precision(const struct psd_workload *workload);

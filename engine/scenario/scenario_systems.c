@@ -57,9 +57,12 @@ static const struct psd_key compute_keys[] = {
 	{KEY("profile", PATH, own.profile_path), .rival = "device",
 	 .help = "measured seconds of each layer on one worker"},
 	{KEY("device", NAME, own.device_name), .names = psd_device_names,
-	 .help = "device in place of a profile. Beside either the scenario's `images_per_sec` is left out"},
-	{KEY("images_per_sec", NUMBER, own.images_per_sec), .lowest = 0.001, .highest = 1e9,
-	 .help = "samples that one worker trained on in a second. Scales the time of all layers alike"},
+	 .help = "device in place of a profile. Beside either the scenario's `samples_per_sec` and `mfu` are "
+		 "left out"},
+	{KEY("samples_per_sec", NUMBER, own.samples_per_sec), .former = "images_per_sec", .lowest = 0.001,
+	 .highest = 1e9, .help = "samples that one worker trained on in a second. Scales the time of all layers alike"},
+	{KEY("mfu", RATIO, own.mfu_ratio), .lowest = 0.0001, .highest = 1, .rival = "samples_per_sec",
+	 .help = "share of the device's peak, as the scenario's `compute.mfu`"},
 	{.name = NULL},
 };
 static const struct psd_section compute = {.tables = {compute_keys}};
@@ -447,7 +450,7 @@ bool psd_system_has_workload(const struct psd_system *system)
 	const struct psd_workload *own = &system->own;
 
 	return own->batch_per_worker || own->precision_name || own->profile_path || own->device_name ||
-	       own->images_per_sec > 0.0;
+	       own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0;
 }
 
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system)
@@ -458,7 +461,8 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 		.precision_name = psd_precision_names[scenario->precision],
 		.profile_path = scenario->profile_path,
 		.device_name = scenario->device_name,
-		.images_per_sec = scenario->images_per_sec,
+		.samples_per_sec = scenario->samples_per_sec,
+		.mfu_ratio = scenario->mfu_ratio,
 	};
 
 	if (own->batch_per_worker)
@@ -468,10 +472,11 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 	if (own->profile_path || own->device_name) {
 		workload.profile_path = own->profile_path;
 		workload.device_name = own->device_name;
-		workload.images_per_sec = 0.0;
 	}
-	if (own->images_per_sec > 0.0)
-		workload.images_per_sec = own->images_per_sec;
+	if (own->profile_path || own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0) {
+		workload.samples_per_sec = own->samples_per_sec;
+		workload.mfu_ratio = own->mfu_ratio;
+	}
 	return workload;
 }
 
