@@ -10,9 +10,9 @@
 /* Seconds between two kernels: launch, ramp, and the framework between layers. Fitted: batches of 32 to 128 of
  * ResNet-50 and BERT on P100 and V100. */
 #define LAUNCH_SEC 15e-6
-/* Outputs that one multiprocessor computes at a time, as cuBLAS and cuDNN divide most products: 128 x 64. A side of
- * fewer channels is filled up to 64. */
-#define TILE_OUTPUTS  (128.0 * 64.0)
+/* Tile of outputs that one multiprocessor computes at a time, as cuBLAS and cuDNN divide most products. Fewer channels
+ * are filled up; fewer rows make a smaller tile. */
+#define TILE_ROWS     128.0
 #define TILE_CHANNELS 64.0
 /* Rounds of tiles in which multiprocessors idle, at the start and end of a kernel. Fitted as LAUNCH_SEC. */
 #define IDLE_ROUNDS 2.0
@@ -33,8 +33,8 @@ struct rates {
 
 /* A product of matrices: rows of outputs, each of which sums depth products, in equal groups. */
 struct product {
-	double flops;	 /* FLOPs of forward, or of one gradient */
-	double outputs;	 /* values */
+	double flops; /* FLOPs of forward, or of one gradient */
+	double rows;
 	double depth;	 /* products that an output sums */
 	double channels; /* channels of the output, in a group */
 	double saving_ratio;
@@ -87,7 +87,8 @@ static double filled(double channels)
 
 static double product_sec(const struct product *product, const struct traffic *traffic, const struct rates *rates)
 {
-	const double tile_flops = 2.0 * TILE_OUTPUTS * product->depth / product->saving_ratio;
+	const double tile_flops =
+		2.0 * fmin(product->rows, TILE_ROWS) * TILE_CHANNELS * product->depth / product->saving_ratio;
 	const double flops = product->flops / product->saving_ratio * filled(product->channels);
 	const double idle_sec = IDLE_ROUNDS * tile_flops * rates->multiprocessors / rates->flops_per_sec;
 	const double sec = flops / rates->flops_per_sec * (1.0 + HALF_DEPTH / product->depth) + idle_sec;
@@ -123,14 +124,14 @@ static struct psd_layer_sec weighted_sec(const struct psd_layer *layer, struct p
 	const double area = window ? (double)window->kernel.height * window->kernel.width : 1.0;
 	const double steps = window ? (double)window->stride.height * window->stride.width : 1.0;
 	const struct product forward = {.flops = flops,
-					.outputs = traffic.outputs,
+					.rows = traffic.outputs / layer->shape.channels,
 					.depth = flops / 2.0 / traffic.outputs,
 					.channels = (double)layer->shape.channels / groups,
 					.saving_ratio = saving_ratio};
 	const struct product data = {.flops = flops,
-				     .outputs = traffic.inputs,
+				     .rows = window ? traffic.inputs / in.channels : batch,
 				     .depth = forward.channels * fmax(1.0, area / steps),
-				     .channels = (double)in.channels / groups,
+				     .channels = window ? (double)in.channels / groups : traffic.inputs / batch,
 				     .saving_ratio = saving_ratio};
 	const bool has_data = layer->backward_flops > layer->forward_flops + layer->forward_flops / 2;
 	return (struct psd_layer_sec){.forward_sec = product_sec(&forward, &traffic, rates),

@@ -140,6 +140,17 @@ Test(kernels, functions_of_single_values_fuse_on_matrix_units)
 	cr_expect(sec.forward_sec == 0.0 && sec.backward_sec == 0.0);
 }
 
+/* 16 rows make tiles of 16 x 64 outputs. */
+Test(kernels, few_rows_make_small_tiles)
+{
+	const double flops = 2.0 * 64 * 64 * 16;
+
+	expect_near(
+		sec_of(&gpu, PSD_PRECISION_FP32, "channels: 64", "kind: inner-product, outputs: 64, bias: false", 16)
+			.forward_sec,
+		(flops * 164 / 64 + 2 * 10 * 2.0 * 16 * 64 * 64) / 0.5e12 + launch_sec);
+}
+
 /* A layer that takes no longer than a launch does not depend on the batch. */
 Test(kernels, small_batches_pay_for_launches)
 {
