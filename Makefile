@@ -191,7 +191,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .SUFFIXES:
 .DEFAULT_GOAL := all
 .PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test check check-deep suite san tsan tsan-suite \
-	fuzz bench bench-tools compare accuracy golden docs gpu-check gpu-check-programs check-static \
+	fuzz bench bench-tools compare accuracy published golden docs gpu-check gpu-check-programs check-static \
 	check-static-of check-layers check-headers check-scripts check-words check-budget check-references \
 	check-docs check-corpora selfcheck extremes format-check install clean FORCE
 
@@ -496,6 +496,9 @@ gpu-check: ## check and measure psd on this machine's GPU in eight minutes, with
 
 gpu-check-programs: ## build what gpu-check runs on a machine with a GPU: build/cuda/static/psd-run and psd-gpu-tests
 	@$(MAKE) --no-print-directory CUDA=1 STATIC=1 build/cuda/static/psd-run build/cuda/static/psd-gpu-tests
+
+published: $(BUILD)/psd-sim ## predict published throughputs of single GPUs by the table of devices, with the errors
+	@tests/published.sh $(BUILD)
 
 accuracy: $(BUILD)/psd-sim
 accuracy: ## predict the runs on record in traces/measured/ again, with SET="KEY=VALUE ..." to see a constant's worth

@@ -20,7 +20,7 @@ enum { TEXT_MAX = 4096 };
 
 #define VGG19                                                                                                          \
 	"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"                                          \
-	"compute: {device: titan-x, images_per_sec: 35}\n"
+	"compute: {device: titan-x, samples_per_sec: 35}\n"
 #define CIFAR10_QUICK                                                                                                  \
 	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"                                 \
 	"compute: {device: k20}\n"
@@ -176,7 +176,7 @@ Test(contract, one_owner_on_each_host_agrees)
 {
 	expect_agreement(
 		"model: {graph: tests/data/many_inner_products.yaml, batch_per_worker: 32}\n"
-		"compute: {device: v100}\ncluster: {" NETWORK "}\n"
+		"compute: {device: v100, samples_per_sec: 1000000}\ncluster: {" NETWORK "}\n"
 		"systems: [{name: adam, sync: adam}, {name: adam sequential, sync: adam, schedule: sequential}]\n"
 		"sweep: {nodes: [2, 5, 20, 110]}\n");
 }
@@ -390,7 +390,7 @@ TEST_ROW(contract, fidelities_agree_with_a_slow_node,
 				       "  slow: [{node: 2, compute: 50%}, {node: 1, link: 70%}]\n" UNEVEN_SYSTEMS))
 TEST_ROW(contract, fidelities_agree_with_jitter,
 	 expect_fidelities_agree("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
-				 "compute: {device: titan-x, images_per_sec: 35, jitter: 30%}\n"
+				 "compute: {device: titan-x, samples_per_sec: 35, jitter: 30%}\n"
 				 "cluster: {" NETWORK ", " HOST "}\niterations: 2\n" UNEVEN_SYSTEMS))
 
 Test(contract, waiting_for_nothing_is_never_slower)
@@ -721,7 +721,7 @@ Test(contract, two_simulations_are_bit_for_bit_equal)
 static struct psd_outcome jittered(unsigned seed)
 {
 	return simulated_text("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
-			      "compute: {device: titan-x, images_per_sec: 35, jitter: 10%%}\n"
+			      "compute: {device: titan-x, samples_per_sec: 35, jitter: 10%%}\n"
 			      "cluster: {nodes: 8, " NETWORK ", " HOST "}\nsystems: [{name: ps, sync: ps}]\nseed: %u\n",
 			      seed);
 }
@@ -739,6 +739,23 @@ Test(contract, jitter_depends_on_the_seed_alone)
 	/* draws have mean 1, and every iteration waits for the slowest of eight */
 	cr_expect_gt(first.iteration_sec, smooth.iteration_sec);
 	cr_expect_gt(other.iteration_sec, smooth.iteration_sec);
+}
+
+/* One worker that only computes: its slow iterations, a tenth, take three times as long as the others. */
+Test(contract, percentiles_are_those_of_single_iterations)
+{
+	const struct psd_outcome outcome =
+		simulated_text("model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
+			       "compute: {device: titan-x, samples_per_sec: 35, tail: {chance: 10%%, factor: 3}}\n"
+			       "cluster: {nodes: 1, " NETWORK "}\nsystems: [{name: ring, sync: ring}]\n");
+	const double sec = 32 / 35.0;
+
+	cr_assert(outcome.has_percentiles);
+	cr_expect_eq(outcome.n_iterations, 100);
+	cr_expect_float_eq(outcome.percentiles_sec[PSD_P50], sec, 1e-9);
+	cr_expect_float_eq(outcome.percentiles_sec[PSD_P95], 3 * sec, 1e-9);
+	cr_expect_float_eq(outcome.percentiles_sec[PSD_P99], 3 * sec, 1e-9);
+	cr_expect(outcome.iteration_sec > 1.02 * sec && outcome.iteration_sec < 1.4 * sec, "%g", outcome.iteration_sec);
 }
 
 /* ---- disturbances ---- */
@@ -1030,7 +1047,7 @@ Test(contract, an_iteration_takes_as_long_as_the_fullest_machine)
 
 		const struct outcomes outcomes =
 			outcomes_of("model: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
-				    "compute: {device: v100, images_per_sec: 10}\n"
+				    "compute: {device: v100, samples_per_sec: 10}\n"
 				    "cluster:\n  nodes: %u\n  network: {bandwidth: 1Gbps, latency: 0s}\n"
 				    "  machine: {cores: 1, nodes: 3}\n"
 				    "systems: [{name: A, schedule: sequential, sync: %s}]\n",

@@ -53,7 +53,7 @@ Test(overlap, lengthens_the_layers_beside_an_all_reduce_by_its_share)
 		loaded_print(
 			&loaded,
 			"title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
-			"compute: {device: p100, images_per_sec: 0.5}\n"
+			"compute: {device: p100, samples_per_sec: 0.5}\n"
 			"cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {device_share: %g}}\n"
 			"systems: [{name: ring, sync: ring, unit: layer}]\nfidelity: %s\n",
 			shares[i / 2], fidelity);
@@ -80,7 +80,7 @@ static void expect_stack(const char *fidelity, bool is_sequential)
 
 	loaded_print(&loaded,
 		     "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
-		     "compute: {device: p100, images_per_sec: 0.5}\n"
+		     "compute: {device: p100, samples_per_sec: 0.5}\n"
 		     "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {agree: %gs, tensor: %gs}}\n"
 		     "systems: [{name: ring, sync: ring, unit: layer, schedule: %s}]\nfidelity: %s\n"
 		     "sweep: {nodes: [1, 4]}\n",
@@ -126,7 +126,7 @@ static uint64_t find_size(double share, enum psd_schedule schedule, double *leas
 
 	snprintf(text, sizeof(text),
 		 "title: t\nmodel: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 64}\n"
-		 "compute: {device: p100, images_per_sec: 172}\n"
+		 "compute: {device: p100, samples_per_sec: 172}\n"
 		 "cluster: {nodes: 16, network: {bandwidth: 10Gbps, latency: 50us}, "
 		 "host: {device_share: %g, collective: [{call: 500us}]}}\nsystems:\n",
 		 share);

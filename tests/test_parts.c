@@ -12,7 +12,7 @@
 
 #define VGG19                                                                                                          \
 	"title: t\nmodel: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"                                \
-	"compute: {device: titan-x, images_per_sec: 35}\n"
+	"compute: {device: titan-x, samples_per_sec: 35}\n"
 
 static const double vgg19_sec = 32 / 35.0; /* batch over images per second */
 static const double vgg19_bytes = 4 * 143667240.0;

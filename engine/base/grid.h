@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 
 enum {
-	PSD_GRID_COLUMNS = 24,
+	PSD_GRID_COLUMNS = 28,
 	PSD_GRID_CELL = 96,  /* largest length of a cell, bytes; longer contents are cut */
 	PSD_GRID_DIGITS = 4, /* significant digits of a number; digits before the point are never cut */
 	PSD_GRID_WIDTH = 120 /* characters of a line; left-aligned columns become narrower, the first one first */

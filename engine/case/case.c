@@ -9,14 +9,27 @@
 
 enum { LEAST_GATHERED_BYTES = 4096 };
 
+/* at: place of the workload in the scenario, for errors. */
 static enum psd_status load_costs(struct psd_costs *costs, const struct psd_graph *graph,
-				  const struct psd_workload *workload, struct psd_error *err)
+				  const struct psd_workload *workload, struct psd_place at, struct psd_error *err)
 {
+	const enum psd_precision precision = psd_workload_precision(workload);
+	const struct psd_device_row *device;
+	double samples_per_sec = workload->samples_per_sec;
+
+	if (workload->profile_path && workload->mfu_ratio > 0.0)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "'mfu' needs 'device' beside it: a profile does not know a peak");
 	if (workload->profile_path)
 		return psd_costs_from_profile(costs, graph, workload->profile_path, workload->batch_per_worker,
-					      workload->images_per_sec, err);
-	return psd_costs_from_device(costs, graph, psd_device_find(workload->device_name), workload->batch_per_worker,
-				     psd_workload_is_half(workload), workload->images_per_sec, err);
+					      samples_per_sec, err);
+	device = psd_device_find(workload->device_name);
+	if (!psd_device_has(device, precision))
+		return psd_error_set(err, PSD_EINVAL, at, "'precision' is '%s', must be fp32 or mixed on a '%s'",
+				     workload->precision_name, workload->device_name);
+	if (workload->mfu_ratio > 0.0)
+		samples_per_sec = psd_costs_mfu_rate(graph, device, precision, workload->mfu_ratio);
+	return psd_costs_from_device(costs, graph, device, workload->batch_per_worker, precision, samples_per_sec, err);
 }
 
 static enum psd_status load_all_costs(struct psd_costed_model *costed, struct psd_error *err)
@@ -24,12 +37,13 @@ static enum psd_status load_all_costs(struct psd_costed_model *costed, struct ps
 	const struct psd_scenario *scenario = costed->scenario;
 	const struct psd_workload common = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
 
-	PSD_TRY(load_costs(&costed->costs, &costed->graph, &common, err));
+	PSD_TRY(load_costs(&costed->costs, &costed->graph, &common, psd_node_child(scenario->root, "model")->at, err));
 	for (unsigned s = 0; s < scenario->n_systems; s++) {
 		const struct psd_workload workload = psd_scenario_workload(scenario, &scenario->systems[s]);
 
 		if (psd_system_has_workload(&scenario->systems[s]))
-			PSD_TRY(load_costs(&costed->own_costs[s], &costed->graph, &workload, err));
+			PSD_TRY(load_costs(&costed->own_costs[s], &costed->graph, &workload, scenario->systems[s].at,
+					   err));
 	}
 	return PSD_OK;
 }
@@ -39,7 +53,7 @@ static enum psd_status load_graph(struct psd_graph *graph, const struct psd_scen
 {
 	const struct psd_node *named = psd_node_child(psd_node_child(scenario->root, "model"), "graph");
 	struct psd_error cause;
-	const enum psd_status status = psd_graph_load(graph, scenario->graph_path, &cause);
+	const enum psd_status status = psd_graph_load_sequence(graph, scenario->graph_path, scenario->sequence, &cause);
 
 	if (status == PSD_EFILE && named)
 		return psd_error_set(err, status, named->at,

@@ -1,9 +1,11 @@
-/* Compute times from the roofline of a device, and storage and scaling for both sources; profile.c reads profiles.
- * Refuses to guess costs beyond FLOPs and bytes: launch overheads and fusion are left out. */
+/* Compute times from a device, and storage and scaling for both sources; profile.c reads profiles, kernels.c has the
+ * rules of GPUs. A processor is a roofline: costs beyond FLOPs and bytes are left out. */
 #include "engine/cost/costs.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+#include "engine/cost/kernels.h"
 
 const char *const psd_costs_source_names[PSD_COSTS_SOURCES + 1] = {"model", "scaled", "measured", NULL};
 
@@ -33,11 +35,11 @@ static double sum_sec(const struct psd_costs *costs)
 	return sum;
 }
 
-enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, unsigned batch, double images_per_sec,
+enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, unsigned batch, double samples_per_sec,
 				 struct psd_error *err)
 {
 	const double sum = sum_sec(costs);
-	const double factor = images_per_sec > 0 ? batch / images_per_sec / sum : 1;
+	const double factor = samples_per_sec > 0 ? batch / samples_per_sec / sum : 1;
 
 	if (sum <= 0 || !isfinite(sum) || !isfinite(factor))
 		return psd_error_set(err, PSD_EINVAL, at,
@@ -51,41 +53,31 @@ enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, u
 	return PSD_OK;
 }
 
-/* Rates that a device achieves in one kind of arithmetic. */
+/* Rates that a processor achieves in one kind of arithmetic. */
 struct roofline {
-	double conv_flops_per_sec;
-	double conv_half_depth;
-	double gemm_flops_per_sec;
+	double conv_flops_per_sec, gemm_flops_per_sec;
 	double bytes_per_sec;
 	double value_ratio; /* bytes of a value over 4 */
 };
 
-static struct roofline roofline_of(const struct psd_device_row *device, bool half)
+static struct roofline roofline_of(const struct psd_device_row *device, enum psd_precision precision)
 {
-	const double peak =
-		half ? device->peak_half_flops_per_sec * device->half_efficiency_ratio : device->peak_flops_per_sec;
+	const bool is_half = psd_precision_is_half(precision);
+	const double gemm = psd_kernels_gemm_rate(device, precision);
 
 	return (struct roofline){
-		.conv_flops_per_sec = half ? peak : device->conv_peak_flops_per_sec * device->conv_efficiency_ratio,
-		.conv_half_depth = device->conv_half_depth,
-		.gemm_flops_per_sec = half ? peak : peak * device->gemm_efficiency_ratio,
+		.conv_flops_per_sec = is_half ? gemm : device->peak_flops_per_sec * device->conv_efficiency_ratio,
+		.gemm_flops_per_sec = gemm,
 		.bytes_per_sec = device->memory_bps * device->memory_efficiency_ratio / 8,
-		.value_ratio = half ? 0.5 : 1,
+		.value_ratio = is_half ? 0.5 : 1,
 	};
-}
-
-/* Number of products that a layer sums for each value of its output. */
-static double depth_of(const struct psd_layer *layer)
-{
-	return (double)layer->forward_flops / 2.0 / ((double)layer->write_bytes / sizeof(float));
 }
 
 /* Seconds of the arithmetic; other layers than convolution and GEMM are bound by memory alone. */
 static double arithmetic_sec(const struct roofline *roofline, const struct psd_layer *layer, double flops)
 {
 	switch (layer->kind->arithmetic) {
-	case PSD_ARITHMETIC_CONV:
-		return flops / roofline->conv_flops_per_sec * (1.0 + roofline->conv_half_depth / depth_of(layer));
+	case PSD_ARITHMETIC_CONV: return flops / roofline->conv_flops_per_sec;
 	case PSD_ARITHMETIC_GEMM: return flops / roofline->gemm_flops_per_sec;
 	case PSD_ARITHMETIC_NONE: break;
 	}
@@ -113,23 +105,46 @@ static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, u
 				      (outputs + 2 * inputs + parameters_read + parameters) * byte_sec);
 }
 
-enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph,
-				      const struct psd_device_row *device, unsigned batch, bool half,
-				      double images_per_sec, struct psd_error *err)
+static void fill_layers(struct psd_costs *costs, const struct psd_graph *graph, const struct psd_device_row *device,
+			enum psd_precision precision, unsigned batch)
 {
-	const struct roofline roofline = roofline_of(device, half);
+	const struct roofline roofline = roofline_of(device, precision);
+
+	for (unsigned i = 0; i < graph->n_layers; i++) {
+		if (device->multiprocessors == 0) {
+			fill_layer(costs, graph, i, &roofline, batch);
+		} else if (graph->layers[i].n_inputs > 0) {
+			const struct psd_layer_sec sec = psd_kernels_layer(device, precision, graph, i, batch);
+
+			costs->forward_sec[i] = sec.forward_sec;
+			costs->backward_sec[i] = sec.backward_sec;
+		}
+	}
+	costs->gemm_flops_per_sec = roofline.gemm_flops_per_sec;
+	costs->has_own_memory = !device->shares_memory;
+}
+
+enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph,
+				      const struct psd_device_row *device, unsigned batch, enum psd_precision precision,
+				      double samples_per_sec, struct psd_error *err)
+{
 	struct psd_costs fresh;
 	enum psd_status status;
 
 	PSD_TRY(psd_costs_init(&fresh, graph, err));
-	for (unsigned i = 0; i < graph->n_layers; i++)
-		fill_layer(&fresh, graph, i, &roofline, batch);
-	fresh.gemm_flops_per_sec = roofline.gemm_flops_per_sec;
-	fresh.has_own_memory = !device->shares_memory;
-	status = psd_costs_settle(&fresh, PSD_NOWHERE, batch, images_per_sec, err);
+	fill_layers(&fresh, graph, device, precision, batch);
+	status = psd_costs_settle(&fresh, PSD_NOWHERE, batch, samples_per_sec, err);
 	if (status)
 		psd_costs_release(&fresh);
 	else
 		*costs = fresh;
 	return status;
+}
+
+double psd_costs_mfu_rate(const struct psd_graph *graph, const struct psd_device_row *device,
+			  enum psd_precision precision, double mfu_ratio)
+{
+	const double flops = (double)graph->forward_flops + (double)graph->backward_flops;
+
+	return mfu_ratio * psd_device_peak(device, precision) / flops;
 }

@@ -177,7 +177,7 @@ static enum psd_status read_lines(struct profile *profile, unsigned batch)
 }
 
 enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd_graph *graph, const char *path,
-				       unsigned batch, double images_per_sec, struct psd_error *err)
+				       unsigned batch, double samples_per_sec, struct psd_error *err)
 {
 	struct psd_costs fresh;
 	struct profile profile = {.graph = graph, .costs = &fresh, .err = err};
@@ -190,7 +190,7 @@ enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd
 	profile.layer_lines = calloc(graph->n_layers + (size_t)1, sizeof(*profile.layer_lines));
 	status = profile.layer_lines ? read_lines(&profile, batch) : psd_out_of_memory(err);
 	if (!status)
-		status = psd_costs_settle(&fresh, (struct psd_place){.path = path}, batch, images_per_sec, err);
+		status = psd_costs_settle(&fresh, (struct psd_place){.path = path}, batch, samples_per_sec, err);
 	free(profile.layer_lines);
 	psd_csv_close(&profile.csv);
 release_costs:

@@ -32,3 +32,10 @@ void psd_graph_release(struct psd_graph *graph)
 	free(graph->name);
 	*graph = (struct psd_graph){0};
 }
+
+uint64_t psd_graph_tokens(const struct psd_graph *graph)
+{
+	const struct psd_shape shape = graph->layers[0].shape;
+
+	return graph->vocabulary > 0 ? (uint64_t)shape.height * shape.width : 0;
+}

@@ -70,6 +70,9 @@ struct psd_graph {
 	uint32_t vocabulary; /* the first input must be whole numbers below this; 0: any values */
 };
 
+/* Number of tokens of a sample; 0: the first input is not a sequence of tokens. Pure. */
+uint64_t psd_graph_tokens(const struct psd_graph *graph);
+
 /* Start value of element e of a tensor whose last two dims are bilinear interpolation windows with steps of half a
  * window: the weight of its position in the window. Source: Caffe's BilinearFiller. Pure. */
 float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);
@@ -78,6 +81,10 @@ float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);
  * YAML. On success psd_graph_release() releases *graph. PSD_EFILE, PSD_EINVAL with the place in the file, PSD_ENOMEM.
  * */
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
+/* As above; sequence: number of tokens of a sample in place of the file's, 0: the file's. PSD_EINVAL, too: the file is
+ * not YAML, or its input is not a sequence. */
+enum psd_status psd_graph_load_sequence(struct psd_graph *graph, const char *path, unsigned sequence,
+					struct psd_error *err) PSD_MUST_CHECK;
 void psd_graph_release(struct psd_graph *graph);
 
 #endif

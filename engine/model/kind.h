@@ -74,6 +74,7 @@ struct psd_layer_kind {
 	bool takes_more_inputs;
 	bool is_in_place; /* the layer's output overwrites its input */
 	bool is_loss;	  /* the layer compares its input with the labels: backward starts here */
+	bool reads_twice; /* the layer reads its input for statistics, then once more; backward does likewise */
 	bool reads_rows;  /* the layer reads only those parameter rows that its input names */
 	enum psd_arithmetic arithmetic;
 	const struct psd_key *keys; /* keys in model files, which set members of the settings; NULL: no keys */

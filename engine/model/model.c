@@ -1,11 +1,13 @@
 /* Reader of YAML models (model.h). It collects the names first, so that errors distinguish an input further down from
- * one that does not exist. */
+ * one that does not exist. A repeated block is read once for each repetition, with names of its own. */
 #include "engine/model/model.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/arena.h"
 #include "engine/base/names.h"
 #include "engine/document/document.h"
 #include "engine/model/graph_build.h"
@@ -16,7 +18,18 @@ enum { MAX_KINDS = 64 };
 struct reader {
 	struct psd_graph_build build;
 	struct psd_names numbers; /* names of all layers of the file, to their numbers */
+	struct psd_arena arena;	  /* names of repeated layers */
+	unsigned sequence;	  /* height of the input in place of the file's; 0: the file's */
 	struct psd_error *err;
+};
+
+/* An entry of `layers`: a layer, or a block of layers that is repeated. */
+struct block {
+	const struct psd_node *layers; /* first of the block's layers; NULL: the entry is a layer */
+	const char *name;
+	unsigned repeat, first; /* number of repetitions, and number in the first one's names */
+	unsigned repetition;	/* index of the current one, from 0 */
+	unsigned above;		/* number of the layer above the current repetition */
 };
 
 static enum psd_status missing(const struct psd_node *node, const char *key, const char *name, struct psd_error *err)
@@ -47,9 +60,57 @@ static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_
 	return PSD_OK;
 }
 
+/* ---- repeated blocks ---- */
+
+static enum psd_status read_block(struct block *block, const struct psd_node *entry, struct psd_error *err)
+{
+	static const struct psd_key keys[] = {
+		PSD_COUNT_KEY("repeat", struct block, repeat, PSD_GRAPH_LAYERS_MAX, true),
+		{.name = "first", .type = PSD_KEY_UNSIGNED, .offset = offsetof(struct block, first), .highest = 1e6},
+		{.name = "name", .type = PSD_KEY_TEXT, .offset = offsetof(struct block, name), .is_required = true},
+		{.name = NULL},
+	};
+	const struct psd_node *layers = psd_node_child(entry, "layers");
+
+	*block = (struct block){.first = 1};
+	if (!psd_node_child(entry, "repeat"))
+		return PSD_OK;
+	PSD_TRY(psd_layer_read_keys(block, entry, "a repeated block", (const char *const[]){"layers", NULL}, keys,
+				    err));
+	if (!layers || layers->kind != PSD_NODE_SEQUENCE || !layers->first)
+		return psd_error_set(err, PSD_EINVAL, layers ? layers->at : entry->at,
+				     "block '%.80s' needs 'layers', a list of layers", block->name);
+	block->layers = layers->first;
+	return PSD_OK;
+}
+
+/* Name of a layer in the current repetition: "b3.norm" of layer norm in block b. NULL: out of memory. */
+static const char *name_in(struct reader *reader, const struct block *block, const char *name)
+{
+	char full[2 * PSD_GRAPH_NAME_MAX + 16];
+	const int length = snprintf(full, sizeof(full), "%.*s%u.%.*s", (int)PSD_GRAPH_NAME_MAX, block->name,
+				    block->first + block->repetition, (int)PSD_GRAPH_NAME_MAX, name);
+
+	return block->layers ? psd_arena_copy(&reader->arena, full, (size_t)length) : name;
+}
+
+/* A layer of the same repetition goes before one outside the block; `above` is the layer above the repetition. */
+static bool find_layer(struct reader *reader, const struct block *block, const char *name, unsigned *number)
+{
+	const char *own = name_in(reader, block, name);
+
+	if (block->layers && own && psd_names_find(&reader->numbers, own, number))
+		return true;
+	if (block->layers && !strcmp(name, "above")) {
+		*number = block->above;
+		return true;
+	}
+	return psd_names_find(&reader->numbers, name, number);
+}
+
 /* ---- inputs ---- */
 
-static enum psd_status resolve(const struct reader *reader, const struct psd_layer_spec *spec,
+static enum psd_status resolve(struct reader *reader, const struct block *block, const struct psd_layer_spec *spec,
 			       const struct psd_node *node, unsigned *number)
 {
 	const unsigned own = reader->build.graph.n_layers;
@@ -57,7 +118,7 @@ static enum psd_status resolve(const struct reader *reader, const struct psd_lay
 	unsigned found;
 
 	PSD_TRY(psd_node_text(node, &name, reader->err));
-	if (!psd_names_find(&reader->numbers, name, &found))
+	if (!find_layer(reader, block, name, &found))
 		return psd_error_set(reader->err, PSD_EINVAL, node->at,
 				     "layer '%.80s' takes its input from '%.80s', which does not exist", spec->name,
 				     name);
@@ -73,7 +134,7 @@ static enum psd_status resolve(const struct reader *reader, const struct psd_lay
 	return PSD_OK;
 }
 
-static enum psd_status read_inputs(const struct reader *reader, const struct psd_node *layer,
+static enum psd_status read_inputs(struct reader *reader, const struct block *block, const struct psd_node *layer,
 				   struct psd_layer_spec *spec)
 {
 	const struct psd_node *input = psd_node_child(layer, "input");
@@ -88,7 +149,7 @@ static enum psd_status read_inputs(const struct reader *reader, const struct psd
 	for (const struct psd_node *node = is_list ? list->first : list; node; node = is_list ? node->next : NULL) {
 		unsigned number = 0;
 
-		PSD_TRY(resolve(reader, spec, node, &number));
+		PSD_TRY(resolve(reader, block, spec, node, &number));
 		PSD_TRY(psd_layer_spec_add_input(spec, number, node->at, reader->err));
 	}
 	return PSD_OK;
@@ -96,7 +157,7 @@ static enum psd_status read_inputs(const struct reader *reader, const struct psd
 
 /* ---- another layer's parameters ---- */
 
-static enum psd_status read_owner(const struct reader *reader, const struct psd_node *layer,
+static enum psd_status read_owner(struct reader *reader, const struct block *block, const struct psd_node *layer,
 				  struct psd_layer_spec *spec)
 {
 	const struct psd_node *node = psd_node_child(layer, "shares");
@@ -106,7 +167,7 @@ static enum psd_status read_owner(const struct reader *reader, const struct psd_
 	if (!node)
 		return PSD_OK;
 	PSD_TRY(psd_node_text(node, &name, reader->err));
-	if (!psd_names_find(&reader->numbers, name, &spec->owner) || spec->owner >= graph->n_layers)
+	if (!find_layer(reader, block, name, &spec->owner) || spec->owner >= graph->n_layers)
 		return psd_error_set(reader->err, PSD_EINVAL, node->at,
 				     "layer '%.80s' shares the parameters of '%.80s', must be a layer above it",
 				     spec->name, name);
@@ -120,42 +181,80 @@ static enum psd_status read_owner(const struct reader *reader, const struct psd_
 
 /* ---- the file ---- */
 
-static enum psd_status add_layer(struct reader *reader, const struct psd_node *layer)
+static enum psd_status out_of_memory(const struct reader *reader, const struct psd_node *node)
+{
+	return psd_error_set(reader->err, PSD_ENOMEM, (struct psd_place){.path = node->at.path}, "out of memory");
+}
+
+/* Called for each layer of the file, and for a layer of a block in each repetition. */
+typedef enum psd_status (*visit_fn)(struct reader *reader, const struct block *block, const struct psd_node *layer);
+
+static enum psd_status visit_layers(struct reader *reader, const struct psd_node *layers, visit_fn visit)
+{
+	for (const struct psd_node *entry = layers->first; entry; entry = entry->next) {
+		struct block block;
+
+		PSD_TRY(read_block(&block, entry, reader->err));
+		if (!block.layers)
+			PSD_TRY(visit(reader, &block, entry));
+		for (; block.repetition < block.repeat; block.repetition++) {
+			block.above = reader->build.graph.n_layers - 1;
+			for (const struct psd_node *layer = block.layers; layer; layer = layer->next)
+				PSD_TRY(visit(reader, &block, layer));
+		}
+	}
+	return PSD_OK;
+}
+
+static enum psd_status add_layer(struct reader *reader, const struct block *block, const struct psd_node *layer)
 {
 	static const char *const common[] = {"name", "kind", "input", "inputs", "shares", NULL};
-	/* collect_names() has checked the name */
-	struct psd_layer_spec spec = {.at = layer->at, .name = psd_node_child(layer, "name")->text};
+	/* collect_name() has checked the name */
+	struct psd_layer_spec spec = {.at = layer->at,
+				      .name = name_in(reader, block, psd_node_child(layer, "name")->text)};
 
+	if (!spec.name)
+		return out_of_memory(reader, layer);
 	PSD_TRY(read_kind(layer, &spec, reader->err));
 	PSD_TRY(psd_layer_read_keys(&spec.settings, layer, spec.name, common, spec.kind->keys, reader->err));
-	PSD_TRY(read_inputs(reader, layer, &spec));
-	PSD_TRY(read_owner(reader, layer, &spec));
+	PSD_TRY(read_inputs(reader, block, layer, &spec));
+	PSD_TRY(read_owner(reader, block, layer, &spec));
 	return psd_graph_build_add(&reader->build, &spec, reader->err);
 }
 
-/* Binds the names of the input (number 0) and of all layers. */
-static enum psd_status collect_names(struct reader *reader, const char *input_name, const struct psd_node *layers)
+/* Binds a layer's name to its number. */
+static enum psd_status collect_name(struct reader *reader, const struct block *block, const struct psd_node *layer)
 {
-	unsigned number = 0, other;
+	const struct psd_node *node = psd_node_child(layer, "name");
+	const unsigned number = (unsigned)reader->numbers.n_used;
+	const char *name;
+	unsigned other;
 
-	if (!psd_names_put(&reader->numbers, input_name, number++))
-		return psd_error_set(reader->err, PSD_ENOMEM, (struct psd_place){.path = layers->at.path},
-				     "out of memory");
-	for (const struct psd_node *layer = layers->first; layer; layer = layer->next, number++) {
-		const struct psd_node *node = psd_node_child(layer, "name");
-		const char *name;
+	if (!node)
+		return psd_error_set(reader->err, PSD_EINVAL, layer->at, "a layer must be a mapping with a 'name'");
+	PSD_TRY(psd_node_text(node, &name, reader->err));
+	name = name_in(reader, block, name);
+	if (!name)
+		return out_of_memory(reader, layer);
+	if (psd_names_find(&reader->numbers, name, &other))
+		return psd_error_set(reader->err, PSD_EINVAL, node->at,
+				     "a layer '%.80s' exists already, layer names must differ", name);
+	if (number > PSD_GRAPH_LAYERS_MAX)
+		return psd_error_set(reader->err, PSD_EINVAL, layer->at, "the model has more than %u layers",
+				     PSD_GRAPH_LAYERS_MAX);
+	return psd_names_put(&reader->numbers, name, number) ? PSD_OK : out_of_memory(reader, layer);
+}
 
-		if (!node)
-			return psd_error_set(reader->err, PSD_EINVAL, layer->at,
-					     "a layer must be a mapping with a 'name'");
-		PSD_TRY(psd_node_text(node, &name, reader->err));
-		if (psd_names_find(&reader->numbers, name, &other))
-			return psd_error_set(reader->err, PSD_EINVAL, node->at,
-					     "a layer '%.80s' exists already, layer names must differ", name);
-		if (!psd_names_put(&reader->numbers, name, number))
-			return psd_error_set(reader->err, PSD_ENOMEM, (struct psd_place){.path = layers->at.path},
-					     "out of memory");
-	}
+/* Gives the input the length that the scenario asks for; a sequence is one column of tokens. */
+static enum psd_status set_sequence(const struct reader *reader, const struct psd_node *input, struct psd_shape *shape)
+{
+	if (reader->sequence && (shape->channels != 1 || shape->width != 1))
+		return psd_error_set(reader->err, PSD_EINVAL, input->at,
+				     "the input is %ux%ux%u, 'sequence' in the scenario needs a model whose input has "
+				     "1 channel and width 1",
+				     shape->channels, shape->height, shape->width);
+	if (reader->sequence)
+		shape->height = reader->sequence;
 	return PSD_OK;
 }
 
@@ -172,6 +271,7 @@ static enum psd_status add_input(struct reader *reader, const struct psd_node *i
 		.name = "input", .at = input->at, .kind = &psd_layer_input, .settings.shape = {0, 1, 1}};
 
 	PSD_TRY(psd_layer_read_keys(&spec, input, "input", (const char *const[]){NULL}, keys, reader->err));
+	PSD_TRY(set_sequence(reader, input, &spec.settings.shape));
 	PSD_TRY(psd_graph_build_add(&reader->build, &spec, reader->err));
 	*name = spec.name;
 	return PSD_OK;
@@ -184,10 +284,10 @@ static enum psd_status add_layers(struct reader *reader, const struct psd_node *
 	PSD_TRY(add_input(reader, input, &input_name));
 	if (layers->kind != PSD_NODE_SEQUENCE)
 		return psd_error_set(reader->err, PSD_EINVAL, layers->at, "'layers' must be a list of layers");
-	PSD_TRY(collect_names(reader, input_name, layers));
-	for (const struct psd_node *layer = layers->first; layer; layer = layer->next)
-		PSD_TRY(add_layer(reader, layer));
-	return PSD_OK;
+	if (!psd_names_put(&reader->numbers, input_name, 0))
+		return out_of_memory(reader, layers);
+	PSD_TRY(visit_layers(reader, layers, collect_name));
+	return visit_layers(reader, layers, add_layer);
 }
 
 static enum psd_status read_root(struct reader *reader, const struct psd_node *root, struct psd_graph *graph)
@@ -211,17 +311,24 @@ static enum psd_status read_root(struct reader *reader, const struct psd_node *r
 	return status ? status : psd_graph_build_seal(&reader->build, name, root->at, graph, reader->err);
 }
 
-enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const void *text, size_t length,
-				struct psd_error *err)
+enum psd_status psd_model_parse_sequence(struct psd_graph *graph, const char *path, const void *text, size_t length,
+					 unsigned sequence, struct psd_error *err)
 {
 	struct psd_document *document;
-	struct reader reader = {.err = err};
+	struct reader reader = {.sequence = sequence, .err = err};
 	enum psd_status status;
 
 	PSD_TRY(psd_document_parse(&document, path, text, length, err));
 	status = read_root(&reader, psd_document_root(document), graph);
 	psd_graph_build_release(&reader.build);
 	psd_names_release(&reader.numbers);
+	psd_arena_release(&reader.arena);
 	psd_document_free(document);
 	return status;
+}
+
+enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const void *text, size_t length,
+				struct psd_error *err)
+{
+	return psd_model_parse_sequence(graph, path, text, length, 0, err);
 }

@@ -15,7 +15,7 @@ static const struct reader {
 } readers[] = {
 	{".onnx", PSD_ONNX_BYTES_MAX, psd_onnx_parse},
 	{".prototxt", 0, psd_prototxt_parse},
-	{"", 0, psd_model_parse},
+	{"", 0, NULL}, /* psd_model_parse_sequence() */
 };
 
 static bool ends_in(const char *text, const char *ending)
@@ -25,7 +25,8 @@ static bool ends_in(const char *text, const char *ending)
 	return text_length >= ending_length && !strcmp(text + text_length - ending_length, ending);
 }
 
-enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err)
+enum psd_status psd_graph_load_sequence(struct psd_graph *graph, const char *path, unsigned sequence,
+					struct psd_error *err)
 {
 	const struct reader *reader = readers;
 	char *bytes;
@@ -34,9 +35,18 @@ enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct
 
 	while (!ends_in(path, reader->suffix))
 		reader++;
+	if (sequence && reader->parse)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path},
+				     "'sequence' in the scenario needs a model in YAML, this is '%s'", reader->suffix);
 	PSD_TRY(reader->bytes_max ? psd_file_read_bytes(&bytes, &length, reader->bytes_max, path, err)
 				  : psd_file_read(&bytes, &length, path, err));
-	status = reader->parse(graph, path, bytes, length, err);
+	status = reader->parse ? reader->parse(graph, path, bytes, length, err)
+			       : psd_model_parse_sequence(graph, path, bytes, length, sequence, err);
 	free(bytes);
 	return status;
+}
+
+enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err)
+{
+	return psd_graph_load_sequence(graph, path, 0, err);
 }

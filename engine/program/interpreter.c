@@ -403,6 +403,30 @@ double psd_interpreter_iteration_sec(const struct psd_interpreter *in, uint32_t 
 	return (in->next_sec[in->iterations.end - 1] - start_sec) / (in->iterations.end - first);
 }
 
+static int compare_sec(const void *left, const void *right)
+{
+	const double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
+}
+
+bool psd_interpreter_percentiles(const struct psd_interpreter *in, uint32_t first, double sec[PSD_PERCENTILES])
+{
+	static const unsigned percents[PSD_PERCENTILES] = {[PSD_P50] = 50, [PSD_P95] = 95, [PSD_P99] = 99};
+	const uint32_t n = in->iterations.end - first;
+	double *each_sec = malloc(n * sizeof(*each_sec));
+
+	if (!each_sec)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		each_sec[i] = in->next_sec[first + i] - (first + i > 0 ? in->next_sec[first + i - 1] : 0.0);
+	qsort(each_sec, n, sizeof(*each_sec), compare_sec);
+	for (unsigned p = 0; p < PSD_PERCENTILES; p++)
+		sec[p] = each_sec[((uint64_t)percents[p] * n + 99) / 100 - 1];
+	free(each_sec);
+	return true;
+}
+
 bool psd_interpreter_has_paused(const struct psd_interpreter *in, unsigned host)
 {
 	const double clock_error_sec = 1e-9;

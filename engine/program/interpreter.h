@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "engine/program/account.h"
 #include "engine/program/collective_order.h"
+#include "engine/program/outcome.h"
 #include "engine/program/program.h"
 #include "engine/program/scheduler.h"
 
@@ -98,6 +99,10 @@ uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, un
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
 /* Mean seconds of the iterations from `first` on, each from NEXT operation to NEXT operation. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
+/* Fills percentiles of the seconds of single iterations from `first` on. Each is the smallest value that this share of
+ * the iterations does not exceed. False: out of memory. */
+bool psd_interpreter_percentiles(const struct psd_interpreter *in, uint32_t first,
+				 double sec[PSD_PERCENTILES]) PSD_MUST_CHECK;
 /* Parts of that mean on the worker that waits least, since the others wait for it; the first of equals. */
 struct psd_parts psd_interpreter_parts(const struct psd_interpreter *interpreter, uint32_t first);
 /* True if the host's NIC was idle right before its present send. */

@@ -2,9 +2,13 @@
 #ifndef PSD_OUTCOME_H
 #define PSD_OUTCOME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/program/account.h"
+
+/* Percentiles of the measured iterations: 50, 95 and 99. */
+enum psd_percentile { PSD_P50, PSD_P95, PSD_P99, PSD_PERCENTILES };
 
 struct psd_outcome {
 	double iteration_sec;		/* mean duration of the measured iterations */
@@ -12,7 +16,9 @@ struct psd_outcome {
 	double busy_sec[PSD_RESOURCES]; /* seconds per iteration in which each resource is held, on its busiest host */
 	uint64_t sent_bytes_per_node;	/* bytes per iteration to other nodes, from the node that sends most */
 	uint64_t received_bytes_per_node;
-	uint32_t n_iterations; /* number of executed iterations, unmeasured ones included */
+	bool has_percentiles;			 /* iterations differ by random draws */
+	double percentiles_sec[PSD_PERCENTILES]; /* percentiles of single iterations' times, if has_percentiles */
+	uint32_t n_iterations;			 /* number of executed iterations, unmeasured ones included */
 	/* In a sweep an estimate stands for a simulation with too many events, or nothing does. */
 	bool is_estimate, is_refused;
 	bool takes_factors; /* gradients are rebuilt from factors; set by predictions only */

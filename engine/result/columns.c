@@ -48,6 +48,10 @@ enum column_id {
 	FUSE,
 	FITTED,
 	LIMIT,
+	TOKENS,
+	P50,
+	P95,
+	P99,
 	COLUMNS, /* number of columns in CSV; the next ones are in tables only */
 	BEYOND = COLUMNS,
 	LOSS,
@@ -130,8 +134,22 @@ static const struct column {
 		{"limit", "", "limit", SHOW_TEXT, WORDS, AT(limit), 0, "",
 		 "limit of a prediction: `device`, `link`, `stack` (host.transport, host.incast), `servers` (their "
 		 "processors), `copies` (between device and host), two of them in turn as in `device+link`, `waiting` "
-		 "(latency, or stages that cannot overlap), `cores`, `jitter`, or a slower node by number: `node 3`, "
-		 "`link of node 3`. Empty in a real run"},
+		 "(latency, or stages that cannot overlap), `cores`, `jitter` (or `spread`, `tail`), or a slower node "
+		 "by "
+		 "number: `node 3`, `link of node 3`. Empty in a real run"},
+	[TOKENS] = {"tokens_per_sec", "", "tokens/s", SHOW_IMAGES, VALUE, AT(tokens_per_sec), SEC_DIGITS, "1/s",
+		    "tokens that all workers together train on in a second; empty where the input is not a sequence"},
+#define PERCENTILE(name, p, percent)                                                                                   \
+	{                                                                                                              \
+		name, "", "p" percent " s", SHOW_SEC, VALUE, AT(percentiles_sec[p]), SEC_DIGITS, "s",                  \
+			"time that " percent " % of the measured iterations do not exceed; empty without `jitter`, "   \
+			"`spread` and `tail`, and in a real run",                                                      \
+			"p" percent " ms"                                                                              \
+	}
+	[P50] = PERCENTILE("iteration_p50_sec", PSD_P50, "50"),
+	[P95] = PERCENTILE("iteration_p95_sec", PSD_P95, "95"),
+	[P99] = PERCENTILE("iteration_p99_sec", PSD_P99, "99"),
+#undef PERCENTILE
 	[BEYOND] = {NULL, "beyond", "calibration", SHOW_TEXT, TEXT, AT(beyond), 0, "", ""},
 	[LOSS] = {NULL, "last", "loss", SHOW_PLAIN, VALUE, AT(last_loss), 0, "", ""},
 	[ACCURACY] = {NULL, "test", "accuracy", SHOW_PERCENT, VALUE, AT(accuracy_ratio), 2, "", ""},
@@ -204,10 +222,32 @@ void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result)
 /* ---- tables ---- */
 
 /* In their order: the four parts of an iteration side by side. */
-static const enum column_id in_tables[] = {
-	NODES,	    WORKERS,  BANDWIDTH,     FUSE, SYSTEM,	     ITERATION,		IMAGES, SPEEDUP, COMPUTE,
-	OTHER_WORK, EXPOSED,  OTHER_WAITING, SENT, PUBLISHED_IMAGES, PUBLISHED_SPEEDUP, ERROR,	LIMIT,	 BEYOND,
-	LOSS,	    ACCURACY, DILATION,	     BUSY};
+static const enum column_id in_tables[] = {NODES,
+					   WORKERS,
+					   BANDWIDTH,
+					   FUSE,
+					   SYSTEM,
+					   ITERATION,
+					   P50,
+					   P95,
+					   P99,
+					   IMAGES,
+					   TOKENS,
+					   SPEEDUP,
+					   COMPUTE,
+					   OTHER_WORK,
+					   EXPOSED,
+					   OTHER_WAITING,
+					   SENT,
+					   PUBLISHED_IMAGES,
+					   PUBLISHED_SPEEDUP,
+					   ERROR,
+					   LIMIT,
+					   BEYOND,
+					   LOSS,
+					   ACCURACY,
+					   DILATION,
+					   BUSY};
 enum { IN_TABLES = sizeof(in_tables) / sizeof(in_tables[0]) };
 
 _Static_assert((int)IN_TABLES <= (int)PSD_GRID_COLUMNS, "a grid holds every column");

@@ -45,6 +45,10 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 		.images_per_sec = psd_result_images_per_sec(&point, workload.batch_per_worker, outcome->iteration_sec),
 	};
 
+	if (basis->tokens > 0)
+		result.tokens_per_sec = (struct psd_result_value){true, result.images_per_sec * (double)basis->tokens};
+	for (unsigned p = 0; p < PSD_PERCENTILES && outcome->has_percentiles; p++)
+		result.percentiles_sec[p] = (struct psd_result_value){true, outcome->percentiles_sec[p]};
 	if (baseline_images_per_sec > 0.0)
 		result.speedup = (struct psd_result_value){true, result.images_per_sec / baseline_images_per_sec};
 	if (published)

@@ -27,8 +27,10 @@ struct psd_result {
 	struct psd_result_value fuse_bytes;    /* smallest size of the system's buckets, if the scenario gives one */
 	struct psd_result_value bandwidth_bps; /* bandwidth of the links, if they have the one of the scenario */
 	struct psd_outcome outcome;
-	double images_per_sec; /* throughput of all workers together */
+	double images_per_sec;			/* throughput of all workers together */
+	struct psd_result_value tokens_per_sec; /* throughput of all workers together, in tokens of sequences */
 	struct psd_result_value speedup;
+	struct psd_result_value percentiles_sec[PSD_PERCENTILES];
 	struct psd_result_value published_images_per_sec, published_speedup;
 	struct psd_result_value error_ratio; /* error against published throughput, or else against published speedup */
 	struct psd_result_value is_fitted;   /* 1: a constant was fitted to the published value; 0: it was not */
@@ -46,6 +48,7 @@ struct psd_result_basis {
 	const struct psd_scenario *scenario;
 	const char *executor;
 	const struct psd_published *published; /* published results to compare with, or NULL */
+	uint64_t tokens; /* number of tokens of a sample; 0: the model's input is not a sequence */
 };
 
 /* Throughput: workers * batch / iteration_sec, in images per second. Pure, any thread, as is everything below. */

@@ -15,7 +15,6 @@
 enum { TITLE_MAX_BYTES = 200 };
 
 const char *const psd_fidelity_names[] = {"flow", "message", NULL};
-const char *const psd_precision_names[] = {"fp32", "mixed", NULL};
 
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_scenario, member)
 #define SECTION(text, table)	.name = (text), .type = PSD_KEY_SECTION, .section = &(table)
@@ -23,15 +22,27 @@ const char *const psd_precision_names[] = {"fp32", "mixed", NULL};
 static const struct psd_key model_keys[] = {
 	{KEY("graph", PATH, graph_path), .is_required = true, .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "file of the network: YAML, an ONNX model.onnx, or a Caffe train_val.prototxt"},
+	{KEY("sequence", UNSIGNED, sequence), .lowest = 1, .highest = 65536, .uses = PSD_BY_ALL | PSD_AGREED,
+	 .help = "number of tokens of a sample, for a model whose input is a sequence. Default: the model's"},
 	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
 	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "number of samples that a worker processes in an iteration"},
-	{KEY("precision", FLAG, is_half), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
+	{KEY("precision", CHOICE, precision), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
 	 .is_refused = true,
-	 .help = "precision of layers and gradients. fp32: 32 bits; mixed: gradients travel as 16 bits, layers compute "
-		 "on matrix units"},
+	 .help = "precision of layers and gradients. fp32: 32 bits, convolutions in TF32 if the device has it; tf32: "
+		 "linear layers in TF32, too; mixed, bf16: gradients travel as 16 bits, layers compute on matrix units "
+		 "if there are any"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};
+
+static const struct psd_key tail_keys[] = {
+	{KEY("chance", RATIO, spread.tail_chance_ratio), .lowest = 1e-6, .highest = 1, .is_required = true,
+	 .help = "share of a worker's iterations that are slow"},
+	{KEY("factor", NUMBER, spread.tail_factor), .lowest = 1, .highest = 1e6, .is_required = true,
+	 .help = "time of a slow iteration's work over that of another one"},
+	{.name = NULL},
+};
+static const struct psd_section tail = {.tables = {tail_keys}};
 
 static const struct psd_key compute_keys[] = {
 	{KEY("profile", PATH, profile_path), .is_required = true, .rival = "device",
@@ -40,11 +51,19 @@ static const struct psd_key compute_keys[] = {
 	 .names = psd_device_names,
 	 .help = "device whose layer times are modelled, in place of a profile: its maker's figures with assumed "
 		 "efficiencies"},
-	{KEY("images_per_sec", NUMBER, images_per_sec), .lowest = 0.001, .highest = 1e9,
+	{KEY("samples_per_sec", NUMBER, samples_per_sec), .former = "images_per_sec", .lowest = 0.001, .highest = 1e9,
 	 .help = "measured throughput of one worker, samples per second; a sequence counts as one. The times of all "
 		 "layers are scaled to it"},
+	{KEY("mfu", RATIO, mfu_ratio), .lowest = 0.0001, .highest = 1, .rival = "samples_per_sec",
+	 .help = "model FLOPs utilisation of one worker: share of the device's peak in this precision. The times of "
+		 "all layers are scaled to it"},
 	{KEY("jitter", RATIO, jitter_ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
 	 .help = "random spread of a layer's time: standard deviation over mean, drawn for each node and iteration"},
+	{KEY("spread", RATIO, spread.ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
+	 .help = "random spread of all of a device's work in an iteration: standard deviation over mean, log-normal, "
+		 "drawn for each worker and iteration. Acts beside `jitter`"},
+	{SECTION("tail", tail), .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
+	 .help = "iterations in which all of a device's work is slow, drawn for each worker and iteration"},
 	{KEY("replay", FLAG, has_replay), .fallback = "false", .uses = PSD_BY_PSD_RUN | PSD_AGREED,
 	 .help = "replay in psd-run instead of training: operations are waits of the predicted length, messages are "
 		 "really sent"},
@@ -135,7 +154,8 @@ static const struct psd_key root_keys[] = {
 	 .help = "unit of simulation. flow: all traffic between two neighbours; message: each message"},
 	{KEY("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS,
 	 .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
-	 .help = "measured iterations, after warm-up. Default: 1; 20 with jitter; 4 in a replay"},
+	 .help = "measured iterations, after warm-up. Default: 1; 20 with jitter; 100 with a spread or "
+		 "tail; 4 in a replay"},
 	{KEY("most_events", COUNT, most_events), .lowest = 1, .highest = 1e15, .fallback = "20000000",
 	 .uses = PSD_BY_SIM,
 	 .help = "limit on the events of each case: a system at a point. Beyond it an estimate takes its place "

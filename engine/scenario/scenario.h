@@ -12,6 +12,7 @@
 #include "engine/base/reference.h"
 #include "engine/base/text.h"
 #include "engine/collectives/collective.h"
+#include "engine/scenario/device.h"
 #include "engine/scenario/train.h"
 
 enum {
@@ -129,10 +130,11 @@ struct psd_background {
 /* Work of a worker in an iteration, and its speed. In a system, 0 or NULL: the scenario's value holds. */
 struct psd_workload {
 	uint32_t batch_per_worker;
-	const char *precision;	  /* arithmetic, one of psd_precision_names */
-	const char *profile_path; /* path of a measured profile of the layers, or NULL */
-	const char *device_name;  /* name of a modelled device, or NULL; exactly one of the two is given */
-	double images_per_sec;	  /* throughput measured on one worker, to which the costs are scaled; 0: not given */
+	const char *precision_name; /* arithmetic, one of psd_precision_names */
+	const char *profile_path;   /* path of a measured profile of the layers, or NULL */
+	const char *device_name;    /* name of a modelled device, or NULL; exactly one of the two is given */
+	double samples_per_sec;	    /* throughput measured on one worker, to which the costs are scaled; 0: not given */
+	double mfu_ratio; /* share of the device's peak, to which the costs are scaled instead; 0: not given */
 };
 
 /* Coarse-grained sparse communication: only the chunks of gradients with the largest norms travel. Source: Sun et al.
@@ -221,16 +223,27 @@ struct psd_replay {
 #define PSD_RUN_MIN_BPS 1e5
 #define PSD_RUN_MAX_BPS 400e9
 
+/* Spread of a worker's whole iterations, beside that of its layers. In each iteration a factor scales all work of its
+ * device. */
+struct psd_spread {
+	double ratio;		  /* standard deviation of the factor, whose mean is 1; 0: none */
+	double tail_chance_ratio; /* share of iterations that take tail_factor times as long; 0: none */
+	double tail_factor;	  /* factor of the slow iterations, 1 or more */
+};
+
 struct psd_scenario {
 	const char *path;
 	const char *title;
 	const char *graph_path; /* path of the model, relative to the working directory, like every path here */
+	unsigned sequence;	/* number of tokens of a sample; 0: the model's */
 	uint32_t batch_per_worker;
-	bool is_half;		  /* mixed precision: gradients travel as fp16, layers compute on fp16 units */
+	enum psd_precision precision;
 	const char *profile_path; /* path of a measured profile of the layers, or NULL */
 	const char *device_name;  /* name of a modelled device, or NULL; exactly one of the two is given */
-	double images_per_sec;	  /* throughput measured on one worker, to which the costs are scaled; 0: not given */
+	double samples_per_sec;	  /* throughput measured on one worker, to which the costs are scaled; 0: not given */
+	double mfu_ratio;	  /* share of the device's peak, to which the costs are scaled instead; 0: not given */
 	double jitter_ratio;	  /* spread of a layer's compute time over its mean, per node and iteration; 0: none */
+	struct psd_spread spread;
 	bool has_replay;
 	struct psd_replay replay;
 	unsigned nodes;
@@ -289,9 +302,11 @@ enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, co
 					 struct psd_error *err) PSD_MUST_CHECK;
 
 /* Work of one worker in the system: for each key the system's value or else the scenario's. If the system has a device
- * or profile, the scenario's images_per_sec does not count. Pure, any thread. */
+ * or profile, the scenario's samples_per_sec and mfu do not count. Pure, any thread. */
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system);
-/* True for mixed precision: gradients travel as fp16, layers compute on fp16 units. */
+/* Returns the precision of a workload that psd_scenario_workload() has made. */
+enum psd_precision psd_workload_precision(const struct psd_workload *workload);
+/* Tells whether gradients travel as values of 16 bits. */
 bool psd_workload_is_half(const struct psd_workload *workload);
 /* True if the system replaces a value of the scenario's workload. */
 bool psd_system_has_workload(const struct psd_system *system);
@@ -313,13 +328,12 @@ struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigne
  * thread. */
 uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point);
 
-extern const char *const psd_precision_names[]; /* values "fp32", "mixed", NULL */
-extern const char *const psd_schedule_names[];	/* values "sequential", "wait-free", NULL */
-extern const char *const psd_sync_names[];	/* names of enum psd_sync, then NULL */
-extern const char *const psd_rule_names[];	/* values "bytes", "seconds", NULL */
-extern const char *const psd_barrier_names[];	/* values "iteration", "layer", NULL */
-extern const char *const psd_priority_names[];	/* values "generation", "forward", NULL */
-extern const char *const psd_fidelity_names[];	/* values "flow", "message", NULL */
-extern const char *const psd_topology_names[];	/* "star", "racks", "fat-tree", "platform", NULL */
+extern const char *const psd_schedule_names[]; /* values "sequential", "wait-free", NULL */
+extern const char *const psd_sync_names[];     /* names of enum psd_sync, then NULL */
+extern const char *const psd_rule_names[];     /* values "bytes", "seconds", NULL */
+extern const char *const psd_barrier_names[];  /* values "iteration", "layer", NULL */
+extern const char *const psd_priority_names[]; /* values "generation", "forward", NULL */
+extern const char *const psd_fidelity_names[]; /* values "flow", "message", NULL */
+extern const char *const psd_topology_names[]; /* "star", "racks", "fat-tree", "platform", NULL */
 
 #endif

@@ -47,9 +47,8 @@ static const char *const momentum_names[] = {"after", "before", NULL};
 static const struct psd_key model_keys[] = {
 	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
 	 .help = "number of samples that a worker processes in an iteration"},
-	{KEY("precision", NAME, own.precision), .names = psd_precision_names,
-	 .help = "precision of layers and gradients. fp32: 32 bits; mixed: gradients travel as 16 bits, layers compute "
-		 "on matrix units"},
+	{KEY("precision", NAME, own.precision_name), .names = psd_precision_names,
+	 .help = "precision of layers and gradients, as the scenario's `model.precision`"},
 	{.name = NULL},
 };
 static const struct psd_section model = {.tables = {model_keys}};
@@ -59,9 +58,12 @@ static const struct psd_key compute_keys[] = {
 	 .help = "file of measured seconds of each layer on one worker"},
 	{KEY("device", NAME, own.device_name), .names = psd_device_names,
 	 .help = "device whose layer times are modelled, in place of a profile. With either of them here, the "
-		 "scenario's `images_per_sec` has no effect"},
-	{KEY("images_per_sec", NUMBER, own.images_per_sec), .lowest = 0.001, .highest = 1e9,
+		 "scenario's `samples_per_sec` and `mfu` have no effect"},
+	{KEY("samples_per_sec", NUMBER, own.samples_per_sec), .former = "images_per_sec", .lowest = 0.001,
+	 .highest = 1e9,
 	 .help = "measured throughput of one worker, samples per second. The times of all layers are scaled to it"},
+	{KEY("mfu", RATIO, own.mfu_ratio), .lowest = 0.0001, .highest = 1, .rival = "samples_per_sec",
+	 .help = "model FLOPs utilisation of one worker, as the scenario's `compute.mfu`"},
 	{.name = NULL},
 };
 static const struct psd_section compute = {.tables = {compute_keys}};
@@ -446,8 +448,8 @@ bool psd_system_has_workload(const struct psd_system *system)
 {
 	const struct psd_workload *own = &system->own;
 
-	return own->batch_per_worker || own->precision || own->profile_path || own->device_name ||
-	       own->images_per_sec > 0.0;
+	return own->batch_per_worker || own->precision_name || own->profile_path || own->device_name ||
+	       own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0;
 }
 
 struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system)
@@ -455,27 +457,38 @@ struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, c
 	const struct psd_workload *own = &system->own;
 	struct psd_workload workload = {
 		.batch_per_worker = scenario->batch_per_worker,
-		.precision = psd_precision_names[scenario->is_half],
+		.precision_name = psd_precision_names[scenario->precision],
 		.profile_path = scenario->profile_path,
 		.device_name = scenario->device_name,
-		.images_per_sec = scenario->images_per_sec,
+		.samples_per_sec = scenario->samples_per_sec,
+		.mfu_ratio = scenario->mfu_ratio,
 	};
 
 	if (own->batch_per_worker)
 		workload.batch_per_worker = own->batch_per_worker;
-	if (own->precision)
-		workload.precision = own->precision;
+	if (own->precision_name)
+		workload.precision_name = own->precision_name;
 	if (own->profile_path || own->device_name) {
 		workload.profile_path = own->profile_path;
 		workload.device_name = own->device_name;
-		workload.images_per_sec = 0.0;
 	}
-	if (own->images_per_sec > 0.0)
-		workload.images_per_sec = own->images_per_sec;
+	if (own->profile_path || own->device_name || own->samples_per_sec > 0.0 || own->mfu_ratio > 0.0) {
+		workload.samples_per_sec = own->samples_per_sec;
+		workload.mfu_ratio = own->mfu_ratio;
+	}
 	return workload;
+}
+
+enum psd_precision psd_workload_precision(const struct psd_workload *workload)
+{
+	enum psd_precision precision = PSD_PRECISION_FP32;
+
+	while (strcmp(psd_precision_names[precision], workload->precision_name) != 0)
+		precision++;
+	return precision;
 }
 
 bool psd_workload_is_half(const struct psd_workload *workload)
 {
-	return strcmp(workload->precision, psd_precision_names[0]) != 0;
+	return psd_precision_is_half(psd_workload_precision(workload));
 }

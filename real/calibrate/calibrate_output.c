@@ -327,7 +327,7 @@ static void fit(struct psd_scenario *scenario, const struct psd_calibration *cal
 	const struct psd_measured *payload = &calibration->measured[PSD_QUANTITY_PAYLOAD_RATIO];
 
 	scenario->device_name = NULL;
-	scenario->images_per_sec = 0.0;
+	scenario->samples_per_sec = 0.0;
 	scenario->jitter_ratio = fmin(value_of(calibration, PSD_QUANTITY_JITTER_RATIO), 1.0);
 	scenario->machine.cores = calibration->cores;
 	scenario->machine.nodes = 0;

@@ -65,7 +65,7 @@ static enum psd_status make_model(struct psd_costed_model *costed, const struct 
 	if (status)
 		return status;
 	status = psd_costs_from_device(&made.costs, &made.graph, psd_device_find(scenario->device_name),
-				       scenario->batch_per_worker, false, 0.0, err);
+				       scenario->batch_per_worker, PSD_PRECISION_FP32, 0.0, err);
 	if (status)
 		psd_graph_release(&made.graph);
 	else

@@ -62,12 +62,10 @@ void psd_worker_replay(void *context, unsigned host, enum psd_resource resource,
 {
 	struct psd_worker *worker = context;
 	const struct psd_scenario *scenario = worker->options->made->costed->scenario;
-	const enum psd_op_kind kind = worker->program->ops[task.op].kind;
 
 	(void)host; /* the interpreter has one host only */
 	psd_worker_watch_load(worker, task.iteration);
-	if (kind == PSD_OP_FORWARD || kind == PSD_OP_BACKWARD)
-		sec *= psd_jitter_factor(scenario->jitter_ratio, scenario->seed, worker->self, task);
+	sec = psd_jittered_sec(scenario, worker->self, &worker->program->ops[task.op], resource, task, sec);
 	psd_worker_set_timer(context, resource, task, sec);
 	if (resource == PSD_RESOURCE_DEVICE)
 		psd_interpreter_worked(&worker->interpreter, 0, sec);

@@ -20,8 +20,7 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 	const uint64_t tag = psd_event_tag(PSD_WAKE_WORK, host, resource);
 	const struct psd_op *op = &sim->program->ops[task.op];
 	const double cores = psd_sim_has_processors(sim) ? psd_op_cores(op, &sim->simulated->plan.machine) : 0.0;
-	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
-		sec *= psd_jitter_factor(sim->scenario->jitter_ratio, sim->scenario->seed, host, task);
+	sec = psd_jittered_sec(sim->scenario, host, op, resource, task, sec);
 	if (resource == PSD_RESOURCE_DEVICE && sim->scenario->n_slowdowns > 0)
 		sec = psd_sim_slowed_sec(sim, psd_layout_node(sim->layout, host), sec);
 	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0)
@@ -216,7 +215,8 @@ static void release(struct psd_simulation *sim)
 	free(sim->received_bytes);
 }
 
-static void fill_outcome(const struct psd_simulation *sim, struct psd_run_length length, struct psd_outcome *outcome)
+/* False: out of memory. */
+static bool fill_outcome(const struct psd_simulation *sim, struct psd_run_length length, struct psd_outcome *outcome)
 {
 	*outcome = (struct psd_outcome){
 		.iteration_sec = psd_interpreter_iteration_sec(&sim->interpreter, length.first_measured),
@@ -235,6 +235,9 @@ static void fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 		if (received_bytes > outcome->received_bytes_per_node)
 			outcome->received_bytes_per_node = received_bytes;
 	}
+	outcome->has_percentiles = psd_jitter_is_drawn(sim->scenario);
+	return !outcome->has_percentiles ||
+	       psd_interpreter_percentiles(&sim->interpreter, length.first_measured, outcome->percentiles_sec);
 }
 
 enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span, void *context,
@@ -260,7 +263,7 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 		.context = &sim,
 	};
 	const struct psd_run_length length =
-		psd_run_length_make(simulated->system, scenario->iterations, scenario->jitter_ratio);
+		psd_run_length_make(simulated->system, psd_jitter_iterations(scenario), scenario->jitter_ratio);
 	const struct psd_platform platform = psd_simulate_platform(simulated);
 	enum psd_status status = check_length(&sim, length, err);
 	if (status == PSD_OK)
@@ -283,8 +286,8 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 		status = psd_refuse_length(simulated->system, sim.layout->workers, scenario->most_events, err);
 	if (status == PSD_OK)
 		status = psd_interpreter_check(&sim.interpreter, err);
-	if (status == PSD_OK)
-		fill_outcome(&sim, length, outcome);
+	if (status == PSD_OK && !fill_outcome(&sim, length, outcome))
+		status = out_of_memory(&sim, err);
 	release(&sim);
 	return status;
 }

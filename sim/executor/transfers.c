@@ -3,6 +3,8 @@
 
 #include "sim/executor/simulation.h"
 
+#include "engine/program/jitter.h"
+
 /* In flow fidelity a dense exchange of more than MOST_MESSAGES messages uses this many shifted flows per sender. One
  * flow is exact where all nodes and links are alike. 16 flows stay within 1.3 % of all P (P-1) messages on other
  * clusters. Nodes that own whole matrices are hot spots and take 64. */
@@ -50,7 +52,7 @@ double psd_sim_transfer_events(const struct psd_simulation *sim, const struct ps
 {
 	/* number of concurrent messages at which the solver takes twice as long for each; all end together, or not */
 	const double doubling =
-		is_alike_everywhere(sim->scenario) && sim->scenario->jitter_ratio == 0.0 ? 40000.0 : 250.0;
+		is_alike_everywhere(sim->scenario) && !psd_jitter_is_drawn(sim->scenario) ? 40000.0 : 250.0;
 	const struct psd_payload *payload = &op->payload;
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 

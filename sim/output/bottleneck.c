@@ -5,6 +5,7 @@
 
 #include "engine/base/units.h"
 #include "engine/case/case.h"
+#include "engine/program/jitter.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
@@ -177,7 +178,7 @@ static void add_parts(struct psd_text *sentence, const struct psd_scenario *scen
 		{parts->exposed_comm_sec, "exposed communication", {{false, ""}}},
 		{parts->other_waiting_sec,
 		 "other waiting",
-		 {{scenario->n_slowdowns > 0 || scenario->jitter_ratio > 0.0, "slow or uneven nodes"},
+		 {{scenario->n_slowdowns > 0 || psd_jitter_is_drawn(scenario), "slow or uneven nodes"},
 		  {shares_cores(scenario, result), "cores that others have"}}},
 	};
 	char sec[PSD_UNITS_TEXT_MAX];
@@ -251,9 +252,9 @@ static void write_others(const struct psd_report *report, const struct psd_resul
 		write_resource(report, result, PSD_RESOURCE_NIC, text, room);
 	else
 		snprintf(text, room, "%s",
-			 shares_cores(scenario, result) ? "cores"
-			 : scenario->jitter_ratio > 0.0 ? "jitter"
-							: "waiting");
+			 shares_cores(scenario, result)	 ? "cores"
+			 : psd_jitter_is_drawn(scenario) ? "jitter"
+							 : "waiting");
 }
 
 void psd_output_find_limits(struct psd_report *report)

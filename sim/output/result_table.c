@@ -12,14 +12,17 @@ static void write_model(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->costed->scenario;
 	const struct psd_graph *graph = &report->costed->graph;
-	const uint64_t wire_bytes = graph->parameters * (scenario->is_half ? 2 : 4);
+	const uint64_t wire_bytes = graph->parameters * (psd_precision_is_half(scenario->precision) ? 2 : 4);
 	char count[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX];
 
 	fputs("model     ", out);
 	psd_grid_write_text(out, graph->name);
 	fprintf(out, ": %s parameters in %u tensors, gradients of %s (%s); batch %u per worker\n",
 		psd_units_write_count(graph->parameters, count), graph->n_tensors,
-		psd_units_write_bytes(wire_bytes, bytes), scenario->is_half ? "fp16" : "fp32",
+		psd_units_write_bytes(wire_bytes, bytes),
+		scenario->precision == PSD_PRECISION_BF16    ? "bf16"
+		: psd_precision_is_half(scenario->precision) ? "fp16"
+							     : "fp32",
 		scenario->batch_per_worker);
 }
 
@@ -39,16 +42,18 @@ static void add_compute(struct psd_text *sentence, const struct psd_workload *wo
 	};
 	char sec[PSD_UNITS_TEXT_MAX], number[PSD_UNITS_TEXT_MAX];
 
-	const double images_per_sec = workload->batch_per_worker / costs->compute_sec;
+	const double samples_per_sec = workload->batch_per_worker / costs->compute_sec;
 
 	psd_text_add(sentence, "%s a batch, %s images/s", psd_units_write_seconds(costs->compute_sec, sec),
-		     psd_units_write_number(images_per_sec, number));
+		     psd_units_write_number(samples_per_sec, number));
 	psd_text_add(sentence, " on one worker alone; ");
 	psd_text_add(sentence, "%s%s", words[costs->source],
 		     workload->profile_path ? file_name(workload->profile_path) : workload->device_name);
-	if (workload->images_per_sec > 0.0)
+	if (workload->samples_per_sec > 0.0)
 		psd_text_add(sentence, ", scaled to %s images/s",
-			     psd_units_write_number(workload->images_per_sec, number));
+			     psd_units_write_number(workload->samples_per_sec, number));
+	if (workload->mfu_ratio > 0.0)
+		psd_text_add(sentence, ", scaled to %.4g %% of its peak", 100.0 * workload->mfu_ratio);
 }
 
 static void write_compute(FILE *out, const struct psd_report *report)
@@ -61,6 +66,11 @@ static void write_compute(FILE *out, const struct psd_report *report)
 	add_compute(&sentence, &workload, &report->costed->costs);
 	if (scenario->jitter_ratio > 0.0)
 		psd_text_add(&sentence, ", jitter %.3g %%", 100.0 * scenario->jitter_ratio);
+	if (scenario->spread.ratio > 0.0)
+		psd_text_add(&sentence, ", spread %.3g %%", 100.0 * scenario->spread.ratio);
+	if (scenario->spread.tail_chance_ratio > 0.0)
+		psd_text_add(&sentence, ", %.3g %% of iterations %.4g times as long",
+			     100.0 * scenario->spread.tail_chance_ratio, scenario->spread.tail_factor);
 	psd_sentence_write(out, &sentence, 10);
 }
 
@@ -77,7 +87,7 @@ static void write_own_workloads(FILE *out, const struct psd_report *report)
 		if (!psd_system_has_workload(system))
 			continue;
 		psd_text_add(&sentence, "          %s: batch %u, %s, ", system->name, workload.batch_per_worker,
-			     workload.precision);
+			     workload.precision_name);
 		add_compute(&sentence, &workload, psd_costed_model_costs(report->costed, system));
 		psd_sentence_write(out, &sentence, 12);
 	}

@@ -548,7 +548,7 @@ FOLDER_TEST(run_cli, keys_without_effect_are_named, make_tiny())
 		{"cluster.host.transport=1GBps --set cluster.host.incast=10%", "psd-sim and replays: 'cluster.host'\n"},
 		{"cluster.machine.cores=2 --set cluster.machine.message=1us", "psd-sim: 'cluster.machine'\n"},
 		{"compute.jitter=5%", "psd-sim's simulation and replays: 'compute.jitter'\n"},
-		{"compute.images_per_sec=5", "psd-sim and replays: 'compute.images_per_sec'\n"},
+		{"compute.samples_per_sec=5", "psd-sim and replays: 'compute.samples_per_sec'\n"},
 		{"cluster.network.payload=95%", "psd-sim and replays: 'cluster.network.payload'\n"},
 		{"fidelity=message", "psd-sim's simulation: 'fidelity'\n"},
 		{"baseline=PS", "psd-sim: 'baseline'\n"},

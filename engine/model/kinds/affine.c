@@ -72,6 +72,7 @@ static struct psd_layer_work count_batch_norm(const struct psd_layer *layer, str
 
 const struct psd_layer_kind psd_layer_batch_norm = {
 	.name = "batch-norm",
+	.reads_twice = true,
 	.least_inputs = 1,
 	.keys = batch_norm_keys,
 	/* PyTorch's numbers: Ioffe and Szegedy 2015 give none */

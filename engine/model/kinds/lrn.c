@@ -24,6 +24,7 @@ static struct psd_layer_work count(const struct psd_layer *layer, struct psd_sha
 /* The defaults are the values of most published networks. */
 const struct psd_layer_kind psd_layer_lrn = {
 	.name = "lrn",
+	.reads_twice = true,
 	.least_inputs = 1,
 	.keys = keys,
 	.defaults.lrn = {.alpha = 1e-4, .beta = 0.75, .k = 1},

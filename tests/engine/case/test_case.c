@@ -1,5 +1,6 @@
 /* Workload of a system: the scenario's, or the system's own. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/scenario/scenario_heed.h"
@@ -39,21 +40,22 @@ Test(workload, a_systems_own_equals_the_scenarios)
 {
 	struct loaded loaded;
 
-	loaded_open(&loaded, "model: {" GRAPH ", batch_per_worker: 32}\n"
-			     "compute: {device: p100, images_per_sec: 100}\n" CLUSTER "systems:\n"
-			     "  - {name: plain, sync: ring}\n"
-			     "  - {name: batch, sync: ring, model: {batch_per_worker: 8}}\n"
-			     "  - {name: half, sync: ring, model: {precision: mixed}, compute: {images_per_sec: 150}}\n"
-			     "  - {name: other, sync: ring, compute: {device: v100}}\n");
+	loaded_open(&loaded,
+		    "model: {" GRAPH ", batch_per_worker: 32}\n"
+		    "compute: {device: p100, samples_per_sec: 100}\n" CLUSTER "systems:\n"
+		    "  - {name: plain, sync: ring}\n"
+		    "  - {name: batch, sync: ring, model: {batch_per_worker: 8}}\n"
+		    "  - {name: half, sync: ring, model: {precision: mixed}, compute: {samples_per_sec: 150}}\n"
+		    "  - {name: other, sync: ring, compute: {device: v100}}\n");
 	expect_equal(&loaded, 0,
-		     "model: {" GRAPH ", batch_per_worker: 32}\ncompute: {device: p100, images_per_sec: 100}\n" CLUSTER
+		     "model: {" GRAPH ", batch_per_worker: 32}\ncompute: {device: p100, samples_per_sec: 100}\n" CLUSTER
 		     "systems: [{name: A, sync: ring}]\n");
 	expect_equal(&loaded, 1,
-		     "model: {" GRAPH ", batch_per_worker: 8}\ncompute: {device: p100, images_per_sec: 100}\n" CLUSTER
+		     "model: {" GRAPH ", batch_per_worker: 8}\ncompute: {device: p100, samples_per_sec: 100}\n" CLUSTER
 		     "systems: [{name: A, sync: ring}]\n");
 	expect_equal(&loaded, 2,
 		     "model: {" GRAPH ", batch_per_worker: 32, precision: mixed}\n"
-		     "compute: {device: p100, images_per_sec: 150}\n" CLUSTER "systems: [{name: A, sync: ring}]\n");
+		     "compute: {device: p100, samples_per_sec: 150}\n" CLUSTER "systems: [{name: A, sync: ring}]\n");
 	/* images per second were measured on the scenario's device */
 	expect_equal(&loaded, 3,
 		     "model: {" GRAPH ", batch_per_worker: 32}\ncompute: {device: v100}\n" CLUSTER
@@ -63,7 +65,52 @@ Test(workload, a_systems_own_equals_the_scenarios)
 
 static const char overriding[] = "model: {graph: m.yaml, batch_per_worker: 32}\ncompute: {device: p100}\n" CLUSTER
 				 "systems: [{name: A, sync: ring, model: {batch_per_worker: 8, precision: mixed}, "
-				 "compute: {images_per_sec: 9}}]\n";
+				 "compute: {samples_per_sec: 9}}]\n";
+
+/* A share of the peak is the throughput that takes as long for the model's FLOPs. */
+Test(workload, a_share_of_the_peak_is_a_throughput)
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded,
+		    "model: {" GRAPH ", batch_per_worker: 32}\ncompute: {device: v100, mfu: 40%}\n" CLUSTER "systems:\n"
+		    "  - {name: fp32, sync: ring}\n"
+		    "  - {name: mixed, sync: ring, model: {precision: mixed}, compute: {mfu: 20%}}\n"
+		    "  - {name: measured, sync: ring, compute: {samples_per_sec: 9}}\n"
+		    "  - {name: other, sync: ring, compute: {device: k20}}\n");
+	const struct psd_graph *graph = &loaded.costed.graph;
+	const double flops = 32.0 * (double)(graph->forward_flops + graph->backward_flops);
+	const double expected_sec[] = {flops / (0.4 * 14e12), flops / (0.2 * 112e12), 32.0 / 9};
+
+	for (unsigned s = 0; s < 3; s++)
+		cr_expect_float_eq(psd_costed_model_costs(&loaded.costed, &loaded.scenario.systems[s])->compute_sec,
+				   expected_sec[s], 1e-9 * expected_sec[s], "%u", s);
+	/* another device leaves the scenario's share out */
+	cr_expect_gt(psd_costed_model_costs(&loaded.costed, &loaded.scenario.systems[3])->compute_sec, flops / 3.52e12);
+	loaded_close(&loaded);
+}
+
+static void expect_refused(const char *compute_and_model, const char *message)
+{
+	struct psd_scenario scenario;
+	struct psd_costed_model costed;
+	struct psd_error err = {.text = ""};
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s\n" CLUSTER "systems: [{name: A, sync: ring}]\n", compute_and_model);
+	cr_assert_eq(psd_scenario_parse(&scenario, "a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_costed_model_load(&costed, &scenario, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, message);
+	psd_scenario_release(&scenario);
+}
+
+Test(workload, a_device_has_the_precision_and_a_profile_no_peak)
+{
+	expect_refused("model: {" GRAPH ", batch_per_worker: 32, precision: bf16}\ncompute: {device: v100}",
+		       "a.yaml:1:8: 'precision' is 'bf16', must be fp32 or mixed on a 'v100'");
+	expect_refused("model: {" GRAPH ", batch_per_worker: 32}\ncompute: {profile: p.csv, mfu: 40%}",
+		       "a.yaml:1:8: 'mfu' needs 'device' beside it: a profile does not know a peak");
+}
 
 /* One run has one batch and one precision. */
 Test(workload, a_systems_own_is_refused_by_runs)
@@ -91,7 +138,7 @@ Test(workload, a_systems_own_reads_back)
 	cr_assert_eq(psd_scenario_parse(&scenario, "a.yaml", overriding, strlen(overriding), NULL, &err), PSD_OK);
 	psd_scenario_add_text(&text, &scenario);
 	cr_expect(strstr(text.bytes, "model: {batch_per_worker: 8, precision: mixed}"), "%s", text.bytes);
-	cr_expect(strstr(text.bytes, "compute: {images_per_sec: 9}"), "%s", text.bytes);
+	cr_expect(strstr(text.bytes, "compute: {samples_per_sec: 9}"), "%s", text.bytes);
 	psd_text_release(&text);
 	psd_scenario_release(&scenario);
 }

@@ -42,14 +42,14 @@ static struct psd_graph tiny_graph(void)
 	return graph;
 }
 
-static struct psd_costs costs_on(const struct psd_graph *graph, const struct psd_device_row *device, bool half,
-				 double images_per_sec)
+static struct psd_costs costs_on(const struct psd_graph *graph, const struct psd_device_row *device,
+				 enum psd_precision precision, double samples_per_sec)
 {
 	struct psd_costs costs;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_costs_from_device(&costs, graph, device, BATCH, half, images_per_sec, &err), PSD_OK, "%s",
-		     err.text);
+	cr_assert_eq(psd_costs_from_device(&costs, graph, device, BATCH, precision, samples_per_sec, &err), PSD_OK,
+		     "%s", err.text);
 	return costs;
 }
 
@@ -58,7 +58,6 @@ static const struct psd_device_row fast_memory = {.name = "fast memory",
 						  .peak_flops_per_sec = 1e12,
 						  .peak_half_flops_per_sec = 8e12,
 						  .memory_bps = 1e30,
-						  .conv_peak_flops_per_sec = 1e12,
 						  .conv_efficiency_ratio = 0.5,
 						  .gemm_efficiency_ratio = 0.8,
 						  .half_efficiency_ratio = 0.25,
@@ -67,7 +66,6 @@ static const struct psd_device_row fast_arithmetic = {.name = "fast arithmetic",
 						      .peak_flops_per_sec = 1e30,
 						      .peak_half_flops_per_sec = 1e30,
 						      .memory_bps = 8e9, /* 1 GB/s */
-						      .conv_peak_flops_per_sec = 1e30,
 						      .conv_efficiency_ratio = 0.5,
 						      .gemm_efficiency_ratio = 0.8,
 						      .half_efficiency_ratio = 0.25,
@@ -75,7 +73,7 @@ static const struct psd_device_row fast_arithmetic = {.name = "fast arithmetic",
 
 GRAPH_TEST(costs, arithmetic_runs_at_the_peak_times_the_efficiency_of_its_kind, tiny_graph())
 {
-	struct psd_costs costs = costs_on(&graph, &fast_memory, false, 0);
+	struct psd_costs costs = costs_on(&graph, &fast_memory, PSD_PRECISION_FP32, 0);
 
 	expect_near(costs.forward_sec[CONV], BATCH * (double)graph.layers[CONV].forward_flops / (1e12 * 0.5));
 	expect_near(costs.backward_sec[CONV], BATCH * (double)graph.layers[CONV].backward_flops / (1e12 * 0.5));
@@ -87,25 +85,11 @@ GRAPH_TEST(costs, arithmetic_runs_at_the_peak_times_the_efficiency_of_its_kind, 
 	psd_costs_release(&costs);
 }
 
-/* 27 products for each output of 3 channels under 3 x 3 weights, and a bias of half a product: 27.5 of 27.5 + 55. */
-GRAPH_TEST(costs, a_shallow_convolution_achieves_less, tiny_graph())
-{
-	struct psd_device_row device = fast_memory;
-	struct psd_costs plain = costs_on(&graph, &device, false, 0);
-
-	device.conv_half_depth = 55;
-	struct psd_costs shallow = costs_on(&graph, &device, false, 0);
-	expect_near(shallow.forward_sec[CONV], plain.forward_sec[CONV] * 3);
-	expect_near(shallow.forward_sec[FC], plain.forward_sec[FC]);
-	psd_costs_release(&shallow);
-	psd_costs_release(&plain);
-}
-
 GRAPH_TEST(costs, memory_carries_values_per_sample_and_parameters_once, tiny_graph())
 {
 	const double input = 4.0 * 3 * 8 * 8, map = 4.0 * 16 * 8 * 8, classes = 4.0 * 10; /* bytes a sample */
 	const double conv_parameters = 4.0 * (16 * 3 * 3 * 3 + 16), fc_parameters = 4.0 * (16 * 8 * 8 * 10 + 10);
-	struct psd_costs costs = costs_on(&graph, &fast_arithmetic, false, 0);
+	struct psd_costs costs = costs_on(&graph, &fast_arithmetic, PSD_PRECISION_FP32, 0);
 
 	expect_near(costs.forward_sec[CONV], (BATCH * (input + map) + conv_parameters) / 1e9);
 	expect_near(costs.forward_sec[RELU], BATCH * (map + map) / 1e9);
@@ -126,8 +110,8 @@ Test(costs, an_embedding_reads_rows_and_clears_a_table)
 				   "  - {name: e, kind: embedding, vocabulary: 50, outputs: 8}\n";
 	const double tokens = 4.0 * 6, rows = 4.0 * 6 * 8, table = 4.0 * 50 * 8; /* bytes */
 	struct psd_graph graph = graph_of(text);
-	struct psd_costs memory = costs_on(&graph, &fast_arithmetic, false, 0),
-			 arithmetic = costs_on(&graph, &fast_memory, false, 0);
+	struct psd_costs memory = costs_on(&graph, &fast_arithmetic, PSD_PRECISION_FP32, 0),
+			 arithmetic = costs_on(&graph, &fast_memory, PSD_PRECISION_FP32, 0);
 
 	expect_near(memory.forward_sec[1], BATCH * (tokens + rows + rows) / 1e9);
 	expect_near(memory.backward_sec[1], (BATCH * (rows + 2 * (tokens + rows)) + table) / 1e9);
@@ -146,8 +130,8 @@ Test(costs, an_attention_runs_at_the_rate_of_products)
 	const double product = 2.0 * 6 * 6 * 4, scores = 2.0 * 6 * 6;
 	const double in = 4.0 * 12 * 6, out = 4.0 * 4 * 6; /* bytes */
 	struct psd_graph graph = graph_of(text);
-	struct psd_costs arithmetic = costs_on(&graph, &fast_memory, false, 0),
-			 memory = costs_on(&graph, &fast_arithmetic, false, 0);
+	struct psd_costs arithmetic = costs_on(&graph, &fast_memory, PSD_PRECISION_FP32, 0),
+			 memory = costs_on(&graph, &fast_arithmetic, PSD_PRECISION_FP32, 0);
 
 	expect_near(arithmetic.forward_sec[2], BATCH * (2 * product + 6 * scores) / (1e12 * 0.8));
 	expect_near(arithmetic.backward_sec[2], BATCH * (4 * product + 5 * scores) / (1e12 * 0.8));
@@ -160,14 +144,14 @@ Test(costs, an_attention_runs_at_the_rate_of_products)
 
 GRAPH_TEST(costs, half_precision_halves_bytes_and_uses_the_half_peak, tiny_graph())
 {
-	struct psd_costs full = costs_on(&graph, &fast_arithmetic, false, 0),
-			 half = costs_on(&graph, &fast_arithmetic, true, 0);
+	struct psd_costs full = costs_on(&graph, &fast_arithmetic, PSD_PRECISION_FP32, 0),
+			 half = costs_on(&graph, &fast_arithmetic, PSD_PRECISION_MIXED, 0);
 
 	for (unsigned i = CONV; i < N_LAYERS; i++)
 		expect_near(half.forward_sec[i], full.forward_sec[i] / 2);
 	psd_costs_release(&full);
 	psd_costs_release(&half);
-	half = costs_on(&graph, &fast_memory, true, 0);
+	half = costs_on(&graph, &fast_memory, PSD_PRECISION_MIXED, 0);
 	expect_near(half.forward_sec[CONV], BATCH * (double)graph.layers[CONV].forward_flops / (8e12 * 0.25));
 	expect_near(half.gemm_flops_per_sec, 8e12 * 0.25);
 	psd_costs_release(&half);
@@ -175,7 +159,7 @@ GRAPH_TEST(costs, half_precision_halves_bytes_and_uses_the_half_peak, tiny_graph
 
 GRAPH_TEST(costs, a_measured_throughput_scales_all_layers_alike, tiny_graph())
 {
-	struct psd_costs plain = costs_on(&graph, &fast_arithmetic, false, 0),
+	struct psd_costs plain = costs_on(&graph, &fast_arithmetic, PSD_PRECISION_FP32, 0),
 			 scaled = costs_on(&graph, &fast_arithmetic, false, 50);
 	const double factor = BATCH / 50.0 / plain.compute_sec;
 	double sum_sec = 0;
@@ -216,26 +200,26 @@ Test(costs, the_titan_x_is_the_maxwell_one)
 #define COLUMNS "layer,forward_sec,backward_sec\n"
 #define ROWS	"loss,0,0\nfc,3e-3,4e-3\nrelu,0,0\nconv,1e-3,2e-3\n"
 
-static enum psd_status read_profile(struct psd_costs *costs, const char *text, double images_per_sec,
+static enum psd_status read_profile(struct psd_costs *costs, const char *text, double samples_per_sec,
 				    struct scratch_file *file, struct psd_error *err)
 {
 	struct psd_graph graph = tiny_graph();
 	enum psd_status status;
 
 	*file = scratch_file_write(text);
-	status = psd_costs_from_profile(costs, &graph, file->path, BATCH, images_per_sec, err);
+	status = psd_costs_from_profile(costs, &graph, file->path, BATCH, samples_per_sec, err);
 	remove(file->path);
 	psd_graph_release(&graph);
 	return status;
 }
 
-static struct psd_costs profile_of(const char *text, double images_per_sec)
+static struct psd_costs profile_of(const char *text, double samples_per_sec)
 {
 	struct scratch_file file;
 	struct psd_costs costs;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(read_profile(&costs, text, images_per_sec, &file, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(read_profile(&costs, text, samples_per_sec, &file, &err), PSD_OK, "%s", err.text);
 	return costs;
 }
 
@@ -289,7 +273,7 @@ Test(costs, only_a_measured_profile_counts_as_measured)
 GRAPH_TEST(costs, accelerators_have_memory_of_their_own, tiny_graph())
 {
 	for (const char *const *name = psd_device_names; *name; name++) {
-		struct psd_costs costs = costs_on(&graph, psd_device_find(*name), false, 0);
+		struct psd_costs costs = costs_on(&graph, psd_device_find(*name), PSD_PRECISION_FP32, 0);
 
 		cr_expect_eq(costs.has_own_memory, strcmp(*name, "cpu") != 0, "%s", *name);
 		psd_costs_release(&costs);

@@ -283,16 +283,38 @@ static const struct published models[] = {
 	{"scenarios/models/cifar10-quick.yaml", 145578, 0.012, 0.013},
 	{"scenarios/models/alexnet.yaml", 60965224, 0.71, 0.74},
 	{"scenarios/models/alexnet-bn.yaml", 60967976, 0.71, 0.74},
-	{"scenarios/models/vgg11.yaml", 132863336, 7.5, 7.7},	/* VGG, table 2: configuration A; 7.6 GMAC */
-	{"scenarios/models/vgg13.yaml", 133047848, 11.2, 11.4}, /* configuration B; 11.3 GMAC */
+	{"scenarios/models/alexnet-owt.yaml", 61838248, 0.82, 0.86}, /* arXiv 1404.5997, its sizes of layers */
+	{"scenarios/models/vgg11.yaml", 132863336, 7.5, 7.7},	     /* VGG, table 2: configuration A; 7.6 GMAC */
+	{"scenarios/models/vgg13.yaml", 133047848, 11.2, 11.4},	     /* configuration B; 11.3 GMAC */
+	{"scenarios/models/vgg16.yaml", 138357544, 15.4, 15.6},	     /* configuration D; torchvision: 15.47 GMAC */
 	{"scenarios/models/vgg19.yaml", 143667240, 19.5, 19.7},
 	{"scenarios/models/vgg19-22k.yaml", 229052817, 19.5, 19.8},
 	{"scenarios/models/googlenet.yaml", 6998552, 1.5, 1.6},
 	{"scenarios/models/googlenet-aux.yaml", 13378280, 1.5, 1.65},
 	{"scenarios/models/inception-v3.yaml", 27161264, 5.7, 5.8},
 	{"scenarios/models/resnet50.yaml", 25549352, 3.8, 4.1},
+	/* torchvision: 1.81, 3.66, 4.09 and 7.80 GMAC, without norms and sums */
+	{"scenarios/models/resnet18.yaml", 11689512, 1.81, 1.84},
+	{"scenarios/models/resnet34.yaml", 21797672, 3.66, 3.70},
+	{"scenarios/models/resnet50-v1.5.yaml", 25557032, 4.09, 4.16},
+	{"scenarios/models/resnet101.yaml", 44549160, 7.80, 7.90},
 	{"scenarios/models/resnet152.yaml", 60192808, 11.3, 11.6},
+	/* Hugging Face's BertForPreTraining, less the second of two vectors of segments; a token takes as many products
+	 * as parameters of its blocks, and 2 L d in attention */
+	{"scenarios/models/bert-base.yaml", 110106428 - 768, 49.0, 51.0},
+	{"scenarios/models/bert-large.yaml", 336226108 - 1024, 169, 172},
 	{"scenarios/models/gpt2.yaml", 124439808, 145, 147},
+	/* OpenAI's checkpoints; L (N - L d) + blocks 2 L L d for N parameters, all but those of positions */
+	{"scenarios/models/gpt2-medium.yaml", 354823168, 412, 416},
+	{"scenarios/models/gpt2-large.yaml", 774030080, 886, 893},
+	{"scenarios/models/gpt2-xl.yaml", UINT64_C(1557611200), 1750, 1762},
+	/* parameters in LLM Foundry's table of throughput; L N + blocks 2 L L d by its formula of MFU */
+	{"scenarios/models/mpt-125m.yaml", 125311488, 330, 335},
+	{"scenarios/models/mpt-350m.yaml", 355985408, 930, 940},
+	{"scenarios/models/mpt-760m.yaml", 760470528, 1860, 1870},
+	{"scenarios/models/mpt-1b.yaml", 1315950592, 3100, 3112},
+	{"scenarios/models/mpt-3b.yaml", UINT64_C(2651837440), 6110, 6130},
+	{"scenarios/models/mpt-7b.yaml", UINT64_C(6658859008), 14720, 14750},
 	{"scenarios/models/tinyllama.yaml", 1100048384, 2495, 2510},
 	{"scenarios/models/llama2-7b.yaml", UINT64_C(6738415616), 31450, 31550},
 	{"scenarios/models/vit-b16.yaml", 86566120, 17.3, 17.6}, /* torchvision: 17.6 GMAC with the class token */
@@ -352,6 +374,69 @@ GRAPH_TEST(graph, residual_stages_halve_the_map, load("scenarios/models/resnet15
 	/* 224 / 2 (conv1) / 2 (pool1) / 8 (three later stages) */
 	cr_assert_str_eq(graph.layers[graph.n_layers - 4].name, "res5c_relu");
 	cr_assert(has_shape(&graph.layers[graph.n_layers - 4], 2048, 224 / 32, 224 / 32));
+}
+
+/* ---- repeated blocks ---- */
+
+#define BLOCK HEAD "  - {name: a, kind: relu}\n  - {repeat: 2, name: b, layers: ["
+
+Test(graph, copies_of_a_block_stand_above_each_other)
+{
+	struct psd_graph graph = parse(BLOCK "{name: c, kind: relu}, {name: d, kind: add, inputs: [above, c]}]}\n"
+					     "  - {name: e, kind: add, inputs: [b1.d, b2.d]}\n");
+	static const char *const names[] = {"input", "a", "b1.c", "b1.d", "b2.c", "b2.d", "e"};
+
+	cr_assert_eq(graph.n_layers, 7);
+	for (unsigned i = 0; i < 7; i++)
+		cr_expect_str_eq(graph.layers[i].name, names[i]);
+	cr_expect(graph.layers[2].inputs[0] == 1 && graph.layers[3].inputs[0] == 1 && graph.layers[3].inputs[1] == 2);
+	cr_expect(graph.layers[4].inputs[0] == 3 && graph.layers[5].inputs[0] == 3 && graph.layers[5].inputs[1] == 4);
+	cr_expect(graph.layers[6].inputs[0] == 3 && graph.layers[6].inputs[1] == 5);
+	psd_graph_release(&graph);
+}
+
+Test(graph, copies_are_counted_from_first_and_see_layers_outside)
+{
+	struct psd_graph graph =
+		parse(HEAD "  - {name: a, kind: relu}\n"
+			   "  - {repeat: 2, first: 0, name: s., layers: [{name: c, kind: add, inputs: [a, above]}]}\n");
+
+	cr_assert_eq(graph.n_layers, 4);
+	cr_expect_str_eq(graph.layers[2].name, "s.0.c");
+	cr_expect_str_eq(graph.layers[3].name, "s.1.c");
+	cr_expect(graph.layers[3].inputs[0] == 1 && graph.layers[3].inputs[1] == 2);
+	psd_graph_release(&graph);
+}
+
+Test(graph, mistakes_in_repeated_blocks_are_refused)
+{
+	refuses(BLOCK "{name: c, kind: relu, input: d}]}\n",
+		"m.yaml:5:64: layer 'b1.c' takes its input from 'd', which does not exist");
+	refuses(BLOCK "{name: c, kind: relu}, {name: c, kind: relu}]}\n",
+		"m.yaml:5:65: a layer 'b1.c' exists already, layer names must differ");
+	refuses(BLOCK "]}\n", "m.yaml:5:34: block 'b' needs 'layers', a list of layers");
+	refuses_layer("repeat: 0, name: b, layers: [{name: c, kind: relu}]",
+		      "m.yaml:5:14: 'repeat' is '0', must be a whole number from 1 to 100000");
+	refuses_layer("repeat: 2, layers: [{name: c, kind: relu}]", "m.yaml:5:5: 'a repeated block' needs 'name'");
+	refuses_layer("repeat: 2, name: b, layer: [{name: c, kind: relu}]",
+		      "m.yaml:5:26: unknown key 'layer' in 'a repeated block', did you mean 'layers'?");
+}
+
+/* ---- another length of sequence ---- */
+
+Test(graph, a_sequence_replaces_the_files_length)
+{
+	static const char text[] = "name: m\ninput: {channels: 1, height: 10}\nlayers:\n  - {name: a, kind: relu}\n";
+	static const char image[] = HEAD "  - {name: a, kind: relu}\n";
+	struct psd_graph graph;
+	struct psd_error err;
+
+	cr_assert_eq(psd_model_parse_sequence(&graph, "m.yaml", text, strlen(text), 7, &err), PSD_OK);
+	cr_expect(has_shape(&graph.layers[1], 1, 7, 1));
+	psd_graph_release(&graph);
+	cr_assert_eq(psd_model_parse_sequence(&graph, "m.yaml", image, strlen(image), 7, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "m.yaml:2:8: the input is 4x10x8, 'sequence' in the scenario needs a model whose "
+				   "input has 1 channel and width 1");
 }
 
 /* ---- errors ---- */

@@ -107,6 +107,8 @@ static void expect_setting_error(const char *setting, const char *expected)
 Test(scenario, a_former_key_is_refused_with_its_new_name)
 {
 	expect_error(5, "  nodes: 8\n  host: {overlap: 0.2}", "6:10: 'overlap' is now called 'device_share'");
+	expect_error(3, "compute: {device: k20, images_per_sec: 5}",
+		     "3:24: 'images_per_sec' is now called 'samples_per_sec'");
 	expect_setting_error("cluster.host.overlap=0.2",
 			     "--set cluster.host.overlap: 'overlap' is now called 'device_share'");
 }
@@ -117,7 +119,7 @@ SCENARIO_TEST(scenario, the_shortest_file_gets_the_documented_defaults, read_wit
 
 	cr_expect_str_eq(scenario.title, "a test");
 	cr_expect_eq(scenario.batch_per_worker, 32);
-	cr_expect_not(scenario.is_half);
+	cr_expect_eq(scenario.precision, PSD_PRECISION_FP32);
 	cr_expect_str_eq(scenario.device_name, "titan-x");
 	cr_expect_null(scenario.profile_path);
 	cr_expect_null(scenario.published_path);
@@ -148,7 +150,7 @@ Test(scenario, every_key_arrives_in_its_place)
 {
 	static const char text[] =
 		"model: {graph: /abs/m.yaml, batch_per_worker: 100, precision: mixed}\n"
-		"compute: {profile: ../p.csv, images_per_sec: 34.6, jitter: 5%}\n"
+		"compute: {profile: ../p.csv, samples_per_sec: 34.6, jitter: 5%}\n"
 		"cluster:\n"
 		"  nodes: 8\n"
 		"  workers_per_node: 4\n"
@@ -181,9 +183,9 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_str_eq(scenario.graph_path, "/abs/m.yaml");
 	cr_expect_str_eq(scenario.profile_path, "dir/../p.csv");
 	cr_expect_str_eq(scenario.published_path, "dir/published/x.csv");
-	cr_expect(scenario.is_half);
+	cr_expect_eq(scenario.precision, PSD_PRECISION_MIXED);
 	cr_expect_null(scenario.device_name);
-	cr_expect_eq(scenario.images_per_sec, 34.6);
+	cr_expect_eq(scenario.samples_per_sec, 34.6);
 	cr_expect_float_eq(scenario.jitter_ratio, 0.05, 1e-12);
 	cr_expect_eq(scenario.workers_per_node, 4);
 	cr_expect_eq(scenario.network.topology, PSD_TOPOLOGY_FAT_TREE);
@@ -1006,14 +1008,15 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 0}",
 		     "2:42: 'batch_per_worker' is '0', must be a whole number from 1 to 1000000");
 	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 1, precision: fp8}",
-		     "2:56: 'precision' is 'fp8', must be one of: fp32, mixed");
+		     "2:56: 'precision' is 'fp8', must be one of: fp32, mixed, tf32, bf16");
 	expect_error(2, "model: 4",
-		     "2:8: 'model' is plain text, must be a mapping of keys: graph, batch_per_worker, precision");
+		     "2:8: 'model' is plain text, must be a mapping of keys: graph, sequence, "
+		     "batch_per_worker, precision");
 	expect_error(3, "compute: {device: k41}",
-		     "3:19: 'device' is 'k41', must be one of: k20, k40, k80, titan-x, m40, p100, v100, a100, h100, "
-		     "h200, l40s, rtx-3090, rtx-4090, cpu");
-	expect_error(3, "compute: {device: k20, images_per_sec: 0}",
-		     "3:40: 'images_per_sec' is '0', must be a number from 0.001 to 1000000000");
+		     "3:19: 'device' is 'k41', must be one of: k20, k40, k80, titan-x, m40, p100, p100-sxm2, "
+		     "v100, v100-sxm2, a100, a100-80gb, h100, h200, l40s, rtx-3090, rtx-4090, cpu");
+	expect_error(3, "compute: {device: k20, samples_per_sec: 0}",
+		     "3:41: 'samples_per_sec' is '0', must be a number from 0.001 to 1000000000");
 	expect_error(3, "compute: {device: k20, jitter: 101%}",
 		     "3:32: 'jitter' is '101%', must be a ratio such as 0.15 or 15% from 0 to 1");
 	expect_error(3, "compute: {profile: a.csv, device: k20}",
@@ -1176,10 +1179,10 @@ static void expect_complete(const char *path)
 	cr_assert_eq(psd_graph_load(&graph, scenario.graph_path, &err), PSD_OK, "%s", err.text);
 	status = scenario.profile_path
 			 ? psd_costs_from_profile(&costs, &graph, scenario.profile_path, scenario.batch_per_worker,
-						  scenario.images_per_sec, &err)
+						  scenario.samples_per_sec, &err)
 			 : psd_costs_from_device(&costs, &graph, psd_device_find(scenario.device_name),
-						 scenario.batch_per_worker, scenario.is_half, scenario.images_per_sec,
-						 &err);
+						 scenario.batch_per_worker, scenario.precision,
+						 scenario.samples_per_sec, &err);
 	cr_assert_eq(status, PSD_OK, "%s", err.text);
 	if (scenario.published_path)
 		expect_published_systems(&scenario);

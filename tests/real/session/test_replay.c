@@ -31,7 +31,7 @@ static void make(struct replayed *replayed, const char *bandwidth, const char *s
 {
 	loaded_print(&replayed->loaded,
 		     "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
-		     "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
+		     "compute: {device: titan-x, samples_per_sec: 800, replay: true}\n%s\n"
 		     "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, reduce: 1GBps, "
 		     "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
 		     emulation, bandwidth, system);

@@ -226,7 +226,7 @@ static struct psd_result result_of(double iteration_sec, struct psd_published_ro
 	static struct psd_system system = {.name = "A"};
 	static struct psd_scenario scenario = {.batch_per_worker = 32};
 	const struct psd_published published = {.rows = row, .n_rows = row ? 1 : 0};
-	const struct psd_result_basis basis = {&scenario, "sim-flow", &published};
+	const struct psd_result_basis basis = {&scenario, "sim-flow", &published, 16};
 	const struct psd_outcome outcome = {.iteration_sec = iteration_sec};
 
 	return psd_result_make(&basis, &system, eight_nodes_of_two, &outcome, 64.0);
@@ -238,6 +238,7 @@ Test(output, result_counts_the_images_of_all_workers)
 	const double images = 16 * 32; /* an iteration: 16 workers, a batch of 32 each */
 
 	expect_close(result.images_per_sec, images / 0.8);
+	expect_close(result.tokens_per_sec.value, 16 * images / 0.8);
 	expect_close(result.speedup.value, images / 0.8 / 64.0);
 	cr_assert_not(result.published_images_per_sec.is_there || result.published_speedup.is_there);
 	cr_assert_not(result.error_ratio.is_there);
@@ -423,12 +424,13 @@ FIXTURE_TEST(csv_row_has_every_column_and_leaves_absent_ones_empty)
 		text_of(&memory),
 		"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
 		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_"
-		"ratio,other_work_sec,other_waiting_sec,fuse_bytes,is_fitted,limit\n"
+		"ratio,other_work_sec,other_waiting_sec,fuse_bytes,is_fitted,limit,tokens_per_sec,iteration_p50_sec,"
+		"iteration_p95_sec,iteration_p99_sec\n"
 		"\"a \"\"title\"\", with "
 		"comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,2.5,-0.2,0.125,0.125,,yes,"
-		"link\n"
+		"link,,,,\n"
 		"\"a \"\"title\"\", with comma\",the "
-		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125,,,link\n");
+		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125,,,link,,,,\n");
 	free(memory.text);
 }
 
@@ -561,6 +563,33 @@ Test(output, bottleneck_follows_the_largest_part)
 		fixture.results[1].outcome.parts = cases[i].parts;
 		fixture.results[1].outcome.takes_factors = true;
 		expect_bottleneck(&fixture.report, cases[i].words);
+		release_fixture(&fixture);
+	}
+}
+
+/* Workers that wait for others do so for their uneven iterations, if anything is drawn. */
+Test(output, draws_limit_workers_that_wait_for_others)
+{
+	static const struct {
+		double jitter_ratio;
+		struct psd_spread spread;
+		const char *limit;
+	} cases[] = {
+		{0.0, {0.0, 0.0, 0.0}, "waiting"},
+		{0.1, {0.0, 0.0, 0.0}, "jitter"},
+		{0.0, {0.1, 0.0, 0.0}, "jitter"},
+		{0.0, {0.0, 0.01, 3.0}, "jitter"},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture fixture;
+
+		make_fixture(&fixture);
+		fixture.scenario.jitter_ratio = cases[i].jitter_ratio;
+		fixture.scenario.spread = cases[i].spread;
+		fixture.results[1].outcome.parts = (struct psd_parts){0.5, 0.0, 0.5, 1.0};
+		psd_output_find_limits(&fixture.report);
+		cr_expect_str_eq(fixture.results[1].limit, cases[i].limit, "%u", i);
 		release_fixture(&fixture);
 	}
 }
