@@ -1,6 +1,6 @@
 /* A message is a flow over the ports of devices, switches and nodes; each member sends one at a time. It begins a
- * step's message when its earlier messages have left, those of earlier steps have arrived, and the receiver awaits it.
- * */
+ * step's message when its earlier messages have left, those of earlier steps have arrived, and the receiver awaits
+ * it. */
 #include "engine/collectives/step_times.h"
 
 #include <assert.h>
