@@ -173,8 +173,8 @@ static bool has_room(const struct psd_interpreter *in, const struct psd_host_sta
 	return host->given[resource].n <= (resource == PSD_RESOURCE_DEVICE ? in->seam.n_ahead : 0);
 }
 
-/* Gives a resource its next task. Returns true when more may be ready: the task was over at once, or another one fits.
- * */
+/* Gives a resource its next task. Returns true when more may be ready: the task was over at once, or another one
+ * fits. */
 static bool dispatch(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
 {
 	struct psd_host_state *host = &in->hosts[h];
