@@ -175,7 +175,7 @@ bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc);
 const struct psd_cpu_layer *psd_cpu_below(const struct psd_cpu_layer *self, unsigned input);
 /* Returns the blob that is input number `input` of this layer. */
 struct psd_cpu_blob *psd_cpu_input(const struct psd_cpu_layer *self, unsigned input);
-/* True if the layer may overwrite its first input: no other layer reads that blob, and no layer needs the old values. */
+/* True if the layer may overwrite its first input: only this layer reads it, and no layer needs its old values. */
 bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self);
 /* Returns an argument for a blob's values; the caller sets its `arg`. */
 static inline struct psd_cpu_arg psd_cpu_value(const struct psd_cpu_blob *blob)

@@ -198,8 +198,8 @@ struct psd_taken {
 	uint32_t n_equal; /* number of values with the lowest key that may still be sent */
 };
 
-/* Returns the progress before a lane's first value. Of the values with the lowest selected key only the first ones are
- * sent, so that `kept` values are sent in all. */
+/* Returns the progress before a lane's first value. In all, `kept` values are sent: all above the lowest selected key,
+ * and the first ones with this key. */
 PSD_BODY struct psd_taken psd_taken_before(const struct psd_cuda_keys *keys, uint32_t block, uint32_t lane,
 					   uint32_t kept)
 {

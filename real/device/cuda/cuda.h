@@ -131,7 +131,7 @@ union psd_cuda_scratch {
 		double parts[2 * PSD_CUDA_NORM_PARTS];
 		double reduced[2 * PSD_CUDA_NORM_GROUPS];
 		float rate;
-		/* partial sums for the norms of two arrays, a weight and its gradient, and the tensor's learning rate */
+		/* norms of two arrays (a weight and its gradient): partial sums, and the learning rate by them */
 	} norms;
 	struct {
 		uint32_t parts[PSD_CUDA_LOOK_PARTS];

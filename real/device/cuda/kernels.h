@@ -691,7 +691,7 @@ struct psd_cuda_block_span {
  * PSD_BLOCK_LANES lanes of each block, or for each lane of each unit (PSD_BLOCK_UNIT values) of each block. */
 struct psd_cuda_blocks {
 	struct psd_cuda_block_span spans[PSD_CUDA_BLOCK_SPANS];
-	/* of a block of full length: number of values, number of kept values (top-k), and bytes when packed */
+	/* number of values, number of kept values (top-k) and packed bytes of a block of full length */
 	uint32_t elements, kept, packed_bytes;
 	float *residual; /* residual, from the launch's first block on */
 	/* velocity, from the launch's first block on; NULL: no momentum is applied before compression */
