@@ -146,8 +146,8 @@ static bool has_system(const struct psd_scenario *scenario, const char *name)
 	return false;
 }
 
-/* Names published systems that the scenario lacks: a misspelt name would look like a system without published values.
- * */
+/* Names published systems that the scenario lacks: a misspelt name would look like a system without published
+ * values. */
 static void write_strangers(FILE *out, const struct psd_report *report)
 {
 	const struct psd_published *published = report->published;

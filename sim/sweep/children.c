@@ -1,5 +1,5 @@
-/* Forks, watches and reaps child processes. Each child leads a process group, so that processes it starts end with it.
- * */
+/* Forks, watches and reaps child processes. Each child leads a process group, so that processes it starts end with
+ * it. */
 #define _GNU_SOURCE 1
 
 #include "sim/sweep/children.h"
