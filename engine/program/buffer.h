@@ -12,10 +12,11 @@ enum psd_buffer {
 	PSD_BUFFER_PARAMETER, /* parameters; every item has this buffer and the next */
 	/* gradient of a worker; if devices update the parameters, it becomes the sum over workers */
 	PSD_BUFFER_GRADIENT,
-	PSD_BUFFER_HISTORY,  /* momentum, if the device updates parameters */
-	PSD_BUFFER_SQUARES,  /* adaptive solvers: mean of squared gradients, if the device updates parameters */
-	PSD_BUFFER_START,    /* factors of linear layers' gradients, of all workers side by side */
-	PSD_BUFFER_FACTORS,  /* low-rank factors (of linear layers' gradients) of all workers, side by side */
+	PSD_BUFFER_HISTORY, /* momentum, if the device updates parameters */
+	PSD_BUFFER_SQUARES, /* adaptive solvers: mean of squared gradients, if the device updates parameters */
+	PSD_BUFFER_START,   /* local SGD: parameters before the first local step after an exchange */
+	/* factors of linear layers' gradients: those of all workers, one worker behind the other */
+	PSD_BUFFER_FACTORS,
 	PSD_BUFFER_RESIDUAL, /* error feedback: residuals of gradients, kept for later iterations */
 	/* sparse all-reduce: the chunks to send, one behind the other; then their sums over workers */
 	PSD_BUFFER_CHOSEN,

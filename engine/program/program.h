@@ -119,9 +119,12 @@ struct psd_program {
 	const struct psd_plan *plan; /* plan from which the program was made, borrowed */
 	struct psd_op *ops;	     /* operations of one iteration, n_ops entries */
 	uint32_t n_ops;
-	/* for each operation in turn: the operations that it waits for; n_edges entries */
+	/* array of n_edges entries: the operations that operation 0 waits for, then those that operation 1 waits for,
+	 * and so on */
 	struct psd_edge *dependencies;
-	struct psd_edge *dependents; /* for each operation in turn: the operations that wait for it; n_edges entries */
+	/* array of n_edges entries: the operations that wait for operation 0, then those that wait for operation 1, and
+	 * so on */
+	struct psd_edge *dependents;
 	uint32_t n_edges;
 	uint32_t next_op; /* number of the operation PSD_OP_NEXT */
 	/* Largest number of iterations that a host may have begun and not completed: the largest distance of a

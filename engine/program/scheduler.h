@@ -37,7 +37,8 @@ enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_prog
 				psd_arrivals_fn arrivals, const void *context, struct psd_error *err) PSD_MUST_CHECK;
 void psd_duties_release(struct psd_duties *duties);
 
-/* Iterations of a run: `first` to `end` - 1. Earlier iterations are complete, for example before a checkpoint. */
+/* Iterations of a run: `first` to `end` - 1. Iterations before `first` are complete; `first` is not 0 if a run resumes
+ * from a checkpoint. */
 struct psd_iterations {
 	uint32_t first, end;
 	/* Local SGD: number of steps in the latest window with an even number and in that with an odd number (struct
