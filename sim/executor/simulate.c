@@ -34,7 +34,8 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 		psd_network_timer(sec, tag);
 }
 
-/* Stops SimGrid when the program is done: background traffic and slowdowns would keep it busy for ever. */
+/* Stops SimGrid when all hosts have finished all iterations; otherwise background traffic and slowdowns would continue
+ * for ever. */
 static void stop_when_complete(struct psd_simulation *sim)
 {
 	const struct psd_interpreter *interpreter = &sim->interpreter;
@@ -121,7 +122,7 @@ static enum psd_status out_of_memory(const struct psd_simulation *sim, struct ps
 			     psd_layout_hosts(sim->layout));
 }
 
-/* Refuses a run whose events are too many by a count made before it: operations of all hosts, and messages of
+/* Refuses a run with too many events, by a count before it begins: operations of all hosts, and messages of all
  * transfers. */
 static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_length length, struct psd_error *err)
 {
@@ -141,7 +142,7 @@ static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_l
 	return PSD_OK;
 }
 
-/* Hosts with the same duties share them. */
+/* Makes the duties of all hosts; hosts with equal duties share one struct psd_duties. */
 static enum psd_status assign_duties(struct psd_simulation *sim, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);

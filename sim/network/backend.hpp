@@ -22,7 +22,8 @@ struct Backend {
 	simgrid::kernel::resource::Model *model; /* SimGrid's network model */
 	std::vector<simgrid::s4u::Host *> hosts; /* by number */
 	std::vector<simgrid::s4u::Link *> links; /* by number; empty for a user's platform */
-	simgrid::s4u::Link *broken;		 /* a link that is down; NULL for a user's platform */
+	/* link that is always down: a transfer that begins on it fails at once; NULL for a user's platform */
+	simgrid::s4u::Link *broken;
 	/* while true, all new routes of a generated platform contain the broken link, so that a transfer begins on it
 	 * and fails at once */
 	bool is_way_broken;

@@ -19,7 +19,7 @@ static const double sequential_bound_ratio = 0.5;
 static const double in_turn_ratio = 0.9;
 /* A wait of the device up to this share of the iteration bounds nothing. */
 static const double hidden_ratio = 0.1;
-/* Parts of an iteration up to this share are not mentioned. */
+/* A sentence does not mention parts of an iteration up to this share of it. */
 static const double worth_words_ratio = 0.02;
 
 enum { MOST_SENTENCES_WITH_PARTS = 6 }; /* with more systems, parts are in the table only */
@@ -45,7 +45,7 @@ static bool is_in_turn(const struct psd_outcome *outcome, int *other)
 	       in_turn_ratio * outcome->iteration_sec;
 }
 
-/* Limits of the software stack that are below the link's rate; 0: none. */
+/* Rate at which the software stack moves data, bits per second, if it is below the link's rate; otherwise 0. */
 struct stack {
 	double bps, link_bps;
 	bool is_incast; /* the limit holds for many senders only */
@@ -70,7 +70,7 @@ static struct stack stack_of(const struct psd_costed_model *costed, const struct
 
 /* ---- slower nodes ---- */
 
-/* The node that slows the run most, by its devices or by its link; its ratio is 1 where there is none. */
+/* The node that slows the run down most, by slow devices or a slow link; its ratio is 1 if no node is slow. */
 struct slow {
 	unsigned node;
 	double ratio;
@@ -94,7 +94,7 @@ static struct slow slowest(const struct psd_report *report, const struct psd_res
 
 /* ---- words ---- */
 
-/* A message takes as long as the cores that handle it. */
+/* Adds the network as the resource that bounds a system, and the processor cores if they bound the messages. */
 static void add_network(struct psd_text *sentence, const struct psd_report *report, const struct psd_result *result)
 {
 	const struct psd_machine *machine = &report->costed->scenario->machine;
