@@ -216,8 +216,9 @@ struct psd_cuda_kind {
 	 * same sample slot, since this work is recorded once as a CUDA graph. It changes nothing in the host's
 	 * memory. */
 	enum psd_status (*forward)(struct psd_cuda_layer *self, struct psd_error *err);
-	/* Launches the backward pass, under the rules of forward; the gradients' addresses are the same as well. It
-	 * changes nothing in the host's memory except by psd_cuda_share(). */
+	/* Launches the backward pass. It launches the same kernels with the same arguments in each iteration with the
+	 * same sample slot and the same addresses of gradients. It changes nothing in the host's memory except by
+	 * psd_cuda_share(). */
 	enum psd_status (*backward)(struct psd_cuda_layer *self, struct psd_error *err);
 	/* True if forward launches other work in this iteration, so that no CUDA graph may be used. NULL: it never
 	 * does. */
@@ -452,8 +453,8 @@ float psd_cuda_slope_above(const struct psd_cuda_layer *self);
 enum psd_status psd_cuda_declare(struct psd_cuda_layer *self, struct psd_error *err) PSD_MUST_CHECK;
 /* Makes the blob of the first input the layer's output, which overwrites it. */
 void psd_cuda_declare_in_place(struct psd_cuda_layer *self);
-/* Called once by each reader of the blob in a backward pass. True if the reader must add to the blob's gradient,
- * because an earlier reader has written it; false: it overwrites it. */
+/* Called once in a backward pass by each layer that reads the blob. Returns true if the layer must add to the blob's
+ * gradient, because another layer has written the gradient before; false if the layer must overwrite the gradient. */
 bool psd_cuda_share(struct psd_cuda_blob *blob);
 
 /* Returns the address and number format of a blob's values. */
