@@ -11,7 +11,8 @@ struct pass {
 };
 
 struct conv {
-	struct pass forward, dweight, dsource; /* dsource is unused without a data gradient */
+	/* dsource computes the gradient of the input; unused if the input needs none */
+	struct pass forward, dweight, dsource;
 };
 
 /* oneDNN's names for a convolution, and for its transpose, whose plain weight has inputs first. */
@@ -98,7 +99,7 @@ static void describe_conv(const struct psd_cpu_layer *self, struct conv_shape *s
 	shape->bias_or_null = settings->has_bias ? &shape->bias : NULL;
 }
 
-/* Whether the only reader is a ReLU, which can be applied while the result is in registers. */
+/* True if only one layer reads the output and it is a ReLU, which then is fused into the convolution. */
 static bool feeds_relu(const struct psd_cpu_layer *self)
 {
 	return self->kind == &psd_cpu_conv && self->n_readers == 1 &&
@@ -129,9 +130,9 @@ static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_
 	return status;
 }
 
-/* An argument: its memory outside the primitive, and its format inside. */
+/* Argument of a primitive: its memory and format outside, and the format that the primitive uses. */
 struct end {
-	int arg; /* DNNL_ARG_... */
+	int arg; /* oneDNN's number of the argument, DNNL_ARG_... */
 	const dnnl_memory_desc_t *desc;
 	void *const *slot;
 	dnnl_query_t made;
@@ -230,7 +231,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return psd_cpu_input(self, 0)->has_diff ? prepare_data_backward(self, &shape, err) : PSD_OK;
 }
 
-/* Lists the operations in order of execution. */
+/* The operations of a pass in the order in which they are executed. */
 #define OPS_OF(pass) (struct psd_cpu_op *const[]){&(pass).moves[0], &(pass).moves[1], &(pass).run, &(pass).moves[2]}, 4
 
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)

@@ -15,11 +15,12 @@
 
 struct inner_product {
 	struct psd_cpu_op bottom_in, dbottom_out;
-	void *bottom;		   /* copy of an input that is not plain; lives on as a factor */
-	void *const *bottom_slot;  /* (batch, M) */
+	/* plain copy of an input that is in another format; it is kept as a factor after the iteration */
+	void *bottom;
+	void *const *bottom_slot;  /* slot of the input in plain format; shape (batch, M) */
 	void *const *dbottom_slot; /* slot of the input's gradient, plain */
 	void *const *block_slot;   /* slot of a copied block of the weight; NULL without a copy */
-	dnnl_dim_t rows, columns;  /* M inputs, N outputs */
+	dnnl_dim_t rows, columns;  /* rows: number of inputs M; columns: number of outputs N */
 };
 
 static enum psd_status prepare_bottom(struct psd_cpu_layer *self, struct inner_product *inner, struct psd_error *err)
@@ -65,7 +66,8 @@ static void fill_rows(float *rows, const float *row, dnnl_dim_t n_rows, dnnl_dim
 			rows[r * columns + c] = row[c];
 }
 
-/* sums += column sums, added row by row, so that the order does not depend on the compiler. */
+/* Adds the column sums of `rows` to sums, row by row, so that the order of additions does not depend on the
+ * compiler. */
 static void add_column_sums(float *sums, const float *rows, dnnl_dim_t n_rows, dnnl_dim_t columns)
 {
 	for (dnnl_dim_t r = 0; r < n_rows; r++)
@@ -153,7 +155,7 @@ static enum psd_status differentiate_bottom(struct psd_cpu_layer *self, const fl
 	return psd_cpu_share_end(self, in, err);
 }
 
-/* Pointers to the factors, valid until the next forward. */
+/* Returns the addresses of the layer's factors, valid until its next forward pass. */
 static struct psd_factors factors_of(const struct psd_cpu_layer *self)
 {
 	const struct inner_product *inner = self->details;
@@ -197,7 +199,8 @@ enum psd_status psd_cpu_rebuild(struct psd_device *device, const struct psd_fact
 
 	PSD_TRY(psd_libraries_need(PSD_LIBRARY_ONEDNN, err));
 	omp_set_num_threads(
-		(int)device->n_threads); /* setting of the calling thread, which need not be the computing one */
+		/* the setting belongs to the calling thread, which may be another one than in forward and backward */
+		(int)device->n_threads);
 	failure = differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);
 	return failure ? psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not rebuild a gradient of %u x %u",
 				       columns, rows)
