@@ -159,7 +159,8 @@ static void add_causes(struct psd_text *sentence, const struct cause causes[], u
 	psd_text_add(sentence, "%s", end);
 }
 
-/* Adds forward and backward, then the other parts that are worth mentioning, each with its causes. */
+/* Adds to a sentence the times of forward and backward, then the other parts of the iteration that are large enough,
+ * each with its causes. */
 static void add_parts(struct psd_text *sentence, const struct psd_scenario *scenario, const struct psd_result *result)
 {
 	const struct psd_parts *parts = &result->outcome.parts;
@@ -196,7 +197,8 @@ static void add_parts(struct psd_text *sentence, const struct psd_scenario *scen
 
 enum limit { LIMIT_DEVICE, LIMIT_OTHERS, LIMIT_RESOURCE, LIMIT_TURNS, LIMIT_WAITING };
 
-/* The limit of a result, the resource that it is about, and the share of the iteration. */
+/* Limit of a result: its kind, the resource that bounds the result, and the ratio of the iteration in which that
+ * resource is busy. */
 struct bound {
 	enum limit limit;
 	int resource;
@@ -224,7 +226,7 @@ static struct bound bound_of(const struct psd_result *result)
 	return (struct bound){LIMIT_WAITING, resource, busy_ratio};
 }
 
-/* One or a few words for a column. */
+/* Writes the name of a resource, in one or a few words, for the column `limit`. */
 static void write_resource(const struct psd_report *report, const struct psd_result *result, int resource, char *text,
 			   size_t room)
 {
@@ -362,7 +364,7 @@ static void write_sentence(FILE *out, const struct psd_report *report, unsigned 
 	psd_sentence_write(out, &sentence, 2);
 }
 
-/* Tells whether an earlier system's sentence covers this one. */
+/* Tells whether the sentence of an earlier system is also about this system. */
 static bool is_said(const struct psd_report *report, unsigned s, const struct verdict verdicts[])
 {
 	for (unsigned i = 0; i < s && report->n_systems > MOST_SENTENCES_WITH_PARTS; i++)
