@@ -90,7 +90,7 @@ static enum psd_status forward_slice(struct psd_cpu_layer *self, struct psd_erro
 	return psd_cpu_op_run_all(ops, 2, self, err);
 }
 
-/* Zeros the gradient of channels outside the slice. */
+/* Computes the gradient of the input of a slice; the gradient of channels outside the slice becomes 0. */
 static enum psd_status backward_slice(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct slice *slice = self->details;

@@ -48,8 +48,8 @@ PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_cuda_lrn *of)
 	psd_put(of->to, i, psd_get(of->from, i) * powf(of->ratios[i], -of->beta));
 }
 
-/* Computes the gradient of one value. If a is a neighbour of b, then b is one of a, so the value influences the results
- * of its own neighbours. */
+/* Computes the gradient of one value. If a is a neighbour of b, then b is a neighbour of a. So the value influences the
+ * results of exactly those elements that are its neighbours. */
 PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
 {
 	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
