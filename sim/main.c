@@ -385,7 +385,8 @@ static int use_all(const struct psd_options *options, const struct psd_loaded_sc
 	return EXIT_DONE;
 }
 
-/* Reports an operand that could not be loaded. A word that is no file was perhaps meant as a command. */
+/* Prints the error about a scenario file that could not be loaded, and returns the exit status. If there is no such
+ * file, the word may be a misspelt command, and the error says so. */
 static int complain_of_operand(enum psd_status status, const char *operand, const struct psd_error *err)
 {
 	struct psd_error word_err;

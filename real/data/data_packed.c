@@ -9,7 +9,7 @@
 #include "real/data/random.h"
 
 struct packed {
-	struct psd_pack packs[2]; /* by psd_data_part */
+	struct psd_pack packs[2]; /* packed files of training and test, by enum psd_data_part */
 	struct psd_jpeg *jpeg;
 	uint8_t *pixels; /* memory for one decoded image */
 };

@@ -135,7 +135,8 @@ void psd_feed_close(struct psd_feed *feed)
 {
 	if (!feed)
 		return;
-	for (unsigned r = feed->readers ? feed->options.n_readers : 0; r-- > 0;) { /* closes views before their owner */
+	/* backwards, since views must be closed before the data set that owns the files */
+	for (unsigned r = feed->readers ? feed->options.n_readers : 0; r-- > 0;) {
 		if (feed->readers[r].has_lane)
 			psd_lane_close(&feed->readers[r].lane);
 		psd_data_close(feed->readers[r].data);

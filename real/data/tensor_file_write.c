@@ -30,7 +30,7 @@ struct part {
 
 struct psd_tensor_writer {
 	char *path;	   /* the caller's path */
-	char *target_path; /* path behind symbolic links */
+	char *target_path; /* path after symbolic links are followed: the file that is replaced */
 	char *part_path;   /* target_path + ".part" */
 	int descriptor;	   /* file at part_path, locked; -1: none */
 	bool is_finished;
@@ -118,7 +118,7 @@ static void add_tensors(struct psd_text *header, const struct psd_tensor_writer 
 			}
 }
 
-/* Reading the header back checks it. */
+/* Makes the header, and checks it by the functions that read one. */
 static enum psd_status make_front(struct psd_tensor_writer *writer, const struct psd_file_tensor tensors[],
 				  const struct psd_file_note notes[], unsigned n_notes, struct psd_error *err)
 {

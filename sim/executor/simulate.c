@@ -51,7 +51,7 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 	const unsigned host = psd_event_tag_host(value);
 	const enum psd_wake kind = (enum psd_wake)psd_event_tag_kind(value);
 
-	sim->n_events += kind != PSD_WAKE_WORK; /* check_length() has counted operations, ends included */
+	sim->n_events += kind != PSD_WAKE_WORK; /* the ends of operations were counted by check_length() already */
 	if (sim->n_events + psd_network_work() > sim->scenario->most_events) {
 		psd_network_stop();
 		return;

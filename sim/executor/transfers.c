@@ -82,7 +82,8 @@ static void start_end(struct psd_simulation *sim, unsigned host, struct psd_sock
 	psd_sim_process(sim, host, work.sec, work.most_cores / n_others, psd_event_tag(PSD_WAKE_CROSSING, 0, crossing));
 }
 
-/* Counts, once per send, the receivers that the sender reaches as it reaches `to`: on other nodes, or on its own. */
+/* Returns the number of receivers of a send operation that are on other nodes, if `to` is on another node, or that are
+ * on the sender's node. They are counted once for each operation. */
 static unsigned count_receivers(struct psd_simulation *sim, unsigned from, unsigned to)
 {
 	struct psd_sending *sending = &sim->sendings[from];
