@@ -7,7 +7,8 @@
 
 enum { ROW = 16 };
 
-#define INLINE static inline __attribute__((always_inline)) /* so that the known trip count reaches the loop */
+/* always inlined, so that the compiler knows the number of iterations of the loops and vectorises them */
+#define INLINE static inline __attribute__((always_inline))
 
 /* One block of a tensor, from element `first` on. */
 struct moving {

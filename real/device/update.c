@@ -26,7 +26,8 @@ struct psd_update psd_update_by_norms(struct psd_update update, const float *wei
 	return update;
 }
 
-#define INLINE static inline __attribute__((always_inline)) /* so that the known trip count reaches the loop */
+/* always inlined, so that the compiler knows the number of iterations of the loops and vectorises them */
+#define INLINE static inline __attribute__((always_inline))
 
 INLINE void apply_sgd(struct psd_update update, float *restrict weight, const float *restrict gradient,
 		      float *restrict history, unsigned elements)

@@ -11,11 +11,12 @@ struct attention {
 	struct psd_cpu_op softmax, softmax_back; /* softmax over all rows of one sample, and its gradient */
 	/* slots (struct psd_cpu_op) of the input and its gradient; shape (batch, positions, apart) */
 	void *const *source, *const *share;
-	float *probabilities; /* (batch, heads, positions, positions) */
+	float *probabilities; /* softmax of the scores, kept for backward; shape (batch, heads, positions, positions) */
 	void *rows;	      /* address, in `probabilities`, of the current sample */
 	/* slot of scratch memory: gradient of the probabilities, then of the scores */
 	void *const *drows;
-	float *cosines, *sines; /* (positions, depth / 2); NULL without rotary embedding */
+	/* cosine and sine of each angle; shape (positions, depth / 2) each; NULL without rotary embedding */
+	float *cosines, *sines;
 	dnnl_dim_t positions, channels, heads;
 	dnnl_dim_t depth;   /* number of channels of a head */
 	dnnl_dim_t apart;   /* number of channels of the input: the distance between positions */
@@ -208,7 +209,7 @@ static void hide_later(float *scores, dnnl_dim_t positions)
 			scores[row * positions + column] = -INFINITY;
 }
 
-/* scores = scale queries keys^T */
+/* Computes scores = scale * queries * keys^T for one head. */
 static dnnl_status_t score(const struct psd_cpu_layer *self, struct head head, const float *source, float *scores)
 {
 	const struct attention *attention = self->details;
@@ -222,7 +223,7 @@ static dnnl_status_t score(const struct psd_cpu_layer *self, struct head head, c
 	return failure;
 }
 
-/* top = softmax(scores) values */
+/* Computes top = softmax(scores) * values for all heads of a sample. */
 static enum psd_status forward_sample(struct psd_cpu_layer *self, uint32_t sample, struct psd_error *err)
 {
 	struct attention *attention = self->details;

@@ -15,7 +15,8 @@ struct conv {
 	struct pass forward, dweight, dsource;
 };
 
-/* oneDNN's names for a convolution, and for its transpose, whose plain weight has inputs first. */
+/* oneDNN's functions and argument numbers for a convolution, or for a transposed convolution, whose plain weight has
+ * the inputs as first dimension. */
 struct family {
 	dnnl_alg_kind_t algorithm;
 	dnnl_format_tag_t plain, plain_of_groups;
@@ -87,7 +88,8 @@ static void describe_conv(const struct psd_cpu_layer *self, struct conv_shape *s
 	shape->family = family;
 	shape->strides[0] = window->stride.height;
 	shape->strides[1] = window->stride.width;
-	shape->dilates[0] = (dnnl_dim_t)window->dilation.height - 1; /* oneDNN's dilation counts the holes */
+	/* oneDNN's dilation is the number of skipped elements, one less than that of the network */
+	shape->dilates[0] = (dnnl_dim_t)window->dilation.height - 1;
 	shape->dilates[1] = (dnnl_dim_t)window->dilation.width - 1;
 	shape->pad_before[0] = shape->pad_after[0] = window->pad.height;
 	shape->pad_before[1] = shape->pad_after[1] = window->pad.width;

@@ -18,7 +18,7 @@ struct inner_product {
 	/* plain copy of an input that is in another format; it is kept as a factor after the iteration */
 	void *bottom;
 	void *const *bottom_slot;  /* slot of the input in plain format; shape (batch, M) */
-	void *const *dbottom_slot; /* slot of the input's gradient, plain */
+	void *const *dbottom_slot; /* slot of the input's gradient in plain format; shape (batch, M) */
 	void *const *block_slot;   /* slot of a copied block of the weight; NULL without a copy */
 	dnnl_dim_t rows, columns;  /* rows: number of inputs M; columns: number of outputs N */
 };

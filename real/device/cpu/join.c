@@ -2,7 +2,7 @@
  * copy. */
 #include "real/device/cpu/cpu.h"
 
-/* State of each input. */
+/* State of a layer for one of its inputs. */
 struct join {
 	struct psd_cpu_op convert; /* element-wise sum: operation that converts the input to the format of the sum */
 	struct psd_cpu_op forward, backward;

@@ -6,7 +6,8 @@
 
 struct prefix {
 	struct psd_cpu_op source_in, share_out;
-	void *const *source, *const *share; /* slots: (batch, input positions, channels) */
+	/* slots (struct psd_cpu_op) of the input and its gradient; shape (batch, input positions, channels) */
+	void *const *source, *const *share;
 	uint64_t channels;
 	uint64_t own, whole; /* numbers of elements in a sample: of the learned vectors, and of the output */
 };

@@ -13,7 +13,7 @@ struct between {
 
 struct resize {
 	struct psd_cpu_op value_in, diff_out;
-	void *const *source, *const *share; /* slots */
+	void *const *source, *const *share; /* slots (struct psd_cpu_op) of the input and its gradient */
 	struct between *rows, *columns;
 };
 

@@ -8,8 +8,8 @@ enum { LANES = 16 }; /* interleaved partial sums, for one vector instruction */
 
 struct rms_norm {
 	struct psd_cpu_op source_in, share_out;
-	void *const *source, *const *share; /* slots */
-	float *inverse;			    /* (positions): 1 / root mean square */
+	void *const *source, *const *share; /* slots (struct psd_cpu_op) of the input and its gradient */
+	float *inverse;			    /* 1 / root mean square of each position; shape (positions) */
 	uint64_t positions, channels;	    /* positions: number in the whole batch; channels: number per position */
 	bool has_scale;
 };

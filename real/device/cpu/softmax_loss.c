@@ -6,7 +6,7 @@
 
 struct softmax_loss {
 	struct psd_cpu_op scores_in, diff_out;
-	void *const *scores; /* (batch, positions, classes) */
+	void *const *scores; /* slot (struct psd_cpu_op) of the scores; shape (batch, positions, classes) */
 	void *const *share;
 };
 

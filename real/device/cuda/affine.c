@@ -166,7 +166,7 @@ static struct psd_cuda_norm_vectors vectors_of(const struct psd_cuda_layer *self
 	};
 }
 
-/* Whether this iteration uses batch statistics. */
+/* True if this iteration uses fixed statistics, not those of the batch. */
 static bool is_fixed(const struct psd_cuda_layer *self)
 {
 	const struct norm *norm = self->details;

@@ -10,7 +10,8 @@
 struct attention {
 	/* probabilities, shape (batch, heads, positions, positions), in the number format of the device */
 	void *probabilities;
-	void *angles; /* slot: (positions, depth / 2) cosines and sines, floats; NULL without rotary embedding */
+	/* cosine and sine of each angle, as floats; shape (positions, depth / 2, 2); NULL without rotary embedding */
+	void *angles;
 	uint64_t rotated_bytes; /* bytes, in the workspace, of rotated queries and keys and their gradients */
 };
 
@@ -20,7 +21,7 @@ struct map {
 	uint32_t channels;
 };
 
-/* Matrices of all heads and samples. */
+/* Matrices of queries, keys or values, of all heads and samples, inside a blob or the workspace. */
 struct matrices {
 	struct psd_cuda_values first;
 	uint32_t rows, columns;
@@ -340,7 +341,7 @@ static struct psd_cuda_attention rows_of(const struct psd_cuda_layer *self)
 					   .partial = {sums, sums + count_rows(self) * PSD_CUDA_PARTS}};
 }
 
-/* top = softmax(scale queries keys^T) values */
+/* Begins the forward pass: top = softmax(scale * queries * keys^T) * values. */
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_attention rows = rows_of(self);

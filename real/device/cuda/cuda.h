@@ -131,7 +131,8 @@ union psd_cuda_scratch {
 		double parts[2 * PSD_CUDA_NORM_PARTS];
 		double reduced[2 * PSD_CUDA_NORM_GROUPS];
 		float rate;
-		/* norms of two arrays (a weight and its gradient): partial sums, and the learning rate by them */
+		/* scratch memory for a tensor's learning rate: sums of squares of its weight and gradient, and the
+		 * rate */
 	} norms;
 	struct {
 		uint32_t parts[PSD_CUDA_LOOK_PARTS];

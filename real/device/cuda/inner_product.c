@@ -51,7 +51,7 @@ static struct psd_cuda_values weight_of(const struct psd_cuda_layer *self)
 	return (struct psd_cuda_values){inner->weight, self->device->type};
 }
 
-/* top (batch, N) = bottom (batch, M) weight^T */
+/* Returns the product top = bottom * weight^T; shapes: top (batch, N), bottom (batch, M). */
 static struct psd_cuda_product top_product(const struct psd_cuda_layer *self)
 {
 	const struct inner_product *inner = self->details;
@@ -66,7 +66,7 @@ static struct psd_cuda_product top_product(const struct psd_cuda_layer *self)
 					 .alpha = 1.0f};
 }
 
-/* dweight (N, M) = dtop^T bottom */
+/* Returns the product dweight = dtop^T * bottom, shape (N, M). */
 static struct psd_cuda_product dweight_product(const struct psd_cuda_layer *self)
 {
 	const struct inner_product *inner = self->details;

@@ -3,8 +3,10 @@
 #include "real/device/cuda/cuda.h"
 
 struct softmax_loss {
-	void *largest, *likely_classes, *exponents, *partial_sums, *sums, *losses, *is_correct; /* slots */
-	void *host_losses, *host_is_correct;							/* (positions) */
+	/* arrays on the GPU, as in struct psd_cuda_loss */
+	void *largest, *likely_classes, *exponents, *partial_sums, *sums, *losses, *is_correct;
+	/* copies of losses and is_correct in the host's memory; shape (positions) each */
+	void *host_losses, *host_is_correct;
 };
 
 static enum psd_status want_all(struct psd_cuda_layer *self, struct psd_error *err)
