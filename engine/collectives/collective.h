@@ -128,7 +128,8 @@ struct psd_collective {
 			    const struct psd_links *links);
 	/* any node may be the one that sends most; false: the first or the last node sends most */
 	bool is_uneven;
-	/* alone_sec may simulate every step of every member, which takes long; any node may send most */
+	/* alone_sec may compute every step of every member, which takes long for many members; and any node may be the
+	 * one that sends most */
 	bool is_timed_by_steps;
 };
 
