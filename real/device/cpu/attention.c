@@ -261,7 +261,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 
 /* ---- backward; keys and values get the sum of their sharers' gradients ---- */
 
-/* dvalues = probabilities^T dtop; dprobabilities = dtop values^T */
+/* Computes dvalues = probabilities^T * dtop and dprobabilities = dtop * values^T for one head. */
 static dnnl_status_t differentiate_values(const struct attention *attention, struct head head, uint32_t sample,
 					  const float *dtop)
 {
@@ -279,7 +279,7 @@ static dnnl_status_t differentiate_values(const struct attention *attention, str
 				    positions);
 }
 
-/* dqueries = scale dscores keys; dkeys = scale dscores^T queries */
+/* Computes dqueries = scale * dscores * keys and dkeys = scale * dscores^T * queries for one head. */
 static dnnl_status_t differentiate_scores(const struct attention *attention, struct head head, uint32_t sample)
 {
 	const dnnl_dim_t positions = attention->positions, apart = attention->apart, depth = attention->depth;

@@ -75,7 +75,7 @@ static void add_column_sums(float *sums, const float *rows, dnnl_dim_t n_rows, d
 			sums[c] += rows[r * columns + c];
 }
 
-/* top (batch, N) = bottom (batch, M) weight^T + bias */
+/* Computes top = bottom * weight^T + bias; shapes: top (batch, N), bottom (batch, M). */
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const struct psd_layer *model = self->model;
@@ -94,7 +94,8 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	return failure ? psd_cpu_fail(self, "product", failure, err) : PSD_OK;
 }
 
-/* dweight (N, M) = dtop^T bottom, dbias (N) = column sums of dtop; either may be NULL. */
+/* Computes dweight = dtop^T * bottom, shape (N, M), and dbias[n] = sum of column n of dtop. dweight or dbias may be
+ * NULL. */
 static dnnl_status_t differentiate_parameters(const struct psd_factors *factors, dnnl_dim_t samples, dnnl_dim_t rows,
 					      dnnl_dim_t columns, float *dweight, float *dbias)
 {
@@ -113,7 +114,8 @@ static dnnl_dim_t lesser(dnnl_dim_t left, dnnl_dim_t right)
 	return left < right ? left : right;
 }
 
-/* dbottom = dtop weight, block by block; rows and columns are those of the stored (N, M) matrix. */
+/* Computes dbottom = dtop * weight, one block of the weight after the other. Rows and columns are those of the stored
+ * matrix, shape (N, M). */
 static dnnl_status_t multiply_in_blocks(struct inner_product *inner, dnnl_dim_t batch, const float *dtop,
 					const float *weight, float *dbottom)
 {
@@ -135,7 +137,7 @@ static dnnl_status_t multiply_in_blocks(struct inner_product *inner, dnnl_dim_t 
 	return failure;
 }
 
-/* dbottom (batch, M) = dtop (batch, N) weight (N, M) */
+/* Computes dbottom = dtop * weight; shapes: dbottom (batch, M), dtop (batch, N), weight (N, M). */
 static enum psd_status differentiate_bottom(struct psd_cpu_layer *self, const float *dtop, struct psd_error *err)
 {
 	struct inner_product *inner = self->details;

@@ -200,8 +200,9 @@ static struct psd_cuda_products products_of(struct factors of, bool is_by_head, 
 	};
 }
 
-/* result = alpha left right for each head of each sample. One call covers all samples, or all heads with keys of their
- * own, whichever are more: no two products of a call share a result. A result that heads share becomes their sum. */
+/* Begins the products result = alpha * left * right for each head of each sample. One call covers all samples, or all
+ * heads with keys of their own, whichever are more: no two products of a call share a result. A result that heads share
+ * becomes their sum. */
 static enum psd_status multiply(struct psd_cuda_layer *self, struct factors of, float alpha, bool adds,
 				struct psd_error *err)
 {
@@ -358,7 +359,8 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	return multiply(self, (struct factors){probabilities, part_of(self, VALUES), top}, 1.0f, false, err);
 }
 
-/* dscores = probabilities (dprobabilities - row sums of their product), overwriting dprobabilities. */
+/* Begins dscores = probabilities * (dprobabilities - row sums of probabilities * dprobabilities), which overwrites
+ * dprobabilities. */
 static enum psd_status differentiate_softmax(struct psd_cuda_layer *self, struct psd_cuda_values diff,
 					     struct psd_error *err)
 {
@@ -369,7 +371,8 @@ static enum psd_status differentiate_softmax(struct psd_cuda_layer *self, struct
 	return psd_cuda_run_attention_back(self->device, &(struct psd_cuda_attention_back){rows, diff}, parts, err);
 }
 
-/* dqueries = scale dscores keys, dkeys = scale dscores^T queries; adds: to the input's gradient. */
+/* Begins dqueries = scale * dscores * keys and dkeys = scale * dscores^T * queries. adds: they are added to the input's
+ * gradient. */
 static enum psd_status differentiate_scores(struct psd_cuda_layer *self, struct matrices dscores, bool adds,
 					    struct psd_error *err)
 {
@@ -383,7 +386,8 @@ static enum psd_status differentiate_scores(struct psd_cuda_layer *self, struct 
 	return status || !is_rotary(self) ? status : rotate(self, rotated_map(self, true), dinput, true, adds, err);
 }
 
-/* dvalues = probabilities^T dtop, dprobabilities = dtop values^T, then dscores. */
+/* Begins the backward pass: dvalues = probabilities^T * dtop, dprobabilities = dtop * values^T, then dscores, dqueries
+ * and dkeys. */
 static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct attention *attention = self->details;

@@ -186,7 +186,8 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	return status || !bias ? status : psd_cuda_add_bias(self, bias, err);
 }
 
-/* dbias (N) = column sums of dtop; dbias and dweight may be NULL. */
+/* Begins to compute the gradients of weight and bias; dbias[n] is the sum of column n of dtop. dbias and dweight may be
+ * NULL. */
 static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_device *device = self->device;
@@ -203,7 +204,7 @@ static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, str
 	return product.result.data ? psd_cuda_multiply_matrices(self->device, &product, false, err) : PSD_OK;
 }
 
-/* dbottom (batch, M) = dtop (batch, N) weight (N, M) */
+/* Begins dbottom = dtop * weight; shapes: dbottom (batch, M), dtop (batch, N), weight (N, M). */
 static enum psd_status differentiate_bottom(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct inner_product *inner = self->details;

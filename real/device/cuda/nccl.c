@@ -1,5 +1,6 @@
 /* NCCL's ncclAllReduce between GPUs, in their memory, on the device's stream for sums: over all workers, or over those
- * of a node, where ncclBroadcast distributes the sums between nodes. Loaded when a system names it. */
+ * of a node, where ncclBroadcast distributes the sums between nodes. NCCL is loaded at run time if a system of the
+ * scenario names it. */
 #define _GNU_SOURCE
 #include "real/device/cuda/nccl.h"
 
