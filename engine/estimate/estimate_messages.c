@@ -86,7 +86,7 @@ void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t path)
 	psd_estimate_push(estimate, estimate->now_sec, psd_event_tag(PSD_ESTIMATE_FINISHED, from, PSD_RESOURCE_NIC));
 }
 
-/* Ends the flows with less than a nanosecond, or the clock's resolution, left. */
+/* Ends the flows whose remaining bits take less than a nanosecond, or less than the resolution of the clock. */
 void psd_estimate_end_flows(struct psd_estimate *estimate)
 {
 	const double tolerance_sec = 1e-9 + 1e-14 * estimate->now_sec;
